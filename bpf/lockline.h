@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * The contract between the BPF programs and user space: every structure that
+ * both sides touch, and nothing else.  Fixed-width types only; the asserts pin
+ * the sizes, because the collector maps these arrays and reads them while the
+ * kernel writes.
+ */
+#ifndef LOCKLINE_H
+#define LOCKLINE_H
+
+#ifndef __BPF__
+#include <linux/types.h>
+#endif
+
+#define CACHE_LINE 64
+
+/* What was waited for.  The flags of lock:contention_begin in the field's words. */
+enum lock_kind {
+	KIND_SPINLOCK,
+	KIND_RWLOCK_READ,
+	KIND_RWLOCK_WRITE,
+	KIND_MUTEX,	 /* the waiter slept */
+	KIND_MUTEX_SPIN, /* the waiter got it by optimistic spinning alone */
+	KIND_RWSEM_READ,
+	KIND_RWSEM_WRITE,
+	KIND_RTMUTEX, /* with PREEMPT_RT also spinlock_t */
+	KIND_RWLOCK_RT_READ,
+	KIND_RWLOCK_RT_WRITE,
+	KIND_PERCPU_RWSEM_READ,
+	KIND_PERCPU_RWSEM_WRITE,
+	KIND_SEMAPHORE,
+	KIND_UNKNOWN, /* flags that this version does not know */
+	KIND_COUNT = 16
+};
+
+/* include/trace/events/lock.h, unchanged from 5.19 to 7.2 */
+#define CONTENTION_SPIN (1u << 0)
+#define CONTENTION_READ (1u << 1)
+#define CONTENTION_WRITE (1u << 2)
+#define CONTENTION_RT (1u << 3)
+#define CONTENTION_PERCPU (1u << 4)
+#define CONTENTION_MUTEX (1u << 5)
+
+/*
+ * Histogram: bucket 0 is below 64 ns; then four buckets per octave up to
+ * 2^36 ns (68.7 s); the last takes all above.  Error at most 12.5 %.
+ */
+#define HISTOGRAM_FIRST_SHIFT 6
+#define HISTOGRAM_LAST_SHIFT 36
+#define HISTOGRAM_BUCKETS 128
+#define HISTOGRAM_OVERFLOW (1 + (HISTOGRAM_LAST_SHIFT - HISTOGRAM_FIRST_SHIFT) * 4)
+
+/* Totals: one row per (CPU, lock, kind), written by that CPU alone. */
+struct wait_row {
+	__u64 key; /* row_key(); 0: free */
+	__u64 waits;
+	__u64 wait_ns;
+	__u64 max_ns;
+	__u64 pending_ns; /* waits since the last sampled one, outliers left out */
+	__u32 pending_waits;
+	__u32 begins;	    /* drives the sampling */
+	__u32 failed;	    /* waits that ended without the lock (signal, deadlock) */
+	__u32 owner;	    /* enum lock_owner: object of current that holds the lock word */
+	__u32 owner_offset; /* of the lock word in that object */
+	__u32 owner_tid;
+	__u32 histogram[HISTOGRAM_BUCKETS]; /* wraps: readers take differences */
+};
+
+/* The objects of the current task that a waited-for lock was looked for in. */
+enum lock_owner {
+	OWNER_UNKNOWN,
+	OWNER_TASK,    /* task_struct */
+	OWNER_MM,      /* mm_struct */
+	OWNER_SIGNAL,  /* signal_struct */
+	OWNER_SIGHAND, /* sighand_struct */
+	OWNER_FILES,   /* files_struct */
+	OWNER_COUNT
+};
+
+/*
+ * In flight, spinning.  A CPU can spin in task, softirq, hardirq and NMI
+ * context at once, and in each for a qrwlock and its inner wait_lock.
+ */
+#define SPIN_DEPTH 8
+
+struct spin_slot {
+	__u64 lock;
+	__u64 begin_ns;
+	__u64 pid_tgid;
+	__u32 row; /* in this CPU's table */
+	__u8 kind;
+	__u8 sampled;
+	__s16 kernel_frames;
+	__s16 user_frames;
+	__u8 pad[6];
+};
+
+/* Why a begin or an end became no wait; see counter_names in the collector. */
+enum counter {
+	COUNT_FILTERED,	   /* begins that the filters keep out */
+	COUNT_REPEATED,	   /* further begins of a wait that is in flight (mutex) */
+	COUNT_NESTED,	   /* begins while another wait is in flight: recorded too */
+	COUNT_ORPHANED,	   /* begins whose end never came */
+	COUNT_TOO_DEEP,	   /* begins beyond SPIN_DEPTH or SLEEP_DEPTH */
+	COUNT_NO_SLOT,	   /* begins of sleeping waits that found no slot */
+	COUNT_UNMATCHED,   /* ends without a begin */
+	COUNT_ENDS,	   /* ends seen, filtered ones included */
+	COUNT_TABLE_FULL,  /* waits that went to the row of all unnamed locks */
+	COUNT_STACK_ERROR, /* stacks that the kernel refused */
+	COUNT_LAST = 16
+};
+
+/* One per CPU; every line of it is written by that CPU alone. */
+struct cpu_state {
+	__u32 spin_depth;
+	__u32 rows_used;
+	__u64 events; /* wait events ever started in this CPU's ring */
+	__u64 pad[6];
+	struct spin_slot spin[SPIN_DEPTH];
+	__u64 begins[KIND_COUNT]; /* by the kind that the event's flags say */
+	__u64 counters[COUNT_LAST];
+};
+
+/* In flight, sleeping: open addressing by tid. */
+#define SLEEP_DEPTH 2
+#define SLEEP_PROBES 8
+
+struct sleep_wait {
+	__u64 lock;
+	__u64 begin_ns;
+	__u8 kind;
+	__u8 sampled;
+	__s16 kernel_frames;
+	__s16 user_frames;
+	__u16 begin_cpu;
+};
+
+struct sleep_slot {
+	__u32 tid;	 /* 0: free */
+	__u32 displaced; /* tids whose home is here and that live elsewhere */
+	struct sleep_wait wait[SLEEP_DEPTH];
+	__u32 depth;
+	__u32 tgid;
+};
+
+/*
+ * Stacks.  The user half exists only in a recording with --user-stacks: the
+ * maps' value size is set at load (see wait_stack_size()).
+ */
+#define STACK_FRAMES 24
+
+struct wait_stack {
+	__u64 kernel[STACK_FRAMES];
+	__u64 user[STACK_FRAMES];
+};
+
+#define EVENT_OUTLIER (1u << 0)	     /* over the threshold: stands for itself */
+#define EVENT_SAMPLED (1u << 1)	     /* stands for `weight` waits of its row */
+#define EVENT_STACK_AT_END (1u << 2) /* walked with the lock held */
+
+struct wait_event {
+	__u64 sequence; /* position in the ring + 1, written last; 0: being written */
+	__u64 begin_ns;
+	__u64 wait_ns;
+	__u64 lock;
+	__u64 cgroup;
+	__u64 weight_ns;
+	__u32 weight;
+	__u32 tid;
+	__u32 tgid;
+	__s32 result; /* of the wait: 0, or a negative errno */
+	__u16 cpu;
+	__u16 begin_cpu;
+	__u8 kind;
+	__u8 flags;
+	__s16 kernel_frames; /* or a negative errno */
+	__s16 user_frames;
+	__u8 pad[6];
+	char comm[16];
+	struct wait_stack stack;
+};
+
+/* A key holds the kind in the bits that a kernel address does not need. */
+static inline __u64 row_key(__u64 lock, __u32 kind)
+{
+	return lock << 8 | kind;
+}
+
+static inline __u64 row_lock(__u64 key)
+{
+	return key >> 8 | 0xffull << 56;
+}
+
+static inline __u32 row_kind(__u64 key)
+{
+	return key & 0xff;
+}
+
+static inline __u32 histogram_bucket(__u64 ns)
+{
+	__u64 v = ns >> HISTOGRAM_FIRST_SHIFT;
+	__u32 shift = 0;
+
+	if (!v)
+		return 0;
+	if (ns >> HISTOGRAM_LAST_SHIFT)
+		return HISTOGRAM_OVERFLOW;
+	/* BPF has no count-leading-zeros instruction; v is below 2^30. */
+	if (v >> 16) {
+		v >>= 16;
+		shift += 16;
+	}
+	if (v >> 8) {
+		v >>= 8;
+		shift += 8;
+	}
+	if (v >> 4) {
+		v >>= 4;
+		shift += 4;
+	}
+	if (v >> 2) {
+		v >>= 2;
+		shift += 2;
+	}
+	shift += v >> 1;
+	return 1 + shift * 4 + (ns >> (shift + HISTOGRAM_FIRST_SHIFT - 2) & 3);
+}
+
+_Static_assert(sizeof(struct wait_row) == 64 + 4 * HISTOGRAM_BUCKETS, "row: header line + histogram");
+_Static_assert(sizeof(struct wait_row) % CACHE_LINE == 0, "rows share no line");
+_Static_assert(HISTOGRAM_OVERFLOW < HISTOGRAM_BUCKETS, "histogram fits");
+_Static_assert(sizeof(struct spin_slot) == 40, "spin slot");
+_Static_assert(sizeof(struct cpu_state) % CACHE_LINE == 0, "CPUs share no line");
+_Static_assert(sizeof(struct sleep_slot) == CACHE_LINE, "sleepers share no line");
+_Static_assert(sizeof(struct wait_event) == 96 + sizeof(struct wait_stack), "event");
+
+#endif /* LOCKLINE_H */

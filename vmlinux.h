@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * The kernel types that bpf/ uses, kept by hand: only the fields that are
+ * read, found in the running kernel by CO-RE.  For x86-64 and arm64.
+ */
+#ifndef VMLINUX_H
+#define VMLINUX_H
+
+typedef unsigned char __u8;
+typedef signed char __s8;
+typedef unsigned short __u16;
+typedef short __s16;
+typedef unsigned int __u32;
+typedef int __s32;
+typedef unsigned long long __u64;
+typedef long long __s64;
+typedef __u16 __be16;
+typedef __u32 __be32;
+typedef __u32 __wsum;
+typedef __u16 __sum16;
+typedef _Bool bool;
+typedef unsigned int gfp_t;
+
+#define true 1
+#define false 0
+#define NULL ((void *)0)
+
+/* include/uapi/linux/bpf.h */
+enum {
+	BPF_F_CURRENT_CPU = 0xffffffffULL,
+	BPF_F_USER_STACK = 1ULL << 8,
+	BPF_F_SKIP_FIELD_MASK = 0xffULL,
+	BPF_F_MMAPABLE = 1U << 10,
+};
+
+enum bpf_map_type {
+	BPF_MAP_TYPE_HASH = 1,
+	BPF_MAP_TYPE_ARRAY = 2,
+	BPF_MAP_TYPE_PERCPU_ARRAY = 6,
+};
+
+#pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
+
+struct mm_struct;
+struct signal_struct;
+struct sighand_struct;
+struct files_struct;
+
+struct kernfs_node {
+	__u64 id;
+};
+
+struct cgroup_subsys_state {
+	struct cgroup *cgroup;
+	struct cgroup_subsys_state *parent;
+};
+
+struct cgroup {
+	struct cgroup_subsys_state self;
+	struct kernfs_node *kn;
+};
+
+struct css_set {
+	struct cgroup_subsys_state *subsys[16];
+	struct cgroup *dfl_cgrp;
+};
+
+struct task_struct {
+	int pid;
+	int tgid;
+	struct mm_struct *mm;
+	struct signal_struct *signal;
+	struct sighand_struct *sighand;
+	struct files_struct *files;
+	struct css_set *cgroups;
+};
+
+#pragma clang attribute pop
+
+#endif /* VMLINUX_H */
