@@ -7,7 +7,13 @@
 #include <stddef.h>
 #include <linux/types.h>
 
+#include "../../bpf/lockline.h"
+
 enum command { COMMAND_RECORD, COMMAND_DOCTOR };
+
+/* perf's words, by enum lock_kind; NULL above KIND_UNKNOWN. */
+extern const char *const kind_names[KIND_COUNT];
+#define KIND_MASK_ALL ((1u << (KIND_UNKNOWN + 1)) - 1)
 
 struct id_list {
 	__u32 *ids;
@@ -16,24 +22,24 @@ struct id_list {
 
 struct options {
 	enum command command;
-	const char *output;	    /* -o; default lockline.data */
-	bool all;		    /* -a: the default without -p, -t, -G and COMMAND */
-	struct id_list pids;	    /* -p: processes, and what they fork */
-	struct id_list tids;	    /* -t: threads alone */
-	struct id_list cpus;	    /* -C 0-3,7 */
-	const char *cgroup;	    /* -G: path below the cgroup mount, or absolute; v1 or v2 */
-	__u32 kinds;		    /* --kinds: mask of 1 << enum lock_kind; all by default */
-	__u64 duration_ns;	    /* -d SECONDS; 0: until Ctrl-C or the end of COMMAND */
-	__u64 interval_ns;	    /* -i SECONDS; default 1 s, at least 0.1 s */
-	__u64 threshold_ns;	    /* --threshold TIME (suffix ns, us, ms, s); default 1 ms */
-	__u32 sample_period;	    /* --sample N: one wait in N of a row; power of two; default 256 */
-	__u64 memory_bytes;	    /* --memory SIZE (K, M, G); default 64M */
-	__u32 possible_cpus;	    /* --possible-cpus N, for sizing tests; 0: ask libbpf */
-	bool user_stacks;	    /* --user-stacks */
-	bool sizes_only;	    /* --sizes: print the memory plan as JSON, attach nothing */
-	bool quiet;		    /* -q */
-	int verbose;		    /* -v */
-	char **command_argv;	    /* COMMAND and its arguments, or NULL */
+	const char *output;  /* -o; default lockline.data */
+	bool all;            /* -a: the default without -p, -t, -G and COMMAND; true then too */
+	struct id_list pids; /* -p: processes, and what they fork */
+	struct id_list tids; /* -t: threads alone */
+	struct id_list cpus; /* -C 0-3,7 */
+	const char *cgroup;  /* -G: path below the cgroup mount, or absolute; v1 or v2 */
+	__u32 kinds;         /* --kinds: mask of 1 << enum lock_kind; all by default */
+	__u64 duration_ns;   /* -d SECONDS; 0: until Ctrl-C or the end of COMMAND */
+	__u64 interval_ns;   /* -i SECONDS; default 1 s, at least 0.1 s */
+	__u64 threshold_ns;  /* --threshold TIME (suffix ns, us, ms, s); default 1 ms */
+	__u32 sample_period; /* --sample N: one wait in N of a row; power of two; default 256 */
+	__u64 memory_bytes;  /* --memory SIZE (K, M, G); default 64M */
+	__u32 possible_cpus; /* --possible-cpus N, for sizing tests; 0: ask libbpf */
+	bool user_stacks;    /* --user-stacks */
+	bool sizes_only;     /* --sizes: print the memory plan as JSON, attach nothing */
+	bool quiet;          /* -q */
+	int verbose;         /* -v */
+	char **command_argv; /* COMMAND and its arguments, or NULL */
 };
 
 /*
