@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * begin_end_cost [-n]: keeps the kernel's BPF statistics on by a file descriptor,
+ * so that they go off with us whatever happens, and an empty pair of programs
+ * attached (-n: without the pair).  Each "read" prints the pair's run time and
+ * count.  The time of one run includes the two clock reads of the statistics.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <linux/bpf.h>
+
+#include "begin_end_cost.skel.h"
+#include "workload.h"
+
+static struct bpf_prog_info program_info(const struct bpf_program *program)
+{
+	struct bpf_prog_info info = {};
+	__u32 size = sizeof(info);
+
+	if (bpf_obj_get_info_by_fd(bpf_program__fd(program), &info, &size))
+		die("cannot read the program's figures: %s", strerror(errno));
+	return info;
+}
+
+int main(int argc, char **argv)
+{
+	struct begin_end_cost_bpf *skeleton = begin_end_cost_bpf__open_and_load();
+	struct bpf_prog_info begin, end;
+	struct command command;
+	int statistics;
+
+	if (!skeleton)
+		die("cannot load the empty pair: %s", strerror(errno));
+	statistics = bpf_enable_stats(BPF_STATS_RUN_TIME);
+	if (statistics < 0)
+		die("cannot switch BPF statistics on: %s", strerror(errno));
+	if (!(argc > 1 && !strcmp(argv[1], "-n")) && begin_end_cost_bpf__attach(skeleton))
+		die("cannot attach to lock:contention_begin: %s", strerror(errno));
+	commands_open();
+	printf("{\"event\": \"ready\", \"pid\": %d}\n", getpid());
+	while (next_command(&command)) {
+		begin = program_info(skeleton->progs.empty_begin);
+		end = program_info(skeleton->progs.empty_end);
+		printf("{\"event\": \"cost\", \"begin_runs\": %llu, \"begin_ns\": %llu, \"end_runs\": %llu, "
+		       "\"end_ns\": %llu}\n",
+		       (__u64)begin.run_cnt, (__u64)begin.run_time_ns, (__u64)end.run_cnt, (__u64)end.run_time_ns);
+	}
+	begin_end_cost_bpf__destroy(skeleton);
+	close(statistics);
+	return 0;
+}

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "userfault.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/userfaultfd.h>
+#include <pthread.h>
+#include <semaphore.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define PAGE 4096
+
+struct worker {
+	struct held_lock *lock;
+	void *page;
+	pthread_t thread;
+	pid_t tid;
+	sem_t start;
+	sem_t done;
+	__u64 entered_ns;
+	__u64 returned_ns;
+};
+
+static void *holder(void *argument)
+{
+	struct worker *worker = argument;
+
+	worker->tid = gettid();
+	sem_post(&worker->done);
+	for (;;) {
+		sem_wait(&worker->start);
+		worker->lock->hold(worker->lock, worker->page);
+		sem_post(&worker->done);
+	}
+	return NULL;
+}
+
+static void *waiter(void *argument)
+{
+	struct worker *worker = argument;
+
+	if (worker->lock->waiter_cpu >= 0)
+		pin_to_cpu(worker->lock->waiter_cpu);
+	worker->tid = gettid();
+	sem_post(&worker->done);
+	for (;;) {
+		sem_wait(&worker->start);
+		worker->entered_ns = now_ns();
+		worker->lock->wait(worker->lock);
+		worker->returned_ns = now_ns();
+		sem_post(&worker->done);
+	}
+	return NULL;
+}
+
+static void start_worker(struct worker *worker, void *(*run)(void *), struct held_lock *lock, void *page)
+{
+	worker->lock = lock;
+	worker->page = page;
+	sem_init(&worker->start, 0, 0);
+	sem_init(&worker->done, 0, 0);
+	if (pthread_create(&worker->thread, NULL, run, worker))
+		die("cannot make a thread");
+	sem_wait(&worker->done);
+}
+
+static int open_userfault(void *page)
+{
+	struct uffdio_api api = {.api = UFFD_API};
+	struct uffdio_register range = {
+		.range = {.start = (unsigned long)page, .len = PAGE},
+		.mode = UFFDIO_REGISTER_MODE_MISSING,
+	};
+	int fd = syscall(SYS_userfaultfd, O_CLOEXEC);
+
+	if (fd < 0)
+		die("userfaultfd: %s", strerror(errno));
+	if (ioctl(fd, UFFDIO_API, &api) || ioctl(fd, UFFDIO_REGISTER, &range))
+		die("cannot register the page with userfaultfd: %s", strerror(errno));
+	return fd;
+}
+
+static void wait_for_fault(int userfault)
+{
+	struct uffd_msg message;
+
+	if (read(userfault, &message, sizeof(message)) != sizeof(message) || message.event != UFFD_EVENT_PAGEFAULT)
+		die("userfaultfd reports no fault");
+}
+
+static void serve_fault(int userfault, void *page, void *content)
+{
+	struct uffdio_copy copy = {
+		.dst = (unsigned long)page,
+		.src = (unsigned long)content,
+		.len = PAGE,
+	};
+
+	if (ioctl(userfault, UFFDIO_COPY, &copy))
+		die("cannot serve the fault: %s", strerror(errno));
+}
+
+void run_held_lock(struct held_lock *lock, int argc, char **argv)
+{
+	struct command command = {.word = "go"};
+	struct worker hold = {}, wait = {};
+	__u64 seen_ns, served_ns, round;
+	bool once = argc == 3;
+	static char content[PAGE];
+	int userfault;
+	void *page;
+
+	page = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (page == MAP_FAILED)
+		die("mmap: %s", strerror(errno));
+	commands_open();
+	userfault = open_userfault(page);
+	start_worker(&hold, holder, lock, page);
+	start_worker(&wait, waiter, lock, page);
+	printf("{\"event\": \"ready\", \"pid\": %d, \"holder\": %d, \"waiter\": %d}\n", getpid(), hold.tid, wait.tid);
+	if (once) {
+		command.count = strtoull(argv[1], NULL, 10);
+		command.microseconds = strtoull(argv[2], NULL, 10);
+	}
+	while (once || next_command(&command)) {
+		printf("{\"event\": \"waits\", \"waits\": [");
+		for (round = 0; round < command.count; round++) {
+			/* The page of the round before goes, so that the next copy faults again. */
+			if (madvise(page, PAGE, MADV_DONTNEED))
+				die("madvise: %s", strerror(errno));
+			sem_post(&hold.start);
+			wait_for_fault(userfault);
+			sem_post(&wait.start);
+			wait_until_blocked(getpid(), wait.tid, lock->wait_system_call);
+			seen_ns = now_ns();
+			wait_until_ns(seen_ns + command.microseconds * NSEC_PER_USEC);
+			served_ns = now_ns();
+			serve_fault(userfault, page, content);
+			sem_wait(&hold.done);
+			sem_wait(&wait.done);
+			if (lock->after_round)
+				lock->after_round(lock);
+			printf("%s[%llu, %llu]", round ? ", " : "", served_ns - seen_ns,
+			       wait.returned_ns - wait.entered_ns);
+		}
+		printf("]}\n");
+		if (once)
+			break;
+	}
+}
