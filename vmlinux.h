@@ -41,10 +41,22 @@ enum bpf_map_type {
 
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 
-struct mm_struct;
-struct signal_struct;
-struct sighand_struct;
-struct files_struct;
+/* Only their sizes are asked for; a type without members would be a declaration. */
+struct mm_struct {
+	unsigned long total_vm;
+};
+
+struct signal_struct {
+	int nr_threads;
+};
+
+struct sighand_struct {
+	int count;
+};
+
+struct files_struct {
+	int next_fd;
+};
 
 struct kernfs_node {
 	__u64 id;

@@ -101,7 +101,7 @@ enum counter {
 	COUNT_REPEATED,	   /* further begins of a wait that is in flight (mutex) */
 	COUNT_NESTED,	   /* begins while another wait is in flight: recorded too */
 	COUNT_ORPHANED,	   /* begins whose end never came */
-	COUNT_TOO_DEEP,	   /* begins beyond SPIN_DEPTH or SLEEP_DEPTH */
+	COUNT_TOO_DEEP,	   /* begins given up because their stack of waits was full */
 	COUNT_NO_SLOT,	   /* begins of sleeping waits that found no slot */
 	COUNT_UNMATCHED,   /* ends without a begin */
 	COUNT_ENDS,	   /* ends seen, filtered ones included */
@@ -114,8 +114,9 @@ enum counter {
 struct cpu_state {
 	__u32 spin_depth;
 	__u32 rows_used;
-	__u64 events; /* wait events ever started in this CPU's ring */
-	__u64 pad[6];
+	__u64 events;	/* wait events ever started in this CPU's ring */
+	__u64 unwanted; /* set before attaching: -C leaves this CPU out */
+	__u64 pad[5];
 	struct spin_slot spin[SPIN_DEPTH];
 	__u64 begins[KIND_COUNT]; /* by the kind that the event's flags say */
 	__u64 counters[COUNT_LAST];

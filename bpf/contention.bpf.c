@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: GPL-2.0
+/* lock:contention_begin and contention_end, since 5.19. */
+#include "wait.bpf.h"
+#include <bpf/bpf_tracing.h>
+
+char LICENSE[] SEC("license") = "GPL";
+
+static __always_inline __u32 kind_of(__u32 flags)
+{
+	switch (flags) {
+	case CONTENTION_SPIN:
+		return KIND_SPINLOCK;
+	case CONTENTION_SPIN | CONTENTION_READ:
+		return KIND_RWLOCK_READ;
+	case CONTENTION_SPIN | CONTENTION_WRITE:
+		return KIND_RWLOCK_WRITE;
+	case CONTENTION_MUTEX:
+		return KIND_MUTEX;
+	case CONTENTION_MUTEX | CONTENTION_SPIN:
+		return KIND_MUTEX_SPIN;
+	case CONTENTION_READ:
+		return KIND_RWSEM_READ;
+	case CONTENTION_WRITE:
+		return KIND_RWSEM_WRITE;
+	case CONTENTION_RT:
+		return KIND_RTMUTEX;
+	case CONTENTION_RT | CONTENTION_READ:
+		return KIND_RWLOCK_RT_READ;
+	case CONTENTION_RT | CONTENTION_WRITE:
+		return KIND_RWLOCK_RT_WRITE;
+	case CONTENTION_PERCPU | CONTENTION_READ:
+		return KIND_PERCPU_RWSEM_READ;
+	case CONTENTION_PERCPU | CONTENTION_WRITE:
+		return KIND_PERCPU_RWSEM_WRITE;
+	case 0:
+		return KIND_SEMAPHORE;
+	default:
+		return KIND_UNKNOWN;
+	}
+}
+
+SEC("tp_btf/contention_begin")
+int BPF_PROG(contention_begin, void *lock, unsigned int flags)
+{
+	begin_wait(ctx, (__u64)lock, kind_of(flags));
+	return 0;
+}
+
+SEC("tp_btf/contention_end")
+int BPF_PROG(contention_end, void *lock, int result)
+{
+	end_wait(ctx, (__u64)lock, result);
+	return 0;
+}

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* Stacks, and the per-CPU ring of wait events: overwriting, read by the collector without a system call. */
+#ifndef EVENT_BPF_H
+#define EVENT_BPF_H
+
+#include "filter.bpf.h"
+#include "state.bpf.h"
+
+/* A wait that ended, wherever it was kept while in flight. */
+struct ended_wait {
+	__u64 lock;
+	__u64 begin_ns;
+	__u64 wait_ns;
+	__u32 kind;
+	__u32 row;
+	__u32 begin_cpu;
+	__s32 result;
+	__s16 kernel_frames;
+	__s16 user_frames;
+	bool sampled;
+};
+
+static __always_inline void count(struct cpu_state *state, enum counter counter, __u64 n)
+{
+	__sync_fetch_and_add(&state->counters[counter], n);
+}
+
+/* Bytes or a negative errno to frames or a negative errno. */
+static __always_inline __s16 stack_frames(struct cpu_state *state, long bytes)
+{
+	if (bytes < 0) {
+		count(state, COUNT_STACK_ERROR, 1);
+		return bytes;
+	}
+	return bytes / sizeof(__u64);
+}
+
+static __always_inline __s16 walk_kernel_stack(void *ctx, struct cpu_state *state, struct wait_stack *stack)
+{
+	return stack_frames(state, bpf_get_stack(ctx, stack->kernel, sizeof(stack->kernel), 0));
+}
+
+/* A task without user memory (a kernel thread, the idle task) has no user stack: that is no error. */
+static __always_inline __s16 walk_user_stack(void *ctx, struct wait_stack *stack)
+{
+	long bytes = bpf_get_stack(ctx, stack->user, sizeof(stack->user), BPF_F_USER_STACK);
+
+	return bytes < 0 ? 0 : bytes / sizeof(__u64);
+}
+
+static __always_inline void write_event(void *ctx, struct cpu_state *state, __u32 cpu, const struct ended_wait *wait,
+					const struct wait_stack *stack, bool outlier, __u32 weight, __u64 weight_ns)
+{
+	__u64 position = __sync_fetch_and_add(&state->events, 1);
+	__u32 index = cpu * (ring_mask + 1) + (position & ring_mask);
+	__u64 pid_tgid = bpf_get_current_pid_tgid();
+	struct wait_event *event = bpf_map_lookup_elem(&wait_events, &index);
+
+	if (!event)
+		return;
+	/* Exchanges order the record between its two sequence numbers on every CPU. */
+	__sync_lock_test_and_set(&event->sequence, 0);
+	event->begin_ns = wait->begin_ns;
+	event->wait_ns = wait->wait_ns;
+	event->lock = wait->lock;
+	event->cgroup = current_cgroup_id();
+	event->weight = weight;
+	event->weight_ns = weight_ns;
+	event->tid = pid_tgid;
+	event->tgid = pid_tgid >> 32;
+	event->result = wait->result;
+	event->cpu = cpu;
+	event->begin_cpu = wait->begin_cpu;
+	event->kind = wait->kind;
+	event->flags = outlier ? EVENT_OUTLIER : EVENT_SAMPLED;
+	event->user_frames = 0;
+	bpf_get_current_comm(event->comm, sizeof(event->comm));
+	if (wait->sampled && stack) {
+		event->kernel_frames = wait->kernel_frames;
+		__builtin_memcpy(event->stack.kernel, stack->kernel, sizeof(stack->kernel));
+		if (user_stacks) {
+			event->user_frames = wait->user_frames;
+			__builtin_memcpy(event->stack.user, stack->user, sizeof(stack->user));
+		}
+	} else {
+		/* The walk takes 2.5 us with the lock held: at most 0.25 % of a wait over 1 ms. */
+		event->flags |= EVENT_STACK_AT_END;
+		event->kernel_frames = walk_kernel_stack(ctx, state, &event->stack);
+		if (user_stacks)
+			event->user_frames = walk_user_stack(ctx, &event->stack);
+	}
+	__sync_lock_test_and_set(&event->sequence, position + 1);
+}
+
+#endif /* EVENT_BPF_H */

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * begin_wait() and end_wait(): what every probe of a lock calls.
+ *
+ * The rules of this path: no map operation that locks or allocates; only
+ * memory that this CPU alone writes, but for the slot of a sleeping wait;
+ * the time stamp last in begin and first in end, so that lockline's own time is
+ * not in the wait; what can be done at begin is done there, because end runs
+ * with the lock held.
+ *
+ * A program never runs twice at once on a CPU (prog->active; raw tracepoints:
+ * commit 05b24ff9b2cf), so what only begin, or only end, writes needs no
+ * atomics against interrupts.  Since 7.x a tracepoint program can be preempted;
+ * sleeping waits, and the rows of unnamed locks, therefore use atomic adds.
+ */
+#ifndef WAIT_BPF_H
+#define WAIT_BPF_H
+
+#include "filter.bpf.h"
+#include "sleeping.bpf.h"
+#include "spinning.bpf.h"
+
+static __always_inline struct cpu_state *state_of(__u32 cpu)
+{
+	return bpf_map_lookup_elem(&cpu_states, &cpu);
+}
+
+static __always_inline bool is_spinning(__u32 kind)
+{
+	return kind <= KIND_RWLOCK_WRITE;
+}
+
+static __always_inline void begin_wait(void *ctx, __u64 lock, __u32 kind)
+{
+	__u32 cpu = bpf_get_smp_processor_id();
+	__u64 pid_tgid = bpf_get_current_pid_tgid();
+	struct cpu_state *state = state_of(cpu);
+
+	kind &= KIND_COUNT - 1;
+	if (!state)
+		return;
+	state->begins[kind]++;
+	if (!wanted(state, kind, pid_tgid))
+		state->counters[COUNT_FILTERED]++;
+	else if (is_spinning(kind))
+		begin_spinning(ctx, state, cpu, lock, kind, pid_tgid);
+	else
+		begin_sleeping(ctx, state, cpu, lock, kind, pid_tgid);
+}
+
+static __always_inline void end_wait(void *ctx, __u64 lock, __s32 result)
+{
+	__u64 now = clock_now();
+	__u32 cpu = bpf_get_smp_processor_id();
+	struct cpu_state *state = state_of(cpu);
+
+	if (!state)
+		return;
+	state->counters[COUNT_ENDS]++;
+	if (!end_spinning(ctx, state, cpu, lock, result, now) && !end_sleeping(ctx, state, cpu, lock, result, now))
+		state->counters[COUNT_UNMATCHED]++;
+}
+
+#endif /* WAIT_BPF_H */
