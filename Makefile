@@ -1,43 +1,61 @@
-# lockline.  `make`, `make demo` (as root), `make test`, `make bench`, `make lint`, `make install`, `make clean`.
-# `make CROSS=arm64` builds the collector for arm64 into build/arm64.
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
+#	make			build/bin/lockline and build/bin/lockline-collect
+#	make demo		as root: install what is missing, build, run `lockline demo`
+#	make test		install what is missing, build, run every test
+#	make bench		what lockline costs, beside the tools installed here
+#	make lint		ruff, mypy, clang-format, shellcheck
+#	make install		PREFIX (default /usr/local), DESTDIR
+#	make CROSS=arm64	build/arm64/bin/lockline-collect
+#	make clean
 
-CROSS ?=
 ifeq ($(CROSS),arm64)
 ARCH := arm64
 BUILD := build/arm64
 CC := aarch64-linux-gnu-gcc
-PKG_CONFIG ?= aarch64-linux-gnu-pkg-config
-else
+else ifeq ($(CROSS),)
 ARCH := $(if $(filter aarch64,$(shell uname -m)),arm64,x86)
 BUILD := build
+else
+$(error CROSS=$(CROSS) is not known; CROSS=arm64 is)
 endif
 
 CLANG ?= clang
 BPFTOOL ?= $(firstword $(wildcard /usr/sbin/bpftool) bpftool)
+INSTALL ?= install
 VERSION := $(shell cat VERSION)
 PREFIX ?= /usr/local
+PYTEST_OPTIONS ?=
 
 BPF_SOURCES := $(wildcard bpf/*.bpf.c)
-BPF_HEADERS := $(wildcard bpf/*.h) vmlinux.h
 BPF_OBJECTS := $(BPF_SOURCES:bpf/%.bpf.c=$(BUILD)/bpf/%.bpf.o)
 BPF_CFLAGS := -g -O2 -target bpf -mcpu=v3 -D__TARGET_ARCH_$(ARCH) -Wall -Wextra -Werror -Wno-missing-declarations \
-	-Wno-unused-parameter -I. -Ibpf -I$(BUILD)/bpf
+	-Wno-unused-parameter -I. -Ibpf
 
 COLLECTOR_SOURCES := $(wildcard userspace/collector/*.c)
 COLLECTOR_OBJECTS := $(COLLECTOR_SOURCES:userspace/collector/%.c=$(BUILD)/collector/%.o)
+COLLECTOR_HEADERS := $(BUILD)/bpf/lockline.skel.h $(BUILD)/collector/recording_schema.h
 CFLAGS ?= -O2 -g
 COLLECTOR_CFLAGS := -std=gnu11 -Wall -Wextra -Werror -Wno-unused-parameter -D_GNU_SOURCE \
 	-DLOCKLINE_VERSION='"$(VERSION)"' -I$(BUILD)/bpf -I$(BUILD)/collector -I.
-# Debian 13's libelf and libdw want zstd; the order is that of a static link.
+# The order is that of a static link; Debian 13's libelf and libdw want zstd.
 COLLECTOR_LIBS := -lbpf -ldw -lelf -lsqlite3 -lz -llzma -lbz2 -lzstd -lm -lpthread -ldl
+
+LAUNCHER := $(wildcard scripts/lockline-launcher)
+SHELL_SCRIPTS := $(shell grep -lE '^\#!.*[/ ](ba)?sh$$' scripts/* .ci/run)
+C_FILES := $(wildcard bpf/*.[ch] userspace/collector/*.[ch] tests/*/*.[ch])
 
 .DELETE_ON_ERROR:
 .PHONY: all
 all: $(BUILD)/bin/lockline-collect
+ifeq ($(CROSS),)
+all: $(LAUNCHER:scripts/lockline-launcher=$(BUILD)/bin/lockline)
+endif
 
-$(BUILD)/bpf/%.bpf.o: bpf/%.bpf.c $(BPF_HEADERS)
+# Headers are followed by the compilers' own lists (-MMD); those that are made come first.
+$(BUILD)/bpf/%.bpf.o: bpf/%.bpf.c Makefile
 	@mkdir -p $(@D)
-	$(CLANG) $(BPF_CFLAGS) -c $< -o $@
+	$(CLANG) $(BPF_CFLAGS) -MMD -MP -c $< -o $@
 
 $(BUILD)/bpf/lockline.bpf.o: $(BPF_OBJECTS)
 	$(BPFTOOL) gen object $@ $^
@@ -45,17 +63,63 @@ $(BUILD)/bpf/lockline.bpf.o: $(BPF_OBJECTS)
 $(BUILD)/bpf/lockline.skel.h: $(BUILD)/bpf/lockline.bpf.o
 	$(BPFTOOL) gen skeleton $< name lockline_bpf > $@
 
-$(BUILD)/collector/recording_schema.h: userspace/collector/recording.sql
+$(BUILD)/collector/recording_schema.h: userspace/collector/recording.sql scripts/embed-text
 	@mkdir -p $(@D)
 	scripts/embed-text recording_schema $< > $@
 
-$(BUILD)/collector/%.o: userspace/collector/%.c $(wildcard userspace/collector/*.h) $(BUILD)/bpf/lockline.skel.h $(BUILD)/collector/recording_schema.h
+$(BUILD)/collector/%.o: userspace/collector/%.c Makefile VERSION | $(COLLECTOR_HEADERS)
 	@mkdir -p $(@D)
-	$(CC) $(CFLAGS) $(COLLECTOR_CFLAGS) -c $< -o $@
+	$(CC) $(CFLAGS) $(COLLECTOR_CFLAGS) -MMD -MP -c $< -o $@
 
 $(BUILD)/bin/lockline-collect: $(COLLECTOR_OBJECTS)
 	@mkdir -p $(@D)
-	$(CC) $(CFLAGS) -static -o $@ $^ $(COLLECTOR_LIBS)
+	$(CC) $(CFLAGS) $(LDFLAGS) -static -o $@ $^ $(COLLECTOR_LIBS)
+
+$(BUILD)/bin/lockline: scripts/lockline-launcher
+	@mkdir -p $(@D)
+	$(INSTALL) -m 755 $< $@
+
+-include $(BPF_OBJECTS:.o=.d) $(COLLECTOR_OBJECTS:.o=.d)
+
+# What is installed by scripts/setup is known only to a make that starts after it.
+.PHONY: demo
+demo:
+	scripts/setup demo
+	$(MAKE) all
+	build/bin/lockline demo
+
+.PHONY: workloads
+workloads: all
+	$(MAKE) -C tests/workloads
+
+.PHONY: test
+test:
+	scripts/setup test
+	$(MAKE) all workloads
+	build/venv/bin/python -m pytest -rs $(PYTEST_OPTIONS) tests </dev/null
+
+.PHONY: bench
+bench:
+	scripts/setup test
+	$(MAKE) all workloads
+	build/venv/bin/python scripts/bench
+
+.PHONY: lint
+lint:
+	scripts/setup test
+	build/venv/bin/ruff check .
+	build/venv/bin/ruff format --check .
+	build/venv/bin/mypy --strict userspace/lockline
+	build/venv/bin/mypy --strict --scripts-are-modules scripts/kernels scripts/vm
+	clang-format --dry-run -Werror $(C_FILES)
+	shellcheck $(SHELL_SCRIPTS)
+
+.PHONY: install
+install: all
+	$(INSTALL) -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/lib/lockline $(DESTDIR)$(PREFIX)/share/man/man1
+	$(INSTALL) -m 755 $(BUILD)/bin/lockline-collect $(BUILD)/bin/lockline $(DESTDIR)$(PREFIX)/bin
+	cd userspace && find lockline -name '*.py' -exec $(INSTALL) -D -m 644 {} $(abspath $(DESTDIR)$(PREFIX))/lib/lockline/{} \;
+	$(INSTALL) -m 644 docs/lockline.1 $(DESTDIR)$(PREFIX)/share/man/man1
 
 .PHONY: clean
 clean:
