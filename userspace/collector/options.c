@@ -1,0 +1,408 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include <errno.h>
+#include <getopt.h>
+#include <limits.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "message.h"
+#include "options.h"
+#include "values.h"
+
+const char *const kind_names[KIND_COUNT] = {
+	[KIND_SPINLOCK] = "spinlock",
+	[KIND_RWLOCK_READ] = "rwlock:R",
+	[KIND_RWLOCK_WRITE] = "rwlock:W",
+	[KIND_MUTEX] = "mutex",
+	[KIND_MUTEX_SPIN] = "mutex-spin",
+	[KIND_RWSEM_READ] = "rwsem:R",
+	[KIND_RWSEM_WRITE] = "rwsem:W",
+	[KIND_RTMUTEX] = "rtmutex",
+	[KIND_RWLOCK_RT_READ] = "rwlock-rt:R",
+	[KIND_RWLOCK_RT_WRITE] = "rwlock-rt:W",
+	[KIND_PERCPU_RWSEM_READ] = "pcpu-sem:R",
+	[KIND_PERCPU_RWSEM_WRITE] = "pcpu-sem:W",
+	[KIND_SEMAPHORE] = "semaphore",
+	[KIND_UNKNOWN] = "unknown",
+};
+
+enum value_kind {
+	VALUE_FLAG,         /* bool */
+	VALUE_COUNTER,      /* int, one more each time */
+	VALUE_TEXT,         /* const char * */
+	VALUE_U32,          /* __u32 */
+	VALUE_POWER_OF_TWO, /* __u32 */
+	VALUE_SECONDS,      /* __u64 ns; a bare number means seconds */
+	VALUE_TIME,         /* __u64 ns; the unit has to be said */
+	VALUE_SIZE,         /* __u64 bytes */
+	VALUE_KINDS,        /* __u32 mask */
+	VALUE_IDS,          /* struct id_list */
+	VALUE_CPUS,         /* struct id_list; checked against the possible CPUs afterwards */
+	VALUE_HELP,
+	VALUE_VERSION,
+};
+
+#define FOR_RECORD (1u << COMMAND_RECORD)
+#define FOR_DOCTOR (1u << COMMAND_DOCTOR)
+#define FOR_BOTH   (FOR_RECORD | FOR_DOCTOR)
+
+#define MAX_CPUS       8192    /* the largest NR_CPUS of x86 and arm64 */
+#define MAX_PID        4194304 /* PID_MAX_LIMIT */
+#define MAX_FILTER_IDS 4096
+#define SECOND         1000000000ull
+
+struct option_row {
+	int letter; /* above CHAR_MAX: long form alone */
+	const char *name;
+	const char *argument;
+	const char *help;
+	enum value_kind kind;
+	unsigned int commands;
+	__u64 min;
+	__u64 max;
+	size_t offset;
+};
+
+#define AT(field) offsetof(struct options, field)
+
+enum {
+	ONLY_LONG = CHAR_MAX,
+	KINDS,
+	THRESHOLD,
+	SAMPLE,
+	MEMORY,
+	POSSIBLE_CPUS,
+	USER_STACKS,
+	SIZES,
+	VERSION,
+};
+
+static const struct option_row rows[] = {
+	{'o', "output", "FILE", "the recording; default lockline.data", VALUE_TEXT, FOR_RECORD, 1, PATH_MAX - 1,
+	 AT(output)},
+	{'a', "all", NULL, "every process on every CPU; the default if nothing else is chosen", VALUE_FLAG, FOR_RECORD,
+	 0, 0, AT(all)},
+	{'p', "pid", "PID,...", "these processes and what they fork", VALUE_IDS, FOR_RECORD, 1, MAX_PID, AT(pids)},
+	{'t', "tid", "TID,...", "these threads alone", VALUE_IDS, FOR_RECORD, 1, MAX_PID, AT(tids)},
+	{'C', "cpu", "LIST", "waits on these CPUs alone, as in 0-3,7", VALUE_CPUS, FOR_RECORD, 0, MAX_CPUS - 1,
+	 AT(cpus)},
+	{'G', "cgroup", "PATH", "tasks in this cgroup or below it; v1: CONTROLLER:PATH", VALUE_TEXT, FOR_RECORD, 1,
+	 PATH_MAX - 1, AT(cgroup)},
+	{KINDS, "kinds", "KIND,...", "spinlock, rwlock, mutex, rwsem, rtmutex, ...; default all", VALUE_KINDS,
+	 FOR_RECORD, 0, 0, AT(kinds)},
+	{'d', "duration", "TIME", "stop after this time: seconds, or with a suffix ms, s, m", VALUE_SECONDS, FOR_RECORD,
+	 SECOND / 1000, 366 * 86400 * SECOND, AT(duration_ns)},
+	{'i', "interval", "TIME", "of the time series: seconds, or with a suffix; default 1s, at least 100ms",
+	 VALUE_SECONDS, FOR_RECORD, SECOND / 10, 3600 * SECOND, AT(interval_ns)},
+	{THRESHOLD, "threshold", "TIME", "keep each wait from this length on, as in 250us; default 1ms", VALUE_TIME,
+	 FOR_RECORD, 0, 3600 * SECOND, AT(threshold_ns)},
+	{SAMPLE, "sample", "N", "of the other waits of a lock keep one in N, a power of two; default 256",
+	 VALUE_POWER_OF_TWO, FOR_RECORD, 1, 1 << 20, AT(sample_period)},
+	{MEMORY, "memory", "SIZE", "budget of the kernel's tables, with a suffix K, M, G; default 64M", VALUE_SIZE,
+	 FOR_RECORD, 1 << 20, 1ull << 36, AT(memory_bytes)},
+	{POSSIBLE_CPUS, "possible-cpus", "N", "with --sizes: as if the machine had N possible CPUs", VALUE_U32,
+	 FOR_RECORD, 1, MAX_CPUS, AT(possible_cpus)},
+	{USER_STACKS, "user-stacks", NULL, "also the waiter's stack in user space", VALUE_FLAG, FOR_RECORD, 0, 0,
+	 AT(user_stacks)},
+	{SIZES, "sizes", NULL, "print the memory plan as JSON, attach nothing", VALUE_FLAG, FOR_RECORD, 0, 0,
+	 AT(sizes_only)},
+	{'q', "quiet", NULL, "no progress on stderr", VALUE_FLAG, FOR_BOTH, 0, 0, AT(quiet)},
+	{'v', "verbose", NULL, "more on stderr", VALUE_COUNTER, FOR_BOTH, 0, 0, AT(verbose)},
+	{'h', "help", NULL, "this text", VALUE_HELP, FOR_BOTH, 0, 0, 0},
+	{VERSION, "version", NULL, "the version", VALUE_VERSION, FOR_BOTH, 0, 0, 0},
+};
+
+#define ROWS (sizeof(rows) / sizeof(rows[0]))
+
+static const struct {
+	const char *name;
+	enum command command;
+	const char *usage;
+	const char *help;
+} commands[] = {
+	{"record", COMMAND_RECORD, "record [OPTIONS] [-- COMMAND [ARGUMENT...]]",
+	 "Record lock waits until Ctrl-C, for -d TIME, or as long as COMMAND runs."},
+	{"doctor", COMMAND_DOCTOR, "doctor [OPTIONS]",
+	 "Print as JSON what this kernel offers for each signal, and what is blind."},
+};
+
+#define COMMANDS (sizeof(commands) / sizeof(commands[0]))
+
+static void print_usage(void)
+{
+	printf("usage: lockline-collect COMMAND [OPTIONS]\n\n");
+	for (size_t i = 0; i < COMMANDS; i++)
+		printf("  %-8s%s\n", commands[i].name, commands[i].help);
+	printf("\n`lockline-collect COMMAND --help` lists the options; --version prints the version.\n");
+}
+
+static void print_help(enum command command)
+{
+	printf("usage: lockline-collect %s\n%s\n\n", commands[command].usage, commands[command].help);
+	for (size_t i = 0; i < ROWS; i++) {
+		char left[48];
+
+		if (!(rows[i].commands & 1u << command))
+			continue;
+		snprintf(left, sizeof(left), "%c%c%c --%s%s%s", rows[i].letter < ONLY_LONG ? '-' : ' ',
+			 rows[i].letter < ONLY_LONG ? rows[i].letter : ' ', rows[i].letter < ONLY_LONG ? ',' : ' ',
+			 rows[i].name, rows[i].argument ? " " : "", rows[i].argument ? rows[i].argument : "");
+		printf("  %-26s%s\n", left, rows[i].help);
+	}
+	if (command == COMMAND_RECORD)
+		printf("\nKinds: %s.\nWith COMMAND, its process and what it forks are recorded; with -a, everything.\n",
+		       KIND_WORDS);
+}
+
+/* The option as it was written most likely: "-d" or "--kinds". */
+static const char *spelled(const struct option_row *row, char text[32])
+{
+	if (row->letter < ONLY_LONG)
+		snprintf(text, 32, "-%c", row->letter);
+	else
+		snprintf(text, 32, "--%s", row->name);
+	return text;
+}
+
+static int store(struct options *options, const struct option_row *row, const char *argument)
+{
+	void *field = (char *)options + row->offset;
+	char name[32], why[VALUE_WHY], shown[VALUE_SHOWN];
+	__u64 value = 0;
+	int err = 0;
+
+	switch (row->kind) {
+	case VALUE_FLAG:
+		*(bool *)field = true;
+		return 0;
+	case VALUE_COUNTER:
+		*(int *)field += *(int *)field < 9;
+		return 0;
+	case VALUE_TEXT:
+		if (!*argument || strlen(argument) > row->max) {
+			snprintf(why, sizeof(why), "%s", *argument ? "too long" : "empty");
+			err = -EINVAL;
+			break;
+		}
+		*(const char **)field = argument;
+		return 0;
+	case VALUE_U32:
+		err = parse_count(argument, row->min, row->max, &value, why);
+		*(__u32 *)field = value;
+		break;
+	case VALUE_POWER_OF_TWO:
+		err = parse_count(argument, row->min, row->max, &value, why);
+		if (!err && value & (value - 1)) {
+			snprintf(why, sizeof(why), "not a power of two (1, 2, 4, ...)");
+			err = -EINVAL;
+		}
+		*(__u32 *)field = value;
+		break;
+	case VALUE_SECONDS:
+	case VALUE_TIME:
+		err = parse_time(argument, row->kind == VALUE_SECONDS, row->min, row->max, field, why);
+		break;
+	case VALUE_SIZE:
+		err = parse_size(argument, row->min, row->max, field, why);
+		break;
+	case VALUE_KINDS:
+		err = parse_kinds(argument, field, why);
+		break;
+	case VALUE_IDS:
+		err = parse_ids(argument, false, row->min, row->max, MAX_FILTER_IDS, field, why);
+		break;
+	case VALUE_CPUS:
+		err = parse_ids(argument, true, row->min, row->max, MAX_CPUS, field, why);
+		break;
+	case VALUE_HELP:
+		print_help(options->command);
+		return 1;
+	case VALUE_VERSION:
+		printf("lockline %s\n", LOCKLINE_VERSION);
+		return 1;
+	}
+	if (err == -ENOMEM)
+		message("out of memory while reading %s", spelled(row, name));
+	else if (err)
+		message("%s %s: %s", spelled(row, name), show(argument, shown), why);
+	return err;
+}
+
+static const struct option_row *row_of(int letter)
+{
+	for (size_t i = 0; i < ROWS; i++)
+		if (rows[i].letter == letter)
+			return &rows[i];
+	return NULL;
+}
+
+/* -C names CPUs that this machine may have; a typo would record nothing in silence. */
+static int check_cpus(const struct options *options)
+{
+	struct id_list possible = {};
+	char text[4096], why[VALUE_WHY];
+	size_t length;
+	FILE *file;
+	int err = 0;
+
+	if (!options->cpus.count)
+		return 0;
+	file = fopen("/sys/devices/system/cpu/possible", "re");
+	if (!file)
+		return 0; /* a sandbox without sysfs; the range in the table still holds */
+	length = fread(text, 1, sizeof(text) - 1, file);
+	fclose(file);
+	text[length] = 0;
+	text[strcspn(text, "\n")] = 0;
+	if (parse_ids(text, true, 0, MAX_CPUS - 1, MAX_CPUS, &possible, why))
+		goto out;
+	for (size_t i = 0; i < options->cpus.count; i++) {
+		if (!id_list_has(&possible, options->cpus.ids[i])) {
+			message("-C: there is no CPU %u; the possible CPUs are %s", options->cpus.ids[i], text);
+			err = -EINVAL;
+			goto out;
+		}
+	}
+out:
+	free(possible.ids);
+	return err;
+}
+
+static int check_record(struct options *options)
+{
+	bool chosen = options->pids.count || options->tids.count || options->cgroup;
+	const char *filter = options->pids.count ? "-p" : options->tids.count ? "-t" : "-G";
+
+	if (options->all && chosen) {
+		message("-a and %s exclude each other: -a records every process; leave one out", filter);
+		return -EINVAL;
+	}
+	if (options->command_argv && chosen) {
+		message("%s and COMMAND exclude each other: COMMAND is what would be recorded; "
+			"use %s with -d TIME, or -a -- COMMAND",
+			filter, filter);
+		return -EINVAL;
+	}
+	if (options->command_argv && options->sizes_only) {
+		message("--sizes records nothing: leave COMMAND out");
+		return -EINVAL;
+	}
+	if (options->possible_cpus && !options->sizes_only) {
+		message("--possible-cpus is for --sizes alone: a recording uses the machine's own CPUs");
+		return -EINVAL;
+	}
+	if (!chosen && !options->command_argv)
+		options->all = true;
+	return check_cpus(options);
+}
+
+static int parse_command(struct options *options, int argc, char **argv)
+{
+	struct option longs[ROWS + 1] = {};
+	char shorts[3 * ROWS + 3] = "+:", *end = shorts + 2;
+	char shown[VALUE_SHOWN];
+	int letter, err;
+
+	for (size_t i = 0; i < ROWS; i++) {
+		longs[i] = (struct option){rows[i].name, rows[i].argument ? required_argument : no_argument, NULL,
+					   rows[i].letter};
+		if (rows[i].letter >= ONLY_LONG)
+			continue;
+		*end++ = rows[i].letter;
+		if (rows[i].argument)
+			*end++ = ':';
+	}
+	*end = 0;
+
+	optind = 0; /* glibc: start afresh, also in a second call */
+	opterr = 0;
+	while ((letter = getopt_long(argc, argv, shorts, longs, NULL)) != -1) {
+		const char *word = optind > 0 && optind <= argc ? argv[optind - 1] : "";
+		const struct option_row *row;
+
+		if (letter == '?' || letter == ':') {
+			char single[3] = {'-', optopt, 0};
+
+			/* glibc leaves optopt at 0 for an unknown long option, and at its value otherwise. */
+			if (optopt > 0 && optopt < ONLY_LONG && strncmp(word, "--", 2))
+				word = single;
+			message("%s: %s; see `lockline-collect %s --help`", show(word, shown),
+				letter == ':'    ? "wants an argument"
+				: row_of(optopt) ? "takes no argument"
+						 : "no such option",
+				commands[options->command].name);
+			return -EINVAL;
+		}
+		row = row_of(letter);
+		if (!(row->commands & 1u << options->command)) {
+			char name[32];
+
+			message("%s is not an option of `%s`; see `lockline-collect %s --help`", spelled(row, name),
+				commands[options->command].name, commands[options->command].name);
+			return -EINVAL;
+		}
+		err = store(options, row, optarg);
+		if (err)
+			return err;
+	}
+	if (optind < argc) {
+		if (options->command != COMMAND_RECORD) {
+			message("%s: `%s` takes no argument", show(argv[optind], shown),
+				commands[options->command].name);
+			return -EINVAL;
+		}
+		options->command_argv = argv + optind;
+	} else if (argc > 0 && !strcmp(argv[argc - 1], "--")) {
+		message("-- wants a COMMAND after it");
+		return -EINVAL;
+	}
+	return options->command == COMMAND_RECORD ? check_record(options) : 0;
+}
+
+int options_parse(struct options *options, int argc, char **argv)
+{
+	char shown[VALUE_SHOWN];
+	int err;
+
+	*options = (struct options){
+		.output = "lockline.data",
+		.kinds = KIND_MASK_ALL,
+		.interval_ns = SECOND,
+		.threshold_ns = SECOND / 1000,
+		.sample_period = 256,
+		.memory_bytes = 64ull << 20,
+	};
+	if (argc < 2) {
+		message("a command is wanted: record or doctor; see `lockline-collect --help`");
+		return -EINVAL;
+	}
+	if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h")) {
+		print_usage();
+		return 1;
+	}
+	if (!strcmp(argv[1], "--version")) {
+		printf("lockline %s\n", LOCKLINE_VERSION);
+		return 1;
+	}
+	for (size_t i = 0; i < COMMANDS; i++) {
+		if (strcmp(argv[1], commands[i].name))
+			continue;
+		options->command = commands[i].command;
+		err = parse_command(options, argc - 1, argv + 1);
+		if (err)
+			options_free(options);
+		return err;
+	}
+	message("%s: no such command; there are record and doctor", show(argv[1], shown));
+	return -EINVAL;
+}
+
+void options_free(struct options *options)
+{
+	free(options->pids.ids);
+	free(options->tids.ids);
+	free(options->cpus.ids);
+	options->pids = options->tids = options->cpus = (struct id_list){};
+}
