@@ -77,7 +77,39 @@ struct css_set {
 	struct cgroup *dfl_cgrp;
 };
 
+struct rq {
+	int cpu;
+};
+
+struct task_group {
+	struct cfs_rq **cfs_rq;
+};
+
+struct cfs_rq {
+	struct rq *rq;
+	struct task_group *tg;
+};
+
+struct sched_entity {
+	struct cfs_rq *cfs_rq;
+};
+
+struct kmem_cache_order_objects {
+	unsigned int x;
+};
+
+struct kmem_cache {
+	unsigned int size;
+	unsigned int object_size;
+	struct kmem_cache_order_objects oo;
+	struct kmem_cache_order_objects min;
+	int refcount;
+	unsigned int red_left_pad;
+	const char *name;
+};
+
 struct task_struct {
+	struct sched_entity se;
 	int pid;
 	int tgid;
 	struct mm_struct *mm;
