@@ -3,33 +3,41 @@
 #ifndef LOCKLINE_CGROUPS_H
 #define LOCKLINE_CGROUPS_H
 
+#include <limits.h>
 #include <stdbool.h>
 #include <stddef.h>
-#include <limits.h>
 #include <linux/types.h>
 
-/* What a program compares: the cgroup itself and all below it. */
+#define CGROUP_HIERARCHY_V2 (-1)
+
+/* What the programs compare: the cgroup itself and all below it. */
 struct cgroup_target {
 	bool v2;             /* task->cgroups->dfl_cgrp; else task->cgroups->subsys[subsys_id]->cgroup */
-	int subsys_id;       /* v1: enum cgroup_subsys_id of the running kernel; -1 with v2 */
-	int level;           /* 0: the root of the hierarchy; index into cgroup.ancestors */
+	int subsys_id;       /* v1: enum cgroup_subsys_id of the running kernel; v2: CGROUP_HIERARCHY_V2 */
 	__u64 id;            /* kernfs id: inode number of the directory, unique in its hierarchy */
-	char path[PATH_MAX]; /* in the hierarchy: "/", "/system.slice/a.service" */
+	char path[PATH_MAX]; /* below the mount: "/", "/system.slice/a.service" */
 };
 
 /*
- * argument: an absolute directory, or a path in a hierarchy ("system.slice",
- * "memory:docker/abc" for one v1 controller); a relative one is looked for in
- * cgroup v2 first, then in each v1 controller.  On refusal one line on stderr
- * says why: -ENOENT, -ENOTDIR, -EINVAL (no cgroup directory, or a v1 hierarchy
- * without controller), -EOPNOTSUPP (inside a cgroup namespace, where the level is hidden).
+ * argument: an absolute directory below a cgroup mount; a path in a hierarchy
+ * ("system.slice"), looked for in v2 first, then in each v1 controller; or one
+ * in the hierarchy of one v1 controller ("memory:docker/abc").  On refusal one
+ * line on stderr says why: -ENOENT, -EINVAL (not a cgroup's directory, or a v1
+ * hierarchy without a controller), or what the kernel said.
  */
 int cgroup_resolve(const char *argument, struct cgroup_target *out);
 
-/* id -> path in the v2 hierarchy, which is what bpf_get_current_cgroup_id() means. */
+/*
+ * The hierarchy that tells waiters apart when no -G chooses one: v2 if it is
+ * mounted and divided, else the first v1 controller's that is divided; in
+ * doubt v2.  A subsys_id or CGROUP_HIERARCHY_V2.
+ */
+int cgroup_hierarchy(void);
+
+/* id -> path in one hierarchy; bounded memory. */
 struct cgroup_paths;
 
-int cgroup_paths_open(struct cgroup_paths **out);
+int cgroup_paths_open(struct cgroup_paths **out, int subsys_id);
 void cgroup_paths_close(struct cgroup_paths *paths);
 /* "" if it is gone or was never to be seen; valid until the next call. */
 const char *cgroup_path(struct cgroup_paths *paths, __u64 id);
