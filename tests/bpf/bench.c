@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "wait_test.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <linux/bpf.h>
+
+static void refuse(const char *what, int error)
+{
+	printf("Bail out! %s: %s\n", what, strerror(error));
+	exit(1);
+}
+
+static size_t map_bytes(const struct bpf_map *map)
+{
+	size_t page = sysconf(_SC_PAGESIZE);
+	size_t bytes = (size_t)bpf_map__max_entries(map) * ((bpf_map__value_size(map) + 7) & ~7u);
+
+	return (bytes + page - 1) / page * page;
+}
+
+static void *map_memory(const struct bpf_map *map)
+{
+	void *memory = mmap(NULL, map_bytes(map), PROT_READ | PROT_WRITE, MAP_SHARED, bpf_map__fd(map), 0);
+
+	if (memory == MAP_FAILED)
+		refuse("cannot map a BPF array", errno);
+	return memory;
+}
+
+void bench_open(struct bench *bench, const struct settings *settings)
+{
+	struct wait_test_bpf *skeleton = wait_test_bpf__open();
+	int cpus = libbpf_num_possible_cpus(), error;
+
+	if (!skeleton)
+		refuse("cannot open the programs", errno);
+	skeleton->rodata->rows_per_cpu = TEST_ROWS;
+	skeleton->rodata->ring_mask = TEST_RING - 1;
+	skeleton->rodata->sleep_mask = TEST_SLEEP - 1;
+	skeleton->data->sample_mask = TEST_SAMPLE - 1;
+	skeleton->rodata->threshold_ns = settings->threshold_ns;
+	skeleton->rodata->begin_kinds = settings->begin_kinds;
+	skeleton->rodata->wait_kinds = settings->wait_kinds;
+	bpf_map__set_max_entries(skeleton->maps.cpu_states, cpus);
+	bpf_map__set_max_entries(skeleton->maps.totals, cpus * TEST_ROWS);
+	bpf_map__set_max_entries(skeleton->maps.sleepers, TEST_SLEEP);
+	bpf_map__set_max_entries(skeleton->maps.spin_stacks, cpus * SPIN_DEPTH);
+	bpf_map__set_max_entries(skeleton->maps.sleep_stacks, TEST_SLEEP * SLEEP_DEPTH);
+	bpf_map__set_max_entries(skeleton->maps.wait_events, cpus * TEST_RING);
+	error = wait_test_bpf__load(skeleton);
+	if (error)
+		refuse("cannot load the programs", -error);
+	bench->skeleton = skeleton;
+	skeleton->bss->clock_ns = 3600ull * 1000000000;
+	bench->state = (struct cpu_state *)map_memory(skeleton->maps.cpu_states) + TEST_CPU;
+	bench->rows = (struct wait_row *)map_memory(skeleton->maps.totals) + TEST_CPU * TEST_ROWS;
+	bench->sleepers = map_memory(skeleton->maps.sleepers);
+	bench->events = (struct wait_event *)map_memory(skeleton->maps.wait_events) + TEST_CPU * TEST_RING;
+}
+
+void bench_close(struct bench *bench)
+{
+	munmap(bench->state - TEST_CPU, map_bytes(bench->skeleton->maps.cpu_states));
+	munmap(bench->rows - TEST_CPU * TEST_ROWS, map_bytes(bench->skeleton->maps.totals));
+	munmap(bench->sleepers, map_bytes(bench->skeleton->maps.sleepers));
+	munmap(bench->events - TEST_CPU * TEST_RING, map_bytes(bench->skeleton->maps.wait_events));
+	wait_test_bpf__destroy(bench->skeleton);
+}
+
+static __u32 run(const struct bpf_program *program, __u64 *arguments, __u32 count)
+{
+	LIBBPF_OPTS(bpf_test_run_opts, options, .ctx_in = arguments, .ctx_size_in = count * sizeof(*arguments),
+		    .flags = BPF_F_TEST_RUN_ON_CPU, .cpu = TEST_CPU);
+	int error = bpf_prog_test_run_opts(bpf_program__fd(program), &options);
+
+	if (error)
+		refuse("cannot run a program", -error);
+	return options.retval;
+}
+
+/* Time passes from one call to the next. */
+#define STEP_NS 1000
+
+void run_begin(struct bench *bench, __u64 lock, enum lock_kind kind)
+{
+	__u64 arguments[] = {lock, kind};
+
+	bench->skeleton->bss->clock_ns += STEP_NS;
+	run(bench->skeleton->progs.run_begin, arguments, 2);
+}
+
+void run_end(struct bench *bench, __u64 lock, int result)
+{
+	__u64 arguments[] = {lock, result};
+
+	bench->skeleton->bss->clock_ns += STEP_NS;
+	run(bench->skeleton->progs.run_end, arguments, 2);
+}
+
+void run_wait(struct bench *bench, __u64 lock, enum lock_kind kind, __u64 wait_ns)
+{
+	run_begin(bench, lock, kind);
+	bench->skeleton->bss->clock_ns += wait_ns - STEP_NS;
+	run_end(bench, lock, 0);
+}
+
+__u32 run_bucket(struct bench *bench, __u64 ns)
+{
+	return run(bench->skeleton->progs.run_bucket, &ns, 1);
+}
+
+struct wait_row *row_of(struct bench *bench, __u64 lock, enum lock_kind kind)
+{
+	int i;
+
+	for (i = 0; i < TEST_ROWS - KIND_COUNT; i++)
+		if (bench->rows[i].key == row_key(lock, kind))
+			return &bench->rows[i];
+	return NULL;
+}
+
+struct wait_row *other_row_of(struct bench *bench, enum lock_kind kind)
+{
+	return &bench->rows[TEST_ROWS - KIND_COUNT + kind];
+}
+
+struct sleep_slot *sleeper_of(struct bench *bench, __u32 tid)
+{
+	int i;
+
+	for (i = 0; i < TEST_SLEEP; i++)
+		if (bench->sleepers[i].tid == tid)
+			return &bench->sleepers[i];
+	return NULL;
+}
+
+__u64 waits_of_all(struct bench *bench)
+{
+	__u64 waits = 0;
+	int i;
+
+	for (i = 0; i < TEST_ROWS; i++)
+		waits += bench->rows[i].waits;
+	return waits;
+}
+
+__u64 begins_of_all(struct bench *bench)
+{
+	__u64 begins = 0;
+	int i;
+
+	for (i = 0; i < KIND_COUNT; i++)
+		begins += bench->state->begins[i];
+	return begins;
+}

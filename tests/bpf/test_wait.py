@@ -1,0 +1,33 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The hot path, run by BPF_PROG_TEST_RUN: one test here per line of wait_test's TAP."""
+
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+NAMES = re.findall(r"\tTEST\((\w+), \w+\)", Path(__file__).with_name("wait_test.c").read_text())
+
+
+@pytest.fixture(scope="module")
+def results(build: Path, bpf_machine: None) -> dict[str, tuple[bool, str]]:
+    """Per test of wait_test: whether it passed, and what it complained of."""
+    done = subprocess.run([build / "tests" / "wait_test"], capture_output=True, text=True, timeout=120, check=False)
+    assert "Bail out!" not in done.stdout, done.stdout + done.stderr
+    results = {}
+    complaints: list[str] = []
+    for line in done.stdout.splitlines():
+        match = re.fullmatch(r"(not )?ok \d+ - (\w+)", line)
+        if match:
+            results[match[2]] = (match[1] is None, "\n".join(complaints))
+            complaints = []
+        elif line.startswith("# "):
+            complaints.append(line)
+    return results
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_hot_path(results: dict[str, tuple[bool, str]], name: str) -> None:
+    passed, complaints = results[name]
+    assert passed, complaints

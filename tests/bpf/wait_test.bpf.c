@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The functions that all probes call, as programs that user space can run with
+ * made-up locks (BPF_PROG_TEST_RUN).  Nothing here is ever attached.
+ */
+#include "vmlinux.h"
+#include <bpf/bpf_helpers.h>
+
+/* The time is what user space says, so that waits are of exact lengths. */
+__u64 clock_ns;
+
+#define bpf_ktime_get_ns() (clock_ns)
+#include "wait.bpf.h"
+
+SEC("raw_tp")
+int run_begin(__u64 *context)
+{
+	begin_wait(context, context[0], context[1]);
+	return 0;
+}
+
+SEC("raw_tp")
+int run_end(__u64 *context)
+{
+	end_wait(context, context[0], context[1]);
+	return 0;
+}
+
+SEC("raw_tp")
+int run_bucket(__u64 *context)
+{
+	return histogram_bucket(context[0]);
+}
+
+char LICENSE[] SEC("license")
+= "GPL";

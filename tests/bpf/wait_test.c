@@ -1,0 +1,446 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * Tests of the hot path: each is given a fresh set of maps, runs begins and ends
+ * with made-up locks on one CPU, and looks at the shared memory as the collector
+ * does.  Prints TAP.
+ */
+#include "wait_test.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+int test_failures;
+int test_checks;
+
+static const struct settings everything = {.threshold_ns = NEVER_OUTLIER, .begin_kinds = ~0u, .wait_kinds = ~0u};
+
+static void one_spinning_wait(struct bench *bench)
+{
+	struct wait_row *row;
+	int i;
+
+	run_begin(bench, LOCK(1), KIND_SPINLOCK);
+	CHECK_EQUAL(bench->state->spin_depth, 1);
+	CHECK_EQUAL(bench->state->spin[0].lock, LOCK(1));
+	CHECK_EQUAL((__u32)bench->state->spin[0].pid_tgid, (__u32)gettid());
+	run_end(bench, LOCK(1), 0);
+	CHECK_EQUAL(bench->state->spin_depth, 0);
+	row = row_of(bench, LOCK(1), KIND_SPINLOCK);
+	CHECK(row, "the lock has no row");
+	if (!row)
+		return;
+	CHECK_EQUAL(row->waits, 1);
+	CHECK_EQUAL(row->wait_ns, 1000);
+	CHECK_EQUAL(row->max_ns, 1000);
+	CHECK_EQUAL(row->histogram[histogram_bucket(1000)], 1);
+	CHECK_EQUAL(row->failed, 0);
+	CHECK_EQUAL(bench->state->begins[KIND_SPINLOCK], 1);
+	CHECK_EQUAL(bench->state->ends, 1);
+	for (i = 0; i < COUNT_LAST; i++)
+		CHECK_EQUAL(bench->state->counters[i], 0);
+}
+
+static void kinds_of_one_lock_have_own_rows(struct bench *bench)
+{
+	enum lock_kind kind;
+
+	for (kind = 0; kind <= KIND_UNKNOWN; kind++) {
+		run_begin(bench, LOCK(7), kind);
+		run_end(bench, LOCK(7), 0);
+	}
+	for (kind = 0; kind <= KIND_UNKNOWN; kind++) {
+		struct wait_row *row = row_of(bench, LOCK(7), kind);
+
+		CHECK(row && row->waits == 1, "kind %d", kind);
+	}
+	CHECK_EQUAL(bench->state->rows_used, KIND_UNKNOWN + 1);
+}
+
+static void failed_waits_are_told(struct bench *bench)
+{
+	struct wait_row *row;
+
+	run_begin(bench, LOCK(2), KIND_MUTEX);
+	run_end(bench, LOCK(2), -EINTR);
+	run_begin(bench, LOCK(2), KIND_MUTEX);
+	run_end(bench, LOCK(2), 0);
+	row = row_of(bench, LOCK(2), KIND_MUTEX);
+	CHECK(row, "the lock has no row");
+	if (!row)
+		return;
+	CHECK_EQUAL(row->waits, 2);
+	CHECK_EQUAL(row->failed, 1);
+	CHECK_EQUAL((__u32)bench->events[0].result, (__u32)-EINTR);
+}
+
+static void spinning_waits_nest(struct bench *bench)
+{
+	int depth;
+
+	for (depth = 0; depth < SPIN_DEPTH; depth++)
+		run_begin(bench, LOCK(depth), KIND_SPINLOCK);
+	CHECK_EQUAL(bench->state->spin_depth, SPIN_DEPTH);
+	for (depth = SPIN_DEPTH - 1; depth >= 0; depth--)
+		run_end(bench, LOCK(depth), 0);
+	CHECK_EQUAL(bench->state->spin_depth, 0);
+	CHECK_EQUAL(bench->state->counters[COUNT_NESTED], SPIN_DEPTH - 1);
+	CHECK_EQUAL(bench->state->counters[COUNT_TOO_DEEP], 0);
+	CHECK_EQUAL(waits_of_all(bench), SPIN_DEPTH);
+	for (depth = 0; depth < SPIN_DEPTH; depth++) {
+		struct wait_row *row = row_of(bench, LOCK(depth), KIND_SPINLOCK);
+
+		CHECK(row && row->wait_ns == (2ull * (SPIN_DEPTH - 1 - depth) + 1) * 1000, "depth %d", depth);
+	}
+}
+
+static void too_deep_is_counted(struct bench *bench)
+{
+	__u64 counted;
+	int depth;
+
+	for (depth = 0; depth <= SPIN_DEPTH; depth++)
+		run_begin(bench, LOCK(depth), KIND_SPINLOCK);
+	for (depth = SPIN_DEPTH; depth >= 0; depth--)
+		run_end(bench, LOCK(depth), 0);
+	counted = bench->state->counters[COUNT_TOO_DEEP] + bench->state->counters[COUNT_ORPHANED];
+	CHECK(bench->state->counters[COUNT_TOO_DEEP] > 0, "none is too deep");
+	CHECK_EQUAL(begins_of_all(bench), waits_of_all(bench) + counted);
+	CHECK_EQUAL(bench->state->ends, waits_of_all(bench) + bench->state->counters[COUNT_UNMATCHED]);
+	CHECK_EQUAL(bench->state->spin_depth, 0);
+}
+
+static void outer_wait_outlives_a_lost_end(struct bench *bench)
+{
+	run_begin(bench, LOCK(1), KIND_RWLOCK_WRITE);
+	run_begin(bench, LOCK(2), KIND_SPINLOCK);
+	run_end(bench, LOCK(1), 0);
+	CHECK_EQUAL(bench->state->spin_depth, 0);
+	CHECK_EQUAL(bench->state->counters[COUNT_ORPHANED], 1);
+	CHECK_EQUAL(waits_of_all(bench), 1);
+	CHECK(row_of(bench, LOCK(1), KIND_RWLOCK_WRITE)->waits == 1, "the outer wait is lost");
+}
+
+static void lost_end_of_a_spinning_wait(struct bench *bench)
+{
+	struct wait_row *row;
+
+	run_begin(bench, LOCK(3), KIND_SPINLOCK);
+	bench->skeleton->bss->clock_ns += 3600ull * 1000000000;
+	run_begin(bench, LOCK(3), KIND_SPINLOCK);
+	run_end(bench, LOCK(3), 0);
+	CHECK_EQUAL(bench->state->counters[COUNT_ORPHANED], 1);
+	row = row_of(bench, LOCK(3), KIND_SPINLOCK);
+	CHECK(row && row->waits == 1 && row->max_ns == 1000, "the lost wait became one of an hour");
+	CHECK_EQUAL(bench->state->spin_depth, 0);
+}
+
+static void end_without_begin(struct bench *bench)
+{
+	run_end(bench, LOCK(4), 0);
+	CHECK_EQUAL(bench->state->counters[COUNT_UNMATCHED], 1);
+	CHECK_EQUAL(waits_of_all(bench), 0);
+	run_begin(bench, LOCK(4), KIND_SPINLOCK);
+	run_end(bench, LOCK(5), 0);
+	CHECK_EQUAL(bench->state->counters[COUNT_UNMATCHED], 2);
+	run_end(bench, LOCK(4), 0);
+	CHECK_EQUAL(waits_of_all(bench), 1);
+}
+
+static void mutex_begins_often_and_ends_once(struct bench *bench)
+{
+	struct wait_row *row;
+
+	run_begin(bench, LOCK(6), KIND_MUTEX_SPIN);
+	run_begin(bench, LOCK(6), KIND_MUTEX);
+	run_begin(bench, LOCK(6), KIND_MUTEX_SPIN);
+	run_begin(bench, LOCK(6), KIND_MUTEX);
+	CHECK(sleeper_of(bench, gettid()), "the waiter has no slot");
+	run_end(bench, LOCK(6), 0);
+	CHECK(!sleeper_of(bench, gettid()), "the slot is not free again");
+	CHECK_EQUAL(bench->state->counters[COUNT_REPEATED], 3);
+	row = row_of(bench, LOCK(6), KIND_MUTEX);
+	CHECK(row && row->waits == 1, "it slept: one wait of kind mutex");
+	CHECK_EQUAL(waits_of_all(bench), 1);
+	run_begin(bench, LOCK(6), KIND_MUTEX_SPIN);
+	run_end(bench, LOCK(6), 0);
+	row = row_of(bench, LOCK(6), KIND_MUTEX_SPIN);
+	CHECK(row && row->waits == 1, "it never slept: one wait of kind mutex-spin");
+	CHECK_EQUAL(begins_of_all(bench), waits_of_all(bench) + bench->state->counters[COUNT_REPEATED]);
+}
+
+static void sleeping_waits_nest(struct bench *bench)
+{
+	run_begin(bench, LOCK(8), KIND_RWSEM_WRITE);
+	run_begin(bench, LOCK(9), KIND_MUTEX);
+	run_begin(bench, LOCK(10), KIND_SPINLOCK);
+	run_end(bench, LOCK(10), 0);
+	run_end(bench, LOCK(9), 0);
+	run_end(bench, LOCK(8), 0);
+	CHECK_EQUAL(waits_of_all(bench), 3);
+	CHECK_EQUAL(bench->state->counters[COUNT_NESTED], 1);
+	CHECK_EQUAL(bench->state->counters[COUNT_UNMATCHED], 0);
+}
+
+static void lost_end_of_a_sleeping_wait(struct bench *bench)
+{
+	run_begin(bench, LOCK(11), KIND_RWSEM_READ);
+	run_begin(bench, LOCK(11), KIND_RWSEM_READ);
+	run_end(bench, LOCK(11), 0);
+	CHECK_EQUAL(bench->state->counters[COUNT_ORPHANED], 1);
+	CHECK_EQUAL(waits_of_all(bench), 1);
+	CHECK(!sleeper_of(bench, gettid()), "the slot is not free again");
+}
+
+static void sleepers_without_slot_are_counted(struct bench *bench)
+{
+	__u32 home = gettid() & (TEST_SLEEP - 1), probe;
+
+	/* Others live in all the places where this thread could. */
+	for (probe = 0; probe < SLEEP_PROBES; probe++)
+		bench->sleepers[(home + probe) & (TEST_SLEEP - 1)].tid = ~0u - probe;
+	run_begin(bench, LOCK(12), KIND_MUTEX);
+	run_end(bench, LOCK(12), 0);
+	CHECK_EQUAL(bench->state->counters[COUNT_NO_SLOT], 1);
+	CHECK_EQUAL(bench->state->counters[COUNT_UNMATCHED], 1);
+	CHECK_EQUAL(waits_of_all(bench), 0);
+}
+
+static void displaced_sleepers_are_found(struct bench *bench)
+{
+	__u32 home = gettid() & (TEST_SLEEP - 1);
+
+	bench->sleepers[home].tid = ~0u;
+	run_begin(bench, LOCK(13), KIND_MUTEX);
+	CHECK_EQUAL(bench->sleepers[home].displaced, 1);
+	/* The one that lived at home leaves; the displaced one must still be found. */
+	bench->sleepers[home].tid = 0;
+	run_begin(bench, LOCK(13), KIND_MUTEX);
+	run_end(bench, LOCK(13), 0);
+	CHECK_EQUAL(bench->state->counters[COUNT_REPEATED], 1);
+	CHECK_EQUAL(bench->sleepers[home].displaced, 0);
+	CHECK_EQUAL(waits_of_all(bench), 1);
+	CHECK(!sleeper_of(bench, gettid()), "the slot is not free again");
+}
+
+static void full_table_loses_names_not_time(struct bench *bench)
+{
+	const int locks = 3 * TEST_ROWS;
+	__u64 wait_ns = 0;
+	int i;
+
+	for (i = 0; i < locks; i++)
+		run_wait(bench, LOCK(100 + i), KIND_RWSEM_WRITE, 1000 + i);
+	for (i = 0; i < TEST_ROWS; i++)
+		wait_ns += bench->rows[i].wait_ns;
+	CHECK_EQUAL(waits_of_all(bench), locks);
+	CHECK_EQUAL(wait_ns, 1000ull * locks + (__u64)locks * (locks - 1) / 2);
+	CHECK(other_row_of(bench, KIND_RWSEM_WRITE)->waits >= (__u64)(locks - (TEST_ROWS - KIND_COUNT)),
+	      "the row of unnamed locks holds too little");
+	CHECK_EQUAL(bench->state->counters[COUNT_TABLE_FULL], other_row_of(bench, KIND_RWSEM_WRITE)->waits);
+	CHECK_EQUAL(other_row_of(bench, KIND_SPINLOCK)->waits, 0);
+	CHECK(bench->state->rows_used <= TEST_ROWS - KIND_COUNT, "%u rows used", bench->state->rows_used);
+}
+
+static void histogram_boundaries(struct bench *bench)
+{
+	__u32 before = 0, bucket;
+	int shift, quarter;
+	__u64 ns;
+
+	for (shift = 0; shift < 64; shift++) {
+		for (quarter = 0; quarter < 4; quarter++) {
+			ns = shift < 2 ? 1ull << shift : (4ull + quarter) << (shift - 2);
+			bucket = run_bucket(bench, ns);
+			CHECK_EQUAL(bucket, histogram_bucket(ns));
+			CHECK_EQUAL(run_bucket(bench, ns - 1), histogram_bucket(ns - 1));
+			CHECK(bucket >= before && bucket < HISTOGRAM_BUCKETS, "%llu ns in bucket %u after %u",
+			      (unsigned long long)ns, bucket, before);
+			/* In the covered range each quarter of an octave opens a bucket. */
+			if (shift >= HISTOGRAM_FIRST_SHIFT && shift < HISTOGRAM_LAST_SHIFT)
+				CHECK_EQUAL(bucket, run_bucket(bench, ns - 1) + 1);
+			before = bucket;
+		}
+	}
+	CHECK_EQUAL(run_bucket(bench, 0), 0);
+	CHECK_EQUAL(run_bucket(bench, 63), 0);
+	CHECK_EQUAL(run_bucket(bench, 64), 1);
+	CHECK_EQUAL(run_bucket(bench, 1ull << HISTOGRAM_LAST_SHIFT), HISTOGRAM_OVERFLOW);
+	CHECK_EQUAL(run_bucket(bench, ~0ull), HISTOGRAM_OVERFLOW);
+}
+
+static void histogram_takes_each_wait(struct bench *bench)
+{
+	struct wait_row *row;
+	__u64 in_buckets = 0;
+	int i;
+
+	for (i = 0; i < 100; i++)
+		run_wait(bench, LOCK(20), KIND_SPINLOCK, i * i * 37ull);
+	row = row_of(bench, LOCK(20), KIND_SPINLOCK);
+	CHECK(row, "the lock has no row");
+	if (!row)
+		return;
+	for (i = 0; i < HISTOGRAM_BUCKETS; i++)
+		in_buckets += row->histogram[i];
+	CHECK_EQUAL(in_buckets, 100);
+	CHECK_EQUAL(row->max_ns, 99 * 99 * 37ull);
+	CHECK_EQUAL(row->wait_ns, 37ull * 328350);
+}
+
+/* Adds up the events that are still in the ring. */
+static void sum_events(struct bench *bench, __u64 *waits, __u64 *wait_ns)
+{
+	int i;
+
+	*waits = *wait_ns = 0;
+	for (i = 0; i < TEST_RING; i++) {
+		if (!bench->events[i].sequence)
+			continue;
+		*waits += bench->events[i].weight;
+		*wait_ns += bench->events[i].weight_ns;
+	}
+}
+
+static void weights_add_up(struct bench *bench)
+{
+	__u64 waits, wait_ns;
+	struct wait_row *row;
+	int i, n;
+
+	/* At every step, also between two samples. */
+	for (n = 1, i = 0; n <= 200; n++) {
+		for (; i < n; i++)
+			run_wait(bench, LOCK(30), KIND_MUTEX, 1000 + i);
+		row = row_of(bench, LOCK(30), KIND_MUTEX);
+		sum_events(bench, &waits, &wait_ns);
+		CHECK_EQUAL(waits + row->pending_waits, (__u64)n);
+		CHECK_EQUAL(wait_ns + row->pending_ns, row->wait_ns);
+	}
+	/* The first few, and then one of TEST_SAMPLE. */
+	CHECK(bench->state->events <= 4 + 200 / TEST_SAMPLE && bench->state->events >= 200 / TEST_SAMPLE, "%llu events",
+	      (unsigned long long)bench->state->events);
+}
+
+static void outliers_stand_for_themselves(struct bench *bench)
+{
+	__u64 waits, wait_ns, outliers = 0;
+	struct wait_row *row;
+	int i;
+
+	for (i = 0; i < 100; i++)
+		run_wait(bench, LOCK(31), KIND_MUTEX, i % 10 == 9 ? 5000000 : 1000);
+	row = row_of(bench, LOCK(31), KIND_MUTEX);
+	sum_events(bench, &waits, &wait_ns);
+	CHECK_EQUAL(waits + row->pending_waits, 100);
+	CHECK_EQUAL(wait_ns + row->pending_ns, row->wait_ns);
+	for (i = 0; i < TEST_RING; i++) {
+		if (!bench->events[i].sequence || !(bench->events[i].flags & EVENT_OUTLIER))
+			continue;
+		outliers++;
+		CHECK_EQUAL(bench->events[i].weight, 1);
+		CHECK_EQUAL(bench->events[i].weight_ns, 5000000);
+	}
+	CHECK_EQUAL(outliers, 10);
+}
+
+static void ring_overwrites_the_oldest(struct bench *bench)
+{
+	const __u64 count = 3 * TEST_RING + 5;
+	__u64 i, position;
+
+	for (i = 0; i < count; i++)
+		run_wait(bench, LOCK(32), KIND_MUTEX, 2000000 + i);
+	CHECK_EQUAL(bench->state->events, count);
+	for (i = 0; i < TEST_RING; i++) {
+		position = bench->events[i].sequence - 1;
+		CHECK_EQUAL(position % TEST_RING, i);
+		CHECK(position >= count - TEST_RING && position < count, "position %llu", (unsigned long long)position);
+		CHECK_EQUAL(bench->events[i].wait_ns, 2000000 + position);
+		CHECK_EQUAL(bench->events[i].tid, (__u32)gettid());
+	}
+}
+
+static void kinds_are_filtered(struct bench *bench)
+{
+	run_begin(bench, LOCK(40), KIND_SPINLOCK);
+	run_end(bench, LOCK(40), 0);
+	run_begin(bench, LOCK(41), KIND_RWSEM_WRITE);
+	run_end(bench, LOCK(41), 0);
+	/* Let in at begin because it may yet sleep; it does not. */
+	run_begin(bench, LOCK(42), KIND_MUTEX_SPIN);
+	run_end(bench, LOCK(42), 0);
+	CHECK_EQUAL(bench->state->counters[COUNT_FILTERED], 2);
+	CHECK_EQUAL(waits_of_all(bench), 1);
+	CHECK(row_of(bench, LOCK(41), KIND_RWSEM_WRITE), "the wanted kind is missing");
+	CHECK_EQUAL(begins_of_all(bench), 3);
+	CHECK(!sleeper_of(bench, gettid()), "the slot is not free again");
+}
+
+static const struct settings outliers = {.threshold_ns = 1000000, .begin_kinds = ~0u, .wait_kinds = ~0u};
+static const struct settings two_kinds = {
+	.threshold_ns = NEVER_OUTLIER,
+	.begin_kinds = 1 << KIND_RWSEM_WRITE | 1 << KIND_MUTEX | 1 << KIND_MUTEX_SPIN,
+	.wait_kinds = 1 << KIND_RWSEM_WRITE | 1 << KIND_MUTEX,
+};
+
+static const struct test {
+	const char *name;
+	void (*run)(struct bench *bench);
+	const struct settings *settings;
+} tests[] = {
+#define TEST(function, settings)               \
+	{                                      \
+#function, function, &settings \
+	}
+	TEST(one_spinning_wait, everything),
+	TEST(kinds_of_one_lock_have_own_rows, everything),
+	TEST(failed_waits_are_told, everything),
+	TEST(spinning_waits_nest, everything),
+	TEST(too_deep_is_counted, everything),
+	TEST(outer_wait_outlives_a_lost_end, everything),
+	TEST(lost_end_of_a_spinning_wait, everything),
+	TEST(end_without_begin, everything),
+	TEST(mutex_begins_often_and_ends_once, everything),
+	TEST(sleeping_waits_nest, everything),
+	TEST(lost_end_of_a_sleeping_wait, everything),
+	TEST(sleepers_without_slot_are_counted, everything),
+	TEST(displaced_sleepers_are_found, everything),
+	TEST(full_table_loses_names_not_time, everything),
+	TEST(histogram_boundaries, everything),
+	TEST(histogram_takes_each_wait, everything),
+	TEST(weights_add_up, everything),
+	TEST(outliers_stand_for_themselves, outliers),
+	TEST(ring_overwrites_the_oldest, outliers),
+	TEST(kinds_are_filtered, two_kinds),
+};
+
+int main(void)
+{
+	const int count = sizeof(tests) / sizeof(tests[0]);
+	int failed = 0, i;
+	cpu_set_t cpu;
+
+	/* From elsewhere the programs would run in an interrupt of another task. */
+	CPU_ZERO(&cpu);
+	CPU_SET(TEST_CPU, &cpu);
+	if (sched_setaffinity(0, sizeof(cpu), &cpu)) {
+		printf("Bail out! cannot run on CPU %d\n", TEST_CPU);
+		return 1;
+	}
+	printf("1..%d\n", count);
+	for (i = 0; i < count; i++) {
+		struct bench bench;
+
+		test_failures = 0;
+		bench_open(&bench, tests[i].settings);
+		tests[i].run(&bench);
+		bench_close(&bench);
+		printf("%s %d - %s\n", test_failures ? "not ok" : "ok", i + 1, tests[i].name);
+		failed += test_failures > 0;
+	}
+	printf("# %d checks\n", test_checks);
+	return failed ? 1 : 0;
+}

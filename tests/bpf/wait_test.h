@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The bench that the hot path's tests run on: one loaded object with small maps, and calls into it. */
+#ifndef WAIT_TEST_H
+#define WAIT_TEST_H
+
+#include <stdbool.h>
+#include <stdio.h>
+#include <linux/types.h>
+
+#include "../../bpf/lockline.h"
+#include "wait_test.skel.h"
+
+#define TEST_ROWS     48 /* of which KIND_COUNT take the waits of unnamed locks */
+#define TEST_RING     64
+#define TEST_SLEEP    64
+#define TEST_SAMPLE   8
+#define TEST_CPU      0
+#define NEVER_OUTLIER (~0ull)
+
+/* Addresses as of kernel objects; each test takes its own. */
+#define LOCK(n) (0xffff888000000000ull + (n)*4096ull)
+
+struct bench {
+	struct wait_test_bpf *skeleton;
+	struct cpu_state *state; /* of TEST_CPU */
+	struct wait_row *rows;   /* of TEST_CPU */
+	struct sleep_slot *sleepers;
+	struct wait_event *events; /* of TEST_CPU */
+};
+
+struct settings {
+	__u64 threshold_ns;
+	__u32 begin_kinds;
+	__u32 wait_kinds;
+};
+
+extern int test_failures;
+extern int test_checks;
+
+#define CHECK(condition, ...)                                                    \
+	do {                                                                     \
+		test_checks++;                                                   \
+		if (!(condition)) {                                              \
+			test_failures++;                                         \
+			printf("# %s:%d: %s: ", __FILE__, __LINE__, #condition); \
+			printf(__VA_ARGS__);                                     \
+			printf("\n");                                            \
+		}                                                                \
+	} while (0)
+
+/* Equality, both sides shown. */
+#define CHECK_EQUAL(left, right)                                                                          \
+	do {                                                                                              \
+		unsigned long long left_value = (left), right_value = (right);                            \
+		CHECK(left_value == right_value, "%s is %llu, not %llu", #left, left_value, right_value); \
+	} while (0)
+
+void bench_open(struct bench *bench, const struct settings *settings);
+void bench_close(struct bench *bench);
+
+void run_begin(struct bench *bench, __u64 lock, enum lock_kind kind);
+void run_end(struct bench *bench, __u64 lock, int result);
+/* A begin and an end, wait_ns apart. */
+void run_wait(struct bench *bench, __u64 lock, enum lock_kind kind, __u64 wait_ns);
+__u32 run_bucket(struct bench *bench, __u64 ns);
+
+/* The row of (lock, kind), or NULL. */
+struct wait_row *row_of(struct bench *bench, __u64 lock, enum lock_kind kind);
+struct wait_row *other_row_of(struct bench *bench, enum lock_kind kind);
+/* The slot of a tid, or NULL. */
+struct sleep_slot *sleeper_of(struct bench *bench, __u32 tid);
+/* Waits of all rows. */
+__u64 waits_of_all(struct bench *bench);
+__u64 begins_of_all(struct bench *bench);
+
+#endif /* WAIT_TEST_H */
