@@ -3,7 +3,8 @@
 #include "wait.bpf.h"
 #include <bpf/bpf_tracing.h>
 
-char LICENSE[] SEC("license") = "GPL";
+char LICENSE[] SEC("license")
+= "GPL";
 
 static __always_inline __u32 kind_of(__u32 flags)
 {

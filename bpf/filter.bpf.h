@@ -50,9 +50,7 @@ static __noinline int in_filter_cgroup(void)
 
 static __always_inline bool wanted(const struct cpu_state *state, __u32 kind, __u64 pid_tgid)
 {
-	if (!(begin_kinds >> kind & 1))
-		return false;
-	if (filter_cpus && state->unwanted)
+	if (!(state->begin_kinds >> kind & 1))
 		return false;
 	if (filter_tasks && !task_bit(0, pid_tgid >> 32) && !task_bit(TASK_FILTER_WORDS, (__u32)pid_tgid))
 		return false;

@@ -11,6 +11,7 @@
 #ifndef __BPF__
 #include <linux/types.h>
 #endif
+#include <stddef.h>
 
 #define CACHE_LINE 64
 
@@ -19,7 +20,7 @@ enum lock_kind {
 	KIND_SPINLOCK,
 	KIND_RWLOCK_READ,
 	KIND_RWLOCK_WRITE,
-	KIND_MUTEX,	 /* the waiter slept */
+	KIND_MUTEX,      /* the waiter slept */
 	KIND_MUTEX_SPIN, /* the waiter got it by optimistic spinning alone */
 	KIND_RWSEM_READ,
 	KIND_RWSEM_WRITE,
@@ -34,21 +35,21 @@ enum lock_kind {
 };
 
 /* include/trace/events/lock.h, unchanged from 5.19 to 7.2 */
-#define CONTENTION_SPIN (1u << 0)
-#define CONTENTION_READ (1u << 1)
-#define CONTENTION_WRITE (1u << 2)
-#define CONTENTION_RT (1u << 3)
+#define CONTENTION_SPIN   (1u << 0)
+#define CONTENTION_READ   (1u << 1)
+#define CONTENTION_WRITE  (1u << 2)
+#define CONTENTION_RT     (1u << 3)
 #define CONTENTION_PERCPU (1u << 4)
-#define CONTENTION_MUTEX (1u << 5)
+#define CONTENTION_MUTEX  (1u << 5)
 
 /*
  * Histogram: bucket 0 is below 64 ns; then four buckets per octave up to
  * 2^36 ns (68.7 s); the last takes all above.  Error at most 12.5 %.
  */
 #define HISTOGRAM_FIRST_SHIFT 6
-#define HISTOGRAM_LAST_SHIFT 36
-#define HISTOGRAM_BUCKETS 128
-#define HISTOGRAM_OVERFLOW (1 + (HISTOGRAM_LAST_SHIFT - HISTOGRAM_FIRST_SHIFT) * 4)
+#define HISTOGRAM_LAST_SHIFT  36
+#define HISTOGRAM_BUCKETS     128
+#define HISTOGRAM_OVERFLOW    (1 + (HISTOGRAM_LAST_SHIFT - HISTOGRAM_FIRST_SHIFT) * 4)
 
 /* Totals: one row per (CPU, lock, kind), written by that CPU alone. */
 struct wait_row {
@@ -58,9 +59,9 @@ struct wait_row {
 	__u64 max_ns;
 	__u64 pending_ns; /* waits since the last sampled one, outliers left out */
 	__u32 pending_waits;
-	__u32 begins;	    /* drives the sampling */
-	__u32 failed;	    /* waits that ended without the lock (signal, deadlock) */
-	__u32 owner;	    /* enum lock_owner: object of current that holds the lock word */
+	__u32 begins;       /* drives the sampling */
+	__u32 failed;       /* waits that ended without the lock (signal, deadlock) */
+	__u32 owner;        /* enum lock_owner: object of current that holds the lock word */
 	__u32 owner_offset; /* of the lock word in that object */
 	__u32 owner_tid;
 	__u32 histogram[HISTOGRAM_BUCKETS]; /* wraps: readers take differences */
@@ -87,43 +88,52 @@ struct spin_slot {
 	__u64 lock;
 	__u64 begin_ns;
 	__u64 pid_tgid;
-	__u32 row; /* in this CPU's table */
+	__u32 row; /* index in totals */
 	__u8 kind;
 	__u8 sampled;
 	__s16 kernel_frames;
 	__s16 user_frames;
-	__u8 pad[6];
+	__u8 pad[30];
 };
 
 /* Why a begin or an end became no wait; see counter_names in the collector. */
 enum counter {
-	COUNT_FILTERED,	   /* begins that the filters keep out */
-	COUNT_REPEATED,	   /* further begins of a wait that is in flight (mutex) */
-	COUNT_NESTED,	   /* begins while another wait is in flight: recorded too */
-	COUNT_ORPHANED,	   /* begins whose end never came */
-	COUNT_TOO_DEEP,	   /* begins given up because their stack of waits was full */
-	COUNT_NO_SLOT,	   /* begins of sleeping waits that found no slot */
+	COUNT_FILTERED,    /* begins that the filters keep out */
+	COUNT_REPEATED,    /* further begins of a wait that is in flight (mutex) */
+	COUNT_NESTED,      /* begins while another wait is in flight: recorded too */
+	COUNT_ORPHANED,    /* begins whose end never came */
+	COUNT_TOO_DEEP,    /* begins given up because their stack of waits was full */
+	COUNT_NO_SLOT,     /* begins of sleeping waits that found no slot */
 	COUNT_UNMATCHED,   /* ends without a begin */
-	COUNT_ENDS,	   /* ends seen, filtered ones included */
 	COUNT_TABLE_FULL,  /* waits that went to the row of all unnamed locks */
 	COUNT_STACK_ERROR, /* stacks that the kernel refused */
 	COUNT_LAST = 16
 };
 
-/* One per CPU; every line of it is written by that CPU alone. */
+/*
+ * One per CPU; every line of it is written by that CPU alone, but for
+ * sample_mask, which the collector adapts at most once in an interval.  The
+ * first line and one slot serve a spinning wait: a wait in a cold cache costs
+ * what its lines cost.
+ */
 struct cpu_state {
 	__u32 spin_depth;
+	__u32 sample_mask; /* one wait in sample_mask + 1 of a row takes a stack */
+	__u32 row_base;    /* of this CPU in totals; set before attaching, as the next three */
+	__u32 named_rows;  /* the KIND_COUNT rows after them take the waits without a row */
+	__u32 begin_kinds; /* mask of the kinds let in; 0: -C leaves this CPU out */
 	__u32 rows_used;
-	__u64 events;	/* wait events ever started in this CPU's ring */
-	__u64 unwanted; /* set before attaching: -C leaves this CPU out */
-	__u64 pad[5];
-	struct spin_slot spin[SPIN_DEPTH];
+	__u64 threshold_ns;
+	__u64 ends;               /* seen, filtered ones included */
 	__u64 begins[KIND_COUNT]; /* by the kind that the event's flags say */
+	__u64 events;             /* wait events ever started in this CPU's ring */
 	__u64 counters[COUNT_LAST];
+	__u64 pad[2];
+	struct spin_slot spin[SPIN_DEPTH];
 };
 
 /* In flight, sleeping: open addressing by tid. */
-#define SLEEP_DEPTH 2
+#define SLEEP_DEPTH  2
 #define SLEEP_PROBES 8
 
 struct sleep_wait {
@@ -137,7 +147,7 @@ struct sleep_wait {
 };
 
 struct sleep_slot {
-	__u32 tid;	 /* 0: free */
+	__u32 tid;       /* 0: free */
 	__u32 displaced; /* tids whose home is here and that live elsewhere */
 	struct sleep_wait wait[SLEEP_DEPTH];
 	__u32 depth;
@@ -155,8 +165,8 @@ struct wait_stack {
 	__u64 user[STACK_FRAMES];
 };
 
-#define EVENT_OUTLIER (1u << 0)	     /* over the threshold: stands for itself */
-#define EVENT_SAMPLED (1u << 1)	     /* stands for `weight` waits of its row */
+#define EVENT_OUTLIER      (1u << 0) /* over the threshold: stands for itself */
+#define EVENT_SAMPLED      (1u << 1) /* stands for `weight` waits of its row */
 #define EVENT_STACK_AT_END (1u << 2) /* walked with the lock held */
 
 struct wait_event {
@@ -197,40 +207,40 @@ static inline __u32 row_kind(__u64 key)
 	return key & 0xff;
 }
 
+/* 1 if v > limit, else 0; without the branch that BPF compares are made of. */
+static inline __u64 above(__u64 v, __u64 limit)
+{
+	return (limit - v) >> 63;
+}
+
 static inline __u32 histogram_bucket(__u64 ns)
 {
-	__u64 v = ns >> HISTOGRAM_FIRST_SHIFT;
-	__u32 shift = 0;
+	__u64 v = ns >> HISTOGRAM_FIRST_SHIFT, shift, step;
 
 	if (!v)
 		return 0;
 	if (ns >> HISTOGRAM_LAST_SHIFT)
 		return HISTOGRAM_OVERFLOW;
-	/* BPF has no count-leading-zeros instruction; v is below 2^30. */
-	if (v >> 16) {
-		v >>= 16;
-		shift += 16;
-	}
-	if (v >> 8) {
-		v >>= 8;
-		shift += 8;
-	}
-	if (v >> 4) {
-		v >>= 4;
-		shift += 4;
-	}
-	if (v >> 2) {
-		v >>= 2;
-		shift += 2;
-	}
-	shift += v >> 1;
+	/* Floor of log2(v); BPF has no count-leading-zeros instruction, and v is below 2^30. */
+	shift = above(v, 0xffff) << 4;
+	v >>= shift;
+	step = above(v, 0xff) << 3;
+	v >>= step;
+	shift += step;
+	step = above(v, 0xf) << 2;
+	v >>= step;
+	shift += step;
+	step = above(v, 3) << 1;
+	v >>= step;
+	shift += step + (v >> 1);
 	return 1 + shift * 4 + (ns >> (shift + HISTOGRAM_FIRST_SHIFT - 2) & 3);
 }
 
 _Static_assert(sizeof(struct wait_row) == 64 + 4 * HISTOGRAM_BUCKETS, "row: header line + histogram");
 _Static_assert(sizeof(struct wait_row) % CACHE_LINE == 0, "rows share no line");
 _Static_assert(HISTOGRAM_OVERFLOW < HISTOGRAM_BUCKETS, "histogram fits");
-_Static_assert(sizeof(struct spin_slot) == 40, "spin slot");
+_Static_assert(sizeof(struct spin_slot) == CACHE_LINE, "spin slot");
+_Static_assert(offsetof(struct cpu_state, spin) % CACHE_LINE == 0, "spin slots share no line");
 _Static_assert(sizeof(struct cpu_state) % CACHE_LINE == 0, "CPUs share no line");
 _Static_assert(sizeof(struct sleep_slot) == CACHE_LINE, "sleepers share no line");
 _Static_assert(sizeof(struct wait_event) == 96 + sizeof(struct wait_stack), "event");

@@ -12,12 +12,12 @@ static __always_inline __u64 clock_now(void)
 	return coarse_clock ? bpf_ktime_get_coarse_ns() : bpf_ktime_get_ns();
 }
 
-static __always_inline bool takes_sample(struct wait_row *row)
+/* Whether this wait takes a stack; the first ones of a row do, for its call site. */
+static __always_inline bool takes_sample(const struct cpu_state *state, struct wait_row *row)
 {
 	__u32 before = row->begins++;
 
-	/* The first waits of a row give it a call site. */
-	return before < 4 || !(before & sample_mask);
+	return before < 2 || !(before & state->sample_mask);
 }
 
 static __always_inline void add(__u64 *value, __u64 n, bool atomic)
@@ -36,36 +36,40 @@ static __always_inline void add32(__u32 *value, __u32 n, bool atomic)
 		*value += n;
 }
 
-static __always_inline void record_wait(void *ctx, struct cpu_state *state, __u32 cpu, const struct ended_wait *wait,
-					const struct wait_stack *stack, bool spinning)
+/* A sampled wait or an outlier: rare, and kept out of the hot path's code. */
+static __noinline int record_event(void *ctx, struct cpu_state *state, struct wait_row *row, struct ended_wait *wait)
 {
-	struct wait_row *row = row_at(cpu, wait->row);
-	bool outlier = wait->wait_ns >= threshold_ns;
-	bool atomic = !spinning || is_other_row(wait->row);
+	__u64 weight_ns;
+	__u32 weight = 1;
 
-	if (!row)
-		return;
-	if (is_other_row(wait->row))
-		state->counters[COUNT_TABLE_FULL]++;
+	if (!ctx || !state || !row || !wait)
+		return 0;
+	weight_ns = wait->wait_ns;
+	if (wait->wait_ns < state->threshold_ns) {
+		weight_ns += row->pending_ns;
+		weight += row->pending_waits;
+		row->pending_ns = 0;
+		row->pending_waits = 0;
+	}
+	write_event(ctx, state, wait, weight, weight_ns);
+	return 0;
+}
+
+static __always_inline void record_wait(void *ctx, struct cpu_state *state, struct wait_row *row,
+					struct ended_wait *wait, bool atomic)
+{
+	__u32 bucket = histogram_bucket(wait->wait_ns) & (HISTOGRAM_BUCKETS - 1);
+
 	add(&row->waits, 1, atomic);
 	add(&row->wait_ns, wait->wait_ns, atomic);
 	/* Where programs can be preempted a maximum may be lost here; its bucket and its outlier stand. */
 	if (wait->wait_ns > row->max_ns)
 		row->max_ns = wait->wait_ns;
-	add32(&row->histogram[histogram_bucket(wait->wait_ns) & (HISTOGRAM_BUCKETS - 1)], 1, atomic);
+	add32(&row->histogram[bucket], 1, atomic);
 	if (wait->result)
 		add32(&row->failed, 1, atomic);
-	if (outlier || wait->sampled) {
-		__u64 weight_ns = wait->wait_ns;
-		__u32 weight = 1;
-
-		if (!outlier) {
-			weight_ns += row->pending_ns;
-			weight += row->pending_waits;
-			row->pending_ns = 0;
-			row->pending_waits = 0;
-		}
-		write_event(ctx, state, cpu, wait, stack, outlier, weight, weight_ns);
+	if (wait->sampled || wait->wait_ns >= state->threshold_ns) {
+		record_event(ctx, state, row, wait);
 	} else {
 		add(&row->pending_ns, wait->wait_ns, atomic);
 		add32(&row->pending_waits, 1, atomic);

@@ -66,109 +66,131 @@ static __always_inline void release_sleeper(struct sleep_slot *slot, __u32 index
 	__sync_lock_test_and_set(&slot->tid, 0);
 }
 
-static __always_inline void begin_sleeping(void *ctx, struct cpu_state *state, __u32 cpu, __u64 lock, __u32 kind,
-					   __u64 pid_tgid)
+/* Depth at which a new begin is kept, or -1 if it only repeats the wait in flight. */
+static __always_inline __s32 sleep_depth(struct cpu_state *state, struct sleep_slot *slot, __u64 lock, __u32 kind)
 {
-	__u32 tid = pid_tgid, depth, row_index;
-	__s32 index = find_sleeper(tid);
+	__u32 depth = slot->depth;
+	struct sleep_wait *last;
+
+	if (!depth)
+		return 0;
+	last = &slot->wait[(depth - 1) & (SLEEP_DEPTH - 1)];
+	if (last->lock == lock && (kind == KIND_MUTEX || kind == KIND_MUTEX_SPIN)) {
+		/* A mutex begins anew each time it goes from spinning to sleeping and back. */
+		if (kind == KIND_MUTEX)
+			last->kind = KIND_MUTEX;
+		state->counters[COUNT_REPEATED]++;
+		return -1;
+	}
+	if (last->lock == lock) {
+		/* No other lock begins twice: the end of the wait before was lost. */
+		count(state, COUNT_ORPHANED, 1);
+		return (depth - 1) & (SLEEP_DEPTH - 1);
+	}
+	if (depth >= SLEEP_DEPTH) {
+		count(state, COUNT_TOO_DEEP, depth);
+		return 0;
+	}
+	state->counters[COUNT_NESTED]++;
+	return depth & (SLEEP_DEPTH - 1);
+}
+
+static __noinline int begin_sleeping(void *ctx, struct cpu_state *state, __u32 cpu, __u64 lock, __u32 kind)
+{
+	__u64 pid_tgid = bpf_get_current_pid_tgid();
+	__u32 tid = pid_tgid, row_index;
+	__s32 index, depth;
 	struct sleep_slot *slot;
 	struct sleep_wait *wait;
 	struct wait_row *row;
 
+	if (!ctx || !state)
+		return 0;
+	index = find_sleeper(tid);
 	if (index < 0)
 		index = claim_sleeper(tid);
 	slot = index < 0 ? NULL : sleeper_at(index);
 	if (!slot) {
 		count(state, COUNT_NO_SLOT, 1);
-		return;
+		return 0;
 	}
-	depth = slot->depth;
-	if (depth) {
-		wait = &slot->wait[(depth - 1) & (SLEEP_DEPTH - 1)];
-		if (wait->lock == lock && (kind == KIND_MUTEX || kind == KIND_MUTEX_SPIN)) {
-			/* A mutex begins anew each time it goes from spinning to sleeping and back. */
-			if (kind == KIND_MUTEX)
-				wait->kind = KIND_MUTEX;
-			state->counters[COUNT_REPEATED]++;
-			return;
-		}
-		if (wait->lock == lock) {
-			/* No other lock begins twice: the end of the wait before was lost. */
-			count(state, COUNT_ORPHANED, 1);
-			depth--;
-		} else if (depth >= SLEEP_DEPTH) {
-			count(state, COUNT_TOO_DEEP, depth);
-			depth = 0;
-		} else {
-			state->counters[COUNT_NESTED]++;
-		}
-	}
+	depth = sleep_depth(state, slot, lock, kind);
+	if (depth < 0)
+		return 0;
 	wait = &slot->wait[depth & (SLEEP_DEPTH - 1)];
 	wait->lock = lock;
 	wait->kind = kind;
 	wait->begin_cpu = cpu;
-	row_index = find_row(state, cpu, lock, kind);
-	row = row_at(cpu, row_index);
-	wait->sampled = row && takes_sample(row);
+	row = find_row(state, lock, kind & (KIND_COUNT - 1), &row_index);
+	wait->sampled = row && takes_sample(state, row);
 	if (wait->sampled) {
-		__u32 stack_index = index * SLEEP_DEPTH + (depth & (SLEEP_DEPTH - 1));
-		struct wait_stack *stack = bpf_map_lookup_elem(&sleep_stacks, &stack_index);
+		__u32 frames = walk_stacks(ctx, state, index * SLEEP_DEPTH + depth, false);
 
-		if (stack) {
-			wait->kernel_frames = walk_kernel_stack(ctx, state, stack);
-			wait->user_frames = user_stacks ? walk_user_stack(ctx, stack) : 0;
-		}
+		wait->kernel_frames = frames;
+		wait->user_frames = frames >> 16;
 	}
 	slot->tgid = pid_tgid >> 32;
 	wait->begin_ns = clock_now();
 	barrier();
-	slot->depth = (depth & (SLEEP_DEPTH - 1)) + 1;
+	slot->depth = depth + 1;
+	return 0;
 }
 
-static __always_inline bool end_sleeping(void *ctx, struct cpu_state *state, __u32 cpu, __u64 lock, __s32 result,
-					 __u64 now)
+static __always_inline void record_sleep(void *ctx, struct cpu_state *state, __u32 cpu, struct sleep_wait *wait,
+					 __u32 stack, __s32 result, __u64 now)
 {
-	__u32 tid = bpf_get_current_pid_tgid(), depth, stack_index;
+	struct ended_wait ended = {
+		.lock = wait->lock,
+		.begin_ns = wait->begin_ns,
+		.wait_ns = now > wait->begin_ns ? now - wait->begin_ns : 0,
+		.kind = wait->kind & (KIND_COUNT - 1),
+		.cpu = cpu,
+		.begin_cpu = wait->begin_cpu,
+		.result = result,
+		.stack = stack,
+		.kernel_frames = wait->kernel_frames,
+		.user_frames = wait->user_frames,
+		.sampled = wait->sampled,
+	};
+	__u32 row_index;
+	/* Looked for again: the waiter may have moved, and a mutex may have changed its kind. */
+	struct wait_row *row = find_row(state, ended.lock, ended.kind, &row_index);
+
+	if (!(wait_kinds >> ended.kind & 1)) {
+		count(state, COUNT_FILTERED, 1);
+		return;
+	}
+	if (!row)
+		return;
+	if (is_other_row(state, row_index))
+		count(state, COUNT_TABLE_FULL, 1);
+	record_wait(ctx, state, row, &ended, true);
+}
+
+/* 1 if the end belongs to a sleeping wait in flight. */
+static __noinline int end_sleeping(void *ctx, struct cpu_state *state, __u64 lock, __s32 result, __u64 now)
+{
+	__u32 cpu = bpf_get_smp_processor_id();
+	__u32 tid = bpf_get_current_pid_tgid(), depth;
 	__s32 index = find_sleeper(tid);
-	struct ended_wait ended = {};
 	struct sleep_slot *slot;
-	struct sleep_wait *wait;
 
 	slot = index < 0 ? NULL : sleeper_at(index);
-	if (!slot || !slot->depth)
-		return false;
-	depth = slot->depth - 1;
-	wait = &slot->wait[depth & (SLEEP_DEPTH - 1)];
-	if (wait->lock != lock) {
+	if (!ctx || !state || !slot || !slot->depth)
+		return 0;
+	depth = (slot->depth - 1) & (SLEEP_DEPTH - 1);
+	if (slot->wait[depth].lock != lock) {
 		if (!depth || slot->wait[0].lock != lock)
-			return false;
+			return 0;
 		/* The wait inside this one lost its end. */
 		count(state, COUNT_ORPHANED, depth);
 		depth = 0;
-		wait = &slot->wait[0];
 	}
-	if (!(wait_kinds >> (wait->kind & (KIND_COUNT - 1)) & 1)) {
-		count(state, COUNT_FILTERED, 1);
-	} else {
-		ended.lock = lock;
-		ended.begin_ns = wait->begin_ns;
-		ended.wait_ns = now > wait->begin_ns ? now - wait->begin_ns : 0;
-		ended.kind = wait->kind;
-		ended.begin_cpu = wait->begin_cpu;
-		ended.result = result;
-		ended.sampled = wait->sampled;
-		ended.kernel_frames = wait->kernel_frames;
-		ended.user_frames = wait->user_frames;
-		/* The waiter may have moved, and a mutex may have changed its kind. */
-		ended.row = find_row(state, cpu, lock, wait->kind & (KIND_COUNT - 1));
-		stack_index = index * SLEEP_DEPTH + (depth & (SLEEP_DEPTH - 1));
-		record_wait(ctx, state, cpu, &ended,
-			    ended.sampled ? bpf_map_lookup_elem(&sleep_stacks, &stack_index) : NULL, false);
-	}
+	record_sleep(ctx, state, cpu, &slot->wait[depth], index * SLEEP_DEPTH + depth, result, now);
 	slot->depth = depth;
 	if (!depth)
 		release_sleeper(slot, index, tid);
-	return true;
+	return 1;
 }
 
 #endif /* SLEEPING_BPF_H */

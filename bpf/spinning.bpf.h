@@ -13,13 +13,6 @@
 
 #include "record.bpf.h"
 
-static __always_inline struct wait_stack *spin_stack(__u32 cpu, __u32 depth)
-{
-	__u32 index = cpu * SPIN_DEPTH + (depth & (SPIN_DEPTH - 1));
-
-	return bpf_map_lookup_elem(&spin_stacks, &index);
-}
-
 /* Drops what cannot be in flight any more below a new begin; the depth that is left. */
 static __noinline int live_depth(struct cpu_state *state, __u64 lock, __u64 pid_tgid)
 {
@@ -47,57 +40,83 @@ static __noinline int live_depth(struct cpu_state *state, __u64 lock, __u64 pid_
 static __always_inline void begin_spinning(void *ctx, struct cpu_state *state, __u32 cpu, __u64 lock, __u32 kind,
 					   __u64 pid_tgid)
 {
-	__u32 depth = state->spin_depth ? live_depth(state, lock, pid_tgid) : 0;
-	struct spin_slot *slot = &state->spin[depth & (SPIN_DEPTH - 1)];
-	__u32 row_index = find_row(state, cpu, lock, kind);
-	struct wait_row *row = row_at(cpu, row_index);
+	__u32 depth = (state->spin_depth ? live_depth(state, lock, pid_tgid) : 0) & (SPIN_DEPTH - 1);
+	struct spin_slot *slot = &state->spin[depth];
+	__u32 row_index;
+	struct wait_row *row = find_row(state, lock, kind, &row_index);
 
+	if (!row)
+		return;
 	slot->lock = lock;
 	slot->pid_tgid = pid_tgid;
 	slot->row = row_index;
 	slot->kind = kind;
-	slot->sampled = row && takes_sample(row);
+	slot->sampled = takes_sample(state, row);
 	if (slot->sampled) {
-		struct wait_stack *stack = spin_stack(cpu, depth);
+		__u32 frames = walk_stacks(ctx, state, cpu * SPIN_DEPTH + depth, true);
 
-		if (stack) {
-			slot->kernel_frames = walk_kernel_stack(ctx, state, stack);
-			slot->user_frames = user_stacks ? walk_user_stack(ctx, stack) : 0;
-		}
+		slot->kernel_frames = frames;
+		slot->user_frames = frames >> 16;
 	}
 	slot->begin_ns = clock_now();
 	barrier();
-	state->spin_depth = (depth & (SPIN_DEPTH - 1)) + 1;
+	state->spin_depth = depth + 1;
+}
+
+/* The depth of the slot that waits for lock; callers know that the top one does not. */
+static __noinline int find_below(struct cpu_state *state, __u64 lock)
+{
+	if (!state)
+		return -1;
+	for (__u32 i = 0; i < SPIN_DEPTH; i++) {
+		if (i >= state->spin_depth)
+			break;
+		if (state->spin[i].lock == lock)
+			return i;
+	}
+	return -1;
 }
 
 static __always_inline bool end_spinning(void *ctx, struct cpu_state *state, __u32 cpu, __u64 lock, __s32 result,
 					 __u64 now)
 {
-	__u32 depth = state->spin_depth;
-	struct ended_wait wait = {};
+	struct ended_wait wait;
 	struct spin_slot *slot;
+	struct wait_row *row;
+	__u32 depth;
 
-	if (!depth)
+	if (!state->spin_depth)
 		return false;
-	slot = &state->spin[--depth & (SPIN_DEPTH - 1)];
-	for (int i = 1; i < SPIN_DEPTH && slot->lock != lock; i++) {
-		if (!depth)
+	depth = (state->spin_depth - 1) & (SPIN_DEPTH - 1);
+	if (state->spin[depth].lock != lock) {
+		int below = find_below(state, lock);
+
+		if (below < 0)
 			return false;
-		slot = &state->spin[--depth & (SPIN_DEPTH - 1)];
+		depth = below & (SPIN_DEPTH - 1);
 	}
-	if (slot->lock != lock)
-		return false;
-	wait.lock = lock;
-	wait.begin_ns = slot->begin_ns;
-	wait.wait_ns = now > slot->begin_ns ? now - slot->begin_ns : 0;
-	wait.kind = slot->kind;
-	wait.row = slot->row;
-	wait.begin_cpu = cpu;
-	wait.result = result;
-	wait.sampled = slot->sampled;
-	wait.kernel_frames = slot->kernel_frames;
-	wait.user_frames = slot->user_frames;
-	record_wait(ctx, state, cpu, &wait, wait.sampled ? spin_stack(cpu, depth) : NULL, true);
+	slot = &state->spin[depth];
+	row = row_at(slot->row);
+	if (row) {
+		wait.lock = lock;
+		wait.begin_ns = slot->begin_ns;
+		wait.wait_ns = now > slot->begin_ns ? now - slot->begin_ns : 0;
+		wait.kind = slot->kind;
+		wait.cpu = cpu;
+		wait.begin_cpu = cpu;
+		wait.result = result;
+		wait.stack = cpu * SPIN_DEPTH + depth;
+		wait.kernel_frames = slot->kernel_frames;
+		wait.user_frames = slot->user_frames;
+		wait.spinning = true;
+		wait.sampled = slot->sampled;
+		if (is_other_row(state, slot->row)) {
+			count(state, COUNT_TABLE_FULL, 1);
+			record_wait(ctx, state, row, &wait, true);
+		} else {
+			record_wait(ctx, state, row, &wait, false);
+		}
+	}
 	/* Popped last: until here an interrupt pushes above the slot and its stack. */
 	if (state->spin_depth > depth + 1)
 		count(state, COUNT_ORPHANED, state->spin_depth - depth - 1);

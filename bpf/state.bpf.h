@@ -14,17 +14,11 @@
 #include <bpf/bpf_helpers.h>
 #include "lockline.h"
 
-/* CPUs are numbered 0..possible-1; totals hold rows_per_cpu rows for each. */
-const volatile __u32 rows_per_cpu __weak = 2 * KIND_COUNT;
-const volatile __u32 ring_mask __weak = 0;  /* events per CPU - 1 */
-const volatile __u32 sleep_mask __weak = 0; /* sleep slots - 1 */
-const volatile __u32 sample_mask __weak = 255;
-const volatile __u64 threshold_ns __weak = 1000000;
-const volatile __u32 begin_kinds __weak = ~0u; /* kinds let in at begin */
-const volatile __u32 wait_kinds __weak = ~0u;  /* kinds recorded at end */
+const volatile __u32 ring_mask __weak = 0;    /* events per CPU - 1 */
+const volatile __u32 sleep_mask __weak = 0;   /* sleep slots - 1 */
+const volatile __u32 wait_kinds __weak = ~0u; /* kinds recorded at end */
 const volatile bool coarse_clock __weak = false;
 const volatile bool user_stacks __weak = false;
-const volatile bool filter_cpus __weak = false;
 const volatile bool filter_tasks __weak = false;
 const volatile __u64 filter_cgroup __weak = 0; /* kernfs id; 0: no filter */
 const volatile __s32 cgroup_v1_subsys __weak = -1;
@@ -35,7 +29,8 @@ struct {
 	__uint(max_entries, 1);
 	__type(key, __u32);
 	__type(value, struct cpu_state);
-} cpu_states SEC(".maps") __weak;
+} cpu_states SEC(".maps")
+__weak;
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -43,7 +38,8 @@ struct {
 	__uint(max_entries, 1);
 	__type(key, __u32);
 	__type(value, struct wait_row);
-} totals SEC(".maps") __weak;
+} totals SEC(".maps")
+__weak;
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -51,7 +47,8 @@ struct {
 	__uint(max_entries, 1);
 	__type(key, __u32);
 	__type(value, struct sleep_slot);
-} sleepers SEC(".maps") __weak;
+} sleepers SEC(".maps")
+__weak;
 
 /* Sizes instead of types: without --user-stacks the values lack the user half. */
 struct {
@@ -60,7 +57,8 @@ struct {
 	__uint(max_entries, 1);
 	__uint(key_size, sizeof(__u32));
 	__uint(value_size, sizeof(struct wait_stack));
-} spin_stacks SEC(".maps") __weak;
+} spin_stacks SEC(".maps")
+__weak;
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -68,7 +66,8 @@ struct {
 	__uint(max_entries, 1);
 	__uint(key_size, sizeof(__u32));
 	__uint(value_size, sizeof(struct wait_stack));
-} sleep_stacks SEC(".maps") __weak;
+} sleep_stacks SEC(".maps")
+__weak;
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -76,7 +75,8 @@ struct {
 	__uint(max_entries, 1);
 	__uint(key_size, sizeof(__u32));
 	__uint(value_size, sizeof(struct wait_event));
-} wait_events SEC(".maps") __weak;
+} wait_events SEC(".maps")
+__weak;
 
 /* Bits by tgid, then by tid; PID_MAX_LIMIT is 2^22. */
 #define TASK_FILTER_WORDS (1u << 16)
@@ -87,6 +87,7 @@ struct {
 	__uint(max_entries, 2);
 	__type(key, __u32);
 	__type(value, __u64);
-} task_filter SEC(".maps") __weak;
+} task_filter SEC(".maps")
+__weak;
 
 #endif /* STATE_BPF_H */

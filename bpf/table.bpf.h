@@ -12,21 +12,19 @@
 
 #define ROW_PROBES 16
 
-static __always_inline struct wait_row *row_at(__u32 cpu, __u32 row)
+static __always_inline struct wait_row *row_at(__u32 index)
 {
-	__u32 index = cpu * rows_per_cpu + row;
-
 	return bpf_map_lookup_elem(&totals, &index);
 }
 
-static __always_inline __u32 other_row(__u32 kind)
+static __always_inline __u32 other_row(const struct cpu_state *state, __u32 kind)
 {
-	return rows_per_cpu - KIND_COUNT + (kind & (KIND_COUNT - 1));
+	return state->row_base + state->named_rows + (kind & (KIND_COUNT - 1));
 }
 
-static __always_inline bool is_other_row(__u32 row)
+static __always_inline bool is_other_row(const struct cpu_state *state, __u32 index)
 {
-	return row >= rows_per_cpu - KIND_COUNT;
+	return index >= state->row_base + state->named_rows;
 }
 
 static __always_inline bool set_owner(struct wait_row *row, __u64 lock, __u32 owner, __u64 object, __u64 size)
@@ -58,49 +56,55 @@ static __noinline int find_owner(struct wait_row *row, __u64 lock)
 			 bpf_core_type_size(struct files_struct));
 }
 
-static __always_inline __u32 home_row(__u64 key)
+static __always_inline __u32 home_row(const struct cpu_state *state, __u64 key)
 {
 	__u64 hash = (key >> 10 ^ key) * 0x9e3779b97f4a7c15ull >> 32;
 
-	return hash * (rows_per_cpu - KIND_COUNT) >> 32;
+	return state->row_base + (hash * state->named_rows >> 32);
 }
 
-/* The row of (lock, kind) when it is not at home: found, or claimed, or the row of unnamed locks. */
-static __noinline __u32 probe_rows(struct cpu_state *state, __u32 cpu, __u64 lock, __u32 kind)
+/* Index of the row of (lock, kind) when it is not at home: found, or claimed, or the row of unnamed locks. */
+static __noinline __u32 probe_rows(struct cpu_state *state, __u64 lock, __u32 kind)
 {
 	__u64 key = row_key(lock, kind);
-	__u32 row = home_row(key);
+	__u32 index;
 
 	if (!state)
 		return 0;
+	index = home_row(state, key);
 	for (int probe = 0; probe < ROW_PROBES; probe++) {
-		struct wait_row *found = row_at(cpu, row);
+		struct wait_row *row = row_at(index);
 
-		if (!found)
+		if (!row)
 			break;
-		if (found->key == key)
-			return row;
+		if (row->key == key)
+			return index;
 		/* Atomic: a program that interrupts this one may claim it too. */
-		if (!found->key && !__sync_val_compare_and_swap(&found->key, 0, key)) {
+		if (!row->key && !__sync_val_compare_and_swap(&row->key, 0, key)) {
 			__sync_fetch_and_add(&state->rows_used, 1);
-			find_owner(found, lock);
-			return row;
+			find_owner(row, lock);
+			return index;
 		}
-		if (found->key == key)
-			return row;
-		if (++row >= rows_per_cpu - KIND_COUNT)
-			row = 0;
+		if (row->key == key)
+			return index;
+		if (++index >= state->row_base + state->named_rows)
+			index = state->row_base;
 	}
-	return other_row(kind);
+	return other_row(state, kind);
 }
 
-static __always_inline __u32 find_row(struct cpu_state *state, __u32 cpu, __u64 lock, __u32 kind)
+/* As probe_rows(), with the short way home in line: nearly every wait takes it. */
+static __always_inline struct wait_row *find_row(struct cpu_state *state, __u64 lock, __u32 kind, __u32 *index)
 {
 	__u64 key = row_key(lock, kind);
-	__u32 home = home_row(key);
-	struct wait_row *row = row_at(cpu, home);
+	struct wait_row *row;
 
-	return row && row->key == key ? home : probe_rows(state, cpu, lock, kind);
+	*index = home_row(state, key);
+	row = row_at(*index);
+	if (row && row->key == key)
+		return row;
+	*index = probe_rows(state, lock, kind);
+	return row_at(*index);
 }
 
 #endif /* TABLE_BPF_H */

@@ -41,11 +41,11 @@ static __always_inline void begin_wait(void *ctx, __u64 lock, __u32 kind)
 		return;
 	state->begins[kind]++;
 	if (!wanted(state, kind, pid_tgid))
-		state->counters[COUNT_FILTERED]++;
+		count(state, COUNT_FILTERED, 1);
 	else if (is_spinning(kind))
 		begin_spinning(ctx, state, cpu, lock, kind, pid_tgid);
 	else
-		begin_sleeping(ctx, state, cpu, lock, kind, pid_tgid);
+		begin_sleeping(ctx, state, cpu, lock, kind);
 }
 
 static __always_inline void end_wait(void *ctx, __u64 lock, __s32 result)
@@ -56,8 +56,8 @@ static __always_inline void end_wait(void *ctx, __u64 lock, __s32 result)
 
 	if (!state)
 		return;
-	state->counters[COUNT_ENDS]++;
-	if (!end_spinning(ctx, state, cpu, lock, result, now) && !end_sleeping(ctx, state, cpu, lock, result, now))
+	state->ends++;
+	if (!end_spinning(ctx, state, cpu, lock, result, now) && !end_sleeping(ctx, state, lock, result, now))
 		state->counters[COUNT_UNMATCHED]++;
 }
 
