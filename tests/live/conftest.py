@@ -1,0 +1,24 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The live tests attach to the running kernel."""
+
+from pathlib import Path
+
+import pytest
+
+
+@pytest.fixture(scope="session")
+def live(build: Path, bpf_machine: None) -> Path:
+    """The build directory, on a machine where the collector can attach."""
+    with Path("/sys/kernel/btf/vmlinux").open("rb") as btf:
+        types = btf.read()
+    if b"btf_trace_contention_begin" not in types:
+        pytest.skip("this kernel has no lock:contention_begin (it came with 5.19)")
+    if not (build / "bin" / "lockline-collect").exists():
+        pytest.fail("build/bin/lockline-collect is missing: run make first", pytrace=False)
+    return build
+
+
+@pytest.fixture
+def recording(tmp_path: Path) -> Path:
+    """Where a test records to."""
+    return tmp_path / "test.lockline"

@@ -1,0 +1,307 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Drives workloads and the collector, and reads recordings, for the live tests.
+
+Every wait here is for a condition, with one generous deadline.
+"""
+
+import json
+import os
+import queue
+import signal
+import sqlite3
+import struct
+import subprocess
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self, TypeVar
+
+DEADLINE_S = 120.0
+ATTACHED = "lockline: recording"
+
+# Begins that became no wait of their own; the others of the table `loss` are notes.
+BEGINS_WITHOUT_WAIT = ("filtered", "repeated", "orphaned", "too_deep", "no_slot")
+
+HISTOGRAM_ENTRY = struct.Struct("<HI")
+
+Value = TypeVar("Value")
+
+
+def wait_for(condition: Callable[[], Value], what: str) -> Value:
+    """Poll until condition() is true; its value.  Fails with `what` after the deadline."""
+    deadline = time.monotonic() + DEADLINE_S
+    while time.monotonic() < deadline:
+        value = condition()
+        if value:
+            return value
+        time.sleep(0.02)
+    raise AssertionError(f"within {DEADLINE_S:.0f} s: no {what}")
+
+
+class Lines:
+    """The lines of a stream, read by a thread so that a wait for one can have a deadline."""
+
+    def __init__(self, stream: Any) -> None:
+        self.seen: list[str] = []
+        self._queue: queue.Queue[str | None] = queue.Queue()
+        self._thread = threading.Thread(target=self._read, args=(stream,), daemon=True)
+        self._thread.start()
+
+    def _read(self, stream: Any) -> None:
+        for line in stream:
+            self._queue.put(line.rstrip("\n"))
+        self._queue.put(None)
+
+    def next(self, what: str) -> str:
+        """The next line; fails if there is none."""
+        try:
+            line = self._queue.get(timeout=DEADLINE_S)
+        except queue.Empty:
+            raise AssertionError(f"within {DEADLINE_S:.0f} s: no {what}; seen: {self.seen}") from None
+        assert line is not None, f"the output ended before {what}; seen: {self.seen}"
+        self.seen.append(line)
+        return line
+
+    def rest(self) -> list[str]:
+        """All lines, once the stream has ended."""
+        self._thread.join(DEADLINE_S)
+        while not self._queue.empty():
+            line = self._queue.get()
+            if line is not None:
+                self.seen.append(line)
+        return self.seen
+
+
+class Workload:
+    """A program of tests/workloads that has said that it is ready."""
+
+    def __init__(self, build: Path, name: str, *arguments: str | Path) -> None:
+        self.process = subprocess.Popen(
+            [build / "workloads" / name, *arguments],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        self._output = Lines(self.process.stdout)
+        self._errors = Lines(self.process.stderr)
+        try:
+            self.ready: dict[str, Any] = self._event(f"ready from {name}")
+        except AssertionError as error:
+            self.process.kill()
+            raise AssertionError(f"{error}; stderr: {self._errors.rest()}") from None
+
+    @property
+    def pid(self) -> int:
+        """The workload's process id."""
+        return self.process.pid
+
+    def _event(self, what: str) -> dict[str, Any]:
+        event: dict[str, Any] = json.loads(self._output.next(what))
+        return event
+
+    def do(self, command: str) -> dict[str, Any]:
+        """Send one command; what the workload says truly happened."""
+        assert self.process.stdin is not None
+        self.process.stdin.write(command + "\n")
+        self.process.stdin.flush()
+        return self._event(command)
+
+    def end(self) -> list[str]:
+        """End of input; all that was printed."""
+        if self.process.stdin and not self.process.stdin.closed:
+            self.process.stdin.close()
+        try:
+            self.process.wait(DEADLINE_S)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            raise
+        return self._output.rest()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.end()
+
+
+class Collector:
+    """A collector that has attached; SIGINT by stop(), as Ctrl-C would."""
+
+    def __init__(self, build: Path, output: Path, *arguments: str, prefix: tuple[str, ...] = ()) -> None:
+        self.output = output
+        self.process = subprocess.Popen(
+            [*prefix, build / "bin" / "lockline-collect", "record", "-o", output, *arguments],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        self._errors = Lines(self.process.stderr)
+
+    def attached(self) -> Self:
+        """Wait for the line that says so."""
+        while not self._errors.next("word of the collector that it records").startswith(ATTACHED):
+            continue
+        return self
+
+    def stop(self, number: signal.Signals = signal.SIGINT) -> int:
+        """Send the signal; the exit status."""
+        self.process.send_signal(number)
+        return self.wait()
+
+    def wait(self) -> int:
+        """The exit status, when the collector has ended."""
+        try:
+            return self.process.wait(DEADLINE_S)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            raise
+
+    def errors(self) -> list[str]:
+        """All lines of stderr of a collector that has ended."""
+        return self._errors.rest()
+
+    def __enter__(self) -> Self:
+        return self.attached()
+
+    def __exit__(self, *_: object) -> None:
+        if self.process.poll() is None:
+            status = self.stop()
+            assert status == 0, f"exit status {status}: {self.errors()}"
+
+
+@dataclass(frozen=True)
+class Row:
+    """One row of lock_total."""
+
+    name: str
+    source: str
+    kind: str
+    waits: int
+    wait_ns: int
+    max_ns: int
+    failed: int
+    histogram: dict[int, int]
+
+
+def bucket(ns: int) -> int:
+    """As histogram_bucket() of bpf/lockline.h."""
+    if ns < 64:
+        return 0
+    if ns >= 1 << 36:
+        return 121
+    octave = ns.bit_length() - 1
+    return 1 + 4 * (octave - 6) + (ns >> (octave - 2) & 3)
+
+
+def decode(blob: bytes) -> dict[int, int]:
+    """A histogram: count by bucket."""
+    counts: Counter[int] = Counter()
+    for index, count in HISTOGRAM_ENTRY.iter_unpack(blob):
+        counts[index] += count
+    return dict(counts)
+
+
+class Recording:
+    """A recording, by plain SQL: the tests of the collector do not rest on the analysis."""
+
+    def __init__(self, path: Path) -> None:
+        self._database = sqlite3.connect(f"file:{path}?mode=ro", uri=True)
+
+    def rows(self, query: str, *values: object) -> list[tuple[Any, ...]]:
+        """All rows of a query."""
+        return self._database.execute(query, values).fetchall()
+
+    def number(self, query: str, *values: object) -> int:
+        """A single integer; 0 for NULL and for no row."""
+        row = self._database.execute(query, values).fetchone()
+        return int(row[0] or 0) if row else 0
+
+    def locks(self, *kinds: str) -> list[Row]:
+        """The totals by lock, most waits first; of these kinds alone if any are named."""
+        rows = self.rows(
+            "SELECT lock.name, lock.source, kind.name, waits, wait_ns, max_ns, failed, histogram"
+            " FROM lock_total JOIN lock ON lock.id = lock_total.lock JOIN kind ON kind.id = lock_total.kind"
+            " ORDER BY waits DESC"
+        )
+        return [
+            Row(row[0], row[1], row[2], row[3], row[4], row[5], row[6], decode(row[7]))
+            for row in rows
+            if not kinds or row[2] in kinds
+        ]
+
+    def waits(self) -> int:
+        """All waits of the run."""
+        return self.number("SELECT sum(waits) FROM lock_total")
+
+    def loss(self, name: str) -> int:
+        """A row of the table loss."""
+        rows = self.rows("SELECT count FROM loss WHERE name = ?", name)
+        assert rows, f"the recording does not count {name}"
+        return int(rows[0][0])
+
+    def begins(self) -> int:
+        """All begins that the programs saw."""
+        return self.number("SELECT sum(begins) FROM begin_count")
+
+    def begins_accounted(self) -> int:
+        """Waits, open waits, and begins that became none, with the reason counted."""
+        return (
+            self.waits()
+            + self.number("SELECT count(*) FROM open_wait")
+            + sum(self.loss(name) for name in BEGINS_WITHOUT_WAIT)
+        )
+
+    def misses(self, program: str) -> int:
+        """Events that the kernel kept from a program because it was running."""
+        return self.number("SELECT sum(recursion_misses) FROM program WHERE name = ?", program)
+
+    def integrity(self) -> str:
+        """'ok', or what is wrong with the file."""
+        return str(self._database.execute("PRAGMA integrity_check").fetchone()[0])
+
+    def close(self) -> None:
+        """Lets go of the file."""
+        self._database.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+@contextmanager
+def running(*command: str | Path, cwd: Path | None = None) -> Iterator[subprocess.Popen[bytes]]:
+    """A load in a process group of its own, ended with all that it started."""
+    process = subprocess.Popen(
+        command,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        cwd=cwd,
+        process_group=0,
+    )
+    try:
+        yield process
+    finally:
+        try:
+            os.killpg(process.pid, signal.SIGTERM)
+            process.wait(10)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait(DEADLINE_S)
+        except ProcessLookupError:
+            process.wait(DEADLINE_S)
+
+
+def bpf_objects(kind: str) -> dict[int, dict[str, Any]]:
+    """BPF objects of the kernel ('prog', 'map' or 'link') by id."""
+    bpftool = "/usr/sbin/bpftool" if Path("/usr/sbin/bpftool").exists() else "bpftool"
+    done = subprocess.run([bpftool, "-j", kind, "show"], capture_output=True, text=True, check=True)
+    return {entry["id"]: entry for entry in json.loads(done.stdout or "[]")}

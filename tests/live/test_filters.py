@@ -1,0 +1,169 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Filters: two workloads wait, one is asked for, and that one alone is in the recording."""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from support import Collector, Recording, Workload, wait_for
+
+ROUNDS = 5
+GO = f"go {ROUNDS} 2000"
+
+
+def processes(result: Recording) -> set[int]:
+    """The processes whose waits are in a recording, sampled or outlying."""
+    return {row[0] for row in result.rows("SELECT DISTINCT tgid FROM waiter")}
+
+
+def mutex_waits(result: Recording) -> int:
+    """Waits for mutexes in which the waiter slept."""
+    return sum(row.waits for row in result.locks("mutex"))
+
+
+def test_process(live: Path, recording: Path) -> None:
+    with (
+        Workload(live, "uffd_mutex") as wanted,
+        Workload(live, "uffd_mutex") as other,
+        Collector(live, recording, "-p", str(wanted.pid)),
+    ):
+        wanted.do(GO)
+        other.do(GO)
+    with Recording(recording) as result:
+        assert mutex_waits(result) == ROUNDS
+        assert processes(result) == {wanted.pid}
+        assert result.loss("filtered") >= ROUNDS
+        assert result.begins() == result.begins_accounted()
+
+
+def test_process_and_what_it_forks(live: Path, recording: Path) -> None:
+    """The waiters are children that are forked while the recording runs."""
+    with (
+        Workload(live, "killed_waiter") as wanted,
+        Workload(live, "killed_waiter") as other,
+        Collector(live, recording, "-p", str(wanted.pid)),
+    ):
+        children = {waiter["tid"] for waiter in wanted.do(GO)["waiters"]}
+        other.do(GO)
+    with Recording(recording) as result:
+        assert mutex_waits(result) == ROUNDS
+        assert children <= processes(result) <= children | {wanted.pid}
+
+
+def test_thread(live: Path, recording: Path, tmp_path: Path) -> None:
+    with Workload(live, "uffd_mutex") as workload:
+        with Collector(live, recording, "-t", str(workload.ready["waiter"])):
+            workload.do(GO)
+        second = tmp_path / "second.lockline"
+        with Collector(live, second, "-t", str(workload.ready["holder"])):
+            workload.do(GO)
+        with Recording(recording) as result:
+            assert mutex_waits(result) == ROUNDS
+            assert {row[0] for row in result.rows("SELECT tid FROM waiter")} == {workload.ready["waiter"]}
+    with Recording(second) as result:
+        assert mutex_waits(result) == 0
+        assert result.loss("filtered") >= ROUNDS
+
+
+def test_cpu(live: Path, recording: Path) -> None:
+    if (os.cpu_count() or 1) < 2:
+        pytest.skip("needs two CPUs")
+    with (
+        Workload(live, "uffd_mutex", "-c", "0") as wanted,
+        Workload(live, "uffd_mutex", "-c", "1") as other,
+        Collector(live, recording, "-C", "0"),
+    ):
+        wanted.do(GO)
+        other.do(GO)
+    with Recording(recording) as result:
+        assert wanted.pid in processes(result)
+        assert other.pid not in processes(result)
+        assert {row[0] for row in result.rows("SELECT begin_cpu FROM outlier")} == {0}
+        assert result.begins() == result.begins_accounted()
+
+
+def test_kinds(live: Path, recording: Path) -> None:
+    with (
+        Workload(live, "uffd_mutex") as other,
+        Workload(live, "uffd_rwsem", "/dev/shm") as wanted,
+        Collector(live, recording, "-a", "--kinds", "rwsem"),
+    ):
+        other.do(GO)
+        wanted.do(GO)
+    with Recording(recording) as result:
+        assert {row.kind for row in result.locks() if row.waits} <= {"rwsem:R", "rwsem:W"}
+        assert wanted.pid in processes(result)
+        assert other.pid not in processes(result)
+        assert result.begins() == result.begins_accounted()
+
+
+def cgroup_mounts() -> dict[str, Path]:
+    """Where cgroups can be made: 'v2', and 'v1' with one controller's own hierarchy."""
+    mounts = {}
+    for line in Path("/proc/mounts").read_text().splitlines():
+        _, point, kind, options, *_ = line.split()
+        if kind == "cgroup2":
+            mounts["v2"] = Path(point)
+        elif kind == "cgroup" and "pids" in options.split(","):
+            mounts["v1"] = Path(point)
+    return mounts
+
+
+@contextmanager
+def cgroup(mount: Path) -> Iterator[Path]:
+    """A cgroup of our own, with one below it; removed when its processes have left."""
+    top = mount / f"lockline-test-{os.getpid()}"
+    below = top / "below"
+    try:
+        below.mkdir(parents=True)
+    except OSError as error:
+        pytest.skip(f"cannot make a cgroup below {mount}: {error.strerror}")
+    try:
+        yield top
+    finally:
+        for directory in (below, top):
+            wait_for(lambda directory=directory: remove(directory), f"removal of {directory}")  # type: ignore[misc]
+
+
+def remove(directory: Path) -> bool:
+    """Whether a cgroup could be removed."""
+    try:
+        directory.rmdir()
+    except OSError:
+        return False
+    return True
+
+
+@pytest.mark.parametrize("version", ["v1", "v2"])
+@pytest.mark.parametrize("below", [False, True], ids=["in it", "below it"])
+def test_cgroup(live: Path, recording: Path, version: str, below: bool) -> None:
+    mounts = cgroup_mounts()
+    if version not in mounts:
+        pytest.skip(f"no cgroup {version} hierarchy is mounted")
+    with cgroup(mounts[version]) as directory:
+        with Workload(live, "uffd_mutex") as wanted, Workload(live, "uffd_mutex") as other:
+            home = directory / "below" if below else directory
+            (home / "cgroup.procs").write_text(str(wanted.pid))
+            with Collector(live, recording, "-G", str(directory)):
+                wanted.do(GO)
+                other.do(GO)
+        with Recording(recording) as result:
+            assert mutex_waits(result) == ROUNDS
+            assert processes(result) == {wanted.pid}
+            paths = {row[0] for row in result.rows("SELECT path FROM cgroup WHERE id IN (SELECT cgroup FROM waiter)")}
+            assert any(path.endswith(home.name) for path in paths), paths
+
+
+@pytest.mark.parametrize("wrapped", [False, True], ids=["itself", "its child"])
+def test_command(live: Path, recording: Path, wrapped: bool) -> None:
+    program = str(live / "workloads" / "uffd_mutex")
+    command = ["sh", "-c", f"{program} {ROUNDS} 2000; true"] if wrapped else [program, str(ROUNDS), "2000"]
+    with Workload(live, "uffd_mutex") as other, Collector(live, recording, "--", *command) as collector:
+        other.do(GO)
+        assert collector.wait() == 0, collector.errors()
+    with Recording(recording) as result:
+        assert mutex_waits(result) == ROUNDS
+        assert other.pid not in processes(result)
+        assert result.begins() == result.begins_accounted()

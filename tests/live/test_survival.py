@@ -1,0 +1,259 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""However a recording ends: what was committed can be read, and nothing stays behind."""
+
+import os
+import random
+import shutil
+import signal
+import sqlite3
+import stat
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Self
+
+import pytest
+from support import Collector, Recording, bpf_objects, running, wait_for
+
+KILLS = 20
+KINDS_OF_OBJECTS = ("prog", "map", "link")
+
+# What a profiler could be tempted to change.
+SYSCTLS = (
+    "kernel/bpf_stats_enabled",
+    "kernel/kptr_restrict",
+    "kernel/perf_event_paranoid",
+    "kernel/perf_event_max_sample_rate",
+    "kernel/sched_schedstats",
+    "kernel/ftrace_enabled",
+    "net/core/bpf_jit_enable",
+)
+
+
+@pytest.fixture
+def load(tmp_path: Path) -> Iterator[None]:
+    """Contention while a test runs."""
+    if not shutil.which("stress-ng"):
+        pytest.skip("stress-ng is not installed")
+    with running("stress-ng", "--futex", "2", cwd=tmp_path):
+        yield
+
+
+def objects_of(pid: int) -> set[tuple[str, int]]:
+    """BPF objects that a process holds."""
+    return {
+        (kind, number)
+        for kind in KINDS_OF_OBJECTS
+        for number, entry in bpf_objects(kind).items()
+        if any(holder["pid"] == pid for holder in entry.get("pids", []))
+    }
+
+
+def still_there(objects: set[tuple[str, int]]) -> set[tuple[str, int]]:
+    """Those that the kernel still has."""
+    return objects & {(kind, number) for kind in KINDS_OF_OBJECTS for number in bpf_objects(kind)}
+
+
+def intervals(path: Path) -> int:
+    """Committed intervals of a recording that is being written; 0 if there is none yet."""
+    try:
+        with Recording(path) as result:
+            return result.number("SELECT count(*) FROM interval")
+    except sqlite3.OperationalError:
+        return 0
+
+
+def assert_whole(build: Path, path: Path, at_least: int) -> None:
+    """The file opens, holds the intervals, agrees with itself, and can be reported."""
+    with Recording(path) as result:
+        assert result.integrity() == "ok"
+        assert result.number("SELECT count(*) FROM interval") >= at_least
+        by_lock = result.rows("SELECT sum(waits), sum(wait_ns), sum(failed) FROM lock_total")
+        for table in ("cpu_total", "cell_total", "wait_interval"):
+            assert result.rows(f"SELECT sum(waits), sum(wait_ns), sum(failed) FROM {table}") == by_lock, table
+    report = build / "bin" / "lockline"
+    if not report.exists():
+        pytest.fail("build/bin/lockline is missing: run make first", pytrace=False)
+    done = subprocess.run([report, "report", path], capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout
+
+
+def test_sigkill_at_any_time(live: Path, tmp_path: Path, load: None) -> None:
+    randomness = random.Random(20)
+    for turn in range(KILLS):
+        path = tmp_path / f"killed-{turn}.lockline"
+        collector = Collector(live, path, "-a", "-i", "0.1").attached()
+        objects = objects_of(collector.process.pid)
+        assert {kind for kind, _ in objects} == set(KINDS_OF_OBJECTS), objects
+        committed = randomness.randrange(1, 4)
+        wait_for(lambda path=path, committed=committed: intervals(path) >= committed, "interval")  # type: ignore[misc]
+        # Anywhere in the interval that follows; not a wait for anything.
+        wait = randomness.random() * 0.1
+        subprocess.run(["sleep", f"{wait:.4f}"], check=True)
+        assert collector.stop(signal.SIGKILL) == -signal.SIGKILL
+        wait_for(lambda objects=objects: not still_there(objects), "release of the BPF objects")  # type: ignore[misc]
+        assert_whole(live, path, committed)
+
+
+@pytest.mark.parametrize("moment", [0.0, 0.02, 0.05, 0.1, 0.2, 0.3])
+def test_sigkill_while_starting(live: Path, recording: Path, moment: float) -> None:
+    collector = Collector(live, recording, "-a")
+    subprocess.run(["sleep", str(moment)], check=True)
+    objects = objects_of(collector.process.pid)
+    assert collector.stop(signal.SIGKILL) == -signal.SIGKILL
+    wait_for(lambda: not still_there(objects), "release of the BPF objects")
+    if recording.exists() and recording.stat().st_size:
+        with Recording(recording) as result:
+            assert result.integrity() == "ok"
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_signal_ends_the_recording(live: Path, recording: Path, load: None, number: signal.Signals) -> None:
+    collector = Collector(live, recording, "-a", "-i", "0.1").attached()
+    wait_for(lambda: intervals(recording) >= 2, "interval")
+    objects = objects_of(collector.process.pid)
+    assert collector.stop(number) == 0, collector.errors()
+    wait_for(lambda: not still_there(objects), "release of the BPF objects")
+    assert_whole(live, recording, 2)
+    with Recording(recording) as result:
+        assert result.waits() > 0
+        assert result.begins() == result.begins_accounted()
+    # One file: nothing beside it.
+    assert [path for path in recording.parent.glob(f"{recording.name}*") if path != recording] == []
+
+
+def test_recording_is_private(live: Path, recording: Path) -> None:
+    with Collector(live, recording, "-a"):
+        assert stat.S_IMODE(recording.stat().st_mode) == 0o600
+    assert stat.S_IMODE(recording.stat().st_mode) == 0o600
+
+
+def sysctls() -> dict[str, str]:
+    """The values of SYSCTLS that this kernel has."""
+    return {name: (Path("/proc/sys") / name).read_text() for name in SYSCTLS if (Path("/proc/sys") / name).exists()}
+
+
+def test_sysctls_stay(live: Path, recording: Path) -> None:
+    before = sysctls()
+    assert "kernel/bpf_stats_enabled" in before
+    with Collector(live, recording, "-a", "-i", "0.1"):
+        wait_for(lambda: intervals(recording) >= 3, "interval")
+        assert sysctls() == before
+    assert sysctls() == before
+
+
+def refused(build: Path, *arguments: str | Path, prefix: tuple[str, ...] = ()) -> str:
+    """Run the collector, which must exit with 1; the one line that it says."""
+    done = subprocess.run(
+        [*prefix, build / "bin" / "lockline-collect", "record", *arguments],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    lines = [line for line in done.stderr.splitlines() if not line.startswith("lockline: recording")]
+    assert done.returncode == 1, done
+    assert len(lines) == 1, lines
+    return lines[0]
+
+
+def test_output_that_cannot_be_made(live: Path, tmp_path: Path) -> None:
+    for path in (tmp_path / "missing" / "x.lockline", tmp_path, Path("/proc/x.lockline")):
+        line = refused(live, "-a", "-d", "1", "-o", path)
+        assert str(path) in line
+    assert list(tmp_path.iterdir()) == []
+
+
+class PrivateMount:
+    """A small tmpfs on a directory, in a mount namespace of its own."""
+
+    def __init__(self, directory: Path, options: str) -> None:
+        self._process = subprocess.Popen(
+            [
+                "unshare",
+                "-m",
+                "sh",
+                "-c",
+                'mount -t tmpfs -o "$2" tmpfs "$1" && echo mounted && cat',
+                "sh",
+                directory,
+                options,
+            ],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        assert self._process.stdout is not None
+        if self._process.stdout.readline() != "mounted\n":
+            _, errors = self._process.communicate()
+            pytest.skip(f"cannot mount a tmpfs in a namespace: {errors.strip()}")
+        self.enter = ("nsenter", "-t", str(self._process.pid), "-m")
+        self.inside = Path(f"/proc/{self._process.pid}/root") / str(directory).lstrip("/")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._process.communicate()
+
+
+def fill(directory: Path) -> None:
+    """Take the last byte of a file system."""
+    with (directory / "filler").open("wb", buffering=0) as filler:
+        size = 1 << 16
+        while size:
+            try:
+                if filler.write(b"\1" * size) < size:
+                    size >>= 1
+            except OSError:
+                size >>= 1
+
+
+def test_full_disk(live: Path, tmp_path: Path, load: None) -> None:
+    directory = tmp_path / "small"
+    directory.mkdir()
+    with PrivateMount(directory, "size=4m") as small:
+        collector = Collector(live, directory / "x.lockline", "-a", "-i", "0.1", prefix=small.enter).attached()
+        wait_for(lambda: intervals(small.inside / "x.lockline") >= 2, "interval")
+        fill(small.inside)
+        assert collector.wait() == 1
+        lines = [line for line in collector.errors() if not line.startswith("lockline: recording")]
+        assert len(lines) == 1, lines
+        assert "x.lockline" in lines[0]
+        assert "space" in lines[0] or "full" in lines[0], lines
+        # What can be read must not depend on room for a journal's recovery.
+        (small.inside / "filler").unlink()
+        copy = tmp_path / "copy"
+        shutil.copytree(small.inside, copy)
+    assert_whole(live, copy / "x.lockline", 2)
+
+
+def test_full_disk_from_the_start(live: Path, tmp_path: Path) -> None:
+    directory = tmp_path / "small"
+    directory.mkdir()
+    with PrivateMount(directory, "size=64k") as small:
+        fill(small.inside)
+        line = refused(live, "-a", "-d", "1", "-o", directory / "x.lockline", prefix=small.enter)
+    assert "x.lockline" in line
+
+
+def test_read_only_path(live: Path, tmp_path: Path) -> None:
+    directory = tmp_path / "fixed"
+    directory.mkdir()
+    with PrivateMount(directory, "size=4m,ro") as fixed:
+        line = refused(live, "-a", "-d", "1", "-o", directory / "x.lockline", prefix=fixed.enter)
+    assert "x.lockline" in line
+    assert "ead-only" in line or "EROFS" in line, line
+
+
+def test_not_root(live: Path, tmp_path: Path) -> None:
+    """Without the right to load programs: one line that says what is needed."""
+    if not shutil.which("setpriv"):
+        pytest.skip("setpriv is not installed")
+    os.chmod(tmp_path, 0o777)
+    prefix = ("setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups")
+    line = refused(live, "-a", "-d", "1", "-o", "/tmp/lockline-not-root.lockline", prefix=prefix)
+    assert "root" in line or "CAP_BPF" in line or "permi" in line.lower(), line
