@@ -41,12 +41,8 @@ void bench_open(struct bench *bench, const struct settings *settings)
 
 	if (!skeleton)
 		refuse("cannot open the programs", errno);
-	skeleton->rodata->rows_per_cpu = TEST_ROWS;
 	skeleton->rodata->ring_mask = TEST_RING - 1;
 	skeleton->rodata->sleep_mask = TEST_SLEEP - 1;
-	skeleton->data->sample_mask = TEST_SAMPLE - 1;
-	skeleton->rodata->threshold_ns = settings->threshold_ns;
-	skeleton->rodata->begin_kinds = settings->begin_kinds;
 	skeleton->rodata->wait_kinds = settings->wait_kinds;
 	bpf_map__set_max_entries(skeleton->maps.cpu_states, cpus);
 	bpf_map__set_max_entries(skeleton->maps.totals, cpus * TEST_ROWS);
@@ -60,6 +56,11 @@ void bench_open(struct bench *bench, const struct settings *settings)
 	bench->skeleton = skeleton;
 	skeleton->bss->clock_ns = 3600ull * 1000000000;
 	bench->state = (struct cpu_state *)map_memory(skeleton->maps.cpu_states) + TEST_CPU;
+	bench->state->row_base = TEST_CPU * TEST_ROWS;
+	bench->state->named_rows = TEST_ROWS - KIND_COUNT;
+	bench->state->sample_mask = TEST_SAMPLE - 1;
+	bench->state->begin_kinds = settings->begin_kinds;
+	bench->state->threshold_ns = settings->threshold_ns;
 	bench->rows = (struct wait_row *)map_memory(skeleton->maps.totals) + TEST_CPU * TEST_ROWS;
 	bench->sleepers = map_memory(skeleton->maps.sleepers);
 	bench->events = (struct wait_event *)map_memory(skeleton->maps.wait_events) + TEST_CPU * TEST_RING;
