@@ -1,0 +1,225 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The values that an analysis gives and a renderer shows.  Times are ns, histograms as in lockline.histogram."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from lockline import histogram, rows
+from lockline.analysis.selection import Selection
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """Sums over waits, and their distribution."""
+
+    waits: int
+    wait_ns: int
+    max_ns: int
+    failed: int
+    histogram: tuple[int, ...]
+
+    @property
+    def average_ns(self) -> int:
+        """Mean wait, 0 without waits."""
+        return self.wait_ns // self.waits if self.waits else 0
+
+    def percentile(self, fraction: float) -> int | None:
+        """See histogram.percentile()."""
+        return histogram.percentile(self.histogram, fraction, self.max_ns)
+
+
+@dataclass(frozen=True, slots=True)
+class Host:
+    """The recorded machine; None for what the recording does not tell."""
+
+    name: str | None
+    kernel_release: str | None
+    kernel_version: str | None
+    architecture: str | None
+    cpu_model: str | None
+    cpus_possible: int | None
+    cpus_online: int | None
+    memory_bytes: int | None
+    clocksource: str | None
+    boot_id: str | None
+    spinlock_mode: str | None
+    facts: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class OpenWait:
+    """A wait in progress when the last interval ended."""
+
+    tid: int
+    tgid: int
+    comm: str
+    cpu: int
+    lock: str
+    kind: str
+    age_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """The time that the figures are of, CLOCK_MONOTONIC, and how it was recorded."""
+
+    begin_ns: int
+    end_ns: int
+    recording_begin_ns: int
+    recording_end_ns: int
+    begin_unix_ns: int | None
+    intervals: int
+    interval_ns: int | None
+    state: str
+    lockline_version: str | None
+    command_line: str | None
+    filter: str | None
+    threshold_ns: int | None
+    sample_period: int | None
+    cpus: int | None
+    selection: Selection
+    open_waits: tuple[OpenWait, ...]
+
+    @property
+    def duration_ns(self) -> int:
+        """Length of the window."""
+        return max(0, self.end_ns - self.begin_ns)
+
+    def share(self, ns: int) -> float | None:
+        """A wait time in ns as a fraction of the window: 1.0 is one waiter all the time.  None without a window."""
+        return ns / self.duration_ns if self.duration_ns else None
+
+
+@dataclass(frozen=True, slots=True)
+class StackShare:
+    """A kernel stack and the waits that its samples stand for."""
+
+    samples: int
+    waits: int
+    wait_ns: int
+    frames: tuple[rows.Frame, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LockWaits:
+    """Waits for the locks of one identity (name and kind), or for one lock.
+
+    ids are the locks of the recording.  worst_cpu_ns is exact for one instance, or with a selection by CPU,
+    lock or time; else it adds up the worst CPUs of the instances, a lower bound.  sampled_ns is the wait time
+    that the samples of the first locks stand for, of which stacks are a part.
+    """
+
+    ids: tuple[int, ...]
+    name: str
+    kind: str
+    source: str
+    instances: int
+    worst_instance: str
+    worst_instance_ns: int
+    address: int | None
+    figures: Figures
+    worst_cpu: int
+    worst_cpu_ns: int
+    sampled_ns: int = 0
+    stacks: tuple[StackShare, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class KindWaits:
+    """Waits of one kind; begins counts events before any filter, None if unknown."""
+
+    kind: str
+    begins: int | None
+    figures: Figures
+
+
+@dataclass(frozen=True, slots=True)
+class CpuWaits:
+    """Waits that ended on one CPU, and their split by kind."""
+
+    cpu: int
+    figures: Figures
+    kinds: tuple[KindWaits, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """Who waits, estimated from weighted samples."""
+
+    tid: int
+    tgid: int
+    comm: str
+    cgroup: str
+    samples: int
+    waits: int
+    wait_ns: int
+    lock: str
+    kind: str
+    lock_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class Sampled:
+    """What the samples stand for; coverage: their wait time as a share of the exact total, None if not comparable."""
+
+    samples: int
+    waits: int
+    wait_ns: int
+    coverage: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class OutlierWait:
+    """One wait over the threshold; offset_ns: its begin from the begin of the recording."""
+
+    offset_ns: int
+    begin_ns: int
+    wait_ns: int
+    cpu: int
+    begin_cpu: int
+    task: rows.Waiter
+    lock: str
+    instance: str
+    kind: str
+    result: int
+    stack: tuple[rows.Frame, ...]
+    user_stack: tuple[rows.Frame, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ProgramCost:
+    """One BPF program; ns_per_run from the measured windows, estimated_ns that times all runs."""
+
+    program: rows.Program
+    ns_per_run: float | None
+    estimated_ns: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class OwnCost:
+    """What recording cost; cpu_share: estimated kernel time over the CPU time of all CPUs."""
+
+    programs: tuple[ProgramCost, ...]
+    collector: tuple[rows.Cost, ...]
+    estimated_ns: int | None
+    cpu_share: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """Everything that a report shows."""
+
+    path: str
+    host: Host
+    window: Window
+    probes: tuple[rows.Probe, ...]
+    totals: Figures
+    kinds: tuple[KindWaits, ...]
+    locks: tuple[LockWaits, ...]
+    cpus: tuple[CpuWaits, ...]
+    outliers: tuple[OutlierWait, ...]
+    outlier_count: int
+    sampled: Sampled
+    tasks: tuple[Task, ...]
+    loss: tuple[rows.Loss, ...]
+    cost: OwnCost

@@ -1,0 +1,247 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""From a recording and a selection to a Report."""
+
+from collections.abc import Mapping, Sequence
+
+from lockline import rows
+from lockline.analysis.model import Host, OpenWait, OutlierWait, OwnCost, ProgramCost, Report, Window
+from lockline.analysis.samples import UNKNOWN_WAITER, sampled, tasks, with_stacks
+from lockline.analysis.selection import Selection, lock_matches, select_kinds
+from lockline.analysis.stacks import without_probe
+from lockline.analysis.waits import UNKNOWN_LOCK, Limits, Waits, read_waits, selected_locks
+from lockline.errors import LocklineError
+from lockline.recording import MetaValue, Recording, Span
+
+# A figure may exceed the window by what happens between reading the clock and reading the arrays.
+SLACK_NS = 1_000_000_000
+
+HOST_FACTS = (
+    "hostname",
+    "kernel_release",
+    "kernel_version",
+    "architecture",
+    "cpu_model",
+    "cpus_possible",
+    "cpus_online",
+    "memory_bytes",
+    "clocksource",
+    "boot_id",
+    "spinlock_mode",
+)
+RUN_FACTS = (
+    "lockline_version",
+    "command_line",
+    "begin_ns",
+    "end_ns",
+    "begin_unix_ns",
+    "threshold_ns",
+    "sample_period",
+    "interval_ns",
+    "filter",
+    "state",
+)
+
+
+def _text(meta: Mapping[str, MetaValue], name: str) -> str | None:
+    value = meta.get(name)
+    return None if value is None or value == "" else str(value)
+
+
+def _integer(meta: Mapping[str, MetaValue], name: str) -> int | None:
+    """A fact that is a whole number >= 0, or text of one; None if it is something else."""
+    value = meta.get(name)
+    if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) < 20:
+        value = int(value)
+    return value if isinstance(value, int) and 0 <= value < 1 << 63 else None
+
+
+def read_host(meta: Mapping[str, MetaValue]) -> Host:
+    """The recorded machine; facts that have no place of their own are kept as text."""
+    return Host(
+        name=_text(meta, "hostname"),
+        kernel_release=_text(meta, "kernel_release"),
+        kernel_version=_text(meta, "kernel_version"),
+        architecture=_text(meta, "architecture"),
+        cpu_model=_text(meta, "cpu_model"),
+        cpus_possible=_integer(meta, "cpus_possible"),
+        cpus_online=_integer(meta, "cpus_online"),
+        memory_bytes=_integer(meta, "memory_bytes"),
+        clocksource=_text(meta, "clocksource"),
+        boot_id=_text(meta, "boot_id"),
+        spinlock_mode=_text(meta, "spinlock_mode"),
+        facts={
+            name: str(value)
+            for name, value in meta.items()
+            if name not in HOST_FACTS and name not in RUN_FACTS and value is not None
+        },
+    )
+
+
+def select_span(intervals: Sequence[rows.Interval], selection: Selection, begin_ns: int) -> Span | None:
+    """First and last id of the intervals that overlap the selected time; None for the whole run.
+
+    Raises LocklineError if there are none.
+    """
+    if selection.from_ns is None and selection.to_ns is None:
+        return None
+    first = begin_ns + (selection.from_ns or 0)
+    last = None if selection.to_ns is None else begin_ns + selection.to_ns
+    found = [
+        interval.id for interval in intervals if interval.end_ns > first and (last is None or interval.begin_ns < last)
+    ]
+    if not found:
+        length = (max((interval.end_ns for interval in intervals), default=begin_ns) - begin_ns) / 1e9
+        raise LocklineError(f"--from, --to: no interval of the recording lies there; it is {length:.1f} s long")
+    return min(found), max(found)
+
+
+def read_window(
+    recording: Recording,
+    meta: Mapping[str, MetaValue],
+    selection: Selection,
+    locks: Mapping[int, rows.Lock],
+    kinds: Mapping[int, str],
+) -> tuple[Window, Span | None]:
+    """The time that the figures are of, and its intervals (None: the whole run).
+
+    begin_ns and end_ns of a recording that was cut off are those of its intervals.
+    """
+    intervals = recording.intervals()
+    begins = [interval.begin_ns for interval in intervals]
+    ends = [interval.end_ns for interval in intervals]
+    begin = _integer(meta, "begin_ns")
+    if begin is None:
+        begin = min(begins, default=0)
+    end = _integer(meta, "end_ns")
+    if end is None or end < begin:
+        end = max([begin, *ends])
+    span = select_span(intervals, selection, begin)
+    shown = [interval for interval in intervals if span is None or span[0] <= interval.id <= span[1]]
+    window = Window(
+        begin_ns=begin if span is None else min(interval.begin_ns for interval in shown),
+        end_ns=end if span is None else max(interval.end_ns for interval in shown),
+        recording_begin_ns=begin,
+        recording_end_ns=end,
+        begin_unix_ns=_integer(meta, "begin_unix_ns"),
+        intervals=len(shown),
+        interval_ns=_integer(meta, "interval_ns"),
+        state=_text(meta, "state") or "unknown",
+        lockline_version=_text(meta, "lockline_version"),
+        command_line=_text(meta, "command_line"),
+        filter=_text(meta, "filter"),
+        threshold_ns=_integer(meta, "threshold_ns"),
+        sample_period=_integer(meta, "sample_period"),
+        cpus=_integer(meta, "cpus_online") or _integer(meta, "cpus_possible") or None,
+        selection=selection,
+        open_waits=tuple(
+            OpenWait(
+                tid=wait.tid,
+                tgid=wait.tgid,
+                comm=wait.comm,
+                cpu=wait.cpu,
+                lock=locks.get(wait.lock, UNKNOWN_LOCK).name,
+                kind=kinds.get(wait.kind, f"kind {wait.kind}"),
+                age_ns=wait.age_ns,
+            )
+            for wait in recording.open_waits()
+        ),
+    )
+    return window, span
+
+
+def read_cost(recording: Recording, duration_ns: int, cpus: int | None) -> OwnCost:
+    """Own cost over the whole recording of duration_ns on `cpus` CPUs."""
+    programs = []
+    for program in recording.programs():
+        each = program.measured_ns / program.measured_runs if program.measured_runs > 0 else None
+        total = None if each is None or program.runs is None else round(each * program.runs)
+        programs.append(ProgramCost(program, each, total))
+    known = [cost.estimated_ns for cost in programs if cost.estimated_ns is not None]
+    estimated = sum(known) if known else None
+    share = estimated / (duration_ns * cpus) if estimated is not None and duration_ns and cpus else None
+    return OwnCost(tuple(programs), tuple(recording.costs()), estimated, share)
+
+
+def _outlier_waits(
+    recording: Recording,
+    outliers: Sequence[rows.Outlier],
+    waiters: Mapping[int, rows.Waiter],
+    locks: Mapping[int, rows.Lock],
+    kinds: Mapping[int, str],
+    begin_ns: int,
+) -> tuple[OutlierWait, ...]:
+    frames = recording.stacks(
+        sorted({stack for outlier in outliers for stack in (outlier.stack, outlier.user_stack) if stack})
+    )
+    return tuple(
+        OutlierWait(
+            offset_ns=outlier.begin_ns - begin_ns,
+            begin_ns=outlier.begin_ns,
+            wait_ns=outlier.wait_ns,
+            cpu=outlier.cpu,
+            begin_cpu=outlier.begin_cpu,
+            task=waiters.get(outlier.waiter, UNKNOWN_WAITER),
+            lock=locks.get(outlier.lock, UNKNOWN_LOCK).name,
+            instance=locks.get(outlier.lock, UNKNOWN_LOCK).instance,
+            kind=kinds.get(outlier.kind, f"kind {outlier.kind}"),
+            result=outlier.result,
+            stack=without_probe(frames.get(outlier.stack, ())),
+            user_stack=frames.get(outlier.user_stack, ()),
+        )
+        for outlier in outliers
+    )
+
+
+def _derived_losses(waits: Waits, rejected: int) -> list[rows.Loss]:
+    """What this report itself left out or found wrong, beside what the recording says it lacks."""
+    losses = []
+    if rejected:
+        meaning = "rows left out: negative, or longer waits than this time and these CPUs allow"
+        losses.append(rows.Loss("report: impossible figures", rejected, meaning, "loss"))
+    if waits.disagreement_ns:
+        meaning = "ns by which the totals of locks and of CPUs differ"
+        losses.append(rows.Loss("report: totals disagree", waits.disagreement_ns, meaning, "loss"))
+    return losses
+
+
+def make_report(recording: Recording, selection: Selection, outlier_limit: int) -> Report:
+    """Analyse a recording.
+
+    outlier_limit: how many of the longest waits over the threshold to give with their stacks, < 0 for all.
+    Raises RecordingError if the recording is damaged, LocklineError if the selection names nothing.
+    """
+    meta = recording.meta()
+    kinds = recording.kinds()
+    locks = recording.locks()
+    if selection.lock is not None and not any(lock_matches(selection.lock, lock.name) for lock in locks.values()):
+        raise LocklineError(f"--lock: no lock of the recording matches '{selection.lock}'")
+    selected_kinds = None if selection.kinds is None else select_kinds(kinds, selection.kinds)
+    lock_ids = selected_locks(selection, locks)
+    window, span = read_window(recording, meta, selection, locks, kinds)
+
+    possible_ns = window.end_ns - window.recording_begin_ns
+    limits = Limits(possible_ns + SLACK_NS if possible_ns > 0 else None, window.cpus)
+    waits = read_waits(recording, selection, span, kinds, selected_kinds, locks, limits)
+
+    weights = recording.task_weights(span, lock_ids, selected_kinds)
+    waiters = recording.waiters()
+    outliers, outlier_count, impossible = recording.outliers(
+        outlier_limit, limits.span_ns, span, lock_ids, selection.cpus, selected_kinds
+    )
+    rejected = waits.rejected + impossible + recording.impossible_samples(span, lock_ids, selected_kinds)
+    return Report(
+        path=recording.path,
+        host=read_host(meta),
+        window=window,
+        probes=tuple(recording.probes()),
+        totals=waits.totals,
+        kinds=waits.kinds,
+        locks=with_stacks(recording, waits.locks, span, kinds),
+        cpus=waits.cpus,
+        outliers=_outlier_waits(recording, outliers, waiters, locks, kinds, window.recording_begin_ns),
+        outlier_count=outlier_count,
+        sampled=sampled(weights, waits.totals.wait_ns if selection.cpus is None else None),
+        tasks=tasks(weights, waiters, locks, kinds),
+        loss=(*recording.losses(), *_derived_losses(waits, rejected)),
+        cost=read_cost(recording, window.recording_end_ns - window.recording_begin_ns, window.cpus),
+    )

@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What part of a recording a report is about, and in which order."""
+
+import re
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+
+from lockline.errors import LocklineError
+
+SORTS = ("total", "waits", "max", "avg", "p99")
+GROUPINGS = ("identity", "instance")
+
+MAX_CPU = 1 << 16
+
+_UNITS = {"": 1_000_000_000, "ns": 1, "us": 1000, "ms": 1_000_000, "s": 1_000_000_000, "m": 60_000_000_000}
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """Filters and order of a report; None: no filter.
+
+    kinds: names or patterns of kinds; cpus: CPU numbers; lock: a pattern of lock names; from_ns and to_ns:
+    relative to the begin of the recording; top: rows of each table, None for the renderer's own choice.
+    """
+
+    kinds: tuple[str, ...] | None = None
+    cpus: tuple[int, ...] | None = None
+    lock: str | None = None
+    from_ns: int | None = None
+    to_ns: int | None = None
+    sort: str = "total"
+    by: str = "identity"
+    top: int | None = None
+
+
+def parse_time(text: str) -> int:
+    """Nanoseconds of "1.5", "1.5s", "300ms" or "2m".  Raises ValueError."""
+    match = re.fullmatch(r"(\d{1,12}(?:\.\d{0,9})?)(ns|us|ms|s|m|)", text.strip(), re.ASCII)
+    if not match:
+        raise ValueError(f"'{text}' is no time; write it as 1.5, 1.5s, 300ms or 2m")
+    return round(float(match[1]) * _UNITS[match[2]])
+
+
+def parse_cpus(text: str) -> tuple[int, ...]:
+    """The numbers of a CPU list such as "0-3,7", ascending.  Raises ValueError."""
+    cpus: set[int] = set()
+    for part in text.split(","):
+        match = re.fullmatch(r"(\d{1,6})(?:-(\d{1,6}))?", part.strip(), re.ASCII)
+        first, last = (int(match[1]), int(match[2] or match[1])) if match else (1, 0)
+        if first > last or last >= MAX_CPU:
+            raise ValueError(f"'{part}' is no CPU or range of CPUs; write a list as 0-3,7")
+        cpus.update(range(first, last + 1))
+    return tuple(sorted(cpus))
+
+
+def select_kinds(names: Mapping[int, str], patterns: Collection[str]) -> tuple[int, ...]:
+    """The kinds that the patterns name: exactly, without :R or :W, or as shell patterns.
+
+    Raises LocklineError if a pattern names none.
+    """
+    selected: set[int] = set()
+    for pattern in patterns:
+        found = {
+            kind
+            for kind, name in names.items()
+            if pattern in (name, name.partition(":")[0]) or fnmatchcase(name, pattern)
+        }
+        if not found:
+            raise LocklineError(f"--kinds: no kind '{pattern}'; there are {', '.join(names.values()) or 'none'}")
+        selected |= found
+    return tuple(sorted(selected))
+
+
+def lock_matches(pattern: str, name: str) -> bool:
+    """Whether a lock's name matches a shell pattern, or holds a text without pattern characters."""
+    if any(character in pattern for character in "*?["):
+        return fnmatchcase(name, pattern)
+    return pattern in name

@@ -1,0 +1,172 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The command line.  Exit codes: 0 done, 1 failed with one line on stderr, 2 wrong usage."""
+
+import argparse
+import os
+import sys
+from collections.abc import Callable, Sequence
+from typing import TypeVar
+
+from lockline import doctor, version
+from lockline.analysis.model import Report
+from lockline.analysis.report import make_report
+from lockline.analysis.selection import GROUPINGS, SORTS, Selection, parse_cpus, parse_time
+from lockline.collector import exec_collector, read_collector
+from lockline.errors import LocklineError
+from lockline.recording import open_recording
+from lockline.render import json as json_render
+from lockline.render import text as text_render
+from lockline.render.format import Style, clean
+
+JSON_OUTLIERS = 100
+
+Value = TypeVar("Value")
+
+
+def _argument(parse: Callable[[str], Value]) -> Callable[[str], Value]:
+    """A parser whose ValueError is argparse's message."""
+
+    def checked(text: str) -> Value:
+        try:
+            return parse(text)
+        except ValueError as error:
+            raise argparse.ArgumentTypeError(str(error)) from error
+
+    return checked
+
+
+def _kinds(text: str) -> tuple[str, ...]:
+    kinds = tuple(part.strip() for part in text.split(",") if part.strip())
+    if not kinds:
+        raise ValueError("no kind given; write them as spinlock,mutex,rwsem:W")
+    return kinds
+
+
+def _positive(text: str) -> int:
+    if not (text.isascii() and text.isdigit() and len(text) < 10 and int(text) > 0):
+        raise ValueError(f"'{text}' is no number above 0")
+    return int(text)
+
+
+def _report_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--format", choices=("text", "json"), default="text", help="text (default) or json")
+    parser.add_argument("--sort", choices=SORTS, default="total", help="order of the locks (default: total)")
+    parser.add_argument(
+        "--top", type=_argument(_positive), metavar="N", help="rows of each table (default: as fits; json: all)"
+    )
+    parser.add_argument(
+        "--by", choices=GROUPINGS, default="identity", help="one row per name and kind (default), or per lock"
+    )
+    parser.add_argument("--addresses", action="store_true", help="show kernel addresses")
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="lockline", description="Which lock holds this machine back, who waits for it, and from where."
+    )
+    parser.add_argument("--version", action="version", version=f"lockline {version()}")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    commands.add_parser(
+        "record", add_help=False, help="record lock waits (as root); `lockline record --help` shows its options"
+    )
+
+    report = commands.add_parser("report", help="show a recording")
+    report.add_argument("file", nargs="?", default="lockline.data", metavar="FILE", help="default: lockline.data")
+    _report_options(report)
+    report.add_argument(
+        "--kinds", type=_argument(_kinds), metavar="LIST", help="only these kinds, as spinlock,rwsem,mutex*"
+    )
+    report.add_argument("--cpu", type=_argument(parse_cpus), metavar="LIST", help="only waits on these CPUs, as 0-3,7")
+    report.add_argument("--lock", metavar="PATTERN", help="only locks whose name holds this text, or matches *, ?, [")
+    times = "seconds from the begin of the recording, or with a unit: 90, 1.5s, 300ms, 2m"
+    report.add_argument("--from", dest="from_ns", type=_argument(parse_time), metavar="TIME", help=times)
+    report.add_argument("--to", dest="to_ns", type=_argument(parse_time), metavar="TIME", help="likewise")
+
+    checks = commands.add_parser("doctor", help="show what this kernel offers to lockline, and what it hides")
+    checks.add_argument("--format", choices=("text", "json"), default="text", help="text (default) or json")
+
+    demo = commands.add_parser("demo", help="record a contended load and show the report (as root)")
+    demo.add_argument("-d", "--duration", type=_argument(_positive), default=8, metavar="SECONDS", help="default: 8")
+    _report_options(demo)
+    return parser
+
+
+def _style(addresses: bool) -> Style:
+    encoding = (sys.stdout.encoding or "").lower().replace("-", "")
+    return Style(unicode=encoding.startswith("utf"), addresses=addresses)
+
+
+def _selection(arguments: argparse.Namespace) -> Selection:
+    return Selection(
+        kinds=getattr(arguments, "kinds", None),
+        cpus=getattr(arguments, "cpu", None),
+        lock=getattr(arguments, "lock", None),
+        from_ns=getattr(arguments, "from_ns", None),
+        to_ns=getattr(arguments, "to_ns", None),
+        sort=arguments.sort,
+        by=arguments.by,
+        top=arguments.top,
+    )
+
+
+def _outlier_limit(arguments: argparse.Namespace) -> int:
+    default = JSON_OUTLIERS if arguments.format == "json" else text_render.OUTLIERS
+    return default if arguments.top is None else int(arguments.top)
+
+
+def _render(report: Report, arguments: argparse.Namespace) -> str:
+    if arguments.format == "json":
+        return json_render.render(report, arguments.addresses)
+    return text_render.render(report, _style(arguments.addresses))
+
+
+def _report(arguments: argparse.Namespace) -> str:
+    selection = _selection(arguments)
+    if selection.to_ns is not None and selection.to_ns <= (selection.from_ns or 0):
+        raise LocklineError("--to: lies before --from")
+    with open_recording(arguments.file) as recording:
+        report = make_report(recording, selection, _outlier_limit(arguments))
+    return _render(report, arguments)
+
+
+def _doctor(arguments: argparse.Namespace) -> str:
+    answer = read_collector(["doctor"])
+    return answer if arguments.format == "json" else doctor.render(doctor.parse(answer), _style(addresses=False))
+
+
+def _demo(arguments: argparse.Namespace) -> str:
+    # A report of a file needs none of what runs a load.
+    from lockline.demo import run_demo
+
+    report = run_demo(arguments.duration, _selection(arguments), _outlier_limit(arguments))
+    return _render(report, arguments)
+
+
+def _run(arguments: Sequence[str]) -> str:
+    if arguments and arguments[0] == "record":
+        # All its options, --help among them, are the collector's.
+        exec_collector(arguments)
+    parsed = _parser().parse_args(arguments)
+    commands = {"report": _report, "doctor": _doctor, "demo": _demo}
+    return commands[parsed.command](parsed)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command; gives the exit code.  Output goes to stdout, all else to stderr."""
+    try:
+        sys.stdout.write(_run(sys.argv[1:] if argv is None else argv))
+        sys.stdout.flush()
+        return 0
+    except LocklineError as error:
+        message = clean(str(error), Style(unicode=False, addresses=False))
+        print(f"lockline: {message}", file=sys.stderr)
+        return 1
+    except BrokenPipeError:
+        # The reader has what it wanted.  Python flushes stdout once more at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except OSError as error:
+        print(f"lockline: {clean(str(error), Style())}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        return 130

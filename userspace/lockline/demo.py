@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A contended load, a recording of it and a report, leaving nothing behind."""
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+from types import FrameType
+
+from lockline.analysis.model import Report
+from lockline.analysis.report import make_report
+from lockline.analysis.selection import Selection
+from lockline.collector import NAME, find_collector
+from lockline.errors import LocklineError
+from lockline.recording import open_recording
+
+PIPE_ENDS = 4
+
+
+def _start(command: list[str], stdin: int, stdout: int, directory: Path) -> "subprocess.Popen[bytes]":
+    return subprocess.Popen(
+        command, stdin=stdin, stdout=stdout, stderr=subprocess.DEVNULL, cwd=directory, start_new_session=True
+    )
+
+
+def _stop(processes: "list[subprocess.Popen[bytes]]") -> None:
+    """End process groups that _start() made, and wait for them."""
+    for process in processes:
+        # An exited leader may have left children in its group.
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+
+@contextmanager
+def contended_load(seconds: int, directory: Path) -> Iterator[str]:
+    """Run a load that contends for kernel locks; gives what it is.
+
+    stress-ng's futex stressor where it is installed; else several processes that write single bytes into
+    one pipe, and several that read them.
+    """
+    processes: list[subprocess.Popen[bytes]] = []
+    workers = min(4, max(2, os.cpu_count() or 1))
+    stress = shutil.which("stress-ng")
+    try:
+        if stress is not None:
+            command = [stress, "--futex", str(workers), "--timeout", str(seconds), "--quiet"]
+            processes.append(_start(command, subprocess.DEVNULL, subprocess.DEVNULL, directory))
+            yield f"stress-ng --futex {workers}"
+        else:
+            reading, writing = os.pipe()
+            try:
+                for _ in range(PIPE_ENDS):
+                    processes += [
+                        _start(["dd", "if=/dev/zero", "bs=1"], subprocess.DEVNULL, writing, directory),
+                        _start(["dd", "of=/dev/null", "bs=1"], reading, subprocess.DEVNULL, directory),
+                    ]
+            finally:
+                os.close(reading)
+                os.close(writing)
+            yield f"{PIPE_ENDS} writers and {PIPE_ENDS} readers of single bytes on one pipe"
+    finally:
+        _stop(processes)
+
+
+@contextmanager
+def _ended_by_signals() -> Iterator[None]:
+    """Turn SIGTERM and SIGHUP into an exit that passes the clean-up."""
+
+    def leave(number: int, frame: FrameType | None) -> None:
+        raise SystemExit(128 + number)
+
+    before = {number: signal.signal(number, leave) for number in (signal.SIGTERM, signal.SIGHUP)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def run_demo(seconds: int, selection: Selection, outlier_limit: int) -> Report:
+    """Record a load for so many seconds and analyse it; progress on stderr.
+
+    Raises LocklineError without root, without the collector, or if it fails.
+    """
+    if os.geteuid() != 0:
+        raise LocklineError("demo: recording needs root; run it with sudo")
+    collector = find_collector()
+    with ExitStack() as stack:
+        stack.enter_context(_ended_by_signals())
+        directory = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="lockline-demo-")))
+        recording = directory / "demo.lockline"
+        load = stack.enter_context(contended_load(seconds + 10, directory))
+        print(f"lockline: load: {load}; recording for {seconds} s", file=sys.stderr)
+        command = [collector, "record", "-a", "-q", "-d", str(seconds), "-o", str(recording)]
+        try:
+            process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+        except OSError as error:
+            raise LocklineError(f"{collector} cannot be run: {error.strerror}") from error
+        stack.callback(_finish, process)
+        code = process.wait()
+        if code:
+            how = f"exit code {code}" if code > 0 else f"signal {-code}"
+            raise LocklineError(f"demo: {NAME} record failed, {how}")
+        with open_recording(recording) as opened:
+            return make_report(opened, selection, outlier_limit)
+
+
+def _finish(process: "subprocess.Popen[bytes]") -> None:
+    """Make sure that the collector is gone before its recording is removed."""
+    if process.poll() is None:
+        process.terminate()
+        process.wait()

@@ -1,0 +1,160 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Numbers, names and columns.  What comes from a recording is made harmless for a terminal here."""
+
+import re
+import unicodedata
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+WIDTH = 118
+
+# Kernel addresses: canonical upper half, with or without 0x.
+_ADDRESS = re.compile(r"(?:0x)?\bffff[0-9a-f]{12}\b|0xffff[0-9a-f]{12}", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Style:
+    """unicode: the terminal shows more than ASCII; addresses: kernel addresses may be shown."""
+
+    unicode: bool = False
+    addresses: bool = False
+
+    @property
+    def shades(self) -> str:
+        """Five steps from nothing to full."""
+        return " ░▒▓█" if self.unicode else " .:*#"
+
+
+def hide_addresses(text: str) -> str:
+    """The text with kernel addresses replaced."""
+    return _ADDRESS.sub("[address]", text)
+
+
+def clean(text: str, style: Style) -> str:
+    """Text from a recording without control characters, escapes, line ends or what has no width of its own."""
+    if not style.addresses:
+        text = hide_addresses(text)
+    if text.isascii() and text.isprintable():
+        return text
+    return "".join(
+        character if _is_plain(character, style) else character.encode("unicode_escape", "surrogatepass").decode()
+        for character in text
+    )
+
+
+def _is_plain(character: str, style: Style) -> bool:
+    if character.isascii():
+        return character.isprintable()
+    return style.unicode and character.isprintable() and not unicodedata.combining(character)
+
+
+def width(text: str) -> int:
+    """Columns that a clean text takes."""
+    if text.isascii():
+        return len(text)
+    return sum(2 if unicodedata.east_asian_width(character) in "WF" else 1 for character in text)
+
+
+def cut(text: str, columns: int) -> str:
+    """A clean text in at most so many columns: of a longer one, both ends."""
+    if width(text) <= columns:
+        return text
+    if columns < 3:
+        return "." * columns
+    head = _prefix(text, columns - 2 - (columns - 2) // 2)
+    tail = _prefix(text[::-1], (columns - 2) // 2)[::-1]
+    return f"{head}..{tail}"
+
+
+def _prefix(text: str, columns: int) -> str:
+    taken = 0
+    for index, character in enumerate(text):
+        taken += width(character)
+        if taken > columns:
+            return text[:index]
+    return text
+
+
+def pad(text: str, columns: int, right: bool = False) -> str:
+    """A clean text cut and filled to exactly so many columns; right: flush right."""
+    text = cut(text, columns)
+    fill = " " * (columns - width(text))
+    return fill + text if right else text + fill
+
+
+def duration(ns: float | None) -> str:
+    """A length of time in at most 8 characters: "850 ns", "12.3 us", "1.23 ms", "45.6 s"."""
+    if ns is None:
+        return "-"
+    for limit, unit, size in ((1e3, "ns", 1.0), (1e6, "us", 1e3), (1e9, "ms", 1e6)):
+        # Compare what will be printed, or 999,999 ns would be "1000 us".
+        if float(f"{abs(ns):.3g}") < limit:
+            return f"{_three(ns / size, whole=unit == 'ns')} {unit}"
+    seconds = ns / 1e9
+    return f"{_three(seconds)} s" if seconds < 99_999.5 else f"{seconds / 86400:.3g} d"
+
+
+def _three(value: float, whole: bool = False) -> str:
+    if whole or abs(value) >= 99.95:
+        return f"{value:.0f}"
+    return f"{value:.1f}" if abs(value) >= 9.995 else f"{value:.2f}"
+
+
+def count(number: int) -> str:
+    """A count in at most 6 characters: exact to 99,999, then "123k", "1.23M"."""
+    if abs(number) < 100_000:
+        return f"{number:,}"
+    for limit, unit in ((1e6, "k"), (1e9, "M"), (1e12, "G"), (1e15, "T")):
+        if float(f"{abs(number):.3g}") < limit:
+            return _three(number / (limit / 1e3)) + unit
+    return f"{number:.0e}"
+
+
+def short_count(number: int) -> str:
+    """A count in at most 4 characters."""
+    if abs(number) < 10_000:
+        return str(number)
+    for limit, unit in ((1e6, "k"), (1e9, "M"), (1e12, "G")):
+        if float(f"{number:.2g}") < limit:
+            value = number / (limit / 1e3)
+            return (f"{value:.1f}" if value < 9.95 else f"{value:.0f}") + unit
+    return ">1T"
+
+
+def percent(fraction: float | None) -> str:
+    """A fraction in percent, at most 7 characters."""
+    if fraction is None:
+        return "-"
+    value = fraction * 100
+    if 0 < value < 0.01:
+        return "<0.01%"
+    return f"{value:.2f}%" if value < 10 else f"{value:.1f}%" if value < 1000 else f"{value:.0f}%"
+
+
+def size(number: int) -> str:
+    """Bytes with a binary unit."""
+    value = float(number)
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if value < 1024:
+            return f"{number} B" if unit == "B" else f"{value:.1f} {unit}"
+        value /= 1024
+    return f"{value:.1f} TiB"
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A table's column; right: numbers."""
+
+    title: str
+    width: int
+    right: bool = True
+
+
+def table(columns: Sequence[Column], rows: Sequence[Sequence[str]], indent: str = "  ") -> list[str]:
+    """Lines of a table of clean texts, with its titles."""
+    lines = [[column.title for column in columns], *rows]
+    return [
+        indent
+        + " ".join(pad(text, column.width, column.right) for column, text in zip(columns, line, strict=True)).rstrip()
+        for line in lines
+    ]

@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""CPU by latency: which CPUs wait, how long each time, and which of them waits far more than the others."""
+
+from collections.abc import Sequence
+from statistics import median
+
+from lockline import histogram
+from lockline.analysis.model import CpuWaits, Figures, Window
+from lockline.analysis.waits import merged
+from lockline.render.format import Column, Style, count, duration, percent, short_count, table
+
+# Each column spans two octaves from 1,024 ns on: 8 buckets.
+_BOUNDS = (0, *(1 << shift for shift in range(10, 32, 2)))
+_TITLES = ("<1us", "1us", "4us", "16us", "65us", "260u", "1ms", "4ms", "17ms", "67ms", ".27s", ">1s")
+
+# A CPU stands out from here: this many times the median CPU's wait, and this share of the window.
+_SUFFERING_RATIO = 3.0
+_SUFFERING_SHARE = 0.001
+
+
+def _bands(figures: Figures) -> tuple[list[int], list[int]]:
+    """Counts and estimated wait time, by band of _BOUNDS."""
+    counts = [0] * len(_BOUNDS)
+    times = [0] * len(_BOUNDS)
+    band = 0
+    for index, number in enumerate(figures.histogram[: histogram.OVERFLOW + 1]):
+        while band + 1 < len(_BOUNDS) and histogram.LOWER[index] >= _BOUNDS[band + 1]:
+            band += 1
+        counts[band] += number
+        times[band] += number * histogram.middle(index, figures.max_ns)
+    return counts, times
+
+
+def typical_wait(cpus: Sequence[CpuWaits], online: int | None) -> float:
+    """The median CPU's total wait, in ns; online CPUs that are not listed waited 0."""
+    waits = [cpu.figures.wait_ns for cpu in cpus]
+    waits += [0] * max(0, min(online or 0, 1 << 16) - len(waits))
+    return float(median(waits)) if waits else 0.0
+
+
+def heat_table(cpus: Sequence[CpuWaits], window: Window, style: Style, limit: int) -> list[str]:
+    """Lines: up to `limit` CPUs, all by number, or those that wait most; one line for the others."""
+    filtered = window.selection.cpus is not None
+    typical = typical_wait(cpus, None if filtered else window.cpus)
+    by_wait = sorted(cpus, key=lambda cpu: (-cpu.figures.wait_ns, cpu.cpu))
+    shown = cpus if len(cpus) <= limit else by_wait[:limit]
+    others = [] if len(cpus) <= limit else by_wait[limit:]
+    rows = [(str(cpu.cpu), cpu.figures, cpu.figures.wait_ns / typical if typical else None) for cpu in shown]
+    if others:
+        rows.append((f"+{len(others)}", merged([cpu.figures for cpu in others]), None))
+    bands = [_bands(figures) for _, figures, _ in rows]
+    used = [band for band in range(len(_BOUNDS)) if any(counts[band] for counts, _ in bands)]
+    span = range(min(used, default=0), max(used, default=-1) + 1)
+    # One CPU's heat is comparable to another's; the line of the others has its own scale.
+    hottest = max((time for (_, times), _ in zip(bands, shown, strict=False) for time in times), default=0)
+    columns = [
+        Column("CPU", 6),
+        Column("waits", 6),
+        Column("total", 7),
+        Column("share", 7),
+        Column("median", 7),
+        Column("p99", 7),
+        Column("max", 7),
+        *(Column(_TITLES[band] + " ", 5) for band in span),
+    ]
+    lines = []
+    for (label, figures, ratio), (counts, times) in zip(rows, bands, strict=True):
+        share = window.share(figures.wait_ns)
+        idle_others = typical == 0 and len(cpus) < (window.cpus or 0)
+        suffers = (
+            not label.startswith("+")
+            and share is not None
+            and share >= _SUFFERING_SHARE
+            and (idle_others or (ratio is not None and ratio >= _SUFFERING_RATIO))
+        )
+        scale = hottest if not label.startswith("+") else max(times)
+        lines.append(
+            [
+                ("> " if suffers else "") + label,
+                count(figures.waits),
+                duration(figures.wait_ns),
+                percent(share),
+                "-" if ratio is None else f"x{ratio:.1f}" if ratio < 1000 else f"x{ratio:.0e}",
+                duration(figures.percentile(0.99)),
+                duration(figures.max_ns),
+                *(_cell(counts[band], times[band], scale, style) for band in span),
+            ]
+        )
+    return table(columns, lines)
+
+
+def _cell(number: int, time: int, hottest: int, style: Style) -> str:
+    """A count and the shade of its wait time; anything at all is at least the faintest shade."""
+    if not number:
+        return "  "
+    step = min(4, 1 + int(4 * time / hottest)) if hottest else 1
+    return short_count(number) + style.shades[step]

@@ -1,0 +1,259 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The report as JSON, schema lockline-report/1: docs/report-schema.md."""
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from lockline import histogram, rows
+from lockline.analysis.model import CpuWaits, Figures, LockWaits, OutlierWait, OwnCost, Report, Window
+from lockline.analysis.stacks import without_internals
+from lockline.render.format import hide_addresses
+
+SCHEMA = "lockline-report/1"
+
+
+def render(report: Report, addresses: bool = False) -> str:
+    """One JSON object on one line; addresses: with kernel addresses."""
+    return json.dumps(document(report, addresses), separators=(",", ":"), allow_nan=False) + "\n"
+
+
+def document(report: Report, addresses: bool = False) -> dict[str, Any]:
+    """The report as JSON values."""
+    top = report.window.selection.top
+    value: dict[str, Any] = {
+        "schema": SCHEMA,
+        "host": _host(report),
+        "window": _window(report.window),
+        "probes": [probe._asdict() for probe in report.probes],
+        "totals": {
+            **_figures(report.totals, report.window),
+            "kinds": [
+                {"kind": kind.kind, "begins": kind.begins, **_figures(kind.figures, report.window)}
+                for kind in report.kinds
+            ],
+            "locks": len(report.locks),
+            "outliers": report.outlier_count,
+            "sampled": {
+                "samples": report.sampled.samples,
+                "waits": report.sampled.waits,
+                "wait_ns": report.sampled.wait_ns,
+                "coverage": report.sampled.coverage,
+            },
+        },
+        "locks": [_lock(lock, report.window, addresses) for lock in report.locks[:top]],
+        "cpus": [_cpu(cpu, report.window) for cpu in report.cpus],
+        "outliers": [_outlier(outlier, addresses) for outlier in report.outliers],
+        "tasks": [
+            {
+                "comm": task.comm,
+                "tid": task.tid,
+                "tgid": task.tgid,
+                "cgroup": task.cgroup or None,
+                "samples": task.samples,
+                "waits": task.waits,
+                "wait_ns": task.wait_ns,
+                "share": task.wait_ns / report.sampled.wait_ns if report.sampled.wait_ns else None,
+                "lock": task.lock,
+                "kind": task.kind,
+                "lock_wait_ns": task.lock_ns,
+            }
+            for task in report.tasks[:top]
+        ],
+        "findings": [],
+        "loss": [
+            {"name": loss.name, "count": loss.events, "meaning": loss.meaning, "severity": loss.severity}
+            for loss in report.loss
+        ],
+        "cost": _cost(report.cost),
+    }
+    if addresses:
+        return value
+    hidden = _without_addresses(value)
+    assert isinstance(hidden, dict)
+    return hidden
+
+
+def _without_addresses(value: Any) -> Any:
+    if isinstance(value, str):
+        return hide_addresses(value)
+    if isinstance(value, dict):
+        return {key: _without_addresses(item) for key, item in value.items()}
+    if isinstance(value, list) and value and not isinstance(value[0], int):
+        return [_without_addresses(item) for item in value]
+    return value
+
+
+def _host(report: Report) -> dict[str, Any]:
+    host = report.host
+    return {
+        "hostname": host.name,
+        "kernel_release": host.kernel_release,
+        "kernel_version": host.kernel_version,
+        "architecture": host.architecture,
+        "cpu_model": host.cpu_model,
+        "cpus_possible": host.cpus_possible,
+        "cpus_online": host.cpus_online,
+        "memory_bytes": host.memory_bytes,
+        "clocksource": host.clocksource,
+        "boot_id": host.boot_id,
+        "spinlock_mode": host.spinlock_mode,
+        "facts": dict(host.facts),
+    }
+
+
+def _window(window: Window) -> dict[str, Any]:
+    selection = window.selection
+    return {
+        "begin_ns": window.begin_ns,
+        "end_ns": window.end_ns,
+        "duration_ns": window.duration_ns,
+        "recording_begin_ns": window.recording_begin_ns,
+        "recording_end_ns": window.recording_end_ns,
+        "recording_begin_unix_ns": window.begin_unix_ns,
+        "intervals": window.intervals,
+        "interval_ns": window.interval_ns,
+        "state": window.state,
+        "lockline_version": window.lockline_version,
+        "command_line": window.command_line,
+        "filter": window.filter,
+        "threshold_ns": window.threshold_ns,
+        "sample_period": window.sample_period,
+        "selection": {
+            "kinds": None if selection.kinds is None else list(selection.kinds),
+            "cpus": None if selection.cpus is None else list(selection.cpus),
+            "lock": selection.lock,
+            "from_ns": selection.from_ns,
+            "to_ns": selection.to_ns,
+            "sort": selection.sort,
+            "by": selection.by,
+            "top": selection.top,
+        },
+        "open_waits": [
+            {
+                "tid": wait.tid,
+                "tgid": wait.tgid,
+                "comm": wait.comm,
+                "cpu": wait.cpu,
+                "lock": wait.lock,
+                "kind": wait.kind,
+                "age_ns": wait.age_ns,
+            }
+            for wait in window.open_waits
+        ],
+    }
+
+
+def _figures(figures: Figures, window: Window) -> dict[str, Any]:
+    return {
+        "waits": figures.waits,
+        "wait_ns": figures.wait_ns,
+        "share": window.share(figures.wait_ns),
+        "average_ns": figures.average_ns,
+        "p50_ns": figures.percentile(0.5),
+        "p99_ns": figures.percentile(0.99),
+        "max_ns": figures.max_ns,
+        "failed": figures.failed,
+        "histogram": histogram.pairs(figures.histogram),
+    }
+
+
+def _hex(address: int) -> str:
+    return f"{address & (1 << 64) - 1:#x}"
+
+
+def _frames(frames: Sequence[rows.Frame], addresses: bool) -> list[dict[str, Any]]:
+    return [
+        {
+            "symbol": frame.symbol or None,
+            "offset": frame.offset if frame.symbol else None,
+            "module": frame.module or None,
+            **({"address": _hex(frame.address)} if addresses else {}),
+        }
+        for frame in frames
+    ]
+
+
+def _caller(frames: Sequence[rows.Frame]) -> str | None:
+    callers = without_internals(frames)
+    return callers[0].symbol or None if callers else None
+
+
+def _lock(lock: LockWaits, window: Window, addresses: bool) -> dict[str, Any]:
+    return {
+        "name": lock.name,
+        "kind": lock.kind,
+        "source": lock.source,
+        "instances": lock.instances,
+        "worst_instance": lock.worst_instance or None,
+        "worst_instance_ns": lock.worst_instance_ns,
+        **({"address": None if lock.address is None else _hex(lock.address)} if addresses else {}),
+        **_figures(lock.figures, window),
+        "worst_cpu": lock.worst_cpu,
+        "worst_cpu_ns": lock.worst_cpu_ns,
+        "sampled_wait_ns": lock.sampled_ns,
+        "stacks": [
+            {
+                "samples": stack.samples,
+                "waits": stack.waits,
+                "wait_ns": stack.wait_ns,
+                "caller": _caller(stack.frames),
+                "frames": _frames(stack.frames, addresses),
+            }
+            for stack in lock.stacks
+        ],
+    }
+
+
+def _cpu(cpu: CpuWaits, window: Window) -> dict[str, Any]:
+    return {
+        "cpu": cpu.cpu,
+        **_figures(cpu.figures, window),
+        "kinds": [
+            {
+                "kind": kind.kind,
+                "waits": kind.figures.waits,
+                "wait_ns": kind.figures.wait_ns,
+                "max_ns": kind.figures.max_ns,
+                "failed": kind.figures.failed,
+            }
+            for kind in cpu.kinds
+        ],
+    }
+
+
+def _outlier(outlier: OutlierWait, addresses: bool) -> dict[str, Any]:
+    return {
+        "offset_ns": outlier.offset_ns,
+        "begin_ns": outlier.begin_ns,
+        "wait_ns": outlier.wait_ns,
+        "cpu": outlier.cpu,
+        "begin_cpu": outlier.begin_cpu,
+        "comm": outlier.task.comm,
+        "tid": outlier.task.tid,
+        "tgid": outlier.task.tgid,
+        "cgroup": outlier.task.cgroup or None,
+        "lock": outlier.lock,
+        "instance": outlier.instance or None,
+        "kind": outlier.kind,
+        "result": outlier.result,
+        "caller": _caller(outlier.stack),
+        "stack": _frames(outlier.stack, addresses),
+        "user_stack": _frames(outlier.user_stack, addresses),
+    }
+
+
+def _cost(cost: OwnCost) -> dict[str, Any]:
+    return {
+        "programs": [
+            {
+                **program.program._asdict(),
+                "ns_per_run": program.ns_per_run,
+                "estimated_ns": program.estimated_ns,
+            }
+            for program in cost.programs
+        ],
+        "kernel_estimated_ns": cost.estimated_ns,
+        "kernel_cpu_share": cost.cpu_share,
+        "collector": [own._asdict() for own in cost.collector],
+    }

@@ -1,0 +1,440 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The report as text."""
+
+import errno
+import shlex
+import textwrap
+from collections import defaultdict
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
+from lockline import rows
+from lockline.analysis.model import LockWaits, OutlierWait, Report, Task, Window
+from lockline.analysis.stacks import without_internals
+from lockline.analysis.waits import merged
+from lockline.render.format import WIDTH, Column, Style, clean, count, cut, duration, pad, percent, size, table
+from lockline.render.heat import heat_table
+
+LOCKS = 20
+CPUS = 16
+OUTLIERS = 5
+TASKS = 10
+OPEN_WAITS = 5
+LOCKS_WITH_CALLERS = 5
+
+_SOURCES = {
+    "symbol": "symbol",
+    "per-CPU symbol": "per-CPU",
+    "owner object": "owner",
+    "slab": "slab",
+    "call site": "call site",
+    "unknown": "-",
+}
+
+
+def render(report: Report, style: Style) -> str:
+    """The whole report, ending in a line end."""
+    top = report.window.selection.top
+    parts = [
+        _header(report, style),
+        _kinds(report, style),
+        _locks(report, style, LOCKS if top is None else top),
+        _callers(report, style),
+        _cpus(report, style, CPUS if top is None else top),
+        _outliers(report, style),
+        _tasks(report, style, TASKS if top is None else top),
+        _open_waits(report, style, OPEN_WAITS if top is None else top),
+        _footer(report, style),
+    ]
+    return "\n\n".join("\n".join(part) for part in parts if part) + "\n"
+
+
+def _wrapped(label: str, text: str, hang: int = 11) -> list[str]:
+    """A labelled text on as many lines as it takes."""
+    lines = textwrap.wrap(text, WIDTH - hang, break_on_hyphens=False) or [""]
+    return [pad(label, hang) + lines[0], *(" " * hang + line for line in lines[1:])]
+
+
+def _header(report: Report, style: Style) -> list[str]:
+    host = report.host
+    window = report.window
+    parts = [
+        host.name,
+        f"Linux {host.kernel_release}" if host.kernel_release else None,
+        host.architecture,
+        f"{window.cpus} CPUs" if window.cpus else None,
+        host.cpu_model,
+        size(host.memory_bytes) if host.memory_bytes else None,
+        f"clock {host.clocksource}" if host.clocksource else None,
+        f"spinlocks {host.spinlock_mode}" if host.spinlock_mode else None,
+    ]
+    lines = [*_wrapped("lockline", f"report of {clean(report.path, style)}")]
+    lines += _wrapped("Host", clean(", ".join(part for part in parts if part) or "not known", style))
+    lines += _wrapped("Recorded", clean(_recorded(window), style))
+    selected = _selected(window)
+    if selected:
+        lines += _wrapped("Selected", clean(selected, style))
+    active = [f"{probe.signal} ({probe.source})" if probe.source else probe.signal for probe in _in(report, "on")]
+    lines += _wrapped("Probes", clean(", ".join(active) or "none known", style))
+    for state in ("blind", "unavailable"):
+        for probe in _in(report, state):
+            text = f"{probe.signal}: {probe.reason or 'no reason stored'}"
+            if probe.lost:
+                text += f"; lost: {probe.lost}"
+            lines += _wrapped("Blind" if state == "blind" else "Missing", clean(text, style))
+    return lines
+
+
+def _in(report: Report, state: str) -> list[rows.Probe]:
+    return [probe for probe in report.probes if probe.state == state]
+
+
+def _recorded(window: Window) -> str:
+    parts = []
+    if window.begin_unix_ns is not None and window.begin_unix_ns < 1 << 62:
+        begin = datetime.fromtimestamp(window.begin_unix_ns // 1_000_000_000, UTC)
+        parts.append(begin.strftime("%Y-%m-%d %H:%M:%S UTC"))
+    parts.append(duration(window.recording_end_ns - window.recording_begin_ns))
+    if window.state == "recording":
+        parts.append("cut off or still being recorded")
+    elif window.state != "complete":
+        parts.append(f"state {window.state}")
+    if window.command_line:
+        parts.append(window.command_line)
+    if window.filter:
+        parts.append(f"filter {window.filter}")
+    return ", ".join(parts)
+
+
+def _selected(window: Window) -> str:
+    selection = window.selection
+    parts = []
+    if selection.kinds is not None:
+        parts.append("kinds " + ",".join(selection.kinds))
+    if selection.cpus is not None:
+        numbers = ",".join(str(cpu) for cpu in selection.cpus)
+        parts.append(f"CPU {cut(numbers, 40)}")
+    if selection.lock is not None:
+        parts.append(f"locks {shlex.quote(selection.lock)}")
+    if selection.from_ns is not None or selection.to_ns is not None:
+        begin = (window.begin_ns - window.recording_begin_ns) / 1e9
+        end = (window.end_ns - window.recording_begin_ns) / 1e9
+        parts.append(f"{begin:.1f} s to {end:.1f} s ({window.intervals} whole intervals)")
+    return "; ".join(parts)
+
+
+def _title(text: str, note: str = "") -> str:
+    return f"{text} ({note})" if note else text
+
+
+def _kinds(report: Report, style: Style) -> list[str]:
+    columns = [
+        Column("kind", 12, right=False),
+        Column("waits", 7),
+        Column("total", 8),
+        Column("share", 8),
+        Column("avg", 8),
+        Column("p50", 8),
+        Column("p99", 8),
+        Column("max", 8),
+        Column("failed", 7),
+    ]
+    entries = [(kind.kind, kind.figures) for kind in report.kinds]
+    if len(entries) != 1:
+        entries.append(("all", report.totals))
+    lines = table(
+        columns,
+        [
+            [
+                clean(name, style),
+                count(figures.waits),
+                duration(figures.wait_ns),
+                percent(report.window.share(figures.wait_ns)),
+                duration(figures.average_ns if figures.waits else None),
+                duration(figures.percentile(0.5)),
+                duration(figures.percentile(0.99)),
+                duration(figures.max_ns if figures.waits else None),
+                count(figures.failed),
+            ]
+            for name, figures in entries
+        ],
+    )
+    note = f"share: wait time per {duration(report.window.duration_ns)} of window; 100% is one waiter all the time"
+    if not report.totals.waits:
+        return [_title("Waits by kind"), "  none recorded"]
+    return [_title("Waits by kind", note), *lines]
+
+
+def _lock_label(lock: LockWaits, style: Style, columns: int) -> str:
+    suffix = ""
+    if lock.instances > 1:
+        suffix = f" x{count(lock.instances)}"
+    elif lock.worst_instance:
+        suffix = f" [{clean(lock.worst_instance, style)}]"
+    if style.addresses and lock.address is not None:
+        suffix += f" {lock.address & (1 << 64) - 1:#x}"
+    suffix = cut(suffix, columns - 8)
+    return cut(clean(lock.name, style) or "?", columns - len(suffix)) + suffix
+
+
+def _locks(report: Report, style: Style, limit: int) -> list[str]:
+    if not report.locks:
+        return []
+    name_columns = 56 if style.addresses else 32
+    columns = [
+        Column("lock", name_columns, right=False),
+        Column("kind", 11, right=False),
+        Column("waits", 6),
+        Column("total", 7),
+        Column("share", 7),
+        Column("avg", 7),
+        Column("p50", 7),
+        Column("p99", 7),
+        Column("max", 7),
+        Column("CPU", 4),
+        Column("named by", 9, right=False),
+    ]
+    shown = report.locks[:limit]
+    lines = [
+        [
+            _lock_label(lock, style, name_columns),
+            clean(lock.kind, style),
+            count(lock.figures.waits),
+            duration(lock.figures.wait_ns),
+            percent(report.window.share(lock.figures.wait_ns)),
+            duration(lock.figures.average_ns),
+            duration(lock.figures.percentile(0.5)),
+            duration(lock.figures.percentile(0.99)),
+            duration(lock.figures.max_ns),
+            str(lock.worst_cpu),
+            clean(_SOURCES.get(lock.source, lock.source), style),
+        ]
+        for lock in shown
+    ]
+    rest = report.locks[limit:]
+    if rest:
+        figures = merged([lock.figures for lock in rest])
+        lines.append(
+            [
+                f"({len(rest):,} more)",
+                "",
+                count(figures.waits),
+                duration(figures.wait_ns),
+                percent(report.window.share(figures.wait_ns)),
+                duration(figures.average_ns),
+                duration(figures.percentile(0.5)),
+                duration(figures.percentile(0.99)),
+                duration(figures.max_ns),
+                "",
+                "",
+            ]
+        )
+    sort = report.window.selection.sort
+    several = any(lock.instances > 1 for lock in shown)
+    note = f"by {sort}; CPU: the one that waited longest" + ("; xN: N locks of this name" if several else "")
+    return [_title("Locks", note), *table(columns, lines)]
+
+
+def _callers(report: Report, style: Style) -> list[str]:
+    lines = []
+    for lock in report.locks[: min(LOCKS_WITH_CALLERS, report.window.selection.top or LOCKS_WITH_CALLERS)]:
+        if not lock.stacks or not lock.sampled_ns:
+            continue
+        heaviest = lock.stacks[0]
+        part = heaviest.wait_ns / lock.sampled_ns
+        name = f"{cut(clean(lock.name, style), 40)} {clean(lock.kind, style)}"
+        lines.append(f"  {name}: {percent(part)} of its sampled wait from")
+        lines += _stack_lines(heaviest.frames, style)
+    return (
+        [_title("Where the waits come from", "heaviest sampled stack, nearest caller first"), *lines] if lines else []
+    )
+
+
+def _frame(frame: rows.Frame, style: Style) -> str:
+    if frame.symbol:
+        text = f"{clean(frame.symbol, style)}+{frame.offset:#x}"
+        if frame.module and "/" not in frame.module:
+            text += f" [{clean(frame.module, style)}]"
+        return cut(text, 60)
+    if style.addresses:
+        return f"{frame.address & (1 << 64) - 1:#x}"
+    return f"[{clean(frame.module.rpartition('/')[2], style)}]" if frame.module else "[unknown]"
+
+
+def _stack_lines(frames: Sequence[rows.Frame], style: Style, label: str = "") -> list[str]:
+    """Frames from the caller on, as wrapped lines."""
+    text = " < ".join(_frame(frame, style) for frame in without_internals(frames)) or "no stack"
+    indent = "      "
+    return textwrap.wrap(
+        label + text,
+        WIDTH,
+        initial_indent=indent,
+        subsequent_indent=indent + "  ",
+        break_on_hyphens=False,
+    )
+
+
+def _cpus(report: Report, style: Style, limit: int) -> list[str]:
+    if not report.cpus:
+        return []
+    note = "median: times the median CPU's total; then waits by length, shaded by their time; >: stands out"
+    return [_title("CPUs", note), *heat_table(report.cpus, report.window, style, limit)]
+
+
+def _result(outlier: OutlierWait) -> str:
+    if not outlier.result:
+        return ""
+    return f", ended without the lock ({errno.errorcode.get(-outlier.result, str(outlier.result))})"
+
+
+def _outliers(report: Report, style: Style) -> list[str]:
+    if not report.outliers:
+        return []
+    lines = []
+    seen: dict[tuple[rows.Frame, ...], int] = {}
+    for number, outlier in enumerate(report.outliers, 1):
+        lock = clean(outlier.lock, style)
+        if outlier.instance:
+            lock += f" [{clean(outlier.instance, style)}]"
+        moved = f" (began on {outlier.begin_cpu})" if outlier.begin_cpu != outlier.cpu else ""
+        task = f"{cut(clean(outlier.task.comm, style), 16)} {outlier.task.tid}"
+        lines.append(
+            f"  {number:>2}. {duration(outlier.wait_ns)} at {outlier.offset_ns / 1e9:.6f} s, "
+            f"{cut(lock, 44)} {clean(outlier.kind, style)}, CPU {outlier.cpu}{moved}, {task}{_result(outlier)}"
+        )
+        if outlier.stack and outlier.stack in seen:
+            lines.append(f"      stack as of {seen[outlier.stack]}")
+        else:
+            seen[outlier.stack] = number
+            lines += _stack_lines(outlier.stack, style)
+        if outlier.user_stack:
+            lines += _stack_lines(outlier.user_stack, style, "user: ")
+    threshold = report.window.threshold_ns
+    over = f"over {duration(threshold)}, " if threshold is not None else ""
+    note = f"{over}{report.outlier_count:,} kept, the longest {len(report.outliers)} shown"
+    return [_title("Longest waits", note), *lines]
+
+
+def _tasks(report: Report, style: Style, limit: int) -> list[str]:
+    if not report.tasks:
+        return []
+    by_comm: defaultdict[str, list[Task]] = defaultdict(list)
+    for task in report.tasks:
+        by_comm[task.comm].append(task)
+    sampled = report.sampled
+    ranked = sorted(by_comm.items(), key=lambda item: (-sum(task.wait_ns for task in item[1]), item[0]))
+    lines = []
+    for comm, tasks in ranked[:limit]:
+        # Tasks come longest wait first.
+        worst = tasks[0]
+        wait_ns = sum(task.wait_ns for task in tasks)
+        lines.append(
+            [
+                clean(comm, style),
+                count(len({task.tgid for task in tasks})),
+                count(len({(task.tgid, task.tid) for task in tasks})),
+                count(sum(task.waits for task in tasks)),
+                duration(wait_ns),
+                percent(wait_ns / sampled.wait_ns if sampled.wait_ns else None),
+                f"{worst.tid} ({duration(worst.wait_ns)})",
+                f"{clean(worst.lock, style)} {clean(worst.kind, style)}",
+            ]
+        )
+    columns = [
+        Column("task", 16, right=False),
+        Column("procs", 6),
+        Column("tasks", 6),
+        Column("waits", 6),
+        Column("total", 7),
+        Column("of all", 7),
+        Column("worst tid", 19),
+        Column("mostly for", 40, right=False),
+    ]
+    if sampled.coverage is None:
+        note = "estimated from weighted samples of all CPUs" if report.window.selection.cpus else "estimated"
+    else:
+        note = f"estimated: weighted samples stand for {percent(sampled.coverage)} of the wait time"
+    out = [_title("Who waits", note), *table(columns, lines)]
+    if len(ranked) > limit:
+        rest = sum(task.wait_ns for _, tasks in ranked[limit:] for task in tasks)
+        out.append(f"  ({len(ranked) - limit:,} more, {duration(rest)})")
+    return [*out, *_cgroups(report, style, limit)]
+
+
+def _cgroups(report: Report, style: Style, limit: int) -> list[str]:
+    by_path: defaultdict[str, list[Task]] = defaultdict(list)
+    for task in report.tasks:
+        by_path[task.cgroup].append(task)
+    if set(by_path) <= {"", "/"}:
+        return []
+    columns = [
+        Column("cgroup", 70, right=False),
+        Column("tasks", 6),
+        Column("waits", 6),
+        Column("total", 7),
+        Column("of all", 7),
+    ]
+    ranked = sorted(by_path.items(), key=lambda item: (-sum(task.wait_ns for task in item[1]), item[0]))
+    lines = []
+    for path, tasks in ranked[:limit]:
+        wait_ns = sum(task.wait_ns for task in tasks)
+        lines.append(
+            [
+                clean(path, style) or "(not known)",
+                count(len({(task.tgid, task.tid) for task in tasks})),
+                count(sum(task.waits for task in tasks)),
+                duration(wait_ns),
+                percent(wait_ns / report.sampled.wait_ns if report.sampled.wait_ns else None),
+            ]
+        )
+    out = ["", *table(columns, lines)]
+    if len(ranked) > limit:
+        out.append(f"  ({len(ranked) - limit:,} more)")
+    return out
+
+
+def _open_waits(report: Report, style: Style, limit: int) -> list[str]:
+    waits = report.window.open_waits
+    if not waits:
+        return []
+    lines = [
+        f"  {duration(wait.age_ns):>7}  {pad(clean(wait.comm, style), 16)} {wait.tid:<8} "
+        f"{cut(clean(wait.lock, style), 50)} {clean(wait.kind, style)}, CPU {wait.cpu}"
+        for wait in waits[:limit]
+    ]
+    if len(waits) > limit:
+        lines.append(f"  ({len(waits) - limit:,} more)")
+    return ["Still waiting at the end of the recording", *lines]
+
+
+def _footer(report: Report, style: Style) -> list[str]:
+    lines = []
+    for loss in sorted(report.loss, key=lambda loss: (loss.severity != "loss", loss.name)):
+        if loss.events:
+            mark = "lost" if loss.severity == "loss" else "note"
+            text = f"{loss.name}: {loss.events:,}" + (f" ({loss.meaning})" if loss.meaning else "")
+            lines += _wrapped(f"  {mark}", clean(text, style))
+    if not any(loss.events and loss.severity == "loss" for loss in report.loss):
+        lines.append("  nothing lost" if report.loss else "  losses not stored")
+    return ["Whole recording: what the figures lack, and own cost", *lines, *_cost(report, style)]
+
+
+def _cost(report: Report, style: Style) -> list[str]:
+    lines = []
+    for cost in report.cost.programs:
+        program = cost.program
+        runs = "runs not known" if program.runs is None else f"{count(program.runs)} runs"
+        each = "no time measured" if cost.ns_per_run is None else f"{cost.ns_per_run:.0f} ns each"
+        missed = f", {count(program.recursion_misses)} recursion misses" if program.recursion_misses else ""
+        lines.append(f"  {cut(clean(program.name, style), 30)}: {runs}, {each}{missed}")
+    if report.cost.estimated_ns is not None:
+        share = percent(report.cost.cpu_share) if report.cost.cpu_share is not None else "unknown share"
+        lines.append(f"  in the kernel: about {duration(report.cost.estimated_ns)}, {share} of all CPU time")
+    if report.cost.collector:
+        parts = []
+        for own in report.cost.collector:
+            value = {"ns": duration, "bytes": size}.get(own.unit)
+            text = value(own.value) if value else f"{own.value:,} {own.unit}"
+            parts.append(f"{own.name.removesuffix('_ns').removesuffix('_bytes').replace('_', ' ')} {text}")
+        lines += _wrapped("  collector", clean(", ".join(parts), style), 13)
+    return lines

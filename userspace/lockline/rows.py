@@ -1,0 +1,192 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The rows of a recording, named as in userspace/collector/recording.sql.  Times and waits in ns."""
+
+from typing import NamedTuple
+
+
+class Probe(NamedTuple):
+    """One signal of the plan."""
+
+    signal: str
+    state: str
+    source: str
+    reason: str
+    lost: str
+
+
+class Program(NamedTuple):
+    """Own cost of one BPF program; measured_ns covers measured_runs alone."""
+
+    name: str
+    signal: str
+    runs: int | None
+    measured_runs: int
+    measured_ns: int
+    recursion_misses: int
+
+
+class Cost(NamedTuple):
+    """Own cost of the collector."""
+
+    name: str
+    value: int
+    unit: str
+
+
+class Loss(NamedTuple):
+    """What did not become a wait, or lost its name or stack."""
+
+    name: str
+    events: int
+    meaning: str
+    severity: str
+
+
+class Begins(NamedTuple):
+    """Begins of one kind, by the event's flags, before any filter."""
+
+    kind: int
+    begins: int
+
+
+class Kind(NamedTuple):
+    """Name of a kind of lock wait."""
+
+    id: int
+    name: str
+
+
+class Stack(NamedTuple):
+    """Return addresses, leaf first, 8 bytes little-endian each; tgid 0: a kernel stack."""
+
+    id: int
+    tgid: int
+    frames: bytes
+
+
+class Lock(NamedTuple):
+    """A lock: its address is its key in this recording alone, its name is its identity."""
+
+    id: int
+    address: int
+    name: str
+    instance: str
+    source: str
+
+
+class Interval(NamedTuple):
+    """One step of the time series, CLOCK_MONOTONIC ns."""
+
+    id: int
+    begin_ns: int
+    end_ns: int
+
+
+class LockTotal(NamedTuple):
+    """Waits for one lock over the whole run."""
+
+    lock: int
+    kind: int
+    waits: int
+    wait_ns: int
+    max_ns: int
+    failed: int
+    worst_cpu: int
+    worst_cpu_ns: int
+    histogram: bytes
+
+
+class CpuTotal(NamedTuple):
+    """Waits on one CPU over the whole run."""
+
+    cpu: int
+    kind: int
+    waits: int
+    wait_ns: int
+    max_ns: int
+    failed: int
+    histogram: bytes
+
+
+class Cell(NamedTuple):
+    """Waits for one lock on one CPU, over the whole run or in one interval."""
+
+    lock: int
+    kind: int
+    cpu: int
+    waits: int
+    wait_ns: int
+    max_ns: int
+    failed: int
+    histogram: bytes
+
+
+class Waiter(NamedTuple):
+    """Who waited; cgroup is a path, '' if it is not known."""
+
+    id: int
+    tid: int
+    tgid: int
+    comm: str
+    cgroup: str
+
+
+class Frame(NamedTuple):
+    """One return address of a stack."""
+
+    address: int
+    symbol: str
+    offset: int
+    module: str
+
+
+class TaskWeight(NamedTuple):
+    """What the samples of one task stand for; lock_ns of it for one lock and kind, its worst."""
+
+    waiter: int
+    samples: int
+    waits: int
+    wait_ns: int
+    lock: int
+    kind: int
+    lock_ns: int
+
+
+class StackWeight(NamedTuple):
+    """What the samples of one lock and kind from one stack stand for; stack 0: none was taken."""
+
+    lock: int
+    kind: int
+    stack: int
+    samples: int
+    waits: int
+    wait_ns: int
+
+
+class Outlier(NamedTuple):
+    """One wait over the threshold."""
+
+    id: int
+    begin_ns: int
+    wait_ns: int
+    cpu: int
+    begin_cpu: int
+    waiter: int
+    lock: int
+    kind: int
+    result: int
+    stack: int
+    user_stack: int
+
+
+class OpenWait(NamedTuple):
+    """A wait that had not ended when the last interval did."""
+
+    tid: int
+    tgid: int
+    comm: str
+    cpu: int
+    lock: int
+    kind: int
+    begin_ns: int
+    age_ns: int
