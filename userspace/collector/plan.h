@@ -13,9 +13,9 @@
 #include "names.h"
 #include "options.h"
 
-#define PLAN_TEXT 256
+#define PLAN_TEXT    256
 #define PLAN_SIGNALS 24
-#define PLAN_FACTS 40
+#define PLAN_FACTS   40
 
 enum probe_state { PROBE_ON, PROBE_OFF, PROBE_UNAVAILABLE, PROBE_BLIND };
 
@@ -46,8 +46,8 @@ struct plan {
 	int probe_count;
 	enum spinlock_mode spinlock_mode;
 	enum lockline_clock clock; /* COARSE when the clocksource is shared by all CPUs (hpet, acpi_pm) */
-	bool tp_btf_contention;	   /* lock:contention_begin/end can be attached */
-	bool slab_kfunc;	   /* bpf_get_kmem_cache is in the kernel's BTF */
+	bool tp_btf_contention;    /* lock:contention_begin/end can be attached */
+	bool slab_kfunc;           /* bpf_get_kmem_cache is in the kernel's BTF */
 	__u32 possible_cpus;
 };
 

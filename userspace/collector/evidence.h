@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * What was found on this machine, before anything is made of it: plan.c turns
+ * it into a plan without looking anywhere else, so that a test can make up
+ * any machine.
+ */
+#ifndef LOCKLINE_EVIDENCE_H
+#define LOCKLINE_EVIDENCE_H
+
+#include <stdbool.h>
+#include <linux/types.h>
+
+#include "lock_mode.h"
+#include "names.h"
+#include "options.h"
+#include "plan.h"
+
+enum symbol_table { SYMBOLS_NONE, SYMBOLS_HIDDEN, SYMBOLS_TEXT, SYMBOLS_ALL };
+
+enum cgroup_layout { CGROUP_NONE, CGROUP_V1, CGROUP_HYBRID, CGROUP_V2 };
+
+/* Of the _error fields: 0 works, negative errno: refused, NOT_TRIED: only the doctor tries it. */
+#define NOT_TRIED 1
+
+struct evidence {
+	bool user_stacks;  /* asked for */
+	bool follow_forks; /* asked for: processes, or a command */
+	struct lock_mode_evidence lock;
+	char hypervisor[13]; /* CPUID's signature */
+
+	int btf_error;
+	bool btf_contention; /* lock:contention_begin and contention_end */
+	bool btf_fork;       /* sched:sched_process_fork */
+	bool btf_release;    /* lock:contended_release */
+	bool btf_percpu;     /* the variable `runqueues` */
+	bool btf_slab;       /* bpf_get_kmem_cache() */
+	int load_error;      /* an empty program for lock:contention_begin */
+	int statistics_error;
+	int fentry_error; /* an empty program, attached to a function that nothing calls */
+	bool kprobe_source;
+
+	enum symbol_table symbols;
+	enum cgroup_layout cgroup;
+	char clocksource[64];
+	char memory_events[PLAN_TEXT]; /* as perf spells them; "" if there are none */
+	bool breakpoint_source;
+	int breakpoint_error;
+	int breakpoints; /* that one thread can have at once, if breakpoint_error is 0 */
+};
+
+/*
+ * thorough (for the doctor): also tries what takes a moment of kernel text
+ * patching, and undoes it at once.
+ */
+void evidence_collect(struct evidence *evidence, const struct options *options, const struct symbols *symbols,
+		      bool thorough);
+
+/* plan.c: a plan without facts, from the evidence alone. */
+void plan_decide(struct plan *plan, const struct evidence *evidence);
+
+#endif /* LOCKLINE_EVIDENCE_H */
