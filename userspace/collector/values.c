@@ -242,7 +242,7 @@ int parse_ids(const char *text, bool ranges, __u64 min, __u64 max, size_t limit,
 {
 	size_t room = 4 * limit; /* repeats are only found at the end */
 	struct id_list merged = {};
-	__u64 first, last;
+	__u64 first = 0, last = 0;
 	int err;
 
 	merged.ids = malloc(room * sizeof(*merged.ids));
