@@ -300,8 +300,8 @@ def running(*command: str | Path, cwd: Path | None = None) -> Iterator[subproces
             process.wait(DEADLINE_S)
 
 
-def bpf_objects(kind: str) -> dict[int, dict[str, Any]]:
-    """BPF objects of the kernel ('prog', 'map' or 'link') by id."""
+def bpf_objects(kind: str) -> set[int]:
+    """Ids of all BPF objects of a kind ('prog', 'map' or 'link') in the kernel."""
     bpftool = "/usr/sbin/bpftool" if Path("/usr/sbin/bpftool").exists() else "bpftool"
     done = subprocess.run([bpftool, "-j", kind, "show"], capture_output=True, text=True, check=True)
-    return {entry["id"]: entry for entry in json.loads(done.stdout or "[]")}
+    return {entry["id"] for entry in json.loads(done.stdout or "[]")}
