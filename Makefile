@@ -42,6 +42,7 @@ COLLECTOR_CFLAGS := -std=gnu11 -Wall -Wextra -Werror -Wno-unused-parameter -D_GN
 COLLECTOR_LIBS := -lbpf -ldw -lelf -lsqlite3 -lz -llzma -lbz2 -lzstd -lm -lpthread -ldl
 
 LAUNCHER := $(wildcard scripts/lockline-launcher)
+PYTHON_SCRIPTS := $(shell grep -lE '^\#!.*python3$$' scripts/*)
 SHELL_SCRIPTS := $(shell grep -lE '^\#!.*[/ ](ba)?sh$$' scripts/* .ci/run)
 C_FILES := $(wildcard bpf/*.[ch] userspace/collector/*.[ch] tests/*/*.[ch])
 
@@ -88,29 +89,30 @@ demo:
 	$(MAKE) all
 	build/bin/lockline demo
 
-.PHONY: workloads
-workloads: all
-	$(MAKE) -C tests/workloads
+.PHONY: test-programs
+test-programs: all
+	$(MAKE) -C tests/workloads BUILD=$(BUILD)
+	$(MAKE) -C tests/bpf BUILD=$(BUILD)
 
 .PHONY: test
 test:
 	scripts/setup test
-	$(MAKE) all workloads
+	$(MAKE) all test-programs
 	build/venv/bin/python -m pytest -rs $(PYTEST_OPTIONS) tests </dev/null
 
 .PHONY: bench
 bench:
 	scripts/setup test
-	$(MAKE) all workloads
+	$(MAKE) all test-programs
 	build/venv/bin/python scripts/bench
 
 .PHONY: lint
 lint:
 	scripts/setup test
-	build/venv/bin/ruff check .
-	build/venv/bin/ruff format --check .
+	build/venv/bin/ruff check . $(PYTHON_SCRIPTS)
+	build/venv/bin/ruff format --check . $(PYTHON_SCRIPTS)
 	build/venv/bin/mypy --strict userspace/lockline
-	build/venv/bin/mypy --strict --scripts-are-modules scripts/kernels scripts/vm
+	build/venv/bin/mypy --strict --scripts-are-modules $(PYTHON_SCRIPTS)
 	clang-format --dry-run -Werror $(C_FILES)
 	shellcheck $(SHELL_SCRIPTS)
 
