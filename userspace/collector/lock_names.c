@@ -291,6 +291,7 @@ void lock_names_close(struct lock_names *names)
 	for (int i = 0; i < names->module_count; i++)
 		types_close(names->modules[i].types);
 	types_close(names->types);
+	slab_aliases_close(&names->aliases);
 	percpu_close(&names->percpu);
 	resolver_close(&names->resolver);
 	free(names);
@@ -312,7 +313,8 @@ void lock_names_resolve(struct lock_names *names, const struct lock_hint *hint, 
 
 size_t lock_names_bytes(const struct lock_names *names)
 {
-	size_t bytes = sizeof(*names) + types_bytes(names->types) + names->percpu.cpus * sizeof(*names->percpu.bases);
+	size_t bytes = sizeof(*names) + types_bytes(names->types) + names->percpu.cpus * sizeof(*names->percpu.bases) +
+		       names->aliases.count * sizeof(*names->aliases.alias);
 
 	for (int i = 0; i < names->module_count; i++)
 		bytes += types_bytes(names->modules[i].types);

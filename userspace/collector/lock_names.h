@@ -7,6 +7,7 @@
 #include "names.h"
 #include "percpu.h"
 #include "resolver.h"
+#include "slab_aliases.h"
 
 #define CALL_SITES   5
 #define MODULE_TYPES 8
@@ -29,6 +30,7 @@ struct lock_names {
 	struct types *types; /* NULL: the kernel has no BTF */
 	struct module_types modules[MODULE_TYPES];
 	int module_count;
+	struct slab_aliases aliases;
 	__u64 image; /* address of the kernel image */
 	__u64 image_end;
 	__u32 page_size;

@@ -18,7 +18,8 @@ struct object {
 	struct slab_cache cache;
 	__u64 address;
 	__u32 offset;  /* of the lock */
-	bool any_type; /* a kmalloc cache, or one that others were merged into */
+	bool merged;   /* with caches of other names: its own says little */
+	bool any_type; /* merged, or for kmalloc */
 };
 
 static bool find_object(const struct lock_names *names, __u64 address, __u32 order, struct object *object)
@@ -87,12 +88,12 @@ static bool try_hints(struct lock_names *names, const struct object *object, con
 }
 
 /* "signal_cache" holds signal_struct, "proc_inode_cache" proc_inode, "jbd2_journal_head" journal_head. */
-static bool try_cache_name(struct lock_names *names, const struct object *object, enum lock_kind kind,
-			   struct kernel_type *type, struct lock_name *out)
+static bool try_cache_name(struct lock_names *names, const struct object *object, const char *cache,
+			   enum lock_kind kind, struct kernel_type *type, struct lock_name *out)
 {
 	static const char *const endings[] = {"_cache", "_cachep", "_slab", ""};
 	static const char *const additions[] = {"", "_struct", "_info"};
-	const char *cache = object->cache.name, *module = "", *known = hint_cache_type(cache, &module);
+	const char *module = "", *known = hint_cache_type(cache, &module);
 	char stem[sizeof(object->cache.name)], name[sizeof(stem) + 8];
 
 	if (known) {
@@ -116,16 +117,39 @@ static bool try_cache_name(struct lock_names *names, const struct object *object
 	return false;
 }
 
+/* Of the caches that share one, the only whose struct has such a lock there. */
+static bool try_aliases(struct lock_names *names, const struct object *object, enum lock_kind kind,
+			struct kernel_type *type, struct lock_name *out)
+{
+	struct kernel_type candidate;
+	struct lock_name name = {};
+	const char *alias;
+	int found = 0;
+
+	for (size_t i = 0; (alias = slab_aliases_get(&names->aliases, object->cache.name, i)); i++) {
+		if (!try_cache_name(names, object, alias, kind, &candidate, &name))
+			continue;
+		/* UNIX and UNIX-STREAM hold the same. */
+		if (found && !strcmp(name.name, out->name))
+			continue;
+		if (found++)
+			return false;
+		name.source = out->source;
+		*out = name;
+		*type = candidate;
+		name = (struct lock_name){};
+	}
+	return found;
+}
+
 static bool try_type(struct lock_names *names, const struct object *object, const struct call_sites *sites,
 		     enum lock_kind kind, struct kernel_type *type, struct lock_name *out)
 {
-	if (object->any_type)
-		return try_parameters(names, object, sites, kind, type, out) ||
-		       try_hints(names, object, sites, kind, type, out) ||
-		       try_cache_name(names, object, kind, type, out);
-	return try_cache_name(names, object, kind, type, out) ||
-	       try_parameters(names, object, sites, kind, type, out) ||
-	       try_hints(names, object, sites, kind, type, out);
+	if (!object->any_type && try_cache_name(names, object, object->cache.name, kind, type, out))
+		return true;
+	return try_parameters(names, object, sites, kind, type, out) ||
+	       try_hints(names, object, sites, kind, type, out) ||
+	       (object->merged && try_aliases(names, object, kind, type, out));
 }
 
 static bool read_member(const struct lock_names *names, const struct kernel_type *type, __u64 address,
@@ -201,9 +225,9 @@ static bool try_futex(struct lock_names *names, const struct object *object, con
 	return true;
 }
 
-static bool is_any_type(const struct slab_cache *cache)
+static bool is_kmalloc(const char *cache)
 {
-	return strstr(cache->name, "kmalloc-") || !strncmp(cache->name, "msg_msg-", 8) || cache->references > 1;
+	return strstr(cache, "kmalloc-") || !strncmp(cache, "msg_msg-", 8) || !strncmp(cache, "memdup_user-", 12);
 }
 
 int slab_name(struct lock_names *names, const struct lock_hint *hint, const struct call_sites *sites,
@@ -211,12 +235,14 @@ int slab_name(struct lock_names *names, const struct lock_hint *hint, const stru
 {
 	struct object object = {};
 	struct kernel_type type;
+	char cache[48];
 	int err;
 
 	err = resolver_slab(&names->resolver, hint->address, &object.cache);
 	if (err)
 		return -ENOENT;
-	object.any_type = is_any_type(&object.cache);
+	object.merged = object.cache.references > 1;
+	object.any_type = object.merged || is_kmalloc(object.cache.name);
 	out->source = NAME_SLAB;
 	/* Where memory was short a slab may be smaller than the cache's usual. */
 	for (int i = 0; i < (object.cache.order == object.cache.min_order ? 1 : 2); i++) {
@@ -229,10 +255,15 @@ int slab_name(struct lock_names *names, const struct lock_hint *hint, const stru
 		name_instance(names, &object, &type, out);
 		return 0;
 	}
-	if (sites->count)
-		snprintf(out->name, sizeof(out->name), "%s in %s", object.cache.name, sites->site[0].name);
+	*out = (struct lock_name){.source = NAME_SLAB};
+	if (object.merged)
+		snprintf(cache, sizeof(cache), "slab-%u", object.cache.object_size);
 	else
-		snprintf(out->name, sizeof(out->name), "%s", object.cache.name);
+		snprintf(cache, sizeof(cache), "%s", object.cache.name);
+	if (sites->count)
+		snprintf(out->name, sizeof(out->name), "%s in %s", cache, sites->site[0].name);
+	else
+		snprintf(out->name, sizeof(out->name), "%s", cache);
 	if (find_object(names, hint->address, object.cache.order, &object))
 		snprintf(out->instance, sizeof(out->instance), "+0x%x", object.offset);
 	return 0;
