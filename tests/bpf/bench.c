@@ -44,12 +44,14 @@ void bench_open(struct bench *bench, const struct settings *settings)
 	skeleton->rodata->ring_mask = TEST_RING - 1;
 	skeleton->rodata->sleep_mask = TEST_SLEEP - 1;
 	skeleton->rodata->wait_kinds = settings->wait_kinds;
+	skeleton->rodata->filter_tasks = settings->filter_tasks;
 	bpf_map__set_max_entries(skeleton->maps.cpu_states, cpus);
 	bpf_map__set_max_entries(skeleton->maps.totals, cpus * TEST_ROWS);
 	bpf_map__set_max_entries(skeleton->maps.sleepers, TEST_SLEEP);
 	bpf_map__set_max_entries(skeleton->maps.spin_stacks, cpus * SPIN_DEPTH);
 	bpf_map__set_max_entries(skeleton->maps.sleep_stacks, TEST_SLEEP * SLEEP_DEPTH);
 	bpf_map__set_max_entries(skeleton->maps.wait_events, cpus * TEST_RING);
+	bpf_map__set_max_entries(skeleton->maps.task_filter, 2 * TASK_FILTER_WORDS);
 	error = wait_test_bpf__load(skeleton);
 	if (error)
 		refuse("cannot load the programs", -error);
@@ -63,6 +65,7 @@ void bench_open(struct bench *bench, const struct settings *settings)
 	bench->state->threshold_ns = settings->threshold_ns;
 	bench->rows = (struct wait_row *)map_memory(skeleton->maps.totals) + TEST_CPU * TEST_ROWS;
 	bench->sleepers = map_memory(skeleton->maps.sleepers);
+	bench->task_filter = map_memory(skeleton->maps.task_filter);
 	bench->events = (struct wait_event *)map_memory(skeleton->maps.wait_events) + TEST_CPU * TEST_RING;
 }
 
@@ -70,6 +73,7 @@ void bench_close(struct bench *bench)
 {
 	munmap(bench->state - TEST_CPU, map_bytes(bench->skeleton->maps.cpu_states));
 	munmap(bench->rows - TEST_CPU * TEST_ROWS, map_bytes(bench->skeleton->maps.totals));
+	munmap(bench->task_filter, map_bytes(bench->skeleton->maps.task_filter));
 	munmap(bench->sleepers, map_bytes(bench->skeleton->maps.sleepers));
 	munmap(bench->events - TEST_CPU * TEST_RING, map_bytes(bench->skeleton->maps.wait_events));
 	wait_test_bpf__destroy(bench->skeleton);

@@ -379,6 +379,57 @@ static void kinds_are_filtered(struct bench *bench)
 	CHECK(!sleeper_of(bench, gettid()), "the slot is not free again");
 }
 
+/* One bit of the filter: processes in its first half, threads in its second. */
+static void set_task(struct bench *bench, __u32 half, __u32 id, bool wanted)
+{
+	__u64 *word = &bench->task_filter[half * TASK_FILTER_WORDS + id / 64];
+	__u64 bit = 1ull << id % 64;
+
+	*word = wanted ? *word | bit : *word & ~bit;
+}
+
+static void tasks_are_filtered(struct bench *bench)
+{
+	const enum lock_kind kinds[] = {KIND_SPINLOCK, KIND_MUTEX};
+	__u64 waits = 0, filtered = 0;
+	int half, i;
+
+	for (i = 0; i < 2; i++) {
+		for (half = 0; half < 2; half++) {
+			__u32 own = half ? gettid() : getpid();
+
+			/* Neighbours of ours in the map are somebody else. */
+			set_task(bench, half, own + 1, true);
+			set_task(bench, half, own - 1, true);
+			set_task(bench, half, own ^ 64, true);
+			run_wait(bench, LOCK(50), kinds[i], 1000);
+			CHECK_EQUAL(bench->state->counters[COUNT_FILTERED], ++filtered);
+			set_task(bench, half, own, true);
+			run_wait(bench, LOCK(50), kinds[i], 1000);
+			CHECK_EQUAL(waits_of_all(bench), ++waits);
+			set_task(bench, half, own, false);
+		}
+	}
+	CHECK_EQUAL(begins_of_all(bench), waits + filtered);
+	CHECK_EQUAL(bench->state->counters[COUNT_FILTERED], filtered);
+}
+
+static void other_cpus_are_filtered(struct bench *bench)
+{
+	bench->state->begin_kinds = 0;
+	run_wait(bench, LOCK(51), KIND_SPINLOCK, 1000);
+	run_wait(bench, LOCK(51), KIND_MUTEX, 1000);
+	CHECK_EQUAL(bench->state->counters[COUNT_FILTERED], 2);
+	CHECK_EQUAL(waits_of_all(bench), 0);
+	CHECK_EQUAL(begins_of_all(bench), 2);
+}
+
+static const struct settings one_task = {
+	.threshold_ns = NEVER_OUTLIER,
+	.begin_kinds = ~0u,
+	.wait_kinds = ~0u,
+	.filter_tasks = true,
+};
 static const struct settings outliers = {.threshold_ns = 1000000, .begin_kinds = ~0u, .wait_kinds = ~0u};
 static const struct settings two_kinds = {
 	.threshold_ns = NEVER_OUTLIER,
@@ -415,6 +466,8 @@ static const struct test {
 	TEST(outliers_stand_for_themselves, outliers),
 	TEST(ring_overwrites_the_oldest, outliers),
 	TEST(kinds_are_filtered, two_kinds),
+	TEST(tasks_are_filtered, one_task),
+	TEST(other_cpus_are_filtered, everything),
 };
 
 int main(void)

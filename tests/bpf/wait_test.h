@@ -10,12 +10,13 @@
 #include "../../bpf/lockline.h"
 #include "wait_test.skel.h"
 
-#define TEST_ROWS     48 /* of which KIND_COUNT take the waits of unnamed locks */
-#define TEST_RING     64
-#define TEST_SLEEP    64
-#define TEST_SAMPLE   8
-#define TEST_CPU      0
-#define NEVER_OUTLIER (~0ull)
+#define TEST_ROWS         48 /* of which KIND_COUNT take the waits of unnamed locks */
+#define TEST_RING         64
+#define TEST_SLEEP        64
+#define TEST_SAMPLE       8
+#define TEST_CPU          0
+#define TASK_FILTER_WORDS (4194304 / 64) /* PID_MAX_LIMIT bits */
+#define NEVER_OUTLIER     (~0ull)
 
 /* Addresses as of kernel objects; each test takes its own. */
 #define LOCK(n) (0xffff888000000000ull + (n)*4096ull)
@@ -26,12 +27,14 @@ struct bench {
 	struct wait_row *rows;   /* of TEST_CPU */
 	struct sleep_slot *sleepers;
 	struct wait_event *events; /* of TEST_CPU */
+	__u64 *task_filter;        /* bits by tgid, then by tid */
 };
 
 struct settings {
 	__u64 threshold_ns;
 	__u32 begin_kinds;
 	__u32 wait_kinds;
+	bool filter_tasks;
 };
 
 extern int test_failures;
