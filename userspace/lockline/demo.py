@@ -20,6 +20,7 @@ from lockline.errors import LocklineError
 from lockline.recording import open_recording
 
 PIPE_ENDS = 4
+STOP_SECONDS = 5
 
 
 def _start(command: list[str], stdin: int, stdout: int, directory: Path) -> "subprocess.Popen[bytes]":
@@ -30,7 +31,13 @@ def _start(command: list[str], stdin: int, stdout: int, directory: Path) -> "sub
 
 def _stop(processes: "list[subprocess.Popen[bytes]]") -> None:
     """End process groups that _start() made, and wait for them."""
+    # A load that is asked to end can remove what it made; what is left of it after that is killed.
     for process in processes:
+        if process.poll() is None:
+            process.terminate()
+    for process in processes:
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(STOP_SECONDS)
         # An exited leader may have left children in its group.
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)

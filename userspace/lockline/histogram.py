@@ -90,13 +90,14 @@ def middle(index: int, max_ns: int) -> int:
     """What stands for a wait of bucket index, in ns: the middle of the bucket, at most 12.5 % off from 64 ns on.
 
     max_ns is the longest wait of the histogram: no value above it is given, and the last bucket, which has
-    no end, is given as max_ns.
+    no end, is given as max_ns.  Where max_ns is itself a lower bound (see wait_interval in recording.sql), a
+    value in its bucket is up to 20 % too low.
     """
     if index >= OVERFLOW:
         return max(LOWER[OVERFLOW], max_ns)
     value = (LOWER[index] + LOWER[index + 1]) // 2
-    # A maximum that equals the bound may be the bound itself, see wait_interval in recording.sql.
-    return min(value, max_ns) if max_ns > LOWER[index] else value
+    # A maximum below the bucket belongs to other waits: the recording is inconsistent.
+    return min(value, max_ns) if max_ns >= LOWER[index] else value
 
 
 def percentile(counts: Sequence[int], fraction: float, max_ns: int) -> int | None:

@@ -55,7 +55,7 @@ def parse_cpus(text: str) -> tuple[int, ...]:
 
 
 def select_kinds(names: Mapping[int, str], patterns: Collection[str]) -> tuple[int, ...]:
-    """The kinds that the patterns name: exactly, without :R or :W, or as shell patterns.
+    """The kinds that the patterns name: exactly, as a family (without :R, :W or -spin), or as shell patterns.
 
     Raises LocklineError if a pattern names none.
     """
@@ -64,7 +64,7 @@ def select_kinds(names: Mapping[int, str], patterns: Collection[str]) -> tuple[i
         found = {
             kind
             for kind, name in names.items()
-            if pattern in (name, name.partition(":")[0]) or fnmatchcase(name, pattern)
+            if pattern in (name, name.partition(":")[0].removesuffix("-spin")) or fnmatchcase(name, pattern)
         }
         if not found:
             raise LocklineError(f"--kinds: no kind '{pattern}'; there are {', '.join(names.values()) or 'none'}")

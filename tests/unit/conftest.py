@@ -1,0 +1,22 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Recordings that several tests read."""
+
+from pathlib import Path
+
+import pytest
+
+from example_recording import make_example
+from recording_generator import Shape, generate
+
+
+@pytest.fixture(scope="session")
+def example(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A small recording with something of everything."""
+    return make_example(tmp_path_factory.mktemp("example") / "example.lockline")
+
+
+@pytest.fixture(scope="session")
+def generated(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A recording of 8 CPUs, 60 locks and 10 s with plausible figures."""
+    shape = Shape(cpus=8, locks=60, seconds=10, cells=150, seed=7, tasks=40, outliers=5)
+    return generate(tmp_path_factory.mktemp("generated") / "generated.lockline", shape)

@@ -1,0 +1,244 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "../../userspace/collector/options.h"
+#include "../../userspace/collector/values.h"
+#include "tap.h"
+
+#define MS 1000000ull
+
+static char *said; /* what the last parse wrote to stderr */
+static struct options got;
+
+/* One line of a shell, without quoting: blanks separate words. */
+static int parse(const char *line)
+{
+	static char words[65536], *argv[256];
+	FILE *terminal = stderr;
+	size_t size;
+	int argc = 0, result;
+
+	snprintf(words, sizeof(words), "%s", line);
+	argv[argc++] = "lockline-collect";
+	for (char *word = strtok(words, " "); word; word = strtok(NULL, " "))
+		argv[argc++] = word;
+	argv[argc] = NULL;
+	free(said);
+	said = NULL;
+	stderr = open_memstream(&said, &size);
+	result = options_parse(&got, argc, argv);
+	fclose(stderr);
+	stderr = terminal;
+	return result;
+}
+
+/* Refused, in one line that holds the words; everything freed. */
+static void refused(const char *line, const char *words)
+{
+	int result = parse(line);
+
+	CHECK(result < 0, "`%s` gives %d", line, result);
+	CHECK(strstr(said, words), "`%s` says: %s", line, said);
+	CHECK(!strncmp(said, "lockline: ", 10), "`%s` says: %s", line, said);
+	CHECK(*said && strchr(said, '\n') == said + strlen(said) - 1, "`%s` says: %s", line, said);
+	if (result >= 0)
+		options_free(&got);
+}
+
+static void accepted(const char *line)
+{
+	CHECK(parse(line) == 0, "`%s`: %s", line, said);
+	CHECK(!*said, "`%s` says: %s", line, said);
+}
+
+static void defaults(void)
+{
+	accepted("record");
+	CHECK(got.command == COMMAND_RECORD && got.all, "command %d all %d", got.command, got.all);
+	CHECK_TEXT(got.output, "lockline.data");
+	CHECK(got.kinds == KIND_MASK_ALL, "%x", got.kinds);
+	CHECK(!got.duration_ns && got.interval_ns == 1000 * MS && got.threshold_ns == MS, "times");
+	CHECK(got.sample_period == 256 && got.memory_bytes == 64 << 20 && !got.possible_cpus, "numbers");
+	CHECK(!got.user_stacks && !got.sizes_only && !got.quiet && !got.verbose && !got.command_argv, "flags");
+	options_free(&got);
+}
+
+static void all_options(void)
+{
+	accepted("record -o x.lockline -C 0 --kinds=mutex,rwsem:R -d 2m -i 250ms --threshold 250us --sample 64 "
+		 "--memory 1.5G --user-stacks -q -vv -- sleep -p 3");
+	CHECK_TEXT(got.output, "x.lockline");
+	CHECK(got.cpus.count == 1 && got.cpus.ids[0] == 0, "%zu CPUs", got.cpus.count);
+	CHECK(got.kinds == (1u << KIND_MUTEX | 1u << KIND_MUTEX_SPIN | 1u << KIND_RWSEM_READ), "%x", got.kinds);
+	CHECK(got.duration_ns == 120000 * MS && got.interval_ns == 250 * MS && got.threshold_ns == 250000, "times");
+	CHECK(got.sample_period == 64 && got.memory_bytes == 3ull << 29, "%u %llu", got.sample_period,
+	      (unsigned long long)got.memory_bytes);
+	CHECK(got.user_stacks && got.quiet && got.verbose == 2 && !got.all, "flags");
+	CHECK(got.command_argv && !strcmp(got.command_argv[0], "sleep") && !strcmp(got.command_argv[1], "-p"),
+	      "the command's options are its own");
+	options_free(&got);
+}
+
+static void lists(void)
+{
+	accepted("record -p 3,1,2,1 -p 7 -t 9");
+	CHECK(got.pids.count == 4 && got.pids.ids[0] == 1 && got.pids.ids[3] == 7, "%zu", got.pids.count);
+	CHECK(got.tids.count == 1 && got.tids.ids[0] == 9 && !got.all, "%zu", got.tids.count);
+	options_free(&got);
+	refused("record -p 0", "-p 0: out of range, 1 to 4194304");
+	refused("record -p 4194305", "out of range");
+	refused("record -p 18446744073709551617", "out of range");
+	refused("record -p 1,", "not a list of numbers");
+	refused("record -p ,1", "not a list of numbers");
+	refused("record -p 1-3", "not a list of numbers");
+	refused("record -p +1", "not a list of numbers");
+	refused("record -p 0x1", "not a list of numbers");
+	refused("record -C 3-1", "upwards");
+	refused("record -C 0-", "not a list");
+	refused("record -C 0-4294967295", "out of range, 0 to 8191");
+	refused("record -C 0-99999999999999999999", "out of range");
+	refused("record -C 8191", "there is no CPU 8191");
+}
+
+static void long_lists(void)
+{
+	struct id_list list = {};
+	char text[60000] = "", why[VALUE_WHY];
+	size_t used = 0;
+
+	for (int i = 1; i <= 5000; i++)
+		used += sprintf(text + used, "%s%d", i > 1 ? "," : "", i);
+	CHECK(parse_ids(text, false, 1, 4194304, 5000, &list, why) == 0, "%s", why);
+	CHECK(list.count == 5000, "%zu", list.count);
+	CHECK(parse_ids("5001", false, 1, 4194304, 5000, &list, why) < 0 && list.count == 5000,
+	      "a refused addition changes nothing: %zu", list.count);
+	CHECK(parse_ids("17,4000", false, 1, 4194304, 5000, &list, why) == 0 && list.count == 5000, "repeats: %s", why);
+	CHECK(id_list_has(&list, 5000) && !id_list_has(&list, 5001), "search");
+	free(list.ids);
+	list = (struct id_list){};
+	for (used = 0; used + 8 < sizeof(text);)
+		used += sprintf(text + used, "0-8191,");
+	text[used - 1] = 0;
+	CHECK(parse_ids(text, true, 0, 8191, 8192, &list, why) < 0 && !list.ids, "bounded before it is expanded");
+	CHECK_TEXT(why, "too many numbers, at most 8192");
+}
+
+static void times(void)
+{
+	static const struct {
+		const char *text;
+		__u64 ns;
+	} seconds[] = {{"1", 1000 * MS},    {"0.5", 500 * MS},   {"1.000000001", 1000 * MS + 1},
+		       {"500ms", 500 * MS}, {"2m", 120000 * MS}, {"1500us", 3 * MS / 2},
+		       {"0.1m", 6000 * MS}, {"1000000ns", MS}};
+	static const char *const bad[] = {"",    "x",    "-1",   "1e3",          "1h",  "1 s", ".5", "1.",  "1.s",
+					  "1s1", "0x10", "1..5", "1.0000000001", "inf", "nan", "1S", "1sec"};
+	__u64 ns = 0;
+	char why[VALUE_WHY];
+
+	for (size_t i = 0; i < sizeof(seconds) / sizeof(seconds[0]); i++) {
+		CHECK(!parse_time(seconds[i].text, true, 0, UINT64_MAX, &ns, why), "%s: %s", seconds[i].text, why);
+		CHECK(ns == seconds[i].ns, "%s is %llu", seconds[i].text, (unsigned long long)ns);
+	}
+	ns = 42;
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+		CHECK(parse_time(bad[i], true, 0, UINT64_MAX, &ns, why) < 0 && ns == 42, "\"%s\"", bad[i]);
+	CHECK(parse_time("18446744073709551615m", true, 0, 10, &ns, why) < 0, "overflow");
+	CHECK(parse_time("307445734561825861m", true, 0, 10, &ns, why) < 0, "overflow to a small number");
+	CHECK(parse_time("99999999999999999999999.5s", true, 0, 10, &ns, why) < 0, "overflow");
+	refused("record --threshold 5", "a unit is wanted");
+	refused("record --threshold 0.5", "a unit is wanted");
+	accepted("record --threshold 0");
+	CHECK(got.threshold_ns == 0, "every wait");
+	options_free(&got);
+	refused("record -i 50ms", "out of range, 100ms to 60m");
+	refused("record -d 0", "out of range");
+}
+
+static void sizes(void)
+{
+	refused("record --memory 1K", "out of range, 1M to 64G");
+	refused("record --memory 16777216T", "not a size");
+	refused("record --memory 17179869185G", "out of range");
+	refused("record --memory -1M", "not a size");
+	refused("record --sample 3", "not a power of two");
+	refused("record --sample 0", "out of range");
+	refused("record --possible-cpus 8", "--sizes");
+	refused("record --sizes -- true", "COMMAND");
+	accepted("record --sizes --possible-cpus 256");
+	CHECK(got.sizes_only && got.possible_cpus == 256, "%u", got.possible_cpus);
+	options_free(&got);
+}
+
+static void kinds(void)
+{
+	__u32 mask = 0, all = 0;
+	char why[VALUE_WHY];
+
+	for (int kind = 0; kind < KIND_UNKNOWN; kind++) {
+		CHECK(!parse_kinds(kind_names[kind], &mask, why), "%s: %s", kind_names[kind], why);
+		CHECK(mask & 1u << kind, "%s is %x", kind_names[kind], mask);
+		all |= mask;
+	}
+	CHECK(all == (KIND_MASK_ALL & ~(1u << KIND_UNKNOWN)), "%x", all);
+	parse_kinds("rwsem", &mask, why);
+	CHECK(mask == (1u << KIND_RWSEM_READ | 1u << KIND_RWSEM_WRITE), "%x", mask);
+	CHECK_TEXT(kind_names[KIND_PERCPU_RWSEM_WRITE], "pcpu-sem:W");
+	refused("record --kinds spin", "there are spinlock, rwlock[:R|:W], mutex");
+	refused("record --kinds mutex,", "no such kind");
+	refused("record --kinds mutex:R", "no such kind");
+	refused("record --kinds=", "no such kind");
+}
+
+static void conflicts(void)
+{
+	refused("record -a -p 1", "-a and -p exclude each other");
+	refused("record -t 1 -a", "-a and -t exclude each other");
+	refused("record -a -G x", "-a and -G exclude each other");
+	refused("record -p 1 -- sleep 1", "-p and COMMAND exclude each other");
+	refused("record -t 1 sleep", "-t and COMMAND exclude each other");
+	refused("record -G x -- sleep 1", "-G and COMMAND exclude each other");
+	accepted("record -a -- sleep 1");
+	CHECK(got.all && got.command_argv, "all while COMMAND runs");
+	options_free(&got);
+	refused("record -o", "-o: wants an argument");
+	refused("record --output", "--output: wants an argument");
+	refused("record --quiet=1", "takes no argument");
+	refused("record --no-such", "--no-such: no such option");
+	refused("record -qZ", "-Z: no such option");
+	refused("record --", "-- wants a COMMAND");
+	refused("doctor -a", "-a is not an option of `doctor`");
+	refused("doctor x", "takes no argument");
+	refused("report", "no such command");
+	refused("", "a command is wanted");
+}
+
+static void hostile_text(void)
+{
+	char shown[VALUE_SHOWN], line[5000] = "record --kinds ", *end = line + strlen(line);
+
+	memset(end, 'a', 4500);
+	refused(line, "aaa...: no such kind");
+	refused("record --kinds a\033[2Jb", "a?[2Jb: no such kind");
+	refused("record --\001", "--?: no such option");
+	CHECK_TEXT(show("a\nb\177", shown), "a?b?");
+	memset(end, 'a', 4500);
+	memcpy(line, "record -o      ", 15);
+	refused(line, "too long");
+}
+
+static const struct test tests[] = {
+	TEST(defaults), TEST(all_options), TEST(lists),     TEST(long_lists),   TEST(times),
+	TEST(sizes),    TEST(kinds),       TEST(conflicts), TEST(hostile_text),
+};
+
+int main(void)
+{
+	int failed = RUN_TESTS(tests);
+
+	free(said);
+	return failed;
+}
