@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * Debian 13's static libelf and libdw (elfutils 0.192) call a search tree that
+ * no archive of theirs holds; the shared libraries have it inside.  These stand
+ * in for it.  Weak: an archive that is whole keeps its own.
+ *
+ * The tree's root is the first member of elfutils' structure.  Its lock is left
+ * alone: the collector uses elfutils from one thread.
+ */
+#include <search.h>
+#include <stddef.h>
+
+#define STAND_IN __attribute__((weak))
+
+struct search_tree {
+	void *root;
+};
+
+typedef int compare_function(const void *a, const void *b);
+
+STAND_IN void eu_search_tree_init(struct search_tree *tree)
+{
+	tree->root = NULL;
+}
+
+STAND_IN void eu_tdestroy(struct search_tree *tree, void (*free_node)(void *))
+{
+	tdestroy(tree->root, free_node);
+	tree->root = NULL;
+}
+
+STAND_IN void eu_search_tree_fini(struct search_tree *tree, void (*free_node)(void *))
+{
+	eu_tdestroy(tree, free_node);
+}
+
+STAND_IN void *eu_tsearch(const void *key, struct search_tree *tree, compare_function *compare)
+{
+	return tsearch(key, &tree->root, compare);
+}
+
+STAND_IN void *eu_tfind(const void *key, struct search_tree *tree, compare_function *compare)
+{
+	return tfind(key, &tree->root, compare);
+}
+
+STAND_IN void *eu_tdelete(const void *key, struct search_tree *tree, compare_function *compare)
+{
+	return tdelete(key, &tree->root, compare);
+}
