@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
+#include <dirent.h>
 #include <errno.h>
-#include <glob.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -123,35 +124,35 @@ static int try_breakpoints(int *count)
 	return opened ? 0 : err;
 }
 
+static void add_event(char out[PLAN_TEXT], const char *source, const char *event)
+{
+	size_t used = strlen(out);
+
+	snprintf(out + used, PLAN_TEXT - used, "%s%s/%s/", used ? ", " : "", source, event);
+}
+
+/* As perf spells them: cpu/mem-loads/, ibs_op//, arm_spe_0//. */
 static void look_for_memory_events(char out[PLAN_TEXT])
 {
-	static const struct {
-		const char *pattern;
-		bool device; /* the event is the whole source, not a name in it */
-	} sources[] = {
-		{EVENT_SOURCES "*/events/mem-loads", false},
-		{EVENT_SOURCES "*/events/mem-stores", false},
-		{EVENT_SOURCES "ibs_op", true},
-		{EVENT_SOURCES "arm_spe_*", true},
-	};
-	size_t used = 0;
+	static const char *const events[] = {"mem-loads", "mem-stores"};
+	DIR *dir = opendir(EVENT_SOURCES);
+	struct dirent *entry;
 
 	*out = 0;
-	for (size_t i = 0; i < sizeof(sources) / sizeof(sources[0]); i++) {
-		glob_t found = {};
+	while (dir && (entry = readdir(dir))) {
+		const char *source = entry->d_name;
+		char path[PATH_MAX];
 
-		if (glob(sources[i].pattern, 0, NULL, &found))
-			found.gl_pathc = 0;
-		for (size_t j = 0; j < found.gl_pathc && used < PLAN_TEXT; j++) {
-			const char *name = found.gl_pathv[j] + strlen(EVENT_SOURCES);
-			int device = strcspn(name, "/");
-			const char *event = strrchr(name, '/');
-
-			used += snprintf(out + used, PLAN_TEXT - used, "%s%.*s/%s/", used ? ", " : "", device, name,
-					 sources[i].device ? "" : event + 1);
+		if (!strcmp(source, "ibs_op") || !strncmp(source, "arm_spe_", 8))
+			add_event(out, source, "");
+		for (size_t i = 0; i < sizeof(events) / sizeof(events[0]); i++) {
+			snprintf(path, sizeof(path), EVENT_SOURCES "%s/events/%s", source, events[i]);
+			if (source[0] != '.' && !access(path, F_OK))
+				add_event(out, source, events[i]);
 		}
-		globfree(&found);
 	}
+	if (dir)
+		closedir(dir);
 	make_printable(out);
 }
 

@@ -1,0 +1,387 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include <errno.h>
+#include <stdlib.h>
+
+#include "../../userspace/collector/evidence.h"
+#include "../../userspace/collector/host.h"
+#include "../../userspace/collector/lock_mode.h"
+#include "../../userspace/collector/plan.h"
+#include "tap.h"
+
+/* plan_make() is not run here: these tests make up the evidence. */
+void evidence_collect(struct evidence *evidence, const struct options *options, const struct symbols *symbols,
+		      bool thorough)
+{
+	abort();
+}
+
+void host_facts(struct plan *plan, const struct evidence *evidence, bool thorough)
+{
+	abort();
+}
+
+/* What the kernel does at boot, statement by statement; pv_late: the order of 6.18. */
+struct boot {
+	bool virt_spin_lock_key;
+	bool pv;
+};
+
+static void kvm_spinlock_init(struct boot *boot, const struct lock_mode_evidence *e, bool pv_late)
+{
+	if (!pv_late && !e->kvm_pv_unhalt)
+		return;
+	if (e->kvm_realtime || e->possible_cpus == 1 || e->nopvspin)
+		goto out;
+	if (pv_late && !e->kvm_pv_unhalt)
+		return;
+	boot->pv = true;
+out:
+	boot->virt_spin_lock_key = false;
+}
+
+static enum spinlock_mode boot(const struct lock_mode_evidence *e, bool pv_late)
+{
+	struct boot boot = {};
+
+	if (!e->x86)
+		return SPINLOCK_NATIVE;
+	boot.virt_spin_lock_key = e->hypervisor != HYPERVISOR_NONE && e->paravirt;
+	if (e->paravirt_spinlocks && e->hypervisor_locks) {
+		if (e->hypervisor == HYPERVISOR_KVM) {
+			kvm_spinlock_init(&boot, e, pv_late);
+		} else if (e->hypervisor == HYPERVISOR_XEN) {
+			boot.pv = e->possible_cpus != 1 && !e->nopvspin;
+			if (!boot.pv)
+				boot.virt_spin_lock_key = false;
+		} else if (e->hypervisor == HYPERVISOR_HYPERV) {
+			boot.pv = !e->nopvspin && e->hyperv_idle;
+		}
+	}
+	return boot.pv ? SPINLOCK_PARAVIRT : boot.virt_spin_lock_key ? SPINLOCK_TEST_AND_SET : SPINLOCK_NATIVE;
+}
+
+/* Every machine there can be, against the kernel's own steps. */
+static void lock_mode_of_every_machine(void)
+{
+	int machines = 0, unknown = 0;
+
+	for (unsigned int bits = 0; bits < 1 << 11; bits++) {
+		for (int hypervisor = HYPERVISOR_NONE; hypervisor <= HYPERVISOR_OTHER; hypervisor++) {
+			struct lock_mode_evidence e = {
+				.queued = true,
+				.x86 = bits & 1,
+				.realtime = bits & 2,
+				.possible_cpus = bits & 4 ? 1 : 8,
+				.functions_known = true,
+				.paravirt = bits & 16,
+				.paravirt_spinlocks = bits & 16 && bits & 32, /* Kconfig: depends on PARAVIRT */
+				.hypervisor_locks = bits & 16 && bits & 64,
+				.nopvspin = bits & 128,
+				.kvm_pv_unhalt = bits & 256,
+				.kvm_realtime = bits & 512,
+				.hyperv_idle = bits & 1024,
+				.hypervisor = hypervisor,
+				.major = 6,
+				.minor = bits & 8 ? 18 : 1,
+			};
+			char reason[PLAN_TEXT] = "";
+			enum spinlock_mode is = lock_mode_decide(&e, reason), want = boot(&e, bits & 8);
+
+			machines++;
+			CHECK(reason[0] && strlen(reason) < PLAN_TEXT - 1, "%x: \"%s\"", bits, reason);
+			if (is == SPINLOCK_UNKNOWN) {
+				/* only where kernels of one release differ */
+				unknown++;
+				CHECK(e.x86 && e.minor == 1, "%x: %s", bits, reason);
+				CHECK(e.hypervisor == HYPERVISOR_NONE || boot(&e, true) != boot(&e, false), "%x: %s",
+				      bits, reason);
+				continue;
+			}
+			/* one CPU never waits for another: the old order does not matter */
+			if (e.hypervisor == HYPERVISOR_KVM && e.possible_cpus == 1)
+				want = boot(&e, true);
+			if (want == SPINLOCK_NATIVE && e.realtime)
+				want = SPINLOCK_RT_NATIVE;
+			CHECK(is == want, "%x, hypervisor %d: is %d, wanted %d (%s)", bits, hypervisor, is, want,
+			      reason);
+		}
+	}
+	CHECK(unknown < machines / 10, "%d of %d machines are not known", unknown, machines);
+}
+
+static void lock_mode_without_evidence(void)
+{
+	struct lock_mode_evidence e = {.x86 = true, .queued = true, .possible_cpus = 4, .major = 6, .minor = 1};
+	char reason[PLAN_TEXT];
+
+	e.hypervisor = HYPERVISOR_KVM;
+	CHECK(lock_mode_decide(&e, reason) == SPINLOCK_UNKNOWN, "%s", reason);
+	e.hypervisor = HYPERVISOR_NONE;
+	CHECK(lock_mode_decide(&e, reason) == SPINLOCK_NATIVE, "%s", reason);
+	e.queued = false;
+	CHECK(lock_mode_decide(&e, reason) == SPINLOCK_UNKNOWN, "%s", reason);
+}
+
+/* A KVM guest of 6.18 with everything. */
+static struct evidence machine(void)
+{
+	return (struct evidence){
+		.lock = {.x86 = true,
+			 .queued = true,
+			 .possible_cpus = 4,
+			 .major = 6,
+			 .minor = 18,
+			 .hypervisor = HYPERVISOR_KVM,
+			 .functions_known = true,
+			 .paravirt = true,
+			 .paravirt_spinlocks = true,
+			 .hypervisor_locks = true,
+			 .kvm_pv_unhalt = true},
+		.btf_contention = true,
+		.btf_fork = true,
+		.btf_percpu = true,
+		.btf_slab = true,
+		.fentry_error = NOT_TRIED,
+		.breakpoint_error = NOT_TRIED,
+		.symbols = SYMBOLS_ALL,
+		.cgroup = CGROUP_V2,
+		.clocksource = "tsc",
+		.memory_events = "cpu/mem-loads/",
+		.breakpoint_source = true,
+		.kprobe_source = true,
+	};
+}
+
+static const struct probe *probe(const struct plan *plan, const char *signal)
+{
+	static const struct probe none = {.signal = "no such signal"};
+
+	for (int i = 0; i < plan->probe_count; i++)
+		if (!strcmp(plan->probes[i].signal, signal))
+			return &plan->probes[i];
+	CHECK(false, "no signal \"%s\"", signal);
+	return &none;
+}
+
+static void state(const struct plan *plan, const char *signal, enum probe_state want, const char *reason)
+{
+	const struct probe *is = probe(plan, signal);
+
+	CHECK(is->state == want, "%s is %s: %s", signal, probe_state_names[is->state], is->reason);
+	CHECK(strstr(is->reason, reason), "%s: \"%s\" lacks \"%s\"", signal, is->reason, reason);
+}
+
+/* What every plan keeps to, whatever the machine. */
+static void well_formed(const struct plan *plan)
+{
+	for (int i = 0; i < plan->probe_count; i++) {
+		const struct probe *is = &plan->probes[i];
+
+		CHECK(is->signal[0] && strlen(is->signal) < sizeof(is->signal) - 1, "\"%s\" is cut", is->signal);
+		CHECK(is->reason[0] && strlen(is->reason) < PLAN_TEXT - 1, "%s: \"%s\"", is->signal, is->reason);
+		CHECK((is->state == PROBE_ON) == !is->lost[0], "%s is %s and loses \"%s\"", is->signal,
+		      probe_state_names[is->state], is->lost);
+		CHECK(is->state != PROBE_ON || is->source[0], "%s has no source", is->signal);
+		CHECK(is->state != PROBE_UNAVAILABLE || !is->source[0], "%s has a source", is->signal);
+		for (int j = 0; j < i; j++)
+			CHECK(strcmp(is->signal, plan->probes[j].signal), "%s twice", is->signal);
+	}
+}
+
+static void guest_with_everything(void)
+{
+	struct evidence e = machine();
+	static struct plan plan;
+
+	plan_decide(&plan, &e);
+	well_formed(&plan);
+	CHECK(plan.tp_btf_contention && plan.slab_kfunc && plan.clock == CLOCK_PRECISE, "plan");
+	CHECK(plan.spinlock_mode == SPINLOCK_PARAVIRT && plan.possible_cpus == 4, "plan");
+	state(&plan, "lock waits", PROBE_ON, "");
+	state(&plan, "spinlock first waiter", PROBE_ON, "PV_UNHALT");
+	state(&plan, "spinlock queued waiters", PROBE_ON, "");
+	state(&plan, "rwlock readers in interrupt", PROBE_BLIND, "");
+	state(&plan, "percpu-rwsem writers behind readers", PROBE_BLIND, "two writers");
+	state(&plan, "static lock names", PROBE_ON, "");
+	CHECK_TEXT(probe(&plan, "per-CPU lock names")->source, "symbol table and BTF");
+	state(&plan, "slab lock names", PROBE_ON, "");
+	state(&plan, "user stacks", PROBE_OFF, "--user-stacks");
+	state(&plan, "process following", PROBE_OFF, "");
+	state(&plan, "slow path probes", PROBE_OFF, "doctor");
+}
+
+static void bare_metal(void)
+{
+	struct evidence e = machine();
+	static struct plan plan;
+
+	e.lock.hypervisor = HYPERVISOR_NONE;
+	plan_decide(&plan, &e);
+	well_formed(&plan);
+	state(&plan, "spinlock first waiter", PROBE_BLIND, "pending bit");
+	state(&plan, "spinlock queued waiters", PROBE_ON, "");
+}
+
+static void guest_with_test_and_set(void)
+{
+	struct evidence e = machine();
+	static struct plan plan;
+
+	e.lock.kvm_pv_unhalt = false;
+	plan_decide(&plan, &e);
+	well_formed(&plan);
+	CHECK(plan.spinlock_mode == SPINLOCK_TEST_AND_SET, "%d", plan.spinlock_mode);
+	state(&plan, "spinlock first waiter", PROBE_BLIND, "test-and-set");
+	state(&plan, "spinlock queued waiters", PROBE_BLIND, "test-and-set");
+	state(&plan, "mutex, rwsem, semaphore, rtmutex", PROBE_ON, "");
+}
+
+static void realtime(void)
+{
+	struct evidence e = machine();
+	static struct plan plan;
+
+	e.lock.hypervisor = HYPERVISOR_NONE;
+	e.lock.realtime = true;
+	plan_decide(&plan, &e);
+	well_formed(&plan);
+	CHECK(plan.spinlock_mode == SPINLOCK_RT_NATIVE, "%d", plan.spinlock_mode);
+	state(&plan, "spinlock first waiter", PROBE_BLIND, "rt-mutex");
+	state(&plan, "rwsem writers that win by spinning", PROBE_ON, "PREEMPT_RT");
+}
+
+static void without_btf(void)
+{
+	struct evidence e = machine();
+	static struct plan plan;
+
+	e.btf_error = -ENOENT;
+	e.btf_contention = e.btf_fork = e.btf_slab = e.btf_percpu = false;
+	e.load_error = -ENOENT;
+	plan_decide(&plan, &e);
+	well_formed(&plan);
+	CHECK(!plan.tp_btf_contention && !plan.slab_kfunc, "plan");
+	state(&plan, "lock waits", PROBE_UNAVAILABLE, "CONFIG_DEBUG_INFO_BTF");
+	state(&plan, "per-CPU lock names", PROBE_UNAVAILABLE, "BTF");
+	state(&plan, "slow path probes", PROBE_OFF, "");
+	CHECK_TEXT(probe(&plan, "slow path probes")->source, "kprobe");
+}
+
+static void without_rights(void)
+{
+	struct evidence e = machine();
+	static struct plan plan;
+
+	e.load_error = e.statistics_error = -EPERM;
+	e.symbols = SYMBOLS_HIDDEN;
+	plan_decide(&plan, &e);
+	well_formed(&plan);
+	state(&plan, "lock waits", PROBE_UNAVAILABLE, "run as root");
+	state(&plan, "own cost", PROBE_UNAVAILABLE, "CAP_SYS_ADMIN");
+	state(&plan, "static lock names", PROBE_UNAVAILABLE, "CAP_SYSLOG");
+}
+
+static void old_kernel(void)
+{
+	struct evidence e = machine();
+	static struct plan plan;
+
+	e.lock.minor = 1;
+	e.btf_slab = false;
+	plan_decide(&plan, &e);
+	well_formed(&plan);
+	state(&plan, "slab lock names", PROBE_UNAVAILABLE, "6.13");
+	state(&plan, "percpu-rwsem writers behind readers", PROBE_ON, "");
+	e.lock.major = 5;
+	e.lock.minor = 15;
+	e.btf_contention = false;
+	e.load_error = -ENOENT;
+	plan_decide(&plan, &e);
+	well_formed(&plan);
+	state(&plan, "lock waits", PROBE_UNAVAILABLE, "5.19");
+}
+
+static void fewer_names(void)
+{
+	struct evidence e = machine();
+	static struct plan plan;
+
+	e.symbols = SYMBOLS_TEXT;
+	plan_decide(&plan, &e);
+	state(&plan, "static lock names", PROBE_UNAVAILABLE, "CONFIG_KALLSYMS_ALL");
+	CHECK_TEXT(probe(&plan, "per-CPU lock names")->source, "BTF and run queues");
+	state(&plan, "kernel stacks", PROBE_ON, "");
+	e.symbols = SYMBOLS_NONE;
+	plan_decide(&plan, &e);
+	well_formed(&plan);
+	state(&plan, "kernel stacks", PROBE_BLIND, "kallsyms");
+}
+
+static void clocks(void)
+{
+	static const struct {
+		const char *clocksource;
+		enum lockline_clock clock;
+	} cases[] = {{"tsc", CLOCK_PRECISE},
+		     {"kvm-clock", CLOCK_PRECISE},
+		     {"arch_sys_counter", CLOCK_PRECISE},
+		     {"hyperv_clocksource_tsc_page", CLOCK_PRECISE},
+		     {"hpet", CLOCK_COARSE},
+		     {"acpi_pm", CLOCK_COARSE},
+		     {"refined-jiffies", CLOCK_COARSE},
+		     {"", CLOCK_PRECISE}};
+	struct evidence e = machine();
+	static struct plan plan;
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		snprintf(e.clocksource, sizeof(e.clocksource), "%s", cases[i].clocksource);
+		plan_decide(&plan, &e);
+		well_formed(&plan);
+		CHECK(plan.clock == cases[i].clock, "%s", cases[i].clocksource);
+		state(&plan, "clock", cases[i].clock == CLOCK_COARSE ? PROBE_BLIND : PROBE_ON, cases[i].clocksource);
+	}
+}
+
+static void what_the_doctor_tries(void)
+{
+	struct evidence e = machine();
+	static struct plan plan;
+
+	e.fentry_error = 0;
+	e.breakpoint_error = 0;
+	e.breakpoints = 4;
+	plan_decide(&plan, &e);
+	well_formed(&plan);
+	state(&plan, "slow path probes", PROBE_OFF, "the kernel allows it");
+	state(&plan, "watchpoints", PROBE_OFF, "4 at once");
+	e.fentry_error = -EPERM;
+	e.breakpoint_error = -ENOSPC;
+	e.kprobe_source = false;
+	e.memory_events[0] = 0;
+	plan_decide(&plan, &e);
+	well_formed(&plan);
+	state(&plan, "slow path probes", PROBE_UNAVAILABLE, "fentry");
+	state(&plan, "slow path probes", PROBE_UNAVAILABLE, "kprobe");
+	state(&plan, "watchpoints", PROBE_UNAVAILABLE, "refuses a breakpoint");
+	state(&plan, "memory accesses", PROBE_UNAVAILABLE, "ibs_op");
+}
+
+static const struct test tests[] = {
+	TEST(lock_mode_of_every_machine),
+	TEST(lock_mode_without_evidence),
+	TEST(guest_with_everything),
+	TEST(bare_metal),
+	TEST(guest_with_test_and_set),
+	TEST(realtime),
+	TEST(without_btf),
+	TEST(without_rights),
+	TEST(old_kernel),
+	TEST(fewer_names),
+	TEST(clocks),
+	TEST(what_the_doctor_tries),
+};
+
+int main(void)
+{
+	return RUN_TESTS(tests);
+}

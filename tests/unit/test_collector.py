@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The collector's pure parts: C programs that test them, built with the sanitizers, one test here per line of TAP."""
+
+import os
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+HERE = Path(__file__).parent
+COLLECTOR = HERE.parent.parent / "userspace" / "collector"
+
+# test program: what it tests
+PROGRAMS = {
+    "options_test": ["options.c", "values.c"],
+    "plan_test": ["plan.c", "lock_mode.c"],
+    "cgroups_test": ["cgroup_mounts.c", "small_file.c"],
+}
+
+FLAGS = ["-std=gnu11", "-g", "-O1", "-Wall", "-Wextra", "-Werror", "-Wno-unused-parameter", "-D_GNU_SOURCE"]
+SANITIZERS = ["-fsanitize=address,undefined", "-fno-sanitize-recover=undefined"]
+
+CASES = [
+    (program, name)
+    for program in PROGRAMS
+    for name in re.findall(r"TEST\((\w+)\)", (HERE / f"{program}.c").read_text())
+]
+
+
+def run_program(directory: Path, program: str) -> dict[str, tuple[bool, str]]:
+    """Builds and runs one program: per test whether it passed, and what it complained of."""
+    binary = directory / program
+    sources = [HERE / f"{program}.c", *(COLLECTOR / source for source in PROGRAMS[program])]
+    compiler = os.environ.get("CC", "gcc")
+    command = [compiler, *FLAGS, *SANITIZERS, '-DLOCKLINE_VERSION="0"', "-o", binary, *sources]
+    built = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert built.returncode == 0, built.stderr
+    done = subprocess.run([binary], capture_output=True, text=True, timeout=300, check=False)
+    results: dict[str, tuple[bool, str]] = {}
+    complaints: list[str] = []
+    for line in done.stdout.splitlines():
+        match = re.fullmatch(r"(not )?ok \d+ - (\w+)", line)
+        if match:
+            results[match[2]] = (match[1] is None, "\n".join(complaints))
+            complaints = []
+        elif line.startswith("# "):
+            complaints.append(line)
+    assert f"1..{len(results)}" in done.stdout.splitlines(), done.stdout + done.stderr
+    assert (done.returncode == 0) == all(passed for passed, _ in results.values()), done.stderr
+    return results
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, str], tuple[bool, str]]:
+    directory = tmp_path_factory.mktemp("collector")
+    return {(program, name): result for program in PROGRAMS for name, result in run_program(directory, program).items()}
+
+
+@pytest.mark.parametrize(("program", "name"), CASES)
+def test_collector(results: dict[tuple[str, str], tuple[bool, str]], program: str, name: str) -> None:
+    passed, complaints = results[program, name]
+    assert passed, complaints
