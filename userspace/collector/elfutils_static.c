@@ -2,7 +2,7 @@
 /*
  * Debian 13's static libelf and libdw (elfutils 0.192) call a search tree that
  * no archive of theirs holds; the shared libraries have it inside.  These stand
- * in for it.  Weak: an archive that is whole keeps its own.
+ * in for it; weak, so that an archive that has them links too.
  *
  * The tree's root is the first member of elfutils' structure.  Its lock is left
  * alone: the collector uses elfutils from one thread.
