@@ -33,7 +33,7 @@ def run_program(directory: Path, program: str) -> dict[str, tuple[bool, str]]:
     binary = directory / program
     sources = [HERE / f"{program}.c", *(COLLECTOR / source for source in PROGRAMS[program])]
     compiler = os.environ.get("CC", "gcc")
-    command = [compiler, *FLAGS, *SANITIZERS, '-DLOCKLINE_VERSION="0"', "-o", binary, *sources]
+    command = [compiler, *FLAGS, *SANITIZERS, '-DLOCKLINE_VERSION="0"', "-o", str(binary), *map(str, sources)]
     built = subprocess.run(command, capture_output=True, text=True, check=False)
     assert built.returncode == 0, built.stderr
     done = subprocess.run([binary], capture_output=True, text=True, timeout=300, check=False)
