@@ -203,7 +203,7 @@ static void look_at_locks(struct evidence *evidence, const struct btf *btf, cons
 		lock->major = lock->minor = 0;
 	lock->realtime = has_word(name.version, "PREEMPT_RT") ||
 			 (!first_line("/sys/kernel/realtime", text, sizeof(text)) && text[0] == '1');
-	lock->possible_cpus = possible > 0 ? possible : 0;
+	lock->possible_cpus = possible > 0 ? possible : sysconf(_SC_NPROCESSORS_CONF);
 	lock_mode_cpuid(lock, evidence->hypervisor);
 	/* A paravirtual Xen guest may see the bare CPU's leaves. */
 	if (lock->x86 && !first_line("/sys/hypervisor/type", type, sizeof(type)) && !strcmp(type, "xen"))

@@ -176,6 +176,7 @@ static void perf_version(char out[PLAN_TEXT])
 	__u64 deadline = now_ms() + PERF_DEADLINE_MS;
 	char *const arguments[] = {"perf", "version", NULL};
 	posix_spawn_file_actions_t actions;
+	posix_spawnattr_t attributes;
 	int pipe_fds[2], err, status;
 	size_t used = 0;
 	pid_t pid;
@@ -188,7 +189,12 @@ static void perf_version(char out[PLAN_TEXT])
 	posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
 	posix_spawn_file_actions_adddup2(&actions, pipe_fds[1], STDOUT_FILENO);
 	posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
-	err = posix_spawnp(&pid, "perf", &actions, NULL, arguments, environ);
+	/* a group of its own: perf may be a script */
+	posix_spawnattr_init(&attributes);
+	posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);
+	posix_spawnattr_setpgroup(&attributes, 0);
+	err = posix_spawnp(&pid, "perf", &actions, &attributes, arguments, environ);
+	posix_spawnattr_destroy(&attributes);
 	posix_spawn_file_actions_destroy(&actions);
 	close(pipe_fds[1]);
 	if (err) {
@@ -212,7 +218,7 @@ static void perf_version(char out[PLAN_TEXT])
 	out[used] = 0;
 	make_printable(out);
 	/* It has written what it had to say, or is late: either way it is not needed any more. */
-	kill(pid, SIGKILL);
+	kill(-pid, SIGKILL);
 	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
 		;
 	if (!strncmp(out, "perf version ", 13))
@@ -271,7 +277,7 @@ void host_facts(struct plan *plan, const struct evidence *evidence, bool thoroug
 	fact_of_file(plan, "perf_event_paranoid", "/proc/sys/kernel/perf_event_paranoid");
 	fact_of_file(plan, "bpf_stats_enabled", "/proc/sys/kernel/bpf_stats_enabled");
 	fact(plan, "kallsyms", "%s", tables[evidence->symbols]);
-	fact(plan, "btf", "%s", evidence->btf_error ? strerror(-evidence->btf_error) : "present");
+	fact(plan, "btf", "%s", evidence->btf_error ? "missing" : "present");
 	capabilities(text);
 	fact(plan, "capabilities", "%s", text);
 	fact(plan, "cgroup_layout", "%s", layouts[evidence->cgroup]);

@@ -98,7 +98,7 @@ static const struct option_row rows[] = {
 	 VALUE_SECONDS, FOR_RECORD, SECOND / 10, 3600 * SECOND, AT(interval_ns)},
 	{THRESHOLD, "threshold", "TIME", "keep each wait from this length on, as in 250us; default 1ms", VALUE_TIME,
 	 FOR_RECORD, 0, 3600 * SECOND, AT(threshold_ns)},
-	{SAMPLE, "sample", "N", "of the other waits of a lock keep one in N, a power of two; default 256",
+	{SAMPLE, "sample", "N", "of the other waits of a lock keep one in N, a power of two; default: by their rate",
 	 VALUE_POWER_OF_TWO, FOR_RECORD, 1, 1 << 20, AT(sample_period)},
 	{MEMORY, "memory", "SIZE", "budget of the kernel's tables, with a suffix K, M, G; default 64M", VALUE_SIZE,
 	 FOR_RECORD, 1 << 20, 1ull << 36, AT(memory_bytes)},
@@ -371,7 +371,7 @@ int options_parse(struct options *options, int argc, char **argv)
 		.kinds = KIND_MASK_ALL,
 		.interval_ns = SECOND,
 		.threshold_ns = SECOND / 1000,
-		.sample_period = 256,
+		.sample_period = 0,
 		.memory_bytes = 64ull << 20,
 	};
 	if (argc < 2) {

@@ -49,7 +49,7 @@ static enum probe_state check_programs(struct finding *finding)
 	const struct evidence *evidence = finding->evidence;
 
 	if (evidence->btf_error)
-		return UNAVAILABLE("no kernel BTF (CONFIG_DEBUG_INFO_BTF): %s", strerror(-evidence->btf_error));
+		return UNAVAILABLE("the kernel has no BTF in /sys/kernel/btf (CONFIG_DEBUG_INFO_BTF)");
 	if (evidence->btf_contention && evidence->load_error)
 		return UNAVAILABLE("the kernel refuses the program: %s%s", strerror(-evidence->load_error),
 				   refusal(evidence->load_error));

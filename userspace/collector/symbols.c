@@ -97,7 +97,7 @@ static enum rank rank_name(const char *name, char type)
 
 	if (marker != RANK_GLOBAL)
 		return marker;
-	if (starts_with(name, "__pfx_") || starts_with(name, "__pi_") || starts_with(name, "__cfi_"))
+	if (starts_with(name, "__pi_"))
 		return RANK_ALIAS;
 	if (type == 'w' || type == 'W' || type == 'v' || type == 'V')
 		return RANK_WEAK;
@@ -200,6 +200,12 @@ static bool type_is_known(char type)
 	return type && strchr("tTwWdDbBrRvVaAgGsS", type);
 }
 
+/* Padding before a function, where no code runs: it would be nearly half of the table. */
+static bool is_padding(const char *name)
+{
+	return starts_with(name, "__pfx_") || starts_with(name, "__cfi_");
+}
+
 /* Packs the names to the front of the text while it reads; what it writes is always shorter than what it has read. */
 static int parse(struct symbols *symbols, size_t lines)
 {
@@ -219,7 +225,7 @@ static int parse(struct symbols *symbols, size_t lines)
 			line_end = end;
 		name = parse_hex(read, &address);
 		if (name == read || line_end - name < 4 || name[0] != ' ' || name[2] != ' ' ||
-		    !type_is_known(name[1])) {
+		    !type_is_known(name[1]) || is_padding(name + 3)) {
 			read = line_end + 1;
 			continue;
 		}

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Drains the rings of wait events: samples, outliers, waiters, stacks; and looks at what is in flight. */
+#ifndef LOCKLINE_EVENTS_H
+#define LOCKLINE_EVENTS_H
+
+#include <linux/types.h>
+
+#include "cgroups.h"
+#include "locks.h"
+#include "maps.h"
+#include "stacks.h"
+#include "totals.h"
+
+struct events;
+
+struct event_losses {
+	__u64 overwritten;      /* records that the ring lost before they were read */
+	__u64 torn;             /* records that were written while they were read */
+	__u64 outliers_dropped; /* outliers beyond what an interval keeps; in the totals all the same */
+};
+
+int events_open(struct events **out, const struct maps *maps, struct recording *recording, struct locks *locks,
+		struct totals *totals, const struct stacks *stacks, struct cgroup_paths *cgroups);
+void events_close(struct events *events);
+/* Reads all rings; waits go to the interval with that id. */
+int events_drain(struct events *events, __s64 interval);
+/* The interval is over: keeps its longest outliers, replaces the waits in progress; *open counts those. */
+int events_end_interval(struct events *events, __s64 interval, __u64 now_ns, __u64 *open);
+const struct event_losses *events_losses(const struct events *events);
+
+#endif /* LOCKLINE_EVENTS_H */

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* lockline-collect: records lock waits, or tells what this kernel offers. */
+#include <errno.h>
+#include <string.h>
+
+#include "message.h"
+#include "options.h"
+#include "plan.h"
+#include "session.h"
+
+static int doctor(const struct options *options)
+{
+	struct symbols *symbols = NULL;
+	struct plan plan;
+	int err = symbols_open(&symbols);
+
+	if (err)
+		message("cannot read the kernel's symbols: %s", strerror(-err));
+	err = plan_make(&plan, options, symbols);
+	if (!err)
+		err = plan_print_json(&plan);
+	symbols_close(symbols);
+	return err;
+}
+
+int main(int argc, char **argv)
+{
+	struct options options;
+	int err = options_parse(&options, argc, argv);
+
+	if (err)
+		return err < 0;
+	if (options.command == COMMAND_DOCTOR)
+		err = doctor(&options);
+	else if (options.sizes_only)
+		err = session_sizes(&options);
+	else
+		err = session_record(&options);
+	options_free(&options);
+	return err < 0;
+}

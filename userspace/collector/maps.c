@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include <errno.h>
+#include <stdbool.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+
+#include "lockline.skel.h"
+#include "maps.h"
+
+/* Words of tgid bits and of tid bits: PID_MAX_LIMIT is 2^22. */
+#define TASK_FILTER_ENTRIES (2u << 16)
+
+int maps_resize(struct lockline_bpf *bpf, const struct sizing *sizing, bool task_filter)
+{
+	const struct {
+		struct bpf_map *map;
+		__u32 entries;
+		__u32 value_size; /* 0: as in the object */
+	} sizes[] = {
+		{bpf->maps.cpu_states, sizing->cpus, 0},
+		{bpf->maps.totals, sizing->cpus * sizing->rows, 0},
+		{bpf->maps.sleepers, sizing->sleep_slots, 0},
+		{bpf->maps.spin_stacks, sizing->cpus * SPIN_DEPTH, sizing->stack_bytes},
+		{bpf->maps.sleep_stacks, sizing->sleep_slots * SLEEP_DEPTH, sizing->stack_bytes},
+		{bpf->maps.wait_events, sizing->cpus * sizing->ring_events, sizing->event_bytes},
+		{bpf->maps.task_filter, task_filter ? TASK_FILTER_ENTRIES : 2, 0},
+	};
+
+	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+		int err = bpf_map__set_max_entries(sizes[i].map, sizes[i].entries);
+
+		if (!err && sizes[i].value_size)
+			err = bpf_map__set_value_size(sizes[i].map, sizes[i].value_size);
+		if (err)
+			return err;
+	}
+	return 0;
+}
+
+static int map_array(struct mapped_array *array, const struct bpf_map *map)
+{
+	size_t page = sysconf(_SC_PAGESIZE), value = (bpf_map__value_size(map) + 7) / 8 * 8;
+
+	array->bytes = (value * bpf_map__max_entries(map) + page - 1) / page * page;
+	array->data = mmap(NULL, array->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, bpf_map__fd(map), 0);
+	if (array->data == MAP_FAILED) {
+		array->data = NULL;
+		return -errno;
+	}
+	return 0;
+}
+
+int maps_open(struct maps *maps, struct lockline_bpf *bpf, const struct sizing *sizing)
+{
+	int err;
+
+	*maps = (struct maps){.sizing = sizing};
+	err = map_array(&maps->cpu_states, bpf->maps.cpu_states);
+	err = err ?: map_array(&maps->totals, bpf->maps.totals);
+	err = err ?: map_array(&maps->sleepers, bpf->maps.sleepers);
+	err = err ?: map_array(&maps->spin_stacks, bpf->maps.spin_stacks);
+	err = err ?: map_array(&maps->sleep_stacks, bpf->maps.sleep_stacks);
+	err = err ?: map_array(&maps->wait_events, bpf->maps.wait_events);
+	err = err ?: map_array(&maps->task_filter, bpf->maps.task_filter);
+	if (err)
+		maps_close(maps);
+	return err;
+}
+
+void maps_close(struct maps *maps)
+{
+	struct mapped_array *arrays[] = {&maps->cpu_states,   &maps->totals,      &maps->sleepers,   &maps->spin_stacks,
+					 &maps->sleep_stacks, &maps->wait_events, &maps->task_filter};
+
+	for (size_t i = 0; i < sizeof(arrays) / sizeof(arrays[0]); i++) {
+		if (arrays[i]->data)
+			munmap(arrays[i]->data, arrays[i]->bytes);
+		arrays[i]->data = NULL;
+	}
+}
+
+struct cpu_state *maps_cpu(const struct maps *maps, __u32 cpu)
+{
+	return (struct cpu_state *)maps->cpu_states.data + cpu;
+}
+
+struct wait_row *maps_row(const struct maps *maps, __u32 cpu, __u32 row)
+{
+	return (struct wait_row *)maps->totals.data + (size_t)cpu * maps->sizing->rows + row;
+}
+
+struct sleep_slot *maps_sleeper(const struct maps *maps, __u32 index)
+{
+	return (struct sleep_slot *)maps->sleepers.data + index;
+}
+
+const struct wait_stack *maps_spin_stack(const struct maps *maps, __u32 cpu, __u32 depth)
+{
+	size_t index = (size_t)cpu * SPIN_DEPTH + depth;
+
+	return (void *)((char *)maps->spin_stacks.data + index * maps->sizing->stack_bytes);
+}
+
+const struct wait_stack *maps_sleep_stack(const struct maps *maps, __u32 slot, __u32 depth)
+{
+	size_t index = (size_t)slot * SLEEP_DEPTH + depth;
+
+	return (void *)((char *)maps->sleep_stacks.data + index * maps->sizing->stack_bytes);
+}
+
+const struct wait_event *maps_event(const struct maps *maps, __u32 cpu, __u64 position)
+{
+	size_t index = (size_t)cpu * maps->sizing->ring_events + (position & (maps->sizing->ring_events - 1));
+
+	return (void *)((char *)maps->wait_events.data + index * maps->sizing->event_bytes);
+}

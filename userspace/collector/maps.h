@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The shared arrays, mapped: read without a system call while the programs write them. */
+#ifndef LOCKLINE_MAPS_H
+#define LOCKLINE_MAPS_H
+
+#include <stddef.h>
+#include <linux/types.h>
+
+#include "../../bpf/lockline.h"
+#include "sizing.h"
+
+struct lockline_bpf;
+
+struct mapped_array {
+	void *data;
+	size_t bytes;
+};
+
+struct maps {
+	struct mapped_array cpu_states;
+	struct mapped_array totals;
+	struct mapped_array sleepers;
+	struct mapped_array spin_stacks;
+	struct mapped_array sleep_stacks;
+	struct mapped_array wait_events;
+	struct mapped_array task_filter;
+	const struct sizing *sizing;
+};
+
+/* Before load: sizes of the maps in the object. */
+int maps_resize(struct lockline_bpf *bpf, const struct sizing *sizing, bool task_filter);
+/* After load. */
+int maps_open(struct maps *maps, struct lockline_bpf *bpf, const struct sizing *sizing);
+void maps_close(struct maps *maps);
+
+struct cpu_state *maps_cpu(const struct maps *maps, __u32 cpu);
+struct wait_row *maps_row(const struct maps *maps, __u32 cpu, __u32 row);
+struct sleep_slot *maps_sleeper(const struct maps *maps, __u32 index);
+const struct wait_stack *maps_spin_stack(const struct maps *maps, __u32 cpu, __u32 depth);
+const struct wait_stack *maps_sleep_stack(const struct maps *maps, __u32 index, __u32 depth);
+/* The record at position of the CPU's ring. */
+const struct wait_event *maps_event(const struct maps *maps, __u32 cpu, __u64 position);
+
+#endif /* LOCKLINE_MAPS_H */

@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+
+#include "lockline.skel.h"
+#include "message.h"
+#include "probes.h"
+
+#define TASK_FILTER_WORDS (1u << 16)
+
+/* The first sampling period, until the rate of waits is known. */
+#define FIRST_SAMPLE_PERIOD 256
+
+static int verbose_level;
+
+static int print_libbpf(enum libbpf_print_level level, const char *format, va_list arguments)
+{
+	/* libbpf's own lines are for -v; what fails is told in ours. */
+	if (verbose_level < 1 || (level == LIBBPF_DEBUG && verbose_level < 2))
+		return 0;
+	return vfprintf(stderr, format, arguments);
+}
+
+static void set_bit(struct maps *maps, __u32 base, __u32 id)
+{
+	__u64 *word = (__u64 *)maps->task_filter.data + base + (id >> 6 & (TASK_FILTER_WORDS - 1));
+
+	__atomic_fetch_or(word, 1ull << (id & 63), __ATOMIC_SEQ_CST);
+}
+
+void probes_follow(struct probes *probes, __u32 tgid)
+{
+	set_bit(&probes->maps, 0, tgid);
+}
+
+/* Mutex waits begin as spinning and may end as sleeping: both kinds are let in for either. */
+static __u32 begin_kinds(__u32 kinds)
+{
+	return kinds & 1u << KIND_MUTEX ? kinds | 1u << KIND_MUTEX_SPIN : kinds;
+}
+
+static bool cpu_wanted(const struct options *options, __u32 cpu)
+{
+	for (size_t i = 0; i < options->cpus.count; i++)
+		if (options->cpus.ids[i] == cpu)
+			return true;
+	return !options->cpus.count;
+}
+
+static void set_states(struct probes *probes, const struct options *options, const struct sizing *sizing)
+{
+	__u32 period = options->sample_period ?: FIRST_SAMPLE_PERIOD;
+
+	for (__u32 cpu = 0; cpu < sizing->cpus; cpu++) {
+		struct cpu_state *state = maps_cpu(&probes->maps, cpu);
+
+		state->sample_mask = period - 1;
+		state->row_base = cpu * sizing->rows;
+		state->named_rows = sizing->named_rows;
+		state->begin_kinds = cpu_wanted(options, cpu) ? begin_kinds(options->kinds) : 0;
+		state->threshold_ns = options->threshold_ns;
+	}
+	for (size_t i = 0; i < options->pids.count; i++)
+		set_bit(&probes->maps, 0, options->pids.ids[i]);
+	for (size_t i = 0; i < options->tids.count; i++)
+		set_bit(&probes->maps, TASK_FILTER_WORDS, options->tids.ids[i]);
+}
+
+static void add_program(struct probes *probes, const struct bpf_program *program, const char *signal)
+{
+	probes->programs[probes->program_count++] = (struct own_program){
+		.name = bpf_program__name(program),
+		.signal = signal,
+		.fd = bpf_program__fd(program),
+	};
+}
+
+int probes_load(struct probes *probes, const struct options *options, const struct plan *plan,
+		const struct sizing *sizing, const struct cgroup_target *cgroup, int hierarchy)
+{
+	bool tasks = options->pids.count || options->tids.count || (options->command_argv && !options->all);
+	bool follow = options->pids.count || (options->command_argv && !options->all);
+	struct lockline_bpf *bpf;
+	int err;
+
+	verbose_level = options->verbose;
+	libbpf_set_print(print_libbpf);
+	*probes = (struct probes){0};
+	probes->bpf = bpf = lockline_bpf__open();
+	if (!bpf) {
+		err = -errno;
+		message("cannot open the BPF object: %s", strerror(-err));
+		return err;
+	}
+	bpf->rodata->ring_mask = sizing->ring_events - 1;
+	bpf->rodata->sleep_mask = sizing->sleep_slots - 1;
+	bpf->rodata->wait_kinds = options->kinds;
+	bpf->rodata->coarse_clock = plan->clock == CLOCK_COARSE;
+	bpf->rodata->user_stacks = options->user_stacks;
+	bpf->rodata->filter_tasks = tasks;
+	bpf->rodata->filter_cgroup = cgroup ? cgroup->id : 0;
+	bpf->rodata->cgroup_v1_subsys = hierarchy;
+	bpf_program__set_autoload(bpf->progs.resolve_slab, plan->slab_kfunc);
+	bpf_program__set_autoload(bpf->progs.process_fork, follow);
+	bpf_program__set_autoload(bpf->progs.process_free, follow);
+	err = maps_resize(bpf, sizing, tasks);
+	if (!err)
+		err = lockline_bpf__load(bpf);
+	if (err) {
+		message("the kernel refused the programs: %s; %s", strerror(-err),
+			err == -EPERM || err == -EACCES
+				? "root or CAP_BPF and CAP_PERFMON are needed"
+				: "run with -v for the verifier's words, and see lockline doctor");
+		goto out;
+	}
+	err = maps_open(&probes->maps, bpf, sizing);
+	if (err) {
+		message("cannot map the shared arrays: %s", strerror(-err));
+		goto out;
+	}
+	set_states(probes, options, sizing);
+	add_program(probes, bpf->progs.contention_begin, "lock waits");
+	add_program(probes, bpf->progs.contention_end, "lock waits");
+	if (follow) {
+		add_program(probes, bpf->progs.process_fork, "process following");
+		add_program(probes, bpf->progs.process_free, "process following");
+	}
+	return 0;
+out:
+	probes_close(probes);
+	return err;
+}
+
+int probes_attach(struct probes *probes)
+{
+	/* Ends before begins: a begin whose end was not seen would be a wait without an end. */
+	struct bpf_program *const order[PROBE_PROGRAMS] = {
+		probes->bpf->progs.process_fork,
+		probes->bpf->progs.process_free,
+		probes->bpf->progs.contention_end,
+		probes->bpf->progs.contention_begin,
+	};
+
+	for (int i = 0; i < PROBE_PROGRAMS; i++) {
+		if (!bpf_program__autoload(order[i]))
+			continue;
+		probes->links[i] = bpf_program__attach(order[i]);
+		if (!probes->links[i]) {
+			int err = -errno;
+
+			message("cannot attach %s: %s; see lockline doctor", bpf_program__name(order[i]),
+				strerror(-err));
+			probes_detach(probes);
+			return err;
+		}
+	}
+	return 0;
+}
+
+void probes_detach(struct probes *probes)
+{
+	for (int i = PROBE_PROGRAMS - 1; i >= 0; i--) {
+		bpf_link__destroy(probes->links[i]);
+		probes->links[i] = NULL;
+	}
+}
+
+void probes_close(struct probes *probes)
+{
+	probes_detach(probes);
+	maps_close(&probes->maps);
+	lockline_bpf__destroy(probes->bpf);
+	probes->bpf = NULL;
+}

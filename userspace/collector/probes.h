@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The programs of a recording: configured, loaded, attached in an order that loses no end. */
+#ifndef LOCKLINE_PROBES_H
+#define LOCKLINE_PROBES_H
+
+#include <stdbool.h>
+#include <linux/types.h>
+
+#include "cgroups.h"
+#include "maps.h"
+#include "options.h"
+#include "own_cost.h"
+#include "plan.h"
+#include "sizing.h"
+
+#define PROBE_PROGRAMS 4
+
+struct bpf_link;
+struct lockline_bpf;
+
+struct probes {
+	struct lockline_bpf *bpf;
+	struct maps maps;
+	struct bpf_link *links[PROBE_PROGRAMS];
+	struct own_program programs[PROBE_PROGRAMS];
+	int program_count;
+};
+
+/*
+ * Loads and maps; nothing runs yet.  cgroup: NULL without -G; hierarchy: of the
+ * waiters' cgroups, a subsys_id or CGROUP_HIERARCHY_V2.  A refusal has been told.
+ */
+int probes_load(struct probes *probes, const struct options *options, const struct plan *plan,
+		const struct sizing *sizing, const struct cgroup_target *cgroup, int hierarchy);
+/* Lets a process, and what it forks, through the task filter. */
+void probes_follow(struct probes *probes, __u32 tgid);
+int probes_attach(struct probes *probes);
+/* Begins first: the waits in flight may still end. */
+void probes_detach(struct probes *probes);
+void probes_close(struct probes *probes);
+
+#endif /* LOCKLINE_PROBES_H */

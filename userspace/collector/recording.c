@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <sqlite3.h>
+
+#include "message.h"
+#include "recording.h"
+#include "recording_schema.h"
+
+struct recording {
+	sqlite3 *db;
+	sqlite3_stmt *statements[STATEMENTS];
+	char *path;
+	bool told;
+};
+
+static const char *const sql[STATEMENTS] = {
+	[PUT_META] = "INSERT OR REPLACE INTO meta VALUES (?, ?)",
+	[PUT_PROBE] = "INSERT OR REPLACE INTO probe VALUES (?, ?, ?, ?, ?)",
+	[PUT_PROGRAM] = "INSERT OR REPLACE INTO program VALUES (?, ?, nullif(?, -1), ?, ?, ?)",
+	[PUT_COST] = "INSERT OR REPLACE INTO cost VALUES (?, ?, ?)",
+	[PUT_LOSS] = "INSERT OR REPLACE INTO loss VALUES (?, ?, ?, ?)",
+	[PUT_BEGIN_COUNT] = "INSERT OR REPLACE INTO begin_count VALUES (?, ?)",
+	[PUT_KIND] = "INSERT OR REPLACE INTO kind VALUES (?, ?)",
+	[PUT_LOCK] = "INSERT OR REPLACE INTO lock VALUES (?, ?, ?, ?, ?)",
+	[PUT_INTERVAL] = "INSERT OR REPLACE INTO interval VALUES (?, ?, ?)",
+	[PUT_LOCK_TOTAL] = "INSERT OR REPLACE INTO lock_total VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+	[PUT_CPU_TOTAL] = "INSERT OR REPLACE INTO cpu_total VALUES (?, ?, ?, ?, ?, ?, ?)",
+	[PUT_CELL_TOTAL] = "INSERT OR REPLACE INTO cell_total VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+	[ADD_CELL_TOTAL] = "INSERT INTO cell_total VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)"
+			   " ON CONFLICT DO UPDATE SET waits = waits + ?4, wait_ns = wait_ns + ?5,"
+			   " max_ns = max(max_ns, ?6), failed = failed + ?7,"
+			   " histogram = CAST(histogram || ?8 AS BLOB)",
+	[PUT_WAIT_INTERVAL] = "INSERT INTO wait_interval VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)"
+			      " ON CONFLICT DO UPDATE SET waits = waits + ?5, wait_ns = wait_ns + ?6,"
+			      " max_ns = max(max_ns, ?7), failed = failed + ?8,"
+			      " histogram = CAST(histogram || ?9 AS BLOB)",
+	[PUT_CGROUP] = "INSERT OR REPLACE INTO cgroup VALUES (?, ?)",
+	[ADD_WAITER] = "INSERT OR IGNORE INTO waiter (tid, tgid, comm, cgroup) VALUES (?, ?, ?, ?)",
+	[FIND_WAITER] = "SELECT id FROM waiter WHERE tid = ? AND tgid = ? AND comm = ? AND cgroup = ?",
+	[ADD_STACK] = "INSERT OR IGNORE INTO stack (tgid, frames) VALUES (?, ?)",
+	[FIND_STACK] = "SELECT id FROM stack WHERE tgid = ? AND frames = ?",
+	[ADD_FRAME] = "INSERT OR IGNORE INTO frame VALUES (?, ?, ?, ?, ?)",
+	[FIND_FRAME] = "SELECT 1 FROM frame WHERE tgid = ? AND address = ?",
+	[ADD_SAMPLE_TOTAL] = "INSERT INTO sample_total VALUES (?1, ?2, ?3, ?4, ?5, 1, ?6, ?7)"
+			     " ON CONFLICT DO UPDATE SET samples = samples + 1, waits = waits + ?6,"
+			     " wait_ns = wait_ns + ?7",
+	[ADD_SAMPLE_INTERVAL] = "INSERT INTO sample_interval VALUES (?8, ?1, ?2, ?3, ?4, ?5, 1, ?6, ?7)"
+				" ON CONFLICT DO UPDATE SET samples = samples + 1, waits = waits + ?6,"
+				" wait_ns = wait_ns + ?7",
+	[ADD_OUTLIER] = "INSERT INTO outlier VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+	[TRIM_OUTLIERS] = "DELETE FROM outlier WHERE interval = ?1 AND id NOT IN"
+			  " (SELECT id FROM outlier WHERE interval = ?1 ORDER BY wait_ns DESC LIMIT ?2)",
+	[CLEAR_OPEN_WAITS] = "DELETE FROM open_wait",
+	[ADD_OPEN_WAIT] = "INSERT INTO open_wait VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+};
+
+/* One line for people, once: what follows a full disk is more of the same. */
+static int failed(struct recording *recording, const char *what)
+{
+	int code = sqlite3_extended_errcode(recording->db);
+	int err = sqlite3_system_errno(recording->db);
+
+	if (recording->told)
+		return -EIO;
+	recording->told = true;
+	if ((code & 0xff) == SQLITE_FULL || err == ENOSPC || err == EDQUOT) {
+		message("cannot %s %s: no space left on its file system; what was committed before stays readable; "
+			"free some space, or choose another place with -o",
+			what, recording->path);
+		return -ENOSPC;
+	}
+	message("cannot %s %s: %s%s%s; what was committed before stays readable", what, recording->path,
+		sqlite3_errmsg(recording->db), err ? ": " : "", err ? strerror(err) : "");
+	return -EIO;
+}
+
+static int execute(struct recording *recording, const char *text, const char *what)
+{
+	return sqlite3_exec(recording->db, text, NULL, NULL, NULL) == SQLITE_OK ? 0 : failed(recording, what);
+}
+
+/* An earlier recording is kept as PATH.old; the leftovers of a killed one go with it. */
+static int make_room(const char *path)
+{
+	static const char *const suffixes[] = {"-wal", "-shm", ""};
+	char *from = NULL, *to = NULL;
+	int err = 0;
+
+	for (size_t i = 0; !err && i < sizeof(suffixes) / sizeof(suffixes[0]); i++) {
+		free(from);
+		free(to);
+		from = to = NULL;
+		if (asprintf(&from, "%s%s", path, suffixes[i]) < 0 ||
+		    asprintf(&to, "%s.old%s", path, suffixes[i]) < 0) {
+			err = -ENOMEM;
+			break;
+		}
+		unlink(to);
+		if (rename(from, to) && errno != ENOENT)
+			err = -errno;
+	}
+	free(from);
+	free(to);
+	return err;
+}
+
+int recording_create(struct recording **out, const char *path)
+{
+	struct recording *recording = calloc(1, sizeof(*recording));
+	int err, fd;
+
+	if (!recording)
+		return -ENOMEM;
+	recording->path = strdup(path);
+	err = recording->path ? make_room(path) : -ENOMEM;
+	if (err) {
+		message("cannot write %s: %s; choose another place with -o", path, strerror(-err));
+		goto out;
+	}
+	fd = open(path, O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, 0600);
+	if (fd < 0) {
+		err = -errno;
+		message("cannot write %s: %s; choose another place with -o", path, strerror(-err));
+		goto out;
+	}
+	close(fd);
+	if (sqlite3_open_v2(path, &recording->db, SQLITE_OPEN_READWRITE, NULL) != SQLITE_OK) {
+		err = failed(recording, "write");
+		goto out;
+	}
+	sqlite3_extended_result_codes(recording->db, 1);
+	/* A reader may hold it for a moment. */
+	sqlite3_busy_timeout(recording->db, 5000);
+	/*
+	 * WAL: readable while it is written, whole after SIGKILL.  No fsync: the
+	 * server's disks are not ours to wait for, and a kill needs none.
+	 */
+	err = execute(recording,
+		      "PRAGMA journal_mode = WAL; PRAGMA synchronous = OFF; PRAGMA wal_autocheckpoint = 0;"
+		      "PRAGMA cache_size = -2048; PRAGMA temp_store = MEMORY; BEGIN;",
+		      "write");
+	err = err ?: execute(recording, recording_schema, "write");
+	for (int i = 0; !err && i < STATEMENTS; i++)
+		if (sqlite3_prepare_v3(recording->db, sql[i], -1, SQLITE_PREPARE_PERSISTENT, &recording->statements[i],
+				       NULL) != SQLITE_OK)
+			err = failed(recording, "write");
+	err = err ?: recording_commit(recording);
+out:
+	if (err) {
+		recording_close(recording);
+		return err;
+	}
+	*out = recording;
+	return 0;
+}
+
+static void bind(sqlite3_stmt *statement, const char *format, va_list arguments)
+{
+	for (int i = 1; *format; format++, i++) {
+		const void *data;
+
+		switch (*format) {
+		case 'i':
+			sqlite3_bind_int64(statement, i, va_arg(arguments, __s64));
+			break;
+		case 't':
+			sqlite3_bind_text(statement, i, va_arg(arguments, const char *), -1, SQLITE_STATIC);
+			break;
+		case 'b':
+			data = va_arg(arguments, const void *);
+			/* A NULL pointer would bind NULL, an empty blob is meant. */
+			sqlite3_bind_blob(statement, i, data ?: "", va_arg(arguments, int), SQLITE_STATIC);
+			break;
+		}
+	}
+}
+
+int recording_run(struct recording *recording, enum statement which, const char *format, ...)
+{
+	sqlite3_stmt *statement = recording->statements[which];
+	va_list arguments;
+	int err = 0;
+
+	va_start(arguments, format);
+	bind(statement, format, arguments);
+	va_end(arguments);
+	if (sqlite3_step(statement) != SQLITE_DONE)
+		err = failed(recording, "write");
+	sqlite3_reset(statement);
+	return err;
+}
+
+__s64 recording_find(struct recording *recording, enum statement which, const char *format, ...)
+{
+	sqlite3_stmt *statement = recording->statements[which];
+	va_list arguments;
+	__s64 found = 0;
+
+	va_start(arguments, format);
+	bind(statement, format, arguments);
+	va_end(arguments);
+	switch (sqlite3_step(statement)) {
+	case SQLITE_ROW:
+		found = sqlite3_column_int64(statement, 0);
+		break;
+	case SQLITE_DONE:
+		break;
+	default:
+		found = failed(recording, "write");
+	}
+	sqlite3_reset(statement);
+	return found;
+}
+
+int recording_changes(const struct recording *recording)
+{
+	return sqlite3_changes(recording->db);
+}
+
+int recording_commit(struct recording *recording)
+{
+	int err = execute(recording, "COMMIT", "write");
+
+	/* Into the file at once, so that the file alone holds nearly all; a reader may delay it. */
+	if (!err)
+		sqlite3_wal_checkpoint_v2(recording->db, NULL, SQLITE_CHECKPOINT_PASSIVE, NULL, NULL);
+	return err ?: execute(recording, "BEGIN", "write");
+}
+
+int recording_finish(struct recording *recording)
+{
+	int err = execute(recording, "COMMIT", "finish");
+
+	for (int i = 0; i < STATEMENTS; i++) {
+		sqlite3_finalize(recording->statements[i]);
+		recording->statements[i] = NULL;
+	}
+	/* One file without companions; where a reader has it open it stays as it is, whole. */
+	if (!err) {
+		sqlite3_wal_checkpoint_v2(recording->db, NULL, SQLITE_CHECKPOINT_TRUNCATE, NULL, NULL);
+		sqlite3_exec(recording->db, "PRAGMA journal_mode = DELETE", NULL, NULL, NULL);
+	}
+	recording_close(recording);
+	return err;
+}
+
+void recording_close(struct recording *recording)
+{
+	if (!recording)
+		return;
+	for (int i = 0; i < STATEMENTS; i++)
+		sqlite3_finalize(recording->statements[i]);
+	sqlite3_close(recording->db);
+	free(recording->path);
+	free(recording);
+}

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Writes a recording: SQLite, schema in recording.sql.
+ *
+ * All between two commits is one transaction, so that a collector killed at any
+ * moment leaves the last interval whole.  Every function returns 0 or a
+ * negative errno and has then told the user why, once.
+ */
+#ifndef LOCKLINE_RECORDING_H
+#define LOCKLINE_RECORDING_H
+
+#include <stddef.h>
+#include <linux/types.h>
+
+struct recording;
+
+enum statement {
+	PUT_META,
+	PUT_PROBE,
+	PUT_PROGRAM,
+	PUT_COST,
+	PUT_LOSS,
+	PUT_BEGIN_COUNT,
+	PUT_KIND,
+	PUT_LOCK,
+	PUT_INTERVAL,
+	PUT_LOCK_TOTAL,
+	PUT_CPU_TOTAL,
+	PUT_CELL_TOTAL,
+	ADD_CELL_TOTAL,
+	PUT_WAIT_INTERVAL,
+	PUT_CGROUP,
+	ADD_WAITER,
+	FIND_WAITER,
+	ADD_STACK,
+	FIND_STACK,
+	ADD_FRAME,
+	FIND_FRAME,
+	ADD_SAMPLE_TOTAL,
+	ADD_SAMPLE_INTERVAL,
+	ADD_OUTLIER,
+	TRIM_OUTLIERS,
+	CLEAR_OPEN_WAITS,
+	ADD_OPEN_WAIT,
+	STATEMENTS
+};
+
+/*
+ * A file that is there is moved to PATH.old, as perf does; mode 0600.
+ */
+int recording_create(struct recording **out, const char *path);
+/* Runs a statement; format: i __s64, t const char *, b const void * and int size. */
+int recording_run(struct recording *recording, enum statement statement, const char *format, ...);
+/* First column of the row that the statement finds; 0: none.  Negative errno on failure. */
+__s64 recording_find(struct recording *recording, enum statement statement, const char *format, ...);
+/* Rows that the last statement inserted, changed or deleted. */
+int recording_changes(const struct recording *recording);
+/* Commits, and begins the next transaction. */
+int recording_commit(struct recording *recording);
+/* Commits, folds the journal into the file, closes; the recording is gone either way. */
+int recording_finish(struct recording *recording);
+/* Closes without a commit. */
+void recording_close(struct recording *recording);
+
+#endif /* LOCKLINE_RECORDING_H */

@@ -1,0 +1,383 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <bpf/libbpf.h>
+
+#include "events.h"
+#include "message.h"
+#include "names.h"
+#include "plan.h"
+#include "probes.h"
+#include "session.h"
+#include "summary.h"
+#include "totals.h"
+#include "workload.h"
+
+/* The rings are read this often: a ring holds more than a CPU writes in it. */
+#define POLL_NS        50000000ull
+#define USER_PROCESSES 64
+
+struct session {
+	const struct options *options;
+	struct plan plan;
+	struct sizing sizing;
+	struct cgroup_target cgroup;
+	int hierarchy;
+	struct symbols *symbols;
+	struct user_symbols *users;
+	struct lock_names *names;
+	struct cgroup_paths *cgroups;
+	struct recording *recording;
+	struct probes probes;
+	struct locks *locks;
+	struct totals *totals;
+	struct events *events;
+	struct own_cost *own_cost;
+	struct workload workload;
+	int signals;
+	__s64 interval;
+	__u64 begin_ns;
+	__u64 interval_begin_ns;
+	__u64 *begins; /* per CPU, at the last interval */
+};
+
+static __u64 now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return now.tv_sec * 1000000000ull + now.tv_nsec;
+}
+
+static int make_sizing(const struct options *options, __u32 cpus, struct sizing *sizing)
+{
+	__u64 need;
+	int err = sizing_make(sizing, cpus, options->memory_bytes, options->user_stacks, &need);
+
+	if (err == -ENOSPC)
+		message("--memory %llu KiB is too little for %u possible CPUs: at least %llu KiB are needed",
+			options->memory_bytes >> 10, cpus, (need + 1023) >> 10);
+	return err;
+}
+
+int session_sizes(const struct options *options)
+{
+	struct sizing s;
+	int cpus = options->possible_cpus ? (int)options->possible_cpus : libbpf_num_possible_cpus(), err;
+
+	if (cpus < 0)
+		return cpus;
+	err = make_sizing(options, cpus, &s);
+	if (err)
+		return err;
+	printf("{\"cpus\": %u, \"named_rows_per_cpu\": %u, \"ring_events_per_cpu\": %u, \"sleep_slots\": %u, "
+	       "\"locks\": %u, \"map_bytes\": %llu, \"shadow_bytes\": %llu, \"lock_bytes\": %llu, "
+	       "\"total_bytes\": %llu, \"budget_bytes\": %llu}\n",
+	       s.cpus, s.named_rows, s.ring_events, s.sleep_slots, s.locks, s.map_bytes, s.shadow_bytes, s.lock_bytes,
+	       s.total_bytes, options->memory_bytes);
+	return 0;
+}
+
+/* Ctrl-C, the end of COMMAND and the rest arrive by file descriptor; set before COMMAND is forked. */
+static int catch_signals(struct session *session)
+{
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGINT);
+	sigaddset(&set, SIGTERM);
+	sigaddset(&set, SIGHUP);
+	sigaddset(&set, SIGCHLD);
+	sigprocmask(SIG_BLOCK, &set, NULL);
+	signal(SIGPIPE, SIG_IGN);
+	session->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+	return session->signals < 0 ? -errno : 0;
+}
+
+/* What is not to be had without privileges, told before anything is written. */
+static int check_plan(const struct session *session)
+{
+	if (session->plan.tp_btf_contention)
+		return 0;
+	for (int i = 0; i < session->plan.probe_count; i++) {
+		const struct probe *probe = &session->plan.probes[i];
+
+		if (!strcmp(probe->signal, "lock waits"))
+			message("lock waits cannot be recorded here: %s; see lockline doctor", probe->reason);
+	}
+	return -EOPNOTSUPP;
+}
+
+static int check_processes(const struct options *options)
+{
+	for (size_t i = 0; i < options->pids.count + options->tids.count; i++) {
+		bool thread = i >= options->pids.count;
+		__u32 id = thread ? options->tids.ids[i - options->pids.count] : options->pids.ids[i];
+
+		if (kill(id, 0) && errno == ESRCH) {
+			message("no %s %u", thread ? "thread" : "process", id);
+			return -ESRCH;
+		}
+	}
+	return 0;
+}
+
+static bool processes_gone(const struct options *options)
+{
+	size_t count = options->pids.count + options->tids.count;
+
+	for (size_t i = 0; i < count; i++) {
+		bool thread = i >= options->pids.count;
+
+		if (!kill(thread ? options->tids.ids[i - options->pids.count] : options->pids.ids[i], 0) ||
+		    errno != ESRCH)
+			return false;
+	}
+	return count > 0;
+}
+
+static int open_analysis(struct session *session)
+{
+	struct stacks stacks = {.recording = session->recording, .symbols = session->symbols};
+	const struct maps *maps = &session->probes.maps;
+	int err = lock_names_open(&session->names, session->symbols, session->probes.bpf);
+
+	if (!err && session->options->user_stacks)
+		err = user_symbols_open(&session->users, USER_PROCESSES);
+	stacks.users = session->users;
+	if (!err)
+		err = cgroup_paths_open(&session->cgroups, session->hierarchy);
+	if (!err)
+		err = locks_open(&session->locks, session->recording, session->names, session->sizing.locks);
+	if (!err)
+		err = totals_open(&session->totals, maps, session->recording, session->locks);
+	if (!err)
+		err = events_open(&session->events, maps, session->recording, session->locks, session->totals, &stacks,
+				  session->cgroups);
+	session->begins = calloc(session->sizing.cpus, sizeof(*session->begins));
+	if (!session->begins)
+		err = err ?: -ENOMEM;
+	if (err)
+		message("cannot prepare the recording: %s", strerror(-err));
+	return err;
+}
+
+static int open_session(struct session *session)
+{
+	const struct options *options = session->options;
+	int err = catch_signals(session);
+
+	if (!err)
+		err = symbols_open(&session->symbols);
+	if (err) {
+		message("cannot read the kernel's symbols: %s", strerror(-err));
+		return err;
+	}
+	err = plan_make(&session->plan, options, session->symbols);
+	err = err ?: check_plan(session);
+	err = err ?: check_processes(options);
+	if (!err && options->cgroup)
+		err = cgroup_resolve(options->cgroup, &session->cgroup);
+	if (err)
+		return err;
+	session->hierarchy = !options->cgroup     ? cgroup_hierarchy()
+			     : session->cgroup.v2 ? CGROUP_HIERARCHY_V2
+						  : session->cgroup.subsys_id;
+	err = make_sizing(options, session->plan.possible_cpus, &session->sizing);
+	err = err ?: recording_create(&session->recording, options->output);
+	err = err
+		      ?: probes_load(&session->probes, options, &session->plan, &session->sizing,
+				     options->cgroup ? &session->cgroup : NULL, session->hierarchy);
+	return err ?: open_analysis(session);
+}
+
+/* Few stacks where waits are many, all of them where they are few: one in N, N by the CPU's rate. */
+static void adapt_sampling(struct session *session, __u64 interval_ns)
+{
+	for (__u32 cpu = 0; cpu < session->sizing.cpus; cpu++) {
+		struct cpu_state *state = maps_cpu(&session->probes.maps, cpu);
+		__u64 begins = 0, rate;
+		__u32 period = 1;
+
+		for (int kind = 0; kind < KIND_COUNT; kind++)
+			begins += state->begins[kind];
+		rate = (begins - session->begins[cpu]) * 1000000000ull / interval_ns;
+		session->begins[cpu] = begins;
+		while (period < SAMPLE_PERIOD_MAX && period * SAMPLES_PER_SECOND < rate)
+			period *= 2;
+		if (!session->options->sample_period && state->sample_mask != period - 1)
+			__atomic_store_n(&state->sample_mask, period - 1, __ATOMIC_RELAXED);
+	}
+}
+
+static int end_interval(struct session *session, bool last)
+{
+	struct summary summary = {
+		.recording = session->recording,
+		.maps = &session->probes.maps,
+		.own_cost = session->own_cost,
+		.names = session->names,
+		.symbols = session->symbols,
+		.cgroups = session->cgroups,
+		.locks = session->locks,
+		.losses = events_losses(session->events),
+		.last = last,
+	};
+	__u64 now = now_ns(), length = now - session->interval_begin_ns;
+	int err = events_drain(session->events, session->interval);
+
+	err = err ?: totals_flush(session->totals, session->interval);
+	err = err ?: events_end_interval(session->events, session->interval, now, &summary.open_waits);
+	err = err
+		      ?: recording_run(session->recording, PUT_INTERVAL, "iii", session->interval,
+				       (__s64)session->interval_begin_ns, (__s64)now);
+	summary.now_ns = now;
+	err = err ?: summary_write(&summary);
+	err = err ?: recording_commit(session->recording);
+	adapt_sampling(session, length ?: 1);
+	session->interval_begin_ns = now;
+	session->interval++;
+	return err;
+}
+
+/* Whether a signal asks for the end; COMMAND's own end is looked at by the caller. */
+static bool interrupted(struct session *session)
+{
+	struct signalfd_siginfo info;
+	bool end = false;
+
+	while (read(session->signals, &info, sizeof(info)) == sizeof(info))
+		end |= info.ssi_signo != SIGCHLD;
+	return end;
+}
+
+static int run(struct session *session)
+{
+	const struct options *options = session->options;
+	__u64 end_ns = options->duration_ns ? session->begin_ns + options->duration_ns : ~0ull;
+	__u64 interval_end_ns = session->begin_ns + options->interval_ns;
+	int err = 0;
+
+	while (!err) {
+		__u64 now = now_ns(), next = now + POLL_NS, tick = own_cost_tick(session->own_cost, now), wait;
+		struct pollfd poll_fd = {.fd = session->signals, .events = POLLIN};
+		struct timespec timeout;
+
+		next = next < interval_end_ns ? next : interval_end_ns;
+		next = next < end_ns ? next : end_ns;
+		next = next < tick ? next : tick;
+		wait = next > now ? next - now : 0;
+		timeout = (struct timespec){wait / 1000000000ull, wait % 1000000000ull};
+		ppoll(&poll_fd, 1, &timeout, NULL);
+		if (interrupted(session) || now_ns() >= end_ns || workload_ended(&session->workload))
+			break;
+		err = events_drain(session->events, session->interval);
+		if (!err && now_ns() >= interval_end_ns) {
+			err = end_interval(session, false);
+			interval_end_ns += options->interval_ns;
+			if (interval_end_ns <= now_ns())
+				interval_end_ns = now_ns() + options->interval_ns;
+			if (processes_gone(options))
+				break;
+		}
+	}
+	return err;
+}
+
+static int attach(struct session *session)
+{
+	const struct options *options = session->options;
+	int err = 0;
+
+	if (options->command_argv) {
+		err = workload_prepare(&session->workload, options->command_argv);
+		if (err)
+			message("cannot start %s: %s", options->command_argv[0], strerror(-err));
+		else if (!options->all)
+			probes_follow(&session->probes, session->workload.pid);
+	}
+	err = err ?: probes_attach(&session->probes);
+	if (err)
+		return err;
+	session->begin_ns = session->interval_begin_ns = now_ns();
+	err = summary_begin(session->recording, &session->plan, options, &session->sizing, session->begin_ns);
+	err = err
+		      ?: own_cost_open(&session->own_cost, session->probes.programs, session->probes.program_count,
+				       session->begin_ns);
+	err = err ?: recording_commit(session->recording);
+	if (!err && options->command_argv)
+		err = workload_start(&session->workload, options->command_argv[0]);
+	if (!err && !options->quiet)
+		message("recording %s to %s%s", options->all ? "all CPUs" : "the selected tasks", options->output,
+			options->duration_ns || options->command_argv ? "" : "; Ctrl-C ends it");
+	return err;
+}
+
+static int finish(struct session *session, int err)
+{
+	int finish_err;
+
+	if (session->own_cost)
+		own_cost_stop(session->own_cost, now_ns());
+	probes_detach(&session->probes);
+	workload_stop(&session->workload);
+	if (!err && session->own_cost)
+		err = end_interval(session, true);
+	if (err) {
+		recording_close(session->recording);
+		session->recording = NULL;
+		return err;
+	}
+	if (!session->options->quiet)
+		summary_print(&session->probes.maps, now_ns() - session->begin_ns, session->options->output);
+	finish_err = recording_finish(session->recording);
+	session->recording = NULL;
+	return finish_err;
+}
+
+static void close_session(struct session *session)
+{
+	workload_stop(&session->workload);
+	own_cost_close(session->own_cost);
+	events_close(session->events);
+	totals_close(session->totals);
+	locks_close(session->locks);
+	cgroup_paths_close(session->cgroups);
+	lock_names_close(session->names);
+	user_symbols_close(session->users);
+	symbols_close(session->symbols);
+	probes_close(&session->probes);
+	recording_close(session->recording);
+	free(session->begins);
+	if (session->signals >= 0)
+		close(session->signals);
+}
+
+int session_record(const struct options *options)
+{
+	struct session *session = calloc(1, sizeof(*session));
+	int err;
+
+	if (!session)
+		return -ENOMEM;
+	session->options = options;
+	session->signals = -1;
+	session->workload = (struct workload){.start = -1, .error = -1};
+	err = open_session(session);
+	if (!err) {
+		err = attach(session);
+		err = err ?: run(session);
+		err = finish(session, err);
+	}
+	close_session(session);
+	free(session);
+	return err;
+}

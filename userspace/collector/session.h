@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* One recording, from the plan to the closed file. */
+#ifndef LOCKLINE_SESSION_H
+#define LOCKLINE_SESSION_H
+
+#include "options.h"
+
+/* 0, or a negative errno; the reason has been told. */
+int session_record(const struct options *options);
+/* The memory plan as JSON on stdout. */
+int session_sizes(const struct options *options);
+
+#endif /* LOCKLINE_SESSION_H */

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include <errno.h>
+#include <stddef.h>
+
+#include "shadow.h"
+#include "sizing.h"
+
+#define MIN_NAMED_ROWS  32
+#define MAX_NAMED_ROWS  4096
+#define MIN_RING_EVENTS 16
+#define MAX_RING_EVENTS 1024
+#define MIN_SLEEP_SLOTS 1024
+#define MAX_SLEEP_SLOTS (1u << 20)
+#define MIN_LOCKS       1024
+#define MAX_LOCKS       8192
+
+static __u32 power_of_two_below(__u64 value, __u32 least, __u32 most)
+{
+	__u32 power = least;
+
+	while (power < most && (__u64)power * 2 <= value)
+		power *= 2;
+	return power;
+}
+
+static void fill(struct sizing *s)
+{
+	__u64 per_cpu = sizeof(struct cpu_state) + (__u64)SPIN_DEPTH * s->stack_bytes +
+			(__u64)s->ring_events * s->event_bytes + (__u64)s->rows * sizeof(struct wait_row);
+
+	s->map_bytes = s->cpus * per_cpu +
+		       (__u64)s->sleep_slots * (sizeof(struct sleep_slot) + (__u64)SLEEP_DEPTH * s->stack_bytes);
+	s->shadow_bytes = (__u64)s->cpus * (s->rows * sizeof(struct row_shadow) + KIND_COUNT * sizeof(struct figures));
+	s->lock_bytes = (__u64)s->locks * sizeof(struct lock_total);
+	s->total_bytes = s->map_bytes + s->shadow_bytes + s->lock_bytes;
+}
+
+static void set_rows(struct sizing *s, __u32 named)
+{
+	s->named_rows = named;
+	s->rows = named + KIND_COUNT;
+}
+
+int sizing_make(struct sizing *out, __u32 cpus, __u64 budget, bool user_stacks, __u64 *need)
+{
+	__u32 slot_bytes, row_bytes = sizeof(struct wait_row) + sizeof(struct row_shadow);
+	struct sizing s = {.cpus = cpus};
+	__u64 rows;
+
+	if (!cpus)
+		return -EINVAL;
+	s.stack_bytes = user_stacks ? sizeof(struct wait_stack) : offsetof(struct wait_stack, user);
+	s.event_bytes = offsetof(struct wait_event, stack) + s.stack_bytes;
+	slot_bytes = sizeof(struct sleep_slot) + SLEEP_DEPTH * s.stack_bytes;
+
+	s.ring_events = MIN_RING_EVENTS;
+	s.sleep_slots = MIN_SLEEP_SLOTS;
+	s.locks = MIN_LOCKS;
+	set_rows(&s, MIN_NAMED_ROWS);
+	fill(&s);
+	*need = s.total_bytes;
+	if (s.total_bytes > budget)
+		return -ENOSPC;
+
+	/* An eighth each for sleepers, rings and locks; the rows take what is left. */
+	s.sleep_slots = power_of_two_below(budget / 8 / slot_bytes, MIN_SLEEP_SLOTS, MAX_SLEEP_SLOTS);
+	s.ring_events = power_of_two_below(budget / 8 / cpus / s.event_bytes, MIN_RING_EVENTS, MAX_RING_EVENTS);
+	s.locks = power_of_two_below(budget / 8 / sizeof(struct lock_total), MIN_LOCKS, MAX_LOCKS);
+	fill(&s);
+	if (s.total_bytes > budget) {
+		/* Tight: back to the least of each. */
+		s.sleep_slots = MIN_SLEEP_SLOTS;
+		s.ring_events = MIN_RING_EVENTS;
+		s.locks = MIN_LOCKS;
+		fill(&s);
+	}
+	rows = s.named_rows + (budget - s.total_bytes) / cpus / row_bytes;
+	set_rows(&s, rows < MAX_NAMED_ROWS ? rows : MAX_NAMED_ROWS);
+	fill(&s);
+	*out = s;
+	return 0;
+}

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* How the memory budget is divided, as a pure function of CPUs, budget and options. */
+#ifndef LOCKLINE_SIZING_H
+#define LOCKLINE_SIZING_H
+
+#include <stdbool.h>
+#include <linux/types.h>
+
+struct sizing {
+	__u32 cpus;
+	__u32 named_rows;   /* per CPU, without the KIND_COUNT rows of unnamed locks */
+	__u32 rows;         /* per CPU, with them */
+	__u32 ring_events;  /* per CPU; power of two */
+	__u32 sleep_slots;  /* power of two */
+	__u32 locks;        /* (lock, kind) pairs with totals in the collector */
+	__u32 stack_bytes;  /* of one struct wait_stack, with or without its user half */
+	__u32 event_bytes;  /* of one struct wait_event */
+	__u64 map_bytes;    /* kernel arrays */
+	__u64 shadow_bytes; /* the collector's copies of the rows */
+	__u64 lock_bytes;   /* the collector's totals by lock */
+	__u64 total_bytes;
+};
+
+/* -ENOSPC if the budget cannot hold the least of each; *need is then what would do. */
+int sizing_make(struct sizing *out, __u32 cpus, __u64 budget, bool user_stacks, __u64 *need);
+
+#endif /* LOCKLINE_SIZING_H */

@@ -1,0 +1,296 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include <errno.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "totals.h"
+
+/* Encoded: uint16 bucket and uint32 count for each bucket in use; counts beyond 2^32 take further entries. */
+#define HISTOGRAM_ENTRY       6
+#define HISTOGRAM_MAX_ENTRIES (HISTOGRAM_BUCKETS * 4)
+
+struct blob {
+	unsigned char bytes[HISTOGRAM_MAX_ENTRIES * HISTOGRAM_ENTRY];
+	int size;
+};
+
+/* A bucket of a row that passed 2^32: rare enough for a list. */
+struct wrap {
+	__u32 row;
+	__u32 bucket;
+	__u64 beyond;
+};
+
+struct totals {
+	const struct maps *maps;
+	struct recording *recording;
+	struct locks *locks;
+	struct row_shadow *shadows; /* as the rows in the map */
+	size_t shadow_bytes;
+	__u32 *rows_met;      /* per CPU */
+	struct figures *cpus; /* [cpu * KIND_COUNT + kind] */
+	__u64 *cpu_kinds;     /* per CPU: kinds that changed */
+	struct wrap *wraps;
+	size_t wrap_count;
+};
+
+int totals_open(struct totals **out, const struct maps *maps, struct recording *recording, struct locks *locks)
+{
+	const struct sizing *sizing = maps->sizing;
+	struct totals *totals = calloc(1, sizeof(*totals));
+
+	if (!totals)
+		return -ENOMEM;
+	totals->maps = maps;
+	totals->recording = recording;
+	totals->locks = locks;
+	totals->shadow_bytes = (size_t)sizing->cpus * sizing->rows * sizeof(*totals->shadows);
+	/* Pages of rows that are never used stay untouched. */
+	totals->shadows = mmap(NULL, totals->shadow_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	totals->rows_met = calloc(sizing->cpus, sizeof(*totals->rows_met));
+	totals->cpus = calloc((size_t)sizing->cpus * KIND_COUNT, sizeof(*totals->cpus));
+	totals->cpu_kinds = calloc(sizing->cpus, sizeof(*totals->cpu_kinds));
+	if (totals->shadows == MAP_FAILED || !totals->rows_met || !totals->cpus || !totals->cpu_kinds) {
+		totals_close(totals);
+		return -ENOMEM;
+	}
+	*out = totals;
+	return 0;
+}
+
+void totals_close(struct totals *totals)
+{
+	if (!totals)
+		return;
+	if (totals->shadows && totals->shadows != MAP_FAILED)
+		munmap(totals->shadows, totals->shadow_bytes);
+	free(totals->rows_met);
+	free(totals->cpus);
+	free(totals->cpu_kinds);
+	free(totals->wraps);
+	free(totals);
+}
+
+static void put(struct blob *blob, __u32 bucket, __u64 count)
+{
+	while (count && blob->size < (int)sizeof(blob->bytes)) {
+		__u32 part = count > UINT32_MAX ? UINT32_MAX : count;
+		unsigned char *entry = blob->bytes + blob->size;
+
+		entry[0] = bucket;
+		entry[1] = bucket >> 8;
+		for (int i = 0; i < 4; i++)
+			entry[2 + i] = part >> (8 * i);
+		blob->size += HISTOGRAM_ENTRY;
+		count -= part;
+	}
+}
+
+static int meet_row(struct totals *totals, __u32 cpu, const struct wait_row *row, struct row_shadow *shadow,
+		    find_stack find, void *data)
+{
+	struct lock_hint hint = {
+		.address = row_lock(row->key),
+		.kind = row_kind(row->key),
+		.owner = row->owner,
+		.owner_offset = row->owner_offset,
+		.owner_tid = row->owner_tid,
+	};
+	struct known_lock *lock;
+	int err;
+
+	hint.frame_count = find ? find(data, hint.address, &hint.frames) : 0;
+	lock = locks_meet(totals->locks, &hint, &err);
+	if (lock)
+		shadow->total = locks_total(totals->locks, lock, hint.kind);
+	if (!err && !shadow->total)
+		shadow->total = locks_other(totals->locks, hint.kind);
+	return err;
+}
+
+int totals_meet_rows(struct totals *totals, __u32 cpu, find_stack find, void *data)
+{
+	const struct sizing *sizing = totals->maps->sizing;
+	__u32 used = __atomic_load_n(&maps_cpu(totals->maps, cpu)->rows_used, __ATOMIC_ACQUIRE), met = 0;
+
+	if (used == totals->rows_met[cpu])
+		return 0;
+	for (__u32 i = 0; i < sizing->named_rows; i++) {
+		struct row_shadow *shadow = &totals->shadows[(size_t)cpu * sizing->rows + i];
+		const struct wait_row *row = maps_row(totals->maps, cpu, i);
+		int err = 0;
+
+		if (!row->key)
+			continue;
+		/* A row's first wait may still last; its owner and its stack are whole when it ends. */
+		if (!shadow->total && row->waits)
+			err = meet_row(totals, cpu, row, shadow, find, data);
+		if (err)
+			return err;
+		met += shadow->total != NULL;
+	}
+	totals->rows_met[cpu] = met;
+	return 0;
+}
+
+/* What passed 2^32 in a bucket of a row, to be added to its 32 bits. */
+static __u64 beyond(const struct totals *totals, __u32 row, __u32 bucket)
+{
+	for (size_t i = 0; i < totals->wrap_count; i++)
+		if (totals->wraps[i].row == row && totals->wraps[i].bucket == bucket)
+			return totals->wraps[i].beyond;
+	return 0;
+}
+
+static int note_wrap(struct totals *totals, __u32 row, __u32 bucket)
+{
+	struct wrap *wraps;
+
+	for (size_t i = 0; i < totals->wrap_count; i++) {
+		if (totals->wraps[i].row == row && totals->wraps[i].bucket == bucket) {
+			totals->wraps[i].beyond += 1ull << 32;
+			return 0;
+		}
+	}
+	wraps = realloc(totals->wraps, (totals->wrap_count + 1) * sizeof(*wraps));
+	if (!wraps)
+		return -ENOMEM;
+	totals->wraps = wraps;
+	wraps[totals->wrap_count++] = (struct wrap){.row = row, .bucket = bucket, .beyond = 1ull << 32};
+	return 0;
+}
+
+static void add_figures(struct figures *to, const struct figures *gained)
+{
+	to->waits += gained->waits;
+	to->wait_ns += gained->wait_ns;
+	to->failed += gained->failed;
+	if (gained->max_ns > to->max_ns)
+		to->max_ns = gained->max_ns;
+}
+
+static __u64 bucket_lower_ns(__u32 bucket)
+{
+	if (!bucket)
+		return 0;
+	bucket--;
+	return (__u64)(4 + bucket % 4) << (bucket / 4 + HISTOGRAM_FIRST_SHIFT - 2);
+}
+
+/* One row that gained waits: its interval, its cell, and what it adds to its lock and its CPU. */
+static int flush_row(struct totals *totals, __s64 interval, __u32 cpu, __u32 index)
+{
+	const struct wait_row *row = maps_row(totals->maps, cpu, index);
+	__u32 number = cpu * totals->maps->sizing->rows + index;
+	struct row_shadow *shadow = &totals->shadows[number];
+	struct lock_total *total = shadow->total;
+	struct figures *by_cpu = &totals->cpus[cpu * KIND_COUNT + (total->kind & (KIND_COUNT - 1))];
+	struct blob gained_blob = {.size = 0}, cell_blob = {.size = 0};
+	struct figures gained = {0};
+	int err;
+
+	/*
+	 * The row may be written while it is read: what is missed now is in the
+	 * next interval, and waits is read first, so that the histogram is never short of it.
+	 */
+	gained.waits = __atomic_load_n(&row->waits, __ATOMIC_ACQUIRE) - shadow->waits;
+	gained.wait_ns = __atomic_load_n(&row->wait_ns, __ATOMIC_RELAXED) - shadow->wait_ns;
+	gained.failed = row->failed - shadow->failed;
+	for (__u32 i = 0; i < HISTOGRAM_BUCKETS; i++) {
+		__u32 now = row->histogram[i], more = now - shadow->histogram[i];
+
+		if (more) {
+			if (now < shadow->histogram[i]) {
+				err = note_wrap(totals, number, i);
+				if (err)
+					return err;
+				shadow->wrapped = true;
+			}
+			shadow->histogram[i] = now;
+			put(&gained_blob, i, more);
+			total->figures.histogram[i] += more;
+			by_cpu->histogram[i] += more;
+			gained.max_ns = bucket_lower_ns(i);
+		}
+		if (now || shadow->wrapped)
+			put(&cell_blob, i, now + (shadow->wrapped ? beyond(totals, number, i) : 0));
+	}
+	if (row->max_ns > shadow->max_ns)
+		gained.max_ns = shadow->max_ns = row->max_ns;
+	shadow->waits += gained.waits;
+	shadow->wait_ns += gained.wait_ns;
+	shadow->failed += gained.failed;
+	add_figures(&total->figures, &gained);
+	add_figures(by_cpu, &gained);
+	total->changed = true;
+	totals->cpu_kinds[cpu] |= 1ull << total->kind;
+	if (shadow->wait_ns > total->worst_cpu_ns) {
+		total->worst_cpu = cpu;
+		total->worst_cpu_ns = shadow->wait_ns;
+	}
+	err = recording_run(totals->recording, PUT_WAIT_INTERVAL, "iiiiiiiib", interval, (__s64)cpu, (__s64)total->lock,
+			    (__s64)total->kind, (__s64)gained.waits, (__s64)gained.wait_ns, (__s64)gained.max_ns,
+			    (__s64)gained.failed, gained_blob.bytes, gained_blob.size);
+	if (err)
+		return err;
+	if (total->lock == OTHER_LOCK)
+		/* Several rows may share this cell: it grows by what each gained. */
+		return recording_run(totals->recording, ADD_CELL_TOTAL, "iiiiiiib", (__s64)total->lock,
+				     (__s64)total->kind, (__s64)cpu, (__s64)gained.waits, (__s64)gained.wait_ns,
+				     (__s64)gained.max_ns, (__s64)gained.failed, gained_blob.bytes, gained_blob.size);
+	return recording_run(totals->recording, PUT_CELL_TOTAL, "iiiiiiib", (__s64)total->lock, (__s64)total->kind,
+			     (__s64)cpu, (__s64)shadow->waits, (__s64)shadow->wait_ns, (__s64)shadow->max_ns,
+			     (__s64)shadow->failed, cell_blob.bytes, cell_blob.size);
+}
+
+static int put_lock_total(const struct lock_total *total, void *data)
+{
+	struct totals *totals = data;
+	struct blob blob = {.size = 0};
+
+	for (__u32 i = 0; i < HISTOGRAM_BUCKETS; i++)
+		put(&blob, i, total->figures.histogram[i]);
+	return recording_run(totals->recording, PUT_LOCK_TOTAL, "iiiiiiiib", (__s64)total->lock, (__s64)total->kind,
+			     (__s64)total->figures.waits, (__s64)total->figures.wait_ns, (__s64)total->figures.max_ns,
+			     (__s64)total->figures.failed, (__s64)total->worst_cpu, (__s64)total->worst_cpu_ns,
+			     blob.bytes, blob.size);
+}
+
+static int put_cpu_total(struct totals *totals, __u32 cpu, __u32 kind)
+{
+	const struct figures *figures = &totals->cpus[cpu * KIND_COUNT + kind];
+	struct blob blob = {.size = 0};
+
+	for (__u32 i = 0; i < HISTOGRAM_BUCKETS; i++)
+		put(&blob, i, figures->histogram[i]);
+	return recording_run(totals->recording, PUT_CPU_TOTAL, "iiiiiib", (__s64)cpu, (__s64)kind,
+			     (__s64)figures->waits, (__s64)figures->wait_ns, (__s64)figures->max_ns,
+			     (__s64)figures->failed, blob.bytes, blob.size);
+}
+
+int totals_flush(struct totals *totals, __s64 interval)
+{
+	const struct sizing *sizing = totals->maps->sizing;
+	int err = 0;
+
+	for (__u32 cpu = 0; !err && cpu < sizing->cpus; cpu++) {
+		for (__u32 i = 0; !err && i < sizing->rows; i++) {
+			struct row_shadow *shadow = &totals->shadows[(size_t)cpu * sizing->rows + i];
+
+			if (maps_row(totals->maps, cpu, i)->waits == shadow->waits)
+				continue;
+			if (!shadow->total && i >= sizing->named_rows)
+				shadow->total = locks_other(totals->locks, i - sizing->named_rows);
+			/* A row that was claimed since rows were met last: the next interval has it. */
+			if (shadow->total)
+				err = flush_row(totals, interval, cpu, i);
+		}
+		for (__u32 kind = 0; !err && kind < KIND_COUNT; kind++)
+			if (totals->cpu_kinds[cpu] >> kind & 1)
+				err = put_cpu_total(totals, cpu, kind);
+		totals->cpu_kinds[cpu] = 0;
+	}
+	return err ?: locks_changed(totals->locks, put_lock_total, totals);
+}

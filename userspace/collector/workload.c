@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "message.h"
+#include "workload.h"
+
+static void run_command(char **argv, int start, int error)
+{
+	sigset_t none;
+	char byte;
+	int err;
+
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
+	/* End of file without the byte: the collector gave up. */
+	if (read(start, &byte, 1) != 1)
+		_exit(1);
+	execvp(argv[0], argv);
+	err = errno;
+	if (write(error, &err, sizeof(err)) < 0)
+		_exit(126);
+	_exit(127);
+}
+
+int workload_prepare(struct workload *workload, char **argv)
+{
+	int start[2], error[2], err;
+
+	*workload = (struct workload){.start = -1, .error = -1};
+	if (pipe2(start, O_CLOEXEC))
+		return -errno;
+	if (pipe2(error, O_CLOEXEC)) {
+		err = -errno;
+		close(start[0]);
+		close(start[1]);
+		return err;
+	}
+	workload->pid = fork();
+	if (!workload->pid) {
+		close(start[1]);
+		close(error[0]);
+		run_command(argv, start[0], error[1]);
+	}
+	err = workload->pid < 0 ? -errno : 0;
+	close(start[0]);
+	close(error[1]);
+	workload->start = start[1];
+	workload->error = error[0];
+	return err;
+}
+
+int workload_start(struct workload *workload, const char *name)
+{
+	int error = 0;
+	ssize_t got;
+
+	if (write(workload->start, "", 1) != 1)
+		return -errno;
+	/* Closed by a successful exec. */
+	got = read(workload->error, &error, sizeof(error));
+	if (got != sizeof(error))
+		return 0;
+	message("cannot run %s: %s", name, strerror(error));
+	return -error;
+}
+
+bool workload_ended(struct workload *workload)
+{
+	if (!workload->pid || waitpid(workload->pid, NULL, WNOHANG) != workload->pid)
+		return false;
+	workload->pid = 0;
+	return true;
+}
+
+void workload_stop(struct workload *workload)
+{
+	if (workload->start >= 0)
+		close(workload->start);
+	if (workload->error >= 0)
+		close(workload->error);
+	workload->start = workload->error = -1;
+	if (workload->pid > 0) {
+		kill(workload->pid, SIGTERM);
+		waitpid(workload->pid, NULL, 0);
+	}
+	workload->pid = 0;
+}
