@@ -6,7 +6,11 @@
  *
  * The tree's root is the first member of elfutils' structure.  Its lock is left
  * alone: the collector uses elfutils from one thread.
+ *
+ * And libdw's way to debuginfod servers is closed: a profiler asks no network,
+ * and a static program must not load shared libraries.
  */
+#include <errno.h>
 #include <search.h>
 #include <stddef.h>
 
@@ -47,4 +51,18 @@ STAND_IN void *eu_tfind(const void *key, struct search_tree *tree, compare_funct
 STAND_IN void *eu_tdelete(const void *key, struct search_tree *tree, compare_function *compare)
 {
 	return tdelete(key, &tree->root, compare);
+}
+
+int __libdwfl_debuginfod_find_executable(void *dwfl, const unsigned char *build_id, size_t build_id_size)
+{
+	return -ENOSYS;
+}
+
+int __libdwfl_debuginfod_find_debuginfo(void *dwfl, const unsigned char *build_id, size_t build_id_size)
+{
+	return -ENOSYS;
+}
+
+void __libdwfl_debuginfod_end(void *client)
+{
 }
