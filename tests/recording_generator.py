@@ -10,6 +10,7 @@ import random
 import sqlite3
 import struct
 import sys
+import zlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -137,7 +138,7 @@ class RecordingBuilder:
         addresses = []
         for text in symbols:
             symbol, _, module = text.partition(" ")
-            address = 0xFFFF_FFFF_8100_0000 + sum(ord(letter) << (i % 3 * 5) for i, letter in enumerate(text)) * 16
+            address = 0xFFFF_FFFF_8000_0000 + zlib.crc32(text.encode()) % (1 << 24) * 16
             addresses.append(address)
             self.connection.execute(
                 "INSERT OR IGNORE INTO frame VALUES (0, ?, ?, ?, ?)", (_signed(address), symbol, 0x5A, module)

@@ -53,6 +53,9 @@ _COLUMNS: dict[str, str] = {
     "open_wait": "tid tgid comm cpu lock kind begin_ns age_ns",
 }
 
+# What a damaged file makes SQLite raise; its messages may quote bytes that are no text.
+_FAULTS = (sqlite3.Error, OverflowError, UnicodeDecodeError)
+
 _MAX_INTEGER = (1 << 63) - 1
 _SAMPLE_POSSIBLE = "samples >= 0 AND waits >= 0 AND wait_ns >= 0"
 
@@ -104,7 +107,7 @@ class Recording:
     def _raw(self, query: str) -> Iterator[tuple[Any, ...]]:
         try:
             yield from self._connection.execute(query)
-        except (sqlite3.Error, OverflowError) as error:
+        except _FAULTS as error:
             raise _damaged(self.path, error) from error
 
     def _rows(self, row_type: type[Row], table: str, query: str) -> Iterator[Row]:
@@ -421,7 +424,7 @@ def open_recording(path: str | os.PathLike[str]) -> Iterator[Recording]:
             _check_header(file)
             connection = opened.enter_context(_connection(file))
             _check_schema(file, connection)
-        except sqlite3.Error as error:
+        except _FAULTS as error:
             raise _damaged(str(file), error) from error
         except OSError as error:
             raise RecordingError(f"{file}: cannot be read: {error.strerror}") from error

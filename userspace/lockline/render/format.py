@@ -6,7 +6,7 @@ import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-WIDTH = 118
+WIDTH = 120
 
 # Kernel addresses: canonical upper half, with or without 0x.
 _ADDRESS = re.compile(r"(?:0x)?\bffff[0-9a-f]{12}\b|0xffff[0-9a-f]{12}", re.IGNORECASE)
@@ -91,7 +91,7 @@ def duration(ns: float | None) -> str:
         if float(f"{abs(ns):.3g}") < limit:
             return f"{_three(ns / size, whole=unit == 'ns')} {unit}"
     seconds = ns / 1e9
-    return f"{_three(seconds)} s" if seconds < 99_999.5 else f"{seconds / 86400:.3g} d"
+    return f"{_three(seconds)} s" if seconds < 99_999.5 else f"{seconds / 86400:.0f} d"
 
 
 def _three(value: float, whole: bool = False) -> str:

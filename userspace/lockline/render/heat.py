@@ -59,7 +59,6 @@ def heat_table(cpus: Sequence[CpuWaits], window: Window, style: Style, limit: in
         Column("total", 7),
         Column("share", 7),
         Column("median", 7),
-        Column("p99", 7),
         Column("max", 7),
         *(Column(_TITLES[band] + " ", 5) for band in span),
     ]
@@ -81,7 +80,6 @@ def heat_table(cpus: Sequence[CpuWaits], window: Window, style: Style, limit: in
                 duration(figures.wait_ns),
                 percent(share),
                 "-" if ratio is None else f"x{ratio:.1f}" if ratio < 1000 else f"x{ratio:.0e}",
-                duration(figures.percentile(0.99)),
                 duration(figures.max_ns),
                 *(_cell(counts[band], times[band], scale, style) for band in span),
             ]

@@ -1,0 +1,297 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The command line: exit codes, streams, and what it hands to the collector."""
+
+import json
+import os
+import shutil
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import lockline
+from lockline import cli, collector, demo
+from lockline.analysis.selection import Selection
+from lockline.errors import LocklineError
+
+TOP = Path(__file__).resolve().parents[2]
+LAUNCHER = TOP / "scripts" / "lockline-launcher"
+
+DOCTOR = {
+    "schema": "lockline-doctor/1",
+    "host": {"kernel_release": "6.12.0-lab", "clocksource": "tsc"},
+    "probes": [
+        {"signal": "lock waits", "state": "on", "source": "tp_btf", "reason": "both tracepoints are there", "lost": ""},
+        {"signal": "spinlock first waiter", "state": "blind", "source": "", "reason": "native", "lost": "some waits"},
+    ],
+}
+
+
+def make_script(path: Path, text: str) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("#!/bin/sh\n" + text)
+    path.chmod(path.stat().st_mode | stat.S_IXUSR)
+    return path
+
+
+@pytest.fixture
+def installed(tmp_path: Path) -> Path:
+    """The launcher and the package as `make install` lays them out; gives PREFIX."""
+    prefix = tmp_path / "usr"
+    (prefix / "bin").mkdir(parents=True)
+    shutil.copy(LAUNCHER, prefix / "bin" / "lockline")
+    package = prefix / "lib" / "lockline" / "lockline"
+    shutil.copytree(TOP / "userspace" / "lockline", package, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copy(TOP / "VERSION", package / "VERSION")
+    return prefix
+
+
+def run(program: Path, *arguments: str, **environment: str) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run(
+        [sys.executable, program, *arguments],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "PYTHONIOENCODING": "utf-8", **environment},
+    )
+
+
+@pytest.mark.parametrize("place", ["clone", "installed"])
+def test_the_launcher_finds_the_package(place: str, installed: Path, tmp_path: Path, example: Path) -> None:
+    program = installed / "bin" / "lockline"
+    if place == "clone":
+        program = tmp_path / "clone" / "build" / "bin" / "lockline"
+        program.parent.mkdir(parents=True)
+        shutil.copy(LAUNCHER, program)
+        (tmp_path / "clone" / "userspace").symlink_to(TOP / "userspace")
+    # What lies beside the launcher must not be taken for a module of Python's.
+    (program.parent / "json.py").write_text("raise SystemExit('wrong module')")
+    done = run(program, "report", str(example))
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "tasklist_lock" in done.stdout
+
+
+def test_the_launcher_runs_through_a_link(installed: Path, tmp_path: Path) -> None:
+    link = tmp_path / "lockline"
+    link.symlink_to(installed / "bin" / "lockline")
+    done = run(link, "--version")
+    assert done.stdout == f"lockline {(TOP / 'VERSION').read_text().strip()}\n"
+
+
+def test_a_launcher_alone_says_so(tmp_path: Path) -> None:
+    program = tmp_path / "a" / "b" / "lockline"
+    program.parent.mkdir(parents=True)
+    shutil.copy(LAUNCHER, program)
+    done = run(program, "report")
+    assert done.returncode == 1
+    assert "package is not found" in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def test_version_is_that_of_the_build() -> None:
+    assert lockline.version() == (TOP / "VERSION").read_text().strip()
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        [],
+        ["nonsense"],
+        ["report", "--sort", "colour"],
+        ["report", "--cpu", "x"],
+        ["report", "--top", "0"],
+        ["report", "--from", "yesterday"],
+        ["report", "--kinds", ","],
+        ["report", "a", "b"],
+        ["demo", "-d", "-1"],
+    ],
+    ids=" ".join,
+)
+def test_wrong_usage(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as caught:
+        cli.main(arguments)
+    assert caught.value.code == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert "usage: lockline" in captured.err
+
+
+@pytest.mark.parametrize(
+    "arguments, message",
+    [
+        (["report", "/nonexistent/lockline.data"], "no such file"),
+        (["report", "EXAMPLE", "--kinds", "ticketlock"], "no kind 'ticketlock'; there are spinlock,"),
+        (["report", "EXAMPLE", "--lock", "nothing\x1b[0m"], "no lock of the recording matches"),
+        (["report", "EXAMPLE", "--from", "3", "--to", "2"], "lies before --from"),
+        (["report", "EXAMPLE", "--from", "99"], "no interval of the recording lies there"),
+    ],
+)
+def test_failures_are_one_line(
+    arguments: list[str], message: str, example: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code = cli.main([str(example) if argument == "EXAMPLE" else argument for argument in arguments])
+    captured = capsys.readouterr()
+    assert (code, captured.out) == (1, "")
+    assert captured.err.startswith("lockline: ")
+    assert message in captured.err
+    assert captured.err.count("\n") == 1
+    assert "\x1b" not in captured.err
+
+
+def test_the_default_file(example: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    shutil.copy(example, "lockline.data")
+    assert cli.main(["report", "--format", "json"]) == 0
+
+
+def test_a_reader_that_leaves_early(example: Path) -> None:
+    command = f"'{sys.executable}' -m lockline report '{example}' --format json --by instance | head -c 10; echo"
+    done = subprocess.run(
+        ["sh", "-c", command],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "PYTHONPATH": str(TOP / "userspace")},
+    )
+    assert done.stderr == ""
+    assert done.stdout == '{"schema":\n'
+
+
+def test_a_closed_pipe_is_no_failure(example: Path) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    done = subprocess.run(
+        [sys.executable, "-m", "lockline", "report", example],
+        stdout=writing,
+        stderr=subprocess.PIPE,
+        text=True,
+        check=False,
+        env={**os.environ, "PYTHONPATH": str(TOP / "userspace")},
+    )
+    os.close(writing)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_a_full_disk_is_one_line(example: Path) -> None:
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "lockline", "report", example],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+            env={**os.environ, "PYTHONPATH": str(TOP / "userspace")},
+        )
+    assert done.returncode == 1
+    assert done.stderr == "lockline: [Errno 28] No space left on device\n"
+
+
+@pytest.mark.parametrize("encoding, full", [("utf-8", "█"), ("ascii", "#"), ("latin-1", "#")])
+def test_output_in_the_terminals_encoding(installed: Path, example: Path, encoding: str, full: str) -> None:
+    done = subprocess.run(
+        [sys.executable, installed / "bin" / "lockline", "report", example],
+        capture_output=True,
+        check=True,
+        env={**os.environ, "PYTHONIOENCODING": encoding},
+    )
+    assert full in done.stdout.decode(encoding)
+
+
+def test_record_is_the_collectors_own(installed: Path) -> None:
+    make_script(installed / "bin" / collector.NAME, 'printf "%s\\n" "$@"; exit 7')
+    arguments = ["record", "--help", "-C", "0-3", "--", "sh", "-c", "echo a b"]
+    done = run(installed / "bin" / "lockline", *arguments)
+    assert done.returncode == 7
+    assert done.stdout.splitlines() == arguments
+
+
+def test_no_collector(installed: Path) -> None:
+    done = run(installed / "bin" / "lockline", "record", PATH="/nonexistent")
+    assert done.returncode == 1
+    assert done.stderr == "lockline: lockline-collect not found beside lockline or in PATH; build it with `make`\n"
+
+
+@pytest.mark.parametrize("place", ["bin", "libexec", "libexec/lockline", "elsewhere"])
+def test_the_collector_is_found(installed: Path, place: str) -> None:
+    make_script(installed / place / collector.NAME, "echo found")
+    done = run(installed / "bin" / "lockline", "record", PATH=f"{installed / 'elsewhere'}:{os.environ['PATH']}")
+    assert done.stdout == "found\n"
+
+
+def doctor_of(installed: Path, answer: str, *options: str, code: int = 0) -> "subprocess.CompletedProcess[str]":
+    (installed / "answer").write_text(answer)
+    make_script(installed / "bin" / collector.NAME, f"cat '{installed / 'answer'}'; exit {code}")
+    return run(installed / "bin" / "lockline", "doctor", *options)
+
+
+def test_doctor(installed: Path) -> None:
+    text = doctor_of(installed, json.dumps(DOCTOR)).stdout
+    assert "kernel_release  6.12.0-lab" in text
+    assert "on           lock waits             tp_btf; both tracepoints are there" in text
+    assert "blind        spinlock first waiter  native; lost: some waits" in text
+    assert "2 signals: 1 on, 1 blind" in text
+    assert json.loads(doctor_of(installed, json.dumps(DOCTOR), "--format", "json").stdout) == DOCTOR
+
+
+@pytest.mark.parametrize(
+    "answer",
+    ["", "[]", "{}", "null", '{"schema": 1}', '{"schema": "lockline-doctor/1", "host": 3, "probes": [1]}', "[" * 9999],
+)
+def test_an_answer_that_is_none(installed: Path, answer: str) -> None:
+    done = doctor_of(installed, answer)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.startswith("lockline: doctor: ")
+    assert done.stderr.count("\n") == 1
+
+
+def test_a_doctor_that_fails(installed: Path) -> None:
+    done = doctor_of(installed, "", code=3)
+    assert (done.returncode, done.stderr) == (1, "lockline: lockline-collect doctor failed, exit code 3\n")
+
+
+def test_demo_needs_root(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    assert cli.main(["demo"]) == 1
+    assert capsys.readouterr().err == "lockline: demo: recording needs root; run it with sudo\n"
+
+
+def pretend_root(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, script: str) -> None:
+    """A collector that is a script, and temporary files in tmp_path/tmp."""
+    (tmp_path / "tmp").mkdir()
+    path = make_script(tmp_path / "collect", script)
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    monkeypatch.setattr(demo, "find_collector", lambda: str(path))
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "tmp"))
+
+
+@pytest.mark.parametrize("stress", [True, False], ids=["stress-ng", "without stress-ng"])
+def test_demo_leaves_nothing_behind(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, example: Path, stress: bool
+) -> None:
+    """A stand-in collector notes the processes of the load and copies a recording."""
+    load = make_script(tmp_path / "stress-ng", "sleep 1000 & exec sleep 1000") if stress else None
+    monkeypatch.setattr(shutil, "which", lambda _: str(load) if load else None)
+    own = os.getpid()
+    pretend_root(
+        monkeypatch,
+        tmp_path,
+        f"""for argument; do output=$argument; done
+        cp '{example}' "$output"
+        until ps -o pid= --ppid {own} | grep -qv "$$"; do sleep 0.05; done
+        ps -o pid= --ppid {own} | grep -v "$$" > '{tmp_path}/load'""",
+    )
+    report = demo.run_demo(1, Selection(), 5)
+    assert report.locks[0].name == "tasklist_lock"
+    assert list((tmp_path / "tmp").iterdir()) == []
+    load_pids = [int(pid) for pid in (tmp_path / "load").read_text().split()]
+    assert len(load_pids) >= (1 if stress else 2 * demo.PIPE_ENDS)
+    assert not [pid for pid in load_pids if Path(f"/proc/{pid}").exists()]
+
+
+def test_demo_tells_that_recording_failed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    pretend_root(monkeypatch, tmp_path, "echo 'lockline-collect: no BTF' >&2; exit 1")
+    with pytest.raises(LocklineError, match="lockline-collect record failed, exit code 1"):
+        demo.run_demo(1, Selection(), 5)
+    assert list((tmp_path / "tmp").iterdir()) == []

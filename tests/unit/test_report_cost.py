@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What a report reads, and the memory it takes, on a recording of a large machine."""
+
+import os
+import sqlite3
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from lockline import recording as module
+from lockline.analysis.report import make_report
+from lockline.analysis.selection import Selection
+from lockline.recording import open_recording
+from recording_generator import SECOND, Shape, generate
+
+TOP = Path(__file__).resolve().parents[2]
+
+EVERY_REPORT = {
+    *("meta", "kind", "lock", "interval", "probe", "program", "cost", "loss", "begin_count"),
+    *("open_wait", "waiter", "cgroup", "stack", "frame", "outlier"),
+}
+
+
+@pytest.fixture(scope="module")
+def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """256 CPUs, 2,000 locks, 4,000 cells in each of 30 s: totals as large as after ten minutes, but for cell_total."""
+    return generate(tmp_path_factory.mktemp("large") / "large.lockline", Shape(seconds=30))
+
+
+class Reads:
+    """Notes the tables and the queries of every connection that a recording is opened with."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.tables: set[str] = set()
+        self.queries: list[str] = []
+        connect = module._connect
+
+        def watched(path: Path, parameters: str) -> sqlite3.Connection:
+            connection = connect(path, parameters)
+            connection.set_authorizer(self._authorize)
+            connection.set_trace_callback(self.queries.append)
+            return connection
+
+        monkeypatch.setattr(module, "_connect", watched)
+
+    def _authorize(self, action: int, table: str | None, *_: str | None) -> int:
+        if action == sqlite3.SQLITE_READ and table and not table.startswith("sqlite_"):
+            self.tables.add(table)
+        return sqlite3.SQLITE_OK
+
+
+def tables_read(path: Path, selection: Selection, monkeypatch: pytest.MonkeyPatch) -> set[str]:
+    reads = Reads(monkeypatch)
+    with open_recording(path) as recording:
+        make_report(recording, selection, 100)
+    return reads.tables
+
+
+def test_a_whole_run_is_read_from_its_totals(generated: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tables = tables_read(generated, Selection(kinds=("spinlock", "mutex"), sort="p99"), monkeypatch)
+    assert tables == EVERY_REPORT | {"lock_total", "cpu_total", "sample_total"}
+
+
+def test_a_selection_of_cpus_is_read_from_the_cells(generated: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tables = tables_read(generated, Selection(cpus=(1,), lock="object_"), monkeypatch)
+    assert tables == EVERY_REPORT | {"cell_total", "sample_total"}
+
+
+def test_a_selection_in_time_reads_its_intervals_alone(generated: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    reads = Reads(monkeypatch)
+    with open_recording(generated) as recording:
+        make_report(recording, Selection(from_ns=3 * SECOND, to_ns=4 * SECOND), 100)
+    assert reads.tables == EVERY_REPORT | {"wait_interval", "sample_interval"}
+    plain = sqlite3.connect(generated)
+    for table in ("wait_interval", "sample_interval"):
+        queries = [query for query in reads.queries if f"FROM {table}" in query]
+        assert queries
+        for query in queries:
+            plan = " ".join(row[3] for row in plain.execute(f"EXPLAIN QUERY PLAN {query}"))
+            assert f"SEARCH {table} USING PRIMARY KEY (interval>? AND interval<?)" in plan
+    plain.close()
+
+
+@pytest.mark.parametrize("output", ["text", "json"])
+def test_peak_memory_is_below_300_mb(large: Path, output: str) -> None:
+    command = [sys.executable, "-m", "lockline", "report", str(large), "--format", output]
+    process = subprocess.Popen(
+        command, stdout=subprocess.DEVNULL, env={**os.environ, "PYTHONPATH": str(TOP / "userspace")}
+    )
+    _, status, usage = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    assert process.returncode == 0
+    assert usage.ru_maxrss < 300_000
