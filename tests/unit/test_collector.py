@@ -16,6 +16,7 @@ PROGRAMS = {
     "options_test": ["options.c", "values.c"],
     "plan_test": ["plan.c", "lock_mode.c"],
     "cgroups_test": ["cgroup_mounts.c", "small_file.c"],
+    "own_cost_test": ["own_cost.c"],
 }
 
 FLAGS = ["-std=gnu11", "-g", "-O1", "-Wall", "-Wextra", "-Werror", "-Wno-unused-parameter", "-D_GNU_SOURCE"]
