@@ -157,7 +157,7 @@ def test_wrong_values(tmp_path: Path, example: Path, change: str) -> None:
 @pytest.mark.parametrize(
     "change",
     [
-        "UPDATE meta SET value = 'x' WHERE name IN ('begin_ns', 'cpus_online', 'threshold_ns', 'memory_bytes')",
+        "UPDATE meta SET value = 'x' WHERE name IN ('begin_ns', 'cpus_online', 'threshold_ns', 'memory_total_bytes')",
         "UPDATE meta SET value = 1e300",
         "UPDATE meta SET value = -1",
         "UPDATE meta SET value = 9223372036854775807",

@@ -190,7 +190,17 @@ def test_lock_functions_are_no_callers(symbol: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "symbol", ["ptrace_attach", "do_exit", "futex_wake", "pipe_write", "downgrade_task", "lock_mount", ""]
+    "symbol",
+    [
+        "ptrace_attach",
+        "do_exit",
+        "futex_wake",
+        "pipe_write",
+        "downgrade_task",
+        "lock_mount",
+        "bpf_map_free_deferred",
+        "",
+    ],
 )
 def test_other_functions_are_callers(symbol: str) -> None:
     assert not is_lock_internal(Frame(0, symbol, 0, ""))

@@ -9,6 +9,7 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 from types import FrameType
 
@@ -115,7 +116,9 @@ def run_demo(seconds: int, selection: Selection, outlier_limit: int) -> Report:
             how = f"exit code {code}" if code > 0 else f"signal {-code}"
             raise LocklineError(f"demo: {NAME} record failed, {how}")
         with open_recording(recording) as opened:
-            return make_report(opened, selection, outlier_limit)
+            report = make_report(opened, selection, outlier_limit)
+        # The file is gone when this is read.
+        return replace(report, path=f"the demo, {load}")
 
 
 def _finish(process: "subprocess.Popen[bytes]") -> None:

@@ -50,7 +50,7 @@ def render(diagnosis: Diagnosis, style: Style) -> str:
     lines += ["", "Signals"]
     states = [*_STATES, *sorted({probe.state for probe in diagnosis.probes} - set(_STATES))]
     signals = max((width(clean(probe.signal, style)) for probe in diagnosis.probes), default=0)
-    signals = min(signals, 32)
+    signals = min(signals, 40)
     for state in states:
         for probe in (probe for probe in diagnosis.probes if probe.state == state):
             parts = [f"{probe.source}" if probe.source else "", probe.reason]

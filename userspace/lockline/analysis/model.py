@@ -76,6 +76,7 @@ class Window:
     filter: str | None
     threshold_ns: int | None
     sample_period: int | None
+    memory_budget_bytes: int | None
     cpus: int | None
     selection: Selection
     open_waits: tuple[OpenWait, ...]

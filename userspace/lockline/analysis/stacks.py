@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from lockline.rows import Frame
 
 _PROBE = re.compile(
-    r"bpf_|__bpf_|___bpf_|__traceiter_|trace_contention_|__probestub_|perf_trace_|ftrace_|trace_call_bpf"
-    r"|__cant_migrate|stack_trace_|get_perf_callchain|migrate_"
+    r"bpf_(prog_[0-9a-f]{16}_\w*|trampoline_\d+\w*|trace_run\d+|get_stack\w*|stack_walk\w*)|__bpf_(prog|trace)_\w+"
+    r"|(__traceiter|trace|__probestub|perf_trace)_contention_\w+"
 )
 
 # As symbol_is_lock_internal() of the collector: the functions that take locks or wait for them.
@@ -26,7 +26,7 @@ _INTERNAL = re.compile(
 
 def is_probe(frame: Frame) -> bool:
     """Whether the frame belongs to the probe, not to what was probed."""
-    return _PROBE.match(frame.symbol) is not None or frame.module == "bpf"
+    return frame.module == "bpf" or _PROBE.fullmatch(frame.symbol.partition(".")[0]) is not None
 
 
 def is_lock_internal(frame: Frame) -> bool:

@@ -119,6 +119,7 @@ def _window(window: Window) -> dict[str, Any]:
         "filter": window.filter,
         "threshold_ns": window.threshold_ns,
         "sample_period": window.sample_period,
+        "memory_budget_bytes": window.memory_budget_bytes,
         "selection": {
             "kinds": None if selection.kinds is None else list(selection.kinds),
             "cpus": None if selection.cpus is None else list(selection.cpus),

@@ -12,7 +12,7 @@ from lockline import rows
 from lockline.analysis.model import LockWaits, OutlierWait, Report, Task, Window
 from lockline.analysis.stacks import without_internals
 from lockline.analysis.waits import merged
-from lockline.render.format import WIDTH, Column, Style, clean, count, cut, duration, pad, percent, size, table
+from lockline.render.format import WIDTH, Column, Style, clean, count, cut, duration, pad, percent, size, table, width
 from lockline.render.heat import heat_table
 
 LOCKS = 20
@@ -74,8 +74,8 @@ def _header(report: Report, style: Style) -> list[str]:
     selected = _selected(window)
     if selected:
         lines += _wrapped("Selected", clean(selected, style))
-    active = [f"{probe.signal} ({probe.source})" if probe.source else probe.signal for probe in _in(report, "on")]
-    lines += _wrapped("Probes", clean(", ".join(active) or "none known", style))
+    active = ", ".join(probe.signal for probe in _in(report, "on"))
+    lines += _wrapped("Probes", clean(active or "none known", style))
     for state in ("blind", "unavailable"):
         for probe in _in(report, state):
             text = f"{probe.signal}: {probe.reason or 'no reason stored'}"
@@ -165,16 +165,20 @@ def _kinds(report: Report, style: Style) -> list[str]:
     return [_title("Waits by kind", note), *lines]
 
 
-def _lock_label(lock: LockWaits, style: Style, columns: int) -> str:
+def _lock_label(lock: LockWaits, style: Style, columns: int, by_instance: bool) -> str:
+    """Name and, if there is room or it is what tells two rows apart, the instance."""
+    name = clean(lock.name, style) or "?"
     suffix = ""
     if lock.instances > 1:
         suffix = f" x{count(lock.instances)}"
     elif lock.worst_instance:
         suffix = f" [{clean(lock.worst_instance, style)}]"
+        if width(name) + width(suffix) > columns and not by_instance:
+            suffix = ""
     if style.addresses and lock.address is not None:
         suffix += f" {lock.address & (1 << 64) - 1:#x}"
-    suffix = cut(suffix, columns - 8)
-    return cut(clean(lock.name, style) or "?", columns - len(suffix)) + suffix
+    suffix = cut(suffix, columns - 12)
+    return cut(name, columns - width(suffix)) + suffix
 
 
 def _locks(report: Report, style: Style, limit: int) -> list[str]:
@@ -197,7 +201,7 @@ def _locks(report: Report, style: Style, limit: int) -> list[str]:
     shown = report.locks[:limit]
     lines = [
         [
-            _lock_label(lock, style, name_columns),
+            _lock_label(lock, style, name_columns, report.window.selection.by == "instance"),
             clean(lock.kind, style),
             count(lock.figures.waits),
             duration(lock.figures.wait_ns),
@@ -431,10 +435,16 @@ def _cost(report: Report, style: Style) -> list[str]:
         share = percent(report.cost.cpu_share) if report.cost.cpu_share is not None else "unknown share"
         lines.append(f"  in the kernel: about {duration(report.cost.estimated_ns)}, {share} of all CPU time")
     if report.cost.collector:
-        parts = []
-        for own in report.cost.collector:
-            value = {"ns": duration, "bytes": size}.get(own.unit)
-            text = value(own.value) if value else f"{own.value:,} {own.unit}"
-            parts.append(f"{own.name.removesuffix('_ns').removesuffix('_bytes').replace('_', ' ')} {text}")
+        parts = [_own_cost(own) for own in report.cost.collector]
         lines += _wrapped("  collector", clean(", ".join(parts), style), 13)
     return lines
+
+
+def _own_cost(cost: rows.Cost) -> str:
+    """A cost in words: "cpu 80.0 ms" for collector_cpu_ns."""
+    name = cost.name.removeprefix("collector_").removesuffix("_ns").removesuffix("_bytes").replace("_", " ")
+    if cost.unit == "ns":
+        return f"{name} {duration(cost.value)}"
+    if cost.unit == "bytes":
+        return f"{name} {size(cost.value)}"
+    return f"{name} {cost.value:,}" + ("" if name.endswith(cost.unit) else f" {cost.unit}")
