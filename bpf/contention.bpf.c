@@ -40,10 +40,20 @@ static __always_inline __u32 kind_of(__u32 flags)
 	}
 }
 
+/* Apart from the spinlocks, whose waiters have no time to spare: a kind known at compile time leaves no branches. */
+static __noinline int begin_other(void *ctx, __u64 lock, __u32 flags)
+{
+	begin_wait(ctx, lock, kind_of(flags));
+	return 0;
+}
+
 SEC("tp_btf/contention_begin")
 int BPF_PROG(contention_begin, void *lock, unsigned int flags)
 {
-	begin_wait(ctx, (__u64)lock, kind_of(flags));
+	if (flags == CONTENTION_SPIN)
+		begin_wait(ctx, (__u64)lock, KIND_SPINLOCK);
+	else
+		begin_other(ctx, (__u64)lock, flags);
 	return 0;
 }
 
@@ -52,4 +62,11 @@ int BPF_PROG(contention_end, void *lock, int result)
 {
 	end_wait(ctx, (__u64)lock, result);
 	return 0;
+}
+
+/* Run by the collector, never attached: the jiffy that coarse_base_ns belongs to. */
+SEC("raw_tp/contention_begin")
+int current_jiffy(void *ctx)
+{
+	return bpf_jiffies64();
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Filters, applied before anything is recorded.  Unused ones cost nothing: the verifier drops them. */
+/* Filters, applied before anything is recorded.  Without any, a wait reads nothing for them but its CPU's first line. */
 #ifndef FILTER_BPF_H
 #define FILTER_BPF_H
 
@@ -48,15 +48,18 @@ static __noinline int in_filter_cgroup(void)
 	return 0;
 }
 
-static __always_inline bool wanted(const struct cpu_state *state, __u32 kind, __u64 pid_tgid)
+static __noinline int wanted_task(void)
 {
-	if (!(state->begin_kinds >> kind & 1))
-		return false;
+	__u64 pid_tgid = bpf_get_current_pid_tgid();
+
 	if (filter_tasks && !task_bit(0, pid_tgid >> 32) && !task_bit(TASK_FILTER_WORDS, (__u32)pid_tgid))
-		return false;
-	if (filter_cgroup && !in_filter_cgroup())
-		return false;
-	return true;
+		return 0;
+	return !filter_cgroup || in_filter_cgroup();
+}
+
+static __always_inline bool wanted(const struct cpu_state *state, __u32 kind)
+{
+	return state->begin_kinds >> kind & 1 && (!(state->flags & STATE_FILTERED) || wanted_task());
 }
 
 #endif /* FILTER_BPF_H */

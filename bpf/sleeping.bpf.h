@@ -130,7 +130,7 @@ static __noinline int begin_sleeping(void *ctx, struct cpu_state *state, __u32 c
 		wait->user_frames = frames >> 16;
 	}
 	slot->tgid = pid_tgid >> 32;
-	wait->begin_ns = clock_now();
+	wait->begin_ns = clock_now(state);
 	barrier();
 	slot->depth = depth + 1;
 	return 0;

@@ -14,8 +14,9 @@
 #include "record.bpf.h"
 
 /* Drops what cannot be in flight any more below a new begin; the depth that is left. */
-static __noinline int live_depth(struct cpu_state *state, __u64 lock, __u64 pid_tgid)
+static __noinline int live_depth(struct cpu_state *state, __u64 lock)
 {
+	__u64 task = bpf_get_current_task();
 	__u32 depth, live = 0;
 
 	if (!state)
@@ -26,7 +27,7 @@ static __noinline int live_depth(struct cpu_state *state, __u64 lock, __u64 pid_
 		return 0;
 	}
 	for (__u32 i = 0; i < SPIN_DEPTH - 1; i++) {
-		if (i >= depth || state->spin[i].pid_tgid != pid_tgid || state->spin[i].lock == lock)
+		if (i >= depth || state->spin[i].task != task || state->spin[i].lock == lock)
 			break;
 		live = i + 1;
 	}
@@ -37,10 +38,9 @@ static __noinline int live_depth(struct cpu_state *state, __u64 lock, __u64 pid_
 	return live;
 }
 
-static __always_inline void begin_spinning(void *ctx, struct cpu_state *state, __u32 cpu, __u64 lock, __u32 kind,
-					   __u64 pid_tgid)
+static __always_inline void begin_spinning(void *ctx, struct cpu_state *state, __u32 cpu, __u64 lock, __u32 kind)
 {
-	__u32 depth = (state->spin_depth ? live_depth(state, lock, pid_tgid) : 0) & (SPIN_DEPTH - 1);
+	__u32 depth = (state->spin_depth ? live_depth(state, lock) : 0) & (SPIN_DEPTH - 1);
 	struct spin_slot *slot = &state->spin[depth];
 	__u32 row_index;
 	struct wait_row *row = find_row(state, lock, kind, &row_index);
@@ -48,7 +48,7 @@ static __always_inline void begin_spinning(void *ctx, struct cpu_state *state, _
 	if (!row)
 		return;
 	slot->lock = lock;
-	slot->pid_tgid = pid_tgid;
+	slot->task = bpf_get_current_task();
 	slot->row = row_index;
 	slot->kind = kind;
 	slot->sampled = takes_sample(state, row);
@@ -58,7 +58,7 @@ static __always_inline void begin_spinning(void *ctx, struct cpu_state *state, _
 		slot->kernel_frames = frames;
 		slot->user_frames = frames >> 16;
 	}
-	slot->begin_ns = clock_now();
+	slot->begin_ns = clock_now(state);
 	barrier();
 	state->spin_depth = depth + 1;
 }

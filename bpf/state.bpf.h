@@ -17,11 +17,15 @@
 const volatile __u32 ring_mask __weak = 0;    /* events per CPU - 1 */
 const volatile __u32 sleep_mask __weak = 0;   /* sleep slots - 1 */
 const volatile __u32 wait_kinds __weak = ~0u; /* kinds recorded at end */
-const volatile bool coarse_clock __weak = false;
 const volatile bool user_stacks __weak = false;
 const volatile bool filter_tasks __weak = false;
 const volatile __u64 filter_cgroup __weak = 0; /* kernfs id; 0: no filter */
 const volatile __s32 cgroup_v1_subsys __weak = -1;
+
+/* STATE_COARSE_CLOCK: CLOCK_MONOTONIC at a jiffy, which jiffy, and ns per jiffy; set before attaching. */
+__u64 coarse_base_ns __weak = 0;
+__u32 coarse_base_jiffies __weak = 0;
+__u32 jiffy_ns __weak = 0;
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);

@@ -33,29 +33,29 @@ static __always_inline bool is_spinning(__u32 kind)
 static __always_inline void begin_wait(void *ctx, __u64 lock, __u32 kind)
 {
 	__u32 cpu = bpf_get_smp_processor_id();
-	__u64 pid_tgid = bpf_get_current_pid_tgid();
 	struct cpu_state *state = state_of(cpu);
 
 	kind &= KIND_COUNT - 1;
 	if (!state)
 		return;
 	state->begins[kind]++;
-	if (!wanted(state, kind, pid_tgid))
+	if (!wanted(state, kind))
 		count(state, COUNT_FILTERED, 1);
 	else if (is_spinning(kind))
-		begin_spinning(ctx, state, cpu, lock, kind, pid_tgid);
+		begin_spinning(ctx, state, cpu, lock, kind);
 	else
 		begin_sleeping(ctx, state, cpu, lock, kind);
 }
 
 static __always_inline void end_wait(void *ctx, __u64 lock, __s32 result)
 {
-	__u64 now = clock_now();
 	__u32 cpu = bpf_get_smp_processor_id();
 	struct cpu_state *state = state_of(cpu);
+	__u64 now;
 
 	if (!state)
 		return;
+	now = clock_now(state);
 	state->ends++;
 	if (!end_spinning(ctx, state, cpu, lock, result, now) && !end_sleeping(ctx, state, lock, result, now))
 		state->counters[COUNT_UNMATCHED]++;

@@ -22,6 +22,7 @@ struct events {
 	struct totals *totals;
 	struct stacks stacks;
 	struct cgroup_paths *cgroups;
+	const struct lock_names *names;
 	__u64 *read;       /* per CPU: position of the next record */
 	char *batch;       /* the records of one CPU, copied */
 	size_t batch_size; /* records in it */
@@ -30,7 +31,8 @@ struct events {
 };
 
 int events_open(struct events **out, const struct maps *maps, struct recording *recording, struct locks *locks,
-		struct totals *totals, const struct stacks *stacks, struct cgroup_paths *cgroups)
+		struct totals *totals, const struct stacks *stacks, struct cgroup_paths *cgroups,
+		const struct lock_names *names)
 {
 	const struct sizing *sizing = maps->sizing;
 	struct events *events = calloc(1, sizeof(*events));
@@ -43,6 +45,7 @@ int events_open(struct events **out, const struct maps *maps, struct recording *
 	events->totals = totals;
 	events->stacks = *stacks;
 	events->cgroups = cgroups;
+	events->names = names;
 	events->read = calloc(sizing->cpus, sizeof(*events->read));
 	events->batch = malloc((size_t)sizing->ring_events * sizing->event_bytes);
 	if (!events->read || !events->batch) {
@@ -268,13 +271,16 @@ int events_end_interval(struct events *events, __s64 interval, __u64 now_ns, __u
 
 		for (__u32 i = 0; !err && i < depth && i < SPIN_DEPTH; i++) {
 			const struct spin_slot *slot = &state->spin[i];
-			struct open_wait wait = {slot->lock,     slot->begin_ns,       slot->kind,
-						 slot->pid_tgid, slot->pid_tgid >> 32, cpu};
+			struct open_wait wait = {
+				.lock = slot->lock, .begin_ns = slot->begin_ns, .kind = slot->kind, .cpu = cpu};
+			__u64 task = slot->task;
 
 			++*open;
 			/* A slot is filled in while it is read: what is not plausible is not shown. */
-			if (wait.begin_ns + OPEN_WAIT_AGE_NS < now_ns && listed++ < OPEN_WAITS_LISTED)
-				err = store_open_wait(events, &wait, now_ns);
+			if (wait.begin_ns + OPEN_WAIT_AGE_NS >= now_ns || listed++ >= OPEN_WAITS_LISTED)
+				continue;
+			lock_names_task(events->names, task, &wait.tid, &wait.tgid);
+			err = store_open_wait(events, &wait, now_ns);
 		}
 	}
 	for (__u32 i = 0; !err && i < sizing->sleep_slots; i++) {

@@ -20,7 +20,8 @@ struct event_losses {
 };
 
 int events_open(struct events **out, const struct maps *maps, struct recording *recording, struct locks *locks,
-		struct totals *totals, const struct stacks *stacks, struct cgroup_paths *cgroups);
+		struct totals *totals, const struct stacks *stacks, struct cgroup_paths *cgroups,
+		const struct lock_names *names);
 void events_close(struct events *events);
 /* Reads all rings; waits go to the interval with that id. */
 int events_drain(struct events *events, __s64 interval);

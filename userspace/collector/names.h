@@ -34,7 +34,7 @@ int symbols_lookup(const struct symbols *symbols, __u64 address, struct symbol *
 /* Address of a symbol of the kernel image by exact name; -ENOENT, or -EPERM if kptr_restrict hides it. */
 int symbols_address(const struct symbols *symbols, const char *name, __u64 *out);
 bool symbols_have_data(const struct symbols *symbols); /* CONFIG_KALLSYMS_ALL */
-bool symbols_hidden(const struct symbols *symbols);	/* all addresses read as 0 */
+bool symbols_hidden(const struct symbols *symbols);    /* all addresses read as 0 */
 size_t symbols_bytes(const struct symbols *symbols);
 /* True for a function that waits for or takes locks, or carries a probe: not a call site. */
 bool symbol_is_lock_internal(const char *name);
@@ -51,20 +51,12 @@ int user_symbols_lookup(struct user_symbols *users, __u32 tgid, __u64 address, c
 /* lock_names.c: the best name for a lock address; see "Lock identity" in docs/how-it-works.md. */
 struct lock_names;
 
-enum name_source {
-	NAME_UNKNOWN,
-	NAME_SYMBOL,
-	NAME_PERCPU,
-	NAME_OWNER,
-	NAME_SLAB,
-	NAME_CALL_SITE,
-	NAME_SOURCES
-};
+enum name_source { NAME_UNKNOWN, NAME_SYMBOL, NAME_PERCPU, NAME_OWNER, NAME_SLAB, NAME_CALL_SITE, NAME_SOURCES };
 
 extern const char *const name_source_names[NAME_SOURCES]; /* as in recording.sql */
 
 struct lock_name {
-	char name[128];	   /* stable across boots: "tasklist_lock", "mm_struct.mmap_lock", "runqueues.__lock" */
+	char name[128];    /* stable across boots: "tasklist_lock", "mm_struct.mmap_lock", "runqueues.__lock" */
 	char instance[32]; /* "CPU 3", "tid 812", "" */
 	enum name_source source;
 };
@@ -89,5 +81,7 @@ void lock_names_close(struct lock_names *names);
 /* Never fails: at worst NAME_UNKNOWN with name "?". */
 void lock_names_resolve(struct lock_names *names, const struct lock_hint *hint, struct lock_name *out);
 size_t lock_names_bytes(const struct lock_names *names);
+/* The ids of a live task by the address of its task_struct. */
+int lock_names_task(const struct lock_names *names, __u64 task, __u32 *tid, __u32 *tgid);
 
 #endif /* LOCKLINE_NAMES_H */

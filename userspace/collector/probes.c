@@ -3,6 +3,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
@@ -52,7 +53,7 @@ static bool cpu_wanted(const struct options *options, __u32 cpu)
 	return !options->cpus.count;
 }
 
-static void set_states(struct probes *probes, const struct options *options, const struct sizing *sizing)
+static void set_states(struct probes *probes, const struct options *options, const struct sizing *sizing, __u32 flags)
 {
 	__u32 period = options->sample_period ?: FIRST_SAMPLE_PERIOD;
 
@@ -63,12 +64,28 @@ static void set_states(struct probes *probes, const struct options *options, con
 		state->row_base = cpu * sizing->rows;
 		state->named_rows = sizing->named_rows;
 		state->begin_kinds = cpu_wanted(options, cpu) ? begin_kinds(options->kinds) : 0;
+		state->flags = flags;
 		state->threshold_ns = options->threshold_ns;
 	}
 	for (size_t i = 0; i < options->pids.count; i++)
 		set_bit(&probes->maps, 0, options->pids.ids[i]);
 	for (size_t i = 0; i < options->tids.count; i++)
 		set_bit(&probes->maps, TASK_FILTER_WORDS, options->tids.ids[i]);
+}
+
+/* The length of a jiffy is the resolution of the coarse clocks (kernel/time/posix-timers.c, 5.19 to 7.2). */
+static int set_coarse_clock(struct lockline_bpf *bpf)
+{
+	LIBBPF_OPTS(bpf_test_run_opts, run);
+	struct timespec now, jiffy;
+	int err = bpf_prog_test_run_opts(bpf_program__fd(bpf->progs.current_jiffy), &run);
+
+	clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+	clock_getres(CLOCK_MONOTONIC_COARSE, &jiffy);
+	bpf->bss->coarse_base_ns = now.tv_sec * 1000000000ull + now.tv_nsec;
+	bpf->bss->coarse_base_jiffies = run.retval;
+	bpf->bss->jiffy_ns = jiffy.tv_nsec;
+	return err;
 }
 
 static void add_program(struct probes *probes, const struct bpf_program *program, const char *signal)
@@ -100,7 +117,6 @@ int probes_load(struct probes *probes, const struct options *options, const stru
 	bpf->rodata->ring_mask = sizing->ring_events - 1;
 	bpf->rodata->sleep_mask = sizing->sleep_slots - 1;
 	bpf->rodata->wait_kinds = options->kinds;
-	bpf->rodata->coarse_clock = plan->clock == CLOCK_COARSE;
 	bpf->rodata->user_stacks = options->user_stacks;
 	bpf->rodata->filter_tasks = tasks;
 	bpf->rodata->filter_cgroup = cgroup ? cgroup->id : 0;
@@ -123,7 +139,13 @@ int probes_load(struct probes *probes, const struct options *options, const stru
 		message("cannot map the shared arrays: %s", strerror(-err));
 		goto out;
 	}
-	set_states(probes, options, sizing);
+	err = set_coarse_clock(bpf);
+	if (err) {
+		message("cannot read the kernel's jiffies: %s", strerror(-err));
+		goto out;
+	}
+	set_states(probes, options, sizing,
+		   (tasks || cgroup ? STATE_FILTERED : 0) | (plan->clock == CLOCK_COARSE ? STATE_COARSE_CLOCK : 0));
 	add_program(probes, bpf->progs.contention_begin, "lock waits");
 	add_program(probes, bpf->progs.contention_end, "lock waits");
 	if (follow) {

@@ -161,7 +161,7 @@ static int open_analysis(struct session *session)
 		err = totals_open(&session->totals, maps, session->recording, session->locks);
 	if (!err)
 		err = events_open(&session->events, maps, session->recording, session->locks, session->totals, &stacks,
-				  session->cgroups);
+				  session->cgroups, session->names);
 	session->begins = calloc(session->sizing.cpus, sizeof(*session->begins));
 	if (!session->begins)
 		err = err ?: -ENOMEM;
