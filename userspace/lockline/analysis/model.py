@@ -204,6 +204,7 @@ class OwnCost:
     collector: tuple[rows.Cost, ...]
     estimated_ns: int | None
     cpu_share: float | None
+    unavailable: str | None
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,6 +40,7 @@ RUN_FACTS = (
     "interval_ns",
     "filter",
     "state",
+    "own_cost_unavailable",
 )
 
 
@@ -79,7 +80,7 @@ def read_host(meta: Mapping[str, MetaValue]) -> Host:
 
 
 def select_span(intervals: Sequence[rows.Interval], selection: Selection, begin_ns: int) -> Span | None:
-    """First and last id of the intervals that overlap the selected time; None for the whole run.
+    """First and last id of the intervals that overlap the selected time; None if that is the whole run.
 
     Raises LocklineError if there are none.
     """
@@ -93,7 +94,8 @@ def select_span(intervals: Sequence[rows.Interval], selection: Selection, begin_
     if not found:
         length = (max((interval.end_ns for interval in intervals), default=begin_ns) - begin_ns) / 1e9
         raise LocklineError(f"--from, --to: no interval of the recording lies there; it is {length:.1f} s long")
-    return min(found), max(found)
+    # The whole run has totals of its own, which are read much faster.
+    return None if len(found) == len(intervals) else (min(found), max(found))
 
 
 def read_window(
@@ -151,8 +153,8 @@ def read_window(
     return window, span
 
 
-def read_cost(recording: Recording, duration_ns: int, cpus: int | None) -> OwnCost:
-    """Own cost over the whole recording of duration_ns on `cpus` CPUs."""
+def read_cost(recording: Recording, duration_ns: int, cpus: int | None, unavailable: str | None) -> OwnCost:
+    """Own cost over the whole recording of duration_ns on `cpus` CPUs; unavailable: why run times are missing."""
     programs = []
     for program in recording.programs():
         each = program.measured_ns / program.measured_runs if program.measured_runs > 0 else None
@@ -161,7 +163,7 @@ def read_cost(recording: Recording, duration_ns: int, cpus: int | None) -> OwnCo
     known = [cost.estimated_ns for cost in programs if cost.estimated_ns is not None]
     estimated = sum(known) if known else None
     share = estimated / (duration_ns * cpus) if estimated is not None and duration_ns and cpus else None
-    return OwnCost(tuple(programs), tuple(recording.costs()), estimated, share)
+    return OwnCost(tuple(programs), tuple(recording.costs()), estimated, share, unavailable)
 
 
 def _outlier_waits(
@@ -245,5 +247,10 @@ def make_report(recording: Recording, selection: Selection, outlier_limit: int) 
         sampled=sampled(weights, waits.totals.wait_ns if selection.cpus is None else None),
         tasks=tasks(weights, waiters, locks, kinds),
         loss=(*recording.losses(), *_derived_losses(waits, rejected)),
-        cost=read_cost(recording, window.recording_end_ns - window.recording_begin_ns, window.cpus),
+        cost=read_cost(
+            recording,
+            window.recording_end_ns - window.recording_begin_ns,
+            window.cpus,
+            _text(meta, "own_cost_unavailable"),
+        ),
     )

@@ -256,5 +256,6 @@ def _cost(cost: OwnCost) -> dict[str, Any]:
         ],
         "kernel_estimated_ns": cost.estimated_ns,
         "kernel_cpu_share": cost.cpu_share,
+        "kernel_unavailable": cost.unavailable,
         "collector": [own._asdict() for own in cost.collector],
     }

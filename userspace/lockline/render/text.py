@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 
 from lockline import rows
-from lockline.analysis.model import LockWaits, OutlierWait, Report, Task, Window
+from lockline.analysis.model import Host, LockWaits, OutlierWait, Report, Task, Window
 from lockline.analysis.stacks import without_internals
 from lockline.analysis.waits import merged
 from lockline.render.format import WIDTH, Column, Style, clean, count, cut, duration, pad, percent, size, table, width
@@ -65,7 +65,7 @@ def _header(report: Report, style: Style) -> list[str]:
         f"{window.cpus} CPUs" if window.cpus else None,
         host.cpu_model,
         size(host.memory_bytes) if host.memory_bytes else None,
-        f"clock {host.clocksource}" if host.clocksource else None,
+        _clock(host),
         f"spinlocks {host.spinlock_mode}" if host.spinlock_mode else None,
     ]
     lines = [*_wrapped("lockline", f"report of {clean(report.path, style)}")]
@@ -83,6 +83,12 @@ def _header(report: Report, style: Style) -> list[str]:
                 text += f"; lost: {probe.lost}"
             lines += _wrapped("Blind" if state == "blind" else "Missing", clean(text, style))
     return lines
+
+
+def _clock(host: Host) -> str | None:
+    if not host.clocksource:
+        return None
+    return f"clock {host.clocksource}" + (", read coarsely" if host.facts.get("clock") == "coarse" else "")
 
 
 def _in(report: Report, state: str) -> list[rows.Probe]:
@@ -434,6 +440,8 @@ def _cost(report: Report, style: Style) -> list[str]:
     if report.cost.estimated_ns is not None:
         share = percent(report.cost.cpu_share) if report.cost.cpu_share is not None else "unknown share"
         lines.append(f"  in the kernel: about {duration(report.cost.estimated_ns)}, {share} of all CPU time")
+    if report.cost.unavailable:
+        lines += _wrapped("  kernel", f"not measured: {clean(report.cost.unavailable, style)}", 13)
     if report.cost.collector:
         parts = [_own_cost(own) for own in report.cost.collector]
         lines += _wrapped("  collector", clean(", ".join(parts), style), 13)
