@@ -258,7 +258,8 @@ int user_symbols_lookup(struct user_symbols *users, __u32 tgid, __u64 address, c
 		return -EINVAL;
 	*name = *module = 0;
 	*offset = 0;
-	process = find_process(users, tgid);
+	/* 0 marks a free place in the cache; no process has it. */
+	process = tgid ? find_process(users, tgid) : NULL;
 	if (!process)
 		return 0;
 	found = find_module(process, address);

@@ -1,0 +1,285 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* The order of the candidates and the guesses about slab objects, on a machine made of tables. */
+#include <errno.h>
+#include <unistd.h>
+
+#include "names_test.h"
+#include "userspace/collector/lock_names.h"
+#include "userspace/collector/symbols.h"
+
+#define TEXT   0xffffffff81000000ull
+#define DATA   0xffffffff82000000ull
+#define SLAB   0xffff888000100000ull
+#define PERCPU 0xffff888100000000ull
+
+static const char functions[] = "ffffffff81000000 T _text\n"
+				"ffffffff81000100 T _raw_spin_lock\n"
+				"ffffffff81000200 T vfs_write\n"
+				"ffffffff81000300 T object_work\n"
+				"ffffffff81000400 T futex_wake\n"
+				"ffffffff81000500 T release_task\n"
+				"ffffffff81000600 T _etext\n"
+				"ffffffff83000000 B __init_begin\n";
+
+/* The resolver of this test: one slab of 32 KiB. */
+static struct slab_cache slab;
+
+void resolver_open(struct resolver *resolver, struct lockline_bpf *bpf)
+{
+}
+
+void resolver_close(struct resolver *resolver)
+{
+}
+
+int resolver_read(const struct resolver *resolver, __u64 address, void *out, size_t size)
+{
+	return -EFAULT;
+}
+
+int resolver_rq(const struct resolver *resolver, unsigned int cpu, __u64 *out)
+{
+	return -ENOENT;
+}
+
+int resolver_slab(const struct resolver *resolver, __u64 address, struct slab_cache *out)
+{
+	if (!slab.cache || address - SLAB >= 32768)
+		return -ENOENT;
+	*out = slab;
+	return 0;
+}
+
+static struct slab_cache cache(const char *name, __u32 size)
+{
+	struct slab_cache made = {.cache = 1, .size = size, .object_size = size, .references = 1};
+
+	snprintf(made.name, sizeof(made.name), "%s", name);
+	return made;
+}
+
+static struct lock_names *machine_of(const char *text)
+{
+	struct lock_names *names = calloc(1, sizeof(*names));
+	char path[] = "/tmp/names_test.XXXXXX";
+	struct symbols *symbols;
+	int fd = mkstemp(path);
+
+	expect(names);
+	expect(fd >= 0);
+	expect_number(write(fd, text, strlen(text)), strlen(text));
+	close(fd);
+	expect_number(symbols_open_file(&symbols, path), 0);
+	unlink(path);
+	names->symbols = symbols;
+	expect_number(types_open_btf(&names->types, make_types()), 0);
+	names->percpu = (struct percpu){.cpus = 4, .size = 4096, .bases = calloc(4, sizeof(__u64))};
+	for (int i = 0; i < 4; i++)
+		names->percpu.bases[i] = PERCPU + i * 65536ull;
+	/* A CPU that was never there. */
+	names->percpu.bases[2] = 0;
+	names->page_size = 4096;
+	names->image = TEXT;
+	names->image_end = 0xffffffff84000000;
+	slab = (struct slab_cache){};
+	return names;
+}
+
+static struct lock_names *machine(void)
+{
+	return machine_of(functions);
+}
+
+static void close_machine(struct lock_names *names)
+{
+	struct symbols *symbols = (struct symbols *)names->symbols;
+
+	lock_names_close(names);
+	symbols_close(symbols);
+}
+
+static void expect_name(struct lock_names *names, struct lock_hint hint, const char *wanted, const char *instance,
+			enum name_source source)
+{
+	struct lock_name name;
+
+	lock_names_resolve(names, &hint, &name);
+	expect_text(name.name, wanted);
+	expect_text(name.instance, instance);
+	expect_text(name_source_names[name.source], name_source_names[source]);
+}
+
+/* A lock that was waited for in _raw_spin_lock, called by site. */
+static void expect_called(struct lock_names *names, __u64 address, enum lock_kind kind, __u64 site, const char *wanted,
+			  const char *instance, enum name_source source)
+{
+	__u64 frames[] = {TEXT + 0x110, site + 0x10};
+
+	expect_name(names, (struct lock_hint){.address = address, .kind = kind, .frames = frames, .frame_count = 2},
+		    wanted, instance, source);
+}
+
+static void per_cpu_variables(void)
+{
+	struct lock_names *names = machine();
+	struct lock_hint hint = {.address = PERCPU + 3 * 65536 + 1024, .kind = KIND_SPINLOCK};
+
+	expect_name(names, hint, "runqueues.__lock", "CPU 3", NAME_PERCPU);
+	hint.address -= 65536;
+	expect_name(names, hint, "?", "", NAME_UNKNOWN);
+	/* No variable there, nor a symbol. */
+	hint.address = PERCPU + 2048;
+	expect_name(names, hint, "?", "", NAME_UNKNOWN);
+	close_machine(names);
+}
+
+static void objects_of_the_waiter(void)
+{
+	struct lock_names *names = machine();
+	struct lock_hint hint = {.kind = KIND_MUTEX, .owner = OWNER_MM, .owner_offset = 8, .owner_tid = getpid()};
+	char pid[32];
+
+	snprintf(pid, sizeof(pid), "pid %d", getpid());
+	expect_name(names, hint, "mm_struct.mmap_lock", pid, NAME_OWNER);
+	hint.kind = KIND_SPINLOCK;
+	hint.owner_offset = 16;
+	expect_name(names, hint, "mm_struct.mmap_lock.wait_lock", pid, NAME_OWNER);
+	hint.owner_offset = 17;
+	expect_name(names, hint, "mm_struct+0x11", pid, NAME_OWNER);
+	hint.owner = OWNER_TASK;
+	hint.owner_tid = 812;
+	expect_name(names, hint, "task_struct+0x11", "tid 812", NAME_OWNER);
+	close_machine(names);
+}
+
+static void slab_objects_by_the_cache_name(void)
+{
+	struct lock_names *names = machine();
+
+	slab = cache("object_cache", 192);
+	expect_called(names, SLAB + 5 * 192 + 4, KIND_SPINLOCK, TEXT + 0x200, "object.lock", "", NAME_SLAB);
+	expect_called(names, SLAB + 5 * 192 + 24, KIND_MUTEX, TEXT + 0x200, "object.mutexes", "[1]", NAME_SLAB);
+	/* no such lock at the offset */
+	expect_called(names, SLAB + 5 * 192 + 8, KIND_SPINLOCK, TEXT + 0x200, "object_cache in vfs_write", "+0x8",
+		      NAME_SLAB);
+	/* the struct is larger than the object */
+	slab.object_size = 60;
+	expect_called(names, SLAB + 4, KIND_SPINLOCK, TEXT + 0x200, "object_cache in vfs_write", "+0x4", NAME_SLAB);
+	close_machine(names);
+}
+
+static void slab_objects_behind_a_red_zone(void)
+{
+	struct lock_names *names = machine();
+
+	slab = cache("object", 256);
+	slab.object_size = 64;
+	slab.red_left_pad = 64;
+	expect_called(names, SLAB + 3 * 256 + 64 + 4, KIND_SPINLOCK, TEXT + 0x200, "object.lock", "", NAME_SLAB);
+	/* in the red zone itself */
+	expect_called(names, SLAB + 3 * 256 + 4, KIND_SPINLOCK, TEXT + 0x200, "object in vfs_write", "", NAME_SLAB);
+	close_machine(names);
+}
+
+static void slabs_smaller_than_usual(void)
+{
+	struct lock_names *names = machine();
+
+	/* 8192 is no multiple of 192: the third page of a large slab begins at another offset. */
+	slab = cache("object_cache", 192);
+	slab.order = 3;
+	expect_called(names, SLAB + 8192 + 2 * 192 + 8, KIND_MUTEX, TEXT + 0x200, "object.mutexes", "[0]", NAME_SLAB);
+	close_machine(names);
+}
+
+static void kmalloc_objects_by_a_parameter(void)
+{
+	struct lock_names *names = machine();
+
+	slab = cache("kmalloc-cg-96", 96);
+	expect_called(names, SLAB + 96 + 4, KIND_SPINLOCK, TEXT + 0x300, "object.lock", "", NAME_SLAB);
+	expect_called(names, SLAB + 96 + 4, KIND_SPINLOCK, TEXT + 0x200, "kmalloc-cg-96 in vfs_write", "+0x4",
+		      NAME_SLAB);
+	/* kmalloc would not have taken 192 bytes for 64 */
+	slab = cache("kmalloc-192", 192);
+	expect_called(names, SLAB + 192 + 4, KIND_SPINLOCK, TEXT + 0x300, "kmalloc-192 in object_work", "+0x4",
+		      NAME_SLAB);
+	expect_name(names, (struct lock_hint){.address = SLAB + 4, .kind = KIND_SPINLOCK}, "kmalloc-192", "+0x4",
+		    NAME_SLAB);
+	close_machine(names);
+}
+
+static void merged_caches_are_not_believed(void)
+{
+	struct lock_names *names = machine();
+
+	slab = cache("object_cache_of_no_machine", 64);
+	slab.references = 3;
+	expect_called(names, SLAB + 64 + 4, KIND_SPINLOCK, TEXT + 0x200, "slab-64 in vfs_write", "+0x4", NAME_SLAB);
+	expect_called(names, SLAB + 64 + 4, KIND_SPINLOCK, TEXT + 0x300, "object.lock", "", NAME_SLAB);
+	close_machine(names);
+}
+
+static void futex_buckets(void)
+{
+	struct lock_names *names = machine();
+
+	expect_called(names, 0xffffc90000010044, KIND_SPINLOCK, TEXT + 0x400, "futex_hash_bucket.lock", "",
+		      NAME_CALL_SITE);
+	/* no bucket begins four bytes before it */
+	expect_called(names, 0xffffc90000010048, KIND_SPINLOCK, TEXT + 0x400, "futex_wake", "", NAME_CALL_SITE);
+	expect_called(names, 0xffffc90000010044, KIND_SPINLOCK, TEXT + 0x200, "vfs_write", "", NAME_CALL_SITE);
+	close_machine(names);
+}
+
+static void call_sites(void)
+{
+	struct lock_names *names = machine();
+
+	expect_called(names, 0xffffc90000010000, KIND_MUTEX, TEXT + 0x200, "vfs_write", "", NAME_CALL_SITE);
+	expect_called(names, DATA + 0x40, KIND_MUTEX, TEXT + 0x500, "release_task", "_text+0x1000040", NAME_CALL_SITE);
+	expect_called(names, DATA + 0x40, KIND_RWLOCK_WRITE, TEXT + 0x500, "tasklist_lock", "_text+0x1000040",
+		      NAME_CALL_SITE);
+	/* the same function, but a lock that is no variable of the kernel */
+	expect_called(names, 0xffffc90000010000, KIND_RWLOCK_WRITE, TEXT + 0x500, "release_task", "", NAME_CALL_SITE);
+	expect_name(names, (struct lock_hint){.address = DATA, .kind = KIND_MUTEX}, "?", "", NAME_UNKNOWN);
+	close_machine(names);
+}
+
+static void variables(void)
+{
+	char *text = NULL;
+	size_t size = 0;
+	FILE *file = open_memstream(&text, &size);
+	struct lock_names *names;
+
+	fputs("ffffffff81000000 T _text\nffffffff81000100 T _raw_spin_lock\nffffffff81000200 T vfs_write\n", file);
+	for (int i = 0; i < 2000; i++)
+		fprintf(file, "%llx d variable_%d\n", DATA + i * 64ull, i);
+	fprintf(file, "%llx b object\n%llx B _end\n", DATA + 0x100000, DATA + 0x200000);
+	fclose(file);
+	names = machine_of(text);
+	free(text);
+	expect_called(names, DATA + 64, KIND_RWSEM_READ, TEXT + 0x200, "variable_1", "", NAME_SYMBOL);
+	expect_called(names, DATA + 72, KIND_SPINLOCK, TEXT + 0x200, "variable_1", "+0x8", NAME_SYMBOL);
+	/* a variable of the name of its struct */
+	expect_called(names, DATA + 0x100000 + 4, KIND_SPINLOCK, TEXT + 0x200, "object.lock", "", NAME_SYMBOL);
+	close_machine(names);
+}
+
+#define CASE(function)              \
+	{                           \
+#function, function \
+	}
+
+const struct test_case lock_cases[] = {CASE(per_cpu_variables),
+				       CASE(objects_of_the_waiter),
+				       CASE(slab_objects_by_the_cache_name),
+				       CASE(slab_objects_behind_a_red_zone),
+				       CASE(slabs_smaller_than_usual),
+				       CASE(kmalloc_objects_by_a_parameter),
+				       CASE(merged_caches_are_not_believed),
+				       CASE(futex_buckets),
+				       CASE(call_sites),
+				       CASE(variables),
+				       {}};

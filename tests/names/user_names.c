@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* Reads "TGID ADDRESS" lines, answers each with "name offset module", tab-separated. */
+#include <stdio.h>
+
+#include "userspace/collector/names.h"
+
+int main(void)
+{
+	char name[256], module[512];
+	struct user_symbols *users;
+	unsigned long long address;
+	unsigned int tgid;
+	__u64 offset;
+
+	if (user_symbols_open(&users, 2))
+		return 1;
+	while (scanf("%u %llx", &tgid, &address) == 2) {
+		if (user_symbols_lookup(users, tgid, address, name, sizeof(name), &offset, module, sizeof(module)))
+			return 1;
+		printf("%s\t%llu\t%s\n", name, offset, module);
+		fflush(stdout);
+	}
+	user_symbols_close(users);
+	return 0;
+}
