@@ -93,13 +93,14 @@ struct spin_slot {
 	__u8 sampled;
 	__s16 kernel_frames;
 	__s16 user_frames;
-	__u8 pad[30];
+	__u8 slow_path; /* kept by a probe around the slow path: tracepoints inside it do not end it */
+	__u8 pad[29];
 };
 
 /* Why a begin or an end became no wait; see counter_names in the collector. */
 enum counter {
 	COUNT_FILTERED,    /* begins that the filters keep out */
-	COUNT_REPEATED,    /* further begins of a wait that is in flight (mutex) */
+	COUNT_REPEATED,    /* further begins of a wait that is in flight: a mutex, a tracepoint in a slow path */
 	COUNT_NESTED,      /* begins while another wait is in flight: recorded too */
 	COUNT_ORPHANED,    /* begins whose end never came */
 	COUNT_TOO_DEEP,    /* begins given up because their stack of waits was full */
@@ -131,8 +132,8 @@ struct cpu_state {
 	__u64 begins[KIND_COUNT]; /* by the kind that the event's flags say */
 	__u64 events;             /* wait events ever started in this CPU's ring */
 	__u64 rows_used;
+	__u64 slow_paths; /* entered, as the probes around them see it */
 	__u64 counters[COUNT_LAST];
-	__u64 pad;
 	struct spin_slot spin[SPIN_DEPTH];
 };
 

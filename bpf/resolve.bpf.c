@@ -9,7 +9,7 @@
 #include <bpf/bpf_core_read.h>
 #include "resolve.h"
 
-/* Since 6.13 (a992d7a3979120fbd7c13435d27b3da8d9ed095a); the collector loads its user where it exists. */
+/* Since 6.13 (a992d7a3979120fbd7c13435d27b3da8d9ed095a). */
 extern struct kmem_cache *bpf_get_kmem_cache(__u64 address) __ksym __weak;
 
 struct {
@@ -75,6 +75,8 @@ int resolve_slab(__u64 *context)
 		return 0;
 	slab = &result->slab;
 	slab->cache = 0;
+	if (!bpf_get_kmem_cache)
+		return 0;
 	cache = bpf_get_kmem_cache(context[0]);
 	if (!cache)
 		return 0;

@@ -79,7 +79,7 @@ static __always_inline __s32 sleep_depth(struct cpu_state *state, struct sleep_s
 		/* A mutex begins anew each time it goes from spinning to sleeping and back. */
 		if (kind == KIND_MUTEX)
 			last->kind = KIND_MUTEX;
-		state->counters[COUNT_REPEATED]++;
+		count(state, COUNT_REPEATED, 1);
 		return -1;
 	}
 	if (last->lock == lock) {

@@ -38,7 +38,16 @@ static __noinline int live_depth(struct cpu_state *state, __u64 lock)
 	return live;
 }
 
-static __always_inline void begin_spinning(void *ctx, struct cpu_state *state, __u32 cpu, __u64 lock, __u32 kind)
+/* Whether a probe around the whole slow path already records the wait that a tracepoint inside it tells of. */
+static __always_inline bool in_slow_path(const struct cpu_state *state, __u64 lock)
+{
+	const struct spin_slot *top = &state->spin[(state->spin_depth - 1) & (SPIN_DEPTH - 1)];
+
+	return state->spin_depth && top->lock == lock && top->slow_path;
+}
+
+static __always_inline void begin_spinning(void *ctx, struct cpu_state *state, __u32 cpu, __u64 lock, __u32 kind,
+					   bool slow_path)
 {
 	__u32 depth = (state->spin_depth ? live_depth(state, lock) : 0) & (SPIN_DEPTH - 1);
 	struct spin_slot *slot = &state->spin[depth];
@@ -47,8 +56,16 @@ static __always_inline void begin_spinning(void *ctx, struct cpu_state *state, _
 
 	if (!row)
 		return;
-	slot->lock = lock;
+	/*
+	 * Reserved before it is filled: another begin program may interrupt this
+	 * one here, and pushes above it.
+	 */
 	slot->task = bpf_get_current_task();
+	barrier();
+	state->spin_depth = depth + 1;
+	barrier();
+	slot->lock = lock;
+	slot->slow_path = slow_path;
 	slot->row = row_index;
 	slot->kind = kind;
 	slot->sampled = takes_sample(state, row);
@@ -59,8 +76,6 @@ static __always_inline void begin_spinning(void *ctx, struct cpu_state *state, _
 		slot->user_frames = frames >> 16;
 	}
 	slot->begin_ns = clock_now(state);
-	barrier();
-	state->spin_depth = depth + 1;
 }
 
 /* The depth of the slot that waits for lock; callers know that the top one does not. */
@@ -78,7 +93,7 @@ static __noinline int find_below(struct cpu_state *state, __u64 lock)
 }
 
 static __always_inline bool end_spinning(void *ctx, struct cpu_state *state, __u32 cpu, __u64 lock, __s32 result,
-					 __u64 now)
+					 __u64 now, bool slow_path)
 {
 	struct ended_wait wait;
 	struct spin_slot *slot;
@@ -96,6 +111,9 @@ static __always_inline bool end_spinning(void *ctx, struct cpu_state *state, __u
 		depth = below & (SPIN_DEPTH - 1);
 	}
 	slot = &state->spin[depth];
+	/* The tracepoint's end inside a slow path: the probe around it has the later one. */
+	if (slot->slow_path != slow_path)
+		return !slow_path;
 	row = row_at(slot->row);
 	if (row) {
 		wait.lock = lock;

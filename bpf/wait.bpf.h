@@ -41,10 +41,12 @@ static __always_inline void begin_wait(void *ctx, __u64 lock, __u32 kind)
 	state->begins[kind]++;
 	if (!wanted(state, kind))
 		count(state, COUNT_FILTERED, 1);
-	else if (is_spinning(kind))
-		begin_spinning(ctx, state, cpu, lock, kind);
-	else
+	else if (!is_spinning(kind))
 		begin_sleeping(ctx, state, cpu, lock, kind);
+	else if (in_slow_path(state, lock))
+		count(state, COUNT_REPEATED, 1);
+	else
+		begin_spinning(ctx, state, cpu, lock, kind, false);
 }
 
 static __always_inline void end_wait(void *ctx, __u64 lock, __s32 result)
@@ -57,8 +59,32 @@ static __always_inline void end_wait(void *ctx, __u64 lock, __s32 result)
 		return;
 	now = clock_now(state);
 	state->ends++;
-	if (!end_spinning(ctx, state, cpu, lock, result, now) && !end_sleeping(ctx, state, lock, result, now))
+	if (!end_spinning(ctx, state, cpu, lock, result, now, false) && !end_sleeping(ctx, state, lock, result, now))
 		state->counters[COUNT_UNMATCHED]++;
+}
+
+/* Entry of a function that spins for a lock from its first to its last instruction. */
+static __always_inline void enter_slow_path(void *ctx, __u64 lock, __u32 kind)
+{
+	__u32 cpu = bpf_get_smp_processor_id();
+	struct cpu_state *state = state_of(cpu);
+
+	if (!state)
+		return;
+	state->slow_paths++;
+	if (!wanted(state, kind))
+		count(state, COUNT_FILTERED, 1);
+	else
+		begin_spinning(ctx, state, cpu, lock, kind, true);
+}
+
+static __always_inline void leave_slow_path(void *ctx, __u64 lock)
+{
+	__u32 cpu = bpf_get_smp_processor_id();
+	struct cpu_state *state = state_of(cpu);
+
+	if (state && !end_spinning(ctx, state, cpu, lock, 0, clock_now(state), true))
+		count(state, COUNT_UNMATCHED, 1);
 }
 
 #endif /* WAIT_BPF_H */

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The slow path of queued spinlocks, entry to exit: also the waits that the
+ * tracepoints cannot see, of the first waiter (pending bit) and of test-and-set.
+ *
+ * The targets are set at load: with PARAVIRT_SPINLOCKS both the native and the
+ * paravirtual function exist and one of them is called; else there is
+ * queued_spin_lock_slowpath() alone.  void (struct qspinlock *, u32), 5.10 to 7.2.
+ */
+#include "wait.bpf.h"
+#include <bpf/bpf_tracing.h>
+
+SEC("?fentry/native_queued_spin_lock_slowpath")
+int BPF_PROG(spin_enter, void *lock)
+{
+	enter_slow_path(ctx, (__u64)lock, KIND_SPINLOCK);
+	return 0;
+}
+
+SEC("?fexit/native_queued_spin_lock_slowpath")
+int BPF_PROG(spin_leave, void *lock)
+{
+	leave_slow_path(ctx, (__u64)lock);
+	return 0;
+}
+
+SEC("?fentry/__pv_queued_spin_lock_slowpath")
+int BPF_PROG(paravirt_spin_enter, void *lock)
+{
+	enter_slow_path(ctx, (__u64)lock, KIND_SPINLOCK);
+	return 0;
+}
+
+SEC("?fexit/__pv_queued_spin_lock_slowpath")
+int BPF_PROG(paravirt_spin_leave, void *lock)
+{
+	leave_slow_path(ctx, (__u64)lock);
+	return 0;
+}
+
+/* A reader in interrupt context spins before the tracepoint; other readers pass it, inside. */
+SEC("?fentry/queued_read_lock_slowpath")
+int BPF_PROG(read_enter, void *lock)
+{
+	enter_slow_path(ctx, (__u64)lock, KIND_RWLOCK_READ);
+	return 0;
+}
+
+SEC("?fexit/queued_read_lock_slowpath")
+int BPF_PROG(read_leave, void *lock)
+{
+	leave_slow_path(ctx, (__u64)lock);
+	return 0;
+}
