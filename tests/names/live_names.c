@@ -86,13 +86,27 @@ static void show_from(const struct live *live, const char *what, __u64 address, 
 	show(live, what, (struct lock_hint){.address = address, .kind = kind, .frames = frames, .frame_count = 3});
 }
 
+/* current_task lay in struct pcpu_hot from 6.2 to 6.14. */
+static bool find_current(const struct types *types, __u32 *offset)
+{
+	__u32 hot, ignored;
+
+	if (types_percpu_offset(types, "current_task", offset))
+		return true;
+	if (!types_percpu_offset(types, "pcpu_hot", &hot) ||
+	    !types_member(types, types_struct(types, "pcpu_hot"), "current_task", offset, &ignored))
+		return false;
+	*offset += hot;
+	return true;
+}
+
 /* This thread runs on the CPU: the CPU's copy of current_task must be its task. */
 static int show_run_queues(struct live *live)
 {
 	__u32 current, queue;
 	cpu_set_t set;
 
-	if (!types_percpu_offset(live->names->types, "current_task", &current) ||
+	if (!find_current(live->names->types, &current) ||
 	    !types_percpu_offset(live->names->types, "runqueues", &queue)) {
 		fprintf(stderr, "no current_task among the per-CPU variables\n");
 		return -ENOENT;
@@ -152,6 +166,22 @@ static void show_task(const struct live *live)
 	show_owned(live, "owner file_lock", OWNER_FILES, "files_struct", "file_lock", 0, KIND_SPINLOCK);
 }
 
+/* What only a kernel with KALLSYMS_ALL tells. */
+static void show_variables(const struct live *live)
+{
+	__u64 address;
+
+	if (!symbols_have_data(live->symbols))
+		return;
+	if (!symbols_address(live->symbols, "tasklist_lock", &address))
+		show_lock(live, "variable", address, KIND_RWLOCK_READ);
+	if (!symbols_address(live->symbols, "node_data", &address))
+		show_lock(live, "zone lock",
+			  member(live, member(live, read_word(live, address), "pglist_data", "node_zones"), "zone",
+				 "lock"),
+			  KIND_SPINLOCK);
+}
+
 static int show_files(const struct live *live)
 {
 	int pipe_fds[2] = {-1, -1}, sockets[2] = {-1, -1}, epoll = epoll_create1(0), directory = open("/", O_RDONLY);
@@ -205,6 +235,7 @@ int main(void)
 		err = show_run_queues(&live);
 	if (!err) {
 		show_task(&live);
+		show_variables(&live);
 		err = show_files(&live);
 	}
 	lock_names_close(live.names);

@@ -13,8 +13,6 @@
 /* Variables without a symbol: .bss and .brk behind the last symbol of a kernel without KALLSYMS_ALL. */
 #define IMAGE_SLACK (64u << 20)
 
-#define NODES_MAX (RESOLVE_BYTES / sizeof(__u64))
-
 const char *const name_source_names[NAME_SOURCES] = {
 	[NAME_UNKNOWN] = "unknown",    [NAME_SYMBOL] = "symbol", [NAME_PERCPU] = "per-CPU symbol",
 	[NAME_OWNER] = "owner object", [NAME_SLAB] = "slab",     [NAME_CALL_SITE] = "call site",
@@ -90,6 +88,9 @@ static int symbol_name(struct lock_names *names, const struct lock_hint *hint, s
 	const char *known;
 	int err;
 
+	/* Where the per-CPU section begins at 0 its symbols are offsets. */
+	if (hint->address < names->image)
+		return -ENOENT;
 	err = symbols_lookup(names->symbols, hint->address, &symbol);
 	if (err)
 		return err;
@@ -171,21 +172,25 @@ static int owner_name(struct lock_names *names, const struct lock_hint *hint, st
 }
 
 /* zone->lock, lruvec->lru_lock: a node's data is no slab object.  Needs KALLSYMS_ALL. */
+static void find_nodes(struct lock_names *names)
+{
+	__u64 table;
+
+	if (symbols_address(names->symbols, "node_data", &table) ||
+	    resolver_read(&names->resolver, table, names->nodes, sizeof(names->nodes)))
+		memset(names->nodes, 0, sizeof(names->nodes));
+}
+
 static int node_name(struct lock_names *names, const struct lock_hint *hint, struct lock_name *out)
 {
 	struct kernel_type type = names_struct(names, "pglist_data", "");
-	__u64 table, nodes[NODES_MAX];
+	__s64 size = type.id ? types_size(type.types, type.id) : 0;
 	char zone[16];
-	__s64 size;
 
-	if (!type.id || symbols_address(names->symbols, "node_data", &table) ||
-	    resolver_read(&names->resolver, table, nodes, sizeof(nodes)))
-		return -ENOENT;
-	size = types_size(type.types, type.id);
 	for (size_t node = 0; node < NODES_MAX && size > 0; node++) {
-		if (!nodes[node] || hint->address - nodes[node] >= (__u64)size)
+		if (!names->nodes[node] || hint->address - names->nodes[node] >= (__u64)size)
 			continue;
-		if (names_member(&type, "pglist_data", hint->address - nodes[node], hint->kind, out))
+		if (names_member(&type, "pglist_data", hint->address - names->nodes[node], hint->kind, out))
 			return -ENOENT;
 		snprintf(zone, sizeof(zone), "%.15s", out->instance);
 		snprintf(out->instance, sizeof(out->instance), "node %zu%s%s", node, *zone ? " " : "", zone);
@@ -277,6 +282,7 @@ int lock_names_open(struct lock_names **out, const struct symbols *symbols, stru
 	err = percpu_open(&names->percpu, &names->resolver, symbols, names->types);
 	if (err)
 		goto out;
+	find_nodes(names);
 	*out = names;
 out:
 	if (err)

@@ -11,6 +11,7 @@
 
 #define CALL_SITES   5
 #define MODULE_TYPES 8
+#define NODES_MAX    (RESOLVE_BYTES / sizeof(__u64))
 
 /* The functions above the lock's own, nearest first. */
 struct call_sites {
@@ -33,6 +34,7 @@ struct lock_names {
 	struct slab_aliases aliases;
 	__u64 image; /* address of the kernel image */
 	__u64 image_end;
+	__u64 nodes[NODES_MAX]; /* struct pglist_data; 0: none */
 	__u32 page_size;
 };
 
