@@ -62,6 +62,7 @@ void bench_open(struct bench *bench, const struct settings *settings)
 	bench->state->named_rows = TEST_ROWS - KIND_COUNT;
 	bench->state->sample_mask = TEST_SAMPLE - 1;
 	bench->state->begin_kinds = settings->begin_kinds;
+	bench->state->flags = settings->filter_tasks ? STATE_FILTERED : 0;
 	bench->state->threshold_ns = settings->threshold_ns;
 	bench->rows = (struct wait_row *)map_memory(skeleton->maps.totals) + TEST_CPU * TEST_ROWS;
 	bench->sleepers = map_memory(skeleton->maps.sleepers);

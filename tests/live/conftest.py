@@ -1,9 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The live tests attach to the running kernel."""
 
+import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
+from live.support import end_all_started
 
 
 @pytest.fixture(scope="session")
@@ -22,3 +26,17 @@ def live(build: Path, bpf_machine: None) -> Path:
 def recording(tmp_path: Path) -> Path:
     """Where a test records to."""
     return tmp_path / "test.lockline"
+
+
+@pytest.fixture
+def two_cpus() -> None:
+    """Skips where two threads cannot run at once."""
+    if len(os.sched_getaffinity(0)) < 2:
+        pytest.skip("needs two CPUs")
+
+
+@pytest.fixture(autouse=True)
+def nothing_left() -> Iterator[None]:
+    """A failed test leaves nothing running for the next one."""
+    yield
+    end_all_started()

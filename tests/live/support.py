@@ -42,6 +42,18 @@ def wait_for(condition: Callable[[], Value], what: str) -> Value:
     raise AssertionError(f"within {DEADLINE_S:.0f} s: no {what}")
 
 
+started: list[subprocess.Popen[str]] = []
+
+
+def end_all_started() -> None:
+    """Kill what a failed test left running."""
+    while started:
+        process = started.pop()
+        if process.poll() is None:
+            process.kill()
+            process.wait(DEADLINE_S)
+
+
 class Lines:
     """The lines of a stream, read by a thread so that a wait for one can have a deadline."""
 
@@ -87,6 +99,7 @@ class Workload:
             stderr=subprocess.PIPE,
             text=True,
         )
+        started.append(self.process)
         self._output = Lines(self.process.stdout)
         self._errors = Lines(self.process.stderr)
         try:
@@ -101,7 +114,11 @@ class Workload:
         return self.process.pid
 
     def _event(self, what: str) -> dict[str, Any]:
-        event: dict[str, Any] = json.loads(self._output.next(what))
+        line = self._output.next(what)
+        try:
+            event: dict[str, Any] = json.loads(line)
+        except json.JSONDecodeError:
+            raise AssertionError(f"the workload gave up: {self._errors.rest()}") from None
         return event
 
     def do(self, command: str) -> dict[str, Any]:
@@ -141,6 +158,7 @@ class Collector:
             stderr=subprocess.PIPE,
             text=True,
         )
+        started.append(self.process)
         self._errors = Lines(self.process.stderr)
 
     def attached(self) -> Self:

@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support import Collector, Recording, Workload, running, wait_for
+
+from live.support import Collector, Recording, Workload, running, wait_for
 
 ENOUGH = 100_000
 

@@ -7,7 +7,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from support import Collector, Recording, Workload, wait_for
+
+from live.support import Collector, Recording, Workload, wait_for
 
 ROUNDS = 5
 GO = f"go {ROUNDS} 2000"
@@ -67,9 +68,7 @@ def test_thread(live: Path, recording: Path, tmp_path: Path) -> None:
         assert result.loss("filtered") >= ROUNDS
 
 
-def test_cpu(live: Path, recording: Path) -> None:
-    if (os.cpu_count() or 1) < 2:
-        pytest.skip("needs two CPUs")
+def test_cpu(live: Path, recording: Path, two_cpus: None) -> None:
     with (
         Workload(live, "uffd_mutex", "-c", "0") as wanted,
         Workload(live, "uffd_mutex", "-c", "1") as other,
@@ -78,8 +77,9 @@ def test_cpu(live: Path, recording: Path) -> None:
         wanted.do(GO)
         other.do(GO)
     with Recording(recording) as result:
-        assert wanted.pid in processes(result)
-        assert other.pid not in processes(result)
+        threads = {row[0] for row in result.rows("SELECT tid FROM waiter")}
+        assert wanted.ready["waiter"] in threads
+        assert other.ready["waiter"] not in threads
         assert {row[0] for row in result.rows("SELECT begin_cpu FROM outlier")} == {0}
         assert result.begins() == result.begins_accounted()
 

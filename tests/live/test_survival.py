@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """However a recording ends: what was committed can be read, and nothing stays behind."""
 
+import os
 import random
 import re
 import shutil
@@ -8,12 +9,14 @@ import signal
 import sqlite3
 import stat
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Self
 
 import pytest
-from support import Collector, Recording, bpf_objects, running, wait_for
+
+from live.support import Collector, Recording, bpf_objects, running, wait_for
 
 KILLS = 20
 KINDS_OF_OBJECTS = ("prog", "map", "link")
@@ -164,10 +167,16 @@ def refused(build: Path, *arguments: str | Path, prefix: tuple[str, ...] = ()) -
 
 
 def test_output_that_cannot_be_made(live: Path, tmp_path: Path) -> None:
-    for path in (tmp_path / "missing" / "x.lockline", tmp_path, Path("/proc/x.lockline")):
+    device = tmp_path / "null"
+    os.mknod(device, 0o600 | stat.S_IFCHR, os.makedev(1, 3))
+    directory = tmp_path / "directory"
+    directory.mkdir()
+    for path in (tmp_path / "missing" / "x.lockline", directory, device, Path("/proc/x.lockline")):
         line = refused(live, "-a", "-d", "1", "-o", path)
         assert str(path) in line
-    assert list(tmp_path.iterdir()) == []
+    assert {path.name for path in tmp_path.iterdir()} == {"null", "directory"}
+    assert stat.S_ISCHR(device.stat().st_mode)
+    assert directory.is_dir()
 
 
 class PrivateMount:
@@ -197,6 +206,15 @@ class PrivateMount:
         self.enter = ("nsenter", "-t", str(self._process.pid), "-m")
         self.inside = Path(f"/proc/{self._process.pid}/root") / str(directory).lstrip("/")
 
+    def intervals(self, path: Path) -> int:
+        """As intervals(), in the namespace: SQLite follows /proc/PID/root back out of it."""
+        query = "SELECT count(*) FROM interval"
+        script = (
+            f"import sqlite3; print(sqlite3.connect('file:{path}?mode=ro', uri=True).execute('{query}').fetchone()[0])"
+        )
+        done = subprocess.run([*self.enter, sys.executable, "-c", script], capture_output=True, text=True, check=False)
+        return int(done.stdout) if done.returncode == 0 else 0
+
     def __enter__(self) -> Self:
         return self
 
@@ -221,7 +239,7 @@ def test_full_disk(live: Path, tmp_path: Path, load: None) -> None:
     directory.mkdir()
     with PrivateMount(directory, "size=4m") as small:
         collector = Collector(live, directory / "x.lockline", "-a", "-i", "0.1", prefix=small.enter).attached()
-        wait_for(lambda: intervals(small.inside / "x.lockline") >= 2, "interval")
+        wait_for(lambda: small.intervals(directory / "x.lockline") >= 2, "interval")
         fill(small.inside)
         assert collector.wait() == 1
         lines = [line for line in collector.errors() if not line.startswith("lockline: recording")]

@@ -6,7 +6,7 @@
 #include <linux/bpf.h>
 #include <bpf/bpf_helpers.h>
 
-#define HOLD_LIMIT_NS 1000000000ull
+#define HOLD_LIMIT_NS 3000000000ull
 
 struct bpf_iter__task_vma {
 	struct bpf_iter_meta *meta;
@@ -33,13 +33,20 @@ static long hold(__u32 index, void *context)
 	return 0;
 }
 
+/* One loop is bounded at 2^23 turns. */
+static long hold_on(__u32 index, void *context)
+{
+	bpf_loop(1 << 23, hold, NULL, 0);
+	return *(volatile int *)&release || *(volatile int *)&gave_up;
+}
+
 SEC("iter/task_vma")
 int hold_mmap_lock(struct bpf_iter__task_vma *context)
 {
 	if (!context->vma || holding_ns)
 		return 0;
 	*(volatile __u64 *)&holding_ns = bpf_ktime_get_ns();
-	bpf_loop(1 << 23, hold, NULL, 0);
+	bpf_loop(1000, hold_on, NULL, 0);
 	*(volatile __u64 *)&released_ns = bpf_ktime_get_ns();
 	return 0;
 }

@@ -12,6 +12,7 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
+#include <sys/sysinfo.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -31,7 +32,7 @@ struct call {
 
 static volatile struct call *call;
 
-/* Maps and unmaps a page for every byte that the parent sends. */
+/* Maps a page for one byte that the parent sends, unmaps it for the next. */
 static void serve_calls(int go, int done)
 {
 	char byte;
@@ -42,7 +43,10 @@ static void serve_calls(int go, int done)
 		call->entered_ns = now_ns();
 		page = mmap(NULL, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 		call->returned_ns = now_ns();
-		if (page == MAP_FAILED || munmap(page, 4096) || write(done, &byte, 1) != 1)
+		/* Not before the iterator has ended: this takes the lock too. */
+		if (page == MAP_FAILED || write(done, &byte, 1) != 1 || read(go, &byte, 1) != 1)
+			_exit(1);
+		if (munmap(page, 4096) || write(done, &byte, 1) != 1)
 			_exit(1);
 	}
 	_exit(0);
@@ -52,6 +56,8 @@ static void *run_iterator(void *argument)
 {
 	char buffer[64];
 
+	/* It keeps its CPU while it holds the lock: away from us and the child. */
+	pin_to_cpu(get_nprocs() - 1);
 	while (read(*(int *)argument, buffer, sizeof(buffer)) > 0)
 		continue;
 	return NULL;
@@ -88,7 +94,7 @@ static void hold_once(struct mmap_lock_bpf *skeleton, pid_t child, int go, int d
 	pthread_join(thread, NULL);
 	if (skeleton->bss->gave_up)
 		die("the lock was held for too long");
-	if (read(done, &byte, 1) != 1)
+	if (read(done, &byte, 1) != 1 || write(go, &byte, 1) != 1 || read(done, &byte, 1) != 1)
 		die("the child is gone");
 	printf("[%llu, %llu]", released_ns - seen_ns, call->returned_ns - call->entered_ns);
 	close(iterator);
@@ -103,6 +109,9 @@ int main(void)
 	__u64 round;
 	pid_t child;
 
+	if (get_nprocs() < 2)
+		die("needs two CPUs");
+	pin_to_cpu(0);
 	if (!skeleton)
 		die("cannot load the iterator: %s", strerror(errno));
 	call = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);

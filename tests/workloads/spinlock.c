@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * spinlock: two threads on two CPUs run a program that holds one bpf_spin_lock
- * over a bounded loop.  The truth is bounded without trusting any tracer: a
- * thread is outside, waiting or holding, and only one can hold at a time, so
- *   waited >= elapsed of both - length of the round - what a run without hold takes
- *   waited <= elapsed of both - runs * shortest run alone
- * and an own program counts the begins of the two threads.
+ * over a bounded loop.  The truth is bounded without trusting any tracer: the
+ * program logs when each run began and ended.  While both CPUs are in a run, one
+ * at most holds the lock, so the other waits or is on its way in or out; and a run
+ * that meets no other waits for nobody.  Hence
+ *   waited >= time in which both were in a run - what the ways in and out take
+ *   waited <= length of the runs that met another
+ * An own program counts the begins of the two threads.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -13,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <sys/sysinfo.h>
 #include <unistd.h>
 
@@ -31,8 +34,6 @@ struct worker {
 	pthread_t thread;
 	pthread_barrier_t *barrier;
 	__u64 runs;
-	__u64 began_ns;
-	__u64 ended_ns;
 	int cpu;
 };
 
@@ -64,36 +65,77 @@ static void *run_worker(void *argument)
 		pthread_barrier_wait(worker->barrier);
 		if (ending)
 			return NULL;
-		worker->began_ns = now_ns();
 		run_program(skeleton->progs.hold_long, worker->cpu, worker->runs);
-		worker->ended_ns = now_ns();
 		pthread_barrier_wait(worker->barrier);
 	}
 }
 
-static void run_round(struct spinlock_bpf *skeleton, struct worker *workers, __u64 runs, __u64 without_hold_ns,
-		      __u64 alone_ns)
+/* Begins of both threads, once they sleep again and make no more. */
+static __u64 begins_so_far(const struct spinlock_bpf *skeleton)
 {
-	__u64 began_ns, ended_ns, elapsed_ns, overhead_ns;
+	int i;
 
-	memset(skeleton->bss->runs_of, 0, sizeof(skeleton->bss->runs_of));
-	memset(skeleton->bss->begins, 0, sizeof(skeleton->bss->begins));
+	for (i = 0; i < 2; i++)
+		wait_until_blocked(getpid(), skeleton->bss->threads[i], SYS_futex);
+	return skeleton->bss->begins[0] + skeleton->bss->begins[1];
+}
+
+struct meetings {
+	__u64 runs;      /* that met a run of the other CPU */
+	__u64 length_ns; /* of those runs */
+	__u64 both_ns;   /* in which both CPUs were in a run; counted from either side, so twice */
+};
+
+/* Adds the runs of one CPU; both logs are in order. */
+static void add_meetings(const struct runs *one, const struct runs *other, struct meetings *sum)
+{
+	__u64 i, k, first = 0, begin, end, both;
+
+	for (i = 0; i < one->count; i++) {
+		const struct run *run = &one->run[i];
+
+		while (first < other->count && other->run[first].end_ns <= run->begin_ns)
+			first++;
+		both = 0;
+		for (k = first; k < other->count && other->run[k].begin_ns < run->end_ns; k++) {
+			begin = other->run[k].begin_ns > run->begin_ns ? other->run[k].begin_ns : run->begin_ns;
+			end = other->run[k].end_ns < run->end_ns ? other->run[k].end_ns : run->end_ns;
+			both += end - begin;
+		}
+		if (!both)
+			continue;
+		sum->runs++;
+		sum->length_ns += run->end_ns - run->begin_ns;
+		sum->both_ns += both;
+	}
+}
+
+static void run_round(struct spinlock_bpf *skeleton, struct worker *workers, __u64 runs, __u64 without_hold_ns)
+{
+	struct runs *of = skeleton->bss->runs_of;
+	__u64 begins = begins_so_far(skeleton), both_ns, ways_ns;
+	struct meetings met = {};
+
+	if (runs > MOST_RUNS)
+		die("a round has at most %d runs", MOST_RUNS);
+	of[0].count = of[1].count = 0;
 	workers[0].runs = workers[1].runs = runs;
 	pthread_barrier_wait(workers[0].barrier);
 	pthread_barrier_wait(workers[0].barrier);
-	began_ns = workers[0].began_ns < workers[1].began_ns ? workers[0].began_ns : workers[1].began_ns;
-	ended_ns = workers[0].ended_ns > workers[1].ended_ns ? workers[0].ended_ns : workers[1].ended_ns;
-	elapsed_ns = skeleton->bss->runs_of[0].elapsed_ns + skeleton->bss->runs_of[1].elapsed_ns;
-	overhead_ns = ended_ns - began_ns + 2 * runs * without_hold_ns;
-	printf("{\"event\": \"waits\", \"runs\": %llu, \"begins\": %llu, \"lower_ns\": %llu, \"upper_ns\": %llu}\n",
-	       2 * runs, skeleton->bss->begins[0] + skeleton->bss->begins[1],
-	       elapsed_ns > overhead_ns ? elapsed_ns - overhead_ns : 0, elapsed_ns - 2 * runs * alone_ns);
+	begins = begins_so_far(skeleton) - begins;
+	add_meetings(&of[0], &of[1], &met);
+	add_meetings(&of[1], &of[0], &met);
+	both_ns = met.both_ns / 2;
+	ways_ns = met.runs * without_hold_ns;
+	printf("{\"event\": \"waits\", \"runs\": %llu, \"met\": %llu, \"begins\": %llu, \"lower_ns\": %llu, "
+	       "\"upper_ns\": %llu}\n",
+	       2 * runs, met.runs, begins, both_ns > ways_ns ? both_ns - ways_ns : 0, met.length_ns);
 }
 
 int main(void)
 {
 	struct worker workers[2] = {};
-	__u64 alone_ns, without_hold_ns;
+	__u64 without_hold_ns;
 	struct spinlock_bpf *skeleton;
 	pthread_barrier_t barrier;
 	struct command command;
@@ -108,9 +150,6 @@ int main(void)
 	/* The first runs warm the caches and are thrown away. */
 	run_program(skeleton->progs.hold_nothing, 0, RUNS_ALONE);
 	without_hold_ns = run_program(skeleton->progs.hold_nothing, 0, RUNS_ALONE);
-	memset(skeleton->bss->runs_of, 0, sizeof(skeleton->bss->runs_of));
-	run_program(skeleton->progs.hold_long, 0, RUNS_ALONE);
-	alone_ns = skeleton->bss->runs_of[0].shortest_ns;
 	pthread_barrier_init(&barrier, NULL, 3);
 	for (i = 0; i < 2; i++) {
 		workers[i] = (struct worker){.skeleton = skeleton, .cpu = i, .barrier = &barrier};
@@ -118,11 +157,12 @@ int main(void)
 			die("cannot make a thread");
 	}
 	pthread_barrier_wait(&barrier);
-	printf("{\"event\": \"ready\", \"pid\": %d, \"threads\": [%u, %u], \"alone_ns\": %llu, \"without_hold_ns\": "
+	begins_so_far(skeleton);
+	printf("{\"event\": \"ready\", \"pid\": %d, \"threads\": [%u, %u], \"without_hold_ns\": "
 	       "%llu}\n",
-	       getpid(), skeleton->bss->threads[0], skeleton->bss->threads[1], alone_ns, without_hold_ns);
+	       getpid(), skeleton->bss->threads[0], skeleton->bss->threads[1], without_hold_ns);
 	while (next_command(&command))
-		run_round(skeleton, workers, command.count, without_hold_ns, alone_ns);
+		run_round(skeleton, workers, command.count, without_hold_ns);
 	ending = true;
 	pthread_barrier_wait(&barrier);
 	for (i = 0; i < 2; i++)

@@ -2,12 +2,19 @@
 #ifndef SPINLOCK_H
 #define SPINLOCK_H
 
-/* One per CPU that runs the program; written by that CPU's thread alone. */
+#define MOST_RUNS 16384
+
+/* One run of the program, from before the lock to after the unlock; CLOCK_MONOTONIC. */
+struct run {
+	__u64 begin_ns;
+	__u64 end_ns;
+};
+
+/* Of one CPU, and written by that CPU's thread alone. */
 struct runs {
-	__u64 runs;
-	__u64 elapsed_ns; /* from before the lock to after the unlock */
-	__u64 shortest_ns;
-	__u64 pad[5];
+	__u64 count;
+	__u64 pad[7];
+	struct run run[MOST_RUNS];
 };
 
 #endif /* SPINLOCK_H */

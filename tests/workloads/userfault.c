@@ -106,51 +106,87 @@ static void serve_fault(int userfault, void *page, void *content)
 		die("cannot serve the fault: %s", strerror(errno));
 }
 
-void run_held_lock(struct held_lock *lock, int argc, char **argv)
-{
-	struct command command = {.word = "go"};
-	struct worker hold = {}, wait = {};
-	__u64 seen_ns, served_ns, round;
-	bool once = argc == 3;
-	static char content[PAGE];
+/* What a round works with. */
+struct stage {
+	struct held_lock *lock;
+	struct worker hold;
+	struct worker wait;
 	int userfault;
 	void *page;
+};
 
-	page = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (page == MAP_FAILED)
+/* The lock is held and the waiter sleeps; returns when that was seen. */
+static __u64 begin_round(struct stage *stage)
+{
+	/* The page of the round before goes, so that the next copy faults again. */
+	if (madvise(stage->page, PAGE, MADV_DONTNEED))
+		die("madvise: %s", strerror(errno));
+	sem_post(&stage->hold.start);
+	wait_for_fault(stage->userfault);
+	sem_post(&stage->wait.start);
+	wait_until_blocked(getpid(), stage->wait.tid, stage->lock->wait_system_call);
+	return now_ns();
+}
+
+/* Lets the lock go; returns when that was begun. */
+static __u64 end_round(struct stage *stage)
+{
+	static char content[PAGE];
+	__u64 served_ns = now_ns();
+
+	serve_fault(stage->userfault, stage->page, content);
+	sem_wait(&stage->hold.done);
+	sem_wait(&stage->wait.done);
+	if (stage->lock->after_round)
+		stage->lock->after_round(stage->lock);
+	return served_ns;
+}
+
+static void run_rounds(struct stage *stage, const struct command *command)
+{
+	__u64 seen_ns, served_ns, round;
+
+	printf("{\"event\": \"waits\", \"waits\": [");
+	for (round = 0; round < command->count; round++) {
+		seen_ns = begin_round(stage);
+		wait_until_ns(seen_ns + command->microseconds * NSEC_PER_USEC);
+		served_ns = end_round(stage);
+		printf("%s[%llu, %llu]", round ? ", " : "", served_ns - seen_ns,
+		       stage->wait.returned_ns - stage->wait.entered_ns);
+	}
+	printf("]}\n");
+}
+
+void run_held_lock(struct held_lock *lock, int argc, char **argv)
+{
+	struct stage stage = {.lock = lock};
+	struct command command = {};
+	bool left = false;
+
+	stage.page = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (stage.page == MAP_FAILED)
 		die("mmap: %s", strerror(errno));
 	commands_open();
-	userfault = open_userfault(page);
-	start_worker(&hold, holder, lock, page);
-	start_worker(&wait, waiter, lock, page);
-	printf("{\"event\": \"ready\", \"pid\": %d, \"holder\": %d, \"waiter\": %d}\n", getpid(), hold.tid, wait.tid);
-	if (once) {
+	stage.userfault = open_userfault(stage.page);
+	start_worker(&stage.hold, holder, lock, stage.page);
+	start_worker(&stage.wait, waiter, lock, stage.page);
+	printf("{\"event\": \"ready\", \"pid\": %d, \"holder\": %d, \"waiter\": %d}\n", getpid(), stage.hold.tid,
+	       stage.wait.tid);
+	if (argc == 3) {
 		command.count = strtoull(argv[1], NULL, 10);
 		command.microseconds = strtoull(argv[2], NULL, 10);
+		run_rounds(&stage, &command);
+		return;
 	}
-	while (once || next_command(&command)) {
-		printf("{\"event\": \"waits\", \"waits\": [");
-		for (round = 0; round < command.count; round++) {
-			/* The page of the round before goes, so that the next copy faults again. */
-			if (madvise(page, PAGE, MADV_DONTNEED))
-				die("madvise: %s", strerror(errno));
-			sem_post(&hold.start);
-			wait_for_fault(userfault);
-			sem_post(&wait.start);
-			wait_until_blocked(getpid(), wait.tid, lock->wait_system_call);
-			seen_ns = now_ns();
-			wait_until_ns(seen_ns + command.microseconds * NSEC_PER_USEC);
-			served_ns = now_ns();
-			serve_fault(userfault, page, content);
-			sem_wait(&hold.done);
-			sem_wait(&wait.done);
-			if (lock->after_round)
-				lock->after_round(lock);
-			printf("%s[%llu, %llu]", round ? ", " : "", served_ns - seen_ns,
-			       wait.returned_ns - wait.entered_ns);
-		}
-		printf("]}\n");
-		if (once)
-			break;
+	while (next_command(&command)) {
+		if (left)
+			end_round(&stage);
+		left = !strcmp(command.word, "leave");
+		if (left)
+			printf("{\"event\": \"left\", \"seen_ns\": %llu}\n", begin_round(&stage));
+		else
+			run_rounds(&stage, &command);
 	}
+	if (left)
+		end_round(&stage);
 }

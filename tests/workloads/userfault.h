@@ -27,6 +27,9 @@ struct held_lock {
  * {"event": "waits", "waits": [[lower, upper], ...]} in ns: the wait cannot have
  * been shorter than the time from when the waiter was seen to sleep until the
  * fault was served, nor longer than the waiter's system call.
+ *
+ * "leave" leaves the waiter in its wait, until the next command or the end.
+ * With COUNT MICROSECONDS in argv that one round is all.
  */
 void run_held_lock(struct held_lock *lock, int argc, char **argv);
 
