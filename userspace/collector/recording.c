@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <sqlite3.h>
@@ -91,8 +92,12 @@ static int make_room(const char *path)
 {
 	static const char *const suffixes[] = {"-wal", "-shm", ""};
 	char *from = NULL, *to = NULL;
+	struct stat existing;
 	int err = 0;
 
+	/* A directory or a device (-o /dev/null) is not ours to move away. */
+	if (!stat(path, &existing) && !S_ISREG(existing.st_mode))
+		return S_ISDIR(existing.st_mode) ? -EISDIR : -EEXIST;
 	for (size_t i = 0; !err && i < sizeof(suffixes) / sizeof(suffixes[0]); i++) {
 		free(from);
 		free(to);
