@@ -301,6 +301,20 @@ bool types_member(const struct types *types, __u32 type, const char *member, __u
 	return false;
 }
 
+bool types_enumerator(const struct types *types, const char *type, const char *enumerator, __s64 *value)
+{
+	__s32 id = btf__find_by_name_kind(types->btf, type, BTF_KIND_ENUM);
+	const struct btf_type *t = id > 0 ? btf__type_by_id(types->btf, id) : NULL;
+
+	for (int i = 0; t && i < btf_vlen(t); i++) {
+		if (strcmp(btf__name_by_offset(types->btf, btf_enum(t)[i].name_off), enumerator))
+			continue;
+		*value = btf_enum(t)[i].val;
+		return true;
+	}
+	return false;
+}
+
 struct walk {
 	const struct types *types;
 	enum lock_kind kind;

@@ -37,6 +37,9 @@ __u32 types_parameter(const struct types *types, __u32 function, unsigned int in
 /* Offset in bytes of a direct or anonymous member; false if there is none. */
 bool types_member(const struct types *types, __u32 type, const char *member, __u32 *offset, __u32 *member_type);
 
+/* Value of an enumerator; false if there is none. */
+bool types_enumerator(const struct types *types, const char *type, const char *enumerator, __s64 *value);
+
 /*
  * Writes the path of the lock of that kind at offset in type: ".mmap_lock",
  * ".mmap_lock.wait_lock"; array indices are left out of it, and the innermost

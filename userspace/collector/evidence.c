@@ -248,7 +248,12 @@ void evidence_collect(struct evidence *evidence, const struct options *options, 
 	evidence->btf_release = has_type(btf, "btf_trace_contended_release", BTF_KIND_TYPEDEF);
 	evidence->btf_percpu = has_type(btf, "runqueues", BTF_KIND_VAR);
 	evidence->btf_slab = has_type(btf, "bpf_get_kmem_cache", BTF_KIND_FUNC);
+	evidence->btf_native_slow_path = has_type(btf, "native_queued_spin_lock_slowpath", BTF_KIND_FUNC);
+	evidence->btf_paravirt_slow_path = has_type(btf, "__pv_queued_spin_lock_slowpath", BTF_KIND_FUNC);
+	evidence->btf_queued_slow_path = has_type(btf, "queued_spin_lock_slowpath", BTF_KIND_FUNC);
+	evidence->btf_read_slow_path = has_type(btf, "queued_read_lock_slowpath", BTF_KIND_FUNC);
 	evidence->load_error = try_load(btf);
+	evidence->fentry_error = try_fentry(btf);
 	evidence->statistics_error = try_statistics();
 	evidence->kprobe_source = !access(EVENT_SOURCES "kprobe", F_OK);
 	evidence->symbols = look_at_symbols(symbols);
@@ -257,9 +262,7 @@ void evidence_collect(struct evidence *evidence, const struct options *options, 
 		   sizeof(evidence->clocksource));
 	look_for_memory_events(evidence->memory_events);
 	evidence->breakpoint_source = !access(EVENT_SOURCES "breakpoint", F_OK);
-	if (thorough) {
-		evidence->fentry_error = try_fentry(btf);
+	if (thorough)
 		evidence->breakpoint_error = try_breakpoints(&evidence->breakpoints);
-	}
 	btf__free(btf);
 }

@@ -29,12 +29,16 @@ struct evidence {
 	char hypervisor[13]; /* CPUID's signature */
 
 	int btf_error;
-	bool btf_contention; /* lock:contention_begin and contention_end */
-	bool btf_fork;       /* sched:sched_process_fork */
-	bool btf_release;    /* lock:contended_release */
-	bool btf_percpu;     /* the variable `runqueues` */
-	bool btf_slab;       /* bpf_get_kmem_cache() */
-	int load_error;      /* an empty program for lock:contention_begin */
+	bool btf_contention;         /* lock:contention_begin and contention_end */
+	bool btf_fork;               /* sched:sched_process_fork */
+	bool btf_release;            /* lock:contended_release */
+	bool btf_percpu;             /* the variable `runqueues` */
+	bool btf_slab;               /* bpf_get_kmem_cache() */
+	bool btf_native_slow_path;   /* native_queued_spin_lock_slowpath(): x86 with PARAVIRT_SPINLOCKS */
+	bool btf_paravirt_slow_path; /* __pv_queued_spin_lock_slowpath() */
+	bool btf_queued_slow_path;   /* queued_spin_lock_slowpath(): arm64, x86 without PARAVIRT_SPINLOCKS */
+	bool btf_read_slow_path;     /* queued_read_lock_slowpath() */
+	int load_error;              /* an empty program for lock:contention_begin */
 	int statistics_error;
 	int fentry_error; /* an empty program, attached to a function that nothing calls */
 	bool kprobe_source;

@@ -283,6 +283,8 @@ int lock_names_open(struct lock_names **out, const struct symbols *symbols, stru
 	if (err)
 		goto out;
 	find_nodes(names);
+	if (names->resolver.slab_fd < 0 || !names->types || !types_function(names->types, "bpf_get_kmem_cache"))
+		slab_pages_open(&names->slab_pages, &names->resolver, symbols, names->types);
 	*out = names;
 out:
 	if (err)

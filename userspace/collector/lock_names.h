@@ -8,6 +8,7 @@
 #include "percpu.h"
 #include "resolver.h"
 #include "slab_aliases.h"
+#include "slab_pages.h"
 
 #define CALL_SITES   5
 #define MODULE_TYPES 8
@@ -32,6 +33,7 @@ struct lock_names {
 	struct module_types modules[MODULE_TYPES];
 	int module_count;
 	struct slab_aliases aliases;
+	struct slab_pages slab_pages;
 	__u64 image; /* address of the kernel image */
 	__u64 image_end;
 	__u64 nodes[NODES_MAX]; /* struct pglist_data; 0: none */

@@ -90,6 +90,40 @@ static enum probe_state check_first_waiter(struct finding *finding)
 	}
 }
 
+static const char *spin_slow_path(const struct evidence *evidence)
+{
+	return evidence->btf_native_slow_path   ? "native_queued_spin_lock_slowpath"
+	       : evidence->btf_queued_slow_path ? "queued_spin_lock_slowpath"
+						: NULL;
+}
+
+static enum probe_state check_fentry(struct finding *finding, const char *function)
+{
+	int err = finding->evidence->fentry_error;
+
+	if (check_programs(finding) != PROBE_ON)
+		return PROBE_UNAVAILABLE;
+	if (!function)
+		return UNAVAILABLE("the kernel has no such function in BTF");
+	if (err == NOT_TRIED)
+		return UNAVAILABLE("not tried");
+	if (err)
+		return UNAVAILABLE("the kernel refuses fentry programs: %s", strerror(-err));
+	return ON("%s() is probed at entry and exit", function);
+}
+
+static enum probe_state check_spin_slow_path(struct finding *finding)
+{
+	return check_fentry(finding, spin_slow_path(finding->evidence));
+}
+
+static enum probe_state check_read_slow_path(struct finding *finding)
+{
+	if (finding->evidence->lock.realtime)
+		return UNAVAILABLE("PREEMPT_RT: rwlocks are rt-mutexes");
+	return check_fentry(finding, finding->evidence->btf_read_slow_path ? "queued_read_lock_slowpath" : NULL);
+}
+
 static enum probe_state check_queued_waiters(struct finding *finding)
 {
 	if (check_waits(finding) != PROBE_ON)
@@ -299,26 +333,6 @@ static enum probe_state check_watchpoints(struct finding *finding)
 	return OFF("not used by this version; %d at once in one thread", evidence->breakpoints);
 }
 
-static enum probe_state check_fentry(struct finding *finding)
-{
-	int err = finding->evidence->fentry_error;
-
-	if (check_programs(finding) != PROBE_ON)
-		return PROBE_UNAVAILABLE;
-	if (err == NOT_TRIED)
-		return OFF("not used by this version; `lockline doctor` tries whether the kernel allows it");
-	if (err)
-		return UNAVAILABLE("the kernel refuses fentry programs: %s", strerror(-err));
-	return OFF("not used by this version; the kernel allows it");
-}
-
-static enum probe_state check_kprobe(struct finding *finding)
-{
-	if (!finding->evidence->kprobe_source)
-		return UNAVAILABLE("no event source for kprobes (CONFIG_KPROBE_EVENTS)");
-	return OFF("not used by this version; the event source is there");
-}
-
 #define CANDIDATES 2
 
 /*
@@ -338,13 +352,15 @@ static const struct row {
 	 {{"tp_btf contention_begin, contention_end", check_waits}},
 	 "everything: nothing can be recorded"},
 	{"spinlock first waiter",
-	 {{"tp_btf contention_begin", check_first_waiter}},
+	 {{"tp_btf contention_begin", check_first_waiter}, {"fentry", check_spin_slow_path}},
 	 "waits of the first waiter behind a holder: two contenders alone may show none"},
-	{"spinlock queued waiters", {{"tp_btf contention_begin", check_queued_waiters}}, "waits for spinlocks"},
+	{"spinlock queued waiters",
+	 {{"tp_btf contention_begin", check_queued_waiters}, {"fentry", check_spin_slow_path}},
+	 "waits for spinlocks"},
 	{"mutex, rwsem, semaphore, rtmutex", {{"tp_btf contention_begin", check_sleeping}}, "waits for sleeping locks"},
 	{"rwlock waiters", {{"tp_btf contention_begin", check_rwlock}}, "waits for rwlocks"},
 	{"rwlock readers in interrupt",
-	 {{"tp_btf contention_begin", check_rwlock_interrupt}},
+	 {{"tp_btf contention_begin", check_rwlock_interrupt}, {"fentry", check_read_slow_path}},
 	 "waits of readers in interrupt context"},
 	{"rwsem writers that win by spinning",
 	 {{"tp_btf contention_begin", check_rwsem_spinning}},
@@ -375,9 +391,6 @@ static const struct row {
 	{"own cost", {{"BPF statistics", check_own_cost}}, "the run time of lockline's programs"},
 	{"memory accesses", {{"PMU", check_memory}}, "which cache lines move between CPUs, and who moves them"},
 	{"watchpoints", {{"debug registers", check_watchpoints}}, "every access to one cache line"},
-	{"slow path probes",
-	 {{"fentry", check_fentry}, {"kprobe", check_kprobe}},
-	 "waits that pass no tracepoint, where a signal above is blind"},
 };
 
 #define ROWS (sizeof(rows) / sizeof(rows[0]))
@@ -419,6 +432,12 @@ void plan_decide(struct plan *plan, const struct evidence *evidence)
 	plan->tp_btf_contention = check_waits(&finding) == PROBE_ON;
 	plan->slab_kfunc = check_slab_names(&finding) == PROBE_ON;
 	plan->possible_cpus = evidence->lock.possible_cpus;
+	/* Paravirtual spinlocks pass the tracepoints at every entry: probes around them would only cost. */
+	if (finding.mode != SPINLOCK_PARAVIRT && check_spin_slow_path(&finding) == PROBE_ON) {
+		plan->spin_slow_path = spin_slow_path(evidence);
+		plan->paravirt_slow_path = finding.mode == SPINLOCK_UNKNOWN && evidence->btf_paravirt_slow_path;
+	}
+	plan->read_slow_path = check_read_slow_path(&finding) == PROBE_ON;
 	for (size_t i = 0; i < ROWS; i++)
 		decide(&rows[i], &finding, &plan->probes[plan->probe_count++]);
 }

@@ -46,8 +46,12 @@ struct plan {
 	int probe_count;
 	enum spinlock_mode spinlock_mode;
 	enum lockline_clock clock; /* COARSE when the clocksource is shared by all CPUs (hpet, acpi_pm) */
-	bool tp_btf_contention;    /* lock:contention_begin/end can be attached */
-	bool slab_kfunc;           /* bpf_get_kmem_cache is in the kernel's BTF */
+	/* Probes around slow paths, where they see more than the tracepoints and can be had. */
+	const char *spin_slow_path; /* function; NULL: not attached */
+	bool paravirt_slow_path;    /* __pv_queued_spin_lock_slowpath() too */
+	bool read_slow_path;        /* queued_read_lock_slowpath() */
+	bool tp_btf_contention;     /* lock:contention_begin/end can be attached */
+	bool slab_kfunc;            /* bpf_get_kmem_cache is in the kernel's BTF */
 	__u32 possible_cpus;
 };
 

@@ -88,13 +88,48 @@ static int set_coarse_clock(struct lockline_bpf *bpf)
 	return err;
 }
 
-static void add_program(struct probes *probes, const struct bpf_program *program, const char *signal)
+/* A program, when it is wanted, and what it looks at; targets are set for those that have more than one. */
+struct choice {
+	struct bpf_program *program;
+	bool wanted;
+	const char *signal; /* as in the plan */
+	const char *target; /* function; NULL: as in the object */
+};
+
+/*
+ * In the order of attaching: ends before begins, since a begin whose end was
+ * not seen would be a wait without an end.
+ */
+static void choose(struct lockline_bpf *bpf, const struct plan *plan, bool follow,
+		   struct choice choices[PROBE_PROGRAMS])
 {
-	probes->programs[probes->program_count++] = (struct own_program){
-		.name = bpf_program__name(program),
-		.signal = signal,
-		.fd = bpf_program__fd(program),
+	const char *spin = plan->spin_slow_path;
+	const struct choice table[PROBE_PROGRAMS] = {
+		{bpf->progs.process_fork, follow, "process following", NULL},
+		{bpf->progs.process_free, follow, "process following", NULL},
+		{bpf->progs.contention_end, true, "lock waits", NULL},
+		{bpf->progs.spin_leave, spin != NULL, "spinlock first waiter", spin},
+		{bpf->progs.paravirt_spin_leave, plan->paravirt_slow_path, "spinlock first waiter", NULL},
+		{bpf->progs.read_leave, plan->read_slow_path, "rwlock readers in interrupt", NULL},
+		{bpf->progs.spin_enter, spin != NULL, "spinlock first waiter", spin},
+		{bpf->progs.paravirt_spin_enter, plan->paravirt_slow_path, "spinlock first waiter", NULL},
+		{bpf->progs.read_enter, plan->read_slow_path, "rwlock readers in interrupt", NULL},
+		{bpf->progs.contention_begin, true, "lock waits", NULL},
 	};
+
+	memcpy(choices, table, sizeof(table));
+}
+
+static int prepare(const struct choice choices[PROBE_PROGRAMS])
+{
+	int err = 0;
+
+	for (int i = 0; !err && i < PROBE_PROGRAMS; i++) {
+		err = bpf_program__set_autoload(choices[i].program, choices[i].wanted);
+		if (!err && choices[i].wanted && choices[i].target)
+			err = bpf_program__set_attach_target(choices[i].program, 0, choices[i].target);
+	}
+	return err;
 }
 
 int probes_load(struct probes *probes, const struct options *options, const struct plan *plan,
@@ -102,6 +137,7 @@ int probes_load(struct probes *probes, const struct options *options, const stru
 {
 	bool tasks = options->pids.count || options->tids.count || (options->command_argv && !options->all);
 	bool follow = options->pids.count || (options->command_argv && !options->all);
+	struct choice choices[PROBE_PROGRAMS];
 	struct lockline_bpf *bpf;
 	int err;
 
@@ -122,9 +158,9 @@ int probes_load(struct probes *probes, const struct options *options, const stru
 	bpf->rodata->filter_cgroup = cgroup ? cgroup->id : 0;
 	bpf->rodata->cgroup_v1_subsys = hierarchy;
 	bpf_program__set_autoload(bpf->progs.resolve_slab, plan->slab_kfunc);
-	bpf_program__set_autoload(bpf->progs.process_fork, follow);
-	bpf_program__set_autoload(bpf->progs.process_free, follow);
-	err = maps_resize(bpf, sizing, tasks);
+	choose(bpf, plan, follow, choices);
+	err = prepare(choices);
+	err = err ?: maps_resize(bpf, sizing, tasks);
 	if (!err)
 		err = lockline_bpf__load(bpf);
 	if (err) {
@@ -146,11 +182,15 @@ int probes_load(struct probes *probes, const struct options *options, const stru
 	}
 	set_states(probes, options, sizing,
 		   (tasks || cgroup ? STATE_FILTERED : 0) | (plan->clock == CLOCK_COARSE ? STATE_COARSE_CLOCK : 0));
-	add_program(probes, bpf->progs.contention_begin, "lock waits");
-	add_program(probes, bpf->progs.contention_end, "lock waits");
-	if (follow) {
-		add_program(probes, bpf->progs.process_fork, "process following");
-		add_program(probes, bpf->progs.process_free, "process following");
+	for (int i = 0; i < PROBE_PROGRAMS; i++) {
+		if (!choices[i].wanted)
+			continue;
+		probes->attach[probes->program_count] = choices[i].program;
+		probes->programs[probes->program_count++] = (struct own_program){
+			.name = bpf_program__name(choices[i].program),
+			.signal = choices[i].signal,
+			.fd = bpf_program__fd(choices[i].program),
+		};
 	}
 	return 0;
 out:
@@ -160,23 +200,12 @@ out:
 
 int probes_attach(struct probes *probes)
 {
-	/* Ends before begins: a begin whose end was not seen would be a wait without an end. */
-	struct bpf_program *const order[PROBE_PROGRAMS] = {
-		probes->bpf->progs.process_fork,
-		probes->bpf->progs.process_free,
-		probes->bpf->progs.contention_end,
-		probes->bpf->progs.contention_begin,
-	};
-
-	for (int i = 0; i < PROBE_PROGRAMS; i++) {
-		if (!bpf_program__autoload(order[i]))
-			continue;
-		probes->links[i] = bpf_program__attach(order[i]);
+	for (int i = 0; i < probes->program_count; i++) {
+		probes->links[i] = bpf_program__attach(probes->attach[i]);
 		if (!probes->links[i]) {
 			int err = -errno;
 
-			message("cannot attach %s: %s; see lockline doctor", bpf_program__name(order[i]),
-				strerror(-err));
+			message("cannot attach %s: %s; see lockline doctor", probes->programs[i].name, strerror(-err));
 			probes_detach(probes);
 			return err;
 		}
@@ -186,7 +215,7 @@ int probes_attach(struct probes *probes)
 
 void probes_detach(struct probes *probes)
 {
-	for (int i = PROBE_PROGRAMS - 1; i >= 0; i--) {
+	for (int i = probes->program_count - 1; i >= 0; i--) {
 		bpf_link__destroy(probes->links[i]);
 		probes->links[i] = NULL;
 	}

@@ -13,14 +13,16 @@
 #include "plan.h"
 #include "sizing.h"
 
-#define PROBE_PROGRAMS 4
+#define PROBE_PROGRAMS 10
 
 struct bpf_link;
+struct bpf_program;
 struct lockline_bpf;
 
 struct probes {
 	struct lockline_bpf *bpf;
 	struct maps maps;
+	struct bpf_program *attach[PROBE_PROGRAMS]; /* in this order; detached in the reverse */
 	struct bpf_link *links[PROBE_PROGRAMS];
 	struct own_program programs[PROBE_PROGRAMS];
 	int program_count;

@@ -192,10 +192,11 @@ static int open_session(struct session *session)
 			     : session->cgroup.v2 ? CGROUP_HIERARCHY_V2
 						  : session->cgroup.subsys_id;
 	err = make_sizing(options, session->plan.possible_cpus, &session->sizing);
+	if (!err)
+		err = probes_load(&session->probes, options, &session->plan, &session->sizing,
+				  options->cgroup ? &session->cgroup : NULL, session->hierarchy);
+	/* After the programs, so that a refusal leaves no empty recording. */
 	err = err ?: recording_create(&session->recording, options->output);
-	err = err
-		      ?: probes_load(&session->probes, options, &session->plan, &session->sizing,
-				     options->cgroup ? &session->cgroup : NULL, session->hierarchy);
 	return err ?: open_analysis(session);
 }
 

@@ -16,6 +16,7 @@
 
 struct object {
 	struct slab_cache cache;
+	__u64 slab; /* where the slab begins; 0: to be had from the cache's order */
 	__u64 address;
 	__u32 offset;  /* of the lock */
 	bool merged;   /* with caches of other names: its own says little */
@@ -26,11 +27,12 @@ static bool find_object(const struct lock_names *names, __u64 address, __u32 ord
 {
 	const struct slab_cache *cache = &object->cache;
 	__u64 block = (__u64)names->page_size << order;
+	__u64 slab = object->slab ? object->slab : address & ~(block - 1);
 	__u32 offset;
 
 	if (!cache->size)
 		return false;
-	offset = (address & (block - 1)) % cache->size;
+	offset = (address - slab) % cache->size;
 	if (offset < cache->red_left_pad || offset - cache->red_left_pad >= cache->object_size)
 		return false;
 	object->offset = offset - cache->red_left_pad;
@@ -42,7 +44,10 @@ static bool fits(const struct object *object, const struct kernel_type *type)
 {
 	__s64 size = type->id ? types_size(type->types, type->id) : 0;
 
-	if (size <= 0 || size > object->cache.object_size)
+	if (size <= 0)
+		return false;
+	/* x86 before 6.16 allocates only as much of the FPU state at its end as the processor has. */
+	if (size > object->cache.object_size && strcmp(types_name(type->types, type->id), "task_struct"))
 		return false;
 	/* kmalloc rounds up to the next of its sizes, which are less than a factor of two apart. */
 	return !object->any_type || 2 * size > object->cache.object_size;
@@ -240,12 +245,14 @@ int slab_name(struct lock_names *names, const struct lock_hint *hint, const stru
 
 	err = resolver_slab(&names->resolver, hint->address, &object.cache);
 	if (err)
+		err = slab_pages_find(&names->slab_pages, &names->resolver, hint->address, &object.cache, &object.slab);
+	if (err)
 		return -ENOENT;
 	object.merged = object.cache.references > 1;
 	object.any_type = object.merged || is_kmalloc(object.cache.name);
 	out->source = NAME_SLAB;
 	/* Where memory was short a slab may be smaller than the cache's usual. */
-	for (int i = 0; i < (object.cache.order == object.cache.min_order ? 1 : 2); i++) {
+	for (int i = 0; i < (object.slab || object.cache.order == object.cache.min_order ? 1 : 2); i++) {
 		if (!find_object(names, hint->address, i ? object.cache.min_order : object.cache.order, &object))
 			continue;
 		if (try_futex(names, &object, sites, hint->kind, out))

@@ -3,7 +3,7 @@
 
 #include "stacks.h"
 
-/* The probe's frames: the program (without a symbol here), bpf_trace_runN, __traceiter_X. */
+/* The probe's frames: programs and trampolines (without a symbol here), bpf_trace_runN, __traceiter_X. */
 #define PROBE_FRAMES 6
 
 int stacks_trim(const struct symbols *symbols, const __u64 **frames, int count)
@@ -13,10 +13,9 @@ int stacks_trim(const struct symbols *symbols, const __u64 **frames, int count)
 	for (int i = 0; i < count && i < PROBE_FRAMES; i++) {
 		struct symbol symbol;
 
-		if (symbols_lookup(symbols, (*frames)[i], &symbol))
-			continue;
-		if (!strncmp(symbol.name, "__traceiter_", 12) || !strncmp(symbol.name, "bpf_trace_run", 13) ||
-		    !strncmp(symbol.name, "__bpf_trace_", 12) || !strncmp(symbol.name, "trace_contention_", 17))
+		if (symbols_lookup(symbols, (*frames)[i], &symbol) || !strncmp(symbol.name, "__traceiter_", 12) ||
+		    !strncmp(symbol.name, "bpf_trace_run", 13) || !strncmp(symbol.name, "__bpf_trace_", 12) ||
+		    !strncmp(symbol.name, "trace_contention_", 17))
 			first = i + 1;
 	}
 	*frames += first;

@@ -106,7 +106,9 @@ static const struct {
 	const char *meaning;
 } counters[] = {
 	[COUNT_FILTERED] = {"filtered", "info", "begins that the filters keep out"},
-	[COUNT_REPEATED] = {"repeated", "info", "further begins of a mutex wait that was in flight"},
+	[COUNT_REPEATED] =
+		{"repeated", "info",
+		 "further begins of a wait in flight: of a mutex, or of the tracepoint inside a probed slow path"},
 	[COUNT_NESTED] = {"nested", "info", "begins inside another wait of the same CPU or task; recorded like any"},
 	[COUNT_ORPHANED] = {"orphaned", "loss", "begins whose end was not seen"},
 	[COUNT_TOO_DEEP] = {"too_deep", "loss", "begins given up because their stack of waits was full"},
@@ -122,6 +124,7 @@ static const struct {
 struct sums {
 	__u64 begins[KIND_COUNT];
 	__u64 all_begins;
+	__u64 slow_paths;
 	__u64 counters[COUNT_LAST];
 	__u64 ends;
 };
@@ -139,6 +142,7 @@ static void sum_states(const struct maps *maps, struct sums *sums)
 		for (int i = 0; i < COUNT_LAST; i++)
 			sums->counters[i] += state->counters[i];
 		sums->ends += state->ends;
+		sums->slow_paths += state->slow_paths;
 	}
 }
 
@@ -152,6 +156,10 @@ static int write_losses(const struct summary *summary, const struct sums *sums)
 		if (sums->begins[kind])
 			err = recording_run(summary->recording, PUT_BEGIN_COUNT, "ii", (__s64)kind,
 					    (__s64)sums->begins[kind]);
+	err = err
+		      ?: put_loss(summary, "slow_paths", sums->slow_paths, "info",
+				  "slow paths entered, as the probes around them saw it: begins besides those of the "
+				  "tracepoints");
 	err = err ?: put_loss(summary, "ends", sums->ends, "info", "ends seen, those of filtered waits included");
 	err = err ?: put_loss(summary, "open", summary->open_waits, "info", "waits that still last");
 	err = err
@@ -248,6 +256,6 @@ void summary_print(const struct maps *maps, __u64 length_ns, const char *path)
 
 	sum_states(maps, &sums);
 	message("%.1f s recorded to %s: %llu begins seen, %llu without an end; lockline report %s", length_ns / 1e9,
-		path, sums.all_begins,
+		path, sums.all_begins + sums.slow_paths,
 		sums.counters[COUNT_ORPHANED] + sums.counters[COUNT_TOO_DEEP] + sums.counters[COUNT_NO_SLOT], path);
 }
