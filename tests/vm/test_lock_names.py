@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Lock names on kernels without bpf_get_kmem_cache (6.13), and with KALLSYMS_ALL."""
+
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from guest import Guest
+
+TOP = Path(__file__).resolve().parent.parent.parent
+
+# Of each lock that tests/names/live_names.c finds: its name, and how it was found.
+NAMES = {
+    "run queue 0": ("runqueues.__lock", "per-CPU symbol"),
+    "run queue 1": ("runqueues.__lock", "per-CPU symbol"),
+    "variable": ("tasklist_lock", "symbol"),
+    "zone lock": ("pglist_data.node_zones.lock", "symbol"),
+    "task pi_lock": ("task_struct.pi_lock", "slab"),
+    "mm mmap_lock": ("mm_struct.mmap_lock", "slab"),
+    "mm mmap_lock inner": ("mm_struct.mmap_lock.wait_lock", "slab"),
+    "owner mmap_lock": ("mm_struct.mmap_lock", "owner object"),
+    "owner siglock": ("sighand_struct.siglock", "owner object"),
+    "owner cred_guard_mutex": ("signal_struct.cred_guard_mutex", "owner object"),
+    "owner file_lock": ("files_struct.file_lock", "owner object"),
+    "pipe mutex": ("pipe_inode_info.mutex", "slab"),
+    "pipe rd_wait": ("pipe_inode_info.rd_wait.lock", "slab"),
+    "dentry lock": ("dentry.d_lockref.lock", "slab"),
+    "epoll mutex": ("eventpoll.mtx", "slab"),
+    "unix socket": ("unix_sock.lock", "slab"),
+}
+
+
+@pytest.fixture(scope="module", params=["bookworm", "trixie"])
+def rows(request: pytest.FixtureRequest, boot: Callable[..., Guest]) -> dict[str, tuple[str, str, str]]:
+    """Name, instance and source of each lock, as the guest printed them."""
+    done = subprocess.run(["make", "-s", "-C", TOP / "tests" / "names"], capture_output=True, text=True, check=False)
+    if done.returncode:
+        pytest.fail(f"make -C tests/names: {done.stdout}{done.stderr}", pytrace=False)
+    guest: Guest = boot(request.param, "live_names", "--add", str(TOP / "build" / "tests" / "live_names"))
+    lines = [line.split("\t") for line in guest.text("stdout").splitlines()]
+    return {line[0]: (line[1], line[2], line[3]) for line in lines}
+
+
+def test_names_and_their_sources(rows: dict[str, tuple[str, str, str]]) -> None:
+    assert {what: (rows[what][0], rows[what][2]) for what in NAMES} == NAMES
+
+
+def test_instances(rows: dict[str, tuple[str, str, str]]) -> None:
+    assert rows["run queue 0"][1] == "CPU 0"
+    assert rows["run queue 1"][1] == "CPU 1"
+    assert rows["zone lock"][1] == "node 0 [0]"
+    # The mm's own idea of its process, and the waiter's.
+    assert rows["mm mmap_lock"][1] == rows["owner mmap_lock"][1]
+    assert rows["directory inode"][1] == "inode 1 rootfs"
