@@ -453,6 +453,22 @@ int plan_make(struct plan *plan, const struct options *options, const struct sym
 	return 0;
 }
 
+void plan_give_up(struct plan *plan, const char *signal, const char *why, int err)
+{
+	for (int i = 0; i < plan->probe_count; i++) {
+		struct probe *probe = &plan->probes[i];
+
+		if (strcmp(probe->signal, signal))
+			continue;
+		probe->state = PROBE_UNAVAILABLE;
+		probe->source[0] = '\0';
+		snprintf(probe->reason, sizeof(probe->reason), "%s: %s", why, strerror(-err));
+		for (size_t row = 0; row < ROWS; row++)
+			if (!strcmp(rows[row].signal, signal))
+				snprintf(probe->lost, sizeof(probe->lost), "%s", rows[row].lost);
+	}
+}
+
 const char *plan_fact(const struct plan *plan, const char *name)
 {
 	for (int i = 0; i < plan->fact_count; i++)

@@ -58,6 +58,9 @@ struct plan {
 /* Looks, attaches nothing, changes nothing, never fails on a missing feature. */
 int plan_make(struct plan *plan, const struct options *options, const struct symbols *symbols);
 
+/* A signal of the plan that could not be had after all. */
+void plan_give_up(struct plan *plan, const char *signal, const char *why, int err);
+
 /* The value of a fact, or "" */
 const char *plan_fact(const struct plan *plan, const char *name);
 

@@ -175,7 +175,7 @@ int probes_load(struct probes *probes, const struct options *options, const stru
 		message("cannot map the shared arrays: %s", strerror(-err));
 		goto out;
 	}
-	err = set_coarse_clock(bpf);
+	err = plan->clock == CLOCK_COARSE ? set_coarse_clock(bpf) : 0;
 	if (err) {
 		message("cannot read the kernel's jiffies: %s", strerror(-err));
 		goto out;
@@ -198,17 +198,35 @@ out:
 	return err;
 }
 
-int probes_attach(struct probes *probes)
+/* Whether a signal was given up: its entry program must not run without the exit program. */
+static bool given_up(const struct plan *plan, const char *signal)
+{
+	for (int i = 0; i < plan->probe_count; i++)
+		if (!strcmp(plan->probes[i].signal, signal))
+			return plan->probes[i].state == PROBE_UNAVAILABLE;
+	return false;
+}
+
+int probes_attach(struct probes *probes, struct plan *plan)
 {
 	for (int i = 0; i < probes->program_count; i++) {
-		probes->links[i] = bpf_program__attach(probes->attach[i]);
-		if (!probes->links[i]) {
-			int err = -errno;
+		const struct own_program *program = &probes->programs[i];
+		int err;
 
-			message("cannot attach %s: %s; see lockline doctor", probes->programs[i].name, strerror(-err));
+		if (given_up(plan, program->signal))
+			continue;
+		probes->links[i] = bpf_program__attach(probes->attach[i]);
+		if (probes->links[i])
+			continue;
+		err = -errno;
+		if (!strcmp(program->signal, "lock waits")) {
+			message("cannot attach %s: %s; see lockline doctor", program->name, strerror(-err));
 			probes_detach(probes);
 			return err;
 		}
+		message("cannot attach %s: %s; the recording goes on without: %s", program->name, strerror(-err),
+			program->signal);
+		plan_give_up(plan, program->signal, "the kernel refuses to attach its program", err);
 	}
 	return 0;
 }

@@ -36,7 +36,8 @@ int probes_load(struct probes *probes, const struct options *options, const stru
 		const struct sizing *sizing, const struct cgroup_target *cgroup, int hierarchy);
 /* Lets a process, and what it forks, through the task filter. */
 void probes_follow(struct probes *probes, __u32 tgid);
-int probes_attach(struct probes *probes);
+/* A program that cannot be attached fails the run only for the lock waits themselves; the plan is told of others. */
+int probes_attach(struct probes *probes, struct plan *plan);
 /* Begins first: the waits in flight may still end. */
 void probes_detach(struct probes *probes);
 void probes_close(struct probes *probes);

@@ -305,7 +305,7 @@ static int attach(struct session *session)
 		else if (!options->all)
 			probes_follow(&session->probes, session->workload.pid);
 	}
-	err = err ?: probes_attach(&session->probes);
+	err = err ?: probes_attach(&session->probes, &session->plan);
 	if (err)
 		return err;
 	session->begin_ns = session->interval_begin_ns = now_ns();
