@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from live.support import end_all_started
+from support import end_all_started
 
 
 @pytest.fixture(scope="session")

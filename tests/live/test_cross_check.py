@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from live.support import Collector, Recording, Workload, running, wait_for
+from support import Collector, Recording, Workload, running, wait_for
 
 ENOUGH = 100_000
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from live.support import wait_for
+from support import wait_for
 
 STATES = {"on", "off", "unavailable", "blind"}
 GARBAGE = bytes(range(256)) * 40

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from live.support import Collector, Recording, Workload, wait_for
+from support import Collector, Recording, Workload, wait_for
 
 ROUNDS = 5
 GO = f"go {ROUNDS} 2000"

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from live.support import Collector, Recording, Row, Workload, bucket
+from support import Collector, Recording, Row, Workload, bucket
 
 ROUNDS = 12
 HOLD_US = 3000

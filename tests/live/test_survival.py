@@ -16,7 +16,7 @@ from typing import Self
 
 import pytest
 
-from live.support import Collector, Recording, bpf_objects, running, wait_for
+from support import Collector, Recording, bpf_objects, running, wait_for
 
 KILLS = 20
 KINDS_OF_OBJECTS = ("prog", "map", "link")
