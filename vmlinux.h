@@ -3,8 +3,8 @@
  * The kernel types that bpf/ uses, kept by hand: only the fields that are
  * read, found in the running kernel by CO-RE.  For x86-64 and arm64.
  */
-#ifndef VMLINUX_H
-#define VMLINUX_H
+#ifndef __VMLINUX_H__
+#define __VMLINUX_H__ /* by this name bpf_tracing.h knows how registers are called */
 
 typedef unsigned char __u8;
 typedef signed char __s8;
@@ -56,6 +56,15 @@ struct sighand_struct {
 
 struct files_struct {
 	int next_fd;
+};
+
+/* First argument of a function: di on x86-64; arm64's programs see user_pt_regs. */
+struct pt_regs {
+	unsigned long di;
+};
+
+struct user_pt_regs {
+	__u64 regs[31];
 };
 
 struct kernfs_node {
@@ -121,4 +130,4 @@ struct task_struct {
 
 #pragma clang attribute pop
 
-#endif /* VMLINUX_H */
+#endif /* __VMLINUX_H__ */

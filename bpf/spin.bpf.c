@@ -8,6 +8,7 @@
  * queued_spin_lock_slowpath() alone.  void (struct qspinlock *, u32), 5.10 to 7.2.
  */
 #include "wait.bpf.h"
+#include <bpf/bpf_tracing.h>
 
 /* As a number: the verifier allows no arithmetic on the typed pointer.  Since 5.17. */
 static __always_inline __u64 lock_of(void *ctx)
@@ -58,5 +59,20 @@ SEC("?fexit/queued_read_lock_slowpath")
 int read_leave(void *ctx)
 {
 	leave_slow_path(ctx, lock_of(ctx));
+	return 0;
+}
+
+/* Where fentry is not to be had (arm64 before 6.4, a kernel without function tracing). */
+SEC("?kprobe")
+int spin_kprobe_enter(struct pt_regs *ctx)
+{
+	enter_slow_path(ctx, PT_REGS_PARM1(ctx), KIND_SPINLOCK);
+	return 0;
+}
+
+SEC("?kretprobe")
+int spin_kprobe_leave(struct pt_regs *ctx)
+{
+	leave_slow_path(ctx, 0);
 	return 0;
 }

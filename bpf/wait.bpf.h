@@ -78,12 +78,33 @@ static __always_inline void enter_slow_path(void *ctx, __u64 lock, __u32 kind)
 		begin_spinning(ctx, state, cpu, lock, kind, true);
 }
 
+/* The lock that this CPU waits for in a slow path: a return probe sees no arguments. */
+static __noinline __u64 slow_path_lock(struct cpu_state *state)
+{
+	__u64 lock = 0;
+
+	if (!state)
+		return 0;
+	for (__u32 i = 0; i < SPIN_DEPTH; i++) {
+		if (i >= state->spin_depth)
+			break;
+		if (state->spin[i].slow_path)
+			lock = state->spin[i].lock;
+	}
+	return lock;
+}
+
+/* lock 0: not known. */
 static __always_inline void leave_slow_path(void *ctx, __u64 lock)
 {
 	__u32 cpu = bpf_get_smp_processor_id();
 	struct cpu_state *state = state_of(cpu);
 
-	if (state && !end_spinning(ctx, state, cpu, lock, 0, clock_now(state), true))
+	if (!state)
+		return;
+	if (!lock)
+		lock = slow_path_lock(state);
+	if (!end_spinning(ctx, state, cpu, lock, 0, clock_now(state), true))
 		count(state, COUNT_UNMATCHED, 1);
 }
 

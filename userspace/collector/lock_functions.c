@@ -19,6 +19,9 @@ static const char *const prefixes[] = {
 	"ww_mutex_", "__ww_mutex_", "rwsem_", "__rwsem_", "down_", "__down", "___down", "up_read", "up_write", "__up",
 	"downgrade_write", "ldsem_", "__ldsem_", "percpu_down_", "percpu_up_", "__percpu_down_", "__percpu_up_",
 	"percpu_rwsem_", "__percpu_rwsem_",
+	/* wait queues: the lock is that of the caller's queue */
+	"__wake_up", "swake_up_", "__swait_", "prepare_to_wait", "prepare_to_swait", "add_wait_queue",
+	"remove_wait_queue", "finish_wait", "finish_swait", "wait_for_completion", "autoremove_wake_function",
 	/* PREEMPT_RT */
 	"rt_mutex_", "__rt_mutex_", "rtlock_", "__rtlock_", "rt_spin_", "__rt_spin_", "rt_read_", "rt_write_",
 	"rwbase_", "__rwbase_", "task_blocks_on_rt_mutex",
@@ -28,6 +31,9 @@ static const char *const prefixes[] = {
 
 /* Thin wrappers around one lock, whose callers tell more, and names that are a prefix of others. */
 static const char *const exact[] = {"down",
+				    "complete",
+				    "complete_all",
+				    "complete_with_flags",
 				    "up",
 				    "schedule",
 				    "raw_spin_rq_lock_nested",

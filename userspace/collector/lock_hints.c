@@ -117,6 +117,7 @@ static const struct {
 	{"packet_", "packet_sock"},
 };
 
+#define SPINLOCK (1u << KIND_SPINLOCK | 1u << KIND_RTMUTEX)
 #define RWLOCK \
 	(1u << KIND_RWLOCK_READ | 1u << KIND_RWLOCK_WRITE | 1u << KIND_RWLOCK_RT_READ | 1u << KIND_RWLOCK_RT_WRITE)
 #define PERCPU_RWSEM (1u << KIND_PERCPU_RWSEM_READ | 1u << KIND_PERCPU_RWSEM_WRITE)
@@ -148,6 +149,22 @@ static const struct {
 	{"kill_something_info", RWLOCK, "tasklist_lock"},
 	{"mm_update_next_owner", RWLOCK, "tasklist_lock"},
 	{"zap_pid_ns_processes", RWLOCK, "tasklist_lock"},
+	{"kill_pgrp", RWLOCK, "tasklist_lock"},
+	{"__kill_pgrp_info", RWLOCK, "tasklist_lock"},
+	{"send_sigio", RWLOCK, "tasklist_lock"},
+	{"send_sigurg", RWLOCK, "tasklist_lock"},
+	{"disassociate_ctty", RWLOCK, "tasklist_lock"},
+	{"ksys_setsid", RWLOCK, "tasklist_lock"},
+	{"sys_setpgid", RWLOCK, "tasklist_lock"},
+	{"sys_setpriority", RWLOCK, "tasklist_lock"},
+	{"sys_getpriority", RWLOCK, "tasklist_lock"},
+	{"sys_prlimit64", RWLOCK, "tasklist_lock"},
+	{"sys_ptrace", RWLOCK, "tasklist_lock"},
+	{"cgroup_enter_frozen", SPINLOCK, "css_set_lock"},
+	{"cgroup_leave_frozen", SPINLOCK, "css_set_lock"},
+	{"cgroup_post_fork", SPINLOCK, "css_set_lock"},
+	{"cgroup_exit", SPINLOCK, "css_set_lock"},
+	{"cgroup_release", SPINLOCK, "css_set_lock"},
 	{"copy_process", PERCPU_RWSEM, "cgroup_threadgroup_rwsem"},
 	{"exit_signals", PERCPU_RWSEM, "cgroup_threadgroup_rwsem"},
 	{"begin_new_exec", PERCPU_RWSEM, "cgroup_threadgroup_rwsem"},
@@ -194,8 +211,23 @@ const char *hint_function_type(const char *function, unsigned int index)
 	return NULL;
 }
 
+/* A system call's body is called so by one compiler and otherwise by another: __do_sys_ptrace, __x64_sys_ptrace. */
+static const char *strip_syscall(const char *function)
+{
+	static const char *const prefixes[] = {"__do_", "__se_", "__x64_", "__arm64_"};
+
+	for (size_t i = 0; i < COUNT(prefixes); i++) {
+		size_t length = strlen(prefixes[i]);
+
+		if (!strncmp(function, prefixes[i], length) && !strncmp(function + length, "sys_", 4))
+			return function + length;
+	}
+	return function;
+}
+
 const char *hint_static_lock(const char *function, enum lock_kind kind)
 {
+	function = strip_syscall(function);
 	for (size_t i = 0; i < COUNT(static_locks); i++)
 		if (static_locks[i].kinds & 1u << kind && !strcmp(function, static_locks[i].function))
 			return static_locks[i].name;

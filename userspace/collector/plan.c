@@ -117,6 +117,19 @@ static enum probe_state check_spin_slow_path(struct finding *finding)
 	return check_fentry(finding, spin_slow_path(finding->evidence));
 }
 
+static enum probe_state check_spin_kprobe(struct finding *finding)
+{
+	const char *function = spin_slow_path(finding->evidence);
+
+	if (check_programs(finding) != PROBE_ON)
+		return PROBE_UNAVAILABLE;
+	if (!finding->evidence->kprobe_source)
+		return UNAVAILABLE("no event source for kprobes (CONFIG_KPROBE_EVENTS)");
+	if (!function)
+		return UNAVAILABLE("the kernel has no such function in BTF");
+	return ON("%s() is probed at entry and return", function);
+}
+
 static enum probe_state check_read_slow_path(struct finding *finding)
 {
 	if (finding->evidence->lock.realtime)
@@ -333,7 +346,7 @@ static enum probe_state check_watchpoints(struct finding *finding)
 	return OFF("not used by this version; %d at once in one thread", evidence->breakpoints);
 }
 
-#define CANDIDATES 2
+#define CANDIDATES 3
 
 /*
  * Everything that lockline knows how to see.  Candidates in order: the first
@@ -352,10 +365,14 @@ static const struct row {
 	 {{"tp_btf contention_begin, contention_end", check_waits}},
 	 "everything: nothing can be recorded"},
 	{"spinlock first waiter",
-	 {{"tp_btf contention_begin", check_first_waiter}, {"fentry", check_spin_slow_path}},
+	 {{"tp_btf contention_begin", check_first_waiter},
+	  {"fentry", check_spin_slow_path},
+	  {"kprobe", check_spin_kprobe}},
 	 "waits of the first waiter behind a holder: two contenders alone may show none"},
 	{"spinlock queued waiters",
-	 {{"tp_btf contention_begin", check_queued_waiters}, {"fentry", check_spin_slow_path}},
+	 {{"tp_btf contention_begin", check_queued_waiters},
+	  {"fentry", check_spin_slow_path},
+	  {"kprobe", check_spin_kprobe}},
 	 "waits for spinlocks"},
 	{"mutex, rwsem, semaphore, rtmutex", {{"tp_btf contention_begin", check_sleeping}}, "waits for sleeping locks"},
 	{"rwlock waiters", {{"tp_btf contention_begin", check_rwlock}}, "waits for rwlocks"},
@@ -433,7 +450,8 @@ void plan_decide(struct plan *plan, const struct evidence *evidence)
 	plan->slab_kfunc = check_slab_names(&finding) == PROBE_ON;
 	plan->possible_cpus = evidence->lock.possible_cpus;
 	/* Paravirtual spinlocks pass the tracepoints at every entry: probes around them would only cost. */
-	if (finding.mode != SPINLOCK_PARAVIRT && check_spin_slow_path(&finding) == PROBE_ON) {
+	plan->spin_kprobe = check_spin_slow_path(&finding) != PROBE_ON;
+	if (finding.mode != SPINLOCK_PARAVIRT && (!plan->spin_kprobe || check_spin_kprobe(&finding) == PROBE_ON)) {
 		plan->spin_slow_path = spin_slow_path(evidence);
 		plan->paravirt_slow_path = finding.mode == SPINLOCK_UNKNOWN && evidence->btf_paravirt_slow_path;
 	}

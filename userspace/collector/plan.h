@@ -48,6 +48,7 @@ struct plan {
 	enum lockline_clock clock; /* COARSE when the clocksource is shared by all CPUs (hpet, acpi_pm) */
 	/* Probes around slow paths, where they see more than the tracepoints and can be had. */
 	const char *spin_slow_path; /* function; NULL: not attached */
+	bool spin_kprobe;           /* by kprobe, for want of fentry */
 	bool paravirt_slow_path;    /* __pv_queued_spin_lock_slowpath() too */
 	bool read_slow_path;        /* queued_read_lock_slowpath() */
 	bool tp_btf_contention;     /* lock:contention_begin/end can be attached */

@@ -103,15 +103,18 @@ struct choice {
 static void choose(struct lockline_bpf *bpf, const struct plan *plan, bool follow,
 		   struct choice choices[PROBE_PROGRAMS])
 {
-	const char *spin = plan->spin_slow_path;
+	const char *spin = plan->spin_kprobe ? NULL : plan->spin_slow_path;
+	const char *kprobe = plan->spin_kprobe ? plan->spin_slow_path : NULL;
 	const struct choice table[PROBE_PROGRAMS] = {
 		{bpf->progs.process_fork, follow, "process following", NULL},
 		{bpf->progs.process_free, follow, "process following", NULL},
 		{bpf->progs.contention_end, true, "lock waits", NULL},
 		{bpf->progs.spin_leave, spin != NULL, "spinlock first waiter", spin},
+		{bpf->progs.spin_kprobe_leave, kprobe != NULL, "spinlock first waiter", kprobe},
 		{bpf->progs.paravirt_spin_leave, plan->paravirt_slow_path, "spinlock first waiter", NULL},
 		{bpf->progs.read_leave, plan->read_slow_path, "rwlock readers in interrupt", NULL},
 		{bpf->progs.spin_enter, spin != NULL, "spinlock first waiter", spin},
+		{bpf->progs.spin_kprobe_enter, kprobe != NULL, "spinlock first waiter", kprobe},
 		{bpf->progs.paravirt_spin_enter, plan->paravirt_slow_path, "spinlock first waiter", NULL},
 		{bpf->progs.read_enter, plan->read_slow_path, "rwlock readers in interrupt", NULL},
 		{bpf->progs.contention_begin, true, "lock waits", NULL},
@@ -120,13 +123,19 @@ static void choose(struct lockline_bpf *bpf, const struct plan *plan, bool follo
 	memcpy(choices, table, sizeof(table));
 }
 
+static bool is_kprobe(const struct bpf_program *program)
+{
+	return bpf_program__type(program) == BPF_PROG_TYPE_KPROBE;
+}
+
 static int prepare(const struct choice choices[PROBE_PROGRAMS])
 {
 	int err = 0;
 
 	for (int i = 0; !err && i < PROBE_PROGRAMS; i++) {
 		err = bpf_program__set_autoload(choices[i].program, choices[i].wanted);
-		if (!err && choices[i].wanted && choices[i].target)
+		/* A kprobe gets its function when it is attached. */
+		if (!err && choices[i].wanted && choices[i].target && !is_kprobe(choices[i].program))
 			err = bpf_program__set_attach_target(choices[i].program, 0, choices[i].target);
 	}
 	return err;
@@ -215,7 +224,12 @@ int probes_attach(struct probes *probes, struct plan *plan)
 
 		if (given_up(plan, program->signal))
 			continue;
-		probes->links[i] = bpf_program__attach(probes->attach[i]);
+		probes->links[i] =
+			is_kprobe(probes->attach[i])
+				? bpf_program__attach_kprobe(probes->attach[i],
+							     probes->attach[i] == probes->bpf->progs.spin_kprobe_leave,
+							     plan->spin_slow_path)
+				: bpf_program__attach(probes->attach[i]);
 		if (probes->links[i])
 			continue;
 		err = -errno;

@@ -13,7 +13,7 @@
 #include "plan.h"
 #include "sizing.h"
 
-#define PROBE_PROGRAMS 10
+#define PROBE_PROGRAMS 12
 
 struct bpf_link;
 struct bpf_program;
