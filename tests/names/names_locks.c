@@ -18,7 +18,8 @@ static const char functions[] = "ffffffff81000000 T _text\n"
 				"ffffffff81000300 T object_work\n"
 				"ffffffff81000400 T futex_wake\n"
 				"ffffffff81000500 T release_task\n"
-				"ffffffff81000600 T _etext\n"
+				"ffffffff81000600 T __do_sys_setpgid\n"
+				"ffffffff81000700 T _etext\n"
 				"ffffffff83000000 B __init_begin\n";
 
 /* The resolver of this test: one slab of 32 KiB. */
@@ -239,6 +240,8 @@ static void call_sites(void)
 	expect_called(names, 0xffffc90000010000, KIND_MUTEX, TEXT + 0x200, "vfs_write", "", NAME_CALL_SITE);
 	expect_called(names, DATA + 0x40, KIND_MUTEX, TEXT + 0x500, "release_task", "_text+0x1000040", NAME_CALL_SITE);
 	expect_called(names, DATA + 0x40, KIND_RWLOCK_WRITE, TEXT + 0x500, "tasklist_lock", "_text+0x1000040",
+		      NAME_CALL_SITE);
+	expect_called(names, DATA + 0x40, KIND_RWLOCK_READ, TEXT + 0x600, "tasklist_lock", "_text+0x1000040",
 		      NAME_CALL_SITE);
 	/* the same function, but a lock that is no variable of the kernel */
 	expect_called(names, 0xffffc90000010000, KIND_RWLOCK_WRITE, TEXT + 0x500, "release_task", "", NAME_CALL_SITE);

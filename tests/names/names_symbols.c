@@ -188,20 +188,14 @@ static void functions_that_are_no_call_site(void)
 					       "__traceiter_contention_begin",
 					       "bpf_prog_6eb76493dd50c943_contention_begin",
 					       "bpf_trace_run2",
-					       "raw_spin_rq_lock_nested"};
-	static const char *const callers[] = {"pipe_write",
-					      "futex_wake",
-					      "rtnl_lock",
-					      "folio_lruvec_lock_irqsave",
-					      "do_wait",
-					      "try_to_wake_up",
-					      "downstream",
-					      "schedule_work",
-					      "update_rq_clock",
-					      "upload",
-					      "lock_sock_nested",
-					      "unlock_page",
-					      ""};
+					       "raw_spin_rq_lock_nested",
+					       "__wake_up_common_lock",
+					       "prepare_to_wait_event",
+					       "complete"};
+	static const char *const callers[] = {
+		"pipe_write",       "futex_wake",  "rtnl_lock",          "folio_lruvec_lock_irqsave", "do_wait",
+		"try_to_wake_up",   "downstream",  "schedule_work",      "update_rq_clock",           "upload",
+		"lock_sock_nested", "unlock_page", "completion_handler", "wake_up_process",           ""};
 
 	for (size_t i = 0; i < sizeof(internal) / sizeof(*internal); i++)
 		if (!symbol_is_lock_internal(internal[i]))
