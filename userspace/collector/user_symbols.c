@@ -226,13 +226,24 @@ static struct process *find_process(struct user_symbols *users, __u32 tgid)
 	return process;
 }
 
-static Dwfl_Module *find_module(struct process *process, __u64 address)
+static Dwfl_Module *module_at(struct process *process, __u64 address)
 {
 	Dwfl_Module *module = dwfl_addrmodule(process->dwfl, address);
+	Dwarf_Addr start, end;
+
+	/* libdwfl widens modules to whole segments, over what is mapped behind them. */
+	if (module)
+		dwfl_module_info(module, NULL, &start, &end, NULL, NULL, NULL, NULL);
+	return module && address >= start && address < end ? module : NULL;
+}
+
+static Dwfl_Module *find_module(struct process *process, __u64 address)
+{
+	Dwfl_Module *module = module_at(process, address);
 
 	/* It may have loaded a library since. */
 	if (!module && now_ns() - process->refreshed_ns > REFRESH_NS && !report(process))
-		module = dwfl_addrmodule(process->dwfl, address);
+		module = module_at(process, address);
 	return module;
 }
 
