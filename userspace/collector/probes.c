@@ -245,6 +245,12 @@ int probes_attach(struct probes *probes, struct plan *plan)
 	return 0;
 }
 
+void probes_stop(struct probes *probes, __u32 cpus)
+{
+	for (__u32 cpu = 0; cpu < cpus; cpu++)
+		__atomic_store_n(&maps_cpu(&probes->maps, cpu)->begin_kinds, 0, __ATOMIC_RELAXED);
+}
+
 void probes_detach(struct probes *probes)
 {
 	for (int i = probes->program_count - 1; i >= 0; i--) {

@@ -38,6 +38,8 @@ int probes_load(struct probes *probes, const struct options *options, const stru
 void probes_follow(struct probes *probes, __u32 tgid);
 /* A program that cannot be attached fails the run only for the lock waits themselves; the plan is told of others. */
 int probes_attach(struct probes *probes, struct plan *plan);
+/* Lets no new wait in; those in flight still end. */
+void probes_stop(struct probes *probes, __u32 cpus);
 /* Begins first: the waits in flight may still end. */
 void probes_detach(struct probes *probes);
 void probes_close(struct probes *probes);

@@ -46,6 +46,7 @@ struct session {
 	__s64 interval;
 	__u64 begin_ns;
 	__u64 interval_begin_ns;
+	__u64 stop_ns; /* when new waits were no longer let in; 0: they are */
 	__u64 *begins; /* per CPU, at the last interval */
 };
 
@@ -232,7 +233,7 @@ static int end_interval(struct session *session, bool last)
 		.losses = events_losses(session->events),
 		.last = last,
 	};
-	__u64 now = now_ns(), length = now - session->interval_begin_ns;
+	__u64 now = session->stop_ns ?: now_ns(), length = now - session->interval_begin_ns;
 	int err = events_drain(session->events, session->interval);
 
 	err = err ?: totals_flush(session->totals, session->interval);
@@ -326,8 +327,12 @@ static int finish(struct session *session, int err)
 {
 	int finish_err;
 
-	if (session->own_cost)
-		own_cost_stop(session->own_cost, now_ns());
+	/* Where functions are probed detaching takes seconds: the recording ends before it. */
+	if (session->own_cost) {
+		probes_stop(&session->probes, session->sizing.cpus);
+		session->stop_ns = now_ns();
+		own_cost_stop(session->own_cost, session->stop_ns);
+	}
 	probes_detach(&session->probes);
 	workload_stop(&session->workload);
 	if (!err && session->own_cost)
@@ -338,7 +343,7 @@ static int finish(struct session *session, int err)
 		return err;
 	}
 	if (!session->options->quiet)
-		summary_print(&session->probes.maps, now_ns() - session->begin_ns, session->options->output);
+		summary_print(&session->probes.maps, session->stop_ns - session->begin_ns, session->options->output);
 	finish_err = recording_finish(session->recording);
 	session->recording = NULL;
 	return finish_err;
