@@ -141,9 +141,13 @@ static struct evidence machine(void)
 		.btf_fork = true,
 		.btf_percpu = true,
 		.btf_slab = true,
-		.fentry_error = NOT_TRIED,
+		.btf_slab_pages = true,
+		.btf_native_slow_path = true,
+		.btf_paravirt_slow_path = true,
+		.btf_read_slow_path = true,
 		.breakpoint_error = NOT_TRIED,
 		.symbols = SYMBOLS_ALL,
+		.page_table = true,
 		.cgroup = CGROUP_V2,
 		.clocksource = "tsc",
 		.memory_events = "cpu/mem-loads/",
@@ -200,14 +204,28 @@ static void guest_with_everything(void)
 	state(&plan, "lock waits", PROBE_ON, "");
 	state(&plan, "spinlock first waiter", PROBE_ON, "PV_UNHALT");
 	state(&plan, "spinlock queued waiters", PROBE_ON, "");
-	state(&plan, "rwlock readers in interrupt", PROBE_BLIND, "");
+	state(&plan, "rwlock readers in interrupt", PROBE_ON, "queued_read_lock_slowpath");
 	state(&plan, "percpu-rwsem writers behind readers", PROBE_BLIND, "two writers");
 	state(&plan, "static lock names", PROBE_ON, "");
 	CHECK_TEXT(probe(&plan, "per-CPU lock names")->source, "symbol table and BTF");
 	state(&plan, "slab lock names", PROBE_ON, "");
+	CHECK_TEXT(probe(&plan, "slab lock names")->source, "bpf_get_kmem_cache()");
 	state(&plan, "user stacks", PROBE_OFF, "--user-stacks");
 	state(&plan, "process following", PROBE_OFF, "");
-	state(&plan, "slow path probes", PROBE_OFF, "doctor");
+	/* The tracepoints see every entry. */
+	CHECK_TEXT(probe(&plan, "spinlock first waiter")->source, "tp_btf contention_begin");
+	CHECK(!plan.spin_slow_path && !plan.spin_kprobe && !plan.paravirt_slow_path && plan.read_slow_path, "plan");
+}
+
+/* Spinlocks seen by probes around their slow path. */
+static void spinlocks_probed(const struct plan *plan, const char *source, const char *function)
+{
+	static const char *const signals[] = {"spinlock first waiter", "spinlock queued waiters"};
+
+	CHECK(plan->spin_slow_path && !strcmp(plan->spin_slow_path, function), "%s", plan->spin_slow_path ?: "none");
+	CHECK(plan->spin_kprobe == !strcmp(source, "kprobe"), "by %s", source);
+	state(plan, signals[0], PROBE_ON, function);
+	CHECK_TEXT(probe(plan, signals[0])->source, source);
 }
 
 static void bare_metal(void)
@@ -218,8 +236,66 @@ static void bare_metal(void)
 	e.lock.hypervisor = HYPERVISOR_NONE;
 	plan_decide(&plan, &e);
 	well_formed(&plan);
-	state(&plan, "spinlock first waiter", PROBE_BLIND, "pending bit");
-	state(&plan, "spinlock queued waiters", PROBE_ON, "");
+	spinlocks_probed(&plan, "fentry", "native_queued_spin_lock_slowpath");
+	CHECK(!plan.paravirt_slow_path && plan.read_slow_path, "plan");
+	state(&plan, "spinlock queued waiters", PROBE_ON, "queue");
+}
+
+static void arm64(void)
+{
+	struct evidence e = machine();
+	static struct plan plan;
+
+	e.lock.x86 = e.lock.paravirt = e.lock.paravirt_spinlocks = false;
+	e.lock.hypervisor = HYPERVISOR_NONE;
+	e.btf_native_slow_path = e.btf_paravirt_slow_path = false;
+	e.btf_queued_slow_path = true;
+	plan_decide(&plan, &e);
+	well_formed(&plan);
+	spinlocks_probed(&plan, "fentry", "queued_spin_lock_slowpath");
+	/* Before 6.4. */
+	e.fentry_error = -EOPNOTSUPP;
+	plan_decide(&plan, &e);
+	well_formed(&plan);
+	spinlocks_probed(&plan, "kprobe", "queued_spin_lock_slowpath");
+	CHECK(!plan.read_slow_path, "a reader in interrupt is probed by fentry alone");
+	state(&plan, "rwlock readers in interrupt", PROBE_BLIND, "; fentry: refused: ");
+}
+
+static void without_fentry(void)
+{
+	struct evidence e = machine();
+	static struct plan plan;
+
+	e.lock.hypervisor = HYPERVISOR_NONE;
+	e.fentry_error = -EPERM;
+	plan_decide(&plan, &e);
+	well_formed(&plan);
+	spinlocks_probed(&plan, "kprobe", "native_queued_spin_lock_slowpath");
+	/* What blinds stays the reason, and why no probe helps follows. */
+	e.kprobe_source = false;
+	plan_decide(&plan, &e);
+	well_formed(&plan);
+	CHECK(!plan.spin_slow_path && !plan.spin_kprobe && !plan.read_slow_path, "plan");
+	state(&plan, "spinlock first waiter", PROBE_BLIND, "native queued spinlocks: ");
+	state(&plan, "spinlock first waiter", PROBE_BLIND, "; fentry: refused: Operation not permitted; kprobe: no ");
+	state(&plan, "spinlock queued waiters", PROBE_ON, "queue");
+	state(&plan, "rwlock readers in interrupt", PROBE_BLIND, "spins before the tracepoint; fentry: ");
+}
+
+static void without_slow_path_in_btf(void)
+{
+	struct evidence e = machine();
+	static struct plan plan;
+
+	e.lock.hypervisor = HYPERVISOR_NONE;
+	e.btf_native_slow_path = e.btf_paravirt_slow_path = e.btf_read_slow_path = false;
+	plan_decide(&plan, &e);
+	well_formed(&plan);
+	CHECK(!plan.spin_slow_path && !plan.spin_kprobe && !plan.read_slow_path, "plan");
+	/* Both lack the same: it is said once. */
+	const char *said = strstr(probe(&plan, "spinlock first waiter")->reason, "no such function");
+	CHECK(said && !strstr(said + 1, "no such function"), "%s", probe(&plan, "spinlock first waiter")->reason);
 }
 
 static void guest_with_test_and_set(void)
@@ -231,9 +307,45 @@ static void guest_with_test_and_set(void)
 	plan_decide(&plan, &e);
 	well_formed(&plan);
 	CHECK(plan.spinlock_mode == SPINLOCK_TEST_AND_SET, "%d", plan.spinlock_mode);
+	spinlocks_probed(&plan, "fentry", "native_queued_spin_lock_slowpath");
+	state(&plan, "spinlock queued waiters", PROBE_ON, "native_queued_spin_lock_slowpath");
+	CHECK_TEXT(probe(&plan, "spinlock queued waiters")->source, "fentry");
+	CHECK(!plan.paravirt_slow_path, "never called here");
+	e.fentry_error = -EPERM;
+	e.kprobe_source = false;
+	plan_decide(&plan, &e);
+	well_formed(&plan);
 	state(&plan, "spinlock first waiter", PROBE_BLIND, "test-and-set");
 	state(&plan, "spinlock queued waiters", PROBE_BLIND, "test-and-set");
 	state(&plan, "mutex, rwsem, semaphore, rtmutex", PROBE_ON, "");
+}
+
+/* A guest of which nobody can tell which of the two functions it calls. */
+static void guest_with_unknown_spinlocks(void)
+{
+	struct evidence e = machine();
+	static struct plan plan;
+
+	e.lock.minor = 1;
+	e.lock.kvm_pv_unhalt = false;
+	e.lock.nopvspin = true;
+	plan_decide(&plan, &e);
+	well_formed(&plan);
+	CHECK(plan.spinlock_mode == SPINLOCK_UNKNOWN, "%d", plan.spinlock_mode);
+	spinlocks_probed(&plan, "fentry", "native_queued_spin_lock_slowpath");
+	CHECK(plan.paravirt_slow_path, "both are probed");
+	/* The paravirtual one passes the tracepoints: it needs no kprobe. */
+	e.fentry_error = -EPERM;
+	plan_decide(&plan, &e);
+	well_formed(&plan);
+	spinlocks_probed(&plan, "kprobe", "native_queued_spin_lock_slowpath");
+	CHECK(!plan.paravirt_slow_path, "not without fentry");
+	e.kprobe_source = false;
+	plan_decide(&plan, &e);
+	well_formed(&plan);
+	CHECK(!plan.spin_slow_path && !plan.paravirt_slow_path, "plan");
+	state(&plan, "spinlock first waiter", PROBE_BLIND, "not known which kind");
+	state(&plan, "spinlock queued waiters", PROBE_BLIND, "; fentry: refused: ");
 }
 
 static void realtime(void)
@@ -243,11 +355,20 @@ static void realtime(void)
 
 	e.lock.hypervisor = HYPERVISOR_NONE;
 	e.lock.realtime = true;
+	e.btf_read_slow_path = false;
 	plan_decide(&plan, &e);
 	well_formed(&plan);
 	CHECK(plan.spinlock_mode == SPINLOCK_RT_NATIVE, "%d", plan.spinlock_mode);
-	state(&plan, "spinlock first waiter", PROBE_BLIND, "rt-mutex");
+	spinlocks_probed(&plan, "fentry", "native_queued_spin_lock_slowpath");
+	CHECK(!plan.read_slow_path, "rwlocks are rt-mutexes");
+	state(&plan, "rwlock readers in interrupt", PROBE_ON, "PREEMPT_RT");
 	state(&plan, "rwsem writers that win by spinning", PROBE_ON, "PREEMPT_RT");
+	state(&plan, "mutex, rwsem, semaphore, rtmutex", PROBE_ON, "spinlock_t");
+	e.fentry_error = -EPERM;
+	e.kprobe_source = false;
+	plan_decide(&plan, &e);
+	well_formed(&plan);
+	state(&plan, "spinlock first waiter", PROBE_BLIND, "spinlock_t is an rt-mutex and is seen");
 }
 
 static void without_btf(void)
@@ -256,15 +377,16 @@ static void without_btf(void)
 	static struct plan plan;
 
 	e.btf_error = -ENOENT;
-	e.btf_contention = e.btf_fork = e.btf_slab = e.btf_percpu = false;
-	e.load_error = -ENOENT;
+	e.btf_contention = e.btf_fork = e.btf_slab = e.btf_percpu = e.btf_slab_pages = false;
+	e.btf_native_slow_path = e.btf_paravirt_slow_path = e.btf_read_slow_path = false;
+	e.load_error = e.fentry_error = -ENOENT;
 	plan_decide(&plan, &e);
 	well_formed(&plan);
 	CHECK(!plan.tp_btf_contention && !plan.slab_kfunc, "plan");
 	state(&plan, "lock waits", PROBE_UNAVAILABLE, "CONFIG_DEBUG_INFO_BTF");
 	state(&plan, "per-CPU lock names", PROBE_UNAVAILABLE, "BTF");
-	state(&plan, "slow path probes", PROBE_OFF, "");
-	CHECK_TEXT(probe(&plan, "slow path probes")->source, "kprobe");
+	CHECK(!plan.spin_slow_path && !plan.read_slow_path, "plan");
+	CHECK_TEXT(probe(&plan, "spinlock first waiter")->reason, probe(&plan, "lock waits")->reason);
 }
 
 static void without_rights(void)
@@ -272,7 +394,7 @@ static void without_rights(void)
 	struct evidence e = machine();
 	static struct plan plan;
 
-	e.load_error = e.statistics_error = -EPERM;
+	e.load_error = e.fentry_error = e.statistics_error = -EPERM;
 	e.symbols = SYMBOLS_HIDDEN;
 	plan_decide(&plan, &e);
 	well_formed(&plan);
@@ -290,8 +412,18 @@ static void old_kernel(void)
 	e.btf_slab = false;
 	plan_decide(&plan, &e);
 	well_formed(&plan);
-	state(&plan, "slab lock names", PROBE_UNAVAILABLE, "6.13");
+	state(&plan, "slab lock names", PROBE_ON, "struct page");
+	CHECK_TEXT(probe(&plan, "slab lock names")->source, "table of pages");
+	CHECK(!plan.slab_kfunc, "plan");
 	state(&plan, "percpu-rwsem writers behind readers", PROBE_ON, "");
+	e.btf_slab_pages = false;
+	plan_decide(&plan, &e);
+	well_formed(&plan);
+	state(&plan, "slab lock names", PROBE_UNAVAILABLE, "it came with 6.13; table of pages: BTF does not tell");
+	e.page_table = false;
+	plan_decide(&plan, &e);
+	well_formed(&plan);
+	state(&plan, "slab lock names", PROBE_UNAVAILABLE, "it came with 6.13; table of pages: x86-64 ");
 	e.lock.major = 5;
 	e.lock.minor = 15;
 	e.btf_contention = false;
@@ -347,21 +479,15 @@ static void what_the_doctor_tries(void)
 	struct evidence e = machine();
 	static struct plan plan;
 
-	e.fentry_error = 0;
 	e.breakpoint_error = 0;
 	e.breakpoints = 4;
 	plan_decide(&plan, &e);
 	well_formed(&plan);
-	state(&plan, "slow path probes", PROBE_OFF, "the kernel allows it");
 	state(&plan, "watchpoints", PROBE_OFF, "4 at once");
-	e.fentry_error = -EPERM;
 	e.breakpoint_error = -ENOSPC;
-	e.kprobe_source = false;
 	e.memory_events[0] = 0;
 	plan_decide(&plan, &e);
 	well_formed(&plan);
-	state(&plan, "slow path probes", PROBE_UNAVAILABLE, "fentry");
-	state(&plan, "slow path probes", PROBE_UNAVAILABLE, "kprobe");
 	state(&plan, "watchpoints", PROBE_UNAVAILABLE, "refuses a breakpoint");
 	state(&plan, "memory accesses", PROBE_UNAVAILABLE, "ibs_op");
 }
@@ -371,7 +497,11 @@ static const struct test tests[] = {
 	TEST(lock_mode_without_evidence),
 	TEST(guest_with_everything),
 	TEST(bare_metal),
+	TEST(arm64),
+	TEST(without_fentry),
+	TEST(without_slow_path_in_btf),
 	TEST(guest_with_test_and_set),
+	TEST(guest_with_unknown_spinlocks),
 	TEST(realtime),
 	TEST(without_btf),
 	TEST(without_rights),

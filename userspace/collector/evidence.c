@@ -37,11 +37,27 @@ static bool has_type(const struct btf *btf, const char *name, __u32 kind)
 	return btf && btf__find_by_name_kind(btf, name, kind) > 0;
 }
 
-static bool has_function(const struct btf *btf, const struct symbols *symbols, const char *name)
+static bool has_value(const struct btf *btf, const char *enumeration, const char *name)
+{
+	int id = btf ? btf__find_by_name_kind(btf, enumeration, BTF_KIND_ENUM) : -ENOENT;
+	const struct btf_type *type = id > 0 ? btf__type_by_id(btf, id) : NULL;
+
+	for (__u16 i = 0; type && i < btf_vlen(type); i++)
+		if (!strcmp(btf__name_by_offset(btf, btf_enum(type)[i].name_off), name))
+			return true;
+	return false;
+}
+
+static bool has_symbol(const struct symbols *symbols, const char *name)
 {
 	__u64 address;
 
-	return has_type(btf, name, BTF_KIND_FUNC) || (symbols && !symbols_address(symbols, name, &address));
+	return symbols && !symbols_address(symbols, name, &address);
+}
+
+static bool has_function(const struct btf *btf, const struct symbols *symbols, const char *name)
+{
+	return has_type(btf, name, BTF_KIND_FUNC) || has_symbol(symbols, name);
 }
 
 /* fd, or negative errno.  The program does nothing: `return 0`. */
@@ -248,6 +264,8 @@ void evidence_collect(struct evidence *evidence, const struct options *options, 
 	evidence->btf_release = has_type(btf, "btf_trace_contended_release", BTF_KIND_TYPEDEF);
 	evidence->btf_percpu = has_type(btf, "runqueues", BTF_KIND_VAR);
 	evidence->btf_slab = has_type(btf, "bpf_get_kmem_cache", BTF_KIND_FUNC);
+	/* As slab_pages.c tells them. */
+	evidence->btf_slab_pages = has_value(btf, "pagetype", "PGTY_slab") || has_value(btf, "pageflags", "PG_slab");
 	evidence->btf_native_slow_path = has_type(btf, "native_queued_spin_lock_slowpath", BTF_KIND_FUNC);
 	evidence->btf_paravirt_slow_path = has_type(btf, "__pv_queued_spin_lock_slowpath", BTF_KIND_FUNC);
 	evidence->btf_queued_slow_path = has_type(btf, "queued_spin_lock_slowpath", BTF_KIND_FUNC);
@@ -257,6 +275,7 @@ void evidence_collect(struct evidence *evidence, const struct options *options, 
 	evidence->statistics_error = try_statistics();
 	evidence->kprobe_source = !access(EVENT_SOURCES "kprobe", F_OK);
 	evidence->symbols = look_at_symbols(symbols);
+	evidence->page_table = has_symbol(symbols, "vmemmap_base") && has_symbol(symbols, "page_offset_base");
 	evidence->cgroup = look_at_cgroups();
 	first_line("/sys/devices/system/clocksource/clocksource0/current_clocksource", evidence->clocksource,
 		   sizeof(evidence->clocksource));

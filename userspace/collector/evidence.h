@@ -34,6 +34,7 @@ struct evidence {
 	bool btf_release;            /* lock:contended_release */
 	bool btf_percpu;             /* the variable `runqueues` */
 	bool btf_slab;               /* bpf_get_kmem_cache() */
+	bool btf_slab_pages;         /* what marks a page of a slab */
 	bool btf_native_slow_path;   /* native_queued_spin_lock_slowpath(): x86 with PARAVIRT_SPINLOCKS */
 	bool btf_paravirt_slow_path; /* __pv_queued_spin_lock_slowpath() */
 	bool btf_queued_slow_path;   /* queued_spin_lock_slowpath(): arm64, x86 without PARAVIRT_SPINLOCKS */
@@ -44,6 +45,7 @@ struct evidence {
 	bool kprobe_source;
 
 	enum symbol_table symbols;
+	bool page_table; /* variables that tell where the table of pages is */
 	enum cgroup_layout cgroup;
 	char clocksource[64];
 	char memory_events[PLAN_TEXT]; /* as perf spells them; "" if there are none */

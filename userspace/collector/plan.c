@@ -108,7 +108,7 @@ static enum probe_state check_fentry(struct finding *finding, const char *functi
 	if (err == NOT_TRIED)
 		return UNAVAILABLE("not tried");
 	if (err)
-		return UNAVAILABLE("the kernel refuses fentry programs: %s", strerror(-err));
+		return UNAVAILABLE("refused: %s", strerror(-err));
 	return ON("%s() is probed at entry and exit", function);
 }
 
@@ -124,7 +124,7 @@ static enum probe_state check_spin_kprobe(struct finding *finding)
 	if (check_programs(finding) != PROBE_ON)
 		return PROBE_UNAVAILABLE;
 	if (!finding->evidence->kprobe_source)
-		return UNAVAILABLE("no event source for kprobes (CONFIG_KPROBE_EVENTS)");
+		return UNAVAILABLE("no such event source (CONFIG_KPROBE_EVENTS)");
 	if (!function)
 		return UNAVAILABLE("the kernel has no such function in BTF");
 	return ON("%s() is probed at entry and return", function);
@@ -238,7 +238,18 @@ static enum probe_state check_slab_names(struct finding *finding)
 		return PROBE_UNAVAILABLE;
 	if (!finding->evidence->btf_slab)
 		return UNAVAILABLE("the kernel has no bpf_get_kmem_cache(): it came with 6.13");
-	return ON("bpf_get_kmem_cache() is there");
+	return ON("the kernel finds the cache of an address");
+}
+
+static enum probe_state check_slab_pages(struct finding *finding)
+{
+	if (check_programs(finding) != PROBE_ON)
+		return PROBE_UNAVAILABLE;
+	if (!finding->evidence->page_table)
+		return UNAVAILABLE("x86-64 with CONFIG_KALLSYMS_ALL alone");
+	if (!finding->evidence->btf_slab_pages)
+		return UNAVAILABLE("BTF does not tell what marks a slab's page (6.10 and 6.11)");
+	return ON("the cache of an address is read from its struct page");
 }
 
 static enum probe_state check_owner_names(struct finding *finding)
@@ -350,8 +361,8 @@ static enum probe_state check_watchpoints(struct finding *finding)
 
 /*
  * Everything that lockline knows how to see.  Candidates in order: the first
- * that is on wins; else the first that is not unavailable; else all reasons
- * stand.
+ * that is on wins; else the signal is what the first one is, and the reason
+ * says why the others cannot be had.
  */
 static const struct row {
 	const char *signal;
@@ -393,7 +404,7 @@ static const struct row {
 	 {{"symbol table and BTF", check_percpu_symbols}, {"BTF and run queues", check_percpu_btf}},
 	 "names of per-CPU locks, run queues among them: those are named by call site"},
 	{"slab lock names",
-	 {{"bpf_get_kmem_cache()", check_slab_names}},
+	 {{"bpf_get_kmem_cache()", check_slab_names}, {"table of pages", check_slab_pages}},
 	 "names of locks in allocated objects other than the waiter's own: those are named by call site"},
 	{"lock names in the waiter's objects",
 	 {{"BTF", check_owner_names}},
@@ -415,27 +426,25 @@ _Static_assert(ROWS <= PLAN_SIGNALS, "the plan has room for every signal");
 
 static void decide(const struct row *row, struct finding *finding, struct probe *probe)
 {
-	const char *source = "";
-
 	snprintf(probe->signal, sizeof(probe->signal), "%s", row->signal);
 	for (size_t i = 0; i < CANDIDATES && row->candidates[i].check; i++) {
 		enum probe_state state = row->candidates[i].check(finding);
 		size_t used = strlen(probe->reason);
 
-		if (!i || state == PROBE_ON || (probe->state == PROBE_UNAVAILABLE && state != PROBE_UNAVAILABLE)) {
+		if (!i || state == PROBE_ON) {
 			probe->state = state;
-			source = row->candidates[i].source;
+			snprintf(probe->source, sizeof(probe->source), "%s", row->candidates[i].source);
 			snprintf(probe->reason, sizeof(probe->reason), "%s", finding->reason);
-		} else if (probe->state == PROBE_UNAVAILABLE && !strstr(probe->reason, finding->reason)) {
-			snprintf(probe->reason + used, sizeof(probe->reason) - used, "; %s", finding->reason);
+		} else if (!strstr(probe->reason, finding->reason)) { /* several can lack the same */
+			snprintf(probe->reason + used, sizeof(probe->reason) - used, "; %s: %s",
+				 row->candidates[i].source, finding->reason);
 		}
 		if (state == PROBE_ON)
-			break;
+			return;
 	}
-	if (probe->state == PROBE_ON || probe->state == PROBE_OFF)
-		snprintf(probe->source, sizeof(probe->source), "%s", source);
-	if (probe->state != PROBE_ON)
-		snprintf(probe->lost, sizeof(probe->lost), "%s", row->lost);
+	if (probe->state != PROBE_OFF)
+		probe->source[0] = '\0';
+	snprintf(probe->lost, sizeof(probe->lost), "%s", row->lost);
 }
 
 void plan_decide(struct plan *plan, const struct evidence *evidence)
@@ -450,10 +459,14 @@ void plan_decide(struct plan *plan, const struct evidence *evidence)
 	plan->slab_kfunc = check_slab_names(&finding) == PROBE_ON;
 	plan->possible_cpus = evidence->lock.possible_cpus;
 	/* Paravirtual spinlocks pass the tracepoints at every entry: probes around them would only cost. */
-	plan->spin_kprobe = check_spin_slow_path(&finding) != PROBE_ON;
-	if (finding.mode != SPINLOCK_PARAVIRT && (!plan->spin_kprobe || check_spin_kprobe(&finding) == PROBE_ON)) {
-		plan->spin_slow_path = spin_slow_path(evidence);
-		plan->paravirt_slow_path = finding.mode == SPINLOCK_UNKNOWN && evidence->btf_paravirt_slow_path;
+	if (finding.mode != SPINLOCK_PARAVIRT) {
+		bool fentry = check_spin_slow_path(&finding) == PROBE_ON;
+
+		plan->spin_kprobe = !fentry && check_spin_kprobe(&finding) == PROBE_ON;
+		if (fentry || plan->spin_kprobe)
+			plan->spin_slow_path = spin_slow_path(evidence);
+		plan->paravirt_slow_path =
+			fentry && finding.mode == SPINLOCK_UNKNOWN && evidence->btf_paravirt_slow_path;
 	}
 	plan->read_slow_path = check_read_slow_path(&finding) == PROBE_ON;
 	for (size_t i = 0; i < ROWS; i++)

@@ -13,7 +13,7 @@
 #include "names.h"
 #include "options.h"
 
-#define PLAN_TEXT    256
+#define PLAN_TEXT    384
 #define PLAN_SIGNALS 24
 #define PLAN_FACTS   40
 
