@@ -12,8 +12,7 @@ BUDGET = 64 << 20
 
 # The kernel's own account of the maps, and the collector's memory while it records.
 COMMAND = f"""
-{LOAD}
-lockline-collect record -a -d 4 --memory 64M -o run.lockline 2> messages &
+lockline-collect record -a --memory 64M -o run.lockline -- {LOAD} 2> messages &
 recorder=$!
 until grep -q recording messages || ! kill -0 $recorder; do sleep 0.1; done
 cat /proc/$recorder/fdinfo/* > fdinfo
