@@ -38,9 +38,9 @@ def boot(kernel: Callable[[str], Path], tmp_path_factory: pytest.TempPathFactory
 
     def run(name: str, command: str, *options: str) -> Guest:
         directory = tmp_path_factory.mktemp(name)
+        programs = ["--add", COLLECTOR, "--add", str(tools["stress-ng"])]
         done = subprocess.run(
-            [TOP / "scripts" / "vm", "--kernel", str(kernel(name)), "--get", directory, *options]
-            + ["--add", COLLECTOR, "--add", str(tools["stress-ng"]), "--", command],
+            [TOP / "scripts" / "vm", "--kernel", kernel(name), "--get", directory, *programs, *options, "--", command],
             capture_output=True,
             text=True,
             check=False,

@@ -75,7 +75,7 @@ def test_doctor_tells_what_is_blind(states: dict[str, str]) -> None:
     assert states["lock waits"] == "on"
     assert states["static lock names"] == "on"
     assert states["per-CPU lock names"] == "on"
-    assert states["slab lock names"] == "unavailable"  # bpf_get_kmem_cache came with 6.13
+    assert states["slab lock names"] == "on"
     # Both kernels let the slow path be probed; rwsems that are won by spinning stay unseen.
     assert states["spinlock first waiter"] == "on"
     assert states["spinlock queued waiters"] == "on"
