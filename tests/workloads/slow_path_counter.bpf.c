@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Counts entries of the slow paths of spinlocks, and does nothing else: the figure to check others by. */
+#include <linux/bpf.h>
+#include <bpf/bpf_helpers.h>
+
+#include "slow_path_counter.h"
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, FUNCTIONS);
+	__type(key, __u32);
+	__type(value, __u64);
+} entries SEC(".maps");
+
+/* These functions run with preemption off, and one program each writes a counter. */
+static __always_inline int count(__u32 function)
+{
+	__u64 *counter = bpf_map_lookup_elem(&entries, &function);
+
+	if (counter)
+		++*counter;
+	return 0;
+}
+
+SEC("?fentry/native_queued_spin_lock_slowpath")
+int spin(void *context)
+{
+	return count(SPIN);
+}
+
+SEC("?fentry/__pv_queued_spin_lock_slowpath")
+int paravirt_spin(void *context)
+{
+	return count(PARAVIRT_SPIN);
+}
+
+SEC("?fentry/queued_read_lock_slowpath")
+int read(void *context)
+{
+	return count(READ);
+}
+
+/* Where the kernel has no fentry. */
+SEC("?kprobe")
+int spin_by_kprobe(void *context)
+{
+	return count(SPIN);
+}
+
+char LICENSE[] SEC("license")
+= "GPL";

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * slow_path_counter: entries of the spinlocks' slow paths since it was
+ * attached, by fentry, else by kprobe; "read" prints them, and so does the end.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <bpf/bpf.h>
+#include <bpf/btf.h>
+#include <bpf/libbpf.h>
+#include <linux/bpf.h>
+
+#include "slow_path_counter.h"
+#include "slow_path_counter.skel.h"
+#include "workload.h"
+
+static int no_messages(enum libbpf_print_level level, const char *format, va_list arguments)
+{
+	(void)level;
+	(void)format;
+	(void)arguments;
+	return 0;
+}
+
+static bool has_function(const struct btf *btf, const char *name)
+{
+	return btf__find_by_name_kind(btf, name, BTF_KIND_FUNC) > 0;
+}
+
+/* NULL if the kernel does not take it: errno says why. */
+static struct slow_path_counter_bpf *try(const struct btf *btf, const char *function, bool kprobe)
+{
+	struct slow_path_counter_bpf *skeleton = slow_path_counter_bpf__open();
+
+	if (!skeleton)
+		die("cannot open the BPF object: %s", strerror(errno));
+	bpf_program__set_autoload(kprobe ? skeleton->progs.spin_by_kprobe : skeleton->progs.spin, true);
+	if (!kprobe) {
+		bpf_program__set_attach_target(skeleton->progs.spin, 0, function);
+		bpf_program__set_autoload(skeleton->progs.paravirt_spin,
+					  has_function(btf, "__pv_queued_spin_lock_slowpath"));
+		bpf_program__set_autoload(skeleton->progs.read, has_function(btf, "queued_read_lock_slowpath"));
+	}
+	if (slow_path_counter_bpf__load(skeleton))
+		goto out;
+	if (kprobe) {
+		skeleton->links.spin_by_kprobe =
+			bpf_program__attach_kprobe(skeleton->progs.spin_by_kprobe, false, function);
+		if (!skeleton->links.spin_by_kprobe)
+			goto out;
+	} else if (slow_path_counter_bpf__attach(skeleton)) {
+		goto out;
+	}
+	return skeleton;
+out:
+	slow_path_counter_bpf__destroy(skeleton);
+	return NULL;
+}
+
+static __u64 entries(const struct slow_path_counter_bpf *skeleton, __u32 function)
+{
+	int cpu, cpus = libbpf_num_possible_cpus();
+	__u64 *values = calloc(cpus, sizeof(*values));
+	__u64 sum = 0;
+
+	if (!values || bpf_map_lookup_elem(bpf_map__fd(skeleton->maps.entries), &function, values))
+		die("cannot read the counters: %s", strerror(errno));
+	for (cpu = 0; cpu < cpus; cpu++)
+		sum += values[cpu];
+	free(values);
+	return sum;
+}
+
+/* Entries that interrupted their own program on that CPU: the kernel skips it then. */
+static __u64 recursion_misses(const struct slow_path_counter_bpf *skeleton)
+{
+	struct bpf_program *program;
+	__u64 sum = 0;
+
+	bpf_object__for_each_program(program, skeleton->obj)
+	{
+		struct bpf_prog_info info = {};
+		__u32 size = sizeof(info);
+
+		if (!bpf_program__autoload(program))
+			continue;
+		if (bpf_obj_get_info_by_fd(bpf_program__fd(program), &info, &size))
+			die("cannot read the program's figures: %s", strerror(errno));
+		sum += info.recursion_misses;
+	}
+	return sum;
+}
+
+static void print_counts(const struct slow_path_counter_bpf *skeleton)
+{
+	printf("{\"event\": \"counts\", \"spin\": %llu, \"paravirt_spin\": %llu, \"read\": %llu, \"misses\": %llu}\n",
+	       entries(skeleton, SPIN), entries(skeleton, PARAVIRT_SPIN), entries(skeleton, READ),
+	       recursion_misses(skeleton));
+}
+
+int main(void)
+{
+	struct slow_path_counter_bpf *skeleton;
+	struct btf *btf = btf__load_vmlinux_btf();
+	const char *function, *source = "fentry";
+	struct command command;
+
+	if (!btf)
+		die("the kernel has no BTF");
+	function = has_function(btf, "native_queued_spin_lock_slowpath") ? "native_queued_spin_lock_slowpath"
+									 : "queued_spin_lock_slowpath";
+	libbpf_set_print(no_messages);
+	skeleton = try(btf, function, false);
+	if (!skeleton) {
+		source = "kprobe";
+		skeleton = try(btf, function, true);
+	}
+	if (!skeleton)
+		die("cannot attach to %s(), neither by fentry nor by kprobe: %s", function, strerror(errno));
+	commands_open();
+	printf("{\"event\": \"ready\", \"pid\": %d, \"function\": \"%s\", \"source\": \"%s\"}\n", getpid(), function,
+	       source);
+	while (next_command(&command))
+		print_counts(skeleton);
+	slow_path_counter_bpf__detach(skeleton);
+	print_counts(skeleton);
+	slow_path_counter_bpf__destroy(skeleton);
+	btf__free(btf);
+	return 0;
+}

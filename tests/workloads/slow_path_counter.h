@@ -1,0 +1,8 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+#ifndef SLOW_PATH_COUNTER_H
+#define SLOW_PATH_COUNTER_H
+
+/* What is counted: entries of native or queued_spin_lock_slowpath(), of its paravirtual twin, of rwlock readers'. */
+enum function { SPIN, PARAVIRT_SPIN, READ, FUNCTIONS };
+
+#endif /* SLOW_PATH_COUNTER_H */
