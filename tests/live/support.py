@@ -24,7 +24,7 @@ DEADLINE_S = 120.0
 ATTACHED = "lockline: recording"
 
 # Begins that became no wait of their own; the others of the table `loss` are notes.
-BEGINS_WITHOUT_WAIT = ("filtered", "repeated", "orphaned", "too_deep", "no_slot")
+BEGINS_WITHOUT_WAIT = ("filtered", "repeated", "orphaned", "too_deep", "no_slot", "open")
 
 HISTOGRAM_ENTRY = struct.Struct("<HI")
 
@@ -269,11 +269,7 @@ class Recording:
 
     def begins_accounted(self) -> int:
         """Waits, open waits, and begins that became none, with the reason counted."""
-        return (
-            self.waits()
-            + self.number("SELECT count(*) FROM open_wait")
-            + sum(self.loss(name) for name in BEGINS_WITHOUT_WAIT)
-        )
+        return self.waits() + sum(self.loss(name) for name in BEGINS_WITHOUT_WAIT)
 
     def misses(self, program: str) -> int:
         """Events that the kernel kept from a program because it was running."""

@@ -132,10 +132,10 @@ def test_killed_waiters(live: Path, recording: Path) -> None:
 
 
 def test_open_wait(live: Path, recording: Path) -> None:
-    """A begin whose end has not come by the end of the recording is an open wait, and no wait."""
+    """A begin whose end has not come by the end of the recording is an open wait (listed from 1 ms on), and no wait."""
     with Workload(live, "killed_waiter") as workload:
         with Collector(live, recording, "-p", str(workload.pid)):
-            left = workload.do("leave")
+            left = workload.do("leave 1 5000")
         with Recording(recording) as result:
             waiting = result.rows(
                 "SELECT open_wait.tid, kind.name FROM open_wait JOIN kind ON kind.id = open_wait.kind"

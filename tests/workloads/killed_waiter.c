@@ -5,7 +5,8 @@
  * for that mutex, interruptibly, and is killed there: the wait ends with -EINTR.
  *
  * "go COUNT MICROSECONDS": COUNT waiters, each killed after that time.
- * "leave 1": leaves a waiter in its wait, until the next command or the end.
+ * "leave 1 MICROSECONDS": leaves a waiter that has waited for that time in its
+ * wait, until the next command or the end.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -70,7 +71,8 @@ int main(void)
 		if (!strcmp(command.word, "leave")) {
 			left = start_reader(terminal);
 			wait_until_blocked(left, left, SYS_read);
-			printf("{\"event\": \"left\", \"waiter\": %d, \"seen_ns\": %llu}\n", left, now_ns());
+			wait_until_ns(now_ns() + command.microseconds * NSEC_PER_USEC);
+			printf("{\"event\": \"left\", \"waiter\": %d}\n", left);
 			continue;
 		}
 		printf("{\"event\": \"waits\", \"waiters\": [");
