@@ -237,7 +237,8 @@ static int end_interval(struct session *session, bool last)
 	int err = events_drain(session->events, session->interval);
 
 	err = err ?: totals_flush(session->totals, session->interval);
-	err = err ?: events_end_interval(session->events, session->interval, now, &summary.open_waits);
+	/* What lasts still is as old as it is when it is looked at, after detaching too. */
+	err = err ?: events_end_interval(session->events, session->interval, now_ns(), &summary.open_waits);
 	err = err
 		      ?: recording_run(session->recording, PUT_INTERVAL, "iii", session->interval,
 				       (__s64)session->interval_begin_ns, (__s64)now);
