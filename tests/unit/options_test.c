@@ -61,7 +61,7 @@ static void defaults(void)
 	CHECK_TEXT(got.output, "lockline.data");
 	CHECK(got.kinds == KIND_MASK_ALL, "%x", got.kinds);
 	CHECK(!got.duration_ns && got.interval_ns == 1000 * MS && got.threshold_ns == MS, "times");
-	CHECK(!got.sample_period && got.memory_bytes == 64 << 20 && !got.possible_cpus, "numbers");
+	CHECK(!got.sample_period && !got.memory_bytes && !got.possible_cpus, "numbers");
 	CHECK(!got.user_stacks && !got.sizes_only && !got.quiet && !got.verbose && !got.command_argv, "flags");
 	options_free(&got);
 }

@@ -100,8 +100,10 @@ static const struct option_row rows[] = {
 	 FOR_RECORD, 0, 3600 * SECOND, AT(threshold_ns)},
 	{SAMPLE, "sample", "N", "of the other waits of a lock keep one in N, a power of two; default: by their rate",
 	 VALUE_POWER_OF_TWO, FOR_RECORD, 1, 1 << 20, AT(sample_period)},
-	{MEMORY, "memory", "SIZE", "budget of the kernel's tables, with a suffix K, M, G; default 64M", VALUE_SIZE,
-	 FOR_RECORD, 1 << 20, 1ull << 36, AT(memory_bytes)},
+	{MEMORY, "memory", "SIZE",
+	 "budget of the kernel's tables, with a suffix K, M, G; default 64M, more"
+	 " where the CPUs need it",
+	 VALUE_SIZE, FOR_RECORD, 1 << 20, 1ull << 36, AT(memory_bytes)},
 	{POSSIBLE_CPUS, "possible-cpus", "N", "with --sizes: as if the machine had N possible CPUs", VALUE_U32,
 	 FOR_RECORD, 1, MAX_CPUS, AT(possible_cpus)},
 	{USER_STACKS, "user-stacks", NULL, "also the waiter's stack in user space", VALUE_FLAG, FOR_RECORD, 0, 0,
@@ -372,7 +374,6 @@ int options_parse(struct options *options, int argc, char **argv)
 		.interval_ns = SECOND,
 		.threshold_ns = SECOND / 1000,
 		.sample_period = 0,
-		.memory_bytes = 64ull << 20,
 	};
 	if (argc < 2) {
 		message("a command is wanted: record or doctor; see `lockline-collect --help`");

@@ -33,7 +33,7 @@ struct options {
 	__u64 interval_ns;   /* -i SECONDS; default 1 s, at least 0.1 s */
 	__u64 threshold_ns;  /* --threshold TIME (suffix ns, us, ms, s); default 1 ms */
 	__u32 sample_period; /* --sample N: one wait in N of a row; power of two; 0: by the rate of waits, the default */
-	__u64 memory_bytes;  /* --memory SIZE (K, M, G); default 64M */
+	__u64 memory_bytes;  /* --memory SIZE (K, M, G); 0: 64M, or more where the CPUs need it */
 	__u32 possible_cpus; /* --possible-cpus N, for sizing tests; 0: ask libbpf */
 	bool user_stacks;    /* --user-stacks */
 	bool sizes_only;     /* --sizes: print the memory plan as JSON, attach nothing */

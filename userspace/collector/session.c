@@ -83,7 +83,7 @@ int session_sizes(const struct options *options)
 	       "\"locks\": %u, \"map_bytes\": %llu, \"shadow_bytes\": %llu, \"lock_bytes\": %llu, "
 	       "\"total_bytes\": %llu, \"budget_bytes\": %llu}\n",
 	       s.cpus, s.named_rows, s.ring_events, s.sleep_slots, s.locks, s.map_bytes, s.shadow_bytes, s.lock_bytes,
-	       s.total_bytes, options->memory_bytes);
+	       s.total_bytes, s.budget_bytes);
 	return 0;
 }
 

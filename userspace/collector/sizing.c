@@ -59,8 +59,11 @@ int sizing_make(struct sizing *out, __u32 cpus, __u64 budget, bool user_stacks, 
 	set_rows(&s, MIN_NAMED_ROWS);
 	fill(&s);
 	*need = s.total_bytes;
+	if (!budget)
+		budget = *need * 3 / 2 > MEMORY_DEFAULT ? *need * 3 / 2 : MEMORY_DEFAULT;
 	if (s.total_bytes > budget)
 		return -ENOSPC;
+	s.budget_bytes = budget;
 
 	/* An eighth each for sleepers, rings and locks; the rows take what is left. */
 	s.sleep_slots = power_of_two_below(budget / 8 / slot_bytes, MIN_SLEEP_SLOTS, MAX_SLEEP_SLOTS);

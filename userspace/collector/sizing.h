@@ -19,9 +19,15 @@ struct sizing {
 	__u64 shadow_bytes; /* the collector's copies of the rows */
 	__u64 lock_bytes;   /* the collector's totals by lock */
 	__u64 total_bytes;
+	__u64 budget_bytes;
 };
 
-/* -ENOSPC if the budget cannot hold the least of each; *need is then what would do. */
+#define MEMORY_DEFAULT (64ull << 20)
+
+/*
+ * budget 0: the default, or what the CPUs need with some rows to spare.  -ENOSPC if the budget cannot hold the least of each; *need is
+ * then what would do.
+ */
 int sizing_make(struct sizing *out, __u32 cpus, __u64 budget, bool user_stacks, __u64 *need);
 
 #endif /* LOCKLINE_SIZING_H */

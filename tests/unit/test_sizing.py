@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The division of the memory budget, for machines that nobody here has."""
+
+import json
+import subprocess
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+COLLECTOR = Path(__file__).resolve().parents[2] / "build/bin/lockline-collect"
+DEFAULT = 64 << 20
+LEAST_ROWS = 32
+
+
+def sizes(*options: str) -> subprocess.CompletedProcess[str]:
+    """What `record --sizes` says."""
+    command = [COLLECTOR, "record", "--sizes", *options]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+def parts(*options: str) -> dict[str, int]:
+    """The division as figures."""
+    done = sizes(*options)
+    assert done.returncode == 0, done.stderr
+    figures: dict[str, int] = json.loads(done.stdout)
+    return figures
+
+
+@settings(max_examples=60, deadline=None)
+@given(cpus=st.integers(1, 8192), mebibytes=st.integers(2, 4096), user_stacks=st.booleans())
+def test_a_budget_is_kept_or_refused(cpus: int, mebibytes: int, user_stacks: bool) -> None:
+    options = [f"--possible-cpus={cpus}", f"--memory={mebibytes}M", *["--user-stacks"] * user_stacks]
+    done = sizes(*options)
+    if done.returncode:
+        need = int(done.stderr.split("at least ")[1].split()[0])
+        assert need > mebibytes * 1024
+        assert parts(f"--possible-cpus={cpus}", f"--memory={need}K", *["--user-stacks"] * user_stacks)
+        return
+    figures = json.loads(done.stdout)
+    assert figures["total_bytes"] <= figures["budget_bytes"] == mebibytes << 20
+    assert figures["total_bytes"] == figures["map_bytes"] + figures["shadow_bytes"] + figures["lock_bytes"]
+    assert figures["named_rows_per_cpu"] >= LEAST_ROWS
+    for name in ("ring_events_per_cpu", "sleep_slots"):
+        assert figures[name].bit_count() == 1, name
+
+
+@pytest.mark.parametrize("cpus", [1, 2, 64, 256])
+def test_the_default_holds(cpus: int) -> None:
+    figures = parts(f"--possible-cpus={cpus}")
+    assert figures["budget_bytes"] == DEFAULT
+    assert figures["total_bytes"] <= DEFAULT
+    assert figures["named_rows_per_cpu"] >= 4 * LEAST_ROWS
+
+
+@pytest.mark.parametrize("cpus", [1024, 8192])
+def test_the_default_grows_where_it_must(cpus: int) -> None:
+    figures = parts(f"--possible-cpus={cpus}")
+    assert DEFAULT < figures["total_bytes"] <= figures["budget_bytes"] < cpus * (1 << 17)
+
+
+def test_more_memory_names_more_locks() -> None:
+    rows = [parts("--possible-cpus=256", f"--memory={size}M")["named_rows_per_cpu"] for size in (32, 64, 128, 512)]
+    assert rows == sorted(set(rows))
