@@ -317,5 +317,10 @@ def running(*command: str | Path, cwd: Path | None = None) -> Iterator[subproces
 def bpf_objects(kind: str) -> set[int]:
     """Ids of all BPF objects of a kind ('prog', 'map' or 'link') in the kernel."""
     bpftool = "/usr/sbin/bpftool" if Path("/usr/sbin/bpftool").exists() else "bpftool"
-    done = subprocess.run([bpftool, "-j", kind, "show"], capture_output=True, text=True, check=True)
-    return {entry["id"] for entry in json.loads(done.stdout or "[]")}
+
+    def show() -> "subprocess.CompletedProcess[str] | None":
+        # bpftool gives up when somebody's object goes away while it lists them.
+        done = subprocess.run([bpftool, "-j", kind, "show"], capture_output=True, text=True, check=False)
+        return done if done.returncode == 0 else None
+
+    return {entry["id"] for entry in json.loads(wait_for(show, f"list of {kind}s from bpftool").stdout or "[]")}
