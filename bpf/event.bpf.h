@@ -20,6 +20,7 @@ struct ended_wait {
 	__s16 user_frames;
 	bool spinning;
 	bool sampled;
+	bool other_row;
 };
 
 static __always_inline void count(struct cpu_state *state, enum counter counter, __u64 n)
@@ -93,7 +94,8 @@ static __always_inline void write_event(void *ctx, struct cpu_state *state, cons
 	event->cpu = wait->cpu;
 	event->begin_cpu = wait->begin_cpu;
 	event->kind = wait->kind;
-	event->flags = wait->wait_ns >= state->threshold_ns ? EVENT_OUTLIER : EVENT_SAMPLED;
+	event->flags = (wait->wait_ns >= state->threshold_ns ? EVENT_OUTLIER : EVENT_SAMPLED) |
+		       (wait->other_row ? EVENT_OTHER_ROW : 0);
 	event->user_frames = 0;
 	bpf_get_current_comm(event->comm, sizeof(event->comm));
 	if (stack) {

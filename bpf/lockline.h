@@ -59,9 +59,11 @@ struct wait_row {
 	__u64 max_ns;
 	__u64 pending_ns; /* waits since the last sampled one, outliers left out */
 	__u32 pending_waits;
-	__u32 begins;       /* drives the sampling */
-	__u32 failed;       /* waits that ended without the lock (signal, deadlock) */
-	__u32 owner;        /* enum lock_owner: object of current that holds the lock word */
+	__u32 begins;   /* drives the sampling */
+	__u32 failed;   /* waits that ended without the lock (signal, deadlock) */
+	__u8 owner;     /* enum lock_owner: object of current that holds the lock word */
+	__u8 has_stack; /* a wait of this row took one */
+	__u16 pad;
 	__u32 owner_offset; /* of the lock word in that object */
 	__u32 owner_tid;
 	__u32 histogram[HISTOGRAM_BUCKETS]; /* wraps: readers take differences */
@@ -116,7 +118,7 @@ enum counter {
 
 /*
  * One per CPU; every line of it is written by that CPU alone, but for
- * sample_mask, which the collector adapts at most once in an interval.  The
+ * sample_mask and stack_tokens, which the collector adapts now and then.  The
  * first line and one slot serve a spinning wait: a wait in a cold cache costs
  * what its lines cost.
  */
@@ -131,8 +133,9 @@ struct cpu_state {
 	__u64 ends;               /* seen, filtered ones included */
 	__u64 begins[KIND_COUNT]; /* by the kind that the event's flags say */
 	__u64 events;             /* wait events ever started in this CPU's ring */
-	__u64 rows_used;
-	__u64 slow_paths; /* entered, as the probes around them see it */
+	__u32 rows_used;
+	__u32 stack_tokens; /* first waits of a row that may still take a stack; refilled by the collector */
+	__u64 slow_paths;   /* entered, as the probes around them see it */
 	__u64 counters[COUNT_LAST];
 	struct spin_slot spin[SPIN_DEPTH];
 };
@@ -173,6 +176,7 @@ struct wait_stack {
 #define EVENT_OUTLIER      (1u << 0) /* over the threshold: stands for itself */
 #define EVENT_SAMPLED      (1u << 1) /* stands for `weight` waits of its row */
 #define EVENT_STACK_AT_END (1u << 2) /* walked with the lock held */
+#define EVENT_OTHER_ROW    (1u << 3) /* its weight is that of locks without a row */
 
 struct wait_event {
 	__u64 sequence; /* position in the ring + 1, written last; 0: being written */

@@ -18,12 +18,20 @@ static __always_inline __u64 clock_now(const struct cpu_state *state)
 	return state->flags & STATE_COARSE_CLOCK ? coarse_clock_now() : bpf_ktime_get_ns();
 }
 
-/* Whether this wait takes a stack; the first ones of a row do, for its call site. */
-static __always_inline bool takes_sample(const struct cpu_state *state, struct wait_row *row)
+/*
+ * Whether this wait takes a stack.  The first wait of a row does, for its call
+ * site, as long as there are tokens: locks come and go by the thousand.
+ */
+static __always_inline bool takes_sample(struct cpu_state *state, struct wait_row *row)
 {
-	__u32 before = row->begins++;
+	__u32 mask = state->sample_mask;
 
-	return before < 2 || !(before & state->sample_mask);
+	if ((row->begins++ & mask) == mask)
+		return true;
+	if (row->has_stack || !state->stack_tokens)
+		return false;
+	state->stack_tokens--;
+	return true;
 }
 
 static __always_inline void add(__u64 *value, __u64 n, bool atomic)
@@ -50,6 +58,7 @@ static __noinline int record_event(void *ctx, struct cpu_state *state, struct wa
 
 	if (!ctx || !state || !row || !wait)
 		return 0;
+	row->has_stack = 1;
 	weight_ns = wait->wait_ns;
 	if (wait->wait_ns < state->threshold_ns) {
 		weight_ns += row->pending_ns;
@@ -66,7 +75,6 @@ static __always_inline void record_wait(void *ctx, struct cpu_state *state, stru
 {
 	__u32 bucket = histogram_bucket(wait->wait_ns) & (HISTOGRAM_BUCKETS - 1);
 
-	add(&row->waits, 1, atomic);
 	add(&row->wait_ns, wait->wait_ns, atomic);
 	/* Where programs can be preempted a maximum may be lost here; its bucket and its outlier stand. */
 	if (wait->wait_ns > row->max_ns)
@@ -80,6 +88,9 @@ static __always_inline void record_wait(void *ctx, struct cpu_state *state, stru
 		add(&row->pending_ns, wait->wait_ns, atomic);
 		add32(&row->pending_waits, 1, atomic);
 	}
+	/* Last: a reader that sees the count finds the rest. */
+	barrier();
+	add(&row->waits, 1, atomic);
 }
 
 #endif /* RECORD_BPF_H */

@@ -131,8 +131,8 @@ static __noinline int begin_sleeping(void *ctx, struct cpu_state *state, __u32 c
 	}
 	slot->tgid = pid_tgid >> 32;
 	wait->begin_ns = clock_now(state);
-	barrier();
-	slot->depth = depth + 1;
+	/* An exchange orders the wait before its depth for a reader on another CPU. */
+	__sync_lock_test_and_set(&slot->depth, depth + 1);
 	return 0;
 }
 
@@ -162,7 +162,8 @@ static __always_inline void record_sleep(void *ctx, struct cpu_state *state, __u
 	}
 	if (!row)
 		return;
-	if (is_other_row(state, row_index))
+	ended.other_row = is_other_row(state, row_index);
+	if (ended.other_row)
 		count(state, COUNT_TABLE_FULL, 1);
 	record_wait(ctx, state, row, &ended, true);
 }

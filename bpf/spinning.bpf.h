@@ -27,7 +27,12 @@ static __noinline int live_depth(struct cpu_state *state, __u64 lock)
 		return 0;
 	}
 	for (__u32 i = 0; i < SPIN_DEPTH - 1; i++) {
-		if (i >= depth || state->spin[i].task != task || state->spin[i].lock == lock)
+		const struct spin_slot *slot = &state->spin[i];
+
+		if (i >= depth || slot->task != task)
+			break;
+		/* An interrupt may read-lock the rwlock that the task below it waits for; no other lock begins twice. */
+		if (slot->lock == lock && slot->kind != KIND_RWLOCK_READ)
 			break;
 		live = i + 1;
 	}
@@ -61,9 +66,13 @@ static __always_inline void begin_spinning(void *ctx, struct cpu_state *state, _
 	 * one here, and pushes above it.
 	 */
 	slot->task = bpf_get_current_task();
+	slot->begin_ns = 0;
+	slot->lock = lock;
 	barrier();
 	state->spin_depth = depth + 1;
 	barrier();
+	/* Again: an interrupt may have used the slot before it was reserved.  begin_ns 0: not a wait yet. */
+	slot->begin_ns = 0;
 	slot->lock = lock;
 	slot->slow_path = slow_path;
 	slot->row = row_index;
@@ -114,11 +123,16 @@ static __always_inline bool end_spinning(void *ctx, struct cpu_state *state, __u
 	/* The tracepoint's end inside a slow path: the probe around it has the later one. */
 	if (slot->slow_path != slow_path)
 		return !slow_path;
+	if (!slot->begin_ns)
+		return false;
 	row = row_at(slot->row);
-	if (row) {
+	wait.wait_ns = now > slot->begin_ns ? now - slot->begin_ns : 0;
+	if (wait.wait_ns >= state->threshold_ns && slot->task != bpf_get_current_task()) {
+		/* A lost end left the slot; whoever ends the same lock here now did not begin then. */
+		count(state, COUNT_ORPHANED, 1);
+	} else if (row) {
 		wait.lock = lock;
 		wait.begin_ns = slot->begin_ns;
-		wait.wait_ns = now > slot->begin_ns ? now - slot->begin_ns : 0;
 		wait.kind = slot->kind;
 		wait.cpu = cpu;
 		wait.begin_cpu = cpu;
@@ -128,7 +142,8 @@ static __always_inline bool end_spinning(void *ctx, struct cpu_state *state, __u
 		wait.user_frames = slot->user_frames;
 		wait.spinning = true;
 		wait.sampled = slot->sampled;
-		if (is_other_row(state, slot->row)) {
+		wait.other_row = is_other_row(state, slot->row);
+		if (wait.other_row) {
 			count(state, COUNT_TABLE_FULL, 1);
 			record_wait(ctx, state, row, &wait, true);
 		} else {

@@ -39,14 +39,17 @@ static __always_inline void begin_wait(void *ctx, __u64 lock, __u32 kind)
 	if (!state)
 		return;
 	state->begins[kind]++;
-	if (!wanted(state, kind))
+	if (!wanted(state, kind)) {
 		count(state, COUNT_FILTERED, 1);
-	else if (!is_spinning(kind))
+	} else if (!is_spinning(kind)) {
+		stay_on_cpu();
 		begin_sleeping(ctx, state, cpu, lock, kind);
-	else if (in_slow_path(state, lock))
+		leave_cpu();
+	} else if (in_slow_path(state, lock)) {
 		count(state, COUNT_REPEATED, 1);
-	else
+	} else {
 		begin_spinning(ctx, state, cpu, lock, kind, false);
+	}
 }
 
 static __always_inline void end_wait(void *ctx, __u64 lock, __s32 result)
@@ -59,8 +62,12 @@ static __always_inline void end_wait(void *ctx, __u64 lock, __s32 result)
 		return;
 	now = clock_now(state);
 	state->ends++;
-	if (!end_spinning(ctx, state, cpu, lock, result, now, false) && !end_sleeping(ctx, state, lock, result, now))
+	if (end_spinning(ctx, state, cpu, lock, result, now, false))
+		return;
+	stay_on_cpu();
+	if (!end_sleeping(ctx, state, lock, result, now))
 		state->counters[COUNT_UNMATCHED]++;
+	leave_cpu();
 }
 
 /* Entry of a function that spins for a lock from its first to its last instruction. */
@@ -71,7 +78,8 @@ static __always_inline void enter_slow_path(void *ctx, __u64 lock, __u32 kind)
 
 	if (!state)
 		return;
-	state->slow_paths++;
+	/* Atomic: programs of different functions may interrupt each other here. */
+	__sync_fetch_and_add(&state->slow_paths, 1);
 	if (!wanted(state, kind))
 		count(state, COUNT_FILTERED, 1);
 	else

@@ -64,6 +64,7 @@ void bench_open(struct bench *bench, const struct settings *settings)
 	bench->state->begin_kinds = settings->begin_kinds;
 	bench->state->flags = settings->filter_tasks ? STATE_FILTERED : 0;
 	bench->state->threshold_ns = settings->threshold_ns;
+	bench->state->stack_tokens = TEST_TOKENS;
 	bench->rows = (struct wait_row *)map_memory(skeleton->maps.totals) + TEST_CPU * TEST_ROWS;
 	bench->sleepers = map_memory(skeleton->maps.sleepers);
 	bench->task_filter = map_memory(skeleton->maps.task_filter);
@@ -108,6 +109,20 @@ void run_end(struct bench *bench, __u64 lock, int result)
 
 	bench->skeleton->bss->clock_ns += STEP_NS;
 	run(bench->skeleton->progs.run_end, arguments, 2);
+}
+
+void run_enter(struct bench *bench, __u64 lock, enum lock_kind kind)
+{
+	__u64 arguments[] = {lock, kind};
+
+	bench->skeleton->bss->clock_ns += STEP_NS;
+	run(bench->skeleton->progs.run_enter, arguments, 2);
+}
+
+void run_leave(struct bench *bench, __u64 lock)
+{
+	bench->skeleton->bss->clock_ns += STEP_NS;
+	run(bench->skeleton->progs.run_leave, &lock, 1);
 }
 
 void run_wait(struct bench *bench, __u64 lock, enum lock_kind kind, __u64 wait_ns)

@@ -27,6 +27,20 @@ int run_end(__u64 *context)
 }
 
 SEC("raw_tp")
+int run_enter(__u64 *context)
+{
+	enter_slow_path(context, context[0], context[1]);
+	return 0;
+}
+
+SEC("raw_tp")
+int run_leave(__u64 *context)
+{
+	leave_slow_path(context, context[0]);
+	return 0;
+}
+
+SEC("raw_tp")
 int run_bucket(__u64 *context)
 {
 	return histogram_bucket(context[0]);

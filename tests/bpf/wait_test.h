@@ -14,6 +14,7 @@
 #define TEST_RING         64
 #define TEST_SLEEP        64
 #define TEST_SAMPLE       8
+#define TEST_TOKENS       4
 #define TEST_CPU          0
 #define TASK_FILTER_WORDS (4194304 / 64) /* PID_MAX_LIMIT bits */
 #define NEVER_OUTLIER     (~0ull)
@@ -63,6 +64,9 @@ void bench_close(struct bench *bench);
 
 void run_begin(struct bench *bench, __u64 lock, enum lock_kind kind);
 void run_end(struct bench *bench, __u64 lock, int result);
+/* Entry and exit of a function that waits for the lock; lock 0: an exit that does not know it. */
+void run_enter(struct bench *bench, __u64 lock, enum lock_kind kind);
+void run_leave(struct bench *bench, __u64 lock);
 /* A begin and an end, wait_ns apart. */
 void run_wait(struct bench *bench, __u64 lock, enum lock_kind kind, __u64 wait_ns);
 __u32 run_bucket(struct bench *bench, __u64 ns);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include <errno.h>
 #include <fcntl.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,6 +27,7 @@ struct events {
 	__u64 *read;       /* per CPU: position of the next record */
 	char *batch;       /* the records of one CPU, copied */
 	size_t batch_size; /* records in it */
+	bool rows_met;     /* all rows of that CPU, for the sake of this batch */
 	__u64 outliers;    /* of this interval */
 	struct event_losses losses;
 };
@@ -83,6 +85,7 @@ static void read_ring(struct events *events, __u32 cpu)
 	__u64 position = events->read[cpu];
 
 	events->batch_size = 0;
+	events->rows_met = false;
 	if (written - position > sizing->ring_events) {
 		events->losses.overwritten += written - position - sizing->ring_events;
 		position = written - sizing->ring_events;
@@ -150,7 +153,7 @@ static __s64 waiter_id(struct events *events, const struct wait_event *event)
 					 comm, (__s64)event->cgroup);
 }
 
-/* The lock's row in the recording: a lock without a row of its own is one of the others. */
+/* The lock's row in the recording: waits of a lock without a row of its own are those of all others. */
 static __s64 lock_id(struct events *events, const struct wait_event *event, const __u64 *frames, int count)
 {
 	struct lock_hint hint = {
@@ -159,14 +162,32 @@ static __s64 lock_id(struct events *events, const struct wait_event *event, cons
 		.frames = frames,
 		.frame_count = count,
 	};
-	struct known_lock *lock = locks_find(events->locks, event->lock);
+	struct known_lock *lock;
 	int err = 0;
 
-	if (lock)
-		lock = locks_meet(events->locks, &hint, &err);
+	if (event->flags & EVENT_OTHER_ROW)
+		return OTHER_LOCK;
+	/* Its row was claimed while its first wait still lasted.  Once for a batch: a lock without a place stays unknown. */
+	if (!locks_find(events->locks, event->lock) && !events->rows_met) {
+		events->rows_met = true;
+		err = totals_meet_rows(events->totals, event->cpu, true, stack_of_lock, events);
+	}
+	if (err)
+		return err;
+	lock = locks_find(events->locks, event->lock) ? locks_meet(events->locks, &hint, &err) : NULL;
 	if (err)
 		return err;
 	return lock ? lock->id : OTHER_LOCK;
+}
+
+/* Keeps the longest. */
+static int trim_outliers(struct events *events, __s64 interval)
+{
+	int err = recording_run(events->recording, TRIM_OUTLIERS, "ii", interval, (__s64)OUTLIERS_KEPT);
+
+	events->losses.outliers_dropped += recording_changes(events->recording);
+	events->outliers = OUTLIERS_KEPT;
+	return err;
 }
 
 static int store_event(struct events *events, const struct wait_event *event, __s64 interval)
@@ -188,10 +209,10 @@ static int store_event(struct events *events, const struct wait_event *event, __
 				    (__s64)event->weight_ns, interval);
 	if (err || !(event->flags & EVENT_OUTLIER))
 		return err;
-	if (events->outliers++ >= OUTLIERS_STORED) {
-		events->losses.outliers_dropped++;
-		return 0;
-	}
+	if (events->outliers++ >= OUTLIERS_STORED)
+		err = trim_outliers(events, interval);
+	if (err)
+		return err;
 	return recording_run(events->recording, ADD_OUTLIER, "iiiiiiiiiii", interval, (__s64)event->begin_ns,
 			     (__s64)event->wait_ns, (__s64)event->cpu, (__s64)event->begin_cpu, waiter, lock,
 			     (__s64)event->kind, (__s64)event->result, stack, user_stack);
@@ -203,7 +224,7 @@ int events_drain(struct events *events, __s64 interval)
 
 	for (__u32 cpu = 0; !err && cpu < events->maps->sizing->cpus; cpu++) {
 		read_ring(events, cpu);
-		err = totals_meet_rows(events->totals, cpu, stack_of_lock, events);
+		err = totals_meet_rows(events->totals, cpu, false, stack_of_lock, events);
 		for (size_t i = 0; !err && i < events->batch_size; i++)
 			err = store_event(events, batch_event(events, i), interval);
 	}
@@ -220,7 +241,7 @@ struct open_wait {
 	__u32 cpu;
 };
 
-static void read_comm(__u32 tid, char *comm, size_t size)
+static bool read_comm(__u32 tid, char *comm, size_t size)
 {
 	char path[40];
 	ssize_t length = 0;
@@ -234,6 +255,7 @@ static void read_comm(__u32 tid, char *comm, size_t size)
 	}
 	comm[length > 0 ? length : 0] = '\0';
 	comm[strcspn(comm, "\n")] = '\0';
+	return length > 0;
 }
 
 static int store_open_wait(struct events *events, const struct open_wait *wait, __u64 now_ns)
@@ -246,7 +268,9 @@ static int store_open_wait(struct events *events, const struct open_wait *wait, 
 	lock = locks_meet(events->locks, &hint, &err);
 	if (err)
 		return err;
-	read_comm(wait->tid, comm, sizeof(comm));
+	/* A thread that is gone waits for nothing: its slot lost its end. */
+	if (!read_comm(wait->tid, comm, sizeof(comm)) && wait->tid)
+		return 0;
 	return recording_run(events->recording, ADD_OPEN_WAIT, "iitiiiii", (__s64)wait->tid, (__s64)wait->tgid, comm,
 			     (__s64)wait->cpu, (__s64)(lock ? lock->id : OTHER_LOCK), (__s64)wait->kind,
 			     (__s64)wait->begin_ns, (__s64)(now_ns - wait->begin_ns));
@@ -259,10 +283,8 @@ int events_end_interval(struct events *events, __s64 interval, __u64 now_ns, __u
 	int err = 0;
 
 	*open = 0;
-	if (events->outliers > OUTLIERS_KEPT) {
-		err = recording_run(events->recording, TRIM_OUTLIERS, "ii", interval, (__s64)OUTLIERS_KEPT);
-		events->losses.outliers_dropped += recording_changes(events->recording);
-	}
+	if (events->outliers > OUTLIERS_KEPT)
+		err = trim_outliers(events, interval);
 	events->outliers = 0;
 	err = err ?: recording_run(events->recording, CLEAR_OPEN_WAITS, "");
 	for (__u32 cpu = 0; !err && cpu < sizing->cpus; cpu++) {
@@ -277,7 +299,8 @@ int events_end_interval(struct events *events, __s64 interval, __u64 now_ns, __u
 
 			++*open;
 			/* A slot is filled in while it is read: what is not plausible is not shown. */
-			if (wait.begin_ns + OPEN_WAIT_AGE_NS >= now_ns || listed++ >= OPEN_WAITS_LISTED)
+			if (!wait.begin_ns || wait.begin_ns + OPEN_WAIT_AGE_NS >= now_ns ||
+			    listed++ >= OPEN_WAITS_LISTED)
 				continue;
 			lock_names_task(events->names, task, &wait.tid, &wait.tgid);
 			err = store_open_wait(events, &wait, now_ns);

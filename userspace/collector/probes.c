@@ -11,6 +11,7 @@
 #include "lockline.skel.h"
 #include "message.h"
 #include "probes.h"
+#include "summary.h"
 
 #define TASK_FILTER_WORDS (1u << 16)
 
@@ -42,7 +43,9 @@ void probes_follow(struct probes *probes, __u32 tgid)
 /* Mutex waits begin as spinning and may end as sleeping: both kinds are let in for either. */
 static __u32 begin_kinds(__u32 kinds)
 {
-	return kinds & 1u << KIND_MUTEX ? kinds | 1u << KIND_MUTEX_SPIN : kinds;
+	__u32 mutex = 1u << KIND_MUTEX | 1u << KIND_MUTEX_SPIN;
+
+	return kinds & mutex ? kinds | mutex : kinds;
 }
 
 static bool cpu_wanted(const struct options *options, __u32 cpu)
@@ -65,6 +68,7 @@ static void set_states(struct probes *probes, const struct options *options, con
 		state->named_rows = sizing->named_rows;
 		state->begin_kinds = cpu_wanted(options, cpu) ? begin_kinds(options->kinds) : 0;
 		state->flags = flags;
+		state->stack_tokens = STACK_TOKENS;
 		state->threshold_ns = options->threshold_ns;
 	}
 	for (size_t i = 0; i < options->pids.count; i++)
@@ -241,6 +245,13 @@ int probes_attach(struct probes *probes, struct plan *plan)
 		message("cannot attach %s: %s; the recording goes on without: %s", program->name, strerror(-err),
 			program->signal);
 		plan_give_up(plan, program->signal, "the kernel refuses to attach its program", err);
+	}
+	/* What was attached for a signal before it was given up would run for nothing. */
+	for (int i = 0; i < probes->program_count; i++) {
+		if (!given_up(plan, probes->programs[i].signal))
+			continue;
+		bpf_link__destroy(probes->links[i]);
+		probes->links[i] = NULL;
 	}
 	return 0;
 }

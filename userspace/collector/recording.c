@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include <errno.h>
-#include <fcntl.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <sqlite3.h>
 
 #include "message.h"
+#include "output_file.h"
 #include "recording.h"
 #include "recording_schema.h"
 
 struct recording {
 	sqlite3 *db;
 	sqlite3_stmt *statements[STATEMENTS];
-	char *path;
+	struct output_file file;
+	char *path; /* as it was given */
 	bool told;
 };
 
@@ -34,10 +34,6 @@ static const char *const sql[STATEMENTS] = {
 	[PUT_LOCK_TOTAL] = "INSERT OR REPLACE INTO lock_total VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
 	[PUT_CPU_TOTAL] = "INSERT OR REPLACE INTO cpu_total VALUES (?, ?, ?, ?, ?, ?, ?)",
 	[PUT_CELL_TOTAL] = "INSERT OR REPLACE INTO cell_total VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-	[ADD_CELL_TOTAL] = "INSERT INTO cell_total VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)"
-			   " ON CONFLICT DO UPDATE SET waits = waits + ?4, wait_ns = wait_ns + ?5,"
-			   " max_ns = max(max_ns, ?6), failed = failed + ?7,"
-			   " histogram = CAST(histogram || ?8 AS BLOB)",
 	[PUT_WAIT_INTERVAL] = "INSERT INTO wait_interval VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)"
 			      " ON CONFLICT DO UPDATE SET waits = waits + ?5, wait_ns = wait_ns + ?6,"
 			      " max_ns = max(max_ns, ?7), failed = failed + ?8,"
@@ -87,56 +83,22 @@ static int execute(struct recording *recording, const char *text, const char *wh
 	return sqlite3_exec(recording->db, text, NULL, NULL, NULL) == SQLITE_OK ? 0 : failed(recording, what);
 }
 
-/* An earlier recording is kept as PATH.old; the leftovers of a killed one go with it. */
-static int make_room(const char *path)
-{
-	static const char *const suffixes[] = {"-wal", "-shm", ""};
-	char *from = NULL, *to = NULL;
-	struct stat existing;
-	int err = 0;
-
-	/* A directory or a device (-o /dev/null) is not ours to move away. */
-	if (!stat(path, &existing) && !S_ISREG(existing.st_mode))
-		return S_ISDIR(existing.st_mode) ? -EISDIR : -EEXIST;
-	for (size_t i = 0; !err && i < sizeof(suffixes) / sizeof(suffixes[0]); i++) {
-		free(from);
-		free(to);
-		from = to = NULL;
-		if (asprintf(&from, "%s%s", path, suffixes[i]) < 0 ||
-		    asprintf(&to, "%s.old%s", path, suffixes[i]) < 0) {
-			err = -ENOMEM;
-			break;
-		}
-		unlink(to);
-		if (rename(from, to) && errno != ENOENT)
-			err = -errno;
-	}
-	free(from);
-	free(to);
-	return err;
-}
-
 int recording_create(struct recording **out, const char *path)
 {
 	struct recording *recording = calloc(1, sizeof(*recording));
-	int err, fd;
+	int err;
 
 	if (!recording)
 		return -ENOMEM;
+	recording->file.fd = -1;
 	recording->path = strdup(path);
-	err = recording->path ? make_room(path) : -ENOMEM;
+	err = recording->path ? output_file_create(&recording->file, path) : -ENOMEM;
 	if (err) {
-		message("cannot write %s: %s; choose another place with -o", path, strerror(-err));
+		message("cannot write %s: %s; choose another place with -o", path,
+			err == -EBUSY ? "another lockline records to it" : strerror(-err));
 		goto out;
 	}
-	fd = open(path, O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, 0600);
-	if (fd < 0) {
-		err = -errno;
-		message("cannot write %s: %s; choose another place with -o", path, strerror(-err));
-		goto out;
-	}
-	close(fd);
-	if (sqlite3_open_v2(path, &recording->db, SQLITE_OPEN_READWRITE, NULL) != SQLITE_OK) {
+	if (sqlite3_open_v2(recording->file.path, &recording->db, SQLITE_OPEN_READWRITE, NULL) != SQLITE_OK) {
 		err = failed(recording, "write");
 		goto out;
 	}
@@ -159,7 +121,7 @@ int recording_create(struct recording **out, const char *path)
 	err = err ?: recording_commit(recording);
 out:
 	if (err) {
-		recording_close(recording);
+		recording_abandon(recording);
 		return err;
 	}
 	*out = recording;
@@ -263,6 +225,19 @@ void recording_close(struct recording *recording)
 	for (int i = 0; i < STATEMENTS; i++)
 		sqlite3_finalize(recording->statements[i]);
 	sqlite3_close(recording->db);
+	output_file_close(&recording->file);
 	free(recording->path);
 	free(recording);
+}
+
+void recording_settle(struct recording *recording)
+{
+	output_file_settle(&recording->file);
+}
+
+void recording_abandon(struct recording *recording)
+{
+	if (recording)
+		output_file_abandon(&recording->file);
+	recording_close(recording);
 }

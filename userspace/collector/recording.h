@@ -27,7 +27,6 @@ enum statement {
 	PUT_LOCK_TOTAL,
 	PUT_CPU_TOTAL,
 	PUT_CELL_TOTAL,
-	ADD_CELL_TOTAL,
 	PUT_WAIT_INTERVAL,
 	PUT_CGROUP,
 	ADD_WAITER,
@@ -45,9 +44,7 @@ enum statement {
 	STATEMENTS
 };
 
-/*
- * A file that is there is moved to PATH.old, as perf does; mode 0600.
- */
+/* A recording that is there is put aside; mode 0600. */
 int recording_create(struct recording **out, const char *path);
 /* Runs a statement; format: i __s64, t const char *, b const void * and int size. */
 int recording_run(struct recording *recording, enum statement statement, const char *format, ...);
@@ -59,7 +56,11 @@ int recording_changes(const struct recording *recording);
 int recording_commit(struct recording *recording);
 /* Commits, folds the journal into the file, closes; the recording is gone either way. */
 int recording_finish(struct recording *recording);
+/* The first interval is in it: the recording that was put aside is now PATH.old, as perf does. */
+void recording_settle(struct recording *recording);
 /* Closes without a commit. */
 void recording_close(struct recording *recording);
+/* Closes and removes it, and puts back the one before: nothing was recorded. */
+void recording_abandon(struct recording *recording);
 
 #endif /* LOCKLINE_RECORDING_H */

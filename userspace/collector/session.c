@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/signalfd.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -18,11 +19,14 @@
 #include "probes.h"
 #include "session.h"
 #include "summary.h"
+#include "tasks.h"
 #include "totals.h"
 #include "workload.h"
 
 /* The rings are read this often: a ring holds more than a CPU writes in it. */
-#define POLL_NS        50000000ull
+#define POLL_NS 50000000ull
+/* Processes of -p and -t are looked for this often. */
+#define LOOK_NS        1000000000ull
 #define USER_PROCESSES 64
 
 struct session {
@@ -95,7 +99,13 @@ static int catch_signals(struct session *session)
 	sigemptyset(&set);
 	sigaddset(&set, SIGINT);
 	sigaddset(&set, SIGTERM);
-	sigaddset(&set, SIGHUP);
+	/* nohup ignores it; a blocked signal would arrive all the same. */
+	if (signal(SIGHUP, SIG_DFL) == SIG_IGN)
+		signal(SIGHUP, SIG_IGN);
+	else
+		sigaddset(&set, SIGHUP);
+	/* Ignored by the parent it would never tell of COMMAND's end. */
+	signal(SIGCHLD, SIG_DFL);
 	sigaddset(&set, SIGCHLD);
 	sigprocmask(SIG_BLOCK, &set, NULL);
 	signal(SIGPIPE, SIG_IGN);
@@ -117,14 +127,35 @@ static int check_plan(const struct session *session)
 	return -EOPNOTSUPP;
 }
 
+/* Inode of the first pid namespace, PROC_PID_INIT_INO of include/linux/proc_ns.h. */
+#define FIRST_PID_NAMESPACE 0xEFFFFFFCu
+
+/* The programs know tasks by their ids in the first pid namespace. */
+static int check_namespace(const struct options *options)
+{
+	struct stat namespace;
+
+	if (!options->pids.count && !options->tids.count && (options->all || !options->command_argv))
+		return 0;
+	if (stat("/proc/self/ns/pid", &namespace) || namespace.st_ino == FIRST_PID_NAMESPACE)
+		return 0;
+	message("-p, -t and COMMAND need the host's process ids, and this is another pid namespace: use -a or -G, or "
+		"share the host's (--pid=host)");
+	return -EINVAL;
+}
+
 static int check_processes(const struct options *options)
 {
 	for (size_t i = 0; i < options->pids.count + options->tids.count; i++) {
 		bool thread = i >= options->pids.count;
-		__u32 id = thread ? options->tids.ids[i - options->pids.count] : options->pids.ids[i];
+		__u32 id = thread ? options->tids.ids[i - options->pids.count] : options->pids.ids[i], leader;
 
-		if (kill(id, 0) && errno == ESRCH) {
+		if (task_gone(id)) {
 			message("no %s %u", thread ? "thread" : "process", id);
+			return -ESRCH;
+		}
+		if (!thread && !task_leader(id, &leader) && leader != id) {
+			message("%u is a thread of process %u: use -t %u or -p %u", id, leader, id, leader);
 			return -ESRCH;
 		}
 	}
@@ -133,16 +164,13 @@ static int check_processes(const struct options *options)
 
 static bool processes_gone(const struct options *options)
 {
-	size_t count = options->pids.count + options->tids.count;
-
-	for (size_t i = 0; i < count; i++) {
-		bool thread = i >= options->pids.count;
-
-		if (!kill(thread ? options->tids.ids[i - options->pids.count] : options->pids.ids[i], 0) ||
-		    errno != ESRCH)
+	for (size_t i = 0; i < options->pids.count; i++)
+		if (!task_gone(options->pids.ids[i]))
 			return false;
-	}
-	return count > 0;
+	for (size_t i = 0; i < options->tids.count; i++)
+		if (!task_gone(options->tids.ids[i]))
+			return false;
+	return options->pids.count || options->tids.count;
 }
 
 static int open_analysis(struct session *session)
@@ -184,6 +212,7 @@ static int open_session(struct session *session)
 	}
 	err = plan_make(&session->plan, options, session->symbols);
 	err = err ?: check_plan(session);
+	err = err ?: check_namespace(options);
 	err = err ?: check_processes(options);
 	if (!err && options->cgroup)
 		err = cgroup_resolve(options->cgroup, &session->cgroup);
@@ -211,12 +240,24 @@ static void adapt_sampling(struct session *session, __u64 interval_ns)
 
 		for (int kind = 0; kind < KIND_COUNT; kind++)
 			begins += state->begins[kind];
+		begins += state->slow_paths;
 		rate = (begins - session->begins[cpu]) * 1000000000ull / interval_ns;
 		session->begins[cpu] = begins;
 		while (period < SAMPLE_PERIOD_MAX && period * SAMPLES_PER_SECOND < rate)
 			period *= 2;
 		if (!session->options->sample_period && state->sample_mask != period - 1)
 			__atomic_store_n(&state->sample_mask, period - 1, __ATOMIC_RELAXED);
+	}
+}
+
+/* Lets some more new rows take the stack of their first wait. */
+static void refill_stack_tokens(struct session *session)
+{
+	for (__u32 cpu = 0; cpu < session->sizing.cpus; cpu++) {
+		struct cpu_state *state = maps_cpu(&session->probes.maps, cpu);
+
+		if (__atomic_load_n(&state->stack_tokens, __ATOMIC_RELAXED) < STACK_TOKENS)
+			__atomic_store_n(&state->stack_tokens, STACK_TOKENS, __ATOMIC_RELAXED);
 	}
 }
 
@@ -245,9 +286,11 @@ static int end_interval(struct session *session, bool last)
 	summary.now_ns = now;
 	err = err ?: summary_write(&summary);
 	err = err ?: recording_commit(session->recording);
+	if (!err)
+		recording_settle(session->recording);
 	adapt_sampling(session, length ?: 1);
 	session->interval_begin_ns = now;
-	session->interval++;
+	session->interval += !err;
 	return err;
 }
 
@@ -266,7 +309,7 @@ static int run(struct session *session)
 {
 	const struct options *options = session->options;
 	__u64 end_ns = options->duration_ns ? session->begin_ns + options->duration_ns : ~0ull;
-	__u64 interval_end_ns = session->begin_ns + options->interval_ns;
+	__u64 interval_end_ns = session->begin_ns + options->interval_ns, next_look_ns = 0;
 	int err = 0;
 
 	while (!err) {
@@ -283,13 +326,17 @@ static int run(struct session *session)
 		if (interrupted(session) || now_ns() >= end_ns || workload_ended(&session->workload))
 			break;
 		err = events_drain(session->events, session->interval);
+		refill_stack_tokens(session);
+		if (!err && now_ns() >= next_look_ns) {
+			next_look_ns = now_ns() + LOOK_NS;
+			if (processes_gone(options))
+				break;
+		}
 		if (!err && now_ns() >= interval_end_ns) {
 			err = end_interval(session, false);
 			interval_end_ns += options->interval_ns;
 			if (interval_end_ns <= now_ns())
 				interval_end_ns = now_ns() + options->interval_ns;
-			if (processes_gone(options))
-				break;
 		}
 	}
 	return err;
@@ -335,11 +382,14 @@ static int finish(struct session *session, int err)
 		own_cost_stop(session->own_cost, session->stop_ns);
 	}
 	probes_detach(&session->probes);
-	workload_stop(&session->workload);
 	if (!err && session->own_cost)
 		err = end_interval(session, true);
 	if (err) {
-		recording_close(session->recording);
+		/* Without an interval there is nothing to keep, and an earlier recording is worth more. */
+		if (session->interval)
+			recording_close(session->recording);
+		else
+			recording_abandon(session->recording);
 		session->recording = NULL;
 		return err;
 	}
@@ -347,6 +397,8 @@ static int finish(struct session *session, int err)
 		summary_print(&session->probes.maps, session->stop_ns - session->begin_ns, session->options->output);
 	finish_err = recording_finish(session->recording);
 	session->recording = NULL;
+	/* Last: a command that does not end must not cost the recording. */
+	workload_stop(&session->workload);
 	return finish_err;
 }
 
@@ -362,7 +414,7 @@ static void close_session(struct session *session)
 	user_symbols_close(session->users);
 	symbols_close(session->symbols);
 	probes_close(&session->probes);
-	recording_close(session->recording);
+	recording_abandon(session->recording);
 	free(session->begins);
 	if (session->signals >= 0)
 		close(session->signals);

@@ -29,9 +29,10 @@ struct totals {
 	struct locks *locks;
 	struct row_shadow *shadows; /* as the rows in the map */
 	size_t shadow_bytes;
-	__u32 *rows_met;      /* per CPU */
-	struct figures *cpus; /* [cpu * KIND_COUNT + kind] */
-	__u64 *cpu_kinds;     /* per CPU: kinds that changed */
+	__u32 *rows_seen;       /* per CPU: claimed when rows were met last */
+	struct figures *cpus;   /* [cpu * KIND_COUNT + kind] */
+	struct figures *others; /* the same, of locks without a row or a place */
+	__u64 *cpu_kinds;       /* per CPU: kinds that changed */
 	struct wrap *wraps;
 	size_t wrap_count;
 };
@@ -49,10 +50,12 @@ int totals_open(struct totals **out, const struct maps *maps, struct recording *
 	totals->shadow_bytes = (size_t)sizing->cpus * sizing->rows * sizeof(*totals->shadows);
 	/* Pages of rows that are never used stay untouched. */
 	totals->shadows = mmap(NULL, totals->shadow_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	totals->rows_met = calloc(sizing->cpus, sizeof(*totals->rows_met));
+	totals->rows_seen = calloc(sizing->cpus, sizeof(*totals->rows_seen));
+	totals->others = calloc((size_t)sizing->cpus * KIND_COUNT, sizeof(*totals->others));
 	totals->cpus = calloc((size_t)sizing->cpus * KIND_COUNT, sizeof(*totals->cpus));
 	totals->cpu_kinds = calloc(sizing->cpus, sizeof(*totals->cpu_kinds));
-	if (totals->shadows == MAP_FAILED || !totals->rows_met || !totals->cpus || !totals->cpu_kinds) {
+	if (totals->shadows == MAP_FAILED || !totals->rows_seen || !totals->cpus || !totals->others ||
+	    !totals->cpu_kinds) {
 		totals_close(totals);
 		return -ENOMEM;
 	}
@@ -66,8 +69,9 @@ void totals_close(struct totals *totals)
 		return;
 	if (totals->shadows && totals->shadows != MAP_FAILED)
 		munmap(totals->shadows, totals->shadow_bytes);
-	free(totals->rows_met);
+	free(totals->rows_seen);
 	free(totals->cpus);
+	free(totals->others);
 	free(totals->cpu_kinds);
 	free(totals->wraps);
 	free(totals);
@@ -110,28 +114,26 @@ static int meet_row(struct totals *totals, __u32 cpu, const struct wait_row *row
 	return err;
 }
 
-int totals_meet_rows(struct totals *totals, __u32 cpu, find_stack find, void *data)
+int totals_meet_rows(struct totals *totals, __u32 cpu, bool all, find_stack find, void *data)
 {
 	const struct sizing *sizing = totals->maps->sizing;
-	__u32 used = __atomic_load_n(&maps_cpu(totals->maps, cpu)->rows_used, __ATOMIC_ACQUIRE), met = 0;
+	__u32 used = __atomic_load_n(&maps_cpu(totals->maps, cpu)->rows_used, __ATOMIC_ACQUIRE);
 
-	if (used == totals->rows_met[cpu])
+	if (used == totals->rows_seen[cpu] && !all)
 		return 0;
 	for (__u32 i = 0; i < sizing->named_rows; i++) {
 		struct row_shadow *shadow = &totals->shadows[(size_t)cpu * sizing->rows + i];
 		const struct wait_row *row = maps_row(totals->maps, cpu, i);
-		int err = 0;
+		int err;
 
-		if (!row->key)
+		/* A row's first wait may still last: it is met when a sample or a flush comes upon it. */
+		if (shadow->total || !row->waits)
 			continue;
-		/* A row's first wait may still last; its owner and its stack are whole when it ends. */
-		if (!shadow->total && row->waits)
-			err = meet_row(totals, cpu, row, shadow, find, data);
+		err = meet_row(totals, cpu, row, shadow, find, data);
 		if (err)
 			return err;
-		met += shadow->total != NULL;
 	}
-	totals->rows_met[cpu] = met;
+	totals->rows_seen[cpu] = used;
 	return 0;
 }
 
@@ -179,6 +181,35 @@ static __u64 bucket_lower_ns(__u32 bucket)
 	return (__u64)(4 + bucket % 4) << (bucket / 4 + HISTOGRAM_FIRST_SHIFT - 2);
 }
 
+static struct blob encode(const struct figures *figures)
+{
+	struct blob blob = {.size = 0};
+
+	for (__u32 i = 0; i < HISTOGRAM_BUCKETS; i++)
+		put(&blob, i, figures->histogram[i]);
+	return blob;
+}
+
+/* Several rows share the cell of the locks that have none: what they gained is summed here. */
+static int put_other_cell(struct totals *totals, __u32 cpu, __u32 kind, const struct figures *gained,
+			  const struct blob *gained_blob)
+{
+	struct figures *other = &totals->others[cpu * KIND_COUNT + (kind & (KIND_COUNT - 1))];
+	struct blob blob;
+
+	for (int i = 0; i < gained_blob->size; i += HISTOGRAM_ENTRY) {
+		const unsigned char *entry = gained_blob->bytes + i;
+
+		other->histogram[entry[0] | entry[1] << 8] +=
+			entry[2] | entry[3] << 8 | entry[4] << 16 | (__u32)entry[5] << 24;
+	}
+	add_figures(other, gained);
+	blob = encode(other);
+	return recording_run(totals->recording, PUT_CELL_TOTAL, "iiiiiiib", (__s64)OTHER_LOCK, (__s64)kind, (__s64)cpu,
+			     (__s64)other->waits, (__s64)other->wait_ns, (__s64)other->max_ns, (__s64)other->failed,
+			     blob.bytes, blob.size);
+}
+
 /* One row that gained waits: its interval, its cell, and what it adds to its lock and its CPU. */
 static int flush_row(struct totals *totals, __s64 interval, __u32 cpu, __u32 index)
 {
@@ -193,7 +224,8 @@ static int flush_row(struct totals *totals, __s64 interval, __u32 cpu, __u32 ind
 
 	/*
 	 * The row may be written while it is read: what is missed now is in the
-	 * next interval, and waits is read first, so that the histogram is never short of it.
+	 * next interval.  waits is written last and read first, so that the rest is
+	 * never short of it.
 	 */
 	gained.waits = __atomic_load_n(&row->waits, __ATOMIC_ACQUIRE) - shadow->waits;
 	gained.wait_ns = __atomic_load_n(&row->wait_ns, __ATOMIC_RELAXED) - shadow->wait_ns;
@@ -236,10 +268,7 @@ static int flush_row(struct totals *totals, __s64 interval, __u32 cpu, __u32 ind
 	if (err)
 		return err;
 	if (total->lock == OTHER_LOCK)
-		/* Several rows may share this cell: it grows by what each gained. */
-		return recording_run(totals->recording, ADD_CELL_TOTAL, "iiiiiiib", (__s64)total->lock,
-				     (__s64)total->kind, (__s64)cpu, (__s64)gained.waits, (__s64)gained.wait_ns,
-				     (__s64)gained.max_ns, (__s64)gained.failed, gained_blob.bytes, gained_blob.size);
+		return put_other_cell(totals, cpu, total->kind, &gained, &gained_blob);
 	return recording_run(totals->recording, PUT_CELL_TOTAL, "iiiiiiib", (__s64)total->lock, (__s64)total->kind,
 			     (__s64)cpu, (__s64)shadow->waits, (__s64)shadow->wait_ns, (__s64)shadow->max_ns,
 			     (__s64)shadow->failed, cell_blob.bytes, cell_blob.size);
@@ -248,10 +277,8 @@ static int flush_row(struct totals *totals, __s64 interval, __u32 cpu, __u32 ind
 static int put_lock_total(const struct lock_total *total, void *data)
 {
 	struct totals *totals = data;
-	struct blob blob = {.size = 0};
+	struct blob blob = encode(&total->figures);
 
-	for (__u32 i = 0; i < HISTOGRAM_BUCKETS; i++)
-		put(&blob, i, total->figures.histogram[i]);
 	return recording_run(totals->recording, PUT_LOCK_TOTAL, "iiiiiiiib", (__s64)total->lock, (__s64)total->kind,
 			     (__s64)total->figures.waits, (__s64)total->figures.wait_ns, (__s64)total->figures.max_ns,
 			     (__s64)total->figures.failed, (__s64)total->worst_cpu, (__s64)total->worst_cpu_ns,
@@ -261,10 +288,8 @@ static int put_lock_total(const struct lock_total *total, void *data)
 static int put_cpu_total(struct totals *totals, __u32 cpu, __u32 kind)
 {
 	const struct figures *figures = &totals->cpus[cpu * KIND_COUNT + kind];
-	struct blob blob = {.size = 0};
+	struct blob blob = encode(figures);
 
-	for (__u32 i = 0; i < HISTOGRAM_BUCKETS; i++)
-		put(&blob, i, figures->histogram[i]);
 	return recording_run(totals->recording, PUT_CPU_TOTAL, "iiiiiib", (__s64)cpu, (__s64)kind,
 			     (__s64)figures->waits, (__s64)figures->wait_ns, (__s64)figures->max_ns,
 			     (__s64)figures->failed, blob.bytes, blob.size);
@@ -279,12 +304,15 @@ int totals_flush(struct totals *totals, __s64 interval)
 		for (__u32 i = 0; !err && i < sizing->rows; i++) {
 			struct row_shadow *shadow = &totals->shadows[(size_t)cpu * sizing->rows + i];
 
-			if (maps_row(totals->maps, cpu, i)->waits == shadow->waits)
+			const struct wait_row *row = maps_row(totals->maps, cpu, i);
+
+			if (row->waits == shadow->waits && row->wait_ns == shadow->wait_ns)
 				continue;
 			if (!shadow->total && i >= sizing->named_rows)
 				shadow->total = locks_other(totals->locks, i - sizing->named_rows);
-			/* A row that was claimed since rows were met last: the next interval has it. */
-			if (shadow->total)
+			else if (!shadow->total && row->waits)
+				err = meet_row(totals, cpu, row, shadow, NULL, NULL);
+			if (!err && shadow->total)
 				err = flush_row(totals, interval, cpu, i);
 		}
 		for (__u32 kind = 0; !err && kind < KIND_COUNT; kind++)

@@ -3,6 +3,7 @@
 #ifndef LOCKLINE_TOTALS_H
 #define LOCKLINE_TOTALS_H
 
+#include <stdbool.h>
 #include <linux/types.h>
 
 #include "locks.h"
@@ -17,8 +18,8 @@ void totals_close(struct totals *totals);
 /* Stack of a waiter for lock, as the events just read have it; the number of frames, 0: none. */
 typedef int (*find_stack)(void *data, __u64 lock, const __u64 **frames);
 
-/* Meets the locks of the rows that this CPU claimed since the last call. */
-int totals_meet_rows(struct totals *totals, __u32 cpu, find_stack find, void *data);
+/* Meets the locks of the rows that this CPU claimed since the last call; all: looks even if it claimed none. */
+int totals_meet_rows(struct totals *totals, __u32 cpu, bool all, find_stack find, void *data);
 /* Writes what the rows gained since the last flush as this interval, and the totals that changed. */
 int totals_flush(struct totals *totals, __s64 interval);
 

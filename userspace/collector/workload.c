@@ -9,6 +9,9 @@
 #include "message.h"
 #include "workload.h"
 
+/* How long a command may take to end when it is asked to. */
+#define PATIENCE_MS 3000
+
 static void run_command(char **argv, int start, int error)
 {
 	sigset_t none;
@@ -17,6 +20,7 @@ static void run_command(char **argv, int start, int error)
 
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
+	signal(SIGPIPE, SIG_DFL);
 	/* End of file without the byte: the collector gave up. */
 	if (read(start, &byte, 1) != 1)
 		_exit(1);
@@ -71,8 +75,18 @@ int workload_start(struct workload *workload, const char *name)
 
 bool workload_ended(struct workload *workload)
 {
-	if (!workload->pid || waitpid(workload->pid, NULL, WNOHANG) != workload->pid)
+	int status = 0;
+	pid_t ended;
+
+	if (!workload->pid)
 		return false;
+	ended = waitpid(workload->pid, &status, WNOHANG);
+	if (!ended || (ended < 0 && errno != ECHILD))
+		return false;
+	if (WIFEXITED(status) && WEXITSTATUS(status))
+		message("the command ended with status %d", WEXITSTATUS(status));
+	else if (WIFSIGNALED(status))
+		message("the command was ended by signal %d (%s)", WTERMSIG(status), strsignal(WTERMSIG(status)));
 	workload->pid = 0;
 	return true;
 }
@@ -84,9 +98,16 @@ void workload_stop(struct workload *workload)
 	if (workload->error >= 0)
 		close(workload->error);
 	workload->start = workload->error = -1;
-	if (workload->pid > 0) {
-		kill(workload->pid, SIGTERM);
-		waitpid(workload->pid, NULL, 0);
+	if (workload->pid <= 0)
+		return;
+	kill(workload->pid, SIGTERM);
+	kill(workload->pid, SIGCONT);
+	for (int i = 0; i < PATIENCE_MS / 20; i++) {
+		if (waitpid(workload->pid, NULL, WNOHANG))
+			goto out;
+		usleep(20000);
 	}
+	message("the command (process %d) does not end on SIGTERM; it is left running", workload->pid);
+out:
 	workload->pid = 0;
 }

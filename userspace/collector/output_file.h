@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The file of a recording: made beside an earlier one, which becomes PATH.old once the new one holds something. */
+#ifndef LOCKLINE_OUTPUT_FILE_H
+#define LOCKLINE_OUTPUT_FILE_H
+
+#include <stdbool.h>
+
+struct output_file {
+	char *path; /* absolute, links followed */
+	int fd;     /* holds the lock that keeps a second collector away */
+	bool moved; /* an earlier recording waits as PATH.previous */
+};
+
+/* Mode 0600.  -EEXIST: neither a file nor nothing; -EBUSY: another collector writes it. */
+int output_file_create(struct output_file *file, const char *path);
+/* The recording holds an interval: the earlier one is now PATH.old. */
+void output_file_settle(struct output_file *file);
+/* It never will: the earlier one comes back. */
+void output_file_abandon(struct output_file *file);
+/* After SQLite's own descriptors: closing one of a file drops the process's locks on it. */
+void output_file_close(struct output_file *file);
+
+#endif /* LOCKLINE_OUTPUT_FILE_H */
