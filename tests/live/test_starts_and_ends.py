@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""How a recording starts and ends when things are not as they should be."""
+
+import os
+import subprocess
+import threading
+from pathlib import Path
+
+from support import Collector, Recording, Workload, running, wait_for
+
+
+def record(live: Path, output: Path, *arguments: str | Path, prefix: tuple[str, ...] = ()) -> tuple[int, str]:
+    """Exit status and messages of a recording that ends by itself."""
+    command = [*prefix, live / "bin/lockline-collect", "record", "-o", output, *arguments]
+    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=120, check=False)
+    return done.returncode, done.stderr
+
+
+def begun(path: Path) -> int:
+    """When the recording began, which tells recordings apart."""
+    with Recording(path) as recording:
+        return recording.number("SELECT value FROM meta WHERE name = 'begin_ns'")
+
+
+def test_failed_start_keeps_the_recording_before(live: Path, recording: Path) -> None:
+    assert record(live, recording, "--", "true")[0] == 0
+    first = begun(recording)
+    assert record(live, recording, "--", "true")[0] == 0
+    second = begun(recording)
+    old = recording.with_name(recording.name + ".old")
+    for _ in range(2):
+        status, errors = record(live, recording, "--", "/no/such/command")
+        assert status == 1
+        assert "/no/such/command" in errors
+    assert begun(recording) == second
+    assert begun(old) == first
+    assert {path.name for path in recording.parent.iterdir()} == {recording.name, old.name}
+
+
+def test_link_is_followed(live: Path, recording: Path) -> None:
+    target = recording.with_name("target.lockline")
+    assert record(live, target, "--", "true")[0] == 0
+    recording.symlink_to(target)
+    assert record(live, recording, "--", "true")[0] == 0
+    assert recording.is_symlink()
+    assert begun(recording) == begun(target) > begun(target.with_name(target.name + ".old"))
+
+
+def test_name_that_sqlite_gives_a_meaning(live: Path, recording: Path) -> None:
+    command = [live / "bin/lockline-collect", "record", "-q", "-o", ":memory:", "--", "true"]
+    assert subprocess.run(command, cwd=recording.parent, timeout=120, check=False).returncode == 0
+    assert begun(recording.with_name(":memory:")) > 0
+
+
+def test_second_collector_on_one_file(live: Path, recording: Path) -> None:
+    with Collector(live, recording, "-a") as collector:
+        status, errors = record(live, recording, "-a", "-d", "1")
+        assert status == 1
+        assert "another lockline records to it" in errors
+        assert collector.stop() == 0
+    with Recording(recording) as result:
+        assert result.integrity() == "ok"
+        assert result.rows("SELECT value FROM meta WHERE name = 'state'") == [("complete",)]
+
+
+def test_command_that_ignores_sigterm(live: Path, recording: Path) -> None:
+    marker = f"{os.getpid()}.25"
+    status, errors = record(
+        live, recording, "-d", "0.3", "--", "sh", "-c", f'trap "" TERM; exec sleep {marker} >/dev/null 2>&1'
+    )
+    subprocess.run(["pkill", "-9", "-f", f"sleep {marker}"], check=False)
+    assert status == 0
+    assert "does not end on SIGTERM" in errors
+    with Recording(recording) as result:
+        assert result.rows("SELECT value FROM meta WHERE name = 'state'") == [("complete",)]
+
+
+def test_status_of_the_command_is_told(live: Path, recording: Path) -> None:
+    status, errors = record(live, recording, "--", "sh", "-c", "exit 7")
+    assert status == 0
+    assert "ended with status 7" in errors
+
+
+def test_command_has_ordinary_signals(live: Path, recording: Path) -> None:
+    status, errors = record(live, recording, "--", "sh", "-c", "yes | head -1; kill -HUP $$", prefix=("nohup",))
+    assert status == 0
+    assert "Broken pipe" not in errors
+
+
+def test_sigchld_ignored_by_the_parent(live: Path, recording: Path) -> None:
+    ignore = ("sh", "-c", 'trap "" CHLD; exec "$@"', "sh")
+    assert record(live, recording, "--", "true", prefix=ignore)[0] == 0
+
+
+def test_process_that_ends_ends_the_recording(live: Path, recording: Path) -> None:
+    """Also one that nobody has waited for: a zombie does nothing any more."""
+    child = subprocess.Popen(["sleep", "600"])
+    result: list[tuple[int, str]] = []
+    thread = threading.Thread(target=lambda: result.append(record(live, recording, "-i", "3600", "-p", str(child.pid))))
+    thread.start()
+    wait_for(recording.exists, "the recording")
+    child.kill()
+    thread.join(60)
+    child.wait()
+    assert result
+    assert result[0][0] == 0, result
+
+
+def test_thread_is_no_process(live: Path, recording: Path) -> None:
+    with Workload(live, "uffd_mutex") as workload:
+        threads = {int(path.name) for path in Path(f"/proc/{workload.pid}/task").iterdir()} - {workload.pid}
+        thread = threads.pop()
+        status, errors = record(live, recording, "-d", "1", "-p", str(thread))
+    assert status == 1
+    assert f"{thread} is a thread of process {workload.pid}" in errors
+
+
+def test_pid_namespace(live: Path, recording: Path) -> None:
+    other = ("unshare", "-p", "-f")
+    status, errors = record(live, recording, "--", "true", prefix=other)
+    assert status == 1
+    assert "pid namespace" in errors
+    assert not recording.exists()
+    assert record(live, recording, "-a", "-d", "0.2", prefix=other)[0] == 0
+
+
+def test_full_table_does_not_grow(live: Path, recording: Path, tmp_path: Path) -> None:
+    """The waits without a row have one cell for each CPU and kind, however long it lasts."""
+    with Collector(live, recording, "-a", "--memory", "1800K", "-i", "0.1") as collector:
+        with running("sh", "-c", "while :; do perf bench sched messaging -g 4 -l 100; done", cwd=tmp_path):
+
+            def full() -> bool:
+                with Recording(recording) as result:
+                    lost = result.rows("SELECT count FROM loss WHERE name = 'table_full' AND count > 1000")
+                    return bool(lost) and result.number("SELECT count(*) FROM interval") > 20
+
+            wait_for(full, "a full table for a while")
+        assert collector.stop() == 0
+    with Recording(recording) as result:
+        blobs = result.rows("SELECT length(histogram) FROM cell_total JOIN lock ON lock.id = lock WHERE address = 0")
+        assert blobs
+        # Six bytes for each bucket in use.
+        assert max(size for (size,) in blobs) <= 6 * 128
+        per_lock = result.rows("SELECT sum(waits), sum(wait_ns) FROM lock_total")
+        assert per_lock == result.rows("SELECT sum(waits), sum(wait_ns) FROM cell_total")
+        assert result.begins() == result.begins_accounted()
