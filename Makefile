@@ -3,6 +3,7 @@
 #	make			build/bin/lockline and build/bin/lockline-collect
 #	make demo		as root: install what is missing, build, run `lockline demo`
 #	make test		install what is missing, build, run every test
+#	make test-kernels	the part of it that boots other kernels; KERNELS="trixie bookworm-rt" selects
 #	make bench		what lockline costs, beside the tools installed here
 #	make lint		ruff, mypy, clang-format, shellcheck
 #	make install		PREFIX (default /usr/local), DESTDIR
@@ -99,6 +100,12 @@ test:
 	scripts/setup test
 	$(MAKE) all test-programs
 	build/venv/bin/python -m pytest -rs $(PYTEST_OPTIONS) tests </dev/null
+
+.PHONY: test-kernels
+test-kernels:
+	scripts/setup test
+	$(MAKE) all test-programs
+	build/venv/bin/python -m pytest -rs -s $(PYTEST_OPTIONS) tests/vm </dev/null
 
 .PHONY: bench
 bench:

@@ -8,8 +8,12 @@ from pathlib import Path
 
 import pytest
 from guest import Guest
+from matrix import CASES, PARAVIRT, Case, guest_command, selected
 
 TOP = Path(__file__).resolve().parent.parent.parent
+# Of an emulated guest that has the processor to itself a tenth would do.
+TIMEOUT_S = "900"
+WORKLOADS = ("slow_path_counter", "lock_load")
 COLLECTOR = TOP / "build" / "bin" / "lockline-collect"
 
 
@@ -27,20 +31,46 @@ def kernel() -> Callable[[str], Path]:
 
 
 @pytest.fixture(scope="session")
-def boot(kernel: Callable[[str], Path], tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Guest]:
-    """Boots a kernel and runs a shell command, with the collector and stress-ng at hand."""
-    tools = {tool: shutil.which(tool) for tool in ("qemu-system-x86_64", "busybox", "stress-ng")}
-    missing = [tool for tool, path in tools.items() if not path]
-    if missing:
-        pytest.skip(f"{', '.join(missing)} not installed: scripts/setup test")
+def arm64_build() -> Path:
+    """What guests of arm64 run; skips with the reason where it cannot be built."""
+    if not shutil.which("aarch64-linux-gnu-gcc") or not Path("/usr/lib/aarch64-linux-gnu/libbpf.a").exists():
+        pytest.skip("no cross compiler and arm64 libraries: scripts/setup test installs them where apt has them")
+    for directory in (".", "tests/workloads"):
+        done = subprocess.run(
+            ["make", "-s", "-C", TOP / directory, "CROSS=arm64"], capture_output=True, text=True, check=False
+        )
+        if done.returncode:
+            pytest.fail(f"make -C {directory} CROSS=arm64: {done.stdout}{done.stderr}", pytrace=False)
+    return TOP / "build" / "arm64"
+
+
+@pytest.fixture(scope="session")
+def boot(
+    kernel: Callable[[str], Path], build: Path, request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Callable[..., Guest]:
+    """Boots a kernel and runs a shell command, with the collector, workloads and (on x86-64) stress-ng at hand."""
     if not COLLECTOR.exists():
         pytest.fail("build/bin/lockline-collect is missing: run make first", pytrace=False)
 
+    def tool(name: str) -> str:
+        path = shutil.which(name)
+        if not path:
+            pytest.skip(f"{name} is not installed: scripts/setup test")
+        return path
+
     def run(name: str, command: str, *options: str) -> Guest:
+        arm64 = name.endswith("-arm64")
+        tool("qemu-system-aarch64" if arm64 else "qemu-system-x86_64")
+        tool("busybox")
+        place: Path = request.getfixturevalue("arm64_build") if arm64 else build
+        programs = [place / "bin" / "lockline-collect", *(place / "workloads" / name for name in WORKLOADS)]
+        if not arm64:
+            programs.append(Path(tool("stress-ng")))
         directory = tmp_path_factory.mktemp(name)
-        programs = ["--add", COLLECTOR, "--add", str(tools["stress-ng"])]
+        vm = [str(TOP / "scripts" / "vm"), "--kernel", str(kernel(name)), "--get", str(directory)]
+        added = [word for program in programs for word in ("--add", str(program))]
         done = subprocess.run(
-            [TOP / "scripts" / "vm", "--kernel", kernel(name), "--get", directory, *programs, *options, "--", command],
+            [*vm, "--timeout", TIMEOUT_S, *added, *options, "--", command],
             capture_output=True,
             text=True,
             check=False,
@@ -52,3 +82,18 @@ def boot(kernel: Callable[[str], Path], tmp_path_factory: pytest.TempPathFactory
         return Guest(directory)
 
     return run
+
+
+@pytest.fixture(scope="session", params=[case for case in CASES if selected(case.kernel)], ids=str)
+def case(request: pytest.FixtureRequest) -> Case:
+    """A kernel of the matrix in one lock mode."""
+    found: Case = request.param
+    return found
+
+
+@pytest.fixture(scope="session")
+def guest(case: Case, boot: Callable[..., Guest]) -> Guest:
+    """What the boot of the case left: see guest_command()."""
+    if case.spinlocks == PARAVIRT and subprocess.run([TOP / "scripts" / "vm", "--have-kvm"], check=False).returncode:
+        pytest.skip("paravirtual spinlocks are KVM's: this processor runs no guests, and emulation has none")
+    return boot(case.kernel, guest_command(case), *case.options)

@@ -46,10 +46,11 @@ class Guest:
 
     def begins(self) -> int:
         """All begins that lockline saw: of the tracepoints, and entries of probed slow paths."""
-        return int(self.query("SELECT sum(begins) FROM begin_count")[0][0]) + self.facts("loss")["slow_paths"]
+        by_tracepoint = self.query("SELECT sum(begins) FROM begin_count")[0][0]
+        return int(by_tracepoint) + int(self.facts("loss")["slow_paths"])
 
     def accounted_begins(self) -> int:
         """Those that became waits, and those of which the recording says why they did not."""
         loss = self.facts("loss")
         waits = self.query("SELECT coalesce(sum(waits), 0) FROM lock_total")[0][0]
-        return int(waits) + sum(loss[name] for name in BEGINS_WITHOUT_WAIT)
+        return int(waits) + sum(int(loss[name]) for name in BEGINS_WITHOUT_WAIT)
