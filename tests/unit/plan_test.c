@@ -431,6 +431,10 @@ static void old_kernel(void)
 	plan_decide(&plan, &e);
 	well_formed(&plan);
 	state(&plan, "lock waits", PROBE_UNAVAILABLE, "5.19");
+	/* Nothing that needs a recording is promised. */
+	state(&plan, "spinlock first waiter", PROBE_UNAVAILABLE, "5.19");
+	state(&plan, "rwlock readers in interrupt", PROBE_UNAVAILABLE, "5.19");
+	CHECK(!plan.spin_slow_path && !plan.read_slow_path, "plan");
 }
 
 static void fewer_names(void)

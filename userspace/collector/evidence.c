@@ -264,8 +264,9 @@ void evidence_collect(struct evidence *evidence, const struct options *options, 
 	evidence->btf_release = has_type(btf, "btf_trace_contended_release", BTF_KIND_TYPEDEF);
 	evidence->btf_percpu = has_type(btf, "runqueues", BTF_KIND_VAR);
 	evidence->btf_slab = has_type(btf, "bpf_get_kmem_cache", BTF_KIND_FUNC);
-	/* As slab_pages.c tells them. */
-	evidence->btf_slab_pages = has_value(btf, "pagetype", "PGTY_slab") || has_value(btf, "pageflags", "PG_slab");
+	/* As slab_pages.c tells them; struct slab came with 5.17. */
+	evidence->btf_slab_pages = has_type(btf, "slab", BTF_KIND_STRUCT) &&
+				   (has_value(btf, "pagetype", "PGTY_slab") || has_value(btf, "pageflags", "PG_slab"));
 	evidence->btf_native_slow_path = has_type(btf, "native_queued_spin_lock_slowpath", BTF_KIND_FUNC);
 	evidence->btf_paravirt_slow_path = has_type(btf, "__pv_queued_spin_lock_slowpath", BTF_KIND_FUNC);
 	evidence->btf_queued_slow_path = has_type(btf, "queued_spin_lock_slowpath", BTF_KIND_FUNC);

@@ -101,7 +101,7 @@ static enum probe_state check_fentry(struct finding *finding, const char *functi
 {
 	int err = finding->evidence->fentry_error;
 
-	if (check_programs(finding) != PROBE_ON)
+	if (check_waits(finding) != PROBE_ON)
 		return PROBE_UNAVAILABLE;
 	if (!function)
 		return UNAVAILABLE("the kernel has no such function in BTF");
@@ -121,7 +121,7 @@ static enum probe_state check_spin_kprobe(struct finding *finding)
 {
 	const char *function = spin_slow_path(finding->evidence);
 
-	if (check_programs(finding) != PROBE_ON)
+	if (check_waits(finding) != PROBE_ON)
 		return PROBE_UNAVAILABLE;
 	if (!finding->evidence->kprobe_source)
 		return UNAVAILABLE("no such event source (CONFIG_KPROBE_EVENTS)");
@@ -248,7 +248,7 @@ static enum probe_state check_slab_pages(struct finding *finding)
 	if (!finding->evidence->page_table)
 		return UNAVAILABLE("x86-64 with CONFIG_KALLSYMS_ALL alone");
 	if (!finding->evidence->btf_slab_pages)
-		return UNAVAILABLE("BTF does not tell what marks a slab's page (6.10 and 6.11)");
+		return UNAVAILABLE("BTF does not tell which pages are slabs (before 5.17; 6.10 and 6.11)");
 	return ON("the cache of an address is read from its struct page");
 }
 
