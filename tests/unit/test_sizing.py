@@ -51,13 +51,14 @@ def test_the_default_holds(cpus: int) -> None:
     figures = parts(f"--possible-cpus={cpus}")
     assert figures["budget_bytes"] == DEFAULT
     assert figures["total_bytes"] <= DEFAULT
-    assert figures["named_rows_per_cpu"] >= 4 * LEAST_ROWS
+    assert figures["named_rows_per_cpu"] >= 3 * LEAST_ROWS
 
 
 @pytest.mark.parametrize("cpus", [1024, 8192])
 def test_the_default_grows_where_it_must(cpus: int) -> None:
     figures = parts(f"--possible-cpus={cpus}")
-    assert DEFAULT < figures["total_bytes"] <= figures["budget_bytes"] < cpus * (1 << 17)
+    assert DEFAULT < figures["total_bytes"] <= figures["budget_bytes"] < cpus * 150_000
+    assert figures["named_rows_per_cpu"] >= LEAST_ROWS
 
 
 def test_more_memory_names_more_locks() -> None:
