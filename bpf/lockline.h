@@ -134,7 +134,7 @@ struct cpu_state {
 	__u64 begins[KIND_COUNT]; /* by the kind that the event's flags say */
 	__u64 events;             /* wait events ever started in this CPU's ring */
 	__u32 rows_used;
-	__u32 stack_tokens; /* first waits of a row that may still take a stack; refilled by the collector */
+	__u32 stack_tokens; /* stacks that may still be taken; refilled by the collector */
 	__u64 slow_paths;   /* entered, as the probes around them see it */
 	__u64 counters[COUNT_LAST];
 	struct spin_slot spin[SPIN_DEPTH];

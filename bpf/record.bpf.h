@@ -19,16 +19,17 @@ static __always_inline __u64 clock_now(const struct cpu_state *state)
 }
 
 /*
- * Whether this wait takes a stack.  The first wait of a row does, for its call
- * site, as long as there are tokens: locks come and go by the thousand.
+ * Whether this wait takes a stack: one in a period, and the first of a row, for
+ * its call site.  Tokens bound both: locks come and go by the thousand, and a
+ * period that suited an idle second meets a storm in the next.
  */
 static __always_inline bool takes_sample(struct cpu_state *state, struct wait_row *row)
 {
 	__u32 mask = state->sample_mask;
 
-	if ((row->begins++ & mask) == mask)
-		return true;
-	if (row->has_stack || !state->stack_tokens)
+	if ((row->begins++ & mask) != mask && row->has_stack)
+		return false;
+	if (!state->stack_tokens)
 		return false;
 	state->stack_tokens--;
 	return true;

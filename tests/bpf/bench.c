@@ -64,7 +64,7 @@ void bench_open(struct bench *bench, const struct settings *settings)
 	bench->state->begin_kinds = settings->begin_kinds;
 	bench->state->flags = settings->filter_tasks ? STATE_FILTERED : 0;
 	bench->state->threshold_ns = settings->threshold_ns;
-	bench->state->stack_tokens = TEST_TOKENS;
+	bench->state->stack_tokens = ~0u;
 	bench->rows = (struct wait_row *)map_memory(skeleton->maps.totals) + TEST_CPU * TEST_ROWS;
 	bench->sleepers = map_memory(skeleton->maps.sleepers);
 	bench->task_filter = map_memory(skeleton->maps.task_filter);

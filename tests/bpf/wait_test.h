@@ -14,7 +14,6 @@
 #define TEST_RING         64
 #define TEST_SLEEP        64
 #define TEST_SAMPLE       8
-#define TEST_TOKENS       4
 #define TEST_CPU          0
 #define TASK_FILTER_WORDS (4194304 / 64) /* PID_MAX_LIMIT bits */
 #define NEVER_OUTLIER     (~0ull)

@@ -68,7 +68,8 @@ static void set_states(struct probes *probes, const struct options *options, con
 		state->named_rows = sizing->named_rows;
 		state->begin_kinds = cpu_wanted(options, cpu) ? begin_kinds(options->kinds) : 0;
 		state->flags = flags;
-		state->stack_tokens = STACK_TOKENS;
+		/* Who asks for a period gets it. */
+		state->stack_tokens = options->sample_period ? ~0u : STACK_TOKENS;
 		state->threshold_ns = options->threshold_ns;
 	}
 	for (size_t i = 0; i < options->pids.count; i++)

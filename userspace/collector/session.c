@@ -250,14 +250,16 @@ static void adapt_sampling(struct session *session, __u64 interval_ns)
 	}
 }
 
-/* Lets some more new rows take the stack of their first wait. */
+/* Allows some more stacks. */
 static void refill_stack_tokens(struct session *session)
 {
+	const __u32 tokens = session->options->sample_period ? ~0u : STACK_TOKENS;
+
 	for (__u32 cpu = 0; cpu < session->sizing.cpus; cpu++) {
 		struct cpu_state *state = maps_cpu(&session->probes.maps, cpu);
 
-		if (__atomic_load_n(&state->stack_tokens, __ATOMIC_RELAXED) < STACK_TOKENS)
-			__atomic_store_n(&state->stack_tokens, STACK_TOKENS, __ATOMIC_RELAXED);
+		if (__atomic_load_n(&state->stack_tokens, __ATOMIC_RELAXED) < tokens)
+			__atomic_store_n(&state->stack_tokens, tokens, __ATOMIC_RELAXED);
 	}
 }
 
