@@ -30,7 +30,8 @@ static void fill(struct sizing *s)
 
 	s->map_bytes = s->cpus * per_cpu +
 		       (__u64)s->sleep_slots * (sizeof(struct sleep_slot) + (__u64)SLEEP_DEPTH * s->stack_bytes);
-	s->shadow_bytes = (__u64)s->cpus * (s->rows * sizeof(struct row_shadow) + 2 * KIND_COUNT * sizeof(struct figures));
+	s->shadow_bytes =
+		(__u64)s->cpus * (s->rows * sizeof(struct row_shadow) + 2 * KIND_COUNT * sizeof(struct figures));
 	s->lock_bytes = (__u64)s->locks * sizeof(struct lock_total);
 	s->total_bytes = s->map_bytes + s->shadow_bytes + s->lock_bytes;
 }
