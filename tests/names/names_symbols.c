@@ -167,6 +167,35 @@ static void variables_with_kallsyms_all(void)
 	symbols_close(symbols);
 }
 
+static void variables_whose_type_says_text(void)
+{
+	char *text = NULL;
+	size_t size = 0;
+	FILE *file = open_memstream(&text, &size);
+	struct symbols *symbols;
+	struct symbol symbol;
+
+	/* As in Debian's 7.2. */
+	fprintf(file, "ffffffff81000000 T _text\nffffffff81000100 T function\nffffffff81003000 T _etext\n");
+	fprintf(file, "ffffffff82000000 T _sdata\nffffffff82000040 T tasklist_lock\n");
+	for (int i = 2; i < 2000; i++)
+		fprintf(file, "%llx t variable_%d\n", 0xffffffff82000000 + i * 64ull, i);
+	fprintf(file, "ffffffff82100000 T _edata\nffffffff82200000 T _sinittext\nffffffff82200000 T start_kernel\n");
+	fclose(file);
+	symbols = load(text, size);
+	free(text);
+	expect(symbols_have_data(symbols));
+	expect_symbol(symbols, 0xffffffff82000044, "tasklist_lock", 4, "");
+	expect_number(symbols_lookup(symbols, 0xffffffff82000044, &symbol), 0);
+	expect_number(symbol.type, 'D');
+	expect_number(symbols_lookup(symbols, 0xffffffff82000080, &symbol), 0);
+	expect_number(symbol.type, 'd');
+	expect_number(symbols_lookup(symbols, 0xffffffff81000100, &symbol), 0);
+	expect_number(symbol.type, 'T');
+	expect_none(symbols, 0xffffffff82100000);
+	symbols_close(symbols);
+}
+
 static void functions_that_are_no_call_site(void)
 {
 	static const char *const internal[] = {"_raw_spin_lock_irqsave",
@@ -229,6 +258,7 @@ const struct test_case symbol_cases[] = {CASE(of_several_names_the_global_one),
 					 CASE(hidden_addresses),
 					 CASE(an_empty_file),
 					 CASE(variables_with_kallsyms_all),
+					 CASE(variables_whose_type_says_text),
 					 CASE(functions_that_are_no_call_site),
 					 CASE(sections_mark_what_waits),
 					 {}};

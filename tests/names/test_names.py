@@ -22,6 +22,7 @@ CASES = (
     "hidden_addresses",
     "an_empty_file",
     "variables_with_kallsyms_all",
+    "variables_whose_type_says_text",
     "functions_that_are_no_call_site",
     "sections_mark_what_waits",
     "members_are_walked",

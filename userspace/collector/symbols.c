@@ -298,6 +298,23 @@ static void find_sections(struct symbols *symbols)
 				&(marks[i].sched ? symbols->sched_text : symbols->lock_text)[marks[i].end]);
 }
 
+/* Since 7.x the types of .data say text: seen in Debian's 7.2 and 7.3, where `_sdata` is of type T. */
+static void mark_variables(struct symbols *symbols)
+{
+	__u64 begin, end;
+
+	if (symbols_address(symbols, "_sdata", &begin) || symbols_address(symbols, "_edata", &end))
+		return;
+	for (size_t i = 0; i < symbols->count; i++) {
+		struct entry *entry = &symbols->entries[i];
+
+		if (entry->module || !is_text(entry->type) || entry->address < begin || entry->address >= end)
+			continue;
+		entry->type = entry->type >= 'a' ? 'd' : 'D';
+		symbols->image_variables++;
+	}
+}
+
 int symbols_open_file(struct symbols **out, const char *path)
 {
 	struct symbols *symbols = calloc(1, sizeof(*symbols));
@@ -319,6 +336,7 @@ int symbols_open_file(struct symbols **out, const char *path)
 	if (!is_sorted(symbols))
 		qsort(symbols->entries, symbols->count, sizeof(*symbols->entries), compare_entries);
 	find_sections(symbols);
+	mark_variables(symbols);
 	*out = symbols;
 out:
 	if (err)
