@@ -27,71 +27,29 @@ __u64 coarse_base_ns __weak = 0;
 __u32 coarse_base_jiffies __weak = 0;
 __u32 jiffy_ns __weak = 0;
 
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(map_flags, BPF_F_MMAPABLE);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, struct cpu_state);
-} cpu_states SEC(".maps")
-__weak;
+/*
+ * An array that the collector maps.  Its value has a size instead of a type:
+ * without --user-stacks the values that hold stacks are made shorter.
+ */
+#define SHARED_ARRAY(name, value)                  \
+	struct {                                   \
+		__uint(type, BPF_MAP_TYPE_ARRAY);  \
+		__uint(map_flags, BPF_F_MMAPABLE); \
+		__uint(max_entries, 1);            \
+		__uint(key_size, sizeof(__u32));   \
+		__uint(value_size, sizeof(value)); \
+	} name SEC(".maps")                        \
+	__weak
 
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(map_flags, BPF_F_MMAPABLE);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, struct wait_row);
-} totals SEC(".maps")
-__weak;
-
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(map_flags, BPF_F_MMAPABLE);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, struct sleep_slot);
-} sleepers SEC(".maps")
-__weak;
-
-/* Sizes instead of types: without --user-stacks the values lack the user half. */
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(map_flags, BPF_F_MMAPABLE);
-	__uint(max_entries, 1);
-	__uint(key_size, sizeof(__u32));
-	__uint(value_size, sizeof(struct wait_stack));
-} spin_stacks SEC(".maps")
-__weak;
-
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(map_flags, BPF_F_MMAPABLE);
-	__uint(max_entries, 1);
-	__uint(key_size, sizeof(__u32));
-	__uint(value_size, sizeof(struct wait_stack));
-} sleep_stacks SEC(".maps")
-__weak;
-
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(map_flags, BPF_F_MMAPABLE);
-	__uint(max_entries, 1);
-	__uint(key_size, sizeof(__u32));
-	__uint(value_size, sizeof(struct wait_event));
-} wait_events SEC(".maps")
-__weak;
+SHARED_ARRAY(cpu_states, struct cpu_state);
+SHARED_ARRAY(totals, struct wait_row);
+SHARED_ARRAY(sleepers, struct sleep_slot);
+SHARED_ARRAY(spin_stacks, struct wait_stack);
+SHARED_ARRAY(sleep_stacks, struct wait_stack);
+SHARED_ARRAY(wait_events, struct wait_event);
 
 /* Bits by tgid, then by tid; PID_MAX_LIMIT is 2^22. */
 #define TASK_FILTER_WORDS (1u << 16)
-
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(map_flags, BPF_F_MMAPABLE);
-	__uint(max_entries, 2);
-	__type(key, __u32);
-	__type(value, __u64);
-} task_filter SEC(".maps")
-__weak;
+SHARED_ARRAY(task_filter, __u64);
 
 #endif /* STATE_BPF_H */

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from tap import parse_tap
+
 NAMES = re.findall(r"\tTEST\((\w+), \w+\)", Path(__file__).with_name("wait_test.c").read_text())
 
 
@@ -15,16 +17,7 @@ def results(build: Path, bpf_machine: None) -> dict[str, tuple[bool, str]]:
     """Per test of wait_test: whether it passed, and what it complained of."""
     done = subprocess.run([build / "tests" / "wait_test"], capture_output=True, text=True, timeout=120, check=False)
     assert "Bail out!" not in done.stdout, done.stdout + done.stderr
-    results = {}
-    complaints: list[str] = []
-    for line in done.stdout.splitlines():
-        match = re.fullmatch(r"(not )?ok \d+ - (\w+)", line)
-        if match:
-            results[match[2]] = (match[1] is None, "\n".join(complaints))
-            complaints = []
-        elif line.startswith("# "):
-            complaints.append(line)
-    return results
+    return parse_tap(done.stdout)
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from tap import parse_tap
+
 HERE = Path(__file__).parent
 COLLECTOR = HERE.parent.parent / "userspace" / "collector"
 
@@ -38,15 +40,7 @@ def run_program(directory: Path, program: str) -> dict[str, tuple[bool, str]]:
     built = subprocess.run(command, capture_output=True, text=True, check=False)
     assert built.returncode == 0, built.stderr
     done = subprocess.run([binary], capture_output=True, text=True, timeout=300, check=False)
-    results: dict[str, tuple[bool, str]] = {}
-    complaints: list[str] = []
-    for line in done.stdout.splitlines():
-        match = re.fullmatch(r"(not )?ok \d+ - (\w+)", line)
-        if match:
-            results[match[2]] = (match[1] is None, "\n".join(complaints))
-            complaints = []
-        elif line.startswith("# "):
-            complaints.append(line)
+    results = parse_tap(done.stdout)
     assert f"1..{len(results)}" in done.stdout.splitlines(), done.stdout + done.stderr
     assert (done.returncode == 0) == all(passed for passed, _ in results.values()), done.stderr
     return results
