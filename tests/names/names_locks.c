@@ -227,6 +227,9 @@ static void futex_buckets(void)
 
 	expect_called(names, 0xffffc90000010044, KIND_SPINLOCK, TEXT + 0x400, "futex_hash_bucket.lock", "",
 		      NAME_CALL_SITE);
+	expect_called(names, 0xffffc90000010044, KIND_RTMUTEX, TEXT + 0x400, "futex_hash_bucket.lock", "",
+		      NAME_CALL_SITE);
+	expect_called(names, 0xffffc90000010044, KIND_MUTEX, TEXT + 0x400, "futex_wake", "", NAME_CALL_SITE);
 	/* no bucket begins four bytes before it */
 	expect_called(names, 0xffffc90000010048, KIND_SPINLOCK, TEXT + 0x400, "futex_wake", "", NAME_CALL_SITE);
 	expect_called(names, 0xffffc90000010044, KIND_SPINLOCK, TEXT + 0x200, "vfs_write", "", NAME_CALL_SITE);

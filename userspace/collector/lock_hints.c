@@ -242,8 +242,11 @@ const char *hint_variable_type(const char *variable)
 	return NULL;
 }
 
-bool hint_is_futex(const char *function)
+bool hint_is_futex(const char *function, enum lock_kind kind)
 {
+	/* With PREEMPT_RT a bucket's spinlock is an rt-mutex. */
+	if (kind != KIND_SPINLOCK && kind != KIND_RTMUTEX)
+		return false;
 	return !strncmp(function, "futex_", 6) || !strncmp(function, "__futex_", 8) || !strcmp(function, "do_futex") ||
 	       !strcmp(function, "handle_futex_death") || !strcmp(function, "unqueue_me_pi");
 }

@@ -18,6 +18,6 @@ const char *hint_static_lock(const char *function, enum lock_kind kind);
 /* Struct type of a static variable where the names differ; NULL if not in the table. */
 const char *hint_variable_type(const char *variable);
 /* True for a function of the futex code, whose spinlock is that of a hash bucket. */
-bool hint_is_futex(const char *function);
+bool hint_is_futex(const char *function, enum lock_kind kind);
 
 #endif /* LOCKLINE_LOCK_HINTS_H */

@@ -222,7 +222,7 @@ static int futex_name(struct lock_names *names, const struct lock_hint *hint, co
 	struct kernel_type type = names_struct(names, "futex_hash_bucket", "");
 	__u32 offset, member;
 
-	if (!sites->count || !hint_is_futex(sites->site[0].name) || hint->kind != KIND_SPINLOCK || !type.id ||
+	if (!sites->count || !hint_is_futex(sites->site[0].name, hint->kind) || !type.id ||
 	    !types_member(type.types, type.id, "lock", &offset, &member))
 		return -ENOENT;
 	/* Buckets begin on a cache line. */

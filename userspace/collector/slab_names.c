@@ -217,7 +217,7 @@ static bool try_futex(struct lock_names *names, const struct object *object, con
 	__u32 queues, lock, member, distance;
 	__s64 size;
 
-	if (!sites->count || !hint_is_futex(sites->site[0].name) || kind != KIND_SPINLOCK || !hash.id || !bucket.id ||
+	if (!sites->count || !hint_is_futex(sites->site[0].name, kind) || !hash.id || !bucket.id ||
 	    !types_member(hash.types, hash.id, "queues", &queues, &member) ||
 	    !types_member(bucket.types, bucket.id, "lock", &lock, &member))
 		return false;
