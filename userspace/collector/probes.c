@@ -66,7 +66,6 @@ static void set_states(struct probes *probes, const struct options *options, con
 		state->sample_mask = period - 1;
 		state->row_base = cpu * sizing->rows;
 		state->named_rows = sizing->named_rows;
-		state->begin_kinds = cpu_wanted(options, cpu) ? begin_kinds(options->kinds) : 0;
 		state->flags = flags;
 		/* Who asks for a period gets it. */
 		state->stack_tokens = options->sample_period ? ~0u : STACK_TOKENS;
@@ -255,6 +254,13 @@ int probes_attach(struct probes *probes, struct plan *plan)
 		probes->links[i] = NULL;
 	}
 	return 0;
+}
+
+void probes_start(struct probes *probes, const struct options *options, __u32 cpus)
+{
+	for (__u32 cpu = 0; cpu < cpus; cpu++)
+		__atomic_store_n(&maps_cpu(&probes->maps, cpu)->begin_kinds,
+				 cpu_wanted(options, cpu) ? begin_kinds(options->kinds) : 0, __ATOMIC_RELAXED);
 }
 
 void probes_stop(struct probes *probes, __u32 cpus)

@@ -38,6 +38,11 @@ int probes_load(struct probes *probes, const struct options *options, const stru
 void probes_follow(struct probes *probes, __u32 tgid);
 /* A program that cannot be attached fails the run only for the lock waits themselves; the plan is told of others. */
 int probes_attach(struct probes *probes, struct plan *plan);
+/*
+ * Lets waits in.  Attached programs count them as filtered until then: where functions are
+ * probed attaching takes seconds, and the recording's window is to be exact.
+ */
+void probes_start(struct probes *probes, const struct options *options, __u32 cpus);
 /* Lets no new wait in; those in flight still end. */
 void probes_stop(struct probes *probes, __u32 cpus);
 /* Begins first: the waits in flight may still end. */

@@ -360,6 +360,7 @@ static int attach(struct session *session)
 	if (err)
 		return err;
 	session->begin_ns = session->interval_begin_ns = now_ns();
+	probes_start(&session->probes, options, session->sizing.cpus);
 	err = summary_begin(session->recording, &session->plan, options, &session->sizing, session->begin_ns);
 	err = err
 		      ?: own_cost_open(&session->own_cost, session->probes.programs, session->probes.program_count,

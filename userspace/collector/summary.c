@@ -105,7 +105,8 @@ static const struct {
 	const char *severity;
 	const char *meaning;
 } counters[] = {
-	[COUNT_FILTERED] = {"filtered", "info", "begins that the filters keep out, or that came after the end"},
+	[COUNT_FILTERED] = {"filtered", "info",
+			    "begins that the filters keep out, or while the probes were attached and detached"},
 	[COUNT_REPEATED] =
 		{"repeated", "info",
 		 "further begins of a wait in flight: of a mutex, or of the tracepoint inside a probed slow path"},
