@@ -99,7 +99,7 @@ struct spin_slot {
 	__u8 pad[29];
 };
 
-/* Why a begin or an end became no wait; see counter_names in the collector. */
+/* Why a begin or an end became no wait; see summary.c of the collector. */
 enum counter {
 	COUNT_FILTERED,    /* begins that the filters keep out */
 	COUNT_REPEATED,    /* further begins of a wait that is in flight: a mutex, a tracepoint in a slow path */
@@ -164,7 +164,7 @@ struct sleep_slot {
 
 /*
  * Stacks.  The user half exists only in a recording with --user-stacks: the
- * maps' value size is set at load (see wait_stack_size()).
+ * maps' value size is set at load (see maps_resize()).
  */
 #define STACK_FRAMES 24
 

@@ -48,7 +48,7 @@ void user_symbols_close(struct user_symbols *users);
 int user_symbols_lookup(struct user_symbols *users, __u32 tgid, __u64 address, char *name, size_t name_size,
 			__u64 *offset, char *module, size_t module_size);
 
-/* lock_names.c: the best name for a lock address; see "Lock identity" in docs/how-it-works.md. */
+/* lock_names.c: the best name for a lock address; see docs/lock-identity.md. */
 struct lock_names;
 
 enum name_source { NAME_UNKNOWN, NAME_SYMBOL, NAME_PERCPU, NAME_OWNER, NAME_SLAB, NAME_CALL_SITE, NAME_SOURCES };
