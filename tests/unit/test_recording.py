@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from example_recording import make_example
-from lockline import cli
+from lockline import cli, recording, rows
 from lockline.analysis.report import make_report
 from lockline.analysis.selection import Selection
 from lockline.errors import RecordingError
@@ -25,8 +25,8 @@ from recording_generator import SCHEMA, RecordingBuilder
 
 def fault_of(path: Path) -> str:
     """The message of the error that a report of this file ends with."""
-    with pytest.raises(RecordingError) as caught, open_recording(path) as recording:
-        make_report(recording, Selection(), 5)
+    with pytest.raises(RecordingError) as caught, open_recording(path) as opened:
+        make_report(opened, Selection(), 5)
     return str(caught.value)
 
 
@@ -71,8 +71,19 @@ def test_some_other_database(tmp_path: Path) -> None:
 def test_a_newer_schema(tmp_path: Path, example: Path) -> None:
     path = tmp_path / "newer"
     with changed(example, path) as connection:
-        connection.execute("PRAGMA user_version = 2")
-    assert "schema 2 is newer than this lockline reads (1)" in fault_of(path)
+        connection.execute("PRAGMA user_version = 3")
+    assert "schema 3 is newer than this lockline reads (2)" in fault_of(path)
+
+
+def test_schema_1_has_no_releases_and_no_memory_accesses(tmp_path: Path, example: Path) -> None:
+    path = tmp_path / "older"
+    with changed(example, path) as connection:
+        for table in recording._SCHEMA_2_COLUMNS:
+            connection.execute(f"DROP TABLE {table}")
+        connection.execute("PRAGMA user_version = 1")
+    with open_recording(path) as opened:
+        assert list(opened.table(rows.Kind, "memory_source")) == []
+        assert opened.kinds()
 
 
 def test_schema_0(tmp_path: Path, example: Path) -> None:
@@ -250,8 +261,8 @@ def killed(tmp_path: Path) -> Path:
 
 
 def hostname(path: Path) -> str | None:
-    with open_recording(path) as recording:
-        return make_report(recording, Selection(), 5).host.name
+    with open_recording(path) as opened:
+        return make_report(opened, Selection(), 5).host.name
 
 
 def test_a_killed_collector(killed: Path) -> None:
@@ -264,7 +275,7 @@ def test_a_running_collector(tmp_path: Path) -> None:
     writer.execute("PRAGMA journal_mode = WAL")
     writer.executescript("BEGIN;" + SCHEMA.read_text() + "COMMIT;")
     writer.execute("INSERT INTO meta VALUES ('hostname', 'first')")
-    with open_recording(path) as recording:
+    with open_recording(path) as opened:
         assert recording.meta()["hostname"] == "first"
         # The report stays one of one moment, and the writer is not held up.
         writer.execute("UPDATE meta SET value = 'second'")

@@ -1,4 +1,4 @@
--- lockline recording, schema 1.  SPDX-License-Identifier: GPL-2.0-or-later
+-- lockline recording, schema 2.  SPDX-License-Identifier: GPL-2.0-or-later
 --
 -- The one contract between the collector, which writes it, and the analysis,
 -- which reads it.  Times are CLOCK_MONOTONIC nanoseconds unless a name says
@@ -7,7 +7,7 @@
 -- entries of one bucket add up.  See docs/recording.md.
 
 PRAGMA application_id = 0x6c6f636b; -- "lock"
-PRAGMA user_version = 1;
+PRAGMA user_version = 2;
 
 -- Host, kernel, options, begin and end: one row per fact, names in docs/recording.md.
 CREATE TABLE meta (
@@ -216,3 +216,156 @@ CREATE TABLE open_wait (
 	begin_ns INTEGER NOT NULL,
 	age_ns INTEGER NOT NULL
 );
+
+-- Contended releases (record --holders): who let go of a lock that others waited
+-- for.  caused_ns: the waiting that its holds made, from the later of a wait's
+-- begin and the release before, to this release, summed over the waits.
+-- Holder: as in waiter; 0: not known.
+CREATE TABLE holder_total (
+	lock INTEGER NOT NULL,
+	kind INTEGER NOT NULL,
+	holder INTEGER NOT NULL,
+	releases INTEGER NOT NULL,
+	waits INTEGER NOT NULL,       -- that it kept waiting, in part or in whole
+	caused_ns INTEGER NOT NULL,
+	max_caused_ns INTEGER NOT NULL, -- of one wait
+	PRIMARY KEY (lock, kind, holder)
+) WITHOUT ROWID;
+
+-- Where the lock was released, from sampled stacks: releases are what the
+-- samples stand for.
+CREATE TABLE release_stack (
+	lock INTEGER NOT NULL,
+	kind INTEGER NOT NULL,
+	holder INTEGER NOT NULL,
+	stack INTEGER NOT NULL,
+	samples INTEGER NOT NULL,
+	releases INTEGER NOT NULL,
+	caused_ns INTEGER NOT NULL,
+	PRIMARY KEY (lock, kind, holder, stack)
+) WITHOUT ROWID;
+
+-- Per lock: contended releases, hand-offs by direction, waits overtaken.
+-- overtaken: waits during which others took the lock that had begun to wait
+-- later, or not at all; bypasses: how many such takings in sum, and the most
+-- of one wait.  hold_histogram: of --holds, else empty.
+CREATE TABLE fairness (
+	lock INTEGER NOT NULL,
+	kind INTEGER NOT NULL,
+	waits INTEGER NOT NULL,       -- judged: those whose records are complete
+	releases INTEGER NOT NULL,
+	retakes INTEGER NOT NULL,     -- releases after which the same CPU had it again first
+	overtaken INTEGER NOT NULL,
+	bypasses INTEGER NOT NULL,
+	max_bypasses INTEGER NOT NULL,
+	holds INTEGER NOT NULL,
+	hold_ns INTEGER NOT NULL,
+	max_hold_ns INTEGER NOT NULL,
+	hold_histogram BLOB NOT NULL,
+	PRIMARY KEY (lock, kind)
+) WITHOUT ROWID;
+
+-- Memory accesses: samples of the PMU, of a perf.data file, of the text of a
+-- perf c2c report, or hits of a watchpoint; all in the same tables.
+CREATE TABLE memory_source (
+	id INTEGER PRIMARY KEY,
+	kind TEXT NOT NULL,           -- perf.data | c2c text | PMU | watchpoint
+	name TEXT NOT NULL,           -- of the file, or the PMU
+	event TEXT NOT NULL           -- 'cpu/mem-loads,ldlat=30/P', ...
+);
+
+-- The whole source's figures: names of struct c2c_stats of tools/perf/util/mem-events.h
+-- (nr_entries, locks, store, st_l1hit, ..., noparse), and records that could not be read.
+CREATE TABLE memory_count (
+	source INTEGER NOT NULL,
+	name TEXT NOT NULL,
+	count INTEGER NOT NULL,
+	PRIMARY KEY (source, name)
+) WITHOUT ROWID;
+
+-- One cache line as perf c2c tells lines apart: by address, and in user space by
+-- the mapping or the process as well.
+CREATE TABLE memory_line (
+	id INTEGER PRIMARY KEY,
+	source INTEGER NOT NULL,
+	address INTEGER NOT NULL,     -- signed, of its first byte
+	size INTEGER NOT NULL,        -- 64, or 128 of --double-cl
+	space TEXT NOT NULL,          -- kernel | user | other
+	pid INTEGER NOT NULL,         -- 0: kernel, or a mapping that processes share
+	object TEXT NOT NULL,         -- of the data's mapping: path, [heap], //anon, [kernel.kallsyms], or ''
+	symbol TEXT NOT NULL,         -- static data symbol that covers its first byte, or ''
+	symbol_offset INTEGER NOT NULL,
+	nodes TEXT NOT NULL,          -- of its pages, '0,1', or ''
+	pages INTEGER NOT NULL        -- physical pages seen; 0: not known
+);
+
+CREATE TABLE memory_thread (
+	id INTEGER PRIMARY KEY,       -- 0 is none: not known
+	pid INTEGER NOT NULL,
+	tid INTEGER NOT NULL,
+	comm TEXT NOT NULL
+);
+
+CREATE TABLE memory_code (
+	id INTEGER PRIMARY KEY,
+	address INTEGER NOT NULL,     -- signed; of the instruction
+	space TEXT NOT NULL,
+	symbol TEXT NOT NULL,         -- '' if unknown
+	offset INTEGER NOT NULL,
+	object TEXT NOT NULL,
+	line TEXT NOT NULL            -- file:line, or ''
+);
+
+-- Accesses by line, offset, instruction and thread.  The counts are those of
+-- c2c_decode_stats() of tools/perf/util/mem-events.c; NULL: the source does not tell.
+-- cpus: little-endian bit set; NULL with cpu_count where only their number is known.
+CREATE TABLE memory_access (
+	line INTEGER NOT NULL,
+	offset INTEGER NOT NULL,      -- in the line, bytes
+	code INTEGER NOT NULL,
+	thread INTEGER NOT NULL,
+	records INTEGER,
+	loads INTEGER,
+	stores INTEGER,
+	locked INTEGER,
+	local_hitm INTEGER,
+	remote_hitm INTEGER,
+	local_peer INTEGER,
+	remote_peer INTEGER,
+	fill_buffer INTEGER,
+	l1_hit INTEGER,
+	l2_hit INTEGER,
+	llc_hit INTEGER,
+	remote_hit INTEGER,
+	local_dram INTEGER,
+	remote_dram INTEGER,
+	store_l1_hit INTEGER,
+	store_l1_miss INTEGER,
+	store_unknown INTEGER,        -- no memory level in the sample
+	blocked INTEGER,              -- by data or by address
+	no_map INTEGER,
+	no_parse INTEGER,
+	remote_hitm_weight INTEGER,   -- sums of the samples' weights, cycles
+	local_hitm_weight INTEGER,
+	load_weight INTEGER,          -- of the loads that are no HITM
+	load_weights INTEGER,         -- how many those are
+	in_wait INTEGER,              -- records taken while the thread waited for a lock
+	cpus BLOB,
+	cpu_count INTEGER,
+	nodes TEXT NOT NULL,          -- of the CPUs, as the text source has them, or ''
+	PRIMARY KEY (line, offset, code, thread)
+) WITHOUT ROWID;
+
+-- What could not be read, and why: a line number of a text, an offset in a file.
+CREATE TABLE memory_problem (
+	source INTEGER NOT NULL,
+	place INTEGER NOT NULL,
+	problem TEXT NOT NULL
+);
+
+-- Types needed to name members: raw BTF, compressed with zlib.  name: vmlinux, or a module's.
+CREATE TABLE btf (
+	name TEXT PRIMARY KEY,
+	bytes INTEGER NOT NULL,       -- before compression
+	data BLOB NOT NULL
+) WITHOUT ROWID;

@@ -22,7 +22,8 @@ from lockline import rows
 from lockline.errors import RecordingError
 
 APPLICATION_ID = 0x6C6F636B
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
+OLDEST_SCHEMA = 1
 
 # No text or blob of a true recording comes near this.
 MAX_VALUE_BYTES = 4 << 20
@@ -51,6 +52,28 @@ _COLUMNS: dict[str, str] = {
     "sample_interval": "interval waiter lock kind stack user_stack samples waits wait_ns",
     "outlier": "id interval begin_ns wait_ns cpu begin_cpu waiter lock kind result stack user_stack",
     "open_wait": "tid tgid comm cpu lock kind begin_ns age_ns",
+}
+
+# Tables that schema 2 added: contended releases, memory accesses.  A recording of schema 1 reads as if they were empty.
+_SCHEMA_2_COLUMNS: dict[str, str] = {
+    "holder_total": "lock kind holder releases waits caused_ns max_caused_ns",
+    "release_stack": "lock kind holder stack samples releases caused_ns",
+    "fairness": (
+        "lock kind waits releases retakes overtaken bypasses max_bypasses holds hold_ns max_hold_ns hold_histogram"
+    ),
+    "memory_source": "id kind name event",
+    "memory_count": "source name count",
+    "memory_line": "id source address size space pid object symbol symbol_offset nodes pages",
+    "memory_thread": "id pid tid comm",
+    "memory_code": "id address space symbol offset object line",
+    "memory_access": (
+        "line offset code thread records loads stores locked local_hitm remote_hitm local_peer remote_peer"
+        " fill_buffer l1_hit l2_hit llc_hit remote_hit local_dram remote_dram store_l1_hit store_l1_miss"
+        " store_unknown blocked no_map no_parse remote_hitm_weight local_hitm_weight load_weight load_weights"
+        " in_wait cpus cpu_count nodes"
+    ),
+    "memory_problem": "source place problem",
+    "btf": "name bytes data",
 }
 
 # What a damaged file makes SQLite raise; its messages may quote bytes that are no text.
@@ -100,8 +123,9 @@ class Recording:
     Every method raises RecordingError if what it reads is damaged.
     """
 
-    def __init__(self, path: str, connection: sqlite3.Connection) -> None:
+    def __init__(self, path: str, connection: sqlite3.Connection, schema: int) -> None:
         self.path = path
+        self.schema = schema
         self._connection = connection
 
     def _raw(self, query: str) -> Iterator[tuple[Any, ...]]:
@@ -122,6 +146,16 @@ class Recording:
                     if type(value) not in choice:
                         raise _damaged(self.path, f"{table}.{name} holds {type(value).__name__}")
             yield make(row)
+
+    def table(self, row_type: type[Row], table: str, condition: str = "", order: str = "") -> Iterator[Row]:
+        """All rows of a table as NamedTuples, columns in the order of the schema; none if its schema lacks the table.
+
+        condition and order are SQL made of constants and integers, never of text from elsewhere.
+        """
+        if self.schema < 2 and table in _SCHEMA_2_COLUMNS:
+            return iter(())
+        query = f"SELECT {_columns(table)} FROM {table}" + _where(condition) + (f" ORDER BY {order}" if order else "")
+        return self._rows(row_type, table, query)
 
     def meta(self) -> dict[str, MetaValue]:
         """All facts of the host, the options and the run, by name."""
@@ -296,7 +330,7 @@ class Recording:
 
 
 def _columns(table: str) -> str:
-    return ", ".join(_COLUMNS[table].split())
+    return ", ".join((_COLUMNS.get(table) or _SCHEMA_2_COLUMNS[table]).split())
 
 
 def _connect(path: Path, parameters: str) -> sqlite3.Connection:
@@ -385,7 +419,8 @@ def _connection(path: Path) -> Iterator[sqlite3.Connection]:
             connection.close()
 
 
-def _check_schema(path: Path, connection: sqlite3.Connection) -> None:
+def _check_schema(path: Path, connection: sqlite3.Connection) -> int:
+    """Gives the schema's version, if all of its tables are there."""
     (application,) = connection.execute("PRAGMA application_id").fetchone()
     (schema,) = connection.execute("PRAGMA user_version").fetchone()
     if application != APPLICATION_ID:
@@ -394,7 +429,7 @@ def _check_schema(path: Path, connection: sqlite3.Connection) -> None:
         raise RecordingError(
             f"{path}: schema {schema} is newer than this lockline reads ({SCHEMA_VERSION}); use a newer lockline"
         )
-    if schema < SCHEMA_VERSION:
+    if schema < OLDEST_SCHEMA:
         raise _damaged(str(path), f"schema {schema} does not exist")
     # A view or a computed column in a table's place could run for ever.
     tables = {
@@ -402,13 +437,14 @@ def _check_schema(path: Path, connection: sqlite3.Connection) -> None:
         for name, sql in connection.execute("SELECT name, sql FROM sqlite_schema WHERE type = 'table'")
         if isinstance(sql, str) and sql.upper().startswith("CREATE TABLE")
     }
-    for table, columns in _COLUMNS.items():
+    for table, columns in (_COLUMNS | (_SCHEMA_2_COLUMNS if schema >= 2 else {})).items():
         if table not in tables:
             raise _damaged(str(path), f"no table {table}")
         plain = {row[1] for row in connection.execute(f"PRAGMA table_xinfo({table})") if row[6] == 0}
         missing = set(columns.split()) - plain
         if missing:
             raise _damaged(str(path), f"no column {table}.{min(missing)}")
+    return int(schema)
 
 
 @contextmanager
@@ -423,9 +459,9 @@ def open_recording(path: str | os.PathLike[str]) -> Iterator[Recording]:
         try:
             _check_header(file)
             connection = opened.enter_context(_connection(file))
-            _check_schema(file, connection)
+            schema = _check_schema(file, connection)
         except _FAULTS as error:
             raise _damaged(str(file), error) from error
         except OSError as error:
             raise RecordingError(f"{file}: cannot be read: {error.strerror}") from error
-        yield Recording(str(file), connection)
+        yield Recording(str(file), connection, schema)
