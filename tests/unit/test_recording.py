@@ -276,10 +276,10 @@ def test_a_running_collector(tmp_path: Path) -> None:
     writer.executescript("BEGIN;" + SCHEMA.read_text() + "COMMIT;")
     writer.execute("INSERT INTO meta VALUES ('hostname', 'first')")
     with open_recording(path) as opened:
-        assert recording.meta()["hostname"] == "first"
+        assert opened.meta()["hostname"] == "first"
         # The report stays one of one moment, and the writer is not held up.
         writer.execute("UPDATE meta SET value = 'second'")
-        assert recording.meta()["hostname"] == "first"
+        assert opened.meta()["hostname"] == "first"
     assert hostname(path) == "second"
     writer.close()
 
