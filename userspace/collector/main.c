@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* lockline-collect: records lock waits, or tells what this kernel offers. */
+/* lockline-collect: records lock waits, tells what this kernel offers, or how its types are laid out. */
 #include <errno.h>
 #include <string.h>
 
@@ -7,6 +7,7 @@
 #include "options.h"
 #include "plan.h"
 #include "session.h"
+#include "types_json.h"
 
 static int doctor(const struct options *options)
 {
@@ -32,6 +33,8 @@ int main(int argc, char **argv)
 		return err < 0;
 	if (options.command == COMMAND_DOCTOR)
 		err = doctor(&options);
+	else if (options.command == COMMAND_TYPES)
+		err = types_print_json(&options);
 	else if (options.sizes_only)
 		err = session_sizes(&options);
 	else

@@ -47,11 +47,14 @@ enum value_kind {
 #define FOR_RECORD (1u << COMMAND_RECORD)
 #define FOR_DOCTOR (1u << COMMAND_DOCTOR)
 #define FOR_BOTH   (FOR_RECORD | FOR_DOCTOR)
+#define FOR_TYPES  (1u << COMMAND_TYPES)
+#define FOR_ALL    (FOR_BOTH | FOR_TYPES)
 
 #define MAX_CPUS       8192    /* the largest NR_CPUS of x86 and arm64 */
 #define MAX_PID        4194304 /* PID_MAX_LIMIT */
 #define MAX_FILTER_IDS 4096
 #define SECOND         1000000000ull
+#define MAX_NAMES      131071 /* bytes; the longest argument that the kernel takes */
 
 struct option_row {
 	int letter; /* above CHAR_MAX: long form alone */
@@ -75,7 +78,13 @@ enum {
 	MEMORY,
 	POSSIBLE_CPUS,
 	USER_STACKS,
+	HOLDERS,
+	HOLDS,
 	SIZES,
+	BTF,
+	FUNCTION,
+	STRUCT,
+	VARIABLE,
 	VERSION,
 };
 
@@ -108,12 +117,24 @@ static const struct option_row rows[] = {
 	 FOR_RECORD, 1, MAX_CPUS, AT(possible_cpus)},
 	{USER_STACKS, "user-stacks", NULL, "also the waiter's stack in user space", VALUE_FLAG, FOR_RECORD, 0, 0,
 	 AT(user_stacks)},
+	{HOLDERS, "holders", NULL, "also who held the locks: probes every unlock, its cost is told first", VALUE_FLAG,
+	 FOR_BOTH, 0, 0, AT(holders)},
+	{HOLDS, "holds", NULL, "also how long spinlocks are held, of those waited for most; with --holders", VALUE_FLAG,
+	 FOR_BOTH, 0, 0, AT(holds)},
 	{SIZES, "sizes", NULL, "print the memory plan as JSON, attach nothing", VALUE_FLAG, FOR_RECORD, 0, 0,
 	 AT(sizes_only)},
+	{BTF, "btf", "FILE", "types of this vmlinux or raw BTF; default: of the running kernel", VALUE_TEXT, FOR_TYPES,
+	 1, PATH_MAX - 1, AT(btf)},
+	{FUNCTION, "function", "NAME,...", "their parameters, and what these point to", VALUE_TEXT, FOR_TYPES, 1,
+	 MAX_NAMES, AT(functions)},
+	{STRUCT, "struct", "NAME,...", "structures, unions, or typedefs of such", VALUE_TEXT, FOR_TYPES, 1, MAX_NAMES,
+	 AT(structs)},
+	{VARIABLE, "variable", "NAME,...", "variables that BTF has: the per-CPU ones", VALUE_TEXT, FOR_TYPES, 1,
+	 MAX_NAMES, AT(variables)},
 	{'q', "quiet", NULL, "no progress on stderr", VALUE_FLAG, FOR_BOTH, 0, 0, AT(quiet)},
 	{'v', "verbose", NULL, "more on stderr", VALUE_COUNTER, FOR_BOTH, 0, 0, AT(verbose)},
-	{'h', "help", NULL, "this text", VALUE_HELP, FOR_BOTH, 0, 0, 0},
-	{VERSION, "version", NULL, "the version", VALUE_VERSION, FOR_BOTH, 0, 0, 0},
+	{'h', "help", NULL, "this text", VALUE_HELP, FOR_ALL, 0, 0, 0},
+	{VERSION, "version", NULL, "the version", VALUE_VERSION, FOR_ALL, 0, 0, 0},
 };
 
 #define ROWS (sizeof(rows) / sizeof(rows[0]))
@@ -128,6 +149,8 @@ static const struct {
 	 "Record lock waits until Ctrl-C, for -d TIME, or as long as COMMAND runs."},
 	{"doctor", COMMAND_DOCTOR, "doctor [OPTIONS]",
 	 "Print as JSON what this kernel offers for each signal, and what is blind."},
+	{"types", COMMAND_TYPES, "types [OPTIONS]",
+	 "Print as JSON the layout of structures and the parameters of functions, from BTF."},
 };
 
 #define COMMANDS (sizeof(commands) / sizeof(commands[0]))
@@ -295,6 +318,7 @@ static int check_record(struct options *options)
 		message("--possible-cpus is for --sizes alone: a recording uses the machine's own CPUs");
 		return -EINVAL;
 	}
+	options->holders |= options->holds;
 	if (!chosen && !options->command_argv)
 		options->all = true;
 	return check_cpus(options);
@@ -376,7 +400,7 @@ int options_parse(struct options *options, int argc, char **argv)
 		.sample_period = 0,
 	};
 	if (argc < 2) {
-		message("a command is wanted: record or doctor; see `lockline-collect --help`");
+		message("a command is wanted: record, doctor or types; see `lockline-collect --help`");
 		return -EINVAL;
 	}
 	if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h")) {
@@ -396,7 +420,7 @@ int options_parse(struct options *options, int argc, char **argv)
 			options_free(options);
 		return err;
 	}
-	message("%s: no such command; there are record and doctor", show(argv[1], shown));
+	message("%s: no such command; there are record, doctor and types", show(argv[1], shown));
 	return -EINVAL;
 }
 

@@ -9,7 +9,7 @@
 
 #include "../../bpf/lockline.h"
 
-enum command { COMMAND_RECORD, COMMAND_DOCTOR };
+enum command { COMMAND_RECORD, COMMAND_DOCTOR, COMMAND_TYPES };
 
 /* perf's words, by enum lock_kind; NULL above KIND_UNKNOWN. */
 extern const char *const kind_names[KIND_COUNT];
@@ -36,10 +36,17 @@ struct options {
 	__u64 memory_bytes;  /* --memory SIZE (K, M, G); 0: 64M, or more where the CPUs need it */
 	__u32 possible_cpus; /* --possible-cpus N, for sizing tests; 0: ask libbpf */
 	bool user_stacks;    /* --user-stacks */
+	bool holders;        /* --holders, or --holds */
+	bool holds;          /* --holds */
 	bool sizes_only;     /* --sizes: print the memory plan as JSON, attach nothing */
 	bool quiet;          /* -q */
 	int verbose;         /* -v */
-	char **command_argv; /* COMMAND and its arguments, or NULL */
+	/* of `types` */
+	const char *btf;       /* --btf: a vmlinux or raw BTF; NULL: of the running kernel */
+	const char *functions; /* --function NAME,... */
+	const char *structs;   /* --struct NAME,... */
+	const char *variables; /* --variable NAME,... */
+	char **command_argv;   /* COMMAND and its arguments, or NULL */
 };
 
 /*
