@@ -67,6 +67,55 @@ struct user_pt_regs {
 	__u64 regs[31];
 };
 
+typedef struct {
+	int counter;
+} atomic_t;
+
+typedef struct {
+	long counter;
+} atomic_long_t;
+
+struct qspinlock {
+	atomic_t val;
+};
+
+struct raw_spinlock {
+	struct qspinlock raw_lock;
+};
+
+struct qrwlock {
+	atomic_t cnts;
+	struct qspinlock wait_lock;
+};
+
+typedef struct {
+	struct qrwlock raw_lock;
+} rwlock_t;
+
+struct rt_mutex_base {
+	struct task_struct *owner;
+};
+
+/* PREEMPT_RT has rtmutex, other kernels owner. */
+struct mutex {
+	atomic_long_t owner;
+	struct rt_mutex_base rtmutex;
+};
+
+struct rwbase_rt {
+	struct rt_mutex_base rtmutex;
+};
+
+struct rw_semaphore {
+	atomic_long_t count;
+	atomic_long_t owner;
+	struct rwbase_rt rwbase;
+};
+
+struct spinlock {
+	struct rt_mutex_base lock;
+};
+
 struct kernfs_node {
 	__u64 id;
 };

@@ -27,4 +27,13 @@ static __always_inline void leave_cpu(void)
 		bpf_preempt_enable();
 }
 
+/* First argument as a number: the verifier allows no arithmetic on the typed pointer.  Since 5.17. */
+static __always_inline __u64 function_lock(void *ctx)
+{
+	__u64 lock = 0;
+
+	bpf_get_func_arg(ctx, 0, &lock);
+	return lock;
+}
+
 #endif /* COMPAT_BPF_H */

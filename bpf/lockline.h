@@ -200,6 +200,78 @@ struct wait_event {
 	struct wait_stack stack;
 };
 
+/*
+ * Turns (record --holders): who let go of a lock that others waited for, and
+ * who got it after waiting.  One cache line each, in a ring of each CPU; what
+ * they mean together is worked out by the collector (turns.c).
+ */
+#define TURN_RELEASE (1u << 0) /* else the end of a wait */
+#define TURN_READERS (1u << 1) /* of a wait: readers held the lock when it began */
+
+struct lock_turn {
+	__u64 sequence; /* as in struct wait_event */
+	__u64 time_ns;  /* of the release, before the lock is free; or of the wait's end */
+	__u64 lock;
+	__u64 begin_ns; /* of the wait */
+	__u32 tid;
+	__u32 tgid;
+	__u32 owner_tid; /* of the wait: who held the lock when it began; 0: not known */
+	__u8 kind;       /* KIND_UNKNOWN: a release that does not tell */
+	__u8 flags;      /* TURN_* */
+	__u16 stack;     /* of the release: slot in release_stacks + 1; 0: none */
+	char comm[16];   /* of the releasing task */
+};
+
+#define RELEASE_STACKS 16 /* per CPU */
+#define RELEASE_TOKENS 4  /* the most stacks between two looks at the rings; few enough that none is overwritten */
+#define HOLD_DEPTH     8
+
+/* A spinlock that a CPU holds, of those whose holds are measured. */
+struct hold_slot {
+	__u64 lock;
+	__u64 begin_ns;
+};
+
+/* One per CPU, written by it alone but for stack_tokens. */
+struct release_state {
+	__u64 turns; /* ever started in this CPU's ring */
+	__u32 stack_tokens;
+	__u32 stacks;
+	__u32 hold_depth;
+	__u32 holds_lost; /* holds that found no slot, or whose release was not seen */
+	__u64 pad[5];
+	struct hold_slot holds[HOLD_DEPTH];
+};
+
+/* --holds: spinlocks whose holds are measured, found by focus_slot(). */
+#define FOCUS_LOCKS 32
+
+struct hold_row {
+	__u64 holds;
+	__u64 hold_ns;
+	__u64 max_ns;
+	__u64 pad[5];
+	__u32 histogram[HISTOGRAM_BUCKETS];
+};
+
+/* Where no lock word tells of waiters (test-and-set), they are counted by the lock's hash. */
+#define WAITER_COUNTS 1024
+
+struct waiter_count {
+	__u32 waiters;
+	__u32 pad[15];
+};
+
+static inline __u32 lock_hash(__u64 lock, __u32 entries)
+{
+	return (lock >> 2) * 0x9e3779b97f4a7c15ull >> 32 & (entries - 1);
+}
+
+static inline __u32 focus_slot(__u64 lock)
+{
+	return lock_hash(lock, FOCUS_LOCKS);
+}
+
 /* A key holds the kind in the bits that a kernel address does not need. */
 static inline __u64 row_key(__u64 lock, __u32 kind)
 {
@@ -252,6 +324,10 @@ _Static_assert(sizeof(struct spin_slot) == CACHE_LINE, "spin slot");
 _Static_assert(offsetof(struct cpu_state, spin) % CACHE_LINE == 0, "spin slots share no line");
 _Static_assert(sizeof(struct cpu_state) % CACHE_LINE == 0, "CPUs share no line");
 _Static_assert(sizeof(struct sleep_slot) == CACHE_LINE, "sleepers share no line");
+_Static_assert(sizeof(struct lock_turn) == CACHE_LINE, "turns share no line");
+_Static_assert(sizeof(struct release_state) % CACHE_LINE == 0, "CPUs share no line");
+_Static_assert(sizeof(struct hold_row) % CACHE_LINE == 0, "hold rows share no line");
+_Static_assert(sizeof(struct waiter_count) == CACHE_LINE, "counts share no line");
 _Static_assert(sizeof(struct wait_event) == 96 + sizeof(struct wait_stack), "event");
 
 #endif /* LOCKLINE_H */

@@ -5,6 +5,7 @@
 
 #include "event.bpf.h"
 #include "table.bpf.h"
+#include "turn.bpf.h"
 
 /* bpf_ktime_get_coarse_ns() is not for tracing programs; jiffies are.  Wraps after 49 days at 1,000 Hz. */
 static __noinline __u64 coarse_clock_now(void)
@@ -71,6 +72,17 @@ static __noinline int record_event(void *ctx, struct cpu_state *state, struct wa
 	return 0;
 }
 
+/* Who held the lock when the wait began, as its owner field told (sleeping.bpf.h). */
+static __always_inline __u32 owner_at_begin(const struct ended_wait *wait)
+{
+	__u32 slot = wait->stack, *owner;
+
+	if (wait->spinning)
+		return 0;
+	owner = bpf_map_lookup_elem(&sleep_owners, &slot);
+	return owner ? *owner : 0;
+}
+
 static __always_inline void record_wait(void *ctx, struct cpu_state *state, struct wait_row *row,
 					struct ended_wait *wait, bool atomic)
 {
@@ -92,6 +104,9 @@ static __always_inline void record_wait(void *ctx, struct cpu_state *state, stru
 	/* Last: a reader that sees the count finds the rest. */
 	barrier();
 	add(&row->waits, 1, atomic);
+	if (record_turns)
+		record_wait_turn(wait->lock, wait->begin_ns, wait->begin_ns + wait->wait_ns, wait->kind,
+				 owner_at_begin(wait));
 }
 
 #endif /* RECORD_BPF_H */

@@ -8,6 +8,7 @@
 #ifndef SLEEPING_BPF_H
 #define SLEEPING_BPF_H
 
+#include "owner.bpf.h"
 #include "record.bpf.h"
 
 static __always_inline struct sleep_slot *sleeper_at(__u32 index)
@@ -130,6 +131,8 @@ static __noinline int begin_sleeping(void *ctx, struct cpu_state *state, __u32 c
 		wait->user_frames = frames >> 16;
 	}
 	slot->tgid = pid_tgid >> 32;
+	if (record_turns)
+		note_owner(index * SLEEP_DEPTH + depth, lock, kind);
 	wait->begin_ns = clock_now(state);
 	/* An exchange orders the wait before its depth for a reader on another CPU. */
 	__sync_lock_test_and_set(&slot->depth, depth + 1);

@@ -10,40 +10,31 @@
 #include "wait.bpf.h"
 #include <bpf/bpf_tracing.h>
 
-/* As a number: the verifier allows no arithmetic on the typed pointer.  Since 5.17. */
-static __always_inline __u64 lock_of(void *ctx)
-{
-	__u64 lock = 0;
-
-	bpf_get_func_arg(ctx, 0, &lock);
-	return lock;
-}
-
 SEC("?fentry/native_queued_spin_lock_slowpath")
 int spin_enter(void *ctx)
 {
-	enter_slow_path(ctx, lock_of(ctx), KIND_SPINLOCK);
+	enter_slow_path(ctx, function_lock(ctx), KIND_SPINLOCK);
 	return 0;
 }
 
 SEC("?fexit/native_queued_spin_lock_slowpath")
 int spin_leave(void *ctx)
 {
-	leave_slow_path(ctx, lock_of(ctx));
+	leave_slow_path(ctx, function_lock(ctx));
 	return 0;
 }
 
 SEC("?fentry/__pv_queued_spin_lock_slowpath")
 int paravirt_spin_enter(void *ctx)
 {
-	enter_slow_path(ctx, lock_of(ctx), KIND_SPINLOCK);
+	enter_slow_path(ctx, function_lock(ctx), KIND_SPINLOCK);
 	return 0;
 }
 
 SEC("?fexit/__pv_queued_spin_lock_slowpath")
 int paravirt_spin_leave(void *ctx)
 {
-	leave_slow_path(ctx, lock_of(ctx));
+	leave_slow_path(ctx, function_lock(ctx));
 	return 0;
 }
 
@@ -51,14 +42,14 @@ int paravirt_spin_leave(void *ctx)
 SEC("?fentry/queued_read_lock_slowpath")
 int read_enter(void *ctx)
 {
-	enter_slow_path(ctx, lock_of(ctx), KIND_RWLOCK_READ);
+	enter_slow_path(ctx, function_lock(ctx), KIND_RWLOCK_READ);
 	return 0;
 }
 
 SEC("?fexit/queued_read_lock_slowpath")
 int read_leave(void *ctx)
 {
-	leave_slow_path(ctx, lock_of(ctx));
+	leave_slow_path(ctx, function_lock(ctx));
 	return 0;
 }
 

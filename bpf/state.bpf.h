@@ -22,6 +22,11 @@ const volatile bool filter_tasks __weak = false;
 const volatile __u64 filter_cgroup __weak = 0; /* kernfs id; 0: no filter */
 const volatile __s32 cgroup_v1_subsys __weak = -1;
 
+const volatile __u32 turn_mask __weak = 0;        /* turns per CPU - 1 */
+const volatile bool record_turns __weak = false;  /* --holders */
+const volatile bool count_waiters __weak = false; /* their lock words do not tell */
+const volatile bool measure_holds __weak = false; /* --holds */
+
 /* STATE_COARSE_CLOCK: CLOCK_MONOTONIC at a jiffy, which jiffy, and ns per jiffy; set before attaching. */
 __u64 coarse_base_ns __weak = 0;
 __u32 coarse_base_jiffies __weak = 0;
@@ -47,6 +52,14 @@ SHARED_ARRAY(sleepers, struct sleep_slot);
 SHARED_ARRAY(spin_stacks, struct wait_stack);
 SHARED_ARRAY(sleep_stacks, struct wait_stack);
 SHARED_ARRAY(wait_events, struct wait_event);
+
+SHARED_ARRAY(lock_turns, struct lock_turn);
+SHARED_ARRAY(release_states, struct release_state);
+SHARED_ARRAY(release_stacks, struct wait_stack);
+SHARED_ARRAY(sleep_owners, __u32);
+SHARED_ARRAY(waiter_counts, struct waiter_count);
+SHARED_ARRAY(focus, __u64);
+SHARED_ARRAY(hold_rows, struct hold_row);
 
 /* Bits by tgid, then by tid; PID_MAX_LIMIT is 2^22. */
 #define TASK_FILTER_WORDS (1u << 16)

@@ -80,10 +80,12 @@ static __always_inline void enter_slow_path(void *ctx, __u64 lock, __u32 kind)
 		return;
 	/* Atomic: programs of different functions may interrupt each other here. */
 	__sync_fetch_and_add(&state->slow_paths, 1);
-	if (!wanted(state, kind))
+	if (!wanted(state, kind)) {
 		count(state, COUNT_FILTERED, 1);
-	else
+	} else {
+		add_waiter(lock, 1);
 		begin_spinning(ctx, state, cpu, lock, kind, true);
+	}
 }
 
 /* The lock that this CPU waits for in a slow path: a return probe sees no arguments. */
@@ -112,7 +114,9 @@ static __always_inline void leave_slow_path(void *ctx, __u64 lock)
 		return;
 	if (!lock)
 		lock = slow_path_lock(state);
-	if (!end_spinning(ctx, state, cpu, lock, 0, clock_now(state), true))
+	if (end_spinning(ctx, state, cpu, lock, 0, clock_now(state), true))
+		add_waiter(lock, -1);
+	else
 		count(state, COUNT_UNMATCHED, 1);
 }
 

@@ -270,6 +270,9 @@ void evidence_collect(struct evidence *evidence, const struct options *options, 
 	evidence->btf_native_slow_path = has_type(btf, "native_queued_spin_lock_slowpath", BTF_KIND_FUNC);
 	evidence->btf_paravirt_slow_path = has_type(btf, "__pv_queued_spin_lock_slowpath", BTF_KIND_FUNC);
 	evidence->btf_queued_slow_path = has_type(btf, "queued_spin_lock_slowpath", BTF_KIND_FUNC);
+	for (int i = 0; i < RELEASE_FUNCTIONS; i++)
+		if (has_type(btf, release_function_names[i], BTF_KIND_FUNC))
+			evidence->btf_release_functions |= 1u << i;
 	evidence->btf_read_slow_path = has_type(btf, "queued_read_lock_slowpath", BTF_KIND_FUNC);
 	evidence->load_error = try_load(btf);
 	evidence->fentry_error = try_fentry(btf);

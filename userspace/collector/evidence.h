@@ -24,6 +24,8 @@ enum cgroup_layout { CGROUP_NONE, CGROUP_V1, CGROUP_HYBRID, CGROUP_V2 };
 
 struct evidence {
 	bool user_stacks;  /* asked for */
+	bool holders;      /* asked for */
+	bool holds;        /* asked for */
 	bool follow_forks; /* asked for: processes, or a command */
 	struct lock_mode_evidence lock;
 	char hypervisor[13]; /* CPUID's signature */
@@ -39,6 +41,7 @@ struct evidence {
 	bool btf_paravirt_slow_path; /* __pv_queued_spin_lock_slowpath() */
 	bool btf_queued_slow_path;   /* queued_spin_lock_slowpath(): arm64, x86 without PARAVIRT_SPINLOCKS */
 	bool btf_read_slow_path;     /* queued_read_lock_slowpath() */
+	__u32 btf_release_functions; /* mask of enum release_function */
 	int load_error;              /* an empty program for lock:contention_begin */
 	int statistics_error;
 	int fentry_error; /* an empty program, attached to a function that nothing calls */

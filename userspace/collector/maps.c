@@ -15,6 +15,7 @@
 
 int maps_resize(struct lockline_bpf *bpf, const struct sizing *sizing, bool task_filter)
 {
+	const bool holders = sizing->ring_turns;
 	const struct {
 		struct bpf_map *map;
 		__u32 entries;
@@ -27,6 +28,13 @@ int maps_resize(struct lockline_bpf *bpf, const struct sizing *sizing, bool task
 		{bpf->maps.sleep_stacks, sizing->sleep_slots * SLEEP_DEPTH, sizing->stack_bytes},
 		{bpf->maps.wait_events, sizing->cpus * sizing->ring_events, sizing->event_bytes},
 		{bpf->maps.task_filter, task_filter ? TASK_FILTER_ENTRIES : 2, 0},
+		{bpf->maps.lock_turns, holders ? sizing->cpus * sizing->ring_turns : 1, 0},
+		{bpf->maps.release_states, holders ? sizing->cpus : 1, 0},
+		{bpf->maps.release_stacks, holders ? sizing->cpus * RELEASE_STACKS : 1, sizing->stack_bytes},
+		{bpf->maps.sleep_owners, holders ? sizing->sleep_slots * SLEEP_DEPTH : 1, 0},
+		{bpf->maps.waiter_counts, holders ? WAITER_COUNTS : 1, 0},
+		{bpf->maps.focus, holders ? FOCUS_LOCKS : 1, 0},
+		{bpf->maps.hold_rows, holders ? sizing->cpus * FOCUS_LOCKS : 1, 0},
 	};
 
 	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
@@ -65,6 +73,13 @@ int maps_open(struct maps *maps, struct lockline_bpf *bpf, const struct sizing *
 	err = err ?: map_array(&maps->sleep_stacks, bpf->maps.sleep_stacks);
 	err = err ?: map_array(&maps->wait_events, bpf->maps.wait_events);
 	err = err ?: map_array(&maps->task_filter, bpf->maps.task_filter);
+	if (!err && sizing->ring_turns) {
+		err = map_array(&maps->lock_turns, bpf->maps.lock_turns);
+		err = err ?: map_array(&maps->release_states, bpf->maps.release_states);
+		err = err ?: map_array(&maps->release_stacks, bpf->maps.release_stacks);
+		err = err ?: map_array(&maps->focus, bpf->maps.focus);
+		err = err ?: map_array(&maps->hold_rows, bpf->maps.hold_rows);
+	}
 	if (err)
 		maps_close(maps);
 	return err;
@@ -72,8 +87,10 @@ int maps_open(struct maps *maps, struct lockline_bpf *bpf, const struct sizing *
 
 void maps_close(struct maps *maps)
 {
-	struct mapped_array *arrays[] = {&maps->cpu_states,   &maps->totals,      &maps->sleepers,   &maps->spin_stacks,
-					 &maps->sleep_stacks, &maps->wait_events, &maps->task_filter};
+	struct mapped_array *arrays[] = {&maps->cpu_states,     &maps->totals,       &maps->sleepers,
+					 &maps->spin_stacks,    &maps->sleep_stacks, &maps->wait_events,
+					 &maps->task_filter,    &maps->lock_turns,   &maps->release_states,
+					 &maps->release_stacks, &maps->focus,        &maps->hold_rows};
 
 	for (size_t i = 0; i < sizeof(arrays) / sizeof(arrays[0]); i++) {
 		if (arrays[i]->data)
@@ -116,4 +133,33 @@ const struct wait_event *maps_event(const struct maps *maps, __u32 cpu, __u64 po
 	size_t index = (size_t)cpu * maps->sizing->ring_events + (position & (maps->sizing->ring_events - 1));
 
 	return (void *)((char *)maps->wait_events.data + index * maps->sizing->event_bytes);
+}
+
+struct release_state *maps_release(const struct maps *maps, __u32 cpu)
+{
+	return (struct release_state *)maps->release_states.data + cpu;
+}
+
+const struct lock_turn *maps_turn(const struct maps *maps, __u32 cpu, __u64 position)
+{
+	size_t index = (size_t)cpu * maps->sizing->ring_turns + (position & (maps->sizing->ring_turns - 1));
+
+	return (struct lock_turn *)maps->lock_turns.data + index;
+}
+
+const struct wait_stack *maps_release_stack(const struct maps *maps, __u32 cpu, __u32 slot)
+{
+	size_t index = (size_t)cpu * RELEASE_STACKS + slot;
+
+	return (void *)((char *)maps->release_stacks.data + index * maps->sizing->stack_bytes);
+}
+
+__u64 *maps_focus(const struct maps *maps)
+{
+	return maps->focus.data;
+}
+
+const struct hold_row *maps_hold(const struct maps *maps, __u32 cpu, __u32 slot)
+{
+	return (struct hold_row *)maps->hold_rows.data + (size_t)cpu * FOCUS_LOCKS + slot;
 }

@@ -24,6 +24,11 @@ struct maps {
 	struct mapped_array sleep_stacks;
 	struct mapped_array wait_events;
 	struct mapped_array task_filter;
+	struct mapped_array lock_turns; /* this and the rest: with --holders alone */
+	struct mapped_array release_states;
+	struct mapped_array release_stacks;
+	struct mapped_array focus;
+	struct mapped_array hold_rows;
 	const struct sizing *sizing;
 };
 
@@ -40,5 +45,12 @@ const struct wait_stack *maps_spin_stack(const struct maps *maps, __u32 cpu, __u
 const struct wait_stack *maps_sleep_stack(const struct maps *maps, __u32 index, __u32 depth);
 /* The record at position of the CPU's ring. */
 const struct wait_event *maps_event(const struct maps *maps, __u32 cpu, __u64 position);
+
+struct release_state *maps_release(const struct maps *maps, __u32 cpu);
+const struct lock_turn *maps_turn(const struct maps *maps, __u32 cpu, __u64 position);
+const struct wait_stack *maps_release_stack(const struct maps *maps, __u32 cpu, __u32 slot);
+/* FOCUS_LOCKS addresses. */
+__u64 *maps_focus(const struct maps *maps);
+const struct hold_row *maps_hold(const struct maps *maps, __u32 cpu, __u32 slot);
 
 #endif /* LOCKLINE_MAPS_H */

@@ -14,7 +14,7 @@
 #include "options.h"
 
 #define PLAN_TEXT    384
-#define PLAN_SIGNALS 24
+#define PLAN_SIGNALS 28
 #define PLAN_FACTS   40
 
 enum probe_state { PROBE_ON, PROBE_OFF, PROBE_UNAVAILABLE, PROBE_BLIND };
@@ -39,6 +39,40 @@ enum spinlock_mode { SPINLOCK_UNKNOWN, SPINLOCK_NATIVE, SPINLOCK_PARAVIRT, SPINL
 
 enum lockline_clock { CLOCK_PRECISE, CLOCK_COARSE };
 
+/* What is probed for --holders and --holds, as far as the kernel has it in BTF. */
+enum release_function {
+	UNLOCK_SPIN,
+	UNLOCK_SPIN_IRQRESTORE,
+	UNLOCK_SPIN_IRQ,
+	UNLOCK_SPIN_BH,
+	UNLOCK_READ,
+	UNLOCK_READ_IRQRESTORE,
+	UNLOCK_READ_IRQ,
+	UNLOCK_READ_BH,
+	UNLOCK_WRITE,
+	UNLOCK_WRITE_IRQRESTORE,
+	UNLOCK_WRITE_IRQ,
+	UNLOCK_WRITE_BH,
+	UNLOCK_MUTEX,
+	UNLOCK_RWSEM_WRITE,
+	UNLOCK_RWSEM_READ,
+	UNLOCK_RT_SPIN,
+	LOCK_SPIN,
+	LOCK_SPIN_IRQSAVE,
+	LOCK_SPIN_IRQ,
+	LOCK_SPIN_BH,
+	LOCK_SPIN_TRY,
+	RELEASE_FUNCTIONS
+};
+
+#define SPIN_UNLOCKS ((1u << (UNLOCK_SPIN_BH + 1)) - 1)
+#define RW_UNLOCKS   (((1u << (UNLOCK_WRITE_BH + 1)) - 1) & ~SPIN_UNLOCKS)
+#define SLEEPING_UNLOCKS \
+	(1u << UNLOCK_MUTEX | 1u << UNLOCK_RWSEM_WRITE | 1u << UNLOCK_RWSEM_READ | 1u << UNLOCK_RT_SPIN)
+#define SPIN_LOCKS (((1u << RELEASE_FUNCTIONS) - 1) & ~((1u << LOCK_SPIN) - 1))
+
+extern const char *const release_function_names[RELEASE_FUNCTIONS];
+
 struct plan {
 	struct fact facts[PLAN_FACTS];
 	int fact_count;
@@ -51,6 +85,9 @@ struct plan {
 	bool spin_kprobe;           /* by kprobe, for want of fentry */
 	bool paravirt_slow_path;    /* __pv_queued_spin_lock_slowpath() too */
 	bool read_slow_path;        /* queued_read_lock_slowpath() */
+	__u32 release_functions;    /* mask of enum release_function that --holders and --holds probe */
+	bool release_kprobe;        /* those of spinlocks by kprobe, for want of fentry */
+	bool contended_release;     /* lock:contended_release tells of sleeping locks */
 	bool tp_btf_contention;     /* lock:contention_begin/end can be attached */
 	bool slab_kfunc;            /* bpf_get_kmem_cache is in the kernel's BTF */
 	__u32 possible_cpus;

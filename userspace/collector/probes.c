@@ -92,24 +92,15 @@ static int set_coarse_clock(struct lockline_bpf *bpf)
 	return err;
 }
 
-/* A program, when it is wanted, and what it looks at; targets are set for those that have more than one. */
-struct choice {
-	struct bpf_program *program;
-	bool wanted;
-	const char *signal; /* as in the plan */
-	const char *target; /* function; NULL: as in the object */
-};
-
 /*
  * In the order of attaching: ends before begins, since a begin whose end was
  * not seen would be a wait without an end.
  */
-static void choose(struct lockline_bpf *bpf, const struct plan *plan, bool follow,
-		   struct choice choices[PROBE_PROGRAMS])
+static int choose(struct lockline_bpf *bpf, const struct plan *plan, bool follow, struct choice choices[PROBE_PROGRAMS])
 {
 	const char *spin = plan->spin_kprobe ? NULL : plan->spin_slow_path;
 	const char *kprobe = plan->spin_kprobe ? plan->spin_slow_path : NULL;
-	const struct choice table[PROBE_PROGRAMS] = {
+	const struct choice table[] = {
 		{bpf->progs.process_fork, follow, "process following", NULL},
 		{bpf->progs.process_free, follow, "process following", NULL},
 		{bpf->progs.contention_end, true, "lock waits", NULL},
@@ -123,8 +114,10 @@ static void choose(struct lockline_bpf *bpf, const struct plan *plan, bool follo
 		{bpf->progs.read_enter, plan->read_slow_path, "rwlock readers in interrupt", NULL},
 		{bpf->progs.contention_begin, true, "lock waits", NULL},
 	};
+	const int count = sizeof(table) / sizeof(table[0]);
 
 	memcpy(choices, table, sizeof(table));
+	return release_choices(bpf, plan, choices, count);
 }
 
 static bool is_kprobe(const struct bpf_program *program)
@@ -132,17 +125,32 @@ static bool is_kprobe(const struct bpf_program *program)
 	return bpf_program__type(program) == BPF_PROG_TYPE_KPROBE;
 }
 
-static int prepare(const struct choice choices[PROBE_PROGRAMS])
+static int prepare(const struct choice *choices, int count)
 {
 	int err = 0;
 
-	for (int i = 0; !err && i < PROBE_PROGRAMS; i++) {
+	for (int i = 0; !err && i < count; i++) {
 		err = bpf_program__set_autoload(choices[i].program, choices[i].wanted);
 		/* A kprobe gets its function when it is attached. */
 		if (!err && choices[i].wanted && choices[i].target && !is_kprobe(choices[i].program))
 			err = bpf_program__set_attach_target(choices[i].program, 0, choices[i].target);
 	}
 	return err;
+}
+
+static void add_program(struct probes *probes, const struct choice *choice)
+{
+	int fd = bpf_program__fd(choice->program);
+
+	probes->attached[probes->attached_count++].choice = *choice;
+	for (int i = 0; i < probes->program_count; i++)
+		if (probes->programs[i].fd == fd)
+			return;
+	probes->programs[probes->program_count++] = (struct own_program){
+		.name = bpf_program__name(choice->program),
+		.signal = choice->signal,
+		.fd = fd,
+	};
 }
 
 int probes_load(struct probes *probes, const struct options *options, const struct plan *plan,
@@ -152,7 +160,7 @@ int probes_load(struct probes *probes, const struct options *options, const stru
 	bool follow = options->pids.count || (options->command_argv && !options->all);
 	struct choice choices[PROBE_PROGRAMS];
 	struct lockline_bpf *bpf;
-	int err;
+	int count, err;
 
 	verbose_level = options->verbose;
 	libbpf_set_print(print_libbpf);
@@ -171,8 +179,12 @@ int probes_load(struct probes *probes, const struct options *options, const stru
 	bpf->rodata->filter_cgroup = cgroup ? cgroup->id : 0;
 	bpf->rodata->cgroup_v1_subsys = hierarchy;
 	bpf_program__set_autoload(bpf->progs.resolve_slab, plan->slab_kfunc);
-	choose(bpf, plan, follow, choices);
-	err = prepare(choices);
+	bpf->rodata->turn_mask = sizing->ring_turns ? sizing->ring_turns - 1 : 0;
+	bpf->rodata->record_turns = options->holders;
+	bpf->rodata->count_waiters = options->holders && plan->spinlock_mode == SPINLOCK_TEST_AND_SET;
+	bpf->rodata->measure_holds = plan->release_functions & SPIN_LOCKS;
+	count = choose(bpf, plan, follow, choices);
+	err = prepare(choices, count);
 	err = err ?: maps_resize(bpf, sizing, tasks);
 	if (!err)
 		err = lockline_bpf__load(bpf);
@@ -195,16 +207,9 @@ int probes_load(struct probes *probes, const struct options *options, const stru
 	}
 	set_states(probes, options, sizing,
 		   (tasks || cgroup ? STATE_FILTERED : 0) | (plan->clock == CLOCK_COARSE ? STATE_COARSE_CLOCK : 0));
-	for (int i = 0; i < PROBE_PROGRAMS; i++) {
-		if (!choices[i].wanted)
-			continue;
-		probes->attach[probes->program_count] = choices[i].program;
-		probes->programs[probes->program_count++] = (struct own_program){
-			.name = bpf_program__name(choices[i].program),
-			.signal = choices[i].signal,
-			.fd = bpf_program__fd(choices[i].program),
-		};
-	}
+	for (int i = 0; i < count; i++)
+		if (choices[i].wanted)
+			add_program(probes, &choices[i]);
 	return 0;
 out:
 	probes_close(probes);
@@ -220,38 +225,43 @@ static bool given_up(const struct plan *plan, const char *signal)
 	return false;
 }
 
+static struct bpf_link *attach(const struct choice *choice)
+{
+	/* Section "kretprobe" alone attaches at return. */
+	bool at_return = !strncmp(bpf_program__section_name(choice->program), "?kret", 5) ||
+			 !strncmp(bpf_program__section_name(choice->program), "kret", 4);
+
+	return is_kprobe(choice->program) ? bpf_program__attach_kprobe(choice->program, at_return, choice->target)
+					  : bpf_program__attach(choice->program);
+}
+
 int probes_attach(struct probes *probes, struct plan *plan)
 {
-	for (int i = 0; i < probes->program_count; i++) {
-		const struct own_program *program = &probes->programs[i];
+	for (int i = 0; i < probes->attached_count; i++) {
+		struct attached *attached = &probes->attached[i];
+		const char *name = bpf_program__name(attached->choice.program), *signal = attached->choice.signal;
 		int err;
 
-		if (given_up(plan, program->signal))
+		if (given_up(plan, signal))
 			continue;
-		probes->links[i] =
-			is_kprobe(probes->attach[i])
-				? bpf_program__attach_kprobe(probes->attach[i],
-							     probes->attach[i] == probes->bpf->progs.spin_kprobe_leave,
-							     plan->spin_slow_path)
-				: bpf_program__attach(probes->attach[i]);
-		if (probes->links[i])
+		attached->link = attach(&attached->choice);
+		if (attached->link)
 			continue;
 		err = -errno;
-		if (!strcmp(program->signal, "lock waits")) {
-			message("cannot attach %s: %s; see lockline doctor", program->name, strerror(-err));
+		if (!strcmp(signal, "lock waits")) {
+			message("cannot attach %s: %s; see lockline doctor", name, strerror(-err));
 			probes_detach(probes);
 			return err;
 		}
-		message("cannot attach %s: %s; the recording goes on without: %s", program->name, strerror(-err),
-			program->signal);
-		plan_give_up(plan, program->signal, "the kernel refuses to attach its program", err);
+		message("cannot attach %s: %s; the recording goes on without: %s", name, strerror(-err), signal);
+		plan_give_up(plan, signal, "the kernel refuses to attach its program", err);
 	}
 	/* What was attached for a signal before it was given up would run for nothing. */
-	for (int i = 0; i < probes->program_count; i++) {
-		if (!given_up(plan, probes->programs[i].signal))
+	for (int i = 0; i < probes->attached_count; i++) {
+		if (!given_up(plan, probes->attached[i].choice.signal))
 			continue;
-		bpf_link__destroy(probes->links[i]);
-		probes->links[i] = NULL;
+		bpf_link__destroy(probes->attached[i].link);
+		probes->attached[i].link = NULL;
 	}
 	return 0;
 }
@@ -271,9 +281,9 @@ void probes_stop(struct probes *probes, __u32 cpus)
 
 void probes_detach(struct probes *probes)
 {
-	for (int i = probes->program_count - 1; i >= 0; i--) {
-		bpf_link__destroy(probes->links[i]);
-		probes->links[i] = NULL;
+	for (int i = probes->attached_count - 1; i >= 0; i--) {
+		bpf_link__destroy(probes->attached[i].link);
+		probes->attached[i].link = NULL;
 	}
 }
 

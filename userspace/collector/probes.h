@@ -13,20 +13,37 @@
 #include "plan.h"
 #include "sizing.h"
 
-#define PROBE_PROGRAMS 12
+#define PROBE_PROGRAMS 48
 
 struct bpf_link;
 struct bpf_program;
 struct lockline_bpf;
 
+/* A program, when it is wanted, and what it looks at. */
+struct choice {
+	struct bpf_program *program;
+	bool wanted;
+	const char *signal; /* as in the plan */
+	const char *target; /* function; NULL: as in the object */
+};
+
+/* An attachment; a kprobe program can have several. */
+struct attached {
+	struct choice choice;
+	struct bpf_link *link;
+};
+
 struct probes {
 	struct lockline_bpf *bpf;
 	struct maps maps;
-	struct bpf_program *attach[PROBE_PROGRAMS]; /* in this order; detached in the reverse */
-	struct bpf_link *links[PROBE_PROGRAMS];
-	struct own_program programs[PROBE_PROGRAMS];
+	struct attached attached[PROBE_PROGRAMS]; /* in this order; detached in the reverse */
+	int attached_count;
+	struct own_program programs[PROBE_PROGRAMS]; /* each once */
 	int program_count;
 };
+
+/* release_probes.c: appends the programs of --holders and --holds; returns the new count. */
+int release_choices(struct lockline_bpf *bpf, const struct plan *plan, struct choice *choices, int count);
 
 /*
  * Loads and maps; nothing runs yet.  cgroup: NULL without -G; hierarchy: of the

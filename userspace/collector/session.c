@@ -65,7 +65,7 @@ static __u64 now_ns(void)
 static int make_sizing(const struct options *options, __u32 cpus, struct sizing *sizing)
 {
 	__u64 need;
-	int err = sizing_make(sizing, cpus, options->memory_bytes, options->user_stacks, &need);
+	int err = sizing_make(sizing, cpus, options->memory_bytes, options->user_stacks, options->holders, &need);
 
 	if (err == -ENOSPC)
 		message("--memory %llu KiB is too little for %u possible CPUs: at least %llu KiB are needed",

@@ -11,6 +11,8 @@
 #define MAX_RING_EVENTS 1024
 #define MIN_SLEEP_SLOTS 1024
 #define MAX_SLEEP_SLOTS (1u << 20)
+#define MIN_RING_TURNS  256
+#define MAX_RING_TURNS  16384
 #define MIN_LOCKS       1024
 #define MAX_LOCKS       8192
 
@@ -27,9 +29,16 @@ static void fill(struct sizing *s)
 {
 	__u64 per_cpu = sizeof(struct cpu_state) + (__u64)SPIN_DEPTH * s->stack_bytes +
 			(__u64)s->ring_events * s->event_bytes + (__u64)s->rows * sizeof(struct wait_row);
+	__u64 per_sleeper = sizeof(struct sleep_slot) + (__u64)SLEEP_DEPTH * s->stack_bytes;
 
-	s->map_bytes = s->cpus * per_cpu +
-		       (__u64)s->sleep_slots * (sizeof(struct sleep_slot) + (__u64)SLEEP_DEPTH * s->stack_bytes);
+	if (s->ring_turns) {
+		per_cpu += sizeof(struct release_state) + (__u64)RELEASE_STACKS * s->stack_bytes +
+			   (__u64)s->ring_turns * sizeof(struct lock_turn) + FOCUS_LOCKS * sizeof(struct hold_row);
+		per_sleeper += SLEEP_DEPTH * sizeof(__u32);
+	}
+	s->map_bytes = s->cpus * per_cpu + s->sleep_slots * per_sleeper;
+	if (s->ring_turns)
+		s->map_bytes += WAITER_COUNTS * sizeof(struct waiter_count) + FOCUS_LOCKS * sizeof(__u64);
 	s->shadow_bytes =
 		(__u64)s->cpus * (s->rows * sizeof(struct row_shadow) + 2 * KIND_COUNT * sizeof(struct figures));
 	s->lock_bytes = (__u64)s->locks * sizeof(struct lock_total);
@@ -42,7 +51,7 @@ static void set_rows(struct sizing *s, __u32 named)
 	s->rows = named + KIND_COUNT;
 }
 
-int sizing_make(struct sizing *out, __u32 cpus, __u64 budget, bool user_stacks, __u64 *need)
+int sizing_make(struct sizing *out, __u32 cpus, __u64 budget, bool user_stacks, bool holders, __u64 *need)
 {
 	__u32 slot_bytes, row_bytes = sizeof(struct wait_row) + sizeof(struct row_shadow);
 	struct sizing s = {.cpus = cpus};
@@ -56,6 +65,7 @@ int sizing_make(struct sizing *out, __u32 cpus, __u64 budget, bool user_stacks, 
 
 	s.ring_events = MIN_RING_EVENTS;
 	s.sleep_slots = MIN_SLEEP_SLOTS;
+	s.ring_turns = holders ? MIN_RING_TURNS : 0;
 	s.locks = MIN_LOCKS;
 	set_rows(&s, MIN_NAMED_ROWS);
 	fill(&s);
@@ -66,15 +76,19 @@ int sizing_make(struct sizing *out, __u32 cpus, __u64 budget, bool user_stacks, 
 		return -ENOSPC;
 	s.budget_bytes = budget;
 
-	/* An eighth each for sleepers, rings and locks; the rows take what is left. */
+	/* An eighth each for sleepers, rings, turns and locks; the rows take what is left. */
 	s.sleep_slots = power_of_two_below(budget / 8 / slot_bytes, MIN_SLEEP_SLOTS, MAX_SLEEP_SLOTS);
 	s.ring_events = power_of_two_below(budget / 8 / cpus / s.event_bytes, MIN_RING_EVENTS, MAX_RING_EVENTS);
 	s.locks = power_of_two_below(budget / 8 / sizeof(struct lock_total), MIN_LOCKS, MAX_LOCKS);
+	if (holders)
+		s.ring_turns = power_of_two_below(budget / 8 / cpus / sizeof(struct lock_turn), MIN_RING_TURNS,
+						  MAX_RING_TURNS);
 	fill(&s);
 	if (s.total_bytes > budget) {
 		/* Tight: back to the least of each. */
 		s.sleep_slots = MIN_SLEEP_SLOTS;
 		s.ring_events = MIN_RING_EVENTS;
+		s.ring_turns = holders ? MIN_RING_TURNS : 0;
 		s.locks = MIN_LOCKS;
 		fill(&s);
 	}
