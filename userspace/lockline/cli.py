@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The command line.  Exit codes: 0 done, 1 failed with one line on stderr, 2 wrong usage."""
+"""The command line.
+
+Exit codes: 0 done, 1 failed with one line on stderr, 2 wrong usage; of diff 2 is a regression, and wrong usage 1.
+"""
 
 import argparse
 import os
@@ -12,8 +15,10 @@ from lockline.analysis.model import Report
 from lockline.analysis.report import make_report
 from lockline.analysis.selection import GROUPINGS, SORTS, Selection, parse_cpus, parse_time
 from lockline.collector import exec_collector, read_collector
+from lockline.diff import command as diff_command
 from lockline.errors import LocklineError
 from lockline.recording import open_recording
+from lockline.render import diff_json, diff_text
 from lockline.render import json as json_render
 from lockline.render import text as text_render
 from lockline.render.format import Style, clean
@@ -88,6 +93,7 @@ def _parser() -> argparse.ArgumentParser:
     demo = commands.add_parser("demo", help="record a contended load and show the report (as root)")
     demo.add_argument("-d", "--duration", type=_argument(_positive), default=8, metavar="SECONDS", help="default: 8")
     _report_options(demo)
+    diff_command.add_parser(commands)
     return parser
 
 
@@ -142,21 +148,38 @@ def _demo(arguments: argparse.Namespace) -> str:
     return _render(report, arguments)
 
 
-def _run(arguments: Sequence[str]) -> str:
+def _diff(arguments: argparse.Namespace) -> tuple[str, int]:
+    result = diff_command.make_diff(arguments)
+    style = _style(addresses=False)
+    if arguments.format == "json":
+        text = diff_json.render(result, arguments.top)
+    elif arguments.changelog:
+        text = diff_text.changelog(result, style, arguments.labels)
+        for warning in result.warnings:
+            print(f"lockline: {clean(warning, style)}", file=sys.stderr)
+    else:
+        text = diff_text.render(result, style, arguments.labels, arguments.top)
+    return text, diff_command.REGRESSED if result.verdict == "regressed" else 0
+
+
+def _run(arguments: Sequence[str]) -> tuple[str, int]:
     if arguments and arguments[0] == "record":
         # All its options, --help among them, are the collector's.
         exec_collector(arguments)
     parsed = _parser().parse_args(arguments)
+    if parsed.command == "diff":
+        return _diff(parsed)
     commands = {"report": _report, "doctor": _doctor, "demo": _demo}
-    return commands[parsed.command](parsed)
+    return commands[parsed.command](parsed), 0
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; gives the exit code.  Output goes to stdout, all else to stderr."""
     try:
-        sys.stdout.write(_run(sys.argv[1:] if argv is None else argv))
+        text, code = _run(sys.argv[1:] if argv is None else argv)
+        sys.stdout.write(text)
         sys.stdout.flush()
-        return 0
+        return code
     except LocklineError as error:
         message = clean(str(error), Style(unicode=False, addresses=False))
         print(f"lockline: {message}", file=sys.stderr)

@@ -59,7 +59,8 @@ _SCHEMA_2_COLUMNS: dict[str, str] = {
     "holder_total": "lock kind holder releases waits caused_ns max_caused_ns",
     "release_stack": "lock kind holder stack samples releases caused_ns",
     "fairness": (
-        "lock kind waits releases retakes overtaken bypasses max_bypasses holds hold_ns max_hold_ns hold_histogram"
+        "lock kind waits releases retakes overtaken bypasses max_bypasses handoffs handoff_ns max_handoff_ns"
+        " holds hold_ns max_hold_ns hold_histogram"
     ),
     "memory_source": "id kind name event",
     "memory_count": "source name count",
@@ -80,6 +81,8 @@ _SCHEMA_2_COLUMNS: dict[str, str] = {
 _FAULTS = (sqlite3.Error, OverflowError, UnicodeDecodeError)
 
 _MAX_INTEGER = (1 << 63) - 1
+# 65,536 CPUs.
+_MAX_CPU_BYTES = 8192
 _SAMPLE_POSSIBLE = "samples >= 0 AND waits >= 0 AND wait_ns >= 0"
 
 MetaValue = str | int | float | None
@@ -231,6 +234,44 @@ class Recording:
             _member("kind", kinds),
         )
         return self._rows(rows.Cell, table, query)
+
+    def interval_sums(self, longest_ns: int | None) -> Iterator[rows.IntervalSum]:
+        """By interval, lock and kind, over the CPUs; without rows that have a wait longer than longest_ns."""
+        longest = _MAX_INTEGER if longest_ns is None else min(longest_ns, _MAX_INTEGER)
+        query = f"""
+            SELECT interval, lock, kind, SUM(waits), SUM(wait_ns) FROM wait_interval
+            WHERE waits >= 0 AND wait_ns >= 0 AND max_ns BETWEEN 0 AND {int(longest)}
+            GROUP BY interval, lock, kind"""
+        return self._rows(rows.IntervalSum, "wait_interval", query)
+
+    def line_sums(self) -> Iterator[rows.LineSum]:
+        """Accesses by cache line; figures that the source does not tell are None."""
+        query = """
+            SELECT line, SUM(records), SUM(loads), SUM(stores), SUM(local_hitm), SUM(remote_hitm), SUM(local_peer),
+                SUM(remote_peer), MAX(cpu_count)
+            FROM memory_access GROUP BY line"""
+        return self._rows(rows.LineSum, "memory_access", query) if self.schema >= 2 else iter(())
+
+    def line_functions(self, lines: Sequence[int]) -> Iterator[rows.LineFunction]:
+        """Which functions access these lines; weight: HITM and peer snoops, or records where there are none."""
+        query = f"""
+            SELECT line, symbol, SUM(ifnull(local_hitm, 0) + ifnull(remote_hitm, 0) + ifnull(local_peer, 0)
+                + ifnull(remote_peer, 0)), SUM(ifnull(records, 0))
+            FROM memory_access JOIN memory_code ON memory_code.id = code
+            WHERE {_member("line", lines)} GROUP BY line, symbol"""
+        return self._rows(rows.LineFunction, "memory_access", query) if self.schema >= 2 else iter(())
+
+    def line_cpus(self, lines: Sequence[int]) -> dict[int, int]:
+        """The CPUs that access each of these lines, as a bit set; none where only their number is known."""
+        sets: dict[int, int] = {}
+        if self.schema < 2:
+            return sets
+        query = f"SELECT line, cpus FROM memory_access WHERE {_member('line', lines)} AND cpus IS NOT NULL"
+        for line, cpus in self._raw(query):
+            if not isinstance(line, int) or not isinstance(cpus, bytes) or len(cpus) > _MAX_CPU_BYTES:
+                raise _damaged(self.path, "memory_access.cpus is no bit set")
+            sets[line] = sets.get(line, 0) | int.from_bytes(cpus, "little")
+        return sets
 
     def task_weights(
         self,

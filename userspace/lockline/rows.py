@@ -121,6 +121,72 @@ class Cell(NamedTuple):
     histogram: bytes
 
 
+class IntervalSum(NamedTuple):
+    """Waits for one lock in one interval, on all CPUs."""
+
+    interval: int
+    lock: int
+    kind: int
+    waits: int
+    wait_ns: int
+
+
+class LineSum(NamedTuple):
+    """Accesses to one cache line; None: the source does not tell.  cpu_count: at least so many CPUs."""
+
+    line: int
+    records: int | None
+    loads: int | None
+    stores: int | None
+    local_hitm: int | None
+    remote_hitm: int | None
+    local_peer: int | None
+    remote_peer: int | None
+    cpu_count: int | None
+
+
+class LineFunction(NamedTuple):
+    """Accesses of one function to one cache line; snoops: HITM and peer."""
+
+    line: int
+    symbol: str
+    snoops: int
+    records: int
+
+
+class MemoryLine(NamedTuple):
+    """A cache line as perf c2c tells lines apart."""
+
+    id: int
+    source: int
+    address: int
+    size: int
+    space: str
+    pid: int
+    object: str
+    symbol: str
+    symbol_offset: int
+    nodes: str
+    pages: int
+
+
+class MemorySource(NamedTuple):
+    """Where memory accesses are from: kind of source, file or PMU, event."""
+
+    id: int
+    kind: str
+    name: str
+    event: str
+
+
+class MemoryCount(NamedTuple):
+    """One figure of a whole memory source, as struct c2c_stats of tools/perf/util/mem-events.h names it."""
+
+    source: int
+    name: str
+    value: int
+
+
 class Waiter(NamedTuple):
     """Who waited; cgroup is a path, '' if it is not known."""
 

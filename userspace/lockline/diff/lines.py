@@ -1,0 +1,257 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Cache lines of two recordings, by what lies on them: never by address, which is another one after each boot."""
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from lockline import rows
+from lockline.diff.model import Judgement, Rule, count_judgement, judge
+from lockline.diff.recordings import Presence
+from lockline.diff.statistics import holm
+from lockline.errors import LocklineError
+from lockline.recording import Recording
+
+Metric = Literal["hitm", "peer"]
+
+# Functions name a line if they make this part of its transfers together, at most so many of them.
+_NAMING_PART = 0.8
+_NAMING_FUNCTIONS = 3
+
+MAX_JUDGED = 50
+
+# Lines with fewer transfers than this on both sides together are listed, not judged.
+MIN_EVENTS = 10
+
+_QUERY_LINES = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class LineRates:
+    """One side's accesses to the lines of one identity; None: the source does not tell.
+
+    share: of all transfers of the recording; per_10k: transfers in 10,000 samples.
+    """
+
+    lines: int
+    records: int | None
+    loads: int | None
+    stores: int | None
+    local_hitm: int
+    remote_hitm: int
+    local_peer: int
+    remote_peer: int
+    cpus: int | None
+    per_10k: float
+    share: float
+
+    def transfers(self, metric: Metric) -> int:
+        """HITM, or peer snoops."""
+        if metric == "hitm":
+            return self.local_hitm + self.remote_hitm
+        return self.local_peer + self.remote_peer
+
+
+@dataclass(frozen=True, slots=True)
+class LineDifference:
+    """Lines of one identity on both sides; named_by: symbol, functions, or nothing ('all' for the sum)."""
+
+    name: str
+    named_by: str
+    presence: Presence
+    before: LineRates
+    after: LineRates
+    judgement: Judgement | None
+    unjudged: str
+
+
+@dataclass(frozen=True, slots=True)
+class LinesDiff:
+    """Lines in the order of the change; samples: of each side, to which transfers are in proportion."""
+
+    metric: Metric
+    samples: tuple[int, int]
+    total: LineDifference
+    lines: tuple[LineDifference, ...]
+    judged: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Side:
+    path: str
+    samples: int
+    groups: Mapping[tuple[str, str], Sequence[rows.LineSum]]
+    cpus: Mapping[int, int]
+
+
+def function_name(functions: Sequence[rows.LineFunction]) -> str:
+    """What lines are called that have no symbol: the functions that make most of their transfers, by name."""
+    named = [function for function in functions if function.symbol]
+    weigh_records = not any(function.snoops for function in named)
+    weights = {function.symbol: function.records if weigh_records else function.snoops for function in named}
+    total = sum(weights.values())
+    chosen: list[str] = []
+    seen = 0
+    for symbol, weight in sorted(weights.items(), key=lambda item: (-item[1], item[0])):
+        if len(chosen) == _NAMING_FUNCTIONS or seen >= total * _NAMING_PART:
+            break
+        chosen.append(symbol)
+        seen += weight
+    return ", ".join(sorted(chosen))
+
+
+def _symbol_name(line: rows.MemoryLine) -> str:
+    return line.symbol + (f"+{line.symbol_offset:#x}" if line.symbol_offset else "")
+
+
+def has_lines(recording: Recording) -> bool:
+    """Whether the recording has memory accesses."""
+    return next(recording.line_sums(), None) is not None
+
+
+def _functions(recording: Recording, lines: Sequence[int]) -> dict[int, list[rows.LineFunction]]:
+    functions: defaultdict[int, list[rows.LineFunction]] = defaultdict(list)
+    for start in range(0, len(lines), _QUERY_LINES):
+        for row in recording.line_functions(lines[start : start + _QUERY_LINES]):
+            functions[row.line].append(row)
+    return functions
+
+
+def _read_side(recording: Recording) -> _Side:
+    sums = list(recording.line_sums())
+    for row in sums:
+        if any(value is not None and value < 0 for value in row[1:]):
+            raise LocklineError(f"{recording.path}: the recording is damaged: line {row.line} has negative counts")
+    lines = {line.id: line for line in recording.table(rows.MemoryLine, "memory_line")}
+    counts = recording.table(rows.MemoryCount, "memory_count")
+    samples = sum(count.value for count in counts if count.name == "nr_entries" and count.value > 0)
+    recorded = sum(row.records or 0 for row in sums)
+    # A line's accesses are among the samples; a source that tells too few, or none, is told by its lines.
+    samples = max(samples, recorded)
+    if not samples:
+        raise LocklineError(f"{recording.path}: does not tell how many samples it has, so rates cannot be compared")
+    unnamed = [row.line for row in sums if row.line not in lines or not lines[row.line].symbol]
+    functions = _functions(recording, unnamed)
+    groups: defaultdict[tuple[str, str], list[rows.LineSum]] = defaultdict(list)
+    for row in sums:
+        line = lines.get(row.line)
+        if line is not None and line.symbol:
+            groups["symbol", _symbol_name(line)].append(row)
+        else:
+            name = function_name(functions.get(row.line, []))
+            groups["functions" if name else "nothing", name or "?"].append(row)
+    return _Side(recording.path, samples, groups, recording.line_cpus([row.line for row in sums]))
+
+
+def _metric(sides: Sequence[_Side]) -> Metric:
+    hitm = any(row.local_hitm or row.remote_hitm for side in sides for group in side.groups.values() for row in group)
+    return "hitm" if hitm else "peer"
+
+
+def _told(values: Sequence[int | None]) -> int | None:
+    told = [value for value in values if value is not None]
+    return sum(told) if told else None
+
+
+def _rates(side: _Side, group: Sequence[rows.LineSum], metric: Metric, total: int) -> LineRates:
+    cpus = 0
+    for row in group:
+        cpus |= side.cpus.get(row.line, 0)
+    numbers = [row.cpu_count for row in group if row.cpu_count is not None]
+    rates = LineRates(
+        lines=len(group),
+        records=_told([row.records for row in group]),
+        loads=_told([row.loads for row in group]),
+        stores=_told([row.stores for row in group]),
+        local_hitm=sum(row.local_hitm or 0 for row in group),
+        remote_hitm=sum(row.remote_hitm or 0 for row in group),
+        local_peer=sum(row.local_peer or 0 for row in group),
+        remote_peer=sum(row.remote_peer or 0 for row in group),
+        cpus=cpus.bit_count() if cpus else max(numbers, default=None),
+        per_10k=0.0,
+        share=0.0,
+    )
+    transfers = rates.transfers(metric)
+    return replace(rates, per_10k=transfers * 10_000 / side.samples, share=transfers / total if total else 0.0)
+
+
+def _difference(
+    name: str, named_by: str, rates: tuple[LineRates, LineRates], sides: Sequence[_Side], metric: Metric, rule: Rule
+) -> LineDifference:
+    before, after = rates
+    counts = before.transfers(metric), after.transfers(metric)
+    unjudged = f"fewer than {MIN_EVENTS} transfers" if sum(counts) < MIN_EVENTS else ""
+    judgement = None
+    if not unjudged:
+        judgement = count_judgement(counts[0], sides[0].samples, counts[1], sides[1].samples, rule)
+    presence: Presence = "both" if before.lines and after.lines else "new" if after.lines else "gone"
+    return LineDifference(name, named_by, presence, before, after, judgement, unjudged)
+
+
+def _change(difference: LineDifference) -> tuple[float, str, str]:
+    return -abs(difference.after.per_10k - difference.before.per_10k), difference.name, difference.named_by
+
+
+def diff_lines(before: Recording, after: Recording, rule: Rule) -> tuple[LinesDiff, list[str]]:
+    """Compare the cache lines of two recordings; also gives what makes them hard to compare.
+
+    Raises RecordingError or LocklineError if one is damaged, or does not tell how many samples it has.
+    """
+    sides = _read_side(before), _read_side(after)
+    metric = _metric(sides)
+    everything = [[row for group in side.groups.values() for row in group] for side in sides]
+    whole = [_rates(side, group, metric, 0) for side, group in zip(sides, everything, strict=True)]
+    totals = [rates.transfers(metric) for rates in whole]
+
+    def rates(index: int, key: tuple[str, str]) -> LineRates:
+        return _rates(sides[index], sides[index].groups.get(key, ()), metric, totals[index])
+
+    found = [(key, (rates(0, key), rates(1, key))) for key in sorted(sides[0].groups.keys() | sides[1].groups.keys())]
+    found.sort(key=lambda item: -max(item[1][0].per_10k, item[1][1].per_10k))
+    differences = []
+    for number, ((named_by, name), both) in enumerate(found):
+        difference = _difference(name, named_by, both, sides, metric, rule)
+        if number >= MAX_JUDGED and difference.judgement is not None:
+            unjudged = f"beyond the {MAX_JUDGED} lines with most transfers"
+            difference = replace(difference, judgement=None, unjudged=unjudged)
+        differences.append(difference)
+    differences = _corrected(differences, rule)
+    total_rates = (replace(whole[0], share=1.0), replace(whole[1], share=1.0))
+    warnings = [
+        f"{side.path}: {sum(map(len, side.groups.values())):,} lines, of which some are named by nothing"
+        for side in sides
+        if ("nothing", "?") in side.groups
+    ]
+    return (
+        LinesDiff(
+            metric=metric,
+            samples=(sides[0].samples, sides[1].samples),
+            total=_difference("", "all", total_rates, sides, metric, rule),
+            lines=tuple(sorted(differences, key=_change)),
+            judged=sum(difference.judgement is not None for difference in differences),
+        ),
+        warnings + _source_warnings(before, after),
+    )
+
+
+def _corrected(differences: Sequence[LineDifference], rule: Rule) -> list[LineDifference]:
+    judgements = [difference.judgement for difference in differences if difference.judgement is not None]
+    values = iter(holm([judgement.test.p for judgement in judgements]))
+    out = []
+    for difference in differences:
+        if difference.judgement is not None:
+            judgement = replace(difference.judgement, p=next(values), tested=len(judgements))
+            difference = replace(difference, judgement=judge(judgement, rule, higher_is_better=False))
+        out.append(difference)
+    return out
+
+
+def _source_warnings(before: Recording, after: Recording) -> list[str]:
+    events = [
+        sorted({f"{row.kind} {row.event}" for row in recording.table(rows.MemorySource, "memory_source")})
+        for recording in (before, after)
+    ]
+    if events[0] == events[1]:
+        return []
+    return [f"different sources of memory samples: {'; '.join(events[0])} and {'; '.join(events[1])}"]
