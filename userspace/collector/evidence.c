@@ -252,6 +252,8 @@ void evidence_collect(struct evidence *evidence, const struct options *options, 
 
 	*evidence = (struct evidence){
 		.user_stacks = options->user_stacks,
+		.holders = options->holders,
+		.holds = options->holds,
 		.follow_forks = options->pids.count || options->command_argv,
 		.fentry_error = NOT_TRIED,
 		.breakpoint_error = NOT_TRIED,
@@ -274,6 +276,8 @@ void evidence_collect(struct evidence *evidence, const struct options *options, 
 		if (has_type(btf, release_function_names[i], BTF_KIND_FUNC))
 			evidence->btf_release_functions |= 1u << i;
 	evidence->btf_read_slow_path = has_type(btf, "queued_read_lock_slowpath", BTF_KIND_FUNC);
+	evidence->btf_rwsem_slow_path = has_type(btf, RWSEM_SLOW_PATH, BTF_KIND_FUNC);
+	evidence->btf_percpu_slow_path = has_type(btf, PERCPU_SLOW_PATH, BTF_KIND_FUNC);
 	evidence->load_error = try_load(btf);
 	evidence->fentry_error = try_fentry(btf);
 	evidence->statistics_error = try_statistics();

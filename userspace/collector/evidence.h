@@ -41,6 +41,8 @@ struct evidence {
 	bool btf_paravirt_slow_path; /* __pv_queued_spin_lock_slowpath() */
 	bool btf_queued_slow_path;   /* queued_spin_lock_slowpath(): arm64, x86 without PARAVIRT_SPINLOCKS */
 	bool btf_read_slow_path;     /* queued_read_lock_slowpath() */
+	bool btf_rwsem_slow_path;    /* RWSEM_SLOW_PATH */
+	bool btf_percpu_slow_path;   /* PERCPU_SLOW_PATH */
 	__u32 btf_release_functions; /* mask of enum release_function */
 	int load_error;              /* an empty program for lock:contention_begin */
 	int statistics_error;

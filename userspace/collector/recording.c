@@ -41,6 +41,8 @@ static const char *const sql[STATEMENTS] = {
 	[PUT_CGROUP] = "INSERT OR REPLACE INTO cgroup VALUES (?, ?)",
 	[ADD_WAITER] = "INSERT OR IGNORE INTO waiter (tid, tgid, comm, cgroup) VALUES (?, ?, ?, ?)",
 	[FIND_WAITER] = "SELECT id FROM waiter WHERE tid = ? AND tgid = ? AND comm = ? AND cgroup = ?",
+	[FIND_TASK] = "SELECT id FROM waiter WHERE tid = ? AND tgid = ? AND comm = ?",
+	[FIND_TASK_BY_TID] = "SELECT max(id) FROM waiter WHERE tid = ?",
 	[ADD_STACK] = "INSERT OR IGNORE INTO stack (tgid, frames) VALUES (?, ?)",
 	[FIND_STACK] = "SELECT id FROM stack WHERE tgid = ? AND frames = ?",
 	[ADD_FRAME] = "INSERT OR IGNORE INTO frame VALUES (?, ?, ?, ?, ?)",
@@ -56,6 +58,9 @@ static const char *const sql[STATEMENTS] = {
 			  " (SELECT id FROM outlier WHERE interval = ?1 ORDER BY wait_ns DESC LIMIT ?2)",
 	[CLEAR_OPEN_WAITS] = "DELETE FROM open_wait",
 	[ADD_OPEN_WAIT] = "INSERT INTO open_wait VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+	[PUT_HOLDER_TOTAL] = "INSERT OR REPLACE INTO holder_total VALUES (?, ?, ?, ?, ?, ?, ?)",
+	[PUT_RELEASE_STACK] = "INSERT OR REPLACE INTO release_stack VALUES (?, ?, ?, ?, ?, ?, ?)",
+	[PUT_FAIRNESS] = "INSERT OR REPLACE INTO fairness VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
 };
 
 /* One line for people, once: what follows a full disk is more of the same. */

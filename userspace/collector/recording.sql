@@ -245,19 +245,23 @@ CREATE TABLE release_stack (
 	PRIMARY KEY (lock, kind, holder, stack)
 ) WITHOUT ROWID;
 
--- Per lock: contended releases, hand-offs by direction, waits overtaken.
--- overtaken: waits during which others took the lock that had begun to wait
--- later, or not at all; bypasses: how many such takings in sum, and the most
--- of one wait.  hold_histogram: of --holds, else empty.
+-- Per lock: contended releases, hand-offs, waits overtaken.  overtaken: waits
+-- during which others took the lock that had begun to wait later, or not at
+-- all; bypasses: how many such takings in sum, and the most of one wait; told
+-- of spinlocks, mutexes and rtmutexes.  A hand-off lasts from the last release
+-- before a wait's end to that end.  hold_histogram: of --holds, else empty.
 CREATE TABLE fairness (
 	lock INTEGER NOT NULL,
 	kind INTEGER NOT NULL,
-	waits INTEGER NOT NULL,       -- judged: those whose records are complete
-	releases INTEGER NOT NULL,
-	retakes INTEGER NOT NULL,     -- releases after which the same CPU had it again first
+	waits INTEGER NOT NULL,       -- judged
+	releases INTEGER NOT NULL,    -- of the lock, whatever the kind
+	retakes INTEGER NOT NULL,     -- the same task had it again, ahead of all that waited
 	overtaken INTEGER NOT NULL,
 	bypasses INTEGER NOT NULL,
 	max_bypasses INTEGER NOT NULL,
+	handoffs INTEGER NOT NULL,
+	handoff_ns INTEGER NOT NULL,
+	max_handoff_ns INTEGER NOT NULL,
 	holds INTEGER NOT NULL,
 	hold_ns INTEGER NOT NULL,
 	max_hold_ns INTEGER NOT NULL,

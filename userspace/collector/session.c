@@ -13,6 +13,7 @@
 #include <bpf/libbpf.h>
 
 #include "events.h"
+#include "holders.h"
 #include "message.h"
 #include "names.h"
 #include "plan.h"
@@ -25,6 +26,8 @@
 
 /* The rings are read this often: a ring holds more than a CPU writes in it. */
 #define POLL_NS 50000000ull
+/* With --holders: turns are many. */
+#define POLL_TURNS_NS 10000000ull
 /* Processes of -p and -t are looked for this often. */
 #define LOOK_NS        1000000000ull
 #define USER_PROCESSES 64
@@ -44,6 +47,7 @@ struct session {
 	struct locks *locks;
 	struct totals *totals;
 	struct events *events;
+	struct holders *holders; /* NULL without --holders */
 	struct own_cost *own_cost;
 	struct workload workload;
 	int signals;
@@ -191,6 +195,8 @@ static int open_analysis(struct session *session)
 	if (!err)
 		err = events_open(&session->events, maps, session->recording, session->locks, session->totals, &stacks,
 				  session->cgroups, session->names);
+	if (!err && session->options->holders)
+		err = holders_open(&session->holders, maps, session->recording, session->locks, &stacks);
 	session->begins = calloc(session->sizing.cpus, sizeof(*session->begins));
 	if (!session->begins)
 		err = err ?: -ENOMEM;
@@ -263,6 +269,11 @@ static void refill_stack_tokens(struct session *session)
 	}
 }
 
+static int drain_turns(struct session *session, bool last)
+{
+	return session->holders ? holders_drain(session->holders, now_ns(), last) : 0;
+}
+
 static int end_interval(struct session *session, bool last)
 {
 	struct summary summary = {
@@ -274,12 +285,16 @@ static int end_interval(struct session *session, bool last)
 		.cgroups = session->cgroups,
 		.locks = session->locks,
 		.losses = events_losses(session->events),
+		.holders = session->holders,
 		.last = last,
 	};
 	__u64 now = session->stop_ns ?: now_ns(), length = now - session->interval_begin_ns;
 	int err = events_drain(session->events, session->interval);
 
+	err = err ?: drain_turns(session, last);
 	err = err ?: totals_flush(session->totals, session->interval);
+	if (!err && session->holders)
+		err = holders_flush(session->holders);
 	/* What lasts still is as old as it is when it is looked at, after detaching too. */
 	err = err ?: events_end_interval(session->events, session->interval, now_ns(), &summary.open_waits);
 	err = err
@@ -311,11 +326,12 @@ static int run(struct session *session)
 {
 	const struct options *options = session->options;
 	__u64 end_ns = options->duration_ns ? session->begin_ns + options->duration_ns : ~0ull;
-	__u64 interval_end_ns = session->begin_ns + options->interval_ns, next_look_ns = 0;
+	__u64 interval_end_ns = session->begin_ns + options->interval_ns, next_look_ns = 0, next_drain_ns = 0;
 	int err = 0;
 
 	while (!err) {
-		__u64 now = now_ns(), next = now + POLL_NS, tick = own_cost_tick(session->own_cost, now), wait;
+		__u64 now = now_ns(), next = now + (session->holders ? POLL_TURNS_NS : POLL_NS),
+		      tick = own_cost_tick(session->own_cost, now), wait;
 		struct pollfd poll_fd = {.fd = session->signals, .events = POLLIN};
 		struct timespec timeout;
 
@@ -327,8 +343,12 @@ static int run(struct session *session)
 		ppoll(&poll_fd, 1, &timeout, NULL);
 		if (interrupted(session) || now_ns() >= end_ns || workload_ended(&session->workload))
 			break;
-		err = events_drain(session->events, session->interval);
-		refill_stack_tokens(session);
+		err = drain_turns(session, false);
+		if (!err && now_ns() >= next_drain_ns) {
+			next_drain_ns = now_ns() + POLL_NS;
+			err = events_drain(session->events, session->interval);
+			refill_stack_tokens(session);
+		}
 		if (!err && now_ns() >= next_look_ns) {
 			next_look_ns = now_ns() + LOOK_NS;
 			if (processes_gone(options))
@@ -409,6 +429,7 @@ static void close_session(struct session *session)
 {
 	workload_stop(&session->workload);
 	own_cost_close(session->own_cost);
+	holders_close(session->holders);
 	events_close(session->events);
 	totals_close(session->totals);
 	locks_close(session->locks);

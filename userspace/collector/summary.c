@@ -147,6 +147,31 @@ static void sum_states(const struct maps *maps, struct sums *sums)
 	}
 }
 
+static int write_holder_losses(const struct summary *summary)
+{
+	struct holder_losses losses;
+	struct turns_losses judged;
+	int err;
+
+	if (!summary->holders)
+		return 0;
+	holders_losses(summary->holders, &losses, &judged);
+	err = put_loss(summary, "turns_overwritten", losses.overwritten, "loss",
+		       "contended releases and ends of waits that the ring lost before they were read; more --memory "
+		       "helps");
+	err = err
+		      ?: put_loss(summary, "turns_torn", losses.torn, "loss",
+				  "contended releases and ends of waits that changed while they were read");
+	err = err ?: put_loss(summary, "holds_lost", losses.holds, "info", "holds whose begin or release was not seen");
+	err = err
+		      ?: put_loss(summary, "holders_incomplete", judged.incomplete, "info",
+				  "waits longer than what was remembered of their lock's releases: their first part is "
+				  "charged to nobody");
+	return err
+		       ?: put_loss(summary, "holders_without_place", judged.without_place, "loss",
+				   "times that a lock or a holder could not be told apart for want of room");
+}
+
 static int write_losses(const struct summary *summary, const struct sums *sums)
 {
 	int err = 0;
@@ -243,6 +268,7 @@ int summary_write(const struct summary *summary)
 
 	sum_states(summary->maps, &sums);
 	err = write_losses(summary, &sums);
+	err = err ?: write_holder_losses(summary);
 	err = err ?: write_programs(summary, &sums);
 	err = err ?: write_cost(summary);
 	err = err ?: put_number(summary->recording, "end_ns", summary->now_ns);

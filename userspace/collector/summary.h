@@ -8,6 +8,7 @@
 
 #include "cgroups.h"
 #include "events.h"
+#include "holders.h"
 #include "locks.h"
 #include "maps.h"
 #include "names.h"
@@ -31,6 +32,7 @@ struct summary {
 	const struct cgroup_paths *cgroups;
 	const struct locks *locks;
 	const struct event_losses *losses;
+	const struct holders *holders; /* NULL without --holders */
 	__u64 open_waits;
 	__u64 now_ns;
 	bool last;

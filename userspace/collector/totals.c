@@ -5,16 +5,8 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "histogram_blob.h"
 #include "totals.h"
-
-/* Encoded: uint16 bucket and uint32 count for each bucket in use; counts beyond 2^32 take further entries. */
-#define HISTOGRAM_ENTRY       6
-#define HISTOGRAM_MAX_ENTRIES (HISTOGRAM_BUCKETS * 4)
-
-struct blob {
-	unsigned char bytes[HISTOGRAM_MAX_ENTRIES * HISTOGRAM_ENTRY];
-	int size;
-};
 
 /* A bucket of a row that passed 2^32: rare enough for a list. */
 struct wrap {
@@ -75,21 +67,6 @@ void totals_close(struct totals *totals)
 	free(totals->cpu_kinds);
 	free(totals->wraps);
 	free(totals);
-}
-
-static void put(struct blob *blob, __u32 bucket, __u64 count)
-{
-	while (count && blob->size < (int)sizeof(blob->bytes)) {
-		__u32 part = count > UINT32_MAX ? UINT32_MAX : count;
-		unsigned char *entry = blob->bytes + blob->size;
-
-		entry[0] = bucket;
-		entry[1] = bucket >> 8;
-		for (int i = 0; i < 4; i++)
-			entry[2 + i] = part >> (8 * i);
-		blob->size += HISTOGRAM_ENTRY;
-		count -= part;
-	}
 }
 
 static int meet_row(struct totals *totals, __u32 cpu, const struct wait_row *row, struct row_shadow *shadow,
@@ -181,21 +158,21 @@ static __u64 bucket_lower_ns(__u32 bucket)
 	return (__u64)(4 + bucket % 4) << (bucket / 4 + HISTOGRAM_FIRST_SHIFT - 2);
 }
 
-static struct blob encode(const struct figures *figures)
+static struct histogram_blob encode(const struct figures *figures)
 {
-	struct blob blob = {.size = 0};
+	struct histogram_blob blob = {.size = 0};
 
 	for (__u32 i = 0; i < HISTOGRAM_BUCKETS; i++)
-		put(&blob, i, figures->histogram[i]);
+		histogram_put(&blob, i, figures->histogram[i]);
 	return blob;
 }
 
 /* Several rows share the cell of the locks that have none: what they gained is summed here. */
 static int put_other_cell(struct totals *totals, __u32 cpu, __u32 kind, const struct figures *gained,
-			  const struct blob *gained_blob)
+			  const struct histogram_blob *gained_blob)
 {
 	struct figures *other = &totals->others[cpu * KIND_COUNT + (kind & (KIND_COUNT - 1))];
-	struct blob blob;
+	struct histogram_blob blob;
 
 	for (int i = 0; i < gained_blob->size; i += HISTOGRAM_ENTRY) {
 		const unsigned char *entry = gained_blob->bytes + i;
@@ -218,7 +195,7 @@ static int flush_row(struct totals *totals, __s64 interval, __u32 cpu, __u32 ind
 	struct row_shadow *shadow = &totals->shadows[number];
 	struct lock_total *total = shadow->total;
 	struct figures *by_cpu = &totals->cpus[cpu * KIND_COUNT + (total->kind & (KIND_COUNT - 1))];
-	struct blob gained_blob = {.size = 0}, cell_blob = {.size = 0};
+	struct histogram_blob gained_blob = {.size = 0}, cell_blob = {.size = 0};
 	struct figures gained = {0};
 	int err;
 
@@ -241,13 +218,13 @@ static int flush_row(struct totals *totals, __s64 interval, __u32 cpu, __u32 ind
 				shadow->wrapped = true;
 			}
 			shadow->histogram[i] = now;
-			put(&gained_blob, i, more);
+			histogram_put(&gained_blob, i, more);
 			total->figures.histogram[i] += more;
 			by_cpu->histogram[i] += more;
 			gained.max_ns = bucket_lower_ns(i);
 		}
 		if (now || shadow->wrapped)
-			put(&cell_blob, i, now + (shadow->wrapped ? beyond(totals, number, i) : 0));
+			histogram_put(&cell_blob, i, now + (shadow->wrapped ? beyond(totals, number, i) : 0));
 	}
 	if (row->max_ns > shadow->max_ns)
 		gained.max_ns = shadow->max_ns = row->max_ns;
@@ -277,7 +254,7 @@ static int flush_row(struct totals *totals, __s64 interval, __u32 cpu, __u32 ind
 static int put_lock_total(const struct lock_total *total, void *data)
 {
 	struct totals *totals = data;
-	struct blob blob = encode(&total->figures);
+	struct histogram_blob blob = encode(&total->figures);
 
 	return recording_run(totals->recording, PUT_LOCK_TOTAL, "iiiiiiiib", (__s64)total->lock, (__s64)total->kind,
 			     (__s64)total->figures.waits, (__s64)total->figures.wait_ns, (__s64)total->figures.max_ns,
@@ -288,7 +265,7 @@ static int put_lock_total(const struct lock_total *total, void *data)
 static int put_cpu_total(struct totals *totals, __u32 cpu, __u32 kind)
 {
 	const struct figures *figures = &totals->cpus[cpu * KIND_COUNT + kind];
-	struct blob blob = encode(figures);
+	struct histogram_blob blob = encode(figures);
 
 	return recording_run(totals->recording, PUT_CPU_TOTAL, "iiiiiib", (__s64)cpu, (__s64)kind,
 			     (__s64)figures->waits, (__s64)figures->wait_ns, (__s64)figures->max_ns,

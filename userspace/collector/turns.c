@@ -1,0 +1,441 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "turns.h"
+
+/* Releases and ended waits that are remembered of a lock; doubled where a wait lasted longer. */
+#define HISTORY_FIRST 64
+#define HISTORY_MOST  8192
+/* Of all locks together. */
+#define HISTORY_BYTES (32u << 20)
+#define MOST_HOLDERS  16384
+#define LOCK_KINDS    4
+/* Key of the figures that are a lock's and a holder's, whatever the kind of wait. */
+#define ANY_KIND KIND_COUNT
+
+struct release {
+	__u64 time_ns;
+	__s64 stack;
+	__u32 holder;
+};
+
+struct ended {
+	__u64 begin_ns;
+	__u64 end_ns;
+};
+
+/* A ring: `count` ever put in, the last `size` of them there. */
+struct history {
+	union {
+		void *entries;
+		struct release *releases;
+		struct ended *ended;
+	};
+	__u64 count;
+	__u32 size;
+};
+
+struct turn_lock {
+	__u64 address; /* 0: free */
+	__u64 releases;
+	__u64 retakes;
+	__u32 last_holder;
+	__u32 last_acquirer; /* tid of the last wait's end since the last release; 0: none */
+	struct history released;
+	struct history ended;
+	struct fairness kinds[LOCK_KINDS];
+	__u32 kind_count;
+	bool changed;
+};
+
+struct cell {
+	struct caused caused; /* lock 0: free */
+	__s64 stack_now;      /* of the last sampled release */
+	bool changed;
+};
+
+struct turns {
+	struct turn_lock *locks;
+	size_t lock_slots;
+	size_t lock_count;
+	struct cell *cells;
+	size_t cell_slots;
+	size_t cell_count;
+	struct holder *holders;
+	__u32 *holder_slots; /* index + 1 by hash */
+	__u32 holder_count;
+	size_t history_bytes;
+	struct turns_losses losses;
+};
+
+#define HOLDER_SLOTS (MOST_HOLDERS * 2)
+
+static size_t slots_for(size_t entries)
+{
+	size_t slots = 16;
+
+	while (slots < entries * 2)
+		slots *= 2;
+	return slots;
+}
+
+static __u64 mix(__u64 hash, __u64 value)
+{
+	return (hash ^ value) * 0x9e3779b97f4a7c15ull ^ value >> 32;
+}
+
+int turns_open(struct turns **out, size_t locks, size_t cells)
+{
+	struct turns *turns = calloc(1, sizeof(*turns));
+
+	if (!turns)
+		return -ENOMEM;
+	turns->lock_slots = slots_for(locks);
+	turns->cell_slots = slots_for(cells);
+	turns->locks = calloc(turns->lock_slots, sizeof(*turns->locks));
+	turns->cells = calloc(turns->cell_slots, sizeof(*turns->cells));
+	turns->holders = calloc(MOST_HOLDERS, sizeof(*turns->holders));
+	turns->holder_slots = calloc(HOLDER_SLOTS, sizeof(*turns->holder_slots));
+	if (!turns->locks || !turns->cells || !turns->holders || !turns->holder_slots) {
+		turns_close(turns);
+		return -ENOMEM;
+	}
+	turns->holder_count = HOLDER_READERS + 1;
+	strcpy(turns->holders[HOLDER_READERS].comm, "[readers]");
+	*out = turns;
+	return 0;
+}
+
+void turns_close(struct turns *turns)
+{
+	if (!turns)
+		return;
+	for (size_t i = 0; turns->locks && i < turns->lock_slots; i++) {
+		free(turns->locks[i].released.entries);
+		free(turns->locks[i].ended.entries);
+	}
+	free(turns->locks);
+	free(turns->cells);
+	free(turns->holders);
+	free(turns->holder_slots);
+	free(turns);
+}
+
+static bool make_room(struct turns *turns, struct history *history, size_t entry)
+{
+	__u32 size = history->size ? history->size * 2 : HISTORY_FIRST;
+	size_t bytes = (size_t)size * entry;
+	char *grown;
+
+	if (size > HISTORY_MOST || turns->history_bytes + bytes > HISTORY_BYTES)
+		return false;
+	grown = calloc(size, entry);
+	if (!grown)
+		return false;
+	/* Entries keep their place modulo the size. */
+	for (__u32 i = 0; i < history->size && i < history->count; i++) {
+		__u64 position = history->count - 1 - i;
+
+		memcpy(grown + position % size * entry, (char *)history->entries + position % history->size * entry,
+		       entry);
+	}
+	turns->history_bytes += bytes - history->size * entry;
+	free(history->entries);
+	history->entries = grown;
+	history->size = size;
+	return true;
+}
+
+static __u64 oldest(const struct history *history)
+{
+	return history->count > history->size ? history->count - history->size : 0;
+}
+
+static struct turn_lock *lock_of(struct turns *turns, __u64 address)
+{
+	size_t slot = mix(0, address) & (turns->lock_slots - 1);
+	struct turn_lock *lock;
+
+	for (; turns->locks[slot].address; slot = (slot + 1) & (turns->lock_slots - 1))
+		if (turns->locks[slot].address == address)
+			return &turns->locks[slot];
+	lock = &turns->locks[slot];
+	if (turns->lock_count >= turns->lock_slots / 2 || !make_room(turns, &lock->released, sizeof(struct release)) ||
+	    !make_room(turns, &lock->ended, sizeof(struct ended))) {
+		turns->losses.without_place++;
+		return NULL;
+	}
+	turns->lock_count++;
+	lock->address = address;
+	return lock;
+}
+
+static struct cell *cell_of(struct turns *turns, __u64 lock, __u32 kind, __u32 holder, __s64 stack)
+{
+	size_t slot = mix(mix(mix(lock, kind), holder), stack) & (turns->cell_slots - 1);
+
+	for (;; slot = (slot + 1) & (turns->cell_slots - 1)) {
+		struct caused *caused = &turns->cells[slot].caused;
+
+		if (caused->lock == lock && caused->kind == kind && caused->holder == holder && caused->stack == stack)
+			return &turns->cells[slot];
+		if (caused->lock)
+			continue;
+		if (turns->cell_count >= turns->cell_slots / 2) {
+			turns->losses.without_place++;
+			return NULL;
+		}
+		turns->cell_count++;
+		*caused = (struct caused){.lock = lock, .kind = kind, .holder = holder, .stack = stack};
+		return &turns->cells[slot];
+	}
+}
+
+static __u32 holder_of(struct turns *turns, __u32 tid, __u32 tgid, const char *comm)
+{
+	__u64 hash = mix(tid, tgid);
+	struct holder *holder;
+	size_t slot;
+
+	for (int i = 0; i < 16 && comm[i]; i++)
+		hash = mix(hash, comm[i]);
+	for (slot = hash % HOLDER_SLOTS; turns->holder_slots[slot]; slot = (slot + 1) % HOLDER_SLOTS) {
+		holder = &turns->holders[turns->holder_slots[slot]];
+		if (holder->tid == tid && holder->tgid == tgid && !strncmp(holder->comm, comm, 16))
+			return turns->holder_slots[slot];
+	}
+	if (turns->holder_count >= MOST_HOLDERS) {
+		turns->losses.without_place++;
+		return HOLDER_UNKNOWN;
+	}
+	holder = &turns->holders[turns->holder_count];
+	holder->tid = tid;
+	holder->tgid = tgid;
+	memcpy(holder->comm, comm, 16);
+	turns->holder_slots[slot] = turns->holder_count;
+	return turns->holder_count++;
+}
+
+void turns_release(struct turns *turns, const struct lock_turn *turn, __s64 stack)
+{
+	struct turn_lock *lock = lock_of(turns, turn->lock);
+	__u32 holder = holder_of(turns, turn->tid, turn->tgid, turn->comm);
+	struct cell *cell, *sampled;
+
+	if (!lock)
+		return;
+	lock->releases++;
+	if (lock->last_holder == holder && holder != HOLDER_UNKNOWN && lock->last_acquirer != turn->tid)
+		lock->retakes++;
+	lock->last_holder = holder;
+	lock->last_acquirer = 0;
+	lock->changed = true;
+	cell = cell_of(turns, turn->lock, ANY_KIND, holder, 0);
+	if (cell) {
+		cell->caused.releases++;
+		if (stack)
+			cell->stack_now = stack;
+		stack = cell->stack_now;
+		sampled = stack ? cell_of(turns, turn->lock, ANY_KIND, holder, stack) : NULL;
+		if (sampled) {
+			sampled->caused.releases++;
+			sampled->caused.samples += turn->stack != 0;
+		}
+	}
+	lock->released.releases[lock->released.count++ % lock->released.size] =
+		(struct release){.time_ns = turn->time_ns, .holder = holder, .stack = stack};
+}
+
+static void charge(struct turns *turns, const struct lock_turn *turn, __u32 holder, __s64 stack, __u64 ns, bool first)
+{
+	struct cell *cell = cell_of(turns, turn->lock, turn->kind, holder, 0);
+
+	if (!cell)
+		return;
+	cell->changed = true;
+	cell->caused.waits += first;
+	cell->caused.ns += ns;
+	if (ns > cell->caused.max_ns)
+		cell->caused.max_ns = ns;
+	cell = stack ? cell_of(turns, turn->lock, turn->kind, holder, stack) : NULL;
+	if (!cell)
+		return;
+	cell->changed = true;
+	cell->caused.waits += first;
+	cell->caused.ns += ns;
+	if (ns > cell->caused.max_ns)
+		cell->caused.max_ns = ns;
+}
+
+static struct fairness *fairness_of(struct turn_lock *lock, __u32 kind)
+{
+	for (__u32 i = 0; i < lock->kind_count; i++)
+		if (lock->kinds[i].kind == kind)
+			return &lock->kinds[i];
+	if (lock->kind_count == LOCK_KINDS)
+		return NULL;
+	lock->kinds[lock->kind_count] = (struct fairness){.lock = lock->address, .kind = kind};
+	return &lock->kinds[lock->kind_count++];
+}
+
+/* One holder at a time: only there does each release mean that somebody else had the lock. */
+static bool is_exclusive(__u32 kind)
+{
+	return kind == KIND_SPINLOCK || kind == KIND_MUTEX || kind == KIND_MUTEX_SPIN || kind == KIND_RTMUTEX;
+}
+
+/* Waits for the lock that began before this one and got it while this one waited. */
+static __u64 served_before(const struct turn_lock *lock, const struct lock_turn *turn)
+{
+	const struct history *ended = &lock->ended;
+	__u64 served = 0;
+
+	for (__u64 i = ended->count; i > oldest(ended); i--) {
+		const struct ended *wait = &ended->ended[(i - 1) % ended->size];
+
+		if (wait->end_ns <= turn->begin_ns)
+			break;
+		served += wait->begin_ns <= turn->begin_ns;
+	}
+	return served;
+}
+
+/* First release after the wait's begin; of those that are remembered. */
+static __u64 first_release(const struct history *released, __u64 begin_ns)
+{
+	__u64 low = oldest(released), high = released->count;
+
+	while (low < high) {
+		__u64 middle = low + (high - low) / 2;
+
+		if (released->releases[middle % released->size].time_ns <= begin_ns)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+static bool charged_before(const struct history *released, __u64 first, __u64 at)
+{
+	__u32 holder = released->releases[at % released->size].holder;
+
+	/* Near ones alone: who holds again and again does so in turn with few others. */
+	for (__u64 i = at; i > first && at - i < 64; i--)
+		if (released->releases[(i - 1) % released->size].holder == holder)
+			return true;
+	return false;
+}
+
+void turns_wait(struct turns *turns, const struct lock_turn *turn)
+{
+	struct turn_lock *lock = lock_of(turns, turn->lock);
+	struct fairness *fairness = lock ? fairness_of(lock, turn->kind) : NULL;
+	struct history *released;
+	__u64 first, from = turn->begin_ns, end = turn->time_ns, releases;
+
+	if (!fairness || end < turn->begin_ns)
+		return;
+	released = &lock->released;
+	lock->changed = true;
+	lock->last_acquirer = turn->tid;
+	first = first_release(released, turn->begin_ns);
+	if (first == oldest(released) && oldest(released)) {
+		turns->losses.incomplete++;
+		make_room(turns, released, sizeof(struct release));
+		make_room(turns, &lock->ended, sizeof(struct ended));
+		/* What came before is nobody's. */
+		from = released->releases[first % released->size].time_ns;
+		charge(turns, turn, HOLDER_UNKNOWN, 0, from - turn->begin_ns, true);
+	}
+	for (__u64 i = first; i < released->count; i++) {
+		const struct release *release = &released->releases[i % released->size];
+
+		if (release->time_ns > end)
+			break;
+		charge(turns, turn, release->holder, release->stack, release->time_ns - from,
+		       !charged_before(released, first, i));
+		from = release->time_ns;
+	}
+	releases = released->count - first;
+	fairness->waits++;
+	fairness->wait_ns += end - turn->begin_ns;
+	if (releases) {
+		fairness->handoffs++;
+		fairness->handoff_ns += end - from;
+		if (end - from > fairness->max_handoff_ns)
+			fairness->max_handoff_ns = end - from;
+	} else {
+		__u32 holder = turn->flags & TURN_READERS ? HOLDER_READERS
+			       : turn->owner_tid          ? holder_of(turns, turn->owner_tid, 0, "")
+							  : HOLDER_UNKNOWN;
+
+		charge(turns, turn, holder, 0, end - turn->begin_ns, true);
+	}
+	if (is_exclusive(turn->kind) && releases > 1) {
+		/* The first release is of the hold that was there when the wait began. */
+		__u64 served = served_before(lock, turn), others = releases - 1;
+		__u64 bypasses = others > served ? others - served : 0;
+
+		fairness->overtaken += bypasses > 0;
+		fairness->bypasses += bypasses;
+		if (bypasses > fairness->max_bypasses)
+			fairness->max_bypasses = bypasses;
+	}
+	lock->ended.ended[lock->ended.count++ % lock->ended.size] =
+		(struct ended){.begin_ns = turn->begin_ns, .end_ns = end};
+}
+
+struct holder *turns_holder(struct turns *turns, __u32 holder)
+{
+	return &turns->holders[holder];
+}
+
+const struct turns_losses *turns_losses(const struct turns *turns)
+{
+	return &turns->losses;
+}
+
+size_t turns_bytes(const struct turns *turns)
+{
+	return turns->history_bytes + turns->lock_slots * sizeof(*turns->locks) +
+	       turns->cell_slots * sizeof(*turns->cells) + MOST_HOLDERS * sizeof(*turns->holders) +
+	       HOLDER_SLOTS * sizeof(*turns->holder_slots);
+}
+
+static int visit_cell(struct turns *turns, struct cell *cell, int (*visit)(const struct caused *caused, void *data),
+		      void *data)
+{
+	struct caused caused = cell->caused;
+	const struct cell *any = cell_of(turns, caused.lock, ANY_KIND, caused.holder, caused.stack);
+
+	if (any) {
+		caused.releases = any->caused.releases;
+		caused.samples = any->caused.samples;
+	}
+	cell->changed = false;
+	return visit(&caused, data);
+}
+
+int turns_changed(struct turns *turns, int (*visit_caused)(const struct caused *caused, void *data),
+		  int (*visit_fairness)(const struct fairness *fairness, void *data), void *data)
+{
+	int err = 0;
+
+	for (size_t i = 0; !err && i < turns->cell_slots; i++)
+		if (turns->cells[i].changed)
+			err = visit_cell(turns, &turns->cells[i], visit_caused, data);
+	for (size_t i = 0; !err && i < turns->lock_slots; i++) {
+		struct turn_lock *lock = &turns->locks[i];
+
+		for (__u32 kind = 0; !err && lock->changed && kind < lock->kind_count; kind++) {
+			lock->kinds[kind].releases = lock->releases;
+			lock->kinds[kind].retakes = lock->retakes;
+			err = visit_fairness(&lock->kinds[kind], data);
+		}
+		lock->changed = false;
+	}
+	return err;
+}
