@@ -59,9 +59,9 @@ static bool is_text(char type)
 /* The linker's marks around a section: they name a place, not a thing. */
 static enum rank rank_marker(const char *name)
 {
-	static const char *const ends[] = {"_end",         "_edata",     "_etext",        "_einittext",
-					   "__bss_stop",   "__init_end", "__init_begin",  "__brk_limit",
-					   "__end_rodata", "_sinittext", "__exittext_end"};
+	static const char *const ends[] = {"_end",         "_edata",     "_etext",         "_einittext",
+					   "__bss_stop",   "__init_end", "__init_begin",   "__brk_limit",
+					   "__end_rodata", "_sinittext", "__exittext_end", "__init_scratch_end"};
 	static const char *const starts[] = {"_text",
 					     "_stext",
 					     "_sdata",
