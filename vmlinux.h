@@ -58,9 +58,10 @@ struct files_struct {
 	int next_fd;
 };
 
-/* First argument of a function: di on x86-64; arm64's programs see user_pt_regs. */
+/* First argument of a function, and what it returns: di and ax on x86-64; arm64's programs see user_pt_regs. */
 struct pt_regs {
 	unsigned long di;
+	unsigned long ax;
 };
 
 struct user_pt_regs {

@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
-/* lock:contention_begin and contention_end, since 5.19. */
+/*
+ * lock:contention_begin and contention_end, since 5.19; and the slow paths of
+ * writers that pass neither.  In one file, because both keep preemption off: libbpf
+ * 1.1 cannot link two objects that call the same kernel function.
+ */
 #include "wait.bpf.h"
 #include <bpf/bpf_tracing.h>
 
@@ -61,6 +65,72 @@ SEC("tp_btf/contention_end")
 int BPF_PROG(contention_end, void *lock, int result)
 {
 	end_wait(ctx, (__u64)lock, result);
+	return 0;
+}
+
+/*
+ * A writer of an rwsem that gets it by spinning passes no tracepoint, and since
+ * 6.7 neither does a writer of a percpu-rwsem that waits for readers alone (and
+ * for RCU, before it looks at them).
+ */
+#define MOST_ERRNO 4095
+
+/* As a number or a pointer: 0 or the rwsem if it was got, else a negative errno. */
+static __always_inline __s32 result_of(__u64 returned)
+{
+	return returned >= (__u64)-MOST_ERRNO ? (__s32)returned : 0;
+}
+
+/* struct rw_semaphore *(struct rw_semaphore *, int), 5.10 to 7.3 */
+SEC("?fentry/rwsem_down_write_slowpath")
+int rwsem_write_enter(void *ctx)
+{
+	enter_sleeping_path(ctx, function_lock(ctx), KIND_RWSEM_WRITE);
+	return 0;
+}
+
+SEC("?fexit/rwsem_down_write_slowpath")
+int rwsem_write_leave(void *ctx)
+{
+	__u64 returned = 0;
+
+	bpf_get_func_ret(ctx, &returned);
+	leave_sleeping_path(ctx, function_lock(ctx), result_of(returned));
+	return 0;
+}
+
+/*
+ * Where fentry is not to be had.  Returns are probed as long as the kernel's
+ * few slots for them last, and sleepers take them too: a return that is missed
+ * after that costs the wait of a writer that spun, no more.  What failed
+ * has ended by contention_end; what did not returns its lock.
+ */
+SEC("?kprobe")
+int rwsem_write_kprobe_enter(struct pt_regs *ctx)
+{
+	enter_sleeping_path(ctx, PT_REGS_PARM1(ctx), KIND_RWSEM_WRITE);
+	return 0;
+}
+
+SEC("?kretprobe")
+int rwsem_write_kprobe_leave(struct pt_regs *ctx)
+{
+	leave_sleeping_path(ctx, PT_REGS_RC(ctx), 0);
+	return 0;
+}
+
+/* void (struct percpu_rw_semaphore *), 5.10 to 7.3 */
+SEC("?fentry/percpu_down_write")
+int percpu_write_enter(void *ctx)
+{
+	enter_sleeping_path(ctx, function_lock(ctx), KIND_PERCPU_RWSEM_WRITE);
+	return 0;
+}
+
+SEC("?fexit/percpu_down_write")
+int percpu_write_leave(void *ctx)
+{
+	leave_sleeping_path(ctx, function_lock(ctx), 0);
 	return 0;
 }
 

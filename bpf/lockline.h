@@ -144,11 +144,14 @@ struct cpu_state {
 #define SLEEP_DEPTH  2
 #define SLEEP_PROBES 8
 
+#define SLEEP_SAMPLED   (1u << 0)
+#define SLEEP_SLOW_PATH (1u << 1) /* begun by a probe around the slow path; no tracepoint told of it yet */
+
 struct sleep_wait {
 	__u64 lock;
 	__u64 begin_ns;
 	__u8 kind;
-	__u8 sampled;
+	__u8 flags; /* SLEEP_* */
 	__s16 kernel_frames;
 	__s16 user_frames;
 	__u16 begin_cpu;

@@ -68,7 +68,8 @@ static __always_inline void release_sleeper(struct sleep_slot *slot, __u32 index
 }
 
 /* Depth at which a new begin is kept, or -1 if it only repeats the wait in flight. */
-static __always_inline __s32 sleep_depth(struct cpu_state *state, struct sleep_slot *slot, __u64 lock, __u32 kind)
+static __always_inline __s32 sleep_depth(struct cpu_state *state, struct sleep_slot *slot, __u64 lock, __u32 kind,
+					 bool slow_path)
 {
 	__u32 depth = slot->depth;
 	struct sleep_wait *last;
@@ -80,6 +81,12 @@ static __always_inline __s32 sleep_depth(struct cpu_state *state, struct sleep_s
 		/* A mutex begins anew each time it goes from spinning to sleeping and back. */
 		if (kind == KIND_MUTEX)
 			last->kind = KIND_MUTEX;
+		count(state, COUNT_REPEATED, 1);
+		return -1;
+	}
+	if (last->lock == lock && last->kind == kind && last->flags & SLEEP_SLOW_PATH && !slow_path) {
+		/* The tracepoint inside the slow path: of its end and the path's, the first ends the wait. */
+		last->flags &= ~SLEEP_SLOW_PATH;
 		count(state, COUNT_REPEATED, 1);
 		return -1;
 	}
@@ -96,7 +103,7 @@ static __always_inline __s32 sleep_depth(struct cpu_state *state, struct sleep_s
 	return depth & (SLEEP_DEPTH - 1);
 }
 
-static __noinline int begin_sleeping(void *ctx, struct cpu_state *state, __u32 cpu, __u64 lock, __u32 kind)
+static __noinline int begin_sleeping(void *ctx, struct cpu_state *state, __u64 lock, __u32 kind, bool slow_path)
 {
 	__u64 pid_tgid = bpf_get_current_pid_tgid();
 	__u32 tid = pid_tgid, row_index;
@@ -115,16 +122,16 @@ static __noinline int begin_sleeping(void *ctx, struct cpu_state *state, __u32 c
 		count(state, COUNT_NO_SLOT, 1);
 		return 0;
 	}
-	depth = sleep_depth(state, slot, lock, kind);
+	depth = sleep_depth(state, slot, lock, kind, slow_path);
 	if (depth < 0)
 		return 0;
 	wait = &slot->wait[depth & (SLEEP_DEPTH - 1)];
 	wait->lock = lock;
 	wait->kind = kind;
-	wait->begin_cpu = cpu;
+	wait->begin_cpu = bpf_get_smp_processor_id();
 	row = find_row(state, lock, kind & (KIND_COUNT - 1), &row_index);
-	wait->sampled = row && takes_sample(state, row);
-	if (wait->sampled) {
+	wait->flags = (row && takes_sample(state, row) ? SLEEP_SAMPLED : 0) | (slow_path ? SLEEP_SLOW_PATH : 0);
+	if (wait->flags & SLEEP_SAMPLED) {
 		__u32 frames = walk_stacks(ctx, state, index * SLEEP_DEPTH + depth, false);
 
 		wait->kernel_frames = frames;
@@ -153,7 +160,7 @@ static __always_inline void record_sleep(void *ctx, struct cpu_state *state, __u
 		.stack = stack,
 		.kernel_frames = wait->kernel_frames,
 		.user_frames = wait->user_frames,
-		.sampled = wait->sampled,
+		.sampled = wait->flags & SLEEP_SAMPLED,
 	};
 	__u32 row_index;
 	/* Looked for again: the waiter may have moved, and a mutex may have changed its kind. */

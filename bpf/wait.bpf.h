@@ -43,7 +43,7 @@ static __always_inline void begin_wait(void *ctx, __u64 lock, __u32 kind)
 		count(state, COUNT_FILTERED, 1);
 	} else if (!is_spinning(kind)) {
 		stay_on_cpu();
-		begin_sleeping(ctx, state, cpu, lock, kind);
+		begin_sleeping(ctx, state, lock, kind, false);
 		leave_cpu();
 	} else if (in_slow_path(state, lock)) {
 		count(state, COUNT_REPEATED, 1);
@@ -118,6 +118,37 @@ static __always_inline void leave_slow_path(void *ctx, __u64 lock)
 		add_waiter(lock, -1);
 	else
 		count(state, COUNT_UNMATCHED, 1);
+}
+
+/*
+ * Entry of a function that waits for a sleeping lock.  Its exit matters only to
+ * the waits that pass no tracepoint inside it; contention_end comes before it.
+ */
+static __always_inline void enter_sleeping_path(void *ctx, __u64 lock, __u32 kind)
+{
+	struct cpu_state *state = state_of(bpf_get_smp_processor_id());
+
+	if (!state)
+		return;
+	__sync_fetch_and_add(&state->slow_paths, 1);
+	if (!wanted(state, kind)) {
+		count(state, COUNT_FILTERED, 1);
+		return;
+	}
+	stay_on_cpu();
+	begin_sleeping(ctx, state, lock, kind, true);
+	leave_cpu();
+}
+
+static __always_inline void leave_sleeping_path(void *ctx, __u64 lock, __s32 result)
+{
+	struct cpu_state *state = state_of(bpf_get_smp_processor_id());
+
+	if (!state)
+		return;
+	stay_on_cpu();
+	end_sleeping(ctx, state, lock, result, clock_now(state));
+	leave_cpu();
 }
 
 #endif /* WAIT_BPF_H */

@@ -125,6 +125,22 @@ void run_leave(struct bench *bench, __u64 lock)
 	run(bench->skeleton->progs.run_leave, &lock, 1);
 }
 
+void run_enter_sleeping(struct bench *bench, __u64 lock, enum lock_kind kind)
+{
+	__u64 arguments[] = {lock, kind};
+
+	bench->skeleton->bss->clock_ns += STEP_NS;
+	run(bench->skeleton->progs.run_enter_sleeping, arguments, 2);
+}
+
+void run_leave_sleeping(struct bench *bench, __u64 lock, int result)
+{
+	__u64 arguments[] = {lock, result};
+
+	bench->skeleton->bss->clock_ns += STEP_NS;
+	run(bench->skeleton->progs.run_leave_sleeping, arguments, 2);
+}
+
 void run_wait(struct bench *bench, __u64 lock, enum lock_kind kind, __u64 wait_ns)
 {
 	run_begin(bench, lock, kind);
@@ -162,7 +178,7 @@ struct sleep_slot *sleeper_of(struct bench *bench, __u32 tid)
 	return NULL;
 }
 
-__u64 waits_of_all(struct bench *bench)
+__u64 waits_of_all(const struct bench *bench)
 {
 	__u64 waits = 0;
 	int i;
@@ -172,7 +188,7 @@ __u64 waits_of_all(struct bench *bench)
 	return waits;
 }
 
-__u64 begins_of_all(struct bench *bench)
+__u64 begins_of_all(const struct bench *bench)
 {
 	__u64 begins = 0;
 	int i;

@@ -41,6 +41,20 @@ int run_leave(__u64 *context)
 }
 
 SEC("raw_tp")
+int run_enter_sleeping(__u64 *context)
+{
+	enter_sleeping_path(context, context[0], context[1]);
+	return 0;
+}
+
+SEC("raw_tp")
+int run_leave_sleeping(__u64 *context)
+{
+	leave_sleeping_path(context, context[0], context[1]);
+	return 0;
+}
+
+SEC("raw_tp")
 int run_bucket(__u64 *context)
 {
 	return histogram_bucket(context[0]);

@@ -459,49 +459,6 @@ static void tokens_limit_stacks(struct bench *bench)
 	CHECK_EQUAL(waits, TOKENS + 2 + 101);
 }
 
-/* What the tracepoints tell inside a probed slow path is the same wait. */
-static void slow_path_covers_tracepoints(struct bench *bench)
-{
-	struct wait_row *row;
-
-	run_enter(bench, LOCK(80), KIND_SPINLOCK);
-	run_begin(bench, LOCK(80), KIND_SPINLOCK);
-	run_end(bench, LOCK(80), 0);
-	CHECK_EQUAL(waits_of_all(bench), 0);
-	CHECK_EQUAL(bench->state->spin_depth, 1);
-	run_leave(bench, LOCK(80));
-	row = row_of(bench, LOCK(80), KIND_SPINLOCK);
-	CHECK(row && row->waits == 1 && row->wait_ns == 3000, "one wait from entry to exit");
-	CHECK_EQUAL(bench->state->slow_paths, 1);
-	CHECK_EQUAL(bench->state->counters[COUNT_REPEATED], 1);
-	CHECK_EQUAL(bench->state->counters[COUNT_UNMATCHED], 0);
-	/* The pending waiter: no tracepoint at all, and a return probe that knows no arguments. */
-	run_enter(bench, LOCK(81), KIND_SPINLOCK);
-	run_leave(bench, 0);
-	row = row_of(bench, LOCK(81), KIND_SPINLOCK);
-	CHECK(row && row->waits == 1, "the top slow path ended");
-	CHECK_EQUAL(bench->state->spin_depth, 0);
-	CHECK_EQUAL(begins_of_all(bench) + bench->state->slow_paths,
-		    waits_of_all(bench) + bench->state->counters[COUNT_REPEATED]);
-}
-
-/* The inner lock of a read-locked rwlock, and an interrupt that reads the same one. */
-static void slow_paths_nest(struct bench *bench)
-{
-	run_enter(bench, LOCK(82), KIND_RWLOCK_READ);
-	run_begin(bench, LOCK(82), KIND_RWLOCK_READ);
-	run_enter(bench, LOCK(82) + 4, KIND_SPINLOCK);
-	run_leave(bench, LOCK(82) + 4);
-	run_enter(bench, LOCK(82), KIND_RWLOCK_READ);
-	run_leave(bench, LOCK(82));
-	run_end(bench, LOCK(82), 0);
-	run_leave(bench, LOCK(82));
-	CHECK_EQUAL(waits_of_all(bench), 3);
-	CHECK_EQUAL(bench->state->counters[COUNT_ORPHANED], 0);
-	CHECK_EQUAL(bench->state->counters[COUNT_REPEATED], 1);
-	CHECK_EQUAL(bench->state->spin_depth, 0);
-}
-
 /* A slot that a lost end left behind gives nobody a wait of hours. */
 static void stale_slot_gives_no_wait(struct bench *bench)
 {
@@ -564,6 +521,11 @@ static const struct test {
 	TEST(tokens_limit_stacks, everything),
 	TEST(slow_path_covers_tracepoints, everything),
 	TEST(slow_paths_nest, everything),
+	TEST(sleeping_path_covers_tracepoints, everything),
+	TEST(sleeping_path_without_tracepoints, everything),
+	TEST(sleeping_path_survives_lost_ends, everything),
+	TEST(sleeping_paths_nest, everything),
+	TEST(sleeping_paths_are_filtered, two_kinds),
 	TEST(stale_slot_gives_no_wait, outliers),
 	TEST(kinds_are_filtered, two_kinds),
 	TEST(tasks_are_filtered, one_task),

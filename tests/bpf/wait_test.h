@@ -66,6 +66,9 @@ void run_end(struct bench *bench, __u64 lock, int result);
 /* Entry and exit of a function that waits for the lock; lock 0: an exit that does not know it. */
 void run_enter(struct bench *bench, __u64 lock, enum lock_kind kind);
 void run_leave(struct bench *bench, __u64 lock);
+/* The same of a function that waits for a sleeping lock. */
+void run_enter_sleeping(struct bench *bench, __u64 lock, enum lock_kind kind);
+void run_leave_sleeping(struct bench *bench, __u64 lock, int result);
 /* A begin and an end, wait_ns apart. */
 void run_wait(struct bench *bench, __u64 lock, enum lock_kind kind, __u64 wait_ns);
 __u32 run_bucket(struct bench *bench, __u64 ns);
@@ -76,7 +79,16 @@ struct wait_row *other_row_of(struct bench *bench, enum lock_kind kind);
 /* The slot of a tid, or NULL. */
 struct sleep_slot *sleeper_of(struct bench *bench, __u32 tid);
 /* Waits of all rows. */
-__u64 waits_of_all(struct bench *bench);
-__u64 begins_of_all(struct bench *bench);
+__u64 waits_of_all(const struct bench *bench);
+__u64 begins_of_all(const struct bench *bench);
+
+/* slow_paths.c */
+void slow_path_covers_tracepoints(struct bench *bench);
+void slow_paths_nest(struct bench *bench);
+void sleeping_path_covers_tracepoints(struct bench *bench);
+void sleeping_path_without_tracepoints(struct bench *bench);
+void sleeping_path_survives_lost_ends(struct bench *bench);
+void sleeping_paths_nest(struct bench *bench);
+void sleeping_paths_are_filtered(struct bench *bench);
 
 #endif /* WAIT_TEST_H */

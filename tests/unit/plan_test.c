@@ -145,6 +145,8 @@ static struct evidence machine(void)
 		.btf_native_slow_path = true,
 		.btf_paravirt_slow_path = true,
 		.btf_read_slow_path = true,
+		.btf_rwsem_slow_path = true,
+		.btf_percpu_slow_path = true,
 		.breakpoint_error = NOT_TRIED,
 		.symbols = SYMBOLS_ALL,
 		.page_table = true,
@@ -205,7 +207,7 @@ static void guest_with_everything(void)
 	state(&plan, "spinlock first waiter", PROBE_ON, "PV_UNHALT");
 	state(&plan, "spinlock queued waiters", PROBE_ON, "");
 	state(&plan, "rwlock readers in interrupt", PROBE_ON, "queued_read_lock_slowpath");
-	state(&plan, "percpu-rwsem writers behind readers", PROBE_BLIND, "two writers");
+	state(&plan, "percpu-rwsem writers behind readers", PROBE_ON, "percpu_down_write");
 	state(&plan, "static lock names", PROBE_ON, "");
 	CHECK_TEXT(probe(&plan, "per-CPU lock names")->source, "symbol table and BTF");
 	state(&plan, "slab lock names", PROBE_ON, "");
@@ -361,6 +363,8 @@ static void realtime(void)
 	CHECK(plan.spinlock_mode == SPINLOCK_RT_NATIVE, "%d", plan.spinlock_mode);
 	spinlocks_probed(&plan, "fentry", "native_queued_spin_lock_slowpath");
 	CHECK(!plan.read_slow_path, "rwlocks are rt-mutexes");
+	CHECK(!plan.rwsem_slow_path && !plan.rwsem_kprobe, "and so are rwsems");
+	CHECK(plan.percpu_slow_path, "percpu-rwsems are not");
 	state(&plan, "rwlock readers in interrupt", PROBE_ON, "PREEMPT_RT");
 	state(&plan, "rwsem writers that win by spinning", PROBE_ON, "PREEMPT_RT");
 	state(&plan, "mutex, rwsem, semaphore, rtmutex", PROBE_ON, "spinlock_t");
@@ -371,6 +375,35 @@ static void realtime(void)
 	state(&plan, "spinlock first waiter", PROBE_BLIND, "spinlock_t is an rt-mutex and is seen");
 }
 
+/* Sleeping locks' slow paths: probed where a tracepoint misses waits, and only there. */
+static void writers(void)
+{
+	struct evidence e = machine();
+	static struct plan plan;
+
+	plan_decide(&plan, &e);
+	well_formed(&plan);
+	CHECK(plan.rwsem_slow_path && !plan.rwsem_kprobe && plan.percpu_slow_path, "both by fentry");
+	state(&plan, "rwsem writers that win by spinning", PROBE_ON, "rwsem_down_write_slowpath() is probed");
+	state(&plan, "percpu-rwsem writers behind readers", PROBE_ON, "percpu_down_write() is probed");
+	e.fentry_error = -EPERM;
+	plan_decide(&plan, &e);
+	well_formed(&plan);
+	CHECK(!plan.rwsem_slow_path && plan.rwsem_kprobe && !plan.percpu_slow_path, "the rwsem by kprobe");
+	CHECK_TEXT(probe(&plan, "rwsem writers that win by spinning")->source, "kprobe");
+	state(&plan, "percpu-rwsem writers behind readers", PROBE_BLIND, "; fentry: refused: ");
+	e.kprobe_source = false;
+	plan_decide(&plan, &e);
+	well_formed(&plan);
+	CHECK(!plan.rwsem_slow_path && !plan.rwsem_kprobe, "not at all");
+	state(&plan, "rwsem writers that win by spinning", PROBE_BLIND, "CONFIG_KPROBE_EVENTS");
+	e = machine();
+	e.lock.minor = 1;
+	plan_decide(&plan, &e);
+	well_formed(&plan);
+	CHECK(plan.rwsem_slow_path && !plan.percpu_slow_path, "6.1's tracepoint spans the wait for readers");
+}
+
 static void without_btf(void)
 {
 	struct evidence e = machine();
@@ -379,6 +412,7 @@ static void without_btf(void)
 	e.btf_error = -ENOENT;
 	e.btf_contention = e.btf_fork = e.btf_slab = e.btf_percpu = e.btf_slab_pages = false;
 	e.btf_native_slow_path = e.btf_paravirt_slow_path = e.btf_read_slow_path = false;
+	e.btf_rwsem_slow_path = e.btf_percpu_slow_path = false;
 	e.load_error = e.fentry_error = -ENOENT;
 	plan_decide(&plan, &e);
 	well_formed(&plan);
@@ -507,6 +541,7 @@ static const struct test tests[] = {
 	TEST(guest_with_test_and_set),
 	TEST(guest_with_unknown_spinlocks),
 	TEST(realtime),
+	TEST(writers),
 	TEST(without_btf),
 	TEST(without_rights),
 	TEST(old_kernel),

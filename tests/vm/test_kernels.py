@@ -37,10 +37,18 @@ def test_doctor_tells_what_is_blind(case: Case, guest: Guest) -> None:
     assert queued["state"] == "on"
     assert queued["source"] == (case.source if case.spinlocks == TEST_AND_SET else "tp_btf contention_begin"), queued
     assert probes["slab lock names"]["state"] == ("on" if case.slab_names else "unavailable")
-    # With PREEMPT_RT these pass the tracepoints, or do not exist.
+    # With PREEMPT_RT the first two pass the tracepoints, or do not exist; 6.1's tracepoint spans the last.
+    fentry = case.source != "kprobe"
     in_interrupt, spinning = probes["rwlock readers in interrupt"], probes["rwsem writers that win by spinning"]
-    assert in_interrupt["state"] == ("on" if case.realtime or case.source == "fentry" else "blind"), in_interrupt
-    assert spinning["state"] == ("on" if case.realtime else "blind"), spinning
+    assert in_interrupt["state"] == ("on" if case.realtime or fentry else "blind"), in_interrupt
+    assert spinning["state"] == "on", spinning
+    assert spinning["source"] == ("tp_btf contention_begin" if case.realtime else "fentry" if fentry else "kprobe"), (
+        spinning
+    )
+    behind_readers = probes["percpu-rwsem writers behind readers"]
+    spanned = case.release.startswith("6.1.")
+    assert behind_readers["state"] == "on", behind_readers
+    assert behind_readers["source"] == ("tp_btf contention_begin" if spanned else "fentry"), behind_readers
 
 
 def test_recording_holds_the_same_plan(guest: Guest, states: dict[str, str]) -> None:

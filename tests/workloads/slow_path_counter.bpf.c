@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Counts entries of the slow paths of spinlocks, and does nothing else: the figure to check others by. */
+/* Counts entries of the slow paths of locks, and does nothing else: the figure to check others by. */
 #include <linux/bpf.h>
 #include <bpf/bpf_helpers.h>
 
@@ -12,13 +12,13 @@ struct {
 	__type(value, __u64);
 } entries SEC(".maps");
 
-/* These functions run with preemption off, and one program each writes a counter. */
+/* Atomic for the functions that run with preemption on. */
 static __always_inline int count(__u32 function)
 {
 	__u64 *counter = bpf_map_lookup_elem(&entries, &function);
 
 	if (counter)
-		++*counter;
+		__sync_fetch_and_add(counter, 1);
 	return 0;
 }
 
@@ -40,7 +40,31 @@ int read(void *context)
 	return count(READ);
 }
 
+SEC("?fentry/rwsem_down_write_slowpath")
+int rwsem_write(void *context)
+{
+	return count(RWSEM_WRITE);
+}
+
+SEC("?fentry/percpu_down_write")
+int percpu_write(void *context)
+{
+	return count(PERCPU_WRITE);
+}
+
 /* Where the kernel has no fentry. */
+SEC("?kprobe")
+int rwsem_write_by_kprobe(void *context)
+{
+	return count(RWSEM_WRITE);
+}
+
+SEC("?kprobe")
+int percpu_write_by_kprobe(void *context)
+{
+	return count(PERCPU_WRITE);
+}
+
 SEC("?kprobe")
 int spin_by_kprobe(void *context)
 {

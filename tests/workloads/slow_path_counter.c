@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * slow_path_counter: entries of the spinlocks' slow paths since it was
+ * slow_path_counter: entries of the locks' slow paths since it was
  * attached, by fentry, else by kprobe; "read" prints them, and so does the end.
  */
 #include <errno.h>
@@ -31,32 +31,58 @@ static bool has_function(const struct btf *btf, const char *name)
 	return btf__find_by_name_kind(btf, name, BTF_KIND_FUNC) > 0;
 }
 
+static struct bpf_link *links[FUNCTIONS];
+
+static void detach(void)
+{
+	for (int i = 0; i < FUNCTIONS; i++) {
+		bpf_link__destroy(links[i]);
+		links[i] = NULL;
+	}
+}
+
 /* NULL if the kernel does not take it: errno says why. */
-static struct slow_path_counter_bpf *try(const struct btf *btf, const char *function, bool kprobe)
+static struct slow_path_counter_bpf *try(const struct btf *btf, const char *spin, bool kprobe)
 {
 	struct slow_path_counter_bpf *skeleton = slow_path_counter_bpf__open();
+	struct bpf_program *programs[FUNCTIONS] = {};
+	const char *const functions[FUNCTIONS] = {
+		[SPIN] = spin,
+		[PARAVIRT_SPIN] = "__pv_queued_spin_lock_slowpath",
+		[READ] = "queued_read_lock_slowpath",
+		[RWSEM_WRITE] = "rwsem_down_write_slowpath",
+		[PERCPU_WRITE] = "percpu_down_write",
+	};
 
 	if (!skeleton)
 		die("cannot open the BPF object: %s", strerror(errno));
-	bpf_program__set_autoload(kprobe ? skeleton->progs.spin_by_kprobe : skeleton->progs.spin, true);
-	if (!kprobe) {
-		bpf_program__set_attach_target(skeleton->progs.spin, 0, function);
-		bpf_program__set_autoload(skeleton->progs.paravirt_spin,
-					  has_function(btf, "__pv_queued_spin_lock_slowpath"));
-		bpf_program__set_autoload(skeleton->progs.read, has_function(btf, "queued_read_lock_slowpath"));
+	programs[SPIN] = kprobe ? skeleton->progs.spin_by_kprobe : skeleton->progs.spin;
+	programs[RWSEM_WRITE] = kprobe ? skeleton->progs.rwsem_write_by_kprobe : skeleton->progs.rwsem_write;
+	programs[PERCPU_WRITE] = kprobe ? skeleton->progs.percpu_write_by_kprobe : skeleton->progs.percpu_write;
+	programs[PARAVIRT_SPIN] = kprobe ? NULL : skeleton->progs.paravirt_spin;
+	programs[READ] = kprobe ? NULL : skeleton->progs.read;
+	for (int i = 0; i < FUNCTIONS; i++) {
+		if (!has_function(btf, functions[i]))
+			programs[i] = NULL;
+		if (!programs[i])
+			continue;
+		bpf_program__set_autoload(programs[i], true);
+		if (!kprobe)
+			bpf_program__set_attach_target(programs[i], 0, functions[i]);
 	}
 	if (slow_path_counter_bpf__load(skeleton))
 		goto out;
-	if (kprobe) {
-		skeleton->links.spin_by_kprobe =
-			bpf_program__attach_kprobe(skeleton->progs.spin_by_kprobe, false, function);
-		if (!skeleton->links.spin_by_kprobe)
+	for (int i = 0; i < FUNCTIONS; i++) {
+		if (!programs[i])
+			continue;
+		links[i] = kprobe ? bpf_program__attach_kprobe(programs[i], false, functions[i])
+				  : bpf_program__attach(programs[i]);
+		if (!links[i])
 			goto out;
-	} else if (slow_path_counter_bpf__attach(skeleton)) {
-		goto out;
 	}
 	return skeleton;
 out:
+	detach();
 	slow_path_counter_bpf__destroy(skeleton);
 	return NULL;
 }
@@ -97,9 +123,11 @@ static __u64 recursion_misses(const struct slow_path_counter_bpf *skeleton)
 
 static void print_counts(const struct slow_path_counter_bpf *skeleton)
 {
-	printf("{\"event\": \"counts\", \"spin\": %llu, \"paravirt_spin\": %llu, \"read\": %llu, \"misses\": %llu}\n",
+	printf("{\"event\": \"counts\", \"spin\": %llu, \"paravirt_spin\": %llu, \"read\": %llu, \"rwsem_write\": "
+	       "%llu, "
+	       "\"percpu_write\": %llu, \"misses\": %llu}\n",
 	       entries(skeleton, SPIN), entries(skeleton, PARAVIRT_SPIN), entries(skeleton, READ),
-	       recursion_misses(skeleton));
+	       entries(skeleton, RWSEM_WRITE), entries(skeleton, PERCPU_WRITE), recursion_misses(skeleton));
 }
 
 int main(void)
@@ -126,7 +154,7 @@ int main(void)
 	       source);
 	while (next_command(&command))
 		print_counts(skeleton);
-	slow_path_counter_bpf__detach(skeleton);
+	detach();
 	print_counts(skeleton);
 	slow_path_counter_bpf__destroy(skeleton);
 	btf__free(btf);

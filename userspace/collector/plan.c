@@ -117,10 +117,8 @@ static enum probe_state check_spin_slow_path(struct finding *finding)
 	return check_fentry(finding, spin_slow_path(finding->evidence));
 }
 
-static enum probe_state check_spin_kprobe(struct finding *finding)
+static enum probe_state check_kprobe(struct finding *finding, const char *function)
 {
-	const char *function = spin_slow_path(finding->evidence);
-
 	if (check_waits(finding) != PROBE_ON)
 		return PROBE_UNAVAILABLE;
 	if (!finding->evidence->kprobe_source)
@@ -128,6 +126,11 @@ static enum probe_state check_spin_kprobe(struct finding *finding)
 	if (!function)
 		return UNAVAILABLE("the kernel has no such function in BTF");
 	return ON("%s() is probed at entry and return", function);
+}
+
+static enum probe_state check_spin_kprobe(struct finding *finding)
+{
+	return check_kprobe(finding, spin_slow_path(finding->evidence));
 }
 
 static enum probe_state check_read_slow_path(struct finding *finding)
@@ -182,6 +185,18 @@ static enum probe_state check_rwsem_spinning(struct finding *finding)
 	return BLIND("a writer that wins the rwsem while it spins passes no tracepoint");
 }
 
+static enum probe_state check_rwsem_slow_path(struct finding *finding)
+{
+	if (finding->evidence->lock.realtime)
+		return UNAVAILABLE("PREEMPT_RT: writers do not spin");
+	return check_fentry(finding, finding->evidence->btf_rwsem_slow_path ? RWSEM_SLOW_PATH : NULL);
+}
+
+static enum probe_state check_rwsem_kprobe(struct finding *finding)
+{
+	return check_kprobe(finding, finding->evidence->btf_rwsem_slow_path ? RWSEM_SLOW_PATH : NULL);
+}
+
 /* 6.1 and 6.6 are read to begin before the wait for readers, 6.12 and later after it. */
 static enum probe_state check_percpu_writers(struct finding *finding)
 {
@@ -191,6 +206,12 @@ static enum probe_state check_percpu_writers(struct finding *finding)
 		return ON("the tracepoint spans the wait for readers");
 	return BLIND("the tracepoint passes only if two writers meet%s",
 		     kernel_before(&finding->evidence->lock, 6, 12) ? " (in some kernels from 6.7 to 6.11)" : "");
+}
+
+/* Not by kprobe: the function returns nothing that would tell which wait is over. */
+static enum probe_state check_percpu_slow_path(struct finding *finding)
+{
+	return check_fentry(finding, finding->evidence->btf_percpu_slow_path ? PERCPU_SLOW_PATH : NULL);
 }
 
 const char *const release_function_names[RELEASE_FUNCTIONS] = {
@@ -504,10 +525,12 @@ static const struct row {
 	 {{"tp_btf contention_begin", check_rwlock_interrupt}, {"fentry", check_read_slow_path}},
 	 "waits of readers in interrupt context"},
 	{"rwsem writers that win by spinning",
-	 {{"tp_btf contention_begin", check_rwsem_spinning}},
+	 {{"tp_btf contention_begin", check_rwsem_spinning},
+	  {"fentry", check_rwsem_slow_path},
+	  {"kprobe", check_rwsem_kprobe}},
 	 "waits of writers that never slept"},
 	{"percpu-rwsem writers behind readers",
-	 {{"tp_btf contention_begin", check_percpu_writers}},
+	 {{"tp_btf contention_begin", check_percpu_writers}, {"fentry", check_percpu_slow_path}},
 	 "how long a writer waits for readers and for RCU"},
 	{"spinlock holders",
 	 {{"fentry", check_spin_holders}, {"kprobe", check_spin_holders_kprobe}},
@@ -568,6 +591,17 @@ static void decide(const struct row *row, struct finding *finding, struct probe 
 	snprintf(probe->lost, sizeof(probe->lost), "%s", row->lost);
 }
 
+/* Where the tracepoints see every wait, probes around the slow paths would only cost. */
+static void plan_sleeping_paths(struct plan *plan, struct finding *finding)
+{
+	if (check_rwsem_spinning(finding) == PROBE_BLIND) {
+		plan->rwsem_slow_path = check_rwsem_slow_path(finding) == PROBE_ON;
+		plan->rwsem_kprobe = !plan->rwsem_slow_path && check_rwsem_kprobe(finding) == PROBE_ON;
+	}
+	if (check_percpu_writers(finding) == PROBE_BLIND)
+		plan->percpu_slow_path = check_percpu_slow_path(finding) == PROBE_ON;
+}
+
 static void plan_releases(struct plan *plan, struct finding *finding)
 {
 	__u32 functions = finding->evidence->btf_release_functions;
@@ -610,6 +644,7 @@ void plan_decide(struct plan *plan, const struct evidence *evidence)
 			fentry && finding.mode == SPINLOCK_UNKNOWN && evidence->btf_paravirt_slow_path;
 	}
 	plan->read_slow_path = check_read_slow_path(&finding) == PROBE_ON;
+	plan_sleeping_paths(plan, &finding);
 	plan_releases(plan, &finding);
 	for (size_t i = 0; i < ROWS; i++)
 		decide(&rows[i], &finding, &plan->probes[plan->probe_count++]);

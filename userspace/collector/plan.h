@@ -73,6 +73,10 @@ enum release_function {
 
 extern const char *const release_function_names[RELEASE_FUNCTIONS];
 
+/* Of writers. */
+#define RWSEM_SLOW_PATH  "rwsem_down_write_slowpath"
+#define PERCPU_SLOW_PATH "percpu_down_write"
+
 struct plan {
 	struct fact facts[PLAN_FACTS];
 	int fact_count;
@@ -85,6 +89,9 @@ struct plan {
 	bool spin_kprobe;           /* by kprobe, for want of fentry */
 	bool paravirt_slow_path;    /* __pv_queued_spin_lock_slowpath() too */
 	bool read_slow_path;        /* queued_read_lock_slowpath() */
+	bool rwsem_slow_path;       /* RWSEM_SLOW_PATH */
+	bool rwsem_kprobe;          /* it by kprobe, for want of fentry */
+	bool percpu_slow_path;      /* PERCPU_SLOW_PATH */
 	__u32 release_functions;    /* mask of enum release_function that --holders and --holds probe */
 	bool release_kprobe;        /* those of spinlocks by kprobe, for want of fentry */
 	bool contended_release;     /* lock:contended_release tells of sleeping locks */

@@ -92,6 +92,9 @@ static int set_coarse_clock(struct lockline_bpf *bpf)
 	return err;
 }
 
+#define RWSEM_SIGNAL  "rwsem writers that win by spinning"
+#define PERCPU_SIGNAL "percpu-rwsem writers behind readers"
+
 /*
  * In the order of attaching: ends before begins, since a begin whose end was
  * not seen would be a wait without an end.
@@ -108,10 +111,16 @@ static int choose(struct lockline_bpf *bpf, const struct plan *plan, bool follow
 		{bpf->progs.spin_kprobe_leave, kprobe != NULL, "spinlock first waiter", kprobe},
 		{bpf->progs.paravirt_spin_leave, plan->paravirt_slow_path, "spinlock first waiter", NULL},
 		{bpf->progs.read_leave, plan->read_slow_path, "rwlock readers in interrupt", NULL},
+		{bpf->progs.rwsem_write_leave, plan->rwsem_slow_path, RWSEM_SIGNAL, NULL},
+		{bpf->progs.rwsem_write_kprobe_leave, plan->rwsem_kprobe, RWSEM_SIGNAL, RWSEM_SLOW_PATH},
+		{bpf->progs.percpu_write_leave, plan->percpu_slow_path, PERCPU_SIGNAL, NULL},
 		{bpf->progs.spin_enter, spin != NULL, "spinlock first waiter", spin},
 		{bpf->progs.spin_kprobe_enter, kprobe != NULL, "spinlock first waiter", kprobe},
 		{bpf->progs.paravirt_spin_enter, plan->paravirt_slow_path, "spinlock first waiter", NULL},
 		{bpf->progs.read_enter, plan->read_slow_path, "rwlock readers in interrupt", NULL},
+		{bpf->progs.rwsem_write_enter, plan->rwsem_slow_path, RWSEM_SIGNAL, NULL},
+		{bpf->progs.rwsem_write_kprobe_enter, plan->rwsem_kprobe, RWSEM_SIGNAL, RWSEM_SLOW_PATH},
+		{bpf->progs.percpu_write_enter, plan->percpu_slow_path, PERCPU_SIGNAL, NULL},
 		{bpf->progs.contention_begin, true, "lock waits", NULL},
 	};
 	const int count = sizeof(table) / sizeof(table[0]);
