@@ -73,7 +73,7 @@ INTEL = _kinds(
     Kind("L1", LOAD | HIT | L1 | NUMBER_L1 | SNOOP_NONE, ("load", "ld_l1hit"), 6),
     Kind("fill buffer", LOAD | HIT | FILL_BUFFER | NUMBER_FILL_BUFFER | SNOOP_NONE, ("load", "ld_fbhit"), 90),
     Kind("L2", LOAD | HIT | L2 | NUMBER_L2 | SNOOP_NONE, ("load", "ld_l2hit"), 16),
-    Kind("L2, modified by another", LOAD | HIT | L2 | NUMBER_L2 | SNOOP_HITM, ("load", "ld_l2hit"), 60),
+    Kind("L2, modified by another", LOAD | HIT | L2 | NUMBER_L2 | SNOOP_HITM, ("load", "lcl_hitm", "tot_hitm"), 60),
     Kind("LLC", LOAD | HIT | L3 | NUMBER_L3 | SNOOP_NONE, ("load", "ld_llchit"), 70),
     Kind("LLC, snoop hit", LOAD | HIT | L3 | NUMBER_L3 | SNOOP_HIT, ("load", "ld_llchit"), 95),
     Kind("local HITM", LOAD | HIT | L3 | NUMBER_L3 | SNOOP_HITM, ("load", "lcl_hitm", "tot_hitm"), 180),

@@ -37,6 +37,10 @@ FUNCTIONS = (
     "memcg_stat_flush",
     "try_charge_memcg",
     "rep_movs_alternative",
+    "do_futex",
+    "__x64_sys_futex",
+    "do_syscall_64",
+    "entry_SYSCALL_64_after_hwframe",
 )
 VARIABLES = (("inode_hash_lock", 4), ("vm_committed_as", 40), ("nr_dentry_total", 8), ("tk_core", 64))
 
@@ -92,7 +96,7 @@ def _ip(symbols: Image, function: str, offset: int) -> int:
     return symbols.symbol(function).address + 0x20 + offset
 
 
-def _instruction(symbols: Image, function: str, offset: int, kind: Kind) -> int:
+def instruction(symbols: Image, function: str, offset: int, kind: Kind) -> int:
     """One instruction for each function, offset and operation; an atomic operation is one that loads and stores."""
     store = kind.store and "locks" not in kind.counts
     locked = "locks" in kind.counts
@@ -102,7 +106,7 @@ def _instruction(symbols: Image, function: str, offset: int, kind: Kind) -> int:
 def _bucket(builder: Builder, symbols: Image, kinds: Mapping[str, Kind], line: int) -> None:
     for offset, function, kind, locked, count in BUCKET:
         chosen = kinds[kind].locked() if locked else kinds[kind]
-        builder.add(line + offset, chosen, _instruction(symbols, function, offset, chosen), count)
+        builder.add(line + offset, chosen, instruction(symbols, function, offset, chosen), count)
 
 
 def _quiet_buckets(builder: Builder, symbols: Image, kinds: Mapping[str, Kind], count: int) -> None:
@@ -114,11 +118,12 @@ def _quiet_buckets(builder: Builder, symbols: Image, kinds: Mapping[str, Kind], 
             (4, "_raw_spin_lock", kinds["store, L1 hit"].locked(), 2),
             (8, "futex_wake", kinds["L1"], 3),
         ):
-            builder.add(line + offset, kind, _instruction(symbols, function, offset, kind), count)
+            builder.add(line + offset, kind, instruction(symbols, function, offset, kind), count)
 
 
-def _noise(builder: Builder, symbols: Image, kinds: Mapping[str, Kind], names: Sequence[str], lines: int) -> None:
+def noise(builder: Builder, kinds: Mapping[str, Kind], names: Sequence[str], lines: int) -> None:
     """Lines of their own that nobody shares."""
+    symbols = kernel()
     generator = random.Random(7)
     for index in range(lines):
         address = SLAB + index * 64 + generator.randrange(8) * 8
@@ -126,7 +131,8 @@ def _noise(builder: Builder, symbols: Image, kinds: Mapping[str, Kind], names: S
         builder.add(address, kinds[generator.choice(names)], _ip(symbols, function, 40 + index % 50), 1 + index % 3)
 
 
-def _workers(pid: int, count: int, comm: str) -> list[Thread]:
+def workers(pid: int, count: int, comm: str) -> list[Thread]:
+    """Threads of one process, the first with the process's number."""
     return [Thread(pid, pid + index, comm) for index in range(count)]
 
 
@@ -152,12 +158,11 @@ def futex_bucket() -> Description:
     symbols = kernel()
     # 20 CPUs of the machine never touch it.
     cpus = [cpu for cpu in range(INTEL_BIG.cpus) if cpu % 44 < 39]
-    workers = _workers(4000, len(cpus), "ucache")
-    builder = Builder(INTEL_BIG, cpus, workers)
+    builder = Builder(INTEL_BIG, cpus, workers(4000, len(cpus), "ucache"))
     _bucket(builder, symbols, INTEL, bucket_line())
     _quiet_buckets(builder, symbols, INTEL, 20)
-    everywhere = Builder(INTEL_BIG, range(INTEL_BIG.cpus), _workers(4000, INTEL_BIG.cpus, "ucache"))
-    _noise(everywhere, symbols, INTEL, ("L1", "L2", "LLC", "local DRAM", "fill buffer", "store, L1 hit"), 2000)
+    everywhere = Builder(INTEL_BIG, range(INTEL_BIG.cpus), workers(4000, INTEL_BIG.cpus, "ucache"))
+    noise(everywhere, INTEL, ("L1", "L2", "LLC", "local DRAM", "fill buffer", "store, L1 hit"), 2000)
     file = File(INTEL_BIG, intel_events(INTEL_BIG.cpus))
     return Description("futex-bucket", file, builder.accesses + everywhere.accesses, symbols, shift=SHIFT)
 
@@ -166,11 +171,11 @@ def futex_bucket_ibs() -> Description:
     """S4 as AMD's IBS shows it: one event, most samples are of no memory op, stores mostly without a level."""
     symbols = kernel()
     cpus = [cpu for cpu in range(BIG.cpus) if cpu % 44 < 39]
-    builder = Builder(BIG, cpus, _workers(4000, len(cpus), "ucache"))
+    builder = Builder(BIG, cpus, workers(4000, len(cpus), "ucache"))
     _bucket(builder, symbols, IBS, bucket_line())
     _quiet_buckets(builder, symbols, IBS, 20)
-    everywhere = Builder(BIG, range(BIG.cpus), _workers(4000, BIG.cpus, "ucache"))
-    _noise(everywhere, symbols, IBS, ("L1", "L2", "LLC", "local DRAM", "store, no level"), 1000)
+    everywhere = Builder(BIG, range(BIG.cpus), workers(4000, BIG.cpus, "ucache"))
+    noise(everywhere, IBS, ("L1", "L2", "LLC", "local DRAM", "store, no level"), 1000)
     memory_ops = len(builder.accesses) + len(everywhere.accesses)
     # 83.7 % of the samples, as measured on Zen 4.
     for index in range(round(memory_ops * 0.837 / 0.163)):

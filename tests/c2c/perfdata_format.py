@@ -186,6 +186,7 @@ class Packer:
             (TID, "II", (pid & 0xFFFFFFFF, tid & 0xFFFFFFFF)),
             (TIME, "Q", (time,)),
             (ID, "Q", (identity,)),
+            (STREAM_ID, "Q", (identity,)),
             (CPU, "II", (cpu, 0)),
             (IDENTIFIER, "Q", (identity,)),
         )

@@ -13,14 +13,25 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from c2c import patterns
+from c2c import patterns, sharing_patterns, user_patterns
 from c2c.description import Counts, Description, Truth
 from c2c.perfdata_format import COMPRESSED, COMPRESSED2
 
-DESCRIPTIONS: dict[str, Callable[[], Description]] = {
-    "futex-bucket": patterns.futex_bucket,
-    "futex-bucket-ibs": patterns.futex_bucket_ibs,
-}
+MAKERS: tuple[Callable[[], Description], ...] = (
+    patterns.futex_bucket,
+    patterns.futex_bucket_ibs,
+    sharing_patterns.lock_word,
+    sharing_patterns.true_sharing,
+    sharing_patterns.adjacent_lines,
+    sharing_patterns.read_mostly,
+    sharing_patterns.fill_buffer_only,
+    sharing_patterns.stores_without_level,
+    sharing_patterns.peer_snoops,
+    sharing_patterns.every_kind,
+    sharing_patterns.level_2_hitm,
+    user_patterns.user_sharing,
+)
+DESCRIPTIONS = {maker.__name__.replace("_", "-"): maker for maker in MAKERS}
 
 
 def counts_as_json(counts: Counts) -> dict[str, object]:
