@@ -15,6 +15,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from c2c import patterns, sharing_patterns, user_patterns
 from c2c.description import Counts, Description, Truth
+from c2c.lock_recording import write_lock_recording
 from c2c.perfdata_format import COMPRESSED, COMPRESSED2
 
 MAKERS: tuple[Callable[[], Description], ...] = (
@@ -64,6 +65,7 @@ def main() -> int:
     parser.add_argument("--compressed", type=int, choices=(1, 2), help="records of zstd, first or second version")
     parser.add_argument("--kallsyms", type=Path, help="write the kernel's symbols there")
     parser.add_argument("--vmlinux", type=Path, help="write the kernel's symbols there, as an ELF file")
+    parser.add_argument("--recording", type=Path, help="write lock waits of the same time there")
     parser.add_argument("--truth", type=Path, help="write what must be counted there, as JSON")
     arguments = parser.parse_args()
     description = DESCRIPTIONS[arguments.description]()
@@ -74,6 +76,9 @@ def main() -> int:
         arguments.kallsyms.write_text(description.kernel.kallsyms(), encoding="utf-8")
     if arguments.vmlinux and description.kernel:
         description.kernel.write_elf(arguments.vmlinux, description.shift)
+    if arguments.recording:
+        arguments.recording.unlink(missing_ok=True)
+        write_lock_recording(description, arguments.recording)
     if arguments.truth:
         text = json.dumps(truth_as_json(description.truth(arguments.repeat)), indent=1)
         arguments.truth.write_text(text + "\n", encoding="utf-8")
