@@ -65,6 +65,24 @@ def make_example(path: Path) -> Path:
             (3, 4, BEGIN + 3 * SECOND, 8 * MS, 2, 2, 1, TASKLIST, RWLOCK_W, -4, 3, 0),
         ],
     )
+    builder.stack(4, "_raw_write_unlock_irq", "release_task", "wait_consider_task", "do_wait")
+    builder.waiter(4, "reaper")
+    builder.insert(
+        "holder_total",
+        [
+            (TASKLIST, RWLOCK_W, 4, 70, 60, 280 * MS, 39 * MS),
+            (TASKLIST, RWLOCK_W, 0, 0, 24, 9 * MS, 2 * MS),
+            (PIPE, MUTEX, 3, 0, 20, 2 * MS, 150 * US),
+        ],
+    )
+    builder.insert("release_stack", [(TASKLIST, RWLOCK_W, 4, 4, 3, 70, 280 * MS)])
+    builder.insert(
+        "fairness",
+        [
+            (TASKLIST, RWLOCK_W, 84, 70, 2, 5, 9, 4, 60, 90 * US, 4 * US, 0, 0, 0, b""),
+            (RUNQUEUE_0, SPINLOCK, 12, 12, 0, 0, 0, 0, 12, 6 * US, 900, 4, 8 * US, 3 * US, b"\x10\0\x04\0\0\0"),
+        ],
+    )
     builder.insert("open_wait", [(1002, 1002, "writer", 3, PIPE, MUTEX, BEGIN + 3 * SECOND, 700 * MS)])
     builder.insert(
         "probe",

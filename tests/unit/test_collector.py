@@ -19,6 +19,7 @@ PROGRAMS = {
     "plan_test": ["plan.c", "lock_mode.c"],
     "cgroups_test": ["cgroup_mounts.c", "small_file.c"],
     "own_cost_test": ["own_cost.c"],
+    "turns_test": ["turns.c"],
 }
 
 FLAGS = ["-std=gnu11", "-g", "-O1", "-Wall", "-Wextra", "-Werror", "-Wno-unused-parameter", "-D_GNU_SOURCE"]

@@ -66,4 +66,15 @@ void probes_stop(struct probes *probes, __u32 cpus);
 void probes_detach(struct probes *probes);
 void probes_close(struct probes *probes);
 
+/* What the probes of unlocks do in a short window before the recording begins. */
+struct release_cost {
+	__u64 window_ns;
+	__u64 runs;
+	__u64 run_ns; /* in the programs alone, with the measurement's own 30 ns or so */
+};
+
+int release_cost(const struct probes *probes, struct release_cost *cost);
+/* To the person who waits: err is what release_cost() returned. */
+void release_cost_tell(const struct release_cost *cost, int err, bool holds, long cpus);
+
 #endif /* LOCKLINE_PROBES_H */

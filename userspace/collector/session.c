@@ -12,6 +12,7 @@
 
 #include <bpf/libbpf.h>
 
+#include "c2c_record.h"
 #include "events.h"
 #include "holders.h"
 #include "message.h"
@@ -50,6 +51,7 @@ struct session {
 	struct holders *holders; /* NULL without --holders */
 	struct own_cost *own_cost;
 	struct workload workload;
+	struct c2c_record *c2c; /* NULL without --c2c */
 	int signals;
 	__s64 interval;
 	__u64 begin_ns;
@@ -364,6 +366,18 @@ static int run(struct session *session)
 	return err;
 }
 
+/* The probes of unlocks are dear: what they cost is told before the recording begins. */
+static void tell_cost(struct session *session)
+{
+	struct release_cost cost;
+	int err;
+
+	if (!session->plan.release_functions)
+		return;
+	err = release_cost(&session->probes, &cost);
+	release_cost_tell(&cost, err, session->options->holds, sysconf(_SC_NPROCESSORS_ONLN));
+}
+
 static int attach(struct session *session)
 {
 	const struct options *options = session->options;
@@ -376,12 +390,17 @@ static int attach(struct session *session)
 		else if (!options->all)
 			probes_follow(&session->probes, session->workload.pid);
 	}
+	if (!err && options->c2c)
+		err = c2c_record_open(&session->c2c, options, &session->plan, session->recording);
 	err = err ?: probes_attach(&session->probes, &session->plan);
 	if (err)
 		return err;
+	if (options->holders)
+		tell_cost(session);
 	session->begin_ns = session->interval_begin_ns = now_ns();
 	probes_start(&session->probes, options, session->sizing.cpus);
 	err = summary_begin(session->recording, &session->plan, options, &session->sizing, session->begin_ns);
+	err = err ?: c2c_record_begin(session->c2c);
 	err = err
 		      ?: own_cost_open(&session->own_cost, session->probes.programs, session->probes.program_count,
 				       session->begin_ns);
@@ -404,6 +423,7 @@ static int finish(struct session *session, int err)
 		session->stop_ns = now_ns();
 		own_cost_stop(session->own_cost, session->stop_ns);
 	}
+	c2c_record_end(session->c2c);
 	probes_detach(&session->probes);
 	if (!err && session->own_cost)
 		err = end_interval(session, true);
@@ -418,7 +438,8 @@ static int finish(struct session *session, int err)
 	}
 	if (!session->options->quiet)
 		summary_print(&session->probes.maps, session->stop_ns - session->begin_ns, session->options->output);
-	finish_err = recording_finish(session->recording);
+	finish_err = c2c_record_finish(session->c2c);
+	finish_err = recording_finish(session->recording) ?: finish_err;
 	session->recording = NULL;
 	/* Last: a command that does not end must not cost the recording. */
 	workload_stop(&session->workload);
@@ -428,6 +449,7 @@ static int finish(struct session *session, int err)
 static void close_session(struct session *session)
 {
 	workload_stop(&session->workload);
+	c2c_record_close(session->c2c);
 	own_cost_close(session->own_cost);
 	holders_close(session->holders);
 	events_close(session->events);

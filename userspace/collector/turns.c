@@ -42,7 +42,7 @@ struct turn_lock {
 	__u64 releases;
 	__u64 retakes;
 	__u32 last_holder;
-	__u32 last_acquirer; /* tid of the last wait's end since the last release; 0: none */
+	bool got_after_wait; /* since the last release */
 	struct history released;
 	struct history ended;
 	struct fairness kinds[LOCK_KINDS];
@@ -213,7 +213,7 @@ static __u32 holder_of(struct turns *turns, __u32 tid, __u32 tgid, const char *c
 	holder = &turns->holders[turns->holder_count];
 	holder->tid = tid;
 	holder->tgid = tgid;
-	memcpy(holder->comm, comm, 16);
+	memcpy(holder->comm, comm, strnlen(comm, 16));
 	turns->holder_slots[slot] = turns->holder_count;
 	return turns->holder_count++;
 }
@@ -227,10 +227,10 @@ void turns_release(struct turns *turns, const struct lock_turn *turn, __s64 stac
 	if (!lock)
 		return;
 	lock->releases++;
-	if (lock->last_holder == holder && holder != HOLDER_UNKNOWN && lock->last_acquirer != turn->tid)
+	if (lock->last_holder == holder && holder != HOLDER_UNKNOWN && !lock->got_after_wait)
 		lock->retakes++;
 	lock->last_holder = holder;
-	lock->last_acquirer = 0;
+	lock->got_after_wait = false;
 	lock->changed = true;
 	cell = cell_of(turns, turn->lock, ANY_KIND, holder, 0);
 	if (cell) {
@@ -340,7 +340,7 @@ void turns_wait(struct turns *turns, const struct lock_turn *turn)
 		return;
 	released = &lock->released;
 	lock->changed = true;
-	lock->last_acquirer = turn->tid;
+	lock->got_after_wait = true;
 	first = first_release(released, turn->begin_ns);
 	if (first == oldest(released) && oldest(released)) {
 		turns->losses.incomplete++;

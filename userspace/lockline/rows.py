@@ -256,3 +256,47 @@ class OpenWait(NamedTuple):
     kind: int
     begin_ns: int
     age_ns: int
+
+
+class HolderTotal(NamedTuple):
+    """What a task's holds of a lock made others wait; holder: as in waiter, 0 if not known."""
+
+    lock: int
+    kind: int
+    holder: int
+    releases: int
+    waits: int
+    caused_ns: int
+    max_caused_ns: int
+
+
+class ReleaseStack(NamedTuple):
+    """Where a holder released a lock, from sampled stacks."""
+
+    lock: int
+    kind: int
+    holder: int
+    stack: int
+    samples: int
+    releases: int
+    caused_ns: int
+
+
+class Fairness(NamedTuple):
+    """Hand-offs, waits overtaken, and the holds that were measured, of one lock and kind."""
+
+    lock: int
+    kind: int
+    waits: int
+    releases: int
+    retakes: int
+    overtaken: int
+    bypasses: int
+    max_bypasses: int
+    handoffs: int
+    handoff_ns: int
+    max_handoff_ns: int
+    holds: int
+    hold_ns: int
+    max_hold_ns: int
+    hold_histogram: bytes

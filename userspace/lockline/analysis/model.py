@@ -102,6 +102,45 @@ class StackShare:
 
 
 @dataclass(frozen=True, slots=True)
+class Holder:
+    """A task whose holds of a lock made others wait for caused_ns, in `waits` waits.
+
+    kind: "task", "readers" or "unknown".  releases: its contended releases, for waits of any kind.  stacks: where it released, heaviest first.
+    """
+
+    kind: str
+    tid: int
+    tgid: int
+    comm: str
+    cgroup: str
+    releases: int
+    waits: int
+    caused_ns: int
+    max_caused_ns: int
+    stacks: tuple[StackShare, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Fairness:
+    """How a lock was handed on, over the waits whose releases were seen.
+
+    overtaken waits saw others take the lock that had come later, bypasses times in sum.  A hand-off lasts from the
+    last release before a wait's end to that end.  holds: of spinlocks in focus (record --holds), None without.
+    """
+
+    waits: int
+    releases: int
+    retakes: int
+    overtaken: int
+    bypasses: int
+    max_bypasses: int
+    handoffs: int
+    handoff_ns: int
+    max_handoff_ns: int
+    holds: Figures | None
+
+
+@dataclass(frozen=True, slots=True)
 class LockWaits:
     """Waits for the locks of one identity (name and kind), or for one lock.
 
@@ -123,6 +162,8 @@ class LockWaits:
     worst_cpu_ns: int
     sampled_ns: int = 0
     stacks: tuple[StackShare, ...] = ()
+    holders: tuple[Holder, ...] = ()
+    fairness: Fairness | None = None
 
 
 @dataclass(frozen=True, slots=True)

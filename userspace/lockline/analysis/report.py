@@ -4,6 +4,7 @@
 from collections.abc import Mapping, Sequence
 
 from lockline import rows
+from lockline.analysis.holders import with_holders
 from lockline.analysis.model import Host, OpenWait, OutlierWait, OwnCost, ProgramCost, Report, Window
 from lockline.analysis.samples import UNKNOWN_WAITER, sampled, tasks, with_stacks
 from lockline.analysis.selection import Selection, lock_matches, select_kinds
@@ -232,6 +233,9 @@ def make_report(recording: Recording, selection: Selection, outlier_limit: int) 
     outliers, outlier_count, impossible = recording.outliers(
         outlier_limit, limits.span_ns, span, lock_ids, selection.cpus, selected_kinds
     )
+    shown = with_stacks(recording, waits.locks, span, kinds)
+    if span is None and selection.cpus is None:
+        shown = with_holders(recording, shown, kinds)
     rejected = waits.rejected + impossible + recording.impossible_samples(span, lock_ids, selected_kinds)
     return Report(
         path=recording.path,
@@ -240,7 +244,7 @@ def make_report(recording: Recording, selection: Selection, outlier_limit: int) 
         probes=tuple(recording.probes()),
         totals=waits.totals,
         kinds=waits.kinds,
-        locks=with_stacks(recording, waits.locks, span, kinds),
+        locks=shown,
         cpus=waits.cpus,
         outliers=_outlier_waits(recording, outliers, waiters, locks, kinds, window.recording_begin_ns),
         outlier_count=outlier_count,

@@ -6,7 +6,17 @@ from collections.abc import Sequence
 from typing import Any
 
 from lockline import histogram, rows
-from lockline.analysis.model import CpuWaits, Figures, LockWaits, OutlierWait, OwnCost, Report, Window
+from lockline.analysis.model import (
+    CpuWaits,
+    Fairness,
+    Figures,
+    LockWaits,
+    OutlierWait,
+    OwnCost,
+    Report,
+    StackShare,
+    Window,
+)
 from lockline.analysis.stacks import without_internals
 from lockline.render.format import hide_addresses
 
@@ -193,16 +203,63 @@ def _lock(lock: LockWaits, window: Window, addresses: bool) -> dict[str, Any]:
         "worst_cpu": lock.worst_cpu,
         "worst_cpu_ns": lock.worst_cpu_ns,
         "sampled_wait_ns": lock.sampled_ns,
-        "stacks": [
+        "stacks": _stacks(lock.stacks, addresses),
+        "holders": [
             {
-                "samples": stack.samples,
-                "waits": stack.waits,
-                "wait_ns": stack.wait_ns,
-                "caller": _caller(stack.frames),
-                "frames": _frames(stack.frames, addresses),
+                "kind": holder.kind,
+                "comm": holder.comm if holder.kind == "task" else None,
+                "tid": holder.tid if holder.kind == "task" else None,
+                "tgid": holder.tgid if holder.kind == "task" else None,
+                "cgroup": holder.cgroup or None,
+                "releases": holder.releases,
+                "waits": holder.waits,
+                "caused_ns": holder.caused_ns,
+                "share": holder.caused_ns / lock.figures.wait_ns if lock.figures.wait_ns else None,
+                "max_caused_ns": holder.max_caused_ns,
+                "stacks": _stacks(holder.stacks, addresses),
             }
-            for stack in lock.stacks
+            for holder in lock.holders
         ],
+        "fairness": None if lock.fairness is None else _fairness(lock.fairness),
+    }
+
+
+def _stacks(stacks: Sequence[StackShare], addresses: bool) -> list[dict[str, Any]]:
+    return [
+        {
+            "samples": stack.samples,
+            "waits": stack.waits,
+            "wait_ns": stack.wait_ns,
+            "caller": _caller(stack.frames),
+            "frames": _frames(stack.frames, addresses),
+        }
+        for stack in stacks
+    ]
+
+
+def _fairness(fairness: Fairness) -> dict[str, Any]:
+    holds = fairness.holds
+    return {
+        "waits": fairness.waits,
+        "releases": fairness.releases,
+        "retakes": fairness.retakes,
+        "overtaken": fairness.overtaken,
+        "bypasses": fairness.bypasses,
+        "max_bypasses": fairness.max_bypasses,
+        "handoffs": fairness.handoffs,
+        "handoff_ns": fairness.handoff_ns,
+        "max_handoff_ns": fairness.max_handoff_ns,
+        "holds": None
+        if holds is None
+        else {
+            "holds": holds.waits,
+            "hold_ns": holds.wait_ns,
+            "average_ns": holds.average_ns,
+            "p50_ns": holds.percentile(0.5),
+            "p99_ns": holds.percentile(0.99),
+            "max_ns": holds.max_ns,
+            "histogram": histogram.pairs(holds.histogram),
+        },
     }
 
 

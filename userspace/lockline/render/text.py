@@ -14,6 +14,7 @@ from lockline.analysis.stacks import without_internals
 from lockline.analysis.waits import merged
 from lockline.render.format import WIDTH, Column, Style, clean, count, cut, duration, pad, percent, size, table, width
 from lockline.render.heat import heat_table
+from lockline.render.holders import holders
 
 LOCKS = 20
 CPUS = 16
@@ -40,6 +41,7 @@ def render(report: Report, style: Style) -> str:
         _kinds(report, style),
         _locks(report, style, LOCKS if top is None else top),
         _callers(report, style),
+        holders(report, style),
         _cpus(report, style, CPUS if top is None else top),
         _outliers(report, style),
         _tasks(report, style, TASKS if top is None else top),

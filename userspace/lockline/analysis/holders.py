@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Who held the locks that others waited for, and how the locks were handed on (record --holders)."""
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from lockline import histogram, rows
+from lockline.analysis.model import Fairness, Figures, Holder, LockWaits, StackShare
+from lockline.analysis.samples import LOCKS_WITH_STACKS, UNKNOWN_WAITER
+from lockline.analysis.stacks import without_probe
+from lockline.errors import RecordingError
+from lockline.recording import Recording
+
+HOLDERS_PER_LOCK = 10
+STACKS_PER_HOLDER = 2
+
+READERS = "[readers]"
+
+Key = tuple[int, str]
+
+
+def _possible(*figures: int) -> bool:
+    return min(figures) >= 0
+
+
+def _kind_of(waiter: rows.Waiter, holder: int) -> str:
+    if not holder:
+        return "unknown"
+    return "readers" if not waiter.tid and waiter.comm == READERS else "task"
+
+
+def _holders(recording: Recording, entry_of: Mapping[Key, int], kinds: Mapping[int, str]) -> list[list[Holder]]:
+    """For each entry its holders, the one that caused most first."""
+    waiters = recording.waiters()
+    sums: list[defaultdict[int, list[int]]] = [
+        defaultdict(lambda: [0, 0, 0, 0]) for _ in range(max(entry_of.values(), default=-1) + 1)
+    ]
+    stacks: defaultdict[tuple[int, int], defaultdict[int, list[int]]] = defaultdict(
+        lambda: defaultdict(lambda: [0, 0, 0])
+    )
+    for row in recording.table(rows.HolderTotal, "holder_total"):
+        index = entry_of.get((row.lock, kinds.get(row.kind, "")))
+        if index is None or not _possible(row.releases, row.waits, row.caused_ns, row.max_caused_ns):
+            continue
+        total = sums[index][row.holder]
+        total[0] += row.releases
+        total[1] += row.waits
+        total[2] += row.caused_ns
+        total[3] = max(total[3], row.max_caused_ns)
+    for stack in recording.table(rows.ReleaseStack, "release_stack"):
+        index = entry_of.get((stack.lock, kinds.get(stack.kind, "")))
+        if index is None or not _possible(stack.samples, stack.releases, stack.caused_ns):
+            continue
+        share = stacks[index, stack.holder][stack.stack]
+        share[0] += stack.samples
+        share[1] += stack.releases
+        share[2] += stack.caused_ns
+    ranked = [sorted(by.items(), key=lambda item: (-item[1][2], item[0]))[:HOLDERS_PER_LOCK] for by in sums]
+    heaviest = {
+        (index, holder): sorted(stacks[index, holder].items(), key=lambda item: (-item[1][2], item[0]))[
+            :STACKS_PER_HOLDER
+        ]
+        for index, by in enumerate(ranked)
+        for holder, _ in by
+    }
+    frames = recording.stacks(sorted({stack for shares in heaviest.values() for stack, _ in shares}))
+    found = []
+    for index, by in enumerate(ranked):
+        entry = []
+        for holder, (releases, waits, caused_ns, max_ns) in by:
+            who = waiters.get(holder, UNKNOWN_WAITER)
+            shares = tuple(
+                StackShare(samples, count, ns, without_probe(frames[stack]))
+                for stack, (samples, count, ns) in heaviest[index, holder]
+                if stack in frames
+            )
+            entry.append(
+                Holder(
+                    _kind_of(who, holder),
+                    who.tid,
+                    who.tgid,
+                    who.comm,
+                    who.cgroup,
+                    releases,
+                    waits,
+                    caused_ns,
+                    max_ns,
+                    shares,
+                )
+            )
+        found.append(entry)
+    return found
+
+
+def _fairness(recording: Recording, entry_of: Mapping[Key, int], kinds: Mapping[int, str]) -> dict[int, Fairness]:
+    """By entry: sums over its locks."""
+    parts: defaultdict[int, list[rows.Fairness]] = defaultdict(list)
+    for row in recording.table(rows.Fairness, "fairness"):
+        index = entry_of.get((row.lock, kinds.get(row.kind, "")))
+        figures = row[2:-1]
+        if index is not None and _possible(*(value for value in figures if isinstance(value, int))):
+            parts[index].append(row)
+    found = {}
+    for index, locks in parts.items():
+        counts = histogram.empty()
+        for row in locks:
+            try:
+                histogram.add_blob(counts, row.hold_histogram)
+            except ValueError as error:
+                raise RecordingError(f"{recording.path}: the recording is damaged: {error}") from error
+        holds = sum(row.holds for row in locks)
+        found[index] = Fairness(
+            waits=sum(row.waits for row in locks),
+            releases=sum(row.releases for row in locks),
+            retakes=sum(row.retakes for row in locks),
+            overtaken=sum(row.overtaken for row in locks),
+            bypasses=sum(row.bypasses for row in locks),
+            max_bypasses=max(row.max_bypasses for row in locks),
+            handoffs=sum(row.handoffs for row in locks),
+            handoff_ns=sum(row.handoff_ns for row in locks),
+            max_handoff_ns=max(row.max_handoff_ns for row in locks),
+            holds=Figures(
+                holds, sum(row.hold_ns for row in locks), max(row.max_hold_ns for row in locks), 0, tuple(counts)
+            )
+            if holds
+            else None,
+        )
+    return found
+
+
+def with_holders(recording: Recording, entries: Sequence[LockWaits], kinds: Mapping[int, str]) -> tuple[LockWaits, ...]:
+    """The entries, the first ones with those who made their waiters wait: figures of the whole run.
+
+    Raises RecordingError if a histogram is damaged.
+    """
+    chosen = entries[:LOCKS_WITH_STACKS]
+    entry_of = {(lock, entry.kind): index for index, entry in enumerate(chosen) for lock in entry.ids}
+    holders = _holders(recording, entry_of, kinds)
+    fairness = _fairness(recording, entry_of, kinds)
+    first = tuple(
+        replace(entry, holders=tuple(holders[index]) if index < len(holders) else (), fairness=fairness.get(index))
+        for index, entry in enumerate(chosen)
+    )
+    return first + tuple(entries[len(first) :])
