@@ -204,6 +204,13 @@ static void conflicts(void)
 	accepted("record -a -- sleep 1");
 	CHECK(got.all && got.command_argv, "all while COMMAND runs");
 	options_free(&got);
+	refused("record --perf /usr/bin/perf", "--perf is for --c2c alone");
+	refused("record --ldlat 50", "--ldlat is for --c2c alone");
+	refused("record --c2c --ldlat 0", "out of range, 1 to 65535");
+	accepted("record --c2c --ldlat 50 -- sleep 1");
+	CHECK(got.c2c && got.ldlat == 50, "%u", got.ldlat);
+	CHECK_TEXT(got.perf, "perf");
+	options_free(&got);
 	refused("record -o", "-o: wants an argument");
 	refused("record --output", "--output: wants an argument");
 	refused("record --quiet=1", "takes no argument");

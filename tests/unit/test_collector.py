@@ -19,6 +19,7 @@ PROGRAMS = {
     "plan_test": ["plan.c", "lock_mode.c"],
     "cgroups_test": ["cgroup_mounts.c", "small_file.c"],
     "own_cost_test": ["own_cost.c"],
+    "c2c_process_test": ["c2c_process.c"],
     "turns_test": ["turns.c"],
 }
 

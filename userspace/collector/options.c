@@ -26,6 +26,7 @@ const char *const kind_names[KIND_COUNT] = {
 	[KIND_PERCPU_RWSEM_WRITE] = "pcpu-sem:W",
 	[KIND_SEMAPHORE] = "semaphore",
 	[KIND_UNKNOWN] = "unknown",
+	[KIND_RQSPINLOCK] = "rqspinlock",
 };
 
 enum value_kind {
@@ -78,6 +79,9 @@ enum {
 	MEMORY,
 	POSSIBLE_CPUS,
 	USER_STACKS,
+	C2C,
+	PERF,
+	LDLAT,
 	HOLDERS,
 	HOLDS,
 	SIZES,
@@ -117,6 +121,12 @@ static const struct option_row rows[] = {
 	 FOR_RECORD, 1, MAX_CPUS, AT(possible_cpus)},
 	{USER_STACKS, "user-stacks", NULL, "also the waiter's stack in user space", VALUE_FLAG, FOR_RECORD, 0, 0,
 	 AT(user_stacks)},
+	{C2C, "c2c", NULL, "also memory samples of the same time by perf c2c record, into FILE.perf.data", VALUE_FLAG,
+	 FOR_RECORD, 0, 0, AT(c2c)},
+	{PERF, "perf", "PATH", "with --c2c: the perf to run; default perf", VALUE_TEXT, FOR_RECORD, 1, PATH_MAX - 1,
+	 AT(perf)},
+	{LDLAT, "ldlat", "CYCLES", "with --c2c: loads from this latency on; default perf's", VALUE_U32, FOR_RECORD, 1,
+	 65535, AT(ldlat)},
 	{HOLDERS, "holders", NULL, "also who held the locks: probes every unlock, its cost is told first", VALUE_FLAG,
 	 FOR_BOTH, 0, 0, AT(holders)},
 	{HOLDS, "holds", NULL, "also how long spinlocks are held, of those waited for most; with --holders", VALUE_FLAG,
@@ -314,6 +324,12 @@ static int check_record(struct options *options)
 		message("--sizes records nothing: leave COMMAND out");
 		return -EINVAL;
 	}
+	if ((options->perf || options->ldlat) && !options->c2c) {
+		message("%s is for --c2c alone", options->perf ? "--perf" : "--ldlat");
+		return -EINVAL;
+	}
+	if (!options->perf)
+		options->perf = "perf";
 	if (options->possible_cpus && !options->sizes_only) {
 		message("--possible-cpus is for --sizes alone: a recording uses the machine's own CPUs");
 		return -EINVAL;

@@ -11,9 +11,9 @@
 
 enum command { COMMAND_RECORD, COMMAND_DOCTOR, COMMAND_TYPES };
 
-/* perf's words, by enum lock_kind; NULL above KIND_UNKNOWN. */
+/* perf's words, by enum lock_kind, and one that perf does not have; NULL from KIND_END on. */
 extern const char *const kind_names[KIND_COUNT];
-#define KIND_MASK_ALL ((1u << (KIND_UNKNOWN + 1)) - 1)
+#define KIND_MASK_ALL ((1u << KIND_END) - 1)
 
 struct id_list {
 	__u32 *ids;
@@ -38,6 +38,9 @@ struct options {
 	bool user_stacks;    /* --user-stacks */
 	bool holders;        /* --holders, or --holds */
 	bool holds;          /* --holds */
+	bool c2c;            /* --c2c */
+	const char *perf;    /* --perf PATH; default perf */
+	__u32 ldlat;         /* --ldlat CYCLES; 0: perf's default */
 	bool sizes_only;     /* --sizes: print the memory plan as JSON, attach nothing */
 	bool quiet;          /* -q */
 	int verbose;         /* -v */

@@ -58,6 +58,7 @@ static const char *const sql[STATEMENTS] = {
 			  " (SELECT id FROM outlier WHERE interval = ?1 ORDER BY wait_ns DESC LIMIT ?2)",
 	[CLEAR_OPEN_WAITS] = "DELETE FROM open_wait",
 	[ADD_OPEN_WAIT] = "INSERT INTO open_wait VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+	[PUT_BTF] = "INSERT OR REPLACE INTO btf VALUES (?, ?, ?)",
 	[PUT_HOLDER_TOTAL] = "INSERT OR REPLACE INTO holder_total VALUES (?, ?, ?, ?, ?, ?, ?)",
 	[PUT_RELEASE_STACK] = "INSERT OR REPLACE INTO release_stack VALUES (?, ?, ?, ?, ?, ?, ?)",
 	[PUT_FAIRNESS] = "INSERT OR REPLACE INTO fairness VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
