@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Imports the text of `perf c2c report --stdio`, or of `perf script` with data addresses and data sources.
+
+The text may be whole or a part, quoted in a mail, wrapped, copied from a terminal or a web page.  What cannot be read
+is named by its line number; nothing is guessed.
+"""
+
+from pathlib import Path
+
+from lockline.c2c.store import write_recording
+from lockline.c2c.text_memory import memory_tables
+from lockline.c2c.text_parse import C2cText, TextImportError, parse
+from lockline.errors import LocklineError
+
+__all__ = ["MAX_BYTES", "C2cText", "TextImportError", "import_text", "memory_tables", "parse", "read_text"]
+
+# The report of a million samples has some ten megabytes.
+MAX_BYTES = 128 << 20
+
+
+def read_text(path: Path) -> str:
+    """A text file of at most MAX_BYTES, in UTF-8 or with a byte order mark; bytes that are no text are replaced.
+
+    Raises LocklineError if it cannot be read, is too large, or no text.
+    """
+    try:
+        with path.open("rb") as file:
+            data = file.read(MAX_BYTES + 1)
+    except (OSError, ValueError) as error:
+        raise LocklineError(f"{path}: cannot be read: {getattr(error, 'strerror', None) or error}") from error
+    if len(data) > MAX_BYTES:
+        raise TextImportError(f"{path}: larger than {MAX_BYTES >> 20} MiB; cut the report out of it")
+    if data.startswith((b"\xff\xfe", b"\xfe\xff")):
+        return data.decode("utf-16", "replace")
+    if b"\0" in data[:4096]:
+        raise TextImportError(f"{path}: not a text")
+    return data.decode("utf-8", "replace")
+
+
+def import_text(path: Path, output: Path, report: int | None = None) -> C2cText:
+    """Writes what the text file says as a recording, and gives it; its notes are for stderr.
+
+    Raises LocklineError in one line, with the file's name.
+    """
+    text = read_text(path)
+    try:
+        parsed = parse(text, report)
+    except TextImportError as error:
+        raise TextImportError(f"{path}: {error}") from error
+    write_recording(output, memory_tables(parsed, path.name))
+    return parsed

@@ -1,0 +1,226 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Columns of the tables of `perf c2c report`, told by their header's words, never by their position.
+
+The words are those of the dimensions in tools/perf/builtin-c2c.c of Linux 4.10 to 7.x, of the vendor kernels that have
+`-d llc` and `-d all`, and of the terminal browser.  Columns of counts are called as in the table memory_access.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+# Columns that are no counts.
+INDEX, ADDRESS, NODE, PA_COUNT, PERCENT = "index", "address", "node", "pa_count", "percent"
+OFFSET, PID, TID, CODE = "offset", "pid", "tid", "code"
+REMOTE_CYCLES, LOCAL_CYCLES, LOAD_CYCLES = "remote_cycles", "local_cycles", "load_cycles"
+RECORDS, CPU_COUNT = "records", "cpu_count"
+SYMBOL, OBJECT, SOURCE, CPU_NODES = "symbol", "object", "source", "cpu_nodes"
+# Read and checked, but in no table: sums of others, and what the vendors' displays sort on.
+TOTAL_HITM, TOTAL_PEER, TOTAL_HITS, LLC_MISS, LOAD_HIT, LOAD_MISS = (
+    "total_hitm",
+    "total_peer",
+    "total_hits",
+    "llc_miss",
+    "load_hit",
+    "load_miss",
+)
+UNKNOWN = "?"
+
+# What a table row counts of one line.
+COUNTS = (
+    "records",
+    "loads",
+    "stores",
+    "local_hitm",
+    "remote_hitm",
+    "local_peer",
+    "remote_peer",
+    "fill_buffer",
+    "l1_hit",
+    "l2_hit",
+    "llc_hit",
+    "remote_hit",
+    "local_dram",
+    "remote_dram",
+    "store_l1_hit",
+    "store_l1_miss",
+    "store_unknown",
+)
+
+_NODE_WORDS = re.compile(r"Node\s*\{[^{}]*\}")
+_PAIRS = {
+    ("PA", "cnt"),
+    ("Ld", "Miss"),
+    ("L1", "Hit"),
+    ("L1", "Miss"),
+    ("Code", "address"),
+    ("rmt", "hitm"),
+    ("lcl", "hitm"),
+    ("rmt", "peer"),
+    ("lcl", "peer"),
+}
+
+
+@dataclass(frozen=True)
+class Layout:
+    """The columns of one table in their order; peer: whether it counts peer snoops in the place of HITM."""
+
+    columns: tuple[str, ...]
+    peer: bool = False
+
+    @property
+    def percents(self) -> tuple[str, ...]:
+        """The columns of percentages that begin a row of the pareto table."""
+        first = 1 if self.columns[:1] == (INDEX,) else 0
+        return self.columns[first : self.columns.index(OFFSET)] if OFFSET in self.columns else ()
+
+    @property
+    def unknown(self) -> tuple[str, ...]:
+        """Header words that no perf is known to print."""
+        return tuple(column[1:] for column in self.columns if column.startswith(UNKNOWN))
+
+
+def header_words(text: str) -> list[str]:
+    """The columns' names in a header line; spaces within a name are told by the words, not by their number."""
+    words = _NODE_WORDS.sub(lambda match: "".join(match.group().split()), text.replace("#", " ")).split()
+    names: list[str] = []
+    for word in words:
+        if names and (names[-1], word) in _PAIRS:
+            names[-1] += " " + word
+        else:
+            names.append(word)
+    return names
+
+
+def is_table_header(words: Sequence[str]) -> bool:
+    """Whether these are the names of the table of cache lines."""
+    return len(words) > 2 and words[0] == "Index" and words[1] in ("Address", "Cacheline")
+
+
+def is_pareto_header(words: Sequence[str]) -> bool:
+    """Whether these are the names of the table of offsets in cache lines."""
+    known = sum(1 for word in words if word in _PARETO or word.startswith("Node"))
+    return len(words) > 4 and ("Offset" in words or "Off" in words) and known * 2 > len(words)
+
+
+_TABLE = {
+    "Index": INDEX,
+    "Cacheline": ADDRESS,
+    "Address": ADDRESS,
+    "Node": NODE,
+    "PA cnt": PA_COUNT,
+    "records": "records",
+    "Hitm": PERCENT,
+    "Snoop": PERCENT,
+    "Pct": PERCENT,
+    "LclHitm": "local_hitm",
+    "RmtHitm": "remote_hitm",
+    "Local": "local_peer",
+    "Remote": "remote_peer",
+    "Loads": "loads",
+    "Stores": "stores",
+    "L1Hit": "store_l1_hit",
+    "L1Miss": "store_l1_miss",
+    "N/A": "store_unknown",
+    "Ld Miss": LLC_MISS,
+    "FB": "fill_buffer",
+    "L1": "l1_hit",
+    "L2": "l2_hit",
+    "Llc": "llc_hit",
+    "LclHit": "llc_hit",
+    "RmtHit": "remote_hit",
+}
+
+# Names that several columns have, told by the name before, or for stores by the one after.
+_TOTALS = {"Hitm": TOTAL_HITM, "Snoop": TOTAL_PEER, "Pct": TOTAL_HITS}
+_LOCAL = {TOTAL_HITM: "local_hitm"}
+_REMOTE = {"local_hitm": "remote_hitm", "llc_hit": "remote_hit", "local_dram": "remote_dram"}
+
+
+def table_layout(words: Sequence[str]) -> Layout:
+    """The layout of the table of cache lines; words as of header_words()."""
+    columns: list[str] = []
+    for i, word in enumerate(words):
+        before = words[i - 1] if i else ""
+        column = columns[-1] if columns else ""
+        if word == "Total":
+            follows_stores = words[i + 1 : i + 2] == ["L1Hit"]
+            columns.append(_TOTALS.get(before, "stores" if follows_stores else UNKNOWN + word))
+        elif word == "Lcl":
+            columns.append(_LOCAL.get(column, "local_dram"))
+        elif word == "Rmt":
+            columns.append(_REMOTE.get(column, UNKNOWN + word))
+        else:
+            columns.append(_TABLE.get(word, UNKNOWN + word))
+    return Layout(tuple(columns), "Snoop" in words)
+
+
+_PARETO = {
+    "Num": INDEX,
+    "RmtHitm": "remote_hitm",
+    "LclHitm": "local_hitm",
+    "LclHit": "llc_hit",
+    "Hit": LOAD_HIT,
+    "Miss": LOAD_MISS,
+    "Peer": TOTAL_PEER,
+    "L1 Hit": "store_l1_hit",
+    "L1 Miss": "store_l1_miss",
+    "N/A": "store_unknown",
+    "Offset": OFFSET,
+    "Off": OFFSET,
+    "PA cnt": PA_COUNT,
+    "Pid": PID,
+    "Tid": TID,
+    "Code address": CODE,
+    "rmt hitm": REMOTE_CYCLES,
+    "lcl hitm": LOCAL_CYCLES,
+    "rmt peer": REMOTE_CYCLES,
+    "lcl peer": LOCAL_CYCLES,
+    "load": LOAD_CYCLES,
+    "records": RECORDS,
+    "cnt": CPU_COUNT,
+    "Symbol": SYMBOL,
+    "Object": OBJECT,
+    "Source:Line": SOURCE,
+}
+
+
+def pareto_layout(words: Sequence[str], group: str) -> Layout:
+    """The layout of the table of offsets; group is the header line above, which tells HITM from peer snoops."""
+    peer = "Peer Snoop" in group or "rmt peer" in words or "lcl peer" in words
+    columns: list[str] = []
+    for word in words:
+        if word in ("Rmt", "Lcl"):
+            side = "remote" if word == "Rmt" else "local"
+            columns.append(f"{side}_peer" if peer else f"{side}_hitm")
+        elif word.startswith("Node"):
+            columns.append(NODE if columns and columns[-1] == OFFSET else CPU_NODES)
+        else:
+            columns.append(_PARETO.get(word, UNKNOWN + word))
+    return Layout(tuple(columns), peer)
+
+
+def _named(words: str) -> Layout:
+    return table_layout(header_words(words))
+
+
+_LEVELS = "FB L1 L2 LclHit LclHitm RmtHit RmtHitm Lcl Rmt"
+# Whole rows that lost their header are read if their own sums agree with exactly one of these.
+WHOLE_ROWS = (
+    _named(f"Index Address Node PA cnt Hitm Total LclHitm RmtHitm records Loads Stores L1Hit L1Miss N/A {_LEVELS}"),
+    _named(f"Index Address Node PA cnt Snoop Total Local Remote records Loads Stores L1Hit L1Miss N/A {_LEVELS}"),
+    _named(f"Index Address Node PA cnt Hitm Total LclHitm RmtHitm records Loads Stores L1Hit L1Miss {_LEVELS}"),
+    _named(
+        "Index Address Node PA cnt records Hitm Total Lcl Rmt Total L1Hit L1Miss Lcl Rmt Ld Miss Loads FB L1 L2 Llc Rmt"
+    ),
+    _named("Index Cacheline records Hitm Total Lcl Rmt Total L1Hit L1Miss Lcl Rmt Ld Miss Loads FB L1 L2 Llc Rmt"),
+)
+
+# The pareto rows of perf 5.17 and later in their HITM display, without their header.
+HITM_PARETO = Layout(
+    (
+        *("remote_hitm", "local_hitm", "store_l1_hit", "store_l1_miss", "store_unknown"),
+        *(OFFSET, NODE, PA_COUNT, CODE, REMOTE_CYCLES, LOCAL_CYCLES, LOAD_CYCLES, RECORDS, CPU_COUNT),
+        *(SYMBOL, OBJECT, SOURCE, CPU_NODES),
+    )
+)

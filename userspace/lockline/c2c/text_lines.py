@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Lines of a pasted text, freed of what mail, terminals and web pages add to them.
+
+Every line keeps the number that an editor shows for it, so that whatever cannot be read can be named.
+"""
+
+import html
+import quopri
+import re
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+# A row of perf c2c has at most a few hundred characters, with --full-symbols a few thousand.
+MAX_LINE_CHARACTERS = 16384
+
+_SPACES = dict.fromkeys((*range(0x2000, 0x200B), 0xA0, 0x1680, 0x202F, 0x205F, 0x3000), " ")
+_NOTHING = dict.fromkeys((0x200B, 0x200C, 0x200D, 0x2060, 0xFEFF, 0xAD))
+_DASHES = dict.fromkeys((0x2010, 0x2011, 0x2012, 0x2013, 0x2014, 0x2015, 0x2212), "-")
+_CONTROL = dict.fromkeys((*range(0x09), 0x0B, 0x0C, *range(0x0E, 0x20), *range(0x7F, 0xA0)))
+_TRANSLATION = {**_CONTROL, **_SPACES, **_NOTHING, **_DASHES, 0x09: "        ", 0x2026: "..."}
+
+_ESCAPE = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
+_TAG = re.compile(
+    r"</?(?:a|b|blockquote|body|code|div|em|font|html|i|li|p|pre|span|strong|table|td|tr|tt)\b[^<>]*>", re.I
+)
+_BREAK = re.compile(r"<br ?/?>", re.I)
+_HTML = re.compile(r"</(?:pre|code|span|div|p|body)>|<br ?/?>", re.I)
+_QUOTED_PRINTABLE = "=3D=3D=3D=3D"
+
+_QUOTE = re.compile(r" {0,3}(?:> ?)+")
+_NAMED_QUOTE = re.compile(r" {0,3}(?:[A-Za-z]{1,4}> ?)+")
+# As of cat -n and grep -n; the index of a table's row comes right before an address.
+_NUMBER = re.compile(r"\s*\d{1,7}(?:\t|:(?=\s|$))(?!\s*0x)")
+
+
+class Line(NamedTuple):
+    """One line: its number in the text, from 1, and what it says."""
+
+    number: int
+    text: str
+
+
+def _split(text: str) -> Iterator[tuple[int, str]]:
+    yield from enumerate(text.replace("\r\n", "\n").replace("\r", "\n").split("\n"), 1)
+
+
+def _unfold(lines: Iterator[tuple[int, str]]) -> Iterator[tuple[int, str]]:
+    """Quoted-printable, decoded; a line that was folded has the number of its first part."""
+    first, parts = 0, ""
+    for number, line in lines:
+        first = first or number
+        line = line.rstrip(" ")
+        if line.endswith("=") and len(parts) < MAX_LINE_CHARACTERS:
+            parts += line[:-1]
+            continue
+        yield first, quopri.decodestring((parts + line).encode("utf-8", "replace")).decode("utf-8", "replace")
+        first, parts = 0, ""
+    if parts:
+        yield first, quopri.decodestring(parts.encode("utf-8", "replace")).decode("utf-8", "replace")
+
+
+def _from_html(lines: Iterator[tuple[int, str]]) -> Iterator[tuple[int, str]]:
+    for number, line in lines:
+        for part in _BREAK.sub("\n", line).split("\n"):
+            yield number, _TAG.sub("", part)
+
+
+def _most(lines: Sequence[Line], pattern: re.Pattern[str]) -> bool:
+    """Whether four in five of the lines that say anything begin with the pattern."""
+    filled = [line.text for line in lines if line.text.strip()]
+    return len(filled) > 1 and sum(1 for text in filled if pattern.match(text)) * 5 >= len(filled) * 4
+
+
+def _without(lines: Sequence[Line], pattern: re.Pattern[str]) -> list[Line]:
+    return [Line(number, pattern.sub("", text, count=1) if pattern.match(text) else text) for number, text in lines]
+
+
+def clean_lines(text: str) -> tuple[list[Line], list[int]]:
+    """The lines of a text, without quote marks, line numbers, entities, escapes and exotic spaces.
+
+    Also gives the numbers of the lines that are longer than any of perf's, which are left out.
+    """
+    raw = _split(text)
+    if _QUOTED_PRINTABLE in text:
+        raw = _unfold(raw)
+    if _HTML.search(text):
+        raw = _from_html(raw)
+    lines: list[Line] = []
+    too_long: list[int] = []
+    for number, line in raw:
+        if len(line) > MAX_LINE_CHARACTERS:
+            too_long.append(number)
+            continue
+        if "&" in line:
+            line = html.unescape(line)
+        if "\x1b" in line:
+            line = _ESCAPE.sub("", line)
+        if ">" in line[:64]:
+            line = _QUOTE.sub("", line, count=1) if _QUOTE.match(line) else line
+        lines.append(Line(number, line))
+    if _most(lines, _NAMED_QUOTE):
+        lines = _without(lines, _NAMED_QUOTE)
+    if _most(lines, _NUMBER):
+        lines = _without(lines, _NUMBER)
+    return [Line(number, line.translate(_TRANSLATION).rstrip()) for number, line in lines], too_long

@@ -1,0 +1,328 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The tables of memory accesses of a recording, made of what a text of perf c2c says.
+
+perf prints records, cycles and CPUs of an offset as numbers, HITM, peers and stores as shares of the line's totals,
+and all else for the line alone.  What the table counts of a line and its offsets do not tell stands in one row with
+offset -1, so that the rows of a line add up to perf's own numbers.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from lockline.c2c import text_layouts as layouts
+from lockline.c2c.store import Access, Code, Figure, Memory, MemoryLine, Problem, Source, Thread, merged
+from lockline.c2c.text_counts import recover
+from lockline.c2c.text_parse import C2cText
+from lockline.c2c.text_samples import Sample, decode
+from lockline.c2c.text_tables import LineDetail, OffsetRow, TableRow
+
+SOURCE_KIND = "c2c text"
+NOWHERE = -1
+
+_LINE_BYTES = 64
+_STORES = ("store_l1_hit", "store_l1_miss", "store_unknown")
+
+
+@dataclass
+class _Builder:
+    """Rows with ids that are given out as they come."""
+
+    lines: list[MemoryLine] = field(default_factory=list)
+    threads: dict[tuple[int, int, str], int] = field(default_factory=dict)
+    codes: dict[tuple[int, str, str, int, str, str], int] = field(default_factory=dict)
+    accesses: list[Access] = field(default_factory=list)
+    problems: list[tuple[int, str]] = field(default_factory=list)
+
+    def thread(self, pid: int | None, tid: int | None, comm: str) -> int:
+        """The id of a thread; tid 0 where only the process is known."""
+        if pid is None and tid is None:
+            return 0
+        return self.threads.setdefault((pid or 0, tid or 0, comm), len(self.threads) + 1)
+
+    def code(self, address: int, space: str, symbol: str, offset: int, name: str, line: str) -> int:
+        """The id of an instruction, or of the symbol or object where that is all that is known."""
+        if not (address or symbol or name):
+            return 0
+        return self.codes.setdefault((address, space, symbol, offset, name, line), len(self.codes) + 1)
+
+    def memory(self, name: str, event: str, counts: Mapping[str, int], meta: Mapping[str, str | int]) -> Memory:
+        """The finished tables."""
+        return Memory(
+            sources=[Source(1, SOURCE_KIND, name, event)],
+            counts=[Figure(1, key, value) for key, value in counts.items()],
+            lines=self.lines,
+            threads=[Thread(number, *key) for key, number in self.threads.items()],
+            codes=[Code(number, *key) for key, number in self.codes.items()],
+            accesses=merged(self.accesses),
+            problems=[Problem(1, line, problem) for line, problem in sorted(self.problems)],
+            meta=meta,
+        )
+
+
+def _space(address: int) -> str:
+    """Kernel or user space by the address alone: kernels live in the upper half on all that have perf c2c."""
+    return "kernel" if address >> 63 else "user"
+
+
+def _line_bytes(details: Sequence[LineDetail]) -> int:
+    """64, or more if an offset is beyond that: 128 of --double-cl, or of a machine with long lines."""
+    largest = max((row.offset for detail in details for row in detail.rows if row.offset < 4096), default=0)
+    return max(_LINE_BYTES, 1 << largest.bit_length())
+
+
+def _pairs(text: C2cText, builder: _Builder) -> list[tuple[TableRow | None, LineDetail | None]]:
+    """Each line of the table with its offsets; lines that only one of the two has are given too."""
+    details = list(text.details)
+    by_key = {(detail.index, detail.address): i for i, detail in reversed(list(enumerate(details)))}
+    by_address: dict[int, list[int]] = {}
+    for i, detail in enumerate(details):
+        by_address.setdefault(detail.address, []).append(i)
+    used: set[int] = set()
+    pairs: list[tuple[TableRow | None, LineDetail | None]] = []
+    for row in text.table:
+        at = by_key.get((row.index, row.address))
+        same = by_address.get(row.address, [])
+        if at is None and len(same) == 1 and details[same[0]].index in (None, row.index):
+            at = same[0]
+        if at is None or at in used:
+            pairs.append((row, None))
+            continue
+        used.add(at)
+        pairs.append((row, details[at]))
+        _compare(row, details[at], builder)
+    pairs += [(None, detail) for i, detail in enumerate(details) if i not in used]
+    return pairs
+
+
+def _compare(row: TableRow, detail: LineDetail, builder: _Builder) -> None:
+    for column, total in detail.totals.items():
+        in_table = row.counts.get(column, total)
+        if in_table != total:
+            name = column.replace("_", " ")
+            problem = f"{total} {name} of {row.address:#x}, but {in_table} in line {row.line}"
+            builder.problems.append((detail.line, problem))
+
+
+def _shares(
+    detail: LineDetail, totals: Mapping[str, int], builder: _Builder
+) -> tuple[dict[str, tuple[int, ...]], set[str]]:
+    """Counts per row of each column that has percentages and a total, and the columns that are exact."""
+    counts: dict[str, tuple[int, ...]] = {}
+    exact: set[str] = set()
+    for column in dict.fromkeys(column for row in detail.rows for column in row.percents):
+        rows = [row for row in detail.rows if column in row.percents]
+        if column not in totals or len(rows) != len(detail.rows):
+            if column not in totals and column in layouts.COUNTS:
+                name = column.replace("_", " ")
+                builder.problems.append(
+                    (detail.line, f"{name} of {detail.address:#x}: shares of a total that is missing")
+                )
+            continue
+        recovered = recover(totals[column], [row.percents[column] for row in rows])
+        if recovered.problem:
+            builder.problems.append(
+                (detail.line, f"{column.replace('_', ' ')} of {detail.address:#x}: {recovered.problem}")
+            )
+        if recovered.counts is not None:
+            counts[column] = recovered.counts
+        if recovered.exact:
+            exact.add(column)
+    return counts, exact
+
+
+def _totals(row: TableRow | None, detail: LineDetail | None) -> dict[str, int]:
+    """What is counted of a line, by the table first; peers that are not told apart are taken as local."""
+    totals = {**(detail.totals if detail else {}), **(row.counts if row else {})}
+    if "local_peer" not in totals and layouts.TOTAL_PEER in totals:
+        totals["local_peer"] = totals[layouts.TOTAL_PEER]
+    return totals
+
+
+def _fill(access: Access, values: Mapping[str, int | None]) -> Access:
+    for column, value in values.items():
+        setattr(access, column, value)
+    return access
+
+
+def _weights(row: OffsetRow, access: Access, peer: bool) -> None:
+    """Sums of the weights, of the means that perf prints (compute_stats() of builtin-c2c.c)."""
+    means = (
+        row.cycles.get(layouts.REMOTE_CYCLES),
+        row.cycles.get(layouts.LOCAL_CYCLES),
+        row.cycles.get(layouts.LOAD_CYCLES),
+    )
+    if access.loads is None or None in means:
+        return
+    remote_mean, local_mean, load_mean = (mean or 0 for mean in means)
+    remote, local = (access.remote_peer, access.local_peer) if peer else (access.remote_hitm, access.local_hitm)
+    if remote is None or local is None or (peer and (access.remote_hitm or access.local_hitm)):
+        return
+    others = max(0, access.loads - remote - local)
+    if peer:
+        access.load_weight = load_mean * others + remote_mean * remote + local_mean * local
+        access.load_weights = others + remote + local
+        return
+    access.remote_hitm_weight, access.local_hitm_weight = remote_mean * remote, local_mean * local
+    access.load_weight, access.load_weights = load_mean * others, others
+
+
+def _row_access(
+    line: int,
+    row: OffsetRow,
+    counts: Mapping[str, int],
+    totals: Mapping[str, int],
+    detail: LineDetail,
+    builder: _Builder,
+) -> Access:
+    """One row of the text as an access; what the line has none of, no offset of it has."""
+    values: dict[str, int | None] = {column: 0 for column in layouts.COUNTS if totals.get(column) == 0}
+    for column, value in counts.items():
+        if column == layouts.TOTAL_PEER:
+            values["local_peer"] = value
+        elif column in layouts.COUNTS:
+            values[column] = value
+    if row.records is not None:
+        values["records"] = row.records
+    levels = [column for column in _STORES if column in totals]
+    if levels and all(values.get(column) is not None for column in levels):
+        values["stores"] = sum(values[column] or 0 for column in levels)
+    stores = values.get("stores")
+    if row.records is not None and stores is not None:
+        if stores > row.records:
+            builder.problems.append((row.line, f"{row.records} records, but {stores} stores"))
+        values.setdefault("loads", max(0, row.records - stores))
+    space = row.space or (_space(row.code) if row.code is not None else "other")
+    access = _fill(
+        Access(
+            line,
+            row.offset,
+            builder.code(row.code or 0, space, row.symbol, row.symbol_offset, row.object, row.source),
+            builder.thread(row.pid, row.tid, row.comm),
+        ),
+        values,
+    )
+    access.cpus, access.cpu_count, access.nodes = row.cpus, row.cpu_count, row.nodes
+    if row.cpus is not None:
+        access.cpu_count = sum(last - first + 1 for first, last in row.cpus)
+    _weights(row, access, detail.peer)
+    return access
+
+
+def _rest(line: int, totals: Mapping[str, int], accesses: Sequence[Access], where: int, builder: _Builder) -> None:
+    """What the table counts of a line beyond its offsets' rows, in one row."""
+    values: dict[str, int | None] = {}
+    for column in layouts.COUNTS:
+        if column not in totals:
+            continue
+        told = sum(getattr(access, column) or 0 for access in accesses)
+        if told > totals[column]:
+            name = column.replace("_", " ")
+            builder.problems.append((where, f"{told} {name} of the offsets, but {totals[column]} of the line"))
+        values[column] = max(0, totals[column] - told)
+    if any(values.values()):
+        builder.accesses.append(_fill(Access(line, NOWHERE, 0, 0), values))
+
+
+def _add_line(row: TableRow | None, detail: LineDetail | None, size: int, builder: _Builder) -> None:
+    known = row or detail
+    assert known
+    number = len(builder.lines) + 1
+    rows = detail.rows if detail else ()
+    pids = {offset.pid for offset in rows}
+    pid = (pids.pop() or 0) if len(pids) == 1 and _space(known.address) == "user" else 0
+    pages = 1 if row and row.pa_count == 1 else 0
+    nodes = row.nodes if row else ""
+    builder.lines.append(
+        MemoryLine(number, 1, known.address, size, _space(known.address), max(0, pid), "", "", 0, nodes, pages)
+    )
+    totals = _totals(row, detail)
+    accesses: list[Access] = []
+    if detail:
+        if layouts.TOTAL_PEER in detail.totals and "local_peer" not in detail.totals:
+            builder.problems.append((detail.line, "peer snoops that are not told apart are taken as local"))
+        counts, _ = _shares(detail, totals, builder)
+        for i, offset in enumerate(detail.rows):
+            if offset.offset >= size:
+                builder.problems.append((offset.line, f"offset {offset.offset:#x} is not in a line of {size} bytes"))
+                continue
+            mine = {column: values[i] for column, values in counts.items()}
+            accesses.append(_row_access(number, offset, mine, totals, detail, builder))
+    builder.accesses += accesses
+    _rest(number, totals, accesses, known.line, builder)
+
+
+def _report_tables(text: C2cText, name: str) -> Memory:
+    builder = _Builder(problems=list(text.problems))
+    size = _line_bytes(text.details)
+    for row, detail in _pairs(text, builder):
+        _add_line(row, detail, size, builder)
+    meta: dict[str, str | int] = {"c2c_text": name, "c2c_text_line": text.first_line}
+    if text.sort:
+        meta["c2c_sort"] = text.sort
+    if text.grouping:
+        meta["c2c_grouping"] = text.grouping
+    return builder.memory(name, "\n".join(text.events), text.counts, meta)
+
+
+def _sample_line(sample: Sample, lines: dict[tuple[int, int], int], builder: _Builder) -> int:
+    """The id of a sample's line; in user space lines of several processes are told apart."""
+    address = sample.address & ~(_LINE_BYTES - 1)
+    space = _space(address)
+    pid = sample.pid if space == "user" else 0
+    number = lines.setdefault((address, pid), len(lines) + 1)
+    if number > len(builder.lines):
+        builder.lines.append(MemoryLine(number, 1, address, _LINE_BYTES, space, max(0, pid), "", "", 0, "", 0))
+    return number
+
+
+def _sample_tables(text: C2cText, samples: Sequence[Sample], name: str) -> Memory:
+    builder = _Builder(problems=list(text.problems))
+    lines: dict[tuple[int, int], int] = {}
+    totals = {"nr_entries": len(samples), "ld_noadrs": 0, "noparse": 0}
+    rows: dict[tuple[int, int, int, int], Access] = {}
+    cpus: dict[tuple[int, int, int, int], set[int]] = {}
+    for sample in samples:
+        if not sample.address:
+            totals["ld_noadrs"] += 1
+            continue
+        counts = decode(sample.data_src)
+        totals["noparse"] += counts.get("no_parse", 0)
+        line = _sample_line(sample, lines, builder)
+        space = _space(sample.ip) if sample.ip is not None else "other"
+        code = builder.code(sample.ip or 0, space, sample.symbol, sample.symbol_offset, sample.object, "")
+        thread = builder.thread(sample.pid, sample.tid, sample.comm) if sample.tid is not None else 0
+        key = (line, sample.address % _LINE_BYTES, code, thread)
+        row = rows.setdefault(
+            key, _fill(Access(*key), dict.fromkeys((*layouts.COUNTS, "locked", "blocked", "no_parse"), 0))
+        )
+        for column, value in counts.items():
+            setattr(row, column, getattr(row, column) + value)
+        if sample.cpu is not None:
+            cpus.setdefault(key, set()).add(sample.cpu)
+        _sample_weight(sample, counts, row)
+    for key, row in rows.items():
+        if key in cpus:
+            row.cpus = tuple((cpu, cpu) for cpu in sorted(cpus[key]) if cpu < 8192)
+            row.cpu_count = len(row.cpus)
+    builder.accesses = list(rows.values())
+    return builder.memory(name, "\n".join(text.events), totals, {"c2c_text": name, "c2c_text_line": text.first_line})
+
+
+def _sample_weight(sample: Sample, counts: Mapping[str, int], row: Access) -> None:
+    if sample.weight is None or not counts.get("loads"):
+        return
+    column = "load_weight"
+    if counts.get("remote_hitm"):
+        column = "remote_hitm_weight"
+    elif counts.get("local_hitm"):
+        column = "local_hitm_weight"
+    setattr(row, column, (getattr(row, column) or 0) + sample.weight)
+    if column == "load_weight":
+        row.load_weights = (row.load_weights or 0) + 1
+
+
+def memory_tables(text: C2cText, name: str) -> Memory:
+    """The memory tables of a recording; name: what the source is called, the file's name."""
+    if text.samples:
+        return _sample_tables(text, text.samples.samples, name)
+    return _report_tables(text, name)

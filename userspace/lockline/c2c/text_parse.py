@@ -1,0 +1,167 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What a text of `perf c2c report --stdio` says, or one of `perf script` with data addresses and data sources."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from lockline.c2c.text_lines import MAX_LINE_CHARACTERS, Line, clean_lines
+from lockline.c2c.text_reports import Draft, Scanner
+from lockline.c2c.text_samples import SampleList, read_samples
+from lockline.c2c.text_tables import LineDetail, TableRow
+from lockline.errors import LocklineError
+
+_NOTHING = (
+    "nothing of perf c2c is in it; expected is the text of `perf c2c report --stdio`, whole or a part with its headers"
+)
+_PROTOTYPE = (
+    "the output of the perf c2c prototype of 2014, which is not read; expected is the text of `perf c2c report --stdio`"
+    " of Linux 4.10 or later"
+)
+_MEM_REPORT = (
+    "the text of `perf mem report`, which has no cache lines; make one with `perf c2c report --stdio` from the same"
+    " perf.data, or import that file itself"
+)
+_NO_ADDRESSES = (
+    "a list of perf script samples without data addresses; print them with"
+    " `perf script -F comm,pid,tid,cpu,time,event,addr,data_src,weight,ip,sym,dso`"
+)
+
+
+class TextImportError(LocklineError):
+    """A text that holds nothing to import."""
+
+
+@dataclass(frozen=True)
+class C2cText:
+    """What one report says, as it says it.
+
+    counts: figures of the whole source, by the names of struct c2c_stats, and shared_* of the shared lines.
+    table, details: the lines and the offsets in each, in the text's order, which perf before 5.6 leaves unsorted.
+    samples: in the place of all these for a text of perf script.  problems: line number and what is wrong there.
+    notes: one line each, for people.
+    """
+
+    report: int
+    reports: int
+    first_line: int
+    counts: Mapping[str, int] = field(default_factory=dict)
+    events: tuple[str, ...] = ()
+    sort: str = ""
+    grouping: str = ""
+    table: tuple[TableRow, ...] = ()
+    table_peer: bool = False
+    details: tuple[LineDetail, ...] = ()
+    samples: SampleList | None = None
+    problems: tuple[tuple[int, str], ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+def _plain_counts(draft: Draft) -> dict[str, int]:
+    """Counts by the names of struct c2c_stats; figures that contradict each other are named, and kept."""
+    counts = dict(draft.counts)
+    llc = counts.pop("llc", None)
+    misses = counts.pop("llc_miss", None)
+    if llc is not None and "lcl_hitm" in counts:
+        # perf prints the sum of both.
+        if llc >= counts["lcl_hitm"]:
+            counts["ld_llchit"] = llc - counts["lcl_hitm"]
+        else:
+            draft.problem(draft.first_line, f"{llc} LLC hits, but {counts['lcl_hitm']} local HITM among them")
+    for total, sides in (("tot_hitm", ("lcl_hitm", "rmt_hitm")), ("tot_peer", ("lcl_peer", "rmt_peer"))):
+        if all(side in counts for side in sides):
+            counts[total] = sum(counts[side] for side in sides)
+    checks: tuple[tuple[str, int | None, tuple[str, ...]], ...] = (
+        ("records", counts.get("nr_entries"), ("load", "store", "noparse")),
+        ("LLC misses", misses, ("lcl_dram", "rmt_dram", "rmt_hit", "rmt_hitm")),
+    )
+    for what, whole, parts in checks:
+        if whole is not None and all(part in counts for part in parts):
+            parts_sum = sum(counts[part] for part in parts)
+            if parts_sum != whole:
+                draft.problem(draft.first_line, f"{whole} {what} in all, but the parts add up to {parts_sum}")
+    return counts
+
+
+def _problem_note(problems: Sequence[tuple[int, str]]) -> list[str]:
+    if not problems:
+        return []
+    line, problem = problems[0]
+    more = f", and {len(problems) - 1} more problems" if len(problems) > 1 else ""
+    return [f"line {line}: {problem}{more}"]
+
+
+def _of_draft(draft: Draft, report: int, drafts: Sequence[Draft], too_long: Sequence[int]) -> C2cText:
+    counts = _plain_counts(draft)
+    for number in too_long:
+        draft.problem(number, f"longer than {MAX_LINE_CHARACTERS} characters")
+    problems = tuple(sorted(draft.problems))
+    notes = []
+    if len(drafts) > 1:
+        begins = ", ".join(str(other.first_line) for other in drafts[:20])
+        notes.append(f"the text holds {len(drafts)} reports, at lines {begins}; this is number {report} (--report)")
+    return C2cText(
+        report=report,
+        reports=len(drafts),
+        first_line=draft.first_line,
+        counts=counts,
+        events=tuple(draft.events),
+        sort=draft.sort,
+        grouping=draft.grouping,
+        table=tuple(draft.table),
+        table_peer=draft.table_peer,
+        details=tuple(draft.details),
+        problems=problems,
+        notes=(*notes, *_problem_note(problems)),
+    )
+
+
+def _of_samples(samples: SampleList) -> C2cText:
+    notes = []
+    if samples.no_address:
+        notes.append(f"{samples.no_address} samples without a data address are left out")
+    if samples.left_out:
+        notes.append(f"{samples.left_out} samples are left out: the event `memory` has each access once")
+    return C2cText(
+        report=1,
+        reports=1,
+        first_line=samples.samples[0].line,
+        events=tuple(sorted({sample.event for sample in samples.samples if sample.event})),
+        samples=samples,
+        problems=samples.problems,
+        notes=(*notes, *_problem_note(samples.problems)),
+    )
+
+
+def _refusal(lines: Sequence[Line], samples: SampleList | None) -> str:
+    """Why nothing can be imported: what the text is."""
+    if samples:
+        return _NO_ADDRESSES
+    for line in lines:
+        words = " ".join(line.text.split())
+        if "Phys Adrs" in words or "%hitm" in words.split():
+            return _PROTOTYPE
+        if "perf mem report" in words or words.startswith("Memory access Samples") or "- Cache -" in words:
+            return _MEM_REPORT
+        if words.startswith("# Overhead") and ("Memory access" in words or "Local Weight" in words):
+            return _MEM_REPORT
+    return _NOTHING
+
+
+def parse(text: str, report: int | None = None) -> C2cText:
+    """What a text says; report: which of several, from 1 (default: the first).
+
+    Raises TextImportError, with what the text is, if there is nothing to import in it.
+    """
+    lines, too_long = clean_lines(text)
+    drafts = Scanner(lines).run()
+    if drafts:
+        if report is not None and not 1 <= report <= len(drafts):
+            raise TextImportError(f"there is no report {report}: the text holds {len(drafts)}")
+        number = report or 1
+        return _of_draft(drafts[number - 1], number, drafts, too_long)
+    samples = read_samples(lines)
+    if samples and samples.samples:
+        if report not in (None, 1):
+            raise TextImportError(f"there is no report {report}: the text is one list of samples")
+        return _of_samples(samples)
+    raise TextImportError(_refusal(lines, samples))
