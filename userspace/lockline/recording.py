@@ -160,6 +160,10 @@ class Recording:
         query = f"SELECT {_columns(table)} FROM {table}" + _where(condition) + (f" ORDER BY {order}" if order else "")
         return self._rows(row_type, table, query)
 
+    def select(self, row_type: type[Row], table: str, query: str) -> Iterator[Row]:
+        """The rows of a query, which is SQL made of constants and integers; table: what a fault is said to be in."""
+        return self._rows(row_type, table, query)
+
     def meta(self) -> dict[str, MetaValue]:
         """All facts of the host, the options and the run, by name."""
         facts: dict[str, MetaValue] = {}
