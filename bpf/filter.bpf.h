@@ -57,6 +57,12 @@ static __noinline int wanted_task(void)
 	return !filter_cgroup || in_filter_cgroup();
 }
 
+/* Let in at begin for what they may turn out to be: spinlocks, for --kinds rqspinlock. */
+static __always_inline bool kind_recorded(__u32 kind)
+{
+	return wait_kinds >> kind & 1;
+}
+
 static __always_inline bool wanted(const struct cpu_state *state, __u32 kind)
 {
 	return state->begin_kinds >> kind & 1 && (!(state->flags & STATE_FILTERED) || wanted_task());

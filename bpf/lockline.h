@@ -30,7 +30,9 @@ enum lock_kind {
 	KIND_PERCPU_RWSEM_READ,
 	KIND_PERCPU_RWSEM_WRITE,
 	KIND_SEMAPHORE,
-	KIND_UNKNOWN, /* flags that this version does not know */
+	KIND_UNKNOWN,    /* flags that this version does not know */
+	KIND_RQSPINLOCK, /* BPF's own, since 6.15; told from spinlocks by the function that waits */
+	KIND_END,
 	KIND_COUNT = 16
 };
 

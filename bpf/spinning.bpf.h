@@ -51,6 +51,28 @@ static __always_inline bool in_slow_path(const struct cpu_state *state, __u64 lo
 	return state->spin_depth && top->lock == lock && top->slow_path;
 }
 
+/* The tracepoint is above the function that waits. */
+#define RESILIENT_FRAMES 6
+
+/*
+ * Resilient queued spinlocks (BPF's own locks) pass the tracepoint with the flags
+ * of a spinlock: the function that passed it tells, and after that the lock's row.
+ */
+static __noinline __u32 spinlock_kind(void *ctx, struct cpu_state *state, __u64 lock)
+{
+	__u64 frames[RESILIENT_FRAMES] = {};
+
+	if (!ctx || !state || is_at_home(state, lock, KIND_SPINLOCK))
+		return KIND_SPINLOCK;
+	if (is_at_home(state, lock, KIND_RQSPINLOCK))
+		return KIND_RQSPINLOCK;
+	bpf_get_stack(ctx, frames, sizeof(frames), 0);
+	for (int i = 0; i < RESILIENT_FRAMES; i++)
+		if (frames[i] - resilient_text < resilient_text_size)
+			return KIND_RQSPINLOCK;
+	return KIND_SPINLOCK;
+}
+
 static __always_inline void begin_spinning(void *ctx, struct cpu_state *state, __u32 cpu, __u64 lock, __u32 kind,
 					   bool slow_path)
 {

@@ -14,8 +14,11 @@
 #include <bpf/bpf_helpers.h>
 #include "lockline.h"
 
-const volatile __u32 ring_mask __weak = 0;    /* events per CPU - 1 */
-const volatile __u32 sleep_mask __weak = 0;   /* sleep slots - 1 */
+const volatile __u32 ring_mask __weak = 0;  /* events per CPU - 1 */
+const volatile __u32 sleep_mask __weak = 0; /* sleep slots - 1 */
+/* resilient_queued_spin_lock_slowpath(); 0: the kernel has none, or hides its address */
+const volatile __u64 resilient_text __weak = 0;
+const volatile __u64 resilient_text_size __weak = 0;
 const volatile __u32 wait_kinds __weak = ~0u; /* kinds recorded at end */
 const volatile bool user_stacks __weak = false;
 const volatile bool filter_tasks __weak = false;

@@ -93,6 +93,15 @@ static __noinline __u32 probe_rows(struct cpu_state *state, __u64 lock, __u32 ki
 	return other_row(state, kind);
 }
 
+/* Whether the lock has a row of that kind where one is looked for first. */
+static __always_inline bool is_at_home(const struct cpu_state *state, __u64 lock, __u32 kind)
+{
+	__u64 key = row_key(lock, kind);
+	const struct wait_row *row = row_at(home_row(state, key));
+
+	return row && row->key == key;
+}
+
 /* As probe_rows(), with the short way home in line: nearly every wait takes it. */
 static __always_inline struct wait_row *find_row(struct cpu_state *state, __u64 lock, __u32 kind, __u32 *index)
 {

@@ -48,7 +48,12 @@ static __always_inline void begin_wait(void *ctx, __u64 lock, __u32 kind)
 	} else if (in_slow_path(state, lock)) {
 		count(state, COUNT_REPEATED, 1);
 	} else {
-		begin_spinning(ctx, state, cpu, lock, kind, false);
+		if (resilient_text && kind == KIND_SPINLOCK)
+			kind = spinlock_kind(ctx, state, lock) & (KIND_COUNT - 1);
+		if (kind_recorded(kind))
+			begin_spinning(ctx, state, cpu, lock, kind, false);
+		else
+			count(state, COUNT_FILTERED, 1);
 	}
 }
 
@@ -80,7 +85,7 @@ static __always_inline void enter_slow_path(void *ctx, __u64 lock, __u32 kind)
 		return;
 	/* Atomic: programs of different functions may interrupt each other here. */
 	__sync_fetch_and_add(&state->slow_paths, 1);
-	if (!wanted(state, kind)) {
+	if (!kind_recorded(kind) || !wanted(state, kind)) {
 		count(state, COUNT_FILTERED, 1);
 	} else {
 		add_waiter(lock, 1);

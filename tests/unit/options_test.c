@@ -178,7 +178,9 @@ static void kinds(void)
 	__u32 mask = 0, all = 0;
 	char why[VALUE_WHY];
 
-	for (int kind = 0; kind < KIND_UNKNOWN; kind++) {
+	for (int kind = 0; kind < KIND_END; kind++) {
+		if (kind == KIND_UNKNOWN)
+			continue;
 		CHECK(!parse_kinds(kind_names[kind], &mask, why), "%s: %s", kind_names[kind], why);
 		CHECK(mask & 1u << kind, "%s is %x", kind_names[kind], mask);
 		all |= mask;

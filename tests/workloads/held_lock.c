@@ -24,6 +24,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include <linux/bpf.h>
 #include <linux/futex.h>
@@ -154,9 +155,35 @@ static void wait_for_threadgroup(struct waiter *waiter)
 		die("cannot write to " CGROUP_PROCS ": %s", strerror(errno));
 }
 
+/* A bucket of a BPF hash map: a raw spinlock, since 6.15 a resilient one, whose first waiter is as unseen as others'. */
+static int map;
+static const __u32 map_key;
+
+static void make_map(void)
+{
+	LIBBPF_OPTS(bpf_map_create_opts, options, .map_flags = BPF_F_NO_PREALLOC);
+
+	map = bpf_map_create(BPF_MAP_TYPE_HASH, "held_lock", sizeof(map_key), sizeof(__u32), 64, &options);
+	if (map < 0)
+		die("cannot make a BPF map: %s", strerror(errno));
+}
+
+static void hold_map(void)
+{
+	__u32 value = 0;
+
+	if (bpf_map_update_elem(map, &map_key, &value, BPF_ANY))
+		die("cannot write to a BPF map: %s", strerror(errno));
+}
+
+static void wait_for_map(struct waiter *waiter)
+{
+	bpf_map_delete_elem(map, &map_key);
+}
+
 static const struct mode {
 	const char *name;
-	const char *function; /* of another file of the kernel than its caller, so never inlined */
+	const char *function; /* but for the last of another file of the kernel than its caller, so never inlined */
 	void (*set_up)(void);
 	void (*open)(struct waiter *waiter);
 	void (*hold)(void);
@@ -166,6 +193,7 @@ static const struct mode {
 	{"futex-bucket", "wake_q_add_safe", start_sleeper, NULL, hold_bucket, wait_for_bucket, stop_sleeper},
 	{"inode-rwsem", "file_update_time", NULL, open_inode, hold_inode, wait_for_inode, NULL},
 	{"percpu-rwsem", "sched_cgroup_fork", NULL, open_cgroup, hold_threadgroup, wait_for_threadgroup, NULL},
+	{"bpf-bucket", "alloc_htab_elem", make_map, NULL, hold_map, wait_for_map, NULL},
 };
 
 static const struct mode *mode;

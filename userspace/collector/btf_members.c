@@ -19,6 +19,7 @@ struct types {
 };
 
 #define SPIN         (1u << KIND_SPINLOCK)
+#define RQSPINLOCK   (1u << KIND_RQSPINLOCK)
 #define RWLOCK       (1u << KIND_RWLOCK_READ | 1u << KIND_RWLOCK_WRITE)
 #define MUTEX        (1u << KIND_MUTEX | 1u << KIND_MUTEX_SPIN)
 #define RWSEM        (1u << KIND_RWSEM_READ | 1u << KIND_RWSEM_WRITE)
@@ -39,10 +40,10 @@ static const struct {
 	{"raw_spinlock", SPIN},
 	{"qspinlock", SPIN},
 	{"arch_spinlock_t", SPIN},
-	{"rqspinlock", SPIN},
-	{"rqspinlock_t", SPIN},
+	{"rqspinlock", SPIN | RQSPINLOCK},
+	{"rqspinlock_t", SPIN | RQSPINLOCK},
 	{"bpf_spin_lock", SPIN},
-	{"bpf_res_spin_lock", SPIN},
+	{"bpf_res_spin_lock", SPIN | RQSPINLOCK},
 	{"rwlock_t", RWLOCK | RWLOCK_RT | RTMUTEX},
 	{"qrwlock", RWLOCK},
 	{"mutex", MUTEX | RTMUTEX},

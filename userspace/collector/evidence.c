@@ -60,6 +60,26 @@ static bool has_function(const struct btf *btf, const struct symbols *symbols, c
 	return has_type(btf, name, BTF_KIND_FUNC) || has_symbol(symbols, name);
 }
 
+/* Address and size, 0 if not known.  A table of symbols has no sizes: the function ends where another begins. */
+static void find_function(const struct symbols *symbols, const char *name, __u64 *address, __u64 *size)
+{
+	__u64 inside = 0, outside = 1 << 16;
+	struct symbol symbol;
+
+	*address = *size = 0;
+	if (!symbols || symbols_hidden(symbols) || symbols_address(symbols, name, address))
+		return;
+	while (outside - inside > 1) {
+		__u64 middle = inside + (outside - inside) / 2;
+
+		if (!symbols_lookup(symbols, *address + middle, &symbol) && symbol.address == *address)
+			inside = middle;
+		else
+			outside = middle;
+	}
+	*size = outside;
+}
+
 /* fd, or negative errno.  The program does nothing: `return 0`. */
 static int load_empty(enum bpf_attach_type type, int target)
 {
@@ -278,6 +298,9 @@ void evidence_collect(struct evidence *evidence, const struct options *options, 
 	evidence->btf_read_slow_path = has_type(btf, "queued_read_lock_slowpath", BTF_KIND_FUNC);
 	evidence->btf_rwsem_slow_path = has_type(btf, RWSEM_SLOW_PATH, BTF_KIND_FUNC);
 	evidence->btf_percpu_slow_path = has_type(btf, PERCPU_SLOW_PATH, BTF_KIND_FUNC);
+	evidence->btf_resilient = has_type(btf, "rqspinlock", BTF_KIND_STRUCT);
+	find_function(symbols, "resilient_queued_spin_lock_slowpath", &evidence->resilient_text,
+		      &evidence->resilient_text_size);
 	evidence->load_error = try_load(btf);
 	evidence->fentry_error = try_fentry(btf);
 	evidence->statistics_error = try_statistics();

@@ -43,6 +43,9 @@ struct evidence {
 	bool btf_read_slow_path;     /* queued_read_lock_slowpath() */
 	bool btf_rwsem_slow_path;    /* RWSEM_SLOW_PATH */
 	bool btf_percpu_slow_path;   /* PERCPU_SLOW_PATH */
+	bool btf_resilient;          /* struct rqspinlock */
+	__u64 resilient_text;        /* resilient_queued_spin_lock_slowpath(); 0: not known */
+	__u64 resilient_text_size;
 	__u32 btf_release_functions; /* mask of enum release_function */
 	int load_error;              /* an empty program for lock:contention_begin */
 	int statistics_error;

@@ -140,6 +140,22 @@ static enum probe_state check_read_slow_path(struct finding *finding)
 	return check_fentry(finding, finding->evidence->btf_read_slow_path ? "queued_read_lock_slowpath" : NULL);
 }
 
+/* Their file is built without the calls that fentry needs, and a kprobe's program would not run inside BPF's. */
+static enum probe_state check_resilient(struct finding *finding)
+{
+	const struct evidence *evidence = finding->evidence;
+
+	if (check_waits(finding) != PROBE_ON)
+		return PROBE_UNAVAILABLE;
+	if (!evidence->btf_resilient && !evidence->resilient_text)
+		return ON("they are spinlocks like others: resilient ones came with 6.15");
+	if (!evidence->resilient_text)
+		return BLIND("resilient spinlocks cannot be told from others: the symbol table hides the function "
+			     "that waits for them");
+	return BLIND("of the waiters for a resilient spinlock those that queue pass the tracepoint; the first "
+		     "one, and all with test-and-set, cannot be probed");
+}
+
 static enum probe_state check_queued_waiters(struct finding *finding)
 {
 	if (check_waits(finding) != PROBE_ON)
@@ -524,6 +540,9 @@ static const struct row {
 	{"rwlock readers in interrupt",
 	 {{"tp_btf contention_begin", check_rwlock_interrupt}, {"fentry", check_read_slow_path}},
 	 "waits of readers in interrupt context"},
+	{"BPF's own spinlocks",
+	 {{"tp_btf contention_begin", check_resilient}},
+	 "waits for the locks of BPF maps and programs, of the first waiter behind a holder above all"},
 	{"rwsem writers that win by spinning",
 	 {{"tp_btf contention_begin", check_rwsem_spinning},
 	  {"fentry", check_rwsem_slow_path},
@@ -643,6 +662,8 @@ void plan_decide(struct plan *plan, const struct evidence *evidence)
 		plan->paravirt_slow_path =
 			fentry && finding.mode == SPINLOCK_UNKNOWN && evidence->btf_paravirt_slow_path;
 	}
+	plan->resilient_text = evidence->resilient_text;
+	plan->resilient_text_size = evidence->resilient_text_size;
 	plan->read_slow_path = check_read_slow_path(&finding) == PROBE_ON;
 	plan_sleeping_paths(plan, &finding);
 	plan_releases(plan, &finding);

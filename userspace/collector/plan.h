@@ -95,8 +95,10 @@ struct plan {
 	__u32 release_functions;    /* mask of enum release_function that --holders and --holds probe */
 	bool release_kprobe;        /* those of spinlocks by kprobe, for want of fentry */
 	bool contended_release;     /* lock:contended_release tells of sleeping locks */
-	bool tp_btf_contention;     /* lock:contention_begin/end can be attached */
-	bool slab_kfunc;            /* bpf_get_kmem_cache is in the kernel's BTF */
+	__u64 resilient_text;       /* resilient_queued_spin_lock_slowpath(); 0: none, or not known */
+	__u64 resilient_text_size;
+	bool tp_btf_contention; /* lock:contention_begin/end can be attached */
+	bool slab_kfunc;        /* bpf_get_kmem_cache is in the kernel's BTF */
 	__u32 possible_cpus;
 };
 

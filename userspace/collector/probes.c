@@ -40,11 +40,16 @@ void probes_follow(struct probes *probes, __u32 tgid)
 	set_bit(&probes->maps, 0, tgid);
 }
 
-/* Mutex waits begin as spinning and may end as sleeping: both kinds are let in for either. */
+/*
+ * Mutex waits begin as spinning and may end as sleeping: both kinds are let in for
+ * either.  BPF's own spinlocks pass the tracepoint as spinlocks.
+ */
 static __u32 begin_kinds(__u32 kinds)
 {
 	__u32 mutex = 1u << KIND_MUTEX | 1u << KIND_MUTEX_SPIN;
 
+	if (kinds & 1u << KIND_RQSPINLOCK)
+		kinds |= 1u << KIND_SPINLOCK;
 	return kinds & mutex ? kinds | mutex : kinds;
 }
 
@@ -183,6 +188,8 @@ int probes_load(struct probes *probes, const struct options *options, const stru
 	bpf->rodata->ring_mask = sizing->ring_events - 1;
 	bpf->rodata->sleep_mask = sizing->sleep_slots - 1;
 	bpf->rodata->wait_kinds = options->kinds;
+	bpf->rodata->resilient_text = plan->resilient_text;
+	bpf->rodata->resilient_text_size = plan->resilient_text_size;
 	bpf->rodata->user_stacks = options->user_stacks;
 	bpf->rodata->filter_tasks = tasks;
 	bpf->rodata->filter_cgroup = cgroup ? cgroup->id : 0;

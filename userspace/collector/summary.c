@@ -48,7 +48,7 @@ static void filter_text(const struct options *options, char *text, size_t size)
 	append_ids(text, size, " -C ", &options->cpus);
 	if (options->cgroup)
 		append(text, size, " -G %s", options->cgroup);
-	for (int kind = 0; options->kinds != KIND_MASK_ALL && kind < KIND_UNKNOWN; kind++) {
+	for (int kind = 0; options->kinds != KIND_MASK_ALL && kind < KIND_END; kind++) {
 		if (options->kinds >> kind & 1) {
 			append(text, size, "%s%s", separator, kind_names[kind]);
 			separator = ",";
@@ -75,7 +75,7 @@ int summary_begin(struct recording *recording, const struct plan *plan, const st
 		err = recording_run(recording, PUT_PROBE, "ttttt", probe->signal, probe_state_names[probe->state],
 				    probe->source, probe->reason, probe->lost);
 	}
-	for (int kind = 0; !err && kind <= KIND_UNKNOWN; kind++)
+	for (int kind = 0; !err && kind < KIND_END; kind++)
 		err = recording_run(recording, PUT_KIND, "it", (__s64)kind, kind_names[kind]);
 	filter_text(options, filter, sizeof(filter));
 	clock_gettime(CLOCK_REALTIME, &wall);
@@ -178,7 +178,7 @@ static int write_losses(const struct summary *summary, const struct sums *sums)
 
 	for (size_t i = 0; !err && i < sizeof(counters) / sizeof(counters[0]); i++)
 		err = put_loss(summary, counters[i].name, sums->counters[i], counters[i].severity, counters[i].meaning);
-	for (int kind = 0; !err && kind <= KIND_UNKNOWN; kind++)
+	for (int kind = 0; !err && kind < KIND_END; kind++)
 		if (sums->begins[kind])
 			err = recording_run(summary->recording, PUT_BEGIN_COUNT, "ii", (__s64)kind,
 					    (__s64)sums->begins[kind]);

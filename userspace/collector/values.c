@@ -43,6 +43,7 @@ static const struct {
 	{"pcpu-sem:R", R(PERCPU_RWSEM)},
 	{"pcpu-sem:W", W(PERCPU_RWSEM)},
 	{"semaphore", 1u << KIND_SEMAPHORE},
+	{"rqspinlock", 1u << KIND_RQSPINLOCK},
 };
 
 static int refuse(char why[VALUE_WHY], const char *reason)

@@ -19,7 +19,7 @@
 
 #define KIND_WORDS                                                                                               \
 	"spinlock, rwlock[:R|:W], mutex, mutex-spin, rwsem[:R|:W], rtmutex, rwlock-rt[:R|:W], pcpu-sem[:R|:W], " \
-	"semaphore"
+	"semaphore, rqspinlock"
 
 /* Decimal digits alone. */
 int parse_count(const char *text, __u64 min, __u64 max, __u64 *out, char why[VALUE_WHY]);

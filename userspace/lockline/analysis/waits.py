@@ -15,8 +15,8 @@ from lockline.analysis.selection import Selection, lock_matches
 from lockline.errors import RecordingError
 from lockline.recording import Recording, Span
 
-# Kinds whose waiter occupies its CPU: spinlock, rwlock:R, rwlock:W, mutex-spin.
-SPINNING = frozenset((0, 1, 2, 4))
+# Kinds whose waiter occupies its CPU: spinlock, rwlock:R, rwlock:W, mutex-spin, rqspinlock.
+SPINNING = frozenset((0, 1, 2, 4, 14))
 
 # Spinning waits that one CPU can have at once: SPIN_DEPTH of bpf/lockline.h.
 SPIN_DEPTH = 8
