@@ -35,7 +35,7 @@ class Thread:
     comm: str
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Access:
     """One sample to be: who, from where, to where, what kind; user: the mode of the CPU."""
 

@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What lockline imports from generated perf.data files is what they were made to hold, and so what perf c2c counts."""
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from c2c import imported, patterns
+from c2c import perfdata_format as perfdata
+from c2c.description import Counts, Description, LineKey, Truth
+from c2c.imported import COUNTS, Imported, ImportedLine, Numbers
+from c2c.perfdata_generator import DESCRIPTIONS
+from c2c.test_against_perf import VARIANTS, vary
+
+# Sums that are not in memory_count: perf prints them from others.
+STATS = (
+    *("nr_entries", "locks", "store", "st_uncache", "st_noadrs", "st_l1hit", "st_l1miss", "st_na"),
+    *("load", "ld_excl", "ld_shared", "ld_uncache", "ld_io", "ld_miss", "ld_noadrs", "ld_fbhit", "ld_l1hit"),
+    *("ld_l2hit", "ld_llchit", "lcl_hitm", "rmt_hitm", "tot_hitm", "lcl_peer", "rmt_peer", "tot_peer", "rmt_hit"),
+    *("lcl_dram", "rmt_dram", "blk_data", "blk_addr", "nomap", "noparse"),
+)
+
+
+def expected(counts: Counts) -> dict[str, int]:
+    """The columns of memory_access that these counts make."""
+    found = {column: sum(counts[name] for name in names) for column, names in COUNTS.items()}
+    weights = {name: counts.weights.get(name, (0, 0)) for name in ("rmt_hitm", "lcl_hitm")}
+    loads = [counts.weights.get(name, (0, 0)) for name in ("load", "lcl_peer", "rmt_peer")]
+    found["remote_hitm_weight"] = weights["rmt_hitm"][0]
+    found["local_hitm_weight"] = weights["lcl_hitm"][0]
+    found["load_weight"] = sum(total for total, _ in loads)
+    found["load_weights"] = sum(number for _, number in loads)
+    return found
+
+
+def differences(numbers: Numbers, counts: Counts) -> dict[str, tuple[int, int]]:
+    """Columns in which an import is not the truth: (import, truth)."""
+    wanted = expected(counts)
+    found = {name: (numbers.counts[name], wanted[name]) for name in wanted if numbers.counts[name] != wanted[name]}
+    if numbers.cpus != counts.cpus:
+        found["cpus"] = len(numbers.cpus), len(counts.cpus)
+    return found
+
+
+def owner(line: ImportedLine, truth: Truth) -> LineKey:
+    """The line of the truth that an imported line is."""
+    candidates = [key for key, first in truth.first.items() if first == line.address]
+    wrong = {key: differences(line.total, truth.lines[key]) for key in candidates}
+    for key in candidates:
+        if not wrong[key]:
+            return key
+    raise AssertionError(f"{line.address:#x} ({line.space}): (import, truth) differ: {wrong}")
+
+
+def check(found: Imported, truth: Truth) -> None:
+    """Totals, lines, offsets and instructions are those of the truth."""
+    wanted = {name: truth.total[name] for name in STATS}
+    assert {name: found.counts[name] for name in STATS} == wanted
+    # Accesses without an address are in the totals; whether they are a line is not compared.
+    lines = [line for line in found.lines if line.address]
+    owners = [owner(line, truth) for line in lines]
+    assert Counter(owners) == Counter(key for key in truth.lines if truth.first[key])
+    offsets_of: dict[LineKey, dict[int, Counts]] = {}
+    for (key, offset), counts in truth.offsets.items():
+        offsets_of.setdefault(key, {})[offset] = counts
+    code_of: dict[LineKey, dict[tuple[int, int], Counts]] = {}
+    for (key, offset, ip), counts in truth.instructions.items():
+        code_of.setdefault(key, {})[offset, ip] = counts
+    for line, key in zip(lines, owners, strict=True):
+        offsets, code = offsets_of[key], code_of[key]
+        wrong = {offset: differences(line.offsets.get(offset, Numbers()), counts) for offset, counts in offsets.items()}
+        assert not any(wrong.values()), (hex(line.address), wrong)
+        assert line.offsets.keys() == offsets.keys()
+        wrong_code = {at: differences(line.instructions.get(at, Numbers()), counts) for at, counts in code.items()}
+        assert not any(wrong_code.values()), (hex(line.address), wrong_code)
+        assert line.instructions.keys() == code.keys()
+        if key.user:
+            assert line.space == "user"
+        elif truth.first[key] >= 1 << 63:
+            assert line.space == "kernel"
+        else:
+            assert line.space != "user"
+
+
+def import_of(description: Description, directory: Path) -> Imported:
+    """Write the file, import it."""
+    path = description.write(directory / "perf.data")
+    output = directory / "imported.lockline"
+    done = imported.run(path, output)
+    assert done.returncode == 0, done.stderr
+    return imported.read(output)
+
+
+@pytest.mark.parametrize("name", sorted(DESCRIPTIONS))
+def test_lockline_counts_what_the_file_holds(name: str, tmp_path: Path) -> None:
+    description = DESCRIPTIONS[name]()
+    check(import_of(description, tmp_path), description.truth())
+
+
+MORE_VARIANTS: dict[str, dict[str, object]] = {
+    **VARIANTS,
+    "pipe": {"pipe": True},
+    "pipe, big-endian": {"pipe": True, "big_endian": True},
+    "pipe, compressed": {"pipe": True, "compressed": perfdata.COMPRESSED},
+    "compressed again": {"compressed": perfdata.COMPRESSED2},
+    "pipe, compressed again": {"pipe": True, "compressed": perfdata.COMPRESSED2},
+}
+
+
+@pytest.mark.parametrize("name", sorted(MORE_VARIANTS))
+def test_lockline_counts_the_same_in_every_variant(name: str, tmp_path: Path) -> None:
+    description = vary(patterns.futex_bucket(), MORE_VARIANTS[name])
+    check(import_of(description, tmp_path), description.truth())
+
+
+@pytest.mark.parametrize("pipe", [False, True])
+def test_the_header_tells_the_machine(pipe: bool, tmp_path: Path) -> None:
+    found = import_of(patterns.futex_bucket().changed(pipe=pipe), tmp_path)
+    assert found.meta["hostname"] == "lab2"
+    assert found.meta["kernel_release"] == "6.12.0-lab"
+    assert found.meta["architecture"] == "x86_64"
+    assert {event for _, event in found.sources} == {"cpu/mem-loads,ldlat=30/P", "cpu/mem-stores/P"}
