@@ -166,7 +166,13 @@ def _run(arguments: Sequence[str]) -> tuple[str, int]:
     if arguments and arguments[0] == "record":
         # All its options, --help among them, are the collector's.
         exec_collector(arguments)
-    parsed = _parser().parse_args(arguments)
+    try:
+        parsed = _parser().parse_args(arguments)
+    except SystemExit as stopped:
+        # Of diff, 2 says that something regressed.
+        if stopped.code == 2 and arguments[:1] == ["diff"]:
+            raise SystemExit(1) from None
+        raise
     if parsed.command == "diff":
         return _diff(parsed)
     commands = {"report": _report, "doctor": _doctor, "demo": _demo}

@@ -12,7 +12,6 @@ import struct
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from itertools import product
 from pathlib import Path
 from types import UnionType
 from typing import Any, TypeVar, get_args, get_type_hints
@@ -81,6 +80,7 @@ _SCHEMA_2_COLUMNS: dict[str, str] = {
 _FAULTS = (sqlite3.Error, OverflowError, UnicodeDecodeError)
 
 _MAX_INTEGER = (1 << 63) - 1
+_MAX_ROW_TYPES = 1024
 # 65,536 CPUs.
 _MAX_CPU_BYTES = 8192
 _SAMPLE_POSSIBLE = "samples >= 0 AND waits >= 0 AND wait_ns >= 0"
@@ -141,13 +141,17 @@ class Recording:
         """The rows of a query as NamedTuples, each value of exactly the annotated type."""
         hints = get_type_hints(row_type)
         choices = [get_args(hint) if isinstance(hint, UnionType) else (hint,) for hint in hints.values()]
-        accepted = set(product(*choices))
+        accepted: set[tuple[type, ...]] = set()
         make: Any = getattr(row_type, "_make")  # noqa: B009 - not known of a type variable
         for row in self._raw(query):
-            if tuple(map(type, row)) not in accepted:
+            types = tuple(map(type, row))
+            if types not in accepted:
                 for name, value, choice in zip(hints, row, choices, strict=True):
                     if type(value) not in choice:
                         raise _damaged(self.path, f"{table}.{name} holds {type(value).__name__}")
+                # Rows differ little in what they leave open.
+                if len(accepted) < _MAX_ROW_TYPES:
+                    accepted.add(types)
             yield make(row)
 
     def table(self, row_type: type[Row], table: str, condition: str = "", order: str = "") -> Iterator[Row]:
@@ -259,10 +263,10 @@ class Recording:
     def line_functions(self, lines: Sequence[int]) -> Iterator[rows.LineFunction]:
         """Which functions access these lines; weight: HITM and peer snoops, or records where there are none."""
         query = f"""
-            SELECT line, symbol, SUM(ifnull(local_hitm, 0) + ifnull(remote_hitm, 0) + ifnull(local_peer, 0)
+            SELECT memory_access.line, symbol, SUM(ifnull(local_hitm, 0) + ifnull(remote_hitm, 0) + ifnull(local_peer, 0)
                 + ifnull(remote_peer, 0)), SUM(ifnull(records, 0))
             FROM memory_access JOIN memory_code ON memory_code.id = code
-            WHERE {_member("line", lines)} GROUP BY line, symbol"""
+            WHERE {_member("memory_access.line", lines)} GROUP BY memory_access.line, symbol"""
         return self._rows(rows.LineFunction, "memory_access", query) if self.schema >= 2 else iter(())
 
     def line_cpus(self, lines: Sequence[int]) -> dict[int, int]:

@@ -1,14 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""`lockline diff`: options, and which comparison two files call for.
-
-Exit code 2 says that something regressed, so that wrong usage has to give 1 here.
-"""
+"""`lockline diff`: options, and which comparison two files call for."""
 
 import argparse
 import re
-import sys
 from pathlib import Path
-from typing import NoReturn
 
 from lockline.diff.lines import LinesDiff, diff_lines, has_lines
 from lockline.diff.model import DEFAULT_THRESHOLD, Rule, compare
@@ -22,12 +17,6 @@ REGRESSED = 2
 
 _SQLITE_MAGIC = b"SQLite format 3\0"
 _PERF_MAGICS = (b"PERFILE2", b"2ELIFREP", b"PERFFILE")
-
-
-class _Parser(argparse.ArgumentParser):
-    def error(self, message: str) -> NoReturn:
-        self.print_usage(sys.stderr)
-        self.exit(1, f"{self.prog}: error: {message}\n")
 
 
 def _percent(text: str) -> float:
@@ -74,7 +63,6 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
         help="compare two recordings, or a benchmark's samples, before and after a change",
         description="Compare two recordings, or two files of a benchmark's samples.  Exit code 2: something regressed.",
     )
-    parser.__class__ = _Parser
     parser.add_argument("before", metavar="BEFORE", help="a recording, or a file of numbers or of a benchmark's output")
     parser.add_argument("after", metavar="AFTER", help="the same kind of file")
     output = parser.add_mutually_exclusive_group()

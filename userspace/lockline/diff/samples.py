@@ -11,9 +11,13 @@ from typing import NamedTuple
 from lockline.errors import LocklineError
 
 # A log of this size holds more runs than anybody makes.
-MAX_BYTES = 64 << 20
+MAX_BYTES = 16 << 20
+MAX_LINES = 500_000
 MAX_SAMPLES = 100_000
 MAX_LINE = 4096
+
+# Squares of what is below can be added up.
+MAX_NUMBER = 1e100
 
 _NUMBER = (
     r"[-+]?(?:[0-9]{1,3}(?:,[0-9]{3})+(?![0-9])|[0-9]+)(?:\.[0-9]*)?(?:[eE][-+]?[0-9]+)?"
@@ -51,7 +55,7 @@ FORMS = (
     Form("hackbench", re.compile(rf"^Time: ({_NUMBER})\s*$"), "sec"),
 )
 
-_PLAIN = re.compile(rf"(?:^|[\s=])({_NUMBER})\s*[\[(]?({_UNIT})?[\])]?\s*$")
+_PLAIN = re.compile(rf"(?:^|[\s=])({_NUMBER})\s*(?:({_UNIT})|\[({_UNIT})\]|\(({_UNIT})\))?$")
 _NOT_FINITE = re.compile(r"(?:^|[\s:=])[-+]?(?:nan|inf|infinity)\b", re.IGNORECASE)
 
 _TIME = re.compile(
@@ -98,6 +102,8 @@ def _number(text: str) -> float:
     value = float(text.replace(",", "")) if re.fullmatch(_NUMBER, text) else math.nan
     if not math.isfinite(value):
         raise ValueError(f"'{text}' is no finite number")
+    if abs(value) > MAX_NUMBER:
+        raise ValueError(f"'{text}' is no measured number")
     return value
 
 
@@ -134,7 +140,7 @@ def _plain(lines: Sequence[str]) -> tuple[list[float], str]:
         if match is None or _NOT_FINITE.search(text):
             what = "no finite number" if _NOT_FINITE.search(text) else "no number at the end of"
             raise ValueError(f"line {number}: {what} '{_shown(text)}'; --pattern REGEX tells where the samples are")
-        found = match[2] or ""
+        found = match[2] or match[3] or match[4] or ""
         if unit is not None and found != unit:
             raise ValueError(f"line {number}: the unit is '{found}' and was '{unit}' before; use one")
         unit = found
@@ -186,4 +192,6 @@ def read_samples(path: str, pattern: re.Pattern[str] | None = None) -> Samples:
         raise LocklineError(f"{path}: cannot be read: {getattr(error, 'strerror', None) or error}") from error
     if len(data) > MAX_BYTES:
         raise LocklineError(f"{path}: larger than {MAX_BYTES >> 20} MiB: no log of a benchmark")
+    if data.count(b"\n") + data.count(b"\r") > MAX_LINES:
+        raise LocklineError(f"{path}: more than {MAX_LINES:,} lines: no log of a benchmark")
     return parse(path, _checked(path, data.splitlines(keepends=True)), pattern)

@@ -296,7 +296,7 @@ def _line_rows(differences: Sequence[LineDifference], metric: str, style: Style)
 def _lines(lines: LinesDiff, style: Style, labels: Labels, rows: int) -> list[list[str]]:
     what = "HITM" if lines.metric == "hitm" else "peer snoops"
     columns = [
-        Column("line", 32, right=False),
+        Column("line", 30, right=False),
         Column("lcl+rmt", 11),
         Column(cut(labels[1], 11), 11),
         Column("per 10k", 7),
