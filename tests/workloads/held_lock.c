@@ -126,13 +126,13 @@ static void wait_for_bucket(struct waiter *waiter)
 		die("futex: %s", strerror(errno));
 }
 
-/* fork() reads cgroup_threadgroup_rwsem; who moves a process writes it. */
+/* A fork reads cgroup_threadgroup_rwsem; who moves a process writes it.  vfork(): no page of the waiters is to fault. */
 static void hold_threadgroup(void)
 {
-	pid_t child = fork();
+	pid_t child = vfork();
 
 	if (child < 0)
-		die("fork: %s", strerror(errno));
+		die("vfork: %s", strerror(errno));
 	if (!child)
 		_exit(0);
 	if (waitpid(child, NULL, 0) != child)
