@@ -13,7 +13,8 @@ from pathlib import Path
 
 from c2c import perfdata_format as perfdata
 from c2c.access_kinds import NO_ADDRESS, Kind
-from c2c.perfdata_format import Event, File, Machine, Mapping, Sample
+from c2c.perfdata_format import Event, File, Machine, Mapping
+from c2c.perfdata_sample import Sample
 from c2c.symbol_images import Image
 
 LINE = 64

@@ -9,7 +9,7 @@ from pathlib import Path
 import recording_generator
 from c2c.description import BEGIN, SECOND, Description
 from c2c.patterns import bucket_line
-from c2c.perfdata_format import Sample
+from c2c.perfdata_sample import Sample
 from recording_generator import RecordingBuilder
 
 BOOT_ID = "5d1f0a9e-0c2b-4e55-9d77-3f2a64b0c4aa"

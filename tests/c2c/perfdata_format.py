@@ -7,27 +7,38 @@ A File says what is in one; write() makes the bytes.  Samples are plain tuples, 
 import io
 import itertools
 import struct
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import BinaryIO, NamedTuple
+from typing import BinaryIO
 
 import zstandard
 
-# perf_event_sample_format, include/uapi/linux/perf_event.h
-IP, TID, TIME, ADDR, READ, CALLCHAIN = (1 << bit for bit in range(6))
-ID, CPU, PERIOD, STREAM_ID = (1 << bit for bit in range(6, 10))
-WEIGHT, DATA_SRC, IDENTIFIER = 1 << 14, 1 << 15, 1 << 16
-PHYS_ADDR, WEIGHT_STRUCT = 1 << 19, 1 << 24
-
-# What `perf c2c record` asks for: -W -d --phys-data --sample-cpu
-C2C_FIELDS = IDENTIFIER | IP | TID | TIME | ADDR | CPU | PERIOD | DATA_SRC | WEIGHT | PHYS_ADDR
+from c2c.perfdata_sample import (
+    BRANCH_ANY,
+    BRANCH_STACK,
+    C2C_FIELDS,
+    CPU,
+    ID,
+    IDENTIFIER,
+    KERNEL,
+    REGISTERS,
+    REGS_INTR,
+    REGS_USER,
+    STACK_BYTES,
+    STACK_USER,
+    STREAM_ID,
+    TID,
+    TIME,
+    USER,
+    Sample,
+    maker,
+)
 
 FORMAT_ID = 1 << 2
-KERNEL, USER = 1, 2
 
 # perf_event_type and perf_user_event_type
-MMAP, LOST, COMM, SAMPLE, MMAP2 = 1, 2, 3, 9, 10
+MMAP, LOST, COMM, MMAP2 = 1, 2, 3, 10
 ATTR, FINISHED_ROUND, EVENT_UPDATE, FEATURE, COMPRESSED, FINISHED_INIT, COMPRESSED2 = 64, 68, 78, 80, 81, 82, 83
 EVENT_UPDATE_NAME = 2
 
@@ -46,23 +57,6 @@ MONOTONIC = 1
 ATTR_SIZE = 128
 # Payloads: a record's size has 16 bits.
 LARGEST_PAYLOAD = 0xFFF0 - 16
-
-
-class Sample(NamedTuple):
-    """One memory sample; event is an index into File.events, user says in which mode the CPU was."""
-
-    event: int
-    ip: int
-    pid: int
-    tid: int
-    time: int
-    address: int
-    cpu: int
-    physical: int
-    data_src: int
-    weight: int
-    user: bool
-    callchain: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -163,7 +157,12 @@ def attribute(file: File, event: Event) -> bytes:
     return (
         struct.pack(f"{order}IIQQQQ", event.type, ATTR_SIZE, event.config, event.period, file.fields, FORMAT_ID)
         + _flag_bytes(file)
-        + struct.pack(f"{order}IIQQQQIiQIHHIIQ", 0, 0, event.config1, 0, 0, 0, 0, max(file.clock, 0), *(0,) * 7)
+        + struct.pack(
+            f"{order}IIQQQQIiQIHHIIQ",
+            *(0, 0, event.config1, 0, BRANCH_ANY if file.fields & BRANCH_STACK else 0),
+            *(REGISTERS if file.fields & REGS_USER else 0, STACK_BYTES if file.fields & STACK_USER else 0),
+            *(max(file.clock, 0), REGISTERS if file.fields & REGS_INTR else 0, *(0,) * 6),
+        )
     )
 
 
@@ -219,62 +218,6 @@ class Packer:
         """A LOST record."""
         payload = struct.pack(f"{self.order}QQ", self.file.events[0].ids[0], count)
         return self.record(LOST, 0, payload + self.sample_id(0, 0, time, 0))
-
-    def sample(self) -> Callable[[Sample], bytes]:
-        """A function that makes the SAMPLE record of a sample."""
-        file, fields, order = self.file, self.file.fields, self.order
-        chain = bool(fields & CALLCHAIN)
-        words = sum(bool(fields & bit) for bit in (IDENTIFIER, IP, TIME, ADDR, ID, STREAM_ID, PERIOD))
-        words += sum(bool(fields & bit) for bit in (WEIGHT | WEIGHT_STRUCT, DATA_SRC, PHYS_ADDR, TID, CPU))
-        size = 8 + words * 8
-        ids = [event.ids for event in file.events]
-        periods = [event.period for event in file.events]
-        # The values in the order of the record; those of 32 bits in pairs.
-        form = "".join(
-            code
-            for bit, code in (
-                (IDENTIFIER, "Q"),
-                (IP, "Q"),
-                (TID, "II"),
-                (TIME, "Q"),
-                (ADDR, "Q"),
-                (ID, "Q"),
-                (STREAM_ID, "Q"),
-                (CPU, "II"),
-                (PERIOD, "Q"),
-            )
-            if fields & bit
-        )
-        tail = "".join("Q" for bit in (WEIGHT | WEIGHT_STRUCT, DATA_SRC, PHYS_ADDR) if fields & bit)
-        pack_head = struct.Struct(f"{order}IHH{form}").pack
-        pack_tail = struct.Struct(f"{order}{tail}").pack
-        pack_all = struct.Struct(f"{order}IHH{form}{tail}").pack
-        id_first, id_late, stream = bool(fields & IDENTIFIER), bool(fields & ID), bool(fields & STREAM_ID)
-        with_ip, with_tid, with_time, with_addr = (bool(fields & bit) for bit in (IP, TID, TIME, ADDR))
-        with_cpu, with_period, with_phys = (bool(fields & bit) for bit in (CPU, PERIOD, PHYS_ADDR))
-        with_weight, with_src = bool(fields & (WEIGHT | WEIGHT_STRUCT)), bool(fields & DATA_SRC)
-        usual = not chain and fields & ~(WEIGHT | WEIGHT_STRUCT) == C2C_FIELDS & ~WEIGHT
-
-        def make_usual(s: Sample) -> bytes:
-            event, ip, pid, tid, time, address, cpu, physical, data_src, weight, user, _ = s
-            own = ids[event]
-            return pack_all(
-                SAMPLE, 2 if user else 1, size, own[cpu % len(own)], ip, pid, tid, time, address, cpu, 0,
-                periods[event], weight, data_src, physical,
-            )  # fmt: skip
-
-        def make(s: Sample) -> bytes:
-            own = ids[s.event]
-            identity = own[s.cpu % len(own)]
-            head: list[int] = []
-            head += (identity,) * id_first + (s.ip,) * with_ip + (s.pid, s.tid) * with_tid
-            head += (s.time,) * with_time + (s.address,) * with_addr + (identity,) * id_late
-            head += (identity,) * stream + (s.cpu, 0) * with_cpu + (periods[s.event],) * with_period
-            frames = struct.pack(f"{order}{1 + len(s.callchain)}Q", len(s.callchain), *s.callchain) if chain else b""
-            last = (s.weight,) * with_weight + (s.data_src,) * with_src + (s.physical,) * with_phys
-            return pack_head(SAMPLE, USER if s.user else KERNEL, size + len(frames), *head) + frames + pack_tail(*last)
-
-        return make_usual if usual else make
 
 
 def _string(order: str, text: str) -> bytes:
@@ -372,7 +315,7 @@ def _records(file: File, samples: Iterable[Sample]) -> Iterator[bytes]:
         yield packer.comm(pid, tid, text, 0)
     yield packer.record(FINISHED_INIT, 0, b"")
     finished = packer.record(FINISHED_ROUND, 0, b"")
-    make = packer.sample()
+    make = maker(file.order, file.fields, [event.ids for event in file.events], [event.period for event in file.events])
     source = iter(samples)
     last = 0
     while batch := list(itertools.islice(source, file.round_samples)):

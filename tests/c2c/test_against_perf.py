@@ -11,6 +11,7 @@ import pytest
 
 from c2c import patterns, perf_output
 from c2c import perfdata_format as perfdata
+from c2c import perfdata_sample as fields
 from c2c.access_kinds import INTEL
 from c2c.description import Counts, Description, LineKey, Truth
 from c2c.perf_output import Line, Report
@@ -175,16 +176,18 @@ VARIANTS: dict[str, dict[str, object]] = {
     "big-endian": {"big_endian": True},
     "big-endian, compressed": {"big_endian": True, "compressed": perfdata.COMPRESSED},
     "compressed": {"compressed": perfdata.COMPRESSED},
-    "id in its old place": {"fields": perfdata.C2C_FIELDS & ~perfdata.IDENTIFIER | perfdata.ID},
-    "weight as a struct": {"fields": perfdata.C2C_FIELDS & ~perfdata.WEIGHT | perfdata.WEIGHT_STRUCT},
+    "id in its old place": {"fields": fields.C2C_FIELDS & ~fields.IDENTIFIER | fields.ID},
+    "weight as a struct": {"fields": fields.C2C_FIELDS & ~fields.WEIGHT | fields.WEIGHT_STRUCT},
     "weight as a struct, big-endian": {
-        "fields": perfdata.C2C_FIELDS & ~perfdata.WEIGHT | perfdata.WEIGHT_STRUCT,
+        "fields": fields.C2C_FIELDS & ~fields.WEIGHT | fields.WEIGHT_STRUCT,
         "big_endian": True,
     },
-    "call chains": {"fields": perfdata.C2C_FIELDS | perfdata.CALLCHAIN},
-    "call chains, big-endian": {"fields": perfdata.C2C_FIELDS | perfdata.CALLCHAIN, "big_endian": True},
-    "no period, stream ids": {"fields": perfdata.C2C_FIELDS & ~perfdata.PERIOD | perfdata.STREAM_ID},
-    "no physical addresses": {"fields": perfdata.C2C_FIELDS & ~perfdata.PHYS_ADDR},
+    "call chains": {"fields": fields.C2C_FIELDS | fields.CALLCHAIN},
+    "call chains, big-endian": {"fields": fields.C2C_FIELDS | fields.CALLCHAIN, "big_endian": True},
+    "no period, stream ids": {"fields": fields.C2C_FIELDS & ~fields.PERIOD | fields.STREAM_ID},
+    "all that a sample can hold": {"fields": sum(fields.ALL_FIELDS)},
+    "all that a sample can hold, big-endian": {"fields": sum(fields.ALL_FIELDS), "big_endian": True},
+    "no physical addresses": {"fields": fields.C2C_FIELDS & ~fields.PHYS_ADDR},
     "small rounds, lost records": {"round_samples": 7, "lost": 33},
     "clock of its own": {"clock": -1},
 }
@@ -193,7 +196,7 @@ VARIANTS: dict[str, dict[str, object]] = {
 def vary(description: Description, changes: dict[str, object]) -> Description:
     """The same accesses in a file of another kind."""
     changed = description.changed(**changes)
-    if changed.file.fields & perfdata.CALLCHAIN:
+    if changed.file.fields & fields.CALLCHAIN:
         chained = [replace(a, callchain=(-128 & (1 << 64) - 1, a.ip)) for a in changed.accesses]
         changed = replace(changed, accesses=chained)
     return changed

@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Time and peak memory of a command, and of perf c2c beside lockline on the same file."""
+
+import os
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from c2c.imported import COLLECTOR
+
+LOCKLINE = COLLECTOR.with_name("lockline")
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Of one run: elapsed and CPU seconds, largest resident memory of its largest process in bytes."""
+
+    seconds: float
+    cpu_seconds: float
+    memory: int
+
+
+class CommandError(Exception):
+    """A measured command did not end with 0."""
+
+
+def cost_of(command: Sequence[str]) -> Cost:
+    """Run it with its output thrown away; CommandError unless it ends with 0."""
+    begin = time.monotonic()
+    null = os.open(os.devnull, os.O_RDWR)
+    try:
+        places = [(os.POSIX_SPAWN_DUP2, null, descriptor) for descriptor in (0, 1, 2)]
+        child = os.posix_spawnp(command[0], list(command), os.environ, file_actions=places)
+    finally:
+        os.close(null)
+    _, status, usage = os.wait4(child, 0)
+    if status:
+        raise CommandError(f"{' '.join(command)}: status {status}")
+    return Cost(time.monotonic() - begin, usage.ru_utime + usage.ru_stime, usage.ru_maxrss * 1024)
+
+
+def commands(path: Path, output: Path) -> Mapping[str, Sequence[str]]:
+    """What is compared: perf's report, lockline's import alone, and its report from the file."""
+    return {
+        "perf c2c report": ("perf", "c2c", "report", "-i", str(path), "--stdio", "--no-source"),
+        "lockline import": (str(COLLECTOR), "import", str(path), "-o", str(output)),
+        "lockline c2c report": (str(LOCKLINE), "c2c", "report", str(path)),
+    }
+
+
+def best(runs: Sequence[Cost]) -> Cost:
+    """The least of each figure: what disturbs a run only adds to it."""
+    return Cost(min(run.seconds for run in runs), min(run.cpu_seconds for run in runs), min(run.memory for run in runs))
+
+
+def compare(wanted: Mapping[str, Sequence[str]], rounds: int = 3) -> dict[str, Cost]:
+    """The best of some runs of each, in turn, so that all see the same machine."""
+    runs: dict[str, list[Cost]] = {name: [] for name in wanted}
+    for _ in range(rounds):
+        for name, command in wanted.items():
+            runs[name].append(cost_of(command))
+    return {name: best(found) for name, found in runs.items()}
