@@ -175,7 +175,8 @@ class Description:
 
     def _mapping(self, mappings: Sequence[Mapping], access: Access, address: int) -> Mapping | None:
         # The kernel's own accesses are looked up in the kernel's mappings alone, whatever the address.
-        wanted = access.thread.pid if access.user else -1
+        parents = dict(self.file.forks)
+        wanted = parents.get(access.thread.pid, access.thread.pid) if access.user else -1
         found = None
         for mapping in mappings:
             if mapping.pid == wanted and mapping.start <= address < mapping.start + mapping.length:
@@ -209,7 +210,7 @@ class Description:
                 if inode:
                     address = access.address - data.start + data.offset
                 elif not data.flags & MAP_SHARED:
-                    pid = data.pid
+                    pid = access.thread.pid
             key = LineKey(access.user, data is not None, inode, pid, address & -LINE)
             offset = address % LINE
             weight = self.weight(access, index)

@@ -38,7 +38,7 @@ from c2c.perfdata_sample import (
 FORMAT_ID = 1 << 2
 
 # perf_event_type and perf_user_event_type
-MMAP, LOST, COMM, MMAP2 = 1, 2, 3, 10
+MMAP, LOST, COMM, FORK, MMAP2 = 1, 2, 3, 7, 10
 ATTR, FINISHED_ROUND, EVENT_UPDATE, FEATURE, COMPRESSED, FINISHED_INIT, COMPRESSED2 = 64, 68, 78, 80, 81, 82, 83
 EVENT_UPDATE_NAME = 2
 
@@ -73,7 +73,7 @@ class Event:
 
 @dataclass(frozen=True)
 class Mapping:
-    """A MMAP or MMAP2 record; pid -1: the kernel's."""
+    """A MMAP or MMAP2 record; pid -1: the kernel's.  build_id: in the record, in place of device and inode."""
 
     pid: int
     start: int
@@ -85,6 +85,7 @@ class Mapping:
     protection: int = 5
     flags: int = 2
     data: bool = False
+    build_id: bytes = b""
 
 
 @dataclass(frozen=True)
@@ -123,6 +124,7 @@ class File:
     fields: int = C2C_FIELDS
     mappings: Sequence[Mapping] = ()
     comms: Sequence[tuple[int, int, str]] = ()
+    forks: Sequence[tuple[int, int]] = ()
     build_ids: Sequence[tuple[int, str, bytes]] = ()
     clock: int = MONOTONIC
     wall_clock: tuple[int, int] = (0, 0)
@@ -205,14 +207,24 @@ class Packer:
             head = struct.pack(f"{self.order}II", pid, 0)
             return self.record(MMAP, KERNEL, head + place + self.name(mapping.name) + identity)
         head = struct.pack(f"{self.order}II", pid, pid)
-        rest = struct.pack(f"{self.order}IIQQII", *mapping.device, mapping.inode, 0, mapping.protection, mapping.flags)
         misc = USER | (1 << 13 if mapping.data else 0)
+        if mapping.build_id:
+            misc |= 1 << 14
+            rest = struct.pack("<BBH20s", len(mapping.build_id), 0, 0, mapping.build_id)
+        else:
+            rest = struct.pack(f"{self.order}IIQQ", *mapping.device, mapping.inode, 0)
+        rest += struct.pack(f"{self.order}II", mapping.protection, mapping.flags)
         return self.record(MMAP2, misc, head + place + rest + self.name(mapping.name) + identity)
 
     def comm(self, pid: int, tid: int, text: str, time: int) -> bytes:
         """A COMM record."""
         head = struct.pack(f"{self.order}II", pid, tid)
         return self.record(COMM, 0, head + self.name(text) + self.sample_id(pid, tid, time, 0))
+
+    def fork(self, pid: int, parent: int, time: int) -> bytes:
+        """A FORK record: the process has its parent's mappings."""
+        head = struct.pack(f"{self.order}IIIIQ", pid, parent, pid, parent, time)
+        return self.record(FORK, 0, head + self.sample_id(pid, pid, time, 0))
 
     def lost(self, count: int, time: int) -> bytes:
         """A LOST record."""
@@ -313,6 +325,8 @@ def _records(file: File, samples: Iterable[Sample]) -> Iterator[bytes]:
         yield packer.mapping(mapping, 0)
     for pid, tid, text in file.comms:
         yield packer.comm(pid, tid, text, 0)
+    for pid, parent in file.forks:
+        yield packer.fork(pid, parent, 1)
     yield packer.record(FINISHED_INIT, 0, b"")
     finished = packer.record(FINISHED_ROUND, 0, b"")
     make = maker(file.order, file.fields, [event.ids for event in file.events], [event.period for event in file.events])

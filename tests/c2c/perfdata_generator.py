@@ -31,6 +31,7 @@ MAKERS: tuple[Callable[[], Description], ...] = (
     sharing_patterns.every_kind,
     sharing_patterns.level_2_hitm,
     user_patterns.user_sharing,
+    user_patterns.user_sharing_by_build_id,
 )
 DESCRIPTIONS = {maker.__name__.replace("_", "-"): maker for maker in MAKERS}
 

@@ -27,13 +27,22 @@ def program() -> Image:
 
 
 def user_sharing() -> Description:
-    """Two counters on one line; heaps of two processes at the same address; memory that they share at two addresses."""
+    """Two counters on one line; heaps of three processes at one address; memory shared at two addresses."""
+    return _user_sharing("user-sharing", b"")
+
+
+def user_sharing_by_build_id() -> Description:
+    """The same with build ids in the records of mappings, as newer versions of perf write them."""
+    return _user_sharing("user-sharing-by-build-id", program().build_id)
+
+
+def _user_sharing(name: str, inline_id: bytes) -> Description:
     symbols = program()
     mappings = []
     for pid, shared in zip((3000, 3100), SHARED, strict=True):
         mappings += [
-            Mapping(pid, TEXT, 0x1000, 0x1000, PROGRAM, inode=INODE, device=(8, 1)),
-            Mapping(pid, DATA, 0x1000, 0x4000, PROGRAM, INODE, (8, 1), protection=3, data=True),
+            Mapping(pid, TEXT, 0x1000, 0x1000, PROGRAM, INODE, (8, 1), build_id=inline_id),
+            Mapping(pid, DATA, 0x1000, 0x4000, PROGRAM, INODE, (8, 1), protection=3, data=True, build_id=inline_id),
             Mapping(pid, HEAP, 0x21000, HEAP, "[heap]", protection=3, data=True),
             Mapping(
                 pid,
@@ -69,13 +78,16 @@ def user_sharing() -> Description:
     first.add(SHARED[0] + 0x1240, INTEL["remote HITM"], ip("add_a", 32), 9, user=True)
     second.add(SHARED[1] + 0x1240, INTEL["remote HITM"], ip("add_a", 32), 8, user=True)
     second.add(SHARED[1] + 0x1248, INTEL["store, L1 hit"], ip("add_a", 36), 10, user=True)
+    # A child without records of its mappings: the program's data is the same line, the heap is its own.
+    child = Builder(MACHINE, range(4), [Thread(3200, 3200, "counters")])
+    child.add(counters + 8, INTEL["remote HITM"], ip("add_b", 4), 6, user=True)
+    child.add(HEAP + 0x2A0, INTEL["local HITM"], ip("add_c", 12), 4, user=True)
     # A page that is in no mapping of the file.
     first.add(0x7F00_0000_0040, INTEL["local HITM"], ip("add_b", 32), 3, user=True)
     # The kernel reads what the program writes: for perf a line of its own.
     kernel_ip = kernel().symbol("rep_movs_alternative").address + 0x20
     first.add(counters, INTEL["local HITM"], kernel_ip, 4)
     first.add(HEAP + 0x2A0, INTEL["local HITM"], kernel_ip, 2)
-    file = File(MACHINE, intel_events(MACHINE.cpus), mappings=mappings)
-    return Description(
-        "user-sharing", file, first.accesses + second.accesses, kernel(), programs=[(PROGRAM, symbols)], shift=SHIFT
-    )
+    file = File(MACHINE, intel_events(MACHINE.cpus), mappings=mappings, forks=[(3200, 3000)])
+    accesses = [*first.accesses, *second.accesses, *child.accesses]
+    return Description(name, file, accesses, kernel(), programs=[(PROGRAM, symbols)], shift=SHIFT)
