@@ -325,8 +325,8 @@ CREATE TABLE memory_code (
 -- cpus: little-endian bit set; NULL with cpu_count where only their number is known.
 CREATE TABLE memory_access (
 	line INTEGER NOT NULL,
-	offset INTEGER NOT NULL,      -- in the line, bytes
-	code INTEGER NOT NULL,
+	offset INTEGER NOT NULL,      -- in the line, bytes; -1: somewhere in it, where the source does not tell
+	code INTEGER NOT NULL,        -- 0: not known
 	thread INTEGER NOT NULL,
 	records INTEGER,
 	loads INTEGER,

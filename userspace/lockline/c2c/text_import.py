@@ -14,8 +14,9 @@ from lockline.errors import LocklineError
 
 __all__ = ["MAX_BYTES", "C2cText", "TextImportError", "import_text", "memory_tables", "parse", "read_text"]
 
-# The report of a million samples has some ten megabytes.
-MAX_BYTES = 128 << 20
+# A report has a few megabytes, of a million samples too: perf prints lines with a thousandth of all HITM or more.
+# Reading takes about ten times the text's size in memory.
+MAX_BYTES = 64 << 20
 
 
 def read_text(path: Path) -> str:

@@ -8,6 +8,7 @@ The words are those of the dimensions in tools/perf/builtin-c2c.c of Linux 4.10 
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 # Columns that are no counts.
 INDEX, ADDRESS, NODE, PA_COUNT, PERCENT = "index", "address", "node", "pa_count", "percent"
@@ -15,6 +16,7 @@ OFFSET, PID, TID, CODE = "offset", "pid", "tid", "code"
 REMOTE_CYCLES, LOCAL_CYCLES, LOAD_CYCLES = "remote_cycles", "local_cycles", "load_cycles"
 RECORDS, CPU_COUNT = "records", "cpu_count"
 SYMBOL, OBJECT, SOURCE, CPU_NODES = "symbol", "object", "source", "cpu_nodes"
+_NAMES = (SYMBOL, OBJECT, SOURCE, CPU_NODES)
 # Read and checked, but in no table: sums of others, and what the vendors' displays sort on.
 TOTAL_HITM, TOTAL_PEER, TOTAL_HITS, LLC_MISS, LOAD_HIT, LOAD_MISS = (
     "total_hitm",
@@ -63,12 +65,27 @@ _PAIRS = {
 
 @dataclass(frozen=True)
 class Layout:
-    """The columns of one table in their order; peer: whether it counts peer snoops in the place of HITM."""
+    """The columns of one table in their order.
+
+    peer: whether it counts peer snoops in the place of HITM; cut: whether the header's end is missing, so that rows
+    may have a value more, and the last name may be the begin of another one.
+    """
 
     columns: tuple[str, ...]
     peer: bool = False
+    cut: bool = False
 
-    @property
+    @cached_property
+    def numbers(self) -> tuple[str, ...]:
+        """The columns of a row of the pareto table up to its names; the line's index is not in these rows."""
+        return tuple(column for column in self.columns if column != INDEX and column not in _NAMES)
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """The columns after them: symbol, object, source, nodes."""
+        return tuple(column for column in self.columns if column in _NAMES)
+
+    @cached_property
     def percents(self) -> tuple[str, ...]:
         """The columns of percentages that begin a row of the pareto table."""
         first = 1 if self.columns[:1] == (INDEX,) else 0
@@ -100,7 +117,8 @@ def is_table_header(words: Sequence[str]) -> bool:
 def is_pareto_header(words: Sequence[str]) -> bool:
     """Whether these are the names of the table of offsets in cache lines."""
     known = sum(1 for word in words if word in _PARETO or word.startswith("Node"))
-    return len(words) > 4 and ("Offset" in words or "Off" in words) and known * 2 > len(words)
+    offset = "Offset" in words or ("Off" in words and words[-1] != "Off")
+    return len(words) > 4 and offset and known * 2 > len(words)
 
 
 _TABLE = {
@@ -149,10 +167,14 @@ def table_layout(words: Sequence[str]) -> Layout:
         elif word == "Lcl":
             columns.append(_LOCAL.get(column, "local_dram"))
         elif word == "Rmt":
-            columns.append(_REMOTE.get(column, UNKNOWN + word))
+            columns.append(_REMOTE.get(column, UNKNOWN + word) if before in ("Lcl", "Llc") else UNKNOWN + word)
         else:
             columns.append(_TABLE.get(word, UNKNOWN + word))
-    return Layout(tuple(columns), "Snoop" in words)
+    # All of them end so; `L1` may be what is left of `L1Miss`.
+    cut = words[-1] != "Rmt" or columns[-1].startswith(UNKNOWN)
+    if cut:
+        columns[-1] = UNKNOWN + words[-1]
+    return Layout(tuple(columns), "Snoop" in words, cut)
 
 
 _PARETO = {

@@ -8,7 +8,11 @@ import html
 import quopri
 import re
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from typing import NamedTuple
+
+# Quoted-printable shows itself in the first lines.
+_SAMPLE = 1 << 16
 
 # A row of perf c2c has at most a few hundred characters, with --full-symbols a few thousand.
 MAX_LINE_CHARACTERS = 16384
@@ -25,12 +29,13 @@ _TAG = re.compile(
 )
 _BREAK = re.compile(r"<br ?/?>", re.I)
 _HTML = re.compile(r"</(?:pre|code|span|div|p|body)>|<br ?/?>", re.I)
-_QUOTED_PRINTABLE = "=3D=3D=3D=3D"
+_FOLDED = re.compile(r"[^\n]{69,75}[^=\n]=\r?$", re.M)
 
 _QUOTE = re.compile(r" {0,3}(?:> ?)+")
 _NAMED_QUOTE = re.compile(r" {0,3}(?:[A-Za-z]{1,4}> ?)+")
-# As of cat -n and grep -n; the index of a table's row comes right before an address.
-_NUMBER = re.compile(r"\s*\d{1,7}(?:\t|:(?=\s|$))(?!\s*0x)")
+# As of cat -n and grep -n.
+_NUMBER = re.compile(r"\s*(\d{1,7})(?:\t|:(?=\s|$))")
+_NOT_A_NUMBER = re.compile(r"\s*(?:[^\d\s]|$)")
 
 
 class Line(NamedTuple):
@@ -61,7 +66,7 @@ def _unfold(lines: Iterator[tuple[int, str]]) -> Iterator[tuple[int, str]]:
 
 def _from_html(lines: Iterator[tuple[int, str]]) -> Iterator[tuple[int, str]]:
     for number, line in lines:
-        for part in _BREAK.sub("\n", line).split("\n"):
+        for part in _BREAK.sub("\n", line).removesuffix("\n").split("\n"):
             yield number, _TAG.sub("", part)
 
 
@@ -69,6 +74,13 @@ def _most(lines: Sequence[Line], pattern: re.Pattern[str]) -> bool:
     """Whether four in five of the lines that say anything begin with the pattern."""
     filled = [line.text for line in lines if line.text.strip()]
     return len(filled) > 1 and sum(1 for text in filled if pattern.match(text)) * 5 >= len(filled) * 4
+
+
+def _numbered(lines: Sequence[Line]) -> bool:
+    """Whether lines begin with their numbers: going up by one, also before what is no number itself."""
+    found = [(int(match[1]), text[match.end() :]) for _, text in lines if (match := _NUMBER.match(text))]
+    steps = sum(1 for (first, _), (second, _) in pairwise(found) if second - first == 1)
+    return steps * 5 >= max(1, len(found) - 1) * 4 and any(_NOT_A_NUMBER.match(rest) for _, rest in found)
 
 
 def _without(lines: Sequence[Line], pattern: re.Pattern[str]) -> list[Line]:
@@ -81,7 +93,7 @@ def clean_lines(text: str) -> tuple[list[Line], list[int]]:
     Also gives the numbers of the lines that are longer than any of perf's, which are left out.
     """
     raw = _split(text)
-    if _QUOTED_PRINTABLE in text:
+    if "=3D=3D=3D=3D" in text or len(_FOLDED.findall(text, 0, _SAMPLE)) > 2:
         raw = _unfold(raw)
     if _HTML.search(text):
         raw = _from_html(raw)
@@ -100,6 +112,7 @@ def clean_lines(text: str) -> tuple[list[Line], list[int]]:
         lines.append(Line(number, line))
     if _most(lines, _NAMED_QUOTE):
         lines = _without(lines, _NAMED_QUOTE)
-    if _most(lines, _NUMBER):
-        lines = _without(lines, _NUMBER)
+    for _ in range(2):
+        if _numbered(lines):
+            lines = _without(lines, _NUMBER)
     return [Line(number, line.translate(_TRANSLATION).rstrip()) for number, line in lines], too_long

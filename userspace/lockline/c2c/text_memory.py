@@ -6,6 +6,7 @@ and all else for the line alone.  What the table counts of a line and its offset
 offset -1, so that the rows of a line add up to perf's own numbers.
 """
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -77,12 +78,13 @@ def _pairs(text: C2cText, builder: _Builder) -> list[tuple[TableRow | None, Line
     by_address: dict[int, list[int]] = {}
     for i, detail in enumerate(details):
         by_address.setdefault(detail.address, []).append(i)
+    in_table = Counter(row.address for row in text.table)
     used: set[int] = set()
     pairs: list[tuple[TableRow | None, LineDetail | None]] = []
     for row in text.table:
         at = by_key.get((row.index, row.address))
         same = by_address.get(row.address, [])
-        if at is None and len(same) == 1 and details[same[0]].index in (None, row.index):
+        if at is None and len(same) == 1 and in_table[row.address] == 1:
             at = same[0]
         if at is None or at in used:
             pairs.append((row, None))
@@ -133,7 +135,7 @@ def _shares(
 def _totals(row: TableRow | None, detail: LineDetail | None) -> dict[str, int]:
     """What is counted of a line, by the table first; peers that are not told apart are taken as local."""
     totals = {**(detail.totals if detail else {}), **(row.counts if row else {})}
-    if "local_peer" not in totals and layouts.TOTAL_PEER in totals:
+    if "local_peer" not in totals and detail and layouts.TOTAL_PEER in detail.totals:
         totals["local_peer"] = totals[layouts.TOTAL_PEER]
     return totals
 
@@ -185,12 +187,14 @@ def _row_access(
         values["records"] = row.records
     levels = [column for column in _STORES if column in totals]
     if levels and all(values.get(column) is not None for column in levels):
-        values["stores"] = sum(values[column] or 0 for column in levels)
-    stores = values.get("stores")
-    if row.records is not None and stores is not None:
-        if stores > row.records:
-            builder.problems.append((row.line, f"{row.records} records, but {stores} stores"))
-        values.setdefault("loads", max(0, row.records - stores))
+        stores = sum(values[column] or 0 for column in levels)
+        # Stores without any of these levels are in the line's total alone: an offset may have more than it shows.
+        whole = totals.get("stores", 0) <= sum(totals[column] for column in levels)
+        values.setdefault("stores", stores if stores or whole else None)
+        if row.records is not None:
+            if stores > row.records:
+                builder.problems.append((row.line, f"{row.records} records, but {stores} stores"))
+            values.setdefault("loads", max(0, row.records - stores))
     space = row.space or (_space(row.code) if row.code is not None else "other")
     access = _fill(
         Access(
@@ -217,8 +221,14 @@ def _rest(line: int, totals: Mapping[str, int], accesses: Sequence[Access], wher
         told = sum(getattr(access, column) or 0 for access in accesses)
         if told > totals[column]:
             name = column.replace("_", " ")
-            builder.problems.append((where, f"{told} {name} of the offsets, but {totals[column]} of the line"))
-        values[column] = max(0, totals[column] - told)
+            problem = (
+                f"{told} {name} of the offsets, but {totals[column]} of the line: those of the offsets are left out"
+            )
+            builder.problems.append((where, problem))
+            told = 0
+            for access in accesses:
+                setattr(access, column, None)
+        values[column] = totals[column] - told
     if any(values.values()):
         builder.accesses.append(_fill(Access(line, NOWHERE, 0, 0), values))
 

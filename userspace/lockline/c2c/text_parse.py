@@ -6,9 +6,11 @@ from dataclasses import dataclass, field
 
 from lockline.c2c.text_lines import MAX_LINE_CHARACTERS, Line, clean_lines
 from lockline.c2c.text_reports import Draft, Scanner
-from lockline.c2c.text_samples import SampleList, read_samples
+from lockline.c2c.text_samples import SampleList, is_sample_list, read_samples
 from lockline.c2c.text_tables import LineDetail, TableRow
 from lockline.errors import LocklineError
+
+MAX_LINES = 1_000_000
 
 _NOTHING = (
     "nothing of perf c2c is in it; expected is the text of `perf c2c report --stdio`, whole or a part with its headers"
@@ -22,7 +24,7 @@ _MEM_REPORT = (
     " perf.data, or import that file itself"
 )
 _NO_ADDRESSES = (
-    "a list of perf script samples without data addresses; print them with"
+    "a list of perf script samples without data addresses or data sources; print them with"
     " `perf script -F comm,pid,tid,cpu,time,event,addr,data_src,weight,ip,sym,dso`"
 )
 
@@ -134,7 +136,7 @@ def _of_samples(samples: SampleList) -> C2cText:
 
 def _refusal(lines: Sequence[Line], samples: SampleList | None) -> str:
     """Why nothing can be imported: what the text is."""
-    if samples:
+    if samples or is_sample_list(lines):
         return _NO_ADDRESSES
     for line in lines:
         words = " ".join(line.text.split())
@@ -152,6 +154,8 @@ def parse(text: str, report: int | None = None) -> C2cText:
 
     Raises TextImportError, with what the text is, if there is nothing to import in it.
     """
+    if text.count("\n") + text.count("\r") > MAX_LINES:
+        raise TextImportError(f"more than {MAX_LINES:,} lines; cut the report out of it")
     lines, too_long = clean_lines(text)
     drafts = Scanner(lines).run()
     if drafts:

@@ -89,11 +89,15 @@ _LINE_TOTALS = re.compile(r"\s*((?:\d{1,18}\s+){4,8})(0x[0-9a-fA-F]{1,16})\s*$")
 _TOTALS_ALONE = re.compile(r"\s*(?:\d{1,18}\s+){3,7}\d{1,18}\s*$")
 _PARETO_ROW = re.compile(r"\s*(?:\d{1,3}(?:\.\d+)?%\s+){2}")
 _VALUES_ALONE = re.compile(r"\s*(?:[\d.,-]+%?|N/A)(?:\s+(?:[\d.,-]+%?|N/A))*\s*$")
-_NODES_ALONE = re.compile(r"\s*\d{1,4}\{[^{}]*\}[\d{}\s,-]*$")
+_NODES_ALONE = re.compile(r"\s*\d{1,4}(?:\{[^{}]*\}[\d{}\s,%./na-]*|(?:\s+\d{1,4}){0,2})$")
 _CALLCHAIN = re.compile(r"\s*(?:\||--)")
+_RULE_LENGTH = 20
 _RULE_CHARACTERS = frozenset("#-=_. ")
 
 _HEADER_FIRST = {"Index", "Num", "Rmt", "Lcl", "RmtHitm", "LclHitm", "LclHit", "Hit"}
+
+# Bytes of the shortest cache line.
+_SMALLEST_LINE = 32
 
 # A row is wrapped into no more lines than this.
 _MAX_PARTS = 8
@@ -113,6 +117,7 @@ class Draft:
     table: list[TableRow] = field(default_factory=list)
     table_peer: bool = False
     details: list[LineDetail] = field(default_factory=list)
+    indexes: set[int] = field(default_factory=set)
     problems: list[tuple[int, str]] = field(default_factory=list)
 
     def problem(self, line: int, text: str) -> None:
@@ -167,6 +172,7 @@ class Scanner:
         self._pareto: Layout | None = None
         self._open: _OpenDetail | None = None
         self._callchain = False
+        self._cut_header = False
         self._last_filled = max((i for i, line in enumerate(lines) if line.text.strip()), default=-1)
         self.drafts: list[Draft] = []
 
@@ -220,6 +226,9 @@ class Scanner:
         elif self._open and self._open.rows and _CALLCHAIN.match(text) and not _is_rule(stripped):
             self._callchain = True
         elif stripped.startswith(("#", "-")) or _is_rule(stripped):
+            if self._open and self._open.rows and len(stripped) > _RULE_LENGTH and set(stripped) <= {"#", "-"}:
+                # The next line's totals follow; without them its offsets are nobody's.
+                self._close_detail()
             self._remember(stripped)
         elif not (self._callchain or _is_mark(stripped)):
             self._unread(line)
@@ -291,6 +300,9 @@ class Scanner:
         table = layouts.is_table_header(words)
         words = self._header_rest(words)
         if not table and not layouts.is_pareto_header(words):
+            if self._section == _PARETO and len(words) > 2:
+                self._draft.problem(line.number, "a header whose end is cut off: " + _shown(line.text))
+                self._cut_header = True
             return False
         if table:
             if self._draft.table or _TABLE not in self._draft.sections:
@@ -391,6 +403,9 @@ class Scanner:
         return True
 
     def _add_row(self, row: TableRow, problems: Sequence[str]) -> None:
+        if row.address % _SMALLEST_LINE:
+            self._draft.problem(row.line, f"{row.address:#x} is no cache line's address")
+            return
         self._draft.table.append(row)
         for problem in problems:
             self._draft.problem(row.line, f"line {row.index}, {row.address:#x}: {problem}")
@@ -404,22 +419,29 @@ class Scanner:
             self._at += bool(match)
         if not match:
             return False
+        self._close_detail()
+        if self._at >= self._last_filled:
+            self._draft.problem(line.number, "the text ends with a line's totals, perhaps within its address")
+            return True
         values = [int(word) for word in match[1].split()]
         if not self._pareto:
             self._pareto = self._inferred_pareto(line, values)
         columns = self._pareto.percents if self._pareto else ()
         if not columns or len(values) - len(columns) not in (0, 1):
             self._draft.problem(line.number, f"a line's totals without their header: {_shown(line.text)}")
-            self._close_detail()
             return True
-        self._close_detail()
+        if int(match[2], 16) % _SMALLEST_LINE:
+            self._draft.problem(line.number, f"{match[2]} is no cache line's address")
+            return True
         index = values.pop(0) if len(values) > len(columns) else None
-        if index is not None and any(detail.index == index for detail in self._draft.details):
+        if index is not None and index in self._draft.indexes:
             layout = self._pareto
             self._new_report(line.number)
             self._section, self._pareto = _PARETO, layout
         self._draft.sections.add(_PARETO)
         self._section = _PARETO
+        if index is not None:
+            self._draft.indexes.add(index)
         totals = dict(zip(columns, values, strict=True))
         assert self._pareto
         self._open = _OpenDetail(line.number, index, int(match[2], 16), totals, self._pareto.peer)
@@ -430,7 +452,7 @@ class Scanner:
         counts = self._draft.counts
         hitm = counts.get("lcl_hitm", 0) + counts.get("rmt_hitm", 0)
         peers = counts.get("lcl_peer", 0) + counts.get("rmt_peer", 0)
-        if len(values) != 6 or not hitm or peers:
+        if len(values) != 6 or not hitm or peers or self._cut_header:
             return None
         self._draft.problem(
             line.number,
@@ -487,7 +509,7 @@ class Scanner:
     def _more_nodes(self, text: str, row: OffsetRow) -> OffsetRow:
         """The row with the nodes that were wrapped into the next line."""
         assert self._pareto
-        while "{" in row.nodes and self._continues() and _NODES_ALONE.match(self._lines[self._at + 1].text):
+        while row.nodes and self._continues() and _NODES_ALONE.match(self._lines[self._at + 1].text):
             more = text + " " + self._lines[self._at + 1].text.strip()
             if take_nodes(more)[1] == row.nodes or len(more) > 1 << 16:
                 break

@@ -21,7 +21,7 @@ _LEVELS = (
 )
 _STORE_LEVELS = ("store_l1_hit", "store_l1_miss", "store_unknown")
 
-_ACCESS = re.compile(r"(?:^|\s)([0-9a-f]{5,16}) \|OP ")
+_ACCESS = re.compile(r"(?:^|\s)([0-9a-f]{1,16}) \|OP ")
 _FIELD_END = re.compile(r"(?:N/A|No|Yes|N|Y|Ye|Data Addr|Data|Addr|PRED SG|PRED|SG)?(?=\s|$)")
 _BEGIN = re.compile(r"\s*(?P<comm>\S.*?)\s+(?:(?P<pid>-?\d+)/)?(?P<tid>-?\d+)\s+(?:\[(?P<cpu>\d{1,5})\]\s+)?[\d.]+:")
 _BARE_BEGIN = re.compile(r"\s*(?P<comm>\S.*?)\s+[\d.]+:")
@@ -156,6 +156,12 @@ def _instruction(tail: str, lone_is_ip: bool, following: str) -> tuple[int | Non
     if frame:
         return weight, int(frame[1], 16), frame[2] or ""
     return weight, None, ""
+
+
+def is_sample_list(lines: Sequence[Line]) -> bool:
+    """Whether the text is of perf script, even without what an import needs."""
+    head = [line.text[:_MAX_BEGIN] for line in lines if line.text.strip()][:100]
+    return sum(1 for text in head if _BEGIN.match(text)) * 2 > len(head)
 
 
 def decode(data_src: int) -> dict[str, int]:

@@ -30,8 +30,6 @@ _LEVELS = (
     *("remote_hit", "remote_hitm", "local_dram", "remote_dram"),
 )
 _SPACES = {"k": "kernel", ".": "user"}
-_REST = (layouts.SYMBOL, layouts.OBJECT, layouts.SOURCE, layouts.CPU_NODES)
-_NO_COUNTS = frozenset((layouts.INDEX, layouts.ADDRESS, layouts.NODE, layouts.PA_COUNT, layouts.PERCENT))
 
 
 class RowError(ValueError):
@@ -189,7 +187,7 @@ def parse_table_row(layout: Layout, words: Sequence[str], number: int) -> tuple[
     """
     problems: list[str] = []
     columns = layout.columns
-    extra = words[len(columns) :]
+    extra = words[len(columns) + layout.cut :]
     if extra and any(_COUNT.fullmatch(word) or _PERCENT.fullmatch(word) for word in extra):
         raise RowError(f"{len(words)} values in {len(columns)} columns")
     if len(words) < len(columns):
@@ -263,7 +261,7 @@ def take_nodes(text: str) -> tuple[str, str]:
         end = first
         while end and text[end - 1] == " ":
             end -= 1
-    if not nodes and _OPEN_LIST.search(text[text.rfind("{") - 8 :] if "{" in text[8:] else ""):
+    if _OPEN_LIST.search(text[max(0, text.rfind("{", 0, end) - 8) : end]):
         raise RowError("its nodes are cut off", incomplete=True)
     return text[:end], " ".join(reversed(nodes))
 
@@ -291,8 +289,11 @@ def _thread_words(words: Sequence[str], at: int, layout: Layout, after: str) -> 
         if end == len(words):
             raise RowError("no code address", incomplete=True)
     else:
-        # The next column is a number: what precedes the gap between the columns is the command.
+        # The next column is a number: the command ends at the gap between the columns, or where that was lost, at
+        # the first number.
         end = at + max(1, len(_COLUMN_GAP.split(after.strip(), maxsplit=1)[0].split()))
+        if end == len(words):
+            end = next((i for i in range(at + 1, len(words)) if _COUNT.fullmatch(words[i])), end)
     return int(match[1]), " ".join((match[2], *words[at + 1 : end])).strip(), end
 
 
@@ -340,16 +341,13 @@ def parse_offset_row(layout: Layout, text: str, number: int, cut: bool = False) 
     words = [text[first:last] for first, last in spans]
     if cut:
         words = words[:-1]
-    columns = [column for column in layout.columns if column != layouts.INDEX]
-    left = [column for column in columns if column not in _REST]
-    right = [column for column in columns if column in _REST]
     percents: dict[str, Percent] = {}
     cycles: dict[str, int] = {}
     numbers: dict[str, int] = {}
     tid: int | None = None
     comm = ""
     at = 0
-    for column in left:
+    for column in layout.numbers:
         if at >= len(words):
             if cut and layouts.OFFSET in numbers:
                 break
@@ -377,10 +375,10 @@ def parse_offset_row(layout: Layout, text: str, number: int, cut: bool = False) 
     nodes = ""
     if not cut:
         rest = text[spans[at][0] :] if at < len(spans) else ""
-        if layouts.CPU_NODES in right:
+        if layouts.CPU_NODES in layout.names:
             rest, nodes = take_nodes(" " + rest)
-        names = _names([column for column in right if column != layouts.CPU_NODES], rest)
-        if layouts.CPU_NODES in right and not nodes:
+        names = _names([column for column in layout.names if column != layouts.CPU_NODES], rest)
+        if layouts.CPU_NODES in layout.names and not nodes:
             raise RowError("no nodes", incomplete=True)
     space, symbol = _symbol(names[layouts.SYMBOL]) if layouts.SYMBOL in names else ("", "")
     source, symbol_offset = _source(names.get(layouts.SOURCE, ""), symbol)
