@@ -263,8 +263,8 @@ class Recording:
     def line_functions(self, lines: Sequence[int]) -> Iterator[rows.LineFunction]:
         """Which functions access these lines; weight: HITM and peer snoops, or records where there are none."""
         query = f"""
-            SELECT memory_access.line, symbol, SUM(ifnull(local_hitm, 0) + ifnull(remote_hitm, 0) + ifnull(local_peer, 0)
-                + ifnull(remote_peer, 0)), SUM(ifnull(records, 0))
+            SELECT memory_access.line, symbol, SUM(ifnull(local_hitm, 0) + ifnull(remote_hitm, 0)
+                + ifnull(local_peer, 0) + ifnull(remote_peer, 0)), SUM(ifnull(records, 0))
             FROM memory_access JOIN memory_code ON memory_code.id = code
             WHERE {_member("memory_access.line", lines)} GROUP BY memory_access.line, symbol"""
         return self._rows(rows.LineFunction, "memory_access", query) if self.schema >= 2 else iter(())

@@ -189,8 +189,9 @@ def _difference(
     return LineDifference(name, named_by, presence, before, after, judgement, unjudged)
 
 
-def _change(difference: LineDifference) -> tuple[float, str, str]:
-    return -abs(difference.after.per_10k - difference.before.per_10k), difference.name, difference.named_by
+def _change(difference: LineDifference) -> tuple[float, float, str, str]:
+    rates = difference.before.per_10k, difference.after.per_10k
+    return -abs(rates[1] - rates[0]), -max(rates), difference.name, difference.named_by
 
 
 def diff_lines(before: Recording, after: Recording, rule: Rule) -> tuple[LinesDiff, list[str]]:

@@ -93,7 +93,7 @@ def overlap(before: Sequence[float], after: Sequence[float], statistic: float) -
 
 
 def _percent(value: float) -> str:
-    return f"{value * 100:.3g} %"
+    return f"{value * 100:.3g} %" if value < 10 else f"{value * 100:,.0f} %"
 
 
 def judge(judgement: Judgement, rule: Rule, higher_is_better: bool) -> Judgement:

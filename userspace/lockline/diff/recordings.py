@@ -246,8 +246,9 @@ def corrected(differences: Sequence[WaitDifference], rule: Rule) -> list[WaitDif
     return out
 
 
-def _change(difference: WaitDifference) -> tuple[float, str, str]:
-    return -abs(difference.after.share - difference.before.share), difference.name, difference.kind
+def _change(difference: WaitDifference) -> tuple[float, float, str, str]:
+    shares_of = difference.before.share, difference.after.share
+    return -abs(shares_of[1] - shares_of[0]), -max(shares_of), difference.name, difference.kind
 
 
 def _conditions(before: _Read, after: _Read, facts: Sequence[Mapping[str, object]]) -> list[str]:

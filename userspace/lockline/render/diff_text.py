@@ -166,6 +166,11 @@ def _share(rates: Rates) -> str:
     return percent(rates.share)
 
 
+def _per_second(rates: Rates) -> str:
+    rate = rates.waits_per_s
+    return f"{rate:.2g}" if rate < 9.95 else count(round(rate))
+
+
 def _name(difference: WaitDifference) -> str:
     return difference.name or "all"
 
@@ -186,8 +191,8 @@ def _wait_rows(differences: Sequence[WaitDifference], style: Style) -> list[list
         [
             clean(_name(difference), style),
             clean(difference.kind or "all", style),
-            count(round(difference.before.waits_per_s)),
-            count(round(difference.after.waits_per_s)),
+            _per_second(difference.before),
+            _per_second(difference.after),
             _share(difference.before),
             _share(difference.after),
             _presence(difference, delta(difference.before.share, difference.after.share)),
@@ -246,7 +251,7 @@ def _waits(waits: WaitsDiff, style: Style, labels: Labels, rows: int) -> list[li
         Column("kind", 10, right=False),
         *(column for title in ("avg", "p50", "p99", "max") for column in (Column(title, 8), Column("", 8))),
     ]
-    note = f"judged from {percent(waits.min_share)} on; per lock and per kind p is Holm's, of {waits.judged} locks"
+    note = f"judged from {percent(waits.min_share)} on; per lock and per kind p is Holm's; locks judged: {waits.judged}"
     return [
         [
             "Waiting (share: wait time per time, 100% is one waiter all the time; less of it is not faster of itself)",
@@ -314,7 +319,7 @@ def _lines(lines: LinesDiff, style: Style, labels: Labels, rows: int) -> list[li
             f"Cache lines ({what}, local + remote; per 10k: in 10,000 of {samples} samples)",
             *table(columns, _line_rows([lines.total, *lines.lines[:rows]], lines.metric, style)),
             *_more(len(lines.lines), rows),
-            f"  test: {test}; per line p is Holm's, of {lines.judged} lines",
+            f"  test: {test}; per line p is Holm's; lines judged: {lines.judged}",
         ]
     ]
 
