@@ -14,6 +14,7 @@ from lockline import doctor, version
 from lockline.analysis.model import Report
 from lockline.analysis.report import make_report
 from lockline.analysis.selection import GROUPINGS, SORTS, Selection, parse_cpus, parse_time
+from lockline.c2c import command as c2c_command
 from lockline.collector import exec_collector, read_collector
 from lockline.diff import command as diff_command
 from lockline.errors import LocklineError
@@ -94,6 +95,7 @@ def _parser() -> argparse.ArgumentParser:
     demo.add_argument("-d", "--duration", type=_argument(_positive), default=8, metavar="SECONDS", help="default: 8")
     _report_options(demo)
     diff_command.add_parser(commands)
+    c2c_command.add_parser(commands, _argument(_positive))
     return parser
 
 
@@ -162,6 +164,10 @@ def _diff(arguments: argparse.Namespace) -> tuple[str, int]:
     return text, diff_command.REGRESSED if result.verdict == "regressed" else 0
 
 
+def _c2c(arguments: argparse.Namespace) -> str:
+    return c2c_command.run(arguments, _style(getattr(arguments, "addresses", False)))
+
+
 def _run(arguments: Sequence[str]) -> tuple[str, int]:
     if arguments and arguments[0] == "record":
         # All its options, --help among them, are the collector's.
@@ -175,7 +181,7 @@ def _run(arguments: Sequence[str]) -> tuple[str, int]:
         raise
     if parsed.command == "diff":
         return _diff(parsed)
-    commands = {"report": _report, "doctor": _doctor, "demo": _demo}
+    commands = {"report": _report, "doctor": _doctor, "demo": _demo, "c2c": _c2c}
     return commands[parsed.command](parsed), 0
 
 

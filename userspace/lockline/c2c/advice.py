@@ -1,0 +1,251 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What to change in a structure's layout, what it costs, and what it can at most bring.
+
+Neither waiting time nor HITM are a gain: what is told is the share of the line's transfers that can go away.
+"""
+
+from collections.abc import Sequence
+
+from lockline.c2c.members import Member, Struct, Types
+from lockline.c2c.model import Access, Advice, Judgement, Line, LockOnLine, Part, Placement
+from lockline.c2c.verdict import actors, is_written
+
+LINE = 64
+MAX_LAYOUT = 60
+
+
+def _top_member(struct: Struct, offset: int) -> Member | None:
+    """The direct member (of anonymous ones, the whole) that holds a byte of the object."""
+    for member in struct.members:
+        if member.offset <= offset < member.offset + member.size:
+            return member
+    return None
+
+
+def _movers(parts: Sequence[Part]) -> tuple[list[Part], str]:
+    """The members to move away, and why these."""
+    locks = [part for part in parts if part.is_lock]
+    others = [part for part in parts if not part.is_lock]
+    if locks:
+        # What is used before the lock is taken stays with it: whoever wants the lock needs both.
+        held = [part for part in others if "holder" in part.roles]
+        if held:
+            return held, "the holder works on it while others want the lock"
+        return others, "it is used without the lock"
+    readers = [part for part in others if not is_written(part)]
+    if readers and len(readers) < len(others):
+        return readers, "it is read while other members are written"
+    # All are written: what is left is the one that most is paid for.
+    worst = max(others, key=lambda part: (part.share, -part.begin), default=None)
+    return [part for part in others if part is not worst], "it is written by others than its neighbours"
+
+
+def largest_effect(parts: Sequence[Part]) -> float:
+    """The largest share of the line's cost that separating its members can end.
+
+    Waiters take the lock's word from each other and from the holder afterwards too: its share stays.
+    """
+    return max(0.0, min(1.0, 1.0 - sum(part.share for part in parts if part.is_lock)))
+
+
+def _effect_words(parts: Sequence[Part], moved: Sequence[Part], kind: str) -> str:
+    own = sum(part.share for part in moved)
+    most = largest_effect(parts)
+    stay = [
+        part.name
+        for part in parts
+        if part not in moved and not part.is_lock and part.share and actors(_writes(part)) > 1
+    ]
+    text = f"At most {most:.0%} of the line's {kind} can go away; {own:.0%} are paid at what moves"
+    if stay:
+        text += f". {', '.join(stay)} may keep a part: several CPUs write there themselves"
+    return text + "."
+
+
+def _writes(part: Part) -> list[Access]:
+    return [access for access in part.accesses if (access.counts.stores or 0) + (access.counts.locked or 0)]
+
+
+def _padded(struct: Struct, moved: Sequence[Member]) -> tuple[int, int]:
+    """Padding in bytes before the moved members, and the new size, if each run of them begins at a line of its own."""
+    names = {(member.name, member.offset) for member in moved}
+    padding = shift = 0
+    before = False
+    for member in struct.members:
+        mine = (member.name, member.offset) in names
+        begin = member.offset + shift
+        if mine and not before and begin % LINE:
+            padding += LINE - begin % LINE
+            shift += LINE - begin % LINE
+        before = mine
+    size = _natural_end(struct) + shift
+    return padding, -(-size // LINE) * LINE
+
+
+def _natural_end(struct: Struct) -> int:
+    return max((member.offset + member.size for member in struct.members), default=struct.size)
+
+
+def layout(types: Types, id_: str, base: int, parts: Sequence[Part], moved: Sequence[Member], kind: str) -> list[str]:
+    """The structure as pahole prints it, with what each member pays; what is far from the line is left out."""
+    struct = types.structs[id_]
+    lines = [f"{struct.kind} {struct.name} {{"]
+    end = 0
+    skipped = 0
+    for member in struct.members:
+        if member.offset > end and not skipped:
+            lines.append(f"\t/* hole of {member.offset - end} bytes */")
+        end = max(end, member.offset + member.size)
+        near = member.offset < base + LINE and member.offset + max(member.size, 1) > base
+        if not near:
+            skipped += 1
+            continue
+        if skipped:
+            lines.append(f"\t/* {skipped} members */")
+            skipped = 0
+        mine = [
+            part
+            for part in parts
+            if member.offset <= part.begin + base < member.offset + max(member.size, 1) and part.cost + 1
+        ]
+        lines.append(_layout_line(member, mine, member in moved, kind))
+        if len(lines) >= MAX_LAYOUT:
+            break
+    if skipped:
+        lines.append(f"\t/* {skipped} members */")
+    lines.append(f"}}; /* size {struct.size}, line at {base:#x}..{base + LINE:#x} */")
+    return lines
+
+
+def _layout_line(member: Member, parts: Sequence[Part], moved: bool, kind: str) -> str:
+    bounds = member.type[member.type.index("[") :] if "[" in member.type else ""
+    bits = f":{member.bits[1]}" if member.bits else ""
+    star = member.type.partition("[")[0]
+    space = "" if star.endswith("*") else " "
+    declaration = f"{star}{space}{member.name}{bounds}{bits};"
+    mark = " ____cacheline_aligned_in_smp" if moved else ""
+    if moved:
+        declaration = declaration[:-1] + mark + ";"
+    note = f"/* {member.offset:5d} {member.size:5d}"
+    if parts:
+        paid = sum(part.cost for part in parts)
+        share = sum(part.share for part in parts)
+        stores = sum(part.counts.stores or 0 for part in parts)
+        note += f"   {paid:,} {kind} ({share:.0%}), {stores:,} stores"
+    return f"\t{declaration:<58} {note} */"
+
+
+def objects_of(placement: Placement, line: Line, locks: Sequence[LockOnLine], cpus: int | None) -> int | None:
+    """How many objects of the type this machine has, where that is known."""
+    if placement.source == "symbol":
+        return 1
+    if any(lock.instance.startswith("CPU ") for lock in locks):
+        return cpus
+    if placement.type == "futex_hash_bucket" and cpus:
+        # futex_init() of kernel/futex/core.c (2.6.x to 7.x): 256 for each possible CPU, as a power of two.
+        return 1 << (256 * cpus - 1).bit_length()
+    return None
+
+
+def advise(
+    line: Line,
+    placement: Placement,
+    id_: str,
+    types: Types,
+    parts: Sequence[Part],
+    judgement: Judgement,
+    locks: Sequence[LockOnLine],
+    cpus: int | None,
+    kind: str,
+) -> Advice | None:
+    """What to do about a line; None if nothing can be said."""
+    struct = types.structs.get(id_)
+    known = struct is not None and placement.base is not None
+    shown = (
+        tuple(layout(types, id_, placement.base or 0, parts, (), kind)) if known and placement.base is not None else ()
+    )
+    if judgement.verdict == "lock word":
+        text = (
+            "Shorten or split what is done under the lock, or take it less often: padding changes nothing for the "
+            "lock's own word."
+        )
+        return Advice(text, (), None, None, None, None, 0.0, _LOCK_WARNING, shown)
+    if judgement.verdict == "true sharing":
+        text = (
+            "All of them need the same bytes: keep a copy per CPU, batch the updates, or write less often (test before "
+            "writing). Padding alone does not help."
+        )
+        return Advice(text, (), None, None, None, None, None, "", shown)
+    if judgement.verdict == "adjacent line":
+        text = (
+            "Align the object to 128 bytes, so that the two lines of a pair are used by the same CPUs; look at what "
+            "writes to the other half."
+        )
+        return Advice(text, (), None, None, None, None, 1.0, "", shown)
+    if judgement.verdict != "false sharing":
+        return None
+    moved, why = _movers(judgement.members)
+    if not moved:
+        return None
+    effect = largest_effect(parts)
+    warning = _LOCK_WARNING if any(part.is_lock for part in judgement.members) else ""
+    if struct is None or placement.base is None:
+        names = ", ".join(dict.fromkeys(part.name for part in moved))
+        text = f"Move {names} to {'its' if len(moved) == 1 else 'their'} own cache line: {why}."
+        text += " " + _effect_words(parts, moved, kind)
+        return Advice(text, tuple(part.name for part in moved), None, None, None, None, effect, warning, ())
+    return _separate(line, placement, struct, types, id_, parts, moved, why, effect, warning, locks, cpus, kind)
+
+
+_LOCK_WARNING = (
+    "The lock's own word stays contended: waiters keep taking it from each other, and no padding cures that."
+)
+
+
+def _separate(
+    line: Line,
+    placement: Placement,
+    struct: Struct,
+    types: Types,
+    id_: str,
+    parts: Sequence[Part],
+    moved: Sequence[Part],
+    why: str,
+    effect: float,
+    warning: str,
+    locks: Sequence[LockOnLine],
+    cpus: int | None,
+    kind: str,
+) -> Advice:
+    base = placement.base or 0
+    found = [_top_member(struct, part.begin + base) for part in moved]
+    members = list(dict.fromkeys(member for member in found if member is not None))
+    padding, size = _padded(struct, members)
+    names = [member.name or part.name for member, part in zip(found, moved, strict=True) if member is not None]
+    names = list(dict.fromkeys(names))
+    count = objects_of(placement, line, locks, cpus)
+    growth = max(0, size - struct.size)
+    text = (
+        f"Move {' and '.join(names)} to {'its' if len(names) == 1 else 'their'} own cache line: {why}. "
+        f"Padding: {padding} bytes per {struct.name}, which grows from {struct.size} to {size} bytes"
+    )
+    text += f"; {_bytes(growth * count)} for all {count:,} of them." if count and count > 1 else "."
+    text += " " + _effect_words(parts, moved, kind)
+    return Advice(
+        text,
+        tuple(names),
+        padding,
+        struct.size,
+        size,
+        count,
+        effect,
+        warning,
+        tuple(layout(types, id_, base, parts, members, kind)),
+    )
+
+
+def _bytes(number: int) -> str:
+    for unit, size in (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)):
+        if number >= size:
+            return f"{number / size:.1f} {unit}"
+    return f"{number} bytes"

@@ -1,0 +1,285 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The values that the analysis of memory accesses is made of.  Offsets and sizes in bytes, times in ns."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+Verdict = Literal["lock word", "false sharing", "true sharing", "adjacent line", "read mostly", "too little evidence"]
+Confidence = Literal["high", "medium", "low"]
+# What an access does to the line, from where it is made.
+Role = Literal["waiter", "unlock", "holder", "lockless reader", "atomic", "reader", "writer"]
+
+
+class Counts(NamedTuple):
+    """Samples, counted as perf c2c does (c2c_decode_stats() of tools/perf/util/mem-events.c); None: not told."""
+
+    records: int | None = None
+    loads: int | None = None
+    stores: int | None = None
+    locked: int | None = None
+    local_hitm: int | None = None
+    remote_hitm: int | None = None
+    local_peer: int | None = None
+    remote_peer: int | None = None
+    fill_buffer: int | None = None
+    l1_hit: int | None = None
+    l2_hit: int | None = None
+    llc_hit: int | None = None
+    remote_hit: int | None = None
+    local_dram: int | None = None
+    remote_dram: int | None = None
+    store_l1_hit: int | None = None
+    store_l1_miss: int | None = None
+    store_unknown: int | None = None
+    blocked: int | None = None
+    no_map: int | None = None
+    no_parse: int | None = None
+    remote_hitm_weight: int | None = None
+    local_hitm_weight: int | None = None
+    load_weight: int | None = None
+    load_weights: int | None = None
+    in_wait: int | None = None
+
+    @property
+    def hitm(self) -> int:
+        """Loads that found the line modified in another core's cache."""
+        return (self.local_hitm or 0) + (self.remote_hitm or 0)
+
+    @property
+    def peer(self) -> int:
+        """Loads that another core's cache served, where the PMU does not tell whether it was modified (Arm SPE)."""
+        return (self.local_peer or 0) + (self.remote_peer or 0)
+
+    @property
+    def transfers(self) -> int:
+        """Loads for which the line came from another core."""
+        return self.hitm + self.peer
+
+
+def add_counts(counts: Iterable[Counts]) -> Counts:
+    """The sum; a figure that none of them tells is None."""
+    sums: list[int | None] = [None] * len(Counts._fields)
+    for one in counts:
+        for index, value in enumerate(one):
+            if value is not None:
+                sums[index] = (sums[index] or 0) + value
+    return Counts(*sums)
+
+
+class Code(NamedTuple):
+    """An instruction that accesses memory."""
+
+    address: int
+    space: str
+    symbol: str
+    offset: int
+    object: str
+    line: str
+
+    @property
+    def function(self) -> str:
+        """The function's name without what the compiler adds to it (.constprop.0, .isra.0, .part.23, .cold)."""
+        return self.symbol.partition(".")[0] if self.space == "kernel" else self.symbol
+
+
+class Thread(NamedTuple):
+    """Who makes an access; tid 0 in pid 0: not known."""
+
+    pid: int
+    tid: int
+    comm: str
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """Accesses from one instruction by one thread to one offset of a line."""
+
+    offset: int
+    code: Code
+    thread: Thread
+    counts: Counts
+    cpus: int | None  # a bit set; None: not known which
+    cpu_count: int  # at least so many; 0: not known
+    nodes: str
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Where the figures are from, and the figures of all its samples by perf's names."""
+
+    kind: str
+    name: str
+    events: tuple[str, ...]
+    counts: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One cache line: counts of all its accesses, and these by offset, instruction and thread."""
+
+    address: int  # unsigned, of the first byte
+    size: int
+    space: str
+    pid: int
+    object: str
+    symbol: str
+    symbol_offset: int
+    nodes: str
+    pages: int
+    counts: Counts
+    accesses: tuple[Access, ...]
+
+    @property
+    def located(self) -> tuple[Access, ...]:
+        """The accesses whose offset is known."""
+        return tuple(access for access in self.accesses if access.offset >= 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Coverage:
+    """What the samples of a file hold, and what they lack.  Shares are fractions, None: not known."""
+
+    records: int | None
+    unparsable: float | None  # of all records: the data source could not be read
+    stores_seen: bool | None  # whether stores were sampled at all
+    snoops_seen: bool | None  # whether any load tells HITM or peer
+    missing: tuple[str, ...]  # in words
+
+
+@dataclass(frozen=True, slots=True)
+class LockOnLine:
+    """A lock that lies on a line, or whose waiters make the line's traffic."""
+
+    name: str
+    instance: str
+    kinds: tuple[str, ...]
+    offset: int | None  # in the line; negative: it begins in the line before
+    waits: int | None  # None: no recording of lock waits, or the lock is not in it
+    wait_ns: int | None
+    address: int | None
+    join: str  # address | name | code
+    callers: Mapping[str, int]  # by function: offset of the return address after the lock was taken
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """The accesses to one member, or to one offset of which the member is not known."""
+
+    begin: int  # offset in the line
+    end: int
+    member: str  # '' if not known
+    type: str
+    is_lock: bool
+    is_atomic: bool
+    accesses: tuple[Access, ...]
+    counts: Counts
+    cost: int  # samples in which the line's transfer was waited for
+    share: float  # of the line's cost at known offsets
+    roles: Mapping[Role, tuple[str, ...]]  # functions by role, most cost first
+
+    @property
+    def name(self) -> str:
+        """The member, or its offset."""
+        return self.member or f"+{self.begin:#x}"
+
+    @property
+    def written(self) -> bool:
+        """Whether stores or atomic instructions were sampled."""
+        return bool((self.counts.stores or 0) + (self.counts.locked or 0))
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """Which object a line belongs to: byte x of the line is byte base + x of the object."""
+
+    type: str  # structure, '' if not known
+    base: int | None  # None: the position in the object is not known
+    source: str  # lock | symbol | per-CPU symbol | code | ''
+    sure: bool  # false: inferred from the code alone
+    evidence: tuple[str, ...]
+    alternatives: tuple[str, ...]  # other types that fit nearly as well
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """A verdict with what it rests on; members: the parts that are fought over."""
+
+    verdict: Verdict
+    confidence: Confidence
+    evidence: tuple[str, ...]
+    members: tuple[Part, ...]
+    doubts: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Advice:
+    """What to change.  effect: the largest share of the line's HITM and peer snoops that can go away."""
+
+    text: str
+    members: tuple[str, ...]  # to move
+    padding: int | None  # bytes of padding per object
+    size_before: int | None
+    size_after: int | None
+    objects: int | None  # on this machine, None: not known
+    effect: float | None
+    warning: str
+    layout: tuple[str, ...]  # lines of C, as pahole prints them
+
+
+@dataclass(frozen=True, slots=True)
+class OffsetReport:
+    """One offset of a line."""
+
+    offset: int
+    member: str
+    symbol: str  # the function with most of its cost
+    counts: Counts
+    cpus: int | None
+    accesses: tuple[Access, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LineReport:
+    """All that is told of one line."""
+
+    line: Line
+    score: float
+    cost: int
+    cost_is: str  # what cost counts: "HITM and peer snoops", ...
+    cpus: int | None
+    cpus_exact: bool
+    cpu_list: str
+    placement: Placement
+    offsets: tuple[OffsetReport, ...]
+    parts: tuple[Part, ...]
+    judgement: Judgement
+    locks: tuple[LockOnLine, ...]
+    advice: Advice | None
+    buddy: Line | None  # the other half of its 128 bytes, if that is in the file
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """Where the accesses were recorded; None: not known."""
+
+    hostname: str | None
+    kernel_release: str | None
+    architecture: str | None
+    cpus: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class C2cReport:
+    """A whole report, lines best first."""
+
+    path: str
+    machine: Machine
+    sources: tuple[Source, ...]
+    coverage: Coverage
+    lines: tuple[LineReport, ...]
+    line_count: int  # of lines that processors transfer among each other
+    other_lines: int  # that were sampled, and show no transfer
+    transfers: int  # HITM and peer snoops in all lines
+    problems: tuple[tuple[int, str], ...]  # what could not be read: line or offset, and why
+    notes: tuple[str, ...]

@@ -1,0 +1,199 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A line divided into members, or into offsets where members are not known, and who does what to each."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from lockline.c2c.functions import is_lock_function, is_spin_function, is_unlock
+from lockline.c2c.members import Place, Types, is_atomic_type, is_list_type, is_lock_type, place
+from lockline.c2c.model import Access, Counts, Line, LockOnLine, Part, Role, add_counts
+
+# Below so many HITM and peer snoops they tell little; then fill buffer hits speak, if there are many.
+FEW_TRANSFERS = 10
+MANY_FILL_BUFFER = 50
+
+COST_TRANSFERS = "HITM and peer snoops"
+COST_FILL_BUFFER = "fill buffer hits"
+COST_LOADS = "loads"
+
+
+def cost_of_line(line: Line) -> str:
+    """What the cost of a line's accesses is counted in: HITM and peer snoops, unless fill buffer hits tell more.
+
+    Where fill buffer hits are not told by offset, loads stand for them.
+    """
+    counts = line.counts
+    if counts.transfers >= FEW_TRANSFERS or not counts.stores or (counts.fill_buffer or 0) < MANY_FILL_BUFFER:
+        return COST_TRANSFERS
+    if any(access.counts.fill_buffer for access in line.located):
+        return COST_FILL_BUFFER
+    return COST_LOADS
+
+
+def cost_word(line: Line, kind: str) -> str:
+    """The kind of cost in words: without HITM where there are none, and without peer snoops likewise."""
+    if kind != COST_TRANSFERS:
+        return kind
+    return COST_TRANSFERS if line.counts.hitm and line.counts.peer else "peer snoops" if line.counts.peer else "HITM"
+
+
+def cost(counts: Counts, kind: str) -> int:
+    """Samples that waited for the line, in the kind of cost_of_line()."""
+    if kind == COST_TRANSFERS:
+        return counts.transfers
+    if kind == COST_FILL_BUFFER:
+        return counts.transfers + (counts.fill_buffer or 0)
+    return counts.loads or 0
+
+
+@dataclass(frozen=True, slots=True)
+class _Bounds:
+    begin: int
+    end: int
+    member: str
+    type: str
+    is_lock: bool
+    is_atomic: bool
+
+
+def _lock_span(lock: LockOnLine) -> tuple[int, int] | None:
+    if lock.offset is None:
+        return None
+    size = 4 if any(kind.startswith("spinlock") for kind in lock.kinds) or not lock.kinds else 8
+    return lock.offset, lock.offset + size
+
+
+def _bounds(
+    offset: int, accesses: Sequence[Access], found: Place | None, base: int, locks: Sequence[LockOnLine]
+) -> _Bounds:
+    by_functions = any(is_spin_function(access.code.symbol) for access in accesses)
+    if found is not None and found.unit:
+        begin = found.unit_offset - base
+        return _Bounds(
+            begin,
+            begin + max(1, found.unit_size),
+            found.unit,
+            found.unit_type,
+            is_lock_type(found.unit_type),
+            is_atomic_type(found.unit_type),
+        )
+    for lock in locks:
+        span = _lock_span(lock)
+        if span and span[0] <= offset < span[1]:
+            return _Bounds(*span, lock.name.rpartition(".")[2], "", True, False)
+    if by_functions:
+        # The lock's word: waiters watch its bytes and its halves one by one.
+        begin = offset & ~3
+        return _Bounds(begin, begin + 4, "", "", True, False)
+    return _Bounds(offset, offset + 1, "", "", False, False)
+
+
+def divide(
+    line: Line, types: Types, id_: str, base: int | None, locks: Sequence[LockOnLine]
+) -> tuple[tuple[Part, ...], str]:
+    """The parts of a line, by offset, and what their cost is counted in.
+
+    id_: the object's structure, '' if it is not known; base: where the line lies in it.
+    """
+    kind = cost_of_line(line)
+    by_offset: defaultdict[int, list[Access]] = defaultdict(list)
+    for access in line.located:
+        by_offset[access.offset].append(access)
+    grouped: dict[tuple[int, str], tuple[_Bounds, list[Access]]] = {}
+    word_locks: list[_Bounds] = []
+    for offset in sorted(by_offset):
+        accesses = by_offset[offset]
+        found = place(types, id_, base + offset) if id_ and base is not None else None
+        bounds = _bounds(offset, accesses, found, base or 0, locks)
+        inside = next((lock for lock in word_locks if lock.begin <= offset < lock.end), None)
+        if inside and not bounds.member:
+            bounds = inside
+        elif bounds.is_lock and not bounds.member:
+            word_locks.append(bounds)
+        grouped.setdefault((bounds.begin, bounds.member), (bounds, []))[1].extend(accesses)
+    total = sum(cost(access.counts, kind) for access in line.located)
+    callers = {function: offset for lock in locks for function, offset in lock.callers.items()}
+    has_lock = bool(locks) or any(bounds.is_lock for bounds, _ in grouped.values())
+    holders = _holders(grouped.values()) if has_lock else frozenset()
+    view = _View(has_lock, callers, holders)
+    parts = []
+    for bounds, accesses in grouped.values():
+        counts = add_counts(access.counts for access in accesses)
+        price = cost(counts, kind)
+        parts.append(
+            Part(
+                begin=bounds.begin,
+                end=bounds.end,
+                member=bounds.member,
+                type=bounds.type,
+                is_lock=bounds.is_lock,
+                is_atomic=bounds.is_atomic,
+                accesses=tuple(accesses),
+                counts=counts,
+                cost=price,
+                share=price / total if total else 0.0,
+                roles=_roles(accesses, bounds, view, kind),
+            )
+        )
+    return tuple(sorted(parts, key=lambda part: part.begin)), kind
+
+
+@dataclass(frozen=True, slots=True)
+class _View:
+    """What is known of a line's lock.
+
+    callers: where functions have it: an access at a lower offset of such a function comes before it is taken.
+    holders: functions that write to the line by plain stores.
+    """
+
+    has_lock: bool
+    callers: Mapping[str, int]
+    holders: frozenset[str]
+
+
+def _holders(groups: Iterable[tuple[_Bounds, list[Access]]]) -> frozenset[str]:
+    return frozenset(
+        access.code.function
+        for bounds, accesses in groups
+        for access in accesses
+        if not bounds.is_lock and access.counts.stores and not access.counts.locked and access.code.function
+    )
+
+
+def _role(access: Access, bounds: _Bounds, view: _View) -> Role:
+    """What an access does: by its function, by being in a wait, by the LOCK bit, and by its place in the code."""
+    counts = access.counts
+    stores, locked = counts.stores or 0, counts.locked or 0
+    function = access.code.function
+    if is_unlock(access.code.symbol):
+        return "unlock"
+    if (counts.in_wait or 0) * 2 > (counts.records or 0) or is_lock_function(access.code.symbol):
+        return "waiter"
+    if bounds.is_lock:
+        return "unlock" if stores and not locked else "waiter"
+    if locked:
+        return "atomic"
+    if not view.has_lock:
+        return "writer" if stores else "reader"
+    taken = view.callers.get(function)
+    before = taken is not None and access.code.offset < taken
+    if stores:
+        return "writer" if before and bounds.is_atomic else "holder"
+    if is_list_type(bounds.type):
+        return "holder" if taken is not None or function in view.holders else "reader"
+    if before or (bounds.is_atomic and taken is None):
+        return "lockless reader"
+    return "holder" if taken is not None or function in view.holders else "reader"
+
+
+def _roles(accesses: Sequence[Access], bounds: _Bounds, view: _View, kind: str) -> dict[Role, tuple[str, ...]]:
+    weights: defaultdict[Role, defaultdict[str, int]] = defaultdict(lambda: defaultdict(int))
+    for access in accesses:
+        name = access.code.function or "?"
+        weight = 1 + (access.counts.records or 0) + 1000 * cost(access.counts, kind)
+        weights[_role(access, bounds, view)][name] += weight
+    return {
+        which: tuple(sorted(functions, key=lambda name: (-functions[name], name)))
+        for which, functions in weights.items()
+    }

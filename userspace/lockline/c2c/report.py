@@ -1,0 +1,262 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""From the memory accesses of a recording to a report: join, members, verdict and advice for each line."""
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+
+from lockline.c2c.advice import advise
+from lockline.c2c.functions import is_spin_function
+from lockline.c2c.join import NO_LOCKS, Locks, locks_by_address, locks_by_code, locks_by_name, read_locks
+from lockline.c2c.members import NO_TYPES, ReadTypes, Types, place
+from lockline.c2c.model import (
+    Access,
+    C2cReport,
+    Coverage,
+    Line,
+    LineReport,
+    LockOnLine,
+    Machine,
+    OffsetReport,
+    Part,
+    Placement,
+    add_counts,
+)
+from lockline.c2c.parts import cost, cost_word, divide
+from lockline.c2c.placement import NOWHERE, place_by_code, place_by_lock, place_by_symbol, type_id, wanted_names
+from lockline.c2c.tables import find_buddies, read_lines, read_tables, score
+from lockline.c2c.verdict import actors, judge
+from lockline.recording import MetaValue, Recording
+
+# Inferring a type from the code is tried for the first lines alone; those after it are of little cost.
+INFERRED_LINES = 100
+
+
+def make_c2c_report(
+    recording: Recording,
+    top: int,
+    read_types: ReadTypes | None = None,
+    locks_recording: Recording | None = None,
+    notes: Sequence[str] = (),
+    path: str = "",
+) -> C2cReport:
+    """The report of a recording's memory accesses, of its best `top` lines.
+
+    read_types gives the types of functions, structures and variables by their names; locks_recording: lock waits to
+    join the lines with (default: those in the recording itself); path: of the file that was imported.
+
+    Raises RecordingError if a recording is damaged.
+    """
+    tables = read_tables(recording)
+    lines = read_lines(recording, tables.lines[:top])
+    buddies = find_buddies(recording, lines)
+    locks = (
+        read_locks(locks_recording or recording, recording) if locks_recording or _has_locks(recording) else NO_LOCKS
+    )
+    told = list(notes)
+    if locks_recording is not None:
+        told.append(_join_note(locks))
+    types = _types(lines, locks, read_types)
+    machine = _machine(recording.meta(), (locks_recording or recording).meta())
+    reports = [
+        _line_report(line, types, locks, tables.coverage, buddies.get(line.address), machine.cpus, number)
+        for number, line in enumerate(lines)
+    ]
+    return C2cReport(
+        path=path or recording.path,
+        machine=machine,
+        sources=tables.sources,
+        coverage=tables.coverage,
+        lines=tuple(reports),
+        line_count=len(tables.lines),
+        other_lines=tables.other_lines,
+        transfers=tables.transfers,
+        problems=tables.problems,
+        notes=tuple(told),
+    )
+
+
+def _has_locks(recording: Recording) -> bool:
+    return bool(recording.locks())
+
+
+def _join_note(locks: Locks) -> str:
+    if locks.by_address:
+        return f"lines and locks are joined by address: {locks.why}"
+    return f"lines and locks are joined by name and code, not by address: {locks.why}"
+
+
+def _number(facts: Mapping[str, MetaValue], name: str) -> int | None:
+    value = facts.get(name)
+    return value if isinstance(value, int) and 0 < value < 1 << 20 else None
+
+
+def _machine(facts: Mapping[str, MetaValue], other: Mapping[str, MetaValue]) -> Machine:
+    def word(name: str) -> str | None:
+        value = facts.get(name)
+        return str(value) if value not in (None, "") else None
+
+    same = word("hostname") in (None, str(other.get("hostname")))
+    cpus = _number(facts, "cpus_possible") or (_number(other, "cpus_possible") if same else None)
+    return Machine(
+        word("hostname"), word("kernel_release"), word("architecture"), cpus or _number(facts, "cpus_online")
+    )
+
+
+def _types(lines: Sequence[Line], locks: Locks, read_types: ReadTypes | None) -> Types:
+    if read_types is None or not lines:
+        return NO_TYPES
+    near = [lock for line in lines for lock in locks_by_address(line, locks)]
+    near += [locks.names[name][0] for name in locks.callers if name in locks.names]
+    return read_types(*wanted_names(lines, near))
+
+
+def _lock_word_offset(line: Line) -> int | None:
+    """Where in the line its waiters spin, if anywhere."""
+    weights: defaultdict[int, int] = defaultdict(int)
+    for access in line.located:
+        if is_spin_function(access.code.symbol):
+            weights[access.offset & ~3] += 1 + access.counts.transfers * 1000 + (access.counts.records or 0)
+    return max(weights, key=lambda offset: (weights[offset], -offset)) if weights else None
+
+
+def _join(line: Line, types: Types, locks: Locks, infer: bool) -> tuple[list[LockOnLine], Placement]:
+    """The locks of a line and its object, by the strongest evidence that there is."""
+    found = locks_by_address(line, locks)
+    for lock in found:
+        placement = place_by_lock(lock, types)
+        if placement:
+            return found, placement
+    by_symbol = place_by_symbol(line, types)
+    if by_symbol:
+        return found, by_symbol
+    if line.symbol:
+        found = found or locks_by_name([line.symbol], locks, -line.symbol_offset)
+        return found, Placement("", None, "", False, (f"the line is {line.symbol}+{line.symbol_offset:#x}",), ())
+    word = _lock_word_offset(line)
+    if not found and word is not None and line.space == "kernel":
+        by_code = locks_by_code({access.code.function for access in line.accesses}, locks, word)
+        placement = place_by_lock(by_code[0], types) if by_code else None
+        if placement:
+            evidence = (
+                f"most waits for {by_code[0].name} come from functions that touch the line",
+                *placement.evidence,
+            )
+            return by_code, Placement(placement.type, placement.base, "code", False, evidence, ())
+        found = by_code
+    inferred = place_by_code(line, types) if infer else None
+    return found, inferred or NOWHERE
+
+
+def _lock_names(placement: Placement, id_: str, types: Types, line: Line, word: int | None) -> list[str]:
+    """The lock's name, as recordings have it, where the code alone tells that there is one."""
+    if word is None:
+        return []
+    if line.symbol and not placement.type:
+        return [line.symbol]
+    if placement.base is None:
+        return []
+    found = place(types, id_, placement.base + word)
+    return [f"{placement.type}.{found.unit}"] if found and found.unit else []
+
+
+def _line_report(
+    line: Line,
+    types: Types,
+    locks: Locks,
+    coverage: Coverage,
+    buddy: Line | None,
+    cpus: int | None,
+    number: int,
+) -> LineReport:
+    on_line, placement = _join(line, types, locks, number < INFERRED_LINES)
+    id_ = type_id(placement, line, types)
+    word = _lock_word_offset(line)
+    if not on_line and word is not None:
+        names = _lock_names(placement, id_, types, line, word)
+        on_line = locks_by_name(names, locks, word) or [
+            LockOnLine(name, "", ("spinlock",), word, None, None, None, "code", {}) for name in names
+        ]
+    parts, kind = divide(line, types, id_, placement.base, on_line)
+    judgement = judge(line, parts, kind, coverage, buddy, placement.sure or not placement.type)
+    advice = advise(line, placement, id_, types, parts, judgement, on_line, cpus, cost_word(line, kind))
+    listed, exact = _cpus(line.accesses)
+    several = actors(line.accesses) > 1
+    written = several and bool(line.counts.stores)
+    return LineReport(
+        line=line,
+        score=score(line.counts.transfers, line.counts.fill_buffer or 0, written),
+        cost=cost(line.counts, kind),
+        cost_is=kind,
+        cpus=_cpu_count(line.accesses, listed),
+        cpus_exact=exact,
+        cpu_list=cpu_list(listed),
+        placement=placement,
+        offsets=_offsets(line, types, id_, placement),
+        parts=parts,
+        judgement=judgement,
+        locks=tuple(on_line),
+        advice=advice,
+        buddy=buddy,
+    )
+
+
+def _cpus(accesses: Sequence[Access]) -> tuple[int, bool]:
+    """The CPUs that are known, and whether these are all."""
+    bits = 0
+    exact = bool(accesses)
+    for access in accesses:
+        bits |= access.cpus or 0
+        exact = exact and (access.cpus is not None or not access.cpu_count) and access.offset >= 0
+    return bits, exact and bits > 0
+
+
+def _cpu_count(accesses: Sequence[Access], listed: int) -> int | None:
+    most = max((access.cpu_count for access in accesses), default=0)
+    return max(listed.bit_count(), most) or None
+
+
+def cpu_list(bits: int) -> str:
+    """A bit set of CPUs as "0-3,7"."""
+    ranges = []
+    cpu = 0
+    while bits >> cpu:
+        low = (bits >> cpu) & -(bits >> cpu)
+        cpu += low.bit_length() - 1
+        run = ~(bits >> cpu) & ((bits >> cpu) + 1)
+        length = run.bit_length() - 1
+        ranges.append(str(cpu) if length == 1 else f"{cpu}-{cpu + length - 1}")
+        cpu += length
+    return ",".join(ranges)
+
+
+def _offsets(line: Line, types: Types, id_: str, placement: Placement) -> tuple[OffsetReport, ...]:
+    grouped: defaultdict[int, list[Access]] = defaultdict(list)
+    for access in line.located:
+        grouped[access.offset].append(access)
+    reports = []
+    for offset in sorted(grouped):
+        accesses = grouped[offset]
+        found = place(types, id_, placement.base + offset) if id_ and placement.base is not None else None
+        member = ""
+        if found is not None and placement.base is not None:
+            rest = placement.base + offset - found.offset
+            member = f"{found.path}+{rest:#x}" if rest else found.path
+        ranked = sorted(accesses, key=lambda a: (-a.counts.transfers, -(a.counts.records or 0), a.code.address))
+        symbol = next((access.code.symbol for access in ranked if access.code.symbol), "")
+        listed, _ = _cpus(accesses)
+        reports.append(
+            OffsetReport(
+                offset=offset,
+                member=member,
+                symbol=symbol,
+                counts=add_counts(access.counts for access in accesses),
+                cpus=_cpu_count(accesses, listed),
+                accesses=tuple(ranked),
+            )
+        )
+    return tuple(reports)
+
+
+def parts_by_cost(parts: Sequence[Part]) -> list[Part]:
+    """Most cost first."""
+    return sorted(parts, key=lambda part: (-part.cost, -(part.counts.records or 0), part.begin))

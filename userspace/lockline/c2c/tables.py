@@ -1,0 +1,335 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Reads the memory_* tables of a recording: all lines in sums, then the accesses of the lines that count.
+
+A line is what perf c2c tells apart, summed over the events of one file.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import NamedTuple
+
+from lockline import rows
+from lockline.c2c.model import Access, Code, Counts, Coverage, Line, Source, Thread, add_counts
+from lockline.recording import Recording
+
+MAX_CPUS = 1 << 16
+# Lines with most transfers; perf c2c itself lists none below a thousandth of all.
+MAX_LINES = 20_000
+PROBLEMS = 1000
+# A fill buffer hit waited for a part of a transfer, and many of them for the same one.
+FILL_BUFFER_WEIGHT = 1 / 16
+_TRANSFERS = "ifnull(local_hitm, 0) + ifnull(remote_hitm, 0) + ifnull(local_peer, 0) + ifnull(remote_peer, 0)"
+_UNKNOWN_CODE = Code(0, "", "", 0, "", "")
+_UNKNOWN_THREAD = Thread(0, 0, "")
+# Lines whose accesses are read in one query.
+_BATCH = 400
+_PROBLEM_CHARACTERS = 400
+
+
+class _Sum(NamedTuple):
+    line: int
+    threads: int
+    transfers: int
+    records: int | None
+    loads: int | None
+    stores: int | None
+    fill_buffer: int | None
+
+
+class _Whole(NamedTuple):
+    loads: int | None
+    stores: int | None
+    transfers: int
+
+
+class _Number(NamedTuple):
+    number: int
+
+
+class _AccessRow(NamedTuple):
+    line: int
+    offset: int
+    code: int
+    thread: int
+    records: int | None
+    loads: int | None
+    stores: int | None
+    locked: int | None
+    local_hitm: int | None
+    remote_hitm: int | None
+    local_peer: int | None
+    remote_peer: int | None
+    fill_buffer: int | None
+    l1_hit: int | None
+    l2_hit: int | None
+    llc_hit: int | None
+    remote_hit: int | None
+    local_dram: int | None
+    remote_dram: int | None
+    store_l1_hit: int | None
+    store_l1_miss: int | None
+    store_unknown: int | None
+    blocked: int | None
+    no_map: int | None
+    no_parse: int | None
+    remote_hitm_weight: int | None
+    local_hitm_weight: int | None
+    load_weight: int | None
+    load_weights: int | None
+    in_wait: int | None
+    cpus: bytes | None
+    cpu_count: int | None
+    nodes: str
+
+
+class _CodeRow(NamedTuple):
+    id: int
+    address: int
+    space: str
+    symbol: str
+    offset: int
+    object: str
+    line: str
+
+
+class _ThreadRow(NamedTuple):
+    id: int
+    pid: int
+    tid: int
+    comm: str
+
+
+class _Problem(NamedTuple):
+    source: int
+    place: int
+    problem: str
+
+
+LineKey = tuple[str, str, int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class LineSum:
+    """A line's key and what it is ranked by."""
+
+    key: LineKey
+    ids: tuple[int, ...]
+    row: rows.MemoryLine
+    score: float
+    records: int
+
+
+@dataclass(frozen=True, slots=True)
+class Tables:
+    """What a recording holds of memory accesses, but for the accesses themselves."""
+
+    sources: tuple[Source, ...]
+    coverage: Coverage
+    lines: tuple[LineSum, ...]  # best first: those that processors transfer among each other
+    other_lines: int  # that were sampled, and show no transfer
+    transfers: int
+    problems: tuple[tuple[int, str], ...]
+
+
+def unsigned(address: int) -> int:
+    """An address as the processor has it."""
+    return address & (1 << 64) - 1
+
+
+def _signed(address: int) -> int:
+    return address - (1 << 64) if address >> 63 else address
+
+
+def score(transfers: int, fill_buffer: int, written_by_others: bool) -> float:
+    """What lines are ranked by: HITM and peer snoops, and fill buffer hits where the line is written meanwhile.
+
+    On one socket most of the waiting for a contended line can show up as hits in the fill buffer alone.
+    """
+    return transfers + (fill_buffer * FILL_BUFFER_WEIGHT if written_by_others else 0.0)
+
+
+def _sources(recording: Recording) -> tuple[Source, ...]:
+    counts: defaultdict[int, dict[str, int]] = defaultdict(dict)
+    for row in recording.table(rows.MemoryCount, "memory_count"):
+        counts[row.source][row.name] = row.value
+    files: dict[tuple[str, str], tuple[list[str], dict[str, int]]] = {}
+    for source in recording.table(rows.MemorySource, "memory_source", order="id"):
+        events, sums = files.setdefault((source.kind, source.name), ([], {}))
+        events.extend(event for event in source.event.split("\n") if event)
+        for name, value in counts[source.id].items():
+            sums[name] = sums.get(name, 0) + value
+    return tuple(Source(kind, name, tuple(events), sums) for (kind, name), (events, sums) in files.items())
+
+
+def _total(sources: Sequence[Source], *names: str) -> int | None:
+    known = [source.counts[name] for source in sources for name in names if name in source.counts]
+    return sum(known) if known else None
+
+
+def _coverage(sources: Sequence[Source], whole: _Whole) -> Coverage:
+    records = _total(sources, "nr_entries")
+    no_parse = _total(sources, "noparse")
+    unparsable = no_parse / records if records and no_parse is not None else None
+    stores = _total(sources, "store")
+    loads = _total(sources, "load")
+    stores = whole.stores if stores is None else stores
+    loads = whole.loads if loads is None else loads
+    snoops = whole.transfers or _total(sources, "lcl_hitm", "rmt_hitm", "lcl_peer", "rmt_peer") or 0
+    # Of code that writes at all, more than one access in a thousand is a store.
+    stores_seen = None if stores is None or not (stores or loads) else stores * 1000 > (loads or 0)
+    missing = []
+    if unparsable is not None and unparsable >= 0.05:
+        missing.append(f"{unparsable:.0%} of the records have a data source that perf could not read")
+    if stores_seen is False:
+        missing.append("no store was sampled, or next to none: a line without stores may be written all the time")
+    elif stores_seen is None:
+        missing.append("the file does not tell whether stores were sampled")
+    if loads and not snoops:
+        missing.append("no load tells which cache served it (HITM, peer): transfers are not seen at all")
+    return Coverage(records, unparsable, stores_seen, bool(snoops) if loads or stores else None, tuple(missing))
+
+
+def _whole(recording: Recording) -> _Whole:
+    query = f"SELECT SUM(loads), SUM(stores), ifnull(SUM({_TRANSFERS}), 0) FROM memory_access"
+    return next(iter(recording.select(_Whole, "memory_access", query)), _Whole(None, None, 0))
+
+
+def _line_sums(recording: Recording) -> list[_Sum]:
+    """Lines that may be shared: by transfers, by fill buffer hits, or because perf c2c has listed them."""
+    columns = ", ".join(f"SUM({name})" for name in ("records", "loads", "stores", "fill_buffer"))
+    query = f"""
+        SELECT line, COUNT(DISTINCT thread), SUM({_TRANSFERS}), {columns} FROM memory_access GROUP BY line
+        HAVING SUM({_TRANSFERS}) > 0 OR SUM(fill_buffer) > 0 OR line IN (
+            SELECT id FROM memory_line WHERE source IN (SELECT id FROM memory_source WHERE kind = 'c2c text'))"""
+    return list(recording.select(_Sum, "memory_access", query))
+
+
+def _ranked(recording: Recording) -> list[LineSum]:
+    texts = {row.id for row in recording.table(rows.MemorySource, "memory_source") if row.kind == "c2c text"}
+    sums = sorted(_line_sums(recording), key=lambda row: (-row.transfers, -(row.fill_buffer or 0), row.line))
+    by_id = {row.line: row for row in sums[:MAX_LINES]}
+    grouped: defaultdict[LineKey, list[rows.MemoryLine]] = defaultdict(list)
+    # Loads and stores of one line may be of different events, and so under two numbers.
+    same = f"address IN (SELECT address FROM memory_line WHERE {_among('id', list(by_id))})"
+    for row in recording.table(rows.MemoryLine, "memory_line", same):
+        grouped[row.space, row.object, row.pid, unsigned(row.address)].append(row)
+    ranked = []
+    for key, members in grouped.items():
+        found = [by_id[row.id] for row in members if row.id in by_id]
+        listed = any(row.source in texts for row in members)
+        if not found and not listed:
+            continue
+        transfers = sum(row.transfers for row in found)
+        fill_buffer = sum(row.fill_buffer or 0 for row in found)
+        stores = sum(row.stores or 0 for row in found)
+        several = listed or len(members) > 1 or any(row.threads > 1 for row in found)
+        written = several and (stores > 0 or len(found) < len(members))
+        if transfers > 0 or listed or (written and fill_buffer > 0):
+            points = score(transfers, fill_buffer, written)
+            records = sum(row.records or 0 for row in found)
+            ranked.append(LineSum(key, tuple(row.id for row in members), members[0], points, records))
+    ranked.sort(key=lambda line: (-line.score, -line.records, line.key))
+    return ranked
+
+
+def read_tables(recording: Recording) -> Tables:
+    """Sources, their coverage and all lines, best first.  Raises RecordingError if the recording is damaged."""
+    if recording.schema < 2:
+        return Tables((), Coverage(None, None, None, None, ()), (), 0, 0, ())
+    sources = _sources(recording)
+    whole = _whole(recording)
+    problems = [
+        (row.place, row.problem[:_PROBLEM_CHARACTERS])
+        for row in islice(recording.table(_Problem, "memory_problem", order="source, place"), PROBLEMS)
+    ]
+    (line_count,) = next(iter(recording.select(_Number, "memory_line", "SELECT count(*) FROM memory_line")))
+    lines = _ranked(recording)
+    others = max(0, line_count - sum(len(line.ids) for line in lines))
+    return Tables(sources, _coverage(sources, whole), tuple(lines), others, whole.transfers, tuple(problems))
+
+
+def find_buddies(recording: Recording, lines: Sequence[Line]) -> dict[int, Line]:
+    """The other 64 bytes of the 128-byte pairs of these lines, by the line's own address."""
+    wanted = {line.address ^ 64: line for line in lines if line.size == 64}
+    if not wanted:
+        return {}
+    grouped: defaultdict[LineKey, list[rows.MemoryLine]] = defaultdict(list)
+    addresses = [_signed(address) for address in wanted]
+    for row in recording.table(rows.MemoryLine, "memory_line", _among("address", addresses)):
+        grouped[row.space, row.object, row.pid, unsigned(row.address)].append(row)
+    found = []
+    for key, members in grouped.items():
+        line = wanted[key[3]]
+        if (line.space, line.pid) == (key[0], key[2]):
+            found.append(LineSum(key, tuple(row.id for row in members), members[0], 0.0, 0))
+    return {line.address ^ 64: line for line in read_lines(recording, found)}
+
+
+def _cpu_set(blob: bytes | None) -> int | None:
+    return None if blob is None else int.from_bytes(blob[: MAX_CPUS // 8], "little")
+
+
+def _batches(values: Sequence[LineSum]) -> Iterator[Sequence[LineSum]]:
+    for begin in range(0, len(values), _BATCH):
+        yield values[begin : begin + _BATCH]
+
+
+def _among(column: str, values: Sequence[int]) -> str:
+    return f"{column} IN ({','.join(str(int(value)) for value in values)})"
+
+
+def read_lines(recording: Recording, wanted: Sequence[LineSum]) -> list[Line]:
+    """These lines with their accesses, in the same order.  Raises RecordingError if the recording is damaged."""
+    lines: list[Line] = []
+    for batch in _batches(wanted):
+        owner = {id_: number for number, line in enumerate(batch) for id_ in line.ids}
+        found: list[list[_AccessRow]] = [[] for _ in batch]
+        for row in recording.table(_AccessRow, "memory_access", _among("line", list(owner)), "line, offset"):
+            found[owner[row.line]].append(row)
+        codes = _codes(recording, {row.code for part in found for row in part})
+        threads = _threads(recording, {row.thread for part in found for row in part})
+        for line, part in zip(batch, found, strict=True):
+            accesses = tuple(_access(row, codes, threads) for row in part)
+            lines.append(_line(line.row, accesses))
+    return lines
+
+
+def _codes(recording: Recording, ids: set[int]) -> dict[int, Code]:
+    table = recording.table(_CodeRow, "memory_code", _among("id", sorted(ids)))
+    return {row.id: Code(unsigned(row.address), *row[2:]) for row in table}
+
+
+def _threads(recording: Recording, ids: set[int]) -> dict[int, Thread]:
+    table = recording.table(_ThreadRow, "memory_thread", _among("id", sorted(ids)))
+    return {row.id: Thread(*row[1:]) for row in table}
+
+
+def _access(row: _AccessRow, codes: dict[int, Code], threads: dict[int, Thread]) -> Access:
+    cpus = _cpu_set(row.cpus)
+    return Access(
+        offset=row.offset,
+        code=codes.get(row.code, _UNKNOWN_CODE),
+        thread=threads.get(row.thread, _UNKNOWN_THREAD),
+        counts=Counts(*(None if value is None else max(0, value) for value in row[4:30])),
+        cpus=cpus,
+        cpu_count=cpus.bit_count() if cpus is not None else max(0, row.cpu_count or 0),
+        nodes=row.nodes,
+    )
+
+
+def _line(row: rows.MemoryLine, accesses: tuple[Access, ...]) -> Line:
+    return Line(
+        address=unsigned(row.address),
+        size=row.size if row.size in (32, 64, 128, 256) else 64,
+        space=row.space,
+        pid=row.pid,
+        object=row.object,
+        symbol=row.symbol,
+        symbol_offset=row.symbol_offset,
+        nodes=row.nodes,
+        pages=row.pages,
+        counts=add_counts(access.counts for access in accesses),
+        accesses=accesses,
+    )

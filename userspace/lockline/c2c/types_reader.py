@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Gets types from `lockline-collect types`: of a file, of the recording, or of the running kernel if it is the same."""
+
+import os
+import platform
+import tempfile
+import zlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+from lockline.c2c.members import NO_TYPES, ReadTypes, Types, parse_types
+from lockline.collector import read_collector
+from lockline.errors import LocklineError
+from lockline.recording import Recording
+
+# The kernel takes no longer argument than 128 KiB.
+MAX_ARGUMENT = 120_000
+MAX_BTF_BYTES = 256 << 20
+RUNNING_KERNEL = Path("/sys/kernel/btf/vmlinux")
+
+
+class _Stored(NamedTuple):
+    name: str
+    size: int
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class TypeSource:
+    """Where types are from: a file, BTF of a recording, or the running kernel; none of them: none."""
+
+    file: str | None = None
+    stored: bytes | None = None
+    running: bool = False
+    note: str = ""
+
+    def reader(self) -> ReadTypes | None:
+        """What reads them; None if there are none."""
+        if self.file is not None or self.running:
+            return lambda *names: _read(self.file, *names)
+        if self.stored is not None:
+            return self._read_stored
+        return None
+
+    def _read_stored(self, functions: Sequence[str], structs: Sequence[str], variables: Sequence[str]) -> Types:
+        assert self.stored is not None
+        with tempfile.NamedTemporaryFile(prefix="lockline-btf-") as file:
+            file.write(self.stored)
+            file.flush()
+            return _read(file.name, functions, structs, variables)
+
+
+def stored_btf(recording: Recording) -> bytes | None:
+    """The kernel's BTF that a recording holds, or None.  Raises LocklineError if it is damaged."""
+    for row in recording.table(_Stored, "btf", "name = 'vmlinux'"):
+        if not 0 < row.size <= MAX_BTF_BYTES:
+            raise LocklineError(f"{recording.path}: the recording is damaged: BTF of {row.size} bytes")
+        unpack = zlib.decompressobj()
+        try:
+            data = unpack.decompress(row.data, row.size)
+        except zlib.error as error:
+            raise LocklineError(f"{recording.path}: the recording is damaged: BTF: {error}") from error
+        if len(data) != row.size:
+            raise LocklineError(f"{recording.path}: the recording is damaged: BTF is cut off")
+        return data
+    return None
+
+
+def find_types(recordings: Sequence[Recording], file: str | None) -> TypeSource:
+    """The types of the kernel that the first of the recordings is of, best source first.
+
+    The running kernel's are taken only if it has the same release and architecture: structures differ between kernels.
+    """
+    if file is not None:
+        return TypeSource(file=file)
+    facts = [recording.meta() for recording in recordings]
+    releases = [str(fact["kernel_release"]) for fact in facts if fact.get("kernel_release")]
+    for recording, fact in zip(recordings, facts, strict=True):
+        other = bool(releases) and fact.get("kernel_release") not in (None, releases[0])
+        if not other and (stored := stored_btf(recording)) is not None:
+            return TypeSource(stored=stored)
+    architectures = {str(fact["architecture"]) for fact in facts if fact.get("architecture")}
+    same = platform.release() in releases[:1] and architectures <= {platform.machine()}
+    if same and RUNNING_KERNEL.exists():
+        return TypeSource(running=True)
+    kernel = f"kernel {releases[0]}" if releases else "recorded kernel"
+    return TypeSource(note=f"members have no names: types of the {kernel} are not here; give them with --btf FILE")
+
+
+def _joined(names: Sequence[str]) -> str:
+    kept: list[str] = []
+    size = 0
+    for name in names:
+        # Names come from files: what is no name is not asked for.
+        if not name or not name.isascii() or not name.isprintable() or "," in name or len(name) > 512:
+            continue
+        size += len(name) + 1
+        if size > MAX_ARGUMENT:
+            break
+        kept.append(name)
+    return ",".join(kept)
+
+
+def _read(file: str | None, functions: Sequence[str], structs: Sequence[str], variables: Sequence[str]) -> Types:
+    arguments = ["types"]
+    if file is not None:
+        arguments += ["--btf", os.fspath(file)]
+    for option, names in (("--function", functions), ("--struct", structs), ("--variable", variables)):
+        joined = _joined(names)
+        if joined:
+            arguments += [f"{option}={joined}"]
+    if len(arguments) == 1:
+        return NO_TYPES
+    return parse_types(read_collector(arguments), file or "")

@@ -1,0 +1,311 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What a line suffers from.  The rules and their thresholds are explained in docs/c2c.md.
+
+No rule knows a program or a file: they rest on where transfers are paid for, where the line is written, by which
+functions and threads, and on what the samples cannot show.
+"""
+
+from collections.abc import Iterable, Sequence
+
+from lockline.c2c.model import Access, Confidence, Coverage, Judgement, Line, Part, Verdict
+from lockline.c2c.parts import COST_LOADS, COST_TRANSFERS, FEW_TRANSFERS, cost, cost_word
+
+# A member counts in the fight from this share of the line's cost on; less is spill-over or skid of the sampling.
+MEMBER = 0.05
+# From this share on a lock's word is what the line suffers from, and other members do not matter.
+LOCK_WORD = 0.85
+# A member that pays so much of its own is transferred on its own account: one that is used together with another
+# one finds the line already there.
+OWN_TRANSFERS = 0.25
+# A sampled store in so many loads is what skid and mistaken samples make of none.
+STRAY_STORES = 0.01
+# Waiters' traffic needs no more samples than these to be known as such: it is known by its functions.
+FEW_OF_LOCK = 3
+SURE_TRANSFERS = 100
+SOME_TRANSFERS = 20
+
+
+def actors(accesses: Iterable[Access]) -> int:
+    """At least so many threads or CPUs make these accesses."""
+    threads: set[tuple[int, int]] = set()
+    cpus = 0
+    most = 0
+    for access in accesses:
+        if access.thread.tid:
+            threads.add((access.thread.pid, access.thread.tid))
+        cpus |= access.cpus or 0
+        most = max(most, access.cpu_count)
+    return max(len(threads), cpus.bit_count(), most)
+
+
+def _functions(part: Part) -> set[str]:
+    return {access.code.function for access in part.accesses}
+
+
+def _threads(part: Part) -> set[int]:
+    return {access.thread.tid for access in part.accesses if access.thread.tid}
+
+
+def used_together(one: Part, other: Part) -> bool:
+    """Whether the same threads, by the same functions, use both members; false if neither is known."""
+    threads, others = _threads(one), _threads(other)
+    if threads and others and not threads & others:
+        return False
+    functions, other_functions = _functions(one), _functions(other)
+    return bool(functions & other_functions - {""})
+
+
+def is_written(part: Part) -> bool:
+    """Whether it is more than a stray sample that stores to the member."""
+    writes = max(part.counts.stores or 0, part.counts.locked or 0)
+    return writes > STRAY_STORES * (part.counts.loads or 0)
+
+
+def _percent(share: float) -> str:
+    return f"{share:.0%}"
+
+
+def _places(parts: Sequence[Part]) -> str:
+    names = [part.name if not part.member else f"{part.member} (+{max(0, part.begin):#x})" for part in parts]
+    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
+
+
+def _by(part: Part, *wanted: str) -> str:
+    functions = [name for role in wanted for name in part.roles.get(role, ())]  # type: ignore[call-overload]
+    shown = [name for name in dict.fromkeys(functions) if name != "?"][:3]
+    return f" by {', '.join(shown)}" if shown else ""
+
+
+_DOES = (
+    (("waiter",), "taken or waited for"),
+    (("unlock",), "let go of"),
+    (("holder",), "used under the lock"),
+    (("lockless reader",), "read without the lock"),
+    (("atomic",), "changed atomically"),
+    (("writer",), "written"),
+    (("reader",), "read"),
+)
+
+
+def describe(part: Part, word: str) -> str:
+    """One member in words: its share, and who does what to it."""
+    doing = [f"{text}{_by(part, *roles)}" for roles, text in _DOES if any(role in part.roles for role in roles)]
+    stores = part.counts.stores or 0
+    writes = f", {stores:,} stores" if stores else ""
+    name = part.name if not part.member else f"{part.member} (+{max(0, part.begin):#x})"
+    return f"{name}: {_percent(part.share)} of the {word}{writes}; {'; '.join(doing)}"
+
+
+def _amount(line: Line) -> str:
+    counts = line.counts
+    words = [f"{counts.hitm:,} HITM ({counts.local_hitm or 0:,} local, {counts.remote_hitm or 0:,} remote)"]
+    if counts.peer:
+        words.append(
+            f"{counts.peer:,} peer snoops ({counts.local_peer or 0:,} local, {counts.remote_peer or 0:,} remote)"
+        )
+        if not counts.hitm:
+            words.pop(0)
+    if counts.loads is not None:
+        words.append(f"{counts.loads:,} loads")
+    if counts.stores is not None:
+        words.append(f"{counts.stores:,} stores")
+    return ", ".join(words)
+
+
+class _Case:
+    """One line, and what the rules ask of it."""
+
+    def __init__(
+        self, line: Line, parts: Sequence[Part], kind: str, coverage: Coverage, buddy: Line | None, sure: bool
+    ) -> None:
+        self.line = line
+        self.parts = parts
+        self.kind = kind
+        self.word = cost_word(line, kind)
+        self.coverage = coverage
+        self.buddy = buddy
+        self.sure = sure
+        self.transfers = line.counts.transfers
+        self.stores = line.counts.stores or 0
+        self.loads = line.counts.loads or 0
+        whole = cost(line.counts, kind)
+        self.located = sum(part.cost for part in parts) / whole if whole else 1.0
+        self.fought = [part for part in parts if part.share >= MEMBER]
+
+    def judge(
+        self, verdict: Verdict, evidence: Sequence[str], members: Sequence[Part] = (), doubts: Sequence[str] = ()
+    ) -> Judgement:
+        """A judgement with the confidence that the data allow."""
+        every = [*doubts, *self._doubts(verdict)]
+        amount = cost(self.line.counts, self.kind)
+        few = amount < SOME_TRANSFERS
+        some = amount < SURE_TRANSFERS
+        weight = 2 * len(doubts) + len(every) - len(doubts) + 2 * few + some
+        confidence: Confidence = "high" if weight == 0 else "medium" if weight <= 2 else "low"
+        told = [_amount(self.line), *evidence]
+        return Judgement(verdict, confidence, tuple(told), tuple(members), tuple(every))
+
+    def _doubts(self, verdict: Verdict) -> list[str]:
+        doubts = []
+        if self.located < 0.8:
+            doubts.append(f"offsets are known of {_percent(self.located)} of the line's {self.word} alone")
+        if (self.coverage.unparsable or 0) >= 0.2:
+            doubts.append(f"{_percent(self.coverage.unparsable or 0)} of all records could not be read by perf")
+        if verdict in ("false sharing", "true sharing", "read mostly") and self.coverage.stores_seen is not True:
+            doubts.append("stores were not sampled, so who writes is not seen")
+        if not self.sure and verdict == "false sharing":
+            doubts.append("the members' names are inferred from the code")
+        if verdict in ("false sharing", "true sharing") and actors(self.line.accesses) < 2:
+            doubts.append("it is not known that more than one CPU or thread uses the line")
+        return doubts
+
+
+def judge(
+    line: Line, parts: Sequence[Part], kind: str, coverage: Coverage, buddy: Line | None = None, sure: bool = True
+) -> Judgement:
+    """The verdict on a line.
+
+    parts and kind: from divide(); buddy: the other half of its 128-byte pair, if it was sampled; sure: whether the
+    members' names are more than inferred.
+    """
+    case = _Case(line, parts, kind, coverage, buddy, sure)
+    for rule in (_not_located, _no_transfer, _lock_word, _few, _with_a_lock, _not_written, _victims, _writers):
+        judgement = rule(case)
+        if judgement is not None:
+            return judgement
+    return case.judge("too little evidence", ["no rule fits what was sampled"])
+
+
+def _not_located(case: _Case) -> Judgement | None:
+    if case.parts:
+        return None
+    shared = case.transfers >= FEW_TRANSFERS and case.stores > 0
+    why = "no offset in the line is told, so which members it is about cannot be said"
+    told = ["the line is written and moves between caches", why] if shared else [why]
+    if not case.transfers and not case.stores and case.coverage.stores_seen and case.loads:
+        return case.judge("read mostly", ["no store and no transfer was sampled"])
+    return case.judge("too little evidence", told)
+
+
+def _only_l1(case: _Case) -> bool:
+    return (case.line.counts.l1_hit or 0) >= 0.98 * case.loads > 0
+
+
+def _no_transfer(case: _Case) -> Judgement | None:
+    """No load came from another core, and no fill buffer hit speaks for one."""
+    if case.transfers or case.kind != COST_TRANSFERS:
+        return None
+    if not case.stores and case.loads and (case.coverage.stores_seen or _only_l1(case)):
+        reason = "every load hit its own L1 cache" if _only_l1(case) else "no store was sampled, and no transfer"
+        return case.judge("read mostly", [reason])
+    if case.coverage.snoops_seen is False:
+        return case.judge("too little evidence", ["this file shows no transfer of any line, so it cannot tell"])
+    return case.judge("too little evidence", ["no transfer between caches was sampled"])
+
+
+def _lock_word(case: _Case) -> Judgement | None:
+    """Nearly all is the traffic of those who wait for a lock, on its word."""
+    locks = [part for part in case.parts if part.is_lock]
+    share = sum(part.share for part in locks)
+    if share < LOCK_WORD or case.transfers < FEW_OF_LOCK:
+        return None
+    evidence = [describe(part, case.word) for part in locks]
+    others = [part for part in case.parts if not part.is_lock and part.cost]
+    if others:
+        evidence.append(f"all other members together: {_percent(sum(part.share for part in others))}")
+    return case.judge("lock word", evidence, locks)
+
+
+def _few(case: _Case) -> Judgement | None:
+    if case.kind != COST_TRANSFERS or case.transfers >= FEW_TRANSFERS:
+        return None
+    if not case.stores and case.coverage.stores_seen:
+        return case.judge("read mostly", ["no store was sampled, and next to no transfer"])
+    return case.judge(
+        "too little evidence", [f"fewer than {FEW_TRANSFERS} transfers, and no wealth of fill buffer hits"]
+    )
+
+
+def _with_a_lock(case: _Case) -> Judgement | None:
+    """A lock's waiters, and members that others use, on one line."""
+    locks = [part for part in case.parts if part.is_lock]
+    share = sum(part.share for part in locks)
+    if share < MEMBER:
+        return None
+    others = [part for part in case.parts if not part.is_lock and (part.share >= MEMBER or is_written(part))]
+    evidence = [describe(part, case.word) for part in sorted([*locks, *others], key=lambda part: -part.share)]
+    evidence.append(
+        f"who waits for the lock takes the line from those who use {_places(others)}, and they take it back"
+    )
+    return case.judge("false sharing", evidence, [*locks, *others])
+
+
+def _not_written(case: _Case) -> Judgement | None:
+    """Transfers, but not one sampled store: they are paid for another line's writes, or stores are not seen."""
+    if case.stores or any(part.counts.locked for part in case.parts):
+        return None
+    if case.coverage.stores_seen:
+        buddy = case.buddy
+        if buddy is not None and buddy.counts.stores:
+            evidence = [
+                "not one store to this line was sampled",
+                f"the other half of its 128 bytes is written: {_amount(buddy)}",
+                "the processor fetches both halves together (adjacent line prefetch)",
+            ]
+            return case.judge("adjacent line", evidence, case.fought)
+        why = "HITM tell that somebody writes the line, but not one of the file's stores is to it or to its neighbour"
+        return case.judge("too little evidence", [why], case.fought)
+    if len(case.fought) > 1 and _apart(case.fought):
+        evidence = [describe(part, case.word) for part in case.fought]
+        evidence.append("different code pays for transfers at each of them, so each is used on its own account")
+        return case.judge("false sharing", evidence, case.fought, ["no store to the line was sampled"])
+    evidence = [describe(part, case.word) for part in case.fought]
+    return case.judge("true sharing", evidence, case.fought, ["no store to the line was sampled"])
+
+
+def _apart(parts: Sequence[Part]) -> bool:
+    """Whether some two of these members are used on their own account."""
+    return any(
+        not used_together(one, other) or min(one.share, other.share) >= OWN_TRANSFERS
+        for index, one in enumerate(parts)
+        for other in parts[index + 1 :]
+    )
+
+
+def _victims(case: _Case) -> Judgement | None:
+    """Members that are only read pay for writes to other members."""
+    written = [part for part in case.parts if is_written(part)]
+    victims = [part for part in case.fought if not is_written(part)]
+    if not written or not victims:
+        return None
+    members = sorted({id(part): part for part in (*written, *victims)}.values(), key=lambda part: -part.share)
+    share = sum(part.share for part in victims)
+    evidence = [describe(part, case.word) for part in members]
+    evidence.append(
+        f"{_places(victims)} pay{'s' if len(victims) == 1 else ''} {_percent(share)} of the {case.word} without being "
+        f"written; the line is written at {_places(written)}"
+    )
+    doubts = []
+    if all(used_together(victim, writer) for victim in victims for writer in written):
+        # The functions that write one member read the other: parts of one object that change together.
+        evidence[-1] += ", by the same functions"
+        return case.judge("true sharing", evidence, members)
+    if case.kind == COST_LOADS:
+        doubts.append("where the fill buffer hits are is not told; loads stand for them")
+    return case.judge("false sharing", evidence, members, doubts)
+
+
+def _writers(case: _Case) -> Judgement | None:
+    """All members in the fight are written: one, or several that are used apart or together."""
+    if not case.fought:
+        return None
+    evidence = [describe(part, case.word) for part in case.fought]
+    if len(case.fought) == 1:
+        evidence.append("the same bytes are read and written by all of them: no layout changes that")
+        return case.judge("true sharing", evidence, case.fought)
+    pairs = [(one, other) for i, one in enumerate(case.fought) for other in case.fought[i + 1 :]]
+    if all(used_together(one, other) for one, other in pairs):
+        evidence.append("the same functions use them together")
+        return case.judge("true sharing", evidence, case.fought)
+    evidence.append("different functions or threads use them, each writing its own")
+    return case.judge("false sharing", evidence, case.fought)

@@ -1,0 +1,261 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The report of cache lines as text: the answer first, then the lines, then each line's map."""
+
+import textwrap
+from collections.abc import Sequence
+
+from lockline.c2c.model import Access, C2cReport, LineReport, LockOnLine, OffsetReport
+from lockline.render.format import WIDTH, Column, Style, clean, count, cut, duration, pad, percent, table
+
+# Of each line's map.
+OFFSETS = 12
+FUNCTIONS = 4
+LOCKS = 4
+PROBLEMS = 5
+# Lines whose map is shown: of those after them, the table tells.
+MAPS = 10
+
+
+def render(report: C2cReport, style: Style) -> str:
+    """The whole report, ending in a line end."""
+    parts = [_header(report, style), _answer(report, style), _lines(report, style)]
+    parts += [_map(number, line, style) for number, line in enumerate(report.lines[:MAPS], 1)]
+    parts.append(_footer(report, style))
+    return "\n\n".join("\n".join(part) for part in parts if part) + "\n"
+
+
+def _wrapped(text: str, indent: str = "  ", hang: str = "  ") -> list[str]:
+    return textwrap.wrap(
+        text,
+        WIDTH,
+        initial_indent=indent,
+        subsequent_indent=indent + hang,
+        break_on_hyphens=False,
+        break_long_words=False,
+    ) or [indent]
+
+
+def _labelled(label: str, text: str) -> list[str]:
+    return textwrap.wrap(
+        text, WIDTH, initial_indent=pad(label, 11), subsequent_indent=" " * 11, break_on_hyphens=False
+    ) or [label]
+
+
+def _header(report: C2cReport, style: Style) -> list[str]:
+    machine = report.machine
+    parts = [
+        machine.hostname,
+        f"Linux {machine.kernel_release}" if machine.kernel_release else None,
+        machine.architecture,
+        f"{machine.cpus} CPUs" if machine.cpus else None,
+    ]
+    lines = _labelled("lockline", clean(f"cache lines of {report.path}", style))
+    told = ", ".join(part for part in parts if part)
+    if told:
+        lines += _labelled("Host", clean(told, style))
+    for source in report.sources:
+        events = ", ".join(source.events)
+        lines += _labelled("Source", clean(source.kind + (f": {events}" if events else ""), style))
+    return lines
+
+
+def name_of(report: LineReport, style: Style) -> str:
+    """What a line is called: its type, its symbol, or where it lies."""
+    line, placement = report.line, report.placement
+    if placement.type:
+        name = placement.type if not placement.base else f"{placement.type}+{placement.base:#x}"
+        return clean(name if placement.sure else f"{name} (inferred)", style)
+    if line.symbol:
+        return clean(line.symbol + (f"+{line.symbol_offset:#x}" if line.symbol_offset else ""), style)
+    if style.addresses or line.space == "user":
+        return f"{line.address:#x}"
+    return f"[{line.space}]"
+
+
+def _amount(report: LineReport) -> str:
+    counts = report.line.counts
+    if counts.hitm or not counts.peer:
+        return f"{counts.hitm:,} HITM ({counts.local_hitm or 0:,} local, {counts.remote_hitm or 0:,} remote)"
+    return f"{counts.peer:,} peer snoops ({counts.local_peer or 0:,} local, {counts.remote_peer or 0:,} remote)"
+
+
+_PLAIN = {
+    "lock word": "Its cost is the lock itself: those who wait for it take its word from each other.",
+    "false sharing": "Members that have nothing to do with each other share the line, and make each other wait.",
+    "true sharing": "All of them need the same bytes; it is not the layout.",
+    "adjacent line": "Nothing on it is written: it moves because the other half of its 128 bytes is.",
+    "read mostly": "It is read, hardly ever written; it is no problem.",
+    "too little evidence": "What was sampled does not tell what it suffers from.",
+}
+
+
+def _answer(report: C2cReport, style: Style) -> list[str]:
+    if not report.lines:
+        return ["No cache line in this file moves between processors."]
+    first = report.lines[0]
+    cpus = "an unknown number of CPUs"
+    if first.cpus:
+        cpus = f"{'' if first.cpus_exact else 'at least '}{first.cpus} CPU{'s' if first.cpus != 1 else ''}"
+    share = ""
+    if report.transfers and first.line.counts.transfers:
+        share = f", {percent(first.line.counts.transfers / report.transfers)} of all in this file"
+    judgement = first.judgement
+    text = (
+        f"Line 1 is {name_of(first, style)}: {cpus} use it, {_amount(first)}{share}. "
+        f"Verdict: {judgement.verdict}, confidence {judgement.confidence}. {_PLAIN[judgement.verdict]}"
+    )
+    named = [clean(part.name, style) for part in judgement.members]
+    if judgement.verdict == "false sharing" and named:
+        text += f" They are {', '.join(named)}."
+    lines = _wrapped(text, "", "")
+    if first.advice is not None:
+        lines += _wrapped(clean(first.advice.text, style), "", "")
+        if first.advice.warning:
+            lines += _wrapped(clean(first.advice.warning, style), "", "")
+    return lines
+
+
+def _lines(report: C2cReport, style: Style) -> list[str]:
+    if not report.lines:
+        return []
+    columns = [
+        Column("#", 3),
+        Column("line", 34, right=False),
+        Column("HITM", 6),
+        Column("local", 6),
+        Column("remote", 6),
+        Column("peer", 6),
+        Column("loads", 6),
+        Column("stores", 6),
+        Column("CPUs", 5),
+        Column("verdict", 20, right=False),
+        Column("sure", 6, right=False),
+    ]
+    rows = []
+    for number, line in enumerate(report.lines, 1):
+        counts = line.line.counts
+        rows.append(
+            [
+                str(number),
+                name_of(line, style),
+                count(counts.hitm),
+                count(counts.local_hitm or 0),
+                count(counts.remote_hitm or 0),
+                count(counts.peer),
+                "-" if counts.loads is None else count(counts.loads),
+                "-" if counts.stores is None else count(counts.stores),
+                "-" if line.cpus is None else f"{line.cpus}{'' if line.cpus_exact else '+'}",
+                line.judgement.verdict,
+                line.judgement.confidence,
+            ]
+        )
+    note = "HITM and peer snoops first; N+: at least N CPUs"
+    lines = [f"Cache lines ({note})", *table(columns, rows)]
+    left = report.line_count - len(report.lines)
+    if left > 0:
+        lines.append(f"  ({left:,} more lines move between processors; --top shows them)")
+    if report.other_lines:
+        lines.append(f"  ({report.other_lines:,} more lines were sampled, and show no transfer)")
+    return lines
+
+
+def _map(number: int, report: LineReport, style: Style) -> list[str]:
+    title = f"Line {number}: {name_of(report, style)}"
+    if style.addresses and report.line.address:
+        title += f" at {report.line.address:#x}"
+    lines = [title]
+    lines += _offsets(report, style)
+    judgement = report.judgement
+    lines += _wrapped(f"Verdict: {judgement.verdict} (confidence {judgement.confidence})")
+    for evidence in judgement.evidence:
+        lines += _wrapped(f"- {clean(evidence, style)}", "    ")
+    for doubt in judgement.doubts:
+        lines += _wrapped(f"? {clean(doubt, style)}", "    ")
+    for evidence in report.placement.evidence:
+        lines += _wrapped(f"Type: {clean(evidence, style)}")
+    lines += _locks(report.locks, style)
+    if report.advice is not None:
+        lines += _wrapped(f"Advice: {clean(report.advice.text, style)}")
+        if report.advice.warning:
+            lines += _wrapped(f"But: {clean(report.advice.warning, style)}")
+        lines += [f"    {clean(text.expandtabs(4), style)}" for text in report.advice.layout]
+    return lines
+
+
+def _offsets(report: LineReport, style: Style) -> list[str]:
+    if not report.offsets:
+        return []
+    columns = [
+        Column("offset", 6),
+        Column("member", 24, right=False),
+        Column("HITM", 6),
+        Column("peer", 6),
+        Column("loads", 6),
+        Column("stores", 6),
+        Column("CPUs", 4),
+        Column("by", 50, right=False),
+    ]
+    ranked = sorted(report.offsets, key=lambda o: (-o.counts.transfers, -(o.counts.records or 0)))
+    shown = sorted(ranked[:OFFSETS], key=lambda o: o.offset)
+    rows = [
+        [
+            f"{offset.offset:#x}",
+            clean(offset.member, style) or "-",
+            count(offset.counts.hitm),
+            count(offset.counts.peer),
+            "-" if offset.counts.loads is None else count(offset.counts.loads),
+            "-" if offset.counts.stores is None else count(offset.counts.stores),
+            "-" if offset.cpus is None else str(offset.cpus),
+            _functions(offset, style),
+        ]
+        for offset in shown
+    ]
+    lines = table(columns, rows)
+    if len(ranked) > len(shown):
+        lines.append(f"  ({len(ranked) - len(shown)} more offsets)")
+    return lines
+
+
+def _function(access: Access, style: Style) -> str:
+    code = access.code
+    if code.symbol:
+        return clean(code.symbol, style)
+    if code.space == "user" and code.address:
+        return f"{code.address:#x}"
+    return "?"
+
+
+def _functions(offset: OffsetReport, style: Style) -> str:
+    names = list(dict.fromkeys(_function(access, style) for access in offset.accesses))
+    text = ", ".join(cut(name, 34) for name in names[:FUNCTIONS])
+    return text + (f", +{len(names) - FUNCTIONS}" if len(names) > FUNCTIONS else "")
+
+
+def _locks(locks: Sequence[LockOnLine], style: Style) -> list[str]:
+    lines = []
+    for lock in locks[:LOCKS]:
+        where = "" if lock.offset is None else f" at {'-' if lock.offset < 0 else ''}{abs(lock.offset):#x}"
+        instance = f" [{clean(lock.instance, style)}]" if lock.instance else ""
+        waits = ", no waits recorded"
+        if lock.waits is not None:
+            waits = f", {lock.waits:,} waits, {duration(lock.wait_ns)} in sum"
+        lines += _wrapped(f"Lock: {clean(lock.name, style)}{instance}{where}{waits} (joined by {lock.join})")
+    if len(locks) > LOCKS:
+        lines.append(f"  ({len(locks) - LOCKS} more locks)")
+    return lines
+
+
+def _footer(report: C2cReport, style: Style) -> list[str]:
+    lines = []
+    coverage = report.coverage
+    if coverage.records is not None:
+        lines.append(f"  {coverage.records:,} records")
+    for missing in coverage.missing:
+        lines += _wrapped(f"missing: {clean(missing, style)}")
+    for note in report.notes:
+        lines += _wrapped(f"note: {clean(note, style)}")
+    for place, problem in report.problems[:PROBLEMS]:
+        lines += _wrapped(f"not read, at {place:,}: {clean(problem, style)}")
+    if len(report.problems) > PROBLEMS:
+        lines.append(f"  ({len(report.problems) - PROBLEMS:,} more that could not be read)")
+    return ["What the figures rest on", *lines] if lines else []
