@@ -2,6 +2,7 @@
 """Cache lines: by what lies on them, in proportion to the samples, as counts that chance moves."""
 
 import sqlite3
+import zlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import Any
 import pytest
 from two_sides import LOAD, make_recording
 
-from lockline.diff.lines import function_name
+from lockline.diff.line_names import function_name
 from lockline.rows import LineFunction
 from recording_generator import SCHEMA, RecordingBuilder
 
@@ -63,7 +64,7 @@ def add_lines(path: Path, lines: Sequence[Line], samples: int | None, seed: int 
 def imported(path: Path, lines: Sequence[Line], samples: int | None = 1_000_000, seed: int = 0, **options: str) -> Path:
     """A recording that holds nothing but memory accesses, as an import makes it."""
     with sqlite3.connect(path) as database:
-        database.executescript(SCHEMA.read_text(encoding="utf-8"))
+        database.executescript("PRAGMA synchronous = OFF; BEGIN;" + SCHEMA.read_text(encoding="utf-8"))
     database.close()
     return add_lines(path, lines, samples, seed, **options)
 
@@ -232,6 +233,56 @@ def test_many_lines_are_not_all_judged(tmp_path: Path, as_json: Json) -> None:
     assert document["lines"]["lines_judged"] == 50
     assert line_of(document, "line_0")["judged"] is None
     assert line_of(document, "line_59")["judged"]["tested"] == 50
+
+
+@pytest.fixture
+def types(build: Path) -> bytes:
+    """The running kernel's types, which the collector can read."""
+    kernel = Path("/sys/kernel/btf/vmlinux")
+    if not kernel.exists():
+        pytest.skip("this kernel has no BTF (CONFIG_DEBUG_INFO_BTF)")
+    if not (build / "bin" / "lockline-collect").exists():
+        pytest.fail("build/bin/lockline-collect is missing: run make first", pytrace=False)
+    return kernel.read_bytes()
+
+
+def with_bucket_lock(path: Path, seed: int, types: bytes | None) -> Path:
+    """A recording whose lock lies at offset 4 of its only line, as that of a futex hash bucket does."""
+    add_lines(make_recording(path, LOAD, seed), [BUCKET], 1_000_000, seed)
+    with sqlite3.connect(path) as database:
+        (line,) = database.execute("SELECT address FROM memory_line").fetchone()
+        database.execute("UPDATE lock SET address = ? WHERE name = 'futex_hash_bucket.lock'", (line + 4,))
+        if types is not None:
+            database.execute("INSERT INTO btf VALUES ('vmlinux', ?, ?)", (len(types), zlib.compress(types, 1)))
+    database.close()
+    return path
+
+
+def test_lines_are_named_by_their_object(tmp_path: Path, as_json: Json, types: bytes) -> None:
+    before = with_bucket_lock(tmp_path / "b", 1, types)
+    after = with_bucket_lock(tmp_path / "a", 2, types)
+    # Another function has become the busiest, and the line is the same.
+    with sqlite3.connect(after) as database:
+        database.execute("UPDATE memory_code SET symbol = 'futex_wait_setup' WHERE symbol = 'futex_wake'")
+    database.close()
+    _, document = as_json(before, after)
+    (line,) = document["lines"]["lines"]
+    assert (line["line"], line["named_by"], line["presence"]) == ("futex_hash_bucket+0x0", "type", "both")
+
+
+def test_without_types_functions_name_lines_and_that_is_told(tmp_path: Path, as_json: Json) -> None:
+    before, after = with_bucket_lock(tmp_path / "b", 1, None), with_bucket_lock(tmp_path / "a", 2, None)
+    _, document = as_json(before, after)
+    (line,) = document["lines"]["lines"]
+    assert (line["line"], line["named_by"]) == ("futex_q_lock, futex_wake", "functions")
+    (warning,) = document["warnings"]
+    assert warning.startswith("lines are named by the functions that touch them: ")
+
+
+def test_damaged_types(tmp_path: Path, run: Callable[..., Any]) -> None:
+    path = with_bucket_lock(tmp_path / "b", 1, b"no types at all")
+    code, out, err = run(path, path)
+    assert (code, "named by the functions" in out) == (0, True), err
 
 
 def functions(*weights: tuple[str, int, int]) -> str:

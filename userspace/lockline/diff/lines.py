@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from lockline import rows
+from lockline.diff.line_names import TypeNames, function_name, key_of, symbol_name, type_names
 from lockline.diff.model import Judgement, Rule, count_judgement, judge
 from lockline.diff.recordings import Presence
 from lockline.diff.statistics import holm
@@ -14,10 +15,6 @@ from lockline.errors import LocklineError
 from lockline.recording import Recording
 
 Metric = Literal["hitm", "peer"]
-
-# Functions name a line if they make this part of its transfers together, at most so many of them.
-_NAMING_PART = 0.8
-_NAMING_FUNCTIONS = 3
 
 MAX_JUDGED = 50
 
@@ -55,7 +52,7 @@ class LineRates:
 
 @dataclass(frozen=True, slots=True)
 class LineDifference:
-    """Lines of one identity on both sides; named_by: symbol, functions, or nothing ('all' for the sum)."""
+    """Lines of one identity on both sides; named_by: type, symbol, functions, or nothing ('all' for the sum)."""
 
     name: str
     named_by: str
@@ -85,26 +82,6 @@ class _Side:
     cpus: Mapping[int, int]
 
 
-def function_name(functions: Sequence[rows.LineFunction]) -> str:
-    """What lines are called that have no symbol: the functions that make most of their transfers, by name."""
-    named = [function for function in functions if function.symbol]
-    weigh_records = not any(function.snoops for function in named)
-    weights = {function.symbol: function.records if weigh_records else function.snoops for function in named}
-    total = sum(weights.values())
-    chosen: list[str] = []
-    seen = 0
-    for symbol, weight in sorted(weights.items(), key=lambda item: (-item[1], item[0])):
-        if len(chosen) == _NAMING_FUNCTIONS or seen >= total * _NAMING_PART:
-            break
-        chosen.append(symbol)
-        seen += weight
-    return ", ".join(sorted(chosen))
-
-
-def _symbol_name(line: rows.MemoryLine) -> str:
-    return line.symbol + (f"+{line.symbol_offset:#x}" if line.symbol_offset else "")
-
-
 def has_lines(recording: Recording) -> bool:
     """Whether the recording has memory accesses."""
     return next(recording.line_sums(), None) is not None
@@ -118,7 +95,7 @@ def _functions(recording: Recording, lines: Sequence[int]) -> dict[int, list[row
     return functions
 
 
-def _read_side(recording: Recording) -> _Side:
+def _read_side(recording: Recording, types: TypeNames, usable: frozenset[str]) -> _Side:
     sums = list(recording.line_sums())
     for row in sums:
         if any(value is not None and value < 0 for value in row[1:]):
@@ -131,13 +108,19 @@ def _read_side(recording: Recording) -> _Side:
     samples = max(samples, recorded)
     if not samples:
         raise LocklineError(f"{recording.path}: does not tell how many samples it has, so rates cannot be compared")
-    unnamed = [row.line for row in sums if row.line not in lines or not lines[row.line].symbol]
+    typed = {number: types.names.get(key_of(line), "") for number, line in lines.items()}
+    typed = {number: name for number, name in typed.items() if name in usable}
+    unnamed = [
+        row.line for row in sums if row.line not in typed and (row.line not in lines or not lines[row.line].symbol)
+    ]
     functions = _functions(recording, unnamed)
     groups: defaultdict[tuple[str, str], list[rows.LineSum]] = defaultdict(list)
     for row in sums:
         line = lines.get(row.line)
-        if line is not None and line.symbol:
-            groups["symbol", _symbol_name(line)].append(row)
+        if row.line in typed:
+            groups["type", typed[row.line]].append(row)
+        elif line is not None and line.symbol:
+            groups["symbol", symbol_name(line)].append(row)
         else:
             name = function_name(functions.get(row.line, []))
             groups["functions" if name else "nothing", name or "?"].append(row)
@@ -199,7 +182,9 @@ def diff_lines(before: Recording, after: Recording, rule: Rule) -> tuple[LinesDi
 
     Raises RecordingError or LocklineError if one is damaged, or does not tell how many samples it has.
     """
-    sides = _read_side(before), _read_side(after)
+    (types_before, why_before), (types_after, why_after) = type_names(before), type_names(after)
+    usable = types_before.common(types_after)
+    sides = _read_side(before, types_before, usable), _read_side(after, types_after, usable)
     metric = _metric(sides)
     everything = [[row for group in side.groups.values() for row in group] for side in sides]
     whole = [_rates(side, group, metric, 0) for side, group in zip(sides, everything, strict=True)]
@@ -232,7 +217,7 @@ def diff_lines(before: Recording, after: Recording, rule: Rule) -> tuple[LinesDi
             lines=tuple(sorted(differences, key=_change)),
             judged=sum(difference.judgement is not None for difference in differences),
         ),
-        warnings + _source_warnings(before, after),
+        warnings + _source_warnings(before, after) + _naming_warnings(sides, [why_before, why_after]),
     )
 
 
@@ -246,6 +231,15 @@ def _corrected(differences: Sequence[LineDifference], rule: Rule) -> list[LineDi
             difference = replace(difference, judgement=judge(judgement, rule, higher_is_better=False))
         out.append(difference)
     return out
+
+
+def _naming_warnings(sides: Sequence[_Side], reasons: Sequence[str]) -> list[str]:
+    """Lines that only their code names are compared with care; types would name them better."""
+    by_functions = any(named_by == "functions" for side in sides for named_by, _ in side.groups)
+    told = [reason for reason in reasons if reason]
+    if not by_functions or not told:
+        return []
+    return [f"lines are named by the functions that touch them: {'; '.join(told)}"]
 
 
 def _source_warnings(before: Recording, after: Recording) -> list[str]:
