@@ -38,7 +38,10 @@ class Thread:
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """One sample to be: who, from where, to where, what kind; user: the mode of the CPU."""
+    """One sample to be: who, from where, to where, what kind; user: the mode of the CPU.
+
+    later: after the file's later mappings, as all others are before them.
+    """
 
     address: int
     kind: Kind
@@ -48,6 +51,7 @@ class Access:
     physical: int = 0
     user: bool = False
     callchain: tuple[int, ...] = ()
+    later: bool = False
 
 
 @dataclass
@@ -107,13 +111,17 @@ class Truth:
 
 @dataclass(frozen=True)
 class Description:
-    """A file to be written.  kernel, programs: symbols; linked: how far KASLR moved the kernel."""
+    """A file to be written.  kernel, programs: symbols; shift: how far KASLR moved the kernel.
+
+    later: mappings that replace earlier ones while it was recorded.
+    """
 
     name: str
     file: File
     accesses: Sequence[Access]
     kernel: Image | None = None
     programs: Sequence[tuple[str, Image]] = ()
+    later: Sequence[Mapping] = ()
     shift: int = 0
     seconds: int = 5
     seed: int = 1
@@ -121,7 +129,7 @@ class Description:
     def _ordered(self) -> list[Access]:
         shuffled = list(self.accesses)
         random.Random(self.seed).shuffle(shuffled)
-        return shuffled
+        return sorted(shuffled, key=lambda access: access.later)
 
     def weight(self, access: Access, index: int) -> int:
         """The latency that sample number index of the file has."""
@@ -168,17 +176,23 @@ class Description:
             self.file,
             mappings=mappings,
             comms=[(thread.pid, thread.tid, thread.comm) for thread in threads],
+            later=[(self._turn(step), mapping) for mapping in self.later],
             build_ids=[*self.file.build_ids, *build_ids],
             wall_clock=(1_700_000_000 * SECOND, BEGIN),
             sample_time=(BEGIN + step, BEGIN + step * len(self.accesses) * repeats),
         )
+
+    def _turn(self, step: int) -> int:
+        """When the later mappings came: half a step after the last access that is not later."""
+        before = sum(not access.later for access in self.accesses)
+        return BEGIN + step * before + step // 2
 
     def _mapping(self, mappings: Sequence[Mapping], access: Access, address: int) -> Mapping | None:
         # The kernel's own accesses are looked up in the kernel's mappings alone, whatever the address.
         parents = dict(self.file.forks)
         wanted = parents.get(access.thread.pid, access.thread.pid) if access.user else -1
         found = None
-        for mapping in mappings:
+        for mapping in (*mappings, *self.later) if access.later else mappings:
             if mapping.pid == wanted and mapping.start <= address < mapping.start + mapping.length:
                 found = mapping
         return found
@@ -187,10 +201,10 @@ class Description:
         """What perf c2c must count in this file."""
         truth = Truth()
         mappings = self.complete().mappings
-        cache: dict[tuple[bool, int, int], Mapping | None] = {}
+        cache: dict[tuple[bool, int, int, bool], Mapping | None] = {}
 
         def mapping_of(access: Access, address: int) -> Mapping | None:
-            key = access.user, access.thread.pid if access.user else -1, address
+            key = access.user, access.thread.pid if access.user else -1, address, access.later
             if key not in cache:
                 cache[key] = self._mapping(mappings, access, address)
             return cache[key]
@@ -266,9 +280,9 @@ class Builder:
         inside = (page * 4096 + address % 4096) % (self.machine.memory_bytes // self.machine.nodes // 2)
         return self.machine.physical(page % self.machine.nodes, 0x1000 + inside)
 
-    def add(self, address: int, kind: Kind, ip: int, count: int = 1, user: bool = False) -> None:
+    def add(self, address: int, kind: Kind, ip: int, count: int = 1, user: bool = False, later: bool = False) -> None:
         """Add so many accesses of one instruction to one address."""
         physical = self.physical(address) if address else 0
         for _ in range(count):
             cpu = next(self.cpus)
-            self.accesses.append(Access(address, kind, ip, cpu, self.threads[cpu], physical, user))
+            self.accesses.append(Access(address, kind, ip, cpu, self.threads[cpu], physical, user, later=later))

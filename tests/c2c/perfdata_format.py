@@ -125,6 +125,7 @@ class File:
     mappings: Sequence[Mapping] = ()
     comms: Sequence[tuple[int, int, str]] = ()
     forks: Sequence[tuple[int, int]] = ()
+    later: Sequence[tuple[int, Mapping]] = ()
     build_ids: Sequence[tuple[int, str, bytes]] = ()
     clock: int = MONOTONIC
     wall_clock: tuple[int, int] = (0, 0)
@@ -318,8 +319,26 @@ def features(file: File) -> dict[int, bytes]:
     return {number: found[number] for number in sorted(found) if number not in file.left_out}
 
 
+def _rounds(file: File, samples: Iterable[Sample]) -> Iterator[list[Sample]]:
+    """The samples as perf drains its buffers: round by round, each CPU by CPU.
+
+    CPUs are not drained at the same time: the odd ones are half a round behind, so that a round has samples that are
+    older than some of the round before.
+    """
+    source = iter(samples)
+    late: list[Sample] = []
+    while batch := list(itertools.islice(source, file.round_samples)):
+        half = len(batch) // 2
+        drained = [*late, *batch[:half], *(sample for sample in batch[half:] if sample.cpu % 2 == 0)]
+        late = [sample for sample in batch[half:] if sample.cpu % 2]
+        drained.sort(key=lambda sample: sample.cpu)
+        yield drained
+    if late:
+        yield late
+
+
 def _records(file: File, samples: Iterable[Sample]) -> Iterator[bytes]:
-    """The data section: mappings and names of tasks, then samples; each round CPU by CPU, as perf reads its buffers."""
+    """The data section: mappings and names of tasks, then rounds of samples, each with the mappings of its time."""
     packer = Packer(file)
     for mapping in file.mappings:
         yield packer.mapping(mapping, 0)
@@ -330,12 +349,14 @@ def _records(file: File, samples: Iterable[Sample]) -> Iterator[bytes]:
     yield packer.record(FINISHED_INIT, 0, b"")
     finished = packer.record(FINISHED_ROUND, 0, b"")
     make = maker(file.order, file.fields, [event.ids for event in file.events], [event.period for event in file.events])
-    source = iter(samples)
+    later = sorted(file.later, key=lambda item: item[0])
     last = 0
-    while batch := list(itertools.islice(source, file.round_samples)):
-        last = batch[-1].time
-        batch.sort(key=lambda sample: sample.cpu)
-        yield b"".join(map(make, batch))
+    for drained in _rounds(file, samples):
+        last = max(last, *(sample.time for sample in drained))
+        yield b"".join(map(make, drained))
+        while later and later[0][0] <= last:
+            time, mapping = later.pop(0)
+            yield packer.mapping(mapping, time)
         yield finished
     if file.lost:
         yield packer.lost(file.lost, last)

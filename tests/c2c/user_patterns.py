@@ -12,7 +12,7 @@ PROGRAM = "/opt/lab/counters"
 TEXT, DATA = 0x40_1000, 0x40_4000
 HEAP = 0x1C3_2000
 SHARED = (0x7F12_3400_0000, 0x7F98_7600_0000)
-MAP_PRIVATE = 2
+REUSED = 0x7FAA_0000_0000
 INODE, SHARED_INODE = 4711, 4712
 
 
@@ -57,6 +57,8 @@ def _user_sharing(name: str, inline_id: bytes) -> Description:
                 data=True,
             ),
         ]
+    mappings.append(Mapping(3100, REUSED, 0x2000, REUSED, "//anon", protection=3, data=True))
+    later = [Mapping(3100, REUSED, 0x2000, 0x8000, "/dev/shm/lab", SHARED_INODE, (0, 25), 3, MAP_SHARED, True)]
     first = Builder(MACHINE, range(8), [Thread(3000, 3000 + index, "counters") for index in range(8)])
     second = Builder(MACHINE, range(8, 16), [Thread(3100, 3100 + index, "counters") for index in range(8)])
 
@@ -82,12 +84,16 @@ def _user_sharing(name: str, inline_id: bytes) -> Description:
     child = Builder(MACHINE, range(4), [Thread(3200, 3200, "counters")])
     child.add(counters + 8, INTEL["remote HITM"], ip("add_b", 4), 6, user=True)
     child.add(HEAP + 0x2A0, INTEL["local HITM"], ip("add_c", 12), 4, user=True)
+    # The second process gets other memory at an address: after that it is another line.
+    second.add(REUSED + 0x100, INTEL["local HITM"], ip("add_b", 64), 8, user=True)
+    second.add(REUSED + 0x100, INTEL["local HITM"], ip("add_b", 64), 14, user=True, later=True)
+    second.add(REUSED + 0x108, INTEL["store, L1 hit"], ip("add_b", 68), 5, user=True, later=True)
     # A page that is in no mapping of the file.
     first.add(0x7F00_0000_0040, INTEL["local HITM"], ip("add_b", 32), 3, user=True)
     # The kernel reads what the program writes: for perf a line of its own.
     kernel_ip = kernel().symbol("rep_movs_alternative").address + 0x20
     first.add(counters, INTEL["local HITM"], kernel_ip, 4)
     first.add(HEAP + 0x2A0, INTEL["local HITM"], kernel_ip, 2)
-    file = File(MACHINE, intel_events(MACHINE.cpus), mappings=mappings, forks=[(3200, 3000)])
+    file = File(MACHINE, intel_events(MACHINE.cpus), mappings=mappings, forks=[(3200, 3000)], round_samples=60)
     accesses = [*first.accesses, *second.accesses, *child.accesses]
-    return Description(name, file, accesses, kernel(), programs=[(PROGRAM, symbols)], shift=SHIFT)
+    return Description(name, file, accesses, kernel(), programs=[(PROGRAM, symbols)], later=later, shift=SHIFT)
