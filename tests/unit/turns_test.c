@@ -177,6 +177,26 @@ static void without_a_release_the_owner_or_the_readers_are_charged(void)
 	CHECK(found.fairness[0].handoffs == 0, "%llu", found.fairness[0].handoffs);
 }
 
+static void an_owner_that_releases_later_is_one_holder(void)
+{
+	struct lock_turn turn = {
+		.lock = LOCK, .begin_ns = 10, .time_ns = 110, .tid = 2, .owner_tid = 42, .kind = KIND_MUTEX};
+
+	open_turns();
+	turns_wait(turns, &turn);
+	look();
+	release(LOCK, 200, 42, 0);
+	waited(LOCK, 150, 205, 2, KIND_MUTEX);
+	turn.begin_ns = 300;
+	turn.time_ns = 310;
+	turns_wait(turns, &turn);
+	look();
+	CHECK(found.caused_count == 1, "%d", found.caused_count);
+	CHECK(caused_by(LOCK, 42, 0).ns == 100 + 50 + 10 && caused_by(LOCK, 42, 0).waits == 3, "%llu",
+	      caused_by(LOCK, 42, 0).ns);
+	CHECK_TEXT(turns_holder(turns, found.caused[0].holder)->comm, "holder");
+}
+
 static void the_parts_of_a_wait_and_its_hand_off_are_the_whole_wait(void)
 {
 	__u64 time = 1000, charged = 0, waits = 0, handoffs = 0;
@@ -280,6 +300,7 @@ int main(void)
 		TEST(a_waiter_between_two_releases_is_no_retake),
 		TEST(shared_locks_are_not_judged_for_bypasses),
 		TEST(without_a_release_the_owner_or_the_readers_are_charged),
+		TEST(an_owner_that_releases_later_is_one_holder),
 		TEST(the_parts_of_a_wait_and_its_hand_off_are_the_whole_wait),
 		TEST(samples_share_out_the_releases),
 		TEST(a_wait_longer_than_what_is_remembered_says_so_and_the_next_is_whole),

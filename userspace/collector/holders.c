@@ -166,28 +166,28 @@ int holders_drain(struct holders *holders, __u64 now_ns, bool last)
 static __s64 task_of(struct holders *holders, __u32 index)
 {
 	struct holder *holder = turns_holder(holders->turns, index);
-	char path[40], comm[32] = "";
+	char path[40], comm[sizeof(holder->comm)] = "";
 	int err;
 
 	if (index == HOLDER_UNKNOWN || holder->id)
 		return holder->id;
-	if (!holder->tgid && index != HOLDER_READERS) {
-		/* By its owner field alone: what it is called now. */
-		snprintf(path, sizeof(path), "/proc/%u/comm", holder->tid);
-		if (!first_line(path, comm, sizeof(comm)))
-			memcpy(holder->comm, comm, sizeof(holder->comm) - 1);
-		holder->id = recording_find(holders->recording, FIND_TASK_BY_TID, "i", (__s64)holder->tid);
-	} else {
+	if (holder->comm[0]) {
+		memcpy(comm, holder->comm, sizeof(comm));
 		holder->id = recording_find(holders->recording, FIND_TASK, "iit", (__s64)holder->tid,
-					    (__s64)holder->tgid, holder->comm);
+					    (__s64)holder->tgid, comm);
+	} else {
+		/* What it is called now. */
+		snprintf(path, sizeof(path), "/proc/%u/comm", holder->tid);
+		first_line(path, comm, sizeof(comm));
+		holder->id = recording_find(holders->recording, FIND_TASK_BY_TID, "i", (__s64)holder->tid);
 	}
 	if (holder->id)
 		return holder->id;
-	err = recording_run(holders->recording, ADD_WAITER, "iiti", (__s64)holder->tid, (__s64)holder->tgid,
-			    holder->comm, (__s64)0);
+	err = recording_run(holders->recording, ADD_WAITER, "iiti", (__s64)holder->tid, (__s64)holder->tgid, comm,
+			    (__s64)0);
 	holder->id = err
 			     ?: recording_find(holders->recording, FIND_TASK, "iit", (__s64)holder->tid,
-					       (__s64)holder->tgid, holder->comm);
+					       (__s64)holder->tgid, comm);
 	return holder->id;
 }
 

@@ -193,18 +193,28 @@ static struct cell *cell_of(struct turns *turns, __u64 lock, __u32 kind, __u32 h
 	}
 }
 
+/* By its owner field alone a task is known by its tid: it is the one of that tid that is known by name, if any. */
+static bool is_same(const struct holder *holder, __u32 tid, __u32 tgid, const char *comm)
+{
+	if (holder->tid != tid)
+		return false;
+	return !holder->comm[0] || !comm[0] || (holder->tgid == tgid && !strncmp(holder->comm, comm, 16));
+}
+
 static __u32 holder_of(struct turns *turns, __u32 tid, __u32 tgid, const char *comm)
 {
-	__u64 hash = mix(tid, tgid);
 	struct holder *holder;
 	size_t slot;
 
-	for (int i = 0; i < 16 && comm[i]; i++)
-		hash = mix(hash, comm[i]);
-	for (slot = hash % HOLDER_SLOTS; turns->holder_slots[slot]; slot = (slot + 1) % HOLDER_SLOTS) {
+	for (slot = mix(0, tid) % HOLDER_SLOTS; turns->holder_slots[slot]; slot = (slot + 1) % HOLDER_SLOTS) {
 		holder = &turns->holders[turns->holder_slots[slot]];
-		if (holder->tid == tid && holder->tgid == tgid && !strncmp(holder->comm, comm, 16))
-			return turns->holder_slots[slot];
+		if (!is_same(holder, tid, tgid, comm))
+			continue;
+		if (!holder->comm[0]) {
+			holder->tgid = tgid;
+			memcpy(holder->comm, comm, strnlen(comm, 16));
+		}
+		return turns->holder_slots[slot];
 	}
 	if (turns->holder_count >= MOST_HOLDERS) {
 		turns->losses.without_place++;

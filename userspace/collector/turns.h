@@ -22,8 +22,8 @@ struct turns;
 /* A task that released or owned a lock. */
 struct holder {
 	__u32 tid;
-	__u32 tgid; /* 0: known by its owner field alone */
-	char comm[17];
+	__u32 tgid;
+	char comm[17]; /* "": known by an owner field alone */
 	__s64 id; /* in the recording, set by the caller of turns_changed() */
 };
 

@@ -1,0 +1,250 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Who held: kernel locks that one known task holds for a known time, while others wait for them."""
+
+import json
+import sqlite3
+import struct
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+from guest import Guest
+from matrix import CPU, NATIVE, TEST_AND_SET, selected
+
+from lockline import histogram
+
+SPINLOCK, MUTEX, RWSEM_WRITE, RTMUTEX, RWLOCK_RT_WRITE = 0, 3, 6, 7, 9
+# Longer than a busy machine keeps a virtual CPU from running, most of the time.
+HOLD_US = 20_000
+COUNT = 60
+
+# name: mode of held_lock, by a holder and one waiter
+RUNS = {"bucket": "futex-bucket", "inode": "inode-rwsem"}
+
+
+@dataclass(frozen=True)
+class HolderCase:
+    """A kernel, and where it says who held."""
+
+    kernel: str
+    spinlocks: str = NATIVE
+    spin_source: str = "fentry"
+    sleeping_source: str = "fentry"
+    holds: bool = True
+
+    def __str__(self) -> str:
+        return f"{self.kernel}-{self.spinlocks}"
+
+    @property
+    def realtime(self) -> bool:
+        """Whether the bucket's lock is an rt-mutex, and the inode's rwsem one of rt-mutexes."""
+        return self.kernel.endswith("-rt")
+
+
+CASES = (
+    HolderCase("trixie"),
+    HolderCase("trixie", TEST_AND_SET),
+    HolderCase("bookworm"),
+    HolderCase("bookworm-rt"),
+    HolderCase("bookworm-arm64", spin_source="kprobe", sleeping_source="owner field", holds=False),
+    HolderCase("trixie-arm64"),
+    HolderCase("sid", sleeping_source="tp_btf contended_release"),
+)
+
+
+@pytest.fixture(scope="module", params=[case for case in CASES if selected(case.kernel)], ids=str)
+def case(request: pytest.FixtureRequest) -> HolderCase:
+    """A kernel."""
+    found: HolderCase = request.param
+    return found
+
+
+def record(name: str, mode: str, hold_us: int, count: int, waiters: int) -> str:
+    """The command that leaves NAME.lockline, and NAME.json with the truth."""
+    return (
+        f"lockline-collect record -a --holds -i 100ms -o {name}.lockline --"
+        f" held_lock {mode} --hold-us {hold_us} --count {count} --waiters {waiters} > {name}.json || exit"
+    )
+
+
+def options(case: HolderCase, cpus: int) -> list[str]:
+    """Of scripts/vm."""
+    emulated = [] if case.kernel.endswith("arm64") else ["--cpu", CPU[case.spinlocks], "--append", "tsc=reliable"]
+    return ["--cpus", str(cpus), *emulated]
+
+
+@pytest.fixture(scope="module")
+def guest(case: HolderCase, boot: Callable[..., Guest]) -> Guest:
+    """The recordings and the truth of all runs."""
+    commands = [record(name, mode, HOLD_US, COUNT, 1) for name, mode in RUNS.items()]
+    return boot(case.kernel, "\n".join([*commands, "dmesg > dmesg"]), *options(case, 2))
+
+
+@dataclass(frozen=True)
+class Run:
+    """What one run of held_lock did, and what was recorded of it."""
+
+    guest: Guest
+    name: str
+
+    @property
+    def truth(self) -> dict[str, Any]:
+        """The workload's last word."""
+        lines = [json.loads(line) for line in self.guest.text(f"{self.name}.json").splitlines()]
+        assert lines[-1]["event"] == "holds"
+        found: dict[str, Any] = lines[-1]
+        return found
+
+    def query(self, sql: str) -> list[tuple[Any, ...]]:
+        """Rows of the recording."""
+        with closing(sqlite3.connect(self.guest.directory / f"{self.name}.lockline")) as connection:
+            return connection.execute(sql).fetchall()
+
+    def lock(self) -> tuple[int, int]:
+        """The lock, and the kind of wait, that was waited for most."""
+        lock, kind = self.query("SELECT lock, kind FROM lock_total ORDER BY wait_ns DESC LIMIT 1")[0]
+        return lock, kind
+
+    def holders(self) -> list[tuple[int, int, int, int]]:
+        """(tid, releases, waits, caused_ns) of those who held that lock, who caused most first."""
+        lock, kind = self.lock()
+        return self.query(
+            "SELECT ifnull(tid, 0), releases, waits, caused_ns FROM holder_total LEFT JOIN waiter ON id = holder"
+            f" WHERE lock = {lock} AND kind = {kind} ORDER BY caused_ns DESC"
+        )
+
+    def fairness(self) -> dict[str, int]:
+        """How that lock was handed on."""
+        lock, kind = self.lock()
+        names = [
+            "waits",
+            "releases",
+            "retakes",
+            "overtaken",
+            "bypasses",
+            "max_bypasses",
+            "handoffs",
+            "handoff_ns",
+            "holds",
+            "hold_ns",
+        ]
+        rows = self.query(f"SELECT {', '.join(names)} FROM fairness WHERE lock = {lock} AND kind = {kind}")
+        return dict(zip(names, rows[0], strict=True))
+
+
+@pytest.fixture(params=RUNS)
+def run(request: pytest.FixtureRequest, guest: Guest) -> Run:
+    """One of the runs."""
+    return Run(guest, request.param)
+
+
+def counts(blob: bytes) -> dict[int, int]:
+    """A stored histogram: bucket to count."""
+    found: dict[int, int] = {}
+    for bucket, count in struct.iter_unpack("<HI", blob):
+        found[bucket] = found.get(bucket, 0) + count
+    return found
+
+
+def test_sources(case: HolderCase, guest: Guest) -> None:
+    rows = Run(guest, "bucket").query("SELECT signal, state, source FROM probe WHERE signal LIKE '%holder%'")
+    assert {signal: (state, source) for signal, state, source in rows} == {
+        "spinlock holders": ("on", case.spin_source),
+        "sleeping lock holders": ("on", case.sleeping_source),
+    }
+
+
+def test_kind(case: HolderCase, run: Run) -> None:
+    spinning = run.name != "inode"
+    expected = (
+        ({RTMUTEX} if spinning else {RWLOCK_RT_WRITE}) if case.realtime else {SPINLOCK if spinning else RWSEM_WRITE}
+    )
+    assert run.lock()[1] in expected, run.query("SELECT name, kind, waits FROM lock_total JOIN lock ON id = lock")
+
+
+def test_the_holder_is_the_one_that_held(run: Run) -> None:
+    # A virtual CPU that stands still for long may make a waiter the one that caused most.
+    tid, _, waits, _ = max(run.holders(), key=lambda holder: holder[2])
+    assert tid == run.truth["holder"], run.holders()
+    # On a loaded machine many a waiter comes too late for a hold.
+    assert waits >= COUNT // 10, (waits, run.holders())
+
+
+def test_what_it_caused_is_no_more_than_it_held(run: Run) -> None:
+    truth = run.truth
+    held = sum(held for held, _ in truth["holds"])
+    caused = sum(caused for tid, _, _, caused in run.holders() if tid == truth["holder"])
+    assert 0 < caused <= held
+
+
+def test_charges_and_hand_offs_are_the_wait(run: Run) -> None:
+    losses = dict(run.query("SELECT name, count FROM loss WHERE name LIKE 'turns%' OR name LIKE 'holders_w%'"))
+    assert set(losses.values()) == {0}, losses
+    lock, kind = run.lock()
+    waits, wait_ns = run.query(f"SELECT waits, wait_ns FROM lock_total WHERE lock = {lock} AND kind = {kind}")[0]
+    fairness = run.fairness()
+    assert fairness["waits"] == waits
+    assert sum(caused for _, _, _, caused in run.holders()) + fairness["handoff_ns"] == wait_ns
+
+
+def test_mode_of_the_waits(guest: Guest) -> None:
+    """One waiter: it waits for the hold time, less its way into the kernel."""
+    run = Run(guest, "bucket")
+    lock, kind = run.lock()
+    [[blob]] = run.query(f"SELECT histogram FROM lock_total WHERE lock = {lock} AND kind = {kind}")
+    found = counts(blob)
+    mode = max(found, key=lambda bucket: found[bucket])
+    assert histogram.bucket(HOLD_US * 1000) - 1 <= mode <= histogram.bucket(HOLD_US * 1000) + 2, found
+
+
+def test_where_it_was_released(guest: Guest) -> None:
+    run = Run(guest, "bucket")
+    lock, kind = run.lock()
+    stacks = run.query(
+        "SELECT frames FROM release_stack JOIN stack ON stack.id = stack JOIN waiter ON waiter.id = holder"
+        f" WHERE lock = {lock} AND kind = {kind} AND tid = {run.truth['holder']} ORDER BY caused_ns DESC"
+    )
+    assert stacks
+    addresses = struct.unpack(f"<{len(stacks[0][0]) // 8}q", stacks[0][0])
+    symbols = {symbol for (symbol,) in run.query(f"SELECT symbol FROM frame WHERE tgid = 0 AND address IN {addresses}")}
+    assert "futex_wake" in symbols, symbols
+
+
+@pytest.mark.parametrize("spinlocks", [NATIVE, TEST_AND_SET])
+def test_order_of_service(boot: Callable[..., Guest], spinlocks: str) -> None:
+    """A queued spinlock is first come, first served; a test-and-set one is not."""
+    if not selected("trixie"):
+        pytest.skip("KERNELS leaves trixie out")
+    guest = boot("trixie", record("two", "futex-bucket", 300, 150, 2), *options(HolderCase("trixie", spinlocks), 3))
+    fairness = Run(guest, "two").fairness()
+    if spinlocks == TEST_AND_SET:
+        assert fairness["overtaken"] > 0, fairness
+        assert fairness["max_bypasses"] >= 1
+    else:
+        assert fairness["overtaken"] <= fairness["waits"] // 50, fairness
+
+
+def test_holds(case: HolderCase, guest: Guest) -> None:
+    run = Run(guest, "bucket")
+    state = dict(run.query("SELECT signal, state FROM probe WHERE signal = 'spinlock hold times'"))
+    if not case.holds or case.realtime:
+        assert run.fairness()["holds"] == 0
+        assert case.realtime or state["spinlock hold times"] == "unavailable"
+        return
+    lock, kind = run.lock()
+    [[blob]] = run.query(f"SELECT hold_histogram FROM fairness WHERE lock = {lock} AND kind = {kind}")
+    found = counts(blob)
+    assert sum(found.values()) == run.fairness()["holds"]
+    # The waiter's own holds are short; the holder's last as long as it says, or until its waiter has come.
+    long = {bucket: count for bucket, count in found.items() if bucket >= histogram.bucket(HOLD_US * 1000 // 2)}
+    assert sum(long.values()) >= COUNT // 4, found
+    mode = max(long, key=lambda bucket: long[bucket])
+    assert histogram.bucket(HOLD_US * 1000) <= mode <= histogram.bucket(HOLD_US * 1000) + 2, found
+
+
+def test_kernel_has_no_complaint(guest: Guest) -> None:
+    text = guest.text("dmesg")
+    assert "WARNING:" not in text
+    assert "BUG:" not in text.replace("BUG: soft lockup", "")
