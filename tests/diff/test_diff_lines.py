@@ -164,6 +164,7 @@ def test_new_gone_and_unnamed_lines(tmp_path: Path, as_json: Json) -> None:
         "old": "gone", "new": "new", "?": "new",
     }  # fmt: skip
     assert any("named by nothing" in warning for warning in document["warnings"])
+    assert line_of(document, "?")["unjudged"] == "nothing tells which lines these are"
 
 
 def test_waits_and_lines_in_one_recording(tmp_path: Path, as_json: Json) -> None:

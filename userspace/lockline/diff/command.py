@@ -7,7 +7,7 @@ from pathlib import Path
 
 from lockline.diff.lines import LinesDiff, diff_lines, has_lines
 from lockline.diff.model import DEFAULT_THRESHOLD, Rule, compare
-from lockline.diff.recordings import DEFAULT_MIN_SHARE, WaitsDiff, diff_waits
+from lockline.diff.recordings import DEFAULT_MIN_SHARE, WaitsDiff, conditions, diff_waits
 from lockline.diff.result import Diff, SamplesDiff
 from lockline.diff.samples import direction, read_samples
 from lockline.errors import LocklineError
@@ -149,6 +149,7 @@ def _diff_recordings(arguments: argparse.Namespace, rule: Rule) -> Diff:
     lines: LinesDiff | None = None
     with open_recording(arguments.before) as before, open_recording(arguments.after) as after:
         recordings = before, after
+        warnings += conditions(before, after)
         timed = [bool(recording.intervals()) for recording in recordings]
         sampled = [has_lines(recording) for recording in recordings]
         if all(timed):

@@ -165,6 +165,8 @@ def _difference(
     before, after = rates
     counts = before.transfers(metric), after.transfers(metric)
     unjudged = f"fewer than {MIN_EVENTS} transfers" if sum(counts) < MIN_EVENTS else ""
+    if named_by == "nothing":
+        unjudged = "nothing tells which lines these are"
     judgement = None
     if not unjudged:
         judgement = count_judgement(counts[0], sides[0].samples, counts[1], sides[1].samples, rule)

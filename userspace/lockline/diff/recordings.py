@@ -251,12 +251,19 @@ def _change(difference: WaitDifference) -> tuple[float, float, str, str]:
     return -abs(shares_of[1] - shares_of[0]), -max(shares_of), difference.name, difference.kind
 
 
-def _conditions(before: _Read, after: _Read, facts: Sequence[Mapping[str, object]]) -> list[str]:
+def conditions(before: Recording, after: Recording) -> list[str]:
+    """What differs between the machines and the options of two recordings, in words."""
+    facts = before.meta(), after.meta()
     warnings = []
     for fact, name in _CONDITIONS:
         values = [str(side.get(fact) or "") for side in facts]
         if values[0] != values[1]:
             warnings.append(f"different {name}: {values[0] or 'not told'} and {values[1] or 'not told'}")
+    return warnings
+
+
+def _windows(before: _Read, after: _Read) -> list[str]:
+    warnings = []
     lengths = [side.window.duration_ns for side in (before, after)]
     if max(lengths) > min(lengths) * _MAX_LENGTH_RATIO:
         lengths_s = [length / 1e9 for length in lengths]
@@ -342,7 +349,7 @@ def diff_waits(
         )
         for side in sides
     ]
-    warnings = _conditions(*sides, [before.meta(), after.meta()]) + _plans(before, after)
+    warnings = _windows(*sides) + _plans(before, after)
     return (
         WaitsDiff(
             before=described[0],

@@ -9,7 +9,7 @@ from lockline.diff.lines import LineDifference, LinesDiff
 from lockline.diff.model import Comparison, Judgement, Verdict
 from lockline.diff.recordings import Rates, Side, WaitDifference, WaitsDiff
 from lockline.diff.result import Diff, SamplesDiff
-from lockline.render.format import WIDTH, Column, Style, clean, count, cut, duration, pad, percent, table
+from lockline.render.format import WIDTH, Column, Style, clean, count, cut, duration, pad, percent, short_count, table
 
 ROWS = 15
 CHANGELOG_WIDTH = 75
@@ -279,7 +279,7 @@ def _line_rows(differences: Sequence[LineDifference], metric: str, style: Style)
             local, remote = (
                 (rates.local_hitm, rates.remote_hitm) if metric == "hitm" else (rates.local_peer, rates.remote_peer)
             )
-            out.append(f"{count(local)}+{count(remote)}")
+            out.append(f"{short_count(local)}+{short_count(remote)}")
         return out
 
     return [
