@@ -9,7 +9,7 @@ from lockline.c2c.functions import is_lock_function, is_spin_function, is_unlock
 from lockline.c2c.members import Place, Types, is_atomic_type, is_list_type, is_lock_type, place
 from lockline.c2c.model import Access, Counts, Line, LockOnLine, Part, Role, add_counts
 
-# Below so many HITM and peer snoops they tell little; then fill buffer hits speak, if there are many.
+# Below so many HITM and peer snoops they tell little; then fill buffer hits speak, if there are many, and stores.
 FEW_TRANSFERS = 10
 MANY_FILL_BUFFER = 50
 
@@ -21,14 +21,15 @@ COST_LOADS = "loads"
 def cost_of_line(line: Line) -> str:
     """What the cost of a line's accesses is counted in: HITM and peer snoops, unless fill buffer hits tell more.
 
-    Where fill buffer hits are not told by offset, loads stand for them.
+    Where what counts is not told by offset, loads stand for it.
     """
     counts = line.counts
-    if counts.transfers >= FEW_TRANSFERS or not counts.stores or (counts.fill_buffer or 0) < MANY_FILL_BUFFER:
+    located = add_counts(access.counts for access in line.located)
+    if counts.transfers >= FEW_TRANSFERS:
+        return COST_TRANSFERS if located.transfers or not located.loads else COST_LOADS
+    if (counts.stores or 0) < MANY_FILL_BUFFER or (counts.fill_buffer or 0) < MANY_FILL_BUFFER:
         return COST_TRANSFERS
-    if any(access.counts.fill_buffer for access in line.located):
-        return COST_FILL_BUFFER
-    return COST_LOADS
+    return COST_FILL_BUFFER if located.fill_buffer else COST_LOADS
 
 
 def cost_word(line: Line, kind: str) -> str:

@@ -174,18 +174,25 @@ def _coverage(sources: Sequence[Source], whole: _Whole) -> Coverage:
     unparsable = no_parse / records if records and no_parse is not None else None
     stores = _total(sources, "store")
     loads = _total(sources, "load")
+    # Of all that a program does, some percent are stores; of the lines of a report, maybe fewer.
+    enough = 50 * (stores or 0) > (loads or 0) if stores is not None and loads is not None else bool(whole.stores)
     stores = whole.stores if stores is None else stores
     loads = whole.loads if loads is None else loads
     snoops = whole.transfers or _total(sources, "lcl_hitm", "rmt_hitm", "lcl_peer", "rmt_peer") or 0
-    # Of code that writes at all, more than one access in a thousand is a store.
-    stores_seen = None if stores is None or not (stores or loads) else stores * 1000 > (loads or 0)
+    stores_seen = None if stores is None or not (stores or loads) else enough
+    sampled_in_part = any("ibs_op" in event for source in sources for event in source.events)
+    if stores_seen and (sampled_in_part or (unparsable or 0) >= 0.5):
+        stores_seen = None
     missing = []
     if unparsable is not None and unparsable >= 0.05:
         missing.append(f"{unparsable:.0%} of the records have a data source that perf could not read")
     if stores_seen is False:
         missing.append("no store was sampled, or next to none: a line without stores may be written all the time")
     elif stores_seen is None:
-        missing.append("the file does not tell whether stores were sampled")
+        partly = (
+            "stores were sampled in part at most" if stores else "the file does not tell whether stores were sampled"
+        )
+        missing.append(f"{partly}: a line without stores may be written all the time")
     if loads and not snoops:
         missing.append("no load tells which cache served it (HITM, peer): transfers are not seen at all")
     return Coverage(records, unparsable, stores_seen, bool(snoops) if loads or stores else None, tuple(missing))

@@ -19,8 +19,12 @@ LOCK_WORD = 0.85
 OWN_TRANSFERS = 0.25
 # A sampled store in so many loads is what skid and mistaken samples make of none.
 STRAY_STORES = 0.01
+# Transfers in so many loads are next to none.
+RARE = 0.01
 # Waiters' traffic needs no more samples than these to be known as such: it is known by its functions.
 FEW_OF_LOCK = 3
+# Instructions no further apart are of one function, where symbols do not tell.
+NEAR_CODE = 64
 SURE_TRANSFERS = 100
 SOME_TRANSFERS = 20
 
@@ -46,13 +50,37 @@ def _threads(part: Part) -> set[int]:
     return {access.thread.tid for access in part.accesses if access.thread.tid}
 
 
+def _cpus(part: Part) -> int:
+    """The CPUs that use a member; 0 if they are not known of all accesses."""
+    cpus = 0
+    for access in part.accesses:
+        if access.cpus is None:
+            return 0
+        cpus |= access.cpus
+    return cpus
+
+
 def used_together(one: Part, other: Part) -> bool:
-    """Whether the same threads, by the same functions, use both members; false if neither is known."""
+    """Whether the same threads use both members by the same functions, as far as that is known.
+
+    Where functions have no names, instructions near each other are taken to be of one.
+    """
     threads, others = _threads(one), _threads(other)
     if threads and others and not threads & others:
         return False
-    functions, other_functions = _functions(one), _functions(other)
-    return bool(functions & other_functions - {""})
+    cpus, other_cpus = _cpus(one), _cpus(other)
+    if cpus and other_cpus and not cpus & other_cpus:
+        return False
+    if (_functions(one) & _functions(other)) - {""}:
+        return True
+    places = [access.code.address for access in one.accesses if not _named(access)]
+    other_places = [access.code.address for access in other.accesses if not _named(access)]
+    return any(abs(place - near) < NEAR_CODE for place in places for near in other_places if place and near)
+
+
+def _named(access: Access) -> bool:
+    symbol = access.code.symbol
+    return bool(symbol) and not symbol.startswith("0x")
 
 
 def is_written(part: Part) -> bool:
@@ -142,12 +170,14 @@ class _Case:
         some = amount < SURE_TRANSFERS
         weight = 2 * len(doubts) + len(every) - len(doubts) + 2 * few + some
         confidence: Confidence = "high" if weight == 0 else "medium" if weight <= 2 else "low"
+        if verdict == "too little evidence":
+            confidence = "low"
         told = [_amount(self.line), *evidence]
         return Judgement(verdict, confidence, tuple(told), tuple(members), tuple(every))
 
     def _doubts(self, verdict: Verdict) -> list[str]:
         doubts = []
-        if self.located < 0.8:
+        if self.parts and self.located < 0.8:
             doubts.append(f"offsets are known of {_percent(self.located)} of the line's {self.word} alone")
         if (self.coverage.unparsable or 0) >= 0.2:
             doubts.append(f"{_percent(self.coverage.unparsable or 0)} of all records could not be read by perf")
@@ -155,6 +185,8 @@ class _Case:
             doubts.append("stores were not sampled, so who writes is not seen")
         if not self.sure and verdict == "false sharing":
             doubts.append("the members' names are inferred from the code")
+        if self.kind == COST_LOADS:
+            doubts.append("at which offsets the line was waited for is not told; loads stand for it")
         if verdict in ("false sharing", "true sharing") and actors(self.line.accesses) < 2:
             doubts.append("it is not known that more than one CPU or thread uses the line")
         return doubts
@@ -182,8 +214,10 @@ def _not_located(case: _Case) -> Judgement | None:
     shared = case.transfers >= FEW_TRANSFERS and case.stores > 0
     why = "no offset in the line is told, so which members it is about cannot be said"
     told = ["the line is written and moves between caches", why] if shared else [why]
-    if not case.transfers and not case.stores and case.coverage.stores_seen and case.loads:
-        return case.judge("read mostly", ["no store and no transfer was sampled"])
+    if not case.transfers and not case.stores:
+        quiet = _no_transfer(case)
+        if quiet is not None and quiet.verdict == "read mostly":
+            return quiet
     return case.judge("too little evidence", told)
 
 
@@ -219,7 +253,7 @@ def _lock_word(case: _Case) -> Judgement | None:
 def _few(case: _Case) -> Judgement | None:
     if case.kind != COST_TRANSFERS or case.transfers >= FEW_TRANSFERS:
         return None
-    if not case.stores and case.coverage.stores_seen:
+    if not case.stores and case.coverage.stores_seen and case.transfers < RARE * case.loads:
         return case.judge("read mostly", ["no store was sampled, and next to no transfer"])
     return case.judge(
         "too little evidence", [f"fewer than {FEW_TRANSFERS} transfers, and no wealth of fill buffer hits"]
@@ -252,12 +286,17 @@ def _not_written(case: _Case) -> Judgement | None:
                 f"the other half of its 128 bytes is written: {_amount(buddy)}",
                 "the processor fetches both halves together (adjacent line prefetch)",
             ]
-            return case.judge("adjacent line", evidence, case.fought)
+            doubt = "that prefetching is the reason follows from the neighbour's stores, it is not seen"
+            return case.judge("adjacent line", evidence, case.fought, [doubt])
         why = "HITM tell that somebody writes the line, but not one of the file's stores is to it or to its neighbour"
         return case.judge("too little evidence", [why], case.fought)
     if len(case.fought) > 1 and _apart(case.fought):
         evidence = [describe(part, case.word) for part in case.fought]
-        evidence.append("different code pays for transfers at each of them, so each is used on its own account")
+        evidence.append(
+            "different code, or code on different CPUs, pays for transfers at each of them"
+            if any(not used_together(one, other) for one in case.fought for other in case.fought if one is not other)
+            else "each pays for many transfers of its own; of members that are used together the first alone would pay"
+        )
         return case.judge("false sharing", evidence, case.fought, ["no store to the line was sampled"])
     evidence = [describe(part, case.word) for part in case.fought]
     return case.judge("true sharing", evidence, case.fought, ["no store to the line was sampled"])
@@ -285,14 +324,11 @@ def _victims(case: _Case) -> Judgement | None:
         f"{_places(victims)} pay{'s' if len(victims) == 1 else ''} {_percent(share)} of the {case.word} without being "
         f"written; the line is written at {_places(written)}"
     )
-    doubts = []
     if all(used_together(victim, writer) for victim in victims for writer in written):
         # The functions that write one member read the other: parts of one object that change together.
         evidence[-1] += ", by the same functions"
         return case.judge("true sharing", evidence, members)
-    if case.kind == COST_LOADS:
-        doubts.append("where the fill buffer hits are is not told; loads stand for them")
-    return case.judge("false sharing", evidence, members, doubts)
+    return case.judge("false sharing", evidence, members)
 
 
 def _writers(case: _Case) -> Judgement | None:

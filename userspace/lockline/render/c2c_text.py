@@ -89,9 +89,26 @@ _PLAIN = {
 }
 
 
+def _no_lines(report: C2cReport) -> list[str]:
+    totals: dict[str, int] = {}
+    for source in report.sources:
+        for name, number in source.counts.items():
+            totals[name] = totals.get(name, 0) + number
+    hitm = totals.get("lcl_hitm", 0) + totals.get("rmt_hitm", 0)
+    peer = totals.get("lcl_peer", 0) + totals.get("rmt_peer", 0)
+    if not hitm and not peer:
+        return ["No cache line in this file moves between processors, as far as it tells."]
+    told = [f"{hitm:,} HITM" if hitm else f"{peer:,} peer snoops"]
+    for name, word in (("load", "loads"), ("ld_fbhit", "fill buffer hits"), ("store", "stores")):
+        if name in totals:
+            told.append(f"{totals[name]:,} {word}")
+    text = f"Lines move between processors ({', '.join(told)} in all), but the file has totals alone: which lines, and "
+    return _wrapped(text + "which members, a whole report or the perf.data file tells.", "", "")
+
+
 def _answer(report: C2cReport, style: Style) -> list[str]:
     if not report.lines:
-        return ["No cache line in this file moves between processors."]
+        return _no_lines(report)
     first = report.lines[0]
     cpus = "an unknown number of CPUs"
     if first.cpus:
