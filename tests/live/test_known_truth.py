@@ -114,6 +114,29 @@ def test_spinlock(live: Path, tmp_path: Path, two_cpus: None) -> None:
     pytest.fail(f"in no round enough contention, and enough of it recorded: {lock}; {truth}")
 
 
+@pytest.mark.parametrize(("workload", "kind"), [("uffd_mutex", "mutex"), ("uffd_rwsem", "rwsem:W")])
+def test_holder(live: Path, recording: Path, workload: str, kind: str) -> None:
+    """The task that held the lock of known waits is the one that they are charged to."""
+    arguments = ["/dev/shm"] if workload == "uffd_rwsem" else []
+    with Workload(live, workload, *arguments) as running:
+        with Collector(live, recording, "-p", str(running.pid), "--holders"):
+            bounds = running.do(f"go {ROUNDS} {HOLD_US}")["waits"]
+        holder = running.ready["holder"]
+    with Recording(recording) as result:
+        lock = result.locks(kind)[0]
+        holders = result.rows(
+            "SELECT tid, holder_total.waits, caused_ns FROM holder_total"
+            " JOIN kind ON kind.id = kind JOIN waiter ON waiter.id = holder"
+            " WHERE kind.name = ? ORDER BY caused_ns DESC",
+            kind,
+        )
+        handed = result.number("SELECT sum(handoff_ns) FROM fairness JOIN kind ON kind.id = kind WHERE name = ?", kind)
+    assert lock.waits == ROUNDS
+    assert [(tid, waits) for tid, waits, _ in holders] == [(holder, ROUNDS)]
+    assert holders[0][2] + handed == lock.wait_ns
+    assert sum(low for low, _ in bounds) <= holders[0][2] + handed <= sum(high for _, high in bounds)
+
+
 def test_killed_waiters(live: Path, recording: Path) -> None:
     """A wait that ends without the lock is a wait, and told apart."""
     with Workload(live, "killed_waiter") as workload, Collector(live, recording, "-p", str(workload.pid)):

@@ -512,6 +512,57 @@ static void clocks(void)
 	}
 }
 
+static void holders(void)
+{
+	struct evidence e = machine();
+	static struct plan plan;
+
+	e.fentry_error = 0;
+	e.btf_release_functions = (1u << RELEASE_FUNCTIONS) - 1;
+	plan_decide(&plan, &e);
+	well_formed(&plan);
+	state(&plan, "spinlock holders", PROBE_OFF, "not asked for (--holders); can be had");
+	state(&plan, "sleeping lock holders", PROBE_OFF, "it came with 7.2");
+	CHECK(!plan.release_functions && !plan.contended_release, "%x", plan.release_functions);
+
+	e.holders = true;
+	plan_decide(&plan, &e);
+	well_formed(&plan);
+	state(&plan, "spinlock holders", PROBE_ON, "every unlock is probed");
+	state(&plan, "sleeping lock holders", PROBE_ON, "mutex_unlock()");
+	state(&plan, "spinlock hold times", PROBE_OFF, "--holds");
+	CHECK(plan.release_functions == (SPIN_UNLOCKS | RW_UNLOCKS | SLEEPING_UNLOCKS), "%x", plan.release_functions);
+
+	e.holds = true;
+	e.btf_release = true;
+	e.btf_release_functions &= ~(1u << UNLOCK_SPIN_BH);
+	e.lock.realtime = true;
+	plan_decide(&plan, &e);
+	well_formed(&plan);
+	state(&plan, "spinlock holders", PROBE_ON, "not in this kernel: _raw_spin_unlock_bh");
+	state(&plan, "spinlock hold times", PROBE_ON, "");
+	CHECK(plan.contended_release, "7.2");
+	/* An rwlock of PREEMPT_RT is a sleeping lock. */
+	CHECK(plan.release_functions == ((SPIN_UNLOCKS & ~(1u << UNLOCK_SPIN_BH)) | SPIN_LOCKS), "%x",
+	      plan.release_functions);
+
+	e.fentry_error = -EPERM;
+	e.btf_release = false;
+	e.kprobe_source = true;
+	plan_decide(&plan, &e);
+	well_formed(&plan);
+	CHECK_TEXT(probe(&plan, "spinlock holders")->source, "kprobe");
+	CHECK_TEXT(probe(&plan, "sleeping lock holders")->source, "owner field");
+	state(&plan, "spinlock hold times", PROBE_UNAVAILABLE, "refused");
+	CHECK(plan.release_kprobe && !(plan.release_functions & ~SPIN_UNLOCKS), "%x", plan.release_functions);
+
+	e.kprobe_source = false;
+	plan_decide(&plan, &e);
+	well_formed(&plan);
+	state(&plan, "spinlock holders", PROBE_UNAVAILABLE, "CONFIG_KPROBE_EVENTS");
+	CHECK(!plan.release_functions && !plan.release_kprobe, "%x", plan.release_functions);
+}
+
 static void what_the_doctor_tries(void)
 {
 	struct evidence e = machine();
@@ -547,6 +598,7 @@ static const struct test tests[] = {
 	TEST(old_kernel),
 	TEST(fewer_names),
 	TEST(clocks),
+	TEST(holders),
 	TEST(what_the_doctor_tries),
 };
 

@@ -7,6 +7,7 @@
 #include "evidence.h"
 #include "host.h"
 #include "plan.h"
+#include "plan_checks.h"
 
 const char *const probe_state_names[] = {
 	[PROBE_ON] = "on",
@@ -15,16 +16,7 @@ const char *const probe_state_names[] = {
 	[PROBE_BLIND] = "blind",
 };
 
-/* What the checks below look at, and where they say why. */
-struct finding {
-	const struct evidence *evidence;
-	enum spinlock_mode mode;
-	char mode_reason[PLAN_TEXT];
-	char reason[PLAN_TEXT];
-};
-
-__attribute__((format(printf, 3, 4))) static enum probe_state found(struct finding *finding, enum probe_state state,
-								    const char *format, ...)
+enum probe_state found(struct finding *finding, enum probe_state state, const char *format, ...)
 {
 	va_list arguments;
 
@@ -33,11 +25,6 @@ __attribute__((format(printf, 3, 4))) static enum probe_state found(struct findi
 	va_end(arguments);
 	return state;
 }
-
-#define ON(...)          found(finding, PROBE_ON, __VA_ARGS__)
-#define OFF(...)         found(finding, PROBE_OFF, __VA_ARGS__)
-#define BLIND(...)       found(finding, PROBE_BLIND, __VA_ARGS__)
-#define UNAVAILABLE(...) found(finding, PROBE_UNAVAILABLE, __VA_ARGS__)
 
 static const char *refusal(int err)
 {
@@ -56,7 +43,7 @@ static enum probe_state check_programs(struct finding *finding)
 	return ON("BTF and BPF programs can be used");
 }
 
-static enum probe_state check_waits(struct finding *finding)
+enum probe_state check_waits(struct finding *finding)
 {
 	if (check_programs(finding) != PROBE_ON)
 		return PROBE_UNAVAILABLE;
@@ -97,7 +84,7 @@ static const char *spin_slow_path(const struct evidence *evidence)
 						: NULL;
 }
 
-static enum probe_state check_fentry(struct finding *finding, const char *function)
+enum probe_state check_fentry(struct finding *finding, const char *function)
 {
 	int err = finding->evidence->fentry_error;
 
@@ -228,126 +215,6 @@ static enum probe_state check_percpu_writers(struct finding *finding)
 static enum probe_state check_percpu_slow_path(struct finding *finding)
 {
 	return check_fentry(finding, finding->evidence->btf_percpu_slow_path ? PERCPU_SLOW_PATH : NULL);
-}
-
-const char *const release_function_names[RELEASE_FUNCTIONS] = {
-	[UNLOCK_SPIN] = "_raw_spin_unlock",
-	[UNLOCK_SPIN_IRQRESTORE] = "_raw_spin_unlock_irqrestore",
-	[UNLOCK_SPIN_IRQ] = "_raw_spin_unlock_irq",
-	[UNLOCK_SPIN_BH] = "_raw_spin_unlock_bh",
-	[UNLOCK_READ] = "_raw_read_unlock",
-	[UNLOCK_READ_IRQRESTORE] = "_raw_read_unlock_irqrestore",
-	[UNLOCK_READ_IRQ] = "_raw_read_unlock_irq",
-	[UNLOCK_READ_BH] = "_raw_read_unlock_bh",
-	[UNLOCK_WRITE] = "_raw_write_unlock",
-	[UNLOCK_WRITE_IRQRESTORE] = "_raw_write_unlock_irqrestore",
-	[UNLOCK_WRITE_IRQ] = "_raw_write_unlock_irq",
-	[UNLOCK_WRITE_BH] = "_raw_write_unlock_bh",
-	[UNLOCK_MUTEX] = "mutex_unlock",
-	[UNLOCK_RWSEM_WRITE] = "up_write",
-	[UNLOCK_RWSEM_READ] = "up_read",
-	[UNLOCK_RT_SPIN] = "rt_spin_unlock",
-	[LOCK_SPIN] = "_raw_spin_lock",
-	[LOCK_SPIN_IRQSAVE] = "_raw_spin_lock_irqsave",
-	[LOCK_SPIN_IRQ] = "_raw_spin_lock_irq",
-	[LOCK_SPIN_BH] = "_raw_spin_lock_bh",
-	[LOCK_SPIN_TRY] = "_raw_spin_trylock",
-};
-
-/* A signal of --holders that can be had: on if it was asked for. */
-static enum probe_state asked(struct finding *finding, bool wanted, const char *option)
-{
-	char reason[PLAN_TEXT];
-
-	if (wanted)
-		return PROBE_ON;
-	snprintf(reason, sizeof(reason), "%s", finding->reason);
-	return OFF("not asked for (%s); can be had: %.300s", option, reason);
-}
-
-/* Functions of the mask that this kernel has inlined, and whose releases are therefore not seen. */
-static void tell_missing(struct finding *finding, __u32 mask, const char *what)
-{
-	char missing[PLAN_TEXT] = "";
-
-	for (int i = 0; i < RELEASE_FUNCTIONS; i++) {
-		size_t used = strlen(missing);
-
-		if (mask >> i & 1 && !(finding->evidence->btf_release_functions >> i & 1))
-			snprintf(missing + used, sizeof(missing) - used, "%s%s", used ? ", " : "",
-				 release_function_names[i]);
-	}
-	if (*missing)
-		ON("%s; not in this kernel: %.200s", what, missing);
-	else
-		ON("%s", what);
-}
-
-static enum probe_state check_spin_holders(struct finding *finding)
-{
-	const struct evidence *evidence = finding->evidence;
-	enum probe_state state =
-		check_fentry(finding, evidence->btf_release_functions & 1u << UNLOCK_SPIN ? "_raw_spin_unlock" : NULL);
-
-	if (state != PROBE_ON)
-		return state;
-	tell_missing(finding, SPIN_UNLOCKS, "every unlock is probed, those with waiters are recorded");
-	return asked(finding, evidence->holders, "--holders");
-}
-
-static enum probe_state check_spin_holders_kprobe(struct finding *finding)
-{
-	const struct evidence *evidence = finding->evidence;
-
-	if (check_waits(finding) != PROBE_ON)
-		return PROBE_UNAVAILABLE;
-	if (!evidence->kprobe_source)
-		return UNAVAILABLE("no such event source (CONFIG_KPROBE_EVENTS)");
-	if (!(evidence->btf_release_functions & SPIN_UNLOCKS))
-		return UNAVAILABLE("the kernel has no such function in BTF");
-	tell_missing(finding, SPIN_UNLOCKS, "every unlock is probed, those with waiters are recorded");
-	return asked(finding, evidence->holders, "--holders");
-}
-
-static enum probe_state check_contended_release(struct finding *finding)
-{
-	if (check_waits(finding) != PROBE_ON)
-		return PROBE_UNAVAILABLE;
-	if (!finding->evidence->btf_release)
-		return UNAVAILABLE("the kernel has no lock:contended_release: it came with 7.2");
-	ON("every release with waiters passes it");
-	return asked(finding, finding->evidence->holders, "--holders");
-}
-
-static enum probe_state check_sleeping_unlocks(struct finding *finding)
-{
-	enum probe_state state = check_fentry(finding, "mutex_unlock");
-
-	if (state != PROBE_ON)
-		return state;
-	ON("mutex_unlock(), up_write() and up_read() are probed; not those of semaphores and percpu-rwsems");
-	return asked(finding, finding->evidence->holders, "--holders");
-}
-
-/* The last resort: who held the lock when the wait began, and nobody after that. */
-static enum probe_state check_owners(struct finding *finding)
-{
-	if (check_waits(finding) != PROBE_ON)
-		return PROBE_UNAVAILABLE;
-	ON("the owner field of mutexes, rwsems and rtmutexes when a wait begins: whoever held it after that is not "
-	   "seen");
-	return asked(finding, finding->evidence->holders, "--holders");
-}
-
-static enum probe_state check_holds(struct finding *finding)
-{
-	enum probe_state state = check_fentry(
-		finding, finding->evidence->btf_release_functions & 1u << LOCK_SPIN ? "_raw_spin_lock" : NULL);
-
-	if (state != PROBE_ON)
-		return state;
-	ON("of the spinlocks that were waited for most");
-	return asked(finding, finding->evidence->holds, "--holds");
 }
 
 static enum probe_state check_static_names(struct finding *finding)
@@ -594,7 +461,8 @@ static void decide(const struct row *row, struct finding *finding, struct probe 
 		enum probe_state state = row->candidates[i].check(finding);
 		size_t used = strlen(probe->reason);
 
-		if (!i || state == PROBE_ON) {
+		/* What can be had when it is asked for outdoes what cannot. */
+		if (!i || state == PROBE_ON || (state == PROBE_OFF && probe->state == PROBE_UNAVAILABLE)) {
 			probe->state = state;
 			snprintf(probe->source, sizeof(probe->source), "%s", row->candidates[i].source);
 			snprintf(probe->reason, sizeof(probe->reason), "%s", finding->reason);
@@ -619,26 +487,6 @@ static void plan_sleeping_paths(struct plan *plan, struct finding *finding)
 	}
 	if (check_percpu_writers(finding) == PROBE_BLIND)
 		plan->percpu_slow_path = check_percpu_slow_path(finding) == PROBE_ON;
-}
-
-static void plan_releases(struct plan *plan, struct finding *finding)
-{
-	__u32 functions = finding->evidence->btf_release_functions;
-
-	if (check_spin_holders(finding) == PROBE_ON) {
-		plan->release_functions |= functions & SPIN_UNLOCKS;
-		/* With PREEMPT_RT an rwlock is an rt-mutex. */
-		if (!finding->evidence->lock.realtime)
-			plan->release_functions |= functions & RW_UNLOCKS;
-	} else if (check_spin_holders_kprobe(finding) == PROBE_ON) {
-		plan->release_functions |= functions & SPIN_UNLOCKS;
-		plan->release_kprobe = true;
-	}
-	plan->contended_release = check_contended_release(finding) == PROBE_ON;
-	if (!plan->contended_release && check_sleeping_unlocks(finding) == PROBE_ON)
-		plan->release_functions |= functions & SLEEPING_UNLOCKS;
-	if (check_holds(finding) == PROBE_ON)
-		plan->release_functions |= functions & SPIN_LOCKS;
 }
 
 void plan_decide(struct plan *plan, const struct evidence *evidence)
