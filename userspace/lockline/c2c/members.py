@@ -120,12 +120,12 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Types:
-    """Structures by id, functions and variables by name.  sure: known to be those of the recorded kernel."""
+    """Structures by id, functions and variables by name.  foreign: how another kernel's they are, '' if they are not."""
 
     structs: Mapping[str, Struct]
     functions: Mapping[str, Function]
     variables: Mapping[str, str]  # id of the variable's structure
-    source: str = ""
+    foreign: str = ""
 
     def named(self, name: str) -> str:
         """Id of the structure of that tag, or of the typedef of one without a tag; '' if there is none."""
@@ -148,7 +148,7 @@ NO_TYPES = Types({}, {}, {})
 ReadTypes = Callable[[Sequence[str], Sequence[str], Sequence[str]], Types]
 
 
-def parse_types(text: str, source: str = "") -> Types:
+def parse_types(text: str, foreign: str = "") -> Types:
     """Types from the collector's JSON.  Raises LocklineError if it is something else."""
     try:
         document = json.loads(text)
@@ -167,7 +167,7 @@ def parse_types(text: str, source: str = "") -> Types:
         }
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise LocklineError(f"lockline-collect types printed what is not {SCHEMA}: {error}") from error
-    return Types(structs, functions, variables, source)
+    return Types(structs, functions, variables, foreign)
 
 
 def merge_types(first: Types, second: Types, prefix: str) -> Types:
@@ -188,7 +188,7 @@ def merge_types(first: Types, second: Types, prefix: str) -> Types:
         for name, function in second.functions.items()
     }
     variables = {name: renamed(id_) for name, id_ in second.variables.items()}
-    return Types(structs, {**functions, **first.functions}, {**variables, **first.variables}, first.source)
+    return Types(structs, {**functions, **first.functions}, {**variables, **first.variables}, first.foreign)
 
 
 def _struct(value: dict[str, Any]) -> Struct:

@@ -88,13 +88,14 @@ def place_by_lock(lock: LockOnLine, types: Types) -> Placement | None:
     object_, base = found[0]
     name = types.name(object_) or word
     evidence = f"the lock {lock.name} lies at {lock.offset:#x} of the line, at {lock.offset + base:#x} of {name}"
-    return Placement(name, base, "lock", True, (evidence,), ())
+    told = (evidence, f"members are named {types.foreign}") if types.foreign else (evidence,)
+    return Placement(name, base, "lock", not types.foreign, told, ())
 
 
 def place_by_symbol(line: Line, types: Types) -> Placement | None:
     """From the static variable that the line is of."""
     id_ = types.variables.get(line.symbol, "") if line.symbol else ""
-    if not id_:
+    if not id_ or types.foreign:
         return None
     name = types.name(id_) or line.symbol
     evidence = f"the line is {line.symbol}+{line.symbol_offset:#x}, of type {name}"
@@ -123,7 +124,8 @@ def place_by_code(line: Line, types: Types, base: int | None = None) -> Placemen
     base: where the object begins, if that is known otherwise.  None if nothing fits well enough.
     """
     groups = _groups(line.located)
-    if not groups:
+    # From another kernel's types nothing is inferred.
+    if not groups or types.foreign:
         return None
     fits = sorted(_fits(groups, types, base), key=lambda fit: (-fit.score, types.name(fit.id), fit.base))
     fits = [fit for fit in fits if fit.score >= ENOUGH and (fit.direct or len(fit.fitting) > 1)]

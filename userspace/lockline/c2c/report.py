@@ -177,7 +177,7 @@ def _line_report(
             LockOnLine(name, "", ("spinlock",), word, None, None, None, "code", {}) for name in names
         ]
     parts, kind = divide(line, types, id_, placement.base, on_line)
-    judgement = judge(line, parts, kind, coverage, buddy, placement.sure or not placement.type)
+    judgement = judge(line, parts, kind, coverage, buddy, placement.sure or placement.base is None)
     advice = advise(line, placement, id_, types, parts, judgement, on_line, cpus, cost_word(line, kind))
     listed, exact = _cpus(line.accesses)
     several = actors(line.accesses) > 1

@@ -34,12 +34,13 @@ class TypeSource:
     file: str | None = None
     stored: bytes | None = None
     running: bool = False
+    foreign: str = ""
     note: str = ""
 
     def reader(self) -> ReadTypes | None:
         """What reads them; None if there are none."""
         if self.file is not None or self.running:
-            return lambda *names: _read(self.file, *names)
+            return lambda *names: _read(self.file, self.foreign, *names)
         if self.stored is not None:
             return self._read_stored
         return None
@@ -49,7 +50,7 @@ class TypeSource:
         with tempfile.NamedTemporaryFile(prefix="lockline-btf-") as file:
             file.write(self.stored)
             file.flush()
-            return _read(file.name, functions, structs, variables)
+            return _read(file.name, self.foreign, functions, structs, variables)
 
 
 def stored_btf(recording: Recording) -> bytes | None:
@@ -71,7 +72,8 @@ def stored_btf(recording: Recording) -> bytes | None:
 def find_types(recordings: Sequence[Recording], file: str | None) -> TypeSource:
     """The types of the kernel that the first of the recordings is of, best source first.
 
-    The running kernel's are taken only if it has the same release and architecture: structures differ between kernels.
+    The running kernel's are its own if it has the same release and architecture.  Else they are marked as foreign:
+    structures differ between kernels.
     """
     if file is not None:
         return TypeSource(file=file)
@@ -86,6 +88,10 @@ def find_types(recordings: Sequence[Recording], file: str | None) -> TypeSource:
     if same and RUNNING_KERNEL.exists():
         return TypeSource(running=True)
     kernel = f"kernel {releases[0]}" if releases else "recorded kernel"
+    if RUNNING_KERNEL.exists() and architectures <= {platform.machine()}:
+        foreign = f"by types of the running kernel {platform.release()}, not of the {kernel}"
+        note = f"types of the {kernel} are not here: only objects of known locks have members, {foreign}; see --btf"
+        return TypeSource(running=True, foreign=foreign, note=note)
     return TypeSource(note=f"members have no names: types of the {kernel} are not here; give them with --btf FILE")
 
 
@@ -103,7 +109,9 @@ def _joined(names: Sequence[str]) -> str:
     return ",".join(kept)
 
 
-def _read(file: str | None, functions: Sequence[str], structs: Sequence[str], variables: Sequence[str]) -> Types:
+def _read(
+    file: str | None, foreign: str, functions: Sequence[str], structs: Sequence[str], variables: Sequence[str]
+) -> Types:
     arguments = ["types"]
     if file is not None:
         arguments += ["--btf", os.fspath(file)]
@@ -113,4 +121,4 @@ def _read(file: str | None, functions: Sequence[str], structs: Sequence[str], va
             arguments += [f"{option}={joined}"]
     if len(arguments) == 1:
         return NO_TYPES
-    return parse_types(read_collector(arguments), file or "")
+    return parse_types(read_collector(arguments), foreign)

@@ -21,6 +21,7 @@ OWN_TRANSFERS = 0.25
 STRAY_STORES = 0.01
 # Transfers in so many loads are next to none.
 RARE = 0.01
+MANY_LOADS = 100
 # Waiters' traffic needs no more samples than these to be known as such: it is known by its functions.
 FEW_OF_LOCK = 3
 # Instructions no further apart are of one function, where symbols do not tell.
@@ -60,16 +61,21 @@ def _cpus(part: Part) -> int:
     return cpus
 
 
+def disjoint(one: Part, other: Part) -> bool:
+    """Whether different threads, or different CPUs, are known to use the members."""
+    threads, others = _threads(one), _threads(other)
+    if threads and others and not threads & others:
+        return True
+    cpus, other_cpus = _cpus(one), _cpus(other)
+    return bool(cpus and other_cpus and not cpus & other_cpus)
+
+
 def used_together(one: Part, other: Part) -> bool:
     """Whether the same threads use both members by the same functions, as far as that is known.
 
     Where functions have no names, instructions near each other are taken to be of one.
     """
-    threads, others = _threads(one), _threads(other)
-    if threads and others and not threads & others:
-        return False
-    cpus, other_cpus = _cpus(one), _cpus(other)
-    if cpus and other_cpus and not cpus & other_cpus:
+    if disjoint(one, other):
         return False
     if (_functions(one) & _functions(other)) - {""}:
         return True
@@ -140,6 +146,9 @@ def _amount(line: Line) -> str:
     return ", ".join(words)
 
 
+_ABOUT_WRITES: tuple[Verdict, ...] = ("false sharing", "true sharing", "read mostly")
+
+
 class _Case:
     """One line, and what the rules ask of it."""
 
@@ -181,10 +190,12 @@ class _Case:
             doubts.append(f"offsets are known of {_percent(self.located)} of the line's {self.word} alone")
         if (self.coverage.unparsable or 0) >= 0.2:
             doubts.append(f"{_percent(self.coverage.unparsable or 0)} of all records could not be read by perf")
-        if verdict in ("false sharing", "true sharing", "read mostly") and self.coverage.stores_seen is not True:
+        if verdict in _ABOUT_WRITES and self.coverage.stores_seen is not True and not self.stores:
             doubts.append("stores were not sampled, so who writes is not seen")
+        elif verdict in _ABOUT_WRITES and self.coverage.stores_seen is None:
+            doubts.append("stores were sampled in part at most")
         if not self.sure and verdict == "false sharing":
-            doubts.append("the members' names are inferred from the code")
+            doubts.append("the members' names are inferred, see Type")
         if self.kind == COST_LOADS:
             doubts.append("at which offsets the line was waited for is not told; loads stand for it")
         if verdict in ("false sharing", "true sharing") and actors(self.line.accesses) < 2:
@@ -253,8 +264,9 @@ def _lock_word(case: _Case) -> Judgement | None:
 def _few(case: _Case) -> Judgement | None:
     if case.kind != COST_TRANSFERS or case.transfers >= FEW_TRANSFERS:
         return None
-    if not case.stores and case.coverage.stores_seen and case.transfers < RARE * case.loads:
-        return case.judge("read mostly", ["no store was sampled, and next to no transfer"])
+    written = case.stores > RARE * case.loads or (not case.stores and not case.coverage.stores_seen)
+    if not written and case.loads >= MANY_LOADS and case.transfers < RARE * case.loads:
+        return case.judge("read mostly", ["next to no store and no transfer among its loads"])
     return case.judge(
         "too little evidence", [f"fewer than {FEW_TRANSFERS} transfers, and no wealth of fill buffer hits"]
     )
@@ -288,7 +300,10 @@ def _not_written(case: _Case) -> Judgement | None:
             ]
             doubt = "that prefetching is the reason follows from the neighbour's stores, it is not seen"
             return case.judge("adjacent line", evidence, case.fought, [doubt])
-        why = "HITM tell that somebody writes the line, but not one of the file's stores is to it or to its neighbour"
+        why = (
+            f"{case.word} tell that somebody writes the line, but not one of the file's stores is to it or to its "
+            "neighbour"
+        )
         return case.judge("too little evidence", [why], case.fought)
     if len(case.fought) > 1 and _apart(case.fought):
         evidence = [describe(part, case.word) for part in case.fought]
@@ -332,16 +347,24 @@ def _victims(case: _Case) -> Judgement | None:
 
 
 def _writers(case: _Case) -> Judgement | None:
-    """All members in the fight are written: one, or several that are used apart or together."""
-    if not case.fought:
+    """All members in the fight are written: one, or several that are used apart or together.
+
+    A store waits for no load and shows no HITM: who stores much is in the fight without paying.
+    """
+    stores = [part for part in case.parts if (part.counts.stores or 0) > MEMBER * case.stores and is_written(part)]
+    every = sorted({id(part): part for part in (*case.fought, *stores)}.values(), key=lambda part: -part.share)
+    if not every:
         return None
-    evidence = [describe(part, case.word) for part in case.fought]
-    if len(case.fought) == 1:
+    evidence = [describe(part, case.word) for part in every]
+    if len(every) == 1:
         evidence.append("the same bytes are read and written by all of them: no layout changes that")
-        return case.judge("true sharing", evidence, case.fought)
-    pairs = [(one, other) for i, one in enumerate(case.fought) for other in case.fought[i + 1 :]]
+        return case.judge("true sharing", evidence, every)
+    pairs = [(one, other) for index, one in enumerate(every) for other in every[index + 1 :]]
     if all(used_together(one, other) for one, other in pairs):
         evidence.append("the same functions use them together")
-        return case.judge("true sharing", evidence, case.fought)
+        return case.judge("true sharing", evidence, every)
     evidence.append("different functions or threads use them, each writing its own")
-    return case.judge("false sharing", evidence, case.fought)
+    doubts = []
+    if not any(disjoint(one, other) for one, other in pairs):
+        doubts.append("the same CPUs run these functions, so they may be steps of one operation")
+    return case.judge("false sharing", evidence, every, doubts)
