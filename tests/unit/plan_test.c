@@ -522,7 +522,7 @@ static void holders(void)
 	plan_decide(&plan, &e);
 	well_formed(&plan);
 	state(&plan, "spinlock holders", PROBE_OFF, "not asked for (--holders); can be had");
-	state(&plan, "sleeping lock holders", PROBE_OFF, "it came with 7.2");
+	state(&plan, "sleeping lock holders", PROBE_OFF, "can be had: mutex_unlock()");
 	CHECK(!plan.release_functions && !plan.contended_release, "%x", plan.release_functions);
 
 	e.holders = true;

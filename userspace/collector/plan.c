@@ -466,7 +466,8 @@ static void decide(const struct row *row, struct finding *finding, struct probe 
 			probe->state = state;
 			snprintf(probe->source, sizeof(probe->source), "%s", row->candidates[i].source);
 			snprintf(probe->reason, sizeof(probe->reason), "%s", finding->reason);
-		} else if (!strstr(probe->reason, finding->reason)) { /* several can lack the same */
+		} else if (probe->state != PROBE_OFF &&
+			   !strstr(probe->reason, finding->reason)) { /* several can lack the same */
 			snprintf(probe->reason + used, sizeof(probe->reason) - used, "; %s: %s",
 				 row->candidates[i].source, finding->reason);
 		}
