@@ -202,8 +202,15 @@ def _insert(connection: sqlite3.Connection, table: str, rows: Iterable[Sequence[
     connection.executemany(f"INSERT INTO {table} VALUES ({','.join('?' * width)})", rows)
 
 
+def _schema() -> str:
+    try:
+        return SCHEMA.read_text(encoding="utf-8")
+    except OSError as error:
+        raise LocklineError(f"{SCHEMA}: {error.strerror}; install lockline again with `make install`") from error
+
+
 def _fill(connection: sqlite3.Connection, memory: Memory) -> None:
-    connection.executescript(SCHEMA.read_text(encoding="utf-8"))
+    connection.executescript(_schema())
     connection.execute("BEGIN")
     meta = {"lockline_version": version(), "state": "complete", **memory.meta}
     _insert(connection, "meta", meta.items(), 2)

@@ -31,7 +31,8 @@ _BREAK = re.compile(r"<br ?/?>", re.I)
 _HTML = re.compile(r"</(?:pre|code|span|div|p|body)>|<br ?/?>", re.I)
 _FOLDED = re.compile(r"[^\n]{69,75}[^=\n]=\r?$", re.M)
 
-_QUOTE = re.compile(r" {0,3}(?:> ?)+")
+_QUOTE = re.compile(r" {0,3}> ?")
+_MAX_QUOTES = 8
 _NAMED_QUOTE = re.compile(r" {0,3}(?:[A-Za-z]{1,4}> ?)+")
 # As of cat -n and grep -n.
 _NUMBER = re.compile(r"\s*(\d{1,7})(?:\t|:(?=\s|$))")
@@ -76,6 +77,16 @@ def _most(lines: Sequence[Line], pattern: re.Pattern[str]) -> bool:
     return len(filled) > 1 and sum(1 for text in filled if pattern.match(text)) * 5 >= len(filled) * 4
 
 
+def _unquoted(lines: Sequence[Line]) -> list[Line]:
+    """One quote mark off every line that has a quoted neighbour: a mark alone may be the rest of a C++ name."""
+    quoted = [_QUOTE.match(text) is not None for _, text in lines]
+    near = [before or after for before, after in zip([False, *quoted], [*quoted[1:], False], strict=False)]
+    return [
+        Line(line.number, _QUOTE.sub("", line.text, count=1)) if mine and beside else line
+        for line, mine, beside in zip(lines, quoted, near, strict=True)
+    ]
+
+
 def _numbered(lines: Sequence[Line]) -> bool:
     """Whether lines begin with their numbers: going up by one, also before what is no number itself."""
     found = [(int(match[1]), text[match.end() :]) for _, text in lines if (match := _NUMBER.match(text))]
@@ -107,9 +118,12 @@ def clean_lines(text: str) -> tuple[list[Line], list[int]]:
             line = html.unescape(line)
         if "\x1b" in line:
             line = _ESCAPE.sub("", line)
-        if ">" in line[:64]:
-            line = _QUOTE.sub("", line, count=1) if _QUOTE.match(line) else line
         lines.append(Line(number, line))
+    for _ in range(_MAX_QUOTES):
+        unquoted = _unquoted(lines)
+        if unquoted == lines:
+            break
+        lines = unquoted
     if _most(lines, _NAMED_QUOTE):
         lines = _without(lines, _NAMED_QUOTE)
     for _ in range(2):

@@ -88,6 +88,7 @@ _ROW_IN_PROSE = re.compile(r"(?:^|\s)(\d{1,9}\s+0x[0-9a-fA-F]+(?:\s+(?:[\d.,-]+%
 _LINE_TOTALS = re.compile(r"\s*((?:\d{1,18}\s+){4,8})(0x[0-9a-fA-F]{1,16})\s*$")
 _TOTALS_ALONE = re.compile(r"\s*(?:\d{1,18}\s+){3,7}\d{1,18}\s*$")
 _PARETO_ROW = re.compile(r"\s*(?:\d{1,3}(?:\.\d+)?%\s+){2}")
+_LIKE_A_ROW = re.compile(r"\s*(?:\d[\d.]*%?\s+)+(?:\d|0x)|\s*0x[0-9a-fA-F]+\s+\d")
 _VALUES_ALONE = re.compile(r"\s*(?:[\d.,-]+%?|N/A)(?:\s+(?:[\d.,-]+%?|N/A))*\s*$")
 _NODES_ALONE = re.compile(r"\s*\d{1,4}(?:\{[^{}]*\}[\d{}\s,%./na-]*|(?:\s+\d{1,4}){0,2})$")
 _CALLCHAIN = re.compile(r"\s*(?:\||--)")
@@ -156,7 +157,7 @@ def _is_rule(text: str) -> bool:
 
 def _is_mark(text: str) -> bool:
     """Whether a line only says that something was left out: [...], [snip]."""
-    return text.startswith("[") and text.endswith("]")
+    return text.startswith("[") and text.endswith("]") and text[2:3] != "]"
 
 
 class Scanner:
@@ -241,7 +242,7 @@ class Scanner:
         """Prose is passed over; what looks like a part of a table is named."""
         if not self._section or not re.search(r"\d", line.text):
             self._remember(line.text.strip())
-        elif (self._section in (_TABLE, _PARETO) and re.search(r"\d%|0x[0-9a-fA-F]", line.text)) or (
+        elif (self._section in (_TABLE, _PARETO) and _LIKE_A_ROW.match(line.text)) or (
             self._section in (_TRACE, _SHARED) and ":" in line.text and len(line.text) < 80
         ):
             self._draft.problem(line.number, "not understood: " + _shown(line.text))

@@ -12,7 +12,9 @@ from lockline.c2c.text_layouts import Layout
 MAX_CPUS = 8192
 _MAX_NODES = 1024
 
-_COUNT = re.compile(r"\d{1,18}")
+# perf's counters have 32 bits, a few are sums of them; with means of weights their products fit into 64 bits.
+_COUNT = re.compile(r"\d{1,10}")
+_MAX_MEAN = 10**8
 _PERCENT = re.compile(r"(\d{1,3})(?:\.(\d{1,6}))?%")
 _ADDRESS = re.compile(r"0x[0-9a-fA-F]{1,16}")
 _NODES = re.compile(r"N/A|\d{1,4}(?:[-,]\d{1,4})*")
@@ -367,7 +369,7 @@ def parse_offset_row(layout: Layout, text: str, number: int, cut: bool = False) 
                 raise RowError(f"'{word[:20]}' is no process")
             numbers[column] = int(word)
         elif column in (layouts.REMOTE_CYCLES, layouts.LOCAL_CYCLES, layouts.LOAD_CYCLES):
-            cycles[column] = _count(word)
+            cycles[column] = min(_count(word), _MAX_MEAN)
         elif not column.startswith(layouts.UNKNOWN):
             numbers[column] = _count(word)
         at += 1

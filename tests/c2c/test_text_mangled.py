@@ -1,0 +1,161 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Texts of perf c2c after mail, terminals and web pages had them: the same figures, or fewer, never more."""
+
+import html
+import quopri
+import re
+from collections.abc import Callable
+from contextlib import suppress
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from c2c import report_text
+from c2c.known_report import HITM_STYLES, REPORT, STYLES, of_line, total
+from c2c.report_text import Line, Offset, Report, Style
+from lockline.c2c.text_import import memory_tables
+from lockline.c2c.text_parse import C2cText, TextImportError, parse
+
+
+def _each(change: Callable[[str], str]) -> Callable[[str], str]:
+    return lambda text: "\n".join(change(line) for line in text.split("\n"))
+
+
+def _wrapped(width: int) -> Callable[[str], str]:
+    def wrap(line: str) -> str:
+        parts = []
+        while len(line) > width:
+            at = line.rfind(" ", 0, width + 1)
+            if at <= 0 or not line[:at].strip():
+                at = line.find(" ", width)
+            if at < 0:
+                break
+            parts.append(line[:at])
+            line = line[at + 1 :]
+        return "\n".join([*parts, line])
+
+    return _each(wrap)
+
+
+def _numbered(text: str) -> str:
+    return "\n".join(f"{number:6}\t{line}" for number, line in enumerate(text.split("\n"), 1))
+
+
+MANGLED: dict[str, Callable[[str], str]] = {
+    "quoted": _each(lambda line: "> " + line),
+    "quoted twice": _each(lambda line: ">> " + line),
+    "quoted with initials": _each(lambda line: "JM> " + line),
+    "CRLF": lambda text: text.replace("\n", "\r\n"),
+    "CR": lambda text: text.replace("\n", "\r"),
+    "no-break spaces": lambda text: text.replace(" ", "\xa0"),
+    "entities": lambda text: f"<pre>{html.escape(text).replace(' ', '&nbsp;')}</pre>",
+    "breaks": lambda text: html.escape(text).replace("\n", "<br>\n"),
+    "tabs": lambda text: re.sub(" {2,}", "\t", text),
+    "single spaces": lambda text: re.sub(" {2,}", " ", text),
+    "no indentation": _each(str.strip),
+    "indented": _each(lambda line: "    " + line),
+    "numbered": _numbered,
+    "quoted-printable": lambda text: quopri.encodestring(text.encode()).decode(),
+    "colours": lambda text: text.replace("%", "%\x1b[m").replace("  0x", "  \x1b[31m0x"),
+    "in prose": lambda text: f"Hello,\nthis is 100% reproducible:\n\n{text}\nWhat do you think of 0x10?\n",
+    **{f"wrapped at {width}": _wrapped(width) for width in (60, 72, 80, 132)},
+    "wrapped and quoted": lambda text: _each(lambda line: "> " + line)(_wrapped(72)(text)),
+}
+
+
+def contents(parsed: C2cText) -> object:
+    """All that a text gives but for line numbers and notes."""
+    memory = memory_tables(parsed, "text")
+    return memory.lines, memory.accesses, memory.codes, memory.threads, parsed.counts, len(memory.problems)
+
+
+# A command with a space ends where the gap before the next column was, unless that is an address.
+CASES = [
+    (how, style) for how in MANGLED for style in STYLES if not (how == "single spaces" and style.tid and not style.code)
+]
+
+
+@pytest.mark.parametrize("how, style", CASES, ids=str)
+def test_mangled_texts_read_the_same(how: str, style: Style) -> None:
+    text = report_text.text(REPORT, style)
+    assert contents(parse(MANGLED[how](text))) == contents(parse(text))
+
+
+OFFSETS = st.builds(
+    Offset,
+    offset=st.sampled_from(range(0, 64, 4)),
+    code=st.integers(1, (1 << 64) - 1),
+    remote=st.integers(0, 300),
+    local=st.integers(0, 20_000),
+    store_hit=st.integers(0, 2000),
+    store_miss=st.integers(0, 50),
+    loads=st.integers(20_300, 40_000),
+    symbol=st.sampled_from(["main", "std::vector<int, A<B> >::at", "operator<< <char, int>", "_ZN1a1bEv"]),
+)
+REPORTS = st.lists(st.lists(OFFSETS, min_size=1, max_size=5), min_size=1, max_size=4).map(
+    lambda lines: Report(tuple(Line(0x1000 + 64 * i, tuple(offsets)) for i, offsets in enumerate(lines)))
+)
+
+
+def not_beyond(parsed: C2cText, report: Report) -> None:
+    """No count of a line is above what the report has of it."""
+    memory = memory_tables(parsed, "text")
+    for line in report.lines:
+        accesses = of_line(memory, line.address)
+        for name, most in (
+            ("loads", line.loads),
+            ("remote_hitm", line.total("remote")),
+            ("local_hitm", line.total("local")),
+            ("store_l1_hit", line.total("store_hit")),
+        ):
+            assert (total(accesses, name) or 0) <= most
+
+
+@given(REPORTS, st.sampled_from(HITM_STYLES[:9]))
+@settings(deadline=None, max_examples=60)
+def test_counts_of_any_report(report: Report, style: Style) -> None:
+    parsed = parse(report_text.text(report, style))
+    memory = memory_tables(parsed, "text")
+    for line in report.lines:
+        accesses = of_line(memory, line.address)
+        assert total(accesses, "local_hitm") == line.total("local")
+        assert total(accesses, "remote_hitm") == line.total("remote")
+        assert total(accesses, "loads") == line.loads
+    not_beyond(parsed, report)
+
+
+@given(
+    REPORTS,
+    st.sampled_from(HITM_STYLES[:9]),
+    st.sampled_from(sorted(MANGLED)),
+    st.sampled_from(["begin", "end", "columns", "lines"]),
+    st.randoms(use_true_random=False),
+)
+@settings(deadline=None, max_examples=150)
+def test_cut_texts_never_count_more(report: Report, style: Style, how: str, cut: str, random: object) -> None:
+    text = report_text.text(report, style)
+    lines = text.split("\n")
+    pick = getattr(random, "randrange")  # noqa: B009 - hypothesis's own Random
+    if cut == "begin":
+        text = text[pick(len(text)) :]
+    elif cut == "end":
+        text = text[: pick(len(text))]
+    elif cut == "columns":
+        width = pick(20, 220)
+        text = "\n".join(line[:width] for line in lines)
+    else:
+        text = "\n".join(line for line in lines if pick(10))
+    try:
+        parsed = parse(MANGLED[how](text))
+    except TextImportError:
+        return
+    not_beyond(parsed, report)
+
+
+@given(st.lists(st.sampled_from(report_text.text(REPORT, Style(tid=True)).split("\n")) | st.text(max_size=80)))
+@settings(deadline=None)
+def test_any_text_is_read_or_refused(lines: list[str]) -> None:
+    with suppress(TextImportError):
+        memory = memory_tables(parse("\n".join(lines)), "text")
+        assert all(access.offset >= -1 for access in memory.accesses)
