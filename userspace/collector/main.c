@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* lockline-collect: records lock waits, tells what this kernel offers, or how its types are laid out. */
+/* lockline-collect: records lock waits, imports memory samples, tells what this kernel offers, or its types. */
 #include <errno.h>
 #include <string.h>
 
 #include "message.h"
 #include "options.h"
+#include "perfdata_import.h"
 #include "plan.h"
 #include "session.h"
 #include "types_json.h"
@@ -35,6 +36,8 @@ int main(int argc, char **argv)
 		err = doctor(&options);
 	else if (options.command == COMMAND_TYPES)
 		err = types_print_json(&options);
+	else if (options.command == COMMAND_IMPORT)
+		err = perfdata_import(&options);
 	else if (options.sizes_only)
 		err = session_sizes(&options);
 	else

@@ -49,13 +49,15 @@ enum value_kind {
 #define FOR_DOCTOR (1u << COMMAND_DOCTOR)
 #define FOR_BOTH   (FOR_RECORD | FOR_DOCTOR)
 #define FOR_TYPES  (1u << COMMAND_TYPES)
-#define FOR_ALL    (FOR_BOTH | FOR_TYPES)
+#define FOR_IMPORT (1u << COMMAND_IMPORT)
+#define FOR_ALL    (FOR_BOTH | FOR_TYPES | FOR_IMPORT)
 
-#define MAX_CPUS       8192    /* the largest NR_CPUS of x86 and arm64 */
-#define MAX_PID        4194304 /* PID_MAX_LIMIT */
-#define MAX_FILTER_IDS 4096
-#define SECOND         1000000000ull
-#define MAX_NAMES      131071 /* bytes; the longest argument that the kernel takes */
+#define MAX_CPUS         8192    /* the largest NR_CPUS of x86 and arm64 */
+#define MAX_PID          4194304 /* PID_MAX_LIMIT */
+#define MAX_FILTER_IDS   4096
+#define SECOND           1000000000ull
+#define DEFAULT_ACCESSES 50000
+#define MAX_NAMES        131071 /* bytes; the longest argument that the kernel takes */
 
 struct option_row {
 	int letter; /* above CHAR_MAX: long form alone */
@@ -89,12 +91,20 @@ enum {
 	FUNCTION,
 	STRUCT,
 	VARIABLE,
+	KALLSYMS,
+	SYSTEM_MAP,
+	RECORDING,
+	SYMFS,
+	NO_SOURCE,
+	ACCESSES,
+	LINE_SIZE,
+	DECODER,
 	VERSION,
 };
 
 static const struct option_row rows[] = {
-	{'o', "output", "FILE", "the recording; default lockline.data", VALUE_TEXT, FOR_RECORD, 1, PATH_MAX - 1,
-	 AT(output)},
+	{'o', "output", "FILE", "the recording; of `record` lockline.data by default", VALUE_TEXT,
+	 FOR_RECORD | FOR_IMPORT, 1, PATH_MAX - 1, AT(output)},
 	{'a', "all", NULL, "every process on every CPU; the default if nothing else is chosen", VALUE_FLAG, FOR_RECORD,
 	 0, 0, AT(all)},
 	{'p', "pid", "PID,...", "these processes and what they fork", VALUE_IDS, FOR_RECORD, 1, MAX_PID, AT(pids)},
@@ -114,17 +124,17 @@ static const struct option_row rows[] = {
 	{SAMPLE, "sample", "N", "of the other waits of a lock keep one in N, a power of two; default: by their rate",
 	 VALUE_POWER_OF_TWO, FOR_RECORD, 1, 1 << 20, AT(sample_period)},
 	{MEMORY, "memory", "SIZE",
-	 "budget of the kernel's tables, with a suffix K, M, G; default 64M, more"
-	 " where the CPUs need it",
-	 VALUE_SIZE, FOR_RECORD, 1 << 20, 1ull << 36, AT(memory_bytes)},
+	 "budget, with a suffix K, M, G; of the kernel's tables: default 64M, more"
+	 " where the CPUs need it; of an import's sums: default 1G",
+	 VALUE_SIZE, FOR_RECORD | FOR_IMPORT, 1 << 20, 1ull << 36, AT(memory_bytes)},
 	{POSSIBLE_CPUS, "possible-cpus", "N", "with --sizes: as if the machine had N possible CPUs", VALUE_U32,
 	 FOR_RECORD, 1, MAX_CPUS, AT(possible_cpus)},
 	{USER_STACKS, "user-stacks", NULL, "also the waiter's stack in user space", VALUE_FLAG, FOR_RECORD, 0, 0,
 	 AT(user_stacks)},
 	{C2C, "c2c", NULL, "also memory samples of the same time by perf c2c record, into FILE.perf.data", VALUE_FLAG,
 	 FOR_RECORD, 0, 0, AT(c2c)},
-	{PERF, "perf", "PATH", "with --c2c: the perf to run; default perf", VALUE_TEXT, FOR_RECORD, 1, PATH_MAX - 1,
-	 AT(perf)},
+	{PERF, "perf", "PATH", "the perf to run, with --c2c or to decode what only it can; default perf", VALUE_TEXT,
+	 FOR_RECORD | FOR_IMPORT, 1, PATH_MAX - 1, AT(perf)},
 	{LDLAT, "ldlat", "CYCLES", "with --c2c: loads from this latency on; default perf's", VALUE_U32, FOR_RECORD, 1,
 	 65535, AT(ldlat)},
 	{HOLDERS, "holders", NULL, "also who held the locks: probes every unlock, its cost is told first", VALUE_FLAG,
@@ -141,7 +151,23 @@ static const struct option_row rows[] = {
 	 AT(structs)},
 	{VARIABLE, "variable", "NAME,...", "variables that BTF has: the per-CPU ones", VALUE_TEXT, FOR_TYPES, 1,
 	 MAX_NAMES, AT(variables)},
-	{'q', "quiet", NULL, "no progress on stderr", VALUE_FLAG, FOR_BOTH, 0, 0, AT(quiet)},
+	{KALLSYMS, "kallsyms", "FILE", "the kernel's symbols: a copy of its /proc/kallsyms", VALUE_TEXT, FOR_IMPORT, 1,
+	 PATH_MAX - 1, AT(kallsyms)},
+	{SYSTEM_MAP, "system-map", "FILE", "the kernel's symbols: its System.map", VALUE_TEXT, FOR_IMPORT, 1,
+	 PATH_MAX - 1, AT(system_map)},
+	{RECORDING, "recording", "FILE", "names of kernel code from a recording of the same boot", VALUE_TEXT,
+	 FOR_IMPORT, 1, PATH_MAX - 1, AT(recording)},
+	{SYMFS, "symfs", "DIR", "where the files of user code are, instead of /", VALUE_TEXT, FOR_IMPORT, 1,
+	 PATH_MAX - 1, AT(symfs)},
+	{NO_SOURCE, "no-source", NULL, "no source file and line of user code", VALUE_FLAG, FOR_IMPORT, 0, 0,
+	 AT(no_source)},
+	{ACCESSES, "accesses", "N", "keep the lines that matter most, up to so many accesses; default 50000, 0: all",
+	 VALUE_U32, FOR_IMPORT, 0, UINT32_MAX, AT(accesses)},
+	{LINE_SIZE, "line-size", "BYTES", "of a cache line, a power of two; default 64, of pairs 128",
+	 VALUE_POWER_OF_TWO, FOR_IMPORT, 16, 4096, AT(line_size)},
+	{DECODER, "decoder", "WHO", "native; perf: by `perf script`; auto, the default: perf where only it can",
+	 VALUE_TEXT, FOR_IMPORT, 1, 16, AT(decoder_name)},
+	{'q', "quiet", NULL, "no progress on stderr", VALUE_FLAG, FOR_BOTH | FOR_IMPORT, 0, 0, AT(quiet)},
 	{'v', "verbose", NULL, "more on stderr", VALUE_COUNTER, FOR_BOTH, 0, 0, AT(verbose)},
 	{'h', "help", NULL, "this text", VALUE_HELP, FOR_ALL, 0, 0, 0},
 	{VERSION, "version", NULL, "the version", VALUE_VERSION, FOR_ALL, 0, 0, 0},
@@ -161,6 +187,8 @@ static const struct {
 	 "Print as JSON what this kernel offers for each signal, and what is blind."},
 	{"types", COMMAND_TYPES, "types [OPTIONS]",
 	 "Print as JSON the layout of structures and the parameters of functions, from BTF."},
+	{"import", COMMAND_IMPORT, "import PERF.DATA -o FILE [OPTIONS]",
+	 "Sum the memory samples of `perf c2c record` or `perf mem record` by cache line; -: from a pipe."},
 };
 
 #define COMMANDS (sizeof(commands) / sizeof(commands[0]))
@@ -340,6 +368,39 @@ static int check_record(struct options *options)
 	return check_cpus(options);
 }
 
+static int check_import(struct options *options, int argc, char **argv)
+{
+	static const char *const decoders[] = {
+		[DECODER_AUTO] = "auto", [DECODER_NATIVE] = "native", [DECODER_PERF] = "perf"};
+	char shown[VALUE_SHOWN];
+	size_t decoder = 0;
+
+	if (argc != 1) {
+		message("`import` wants one perf.data file%s; see `lockline-collect import --help`",
+			argc ? ", not several" : "");
+		return -EINVAL;
+	}
+	if (!options->output) {
+		message("`import` wants -o FILE, the recording that it makes");
+		return -EINVAL;
+	}
+	if (!!options->kallsyms + !!options->system_map > 1) {
+		message("--kallsyms and --system-map exclude each other: leave one out");
+		return -EINVAL;
+	}
+	while (decoder < sizeof(decoders) / sizeof(*decoders) && options->decoder_name &&
+	       strcmp(options->decoder_name, decoders[decoder]))
+		decoder++;
+	if (decoder == sizeof(decoders) / sizeof(*decoders)) {
+		message("--decoder %s: not native, perf or auto", show(options->decoder_name, shown));
+		return -EINVAL;
+	}
+	options->decoder = decoder;
+	options->input = argv[0];
+	options->perf = options->perf ?: "perf";
+	return 0;
+}
+
 static int parse_command(struct options *options, int argc, char **argv)
 {
 	struct option longs[ROWS + 1] = {};
@@ -360,7 +421,9 @@ static int parse_command(struct options *options, int argc, char **argv)
 
 	optind = 0; /* glibc: start afresh, also in a second call */
 	opterr = 0;
-	while ((letter = getopt_long(argc, argv, shorts, longs, NULL)) != -1) {
+	/* COMMAND's own options are not ours; an import's file may stand before or behind its options. */
+	while ((letter = getopt_long(argc, argv, options->command == COMMAND_IMPORT ? shorts + 1 : shorts, longs,
+				     NULL)) != -1) {
 		const char *word = optind > 0 && optind <= argc ? argv[optind - 1] : "";
 		const struct option_row *row;
 
@@ -389,6 +452,8 @@ static int parse_command(struct options *options, int argc, char **argv)
 		if (err)
 			return err;
 	}
+	if (options->command == COMMAND_IMPORT)
+		return check_import(options, argc - optind, argv + optind);
 	if (optind < argc) {
 		if (options->command != COMMAND_RECORD) {
 			message("%s: `%s` takes no argument", show(argv[optind], shown),
@@ -414,9 +479,10 @@ int options_parse(struct options *options, int argc, char **argv)
 		.interval_ns = SECOND,
 		.threshold_ns = SECOND / 1000,
 		.sample_period = 0,
+		.accesses = DEFAULT_ACCESSES,
 	};
 	if (argc < 2) {
-		message("a command is wanted: record, doctor or types; see `lockline-collect --help`");
+		message("a command is wanted: record, doctor, types or import; see `lockline-collect --help`");
 		return -EINVAL;
 	}
 	if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h")) {
@@ -431,12 +497,15 @@ int options_parse(struct options *options, int argc, char **argv)
 		if (strcmp(argv[1], commands[i].name))
 			continue;
 		options->command = commands[i].command;
+		/* An import does not put a recording of lock waits aside by a name that nobody gave. */
+		if (options->command == COMMAND_IMPORT)
+			options->output = NULL;
 		err = parse_command(options, argc - 1, argv + 1);
 		if (err)
 			options_free(options);
 		return err;
 	}
-	message("%s: no such command; there are record, doctor and types", show(argv[1], shown));
+	message("%s: no such command; there are record, doctor, types and import", show(argv[1], shown));
 	return -EINVAL;
 }
 

@@ -9,7 +9,10 @@
 
 #include "../../bpf/lockline.h"
 
-enum command { COMMAND_RECORD, COMMAND_DOCTOR, COMMAND_TYPES };
+enum command { COMMAND_RECORD, COMMAND_DOCTOR, COMMAND_TYPES, COMMAND_IMPORT };
+
+/* Who decodes a perf.data file. */
+enum decoder { DECODER_AUTO, DECODER_NATIVE, DECODER_PERF };
 
 /* perf's words, by enum lock_kind, and one that perf does not have; NULL from KIND_END on. */
 extern const char *const kind_names[KIND_COUNT];
@@ -49,7 +52,18 @@ struct options {
 	const char *functions; /* --function NAME,... */
 	const char *structs;   /* --struct NAME,... */
 	const char *variables; /* --variable NAME,... */
-	char **command_argv;   /* COMMAND and its arguments, or NULL */
+	/* of `import` */
+	const char *input;      /* a perf.data file; "-": standard input */
+	const char *kallsyms;   /* --kallsyms FILE */
+	const char *system_map; /* --system-map FILE */
+	const char *recording;  /* --recording FILE: of the same boot */
+	const char *symfs;      /* --symfs DIR */
+	__u32 accesses;         /* --accesses N: to keep; 0: all */
+	__u32 line_size;        /* --line-size BYTES; 0: 64 */
+	const char *decoder_name;
+	enum decoder decoder; /* --decoder */
+	bool no_source;       /* --no-source: no file:line */
+	char **command_argv;  /* COMMAND and its arguments, or NULL */
 };
 
 /*

@@ -99,6 +99,47 @@ int output_file_create(struct output_file *file, const char *path)
 	return err;
 }
 
+static void remove_all(const char *path)
+{
+	for (size_t i = 0; i < sizeof(companions) / sizeof(companions[0]); i++) {
+		char name[PATH_MAX + 16];
+
+		snprintf(name, sizeof(name), "%s%s", path, companions[i]);
+		unlink(name);
+	}
+}
+
+int output_file_create_beside(struct output_file *file, const char *path)
+{
+	int err;
+
+	*file = (struct output_file){.fd = -1};
+	err = resolve(path, &file->target);
+	if (err)
+		return err;
+	if (asprintf(&file->path, "%s.part", file->target) < 0) {
+		file->path = NULL;
+		return -ENOMEM;
+	}
+	if (in_use(file->target) || in_use(file->path))
+		return -EBUSY;
+	/* Of an import that was killed. */
+	remove_all(file->path);
+	file->fd = open(file->path, O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC | O_NOFOLLOW, 0600);
+	if (file->fd < 0)
+		return -errno;
+	return flock(file->fd, LOCK_EX | LOCK_NB) ? -EBUSY : 0;
+}
+
+int output_file_publish(struct output_file *file)
+{
+	int err = access(file->target, F_OK) ? 0 : move(file->target, "", ".old");
+
+	if (!err && rename(file->path, file->target))
+		err = -errno;
+	return err;
+}
+
 void output_file_settle(struct output_file *file)
 {
 	if (file->moved)
@@ -108,14 +149,8 @@ void output_file_settle(struct output_file *file)
 
 void output_file_abandon(struct output_file *file)
 {
-	if (file->fd >= 0) {
-		for (size_t i = 0; i < sizeof(companions) / sizeof(companions[0]); i++) {
-			char name[PATH_MAX + 16];
-
-			snprintf(name, sizeof(name), "%s%s", file->path, companions[i]);
-			unlink(name);
-		}
-	}
+	if (file->fd >= 0)
+		remove_all(file->path);
 	if (file->moved)
 		move(file->path, ".previous", "");
 	file->moved = false;
@@ -127,5 +162,6 @@ void output_file_close(struct output_file *file)
 		close(file->fd);
 	file->fd = -1;
 	free(file->path);
-	file->path = NULL;
+	free(file->target);
+	file->path = file->target = NULL;
 }

@@ -6,13 +6,18 @@
 #include <stdbool.h>
 
 struct output_file {
-	char *path; /* absolute, links followed */
-	int fd;     /* holds the lock that keeps a second collector away */
-	bool moved; /* an earlier recording waits as PATH.previous */
+	char *path;   /* absolute, links followed */
+	char *target; /* of output_file_create_beside(): what path becomes */
+	int fd;       /* holds the lock that keeps a second collector away */
+	bool moved;   /* an earlier recording waits as PATH.previous */
 };
 
 /* Mode 0600.  -EEXIST: neither a file nor nothing; -EBUSY: another collector writes it. */
 int output_file_create(struct output_file *file, const char *path);
+/* As PATH.part; an earlier file stays until output_file_publish(). */
+int output_file_create_beside(struct output_file *file, const char *path);
+/* After SQLite has closed it: PATH.part becomes PATH, an earlier one PATH.old. */
+int output_file_publish(struct output_file *file);
 /* The recording holds an interval: the earlier one is now PATH.old. */
 void output_file_settle(struct output_file *file);
 /* It never will: the earlier one comes back. */

@@ -62,6 +62,14 @@ static const char *const sql[STATEMENTS] = {
 	[PUT_HOLDER_TOTAL] = "INSERT OR REPLACE INTO holder_total VALUES (?, ?, ?, ?, ?, ?, ?)",
 	[PUT_RELEASE_STACK] = "INSERT OR REPLACE INTO release_stack VALUES (?, ?, ?, ?, ?, ?, ?)",
 	[PUT_FAIRNESS] = "INSERT OR REPLACE INTO fairness VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+	[PUT_MEMORY_SOURCE] = "INSERT INTO memory_source VALUES (?, ?, ?, ?)",
+	[PUT_MEMORY_COUNT] = "INSERT INTO memory_count VALUES (?, ?, ?)",
+	[PUT_MEMORY_LINE] = "INSERT INTO memory_line VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+	[PUT_MEMORY_THREAD] = "INSERT INTO memory_thread VALUES (?, ?, ?, ?)",
+	[PUT_MEMORY_CODE] = "INSERT INTO memory_code VALUES (?, ?, ?, ?, ?, ?, ?)",
+	[PUT_MEMORY_ACCESS] = "INSERT INTO memory_access VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?,"
+			      " ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, NULL, ?, ?, ?)",
+	[PUT_MEMORY_PROBLEM] = "INSERT INTO memory_problem VALUES (?, ?, ?)",
 };
 
 /* One line for people, once: what follows a full disk is more of the same. */
@@ -89,7 +97,7 @@ static int execute(struct recording *recording, const char *text, const char *wh
 	return sqlite3_exec(recording->db, text, NULL, NULL, NULL) == SQLITE_OK ? 0 : failed(recording, what);
 }
 
-int recording_create(struct recording **out, const char *path)
+static int create(struct recording **out, const char *path, bool whole)
 {
 	struct recording *recording = calloc(1, sizeof(*recording));
 	int err;
@@ -98,7 +106,9 @@ int recording_create(struct recording **out, const char *path)
 		return -ENOMEM;
 	recording->file.fd = -1;
 	recording->path = strdup(path);
-	err = recording->path ? output_file_create(&recording->file, path) : -ENOMEM;
+	err = !recording->path ? -ENOMEM
+	      : whole          ? output_file_create_beside(&recording->file, path)
+			       : output_file_create(&recording->file, path);
 	if (err) {
 		message("cannot write %s: %s; choose another place with -o", path,
 			err == -EBUSY ? "another lockline records to it" : strerror(-err));
@@ -113,18 +123,22 @@ int recording_create(struct recording **out, const char *path)
 	sqlite3_busy_timeout(recording->db, 5000);
 	/*
 	 * WAL: readable while it is written, whole after SIGKILL.  No fsync: the
-	 * server's disks are not ours to wait for, and a kill needs none.
+	 * server's disks are not ours to wait for, and a kill needs none.  What
+	 * nobody reads before it is whole needs no journal.
 	 */
 	err = execute(recording,
-		      "PRAGMA journal_mode = WAL; PRAGMA synchronous = OFF; PRAGMA wal_autocheckpoint = 0;"
-		      "PRAGMA cache_size = -2048; PRAGMA temp_store = MEMORY; BEGIN;",
+		      whole ? "PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA locking_mode = EXCLUSIVE;"
+			      "PRAGMA cache_size = -8192; PRAGMA temp_store = MEMORY; BEGIN;"
+			    : "PRAGMA journal_mode = WAL; PRAGMA synchronous = OFF; PRAGMA wal_autocheckpoint = 0;"
+			      "PRAGMA cache_size = -2048; PRAGMA temp_store = MEMORY; BEGIN;",
 		      "write");
 	err = err ?: execute(recording, recording_schema, "write");
 	for (int i = 0; !err && i < STATEMENTS; i++)
 		if (sqlite3_prepare_v3(recording->db, sql[i], -1, SQLITE_PREPARE_PERSISTENT, &recording->statements[i],
 				       NULL) != SQLITE_OK)
 			err = failed(recording, "write");
-	err = err ?: recording_commit(recording);
+	if (!whole)
+		err = err ?: recording_commit(recording);
 out:
 	if (err) {
 		recording_abandon(recording);
@@ -134,14 +148,31 @@ out:
 	return 0;
 }
 
+int recording_create(struct recording **out, const char *path)
+{
+	return create(out, path, false);
+}
+
+int recording_create_whole(struct recording **out, const char *path)
+{
+	return create(out, path, true);
+}
+
 static void bind(sqlite3_stmt *statement, const char *format, va_list arguments)
 {
 	for (int i = 1; *format; format++, i++) {
 		const void *data;
+		const __s64 *values;
 
 		switch (*format) {
 		case 'i':
 			sqlite3_bind_int64(statement, i, va_arg(arguments, __s64));
+			break;
+		case 'a':
+			values = va_arg(arguments, const __s64 *);
+			for (int left = va_arg(arguments, int); left; left--, i++)
+				sqlite3_bind_int64(statement, i, *values++);
+			i--;
 			break;
 		case 't':
 			sqlite3_bind_text(statement, i, va_arg(arguments, const char *), -1, SQLITE_STATIC);
@@ -207,14 +238,40 @@ int recording_commit(struct recording *recording)
 	return err ?: execute(recording, "BEGIN", "write");
 }
 
-int recording_finish(struct recording *recording)
+static void finalize(struct recording *recording)
 {
-	int err = execute(recording, "COMMIT", "finish");
-
 	for (int i = 0; i < STATEMENTS; i++) {
 		sqlite3_finalize(recording->statements[i]);
 		recording->statements[i] = NULL;
 	}
+}
+
+int recording_publish(struct recording *recording)
+{
+	int err = execute(recording, "COMMIT", "finish");
+
+	if (err) {
+		recording_abandon(recording);
+		return err;
+	}
+	finalize(recording);
+	sqlite3_close(recording->db);
+	recording->db = NULL;
+	err = output_file_publish(&recording->file);
+	if (err)
+		message("cannot write %s: %s; choose another place with -o", recording->path, strerror(-err));
+	if (err)
+		recording_abandon(recording);
+	else
+		recording_close(recording);
+	return err;
+}
+
+int recording_finish(struct recording *recording)
+{
+	int err = execute(recording, "COMMIT", "finish");
+
+	finalize(recording);
 	/* One file without companions; where a reader has it open it stays as it is, whole. */
 	if (!err) {
 		sqlite3_wal_checkpoint_v2(recording->db, NULL, SQLITE_CHECKPOINT_TRUNCATE, NULL, NULL);

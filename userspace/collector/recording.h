@@ -47,12 +47,26 @@ enum statement {
 	PUT_HOLDER_TOTAL,
 	PUT_RELEASE_STACK,
 	PUT_FAIRNESS,
+	PUT_MEMORY_SOURCE,
+	PUT_MEMORY_COUNT,
+	PUT_MEMORY_LINE,
+	PUT_MEMORY_THREAD,
+	PUT_MEMORY_CODE,
+	PUT_MEMORY_ACCESS,
+	PUT_MEMORY_PROBLEM,
 	STATEMENTS
 };
 
 /* A recording that is there is put aside; mode 0600. */
 int recording_create(struct recording **out, const char *path);
-/* Runs a statement; format: i __s64, t const char *, b const void * and int size. */
+/*
+ * One that is written in one go, by an import: PATH appears when it is whole,
+ * by recording_publish(); an earlier file stays until then.
+ */
+int recording_create_whole(struct recording **out, const char *path);
+/* Commits, closes, and puts it in its place; the recording is gone either way. */
+int recording_publish(struct recording *recording);
+/* Runs a statement; format: i __s64, a const __s64 * and int count, t const char *, b const void * and int size. */
 int recording_run(struct recording *recording, enum statement statement, const char *format, ...);
 /* First column of the row that the statement finds; 0: none.  Negative errno on failure. */
 __s64 recording_find(struct recording *recording, enum statement statement, const char *format, ...);

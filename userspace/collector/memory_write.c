@@ -1,0 +1,301 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "memory_names.h"
+#include "memory_write.h"
+#include "perfdata_format.h"
+
+#define SOURCE 1
+
+static const char *space_of(__u8 cpumode, __u64 address)
+{
+	if (cpumode == CPUMODE_USER)
+		return "user";
+	/* What kernel code did to memory of a process whose pages the file does not tell is neither. */
+	return cpumode == CPUMODE_KERNEL && address >> 63 ? "kernel" : "other";
+}
+
+static const char *object_name(const struct memory_write *write, __u32 object)
+{
+	return object == MEMORY_NO_OBJECT ? "" : write->tasks->objects.list[object].name;
+}
+
+/* One row for each event; the first of them is the whole file's. */
+static int write_source(const struct memory_write *write)
+{
+	const struct memory_counts *totals = &write->lines->totals;
+	__s64 id = SOURCE;
+	int err = 0;
+
+	for (const char *event = write->events; !err && (*event || id == SOURCE); event += strlen(event) + !!*event)
+		err = recording_run(write->recording, PUT_MEMORY_SOURCE, "ittt", id++, write->kind, write->name, event);
+
+#define COUNT(field)                                                                                     \
+	err = err                                                                                        \
+		      ?: recording_run(write->recording, PUT_MEMORY_COUNT, "iti", (__s64)SOURCE, #field, \
+				       (__s64)totals->field);
+	MEMORY_COUNTS(COUNT)
+#undef COUNT
+	for (__u64 i = 0; !err && i < write->problems->count && i < MEMORY_PROBLEMS; i++)
+		err = recording_run(write->recording, PUT_MEMORY_PROBLEM, "iit", (__s64)SOURCE,
+				    (__s64)write->problems->list[i].place, write->problems->list[i].text);
+	return err;
+}
+
+/* "0,1" of a set of nodes. */
+static void list_nodes(const __u8 nodes[PERFDATA_NODES], char *out, size_t size)
+{
+	size_t used = 0;
+
+	*out = 0;
+	for (int node = 0; node < PERFDATA_NODES && used + 8 < size; node++)
+		if (nodes[node])
+			used += sprintf(out + used, "%s%d", used ? "," : "", node);
+}
+
+static void add_node(const struct memory_write *write, __u64 page, __u8 nodes[PERFDATA_NODES])
+{
+	int node = page ? perfdata_node(write->features, page) : -1;
+
+	if (node >= 0 && node < PERFDATA_NODES)
+		nodes[node] = 1;
+}
+
+/* Pages of lines that have several, by line. */
+static int compare_pages(const void *a, const void *b)
+{
+	const struct memory_page *x = a, *y = b;
+
+	if (x->line != y->line)
+		return x->line < y->line ? -1 : 1;
+	return x->page < y->page ? -1 : x->page > y->page;
+}
+
+static __u32 line_nodes(const struct memory_write *write, __u32 number, char *out, size_t size)
+{
+	const struct memory_lines *lines = write->lines;
+	const struct memory_line *line = &lines->lines[number];
+	__u32 low = 0, high = lines->page_count, pages = !!line->page;
+	__u8 nodes[PERFDATA_NODES] = {};
+
+	add_node(write, line->page, nodes);
+	while (line->pages && low < high) {
+		__u32 middle = low + (high - low) / 2;
+
+		if (lines->pages[middle].line < number)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	for (; line->pages && low < lines->page_count && lines->pages[low].line == number; low++, pages++)
+		add_node(write, lines->pages[low].page, nodes);
+	list_nodes(nodes, out, size);
+	return pages;
+}
+
+static int write_lines(const struct memory_write *write, const struct memory_rank *rank,
+		       const struct memory_names *names)
+{
+	int err = 0;
+
+	if (write->lines->page_count)
+		qsort(write->lines->pages, write->lines->page_count, sizeof(*write->lines->pages), compare_pages);
+	for (__u32 i = 0; !err && i < rank->line_count; i++) {
+		const struct memory_line *line = &write->lines->lines[rank->lines[i]];
+		char nodes[1024];
+		__u32 pages = line_nodes(write, rank->lines[i], nodes, sizeof(nodes));
+
+		err = recording_run(write->recording, PUT_MEMORY_LINE, "iiiitittiti", (__s64)i + 1, (__s64)SOURCE,
+				    (__s64)line->address, (__s64)write->lines->line_size,
+				    space_of(line->cpumode, line->address), (__s64)line->pid,
+				    object_name(write, line->object), names->variables[i].symbol,
+				    (__s64)names->variables[i].offset, nodes, (__s64)pages);
+	}
+	return err;
+}
+
+static int write_codes(const struct memory_write *write, const struct memory_names *names, const __u8 *used)
+{
+	int err = 0;
+
+	for (__u32 i = 0; !err && i < write->lines->code_count; i++) {
+		const struct memory_code *code = &write->lines->codes[i];
+
+		if (used[i])
+			err = recording_run(write->recording, PUT_MEMORY_CODE, "iittitt", (__s64)i + 1,
+					    (__s64)code->address, space_of(code->cpumode, code->address),
+					    names->codes[i].symbol, (__s64)names->codes[i].offset,
+					    object_name(write, code->object), names->codes[i].line);
+	}
+	return err;
+}
+
+static int write_threads(const struct memory_write *write, const __u8 *used)
+{
+	int err = 0;
+
+	for (__u32 i = 0; !err && i < write->tasks->thread_count; i++) {
+		const struct memory_thread *thread = &write->tasks->threads[i];
+
+		if (used[i])
+			err = recording_run(write->recording, PUT_MEMORY_THREAD, "iiit", (__s64)i + 1,
+					    (__s64)(__s32)thread->pid, (__s64)(__s32)thread->tid, thread->comm);
+	}
+	return err;
+}
+
+struct sums {
+	struct memory_counts counts;
+	__u64 remote_hitm_weight;
+	__u64 local_hitm_weight;
+	__u64 load_weight;
+	__u64 load_weights;
+	__u8 cpus[MEMORY_CPUS / 8];
+	__u32 cpu_bytes;
+	__u32 cpu_count;
+};
+
+static void add_access(struct sums *sums, const struct memory_access *access)
+{
+	memory_counts_add(&sums->counts, access->kind, access->count);
+	/* compute_stats() of tools/perf/builtin-c2c.c: a sample's weight counts once. */
+	if (access->kind & ACCESS_REMOTE_HITM) {
+		sums->remote_hitm_weight += access->weight;
+	} else if (access->kind & (ACCESS_L2_HITM | ACCESS_LLC_HITM)) {
+		sums->local_hitm_weight += access->weight;
+	} else if (access->kind & ACCESS_LOAD) {
+		sums->load_weight += access->weight;
+		sums->load_weights += access->count;
+	}
+	if (access->cpu == MEMORY_NO_CPU)
+		return;
+	if (access->cpu / 8u + 1 > sums->cpu_bytes)
+		sums->cpu_bytes = access->cpu / 8 + 1;
+	sums->cpu_count += !(sums->cpus[access->cpu / 8] >> access->cpu % 8 & 1);
+	sums->cpus[access->cpu / 8] |= 1 << access->cpu % 8;
+}
+
+static void clear(struct sums *sums)
+{
+	memset(sums->cpus, 0, sums->cpu_bytes);
+	sums->cpu_bytes = sums->cpu_count = 0;
+	sums->remote_hitm_weight = sums->local_hitm_weight = sums->load_weight = sums->load_weights = 0;
+	sums->counts = (struct memory_counts){};
+}
+
+static void cpu_nodes(const struct memory_write *write, const struct sums *sums, char *out, size_t size)
+{
+	__u8 nodes[PERFDATA_NODES] = {};
+
+	*out = 0;
+	if (!write->features->numa)
+		return;
+	for (__u32 cpu = 0; cpu < sums->cpu_bytes * 8; cpu++)
+		if (sums->cpus[cpu / 8] >> cpu % 8 & 1 && write->features->node_of_cpu[cpu])
+			nodes[write->features->node_of_cpu[cpu] - 1] = 1;
+	list_nodes(nodes, out, size);
+}
+
+static int write_access(const struct memory_write *write, __u32 line, const struct memory_access *access,
+			const struct sums *sums)
+{
+	const struct memory_counts *counts = &sums->counts;
+	const __s64 values[] = {
+		line + 1,
+		access->offset,
+		access->code + 1ll,
+		access->thread + 1ll,
+		counts->nr_entries,
+		counts->load,
+		counts->store,
+		counts->locks,
+		counts->lcl_hitm,
+		counts->rmt_hitm,
+		counts->lcl_peer,
+		counts->rmt_peer,
+		counts->ld_fbhit,
+		counts->ld_l1hit,
+		counts->ld_l2hit,
+		counts->ld_llchit,
+		counts->rmt_hit,
+		counts->lcl_dram,
+		counts->rmt_dram,
+		counts->st_l1hit,
+		counts->st_l1miss,
+		counts->st_na,
+		counts->blk_data + counts->blk_addr,
+		counts->nomap,
+		counts->noparse,
+		sums->remote_hitm_weight,
+		sums->local_hitm_weight,
+		sums->load_weight,
+		sums->load_weights,
+	};
+	char nodes[1024];
+
+	cpu_nodes(write, sums, nodes, sizeof(nodes));
+	return recording_run(write->recording, PUT_MEMORY_ACCESS, "abit", values,
+			     (int)(sizeof(values) / sizeof(*values)), sums->cpus, (int)sums->cpu_bytes,
+			     (__s64)sums->cpu_count, nodes);
+}
+
+static int write_accesses(const struct memory_write *write, const struct memory_rank *rank)
+{
+	struct sums *sums = calloc(1, sizeof(*sums));
+	__u32 at = 0;
+	int err = sums ? 0 : -ENOMEM;
+
+	for (__u32 line = 0; !err && line < rank->line_count; line++) {
+		while (!err && at < rank->ends[line]) {
+			const struct memory_access *first = &rank->accesses[at];
+
+			for (; at < rank->ends[line] && rank->accesses[at].offset == first->offset &&
+			       rank->accesses[at].code == first->code && rank->accesses[at].thread == first->thread;
+			     at++)
+				add_access(sums, &rank->accesses[at]);
+			err = write_access(write, line, first, sums);
+			clear(sums);
+		}
+	}
+	free(sums);
+	return err;
+}
+
+int memory_write(const struct memory_write *write, struct memory_rank *rank)
+{
+	struct memory_names names = {};
+	__u8 *codes = NULL, *threads = NULL;
+	__u32 accesses;
+	int err;
+
+	memory_lines_finish(write->lines);
+	err = write_source(write);
+	err = err ?: memory_rank_make(rank, write->lines, write->accesses);
+	if (err)
+		return err;
+	memory_lines_drop_accesses(write->lines);
+	codes = calloc(write->lines->code_count + 1ull, 1);
+	threads = calloc(write->tasks->thread_count + 1ull, 1);
+	if (!codes || !threads) {
+		err = -ENOMEM;
+		goto out;
+	}
+	accesses = rank->line_count ? rank->ends[rank->line_count - 1] : 0;
+	for (__u32 i = 0; i < accesses; i++) {
+		codes[rank->accesses[i].code] = 1;
+		threads[rank->accesses[i].thread] = 1;
+	}
+	err = memory_names_find(&names, write, rank, codes);
+	err = err ?: write_lines(write, rank, &names);
+	err = err ?: write_codes(write, &names, codes);
+	err = err ?: write_threads(write, threads);
+	err = err ?: write_accesses(write, rank);
+out:
+	memory_names_free(&names);
+	free(codes);
+	free(threads);
+	return err;
+}

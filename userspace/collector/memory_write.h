@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Sums of memory samples into the memory_* tables of a recording. */
+#ifndef LOCKLINE_MEMORY_WRITE_H
+#define LOCKLINE_MEMORY_WRITE_H
+
+#include "memory_problems.h"
+#include "memory_rank.h"
+#include "memory_symbols.h"
+#include "memory_tasks.h"
+#include "perfdata_features.h"
+#include "recording.h"
+
+struct memory_write {
+	struct recording *recording;
+	const char *kind;   /* of the source: "perf.data" */
+	const char *name;   /* the file's */
+	const char *events; /* each with its end, an empty one behind the last */
+	struct memory_lines *lines;
+	const struct memory_tasks *tasks;
+	const struct perfdata_features *features; /* topology */
+	const struct memory_symbols *symbols;
+	const struct memory_problems *problems;
+	__u64 accesses; /* to keep, see memory_rank_make() */
+};
+
+/* Frees what it does not need any more: lines cannot be added to afterwards. */
+int memory_write(const struct memory_write *write, struct memory_rank *rank);
+
+#endif /* LOCKLINE_MEMORY_WRITE_H */
