@@ -23,12 +23,14 @@ _STORE_LEVELS = ("store_l1_hit", "store_l1_miss", "store_unknown")
 
 _ACCESS = re.compile(r"(?:^|\s)([0-9a-f]{1,16}) \|OP ")
 _FIELD_END = re.compile(r"(?:N/A|No|Yes|N|Y|Ye|Data Addr|Data|Addr|PRED SG|PRED|SG)?(?=\s|$)")
-_BEGIN = re.compile(r"\s*(?P<comm>\S.*?)\s+(?:(?P<pid>-?\d+)/)?(?P<tid>-?\d+)\s+(?:\[(?P<cpu>\d{1,5})\]\s+)?[\d.]+:")
+_BEGIN = re.compile(
+    r"\s*(?P<comm>\S.*?)\s+(?:(?P<pid>-?\d{1,10})/)?(?P<tid>-?\d{1,10})\s+(?:\[(?P<cpu>\d{1,5})\]\s+)?[\d.]+:"
+)
 _BARE_BEGIN = re.compile(r"\s*(?P<comm>\S.*?)\s+[\d.]+:")
 _HEX = re.compile(r"[0-9a-f]{1,16}")
-_DECIMAL = re.compile(r"\d{1,18}")
+_DECIMAL = re.compile(r"\d{1,10}")
 _FRAME = re.compile(r"\s+([0-9a-f]{1,16})(?:\s+(.*))?$")
-_PLACE = re.compile(r"(.*?)(?:\+0x([0-9a-f]{1,16}))?(?: \(([^()]*(?:\([^()]*\))?)\))?$")
+_PLACE = re.compile(r"(.*?)(?:\+0x([0-9a-f]{1,15}))?(?: \(([^()]*(?:\([^()]*\))?)\))?$")
 
 # Arm SPE makes up to six samples of one record (tools/perf/util/arm-spe.c); `memory` has each once.
 _SPE_EVENTS = {"l1d-miss", "l1d-access", "llc-miss", "llc-access", "tlb-miss", "tlb-access", "remote-access"}
