@@ -4,6 +4,7 @@
 #	make demo		as root: install what is missing, build, run `lockline demo`
 #	make test		install what is missing, build, run every test
 #	make test-kernels	the part of it that boots other kernels; KERNELS="trixie bookworm-rt" selects
+#	make soak		lockline attached and detached under load, in guests of every kernel; KERNELS= selects
 #	make bench		what lockline costs, beside the tools installed here
 #	make lint		ruff, mypy, clang-format, shellcheck
 #	make install		PREFIX (default /usr/local), DESTDIR
@@ -106,6 +107,12 @@ test-kernels:
 	scripts/setup test
 	$(MAKE) all test-programs
 	build/venv/bin/python -m pytest -rs -s $(PYTEST_OPTIONS) tests/vm </dev/null
+
+.PHONY: soak
+soak:
+	scripts/setup test
+	$(MAKE) all
+	build/venv/bin/python scripts/soak
 
 .PHONY: bench
 bench:
