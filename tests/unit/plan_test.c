@@ -375,6 +375,27 @@ static void realtime(void)
 	state(&plan, "spinlock first waiter", PROBE_BLIND, "spinlock_t is an rt-mutex and is seen");
 }
 
+static void bpf_locks(void)
+{
+	struct evidence e = machine();
+	static struct plan plan;
+
+	plan_decide(&plan, &e);
+	well_formed(&plan);
+	state(&plan, "BPF's own spinlocks", PROBE_ON, "came with 6.15");
+	CHECK(!plan.resilient_text, "plan");
+	e.btf_resilient = true;
+	plan_decide(&plan, &e);
+	well_formed(&plan);
+	state(&plan, "BPF's own spinlocks", PROBE_BLIND, "cannot be told from others");
+	e.resilient_text = 0xffffffff81000000;
+	e.resilient_text_size = 0x400;
+	plan_decide(&plan, &e);
+	well_formed(&plan);
+	state(&plan, "BPF's own spinlocks", PROBE_BLIND, "the first one");
+	CHECK(plan.resilient_text == e.resilient_text && plan.resilient_text_size == 0x400, "plan");
+}
+
 /* Sleeping locks' slow paths: probed where a tracepoint misses waits, and only there. */
 static void writers(void)
 {
@@ -593,6 +614,7 @@ static const struct test tests[] = {
 	TEST(guest_with_unknown_spinlocks),
 	TEST(realtime),
 	TEST(writers),
+	TEST(bpf_locks),
 	TEST(without_btf),
 	TEST(without_rights),
 	TEST(old_kernel),
