@@ -48,8 +48,13 @@ def largest_effect(parts: Sequence[Part]) -> float:
     return max(0.0, min(1.0, 1.0 - sum(part.share for part in parts if part.is_lock)))
 
 
+def own_effect(moved: Sequence[Part]) -> float:
+    """The share of the line's cost that is paid at the members to move."""
+    return max(0.0, min(1.0, sum(part.share for part in moved)))
+
+
 def _effect_words(parts: Sequence[Part], moved: Sequence[Part], kind: str) -> str:
-    own = sum(part.share for part in moved)
+    own = own_effect(moved)
     most = largest_effect(parts)
     stay = [
         part.name
@@ -169,19 +174,19 @@ def advise(
             "Shorten or split what is done under the lock, or take it less often: padding changes nothing for the "
             "lock's own word."
         )
-        return Advice(text, (), None, None, None, None, 0.0, _LOCK_WARNING, shown)
+        return Advice(text, (), None, None, None, None, 0.0, 0.0, _LOCK_WARNING, shown)
     if judgement.verdict == "true sharing":
         text = (
             "All of them need the same bytes: keep a copy per CPU, batch the updates, or write less often (test before "
             "writing). Padding alone does not help."
         )
-        return Advice(text, (), None, None, None, None, None, "", shown)
+        return Advice(text, (), None, None, None, None, None, None, "", shown)
     if judgement.verdict == "adjacent line":
         text = (
             "Align the object to 128 bytes, so that the two lines of a pair are used by the same CPUs; look at what "
             "writes to the other half."
         )
-        return Advice(text, (), None, None, None, None, 1.0, "", shown)
+        return Advice(text, (), None, None, None, None, None, 1.0, "", shown)
     if judgement.verdict != "false sharing":
         return None
     moved, why = _movers(judgement.members)
@@ -193,7 +198,9 @@ def advise(
         names = ", ".join(dict.fromkeys(part.name for part in moved))
         text = f"Move {names} to {'its' if len(moved) == 1 else 'their'} own cache line: {why}."
         text += " " + _effect_words(parts, moved, kind)
-        return Advice(text, tuple(part.name for part in moved), None, None, None, None, effect, warning, ())
+        return Advice(
+            text, tuple(part.name for part in moved), None, None, None, None, own_effect(moved), effect, warning, ()
+        )
     return _separate(line, placement, struct, types, id_, parts, moved, why, effect, warning, locks, cpus, kind)
 
 
@@ -238,6 +245,7 @@ def _separate(
         struct.size,
         size,
         count,
+        own_effect(moved),
         effect,
         warning,
         tuple(layout(types, id_, base, parts, members, kind)),

@@ -120,7 +120,10 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Types:
-    """Structures by id, functions and variables by name.  foreign: how another kernel's they are, '' if they are not."""
+    """Structures by id, functions and variables by name.
+
+    foreign: in words whose they are, if they are another kernel's than the recorded one's.
+    """
 
     structs: Mapping[str, Struct]
     functions: Mapping[str, Function]

@@ -149,7 +149,7 @@ class Coverage:
 
 @dataclass(frozen=True, slots=True)
 class LockOnLine:
-    """A lock that lies on a line, or whose waiters make the line's traffic."""
+    """A lock that lies on a line; name: '' if only its waiters' functions tell that there is one."""
 
     name: str
     instance: str
@@ -214,7 +214,11 @@ class Judgement:
 
 @dataclass(frozen=True, slots=True)
 class Advice:
-    """What to change.  effect: the largest share of the line's HITM and peer snoops that can go away."""
+    """What to change.
+
+    own_effect: the share of the line's cost that is paid at the members to move; effect: the largest share of it
+    that can go away.
+    """
 
     text: str
     members: tuple[str, ...]  # to move
@@ -222,6 +226,7 @@ class Advice:
     size_before: int | None
     size_after: int | None
     objects: int | None  # on this machine, None: not known
+    own_effect: float | None
     effect: float | None
     warning: str
     layout: tuple[str, ...]  # lines of C, as pahole prints them

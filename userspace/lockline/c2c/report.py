@@ -174,7 +174,7 @@ def _line_report(
     if not on_line and word is not None:
         names = _lock_names(placement, id_, types, line, word)
         on_line = locks_by_name(names, locks, word) or [
-            LockOnLine(name, "", ("spinlock",), word, None, None, None, "code", {}) for name in names
+            LockOnLine(name, "", ("spinlock",), word, None, None, None, "code", {}) for name in names or [""]
         ]
     parts, kind = divide(line, types, id_, placement.base, on_line)
     judgement = judge(line, parts, kind, coverage, buddy, placement.sure or placement.base is None)

@@ -169,7 +169,7 @@ def _part(part: Part) -> dict[str, Any]:
 
 def _lock(lock: LockOnLine, addresses: bool) -> dict[str, Any]:
     return {
-        "name": lock.name,
+        "name": lock.name or None,
         "instance": lock.instance or None,
         "kinds": list(lock.kinds),
         "offset": lock.offset,
@@ -192,6 +192,7 @@ def _advice(advice: Advice) -> dict[str, Any]:
         "size_after": advice.size_after,
         "objects": advice.objects,
         "bytes_total": total,
+        "own_effect": advice.own_effect,
         "largest_effect": advice.effect,
         "warning": advice.warning or None,
         "layout": list(advice.layout),

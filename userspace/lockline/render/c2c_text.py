@@ -256,7 +256,10 @@ def _locks(locks: Sequence[LockOnLine], style: Style) -> list[str]:
         waits = ", no waits recorded"
         if lock.waits is not None:
             waits = f", {lock.waits:,} waits, {duration(lock.wait_ns)} in sum"
-        lines += _wrapped(f"Lock: {clean(lock.name, style)}{instance}{where}{waits} (joined by {lock.join})")
+        if lock.waits is not None and lock.join != "address":
+            waits += ", of all locks of this name"
+        name = clean(lock.name, style) or "a spinlock without a name"
+        lines += _wrapped(f"Lock: {name}{instance}{where}{waits} (joined by {lock.join})")
     if len(locks) > LOCKS:
         lines.append(f"  ({len(locks) - LOCKS} more locks)")
     return lines
