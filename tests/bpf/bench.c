@@ -45,6 +45,17 @@ void bench_open(struct bench *bench, const struct settings *settings)
 	skeleton->rodata->sleep_mask = TEST_SLEEP - 1;
 	skeleton->rodata->wait_kinds = settings->wait_kinds;
 	skeleton->rodata->filter_tasks = settings->filter_tasks;
+	skeleton->rodata->turn_mask = TEST_TURNS - 1;
+	skeleton->rodata->record_turns = settings->holders;
+	skeleton->rodata->count_waiters = settings->count_waiters;
+	skeleton->rodata->measure_holds = settings->holders;
+	bpf_map__set_max_entries(skeleton->maps.lock_turns, cpus * TEST_TURNS);
+	bpf_map__set_max_entries(skeleton->maps.release_states, cpus);
+	bpf_map__set_max_entries(skeleton->maps.release_stacks, cpus * RELEASE_STACKS);
+	bpf_map__set_max_entries(skeleton->maps.sleep_owners, TEST_SLEEP * SLEEP_DEPTH);
+	bpf_map__set_max_entries(skeleton->maps.waiter_counts, WAITER_COUNTS);
+	bpf_map__set_max_entries(skeleton->maps.focus, FOCUS_LOCKS);
+	bpf_map__set_max_entries(skeleton->maps.hold_rows, cpus * FOCUS_LOCKS);
 	bpf_map__set_max_entries(skeleton->maps.cpu_states, cpus);
 	bpf_map__set_max_entries(skeleton->maps.totals, cpus * TEST_ROWS);
 	bpf_map__set_max_entries(skeleton->maps.sleepers, TEST_SLEEP);
@@ -69,6 +80,11 @@ void bench_open(struct bench *bench, const struct settings *settings)
 	bench->sleepers = map_memory(skeleton->maps.sleepers);
 	bench->task_filter = map_memory(skeleton->maps.task_filter);
 	bench->events = (struct wait_event *)map_memory(skeleton->maps.wait_events) + TEST_CPU * TEST_RING;
+	bench->turns = (struct lock_turn *)map_memory(skeleton->maps.lock_turns) + TEST_CPU * TEST_TURNS;
+	bench->releases = (struct release_state *)map_memory(skeleton->maps.release_states) + TEST_CPU;
+	bench->releases->stack_tokens = RELEASE_TOKENS;
+	bench->holds = (struct hold_row *)map_memory(skeleton->maps.hold_rows) + TEST_CPU * FOCUS_LOCKS;
+	bench->focus = map_memory(skeleton->maps.focus);
 }
 
 void bench_close(struct bench *bench)
@@ -78,6 +94,10 @@ void bench_close(struct bench *bench)
 	munmap(bench->task_filter, map_bytes(bench->skeleton->maps.task_filter));
 	munmap(bench->sleepers, map_bytes(bench->skeleton->maps.sleepers));
 	munmap(bench->events - TEST_CPU * TEST_RING, map_bytes(bench->skeleton->maps.wait_events));
+	munmap(bench->turns - TEST_CPU * TEST_TURNS, map_bytes(bench->skeleton->maps.lock_turns));
+	munmap(bench->releases - TEST_CPU, map_bytes(bench->skeleton->maps.release_states));
+	munmap(bench->holds - TEST_CPU * FOCUS_LOCKS, map_bytes(bench->skeleton->maps.hold_rows));
+	munmap(bench->focus, map_bytes(bench->skeleton->maps.focus));
 	wait_test_bpf__destroy(bench->skeleton);
 }
 
@@ -101,6 +121,20 @@ void run_begin(struct bench *bench, __u64 lock, enum lock_kind kind)
 
 	bench->skeleton->bss->clock_ns += STEP_NS;
 	run(bench->skeleton->progs.run_begin, arguments, 2);
+}
+
+void run_unlock(struct bench *bench, __u64 lock, __u32 word)
+{
+	__u64 arguments[] = {lock, word};
+
+	bench->skeleton->bss->clock_ns += STEP_NS;
+	run(bench->skeleton->progs.run_unlock, arguments, 2);
+}
+
+void run_locked(struct bench *bench, __u64 lock)
+{
+	bench->skeleton->bss->clock_ns += STEP_NS;
+	run(bench->skeleton->progs.run_locked, &lock, 1);
 }
 
 void run_end(struct bench *bench, __u64 lock, int result)

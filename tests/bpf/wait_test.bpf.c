@@ -10,7 +10,7 @@
 __u64 clock_ns;
 
 #define bpf_ktime_get_ns() (clock_ns)
-#include "wait.bpf.h"
+#include "release.bpf.h"
 
 SEC("raw_tp")
 int run_begin(__u64 *context)
@@ -51,6 +51,21 @@ SEC("raw_tp")
 int run_leave_sleeping(__u64 *context)
 {
 	leave_sleeping_path(context, context[0], context[1]);
+	return 0;
+}
+
+/* An unlock of a spinlock with this word, and what a lock's probe calls once it is held. */
+SEC("raw_tp")
+int run_unlock(__u64 *context)
+{
+	spin_unlocks(context, context[0], context[1], KIND_SPINLOCK);
+	return 0;
+}
+
+SEC("raw_tp")
+int run_locked(__u64 *context)
+{
+	begin_hold(context[0]);
 	return 0;
 }
 

@@ -490,6 +490,11 @@ static const struct settings two_kinds = {
 	.wait_kinds = 1 << KIND_RWSEM_WRITE | 1 << KIND_MUTEX,
 };
 
+static const struct settings holders = {
+	.threshold_ns = NEVER_OUTLIER, .begin_kinds = ~0u, .wait_kinds = ~0u, .holders = true};
+static const struct settings counted_waiters = {
+	.threshold_ns = NEVER_OUTLIER, .begin_kinds = ~0u, .wait_kinds = ~0u, .holders = true, .count_waiters = true};
+
 static const struct test {
 	const char *name;
 	void (*run)(struct bench *bench);
@@ -530,6 +535,15 @@ static const struct test {
 	TEST(kinds_are_filtered, two_kinds),
 	TEST(tasks_are_filtered, one_task),
 	TEST(other_cpus_are_filtered, everything),
+	TEST(releases_are_recorded_if_anyone_waits, holders),
+	TEST(ends_of_waits_are_turns, holders),
+	TEST(turns_overwrite_the_oldest, holders),
+	TEST(release_stacks_are_bounded, holders),
+	TEST(releases_outside_of_the_window_are_not, holders),
+	TEST(waiters_are_counted_where_no_word_tells, counted_waiters),
+	TEST(holds_of_locks_in_focus, holders),
+	TEST(a_hold_whose_release_was_missed, holders),
+	TEST(without_holders_nothing_is_written, everything),
 };
 
 int main(void)

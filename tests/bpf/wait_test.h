@@ -13,6 +13,7 @@
 #define TEST_ROWS         48 /* of which KIND_COUNT take the waits of unnamed locks */
 #define TEST_RING         64
 #define TEST_SLEEP        64
+#define TEST_TURNS        16
 #define TEST_SAMPLE       8
 #define TEST_CPU          0
 #define TASK_FILTER_WORDS (4194304 / 64) /* PID_MAX_LIMIT bits */
@@ -28,6 +29,10 @@ struct bench {
 	struct sleep_slot *sleepers;
 	struct wait_event *events; /* of TEST_CPU */
 	__u64 *task_filter;        /* bits by tgid, then by tid */
+	struct lock_turn *turns;   /* of TEST_CPU */
+	struct release_state *releases;
+	struct hold_row *holds; /* of TEST_CPU */
+	__u64 *focus;
 };
 
 struct settings {
@@ -35,6 +40,8 @@ struct settings {
 	__u32 begin_kinds;
 	__u32 wait_kinds;
 	bool filter_tasks;
+	bool holders;
+	bool count_waiters;
 };
 
 extern int test_failures;
@@ -69,6 +76,9 @@ void run_leave(struct bench *bench, __u64 lock);
 /* The same of a function that waits for a sleeping lock. */
 void run_enter_sleeping(struct bench *bench, __u64 lock, enum lock_kind kind);
 void run_leave_sleeping(struct bench *bench, __u64 lock, int result);
+/* An unlock of a spinlock with this word; and a spinlock taken. */
+void run_unlock(struct bench *bench, __u64 lock, __u32 word);
+void run_locked(struct bench *bench, __u64 lock);
 /* A begin and an end, wait_ns apart. */
 void run_wait(struct bench *bench, __u64 lock, enum lock_kind kind, __u64 wait_ns);
 __u32 run_bucket(struct bench *bench, __u64 ns);
@@ -90,5 +100,16 @@ void sleeping_path_without_tracepoints(struct bench *bench);
 void sleeping_path_survives_lost_ends(struct bench *bench);
 void sleeping_paths_nest(struct bench *bench);
 void sleeping_paths_are_filtered(struct bench *bench);
+
+/* turns.c */
+void releases_are_recorded_if_anyone_waits(struct bench *bench);
+void ends_of_waits_are_turns(struct bench *bench);
+void turns_overwrite_the_oldest(struct bench *bench);
+void release_stacks_are_bounded(struct bench *bench);
+void releases_outside_of_the_window_are_not(struct bench *bench);
+void waiters_are_counted_where_no_word_tells(struct bench *bench);
+void holds_of_locks_in_focus(struct bench *bench);
+void a_hold_whose_release_was_missed(struct bench *bench);
+void without_holders_nothing_is_written(struct bench *bench);
 
 #endif /* WAIT_TEST_H */

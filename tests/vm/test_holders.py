@@ -20,6 +20,10 @@ SPINLOCK, MUTEX, RWSEM_WRITE, RTMUTEX, RWLOCK_RT_WRITE = 0, 3, 6, 7, 9
 HOLD_US = 20_000
 COUNT = 60
 
+# BPF statistics on for good: switching them patches code that every unlock runs through here, and the
+# emulator may run what it translated from the middle of a patch (conftest.py).
+STATISTICS_ON = "echo 1 > /proc/sys/kernel/bpf_stats_enabled"
+
 # name: mode of held_lock, by a holder and one waiter
 RUNS = {"bucket": "futex-bucket", "inode": "inode-rwsem"}
 # The first again: an emulated waiter may be late for its wait in most of a run.
@@ -82,7 +86,7 @@ def guest(case: HolderCase, boot: Callable[..., Guest]) -> Guest:
     """The recordings and the truth of all runs."""
     commands = [record(name, mode, HOLD_US, COUNT, 1) for name, mode in RUNS.items()]
     commands += [record(name, RUNS["bucket"], HOLD_US, COUNT, 1) for name in AGAIN[1:]]
-    return boot(case.kernel, "\n".join([*commands, "dmesg > dmesg"]), *options(case, 2))
+    return boot(case.kernel, "\n".join([STATISTICS_ON, *commands, "dmesg > dmesg"]), *options(case, 2))
 
 
 @dataclass(frozen=True)
@@ -225,7 +229,8 @@ def test_order_of_service(boot: Callable[..., Guest], spinlocks: str) -> None:
     """A queued spinlock is first come, first served; a test-and-set one is not."""
     if not selected("trixie"):
         pytest.skip("KERNELS leaves trixie out")
-    guest = boot("trixie", record("two", "futex-bucket", 300, 150, 2), *options(HolderCase("trixie", spinlocks), 3))
+    command = f"{STATISTICS_ON}\n{record('two', 'futex-bucket', 300, 150, 2)}"
+    guest = boot("trixie", command, *options(HolderCase("trixie", spinlocks), 3))
     fairness = Run(guest, "two").fairness()
     if spinlocks == TEST_AND_SET:
         assert fairness["overtaken"] > 0, fairness
