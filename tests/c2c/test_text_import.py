@@ -158,6 +158,20 @@ def test_rows_that_lost_their_header() -> None:
             parse(row.rsplit("  ", 1)[0])
 
 
+def test_header_whose_end_is_missing() -> None:
+    """A name may be the begin of another one, and rows have a value that the header does not reach."""
+    lines = report_text.table(REPORT, Style()).split("\n")
+    header = next(line for line in lines if line.startswith("# Index"))
+    for name, told in (("  L1Hit", (29, 58)), ("  RmtHitm", (29, None)), ("  L1", (29, None))):
+        width = header.index(name) + len(name)
+        memory = tables("\n".join(line[:width] for line in lines))
+        (row,) = of_line(memory, BUCKET)
+        assert (row.remote_hitm, row.store_l1_hit) == told
+        assert row.l1_hit is None
+    with pytest.raises(TextImportError, match="line 6: a column that is not known: Lc"):
+        parse("\n".join(line[: header.index("  Lc") + 4] for line in lines))
+
+
 def test_sums_that_do_not_hold_are_named() -> None:
     text = report_text.text(REPORT, Style())
     row = next(line for line in text.split("\n") if line.startswith("      0  0x"))

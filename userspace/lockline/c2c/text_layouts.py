@@ -149,6 +149,9 @@ _TABLE = {
     "RmtHit": "remote_hit",
 }
 
+# What a name at the end of a cut header may be the begin of: L1Hit and L1Miss, LclHitm, RmtHitm.
+_BEGINS = {"L1", "Lcl", "LclHit", "Rmt", "RmtHit"}
+
 # Names that several columns have, told by the name before, or for stores by the one after.
 _TOTALS = {"Hitm": TOTAL_HITM, "Snoop": TOTAL_PEER, "Pct": TOTAL_HITS}
 _LOCAL = {TOTAL_HITM: "local_hitm"}
@@ -170,9 +173,9 @@ def table_layout(words: Sequence[str]) -> Layout:
             columns.append(_REMOTE.get(column, UNKNOWN + word) if before in ("Lcl", "Llc") else UNKNOWN + word)
         else:
             columns.append(_TABLE.get(word, UNKNOWN + word))
-    # All of them end so; `L1` may be what is left of `L1Miss`.
+    # All of them end so.
     cut = words[-1] != "Rmt" or columns[-1].startswith(UNKNOWN)
-    if cut:
+    if cut and words[-1] in _BEGINS:
         columns[-1] = UNKNOWN + words[-1]
     return Layout(tuple(columns), "Snoop" in words, cut)
 

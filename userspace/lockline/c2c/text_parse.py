@@ -134,7 +134,7 @@ def _of_samples(samples: SampleList) -> C2cText:
     )
 
 
-def _refusal(lines: Sequence[Line], samples: SampleList | None) -> str:
+def _refusal(lines: Sequence[Line], samples: SampleList | None, unread: Sequence[tuple[int, str]]) -> str:
     """Why nothing can be imported: what the text is."""
     if samples or is_sample_list(lines):
         return _NO_ADDRESSES
@@ -146,6 +146,9 @@ def _refusal(lines: Sequence[Line], samples: SampleList | None) -> str:
             return _MEM_REPORT
         if words.startswith("# Overhead") and ("Memory access" in words or "Local Weight" in words):
             return _MEM_REPORT
+    if unread:
+        number, problem = unread[0]
+        return f"no part of the report in it could be read; line {number}: {problem}"
     return _NOTHING
 
 
@@ -157,7 +160,8 @@ def parse(text: str, report: int | None = None) -> C2cText:
     if text.count("\n") + text.count("\r") > MAX_LINES:
         raise TextImportError(f"more than {MAX_LINES:,} lines; cut the report out of it")
     lines, too_long = clean_lines(text)
-    drafts = Scanner(lines).run()
+    scanner = Scanner(lines)
+    drafts = scanner.run()
     if drafts:
         if report is not None and not 1 <= report <= len(drafts):
             raise TextImportError(f"there is no report {report}: the text holds {len(drafts)}")
@@ -168,4 +172,4 @@ def parse(text: str, report: int | None = None) -> C2cText:
         if report not in (None, 1):
             raise TextImportError(f"there is no report {report}: the text is one list of samples")
         return _of_samples(samples)
-    raise TextImportError(_refusal(lines, samples))
+    raise TextImportError(_refusal(lines, samples, scanner.unread))

@@ -176,9 +176,10 @@ class Scanner:
         self._cut_header = False
         self._last_filled = max((i for i, line in enumerate(lines) if line.text.strip()), default=-1)
         self.drafts: list[Draft] = []
+        self.unread: list[tuple[int, str]] = []
 
     def run(self) -> list[Draft]:
-        """The reports of the text, in its order; those without any content are left out."""
+        """The reports of the text, in its order; of those without any content, `unread` has the problems."""
         while self._at < len(self._lines):
             self._line(self._lines[self._at])
             self._at += 1
@@ -189,6 +190,8 @@ class Scanner:
         self._close_detail()
         if self._draft.filled():
             self.drafts.append(self._draft)
+        else:
+            self.unread += self._draft.problems
 
     def _close_detail(self) -> None:
         if self._open:
@@ -201,7 +204,7 @@ class Scanner:
     def _new_report(self, number: int) -> None:
         problems = [] if self._draft.filled() else self._draft.problems
         self._close()
-        self._draft = Draft(number, problems=problems)
+        self._draft = Draft(number, problems=list(problems))
         self._section = 0
         self._table = self._pareto = None
 
