@@ -1,0 +1,300 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Each verdict on a line that has the pattern, and on lines that nearly have it."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from c2c.kernel_types import types
+from c2c.memory_recording import MemoryBuilder
+from lockline.c2c.advice import largest_effect
+from lockline.c2c.members import Types
+from lockline.c2c.model import Access, Code, Counts, Coverage, Judgement, Line, LineReport, Thread, add_counts
+from lockline.c2c.parts import divide
+from lockline.c2c.report import cpu_list, make_c2c_report
+from lockline.c2c.verdict import judge
+from lockline.recording import open_recording
+
+LINE = 0xFFFF88A123000000
+SLOW_PATH = "native_queued_spin_lock_slowpath"
+
+
+def other_stores(builder: MemoryBuilder) -> None:
+    """Stores elsewhere, so that stores are known to be sampled."""
+    builder.add(builder.line(LINE + 0x10000), 0, builder.code("elsewhere"), stores=5000)
+
+
+Fill = Callable[[MemoryBuilder, int], None]
+
+
+def report_of(tmp_path: Path, fill: Fill, read: Types | None = None, stores: bool = True) -> LineReport:
+    builder = MemoryBuilder()
+    fill(builder, builder.line(LINE))
+    if stores:
+        other_stores(builder)
+    for row in builder.accesses.values():
+        row.records = (row.loads or 0) + (row.stores or 0)
+    with open_recording(builder.write(tmp_path / "line.lockline")) as recording:
+        report = make_c2c_report(recording, 10, None if read is None else lambda *names: read)
+    (found,) = [line for line in report.lines if line.line.address == LINE]
+    return found
+
+
+def verdict_of(tmp_path: Path, fill: Fill, stores: bool = True) -> tuple[str, str]:
+    judgement = report_of(tmp_path, fill, stores=stores).judgement
+    assert judgement.evidence
+    return judgement.verdict, judgement.confidence
+
+
+def lock_traffic(builder: MemoryBuilder, line: int, scale: int = 1) -> None:
+    builder.add(line, 4, builder.code(SLOW_PATH, 0x20), 0, range(32), loads=90 * scale, local_hitm=60 * scale)
+    code = builder.code("_raw_spin_lock", 0x10)
+    builder.add(
+        line, 4, code, 0, range(32), loads=30 * scale, stores=30 * scale, locked=30 * scale, local_hitm=30 * scale
+    )
+    builder.add(line, 4, builder.code("_raw_spin_unlock", 4), 0, range(32), stores=40 * scale)
+
+
+def test_waiters_on_a_locks_word(tmp_path: Path) -> None:
+    assert verdict_of(tmp_path, lock_traffic) == ("lock word", "medium")
+    assert verdict_of(tmp_path, lambda builder, line: lock_traffic(builder, line, 3)) == ("lock word", "high")
+
+
+def test_a_lock_and_a_little_else_is_the_lock(tmp_path: Path) -> None:
+    def fill(builder: MemoryBuilder, line: int) -> None:
+        lock_traffic(builder, line)
+        builder.add(line, 0x20, builder.code("holder"), 0, range(32), loads=20, stores=10, local_hitm=8)
+
+    assert verdict_of(tmp_path, fill)[0] == "lock word"
+
+
+def test_a_lock_and_much_else_is_false_sharing(tmp_path: Path) -> None:
+    def fill(builder: MemoryBuilder, line: int) -> None:
+        lock_traffic(builder, line)
+        builder.add(line, 0x20, builder.code("holder"), 0, range(32), loads=60, stores=30, local_hitm=40)
+
+    report = report_of(tmp_path, fill)
+    assert report.judgement.verdict == "false sharing"
+    assert [part.name for part in report.judgement.members] == ["+0x4", "+0x20"]
+    assert report.advice is not None
+    assert report.advice.members == ("+0x20",)
+    # What the lock pays stays.
+    assert report.advice.effect == pytest.approx(40 / 130)
+    assert "no padding" in report.advice.warning
+
+
+def test_padding_is_not_advised_for_a_locks_word(tmp_path: Path) -> None:
+    advice = report_of(tmp_path, lock_traffic).advice
+    assert advice is not None
+    assert advice.effect == 0
+    assert advice.members == ()
+    assert "padding changes nothing" in advice.text
+
+
+def test_waits_tell_the_waiters_of_a_lock_that_no_function_tells(tmp_path: Path) -> None:
+    def fill(builder: MemoryBuilder, line: int) -> None:
+        builder.add(line, 0, builder.code("some_lock_of_a_module"), 0, range(8), loads=100, local_hitm=100, in_wait=90)
+
+    report = report_of(tmp_path, fill)
+    assert report.parts[0].roles == {"waiter": ("some_lock_of_a_module",)}
+
+
+def reader_and_writer(builder: MemoryBuilder, line: int, reader: str = "reader", writer: str = "writer") -> None:
+    builder.add(line, 0x20, builder.code(reader), builder.thread(7), [1, 2], loads=400, local_hitm=150)
+    builder.add(line, 0, builder.code(writer), builder.thread(8), [3, 4], stores=900)
+
+
+def test_a_reader_pays_for_a_writer_of_another_member(tmp_path: Path) -> None:
+    assert verdict_of(tmp_path, reader_and_writer) == ("false sharing", "high")
+
+
+def test_the_same_function_on_other_threads_is_still_false_sharing(tmp_path: Path) -> None:
+    assert verdict_of(tmp_path, lambda b, line: reader_and_writer(b, line, "both", "both"))[0] == "false sharing"
+
+
+def test_one_function_that_reads_one_member_and_writes_the_other_is_true_sharing(tmp_path: Path) -> None:
+    def fill(builder: MemoryBuilder, line: int) -> None:
+        for thread in (7, 8):
+            builder.add(line, 0x20, builder.code("both"), builder.thread(thread), [1, 2], loads=400, local_hitm=75)
+            builder.add(line, 0, builder.code("both", 8), builder.thread(thread), [1, 2], stores=900)
+
+    assert verdict_of(tmp_path, fill)[0] == "true sharing"
+
+
+def test_a_counter_is_true_sharing(tmp_path: Path) -> None:
+    def fill(builder: MemoryBuilder, line: int) -> None:
+        code = builder.code("refcount_inc")
+        builder.add(line, 8, code, 0, range(16), loads=200, stores=200, locked=200, remote_hitm=180)
+
+    assert verdict_of(tmp_path, fill) == ("true sharing", "high")
+
+
+def test_a_counter_beside_one_that_others_write_is_false_sharing(tmp_path: Path) -> None:
+    def fill(builder: MemoryBuilder, line: int) -> None:
+        for offset, function, cpus in ((8, "count_a", range(8)), (16, "count_b", range(8, 16))):
+            code = builder.code(function)
+            builder.add(line, offset, code, 0, cpus, loads=200, stores=200, locked=200, local_hitm=90)
+
+    assert verdict_of(tmp_path, fill) == ("false sharing", "high")
+
+
+def test_who_stores_and_never_loads_is_in_the_fight(tmp_path: Path) -> None:
+    def fill(builder: MemoryBuilder, line: int) -> None:
+        code = builder.code("count_a")
+        builder.add(line, 8, code, 0, range(8), loads=200, stores=200, locked=200, local_hitm=200)
+        builder.add(line, 16, builder.code("store_b"), 0, range(8, 16), stores=300)
+
+    assert verdict_of(tmp_path, fill)[0] == "false sharing"
+
+
+def test_a_line_beside_one_that_is_written(tmp_path: Path) -> None:
+    def fill(builder: MemoryBuilder, line: int) -> None:
+        builder.add(line, 0x10, builder.code("reader"), 0, range(4), loads=500, local_hitm=200)
+        buddy = builder.line(LINE + 64)
+        builder.add(buddy, 0, builder.code("writer"), 0, range(4, 8), loads=500, stores=900, local_hitm=300)
+
+    report = report_of(tmp_path, fill)
+    assert (report.judgement.verdict, report.judgement.confidence) == ("adjacent line", "medium")
+    assert report.advice is not None
+    assert "128 bytes" in report.advice.text
+
+
+def test_a_written_line_two_lines_away_is_no_neighbour(tmp_path: Path) -> None:
+    def fill(builder: MemoryBuilder, line: int) -> None:
+        builder.add(line, 0x10, builder.code("reader"), 0, range(4), loads=500, local_hitm=200)
+        other = builder.line(LINE + 128)
+        builder.add(other, 0, builder.code("writer"), 0, range(4, 8), loads=500, stores=900, local_hitm=300)
+
+    assert verdict_of(tmp_path, fill) == ("too little evidence", "low")
+
+
+def test_a_neighbour_that_is_not_written_explains_nothing(tmp_path: Path) -> None:
+    def fill(builder: MemoryBuilder, line: int) -> None:
+        builder.add(line, 0x10, builder.code("reader"), 0, range(4), loads=500, local_hitm=200)
+        builder.add(builder.line(LINE + 64), 0, builder.code("reader"), 0, range(4), loads=500, local_hitm=10)
+
+    assert verdict_of(tmp_path, fill)[0] == "too little evidence"
+
+
+def test_a_line_that_is_hardly_written_is_no_problem(tmp_path: Path) -> None:
+    def fill(builder: MemoryBuilder, line: int) -> None:
+        builder.add(line, 0, builder.code("reader"), 0, range(16), loads=5000, l1_hit=4990, local_hitm=4)
+        builder.add(line, 0, builder.code("writer"), 0, [3], stores=5)
+
+    assert verdict_of(tmp_path, fill)[0] == "read mostly"
+
+
+@pytest.mark.parametrize(("hitm", "verdict"), [(9, "too little evidence"), (10, "true sharing")])
+def test_too_few_transfers_are_no_verdict(tmp_path: Path, hitm: int, verdict: str) -> None:
+    def fill(builder: MemoryBuilder, line: int) -> None:
+        builder.add(line, 0, builder.code("user"), 0, range(4), loads=40, stores=40, local_hitm=hitm)
+
+    assert verdict_of(tmp_path, fill) == (verdict, "low")
+
+
+def one_socket(builder: MemoryBuilder, line: int, threads: tuple[int, int], fill_buffer: int) -> None:
+    reader, writer = (builder.thread(thread) for thread in threads)
+    builder.add(line, 0x10, builder.code("reader"), reader, [1], loads=60_000, fill_buffer=fill_buffer, local_hitm=2)
+    builder.add(line, 0x14, builder.code("writer"), writer, [2], stores=100_000)
+
+
+def test_few_hitm_with_many_fill_buffer_hits_are_false_sharing(tmp_path: Path) -> None:
+    report = report_of(tmp_path, lambda builder, line: one_socket(builder, line, (7, 8), 50_000))
+    assert (report.judgement.verdict, report.judgement.confidence) == ("false sharing", "high")
+    assert report.cost_is == "fill buffer hits"
+    assert report.score > 1000
+
+
+def test_few_hitm_without_fill_buffer_hits_are_not(tmp_path: Path) -> None:
+    verdict = verdict_of(tmp_path, lambda builder, line: one_socket(builder, line, (7, 8), 0))
+    assert verdict[0] == "too little evidence"
+
+
+def test_stores_that_are_not_sampled_are_no_evidence_of_reading(tmp_path: Path) -> None:
+    def fill(builder: MemoryBuilder, line: int) -> None:
+        builder.add(line, 0x30, builder.code("first"), 0, [1, 2], loads=800, local_hitm=700)
+        builder.add(line, 0x38, builder.code("second"), 0, [3, 4], loads=800, local_hitm=700)
+
+    assert verdict_of(tmp_path, fill, stores=False) == ("false sharing", "low")
+    # Where stores are sampled, their absence tells something.
+    assert verdict_of(tmp_path, fill, stores=True)[0] == "too little evidence"
+
+
+def test_one_member_without_sampled_stores_is_true_sharing(tmp_path: Path) -> None:
+    def fill(builder: MemoryBuilder, line: int) -> None:
+        builder.add(line, 0x30, builder.code("user"), 0, range(8), loads=800, local_hitm=700)
+
+    assert verdict_of(tmp_path, fill, stores=False) == ("true sharing", "low")
+
+
+CODE = Code(0x1000, "user", "", 0, "program", "")
+
+
+def access(offset: int, address: int, hitm: int) -> Access:
+    counts = Counts(records=hitm, loads=hitm, local_hitm=hitm)
+    return Access(offset, CODE._replace(address=address), Thread(0, 0, ""), counts, None, 2, "")
+
+
+def judged(*accesses: Access, coverage: Coverage | None = None) -> Judgement:
+    line = Line(0x4000, 64, "user", 1, "", "", 0, "", 0, add_counts(a.counts for a in accesses), accesses)
+    parts, kind = divide(line, types(), "", None, ())
+    return judge(line, parts, kind, coverage or Coverage(1000, 0.0, None, True, ()))
+
+
+def test_instructions_side_by_side_are_of_one_function() -> None:
+    # A lock's byte and what it protects, used by instructions next to each other.
+    assert judged(access(0x27, 0x1000, 930), access(0x28, 0x1006, 70)).verdict == "true sharing"
+    assert judged(access(0x27, 0x1000, 930), access(0x28, 0x9006, 70)).verdict == "false sharing"
+
+
+def test_what_could_not_be_read_makes_less_sure() -> None:
+    many = [access(0x10, 0x1000, 500), access(0x28, 0x9006, 500)]
+    sure = judged(*many, coverage=Coverage(1000, 0.0, False, True, ()))
+    unsure = judged(*many, coverage=Coverage(1000, 0.6, False, True, ()))
+    assert len(unsure.doubts) == len(sure.doubts) + 1
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.integers(-1, 63),
+            st.sampled_from(["", SLOW_PATH, "reader", "futex_wake", "mutex_unlock", "0x1234"]),
+            st.lists(st.none() | st.integers(0, 300), min_size=26, max_size=26),
+            st.none() | st.integers(0, 2**70),
+        ),
+        max_size=8,
+    ),
+    st.sampled_from([True, False, None]),
+    st.booleans(),
+)
+def test_every_line_has_a_verdict_with_evidence(
+    rows: list[tuple[int, str, list[int | None], int | None]], stores_seen: bool | None, named: bool
+) -> None:
+    accesses = tuple(
+        Access(offset, Code(number, "kernel", symbol, 0, "", ""), Thread(1, number, ""), Counts(*counts), cpus, 1, "")
+        for number, (offset, symbol, counts, cpus) in enumerate(rows)
+    )
+    line = Line(LINE, 64, "kernel", 0, "", "", 0, "", 0, add_counts(a.counts for a in accesses), accesses)
+    parts, kind = divide(line, types(), "bucket" if named else "", 0 if named else None, ())
+    coverage = Coverage(10, 0.1, stores_seen, stores_seen, ())
+    for buddy in (None, replace(line, address=LINE ^ 64)):
+        judgement = judge(line, parts, kind, coverage, buddy)
+        assert judgement.evidence
+        assert all(part in parts for part in judgement.members)
+    assert 0 <= largest_effect(parts) <= 1
+    assert sum(part.share for part in parts) <= 1.0001
+    assert sorted(a.offset for part in parts for a in part.accesses) == sorted(r[0] for r in rows if r[0] >= 0)
+
+
+@given(st.sets(st.integers(0, 300)))
+def test_lists_of_cpus(cpus: set[int]) -> None:
+    text = cpu_list(sum(1 << cpu for cpu in cpus))
+    read: set[int] = set()
+    for part in text.split(",") if text else ():
+        first, _, last = part.partition("-")
+        read.update(range(int(first), int(last or first) + 1))
+    assert read == cpus
