@@ -51,14 +51,6 @@ static void count_kind(struct memory_lines *lines, __u32 kind)
 	lines->recent[at].count++;
 }
 
-void memory_lines_finish(struct memory_lines *lines)
-{
-	for (int i = 0; i < RECENT; i++) {
-		memory_counts_add(&lines->totals, lines->recent[i].kind, lines->recent[i].count);
-		lines->recent[i].count = 0;
-	}
-}
-
 /* map_ip() of tools/perf/util/map.h. */
 static __u64 unit_address(const struct memory_mapping *mapping, __u64 address)
 {
@@ -118,13 +110,16 @@ static void find_static(struct memory_line *line, const struct memory_mapping *m
 	line->static_unit = line->address - before->start + before->offset;
 }
 
-static __s64 find_line(struct memory_lines *lines, const struct memory_sample *sample,
-		       const struct memory_objects *objects, const struct memory_mapping *mapping,
-		       const struct memory_space *space)
+/* The line's key, and what is kept of its first sample. */
+static void describe_line(struct memory_lines *lines, struct memory_waiting *waiting,
+			  const struct memory_sample *sample, const struct memory_objects *objects,
+			  const struct memory_mapping *mapping, const struct memory_space *space)
 {
 	const struct memory_object *object = mapping ? &objects->list[mapping->object] : NULL;
 	__u64 mask = ~(__u64)(lines->line_size - 1);
-	struct memory_line wanted = {
+	struct memory_line *line = &waiting->line;
+
+	*line = (struct memory_line){
 		.unit = unit_address(mapping, sample->address) & mask,
 		.address = sample->address & mask,
 		.object = mapping ? mapping->object : MEMORY_NO_OBJECT,
@@ -133,7 +128,13 @@ static __s64 find_line(struct memory_lines *lines, const struct memory_sample *s
 		.cpumode = sample->cpumode,
 		.cpu = MEMORY_NO_CPU,
 	};
-	__u32 hash = memory_hash(wanted.unit, (__u64)wanted.group << 32 | (wanted.pid ^ (__u32)wanted.cpumode << 28));
+	find_static(line, mapping, space);
+	waiting->line_hash =
+		memory_hash(line->unit, (__u64)line->group << 32 | (line->pid ^ (__u32)line->cpumode << 28));
+}
+
+static __s64 find_line(struct memory_lines *lines, const struct memory_line *wanted, __u32 hash)
+{
 	__u32 number = lines->line_count;
 	int err;
 
@@ -141,8 +142,8 @@ static __s64 find_line(struct memory_lines *lines, const struct memory_sample *s
 	{
 		const struct memory_line *line = &lines->lines[found];
 
-		if (line->unit == wanted.unit && line->group == wanted.group && line->pid == wanted.pid &&
-		    line->cpumode == wanted.cpumode)
+		if (line->unit == wanted->unit && line->group == wanted->group && line->pid == wanted->pid &&
+		    line->cpumode == wanted->cpumode)
 			return found;
 	}
 	/* The last eighth is for more of the lines that are there. */
@@ -153,8 +154,7 @@ static __s64 find_line(struct memory_lines *lines, const struct memory_sample *s
 	err = err ?: memory_index_add(&lines->line_index, lines->budget, hash, number);
 	if (err)
 		return err;
-	find_static(&wanted, mapping, space);
-	lines->lines[lines->line_count++] = wanted;
+	lines->lines[lines->line_count++] = *wanted;
 	return number;
 }
 
@@ -187,11 +187,15 @@ static __s64 find_code(struct memory_lines *lines, const struct memory_sample *s
 	return number;
 }
 
-static int add_access(struct memory_lines *lines, const struct memory_access *wanted)
+static __u32 hash_access(const struct memory_access *access)
 {
-	__u32 hash = memory_hash((__u64)wanted->line << 32 | wanted->code,
-				 ((__u64)wanted->thread << 32 | wanted->kind) ^
-					 ((__u64)wanted->cpu << 40 | (__u64)wanted->offset << 48));
+	return memory_hash((__u64)access->line << 32 | access->code,
+			   ((__u64)access->thread << 32 | access->kind) ^
+				   ((__u64)access->cpu << 40 | (__u64)access->offset << 48));
+}
+
+static int add_access(struct memory_lines *lines, const struct memory_access *wanted, __u32 hash)
+{
 	__u32 number = lines->access_count;
 	int err;
 
@@ -226,45 +230,132 @@ static __u16 take_cpu(struct memory_lines *lines, __u32 cpu)
 	return MEMORY_NO_CPU;
 }
 
+static int refuse(struct memory_lines *lines, struct memory_waiting *waiting, int err)
+{
+	waiting->refused = true;
+	lines->refused++;
+	return err == -ENOSPC ? 0 : err;
+}
+
+static void fetch_item(const struct memory_index *index, __u32 hash, const void *items, size_t size)
+{
+	const struct memory_slot *slot = index->slots ? &index->slots[hash & index->mask] : NULL;
+
+	if (slot && slot->item)
+		__builtin_prefetch((const char *)items + (slot->item - 1) * size, 1);
+}
+
+static void fetch_slot(const struct memory_index *index, __u32 hash)
+{
+	if (index->slots)
+		__builtin_prefetch(&index->slots[hash & index->mask]);
+}
+
+/* The sample's line is known from here on. */
+static int settle_line(struct memory_lines *lines, struct memory_waiting *waiting)
+{
+	struct memory_access *access = &waiting->access;
+	__s64 number = find_line(lines, &waiting->line, waiting->line_hash);
+
+	if (number < 0)
+		return refuse(lines, waiting, number);
+	access->line = number;
+	waiting->access_hash = hash_access(access);
+	fetch_slot(&lines->access_index, waiting->access_hash);
+	return 0;
+}
+
+static int settle_access(struct memory_lines *lines, struct memory_waiting *waiting)
+{
+	const struct memory_access *access = &waiting->access;
+	struct memory_line *line = &lines->lines[access->line];
+	int err = add_access(lines, access, waiting->access_hash);
+
+	if (err)
+		return refuse(lines, waiting, err);
+	if (!line->samples)
+		line->thread = access->thread;
+	if (line->cpu == MEMORY_NO_CPU)
+		line->cpu = access->cpu;
+	line->several |= line->thread != access->thread || (access->cpu != MEMORY_NO_CPU && line->cpu != access->cpu);
+	line->samples += line->samples < ~0u;
+	line->snoops += access->kind & ACCESS_SNOOPED && line->snoops < ~0u;
+	line->waits += access->kind & ACCESS_FILL_BUFFER && line->waits < ~0u;
+	line->stores |= access->kind & ACCESS_STORE;
+	if (waiting->page)
+		take_page(lines, access->line, waiting->page);
+	return 0;
+}
+
+/* Takes those that wait one step on: the newest has the number added - 1. */
+static int step(struct memory_lines *lines)
+{
+	enum { LINE_ITEM = 7, LINE = 14, ACCESS_ITEM = 21, ACCESS = 28 };
+	struct memory_waiting *waiting;
+	int err = 0;
+
+#define AT(distance)                                \
+	(lines->added - lines->done > (distance) && \
+	 (waiting = &lines->waiting[(lines->added - 1 - (distance)) % MEMORY_WAITING]) && !waiting->refused)
+	if (AT(LINE_ITEM))
+		fetch_item(&lines->line_index, waiting->line_hash, lines->lines, sizeof(*lines->lines));
+	if (AT(LINE))
+		err = settle_line(lines, waiting);
+	if (AT(ACCESS_ITEM))
+		fetch_item(&lines->access_index, waiting->access_hash, lines->accesses, sizeof(*lines->accesses));
+	if (!err && AT(ACCESS))
+		err = settle_access(lines, waiting);
+#undef AT
+	if (lines->added - lines->done > ACCESS)
+		lines->done++;
+	return err;
+}
+
 int memory_lines_add(struct memory_lines *lines, const struct memory_sample *sample, __u32 thread,
 		     const struct memory_objects *objects, const struct memory_space *space)
 {
 	const struct memory_mapping *data = memory_space_find(space, sample->address);
 	const struct memory_mapping *code_mapping = memory_space_find(space, sample->ip);
 	__u32 kind = memory_kind(sample->data_src, sample->address, data && code_mapping);
-	struct memory_access access = {.thread = thread,
-				       .kind = kind,
-				       .offset = sample->address & (lines->line_size - 1),
-				       .count = 1,
-				       .weight = sample->weight};
-	struct memory_line *line;
-	__s64 number, code;
-	int err;
+	struct memory_waiting *waiting = &lines->waiting[lines->added % MEMORY_WAITING];
+	__s64 code;
 
 	count_kind(lines, kind);
 	if (!sample->address)
 		return 0;
-	access.cpu = take_cpu(lines, sample->cpu);
-	number = find_line(lines, sample, objects, data, space);
-	code = number < 0 ? number : find_code(lines, sample, code_mapping);
-	access.line = number;
-	access.code = code;
-	err = code < 0 ? code : add_access(lines, &access);
-	if (err) {
-		lines->refused++;
-		return err == -ENOSPC ? 0 : err;
+	code = find_code(lines, sample, code_mapping);
+	if (code < 0)
+		return refuse(lines, waiting, code);
+	waiting->refused = false;
+	waiting->page = sample->physical;
+	waiting->access = (struct memory_access){
+		.code = code,
+		.thread = thread,
+		.kind = kind,
+		.cpu = take_cpu(lines, sample->cpu),
+		.offset = sample->address & (lines->line_size - 1),
+		.count = 1,
+		.weight = sample->weight,
+	};
+	describe_line(lines, waiting, sample, objects, data, space);
+	fetch_slot(&lines->line_index, waiting->line_hash);
+	lines->added++;
+	return step(lines);
+}
+
+int memory_lines_finish(struct memory_lines *lines)
+{
+	int err = 0;
+
+	for (int i = 0; i < RECENT; i++) {
+		memory_counts_add(&lines->totals, lines->recent[i].kind, lines->recent[i].count);
+		lines->recent[i].count = 0;
 	}
-	line = &lines->lines[number];
-	if (!line->samples)
-		line->thread = thread;
-	if (line->cpu == MEMORY_NO_CPU)
-		line->cpu = access.cpu;
-	line->several |= line->thread != thread || (access.cpu != MEMORY_NO_CPU && line->cpu != access.cpu);
-	line->samples += line->samples < ~0u;
-	line->snoops += kind & ACCESS_SNOOPED && line->snoops < ~0u;
-	line->waits += kind & ACCESS_FILL_BUFFER && line->waits < ~0u;
-	line->stores |= kind & ACCESS_STORE;
-	if (sample->physical)
-		take_page(lines, number, sample->physical);
-	return 0;
+	/* Empty ones push the others out. */
+	for (__u32 last = lines->added; !err && (__s32)(last - lines->done) > 0;) {
+		lines->waiting[lines->added++ % MEMORY_WAITING].refused = true;
+		err = step(lines);
+	}
+	lines->added = lines->done;
+	return err;
 }

@@ -61,8 +61,23 @@ struct memory_page {
 	__u32 line;
 };
 
+/* A sample on its way: what is looked up next is fetched from memory while others are worked on. */
+struct memory_waiting {
+	struct memory_line line;
+	struct memory_access access;
+	__u64 page;
+	__u32 line_hash;
+	__u32 access_hash; /* of one that has a line */
+	bool refused;
+};
+
+#define MEMORY_WAITING 32
+
 struct memory_lines {
 	__u32 line_size;
+	struct memory_waiting waiting[MEMORY_WAITING];
+	__u32 added; /* samples that were ever put there */
+	__u32 done;
 	struct memory_line *lines;
 	__u32 line_count;
 	__u32 line_capacity;
@@ -95,8 +110,8 @@ void memory_lines_close(struct memory_lines *lines);
 /* space: of the data, for what is mapped below it; NULL: none. */
 int memory_lines_add(struct memory_lines *lines, const struct memory_sample *sample, __u32 thread,
 		     const struct memory_objects *objects, const struct memory_space *space);
-/* After the last sample: totals are complete. */
-void memory_lines_finish(struct memory_lines *lines);
+/* After the last sample: all of them are in the sums. */
+int memory_lines_finish(struct memory_lines *lines);
 /* Frees what is only needed to add samples, or to rank lines. */
 void memory_lines_drop_accesses(struct memory_lines *lines);
 

@@ -7,8 +7,10 @@
 #include "memory_names.h"
 #include "memory_write.h"
 #include "perfdata_format.h"
+#include "small_file.h"
 
-#define SOURCE 1
+#define SOURCE    1
+#define PATH_SIZE 4200
 
 static const char *space_of(__u8 cpumode, __u64 address)
 {
@@ -18,9 +20,17 @@ static const char *space_of(__u8 cpumode, __u64 address)
 	return cpumode == CPUMODE_KERNEL && address >> 63 ? "kernel" : "other";
 }
 
-static const char *object_name(const struct memory_write *write, __u32 object)
+/* Foreign text, fit for a reader of the recording. */
+static const char *clean(const char *text, char *out, size_t size)
 {
-	return object == MEMORY_NO_OBJECT ? "" : write->tasks->objects.list[object].name;
+	snprintf(out, size, "%s", text);
+	make_printable(out);
+	return out;
+}
+
+static const char *object_name(const struct memory_write *write, __u32 object, char out[PATH_SIZE])
+{
+	return object == MEMORY_NO_OBJECT ? "" : clean(write->tasks->objects.list[object].name, out, PATH_SIZE);
 }
 
 /* One row for each event; the first of them is the whole file's. */
@@ -45,23 +55,25 @@ static int write_source(const struct memory_write *write)
 	return err;
 }
 
-/* "0,1" of a set of nodes. */
-static void list_nodes(const __u8 nodes[PERFDATA_NODES], char *out, size_t size)
+struct nodes {
+	__u64 bits[PERFDATA_NODES / 64];
+};
+
+static void add_node(struct nodes *nodes, int node)
+{
+	if (node >= 0 && node < PERFDATA_NODES)
+		nodes->bits[node / 64] |= 1ull << node % 64;
+}
+
+/* "0,1" */
+static void list_nodes(const struct nodes *nodes, char *out, size_t size)
 {
 	size_t used = 0;
 
 	*out = 0;
-	for (int node = 0; node < PERFDATA_NODES && used + 8 < size; node++)
-		if (nodes[node])
-			used += sprintf(out + used, "%s%d", used ? "," : "", node);
-}
-
-static void add_node(const struct memory_write *write, __u64 page, __u8 nodes[PERFDATA_NODES])
-{
-	int node = page ? perfdata_node(write->features, page) : -1;
-
-	if (node >= 0 && node < PERFDATA_NODES)
-		nodes[node] = 1;
+	for (int word = 0; word < PERFDATA_NODES / 64; word++)
+		for (__u64 bits = nodes->bits[word]; bits && used + 8 < size; bits &= bits - 1)
+			used += sprintf(out + used, "%s%d", used ? "," : "", 64 * word + __builtin_ctzll(bits));
 }
 
 /* Pages of lines that have several, by line. */
@@ -79,9 +91,10 @@ static __u32 line_nodes(const struct memory_write *write, __u32 number, char *ou
 	const struct memory_lines *lines = write->lines;
 	const struct memory_line *line = &lines->lines[number];
 	__u32 low = 0, high = lines->page_count, pages = !!line->page;
-	__u8 nodes[PERFDATA_NODES] = {};
+	struct nodes nodes = {};
 
-	add_node(write, line->page, nodes);
+	if (line->page)
+		add_node(&nodes, perfdata_node(write->features, line->page));
 	while (line->pages && low < high) {
 		__u32 middle = low + (high - low) / 2;
 
@@ -91,8 +104,8 @@ static __u32 line_nodes(const struct memory_write *write, __u32 number, char *ou
 			high = middle;
 	}
 	for (; line->pages && low < lines->page_count && lines->pages[low].line == number; low++, pages++)
-		add_node(write, lines->pages[low].page, nodes);
-	list_nodes(nodes, out, size);
+		add_node(&nodes, perfdata_node(write->features, lines->pages[low].page));
+	list_nodes(&nodes, out, size);
 	return pages;
 }
 
@@ -105,13 +118,14 @@ static int write_lines(const struct memory_write *write, const struct memory_ran
 		qsort(write->lines->pages, write->lines->page_count, sizeof(*write->lines->pages), compare_pages);
 	for (__u32 i = 0; !err && i < rank->line_count; i++) {
 		const struct memory_line *line = &write->lines->lines[rank->lines[i]];
-		char nodes[1024];
+		char nodes[1024], path[PATH_SIZE], symbol[PATH_SIZE];
 		__u32 pages = line_nodes(write, rank->lines[i], nodes, sizeof(nodes));
 
 		err = recording_run(write->recording, PUT_MEMORY_LINE, "iiiitittiti", (__s64)i + 1, (__s64)SOURCE,
 				    (__s64)line->address, (__s64)write->lines->line_size,
 				    space_of(line->cpumode, line->address), (__s64)line->pid,
-				    object_name(write, line->object), names->variables[i].symbol,
+				    object_name(write, line->object, path),
+				    clean(names->variables[i].symbol, symbol, sizeof(symbol)),
 				    (__s64)names->variables[i].offset, nodes, (__s64)pages);
 	}
 	return err;
@@ -123,12 +137,14 @@ static int write_codes(const struct memory_write *write, const struct memory_nam
 
 	for (__u32 i = 0; !err && i < write->lines->code_count; i++) {
 		const struct memory_code *code = &write->lines->codes[i];
+		char path[PATH_SIZE], symbol[PATH_SIZE], line[PATH_SIZE];
 
 		if (used[i])
 			err = recording_run(write->recording, PUT_MEMORY_CODE, "iittitt", (__s64)i + 1,
 					    (__s64)code->address, space_of(code->cpumode, code->address),
-					    names->codes[i].symbol, (__s64)names->codes[i].offset,
-					    object_name(write, code->object), names->codes[i].line);
+					    clean(names->codes[i].symbol, symbol, sizeof(symbol)),
+					    (__s64)names->codes[i].offset, object_name(write, code->object, path),
+					    clean(names->codes[i].line, line, sizeof(line)));
 	}
 	return err;
 }
@@ -139,10 +155,12 @@ static int write_threads(const struct memory_write *write, const __u8 *used)
 
 	for (__u32 i = 0; !err && i < write->tasks->thread_count; i++) {
 		const struct memory_thread *thread = &write->tasks->threads[i];
+		char comm[MEMORY_COMM];
 
 		if (used[i])
 			err = recording_run(write->recording, PUT_MEMORY_THREAD, "iiit", (__s64)i + 1,
-					    (__s64)(__s32)thread->pid, (__s64)(__s32)thread->tid, thread->comm);
+					    (__s64)(__s32)thread->pid, (__s64)(__s32)thread->tid,
+					    clean(thread->comm, comm, sizeof(comm)));
 	}
 	return err;
 }
@@ -188,15 +206,15 @@ static void clear(struct sums *sums)
 
 static void cpu_nodes(const struct memory_write *write, const struct sums *sums, char *out, size_t size)
 {
-	__u8 nodes[PERFDATA_NODES] = {};
+	struct nodes nodes = {};
 
 	*out = 0;
 	if (!write->features->numa)
 		return;
-	for (__u32 cpu = 0; cpu < sums->cpu_bytes * 8; cpu++)
-		if (sums->cpus[cpu / 8] >> cpu % 8 & 1 && write->features->node_of_cpu[cpu])
-			nodes[write->features->node_of_cpu[cpu] - 1] = 1;
-	list_nodes(nodes, out, size);
+	for (__u32 byte = 0; byte < sums->cpu_bytes; byte++)
+		for (__u32 bits = sums->cpus[byte]; bits; bits &= bits - 1)
+			add_node(&nodes, write->features->node_of_cpu[8 * byte + __builtin_ctz(bits)] - 1);
+	list_nodes(&nodes, out, size);
 }
 
 static int write_access(const struct memory_write *write, __u32 line, const struct memory_access *access,
@@ -271,8 +289,8 @@ int memory_write(const struct memory_write *write, struct memory_rank *rank)
 	__u32 accesses;
 	int err;
 
-	memory_lines_finish(write->lines);
-	err = write_source(write);
+	err = memory_lines_finish(write->lines);
+	err = err ?: write_source(write);
 	err = err ?: memory_rank_make(rank, write->lines, write->accesses);
 	if (err)
 		return err;

@@ -121,15 +121,18 @@ static void take_build_ids(struct perfdata_import *import)
 }
 
 /* Each with its end, and an empty one behind the last. */
-static char *list_events(const struct perfdata_events *events)
+static char *list_events(const struct perfdata_import *import)
 {
-	size_t length = 2, used = 0;
+	const struct perfdata_events *events = &import->reader.events;
+	size_t length = 2 + sizeof(import->script_events), used = 0;
 	char text[64], *list;
 
 	for (size_t i = 0; i < events->count; i++)
 		length += strlen(perfdata_event_title(&events->list[i], text)) + 1;
 	list = calloc(1, length);
-	for (size_t i = 0; list && i < events->count; i++)
+	if (list && import->by_perf)
+		memcpy(list, import->script_events, sizeof(import->script_events));
+	for (size_t i = 0; list && !import->by_perf && i < events->count; i++)
 		if (events->list[i].samples || events->count == 1)
 			used += sprintf(list + used, "%s", perfdata_event_title(&events->list[i], text)) + 1;
 	return list;
@@ -151,7 +154,7 @@ static int write_recording(struct perfdata_import *import)
 	struct memory_symbols *symbols = NULL;
 	struct recording *recording = NULL;
 	struct memory_rank rank = {};
-	char *events = list_events(&import->reader.events);
+	char *events = list_events(import);
 	struct stat status;
 	int err = events ? 0 : -ENOMEM;
 
@@ -216,9 +219,11 @@ static int read_natively(struct perfdata_import *import)
 	if (err)
 		return err;
 	if (import->options->decoder == DECODER_PERF)
-		return perfdata_script(import, "");
+		return perfdata_script(import, "--decoder perf is asked for");
 	err = perfdata_reader_run(&import->reader, take_record, import);
 	err = err ?: perfdata_order_finish(&import->order);
+	if (!err && import->reader.decoder_wanted && import->options->decoder == DECODER_NATIVE)
+		memory_problem(&import->problems, 0, "trace data of Arm SPE was left out: only perf can decode it");
 	if (!err && import->reader.decoder_wanted && import->options->decoder != DECODER_NATIVE)
 		return perfdata_script(import, "it has trace data of Arm SPE");
 	if (!err && !import->reader.events.count) {

@@ -30,9 +30,10 @@ struct perfdata_import {
 	__u64 lost_records;
 	__u64 lost_samples;
 	__u64 throttled;
-	__u64 unknown_events; /* samples of events that the file does not know */
-	__u64 damaged;        /* samples shorter than their event says */
-	bool by_perf;         /* perf script decoded it */
+	__u64 unknown_events;     /* samples of events that the file does not know */
+	__u64 damaged;            /* samples shorter than their event says */
+	bool by_perf;             /* perf script decoded it */
+	char script_events[1024]; /* their names then, each with its end */
 };
 
 /* 0, or a negative errno; the reason has been told. */

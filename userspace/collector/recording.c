@@ -114,7 +114,9 @@ static int create(struct recording **out, const char *path, bool whole)
 			err == -EBUSY ? "another lockline records to it" : strerror(-err));
 		goto out;
 	}
-	if (sqlite3_open_v2(recording->file.path, &recording->db, SQLITE_OPEN_READWRITE, NULL) != SQLITE_OK) {
+	/* One thread writes it. */
+	if (sqlite3_open_v2(recording->file.path, &recording->db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, NULL) !=
+	    SQLITE_OK) {
 		err = failed(recording, "write");
 		goto out;
 	}
