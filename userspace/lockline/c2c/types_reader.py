@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from lockline.c2c.members import NO_TYPES, ReadTypes, Types, parse_types
-from lockline.collector import read_collector
+from lockline.collector import find_collector, read_collector
 from lockline.errors import LocklineError
 from lockline.recording import Recording
 
@@ -77,6 +77,10 @@ def find_types(recordings: Sequence[Recording], file: str | None) -> TypeSource:
     """
     if file is not None:
         return TypeSource(file=file)
+    try:
+        find_collector()
+    except LocklineError as error:
+        return TypeSource(note=f"members have no names: {error}")
     facts = [recording.meta() for recording in recordings]
     releases = [str(fact["kernel_release"]) for fact in facts if fact.get("kernel_release")]
     for recording, fact in zip(recordings, facts, strict=True):
