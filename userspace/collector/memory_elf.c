@@ -167,7 +167,7 @@ static int find_symbol(struct memory_elf *elf, __u64 address, bool variable, con
 	const char *found = dwfl_module_addrinfo(elf->module, address, &in_symbol, &symbol, NULL, NULL, NULL);
 
 	if (!found || !*found || (variable && GELF_ST_TYPE(symbol.st_info) == STT_FUNC) ||
-	    (variable && symbol.st_size && in_symbol >= symbol.st_size))
+	    (variable && in_symbol >= symbol.st_size))
 		return -ENOENT;
 	*name = found;
 	*offset = in_symbol;

@@ -378,6 +378,18 @@ static void tell_cost(struct session *session)
 	release_cost_tell(&cost, err, session->options->holds, sysconf(_SC_NPROCESSORS_ONLN));
 }
 
+/* Tells boots of one kernel apart, where perf.data files have it too (KASLR). */
+static int write_kernel_base(struct session *session)
+{
+	char text[32];
+	__u64 address;
+
+	if (symbols_address(session->symbols, "_text", &address))
+		return 0;
+	snprintf(text, sizeof(text), "0x%llx", (unsigned long long)address);
+	return recording_run(session->recording, PUT_META, "tt", "kernel_text_address", text);
+}
+
 static int attach(struct session *session)
 {
 	const struct options *options = session->options;
@@ -400,6 +412,7 @@ static int attach(struct session *session)
 	session->begin_ns = session->interval_begin_ns = now_ns();
 	probes_start(&session->probes, options, session->sizing.cpus);
 	err = summary_begin(session->recording, &session->plan, options, &session->sizing, session->begin_ns);
+	err = err ?: write_kernel_base(session);
 	err = err ?: c2c_record_begin(session->c2c);
 	err = err
 		      ?: own_cost_open(&session->own_cost, session->probes.programs, session->probes.program_count,
