@@ -81,7 +81,7 @@ class Imported:
 
 def run(path: Path, output: Path, options: Sequence[str] = ()) -> subprocess.CompletedProcess[str]:
     """`lockline-collect import PATH -o OUTPUT`."""
-    command = [str(COLLECTOR), "import", str(path), "-o", str(output), *options]
+    command = [str(COLLECTOR), "import", *options, "-o", str(output), str(path)]
     return subprocess.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL, check=False)
 
 
@@ -92,6 +92,8 @@ def _unsigned(address: int) -> int:
 def read(path: Path) -> Imported:
     """The tables of memory accesses of a recording."""
     with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as connection:
+        # Names are bytes of the file, which need not be text.
+        connection.text_factory = lambda text: text.decode("utf-8", "replace")
         connection.row_factory = sqlite3.Row
         counts: Counter[str] = Counter()
         for row in connection.execute("SELECT name, count FROM memory_count"):

@@ -78,6 +78,7 @@ def write_lock_recording(description: Description, path: Path) -> LockRecording:
             "cpu_model": machine.cpu_model,
             "memory_total_bytes": machine.memory_bytes,
             "boot_id": BOOT_ID,
+            "kernel_text_address": f"{kernel.text[0]:#x}",
             "threshold_ns": 10_000,
         },
     )

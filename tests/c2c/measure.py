@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Time and peak memory of a command, and of perf c2c beside lockline on the same file."""
 
-import os
-import time
+import json
+import subprocess
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,17 +28,13 @@ class CommandError(Exception):
 
 def cost_of(command: Sequence[str]) -> Cost:
     """Run it with its output thrown away; CommandError unless it ends with 0."""
-    begin = time.monotonic()
-    null = os.open(os.devnull, os.O_RDWR)
-    try:
-        places = [(os.POSIX_SPAWN_DUP2, null, descriptor) for descriptor in (0, 1, 2)]
-        child = os.posix_spawnp(command[0], list(command), os.environ, file_actions=places)
-    finally:
-        os.close(null)
-    _, status, usage = os.wait4(child, 0)
-    if status:
-        raise CommandError(f"{' '.join(command)}: status {status}")
-    return Cost(time.monotonic() - begin, usage.ru_utime + usage.ru_stime, usage.ru_maxrss * 1024)
+    runner = Path(__file__).with_name("run_measured.py")
+    done = subprocess.run(
+        [sys.executable, "-I", "-S", str(runner), *command], capture_output=True, text=True, check=False
+    )
+    if done.returncode:
+        raise CommandError(f"{' '.join(command)}: status {done.returncode} {done.stderr}")
+    return Cost(**json.loads(done.stdout))
 
 
 def commands(path: Path, output: Path) -> Mapping[str, Sequence[str]]:

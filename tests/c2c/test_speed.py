@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""On a million samples lockline is ten times as fast as perf c2c, with a fifth of its memory; they run here in turn."""
+"""On a million samples lockline is ten times as fast as perf c2c, with a fifth of its memory; they run here in turn.
+
+CPU time is compared, which says the same as elapsed time (all of it is of one thread) but on a busy machine too.
+"""
 
 import pytest
 
@@ -21,7 +24,7 @@ def costs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, measure.Cost]:
 
 @pytest.mark.parametrize("command", ["lockline import", "lockline c2c report"])
 def test_it_is_ten_times_as_fast_as_perf(costs: dict[str, measure.Cost], command: str) -> None:
-    assert costs["perf c2c report"].seconds >= FASTER * costs[command].seconds, costs
+    assert costs["perf c2c report"].cpu_seconds >= FASTER * costs[command].cpu_seconds, costs
 
 
 @pytest.mark.parametrize("command", ["lockline import", "lockline c2c report"])
