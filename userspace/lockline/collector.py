@@ -60,3 +60,21 @@ def read_collector(arguments: Sequence[str]) -> str:
         how = f"exit code {done.returncode}" if done.returncode > 0 else f"signal {-done.returncode}"
         raise LocklineError(f"{NAME} {' '.join(arguments)} failed, {how}")
     return done.stdout.decode("utf-8", "replace")
+
+
+def ask_collector(arguments: Sequence[str]) -> tuple[str, list[str]]:
+    """What lockline-collect prints on stdout, and its notes: the lines on stderr without "lockline: ".
+
+    Raises LocklineError if it fails, in its own words: the last of these lines.
+    """
+    path = find_collector()
+    try:
+        done = subprocess.run([path, *arguments], capture_output=True, check=False)
+    except (OSError, ValueError) as error:
+        raise LocklineError(f"{path} cannot be run: {getattr(error, 'strerror', error)}") from error
+    lines = done.stderr.decode("utf-8", "replace").splitlines()
+    notes = [line.removeprefix("lockline: ") for line in lines if line]
+    if done.returncode:
+        how = f"exit code {done.returncode}" if done.returncode > 0 else f"signal {-done.returncode}"
+        raise LocklineError(notes[-1] if notes else f"{NAME} {arguments[0]} failed, {how}")
+    return done.stdout.decode("utf-8", "replace"), notes

@@ -11,7 +11,7 @@ from pathlib import Path
 from lockline.c2c.report import make_c2c_report
 from lockline.c2c.text_import import import_text
 from lockline.c2c.types_reader import find_types
-from lockline.collector import read_collector
+from lockline.collector import ask_collector
 from lockline.errors import LocklineError
 from lockline.recording import open_recording
 from lockline.render import c2c_json, c2c_text
@@ -48,13 +48,9 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]", 
 
 
 def _input_options(parser: argparse.ArgumentParser, positive: Callable[[str], int]) -> None:
-    parser.add_argument(
-        "--kallsyms",
-        action="append",
-        default=[],
-        metavar="F",
-        help="of a perf.data file: kernel symbols, or System.map",
-    )
+    parser.add_argument("--kallsyms", metavar="F", help="of a perf.data file: a copy of its machine's /proc/kallsyms")
+    parser.add_argument("--system-map", metavar="F", help="of a perf.data file: System.map of its kernel")
+    parser.add_argument("--symfs", metavar="DIR", help="of a perf.data file: where the programs are, instead of /")
     parser.add_argument(
         "--report", dest="number", type=positive, metavar="N", help="of a text with several reports: the N-th"
     )
@@ -76,18 +72,36 @@ def kind_of(path: Path) -> str:
     return "recording" if head.startswith(_SQLITE_MAGIC) else "text"
 
 
-def _import(path: Path, output: Path, arguments: argparse.Namespace) -> None:
+def _import_perf_data(path: Path, output: Path, arguments: argparse.Namespace, *more: str) -> list[str]:
+    options = list(more)
+    for option in ("kallsyms", "system_map", "symfs"):
+        value = getattr(arguments, option)
+        if value is not None:
+            options += ["--" + option.replace("_", "-"), value]
+    return ask_collector(["import", str(path), "-o", str(output), *options])[1]
+
+
+def _import(path: Path, output: Path, arguments: argparse.Namespace, *more: str) -> list[str]:
+    """Make the recording; gives notes for people.  more: options for the import of a perf.data file."""
     kind = kind_of(path)
     if kind == "recording":
         raise LocklineError(f"{path}: this is a recording already; show it with `lockline c2c report {path}`")
-    if kind == "text":
-        if arguments.kallsyms:
-            raise LocklineError("--kallsyms: a text has its symbols in it; leave the option out")
-        for note in import_text(path, output, arguments.number).notes:
-            _note(note)
-        return
-    options = [word for file in arguments.kallsyms for word in ("--kallsyms", file)]
-    sys.stdout.write(read_collector(["import", str(path), "-o", str(output), *options]))
+    if kind == "perf.data":
+        return _import_perf_data(path, output, arguments, *more)
+    for option in ("kallsyms", "system_map", "symfs"):
+        if getattr(arguments, option) is not None:
+            word = option.replace("_", "-")
+            raise LocklineError(f"--{word}: of perf.data files; the text {path} has its symbols in it")
+    return list(import_text(path, output, arguments.number).notes)
+
+
+def _names_from(imported: Path, waits: str) -> bool:
+    """Whether kernel code of an import without names can be named by a recording of the same boot."""
+    with open_recording(imported) as recording, open_recording(waits) as other:
+        facts, known = recording.meta(), other.meta()
+    base = known.get("kernel_text_address")
+    unnamed = str(facts.get("kernel_symbols", "")).startswith("none")
+    return unnamed and base is not None and base == facts.get("kernel_text_address")
 
 
 def _note(text: str) -> None:
@@ -102,7 +116,11 @@ def _recording_of(path: Path, arguments: argparse.Namespace) -> Iterator[Path]:
         return
     with tempfile.TemporaryDirectory(prefix="lockline-") as directory:
         imported = Path(directory) / "import.lockline"
-        _import(path, imported, arguments)
+        notes = _import(path, imported, arguments, "-q")
+        if arguments.recording and kind_of(path) == "perf.data" and _names_from(imported, arguments.recording):
+            notes = _import_perf_data(path, imported, arguments, "-q", "--recording", arguments.recording)
+        for note in notes:
+            _note(note)
         yield imported
 
 
@@ -131,5 +149,6 @@ def run(arguments: argparse.Namespace, style: Style) -> str:
     """Run `lockline c2c`; gives what is to be printed.  Raises LocklineError."""
     if arguments.c2c_command == "report":
         return _report(arguments, style)
-    _import(Path(arguments.file), Path(arguments.output), arguments)
+    for note in _import(Path(arguments.file), Path(arguments.output), arguments):
+        _note(note)
     return ""

@@ -47,7 +47,7 @@ NO_LOCKS = Locks(False, "", (), {}, {}, {})
 
 def _text(facts: Mapping[str, MetaValue], name: str) -> str | None:
     value = facts.get(name)
-    return str(value) if value not in (None, "") else None
+    return str(value).lower() if value not in (None, "") else None
 
 
 class _Symbol(NamedTuple):

@@ -253,6 +253,9 @@ def read_tables(recording: Recording) -> Tables:
     ]
     (line_count,) = next(iter(recording.select(_Number, "memory_line", "SELECT count(*) FROM memory_line")))
     lines = _ranked(recording)
+    # An import keeps the lines that matter most, and tells how many there were.
+    seen = recording.meta().get("lines_seen")
+    line_count = max(line_count, seen if isinstance(seen, int) else 0)
     others = max(0, line_count - sum(len(line.ids) for line in lines))
     return Tables(sources, _coverage(sources, whole), tuple(lines), others, whole.transfers, tuple(problems))
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from lockline.c2c.members import NO_TYPES, ReadTypes, Types, parse_types
-from lockline.collector import find_collector, read_collector
+from lockline.collector import ask_collector, find_collector
 from lockline.errors import LocklineError
 from lockline.recording import Recording
 
@@ -125,4 +125,4 @@ def _read(
             arguments += [f"{option}={joined}"]
     if len(arguments) == 1:
         return NO_TYPES
-    return parse_types(read_collector(arguments), foreign)
+    return parse_types(ask_collector(arguments)[0], foreign)
