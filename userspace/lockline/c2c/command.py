@@ -8,12 +8,13 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
+from lockline import rows
 from lockline.c2c.report import make_c2c_report
 from lockline.c2c.text_import import import_text
 from lockline.c2c.types_reader import find_types
 from lockline.collector import ask_collector
 from lockline.errors import LocklineError
-from lockline.recording import open_recording
+from lockline.recording import Recording, open_recording
 from lockline.render import c2c_json, c2c_text
 from lockline.render.format import Style, clean
 
@@ -124,6 +125,16 @@ def _recording_of(path: Path, arguments: argparse.Namespace) -> Iterator[Path]:
         yield imported
 
 
+def _elsewhere(recording: Recording) -> str:
+    """Where the memory samples of a recording are, if they are not in it."""
+    samples = recording.meta().get("memory_samples_file")
+    if not samples or any(True for _ in recording.table(rows.MemorySource, "memory_source")):
+        return ""
+    return (
+        f"the memory samples of this recording are in a file of their own: lockline c2c report {samples} --recording R"
+    )
+
+
 def _report(arguments: argparse.Namespace, style: Style) -> str:
     as_json = arguments.format == "json"
     path = Path(arguments.file)
@@ -137,7 +148,7 @@ def _report(arguments: argparse.Namespace, style: Style) -> str:
             arguments.top or (JSON_LINES if as_json else TEXT_LINES),
             types.reader(),
             waits,
-            [types.note] if types.note else [],
+            [note for note in (types.note, _elsewhere(recording)) if note],
             str(path),
         )
     if as_json:
