@@ -14,7 +14,7 @@ from lockline.c2c.text_import import import_text
 from lockline.c2c.types_reader import find_types
 from lockline.collector import ask_collector
 from lockline.errors import LocklineError
-from lockline.recording import Recording, open_recording
+from lockline.recording import open_recording
 from lockline.render import c2c_json, c2c_text
 from lockline.render.format import Style, clean
 
@@ -125,19 +125,25 @@ def _recording_of(path: Path, arguments: argparse.Namespace) -> Iterator[Path]:
         yield imported
 
 
-def _elsewhere(recording: Recording) -> str:
-    """Where the memory samples of a recording are, if they are not in it."""
-    samples = recording.meta().get("memory_samples_file")
-    if not samples or any(True for _ in recording.table(rows.MemorySource, "memory_source")):
-        return ""
-    return (
-        f"the memory samples of this recording are in a file of their own: lockline c2c report {samples} --recording R"
-    )
+def _samples_of(path: Path) -> Path | None:
+    """The perf.data file that `lockline record --c2c` has made beside a recording; None if it has none."""
+    with open_recording(path) as recording:
+        samples = recording.meta().get("memory_samples_file")
+        if not samples or any(True for _ in recording.table(rows.MemorySource, "memory_source")):
+            return None
+    # Both may have been moved together.
+    places = [Path(str(samples)), path.parent / Path(str(samples)).name]
+    found = next((place for place in places if place.is_file()), None)
+    if found is None:
+        raise LocklineError(f"{path}: its memory samples are in {samples}, which is not there; move it beside")
+    return found
 
 
 def _report(arguments: argparse.Namespace, style: Style) -> str:
     as_json = arguments.format == "json"
     path = Path(arguments.file)
+    if arguments.recording is None and kind_of(path) == "recording" and (samples := _samples_of(path)) is not None:
+        arguments.recording, path = str(path), samples
     with ExitStack() as opened:
         file = opened.enter_context(_recording_of(path, arguments))
         recording = opened.enter_context(open_recording(file))
@@ -148,7 +154,7 @@ def _report(arguments: argparse.Namespace, style: Style) -> str:
             arguments.top or (JSON_LINES if as_json else TEXT_LINES),
             types.reader(),
             waits,
-            [note for note in (types.note, _elsewhere(recording)) if note],
+            [types.note] if types.note else [],
             str(path),
         )
     if as_json:
