@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "message.h"
 #include "summary.h"
@@ -60,6 +61,20 @@ static void filter_text(const struct options *options, char *text, size_t size)
 		memmove(text, text + 1, strlen(text));
 }
 
+/* Time that the host took away from the CPUs since boot, in ns; 0 where there is no host to do so. */
+static __u64 steal_ns(void)
+{
+	unsigned long long ticks = 0;
+	FILE *file = fopen("/proc/stat", "re");
+
+	if (!file)
+		return 0;
+	if (fscanf(file, "cpu %*u %*u %*u %*u %*u %*u %*u %llu", &ticks) != 1)
+		ticks = 0;
+	fclose(file);
+	return ticks * (1000000000ull / sysconf(_SC_CLK_TCK));
+}
+
 int summary_begin(struct recording *recording, const struct plan *plan, const struct options *options,
 		  const struct sizing *sizing, __u64 begin_ns)
 {
@@ -85,6 +100,8 @@ int summary_begin(struct recording *recording, const struct plan *plan, const st
 	err = err ?: put_text(recording, "clock", plan->clock == CLOCK_COARSE ? "coarse" : "precise");
 	err = err ?: put_number(recording, "begin_ns", begin_ns);
 	err = err ?: put_number(recording, "end_ns", begin_ns);
+	err = err ?: put_number(recording, "steal_begin_ns", steal_ns());
+	err = err ?: put_number(recording, "steal_end_ns", steal_ns());
 	err = err ?: put_number(recording, "begin_unix_ns", wall.tv_sec * 1000000000ull + wall.tv_nsec);
 	err = err ?: put_number(recording, "threshold_ns", options->threshold_ns);
 	err = err ?: put_number(recording, "sample_period", options->sample_period);
@@ -272,6 +289,7 @@ int summary_write(const struct summary *summary)
 	err = err ?: write_programs(summary, &sums);
 	err = err ?: write_cost(summary);
 	err = err ?: put_number(summary->recording, "end_ns", summary->now_ns);
+	err = err ?: put_number(summary->recording, "steal_end_ns", steal_ns());
 	if (!err && summary->last)
 		err = put_text(summary->recording, "state", "complete");
 	return err;

@@ -61,7 +61,10 @@ class OpenWait:
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """The time that the figures are of, CLOCK_MONOTONIC, and how it was recorded."""
+    """The time that the figures are of, CLOCK_MONOTONIC, and how it was recorded.
+
+    steal_ns: what the host took away from all CPUs over the whole recording.
+    """
 
     begin_ns: int
     end_ns: int
@@ -78,6 +81,7 @@ class Window:
     sample_period: int | None
     memory_budget_bytes: int | None
     cpus: int | None
+    steal_ns: int | None
     selection: Selection
     open_waits: tuple[OpenWait, ...]
 
@@ -105,7 +109,8 @@ class StackShare:
 class Holder:
     """A task whose holds of a lock made others wait for caused_ns, in `waits` waits.
 
-    kind: "task", "readers" or "unknown".  releases: its contended releases, for waits of any kind.  stacks: where it released, heaviest first.
+    kind: "task", "readers" or "unknown".  releases: its contended releases, for waits of any kind.  stacks: where it
+    released, heaviest first.
     """
 
     kind: str
@@ -249,6 +254,21 @@ class OwnCost:
 
 
 @dataclass(frozen=True, slots=True)
+class Finding:
+    """What a rule makes of a report: never without evidence.
+
+    confidence: "high", "medium" or "low".  wait_ns: the waiting that it is about, for the order.
+    """
+
+    rule: str
+    title: str
+    confidence: str
+    evidence: tuple[str, ...]
+    next: tuple[str, ...]
+    wait_ns: int
+
+
+@dataclass(frozen=True, slots=True)
 class Report:
     """Everything that a report shows."""
 
@@ -266,3 +286,4 @@ class Report:
     tasks: tuple[Task, ...]
     loss: tuple[rows.Loss, ...]
     cost: OwnCost
+    findings: tuple[Finding, ...] = ()

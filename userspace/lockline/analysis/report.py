@@ -2,10 +2,12 @@
 """From a recording and a selection to a Report."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from lockline import rows
 from lockline.analysis.holders import with_holders
 from lockline.analysis.model import Host, OpenWait, OutlierWait, OwnCost, ProgramCost, Report, Window
+from lockline.analysis.rules import find_all
 from lockline.analysis.samples import UNKNOWN_WAITER, sampled, tasks, with_stacks
 from lockline.analysis.selection import Selection, lock_matches, select_kinds
 from lockline.analysis.stacks import without_probe
@@ -42,6 +44,8 @@ RUN_FACTS = (
     "filter",
     "state",
     "own_cost_unavailable",
+    "steal_begin_ns",
+    "steal_end_ns",
 )
 
 
@@ -56,6 +60,12 @@ def _integer(meta: Mapping[str, MetaValue], name: str) -> int | None:
     if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) < 20:
         value = int(value)
     return value if isinstance(value, int) and 0 <= value < 1 << 63 else None
+
+
+def _difference(meta: Mapping[str, MetaValue], before: str, after: str) -> int | None:
+    """What a counter gained; None if either reading is missing, or if it went back."""
+    begin, end = _integer(meta, before), _integer(meta, after)
+    return end - begin if begin is not None and end is not None and end >= begin else None
 
 
 def read_host(meta: Mapping[str, MetaValue]) -> Host:
@@ -137,6 +147,7 @@ def read_window(
         sample_period=_integer(meta, "sample_period"),
         memory_budget_bytes=_integer(meta, "memory_bytes"),
         cpus=_integer(meta, "cpus_online") or _integer(meta, "cpus_possible") or None,
+        steal_ns=_difference(meta, "steal_begin_ns", "steal_end_ns"),
         selection=selection,
         open_waits=tuple(
             OpenWait(
@@ -237,7 +248,7 @@ def make_report(recording: Recording, selection: Selection, outlier_limit: int) 
     if span is None and selection.cpus is None:
         shown = with_holders(recording, shown, kinds)
     rejected = waits.rejected + impossible + recording.impossible_samples(span, lock_ids, selected_kinds)
-    return Report(
+    report = Report(
         path=recording.path,
         host=read_host(meta),
         window=window,
@@ -258,3 +269,4 @@ def make_report(recording: Recording, selection: Selection, outlier_limit: int) 
             _text(meta, "own_cost_unavailable"),
         ),
     )
+    return replace(report, findings=find_all(report))

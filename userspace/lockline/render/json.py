@@ -70,7 +70,17 @@ def document(report: Report, addresses: bool = False) -> dict[str, Any]:
             }
             for task in report.tasks[:top]
         ],
-        "findings": [],
+        "findings": [
+            {
+                "rule": finding.rule,
+                "title": finding.title,
+                "confidence": finding.confidence,
+                "evidence": list(finding.evidence),
+                "next": list(finding.next),
+                "wait_ns": finding.wait_ns,
+            }
+            for finding in report.findings
+        ],
         "loss": [
             {"name": loss.name, "count": loss.events, "meaning": loss.meaning, "severity": loss.severity}
             for loss in report.loss
@@ -130,6 +140,7 @@ def _window(window: Window) -> dict[str, Any]:
         "threshold_ns": window.threshold_ns,
         "sample_period": window.sample_period,
         "memory_budget_bytes": window.memory_budget_bytes,
+        "steal_ns": window.steal_ns,
         "selection": {
             "kinds": None if selection.kinds is None else list(selection.kinds),
             "cpus": None if selection.cpus is None else list(selection.cpus),

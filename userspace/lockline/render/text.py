@@ -12,6 +12,7 @@ from lockline import rows
 from lockline.analysis.model import Host, LockWaits, OutlierWait, Report, Task, Window
 from lockline.analysis.stacks import without_internals
 from lockline.analysis.waits import merged
+from lockline.render.findings import findings
 from lockline.render.format import WIDTH, Column, Style, clean, count, cut, duration, pad, percent, size, table, width
 from lockline.render.heat import heat_table
 from lockline.render.holders import holders
@@ -38,6 +39,7 @@ def render(report: Report, style: Style) -> str:
     top = report.window.selection.top
     parts = [
         _header(report, style),
+        findings(report, style),
         _kinds(report, style),
         _locks(report, style, LOCKS if top is None else top),
         _callers(report, style),

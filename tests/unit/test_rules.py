@@ -1,0 +1,345 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Each rule: a recording that has its pattern, and near misses that do not."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lockline.analysis.model import Finding
+from lockline.analysis.report import make_report
+from lockline.analysis.rules import find_all
+from lockline.analysis.selection import Selection
+from lockline.recording import open_recording
+from lockline.render.findings import findings as as_text
+from lockline.render.format import Style
+from recording_generator import BEGIN, RecordingBuilder
+
+SPINLOCK, RWLOCK_W, MUTEX, RWSEM_R, RWSEM_W = 0, 2, 3, 5, 6
+MS = 1_000_000
+US = 1_000
+
+
+class Made:
+    """A recording of one second on four CPUs, filled by a test."""
+
+    def __init__(self, path: Path, **meta: object) -> None:
+        self.path = path
+        self.builder = RecordingBuilder(path, seconds=1, cpus=4, meta=meta)
+        self.rows: dict[str, list[tuple[Any, ...]]] = {}
+
+    def lock(self, lock: int, name: str, source: str = "symbol") -> int:
+        return self.builder.lock(lock, name, "", source)
+
+    def waits(self, lock: int, kind: int, length_ns: int, count: int, cpu: int = 0) -> None:
+        self.builder.waits(1, cpu, lock, kind, [length_ns] * count)
+
+    def add(self, table: str, *row: object) -> None:
+        self.rows.setdefault(table, []).append(row)
+
+    def sample(self, lock: int, kind: int, stack: int, waits: int, wait_ns: int) -> None:
+        self.add("sample_total", 1, lock, kind, stack, 0, 1, waits, wait_ns)
+
+    def outlier(self, lock: int, kind: int, wait_ns: int, stack: int, cpu: int = 1) -> None:
+        number = len(self.rows.get("outlier", [])) + 1
+        self.add("outlier", number, 1, BEGIN, wait_ns, cpu, cpu, 1, lock, kind, 0, stack, 0)
+
+    def held(
+        self, lock: int, kind: int, task: int, releases: int, caused_ns: int, most_ns: int, stack: int = 0
+    ) -> None:
+        self.add("holder_total", lock, kind, task, releases, releases, caused_ns, most_ns)
+        if stack:
+            self.add("release_stack", lock, kind, task, stack, 5, releases, caused_ns)
+
+    def fairness(self, lock: int, kind: int, waits: int, **figures: int) -> None:
+        names = ("releases", "retakes", "overtaken", "bypasses", "max_bypasses")
+        names += ("handoffs", "handoff_ns", "max_handoff_ns", "holds", "hold_ns")
+        values = [figures.get(name, 0) for name in names]
+        self.add("fairness", lock, kind, waits, *values, figures.get("max_hold_ns", 0), b"")
+
+    def findings(self) -> tuple[Finding, ...]:
+        self.builder.waiter(1, "waiter")
+        self.builder.waiter(2, "holder")
+        self.builder.insert("waiter", [(3, 0, 0, "[readers]", 0)])
+        for table, rows in self.rows.items():
+            self.builder.insert(table, rows)
+        self.builder.finish()
+        with open_recording(self.path) as recording:
+            return find_all(make_report(recording, Selection(), 20))
+
+
+@pytest.fixture
+def made(tmp_path: Path) -> Callable[..., Made]:
+    """Makes an empty recording with these facts."""
+    return lambda **meta: Made(tmp_path / "made.lockline", **meta)
+
+
+def rules_of(findings: tuple[Finding, ...]) -> list[str]:
+    """Names of the rules that found something."""
+    return [finding.rule for finding in findings]
+
+
+def one(findings: tuple[Finding, ...], rule: str) -> Finding:
+    """The only finding of a rule."""
+    (found,) = [finding for finding in findings if finding.rule == rule]
+    assert found.evidence
+    assert found.next
+    return found
+
+
+def test_nothing_on_a_quiet_machine(made: Callable[..., Made]) -> None:
+    recording = made()
+    recording.lock(1, "tasklist_lock")
+    recording.waits(1, SPINLOCK, 2 * US, 500)
+    assert recording.findings() == ()
+
+
+@pytest.mark.parametrize(("waits", "found"), [(220, True), (190, False)])
+def test_convoy(made: Callable[..., Made], waits: int, found: bool) -> None:
+    recording = made()
+    recording.lock(1, "dcache_lock")
+    for cpu in range(4):
+        recording.waits(1, SPINLOCK, 1200 * US, waits, cpu)
+    findings = recording.findings()
+    assert ("convoy" in rules_of(findings)) == found
+    if found:
+        assert one(findings, "convoy").confidence == "medium"
+        assert one(findings, "convoy").evidence[0].startswith("1.1 tasks wait")
+
+
+def test_convoy_of_several_locks_is_none(made: Callable[..., Made]) -> None:
+    recording = made()
+    for lock in range(1, 4):
+        recording.lock(lock, f"lock_{lock}")
+        for cpu in range(4):
+            recording.waits(lock, MUTEX, 1200 * US, 220, cpu)
+    assert "convoy" not in rules_of(recording.findings())
+
+
+@pytest.mark.parametrize(("hold_ns", "found"), [(20 * US, True), (900 * US, False)])
+def test_convoy_by_hold_times(made: Callable[..., Made], hold_ns: int, found: bool) -> None:
+    """Waits that are about as long as a hold are no queue."""
+    recording = made()
+    recording.lock(1, "dcache_lock")
+    for cpu in range(4):
+        recording.waits(1, SPINLOCK, 1200 * US, 220, cpu)
+    recording.fairness(1, SPINLOCK, 880, holds=1000, hold_ns=1000 * hold_ns)
+    findings = recording.findings()
+    assert ("convoy" in rules_of(findings)) == found
+    if found:
+        assert one(findings, "convoy").confidence == "high"
+
+
+@pytest.mark.parametrize(
+    ("caused_ns", "releases", "found"),
+    [(30 * MS, 100, True), (20 * MS, 100, False), (30 * MS, 1000, False), (30 * MS, 5, False)],
+)
+def test_long_hold(made: Callable[..., Made], caused_ns: int, releases: int, found: bool) -> None:
+    recording = made()
+    recording.lock(1, "zone.lock", "slab")
+    recording.waits(1, SPINLOCK, 500 * US, 100)
+    recording.builder.stack(1, "_raw_spin_unlock", "free_unref_page.isra.0", "free_pages")
+    recording.held(1, SPINLOCK, 2, releases, caused_ns, MS, stack=1)
+    findings = recording.findings()
+    assert ("long-hold" in rules_of(findings)) == found
+    if found:
+        assert one(findings, "long-hold").title == "free_unref_page() holds zone.lock (spinlock) for long"
+
+
+@pytest.mark.parametrize(("writers_ns", "found"), [(2 * MS, True), (150 * US, False)])
+def test_writer_starved(made: Callable[..., Made], writers_ns: int, found: bool) -> None:
+    recording = made()
+    recording.lock(1, "mm_struct.mmap_lock", "owner object")
+    recording.waits(1, RWSEM_W, writers_ns, 40)
+    recording.waits(1, RWSEM_R, 100 * US, 200)
+    findings = recording.findings()
+    assert ("writer-starved" in rules_of(findings)) == found
+    assert "readers-starved" not in rules_of(findings)
+
+
+def test_readers_starved(made: Callable[..., Made]) -> None:
+    recording = made()
+    recording.lock(1, "mm_struct.mmap_lock", "owner object")
+    recording.waits(1, RWSEM_R, 2 * MS, 40)
+    recording.waits(1, RWSEM_W, 100 * US, 200)
+    assert rules_of(recording.findings()) == ["readers-starved"]
+
+
+@pytest.mark.parametrize(("readers_ns", "found"), [(60 * MS, True), (30 * MS, False)])
+def test_writers_alone_need_known_holders(made: Callable[..., Made], readers_ns: int, found: bool) -> None:
+    recording = made()
+    recording.lock(1, "inode.i_rwsem", "slab")
+    recording.waits(1, RWSEM_W, 2 * MS, 40)
+    recording.held(1, RWSEM_W, 3, 0, readers_ns, 2 * MS)
+    findings = recording.findings()
+    assert ("writer-starved" in rules_of(findings)) == found
+    if found:
+        assert one(findings, "writer-starved").confidence == "high"
+
+
+@pytest.mark.parametrize(("overtaken", "most", "found"), [(30, 2, True), (5, 2, False), (5, 12, True), (0, 0, False)])
+def test_unfair(made: Callable[..., Made], overtaken: int, most: int, found: bool) -> None:
+    recording = made(spinlock_mode="test-and-set")
+    recording.lock(1, "dcache_lock")
+    recording.waits(1, SPINLOCK, 500 * US, 100)
+    recording.fairness(
+        1, SPINLOCK, 100, releases=100, overtaken=overtaken, bypasses=overtaken * most, max_bypasses=most
+    )
+    findings = recording.findings()
+    assert ("unfair" in rules_of(findings)) == found
+    if found:
+        assert "paravirtual" in one(findings, "unfair").next[0]
+
+
+@pytest.mark.parametrize(
+    ("usual_us", "kind", "found"), [(2, SPINLOCK, True), (200, SPINLOCK, False), (2, MUTEX, False)]
+)
+def test_cpu_starved(made: Callable[..., Made], usual_us: int, kind: int, found: bool) -> None:
+    recording = made()
+    recording.lock(1, "runqueues.__lock", "per-CPU symbol")
+    recording.waits(1, kind, MS, 30, cpu=2)
+    for cpu in (0, 1, 3):
+        recording.waits(1, kind, usual_us * US, 30, cpu)
+    findings = recording.findings()
+    assert ("cpu-starved" in rules_of(findings)) == found
+    if found:
+        assert one(findings, "cpu-starved").title.startswith("CPU 2 waits")
+
+
+@pytest.mark.parametrize(
+    ("hypervisor", "steal_ns", "waits", "confidence"),
+    [
+        ("KVM (KVMKVMKVM)", 400 * MS, 4, "high"),
+        ("KVM (KVMKVMKVM)", None, 4, "low"),
+        ("KVM (KVMKVMKVM)", 4 * MS, 4, None),
+        ("KVM (KVMKVMKVM)", 400 * MS, 2, None),
+        ("none", 400 * MS, 4, None),
+    ],
+)
+def test_holder_preempted(
+    made: Callable[..., Made], hypervisor: str, steal_ns: int | None, waits: int, confidence: str | None
+) -> None:
+    readings = {} if steal_ns is None else {"steal_begin_ns": 7, "steal_end_ns": 7 + steal_ns}
+    recording = made(hypervisor=hypervisor, **readings)
+    recording.builder.stack(1, "native_queued_spin_lock_slowpath", "_raw_spin_lock", "dput")
+    for lock in (1, 2):
+        recording.lock(lock, f"lock_{lock}")
+        recording.waits(lock, SPINLOCK, 4 * MS, waits)
+        for _ in range(waits // 2):
+            recording.outlier(lock, SPINLOCK, 4 * MS, 1)
+    findings = recording.findings()
+    if confidence is None:
+        assert "holder-preempted" not in rules_of(findings)
+    else:
+        assert one(findings, "holder-preempted").confidence == confidence
+
+
+@pytest.mark.parametrize(
+    ("function", "length_ns", "found"),
+    [
+        ("_raw_spin_lock_irqsave", 2 * MS, True),
+        ("_raw_spin_lock", 2 * MS, False),
+        ("_raw_spin_lock_irqsave", 200 * US, False),
+    ],
+)
+def test_spinning_with_interrupts_off(made: Callable[..., Made], function: str, length_ns: int, found: bool) -> None:
+    recording = made()
+    recording.lock(1, "timer_bases.lock", "per-CPU symbol")
+    recording.waits(1, SPINLOCK, length_ns, 1)
+    recording.builder.stack(1, "native_queued_spin_lock_slowpath", function, "lock_timer_base")
+    recording.outlier(1, SPINLOCK, length_ns, 1)
+    findings = recording.findings()
+    assert ("interrupts-off" in rules_of(findings)) == found
+    if found:
+        assert any("inferred" in evidence for evidence in one(findings, "interrupts-off").evidence)
+
+
+@pytest.mark.parametrize(
+    ("function", "most_ns", "found"),
+    [
+        ("_raw_spin_unlock_irqrestore", 900 * US, True),
+        ("_raw_spin_unlock", 900 * US, False),
+        ("_raw_spin_unlock_irq", 90 * US, False),
+    ],
+)
+def test_held_with_interrupts_off(made: Callable[..., Made], function: str, most_ns: int, found: bool) -> None:
+    recording = made()
+    recording.lock(1, "timer_bases.lock", "per-CPU symbol")
+    recording.waits(1, SPINLOCK, most_ns, 1)
+    recording.builder.stack(1, function, "mod_timer")
+    recording.held(1, SPINLOCK, 2, 3, most_ns, most_ns, stack=1)
+    assert ("interrupts-off" in rules_of(recording.findings())) == found
+
+
+@pytest.mark.parametrize(
+    ("clocksource", "cpus", "found"), [("hpet", 4, True), ("acpi_pm", 2, True), ("hpet", 1, False), ("tsc", 4, False)]
+)
+def test_shared_clock(made: Callable[..., Made], clocksource: str, cpus: int, found: bool) -> None:
+    recording = made(clocksource=clocksource, cpus_online=str(cpus), clocksources_available="tsc hpet acpi_pm")
+    recording.lock(1, "tasklist_lock")
+    recording.waits(1, SPINLOCK, US, 3)
+    findings = recording.findings()
+    assert ("shared-clocksource" in rules_of(findings)) == found
+    if found:
+        assert "echo tsc >" in one(findings, "shared-clocksource").next[0]
+
+
+@pytest.mark.parametrize(
+    ("name", "source", "function", "found"),
+    [
+        ("futex_hash_bucket.lock", "slab", "futex_wake", True),
+        ("futex_q_lock", "call site", "futex_q_lock", True),
+        ("pipe_inode_info.mutex", "slab", "pipe_write", False),
+    ],
+)
+def test_futex_bucket(made: Callable[..., Made], name: str, source: str, function: str, found: bool) -> None:
+    recording = made()
+    recording.lock(1, name, source)
+    recording.waits(1, SPINLOCK, 500 * US, 100)
+    recording.builder.stack(1, "native_queued_spin_lock_slowpath", "_raw_spin_lock", function, "do_futex")
+    recording.sample(1, SPINLOCK, 1, 100, 50 * MS)
+    assert ("futex-bucket" in rules_of(recording.findings())) == found
+
+
+def test_little_waiting_in_the_futex_hash_is_none(made: Callable[..., Made]) -> None:
+    recording = made()
+    recording.lock(1, "futex_hash_bucket.lock", "slab")
+    recording.waits(1, SPINLOCK, 5 * US, 100)
+    assert recording.findings() == ()
+
+
+@pytest.mark.parametrize(
+    ("holder", "tracee", "confidence"),
+    [(True, True, "high"), (True, False, "medium"), (False, True, "low"), (False, False, None)],
+)
+def test_inactive_wait(made: Callable[..., Made], holder: bool, tracee: bool, confidence: str | None) -> None:
+    recording = made()
+    recording.lock(1, "runqueues.__lock", "per-CPU symbol")
+    recording.waits(1, SPINLOCK, 2 * MS, 30)
+    recording.builder.stack(1, "raw_spin_rq_unlock", "wait_task_inactive", "ptrace_check_attach", "__x64_sys_ptrace")
+    recording.builder.stack(2, "raw_spin_rq_lock_nested", "__schedule", "schedule", "ptrace_stop", "ptrace_notify")
+    recording.builder.stack(3, "raw_spin_rq_lock_nested", "__schedule", "schedule", "pipe_read")
+    if holder:
+        recording.held(1, SPINLOCK, 2, 1000, 40 * MS, 2 * MS, stack=1)
+    recording.outlier(1, SPINLOCK, 2 * MS, 2 if tracee else 3)
+    findings = recording.findings()
+    if confidence is None:
+        assert "inactive-wait" not in rules_of(findings)
+    else:
+        assert one(findings, "inactive-wait").confidence == confidence
+
+
+def test_the_surest_comes_first_and_text_is_harmless(made: Callable[..., Made]) -> None:
+    recording = made(clocksource="hpet", cpus_online="4")
+    recording.lock(1, "evil\x1b[31m\nlock")
+    for cpu in range(4):
+        recording.waits(1, SPINLOCK, 1200 * US, 220, cpu)
+    findings = recording.findings()
+    assert rules_of(findings) == ["shared-clocksource", "convoy"]
+    with open_recording(recording.path) as opened:
+        report = make_report(opened, Selection(), 20)
+    text = "\n".join(as_text(report, Style()))
+    assert "\x1b" not in text
+    assert "confidence high" in text.splitlines()[1]
+    assert text.count("next: ") >= len(findings)

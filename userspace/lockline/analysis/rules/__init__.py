@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Rules: each looks for one pattern in a report, and shows its evidence, how sure it is, and what to do next.
+
+A rule is a module with find(report), a pure function.  It works on a recording without the deeper probes too,
+and says less then.  Thresholds and the reasons for them: docs/rules.md.
+"""
+
+from collections.abc import Callable
+
+from lockline.analysis.model import Finding, Report
+from lockline.analysis.rules import (
+    convoy,
+    cpu_starved,
+    futex_bucket,
+    holder_preempted,
+    inactive_wait,
+    interrupts_off,
+    long_hold,
+    readers_writers,
+    shared_clock,
+    unfair,
+)
+
+RULES: tuple[Callable[[Report], list[Finding]], ...] = (
+    inactive_wait.find,
+    shared_clock.find,
+    futex_bucket.find,
+    holder_preempted.find,
+    interrupts_off.find,
+    long_hold.find,
+    readers_writers.find,
+    unfair.find,
+    cpu_starved.find,
+    convoy.find,
+)
+
+_CONFIDENCE = {"high": 0, "medium": 1, "low": 2}
+
+
+def find_all(report: Report) -> tuple[Finding, ...]:
+    """What the rules find in a report: surest first, then by the wait time that it is about."""
+    found = [finding for rule in RULES for finding in rule(report)]
+    return tuple(sorted(found, key=lambda finding: (_CONFIDENCE[finding.confidence], -finding.wait_ns)))
