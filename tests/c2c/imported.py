@@ -81,7 +81,7 @@ class Imported:
 
 def run(path: Path, output: Path, options: Sequence[str] = ()) -> subprocess.CompletedProcess[str]:
     """`lockline-collect import PATH -o OUTPUT`."""
-    command = [str(COLLECTOR), "import", *options, "-o", str(output), str(path)]
+    command = [str(COLLECTOR), "import", str(path), "-o", str(output), *options]
     return subprocess.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL, check=False)
 
 

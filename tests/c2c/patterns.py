@@ -42,7 +42,14 @@ FUNCTIONS = (
     "do_syscall_64",
     "entry_SYSCALL_64_after_hwframe",
 )
-VARIABLES = (("inode_hash_lock", 4), ("vm_committed_as", 40), ("nr_dentry_total", 8), ("tk_core", 64))
+VARIABLES = (
+    ("inode_hash_lock", 4),
+    ("vm_committed_as", 40),
+    ("nr_dentry_total", 8),
+    ("tk_core", 64),
+    # As many as a kernel has that tells its variables (CONFIG_KALLSYMS_ALL).
+    *((f"sysctl_lab_{index}", 8) for index in range(1200)),
+)
 
 # Of the S4 line: offset, function, kind, locked, count.  129 local and 31 remote HITM.
 BUCKET = (

@@ -12,8 +12,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import BinaryIO
 
-import zstandard
-
 from c2c.perfdata_sample import (
     BRANCH_ANY,
     BRANCH_STACK,
@@ -364,6 +362,8 @@ def _records(file: File, samples: Iterable[Sample]) -> Iterator[bytes]:
 
 def _compress(file: File, records: Iterable[bytes]) -> Iterator[bytes]:
     """One zstd stream cut into records, as `perf record -z` makes them; what perf itself adds stays outside."""
+    import zstandard  # for compressed files alone, so that the others need nothing but Python
+
     packer = Packer(file)
     stream = zstandard.ZstdCompressor(level=1).compressobj()
     for data in records:

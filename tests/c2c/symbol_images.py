@@ -37,13 +37,13 @@ class Image:
                 return symbol
         raise KeyError(name)
 
-    def kallsyms(self) -> str:
-        """The text of /proc/kallsyms."""
+    def kallsyms(self, shift: int = 0) -> str:
+        """The text of /proc/kallsyms; with a shift, of the System.map of the kernel before KASLR moved it."""
         marks = [("_text", self.text[0], "T"), ("_stext", self.text[0], "T"), ("_etext", self.text[1], "T")]
         rows = marks + [(s.name, s.address, "d" if s.data else "t") for s in self.symbols]
         rows += [("_edata", self.data[1], "D")]
         return "".join(
-            f"{address:016x} {kind} {name}\n" for name, address, kind in sorted(rows, key=lambda row: row[1])
+            f"{address - shift:016x} {kind} {name}\n" for name, address, kind in sorted(rows, key=lambda row: row[1])
         )
 
     def elf(self, shift: int = 0) -> bytes:

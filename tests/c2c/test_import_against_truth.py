@@ -6,10 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from c2c import imported, patterns
+from c2c import imported, patterns, sharing_patterns
 from c2c import perfdata_format as perfdata
 from c2c.description import Counts, Description, LineKey, Truth
 from c2c.imported import COUNTS, Imported, ImportedLine, Numbers
+from c2c.lock_recording import write_lock_recording
 from c2c.perfdata_generator import DESCRIPTIONS
 from c2c.test_against_perf import VARIANTS, vary
 
@@ -124,3 +125,41 @@ def test_the_header_tells_the_machine(pipe: bool, tmp_path: Path) -> None:
         "cpu/mem-loads,ldlat=30/P",
         "cpu/mem-stores/P",
     }
+
+
+def names_are_right(found: Imported, description: Description) -> None:
+    """Kernel code is called as the description's kernel calls it."""
+    assert description.kernel
+    functions = [symbol for symbol in description.kernel.symbols if not symbol.data]
+    kernel_code = {ip: name for ip, name in found.symbols.items() if ip >> 63}
+    assert kernel_code
+    for ip, name in kernel_code.items():
+        (function,) = [symbol.name for symbol in functions if symbol.address <= ip < symbol.address + symbol.size]
+        assert name == function, hex(ip)
+
+
+@pytest.mark.parametrize("option", ["--kallsyms", "--system-map"])
+def test_kernel_code_and_data_are_named(option: str, tmp_path: Path) -> None:
+    description = sharing_patterns.true_sharing()
+    assert description.kernel
+    path = description.write(tmp_path / "perf.data")
+    # The System.map has the addresses from before KASLR.
+    shift = description.shift if option == "--system-map" else 0
+    symbols = tmp_path / "symbols"
+    symbols.write_text(description.kernel.kallsyms(shift), encoding="utf-8")
+    done = imported.run(path, tmp_path / "out.lockline", [option, str(symbols)])
+    assert done.returncode == 0, done.stderr
+    found = imported.read(tmp_path / "out.lockline")
+    names_are_right(found, description)
+    assert [line.symbol for line in found.lines] == ["vm_committed_as"]
+
+
+def test_a_recording_of_the_same_boot_names_kernel_code(tmp_path: Path) -> None:
+    description = patterns.futex_bucket()
+    path = description.write(tmp_path / "perf.data")
+    waits = write_lock_recording(description, tmp_path / "waits.lockline")
+    done = imported.run(path, tmp_path / "out.lockline", ["--recording", str(waits.path)])
+    assert done.returncode == 0, done.stderr
+    found = imported.read(tmp_path / "out.lockline")
+    names = {name for name in found.symbols.values() if name}
+    assert {"native_queued_spin_lock_slowpath", "futex_wake"} <= names
