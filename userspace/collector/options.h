@@ -49,6 +49,7 @@ struct options {
 	int verbose;         /* -v */
 	/* of `types` */
 	const char *btf;       /* --btf: a vmlinux or raw BTF; NULL: of the running kernel */
+	const char *program;   /* --program: of this file's DWARF instead */
 	const char *functions; /* --function NAME,... */
 	const char *structs;   /* --struct NAME,... */
 	const char *variables; /* --variable NAME,... */
