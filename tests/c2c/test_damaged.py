@@ -17,7 +17,7 @@ from c2c import perfdata_format as perfdata
 from c2c.description import Description
 
 MEMORY = 512 << 20
-FILES = 60
+FILES = 40
 
 Damage = Callable[[random.Random, bytearray], None]
 
