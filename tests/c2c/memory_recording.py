@@ -47,21 +47,23 @@ class MemoryBuilder:
     cpus: dict[tuple[int, int, int, int], set[int]] = field(default_factory=dict)
     totals: dict[str, int] = field(default_factory=dict)
 
-    def line(self, address: int, space: str = "kernel", pid: int = 0, symbol: str = "", offset: int = 0) -> int:
+    def line(
+        self, address: int, space: str = "kernel", pid: int = 0, symbol: str = "", offset: int = 0, program: str = ""
+    ) -> int:
         """The line of this address; gives its id."""
         key = (address & -64, space, pid)
         if key not in self.lines:
             number = len(self.lines) + 1
-            self.lines[key] = store.MemoryLine(number, 1, key[0], 64, space, pid, "", symbol, offset, "0", 1)
+            self.lines[key] = store.MemoryLine(number, 1, key[0], 64, space, pid, program, symbol, offset, "0", 1)
         return self.lines[key].id
 
-    def code(self, symbol: str, offset: int = 0, space: str = "kernel", address: int = 0) -> int:
+    def code(self, symbol: str, offset: int = 0, space: str = "kernel", address: int = 0, program: str = "") -> int:
         """The instruction at an offset of a function; gives its id."""
         key = (symbol, offset, space)
         if key not in self.codes:
             number = len(self.codes) + 1
             place = address or 0xFFFFFFFF81000000 + number * 0x100
-            self.codes[key] = store.Code(number, place, space, symbol, offset, "", "")
+            self.codes[key] = store.Code(number, place, space, symbol, offset, program, "")
         return self.codes[key].id
 
     def thread(self, tid: int, pid: int = 0, comm: str = "worker") -> int:

@@ -2,6 +2,7 @@
 """Offsets to members, names of locks to offsets, and objects inferred from the code; real BTF by the collector."""
 
 import json
+import os
 import subprocess
 from pathlib import Path
 
@@ -11,10 +12,12 @@ from hypothesis import strategies as st
 
 from c2c.kernel_types import types
 from c2c.memory_recording import MemoryBuilder
-from lockline.c2c.members import embedded, find_path, parse_types, place
+from lockline.c2c.members import NO_TYPES, embedded, find_path, parse_types, place
 from lockline.c2c.model import Line, LockOnLine
 from lockline.c2c.placement import place_by_code, place_by_lock
+from lockline.c2c.report import make_c2c_report
 from lockline.c2c.tables import read_lines, read_tables
+from lockline.c2c.types_reader import read_program
 from lockline.errors import LocklineError
 from lockline.recording import open_recording
 
@@ -271,3 +274,48 @@ def test_btf_cut_anywhere_is_read_or_refused(collector: Path, tmp_path: Path) ->
         file.write_bytes(damaged)
         done = run_types(collector, "--btf", str(file), "--struct=list_head,task_struct", "--function=futex_wake")
         assert done.returncode in (0, 1), begin
+
+
+@pytest.fixture(scope="module")
+def program(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A program with debug information."""
+    binary = tmp_path_factory.mktemp("program") / "metrics"
+    compiler = os.environ.get("CC", "gcc")
+    source = Path(__file__).with_name("metrics.c")
+    done = subprocess.run([compiler, "-g", "-o", binary, source], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return str(binary)
+
+
+def user_line(builder: MemoryBuilder, program: str, address: int, symbol: str, offset: int = 0) -> int:
+    line = builder.line(address, "user", 9, symbol, offset, program)
+    for inside, function in ((0, "add_request"), (0x28, "add_request"), (0x30, "main")):
+        code = builder.code(function, inside, "user", 0x401000 + inside, program)
+        builder.add(line, inside, code, builder.thread(7 + inside), range(4), loads=50, stores=50, local_hitm=40)
+    return line
+
+
+def test_members_of_a_programs_variables(collector: Path, program: str, tmp_path: Path) -> None:
+    builder = MemoryBuilder()
+    user_line(builder, program, 0x404080, "metrics")
+    user_line(builder, program, 0x404140, "shards", 64)
+    user_line(builder, program, 0x1C32000, "")
+    with open_recording(builder.write(tmp_path / "lines.lockline")) as recording:
+        report = make_c2c_report(recording, 10, read_program=read_program)
+    found = {line.line.address: line for line in report.lines}
+    for address, source in ((0x404080, "symbol"), (0x404140, "symbol"), (0x1C32000, "code")):
+        line = found[address]
+        assert (line.placement.type, line.placement.base, line.placement.source) == ("metrics", 0, source)
+        assert [offset.member for offset in line.offsets] == ["requests", "by_kind[1].errors", "enabled"]
+        assert line.advice is not None
+        assert line.advice.size_before == 64
+
+
+def test_a_program_without_debug_information_has_no_members(collector: Path, program: str, tmp_path: Path) -> None:
+    stripped = str(tmp_path / "stripped")
+    subprocess.run(["strip", "-o", stripped, program], check=True)
+    assert read_program(stripped, ["add_request"], [], ["metrics"]) == NO_TYPES
+    assert read_program("/dev/zero", ["add_request"], [], []) == NO_TYPES
+    done = run_types(collector, "--program", stripped)
+    assert done.returncode == 1
+    assert "no debug information" in done.stderr

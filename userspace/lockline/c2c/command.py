@@ -11,7 +11,7 @@ from pathlib import Path
 from lockline import rows
 from lockline.c2c.report import make_c2c_report
 from lockline.c2c.text_import import import_text
-from lockline.c2c.types_reader import find_types
+from lockline.c2c.types_reader import find_types, read_program
 from lockline.collector import ask_collector
 from lockline.errors import LocklineError
 from lockline.recording import open_recording
@@ -156,6 +156,7 @@ def _report(arguments: argparse.Namespace, style: Style) -> str:
             waits,
             [types.note] if types.note else [],
             str(path),
+            read_program,
         )
     if as_json:
         return c2c_json.render(report, arguments.addresses)

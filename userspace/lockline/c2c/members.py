@@ -149,6 +149,8 @@ class Types:
 NO_TYPES = Types({}, {}, {})
 # Functions, structures, variables: what a reader of types is asked for.
 ReadTypes = Callable[[Sequence[str], Sequence[str], Sequence[str]], Types]
+# The same of the program in a file.
+ReadProgram = Callable[[str, Sequence[str], Sequence[str], Sequence[str]], Types]
 
 
 def parse_types(text: str, foreign: str = "") -> Types:

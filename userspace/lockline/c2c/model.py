@@ -82,6 +82,11 @@ class Code(NamedTuple):
         """The function's name without what the compiler adds to it (.constprop.0, .isra.0, .part.23, .cold)."""
         return self.symbol.partition(".")[0] if self.space == "kernel" else self.symbol
 
+    @property
+    def declared(self) -> str:
+        """The function's name as debug information has it: of C++, without classes and parameters."""
+        return self.symbol.partition("(")[0].rpartition("::")[2].partition(".")[0]
+
 
 class Thread(NamedTuple):
     """Who makes an access; tid 0 in pid 0: not known."""

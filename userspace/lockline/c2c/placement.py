@@ -32,6 +32,22 @@ def hinted(function: str) -> str:
     return next((type_ for prefix, type_ in _HINTS if function.startswith(prefix)), "")
 
 
+def program_of(line: Line) -> str:
+    """The program in which a line of user space is a variable, or whose code touches it most; '' if that is not known.
+
+    An import gives names of user space only if the file is the one that ran, so that its types are right, too.
+    """
+    if line.space != "user":
+        return ""
+    if line.symbol:
+        return line.object if line.object.startswith("/") else ""
+    weights: defaultdict[str, int] = defaultdict(int)
+    for access in line.located:
+        if access.code.symbol and access.code.object.startswith("/"):
+            weights[access.code.object] += 1 + access.counts.transfers
+    return max(weights, key=lambda name: (weights[name], name)) if weights else ""
+
+
 def wanted_names(lines: Sequence[Line], locks: Sequence[LockOnLine]) -> tuple[list[str], list[str], list[str]]:
     """Functions, structures and variables whose types name the members of these lines, the most frequent first."""
     weights: defaultdict[str, int] = defaultdict(int)
@@ -39,8 +55,8 @@ def wanted_names(lines: Sequence[Line], locks: Sequence[LockOnLine]) -> tuple[li
     variables: dict[str, None] = {}
     for line in lines:
         for access in line.accesses:
-            if access.code.function:
-                weights[access.code.function] += 1 + access.counts.transfers
+            if access.code.declared:
+                weights[access.code.declared] += 1 + access.counts.transfers
         if line.symbol:
             variables[line.symbol] = None
             structs[line.symbol] = None
@@ -69,7 +85,7 @@ def _groups(accesses: Sequence[Access]) -> list[_Group]:
     for access in accesses:
         counts = access.counts
         weight = counts.transfers + 0.01 * ((counts.records or 0) + (counts.stores or 0)) + 0.001
-        weights[access.code.function, access.offset] += weight
+        weights[access.code.declared, access.offset] += weight
     ranked = sorted(weights.items(), key=lambda item: (-item[1], item[0]))
     return [_Group(function, offset, weight) for (function, offset), weight in ranked[:MAX_GROUPS]]
 
@@ -99,7 +115,9 @@ def place_by_symbol(line: Line, types: Types) -> Placement | None:
         return None
     name = types.name(id_) or line.symbol
     evidence = f"the line is {line.symbol}+{line.symbol_offset:#x}, of type {name}"
-    return Placement(name, line.symbol_offset, "symbol", True, (evidence,), ())
+    # Of an array, the line is in one of its elements.
+    base = line.symbol_offset % max(1, types.structs[id_].size)
+    return Placement(name, base, "symbol", True, (evidence,), ())
 
 
 def type_id(placement: Placement, line: Line, types: Types) -> str:

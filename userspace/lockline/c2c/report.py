@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from lockline.c2c.advice import advise
 from lockline.c2c.functions import is_spin_function
 from lockline.c2c.join import NO_LOCKS, Locks, locks_by_address, locks_by_code, locks_by_name, read_locks
-from lockline.c2c.members import NO_TYPES, ReadTypes, Types, place
+from lockline.c2c.members import NO_TYPES, ReadProgram, ReadTypes, Types, place
 from lockline.c2c.model import (
     Access,
     C2cReport,
@@ -22,7 +22,15 @@ from lockline.c2c.model import (
     add_counts,
 )
 from lockline.c2c.parts import cost, cost_word, divide
-from lockline.c2c.placement import NOWHERE, place_by_code, place_by_lock, place_by_symbol, type_id, wanted_names
+from lockline.c2c.placement import (
+    NOWHERE,
+    place_by_code,
+    place_by_lock,
+    place_by_symbol,
+    program_of,
+    type_id,
+    wanted_names,
+)
 from lockline.c2c.tables import find_buddies, read_lines, read_tables, score
 from lockline.c2c.verdict import actors, judge
 from lockline.recording import MetaValue, Recording
@@ -38,11 +46,13 @@ def make_c2c_report(
     locks_recording: Recording | None = None,
     notes: Sequence[str] = (),
     path: str = "",
+    read_program: ReadProgram | None = None,
 ) -> C2cReport:
     """The report of a recording's memory accesses, of its best `top` lines.
 
     read_types gives the types of functions, structures and variables by their names; locks_recording: lock waits to
-    join the lines with (default: those in the recording itself); path: of the file that was imported.
+    join the lines with (default: those in the recording itself); path: of the file that was imported;
+    read_program: the types of programs.
 
     Raises RecordingError if a recording is damaged.
     """
@@ -55,10 +65,19 @@ def make_c2c_report(
     told = list(notes)
     if locks_recording is not None:
         told.append(_join_note(locks))
-    types = _types(lines, locks, read_types)
+    kernel = _types([line for line in lines if line.space != "user"], locks, read_types)
+    programs = _programs(lines[:INFERRED_LINES], read_program)
     machine = _machine(recording.meta(), (locks_recording or recording).meta())
     reports = [
-        _line_report(line, types, locks, tables.coverage, buddies.get(line.address), machine.cpus, number)
+        _line_report(
+            line,
+            programs.get(program_of(line), NO_TYPES) if line.space == "user" else kernel,
+            locks,
+            tables.coverage,
+            buddies.get(line.address),
+            machine.cpus,
+            number,
+        )
         for number, line in enumerate(lines)
     ]
     return C2cReport(
@@ -108,6 +127,16 @@ def _types(lines: Sequence[Line], locks: Locks, read_types: ReadTypes | None) ->
     near = [lock for line in lines for lock in locks_by_address(line, locks)]
     near += [locks.names[name][0] for name in locks.callers if name in locks.names]
     return read_types(*wanted_names(lines, near))
+
+
+def _programs(lines: Sequence[Line], read_program: ReadProgram | None) -> dict[str, Types]:
+    grouped: defaultdict[str, list[Line]] = defaultdict(list)
+    for line in lines:
+        grouped[program_of(line)].append(line)
+    grouped.pop("", None)
+    if read_program is None:
+        return {}
+    return {program: read_program(program, *wanted_names(part, [])) for program, part in grouped.items()}
 
 
 def _lock_word_offset(line: Line) -> int | None:

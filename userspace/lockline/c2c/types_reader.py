@@ -119,10 +119,25 @@ def _read(
     arguments = ["types"]
     if file is not None:
         arguments += ["--btf", os.fspath(file)]
+    return _ask(arguments, foreign, functions, structs, variables)
+
+
+def read_program(program: str, functions: Sequence[str], structs: Sequence[str], variables: Sequence[str]) -> Types:
+    """Types of a program, from its debug information; none if it has none."""
+    try:
+        return _ask(["types", "--program", program], "", functions, structs, variables)
+    except LocklineError:
+        return NO_TYPES
+
+
+def _ask(
+    arguments: list[str], foreign: str, functions: Sequence[str], structs: Sequence[str], variables: Sequence[str]
+) -> Types:
+    fixed = len(arguments)
     for option, names in (("--function", functions), ("--struct", structs), ("--variable", variables)):
         joined = _joined(names)
         if joined:
             arguments += [f"{option}={joined}"]
-    if len(arguments) == 1:
+    if len(arguments) == fixed:
         return NO_TYPES
     return parse_types(ask_collector(arguments)[0], foreign)
