@@ -95,7 +95,9 @@ static int choose(struct memory_rank *rank, const struct memory_lines *lines, co
 		snoops += lines->lines[i].snoops;
 	}
 	/* Each line has one access at least. */
-	wanted = lines->line_count < accesses + ALWAYS_SHARE ? lines->line_count : accesses + ALWAYS_SHARE;
+	wanted = lines->line_count;
+	if (wanted > ALWAYS_SHARE && accesses < wanted - ALWAYS_SHARE)
+		wanted = accesses + ALWAYS_SHARE;
 	select_best(list, lines->line_count, wanted);
 	qsort(list, wanted, sizeof(*list), compare_candidates);
 	rank->lines = malloc((wanted + 1ull) * sizeof(*rank->lines));

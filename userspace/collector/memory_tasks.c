@@ -65,12 +65,12 @@ static __s64 find_process(struct memory_tasks *tasks, __u32 pid)
 
 static __s64 find_task(struct memory_tasks *tasks, __u32 pid, __u32 tid)
 {
-	struct memory_task *task = &tasks->tasks[tasks->last_task];
+	struct memory_task *task = tasks->task_count ? &tasks->tasks[tasks->last_task] : NULL;
 	__u32 hash, number = tasks->task_count;
 	__s64 process;
 	int err;
 
-	if (tasks->task_count && task->tid == tid && task->pid == pid)
+	if (task && task->tid == tid && task->pid == pid)
 		return tasks->last_task;
 	hash = memory_hash(tid, 0);
 	memory_index_for(&tasks->task_index, hash, found)

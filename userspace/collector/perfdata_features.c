@@ -190,7 +190,8 @@ static int read_memory(struct perfdata_features *features, struct perfdata_bytes
 				return err;
 		}
 	}
-	qsort(features->ranges, features->range_count, sizeof(*features->ranges), compare_ranges);
+	if (features->range_count)
+		qsort(features->ranges, features->range_count, sizeof(*features->ranges), compare_ranges);
 	return 0;
 }
 

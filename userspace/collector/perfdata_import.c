@@ -207,7 +207,7 @@ static void tell(const struct perfdata_import *import)
 			(unsigned long long)totals->tot_hitm, import->lines.line_count, import->options->output);
 }
 
-static int read_natively(struct perfdata_import *import)
+int perfdata_import_read(struct perfdata_import *import)
 {
 	const char *path = import->options->input;
 	int err = perfdata_reader_open(&import->reader, path, &import->problems);
@@ -233,23 +233,36 @@ static int read_natively(struct perfdata_import *import)
 	return err;
 }
 
-int perfdata_import(const struct options *options)
+int perfdata_import_open(struct perfdata_import *import, const struct options *options)
 {
-	struct perfdata_import *import = calloc(1, sizeof(*import));
-	int err;
-
-	if (!import)
-		return -ENOMEM;
-	import->options = options;
+	*import = (struct perfdata_import){.options = options};
 	import->budget.limit = options->memory_bytes ?: DEFAULT_MEMORY;
 	import->first_ns = ~0ull;
 	import->order.sample = perfdata_import_sample;
 	import->order.change = apply_change;
 	import->order.context = import;
 	import->reader.input.fd = -1;
-	err = memory_tasks_open(&import->tasks, &import->budget);
 	memory_lines_open(&import->lines, options->line_size ?: DEFAULT_LINE_SIZE, &import->budget);
-	err = err ?: read_natively(import);
+	return memory_tasks_open(&import->tasks, &import->budget);
+}
+
+void perfdata_import_close(struct perfdata_import *import)
+{
+	perfdata_order_close(&import->order);
+	perfdata_reader_close(&import->reader);
+	memory_lines_close(&import->lines);
+	memory_tasks_close(&import->tasks);
+}
+
+int perfdata_import(const struct options *options)
+{
+	struct perfdata_import *import = malloc(sizeof(*import));
+	int err;
+
+	if (!import)
+		return -ENOMEM;
+	err = perfdata_import_open(import, options);
+	err = err ?: perfdata_import_read(import);
 	if (!err) {
 		take_build_ids(import);
 		err = write_recording(import);
@@ -258,10 +271,7 @@ int perfdata_import(const struct options *options)
 		tell(import);
 	else if (err == -ENOMEM)
 		message("cannot read %s: out of memory; --memory bounds what is kept", options->input);
-	perfdata_order_close(&import->order);
-	perfdata_reader_close(&import->reader);
-	memory_lines_close(&import->lines);
-	memory_tasks_close(&import->tasks);
+	perfdata_import_close(import);
 	free(import);
 	return err;
 }

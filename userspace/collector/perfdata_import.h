@@ -39,6 +39,10 @@ struct perfdata_import {
 /* 0, or a negative errno; the reason has been told. */
 int perfdata_import(const struct options *options);
 
+/* The parts of it: all samples are in import->lines after read. */
+int perfdata_import_open(struct perfdata_import *import, const struct options *options);
+int perfdata_import_read(struct perfdata_import *import);
+void perfdata_import_close(struct perfdata_import *import);
 /* One sample, in its turn. */
 int perfdata_import_sample(void *context, const struct memory_sample *sample);
 /* perfdata_meta.c: facts, losses and kinds; then all is in the recording. */
