@@ -81,6 +81,12 @@ int contended_release(__u64 *ctx)
 	return 0;
 }
 
+/* Read as bytes: the verifier takes the owner for a pointer, and allows no arithmetic on it. */
+static __always_inline __u64 rtmutex_waiters(struct rt_mutex_base *lock)
+{
+	return (__u64)BPF_CORE_READ(lock, owner) & RTMUTEX_WAITERS;
+}
+
 /* The same before 7.2, at the functions that every release passes. */
 SEC("?fentry/mutex_unlock")
 int BPF_PROG(mutex_unlocks, struct mutex *lock)
@@ -90,7 +96,7 @@ int BPF_PROG(mutex_unlocks, struct mutex *lock)
 	if (bpf_core_field_exists(lock->owner))
 		owner = lock->owner.counter & MUTEX_WAITERS;
 	else
-		owner = (__u64)lock->rtmutex.owner & RTMUTEX_WAITERS;
+		owner = rtmutex_waiters(&lock->rtmutex);
 	if (owner)
 		record_release(ctx, function_lock(ctx), KIND_UNKNOWN);
 	return 0;
@@ -103,7 +109,7 @@ static __always_inline void rwsem_releases(void *ctx, struct rw_semaphore *lock)
 	if (bpf_core_field_exists(lock->count))
 		waiters = lock->count.counter & RWSEM_WAITERS;
 	else
-		waiters = (__u64)lock->rwbase.rtmutex.owner & RTMUTEX_WAITERS;
+		waiters = rtmutex_waiters(&lock->rwbase.rtmutex);
 	if (waiters)
 		record_release(ctx, function_lock(ctx), KIND_UNKNOWN);
 }
@@ -126,7 +132,7 @@ int BPF_PROG(rwsem_read_unlock, struct rw_semaphore *lock)
 SEC("?fentry/rt_spin_unlock")
 int BPF_PROG(rt_spin_unlocks, struct spinlock *lock)
 {
-	if ((__u64)lock->lock.owner & RTMUTEX_WAITERS)
+	if (rtmutex_waiters(&lock->lock))
 		record_release(ctx, function_lock(ctx), KIND_UNKNOWN);
 	return 0;
 }
