@@ -76,7 +76,7 @@ def boot(
         place: Path = request.getfixturevalue("arm64_build") if arm64 else build
         programs = [place / "bin" / "lockline-collect", *(place / "workloads" / name for name in WORKLOADS)]
         if not arm64:
-            programs.append(Path(tool("stress-ng")))
+            programs += [place / "workloads" / "uffd_mutex", Path(tool("stress-ng"))]
         vm = [str(TOP / "scripts" / "vm"), "--kernel", str(kernel(name)), "--timeout", TIMEOUT_S]
         added = [word for program in programs for word in ("--add", str(program))]
         for attempt in range(ATTEMPTS):

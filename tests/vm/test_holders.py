@@ -20,6 +20,7 @@ SPINLOCK, MUTEX, RWSEM_WRITE, RTMUTEX, RWLOCK_RT_WRITE = 0, 3, 6, 7, 9
 # Longer than a busy machine keeps a virtual CPU from running, most of the time.
 HOLD_US = 20_000
 COUNT = 60
+MUTEX_ROUNDS = 20
 
 # BPF statistics on for good: switching them patches code that every unlock runs through here, and the
 # emulator may run what it translated from the middle of a patch (conftest.py).
@@ -42,6 +43,11 @@ class HolderCase:
 
     def __str__(self) -> str:
         return f"{self.kernel}-{self.spinlocks}"
+
+    @property
+    def arm64(self) -> bool:
+        """Whether it is not of x86-64."""
+        return self.kernel.endswith("arm64")
 
     @property
     def realtime(self) -> bool:
@@ -78,7 +84,7 @@ def record(name: str, mode: str, hold_us: int, count: int, waiters: int) -> str:
 
 def options(case: HolderCase, cpus: int) -> list[str]:
     """Of scripts/vm."""
-    emulated = [] if case.kernel.endswith("arm64") else ["--cpu", CPU[case.spinlocks], "--append", "tsc=reliable"]
+    emulated = [] if case.arm64 else ["--cpu", CPU[case.spinlocks], "--append", "tsc=reliable"]
     return ["--cpus", str(cpus), *emulated]
 
 
@@ -87,6 +93,12 @@ def guest(case: HolderCase, boot: Callable[..., Guest]) -> Guest:
     """The recordings and the truth of all runs."""
     commands = [record(name, mode, HOLD_US, COUNT, 1) for name, mode in RUNS.items()]
     commands += [record(name, RUNS["bucket"], HOLD_US, COUNT, 1) for name in AGAIN[1:]]
+    if not case.arm64:
+        # A program of this machine's own: it holds a pipe's mutex over a fault that it serves itself.
+        commands.append(
+            "lockline-collect record -a --holders -i 100ms -o mutex.lockline --"
+            f" uffd_mutex {MUTEX_ROUNDS} {HOLD_US} > mutex.json || exit"
+        )
     return boot(case.kernel, "\n".join([STATISTICS_ON, *commands, "dmesg > dmesg"]), *options(case, 2))
 
 
@@ -265,6 +277,21 @@ def test_order_of_service(boot: Callable[..., Guest], spinlocks: str) -> None:
         assert fairness["max_bypasses"] >= 1
     else:
         assert fairness["overtaken"] <= fairness["waits"] // 50, fairness
+
+
+def test_the_holder_of_a_mutex_whose_waiter_sleeps(case: HolderCase, guest: Guest) -> None:
+    """Here every release is contended, and passes contended_release, or mutex_unlock() with the waiters' flag set."""
+    if case.arm64:
+        pytest.skip("its program is of this machine's architecture")
+    run = Run(guest, "mutex")
+    ready, waits = (json.loads(line) for line in guest.text("mutex.json").splitlines())
+    tid, releases, charged, caused = run.holders()[0]
+    assert run.lock()[1] == (RTMUTEX if case.realtime else MUTEX)
+    assert tid == ready["holder"], run.holders()
+    assert charged == MUTEX_ROUNDS
+    # On the RT kernels before 7.2 the pipe's mutex is released by a function that inlines the unlock.
+    assert releases >= MUTEX_ROUNDS or case.realtime, run.holders()
+    assert sum(low for low, _ in waits["waits"]) * 0.9 <= caused <= sum(high for _, high in waits["waits"])
 
 
 def test_raw_spinlocks_by_kprobe(case: HolderCase, guest: Guest) -> None:
