@@ -6,12 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from c2c import imported, patterns, sharing_patterns
+from c2c import imported, patterns, perf_output, sharing_patterns
 from c2c import perfdata_format as perfdata
 from c2c.description import Counts, Description, LineKey, Truth
 from c2c.imported import COUNTS, Imported, ImportedLine, Numbers
 from c2c.lock_recording import write_lock_recording
 from c2c.perfdata_generator import DESCRIPTIONS
+from c2c.scale_pattern import scale
 from c2c.test_against_perf import VARIANTS, vary
 
 # Sums that are not in memory_count: perf prints them from others.
@@ -163,3 +164,17 @@ def test_a_recording_of_the_same_boot_names_kernel_code(tmp_path: Path) -> None:
     found = imported.read(tmp_path / "out.lockline")
     names = {name for name in found.symbols.values() if name}
     assert {"native_queued_spin_lock_slowpath", "futex_wake"} <= names
+
+
+def test_of_a_large_file_the_lines_that_perf_shows_are_kept(tmp_path: Path) -> None:
+    description = scale(200_000)
+    path = description.write(tmp_path / "perf.data")
+    done = imported.run(path, tmp_path / "out.lockline")
+    assert done.returncode == 0, done.stderr
+    found = {line.address: line for line in imported.read(tmp_path / "out.lockline").lines}
+    shown = perf_output.parse(perf_output.run_report(path)).lines
+    truth = description.truth()
+    key_of = {first: key for key, first in truth.first.items()}
+    assert len(shown) > 40
+    for line in shown:
+        assert not differences(found[line.address].total, truth.lines[key_of[line.address]]), hex(line.address)
