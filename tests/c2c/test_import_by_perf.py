@@ -122,7 +122,7 @@ def test_trace_data_of_spe_goes_through_perf(tmp_path: Path) -> None:
         assert connection.execute("SELECT event FROM memory_source").fetchall() == [("memory",)]
         assert connection.execute("SELECT SUM(load_weight), group_concat(hex(cpus)) FROM memory_access").fetchone() == (
             17,
-            "04,08",
+            "08,04",
         )
         (problem,) = connection.execute("SELECT place, problem FROM memory_problem").fetchall()
     assert problem[0] == 7

@@ -232,13 +232,12 @@ static int read_build_ids(struct perfdata_features *features, struct perfdata_by
 {
 	int err = 0;
 
-	while (!err && perfdata_left(bytes)) {
+	/* In a pipe there may be padding behind the last one. */
+	while (!err && perfdata_left(bytes) >= 8) {
 		const __u8 *header = perfdata_take(bytes, 8), *body;
 		struct perfdata_bytes record = {.big = bytes->big};
 		__u16 size;
 
-		if (!header)
-			return -EBADMSG;
 		size = perfdata_u16(header + 6, bytes->big);
 		body = size < 8 ? NULL : perfdata_take(bytes, size - 8);
 		if (!body)
