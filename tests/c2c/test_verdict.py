@@ -13,7 +13,7 @@ from c2c.kernel_types import types
 from c2c.memory_recording import MemoryBuilder
 from lockline.c2c.advice import largest_effect
 from lockline.c2c.members import Types
-from lockline.c2c.model import Access, Code, Counts, Coverage, Judgement, Line, LineReport, Thread, add_counts
+from lockline.c2c.model import Access, Code, Counts, Coverage, Judgement, Line, LineReport, add_counts
 from lockline.c2c.parts import divide
 from lockline.c2c.report import cpu_list, make_c2c_report
 from lockline.c2c.verdict import judge
@@ -236,7 +236,7 @@ CODE = Code(0x1000, "user", "", 0, "program", "")
 
 def access(offset: int, address: int, hitm: int) -> Access:
     counts = Counts(records=hitm, loads=hitm, local_hitm=hitm)
-    return Access(offset, CODE._replace(address=address), Thread(0, 0, ""), counts, None, 2, "")
+    return Access(offset, CODE._replace(address=address), frozenset(), counts, None, 2, "")
 
 
 def judged(*accesses: Access, coverage: Coverage | None = None) -> Judgement:
@@ -275,7 +275,7 @@ def test_every_line_has_a_verdict_with_evidence(
     rows: list[tuple[int, str, list[int | None], int | None]], stores_seen: bool | None, named: bool
 ) -> None:
     accesses = tuple(
-        Access(offset, Code(number, "kernel", symbol, 0, "", ""), Thread(1, number, ""), Counts(*counts), cpus, 1, "")
+        Access(offset, Code(number, "kernel", symbol, 0, "", ""), frozenset({number}), Counts(*counts), cpus, 1, "")
         for number, (offset, symbol, counts, cpus) in enumerate(rows)
     )
     line = Line(LINE, 64, "kernel", 0, "", "", 0, "", 0, add_counts(a.counts for a in accesses), accesses)

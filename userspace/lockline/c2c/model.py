@@ -88,21 +88,13 @@ class Code(NamedTuple):
         return self.symbol.partition("(")[0].rpartition("::")[2].partition(".")[0]
 
 
-class Thread(NamedTuple):
-    """Who makes an access; tid 0 in pid 0: not known."""
-
-    pid: int
-    tid: int
-    comm: str
-
-
 @dataclass(frozen=True, slots=True)
 class Access:
-    """Accesses from one instruction by one thread to one offset of a line."""
+    """Accesses from one instruction to one offset of a line; threads: ids of those that are known."""
 
     offset: int
     code: Code
-    thread: Thread
+    threads: frozenset[int]
     counts: Counts
     cpus: int | None  # a bit set; None: not known which
     cpu_count: int  # at least so many; 0: not known
@@ -121,7 +113,10 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One cache line: counts of all its accesses, and these by offset, instruction and thread."""
+    """One cache line: counts of all its accesses, and these by offset and instruction.
+
+    comms: names of the tasks that use it, the most frequent first.
+    """
 
     address: int  # unsigned, of the first byte
     size: int
@@ -134,6 +129,7 @@ class Line:
     pages: int
     counts: Counts
     accesses: tuple[Access, ...]
+    comms: tuple[str, ...] = ()
 
     @property
     def located(self) -> tuple[Access, ...]:

@@ -6,23 +6,25 @@ A line is what perf c2c tells apart, summed over the events of one file.
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import NamedTuple
 
 from lockline import rows
-from lockline.c2c.model import Access, Code, Counts, Coverage, Line, Source, Thread, add_counts
+from lockline.c2c.model import Access, Code, Counts, Coverage, Line, Source, add_counts
+from lockline.errors import RecordingError
 from lockline.recording import Recording
 
 MAX_CPUS = 1 << 16
 # Lines with most transfers; perf c2c itself lists none below a thousandth of all.
 MAX_LINES = 20_000
 PROBLEMS = 1000
+# Names of tasks, of each line.
+COMMS = 4
 # A fill buffer hit waited for a part of a transfer, and many of them for the same one.
 FILL_BUFFER_WEIGHT = 1 / 16
 _TRANSFERS = "ifnull(local_hitm, 0) + ifnull(remote_hitm, 0) + ifnull(local_peer, 0) + ifnull(remote_peer, 0)"
 _UNKNOWN_CODE = Code(0, "", "", 0, "", "")
-_UNKNOWN_THREAD = Thread(0, 0, "")
 # Lines whose accesses are read in one query.
 _BATCH = 400
 _PROBLEM_CHARACTERS = 400
@@ -52,7 +54,6 @@ class _AccessRow(NamedTuple):
     line: int
     offset: int
     code: int
-    thread: int
     records: int | None
     loads: int | None
     stores: int | None
@@ -79,9 +80,42 @@ class _AccessRow(NamedTuple):
     load_weight: int | None
     load_weights: int | None
     in_wait: int | None
-    cpus: bytes | None
     cpu_count: int | None
     nodes: str
+    threads: str | None
+    cpu_sets: str | None
+    unknown_cpus: int
+    no_cpus: int
+
+
+class _CountsRow(NamedTuple):
+    line: int
+    records: int | None
+    loads: int | None
+    stores: int | None
+    locked: int | None
+    local_hitm: int | None
+    remote_hitm: int | None
+    local_peer: int | None
+    remote_peer: int | None
+    fill_buffer: int | None
+    l1_hit: int | None
+    l2_hit: int | None
+    llc_hit: int | None
+    remote_hit: int | None
+    local_dram: int | None
+    remote_dram: int | None
+    store_l1_hit: int | None
+    store_l1_miss: int | None
+    store_unknown: int | None
+    blocked: int | None
+    no_map: int | None
+    no_parse: int | None
+    remote_hitm_weight: int | None
+    local_hitm_weight: int | None
+    load_weight: int | None
+    load_weights: int | None
+    in_wait: int | None
 
 
 class _CodeRow(NamedTuple):
@@ -94,11 +128,10 @@ class _CodeRow(NamedTuple):
     line: str
 
 
-class _ThreadRow(NamedTuple):
-    id: int
-    pid: int
-    tid: int
+class _CommRow(NamedTuple):
+    line: int
     comm: str
+    accesses: int
 
 
 class _Problem(NamedTuple):
@@ -261,7 +294,7 @@ def read_tables(recording: Recording) -> Tables:
 
 
 def find_buddies(recording: Recording, lines: Sequence[Line]) -> dict[int, Line]:
-    """The other 64 bytes of the 128-byte pairs of these lines, by the line's own address."""
+    """The other 64 bytes of the 128-byte pairs of these lines, in sums, by the line's own address."""
     wanted = {line.address ^ 64: line for line in lines if line.size == 64}
     if not wanted:
         return {}
@@ -269,16 +302,20 @@ def find_buddies(recording: Recording, lines: Sequence[Line]) -> dict[int, Line]
     addresses = [_signed(address) for address in wanted]
     for row in recording.table(rows.MemoryLine, "memory_line", _among("address", addresses)):
         grouped[row.space, row.object, row.pid, unsigned(row.address)].append(row)
-    found = []
-    for key, members in grouped.items():
-        line = wanted[key[3]]
-        if (line.space, line.pid) == (key[0], key[2]):
-            found.append(LineSum(key, tuple(row.id for row in members), members[0], 0.0, 0))
-    return {line.address ^ 64: line for line in read_lines(recording, found)}
-
-
-def _cpu_set(blob: bytes | None) -> int | None:
-    return None if blob is None else int.from_bytes(blob[: MAX_CPUS // 8], "little")
+    owner = {
+        row.id: key
+        for key, members in grouped.items()
+        for row in members
+        if (wanted[key[3]].space, wanted[key[3]].pid) == (key[0], key[2])
+    }
+    sums = ", ".join(f"SUM({name})" for name in Counts._fields)
+    query = f"SELECT line, {sums} FROM memory_access WHERE {_among('line', list(owner))} GROUP BY line"
+    found: defaultdict[LineKey, list[Counts]] = defaultdict(list)
+    for counts in recording.select(_CountsRow, "memory_access", query):
+        found[owner[counts.line]].append(Counts(*counts[1:]))
+    return {
+        key[3] ^ 64: replace(_line(grouped[key][0], (), ()), counts=add_counts(parts)) for key, parts in found.items()
+    }
 
 
 def _batches(values: Sequence[LineSum]) -> Iterator[Sequence[LineSum]]:
@@ -290,20 +327,41 @@ def _among(column: str, values: Sequence[int]) -> str:
     return f"{column} IN ({','.join(str(int(value)) for value in values)})"
 
 
+# SQLite sums; of tens of thousands of rows by thread, Python sees some hundreds.
+_ACCESSES = f"""
+    SELECT line, offset, code, {", ".join(f"SUM({name})" for name in Counts._fields)}, MAX(cpu_count), MIN(nodes),
+        GROUP_CONCAT(DISTINCT thread), GROUP_CONCAT(DISTINCT hex(cpus)), SUM(cpus IS NULL),
+        SUM(typeof(cpus) NOT IN ('blob', 'null'))
+    FROM memory_access WHERE {{lines}} GROUP BY line, offset, code"""
+_COMMS = """
+    SELECT line, comm, COUNT(*) FROM memory_access JOIN memory_thread ON memory_thread.id = thread
+    WHERE {lines} AND comm != '' GROUP BY line, comm ORDER BY line, COUNT(*) DESC, comm"""
+
+
 def read_lines(recording: Recording, wanted: Sequence[LineSum]) -> list[Line]:
     """These lines with their accesses, in the same order.  Raises RecordingError if the recording is damaged."""
     lines: list[Line] = []
+    nobody = {row.number for row in recording.select(_Number, "memory_thread", _NO_THREADS)} | {0}
     for batch in _batches(wanted):
         owner = {id_: number for number, line in enumerate(batch) for id_ in line.ids}
         found: list[list[_AccessRow]] = [[] for _ in batch]
-        for row in recording.table(_AccessRow, "memory_access", _among("line", list(owner)), "line, offset"):
+        among = _among("line", list(owner))
+        for row in recording.select(_AccessRow, "memory_access", _ACCESSES.format(lines=among)):
+            if row.no_cpus:
+                raise RecordingError(f"{recording.path}: the recording is damaged: memory_access.cpus is no bit set")
             found[owner[row.line]].append(row)
+        comms: list[dict[str, None]] = [{} for _ in batch]
+        for comm in recording.select(_CommRow, "memory_thread", _COMMS.format(lines=among)):
+            if len(comms[owner[comm.line]]) < COMMS:
+                comms[owner[comm.line]][comm.comm] = None
         codes = _codes(recording, {row.code for part in found for row in part})
-        threads = _threads(recording, {row.thread for part in found for row in part})
-        for line, part in zip(batch, found, strict=True):
-            accesses = tuple(_access(row, codes, threads) for row in part)
-            lines.append(_line(line.row, accesses))
+        for line, part, names in zip(batch, found, comms, strict=True):
+            accesses = tuple(_access(row, codes, nobody) for row in part)
+            lines.append(_line(line.row, accesses, tuple(names)))
     return lines
+
+
+_NO_THREADS = "SELECT id FROM memory_thread WHERE tid = 0"
 
 
 def _codes(recording: Recording, ids: set[int]) -> dict[int, Code]:
@@ -311,25 +369,24 @@ def _codes(recording: Recording, ids: set[int]) -> dict[int, Code]:
     return {row.id: Code(unsigned(row.address), *row[2:]) for row in table}
 
 
-def _threads(recording: Recording, ids: set[int]) -> dict[int, Thread]:
-    table = recording.table(_ThreadRow, "memory_thread", _among("id", sorted(ids)))
-    return {row.id: Thread(*row[1:]) for row in table}
-
-
-def _access(row: _AccessRow, codes: dict[int, Code], threads: dict[int, Thread]) -> Access:
-    cpus = _cpu_set(row.cpus)
+def _access(row: _AccessRow, codes: dict[int, Code], nobody: set[int]) -> Access:
+    cpus = None
+    if row.cpu_sets and not row.unknown_cpus:
+        cpus = 0
+        for text in row.cpu_sets.split(","):
+            cpus |= int.from_bytes(bytes.fromhex(text[: MAX_CPUS // 4]), "little")
     return Access(
         offset=row.offset,
         code=codes.get(row.code, _UNKNOWN_CODE),
-        thread=threads.get(row.thread, _UNKNOWN_THREAD),
-        counts=Counts(*(None if value is None else max(0, value) for value in row[4:30])),
+        threads=frozenset(map(int, row.threads.split(","))) - nobody if row.threads else frozenset(),
+        counts=Counts(*(None if value is None else max(0, value) for value in row[3:29])),
         cpus=cpus,
         cpu_count=cpus.bit_count() if cpus is not None else max(0, row.cpu_count or 0),
         nodes=row.nodes,
     )
 
 
-def _line(row: rows.MemoryLine, accesses: tuple[Access, ...]) -> Line:
+def _line(row: rows.MemoryLine, accesses: tuple[Access, ...], comms: tuple[str, ...]) -> Line:
     return Line(
         address=unsigned(row.address),
         size=row.size if row.size in (32, 64, 128, 256) else 64,
@@ -342,4 +399,5 @@ def _line(row: rows.MemoryLine, accesses: tuple[Access, ...]) -> Line:
         pages=row.pages,
         counts=add_counts(access.counts for access in accesses),
         accesses=accesses,
+        comms=comms,
     )

@@ -32,12 +32,11 @@ SOME_TRANSFERS = 20
 
 def actors(accesses: Iterable[Access]) -> int:
     """At least so many threads or CPUs make these accesses."""
-    threads: set[tuple[int, int]] = set()
+    threads: set[int] = set()
     cpus = 0
     most = 0
     for access in accesses:
-        if access.thread.tid:
-            threads.add((access.thread.pid, access.thread.tid))
+        threads |= access.threads
         cpus |= access.cpus or 0
         most = max(most, access.cpu_count)
     return max(len(threads), cpus.bit_count(), most)
@@ -48,7 +47,7 @@ def _functions(part: Part) -> set[str]:
 
 
 def _threads(part: Part) -> set[int]:
-    return {access.thread.tid for access in part.accesses if access.thread.tid}
+    return {thread for access in part.accesses for thread in access.threads}
 
 
 def _cpus(part: Part) -> int:

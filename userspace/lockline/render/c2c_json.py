@@ -140,6 +140,7 @@ def _line(number: int, report: LineReport, addresses: bool) -> dict[str, Any]:
         "cpus": report.cpus,
         "cpus_exact": report.cpus_exact,
         "cpu_list": report.cpu_list or None,
+        "comms": list(line.comms),
         "score": report.score,
         "cost": report.cost,
         "cost_is": report.cost_is,
@@ -212,16 +213,14 @@ def _offset(offset: OffsetReport, addresses: bool) -> dict[str, Any]:
 
 
 def _access(access: Access, addresses: bool) -> dict[str, Any]:
-    code, thread = access.code, access.thread
+    code = access.code
     return {
         "symbol": code.symbol or None,
         "symbol_offset": code.offset if code.symbol else None,
         "object": code.object or None,
         "line": code.line or None,
         "address": _hex(code.address) if addresses and code.address else None,
-        "pid": thread.pid or None,
-        "tid": thread.tid or None,
-        "comm": thread.comm or None,
+        "threads": len(access.threads) or None,
         "records": access.counts.records,
         "loads": access.counts.loads,
         "stores": access.counts.stores,

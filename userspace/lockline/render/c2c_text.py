@@ -180,7 +180,9 @@ def _map(number: int, report: LineReport, style: Style) -> list[str]:
     title = f"Line {number}: {name_of(report, style)}"
     if style.addresses and report.line.address:
         title += f" at {report.line.address:#x}"
-    lines = [title]
+    if report.line.comms:
+        title += f", used by {', '.join(clean(comm, style) for comm in report.line.comms)}"
+    lines = [cut(title, WIDTH)]
     lines += _offsets(report, style)
     judgement = report.judgement
     lines += _wrapped(f"Verdict: {judgement.verdict} (confidence {judgement.confidence})")
