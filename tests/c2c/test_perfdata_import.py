@@ -11,6 +11,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+import zstandard
 
 from c2c import imported, patterns, sharing_patterns
 from c2c import perfdata_format as perfdata
@@ -170,6 +171,21 @@ def test_names_of_any_bytes_are_readable(tmp_path: Path) -> None:
     import_to(stream.write(tmp_path / "data"), tmp_path / "out")
     assert rows(tmp_path / "out", COMMS) == [("tab here?[2J??", 1)]
     assert rows(tmp_path / "out", OBJECTS) == [("/f???", 1)]
+
+
+@pytest.mark.parametrize("filling", [bytes(8), struct.pack("<IHH", 60, 0, 8)])
+def test_a_bomb_is_put_out(filling: bytes, tmp_path: Path) -> None:
+    # One record that unpacks to 128 MiB: of records without a size, and of empty ones.
+    packed = zstandard.ZstdCompressor(level=1).compress(filling * (16 << 20))
+    assert len(packed) < 60_000
+    stream = Stream().sample(1, HEAP)
+    stream.add(stream.packer.record(perfdata.COMPRESSED, 0, packed)).sample(2, HEAP)
+    begin = len(Stream().sample(1, HEAP).data)
+    import_to(stream.write(tmp_path / "data"), tmp_path / "out")
+    (problem,) = rows(tmp_path / "out", "SELECT place, problem FROM memory_problem")
+    assert problem[0] == begin
+    assert "a compressed record cannot be unpacked: holds" in str(problem[1])
+    assert imported.read(tmp_path / "out").counts["nr_entries"] == 1
 
 
 def test_a_cpu_that_cannot_be_is_no_cpu(tmp_path: Path) -> None:

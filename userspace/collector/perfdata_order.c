@@ -146,6 +146,8 @@ static int flush(struct perfdata_order *order, __u64 limit)
 		memmove(order->changes, order->changes + changes, order->change_count * sizeof(*order->changes));
 	if (limit > order->flushed)
 		order->flushed = limit;
+	order->added = 0;
+	order->kept = order->sample_count + order->change_count;
 	return 0;
 }
 
@@ -192,6 +194,7 @@ int perfdata_order_sample(struct perfdata_order *order, const struct memory_samp
 	if (err)
 		return err;
 	order->samples[order->sample_count++] = *sample;
+	order->added++;
 	if (sample->time > order->largest)
 		order->largest = sample->time;
 	return 0;
@@ -220,6 +223,7 @@ int perfdata_order_change(struct perfdata_order *order, __u64 time, const struct
 	*change = (struct perfdata_change){.time = time, .number = order->change_number++, .record = *record};
 	change->record.body = copy;
 	order->change_bytes += record->size;
+	order->added++;
 	order->late += time <= order->flushed;
 	if (time > order->largest)
 		order->largest = time;
@@ -228,8 +232,11 @@ int perfdata_order_change(struct perfdata_order *order, __u64 time, const struct
 
 int perfdata_order_round(struct perfdata_order *order)
 {
-	int err = order->due ? flush(order, order->due) : 0;
+	int err = 0;
 
+	/* All that waits is looked at: rounds with little in them wait for one another. */
+	if (order->due && order->added >= order->kept / 8)
+		err = flush(order, order->due);
 	order->due = order->largest;
 	return err;
 }

@@ -32,6 +32,8 @@ struct perfdata_order {
 	__u64 change_bytes;
 	__u32 *sequence;
 	__u32 sequence_capacity;
+	__u64 added; /* samples and changes since some went on, and how many waited then */
+	__u64 kept;
 	__u64 largest; /* time that came so far */
 	__u64 due;     /* of the round before: what is not later is complete */
 	__u64 flushed; /* all up to here went on */

@@ -295,7 +295,7 @@ static int unpack(struct perfdata_reader *reader, const struct perfdata_record_v
 		  perfdata_record_function *function, void *context)
 {
 	struct unpacked unpacked = {reader, function, context};
-	__u64 limit = reader->features.compressed_length, size = record->size;
+	__u64 limit = reader->features.compressed_length, size = record->size, left;
 	const __u8 *body = record->body;
 	const char *why = "";
 	int err;
@@ -312,10 +312,13 @@ static int unpack(struct perfdata_reader *reader, const struct perfdata_record_v
 	}
 	if (!limit || limit > PERFDATA_UNPACKED_MAX)
 		limit = PERFDATA_UNPACKED_MAX;
+	reader->packed += size;
+	left = PERFDATA_UNPACKED_MAX + PERFDATA_UNPACKED_RATIO * reader->packed - reader->unpacked;
+	limit = limit < left ? limit : left;
 	err = reader->unpacker ? 0 : perfdata_unpacker_open(&reader->unpacker);
 	err = err
 		      ?: perfdata_unpack(reader->unpacker, body, size, limit, reader->events.big, record->place,
-					 take_unpacked, &unpacked, &why);
+					 take_unpacked, &unpacked, &reader->unpacked, &why);
 	if (err == -EBADMSG)
 		memory_problem(reader->problems, record->place, "a compressed record cannot be unpacked: %s", why);
 	return err;

@@ -34,6 +34,8 @@ struct perfdata_reader {
 	__u64 records;
 	__u64 bytes; /* of records, unpacked */
 	struct perfdata_unpacker *unpacker;
+	__u64 packed; /* bytes of compressed records, and what was in them */
+	__u64 unpacked;
 };
 
 /* Reads the header.  Tells the user why not; -EISDIR is told by nobody. */

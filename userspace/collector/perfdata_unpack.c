@@ -73,7 +73,7 @@ static int hand_on(struct perfdata_unpacker *unpacker, bool big, __u64 place, pe
 }
 
 int perfdata_unpack(struct perfdata_unpacker *unpacker, const __u8 *packed, size_t size, __u64 limit, bool big,
-		    __u64 place, perfdata_record_function *function, void *context, const char **why)
+		    __u64 place, perfdata_record_function *function, void *context, __u64 *unpacked, const char **why)
 {
 	ZSTD_inBuffer in = {.src = packed, .size = size};
 	__u64 total = 0;
@@ -88,6 +88,7 @@ int perfdata_unpack(struct perfdata_unpacker *unpacker, const __u8 *packed, size
 			return -EBADMSG;
 		}
 		total += out.pos - unpacker->used;
+		*unpacked += out.pos - unpacker->used;
 		if (total > limit) {
 			*why = "holds more than perf puts into one";
 			return -EBADMSG;
