@@ -58,16 +58,22 @@ static void tell_missing(struct finding *finding, __u32 mask, const char *what)
 		ON("%s", what);
 }
 
+/* The first function of the mask that this kernel has; NULL: none. */
+static const char *first_of(const struct finding *finding, __u32 mask)
+{
+	__u32 there = finding->evidence->btf_release_functions & mask;
+
+	return there ? release_function_names[__builtin_ctz(there)] : NULL;
+}
+
 enum probe_state check_spin_holders(struct finding *finding)
 {
-	const struct evidence *evidence = finding->evidence;
-	enum probe_state state =
-		check_fentry(finding, evidence->btf_release_functions & 1u << UNLOCK_SPIN ? "_raw_spin_unlock" : NULL);
+	enum probe_state state = check_fentry(finding, first_of(finding, SPIN_UNLOCKS));
 
 	if (state != PROBE_ON)
 		return state;
 	tell_missing(finding, SPIN_UNLOCKS, "every unlock is probed, those with waiters are recorded");
-	return asked(finding, evidence->holders, "--holders");
+	return asked(finding, finding->evidence->holders, "--holders");
 }
 
 enum probe_state check_spin_holders_kprobe(struct finding *finding)
@@ -116,8 +122,7 @@ enum probe_state check_owners(struct finding *finding)
 
 enum probe_state check_holds(struct finding *finding)
 {
-	enum probe_state state = check_fentry(
-		finding, finding->evidence->btf_release_functions & 1u << LOCK_SPIN ? "_raw_spin_lock" : NULL);
+	enum probe_state state = check_fentry(finding, first_of(finding, SPIN_LOCKS));
 
 	if (state != PROBE_ON)
 		return state;
