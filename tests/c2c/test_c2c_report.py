@@ -191,6 +191,49 @@ def test_a_text_in_one_step(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
     assert "already" in err
 
 
+def test_the_generated_perf_data_in_one_step(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    if not Path("/sys/kernel/btf/vmlinux").exists():
+        pytest.skip("this kernel has no BTF (CONFIG_DEBUG_INFO_BTF)")
+    description = patterns.futex_bucket()
+    data = description.write(tmp_path / "perf.data")
+    waits = write_lock_recording(description, tmp_path / "waits.lockline").path
+    assert description.kernel
+    symbols = tmp_path / "kallsyms"
+    symbols.write_text(description.kernel.kallsyms())
+    options = ["--recording", str(waits), "--btf", "/sys/kernel/btf/vmlinux", "--format", "json"]
+    # Names of kernel code are from the symbols, or from the recording of the same boot as far as it has them.
+    for more in (["--kallsyms", str(symbols)], []):
+        status, out, err = run(capsys, "report", str(data), *options, *more)
+        assert status == 0, err
+        value = json.loads(out)
+        first = value["lines"][0]
+        assert (first["type"], first["type_source"]) == ("futex_hash_bucket", "lock")
+        assert (first["verdict"], first["confidence"], first["cpus"]) == ("false sharing", "high", 156)
+        assert first["hitm"] == {"total": 160, "local": 129, "remote": 31}
+        assert [entry["member"] for entry in first["offsets"]] == ["waiters", "lock", "chain.next", "chain.prev"]
+        assert first["advice"]["members"] == ["chain"]
+        assert first["advice"]["bytes_per_object"] == 56
+        assert first["locks"][0]["join"] == "address"
+        assert value["totals"] == {"lines": 21, "other_lines": 2000, "transfers": 220}
+
+
+def test_samples_beside_a_recording_are_found(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    description = patterns.futex_bucket()
+    waits = write_lock_recording(description, tmp_path / "waits.lockline").path
+    connection = sqlite3.connect(waits)
+    connection.execute("INSERT INTO meta VALUES ('memory_samples_file', '/nowhere/waits.perf.data')")
+    connection.commit()
+    connection.close()
+    status, _, err = run(capsys, "report", str(waits))
+    assert status == 1
+    assert "/nowhere/waits.perf.data" in err
+    # Both were moved together.
+    description.write(tmp_path / "waits.perf.data")
+    status, out, _ = run(capsys, "report", str(waits), "--format", "json")
+    assert status == 0
+    assert json.loads(out)["lines"][0]["locks"][0]["name"] == "futex_hash_bucket.lock"
+
+
 def test_of_totals_alone_no_line_is_judged(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     text = tmp_path / "stats.txt"
     text.write_text(

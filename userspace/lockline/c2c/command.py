@@ -10,7 +10,6 @@ from pathlib import Path
 
 from lockline import rows
 from lockline.c2c.report import make_c2c_report
-from lockline.c2c.text_import import import_text
 from lockline.c2c.types_reader import find_types, read_program
 from lockline.collector import ask_collector
 from lockline.errors import LocklineError
@@ -93,6 +92,9 @@ def _import(path: Path, output: Path, arguments: argparse.Namespace, *more: str)
         if getattr(arguments, option) is not None:
             word = option.replace("_", "-")
             raise LocklineError(f"--{word}: of perf.data files; the text {path} has its symbols in it")
+    # The layouts of perf's texts take longer to load than most reports to make.
+    from lockline.c2c.text_import import import_text
+
     return list(import_text(path, output, arguments.number).notes)
 
 
