@@ -140,6 +140,10 @@ struct rq {
 	int cpu;
 };
 
+struct irqaction {
+	const char *name;
+};
+
 struct task_group {
 	struct cfs_rq **cfs_rq;
 };
@@ -169,8 +173,12 @@ struct kmem_cache {
 
 struct task_struct {
 	struct sched_entity se;
+	int wake_cpu;
+	int prio;
+	unsigned int policy;
 	int pid;
 	int tgid;
+	char comm[16];
 	struct mm_struct *mm;
 	struct signal_struct *signal;
 	struct sighand_struct *sighand;

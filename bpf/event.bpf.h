@@ -97,6 +97,8 @@ static __always_inline void write_event(void *ctx, struct cpu_state *state, cons
 	event->flags = (wait->wait_ns >= state->threshold_ns ? EVENT_OUTLIER : EVENT_SAMPLED) |
 		       (wait->other_row ? EVENT_OTHER_ROW : 0);
 	event->user_frames = 0;
+	event->priority = BPF_CORE_READ((struct task_struct *)bpf_get_current_task(), prio);
+	event->policy = BPF_CORE_READ((struct task_struct *)bpf_get_current_task(), policy);
 	bpf_get_current_comm(event->comm, sizeof(event->comm));
 	if (stack) {
 		event->kernel_frames = wait->kernel_frames;

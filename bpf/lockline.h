@@ -200,7 +200,9 @@ struct wait_event {
 	__u8 flags;
 	__s16 kernel_frames; /* or a negative errno */
 	__s16 user_frames;
-	__u8 pad[6];
+	__s16 priority; /* task_struct.prio of the waiter at the end: below 100 real time, below 0 deadline */
+	__u8 policy;    /* SCHED_* */
+	__u8 pad[3];
 	char comm[16];
 	struct wait_stack stack;
 };
@@ -277,6 +279,54 @@ static inline __u32 focus_slot(__u64 lock)
 	return lock_hash(lock, FOCUS_LOCKS);
 }
 
+/*
+ * Relief (record --episodes): what a CPU did, so that a long wait can be told
+ * with what went on around it.  One cache line each, in a ring of each CPU.
+ */
+enum relief_type {
+	RELIEF_INTERRUPT_ENTRY, /* value: its number; name: its handler's */
+	RELIEF_INTERRUPT_EXIT,
+	RELIEF_VECTOR_ENTRY, /* x86, without a number: value: enum relief_vector */
+	RELIEF_VECTOR_EXIT,
+	RELIEF_IPI_ENTRY, /* arm64; name: what for */
+	RELIEF_IPI_EXIT,
+	RELIEF_IPI_SENT,      /* value: to which CPU */
+	RELIEF_SOFTIRQ_ENTRY, /* value: which */
+	RELIEF_SOFTIRQ_EXIT,
+	RELIEF_SWITCH,    /* other: the task that runs now, value: state of the one before */
+	RELIEF_WAKING,    /* other: the task that is to be woken */
+	RELIEF_WAKEUP,    /* the same, now on a run queue; value: which CPU's */
+	RELIEF_WAIT_TASK, /* a turn of wait_task_inactive(); other: the task that is to stop running */
+	RELIEF_TYPES
+};
+
+enum relief_vector {
+	VECTOR_LOCAL_TIMER,
+	VECTOR_RESCHEDULE,
+	VECTOR_CALL_FUNCTION,
+	VECTOR_CALL_FUNCTION_SINGLE,
+	VECTOR_IRQ_WORK,
+	RELIEF_VECTORS
+};
+
+struct relief_record {
+	__u64 sequence; /* as in struct wait_event */
+	__u64 time_ns;
+	__u32 tid; /* current; of a switch: the task that ran before */
+	__u32 other_tid;
+	__u32 value;
+	__u8 type; /* enum relief_type */
+	__u8 pad[3];
+	char comm[16]; /* of tid */
+	char name[16]; /* of the interrupt, or the other task's comm */
+};
+
+/* One per CPU, written by it alone. */
+struct relief_state {
+	__u64 records; /* ever started in this CPU's ring */
+	__u64 pad[7];
+};
+
 /* A key holds the kind in the bits that a kernel address does not need. */
 static inline __u64 row_key(__u64 lock, __u32 kind)
 {
@@ -333,6 +383,8 @@ _Static_assert(sizeof(struct lock_turn) == CACHE_LINE, "turns share no line");
 _Static_assert(sizeof(struct release_state) % CACHE_LINE == 0, "CPUs share no line");
 _Static_assert(sizeof(struct hold_row) % CACHE_LINE == 0, "hold rows share no line");
 _Static_assert(sizeof(struct waiter_count) == CACHE_LINE, "counts share no line");
+_Static_assert(sizeof(struct relief_record) == CACHE_LINE, "relief records share no line");
+_Static_assert(sizeof(struct relief_state) == CACHE_LINE, "CPUs share no line");
 _Static_assert(sizeof(struct wait_event) == 96 + sizeof(struct wait_stack), "event");
 
 #endif /* LOCKLINE_H */

@@ -30,6 +30,8 @@ const volatile bool record_turns __weak = false;  /* --holders */
 const volatile bool count_waiters __weak = false; /* their lock words do not tell */
 const volatile bool measure_holds __weak = false; /* --holds */
 
+const volatile __u32 relief_mask __weak = 0; /* relief records per CPU - 1 */
+
 /* STATE_COARSE_CLOCK: CLOCK_MONOTONIC at a jiffy, which jiffy, and ns per jiffy; set before attaching. */
 __u64 coarse_base_ns __weak = 0;
 __u32 coarse_base_jiffies __weak = 0;
@@ -63,6 +65,9 @@ SHARED_ARRAY(sleep_owners, __u32);
 SHARED_ARRAY(waiter_counts, struct waiter_count);
 SHARED_ARRAY(focus, __u64);
 SHARED_ARRAY(hold_rows, struct hold_row);
+
+SHARED_ARRAY(relief_records, struct relief_record);
+SHARED_ARRAY(relief_states, struct relief_state);
 
 /* Bits by tgid, then by tid; PID_MAX_LIMIT is 2^22. */
 #define TASK_FILTER_WORDS (1u << 16)

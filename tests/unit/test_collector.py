@@ -15,12 +15,15 @@ COLLECTOR = HERE.parent.parent / "userspace" / "collector"
 
 # test program: what it tests
 PROGRAMS = {
-    "options_test": ["options.c", "values.c"],
-    "plan_test": ["plan.c", "plan_holders.c", "lock_mode.c"],
+    "options_test": ["options.c", "until.c", "values.c"],
+    "plan_test": ["plan.c", "plan_holders.c", "plan_relief.c", "lock_mode.c"],
     "cgroups_test": ["cgroup_mounts.c", "small_file.c"],
     "own_cost_test": ["own_cost.c"],
     "c2c_process_test": ["c2c_process.c"],
     "turns_test": ["turns.c"],
+    "until_test": ["until.c", "options.c", "values.c"],
+    "interrupts_test": ["interrupts.c"],
+    "timeline_test": ["timeline.c"],
 }
 
 FLAGS = ["-std=gnu11", "-g", "-O1", "-Wall", "-Wextra", "-Werror", "-Wno-unused-parameter", "-D_GNU_SOURCE"]

@@ -29,6 +29,8 @@ struct events {
 	size_t batch_size; /* records in it */
 	bool rows_met;     /* all rows of that CPU, for the sake of this batch */
 	__u64 outliers;    /* of this interval */
+	hear_wait hear;    /* NULL: nobody wants the long waits */
+	void *hearer;
 	struct event_losses losses;
 };
 
@@ -65,6 +67,12 @@ void events_close(struct events *events)
 	free(events->read);
 	free(events->batch);
 	free(events);
+}
+
+void events_listen(struct events *events, hear_wait hear, void *data)
+{
+	events->hear = hear;
+	events->hearer = data;
 }
 
 const struct event_losses *events_losses(const struct events *events)
@@ -190,6 +198,22 @@ static int trim_outliers(struct events *events, __s64 interval)
 	return err;
 }
 
+static int hear_event(struct events *events, const struct wait_event *event, struct long_wait *wait)
+{
+	wait->outlier = recording_find(events->recording, FIND_OUTLIER, "");
+	wait->begin_ns = event->begin_ns;
+	wait->wait_ns = event->wait_ns;
+	wait->lock_address = event->lock;
+	wait->kind = event->kind;
+	wait->tid = event->tid;
+	wait->tgid = event->tgid;
+	wait->cpu = event->cpu;
+	wait->begin_cpu = event->begin_cpu;
+	wait->policy = event->policy;
+	wait->priority = event->priority;
+	return wait->outlier < 0 ? -EIO : events->hear(events->hearer, wait);
+}
+
 static int store_event(struct events *events, const struct wait_event *event, __s64 interval)
 {
 	const __u64 *frames;
@@ -203,7 +227,7 @@ static int store_event(struct events *events, const struct wait_event *event, __
 		return -EIO;
 	err = recording_run(events->recording, ADD_SAMPLE_TOTAL, "iiiiiii", waiter, lock, (__s64)event->kind, stack,
 			    user_stack, (__s64)event->weight, (__s64)event->weight_ns);
-	if (!err)
+	if (!err && interval != NO_INTERVAL)
 		err = recording_run(events->recording, ADD_SAMPLE_INTERVAL, "iiiiiiii", waiter, lock,
 				    (__s64)event->kind, stack, user_stack, (__s64)event->weight,
 				    (__s64)event->weight_ns, interval);
@@ -213,9 +237,15 @@ static int store_event(struct events *events, const struct wait_event *event, __
 		err = trim_outliers(events, interval);
 	if (err)
 		return err;
-	return recording_run(events->recording, ADD_OUTLIER, "iiiiiiiiiii", interval, (__s64)event->begin_ns,
-			     (__s64)event->wait_ns, (__s64)event->cpu, (__s64)event->begin_cpu, waiter, lock,
-			     (__s64)event->kind, (__s64)event->result, stack, user_stack);
+	err = recording_run(events->recording, ADD_OUTLIER, "iiiiiiiiiii", interval, (__s64)event->begin_ns,
+			    (__s64)event->wait_ns, (__s64)event->cpu, (__s64)event->begin_cpu, waiter, lock,
+			    (__s64)event->kind, (__s64)event->result, stack, user_stack);
+	if (err || !events->hear)
+		return err;
+	return hear_event(
+		events, event,
+		&(struct long_wait){
+			.lock = lock, .waiter = waiter, .stack = stack, .frames = frames, .frame_count = count});
 }
 
 int events_drain(struct events *events, __s64 interval)
@@ -239,7 +269,34 @@ struct open_wait {
 	__u32 tid;
 	__u32 tgid;
 	__u32 cpu;
+	const struct wait_stack *stack; /* taken when it began, if it was sampled */
+	int frames;
 };
+
+/* What is known of a wait that still lasts. */
+static int hear_open_wait(struct events *events, const struct open_wait *wait, __s64 lock, __u64 now_ns)
+{
+	const __u64 *frames = wait->stack->kernel;
+	int count = wait->frames < STACK_FRAMES ? wait->frames : STACK_FRAMES;
+	struct long_wait heard = {
+		.begin_ns = wait->begin_ns,
+		.wait_ns = now_ns - wait->begin_ns,
+		.lock_address = wait->lock,
+		.lock = lock,
+		.kind = wait->kind,
+		.tid = wait->tid,
+		.tgid = wait->tgid,
+		.cpu = wait->cpu,
+		.begin_cpu = wait->cpu,
+		.policy = -1,
+	};
+
+	count = count > 0 ? stacks_trim(events->stacks.symbols, &frames, count) : 0;
+	heard.frames = frames;
+	heard.frame_count = count;
+	heard.stack = stacks_id(&events->stacks, 0, frames, count);
+	return heard.stack < 0 ? -EIO : events->hear(events->hearer, &heard);
+}
 
 static bool read_comm(__u32 tid, char *comm, size_t size)
 {
@@ -271,9 +328,12 @@ static int store_open_wait(struct events *events, const struct open_wait *wait, 
 	/* A thread that is gone waits for nothing: its slot lost its end. */
 	if (!read_comm(wait->tid, comm, sizeof(comm)) && wait->tid)
 		return 0;
-	return recording_run(events->recording, ADD_OPEN_WAIT, "iitiiiii", (__s64)wait->tid, (__s64)wait->tgid, comm,
-			     (__s64)wait->cpu, (__s64)(lock ? lock->id : OTHER_LOCK), (__s64)wait->kind,
-			     (__s64)wait->begin_ns, (__s64)(now_ns - wait->begin_ns));
+	err = recording_run(events->recording, ADD_OPEN_WAIT, "iitiiiii", (__s64)wait->tid, (__s64)wait->tgid, comm,
+			    (__s64)wait->cpu, (__s64)(lock ? lock->id : OTHER_LOCK), (__s64)wait->kind,
+			    (__s64)wait->begin_ns, (__s64)(now_ns - wait->begin_ns));
+	if (err || !events->hear)
+		return err;
+	return hear_open_wait(events, wait, lock ? lock->id : OTHER_LOCK, now_ns);
 }
 
 int events_end_interval(struct events *events, __s64 interval, __u64 now_ns, __u64 *open)
@@ -294,7 +354,13 @@ int events_end_interval(struct events *events, __s64 interval, __u64 now_ns, __u
 		for (__u32 i = 0; !err && i < depth && i < SPIN_DEPTH; i++) {
 			const struct spin_slot *slot = &state->spin[i];
 			struct open_wait wait = {
-				.lock = slot->lock, .begin_ns = slot->begin_ns, .kind = slot->kind, .cpu = cpu};
+				.lock = slot->lock,
+				.begin_ns = slot->begin_ns,
+				.kind = slot->kind,
+				.cpu = cpu,
+				.stack = maps_spin_stack(events->maps, cpu, i),
+				.frames = slot->sampled ? slot->kernel_frames : 0,
+			};
 			__u64 task = slot->task;
 
 			++*open;
@@ -312,8 +378,16 @@ int events_end_interval(struct events *events, __s64 interval, __u64 now_ns, __u
 
 		for (__u32 depth = 0; !err && tid && depth < slot->depth && depth < SLEEP_DEPTH; depth++) {
 			const struct sleep_wait *waiting = &slot->wait[depth];
-			struct open_wait wait = {waiting->lock, waiting->begin_ns, waiting->kind,
-						 tid,           slot->tgid,        waiting->begin_cpu};
+			struct open_wait wait = {
+				.lock = waiting->lock,
+				.begin_ns = waiting->begin_ns,
+				.kind = waiting->kind,
+				.tid = tid,
+				.tgid = slot->tgid,
+				.cpu = waiting->begin_cpu,
+				.stack = maps_sleep_stack(events->maps, i, depth),
+				.frames = waiting->flags & SLEEP_SAMPLED ? waiting->kernel_frames : 0,
+			};
 
 			++*open;
 			if (wait.begin_ns + OPEN_WAIT_AGE_NS < now_ns && listed++ < OPEN_WAITS_LISTED)

@@ -13,6 +13,28 @@
 
 struct events;
 
+/* A wait over the threshold, or one that still lasts. */
+struct long_wait {
+	__s64 outlier; /* id in the recording; 0: it still lasts */
+	__u64 begin_ns;
+	__u64 wait_ns; /* so far */
+	__u64 lock_address;
+	__s64 lock; /* id in the recording */
+	__u32 kind;
+	__u32 tid;
+	__u32 tgid;
+	__s64 waiter; /* id in the recording; 0: not known */
+	__u32 cpu;
+	__u32 begin_cpu;
+	int policy; /* -1: not known */
+	int priority;
+	__s64 stack;
+	const __u64 *frames; /* of the kernel; valid during the call alone */
+	int frame_count;
+};
+
+typedef int (*hear_wait)(void *data, const struct long_wait *wait);
+
 struct event_losses {
 	__u64 overwritten;      /* records that the ring lost before they were read */
 	__u64 torn;             /* records that were written while they were read */
@@ -23,6 +45,8 @@ int events_open(struct events **out, const struct maps *maps, struct recording *
 		struct totals *totals, const struct stacks *stacks, struct cgroup_paths *cgroups,
 		const struct lock_names *names);
 void events_close(struct events *events);
+/* Calls hear for each long wait as it is read, and for those that last when an interval ends. */
+void events_listen(struct events *events, hear_wait hear, void *data);
 /* Reads all rings; waits go to the interval with that id. */
 int events_drain(struct events *events, __s64 interval);
 /* The interval is over: keeps its longest outliers, replaces the waits in progress; *open counts those. */

@@ -274,6 +274,7 @@ void evidence_collect(struct evidence *evidence, const struct options *options, 
 		.user_stacks = options->user_stacks,
 		.holders = options->holders,
 		.holds = options->holds,
+		.episodes = options->episodes,
 		.follow_forks = options->pids.count || options->command_argv,
 		.fentry_error = NOT_TRIED,
 		.breakpoint_error = NOT_TRIED,
@@ -295,6 +296,13 @@ void evidence_collect(struct evidence *evidence, const struct options *options, 
 	for (int i = 0; i < RELEASE_FUNCTIONS; i++)
 		if (has_type(btf, release_function_names[i], BTF_KIND_FUNC))
 			evidence->btf_release_functions |= 1u << i;
+	for (int i = 0; i < RELIEF_PROBES; i++) {
+		char name[64];
+
+		snprintf(name, sizeof(name), "btf_trace_%s", relief_tracepoints[i]);
+		if (has_type(btf, name, BTF_KIND_TYPEDEF))
+			evidence->btf_relief |= 1u << i;
+	}
 	evidence->btf_read_slow_path = has_type(btf, "queued_read_lock_slowpath", BTF_KIND_FUNC);
 	evidence->btf_rwsem_slow_path = has_type(btf, RWSEM_SLOW_PATH, BTF_KIND_FUNC);
 	evidence->btf_percpu_slow_path = has_type(btf, PERCPU_SLOW_PATH, BTF_KIND_FUNC);

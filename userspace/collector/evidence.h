@@ -26,6 +26,7 @@ struct evidence {
 	bool user_stacks;  /* asked for */
 	bool holders;      /* asked for */
 	bool holds;        /* asked for */
+	bool episodes;     /* asked for */
 	bool follow_forks; /* asked for: processes, or a command */
 	struct lock_mode_evidence lock;
 	char hypervisor[13]; /* CPUID's signature */
@@ -47,6 +48,7 @@ struct evidence {
 	__u64 resilient_text;        /* resilient_queued_spin_lock_slowpath(); 0: not known */
 	__u64 resilient_text_size;
 	__u32 btf_release_functions; /* mask of enum release_function */
+	__u32 btf_relief;            /* mask of enum relief_probe */
 	int load_error;              /* an empty program for lock:contention_begin */
 	int statistics_error;
 	int fentry_error; /* an empty program, attached to a function that nothing calls */

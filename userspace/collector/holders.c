@@ -26,7 +26,8 @@ struct holders {
 	struct locks *locks;
 	struct stacks stacks;
 	struct turns *turns;
-	__u64 *read; /* per CPU */
+	__u64 *read;        /* per CPU */
+	__s64 *turn_stacks; /* by CPU and place in its ring: of the turn that was read there last */
 	struct read_turn *batch;
 	size_t batch_size;
 	size_t batch_room;
@@ -49,7 +50,9 @@ int holders_open(struct holders **out, const struct maps *maps, struct recording
 	holders->locks = locks;
 	holders->stacks = *stacks;
 	holders->read = calloc(maps->sizing->cpus, sizeof(*holders->read));
-	err = holders->read ? turns_open(&holders->turns, LOCKS, CELLS) : -ENOMEM;
+	holders->turn_stacks =
+		calloc((size_t)maps->sizing->cpus * maps->sizing->ring_turns, sizeof(*holders->turn_stacks));
+	err = holders->read && holders->turn_stacks ? turns_open(&holders->turns, LOCKS, CELLS) : -ENOMEM;
 	if (err)
 		holders_close(holders);
 	else
@@ -63,11 +66,24 @@ void holders_close(struct holders *holders)
 		return;
 	turns_close(holders->turns);
 	free(holders->read);
+	free(holders->turn_stacks);
 	free(holders->batch);
 	free(holders);
 }
 
-static int add(struct holders *holders, const struct lock_turn *turn, __u32 cpu)
+static __s64 *turn_stack(const struct holders *holders, __u32 cpu, __u64 position)
+{
+	__u32 size = holders->maps->sizing->ring_turns;
+
+	return &holders->turn_stacks[(size_t)cpu * size + (position & (size - 1))];
+}
+
+__s64 holders_stack(const struct holders *holders, __u32 cpu, __u64 position)
+{
+	return position < holders->read[cpu] ? *turn_stack(holders, cpu, position) : 0;
+}
+
+static int add(struct holders *holders, const struct lock_turn *turn, __u32 cpu, __u64 position)
 {
 	struct read_turn *read;
 	const __u64 *frames;
@@ -84,6 +100,7 @@ static int add(struct holders *holders, const struct lock_turn *turn, __u32 cpu)
 	}
 	read = &holders->batch[holders->batch_size++];
 	*read = (struct read_turn){.turn = *turn, .order = holders->seen++};
+	*turn_stack(holders, cpu, position) = 0;
 	if (!turn->stack || turn->stack > RELEASE_STACKS)
 		return 0;
 	frames = maps_release_stack(holders->maps, cpu, turn->stack - 1)->kernel;
@@ -91,6 +108,7 @@ static int add(struct holders *holders, const struct lock_turn *turn, __u32 cpu)
 		count++;
 	count = stacks_trim(holders->stacks.symbols, &frames, count);
 	read->stack = stacks_id(&holders->stacks, 0, frames, count);
+	*turn_stack(holders, cpu, position) = read->stack;
 	return read->stack < 0 ? -EIO : 0;
 }
 
@@ -116,7 +134,7 @@ static int read_ring(struct holders *holders, __u32 cpu)
 		__atomic_thread_fence(__ATOMIC_ACQUIRE);
 		after = __atomic_load_n(&turn->sequence, __ATOMIC_RELAXED);
 		if (before == position + 1 && after == before)
-			err = add(holders, &copy, cpu);
+			err = add(holders, &copy, cpu, position);
 		else if (before > position + 1)
 			holders->losses.overwritten++;
 		else
@@ -282,5 +300,8 @@ void holders_losses(const struct holders *holders, struct holder_losses *losses,
 
 size_t holders_bytes(const struct holders *holders)
 {
-	return turns_bytes(holders->turns) + holders->batch_room * sizeof(*holders->batch);
+	const struct sizing *sizing = holders->maps->sizing;
+
+	return turns_bytes(holders->turns) + holders->batch_room * sizeof(*holders->batch) +
+	       (size_t)sizing->cpus * sizing->ring_turns * sizeof(*holders->turn_stacks);
 }

@@ -28,6 +28,8 @@ void holders_close(struct holders *holders);
 int holders_drain(struct holders *holders, __u64 now_ns, bool last);
 /* Stores what changed, and chooses the locks whose holds are measured. */
 int holders_flush(struct holders *holders);
+/* Id in the recording of the stack taken at the release at that position of the CPU's ring; 0: none, or not read yet. */
+__s64 holders_stack(const struct holders *holders, __u32 cpu, __u64 position);
 void holders_losses(const struct holders *holders, struct holder_losses *losses, struct turns_losses *judged);
 size_t holders_bytes(const struct holders *holders);
 

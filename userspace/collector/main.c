@@ -43,5 +43,5 @@ int main(int argc, char **argv)
 	else
 		err = session_record(&options);
 	options_free(&options);
-	return err < 0;
+	return err < 0 ? 1 : err;
 }

@@ -35,6 +35,8 @@ int maps_resize(struct lockline_bpf *bpf, const struct sizing *sizing, bool task
 		{bpf->maps.waiter_counts, holders ? WAITER_COUNTS : 1, 0},
 		{bpf->maps.focus, holders ? FOCUS_LOCKS : 1, 0},
 		{bpf->maps.hold_rows, holders ? sizing->cpus * FOCUS_LOCKS : 1, 0},
+		{bpf->maps.relief_records, sizing->ring_relief ? sizing->cpus * sizing->ring_relief : 1, 0},
+		{bpf->maps.relief_states, sizing->ring_relief ? sizing->cpus : 1, 0},
 	};
 
 	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
@@ -79,6 +81,11 @@ int maps_open(struct maps *maps, struct lockline_bpf *bpf, const struct sizing *
 		err = err ?: map_array(&maps->release_stacks, bpf->maps.release_stacks);
 		err = err ?: map_array(&maps->focus, bpf->maps.focus);
 		err = err ?: map_array(&maps->hold_rows, bpf->maps.hold_rows);
+		err = err ?: map_array(&maps->sleep_owners, bpf->maps.sleep_owners);
+	}
+	if (!err && sizing->ring_relief) {
+		err = map_array(&maps->relief_records, bpf->maps.relief_records);
+		err = err ?: map_array(&maps->relief_states, bpf->maps.relief_states);
 	}
 	if (err)
 		maps_close(maps);
@@ -87,10 +94,11 @@ int maps_open(struct maps *maps, struct lockline_bpf *bpf, const struct sizing *
 
 void maps_close(struct maps *maps)
 {
-	struct mapped_array *arrays[] = {&maps->cpu_states,     &maps->totals,       &maps->sleepers,
-					 &maps->spin_stacks,    &maps->sleep_stacks, &maps->wait_events,
-					 &maps->task_filter,    &maps->lock_turns,   &maps->release_states,
-					 &maps->release_stacks, &maps->focus,        &maps->hold_rows};
+	struct mapped_array *arrays[] = {&maps->cpu_states,     &maps->totals,         &maps->sleepers,
+					 &maps->spin_stacks,    &maps->sleep_stacks,   &maps->wait_events,
+					 &maps->task_filter,    &maps->lock_turns,     &maps->release_states,
+					 &maps->release_stacks, &maps->focus,          &maps->hold_rows,
+					 &maps->sleep_owners,   &maps->relief_records, &maps->relief_states};
 
 	for (size_t i = 0; i < sizeof(arrays) / sizeof(arrays[0]); i++) {
 		if (arrays[i]->data)
@@ -162,4 +170,24 @@ __u64 *maps_focus(const struct maps *maps)
 const struct hold_row *maps_hold(const struct maps *maps, __u32 cpu, __u32 slot)
 {
 	return (struct hold_row *)maps->hold_rows.data + (size_t)cpu * FOCUS_LOCKS + slot;
+}
+
+__u32 maps_owner(const struct maps *maps, __u32 slot, __u32 depth)
+{
+	/* An array's values lie 8 bytes apart at least. */
+	const __u64 *owners = maps->sleep_owners.data;
+
+	return owners ? (__u32)owners[(size_t)slot * SLEEP_DEPTH + depth] : 0;
+}
+
+const struct relief_state *maps_relief_state(const struct maps *maps, __u32 cpu)
+{
+	return (struct relief_state *)maps->relief_states.data + cpu;
+}
+
+const struct relief_record *maps_relief(const struct maps *maps, __u32 cpu, __u64 position)
+{
+	size_t index = (size_t)cpu * maps->sizing->ring_relief + (position & (maps->sizing->ring_relief - 1));
+
+	return (struct relief_record *)maps->relief_records.data + index;
 }

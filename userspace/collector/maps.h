@@ -29,6 +29,9 @@ struct maps {
 	struct mapped_array release_stacks;
 	struct mapped_array focus;
 	struct mapped_array hold_rows;
+	struct mapped_array sleep_owners;
+	struct mapped_array relief_records; /* this and the next: with --episodes alone */
+	struct mapped_array relief_states;
 	const struct sizing *sizing;
 };
 
@@ -52,5 +55,10 @@ const struct wait_stack *maps_release_stack(const struct maps *maps, __u32 cpu, 
 /* FOCUS_LOCKS addresses. */
 __u64 *maps_focus(const struct maps *maps);
 const struct hold_row *maps_hold(const struct maps *maps, __u32 cpu, __u32 slot);
+/* Who held the lock when a sleeping wait began: a tid, 0: not known, ~0: readers. */
+__u32 maps_owner(const struct maps *maps, __u32 slot, __u32 depth);
+
+const struct relief_state *maps_relief_state(const struct maps *maps, __u32 cpu);
+const struct relief_record *maps_relief(const struct maps *maps, __u32 cpu, __u64 position);
 
 #endif /* LOCKLINE_MAPS_H */

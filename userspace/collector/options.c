@@ -9,6 +9,7 @@
 
 #include "message.h"
 #include "options.h"
+#include "until.h"
 #include "values.h"
 
 const char *const kind_names[KIND_COUNT] = {
@@ -86,6 +87,9 @@ enum {
 	LDLAT,
 	HOLDERS,
 	HOLDS,
+	EPISODES,
+	FLIGHT,
+	UNTIL,
 	SIZES,
 	BTF,
 	PROGRAM,
@@ -142,6 +146,12 @@ static const struct option_row rows[] = {
 	 FOR_BOTH, 0, 0, AT(holders)},
 	{HOLDS, "holds", NULL, "also how long spinlocks are held, of those waited for most; with --holders", VALUE_FLAG,
 	 FOR_BOTH, 0, 0, AT(holds)},
+	{EPISODES, "episodes", NULL, "also what went on around the long waits: interrupts, switches, wake-ups",
+	 VALUE_FLAG, FOR_BOTH, 0, 0, AT(episodes)},
+	{FLIGHT, "flight", NULL, "keep totals alone until --until, or SIGUSR2, ends it: then also the last seconds",
+	 VALUE_FLAG, FOR_RECORD, 0, 0, AT(flight)},
+	{UNTIL, "until", "CONDITION", "end with exit code 2 at 'wait>400us', with more after `and`; see the manual",
+	 VALUE_TEXT, FOR_RECORD, 1, 1023, AT(until)},
 	{SIZES, "sizes", NULL, "print the memory plan as JSON, attach nothing", VALUE_FLAG, FOR_RECORD, 0, 0,
 	 AT(sizes_only)},
 	{BTF, "btf", "FILE", "types of this vmlinux or raw BTF; default: of the running kernel", VALUE_TEXT, FOR_TYPES,
@@ -339,6 +349,7 @@ out:
 static int check_record(struct options *options)
 {
 	bool chosen = options->pids.count || options->tids.count || options->cgroup;
+	char shown[VALUE_SHOWN];
 	const char *filter = options->pids.count ? "-p" : options->tids.count ? "-t" : "-G";
 
 	if (options->all && chosen) {
@@ -366,6 +377,19 @@ static int check_record(struct options *options)
 		return -EINVAL;
 	}
 	options->holders |= options->holds;
+	options->episodes |= options->flight;
+	if (options->until) {
+		struct until until;
+		char why[VALUE_WHY];
+
+		if (until_parse(&until, options->until, why)) {
+			message("--until %s: %s", show(options->until, shown), why);
+			return -EINVAL;
+		}
+		/* A wait is looked at one by one from the threshold on. */
+		if (until_least_wait(&until) < options->threshold_ns)
+			options->threshold_ns = until_least_wait(&until);
+	}
 	if (!chosen && !options->command_argv)
 		options->all = true;
 	return check_cpus(options);

@@ -41,6 +41,9 @@ struct options {
 	bool user_stacks;    /* --user-stacks */
 	bool holders;        /* --holders, or --holds */
 	bool holds;          /* --holds */
+	bool episodes;       /* --episodes, or --flight */
+	bool flight;         /* --flight */
+	const char *until;   /* --until CONDITION; NULL: none */
 	bool c2c;            /* --c2c */
 	const char *perf;    /* --perf PATH; default perf */
 	__u32 ldlat;         /* --ldlat CYCLES; 0: perf's default */

@@ -427,6 +427,22 @@ static const struct row {
 	  {"owner field", check_owners}},
 	 "who held the mutexes, rwsems and other sleeping locks that others waited for"},
 	{"spinlock hold times", {{"fentry", check_holds}}, "how long spinlocks are held"},
+	{"interrupts",
+	 {{"tp_btf irq_handler_entry, irq_handler_exit", check_interrupts}},
+	 "which device's interrupt relieved a long wait"},
+	{"interrupts of the CPU itself",
+	 {{"tp_btf local_timer_entry, reschedule_entry, ...", check_vectors},
+	  {"tp_btf ipi_entry, ipi_exit", check_ipis_received}},
+	 "which timer, reschedule or function call relieved a long wait"},
+	{"IPIs sent", {{"tp_btf ipi_send_cpu", check_ipis_sent}}, "who interrupted the CPU of a long wait"},
+	{"softirqs", {{"tp_btf softirq_entry, softirq_exit", check_softirqs}}, "softirqs during a long wait"},
+	{"context switches",
+	 {{"tp_btf sched_switch", check_switches}},
+	 "whether the holder ran, slept or was preempted during a long wait"},
+	{"wake-ups", {{"tp_btf sched_waking, sched_wakeup", check_wake_ups}}, "who woke the parties of a long wait"},
+	{"turns of wait_task_inactive",
+	 {{"tp_btf sched_wait_task", check_wait_task}},
+	 "how often a tracer looked at its tracee during a long wait"},
 	{"static lock names",
 	 {{"symbol table", check_static_names}},
 	 "names of most global locks: those are named by call site"},
@@ -516,6 +532,7 @@ void plan_decide(struct plan *plan, const struct evidence *evidence)
 	plan->read_slow_path = check_read_slow_path(&finding) == PROBE_ON;
 	plan_sleeping_paths(plan, &finding);
 	plan_releases(plan, &finding);
+	plan_relief(plan, &finding);
 	for (size_t i = 0; i < ROWS; i++)
 		decide(&rows[i], &finding, &plan->probes[plan->probe_count++]);
 }

@@ -14,7 +14,7 @@
 #include "options.h"
 
 #define PLAN_TEXT    384
-#define PLAN_SIGNALS 28
+#define PLAN_SIGNALS 48
 #define PLAN_FACTS   40
 
 enum probe_state { PROBE_ON, PROBE_OFF, PROBE_UNAVAILABLE, PROBE_BLIND };
@@ -73,6 +73,40 @@ enum release_function {
 
 extern const char *const release_function_names[RELEASE_FUNCTIONS];
 
+/* Tracepoints of --episodes. */
+enum relief_probe {
+	PROBE_INTERRUPT_ENTRY,
+	PROBE_INTERRUPT_EXIT,
+	PROBE_LOCAL_TIMER_ENTRY,
+	PROBE_LOCAL_TIMER_EXIT,
+	PROBE_RESCHEDULE_ENTRY,
+	PROBE_RESCHEDULE_EXIT,
+	PROBE_CALL_FUNCTION_ENTRY,
+	PROBE_CALL_FUNCTION_EXIT,
+	PROBE_CALL_FUNCTION_SINGLE_ENTRY,
+	PROBE_CALL_FUNCTION_SINGLE_EXIT,
+	PROBE_IRQ_WORK_ENTRY,
+	PROBE_IRQ_WORK_EXIT,
+	PROBE_IPI_ENTRY,
+	PROBE_IPI_EXIT,
+	PROBE_IPI_SENT,
+	PROBE_SOFTIRQ_ENTRY,
+	PROBE_SOFTIRQ_EXIT,
+	PROBE_SWITCH,
+	PROBE_WAKING,
+	PROBE_WAKEUP,
+	PROBE_WAIT_TASK,
+	RELIEF_PROBES
+};
+
+#define RELIEF_INTERRUPTS   (1u << PROBE_INTERRUPT_ENTRY | 1u << PROBE_INTERRUPT_EXIT)
+#define RELIEF_VECTORS_MASK (((1u << (PROBE_IRQ_WORK_EXIT + 1)) - 1) & ~((1u << PROBE_LOCAL_TIMER_ENTRY) - 1))
+#define RELIEF_IPIS         (1u << PROBE_IPI_ENTRY | 1u << PROBE_IPI_EXIT)
+#define RELIEF_SOFTIRQS     (1u << PROBE_SOFTIRQ_ENTRY | 1u << PROBE_SOFTIRQ_EXIT)
+#define RELIEF_WAKES        (1u << PROBE_WAKING | 1u << PROBE_WAKEUP)
+
+extern const char *const relief_tracepoints[RELIEF_PROBES];
+
 /* Of writers. */
 #define RWSEM_SLOW_PATH  "rwsem_down_write_slowpath"
 #define PERCPU_SLOW_PATH "percpu_down_write"
@@ -94,6 +128,7 @@ struct plan {
 	bool percpu_slow_path;      /* PERCPU_SLOW_PATH */
 	__u32 release_functions;    /* mask of enum release_function that --holders and --holds probe */
 	bool release_kprobe;        /* those of spinlocks by kprobe, for want of fentry */
+	__u32 relief;               /* mask of enum relief_probe that --episodes attaches */
 	bool contended_release;     /* lock:contended_release tells of sleeping locks */
 	__u64 resilient_text;       /* resilient_queued_spin_lock_slowpath(); 0: none, or not known */
 	__u64 resilient_text_size;

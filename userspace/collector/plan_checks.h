@@ -35,5 +35,18 @@ enum probe_state check_owners(struct finding *finding);
 enum probe_state check_holds(struct finding *finding);
 /* Sets what the plan attaches for them. */
 void plan_releases(struct plan *plan, struct finding *finding);
+/* A signal that can be had: on if it was asked for. */
+enum probe_state asked(struct finding *finding, bool wanted, const char *option);
+
+/* plan_relief.c: the signals of --episodes. */
+enum probe_state check_interrupts(struct finding *finding);
+enum probe_state check_vectors(struct finding *finding);
+enum probe_state check_ipis_received(struct finding *finding);
+enum probe_state check_ipis_sent(struct finding *finding);
+enum probe_state check_softirqs(struct finding *finding);
+enum probe_state check_switches(struct finding *finding);
+enum probe_state check_wake_ups(struct finding *finding);
+enum probe_state check_wait_task(struct finding *finding);
+void plan_relief(struct plan *plan, struct finding *finding);
 
 #endif /* LOCKLINE_PLAN_CHECKS_H */

@@ -29,8 +29,7 @@ const char *const release_function_names[RELEASE_FUNCTIONS] = {
 	[LOCK_SPIN_TRY] = "_raw_spin_trylock",
 };
 
-/* A signal of --holders that can be had: on if it was asked for. */
-static enum probe_state asked(struct finding *finding, bool wanted, const char *option)
+enum probe_state asked(struct finding *finding, bool wanted, const char *option)
 {
 	char reason[PLAN_TEXT];
 

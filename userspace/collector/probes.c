@@ -131,7 +131,7 @@ static int choose(struct lockline_bpf *bpf, const struct plan *plan, bool follow
 	const int count = sizeof(table) / sizeof(table[0]);
 
 	memcpy(choices, table, sizeof(table));
-	return release_choices(bpf, plan, choices, count);
+	return relief_choices(bpf, plan, choices, release_choices(bpf, plan, choices, count));
 }
 
 static bool is_kprobe(const struct bpf_program *program)
@@ -195,6 +195,7 @@ int probes_load(struct probes *probes, const struct options *options, const stru
 	bpf->rodata->filter_cgroup = cgroup ? cgroup->id : 0;
 	bpf->rodata->cgroup_v1_subsys = hierarchy;
 	bpf_program__set_autoload(bpf->progs.resolve_slab, plan->slab_kfunc);
+	bpf->rodata->relief_mask = sizing->ring_relief ? sizing->ring_relief - 1 : 0;
 	bpf->rodata->turn_mask = sizing->ring_turns ? sizing->ring_turns - 1 : 0;
 	bpf->rodata->record_turns = options->holders;
 	bpf->rodata->count_waiters = options->holders && plan->spinlock_mode == SPINLOCK_TEST_AND_SET;

@@ -13,7 +13,7 @@
 #include "plan.h"
 #include "sizing.h"
 
-#define PROBE_PROGRAMS 48
+#define PROBE_PROGRAMS 96
 
 struct bpf_link;
 struct bpf_program;
@@ -44,6 +44,9 @@ struct probes {
 
 /* release_probes.c: appends the programs of --holders and --holds; returns the new count. */
 int release_choices(struct lockline_bpf *bpf, const struct plan *plan, struct choice *choices, int count);
+
+/* relief_probes.c: the same with those of --episodes. */
+int relief_choices(struct lockline_bpf *bpf, const struct plan *plan, struct choice *choices, int count);
 
 /*
  * Loads and maps; nothing runs yet.  cgroup: NULL without -G; hierarchy: of the

@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <stdarg.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -58,6 +59,25 @@ static const char *const sql[STATEMENTS] = {
 			  " (SELECT id FROM outlier WHERE interval = ?1 ORDER BY wait_ns DESC LIMIT ?2)",
 	[CLEAR_OPEN_WAITS] = "DELETE FROM open_wait",
 	[ADD_OPEN_WAIT] = "INSERT INTO open_wait VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+	[PRUNE_OUTLIERS] = "DELETE FROM outlier WHERE begin_ns + wait_ns < ?",
+	[PLACE_OUTLIERS] = "UPDATE outlier SET interval = ? WHERE interval < 0",
+	[FIND_OUTLIER] = "SELECT max(id) FROM outlier",
+	[FIND_LOCK_NAME] = "SELECT name FROM lock WHERE id = ?",
+	[FIND_TASK_OF_NAME] = "SELECT max(id) FROM waiter WHERE tid = ? AND comm = ?",
+	/* What was seen of the holder while the wait lasted is kept. */
+	[PUT_EPISODE] = "INSERT INTO episode VALUES (NULL, ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13,"
+			" ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23, ?24)"
+			" ON CONFLICT DO UPDATE SET outlier = ?1, state = ?2, waiter = ?4, lock = ?5, wait_ns = ?8,"
+			" cpu = ?10, policy = ?11, priority = ?12, stack = max(stack, ?15), to_ns = max(to_ns, ?17),"
+			" cpus = CASE WHEN ?18 = x'' THEN cpus ELSE ?18 END, complete = min(complete, ?19),"
+			" left_out = left_out + ?20, holder = CASE WHEN ?21 THEN ?21 ELSE holder END,"
+			" holder_state = CASE WHEN ?21 THEN ?22 ELSE holder_state END,"
+			" holder_stack = CASE WHEN ?21 THEN ?23 ELSE holder_stack END,"
+			" holder_from = CASE WHEN ?21 THEN ?24 ELSE holder_from END,"
+			" interrupts = CASE WHEN interrupts = 'unknown' THEN ?13 ELSE interrupts END,"
+			" interrupts_from = CASE WHEN interrupts = 'unknown' THEN ?14 ELSE interrupts_from END",
+	[AGE_EPISODES] = "UPDATE episode SET state = 'was in progress' WHERE state = 'in progress'",
+	[ADD_TIMELINE] = "INSERT OR IGNORE INTO timeline VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
 	[PUT_BTF] = "INSERT OR REPLACE INTO btf VALUES (?, ?, ?)",
 	[PUT_HOLDER_TOTAL] = "INSERT OR REPLACE INTO holder_total VALUES (?, ?, ?, ?, ?, ?, ?)",
 	[PUT_RELEASE_STACK] = "INSERT OR REPLACE INTO release_stack VALUES (?, ?, ?, ?, ?, ?, ?)",
@@ -223,6 +243,24 @@ __s64 recording_find(struct recording *recording, enum statement which, const ch
 	}
 	sqlite3_reset(statement);
 	return found;
+}
+
+int recording_find_text(struct recording *recording, enum statement which, char *out, size_t size, const char *format,
+			...)
+{
+	sqlite3_stmt *statement = recording->statements[which];
+	va_list arguments;
+	int code, err = 0;
+
+	va_start(arguments, format);
+	bind(statement, format, arguments);
+	va_end(arguments);
+	code = sqlite3_step(statement);
+	snprintf(out, size, "%s", code == SQLITE_ROW ? (const char *)sqlite3_column_text(statement, 0) ?: "" : "");
+	if (code != SQLITE_ROW && code != SQLITE_DONE)
+		err = failed(recording, "write");
+	sqlite3_reset(statement);
+	return err;
 }
 
 int recording_changes(const struct recording *recording)

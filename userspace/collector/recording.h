@@ -43,6 +43,14 @@ enum statement {
 	TRIM_OUTLIERS,
 	CLEAR_OPEN_WAITS,
 	ADD_OPEN_WAIT,
+	PRUNE_OUTLIERS,
+	PLACE_OUTLIERS,
+	FIND_OUTLIER,
+	FIND_LOCK_NAME,
+	FIND_TASK_OF_NAME,
+	PUT_EPISODE,
+	AGE_EPISODES,
+	ADD_TIMELINE,
 	PUT_BTF,
 	PUT_HOLDER_TOTAL,
 	PUT_RELEASE_STACK,
@@ -70,6 +78,9 @@ int recording_publish(struct recording *recording);
 int recording_run(struct recording *recording, enum statement statement, const char *format, ...);
 /* First column of the row that the statement finds; 0: none.  Negative errno on failure. */
 __s64 recording_find(struct recording *recording, enum statement statement, const char *format, ...);
+/* The same for a text, cut to size; "" if there is none. */
+int recording_find_text(struct recording *recording, enum statement statement, char *out, size_t size,
+			const char *format, ...);
 /* Rows that the last statement inserted, changed or deleted. */
 int recording_changes(const struct recording *recording);
 /* Commits, and begins the next transaction. */

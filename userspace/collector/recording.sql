@@ -217,6 +217,56 @@ CREATE TABLE open_wait (
 	age_ns INTEGER NOT NULL
 );
 
+-- Long waits with what went on around them (record --episodes, --flight): the
+-- longest of each interval, those in progress, and what ended a flight.
+CREATE TABLE episode (
+	id INTEGER PRIMARY KEY,
+	outlier INTEGER NOT NULL,     -- 0: not one of them
+	state TEXT NOT NULL,          -- ended | in progress: when the recording ended | was in progress: when it
+	                              -- was looked at, and how it ended was not kept | moment: no wait, a signal or marker
+	tid INTEGER NOT NULL,         -- of the waiter
+	waiter INTEGER NOT NULL,
+	lock INTEGER NOT NULL,
+	kind INTEGER NOT NULL,
+	begin_ns INTEGER NOT NULL,
+	wait_ns INTEGER NOT NULL,     -- of a wait in progress its age
+	begin_cpu INTEGER NOT NULL,
+	cpu INTEGER NOT NULL,         -- where it ended
+	policy INTEGER NOT NULL,      -- SCHED_*; -1: not known
+	priority INTEGER NOT NULL,    -- task_struct.prio: below 100 real time, below 0 deadline
+	interrupts TEXT NOT NULL,     -- on | off | unknown, at the waiter while it waited
+	interrupts_from TEXT NOT NULL, -- how that is known: always inferred, from this
+	stack INTEGER NOT NULL,
+	from_ns INTEGER NOT NULL,     -- the rows of timeline that belong to it
+	to_ns INTEGER NOT NULL,
+	cpus BLOB NOT NULL,           -- whose records those are: little-endian bit set
+	complete INTEGER NOT NULL,    -- 1: no record of that time was overwritten or torn
+	left_out INTEGER NOT NULL,    -- records in the middle that were too many
+	holder INTEGER NOT NULL,      -- of a wait in progress, when it was looked at; 0: not known
+	holder_state TEXT NOT NULL,   -- as in /proc/PID/stat: R, S, D, T, t, ...; or ''
+	holder_stack INTEGER NOT NULL,
+	holder_from TEXT NOT NULL,    -- how holder and stack are known, or ''
+	UNIQUE (tid, begin_ns)
+);
+
+-- What the CPUs did around the episodes.
+CREATE TABLE timeline (
+	time_ns INTEGER NOT NULL,
+	cpu INTEGER NOT NULL,
+	type TEXT NOT NULL,           -- interrupt | vector | ipi | ipi sent | softirq | switch | waking | wakeup
+	                              -- | wait task | release | acquired
+	sequence INTEGER NOT NULL,    -- order in which this CPU wrote it
+	length_ns INTEGER NOT NULL,   -- of an interrupt, of turns up to the last one, of the acquirer's wait; 0: not known
+	task INTEGER NOT NULL,        -- who was running, as in waiter; of a switch: before it
+	other INTEGER NOT NULL,       -- who runs now, is woken, is to stop; 0: nobody
+	lock INTEGER NOT NULL,        -- of release and acquired; 0: none
+	value INTEGER NOT NULL,       -- number of the interrupt or softirq; CPU sent to or woken on; state of who stops
+	                              -- running (0: preempted); turns of wait_task_inactive()
+	name TEXT NOT NULL,           -- of the interrupt, or ''
+	stack INTEGER NOT NULL,       -- of release; 0: none
+	PRIMARY KEY (time_ns, cpu, type, sequence)
+) WITHOUT ROWID;
+
 -- Contended releases (record --holders): who let go of a lock that others waited
 -- for.  caused_ns: the waiting that its holds made, from the later of a wait's
 -- begin and the release before, to this release, summed over the waits.

@@ -13,6 +13,7 @@
 #include <bpf/libbpf.h>
 
 #include "c2c_record.h"
+#include "episodes.h"
 #include "events.h"
 #include "holders.h"
 #include "message.h"
@@ -23,6 +24,7 @@
 #include "summary.h"
 #include "tasks.h"
 #include "totals.h"
+#include "trigger.h"
 #include "workload.h"
 
 /* The rings are read this often: a ring holds more than a CPU writes in it. */
@@ -32,6 +34,10 @@
 /* Processes of -p and -t are looked for this often. */
 #define LOOK_NS        1000000000ull
 #define USER_PROCESSES 64
+/* What a flight keeps of the waits before it ends. */
+#define FLIGHT_NS 10000000000ull
+/* Once it has ended: so long for what comes after the wait. */
+#define AFTERMATH_NS 2000000
 
 struct session {
 	const struct options *options;
@@ -48,7 +54,9 @@ struct session {
 	struct locks *locks;
 	struct totals *totals;
 	struct events *events;
-	struct holders *holders; /* NULL without --holders */
+	struct holders *holders;   /* NULL without --holders */
+	struct episodes *episodes; /* NULL without --episodes */
+	struct trigger trigger;
 	struct own_cost *own_cost;
 	struct workload workload;
 	struct c2c_record *c2c; /* NULL without --c2c */
@@ -70,8 +78,12 @@ static __u64 now_ns(void)
 
 static int make_sizing(const struct options *options, __u32 cpus, struct sizing *sizing)
 {
+	const struct sizing_wish wish = {.budget = options->memory_bytes,
+					 .user_stacks = options->user_stacks,
+					 .holders = options->holders,
+					 .episodes = options->episodes};
 	__u64 need;
-	int err = sizing_make(sizing, cpus, options->memory_bytes, options->user_stacks, options->holders, &need);
+	int err = sizing_make(sizing, cpus, &wish, &need);
 
 	if (err == -ENOSPC)
 		message("--memory %llu KiB is too little for %u possible CPUs: at least %llu KiB are needed",
@@ -113,6 +125,8 @@ static int catch_signals(struct session *session)
 	/* Ignored by the parent it would never tell of COMMAND's end. */
 	signal(SIGCHLD, SIG_DFL);
 	sigaddset(&set, SIGCHLD);
+	if (session->options->flight || session->options->until)
+		sigaddset(&set, SIGUSR2);
 	sigprocmask(SIG_BLOCK, &set, NULL);
 	signal(SIGPIPE, SIG_IGN);
 	session->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
@@ -179,6 +193,15 @@ static bool processes_gone(const struct options *options)
 	return options->pids.count || options->tids.count;
 }
 
+/* Each wait over the threshold, as it is read; and what lasts when an interval ends. */
+static int hear_long_wait(void *data, const struct long_wait *wait)
+{
+	struct session *session = data;
+	bool fired = session->trigger.wanted && trigger_wait(&session->trigger, wait);
+
+	return session->episodes ? episodes_hear(session->episodes, wait, fired) : 0;
+}
+
 static int open_analysis(struct session *session)
 {
 	struct stacks stacks = {.recording = session->recording, .symbols = session->symbols};
@@ -199,6 +222,11 @@ static int open_analysis(struct session *session)
 				  session->cgroups, session->names);
 	if (!err && session->options->holders)
 		err = holders_open(&session->holders, maps, session->recording, session->locks, &stacks);
+	if (!err && session->options->episodes)
+		err = episodes_open(&session->episodes, maps, session->recording, session->holders, &stacks,
+				    session->names, session->options->threshold_ns);
+	if (!err && (session->episodes || session->trigger.wanted))
+		events_listen(session->events, hear_long_wait, session);
 	session->begins = calloc(session->sizing.cpus, sizeof(*session->begins));
 	if (!session->begins)
 		err = err ?: -ENOMEM;
@@ -235,6 +263,7 @@ static int open_session(struct session *session)
 				  options->cgroup ? &session->cgroup : NULL, session->hierarchy);
 	/* After the programs, so that a refusal leaves no empty recording. */
 	err = err ?: recording_create(&session->recording, options->output);
+	err = err ?: trigger_open(&session->trigger, options, session->recording);
 	return err ?: open_analysis(session);
 }
 
@@ -276,6 +305,32 @@ static int drain_turns(struct session *session, bool last)
 	return session->holders ? holders_drain(session->holders, now_ns(), last) : 0;
 }
 
+/* A flight keeps totals alone until it is over. */
+static bool in_flight(const struct session *session, bool last)
+{
+	return session->options->flight && !session->trigger.fired && !last;
+}
+
+static __s64 interval_of(const struct session *session)
+{
+	return session->options->flight ? NO_INTERVAL : session->interval;
+}
+
+/* Long waits of this interval; in flight they are let go of when they are old. */
+static int end_episodes(struct session *session, __u64 now, bool last)
+{
+	int err = 0;
+
+	if (in_flight(session, last)) {
+		err = recording_run(session->recording, PRUNE_OUTLIERS, "i", (__s64)(now - FLIGHT_NS));
+		episodes_forget(session->episodes, now - FLIGHT_NS);
+	} else if (session->episodes && (!session->options->flight || session->trigger.fired)) {
+		err = episodes_collect(session->episodes, now, last);
+		err = err ?: episodes_write(session->episodes, now);
+	}
+	return err;
+}
+
 static int end_interval(struct session *session, bool last)
 {
 	struct summary summary = {
@@ -288,20 +343,25 @@ static int end_interval(struct session *session, bool last)
 		.locks = session->locks,
 		.losses = events_losses(session->events),
 		.holders = session->holders,
+		.episodes = session->episodes,
 		.last = last,
 	};
 	__u64 now = session->stop_ns ?: now_ns(), length = now - session->interval_begin_ns;
-	int err = events_drain(session->events, session->interval);
+	__s64 interval = in_flight(session, last) ? NO_INTERVAL : session->interval;
+	int err = drain_turns(session, last);
 
-	err = err ?: drain_turns(session, last);
-	err = err ?: totals_flush(session->totals, session->interval);
+	err = err ?: events_drain(session->events, interval_of(session));
+	err = err ?: totals_flush(session->totals, interval);
 	if (!err && session->holders)
 		err = holders_flush(session->holders);
 	/* What lasts still is as old as it is when it is looked at, after detaching too. */
-	err = err ?: events_end_interval(session->events, session->interval, now_ns(), &summary.open_waits);
-	err = err
-		      ?: recording_run(session->recording, PUT_INTERVAL, "iii", session->interval,
-				       (__s64)session->interval_begin_ns, (__s64)now);
+	err = err ?: events_end_interval(session->events, interval_of(session), now_ns(), &summary.open_waits);
+	err = err ?: end_episodes(session, now_ns(), last);
+	if (!err && interval != NO_INTERVAL)
+		err = recording_run(session->recording, PUT_INTERVAL, "iii", interval,
+				    (__s64)session->interval_begin_ns, (__s64)now);
+	if (!err && interval != NO_INTERVAL && session->options->flight)
+		err = recording_run(session->recording, PLACE_OUTLIERS, "i", interval);
 	summary.now_ns = now;
 	err = err ?: summary_write(&summary);
 	err = err ?: recording_commit(session->recording);
@@ -320,8 +380,33 @@ static bool interrupted(struct session *session)
 	bool end = false;
 
 	while (read(session->signals, &info, sizeof(info)) == sizeof(info))
-		end |= info.ssi_signo != SIGCHLD;
+		if (info.ssi_signo == SIGUSR2)
+			trigger_signal(&session->trigger);
+		else
+			end |= info.ssi_signo != SIGCHLD;
 	return end;
+}
+
+/* What the rings hold is copied before detaching, which takes seconds where functions are probed. */
+static int trigger_fired(struct session *session)
+{
+	const struct timespec aftermath = {.tv_nsec = AFTERMATH_NS};
+	struct trigger *trigger = &session->trigger;
+	__u64 now = now_ns();
+	int err = 0;
+
+	message("%s: %s", session->options->flight ? "the flight is over" : "the condition of --until holds",
+		trigger->why);
+	nanosleep(&aftermath, NULL);
+	err = drain_turns(session, false);
+	err = err ?: events_drain(session->events, interval_of(session));
+	if (!err && session->episodes) {
+		if (!trigger->of_wait)
+			err = episodes_moment(session->episodes, now);
+		err = err ?: episodes_collect(session->episodes, now, true);
+	}
+	err = err ?: recording_run(session->recording, PUT_META, "tt", "fired", trigger->why);
+	return err ?: recording_run(session->recording, PUT_META, "ti", "fired_ns", (__s64)now);
 }
 
 static int run(struct session *session)
@@ -334,7 +419,8 @@ static int run(struct session *session)
 	while (!err) {
 		__u64 now = now_ns(), next = now + (session->holders ? POLL_TURNS_NS : POLL_NS),
 		      tick = own_cost_tick(session->own_cost, now), wait;
-		struct pollfd poll_fd = {.fd = session->signals, .events = POLLIN};
+		struct pollfd poll_fds[] = {{.fd = session->signals, .events = POLLIN},
+					    {.fd = session->trigger.marker, .events = POLLIN}};
 		struct timespec timeout;
 
 		next = next < interval_end_ns ? next : interval_end_ns;
@@ -342,13 +428,15 @@ static int run(struct session *session)
 		next = next < tick ? next : tick;
 		wait = next > now ? next - now : 0;
 		timeout = (struct timespec){wait / 1000000000ull, wait % 1000000000ull};
-		ppoll(&poll_fd, 1, &timeout, NULL);
+		ppoll(poll_fds, 2, &timeout, NULL);
 		if (interrupted(session) || now_ns() >= end_ns || workload_ended(&session->workload))
 			break;
 		err = drain_turns(session, false);
 		if (!err && now_ns() >= next_drain_ns) {
 			next_drain_ns = now_ns() + POLL_NS;
-			err = events_drain(session->events, session->interval);
+			err = events_drain(session->events, interval_of(session));
+			if (!err && session->episodes && !options->flight)
+				err = episodes_collect(session->episodes, now_ns(), false);
 			refill_stack_tokens(session);
 		}
 		if (!err && now_ns() >= next_look_ns) {
@@ -356,12 +444,15 @@ static int run(struct session *session)
 			if (processes_gone(options))
 				break;
 		}
-		if (!err && now_ns() >= interval_end_ns) {
+		trigger_look(&session->trigger);
+		if (!err && !session->trigger.fired && now_ns() >= interval_end_ns) {
 			err = end_interval(session, false);
 			interval_end_ns += options->interval_ns;
 			if (interval_end_ns <= now_ns())
 				interval_end_ns = now_ns() + options->interval_ns;
 		}
+		if (!err && session->trigger.fired)
+			return trigger_fired(session);
 	}
 	return err;
 }
@@ -464,6 +555,8 @@ static void close_session(struct session *session)
 	workload_stop(&session->workload);
 	c2c_record_close(session->c2c);
 	own_cost_close(session->own_cost);
+	episodes_close(session->episodes);
+	trigger_close(&session->trigger);
 	holders_close(session->holders);
 	events_close(session->events);
 	totals_close(session->totals);
@@ -488,6 +581,8 @@ int session_record(const struct options *options)
 		return -ENOMEM;
 	session->options = options;
 	session->signals = -1;
+	session->trigger.marker = -1;
+	session->trigger.wanted = options->flight || options->until;
 	session->workload = (struct workload){.start = -1, .error = -1};
 	err = open_session(session);
 	if (!err) {
@@ -495,6 +590,8 @@ int session_record(const struct options *options)
 		err = err ?: run(session);
 		err = finish(session, err);
 	}
+	if (!err && session->trigger.fired)
+		err = SESSION_FIRED;
 	close_session(session);
 	free(session);
 	return err;

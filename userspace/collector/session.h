@@ -5,7 +5,10 @@
 
 #include "options.h"
 
-/* 0, or a negative errno; the reason has been told. */
+/* Of session_record(): what --until or --flight waited for has happened; also the exit code. */
+#define SESSION_FIRED 2
+
+/* 0, SESSION_FIRED, or a negative errno; the reason has been told. */
 int session_record(const struct options *options);
 /* The memory plan as JSON on stdout. */
 int session_sizes(const struct options *options);

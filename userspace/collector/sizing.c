@@ -13,6 +13,8 @@
 #define MAX_SLEEP_SLOTS (1u << 20)
 #define MIN_RING_TURNS  256
 #define MAX_RING_TURNS  16384
+#define MIN_RING_RELIEF 1024
+#define MAX_RING_RELIEF 65536
 #define MIN_LOCKS       1024
 #define MAX_LOCKS       8192
 
@@ -36,6 +38,8 @@ static void fill(struct sizing *s)
 			   (__u64)s->ring_turns * sizeof(struct lock_turn) + FOCUS_LOCKS * sizeof(struct hold_row);
 		per_sleeper += SLEEP_DEPTH * sizeof(__u32);
 	}
+	if (s->ring_relief)
+		per_cpu += sizeof(struct relief_state) + (__u64)s->ring_relief * sizeof(struct relief_record);
 	s->map_bytes = s->cpus * per_cpu + s->sleep_slots * per_sleeper;
 	if (s->ring_turns)
 		s->map_bytes += WAITER_COUNTS * sizeof(struct waiter_count) + FOCUS_LOCKS * sizeof(__u64);
@@ -51,22 +55,29 @@ static void set_rows(struct sizing *s, __u32 named)
 	s->rows = named + KIND_COUNT;
 }
 
-int sizing_make(struct sizing *out, __u32 cpus, __u64 budget, bool user_stacks, bool holders, __u64 *need)
+/* The least of each. */
+static void set_least(struct sizing *s, const struct sizing_wish *wish)
+{
+	s->ring_events = MIN_RING_EVENTS;
+	s->sleep_slots = MIN_SLEEP_SLOTS;
+	s->ring_turns = wish->holders ? MIN_RING_TURNS : 0;
+	s->ring_relief = wish->episodes ? MIN_RING_RELIEF : 0;
+	s->locks = MIN_LOCKS;
+}
+
+int sizing_make(struct sizing *out, __u32 cpus, const struct sizing_wish *wish, __u64 *need)
 {
 	__u32 slot_bytes, row_bytes = sizeof(struct wait_row) + sizeof(struct row_shadow);
 	struct sizing s = {.cpus = cpus};
-	__u64 rows;
+	__u64 budget = wish->budget, rows;
 
 	if (!cpus)
 		return -EINVAL;
-	s.stack_bytes = user_stacks ? sizeof(struct wait_stack) : offsetof(struct wait_stack, user);
+	s.stack_bytes = wish->user_stacks ? sizeof(struct wait_stack) : offsetof(struct wait_stack, user);
 	s.event_bytes = offsetof(struct wait_event, stack) + s.stack_bytes;
 	slot_bytes = sizeof(struct sleep_slot) + SLEEP_DEPTH * s.stack_bytes;
 
-	s.ring_events = MIN_RING_EVENTS;
-	s.sleep_slots = MIN_SLEEP_SLOTS;
-	s.ring_turns = holders ? MIN_RING_TURNS : 0;
-	s.locks = MIN_LOCKS;
+	set_least(&s, wish);
 	set_rows(&s, MIN_NAMED_ROWS);
 	fill(&s);
 	*need = s.total_bytes;
@@ -76,20 +87,20 @@ int sizing_make(struct sizing *out, __u32 cpus, __u64 budget, bool user_stacks, 
 		return -ENOSPC;
 	s.budget_bytes = budget;
 
-	/* An eighth each for sleepers, rings, turns and locks; the rows take what is left. */
+	/* An eighth each for sleepers, rings, turns, relief and locks; the rows take what is left. */
 	s.sleep_slots = power_of_two_below(budget / 8 / slot_bytes, MIN_SLEEP_SLOTS, MAX_SLEEP_SLOTS);
 	s.ring_events = power_of_two_below(budget / 8 / cpus / s.event_bytes, MIN_RING_EVENTS, MAX_RING_EVENTS);
 	s.locks = power_of_two_below(budget / 8 / sizeof(struct lock_total), MIN_LOCKS, MAX_LOCKS);
-	if (holders)
+	if (wish->holders)
 		s.ring_turns = power_of_two_below(budget / 8 / cpus / sizeof(struct lock_turn), MIN_RING_TURNS,
 						  MAX_RING_TURNS);
+	if (wish->episodes)
+		s.ring_relief = power_of_two_below(budget / 8 / cpus / sizeof(struct relief_record), MIN_RING_RELIEF,
+						   MAX_RING_RELIEF);
 	fill(&s);
 	if (s.total_bytes > budget) {
 		/* Tight: back to the least of each. */
-		s.sleep_slots = MIN_SLEEP_SLOTS;
-		s.ring_events = MIN_RING_EVENTS;
-		s.ring_turns = holders ? MIN_RING_TURNS : 0;
-		s.locks = MIN_LOCKS;
+		set_least(&s, wish);
 		fill(&s);
 	}
 	rows = s.named_rows + (budget - s.total_bytes) / cpus / row_bytes;

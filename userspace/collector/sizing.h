@@ -13,6 +13,7 @@ struct sizing {
 	__u32 ring_events;  /* per CPU; power of two */
 	__u32 sleep_slots;  /* power of two */
 	__u32 ring_turns;   /* per CPU; power of two; 0 without --holders */
+	__u32 ring_relief;  /* per CPU; power of two; 0 without --episodes */
 	__u32 locks;        /* (lock, kind) pairs with totals in the collector */
 	__u32 stack_bytes;  /* of one struct wait_stack, with or without its user half */
 	__u32 event_bytes;  /* of one struct wait_event */
@@ -25,10 +26,15 @@ struct sizing {
 
 #define MEMORY_DEFAULT (64ull << 20)
 
-/*
- * budget 0: the default, or what the CPUs need with some rows to spare.  -ENOSPC if the budget cannot hold the least of each; *need is
- * then what would do.
- */
-int sizing_make(struct sizing *out, __u32 cpus, __u64 budget, bool user_stacks, bool holders, __u64 *need);
+/* What the options add to the least. */
+struct sizing_wish {
+	__u64 budget; /* 0: the default, or what the CPUs need with some rows to spare */
+	bool user_stacks;
+	bool holders;
+	bool episodes;
+};
+
+/* -ENOSPC if the budget cannot hold the least of each; *need is then what would do. */
+int sizing_make(struct sizing *out, __u32 cpus, const struct sizing_wish *wish, __u64 *need);
 
 #endif /* LOCKLINE_SIZING_H */

@@ -189,6 +189,21 @@ static int write_holder_losses(const struct summary *summary)
 				   "times that a lock or a holder could not be told apart for want of room");
 }
 
+static int write_episode_losses(const struct summary *summary)
+{
+	const struct episode_losses *losses;
+	int err;
+
+	if (!summary->episodes)
+		return 0;
+	losses = episodes_losses(summary->episodes);
+	err = put_loss(summary, "episodes_not_kept", losses->not_kept, "info",
+		       "long waits without what went on around them: shorter than those that are kept of an interval");
+	return err
+		       ?: put_loss(summary, "episodes_without_records", losses->without_records, "info",
+				   "long waits without what went on around them: the recording has enough of that");
+}
+
 static int write_losses(const struct summary *summary, const struct sums *sums)
 {
 	int err = 0;
@@ -286,6 +301,7 @@ int summary_write(const struct summary *summary)
 	sum_states(summary->maps, &sums);
 	err = write_losses(summary, &sums);
 	err = err ?: write_holder_losses(summary);
+	err = err ?: write_episode_losses(summary);
 	err = err ?: write_programs(summary, &sums);
 	err = err ?: write_cost(summary);
 	err = err ?: put_number(summary->recording, "end_ns", summary->now_ns);

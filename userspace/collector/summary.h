@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <linux/types.h>
 
+#include "episodes.h"
 #include "cgroups.h"
 #include "events.h"
 #include "holders.h"
@@ -32,7 +33,8 @@ struct summary {
 	const struct cgroup_paths *cgroups;
 	const struct locks *locks;
 	const struct event_losses *losses;
-	const struct holders *holders; /* NULL without --holders */
+	const struct holders *holders;   /* NULL without --holders */
+	const struct episodes *episodes; /* NULL without --episodes */
 	__u64 open_waits;
 	__u64 now_ns;
 	bool last;

@@ -239,9 +239,10 @@ static int flush_row(struct totals *totals, __s64 interval, __u32 cpu, __u32 ind
 		total->worst_cpu = cpu;
 		total->worst_cpu_ns = shadow->wait_ns;
 	}
-	err = recording_run(totals->recording, PUT_WAIT_INTERVAL, "iiiiiiiib", interval, (__s64)cpu, (__s64)total->lock,
-			    (__s64)total->kind, (__s64)gained.waits, (__s64)gained.wait_ns, (__s64)gained.max_ns,
-			    (__s64)gained.failed, gained_blob.bytes, gained_blob.size);
+	if (interval != NO_INTERVAL)
+		err = recording_run(totals->recording, PUT_WAIT_INTERVAL, "iiiiiiiib", interval, (__s64)cpu,
+				    (__s64)total->lock, (__s64)total->kind, (__s64)gained.waits, (__s64)gained.wait_ns,
+				    (__s64)gained.max_ns, (__s64)gained.failed, gained_blob.bytes, gained_blob.size);
 	if (err)
 		return err;
 	if (total->lock == OTHER_LOCK)

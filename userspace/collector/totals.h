@@ -20,6 +20,9 @@ typedef int (*find_stack)(void *data, __u64 lock, const __u64 **frames);
 
 /* Meets the locks of the rows that this CPU claimed since the last call; all: looks even if it claimed none. */
 int totals_meet_rows(struct totals *totals, __u32 cpu, bool all, find_stack find, void *data);
+/* In flight: totals alone. */
+#define NO_INTERVAL (-1)
+
 /* Writes what the rows gained since the last flush as this interval, and the totals that changed. */
 int totals_flush(struct totals *totals, __s64 interval);
 

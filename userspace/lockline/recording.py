@@ -53,7 +53,7 @@ _COLUMNS: dict[str, str] = {
     "open_wait": "tid tgid comm cpu lock kind begin_ns age_ns",
 }
 
-# Tables that schema 2 added: contended releases, memory accesses.  A recording of schema 1 reads as if they were empty.
+# Tables that schema 2 added: contended releases, long waits, memory accesses.  A recording of schema 1 reads as if they were empty.
 _SCHEMA_2_COLUMNS: dict[str, str] = {
     "holder_total": "lock kind holder releases waits caused_ns max_caused_ns",
     "release_stack": "lock kind holder stack samples releases caused_ns",
@@ -61,6 +61,11 @@ _SCHEMA_2_COLUMNS: dict[str, str] = {
         "lock kind waits releases retakes overtaken bypasses max_bypasses handoffs handoff_ns max_handoff_ns"
         " holds hold_ns max_hold_ns hold_histogram"
     ),
+    "episode": (
+        "id outlier state tid waiter lock kind begin_ns wait_ns begin_cpu cpu policy priority interrupts interrupts_from"
+        " stack from_ns to_ns cpus complete left_out holder holder_state holder_stack holder_from"
+    ),
+    "timeline": "time_ns cpu type sequence length_ns task other lock value name stack",
     "memory_source": "id kind name event",
     "memory_count": "source name count",
     "memory_line": "id source address size space pid object symbol symbol_offset nodes pages",

@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* Made-up rings of relief records and turns, and the rows that are made of them. */
+#include <stdlib.h>
+
+#include "../../userspace/collector/timeline.h"
+#include "tap.h"
+
+#define CPUS  8
+#define RING  1024
+#define TURNS 16
+#define LOCK  0xffff888000001000ull
+
+static struct sizing sizing = {.cpus = CPUS, .ring_relief = RING, .ring_turns = TURNS};
+static struct maps maps = {.sizing = &sizing};
+static struct relief_state states[CPUS];
+static struct relief_record rings[CPUS][RING];
+static struct release_state releases[CPUS];
+static struct lock_turn turns[CPUS][TURNS];
+static struct timeline timeline;
+static struct timeline_window window;
+
+/* Of maps.c and holders.c, for arrays of our own. */
+const struct relief_state *maps_relief_state(const struct maps *of, __u32 cpu)
+{
+	return &states[cpu];
+}
+
+const struct relief_record *maps_relief(const struct maps *of, __u32 cpu, __u64 position)
+{
+	return &rings[cpu][position % RING];
+}
+
+struct release_state *maps_release(const struct maps *of, __u32 cpu)
+{
+	return &releases[cpu];
+}
+
+const struct lock_turn *maps_turn(const struct maps *of, __u32 cpu, __u64 position)
+{
+	return &turns[cpu][position % TURNS];
+}
+
+__s64 holders_stack(const struct holders *holders, __u32 cpu, __u64 position)
+{
+	return 100 + position;
+}
+
+static void empty(void)
+{
+	memset(states, 0, sizeof(states));
+	memset(rings, 0, sizeof(rings));
+	memset(releases, 0, sizeof(releases));
+	memset(turns, 0, sizeof(turns));
+	window = (struct timeline_window){.from_ns = 10000000, .to_ns = 20000000, .tid = 7, .lock = LOCK};
+}
+
+static struct relief_record *put(__u32 cpu, __u64 time, enum relief_type type, __u32 tid, __u32 other, __u32 value)
+{
+	__u64 position = states[cpu].records++;
+	struct relief_record *record = &rings[cpu][position % RING];
+
+	*record = (struct relief_record){.sequence = position + 1,
+					 .time_ns = time,
+					 .type = type,
+					 .tid = tid,
+					 .other_tid = other,
+					 .value = value};
+	return record;
+}
+
+static void put_turn(__u32 cpu, __u64 time, __u64 begin, __u32 tid, __u64 lock)
+{
+	__u64 position = releases[cpu].turns++;
+
+	turns[cpu][position % TURNS] = (struct lock_turn){.sequence = position + 1,
+							  .time_ns = time,
+							  .begin_ns = begin,
+							  .lock = lock,
+							  .tid = tid,
+							  .flags = begin ? 0 : TURN_RELEASE,
+							  .stack = begin ? 0 : 1};
+}
+
+static void read(bool holders)
+{
+	timeline_free(&timeline);
+	CHECK(!timeline_read(&timeline, &maps, holders ? (void *)&timeline : NULL, &window), "it can be read");
+}
+
+static bool has_cpu(__u32 cpu)
+{
+	return timeline.cpus[cpu / 8] >> cpu % 8 & 1;
+}
+
+static void window_alone(void)
+{
+	empty();
+	put(0, 9999999, RELIEF_SWITCH, 1, 2, 0);
+	put(0, 10000000, RELIEF_SWITCH, 2, 7, 1);
+	put(0, 20000000, RELIEF_SWITCH, 7, 2, 0);
+	put(0, 20000001, RELIEF_SWITCH, 2, 1, 0);
+	read(false);
+	CHECK(timeline.count == 2, "%zu", timeline.count);
+	CHECK(timeline.rows[0].time_ns == 10000000 && timeline.rows[0].other_tid == 7, "the first");
+	CHECK(timeline.complete, "the ring never came round");
+}
+
+static void cpus_that_matter(void)
+{
+	empty();
+	window.cpu = 1;
+	window.begin_cpu = 2;
+	window.holder = 9;
+	for (__u32 cpu = 0; cpu < CPUS; cpu++)
+		put(cpu, 15000000 + cpu, RELIEF_SWITCH, 50, 51, 0);
+	put(3, 16000000, RELIEF_WAKING, 50, 7, 0);
+	put(4, 16000000, RELIEF_SWITCH, 9, 50, 1);
+	put_turn(5, 16000000, 0, 60, LOCK);
+	put_turn(6, 16000000, 0, 60, LOCK + 64);
+	read(true);
+	for (__u32 cpu = 0; cpu < CPUS; cpu++)
+		CHECK(has_cpu(cpu) == (cpu >= 1 && cpu <= 5), "CPU %u", cpu);
+	window.tid = 0;
+	read(true);
+	CHECK(has_cpu(0) && has_cpu(7), "without a waiter all of them");
+}
+
+static void interrupts_have_lengths(void)
+{
+	empty();
+	memcpy(put(0, 11000000, RELIEF_INTERRUPT_ENTRY, 7, 0, 33)->name, "eth0", 5);
+	put(0, 11000100, RELIEF_SOFTIRQ_ENTRY, 7, 0, 3);
+	put(0, 11000200, RELIEF_VECTOR_ENTRY, 7, 0, VECTOR_RESCHEDULE);
+	put(0, 11000250, RELIEF_VECTOR_EXIT, 7, 0, VECTOR_RESCHEDULE);
+	put(0, 11000400, RELIEF_SOFTIRQ_EXIT, 7, 0, 3);
+	put(0, 11000900, RELIEF_INTERRUPT_EXIT, 7, 0, 33);
+	put(0, 11001000, RELIEF_SOFTIRQ_EXIT, 7, 0, 1);     /* its entry was before the window */
+	put(0, 11002000, RELIEF_INTERRUPT_ENTRY, 7, 0, 34); /* its exit is not there */
+	read(false);
+	CHECK(timeline.count == 4, "%zu", timeline.count);
+	CHECK(timeline.rows[0].length_ns == 900, "%llu", (unsigned long long)timeline.rows[0].length_ns);
+	CHECK_TEXT(timeline.rows[0].name, "eth0");
+	CHECK(timeline.rows[1].length_ns == 300, "%llu", (unsigned long long)timeline.rows[1].length_ns);
+	CHECK(timeline.rows[2].length_ns == 50, "%llu", (unsigned long long)timeline.rows[2].length_ns);
+	CHECK_TEXT(timeline.rows[2].name, "reschedule");
+	CHECK(!timeline.rows[3].length_ns, "not known");
+}
+
+static void turns_of_a_loop(void)
+{
+	empty();
+	for (int i = 0; i < 20; i++)
+		put(0, 11000000 + i * 1000, RELIEF_WAIT_TASK, 9, 7, 0);
+	put(0, 11030000, RELIEF_VECTOR_ENTRY, 9, 0, VECTOR_LOCAL_TIMER);
+	put(0, 11031000, RELIEF_VECTOR_EXIT, 9, 0, VECTOR_LOCAL_TIMER);
+	put(0, 11040000, RELIEF_WAIT_TASK, 9, 7, 0);
+	put(0, 11041000, RELIEF_WAIT_TASK, 9, 8, 0);
+	read(false);
+	CHECK(timeline.count == 4, "%zu", timeline.count);
+	CHECK(timeline.rows[0].value == 20 && timeline.rows[0].length_ns == 19000, "%u in %llu", timeline.rows[0].value,
+	      (unsigned long long)timeline.rows[0].length_ns);
+	CHECK(timeline.rows[2].value == 1 && timeline.rows[3].value == 1, "another tracee is another loop");
+}
+
+static void overwritten(void)
+{
+	empty();
+	for (int i = 0; i < RING + 1; i++)
+		put(0, 11000000 + i, RELIEF_SWITCH, 7, 2, 0);
+	read(false);
+	CHECK(timeline.count == RING, "%zu", timeline.count);
+	CHECK(!timeline.complete, "the first one is gone");
+	empty();
+	put(0, 8000000, RELIEF_SWITCH, 7, 2, 0);
+	put(0, 8000001, RELIEF_SWITCH, 7, 2, 0);
+	for (int i = 0; i < RING - 1; i++)
+		put(0, 11000000 + i, RELIEF_SWITCH, 7, 2, 0);
+	read(false);
+	CHECK(timeline.complete, "what was lost lay before the window");
+	CHECK(timeline.count == RING - 1, "%zu", timeline.count);
+}
+
+static void torn(void)
+{
+	empty();
+	put(0, 11000000, RELIEF_SWITCH, 7, 2, 0);
+	put(0, 11000001, RELIEF_SWITCH, 7, 2, 0)->sequence = 0;
+	put(0, 11000002, RELIEF_SWITCH, 7, 2, 0);
+	put(0, 11000003, 200, 7, 2, 0); /* of no type that is known */
+	read(false);
+	CHECK(timeline.count == 2, "%zu", timeline.count);
+}
+
+static void turns_of_the_lock(void)
+{
+	empty();
+	put_turn(1, 12000000, 0, 60, LOCK);
+	put_turn(0, 13000000, 11000000, 7, LOCK);
+	put_turn(0, 14000000, 0, 7, LOCK);
+	put_turn(0, 30000000, 0, 7, LOCK);
+	read(true);
+	CHECK(timeline.count == 3, "%zu", timeline.count);
+	CHECK(timeline.rows[0].type == TIMELINE_RELEASE && timeline.rows[0].tid == 60, "the holder's");
+	CHECK(timeline.rows[0].stack == 100, "%lld", (long long)timeline.rows[0].stack);
+	CHECK(timeline.rows[1].type == TIMELINE_ACQUIRED && timeline.rows[1].length_ns == 2000000, "the waiter's");
+	read(false);
+	CHECK(!timeline.count, "without --holders none");
+}
+
+static void too_many(void)
+{
+	empty();
+	sizing.ring_relief = RING;
+	window.to_ns = ~0ull >> 1;
+	for (__u32 cpu = 0; cpu < CPUS; cpu++)
+		for (int i = 0; i < RING; i++)
+			put(cpu, 11000000 + i * 100 + cpu, RELIEF_WAKING, 7, 2, 0);
+	read(false);
+	CHECK(timeline.count == TIMELINE_ROWS, "%zu", timeline.count);
+	CHECK(timeline.left_out == CPUS * RING - TIMELINE_ROWS, "%llu", (unsigned long long)timeline.left_out);
+	CHECK(timeline.rows[0].time_ns == 11000000, "the first is there");
+	CHECK(timeline.rows[timeline.count - 1].time_ns == 11000000 + (RING - 1) * 100 + CPUS - 1, "and the last");
+	for (size_t i = 1; i < timeline.count; i++)
+		if (timeline.rows[i].time_ns < timeline.rows[i - 1].time_ns) {
+			CHECK(false, "row %zu is before its neighbour", i);
+			break;
+		}
+}
+
+int main(void)
+{
+	static const struct test tests[] = {
+		TEST(window_alone),      TEST(cpus_that_matter), TEST(interrupts_have_lengths),
+		TEST(turns_of_a_loop),   TEST(overwritten),      TEST(torn),
+		TEST(turns_of_the_lock), TEST(too_many),
+	};
+	int failed = RUN_TESTS(tests);
+
+	timeline_free(&timeline);
+	return failed;
+}

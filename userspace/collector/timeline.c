@@ -1,0 +1,297 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "timeline.h"
+
+/* An interrupt writes its records between the place and the time of the record that it comes into. */
+#define DISORDER_NS 1000000ull
+/* Interrupts that nest on a CPU. */
+#define MOST_NESTED 8
+
+const char *const timeline_type_names[TIMELINE_TYPES] = {
+	[TIMELINE_INTERRUPT] = "interrupt", [TIMELINE_VECTOR] = "vector",     [TIMELINE_IPI] = "ipi",
+	[TIMELINE_IPI_SENT] = "ipi sent",   [TIMELINE_SOFTIRQ] = "softirq",   [TIMELINE_SWITCH] = "switch",
+	[TIMELINE_WAKING] = "waking",       [TIMELINE_WAKEUP] = "wakeup",     [TIMELINE_WAIT_TASK] = "wait task",
+	[TIMELINE_RELEASE] = "release",     [TIMELINE_ACQUIRED] = "acquired",
+};
+
+static const char *const vector_names[RELIEF_VECTORS] = {
+	[VECTOR_LOCAL_TIMER] = "local_timer",     [VECTOR_RESCHEDULE] = "reschedule",
+	[VECTOR_CALL_FUNCTION] = "call_function", [VECTOR_CALL_FUNCTION_SINGLE] = "call_function_1",
+	[VECTOR_IRQ_WORK] = "irq_work",
+};
+
+/* What is made of a record; an exit gives the length of its entry. */
+static const struct {
+	enum timeline_type type;
+	bool exit;
+} meanings[RELIEF_TYPES] = {
+	[RELIEF_INTERRUPT_ENTRY] = {TIMELINE_INTERRUPT, false},
+	[RELIEF_INTERRUPT_EXIT] = {TIMELINE_INTERRUPT, true},
+	[RELIEF_VECTOR_ENTRY] = {TIMELINE_VECTOR, false},
+	[RELIEF_VECTOR_EXIT] = {TIMELINE_VECTOR, true},
+	[RELIEF_IPI_ENTRY] = {TIMELINE_IPI, false},
+	[RELIEF_IPI_EXIT] = {TIMELINE_IPI, true},
+	[RELIEF_IPI_SENT] = {TIMELINE_IPI_SENT, false},
+	[RELIEF_SOFTIRQ_ENTRY] = {TIMELINE_SOFTIRQ, false},
+	[RELIEF_SOFTIRQ_EXIT] = {TIMELINE_SOFTIRQ, true},
+	[RELIEF_SWITCH] = {TIMELINE_SWITCH, false},
+	[RELIEF_WAKING] = {TIMELINE_WAKING, false},
+	[RELIEF_WAKEUP] = {TIMELINE_WAKEUP, false},
+	[RELIEF_WAIT_TASK] = {TIMELINE_WAIT_TASK, false},
+};
+
+/* Copies of the records of one CPU in the window, the latest first. */
+struct stretch {
+	struct relief_record *records;
+	size_t count;
+	size_t room;
+};
+
+static int push(struct stretch *stretch, const struct relief_record *record)
+{
+	if (stretch->count == stretch->room) {
+		size_t room = stretch->room ? stretch->room * 2 : 256;
+		struct relief_record *grown = realloc(stretch->records, room * sizeof(*grown));
+
+		if (!grown)
+			return -ENOMEM;
+		stretch->records = grown;
+		stretch->room = room;
+	}
+	stretch->records[stretch->count++] = *record;
+	return 0;
+}
+
+/* Copies a line whose sequence stands first; 0: it is being written, or written again; -1: it was overwritten. */
+static int copy_line(const void *line, __u64 position, void *copy)
+{
+	const __u64 *sequence = line;
+	__u64 before = __atomic_load_n(sequence, __ATOMIC_ACQUIRE), after;
+
+	memcpy(copy, line, CACHE_LINE);
+	__atomic_thread_fence(__ATOMIC_ACQUIRE);
+	after = __atomic_load_n(sequence, __ATOMIC_RELAXED);
+	if (before == position + 1 && after == before)
+		return 1;
+	return before > position + 1 || after > position + 1 ? -1 : 0;
+}
+
+static int read_relief(struct timeline *timeline, const struct maps *maps, __u32 cpu,
+		       const struct timeline_window *window, struct stretch *stretch)
+{
+	__u64 written = __atomic_load_n(&maps_relief_state(maps, cpu)->records, __ATOMIC_ACQUIRE);
+	__u64 oldest = written > maps->sizing->ring_relief ? written - maps->sizing->ring_relief : 0;
+	struct relief_record copy;
+	int err = 0;
+
+	for (__u64 position = written; !err && position > oldest; position--) {
+		int got = copy_line(maps_relief(maps, cpu, position - 1), position - 1, &copy);
+
+		if (got < 0)
+			break;
+		if (!got || copy.time_ns > window->to_ns)
+			continue;
+		if (copy.time_ns + DISORDER_NS < window->from_ns)
+			return 0;
+		if (copy.time_ns >= window->from_ns && copy.type < RELIEF_TYPES)
+			err = push(stretch, &copy);
+	}
+	/* Not one record from before the window was left. */
+	if (oldest)
+		timeline->complete = false;
+	return err;
+}
+
+static struct timeline_row *add_row(struct timeline *timeline)
+{
+	if (timeline->count == timeline->room) {
+		size_t room = timeline->room ? timeline->room * 2 : 256;
+		struct timeline_row *grown = realloc(timeline->rows, room * sizeof(*grown));
+
+		if (!grown)
+			return NULL;
+		timeline->rows = grown;
+		timeline->room = room;
+	}
+	timeline->rows[timeline->count] = (struct timeline_row){};
+	return &timeline->rows[timeline->count++];
+}
+
+/* From the oldest on: entries become rows, exits their lengths, turns of one loop one row. */
+static int add_stretch(struct timeline *timeline, const struct stretch *stretch, __u32 cpu)
+{
+	size_t first = timeline->count, open[MOST_NESTED];
+	int depth = 0;
+
+	for (size_t i = stretch->count; i > 0; i--) {
+		const struct relief_record *record = &stretch->records[i - 1];
+		struct timeline_row *row;
+		enum timeline_type type = meanings[record->type].type;
+
+		if (meanings[record->type].exit) {
+			while (depth && timeline->rows[open[depth - 1]].type != type)
+				depth--;
+			if (depth) {
+				row = &timeline->rows[open[--depth]];
+				row->length_ns = record->time_ns > row->time_ns ? record->time_ns - row->time_ns : 0;
+			}
+			continue;
+		}
+		row = timeline->count > first ? &timeline->rows[timeline->count - 1] : NULL;
+		if (row && type == TIMELINE_WAIT_TASK && row->type == type && row->tid == record->tid &&
+		    row->other_tid == record->other_tid) {
+			row->value++;
+			row->length_ns = record->time_ns - row->time_ns;
+			continue;
+		}
+		row = add_row(timeline);
+		if (!row)
+			return -ENOMEM;
+		row->time_ns = record->time_ns;
+		row->sequence = record->sequence;
+		row->cpu = cpu;
+		row->tid = record->tid;
+		row->other_tid = record->other_tid;
+		row->value = type == TIMELINE_WAIT_TASK ? 1 : record->value;
+		row->type = type;
+		memcpy(row->comm, record->comm, sizeof(record->comm));
+		memcpy(row->name, record->name, sizeof(record->name));
+		if (type == TIMELINE_VECTOR && record->value < RELIEF_VECTORS)
+			strcpy(row->name, vector_names[record->value]);
+		if (type <= TIMELINE_IPI || type == TIMELINE_SOFTIRQ) {
+			if (depth == MOST_NESTED)
+				depth = 0;
+			open[depth++] = timeline->count - 1;
+		}
+	}
+	return 0;
+}
+
+static bool concerns(const struct stretch *stretch, const struct timeline_window *window)
+{
+	for (size_t i = 0; i < stretch->count; i++) {
+		const struct relief_record *record = &stretch->records[i];
+
+		if (record->tid == window->tid || record->other_tid == window->tid)
+			return true;
+		if (window->holder && (record->tid == window->holder || record->other_tid == window->holder))
+			return true;
+	}
+	return false;
+}
+
+static void mark_cpu(struct timeline *timeline, __u32 cpu)
+{
+	timeline->cpus[cpu / 8] |= 1 << cpu % 8;
+}
+
+static bool marked(const struct timeline *timeline, __u32 cpu)
+{
+	return timeline->cpus[cpu / 8] >> cpu % 8 & 1;
+}
+
+static int add_turns(struct timeline *timeline, const struct maps *maps, const struct holders *holders, __u32 cpu,
+		     const struct timeline_window *window)
+{
+	__u64 written = __atomic_load_n(&maps_release(maps, cpu)->turns, __ATOMIC_ACQUIRE);
+	__u64 oldest = written > maps->sizing->ring_turns ? written - maps->sizing->ring_turns : 0;
+	struct lock_turn turn;
+
+	for (__u64 position = written; position > oldest; position--) {
+		int got = copy_line(maps_turn(maps, cpu, position - 1), position - 1, &turn);
+		struct timeline_row *row;
+
+		if (got < 0)
+			break;
+		if (!got || turn.time_ns > window->to_ns)
+			continue;
+		if (turn.time_ns + DISORDER_NS < window->from_ns)
+			return 0;
+		if (turn.time_ns < window->from_ns || turn.lock != window->lock)
+			continue;
+		row = add_row(timeline);
+		if (!row)
+			return -ENOMEM;
+		mark_cpu(timeline, cpu);
+		row->time_ns = turn.time_ns;
+		row->sequence = turn.sequence;
+		row->cpu = cpu;
+		row->tid = turn.tid;
+		if (turn.flags & TURN_RELEASE) {
+			row->type = TIMELINE_RELEASE;
+			row->stack = turn.stack ? holders_stack(holders, cpu, position - 1) : 0;
+			memcpy(row->comm, turn.comm, sizeof(turn.comm));
+		} else {
+			row->type = TIMELINE_ACQUIRED;
+			row->length_ns = turn.time_ns - turn.begin_ns;
+			row->other_tid = turn.owner_tid;
+		}
+	}
+	if (oldest)
+		timeline->complete = false;
+	return 0;
+}
+
+static int by_time(const void *a, const void *b)
+{
+	const struct timeline_row *one = a, *other = b;
+
+	if (one->time_ns != other->time_ns)
+		return one->time_ns < other->time_ns ? -1 : 1;
+	return one->sequence < other->sequence ? -1 : one->sequence > other->sequence;
+}
+
+/* The end tells what relieved the wait: three quarters of the room are its. */
+static void cut(struct timeline *timeline)
+{
+	const size_t head = TIMELINE_ROWS / 4, tail = TIMELINE_ROWS - head;
+
+	if (timeline->count <= TIMELINE_ROWS)
+		return;
+	timeline->left_out = timeline->count - TIMELINE_ROWS;
+	memmove(timeline->rows + head, timeline->rows + timeline->count - tail, tail * sizeof(*timeline->rows));
+	timeline->count = TIMELINE_ROWS;
+}
+
+int timeline_read(struct timeline *timeline, const struct maps *maps, const struct holders *holders,
+		  const struct timeline_window *window)
+{
+	const struct sizing *sizing = maps->sizing;
+	struct stretch stretch = {};
+	int err = 0;
+
+	*timeline = (struct timeline){.complete = true, .cpu_bytes = (sizing->cpus + 7) / 8};
+	timeline->cpus = calloc(1, timeline->cpu_bytes);
+	if (!timeline->cpus)
+		return -ENOMEM;
+	for (__u32 cpu = 0; !err && holders && window->lock && cpu < sizing->cpus; cpu++)
+		err = add_turns(timeline, maps, holders, cpu, window);
+	for (__u32 cpu = 0; !err && sizing->ring_relief && cpu < sizing->cpus; cpu++) {
+		stretch.count = 0;
+		err = read_relief(timeline, maps, cpu, window, &stretch);
+		if (!window->tid || sizing->cpus <= TIMELINE_ALL_CPUS || cpu == window->cpu ||
+		    cpu == window->begin_cpu || concerns(&stretch, window))
+			mark_cpu(timeline, cpu);
+		if (!err && marked(timeline, cpu))
+			err = add_stretch(timeline, &stretch, cpu);
+	}
+	free(stretch.records);
+	if (err) {
+		timeline_free(timeline);
+		return err;
+	}
+	if (timeline->count)
+		qsort(timeline->rows, timeline->count, sizeof(*timeline->rows), by_time);
+	cut(timeline);
+	return 0;
+}
+
+void timeline_free(struct timeline *timeline)
+{
+	free(timeline->rows);
+	free(timeline->cpus);
+	*timeline = (struct timeline){};
+}
