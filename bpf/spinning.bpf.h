@@ -61,11 +61,18 @@ static __always_inline bool in_slow_path(const struct cpu_state *state, __u64 lo
 static __noinline __u32 spinlock_kind(void *ctx, struct cpu_state *state, __u64 lock)
 {
 	__u64 frames[RESILIENT_FRAMES] = {};
+	__u32 found;
 
 	if (!ctx || !state || is_at_home(state, lock, KIND_SPINLOCK))
 		return KIND_SPINLOCK;
-	if (is_at_home(state, lock, KIND_RQSPINLOCK))
+	found = search_row(state, lock, KIND_SPINLOCK);
+	if (found == ROW_FOUND)
+		return KIND_SPINLOCK;
+	if (search_row(state, lock, KIND_RQSPINLOCK) == ROW_FOUND)
 		return KIND_RQSPINLOCK;
+	/* The walk takes a microsecond: once for a row, never for a lock that gets none. */
+	if (found == ROW_NO_PLACE)
+		return KIND_SPINLOCK;
 	bpf_get_stack(ctx, frames, sizeof(frames), 0);
 	for (int i = 0; i < RESILIENT_FRAMES; i++)
 		if (frames[i] - resilient_text < resilient_text_size)

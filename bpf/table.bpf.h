@@ -102,6 +102,32 @@ static __always_inline bool is_at_home(const struct cpu_state *state, __u64 lock
 	return row && row->key == key;
 }
 
+enum row_search { ROW_FOUND, ROW_CAN_BE_CLAIMED, ROW_NO_PLACE };
+
+/* Whether the lock has a row of that kind, away from home too; claims none. */
+static __noinline __u32 search_row(struct cpu_state *state, __u64 lock, __u32 kind)
+{
+	__u64 key = row_key(lock, kind);
+	__u32 index;
+
+	if (!state)
+		return ROW_NO_PLACE;
+	index = home_row(state, key);
+	for (int probe = 0; probe < ROW_PROBES; probe++) {
+		const struct wait_row *row = row_at(index);
+
+		if (!row)
+			break;
+		if (row->key == key)
+			return ROW_FOUND;
+		if (!row->key)
+			return ROW_CAN_BE_CLAIMED;
+		if (++index >= state->row_base + state->named_rows)
+			index = state->row_base;
+	}
+	return ROW_NO_PLACE;
+}
+
 /* As probe_rows(), with the short way home in line: nearly every wait takes it. */
 static __always_inline struct wait_row *find_row(struct cpu_state *state, __u64 lock, __u32 kind, __u32 *index)
 {
