@@ -58,10 +58,21 @@ struct files_struct {
 	int next_fd;
 };
 
-/* First argument of a function, and what it returns: di and ax on x86-64; arm64's programs see user_pt_regs. */
+/*
+ * First argument of a function, and what it returns: di and ax on x86-64; arm64's programs see user_pt_regs.
+ * The rest: the arguments of a system call, and its number, on x86-64, then on arm64.
+ */
 struct pt_regs {
 	unsigned long di;
 	unsigned long ax;
+	unsigned long si;
+	unsigned long dx;
+	unsigned long r10;
+	unsigned long r8;
+	unsigned long orig_ax;
+	__u64 regs[31];
+	__u64 orig_x0;
+	__s32 syscallno;
 };
 
 struct user_pt_regs {
@@ -115,6 +126,12 @@ struct rw_semaphore {
 
 struct spinlock {
 	struct rt_mutex_base lock;
+};
+
+/* Its chain and the rest are of no use here. */
+struct futex_hash_bucket {
+	atomic_t waiters;
+	struct spinlock lock;
 };
 
 struct kernfs_node {
@@ -171,7 +188,13 @@ struct kmem_cache {
 	const char *name;
 };
 
+struct thread_info {
+	unsigned long flags;
+	__u32 status;
+};
+
 struct task_struct {
+	struct thread_info thread_info;
 	struct sched_entity se;
 	int wake_cpu;
 	int prio;

@@ -3,6 +3,7 @@
 #ifndef RECORD_BPF_H
 #define RECORD_BPF_H
 
+#include "bucket.bpf.h"
 #include "clock.bpf.h"
 #include "event.bpf.h"
 #include "table.bpf.h"
@@ -96,6 +97,8 @@ static __always_inline void record_wait(void *ctx, struct cpu_state *state, stru
 	if (record_turns)
 		record_wait_turn(wait->lock, wait->begin_ns, wait->begin_ns + wait->wait_ns, wait->kind,
 				 owner_at_begin(wait));
+	if (record_futexes)
+		note_bucket_wait(wait->lock, wait->kind, wait->wait_ns);
 }
 
 #endif /* RECORD_BPF_H */

@@ -16,7 +16,7 @@ COLLECTOR = HERE.parent.parent / "userspace" / "collector"
 # test program: what it tests
 PROGRAMS = {
     "options_test": ["options.c", "until.c", "values.c"],
-    "plan_test": ["plan.c", "plan_holders.c", "plan_relief.c", "lock_mode.c"],
+    "plan_test": ["plan.c", "plan_holders.c", "plan_relief.c", "plan_signals.c", "lock_mode.c"],
     "cgroups_test": ["cgroup_mounts.c", "small_file.c"],
     "own_cost_test": ["own_cost.c"],
     "c2c_process_test": ["c2c_process.c"],

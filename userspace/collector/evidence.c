@@ -275,6 +275,7 @@ void evidence_collect(struct evidence *evidence, const struct options *options, 
 		.holders = options->holders,
 		.holds = options->holds,
 		.episodes = options->episodes,
+		.futex = options->futex,
 		.follow_forks = options->pids.count || options->command_argv,
 		.fentry_error = NOT_TRIED,
 		.breakpoint_error = NOT_TRIED,
@@ -285,6 +286,10 @@ void evidence_collect(struct evidence *evidence, const struct options *options, 
 				   has_type(btf, "btf_trace_contention_end", BTF_KIND_TYPEDEF);
 	evidence->btf_fork = has_type(btf, "btf_trace_sched_process_fork", BTF_KIND_TYPEDEF);
 	evidence->btf_release = has_type(btf, "btf_trace_contended_release", BTF_KIND_TYPEDEF);
+	evidence->btf_futex = has_type(btf, "btf_trace_sys_enter", BTF_KIND_TYPEDEF) &&
+			      has_type(btf, "btf_trace_sys_exit", BTF_KIND_TYPEDEF) &&
+			      has_type(btf, "btf_trace_sched_waking", BTF_KIND_TYPEDEF) &&
+			      has_type(btf, "btf_trace_sched_switch", BTF_KIND_TYPEDEF);
 	evidence->btf_percpu = has_type(btf, "runqueues", BTF_KIND_VAR);
 	evidence->btf_slab = has_type(btf, "bpf_get_kmem_cache", BTF_KIND_FUNC);
 	/* As slab_pages.c tells them; struct slab came with 5.17. */

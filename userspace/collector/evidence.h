@@ -27,6 +27,7 @@ struct evidence {
 	bool holders;      /* asked for */
 	bool holds;        /* asked for */
 	bool episodes;     /* asked for */
+	bool futex;        /* asked for */
 	bool follow_forks; /* asked for: processes, or a command */
 	struct lock_mode_evidence lock;
 	char hypervisor[13]; /* CPUID's signature */
@@ -35,6 +36,7 @@ struct evidence {
 	bool btf_contention;         /* lock:contention_begin and contention_end */
 	bool btf_fork;               /* sched:sched_process_fork */
 	bool btf_release;            /* lock:contended_release */
+	bool btf_futex;              /* the tracepoints of --futex */
 	bool btf_percpu;             /* the variable `runqueues` */
 	bool btf_slab;               /* bpf_get_kmem_cache() */
 	bool btf_slab_pages;         /* what marks a page of a slab */

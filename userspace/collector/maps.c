@@ -50,7 +50,7 @@ int maps_resize(struct lockline_bpf *bpf, const struct sizing *sizing, bool task
 	return 0;
 }
 
-static int map_array(struct mapped_array *array, const struct bpf_map *map)
+int maps_map(struct mapped_array *array, const struct bpf_map *map)
 {
 	size_t page = sysconf(_SC_PAGESIZE), value = (bpf_map__value_size(map) + 7) / 8 * 8;
 
@@ -68,28 +68,35 @@ int maps_open(struct maps *maps, struct lockline_bpf *bpf, const struct sizing *
 	int err;
 
 	*maps = (struct maps){.sizing = sizing};
-	err = map_array(&maps->cpu_states, bpf->maps.cpu_states);
-	err = err ?: map_array(&maps->totals, bpf->maps.totals);
-	err = err ?: map_array(&maps->sleepers, bpf->maps.sleepers);
-	err = err ?: map_array(&maps->spin_stacks, bpf->maps.spin_stacks);
-	err = err ?: map_array(&maps->sleep_stacks, bpf->maps.sleep_stacks);
-	err = err ?: map_array(&maps->wait_events, bpf->maps.wait_events);
-	err = err ?: map_array(&maps->task_filter, bpf->maps.task_filter);
+	err = maps_map(&maps->cpu_states, bpf->maps.cpu_states);
+	err = err ?: maps_map(&maps->totals, bpf->maps.totals);
+	err = err ?: maps_map(&maps->sleepers, bpf->maps.sleepers);
+	err = err ?: maps_map(&maps->spin_stacks, bpf->maps.spin_stacks);
+	err = err ?: maps_map(&maps->sleep_stacks, bpf->maps.sleep_stacks);
+	err = err ?: maps_map(&maps->wait_events, bpf->maps.wait_events);
+	err = err ?: maps_map(&maps->task_filter, bpf->maps.task_filter);
 	if (!err && sizing->ring_turns) {
-		err = map_array(&maps->lock_turns, bpf->maps.lock_turns);
-		err = err ?: map_array(&maps->release_states, bpf->maps.release_states);
-		err = err ?: map_array(&maps->release_stacks, bpf->maps.release_stacks);
-		err = err ?: map_array(&maps->focus, bpf->maps.focus);
-		err = err ?: map_array(&maps->hold_rows, bpf->maps.hold_rows);
-		err = err ?: map_array(&maps->sleep_owners, bpf->maps.sleep_owners);
+		err = maps_map(&maps->lock_turns, bpf->maps.lock_turns);
+		err = err ?: maps_map(&maps->release_states, bpf->maps.release_states);
+		err = err ?: maps_map(&maps->release_stacks, bpf->maps.release_stacks);
+		err = err ?: maps_map(&maps->focus, bpf->maps.focus);
+		err = err ?: maps_map(&maps->hold_rows, bpf->maps.hold_rows);
+		err = err ?: maps_map(&maps->sleep_owners, bpf->maps.sleep_owners);
 	}
 	if (!err && sizing->ring_relief) {
-		err = map_array(&maps->relief_records, bpf->maps.relief_records);
-		err = err ?: map_array(&maps->relief_states, bpf->maps.relief_states);
+		err = maps_map(&maps->relief_records, bpf->maps.relief_records);
+		err = err ?: maps_map(&maps->relief_states, bpf->maps.relief_states);
 	}
 	if (err)
 		maps_close(maps);
 	return err;
+}
+
+void maps_unmap(struct mapped_array *array)
+{
+	if (array->data)
+		munmap(array->data, array->bytes);
+	array->data = NULL;
 }
 
 void maps_close(struct maps *maps)
@@ -100,11 +107,8 @@ void maps_close(struct maps *maps)
 					 &maps->release_stacks, &maps->focus,          &maps->hold_rows,
 					 &maps->sleep_owners,   &maps->relief_records, &maps->relief_states};
 
-	for (size_t i = 0; i < sizeof(arrays) / sizeof(arrays[0]); i++) {
-		if (arrays[i]->data)
-			munmap(arrays[i]->data, arrays[i]->bytes);
-		arrays[i]->data = NULL;
-	}
+	for (size_t i = 0; i < sizeof(arrays) / sizeof(arrays[0]); i++)
+		maps_unmap(arrays[i]);
 }
 
 struct cpu_state *maps_cpu(const struct maps *maps, __u32 cpu)

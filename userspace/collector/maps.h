@@ -9,6 +9,7 @@
 #include "../../bpf/lockline.h"
 #include "sizing.h"
 
+struct bpf_map;
 struct lockline_bpf;
 
 struct mapped_array {
@@ -34,6 +35,10 @@ struct maps {
 	struct mapped_array relief_states;
 	const struct sizing *sizing;
 };
+
+/* One array, for readers of their own. */
+int maps_map(struct mapped_array *array, const struct bpf_map *map);
+void maps_unmap(struct mapped_array *array);
 
 /* Before load: sizes of the maps in the object. */
 int maps_resize(struct lockline_bpf *bpf, const struct sizing *sizing, bool task_filter);

@@ -44,6 +44,7 @@ struct options {
 	bool episodes;       /* --episodes, or --flight */
 	bool flight;         /* --flight */
 	const char *until;   /* --until CONDITION; NULL: none */
+	bool futex;          /* --futex */
 	bool c2c;            /* --c2c */
 	const char *perf;    /* --perf PATH; default perf */
 	__u32 ldlat;         /* --ldlat CYCLES; 0: perf's default */

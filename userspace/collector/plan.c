@@ -443,6 +443,9 @@ static const struct row {
 	{"turns of wait_task_inactive",
 	 {{"tp_btf sched_wait_task", check_wait_task}},
 	 "how often a tracer looked at its tracee during a long wait"},
+	{"futex waits",
+	 {{"tp_btf sys_enter, sys_exit, sched_waking, sched_switch", check_futex}},
+	 "waits in user space's locks and condition variables"},
 	{"static lock names",
 	 {{"symbol table", check_static_names}},
 	 "names of most global locks: those are named by call site"},
@@ -533,6 +536,7 @@ void plan_decide(struct plan *plan, const struct evidence *evidence)
 	plan_sleeping_paths(plan, &finding);
 	plan_releases(plan, &finding);
 	plan_relief(plan, &finding);
+	plan_signals(plan, &finding);
 	for (size_t i = 0; i < ROWS; i++)
 		decide(&rows[i], &finding, &plan->probes[plan->probe_count++]);
 }

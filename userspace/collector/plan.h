@@ -129,6 +129,7 @@ struct plan {
 	__u32 release_functions;    /* mask of enum release_function that --holders and --holds probe */
 	bool release_kprobe;        /* those of spinlocks by kprobe, for want of fentry */
 	__u32 relief;               /* mask of enum relief_probe that --episodes attaches */
+	bool futex;                 /* futex calls, by the tracepoints of system calls and of the scheduler */
 	bool contended_release;     /* lock:contended_release tells of sleeping locks */
 	__u64 resilient_text;       /* resilient_queued_spin_lock_slowpath(); 0: none, or not known */
 	__u64 resilient_text_size;

@@ -26,6 +26,10 @@ enum probe_state check_waits(struct finding *finding);
 /* function: NULL if the kernel's BTF lacks it. */
 enum probe_state check_fentry(struct finding *finding, const char *function);
 
+/* plan_signals.c: what stands beside the lock waits. */
+enum probe_state check_futex(struct finding *finding);
+void plan_signals(struct plan *plan, struct finding *finding);
+
 /* plan_holders.c: the signals of --holders and --holds. */
 enum probe_state check_spin_holders(struct finding *finding);
 enum probe_state check_spin_holders_kprobe(struct finding *finding);

@@ -8,6 +8,7 @@
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 
+#include "futexes.h"
 #include "lockline.skel.h"
 #include "message.h"
 #include "probes.h"
@@ -128,10 +129,12 @@ static int choose(struct lockline_bpf *bpf, const struct plan *plan, bool follow
 		{bpf->progs.percpu_write_enter, plan->percpu_slow_path, PERCPU_SIGNAL, NULL},
 		{bpf->progs.contention_begin, true, "lock waits", NULL},
 	};
-	const int count = sizeof(table) / sizeof(table[0]);
+	int count = sizeof(table) / sizeof(table[0]);
 
 	memcpy(choices, table, sizeof(table));
-	return relief_choices(bpf, plan, choices, release_choices(bpf, plan, choices, count));
+	count = release_choices(bpf, plan, choices, count);
+	count = relief_choices(bpf, plan, choices, count);
+	return signal_choices(bpf, plan, choices, count);
 }
 
 static bool is_kprobe(const struct bpf_program *program)
@@ -203,6 +206,7 @@ int probes_load(struct probes *probes, const struct options *options, const stru
 	count = choose(bpf, plan, follow, choices);
 	err = prepare(choices, count);
 	err = err ?: maps_resize(bpf, sizing, tasks);
+	err = err ?: futexes_resize(bpf, sizing->cpus, plan->futex);
 	if (!err)
 		err = lockline_bpf__load(bpf);
 	if (err) {

@@ -47,6 +47,8 @@ int release_choices(struct lockline_bpf *bpf, const struct plan *plan, struct ch
 
 /* relief_probes.c: the same with those of --episodes. */
 int relief_choices(struct lockline_bpf *bpf, const struct plan *plan, struct choice *choices, int count);
+/* signal_probes.c: those of --futex. */
+int signal_choices(struct lockline_bpf *bpf, const struct plan *plan, struct choice *choices, int count);
 
 /*
  * Loads and maps; nothing runs yet.  cgroup: NULL without -G; hierarchy: of the

@@ -82,6 +82,16 @@ static const char *const sql[STATEMENTS] = {
 	[PUT_HOLDER_TOTAL] = "INSERT OR REPLACE INTO holder_total VALUES (?, ?, ?, ?, ?, ?, ?)",
 	[PUT_RELEASE_STACK] = "INSERT OR REPLACE INTO release_stack VALUES (?, ?, ?, ?, ?, ?, ?)",
 	[PUT_FAIRNESS] = "INSERT OR REPLACE INTO fairness VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+	[PUT_FUTEX] = "INSERT OR REPLACE INTO futex VALUES (?, ?, ?, ?, ?, ?, ?)",
+	[PUT_FUTEX_TOTAL] = "INSERT OR REPLACE INTO futex_total VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?,"
+			    " ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+	[ADD_FUTEX_SAMPLE] = "INSERT INTO futex_sample VALUES (?1, ?2, ?3, ?4, 1, ?5, ?6)"
+			     " ON CONFLICT DO UPDATE SET samples = samples + 1, waits = waits + ?5,"
+			     " wait_ns = wait_ns + ?6",
+	[CLEAR_FUTEX_BUCKETS] = "DELETE FROM futex_bucket",
+	[ADD_FUTEX_BUCKET] = "INSERT INTO futex_bucket VALUES (?1, ?2, ?3, ?4, ?5)"
+			     " ON CONFLICT DO UPDATE SET waits = waits + ?3, wait_ns = wait_ns + ?4,"
+			     " max_ns = max(max_ns, ?5)",
 	[PUT_MEMORY_SOURCE] = "INSERT INTO memory_source VALUES (?, ?, ?, ?)",
 	[PUT_MEMORY_COUNT] = "INSERT INTO memory_count VALUES (?, ?, ?)",
 	[PUT_MEMORY_LINE] = "INSERT INTO memory_line VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",

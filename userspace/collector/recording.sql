@@ -319,6 +319,74 @@ CREATE TABLE fairness (
 	PRIMARY KEY (lock, kind)
 ) WITHOUT ROWID;
 
+-- Futexes (record --futex): what waits in user space's locks, condition
+-- variables and semaphores.  Processes that share one by a file have one row.
+CREATE TABLE futex (
+	id INTEGER PRIMARY KEY,       -- 1: all those without a row of their own
+	tgid INTEGER NOT NULL,        -- of a process that uses it
+	comm TEXT NOT NULL,           -- what that process is called
+	address INTEGER NOT NULL,
+	shared INTEGER NOT NULL,      -- 1: processes may share it
+	name TEXT NOT NULL,           -- symbol that holds it, symbol+0xoffset, or ''
+	object TEXT NOT NULL          -- of its mapping: path, [heap], [anon], or ''
+);
+
+-- Whole run.  wait_ns, max_ns, timed_out_ns and the histograms are of the calls
+-- that slept: woken, and then given a CPU.  See docs/futex.md.
+CREATE TABLE futex_total (
+	futex INTEGER PRIMARY KEY,
+	ops INTEGER NOT NULL,         -- bits by enum futex_op of bpf/futex.h
+	calls INTEGER NOT NULL,       -- to wait
+	slept INTEGER NOT NULL,
+	wait_ns INTEGER NOT NULL,
+	max_ns INTEGER NOT NULL,
+	timed_out INTEGER NOT NULL,   -- calls that ended by their timeout
+	timed_out_ns INTEGER NOT NULL,
+	again INTEGER NOT NULL,       -- the word had changed: no wait
+	interrupted INTEGER NOT NULL,
+	failed INTEGER NOT NULL,
+	timed INTEGER NOT NULL,       -- calls with a timeout
+	value_2 INTEGER NOT NULL,     -- calls that expected the value 2
+	wakes INTEGER NOT NULL,       -- calls to wake, or to requeue
+	wakes_empty INTEGER NOT NULL, -- that found nobody
+	tasks_woken INTEGER NOT NULL,
+	latency_ns INTEGER NOT NULL,  -- from the wake-up to the CPU, over the calls that slept
+	max_latency_ns INTEGER NOT NULL,
+	waiters INTEGER NOT NULL,     -- threads that slept, of 128 hashes at most
+	wakers INTEGER NOT NULL,      -- threads that woke others, likewise
+	both INTEGER NOT NULL,        -- hashes in both
+	owner_samples INTEGER NOT NULL, -- samples of waits whose word was looked at for an owner
+	owners INTEGER NOT NULL,      -- in which another live thread of the process was that owner
+	threads INTEGER NOT NULL,     -- that waited for the word to change from a live thread's id
+	open_waits INTEGER NOT NULL,  -- in progress for over 1 ms when the last interval ended
+	oldest_ns INTEGER NOT NULL,   -- age of the oldest of them
+	histogram BLOB NOT NULL,
+	latency_histogram BLOB NOT NULL
+);
+
+-- Sampled waits and wakes.  role: waiter, waker, or owner when a wait began.
+-- waits: what the samples stand for; of a waker: tasks woken in the samples.
+CREATE TABLE futex_sample (
+	futex INTEGER NOT NULL,
+	role TEXT NOT NULL,
+	task INTEGER NOT NULL,        -- as in waiter
+	stack INTEGER NOT NULL,       -- in user space; 0: none
+	samples INTEGER NOT NULL,
+	waits INTEGER NOT NULL,
+	wait_ns INTEGER NOT NULL,
+	PRIMARY KEY (futex, role, task, stack)
+) WITHOUT ROWID;
+
+-- Waits for the lock of the kernel's hash bucket, by the futex whose call led there.
+CREATE TABLE futex_bucket (
+	lock INTEGER NOT NULL,
+	futex INTEGER NOT NULL,
+	waits INTEGER NOT NULL,
+	wait_ns INTEGER NOT NULL,
+	max_ns INTEGER NOT NULL,
+	PRIMARY KEY (lock, futex)
+) WITHOUT ROWID;
+
 -- Memory accesses: samples of the PMU, of a perf.data file, of the text of a
 -- perf c2c report, or hits of a watchpoint; all in the same tables.
 CREATE TABLE memory_source (

@@ -15,6 +15,7 @@
 #include "c2c_record.h"
 #include "episodes.h"
 #include "events.h"
+#include "futexes.h"
 #include "holders.h"
 #include "message.h"
 #include "names.h"
@@ -56,6 +57,7 @@ struct session {
 	struct events *events;
 	struct holders *holders;   /* NULL without --holders */
 	struct episodes *episodes; /* NULL without --episodes */
+	struct futexes *futexes;   /* NULL without --futex */
 	struct trigger trigger;
 	struct own_cost *own_cost;
 	struct workload workload;
@@ -208,7 +210,7 @@ static int open_analysis(struct session *session)
 	const struct maps *maps = &session->probes.maps;
 	int err = lock_names_open(&session->names, session->symbols, session->probes.bpf);
 
-	if (!err && session->options->user_stacks)
+	if (!err && (session->options->user_stacks || session->plan.futex))
 		err = user_symbols_open(&session->users, USER_PROCESSES);
 	stacks.users = session->users;
 	if (!err)
@@ -227,6 +229,9 @@ static int open_analysis(struct session *session)
 				    session->names, session->options->threshold_ns);
 	if (!err && (session->episodes || session->trigger.wanted))
 		events_listen(session->events, hear_long_wait, session);
+	if (!err && session->plan.futex)
+		err = futexes_open(&session->futexes, session->probes.bpf, session->sizing.cpus, session->recording,
+				   session->locks, &stacks);
 	session->begins = calloc(session->sizing.cpus, sizeof(*session->begins));
 	if (!session->begins)
 		err = err ?: -ENOMEM;
@@ -352,6 +357,8 @@ static int end_interval(struct session *session, bool last)
 
 	err = err ?: events_drain(session->events, interval_of(session));
 	err = err ?: totals_flush(session->totals, interval);
+	if (!err && session->futexes)
+		err = futexes_drain(session->futexes) ?: futexes_flush(session->futexes, now_ns());
 	if (!err && session->holders)
 		err = holders_flush(session->holders);
 	/* What lasts still is as old as it is when it is looked at, after detaching too. */
@@ -437,6 +444,8 @@ static int run(struct session *session)
 			err = events_drain(session->events, interval_of(session));
 			if (!err && session->episodes && !options->flight)
 				err = episodes_collect(session->episodes, now_ns(), false);
+			if (!err && session->futexes)
+				err = futexes_drain(session->futexes);
 			refill_stack_tokens(session);
 		}
 		if (!err && now_ns() >= next_look_ns) {
@@ -557,6 +566,7 @@ static void close_session(struct session *session)
 	own_cost_close(session->own_cost);
 	episodes_close(session->episodes);
 	trigger_close(&session->trigger);
+	futexes_close(session->futexes);
 	holders_close(session->holders);
 	events_close(session->events);
 	totals_close(session->totals);

@@ -53,7 +53,7 @@ _COLUMNS: dict[str, str] = {
     "open_wait": "tid tgid comm cpu lock kind begin_ns age_ns",
 }
 
-# Tables that schema 2 added: contended releases, long waits, memory accesses.  A recording of schema 1 reads as if they were empty.
+# Tables that schema 2 added: contended releases, long waits, futexes, memory accesses.  A recording of schema 1 reads as if they were empty.
 _SCHEMA_2_COLUMNS: dict[str, str] = {
     "holder_total": "lock kind holder releases waits caused_ns max_caused_ns",
     "release_stack": "lock kind holder stack samples releases caused_ns",
@@ -66,6 +66,14 @@ _SCHEMA_2_COLUMNS: dict[str, str] = {
         " stack from_ns to_ns cpus complete left_out holder holder_state holder_stack holder_from"
     ),
     "timeline": "time_ns cpu type sequence length_ns task other lock value name stack",
+    "futex": "id tgid comm address shared name object",
+    "futex_total": (
+        "futex ops calls slept wait_ns max_ns timed_out timed_out_ns again interrupted failed timed value_2 wakes"
+        " wakes_empty tasks_woken latency_ns max_latency_ns waiters wakers both owner_samples owners threads"
+        " open_waits oldest_ns histogram latency_histogram"
+    ),
+    "futex_sample": "futex role task stack samples waits wait_ns",
+    "futex_bucket": "lock futex waits wait_ns max_ns",
     "memory_source": "id kind name event",
     "memory_count": "source name count",
     "memory_line": "id source address size space pid object symbol symbol_offset nodes pages",

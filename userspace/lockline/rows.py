@@ -300,3 +300,76 @@ class Fairness(NamedTuple):
     hold_ns: int
     max_hold_ns: int
     hold_histogram: bytes
+
+
+class Futex(NamedTuple):
+    """A futex; id 1: all those without a row of their own.  name: the symbol that holds it, '' if there is none."""
+
+    id: int
+    tgid: int
+    comm: str
+    address: int
+    shared: int
+    name: str
+    object: str
+
+
+class FutexTotal(NamedTuple):
+    """Waits and wakes of one futex over the whole run.
+
+    ops: bits by enum futex_op of bpf/futex.h.  wait_ns, max_ns, timed_out_ns, latency_ns (from the wake-up to the
+    CPU) and the histograms: of the calls that slept.  waiters, wakers, both: threads, by 128 hashes of their ids.
+    owners: of the owner_samples those whose word's owner was another live thread of the process; threads: those that
+    waited for the word to change from a live thread's id.  open_waits: in progress at the end, of at most oldest_ns.
+    """
+
+    futex: int
+    ops: int
+    calls: int
+    slept: int
+    wait_ns: int
+    max_ns: int
+    timed_out: int
+    timed_out_ns: int
+    again: int
+    interrupted: int
+    failed: int
+    timed: int
+    value_2: int
+    wakes: int
+    wakes_empty: int
+    tasks_woken: int
+    latency_ns: int
+    max_latency_ns: int
+    waiters: int
+    wakers: int
+    both: int
+    owner_samples: int
+    owners: int
+    threads: int
+    open_waits: int
+    oldest_ns: int
+    histogram: bytes
+    latency_histogram: bytes
+
+
+class FutexSample(NamedTuple):
+    """What the samples of a task stand for; role: waiter, waker or owner; stack: in user space, 0 if none."""
+
+    futex: int
+    role: str
+    task: int
+    stack: int
+    samples: int
+    waits: int
+    wait_ns: int
+
+
+class FutexBucket(NamedTuple):
+    """Waits for the lock of a kernel hash bucket, by the futex whose call led there."""
+
+    lock: int
+    futex: int
+    waits: int
+    wait_ns: int
+    max_ns: int

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Tasks inside futex calls (record --futex): found by tid, in an array as that of
+ * sleeping waits (sleeping.bpf.h).  A slot belongs to its task; who wakes it
+ * writes down when.
+ */
+#ifndef FUTEX_BPF_H
+#define FUTEX_BPF_H
+
+#include "state.bpf.h"
+#include "compat.bpf.h"
+#include "futex.h"
+
+const volatile bool record_futexes __weak = false; /* --futex */
+const volatile __u32 futex_rows_per_cpu __weak = 0;
+
+SHARED_ARRAY(futex_slots, struct futex_slot);
+SHARED_ARRAY(futex_rows, struct futex_row); /* the last of each CPU takes what finds none */
+SHARED_ARRAY(futex_buckets, struct futex_bucket);
+SHARED_ARRAY(futex_states, struct futex_state);
+SHARED_ARRAY(futex_events, struct futex_event);
+
+static __always_inline struct futex_state *futex_state_of(__u32 cpu)
+{
+	return bpf_map_lookup_elem(&futex_states, &cpu);
+}
+
+static __always_inline void count_futex(struct futex_state *state, enum futex_counter counter)
+{
+	__sync_fetch_and_add(&state->counters[counter], 1);
+}
+
+static __always_inline struct futex_slot *futex_slot_at(__u32 index)
+{
+	return bpf_map_lookup_elem(&futex_slots, &index);
+}
+
+/* The slot of tid, or NULL. */
+static __always_inline struct futex_slot *find_futex_slot(__u32 tid)
+{
+	__u32 home = tid & (FUTEX_SLOTS - 1);
+	struct futex_slot *slot = futex_slot_at(home);
+
+	if (!slot || slot->tid == tid)
+		return slot;
+	if (!slot->displaced)
+		return NULL;
+	for (int probe = 1; probe < FUTEX_PROBES; probe++) {
+		slot = futex_slot_at((home + probe) & (FUTEX_SLOTS - 1));
+		if (slot && slot->tid == tid)
+			return slot;
+	}
+	return NULL;
+}
+
+static __always_inline struct futex_slot *claim_futex_slot(__u32 tid)
+{
+	__u32 home = tid & (FUTEX_SLOTS - 1);
+
+	for (int probe = 0; probe < FUTEX_PROBES; probe++) {
+		struct futex_slot *slot = futex_slot_at((home + probe) & (FUTEX_SLOTS - 1)), *home_slot;
+
+		if (!slot || slot->tid || __sync_val_compare_and_swap(&slot->tid, 0, tid))
+			continue;
+		home_slot = futex_slot_at(home);
+		if (probe && home_slot)
+			__sync_fetch_and_add(&home_slot->displaced, 1);
+		return slot;
+	}
+	return NULL;
+}
+
+static __always_inline void release_futex_slot(struct futex_slot *slot, __u32 tid)
+{
+	struct futex_slot *home = futex_slot_at(tid & (FUTEX_SLOTS - 1));
+
+	if (home && home != slot)
+		__sync_fetch_and_add(&home->displaced, -1);
+	__sync_lock_test_and_set(&slot->tid, 0);
+}
+
+#endif /* FUTEX_BPF_H */

@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * What the futex programs (record --futex) share with the collector: as
+ * lockline.h, fixed-width types and pinned sizes.
+ */
+#ifndef LOCKLINE_FUTEX_H
+#define LOCKLINE_FUTEX_H
+
+#include "lockline.h"
+
+/* The first are the commands of futex(2), include/uapi/linux/futex.h; the others are system calls of their own. */
+enum futex_op {
+	FUTEX_OP_WAIT = 0,
+	FUTEX_OP_WAKE = 1,
+	FUTEX_OP_REQUEUE = 3,
+	FUTEX_OP_CMP_REQUEUE = 4,
+	FUTEX_OP_WAKE_OP = 5,
+	FUTEX_OP_LOCK_PI = 6,
+	FUTEX_OP_UNLOCK_PI = 7,
+	FUTEX_OP_TRYLOCK_PI = 8,
+	FUTEX_OP_WAIT_BITSET = 9,
+	FUTEX_OP_WAKE_BITSET = 10,
+	FUTEX_OP_WAIT_REQUEUE_PI = 11,
+	FUTEX_OP_CMP_REQUEUE_PI = 12,
+	FUTEX_OP_LOCK_PI2 = 13,
+	FUTEX_OP_WAITV = 16, /* futex_waitv(), 5.16 */
+	FUTEX_OP_WAKE2 = 17, /* futex_wake(), futex_wait() and futex_requeue(), 6.7 */
+	FUTEX_OP_WAIT2 = 18,
+	FUTEX_OP_REQUEUE2 = 19,
+	FUTEX_OP_NONE = 31
+};
+
+#define FUTEX_BIT(op) (1u << (op))
+#define FUTEX_PI_OPS                                                                                   \
+	(FUTEX_BIT(FUTEX_OP_LOCK_PI) | FUTEX_BIT(FUTEX_OP_LOCK_PI2) | FUTEX_BIT(FUTEX_OP_TRYLOCK_PI) | \
+	 FUTEX_BIT(FUTEX_OP_UNLOCK_PI))
+#define FUTEX_WAIT_OPS                                                                                    \
+	(FUTEX_BIT(FUTEX_OP_WAIT) | FUTEX_BIT(FUTEX_OP_WAIT_BITSET) | FUTEX_BIT(FUTEX_OP_LOCK_PI) |       \
+	 FUTEX_BIT(FUTEX_OP_LOCK_PI2) | FUTEX_BIT(FUTEX_OP_WAIT_REQUEUE_PI) | FUTEX_BIT(FUTEX_OP_WAITV) | \
+	 FUTEX_BIT(FUTEX_OP_WAIT2))
+#define FUTEX_REQUEUE_OPS                                                                                     \
+	(FUTEX_BIT(FUTEX_OP_REQUEUE) | FUTEX_BIT(FUTEX_OP_CMP_REQUEUE) | FUTEX_BIT(FUTEX_OP_CMP_REQUEUE_PI) | \
+	 FUTEX_BIT(FUTEX_OP_REQUEUE2))
+
+/* A task inside a futex call: open addressing by tid, as struct sleep_slot. */
+#define FUTEX_SLOTS  16384
+#define FUTEX_PROBES 8
+
+#define FUTEX_SHARED (1u << 0)
+#define FUTEX_TIMED  (1u << 1) /* with a timeout */
+#define FUTEX_RAN    (1u << 2) /* was woken, and then given a CPU: it slept */
+#define FUTEX_WOKEN  (1u << 3) /* was woken, and has no CPU yet */
+
+struct futex_slot {
+	__u32 tid;       /* 0: free */
+	__u32 displaced; /* tids whose home is here and that live elsewhere */
+	__u32 tgid;
+	__u32 waker_tid;
+	__u64 address; /* of the futex word */
+	__u64 begin_ns;
+	__u64 waking_ns;
+	__u64 latency_ns; /* from the wake-up to the CPU, of the last wake-up */
+	__u32 value;      /* that the word was to have */
+	__u32 word;       /* that it had */
+	__u32 owner;      /* 8 bytes above: pthread_mutex_t.__owner of glibc, if it is one */
+	__u8 op;
+	__u8 flags; /* FUTEX_* above */
+	__u16 pad;
+};
+
+/*
+ * One row per (CPU, process, address).  The key is a hash of both: 64 bits, of
+ * which no two in a table of thousands are the same.
+ */
+#define FUTEX_ROW_PROBES 8
+
+struct futex_row {
+	__u64 key; /* 0: free */
+	__u64 address;
+	__u32 tgid;
+	__u32 flags; /* FUTEX_SHARED */
+	__u64 ops;   /* mask of FUTEX_BIT() */
+	__u64 calls; /* to wait */
+	__u64 slept;
+	__u64 wait_ns; /* of those that slept, as all further figures of waits */
+	__u64 max_ns;
+	__u64 timed_out;
+	__u64 timed_out_ns;
+	__u64 again; /* the word had another value: no wait */
+	__u64 interrupted;
+	__u64 failed;
+	__u64 timed;   /* calls with a timeout */
+	__u64 value_2; /* calls that expected a 2: locked with waiters, to glibc, Rust, Go and many others */
+	__u64 wakes;   /* calls to wake */
+	__u64 wakes_empty;
+	__u64 tasks_woken;
+	__u64 latencies;
+	__u64 latency_ns;
+	__u64 max_latency_ns;
+	__u64 pending_waits; /* since the last sample */
+	__u64 pending_ns;
+	__u64 waiter_set[2]; /* bits by hash of the tid */
+	__u64 waker_set[2];
+	__u64 pad[5];
+	__u32 histogram[HISTOGRAM_BUCKETS];
+	__u32 latency_histogram[HISTOGRAM_BUCKETS];
+};
+
+/* Waits for the lock of a hash bucket, by the futex that led there; one line each, per CPU. */
+#define FUTEX_BUCKET_ROWS 256
+
+struct futex_bucket {
+	__u64 key; /* 0: free */
+	__u64 lock;
+	__u64 address;
+	__u32 tgid;
+	__u32 pad;
+	__u64 waits;
+	__u64 wait_ns;
+	__u64 max_ns;
+	__u64 unused;
+};
+
+enum futex_counter {
+	FUTEX_COUNT_CALLS,     /* futex calls that were followed */
+	FUTEX_COUNT_COMPAT,    /* of 32-bit tasks: left out */
+	FUTEX_COUNT_NO_SLOT,   /* no place for a task */
+	FUTEX_COUNT_ORPHANED,  /* calls whose end was not seen */
+	FUTEX_COUNT_NO_ROW,    /* waits and wakes without their futex's name */
+	FUTEX_COUNT_NO_BUCKET, /* waits for a bucket's lock that found no row */
+	FUTEX_COUNT_BUCKETS,   /* waits for a bucket's lock */
+	FUTEX_COUNT_LAST = 8
+};
+
+/* One per CPU; the collector refills the tokens. */
+struct futex_state {
+	__u64 events; /* ever started in this CPU's ring */
+	__u32 wait_tokens;
+	__u32 wake_tokens;
+	__u64 counters[FUTEX_COUNT_LAST];
+	__u64 pad[6];
+};
+
+#define FUTEX_RING_EVENTS 256 /* per CPU */
+#define FUTEX_TOKENS      8   /* samples of waits, and of wakes, between two looks at a CPU's ring */
+
+#define FUTEX_EVENT_WAKE   (1u << 0) /* else the end of a wait that slept */
+#define FUTEX_EVENT_SHARED (1u << 1)
+
+struct futex_event {
+	__u64 sequence; /* as in struct wait_event */
+	__u64 address;
+	__u64 wait_ns;
+	__u64 weight_ns;
+	__u32 weight; /* waits that it stands for; of a wake: tasks woken */
+	__u32 tid;
+	__u32 tgid;
+	__u32 waker_tid; /* of a wait */
+	__u32 value;
+	__u32 word;
+	__u32 owner;
+	__u8 op;
+	__u8 flags; /* FUTEX_EVENT_* */
+	__s16 user_frames;
+	char comm[16];
+	__u64 user[STACK_FRAMES];
+};
+
+static inline __u64 futex_row_key(__u32 tgid, __u64 address)
+{
+	__u64 key = (address ^ (__u64)tgid << 42) * 0x9e3779b97f4a7c15ull;
+
+	key ^= key >> 29;
+	key += (__u64)tgid * 0xbf58476d1ce4e5b9ull;
+	return key ?: 1;
+}
+
+_Static_assert(sizeof(struct futex_slot) == CACHE_LINE, "tasks share no line");
+_Static_assert(sizeof(struct futex_row) % CACHE_LINE == 0, "rows share no line");
+_Static_assert(sizeof(struct futex_bucket) == CACHE_LINE, "buckets share no line");
+_Static_assert(sizeof(struct futex_state) % CACHE_LINE == 0, "CPUs share no line");
+
+#endif /* LOCKLINE_FUTEX_H */

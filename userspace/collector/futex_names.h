@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What a process tells of its futexes: which memory they lie in, and which threads it has. */
+#ifndef LOCKLINE_FUTEX_NAMES_H
+#define LOCKLINE_FUTEX_NAMES_H
+
+#include <stdbool.h>
+#include <linux/types.h>
+
+/* Where in a file a futex lies that processes share; inode 0: in no file. */
+struct futex_place {
+	__u64 inode;
+	__u64 offset;
+	__u32 major;
+	__u32 minor;
+};
+
+/* The place of an address of the process; all 0 if it is not mapped, or the process is gone. */
+void futex_place(__u32 tgid, __u64 address, struct futex_place *place);
+/* The host's id of a thread that the process itself calls tid; 0 if it has none of that id. */
+__u32 futex_thread(__u32 tgid, __u32 tid);
+
+#endif /* LOCKLINE_FUTEX_NAMES_H */

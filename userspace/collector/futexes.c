@@ -1,0 +1,477 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <bpf/libbpf.h>
+
+#include "../../bpf/futex.h"
+#include "futex_names.h"
+#include "futexes.h"
+#include "histogram_blob.h"
+#include "lockline.skel.h"
+#include "maps.h"
+#include "small_file.h"
+#include "tasks.h"
+
+#define ROWS_BUDGET (16u << 20)
+#define MIN_ROWS    64u
+#define MAX_ROWS    1024u
+/* Futexes known; those beyond it have no name. */
+#define KNOWN 8192u
+#define HASH  (KNOWN * 2)
+#define OTHER 1
+/* A slot of a thread that is gone is freed when it is so old. */
+#define STALE_NS 1000000000ull
+/* FUTEX_TID_MASK */
+#define TID_MASK 0x3fffffffu
+
+/* A futex, and what was found out about it besides the programs' figures. */
+struct futex {
+	__u64 address;
+	__u32 tgid;
+	bool shared;
+	__u32 same_as; /* index + 1 of the one that it is by another address */
+	struct futex_place place;
+	__u64 owner_samples;
+	__u64 owners;  /* samples in which a live thread of the process held it */
+	__u64 threads; /* samples that waited for the word to change from a live thread's id */
+	__u64 stored;  /* calls and wakes when it was stored last */
+	__u32 open_waits;
+	__u32 open_stored;
+	__u64 oldest_ns;
+	struct futex_row sum;
+};
+
+struct futexes {
+	struct recording *recording;
+	struct locks *locks;
+	struct stacks stacks;
+	struct mapped_array slots, rows, buckets, states, events;
+	__u32 cpus;
+	__u32 rows_per_cpu;
+	__u64 *read; /* per CPU */
+	__u64 overwritten;
+	__u64 torn;
+	struct futex *known; /* [0]: all without a name */
+	__u32 known_count;
+	__u32 *hash; /* index + 1 */
+	__u32 named; /* stored already */
+};
+
+static __u32 rows_for(__u32 cpus)
+{
+	__u32 rows = ROWS_BUDGET / cpus / sizeof(struct futex_row);
+
+	return rows < MIN_ROWS ? MIN_ROWS : rows > MAX_ROWS ? MAX_ROWS : rows;
+}
+
+int futexes_resize(struct lockline_bpf *bpf, __u32 cpus, bool wanted)
+{
+	__u32 rows = rows_for(cpus);
+	int err = bpf_map__set_max_entries(bpf->maps.futex_slots, wanted ? FUTEX_SLOTS : 1);
+
+	err = err ?: bpf_map__set_max_entries(bpf->maps.futex_rows, wanted ? cpus * rows : 1);
+	err = err ?: bpf_map__set_max_entries(bpf->maps.futex_buckets, wanted ? cpus * FUTEX_BUCKET_ROWS : 1);
+	err = err ?: bpf_map__set_max_entries(bpf->maps.futex_states, wanted ? cpus : 1);
+	err = err ?: bpf_map__set_max_entries(bpf->maps.futex_events, wanted ? cpus * FUTEX_RING_EVENTS : 1);
+	bpf->rodata->record_futexes = wanted;
+	bpf->rodata->futex_rows_per_cpu = wanted ? rows : 1;
+	return err;
+}
+
+int futexes_open(struct futexes **out, struct lockline_bpf *bpf, __u32 cpus, struct recording *recording,
+		 struct locks *locks, const struct stacks *stacks)
+{
+	struct futexes *futexes = calloc(1, sizeof(*futexes));
+	int err = -ENOMEM;
+
+	if (!futexes)
+		return err;
+	futexes->recording = recording;
+	futexes->locks = locks;
+	futexes->stacks = *stacks;
+	futexes->cpus = cpus;
+	futexes->rows_per_cpu = rows_for(cpus);
+	futexes->read = calloc(cpus, sizeof(*futexes->read));
+	futexes->known = calloc(KNOWN, sizeof(*futexes->known));
+	futexes->hash = calloc(HASH, sizeof(*futexes->hash));
+	futexes->known_count = 1;
+	if (futexes->read && futexes->known && futexes->hash) {
+		err = maps_map(&futexes->slots, bpf->maps.futex_slots);
+		err = err ?: maps_map(&futexes->rows, bpf->maps.futex_rows);
+		err = err ?: maps_map(&futexes->buckets, bpf->maps.futex_buckets);
+		err = err ?: maps_map(&futexes->states, bpf->maps.futex_states);
+		err = err ?: maps_map(&futexes->events, bpf->maps.futex_events);
+	}
+	if (err)
+		futexes_close(futexes);
+	else
+		*out = futexes;
+	return err;
+}
+
+void futexes_close(struct futexes *futexes)
+{
+	if (!futexes)
+		return;
+	maps_unmap(&futexes->slots);
+	maps_unmap(&futexes->rows);
+	maps_unmap(&futexes->buckets);
+	maps_unmap(&futexes->states);
+	maps_unmap(&futexes->events);
+	free(futexes->read);
+	free(futexes->known);
+	free(futexes->hash);
+	free(futexes);
+}
+
+static struct futex_state *state_of(const struct futexes *futexes, __u32 cpu)
+{
+	return (struct futex_state *)futexes->states.data + cpu;
+}
+
+/* One that lies in the same place of a file: a futex that processes share. */
+static __u32 find_same(const struct futexes *futexes, const struct futex *futex)
+{
+	for (__u32 i = 1; futex->place.inode && i < futexes->known_count; i++)
+		if (!memcmp(&futexes->known[i].place, &futex->place, sizeof(futex->place)))
+			return i + 1;
+	return 0;
+}
+
+/* The futex at that address of the process; a new one has its place looked up, if processes share it. */
+static struct futex *meet(struct futexes *futexes, __u32 tgid, __u64 address, bool shared)
+{
+	__u32 slot = futex_row_key(tgid, address) >> 32;
+	struct futex *futex;
+
+	for (;; slot++) {
+		__u32 *index = &futexes->hash[slot & (HASH - 1)];
+
+		if (!*index) {
+			if (futexes->known_count == KNOWN)
+				return &futexes->known[0];
+			futex = &futexes->known[futexes->known_count];
+			futex->tgid = tgid;
+			futex->address = address;
+			futex->shared = shared;
+			if (shared)
+				futex_place(tgid, address, &futex->place);
+			futex->same_as = find_same(futexes, futex);
+			*index = ++futexes->known_count;
+		}
+		futex = &futexes->known[*index - 1];
+		if (futex->tgid == tgid && futex->address == address)
+			return futex->same_as ? &futexes->known[futex->same_as - 1] : futex;
+	}
+}
+
+static __s64 id_of(const struct futexes *futexes, const struct futex *futex)
+{
+	return futex - futexes->known + OTHER;
+}
+
+/* A task's row in the recording; comm "": what it is called now. */
+static __s64 task_id(struct futexes *futexes, __u32 tid, __u32 tgid, const char *comm)
+{
+	char path[40], now[32] = "";
+	__s64 id;
+	int err;
+
+	if (!*comm) {
+		snprintf(path, sizeof(path), "/proc/%u/comm", tid);
+		first_line(path, now, sizeof(now));
+		comm = now;
+	}
+	id = recording_find(futexes->recording, FIND_TASK, "iit", (__s64)tid, (__s64)tgid, comm);
+	if (id)
+		return id;
+	err = recording_run(futexes->recording, ADD_WAITER, "iiti", (__s64)tid, (__s64)tgid, comm, (__s64)0);
+	return err ?: recording_find(futexes->recording, FIND_TASK, "iit", (__s64)tid, (__s64)tgid, comm);
+}
+
+static int add_sample(struct futexes *futexes, const struct futex *futex, const char *role, __s64 task, __s64 stack,
+		      __u64 waits, __u64 wait_ns)
+{
+	return recording_run(futexes->recording, ADD_FUTEX_SAMPLE, "itiiii", id_of(futexes, futex), role, task, stack,
+			     (__s64)waits, (__s64)wait_ns);
+}
+
+/* Whom the word, or glibc's mutex around it, calls its owner: believed if the process has that thread. */
+static int look_for_owner(struct futexes *futexes, struct futex *futex, const struct futex_event *event)
+{
+	bool pi = FUTEX_PI_OPS >> event->op & 1;
+	__u32 owner = futex_thread(event->tgid, pi ? event->word & TID_MASK : event->owner);
+	__s64 task;
+
+	futex->owner_samples++;
+	if (!pi && event->value > 2 && futex_thread(event->tgid, event->value))
+		futex->threads++;
+	if (!owner || owner == event->tid)
+		return 0;
+	futex->owners++;
+	task = task_id(futexes, owner, event->tgid, "");
+	return task < 0 ? (int)task : add_sample(futexes, futex, "owner", task, 0, event->weight, event->weight_ns);
+}
+
+static int store_event(struct futexes *futexes, const struct futex_event *event)
+{
+	struct futex *futex = meet(futexes, event->tgid, event->address, event->flags & FUTEX_EVENT_SHARED);
+	bool wake = event->flags & FUTEX_EVENT_WAKE;
+	char comm[sizeof(event->comm) + 1] = "";
+	__s64 task, stack;
+	int err;
+
+	memcpy(comm, event->comm, sizeof(event->comm));
+	task = task_id(futexes, event->tid, event->tgid, comm);
+	stack = stacks_id(&futexes->stacks, event->tgid, event->user,
+			  event->user_frames < STACK_FRAMES ? event->user_frames : STACK_FRAMES);
+	if (task < 0 || stack < 0)
+		return task < 0 ? task : stack;
+	err = add_sample(futexes, futex, wake ? "waker" : "waiter", task, stack, event->weight, event->weight_ns);
+	return err || wake ? err : look_for_owner(futexes, futex, event);
+}
+
+/* At once: the process may soon be gone. */
+static int store_names(struct futexes *futexes)
+{
+	int err = 0;
+
+	for (; !err && futexes->named < futexes->known_count; futexes->named++) {
+		const struct futex *futex = &futexes->known[futexes->named];
+		char name[256] = "", object[256] = "", text[300] = "", comm[32] = "", path[40];
+		__u64 offset = 0;
+
+		if (futex->same_as)
+			continue;
+		if (futexes->named) {
+			user_symbols_lookup(futexes->stacks.users, futex->tgid, futex->address, name, sizeof(name),
+					    &offset, object, sizeof(object));
+			if (*name)
+				snprintf(text, sizeof(text), offset ? "%s+0x%llx" : "%s", name, offset);
+			snprintf(path, sizeof(path), "/proc/%u/comm", futex->tgid);
+			first_line(path, comm, sizeof(comm));
+		}
+		err = recording_run(futexes->recording, PUT_FUTEX, "iitiitt", id_of(futexes, futex), (__s64)futex->tgid,
+				    comm, (__s64)futex->address, (__s64) !!(futex->sum.flags & FUTEX_SHARED), text,
+				    object);
+	}
+	return err;
+}
+
+int futexes_drain(struct futexes *futexes)
+{
+	int err = 0;
+
+	for (__u32 cpu = 0; !err && cpu < futexes->cpus; cpu++) {
+		struct futex_state *state = state_of(futexes, cpu);
+		__u64 written = __atomic_load_n(&state->events, __ATOMIC_ACQUIRE), position = futexes->read[cpu];
+
+		if (written - position > FUTEX_RING_EVENTS) {
+			futexes->overwritten += written - position - FUTEX_RING_EVENTS;
+			position = written - FUTEX_RING_EVENTS;
+		}
+		for (; !err && position < written; position++) {
+			const struct futex_event *event = (struct futex_event *)futexes->events.data +
+							  (size_t)cpu * FUTEX_RING_EVENTS +
+							  (position & (FUTEX_RING_EVENTS - 1));
+			__u64 before = __atomic_load_n(&event->sequence, __ATOMIC_ACQUIRE), after;
+			struct futex_event copy;
+
+			if (before < position + 1)
+				break;
+			copy = *event;
+			__atomic_thread_fence(__ATOMIC_ACQUIRE);
+			after = __atomic_load_n(&event->sequence, __ATOMIC_RELAXED);
+			if (before == position + 1 && after == before)
+				err = store_event(futexes, &copy);
+			else if (before > position + 1)
+				futexes->overwritten++;
+			else
+				futexes->torn++;
+		}
+		futexes->read[cpu] = position;
+		__atomic_store_n(&state->wait_tokens, FUTEX_TOKENS, __ATOMIC_RELAXED);
+		__atomic_store_n(&state->wake_tokens, FUTEX_TOKENS, __ATOMIC_RELAXED);
+	}
+	return err ?: store_names(futexes);
+}
+
+static void add_row(struct futex_row *sum, const struct futex_row *row)
+{
+	sum->flags |= row->flags;
+	sum->ops |= row->ops;
+	sum->calls += row->calls;
+	sum->slept += row->slept;
+	sum->wait_ns += row->wait_ns;
+	sum->max_ns = row->max_ns > sum->max_ns ? row->max_ns : sum->max_ns;
+	sum->timed_out += row->timed_out;
+	sum->timed_out_ns += row->timed_out_ns;
+	sum->again += row->again;
+	sum->interrupted += row->interrupted;
+	sum->failed += row->failed;
+	sum->timed += row->timed;
+	sum->value_2 += row->value_2;
+	sum->wakes += row->wakes;
+	sum->wakes_empty += row->wakes_empty;
+	sum->tasks_woken += row->tasks_woken;
+	sum->latency_ns += row->latency_ns;
+	sum->max_latency_ns = row->max_latency_ns > sum->max_latency_ns ? row->max_latency_ns : sum->max_latency_ns;
+	for (int i = 0; i < 2; i++) {
+		sum->waiter_set[i] |= row->waiter_set[i];
+		sum->waker_set[i] |= row->waker_set[i];
+	}
+	for (int i = 0; i < HISTOGRAM_BUCKETS; i++) {
+		sum->histogram[i] += row->histogram[i];
+		sum->latency_histogram[i] += row->latency_histogram[i];
+	}
+}
+
+static void sum_rows(struct futexes *futexes)
+{
+	for (__u32 i = 0; i < futexes->known_count; i++) {
+		memset(&futexes->known[i].sum, 0, sizeof(futexes->known[i].sum));
+		futexes->known[i].open_waits = 0;
+		futexes->known[i].oldest_ns = 0;
+	}
+	for (__u32 i = 0; i < futexes->cpus * futexes->rows_per_cpu; i++) {
+		const struct futex_row *row = (struct futex_row *)futexes->rows.data + i;
+		bool named = (i + 1) % futexes->rows_per_cpu;
+
+		if (named && (!row->key || !row->address))
+			continue;
+		add_row(named ? &meet(futexes, row->tgid, row->address, row->flags & FUTEX_SHARED)->sum
+			      : &futexes->known[0].sum,
+			row);
+	}
+}
+
+/* Calls that still last: those of threads that are gone are forgotten, waits belong to their futex. */
+static void look_at_slots(struct futexes *futexes, __u64 now_ns)
+{
+	struct futex_slot *slots = futexes->slots.data;
+
+	for (__u32 i = 0; i < FUTEX_SLOTS; i++) {
+		struct futex_slot *slot = &slots[i];
+		__u32 tid = __atomic_load_n(&slot->tid, __ATOMIC_ACQUIRE), home = tid & (FUTEX_SLOTS - 1);
+		__u64 age = now_ns > slot->begin_ns ? now_ns - slot->begin_ns : 0;
+		struct futex *futex;
+
+		if (!tid || age < STALE_NS / 1000)
+			continue;
+		if (age > STALE_NS && task_gone(tid)) {
+			if (home != i)
+				__atomic_fetch_sub(&slots[home].displaced, 1, __ATOMIC_RELAXED);
+			__atomic_store_n(&slot->tid, 0, __ATOMIC_RELEASE);
+			continue;
+		}
+		if (!(FUTEX_WAIT_OPS >> (slot->op & 31) & 1) || !slot->address)
+			continue;
+		futex = meet(futexes, slot->tgid, slot->address, slot->flags & FUTEX_SHARED);
+		futex->open_waits++;
+		futex->sum.ops |= FUTEX_BIT(slot->op & 31);
+		futex->oldest_ns = age > futex->oldest_ns ? age : futex->oldest_ns;
+	}
+}
+
+static __s64 bits(const __u64 one[2], const __u64 other[2])
+{
+	return __builtin_popcountll(one[0] & other[0]) + __builtin_popcountll(one[1] & other[1]);
+}
+
+static int store_total(struct futexes *futexes, struct futex *futex)
+{
+	struct histogram_blob waits = {.size = 0}, latencies = {.size = 0};
+	const struct futex_row *sum = &futex->sum;
+
+	for (int i = 0; i < HISTOGRAM_BUCKETS; i++) {
+		histogram_put(&waits, i, sum->histogram[i]);
+		histogram_put(&latencies, i, sum->latency_histogram[i]);
+	}
+	futex->stored = sum->calls + sum->wakes;
+	futex->open_stored = futex->open_waits;
+	return recording_run(futexes->recording, PUT_FUTEX_TOTAL, "iiiiiiiiiiiiiiiiiiiiiiiiiibb", id_of(futexes, futex),
+			     (__s64)sum->ops, (__s64)sum->calls, (__s64)sum->slept, (__s64)sum->wait_ns,
+			     (__s64)sum->max_ns, (__s64)sum->timed_out, (__s64)sum->timed_out_ns, (__s64)sum->again,
+			     (__s64)sum->interrupted, (__s64)sum->failed, (__s64)sum->timed, (__s64)sum->value_2,
+			     (__s64)sum->wakes, (__s64)sum->wakes_empty, (__s64)sum->tasks_woken,
+			     (__s64)sum->latency_ns, (__s64)sum->max_latency_ns, bits(sum->waiter_set, sum->waiter_set),
+			     bits(sum->waker_set, sum->waker_set), bits(sum->waiter_set, sum->waker_set),
+			     (__s64)futex->owner_samples, (__s64)futex->owners, (__s64)futex->threads,
+			     (__s64)futex->open_waits, (__s64)futex->oldest_ns, waits.bytes, waits.size,
+			     latencies.bytes, latencies.size);
+}
+
+static int store_buckets(struct futexes *futexes)
+{
+	int err = recording_run(futexes->recording, CLEAR_FUTEX_BUCKETS, "");
+
+	for (__u32 i = 0; !err && i < futexes->cpus * FUTEX_BUCKET_ROWS; i++) {
+		const struct futex_bucket *bucket = (struct futex_bucket *)futexes->buckets.data + i;
+		__u64 waits = __atomic_load_n(&bucket->waits, __ATOMIC_ACQUIRE);
+		struct known_lock *lock = waits ? locks_find(futexes->locks, bucket->lock) : NULL;
+
+		/* Without a row of its own, the lock is all those that have none. */
+		if (!waits || !lock)
+			continue;
+		err = recording_run(futexes->recording, ADD_FUTEX_BUCKET, "iiiii", (__s64)lock->id,
+				    id_of(futexes, meet(futexes, bucket->tgid, bucket->address, false)), (__s64)waits,
+				    (__s64)bucket->wait_ns, (__s64)bucket->max_ns);
+	}
+	return err;
+}
+
+static const struct {
+	const char *name;
+	const char *severity;
+	const char *meaning;
+} counters[] = {
+	[FUTEX_COUNT_CALLS] = {"futex_calls", "info", "futex calls that were followed"},
+	[FUTEX_COUNT_COMPAT] = {"futex_compat", "loss", "futex calls of 32-bit tasks, which are left out"},
+	[FUTEX_COUNT_NO_SLOT] = {"futex_no_slot", "loss", "futex calls that found no place among those in progress"},
+	[FUTEX_COUNT_ORPHANED] = {"futex_orphaned", "loss", "futex calls whose end was not seen"},
+	[FUTEX_COUNT_NO_ROW] = {"futex_no_row", "loss", "futex waits and wakes without their futex's name"},
+	[FUTEX_COUNT_NO_BUCKET] = {"futex_no_bucket", "loss", "waits for a hash bucket's lock without their futex"},
+	[FUTEX_COUNT_BUCKETS] = {"futex_bucket_waits", "info",
+				 "lock waits inside futex calls, where buckets' locks lie"},
+};
+
+static int store_losses(struct futexes *futexes)
+{
+	int err = 0;
+
+	for (size_t i = 0; !err && i < sizeof(counters) / sizeof(counters[0]); i++) {
+		__u64 sum = 0;
+
+		for (__u32 cpu = 0; cpu < futexes->cpus; cpu++)
+			sum += state_of(futexes, cpu)->counters[i];
+		err = recording_run(futexes->recording, PUT_LOSS, "titt", counters[i].name, (__s64)sum,
+				    counters[i].meaning, counters[i].severity);
+	}
+	return err
+		       ?: recording_run(futexes->recording, PUT_LOSS, "titt", "futex_samples_lost",
+					(__s64)(futexes->overwritten + futexes->torn),
+					"samples of futex waits and wakes that were overwritten, or written, while "
+					"they were read",
+					"loss");
+}
+
+int futexes_flush(struct futexes *futexes, __u64 now_ns)
+{
+	int err;
+
+	sum_rows(futexes);
+	look_at_slots(futexes, now_ns);
+	err = store_buckets(futexes);
+	err = err ?: store_names(futexes);
+	for (__u32 i = 0; !err && i < futexes->known_count; i++) {
+		struct futex *futex = &futexes->known[i];
+
+		if (!futex->same_as &&
+		    (futex->stored != futex->sum.calls + futex->sum.wakes || futex->open_waits || futex->open_stored))
+			err = store_total(futexes, futex);
+	}
+	return err ?: store_losses(futexes);
+}

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Futexes (record --futex): sums the programs' tables, names futexes, verifies owners, stores all of it. */
+#ifndef LOCKLINE_FUTEXES_H
+#define LOCKLINE_FUTEXES_H
+
+#include <stdbool.h>
+#include <linux/types.h>
+
+#include "locks.h"
+#include "names.h"
+#include "recording.h"
+#include "stacks.h"
+
+struct futexes;
+struct lockline_bpf;
+
+/* Before load: sizes of the maps, within 16 MiB where the CPUs allow it; wanted: with --futex. */
+int futexes_resize(struct lockline_bpf *bpf, __u32 cpus, bool wanted);
+/* After load.  stacks needs user symbols. */
+int futexes_open(struct futexes **out, struct lockline_bpf *bpf, __u32 cpus, struct recording *recording,
+		 struct locks *locks, const struct stacks *stacks);
+void futexes_close(struct futexes *futexes);
+/* Reads the samples. */
+int futexes_drain(struct futexes *futexes);
+/* Stores the totals, the waits in progress, the bucket locks, and what was lost. */
+int futexes_flush(struct futexes *futexes, __u64 now_ns);
+
+#endif /* LOCKLINE_FUTEXES_H */
