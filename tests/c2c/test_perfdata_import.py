@@ -166,6 +166,15 @@ def test_many_mappings_are_found_again(tmp_path: Path) -> None:
     assert rows(tmp_path / "out", OBJECTS) == expected
 
 
+def test_a_stream_that_stops_inside_a_round_may_be_cut_off(tmp_path: Path) -> None:
+    stream = Stream().sample(100, HEAP)
+    import_to(stream.write(tmp_path / "data"), tmp_path / "out")
+    ((problem,),) = rows(tmp_path / "out", "SELECT problem FROM memory_problem")
+    assert "may be cut off" in str(problem)
+    import_to(stream.finished_round().write(tmp_path / "data"), tmp_path / "out")
+    assert rows(tmp_path / "out", "SELECT problem FROM memory_problem") == []
+
+
 def test_names_of_any_bytes_are_readable(tmp_path: Path) -> None:
     stream = Stream().comm(0, "tab\there\x1b[2J\u00e9").mapping(0, PID, HEAP, "/f\x07\u00e9\nx", 1).sample(100, HEAP)
     import_to(stream.write(tmp_path / "data"), tmp_path / "out")

@@ -79,6 +79,7 @@ static int take_record(void *context, const struct perfdata_record_view *record)
 
 	switch (record->type) {
 	case RECORD_SAMPLE:
+		import->in_round = true;
 		return take_sample(import, record);
 	case RECORD_MMAP:
 	case RECORD_MMAP2:
@@ -89,6 +90,7 @@ static int take_record(void *context, const struct perfdata_record_view *record)
 		time = perfdata_record_time(&import->reader.events, change.body, &change.size);
 		return perfdata_order_change(&import->order, time, &change);
 	case RECORD_FINISHED_ROUND:
+		import->in_round = false;
 		return perfdata_order_round(&import->order);
 	case RECORD_LOST:
 		import->lost_records += value_at(import, record, 8);
@@ -222,6 +224,10 @@ int perfdata_import_read(struct perfdata_import *import)
 		return perfdata_script(import, "--decoder perf is asked for");
 	err = perfdata_reader_run(&import->reader, take_record, import);
 	err = err ?: perfdata_order_finish(&import->order);
+	/* A file's header tells how long it is; of a pipe this is the only sign of its end. */
+	if (!err && import->reader.pipe && import->in_round && !import->reader.cut)
+		memory_problem(&import->problems, import->reader.input.offset,
+			       "it does not end with the end of a round, as perf's do: it may be cut off");
 	if (!err && import->reader.decoder_wanted && import->options->decoder == DECODER_NATIVE)
 		memory_problem(&import->problems, 0, "trace data of Arm SPE was left out: only perf can decode it");
 	if (!err && import->reader.decoder_wanted && import->options->decoder != DECODER_NATIVE)

@@ -25,6 +25,7 @@ struct perfdata_import {
 	struct perfdata_order order;
 	struct perfdata_reader reader;
 	__u64 samples;
+	bool in_round; /* samples came after the last end of a round */
 	__u64 first_ns;
 	__u64 last_ns;
 	__u64 lost_records;
