@@ -41,20 +41,31 @@ enum memory_kind {
 	(ACCESS_L2_HITM | ACCESS_LLC_HITM | ACCESS_REMOTE_HITM | ACCESS_L2_PEER | ACCESS_LLC_PEER | ACCESS_REMOTE_PEER)
 
 /* Names as in struct c2c_stats of tools/perf/util/mem-events.h. */
-#define MEMORY_COUNTS(X)                                                                                             \
-	X(nr_entries)                                                                                                \
-	X(locks)                                                                                                     \
-	X(store)                                                                                                     \
-	X(st_uncache)                                                                                                \
-	X(st_noadrs)                                                                                                 \
-	X(st_l1hit)                                                                                                  \
-	X(st_l1miss)                                                                                                 \
-	X(st_na)                                                                                                     \
-	X(load)                                                                                                      \
-	X(ld_excl)                                                                                                   \
-	X(ld_shared) X(ld_uncache) X(ld_io) X(ld_miss) X(ld_noadrs) X(ld_fbhit) X(ld_l1hit) X(ld_l2hit) X(ld_llchit) \
-		X(lcl_hitm) X(rmt_hitm) X(tot_hitm) X(lcl_peer) X(rmt_peer) X(tot_peer) X(rmt_hit) X(lcl_dram)       \
-			X(rmt_dram) X(blk_data) X(blk_addr) X(nomap) X(noparse)
+#define MEMORY_COUNTS(X) \
+	X(nr_entries)    \
+	X(locks)         \
+	X(store)         \
+	X(st_uncache)    \
+	X(st_noadrs)     \
+	X(st_l1hit)      \
+	X(st_l1miss)     \
+	X(st_na)         \
+	X(load)          \
+	X(ld_excl)       \
+	X(ld_shared)     \
+	X(ld_uncache)    \
+	X(ld_io)         \
+	X(ld_miss)       \
+	X(ld_noadrs)     \
+	X(ld_fbhit)      \
+	X(ld_l1hit)      \
+	X(ld_l2hit)      \
+	X(ld_llchit)     \
+	X(lcl_hitm)      \
+	X(rmt_hitm)      \
+	X(tot_hitm)      \
+	X(lcl_peer)      \
+	X(rmt_peer) X(tot_peer) X(rmt_hit) X(lcl_dram) X(rmt_dram) X(blk_data) X(blk_addr) X(nomap) X(noparse)
 
 struct memory_counts {
 #define MEMBER(name) __u64 name;
