@@ -7,6 +7,7 @@ from pathlib import Path
 
 from c2c.description import Description
 from c2c.symbol_images import Image
+from lockline import rows
 from lockline.c2c import store
 
 # Columns of memory_access by perf's names of what is counted.
@@ -40,7 +41,7 @@ class MemoryBuilder:
     kind: str = "perf.data"
     event: str = "cpu/mem-loads,ldlat=30/P"
     meta: Mapping[str, str | int] = field(default_factory=dict)
-    lines: dict[tuple[int, str, int], store.MemoryLine] = field(default_factory=dict)
+    lines: dict[tuple[int, str, int], rows.MemoryLine] = field(default_factory=dict)
     codes: dict[tuple[str, int, str], store.Code] = field(default_factory=dict)
     threads: dict[tuple[int, int], store.Thread] = field(default_factory=dict)
     accesses: dict[tuple[int, int, int, int], store.Access] = field(default_factory=dict)
@@ -54,7 +55,7 @@ class MemoryBuilder:
         key = (address & -64, space, pid)
         if key not in self.lines:
             number = len(self.lines) + 1
-            self.lines[key] = store.MemoryLine(number, 1, key[0], 64, space, pid, program, symbol, offset, "0", 1)
+            self.lines[key] = rows.MemoryLine(number, 1, key[0], 64, space, pid, program, symbol, offset, "0", 1)
         return self.lines[key].id
 
     def code(self, symbol: str, offset: int = 0, space: str = "kernel", address: int = 0, program: str = "") -> int:
@@ -99,8 +100,8 @@ class MemoryBuilder:
         store.write_recording(
             path,
             store.Memory(
-                sources=[store.Source(1, self.kind, "perf.data", self.event)],
-                counts=[store.Figure(1, name, count) for name, count in totals.items()],
+                sources=[rows.MemorySource(1, self.kind, "perf.data", self.event)],
+                counts=[rows.MemoryCount(1, name, count) for name, count in totals.items()],
                 lines=list(self.lines.values()),
                 threads=list(self.threads.values()),
                 codes=list(self.codes.values()),

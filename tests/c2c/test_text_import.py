@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from c2c import report_text
 from c2c.known_report import BUCKET, REPORT, STYLES, of_line, tables, total
 from c2c.report_text import Offset, Report, Style
+from lockline import rows
 from lockline.c2c import store
 from lockline.c2c.store import Access, Memory
 from lockline.c2c.text_counts import recover
@@ -336,7 +337,7 @@ def test_output_that_cannot_be_written(tmp_path: Path) -> None:
         store.write_recording(tmp_path / "none" / "out", memory)
     (tmp_path / "out").write_text("precious")
     with pytest.raises(LocklineError, match="cannot be written"):
-        store.write_recording(tmp_path / "out", Memory(sources=[store.Source(1, "c2c text", "a", "")] * 2))
+        store.write_recording(tmp_path / "out", Memory(sources=[rows.MemorySource(1, "c2c text", "a", "")] * 2))
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
     assert (tmp_path / "out").read_text() == "precious"
 

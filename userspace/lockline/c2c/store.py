@@ -17,44 +17,12 @@ from typing import Any, NamedTuple
 
 from lockline import version
 from lockline.errors import LocklineError
+from lockline.rows import MemoryCount, MemoryLine, MemorySource
 
 SCHEMA = Path(__file__).resolve().parents[1] / "recording.sql"
 
 # SQLite's companions of a recording that was killed belong to it.
 _COMPANIONS = ("-wal", "-shm", "")
-
-
-class Source(NamedTuple):
-    """A row of memory_source."""
-
-    id: int
-    kind: str
-    name: str
-    event: str
-
-
-class Figure(NamedTuple):
-    """A row of memory_count: a figure of the whole source."""
-
-    source: int
-    name: str
-    value: int
-
-
-class MemoryLine(NamedTuple):
-    """A row of memory_line; address is unsigned here."""
-
-    id: int
-    source: int
-    address: int
-    size: int
-    space: str
-    pid: int
-    object: str
-    symbol: str
-    symbol_offset: int
-    nodes: str
-    pages: int
 
 
 class Thread(NamedTuple):
@@ -141,8 +109,8 @@ SUMMED = tuple(item.name for item in fields(Access) if item.name not in {"cpus",
 class Memory:
     """All memory tables of one recording."""
 
-    sources: Sequence[Source]
-    counts: Sequence[Figure] = ()
+    sources: Sequence[MemorySource]
+    counts: Sequence[MemoryCount] = ()
     lines: Sequence[MemoryLine] = ()
     threads: Sequence[Thread] = ()
     codes: Sequence[Code] = ()

@@ -11,11 +11,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from lockline.c2c import text_layouts as layouts
-from lockline.c2c.store import Access, Code, Figure, Memory, MemoryLine, Problem, Source, Thread, merged
+from lockline.c2c.store import Access, Code, Memory, Problem, Thread, merged
 from lockline.c2c.text_counts import recover
 from lockline.c2c.text_parse import C2cText
 from lockline.c2c.text_samples import Sample, decode
 from lockline.c2c.text_tables import LineDetail, OffsetRow, TableRow
+from lockline.rows import MemoryCount, MemoryLine, MemorySource
 
 SOURCE_KIND = "c2c text"
 NOWHERE = -1
@@ -49,8 +50,8 @@ class _Builder:
     def memory(self, name: str, event: str, counts: Mapping[str, int], meta: Mapping[str, str | int]) -> Memory:
         """The finished tables."""
         return Memory(
-            sources=[Source(1, SOURCE_KIND, name, event)],
-            counts=[Figure(1, key, value) for key, value in counts.items()],
+            sources=[MemorySource(1, SOURCE_KIND, name, event)],
+            counts=[MemoryCount(1, key, value) for key, value in counts.items()],
             lines=self.lines,
             threads=[Thread(number, *key) for key, number in self.threads.items()],
             codes=[Code(number, *key) for key, number in self.codes.items()],

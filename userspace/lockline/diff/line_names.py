@@ -65,7 +65,8 @@ def type_names(recording: Recording) -> tuple[TypeNames, str]:
     """What objects the first lines lie in, as far as types of the kernel are at hand; else why they are not."""
     try:
         types = find_types([recording], None)
-        if types.reader() is None:
+        # Another kernel's types would make the names depend on where the comparison is made.
+        if types.reader() is None or types.foreign:
             return NO_NAMES, f"{recording.path}: no types of its kernel are here"
         report = make_c2c_report(recording, TYPED_LINES, types.reader())
     except RecordingError:

@@ -17,7 +17,7 @@ from lockline.c2c.model import (
     Part,
     Source,
 )
-from lockline.render.format import hide_addresses
+from lockline.render.format import without_addresses
 
 SCHEMA = "lockline-c2c/1"
 # Of one offset, the accesses with most cost.
@@ -49,19 +49,9 @@ def document(report: C2cReport, addresses: bool = False) -> dict[str, Any]:
     }
     if addresses:
         return value
-    hidden = _without_addresses(value)
+    hidden = without_addresses(value)
     assert isinstance(hidden, dict)
     return hidden
-
-
-def _without_addresses(value: Any) -> Any:
-    if isinstance(value, str):
-        return hide_addresses(value)
-    if isinstance(value, dict):
-        return {key: _without_addresses(item) for key, item in value.items()}
-    if isinstance(value, list):
-        return [_without_addresses(item) for item in value]
-    return value
 
 
 def _source(source: Source) -> dict[str, Any]:

@@ -5,6 +5,7 @@ import re
 import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 WIDTH = 120
 
@@ -28,6 +29,17 @@ class Style:
 def hide_addresses(text: str) -> str:
     """The text with kernel addresses replaced."""
     return _ADDRESS.sub("[address]", text)
+
+
+def without_addresses(value: Any) -> Any:
+    """A JSON value in which every text is as hide_addresses() gives it."""
+    if isinstance(value, str):
+        return hide_addresses(value)
+    if isinstance(value, dict):
+        return {key: without_addresses(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [without_addresses(item) for item in value]
+    return value
 
 
 def clean(text: str, style: Style) -> str:

@@ -18,7 +18,7 @@ from lockline.analysis.model import (
     Window,
 )
 from lockline.analysis.stacks import without_internals
-from lockline.render.format import hide_addresses
+from lockline.render.format import without_addresses
 
 SCHEMA = "lockline-report/1"
 
@@ -89,19 +89,9 @@ def document(report: Report, addresses: bool = False) -> dict[str, Any]:
     }
     if addresses:
         return value
-    hidden = _without_addresses(value)
+    hidden = without_addresses(value)
     assert isinstance(hidden, dict)
     return hidden
-
-
-def _without_addresses(value: Any) -> Any:
-    if isinstance(value, str):
-        return hide_addresses(value)
-    if isinstance(value, dict):
-        return {key: _without_addresses(item) for key, item in value.items()}
-    if isinstance(value, list) and value and not isinstance(value[0], int):
-        return [_without_addresses(item) for item in value]
-    return value
 
 
 def _host(report: Report) -> dict[str, Any]:
