@@ -8,21 +8,20 @@ import argparse
 import os
 import sys
 from collections.abc import Callable, Sequence
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
-from lockline import doctor, version
-from lockline.analysis.model import Report
-from lockline.analysis.report import make_report
+from lockline import version
 from lockline.analysis.selection import GROUPINGS, SORTS, Selection, parse_cpus, parse_time
 from lockline.c2c import command as c2c_command
 from lockline.collector import exec_collector, read_collector
 from lockline.diff import command as diff_command
 from lockline.errors import LocklineError
 from lockline.recording import open_recording
-from lockline.render import diff_json, diff_text
-from lockline.render import json as json_render
-from lockline.render import text as text_render
 from lockline.render.format import Style, clean
+
+# What one command alone needs is imported by it: loading all takes longer than a small report.
+if TYPE_CHECKING:
+    from lockline.analysis.model import Report
 
 JSON_OUTLIERS = 100
 
@@ -118,17 +117,25 @@ def _selection(arguments: argparse.Namespace) -> Selection:
 
 
 def _outlier_limit(arguments: argparse.Namespace) -> int:
+    from lockline.render import text as text_render
+
     default = JSON_OUTLIERS if arguments.format == "json" else text_render.OUTLIERS
     return default if arguments.top is None else int(arguments.top)
 
 
-def _render(report: Report, arguments: argparse.Namespace) -> str:
+def _render(report: "Report", arguments: argparse.Namespace) -> str:
     if arguments.format == "json":
+        from lockline.render import json as json_render
+
         return json_render.render(report, arguments.addresses)
+    from lockline.render import text as text_render
+
     return text_render.render(report, _style(arguments.addresses))
 
 
 def _report(arguments: argparse.Namespace) -> str:
+    from lockline.analysis.report import make_report
+
     selection = _selection(arguments)
     if selection.to_ns is not None and selection.to_ns <= (selection.from_ns or 0):
         raise LocklineError("--to: lies before --from")
@@ -138,12 +145,13 @@ def _report(arguments: argparse.Namespace) -> str:
 
 
 def _doctor(arguments: argparse.Namespace) -> str:
+    from lockline import doctor
+
     answer = read_collector(["doctor"])
     return answer if arguments.format == "json" else doctor.render(doctor.parse(answer), _style(addresses=False))
 
 
 def _demo(arguments: argparse.Namespace) -> str:
-    # A report of a file needs none of what runs a load.
     from lockline.demo import run_demo
 
     report = run_demo(arguments.duration, _selection(arguments), _outlier_limit(arguments))
@@ -151,6 +159,8 @@ def _demo(arguments: argparse.Namespace) -> str:
 
 
 def _diff(arguments: argparse.Namespace) -> tuple[str, int]:
+    from lockline.render import diff_json, diff_text
+
     result = diff_command.make_diff(arguments)
     style = _style(addresses=False)
     if arguments.format == "json":
