@@ -239,10 +239,11 @@ static int refuse(struct memory_lines *lines, struct memory_waiting *waiting, in
 
 static void fetch_item(const struct memory_index *index, __u32 hash, const void *items, size_t size)
 {
-	const struct memory_slot *slot = index->slots ? &index->slots[hash & index->mask] : NULL;
-
-	if (slot && slot->item)
-		__builtin_prefetch((const char *)items + (slot->item - 1) * size, 1);
+	memory_index_for(index, hash, found)
+	{
+		__builtin_prefetch((const char *)items + found * size, 1);
+		return;
+	}
 }
 
 static void fetch_slot(const struct memory_index *index, __u32 hash)
