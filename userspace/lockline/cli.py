@@ -83,6 +83,12 @@ def _parser() -> argparse.ArgumentParser:
     )
     report.add_argument("--cpu", type=_argument(parse_cpus), metavar="LIST", help="only waits on these CPUs, as 0-3,7")
     report.add_argument("--lock", metavar="PATTERN", help="only locks whose name holds this text, or matches *, ?, [")
+    report.add_argument(
+        "--episodes",
+        type=_argument(_positive),
+        metavar="N",
+        help="the N longest waits with what went on around them, as recorded with --episodes or --flight",
+    )
     times = "seconds from the begin of the recording, or with a unit: 90, 1.5s, 300ms, 2m"
     report.add_argument("--from", dest="from_ns", type=_argument(parse_time), metavar="TIME", help=times)
     report.add_argument("--to", dest="to_ns", type=_argument(parse_time), metavar="TIME", help="likewise")
@@ -134,13 +140,18 @@ def _render(report: "Report", arguments: argparse.Namespace) -> str:
 
 
 def _report(arguments: argparse.Namespace) -> str:
-    from lockline.analysis.report import make_report
+    from lockline.analysis.report import EPISODES, make_report
 
     selection = _selection(arguments)
     if selection.to_ns is not None and selection.to_ns <= (selection.from_ns or 0):
         raise LocklineError("--to: lies before --from")
     with open_recording(arguments.file) as recording:
-        report = make_report(recording, selection, _outlier_limit(arguments))
+        limit = arguments.episodes or EPISODES
+        report = make_report(recording, selection, _outlier_limit(arguments), limit)
+    if arguments.episodes and arguments.format == "text":
+        from lockline.render import episodes as episodes_render
+
+        return episodes_render.render(report, _style(arguments.addresses), arguments.episodes)
     return _render(report, arguments)
 
 

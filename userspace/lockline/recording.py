@@ -53,7 +53,7 @@ _COLUMNS: dict[str, str] = {
     "open_wait": "tid tgid comm cpu lock kind begin_ns age_ns",
 }
 
-# Tables that schema 2 added: contended releases, long waits, futexes, memory accesses.  A recording of schema 1 reads as if they were empty.
+# Tables that schema 2 added: contended releases, long waits, futexes, memory accesses.  Of schema 1 they read as empty.
 _SCHEMA_2_COLUMNS: dict[str, str] = {
     "holder_total": "lock kind holder releases waits caused_ns max_caused_ns",
     "release_stack": "lock kind holder stack samples releases caused_ns",
@@ -62,8 +62,8 @@ _SCHEMA_2_COLUMNS: dict[str, str] = {
         " holds hold_ns max_hold_ns hold_histogram"
     ),
     "episode": (
-        "id outlier state tid waiter lock kind begin_ns wait_ns begin_cpu cpu policy priority interrupts interrupts_from"
-        " stack from_ns to_ns cpus complete left_out holder holder_state holder_stack holder_from"
+        "id outlier state tid waiter lock kind begin_ns wait_ns begin_cpu cpu policy priority interrupts"
+        " interrupts_from stack from_ns to_ns cpus complete left_out holder holder_state holder_stack holder_from"
     ),
     "timeline": "time_ns cpu type sequence length_ns task other lock value name stack",
     "futex": "id tgid comm address shared name object",

@@ -373,3 +373,49 @@ class FutexBucket(NamedTuple):
     waits: int
     wait_ns: int
     max_ns: int
+
+
+class Episode(NamedTuple):
+    """A long wait with what went on around it; columns as in recording.sql."""
+
+    id: int
+    outlier: int
+    state: str
+    tid: int
+    waiter: int
+    lock: int
+    kind: int
+    begin_ns: int
+    wait_ns: int
+    begin_cpu: int
+    cpu: int
+    policy: int
+    priority: int
+    interrupts: str
+    interrupts_from: str
+    stack: int
+    from_ns: int
+    to_ns: int
+    cpus: bytes
+    complete: int
+    left_out: int
+    holder: int
+    holder_state: str
+    holder_stack: int
+    holder_from: str
+
+
+class TimelineRow(NamedTuple):
+    """What a CPU did at a time; columns as in recording.sql."""
+
+    time_ns: int
+    cpu: int
+    type: str
+    sequence: int
+    length_ns: int
+    task: int
+    other: int
+    lock: int
+    value: int
+    name: str
+    stack: int

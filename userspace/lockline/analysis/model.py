@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from lockline import histogram, rows
+from lockline.analysis.episode_model import Episode
 from lockline.analysis.selection import Selection
 
 
@@ -287,3 +288,4 @@ class Report:
     loss: tuple[rows.Loss, ...]
     cost: OwnCost
     findings: tuple[Finding, ...] = ()
+    episodes: tuple[Episode, ...] = ()

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from lockline import rows
+from lockline.analysis.episodes import read_episodes
 from lockline.analysis.holders import with_holders
 from lockline.analysis.model import Host, OpenWait, OutlierWait, OwnCost, ProgramCost, Report, Window
 from lockline.analysis.rules import find_all
@@ -15,6 +16,8 @@ from lockline.analysis.waits import UNKNOWN_LOCK, Limits, Waits, read_waits, sel
 from lockline.errors import LocklineError
 from lockline.recording import MetaValue, Recording, Span
 
+# Long waits with what went on around them: enough for rules to judge by.
+EPISODES = 20
 # A figure may exceed the window by what happens between reading the clock and reading the arrays.
 SLACK_NS = 1_000_000_000
 
@@ -220,10 +223,13 @@ def _derived_losses(waits: Waits, rejected: int) -> list[rows.Loss]:
     return losses
 
 
-def make_report(recording: Recording, selection: Selection, outlier_limit: int) -> Report:
+def make_report(
+    recording: Recording, selection: Selection, outlier_limit: int, episode_limit: int = EPISODES
+) -> Report:
     """Analyse a recording.
 
     outlier_limit: how many of the longest waits over the threshold to give with their stacks, < 0 for all.
+    episode_limit: how many waits with what went on around them, likewise; none of a selection by CPU, kind or time.
     Raises RecordingError if the recording is damaged, LocklineError if the selection names nothing.
     """
     meta = recording.meta()
@@ -248,6 +254,7 @@ def make_report(recording: Recording, selection: Selection, outlier_limit: int) 
     if span is None and selection.cpus is None:
         shown = with_holders(recording, shown, kinds)
     rejected = waits.rejected + impossible + recording.impossible_samples(span, lock_ids, selected_kinds)
+    selected = span is not None or selection.cpus is not None or selected_kinds is not None
     report = Report(
         path=recording.path,
         host=read_host(meta),
@@ -268,5 +275,8 @@ def make_report(recording: Recording, selection: Selection, outlier_limit: int) 
             window.cpus,
             _text(meta, "own_cost_unavailable"),
         ),
+        episodes=()
+        if selected
+        else read_episodes(recording, episode_limit, waiters, locks, kinds, window.recording_begin_ns, lock_ids),
     )
     return replace(report, findings=find_all(report))

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from lockline import histogram, rows
+from lockline.analysis.episode_model import Doing, Episode, Party
 from lockline.analysis.model import (
     CpuWaits,
     Fairness,
@@ -81,6 +82,7 @@ def document(report: Report, addresses: bool = False) -> dict[str, Any]:
             }
             for finding in report.findings
         ],
+        "episodes": [_episode(episode, addresses) for episode in report.episodes],
         "loss": [
             {"name": loss.name, "count": loss.events, "meaning": loss.meaning, "severity": loss.severity}
             for loss in report.loss
@@ -299,6 +301,88 @@ def _outlier(outlier: OutlierWait, addresses: bool) -> dict[str, Any]:
         "caller": _caller(outlier.stack),
         "stack": _frames(outlier.stack, addresses),
         "user_stack": _frames(outlier.user_stack, addresses),
+    }
+
+
+def _party(task: Party) -> dict[str, Any]:
+    return {"comm": task.comm, "tid": task.tid}
+
+
+def _doing(doing: Doing) -> dict[str, Any]:
+    return {
+        "running_ns": doing.running_ns,
+        "preempted_ns": doing.preempted_ns,
+        "asleep_ns": doing.asleep_ns,
+        "stopped_ns": doing.stopped_ns,
+        "unknown_ns": doing.unknown_ns,
+    }
+
+
+def _episode(episode: Episode, addresses: bool) -> dict[str, Any]:
+    relief = episode.relief
+    return {
+        "state": episode.state,
+        "waiter": {
+            **_party(episode.waiter),
+            "tgid": episode.tgid,
+            "cpu": episode.cpu,
+            "begin_cpu": episode.begin_cpu,
+            "policy": episode.policy_name,
+            "priority": episode.priority,
+            "real_time": episode.real_time,
+            "doing": _doing(episode.doing),
+            "caller": _caller(episode.stack),
+            "stack": _frames(episode.stack, addresses),
+        },
+        "lock": {"name": episode.lock, "instance": episode.instance or None, "kind": episode.kind},
+        "begin_ns": episode.begin_ns,
+        "offset_ns": episode.offset_ns,
+        "duration_ns": episode.duration_ns,
+        "irqs_off": {
+            "state": {"off": True, "on": False}.get(episode.interrupts),
+            "from": episode.interrupts_from,
+        },
+        "holders": [
+            {
+                **_party(holder.task),
+                "source": holder.source,
+                "held_ns": holder.held_ns,
+                "share": holder.held_ns / episode.duration_ns if episode.duration_ns else None,
+                "holds": holder.holds,
+                "doing": _doing(holder.doing),
+                "state": holder.state or None,
+                "stack": _frames(holder.stack, addresses),
+            }
+            for holder in episode.holders
+        ],
+        "handoff_ns": episode.handoff_ns,
+        "bypass": episode.bypass,
+        "loops": [
+            {"task": _party(loop.task), "other": _party(loop.other), "turns": loop.turns, "cpu": loop.cpu}
+            for loop in episode.loops
+        ],
+        "relief": None
+        if relief is None
+        else {
+            "type": relief.type,
+            "name": relief.name or None,
+            "cpu": relief.cpu,
+            "task": _party(relief.task),
+            "side": relief.side,
+            "before_end_ns": relief.before_end_ns,
+        },
+        "chain": [
+            {
+                "waiter": _party(link.waiter),
+                "lock": link.lock,
+                "wait_ns": link.wait_ns,
+                "holder": None if link.holder is None else _party(link.holder),
+            }
+            for link in episode.chain
+        ],
+        "in_progress": episode.in_progress,
+        "complete": episode.complete,
+        "left_out": episode.left_out,
     }
 
 

@@ -50,6 +50,9 @@ def render(report: Report, style: Style) -> str:
         _open_waits(report, style, OPEN_WAITS if top is None else top),
         _footer(report, style),
     ]
+    if report.episodes:
+        told = "long waits were recorded with what went on around them: lockline report --episodes N"
+        parts.insert(-1, [f"{len(report.episodes)} {told}"])
     return "\n\n".join("\n".join(part) for part in parts if part) + "\n"
 
 

@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What a task did, from context switches and wake-ups."""
+
+from collections.abc import Sequence
+
+from lockline.analysis.episode_model import Doing, TimelineEvent
+
+RUNNING, PREEMPTED, ASLEEP, STOPPED, UNKNOWN = "running", "preempted", "asleep", "stopped", "unknown"
+
+# __TASK_STOPPED and __TASK_TRACED of include/linux/sched.h, 5.10 to 7.2.
+_STOPPED_STATES = 0x4 | 0x8
+
+Stretch = tuple[int, int, str]
+
+
+def _off_cpu(state: int) -> str:
+    """prev_state of sched_switch; the programs store 0 for a preempted task."""
+    if state == 0:
+        return PREEMPTED
+    return STOPPED if state & _STOPPED_STATES else ASLEEP
+
+
+def _step(event: TimelineEvent, tid: int) -> tuple[str | None, str | None]:
+    """What the event says of the task: what it did before, and from then on.  None: nothing."""
+    if event.type == "switch":
+        if event.task.tid == tid:
+            return RUNNING, _off_cpu(event.value)
+        if event.other is not None and event.other.tid == tid:
+            return PREEMPTED, RUNNING
+        return None, None
+    if event.type in ("waking", "wakeup") and event.other is not None and event.other.tid == tid:
+        return ASLEEP, PREEMPTED if event.type == "wakeup" else None
+    if event.task.tid == tid and event.type != "acquired":
+        return RUNNING, RUNNING
+    return None, None
+
+
+def stretches(events: Sequence[TimelineEvent], tid: int, begin_ns: int, end_ns: int, complete: bool) -> list[Stretch]:
+    """(from, to, what) of a task, without gaps from begin_ns to end_ns; events in order of time.
+
+    Before the first event that concerns it a task did what that event implies, if no record is missing.
+    """
+    found: list[Stretch] = []
+    doing: str | None = None
+    since = begin_ns
+    for event in events:
+        before, after = _step(event, tid)
+        if before is None:
+            continue
+        if doing is None:
+            doing = before if complete else UNKNOWN
+        # A task that is woken on its way to sleep never left its CPU.
+        if after is None or after == doing or (event.type == "wakeup" and doing == RUNNING):
+            continue
+        at = min(max(event.time_ns, begin_ns), end_ns)
+        if at > since:
+            found.append((since, at, doing))
+            since = at
+        doing = after
+    if end_ns > since:
+        found.append((since, end_ns, doing or UNKNOWN))
+    return found
+
+
+def doing_in(found: Sequence[Stretch], begin_ns: int, end_ns: int) -> Doing:
+    """The part of the stretches that lies between begin_ns and end_ns, by what was done."""
+    sums = dict.fromkeys((RUNNING, PREEMPTED, ASLEEP, STOPPED, UNKNOWN), 0)
+    for begin, end, what in found:
+        sums[what] += max(0, min(end, end_ns) - max(begin, begin_ns))
+    return Doing(*sums.values())
