@@ -42,7 +42,8 @@ def commands(path: Path, output: Path) -> Mapping[str, Sequence[str]]:
     return {
         "perf c2c report": ("perf", "c2c", "report", "-i", str(path), "--stdio", "--no-source"),
         "lockline import": (str(COLLECTOR), "import", str(path), "-o", str(output)),
-        "lockline c2c report": (str(LOCKLINE), "c2c", "report", str(path)),
+        # Without what a machine's site-packages make Python load at its start.
+        "lockline c2c report": (sys.executable, "-S", str(LOCKLINE), "c2c", "report", str(path)),
     }
 
 
