@@ -11,6 +11,7 @@
 #include <elfutils/libdwfl.h>
 
 #include "build_id.h"
+#include "debug_files.h"
 #include "memory_symbols_internal.h"
 
 struct memory_elf {
@@ -19,18 +20,10 @@ struct memory_elf {
 	bool source_lines;
 };
 
-static int find_debuginfo(Dwfl_Module *module, void **userdata, const char *name, Dwarf_Addr base,
-			  const char *file_name, const char *debuglink_file, GElf_Word debuglink_crc,
-			  char **debuginfo_file_name)
-{
-	return dwfl_build_id_find_debuginfo(module, userdata, name, base, file_name, debuglink_file, debuglink_crc,
-					    debuginfo_file_name);
-}
-
 /* Installed debug files alone. */
 static const Dwfl_Callbacks callbacks = {
 	.find_elf = dwfl_build_id_find_elf,
-	.find_debuginfo = find_debuginfo,
+	.find_debuginfo = find_installed_debuginfo,
 };
 
 /* The name comes from a file that may be anybody's: no device, no waiting. */

@@ -11,6 +11,7 @@
 #include <unistd.h>
 #include <elfutils/libdwfl.h>
 
+#include "debug_files.h"
 #include "message.h"
 #include "options.h"
 #include "types_json.h"
@@ -367,17 +368,9 @@ static void search(struct printer *p, Dwarf_Die *parent, int depth)
 	} while (!dwarf_siblingof(&die, &die));
 }
 
-static int find_debuginfo(Dwfl_Module *module, void **userdata, const char *name, Dwarf_Addr base,
-			  const char *file_name, const char *debuglink_file, GElf_Word debuglink_crc,
-			  char **debuginfo_file_name)
-{
-	return dwfl_build_id_find_debuginfo(module, userdata, name, base, file_name, debuglink_file, debuglink_crc,
-					    debuginfo_file_name);
-}
-
 static const Dwfl_Callbacks callbacks = {
 	.find_elf = dwfl_build_id_find_elf,
-	.find_debuginfo = find_debuginfo,
+	.find_debuginfo = find_installed_debuginfo,
 	.section_address = dwfl_offline_section_address,
 };
 

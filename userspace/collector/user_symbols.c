@@ -15,6 +15,7 @@
 #include <unistd.h>
 #include <elfutils/libdwfl.h>
 
+#include "debug_files.h"
 #include "names.h"
 
 #define REFRESH_NS 1000000000ull
@@ -147,18 +148,9 @@ static int find_elf(Dwfl_Module *module, void **userdata, const char *name, Dwar
 	return fd;
 }
 
-/* Installed debug files alone: libdwfl's standard search would ask debuginfod servers too. */
-static int find_debuginfo(Dwfl_Module *module, void **userdata, const char *name, Dwarf_Addr base,
-			  const char *file_name, const char *debuglink_file, GElf_Word debuglink_crc,
-			  char **debuginfo_file_name)
-{
-	return dwfl_build_id_find_debuginfo(module, userdata, name, base, file_name, debuglink_file, debuglink_crc,
-					    debuginfo_file_name);
-}
-
 static const Dwfl_Callbacks callbacks = {
 	.find_elf = find_elf,
-	.find_debuginfo = find_debuginfo,
+	.find_debuginfo = find_installed_debuginfo,
 };
 
 static int set_process(Dwfl_Module *module, void **userdata, const char *name, Dwarf_Addr start, void *tgid)
