@@ -36,6 +36,7 @@ enum {
 enum bpf_map_type {
 	BPF_MAP_TYPE_HASH = 1,
 	BPF_MAP_TYPE_ARRAY = 2,
+	BPF_MAP_TYPE_PERF_EVENT_ARRAY = 4,
 	BPF_MAP_TYPE_PERCPU_ARRAY = 6,
 };
 
@@ -199,6 +200,7 @@ struct task_struct {
 	int wake_cpu;
 	int prio;
 	unsigned int policy;
+	unsigned int ptrace;
 	int pid;
 	int tgid;
 	char comm[16];

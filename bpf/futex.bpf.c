@@ -257,7 +257,7 @@ static __noinline int write_futex_event(void *ctx, struct futex_state *state, st
 	event->weight_ns = weights & ((1ull << 40) - 1);
 	bpf_get_current_comm(event->comm, sizeof(event->comm));
 	bytes = bpf_get_stack(ctx, event->user, sizeof(event->user), BPF_F_USER_STACK);
-	event->user_frames = bytes < 0 ? 0 : bytes / sizeof(__u64);
+	event->user_frames = bytes < 0 ? 0 : (__u64)bytes / sizeof(__u64);
 	__sync_lock_test_and_set(&event->sequence, position + 1);
 	return 0;
 }

@@ -276,6 +276,8 @@ void evidence_collect(struct evidence *evidence, const struct options *options, 
 		.holds = options->holds,
 		.episodes = options->episodes,
 		.futex = options->futex,
+		.ptrace = options->ptrace,
+		.clock_reads = options->clocksource,
 		.follow_forks = options->pids.count || options->command_argv,
 		.fentry_error = NOT_TRIED,
 		.breakpoint_error = NOT_TRIED,
@@ -286,6 +288,8 @@ void evidence_collect(struct evidence *evidence, const struct options *options, 
 				   has_type(btf, "btf_trace_contention_end", BTF_KIND_TYPEDEF);
 	evidence->btf_fork = has_type(btf, "btf_trace_sched_process_fork", BTF_KIND_TYPEDEF);
 	evidence->btf_release = has_type(btf, "btf_trace_contended_release", BTF_KIND_TYPEDEF);
+	evidence->btf_wait_task = has_type(btf, "btf_trace_sched_wait_task", BTF_KIND_TYPEDEF);
+	evidence->btf_wait_inactive = has_type(btf, WAIT_INACTIVE, BTF_KIND_FUNC);
 	evidence->btf_futex = has_type(btf, "btf_trace_sys_enter", BTF_KIND_TYPEDEF) &&
 			      has_type(btf, "btf_trace_sys_exit", BTF_KIND_TYPEDEF) &&
 			      has_type(btf, "btf_trace_sched_waking", BTF_KIND_TYPEDEF) &&
@@ -323,6 +327,9 @@ void evidence_collect(struct evidence *evidence, const struct options *options, 
 	evidence->cgroup = look_at_cgroups();
 	first_line("/sys/devices/system/clocksource/clocksource0/current_clocksource", evidence->clocksource,
 		   sizeof(evidence->clocksource));
+	evidence->btf_clock_read = clock_read_function(evidence->clocksource) &&
+				   has_type(btf, clock_read_function(evidence->clocksource), BTF_KIND_FUNC);
+	evidence->cycle_counter = !access(EVENT_SOURCES "msr/events/tsc", F_OK);
 	look_for_memory_events(evidence->memory_events);
 	evidence->breakpoint_source = !access(EVENT_SOURCES "breakpoint", F_OK);
 	if (thorough)

@@ -28,6 +28,8 @@ struct evidence {
 	bool holds;        /* asked for */
 	bool episodes;     /* asked for */
 	bool futex;        /* asked for */
+	bool ptrace;       /* asked for */
+	bool clock_reads;  /* asked for */
 	bool follow_forks; /* asked for: processes, or a command */
 	struct lock_mode_evidence lock;
 	char hypervisor[13]; /* CPUID's signature */
@@ -36,6 +38,10 @@ struct evidence {
 	bool btf_contention;         /* lock:contention_begin and contention_end */
 	bool btf_fork;               /* sched:sched_process_fork */
 	bool btf_release;            /* lock:contended_release */
+	bool btf_wait_task;          /* sched:sched_wait_task */
+	bool btf_wait_inactive;      /* WAIT_INACTIVE */
+	bool btf_clock_read;         /* clock_read_function() of the clocksource */
+	bool cycle_counter;          /* the event source msr */
 	bool btf_futex;              /* the tracepoints of --futex */
 	bool btf_percpu;             /* the variable `runqueues` */
 	bool btf_slab;               /* bpf_get_kmem_cache() */

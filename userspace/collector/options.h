@@ -45,6 +45,8 @@ struct options {
 	bool flight;         /* --flight */
 	const char *until;   /* --until CONDITION; NULL: none */
 	bool futex;          /* --futex */
+	bool ptrace;         /* --ptrace */
+	bool clocksource;    /* --clocksource */
 	bool c2c;            /* --c2c */
 	const char *perf;    /* --perf PATH; default perf */
 	__u32 ldlat;         /* --ldlat CYCLES; 0: perf's default */

@@ -111,6 +111,11 @@ extern const char *const relief_tracepoints[RELIEF_PROBES];
 #define RWSEM_SLOW_PATH  "rwsem_down_write_slowpath"
 #define PERCPU_SLOW_PATH "percpu_down_write"
 
+#define WAIT_INACTIVE "wait_task_inactive"
+
+/* What reads a clocksource that all CPUs share; NULL: none such. */
+const char *clock_read_function(const char *clocksource);
+
 struct plan {
 	struct fact facts[PLAN_FACTS];
 	int fact_count;
@@ -129,6 +134,11 @@ struct plan {
 	__u32 release_functions;    /* mask of enum release_function that --holders and --holds probe */
 	bool release_kprobe;        /* those of spinlocks by kprobe, for want of fentry */
 	__u32 relief;               /* mask of enum relief_probe that --episodes attaches */
+	bool inactive_turns;        /* turns of WAIT_INACTIVE's loop */
+	bool inactive_calls;        /* the function by fentry */
+	bool inactive_kprobe;       /* it by kprobe, for want of fentry */
+	const char *clock_read;     /* function that reads the clock device; NULL: not probed */
+	bool clock_kprobe;          /* it by kprobe, for want of fentry */
 	bool futex;                 /* futex calls, by the tracepoints of system calls and of the scheduler */
 	bool contended_release;     /* lock:contended_release tells of sleeping locks */
 	__u64 resilient_text;       /* resilient_queued_spin_lock_slowpath(); 0: none, or not known */

@@ -28,6 +28,11 @@ enum probe_state check_fentry(struct finding *finding, const char *function);
 
 /* plan_signals.c: what stands beside the lock waits. */
 enum probe_state check_futex(struct finding *finding);
+enum probe_state check_inactive_calls(struct finding *finding);
+enum probe_state check_inactive_kprobe(struct finding *finding);
+enum probe_state check_inactive_turns(struct finding *finding);
+enum probe_state check_clock_reads(struct finding *finding);
+enum probe_state check_clock_reads_kprobe(struct finding *finding);
 void plan_signals(struct plan *plan, struct finding *finding);
 
 /* plan_holders.c: the signals of --holders and --holds. */

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* The plan of what stands beside the lock waits, each by an option of its own. */
+#include <string.h>
+
 #include "plan_checks.h"
 
 enum probe_state check_futex(struct finding *finding)
@@ -13,7 +15,88 @@ enum probe_state check_futex(struct finding *finding)
 	return asked(finding, finding->evidence->futex, "--futex");
 }
 
+static enum probe_state check_probe(struct finding *finding, bool in_btf, const char *function, bool kprobe)
+{
+	if (!kprobe)
+		return check_fentry(finding, in_btf ? function : NULL);
+	if (check_waits(finding) != PROBE_ON)
+		return PROBE_UNAVAILABLE;
+	if (!finding->evidence->kprobe_source)
+		return UNAVAILABLE("no such event source (CONFIG_KPROBE_EVENTS)");
+	if (!in_btf)
+		return UNAVAILABLE("the kernel has no such function in BTF");
+	return ON("%s() is probed at entry and return", function);
+}
+
+enum probe_state check_inactive_calls(struct finding *finding)
+{
+	enum probe_state state = check_probe(finding, finding->evidence->btf_wait_inactive, WAIT_INACTIVE, false);
+
+	return state == PROBE_ON ? asked(finding, finding->evidence->ptrace, "--ptrace") : state;
+}
+
+enum probe_state check_inactive_kprobe(struct finding *finding)
+{
+	enum probe_state state = check_probe(finding, finding->evidence->btf_wait_inactive, WAIT_INACTIVE, true);
+
+	return state == PROBE_ON ? asked(finding, finding->evidence->ptrace, "--ptrace") : state;
+}
+
+enum probe_state check_inactive_turns(struct finding *finding)
+{
+	if (check_waits(finding) != PROBE_ON)
+		return PROBE_UNAVAILABLE;
+	if (!finding->evidence->btf_wait_task)
+		return UNAVAILABLE("the kernel has no tracepoint sched:sched_wait_task in BTF");
+	ON("turns of the loop, by tracer and tracee; neither calls nor their time");
+	return asked(finding, finding->evidence->ptrace, "--ptrace");
+}
+
+const char *clock_read_function(const char *clocksource)
+{
+	return !strcmp(clocksource, "hpet") ? "read_hpet" : !strcmp(clocksource, "acpi_pm") ? "acpi_pm_read" : NULL;
+}
+
+static enum probe_state check_clock_function(struct finding *finding, bool kprobe)
+{
+	const struct evidence *evidence = finding->evidence;
+	const char *function = clock_read_function(evidence->clocksource);
+	enum probe_state state;
+
+	if (!function)
+		return OFF("nothing to see: clocksource %s is no device that CPUs wait for", evidence->clocksource);
+	state = check_probe(finding, evidence->btf_clock_read, function, kprobe);
+	if (state != PROBE_ON)
+		return state;
+	if (evidence->cycle_counter)
+		ON("%s() is probed at entry and exit, timed in CPU cycles", function);
+	else
+		ON("%s() is probed; its reads are counted, not timed: no event source msr/tsc", function);
+	return asked(finding, evidence->clock_reads, "--clocksource");
+}
+
+enum probe_state check_clock_reads(struct finding *finding)
+{
+	return check_clock_function(finding, false);
+}
+
+enum probe_state check_clock_reads_kprobe(struct finding *finding)
+{
+	return check_clock_function(finding, true);
+}
+
 void plan_signals(struct plan *plan, struct finding *finding)
 {
+	const char *function = clock_read_function(finding->evidence->clocksource);
+
 	plan->futex = check_futex(finding) == PROBE_ON;
+	plan->inactive_turns = check_inactive_turns(finding) == PROBE_ON;
+	plan->inactive_calls = check_inactive_calls(finding) == PROBE_ON;
+	plan->inactive_kprobe = !plan->inactive_calls && check_inactive_kprobe(finding) == PROBE_ON;
+	if (function && check_clock_reads(finding) == PROBE_ON) {
+		plan->clock_read = function;
+	} else if (function && check_clock_reads_kprobe(finding) == PROBE_ON) {
+		plan->clock_read = function;
+		plan->clock_kprobe = true;
+	}
 }

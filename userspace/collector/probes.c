@@ -8,7 +8,9 @@
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 
+#include "clock_reads.h"
 #include "futexes.h"
+#include "inactive_waits.h"
 #include "lockline.skel.h"
 #include "message.h"
 #include "probes.h"
@@ -207,6 +209,8 @@ int probes_load(struct probes *probes, const struct options *options, const stru
 	err = prepare(choices, count);
 	err = err ?: maps_resize(bpf, sizing, tasks);
 	err = err ?: futexes_resize(bpf, sizing->cpus, plan->futex);
+	err = err ?: inactive_waits_resize(bpf, sizing->cpus, plan->inactive_turns);
+	err = err ?: clock_reads_resize(bpf, sizing->cpus, plan->clock_read);
 	if (!err)
 		err = lockline_bpf__load(bpf);
 	if (err) {

@@ -47,7 +47,7 @@ int release_choices(struct lockline_bpf *bpf, const struct plan *plan, struct ch
 
 /* relief_probes.c: the same with those of --episodes. */
 int relief_choices(struct lockline_bpf *bpf, const struct plan *plan, struct choice *choices, int count);
-/* signal_probes.c: those of --futex. */
+/* signal_probes.c: those of --futex, --ptrace and --clocksource. */
 int signal_choices(struct lockline_bpf *bpf, const struct plan *plan, struct choice *choices, int count);
 
 /*

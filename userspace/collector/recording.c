@@ -92,6 +92,17 @@ static const char *const sql[STATEMENTS] = {
 	[ADD_FUTEX_BUCKET] = "INSERT INTO futex_bucket VALUES (?1, ?2, ?3, ?4, ?5)"
 			     " ON CONFLICT DO UPDATE SET waits = waits + ?3, wait_ns = wait_ns + ?4,"
 			     " max_ns = max(max_ns, ?5)",
+	[PUT_CLOCK_TOTAL] = "INSERT OR REPLACE INTO clock_total VALUES (?, ?, ?, ?, ?)",
+	[ADD_CLOCK_SAMPLE] = "INSERT INTO clock_sample VALUES (?1, ?2, 1, ?3, ?4)"
+			     " ON CONFLICT DO UPDATE SET samples = samples + 1, reads = reads + ?3,"
+			     " read_ns = read_ns + ?4",
+	[CLEAR_INACTIVE_WAITS] = "DELETE FROM inactive_wait",
+	[ADD_INACTIVE_WAIT] =
+		"INSERT INTO inactive_wait VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)"
+		" ON CONFLICT DO UPDATE SET calls = calls + ?7, turns = turns + ?8,"
+		" max_turns = max(max_turns, ?9), traced = traced + ?10, failed = failed + ?11,"
+		" wait_ns = wait_ns + ?12, max_ns = max(max_ns, ?13)",
+	[PUT_INACTIVE_CPU] = "INSERT OR REPLACE INTO inactive_cpu VALUES (?, ?, ?)",
 	[PUT_MEMORY_SOURCE] = "INSERT INTO memory_source VALUES (?, ?, ?, ?)",
 	[PUT_MEMORY_COUNT] = "INSERT INTO memory_count VALUES (?, ?, ?)",
 	[PUT_MEMORY_LINE] = "INSERT INTO memory_line VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",

@@ -387,6 +387,53 @@ CREATE TABLE futex_bucket (
 	PRIMARY KEY (lock, futex)
 ) WITHOUT ROWID;
 
+-- Reads of the clock device that all CPUs share (record --clocksource), by CPU.
+-- meta.clock_reads_timed 0: they were counted alone.
+CREATE TABLE clock_total (
+	cpu INTEGER PRIMARY KEY,
+	reads INTEGER NOT NULL,
+	read_ns INTEGER NOT NULL,
+	max_ns INTEGER NOT NULL,
+	histogram BLOB NOT NULL
+);
+
+-- Who reads it, from sampled stacks: reads and their time are what the samples stand for.
+CREATE TABLE clock_sample (
+	task INTEGER NOT NULL,        -- as in waiter
+	stack INTEGER NOT NULL,
+	samples INTEGER NOT NULL,
+	reads INTEGER NOT NULL,
+	read_ns INTEGER NOT NULL,
+	PRIMARY KEY (task, stack)
+) WITHOUT ROWID;
+
+-- Calls of wait_task_inactive() (record --ptrace): a tracer that waits until its
+-- tracee is off its CPU.  turns of its loop are counted always; calls, max_turns,
+-- failed and the times only where the function can be probed.
+CREATE TABLE inactive_wait (
+	tid INTEGER NOT NULL,         -- of the caller; 0 with target 0: the pairs without a row
+	tgid INTEGER NOT NULL,
+	comm TEXT NOT NULL,
+	target_tid INTEGER NOT NULL,
+	target_tgid INTEGER NOT NULL,
+	target_comm TEXT NOT NULL,
+	calls INTEGER NOT NULL,
+	turns INTEGER NOT NULL,
+	max_turns INTEGER NOT NULL,   -- of one call
+	traced INTEGER NOT NULL,      -- turns at which the target was traced
+	failed INTEGER NOT NULL,      -- calls that found the target in another state
+	wait_ns INTEGER NOT NULL,
+	max_ns INTEGER NOT NULL,
+	PRIMARY KEY (tid, target_tid)
+) WITHOUT ROWID;
+
+-- turns: calls by their turns, in buckets: 0: none, n: from 2^(n-1) on.
+CREATE TABLE inactive_cpu (
+	cpu INTEGER PRIMARY KEY,
+	histogram BLOB NOT NULL,
+	turns BLOB NOT NULL
+);
+
 -- Memory accesses: samples of the PMU, of a perf.data file, of the text of a
 -- perf c2c report, or hits of a watchpoint; all in the same tables.
 CREATE TABLE memory_source (

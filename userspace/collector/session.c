@@ -13,9 +13,11 @@
 #include <bpf/libbpf.h>
 
 #include "c2c_record.h"
+#include "clock_reads.h"
 #include "episodes.h"
 #include "events.h"
 #include "futexes.h"
+#include "inactive_waits.h"
 #include "holders.h"
 #include "message.h"
 #include "names.h"
@@ -55,9 +57,11 @@ struct session {
 	struct locks *locks;
 	struct totals *totals;
 	struct events *events;
-	struct holders *holders;   /* NULL without --holders */
-	struct episodes *episodes; /* NULL without --episodes */
-	struct futexes *futexes;   /* NULL without --futex */
+	struct holders *holders;               /* NULL without --holders */
+	struct episodes *episodes;             /* NULL without --episodes */
+	struct futexes *futexes;               /* NULL without --futex */
+	struct clock_reads *clock_reads;       /* NULL without --clocksource, or a device to read */
+	struct inactive_waits *inactive_waits; /* NULL without --ptrace */
 	struct trigger trigger;
 	struct own_cost *own_cost;
 	struct workload workload;
@@ -232,6 +236,12 @@ static int open_analysis(struct session *session)
 	if (!err && session->plan.futex)
 		err = futexes_open(&session->futexes, session->probes.bpf, session->sizing.cpus, session->recording,
 				   session->locks, &stacks);
+	if (!err && session->plan.clock_read)
+		err = clock_reads_open(&session->clock_reads, session->probes.bpf, session->sizing.cpus,
+				       session->recording, &stacks, session->plan.clock_read);
+	if (!err && session->plan.inactive_turns)
+		err = inactive_waits_open(&session->inactive_waits, session->probes.bpf, session->sizing.cpus,
+					  session->recording);
 	session->begins = calloc(session->sizing.cpus, sizeof(*session->begins));
 	if (!session->begins)
 		err = err ?: -ENOMEM;
@@ -359,6 +369,10 @@ static int end_interval(struct session *session, bool last)
 	err = err ?: totals_flush(session->totals, interval);
 	if (!err && session->futexes)
 		err = futexes_drain(session->futexes) ?: futexes_flush(session->futexes, now_ns());
+	if (!err && session->clock_reads)
+		err = clock_reads_flush(session->clock_reads);
+	if (!err && session->inactive_waits)
+		err = inactive_waits_flush(session->inactive_waits);
 	if (!err && session->holders)
 		err = holders_flush(session->holders);
 	/* What lasts still is as old as it is when it is looked at, after detaching too. */
@@ -446,6 +460,8 @@ static int run(struct session *session)
 				err = episodes_collect(session->episodes, now_ns(), false);
 			if (!err && session->futexes)
 				err = futexes_drain(session->futexes);
+			if (!err && session->clock_reads)
+				err = clock_reads_drain(session->clock_reads);
 			refill_stack_tokens(session);
 		}
 		if (!err && now_ns() >= next_look_ns) {
@@ -567,6 +583,8 @@ static void close_session(struct session *session)
 	episodes_close(session->episodes);
 	trigger_close(&session->trigger);
 	futexes_close(session->futexes);
+	clock_reads_close(session->clock_reads);
+	inactive_waits_close(session->inactive_waits);
 	holders_close(session->holders);
 	events_close(session->events);
 	totals_close(session->totals);

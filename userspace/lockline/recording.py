@@ -74,6 +74,12 @@ _SCHEMA_2_COLUMNS: dict[str, str] = {
     ),
     "futex_sample": "futex role task stack samples waits wait_ns",
     "futex_bucket": "lock futex waits wait_ns max_ns",
+    "clock_total": "cpu reads read_ns max_ns histogram",
+    "clock_sample": "task stack samples reads read_ns",
+    "inactive_wait": (
+        "tid tgid comm target_tid target_tgid target_comm calls turns max_turns traced failed wait_ns max_ns"
+    ),
+    "inactive_cpu": "cpu histogram turns",
     "memory_source": "id kind name event",
     "memory_count": "source name count",
     "memory_line": "id source address size space pid object symbol symbol_offset nodes pages",

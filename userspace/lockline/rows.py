@@ -419,3 +419,53 @@ class TimelineRow(NamedTuple):
     value: int
     name: str
     stack: int
+
+
+class ClockTotal(NamedTuple):
+    """Reads of the clock device on one CPU; read_ns is 0 where they were counted alone."""
+
+    cpu: int
+    reads: int
+    read_ns: int
+    max_ns: int
+    histogram: bytes
+
+
+class ClockSample(NamedTuple):
+    """What the samples of one task and kernel stack stand for."""
+
+    task: int
+    stack: int
+    samples: int
+    reads: int
+    read_ns: int
+
+
+class InactiveWait(NamedTuple):
+    """wait_task_inactive() of one caller (a tracer) for one target (its tracee).
+
+    traced: turns of its loop at which the target was traced.  calls, max_turns, failed and the times are 0 where
+    the function could not be probed.
+    """
+
+    tid: int
+    tgid: int
+    comm: str
+    target_tid: int
+    target_tgid: int
+    target_comm: str
+    calls: int
+    turns: int
+    max_turns: int
+    traced: int
+    failed: int
+    wait_ns: int
+    max_ns: int
+
+
+class InactiveCpu(NamedTuple):
+    """Calls that ended on one CPU: their times, and their turns by 2^n."""
+
+    cpu: int
+    histogram: bytes
+    turns: bytes

@@ -3,10 +3,16 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from lockline import histogram, rows
 from lockline.analysis.episode_model import Episode
 from lockline.analysis.selection import Selection
+
+if TYPE_CHECKING:
+    from lockline.analysis.clocksource import ClockReads
+    from lockline.analysis.futex import Futexes
+    from lockline.analysis.ptrace import InactiveWaits
 
 
 @dataclass(frozen=True, slots=True)
@@ -289,3 +295,6 @@ class Report:
     cost: OwnCost
     findings: tuple[Finding, ...] = ()
     episodes: tuple[Episode, ...] = ()
+    futexes: "Futexes | None" = None
+    clock_reads: "ClockReads | None" = None
+    inactive_waits: "InactiveWaits | None" = None

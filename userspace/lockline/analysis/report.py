@@ -5,9 +5,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from lockline import rows
+from lockline.analysis.clocksource import read_clock_reads
 from lockline.analysis.episodes import read_episodes
+from lockline.analysis.futex import read_futexes
 from lockline.analysis.holders import with_holders
 from lockline.analysis.model import Host, OpenWait, OutlierWait, OwnCost, ProgramCost, Report, Window
+from lockline.analysis.ptrace import read_inactive_waits
 from lockline.analysis.rules import find_all
 from lockline.analysis.samples import UNKNOWN_WAITER, sampled, tasks, with_stacks
 from lockline.analysis.selection import Selection, lock_matches, select_kinds
@@ -275,6 +278,9 @@ def make_report(
             window.cpus,
             _text(meta, "own_cost_unavailable"),
         ),
+        futexes=read_futexes(recording, locks),
+        clock_reads=read_clock_reads(recording, window.recording_end_ns - window.recording_begin_ns, window.cpus),
+        inactive_waits=read_inactive_waits(recording),
         episodes=()
         if selected
         else read_episodes(recording, episode_limit, waiters, locks, kinds, window.recording_begin_ns, lock_ids),

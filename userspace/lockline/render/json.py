@@ -19,6 +19,7 @@ from lockline.analysis.model import (
     Window,
 )
 from lockline.analysis.stacks import without_internals
+from lockline.render import signals_json
 from lockline.render.format import without_addresses
 
 SCHEMA = "lockline-report/1"
@@ -82,6 +83,9 @@ def document(report: Report, addresses: bool = False) -> dict[str, Any]:
             }
             for finding in report.findings
         ],
+        "futexes": signals_json.futexes(report.futexes, top),
+        "clock_reads": signals_json.clock_reads(report.clock_reads),
+        "inactive_waits": signals_json.inactive_waits(report.inactive_waits, top),
         "episodes": [_episode(episode, addresses) for episode in report.episodes],
         "loss": [
             {"name": loss.name, "count": loss.events, "meaning": loss.meaning, "severity": loss.severity}

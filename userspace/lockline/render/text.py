@@ -12,6 +12,7 @@ from lockline import rows
 from lockline.analysis.model import Host, LockWaits, OutlierWait, Report, Task, Window
 from lockline.analysis.stacks import without_internals
 from lockline.analysis.waits import merged
+from lockline.render import signals
 from lockline.render.findings import findings
 from lockline.render.format import WIDTH, Column, Style, clean, count, cut, duration, pad, percent, size, table, width
 from lockline.render.heat import heat_table
@@ -44,6 +45,9 @@ def render(report: Report, style: Style) -> str:
         _locks(report, style, LOCKS if top is None else top),
         _callers(report, style),
         holders(report, style),
+        signals.futexes(report.futexes, style, signals.FUTEXES if top is None else top),
+        signals.inactive_waits(report.inactive_waits, style),
+        signals.clock_reads(report.clock_reads, style),
         _cpus(report, style, CPUS if top is None else top),
         _outliers(report, style),
         _tasks(report, style, TASKS if top is None else top),

@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A clock device that all CPUs share: its reads, held against an independent count of them."""
+
+import json
+import sqlite3
+from collections.abc import Callable
+from contextlib import closing
+from typing import Any
+
+import pytest
+from guest import Guest
+from matrix import CPU, NATIVE, selected
+from test_holders import STATISTICS_ON
+
+from lockline import histogram
+
+KERNELS = ("bookworm", "trixie", "sid")
+SECONDS = 5
+LOAD = f"timeout {SECONDS} lock_load futex 4"
+COUNTED = f"sh -c 'echo read > /tmp/fifo; {LOAD}; echo read > /tmp/fifo'"
+
+# Counts are read before and after a load, alone and with a recording of waits; then inside and outside of one of reads.
+COMMAND = f"""
+{STATISTICS_ON}
+lockline-collect doctor --clocksource > doctor.json || exit
+mkfifo /tmp/fifo /tmp/clock
+function_counter read_hpet < /tmp/fifo > counter &
+exec 3> /tmp/fifo
+until grep -q ready counter || ! kill -0 $!; do sleep 0.1; done
+told=1
+count() {{
+	echo read > /tmp/fifo
+	told=$((told + 1))
+	until [ $(wc -l < counter) -ge $told ]; do sleep 0.1; done
+}}
+count
+{LOAD}
+count
+function_counter bpf_ktime_get_ns < /tmp/clock > clock &
+exec 4> /tmp/clock
+until grep -q ready clock || ! kill -0 $!; do sleep 0.1; done
+lockline-collect record -a -q -o waits.lockline -- {COUNTED}
+exec 4>&-
+told=$((told + 2))
+count
+lockline-collect record -a -q --clocksource -o run.lockline -- {COUNTED}
+told=$((told + 2))
+count
+exec 3>&-
+wait
+dmesg > dmesg
+"""
+
+
+@pytest.fixture(scope="module", params=[kernel for kernel in KERNELS if selected(kernel)])
+def guest(request: pytest.FixtureRequest, boot: Callable[..., Guest]) -> Guest:
+    """What a guest with an HPET for a clock left."""
+    options = ["--cpus", "2", "--cpu", CPU[NATIVE], "--append", "tsc=unstable clocksource=hpet"]
+    return boot(request.param, COMMAND, *options)
+
+
+def counts(guest: Guest) -> list[int]:
+    """Calls of read_hpet(): around the load alone, in the recording of waits, between, in that of reads, at the end."""
+    lines = [json.loads(line) for line in guest.text("counter").splitlines()]
+    return [line["calls"] for line in lines if line["event"] == "counts"]
+
+
+def test_a_recording_of_waits_reads_no_device_for_a_wait(guest: Guest) -> None:
+    alone, recorded = counts(guest)[1] - counts(guest)[0], counts(guest)[3] - counts(guest)[2]
+    with closing(sqlite3.connect(guest.directory / "waits.lockline")) as connection:
+        waits = connection.execute("SELECT sum(waits) FROM lock_total").fetchone()[0]
+    print(f"\nread_hpet: {alone} under the load, {recorded} with a recording of {waits} waits")
+    assert waits > 100
+    # The helper that reads the clock for a program was not called once; two calls for a wait would be usual.
+    ready, *counted = [json.loads(line) for line in guest.text("clock").splitlines()]
+    assert ready["event"] == "ready"
+    assert counted[-1]["calls"] == 0
+
+
+def test_reads_are_those_of_an_independent_count(guest: Guest) -> None:
+    outer = counts(guest)[7] - counts(guest)[4]
+    inner = counts(guest)[6] - counts(guest)[5]
+    recorded = guest.query("SELECT sum(reads) FROM clock_total")[0][0]
+    print(f"\nreads: {inner} inside, {recorded} recorded, {outer} outside")
+    assert inner <= recorded <= outer
+
+
+def test_reads_have_times_and_callers(guest: Guest) -> None:
+    facts = guest.facts("meta")
+    assert facts["clocksource"] == "hpet"
+    assert facts["clock"] == "coarse"
+    assert facts["clock_function"] == "read_hpet"
+    assert facts["clock_reads_timed"] == 1
+    unmatched = guest.facts("loss")["clock_reads_unmatched"]
+    reads, read_ns, max_ns = guest.query("SELECT sum(reads), sum(read_ns), max(max_ns) FROM clock_total")[0]
+    buckets = histogram.empty()
+    for (blob,) in guest.query("SELECT histogram FROM clock_total"):
+        histogram.add_blob(buckets, blob)
+    assert sum(buckets) == reads - unmatched
+    assert read_ns > 0
+    assert max_ns <= read_ns
+    callers = {symbol for (symbol,) in guest.query("SELECT symbol FROM frame WHERE tgid = 0")}
+    print(f"\n{reads} reads, {read_ns / reads:.0f} ns on average, {max_ns} at most; {sorted(callers)[:12]}")
+    assert callers & {"ktime_get", "ktime_get_update_offsets_now", "ktime_get_ts64", "ktime_get_real_ts64"}
+    # Programs that read lockline's own clock.
+    assert not [name for name in callers if name.startswith("bpf_ktime")]
+    samples, weight = guest.query("SELECT sum(samples), sum(reads) FROM clock_sample")[0]
+    assert 0 < samples <= weight <= reads
+
+
+def test_the_plan_tells_of_the_device(guest: Guest) -> None:
+    probes: dict[str, Any] = {probe["signal"]: probe for probe in guest.json("doctor.json")["probes"]}
+    assert probes["reads of a shared clock"]["state"] == "on", probes["reads of a shared clock"]
+    assert "timed in CPU cycles" in probes["reads of a shared clock"]["reason"]

@@ -1,0 +1,280 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Waits in user space's locks, and what tells them from idle waits (record --futex, docs/futex.md)."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from lockline import histogram, rows
+from lockline.analysis.model import Figures
+from lockline.analysis.samples import UNKNOWN_WAITER
+from lockline.analysis.waits import UNKNOWN_LOCK
+from lockline.errors import RecordingError
+from lockline.recording import Recording
+
+LOCK = "lock"
+CONDITION = "condition or idle"
+POLL = "timed poll"
+UNCLEAR = "unclear"
+NONE = "no wait"
+
+# Futexes with tasks and stacks, and tasks and stacks of each.
+FUTEXES_IN_DETAIL = 20
+TASKS_PER_FUTEX = 8
+STACKS_PER_ROLE = 3
+
+# enum futex_op of bpf/futex.h: FUTEX_LOCK_PI, FUTEX_UNLOCK_PI, FUTEX_TRYLOCK_PI, FUTEX_LOCK_PI2.
+_PI_OPS = 1 << 6 | 1 << 7 | 1 << 8 | 1 << 13
+OPS = {
+    0: "WAIT",
+    1: "WAKE",
+    3: "REQUEUE",
+    4: "CMP_REQUEUE",
+    5: "WAKE_OP",
+    6: "LOCK_PI",
+    7: "UNLOCK_PI",
+    8: "TRYLOCK_PI",
+    9: "WAIT_BITSET",
+    10: "WAKE_BITSET",
+    11: "WAIT_REQUEUE_PI",
+    12: "CMP_REQUEUE_PI",
+    13: "LOCK_PI2",
+    16: "futex_waitv",
+    17: "futex_wake",
+    18: "futex_wait",
+    19: "futex_requeue",
+}
+
+# Shares of the rules below.
+_MOST = 0.8
+_HALF = 0.5
+# Hashes of 128 beyond which a set of threads says nothing any more.
+_FULL_SET = 96
+# Fewer calls than this that expect a 2 may be a counter that passed it.
+_FEW_CALLS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class FutexTask:
+    """What the samples of one task stand for, as waiter, waker or owner; waits of a waker: tasks woken in samples."""
+
+    role: str
+    tid: int
+    tgid: int
+    comm: str
+    samples: int
+    waits: int
+    wait_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class FutexStack:
+    """A stack in user space from which a futex was waited for, or woken."""
+
+    role: str
+    samples: int
+    waits: int
+    wait_ns: int
+    frames: tuple[rows.Frame, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class FutexWaits:
+    """One futex; figures and latency (from the wake-up to the CPU) are of the calls that slept.
+
+    nature: LOCK, CONDITION, POLL, UNCLEAR or NONE, and why in words.
+    """
+
+    futex: rows.Futex
+    total: rows.FutexTotal
+    nature: str
+    why: str
+    figures: Figures
+    latency: Figures
+    tasks: tuple[FutexTask, ...] = ()
+    stacks: tuple[FutexStack, ...] = ()
+
+    @property
+    def ops(self) -> tuple[str, ...]:
+        """The operations seen, by name."""
+        return tuple(name for bit, name in OPS.items() if self.total.ops >> bit & 1)
+
+
+@dataclass(frozen=True, slots=True)
+class BucketWaits:
+    """Waits for the lock of one of the kernel's hash buckets, and the futexes whose calls waited there.
+
+    collision: futexes of more than one word waited there.
+    """
+
+    lock: str
+    instance: str
+    waits: int
+    wait_ns: int
+    max_ns: int
+    futexes: tuple[tuple[rows.Futex, int, int], ...]
+
+    @property
+    def collision(self) -> bool:
+        """Whether more than one futex led to this bucket's lock."""
+        return len(self.futexes) > 1
+
+
+@dataclass(frozen=True, slots=True)
+class Futexes:
+    """All futexes, those of contended locks first, the one with most waiting first; and the buckets."""
+
+    futexes: tuple[FutexWaits, ...]
+    buckets: tuple[BucketWaits, ...]
+
+    def wait_ns(self, nature: str) -> int:
+        """All waiting of that nature."""
+        return sum(futex.figures.wait_ns for futex in self.futexes if futex.nature == nature)
+
+
+def nature(total: rows.FutexTotal) -> tuple[str, str]:
+    """What a futex is, by how it is used, and the reason: the first rule of docs/futex.md that holds."""
+    if not total.slept and not total.open_waits:
+        return NONE, "no call slept" + (f": {total.again:,} found the word changed" if total.again else "")
+    if total.ops & _PI_OPS:
+        return LOCK, "it is locked by the kernel (FUTEX_LOCK_PI)"
+    if total.owners and total.owners >= _HALF * total.owner_samples:
+        return LOCK, (
+            f"in {total.owners:,} of {total.owner_samples:,} samples another live thread of the process owned it"
+        )
+    shared = total.both >= _HALF * total.waiters > 0 and max(total.waiters, total.wakers) <= _FULL_SET
+    if total.value_2 >= _HALF * total.calls and shared:
+        return LOCK, "waits expect the value 2 (locked, with waiters), and the threads that wait also wake"
+    if total.value_2 >= _MOST * total.calls and total.calls >= _FEW_CALLS:
+        return LOCK, "waits expect the value 2: locked, with waiters"
+    if total.threads and total.threads >= _HALF * total.owner_samples:
+        return CONDITION, "waits end when a thread does (pthread_join)"
+    if total.timed_out and total.timed_out >= _MOST * max(total.slept, 1):
+        return POLL, f"{total.timed_out:,} of {total.slept:,} waits ended by their timeout"
+    if shared and total.waiters > 1 and total.tasks_woken:
+        return UNCLEAR, "the threads that wait also wake: a lock of its own make, or threads that take turns"
+    return CONDITION, "nobody holds it, and others wake those who wait"
+
+
+def _figures(recording: Recording, waits: int, wait_ns: int, max_ns: int, blob: bytes) -> Figures:
+    counts = histogram.empty()
+    try:
+        histogram.add_blob(counts, blob)
+    except ValueError as error:
+        raise RecordingError(f"{recording.path}: the recording is damaged: {error}") from error
+    return Figures(waits, wait_ns, max_ns, 0, tuple(counts))
+
+
+def _possible(row: tuple[object, ...]) -> bool:
+    return all(value >= 0 for value in row if isinstance(value, int))
+
+
+def _tasks(samples: Iterable[rows.FutexSample], waiters: Mapping[int, rows.Waiter]) -> tuple[FutexTask, ...]:
+    sums: defaultdict[tuple[str, int], list[int]] = defaultdict(lambda: [0, 0, 0])
+    for sample in samples:
+        figures = sums[sample.role, sample.task]
+        for index, value in enumerate((sample.samples, sample.waits, sample.wait_ns)):
+            figures[index] += value
+    found = []
+    for (role, task), (count, waits, wait_ns) in sums.items():
+        who = waiters.get(task, UNKNOWN_WAITER)
+        found.append(FutexTask(role, who.tid, who.tgid, who.comm, count, waits, wait_ns))
+    found.sort(key=lambda task: (task.role, -task.wait_ns, -task.waits, task.tid))
+    kept: defaultdict[str, int] = defaultdict(int)
+    shown = []
+    for entry in found:
+        kept[entry.role] += 1
+        if kept[entry.role] <= TASKS_PER_FUTEX:
+            shown.append(entry)
+    return tuple(shown)
+
+
+def _heaviest(samples: Iterable[rows.FutexSample]) -> list[tuple[str, int, int, int, int]]:
+    """(role, stack, samples, waits, ns) of the stacks that matter most in each role."""
+    sums: defaultdict[tuple[str, int], list[int]] = defaultdict(lambda: [0, 0, 0])
+    for sample in samples:
+        if sample.stack:
+            figures = sums[sample.role, sample.stack]
+            for index, value in enumerate((sample.samples, sample.waits, sample.wait_ns)):
+                figures[index] += value
+    found: list[tuple[str, int, int, int, int]] = []
+    for role in sorted({role for role, _ in sums}):
+        ranked = [(stack, figures) for (of, stack), figures in sums.items() if of == role]
+        ranked.sort(key=lambda entry: (-entry[1][2], -entry[1][1], entry[0]))
+        found += [(role, stack, count, waits, ns) for stack, (count, waits, ns) in ranked[:STACKS_PER_ROLE]]
+    return found
+
+
+def _in_detail(recording: Recording, found: Sequence[FutexWaits]) -> tuple[FutexWaits, ...]:
+    """The futexes, the first ones with their tasks and stacks."""
+    first = found[:FUTEXES_IN_DETAIL]
+    ids = {entry.futex.id for entry in first}
+    samples: defaultdict[int, list[rows.FutexSample]] = defaultdict(list)
+    for sample in recording.table(rows.FutexSample, "futex_sample"):
+        if sample.futex in ids and _possible(sample):
+            samples[sample.futex].append(sample)
+    heaviest = {entry.futex.id: _heaviest(samples[entry.futex.id]) for entry in first}
+    frames = recording.stacks(sorted({stack for stacks in heaviest.values() for _, stack, *_ in stacks}))
+    waiters = recording.waiters()
+    detailed = [
+        FutexWaits(
+            entry.futex,
+            entry.total,
+            entry.nature,
+            entry.why,
+            entry.figures,
+            entry.latency,
+            _tasks(samples[entry.futex.id], waiters),
+            tuple(
+                FutexStack(role, count, waits, ns, frames[stack])
+                for role, stack, count, waits, ns in heaviest[entry.futex.id]
+                if stack in frames
+            ),
+        )
+        for entry in first
+    ]
+    return (*detailed, *found[len(detailed) :])
+
+
+def _buckets(
+    recording: Recording, futexes: Mapping[int, rows.Futex], locks: Mapping[int, rows.Lock]
+) -> tuple[BucketWaits, ...]:
+    by_lock: defaultdict[int, list[rows.FutexBucket]] = defaultdict(list)
+    for row in recording.table(rows.FutexBucket, "futex_bucket"):
+        # Other locks that lie as a bucket's does have names that say so.
+        name = locks.get(row.lock, UNKNOWN_LOCK).name
+        if _possible(row) and row.futex in futexes and "." not in name.replace("futex_hash_bucket.lock", ""):
+            by_lock[row.lock].append(row)
+    found = []
+    for lock, entries in by_lock.items():
+        entries.sort(key=lambda row: (-row.wait_ns, row.futex))
+        known = locks.get(lock, UNKNOWN_LOCK)
+        found.append(
+            BucketWaits(
+                lock=known.name,
+                instance=known.instance,
+                waits=sum(row.waits for row in entries),
+                wait_ns=sum(row.wait_ns for row in entries),
+                max_ns=max(row.max_ns for row in entries),
+                futexes=tuple((futexes[row.futex], row.waits, row.wait_ns) for row in entries),
+            )
+        )
+    return tuple(sorted(found, key=lambda bucket: -bucket.wait_ns))
+
+
+def read_futexes(recording: Recording, locks: Mapping[int, rows.Lock]) -> Futexes | None:
+    """The futexes of the whole run; None if none were recorded.  Raises RecordingError if a histogram is damaged."""
+    known = {row.id: row for row in recording.table(rows.Futex, "futex")}
+    found = []
+    for total in recording.table(rows.FutexTotal, "futex_total"):
+        if total.futex not in known or not _possible(total):
+            continue
+        kind, why = nature(total)
+        figures = _figures(recording, total.slept, total.wait_ns, total.max_ns, total.histogram)
+        latency = _figures(recording, total.slept, total.latency_ns, total.max_latency_ns, total.latency_histogram)
+        found.append(FutexWaits(known[total.futex], total, kind, why, figures, latency))
+    if not found:
+        return None
+    rank = {LOCK: 0, UNCLEAR: 1, POLL: 2, CONDITION: 3, NONE: 4}
+    found.sort(key=lambda entry: (rank[entry.nature], -entry.figures.wait_ns, entry.futex.id))
+    return Futexes(_in_detail(recording, found), _buckets(recording, known, locks))

@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Tracers that wait until their tracee is off its CPU: wait_task_inactive() (record --ptrace)."""
+
+from dataclasses import dataclass
+
+from lockline import histogram, rows
+from lockline.analysis.model import Figures
+from lockline.errors import RecordingError
+from lockline.recording import Recording
+
+
+@dataclass(frozen=True, slots=True)
+class InactiveCpu:
+    """Calls that ended on one CPU; turns: calls by their turns, index 0: none, n: 2^(n-1) and more."""
+
+    cpu: int
+    figures: Figures
+    turns: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class InactiveWaits:
+    """All calls; calls is None where the function could not be probed, and then there are no times either."""
+
+    calls: int | None
+    turns: int
+    wait_ns: int
+    max_ns: int
+    max_turns: int
+    pairs: tuple[rows.InactiveWait, ...]
+    cpus: tuple[InactiveCpu, ...]
+
+
+def read_inactive_waits(recording: Recording) -> InactiveWaits | None:
+    """The calls of the whole run, pairs with most waiting (or turns) first; None if none were recorded.
+
+    Raises RecordingError if a histogram is damaged.
+    """
+    pairs = [
+        row
+        for row in recording.table(rows.InactiveWait, "inactive_wait")
+        if all(value >= 0 for value in row if isinstance(value, int))
+    ]
+    if not pairs:
+        return None
+    pairs.sort(key=lambda row: (-row.wait_ns, -row.turns, row.tid, row.target_tid))
+    found = []
+    for row in recording.table(rows.InactiveCpu, "inactive_cpu", order="cpu"):
+        times, turns = histogram.empty(), histogram.empty()
+        try:
+            histogram.add_blob(times, row.histogram)
+            histogram.add_blob(turns, row.turns)
+        except ValueError as error:
+            raise RecordingError(f"{recording.path}: the recording is damaged: {error}") from error
+        last = max((index for index, count in enumerate(turns) if count), default=-1)
+        found.append(InactiveCpu(row.cpu, Figures(sum(times), 0, 0, 0, tuple(times)), tuple(turns[: last + 1])))
+    calls = sum(row.calls for row in pairs)
+    return InactiveWaits(
+        calls=calls or None,
+        turns=sum(row.turns for row in pairs),
+        wait_ns=sum(row.wait_ns for row in pairs),
+        max_ns=max(row.max_ns for row in pairs),
+        max_turns=max(row.max_turns for row in pairs),
+        pairs=tuple(pairs),
+        cpus=tuple(found),
+    )

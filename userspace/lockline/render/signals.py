@@ -1,0 +1,175 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What stands beside the lock waits, as text: futexes, tracers, reads of a shared clock."""
+
+from collections.abc import Sequence
+
+from lockline import rows
+from lockline.analysis.clocksource import ClockReads
+from lockline.analysis.futex import CONDITION, LOCK, NONE, POLL, UNCLEAR, Futexes, FutexWaits
+from lockline.analysis.ptrace import InactiveWaits
+from lockline.analysis.stacks import without_internals
+from lockline.render.format import Column, Style, clean, count, cut, duration, percent, table
+
+FUTEXES = 12
+BUCKETS = 5
+PAIRS = 8
+CALLERS = 5
+OTHER_FUTEXES = 1
+
+
+def futex_label(futex: rows.Futex) -> str:
+    """What a futex is called: its symbol, else the mapping that it lies in; and whose it is."""
+    if futex.id == OTHER_FUTEXES:
+        return "all without a row"
+    place = futex.object.rsplit("/", 1)[-1]
+    what = futex.name or (f"in {place}" if place else "?")
+    return f"{what} of {futex.comm or '?'} {futex.tgid}"
+
+
+def _in_words(frames: Sequence[rows.Frame], style: Style) -> str:
+    return " < ".join(clean(frame.symbol, style) or "?" for frame in frames[:3])
+
+
+# Of the C library and of language run times, around a futex call: not where the program waits.
+_LIBRARY = ("pthread_", "__pthread_", "___pthread_", "__lll_lock", "__futex_", "futex_", "syscall", "__GI_")
+
+
+def _own_frames(frames: Sequence[rows.Frame]) -> Sequence[rows.Frame]:
+    for index, frame in enumerate(frames):
+        if frame.symbol and not frame.symbol.startswith(_LIBRARY):
+            return frames[index:]
+    return frames
+
+
+def _futex_details(futex: FutexWaits, style: Style) -> list[str]:
+    lines = [f"      {clean(futex.why, style)}"]
+    for role, word in (("owner", "held by"), ("waiter", "waits"), ("waker", "woken by")):
+        tasks = [task for task in futex.tasks if task.role == role]
+        if tasks:
+            names = ", ".join(f"{clean(task.comm, style) or '?'} {task.tid}" for task in tasks[:4])
+            more = f" and {len(tasks) - 4} more" if len(tasks) > 4 else ""
+            stack = next((stack for stack in futex.stacks if stack.role == role), None)
+            where = f" in {_in_words(_own_frames(stack.frames), style)}" if stack else ""
+            lines.append(f"      {word}: {names}{more}{where}")
+    return lines
+
+
+def futexes(found: Futexes | None, style: Style, limit: int = FUTEXES) -> list[str]:
+    """The section of the report; empty without recorded futexes."""
+    if found is None:
+        return []
+    sums = ", ".join(
+        f"{nature} {duration(found.wait_ns(nature))}"
+        for nature in (LOCK, UNCLEAR, POLL, CONDITION)
+        if any(futex.nature == nature for futex in found.futexes)
+    )
+    lines = [f"User space: waits in futexes ({sums or 'none'}; only locks are contention)"]
+    columns = [
+        Column("nature", 17, right=False),
+        Column("waits", 7),
+        Column("sum", 7),
+        Column("p50", 7),
+        Column("p99", 7),
+        Column("max", 7),
+        Column("to CPU", 7),
+        Column("in progress", 11),
+        Column("futex", 40, right=False),
+    ]
+    waited = [futex for futex in found.futexes if futex.nature != NONE]
+    shown = waited[:limit]
+    cells = [
+        [
+            futex.nature,
+            count(futex.figures.waits),
+            duration(futex.figures.wait_ns),
+            duration(futex.figures.percentile(0.5)),
+            duration(futex.figures.percentile(0.99)),
+            duration(futex.figures.max_ns),
+            duration(futex.latency.average_ns),
+            f"{futex.total.open_waits}, {duration(futex.total.oldest_ns)}" if futex.total.open_waits else "-",
+            cut(clean(futex_label(futex.futex), style), 60),
+        ]
+        for futex in shown
+    ]
+    if cells:
+        lines += table(columns, cells)
+    if len(waited) > len(shown):
+        lines.append(f"  ({len(waited) - len(shown):,} more)")
+    for futex in shown:
+        if futex.nature in (LOCK, UNCLEAR):
+            lines.append(f"    {cut(clean(futex_label(futex.futex), style), 80)}")
+            lines += _futex_details(futex, style)
+    retried = sum(futex.total.again for futex in found.futexes)
+    if retried:
+        lines.append(f"  {count(retried)} calls to wait found the word changed, and did not wait")
+    for bucket in found.buckets[:BUCKETS]:
+        names = ", ".join(clean(futex_label(futex), style) for futex, _, _ in bucket.futexes[:3])
+        more = f" and {len(bucket.futexes) - 3} more" if len(bucket.futexes) > 3 else ""
+        kind = "futexes that collide" if bucket.collision else "one futex"
+        lines.append(
+            f"  hash bucket ({clean(bucket.lock, style)}): {count(bucket.waits)} waits for its lock,"
+            f" {duration(bucket.wait_ns)}, {duration(bucket.max_ns)} at most; {kind}: {names}{more}"
+        )
+    return lines
+
+
+def clock_reads(found: ClockReads | None, style: Style) -> list[str]:
+    """The section of the report; empty without recorded reads."""
+    if found is None:
+        return []
+    share = f", {percent(found.share)} of all CPU time" if found.share is not None else ", not timed"
+    lines = [
+        f"Clock: {count(found.figures.waits)} reads of the shared device by {clean(found.function, style)}(){share}"
+    ]
+    if found.timed:
+        columns = [Column("CPU", 5), *(Column(name, 7) for name in ("reads", "sum", "p50", "p99", "max", "share"))]
+        lines += table(
+            columns,
+            [
+                [
+                    str(cpu.cpu),
+                    count(cpu.figures.waits),
+                    duration(cpu.figures.wait_ns),
+                    duration(cpu.figures.percentile(0.5)),
+                    duration(cpu.figures.percentile(0.99)),
+                    duration(cpu.figures.max_ns),
+                    percent(cpu.share),
+                ]
+                for cpu in found.cpus
+            ],
+        )
+    for caller in found.callers[:CALLERS]:
+        names = " < ".join(clean(frame.symbol, style) or "?" for frame in without_internals(caller.frames)[:5])
+        lines.append(f"  {count(caller.waits):>6} reads, {duration(caller.wait_ns):>7}: {names}")
+    return lines
+
+
+def inactive_waits(found: InactiveWaits | None, style: Style) -> list[str]:
+    """The section of the report; empty without recorded tracers."""
+    if found is None:
+        return []
+    calls = f"{count(found.calls)} calls, " if found.calls is not None else ""
+    time = f", {duration(found.wait_ns)} in all" if found.calls is not None else "; calls and times not to be had here"
+    lines = [f"Tracers that wait for their tracee to leave its CPU ({calls}{count(found.turns)} turns{time})"]
+    columns = [
+        Column("tracer", 24, right=False),
+        Column("tracee", 24, right=False),
+        *(Column(name, 8) for name in ("calls", "turns", "most", "traced", "sum", "max")),
+    ]
+    cells = [
+        [
+            f"{cut(clean(pair.comm, style) or '?', 15)} {pair.tid}" if pair.tid else "pairs without a row",
+            f"{cut(clean(pair.target_comm, style) or '?', 15)} {pair.target_tid}" if pair.tid else "",
+            count(pair.calls) if found.calls is not None else "-",
+            count(pair.turns),
+            count(pair.max_turns) if found.calls is not None else "-",
+            percent(pair.traced / pair.turns if pair.turns else None),
+            duration(pair.wait_ns) if found.calls is not None else "-",
+            duration(pair.max_ns) if found.calls is not None else "-",
+        ]
+        for pair in found.pairs[:PAIRS]
+    ]
+    lines += table(columns, cells)
+    if len(found.pairs) > PAIRS:
+        lines.append(f"  ({len(found.pairs) - PAIRS:,} more)")
+    return lines
