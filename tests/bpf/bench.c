@@ -46,6 +46,7 @@ void bench_open(struct bench *bench, const struct settings *settings)
 	skeleton->rodata->wait_kinds = settings->wait_kinds;
 	skeleton->rodata->filter_tasks = settings->filter_tasks;
 	skeleton->rodata->turn_mask = TEST_TURNS - 1;
+	skeleton->rodata->relief_mask = TEST_RELIEF - 1;
 	skeleton->rodata->record_turns = settings->holders;
 	skeleton->rodata->count_waiters = settings->count_waiters;
 	skeleton->rodata->measure_holds = settings->holders;
@@ -56,6 +57,8 @@ void bench_open(struct bench *bench, const struct settings *settings)
 	bpf_map__set_max_entries(skeleton->maps.waiter_counts, WAITER_COUNTS);
 	bpf_map__set_max_entries(skeleton->maps.focus, FOCUS_LOCKS);
 	bpf_map__set_max_entries(skeleton->maps.hold_rows, cpus * FOCUS_LOCKS);
+	bpf_map__set_max_entries(skeleton->maps.relief_records, cpus * TEST_RELIEF);
+	bpf_map__set_max_entries(skeleton->maps.relief_states, cpus);
 	bpf_map__set_max_entries(skeleton->maps.cpu_states, cpus);
 	bpf_map__set_max_entries(skeleton->maps.totals, cpus * TEST_ROWS);
 	bpf_map__set_max_entries(skeleton->maps.sleepers, TEST_SLEEP);
@@ -85,6 +88,8 @@ void bench_open(struct bench *bench, const struct settings *settings)
 	bench->releases->stack_tokens = RELEASE_TOKENS;
 	bench->holds = (struct hold_row *)map_memory(skeleton->maps.hold_rows) + TEST_CPU * FOCUS_LOCKS;
 	bench->focus = map_memory(skeleton->maps.focus);
+	bench->reliefs = (struct relief_record *)map_memory(skeleton->maps.relief_records) + TEST_CPU * TEST_RELIEF;
+	bench->relief_state = (struct relief_state *)map_memory(skeleton->maps.relief_states) + TEST_CPU;
 }
 
 void bench_close(struct bench *bench)
@@ -98,6 +103,8 @@ void bench_close(struct bench *bench)
 	munmap(bench->releases - TEST_CPU, map_bytes(bench->skeleton->maps.release_states));
 	munmap(bench->holds - TEST_CPU * FOCUS_LOCKS, map_bytes(bench->skeleton->maps.hold_rows));
 	munmap(bench->focus, map_bytes(bench->skeleton->maps.focus));
+	munmap(bench->reliefs - TEST_CPU * TEST_RELIEF, map_bytes(bench->skeleton->maps.relief_records));
+	munmap(bench->relief_state - TEST_CPU, map_bytes(bench->skeleton->maps.relief_states));
 	wait_test_bpf__destroy(bench->skeleton);
 }
 
@@ -121,6 +128,14 @@ void run_begin(struct bench *bench, __u64 lock, enum lock_kind kind)
 
 	bench->skeleton->bss->clock_ns += STEP_NS;
 	run(bench->skeleton->progs.run_begin, arguments, 2);
+}
+
+void run_relief(struct bench *bench, enum relief_type type, __u32 value, bool other)
+{
+	__u64 arguments[] = {type, value, other};
+
+	bench->skeleton->bss->clock_ns += STEP_NS;
+	run(bench->skeleton->progs.run_relief, arguments, 3);
 }
 
 void run_unlock(struct bench *bench, __u64 lock, __u32 word)

@@ -544,6 +544,10 @@ static const struct test {
 	TEST(holds_of_locks_in_focus, holders),
 	TEST(a_hold_whose_release_was_missed, holders),
 	TEST(without_holders_nothing_is_written, everything),
+	TEST(relief_records_tell_who_and_when, everything),
+	TEST(relief_overwrites_the_oldest, everything),
+	TEST(relief_is_recorded_on_every_cpu, everything),
+	TEST(relief_keeps_to_its_ring, everything),
 };
 
 int main(void)

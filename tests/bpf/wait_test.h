@@ -14,6 +14,7 @@
 #define TEST_RING         64
 #define TEST_SLEEP        64
 #define TEST_TURNS        16
+#define TEST_RELIEF       16
 #define TEST_SAMPLE       8
 #define TEST_CPU          0
 #define TASK_FILTER_WORDS (4194304 / 64) /* PID_MAX_LIMIT bits */
@@ -33,6 +34,8 @@ struct bench {
 	struct release_state *releases;
 	struct hold_row *holds; /* of TEST_CPU */
 	__u64 *focus;
+	struct relief_record *reliefs; /* of TEST_CPU */
+	struct relief_state *relief_state;
 };
 
 struct settings {
@@ -78,6 +81,7 @@ void run_enter_sleeping(struct bench *bench, __u64 lock, enum lock_kind kind);
 void run_leave_sleeping(struct bench *bench, __u64 lock, int result);
 /* An unlock of a spinlock with this word; and a spinlock taken. */
 void run_unlock(struct bench *bench, __u64 lock, __u32 word);
+void run_relief(struct bench *bench, enum relief_type type, __u32 value, bool other);
 void run_locked(struct bench *bench, __u64 lock);
 /* A begin and an end, wait_ns apart. */
 void run_wait(struct bench *bench, __u64 lock, enum lock_kind kind, __u64 wait_ns);
@@ -105,6 +109,10 @@ void sleeping_paths_are_filtered(struct bench *bench);
 void releases_are_recorded_if_anyone_waits(struct bench *bench);
 void ends_of_waits_are_turns(struct bench *bench);
 void turns_overwrite_the_oldest(struct bench *bench);
+void relief_records_tell_who_and_when(struct bench *bench);
+void relief_overwrites_the_oldest(struct bench *bench);
+void relief_is_recorded_on_every_cpu(struct bench *bench);
+void relief_keeps_to_its_ring(struct bench *bench);
 void release_stacks_are_bounded(struct bench *bench);
 void releases_outside_of_the_window_are_not(struct bench *bench);
 void waiters_are_counted_where_no_word_tells(struct bench *bench);

@@ -195,6 +195,27 @@ static void kinds(void)
 	refused("record --kinds=", "no such kind");
 }
 
+static void endings(void)
+{
+	accepted("record --flight");
+	CHECK(got.flight && got.episodes && !got.until && got.threshold_ns == MS, "%llu",
+	      (unsigned long long)got.threshold_ns);
+	/* One by one from the shortest wait on that may end it. */
+	accepted("record --until wait>400us");
+	CHECK(!got.flight && !got.episodes && got.threshold_ns == MS * 2 / 5, "%llu",
+	      (unsigned long long)got.threshold_ns);
+	accepted("record --until wait>5ms --threshold 250us");
+	CHECK(got.threshold_ns == MS / 4, "%llu", (unsigned long long)got.threshold_ns);
+	accepted("record --until marker");
+	CHECK(got.threshold_ns == MS, "%llu", (unsigned long long)got.threshold_ns);
+	refused("record --until wait>400", "wait>400: ");
+	refused("record --until marker,", "is no condition");
+	refused("record --until", "argument");
+	refused("doctor --flight", "not an option");
+	accepted("doctor --episodes");
+	CHECK(got.episodes, "so that the plan tells of it");
+}
+
 static void conflicts(void)
 {
 	refused("record -a -p 1", "-a and -p exclude each other");
@@ -240,8 +261,8 @@ static void hostile_text(void)
 }
 
 static const struct test tests[] = {
-	TEST(defaults), TEST(all_options), TEST(lists),     TEST(long_lists),   TEST(times),
-	TEST(sizes),    TEST(kinds),       TEST(conflicts), TEST(hostile_text),
+	TEST(defaults), TEST(all_options), TEST(lists),   TEST(long_lists), TEST(times),
+	TEST(sizes),    TEST(kinds),       TEST(endings), TEST(conflicts),  TEST(hostile_text),
 };
 
 int main(void)

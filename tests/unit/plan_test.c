@@ -533,6 +533,45 @@ static void clocks(void)
 	}
 }
 
+static void episodes(void)
+{
+	struct evidence e = machine();
+	static struct plan plan;
+
+	e.btf_relief = (1u << RELIEF_PROBES) - 1;
+	plan_decide(&plan, &e);
+	well_formed(&plan);
+	state(&plan, "context switches", PROBE_OFF, "not asked for (--episodes); can be had: each one");
+	CHECK(!plan.relief, "%x", plan.relief);
+
+	e.episodes = true;
+	plan_decide(&plan, &e);
+	well_formed(&plan);
+	state(&plan, "context switches", PROBE_ON, "each one");
+	state(&plan, "interrupts of the CPU itself", PROBE_ON, "reschedule");
+	/* arm64's are there and never pass. */
+	CHECK(plan.relief == (((1u << RELIEF_PROBES) - 1) & ~RELIEF_IPIS), "%x", plan.relief);
+
+	/* 6.1 on arm64. */
+	e.btf_relief &= ~(RELIEF_VECTORS_MASK | 1u << PROBE_IPI_SENT);
+	plan_decide(&plan, &e);
+	well_formed(&plan);
+	CHECK_TEXT(probe(&plan, "interrupts of the CPU itself")->source, "tp_btf ipi_entry, ipi_exit");
+	state(&plan, "IPIs sent", PROBE_UNAVAILABLE, "it came with 6.4");
+	CHECK((plan.relief & RELIEF_IPIS) == RELIEF_IPIS, "%x", plan.relief);
+
+	e.btf_relief = 0;
+	plan_decide(&plan, &e);
+	well_formed(&plan);
+	state(&plan, "turns of wait_task_inactive", PROBE_UNAVAILABLE, "no such tracepoint");
+	CHECK(!plan.relief, "%x", plan.relief);
+
+	e.btf_relief = ~0u;
+	e.btf_contention = false;
+	plan_decide(&plan, &e);
+	CHECK(!plan.relief, "%x", plan.relief);
+}
+
 static void holders(void)
 {
 	struct evidence e = machine();
@@ -621,6 +660,7 @@ static const struct test tests[] = {
 	TEST(fewer_names),
 	TEST(clocks),
 	TEST(holders),
+	TEST(episodes),
 	TEST(what_the_doctor_tries),
 };
 

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 COLLECTOR = Path(__file__).resolve().parents[2] / "build/bin/lockline-collect"
 DEFAULT = 64 << 20
 LEAST_ROWS = 32
+WISHES = ("--user-stacks", "--holders", "--episodes")
 
 
 def sizes(*options: str) -> subprocess.CompletedProcess[str]:
@@ -29,14 +30,13 @@ def parts(*options: str) -> dict[str, int]:
 
 
 @settings(max_examples=60, deadline=None)
-@given(cpus=st.integers(1, 8192), mebibytes=st.integers(2, 4096), user_stacks=st.booleans())
-def test_a_budget_is_kept_or_refused(cpus: int, mebibytes: int, user_stacks: bool) -> None:
-    options = [f"--possible-cpus={cpus}", f"--memory={mebibytes}M", *["--user-stacks"] * user_stacks]
-    done = sizes(*options)
+@given(cpus=st.integers(1, 8192), mebibytes=st.integers(2, 4096), wished=st.sets(st.sampled_from(WISHES)))
+def test_a_budget_is_kept_or_refused(cpus: int, mebibytes: int, wished: set[str]) -> None:
+    done = sizes(f"--possible-cpus={cpus}", f"--memory={mebibytes}M", *wished)
     if done.returncode:
         need = int(done.stderr.split("at least ")[1].split()[0])
         assert need > mebibytes * 1024
-        assert parts(f"--possible-cpus={cpus}", f"--memory={need}K", *["--user-stacks"] * user_stacks)
+        assert parts(f"--possible-cpus={cpus}", f"--memory={need}K", *wished)
         return
     figures = json.loads(done.stdout)
     assert figures["total_bytes"] <= figures["budget_bytes"] == mebibytes << 20
@@ -64,3 +64,11 @@ def test_the_default_grows_where_it_must(cpus: int) -> None:
 def test_more_memory_names_more_locks() -> None:
     rows = [parts("--possible-cpus=256", f"--memory={size}M")["named_rows_per_cpu"] for size in (32, 64, 128, 512)]
     assert rows == sorted(set(rows))
+
+
+def test_episodes_take_their_part() -> None:
+    plain, episodes = (parts("--possible-cpus=2", *wish) for wish in ([], ["--episodes"]))
+    assert episodes["total_bytes"] <= episodes["budget_bytes"] == DEFAULT
+    # An eighth of the budget: 65,536 records of 64 bytes on each CPU.
+    assert episodes["map_bytes"] - plain["map_bytes"] >= 2 * 65536 * 64 - (4 << 20)
+    assert parts("--possible-cpus=2", "--flight") == episodes

@@ -1,0 +1,229 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A tracer that turns in wait_task_inactive() while its tracee wants the same lock: flights, and who did what.
+
+Virtual CPUs share no cache line that one of them could be starved of: what is checked is that both sides, the turns,
+the lock and what came before the end are told, on kernels with PREEMPT_RT.  Known holds give the durations.
+"""
+
+import json
+import shutil
+import sqlite3
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+from guest import Guest
+from matrix import CPU, NATIVE, selected
+
+from lockline.analysis.episode_model import Episode
+from lockline.analysis.report import make_report
+from lockline.analysis.selection import Selection
+from lockline.recording import open_recording
+
+FIRED = 2
+# As in test_holders.py: switching statistics patches code that every unlock runs through here.
+STATISTICS_ON = "echo 1 > /proc/sys/kernel/bpf_stats_enabled"
+HOLD_US, HOLDS = 20_000, 25
+
+
+@dataclass(frozen=True)
+class StarvationCase:
+    """A kernel, and its load of tracers."""
+
+    kernel: str
+    load: str = "stress-ng --ptrace 4 --quiet --timeout 200"
+    comm: str = "stress-ng-ptrac"
+    cyclictest: bool = True
+    vectors: str = "vector"
+
+    def __str__(self) -> str:
+        return self.kernel
+
+    @property
+    def options(self) -> list[str]:
+        """Of scripts/vm."""
+        if self.kernel.endswith("arm64"):
+            return ["--cpus", "2"]
+        return ["--cpus", "2", "--cpu", CPU[NATIVE], "--append", "tsc=reliable"]
+
+
+# Other architectures run static programs alone.
+ARM64 = {"load": "lock_load ptrace 4", "comm": "lock_load", "cyclictest": False, "vectors": "interrupt"}
+CASES = (
+    StarvationCase("bookworm-rt"),
+    StarvationCase("trixie-rt"),
+    StarvationCase("trixie-backports-rt"),
+    StarvationCase("bookworm-rt-arm64", **ARM64),
+)
+
+# The load has both CPUs: what has to be done besides it goes first.
+COMMAND = """
+say() {{ echo "$(cut -d' ' -f1 /proc/uptime) $*" > /dev/console; }}
+{statistics}
+mount -t debugfs debugfs /sys/kernel/debug
+mount -t tracefs tracefs /sys/kernel/tracing
+{load} &
+load=$!
+sleep 1
+say load
+lockline-collect record -a --flight --until 'wait>400us' -d 60 -o wait.lockline 2> wait.err
+echo $? > wait.status
+say wait
+lockline-collect record -a --episodes --threshold 200us -d 4 -o turns.lockline || exit
+say turns
+lockline-collect record -a --flight --until marker -d 60 -o marker.lockline 2> marker.err &
+flight=$!
+sleep 3
+{mark}
+wait $flight
+echo $? > marker.status
+say marker
+kill $load
+dmesg > dmesg
+"""
+CYCLICTEST = "timeout 50 cyclictest -S -p98 -m -i2000 -b 200 --tracemark -q > cyclictest"
+
+
+@pytest.fixture(scope="module", params=[case for case in CASES if selected(case.kernel)], ids=str)
+def case(request: pytest.FixtureRequest) -> StarvationCase:
+    """A kernel."""
+    found: StarvationCase = request.param
+    return found
+
+
+@pytest.fixture(scope="module")
+def guest(case: StarvationCase, boot: Callable[..., Guest]) -> Guest:
+    """Three recordings of one load."""
+    options = case.options
+    if case.cyclictest:
+        program = shutil.which("cyclictest")
+        if not program:
+            pytest.skip("cyclictest is not installed: scripts/setup test")
+        options += ["--add", program]
+    mark = CYCLICTEST if case.cyclictest else "echo 'hit latency threshold' > /sys/kernel/tracing/trace_marker"
+    return boot(case.kernel, COMMAND.format(statistics=STATISTICS_ON, load=case.load, mark=mark), *options)
+
+
+def query(guest: Guest, name: str, sql: str) -> list[tuple[Any, ...]]:
+    """Rows of one of the recordings."""
+    with closing(sqlite3.connect(guest.directory / f"{name}.lockline")) as connection:
+        return connection.execute(sql).fetchall()
+
+
+def episodes(guest: Guest, name: str) -> tuple[Episode, ...]:
+    """All episodes of one of the recordings."""
+    with open_recording(str(guest.directory / f"{name}.lockline")) as recording:
+        return make_report(recording, Selection(), 5, -1).episodes
+
+
+def test_a_long_wait_ends_the_flight(guest: Guest) -> None:
+    assert int(guest.text("wait.status")) == FIRED, guest.text("wait.err")
+    assert "the flight is over: thread" in guest.text("wait.err")
+    found = episodes(guest, "wait")
+    assert any(episode.duration_ns > 400_000 for episode in found)
+    # The one that ended it is among them.
+    [[why]] = query(guest, "wait", "SELECT value FROM meta WHERE name = 'fired'")
+    assert any(f"thread {episode.waiter.tid} " in why and f"for {episode.lock} " in why for episode in found), why
+
+
+def test_cyclictest_ends_the_flight(case: StarvationCase, guest: Guest) -> None:
+    assert int(guest.text("marker.status")) == FIRED, guest.text("marker.err")
+    assert "a line was written to trace_marker" in guest.text("marker.err")
+    [moment] = [episode for episode in episodes(guest, "marker") if episode.state == "moment"]
+    assert {"switch", "wakeup"} <= {event.type for event in moment.events}
+    if case.cyclictest:
+        assert "Break value" in guest.text("cyclictest")
+
+
+def test_both_sides_and_the_turns_are_told(case: StarvationCase, guest: Guest) -> None:
+    loops = [loop for episode in episodes(guest, "turns") for loop in episode.loops]
+    assert loops
+    assert all(loop.turns >= 1 for loop in loops)
+    # A tracer waits for its tracee, both of the load; the names of tasks are those of their threads.
+    sides = {(loop.task.comm, loop.other.comm) for loop in loops}
+    assert (case.comm, case.comm) in sides, sides
+    assert all(loop.task.tid != loop.other.tid for loop in loops)
+
+
+def test_the_waits_of_tracers_and_tracees_have_names(case: StarvationCase, guest: Guest) -> None:
+    waits = query(
+        guest,
+        "turns",
+        "SELECT DISTINCT lock.name FROM sample_total JOIN waiter ON waiter.id = waiter JOIN lock ON lock.id = lock"
+        f" WHERE comm = '{case.comm}'",
+    )
+    names = {name for (name,) in waits}
+    # The tracee's pi_lock, its siglock, the run queues' locks, or what stands in for them in that version.
+    assert any(
+        part in name
+        for name in names
+        for part in ("pi_lock", "siglock", "runqueues", "rq", "tasklist", "wait_chldexit")
+    ), names
+
+
+def test_what_came_before_the_end_is_told(case: StarvationCase, guest: Guest) -> None:
+    found = [episode for episode in episodes(guest, "turns") if episode.state == "ended"]
+    assert found
+    reliefs = [episode.relief for episode in found if episode.relief is not None]
+    assert reliefs
+    for episode in found:
+        if episode.relief is not None:
+            assert 0 <= episode.relief.before_end_ns <= episode.duration_ns
+    types = {kind for (kind,) in query(guest, "turns", "SELECT DISTINCT type FROM timeline")}
+    assert {case.vectors, "switch", "wakeup", "wait task"} <= types
+
+
+def test_the_evidence_is_whole_or_says_that_it_is_not(guest: Guest) -> None:
+    for name in ("wait", "turns"):
+        for episode in episodes(guest, name):
+            times = [event.time_ns for event in episode.events]
+            assert times == sorted(times)
+            assert episode.interrupts in ("on", "off", "unknown")
+            assert episode.interrupts == "unknown" or episode.interrupts_from.startswith("inferred")
+
+
+def test_the_kernel_has_no_complaint(guest: Guest) -> None:
+    text = guest.text("dmesg")
+    assert "WARNING:" not in text
+    assert "BUG:" not in text.replace("BUG: soft lockup", "")
+
+
+@pytest.fixture(scope="module")
+def held(boot: Callable[..., Guest]) -> Guest:
+    """A futex bucket's lock that one task holds for a known time while another waits."""
+    if not selected("trixie"):
+        pytest.skip("KERNELS leaves trixie out")
+    command = (
+        f"{STATISTICS_ON}\nlockline-collect record -a --holders --episodes --threshold 5ms -i 100ms -o held.lockline --"
+        f" held_lock futex-bucket --hold-us {HOLD_US} --count {HOLDS} --waiters 1 > held.json || exit"
+    )
+    return boot("trixie", command, "--cpus", "2", "--cpu", CPU[NATIVE], "--append", "tsc=reliable")
+
+
+def test_known_holds(held: Guest) -> None:
+    """The holder is the one that held, for no longer than it did, and nobody came in between."""
+    truth = json.loads(held.text("held.json").splitlines()[-1])
+    assert truth["event"] == "holds"
+    found = [
+        episode
+        for episode in episodes(held, "held")
+        if episode.holders and episode.holders[0].task.tid == truth["holder"] and episode.kind == "spinlock"
+    ]
+    # On a loaded machine many a waiter comes too late for a hold, or others' waits are longer.
+    assert len(found) >= HOLDS // 5, len(found)
+    longest = sorted((held_ns for held_ns, _ in truth["holds"]), reverse=True)
+    parts = sorted((episode.holders[0].held_ns for episode in found), reverse=True)
+    for part, limit in zip(parts, longest, strict=False):
+        assert part <= limit
+    for episode in found:
+        assert episode.handoff_ns is not None
+        assert sum(holder.held_ns for holder in episode.holders) + episode.handoff_ns == episode.duration_ns
+        assert episode.waiter.tid != truth["holder"]
+        assert episode.bypass is not None
+    # One waiter: nobody else wants the lock but the holder itself, once in a while.
+    assert sorted(episode.bypass or 0 for episode in found)[len(found) // 2] == 0
+    # It ran while it held: the program that stops it does not sleep.
+    running = [episode.holders[0].doing.running_ns / episode.holders[0].held_ns for episode in found]
+    assert sorted(running)[len(running) // 2] > 0.9
