@@ -262,6 +262,16 @@ static __noinline int write_futex_event(void *ctx, struct futex_state *state, st
 	return 0;
 }
 
+/* One in tokens; not atomic: what a preempted program takes twice is one sample more. */
+static __always_inline bool takes_token(__u32 *tokens, struct futex_row *row)
+{
+	if (*tokens <= (row->samples < FUTEX_FEW_SAMPLES ? 0 : FUTEX_RESERVED))
+		return false;
+	--*tokens;
+	row->samples++;
+	return true;
+}
+
 static __always_inline __u64 pack_weights(__u64 waits, __u64 ns)
 {
 	const __u64 most_ns = (1ull << 40) - 1, most = (1ull << 24) - 1;
@@ -328,8 +338,7 @@ static __noinline int end_futex_wait(void *ctx, struct futex_state *state, struc
 	waits = __sync_fetch_and_add(&row->pending_waits, 1) + 1;
 	ns = __sync_fetch_and_add(&row->pending_ns, wait_ns) + wait_ns;
 	__sync_fetch_and_add(&row->slept, 1);
-	if (state->wait_tokens) {
-		state->wait_tokens--;
+	if (takes_token(&state->wait_tokens, row)) {
 		row->pending_waits = 0;
 		row->pending_ns = 0;
 		write_futex_event(ctx, state, slot, wait_ns, pack_weights(waits, ns));
@@ -360,10 +369,8 @@ static __noinline int end_futex_wake(void *ctx, struct futex_state *state, struc
 	}
 	add_to_set(row->waker_set, tid);
 	__sync_fetch_and_add(&row->tasks_woken, result);
-	if (state->wake_tokens) {
-		state->wake_tokens--;
+	if (takes_token(&state->wake_tokens, row))
 		write_futex_event(ctx, state, slot, 0, pack_weights(result, 0));
-	}
 	return 0;
 }
 

@@ -101,7 +101,8 @@ struct futex_row {
 	__u64 pending_ns;
 	__u64 waiter_set[2]; /* bits by hash of the tid */
 	__u64 waker_set[2];
-	__u64 pad[5];
+	__u64 samples; /* of waits and of wakes */
+	__u64 pad[4];
 	__u32 histogram[HISTOGRAM_BUCKETS];
 	__u32 latency_histogram[HISTOGRAM_BUCKETS];
 };
@@ -142,7 +143,13 @@ struct futex_state {
 };
 
 #define FUTEX_RING_EVENTS 256 /* per CPU */
-#define FUTEX_TOKENS      8   /* samples of waits, and of wakes, between two looks at a CPU's ring */
+/*
+ * Samples of waits, and of wakes, between two looks at a CPU's ring; half of
+ * them are for futexes that have few yet, or the busiest one would take them all.
+ */
+#define FUTEX_TOKENS      16
+#define FUTEX_RESERVED    8
+#define FUTEX_FEW_SAMPLES 8
 
 #define FUTEX_EVENT_WAKE   (1u << 0) /* else the end of a wait that slept */
 #define FUTEX_EVENT_SHARED (1u << 1)

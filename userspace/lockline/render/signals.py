@@ -38,7 +38,7 @@ def _own_frames(frames: Sequence[rows.Frame]) -> Sequence[rows.Frame]:
     for index, frame in enumerate(frames):
         if frame.symbol and not frame.symbol.startswith(_LIBRARY):
             return frames[index:]
-    return frames
+    return ()
 
 
 def _futex_details(futex: FutexWaits, style: Style) -> list[str]:
@@ -49,7 +49,8 @@ def _futex_details(futex: FutexWaits, style: Style) -> list[str]:
             names = ", ".join(f"{clean(task.comm, style) or '?'} {task.tid}" for task in tasks[:4])
             more = f" and {len(tasks) - 4} more" if len(tasks) > 4 else ""
             stack = next((stack for stack in futex.stacks if stack.role == role), None)
-            where = f" in {_in_words(_own_frames(stack.frames), style)}" if stack else ""
+            callers = _own_frames(stack.frames) if stack else ()
+            where = f" in {_in_words(callers, style)}" if callers else ""
             lines.append(f"      {word}: {names}{more}{where}")
     return lines
 
@@ -106,8 +107,9 @@ def futexes(found: Futexes | None, style: Style, limit: int = FUTEXES) -> list[s
         names = ", ".join(clean(futex_label(futex), style) for futex, _, _ in bucket.futexes[:3])
         more = f" and {len(bucket.futexes) - 3} more" if len(bucket.futexes) > 3 else ""
         kind = "futexes that collide" if bucket.collision else "one futex"
+        private = "" if bucket.lock.startswith("futex_hash_bucket") else " of a process's own hash"
         lines.append(
-            f"  hash bucket ({clean(bucket.lock, style)}): {count(bucket.waits)} waits for its lock,"
+            f"  hash bucket{private} ({clean(bucket.lock, style)}): {count(bucket.waits)} waits for its lock,"
             f" {duration(bucket.wait_ns)}, {duration(bucket.max_ns)} at most; {kind}: {names}{more}"
         )
     return lines

@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Futexes, and turns of tracers: held against workloads whose waits are known, and an independent count."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from lockline.analysis.futex import CONDITION, LOCK, NONE, POLL, FutexWaits, read_futexes
+from lockline.recording import open_recording
+from support import Collector, Recording, Workload, running, wait_for
+
+ROUNDS = 20
+HOLD_US = 5000
+
+
+def futexes(path: Path, tgid: int | None = None) -> list[FutexWaits]:
+    """The analysis of a recording's futexes; of one process, if it is named."""
+    with open_recording(path) as recording:
+        found = read_futexes(recording, recording.locks())
+    assert found is not None
+    return [futex for futex in found.futexes if tgid is None or futex.futex.tgid == tgid]
+
+
+def by_name(path: Path, name: str) -> FutexWaits:
+    """The one futex with a symbol of that name."""
+    found = [futex for futex in futexes(path) if futex.futex.name == name]
+    assert len(found) == 1, [futex.futex for futex in futexes(path)]
+    return found[0]
+
+
+def test_waits_for_a_mutex_that_is_held_for_a_known_time(live: Path, recording: Path) -> None:
+    with Workload(live, "futex_mutex") as workload, Collector(live, recording, "--futex", "-p", str(workload.pid)):
+        truth = workload.do(f"lock {ROUNDS} {HOLD_US}")
+    mutex = by_name(recording, "held_mutex")
+    assert mutex.figures.waits == ROUNDS
+    assert ROUNDS * HOLD_US * 1000 <= mutex.figures.wait_ns <= truth["waited_ns"]
+    assert sum(mutex.figures.histogram) == sum(mutex.latency.histogram) == ROUNDS
+    assert 0 < mutex.latency.wait_ns < mutex.figures.wait_ns
+    assert mutex.nature == LOCK
+    assert mutex.ops[0] == "WAIT"
+    owners = {task.tid for task in mutex.tasks if task.role == "owner"}
+    waiters = {task.tid for task in mutex.tasks if task.role == "waiter"}
+    wakers = {task.tid for task in mutex.tasks if task.role == "waker"}
+    # The main thread's id is the process's.
+    assert owners == {workload.pid}
+    assert workload.pid in wakers
+    assert len(waiters) == 1
+    assert workload.pid not in waiters
+    symbols = {frame.symbol for stack in mutex.stacks if stack.role == "waker" for frame in stack.frames}
+    assert "main" in symbols, symbols
+    assert not [futex for futex in futexes(recording) if futex.futex.tgid not in (0, workload.pid)]
+
+
+def test_threads_that_contend(live: Path, recording: Path, two_cpus: None) -> None:
+    with Workload(live, "futex_mutex") as workload, Collector(live, recording, "--futex", "-p", str(workload.pid)):
+        workload.do("contend 60 500")
+    mutex = by_name(recording, "contended_mutex")
+    assert mutex.nature == LOCK
+    assert mutex.figures.waits > 0
+    owners = {task.tid for task in mutex.tasks if task.role == "owner"}
+    assert owners <= {task.tid for task in mutex.tasks if task.role == "waker"} | owners
+    assert workload.pid not in owners
+
+
+def test_idle_workers_and_polls_are_no_contention(live: Path, recording: Path) -> None:
+    with Workload(live, "futex_mutex") as workload, Collector(live, recording, "--futex", "-p", str(workload.pid)):
+        workload.do("work 40 2000")
+        workload.do(f"poll {ROUNDS} 3000")
+    found = futexes(recording, workload.pid)
+    workers = [futex for futex in found if futex.futex.name.startswith("work_condition")]
+    assert sum(futex.figures.waits for futex in workers) >= ROUNDS
+    assert {futex.nature for futex in workers} <= {CONDITION, NONE}
+    (poll,) = [futex for futex in found if futex.futex.name.startswith("poll_condition") and futex.total.calls]
+    assert poll.nature == POLL
+    assert poll.total.timed_out == poll.total.timed == ROUNDS
+    assert poll.figures.waits == ROUNDS
+    assert poll.figures.wait_ns >= ROUNDS * 2_000_000
+    assert poll.total.timed_out_ns == poll.figures.wait_ns
+
+
+def test_a_call_that_finds_the_word_changed_is_no_wait(live: Path, recording: Path) -> None:
+    with running(live / "workloads" / "lock_load", "futex", "2") as load:
+        with Collector(live, recording, "--futex", "-p", str(load.pid)), Recording(recording) as result:
+            wait_for(lambda: result.number("SELECT sum(again) FROM futex_total") > 1000, "calls that returned at once")
+        (futex,) = futexes(recording, load.pid)
+    assert futex.total.again == futex.total.calls
+    assert futex.figures.waits == 0
+    assert futex.nature == NONE
+
+
+def test_every_turn_of_a_tracer_is_counted(live: Path, recording: Path) -> None:
+    if not shutil.which("stress-ng"):
+        pytest.skip("stress-ng is not installed: scripts/setup test")
+    with Workload(live, "function_counter", "none") as counter:
+        before = counter.do("read")
+        with Collector(live, recording, "-a", "--ptrace"):
+            begin = counter.do("read")
+            with running("stress-ng", "--ptrace", "2"), Recording(recording) as result:
+                wait_for(lambda: result.number("SELECT sum(turns) FROM inactive_wait") > 1000, "turns")
+            end = counter.do("read")
+        after = counter.do("read")
+    with Recording(recording) as result:
+        turns = result.number("SELECT sum(turns) FROM inactive_wait")
+        assert end["turns"] - begin["turns"] <= turns <= after["turns"] - before["turns"]
+        pairs = result.rows("SELECT tid, target_tid, traced, turns FROM inactive_wait WHERE comm LIKE 'stress-ng%'")
+    assert pairs
+    for tid, target, traced, turned in pairs:
+        assert tid != target
+        assert traced <= turned
+
+
+def test_a_clock_of_each_cpu_says_nothing_to_see(live: Path, recording: Path) -> None:
+    source = Path("/sys/devices/system/clocksource/clocksource0/current_clocksource").read_text().strip()
+    if source in ("hpet", "acpi_pm"):
+        pytest.skip(f"the clocksource is {source}")
+    with Collector(live, recording, "-a", "--clocksource", "-d", "0.3") as collector:
+        assert collector.wait() == 0
+    with Recording(recording) as result:
+        ((state, reason),) = result.rows("SELECT state, reason FROM probe WHERE signal = 'reads of a shared clock'")
+        assert state == "off"
+        assert reason.startswith("nothing to see")
+        assert not result.rows("SELECT * FROM clock_total")

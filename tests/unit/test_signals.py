@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Futexes, tracers and clock reads: what is made of their tables."""
+
+import json
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lockline import histogram, rows
+from lockline.analysis.futex import CONDITION, LOCK, NONE, POLL, UNCLEAR, nature
+from lockline.analysis.report import make_report
+from lockline.analysis.selection import Selection
+from lockline.errors import RecordingError
+from lockline.recording import open_recording
+from lockline.render import json as render_json
+from lockline.render import text as render_text
+from lockline.render.format import Style
+from recording_generator import RecordingBuilder
+
+MS = 1_000_000
+
+
+def total(futex: int = 2, waits: tuple[int, ...] = (), **figures: int) -> rows.FutexTotal:
+    """A futex whose sleeping calls took these times; all else is 0 but what is named."""
+    values: dict[str, Any] = dict.fromkeys(rows.FutexTotal._fields, 0)
+    blob = histogram.encode(histogram.of(waits))
+    values |= {"futex": futex, "calls": len(waits), "slept": len(waits), "wait_ns": sum(waits)}
+    values |= {"max_ns": max(waits, default=0), "histogram": blob, "latency_histogram": blob} | figures
+    return rows.FutexTotal(**values)
+
+
+WAITS = (5 * MS,) * 10
+
+
+@pytest.mark.parametrize(
+    ("found", "expected"),
+    [
+        (total(calls=1000, again=1000), NONE),
+        (total(waits=WAITS, ops=1 << 6), LOCK),
+        (total(waits=WAITS, ops=1 << 13), LOCK),
+        (total(waits=WAITS, owner_samples=10, owners=5), LOCK),
+        # A near miss: what lies where a mutex has its owner was a live thread's id but once.
+        (total(waits=WAITS, owner_samples=10, owners=4), CONDITION),
+        (total(waits=WAITS, value_2=5, waiters=4, wakers=4, both=2, tasks_woken=9), LOCK),
+        (total(waits=WAITS, value_2=4, waiters=4, wakers=4, both=2, tasks_woken=9), UNCLEAR),
+        (total(waits=WAITS, value_2=5, waiters=4, wakers=1, both=1, tasks_woken=9), CONDITION),
+        (total(waits=WAITS, value_2=8, waiters=1, wakers=1), LOCK),
+        (total(waits=WAITS, value_2=7, waiters=1, wakers=1), CONDITION),
+        # A counter that happened to pass 2.
+        (total(waits=WAITS[:2], value_2=2, waiters=1, wakers=1), CONDITION),
+        (total(waits=WAITS[:1], owner_samples=1, threads=1), CONDITION),
+        (total(waits=WAITS, timed=10, timed_out=8), POLL),
+        (total(waits=WAITS, timed=10, timed_out=7), CONDITION),
+        # Timeouts of a lock do not make it a poll.
+        (total(waits=WAITS, timed=10, timed_out=10, owner_samples=10, owners=9), LOCK),
+        # Idle workers, signalled by one other thread; and all asleep since before the recording.
+        (total(waits=WAITS, waiters=8, wakers=1, tasks_woken=10), CONDITION),
+        (total(open_waits=8, oldest_ns=3_600_000 * MS), CONDITION),
+        # So many threads that their hashes cover all.
+        (total(waits=WAITS, value_2=5, waiters=128, wakers=128, both=128, tasks_woken=9), CONDITION),
+        (total(waits=WAITS, waiters=2, wakers=2, both=2, tasks_woken=9), UNCLEAR),
+    ],
+)
+def test_the_nature_of_a_futex(found: rows.FutexTotal, expected: str) -> None:
+    kind, why = nature(found)
+    assert kind == expected, why
+    assert why
+
+
+def insert(builder: RecordingBuilder, table: str, row: tuple[Any, ...]) -> None:
+    builder.connection.execute(f"INSERT INTO {table} VALUES ({','.join('?' * len(row))})", row)
+
+
+@pytest.fixture
+def recording(tmp_path: Path) -> Path:
+    """Two futexes (a lock that one task holds, an idle pool) that collide, one tracer, one clock."""
+    builder = RecordingBuilder(tmp_path / "signals.lockline")
+    for waiter in ((901, 70, 70, "holder", 0), (902, 71, 70, "worker", 0)):
+        insert(builder, "waiter", waiter)
+    insert(builder, "lock", (901, -4096, "futex_hash_bucket.lock", "bucket 3", "slab"))
+    insert(builder, "futex", (1, 0, "", 0, 0, "", ""))
+    insert(builder, "futex", (2, 70, "server", 4096, 0, "big_lock", "/usr/bin/server"))
+    insert(builder, "futex", (3, 70, "server", 8192, 0, "", "[heap]"))
+    insert(builder, "futex_total", total(2, WAITS, owner_samples=10, owners=10, waiters=1, wakers=1))
+    insert(builder, "futex_total", total(3, (9000 * MS,), waiters=1, wakers=1, tasks_woken=1))
+    insert(builder, "futex_sample", (2, "owner", 901, 0, 10, 10, 50 * MS))
+    insert(builder, "futex_sample", (2, "waiter", 902, 0, 10, 10, 50 * MS))
+    insert(builder, "futex_bucket", (901, 2, 5, 5000, 2000))
+    insert(builder, "futex_bucket", (901, 3, 1, 100, 100))
+    blob = histogram.encode(histogram.of((1000, 1000, 9000)))
+    insert(builder, "clock_total", (0, 3, 11_000, 9000, blob))
+    insert(builder, "clock_total", (1, 0, 0, 0, b""))
+    insert(builder, "clock_sample", (901, 0, 1, 3, 11_000))
+    insert(builder, "meta", ("clock_function", "read_hpet"))
+    insert(builder, "meta", ("clock_reads_timed", 1))
+    insert(builder, "inactive_wait", (80, 80, "tracer", 81, 81, "tracee", 3, 40, 38, 40, 0, 11_000, 9000))
+    insert(builder, "inactive_cpu", (1, blob, histogram.encode([0, 2, *[0] * 4, 1, *[0] * 121])))
+    return builder.finish()
+
+
+def document(path: Path) -> dict[str, Any]:
+    with open_recording(path) as opened:
+        value = json.loads(render_json.render(make_report(opened, Selection(), 10)))
+    assert isinstance(value, dict)
+    return value
+
+
+def test_locks_come_first_and_idle_time_is_no_contention(recording: Path) -> None:
+    futexes = document(recording)["futexes"]
+    assert [futex["name"] for futex in futexes["futexes"]] == ["big_lock", None]
+    assert futexes["wait_ns"] == {"lock": 50 * MS, "unclear": 0, "poll": 0, "condition": 9000 * MS}
+    assert {(task["role"], task["comm"]) for task in futexes["futexes"][0]["tasks"]} == {
+        ("owner", "holder"),
+        ("waiter", "worker"),
+    }
+    (bucket,) = futexes["buckets"]
+    assert bucket["collision"]
+    assert bucket["waits"] == 6
+
+
+def test_clock_reads_and_tracers(recording: Path) -> None:
+    value = document(recording)
+    assert value["clock_reads"]["waits"] == 3
+    assert value["clock_reads"]["cpu_share"] > 0
+    assert value["inactive_waits"]["pairs"][0]["max_turns"] == 38
+    assert value["inactive_waits"]["cpus"][0]["turns"] == [[1, 2], [32, 1]]
+
+
+def test_the_text_tells_all_three(recording: Path) -> None:
+    with open_recording(recording) as opened:
+        text = render_text.render(make_report(opened, Selection(), 10), Style())
+    for words in ("big_lock of server 70", "held by: holder 70", "futexes that collide", "read_hpet()", "tracee 81"):
+        assert words in text, text
+
+
+def test_a_damaged_histogram_is_told(recording: Path) -> None:
+    for table, column in (("futex_total", "histogram"), ("clock_total", "histogram"), ("inactive_cpu", "turns")):
+        with closing(sqlite3.connect(recording)) as connection:
+            connection.execute(f"UPDATE {table} SET {column} = x'00'")
+            connection.commit()
+        with open_recording(recording) as opened, pytest.raises(RecordingError, match="damaged"):
+            make_report(opened, Selection(), 10)
