@@ -2,18 +2,24 @@
 """Each rule: a recording that has its pattern, and near misses that do not."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from lockline.analysis.model import Finding
+from lockline.analysis.clocksource import ClockReads
+from lockline.analysis.episode_model import Doing, Episode, EpisodeHolder, Loop, Party, Relief
+from lockline.analysis.futex import BucketWaits, Futexes
+from lockline.analysis.model import Figures, Finding, Report
+from lockline.analysis.ptrace import InactiveWaits
 from lockline.analysis.report import make_report
 from lockline.analysis.rules import find_all
 from lockline.analysis.selection import Selection
 from lockline.recording import open_recording
 from lockline.render.findings import findings as as_text
 from lockline.render.format import Style
+from lockline.rows import Futex, InactiveWait
 from recording_generator import BEGIN, RecordingBuilder
 
 SPINLOCK, RWLOCK_W, MUTEX, RWSEM_R, RWSEM_W = 0, 2, 3, 5, 6
@@ -59,6 +65,9 @@ class Made:
         self.add("fairness", lock, kind, waits, *values, figures.get("max_hold_ns", 0), b"")
 
     def findings(self) -> tuple[Finding, ...]:
+        return find_all(self.report())
+
+    def report(self) -> Report:
         self.builder.waiter(1, "waiter")
         self.builder.waiter(2, "holder")
         self.builder.insert("waiter", [(3, 0, 0, "[readers]", 0)])
@@ -66,7 +75,7 @@ class Made:
             self.builder.insert(table, rows)
         self.builder.finish()
         with open_recording(self.path) as recording:
-            return find_all(make_report(recording, Selection(), 20))
+            return make_report(recording, Selection(), 20)
 
 
 @pytest.fixture
@@ -343,3 +352,128 @@ def test_the_surest_comes_first_and_text_is_harmless(made: Callable[..., Made]) 
     assert "\x1b" not in text
     assert "confidence high" in text.splitlines()[1]
     assert text.count("next: ") >= len(findings)
+
+
+def episode(**changes: Any) -> Episode:
+    """A wait of 2 ms of a real-time task, its holder preempted for 80 % of it."""
+    return replace(
+        Episode(
+            state="ended",
+            waiter=Party(10, "cyclictest"),
+            tgid=10,
+            cpu=1,
+            begin_cpu=1,
+            policy=1,
+            priority=1,
+            lock="task_struct.pi_lock",
+            instance="",
+            kind="spinlock",
+            offset_ns=0,
+            begin_ns=BEGIN,
+            duration_ns=2 * MS,
+            interrupts="off",
+            interrupts_from="",
+            stack=(),
+            doing=Doing(),
+            holders=(
+                EpisodeHolder(
+                    Party(20, "stress"),
+                    "release",
+                    2 * MS,
+                    1,
+                    Doing(running_ns=400 * US, preempted_ns=1600 * US),
+                    "",
+                    (),
+                ),
+            ),
+            handoff_ns=0,
+            bypass=0,
+            loops=(),
+            relief=None,
+            chain=(),
+            complete=True,
+            left_out=0,
+            events=(),
+        ),
+        **changes,
+    )
+
+
+@pytest.fixture
+def quiet(made: Callable[..., Made]) -> Report:
+    """A report in which no rule finds anything."""
+    recording = made()
+    recording.lock(1, "tasklist_lock")
+    recording.waits(1, SPINLOCK, US, 3)
+    return recording.report()
+
+
+@pytest.mark.parametrize(
+    ("changes", "confidence"),
+    [
+        ({}, "high"),
+        ({"complete": False}, "medium"),
+        ({"priority": 120}, None),
+        ({"priority": None}, None),
+        ({"duration_ns": 50 * US}, None),
+        ({"holders": ()}, None),
+    ],
+)
+def test_priority_inversion(quiet: Report, changes: dict[str, Any], confidence: str | None) -> None:
+    findings = find_all(replace(quiet, episodes=(episode(**changes),)))
+    if confidence is None:
+        assert findings == ()
+    else:
+        assert one(findings, "priority-inversion").confidence == confidence
+        assert "80.0%" in one(findings, "priority-inversion").evidence[1]
+
+
+def test_a_holder_that_runs_is_no_inversion(quiet: Report) -> None:
+    holder = replace(episode().holders[0], doing=Doing(running_ns=1500 * US, preempted_ns=500 * US))
+    assert find_all(replace(quiet, episodes=(episode(holders=(holder,)),))) == ()
+
+
+@pytest.mark.parametrize(("turns", "found"), [(7000, True), (2, False)])
+def test_turns_of_the_loop_during_a_wait(quiet: Report, turns: int, found: bool) -> None:
+    waiting = episode(
+        priority=120,
+        loops=(Loop(Party(30, "strace"), Party(10, "cyclictest"), turns, 0),),
+        relief=Relief("irq", "local_timer", 0, Party(30, "strace"), "holder", 3 * US),
+    )
+    findings = find_all(replace(quiet, episodes=(waiting,)))
+    assert ("inactive-wait" in rules_of(findings)) == found
+    if found:
+        finding = one(findings, "inactive-wait")
+        assert finding.confidence == "high"
+        assert "7,000 turns" in finding.evidence[0]
+        assert "local_timer on CPU 0, 3.00 us before" in finding.evidence[0]
+
+
+@pytest.mark.parametrize(("most", "found"), [(900, True), (3, False)])
+def test_turns_of_the_loop_in_one_call(quiet: Report, most: int, found: bool) -> None:
+    pair = InactiveWait(30, 30, "strace", 10, 10, "traced", 1000, 2000, most, 0, 0, MS, MS)
+    inactive = InactiveWaits(1000, 2000, MS, MS, most, (pair,), ())
+    findings = find_all(replace(quiet, inactive_waits=inactive))
+    assert ("inactive-wait" in rules_of(findings)) == found
+    if found:
+        assert "up to 900 turns in one call" in one(findings, "inactive-wait").evidence[0]
+
+
+def test_readings_of_a_shared_clock(quiet: Report) -> None:
+    reads = ClockReads("read_hpet", True, Figures(5000, 40 * MS, 90 * US, 0, ()), 0.11, (), (), ())
+    report = replace(quiet, clock_reads=reads, host=replace(quiet.host, clocksource="hpet"))
+    finding = one(find_all(report), "shared-clocksource")
+    assert "5,000 readings were recorded: 11.0% of all CPU time" in finding.evidence[1]
+    assert find_all(replace(report, host=replace(quiet.host, clocksource="tsc"))) == ()
+
+
+def test_collisions_in_the_futex_hash(made: Callable[..., Made]) -> None:
+    recording = made()
+    recording.lock(1, "futex_hash_bucket.lock", "slab")
+    recording.waits(1, SPINLOCK, 500 * US, 100)
+    futexes = tuple((Futex(number, 7, "server", 4096 * number, 0, "", ""), 10, 10 * US) for number in (2, 3))
+    shared = BucketWaits("futex_hash_bucket.lock", "", 100, 50 * MS, MS, futexes)
+    alone = BucketWaits("futex_hash_bucket.lock", "", 10, MS, MS, futexes[:1])
+    report = replace(recording.report(), futexes=Futexes((), (shared, alone)))
+    evidence = one(find_all(report), "futex-bucket").evidence
+    assert any("1 of 2 buckets are shared by several futexes: 2 of them in the worst" in text for text in evidence)

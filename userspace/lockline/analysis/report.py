@@ -226,6 +226,10 @@ def _derived_losses(waits: Waits, rejected: int) -> list[rows.Loss]:
     return losses
 
 
+# What the rules look at, however few are shown.
+RULE_OUTLIERS = 100
+
+
 def make_report(
     recording: Recording, selection: Selection, outlier_limit: int, episode_limit: int = EPISODES
 ) -> Report:
@@ -251,7 +255,12 @@ def make_report(
     weights = recording.task_weights(span, lock_ids, selected_kinds)
     waiters = recording.waiters()
     outliers, outlier_count, impossible = recording.outliers(
-        outlier_limit, limits.span_ns, span, lock_ids, selection.cpus, selected_kinds
+        outlier_limit if outlier_limit < 0 else max(outlier_limit, RULE_OUTLIERS),
+        limits.span_ns,
+        span,
+        lock_ids,
+        selection.cpus,
+        selected_kinds,
     )
     shown = with_stacks(recording, waits.locks, span, kinds)
     if span is None and selection.cpus is None:
@@ -285,4 +294,5 @@ def make_report(
         if selected
         else read_episodes(recording, episode_limit, waiters, locks, kinds, window.recording_begin_ns, lock_ids),
     )
-    return replace(report, findings=find_all(report))
+    shown_outliers = report.outliers if outlier_limit < 0 else report.outliers[:outlier_limit]
+    return replace(report, findings=find_all(report), outliers=shown_outliers)

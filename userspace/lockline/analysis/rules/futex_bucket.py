@@ -28,6 +28,14 @@ def find(report: Report) -> list[Finding]:
         caller = heaviest_caller(lock)
         if caller:
             evidence.append(f"{percent(caller[1])} of the sampled waiting comes from {caller[0]}()")
+        buckets = [] if report.futexes is None else [bucket for bucket in report.futexes.buckets if bucket.waits]
+        colliding = [bucket for bucket in buckets if bucket.collision]
+        if colliding:
+            worst = max(colliding, key=lambda bucket: bucket.wait_ns)
+            evidence.append(
+                f"{count(len(colliding))} of {count(len(buckets))} buckets are shared by several futexes:"
+                f" {count(len(worst.futexes))} of them in the worst, {duration(worst.wait_ns)}"
+            )
         waiting = [task for task in report.tasks if task.lock == lock.name]
         if waiting:
             evidence.append(f"most of it by {waiting[0].comm} ({waiting[0].tgid})")

@@ -10,6 +10,37 @@ _TRACEE = ("ptrace_stop", "ptrace_notify", "ptrace_do_notify", "do_jobctl_trap",
 _LOCKS = ("runqueues", "task_struct.pi_lock", "rq.")
 LONG_NS = 1 * MS
 WORTH_TELLING = 0.01
+# Turns in one call: a tracee that stops at once costs one or two.
+MANY_TURNS = 50
+
+
+def _turns(report: Report) -> list[str]:
+    """Calls with many turns of the loop, as record --ptrace and --episodes tell."""
+    told = []
+    inactive = report.inactive_waits
+    if inactive is not None and inactive.max_turns >= MANY_TURNS:
+        pair = max(inactive.pairs, key=lambda pair: pair.max_turns)
+        told.append(
+            f"{pair.comm} ({pair.tid}) waited for {pair.target_comm} ({pair.target_tid}) in wait_task_inactive():"
+            f" up to {count(pair.max_turns)} turns in one call, {count(pair.turns)} in {count(pair.calls)} calls"
+        )
+    for episode in report.episodes:
+        turns = sum(loop.turns for loop in episode.loops)
+        if turns < MANY_TURNS:
+            continue
+        loop = max(episode.loops, key=lambda loop: loop.turns)
+        relief = episode.relief
+        told.append(
+            f"{episode.waiter.comm} ({episode.waiter.tid}) waited {duration(episode.duration_ns)} for {episode.lock},"
+            f" while {loop.task.comm} ({loop.task.tid}) on CPU {loop.cpu} made {count(turns)} turns"
+            + (
+                f"; the last thing before its end was {relief.name or relief.type} on CPU {relief.cpu},"
+                f" {duration(relief.before_end_ns)} before"
+                if relief is not None
+                else ""
+            )
+        )
+    return told[:3]
 
 
 def find(report: Report) -> list[Finding]:
@@ -38,9 +69,10 @@ def find(report: Report) -> list[Finding]:
     ]
     waited_ns = sum(stack.wait_ns for _, stack in loops)
     caused_ns = sum(stack.wait_ns for _, _, stack in held)
-    if not long and share(report, waited_ns + caused_ns) < WORTH_TELLING:
+    turns = _turns(report)
+    if not turns and not long and share(report, waited_ns + caused_ns) < WORTH_TELLING:
         return []
-    evidence = []
+    evidence = list(turns)
     if held:
         lock, holder, _ = max(held, key=lambda item: item[2].wait_ns)
         evidence.append(
@@ -63,7 +95,7 @@ def find(report: Report) -> list[Finding]:
         Finding(
             rule="inactive-wait",
             title="ptrace waits in a loop for its tracee, which waits for the lock that the loop takes",
-            confidence="high" if both else "medium" if held else "low",
+            confidence="high" if both or turns else "medium" if held else "low",
             evidence=tuple(evidence),
             next=(
                 "find out who traces (strace, debuggers, checkpointing) and trace less on this machine",

@@ -2,6 +2,8 @@
 """A clocksource that is one device for all CPUs: each reading of the time is a queue of its own."""
 
 from lockline.analysis.model import Finding, Report
+from lockline.analysis.rules.common import callers
+from lockline.render.format import count, duration, percent
 
 # As the plan's table of shared clocks (userspace/collector/plan.c).
 _DEVICES = {"hpet": "read_hpet()", "acpi_pm": "acpi_pm_read()", "pit": "the PIT", "jiffies": "", "refined-jiffies": ""}
@@ -25,6 +27,20 @@ def find(report: Report) -> list[Finding]:
         advice = (
             "see in the kernel's log why the TSC was given up (tsc: Marking TSC unstable): firmware, or a hypervisor"
         )
+    reads = report.clock_reads
+    if reads is not None and reads.figures.waits:
+        told = f"{count(reads.figures.waits)} readings were recorded"
+        if reads.timed and reads.share is not None:
+            told += (
+                f": {percent(reads.share)} of all CPU time, {duration(reads.figures.average_ns)} each,"
+                f" {duration(reads.figures.max_ns)} at most"
+            )
+        evidence.append(told)
+        evidence += [
+            f"most of them come from {callers(stack.frames)[0]}()"
+            for stack in reads.callers[:1]
+            if callers(stack.frames)
+        ]
     return [
         Finding(
             rule="shared-clocksource",
@@ -32,6 +48,6 @@ def find(report: Report) -> list[Finding]:
             confidence="high",
             evidence=(*evidence, "lockline's own clock moves at each tick meanwhile, and does not read it"),
             next=(advice,),
-            wait_ns=report.totals.wait_ns,
+            wait_ns=reads.figures.wait_ns if reads is not None else report.totals.wait_ns,
         )
     ]
