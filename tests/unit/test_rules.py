@@ -10,7 +10,7 @@ import pytest
 
 from lockline.analysis.clocksource import ClockReads
 from lockline.analysis.episode_model import Doing, Episode, EpisodeHolder, Loop, Party, Relief
-from lockline.analysis.futex import BucketWaits, Futexes
+from lockline.analysis.futex import CONDITION, LOCK, BucketWaits, Futexes, FutexTask, FutexWaits
 from lockline.analysis.model import Figures, Finding, Report
 from lockline.analysis.ptrace import InactiveWaits
 from lockline.analysis.report import make_report
@@ -19,7 +19,7 @@ from lockline.analysis.selection import Selection
 from lockline.recording import open_recording
 from lockline.render.findings import findings as as_text
 from lockline.render.format import Style
-from lockline.rows import Futex, InactiveWait
+from lockline.rows import Futex, FutexTotal, InactiveWait
 from recording_generator import BEGIN, RecordingBuilder
 
 SPINLOCK, RWLOCK_W, MUTEX, RWSEM_R, RWSEM_W = 0, 2, 3, 5, 6
@@ -477,3 +477,31 @@ def test_collisions_in_the_futex_hash(made: Callable[..., Made]) -> None:
     report = replace(recording.report(), futexes=Futexes((), (shared, alone)))
     evidence = one(find_all(report), "futex-bucket").evidence
     assert any("1 of 2 buckets are shared by several futexes: 2 of them in the worst" in text for text in evidence)
+
+
+@pytest.mark.parametrize(
+    ("nature", "waits", "wait_ns", "owner", "confidence"),
+    [
+        (LOCK, 100, 400 * MS, True, "high"),
+        (LOCK, 100, 400 * MS, False, "medium"),
+        (CONDITION, 100, 900 * MS, False, None),
+        (LOCK, 100, 50 * MS, True, None),
+        (LOCK, 5, 400 * MS, True, None),
+    ],
+)
+def test_a_lock_of_a_program(
+    quiet: Report, nature: str, waits: int, wait_ns: int, owner: bool, confidence: str | None
+) -> None:
+    """An idle pool waits on conditions, for as long as it likes."""
+    total = FutexTotal._make([2, *(0 for _ in FutexTotal._fields[1:])])
+    figures = Figures(waits, wait_ns, wait_ns // waits, 0, ())
+    tasks = (FutexTask("owner", 71, 7, "server", 3, 3, MS),) if owner else ()
+    futex = FutexWaits(
+        Futex(2, 7, "server", 4096, 0, "", ""), total, nature, "as its word tells", figures, figures, tasks
+    )
+    findings = find_all(replace(quiet, futexes=Futexes((futex,), ())))
+    if confidence is None:
+        assert findings == ()
+    else:
+        assert one(findings, "user-lock").confidence == confidence
+        assert one(findings, "user-lock").title.startswith("Threads of server (7) wait for a lock")

@@ -20,11 +20,13 @@ from lockline.analysis.rules import (
     readers_writers,
     shared_clock,
     unfair,
+    user_lock,
 )
 
 RULES: tuple[Callable[[Report], list[Finding]], ...] = (
     inactive_wait.find,
     shared_clock.find,
+    user_lock.find,
     futex_bucket.find,
     holder_preempted.find,
     priority_inversion.find,
