@@ -75,7 +75,7 @@ lockline-collect record -a --episodes --threshold 200us -d 4 -o turns.lockline |
 say turns
 lockline-collect record -a --flight --until marker -d 60 -o marker.lockline 2> marker.err &
 flight=$!
-sleep 3
+until grep -q 'recording all CPUs' marker.err || ! kill -0 $flight; do sleep 0.2; done
 {mark}
 wait $flight
 echo $? > marker.status

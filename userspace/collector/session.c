@@ -14,8 +14,8 @@
 
 #include "c2c_record.h"
 #include "clock_reads.h"
-#include "episodes.h"
 #include "events.h"
+#include "flight.h"
 #include "futexes.h"
 #include "inactive_waits.h"
 #include "holders.h"
@@ -27,7 +27,6 @@
 #include "summary.h"
 #include "tasks.h"
 #include "totals.h"
-#include "trigger.h"
 #include "workload.h"
 
 /* The rings are read this often: a ring holds more than a CPU writes in it. */
@@ -37,10 +36,6 @@
 /* Processes of -p and -t are looked for this often. */
 #define LOOK_NS        1000000000ull
 #define USER_PROCESSES 64
-/* What a flight keeps of the waits before it ends. */
-#define FLIGHT_NS 10000000000ull
-/* Once it has ended: so long for what comes after the wait. */
-#define AFTERMATH_NS 2000000
 
 struct session {
 	const struct options *options;
@@ -58,11 +53,10 @@ struct session {
 	struct totals *totals;
 	struct events *events;
 	struct holders *holders;               /* NULL without --holders */
-	struct episodes *episodes;             /* NULL without --episodes */
 	struct futexes *futexes;               /* NULL without --futex */
 	struct clock_reads *clock_reads;       /* NULL without --clocksource, or a device to read */
 	struct inactive_waits *inactive_waits; /* NULL without --ptrace */
-	struct trigger trigger;
+	struct flight flight;
 	struct own_cost *own_cost;
 	struct workload workload;
 	struct c2c_record *c2c; /* NULL without --c2c */
@@ -199,15 +193,6 @@ static bool processes_gone(const struct options *options)
 	return options->pids.count || options->tids.count;
 }
 
-/* Each wait over the threshold, as it is read; and what lasts when an interval ends. */
-static int hear_long_wait(void *data, const struct long_wait *wait)
-{
-	struct session *session = data;
-	bool fired = session->trigger.wanted && trigger_wait(&session->trigger, wait);
-
-	return session->episodes ? episodes_hear(session->episodes, wait, fired) : 0;
-}
-
 static int open_analysis(struct session *session)
 {
 	struct stacks stacks = {.recording = session->recording, .symbols = session->symbols};
@@ -229,10 +214,10 @@ static int open_analysis(struct session *session)
 	if (!err && session->options->holders)
 		err = holders_open(&session->holders, maps, session->recording, session->locks, &stacks);
 	if (!err && session->options->episodes)
-		err = episodes_open(&session->episodes, maps, session->recording, session->holders, &stacks,
+		err = episodes_open(&session->flight.episodes, maps, session->recording, session->holders, &stacks,
 				    session->names, session->options->threshold_ns);
-	if (!err && (session->episodes || session->trigger.wanted))
-		events_listen(session->events, hear_long_wait, session);
+	if (!err && flight_listens(&session->flight))
+		events_listen(session->events, flight_hear, &session->flight);
 	if (!err && session->plan.futex)
 		err = futexes_open(&session->futexes, session->probes.bpf, session->sizing.cpus, session->recording,
 				   session->locks, &stacks);
@@ -278,7 +263,7 @@ static int open_session(struct session *session)
 				  options->cgroup ? &session->cgroup : NULL, session->hierarchy);
 	/* After the programs, so that a refusal leaves no empty recording. */
 	err = err ?: recording_create(&session->recording, options->output);
-	err = err ?: trigger_open(&session->trigger, options, session->recording);
+	err = err ?: flight_open(&session->flight, session->recording);
 	return err ?: open_analysis(session);
 }
 
@@ -320,32 +305,6 @@ static int drain_turns(struct session *session, bool last)
 	return session->holders ? holders_drain(session->holders, now_ns(), last) : 0;
 }
 
-/* A flight keeps totals alone until it is over. */
-static bool in_flight(const struct session *session, bool last)
-{
-	return session->options->flight && !session->trigger.fired && !last;
-}
-
-static __s64 interval_of(const struct session *session)
-{
-	return session->options->flight ? NO_INTERVAL : session->interval;
-}
-
-/* Long waits of this interval; in flight they are let go of when they are old. */
-static int end_episodes(struct session *session, __u64 now, bool last)
-{
-	int err = 0;
-
-	if (in_flight(session, last)) {
-		err = recording_run(session->recording, PRUNE_OUTLIERS, "i", (__s64)(now - FLIGHT_NS));
-		episodes_forget(session->episodes, now - FLIGHT_NS);
-	} else if (session->episodes && (!session->options->flight || session->trigger.fired)) {
-		err = episodes_collect(session->episodes, now, last);
-		err = err ?: episodes_write(session->episodes, now);
-	}
-	return err;
-}
-
 static int end_interval(struct session *session, bool last)
 {
 	struct summary summary = {
@@ -358,14 +317,14 @@ static int end_interval(struct session *session, bool last)
 		.locks = session->locks,
 		.losses = events_losses(session->events),
 		.holders = session->holders,
-		.episodes = session->episodes,
+		.episodes = session->flight.episodes,
 		.last = last,
 	};
 	__u64 now = session->stop_ns ?: now_ns(), length = now - session->interval_begin_ns;
-	__s64 interval = in_flight(session, last) ? NO_INTERVAL : session->interval;
+	__s64 interval = flight_lasts(&session->flight, last) ? NO_INTERVAL : session->interval;
 	int err = drain_turns(session, last);
 
-	err = err ?: events_drain(session->events, interval_of(session));
+	err = err ?: events_drain(session->events, flight_interval(&session->flight, session->interval));
 	err = err ?: totals_flush(session->totals, interval);
 	if (!err && session->futexes)
 		err = futexes_drain(session->futexes) ?: futexes_flush(session->futexes, now_ns());
@@ -376,8 +335,10 @@ static int end_interval(struct session *session, bool last)
 	if (!err && session->holders)
 		err = holders_flush(session->holders);
 	/* What lasts still is as old as it is when it is looked at, after detaching too. */
-	err = err ?: events_end_interval(session->events, interval_of(session), now_ns(), &summary.open_waits);
-	err = err ?: end_episodes(session, now_ns(), last);
+	err = err
+		      ?: events_end_interval(session->events, flight_interval(&session->flight, session->interval),
+					     now_ns(), &summary.open_waits);
+	err = err ?: flight_end_interval(&session->flight, now_ns(), last);
 	if (!err && interval != NO_INTERVAL)
 		err = recording_run(session->recording, PUT_INTERVAL, "iii", interval,
 				    (__s64)session->interval_begin_ns, (__s64)now);
@@ -402,7 +363,7 @@ static bool interrupted(struct session *session)
 
 	while (read(session->signals, &info, sizeof(info)) == sizeof(info))
 		if (info.ssi_signo == SIGUSR2)
-			trigger_signal(&session->trigger);
+			trigger_signal(&session->flight.trigger);
 		else
 			end |= info.ssi_signo != SIGCHLD;
 	return end;
@@ -411,23 +372,13 @@ static bool interrupted(struct session *session)
 /* What the rings hold is copied before detaching, which takes seconds where functions are probed. */
 static int trigger_fired(struct session *session)
 {
-	const struct timespec aftermath = {.tv_nsec = AFTERMATH_NS};
-	struct trigger *trigger = &session->trigger;
-	__u64 now = now_ns();
-	int err = 0;
+	__u64 fired_ns = now_ns();
+	int err;
 
-	message("%s: %s", session->options->flight ? "the flight is over" : "the condition of --until holds",
-		trigger->why);
-	nanosleep(&aftermath, NULL);
+	flight_tell(&session->flight);
 	err = drain_turns(session, false);
-	err = err ?: events_drain(session->events, interval_of(session));
-	if (!err && session->episodes) {
-		if (!trigger->of_wait)
-			err = episodes_moment(session->episodes, now);
-		err = err ?: episodes_collect(session->episodes, now, true);
-	}
-	err = err ?: recording_run(session->recording, PUT_META, "tt", "fired", trigger->why);
-	return err ?: recording_run(session->recording, PUT_META, "ti", "fired_ns", (__s64)now);
+	err = err ?: events_drain(session->events, flight_interval(&session->flight, session->interval));
+	return err ?: flight_save(&session->flight, fired_ns);
 }
 
 static int run(struct session *session)
@@ -441,7 +392,7 @@ static int run(struct session *session)
 		__u64 now = now_ns(), next = now + (session->holders ? POLL_TURNS_NS : POLL_NS),
 		      tick = own_cost_tick(session->own_cost, now), wait;
 		struct pollfd poll_fds[] = {{.fd = session->signals, .events = POLLIN},
-					    {.fd = session->trigger.marker, .events = POLLIN}};
+					    {.fd = session->flight.trigger.marker, .events = POLLIN}};
 		struct timespec timeout;
 
 		next = next < interval_end_ns ? next : interval_end_ns;
@@ -455,9 +406,8 @@ static int run(struct session *session)
 		err = drain_turns(session, false);
 		if (!err && now_ns() >= next_drain_ns) {
 			next_drain_ns = now_ns() + POLL_NS;
-			err = events_drain(session->events, interval_of(session));
-			if (!err && session->episodes && !options->flight)
-				err = episodes_collect(session->episodes, now_ns(), false);
+			err = events_drain(session->events, flight_interval(&session->flight, session->interval));
+			err = err ?: flight_drained(&session->flight, now_ns());
 			if (!err && session->futexes)
 				err = futexes_drain(session->futexes);
 			if (!err && session->clock_reads)
@@ -469,14 +419,14 @@ static int run(struct session *session)
 			if (processes_gone(options))
 				break;
 		}
-		trigger_look(&session->trigger);
-		if (!err && !session->trigger.fired && now_ns() >= interval_end_ns) {
+		trigger_look(&session->flight.trigger);
+		if (!err && !session->flight.trigger.fired && now_ns() >= interval_end_ns) {
 			err = end_interval(session, false);
 			interval_end_ns += options->interval_ns;
 			if (interval_end_ns <= now_ns())
 				interval_end_ns = now_ns() + options->interval_ns;
 		}
-		if (!err && session->trigger.fired)
+		if (!err && session->flight.trigger.fired)
 			return trigger_fired(session);
 	}
 	return err;
@@ -580,8 +530,7 @@ static void close_session(struct session *session)
 	workload_stop(&session->workload);
 	c2c_record_close(session->c2c);
 	own_cost_close(session->own_cost);
-	episodes_close(session->episodes);
-	trigger_close(&session->trigger);
+	flight_close(&session->flight);
 	futexes_close(session->futexes);
 	clock_reads_close(session->clock_reads);
 	inactive_waits_close(session->inactive_waits);
@@ -609,8 +558,7 @@ int session_record(const struct options *options)
 		return -ENOMEM;
 	session->options = options;
 	session->signals = -1;
-	session->trigger.marker = -1;
-	session->trigger.wanted = options->flight || options->until;
+	flight_init(&session->flight, options);
 	session->workload = (struct workload){.start = -1, .error = -1};
 	err = open_session(session);
 	if (!err) {
@@ -618,7 +566,7 @@ int session_record(const struct options *options)
 		err = err ?: run(session);
 		err = finish(session, err);
 	}
-	if (!err && session->trigger.fired)
+	if (!err && session->flight.trigger.fired)
 		err = SESSION_FIRED;
 	close_session(session);
 	free(session);

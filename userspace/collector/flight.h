@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Long waits in a session: what hears of them, what ends it before its time, and what a flight keeps. */
+#ifndef LOCKLINE_FLIGHT_H
+#define LOCKLINE_FLIGHT_H
+
+#include "episodes.h"
+#include "options.h"
+#include "recording.h"
+#include "trigger.h"
+
+struct flight {
+	const struct options *options;
+	struct recording *recording;
+	struct episodes *episodes; /* NULL without --episodes */
+	struct trigger trigger;
+};
+
+void flight_init(struct flight *flight, const struct options *options);
+/* The trigger first, so that a marker that cannot be watched is told before anything is recorded. */
+int flight_open(struct flight *flight, struct recording *recording);
+void flight_close(struct flight *flight);
+/* hear_wait of events_listen(); data is the flight. */
+int flight_hear(void *data, const struct long_wait *wait);
+/* Whether anybody wants to hear. */
+bool flight_listens(const struct flight *flight);
+/* Totals alone are kept, still. */
+bool flight_lasts(const struct flight *flight, bool last);
+/* Where waits one by one go to. */
+__s64 flight_interval(const struct flight *flight, __s64 interval);
+/* After the rings of events were read: what surrounds the long waits, unless a flight lasts. */
+int flight_drained(struct flight *flight, __u64 now_ns);
+/* What was kept of the interval's long waits; a flight lets go of what is old. */
+int flight_end_interval(struct flight *flight, __u64 now_ns, bool last);
+/* The trigger has fired: says so, and waits for what comes right after. */
+void flight_tell(const struct flight *flight);
+/* After the rings were read once more. */
+int flight_save(struct flight *flight, __u64 fired_ns);
+
+#endif /* LOCKLINE_FLIGHT_H */
