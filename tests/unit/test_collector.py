@@ -17,6 +17,7 @@ COLLECTOR = HERE.parent.parent / "userspace" / "collector"
 PROGRAMS = {
     "options_test": ["options.c", "until.c", "values.c"],
     "plan_test": ["plan.c", "plan_holders.c", "plan_relief.c", "plan_signals.c", "lock_mode.c"],
+    "plan_signals_test": ["plan.c", "plan_holders.c", "plan_relief.c", "plan_signals.c", "lock_mode.c"],
     "cgroups_test": ["cgroup_mounts.c", "small_file.c"],
     "own_cost_test": ["own_cost.c"],
     "c2c_process_test": ["c2c_process.c"],

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../../userspace/collector/evidence.h"
+#include "../../userspace/collector/host.h"
+#include "../../userspace/collector/plan.h"
+#include "tap.h"
+
+#define FUTEX  "futex waits"
+#define TRACER "tracers that wait for tracees"
+#define CLOCK  "reads of a shared clock"
+
+/* plan_make() is not run here: these tests make up the evidence. */
+void evidence_collect(struct evidence *evidence, const struct options *options, const struct symbols *symbols,
+		      bool thorough)
+{
+	abort();
+}
+
+void host_facts(struct plan *plan, const struct evidence *evidence, bool thorough)
+{
+	abort();
+}
+
+/* A kernel that offers all of it, with the options. */
+static struct evidence machine(void)
+{
+	return (struct evidence){
+		.futex = true,
+		.ptrace = true,
+		.clock_reads = true,
+		.btf_contention = true,
+		.btf_futex = true,
+		.btf_wait_task = true,
+		.btf_wait_inactive = true,
+		.btf_clock_read = true,
+		.cycle_counter = true,
+		.kprobe_source = true,
+		.clocksource = "hpet",
+		.lock = {.x86 = true, .queued = true, .possible_cpus = 2, .major = 6, .minor = 12},
+	};
+}
+
+static const struct probe *probe(const struct plan *plan, const char *signal)
+{
+	for (int i = 0; i < plan->probe_count; i++)
+		if (!strcmp(plan->probes[i].signal, signal))
+			return &plan->probes[i];
+	abort();
+}
+
+static struct plan *decide(const struct evidence *evidence)
+{
+	static struct plan plan;
+
+	plan_decide(&plan, evidence);
+	return &plan;
+}
+
+static void check(const struct plan *plan, const char *signal, enum probe_state state, const char *source,
+		  const char *reason)
+{
+	const struct probe *found = probe(plan, signal);
+
+	CHECK(found->state == state, "%s: %s (%s)", signal, probe_state_names[found->state], found->reason);
+	CHECK_TEXT(found->source, source);
+	CHECK(strstr(found->reason, reason), "%s: %s", signal, found->reason);
+	CHECK((state == PROBE_ON) == !*found->lost, "%s: %s", signal, found->lost);
+}
+
+static void all_of_it(void)
+{
+	struct evidence e = machine();
+	const struct plan *plan = decide(&e);
+
+	check(plan, FUTEX, PROBE_ON, "tp_btf sys_enter, sys_exit, sched_waking, sched_switch", "every system call");
+	check(plan, TRACER, PROBE_ON, "fentry", WAIT_INACTIVE);
+	check(plan, CLOCK, PROBE_ON, "fentry", "CPU cycles");
+	CHECK(plan->futex && plan->inactive_turns && plan->inactive_calls && !plan->inactive_kprobe,
+	      "what is attached");
+	CHECK_TEXT(plan->clock_read, "read_hpet");
+	CHECK(!plan->clock_kprobe, "by fentry");
+}
+
+static void not_asked_for(void)
+{
+	struct evidence e = machine();
+	const struct plan *plan;
+
+	e.futex = e.ptrace = e.clock_reads = false;
+	plan = decide(&e);
+	check(plan, FUTEX, PROBE_OFF, "tp_btf sys_enter, sys_exit, sched_waking, sched_switch", "--futex");
+	check(plan, TRACER, PROBE_OFF, "fentry", "--ptrace");
+	check(plan, CLOCK, PROBE_OFF, "fentry", "--clocksource");
+	CHECK(!plan->futex && !plan->inactive_turns && !plan->inactive_calls && !plan->inactive_kprobe &&
+		      !plan->clock_read,
+	      "nothing is attached");
+}
+
+static void without_fentry(void)
+{
+	struct evidence e = machine();
+	const struct plan *plan;
+
+	e.fentry_error = -EPERM;
+	plan = decide(&e);
+	check(plan, TRACER, PROBE_ON, "kprobe", WAIT_INACTIVE);
+	check(plan, CLOCK, PROBE_ON, "kprobe", "read_hpet");
+	CHECK(plan->inactive_kprobe && !plan->inactive_calls && plan->clock_kprobe, "by kprobe");
+	e.kprobe_source = false;
+	plan = decide(&e);
+	check(plan, TRACER, PROBE_ON, "tp_btf sched_wait_task", "neither calls nor their time");
+	check(plan, CLOCK, PROBE_UNAVAILABLE, "", "refused");
+	CHECK(plan->inactive_turns && !plan->inactive_kprobe && !plan->clock_read, "turns alone");
+	e.btf_wait_task = e.btf_futex = false;
+	plan = decide(&e);
+	check(plan, TRACER, PROBE_UNAVAILABLE, "", "sched:sched_wait_task");
+	check(plan, FUTEX, PROBE_UNAVAILABLE, "", "sys_enter");
+}
+
+static void clocks(void)
+{
+	struct evidence e = machine();
+	const struct plan *plan;
+
+	strcpy(e.clocksource, "tsc");
+	plan = decide(&e);
+	check(plan, CLOCK, PROBE_OFF, "fentry", "nothing to see: clocksource tsc");
+	CHECK(!plan->clock_read, "no device");
+	strcpy(e.clocksource, "acpi_pm");
+	e.cycle_counter = false;
+	plan = decide(&e);
+	check(plan, CLOCK, PROBE_ON, "fentry", "not timed");
+	CHECK_TEXT(plan->clock_read, "acpi_pm_read");
+	e.btf_clock_read = false;
+	plan = decide(&e);
+	check(plan, CLOCK, PROBE_UNAVAILABLE, "", "no such function");
+}
+
+static const struct test tests[] = {
+	TEST(all_of_it),
+	TEST(not_asked_for),
+	TEST(without_fentry),
+	TEST(clocks),
+};
+
+int main(void)
+{
+	return RUN_TESTS(tests);
+}
