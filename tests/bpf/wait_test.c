@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <sched.h>
+#include <sys/resource.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -342,6 +343,9 @@ static void outliers_stand_for_themselves(struct bench *bench)
 		outliers++;
 		CHECK_EQUAL(bench->events[i].weight, 1);
 		CHECK_EQUAL(bench->events[i].weight_ns, 5000000);
+		CHECK_EQUAL(bench->events[i].policy, sched_getscheduler(0));
+		/* task_struct.prio of a task that is not real time. */
+		CHECK_EQUAL(bench->events[i].priority, 120 + getpriority(PRIO_PROCESS, 0));
 	}
 	CHECK_EQUAL(outliers, 10);
 }

@@ -117,8 +117,8 @@ class Episode:
     """A long wait, or the moment that ended a flight (state "moment"), with its evidence.
 
     doing: what the waiter did while it waited.  bypass: how often others had the lock that came later; None where
-    releases were not recorded or the lock has several holders at a time; a lower bound if the evidence is incomplete
-    or records were left out.
+    releases were not recorded or the lock has several holders at a time; approximate if the evidence is
+    incomplete or records were left out.
     """
 
     state: str

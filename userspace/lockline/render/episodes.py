@@ -56,9 +56,14 @@ def _title(episode: Episode, style: Style) -> str:
         return f"what the CPUs did in the {duration(episode.duration_ns)} before the flight ended"
     lock = clean(episode.lock, style) or "a lock without a name"
     instance = f" of {clean(episode.instance, style)}" if episode.instance else ""
-    verb = {"ended": "waited", "in progress": "still waits, for", "was in progress": "waited at least"}[episode.state]
+    length = duration(episode.duration_ns)
+    waited = {
+        "ended": f"waited {length}",
+        "in progress": f"has waited {length}, and still does,",
+        "was in progress": f"waited {length} at least",
+    }.get(episode.state, f"waited {length}")
     return (
-        f"{_who(episode.waiter, style)} {verb} {duration(episode.duration_ns)} for {lock}{instance}"
+        f"{_who(episode.waiter, style)} {waited} for {lock}{instance}"
         f" ({clean(episode.kind, style)}) on CPU {episode.cpu}, from {episode.offset_ns / 1e9:.6f} s"
     )
 
@@ -140,8 +145,8 @@ def _facts(episode: Episode, style: Style) -> list[str]:
     if episode.handoff_ns is not None:
         lines += _wrapped("hand-off", f"{duration(episode.handoff_ns)} from the last release to the wait's end")
     if episode.bypass is not None:
-        least = "" if episode.complete and not episode.left_out else "at least "
-        lines += _wrapped("overtaken", f"{least}{count(episode.bypass)} times by others that came later")
+        about = "" if episode.complete and not episode.left_out else "about "
+        lines += _wrapped("overtaken", f"{about}{count(episode.bypass)} times by others that came later")
     for loop in episode.loops[:LOOPS]:
         text = f"{_who(loop.task, style)} on CPU {loop.cpu} turned {count(loop.turns)} times in wait_task_inactive()"
         lines += _wrapped("loop", f"{text} for {_who(loop.other, style)} to stop running")
