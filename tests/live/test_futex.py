@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Futexes, and turns of tracers: held against workloads whose waits are known, and an independent count."""
 
+import os
 import shutil
 from pathlib import Path
 
@@ -50,6 +51,38 @@ def test_waits_for_a_mutex_that_is_held_for_a_known_time(live: Path, recording: 
     symbols = {frame.symbol for stack in mutex.stacks if stack.role == "waker" for frame in stack.frames}
     assert "main" in symbols, symbols
     assert not [futex for futex in futexes(recording) if futex.futex.tgid not in (0, workload.pid)]
+
+
+def test_a_mutex_that_inherits_priority(live: Path, recording: Path) -> None:
+    with Workload(live, "futex_mutex") as workload, Collector(live, recording, "--futex", "-p", str(workload.pid)):
+        truth = workload.do(f"pi {ROUNDS} {HOLD_US}")
+    mutex = by_name(recording, "pi_mutex")
+    assert mutex.nature == LOCK
+    assert mutex.figures.waits == ROUNDS
+    assert ROUNDS * HOLD_US * 1000 <= mutex.figures.wait_ns <= truth["waited_ns"]
+    assert {"LOCK_PI2", "UNLOCK_PI"} <= set(mutex.ops) or {"LOCK_PI", "UNLOCK_PI"} <= set(mutex.ops)
+    assert {task.tid for task in mutex.tasks if task.role == "owner"} == {workload.pid}
+
+
+@pytest.mark.parametrize(
+    ("command", "word", "waits", "wakes"),
+    [
+        ("waitv", "second_word", "futex_waitv", "futex_wake"),
+        ("wait2", "second_word", "futex_wait", "futex_wake"),
+        ("requeue", "first_word", "WAIT", "CMP_REQUEUE"),
+    ],
+)
+def test_other_operations(live: Path, recording: Path, command: str, word: str, waits: str, wakes: str) -> None:
+    release = tuple(int(part) for part in os.uname().release.split("-")[0].split(".")[:2])
+    if command != "requeue" and release < (6, 7):
+        pytest.skip("futex_wait() and futex_wake() came with 6.7")
+    with Workload(live, "futex_mutex") as workload, Collector(live, recording, "--futex", "-p", str(workload.pid)):
+        workload.do(f"{command} {ROUNDS} {HOLD_US}")
+    futex = by_name(recording, word)
+    assert futex.figures.waits == ROUNDS
+    assert futex.figures.wait_ns >= ROUNDS * HOLD_US * 1000
+    assert {waits, wakes} <= set(futex.ops), futex.ops
+    assert futex.nature == CONDITION
 
 
 def test_threads_that_contend(live: Path, recording: Path, two_cpus: None) -> None:

@@ -4,6 +4,9 @@
  *
  * "lock COUNT MICROSECONDS": a thread waits COUNT times for a pthread mutex that
  * the main thread holds for that time from the moment that the other sleeps.
+ * "pi COUNT MICROSECONDS": the same with a mutex that inherits priority.
+ * "waitv", "wait2", "requeue" COUNT MICROSECONDS: a thread waits by futex_waitv() for the second of two words, by
+ * futex_wait(), or by FUTEX_WAIT on a word from which it is moved to another; it is woken after that time.
  * "contend COUNT MICROSECONDS": THREADS threads take one mutex COUNT times each
  * and hold it for that time.
  * "work COUNT MICROSECONDS": idle workers wait for a condition; one of them is
@@ -19,6 +22,7 @@
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
+#include <linux/futex.h>
 
 #include "workload.h"
 
@@ -26,6 +30,8 @@
 
 /* Static, so that the recording names them; in the order of the commands. */
 pthread_mutex_t held_mutex = PTHREAD_MUTEX_INITIALIZER;
+pthread_mutex_t pi_mutex;
+unsigned int first_word, second_word;
 pthread_mutex_t contended_mutex = PTHREAD_MUTEX_INITIALIZER;
 pthread_mutex_t work_mutex = PTHREAD_MUTEX_INITIALIZER;
 pthread_cond_t work_condition = PTHREAD_COND_INITIALIZER;
@@ -61,8 +67,9 @@ static void hold_for(__u64 microseconds)
 	wait_until_ns(now_ns() + microseconds * NSEC_PER_USEC);
 }
 
-static void *wait_for_held_mutex(void *unused)
+static void *wait_for_mutex(void *argument)
 {
+	pthread_mutex_t *mutex = argument;
 	__u64 begin;
 
 	waiter_tid = gettid();
@@ -70,27 +77,111 @@ static void *wait_for_held_mutex(void *unused)
 	for (__u64 i = 0; i < command.count; i++) {
 		receive_byte(to_waiter);
 		begin = now_ns();
-		pthread_mutex_lock(&held_mutex);
+		pthread_mutex_lock(mutex);
 		waited_ns += now_ns() - begin;
-		pthread_mutex_unlock(&held_mutex);
+		pthread_mutex_unlock(mutex);
+		send_byte(to_main);
+	}
+	return NULL;
+}
+
+static void lock(pthread_mutex_t *mutex)
+{
+	pthread_t thread;
+
+	if (pthread_create(&thread, NULL, wait_for_mutex, mutex))
+		die("cannot make a thread");
+	receive_byte(to_main);
+	for (__u64 i = 0; i < command.count; i++) {
+		pthread_mutex_lock(mutex);
+		send_byte(to_waiter);
+		wait_until_blocked(getpid(), waiter_tid, SYS_futex);
+		hold_for(command.microseconds);
+		pthread_mutex_unlock(mutex);
+		receive_byte(to_main);
+		waits++;
+	}
+	pthread_join(thread, NULL);
+}
+
+static void make_pi_mutex(void)
+{
+	pthread_mutexattr_t attributes;
+
+	if (pthread_mutexattr_init(&attributes) || pthread_mutexattr_setprotocol(&attributes, PTHREAD_PRIO_INHERIT) ||
+	    pthread_mutex_init(&pi_mutex, &attributes))
+		die("cannot make a mutex that inherits priority");
+}
+
+/* As in include/uapi/linux/futex.h of 6.7 and later. */
+#define NR_FUTEX_WAITV 449
+#define NR_FUTEX_WAKE  454
+#define NR_FUTEX_WAIT  455
+#define FUTEX2_U32     2
+#define FUTEX2_PRIVATE 128
+#define ALL_BITS       0xfffffffful
+
+struct word_to_wait_for {
+	__u64 value;
+	__u64 address;
+	__u32 flags;
+	__u32 reserved;
+};
+
+static long wait_for_word(void)
+{
+	struct word_to_wait_for words[] = {
+		{.address = (__u64)(unsigned long)&first_word, .flags = FUTEX2_U32 | FUTEX2_PRIVATE},
+		{.address = (__u64)(unsigned long)&second_word, .flags = FUTEX2_U32 | FUTEX2_PRIVATE},
+	};
+
+	if (!strcmp(command.word, "waitv"))
+		return syscall(NR_FUTEX_WAITV, words, 2, 0, NULL, 0) - 1;
+	if (!strcmp(command.word, "wait2"))
+		return syscall(NR_FUTEX_WAIT, &second_word, 0ul, ALL_BITS, FUTEX2_U32 | FUTEX2_PRIVATE, NULL, 0);
+	return syscall(SYS_futex, &first_word, FUTEX_WAIT_PRIVATE, 0, NULL, NULL, 0);
+}
+
+static void *wait_for_words(void *unused)
+{
+	waiter_tid = gettid();
+	send_byte(to_main);
+	for (__u64 i = 0; i < command.count; i++) {
+		receive_byte(to_waiter);
+		if (wait_for_word())
+			die("%s: %s", command.word, strerror(errno));
 		send_byte(to_main);
 	}
 	return unused;
 }
 
-static void lock(void)
+static void wake_waiter(void)
+{
+	long woken;
+
+	if (strcmp(command.word, "requeue")) {
+		woken = syscall(NR_FUTEX_WAKE, &second_word, ALL_BITS, 1, FUTEX2_U32 | FUTEX2_PRIVATE);
+	} else {
+		if (syscall(SYS_futex, &first_word, FUTEX_CMP_REQUEUE_PRIVATE, 0, 1ul, &second_word, 0) != 1)
+			die("requeue: %s", strerror(errno));
+		woken = syscall(SYS_futex, &second_word, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
+	}
+	if (woken != 1)
+		die("%s: %ld woken", command.word, woken);
+}
+
+static void words(long system_call)
 {
 	pthread_t thread;
 
-	if (pthread_create(&thread, NULL, wait_for_held_mutex, NULL))
+	if (pthread_create(&thread, NULL, wait_for_words, NULL))
 		die("cannot make a thread");
 	receive_byte(to_main);
 	for (__u64 i = 0; i < command.count; i++) {
-		pthread_mutex_lock(&held_mutex);
 		send_byte(to_waiter);
-		wait_until_blocked(getpid(), waiter_tid, SYS_futex);
+		wait_until_blocked(getpid(), waiter_tid, system_call);
 		hold_for(command.microseconds);
-		pthread_mutex_unlock(&held_mutex);
+		wake_waiter();
 		receive_byte(to_main);
 		waits++;
 	}
@@ -179,6 +270,7 @@ int main(void)
 {
 	if (pipe(to_waiter) || pipe(to_main))
 		die("pipe: %s", strerror(errno));
+	make_pi_mutex();
 	commands_open();
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	printf("{\"event\": \"ready\", \"pid\": %d}\n", getpid());
@@ -186,7 +278,15 @@ int main(void)
 		waited_ns = waits = 0;
 		no_more_work = false;
 		if (!strcmp(command.word, "lock"))
-			lock();
+			lock(&held_mutex);
+		else if (!strcmp(command.word, "pi"))
+			lock(&pi_mutex);
+		else if (!strcmp(command.word, "waitv"))
+			words(NR_FUTEX_WAITV);
+		else if (!strcmp(command.word, "wait2"))
+			words(NR_FUTEX_WAIT);
+		else if (!strcmp(command.word, "requeue"))
+			words(SYS_futex);
 		else if (!strcmp(command.word, "contend"))
 			with_threads(take_contended_mutex, NULL);
 		else if (!strcmp(command.word, "work"))
