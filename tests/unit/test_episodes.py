@@ -14,6 +14,7 @@ from lockline import rows
 from lockline.analysis.activity import doing_in, stretches
 from lockline.analysis.episode_model import Doing, Episode, Party, TimelineEvent
 from lockline.analysis.episodes import (
+    MOST_HOLDERS,
     count_bypasses,
     explain,
     find_chain,
@@ -192,6 +193,15 @@ def test_what_came_before_is_not_known_if_records_are_missing() -> None:
     assert partly == Doing(unknown_ns=6 * MS, running_ns=3 * MS)
     # A holder that no record names did something, but nobody knows what.
     assert doing_in(stretches(events, THIRD, BEGIN, END, True), BEGIN, END) == Doing(unknown_ns=10 * MS)
+
+
+def test_of_very_many_holders_not_all_are_followed() -> None:
+    events = [event(turn * 1000, "release", 1000 + turn) for turn in range(1, 3001)]
+    holders, handoff = find_holders(events, BEGIN, END, True)
+    assert len(holders) == 3000
+    assert sum(one.held_ns for one in holders) + (handoff or 0) == END - BEGIN
+    assert sum(1 for one in holders if one.doing.running_ns) == MOST_HOLDERS
+    assert all(one.doing.unknown_ns == one.held_ns for one in holders if not one.doing.running_ns)
 
 
 def test_a_wakeup_on_the_way_to_sleep_does_not_stop_a_task() -> None:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What a task did, from context switches and wake-ups."""
 
+from bisect import bisect_right
 from collections.abc import Sequence
 
 from lockline.analysis.episode_model import Doing, TimelineEvent
@@ -63,8 +64,12 @@ def stretches(events: Sequence[TimelineEvent], tid: int, begin_ns: int, end_ns: 
 
 
 def doing_in(found: Sequence[Stretch], begin_ns: int, end_ns: int) -> Doing:
-    """The part of the stretches that lies between begin_ns and end_ns, by what was done."""
+    """The part of the stretches (in order of time) that lies between begin_ns and end_ns, by what was done."""
     sums = dict.fromkeys((RUNNING, PREEMPTED, ASLEEP, STOPPED, UNKNOWN), 0)
-    for begin, end, what in found:
-        sums[what] += max(0, min(end, end_ns) - max(begin, begin_ns))
+    first = bisect_right(found, begin_ns, key=lambda stretch: stretch[1])
+    for index in range(first, len(found)):
+        begin, end, what = found[index]
+        if begin >= end_ns:
+            break
+        sums[what] += min(end, end_ns) - max(begin, begin_ns)
     return Doing(*sums.values())

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from lockline import rows
-from lockline.analysis.activity import Stretch, doing_in, stretches
+from lockline.analysis.activity import UNKNOWN, Stretch, doing_in, stretches
 from lockline.analysis.episode_model import (
     Doing,
     Episode,
@@ -28,7 +28,10 @@ EXCLUSIVE_KINDS = frozenset({"spinlock", "mutex", "mutex-spin", "rtmutex"})
 SPINNING_KINDS = frozenset({"spinlock", "rwlock:R", "rwlock:W", "rqspinlock"})
 INTERRUPTIONS = frozenset({"interrupt", "vector", "ipi"})
 MOST_EVENTS = 20_000
+MOST_ALL_EVENTS = 400_000
 MOST_LINKS = 8
+# Holders of one wait of which it is told what they did.
+MOST_HOLDERS = 64
 # Waits among which the next link of a chain is looked for.
 MOST_EPISODES = 10_000
 # Times and lengths beyond this (146 years) are no machine's.
@@ -81,7 +84,11 @@ def find_holders(
     for release in releases:
         who = release.task
         if who.tid not in known:
-            known[who.tid] = stretches(events, who.tid, begin_ns, end_ns, complete)
+            known[who.tid] = (
+                stretches(events, who.tid, begin_ns, end_ns, complete)
+                if len(known) < MOST_HOLDERS
+                else [(begin_ns, end_ns, UNKNOWN)]
+            )
         held[who] += release.time_ns - since
         holds[who] += 1
         doing[who] += doing_in(known[who.tid], since, release.time_ns)
@@ -319,4 +326,13 @@ def read_episodes(
     for row in found:
         if row.tid and row.state != "moment":
             by_tid[row.tid].append(row)
-    return tuple(replace(one, chain=find_chain(one, by_tid, make)) for one in map(make, chosen))
+    episodes = []
+    room = MOST_ALL_EVENTS
+    for row in chosen:
+        one = make(row)
+        one = replace(one, chain=find_chain(one, by_tid, make))
+        room -= len(one.events)
+        if room < 0:
+            one = replace(one, events=(), left_out=one.left_out + len(one.events))
+        episodes.append(one)
+    return tuple(episodes)
