@@ -73,7 +73,7 @@ def test_idle_workers_and_polls(guest: Guest, futexes: dict[str, FutexWaits]) ->
     (poll,) = [futex for name, futex in futexes.items() if name.startswith("poll_condition") and futex.total.calls]
     assert poll.nature == POLL
     assert ROUNDS - misses(guest) <= poll.total.timed_out <= ROUNDS
-    assert poll.total.timed_out - misses(guest) <= poll.figures.waits <= poll.total.timed_out
+    assert 0 < poll.figures.waits <= poll.total.timed_out
 
 
 def test_nothing_is_lost(guest: Guest) -> None:

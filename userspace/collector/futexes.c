@@ -255,8 +255,7 @@ static int store_names(struct futexes *futexes)
 			first_line(path, comm, sizeof(comm));
 		}
 		err = recording_run(futexes->recording, PUT_FUTEX, "iitiitt", id_of(futexes, futex), (__s64)futex->tgid,
-				    comm, (__s64)futex->address, (__s64) !!(futex->sum.flags & FUTEX_SHARED), text,
-				    object);
+				    comm, (__s64)futex->address, (__s64)futex->shared, text, object);
 	}
 	return err;
 }

@@ -150,7 +150,7 @@ def nature(total: rows.FutexTotal) -> tuple[str, str]:
     if total.threads and total.threads >= _HALF * total.owner_samples:
         return CONDITION, "waits end when a thread does (pthread_join)"
     if total.timed_out and total.timed_out >= _MOST * max(total.slept, 1):
-        return POLL, f"{total.timed_out:,} of {total.slept:,} waits ended by their timeout"
+        return POLL, f"{min(total.timed_out, total.slept):,} of {total.slept:,} waits ended by their timeout"
     if shared and total.waiters > 1 and total.tasks_woken:
         return UNCLEAR, "the threads that wait also wake: a lock of its own make, or threads that take turns"
     return CONDITION, "nobody holds it, and others wake those who wait"
