@@ -1,24 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-#include <errno.h>
-#include <stdlib.h>
-
-#include "../../userspace/collector/evidence.h"
-#include "../../userspace/collector/host.h"
-#include "../../userspace/collector/lock_mode.h"
-#include "../../userspace/collector/plan.h"
-#include "tap.h"
-
-/* plan_make() is not run here: these tests make up the evidence. */
-void evidence_collect(struct evidence *evidence, const struct options *options, const struct symbols *symbols,
-		      bool thorough)
-{
-	abort();
-}
-
-void host_facts(struct plan *plan, const struct evidence *evidence, bool thorough)
-{
-	abort();
-}
+#include "plan_test.h"
 
 /* What the kernel does at boot, statement by statement; pv_late: the order of 6.18. */
 struct boot {
@@ -120,78 +101,6 @@ static void lock_mode_without_evidence(void)
 	CHECK(lock_mode_decide(&e, reason) == SPINLOCK_NATIVE, "%s", reason);
 	e.queued = false;
 	CHECK(lock_mode_decide(&e, reason) == SPINLOCK_UNKNOWN, "%s", reason);
-}
-
-/* A KVM guest of 6.18 with everything. */
-static struct evidence machine(void)
-{
-	return (struct evidence){
-		.lock = {.x86 = true,
-			 .queued = true,
-			 .possible_cpus = 4,
-			 .major = 6,
-			 .minor = 18,
-			 .hypervisor = HYPERVISOR_KVM,
-			 .functions_known = true,
-			 .paravirt = true,
-			 .paravirt_spinlocks = true,
-			 .hypervisor_locks = true,
-			 .kvm_pv_unhalt = true},
-		.btf_contention = true,
-		.btf_fork = true,
-		.btf_percpu = true,
-		.btf_slab = true,
-		.btf_slab_pages = true,
-		.btf_native_slow_path = true,
-		.btf_paravirt_slow_path = true,
-		.btf_read_slow_path = true,
-		.btf_rwsem_slow_path = true,
-		.btf_percpu_slow_path = true,
-		.breakpoint_error = NOT_TRIED,
-		.symbols = SYMBOLS_ALL,
-		.page_table = true,
-		.cgroup = CGROUP_V2,
-		.clocksource = "tsc",
-		.memory_events = "cpu/mem-loads/",
-		.breakpoint_source = true,
-		.kprobe_source = true,
-	};
-}
-
-static const struct probe *probe(const struct plan *plan, const char *signal)
-{
-	static const struct probe none = {.signal = "no such signal"};
-
-	for (int i = 0; i < plan->probe_count; i++)
-		if (!strcmp(plan->probes[i].signal, signal))
-			return &plan->probes[i];
-	CHECK(false, "no signal \"%s\"", signal);
-	return &none;
-}
-
-static void state(const struct plan *plan, const char *signal, enum probe_state want, const char *reason)
-{
-	const struct probe *is = probe(plan, signal);
-
-	CHECK(is->state == want, "%s is %s: %s", signal, probe_state_names[is->state], is->reason);
-	CHECK(strstr(is->reason, reason), "%s: \"%s\" lacks \"%s\"", signal, is->reason, reason);
-}
-
-/* What every plan keeps to, whatever the machine. */
-static void well_formed(const struct plan *plan)
-{
-	for (int i = 0; i < plan->probe_count; i++) {
-		const struct probe *is = &plan->probes[i];
-
-		CHECK(is->signal[0] && strlen(is->signal) < sizeof(is->signal) - 1, "\"%s\" is cut", is->signal);
-		CHECK(is->reason[0] && strlen(is->reason) < PLAN_TEXT - 1, "%s: \"%s\"", is->signal, is->reason);
-		CHECK((is->state == PROBE_ON) == !is->lost[0], "%s is %s and loses \"%s\"", is->signal,
-		      probe_state_names[is->state], is->lost);
-		CHECK(is->state != PROBE_ON || is->source[0], "%s has no source", is->signal);
-		CHECK(is->state != PROBE_UNAVAILABLE || !is->source[0], "%s has a source", is->signal);
-		for (int j = 0; j < i; j++)
-			CHECK(strcmp(is->signal, plan->probes[j].signal), "%s twice", is->signal);
-	}
 }
 
 static void guest_with_everything(void)
@@ -532,115 +441,6 @@ static void clocks(void)
 		state(&plan, "clock", cases[i].clock == CLOCK_COARSE ? PROBE_BLIND : PROBE_ON, cases[i].clocksource);
 	}
 }
-
-static void episodes(void)
-{
-	struct evidence e = machine();
-	static struct plan plan;
-
-	e.btf_relief = (1u << RELIEF_PROBES) - 1;
-	plan_decide(&plan, &e);
-	well_formed(&plan);
-	state(&plan, "context switches", PROBE_OFF, "not asked for (--episodes); can be had: each one");
-	CHECK(!plan.relief, "%x", plan.relief);
-
-	e.episodes = true;
-	plan_decide(&plan, &e);
-	well_formed(&plan);
-	state(&plan, "context switches", PROBE_ON, "each one");
-	state(&plan, "interrupts of the CPU itself", PROBE_ON, "reschedule");
-	/* arm64's are there and never pass. */
-	CHECK(plan.relief == (((1u << RELIEF_PROBES) - 1) & ~RELIEF_IPIS), "%x", plan.relief);
-
-	/* 6.1 on arm64. */
-	e.btf_relief &= ~(RELIEF_VECTORS_MASK | 1u << PROBE_IPI_SENT);
-	plan_decide(&plan, &e);
-	well_formed(&plan);
-	CHECK_TEXT(probe(&plan, "interrupts of the CPU itself")->source, "tp_btf ipi_entry, ipi_exit");
-	state(&plan, "IPIs sent", PROBE_UNAVAILABLE, "it came with 6.4");
-	CHECK((plan.relief & RELIEF_IPIS) == RELIEF_IPIS, "%x", plan.relief);
-
-	e.btf_relief = 0;
-	plan_decide(&plan, &e);
-	well_formed(&plan);
-	state(&plan, "turns of wait_task_inactive", PROBE_UNAVAILABLE, "no such tracepoint");
-	CHECK(!plan.relief, "%x", plan.relief);
-
-	e.btf_relief = ~0u;
-	e.btf_contention = false;
-	plan_decide(&plan, &e);
-	CHECK(!plan.relief, "%x", plan.relief);
-}
-
-static void holders(void)
-{
-	struct evidence e = machine();
-	static struct plan plan;
-
-	e.fentry_error = 0;
-	e.btf_release_functions = (1u << RELEASE_FUNCTIONS) - 1;
-	plan_decide(&plan, &e);
-	well_formed(&plan);
-	state(&plan, "spinlock holders", PROBE_OFF, "not asked for (--holders); can be had");
-	state(&plan, "sleeping lock holders", PROBE_OFF, "can be had: mutex_unlock()");
-	CHECK(!plan.release_functions && !plan.contended_release, "%x", plan.release_functions);
-
-	e.holders = true;
-	plan_decide(&plan, &e);
-	well_formed(&plan);
-	state(&plan, "spinlock holders", PROBE_ON, "every unlock is probed");
-	state(&plan, "sleeping lock holders", PROBE_ON, "mutex_unlock()");
-	state(&plan, "spinlock hold times", PROBE_OFF, "--holds");
-	CHECK(plan.release_functions == (SPIN_UNLOCKS | RW_UNLOCKS | SLEEPING_UNLOCKS), "%x", plan.release_functions);
-
-	e.holds = true;
-	e.btf_release = true;
-	e.btf_release_functions &= ~(1u << UNLOCK_SPIN_BH);
-	e.lock.realtime = true;
-	plan_decide(&plan, &e);
-	well_formed(&plan);
-	state(&plan, "spinlock holders", PROBE_ON, "not in this kernel: _raw_spin_unlock_bh");
-	state(&plan, "spinlock hold times", PROBE_ON, "");
-	CHECK(plan.contended_release, "7.2");
-	/* An rwlock of PREEMPT_RT is a sleeping lock. */
-	CHECK(plan.release_functions == ((SPIN_UNLOCKS & ~(1u << UNLOCK_SPIN_BH)) | SPIN_LOCKS), "%x",
-	      plan.release_functions);
-
-	e.fentry_error = -EPERM;
-	e.btf_release = false;
-	e.kprobe_source = true;
-	plan_decide(&plan, &e);
-	well_formed(&plan);
-	CHECK_TEXT(probe(&plan, "spinlock holders")->source, "kprobe");
-	CHECK_TEXT(probe(&plan, "sleeping lock holders")->source, "owner field");
-	state(&plan, "spinlock hold times", PROBE_UNAVAILABLE, "refused");
-	CHECK(plan.release_kprobe && !(plan.release_functions & ~SPIN_UNLOCKS), "%x", plan.release_functions);
-
-	e.kprobe_source = false;
-	plan_decide(&plan, &e);
-	well_formed(&plan);
-	state(&plan, "spinlock holders", PROBE_UNAVAILABLE, "CONFIG_KPROBE_EVENTS");
-	CHECK(!plan.release_functions && !plan.release_kprobe, "%x", plan.release_functions);
-}
-
-static void what_the_doctor_tries(void)
-{
-	struct evidence e = machine();
-	static struct plan plan;
-
-	e.breakpoint_error = 0;
-	e.breakpoints = 4;
-	plan_decide(&plan, &e);
-	well_formed(&plan);
-	state(&plan, "watchpoints", PROBE_OFF, "4 at once");
-	e.breakpoint_error = -ENOSPC;
-	e.memory_events[0] = 0;
-	plan_decide(&plan, &e);
-	well_formed(&plan);
-	state(&plan, "watchpoints", PROBE_UNAVAILABLE, "refuses a breakpoint");
-	state(&plan, "memory accesses", PROBE_UNAVAILABLE, "ibs_op");
-}
-
 static const struct test tests[] = {
 	TEST(lock_mode_of_every_machine),
 	TEST(lock_mode_without_evidence),
@@ -659,9 +459,6 @@ static const struct test tests[] = {
 	TEST(old_kernel),
 	TEST(fewer_names),
 	TEST(clocks),
-	TEST(holders),
-	TEST(episodes),
-	TEST(what_the_doctor_tries),
 };
 
 int main(void)

@@ -13,10 +13,13 @@ from tap import parse_tap
 HERE = Path(__file__).parent
 COLLECTOR = HERE.parent.parent / "userspace" / "collector"
 
+PLAN = ["plan.c", "plan_holders.c", "plan_relief.c", "plan_signals.c", "lock_mode.c"]
+
 # test program: what it tests
 PROGRAMS = {
     "options_test": ["options.c", "until.c", "values.c"],
-    "plan_test": ["plan.c", "plan_holders.c", "plan_relief.c", "plan_signals.c", "lock_mode.c"],
+    "plan_test": PLAN,
+    "plan_options_test": PLAN,
     "plan_signals_test": ["plan.c", "plan_holders.c", "plan_relief.c", "plan_signals.c", "lock_mode.c"],
     "cgroups_test": ["cgroup_mounts.c", "small_file.c"],
     "own_cost_test": ["own_cost.c"],
