@@ -24,7 +24,7 @@ struct holder {
 	__u32 tid;
 	__u32 tgid;
 	char comm[17]; /* "": known by an owner field alone */
-	__s64 id; /* in the recording, set by the caller of turns_changed() */
+	__s64 id;      /* in the recording, set by the caller of turns_changed() */
 };
 
 /* Readers that owned an rwsem when a wait began: which of them is not known. */
