@@ -40,6 +40,13 @@ static __noinline struct inactive_slot *inactive_slot_of(__u32 tid, bool claim)
 	return NULL;
 }
 
+static __always_inline void name_target(struct inactive_row *row, struct task_struct *target)
+{
+	row->target_tgid = BPF_CORE_READ(target, tgid);
+	bpf_probe_read_kernel_str(row->target_comm, sizeof(row->target_comm),
+				  (void *)target + bpf_core_field_offset(struct task_struct, comm));
+}
+
 /* The names are of when the pair was first met; target: NULL if it is not at hand. */
 static __noinline struct inactive_row *inactive_row_of(__u32 target_tid, struct task_struct *target)
 {
@@ -57,13 +64,9 @@ static __noinline struct inactive_row *inactive_row_of(__u32 target_tid, struct 
 		if (!row->key && !__sync_val_compare_and_swap(&row->key, 0, key)) {
 			row->tgid = bpf_get_current_pid_tgid() >> 32;
 			bpf_get_current_comm(row->comm, sizeof(row->comm));
-			if (target) {
-				row->target_tgid = BPF_CORE_READ(target, tgid);
-				bpf_probe_read_kernel_str(row->target_comm, sizeof(row->target_comm),
-							  (void *)target +
-								  bpf_core_field_offset(struct task_struct, comm));
-			}
 		}
+		if (row->key == key && target && !row->target_tgid)
+			name_target(row, target);
 		if (row->key == key)
 			return row;
 	}

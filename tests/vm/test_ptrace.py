@@ -51,7 +51,7 @@ def test_calls_and_turns_are_those_of_an_independent_count(guest: Guest) -> None
 def test_tracers_and_tracees_are_named(guest: Guest) -> None:
     pairs = guest.query(
         "SELECT tid, target_tid, calls, turns, max_turns, traced, wait_ns, max_ns FROM inactive_wait"
-        " WHERE comm = 'stress-ng-ptrac' AND target_comm = 'stress-ng-ptrac' ORDER BY calls DESC"
+        " WHERE comm = 'stress-ng-ptrac' AND target_comm = comm ORDER BY calls DESC"
     )
     assert len(pairs) >= TRACERS, guest.query("SELECT * FROM inactive_wait")
     for tid, target, calls, turns, max_turns, traced, wait_ns, max_ns in pairs[:TRACERS]:

@@ -439,7 +439,9 @@ static const struct {
 
 static int store_losses(struct futexes *futexes)
 {
-	int err = 0;
+	__u64 bytes = futexes->slots.bytes + futexes->rows.bytes + futexes->buckets.bytes + futexes->states.bytes +
+		      futexes->events.bytes + KNOWN * sizeof(*futexes->known) + HASH * sizeof(*futexes->hash);
+	int err = recording_run(futexes->recording, PUT_COST, "tit", "futex_bytes", (__s64)bytes, "bytes");
 
 	for (size_t i = 0; !err && i < sizeof(counters) / sizeof(counters[0]); i++) {
 		__u64 sum = 0;

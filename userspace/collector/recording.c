@@ -101,7 +101,9 @@ static const char *const sql[STATEMENTS] = {
 		"INSERT INTO inactive_wait VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)"
 		" ON CONFLICT DO UPDATE SET calls = calls + ?7, turns = turns + ?8,"
 		" max_turns = max(max_turns, ?9), traced = traced + ?10, failed = failed + ?11,"
-		" wait_ns = wait_ns + ?12, max_ns = max(max_ns, ?13)",
+		" wait_ns = wait_ns + ?12, max_ns = max(max_ns, ?13),"
+		" target_tgid = max(target_tgid, ?5),"
+		" target_comm = CASE target_comm WHEN '' THEN ?6 ELSE target_comm END",
 	[PUT_INACTIVE_CPU] = "INSERT OR REPLACE INTO inactive_cpu VALUES (?, ?, ?)",
 	[PUT_MEMORY_SOURCE] = "INSERT INTO memory_source VALUES (?, ?, ?, ?)",
 	[PUT_MEMORY_COUNT] = "INSERT INTO memory_count VALUES (?, ?, ?)",
