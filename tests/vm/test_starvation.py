@@ -52,7 +52,8 @@ class StarvationCase:
 # Other architectures run static programs alone.
 ARM64 = {"load": "lock_load ptrace 4", "comm": "lock_load", "cyclictest": False, "vectors": "interrupt"}
 CASES = (
-    StarvationCase("bookworm-rt"),
+    # With cyclictest beside the tracers a guest of 6.1-rt did not end, twice in a row on a busy machine.
+    StarvationCase("bookworm-rt", cyclictest=False),
     StarvationCase("trixie-rt"),
     StarvationCase("trixie-backports-rt"),
     StarvationCase("bookworm-rt-arm64", **ARM64),
