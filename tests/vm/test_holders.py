@@ -4,10 +4,12 @@
 import json
 import sqlite3
 import struct
+import subprocess
 from collections import Counter
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,14 +18,16 @@ from matrix import CPU, NATIVE, TEST_AND_SET, selected
 
 from lockline import histogram
 
+TOP = Path(__file__).resolve().parent.parent.parent
+
 SPINLOCK, MUTEX, RWSEM_WRITE, RTMUTEX, RWLOCK_RT_WRITE = 0, 3, 6, 7, 9
 # Longer than a busy machine keeps a virtual CPU from running, most of the time.
 HOLD_US = 20_000
 COUNT = 60
 MUTEX_ROUNDS = 20
 
-# BPF statistics on for good: switching them patches code that every unlock runs through here, and the
-# emulator may run what it translated from the middle of a patch (conftest.py).
+# BPF statistics on for good: switching them patches code that every unlock runs through here, and with a
+# thread for each CPU the emulator may run what it translated from the middle of a patch (conftest.py).
 STATISTICS_ON = "echo 1 > /proc/sys/kernel/bpf_stats_enabled"
 
 # name: mode of held_lock, by a holder and one waiter
@@ -83,9 +87,12 @@ def record(name: str, mode: str, hold_us: int, count: int, waiters: int) -> str:
 
 
 def options(case: HolderCase, cpus: int) -> list[str]:
-    """Of scripts/vm."""
-    emulated = [] if case.arm64 else ["--cpu", CPU[case.spinlocks], "--append", "tsc=reliable"]
-    return ["--cpus", str(cpus), *emulated]
+    """Of scripts/vm.  Emulated CPUs take turns: so does nobody else's code run while probes are patched in."""
+    if case.arm64:
+        return ["--cpus", str(cpus)]
+    chosen = ["--cpus", str(cpus), "--cpu", CPU[case.spinlocks], "--append", "tsc=reliable"]
+    emulated = subprocess.run([TOP / "scripts" / "vm", "--have-kvm"], check=False).returncode != 0
+    return [*chosen, "--accel", "tcg,thread=single"] if emulated else chosen
 
 
 @pytest.fixture(scope="module")
