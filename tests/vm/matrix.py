@@ -6,7 +6,9 @@ KERNELS="trixie bookworm-rt" in the environment selects by the names of scripts/
 
 import os
 import shlex
+import subprocess
 from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 
@@ -102,6 +104,14 @@ CASES = (
     Case("trixie-backports", "7.", TEST_AND_SET),
     Case("trixie-backports-rt", "7."),
 )
+
+
+def in_turns() -> list[str]:
+    """Options of scripts/vm where every unlock is probed: emulated CPUs take turns, so that none runs code while it is
+    patched (conftest.py)."""
+    vm = Path(__file__).resolve().parent.parent.parent / "scripts" / "vm"
+    have_kvm = subprocess.run([vm, "--have-kvm"], check=False).returncode == 0
+    return [] if have_kvm else ["--accel", "tcg,thread=single"]
 
 
 def selected(kernel: str) -> bool:

@@ -4,21 +4,17 @@
 import json
 import sqlite3
 import struct
-import subprocess
 from collections import Counter
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import pytest
 from guest import Guest
-from matrix import CPU, NATIVE, TEST_AND_SET, selected
+from matrix import CPU, NATIVE, TEST_AND_SET, in_turns, selected
 
 from lockline import histogram
-
-TOP = Path(__file__).resolve().parent.parent.parent
 
 SPINLOCK, MUTEX, RWSEM_WRITE, RTMUTEX, RWLOCK_RT_WRITE = 0, 3, 6, 7, 9
 # Longer than a busy machine keeps a virtual CPU from running, most of the time.
@@ -87,12 +83,10 @@ def record(name: str, mode: str, hold_us: int, count: int, waiters: int) -> str:
 
 
 def options(case: HolderCase, cpus: int) -> list[str]:
-    """Of scripts/vm.  Emulated CPUs take turns: so does nobody else's code run while probes are patched in."""
+    """Of scripts/vm."""
     if case.arm64:
         return ["--cpus", str(cpus)]
-    chosen = ["--cpus", str(cpus), "--cpu", CPU[case.spinlocks], "--append", "tsc=reliable"]
-    emulated = subprocess.run([TOP / "scripts" / "vm", "--have-kvm"], check=False).returncode != 0
-    return [*chosen, "--accel", "tcg,thread=single"] if emulated else chosen
+    return ["--cpus", str(cpus), "--cpu", CPU[case.spinlocks], "--append", "tsc=reliable", *in_turns()]
 
 
 @pytest.fixture(scope="module")

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 from guest import Guest
-from matrix import CPU, NATIVE, selected
+from matrix import CPU, NATIVE, in_turns, selected
 
 from lockline.analysis.episode_model import Episode
 from lockline.analysis.report import make_report
@@ -200,7 +200,7 @@ def held(boot: Callable[..., Guest]) -> Guest:
         f"{STATISTICS_ON}\nlockline-collect record -a --holders --episodes --threshold 5ms -i 100ms -o held.lockline --"
         f" held_lock futex-bucket --hold-us {HOLD_US} --count {HOLDS} --waiters 1 > held.json || exit"
     )
-    return boot("trixie", command, "--cpus", "2", "--cpu", CPU[NATIVE], "--append", "tsc=reliable")
+    return boot("trixie", command, "--cpus", "2", "--cpu", CPU[NATIVE], "--append", "tsc=reliable", *in_turns())
 
 
 def test_known_holds(held: Guest) -> None:
