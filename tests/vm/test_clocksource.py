@@ -81,8 +81,10 @@ def test_reads_are_those_of_an_independent_count(guest: Guest) -> None:
     outer = counts(guest)[7] - counts(guest)[4]
     inner = counts(guest)[6] - counts(guest)[5]
     recorded = guest.query("SELECT sum(reads) FROM clock_total")[0][0]
-    print(f"\nreads: {inner} inside, {recorded} recorded, {outer} outside")
-    assert inner <= recorded <= outer
+    # Reads in interrupts that came while the program of another read ran.
+    missed = guest.query("SELECT sum(recursion_misses) FROM program WHERE name LIKE '%clock%'")[0][0]
+    print(f"\nreads: {inner} inside, {recorded} recorded, {missed} missed, {outer} outside")
+    assert inner - missed <= recorded <= outer
 
 
 def test_reads_have_times_and_callers(guest: Guest) -> None:
