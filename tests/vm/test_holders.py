@@ -210,15 +210,11 @@ def test_the_holder_is_the_one_that_held(run: Run) -> None:
     assert waits >= COUNT // 10, (waits, run.holders())
 
 
-def test_what_it_caused_is_no_more_than_it_held(run: Run) -> None:
-    """Where only the owner field tells, the whole wait is charged, with what the waiter took to wake up."""
+def test_what_it_caused_is_no_more_than_the_waiter_waited(run: Run) -> None:
+    """By the waiter's own measure: from its word, one instruction before the system call, to its return."""
     truth = run.truth
-    seen = [holder for holder in run.holders() if holder[0] == truth["holder"]]
-    caused = sum(caused for _, _, _, caused in seen)
-    limit = sum(held for held, _ in truth["holds"])
-    if not sum(releases for _, releases, _, _ in seen):
-        limit = sum(waited for _, waited in truth["waits"][0])
-    assert 0 < caused <= limit
+    caused = sum(caused for tid, _, _, caused in run.holders() if tid == truth["holder"])
+    assert 0 < caused <= sum(waited for _, waited in truth["waits"][0])
 
 
 def test_charges_and_hand_offs_are_the_wait(run: Run) -> None:
@@ -249,8 +245,8 @@ def test_mode_of_the_waits(case: HolderCase, guest: Guest) -> None:
     """One waiter: it waits for the hold time, less its way into the kernel; one that sleeps, and its wake-up."""
     runs = [Run(guest, name) for name in AGAIN]
     modes = [(true_mode(run, 1), mode_of_waits(run)) for run in runs]
-    wakeup = 8 if case.realtime else 1
-    assert any(expected - 1 <= mode <= expected + wakeup for expected, mode in modes), modes
+    slack = 8 if case.realtime else 2
+    assert any(expected - 2 <= mode <= expected + slack for expected, mode in modes), modes
 
 
 def test_where_it_was_released(case: HolderCase, bucket: Run) -> None:

@@ -216,8 +216,9 @@ def test_known_holds(held: Guest) -> None:
     assert len(found) >= HOLDS // 5, len(found)
     longest = sorted((held_ns for held_ns, _ in truth["holds"]), reverse=True)
     parts = sorted((episode.holders[0].held_ns for episode in found), reverse=True)
+    # The lock is let go after the program that holds it has ended: the function goes on, and may be interrupted.
     for part, limit in zip(parts, longest, strict=False):
-        assert part <= limit
+        assert part <= limit + HOLD_US * 1000 // 2
     for episode in found:
         assert episode.handoff_ns is not None
         assert sum(holder.held_ns for holder in episode.holders) + episode.handoff_ns == episode.duration_ns
