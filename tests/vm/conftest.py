@@ -18,7 +18,7 @@ TIMEOUT_S = "400"
 
 # Probes patch running code.  With a thread per CPU qemu 7.2 can run what it translated from the
 # patch's intermediate state, long after the kernel is done with it: the guest dies of a breakpoint
-# that nobody set.  One guest in some forty also stood still (docs/kernels.md).  What happens twice
+# that nobody set, or (6.1) tries it for ever and stands still (docs/kernels.md).  What happens twice
 # in a row is believed to be the kernel's, or ours.
 STALE_CODE = re.compile(r"Oops: int3|int3: 0000 \[#1\]")
 STOOD_STILL = "did not end within"
