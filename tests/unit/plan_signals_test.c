@@ -1,31 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "../../userspace/collector/evidence.h"
-#include "../../userspace/collector/host.h"
-#include "../../userspace/collector/plan.h"
-#include "tap.h"
+#include "plan_test.h"
 
 #define FUTEX  "futex waits"
 #define TRACER "tracers that wait for tracees"
 #define CLOCK  "reads of a shared clock"
 
-/* plan_make() is not run here: these tests make up the evidence. */
-void evidence_collect(struct evidence *evidence, const struct options *options, const struct symbols *symbols,
-		      bool thorough)
-{
-	abort();
-}
-
-void host_facts(struct plan *plan, const struct evidence *evidence, bool thorough)
-{
-	abort();
-}
-
 /* A kernel that offers all of it, with the options. */
-static struct evidence machine(void)
+static struct evidence with_all_signals(void)
 {
 	return (struct evidence){
 		.futex = true,
@@ -41,14 +22,6 @@ static struct evidence machine(void)
 		.clocksource = "hpet",
 		.lock = {.x86 = true, .queued = true, .possible_cpus = 2, .major = 6, .minor = 12},
 	};
-}
-
-static const struct probe *probe(const struct plan *plan, const char *signal)
-{
-	for (int i = 0; i < plan->probe_count; i++)
-		if (!strcmp(plan->probes[i].signal, signal))
-			return &plan->probes[i];
-	abort();
 }
 
 static struct plan *decide(const struct evidence *evidence)
@@ -72,7 +45,7 @@ static void check(const struct plan *plan, const char *signal, enum probe_state 
 
 static void all_of_it(void)
 {
-	struct evidence e = machine();
+	struct evidence e = with_all_signals();
 	const struct plan *plan = decide(&e);
 
 	check(plan, FUTEX, PROBE_ON, "tp_btf sys_enter, sys_exit, sched_waking, sched_switch", "every system call");
@@ -86,7 +59,7 @@ static void all_of_it(void)
 
 static void not_asked_for(void)
 {
-	struct evidence e = machine();
+	struct evidence e = with_all_signals();
 	const struct plan *plan;
 
 	e.futex = e.ptrace = e.clock_reads = false;
@@ -101,7 +74,7 @@ static void not_asked_for(void)
 
 static void without_fentry(void)
 {
-	struct evidence e = machine();
+	struct evidence e = with_all_signals();
 	const struct plan *plan;
 
 	e.fentry_error = -EPERM;
@@ -122,7 +95,7 @@ static void without_fentry(void)
 
 static void clocks(void)
 {
-	struct evidence e = machine();
+	struct evidence e = with_all_signals();
 	const struct plan *plan;
 
 	strcpy(e.clocksource, "tsc");

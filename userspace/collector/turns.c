@@ -258,25 +258,22 @@ void turns_release(struct turns *turns, const struct lock_turn *turn, __s64 stac
 		(struct release){.time_ns = turn->time_ns, .holder = holder, .stack = stack};
 }
 
+static void add_to(struct cell *cell, __u64 ns, bool first)
+{
+	if (!cell)
+		return;
+	cell->changed = true;
+	cell->caused.waits += first;
+	cell->caused.ns += ns;
+	if (ns > cell->caused.max_ns)
+		cell->caused.max_ns = ns;
+}
+
 static void charge(struct turns *turns, const struct lock_turn *turn, __u32 holder, __s64 stack, __u64 ns, bool first)
 {
-	struct cell *cell = cell_of(turns, turn->lock, turn->kind, holder, 0);
-
-	if (!cell)
-		return;
-	cell->changed = true;
-	cell->caused.waits += first;
-	cell->caused.ns += ns;
-	if (ns > cell->caused.max_ns)
-		cell->caused.max_ns = ns;
-	cell = stack ? cell_of(turns, turn->lock, turn->kind, holder, stack) : NULL;
-	if (!cell)
-		return;
-	cell->changed = true;
-	cell->caused.waits += first;
-	cell->caused.ns += ns;
-	if (ns > cell->caused.max_ns)
-		cell->caused.max_ns = ns;
+	add_to(cell_of(turns, turn->lock, turn->kind, holder, 0), ns, first);
+	if (stack)
+		add_to(cell_of(turns, turn->lock, turn->kind, holder, stack), ns, first);
 }
 
 static struct fairness *fairness_of(struct turn_lock *lock, __u32 kind)
