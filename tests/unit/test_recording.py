@@ -71,18 +71,29 @@ def test_some_other_database(tmp_path: Path) -> None:
 def test_a_newer_schema(tmp_path: Path, example: Path) -> None:
     path = tmp_path / "newer"
     with changed(example, path) as connection:
-        connection.execute("PRAGMA user_version = 3")
-    assert "schema 3 is newer than this lockline reads (2)" in fault_of(path)
+        connection.execute("PRAGMA user_version = 4")
+    assert "schema 4 is newer than this lockline reads (3)" in fault_of(path)
 
 
 def test_schema_1_has_no_releases_and_no_memory_accesses(tmp_path: Path, example: Path) -> None:
     path = tmp_path / "older"
     with changed(example, path) as connection:
-        for table in recording._SCHEMA_2_COLUMNS:
+        for table in (*recording._SCHEMA_2_COLUMNS, *recording._SCHEMA_3_COLUMNS):
             connection.execute(f"DROP TABLE {table}")
         connection.execute("PRAGMA user_version = 1")
     with open_recording(path) as opened:
         assert list(opened.table(rows.Kind, "memory_source")) == []
+        assert opened.kinds()
+
+
+def test_schema_2_has_no_watched_lines(tmp_path: Path, example: Path) -> None:
+    path = tmp_path / "older"
+    with changed(example, path) as connection:
+        for table in recording._SCHEMA_3_COLUMNS:
+            connection.execute(f"DROP TABLE {table}")
+        connection.execute("PRAGMA user_version = 2")
+    with open_recording(path) as opened:
+        assert list(opened.table(rows.Kind, "watch")) == []
         assert opened.kinds()
 
 

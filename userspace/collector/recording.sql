@@ -1,4 +1,4 @@
--- lockline recording, schema 2.  SPDX-License-Identifier: GPL-2.0-or-later
+-- lockline recording, schema 3.  SPDX-License-Identifier: GPL-2.0-or-later
 --
 -- The one contract between the collector, which writes it, and the analysis,
 -- which reads it.  Times are CLOCK_MONOTONIC nanoseconds unless a name says
@@ -7,7 +7,7 @@
 -- entries of one bucket add up.  See docs/recording.md.
 
 PRAGMA application_id = 0x6c6f636b; -- "lock"
-PRAGMA user_version = 2;
+PRAGMA user_version = 3;
 
 -- Host, kernel, options, begin and end: one row per fact, names in docs/recording.md.
 CREATE TABLE meta (
@@ -523,6 +523,87 @@ CREATE TABLE memory_access (
 	cpu_count INTEGER,
 	nodes TEXT NOT NULL,          -- of the CPUs, as the text source has them, or ''
 	PRIMARY KEY (line, offset, code, thread)
+) WITHOUT ROWID;
+
+-- Accesses seen live, as memory_access has them: with interrupts off, and while
+-- which lock was waited for on that CPU (spinning) or by that task (sleeping).
+CREATE TABLE memory_interrupts (
+	line INTEGER NOT NULL,
+	offset INTEGER NOT NULL,
+	code INTEGER NOT NULL,
+	thread INTEGER NOT NULL,
+	records INTEGER NOT NULL,     -- of which the state is known
+	off INTEGER NOT NULL,         -- of these, with interrupts off
+	PRIMARY KEY (line, offset, code, thread)
+) WITHOUT ROWID;
+
+CREATE TABLE memory_wait (
+	line INTEGER NOT NULL,
+	lock INTEGER NOT NULL,        -- that was waited for
+	kind INTEGER NOT NULL,
+	records INTEGER NOT NULL,
+	transfers INTEGER NOT NULL,   -- of these: HITM, peer snoops; of a watchpoint, transfers
+	PRIMARY KEY (line, lock, kind)
+) WITHOUT ROWID;
+
+-- A line under watchpoints (lockline watch); its accesses are in memory_access,
+-- records, loads, stores and locked as they were seen, not scaled.
+CREATE TABLE watch (
+	line INTEGER PRIMARY KEY,     -- as in memory_line
+	target TEXT NOT NULL,         -- as it was asked for, or of --auto the lock's name
+	lock INTEGER NOT NULL,        -- the lock that the target is; 0: none
+	lock_offset INTEGER NOT NULL, -- of the target in the line
+	type TEXT NOT NULL,           -- structure that holds the target, or ''
+	type_offset INTEGER NOT NULL, -- of the line's first byte in it; may be negative
+	type_from TEXT NOT NULL,      -- how that is known: symbol | owner object | slab | user symbol | ''
+	access_from TEXT NOT NULL,    -- how reads and writes were told apart: instruction | watchpoint type
+	budget REAL NOT NULL,         -- share of CPU time that it was allowed; 0: unlimited (full rate)
+	begin_ns INTEGER NOT NULL,
+	end_ns INTEGER NOT NULL,
+	hit_ns INTEGER NOT NULL,      -- cost of a hit, measured; 0: not known
+	ended TEXT NOT NULL           -- why it ended before its time, or ''
+);
+
+-- One stretch of time with watchpoints set.
+CREATE TABLE watch_window (
+	line INTEGER NOT NULL,
+	begin_ns INTEGER NOT NULL,
+	length_ns INTEGER NOT NULL,
+	offsets INTEGER NOT NULL,     -- bit set of the line's bytes that were watched, signed
+	hits INTEGER NOT NULL,        -- in the kernel
+	lost INTEGER NOT NULL,        -- of these, without a record
+	transfers INTEGER NOT NULL,
+	cut INTEGER NOT NULL,         -- 1: ended early, by its limit of hits
+	changed INTEGER NOT NULL,     -- 1: the object there was another one, or none, at its end; 0: the same; -1: not known
+	PRIMARY KEY (line, begin_ns)
+) WITHOUT ROWID;
+
+-- One CPU touched the watched bytes after another had written in them, with no
+-- access by others in between.
+CREATE TABLE watch_transfer (
+	line INTEGER NOT NULL,
+	from_cpu INTEGER NOT NULL,    -- the writer
+	from_offset INTEGER NOT NULL,
+	from_code INTEGER NOT NULL,   -- as in memory_code
+	cpu INTEGER NOT NULL,
+	offset INTEGER NOT NULL,
+	code INTEGER NOT NULL,
+	write INTEGER NOT NULL,       -- 1: the access that followed wrote too
+	transfers INTEGER NOT NULL,
+	PRIMARY KEY (line, from_cpu, from_offset, from_code, cpu, offset, code, write)
+) WITHOUT ROWID;
+
+-- The hardware's limits, measured (lockline doctor --deep): for each pair of CPUs
+-- the time that a cache line takes from one to the other and the distance of
+-- their counters.
+CREATE TABLE cpu_pair (
+	first INTEGER NOT NULL,
+	second INTEGER NOT NULL,
+	transfer_ns REAL NOT NULL,    -- one way, median
+	least_transfer_ns REAL NOT NULL,
+	warp_ns INTEGER NOT NULL,     -- how far a clock read on one was behind one read before it on the other; 0: never
+	rounds INTEGER NOT NULL,
+	PRIMARY KEY (first, second)
 ) WITHOUT ROWID;
 
 -- What could not be read, and why: a line number of a text, an offset in a file.

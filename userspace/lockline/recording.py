@@ -21,7 +21,7 @@ from lockline import rows
 from lockline.errors import RecordingError
 
 APPLICATION_ID = 0x6C6F636B
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 OLDEST_SCHEMA = 1
 
 # No text or blob of a true recording comes near this.
@@ -94,6 +94,18 @@ _SCHEMA_2_COLUMNS: dict[str, str] = {
     "memory_problem": "source place problem",
     "btf": "name bytes data",
 }
+# Tables that schema 3 added: watched lines, links of live memory samples, the hardware's limits.
+_SCHEMA_3_COLUMNS: dict[str, str] = {
+    "memory_interrupts": "line offset code thread records off",
+    "memory_wait": "line lock kind records transfers",
+    "watch": (
+        "line target lock lock_offset type type_offset type_from access_from budget begin_ns end_ns hit_ns ended"
+    ),
+    "watch_window": "line begin_ns length_ns offsets hits lost transfers cut changed",
+    "watch_transfer": "line from_cpu from_offset from_code cpu offset code write transfers",
+    "cpu_pair": "first second transfer_ns least_transfer_ns warp_ns rounds",
+}
+_ADDED_COLUMNS = {2: _SCHEMA_2_COLUMNS, 3: _SCHEMA_3_COLUMNS}
 
 # What a damaged file makes SQLite raise; its messages may quote bytes that are no text.
 _FAULTS = (sqlite3.Error, OverflowError, UnicodeDecodeError)
@@ -178,7 +190,7 @@ class Recording:
 
         condition and order are SQL made of constants and integers, never of text from elsewhere.
         """
-        if self.schema < 2 and table in _SCHEMA_2_COLUMNS:
+        if any(self.schema < schema and table in added for schema, added in _ADDED_COLUMNS.items()):
             return iter(())
         query = f"SELECT {_columns(table)} FROM {table}" + _where(condition) + (f" ORDER BY {order}" if order else "")
         return self._rows(row_type, table, query)
@@ -398,7 +410,7 @@ class Recording:
 
 
 def _columns(table: str) -> str:
-    return ", ".join((_COLUMNS.get(table) or _SCHEMA_2_COLUMNS[table]).split())
+    return ", ".join((_COLUMNS | _SCHEMA_2_COLUMNS | _SCHEMA_3_COLUMNS)[table].split())
 
 
 def _connect(path: Path, parameters: str) -> sqlite3.Connection:
@@ -505,7 +517,10 @@ def _check_schema(path: Path, connection: sqlite3.Connection) -> int:
         for name, sql in connection.execute("SELECT name, sql FROM sqlite_schema WHERE type = 'table'")
         if isinstance(sql, str) and sql.upper().startswith("CREATE TABLE")
     }
-    for table, columns in (_COLUMNS | (_SCHEMA_2_COLUMNS if schema >= 2 else {})).items():
+    expected = dict(_COLUMNS)
+    for added_in, added in _ADDED_COLUMNS.items():
+        expected |= added if schema >= added_in else {}
+    for table, columns in expected.items():
         if table not in tables:
             raise _damaged(str(path), f"no table {table}")
         plain = {row[1] for row in connection.execute(f"PRAGMA table_xinfo({table})") if row[6] == 0}
