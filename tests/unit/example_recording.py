@@ -179,8 +179,8 @@ def make_example(path: Path) -> Path:
     builder.insert(
         "program",
         [
-            ("on_contention_begin", "lock waits", 600_000, 20_000, 1_400_000, 3),
-            ("on_contention_end", "lock waits", None, 0, 0, 0),
+            ("contention_begin", "lock waits", 600_000, 20_000, 1_400_000, 3),
+            ("contention_end", "lock waits", None, 0, 0, 0),
         ],
     )
     builder.insert("cost", [("cpu_ns", 80 * MS, "ns"), ("peak_rss_bytes", 12 << 20, "bytes"), ("rows", 9, "rows")])

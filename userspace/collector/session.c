@@ -19,6 +19,8 @@
 #include "futexes.h"
 #include "inactive_waits.h"
 #include "holders.h"
+#include "lockline.skel.h"
+#include "measurement.h"
 #include "message.h"
 #include "names.h"
 #include "plan.h"
@@ -479,6 +481,10 @@ static int attach(struct session *session)
 	probes_start(&session->probes, options, session->sizing.cpus);
 	err = summary_begin(session->recording, &session->plan, options, &session->sizing, session->begin_ns);
 	err = err ?: write_kernel_base(session);
+	err = err
+		      ?: measurement_record(session->recording,
+					    bpf_program__fd(session->probes.bpf->progs.current_jiffy),
+					    session->plan.clock == CLOCK_COARSE);
 	err = err ?: c2c_record_begin(session->c2c);
 	err = err
 		      ?: own_cost_open(&session->own_cost, session->probes.programs, session->probes.program_count,

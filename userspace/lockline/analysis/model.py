@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from lockline import histogram, rows
 from lockline.analysis.episode_model import Episode
 from lockline.analysis.selection import Selection
+from lockline.analysis.trust import Trust
 
 if TYPE_CHECKING:
     from lockline.analysis.clocksource import ClockReads
@@ -293,6 +294,7 @@ class Report:
     tasks: tuple[Task, ...]
     loss: tuple[rows.Loss, ...]
     cost: OwnCost
+    trust: Trust
     findings: tuple[Finding, ...] = ()
     episodes: tuple[Episode, ...] = ()
     futexes: "Futexes | None" = None

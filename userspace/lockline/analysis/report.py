@@ -15,6 +15,7 @@ from lockline.analysis.rules import find_all
 from lockline.analysis.samples import UNKNOWN_WAITER, sampled, tasks, with_stacks
 from lockline.analysis.selection import Selection, lock_matches, select_kinds
 from lockline.analysis.stacks import without_probe
+from lockline.analysis.trust import COARSE_STEP_NS, make_trust
 from lockline.analysis.waits import UNKNOWN_LOCK, Limits, Waits, read_waits, selected_locks
 from lockline.errors import LocklineError
 from lockline.recording import MetaValue, Recording, Span
@@ -52,6 +53,7 @@ RUN_FACTS = (
     "own_cost_unavailable",
     "steal_begin_ns",
     "steal_end_ns",
+    "clock_step_ns",
 )
 
 
@@ -267,6 +269,13 @@ def make_report(
         shown = with_holders(recording, shown, kinds)
     rejected = waits.rejected + impossible + recording.impossible_samples(span, lock_ids, selected_kinds)
     selected = span is not None or selection.cpus is not None or selected_kinds is not None
+    cost = read_cost(
+        recording,
+        window.recording_end_ns - window.recording_begin_ns,
+        window.cpus,
+        _text(meta, "own_cost_unavailable"),
+    )
+    coarse_step_ns = (_integer(meta, "clock_step_ns") or COARSE_STEP_NS) if meta.get("clock") == "coarse" else None
     report = Report(
         path=recording.path,
         host=read_host(meta),
@@ -281,12 +290,8 @@ def make_report(
         sampled=sampled(weights, waits.totals.wait_ns if selection.cpus is None else None),
         tasks=tasks(weights, waiters, locks, kinds),
         loss=(*recording.losses(), *_derived_losses(waits, rejected)),
-        cost=read_cost(
-            recording,
-            window.recording_end_ns - window.recording_begin_ns,
-            window.cpus,
-            _text(meta, "own_cost_unavailable"),
-        ),
+        cost=cost,
+        trust=make_trust([program.program for program in cost.programs], cost.collector, coarse_step_ns),
         futexes=read_futexes(recording, locks),
         clock_reads=read_clock_reads(recording, window.recording_end_ns - window.recording_begin_ns, window.cpus),
         inactive_waits=read_inactive_waits(recording),

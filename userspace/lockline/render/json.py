@@ -19,7 +19,7 @@ from lockline.analysis.model import (
     Window,
 )
 from lockline.analysis.stacks import without_internals
-from lockline.render import signals_json
+from lockline.render import signals_json, trust_json
 from lockline.render.format import without_addresses
 
 SCHEMA = "lockline-report/1"
@@ -92,6 +92,7 @@ def document(report: Report, addresses: bool = False) -> dict[str, Any]:
             for loss in report.loss
         ],
         "cost": _cost(report.cost),
+        "trust": trust_json.trust(report.trust),
     }
     if addresses:
         return value

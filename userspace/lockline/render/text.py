@@ -12,7 +12,7 @@ from lockline import rows
 from lockline.analysis.model import Host, LockWaits, OutlierWait, Report, Task, Window
 from lockline.analysis.stacks import without_internals
 from lockline.analysis.waits import merged
-from lockline.render import signals
+from lockline.render import signals, trust
 from lockline.render.findings import findings
 from lockline.render.format import WIDTH, Column, Style, clean, count, cut, duration, pad, percent, size, table, width
 from lockline.render.heat import heat_table
@@ -442,15 +442,17 @@ def _footer(report: Report, style: Style) -> list[str]:
 
 def _cost(report: Report, style: Style) -> list[str]:
     lines = []
+    places = trust.places(report.trust)
     for cost in report.cost.programs:
         program = cost.program
         runs = "runs not known" if program.runs is None else f"{count(program.runs)} runs"
         each = "no time measured" if cost.ns_per_run is None else f"{cost.ns_per_run:.0f} ns each"
         missed = f", {count(program.recursion_misses)} recursion misses" if program.recursion_misses else ""
-        lines.append(f"  {cut(clean(program.name, style), 30)}: {runs}, {each}{missed}")
+        lines.append(f"  {cut(clean(program.name, style), 30)}: {runs}, {each}{missed}{places.get(program.name, '')}")
     if report.cost.estimated_ns is not None:
         share = percent(report.cost.cpu_share) if report.cost.cpu_share is not None else "unknown share"
         lines.append(f"  in the kernel: about {duration(report.cost.estimated_ns)}, {share} of all CPU time")
+    lines += [line for text in trust.sentences(report.trust) for line in _wrapped("  trust", text, 13)]
     if report.cost.unavailable:
         lines += _wrapped("  kernel", f"not measured: {clean(report.cost.unavailable, style)}", 13)
     if report.cost.collector:
