@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from support import wait_for
+from support import Collector, Recording, wait_for
 
 STATES = {"on", "off", "unavailable", "blind"}
 GARBAGE = bytes(range(256)) * 40
@@ -138,3 +138,55 @@ def test_full_disk(collector: Path) -> None:
         done = subprocess.run([collector, "doctor"], stdout=full, stderr=subprocess.PIPE, text=True, check=False)
     assert done.returncode == 1
     assert done.stderr.splitlines() == ["lockline: cannot write to stdout: No space left on device"]
+
+
+def deep(command: Sequence[str | Path], **options: Any) -> dict[str, Any]:
+    """What was measured between CPUs."""
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False, **options)
+    assert done.returncode == 0, done.stderr
+    measured: dict[str, Any] = json.loads(done.stdout)["cpu_pairs"]
+    return measured
+
+
+@pytest.mark.usefixtures("two_cpus")
+def test_between_cpus(collector: Path) -> None:
+    """Every pair of a small machine, without rights."""
+    measured = deep([collector, "doctor", "--deep"], user=65534, group=65534, extra_groups=[])
+    cpus = sorted(os.sched_getaffinity(0))
+    assert measured["cpus"] == len(cpus)
+    assert measured["possible_pairs"] == len(cpus) * (len(cpus) - 1) // 2
+    pairs = {(pair["first"], pair["second"]): pair for pair in measured["pairs"]}
+    if measured["chosen_pairs"] == measured["possible_pairs"]:
+        assert set(pairs) == {(a, b) for a in cpus for b in cpus if a < b}
+    for pair in pairs.values():
+        assert 0 < pair["least_transfer_ns"] <= pair["transfer_ns"]
+        assert pair["rounds"] > 0
+        assert pair["readings"] > 0
+        assert pair["warp_ns"] >= 0
+        assert (pair["warp_behind"] is None) == (pair["warp_ns"] == 0)
+        assert pair["warp_behind"] in {None, pair["first"], pair["second"]}
+    assert measured["counter"] in {"TSC", "CNTVCT_EL0"}
+    assert measured["counter_hz"] > 1e6
+
+
+def test_on_one_cpu(collector: Path) -> None:
+    cpu = min(os.sched_getaffinity(0))
+    measured = deep([collector, "doctor", "--deep"], preexec_fn=lambda: os.sched_setaffinity(0, {cpu}))
+    assert (measured["cpus"], measured["possible_pairs"], measured["pairs"]) == (1, 0, [])
+
+
+@pytest.mark.usefixtures("two_cpus")
+def test_recorded(live: Path, recording: Path) -> None:
+    with Collector(live, recording, "--deep", "-d", "0.1") as run:
+        assert run.wait() == 0, run.errors()
+    with Recording(recording) as data:
+        measured = data.rows("SELECT first, second, transfer_ns, least_transfer_ns, warp_ns, rounds FROM cpu_pair")
+        chosen = data.number("SELECT value FROM meta WHERE name = 'cpu_pairs_chosen'")
+        hz = data.number("SELECT value FROM meta WHERE name = 'cpu_counter_hz'")
+    assert 0 < len(measured) <= chosen
+    for first, second, median, least, warp, rounds in measured:
+        assert first < second
+        assert 0 < least <= median
+        assert warp >= 0
+        assert rounds > 0
+    assert hz > 1e6

@@ -28,6 +28,7 @@ PROGRAMS = {
     "until_test": ["until.c", "options.c", "values.c"],
     "interrupts_test": ["interrupts.c"],
     "timeline_test": ["timeline.c"],
+    "cpu_pairs_test": ["cpu_pairs.c", "cpu_topology.c", "small_file.c"],
 }
 
 FLAGS = ["-std=gnu11", "-g", "-O1", "-Wall", "-Wextra", "-Werror", "-Wno-unused-parameter", "-D_GNU_SOURCE"]

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "cpu_pairs.h"
 #include "message.h"
 #include "options.h"
 #include "perfdata_import.h"
@@ -12,6 +13,7 @@
 
 static int doctor(const struct options *options)
 {
+	struct cpu_pairs *pairs = NULL;
 	struct symbols *symbols = NULL;
 	struct plan plan;
 	int err = symbols_open(&symbols);
@@ -19,8 +21,11 @@ static int doctor(const struct options *options)
 	if (err)
 		message("cannot read the kernel's symbols: %s", strerror(-err));
 	err = plan_make(&plan, options, symbols);
+	if (!err && options->deep)
+		err = cpu_pairs_open(&pairs, DEEP_NS);
 	if (!err)
-		err = plan_print_json(&plan);
+		err = plan_print_json(&plan, pairs);
+	cpu_pairs_close(pairs);
 	symbols_close(symbols);
 	return err;
 }

@@ -48,6 +48,7 @@ struct options {
 	bool ptrace;         /* --ptrace */
 	bool clocksource;    /* --clocksource */
 	bool c2c;            /* --c2c */
+	bool deep;           /* --deep */
 	const char *perf;    /* --perf PATH; default perf */
 	__u32 ldlat;         /* --ldlat CYCLES; 0: perf's default */
 	bool sizes_only;     /* --sizes: print the memory plan as JSON, attach nothing */

@@ -116,6 +116,8 @@ extern const char *const relief_tracepoints[RELIEF_PROBES];
 /* What reads a clocksource that all CPUs share; NULL: none such. */
 const char *clock_read_function(const char *clocksource);
 
+struct cpu_pairs;
+
 struct plan {
 	struct fact facts[PLAN_FACTS];
 	int fact_count;
@@ -157,7 +159,7 @@ void plan_give_up(struct plan *plan, const char *signal, const char *why, int er
 /* The value of a fact, or "" */
 const char *plan_fact(const struct plan *plan, const char *name);
 
-/* {"schema": "lockline-doctor/1", "host": {fact: value, ...}, "probes": [{...}, ...]} on stdout, made with SQLite's JSON functions. */
-int plan_print_json(const struct plan *plan);
+/* lockline-doctor/1 on stdout, made with SQLite's JSON functions; pairs: NULL without --deep.  See docs/doctor.md. */
+int plan_print_json(const struct plan *plan, const struct cpu_pairs *pairs);
 
 #endif /* LOCKLINE_PLAN_H */

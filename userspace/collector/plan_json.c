@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <sqlite3.h>
 
+#include "cpu_pairs.h"
 #include "message.h"
 #include "plan.h"
 
@@ -10,10 +11,11 @@ static const char tables[] = "CREATE TABLE fact (name TEXT, value TEXT);"
 			     "CREATE TABLE probe (signal TEXT, state TEXT, source TEXT, reason TEXT, lost TEXT);";
 
 static const char document[] =
-	"SELECT json_object('schema', 'lockline-doctor/1',"
+	"WITH plan (document) AS (SELECT json_object('schema', 'lockline-doctor/1',"
 	" 'host', (SELECT json_group_object(name, value) FROM fact),"
 	" 'probes', (SELECT json_group_array(json_object('signal', signal, 'state', state, 'source', source,"
-	"   'reason', reason, 'lost', lost)) FROM probe))";
+	"   'reason', reason, 'lost', lost)) FROM probe)))"
+	" SELECT iif(?1 IS NULL, document, json_insert(document, '$.cpu_pairs', json(?1))) FROM plan";
 
 static int insert(sqlite3 *db, const char *sql, const char *const *values, int count)
 {
@@ -47,17 +49,20 @@ static int fill(sqlite3 *db, const struct plan *plan)
 	return result;
 }
 
-int plan_print_json(const struct plan *plan)
+int plan_print_json(const struct plan *plan, const struct cpu_pairs *pairs)
 {
+	char *measured = pairs ? cpu_pairs_json(pairs) : NULL;
 	sqlite3_stmt *statement = NULL;
 	sqlite3 *db = NULL;
 	int err = 0, result;
 
-	result = sqlite3_open(":memory:", &db);
+	result = pairs && !measured ? SQLITE_NOMEM : sqlite3_open(":memory:", &db);
 	if (result == SQLITE_OK)
 		result = fill(db, plan);
 	if (result == SQLITE_OK)
 		result = sqlite3_prepare_v2(db, document, -1, &statement, NULL);
+	if (result == SQLITE_OK)
+		result = sqlite3_bind_text(statement, 1, measured, -1, SQLITE_STATIC);
 	if (result == SQLITE_OK)
 		result = sqlite3_step(statement);
 	if (result != SQLITE_ROW) {
@@ -69,5 +74,6 @@ int plan_print_json(const struct plan *plan)
 	}
 	sqlite3_finalize(statement);
 	sqlite3_close(db);
+	sqlite3_free(measured);
 	return err;
 }

@@ -79,6 +79,7 @@ static const char *const sql[STATEMENTS] = {
 	[AGE_EPISODES] = "UPDATE episode SET state = 'was in progress' WHERE state = 'in progress'",
 	[ADD_TIMELINE] = "INSERT OR IGNORE INTO timeline VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
 	[PUT_BTF] = "INSERT OR REPLACE INTO btf VALUES (?, ?, ?)",
+	[PUT_CPU_PAIR] = "INSERT OR REPLACE INTO cpu_pair VALUES (?, ?, ?, ?, ?, ?)",
 	[PUT_HOLDER_TOTAL] = "INSERT OR REPLACE INTO holder_total VALUES (?, ?, ?, ?, ?, ?, ?)",
 	[PUT_RELEASE_STACK] = "INSERT OR REPLACE INTO release_stack VALUES (?, ?, ?, ?, ?, ?, ?)",
 	[PUT_FAIRNESS] = "INSERT OR REPLACE INTO fairness VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
@@ -218,6 +219,9 @@ static void bind(sqlite3_stmt *statement, const char *format, va_list arguments)
 			for (int left = va_arg(arguments, int); left; left--, i++)
 				sqlite3_bind_int64(statement, i, *values++);
 			i--;
+			break;
+		case 'd':
+			sqlite3_bind_double(statement, i, va_arg(arguments, double));
 			break;
 		case 't':
 			sqlite3_bind_text(statement, i, va_arg(arguments, const char *), -1, SQLITE_STATIC);

@@ -52,6 +52,7 @@ enum statement {
 	AGE_EPISODES,
 	ADD_TIMELINE,
 	PUT_BTF,
+	PUT_CPU_PAIR,
 	PUT_HOLDER_TOTAL,
 	PUT_RELEASE_STACK,
 	PUT_FAIRNESS,
@@ -84,7 +85,7 @@ int recording_create(struct recording **out, const char *path);
 int recording_create_whole(struct recording **out, const char *path);
 /* Commits, closes, and puts it in its place; the recording is gone either way. */
 int recording_publish(struct recording *recording);
-/* Runs a statement; format: i __s64, a const __s64 * and int count, t const char *, b const void * and int size. */
+/* Runs a statement; format: i __s64, d double, a const __s64 * and int count, t const char *, b const void * and int size. */
 int recording_run(struct recording *recording, enum statement statement, const char *format, ...);
 /* First column of the row that the statement finds; 0: none.  Negative errno on failure. */
 __s64 recording_find(struct recording *recording, enum statement statement, const char *format, ...);

@@ -14,6 +14,7 @@
 
 #include "c2c_record.h"
 #include "clock_reads.h"
+#include "cpu_pairs.h"
 #include "events.h"
 #include "flight.h"
 #include "futexes.h"
@@ -458,12 +459,26 @@ static int write_kernel_base(struct session *session)
 	return recording_run(session->recording, PUT_META, "tt", "kernel_text_address", text);
 }
 
+/* Before the recording, which would have the two threads' accesses in it. */
+static int measure_hardware(struct session *session)
+{
+	struct cpu_pairs *pairs;
+	int err;
+
+	if (!session->options->deep)
+		return 0;
+	err = cpu_pairs_open(&pairs, DEEP_RECORD_NS);
+	err = err ?: cpu_pairs_write(pairs, session->recording);
+	cpu_pairs_close(pairs);
+	return err;
+}
+
 static int attach(struct session *session)
 {
 	const struct options *options = session->options;
-	int err = 0;
+	int err = measure_hardware(session);
 
-	if (options->command_argv) {
+	if (!err && options->command_argv) {
 		err = workload_prepare(&session->workload, options->command_argv);
 		if (err)
 			message("cannot start %s: %s", options->command_argv[0], strerror(-err));

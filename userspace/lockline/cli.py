@@ -95,6 +95,9 @@ def _parser() -> argparse.ArgumentParser:
 
     checks = commands.add_parser("doctor", help="show what this kernel offers to lockline, and what it hides")
     checks.add_argument("--format", choices=("text", "json"), default="text", help="text (default) or json")
+    checks.add_argument(
+        "--deep", action="store_true", help="also time a cache line between CPUs, and compare their clocks (seconds)"
+    )
 
     demo = commands.add_parser("demo", help="record a contended load and show the report (as root)")
     demo.add_argument("-d", "--duration", type=_argument(_positive), default=8, metavar="SECONDS", help="default: 8")
@@ -158,7 +161,7 @@ def _report(arguments: argparse.Namespace) -> str:
 def _doctor(arguments: argparse.Namespace) -> str:
     from lockline import doctor
 
-    answer = read_collector(["doctor"])
+    answer = read_collector(["doctor", "--deep"] if arguments.deep else ["doctor"])
     return answer if arguments.format == "json" else doctor.render(doctor.parse(answer), _style(addresses=False))
 
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from lockline.cpu_pairs import Hardware, parse_hardware, render_hardware
 from lockline.errors import LocklineError
 from lockline.render.format import WIDTH, Style, clean, cut, pad, width
 from lockline.rows import Probe
@@ -18,10 +19,11 @@ _STATES = ("on", "blind", "unavailable", "off")
 
 @dataclass(frozen=True, slots=True)
 class Diagnosis:
-    """Facts of the host by name, and the plan of probes."""
+    """Facts of the host by name, the plan of probes, and with --deep what was measured between CPUs."""
 
     host: Mapping[str, str]
     probes: tuple[Probe, ...]
+    hardware: Hardware | None = None
 
 
 def parse(text: str) -> Diagnosis:
@@ -33,7 +35,8 @@ def parse(text: str) -> Diagnosis:
                 f"doctor: schema {value['schema']!r} is not {SCHEMA}; the collector is of another version"
             )
         probes = tuple(Probe(*(str(probe[field]) for field in Probe._fields)) for probe in value["probes"])
-        return Diagnosis({str(name): str(fact) for name, fact in value["host"].items()}, probes)
+        hardware = parse_hardware(value["cpu_pairs"]) if "cpu_pairs" in value else None
+        return Diagnosis({str(name): str(fact) for name, fact in value["host"].items()}, probes, hardware)
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise LocklineError(f"doctor: the collector's answer cannot be read: {error!r}") from error
 
@@ -65,4 +68,7 @@ def render(diagnosis: Diagnosis, style: Style) -> str:
         for state in states
         if any(probe.state == state for probe in diagnosis.probes)
     )
-    return "\n".join([*lines, "", f"{len(diagnosis.probes)} signals: {counts or 'none'}"]) + "\n"
+    lines += ["", f"{len(diagnosis.probes)} signals: {counts or 'none'}"]
+    if diagnosis.hardware is not None:
+        lines += ["", *render_hardware(diagnosis.hardware, style)]
+    return "\n".join(lines) + "\n"
