@@ -1,0 +1,189 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Real servers under load, Debian's memcached and PostgreSQL: unprivileged, with sockets and directories of their own.
+
+Nothing of the machine's own services is touched, and nothing is left.  As root:
+servers do not run as root, and become `nobody`.
+"""
+
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+DEADLINE_S = 120.0
+USER, GROUP = "nobody", "nogroup"
+
+
+class NoServerError(Exception):
+    """The server or its load generator is not here, or does not start; the text says why."""
+
+
+@dataclass(frozen=True)
+class Server:
+    """A server that takes requests.
+
+    load: the command for so many clients and requests of each, which ends when all are answered.
+    """
+
+    name: str
+    pid: int
+    load: Callable[[int, int], list[str]]
+
+    def run(self, clients: int, requests: int) -> float:
+        """Answers so many requests to each client; requests a second, as the load generator counts and times them."""
+        done = subprocess.run(
+            self.load(clients, requests),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=10 * DEADLINE_S,
+            check=False,
+        )
+        found = re.search(r"(?:tps = |TPS: )([\d.]+)", done.stdout)
+        if done.returncode or not found:
+            raise NoServerError(f"the load of {self.name} failed: {(done.stderr or done.stdout).strip()[-300:]}")
+        return float(found[1])
+
+
+def program(*names: str) -> str:
+    """The first of these programs that is here; PostgreSQL's newest, which Debian keeps out of PATH."""
+    for name in names:
+        of_postgresql = sorted(Path("/usr/lib/postgresql").glob(f"*/bin/{name}"), key=lambda path: int(path.parts[4]))
+        found = str(of_postgresql[-1]) if of_postgresql else shutil.which(name)
+        if found:
+            return found
+    raise NoServerError(f"{names[0]} is not installed: scripts/setup test")
+
+
+def _descendants(pid: int) -> list[int]:
+    children = [
+        int(child)
+        for listed in Path(f"/proc/{pid}/task").glob("*/children")
+        for child in listed.read_text(encoding="ascii").split()
+    ]
+    return children + [further for child in children for further in _descendants(child)]
+
+
+@contextmanager
+def _started(command: list[str], log: Path, answers: Callable[[], bool], ask_to_end: signal.Signals) -> Iterator[int]:
+    """The pid of a server that answers; ended with all that it started."""
+    with log.open("w", encoding="utf-8") as output:
+        process = subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+            cwd=log.parent,
+            user=USER,
+            group=GROUP,
+            extra_groups=[],
+        )
+    try:
+        deadline = time.monotonic() + DEADLINE_S
+        while not answers():
+            if process.poll() is not None or time.monotonic() > deadline:
+                raise NoServerError(f"{command[0]} does not start: {log.read_text(errors='replace').strip()[-300:]}")
+            time.sleep(0.05)
+        yield process.pid
+    finally:
+        process.send_signal(ask_to_end)
+        try:
+            process.wait(DEADLINE_S)
+        except subprocess.TimeoutExpired:
+            for pid in (*_descendants(process.pid), process.pid):
+                os.kill(pid, signal.SIGKILL)
+            process.wait()
+
+
+@contextmanager
+def _directory() -> Iterator[Path]:
+    """An empty directory of the servers' user."""
+    with tempfile.TemporaryDirectory(prefix="lockline-server-") as name:
+        shutil.chown(name, USER, GROUP)
+        yield Path(name)
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+@contextmanager
+def memcached(threads: int = 4) -> Iterator[Server]:
+    """memcached with so many worker threads; its load gets nine times and sets once in ten requests."""
+    server, load = program("memcached"), program("memcaslap", "memaslap")
+    port = _free_port()
+
+    def answers() -> bool:
+        with socket.socket() as probe:
+            return probe.connect_ex(("127.0.0.1", port)) == 0
+
+    options = ["-l", "127.0.0.1", "-p", str(port), "-U", "0", "-t", str(threads), "-m", "64", "-c", "4096"]
+    with (
+        _directory() as directory,
+        _started([server, *options], directory / "log", answers, signal.SIGTERM) as pid,
+    ):
+        yield Server(
+            "memcached",
+            pid,
+            lambda clients, requests: [
+                *(load, "-s", f"127.0.0.1:{port}", "-T", "1"),
+                *("-c", str(clients), "-x", str(clients * requests)),
+            ],
+        )
+
+
+@contextmanager
+def postgresql(scale: int) -> Iterator[Server]:
+    """A PostgreSQL cluster with pgbench's tables of that scale; its load is TPC-B's.
+
+    fsync is off, since it is locks that are looked at and not disks; no autovacuum, which would run in some rounds
+    alone.
+    """
+    settings = {"listen_addresses": "", "fsync": "off", "autovacuum": "off", "jit": "off", "max_connections": "200"}
+    with _directory() as directory:
+
+        def run(*command: str) -> None:
+            done = subprocess.run(
+                command,
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                text=True,
+                cwd=directory,
+                user=USER,
+                group=GROUP,
+                extra_groups=[],
+                check=False,
+            )
+            if done.returncode:
+                raise NoServerError(f"{command[0]} failed: {done.stderr.strip()[-300:]}")
+
+        data = str(directory / "data")
+        connect = ("-h", str(directory), "-U", "postgres")
+        run(program("initdb"), "-D", data, "-A", "trust", "-U", "postgres", "--no-sync", "--no-locale")
+        command = [program("postgres"), "-D", data, "-k", str(directory)]
+        command += [word for name, value in settings.items() for word in ("-c", f"{name}={value}")]
+
+        def answers() -> bool:
+            return subprocess.run([program("pg_isready"), "-q", *connect], check=False).returncode == 0
+
+        with _started(command, directory / "log", answers, signal.SIGINT) as pid:
+            run(program("pgbench"), *connect, "-q", "-i", "-s", str(scale), "postgres")
+            yield Server(
+                "PostgreSQL",
+                pid,
+                lambda clients, requests: [
+                    *(program("pgbench"), *connect, "-n", "-M", "prepared"),
+                    *("-c", str(clients), "-t", str(requests), "postgres"),
+                ],
+            )
