@@ -39,6 +39,15 @@ def test_process(live: Path, recording: Path) -> None:
         assert result.begins() == result.begins_accounted()
 
 
+def test_process_and_the_children_that_it_has(live: Path, recording: Path) -> None:
+    """The workload is a child of this process, forked before the recording."""
+    with Workload(live, "uffd_mutex") as workload, Collector(live, recording, "-p", str(os.getpid())):
+        workload.do(GO)
+    with Recording(recording) as result:
+        assert mutex_waits(result) == ROUNDS
+        assert workload.pid in processes(result)
+
+
 def test_process_and_what_it_forks(live: Path, recording: Path) -> None:
     """The waiters are children that are forked while the recording runs."""
     with (

@@ -116,7 +116,7 @@ static const struct option_row rows[] = {
 	 FOR_RECORD | FOR_IMPORT, 1, PATH_MAX - 1, AT(output)},
 	{'a', "all", NULL, "every process on every CPU; the default if nothing else is chosen", VALUE_FLAG, FOR_RECORD,
 	 0, 0, AT(all)},
-	{'p', "pid", "PID,...", "these processes and what they fork", VALUE_IDS, FOR_RECORD, 1, MAX_PID, AT(pids)},
+	{'p', "pid", "PID,...", "these processes, their children, and what they fork", VALUE_IDS, FOR_RECORD, 1, MAX_PID, AT(pids)},
 	{'t', "tid", "TID,...", "these threads alone", VALUE_IDS, FOR_RECORD, 1, MAX_PID, AT(tids)},
 	{'C', "cpu", "LIST", "waits on these CPUs alone, as in 0-3,7", VALUE_CPUS, FOR_RECORD, 0, MAX_CPUS - 1,
 	 AT(cpus)},

@@ -27,7 +27,7 @@ struct options {
 	enum command command;
 	const char *output;  /* -o; default lockline.data */
 	bool all;            /* -a: the default without -p, -t, -G and COMMAND; true then too */
-	struct id_list pids; /* -p: processes, and what they fork */
+	struct id_list pids; /* -p: processes, their children, and what they fork */
 	struct id_list tids; /* -t: threads alone */
 	struct id_list cpus; /* -C 0-3,7 */
 	const char *cgroup;  /* -G: path below the cgroup mount, or absolute; v1 or v2 */

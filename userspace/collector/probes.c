@@ -43,6 +43,13 @@ void probes_follow(struct probes *probes, __u32 tgid)
 	set_bit(&probes->maps, 0, tgid);
 }
 
+bool probes_followed(const struct probes *probes, __u32 tgid)
+{
+	const __u64 *word = (__u64 *)probes->maps.task_filter.data + (tgid >> 6 & (TASK_FILTER_WORDS - 1));
+
+	return __atomic_load_n(word, __ATOMIC_SEQ_CST) >> (tgid & 63) & 1;
+}
+
 /*
  * Mutex waits begin as spinning and may end as sleeping: both kinds are let in for
  * either.  BPF's own spinlocks pass the tracepoint as spinlocks.

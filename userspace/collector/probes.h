@@ -58,6 +58,7 @@ int probes_load(struct probes *probes, const struct options *options, const stru
 		const struct sizing *sizing, const struct cgroup_target *cgroup, int hierarchy);
 /* Lets a process, and what it forks, through the task filter. */
 void probes_follow(struct probes *probes, __u32 tgid);
+bool probes_followed(const struct probes *probes, __u32 tgid);
 /* A program that cannot be attached fails the run only for the lock waits themselves; the plan is told of others. */
 int probes_attach(struct probes *probes, struct plan *plan);
 /*

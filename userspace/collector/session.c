@@ -15,6 +15,7 @@
 #include "c2c_record.h"
 #include "clock_reads.h"
 #include "cpu_pairs.h"
+#include "descendants.h"
 #include "events.h"
 #include "flight.h"
 #include "futexes.h"
@@ -490,6 +491,8 @@ static int attach(struct session *session)
 	err = err ?: probes_attach(&session->probes, &session->plan);
 	if (err)
 		return err;
+	if (options->pids.count)
+		descendants_follow(&session->probes);
 	if (options->holders)
 		tell_cost(session);
 	session->begin_ns = session->interval_begin_ns = now_ns();
