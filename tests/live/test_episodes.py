@@ -60,6 +60,38 @@ def test_a_wait_of_known_length(live: Path, recording: Path) -> None:
         assert not episode["in_progress"]
 
 
+def test_what_ended_a_wait(live: Path, recording: Path) -> None:
+    """The holder sleeps until a third thread gives it what it waits for, at a known moment: that ends the wait."""
+    with (
+        Workload(live, "uffd_mutex") as workload,
+        Collector(live, recording, "--episodes", "--holders", "-p", str(workload.pid), "--threshold", "20ms"),
+    ):
+        served = workload.do(f"go 4 {HOLD_US}")["served_ns"]
+    found = [episode for episode in report(recording)["episodes"] if episode["lock"]["kind"] == "mutex"]
+    assert len(found) == len(served)
+    for episode, served_ns in zip(sorted(found, key=lambda one: one["begin_ns"]), served, strict=True):
+        [holder] = [one for one in episode["holders"] if one["tid"] == workload.ready["holder"]]
+        assert holder["doing"]["asleep_ns"] >= HOLD_US * 1000 // 2
+        relief = episode["relief"]
+        assert relief["side"] == "holder"
+        at_ns = episode["begin_ns"] + episode["duration_ns"] - relief["before_end_ns"]
+        assert served_ns <= at_ns <= episode["begin_ns"] + episode["duration_ns"]
+        # Its wake-up, its getting a CPU, or an interrupt that came into what it did then.
+        assert relief["type"] in ("switch", "wakeup", "vector", "interrupt", "ipi")
+        if relief["type"] in ("switch", "wakeup"):
+            assert relief["task"]["tid"] == workload.ready["holder"]
+    with Recording(recording) as result:
+        for served_ns in served:
+            woken = result.number(
+                "SELECT count(*) FROM timeline JOIN waiter ON waiter.id = other WHERE type = 'wakeup' AND tid = ?"
+                " AND time_ns BETWEEN ? AND ?",
+                workload.ready["holder"],
+                served_ns,
+                served_ns + HOLD_US * 1000,
+            )
+            assert woken
+
+
 def test_who_holds_the_lock_now(live: Path, recording: Path) -> None:
     """A wait that lasts is looked at while it does: its holder, what that does, and its stack at that moment."""
     with (
@@ -115,15 +147,37 @@ def test_a_wait_ends_the_flight(live: Path, recording: Path) -> None:
         assert "waited" in str(result.rows("SELECT value FROM meta WHERE name = 'fired'")[0][0])
         # Not one interval before it.
         assert interval_rows(result) == [1, 0]
-        assert result.rows("SELECT DISTINCT interval FROM outlier") == result.rows("SELECT id FROM interval")
-        [[wait_ns]] = result.rows(
-            "SELECT wait_ns FROM episode JOIN kind ON kind.id = episode.kind WHERE kind.name = 'mutex' AND tid IN"
-            " (SELECT tid FROM waiter WHERE tgid = ?)",
-            workload.pid,
+        assert result.number("SELECT count(*) FROM outlier WHERE interval NOT IN (SELECT id FROM interval)") == 0
+        [[state, wait_ns]] = result.rows(
+            "SELECT state, wait_ns FROM episode JOIN kind ON kind.id = episode.kind WHERE kind.name = 'mutex'"
+            " AND tid = ?",
+            workload.ready["waiter"],
         )
-        assert bounds[0][0] <= wait_ns <= bounds[0][1]
+        # It may have been noticed before it was over.
+        assert wait_ns <= bounds[0][1]
+        assert wait_ns >= (bounds[0][0] if state == "ended" else 20_000_000)
         # The totals have everything, as ever.
         assert result.begins() == result.begins_accounted()
+
+
+def test_a_wait_that_lasts_ends_the_flight(live: Path, recording: Path) -> None:
+    """Long before an interval ends, and with whoever holds the lock at that moment."""
+    with Workload(live, "uffd_mutex") as workload:
+        condition = f"wait>20ms and pid={workload.pid}"
+        collector = Collector(live, recording, "--flight", "-i", "600", "--until", condition).attached()
+        seen_ns = workload.do("leave")["seen_ns"]
+        assert collector.wait() == FIRED
+    assert any("has waited" in line for line in collector.errors())
+    with Recording(recording) as result:
+        state, begin_ns, wait_ns, holder = result.rows(
+            "SELECT state, begin_ns, wait_ns, holder.tid FROM episode JOIN waiter AS holder ON holder.id = holder"
+            " WHERE episode.tid = ?",
+            workload.ready["waiter"],
+        )[0]
+        assert state == "in progress"
+        assert begin_ns <= seen_ns
+        assert wait_ns > 20_000_000
+        assert holder == workload.ready["holder"]
 
 
 def test_another_wait_does_not(live: Path, recording: Path) -> None:
@@ -145,7 +199,8 @@ def test_until_without_a_flight(live: Path, recording: Path) -> None:
         workload.do(f"go 1 {HOLD_US}")
         assert collector.wait() == FIRED
     with Recording(recording) as result:
-        assert result.number("SELECT count(*) FROM outlier") >= 1
+        assert "wait" in str(result.rows("SELECT value FROM meta WHERE name = 'fired'")[0][0])
+        assert result.number("SELECT count(*) FROM outlier") + result.number("SELECT count(*) FROM open_wait") >= 1
         assert result.number("SELECT count(*) FROM episode") == 0
 
 

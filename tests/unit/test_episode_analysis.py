@@ -79,6 +79,22 @@ def test_starvation_of_the_first_scenario() -> None:
     assert found.doing == Doing(running_ns=10 * MS)
 
 
+def test_a_look_at_the_waiter_is_no_other_side_of_a_mutex() -> None:
+    """wait_task_inactive() takes no mutex: who turns there once, for /proc or a tracer, holds nobody up."""
+    events = [
+        event(MS, "wait task", THIRD, WAITER, cpu=2, value=1),
+        event(8 * MS, "wakeup", OTHER, HOLDER),
+        event(9 * MS, "switch", OTHER, THIRD, cpu=2),
+        event(10 * MS - 1, "release", HOLDER),
+    ]
+    relief = explained(events, kind="mutex").relief
+    assert relief is not None
+    assert (relief.type, relief.task.tid) == ("wakeup", HOLDER)
+    relief = explained(events, kind="spinlock").relief
+    assert relief is not None
+    assert (relief.type, relief.task.tid) == ("switch", THIRD)
+
+
 def test_parts_of_the_wait_add_up() -> None:
     events = [event(-5, "release", THIRD), event(3 * MS, "release", HOLDER), event(7 * MS, "release", OTHER),
               event(9 * MS, "release", HOLDER), event(10 * MS + 1, "release", THIRD)]  # fmt: skip

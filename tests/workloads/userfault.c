@@ -144,17 +144,25 @@ static __u64 end_round(struct stage *stage)
 
 static void run_rounds(struct stage *stage, const struct command *command)
 {
-	__u64 seen_ns, served_ns, round;
+	__u64 *served_ns = calloc(command->count, sizeof(*served_ns));
+	__u64 seen_ns, round;
 
+	if (!served_ns && command->count)
+		die("no memory for %llu rounds", (unsigned long long)command->count);
 	printf("{\"event\": \"waits\", \"waits\": [");
 	for (round = 0; round < command->count; round++) {
 		seen_ns = begin_round(stage);
 		wait_until_ns(seen_ns + command->microseconds * NSEC_PER_USEC);
-		served_ns = end_round(stage);
-		printf("%s[%llu, %llu]", round ? ", " : "", served_ns - seen_ns,
+		served_ns[round] = end_round(stage);
+		printf("%s[%llu, %llu]", round ? ", " : "", served_ns[round] - seen_ns,
 		       stage->wait.returned_ns - stage->wait.entered_ns);
 	}
+	/* When the page that the holder waits for was given to it, the moment before. */
+	printf("], \"served_ns\": [");
+	for (round = 0; round < command->count; round++)
+		printf("%s%llu", round ? ", " : "", served_ns[round]);
 	printf("]}\n");
+	free(served_ns);
 }
 
 void run_held_lock(struct held_lock *lock, int argc, char **argv)

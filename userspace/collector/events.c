@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "events.h"
+#include "in_flight.h"
 
 /* Outliers that an interval keeps, and that it stores before it looks for the longest. */
 #define OUTLIERS_KEPT   1000
@@ -261,18 +262,6 @@ int events_drain(struct events *events, __s64 interval)
 	return err;
 }
 
-/* A wait that still lasts. */
-struct open_wait {
-	__u64 lock;
-	__u64 begin_ns;
-	__u32 kind;
-	__u32 tid;
-	__u32 tgid;
-	__u32 cpu;
-	const struct wait_stack *stack; /* taken when it began, if it was sampled */
-	int frames;
-};
-
 /* What is known of a wait that still lasts. */
 static int hear_open_wait(struct events *events, const struct open_wait *wait, __s64 lock, __u64 now_ns)
 {
@@ -315,22 +304,36 @@ static bool read_comm(__u32 tid, char *comm, size_t size)
 	return length > 0;
 }
 
-static int store_open_wait(struct events *events, const struct open_wait *wait, __u64 now_ns)
+/* One look at the waits in progress. */
+struct look {
+	struct events *events;
+	__u64 now_ns;
+	__u32 listed;
+	bool stored; /* among those of the recording; else they are only heard of */
+};
+
+static int look_at_open_wait(void *data, const struct open_wait *wait)
 {
+	struct look *look = data;
+	struct events *events = look->events;
+	__u64 now_ns = look->now_ns;
 	struct lock_hint hint = {.address = wait->lock, .kind = wait->kind};
 	struct known_lock *lock;
 	char comm[32];
 	int err;
 
+	if (look->listed++ >= OPEN_WAITS_LISTED)
+		return 0;
 	lock = locks_meet(events->locks, &hint, &err);
 	if (err)
 		return err;
 	/* A thread that is gone waits for nothing: its slot lost its end. */
 	if (!read_comm(wait->tid, comm, sizeof(comm)) && wait->tid)
 		return 0;
-	err = recording_run(events->recording, ADD_OPEN_WAIT, "iitiiiii", (__s64)wait->tid, (__s64)wait->tgid, comm,
-			    (__s64)wait->cpu, (__s64)(lock ? lock->id : OTHER_LOCK), (__s64)wait->kind,
-			    (__s64)wait->begin_ns, (__s64)(now_ns - wait->begin_ns));
+	if (look->stored)
+		err = recording_run(events->recording, ADD_OPEN_WAIT, "iitiiiii", (__s64)wait->tid, (__s64)wait->tgid,
+				    comm, (__s64)wait->cpu, (__s64)(lock ? lock->id : OTHER_LOCK), (__s64)wait->kind,
+				    (__s64)wait->begin_ns, (__s64)(now_ns - wait->begin_ns));
 	if (err || !events->hear)
 		return err;
 	return hear_open_wait(events, wait, lock ? lock->id : OTHER_LOCK, now_ns);
@@ -338,8 +341,7 @@ static int store_open_wait(struct events *events, const struct open_wait *wait, 
 
 int events_end_interval(struct events *events, __s64 interval, __u64 now_ns, __u64 *open)
 {
-	const struct sizing *sizing = events->maps->sizing;
-	__u32 listed = 0;
+	struct look look = {.events = events, .now_ns = now_ns, .stored = true};
 	int err = 0;
 
 	*open = 0;
@@ -347,52 +349,19 @@ int events_end_interval(struct events *events, __s64 interval, __u64 now_ns, __u
 		err = trim_outliers(events, interval);
 	events->outliers = 0;
 	err = err ?: recording_run(events->recording, CLEAR_OPEN_WAITS, "");
-	for (__u32 cpu = 0; !err && cpu < sizing->cpus; cpu++) {
-		const struct cpu_state *state = maps_cpu(events->maps, cpu);
-		__u32 depth = __atomic_load_n(&state->spin_depth, __ATOMIC_ACQUIRE);
+	return err
+		       ?: in_flight_visit(events->maps, events->names, now_ns - OPEN_WAIT_AGE_NS, look_at_open_wait,
+					  &look, open);
+}
 
-		for (__u32 i = 0; !err && i < depth && i < SPIN_DEPTH; i++) {
-			const struct spin_slot *slot = &state->spin[i];
-			struct open_wait wait = {
-				.lock = slot->lock,
-				.begin_ns = slot->begin_ns,
-				.kind = slot->kind,
-				.cpu = cpu,
-				.stack = maps_spin_stack(events->maps, cpu, i),
-				.frames = slot->sampled ? slot->kernel_frames : 0,
-			};
-			__u64 task = slot->task;
+int events_look(struct events *events, __u64 now_ns, __u64 age_ns)
+{
+	struct look look = {.events = events, .now_ns = now_ns};
+	__u64 open;
 
-			++*open;
-			/* A slot is filled in while it is read: what is not plausible is not shown. */
-			if (!wait.begin_ns || wait.begin_ns + OPEN_WAIT_AGE_NS >= now_ns ||
-			    listed++ >= OPEN_WAITS_LISTED)
-				continue;
-			lock_names_task(events->names, task, &wait.tid, &wait.tgid);
-			err = store_open_wait(events, &wait, now_ns);
-		}
-	}
-	for (__u32 i = 0; !err && i < sizing->sleep_slots; i++) {
-		const struct sleep_slot *slot = maps_sleeper(events->maps, i);
-		__u32 tid = __atomic_load_n(&slot->tid, __ATOMIC_ACQUIRE);
-
-		for (__u32 depth = 0; !err && tid && depth < slot->depth && depth < SLEEP_DEPTH; depth++) {
-			const struct sleep_wait *waiting = &slot->wait[depth];
-			struct open_wait wait = {
-				.lock = waiting->lock,
-				.begin_ns = waiting->begin_ns,
-				.kind = waiting->kind,
-				.tid = tid,
-				.tgid = slot->tgid,
-				.cpu = waiting->begin_cpu,
-				.stack = maps_sleep_stack(events->maps, i, depth),
-				.frames = waiting->flags & SLEEP_SAMPLED ? waiting->kernel_frames : 0,
-			};
-
-			++*open;
-			if (wait.begin_ns + OPEN_WAIT_AGE_NS < now_ns && listed++ < OPEN_WAITS_LISTED)
-				err = store_open_wait(events, &wait, now_ns);
-		}
-	}
-	return err;
+	if (!events->hear || age_ns >= now_ns)
+		return 0;
+	if (age_ns < OPEN_WAIT_AGE_NS)
+		age_ns = OPEN_WAIT_AGE_NS;
+	return in_flight_visit(events->maps, events->names, now_ns - age_ns, look_at_open_wait, &look, &open);
 }

@@ -51,6 +51,8 @@ void events_listen(struct events *events, hear_wait hear, void *data);
 int events_drain(struct events *events, __s64 interval);
 /* The interval is over: keeps its longest outliers, replaces the waits in progress; *open counts those. */
 int events_end_interval(struct events *events, __s64 interval, __u64 now_ns, __u64 *open);
+/* Calls hear for each wait that lasts for longer than age_ns (1 ms at least); nothing is stored. */
+int events_look(struct events *events, __u64 now_ns, __u64 age_ns);
 const struct event_losses *events_losses(const struct events *events);
 
 #endif /* LOCKLINE_EVENTS_H */

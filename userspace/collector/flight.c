@@ -9,6 +9,8 @@
 #define FLIGHT_NS 10000000000ull
 /* Once it has ended: so long for what comes after the wait. */
 #define AFTERMATH_NS 2000000
+/* Waits in progress are looked at this often, if one of them may end the recording. */
+#define LOOK_NS 100000000ull
 
 void flight_init(struct flight *flight, const struct options *options)
 {
@@ -35,6 +37,8 @@ int flight_hear(void *data, const struct long_wait *wait)
 	struct flight *flight = data;
 	bool fired = flight->trigger.wanted && trigger_wait(&flight->trigger, wait);
 
+	if (flight->looking && !fired)
+		return 0;
 	return flight->episodes ? episodes_hear(flight->episodes, wait, fired) : 0;
 }
 
@@ -58,6 +62,19 @@ int flight_drained(struct flight *flight, __u64 now_ns)
 	if (!flight->episodes || flight->options->flight)
 		return 0;
 	return episodes_collect(flight->episodes, now_ns, false);
+}
+
+int flight_look(struct flight *flight, struct events *events, __u64 now_ns)
+{
+	int err;
+
+	if (flight->trigger.fired || !until_has_wait(&flight->trigger.until) || now_ns < flight->next_look_ns)
+		return 0;
+	flight->next_look_ns = now_ns + LOOK_NS;
+	flight->looking = true;
+	err = events_look(events, now_ns, flight->options->threshold_ns);
+	flight->looking = false;
+	return err;
 }
 
 int flight_end_interval(struct flight *flight, __u64 now_ns, bool last)
@@ -91,6 +108,8 @@ int flight_save(struct flight *flight, __u64 fired_ns)
 		if (!flight->trigger.of_wait)
 			err = episodes_moment(flight->episodes, fired_ns);
 		err = err ?: episodes_collect(flight->episodes, fired_ns, true);
+		/* Who holds the lock is looked at now, not when the programs are detached. */
+		err = err ?: episodes_write(flight->episodes, fired_ns);
 	}
 	err = err ?: recording_run(flight->recording, PUT_META, "tt", "fired", flight->trigger.why);
 	return err ?: recording_run(flight->recording, PUT_META, "ti", "fired_ns", (__s64)fired_ns);

@@ -13,6 +13,8 @@ struct flight {
 	struct recording *recording;
 	struct episodes *episodes; /* NULL without --episodes */
 	struct trigger trigger;
+	__u64 next_look_ns; /* at the waits in progress */
+	bool looking;       /* at them, for the trigger's sake alone */
 };
 
 void flight_init(struct flight *flight, const struct options *options);
@@ -29,6 +31,8 @@ bool flight_lasts(const struct flight *flight, bool last);
 __s64 flight_interval(const struct flight *flight, __s64 interval);
 /* After the rings of events were read: what surrounds the long waits, unless a flight lasts. */
 int flight_drained(struct flight *flight, __u64 now_ns);
+/* Whether a wait that still lasts is the one; every 100 ms. */
+int flight_look(struct flight *flight, struct events *events, __u64 now_ns);
 /* What was kept of the interval's long waits; a flight lets go of what is old. */
 int flight_end_interval(struct flight *flight, __u64 now_ns, bool last);
 /* The trigger has fired: says so, and waits for what comes right after. */

@@ -338,10 +338,10 @@ static int end_interval(struct session *session, bool last)
 		err = inactive_waits_flush(session->inactive_waits);
 	if (!err && session->holders)
 		err = holders_flush(session->holders);
-	/* What lasts still is as old as it is when it is looked at, after detaching too. */
+	/* What lasted when the recording stopped may have ended while programs were detached, unseen. */
 	err = err
 		      ?: events_end_interval(session->events, flight_interval(&session->flight, session->interval),
-					     now_ns(), &summary.open_waits);
+					     session->stop_ns ?: now_ns(), &summary.open_waits);
 	err = err ?: flight_end_interval(&session->flight, now_ns(), last);
 	if (!err && interval != NO_INTERVAL)
 		err = recording_run(session->recording, PUT_INTERVAL, "iii", interval,
@@ -412,6 +412,7 @@ static int run(struct session *session)
 			next_drain_ns = now_ns() + POLL_NS;
 			err = events_drain(session->events, flight_interval(&session->flight, session->interval));
 			err = err ?: flight_drained(&session->flight, now_ns());
+			err = err ?: flight_look(&session->flight, session->events, now_ns());
 			if (!err && session->futexes)
 				err = futexes_drain(session->futexes);
 			if (!err && session->clock_reads)

@@ -118,6 +118,14 @@ bool until_has_marker(const struct until *until)
 	return false;
 }
 
+bool until_has_wait(const struct until *until)
+{
+	for (int i = 0; i < until->count; i++)
+		if (!until->cases[i].marker)
+			return true;
+	return false;
+}
+
 __u64 until_least_wait(const struct until *until)
 {
 	__u64 least = ~0ull;

@@ -42,6 +42,8 @@ int until_parse(struct until *until, const char *text, char *why);
 /* The alternative that this wait fulfils, counted from 1; 0: none. */
 int until_matches(const struct until *until, const struct until_wait *wait);
 bool until_has_marker(const struct until *until);
+/* Whether a wait can fulfil it. */
+bool until_has_wait(const struct until *until);
 /* The shortest wait that may fulfil it; ~0 if none can. */
 __u64 until_least_wait(const struct until *until);
 

@@ -228,11 +228,12 @@ def explain(
             stack = without_probe(frames.get(row.holder_stack, ()))
             holders = [EpisodeHolder(task, "owner", row.wait_ns, 1, doing, row.holder_state, stack)]
     loops = find_loops(events, begin, end)
-    others = frozenset(
-        {holder.task.tid for holder in holders}
-        | {loop.task.tid for loop in loops if loop.other.tid == row.tid or loop.task.tid == row.tid}
-        | {loop.other.tid for loop in loops if loop.task.tid == row.tid}
-    ) - {row.tid}
+    others = {holder.task.tid for holder in holders}
+    # Who turns there takes spinlocks, and with PREEMPT_RT those are rt-mutexes: no mutex, no rwsem.
+    if kind in SPINNING_KINDS or kind == "rtmutex":
+        others |= {loop.task.tid for loop in loops if loop.other.tid == row.tid}
+        others |= {loop.other.tid for loop in loops if loop.task.tid == row.tid}
+    others -= {row.tid}
     ended = row.state == "ended"
     return Episode(
         state=row.state,
@@ -258,7 +259,7 @@ def explain(
         handoff_ns=handoff if ended else None,
         bypass=count_bypasses(events, row.tid, begin, end) if releases_recorded and kind in EXCLUSIVE_KINDS else None,
         loops=loops,
-        relief=find_relief(events, row.tid, row.cpu, others, begin, end) if ended else None,
+        relief=find_relief(events, row.tid, row.cpu, frozenset(others), begin, end) if ended else None,
         chain=(),
         complete=bool(row.complete),
         left_out=max(0, row.left_out),
