@@ -28,7 +28,8 @@ static __always_inline struct clock_state *clock_state_of(__u32 cpu)
 	struct cpu_state *waits = bpf_map_lookup_elem(&cpu_states, &cpu);
 
 	/* Not before the recording begins, nor after its end. */
-	return waits && waits->begin_kinds ? bpf_map_lookup_elem(&clock_states, &cpu) : NULL;
+	return waits && waits->begin_kinds && !(waits->flags & STATE_SHALLOW) ? bpf_map_lookup_elem(&clock_states, &cpu)
+									      : NULL;
 }
 
 static __always_inline __u64 cycles(void)

@@ -141,7 +141,8 @@ static __noinline int begin_call(struct pt_regs *regs, long id)
 	struct futex_call call = {};
 	struct futex_slot *slot;
 
-	if (!waits || !state || !waits->begin_kinds || (waits->flags & STATE_FILTERED && !wanted_task()))
+	if (!waits || !state || !waits->begin_kinds || waits->flags & STATE_SHALLOW ||
+	    (waits->flags & STATE_FILTERED && !wanted_task()))
 		return 0;
 	if (is_compat()) {
 		count_futex(state, FUTEX_COUNT_COMPAT);

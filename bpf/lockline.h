@@ -117,6 +117,7 @@ enum counter {
 
 #define STATE_FILTERED     (1u << 0) /* by task or by cgroup */
 #define STATE_COARSE_CLOCK (1u << 1) /* the clocksource is a device that all CPUs share */
+#define STATE_SHALLOW      (1u << 2) /* record --self-check: the deeper probes are silent, or not attached */
 
 /*
  * One per CPU; every line of it is written by that CPU alone, but for

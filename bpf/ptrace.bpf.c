@@ -81,7 +81,8 @@ static __always_inline struct cpu_state *recording(void)
 	__u32 cpu = bpf_get_smp_processor_id();
 	struct cpu_state *state = bpf_map_lookup_elem(&cpu_states, &cpu);
 
-	if (!state || !state->begin_kinds || (state->flags & STATE_FILTERED && !wanted_task()))
+	if (!state || !state->begin_kinds || state->flags & STATE_SHALLOW ||
+	    (state->flags & STATE_FILTERED && !wanted_task()))
 		return NULL;
 	return state;
 }

@@ -52,7 +52,7 @@ static __noinline int record_release(void *ctx, __u64 lock, __u32 kind)
 	struct lock_turn *turn;
 	__u16 stack;
 
-	if (!ctx || !state || !waits || !waits->begin_kinds)
+	if (!ctx || !state || !waits || !waits->begin_kinds || waits->flags & STATE_SHALLOW)
 		return 0;
 	stack = release_stack(ctx, state, cpu);
 	turn = begin_turn(state, cpu, &position);
@@ -86,7 +86,7 @@ static __noinline int begin_hold(__u64 lock)
 	struct release_state *state = release_state_of(cpu);
 	struct cpu_state *waits = state_of(cpu);
 
-	if (!state || !waits || !in_focus(lock))
+	if (!state || !waits || waits->flags & STATE_SHALLOW || !in_focus(lock))
 		return 0;
 	/* A release that was not seen leaves its slot: what lies above a full stack is given up with it. */
 	if (state->hold_depth >= HOLD_DEPTH) {

@@ -39,7 +39,7 @@ static __noinline int record_relief(__u32 type, __u32 value, struct task_struct 
 	__u64 position = 0;
 
 	/* -C leaves no CPU out here: what relieves a wait may come from any. */
-	record = state ? begin_relief(cpu, &position) : NULL;
+	record = state && !(state->flags & STATE_SHALLOW) ? begin_relief(cpu, &position) : NULL;
 	if (!record)
 		return 0;
 	record->time_ns = clock_now(state);

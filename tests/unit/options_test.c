@@ -54,6 +54,25 @@ static void accepted(const char *line)
 	CHECK(!*said, "`%s` says: %s", line, said);
 }
 
+static void self_check(void)
+{
+	accepted("record");
+	CHECK(!got.self_check_ns, "%llu", got.self_check_ns);
+	accepted("record --self-check -d 60");
+	CHECK(got.self_check_ns == 2000 * MS && got.duration_ns == 60000 * MS, "%llu", got.self_check_ns);
+	accepted("record --self-check=0.5");
+	CHECK(got.self_check_ns == 500 * MS, "%llu", got.self_check_ns);
+	accepted("record --self-check=800ms -- sleep 1");
+	CHECK(got.self_check_ns == 800 * MS && got.command_argv, "%llu", got.self_check_ns);
+	/* The argument of an option that can be without one is behind a =. */
+	accepted("record --self-check 5");
+	CHECK(got.self_check_ns == 2000 * MS && !strcmp(got.command_argv[0], "5"), "%llu", got.self_check_ns);
+	refused("record --self-check=1us", "--self-check");
+	refused("record --self-check=", "--self-check");
+	refused("record --self-check --flight", "exclude each other");
+	refused("doctor --self-check", "not an option of `doctor`");
+}
+
 static void defaults(void)
 {
 	accepted("record");
@@ -261,8 +280,8 @@ static void hostile_text(void)
 }
 
 static const struct test tests[] = {
-	TEST(defaults), TEST(all_options), TEST(lists),   TEST(long_lists), TEST(times),
-	TEST(sizes),    TEST(kinds),       TEST(endings), TEST(conflicts),  TEST(hostile_text),
+	TEST(defaults), TEST(all_options), TEST(lists),     TEST(long_lists), TEST(times),        TEST(sizes),
+	TEST(kinds),    TEST(endings),     TEST(conflicts), TEST(self_check), TEST(hostile_text),
 };
 
 int main(void)

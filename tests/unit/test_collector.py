@@ -23,6 +23,7 @@ PROGRAMS = {
     "plan_signals_test": ["plan.c", "plan_holders.c", "plan_relief.c", "plan_signals.c", "lock_mode.c"],
     "cgroups_test": ["cgroup_mounts.c", "small_file.c"],
     "own_cost_test": ["own_cost.c"],
+    "observer_test": ["observer.c"],
     "c2c_process_test": ["c2c_process.c"],
     "turns_test": ["turns.c"],
     "until_test": ["until.c", "options.c", "values.c"],

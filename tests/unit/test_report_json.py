@@ -19,7 +19,7 @@ TOP = Path(__file__).resolve().parents[2]
 GOLDEN = Path(__file__).with_name("golden") / "report.json"
 
 KEYS = ["schema", "host", "window", "probes", "totals", "locks", "cpus", "outliers", "tasks"]
-KEYS += ["findings", "futexes", "clock_reads", "inactive_waits", "episodes", "loss", "cost", "trust"]
+KEYS += ["findings", "futexes", "clock_reads", "inactive_waits", "episodes", "loss", "cost", "self_check", "trust"]
 
 
 def json_of(path: Path, selection: Selection, addresses: bool = False) -> dict[str, Any]:

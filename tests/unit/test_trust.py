@@ -52,9 +52,15 @@ def test_what_sleepers_alone_pass() -> None:
 
 def test_what_was_not_measured_is_not_known() -> None:
     trust = make_trust([program("contention_begin", 0, runs=0)], [], None)
-    assert trust.spinning.cut_ns is None and trust.spinning.trusted_ns is None
+    assert trust.spinning.cut_ns is None
+    assert trust.spinning.trusted_ns is None
     assert trust.measurement_ns is None
     assert sentences(trust) == []
+
+
+def test_half_of_a_wait_measured_tells_nothing() -> None:
+    trust = make_trust([program("contention_begin", 120), program("contention_end", 0, runs=0)], MEASUREMENT, None)
+    assert (trust.spinning.cut_ns, trust.spinning.trusted_ns) == (100, None)
 
 
 def test_coarse_clock() -> None:

@@ -38,6 +38,7 @@ enum value_kind {
 	VALUE_POWER_OF_TWO, /* __u32 */
 	VALUE_SECONDS,      /* __u64 ns; a bare number means seconds */
 	VALUE_TIME,         /* __u64 ns; the unit has to be said */
+	VALUE_SLICE,        /* as VALUE_SECONDS, and a default without an argument */
 	VALUE_SIZE,         /* __u64 bytes */
 	VALUE_KINDS,        /* __u32 mask */
 	VALUE_IDS,          /* struct id_list */
@@ -58,6 +59,7 @@ enum value_kind {
 #define MAX_FILTER_IDS   4096
 #define SECOND           1000000000ull
 #define DEFAULT_ACCESSES 50000
+#define DEFAULT_SLICE    (2 * SECOND)
 #define MAX_NAMES        131071 /* bytes; the longest argument that the kernel takes */
 
 struct option_row {
@@ -94,6 +96,7 @@ enum {
 	PTRACE,
 	CLOCKSOURCE,
 	DEEP,
+	SELF_CHECK,
 	SIZES,
 	BTF,
 	PROGRAM,
@@ -165,6 +168,9 @@ static const struct option_row rows[] = {
 	{DEEP, "deep", NULL,
 	 "also measure how long a cache line takes between CPUs, and how far their clocks are apart", VALUE_FLAG,
 	 FOR_BOTH, 0, 0, AT(deep)},
+	{SELF_CHECK, "self-check", "[=TIME]",
+	 "whether lockline hides stalls or makes them: slices of 2s, or so long, with and without the deeper probes",
+	 VALUE_SLICE, FOR_RECORD, SECOND / 4, 3600 * SECOND, AT(self_check_ns)},
 	{SIZES, "sizes", NULL, "print the memory plan as JSON, attach nothing", VALUE_FLAG, FOR_RECORD, 0, 0,
 	 AT(sizes_only)},
 	{BTF, "btf", "FILE", "types of this vmlinux or raw BTF; default: of the running kernel", VALUE_TEXT, FOR_TYPES,
@@ -237,7 +243,8 @@ static void print_help(enum command command)
 			continue;
 		snprintf(left, sizeof(left), "%c%c%c --%s%s%s", rows[i].letter < ONLY_LONG ? '-' : ' ',
 			 rows[i].letter < ONLY_LONG ? rows[i].letter : ' ', rows[i].letter < ONLY_LONG ? ',' : ' ',
-			 rows[i].name, rows[i].argument ? " " : "", rows[i].argument ? rows[i].argument : "");
+			 rows[i].name, rows[i].argument && rows[i].kind != VALUE_SLICE ? " " : "",
+			 rows[i].argument ? rows[i].argument : "");
 		printf("  %-26s%s\n", left, rows[i].help);
 	}
 	if (command == COMMAND_RECORD)
@@ -289,9 +296,15 @@ static int store(struct options *options, const struct option_row *row, const ch
 		}
 		*(__u32 *)field = value;
 		break;
+	case VALUE_SLICE:
+		if (!argument) {
+			*(__u64 *)field = DEFAULT_SLICE;
+			return 0;
+		}
+		/* fallthrough */
 	case VALUE_SECONDS:
 	case VALUE_TIME:
-		err = parse_time(argument, row->kind == VALUE_SECONDS, row->min, row->max, field, why);
+		err = parse_time(argument, row->kind != VALUE_TIME, row->min, row->max, field, why);
 		break;
 	case VALUE_SIZE:
 		err = parse_size(argument, row->min, row->max, field, why);
@@ -389,6 +402,10 @@ static int check_record(struct options *options)
 		message("--possible-cpus is for --sizes alone: a recording uses the machine's own CPUs");
 		return -EINVAL;
 	}
+	if (options->self_check_ns && options->flight) {
+		message("--self-check and --flight exclude each other: a flight keeps its probes; leave one out");
+		return -EINVAL;
+	}
 	options->holders |= options->holds;
 	options->episodes |= options->flight;
 	if (options->until) {
@@ -449,8 +466,11 @@ static int parse_command(struct options *options, int argc, char **argv)
 	int letter, err;
 
 	for (size_t i = 0; i < ROWS; i++) {
-		longs[i] = (struct option){rows[i].name, rows[i].argument ? required_argument : no_argument, NULL,
-					   rows[i].letter};
+		longs[i] = (struct option){rows[i].name,
+					   !rows[i].argument             ? no_argument
+					   : rows[i].kind == VALUE_SLICE ? optional_argument
+									 : required_argument,
+					   NULL, rows[i].letter};
 		if (rows[i].letter >= ONLY_LONG)
 			continue;
 		*end++ = rows[i].letter;

@@ -49,6 +49,7 @@ struct options {
 	bool clocksource;    /* --clocksource */
 	bool c2c;            /* --c2c */
 	bool deep;           /* --deep */
+	__u64 self_check_ns; /* --self-check[=SLICE]: length of a slice; 0: none */
 	const char *perf;    /* --perf PATH; default perf */
 	__u32 ldlat;         /* --ldlat CYCLES; 0: perf's default */
 	bool sizes_only;     /* --sizes: print the memory plan as JSON, attach nothing */

@@ -267,6 +267,12 @@ static struct bpf_link *attach(const struct choice *choice)
 					  : bpf_program__attach(choice->program);
 }
 
+int probes_attach_one(struct attached *attached)
+{
+	attached->link = attach(&attached->choice);
+	return attached->link ? 0 : -errno;
+}
+
 int probes_attach(struct probes *probes, struct plan *plan)
 {
 	for (int i = 0; i < probes->attached_count; i++) {
@@ -276,10 +282,9 @@ int probes_attach(struct probes *probes, struct plan *plan)
 
 		if (given_up(plan, signal))
 			continue;
-		attached->link = attach(&attached->choice);
-		if (attached->link)
+		err = probes_attach_one(attached);
+		if (!err)
 			continue;
-		err = -errno;
 		if (!strcmp(signal, "lock waits")) {
 			message("cannot attach %s: %s; see lockline doctor", name, strerror(-err));
 			probes_detach(probes);

@@ -68,6 +68,8 @@ int probes_attach(struct probes *probes, struct plan *plan);
 void probes_start(struct probes *probes, const struct options *options, __u32 cpus);
 /* Lets no new wait in; those in flight still end. */
 void probes_stop(struct probes *probes, __u32 cpus);
+/* One of them, by itself; negative errno. */
+int probes_attach_one(struct attached *attached);
 /* Begins first: the waits in flight may still end. */
 void probes_detach(struct probes *probes);
 void probes_close(struct probes *probes);

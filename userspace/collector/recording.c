@@ -114,6 +114,7 @@ static const char *const sql[STATEMENTS] = {
 	[PUT_MEMORY_ACCESS] = "INSERT INTO memory_access VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?,"
 			      " ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, NULL, ?, ?, ?)",
 	[PUT_MEMORY_PROBLEM] = "INSERT INTO memory_problem VALUES (?, ?, ?)",
+	[PUT_SELF_CHECK] = "INSERT INTO self_check VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
 };
 
 /* One line for people, once: what follows a full disk is more of the same. */

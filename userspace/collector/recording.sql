@@ -606,6 +606,24 @@ CREATE TABLE cpu_pair (
 	PRIMARY KEY (first, second)
 ) WITHOUT ROWID;
 
+-- Slices of record --self-check, with and without the deeper probes, in pairs of one of each in random order.
+-- The time between two slices, in which probes come and go, is in none.  Of plain `record` the deeper probes
+-- are those of the waits themselves: waits and wait_ns are then 0 and wait_histogram is empty.
+CREATE TABLE self_check (
+	slice INTEGER PRIMARY KEY,    -- from 0
+	pair INTEGER NOT NULL,
+	begin_ns INTEGER NOT NULL,
+	end_ns INTEGER NOT NULL,
+	deeper INTEGER NOT NULL,      -- 1: with them
+	waits INTEGER NOT NULL,       -- for locks, that ended in it
+	wait_ns INTEGER NOT NULL,
+	wait_histogram BLOB NOT NULL,
+	wakeups INTEGER NOT NULL,     -- of the observer's threads, one on each CPU
+	max_late_ns INTEGER NOT NULL, -- how late the worst of them came
+	wakeup_histogram BLOB NOT NULL, -- how late they came
+	switches INTEGER NOT NULL     -- of the whole machine (/proc/stat); -1: not known
+);
+
 -- What could not be read, and why: a line number of a text, an offset in a file.
 CREATE TABLE memory_problem (
 	source INTEGER NOT NULL,

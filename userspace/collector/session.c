@@ -27,6 +27,7 @@
 #include "names.h"
 #include "plan.h"
 #include "probes.h"
+#include "self_check.h"
 #include "session.h"
 #include "summary.h"
 #include "tasks.h"
@@ -61,6 +62,7 @@ struct session {
 	struct clock_reads *clock_reads;       /* NULL without --clocksource, or a device to read */
 	struct inactive_waits *inactive_waits; /* NULL without --ptrace */
 	struct flight flight;
+	struct self_check *self_check; /* NULL without --self-check */
 	struct own_cost *own_cost;
 	struct workload workload;
 	struct c2c_record *c2c; /* NULL without --c2c */
@@ -388,9 +390,9 @@ static int trigger_fired(struct session *session)
 static int run(struct session *session)
 {
 	const struct options *options = session->options;
-	__u64 end_ns = options->duration_ns ? session->begin_ns + options->duration_ns : ~0ull;
+	__u64 end_ns = options->duration_ns ? session->begin_ns + options->duration_ns : ~0ull, check_ns;
 	__u64 interval_end_ns = session->begin_ns + options->interval_ns, next_look_ns = 0, next_drain_ns = 0;
-	int err = 0;
+	int err = self_check_tick(session->self_check, &check_ns);
 
 	while (!err) {
 		__u64 now = now_ns(), next = now + (session->holders ? POLL_TURNS_NS : POLL_NS),
@@ -402,12 +404,14 @@ static int run(struct session *session)
 		next = next < interval_end_ns ? next : interval_end_ns;
 		next = next < end_ns ? next : end_ns;
 		next = next < tick ? next : tick;
+		next = next < check_ns ? next : check_ns;
 		wait = next > now ? next - now : 0;
 		timeout = (struct timespec){wait / 1000000000ull, wait % 1000000000ull};
 		ppoll(poll_fds, 2, &timeout, NULL);
 		if (interrupted(session) || now_ns() >= end_ns || workload_ended(&session->workload))
 			break;
-		err = drain_turns(session, false);
+		err = self_check_tick(session->self_check, &check_ns);
+		err = err ?: drain_turns(session, false);
 		if (!err && now_ns() >= next_drain_ns) {
 			next_drain_ns = now_ns() + POLL_NS;
 			err = events_drain(session->events, flight_interval(&session->flight, session->interval));
@@ -508,6 +512,8 @@ static int attach(struct session *session)
 	err = err
 		      ?: own_cost_open(&session->own_cost, session->probes.programs, session->probes.program_count,
 				       session->begin_ns);
+	err = err ?: self_check_open(&session->self_check, options, &session->probes, session->recording);
+	err = err ?: self_check_begin(session->self_check);
 	err = err ?: recording_commit(session->recording);
 	if (!err && options->command_argv)
 		err = workload_start(&session->workload, options->command_argv[0]);
@@ -553,6 +559,7 @@ static int finish(struct session *session, int err)
 static void close_session(struct session *session)
 {
 	workload_stop(&session->workload);
+	self_check_close(session->self_check);
 	c2c_record_close(session->c2c);
 	own_cost_close(session->own_cost);
 	flight_close(&session->flight);

@@ -463,6 +463,23 @@ class InactiveWait(NamedTuple):
     max_ns: int
 
 
+class SelfCheckSlice(NamedTuple):
+    """A slice with (deeper 1) or without (0) the deeper probes, and what the observers saw in it."""
+
+    slice: int
+    pair: int
+    begin_ns: int
+    end_ns: int
+    deeper: int
+    waits: int
+    wait_ns: int
+    wait_histogram: bytes
+    wakeups: int
+    max_late_ns: int
+    wakeup_histogram: bytes
+    switches: int
+
+
 class InactiveCpu(NamedTuple):
     """Calls that ended on one CPU: their times, and their turns by 2^n."""
 

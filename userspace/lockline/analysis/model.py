@@ -13,6 +13,7 @@ from lockline.analysis.trust import Trust
 if TYPE_CHECKING:
     from lockline.analysis.clocksource import ClockReads
     from lockline.analysis.futex import Futexes
+    from lockline.analysis.perturbation import SelfCheck
     from lockline.analysis.ptrace import InactiveWaits
 
 
@@ -300,3 +301,4 @@ class Report:
     futexes: "Futexes | None" = None
     clock_reads: "ClockReads | None" = None
     inactive_waits: "InactiveWaits | None" = None
+    self_check: "SelfCheck | None" = None

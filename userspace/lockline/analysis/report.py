@@ -10,6 +10,7 @@ from lockline.analysis.episodes import read_episodes
 from lockline.analysis.futex import read_futexes
 from lockline.analysis.holders import with_holders
 from lockline.analysis.model import Host, OpenWait, OutlierWait, OwnCost, ProgramCost, Report, Window
+from lockline.analysis.perturbation import read_self_check, seen_whole
 from lockline.analysis.ptrace import read_inactive_waits
 from lockline.analysis.rules import find_all
 from lockline.analysis.samples import UNKNOWN_WAITER, sampled, tasks, with_stacks
@@ -54,6 +55,12 @@ RUN_FACTS = (
     "steal_begin_ns",
     "steal_end_ns",
     "clock_step_ns",
+    "self_check_deeper",
+    "self_check_observer",
+    "self_check_waits",
+    "self_check_slice_ns",
+    "self_check_settle_ns",
+    "self_check_ended",
 )
 
 
@@ -276,6 +283,12 @@ def make_report(
         _text(meta, "own_cost_unavailable"),
     )
     coarse_step_ns = (_integer(meta, "clock_step_ns") or COARSE_STEP_NS) if meta.get("clock") == "coarse" else None
+    self_check, slices = read_self_check(recording, meta, window.threshold_ns)
+    episodes = (
+        ()
+        if selected
+        else read_episodes(recording, episode_limit, waiters, locks, kinds, window.recording_begin_ns, lock_ids)
+    )
     report = Report(
         path=recording.path,
         host=read_host(meta),
@@ -295,9 +308,15 @@ def make_report(
         futexes=read_futexes(recording, locks),
         clock_reads=read_clock_reads(recording, window.recording_end_ns - window.recording_begin_ns, window.cpus),
         inactive_waits=read_inactive_waits(recording),
-        episodes=()
-        if selected
-        else read_episodes(recording, episode_limit, waiters, locks, kinds, window.recording_begin_ns, lock_ids),
+        episodes=tuple(
+            replace(
+                episode,
+                complete=episode.complete
+                and seen_whole(slices, episode.begin_ns, episode.begin_ns + episode.duration_ns),
+            )
+            for episode in episodes
+        ),
+        self_check=self_check,
     )
     shown_outliers = report.outliers if outlier_limit < 0 else report.outliers[:outlier_limit]
     return replace(report, findings=find_all(report), outliers=shown_outliers)

@@ -126,8 +126,7 @@ def _sum(programs: Sequence[tuple[PathProgram, str]], places: tuple[str, ...]) -
 
 def _handoff(programs: Sequence[tuple[PathProgram, str]], step_ns: int | None) -> Handoff:
     cut, longer = _sum(programs, (BEGIN,)), _sum(programs, (HELD, UNLOCK, SWITCH))
-    known = [value for value in (cut, longer) if value is not None]
-    distorted = math.fsum(known) if known else None
+    distorted = None if cut is None or longer is None else cut + longer
     worst = max((value for value in (distorted, step_ns) if value is not None), default=None)
     return Handoff(cut, longer, None if worst is None else math.ceil(worst / DISTORTION))
 

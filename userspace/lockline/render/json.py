@@ -92,6 +92,7 @@ def document(report: Report, addresses: bool = False) -> dict[str, Any]:
             for loss in report.loss
         ],
         "cost": _cost(report.cost),
+        "self_check": trust_json.self_check(report.self_check),
         "trust": trust_json.trust(report.trust),
     }
     if addresses:

@@ -17,6 +17,7 @@ from lockline.render.findings import findings
 from lockline.render.format import WIDTH, Column, Style, clean, count, cut, duration, pad, percent, size, table, width
 from lockline.render.heat import heat_table
 from lockline.render.holders import holders
+from lockline.render.self_check import self_check
 
 LOCKS = 20
 CPUS = 16
@@ -52,6 +53,7 @@ def render(report: Report, style: Style) -> str:
         _outliers(report, style),
         _tasks(report, style, TASKS if top is None else top),
         _open_waits(report, style, OPEN_WAITS if top is None else top),
+        self_check(report.self_check, style),
         _footer(report, style),
     ]
     if report.episodes:

@@ -55,10 +55,10 @@ def sentences(trust: Trust) -> list[str]:
             else f"less the {trust.measurement_ns} ns that measuring adds to a run"
         )
         lines.append(
-            f"at each hand-off of a lock the probes take on average, {own}: {'; '.join(told)}; getting into a program and"
-            " out of it comes on top"
+            f"at each hand-off of a lock the probes take on average, {own}: {'; '.join(told)}; getting into a program"
+            " and out of it comes on top"
         )
-    if told or lines:
+    if trust.spinning.trusted_ns is not None or trust.sleeping.trusted_ns is not None:
         lines.append(
             f"lengths are off by at most {percent(DISTORTION)}: spinning {_shortest(trust.spinning)}, sleeping"
             f" {_shortest(trust.sleeping)}, for each hand-off that a wait takes (docs/self-check.md)"

@@ -16,6 +16,7 @@ from lockline.analysis.rules import (
     inactive_wait,
     interrupts_off,
     long_hold,
+    perturbation,
     priority_inversion,
     readers_writers,
     shared_clock,
@@ -36,6 +37,7 @@ RULES: tuple[Callable[[Report], list[Finding]], ...] = (
     unfair.find,
     cpu_starved.find,
     convoy.find,
+    perturbation.find,
 )
 
 _CONFIDENCE = {"high": 0, "medium": 1, "low": 2}
