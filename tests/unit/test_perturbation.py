@@ -243,12 +243,14 @@ def make_recording(path: Path, slices: Sequence[SelfCheckSlice], **facts: object
     [
         (slices_with(20, 5), MAKES),
         (slices_with(5, 20), HIDES),
+        (slices_with(20, 0), MAKES),
+        (slices_with(0, 20), HIDES),
         (slices_with(12, 12), NO_DIFFERENCE),
         (slices_with(20, 5, pairs=5), TOO_FEW),
         (slices_with(0, 0), TOO_FEW),
         ([], TOO_FEW),
     ],
-    ids=["makes", "hides", "equal", "five pairs", "no stalls", "empty"],
+    ids=["makes", "hides", "with alone", "without alone", "equal", "five pairs", "no stalls", "empty"],
 )
 def test_recordings_with_planted_rates(tmp_path: Path, slices: list[SelfCheckSlice], verdict: str) -> None:
     with open_recording(make_recording(tmp_path / "r.lockline", slices)) as recording:
@@ -257,7 +259,7 @@ def test_recordings_with_planted_rates(tmp_path: Path, slices: list[SelfCheckSli
     assert check is not None
     assert check.verdict == verdict
     assert [finding.rule for finding in report.findings].count("perturbation") == (verdict in (MAKES, HIDES))
-    document = report_json.document(report)
+    document = json.loads(report_json.render(report))
     jsonschema.Draft202012Validator(SCHEMA).validate(document)
     assert document["self_check"]["verdict"] == verdict
     text = render(report, Style(unicode=False, addresses=False))

@@ -194,8 +194,11 @@ def compare(name: str, pairs: Sequence[tuple[_Counts, _Counts]], threshold_ns: i
     sides = _side(with_probes, first), _side(without, first)
     test, poisson_p = None, None
     if len(pairs) >= PAIRS_NEEDED and first is not None:
+        # Half an outlier more on each side: no ratio is infinite, and no difference, nor its p, is another.
+        more = 0.5 / len(pairs)
         rates = [
-            (sum(one.counts[first:]) / one.seconds, sum(other.counts[first:]) / other.seconds) for one, other in pairs
+            ((sum(one.counts[first:]) + more) / one.seconds, (sum(other.counts[first:]) + more) / other.seconds)
+            for one, other in pairs
         ]
         test = paired_test(rates, alpha)
         poisson, _ = compare_counts(sides[1].outliers, sides[1].seconds, sides[0].outliers, sides[0].seconds, alpha)

@@ -43,7 +43,7 @@ def _test(test: PairedTest | None) -> dict[str, Any] | None:
         return None
     return {
         "ratio": test.ratio,
-        "low": test.low,
+        "low": test.low if math.isfinite(test.low) else None,
         "high": test.high if math.isfinite(test.high) else None,
         "confidence": test.confidence,
         "p": test.p,

@@ -16,8 +16,10 @@ _SURE = 0.005
 
 def _ratio(measure: Measure) -> str:
     test = measure.test
-    if test is None or test.ratio is None:
-        return "with them alone"
+    if test is None or test.ratio is None or not measure.without.outliers:
+        return "alone"
+    if not measure.with_probes.outliers:
+        return "never"
     high = f"{test.high:.2f}" if test.high < float("inf") else "any number of"
     return f"{test.ratio:.2f} times as often ({test.low:.2f} to {high}, {100 * test.confidence:g} % confidence)"
 
@@ -34,8 +36,8 @@ def find(report: Report) -> list[Finding]:
     for measure in found:
         assert measure.test is not None
         evidence.append(
-            f"{_WHAT[measure.name]} of {duration(measure.bound_ns)} and more come {_ratio(measure)} with the deeper"
-            f" probes: {measure.with_probes.outliers:,} in {measure.with_probes.seconds:.0f} s with,"
+            f"{_WHAT[measure.name]} of {duration(measure.bound_ns)} and more come with the deeper probes"
+            f" {_ratio(measure)}: {measure.with_probes.outliers:,} in {measure.with_probes.seconds:.0f} s with,"
             f" {measure.without.outliers:,} in {measure.without.seconds:.0f} s without them;"
             f" p = {measure.test.p:.2g} over {check.pairs} pairs of slices in random order"
         )
