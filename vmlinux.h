@@ -154,7 +154,12 @@ struct css_set {
 	struct cgroup *dfl_cgrp;
 };
 
+struct rt_rq {
+	int rt_throttled;
+};
+
 struct rq {
+	struct rt_rq rt;
 	int cpu;
 };
 
@@ -167,6 +172,7 @@ struct task_group {
 };
 
 struct cfs_rq {
+	int throttle_count;
 	struct rq *rq;
 	struct task_group *tg;
 };
@@ -194,9 +200,14 @@ struct thread_info {
 	__u32 status;
 };
 
+struct cpumask {
+	unsigned long bits[1];
+};
+
 struct task_struct {
 	struct thread_info thread_info;
 	struct sched_entity se;
+	bool throttled;
 	int wake_cpu;
 	int prio;
 	unsigned int policy;

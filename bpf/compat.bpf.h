@@ -36,4 +36,24 @@ static __always_inline __u64 function_lock(void *ctx)
 	return lock;
 }
 
+/*
+ * Whether a task that could run may not, because its group's CPU time (cpu.max) or that of all real-time tasks
+ * is used up.  Since 6.18 groups stop their tasks one by one on the way to user space, and the
+ * task says so; before that a group's queue leaves the CPU with all its tasks, whatever locks of the kernel they
+ * hold.  The limit of real-time tasks went with 6.12, but for kernels with CONFIG_RT_GROUP_SCHED.
+ */
+static __always_inline bool task_throttled(struct task_struct *task)
+{
+	struct cfs_rq *queue;
+
+	if (!bpf_core_field_exists(task->se.cfs_rq))
+		return false;
+	queue = task->se.cfs_rq;
+	if (task->prio >= 0 && task->prio < 100)
+		return bpf_core_field_exists(queue->rq->rt.rt_throttled) && queue->rq->rt.rt_throttled;
+	if (bpf_core_field_exists(task->throttled))
+		return task->throttled;
+	return bpf_core_field_exists(queue->throttle_count) && queue->throttle_count > 0;
+}
+
 #endif /* COMPAT_BPF_H */

@@ -294,10 +294,13 @@ enum relief_type {
 	RELIEF_IPI_SENT,      /* value: to which CPU */
 	RELIEF_SOFTIRQ_ENTRY, /* value: which */
 	RELIEF_SOFTIRQ_EXIT,
-	RELIEF_SWITCH,    /* other: the task that runs now, value: state of the one before */
-	RELIEF_WAKING,    /* other: the task that is to be woken */
-	RELIEF_WAKEUP,    /* the same, now on a run queue; value: which CPU's */
-	RELIEF_WAIT_TASK, /* a turn of wait_task_inactive(); other: the task that is to stop running */
+	RELIEF_SWITCH,           /* other: the task that runs now, value: state of the one before */
+	RELIEF_WAKING,           /* other: the task that is to be woken */
+	RELIEF_WAKEUP,           /* the same, now on a run queue; value: which CPU's */
+	RELIEF_WAIT_TASK,        /* a turn of wait_task_inactive(); other: the task that is to stop running */
+	RELIEF_SWITCH_THROTTLED, /* as the switch; the task before could run, and may not: its group's time is used up */
+	RELIEF_WAKEUP_THROTTLED, /* as the wake-up, of such a task */
+	RELIEF_IPIS_SENT,        /* name: to which of the first 128 CPUs, as a bit set */
 	RELIEF_TYPES
 };
 

@@ -60,6 +60,22 @@ int BPF_PROG(ipi_sent, unsigned int cpu)
 	return 0;
 }
 
+/* Since 6.4. */
+SEC("?tp_btf/ipi_send_cpumask")
+int BPF_PROG(ipis_sent, const struct cpumask *mask)
+{
+	record_ipis(mask);
+	return 0;
+}
+
+/* arm64, before that. */
+SEC("?tp_btf/ipi_raise")
+int BPF_PROG(ipis_raised, const struct cpumask *mask)
+{
+	record_ipis(mask);
+	return 0;
+}
+
 SEC("?tp_btf/softirq_entry")
 int BPF_PROG(softirq_enter, unsigned int which)
 {
@@ -78,7 +94,10 @@ int BPF_PROG(softirq_leave, unsigned int which)
 SEC("?tp_btf/sched_switch")
 int BPF_PROG(context_switch, bool preempt, struct task_struct *prev, struct task_struct *next, unsigned int prev_state)
 {
-	record_relief(RELIEF_SWITCH, preempt ? 0 : prev_state, next, NULL);
+	bool ready = preempt || !prev_state;
+
+	record_relief(ready && task_throttled(prev) ? RELIEF_SWITCH_THROTTLED : RELIEF_SWITCH, ready ? 0 : prev_state,
+		      next, NULL);
 	return 0;
 }
 
@@ -93,8 +112,8 @@ SEC("?tp_btf/sched_wakeup")
 int BPF_PROG(task_wakeup, struct task_struct *task)
 {
 	/* Where this runs is where it was woken, not always where it is to run. */
-	record_relief(RELIEF_WAKEUP, bpf_core_field_exists(task->wake_cpu) ? BPF_CORE_READ(task, wake_cpu) : ~0u, task,
-		      NULL);
+	record_relief(task_throttled(task) ? RELIEF_WAKEUP_THROTTLED : RELIEF_WAKEUP,
+		      bpf_core_field_exists(task->wake_cpu) ? BPF_CORE_READ(task, wake_cpu) : ~0u, task, NULL);
 	return 0;
 }
 

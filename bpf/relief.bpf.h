@@ -30,6 +30,17 @@ static __always_inline struct relief_record *begin_relief(__u32 cpu, __u64 *posi
 	return record;
 }
 
+static __always_inline void write_relief(struct relief_record *record, struct cpu_state *state, __u32 type, __u32 value)
+{
+	record->time_ns = clock_now(state);
+	record->type = type;
+	record->value = value;
+	record->tid = bpf_get_current_pid_tgid();
+	bpf_get_current_comm(record->comm, sizeof(record->comm));
+	record->other_tid = 0;
+	record->name[0] = 0;
+}
+
 /* What current does; other: NULL or a task; name: NULL or a string in the kernel. */
 static __noinline int record_relief(__u32 type, __u32 value, struct task_struct *other, const char *name)
 {
@@ -42,13 +53,7 @@ static __noinline int record_relief(__u32 type, __u32 value, struct task_struct 
 	record = state && !(state->flags & STATE_SHALLOW) ? begin_relief(cpu, &position) : NULL;
 	if (!record)
 		return 0;
-	record->time_ns = clock_now(state);
-	record->type = type;
-	record->value = value;
-	record->tid = bpf_get_current_pid_tgid();
-	bpf_get_current_comm(record->comm, sizeof(record->comm));
-	record->other_tid = 0;
-	record->name[0] = 0;
+	write_relief(record, state, type, value);
 	if (other) {
 		record->other_tid = BPF_CORE_READ(other, pid);
 		bpf_probe_read_kernel(record->name, sizeof(record->name),
@@ -56,6 +61,27 @@ static __noinline int record_relief(__u32 type, __u32 value, struct task_struct 
 	} else if (name) {
 		bpf_probe_read_kernel_str(record->name, sizeof(record->name), name);
 	}
+	__sync_lock_test_and_set(&record->sequence, position + 1);
+	return 0;
+}
+
+/* IPIs to all CPUs of a mask. */
+static __noinline int record_ipis(const void *mask)
+{
+	__u32 cpu = bpf_get_smp_processor_id(), size = bpf_core_type_size(struct cpumask);
+	struct cpu_state *state = bpf_map_lookup_elem(&cpu_states, &cpu);
+	struct relief_record *record = NULL;
+	__u64 position = 0, bits[2] = {};
+
+	if (state && mask)
+		record = begin_relief(cpu, &position);
+	if (!record)
+		return 0;
+	if (size > sizeof(bits))
+		size = sizeof(bits);
+	bpf_probe_read_kernel(bits, size & 31, mask);
+	write_relief(record, state, RELIEF_IPIS_SENT, 0);
+	__builtin_memcpy(record->name, bits, sizeof(bits));
 	__sync_lock_test_and_set(&record->sequence, position + 1);
 	return 0;
 }

@@ -138,6 +138,12 @@ void run_relief(struct bench *bench, enum relief_type type, __u32 value, bool ot
 	run(bench->skeleton->progs.run_relief, arguments, 3);
 }
 
+void run_ipis(struct bench *bench, __u64 mask)
+{
+	bench->skeleton->bss->clock_ns += STEP_NS;
+	run(bench->skeleton->progs.run_ipis, &mask, 1);
+}
+
 void run_unlock(struct bench *bench, __u64 lock, __u32 word)
 {
 	__u64 arguments[] = {lock, word};

@@ -42,6 +42,21 @@ void relief_overwrites_the_oldest(struct bench *bench)
 	}
 }
 
+void relief_of_ipis_to_several(struct bench *bench)
+{
+	run_ipis(bench, 0);
+	CHECK_EQUAL(bench->relief_state->records, 0);
+	run_ipis(bench, 1);
+	CHECK_EQUAL(bench->relief_state->records, 1);
+	CHECK_EQUAL(bench->reliefs[0].type, RELIEF_IPIS_SENT);
+	CHECK_EQUAL(bench->reliefs[0].sequence, 1);
+	CHECK_EQUAL(bench->reliefs[0].tid, gettid());
+	for (int i = 0; i < (int)sizeof(bench->reliefs[0].name); i++)
+		CHECK_EQUAL(bench->reliefs[0].name[i], 0);
+	run_ipis(bench, 2);
+	CHECK(!strcmp(bench->reliefs[1].name, "wait_test"), "%.16s", bench->reliefs[1].name);
+}
+
 /* What relieves a wait may come from a CPU that -C leaves out. */
 void relief_is_recorded_on_every_cpu(struct bench *bench)
 {

@@ -80,6 +80,16 @@ int run_relief(__u64 *context)
 	return 0;
 }
 
+/* 0: no mask; 1: one that cannot be read; 2: current's comm for a mask. */
+SEC("raw_tp")
+int run_ipis(__u64 *context)
+{
+	struct task_struct *task = (void *)bpf_get_current_task();
+
+	record_ipis(context[0] < 2 ? (void *)context[0] : (void *)task + bpf_core_field_offset(task->comm));
+	return 0;
+}
+
 SEC("raw_tp")
 int run_bucket(__u64 *context)
 {

@@ -552,6 +552,7 @@ static const struct test {
 	TEST(relief_overwrites_the_oldest, everything),
 	TEST(relief_is_recorded_on_every_cpu, everything),
 	TEST(relief_keeps_to_its_ring, everything),
+	TEST(relief_of_ipis_to_several, everything),
 };
 
 int main(void)

@@ -82,6 +82,7 @@ void run_leave_sleeping(struct bench *bench, __u64 lock, int result);
 /* An unlock of a spinlock with this word; and a spinlock taken. */
 void run_unlock(struct bench *bench, __u64 lock, __u32 word);
 void run_relief(struct bench *bench, enum relief_type type, __u32 value, bool other);
+void run_ipis(struct bench *bench, __u64 mask);
 void run_locked(struct bench *bench, __u64 lock);
 /* A begin and an end, wait_ns apart. */
 void run_wait(struct bench *bench, __u64 lock, enum lock_kind kind, __u64 wait_ns);
@@ -113,6 +114,7 @@ void relief_records_tell_who_and_when(struct bench *bench);
 void relief_overwrites_the_oldest(struct bench *bench);
 void relief_is_recorded_on_every_cpu(struct bench *bench);
 void relief_keeps_to_its_ring(struct bench *bench);
+void relief_of_ipis_to_several(struct bench *bench);
 void release_stacks_are_bounded(struct bench *bench);
 void releases_outside_of_the_window_are_not(struct bench *bench);
 void waiters_are_counted_where_no_word_tells(struct bench *bench);

@@ -19,15 +19,24 @@ static void episodes(void)
 	state(&plan, "context switches", PROBE_ON, "each one");
 	state(&plan, "interrupts of the CPU itself", PROBE_ON, "reschedule");
 	/* arm64's are there and never pass. */
-	CHECK(plan.relief == (((1u << RELIEF_PROBES) - 1) & ~RELIEF_IPIS), "%x", plan.relief);
+	CHECK(plan.relief == (((1u << RELIEF_PROBES) - 1) & ~(RELIEF_IPIS | 1u << PROBE_IPIS_RAISED)), "%x",
+	      plan.relief);
+	CHECK_TEXT(probe(&plan, "IPIs sent")->source, "tp_btf ipi_send_cpu, ipi_send_cpumask");
 
 	/* 6.1 on arm64. */
-	e.btf_relief &= ~(RELIEF_VECTORS_MASK | 1u << PROBE_IPI_SENT);
+	e.lock.x86 = false;
+	e.btf_relief &= ~(RELIEF_VECTORS_MASK | 1u << PROBE_IPI_SENT | 1u << PROBE_IPIS_SENT);
 	plan_decide(&plan, &e);
 	well_formed(&plan);
 	CHECK_TEXT(probe(&plan, "interrupts of the CPU itself")->source, "tp_btf ipi_entry, ipi_exit");
-	state(&plan, "IPIs sent", PROBE_UNAVAILABLE, "it came with 6.4");
+	CHECK_TEXT(probe(&plan, "IPIs sent")->source, "tp_btf ipi_raise");
 	CHECK((plan.relief & RELIEF_IPIS) == RELIEF_IPIS, "%x", plan.relief);
+	CHECK(plan.relief & 1u << PROBE_IPIS_RAISED, "%x", plan.relief);
+
+	/* 6.1 on x86. */
+	e.lock.x86 = true;
+	plan_decide(&plan, &e);
+	state(&plan, "IPIs sent", PROBE_UNAVAILABLE, "they came with 6.4");
 
 	e.btf_relief = 0;
 	plan_decide(&plan, &e);

@@ -2,6 +2,7 @@
 """Long waits explained, on made-up timelines whose truth is known, and on near misses."""
 
 import sqlite3
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
@@ -201,6 +202,35 @@ def test_a_woken_holder_is_ready_until_it_gets_a_cpu() -> None:
     assert doing == Doing(running_ns=3 * MS, preempted_ns=2 * MS, asleep_ns=3 * MS + 5)
 
 
+def named(one: TimelineEvent, name: str) -> TimelineEvent:
+    """The same event with a name."""
+    return replace(one, name=name)
+
+
+def test_what_a_throttled_holder_did() -> None:
+    """Its group's time was used up while it ran; later it is woken into a group that may not run."""
+    events = [
+        named(event(MS, "switch", HOLDER, OTHER), "throttled"),
+        event(4 * MS, "switch", OTHER, HOLDER),
+        event(5 * MS, "switch", HOLDER, OTHER, value=1),
+        named(event(6 * MS, "wakeup", OTHER, HOLDER), "throttled"),
+        event(8 * MS, "switch", OTHER, HOLDER),
+        event(9 * MS, "release", HOLDER),
+    ]
+    doing = find_holders(events, BEGIN, END, True)[0][0].doing
+    assert doing == Doing(running_ns=3 * MS, asleep_ns=MS, throttled_ns=5 * MS)
+
+
+def test_what_a_holder_did_before_the_waiter_came() -> None:
+    """Throttled long ago: without that record it would pass for preempted."""
+    events = [event(6 * MS, "switch", OTHER, HOLDER), event(9 * MS, "release", HOLDER)]
+    before = named(event(-500 * MS, "switch", HOLDER, OTHER, cpu=3), "throttled")
+    found = explained([before, *events], kind="mutex")
+    assert found.holders[0].doing == Doing(running_ns=3 * MS, throttled_ns=6 * MS)
+    assert [one.time_ns for one in found.events] == [one.time_ns for one in events]
+    assert explained(events, kind="mutex").holders[0].doing == Doing(running_ns=3 * MS, preempted_ns=6 * MS)
+
+
 def test_what_came_before_is_not_known_if_records_are_missing() -> None:
     events = [event(6 * MS, "switch", OTHER, HOLDER), event(9 * MS, "release", HOLDER)]
     whole = find_holders(events, BEGIN, END, True)[0][0].doing
@@ -380,6 +410,30 @@ def test_read_from_a_recording(example: Path) -> None:
         assert make_report(recording, Selection(), 5, 1).episodes == report.episodes[:1]
         assert make_report(recording, Selection(lock="pipe"), 5).episodes == report.episodes[:1]
         assert make_report(recording, Selection(kinds=("mutex",)), 5).episodes == ()
+
+
+def test_the_last_record_before_is_read(tmp_path: Path) -> None:
+    """Of a holder, from before the episode's window, whichever CPU it is of; of others, and later ones of its, not."""
+    path = make_example(tmp_path / "before.lockline")
+    with sqlite3.connect(path) as connection:
+        [[begin_ns]] = connection.execute("SELECT begin_ns FROM episode WHERE state = 'ended'")
+        [[holder]] = connection.execute("SELECT DISTINCT task FROM timeline WHERE type = 'release'")
+        connection.executemany(
+            "INSERT INTO timeline VALUES (?, 0, 'switch', ?, 0, ?, ?, 0, 0, ?, 0)",
+            [
+                (begin_ns - 900 * MS, 7, holder, 3, ""),
+                (begin_ns - 800 * MS, 8, holder, 3, "throttled"),
+                (begin_ns - 700 * MS, 9, 3, 2, ""),
+            ],
+        )
+        connection.execute("DELETE FROM timeline WHERE type NOT IN ('release', 'switch')")
+    with open_recording(str(path)) as recording:
+        [ended] = [one for one in make_report(recording, Selection(), 5).episodes if one.state == "ended"]
+    assert all(one.time_ns >= begin_ns - MS for one in ended.events)
+    doing = ended.holders[0].doing
+    # Until its first release it was throttled, or so it seems: it runs from then on.
+    assert doing.throttled_ns == 20 * MS
+    assert doing.running_ns == ended.holders[0].held_ns - 20 * MS
 
 
 def test_as_text(example: Path) -> None:

@@ -428,6 +428,28 @@ def test_priority_inversion(quiet: Report, changes: dict[str, Any], confidence: 
         assert "80.0%" in one(findings, "priority-inversion").evidence[1]
 
 
+@pytest.mark.parametrize(
+    ("doing", "changes", "confidence"),
+    [
+        (Doing(running_ns=400 * US, throttled_ns=1600 * US), {}, "high"),
+        (Doing(running_ns=400 * US, throttled_ns=1600 * US), {"complete": False}, "medium"),
+        (Doing(running_ns=400 * US, preempted_ns=1600 * US), {"priority": 120}, None),
+        (Doing(running_ns=1600 * US, throttled_ns=400 * US), {}, None),
+        (Doing(throttled_ns=900 * US), {"duration_ns": 900 * US}, None),
+    ],
+)
+def test_a_throttled_holder(quiet: Report, doing: Doing, changes: dict[str, Any], confidence: str | None) -> None:
+    holder = replace(episode().holders[0], doing=doing)
+    findings = find_all(replace(quiet, episodes=(episode(holders=(holder,), **changes),)))
+    if confidence is None:
+        assert findings == ()
+    else:
+        assert one(findings, "holder-throttled").confidence == confidence
+        assert "80.0%" in one(findings, "holder-throttled").evidence[1]
+        # It could not have run: nobody of a lower priority had its CPU.
+        assert "priority-inversion" not in rules_of(findings)
+
+
 def test_a_holder_that_runs_is_no_inversion(quiet: Report) -> None:
     holder = replace(episode().holders[0], doing=Doing(running_ns=1500 * US, preempted_ns=500 * US))
     assert find_all(replace(quiet, episodes=(episode(holders=(holder,)),))) == ()

@@ -207,6 +207,65 @@ static void turns_of_the_lock(void)
 	CHECK(!timeline.count, "without --holders none");
 }
 
+/* The holder went off its CPU long before the waiter came; another task's records are of no interest. */
+static void what_holders_did_before(void)
+{
+	empty();
+	put(3, 1000000, RELIEF_SWITCH, 60, 61, 1);
+	put(3, 2000000, RELIEF_SWITCH, 61, 60, 0);
+	put(3, 3000000, RELIEF_SWITCH_THROTTLED, 60, 61, 0);
+	put(3, 4000000, RELIEF_SWITCH, 61, 62, 0);
+	put(0, 2500000, RELIEF_WAKING, 61, 60, 0);
+	put_turn(1, 12000000, 0, 60, LOCK);
+	read(true);
+	CHECK(timeline.count == 2, "%zu", timeline.count);
+	CHECK(timeline.rows[0].time_ns == 3000000 && timeline.rows[0].cpu == 3, "its last record, on any CPU");
+	CHECK(timeline.rows[0].type == TIMELINE_SWITCH && timeline.rows[0].throttled, "it was throttled");
+	CHECK(!has_cpu(3), "no record of the window is of that CPU");
+	put(0, 5000000, RELIEF_WAKEUP, 61, 60, 3);
+	read(true);
+	CHECK(timeline.rows[0].time_ns == 5000000 && !timeline.rows[0].throttled, "woken after that");
+	window.tid = 0;
+	read(true);
+	CHECK(timeline.rows[0].time_ns == 12000000, "of a moment there is no holder");
+}
+
+static void who_is_throttled(void)
+{
+	empty();
+	put(0, 11000000, RELIEF_SWITCH_THROTTLED, 7, 2, 0);
+	put(0, 12000000, RELIEF_WAKEUP_THROTTLED, 2, 9, 0);
+	put(0, 13000000, RELIEF_SWITCH, 2, 7, 0);
+	read(false);
+	CHECK(timeline.rows[0].type == TIMELINE_SWITCH && timeline.rows[0].throttled, "switched out");
+	CHECK(timeline.rows[1].type == TIMELINE_WAKEUP && timeline.rows[1].throttled, "woken");
+	CHECK(!timeline.rows[2].throttled, "neither");
+}
+
+static void cpus_sent_to(void)
+{
+	static const struct {
+		unsigned char bits[16];
+		const char *name;
+		__u32 value;
+	} sent[] = {
+		{{0x04}, "", 2},          {{0x8b}, "0-1,3,7", ~0u},
+		{{0xff}, "0-7", ~0u},     {{0x06, 0xff}, "1-2", ~0u}, /* there are no CPUs beyond these */
+		{{0x55}, "0,2,4,6", ~0u},
+	};
+
+	empty();
+	for (size_t i = 0; i < sizeof(sent) / sizeof(sent[0]); i++)
+		memcpy(put(0, 11000000 + i, RELIEF_IPIS_SENT, 7, 0, 0)->name, sent[i].bits, sizeof(sent[i].bits));
+	read(false);
+	CHECK(timeline.count == sizeof(sent) / sizeof(sent[0]), "%zu", timeline.count);
+	for (size_t i = 0; i < timeline.count; i++) {
+		CHECK(timeline.rows[i].type == TIMELINE_IPI_SENT, "row %zu", i);
+		CHECK_TEXT(timeline.rows[i].name, sent[i].name);
+		CHECK(timeline.rows[i].value == sent[i].value, "row %zu: %u", i, timeline.rows[i].value);
+	}
+}
+
 static void too_many(void)
 {
 	empty();
@@ -232,7 +291,8 @@ int main(void)
 	static const struct test tests[] = {
 		TEST(window_alone),      TEST(cpus_that_matter), TEST(interrupts_have_lengths),
 		TEST(turns_of_a_loop),   TEST(overwritten),      TEST(torn),
-		TEST(turns_of_the_lock), TEST(too_many),
+		TEST(turns_of_the_lock), TEST(too_many),         TEST(what_holders_did_before),
+		TEST(who_is_throttled),  TEST(cpus_sent_to),
 	};
 	int failed = RUN_TESTS(tests);
 

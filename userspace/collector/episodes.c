@@ -291,7 +291,10 @@ static int store_row(struct episodes *episodes, const struct episode *episode, c
 	return recording_run(episodes->recording, ADD_TIMELINE, "iitiiiiiiti", (__s64)row->time_ns, (__s64)row->cpu,
 			     timeline_type_names[row->type], (__s64)row->sequence, (__s64)row->length_ns, task, other,
 			     of_lock ? episode->wait.lock : (__s64)0, (__s64)(__s32)row->value,
-			     has_other ? "" : row->name, row->stack);
+			     row->throttled ? "throttled"
+			     : has_other    ? ""
+					    : row->name,
+			     row->stack);
 }
 
 static int store(struct episodes *episodes, struct episode *episode, const struct holder_now *holder)

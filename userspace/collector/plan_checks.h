@@ -52,6 +52,7 @@ enum probe_state check_interrupts(struct finding *finding);
 enum probe_state check_vectors(struct finding *finding);
 enum probe_state check_ipis_received(struct finding *finding);
 enum probe_state check_ipis_sent(struct finding *finding);
+enum probe_state check_ipis_raised(struct finding *finding);
 enum probe_state check_softirqs(struct finding *finding);
 enum probe_state check_switches(struct finding *finding);
 enum probe_state check_wake_ups(struct finding *finding);

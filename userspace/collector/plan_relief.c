@@ -23,6 +23,8 @@ const char *const relief_tracepoints[RELIEF_PROBES] = {
 	[PROBE_IPI_ENTRY] = "ipi_entry",
 	[PROBE_IPI_EXIT] = "ipi_exit",
 	[PROBE_IPI_SENT] = "ipi_send_cpu",
+	[PROBE_IPIS_SENT] = "ipi_send_cpumask",
+	[PROBE_IPIS_RAISED] = "ipi_raise",
 	[PROBE_SOFTIRQ_ENTRY] = "softirq_entry",
 	[PROBE_SOFTIRQ_EXIT] = "softirq_exit",
 	[PROBE_SWITCH] = "sched_switch",
@@ -59,7 +61,14 @@ enum probe_state check_ipis_received(struct finding *finding)
 
 enum probe_state check_ipis_sent(struct finding *finding)
 {
-	return check(finding, 1u << PROBE_IPI_SENT, "to one CPU; not those to several at once", ": it came with 6.4");
+	return check(finding, 1u << PROBE_IPI_SENT | 1u << PROBE_IPIS_SENT,
+		     "to one CPU and to several at once; of those the first 128 are told", ": they came with 6.4");
+}
+
+enum probe_state check_ipis_raised(struct finding *finding)
+{
+	return check(finding, finding->evidence->lock.x86 ? 0 : 1u << PROBE_IPIS_RAISED,
+		     "to any number of CPUs; the first 128 are told", ": arm64 alone has it");
 }
 
 enum probe_state check_softirqs(struct finding *finding)
@@ -84,7 +93,7 @@ enum probe_state check_wait_task(struct finding *finding)
 
 void plan_relief(struct plan *plan, struct finding *finding)
 {
-	__u32 masks[] = {RELIEF_INTERRUPTS, RELIEF_VECTORS_MASK, RELIEF_IPIS,  1u << PROBE_IPI_SENT,
+	__u32 masks[] = {RELIEF_INTERRUPTS, RELIEF_VECTORS_MASK, RELIEF_IPIS,  RELIEF_IPIS_SENT_MASK,
 			 RELIEF_SOFTIRQS,   1u << PROBE_SWITCH,  RELIEF_WAKES, 1u << PROBE_WAIT_TASK};
 
 	if (check_waits(finding) != PROBE_ON || !finding->evidence->episodes)
@@ -93,5 +102,8 @@ void plan_relief(struct plan *plan, struct finding *finding)
 		plan->relief |= finding->evidence->btf_relief & masks[i];
 	/* Some x86 kernels have arm64's too, and never pass them. */
 	if (plan->relief & RELIEF_VECTORS_MASK)
-		plan->relief &= ~RELIEF_IPIS;
+		plan->relief &= ~(RELIEF_IPIS | 1u << PROBE_IPIS_RAISED);
+	/* Where the kernel has both an IPI passes both. */
+	if (plan->relief & 1u << PROBE_IPIS_SENT)
+		plan->relief &= ~(1u << PROBE_IPIS_RAISED);
 }

@@ -249,7 +249,8 @@ CREATE TABLE episode (
 	UNIQUE (tid, begin_ns)
 );
 
--- What the CPUs did around the episodes.
+-- What the CPUs did around the episodes, and the last switch or wake-up of a
+-- holder before it, whenever that was.
 CREATE TABLE timeline (
 	time_ns INTEGER NOT NULL,
 	cpu INTEGER NOT NULL,
@@ -261,8 +262,9 @@ CREATE TABLE timeline (
 	other INTEGER NOT NULL,       -- who runs now, is woken, is to stop; 0: nobody
 	lock INTEGER NOT NULL,        -- of release and acquired; 0: none
 	value INTEGER NOT NULL,       -- number of the interrupt or softirq; CPU sent to or woken on; state of who stops
-	                              -- running (0: preempted); turns of wait_task_inactive()
-	name TEXT NOT NULL,           -- of the interrupt, or ''
+	                              -- running (0: preempted); turns of wait_task_inactive(); -1: CPUs of name
+	name TEXT NOT NULL,           -- of the interrupt; CPUs sent to, if several ('0-3,7'); of a switch or wake-up
+	                              -- 'throttled': the task before, or woken, may not run; or ''
 	stack INTEGER NOT NULL,       -- of release; 0: none
 	PRIMARY KEY (time_ns, cpu, type, sequence)
 ) WITHOUT ROWID;

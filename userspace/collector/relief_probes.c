@@ -13,7 +13,7 @@ static const char *signal_of(enum relief_probe probe)
 	       : bit & (RELIEF_VECTORS_MASK | RELIEF_IPIS) ? "interrupts of the CPU itself"
 	       : bit & RELIEF_SOFTIRQS                     ? "softirqs"
 	       : bit & RELIEF_WAKES                        ? "wake-ups"
-	       : probe == PROBE_IPI_SENT                   ? "IPIs sent"
+	       : bit & RELIEF_IPIS_SENT_MASK               ? "IPIs sent"
 	       : probe == PROBE_SWITCH                     ? "context switches"
 							   : "turns of wait_task_inactive";
 }
@@ -36,6 +36,8 @@ int relief_choices(struct lockline_bpf *bpf, const struct plan *plan, struct cho
 		[PROBE_IPI_ENTRY] = bpf->progs.ipi_enter,
 		[PROBE_IPI_EXIT] = bpf->progs.ipi_leave,
 		[PROBE_IPI_SENT] = bpf->progs.ipi_sent,
+		[PROBE_IPIS_SENT] = bpf->progs.ipis_sent,
+		[PROBE_IPIS_RAISED] = bpf->progs.ipis_raised,
 		[PROBE_SOFTIRQ_ENTRY] = bpf->progs.softirq_enter,
 		[PROBE_SOFTIRQ_EXIT] = bpf->progs.softirq_leave,
 		[PROBE_SWITCH] = bpf->progs.context_switch,

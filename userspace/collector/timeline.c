@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -7,6 +8,8 @@
 
 /* An interrupt writes its records between the place and the time of the record that it comes into. */
 #define DISORDER_NS 1000000ull
+/* Holders of which it is looked up what they did before. */
+#define MOST_HOLDERS 8
 /* Interrupts that nest on a CPU. */
 #define MOST_NESTED 8
 
@@ -41,6 +44,9 @@ static const struct {
 	[RELIEF_WAKING] = {TIMELINE_WAKING, false},
 	[RELIEF_WAKEUP] = {TIMELINE_WAKEUP, false},
 	[RELIEF_WAIT_TASK] = {TIMELINE_WAIT_TASK, false},
+	[RELIEF_SWITCH_THROTTLED] = {TIMELINE_SWITCH, false},
+	[RELIEF_WAKEUP_THROTTLED] = {TIMELINE_WAKEUP, false},
+	[RELIEF_IPIS_SENT] = {TIMELINE_IPI_SENT, false},
 };
 
 /* Copies of the records of one CPU in the window, the latest first. */
@@ -120,8 +126,36 @@ static struct timeline_row *add_row(struct timeline *timeline)
 	return &timeline->rows[timeline->count++];
 }
 
+/* "0-3,7"; one CPU alone is a value, as it is of an IPI to one. */
+static void name_cpus(struct timeline_row *row, const char bits[16], __u32 cpus)
+{
+	const unsigned char *bytes = (const unsigned char *)bits;
+	size_t used = 0;
+	int count = 0;
+
+	row->name[0] = 0;
+	for (__u32 cpu = 0, last; cpu < cpus && cpu < 128; cpu = last + 1) {
+		last = cpu;
+		if (!(bytes[cpu / 8] >> cpu % 8 & 1))
+			continue;
+		while (last + 1 < cpus && last + 1 < 128 && bytes[(last + 1) / 8] >> (last + 1) % 8 & 1)
+			last++;
+		count += last - cpu + 1;
+		row->value = cpu;
+		if (used > sizeof(row->name) - 12)
+			snprintf(row->name + used, sizeof(row->name) - used, ",...");
+		else
+			used += snprintf(row->name + used, sizeof(row->name) - used, last > cpu ? "%s%u-%u" : "%s%u",
+					 used ? "," : "", cpu, last);
+	}
+	if (count == 1)
+		row->name[0] = 0;
+	else
+		row->value = ~0u;
+}
+
 /* From the oldest on: entries become rows, exits their lengths, turns of one loop one row. */
-static int add_stretch(struct timeline *timeline, const struct stretch *stretch, __u32 cpu)
+static int add_stretch(struct timeline *timeline, const struct stretch *stretch, __u32 cpu, __u32 cpus)
 {
 	size_t first = timeline->count, open[MOST_NESTED];
 	int depth = 0;
@@ -158,7 +192,11 @@ static int add_stretch(struct timeline *timeline, const struct stretch *stretch,
 		row->value = type == TIMELINE_WAIT_TASK ? 1 : record->value;
 		row->type = type;
 		memcpy(row->comm, record->comm, sizeof(record->comm));
-		memcpy(row->name, record->name, sizeof(record->name));
+		row->throttled = record->type == RELIEF_SWITCH_THROTTLED || record->type == RELIEF_WAKEUP_THROTTLED;
+		if (record->type == RELIEF_IPIS_SENT)
+			name_cpus(row, record->name, cpus);
+		else
+			memcpy(row->name, record->name, sizeof(record->name));
 		if (type == TIMELINE_VECTOR && record->value < RELIEF_VECTORS)
 			strcpy(row->name, vector_names[record->value]);
 		if (type <= TIMELINE_IPI || type == TIMELINE_SOFTIRQ) {
@@ -235,6 +273,80 @@ static int add_turns(struct timeline *timeline, const struct maps *maps, const s
 	return 0;
 }
 
+static bool is_of_task(enum timeline_type type, __u32 tid, __u32 other_tid, __u32 wanted)
+{
+	return type == TIMELINE_SWITCH ? tid == wanted || other_tid == wanted
+				       : type == TIMELINE_WAKEUP && other_tid == wanted;
+}
+
+/* Who held the lock, as far as the window tells; how many. */
+static int find_holders(const struct timeline *timeline, const struct timeline_window *window,
+			__u32 holders[MOST_HOLDERS])
+{
+	int count = 0;
+
+	if (window->holder)
+		holders[count++] = window->holder;
+	for (size_t i = 0; i < timeline->count && count < MOST_HOLDERS; i++) {
+		const struct timeline_row *row = &timeline->rows[i];
+		__u32 tid = row->type == TIMELINE_RELEASE                               ? row->tid
+			    : row->type == TIMELINE_ACQUIRED && row->tid == window->tid ? row->other_tid
+											: 0;
+		bool known = !tid || tid == window->tid;
+
+		for (int k = 0; k < count; k++)
+			known |= holders[k] == tid;
+		if (!known)
+			holders[count++] = tid;
+	}
+	return count;
+}
+
+/*
+ * What a holder did before the window: its last switch or wake-up, as a row of its own time.  It may have been
+ * off its CPU for long when the waiter came.
+ */
+static int add_before(struct timeline *timeline, const struct maps *maps, const struct timeline_window *window)
+{
+	const struct sizing *sizing = maps->sizing;
+	struct relief_record last[MOST_HOLDERS], record;
+	__u32 holders[MOST_HOLDERS], cpus[MOST_HOLDERS];
+	int count = find_holders(timeline, window, holders), err = 0;
+
+	memset(last, 0, sizeof(last));
+	for (__u32 cpu = 0; count && cpu < sizing->cpus; cpu++) {
+		__u64 written = __atomic_load_n(&maps_relief_state(maps, cpu)->records, __ATOMIC_ACQUIRE);
+		__u64 oldest = written > sizing->ring_relief ? written - sizing->ring_relief : 0;
+		int missing = count;
+		bool seen[MOST_HOLDERS] = {};
+
+		for (__u64 position = written; missing && position > oldest; position--) {
+			int got = copy_line(maps_relief(maps, cpu, position - 1), position - 1, &record);
+
+			if (got < 0)
+				break;
+			if (!got || record.type >= RELIEF_TYPES || record.time_ns >= window->from_ns)
+				continue;
+			for (int k = 0; k < count; k++) {
+				if (seen[k] ||
+				    !is_of_task(meanings[record.type].type, record.tid, record.other_tid, holders[k]))
+					continue;
+				seen[k] = true;
+				missing--;
+				if (record.time_ns > last[k].time_ns) {
+					last[k] = record;
+					cpus[k] = cpu;
+				}
+			}
+		}
+	}
+	for (int k = 0; !err && k < count; k++)
+		if (last[k].time_ns)
+			err = add_stretch(timeline, &(struct stretch){.records = &last[k], .count = 1}, cpus[k],
+					  sizing->cpus);
+	return err;
+}
+
 static int by_time(const void *a, const void *b)
 {
 	const struct timeline_row *one = a, *other = b;
@@ -276,9 +388,11 @@ int timeline_read(struct timeline *timeline, const struct maps *maps, const stru
 		    cpu == window->begin_cpu || concerns(&stretch, window))
 			mark_cpu(timeline, cpu);
 		if (!err && marked(timeline, cpu))
-			err = add_stretch(timeline, &stretch, cpu);
+			err = add_stretch(timeline, &stretch, cpu, sizing->cpus);
 	}
 	free(stretch.records);
+	if (!err && window->tid && sizing->ring_relief)
+		err = add_before(timeline, maps, window);
 	if (err) {
 		timeline_free(timeline);
 		return err;

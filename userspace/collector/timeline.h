@@ -42,8 +42,9 @@ struct timeline_row {
 	__u32 other_tid;
 	__u32 value;
 	enum timeline_type type;
-	char comm[17]; /* "": not known */
-	char name[17]; /* of the interrupt, or the other task's comm */
+	bool throttled; /* who was switched out, or woken, could run and may not */
+	char comm[17];  /* "": not known */
+	char name[33];  /* of the interrupt; CPUs sent to, if they are several; or the other task's comm */
 };
 
 /* What to look for. */

@@ -27,12 +27,16 @@ class Party:
 
 @dataclass(frozen=True, slots=True)
 class Doing:
-    """What a task did in a stretch of time, ns; preempted: it could have run and did not."""
+    """What a task did in a stretch of time, ns; preempted: it could have run and did not.
+
+    throttled: it could have run and was not allowed to, its group's CPU time (or all real-time tasks') being used up.
+    """
 
     running_ns: int = 0
     preempted_ns: int = 0
     asleep_ns: int = 0
     stopped_ns: int = 0
+    throttled_ns: int = 0
     unknown_ns: int = 0
 
     def __add__(self, other: "Doing") -> "Doing":
@@ -42,6 +46,7 @@ class Doing:
             self.preempted_ns + other.preempted_ns,
             self.asleep_ns + other.asleep_ns,
             self.stopped_ns + other.stopped_ns,
+            self.throttled_ns + other.throttled_ns,
             self.unknown_ns + other.unknown_ns,
         )
 

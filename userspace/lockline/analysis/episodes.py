@@ -30,6 +30,8 @@ INTERRUPTIONS = frozenset({"interrupt", "vector", "ipi"})
 MOST_EVENTS = 20_000
 MOST_ALL_EVENTS = 400_000
 MOST_LINKS = 8
+# A holder that went off its CPU longer ago than this is not looked for.
+BEFORE_NS = 10_000_000_000
 # Holders of one wait of which it is told what they did.
 MOST_HOLDERS = 64
 # Waits among which the next link of a chain is looked for.
@@ -263,7 +265,7 @@ def explain(
         chain=(),
         complete=bool(row.complete),
         left_out=max(0, row.left_out),
-        events=tuple(events),
+        events=tuple(event for event in events if event.time_ns >= row.from_ns),
     )
 
 
@@ -288,6 +290,30 @@ def _timeline(recording: Recording, row: rows.Episode) -> list[rows.TimelineRow]
         f"time_ns, cpu, sequence LIMIT {MOST_EVENTS}",
     )
     return [one for one in found if 0 <= one.cpu < 65536 and cpus >> one.cpu & 1]
+
+
+def _before(
+    recording: Recording, row: rows.Episode, holders: Iterable[EpisodeHolder], waiters: Mapping[int, rows.Waiter]
+) -> list[rows.TimelineRow]:
+    """The last switch or wake-up of each holder before the window, where the collector kept it."""
+    tids = {holder.task.tid for holder in holders if holder.task.tid}
+    last: dict[int, rows.TimelineRow] = {}
+    ids = [one.id for one in waiters.values() if one.tid in tids]
+    if not ids:
+        return []
+    found = recording.table(
+        rows.TimelineRow,
+        "timeline",
+        f"time_ns BETWEEN {row.from_ns - BEFORE_NS} AND {row.from_ns - 1} AND type IN ('switch', 'wakeup')"
+        f" AND (task IN ({','.join(map(str, ids))}) OR other IN ({','.join(map(str, ids))}))",
+        f"time_ns DESC, cpu, sequence LIMIT {MOST_EVENTS}",
+    )
+    for one in found:
+        for tid in tids:
+            concerned = (one.other, one.task) if one.type == "switch" else (one.other,)
+            if tid not in last and any(_party(waiters, task).tid == tid for task in concerned):
+                last[tid] = one
+    return list({(one.time_ns, one.cpu, one.type, one.sequence): one for one in last.values()}.values())
 
 
 def read_episodes(
@@ -320,8 +346,12 @@ def read_episodes(
     def make(row: rows.Episode) -> Episode:
         lock = locks.get(row.lock, UNKNOWN_LOCK)
         kind = kinds.get(row.kind, f"kind {row.kind}")
-        events = to_events(_timeline(recording, row), waiters)
-        return explain(row, events, waiters, lock, kind, origin_ns, frames, releases)
+        records = _timeline(recording, row)
+        one = explain(row, to_events(records, waiters), waiters, lock, kind, origin_ns, frames, releases)
+        before = _before(recording, row, one.holders, waiters) if row.complete else []
+        if not before:
+            return one
+        return explain(row, to_events(before + records, waiters), waiters, lock, kind, origin_ns, frames, releases)
 
     by_tid: defaultdict[int, list[rows.Episode]] = defaultdict(list)
     for row in found:

@@ -86,6 +86,7 @@ def _doing(doing: Doing, total_ns: int) -> str:
         (doing.preempted_ns, "ready but not running"),
         (doing.asleep_ns, "asleep"),
         (doing.stopped_ns, "stopped"),
+        (doing.throttled_ns, "throttled"),
         (doing.unknown_ns, "not known"),
     ]
     told = [f"{percent(ns / total_ns)} {what}" for ns, what in parts if ns and total_ns]
@@ -180,11 +181,13 @@ def _cell(event: TimelineEvent, episode: Episode, style: Style) -> str:
         case "ipi":
             return f"*IPI* {name}{length}"
         case "ipi sent":
-            return f"{_short(event.task, style)} sends IPI to CPU {event.value}"
+            to = f"CPUs {name}" if name else f"CPU {event.value}"
+            return f"{_short(event.task, style)} sends IPI to {to}"
         case "softirq":
             return f"softirq {event.value}{length}"
         case "switch":
-            return f"{_short(event.task, style)} -> {_short(event.other, style)}"
+            throttled = " (throttled)" if name == "throttled" else ""
+            return f"{_short(event.task, style)}{throttled} -> {_short(event.other, style)}"
         case "waking" | "wakeup":
             return f"{_short(event.task, style)} wakes {_short(event.other, style)}"
         case "wait task":

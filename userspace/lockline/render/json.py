@@ -320,6 +320,7 @@ def _doing(doing: Doing) -> dict[str, Any]:
         "preempted_ns": doing.preempted_ns,
         "asleep_ns": doing.asleep_ns,
         "stopped_ns": doing.stopped_ns,
+        "throttled_ns": doing.throttled_ns,
         "unknown_ns": doing.unknown_ns,
     }
 
