@@ -9,7 +9,7 @@ from pathlib import Path
 
 import jsonschema
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lockline import histogram
@@ -150,6 +150,7 @@ def test_many_pairs_are_exchanged_in_groups() -> None:
     assert test.ratio == pytest.approx(1.5)
 
 
+@settings(deadline=None)
 @given(st.lists(st.tuples(counts, counts), min_size=1, max_size=EXACT_PAIRS - 4), st.sampled_from([0.05, 0.025]))
 def test_interval_and_p_say_the_same(pairs: list[tuple[float, float]], alpha: float) -> None:
     test = paired_test(pairs, alpha)
@@ -161,6 +162,7 @@ def test_interval_and_p_say_the_same(pairs: list[tuple[float, float]], alpha: fl
         assert test.ratio <= test.high * (1 + 1e-9)
 
 
+@settings(deadline=None, max_examples=50)
 @given(st.lists(st.tuples(counts, counts), min_size=1, max_size=EXACT_PAIRS + 2))
 def test_neither_side_is_favoured(pairs: list[tuple[float, float]]) -> None:
     one, other = paired_test(pairs), paired_test([(b, a) for a, b in pairs])
@@ -177,6 +179,7 @@ def test_outliers_begin_where_enough_lie_above() -> None:
     assert outlier_bucket(histogram.empty(), MS) is None
 
 
+@settings(deadline=None)
 @given(st.lists(st.integers(0, 10**10), min_size=1, max_size=300), st.none() | st.integers(0, 10**10))
 def test_outliers_are_a_hundredth_or_asked_for(lengths: list[int], threshold: int | None) -> None:
     buckets = histogram.of(lengths)

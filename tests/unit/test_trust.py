@@ -4,7 +4,7 @@
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lockline.analysis.report import make_report
@@ -84,6 +84,7 @@ def test_step_of_the_clock(tmp_path: Path, facts: dict[str, object], step: int |
         assert make_report(recording, Selection(), 10).trust.clock_step_ns == step
 
 
+@settings(deadline=None)
 @given(st.lists(st.tuples(st.text(), st.integers(), st.integers())), st.none() | st.integers(0, 1 << 62))
 def test_any_figures_are_taken(programs: list[tuple[str, int, int]], step: int | None) -> None:
     rows = [Program(name, "", None, runs, ns, 0) for name, runs, ns in programs]
