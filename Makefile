@@ -46,7 +46,7 @@ COLLECTOR_LIBS := -lbpf -ldw -lelf -lsqlite3 -lz -llzma -lbz2 -lzstd -lm -lpthre
 LAUNCHER := $(wildcard scripts/lockline-launcher)
 PYTHON_SCRIPTS := $(shell grep -lE '^\#!.*python3$$' scripts/*)
 SHELL_SCRIPTS := $(shell grep -lE '^\#!.*[/ ](ba)?sh$$' scripts/* .ci/run)
-C_FILES := $(wildcard bpf/*.[ch] userspace/collector/*.[ch] tests/*/*.[ch])
+C_FILES := $(wildcard bpf/*.[ch] userspace/collector/*.[ch] tests/*/*.[ch] tests/vm/*/*.[ch])
 
 .DELETE_ON_ERROR:
 .PHONY: all
@@ -95,6 +95,7 @@ demo:
 test-programs: all
 	$(MAKE) -C tests/workloads BUILD=$(BUILD)
 	$(MAKE) -C tests/bpf BUILD=$(BUILD)
+	$(MAKE) -C tests/vm/coherence BUILD=$(BUILD)
 
 .PHONY: test
 test:

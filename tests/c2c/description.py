@@ -113,7 +113,7 @@ class Truth:
 class Description:
     """A file to be written.  kernel, programs: symbols; shift: how far KASLR moved the kernel.
 
-    later: mappings that replace earlier ones while it was recorded.
+    later: mappings that replace earlier ones while it was recorded; begin: in ns of the file's clock.
     """
 
     name: str
@@ -123,6 +123,7 @@ class Description:
     programs: Sequence[tuple[str, Image]] = ()
     later: Sequence[Mapping] = ()
     shift: int = 0
+    begin: int = BEGIN
     seconds: int = 5
     seed: int = 1
 
@@ -139,7 +140,7 @@ class Description:
         """The samples in the order of time; repeated, the time goes on."""
         ordered = self._ordered()
         step = self.seconds * SECOND // (len(ordered) + 1)
-        time = itertools.count(BEGIN + step, max(1, step))
+        time = itertools.count(self.begin + step, max(1, step))
         single = len(self.file.events) == 1
         fixed = [
             (
@@ -178,14 +179,14 @@ class Description:
             comms=[(thread.pid, thread.tid, thread.comm) for thread in threads],
             later=[(self._turn(step), mapping) for mapping in self.later],
             build_ids=[*self.file.build_ids, *build_ids],
-            wall_clock=(1_700_000_000 * SECOND, BEGIN),
-            sample_time=(BEGIN + step, BEGIN + step * len(self.accesses) * repeats),
+            wall_clock=(1_700_000_000 * SECOND, self.begin),
+            sample_time=(self.begin + step, self.begin + step * len(self.accesses) * repeats),
         )
 
     def _turn(self, step: int) -> int:
         """When the later mappings came: half a step after the last access that is not later."""
         before = sum(not access.later for access in self.accesses)
-        return BEGIN + step * before + step // 2
+        return self.begin + step * before + step // 2
 
     def _mapping(self, mappings: Sequence[Mapping], access: Access, address: int) -> Mapping | None:
         # The kernel's own accesses are looked up in the kernel's mappings alone, whatever the address.

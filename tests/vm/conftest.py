@@ -24,7 +24,7 @@ STALE_CODE = re.compile(r"Oops: int3|int3: 0000 \[#1\]")
 STOOD_STILL = "did not end within"
 ATTEMPTS = 2
 
-WORKLOADS = ("slow_path_counter", "lock_load", "held_lock", "function_counter", "futex_mutex")
+WORKLOADS = ("slow_path_counter", "lock_load", "held_lock", "function_counter", "futex_mutex", "shared_lines")
 COLLECTOR = TOP / "build" / "bin" / "lockline-collect"
 
 

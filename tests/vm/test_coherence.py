@@ -1,0 +1,327 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Cache lines of a real kernel, each access followed by the emulator: perf c2c and lockline count what it counted."""
+
+import json
+import shutil
+import subprocess
+from bisect import bisect_right
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from coherence_samples import describe, hottest, kernel_image, program_mappings
+from coherence_truth import (
+    CLEAN_ELSEWHERE,
+    LINE,
+    MODIFIED_ELSEWHERE,
+    NOWHERE,
+    OWN,
+    USER_END,
+    Row,
+    Sums,
+    Truth,
+    read_truth,
+    sums_by,
+)
+from guest import Guest
+from matrix import CPU, NATIVE, selected
+
+from c2c import imported, perf_output
+from c2c.imported import Numbers
+from c2c.perfdata_format import Machine
+from c2c.symbol_images import Image
+
+TOP = Path(__file__).resolve().parent.parent.parent
+KERNEL = "trixie"
+TURNS, ROUNDS = 1000, 2000
+MEMBERS, MEMBER, TWO_LINES, FUTEX = range(1, 5)
+SECOND_MEMBER = 32
+MOST_SAMPLES = 250_000
+
+# Who waits for the load's answer reads, and makes no process meanwhile: what others do is followed, too.
+LOAD = f"""
+mkfifo /tmp/commands /tmp/answers
+shared_lines < /tmp/commands > /tmp/answers &
+load=$!
+exec 3> /tmp/commands 4< /tmp/answers
+answer() {{ read -r answer <&4 && echo "$answer" >> told; }}
+answer
+cat /proc/$load/maps > maps
+echo members {TURNS} {MEMBERS} >&3; answer
+echo member {TURNS} {MEMBER} >&3; answer
+echo lines {TURNS} {TWO_LINES} >&3; answer
+"""
+# Recorded with the waits for the bucket's lock, so that lockline names it.
+MULTI_COMMAND = f"""
+cat /proc/kallsyms > kallsyms
+cp /sys/kernel/btf/vmlinux btf
+uname -r > release
+{LOAD}
+lockline-collect record -a -q -o run.lockline -- \\
+    sh -c 'echo futex {ROUNDS} {FUTEX} >&3; read -r answer <&4; echo "$answer" >> told' || exit
+exec 3>&-
+wait
+"""
+SINGLE_COMMAND = f"""
+{LOAD}
+exec 3>&-
+wait
+"""
+
+
+@dataclass(frozen=True)
+class Followed:
+    """A guest that was followed: its files, and the truth of its lines."""
+
+    guest: Guest
+    truth: Truth
+
+    def told(self, phase: int) -> Any:
+        """What the load said of one of its phases."""
+        (found,) = [
+            entry for entry in map(json.loads, self.guest.text("told").splitlines()) if entry.get("phase") == phase
+        ]
+        return found
+
+
+@pytest.fixture(scope="module")
+def plugin() -> Path:
+    """The plugin for the emulator; skips where the emulator takes none."""
+    if not selected(KERNEL):
+        pytest.skip("KERNELS selects others")
+    qemu = shutil.which("qemu-system-x86_64")
+    if not qemu:
+        pytest.skip("qemu-system-x86_64 is not installed: scripts/setup test")
+    if "-plugin" not in subprocess.run([qemu, "-help"], capture_output=True, text=True, check=True).stdout:
+        pytest.skip("this qemu was built without plugins")
+    done = subprocess.run(["make", "-s", "-C", TOP / "tests/vm/coherence"], capture_output=True, text=True, check=False)
+    if done.returncode:
+        pytest.fail(f"make -C tests/vm/coherence: {done.stdout}{done.stderr}", pytrace=False)
+    return TOP / "build" / "vm" / "coherence.so"
+
+
+@pytest.fixture(scope="module")
+def follow(
+    plugin: Path, boot: Callable[..., Guest], tmp_path_factory: pytest.TempPathFactory
+) -> Callable[[str, str], Followed]:
+    """Boots a guest whose lines are followed; threads: single, multi."""
+
+    def run(threads: str, command: str) -> Followed:
+        out = tmp_path_factory.mktemp("truth") / "truth"
+        # Huge pages take a row for each of their lines as they are cleared, and one can move what is followed.
+        append = "tsc=reliable transparent_hugepage=never"
+        options = ["--cpus", "2", "--cpu", CPU[NATIVE], "--append", append, "--accel", f"tcg,thread={threads}"]
+        guest = boot(KERNEL, command, *options, "--qemu=-plugin", f"--qemu={plugin},out={out}")
+        return Followed(guest, read_truth(out))
+
+    return run
+
+
+@pytest.fixture(scope="module")
+def multi(follow: Callable[[str, str], Followed]) -> Followed:
+    """A thread for each CPU."""
+    return follow("multi", MULTI_COMMAND)
+
+
+@pytest.fixture(scope="module")
+def single(follow: Callable[[str, str], Followed]) -> Followed:
+    """All CPUs in turn."""
+    return follow("single", SINGLE_COMMAND)
+
+
+@pytest.fixture(scope="module", params=["multi", "single"])
+def followed(request: pytest.FixtureRequest) -> Followed:
+    """Either."""
+    found: Followed = request.getfixturevalue(request.param)
+    return found
+
+
+def test_no_access_is_lost(followed: Followed) -> None:
+    assert {cpu.number for cpu in followed.truth.cpus} == {0, 1}
+    for cpu in followed.truth.cpus:
+        assert cpu.followed > 100_000
+        assert (cpu.lost, cpu.outside, cpu.unplaced) == (0, 0, 0), cpu
+
+
+@pytest.mark.parametrize("phase", [MEMBERS, MEMBER])
+def test_strict_turns_on_a_line_are_counted_exactly(followed: Followed, phase: int) -> None:
+    told = followed.told(phase)
+    assert told["values"] == ([TURNS, TURNS] if phase == MEMBERS else [2 * TURNS, 2 * TURNS])
+    line = told["members"][0] & -LINE
+    rows = [row for row in followed.truth.of_phase(phase).rows if row.line == line]
+    (whole,) = sums_by(rows, lambda row: row.line).values()
+    # Each turn loads what the other has modified, and then takes the line from it; the first finds it nowhere.
+    assert whole.loads == [0, 2 * TURNS - 1, 0, 1]
+    assert whole.stores == [1, 0, 2 * TURNS - 1, 0]
+    by_offset = sums_by(rows, lambda row: row.offset)
+    if phase == MEMBER:
+        assert by_offset.keys() == {0}
+        return
+    assert by_offset.keys() == {0, SECOND_MEMBER}
+    assert {offset: sums.hitm for offset, sums in by_offset.items()} == {0: TURNS - 1, SECOND_MEMBER: TURNS}
+    assert [by_offset[0].cpus, by_offset[SECOND_MEMBER].cpus] == [{0}, {1}]
+
+
+def test_two_lines_share_nothing(followed: Followed) -> None:
+    members = followed.told(TWO_LINES)["members"]
+    rows = [row for row in followed.truth.of_phase(TWO_LINES).rows if row.address in members]
+    by_line = sums_by(rows, lambda row: row.line)
+    assert len(by_line) == 2
+    for sums in by_line.values():
+        assert (sums.loads, sums.stores) == ([TURNS - 1, 0, 0, 1], [TURNS, 0, 0, 0])
+
+
+@dataclass(frozen=True)
+class Samples:
+    """A perf.data file of chosen lines, and the rows that it was made of."""
+
+    path: Path
+    rows: list[Row]
+    lines: list[int]
+    kernel: Image
+    kallsyms: Path
+    vmlinux: Path
+
+
+def write_samples(followed: Followed, directory: Path, user: bool) -> Samples:
+    """Of the load's own lines, or of the kernel's hottest ones."""
+    guest = followed.guest
+    kernel = kernel_image(guest.text("kallsyms"))
+    told = followed.told(MEMBERS if user else FUTEX)
+    load = json.loads(guest.text("told").splitlines()[0])["pid"]
+    program = TOP / "build" / "workloads" / "shared_lines"
+    mappings = program_mappings(guest.text("maps"), load, program.name, str(program))
+    if user:
+        lines = sorted({member & -LINE for phase in (MEMBERS, MEMBER) for member in followed.told(phase)["members"]})
+        lines += [member & -LINE for member in followed.told(TWO_LINES)["members"]]
+        rows = [row for row in followed.truth.rows if row.line in lines and row.phase != FUTEX]
+    else:
+        rows = [row for row in followed.truth.of_phase(FUTEX).rows if row.address >= USER_END and not row.user]
+        lines = hottest(rows, MOST_SAMPLES)
+        rows = [row for row in rows if row.line in set(lines)]
+    release = guest.text("release").strip()
+    machine = Machine(cpus=2, hostname="(none)", release=release, perf_version=release, memory_bytes=1 << 30)
+    description = describe(rows, lines, machine, kernel, load, mappings, begin=told["begin_ns"])
+    return Samples(
+        description.write(directory / "perf.data"),
+        rows,
+        lines,
+        kernel,
+        guest.directory / "kallsyms",
+        kernel.write_elf(directory / "vmlinux", description.shift),
+    )
+
+
+@pytest.fixture(scope="module", params=["kernel", "user"])
+def samples(request: pytest.FixtureRequest, multi: Followed, tmp_path_factory: pytest.TempPathFactory) -> Samples:
+    """The truth as a perf.data file."""
+    return write_samples(multi, tmp_path_factory.mktemp(request.param), request.param == "user")
+
+
+def of_line(rows: Iterable[Row], line: int) -> list[Row]:
+    """The rows of a line."""
+    return [row for row in rows if row.line == line]
+
+
+def test_perf_counts_the_same(samples: Samples) -> None:
+    options = ["--show-all", "-k", str(samples.vmlinux)]
+    report = perf_output.parse(perf_output.run_report(samples.path, options))
+    assert sorted(line.address for line in report.lines) == sorted(samples.lines)
+    truth = sums_by(samples.rows, lambda row: row.line)
+    for line in report.lines:
+        sums = truth[line.address]
+        counts = {
+            "local": sums.hitm,
+            "remote": 0,
+            "nr_entries": sums.records,
+            "load": sum(sums.loads),
+            "store": sum(sums.stores),
+            "ld_l1hit": sums.loads[OWN],
+            "ld_llchit": sums.loads[CLEAN_ELSEWHERE],
+            "lcl_dram": sums.loads[NOWHERE],
+            "st_l1hit": sums.stores[OWN],
+            "st_l1miss": sums.stores[MODIFIED_ELSEWHERE] + sums.stores[CLEAN_ELSEWHERE] + sums.stores[NOWHERE],
+        }
+        assert {name: line.counts[name] for name in counts} == counts, hex(line.address)
+        code = sums_by(of_line(samples.rows, line.address), lambda row: (row.offset, row.instruction))
+        shown = {(row.offset, row.ip): row for row in line.rows}
+        assert shown.keys() == {at for at, part in code.items() if part.hitm or sum(part.stores)}
+        for at, row in shown.items():
+            part = code[at]
+            assert (row.records, row.cpus) == (part.records, len(part.cpus)), (hex(line.address), at)
+            # Of large counts the printed share has too few digits to give them back exactly.
+            assert row.counts["local"] == pytest.approx(part.hitm, abs=1 + sums.hitm / 10_000)
+            assert row.counts["st_l1hit"] == pytest.approx(part.stores[OWN], abs=1 + sum(sums.stores) / 10_000)
+    hitm = [line.counts["local"] for line in report.lines]
+    assert hitm == sorted(hitm, reverse=True)
+
+
+def counted(numbers: Numbers) -> tuple[int, int, int, int, int, int, set[int]]:
+    """Of lockline's import: what can be compared with sums."""
+    names = ("records", "loads", "stores", "local_hitm", "l1_hit", "store_l1_hit")
+    found = [numbers.counts[name] for name in names]
+    return found[0], found[1], found[2], found[3], found[4], found[5], numbers.cpus
+
+
+def expected(sums: Sums) -> tuple[int, int, int, int, int, int, set[int]]:
+    """The same of the truth."""
+    loads, stores = sum(sums.loads), sum(sums.stores)
+    return loads + stores, loads, stores, sums.hitm, sums.loads[OWN], sums.stores[OWN], sums.cpus
+
+
+def test_lockline_counts_the_same(samples: Samples, tmp_path: Path) -> None:
+    done = imported.run(samples.path, tmp_path / "lines.lockline", ["--kallsyms", str(samples.kallsyms)])
+    assert done.returncode == 0, done.stderr
+    found = imported.read(tmp_path / "lines.lockline")
+    lines = {line.address: line for line in found.lines}
+    assert lines.keys() == set(samples.lines)
+    for address, line in lines.items():
+        rows = of_line(samples.rows, address)
+        by_offset = sums_by(rows, lambda row: row.offset)
+        code = sums_by(rows, lambda row: (row.offset, row.instruction))
+        (whole,) = sums_by(rows, lambda row: row.line).values()
+        assert counted(line.total) == expected(whole), hex(address)
+        assert {at: counted(part) for at, part in line.offsets.items()} == {
+            at: expected(part) for at, part in by_offset.items()
+        }
+        assert {at: counted(part) for at, part in line.instructions.items()} == {
+            at: expected(part) for at, part in code.items()
+        }
+
+
+def function_of(kernel: Image) -> Callable[[int], str]:
+    """Names of kernel functions by address."""
+    symbols = [symbol for symbol in kernel.symbols if not symbol.data]
+    begins = [symbol.address for symbol in symbols]
+    return lambda address: symbols[bisect_right(begins, address) - 1].name
+
+
+def test_the_join_names_the_bucket_its_lock_and_its_members(multi: Followed, tmp_path: Path) -> None:
+    samples = write_samples(multi, tmp_path, user=False)
+    function = function_of(samples.kernel)
+    by_line = sums_by(samples.rows, lambda row: row.line)
+    buckets = {row.line for row in samples.rows if row.atomics and function(row.instruction) == "futex_q_unlock"}
+    bucket = max(buckets, key=lambda line: by_line[line].hitm)
+    command = [TOP / "build/bin/lockline", "c2c", "report", samples.path, "--kallsyms", samples.kallsyms]
+    command += ["--recording", multi.guest.recording, "--btf", multi.guest.directory / "btf"]
+    command += ["--format", "json", "--addresses"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    lines = {int(line["address"], 16): line for line in json.loads(done.stdout)["lines"]}
+    line = lines[bucket]
+    assert (line["type"], line["type_source"]) == ("futex_hash_bucket", "lock")
+    (lock,) = line["locks"]
+    assert (lock["name"], lock["join"], lock["offset"]) == ("futex_hash_bucket.lock", "address", 4)
+    assert lock["waits"] > 0
+    truth = sums_by(of_line(samples.rows, bucket), lambda row: row.offset)
+    found = {offset["offset"]: offset for offset in line["offsets"]}
+    assert {at: (part["hitm"]["total"], part["loads"], part["stores"]) for at, part in found.items()} == {
+        at: (part.hitm, sum(part.loads), sum(part.stores)) for at, part in truth.items()
+    }
+    members = {at: str(part["member"]) for at, part in found.items()}
+    assert {at: members[at] for at in (0, 4, 8, 16)} == {0: "waiters", 4: "lock", 8: "chain.next", 16: "chain.prev"}
+    # The slow path writes bytes of the lock's word, too.
+    assert all(name.startswith("lock") for at, name in members.items() if at not in (0, 4, 8, 16)), members
+    print(f"\n{line['hitm']['total']} HITM on the line of the bucket, verdict {line['verdict']}")
