@@ -41,7 +41,7 @@ CFLAGS ?= -O2 -g
 COLLECTOR_CFLAGS := -std=gnu11 -Wall -Wextra -Werror -Wno-unused-parameter -D_GNU_SOURCE \
 	-DLOCKLINE_VERSION='"$(VERSION)"' -I$(BUILD)/bpf -I$(BUILD)/collector -I.
 # The order is that of a static link; Debian 13's libelf and libdw want zstd.
-COLLECTOR_LIBS := -lbpf -ldw -lelf -lsqlite3 -lz -llzma -lbz2 -lzstd -lm -lpthread -ldl
+COLLECTOR_LIBS := -lbpf -lcapstone -ldw -lelf -lsqlite3 -lz -llzma -lbz2 -lzstd -lm -lpthread -ldl
 
 LAUNCHER := $(wildcard scripts/lockline-launcher)
 PYTHON_SCRIPTS := $(shell grep -lE '^\#!.*python3$$' scripts/*)

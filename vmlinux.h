@@ -222,6 +222,15 @@ struct task_struct {
 	struct css_set *cgroups;
 };
 
+struct bpf_iter_meta {
+	__u64 seq_num;
+};
+
+struct bpf_iter__task {
+	struct bpf_iter_meta *meta;
+	struct task_struct *task;
+};
+
 #pragma clang attribute pop
 
 #endif /* __VMLINUX_H__ */

@@ -8,35 +8,9 @@
 #ifndef SLEEPING_BPF_H
 #define SLEEPING_BPF_H
 
+#include "in_flight.bpf.h"
 #include "owner.bpf.h"
 #include "record.bpf.h"
-
-static __always_inline struct sleep_slot *sleeper_at(__u32 index)
-{
-	return bpf_map_lookup_elem(&sleepers, &index);
-}
-
-/* Index of the slot of tid, or -1. */
-static __always_inline __s32 find_sleeper(__u32 tid)
-{
-	__u32 home = tid & sleep_mask;
-	struct sleep_slot *slot = sleeper_at(home);
-
-	if (!slot)
-		return -1;
-	if (slot->tid == tid)
-		return home;
-	if (!slot->displaced)
-		return -1;
-	for (int probe = 1; probe < SLEEP_PROBES; probe++) {
-		__u32 index = (home + probe) & sleep_mask;
-
-		slot = sleeper_at(index);
-		if (slot && slot->tid == tid)
-			return index;
-	}
-	return -1;
-}
 
 static __always_inline __s32 claim_sleeper(__u32 tid)
 {

@@ -17,7 +17,7 @@ PLAN = ["plan.c", "plan_holders.c", "plan_relief.c", "plan_signals.c", "lock_mod
 
 # test program: what it tests
 PROGRAMS = {
-    "options_test": ["options.c", "until.c", "values.c"],
+    "options_test": ["options.c", "import_options.c", "watch_options.c", "until.c", "values.c"],
     "plan_test": PLAN,
     "plan_options_test": PLAN,
     "plan_signals_test": ["plan.c", "plan_holders.c", "plan_relief.c", "plan_signals.c", "lock_mode.c"],
@@ -26,7 +26,7 @@ PROGRAMS = {
     "observer_test": ["observer.c"],
     "c2c_process_test": ["c2c_process.c"],
     "turns_test": ["turns.c"],
-    "until_test": ["until.c", "options.c", "values.c"],
+    "until_test": ["until.c", "options.c", "import_options.c", "watch_options.c", "values.c"],
     "interrupts_test": ["interrupts.c"],
     "timeline_test": ["timeline.c"],
     "cpu_pairs_test": ["cpu_pairs.c", "cpu_topology.c", "small_file.c"],

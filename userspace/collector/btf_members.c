@@ -277,6 +277,13 @@ __u32 types_parameter(const struct types *types, __u32 function, unsigned int in
 	return type && btf_is_composite(type) ? function : 0;
 }
 
+__u32 types_pointee(const struct types *types, __u32 type)
+{
+	const struct btf_type *t = btf__type_by_id(types->btf, types_resolve(types, type));
+
+	return t && btf_is_ptr(t) ? types_resolve(types, t->type) : 0;
+}
+
 bool types_member(const struct types *types, __u32 type, const char *member, __u32 *offset, __u32 *member_type)
 {
 	const struct btf_type *t = btf__type_by_id(types->btf, types_resolve(types, type));

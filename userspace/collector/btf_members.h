@@ -34,6 +34,8 @@ __s64 types_size(const struct types *types, __u32 type);
 const char *types_name(const struct types *types, __u32 type);
 /* The struct that parameter number index of a function points to; 0 if it is no such pointer. */
 __u32 types_parameter(const struct types *types, __u32 function, unsigned int index, bool *last);
+/* What a pointer points to; 0: it is none. */
+__u32 types_pointee(const struct types *types, __u32 type);
 /* Offset in bytes of a direct or anonymous member; false if there is none. */
 bool types_member(const struct types *types, __u32 type, const char *member, __u32 *offset, __u32 *member_type);
 

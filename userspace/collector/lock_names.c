@@ -81,6 +81,12 @@ int names_member(const struct kernel_type *type, const char *prefix, __u32 offse
 	return 0;
 }
 
+void names_object(const struct kernel_type *type, __u64 object, struct lock_name *out)
+{
+	snprintf(out->type, sizeof(out->type), "%s", types_name(type->types, types_resolve(type->types, type->id)));
+	out->object = object;
+}
+
 static int symbol_name(struct lock_names *names, const struct lock_hint *hint, struct lock_name *out)
 {
 	struct kernel_type type;
@@ -100,6 +106,8 @@ static int symbol_name(struct lock_names *names, const struct lock_hint *hint, s
 	/* A variable often bears the name of its type. */
 	known = hint_variable_type(symbol.name);
 	type = names_struct(names, known ? known : symbol.name, symbol.module);
+	if (type.id)
+		names_object(&type, symbol.address, out);
 	if (type.id && !names_member(&type, symbol.name, symbol.offset, hint->kind, out))
 		return 0;
 	snprintf(out->name, sizeof(out->name), "%s", symbol.name);
@@ -121,6 +129,7 @@ static int percpu_name(struct lock_names *names, const struct lock_hint *hint, s
 	if (type.types)
 		type.id = types_percpu_variable(type.types, offset, &variable, &inner);
 	if (type.id) {
+		names_object(&type, hint->address - inner, out);
 		if (names_member(&type, variable, inner, hint->kind, out))
 			snprintf(out->name, sizeof(out->name), "%s", variable);
 	} else {
@@ -160,6 +169,8 @@ static int owner_name(struct lock_names *names, const struct lock_hint *hint, st
 	if (!name)
 		return -ENOENT;
 	type = names_struct(names, name, "");
+	if (type.id)
+		names_object(&type, hint->address - hint->owner_offset, out);
 	if (!type.id || names_member(&type, name, hint->owner_offset, hint->kind, out))
 		snprintf(out->name, sizeof(out->name), "%s+0x%x", name, hint->owner_offset);
 	tgid = hint->owner == OWNER_TASK ? 0 : process_of(hint->owner_tid);
@@ -192,6 +203,7 @@ static int node_name(struct lock_names *names, const struct lock_hint *hint, str
 			continue;
 		if (names_member(&type, "pglist_data", hint->address - names->nodes[node], hint->kind, out))
 			return -ENOENT;
+		names_object(&type, names->nodes[node], out);
 		snprintf(zone, sizeof(zone), "%.15s", out->instance);
 		snprintf(out->instance, sizeof(out->instance), "node %zu%s%s", node, *zone ? " " : "", zone);
 		out->source = NAME_SYMBOL;
@@ -228,6 +240,7 @@ static int futex_name(struct lock_names *names, const struct lock_hint *hint, co
 	/* Buckets begin on a cache line. */
 	if ((hint->address - offset) % CACHE_LINE)
 		return -ENOENT;
+	names_object(&type, hint->address - offset, out);
 	snprintf(out->name, sizeof(out->name), "futex_hash_bucket.lock");
 	out->source = NAME_CALL_SITE;
 	return 0;

@@ -52,6 +52,8 @@ struct kernel_type names_function(struct lock_names *names, const struct symbol 
 /* Sets name to "type.member" for the lock at offset in type; -ENOENT if none begins there. */
 int names_member(const struct kernel_type *type, const char *prefix, __u32 offset, enum lock_kind kind,
 		 struct lock_name *out);
+/* The object of that type that holds the lock. */
+void names_object(const struct kernel_type *type, __u64 object, struct lock_name *out);
 
 /* slab_names.c: -ENOENT if the lock lies in no slab object. */
 int slab_name(struct lock_names *names, const struct lock_hint *hint, const struct call_sites *sites,

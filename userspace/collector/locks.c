@@ -1,14 +1,21 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include <errno.h>
 #include <search.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "locks.h"
 
 /* A name by call site may become better with the next stack; after that it is what it is. */
 #define NAMING_TRIES 3
 
+/* Types of objects that hold locks, each once; of those beyond it nothing is kept. */
+#define TYPES_MOST 256
+
 struct locks {
+	char types[TYPES_MOST][64];
+	__u32 type_count;
 	struct recording *recording;
 	struct lock_names *names;
 	void *by_address; /* tsearch */
@@ -71,6 +78,19 @@ struct known_lock *locks_find(struct locks *locks, __u64 address)
 	return found ? *found : NULL;
 }
 
+static const char *keep_type(struct locks *locks, const char *type)
+{
+	if (!*type)
+		return "";
+	for (__u32 i = 0; i < locks->type_count; i++)
+		if (!strcmp(locks->types[i], type))
+			return locks->types[i];
+	if (locks->type_count == TYPES_MOST)
+		return "";
+	snprintf(locks->types[locks->type_count], sizeof(locks->types[0]), "%s", type);
+	return locks->types[locks->type_count++];
+}
+
 static int name_lock(struct locks *locks, struct known_lock *lock, const struct lock_hint *hint)
 {
 	struct lock_name name;
@@ -80,6 +100,8 @@ static int name_lock(struct locks *locks, struct known_lock *lock, const struct 
 	if (lock->tries > 1 && name.source == lock->source)
 		return 0;
 	lock->source = name.source;
+	lock->type = keep_type(locks, name.type);
+	lock->type_offset = lock->address - name.object;
 	return recording_run(locks->recording, PUT_LOCK, "iittt", (__s64)lock->id, (__s64)lock->address, name.name,
 			     name.instance, name_source_names[name.source]);
 }
@@ -104,6 +126,7 @@ struct known_lock *locks_meet(struct locks *locks, const struct lock_hint *hint,
 		return NULL;
 	}
 	lock->address = hint->address;
+	lock->type = "";
 	lock->id = locks->next_id++;
 	if (!tsearch(lock, &locks->by_address, by_address)) {
 		free(lock);

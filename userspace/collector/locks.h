@@ -16,8 +16,10 @@
 struct known_lock {
 	__u64 address;
 	__u32 id;
-	__u8 source; /* enum name_source */
-	__u8 tries;  /* at a better name */
+	__u8 source;       /* enum name_source */
+	__u8 tries;        /* at a better name */
+	__u32 type_offset; /* of the lock in the object that holds it */
+	const char *type;  /* of that; "" if it is not known */
 	struct lock_total *totals;
 };
 

@@ -48,6 +48,9 @@ void user_symbols_close(struct user_symbols *users);
 int user_symbols_lookup(struct user_symbols *users, __u32 tgid, __u64 address, char *name, size_t name_size,
 			__u64 *offset, char *module, size_t module_size);
 
+/* Address of a symbol by its exact name; -ENOENT, or -ESRCH: no such process. */
+int user_symbols_address(struct user_symbols *users, __u32 tgid, const char *name, __u64 *address);
+
 /* lock_names.c: the best name for a lock address; see docs/lock-identity.md. */
 struct lock_names;
 
@@ -59,6 +62,8 @@ struct lock_name {
 	char name[128];    /* stable across boots: "tasklist_lock", "mm_struct.mmap_lock", "runqueues.__lock" */
 	char instance[32]; /* "CPU 3", "tid 812", "" */
 	enum name_source source;
+	char type[64]; /* of the object that holds it, if that is known; else "" */
+	__u64 object;  /* where that begins */
 };
 
 /* What the programs and the sampled stack know of a lock when it is first seen. */

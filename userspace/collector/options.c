@@ -7,10 +7,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "import_options.h"
 #include "message.h"
 #include "options.h"
 #include "until.h"
 #include "values.h"
+#include "watch_options.h"
 
 const char *const kind_names[KIND_COUNT] = {
 	[KIND_SPINLOCK] = "spinlock",
@@ -33,6 +35,7 @@ const char *const kind_names[KIND_COUNT] = {
 enum value_kind {
 	VALUE_FLAG,         /* bool */
 	VALUE_COUNTER,      /* int, one more each time */
+	VALUE_PERHAPS,      /* __u32; without an argument its min */
 	VALUE_TEXT,         /* const char * */
 	VALUE_U32,          /* __u32 */
 	VALUE_POWER_OF_TWO, /* __u32 */
@@ -52,7 +55,9 @@ enum value_kind {
 #define FOR_BOTH   (FOR_RECORD | FOR_DOCTOR)
 #define FOR_TYPES  (1u << COMMAND_TYPES)
 #define FOR_IMPORT (1u << COMMAND_IMPORT)
-#define FOR_ALL    (FOR_BOTH | FOR_TYPES | FOR_IMPORT)
+#define FOR_WATCH  (1u << COMMAND_WATCH)
+#define FOR_WAITS  (FOR_RECORD | FOR_WATCH)
+#define FOR_ALL    (FOR_BOTH | FOR_TYPES | FOR_IMPORT | FOR_WATCH)
 
 #define MAX_CPUS         8192    /* the largest NR_CPUS of x86 and arm64 */
 #define MAX_PID          4194304 /* PID_MAX_LIMIT */
@@ -111,35 +116,39 @@ enum {
 	ACCESSES,
 	LINE_SIZE,
 	DECODER,
+	AUTO,
+	OFFSETS,
+	MAX_OVERHEAD,
+	FULL,
 	VERSION,
 };
 
 static const struct option_row rows[] = {
 	{'o', "output", "FILE", "the recording; of `record` lockline.data by default", VALUE_TEXT,
-	 FOR_RECORD | FOR_IMPORT, 1, PATH_MAX - 1, AT(output)},
-	{'a', "all", NULL, "every process on every CPU; the default if nothing else is chosen", VALUE_FLAG, FOR_RECORD,
+	 FOR_WAITS | FOR_IMPORT, 1, PATH_MAX - 1, AT(output)},
+	{'a', "all", NULL, "every process on every CPU; the default if nothing else is chosen", VALUE_FLAG, FOR_WAITS,
 	 0, 0, AT(all)},
-	{'p', "pid", "PID,...", "these processes, their children, and what they fork", VALUE_IDS, FOR_RECORD, 1,
-	 MAX_PID, AT(pids)},
-	{'t', "tid", "TID,...", "these threads alone", VALUE_IDS, FOR_RECORD, 1, MAX_PID, AT(tids)},
-	{'C', "cpu", "LIST", "waits on these CPUs alone, as in 0-3,7", VALUE_CPUS, FOR_RECORD, 0, MAX_CPUS - 1,
+	{'p', "pid", "PID,...", "these processes, their children, and what they fork", VALUE_IDS, FOR_WAITS, 1, MAX_PID,
+	 AT(pids)},
+	{'t', "tid", "TID,...", "these threads alone", VALUE_IDS, FOR_WAITS, 1, MAX_PID, AT(tids)},
+	{'C', "cpu", "LIST", "waits on these CPUs alone, as in 0-3,7", VALUE_CPUS, FOR_WAITS, 0, MAX_CPUS - 1,
 	 AT(cpus)},
-	{'G', "cgroup", "PATH", "tasks in this cgroup or below it; v1: CONTROLLER:PATH", VALUE_TEXT, FOR_RECORD, 1,
+	{'G', "cgroup", "PATH", "tasks in this cgroup or below it; v1: CONTROLLER:PATH", VALUE_TEXT, FOR_WAITS, 1,
 	 PATH_MAX - 1, AT(cgroup)},
 	{KINDS, "kinds", "KIND,...", "spinlock, rwlock, mutex, rwsem, rtmutex, ...; default all", VALUE_KINDS,
-	 FOR_RECORD, 0, 0, AT(kinds)},
-	{'d', "duration", "TIME", "stop after this time: seconds, or with a suffix ms, s, m", VALUE_SECONDS, FOR_RECORD,
+	 FOR_WAITS, 0, 0, AT(kinds)},
+	{'d', "duration", "TIME", "stop after this time: seconds, or with a suffix ms, s, m", VALUE_SECONDS, FOR_WAITS,
 	 SECOND / 1000, 366 * 86400 * SECOND, AT(duration_ns)},
 	{'i', "interval", "TIME", "of the time series: seconds, or with a suffix; default 1s, at least 100ms",
 	 VALUE_SECONDS, FOR_RECORD, SECOND / 10, 3600 * SECOND, AT(interval_ns)},
 	{THRESHOLD, "threshold", "TIME", "keep each wait from this length on, as in 250us; default 1ms", VALUE_TIME,
-	 FOR_RECORD, 0, 3600 * SECOND, AT(threshold_ns)},
+	 FOR_WAITS, 0, 3600 * SECOND, AT(threshold_ns)},
 	{SAMPLE, "sample", "N", "of the other waits of a lock keep one in N, a power of two; default: by their rate",
 	 VALUE_POWER_OF_TWO, FOR_RECORD, 1, 1 << 20, AT(sample_period)},
 	{MEMORY, "memory", "SIZE",
 	 "budget, with a suffix K, M, G; of the kernel's tables: default 64M, more"
 	 " where the CPUs need it; of an import's sums: default 1G",
-	 VALUE_SIZE, FOR_RECORD | FOR_IMPORT, 1 << 20, 1ull << 36, AT(memory_bytes)},
+	 VALUE_SIZE, FOR_WAITS | FOR_IMPORT, 1 << 20, 1ull << 36, AT(memory_bytes)},
 	{POSSIBLE_CPUS, "possible-cpus", "N", "with --sizes: as if the machine had N possible CPUs", VALUE_U32,
 	 FOR_RECORD, 1, MAX_CPUS, AT(possible_cpus)},
 	{USER_STACKS, "user-stacks", NULL, "also the waiter's stack in user space", VALUE_FLAG, FOR_RECORD, 0, 0,
@@ -200,8 +209,17 @@ static const struct option_row rows[] = {
 	 VALUE_POWER_OF_TWO, FOR_IMPORT, 16, 4096, AT(line_size)},
 	{DECODER, "decoder", "WHO", "native; perf: by `perf script`; auto, the default: perf where only it can",
 	 VALUE_TEXT, FOR_IMPORT, 1, 16, AT(decoder_name)},
-	{'q', "quiet", NULL, "no progress on stderr", VALUE_FLAG, FOR_BOTH | FOR_IMPORT, 0, 0, AT(quiet)},
-	{'v', "verbose", NULL, "more on stderr", VALUE_COUNTER, FOR_BOTH, 0, 0, AT(verbose)},
+	{'i', "input", "RECORDING", "of this boot: TARGET lock:NAME is one of its locks", VALUE_TEXT, FOR_WATCH, 1,
+	 PATH_MAX - 1, AT(watch_input)},
+	{AUTO, "auto", "[=N]", "instead of TARGET: the N locks that are waited for most, in turn; default 3",
+	 VALUE_PERHAPS, FOR_WATCH, 3, 64, AT(watch_auto)},
+	{OFFSETS, "offsets", "LIST", "bytes of the line to watch, as in 0-7,16; default all 64", VALUE_TEXT, FOR_WATCH,
+	 1, 255, AT(watch_offsets)},
+	{MAX_OVERHEAD, "max-overhead", "PERCENT", "CPU time that hits may cost on any CPU; default 1", VALUE_TEXT,
+	 FOR_WATCH, 1, 16, AT(max_overhead)},
+	{FULL, "full", NULL, "always watch, whatever it costs", VALUE_FLAG, FOR_WATCH, 0, 0, AT(watch_full)},
+	{'q', "quiet", NULL, "no progress on stderr", VALUE_FLAG, FOR_BOTH | FOR_IMPORT | FOR_WATCH, 0, 0, AT(quiet)},
+	{'v', "verbose", NULL, "more on stderr", VALUE_COUNTER, FOR_BOTH | FOR_WATCH, 0, 0, AT(verbose)},
 	{'h', "help", NULL, "this text", VALUE_HELP, FOR_ALL, 0, 0, 0},
 	{VERSION, "version", NULL, "the version", VALUE_VERSION, FOR_ALL, 0, 0, 0},
 };
@@ -222,6 +240,8 @@ static const struct {
 	 "Print as JSON the layout of structures and the parameters of functions, from BTF or DWARF."},
 	{"import", COMMAND_IMPORT, "import PERF.DATA -o FILE [OPTIONS]",
 	 "Sum the memory samples of `perf c2c record` or `perf mem record` by cache line; -: from a pipe."},
+	{"watch", COMMAND_WATCH, "watch [OPTIONS] TARGET | --auto [-- COMMAND [ARGUMENT...]]",
+	 "Record who touches the cache line of TARGET, by watchpoints, and lock waits beside it."},
 };
 
 #define COMMANDS (sizeof(commands) / sizeof(commands[0]))
@@ -248,7 +268,9 @@ static void print_help(enum command command)
 			 rows[i].argument ? rows[i].argument : "");
 		printf("  %-26s%s\n", left, rows[i].help);
 	}
-	if (command == COMMAND_RECORD)
+	if (command == COMMAND_WATCH)
+		printf("\nTARGET: %s.\n", WATCH_TARGET_FORMS);
+	if (command == COMMAND_RECORD || command == COMMAND_WATCH)
 		printf("\nKinds: %s.\nWith COMMAND, its process and what it forks are recorded; with -a, everything.\n",
 		       KIND_WORDS);
 }
@@ -287,6 +309,11 @@ static int store(struct options *options, const struct option_row *row, const ch
 		return 0;
 	case VALUE_U32:
 		err = parse_count(argument, row->min, row->max, &value, why);
+		*(__u32 *)field = value;
+		break;
+	case VALUE_PERHAPS:
+		value = row->min;
+		err = argument ? parse_count(argument, 1, row->max, &value, why) : 0;
 		*(__u32 *)field = value;
 		break;
 	case VALUE_POWER_OF_TWO:
@@ -333,12 +360,19 @@ static int store(struct options *options, const struct option_row *row, const ch
 	return err;
 }
 
-static const struct option_row *row_of(int letter)
+/* A letter can mean one thing to a command and another one to others. */
+static const struct option_row *row_of(int letter, enum command command)
 {
-	for (size_t i = 0; i < ROWS; i++)
-		if (rows[i].letter == letter)
+	const struct option_row *other = NULL;
+
+	for (size_t i = 0; i < ROWS; i++) {
+		if (rows[i].letter != letter)
+			continue;
+		if (rows[i].commands & 1u << command)
 			return &rows[i];
-	return NULL;
+		other = &rows[i];
+	}
+	return other;
 }
 
 /* -C names CPUs that this machine may have; a typo would record nothing in silence. */
@@ -426,39 +460,6 @@ static int check_record(struct options *options)
 	return check_cpus(options);
 }
 
-static int check_import(struct options *options, int argc, char **argv)
-{
-	static const char *const decoders[] = {
-		[DECODER_AUTO] = "auto", [DECODER_NATIVE] = "native", [DECODER_PERF] = "perf"};
-	char shown[VALUE_SHOWN];
-	size_t decoder = 0;
-
-	if (argc != 1) {
-		message("`import` wants one perf.data file%s; see `lockline-collect import --help`",
-			argc ? ", not several" : "");
-		return -EINVAL;
-	}
-	if (!options->output) {
-		message("`import` wants -o FILE, the recording that it makes");
-		return -EINVAL;
-	}
-	if (!!options->kallsyms + !!options->system_map > 1) {
-		message("--kallsyms and --system-map exclude each other: leave one out");
-		return -EINVAL;
-	}
-	while (decoder < sizeof(decoders) / sizeof(*decoders) && options->decoder_name &&
-	       strcmp(options->decoder_name, decoders[decoder]))
-		decoder++;
-	if (decoder == sizeof(decoders) / sizeof(*decoders)) {
-		message("--decoder %s: not native, perf or auto", show(options->decoder_name, shown));
-		return -EINVAL;
-	}
-	options->decoder = decoder;
-	options->input = argv[0];
-	options->perf = options->perf ?: "perf";
-	return 0;
-}
-
 static int parse_command(struct options *options, int argc, char **argv)
 {
 	struct option longs[ROWS + 1] = {};
@@ -482,12 +483,15 @@ static int parse_command(struct options *options, int argc, char **argv)
 
 	optind = 0; /* glibc: start afresh, also in a second call */
 	opterr = 0;
-	/* COMMAND's own options are not ours; an import's file may stand before or behind its options. */
+	/* COMMAND's own options are not ours; an import's file, and a TARGET, may stand before or behind options. */
 	while ((letter = getopt_long(argc, argv, options->command == COMMAND_IMPORT ? shorts + 1 : shorts, longs,
-				     NULL)) != -1) {
+				     NULL)) != -1 ||
+	       watch_takes_target(options, argc, argv)) {
 		const char *word = optind > 0 && optind <= argc ? argv[optind - 1] : "";
 		const struct option_row *row;
 
+		if (letter == -1)
+			continue;
 		if (letter == '?' || letter == ':') {
 			char single[3] = {'-', optopt, 0};
 
@@ -495,13 +499,13 @@ static int parse_command(struct options *options, int argc, char **argv)
 			if (optopt > 0 && optopt < ONLY_LONG && strncmp(word, "--", 2))
 				word = single;
 			message("%s: %s; see `lockline-collect %s --help`", show(word, shown),
-				letter == ':'    ? "wants an argument"
-				: row_of(optopt) ? "takes no argument"
-						 : "no such option",
+				letter == ':'                      ? "wants an argument"
+				: row_of(optopt, options->command) ? "takes no argument"
+								   : "no such option",
 				commands[options->command].name);
 			return -EINVAL;
 		}
-		row = row_of(letter);
+		row = row_of(letter, options->command);
 		if (!(row->commands & 1u << options->command)) {
 			char name[32];
 
@@ -514,9 +518,9 @@ static int parse_command(struct options *options, int argc, char **argv)
 			return err;
 	}
 	if (options->command == COMMAND_IMPORT)
-		return check_import(options, argc - optind, argv + optind);
+		return import_options_check(options, argc - optind, argv + optind);
 	if (optind < argc) {
-		if (options->command != COMMAND_RECORD) {
+		if (options->command != COMMAND_RECORD && options->command != COMMAND_WATCH) {
 			message("%s: `%s` takes no argument", show(argv[optind], shown),
 				commands[options->command].name);
 			return -EINVAL;
@@ -526,7 +530,12 @@ static int parse_command(struct options *options, int argc, char **argv)
 		message("-- wants a COMMAND after it");
 		return -EINVAL;
 	}
-	return options->command == COMMAND_RECORD ? check_record(options) : 0;
+	if (options->command == COMMAND_WATCH)
+		err = watch_options_check(options);
+	else
+		err = 0;
+	return err || (options->command != COMMAND_RECORD && options->command != COMMAND_WATCH) ? err
+												: check_record(options);
 }
 
 int options_parse(struct options *options, int argc, char **argv)
@@ -543,7 +552,7 @@ int options_parse(struct options *options, int argc, char **argv)
 		.accesses = DEFAULT_ACCESSES,
 	};
 	if (argc < 2) {
-		message("a command is wanted: record, doctor, types or import; see `lockline-collect --help`");
+		message("a command is wanted: record, watch, doctor, types or import; see `lockline-collect --help`");
 		return -EINVAL;
 	}
 	if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h")) {
@@ -566,7 +575,7 @@ int options_parse(struct options *options, int argc, char **argv)
 			options_free(options);
 		return err;
 	}
-	message("%s: no such command; there are record, doctor, types and import", show(argv[1], shown));
+	message("%s: no such command; there are record, watch, doctor, types and import", show(argv[1], shown));
 	return -EINVAL;
 }
 

@@ -9,7 +9,7 @@
 
 #include "../../bpf/lockline.h"
 
-enum command { COMMAND_RECORD, COMMAND_DOCTOR, COMMAND_TYPES, COMMAND_IMPORT };
+enum command { COMMAND_RECORD, COMMAND_DOCTOR, COMMAND_TYPES, COMMAND_IMPORT, COMMAND_WATCH };
 
 /* Who decodes a perf.data file. */
 enum decoder { DECODER_AUTO, DECODER_NATIVE, DECODER_PERF };
@@ -72,7 +72,16 @@ struct options {
 	const char *decoder_name;
 	enum decoder decoder; /* --decoder */
 	bool no_source;       /* --no-source: no file:line */
-	char **command_argv;  /* COMMAND and its arguments, or NULL */
+	/* of `watch` */
+	const char *watch_target;  /* NULL: --auto */
+	const char *watch_input;   /* -i: a recording that the target is a lock of */
+	__u32 watch_auto;          /* --auto[=N]: so many lines; 0: of the target alone */
+	const char *watch_offsets; /* --offsets LIST */
+	__u32 watch_places;        /* of these the mask of the line's eighths; 0: all */
+	const char *max_overhead;  /* --max-overhead PERCENT */
+	double watch_share;        /* of these the share of CPU time; 0 with --full */
+	bool watch_full;           /* --full */
+	char **command_argv;       /* COMMAND and its arguments, or NULL */
 };
 
 /*

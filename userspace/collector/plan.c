@@ -368,10 +368,10 @@ static enum probe_state check_watchpoints(struct finding *finding)
 	if (!evidence->breakpoint_source)
 		return UNAVAILABLE("no event source for breakpoints");
 	if (evidence->breakpoint_error == NOT_TRIED)
-		return OFF("not used by this version; the event source is there");
+		return OFF("by lockline watch alone; the event source is there");
 	if (evidence->breakpoint_error)
 		return UNAVAILABLE("the kernel refuses a breakpoint: %s", strerror(-evidence->breakpoint_error));
-	return OFF("not used by this version; %d at once in one thread", evidence->breakpoints);
+	return OFF("by lockline watch alone; %d at once in one thread", evidence->breakpoints);
 }
 
 #define CANDIDATES 3

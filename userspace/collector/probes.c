@@ -15,6 +15,7 @@
 #include "message.h"
 #include "probes.h"
 #include "summary.h"
+#include "watch.h"
 
 #define TASK_FILTER_WORDS (1u << 16)
 
@@ -218,6 +219,7 @@ int probes_load(struct probes *probes, const struct options *options, const stru
 	err = err ?: futexes_resize(bpf, sizing->cpus, plan->futex);
 	err = err ?: inactive_waits_resize(bpf, sizing->cpus, plan->inactive_turns);
 	err = err ?: clock_reads_resize(bpf, sizing->cpus, plan->clock_read);
+	err = err ?: watch_resize(bpf, sizing->cpus, options->command == COMMAND_WATCH);
 	if (!err)
 		err = lockline_bpf__load(bpf);
 	if (err) {

@@ -115,6 +115,15 @@ static const char *const sql[STATEMENTS] = {
 			      " ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, NULL, ?, ?, ?)",
 	[PUT_MEMORY_PROBLEM] = "INSERT INTO memory_problem VALUES (?, ?, ?)",
 	[PUT_SELF_CHECK] = "INSERT INTO self_check VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+	[PUT_MEMORY_INTERRUPTS] = "INSERT OR REPLACE INTO memory_interrupts VALUES (?, ?, ?, ?, ?, ?)",
+	[PUT_MEMORY_WAIT] = "INSERT OR REPLACE INTO memory_wait VALUES (?, ?, ?, ?, ?)",
+	[PUT_WATCH] = "INSERT OR REPLACE INTO watch VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+	[PUT_WATCH_WINDOW] = "INSERT OR REPLACE INTO watch_window VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+	[PUT_WATCH_TRANSFER] = "INSERT OR REPLACE INTO watch_transfer VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+	[PUT_WATCH_ACCESS] = "INSERT OR REPLACE INTO memory_access (line, offset, code, thread, records, loads, stores,"
+			     " locked, in_wait, cpus, cpu_count, nodes) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, '')",
+	[FIND_HOT_LOCK] = "SELECT address FROM lock JOIN lock_total ON lock.id = lock_total.lock WHERE address"
+			  " GROUP BY lock.id ORDER BY sum(waits) DESC, lock.id LIMIT 1 OFFSET ?",
 };
 
 /* One line for people, once: what follows a full disk is more of the same. */

@@ -557,7 +557,7 @@ CREATE TABLE watch (
 	lock_offset INTEGER NOT NULL, -- of the target in the line
 	type TEXT NOT NULL,           -- structure that holds the target, or ''
 	type_offset INTEGER NOT NULL, -- of the line's first byte in it; may be negative
-	type_from TEXT NOT NULL,      -- how that is known: symbol | owner object | slab | user symbol | ''
+	type_from TEXT NOT NULL,      -- how that is known: symbol | owner object | slab | call site | user symbol | ''
 	access_from TEXT NOT NULL,    -- how reads and writes were told apart: instruction | watchpoint type
 	budget REAL NOT NULL,         -- share of CPU time that it was allowed; 0: unlimited (full rate)
 	begin_ns INTEGER NOT NULL,

@@ -29,9 +29,11 @@
 #include "probes.h"
 #include "self_check.h"
 #include "session.h"
+#include "session_tasks.h"
 #include "summary.h"
 #include "tasks.h"
 #include "totals.h"
+#include "watch.h"
 #include "workload.h"
 
 /* The rings are read this often: a ring holds more than a CPU writes in it. */
@@ -66,6 +68,7 @@ struct session {
 	struct own_cost *own_cost;
 	struct workload workload;
 	struct c2c_record *c2c; /* NULL without --c2c */
+	struct watch *watch;    /* NULL but for `watch` */
 	int signals;
 	__s64 interval;
 	__u64 begin_ns;
@@ -153,52 +156,6 @@ static int check_plan(const struct session *session)
 	return -EOPNOTSUPP;
 }
 
-/* Inode of the first pid namespace, PROC_PID_INIT_INO of include/linux/proc_ns.h. */
-#define FIRST_PID_NAMESPACE 0xEFFFFFFCu
-
-/* The programs know tasks by their ids in the first pid namespace. */
-static int check_namespace(const struct options *options)
-{
-	struct stat namespace;
-
-	if (!options->pids.count && !options->tids.count && (options->all || !options->command_argv))
-		return 0;
-	if (stat("/proc/self/ns/pid", &namespace) || namespace.st_ino == FIRST_PID_NAMESPACE)
-		return 0;
-	message("-p, -t and COMMAND need the host's process ids, and this is another pid namespace: use -a or -G, or "
-		"share the host's (--pid=host)");
-	return -EINVAL;
-}
-
-static int check_processes(const struct options *options)
-{
-	for (size_t i = 0; i < options->pids.count + options->tids.count; i++) {
-		bool thread = i >= options->pids.count;
-		__u32 id = thread ? options->tids.ids[i - options->pids.count] : options->pids.ids[i], leader;
-
-		if (task_gone(id)) {
-			message("no %s %u", thread ? "thread" : "process", id);
-			return -ESRCH;
-		}
-		if (!thread && !task_leader(id, &leader) && leader != id) {
-			message("%u is a thread of process %u: use -t %u or -p %u", id, leader, id, leader);
-			return -ESRCH;
-		}
-	}
-	return 0;
-}
-
-static bool processes_gone(const struct options *options)
-{
-	for (size_t i = 0; i < options->pids.count; i++)
-		if (!task_gone(options->pids.ids[i]))
-			return false;
-	for (size_t i = 0; i < options->tids.count; i++)
-		if (!task_gone(options->tids.ids[i]))
-			return false;
-	return options->pids.count || options->tids.count;
-}
-
 static int open_analysis(struct session *session)
 {
 	struct stacks stacks = {.recording = session->recording, .symbols = session->symbols};
@@ -254,8 +211,8 @@ static int open_session(struct session *session)
 	}
 	err = plan_make(&session->plan, options, session->symbols);
 	err = err ?: check_plan(session);
-	err = err ?: check_namespace(options);
-	err = err ?: check_processes(options);
+	err = err ?: session_check_namespace(options);
+	err = err ?: session_check_processes(options);
 	if (!err && options->cgroup)
 		err = cgroup_resolve(options->cgroup, &session->cgroup);
 	if (err)
@@ -340,6 +297,7 @@ static int end_interval(struct session *session, bool last)
 		err = inactive_waits_flush(session->inactive_waits);
 	if (!err && session->holders)
 		err = holders_flush(session->holders);
+	err = err ?: watch_flush(session->watch, now_ns());
 	/* What lasted when the recording stopped may have ended while programs were detached, unseen. */
 	err = err
 		      ?: events_end_interval(session->events, flight_interval(&session->flight, session->interval),
@@ -425,7 +383,7 @@ static int run(struct session *session)
 		}
 		if (!err && now_ns() >= next_look_ns) {
 			next_look_ns = now_ns() + LOOK_NS;
-			if (processes_gone(options))
+			if (session_processes_gone(options))
 				break;
 		}
 		trigger_look(&session->flight.trigger);
@@ -479,6 +437,21 @@ static int measure_hardware(struct session *session)
 	return err;
 }
 
+static int open_watch(struct session *session)
+{
+	const struct watch_base base = {
+		.options = session->options,
+		.probes = &session->probes,
+		.recording = session->recording,
+		.locks = session->locks,
+		.names = session->names,
+		.symbols = session->symbols,
+		.cpus = session->sizing.cpus,
+	};
+
+	return session->options->command == COMMAND_WATCH ? watch_open(&session->watch, &base) : 0;
+}
+
 static int attach(struct session *session)
 {
 	const struct options *options = session->options;
@@ -500,6 +473,9 @@ static int attach(struct session *session)
 		descendants_follow(&session->probes);
 	if (options->holders)
 		tell_cost(session);
+	err = open_watch(session);
+	if (err)
+		return err;
 	session->begin_ns = session->interval_begin_ns = now_ns();
 	probes_start(&session->probes, options, session->sizing.cpus);
 	err = summary_begin(session->recording, &session->plan, options, &session->sizing, session->begin_ns);
@@ -514,6 +490,7 @@ static int attach(struct session *session)
 				       session->begin_ns);
 	err = err ?: self_check_open(&session->self_check, options, &session->probes, session->recording);
 	err = err ?: self_check_begin(session->self_check);
+	err = err ?: watch_begin(session->watch, session->begin_ns);
 	err = err ?: recording_commit(session->recording);
 	if (!err && options->command_argv)
 		err = workload_start(&session->workload, options->command_argv[0]);
@@ -534,6 +511,7 @@ static int finish(struct session *session, int err)
 		own_cost_stop(session->own_cost, session->stop_ns);
 	}
 	c2c_record_end(session->c2c);
+	watch_end(session->watch);
 	probes_detach(&session->probes);
 	if (!err && session->own_cost)
 		err = end_interval(session, true);
@@ -548,6 +526,8 @@ static int finish(struct session *session, int err)
 	}
 	if (!session->options->quiet)
 		summary_print(&session->probes.maps, session->stop_ns - session->begin_ns, session->options->output);
+	if (!session->options->quiet)
+		watch_print(session->watch);
 	finish_err = c2c_record_finish(session->c2c);
 	finish_err = recording_finish(session->recording) ?: finish_err;
 	session->recording = NULL;
@@ -561,6 +541,7 @@ static void close_session(struct session *session)
 	workload_stop(&session->workload);
 	self_check_close(session->self_check);
 	c2c_record_close(session->c2c);
+	watch_close(session->watch);
 	own_cost_close(session->own_cost);
 	flight_close(&session->flight);
 	futexes_close(session->futexes);

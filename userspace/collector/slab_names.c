@@ -225,6 +225,7 @@ static bool try_futex(struct lock_names *names, const struct object *object, con
 	distance = object->offset - queues - lock;
 	if (size <= 0 || object->offset < queues + lock || distance % size)
 		return false;
+	names_object(&bucket, object->address + object->offset - lock, out);
 	snprintf(out->name, sizeof(out->name), "futex_hash_bucket.lock");
 	snprintf(out->instance, sizeof(out->instance), "bucket %u", (__u32)(distance / size));
 	return true;
@@ -259,6 +260,7 @@ int slab_name(struct lock_names *names, const struct lock_hint *hint, const stru
 			return 0;
 		if (!try_type(names, &object, sites, hint->kind, &type, out))
 			continue;
+		names_object(&type, object.address, out);
 		name_instance(names, &object, &type, out);
 		return 0;
 	}

@@ -308,3 +308,38 @@ void user_symbols_close(struct user_symbols *users)
 	free(users->processes);
 	free(users);
 }
+
+struct sought {
+	const char *name;
+	__u64 address;
+};
+
+static int seek_symbol(Dwfl_Module *module, void **userdata, const char *name, Dwarf_Addr base, void *data)
+{
+	int count = dwfl_module_getsymtab(module);
+	struct sought *sought = data;
+
+	for (int i = 0; i < count; i++) {
+		GElf_Sym symbol;
+		GElf_Addr address;
+		const char *found = dwfl_module_getsym_info(module, i, &symbol, &address, NULL, NULL, NULL);
+
+		if (!found || symbol.st_shndx == SHN_UNDEF || strcmp(found, sought->name))
+			continue;
+		sought->address = address;
+		return DWARF_CB_ABORT;
+	}
+	return DWARF_CB_OK;
+}
+
+int user_symbols_address(struct user_symbols *users, __u32 tgid, const char *name, __u64 *address)
+{
+	struct process *process = tgid ? find_process(users, tgid) : NULL;
+	struct sought sought = {.name = name};
+
+	if (!process)
+		return -ESRCH;
+	dwfl_getmodules(process->dwfl, seek_symbol, &sought, 0);
+	*address = sought.address;
+	return sought.address ? 0 : -ENOENT;
+}

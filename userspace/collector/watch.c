@@ -1,0 +1,467 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/auxv.h>
+
+#include <bpf/libbpf.h>
+
+#include "kernel_btf.h"
+#include "lock_names.h"
+#include "lockline.skel.h"
+#include "message.h"
+#include "values.h"
+#include "watch.h"
+#include "watch_decoding.h"
+#include "watch_takers.h"
+#include "watch_target.h"
+#include "watch_windows.h"
+#include "watch_write.h"
+
+#define MEMORY_MOST (64ull << 20)
+#define USERS       64
+#define ROW_NS      100000000ull /* of windows that lie next to each other one row is written */
+#define RANKED      64
+
+struct watch {
+	struct watch_base base;
+	struct watch_finder finder;
+	struct user_symbols *users;
+	struct watch_windows *windows;
+	struct watch_decoding *decoding;
+	struct memory_budget budget;
+	struct watch_line lines[WATCH_LINES];
+	__u32 line_count;
+	int slots;
+	__u64 hit_ns;
+	__u64 begin_ns;
+	bool told; /* that nothing is waited for yet */
+};
+
+int watch_resize(struct lockline_bpf *bpf, __u32 cpus, bool wanted)
+{
+	int err = bpf_program__set_autoload(bpf->progs.watch_hit, wanted);
+
+	err = err ?: bpf_program__set_autoload(bpf->progs.watch_find_task, wanted);
+	err = err ?: bpf_map__set_max_entries(bpf->maps.watch_records, wanted ? cpus * WATCH_RING : 1);
+	return err ?: bpf_map__set_max_entries(bpf->maps.watch_states, wanted ? cpus : 1);
+}
+
+static int tell_refusal(const struct watched *watched, int err)
+{
+	char takers[512];
+
+	switch (err) {
+	case -ENOSPC:
+	case -EBUSY:
+		watch_takers(takers, sizeof(takers));
+		message("%s: no debug register is left for a watchpoint%s%s", watched->target,
+			*takers ? "; held perhaps by " : "", takers);
+		break;
+	case -EINVAL:
+		message("%s: the kernel allows no watchpoint at 0x%llx: its own entry code uses that memory",
+			watched->target, watched->address);
+		break;
+	case -EACCES:
+	case -EPERM:
+		message("%s: watchpoints are refused: %s; root or CAP_PERFMON and CAP_SYS_ADMIN are needed",
+			watched->target, strerror(-err));
+		break;
+	case -EOPNOTSUPP:
+	case -ENODEV:
+	case -ENOENT:
+		message("%s: this machine has no watchpoints: %s", watched->target, strerror(-err));
+		break;
+	default:
+		message("%s: a watchpoint at 0x%llx is refused: %s", watched->target, watched->address, strerror(-err));
+	}
+	return err;
+}
+
+/* The mask of the eighths of its line that are of interest and may be watched. */
+static int choose_places(struct watch *watch, const struct watched *watched, __u32 *places)
+{
+	__u64 first = watched->address & ~(CACHE_LINE - 1ull);
+	__u32 wanted = watch->base.options->watch_places ?: 0xff, refused = 0;
+	const char *why = "";
+
+	if (!watched->tgid)
+		refused = watch_forbidden(&watch->finder, first, &why);
+	if (refused >> (watched->address - first) / WATCH_SLOT_BYTES & 1) {
+		message("%s: 0x%llx must not be watched: %s", watched->target, watched->address, why);
+		return -EINVAL;
+	}
+	*places = wanted & ~refused;
+	if (*places != wanted)
+		message("%s: a part of its line is left out: %s", watched->target, why);
+	if (*places)
+		return 0;
+	message("%s: nothing of its line is left to watch", watched->target);
+	return -EINVAL;
+}
+
+static void find_cache(const struct watch *watch, const struct watched *watched, __u64 *cache)
+{
+	struct slab_cache slab;
+
+	*cache = 0;
+	if (!watched->tgid && !resolver_slab(&watch->base.names->resolver, watched->address, &slab))
+		*cache = slab.cache;
+}
+
+static int add_line(struct watch *watch, const struct watched *watched, __u64 now_ns)
+{
+	struct watch_line *line = &watch->lines[watch->line_count];
+	struct watch_place place = {.address = watched->address & ~(CACHE_LINE - 1ull), .tgid = watched->tgid};
+	int err;
+
+	if (watch->line_count == WATCH_LINES)
+		return -ENOSPC;
+	err = choose_places(watch, watched, &place.places);
+	if (err)
+		return err;
+	/* Once others are watched no register is free to try with. */
+	if (!watch->line_count) {
+		err = watch_windows_try(watch->windows, place.address);
+		if (err < 0)
+			return tell_refusal(watched, err);
+		watch->slots = err;
+	}
+	*line = (struct watch_line){.watched = *watched, .id = WATCH_IDS + watch->line_count, .begin_ns = now_ns};
+	watch_sums_open(&line->sums, &watch->budget);
+	find_cache(watch, watched, &line->cache);
+	if (watched->tid)
+		watch_target_task(&watch->finder, watched->tid, &line->task);
+	err = watch_windows_add(watch->windows, &place);
+	if (err < 0)
+		return err;
+	watch->line_count++;
+	return 0;
+}
+
+/*
+ * arm64: a program behind a watchpoint kept the kernel from stepping over the
+ * instruction before 6.6 (d11a69873d9a); and without atomics of the processor a
+ * locked access is a loop that each exception begins anew.
+ */
+static int check_machine(struct watch *watch)
+{
+	int err;
+
+#ifdef __aarch64__
+	if (!(getauxval(AT_HWCAP) & 1 << 8)) {
+		message("watchpoints on this processor would hang what uses locks: it has no atomic instructions "
+			"(LSE)");
+		return -EOPNOTSUPP;
+	}
+#endif
+	err = watch_hit_cost(bpf_program__fd(watch->base.probes->bpf->progs.watch_hit), &watch->hit_ns);
+	if (err == -EDEADLK)
+		message("a watchpoint with a program behind it stops this kernel's tasks for good (arm64 before 6.6): "
+			"nothing can be watched");
+	else if (err == -ENOSPC || err == -EBUSY)
+		tell_refusal(&(struct watched){.target = "watch"}, err);
+	else if (err)
+		message("watchpoints cannot be used here: %s", strerror(-err));
+	return err;
+}
+
+int watch_open(struct watch **out, const struct watch_base *base)
+{
+	const struct options *options = base->options;
+	struct watch *watch = calloc(1, sizeof(*watch));
+	struct watched watched;
+	int err;
+
+	if (!watch)
+		return -ENOMEM;
+	watch->base = *base;
+	watch->budget.limit = MEMORY_MOST;
+	err = user_symbols_open(&watch->users, USERS);
+	watch->finder = (struct watch_finder){.names = base->names,
+					      .symbols = base->symbols,
+					      .users = watch->users,
+					      .bpf = base->probes->bpf,
+					      .recording = options->watch_input};
+	if (!err)
+		err = watch_decoding_open(&watch->decoding, base->names, base->symbols, watch->users, base->recording,
+					  &watch->budget);
+	if (!err)
+		err = watch_windows_open(&watch->windows, base->probes->bpf, base->cpus, &options->cpus);
+	if (err)
+		message("cannot prepare watchpoints: %s", strerror(-err));
+	if (!err && options->watch_target)
+		err = watch_target_find(&watch->finder, options->watch_target, &watched);
+	err = err ?: check_machine(watch);
+	if (!err && options->watch_target)
+		err = add_line(watch, &watched, 0);
+	if (err) {
+		watch_close(watch);
+		return err;
+	}
+	base->probes->programs[base->probes->program_count++] = (struct own_program){
+		.name = "watch_hit",
+		.signal = "watchpoints",
+		.fd = bpf_program__fd(base->probes->bpf->progs.watch_hit),
+	};
+	*out = watch;
+	return 0;
+}
+
+int watch_begin(struct watch *watch, __u64 now_ns)
+{
+	int err;
+
+	if (!watch)
+		return 0;
+	watch->begin_ns = now_ns;
+	err = watch_write_source(watch->base.recording, watch->slots ?: WATCH_SLOTS);
+	err = err ?: kernel_btf_put(watch->base.recording);
+	for (__u32 i = 0; !err && i < watch->line_count; i++) {
+		watch->lines[i].begin_ns = now_ns;
+		err = watch_write_line(watch->base.recording, &watch->lines[i]);
+	}
+	if (!err) {
+		err = watch_windows_begin(watch->windows, watch->base.options->watch_share, watch->hit_ns);
+		if (err)
+			message("cannot start the thread that watches: %s", strerror(-err));
+	}
+	return err;
+}
+
+/* Whether the object is still the one that it was: -1 if that cannot be told. */
+static int is_changed(const struct watch *watch, const struct watch_line *line)
+{
+	const struct watched *watched = &line->watched;
+	__u64 cache;
+
+	if (watched->tgid)
+		return -1;
+	if (watched->tid) {
+		__u64 task;
+
+		return watch_target_task(&watch->finder, watched->tid, &task) || task != line->task;
+	}
+	if (!line->cache)
+		return -1;
+	find_cache(watch, watched, &cache);
+	return cache != line->cache;
+}
+
+static int compare_records(const void *a, const void *b)
+{
+	const struct watch_record *x = a, *y = b;
+
+	if (x->ns != y->ns)
+		return x->ns < y->ns ? -1 : 1;
+	return x->cpu != y->cpu ? (x->cpu < y->cpu ? -1 : 1) : x->sequence < y->sequence ? -1 : 1;
+}
+
+static int add_record(struct watch *watch, struct watch_line *line, const struct watch_record *record)
+{
+	struct watch_hit hit = {
+		.ns = record->ns,
+		.lock = record->lock,
+		.cpu = record->cpu,
+		.kind = record->kind,
+		.flags = record->flags,
+	};
+	struct watch_access access;
+	int err = watch_decoding_find(watch->decoding, record, WATCH_SLOT_BYTES, &access, &hit.code);
+
+	err = err ?: watch_decoding_thread(watch->decoding, record, &hit.thread);
+	if (err) {
+		line->sums.refused += err == -ENOSPC;
+		return err == -ENOSPC ? 0 : err;
+	}
+	hit.offset = access.offset;
+	hit.access = access.access;
+	return watch_sums_add(&line->sums, &hit);
+}
+
+static int end_row(struct watch *watch, struct watch_line *line)
+{
+	int err = 0;
+
+	if (line->row.end_ns)
+		err = watch_write_window(watch->base.recording, line);
+	line->row.end_ns = 0;
+	return err;
+}
+
+static int add_window(struct watch *watch, struct watch_window *window)
+{
+	struct watch_line *line = &watch->lines[window->line];
+	struct watch_window_row *row = &line->row;
+	__u64 transfers = 0;
+	int err = 0;
+
+	qsort(window->records, window->record_count, sizeof(window->records[0]), compare_records);
+	if (!window->goes_on) {
+		watch_sums_begin(&line->sums);
+		err = end_row(watch, line);
+	}
+	for (__u64 i = 0; !err && i < window->record_count; i++) {
+		int found = add_record(watch, line, &window->records[i]);
+
+		err = found < 0 ? found : 0;
+		transfers += found > 0;
+	}
+	if (err)
+		return err;
+	if (!row->end_ns)
+		*row = (struct watch_window_row){.begin_ns = window->begin_ns, .places = window->places, .changed = -1};
+	row->end_ns = window->end_ns;
+	row->hits += window->hits;
+	row->lost += window->lost;
+	row->transfers += transfers;
+	row->cut |= window->cut;
+	line->windows += !window->goes_on;
+	line->watched_ns += window->end_ns - window->begin_ns;
+	line->hits += window->hits;
+	line->lost += window->lost;
+	line->transfers += transfers;
+	line->end_ns = window->end_ns;
+	return 0;
+}
+
+static int look_at_object(struct watch *watch, struct watch_line *line)
+{
+	int changed;
+
+	if (!line->row.end_ns || line->gone)
+		return 0;
+	changed = is_changed(watch, line);
+	line->row.changed = changed;
+	if (changed == 1) {
+		line->gone = true;
+		snprintf(line->ended, sizeof(line->ended), "the object is gone or another one now");
+		watch_windows_drop(watch->windows, line->id - WATCH_IDS);
+	}
+	return 0;
+}
+
+static const char *error_text(int err)
+{
+	return !err ? "" : err == -ENOSPC || err == -EBUSY ? "the debug registers were taken" : strerror(-err);
+}
+
+int watch_drain(struct watch *watch)
+{
+	struct watch_window *window, *next;
+	int err = 0;
+
+	if (!watch)
+		return 0;
+	window = watch_windows_take(watch->windows);
+	for (; window; window = next) {
+		next = window->next;
+		if (!err)
+			err = add_window(watch, window);
+		free(window);
+	}
+	for (__u32 i = 0; !err && i < watch->line_count; i++) {
+		struct watch_line *line = &watch->lines[i];
+
+		err = look_at_object(watch, line);
+		if (!err && line->row.end_ns - line->row.begin_ns > ROW_NS)
+			err = end_row(watch, line);
+		if (!line->gone)
+			snprintf(line->ended, sizeof(line->ended), "%s",
+				 error_text(watch_windows_error(watch->windows, i)));
+	}
+	return err;
+}
+
+/* Locks of the kernel, as their waits were met: those that were waited for most, each line once. */
+static int pick_lines(struct watch *watch, __u64 now_ns)
+{
+	__u32 wanted = watch->base.options->watch_auto;
+	int err = 0;
+
+	for (int rank = 0; !err && rank < RANKED && watch->line_count < wanted; rank++) {
+		__s64 address = recording_find(watch->base.recording, FIND_HOT_LOCK, "i", (__s64)rank);
+		const struct known_lock *lock = address ? locks_find(watch->base.locks, address) : NULL;
+		struct watched watched;
+		bool known = false;
+		char name[128];
+
+		if (!address)
+			break;
+		for (__u32 i = 0; i < watch->line_count; i++)
+			known |= (watch->lines[i].watched.address ^ (__u64)address) < CACHE_LINE &&
+				 !((watch->lines[i].watched.address ^ (__u64)address) & ~(CACHE_LINE - 1ull));
+		if (known || !lock)
+			continue;
+		err = recording_find_text(watch->base.recording, FIND_LOCK_NAME, name, sizeof(name), "i",
+					  (__s64)lock->id);
+		if (err || watch_target_lock(&watch->finder, address, name, &watched))
+			continue;
+		if (add_line(watch, &watched, now_ns))
+			continue;
+		err = watch_write_line(watch->base.recording, &watch->lines[watch->line_count - 1]);
+	}
+	if (!err && !watch->line_count && !watch->told && !watch->base.options->quiet)
+		message("no lock was waited for yet: nothing to watch so far");
+	watch->told = true;
+	return err;
+}
+
+int watch_flush(struct watch *watch, __u64 now_ns)
+{
+	int err = watch_drain(watch);
+
+	if (!watch)
+		return 0;
+	if (!err && !watch->base.options->watch_target)
+		err = pick_lines(watch, now_ns);
+	for (__u32 i = 0; !err && i < watch->line_count; i++) {
+		struct watch_line *line = &watch->lines[i];
+
+		err = end_row(watch, line);
+		err = err
+			      ?: watch_write_sums(watch->base.recording, line, watch->base.locks,
+						  watch->base.options->watch_share, watch->hit_ns, "instruction");
+	}
+	err = err
+		      ?: recording_run(watch->base.recording, PUT_COST, "tit", "watch_thread_ns",
+				       (__s64)watch_windows_own_ns(watch->windows), "ns");
+	return err
+		       ?: recording_run(watch->base.recording, PUT_META, "ti", "watch_other_hits",
+					(__s64)watch_windows_others(watch->windows));
+}
+
+void watch_end(struct watch *watch)
+{
+	if (watch)
+		watch_windows_end(watch->windows);
+}
+
+void watch_print(const struct watch *watch)
+{
+	for (__u32 i = 0; watch && i < watch->line_count; i++) {
+		const struct watch_line *line = &watch->lines[i];
+		double ms = line->watched_ns / 1e6;
+
+		message("%s: line 0x%llx watched for %.1f ms in %llu window%s: %llu hits (%.0f/ms), %llu transfers, "
+			"%llu lost%s%s",
+			line->watched.target, line->watched.address & ~(CACHE_LINE - 1ull), ms, line->windows,
+			line->windows == 1 ? "" : "s", line->hits, ms > 0 ? line->hits / ms : 0, line->transfers,
+			line->lost, *line->ended ? "; ended early: " : "", line->ended);
+	}
+	if (watch && !watch->line_count)
+		message("nothing was watched: no lock was waited for");
+}
+
+void watch_close(struct watch *watch)
+{
+	if (!watch)
+		return;
+	watch_windows_close(watch->windows);
+	watch_decoding_close(watch->decoding);
+	for (__u32 i = 0; i < watch->line_count; i++)
+		watch_sums_close(&watch->lines[i].sums);
+	user_symbols_close(watch->users);
+	free(watch);
+}

@@ -1,0 +1,553 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include <errno.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <poll.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+
+#include "lockline.skel.h"
+#include "maps.h"
+#include "watch_windows.h"
+
+#define IDLE_NS 20000000ull
+/* Records that wait to be looked at; more are lost, and counted. */
+#define WAITING_MOST (1u << 20)
+/* A record that is stamped already may become visible this much later. */
+#define SETTLE_NS 1000000ull
+/* Of a line that has more places than can be watched at once, this long without a limit of cost. */
+#define ROTATE_NS 50000000ull
+#define BLOCKS    64
+
+struct line {
+	struct watch_place place;
+	struct watch_pace pace;
+	bool dropped;
+	int err;             /* why it could not be watched the last time, or 0 */
+	__u8 blocks[BLOCKS]; /* masks of places, so that each pair of them is watched together in one */
+	__u32 block_count;
+	__u32 turn;
+};
+
+struct watch_windows {
+	struct mapped_array records, states, target;
+	struct watch_events events;
+	__u32 cpus;
+	int slots;
+	__u64 *read;  /* per CPU: position in its ring */
+	__u64 others; /* hits by other processes before the window */
+	struct watch_budget budget;
+	pthread_t thread;
+	bool running;
+	bool ending;
+	int wake; /* eventfd */
+	pthread_mutex_t lock;
+	struct line lines[WATCH_LINES]; /* under lock, as the rest */
+	__u32 line_count;
+	struct watch_window *first, **last;
+	__u64 waiting;
+	__u64 own_ns;
+	int err;
+};
+
+static __u64 now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return now.tv_sec * 1000000000ull + now.tv_nsec;
+}
+
+static __u64 thread_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+	return now.tv_sec * 1000000000ull + now.tv_nsec;
+}
+
+int watch_windows_open(struct watch_windows **out, struct lockline_bpf *bpf, __u32 cpus, const struct id_list *wanted)
+{
+	struct watch_windows *windows = calloc(1, sizeof(*windows));
+	int err;
+
+	if (!windows)
+		return -ENOMEM;
+	windows->events.keeper = -1;
+	windows->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	windows->cpus = cpus;
+	windows->slots = WATCH_SLOTS;
+	windows->last = &windows->first;
+	pthread_mutex_init(&windows->lock, NULL);
+	windows->read = calloc(cpus, sizeof(*windows->read));
+	err = windows->read && windows->wake >= 0 ? 0 : -ENOMEM;
+	err = err ?: maps_map(&windows->records, bpf->maps.watch_records);
+	err = err ?: maps_map(&windows->states, bpf->maps.watch_states);
+	err = err ?: maps_map(&windows->target, bpf->maps.watch_target);
+	err = err ?: watch_events_open(&windows->events, bpf_program__fd(bpf->progs.watch_hit), wanted);
+	if (err)
+		watch_windows_close(windows);
+	else
+		*out = windows;
+	return err;
+}
+
+void watch_windows_close(struct watch_windows *windows)
+{
+	struct watch_window *window, *next;
+
+	if (!windows)
+		return;
+	watch_windows_end(windows);
+	for (window = watch_windows_take(windows); window; window = next) {
+		next = window->next;
+		free(window);
+	}
+	watch_events_close(&windows->events);
+	maps_unmap(&windows->records);
+	maps_unmap(&windows->states);
+	maps_unmap(&windows->target);
+	if (windows->wake >= 0)
+		close(windows->wake);
+	pthread_mutex_destroy(&windows->lock);
+	free(windows->read);
+	free(windows);
+}
+
+static struct watch_state *state_of(const struct watch_windows *windows, __u32 cpu)
+{
+	return (struct watch_state *)windows->states.data + cpu;
+}
+
+int watch_windows_try(struct watch_windows *windows, __u64 line)
+{
+	int slots = watch_events_free(&windows->events, line);
+
+	if (slots > 0 && slots < windows->slots)
+		windows->slots = slots;
+	return slots;
+}
+
+int watch_windows_hit_cost(struct watch_windows *windows, __u64 *ns)
+{
+	((struct watch_target *)windows->target.data)->tgid = 0;
+	return watch_hit_cost(windows->events.program, ns);
+}
+
+/*
+ * Masks of at most `slots` of the places, until each pair of these was in one
+ * of them: for four of eight the six of a covering design, or one more.
+ */
+static void make_blocks(struct line *line, int slots)
+{
+	__u64 left = 0; /* pairs, by 8 * one + other */
+	__u32 places = line->place.places;
+
+	line->block_count = 0;
+	if (__builtin_popcount(places) <= slots) {
+		line->blocks[line->block_count++] = places;
+		return;
+	}
+	for (int one = 0; one < WATCH_PLACES; one++)
+		for (int other = one; other < WATCH_PLACES; other++)
+			if (places >> one & 1 && places >> other & 1 && (slots > 1 || one == other))
+				left |= 1ull << (8 * one + other);
+	while (left && line->block_count < BLOCKS) {
+		__u64 covered = 0;
+		__u32 best = 0;
+
+		for (__u32 mask = 1; mask < 1u << WATCH_PLACES; mask++) {
+			__u64 pairs = 0;
+
+			if (mask & ~places || __builtin_popcount(mask) != slots)
+				continue;
+			for (int one = 0; one < WATCH_PLACES; one++)
+				for (int other = one; other < WATCH_PLACES; other++)
+					if (mask >> one & 1 && mask >> other & 1)
+						pairs |= 1ull << (8 * one + other);
+			pairs &= left;
+			if (__builtin_popcountll(pairs) > __builtin_popcountll(covered)) {
+				covered = pairs;
+				best = mask;
+			}
+		}
+		left &= ~covered;
+		line->blocks[line->block_count++] = best;
+	}
+}
+
+int watch_windows_add(struct watch_windows *windows, const struct watch_place *place)
+{
+	struct line *line;
+	int number = -ENOSPC;
+
+	pthread_mutex_lock(&windows->lock);
+	if (windows->line_count < WATCH_LINES) {
+		number = windows->line_count++;
+		line = &windows->lines[number];
+		*line = (struct line){.place = *place, .pace = {.window_ns = WATCH_WINDOW_NS}};
+		make_blocks(line, windows->slots);
+	}
+	pthread_mutex_unlock(&windows->lock);
+	return number;
+}
+
+void watch_windows_drop(struct watch_windows *windows, __u32 line)
+{
+	pthread_mutex_lock(&windows->lock);
+	windows->lines[line].dropped = true;
+	pthread_mutex_unlock(&windows->lock);
+}
+
+static bool is_ending(const struct watch_windows *windows)
+{
+	return __atomic_load_n(&windows->ending, __ATOMIC_ACQUIRE);
+}
+
+/* Until then, or the end is asked for. */
+static void sleep_until(struct watch_windows *windows, __u64 ns)
+{
+	struct pollfd fd = {.fd = windows->wake, .events = POLLIN};
+	__u64 now;
+
+	while (!is_ending(windows) && (now = now_ns()) < ns) {
+		struct timespec timeout = {(ns - now) / 1000000000ull, (ns - now) % 1000000000ull};
+
+		ppoll(&fd, 1, &timeout, NULL);
+	}
+}
+
+/* The line whose turn it is, and which of its places; false: there is none. */
+static bool next_line(struct watch_windows *windows, __u32 *number, struct line *line, __u32 *places)
+{
+	bool found = false;
+
+	pthread_mutex_lock(&windows->lock);
+	for (__u32 i = 0; i < windows->line_count && !found; i++) {
+		__u32 next = (*number + 1 + i) % windows->line_count;
+		struct line *candidate = &windows->lines[next];
+
+		if (candidate->dropped)
+			continue;
+		*number = next;
+		*places = candidate->blocks[candidate->turn++ % candidate->block_count];
+		*line = *candidate;
+		found = true;
+	}
+	pthread_mutex_unlock(&windows->lock);
+	return found;
+}
+
+/* Copies what one CPU has recorded; of a window that goes on, only what is older than `before`. */
+static __u64 read_ring(struct watch_windows *windows, __u32 cpu, __u64 before, struct watch_record *out, __u64 room)
+{
+	const struct watch_record *ring = (struct watch_record *)windows->records.data + (size_t)cpu * WATCH_RING;
+	__u64 written = __atomic_load_n(&state_of(windows, cpu)->records, __ATOMIC_ACQUIRE), count = 0;
+	__u64 position = windows->read[cpu];
+
+	if (written - position > WATCH_RING)
+		position = written - WATCH_RING;
+	for (; position < written && count < room; position++) {
+		const struct watch_record *record = &ring[position % WATCH_RING];
+		__u64 sequence = __atomic_load_n(&record->sequence, __ATOMIC_ACQUIRE);
+
+		if (sequence < position + 1)
+			break;
+		out[count] = *record;
+		__atomic_thread_fence(__ATOMIC_ACQUIRE);
+		if (sequence != position + 1 || __atomic_load_n(&record->sequence, __ATOMIC_RELAXED) != sequence)
+			continue;
+		if (out[count].ns >= before)
+			break;
+		count++;
+	}
+	windows->read[cpu] = position;
+	return count;
+}
+
+static void skip_rings(struct watch_windows *windows)
+{
+	for (__u32 cpu = 0; cpu < windows->cpus; cpu++)
+		windows->read[cpu] = __atomic_load_n(&state_of(windows, cpu)->records, __ATOMIC_ACQUIRE);
+	windows->others = watch_windows_others(windows);
+}
+
+static __u64 unread(const struct watch_windows *windows)
+{
+	__u64 count = 0;
+
+	for (__u32 cpu = 0; cpu < windows->cpus; cpu++)
+		count += __atomic_load_n(&state_of(windows, cpu)->records, __ATOMIC_ACQUIRE) - windows->read[cpu];
+	return count;
+}
+
+/*
+ * Hands on what was seen until `before`.  counted: hits of the kernel since the
+ * watchpoints were set, or 0 if they still are; *taken: records since then.
+ */
+static int hand_on(struct watch_windows *windows, const struct watch_window *seen, __u64 before, __u64 counted,
+		   __u64 *taken)
+{
+	__u64 room = unread(windows), count = 0, kept = 0;
+	struct watch_window *window;
+	bool full;
+
+	pthread_mutex_lock(&windows->lock);
+	full = windows->waiting + room > WAITING_MOST;
+	pthread_mutex_unlock(&windows->lock);
+	window = malloc(sizeof(*window) + room * sizeof(window->records[0]));
+	if (!window)
+		return -ENOMEM;
+	*window = *seen;
+	for (__u32 cpu = 0; cpu < windows->cpus; cpu++)
+		count += read_ring(windows, cpu, before, window->records + count, room - count);
+	/* Before the last CPU was watched, and after the first one was not: in no window. */
+	for (__u64 i = 0; i < count; i++) {
+		if (full || window->records[i].ns < window->begin_ns || window->records[i].ns >= window->end_ns)
+			continue;
+		window->records[kept++] = window->records[i];
+	}
+	*taken += count;
+	if (counted)
+		counted -= watch_windows_others(windows) - windows->others;
+	window->record_count = kept;
+	window->lost = counted > *taken ? counted - *taken : 0;
+	/* Nobody has looked at those before in time. */
+	window->lost += full ? count : 0;
+	window->hits = kept + window->lost;
+	window->next = NULL;
+	pthread_mutex_lock(&windows->lock);
+	windows->waiting += kept;
+	*windows->last = window;
+	windows->last = &window->next;
+	pthread_mutex_unlock(&windows->lock);
+	return 0;
+}
+
+static __u64 most_hits(const struct watch_windows *windows)
+{
+	__u64 most = 0;
+
+	for (__u32 i = 0; i < windows->events.cpu_count; i++)
+		if (windows->events.cpus[i].hits > most)
+			most = windows->events.cpus[i].hits;
+	return most;
+}
+
+/* Sets the watchpoints of a window; begin: when all were there. */
+static int begin_window(struct watch_windows *windows, const struct line *line, __u32 places, __u32 limit, __u64 *begin)
+{
+	int err;
+
+	((struct watch_target *)windows->target.data)->tgid = line->place.tgid;
+	err = watch_events_set(&windows->events, line->place.address, places, limit);
+	if (err)
+		return err;
+	skip_rings(windows);
+	err = watch_events_enable(&windows->events);
+	*begin = now_ns();
+	return err;
+}
+
+static int short_window(struct watch_windows *windows, __u32 number, struct line *line, __u32 places)
+{
+	__u32 limit = watch_budget_limit(&windows->budget);
+	struct watch_window seen = {.line = number, .places = places};
+	__u64 counted, own = thread_ns(), taken = 0;
+	int err = begin_window(windows, line, places, limit, &seen.begin_ns);
+
+	if (err) {
+		watch_events_clear(&windows->events);
+		return err;
+	}
+	sleep_until(windows, seen.begin_ns + line->pace.window_ns);
+	seen.end_ns = now_ns();
+	watch_events_disable(&windows->events);
+	counted = watch_events_count(&windows->events);
+	for (__u32 i = 0; i < windows->events.cpu_count; i++)
+		seen.cut |= windows->events.cpus[i].most >= limit;
+	watch_events_clear(&windows->events);
+	err = hand_on(windows, &seen, ~0ull, counted, &taken);
+	own = thread_ns() - own;
+	watch_budget_spend(&windows->budget, &line->pace, most_hits(windows), own, seen.cut);
+	pthread_mutex_lock(&windows->lock);
+	windows->lines[number].pace = line->pace;
+	windows->own_ns += own;
+	pthread_mutex_unlock(&windows->lock);
+	return err;
+}
+
+/* One line of one process or the kernel alone, and all of it at once: then it need not be let go. */
+static bool stays(struct watch_windows *windows, const struct line *line)
+{
+	__u32 live = 0;
+
+	pthread_mutex_lock(&windows->lock);
+	for (__u32 i = 0; i < windows->line_count; i++)
+		live += !windows->lines[i].dropped;
+	pthread_mutex_unlock(&windows->lock);
+	return live == 1 && line->block_count == 1;
+}
+
+static bool is_dropped(struct watch_windows *windows, __u32 number)
+{
+	bool dropped;
+
+	pthread_mutex_lock(&windows->lock);
+	dropped = windows->lines[number].dropped;
+	pthread_mutex_unlock(&windows->lock);
+	return dropped;
+}
+
+/* Without a limit of cost: slices that lie next to each other, until it is another one's turn. */
+static int long_window(struct watch_windows *windows, __u32 number, const struct line *line, __u32 places)
+{
+	struct watch_window seen = {.line = number, .places = places};
+	__u64 taken = 0, until, own = thread_ns();
+	int err = begin_window(windows, line, places, 0, &seen.begin_ns);
+
+	if (err) {
+		watch_events_clear(&windows->events);
+		return err;
+	}
+	until = seen.begin_ns + ROTATE_NS;
+	while (!err) {
+		__u64 lost = 0;
+		bool last;
+
+		sleep_until(windows, now_ns() + WATCH_SLICE_NS);
+		last = is_ending(windows) || is_dropped(windows, number) ||
+		       (now_ns() >= until && !stays(windows, line));
+		seen.end_ns = now_ns();
+		if (last) {
+			watch_events_disable(&windows->events);
+		} else if (seen.end_ns - seen.begin_ns > SETTLE_NS) {
+			seen.end_ns -= SETTLE_NS;
+		} else {
+			continue;
+		}
+		if (last)
+			lost = watch_events_count(&windows->events);
+		err = hand_on(windows, &seen, last ? ~0ull : seen.end_ns, lost, &taken);
+		seen.begin_ns = seen.end_ns;
+		seen.goes_on = true;
+		if (last)
+			break;
+	}
+	watch_events_clear(&windows->events);
+	pthread_mutex_lock(&windows->lock);
+	windows->own_ns += thread_ns() - own;
+	pthread_mutex_unlock(&windows->lock);
+	return err;
+}
+
+static void *run(void *data)
+{
+	struct watch_windows *windows = data;
+	__u32 number = WATCH_LINES - 1, random = 12345;
+	__u64 begin = 0;
+	int err = 0;
+
+	while (!err && !is_ending(windows)) {
+		struct line line;
+		__u32 places;
+
+		if (!next_line(windows, &number, &line, &places)) {
+			sleep_until(windows, now_ns() + IDLE_NS);
+			continue;
+		}
+		random = random * 1103515245 + 12345;
+		if (windows->budget.share)
+			sleep_until(windows, watch_budget_next(&windows->budget, begin, now_ns(), random >> 16 & 255));
+		if (is_ending(windows))
+			break;
+		begin = now_ns();
+		err = windows->budget.share ? short_window(windows, number, &line, places)
+					    : long_window(windows, number, &line, places);
+		pthread_mutex_lock(&windows->lock);
+		windows->lines[number].err = err;
+		/* Others may let go of the registers; an address does not become a better one. */
+		windows->lines[number].dropped |= err && err != -ENOSPC && err != -EBUSY;
+		pthread_mutex_unlock(&windows->lock);
+		if (err && err != -ENOMEM) {
+			sleep_until(windows, now_ns() + WATCH_PERIOD_NS);
+			err = 0;
+		}
+	}
+	pthread_mutex_lock(&windows->lock);
+	windows->err = err;
+	pthread_mutex_unlock(&windows->lock);
+	return NULL;
+}
+
+int watch_windows_begin(struct watch_windows *windows, double share, __u64 hit_ns)
+{
+	const struct sched_param first = {.sched_priority = 1};
+	int err;
+
+	watch_budget_open(&windows->budget, share, hit_ns, now_ns());
+	err = pthread_create(&windows->thread, NULL, run, windows);
+	if (err)
+		return -err;
+	windows->running = true;
+	/* A window is to end when it is over, also where the load leaves no CPU; without it windows are longer. */
+	pthread_setschedparam(windows->thread, SCHED_FIFO, &first);
+	return 0;
+}
+
+void watch_windows_end(struct watch_windows *windows)
+{
+	const __u64 one = 1;
+
+	if (!windows->running)
+		return;
+	__atomic_store_n(&windows->ending, true, __ATOMIC_RELEASE);
+	if (write(windows->wake, &one, sizeof(one)) != sizeof(one))
+		pthread_kill(windows->thread, 0);
+	pthread_join(windows->thread, NULL);
+	windows->running = false;
+}
+
+struct watch_window *watch_windows_take(struct watch_windows *windows)
+{
+	struct watch_window *first;
+
+	pthread_mutex_lock(&windows->lock);
+	first = windows->first;
+	windows->first = NULL;
+	windows->last = &windows->first;
+	windows->waiting = 0;
+	pthread_mutex_unlock(&windows->lock);
+	return first;
+}
+
+int watch_windows_error(struct watch_windows *windows, __u32 line)
+{
+	int err;
+
+	pthread_mutex_lock(&windows->lock);
+	err = windows->err ?: windows->lines[line].err;
+	pthread_mutex_unlock(&windows->lock);
+	return err;
+}
+
+__u64 watch_windows_others(const struct watch_windows *windows)
+{
+	__u64 others = 0;
+
+	for (__u32 cpu = 0; cpu < windows->cpus; cpu++)
+		others += state_of(windows, cpu)->others;
+	return others;
+}
+
+__u64 watch_windows_own_ns(const struct watch_windows *windows)
+{
+	return windows->own_ns;
+}
