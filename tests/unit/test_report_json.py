@@ -14,12 +14,13 @@ from lockline.analysis.selection import Selection
 from lockline.recording import open_recording
 from lockline.render.json import render
 from recording_generator import SECOND, RecordingBuilder
+from schemas import validator_of
 
-TOP = Path(__file__).resolve().parents[2]
 GOLDEN = Path(__file__).with_name("golden") / "report.json"
 
 KEYS = ["schema", "host", "window", "probes", "totals", "locks", "cpus", "outliers", "tasks"]
-KEYS += ["findings", "futexes", "clock_reads", "inactive_waits", "episodes", "loss", "cost", "self_check", "trust"]
+KEYS += ["findings", "futexes", "clock_reads", "inactive_waits", "lines", "cpu_pairs", "episodes", "loss", "cost"]
+KEYS += ["self_check", "trust"]
 
 
 def json_of(path: Path, selection: Selection, addresses: bool = False) -> dict[str, Any]:
@@ -31,9 +32,7 @@ def json_of(path: Path, selection: Selection, addresses: bool = False) -> dict[s
 
 @pytest.fixture(scope="module")
 def validator() -> jsonschema.Draft202012Validator:
-    schema = json.loads((TOP / "docs" / "report-schema.json").read_text())
-    jsonschema.Draft202012Validator.check_schema(schema)
-    return jsonschema.Draft202012Validator(schema)
+    return validator_of("report")
 
 
 @pytest.mark.parametrize("addresses", [False, True])

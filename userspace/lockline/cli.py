@@ -74,6 +74,7 @@ def _parser() -> argparse.ArgumentParser:
     commands.add_parser(
         "record", add_help=False, help="record lock waits (as root); `lockline record --help` shows its options"
     )
+    commands.add_parser("watch", add_help=False, help="watch a lock's cache line (as root), or show what was watched")
 
     report = commands.add_parser("report", help="show a recording")
     report.add_argument("file", nargs="?", default="lockline.data", metavar="FILE", help="default: lockline.data")
@@ -144,13 +145,14 @@ def _render(report: "Report", arguments: argparse.Namespace) -> str:
 
 def _report(arguments: argparse.Namespace) -> str:
     from lockline.analysis.report import EPISODES, make_report
+    from lockline.watch.command import with_lines
 
     selection = _selection(arguments)
     if selection.to_ns is not None and selection.to_ns <= (selection.from_ns or 0):
         raise LocklineError("--to: lies before --from")
     with open_recording(arguments.file) as recording:
         limit = arguments.episodes or EPISODES
-        report = make_report(recording, selection, _outlier_limit(arguments), limit)
+        report = with_lines(make_report(recording, selection, _outlier_limit(arguments), limit), recording)
     if arguments.episodes and arguments.format == "text":
         from lockline.render import episodes as episodes_render
 
@@ -192,10 +194,24 @@ def _c2c(arguments: argparse.Namespace) -> str:
     return c2c_command.run(arguments, _style(getattr(arguments, "addresses", False)))
 
 
+def _watch(arguments: Sequence[str]) -> tuple[str, int]:
+    from lockline.render import watch_json, watch_text
+    from lockline.watch import command as watch_command
+
+    shown, options, code = watch_command.run(arguments, _argument(_positive))
+    if isinstance(shown, str):
+        return shown, code
+    if options.format == "json":
+        return watch_json.render(shown, options.addresses), code
+    return watch_text.render(shown, _style(options.addresses)), code
+
+
 def _run(arguments: Sequence[str]) -> tuple[str, int]:
     if arguments and arguments[0] == "record":
         # All its options, --help among them, are the collector's.
         exec_collector(arguments)
+    if arguments and arguments[0] == "watch":
+        return _watch(arguments[1:])
     try:
         parsed = _parser().parse_args(arguments)
     except SystemExit as stopped:

@@ -3,10 +3,13 @@
 
 import os
 import shutil
+import signal
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+from types import FrameType
 
 from lockline.errors import LocklineError
 
@@ -78,3 +81,25 @@ def ask_collector(arguments: Sequence[str]) -> tuple[str, list[str]]:
         how = f"exit code {done.returncode}" if done.returncode > 0 else f"signal {-done.returncode}"
         raise LocklineError(notes[-1] if notes else f"{NAME} {arguments[0]} failed, {how}")
     return done.stdout.decode("utf-8", "replace"), notes
+
+
+@contextmanager
+def ended_by_signals() -> Iterator[None]:
+    """Turn SIGTERM and SIGHUP into an exit that passes the clean-up."""
+
+    def leave(number: int, frame: FrameType | None) -> None:
+        raise SystemExit(128 + number)
+
+    before = {number: signal.signal(number, leave) for number in (signal.SIGTERM, signal.SIGHUP)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def finish(process: "subprocess.Popen[bytes]") -> None:
+    """Make sure that the collector is gone before its recording is removed."""
+    if process.poll() is None:
+        process.terminate()
+        process.wait()

@@ -11,14 +11,14 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
-from types import FrameType
 
 from lockline.analysis.model import Report
 from lockline.analysis.report import make_report
 from lockline.analysis.selection import Selection
-from lockline.collector import NAME, find_collector
+from lockline.collector import NAME, ended_by_signals, find_collector, finish
 from lockline.errors import LocklineError
 from lockline.recording import open_recording
+from lockline.watch.command import with_lines
 
 PIPE_ENDS = 4
 STOP_SECONDS = 5
@@ -76,21 +76,6 @@ def contended_load(seconds: int, directory: Path) -> Iterator[str]:
         _stop(processes)
 
 
-@contextmanager
-def _ended_by_signals() -> Iterator[None]:
-    """Turn SIGTERM and SIGHUP into an exit that passes the clean-up."""
-
-    def leave(number: int, frame: FrameType | None) -> None:
-        raise SystemExit(128 + number)
-
-    before = {number: signal.signal(number, leave) for number in (signal.SIGTERM, signal.SIGHUP)}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-
-
 def run_demo(seconds: int, selection: Selection, outlier_limit: int) -> Report:
     """Record a load for so many seconds and analyse it; progress on stderr.
 
@@ -100,7 +85,7 @@ def run_demo(seconds: int, selection: Selection, outlier_limit: int) -> Report:
         raise LocklineError("demo: recording needs root; run it with sudo")
     collector = find_collector()
     with ExitStack() as stack:
-        stack.enter_context(_ended_by_signals())
+        stack.enter_context(ended_by_signals())
         directory = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="lockline-demo-")))
         recording = directory / "demo.lockline"
         load = stack.enter_context(contended_load(seconds + 10, directory))
@@ -110,19 +95,12 @@ def run_demo(seconds: int, selection: Selection, outlier_limit: int) -> Report:
             process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
         except OSError as error:
             raise LocklineError(f"{collector} cannot be run: {error.strerror}") from error
-        stack.callback(_finish, process)
+        stack.callback(finish, process)
         code = process.wait()
         if code:
             how = f"exit code {code}" if code > 0 else f"signal {-code}"
             raise LocklineError(f"demo: {NAME} record failed, {how}")
         with open_recording(recording) as opened:
-            report = make_report(opened, selection, outlier_limit)
+            report = with_lines(make_report(opened, selection, outlier_limit), opened)
         # The file is gone when this is read.
         return replace(report, path=f"the demo, {load}")
-
-
-def _finish(process: "subprocess.Popen[bytes]") -> None:
-    """Make sure that the collector is gone before its recording is removed."""
-    if process.poll() is None:
-        process.terminate()
-        process.wait()

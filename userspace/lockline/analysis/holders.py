@@ -11,6 +11,7 @@ from lockline.analysis.samples import LOCKS_WITH_STACKS, UNKNOWN_WAITER
 from lockline.analysis.stacks import without_probe
 from lockline.errors import RecordingError
 from lockline.recording import Recording
+from lockline.watch.pairs import line_time, read_pairs
 
 HOLDERS_PER_LOCK = 10
 STACKS_PER_HOLDER = 2
@@ -129,6 +130,20 @@ def _fairness(recording: Recording, entry_of: Mapping[Key, int], kinds: Mapping[
     return found
 
 
+def _line_times(recording: Recording, entry_of: Mapping[Key, int], kinds: Mapping[int, str]) -> dict[int, float]:
+    """By entry: how long a cache line takes between the CPUs that waited for the lock."""
+    pairs = read_pairs(recording)
+    if not pairs:
+        return {}
+    cpus: defaultdict[int, set[int]] = defaultdict(set)
+    for row in recording.cells(locks=[lock for lock, _ in entry_of]):
+        index = entry_of.get((row.lock, kinds.get(row.kind, "")))
+        if index is not None:
+            cpus[index].add(row.cpu)
+    times = {index: line_time(pairs, among) for index, among in cpus.items()}
+    return {index: time for index, time in times.items() if time is not None}
+
+
 def with_holders(recording: Recording, entries: Sequence[LockWaits], kinds: Mapping[int, str]) -> tuple[LockWaits, ...]:
     """The entries, the first ones with those who made their waiters wait: figures of the whole run.
 
@@ -138,6 +153,10 @@ def with_holders(recording: Recording, entries: Sequence[LockWaits], kinds: Mapp
     entry_of = {(lock, entry.kind): index for index, entry in enumerate(chosen) for lock in entry.ids}
     holders = _holders(recording, entry_of, kinds)
     fairness = _fairness(recording, entry_of, kinds)
+    if fairness:
+        for index, line_ns in _line_times(recording, entry_of, kinds).items():
+            if index in fairness:
+                fairness[index] = replace(fairness[index], line_ns=line_ns)
     first = tuple(
         replace(entry, holders=tuple(holders[index]) if index < len(holders) else (), fairness=fairness.get(index))
         for index, entry in enumerate(chosen)

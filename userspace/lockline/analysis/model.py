@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from lockline.analysis.futex import Futexes
     from lockline.analysis.perturbation import SelfCheck
     from lockline.analysis.ptrace import InactiveWaits
+    from lockline.watch.lines import LiveReport
+    from lockline.watch.pairs import Pair
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,6 +142,7 @@ class Fairness:
 
     overtaken waits saw others take the lock that had come later, bypasses times in sum.  A hand-off lasts from the
     last release before a wait's end to that end.  holds: of spinlocks in focus (record --holds), None without.
+    line_ns: how long a cache line takes between the CPUs that waited, None if that was not measured.
     """
 
     waits: int
@@ -152,6 +155,7 @@ class Fairness:
     handoff_ns: int
     max_handoff_ns: int
     holds: Figures | None
+    line_ns: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -302,3 +306,5 @@ class Report:
     clock_reads: "ClockReads | None" = None
     inactive_waits: "InactiveWaits | None" = None
     self_check: "SelfCheck | None" = None
+    lines: "LiveReport | None" = None
+    cpu_pairs: "tuple[Pair, ...]" = ()

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 from lockline.c2c.members import Member, Struct, Types
 from lockline.c2c.model import Access, Advice, Judgement, Line, LockOnLine, Part, Placement
+from lockline.c2c.parts import WATCHED
 from lockline.c2c.verdict import actors, is_written
 
 LINE = 64
@@ -136,7 +137,9 @@ def _layout_line(member: Member, parts: Sequence[Part], moved: bool, kind: str) 
         paid = sum(part.cost for part in parts)
         share = sum(part.share for part in parts)
         stores = sum(part.counts.stores or 0 for part in parts)
-        note += f"   {paid:,} {kind} ({share:.0%}), {stores:,} stores"
+        # As the map of a watched line has it.
+        word = "moves" if kind == WATCHED else kind
+        note += f"   {paid:,} {word} ({share:.0%}), {stores:,} stores"
     return f"\t{declaration:<58} {note} */"
 
 

@@ -11,9 +11,9 @@ from typing import NamedTuple, TypeVar
 
 from lockline import rows
 from lockline.analysis.stacks import without_internals, without_probe
+from lockline.c2c.code import unsigned
 from lockline.c2c.functions import is_lock_function
 from lockline.c2c.model import Line, LockOnLine
-from lockline.c2c.tables import unsigned
 from lockline.recording import MetaValue, Recording
 
 # Facts of meta that tell one boot of one kernel from another; where both have one it must be the same.
@@ -126,8 +126,8 @@ def read_locks(recording: Recording, lines: Recording) -> Locks:
             instance=lock.instance,
             kinds=tuple(sorted(lock_kinds[id_])),
             offset=None,
-            waits=sums[id_][0],
-            wait_ns=sums[id_][1],
+            waits=sums[id_][0] if id_ in lock_kinds else None,
+            wait_ns=sums[id_][1] if id_ in lock_kinds else None,
             address=unsigned(lock.address),
             join="address",
             callers=places.get(lock.name, {}),

@@ -2,10 +2,15 @@
 """The values that the analysis of memory accesses is made of.  Offsets and sizes in bytes, times in ns."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
-Verdict = Literal["lock word", "false sharing", "true sharing", "adjacent line", "read mostly", "too little evidence"]
+from lockline.c2c.code import Code
+from lockline.watch.model import Watch
+
+Verdict = Literal[
+    "lock word", "false sharing", "true sharing", "adjacent line", "read mostly", "none", "too little evidence"
+]
 Confidence = Literal["high", "medium", "low"]
 # What an access does to the line, from where it is made.
 Role = Literal["waiter", "unlock", "holder", "lockless reader", "atomic", "reader", "writer"]
@@ -40,6 +45,8 @@ class Counts(NamedTuple):
     load_weight: int | None = None
     load_weights: int | None = None
     in_wait: int | None = None
+    # Of a watched line, where all accesses are seen: a CPU touched it after another had written.  No column.
+    watched: int | None = None
 
     @property
     def hitm(self) -> int:
@@ -53,8 +60,12 @@ class Counts(NamedTuple):
 
     @property
     def transfers(self) -> int:
-        """Loads for which the line came from another core."""
-        return self.hitm + self.peer
+        """Accesses for which the line came from another core: sampled loads, or of a watched line all accesses."""
+        return self.hitm + self.peer + (self.watched or 0)
+
+
+# Those that are columns of memory_access.
+COLUMNS = Counts._fields[:-1]
 
 
 def add_counts(counts: Iterable[Counts]) -> Counts:
@@ -67,30 +78,12 @@ def add_counts(counts: Iterable[Counts]) -> Counts:
     return Counts(*sums)
 
 
-class Code(NamedTuple):
-    """An instruction that accesses memory."""
-
-    address: int
-    space: str
-    symbol: str
-    offset: int
-    object: str
-    line: str
-
-    @property
-    def function(self) -> str:
-        """The function's name without what the compiler adds to it (.constprop.0, .isra.0, .part.23, .cold)."""
-        return self.symbol.partition(".")[0] if self.space == "kernel" else self.symbol
-
-    @property
-    def declared(self) -> str:
-        """The function's name as debug information has it: of C++, without classes and parameters."""
-        return self.symbol.partition("(")[0].rpartition("::")[2].partition(".")[0]
-
-
 @dataclass(frozen=True, slots=True)
 class Access:
-    """Accesses from one instruction to one offset of a line; threads: ids of those that are known."""
+    """Accesses from one instruction to one offset of a line; threads: ids of those that are known.
+
+    code_id: of the instruction in the recording, 0: not known.
+    """
 
     offset: int
     code: Code
@@ -99,6 +92,7 @@ class Access:
     cpus: int | None  # a bit set; None: not known which
     cpu_count: int  # at least so many; 0: not known
     nodes: str
+    code_id: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +109,8 @@ class Source:
 class Line:
     """One cache line: counts of all its accesses, and these by offset and instruction.
 
-    comms: names of the tasks that use it, the most frequent first.
+    comms: names of the tasks that use it, the most frequent first.  ids: in the recording; source: kind of
+    memory_source; watch: how it was watched, if it was.
     """
 
     address: int  # unsigned, of the first byte
@@ -130,6 +125,9 @@ class Line:
     counts: Counts
     accesses: tuple[Access, ...]
     comms: tuple[str, ...] = ()
+    ids: tuple[int, ...] = ()
+    source: str = ""
+    watch: Watch | None = None
 
     @property
     def located(self) -> tuple[Access, ...]:
@@ -146,6 +144,7 @@ class Coverage:
     stores_seen: bool | None  # whether stores were sampled at all
     snoops_seen: bool | None  # whether any load tells HITM or peer
     missing: tuple[str, ...]  # in words
+    exact: bool = False  # every access was seen, in the windows of a watched line
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,6 +177,7 @@ class Part:
     cost: int  # samples in which the line's transfer was waited for
     share: float  # of the line's cost at known offsets
     roles: Mapping[Role, tuple[str, ...]]  # functions by role, most cost first
+    role_of: Mapping[tuple[int, Code], Role] = field(default_factory=dict)  # by offset and instruction
 
     @property
     def name(self) -> str:
@@ -196,7 +196,7 @@ class Placement:
 
     type: str  # structure, '' if not known
     base: int | None  # None: the position in the object is not known
-    source: str  # lock | symbol | per-CPU symbol | code | ''
+    source: str  # lock | symbol | per-CPU symbol | target | code | ''
     sure: bool  # false: inferred from the code alone
     evidence: tuple[str, ...]
     alternatives: tuple[str, ...]  # other types that fit nearly as well

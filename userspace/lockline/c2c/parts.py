@@ -16,6 +16,7 @@ MANY_FILL_BUFFER = 50
 COST_TRANSFERS = "HITM and peer snoops"
 COST_FILL_BUFFER = "fill buffer hits"
 COST_LOADS = "loads"
+WATCHED = "transfers"
 
 
 def cost_of_line(line: Line) -> str:
@@ -32,10 +33,15 @@ def cost_of_line(line: Line) -> str:
     return COST_FILL_BUFFER if located.fill_buffer else COST_LOADS
 
 
+def cost_name(line: Line, kind: str) -> str:
+    """The kind of cost by its name: what stands for HITM and peer snoops where all accesses are seen."""
+    return WATCHED if line.watch is not None and kind == COST_TRANSFERS else kind
+
+
 def cost_word(line: Line, kind: str) -> str:
     """The kind of cost in words: without HITM where there are none, and without peer snoops likewise."""
-    if kind != COST_TRANSFERS:
-        return kind
+    if kind != COST_TRANSFERS or line.watch is not None:
+        return cost_name(line, kind)
     return COST_TRANSFERS if line.counts.hitm and line.counts.peer else "peer snoops" if line.counts.peer else "HITM"
 
 
@@ -135,6 +141,7 @@ def divide(
                 cost=price,
                 share=price / total if total else 0.0,
                 roles=_roles(accesses, bounds, view, kind),
+                role_of={(access.offset, access.code): _role(access, bounds, view) for access in accesses},
             )
         )
     return tuple(sorted(parts, key=lambda part: part.begin)), kind

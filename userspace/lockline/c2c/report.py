@@ -21,7 +21,7 @@ from lockline.c2c.model import (
     Placement,
     add_counts,
 )
-from lockline.c2c.parts import cost, cost_word, divide
+from lockline.c2c.parts import cost, cost_name, cost_word, divide
 from lockline.c2c.placement import (
     NOWHERE,
     place_by_code,
@@ -33,6 +33,7 @@ from lockline.c2c.placement import (
 )
 from lockline.c2c.tables import find_buddies, read_lines, read_tables, score
 from lockline.c2c.verdict import actors, judge
+from lockline.c2c.watched import EXACT, even, place_by_target
 from lockline.recording import MetaValue, Recording
 
 # Inferring a type from the code is tried for the first lines alone; those after it are of little cost.
@@ -126,7 +127,9 @@ def _types(lines: Sequence[Line], locks: Locks, read_types: ReadTypes | None) ->
         return NO_TYPES
     near = [lock for line in lines for lock in locks_by_address(line, locks)]
     near += [locks.names[name][0] for name in locks.callers if name in locks.names]
-    return read_types(*wanted_names(lines, near))
+    functions, structs, variables = wanted_names(lines, near)
+    structs += [line.watch.type for line in lines if line.watch is not None and line.watch.type]
+    return read_types(functions, list(dict.fromkeys(structs)), variables)
 
 
 def _programs(lines: Sequence[Line], read_program: ReadProgram | None) -> dict[str, Types]:
@@ -151,6 +154,9 @@ def _lock_word_offset(line: Line) -> int | None:
 def _join(line: Line, types: Types, locks: Locks, infer: bool) -> tuple[list[LockOnLine], Placement]:
     """The locks of a line and its object, by the strongest evidence that there is."""
     found = locks_by_address(line, locks)
+    target = place_by_target(line)
+    if target is not None:
+        return found, target
     for lock in found:
         placement = place_by_lock(lock, types)
         if placement:
@@ -205,8 +211,10 @@ def _line_report(
         on_line = locks_by_name(names, locks, word) or [
             LockOnLine(name, "", ("spinlock",), word, None, None, None, "code", {}) for name in names or [""]
         ]
-    parts, kind = divide(line, types, id_, placement.base, on_line)
-    judgement = judge(line, parts, kind, coverage, buddy, placement.sure or placement.base is None)
+    fair = even(line)
+    parts, kind = divide(fair, types, id_, placement.base, on_line)
+    seen = EXACT if line.watch is not None else coverage
+    judgement = judge(fair, parts, kind, seen, buddy, placement.sure or placement.base is None)
     advice = advise(line, placement, id_, types, parts, judgement, on_line, cpus, cost_word(line, kind))
     listed, exact = _cpus(line.accesses)
     several = actors(line.accesses) > 1
@@ -215,7 +223,7 @@ def _line_report(
         line=line,
         score=score(line.counts.transfers, line.counts.fill_buffer or 0, written),
         cost=cost(line.counts, kind),
-        cost_is=kind,
+        cost_is=cost_name(line, kind),
         cpus=_cpu_count(line.accesses, listed),
         cpus_exact=exact,
         cpu_list=cpu_list(listed),

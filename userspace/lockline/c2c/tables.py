@@ -5,26 +5,31 @@ A line is what perf c2c tells apart, summed over the events of one file.
 """
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import NamedTuple
 
 from lockline import rows
-from lockline.c2c.model import Access, Code, Counts, Coverage, Line, Source, add_counts
+from lockline.c2c.code import UNKNOWN_CODE, Code, read_codes, unsigned
+from lockline.c2c.model import COLUMNS, Access, Counts, Coverage, Line, Source, add_counts
+from lockline.c2c.watched import with_transfers
 from lockline.errors import RecordingError
 from lockline.recording import Recording
+from lockline.watch.model import Watch
+from lockline.watch.tables import read_watches
 
 MAX_CPUS = 1 << 16
 # Lines with most transfers; perf c2c itself lists none below a thousandth of all.
 MAX_LINES = 20_000
 PROBLEMS = 1000
+# Kind of memory_source of watched lines.
+WATCHPOINT = "watchpoint"
 # Names of tasks, of each line.
 COMMS = 4
 # A fill buffer hit waited for a part of a transfer, and many of them for the same one.
 FILL_BUFFER_WEIGHT = 1 / 16
 _TRANSFERS = "ifnull(local_hitm, 0) + ifnull(remote_hitm, 0) + ifnull(local_peer, 0) + ifnull(remote_peer, 0)"
-_UNKNOWN_CODE = Code(0, "", "", 0, "", "")
 # Lines whose accesses are read in one query.
 _BATCH = 400
 _PROBLEM_CHARACTERS = 400
@@ -118,16 +123,6 @@ class _CountsRow(NamedTuple):
     in_wait: int | None
 
 
-class _CodeRow(NamedTuple):
-    id: int
-    address: int
-    space: str
-    symbol: str
-    offset: int
-    object: str
-    line: str
-
-
 class _CommRow(NamedTuple):
     line: int
     comm: str
@@ -152,6 +147,8 @@ class LineSum:
     row: rows.MemoryLine
     score: float
     records: int
+    source: str
+    watch: Watch | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,11 +161,6 @@ class Tables:
     other_lines: int  # that were sampled, and show no transfer
     transfers: int
     problems: tuple[tuple[int, str], ...]
-
-
-def unsigned(address: int) -> int:
-    """An address as the processor has it."""
-    return address & (1 << 64) - 1
 
 
 def _signed(address: int) -> int:
@@ -246,22 +238,29 @@ def _line_sums(recording: Recording) -> list[_Sum]:
     return list(recording.select(_Sum, "memory_access", query))
 
 
-def _ranked(recording: Recording) -> list[LineSum]:
-    texts = {row.id for row in recording.table(rows.MemorySource, "memory_source") if row.kind == "c2c text"}
+def _transfers_of(watch: Watch | None) -> int:
+    return sum(transfer.count for transfer in watch.transfers) if watch else 0
+
+
+def _ranked(recording: Recording, watches: Mapping[int, Watch]) -> list[LineSum]:
+    kinds = {row.id: row.kind for row in recording.table(rows.MemorySource, "memory_source")}
+    texts = {id_ for id_, kind in kinds.items() if kind == "c2c text"}
     sums = sorted(_line_sums(recording), key=lambda row: (-row.transfers, -(row.fill_buffer or 0), row.line))
     by_id = {row.line: row for row in sums[:MAX_LINES]}
-    grouped: defaultdict[LineKey, list[rows.MemoryLine]] = defaultdict(list)
-    # Loads and stores of one line may be of different events, and so under two numbers.
-    same = f"address IN (SELECT address FROM memory_line WHERE {_among('id', list(by_id))})"
+    grouped: defaultdict[tuple[LineKey, int], list[rows.MemoryLine]] = defaultdict(list)
+    # Loads and stores of one line may be of different events, and so under two numbers; what was watched is no sample.
+    same = f"address IN (SELECT address FROM memory_line WHERE {_among('id', [*by_id, *watches])})"
     for row in recording.table(rows.MemoryLine, "memory_line", same):
-        grouped[row.space, row.object, row.pid, unsigned(row.address)].append(row)
+        key = row.space, row.object, row.pid, unsigned(row.address)
+        grouped[key, row.id if row.id in watches else 0].append(row)
     ranked = []
-    for key, members in grouped.items():
+    for (key, watched), members in grouped.items():
         found = [by_id[row.id] for row in members if row.id in by_id]
-        listed = any(row.source in texts for row in members)
+        watch = watches.get(watched)
+        listed = watch is not None or any(row.source in texts for row in members)
         if not found and not listed:
             continue
-        transfers = sum(row.transfers for row in found)
+        transfers = sum(row.transfers for row in found) + _transfers_of(watch)
         fill_buffer = sum(row.fill_buffer or 0 for row in found)
         stores = sum(row.stores or 0 for row in found)
         several = listed or len(members) > 1 or any(row.threads > 1 for row in found)
@@ -269,7 +268,8 @@ def _ranked(recording: Recording) -> list[LineSum]:
         if transfers > 0 or listed or (written and fill_buffer > 0):
             points = score(transfers, fill_buffer, written)
             records = sum(row.records or 0 for row in found)
-            ranked.append(LineSum(key, tuple(row.id for row in members), members[0], points, records))
+            ids = tuple(row.id for row in members)
+            ranked.append(LineSum(key, ids, members[0], points, records, kinds.get(members[0].source, ""), watch))
     ranked.sort(key=lambda line: (-line.score, -line.records, line.key))
     return ranked
 
@@ -285,12 +285,17 @@ def read_tables(recording: Recording) -> Tables:
         for row in islice(recording.table(_Problem, "memory_problem", order="source, place"), PROBLEMS)
     ]
     (line_count,) = next(iter(recording.select(_Number, "memory_line", "SELECT count(*) FROM memory_line")))
-    lines = _ranked(recording)
+    watches = read_watches(recording)
+    lines = _ranked(recording, watches)
     # An import keeps the lines that matter most, and tells how many there were.
     seen = recording.meta().get("lines_seen")
     line_count = max(line_count, seen if isinstance(seen, int) else 0)
     others = max(0, line_count - sum(len(line.ids) for line in lines))
-    return Tables(sources, _coverage(sources, whole), tuple(lines), others, whole.transfers, tuple(problems))
+    transfers = whole.transfers + sum(map(_transfers_of, watches.values()))
+    sampled = [source for source in sources if source.kind != WATCHPOINT]
+    # What watching lacks is told of each line.
+    coverage = _coverage(sampled, whole) if sampled or not sources else Coverage(None, None, True, True, (), exact=True)
+    return Tables(sources, coverage, tuple(lines), others, transfers, tuple(problems))
 
 
 def find_buddies(recording: Recording, lines: Sequence[Line]) -> dict[int, Line]:
@@ -308,7 +313,7 @@ def find_buddies(recording: Recording, lines: Sequence[Line]) -> dict[int, Line]
         for row in members
         if (wanted[key[3]].space, wanted[key[3]].pid) == (key[0], key[2])
     }
-    sums = ", ".join(f"SUM({name})" for name in Counts._fields)
+    sums = ", ".join(f"SUM({name})" for name in COLUMNS)
     query = f"SELECT line, {sums} FROM memory_access WHERE {_among('line', list(owner))} GROUP BY line"
     found: defaultdict[LineKey, list[Counts]] = defaultdict(list)
     for counts in recording.select(_CountsRow, "memory_access", query):
@@ -329,7 +334,7 @@ def _among(column: str, values: Sequence[int]) -> str:
 
 # SQLite sums; of tens of thousands of rows by thread, Python sees some hundreds.
 _ACCESSES = f"""
-    SELECT line, offset, code, {", ".join(f"SUM({name})" for name in Counts._fields)}, MAX(cpu_count), MIN(nodes),
+    SELECT line, offset, code, {", ".join(f"SUM({name})" for name in COLUMNS)}, MAX(cpu_count), MIN(nodes),
         GROUP_CONCAT(DISTINCT thread), GROUP_CONCAT(DISTINCT hex(cpus)), SUM(cpus IS NULL),
         SUM(typeof(cpus) NOT IN ('blob', 'null'))
     FROM memory_access WHERE {{lines}} GROUP BY line, offset, code"""
@@ -354,19 +359,17 @@ def read_lines(recording: Recording, wanted: Sequence[LineSum]) -> list[Line]:
         for comm in recording.select(_CommRow, "memory_thread", _COMMS.format(lines=among)):
             if len(comms[owner[comm.line]]) < COMMS:
                 comms[owner[comm.line]][comm.comm] = None
-        codes = _codes(recording, {row.code for part in found for row in part})
+        codes = read_codes(recording, {row.code for part in found for row in part})
         for line, part, names in zip(batch, found, comms, strict=True):
-            accesses = tuple(_access(row, codes, nobody) for row in part)
-            lines.append(_line(line.row, accesses, tuple(names)))
+            accesses = [_access(row, codes, nobody) for row in part]
+            if line.watch is not None:
+                accesses = with_transfers(accesses, line.watch)
+            made = _line(line.row, tuple(accesses), tuple(names))
+            lines.append(replace(made, ids=line.ids, source=line.source, watch=line.watch))
     return lines
 
 
 _NO_THREADS = "SELECT id FROM memory_thread WHERE tid = 0"
-
-
-def _codes(recording: Recording, ids: set[int]) -> dict[int, Code]:
-    table = recording.table(_CodeRow, "memory_code", _among("id", sorted(ids)))
-    return {row.id: Code(unsigned(row.address), *row[2:]) for row in table}
 
 
 def _access(row: _AccessRow, codes: dict[int, Code], nobody: set[int]) -> Access:
@@ -377,12 +380,13 @@ def _access(row: _AccessRow, codes: dict[int, Code], nobody: set[int]) -> Access
             cpus |= int.from_bytes(bytes.fromhex(text[: MAX_CPUS // 4]), "little")
     return Access(
         offset=row.offset,
-        code=codes.get(row.code, _UNKNOWN_CODE),
+        code=codes.get(row.code, UNKNOWN_CODE),
         threads=frozenset(map(int, row.threads.split(","))) - nobody if row.threads else frozenset(),
         counts=Counts(*(None if value is None else max(0, value) for value in row[3:29])),
         cpus=cpus,
         cpu_count=cpus.bit_count() if cpus is not None else max(0, row.cpu_count or 0),
         nodes=row.nodes,
+        code_id=row.code,
     )
 
 

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 
 from lockline.c2c.model import Access, Confidence, Coverage, Judgement, Line, Part, Verdict
 from lockline.c2c.parts import COST_LOADS, COST_TRANSFERS, FEW_TRANSFERS, cost, cost_word
+from lockline.c2c.watched import doubts as doubts_of_watching
 
 # A member counts in the fight from this share of the line's cost on; less is spill-over or skid of the sampling.
 MEMBER = 0.05
@@ -26,6 +27,10 @@ MANY_LOADS = 100
 FEW_OF_LOCK = 3
 # Instructions no further apart are of one function, where symbols do not tell.
 NEAR_CODE = 64
+# A line that moves less often than this costs less than 0.01 % of a CPU, at 1 us for each time.
+QUIET_PER_SECOND = 100
+# So many transfers at that rate would have been seen in the time of watching: none at all is no accident.
+EXPECTED = 3
 SURE_TRANSFERS = 100
 SOME_TRANSFERS = 20
 
@@ -131,6 +136,9 @@ def describe(part: Part, word: str) -> str:
 
 def _amount(line: Line) -> str:
     counts = line.counts
+    if line.watch is not None:
+        told = f"{counts.loads or 0:,} reads, {counts.stores or 0:,} writes"
+        return f"{counts.transfers:,} transfers between CPUs in {counts.records or 0:,} accesses ({told})"
     words = [f"{counts.hitm:,} HITM ({counts.local_hitm or 0:,} local, {counts.remote_hitm or 0:,} remote)"]
     if counts.peer:
         words.append(
@@ -173,7 +181,8 @@ class _Case:
     ) -> Judgement:
         """A judgement with the confidence that the data allow."""
         every = [*doubts, *self._doubts(verdict)]
-        amount = cost(self.line.counts, self.kind)
+        # That nothing moves is told by accesses that did not make it move.
+        amount = (self.line.counts.records or 0) if verdict == "none" else cost(self.line.counts, self.kind)
         few = amount < SOME_TRANSFERS
         some = amount < SURE_TRANSFERS
         weight = 2 * len(doubts) + len(every) - len(doubts) + 2 * few + some
@@ -184,7 +193,7 @@ class _Case:
         return Judgement(verdict, confidence, tuple(told), tuple(members), tuple(every))
 
     def _doubts(self, verdict: Verdict) -> list[str]:
-        doubts = []
+        doubts = doubts_of_watching(self.line)
         if self.parts and self.located < 0.8:
             doubts.append(f"offsets are known of {_percent(self.located)} of the line's {self.word} alone")
         if (self.coverage.unparsable or 0) >= 0.2:
@@ -211,11 +220,45 @@ def judge(
     members' names are more than inferred.
     """
     case = _Case(line, parts, kind, coverage, buddy, sure)
-    for rule in (_not_located, _no_transfer, _lock_word, _few, _with_a_lock, _not_written, _victims, _writers):
+    for rule in (
+        _unshared,
+        _not_located,
+        _no_transfer,
+        _lock_word,
+        _few,
+        _with_a_lock,
+        _not_written,
+        _victims,
+        _writers,
+    ):
         judgement = rule(case)
         if judgement is not None:
             return judgement
     return case.judge("too little evidence", ["no rule fits what was sampled"])
+
+
+def _unshared(case: _Case) -> Judgement | None:
+    """All accesses were seen, and next to none found the line at another CPU."""
+    watch = case.line.watch
+    if watch is None:
+        return None
+    seconds = watch.watched_ns / 1e9
+    records = case.line.counts.records or 0
+    if case.transfers >= max(1.0, QUIET_PER_SECOND * seconds):
+        return None
+    if records < MANY_LOADS and QUIET_PER_SECOND * seconds < EXPECTED:
+        return case.judge("too little evidence", [f"{records:,} accesses in {seconds * 1e3:.3g} ms of watching"])
+    if not records:
+        return case.judge("none", [f"nothing touched it in {seconds * 1e3:.3g} ms of watching"])
+    if case.transfers:
+        return case.judge(
+            "none", [f"the line moves {case.transfers / seconds:,.0f} times a second: that costs nothing"]
+        )
+    if not case.stores:
+        return case.judge("none", ["no CPU wrote to it"])
+    if actors(case.line.accesses) < 2:
+        return case.judge("none", ["one CPU alone uses it"])
+    return case.judge("none", ["no CPU touched it after another had written to it"])
 
 
 def _not_located(case: _Case) -> Judgement | None:
@@ -266,9 +309,8 @@ def _few(case: _Case) -> Judgement | None:
     written = case.stores > RARE * case.loads or (not case.stores and not case.coverage.stores_seen)
     if not written and case.loads >= MANY_LOADS and case.transfers < RARE * case.loads:
         return case.judge("read mostly", ["next to no store and no transfer among its loads"])
-    return case.judge(
-        "too little evidence", [f"fewer than {FEW_TRANSFERS} transfers, and no wealth of fill buffer hits"]
-    )
+    why = f"fewer than {FEW_TRANSFERS} transfers"
+    return case.judge("too little evidence", [why if case.line.watch else f"{why}, and no wealth of fill buffer hits"])
 
 
 def _with_a_lock(case: _Case) -> Judgement | None:

@@ -40,7 +40,7 @@ def document(report: C2cReport, addresses: bool = False) -> dict[str, Any]:
             "architecture": report.machine.architecture,
             "cpus": report.machine.cpus,
         },
-        "sources": [_source(source) for source in report.sources],
+        "sources": [source_value(source) for source in report.sources],
         "coverage": _coverage(report.coverage),
         "totals": {"lines": report.line_count, "other_lines": report.other_lines, "transfers": report.transfers},
         "lines": [_line(number, line, addresses) for number, line in enumerate(report.lines, 1)],
@@ -54,7 +54,8 @@ def document(report: C2cReport, addresses: bool = False) -> dict[str, Any]:
     return hidden
 
 
-def _source(source: Source) -> dict[str, Any]:
+def source_value(source: Source) -> dict[str, Any]:
+    """A source with its figures."""
     return {"kind": source.kind, "name": source.name, "events": list(source.events), "counts": dict(source.counts)}
 
 
@@ -96,6 +97,7 @@ def _counts(counts: Counts) -> dict[str, Any]:
             "unknown": counts.store_unknown,
         },
         "in_wait": counts.in_wait,
+        "transfers": counts.watched,
     }
 
 
@@ -121,6 +123,7 @@ def _line(number: int, report: LineReport, addresses: bool) -> dict[str, Any]:
         "symbol": line.symbol or None,
         "symbol_offset": line.symbol_offset if line.symbol else None,
         "nodes": line.nodes or None,
+        "source": line.source or None,
         "type": placement.type or None,
         "type_offset": placement.base,
         "type_source": placement.source or None,
@@ -138,14 +141,15 @@ def _line(number: int, report: LineReport, addresses: bool) -> dict[str, Any]:
         "confidence": judgement.confidence,
         "evidence": list(judgement.evidence),
         "doubts": list(judgement.doubts),
-        "members": [_part(part) for part in judgement.members],
-        "locks": [_lock(lock, addresses) for lock in report.locks],
-        "advice": None if report.advice is None else _advice(report.advice),
+        "members": [part_value(part) for part in judgement.members],
+        "locks": [lock_value(lock, addresses) for lock in report.locks],
+        "advice": None if report.advice is None else advice_value(report.advice),
         "offsets": [_offset(offset, addresses or line.space == "user") for offset in report.offsets],
     }
 
 
-def _part(part: Part) -> dict[str, Any]:
+def part_value(part: Part) -> dict[str, Any]:
+    """A member that is fought over."""
     return {
         "member": part.member or None,
         "type": part.type or None,
@@ -158,7 +162,8 @@ def _part(part: Part) -> dict[str, Any]:
     }
 
 
-def _lock(lock: LockOnLine, addresses: bool) -> dict[str, Any]:
+def lock_value(lock: LockOnLine, addresses: bool) -> dict[str, Any]:
+    """A lock that lies on a line."""
     return {
         "name": lock.name or None,
         "instance": lock.instance or None,
@@ -171,7 +176,8 @@ def _lock(lock: LockOnLine, addresses: bool) -> dict[str, Any]:
     }
 
 
-def _advice(advice: Advice) -> dict[str, Any]:
+def advice_value(advice: Advice) -> dict[str, Any]:
+    """What to change."""
     total = None
     if advice.objects is not None and advice.size_after is not None and advice.size_before is not None:
         total = advice.objects * max(0, advice.size_after - advice.size_before)
@@ -216,5 +222,6 @@ def _access(access: Access, addresses: bool) -> dict[str, Any]:
         "stores": access.counts.stores,
         "hitm": access.counts.hitm,
         "peer": access.counts.peer,
+        "transfers": access.counts.watched,
         "cpus": access.cpu_count or None,
     }

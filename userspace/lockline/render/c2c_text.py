@@ -18,13 +18,14 @@ MAPS = 10
 
 def render(report: C2cReport, style: Style) -> str:
     """The whole report, ending in a line end."""
-    parts = [_header(report, style), _answer(report, style), _lines(report, style)]
+    parts = [header(report, style), _answer(report, style), _lines(report, style)]
     parts += [_map(number, line, style) for number, line in enumerate(report.lines[:MAPS], 1)]
     parts.append(_footer(report, style))
     return "\n\n".join("\n".join(part) for part in parts if part) + "\n"
 
 
-def _wrapped(text: str, indent: str = "  ", hang: str = "  ") -> list[str]:
+def wrapped(text: str, indent: str = "  ", hang: str = "  ") -> list[str]:
+    """A text on as many lines as it takes."""
     return textwrap.wrap(
         text,
         WIDTH,
@@ -41,7 +42,8 @@ def _labelled(label: str, text: str) -> list[str]:
     ) or [label]
 
 
-def _header(report: C2cReport, style: Style) -> list[str]:
+def header(report: C2cReport, style: Style, what: str = "cache lines of") -> list[str]:
+    """Which file, which machine, which source."""
     machine = report.machine
     parts = [
         machine.hostname,
@@ -49,7 +51,7 @@ def _header(report: C2cReport, style: Style) -> list[str]:
         machine.architecture,
         f"{machine.cpus} CPUs" if machine.cpus else None,
     ]
-    lines = _labelled("lockline", clean(f"cache lines of {report.path}", style))
+    lines = _labelled("lockline", clean(f"{what} {report.path}", style))
     told = ", ".join(part for part in parts if part)
     if told:
         lines += _labelled("Host", clean(told, style))
@@ -74,18 +76,22 @@ def name_of(report: LineReport, style: Style) -> str:
 
 def _amount(report: LineReport) -> str:
     counts = report.line.counts
+    if report.line.watch is not None:
+        return f"{counts.transfers:,} transfers between them in {duration(report.line.watch.watched_ns)} of watching"
     if counts.hitm or not counts.peer:
         return f"{counts.hitm:,} HITM ({counts.local_hitm or 0:,} local, {counts.remote_hitm or 0:,} remote)"
     return f"{counts.peer:,} peer snoops ({counts.local_peer or 0:,} local, {counts.remote_peer or 0:,} remote)"
 
 
-_PLAIN = {
+# What the verdicts say.
+PLAIN = {
     "lock word": "Its cost is the lock itself: those who wait for it take its word from each other.",
     "false sharing": "Members that have nothing to do with each other share the line, and make each other wait.",
     "true sharing": "All of them need the same bytes; it is not the layout.",
     "adjacent line": "Nothing on it is written: it moves because the other half of its 128 bytes is.",
     "read mostly": "It is read, hardly ever written; it is no problem.",
-    "too little evidence": "What was sampled does not tell what it suffers from.",
+    "none": "It does not move between CPUs; it is no problem.",
+    "too little evidence": "What was seen does not tell what it suffers from.",
 }
 
 
@@ -103,7 +109,7 @@ def _no_lines(report: C2cReport) -> list[str]:
         if name in totals:
             told.append(f"{totals[name]:,} {word}")
     text = f"Lines move between processors ({', '.join(told)} in all), but the file has totals alone: which lines, and "
-    return _wrapped(text + "which members, a whole report or the perf.data file tells.", "", "")
+    return wrapped(text + "which members, a whole report or the perf.data file tells.", "", "")
 
 
 def _answer(report: C2cReport, style: Style) -> list[str]:
@@ -119,25 +125,27 @@ def _answer(report: C2cReport, style: Style) -> list[str]:
     judgement = first.judgement
     text = (
         f"Line 1 is {name_of(first, style)}: {cpus} use it, {_amount(first)}{share}. "
-        f"Verdict: {judgement.verdict}, confidence {judgement.confidence}. {_PLAIN[judgement.verdict]}"
+        f"Verdict: {judgement.verdict}, confidence {judgement.confidence}. {PLAIN[judgement.verdict]}"
     )
     named = [clean(part.name, style) for part in judgement.members]
     if judgement.verdict == "false sharing" and named:
         text += f" They are {', '.join(named)}."
-    lines = _wrapped(text, "", "")
+    lines = wrapped(text, "", "")
     if first.advice is not None:
-        lines += _wrapped(clean(first.advice.text, style), "", "")
+        lines += wrapped(clean(first.advice.text, style), "", "")
         if first.advice.warning:
-            lines += _wrapped(clean(first.advice.warning, style), "", "")
+            lines += wrapped(clean(first.advice.warning, style), "", "")
     return lines
 
 
 def _lines(report: C2cReport, style: Style) -> list[str]:
     if not report.lines:
         return []
+    watched = any(line.line.watch is not None for line in report.lines)
     columns = [
         Column("#", 3),
-        Column("line", 34, right=False),
+        Column("line", 27 if watched else 34, right=False),
+        *([Column("moves", 6)] if watched else []),
         Column("HITM", 6),
         Column("local", 6),
         Column("remote", 6),
@@ -151,14 +159,14 @@ def _lines(report: C2cReport, style: Style) -> list[str]:
     rows = []
     for number, line in enumerate(report.lines, 1):
         counts = line.line.counts
+        sampled = [counts.hitm, counts.local_hitm or 0, counts.remote_hitm or 0, counts.peer]
+        moves = ["-" if counts.watched is None else count(counts.watched)] if watched else []
         rows.append(
             [
                 str(number),
                 name_of(line, style),
-                count(counts.hitm),
-                count(counts.local_hitm or 0),
-                count(counts.remote_hitm or 0),
-                count(counts.peer),
+                *moves,
+                *("-" if line.line.watch is not None else count(figure) for figure in sampled),
                 "-" if counts.loads is None else count(counts.loads),
                 "-" if counts.stores is None else count(counts.stores),
                 "-" if line.cpus is None else f"{line.cpus}{'' if line.cpus_exact else '+'}",
@@ -167,6 +175,8 @@ def _lines(report: C2cReport, style: Style) -> list[str]:
             ]
         )
     note = "HITM and peer snoops first; N+: at least N CPUs"
+    if watched:
+        note = "transfers first: HITM and peer snoops in samples, moves of watched lines; N+: at least N CPUs"
     lines = [f"Cache lines ({note})", *table(columns, rows)]
     left = report.line_count - len(report.lines)
     if left > 0:
@@ -184,19 +194,24 @@ def _map(number: int, report: LineReport, style: Style) -> list[str]:
         title += f", used by {', '.join(clean(comm, style) for comm in report.line.comms)}"
     lines = [cut(title, WIDTH)]
     lines += _offsets(report, style)
+    return lines + judged(report, style)
+
+
+def judged(report: LineReport, style: Style) -> list[str]:
+    """A line's verdict with what it rests on, its object, its locks, and the advice."""
     judgement = report.judgement
-    lines += _wrapped(f"Verdict: {judgement.verdict} (confidence {judgement.confidence})")
+    lines = wrapped(f"Verdict: {judgement.verdict} (confidence {judgement.confidence})")
     for evidence in judgement.evidence:
-        lines += _wrapped(f"- {clean(evidence, style)}", "    ")
+        lines += wrapped(f"- {clean(evidence, style)}", "    ")
     for doubt in judgement.doubts:
-        lines += _wrapped(f"? {clean(doubt, style)}", "    ")
+        lines += wrapped(f"? {clean(doubt, style)}", "    ")
     for evidence in report.placement.evidence:
-        lines += _wrapped(f"Type: {clean(evidence, style)}")
-    lines += _locks(report.locks, style)
+        lines += wrapped(f"Type: {clean(evidence, style)}")
+    lines += lock_lines(report.locks, style)
     if report.advice is not None:
-        lines += _wrapped(f"Advice: {clean(report.advice.text, style)}")
+        lines += wrapped(f"Advice: {clean(report.advice.text, style)}")
         if report.advice.warning:
-            lines += _wrapped(f"But: {clean(report.advice.warning, style)}")
+            lines += wrapped(f"But: {clean(report.advice.warning, style)}")
         lines += [f"    {clean(text.expandtabs(4), style)}" for text in report.advice.layout]
     return lines
 
@@ -204,11 +219,11 @@ def _map(number: int, report: LineReport, style: Style) -> list[str]:
 def _offsets(report: LineReport, style: Style) -> list[str]:
     if not report.offsets:
         return []
+    watched = report.line.watch is not None
     columns = [
         Column("offset", 6),
         Column("member", 24, right=False),
-        Column("HITM", 6),
-        Column("peer", 6),
+        *([Column("moves", 6)] if watched else [Column("HITM", 6), Column("peer", 6)]),
         Column("loads", 6),
         Column("stores", 6),
         Column("CPUs", 4),
@@ -220,8 +235,7 @@ def _offsets(report: LineReport, style: Style) -> list[str]:
         [
             f"{offset.offset:#x}",
             clean(offset.member, style) or "-",
-            count(offset.counts.hitm),
-            count(offset.counts.peer),
+            *([count(offset.counts.transfers)] if watched else [count(offset.counts.hitm), count(offset.counts.peer)]),
             "-" if offset.counts.loads is None else count(offset.counts.loads),
             "-" if offset.counts.stores is None else count(offset.counts.stores),
             "-" if offset.cpus is None else str(offset.cpus),
@@ -250,7 +264,8 @@ def _functions(offset: OffsetReport, style: Style) -> str:
     return text + (f", +{len(names) - FUNCTIONS}" if len(names) > FUNCTIONS else "")
 
 
-def _locks(locks: Sequence[LockOnLine], style: Style) -> list[str]:
+def lock_lines(locks: Sequence[LockOnLine], style: Style) -> list[str]:
+    """The locks on a line."""
     lines = []
     for lock in locks[:LOCKS]:
         where = "" if lock.offset is None else f" at {'-' if lock.offset < 0 else ''}{abs(lock.offset):#x}"
@@ -261,7 +276,7 @@ def _locks(locks: Sequence[LockOnLine], style: Style) -> list[str]:
         if lock.waits is not None and lock.join != "address":
             waits += ", of all locks of this name"
         name = clean(lock.name, style) or "a spinlock without a name"
-        lines += _wrapped(f"Lock: {name}{instance}{where}{waits} (joined by {lock.join})")
+        lines += wrapped(f"Lock: {name}{instance}{where}{waits} (joined by {lock.join})")
     if len(locks) > LOCKS:
         lines.append(f"  ({len(locks) - LOCKS} more locks)")
     return lines
@@ -273,11 +288,11 @@ def _footer(report: C2cReport, style: Style) -> list[str]:
     if coverage.records is not None:
         lines.append(f"  {coverage.records:,} records")
     for missing in coverage.missing:
-        lines += _wrapped(f"missing: {clean(missing, style)}")
+        lines += wrapped(f"missing: {clean(missing, style)}")
     for note in report.notes:
-        lines += _wrapped(f"note: {clean(note, style)}")
+        lines += wrapped(f"note: {clean(note, style)}")
     for place, problem in report.problems[:PROBLEMS]:
-        lines += _wrapped(f"not read, at {place:,}: {clean(problem, style)}")
+        lines += wrapped(f"not read, at {place:,}: {clean(problem, style)}")
     if len(report.problems) > PROBLEMS:
         lines.append(f"  ({len(report.problems) - PROBLEMS:,} more that could not be read)")
     return ["What the figures rest on", *lines] if lines else []

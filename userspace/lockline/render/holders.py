@@ -30,7 +30,10 @@ def _handed_on(fairness: Fairness) -> list[str]:
     told = []
     if fairness.handoffs:
         average = fairness.handoff_ns / fairness.handoffs
-        told.append(f"hand-off {duration(average)} on average, {duration(fairness.max_handoff_ns)} at most")
+        text = f"hand-off {duration(average)} on average, {duration(fairness.max_handoff_ns)} at most"
+        if fairness.line_ns is not None:
+            text += f"; a line takes {duration(fairness.line_ns)} between these CPUs here"
+        told.append(text)
     if fairness.bypasses:
         told.append(
             f"{count(fairness.overtaken)} of {count(fairness.waits)} waits were overtaken, {count(fairness.bypasses)}"

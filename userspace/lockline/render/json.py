@@ -19,7 +19,7 @@ from lockline.analysis.model import (
     Window,
 )
 from lockline.analysis.stacks import without_internals
-from lockline.render import signals_json, trust_json
+from lockline.render import signals_json, trust_json, watch_json
 from lockline.render.format import without_addresses
 
 SCHEMA = "lockline-report/1"
@@ -86,6 +86,8 @@ def document(report: Report, addresses: bool = False) -> dict[str, Any]:
         "futexes": signals_json.futexes(report.futexes, top),
         "clock_reads": signals_json.clock_reads(report.clock_reads),
         "inactive_waits": signals_json.inactive_waits(report.inactive_waits, top),
+        "lines": [] if report.lines is None else watch_json.lines(report.lines, addresses),
+        "cpu_pairs": [watch_json.pair_value(pair) for pair in report.cpu_pairs],
         "episodes": [_episode(episode, addresses) for episode in report.episodes],
         "loss": [
             {"name": loss.name, "count": loss.events, "meaning": loss.meaning, "severity": loss.severity}
@@ -258,6 +260,7 @@ def _fairness(fairness: Fairness) -> dict[str, Any]:
         "handoffs": fairness.handoffs,
         "handoff_ns": fairness.handoff_ns,
         "max_handoff_ns": fairness.max_handoff_ns,
+        "line_transfer_ns": fairness.line_ns,
         "holds": None
         if holds is None
         else {

@@ -18,6 +18,7 @@ from lockline.render.format import WIDTH, Column, Style, clean, count, cut, dura
 from lockline.render.heat import heat_table
 from lockline.render.holders import holders
 from lockline.render.self_check import self_check
+from lockline.render.watch_text import section as lines_section
 
 LOCKS = 20
 CPUS = 16
@@ -49,6 +50,7 @@ def render(report: Report, style: Style) -> str:
         signals.futexes(report.futexes, style, signals.FUTEXES if top is None else top),
         signals.inactive_waits(report.inactive_waits, style),
         signals.clock_reads(report.clock_reads, style),
+        [] if report.lines is None else lines_section(report.lines, style, top),
         _cpus(report, style, CPUS if top is None else top),
         _outliers(report, style),
         _tasks(report, style, TASKS if top is None else top),

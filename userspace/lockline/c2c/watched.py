@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A watched line as a line of memory accesses: its transfers stand where a sampled line has HITM."""
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import replace
+
+from lockline.c2c.code import Code
+from lockline.c2c.model import Access, Counts, Coverage, Line, Placement, add_counts
+from lockline.watch.estimate import covering, never_watched, pair_time, unwatched_pairs
+from lockline.watch.model import Watch
+
+# From such a share on, what was lost or replaced is told as a doubt.
+MUCH = 0.05
+
+EXACT = Coverage(None, None, True, True, (), exact=True)
+
+_KNOWN_FROM = {
+    "symbol": "by the symbol table",
+    "user symbol": "by the program's symbol table",
+    "owner object": "by the object that the lock was found in",
+    "slab": "by the slab that the object is of",
+}
+
+
+def with_transfers(accesses: Sequence[Access], watch: Watch) -> list[Access]:
+    """The accesses, each with the transfers that it ended; those without a row of their own are added."""
+    sums: defaultdict[tuple[int, Code], int] = defaultdict(int)
+    cpus: defaultdict[tuple[int, Code], int] = defaultdict(int)
+    for transfer in watch.transfers:
+        sums[transfer.offset, transfer.code] += transfer.count
+        cpus[transfer.offset, transfer.code] |= 1 << transfer.cpu
+    found = []
+    for access in accesses:
+        count = sums.pop((access.offset, access.code), 0)
+        found.append(replace(access, counts=access.counts._replace(watched=count)))
+    for (offset, code), count in sums.items():
+        bits = cpus[offset, code]
+        found.append(Access(offset, code, frozenset(), Counts(watched=count), bits, bits.bit_count(), ""))
+    return found
+
+
+def even(line: Line) -> Line:
+    """The line as if each byte, and each pair of bytes, had been watched for the same time.
+
+    The sums of accesses and of transfers stay as they were seen: they say how much there is to judge by.
+    """
+    watch = line.watch
+    if watch is None or len({window.offsets for window in watch.windows}) <= 1:
+        return line
+    seen = {
+        access.offset: sum(window.length_ns for window in covering(watch, access.offset)) for access in line.located
+    }
+    pairs: defaultdict[tuple[int, Code], float] = defaultdict(float)
+    for transfer in watch.transfers:
+        time = pair_time(watch, transfer) or seen.get(transfer.offset, 0)
+        pairs[transfer.offset, transfer.code] += transfer.count / time if time else 0.0
+    moved = sum(pairs.values())
+    records = sum((access.counts.records or 0) for access in line.located)
+    rates = sum((access.counts.records or 0) / seen[access.offset] for access in line.located if seen[access.offset])
+    if not moved and not rates:
+        return line
+    transfer_scale = line.counts.transfers / moved if moved else 0.0
+    accesses = []
+    for access in line.accesses:
+        time = seen.get(access.offset, 0)
+        factor = records / rates / time if rates and time else 1.0
+        counts = access.counts
+        scaled = Counts(*(None if value is None else round(value * factor) for value in counts))
+        watched = round(pairs[access.offset, access.code] * transfer_scale)
+        accesses.append(replace(access, counts=scaled._replace(watched=watched)))
+    return replace(line, accesses=tuple(accesses), counts=add_counts(access.counts for access in accesses))
+
+
+def place_by_target(line: Line) -> Placement | None:
+    """From the object that the target was found in when it was watched."""
+    watch = line.watch
+    if watch is None or not watch.type:
+        return None
+    how = _KNOWN_FROM.get(watch.type_from, f"by {watch.type_from}" if watch.type_from else "by the collector")
+    evidence = f"the line is {watch.type}{watch.type_offset:+#x}, {how}"
+    return Placement(watch.type, watch.type_offset, "target", True, (evidence,), ())
+
+
+def _stretch(begin: int, end: int) -> str:
+    return f"{begin:#x}..{end - 1:#x}"
+
+
+def doubts(line: Line) -> list[str]:
+    """What watching a line lacks, in words."""
+    watch = line.watch
+    if watch is None:
+        return []
+    told = []
+    missed = never_watched(watch)
+    if missed and watch.windows:
+        told.append(f"bytes {', '.join(_stretch(*stretch) for stretch in missed)} of the line were not watched")
+    apart = unwatched_pairs(watch, (access.offset for access in line.located))
+    if apart:
+        shown = ", ".join(f"{one:#x} and {other:#x}" for one, other in apart[:3])
+        told.append(f"{shown} were not watched at the same time: transfers between them are not seen")
+    if watch.lost > MUCH * watch.hits:
+        told.append(f"{watch.lost:,} of {watch.hits:,} hits have no record")
+    changed = sum(1 for window in watch.windows if window.changed == 1)
+    if changed:
+        told.append(f"in {changed:,} of {len(watch.windows):,} windows the object was freed or replaced")
+    return told

@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Reads how lines were watched: the tables watch, watch_window and watch_transfer of a recording."""
+
+from collections import defaultdict
+from itertools import islice
+
+from lockline import rows
+from lockline.c2c.code import UNKNOWN_CODE, read_codes
+from lockline.errors import RecordingError
+from lockline.recording import Recording
+from lockline.watch.model import Transfer, Watch, Window
+
+# Beyond what hours of windows make; a line has 64 bytes and few instructions.
+MAX_LINES = 10_000
+MAX_WINDOWS = 1_000_000
+MAX_TRANSFERS = 200_000
+LINE_BYTES = 256
+MAX_CPU = 1 << 16
+_MAX_NS = 1 << 62
+
+
+def _damaged(recording: Recording, why: str) -> RecordingError:
+    return RecordingError(f"{recording.path}: the recording is damaged: {why}")
+
+
+def _windows(recording: Recording) -> dict[int, list[Window]]:
+    found: defaultdict[int, list[Window]] = defaultdict(list)
+    table = recording.table(rows.WatchWindow, "watch_window", order="line, begin_ns")
+    for row in islice(table, MAX_WINDOWS):
+        if min(row.length_ns, row.hits, row.lost, row.transfers, row.begin_ns) < 0 or row.begin_ns > _MAX_NS:
+            raise _damaged(recording, f"a window of line {row.line} has negative figures")
+        if row.length_ns > _MAX_NS or row.lost > row.hits or row.transfers > row.hits:
+            raise _damaged(recording, f"a window of line {row.line} has impossible figures")
+        found[row.line].append(
+            Window(
+                row.begin_ns,
+                row.length_ns,
+                row.offsets & (1 << 64) - 1,
+                row.hits,
+                row.lost,
+                row.transfers,
+                bool(row.cut),
+                row.changed if row.changed in (0, 1) else -1,
+            )
+        )
+    return found
+
+
+def _transfers(recording: Recording) -> dict[int, list[rows.WatchTransfer]]:
+    found: defaultdict[int, list[rows.WatchTransfer]] = defaultdict(list)
+    table = recording.table(rows.WatchTransfer, "watch_transfer", order="transfers DESC")
+    for row in islice(table, MAX_TRANSFERS):
+        if row.transfers < 0 or not (0 <= row.cpu < MAX_CPU and 0 <= row.from_cpu < MAX_CPU):
+            raise _damaged(recording, f"a transfer of line {row.line} has impossible figures")
+        if not (-1 <= row.offset < LINE_BYTES and -1 <= row.from_offset < LINE_BYTES):
+            raise _damaged(recording, f"a transfer of line {row.line} lies outside of it")
+        found[row.line].append(row)
+    return found
+
+
+def read_watches(recording: Recording) -> dict[int, Watch]:
+    """How lines were watched, by id of memory_line.  Raises RecordingError if the recording is damaged."""
+    watched = list(islice(recording.table(rows.Watch, "watch", order="line"), MAX_LINES))
+    if not watched:
+        return {}
+    windows = _windows(recording)
+    transfers = _transfers(recording)
+    codes = read_codes(
+        recording, {code for part in transfers.values() for row in part for code in (row.from_code, row.code)}
+    )
+    found = {}
+    for row in watched:
+        times = (row.begin_ns, row.end_ns, row.hit_ns)
+        if not all(0 <= time <= _MAX_NS for time in times) or not 0 <= row.budget <= 1:
+            raise _damaged(recording, f"line {row.line} was watched for an impossible time or at an impossible cost")
+        found[row.line] = Watch(
+            target=row.target,
+            lock=row.lock,
+            lock_offset=row.lock_offset,
+            type=row.type,
+            type_offset=row.type_offset,
+            type_from=row.type_from,
+            access_from=row.access_from,
+            budget=row.budget,
+            begin_ns=row.begin_ns,
+            end_ns=row.end_ns,
+            hit_ns=row.hit_ns,
+            ended=row.ended,
+            windows=tuple(windows.get(row.line, ())),
+            transfers=tuple(
+                Transfer(
+                    part.from_cpu,
+                    part.from_offset,
+                    codes.get(part.from_code, UNKNOWN_CODE),
+                    part.cpu,
+                    part.offset,
+                    codes.get(part.code, UNKNOWN_CODE),
+                    bool(part.write),
+                    part.transfers,
+                )
+                for part in transfers.get(row.line, ())
+            ),
+        )
+    return found
