@@ -2,6 +2,7 @@
 """Recordings of watched lines whose tables hold anything: a report, or one line that says that they are damaged."""
 
 import json
+import shutil
 import sqlite3
 from pathlib import Path
 
@@ -51,7 +52,7 @@ CHANGES = st.lists(
 
 
 @pytest.fixture(scope="module")
-def content(tmp_path_factory: pytest.TempPathFactory) -> bytes:
+def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
     seen: Seen = look(futex_bucket(300), in_windows(SECOND, MS, 10 * MS, sets=(LOW, LOW << 8)))
     path = write_watch(tmp_path_factory.mktemp("watch") / "watch.lockline", seen)
     connection = sqlite3.connect(path)
@@ -59,7 +60,7 @@ def content(tmp_path_factory: pytest.TempPathFactory) -> bytes:
     connection.execute("INSERT INTO memory_wait VALUES (1, 7, 0, 12, 3)")
     connection.commit()
     connection.close()
-    return path.read_bytes()
+    return path
 
 
 def shown(path: Path) -> str:
@@ -83,9 +84,9 @@ def shown_or_fault(path: Path) -> str:
 
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(CHANGES)
-def test_any_value_in_any_column(content: bytes, tmp_path: Path, changes: list[tuple[str, str, object, int]]) -> None:
+def test_any_value_in_any_column(sound: Path, tmp_path: Path, changes: list[tuple[str, str, object, int]]) -> None:
     path = tmp_path / "damaged.lockline"
-    path.write_bytes(content)
+    shutil.copyfile(sound, path)
     connection = sqlite3.connect(path)
     for table, column, value, rows in changes:
         where = f"WHERE rowid IN (SELECT rowid FROM {table} LIMIT {rows})" if table.startswith("memory_l") else ""
@@ -102,15 +103,17 @@ def test_any_value_in_any_column(content: bytes, tmp_path: Path, changes: list[t
 
 
 @pytest.mark.parametrize("keep", [0.3, 0.7, 0.95])
-def test_a_file_cut_off(content: bytes, tmp_path: Path, keep: float) -> None:
+def test_a_file_cut_off(sound: Path, tmp_path: Path, keep: float) -> None:
     path = tmp_path / "short.lockline"
+    content = sound.read_bytes()
     path.write_bytes(content[: int(len(content) * keep)])
     with pytest.raises(RecordingError, match="truncated"):
         shown(path)
 
 
-def test_bytes_overwritten(content: bytes, tmp_path: Path) -> None:
+def test_bytes_overwritten(sound: Path, tmp_path: Path) -> None:
     path = tmp_path / "noise.lockline"
+    content = sound.read_bytes()
     for place in range(0, len(content) - 64, max(64, len(content) // 60)):
         damaged = bytearray(content)
         damaged[place : place + 64] = bytes((place * 7 + i * 13) & 0xFF for i in range(64))
@@ -118,7 +121,7 @@ def test_bytes_overwritten(content: bytes, tmp_path: Path) -> None:
         assert shown_or_fault(path)
 
 
-def test_what_is_not_damaged_is_shown(content: bytes, tmp_path: Path) -> None:
+def test_what_is_not_damaged_is_shown(sound: Path, tmp_path: Path) -> None:
     path = tmp_path / "whole.lockline"
-    path.write_bytes(content)
+    shutil.copyfile(sound, path)
     assert "a line takes 92 ns" in shown(path)

@@ -167,7 +167,9 @@ class Recording:
 
     def _raw(self, query: str) -> Iterator[tuple[Any, ...]]:
         try:
-            yield from self._connection.execute(query)
+            # Not "yield from": that closes the cursor of a reader that gave up, maybe after the connection.
+            for row in self._connection.execute(query):  # noqa: UP028
+                yield row
         except _FAULTS as error:
             raise _damaged(self.path, error) from error
 

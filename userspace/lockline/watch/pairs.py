@@ -8,6 +8,8 @@ from statistics import median
 from lockline import rows
 from lockline.recording import Recording
 
+MAX_CPU = 1 << 16
+
 
 @dataclass(frozen=True, slots=True)
 class Pair:
@@ -26,7 +28,11 @@ def read_pairs(recording: Recording) -> tuple[Pair, ...]:
     return tuple(
         Pair(*row)
         for row in recording.table(rows.CpuPair, "cpu_pair", order="first, second")
-        if row.first != row.second and 0 < row.transfer_ns < 1e9 and 0 <= row.least_transfer_ns < 1e9
+        if 0 <= row.first < MAX_CPU
+        and 0 <= row.second < MAX_CPU
+        and row.first != row.second
+        and 0 < row.transfer_ns < 1e9
+        and 0 <= row.least_transfer_ns < 1e9
     )
 
 
