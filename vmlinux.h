@@ -42,6 +42,28 @@ enum bpf_map_type {
 
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 
+/* include/linux/perf_event.h; sample_flags since 6.1. */
+union perf_mem_data_src {
+	__u64 val;
+};
+
+union perf_sample_weight {
+	__u64 full;
+};
+
+struct perf_sample_data {
+	__u64 sample_flags;
+	__u64 ip;
+	__u64 addr;
+	__u64 phys_addr;
+	union perf_sample_weight weight;
+	union perf_mem_data_src data_src;
+};
+
+struct bpf_perf_event_data_kern {
+	struct perf_sample_data *data;
+};
+
 /* Only their sizes are asked for; a type without members would be a declaration. */
 struct mm_struct {
 	unsigned long total_vm;

@@ -45,7 +45,9 @@ static __always_inline bool wait_in_flight(__u32 cpu, __u32 tid, __u64 *lock, __
 
 		*lock = spin->lock;
 		*kind = spin->kind;
-		return spin->begin_ns;
+		/* A slot of another task lost its end: it is nobody's wait now. */
+		if (spin->task == bpf_get_current_task())
+			return spin->begin_ns;
 	}
 	index = tid ? find_sleeper(tid) : -1;
 	sleeper = index < 0 ? NULL : sleeper_at(index);

@@ -59,6 +59,8 @@ void bench_open(struct bench *bench, const struct settings *settings)
 	bpf_map__set_max_entries(skeleton->maps.hold_rows, cpus * FOCUS_LOCKS);
 	bpf_map__set_max_entries(skeleton->maps.relief_records, cpus * TEST_RELIEF);
 	bpf_map__set_max_entries(skeleton->maps.relief_states, cpus);
+	bpf_map__set_max_entries(skeleton->maps.memory_states, cpus);
+	bpf_map__set_max_entries(skeleton->maps.memory_records, cpus * MEMORY_RING_SAMPLES);
 	bpf_map__set_max_entries(skeleton->maps.cpu_states, cpus);
 	bpf_map__set_max_entries(skeleton->maps.totals, cpus * TEST_ROWS);
 	bpf_map__set_max_entries(skeleton->maps.sleepers, TEST_SLEEP);
@@ -90,6 +92,9 @@ void bench_open(struct bench *bench, const struct settings *settings)
 	bench->focus = map_memory(skeleton->maps.focus);
 	bench->reliefs = (struct relief_record *)map_memory(skeleton->maps.relief_records) + TEST_CPU * TEST_RELIEF;
 	bench->relief_state = (struct relief_state *)map_memory(skeleton->maps.relief_states) + TEST_CPU;
+	bench->memory = (struct memory_state *)map_memory(skeleton->maps.memory_states) + TEST_CPU;
+	bench->memory_records =
+		(struct memory_record *)map_memory(skeleton->maps.memory_records) + TEST_CPU * MEMORY_RING_SAMPLES;
 }
 
 void bench_close(struct bench *bench)
@@ -105,6 +110,8 @@ void bench_close(struct bench *bench)
 	munmap(bench->focus, map_bytes(bench->skeleton->maps.focus));
 	munmap(bench->reliefs - TEST_CPU * TEST_RELIEF, map_bytes(bench->skeleton->maps.relief_records));
 	munmap(bench->relief_state - TEST_CPU, map_bytes(bench->skeleton->maps.relief_states));
+	munmap(bench->memory - TEST_CPU, map_bytes(bench->skeleton->maps.memory_states));
+	munmap(bench->memory_records - TEST_CPU * MEMORY_RING_SAMPLES, map_bytes(bench->skeleton->maps.memory_records));
 	wait_test_bpf__destroy(bench->skeleton);
 }
 
@@ -150,6 +157,14 @@ void run_unlock(struct bench *bench, __u64 lock, __u32 word)
 
 	bench->skeleton->bss->clock_ns += STEP_NS;
 	run(bench->skeleton->progs.run_unlock, arguments, 2);
+}
+
+void run_memory(struct bench *bench, __u64 address, __u64 ip, __u64 data_src, __u32 weight, __u32 flags)
+{
+	__u64 arguments[] = {address, ip, data_src, 0, weight, flags};
+
+	bench->skeleton->bss->clock_ns += STEP_NS;
+	run(bench->skeleton->progs.run_memory, arguments, 6);
 }
 
 void run_locked(struct bench *bench, __u64 lock)

@@ -12,6 +12,7 @@ __u64 clock_ns;
 #define bpf_ktime_get_ns() (clock_ns)
 #include "release.bpf.h"
 #include "relief.bpf.h"
+#include "memory.bpf.h"
 
 SEC("raw_tp")
 int run_begin(__u64 *context)
@@ -87,6 +88,23 @@ int run_ipis(__u64 *context)
 	struct task_struct *task = (void *)bpf_get_current_task();
 
 	record_ipis(context[0] < 2 ? (void *)context[0] : (void *)task + bpf_core_field_offset(task->comm));
+	return 0;
+}
+
+/* A memory sample that the PMU would have given. */
+SEC("raw_tp")
+int run_memory(__u64 *context)
+{
+	struct memory_sample sample = {
+		.address = context[0],
+		.ip = context[1],
+		.data_src = context[2],
+		.physical = context[3],
+		.weight = context[4],
+		.flags = context[5],
+	};
+
+	take_memory_sample(&sample);
 	return 0;
 }
 

@@ -8,6 +8,7 @@
 #include <linux/types.h>
 
 #include "../../bpf/lockline.h"
+#include "../../bpf/memory.h"
 #include "wait_test.skel.h"
 
 #define TEST_ROWS         48 /* of which KIND_COUNT take the waits of unnamed locks */
@@ -36,6 +37,8 @@ struct bench {
 	__u64 *focus;
 	struct relief_record *reliefs; /* of TEST_CPU */
 	struct relief_state *relief_state;
+	struct memory_state *memory;          /* of TEST_CPU */
+	struct memory_record *memory_records; /* of TEST_CPU */
 };
 
 struct settings {
@@ -83,6 +86,8 @@ void run_leave_sleeping(struct bench *bench, __u64 lock, int result);
 void run_unlock(struct bench *bench, __u64 lock, __u32 word);
 void run_relief(struct bench *bench, enum relief_type type, __u32 value, bool other);
 void run_ipis(struct bench *bench, __u64 mask);
+/* A memory sample as memory.bpf.h takes it; flags: MEMORY_INTERRUPTS_*. */
+void run_memory(struct bench *bench, __u64 address, __u64 ip, __u64 data_src, __u32 weight, __u32 flags);
 void run_locked(struct bench *bench, __u64 lock);
 /* A begin and an end, wait_ns apart. */
 void run_wait(struct bench *bench, __u64 lock, enum lock_kind kind, __u64 wait_ns);

@@ -247,7 +247,16 @@ static void conflicts(void)
 	CHECK(got.all && got.command_argv, "all while COMMAND runs");
 	options_free(&got);
 	refused("record --perf /usr/bin/perf", "--perf is for --c2c alone");
-	refused("record --ldlat 50", "--ldlat is for --c2c alone");
+	refused("record --ldlat 50", "--ldlat is for --c2c and --hitm alone");
+	refused("record --hitm-rate 50", "--hitm-rate is for --hitm alone");
+	refused("record --hitm-event cpu/mem-loads/", "--hitm-event is for --hitm alone");
+	refused("record --l3-misses", "--l3-misses is for --hitm alone");
+	refused("record --hitm --hitm-rate 10001", "out of range, 1 to 10000");
+	accepted("record --hitm --ldlat 50 --l3-misses");
+	CHECK(got.hitm && got.hitm_rate == 1000 && got.ldlat == 50 && got.l3_misses && !got.hitm_event, "rate %u",
+	      got.hitm_rate);
+	accepted("doctor --hitm --deep");
+	CHECK(got.hitm && got.deep, "so that the plan tells of it");
 	refused("record --c2c --ldlat 0", "out of range, 1 to 65535");
 	accepted("record --c2c --ldlat 50 -- sleep 1");
 	CHECK(got.c2c && got.ldlat == 50, "%u", got.ldlat);

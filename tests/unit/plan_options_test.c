@@ -112,11 +112,11 @@ static void what_the_doctor_tries(void)
 	well_formed(&plan);
 	state(&plan, "watchpoints", PROBE_OFF, "4 at once");
 	e.breakpoint_error = -ENOSPC;
-	e.memory_events[0] = 0;
+	e.pmu.count = 0;
 	plan_decide(&plan, &e);
 	well_formed(&plan);
 	state(&plan, "watchpoints", PROBE_UNAVAILABLE, "refuses a breakpoint");
-	state(&plan, "memory accesses", PROBE_UNAVAILABLE, "ibs_op");
+	state(&plan, HITM_SIGNAL, PROBE_UNAVAILABLE, "ibs_op");
 }
 
 static const struct test tests[] = {

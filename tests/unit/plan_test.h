@@ -54,7 +54,8 @@ static inline struct evidence machine(void)
 		.page_table = true,
 		.cgroup = CGROUP_V2,
 		.clocksource = "tsc",
-		.memory_events = "cpu/mem-loads/",
+		.pmu = {.count = 1, .events = {{.name = "cpu/mem-loads/"}}},
+		.btf_kernel_context = true,
 		.breakpoint_source = true,
 		.kprobe_source = true,
 	};

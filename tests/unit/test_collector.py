@@ -13,22 +13,23 @@ from tap import parse_tap
 HERE = Path(__file__).parent
 COLLECTOR = HERE.parent.parent / "userspace" / "collector"
 
-PLAN = ["plan.c", "plan_holders.c", "plan_relief.c", "plan_signals.c", "lock_mode.c"]
+PLAN = ["plan.c", "plan_holders.c", "plan_relief.c", "plan_signals.c", "pmu.c", "small_file.c", "lock_mode.c"]
 
 # test program: what it tests
 PROGRAMS = {
-    "options_test": ["options.c", "import_options.c", "watch_options.c", "until.c", "values.c"],
+    "options_test": ["options.c", "hitm_options.c", "import_options.c", "watch_options.c", "until.c", "values.c"],
     "plan_test": PLAN,
     "plan_options_test": PLAN,
-    "plan_signals_test": ["plan.c", "plan_holders.c", "plan_relief.c", "plan_signals.c", "lock_mode.c"],
+    "plan_signals_test": PLAN,
     "cgroups_test": ["cgroup_mounts.c", "small_file.c"],
     "own_cost_test": ["own_cost.c"],
     "observer_test": ["observer.c"],
     "c2c_process_test": ["c2c_process.c"],
     "turns_test": ["turns.c"],
-    "until_test": ["until.c", "options.c", "import_options.c", "watch_options.c", "values.c"],
+    "until_test": ["until.c", "options.c", "hitm_options.c", "import_options.c", "watch_options.c", "values.c"],
     "interrupts_test": ["interrupts.c"],
     "timeline_test": ["timeline.c"],
+    "pmu_test": ["pmu.c", "small_file.c"],
     "cpu_pairs_test": ["cpu_pairs.c", "cpu_topology.c", "small_file.c"],
 }
 

@@ -36,7 +36,7 @@ static struct probe *add_probe(struct plan *plan)
 static const char *kernel_reason(const struct plan *plan)
 {
 	for (int i = 0; i < plan->probe_count; i++)
-		if (!strcmp(plan->probes[i].signal, "memory accesses"))
+		if (!strcmp(plan->probes[i].signal, HITM_SIGNAL))
 			return plan->probes[i].reason;
 	return "";
 }

@@ -61,7 +61,7 @@ void cpu_pairs_close(struct cpu_pairs *pairs);
 
 /* The object "cpu_pairs" of lockline-doctor/1, to be freed by sqlite3_free(); NULL: out of memory. */
 char *cpu_pairs_json(const struct cpu_pairs *pairs);
-/* Tables and facts of a recording. */
-int cpu_pairs_write(const struct cpu_pairs *pairs, struct recording *recording);
+/* Measures for a recording that is to begin, and writes its tables and facts. */
+int cpu_pairs_record(struct recording *recording);
 
 #endif /* LOCKLINE_CPU_PAIRS_H */

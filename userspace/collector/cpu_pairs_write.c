@@ -53,7 +53,7 @@ char *cpu_pairs_json(const struct cpu_pairs *pairs)
 	return sqlite3_str_finish(text);
 }
 
-int cpu_pairs_write(const struct cpu_pairs *pairs, struct recording *recording)
+static int write_pairs(const struct cpu_pairs *pairs, struct recording *recording)
 {
 	__u64 counter_warp = 0;
 	int err = 0;
@@ -73,4 +73,14 @@ int cpu_pairs_write(const struct cpu_pairs *pairs, struct recording *recording)
 	err = err ?: recording_run(recording, PUT_META, "tt", "cpu_counter", cpu_counter_name);
 	err = err ?: recording_run(recording, PUT_META, "ti", "cpu_counter_hz", (__s64)llround(pairs->counter_hz));
 	return err ?: recording_run(recording, PUT_META, "ti", "cpu_counter_warp_ticks", (__s64)counter_warp);
+}
+
+int cpu_pairs_record(struct recording *recording)
+{
+	struct cpu_pairs *pairs;
+	int err = cpu_pairs_open(&pairs, DEEP_RECORD_NS);
+
+	err = err ?: write_pairs(pairs, recording);
+	cpu_pairs_close(pairs);
+	return err;
 }

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-#include <dirent.h>
 #include <errno.h>
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -160,38 +158,6 @@ static int try_breakpoints(int *count)
 	return opened ? 0 : err;
 }
 
-static void add_event(char out[PLAN_TEXT], const char *source, const char *event)
-{
-	size_t used = strlen(out);
-
-	snprintf(out + used, PLAN_TEXT - used, "%s%s/%s/", used ? ", " : "", source, event);
-}
-
-/* As perf spells them: cpu/mem-loads/, ibs_op//, arm_spe_0//. */
-static void look_for_memory_events(char out[PLAN_TEXT])
-{
-	static const char *const events[] = {"mem-loads", "mem-stores"};
-	DIR *dir = opendir(EVENT_SOURCES);
-	struct dirent *entry;
-
-	*out = 0;
-	while (dir && (entry = readdir(dir))) {
-		const char *source = entry->d_name;
-		char path[PATH_MAX];
-
-		if (!strcmp(source, "ibs_op") || !strncmp(source, "arm_spe_", 8))
-			add_event(out, source, "");
-		for (size_t i = 0; i < sizeof(events) / sizeof(events[0]); i++) {
-			snprintf(path, sizeof(path), EVENT_SOURCES "%s/events/%s", source, events[i]);
-			if (source[0] != '.' && !access(path, F_OK))
-				add_event(out, source, events[i]);
-		}
-	}
-	if (dir)
-		closedir(dir);
-	make_printable(out);
-}
-
 static enum cgroup_layout look_at_cgroups(void)
 {
 	FILE *file = fopen("/proc/self/mountinfo", "re");
@@ -278,6 +244,7 @@ void evidence_collect(struct evidence *evidence, const struct options *options, 
 		.futex = options->futex,
 		.ptrace = options->ptrace,
 		.clock_reads = options->clocksource,
+		.hitm = options->hitm,
 		.follow_forks = options->pids.count || options->command_argv,
 		.fentry_error = NOT_TRIED,
 		.breakpoint_error = NOT_TRIED,
@@ -330,7 +297,11 @@ void evidence_collect(struct evidence *evidence, const struct options *options, 
 	evidence->btf_clock_read = clock_read_function(evidence->clocksource) &&
 				   has_type(btf, clock_read_function(evidence->clocksource), BTF_KIND_FUNC);
 	evidence->cycle_counter = !access(EVENT_SOURCES "msr/events/tsc", F_OK);
-	look_for_memory_events(evidence->memory_events);
+	pmu_plan_make(&evidence->pmu, &(struct pmu_wish){.root = PMU_ROOT,
+							 .ldlat = options->ldlat,
+							 .l3_misses = options->l3_misses,
+							 .event = options->hitm_event});
+	evidence->btf_kernel_context = has_type(btf, "bpf_cast_to_kern_ctx", BTF_KIND_FUNC);
 	evidence->breakpoint_source = !access(EVENT_SOURCES "breakpoint", F_OK);
 	if (thorough)
 		evidence->breakpoint_error = try_breakpoints(&evidence->breakpoints);

@@ -14,6 +14,7 @@
 #include "names.h"
 #include "options.h"
 #include "plan.h"
+#include "pmu.h"
 
 enum symbol_table { SYMBOLS_NONE, SYMBOLS_HIDDEN, SYMBOLS_TEXT, SYMBOLS_ALL };
 
@@ -30,6 +31,7 @@ struct evidence {
 	bool futex;        /* asked for */
 	bool ptrace;       /* asked for */
 	bool clock_reads;  /* asked for */
+	bool hitm;         /* asked for */
 	bool follow_forks; /* asked for: processes, or a command */
 	struct lock_mode_evidence lock;
 	char hypervisor[13]; /* CPUID's signature */
@@ -66,7 +68,8 @@ struct evidence {
 	bool page_table; /* variables that tell where the table of pages is */
 	enum cgroup_layout cgroup;
 	char clocksource[64];
-	char memory_events[PLAN_TEXT]; /* as perf spells them; "" if there are none */
+	struct pmu_plan pmu;     /* memory events of the PMUs */
+	bool btf_kernel_context; /* bpf_cast_to_kern_ctx() */
 	bool breakpoint_source;
 	int breakpoint_error;
 	int breakpoints; /* that one thread can have at once, if breakpoint_error is 0 */

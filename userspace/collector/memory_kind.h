@@ -35,6 +35,10 @@ enum memory_kind {
 	ACCESS_STORE_L1_HIT = 1 << 24,
 	ACCESS_STORE_L1_MISS = 1 << 25,
 	ACCESS_STORE_UNKNOWN = 1 << 26,
+	/* Of live samples; they count for nothing else. */
+	ACCESS_IN_WAIT = 1 << 27,
+	ACCESS_INTERRUPTS_ON = 1 << 28,
+	ACCESS_INTERRUPTS_OFF = 1 << 29,
 };
 
 #define ACCESS_SNOOPED \

@@ -20,10 +20,12 @@ void memory_lines_close(struct memory_lines *lines)
 	free(lines->codes);
 	free(lines->accesses);
 	free(lines->pages);
+	free(lines->waits);
 	free(lines->line_index.slots);
 	free(lines->code_index.slots);
 	free(lines->access_index.slots);
 	free(lines->page_index.slots);
+	free(lines->wait_index.slots);
 	*lines = (struct memory_lines){};
 }
 
@@ -87,6 +89,33 @@ static void take_page(struct memory_lines *lines, __u32 number, __u64 physical)
 	    memory_index_add(&lines->page_index, lines->budget, hash, lines->page_count))
 		return;
 	lines->pages[lines->page_count++] = (struct memory_page){.page = page, .line = number};
+}
+
+/* Without room waits are counted short. */
+static void take_wait(struct memory_lines *lines, const struct memory_waiting *waiting)
+{
+	__u32 hash = memory_hash(waiting->lock, (__u64)waiting->access.line << 8 | waiting->wait_kind);
+	struct memory_wait *wait = NULL;
+
+	memory_index_for(&lines->wait_index, hash, found)
+	{
+		wait = &lines->waits[found];
+		if (wait->lock == waiting->lock && wait->line == waiting->access.line &&
+		    wait->kind == waiting->wait_kind)
+			break;
+		wait = NULL;
+	}
+	if (!wait) {
+		if (memory_reserve((void **)&lines->waits, lines->wait_count, &lines->wait_capacity,
+				   sizeof(*lines->waits), lines->budget) ||
+		    memory_index_add(&lines->wait_index, lines->budget, hash, lines->wait_count))
+			return;
+		wait = &lines->waits[lines->wait_count++];
+		*wait = (struct memory_wait){
+			.lock = waiting->lock, .line = waiting->access.line, .kind = waiting->wait_kind};
+	}
+	wait->records++;
+	wait->transfers += !!(waiting->access.kind & ACCESS_SNOOPED);
 }
 
 /* Variables of .bss lie in memory without a file behind the object's data. */
@@ -285,6 +314,8 @@ static int settle_access(struct memory_lines *lines, struct memory_waiting *wait
 	line->stores |= access->kind & ACCESS_STORE;
 	if (waiting->page)
 		take_page(lines, access->line, waiting->page);
+	if (waiting->lock)
+		take_wait(lines, waiting);
 	return 0;
 }
 
@@ -329,10 +360,12 @@ int memory_lines_add(struct memory_lines *lines, const struct memory_sample *sam
 		return refuse(lines, waiting, code);
 	waiting->refused = false;
 	waiting->page = sample->physical;
+	waiting->lock = sample->lock;
+	waiting->wait_kind = sample->wait_kind;
 	waiting->access = (struct memory_access){
 		.code = code,
 		.thread = thread,
-		.kind = kind,
+		.kind = kind | sample->live,
 		.cpu = take_cpu(lines, sample->cpu),
 		.offset = sample->address & (lines->line_size - 1),
 		.count = 1,

@@ -61,11 +61,22 @@ struct memory_page {
 	__u32 line;
 };
 
+/* Samples of a line that were taken while one lock was waited for. */
+struct memory_wait {
+	__u64 lock;
+	__u32 line;
+	__u32 kind; /* enum lock_kind */
+	__u64 records;
+	__u64 transfers; /* HITM and peer */
+};
+
 /* A sample on its way: what is looked up next is fetched from memory while others are worked on. */
 struct memory_waiting {
 	struct memory_line line;
 	struct memory_access access;
 	__u64 page;
+	__u64 lock;
+	__u32 wait_kind;
 	__u32 line_hash;
 	__u32 access_hash; /* of one that has a line */
 	bool refused;
@@ -94,6 +105,10 @@ struct memory_lines {
 	__u32 page_count;
 	__u32 page_capacity;
 	struct memory_index page_index;
+	struct memory_wait *waits;
+	__u32 wait_count;
+	__u32 wait_capacity;
+	struct memory_index wait_index;
 	struct memory_counts totals;
 	struct {
 		__u32 kind;

@@ -19,6 +19,10 @@ struct memory_sample {
 	__u32 tid;
 	__u32 cpu;
 	__u8 cpumode; /* enum cpumode */
+	/* Of a live sample: */
+	__u8 wait_kind; /* enum lock_kind */
+	__u32 live;     /* ACCESS_IN_WAIT, ACCESS_INTERRUPTS_* */
+	__u64 lock;     /* that was waited for; 0: none */
 };
 
 #endif /* LOCKLINE_MEMORY_SAMPLE_H */

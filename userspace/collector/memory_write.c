@@ -33,15 +33,24 @@ static const char *object_name(const struct memory_write *write, __u32 object, c
 	return object == MEMORY_NO_OBJECT ? "" : clean(write->tasks->objects.list[object].name, out, PATH_SIZE);
 }
 
+/* "cpu" of "cpu/mem-loads/P" */
+static const char *pmu_of(const char *event, char out[64])
+{
+	snprintf(out, 64, "%.*s", (int)strcspn(event, "/"), event);
+	return out;
+}
+
 /* One row for each event; the first of them is the whole file's. */
 static int write_source(const struct memory_write *write)
 {
 	const struct memory_counts *totals = &write->lines->totals;
 	__s64 id = SOURCE;
+	char pmu[64];
 	int err = 0;
 
 	for (const char *event = write->events; !err && (*event || id == SOURCE); event += strlen(event) + !!*event)
-		err = recording_run(write->recording, PUT_MEMORY_SOURCE, "ittt", id++, write->kind, write->name, event);
+		err = recording_run(write->recording, PUT_MEMORY_SOURCE, "ittt", id++, write->kind,
+				    write->name ?: pmu_of(event, pmu), event);
 
 #define COUNT(field)                                                                                     \
 	err = err                                                                                        \
@@ -171,6 +180,9 @@ struct sums {
 	__u64 local_hitm_weight;
 	__u64 load_weight;
 	__u64 load_weights;
+	__u64 in_wait;
+	__u64 interrupts_on;
+	__u64 interrupts_off;
 	__u8 cpus[MEMORY_CPUS / 8];
 	__u32 cpu_bytes;
 	__u32 cpu_count;
@@ -179,6 +191,9 @@ struct sums {
 static void add_access(struct sums *sums, const struct memory_access *access)
 {
 	memory_counts_add(&sums->counts, access->kind, access->count);
+	sums->in_wait += access->kind & ACCESS_IN_WAIT ? access->count : 0;
+	sums->interrupts_on += access->kind & ACCESS_INTERRUPTS_ON ? access->count : 0;
+	sums->interrupts_off += access->kind & ACCESS_INTERRUPTS_OFF ? access->count : 0;
 	/* compute_stats() of tools/perf/builtin-c2c.c: a sample's weight counts once. */
 	if (access->kind & ACCESS_REMOTE_HITM) {
 		sums->remote_hitm_weight += access->weight;
@@ -201,6 +216,7 @@ static void clear(struct sums *sums)
 	memset(sums->cpus, 0, sums->cpu_bytes);
 	sums->cpu_bytes = sums->cpu_count = 0;
 	sums->remote_hitm_weight = sums->local_hitm_weight = sums->load_weight = sums->load_weights = 0;
+	sums->in_wait = sums->interrupts_on = sums->interrupts_off = 0;
 	sums->counts = (struct memory_counts){};
 }
 
@@ -251,13 +267,19 @@ static int write_access(const struct memory_write *write, __u32 line, const stru
 		sums->local_hitm_weight,
 		sums->load_weight,
 		sums->load_weights,
+		write->locks ? (__s64)sums->in_wait : -1,
 	};
 	char nodes[1024];
+	int err;
 
 	cpu_nodes(write, sums, nodes, sizeof(nodes));
-	return recording_run(write->recording, PUT_MEMORY_ACCESS, "abit", values,
-			     (int)(sizeof(values) / sizeof(*values)), sums->cpus, (int)sums->cpu_bytes,
-			     (__s64)sums->cpu_count, nodes);
+	err = recording_run(write->recording, PUT_MEMORY_ACCESS, "abit", values,
+			    (int)(sizeof(values) / sizeof(*values)), sums->cpus, (int)sums->cpu_bytes,
+			    (__s64)sums->cpu_count, nodes);
+	if (!err && sums->interrupts_on + sums->interrupts_off)
+		err = recording_run(write->recording, PUT_MEMORY_INTERRUPTS, "aii", values, 4,
+				    (__s64)(sums->interrupts_on + sums->interrupts_off), (__s64)sums->interrupts_off);
+	return err;
 }
 
 static int write_accesses(const struct memory_write *write, const struct memory_rank *rank)
@@ -279,6 +301,30 @@ static int write_accesses(const struct memory_write *write, const struct memory_
 		}
 	}
 	free(sums);
+	return err;
+}
+
+/* Of the lines that are kept. */
+static int write_waits(const struct memory_write *write, const struct memory_rank *rank)
+{
+	const struct memory_lines *lines = write->lines;
+	__u32 *rows = calloc(lines->line_count + 1ull, sizeof(*rows));
+	int err = rows ? 0 : -ENOMEM;
+
+	for (__u32 i = 0; rows && i < rank->line_count; i++)
+		rows[rank->lines[i]] = i + 1;
+	for (__u32 i = 0; !err && i < lines->wait_count; i++) {
+		const struct memory_wait *wait = &lines->waits[i];
+		__s64 lock;
+
+		if (!rows[wait->line])
+			continue;
+		lock = write->locks->id(write->locks->context, wait->lock, wait->kind);
+		err = lock < 0 ? lock
+			       : recording_run(write->recording, ADD_MEMORY_WAIT, "iiiii", (__s64)rows[wait->line],
+					       lock, (__s64)wait->kind, (__s64)wait->records, (__s64)wait->transfers);
+	}
+	free(rows);
 	return err;
 }
 
@@ -311,6 +357,8 @@ int memory_write(const struct memory_write *write, struct memory_rank *rank)
 	err = err ?: write_codes(write, &names, codes);
 	err = err ?: write_threads(write, threads);
 	err = err ?: write_accesses(write, rank);
+	if (!err && write->locks)
+		err = write_waits(write, rank);
 out:
 	memory_names_free(&names);
 	free(codes);

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "import_options.h"
+#include "hitm_options.h"
 #include "message.h"
 #include "options.h"
 #include "until.h"
@@ -92,6 +93,10 @@ enum {
 	C2C,
 	PERF,
 	LDLAT,
+	HITM,
+	HITM_RATE,
+	HITM_EVENT,
+	L3_MISSES,
 	HOLDERS,
 	HOLDS,
 	EPISODES,
@@ -157,8 +162,16 @@ static const struct option_row rows[] = {
 	 FOR_RECORD, 0, 0, AT(c2c)},
 	{PERF, "perf", "PATH", "the perf to run, with --c2c or to decode what only it can; default perf", VALUE_TEXT,
 	 FOR_RECORD | FOR_IMPORT, 1, PATH_MAX - 1, AT(perf)},
-	{LDLAT, "ldlat", "CYCLES", "with --c2c: loads from this latency on; default perf's", VALUE_U32, FOR_RECORD, 1,
-	 65535, AT(ldlat)},
+	{LDLAT, "ldlat", "CYCLES", "with --c2c or --hitm: loads from this latency on; default perf's", VALUE_U32,
+	 FOR_RECORD, 1, 65535, AT(ldlat)},
+	{HITM, "hitm", NULL, "also memory samples of the PMU, each with the lock wait in flight", VALUE_FLAG, FOR_BOTH,
+	 0, 0, AT(hitm)},
+	{HITM_RATE, "hitm-rate", "N", "with --hitm: samples per second, event and CPU; default 1000", VALUE_U32,
+	 FOR_RECORD, 1, 10000, AT(hitm_rate)},
+	{HITM_EVENT, "hitm-event", "EVENT", "with --hitm: this event instead, as in cpu/mem-loads,ldlat=50/P",
+	 VALUE_TEXT, FOR_BOTH, 1, 200, AT(hitm_event)},
+	{L3_MISSES, "l3-misses", NULL, "with --hitm, on AMD Zen 4: only what leaves the last-level cache", VALUE_FLAG,
+	 FOR_BOTH, 0, 0, AT(l3_misses)},
 	{HOLDERS, "holders", NULL, "also who held the locks: probes every unlock, its cost is told first", VALUE_FLAG,
 	 FOR_BOTH, 0, 0, AT(holders)},
 	{HOLDS, "holds", NULL, "also how long spinlocks are held, of those waited for most; with --holders", VALUE_FLAG,
@@ -427,10 +440,8 @@ static int check_record(struct options *options)
 		message("--sizes records nothing: leave COMMAND out");
 		return -EINVAL;
 	}
-	if ((options->perf || options->ldlat) && !options->c2c) {
-		message("%s is for --c2c alone", options->perf ? "--perf" : "--ldlat");
+	if (hitm_options_check(options))
 		return -EINVAL;
-	}
 	if (!options->perf)
 		options->perf = "perf";
 	if (options->possible_cpus && !options->sizes_only) {

@@ -37,24 +37,28 @@ struct options {
 	__u64 threshold_ns;  /* --threshold TIME (suffix ns, us, ms, s); default 1 ms */
 	__u32 sample_period; /* --sample N: one wait in N of a row; power of two; 0: by the rate of waits, the default */
 	__u64 memory_bytes;  /* --memory SIZE (K, M, G); 0: 64M, or more where the CPUs need it */
-	__u32 possible_cpus; /* --possible-cpus N, for sizing tests; 0: ask libbpf */
-	bool user_stacks;    /* --user-stacks */
-	bool holders;        /* --holders, or --holds */
-	bool holds;          /* --holds */
-	bool episodes;       /* --episodes, or --flight */
-	bool flight;         /* --flight */
-	const char *until;   /* --until CONDITION; NULL: none */
-	bool futex;          /* --futex */
-	bool ptrace;         /* --ptrace */
-	bool clocksource;    /* --clocksource */
-	bool c2c;            /* --c2c */
-	bool deep;           /* --deep */
-	__u64 self_check_ns; /* --self-check[=SLICE]: length of a slice; 0: none */
-	const char *perf;    /* --perf PATH; default perf */
-	__u32 ldlat;         /* --ldlat CYCLES; 0: perf's default */
-	bool sizes_only;     /* --sizes: print the memory plan as JSON, attach nothing */
-	bool quiet;          /* -q */
-	int verbose;         /* -v */
+	__u32 possible_cpus;    /* --possible-cpus N, for sizing tests; 0: ask libbpf */
+	bool user_stacks;       /* --user-stacks */
+	bool holders;           /* --holders, or --holds */
+	bool holds;             /* --holds */
+	bool episodes;          /* --episodes, or --flight */
+	bool flight;            /* --flight */
+	const char *until;      /* --until CONDITION; NULL: none */
+	bool futex;             /* --futex */
+	bool ptrace;            /* --ptrace */
+	bool clocksource;       /* --clocksource */
+	bool c2c;               /* --c2c */
+	bool deep;              /* --deep */
+	__u64 self_check_ns;    /* --self-check[=SLICE]: length of a slice; 0: none */
+	const char *perf;       /* --perf PATH; default perf */
+	__u32 ldlat;            /* --ldlat CYCLES; 0: perf's default */
+	bool hitm;              /* --hitm */
+	__u32 hitm_rate;        /* --hitm-rate N; samples per second, event and CPU */
+	const char *hitm_event; /* --hitm-event EVENT; NULL: the PMU's own memory events */
+	bool l3_misses;         /* --l3-misses */
+	bool sizes_only;        /* --sizes: print the memory plan as JSON, attach nothing */
+	bool quiet;             /* -q */
+	int verbose;            /* -v */
 	/* of `types` */
 	const char *btf;       /* --btf: a vmlinux or raw BTF; NULL: of the running kernel */
 	const char *program;   /* --program: of this file's DWARF instead */

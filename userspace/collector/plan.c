@@ -353,14 +353,6 @@ static enum probe_state check_own_cost(struct finding *finding)
 			   err == -EPERM ? "; run as root, or with CAP_SYS_ADMIN" : "");
 }
 
-static enum probe_state check_memory(struct finding *finding)
-{
-	if (!finding->evidence->memory_events[0])
-		return UNAVAILABLE(
-			"no mem-loads, no ibs_op and no arm_spe among the event sources: guests seldom get them");
-	return OFF("not used by this version; the kernel has %.180s", finding->evidence->memory_events);
-}
-
 static enum probe_state check_watchpoints(struct finding *finding)
 {
 	const struct evidence *evidence = finding->evidence;
@@ -476,7 +468,7 @@ static const struct row {
 	{"cgroup of the waiter", {{"task_struct.cgroups", check_cgroup}}, "which container or service waited"},
 	{"clock", {{"bpf_ktime_get_ns()", check_clock}}, "lengths below a tick (1 to 10 ms)"},
 	{"own cost", {{"BPF statistics", check_own_cost}}, "the run time of lockline's programs"},
-	{"memory accesses", {{"PMU", check_memory}}, "which cache lines move between CPUs, and who moves them"},
+	{HITM_SIGNAL, {{"PMU", check_hitm}}, "which cache lines move between CPUs, and who moves them"},
 	{"watchpoints", {{"debug registers", check_watchpoints}}, "every access to one cache line"},
 };
 

@@ -12,6 +12,7 @@
 
 #include "names.h"
 #include "options.h"
+#include "pmu.h"
 
 #define PLAN_TEXT    384
 #define PLAN_SIGNALS 48
@@ -116,6 +117,8 @@ extern const char *const relief_tracepoints[RELIEF_PROBES];
 
 #define WAIT_INACTIVE "wait_task_inactive"
 
+#define HITM_SIGNAL "memory samples (HITM)"
+
 /* What reads a clocksource that all CPUs share; NULL: none such. */
 const char *clock_read_function(const char *clocksource);
 
@@ -145,6 +148,8 @@ struct plan {
 	const char *clock_read;     /* function that reads the clock device; NULL: not probed */
 	bool clock_kprobe;          /* it by kprobe, for want of fentry */
 	bool futex;                 /* futex calls, by the tracepoints of system calls and of the scheduler */
+	bool hitm;                  /* samples of the PMU's memory events */
+	struct pmu_plan pmu;        /* which those are */
 	bool contended_release;     /* lock:contended_release tells of sleeping locks */
 	__u64 resilient_text;       /* resilient_queued_spin_lock_slowpath(); 0: none, or not known */
 	__u64 resilient_text_size;

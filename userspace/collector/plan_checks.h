@@ -33,6 +33,7 @@ enum probe_state check_inactive_kprobe(struct finding *finding);
 enum probe_state check_inactive_turns(struct finding *finding);
 enum probe_state check_clock_reads(struct finding *finding);
 enum probe_state check_clock_reads_kprobe(struct finding *finding);
+enum probe_state check_hitm(struct finding *finding);
 void plan_signals(struct plan *plan, struct finding *finding);
 
 /* plan_holders.c: the signals of --holders and --holds. */

@@ -85,11 +85,39 @@ enum probe_state check_clock_reads_kprobe(struct finding *finding)
 	return check_clock_function(finding, true);
 }
 
+enum probe_state check_hitm(struct finding *finding)
+{
+	const struct evidence *evidence = finding->evidence;
+	const struct pmu_plan *pmu = &evidence->pmu;
+	char names[PMU_TEXT];
+
+	if (check_waits(finding) != PROBE_ON)
+		return PROBE_UNAVAILABLE;
+	if (*pmu->error)
+		return UNAVAILABLE("%s", pmu->error);
+	if (!pmu->count && *pmu->trace)
+		return UNAVAILABLE("the samples of %s go to a buffer that BPF programs do not see; record --c2c has "
+				   "perf take them",
+				   pmu->trace);
+	if (!pmu->count)
+		return UNAVAILABLE("no mem-loads, no ibs_op and no arm_spe among the event sources: guests seldom get "
+				   "them; lockline watch sees a line without them");
+	pmu_plan_names(pmu, names, sizeof(names));
+	if (!evidence->btf_kernel_context)
+		return UNAVAILABLE("the kernel has %.120s, but tells a program of their data source only since 6.2; "
+				   "record --c2c has perf take them",
+				   names);
+	ON("%.150s%s%.200s", names, *pmu->note ? "; " : "", pmu->note);
+	return asked(finding, evidence->hitm, "--hitm");
+}
+
 void plan_signals(struct plan *plan, struct finding *finding)
 {
 	const char *function = clock_read_function(finding->evidence->clocksource);
 
 	plan->futex = check_futex(finding) == PROBE_ON;
+	plan->hitm = check_hitm(finding) == PROBE_ON;
+	plan->pmu = finding->evidence->pmu;
 	plan->inactive_turns = check_inactive_turns(finding) == PROBE_ON;
 	plan->inactive_calls = check_inactive_calls(finding) == PROBE_ON;
 	plan->inactive_kprobe = !plan->inactive_calls && check_inactive_kprobe(finding) == PROBE_ON;

@@ -11,6 +11,7 @@
 #include "clock_reads.h"
 #include "futexes.h"
 #include "inactive_waits.h"
+#include "live_memory.h"
 #include "lockline.skel.h"
 #include "message.h"
 #include "probes.h"
@@ -220,6 +221,7 @@ int probes_load(struct probes *probes, const struct options *options, const stru
 	err = err ?: inactive_waits_resize(bpf, sizing->cpus, plan->inactive_turns);
 	err = err ?: clock_reads_resize(bpf, sizing->cpus, plan->clock_read);
 	err = err ?: watch_resize(bpf, sizing->cpus, options->command == COMMAND_WATCH);
+	err = err ?: live_memory_resize(bpf, sizing->cpus, plan->hitm);
 	if (!err)
 		err = lockline_bpf__load(bpf);
 	if (err) {

@@ -112,7 +112,9 @@ static const char *const sql[STATEMENTS] = {
 	[PUT_MEMORY_THREAD] = "INSERT INTO memory_thread VALUES (?, ?, ?, ?)",
 	[PUT_MEMORY_CODE] = "INSERT INTO memory_code VALUES (?, ?, ?, ?, ?, ?, ?)",
 	[PUT_MEMORY_ACCESS] = "INSERT INTO memory_access VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?,"
-			      " ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, NULL, ?, ?, ?)",
+			      " ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, nullif(?, -1), ?, ?, ?)",
+	[ADD_MEMORY_WAIT] = "INSERT INTO memory_wait VALUES (?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET"
+			    " records = records + excluded.records, transfers = transfers + excluded.transfers",
 	[PUT_MEMORY_PROBLEM] = "INSERT INTO memory_problem VALUES (?, ?, ?)",
 	[PUT_SELF_CHECK] = "INSERT INTO self_check VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
 	[PUT_MEMORY_INTERRUPTS] = "INSERT OR REPLACE INTO memory_interrupts VALUES (?, ?, ?, ?, ?, ?)",

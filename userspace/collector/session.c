@@ -23,6 +23,7 @@
 #include "holders.h"
 #include "lockline.skel.h"
 #include "measurement.h"
+#include "live_memory.h"
 #include "message.h"
 #include "names.h"
 #include "plan.h"
@@ -67,8 +68,9 @@ struct session {
 	struct self_check *self_check; /* NULL without --self-check */
 	struct own_cost *own_cost;
 	struct workload workload;
-	struct c2c_record *c2c; /* NULL without --c2c */
-	struct watch *watch;    /* NULL but for `watch` */
+	struct c2c_record *c2c;     /* NULL without --c2c */
+	struct watch *watch;        /* NULL but for `watch` */
+	struct live_memory *memory; /* NULL without --hitm, or a PMU for it */
 	int signals;
 	__s64 interval;
 	__u64 begin_ns;
@@ -190,6 +192,9 @@ static int open_analysis(struct session *session)
 	if (!err && session->plan.inactive_turns)
 		err = inactive_waits_open(&session->inactive_waits, session->probes.bpf, session->sizing.cpus,
 					  session->recording);
+	if (!err)
+		err = live_memory_open(&session->memory, session->options, &session->plan, &session->probes,
+				       session->recording, session->locks, session->symbols);
 	session->begins = calloc(session->sizing.cpus, sizeof(*session->begins));
 	if (!session->begins)
 		err = err ?: -ENOMEM;
@@ -308,6 +313,8 @@ static int end_interval(struct session *session, bool last)
 				    (__s64)session->interval_begin_ns, (__s64)now);
 	if (!err && interval != NO_INTERVAL && session->options->flight)
 		err = recording_run(session->recording, PLACE_OUTLIERS, "i", interval);
+	if (!err && last)
+		err = live_memory_write(session->memory);
 	summary.now_ns = now;
 	err = err ?: summary_write(&summary);
 	err = err ?: recording_commit(session->recording);
@@ -379,6 +386,7 @@ static int run(struct session *session)
 				err = futexes_drain(session->futexes);
 			if (!err && session->clock_reads)
 				err = clock_reads_drain(session->clock_reads);
+			err = err ?: live_memory_drain(session->memory);
 			refill_stack_tokens(session);
 		}
 		if (!err && now_ns() >= next_look_ns) {
@@ -423,20 +431,6 @@ static int write_kernel_base(struct session *session)
 	return recording_run(session->recording, PUT_META, "tt", "kernel_text_address", text);
 }
 
-/* Before the recording, which would have the two threads' accesses in it. */
-static int measure_hardware(struct session *session)
-{
-	struct cpu_pairs *pairs;
-	int err;
-
-	if (!session->options->deep)
-		return 0;
-	err = cpu_pairs_open(&pairs, DEEP_RECORD_NS);
-	err = err ?: cpu_pairs_write(pairs, session->recording);
-	cpu_pairs_close(pairs);
-	return err;
-}
-
 static int open_watch(struct session *session)
 {
 	const struct watch_base base = {
@@ -455,7 +449,7 @@ static int open_watch(struct session *session)
 static int attach(struct session *session)
 {
 	const struct options *options = session->options;
-	int err = measure_hardware(session);
+	int err = options->deep ? cpu_pairs_record(session->recording) : 0;
 
 	if (!err && options->command_argv) {
 		err = workload_prepare(&session->workload, options->command_argv);
@@ -510,6 +504,7 @@ static int finish(struct session *session, int err)
 		session->stop_ns = now_ns();
 		own_cost_stop(session->own_cost, session->stop_ns);
 	}
+	live_memory_stop(session->memory);
 	c2c_record_end(session->c2c);
 	watch_end(session->watch);
 	probes_detach(&session->probes);
@@ -547,6 +542,7 @@ static void close_session(struct session *session)
 	futexes_close(session->futexes);
 	clock_reads_close(session->clock_reads);
 	inactive_waits_close(session->inactive_waits);
+	live_memory_close(session->memory);
 	holders_close(session->holders);
 	events_close(session->events);
 	totals_close(session->totals);

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * Memory samples made up, through the program that takes them and the
+ * collector's sums, into a recording: what a machine with such a PMU would
+ * give.  Commands on standard input, one per line, numbers in any base of C:
+ *
+ *	begin LOCK KIND		a wait begins, on this CPU, of this task
+ *	end LOCK
+ *	sample ADDRESS IP DATA_SRC WEIGHT FLAGS
+ *	busy 0|1		as inside of another sample
+ *	window 0|1		of the recording
+ *	filter 0|1		this task is not wanted
+ *	drain			the collector looks at the ring
+ *	forget			a slot's owner is somebody else, as after a lost end
+ *
+ * Prints the state's counters as JSON, and writes the recording.
+ */
+#include "wait_test.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../../userspace/collector/live_sums.h"
+#include "../../userspace/collector/symbols.h"
+
+int test_failures;
+int test_checks;
+
+#define LOCKS 16
+
+struct feed {
+	struct bench bench;
+	struct live_sums sums;
+	struct recording *recording;
+	__u64 read; /* position in the ring */
+	__u64 overwritten;
+	__u64 locks[LOCKS];
+};
+
+static void check(const char *what, int err)
+{
+	if (!err)
+		return;
+	fprintf(stderr, "%s: %s\n", what, strerror(-err));
+	exit(1);
+}
+
+static void drain(struct feed *feed)
+{
+	__u64 written = feed->bench.memory->records;
+
+	if (written - feed->read > MEMORY_RING_SAMPLES) {
+		feed->overwritten += written - feed->read - MEMORY_RING_SAMPLES;
+		feed->read = written - MEMORY_RING_SAMPLES;
+	}
+	for (; feed->read < written; feed->read++) {
+		const struct memory_record *record =
+			&feed->bench.memory_records[feed->read & (MEMORY_RING_SAMPLES - 1)];
+
+		if (record->sequence != feed->read + 1)
+			check("a record's sequence", -EINVAL);
+		check("sums", live_sums_add(&feed->sums, TEST_CPU, record));
+	}
+}
+
+static void run_command(struct feed *feed, const char *word, const __u64 *values)
+{
+	struct bench *bench = &feed->bench;
+
+	if (!strcmp(word, "begin"))
+		run_begin(bench, values[0], values[1]);
+	else if (!strcmp(word, "end"))
+		run_end(bench, values[0], 0);
+	else if (!strcmp(word, "sample"))
+		run_memory(bench, values[0], values[1], values[2], values[3], values[4]);
+	else if (!strcmp(word, "busy"))
+		bench->memory->busy = values[0];
+	else if (!strcmp(word, "window"))
+		bench->state->begin_kinds = values[0] ? ~0u : 0;
+	else if (!strcmp(word, "filter"))
+		bench->state->flags = values[0] ? STATE_FILTERED : 0;
+	else if (!strcmp(word, "drain"))
+		drain(feed);
+	else if (!strcmp(word, "forget"))
+		bench->state->spin[0].task = 1;
+	else
+		check(word, -EINVAL);
+}
+
+/* Locks get rows as they come. */
+static __s64 lock_id(void *context, __u64 address, __u32 kind)
+{
+	struct feed *feed = context;
+	int i = 0, err;
+
+	while (i < LOCKS - 1 && feed->locks[i] && feed->locks[i] != address)
+		i++;
+	if (feed->locks[i] == address)
+		return i + 1;
+	feed->locks[i] = address;
+	err = recording_run(feed->recording, PUT_LOCK, "iittt", (__s64)i + 1, (__s64)address, "a_lock", "", "symbol");
+	return err ?: i + 1;
+}
+
+static void write_recording(struct feed *feed, const char *path)
+{
+	const struct memory_locks locks = {.id = lock_id, .context = feed};
+	const struct pmu_plan pmu = {.count = 2,
+				     .events = {{.name = "cpu/mem-loads,ldlat=30/P"}, {.name = "ibs_op//"}}};
+	struct memory_rank rank = {};
+
+	check("the recording", recording_create(&feed->recording, path));
+	check("the tables", live_sums_write(&feed->sums, feed->recording, &pmu, &locks, &rank));
+	memory_rank_free(&rank);
+	check("the recording's end", recording_finish(feed->recording));
+}
+
+int main(int argc, char **argv)
+{
+	/* The filter is there, and lets nobody through, once it is switched on. */
+	const struct settings settings = {
+		.threshold_ns = NEVER_OUTLIER, .begin_kinds = ~0u, .wait_kinds = ~0u, .filter_tasks = true};
+	struct feed *feed = calloc(1, sizeof(*feed));
+	const struct memory_state *state;
+	struct symbols *symbols;
+	char line[256];
+	cpu_set_t cpu;
+
+	if (argc != 2 || !feed)
+		return 1;
+	CPU_ZERO(&cpu);
+	CPU_SET(TEST_CPU, &cpu);
+	check("this CPU", sched_setaffinity(0, sizeof(cpu), &cpu) ? -errno : 0);
+	bench_open(&feed->bench, &settings);
+	feed->bench.state->flags = 0;
+	check("the kernel's symbols", symbols_open(&symbols));
+	check("sums", live_sums_open(&feed->sums, symbols, 1));
+	while (fgets(line, sizeof(line), stdin)) {
+		char *state_of_words, *word = strtok_r(line, " \n", &state_of_words), *number;
+		__u64 values[5] = {};
+
+		for (int i = 0; i < 5 && (number = strtok_r(NULL, " \n", &state_of_words)); i++)
+			values[i] = strtoull(number, NULL, 0);
+		if (word)
+			run_command(feed, word, values);
+	}
+	drain(feed);
+	write_recording(feed, argv[1]);
+	state = feed->bench.memory;
+	printf("{\"samples\": %llu, \"records\": %llu, \"without_source\": %llu, \"without_address\": %llu, "
+	       "\"filtered\": %llu, \"nested\": %llu, \"overwritten\": %llu}\n",
+	       state->samples, state->records, state->without_source, state->without_address, state->filtered,
+	       state->nested, feed->overwritten);
+	live_sums_close(&feed->sums);
+	symbols_close(symbols);
+	bench_close(&feed->bench);
+	free(feed);
+	return 0;
+}

@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""record --hitm on this machine: by an event of the kernel's own where there is no PMU.
+
+A clock's samples have no data source, and none is made up.
+"""
+
+import signal
+from pathlib import Path
+
+import pytest
+
+from support import Collector, Recording, running, wait_for
+
+CLOCK = "software/config=0/"
+SIGNAL = "SELECT state, source, reason, lost FROM probe WHERE signal = 'memory samples (HITM)'"
+DEVICES = Path("/sys/bus/event_source/devices")
+
+
+@pytest.fixture
+def no_memory_events() -> None:
+    """Skips where the PMU has such events."""
+    if list(DEVICES.glob("*/events/mem-loads")) or (DEVICES / "ibs_op").exists():
+        pytest.skip("this machine has memory events")
+
+
+def perf_events(pid: int) -> int:
+    """Open perf events of a process."""
+    links = [str(link.readlink()) for link in Path(f"/proc/{pid}/fd").iterdir()]
+    return sum("[perf_event]" in link for link in links)
+
+
+def test_a_clock_has_no_data_source(live: Path, recording: Path) -> None:
+    with (
+        running("sh", "-c", "while :; do :; done"),
+        Collector(live, recording, "--hitm", "--hitm-event", CLOCK, "-d", "1") as run,
+    ):
+        assert run.wait() == 0, run.errors()
+        errors = run.errors()
+    assert any("had a data source" in line for line in errors), errors
+    with Recording(recording) as got:
+        samples = got.number("SELECT value FROM meta WHERE name = 'memory_samples'")
+        assert samples > 0
+        assert got.loss("memory_without_source") == samples
+        assert got.number("SELECT count FROM memory_count WHERE name = 'noparse'") == samples
+        assert got.number("SELECT count FROM memory_count WHERE name = 'nr_entries'") == samples
+        assert got.number("SELECT count(*) FROM memory_line") == 0
+        assert got.number("SELECT value FROM meta WHERE name = 'memory_running_ns'") > 0
+        assert got.rows("SELECT kind, name, event FROM memory_source") == [("PMU", "software", CLOCK)]
+        assert got.rows(SIGNAL) == [("on", "PMU", CLOCK, "")]
+        assert got.number("SELECT count(*) FROM btf") == 1
+
+
+def test_the_chosen_cpus_and_tasks_alone(live: Path, recording: Path) -> None:
+    """Of a process that sleeps there is nothing to sample."""
+    with running("sleep", "1000") as sleeper:
+        arguments = ["--hitm", "--hitm-event", CLOCK, "--hitm-rate", "100", "-C", "0", "-p", str(sleeper.pid)]
+        with Collector(live, recording, *arguments, "-d", "0.5") as run:
+            # One CPU, one event; the file of statistics and the rest are no such events.
+            assert perf_events(run.process.pid) == 1
+            assert run.wait() == 0, run.errors()
+    with Recording(recording) as got:
+        assert got.number("SELECT value FROM meta WHERE name = 'memory_samples'") == 0
+        assert got.number("SELECT value FROM meta WHERE name = 'memory_sample_rate'") == 100
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
+def test_no_event_stays(live: Path, recording: Path, number: signal.Signals) -> None:
+    with Collector(live, recording, "--hitm", "--hitm-event", CLOCK) as run:
+        pid = run.process.pid
+        assert perf_events(pid) >= 1
+        run.stop(number)
+    wait_for(lambda: not Path(f"/proc/{pid}").exists(), f"end of process {pid}")
+
+
+@pytest.mark.usefixtures("no_memory_events")
+def test_without_a_pmu(live: Path, recording: Path) -> None:
+    """It is told, and the recording goes on."""
+    with Collector(live, recording, "--hitm", "-d", "0.1") as run:
+        assert run.wait() == 0
+        errors = run.errors()
+    assert any("no memory samples: no mem-loads" in line and "lockline watch" in line for line in errors), errors
+    with Recording(recording) as got:
+        state, source, reason, lost = got.rows(SIGNAL)[0]
+        assert (state, source) == ("unavailable", "")
+        assert "no ibs_op" in reason
+        assert "cache lines" in lost
+        assert got.rows("SELECT * FROM memory_source") == []
+
+
+def test_events_that_are_none(live: Path, recording: Path) -> None:
+    with Collector(live, recording, "--hitm", "--hitm-event", "gpu/config=1/", "-d", "0.1") as run:
+        assert run.wait() == 0
+        assert any("there is no such PMU" in line for line in run.errors())
+    with Recording(recording) as got:
+        assert got.rows(SIGNAL)[0][0] == "unavailable"
+
+
+def test_an_event_that_the_kernel_refuses(live: Path, recording: Path) -> None:
+    with Collector(live, recording, "--hitm", "--hitm-event", "software/config=999/", "-d", "0.1") as run:
+        assert run.wait() == 0
+        errors = run.errors()
+    assert any("software/config=999/" in line and "goes on" in line for line in errors), errors
+    with Recording(recording) as got:
+        state, _, reason, _ = got.rows(SIGNAL)[0]
+        assert state == "unavailable"
+        assert "refuses the events" in reason
