@@ -121,6 +121,11 @@ void self_check_close(struct self_check *check)
 {
 	if (!check)
 		return;
+	if (!check->options->quiet && check->slice / 2 < PAIRS_WANTED)
+		message("--self-check: %lld pairs of slices were recorded, and below %d nothing can be told: record "
+			"for "
+			"longer, or with shorter slices",
+			check->slice / 2, PAIRS_WANTED);
 	observer_stop(check->observer);
 	free(check);
 }
