@@ -14,7 +14,7 @@ from lockline.c2c.members import NO_TYPES
 from lockline.errors import RecordingError
 from lockline.recording import open_recording
 from lockline.render import c2c_text, watch_json, watch_text
-from lockline.render.format import Style
+from lockline.render.format import Style, clean
 from lockline.watch.lines import make_live_report
 from recording_generator import SECOND
 from schemas import validator_of
@@ -77,7 +77,7 @@ def shown_or_fault(path: Path) -> str:
     try:
         return shown(path)
     except RecordingError as error:
-        fault = str(error)
+        fault = clean(str(error), Style())
     assert len(fault.splitlines()) == 1
     return fault
 

@@ -20,7 +20,8 @@ _SLOW_PATH = re.compile(
 
 
 def _word(symbol: str) -> str:
-    return symbol.partition(".")[0].partition("@")[0]
+    # The wrapper of a paravirt function, which saves registers.
+    return symbol.removeprefix("__raw_callee_save_").partition(".")[0].partition("@")[0]
 
 
 def is_unlock(symbol: str) -> bool:

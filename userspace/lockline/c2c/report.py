@@ -107,6 +107,8 @@ def _join_note(locks: Locks) -> str:
 
 def _number(facts: Mapping[str, MetaValue], name: str) -> int | None:
     value = facts.get(name)
+    if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) < 8:
+        value = int(value)
     return value if isinstance(value, int) and 0 < value < 1 << 20 else None
 
 

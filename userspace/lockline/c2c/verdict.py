@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from lockline.c2c.model import Access, Confidence, Coverage, Judgement, Line, Part, Verdict
 from lockline.c2c.parts import COST_LOADS, COST_TRANSFERS, FEW_TRANSFERS, cost, cost_word
 from lockline.c2c.watched import doubts as doubts_of_watching
+from lockline.watch.estimate import hit_rate, transfer_rate, unwatched_pairs
 
 # A member counts in the fight from this share of the line's cost on; less is spill-over or skid of the sampling.
 MEMBER = 0.05
@@ -29,8 +30,10 @@ FEW_OF_LOCK = 3
 NEAR_CODE = 64
 # A line that moves less often than this costs less than 0.01 % of a CPU, at 1 us for each time.
 QUIET_PER_SECOND = 100
-# So many transfers at that rate would have been seen in the time of watching: none at all is no accident.
-EXPECTED = 3
+# So many transfers at that rate would have been seen in the time of watching: that there is none is no accident.
+EXPECTED = 30
+# From fewer windows nothing can be told of what happens in bursts, as of threads that seldom run at once.
+FEW_WINDOWS = 30
 SURE_TRANSFERS = 100
 SOME_TRANSFERS = 20
 
@@ -194,6 +197,9 @@ class _Case:
 
     def _doubts(self, verdict: Verdict) -> list[str]:
         doubts = doubts_of_watching(self.line)
+        watch = self.line.watch
+        if verdict == "none" and watch and len(watch.windows) < FEW_WINDOWS and watch.watched_ns < watch.span_ns / 2:
+            doubts.append(f"what happens in bursts can be missed by {len(watch.windows)} windows")
         if self.parts and self.located < 0.8:
             doubts.append(f"offsets are known of {_percent(self.located)} of the line's {self.word} alone")
         if (self.coverage.unparsable or 0) >= 0.2:
@@ -242,22 +248,35 @@ def _unshared(case: _Case) -> Judgement | None:
     watch = case.line.watch
     if watch is None:
         return None
-    seconds = watch.watched_ns / 1e9
+    milliseconds = watch.watched_ns / 1e6
     records = case.line.counts.records or 0
-    if case.transfers >= max(1.0, QUIET_PER_SECOND * seconds):
-        return None
-    if records < MANY_LOADS and QUIET_PER_SECOND * seconds < EXPECTED:
-        return case.judge("too little evidence", [f"{records:,} accesses in {seconds * 1e3:.3g} ms of watching"])
-    if not records:
-        return case.judge("none", [f"nothing touched it in {seconds * 1e3:.3g} ms of watching"])
+    used = {access.offset for access in case.line.located}
     if case.transfers:
-        return case.judge(
-            "none", [f"the line moves {case.transfers / seconds:,.0f} times a second: that costs nothing"]
-        )
+        rate = transfer_rate(watch, used)
+        if rate.error is None or rate.per_second + 2 * rate.error >= QUIET_PER_SECOND:
+            return None
+        if len(watch.windows) < FEW_WINDOWS and rate.error:
+            return None
+        return case.judge("none", [f"the line moves {rate.per_second:,.3g} times a second: that costs nothing"])
+    touched = hit_rate(watch, {access.offset: access.counts.records or 0 for access in case.line.located})
+    seldom = (
+        QUIET_PER_SECOND * milliseconds >= EXPECTED * 1000
+        and touched.error is not None
+        and touched.per_second + 2 * touched.error < QUIET_PER_SECOND
+    )
+    # Of the first access in a window it is not seen who wrote before.
+    if sum(max(0, window.hits - 1) for window in watch.windows) < MANY_LOADS and not seldom:
+        return case.judge("too little evidence", [f"{records:,} accesses in {milliseconds:.3g} ms of watching"])
+    if not records:
+        return case.judge("none", [f"nothing touched it in {milliseconds:.3g} ms of watching"])
+    if seldom:
+        return case.judge("none", [f"it is touched {touched.per_second:.3g} times a second: that costs nothing"])
     if not case.stores:
         return case.judge("none", ["no CPU wrote to it"])
     if actors(case.line.accesses) < 2:
         return case.judge("none", ["one CPU alone uses it"])
+    if unwatched_pairs(watch, used):
+        return case.judge("too little evidence", ["no transfer between CPUs, but not all of it was watched at once"])
     return case.judge("none", ["no CPU touched it after another had written to it"])
 
 
@@ -319,7 +338,13 @@ def _with_a_lock(case: _Case) -> Judgement | None:
     share = sum(part.share for part in locks)
     if share < MEMBER:
         return None
-    others = [part for part in case.parts if not part.is_lock and (part.share >= MEMBER or is_written(part))]
+    # Where every store is seen, a few of them are no stores that sampling has missed.
+    least = MEMBER * case.stores if case.coverage.exact else 0
+    others = [
+        part
+        for part in case.parts
+        if not part.is_lock and (part.share >= MEMBER or (is_written(part) and (part.counts.stores or 0) >= least))
+    ]
     evidence = [describe(part, case.word) for part in sorted([*locks, *others], key=lambda part: -part.share)]
     evidence.append(
         f"who waits for the lock takes the line from those who use {_places(others)}, and they take it back"

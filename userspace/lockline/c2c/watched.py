@@ -2,16 +2,18 @@
 """A watched line as a line of memory accesses: its transfers stand where a sampled line has HITM."""
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 
 from lockline.c2c.code import Code
 from lockline.c2c.model import Access, Counts, Coverage, Line, Placement, add_counts
 from lockline.watch.estimate import covering, never_watched, pair_time, unwatched_pairs
-from lockline.watch.model import Watch
+from lockline.watch.model import Watch, Window
 
 # From such a share on, what was lost or replaced is told as a doubt.
 MUCH = 0.05
+# Times that differ by less are taken to be the same, so that the figures are those that were seen.
+ALIKE = 1.1
 
 EXACT = Coverage(None, None, True, True, (), exact=True)
 
@@ -48,28 +50,40 @@ def even(line: Line) -> Line:
     watch = line.watch
     if watch is None or len({window.offsets for window in watch.windows}) <= 1:
         return line
-    seen = {
-        access.offset: sum(window.length_ns for window in covering(watch, access.offset)) for access in line.located
+    seen = {access.offset: _time(covering(watch, access.offset)) for access in line.located}
+    times = {
+        (transfer.from_offset, transfer.offset): pair_time(watch, transfer) or seen.get(transfer.offset, 0)
+        for transfer in watch.transfers
     }
-    pairs: defaultdict[tuple[int, Code], float] = defaultdict(float)
-    for transfer in watch.transfers:
-        time = pair_time(watch, transfer) or seen.get(transfer.offset, 0)
-        pairs[transfer.offset, transfer.code] += transfer.count / time if time else 0.0
-    moved = sum(pairs.values())
-    records = sum((access.counts.records or 0) for access in line.located)
-    rates = sum((access.counts.records or 0) / seen[access.offset] for access in line.located if seen[access.offset])
-    if not moved and not rates:
-        return line
-    transfer_scale = line.counts.transfers / moved if moved else 0.0
-    accesses = []
-    for access in line.accesses:
-        time = seen.get(access.offset, 0)
-        factor = records / rates / time if rates and time else 1.0
-        counts = access.counts
-        scaled = Counts(*(None if value is None else round(value * factor) for value in counts))
-        watched = round(pairs[access.offset, access.code] * transfer_scale)
-        accesses.append(replace(access, counts=scaled._replace(watched=watched)))
+    accesses = list(line.accesses)
+    if _differ(seen.values()):
+        rates = sum((access.counts.records or 0) / (seen[access.offset] or 1) for access in line.located)
+        scale = sum(access.counts.records or 0 for access in line.located) / rates if rates else 1.0
+        accesses = [_scaled(access, scale / (seen.get(access.offset, 0) or scale)) for access in accesses]
+    if _differ(times.values()):
+        moves: defaultdict[tuple[int, Code], float] = defaultdict(float)
+        for transfer in watch.transfers:
+            time = times[transfer.from_offset, transfer.offset] or 1
+            moves[transfer.offset, transfer.code] += transfer.count / time
+        scale = line.counts.transfers / (sum(moves.values()) or 1.0)
+        accesses = [
+            replace(access, counts=access.counts._replace(watched=round(moves[access.offset, access.code] * scale)))
+            for access in accesses
+        ]
     return replace(line, accesses=tuple(accesses), counts=add_counts(access.counts for access in accesses))
+
+
+def _time(windows: Iterable[Window]) -> int:
+    return sum(window.length_ns for window in windows)
+
+
+def _differ(times: Collection[int]) -> bool:
+    return bool(times) and max(times) > ALIKE * min(times)
+
+
+def _scaled(access: Access, factor: float) -> Access:
+    counts = Counts(*(None if value is None else round(value * factor) for value in access.counts))
+    return replace(access, counts=counts._replace(watched=access.counts.watched))
 
 
 def place_by_target(line: Line) -> Placement | None:
@@ -101,6 +115,11 @@ def doubts(line: Line) -> list[str]:
         told.append(f"{shown} were not watched at the same time: transfers between them are not seen")
     if watch.lost > MUCH * watch.hits:
         told.append(f"{watch.lost:,} of {watch.hits:,} hits have no record")
+    unknown = sum(
+        access.counts.records or 0 for access in line.accesses if not access.counts.loads and not access.counts.stores
+    )
+    if unknown > MUCH * (line.counts.records or 0):
+        told.append(f"of {unknown:,} accesses it is not known whether they read or wrote")
     changed = sum(1 for window in watch.windows if window.changed == 1)
     if changed:
         told.append(f"in {changed:,} of {len(watch.windows):,} windows the object was freed or replaced")

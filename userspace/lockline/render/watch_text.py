@@ -49,7 +49,8 @@ def rate(value: Rate | None) -> str:
         return text
     if value.error is None:
         return f"{text} +-?"
-    return f"{text} +-{value.error / value.per_second * 100:.2g}%"
+    relative = value.error / value.per_second * 100
+    return f"{text} +-{relative:.2g}%" if relative < 99.5 else f"{text} +-{relative:.0f}%"
 
 
 def _answer(report: LiveReport, style: Style) -> list[str]:
@@ -61,7 +62,7 @@ def _answer(report: LiveReport, style: Style) -> list[str]:
     text = f"Line 1 is {name_of(first.report, style)}"
     text += f": {cpus} CPU{'s use' if cpus != 1 else ' uses'} it" if cpus else ""
     if first.transfers is not None:
-        text += f", it moves between them {rate(first.transfers)} times a second"
+        text += f", it moves between CPUs {rate(first.transfers)} times a second"
     text += f". Verdict: {judgement.verdict}, confidence {judgement.confidence}. {PLAIN[judgement.verdict]}"
     named = [clean(part.name, style) for part in judgement.members]
     if judgement.verdict == "false sharing" and named:
@@ -128,7 +129,7 @@ def _seen(live: LiveLine, watch: Watch) -> str:
 
 def _cost(live: LiveLine, watch: Watch) -> str:
     cost = live.cost
-    allowed = f"{percent(watch.budget)} of CPU time allowed" if watch.budget else "no limit set"
+    allowed = f"{percent(watch.budget)} of any CPU's time allowed" if watch.budget else "no limit set"
     if cost is None or cost.cpu_ns is None:
         return f"Cost: not measured, {allowed}"
     text = f"Cost: {duration(watch.hit_ns)} a hit, {duration(cost.cpu_ns)} in all"

@@ -38,7 +38,12 @@ def parser(positive: Callable[[str], int]) -> argparse.ArgumentParser:
         allow_abbrev=False,
     )
     made.add_argument("-h", "--help", action="store_true", help="show this, and the collector's options")
-    made.add_argument("-i", "--input", metavar="FILE", help="show the watched lines of a recording")
+    made.add_argument(
+        "-i",
+        "--input",
+        metavar="FILE",
+        help="show the watched lines of a recording; with TARGET lock:NAME, the recording that has the lock",
+    )
     made.add_argument("-o", "--output", metavar="FILE", help="keep the recording")
     made.add_argument("--format", choices=("text", "json"), default="text", help="text (default) or json")
     made.add_argument("--top", type=positive, metavar="N", help=f"lines (default: {TEXT_LINES}; json: {JSON_LINES})")
@@ -118,11 +123,13 @@ def run(argv: Sequence[str], positive: Callable[[str], int]) -> tuple[LiveReport
     options, rest = parse(argv, positive)
     if options.help:
         return _help(positive), options, 0
-    if options.input is not None:
-        if rest or options.output is not None:
-            what = rest[0] if rest else "-o"
-            raise LocklineError(f"watch: -i shows a recording; '{what}' is for watching")
+    if options.input is not None and not rest:
+        if options.output is not None:
+            raise LocklineError("watch: -i FILE alone shows a recording, and -o has nothing to keep; name a target")
         return show(Path(options.input), options), options, 0
+    if options.input is not None:
+        # Where the collector finds the lock that is to be watched.
+        rest = ["-i", options.input, *rest]
     if not rest:
         raise LocklineError("watch: no target; name a lock, a symbol, an address, or a recording with -i FILE")
     with tempfile.TemporaryDirectory(prefix="lockline-watch-") as directory:

@@ -19,6 +19,7 @@ often as the others.
 """
 
 import math
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import pairwise
 
@@ -61,6 +62,9 @@ def ratio(
     number = sum(1 for window in windows if window.length_ns)
     if number < MIN_WINDOWS:
         return rate * SECOND, None
+    if not rate:
+        # One that was missed is as likely as not.
+        return 0.0, left / watched * SECOND
     squares = sum(
         (weight * (count(window) - rate * window.length_ns)) ** 2 for weight, window in zip(each, windows, strict=True)
     )
@@ -106,10 +110,27 @@ def _first_factor(windows: Iterable[Window], span_ns: int) -> float:
 
 
 def offset_transfer_rate(watch: Watch, offset: int, seen: int) -> Rate:
-    """The same as offset_rate(), of transfers."""
-    rate = offset_rate(watch, offset, seen)
-    factor = _first_factor(covering(watch, offset), watch.span_ns)
-    return Rate(seen, rate.per_second * factor, None if rate.error is None else rate.error * factor)
+    """The rate of the transfers to one offset, each over the windows that watched both of its ends.
+
+    Its error is that of the hits in these windows, and that of being a random part of them.
+    """
+    pairs: defaultdict[int, int] = defaultdict(int)
+    for transfer in watch.transfers:
+        if transfer.offset == offset:
+            pairs[transfer.from_offset] += transfer.count
+    parts = []
+    for start, count in pairs.items():
+        windows = covering(watch, start, offset)
+        part = _part_rate(watch, windows, count)
+        factor = _first_factor(windows, watch.span_ns)
+        parts.append(Rate(count, part.per_second * factor, None if part.error is None else part.error * factor))
+    return _sum(parts, seen)
+
+
+def _sum(parts: Sequence[Rate], seen: int) -> Rate:
+    known = [part.error for part in parts if part.error is not None]
+    error = math.sqrt(sum(error**2 for error in known)) if len(known) == len(parts) else None
+    return Rate(seen, sum(part.per_second for part in parts), error)
 
 
 def offset_rate(watch: Watch, offset: int, seen: int) -> Rate:
@@ -118,7 +139,10 @@ def offset_rate(watch: Watch, offset: int, seen: int) -> Rate:
     How it is spread over the windows is not recorded: it is taken to follow the windows' hits.  Its error is theirs
     and that of being a random part of them.
     """
-    windows = covering(watch, offset)
+    return _part_rate(watch, covering(watch, offset), seen)
+
+
+def _part_rate(watch: Watch, windows: Sequence[Window], seen: int) -> Rate:
     length = sum(window.length_ns for window in windows)
     if not length:
         return Rate(seen, 0.0, None)
@@ -143,42 +167,44 @@ def hit_rate(watch: Watch, accesses: Mapping[int, int]) -> Rate:
         windows = watch.windows
         rate, error = ratio(windows, lambda window: window.hits, watch.begin_ns, watch.begin_ns + watch.span_ns)
         return Rate(seen, rate, error)
-    parts = [offset_rate(watch, offset, records) for offset, records in accesses.items()]
-    errors = [part.error for part in parts]
-    known = [error for error in errors if error is not None]
-    return Rate(
-        seen,
-        sum(part.per_second for part in parts),
-        math.sqrt(sum(error**2 for error in known)) if parts and len(known) == len(errors) else None,
-    )
+    return _sum([offset_rate(watch, offset, records) for offset, records in accesses.items()], seen)
 
 
 def transfer_rate(watch: Watch, offsets: Iterable[int]) -> Rate:
     """Transfers of the line between CPUs; offsets: where it was accessed.
 
-    Windows that watched all of these see every transfer.  Where there are none, those bytes that show most give a
-    lower bound: whatever happens on others meanwhile, the line moves at least once for each transfer among these.
+    Windows that watched all of these see every transfer.  Some of its bytes give a lower bound: whatever happens on
+    others meanwhile, the line moves at least once for each transfer among these.  It is told where there are no
+    windows of all bytes, or where these few saw less than the bound.
     """
     seen = sum(window.transfers for window in watch.windows)
     if not watch.windows:
-        return Rate(seen, 0.0, None)
+        return Rate(seen, 0.0, None, at_least=True)
     end = watch.begin_ns + watch.span_ns
-    used = sorted({offset for offset in offsets if 0 <= offset < LINE})
-    whole = covering(watch, *used)
     enough = ENOUGH_TIME * watch.watched_ns
 
-    def rate(windows: Sequence[Window]) -> tuple[float, float | None]:
+    def rate(windows: Sequence[Window], at_least: bool) -> Rate:
         found, error = ratio(windows, lambda window: window.transfers, watch.begin_ns, end)
         factor = _lost_factor(windows) * _first_factor(windows, watch.span_ns)
-        return found * factor, None if error is None else error * factor
+        return Rate(seen, found * factor, None if error is None else error * factor, at_least)
 
-    if whole and sum(window.length_ns for window in whole) >= enough:
-        return Rate(seen, *rate(whole), at_least=bool(never_watched(watch)))
-    sets = {window.offsets for window in watch.windows}
-    groups = [[window for window in watch.windows if window.offsets & mask == mask] for mask in sets]
-    usable = [group for group in groups if sum(window.length_ns for window in group) >= enough] or groups
-    best = max((rate(group) for group in usable), key=lambda found: found[0])
-    return Rate(seen, *best, at_least=True)
+    whole = covering(watch, *{offset for offset in offsets if 0 <= offset < LINE})
+    groups = [covering(watch, *_bytes(mask)) for mask in {window.offsets for window in watch.windows}]
+    bounds = [rate(group, True) for group in (*groups, watch.windows) if _time(group) >= enough]
+    best = max(bounds, key=lambda found: found.per_second)
+    if whole and _time(whole) >= enough:
+        exact = rate(whole, bool(never_watched(watch)))
+        if exact.per_second >= best.per_second - (exact.error or 0.0):
+            return exact
+    return best
+
+
+def _time(windows: Iterable[Window]) -> int:
+    return sum(window.length_ns for window in windows)
+
+
+def _bytes(mask: int) -> list[int]:
+    return [offset for offset in range(LINE) if mask >> offset & 1]
 
 
 def never_watched(watch: Watch) -> list[tuple[int, int]]:
