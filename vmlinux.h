@@ -92,6 +92,8 @@ struct pt_regs {
 	unsigned long dx;
 	unsigned long r10;
 	unsigned long r8;
+	unsigned long bx; /* of 32-bit calls: this, cx, dx, si and di */
+	unsigned long cx;
 	unsigned long orig_ax;
 	__u64 regs[31];
 	__u64 orig_x0;

@@ -4,6 +4,7 @@
 #define BUCKET_BPF_H
 
 #include "futex.bpf.h"
+#include "futex_call.bpf.h"
 
 /* Of a lock that lies where a bucket, which has cache lines of its own, has it. */
 static __always_inline bool is_bucket_lock(__u64 lock, __u32 kind)
@@ -15,20 +16,42 @@ static __always_inline bool is_bucket_lock(__u64 lock, __u32 kind)
 	return (lock & (CACHE_LINE - 1)) == (bpf_core_field_offset(struct futex_hash_bucket, lock) & (CACHE_LINE - 1));
 }
 
+/*
+ * The futex of the call that the current task is in: of a wake, the registers at its entry tell, as long as
+ * they are those of a system call.  An interrupt there has no business with a bucket.
+ */
+static __always_inline bool futex_of_call(__u32 *tgid, __u64 *address)
+{
+	__u64 pid_tgid = bpf_get_current_pid_tgid();
+	struct futex_slot *slot = find_futex_slot((__u32)pid_tgid);
+	bool compat = is_compat();
+	struct pt_regs *regs;
+
+	if (slot) {
+		*tgid = slot->tgid;
+		*address = slot->address;
+		return !(slot->flags & FUTEX_PAUSED);
+	}
+	regs = (struct pt_regs *)bpf_task_pt_regs(bpf_get_current_task_btf());
+	if (!may_be_futex_call(call_number(regs)) || !is_futex_call(call_number(regs), compat))
+		return false;
+	*tgid = pid_tgid >> 32;
+	*address = call_argument(regs, compat, 0);
+	return true;
+}
+
 /* A wait for a lock ended inside a futex call: with the lock held, and so with little ado. */
 static __noinline int note_bucket_wait(__u64 lock, __u32 kind, __u64 wait_ns)
 {
-	__u32 cpu = bpf_get_smp_processor_id(), tid = bpf_get_current_pid_tgid(), index;
+	__u32 cpu = bpf_get_smp_processor_id(), tgid, index;
 	struct futex_state *state = futex_state_of(cpu);
-	struct futex_slot *slot;
-	__u64 key;
+	__u64 key, address;
 
 	if (!state || !is_bucket_lock(lock, kind))
 		return 0;
-	slot = find_futex_slot(tid);
-	if (!slot)
+	if (!futex_of_call(&tgid, &address))
 		return 0;
-	key = futex_row_key(slot->tgid, slot->address ^ lock << 8);
+	key = futex_row_key(tgid, address ^ lock << 8);
 	index = key >> 32;
 	count_futex(state, FUTEX_COUNT_BUCKETS);
 	for (int probe = 0; probe < FUTEX_ROW_PROBES; probe++, index++) {
@@ -39,8 +62,8 @@ static __noinline int note_bucket_wait(__u64 lock, __u32 kind, __u64 wait_ns)
 			return 0;
 		if (!bucket->key && !__sync_val_compare_and_swap(&bucket->key, 0, key)) {
 			bucket->lock = lock;
-			bucket->address = slot->address;
-			bucket->tgid = slot->tgid;
+			bucket->address = address;
+			bucket->tgid = tgid;
 		}
 		if (bucket->key != key)
 			continue;

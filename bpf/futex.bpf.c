@@ -3,7 +3,8 @@
  * Futex calls (record --futex), at the tracepoints of all system calls: the
  * only place that has them all and is the same in every kernel.  Calls are
  * followed by task, from entry to exit; wake-ups and context switches tell
- * which of them slept, and how long the woken task waited for a CPU.
+ * which of them slept, and how long the woken task waited for a CPU.  Most calls
+ * wake nobody or find the word changed: what only others need is left to them.
  *
  * System calls can be preempted from 7.x on, and rows are written with atomic
  * adds for that; a maximum may be lost then, its bucket stands.
@@ -11,125 +12,59 @@
 #include "clock.bpf.h"
 #include "filter.bpf.h"
 #include "futex.bpf.h"
+#include "futex_call.bpf.h"
 #include <bpf/bpf_tracing.h>
 
-/* arch/x86/entry/syscalls/syscall_64.tbl; include/uapi/asm-generic/unistd.h.  The later ones are the same everywhere. */
-#if defined(__TARGET_ARCH_x86)
-#define NR_FUTEX 202
-#else
-#define NR_FUTEX 98
-#endif
-#define NR_FUTEX_WAITV   449
-#define NR_FUTEX_WAKE    454
-#define NR_FUTEX_WAIT    455
-#define NR_FUTEX_REQUEUE 456
-
-#define FUTEX_PRIVATE  128u /* FUTEX_PRIVATE_FLAG and FUTEX2_PRIVATE */
-#define FUTEX_COMMANDS 0x1fu
-#define OWNER_OFFSET   8 /* of pthread_mutex_t.__owner after .__lock: glibc 2.3 to 2.42, 64 bits */
-
 /* Errors of a wait. */
-#define FUTEX_EAGAIN    11
-#define FUTEX_EINTR     4
-#define FUTEX_ETIMEDOUT 110
-#define ERESTARTSYS     512
-#define ERESTART_LAST   516
+#define FUTEX_EAGAIN          11
+#define FUTEX_EINTR           4
+#define FUTEX_ETIMEDOUT       110
+#define ERESTARTSYS           512
+#define ERESTART_LAST         516
+#define ERESTART_RESTARTBLOCK 516
 
-struct futex_call {
-	__u64 address;
-	__u64 value;
-	__u32 op;
-	__u32 flags;
+/*
+ * The word and what lies above it: glibc's pthread_mutex_t has its owner two words above its lock (2.3 to 2.42, 32 and
+ * 64 bits), its sem_t on 64 bits the number of waiters one above its value and how it is shared two above (2.21 to 2.42).
+ */
+struct futex_words {
+	__u32 word;
+	__u32 next;
+	__u32 owner;
 };
 
-/* include/uapi/linux/futex.h */
-struct waitv_entry {
-	__u64 value;
-	__u64 address;
-	__u32 flags;
-	__u32 reserved;
-};
+/* More waiters than this are no number of waiters. */
+#define MANY_WAITERS 32768
 
-static __always_inline bool is_futex_call(long id)
+static __always_inline void read_words(struct futex_slot *slot)
 {
-	return id == NR_FUTEX || id == NR_FUTEX_WAITV || (id >= NR_FUTEX_WAKE && id <= NR_FUTEX_REQUEUE);
+	struct futex_words words = {};
+
+	/* The end of a page may have no more than the word. */
+	if (bpf_probe_read_user(&words, sizeof(words), (void *)slot->address))
+		bpf_probe_read_user(&words.word, sizeof(words.word), (void *)slot->address);
+	slot->word = words.word;
+	slot->owner = words.owner;
+	if (slot->op == FUTEX_OP_WAIT_BITSET && !slot->value && !words.word && words.next - 1 < MANY_WAITERS &&
+	    words.owner == (slot->flags & FUTEX_SHARED ? FUTEX_PRIVATE : 0))
+		slot->flags |= FUTEX_SEM;
 }
 
-static __always_inline __u64 call_argument(struct pt_regs *regs, int n)
+static __always_inline bool is_wait(__u32 op)
 {
-#if defined(__TARGET_ARCH_x86)
-	switch (n) {
-	case 0:
-		return regs->di;
-	case 1:
-		return regs->si;
-	case 2:
-		return regs->dx;
-	case 3:
-		return regs->r10;
-	default:
-		return regs->r8;
-	}
-#else
-	return n ? regs->regs[n] : regs->orig_x0;
-#endif
+	return FUTEX_WAIT_OPS & FUTEX_BIT(op & FUTEX_OP_NONE);
 }
 
-/* A 32-bit task: its numbers and arguments are others. */
-static __always_inline bool is_compat(void)
+/* A wake of a private futex has all that is to be known of it in its registers when it ends. */
+static __always_inline bool needs_slot(const struct futex_call *call)
 {
-	struct task_struct *task = (void *)bpf_get_current_task();
-
-#if defined(__TARGET_ARCH_x86)
-	return BPF_CORE_READ(task, thread_info.status) & 2; /* TS_COMPAT */
-#else
-	return BPF_CORE_READ(task, thread_info.flags) >> 22 & 1; /* TIF_32BIT */
-#endif
+	return is_wait(call->op) || call->flags & FUTEX_SHARED || call->op == FUTEX_OP_REQUEUE2;
 }
 
-static __always_inline void read_entry(struct pt_regs *regs, __u32 index, struct futex_call *call)
+static __always_inline bool recorded(const struct cpu_state *waits)
 {
-	struct waitv_entry entry = {};
-
-	bpf_probe_read_user(&entry, sizeof(entry), (void *)(call_argument(regs, 0) + index * sizeof(entry)));
-	call->address = entry.address;
-	call->value = entry.value;
-	call->flags = entry.flags & FUTEX_PRIVATE ? 0 : FUTEX_SHARED;
-}
-
-static __always_inline void read_call(struct pt_regs *regs, long id, struct futex_call *call)
-{
-	__u32 flags;
-
-	call->address = call_argument(regs, 0);
-	if (id == NR_FUTEX) {
-		flags = call_argument(regs, 1);
-		call->op = flags & FUTEX_COMMANDS;
-		call->value = call_argument(regs, 2);
-		if (FUTEX_WAIT_OPS & FUTEX_BIT(call->op) && call_argument(regs, 3))
-			call->flags |= FUTEX_TIMED;
-	} else if (id == NR_FUTEX_WAITV) {
-		call->op = FUTEX_OP_WAITV;
-		read_entry(regs, 0, call);
-		if (call_argument(regs, 3))
-			call->flags |= FUTEX_TIMED;
-		return;
-	} else if (id == NR_FUTEX_REQUEUE) {
-		call->op = FUTEX_OP_REQUEUE2;
-		read_entry(regs, 0, call);
-		return;
-	} else if (id == NR_FUTEX_WAIT) {
-		call->op = FUTEX_OP_WAIT2;
-		call->value = call_argument(regs, 1);
-		flags = call_argument(regs, 3);
-		if (call_argument(regs, 4))
-			call->flags |= FUTEX_TIMED;
-	} else {
-		call->op = FUTEX_OP_WAKE2;
-		flags = call_argument(regs, 3);
-	}
-	if (!(flags & FUTEX_PRIVATE))
-		call->flags |= FUTEX_SHARED;
+	return waits->begin_kinds && !(waits->flags & STATE_SHALLOW) &&
+	       (!(waits->flags & STATE_FILTERED) || wanted_task());
 }
 
 static __noinline int begin_call(struct pt_regs *regs, long id)
@@ -140,39 +75,57 @@ static __noinline int begin_call(struct pt_regs *regs, long id)
 	__u64 pid_tgid = bpf_get_current_pid_tgid();
 	struct futex_call call = {};
 	struct futex_slot *slot;
+	bool compat = is_compat();
 
-	if (!waits || !state || !waits->begin_kinds || waits->flags & STATE_SHALLOW ||
-	    (waits->flags & STATE_FILTERED && !wanted_task()))
+	if (!is_futex_call(id, compat))
 		return 0;
-	if (is_compat()) {
-		count_futex(state, FUTEX_COUNT_COMPAT);
+	read_call(regs, id, compat, &call);
+	if (!needs_slot(&call) || !waits || !state || !recorded(waits))
 		return 0;
-	}
 	slot = find_futex_slot((__u32)pid_tgid);
-	if (slot)
-		count_futex(state, FUTEX_COUNT_ORPHANED);
-	else
+	if (!slot)
 		slot = claim_futex_slot((__u32)pid_tgid);
+	else if (!(slot->flags & FUTEX_PAUSED))
+		count_futex(state, FUTEX_COUNT_ORPHANED);
 	if (!slot) {
 		count_futex(state, FUTEX_COUNT_NO_SLOT);
 		return 0;
 	}
-	count_futex(state, FUTEX_COUNT_CALLS);
-	read_call(regs, id, &call);
+	if (compat)
+		count_futex(state, FUTEX_COUNT_COMPAT);
+	/* The collector takes no slot for a wait before its begin is written. */
+	*(volatile __u64 *)&slot->begin_ns = 0;
 	slot->tgid = pid_tgid >> 32;
 	slot->address = call.address;
-	slot->value = call.value;
 	slot->op = call.op;
 	slot->flags = call.flags;
+	if (!is_wait(call.op))
+		return 0;
+	slot->value = call.value;
 	slot->waker_tid = 0;
-	slot->waking_ns = 0;
 	slot->latency_ns = 0;
-	slot->word = 0;
-	slot->owner = 0;
-	if (FUTEX_WAIT_OPS & FUTEX_BIT(call.op & FUTEX_OP_NONE)) {
-		bpf_probe_read_user(&slot->word, sizeof(slot->word), (void *)call.address);
-		bpf_probe_read_user(&slot->owner, sizeof(slot->owner), (void *)(call.address + OWNER_OFFSET));
-	}
+	read_words(slot);
+	slot->begin_ns = clock_now(waits);
+	return 0;
+}
+
+/* A signal without a handler ended a wait; its registers tell a restart of it from that of another call. */
+static __noinline int restart_call(struct pt_regs *regs)
+{
+	__u32 cpu = bpf_get_smp_processor_id(), tid = bpf_get_current_pid_tgid();
+	struct cpu_state *waits = bpf_map_lookup_elem(&cpu_states, &cpu);
+	struct futex_state *state = futex_state_of(cpu);
+	struct futex_slot *slot = find_futex_slot(tid);
+
+	if (!slot || !(slot->flags & FUTEX_PAUSED) || !waits || !state || !waits->begin_kinds)
+		return 0;
+	if (call_argument(regs, is_compat(), 0) != slot->address)
+		return 0;
+	count_futex(state, FUTEX_COUNT_RESTARTED);
+	slot->flags &= FUTEX_SHARED | FUTEX_TIMED;
+	slot->waker_tid = 0;
+	slot->latency_ns = 0;
+	read_words(slot);
 	slot->begin_ns = clock_now(waits);
 	return 0;
 }
@@ -183,8 +136,10 @@ int futex_enter(__u64 *ctx)
 	struct pt_regs *regs = (void *)ctx[0];
 	long id = ctx[1];
 
-	if (is_futex_call(id))
+	if (may_be_futex_call(id))
 		begin_call(regs, id);
+	else if (id == NR_RESTART)
+		restart_call(regs);
 	return 0;
 }
 
@@ -252,8 +207,9 @@ static __noinline int write_futex_event(void *ctx, struct futex_state *state, st
 	event->word = slot->word;
 	event->owner = slot->owner;
 	event->op = slot->op;
-	event->flags = (FUTEX_WAIT_OPS & FUTEX_BIT(slot->op & FUTEX_OP_NONE) ? 0 : FUTEX_EVENT_WAKE) |
-		       (slot->flags & FUTEX_SHARED ? FUTEX_EVENT_SHARED : 0);
+	event->futex_tgid = slot->tgid;
+	event->flags =
+		(is_wait(slot->op) ? 0 : FUTEX_EVENT_WAKE) | (slot->flags & FUTEX_SHARED ? FUTEX_EVENT_SHARED : 0);
 	event->weight = weights >> 40;
 	event->weight_ns = weights & ((1ull << 40) - 1);
 	bpf_get_current_comm(event->comm, sizeof(event->comm));
@@ -293,12 +249,11 @@ static __always_inline void count_result(struct futex_row *row, struct futex_slo
 {
 	if (result >= 0)
 		return;
-	if (result == -FUTEX_ETIMEDOUT) {
-		__sync_fetch_and_add(&row->timed_out, 1);
-		if (slot->flags & FUTEX_RAN)
-			__sync_fetch_and_add(&row->timed_out_ns, wait_ns);
-	} else if (result == -FUTEX_EAGAIN) {
+	if (result == -FUTEX_EAGAIN) {
 		__sync_fetch_and_add(&row->again, 1);
+	} else if (result == -FUTEX_ETIMEDOUT) {
+		__sync_fetch_and_add(&row->timed_out, 1);
+		__sync_fetch_and_add(&row->timed_out_ns, wait_ns);
 	} else if (result == -FUTEX_EINTR || (result <= -ERESTARTSYS && result >= -ERESTART_LAST)) {
 		__sync_fetch_and_add(&row->interrupted, 1);
 	} else {
@@ -306,31 +261,26 @@ static __always_inline void count_result(struct futex_row *row, struct futex_slo
 	}
 }
 
-static __noinline int end_futex_wait(void *ctx, struct futex_state *state, struct futex_slot *slot, __u64 now,
-				     __s64 result)
+/* How a futex is used changes seldom: its row's first line is read, and not written. */
+static __always_inline void note_use(struct futex_row *row, const struct futex_slot *slot)
 {
-	__u32 cpu = bpf_get_smp_processor_id(), tid = bpf_get_current_pid_tgid();
-	struct futex_row *row;
-	__u64 wait_ns, waits, ns;
+	__u64 bit = FUTEX_BIT(slot->op & FUTEX_OP_NONE);
 
-	if (!ctx || !state || !slot)
+	if (row->flags != (slot->flags & FUTEX_SHARED))
+		row->flags = slot->flags & FUTEX_SHARED;
+	if (!(row->ops & bit))
+		__sync_fetch_and_or(&row->ops, bit);
+}
+
+/* A call that slept. */
+static __noinline int record_wait(void *ctx, struct futex_state *state, struct futex_slot *slot, struct futex_row *row,
+				  __u64 wait_ns)
+{
+	__u64 waits, ns;
+
+	if (!ctx || !state || !slot || !row)
 		return 0;
-	row = find_futex_row(state, cpu, slot->tgid, slot->address);
-	if (!row)
-		return 0;
-	wait_ns = now > slot->begin_ns ? now - slot->begin_ns : 0;
-	row->flags = slot->flags & FUTEX_SHARED;
-	__sync_fetch_and_or(&row->ops, FUTEX_BIT(slot->op & FUTEX_OP_NONE));
-	__sync_fetch_and_add(&row->calls, 1);
-	if (slot->flags & FUTEX_TIMED)
-		__sync_fetch_and_add(&row->timed, 1);
-	if (slot->value == 2)
-		__sync_fetch_and_add(&row->value_2, 1);
-	count_result(row, slot, result, wait_ns);
-	/* A call that did not sleep waited for nobody. */
-	if (!(slot->flags & FUTEX_RAN))
-		return 0;
-	add_to_set(row->waiter_set, tid);
+	add_to_set(row->waiter_set, slot->tid);
 	record_latency(row, slot->latency_ns);
 	__sync_fetch_and_add(&row->histogram[histogram_bucket(wait_ns) & (HISTOGRAM_BUCKETS - 1)], 1);
 	__sync_fetch_and_add(&row->wait_ns, wait_ns);
@@ -347,6 +297,38 @@ static __noinline int end_futex_wait(void *ctx, struct futex_state *state, struc
 	return 0;
 }
 
+static __noinline int end_futex_wait(void *ctx, struct futex_state *state, struct futex_slot *slot,
+				     struct cpu_state *waits, __s64 result)
+{
+	__u32 cpu = bpf_get_smp_processor_id();
+	struct futex_row *row;
+	__u64 wait_ns = 0;
+
+	if (!ctx || !state || !slot || !waits)
+		return 0;
+	/* A call that did not sleep waited for nobody: no clock is read for it. */
+	if (slot->flags & FUTEX_RAN) {
+		__u64 now = clock_now(waits);
+
+		wait_ns = now > slot->begin_ns ? now - slot->begin_ns : 0;
+	}
+	row = find_futex_row(state, cpu, slot->tgid, slot->address);
+	if (!row)
+		return 0;
+	note_use(row, slot);
+	__sync_fetch_and_add(&row->calls, 1);
+	if (slot->flags & FUTEX_TIMED)
+		__sync_fetch_and_add(&row->timed, 1);
+	if (slot->value == 2)
+		__sync_fetch_and_add(&row->value_2, 1);
+	if (slot->flags & FUTEX_SEM)
+		__sync_fetch_and_add(&row->semaphores, 1);
+	count_result(row, slot, result, wait_ns);
+	if (slot->flags & FUTEX_RAN)
+		record_wait(ctx, state, slot, row, wait_ns);
+	return 0;
+}
+
 static __noinline int end_futex_wake(void *ctx, struct futex_state *state, struct futex_slot *slot, __s64 result)
 {
 	__u32 cpu = bpf_get_smp_processor_id(), tid = bpf_get_current_pid_tgid();
@@ -357,8 +339,7 @@ static __noinline int end_futex_wake(void *ctx, struct futex_state *state, struc
 	row = find_futex_row(state, cpu, slot->tgid, slot->address);
 	if (!row)
 		return 0;
-	row->flags = slot->flags & FUTEX_SHARED;
-	__sync_fetch_and_or(&row->ops, FUTEX_BIT(slot->op & FUTEX_OP_NONE));
+	note_use(row, slot);
 	__sync_fetch_and_add(&row->wakes, 1);
 	if (result <= 0) {
 		/* FUTEX_UNLOCK_PI tells of success alone. */
@@ -375,28 +356,55 @@ static __noinline int end_futex_wake(void *ctx, struct futex_state *state, struc
 	return 0;
 }
 
-static __noinline int end_call(void *ctx, struct pt_regs *regs, __s64 result)
+/* A wake that had no need of a slot. */
+static __noinline int end_plain_wake(void *ctx, struct pt_regs *regs, __s64 result)
 {
-	__u32 cpu = bpf_get_smp_processor_id(), tid = bpf_get_current_pid_tgid();
+	__u32 cpu = bpf_get_smp_processor_id();
 	struct cpu_state *waits = bpf_map_lookup_elem(&cpu_states, &cpu);
 	struct futex_state *state = futex_state_of(cpu);
-	struct futex_slot *slot = find_futex_slot(tid);
-	__u64 now;
+	bool compat = is_compat();
+	struct futex_slot wake = {};
+	struct futex_call call = {};
+	long id = call_number(regs);
+
+	if (!ctx || !is_futex_call(id, compat))
+		return 0;
+	read_call(regs, id, compat, &call);
+	if (needs_slot(&call) || !waits || !state || !recorded(waits))
+		return 0;
+	if (compat)
+		count_futex(state, FUTEX_COUNT_COMPAT);
+	wake.tgid = bpf_get_current_pid_tgid() >> 32;
+	wake.address = call.address;
+	wake.op = call.op;
+	end_futex_wake(ctx, state, &wake, result);
+	return 0;
+}
+
+static __noinline int end_call(void *ctx, struct pt_regs *regs, struct futex_slot *slot, __s64 result)
+{
+	__u32 cpu = bpf_get_smp_processor_id();
+	struct cpu_state *waits = bpf_map_lookup_elem(&cpu_states, &cpu);
+	struct futex_state *state = futex_state_of(cpu);
 
 	if (!ctx || !waits || !state || !slot)
 		return 0;
-	now = clock_now(waits);
 	if (slot->op == FUTEX_OP_WAITV && result > 0) {
 		struct futex_call call = {};
 
-		read_entry(regs, result & 127, &call);
+		read_entry(regs, is_compat(), result & 127, &call);
 		slot->address = call.address;
 	}
-	if (FUTEX_WAIT_OPS & FUTEX_BIT(slot->op & FUTEX_OP_NONE))
-		end_futex_wait(ctx, state, slot, now, result);
-	else
+	if (!is_wait(slot->op)) {
 		end_futex_wake(ctx, state, slot, result);
-	release_futex_slot(slot, tid);
+	} else {
+		end_futex_wait(ctx, state, slot, waits, result);
+		if (result == -ERESTART_RESTARTBLOCK) {
+			slot->flags |= FUTEX_PAUSED;
+			return 0;
+		}
+	}
+	release_futex_slot(slot, slot->tid);
 	return 0;
 }
 
@@ -404,14 +412,18 @@ SEC("?tp_btf/sys_exit")
 int futex_exit(__u64 *ctx)
 {
 	struct pt_regs *regs = (void *)ctx[0];
-#if defined(__TARGET_ARCH_x86)
-	long id = regs->orig_ax;
-#else
-	long id = regs->syscallno;
-#endif
+	long id = call_number(regs);
+	struct futex_slot *slot;
 
-	if (is_futex_call(id))
-		end_call(ctx, regs, ctx[1]);
+	if (!may_be_futex_call(id) && id != NR_RESTART)
+		return 0;
+	slot = find_futex_slot((__u32)bpf_get_current_pid_tgid());
+	if (!slot || slot->flags & FUTEX_PAUSED) {
+		if (id != NR_RESTART)
+			end_plain_wake(ctx, regs, ctx[1]);
+	} else {
+		end_call(ctx, regs, slot, ctx[1]);
+	}
 	return 0;
 }
 
@@ -420,7 +432,19 @@ static __always_inline struct futex_slot *waiting_in_futex(struct task_struct *t
 {
 	struct futex_slot *slot = find_futex_slot(task->pid);
 
-	return slot && FUTEX_WAIT_OPS & FUTEX_BIT(slot->op & FUTEX_OP_NONE) ? slot : NULL;
+	return slot && is_wait(slot->op) && !(slot->flags & FUTEX_PAUSED) ? slot : NULL;
+}
+
+/* Processes may have a futex that they share at addresses of their own: the wake goes by that of the task it wakes. */
+static __noinline int join_shared_wake(const struct futex_slot *woken)
+{
+	struct futex_slot *waker = find_futex_slot((__u32)bpf_get_current_pid_tgid());
+
+	if (!waker || !woken || is_wait(waker->op))
+		return 0;
+	waker->tgid = woken->tgid;
+	waker->address = woken->address;
+	return 0;
 }
 
 SEC("?tp_btf/sched_waking")
@@ -434,6 +458,8 @@ int futex_waking(__u64 *ctx)
 		return 0;
 	slot->waking_ns = clock_now(waits);
 	slot->waker_tid = bpf_get_current_pid_tgid();
+	if (slot->flags & FUTEX_SHARED)
+		join_shared_wake(slot);
 	slot->flags |= FUTEX_WOKEN;
 	return 0;
 }
@@ -443,10 +469,13 @@ int futex_switch(__u64 *ctx)
 {
 	struct futex_slot *slot = waiting_in_futex((void *)ctx[2]);
 	__u32 cpu = bpf_get_smp_processor_id();
-	struct cpu_state *waits = bpf_map_lookup_elem(&cpu_states, &cpu);
+	struct cpu_state *waits;
 	__u64 now;
 
-	if (!slot || !waits || !(slot->flags & FUTEX_WOKEN))
+	if (!slot || !(slot->flags & FUTEX_WOKEN))
+		return 0;
+	waits = bpf_map_lookup_elem(&cpu_states, &cpu);
+	if (!waits)
 		return 0;
 	now = clock_now(waits);
 	slot->latency_ns = now > slot->waking_ns ? now - slot->waking_ns : 0;

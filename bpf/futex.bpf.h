@@ -53,6 +53,7 @@ static __always_inline struct futex_slot *find_futex_slot(__u32 tid)
 	return NULL;
 }
 
+/* A free slot for tid, which has none. */
 static __always_inline struct futex_slot *claim_futex_slot(__u32 tid)
 {
 	__u32 home = tid & (FUTEX_SLOTS - 1);
@@ -62,8 +63,8 @@ static __always_inline struct futex_slot *claim_futex_slot(__u32 tid)
 
 		if (!slot || slot->tid || __sync_val_compare_and_swap(&slot->tid, 0, tid))
 			continue;
-		home_slot = futex_slot_at(home);
-		if (probe && home_slot)
+		home_slot = probe ? futex_slot_at(home) : NULL;
+		if (home_slot)
 			__sync_fetch_and_add(&home_slot->displaced, 1);
 		return slot;
 	}

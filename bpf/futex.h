@@ -50,6 +50,8 @@ enum futex_op {
 #define FUTEX_TIMED  (1u << 1) /* with a timeout */
 #define FUTEX_RAN    (1u << 2) /* was woken, and then given a CPU: it slept */
 #define FUTEX_WOKEN  (1u << 3) /* was woken, and has no CPU yet */
+#define FUTEX_SEM    (1u << 4) /* the word is that of a sem_t of glibc, without a token */
+#define FUTEX_PAUSED (1u << 5) /* a signal ended the call, which restart_syscall() may go on with */
 
 struct futex_slot {
 	__u32 tid;       /* 0: free */
@@ -101,8 +103,9 @@ struct futex_row {
 	__u64 pending_ns;
 	__u64 waiter_set[2]; /* bits by hash of the tid */
 	__u64 waker_set[2];
-	__u64 samples; /* of waits and of wakes */
-	__u64 pad[4];
+	__u64 samples;    /* of waits and of wakes */
+	__u64 semaphores; /* calls with FUTEX_SEM */
+	__u64 pad[3];
 	__u32 histogram[HISTOGRAM_BUCKETS];
 	__u32 latency_histogram[HISTOGRAM_BUCKETS];
 };
@@ -123,8 +126,8 @@ struct futex_bucket {
 };
 
 enum futex_counter {
-	FUTEX_COUNT_CALLS,     /* futex calls that were followed */
-	FUTEX_COUNT_COMPAT,    /* of 32-bit tasks: left out */
+	FUTEX_COUNT_COMPAT,    /* calls of 32-bit tasks */
+	FUTEX_COUNT_RESTARTED, /* waits that restart_syscall() went on with */
 	FUTEX_COUNT_NO_SLOT,   /* no place for a task */
 	FUTEX_COUNT_ORPHANED,  /* calls whose end was not seen */
 	FUTEX_COUNT_NO_ROW,    /* waits and wakes without their futex's name */
@@ -169,6 +172,8 @@ struct futex_event {
 	__u8 op;
 	__u8 flags; /* FUTEX_EVENT_* */
 	__s16 user_frames;
+	__u32 futex_tgid; /* of the row: of a shared futex's wake, that of the task that was woken */
+	__u32 pad;
 	char comm[16];
 	__u64 user[STACK_FRAMES];
 };

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 COLLECTOR = Path(__file__).resolve().parents[2] / "build/bin/lockline-collect"
 DEFAULT = 64 << 20
 LEAST_ROWS = 32
-WISHES = ("--user-stacks", "--holders", "--episodes")
+WISHES = ("--user-stacks", "--holders", "--episodes", "--futex")
 
 
 def sizes(*options: str) -> subprocess.CompletedProcess[str]:
@@ -40,7 +40,8 @@ def test_a_budget_is_kept_or_refused(cpus: int, mebibytes: int, wished: set[str]
         return
     figures = json.loads(done.stdout)
     assert figures["total_bytes"] <= figures["budget_bytes"] == mebibytes << 20
-    assert figures["total_bytes"] == figures["map_bytes"] + figures["shadow_bytes"] + figures["lock_bytes"]
+    assert figures["total_bytes"] == sum(figures[f"{part}_bytes"] for part in ("map", "shadow", "lock", "futex"))
+    assert bool(figures["futex_bytes"]) == bool(figures["futexes"]) == ("--futex" in wished)
     assert figures["named_rows_per_cpu"] >= LEAST_ROWS
     for name in ("ring_events_per_cpu", "sleep_slots"):
         assert figures[name].bit_count() == 1, name

@@ -6,43 +6,19 @@
 
 #include <bpf/libbpf.h>
 
-#include "../../bpf/futex.h"
-#include "futex_names.h"
 #include "futexes.h"
+#include "futexes_known.h"
 #include "histogram_blob.h"
 #include "lockline.skel.h"
 #include "maps.h"
 #include "small_file.h"
 #include "tasks.h"
 
-#define ROWS_BUDGET (16u << 20)
-#define MIN_ROWS    64u
-#define MAX_ROWS    1024u
-/* Futexes known; those beyond it have no name. */
-#define KNOWN 8192u
-#define HASH  (KNOWN * 2)
 #define OTHER 1
 /* A slot of a thread that is gone is freed when it is so old. */
 #define STALE_NS 1000000000ull
 /* FUTEX_TID_MASK */
 #define TID_MASK 0x3fffffffu
-
-/* A futex, and what was found out about it besides the programs' figures. */
-struct futex {
-	__u64 address;
-	__u32 tgid;
-	bool shared;
-	__u32 same_as; /* index + 1 of the one that it is by another address */
-	struct futex_place place;
-	__u64 owner_samples;
-	__u64 owners;  /* samples in which a live thread of the process held it */
-	__u64 threads; /* samples that waited for the word to change from a live thread's id */
-	__u64 stored;  /* calls and wakes when it was stored last */
-	__u32 open_waits;
-	__u32 open_stored;
-	__u64 oldest_ns;
-	struct futex_row sum;
-};
 
 struct futexes {
 	struct recording *recording;
@@ -54,22 +30,16 @@ struct futexes {
 	__u64 *read; /* per CPU */
 	__u64 overwritten;
 	__u64 torn;
-	struct futex *known; /* [0]: all without a name */
+	struct futex *known; /* [0]: all without a name; those beyond known_max have none either */
 	__u32 known_count;
-	__u32 *hash; /* index + 1 */
+	__u32 known_max;
+	__u32 *hash; /* index + 1; twice known_max of them */
 	__u32 named; /* stored already */
 };
 
-static __u32 rows_for(__u32 cpus)
+int futexes_resize(struct lockline_bpf *bpf, const struct sizing *sizing, bool wanted)
 {
-	__u32 rows = ROWS_BUDGET / cpus / sizeof(struct futex_row);
-
-	return rows < MIN_ROWS ? MIN_ROWS : rows > MAX_ROWS ? MAX_ROWS : rows;
-}
-
-int futexes_resize(struct lockline_bpf *bpf, __u32 cpus, bool wanted)
-{
-	__u32 rows = rows_for(cpus);
+	__u32 cpus = sizing->cpus, rows = sizing->futex_rows;
 	int err = bpf_map__set_max_entries(bpf->maps.futex_slots, wanted ? FUTEX_SLOTS : 1);
 
 	err = err ?: bpf_map__set_max_entries(bpf->maps.futex_rows, wanted ? cpus * rows : 1);
@@ -81,8 +51,8 @@ int futexes_resize(struct lockline_bpf *bpf, __u32 cpus, bool wanted)
 	return err;
 }
 
-int futexes_open(struct futexes **out, struct lockline_bpf *bpf, __u32 cpus, struct recording *recording,
-		 struct locks *locks, const struct stacks *stacks)
+int futexes_open(struct futexes **out, struct lockline_bpf *bpf, const struct sizing *sizing,
+		 struct recording *recording, struct locks *locks, const struct stacks *stacks)
 {
 	struct futexes *futexes = calloc(1, sizeof(*futexes));
 	int err = -ENOMEM;
@@ -92,11 +62,12 @@ int futexes_open(struct futexes **out, struct lockline_bpf *bpf, __u32 cpus, str
 	futexes->recording = recording;
 	futexes->locks = locks;
 	futexes->stacks = *stacks;
-	futexes->cpus = cpus;
-	futexes->rows_per_cpu = rows_for(cpus);
-	futexes->read = calloc(cpus, sizeof(*futexes->read));
-	futexes->known = calloc(KNOWN, sizeof(*futexes->known));
-	futexes->hash = calloc(HASH, sizeof(*futexes->hash));
+	futexes->cpus = sizing->cpus;
+	futexes->rows_per_cpu = sizing->futex_rows;
+	futexes->known_max = sizing->futexes;
+	futexes->read = calloc(sizing->cpus, sizeof(*futexes->read));
+	futexes->known = calloc(sizing->futexes, sizeof(*futexes->known));
+	futexes->hash = calloc((size_t)sizing->futexes * 2, sizeof(*futexes->hash));
 	futexes->known_count = 1;
 	if (futexes->read && futexes->known && futexes->hash) {
 		err = maps_map(&futexes->slots, bpf->maps.futex_slots);
@@ -148,10 +119,10 @@ static struct futex *meet(struct futexes *futexes, __u32 tgid, __u64 address, bo
 	struct futex *futex;
 
 	for (;; slot++) {
-		__u32 *index = &futexes->hash[slot & (HASH - 1)];
+		__u32 *index = &futexes->hash[slot & (futexes->known_max * 2 - 1)];
 
 		if (!*index) {
-			if (futexes->known_count == KNOWN)
+			if (futexes->known_count == futexes->known_max)
 				return &futexes->known[0];
 			futex = &futexes->known[futexes->known_count];
 			futex->tgid = tgid;
@@ -218,7 +189,7 @@ static int look_for_owner(struct futexes *futexes, struct futex *futex, const st
 
 static int store_event(struct futexes *futexes, const struct futex_event *event)
 {
-	struct futex *futex = meet(futexes, event->tgid, event->address, event->flags & FUTEX_EVENT_SHARED);
+	struct futex *futex = meet(futexes, event->futex_tgid, event->address, event->flags & FUTEX_EVENT_SHARED);
 	bool wake = event->flags & FUTEX_EVENT_WAKE;
 	char comm[sizeof(event->comm) + 1] = "";
 	__s64 task, stack;
@@ -316,6 +287,7 @@ static void add_row(struct futex_row *sum, const struct futex_row *row)
 	sum->wakes += row->wakes;
 	sum->wakes_empty += row->wakes_empty;
 	sum->tasks_woken += row->tasks_woken;
+	sum->semaphores += row->semaphores;
 	sum->latency_ns += row->latency_ns;
 	sum->max_latency_ns = row->max_latency_ns > sum->max_latency_ns ? row->max_latency_ns : sum->max_latency_ns;
 	for (int i = 0; i < 2; i++) {
@@ -355,7 +327,8 @@ static void look_at_slots(struct futexes *futexes, __u64 now_ns)
 	for (__u32 i = 0; i < FUTEX_SLOTS; i++) {
 		struct futex_slot *slot = &slots[i];
 		__u32 tid = __atomic_load_n(&slot->tid, __ATOMIC_ACQUIRE), home = tid & (FUTEX_SLOTS - 1);
-		__u64 age = now_ns > slot->begin_ns ? now_ns - slot->begin_ns : 0;
+		__u64 begin_ns = __atomic_load_n(&slot->begin_ns, __ATOMIC_RELAXED);
+		__u64 age = now_ns > begin_ns ? now_ns - begin_ns : 0;
 		struct futex *futex;
 
 		if (!tid || age < STALE_NS / 1000)
@@ -366,7 +339,8 @@ static void look_at_slots(struct futexes *futexes, __u64 now_ns)
 			__atomic_store_n(&slot->tid, 0, __ATOMIC_RELEASE);
 			continue;
 		}
-		if (!(FUTEX_WAIT_OPS >> (slot->op & 31) & 1) || !slot->address)
+		if (!(FUTEX_WAIT_OPS >> (slot->op & 31) & 1) || slot->flags & FUTEX_PAUSED || !slot->address ||
+		    !begin_ns)
 			continue;
 		futex = meet(futexes, slot->tgid, slot->address, slot->flags & FUTEX_SHARED);
 		futex->open_waits++;
@@ -391,6 +365,13 @@ static int store_total(struct futexes *futexes, struct futex *futex)
 	}
 	futex->stored = sum->calls + sum->wakes;
 	futex->open_stored = futex->open_waits;
+	if (sum->semaphores) {
+		int err = recording_run(futexes->recording, PUT_FUTEX_SEMAPHORE, "ii", id_of(futexes, futex),
+					(__s64)sum->semaphores);
+
+		if (err)
+			return err;
+	}
 	return recording_run(futexes->recording, PUT_FUTEX_TOTAL, "iiiiiiiiiiiiiiiiiiiiiiiiiibb", id_of(futexes, futex),
 			     (__s64)sum->ops, (__s64)sum->calls, (__s64)sum->slept, (__s64)sum->wait_ns,
 			     (__s64)sum->max_ns, (__s64)sum->timed_out, (__s64)sum->timed_out_ns, (__s64)sum->again,
@@ -427,8 +408,8 @@ static const struct {
 	const char *severity;
 	const char *meaning;
 } counters[] = {
-	[FUTEX_COUNT_CALLS] = {"futex_calls", "info", "futex calls that were followed"},
-	[FUTEX_COUNT_COMPAT] = {"futex_compat", "loss", "futex calls of 32-bit tasks, which are left out"},
+	[FUTEX_COUNT_COMPAT] = {"futex_compat", "info", "futex calls of 32-bit tasks"},
+	[FUTEX_COUNT_RESTARTED] = {"futex_restarted", "info", "futex waits that went on after a signal, as new waits"},
 	[FUTEX_COUNT_NO_SLOT] = {"futex_no_slot", "loss", "futex calls that found no place among those in progress"},
 	[FUTEX_COUNT_ORPHANED] = {"futex_orphaned", "loss", "futex calls whose end was not seen"},
 	[FUTEX_COUNT_NO_ROW] = {"futex_no_row", "loss", "futex waits and wakes without their futex's name"},
@@ -440,9 +421,15 @@ static const struct {
 static int store_losses(struct futexes *futexes)
 {
 	__u64 bytes = futexes->slots.bytes + futexes->rows.bytes + futexes->buckets.bytes + futexes->states.bytes +
-		      futexes->events.bytes + KNOWN * sizeof(*futexes->known) + HASH * sizeof(*futexes->hash);
+		      futexes->events.bytes + futexes->known_max * FUTEX_KNOWN_BYTES,
+	      calls = 0;
 	int err = recording_run(futexes->recording, PUT_COST, "tit", "futex_bytes", (__s64)bytes, "bytes");
 
+	for (__u32 i = 0; i < futexes->known_count; i++)
+		calls += futexes->known[i].sum.calls + futexes->known[i].sum.wakes;
+	err = err
+		      ?: recording_run(futexes->recording, PUT_LOSS, "titt", "futex_calls", (__s64)calls,
+				       "futex calls that were followed to their end", "info");
 	for (size_t i = 0; !err && i < sizeof(counters) / sizeof(counters[0]); i++) {
 		__u64 sum = 0;
 

@@ -9,16 +9,17 @@
 #include "locks.h"
 #include "names.h"
 #include "recording.h"
+#include "sizing.h"
 #include "stacks.h"
 
 struct futexes;
 struct lockline_bpf;
 
-/* Before load: sizes of the maps, within 16 MiB where the CPUs allow it; wanted: with --futex. */
-int futexes_resize(struct lockline_bpf *bpf, __u32 cpus, bool wanted);
+/* Before load: sizes of the maps; wanted: with --futex. */
+int futexes_resize(struct lockline_bpf *bpf, const struct sizing *sizing, bool wanted);
 /* After load.  stacks needs user symbols. */
-int futexes_open(struct futexes **out, struct lockline_bpf *bpf, __u32 cpus, struct recording *recording,
-		 struct locks *locks, const struct stacks *stacks);
+int futexes_open(struct futexes **out, struct lockline_bpf *bpf, const struct sizing *sizing,
+		 struct recording *recording, struct locks *locks, const struct stacks *stacks);
 void futexes_close(struct futexes *futexes);
 /* Reads the samples. */
 int futexes_drain(struct futexes *futexes);

@@ -217,7 +217,7 @@ int probes_load(struct probes *probes, const struct options *options, const stru
 	count = choose(bpf, plan, follow, choices);
 	err = prepare(choices, count);
 	err = err ?: maps_resize(bpf, sizing, tasks);
-	err = err ?: futexes_resize(bpf, sizing->cpus, plan->futex);
+	err = err ?: futexes_resize(bpf, sizing, plan->futex);
 	err = err ?: inactive_waits_resize(bpf, sizing->cpus, plan->inactive_turns);
 	err = err ?: clock_reads_resize(bpf, sizing->cpus, plan->clock_read);
 	err = err ?: watch_resize(bpf, sizing->cpus, options->command == COMMAND_WATCH);

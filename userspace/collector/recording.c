@@ -86,6 +86,7 @@ static const char *const sql[STATEMENTS] = {
 	[PUT_FUTEX] = "INSERT OR REPLACE INTO futex VALUES (?, ?, ?, ?, ?, ?, ?)",
 	[PUT_FUTEX_TOTAL] = "INSERT OR REPLACE INTO futex_total VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?,"
 			    " ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+	[PUT_FUTEX_SEMAPHORE] = "INSERT OR REPLACE INTO futex_semaphore VALUES (?, ?)",
 	[ADD_FUTEX_SAMPLE] = "INSERT INTO futex_sample VALUES (?1, ?2, ?3, ?4, 1, ?5, ?6)"
 			     " ON CONFLICT DO UPDATE SET samples = samples + 1, waits = waits + ?5,"
 			     " wait_ns = wait_ns + ?6",

@@ -379,6 +379,12 @@ CREATE TABLE futex_sample (
 	PRIMARY KEY (futex, role, task, stack)
 ) WITHOUT ROWID;
 
+-- Futexes that are semaphores (sem_t of glibc), and how many of the calls found one without a token.
+CREATE TABLE futex_semaphore (
+	futex INTEGER PRIMARY KEY,
+	calls INTEGER NOT NULL
+);
+
 -- Waits for the lock of the kernel's hash bucket, by the futex whose call led there.
 CREATE TABLE futex_bucket (
 	lock INTEGER NOT NULL,

@@ -31,6 +31,7 @@
 #include "self_check.h"
 #include "session.h"
 #include "session_tasks.h"
+#include "session_sizes.h"
 #include "summary.h"
 #include "tasks.h"
 #include "totals.h"
@@ -85,39 +86,6 @@ static __u64 now_ns(void)
 
 	clock_gettime(CLOCK_MONOTONIC, &now);
 	return now.tv_sec * 1000000000ull + now.tv_nsec;
-}
-
-static int make_sizing(const struct options *options, __u32 cpus, struct sizing *sizing)
-{
-	const struct sizing_wish wish = {.budget = options->memory_bytes,
-					 .user_stacks = options->user_stacks,
-					 .holders = options->holders,
-					 .episodes = options->episodes};
-	__u64 need;
-	int err = sizing_make(sizing, cpus, &wish, &need);
-
-	if (err == -ENOSPC)
-		message("--memory %llu KiB is too little for %u possible CPUs: at least %llu KiB are needed",
-			options->memory_bytes >> 10, cpus, (need + 1023) >> 10);
-	return err;
-}
-
-int session_sizes(const struct options *options)
-{
-	struct sizing s;
-	int cpus = options->possible_cpus ? (int)options->possible_cpus : libbpf_num_possible_cpus(), err;
-
-	if (cpus < 0)
-		return cpus;
-	err = make_sizing(options, cpus, &s);
-	if (err)
-		return err;
-	printf("{\"cpus\": %u, \"named_rows_per_cpu\": %u, \"ring_events_per_cpu\": %u, \"sleep_slots\": %u, "
-	       "\"locks\": %u, \"map_bytes\": %llu, \"shadow_bytes\": %llu, \"lock_bytes\": %llu, "
-	       "\"total_bytes\": %llu, \"budget_bytes\": %llu}\n",
-	       s.cpus, s.named_rows, s.ring_events, s.sleep_slots, s.locks, s.map_bytes, s.shadow_bytes, s.lock_bytes,
-	       s.total_bytes, s.budget_bytes);
-	return 0;
 }
 
 /* Ctrl-C, the end of COMMAND and the rest arrive by file descriptor; set before COMMAND is forked. */
@@ -184,7 +152,7 @@ static int open_analysis(struct session *session)
 	if (!err && flight_listens(&session->flight))
 		events_listen(session->events, flight_hear, &session->flight);
 	if (!err && session->plan.futex)
-		err = futexes_open(&session->futexes, session->probes.bpf, session->sizing.cpus, session->recording,
+		err = futexes_open(&session->futexes, session->probes.bpf, &session->sizing, session->recording,
 				   session->locks, &stacks);
 	if (!err && session->plan.clock_read)
 		err = clock_reads_open(&session->clock_reads, session->probes.bpf, session->sizing.cpus,
@@ -225,7 +193,7 @@ static int open_session(struct session *session)
 	session->hierarchy = !options->cgroup     ? cgroup_hierarchy()
 			     : session->cgroup.v2 ? CGROUP_HIERARCHY_V2
 						  : session->cgroup.subsys_id;
-	err = make_sizing(options, session->plan.possible_cpus, &session->sizing);
+	err = sizing_for_options(options, session->plan.possible_cpus, &session->sizing);
 	if (!err)
 		err = probes_load(&session->probes, options, &session->plan, &session->sizing,
 				  options->cgroup ? &session->cgroup : NULL, session->hierarchy);

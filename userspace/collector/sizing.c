@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <stddef.h>
 
+#include "futexes_known.h"
 #include "shadow.h"
 #include "sizing.h"
 
@@ -17,6 +18,10 @@
 #define MAX_RING_RELIEF 65536
 #define MIN_LOCKS       1024
 #define MAX_LOCKS       8192
+#define MIN_FUTEX_ROWS  64
+#define MAX_FUTEX_ROWS  1024
+#define MIN_FUTEXES     512
+#define MAX_FUTEXES     8192
 
 static __u32 power_of_two_below(__u64 value, __u32 least, __u32 most)
 {
@@ -25,6 +30,16 @@ static __u32 power_of_two_below(__u64 value, __u32 least, __u32 most)
 	while (power < most && (__u64)power * 2 <= value)
 		power *= 2;
 	return power;
+}
+
+static __u64 futex_bytes(const struct sizing *s)
+{
+	__u64 per_cpu = sizeof(struct futex_state) + FUTEX_RING_EVENTS * sizeof(struct futex_event) +
+			FUTEX_BUCKET_ROWS * sizeof(struct futex_bucket) + s->futex_rows * sizeof(struct futex_row);
+
+	if (!s->futex_rows)
+		return 0;
+	return s->cpus * per_cpu + FUTEX_SLOTS * sizeof(struct futex_slot) + s->futexes * FUTEX_KNOWN_BYTES;
 }
 
 static void fill(struct sizing *s)
@@ -46,7 +61,8 @@ static void fill(struct sizing *s)
 	s->shadow_bytes =
 		(__u64)s->cpus * (s->rows * sizeof(struct row_shadow) + 2 * KIND_COUNT * sizeof(struct figures));
 	s->lock_bytes = (__u64)s->locks * sizeof(struct lock_total);
-	s->total_bytes = s->map_bytes + s->shadow_bytes + s->lock_bytes;
+	s->futex_bytes = futex_bytes(s);
+	s->total_bytes = s->map_bytes + s->shadow_bytes + s->lock_bytes + s->futex_bytes;
 }
 
 static void set_rows(struct sizing *s, __u32 named)
@@ -63,6 +79,8 @@ static void set_least(struct sizing *s, const struct sizing_wish *wish)
 	s->ring_turns = wish->holders ? MIN_RING_TURNS : 0;
 	s->ring_relief = wish->episodes ? MIN_RING_RELIEF : 0;
 	s->locks = MIN_LOCKS;
+	s->futex_rows = wish->futexes ? MIN_FUTEX_ROWS : 0;
+	s->futexes = wish->futexes ? MIN_FUTEXES : 0;
 }
 
 int sizing_make(struct sizing *out, __u32 cpus, const struct sizing_wish *wish, __u64 *need)
@@ -87,7 +105,7 @@ int sizing_make(struct sizing *out, __u32 cpus, const struct sizing_wish *wish, 
 		return -ENOSPC;
 	s.budget_bytes = budget;
 
-	/* An eighth each for sleepers, rings, turns, relief and locks; the rows take what is left. */
+	/* An eighth each for sleepers, rings, turns, relief, locks and twice futexes; the rows take what is left. */
 	s.sleep_slots = power_of_two_below(budget / 8 / slot_bytes, MIN_SLEEP_SLOTS, MAX_SLEEP_SLOTS);
 	s.ring_events = power_of_two_below(budget / 8 / cpus / s.event_bytes, MIN_RING_EVENTS, MAX_RING_EVENTS);
 	s.locks = power_of_two_below(budget / 8 / sizeof(struct lock_total), MIN_LOCKS, MAX_LOCKS);
@@ -97,6 +115,11 @@ int sizing_make(struct sizing *out, __u32 cpus, const struct sizing_wish *wish, 
 	if (wish->episodes)
 		s.ring_relief = power_of_two_below(budget / 8 / cpus / sizeof(struct relief_record), MIN_RING_RELIEF,
 						   MAX_RING_RELIEF);
+	if (wish->futexes) {
+		s.futex_rows = power_of_two_below(budget / 8 / cpus / sizeof(struct futex_row), MIN_FUTEX_ROWS,
+						  MAX_FUTEX_ROWS);
+		s.futexes = power_of_two_below(budget / 8 / FUTEX_KNOWN_BYTES, MIN_FUTEXES, MAX_FUTEXES);
+	}
 	fill(&s);
 	if (s.total_bytes > budget) {
 		/* Tight: back to the least of each. */

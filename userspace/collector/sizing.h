@@ -15,11 +15,14 @@ struct sizing {
 	__u32 ring_turns;   /* per CPU; power of two; 0 without --holders */
 	__u32 ring_relief;  /* per CPU; power of two; 0 without --episodes */
 	__u32 locks;        /* (lock, kind) pairs with totals in the collector */
+	__u32 futex_rows;   /* per CPU; 0 without --futex */
+	__u32 futexes;      /* that the collector knows; power of two; 0 without --futex */
 	__u32 stack_bytes;  /* of one struct wait_stack, with or without its user half */
 	__u32 event_bytes;  /* of one struct wait_event */
 	__u64 map_bytes;    /* kernel arrays */
 	__u64 shadow_bytes; /* the collector's copies of the rows */
 	__u64 lock_bytes;   /* the collector's totals by lock */
+	__u64 futex_bytes;  /* kernel arrays and the collector's, of --futex */
 	__u64 total_bytes;
 	__u64 budget_bytes;
 };
@@ -32,6 +35,7 @@ struct sizing_wish {
 	bool user_stacks;
 	bool holders;
 	bool episodes;
+	bool futexes;
 };
 
 /* -ENOSPC if the budget cannot hold the least of each; *need is then what would do. */

@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#ifndef LOCKLINE_SESSION_SIZES_H
+#define LOCKLINE_SESSION_SIZES_H
+
+#include "options.h"
+#include "sizing.h"
+
+/* The division of the memory that the options ask for.  A refusal has been told. */
+int sizing_for_options(const struct options *options, __u32 cpus, struct sizing *sizing);
+
+#endif /* LOCKLINE_SESSION_SIZES_H */
