@@ -20,7 +20,7 @@ static __always_inline bool is_bucket_lock(__u64 lock, __u32 kind)
  * The futex of the call that the current task is in: of a wake, the registers at its entry tell, as long as
  * they are those of a system call.  An interrupt there has no business with a bucket.
  */
-static __always_inline bool futex_of_call(__u32 *tgid, __u64 *address)
+static __always_inline bool futex_of_call(__u32 *tgid, __u32 *flags, __u64 *address)
 {
 	__u64 pid_tgid = bpf_get_current_pid_tgid();
 	struct futex_slot *slot = find_futex_slot((__u32)pid_tgid);
@@ -29,6 +29,7 @@ static __always_inline bool futex_of_call(__u32 *tgid, __u64 *address)
 
 	if (slot) {
 		*tgid = slot->tgid;
+		*flags = slot->flags & FUTEX_SHARED;
 		*address = slot->address;
 		return !(slot->flags & FUTEX_PAUSED);
 	}
@@ -36,6 +37,7 @@ static __always_inline bool futex_of_call(__u32 *tgid, __u64 *address)
 	if (!may_be_futex_call(call_number(regs)) || !is_futex_call(call_number(regs), compat))
 		return false;
 	*tgid = pid_tgid >> 32;
+	*flags = 0;
 	*address = call_argument(regs, compat, 0);
 	return true;
 }
@@ -43,13 +45,13 @@ static __always_inline bool futex_of_call(__u32 *tgid, __u64 *address)
 /* A wait for a lock ended inside a futex call: with the lock held, and so with little ado. */
 static __noinline int note_bucket_wait(__u64 lock, __u32 kind, __u64 wait_ns)
 {
-	__u32 cpu = bpf_get_smp_processor_id(), tgid, index;
+	__u32 cpu = bpf_get_smp_processor_id(), tgid, flags, index;
 	struct futex_state *state = futex_state_of(cpu);
 	__u64 key, address;
 
 	if (!state || !is_bucket_lock(lock, kind))
 		return 0;
-	if (!futex_of_call(&tgid, &address))
+	if (!futex_of_call(&tgid, &flags, &address))
 		return 0;
 	key = futex_row_key(tgid, address ^ lock << 8);
 	index = key >> 32;
@@ -64,6 +66,7 @@ static __noinline int note_bucket_wait(__u64 lock, __u32 kind, __u64 wait_ns)
 			bucket->lock = lock;
 			bucket->address = address;
 			bucket->tgid = tgid;
+			bucket->flags = flags;
 		}
 		if (bucket->key != key)
 			continue;

@@ -118,7 +118,7 @@ struct futex_bucket {
 	__u64 lock;
 	__u64 address;
 	__u32 tgid;
-	__u32 pad;
+	__u32 flags; /* FUTEX_SHARED */
 	__u64 waits;
 	__u64 wait_ns;
 	__u64 max_ns;

@@ -37,6 +37,15 @@ class Server:
     pid: int
     load: Callable[[int, int], list[str]]
 
+    def start(self, clients: int, requests: int) -> "subprocess.Popen[bytes]":
+        """The load, running, to be ended by who started it."""
+        return subprocess.Popen(
+            self.load(clients, requests),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+
     def run(self, clients: int, requests: int) -> float:
         """Answers so many requests to each client; requests a second, as the load generator counts and times them."""
         done = subprocess.run(
@@ -51,6 +60,15 @@ class Server:
         if done.returncode or not found:
             raise NoServerError(f"the load of {self.name} failed: {(done.stderr or done.stdout).strip()[-300:]}")
         return float(found[1])
+
+    def children(self) -> set[int]:
+        """The processes that it has started and that live."""
+        return set(_descendants(self.pid))
+
+
+def threads_of(pid: int) -> set[int]:
+    """Ids of the process's threads."""
+    return {int(path.name) for path in Path(f"/proc/{pid}/task").iterdir()}
 
 
 def program(*names: str) -> str:

@@ -10,7 +10,17 @@ import pytest
 
 from lockline.analysis.clocksource import ClockReads
 from lockline.analysis.episode_model import Doing, Episode, EpisodeHolder, Loop, Party, Relief
-from lockline.analysis.futex import CONDITION, LOCK, BucketWaits, Futexes, FutexTask, FutexWaits
+from lockline.analysis.futex import (
+    CONDITION,
+    LOCK,
+    PARKED,
+    SEMAPHORE,
+    BucketWaits,
+    Futexes,
+    FutexStack,
+    FutexTask,
+    FutexWaits,
+)
 from lockline.analysis.model import Figures, Finding, Report
 from lockline.analysis.ptrace import InactiveWaits
 from lockline.analysis.report import make_report
@@ -19,7 +29,7 @@ from lockline.analysis.selection import Selection
 from lockline.recording import open_recording
 from lockline.render.findings import findings as as_text
 from lockline.render.format import Style
-from lockline.rows import Futex, FutexTotal, InactiveWait
+from lockline.rows import Frame, Futex, FutexTotal, InactiveWait
 from recording_generator import BEGIN, RecordingBuilder
 
 SPINLOCK, RWLOCK_W, MUTEX, RWSEM_R, RWSEM_W = 0, 2, 3, 5, 6
@@ -502,6 +512,36 @@ def test_collisions_in_the_futex_hash(made: Callable[..., Made]) -> None:
 
 
 @pytest.mark.parametrize(
+    ("nature", "futexes", "wait_ns", "shared", "title"),
+    [
+        (PARKED, 4, 100 * MS, 1, "Processes of database"),
+        (PARKED, 4, 10 * MS, 1, None),
+        (SEMAPHORE, 4, 100 * MS, 1, None),
+    ],
+)
+def test_parked_waiters(quiet: Report, nature: str, futexes: int, wait_ns: int, shared: int, title: str | None) -> None:
+    """A semaphore alone, on which a worker waits for work, is none."""
+    total = FutexTotal._make([2, *(0 for _ in FutexTotal._fields[1:])])
+    figures = Figures(10, wait_ns, wait_ns, 0, ())
+    waker = FutexStack("waker", 5, 5, 0, (Frame(1, "sem_post@GLIBC_2.2.5", 0, ""), Frame(2, "LWLockRelease", 0, "")))
+    found = tuple(
+        FutexWaits(
+            Futex(2 + i, 7, "database", 4096 * i, shared, "", "/dev/zero"),
+            *(total, nature, "as its word tells", figures, figures, True, (), (waker,)),
+        )
+        for i in range(futexes)
+    )
+    findings = find_all(replace(quiet, futexes=Futexes(found, ())))
+    if title is None:
+        assert findings == ()
+    else:
+        finding = one(findings, "parked-lock")
+        assert finding.title.startswith(title)
+        assert finding.confidence == "medium"
+        assert "most are woken by LWLockRelease()" in finding.evidence
+
+
+@pytest.mark.parametrize(
     ("nature", "waits", "wait_ns", "owner", "confidence"),
     [
         (LOCK, 100, 400 * MS, True, "high"),
@@ -519,7 +559,7 @@ def test_a_lock_of_a_program(
     figures = Figures(waits, wait_ns, wait_ns // waits, 0, ())
     tasks = (FutexTask("owner", 71, 7, "server", 3, 3, MS),) if owner else ()
     futex = FutexWaits(
-        Futex(2, 7, "server", 4096, 0, "", ""), total, nature, "as its word tells", figures, figures, tasks
+        Futex(2, 7, "server", 4096, 0, "", ""), total, nature, "as its word tells", figures, figures, tasks=tasks
     )
     findings = find_all(replace(quiet, futexes=Futexes((futex,), ())))
     if confidence is None:

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from lockline import histogram, rows
-from lockline.analysis.futex import CONDITION, LOCK, NONE, POLL, UNCLEAR, nature
+from lockline.analysis.futex import CONDITION, LOCK, NONE, POLL, SEMAPHORE, UNCLEAR, is_semaphore, nature
+from lockline.analysis.parked import Word, parked
 from lockline.analysis.report import make_report
 from lockline.analysis.selection import Selection
 from lockline.errors import RecordingError
@@ -70,6 +71,64 @@ def test_the_nature_of_a_futex(found: rows.FutexTotal, expected: str) -> None:
     assert why
 
 
+@pytest.mark.parametrize(
+    ("found", "semaphores", "expected"),
+    [
+        (total(waits=WAITS, waiters=1, wakers=31, tasks_woken=10), 8, SEMAPHORE),
+        (total(waits=WAITS, waiters=1, wakers=31, tasks_woken=10), 7, CONDITION),
+        (total(waits=WAITS, waiters=4, wakers=4, both=4, tasks_woken=10), 10, UNCLEAR),
+        # Polled with sem_timedwait().
+        (total(waits=WAITS, waiters=1, timed=10, timed_out=9), 10, POLL),
+        (total(open_waits=8, oldest_ns=3_600_000 * MS), 0, CONDITION),
+    ],
+)
+def test_semaphores(found: rows.FutexTotal, semaphores: int, expected: str) -> None:
+    kind, why = nature(found, is_semaphore(found, semaphores))
+    assert kind == expected, why
+    assert ("sem_wait" in why) == (expected in (SEMAPHORE, UNCLEAR))
+
+
+def words(*wakers: dict[int, int], group: str = "server", others: tuple[int, ...] = ()) -> dict[int, Word]:
+    """Words of one group: task 1 (and others) waits on the first, 2 on the second..., with wakes by task."""
+    return {
+        number: Word(group, frozenset((number, *(others if number == 1 else ()))), woken)
+        for number, woken in enumerate(wakers, 1)
+    }
+
+
+@pytest.mark.parametrize(
+    ("found", "expected"),
+    [
+        # Three threads that wake each other.
+        (words({2: 5, 3: 5}, {1: 5, 3: 5}, {1: 5, 2: 5}), {1, 2, 3}),
+        # Two are threads that take turns, or not enough to tell.
+        (words({2: 5}, {1: 5}), set()),
+        # Workers of a pool: all are woken by the one that gives them work, and wake it.
+        (words({2: 1, 3: 1, 4: 1}, {1: 5}, {1: 5}, {1: 5}), set()),
+        # The same with two that give work, and wait for nothing.
+        (words({8: 5, 9: 5}, {8: 5, 9: 5}, {8: 5, 9: 5}), set()),
+        # A pipeline, round and round.
+        (words({3: 9}, {1: 9}, {2: 9}), set()),
+        # A tenth of the wakes come from elsewhere; or a third, which leaves too few of the others.
+        (words({2: 9, 3: 9, 9: 2}, {1: 5, 3: 5}, {1: 5, 2: 5}), {1, 2, 3}),
+        (words({2: 9, 3: 9, 9: 9}, {1: 5, 3: 5}, {1: 5, 2: 5}), set()),
+        # A process took the place of another; or two that wait at each other's words.
+        (words({2: 5, 3: 5}, {1: 5, 3: 5}, {1: 5, 2: 5, 9: 5}, others=(9,)), {1, 2, 3}),
+        (words({2: 5, 3: 5}, {1: 5, 3: 5}, {1: 5, 2: 5}, others=(2,)), set()),
+        # Of one that sleeps and is never seen to be woken, nothing is known.
+        (words({2: 5, 3: 5}, {1: 5, 3: 5}, {1: 5, 2: 5}, {}), {1, 2, 3}),
+    ],
+)
+def test_parked_waiters(found: dict[int, Word], expected: set[int]) -> None:
+    assert parked(found) == expected
+
+
+def test_parked_waiters_are_of_one_group() -> None:
+    one, other = words({2: 5, 3: 5}, {1: 5, 3: 5}), words({2: 5, 3: 5}, {1: 5, 3: 5}, {1: 5, 2: 5}, group="other")
+    assert parked(one | {3: other[3]}) == set()
+    assert parked({number + 10: word for number, word in other.items()}) == {11, 12, 13}
+
+
 def insert(builder: RecordingBuilder, table: str, row: tuple[Any, ...]) -> None:
     builder.connection.execute(f"INSERT INTO {table} VALUES ({','.join('?' * len(row))})", row)
 
@@ -111,7 +170,11 @@ def document(path: Path) -> dict[str, Any]:
 def test_locks_come_first_and_idle_time_is_no_contention(recording: Path) -> None:
     futexes = document(recording)["futexes"]
     assert [futex["name"] for futex in futexes["futexes"]] == ["big_lock", None]
-    assert futexes["wait_ns"] == {"lock": 50 * MS, "unclear": 0, "poll": 0, "condition": 9000 * MS}
+    assert futexes["wait_ns"] == {
+        **dict.fromkeys(("parked", "unclear", "poll", "semaphore"), 0),
+        "lock": 50 * MS,
+        "condition": 9000 * MS,
+    }
     assert {(task["role"], task["comm"]) for task in futexes["futexes"][0]["tasks"]} == {
         ("owner", "holder"),
         ("waiter", "worker"),
@@ -119,6 +182,46 @@ def test_locks_come_first_and_idle_time_is_no_contention(recording: Path) -> Non
     (bucket,) = futexes["buckets"]
     assert bucket["collision"]
     assert bucket["waits"] == 6
+
+
+def test_parked_waiters_in_a_recording(recording: Path) -> None:
+    """Three words of what /dev/zero shares, as PostgreSQL has its semaphores; one stands for all in the text."""
+    with closing(sqlite3.connect(recording)) as connection:
+        for number in (11, 12, 13):
+            rows_of_one = [
+                ("waiter", (900 + number, number, number, "database", 0)),
+                ("futex", (number, number, "database", 4096 * number, 1, "", "/dev/zero")),
+                ("futex_total", total(number, WAITS, waiters=1, wakers=2, tasks_woken=10)),
+                ("futex_semaphore", (number, 10)),
+                ("futex_sample", (number, "waiter", 900 + number, 0, 10, 10, 50 * MS)),
+                *(
+                    ("futex_sample", (number, "waker", 900 + other, 0, 5, 5, 0))
+                    for other in (11, 12, 13)
+                    if other != number
+                ),
+            ]
+            for table, row in rows_of_one:
+                connection.execute(f"INSERT INTO {table} VALUES ({','.join('?' * len(row))})", row)
+        connection.commit()
+    value = document(recording)
+    assert value["futexes"]["wait_ns"]["parked"] == 150 * MS
+    assert [futex["nature"] for futex in value["futexes"]["futexes"]].count("parked") == 3
+    with open_recording(recording) as opened:
+        text = render_text.render(make_report(opened, Selection(), 10), Style())
+    assert "a semaphore of one waiter; 2 tasks post it" in text
+    assert text.count("tasks post it") == 1
+    assert "in shm of database" in text
+
+
+def test_stacks_that_end_at_once_are_told(recording: Path) -> None:
+    with closing(sqlite3.connect(recording)) as connection:
+        connection.execute("UPDATE futex_sample SET stack = 991 WHERE role = 'waiter'")
+        connection.execute("INSERT INTO stack VALUES (991, 70, x'1000000000000000')")
+        connection.commit()
+    with open_recording(recording) as opened:
+        text = render_text.render(make_report(opened, Selection(), 10), Style())
+    assert "10 of 10 sampled stacks are one frame deep" in text
+    assert "-fno-omit-frame-pointer" in text
 
 
 def test_clock_reads_and_tracers(recording: Path) -> None:

@@ -397,7 +397,7 @@ static int store_buckets(struct futexes *futexes)
 		if (!waits || !lock)
 			continue;
 		err = recording_run(futexes->recording, ADD_FUTEX_BUCKET, "iiiii", (__s64)lock->id,
-				    id_of(futexes, meet(futexes, bucket->tgid, bucket->address, false)), (__s64)waits,
+				    id_of(futexes, meet(futexes, bucket->tgid, bucket->address, bucket->flags & FUTEX_SHARED)), (__s64)waits,
 				    (__s64)bucket->wait_ns, (__s64)bucket->max_ns);
 	}
 	return err;

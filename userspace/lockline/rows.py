@@ -362,6 +362,13 @@ class FutexTotal(NamedTuple):
     latency_histogram: bytes
 
 
+class FutexSemaphore(NamedTuple):
+    """A futex that is a semaphore (sem_t of glibc), and how many calls found it without a token."""
+
+    futex: int
+    calls: int
+
+
 class FutexSample(NamedTuple):
     """What the samples of a task stand for; role: waiter, waker or owner; stack: in user space, 0 if none."""
 

@@ -3,20 +3,26 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from lockline import histogram, rows
 from lockline.analysis.model import Figures
+from lockline.analysis.parked import Word, parked
 from lockline.analysis.samples import UNKNOWN_WAITER
 from lockline.analysis.waits import UNKNOWN_LOCK
 from lockline.errors import RecordingError
 from lockline.recording import Recording
 
 LOCK = "lock"
+PARKED = "parked"
+SEMAPHORE = "semaphore"
 CONDITION = "condition or idle"
 POLL = "timed poll"
 UNCLEAR = "unclear"
 NONE = "no wait"
+
+# As a report orders them.
+NATURES = (LOCK, PARKED, UNCLEAR, POLL, SEMAPHORE, CONDITION, NONE)
 
 # Futexes with tasks and stacks, and tasks and stacks of each.
 FUTEXES_IN_DETAIL = 20
@@ -82,7 +88,7 @@ class FutexStack:
 class FutexWaits:
     """One futex; figures and latency (from the wake-up to the CPU) are of the calls that slept.
 
-    nature: LOCK, CONDITION, POLL, UNCLEAR or NONE, and why in words.
+    nature: LOCK, PARKED, UNCLEAR, POLL, SEMAPHORE, CONDITION or NONE, and why in words.
     """
 
     futex: rows.Futex
@@ -91,6 +97,7 @@ class FutexWaits:
     why: str
     figures: Figures
     latency: Figures
+    semaphore: bool = False  # a sem_t of glibc
     tasks: tuple[FutexTask, ...] = ()
     stacks: tuple[FutexStack, ...] = ()
 
@@ -132,7 +139,12 @@ class Futexes:
         return sum(futex.figures.wait_ns for futex in self.futexes if futex.nature == nature)
 
 
-def nature(total: rows.FutexTotal) -> tuple[str, str]:
+def is_semaphore(total: rows.FutexTotal, calls: int) -> bool:
+    """Whether a futex is a sem_t; calls: of those to wait, how many found one without a token."""
+    return calls >= _MOST * total.calls > 0
+
+
+def nature(total: rows.FutexTotal, semaphore: bool = False) -> tuple[str, str]:
     """What a futex is, by how it is used, and the reason: the first rule of docs/futex.md that holds."""
     if not total.slept and not total.open_waits:
         return NONE, "no call slept" + (f": {total.again:,} found the word changed" if total.again else "")
@@ -151,6 +163,13 @@ def nature(total: rows.FutexTotal) -> tuple[str, str]:
         return CONDITION, "waits end when a thread does (pthread_join)"
     if total.timed_out and total.timed_out >= _MOST * max(total.slept, 1):
         return POLL, f"{min(total.timed_out, total.slept):,} of {total.slept:,} waits ended by their timeout"
+    if shared and total.waiters > 1 and total.tasks_woken and semaphore:
+        return (
+            UNCLEAR,
+            "a semaphore (sem_wait) that the threads that wait also post: a lock, or threads that take turns",
+        )
+    if semaphore:
+        return SEMAPHORE, "a semaphore (sem_wait) that others post than those who wait"
     if shared and total.waiters > 1 and total.tasks_woken:
         return UNCLEAR, "the threads that wait also wake: a lock of its own make, or threads that take turns"
     return CONDITION, "nobody holds it, and others wake those who wait"
@@ -205,17 +224,16 @@ def _heaviest(samples: Iterable[rows.FutexSample]) -> list[tuple[str, int, int, 
     return found
 
 
-def _in_detail(recording: Recording, found: Sequence[FutexWaits]) -> tuple[FutexWaits, ...]:
+def _in_detail(
+    recording: Recording,
+    found: Sequence[FutexWaits],
+    samples: Mapping[int, Sequence[rows.FutexSample]],
+    waiters: Mapping[int, rows.Waiter],
+) -> tuple[FutexWaits, ...]:
     """The futexes, the first ones with their tasks and stacks."""
     first = found[:FUTEXES_IN_DETAIL]
-    ids = {entry.futex.id for entry in first}
-    samples: defaultdict[int, list[rows.FutexSample]] = defaultdict(list)
-    for sample in recording.table(rows.FutexSample, "futex_sample"):
-        if sample.futex in ids and _possible(sample):
-            samples[sample.futex].append(sample)
-    heaviest = {entry.futex.id: _heaviest(samples[entry.futex.id]) for entry in first}
+    heaviest = {entry.futex.id: _heaviest(samples.get(entry.futex.id, ())) for entry in first}
     frames = recording.stacks(sorted({stack for stacks in heaviest.values() for _, stack, *_ in stacks}))
-    waiters = recording.waiters()
     detailed = [
         FutexWaits(
             entry.futex,
@@ -224,7 +242,8 @@ def _in_detail(recording: Recording, found: Sequence[FutexWaits]) -> tuple[Futex
             entry.why,
             entry.figures,
             entry.latency,
-            _tasks(samples[entry.futex.id], waiters),
+            entry.semaphore,
+            _tasks(samples.get(entry.futex.id, ()), waiters),
             tuple(
                 FutexStack(role, count, waits, ns, frames[stack])
                 for role, stack, count, waits, ns in heaviest[entry.futex.id]
@@ -234,6 +253,47 @@ def _in_detail(recording: Recording, found: Sequence[FutexWaits]) -> tuple[Futex
         for entry in first
     ]
     return (*detailed, *found[len(detailed) :])
+
+
+def _word(entry: FutexWaits, samples: Iterable[rows.FutexSample], waiters: Mapping[int, rows.Waiter]) -> Word:
+    wakes: defaultdict[int, int] = defaultdict(int)
+    waiting = set()
+    for sample in samples:
+        tid = waiters.get(sample.task, UNKNOWN_WAITER).tid
+        if sample.role == "waiter":
+            waiting.add(tid)
+        elif sample.role == "waker":
+            wakes[tid] += sample.waits
+    return Word(entry.futex.comm, frozenset(waiting), wakes)
+
+
+def _with_parked(
+    found: Sequence[FutexWaits], samples: Mapping[int, Sequence[rows.FutexSample]], waiters: Mapping[int, rows.Waiter]
+) -> list[FutexWaits]:
+    """The futexes, those of parked waiters called so.
+
+    Of semaphores that processes share alone: threads of one process that park on words of their own and wake each
+    other are idle workers of a run time (Go, Java, Rust) more often than not.
+    """
+    words = {
+        entry.futex.id: _word(entry, samples.get(entry.futex.id, ()), waiters)
+        for entry in found
+        if entry.futex.shared and entry.semaphore and entry.nature in (SEMAPHORE, UNCLEAR)
+    }
+    members = parked(words)
+    return [
+        replace(
+            entry,
+            nature=PARKED,
+            why=(
+                f"a semaphore of one waiter; {len(words[entry.futex.id].wakes)} tasks post it, who wait on semaphores"
+                " of their own: a lock of parked waiters, or tasks that take turns"
+            ),
+        )
+        if entry.futex.id in members
+        else entry
+        for entry in found
+    ]
 
 
 def _buckets(
@@ -265,16 +325,24 @@ def _buckets(
 def read_futexes(recording: Recording, locks: Mapping[int, rows.Lock]) -> Futexes | None:
     """The futexes of the whole run; None if none were recorded.  Raises RecordingError if a histogram is damaged."""
     known = {row.id: row for row in recording.table(rows.Futex, "futex")}
+    semaphores = {row.futex: row.calls for row in recording.table(rows.FutexSemaphore, "futex_semaphore")}
     found = []
     for total in recording.table(rows.FutexTotal, "futex_total"):
         if total.futex not in known or not _possible(total):
             continue
-        kind, why = nature(total)
+        semaphore = is_semaphore(total, semaphores.get(total.futex, 0))
+        kind, why = nature(total, semaphore)
         figures = _figures(recording, total.slept, total.wait_ns, total.max_ns, total.histogram)
         latency = _figures(recording, total.slept, total.latency_ns, total.max_latency_ns, total.latency_histogram)
-        found.append(FutexWaits(known[total.futex], total, kind, why, figures, latency))
+        found.append(FutexWaits(known[total.futex], total, kind, why, figures, latency, semaphore))
     if not found:
         return None
-    rank = {LOCK: 0, UNCLEAR: 1, POLL: 2, CONDITION: 3, NONE: 4}
+    samples: defaultdict[int, list[rows.FutexSample]] = defaultdict(list)
+    for sample in recording.table(rows.FutexSample, "futex_sample"):
+        if _possible(sample):
+            samples[sample.futex].append(sample)
+    waiters = recording.waiters()
+    found = _with_parked(found, samples, waiters)
+    rank = {nature: place for place, nature in enumerate(NATURES)}
     found.sort(key=lambda entry: (rank[entry.nature], -entry.figures.wait_ns, entry.futex.id))
-    return Futexes(_in_detail(recording, found), _buckets(recording, known, locks))
+    return Futexes(_in_detail(recording, found, samples, waiters), _buckets(recording, known, locks))

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from lockline import rows
 from lockline.analysis.clocksource import ClockReads
-from lockline.analysis.futex import CONDITION, LOCK, NONE, POLL, UNCLEAR, Futexes, FutexWaits
+from lockline.analysis.futex import LOCK, NATURES, NONE, PARKED, UNCLEAR, Futexes, FutexWaits
 from lockline.analysis.ptrace import InactiveWaits
 from lockline.analysis.stacks import without_internals
 from lockline.render.format import Column, Style, clean, count, cut, duration, percent, table
@@ -21,8 +21,9 @@ def futex_label(futex: rows.Futex) -> str:
     """What a futex is called: its symbol, else the mapping that it lies in; and whose it is."""
     if futex.id == OTHER_FUTEXES:
         return "all without a row"
-    place = futex.object.rsplit("/", 1)[-1]
-    what = futex.name or (f"in {place}" if place else "?")
+    # Anonymous memory that processes share is a file to the kernel.
+    place = "shm" if futex.object.startswith("/dev/zero") else futex.object.rsplit("/", 1)[-1]
+    what = futex.name or (f"{futex.address:#x} in {place}" if place else "?")
     return f"{what} of {futex.comm or '?'} {futex.tgid}"
 
 
@@ -31,7 +32,7 @@ def _in_words(frames: Sequence[rows.Frame], style: Style) -> str:
 
 
 # Of the C library and of language run times, around a futex call: not where the program waits.
-_LIBRARY = ("pthread_", "__pthread_", "___pthread_", "__lll_lock", "__futex_", "futex_", "syscall", "__GI_")
+_LIBRARY = ("pthread_", "sem_", "__pthread_", "___pthread_", "__lll_lock", "__futex_", "futex_", "syscall", "__GI_")
 
 
 def _own_frames(frames: Sequence[rows.Frame]) -> Sequence[rows.Frame]:
@@ -55,16 +56,30 @@ def _futex_details(futex: FutexWaits, style: Style) -> list[str]:
     return lines
 
 
+def _cut_stacks(found: Futexes) -> list[str]:
+    """Says so where most sampled stacks end in the C library, before the program's own functions."""
+    stacks = [stack for futex in found.futexes for stack in futex.stacks if futex.nature != NONE]
+    ended = sum(stack.samples for stack in stacks if len(stack.frames) <= 1)
+    every = sum(stack.samples for stack in stacks)
+    if not every or ended < every / 2:
+        return []
+    told = (
+        f"  {count(ended)} of {count(every)} sampled stacks are one frame deep: what waits there has no frame pointers;"
+        " a program, and C library, built with -fno-omit-frame-pointer would tell who calls"
+    )
+    return [told]
+
+
 def futexes(found: Futexes | None, style: Style, limit: int = FUTEXES) -> list[str]:
     """The section of the report; empty without recorded futexes."""
     if found is None:
         return []
     sums = ", ".join(
         f"{nature} {duration(found.wait_ns(nature))}"
-        for nature in (LOCK, UNCLEAR, POLL, CONDITION)
-        if any(futex.nature == nature for futex in found.futexes)
+        for nature in NATURES
+        if nature != NONE and any(futex.nature == nature for futex in found.futexes)
     )
-    lines = [f"User space: waits in futexes ({sums or 'none'}; only locks are contention)"]
+    lines = [f"User space: waits in futexes ({sums or 'none'}; locks are contention, parked waits may be)"]
     columns = [
         Column("nature", 17, right=False),
         Column("waits", 7),
@@ -96,10 +111,13 @@ def futexes(found: Futexes | None, style: Style, limit: int = FUTEXES) -> list[s
         lines += table(columns, cells)
     if len(waited) > len(shown):
         lines.append(f"  ({len(waited) - len(shown):,} more)")
+    parked = [futex for futex in shown if futex.nature == PARKED]
     for futex in shown:
-        if futex.nature in (LOCK, UNCLEAR):
+        # One of those that are parked stands for the others.
+        if futex.nature in (LOCK, UNCLEAR) or futex in parked[:1]:
             lines.append(f"    {cut(clean(futex_label(futex.futex), style), 80)}")
             lines += _futex_details(futex, style)
+    lines += _cut_stacks(found)
     retried = sum(futex.total.again for futex in found.futexes)
     if retried:
         lines.append(f"  {count(retried)} calls to wait found the word changed, and did not wait")

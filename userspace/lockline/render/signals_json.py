@@ -6,7 +6,7 @@ from typing import Any
 
 from lockline import histogram, rows
 from lockline.analysis.clocksource import ClockReads
-from lockline.analysis.futex import CONDITION, LOCK, POLL, UNCLEAR, Futexes, FutexWaits
+from lockline.analysis.futex import CONDITION, LOCK, PARKED, POLL, SEMAPHORE, UNCLEAR, Futexes, FutexWaits
 from lockline.analysis.model import Figures
 from lockline.analysis.ptrace import InactiveWaits
 
@@ -97,7 +97,14 @@ def futexes(found: Futexes | None, limit: int | None) -> dict[str, Any] | None:
     """The value of `futexes`; None if they were not recorded."""
     if found is None:
         return None
-    natures = {LOCK: "lock", UNCLEAR: "unclear", POLL: "poll", CONDITION: "condition"}
+    natures = {
+        LOCK: "lock",
+        PARKED: "parked",
+        UNCLEAR: "unclear",
+        POLL: "poll",
+        SEMAPHORE: "semaphore",
+        CONDITION: "condition",
+    }
     return {
         "count": len(found.futexes),
         "wait_ns": {name: found.wait_ns(nature) for nature, name in natures.items()},
