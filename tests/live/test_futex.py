@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from lockline.analysis.futex import CONDITION, LOCK, NONE, POLL, FutexWaits, read_futexes
+from lockline.analysis.futex import CONDITION, LOCK, NONE, POLL, SEMAPHORE, FutexWaits, read_futexes
 from lockline.recording import open_recording
 from support import Collector, Recording, Workload, running, wait_for
 
@@ -85,6 +85,69 @@ def test_other_operations(live: Path, recording: Path, command: str, word: str, 
     assert futex.figures.wait_ns >= ROUNDS * HOLD_US * 1000
     assert {waits, wakes} <= set(futex.ops), futex.ops
     assert futex.nature == CONDITION
+
+
+def test_a_wait_that_goes_on_after_a_signal(live: Path, recording: Path) -> None:
+    """Stopped and continued: the kernel ends the call, and restart_syscall() waits on for the same word."""
+    with Workload(live, "futex_mutex") as workload, Collector(live, recording, "--futex", "-p", str(workload.pid)):
+        workload.do(f"restart {ROUNDS} {HOLD_US}")
+    futex = by_name(recording, "second_word")
+    assert futex.figures.waits == 2 * ROUNDS
+    assert futex.figures.wait_ns >= 2 * ROUNDS * HOLD_US * 1000
+    assert futex.total.interrupted == ROUNDS
+    assert futex.total.tasks_woken == ROUNDS
+    with Recording(recording) as result:
+        assert result.loss("futex_restarted") == ROUNDS
+        assert result.loss("futex_orphaned") == 0
+
+
+def test_calls_of_32_bit_programs(live: Path, recording: Path) -> None:
+    with Workload(live, "futex_mutex") as workload, Collector(live, recording, "--futex", "-p", str(workload.pid)):
+        try:
+            truth = workload.do(f"calls32 {ROUNDS} {HOLD_US}")
+        except AssertionError as error:
+            if "no system calls of 32-bit programs" in str(error):
+                pytest.skip("this kernel takes no system calls of 32-bit programs")
+            raise
+    assert truth["waits"] == ROUNDS
+    (futex,) = [futex for futex in futexes(recording, workload.pid) if 0 < futex.futex.address < 1 << 32]
+    assert futex.figures.waits == ROUNDS
+    assert futex.figures.wait_ns >= ROUNDS * HOLD_US * 1000
+    assert futex.total.tasks_woken == ROUNDS
+    assert {"WAIT", "WAKE"} == set(futex.ops)
+    with Recording(recording) as result:
+        assert result.loss("futex_compat") >= 2 * ROUNDS
+
+
+def test_a_semaphore_that_another_thread_posts(live: Path, recording: Path) -> None:
+    script = """
+import ctypes, sys, threading, time
+libc = ctypes.CDLL(None)
+semaphore = ctypes.create_string_buffer(32)
+libc.sem_init(semaphore, 0, 0)
+def work():
+    for _ in range(20):
+        libc.sem_wait(semaphore)
+thread = threading.Thread(target=work)
+sys.stdin.readline()
+thread.start()
+for _ in range(20):
+    time.sleep(0.01)
+    libc.sem_post(semaphore)
+thread.join()
+print(ctypes.addressof(semaphore))
+"""
+    with (
+        subprocess.Popen(
+            [sys.executable, "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        ) as it,
+        Collector(live, recording, "-p", str(it.pid), "--futex"),
+    ):
+        address = int(it.communicate("go\n", timeout=120)[0])
+    (futex,) = [futex for futex in futexes(recording, it.pid) if futex.futex.address == address]
+    assert futex.semaphore
+    assert futex.nature == SEMAPHORE
+    assert futex.total.tasks_woken > ROUNDS / 2
 
 
 def test_processes_that_share_a_futex(live: Path, recording: Path) -> None:

@@ -7,6 +7,9 @@
  * "pi COUNT MICROSECONDS": the same with a mutex that inherits priority.
  * "waitv", "wait2", "requeue" COUNT MICROSECONDS: a thread waits by futex_waitv() for the second of two words, by
  * futex_wait(), or by FUTEX_WAIT on a word from which it is moved to another; it is woken after that time.
+ * "restart COUNT MICROSECONDS": a wait with a timeout is stopped after that time and continued, and goes on by
+ * restart_syscall() for as long again.
+ * "calls32 COUNT MICROSECONDS": a thread waits, and is woken, by system calls of 32-bit programs.
  * "contend COUNT MICROSECONDS": THREADS threads take one mutex COUNT times each
  * and hold it for that time.
  * "work COUNT MICROSECONDS": idle workers wait for a condition; one of them is
@@ -18,8 +21,11 @@
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <signal.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 #include <linux/futex.h>
@@ -32,6 +38,7 @@
 pthread_mutex_t held_mutex = PTHREAD_MUTEX_INITIALIZER;
 pthread_mutex_t pi_mutex;
 unsigned int first_word, second_word;
+unsigned int *low_word;
 pthread_mutex_t contended_mutex = PTHREAD_MUTEX_INITIALIZER;
 pthread_mutex_t work_mutex = PTHREAD_MUTEX_INITIALIZER;
 pthread_cond_t work_condition = PTHREAD_COND_INITIALIZER;
@@ -128,8 +135,49 @@ struct word_to_wait_for {
 	__u32 reserved;
 };
 
+/* arch/x86/entry/syscalls/syscall_32.tbl; from a 64-bit program, which may call so too */
+#define NR_FUTEX_32  240
+#define NR_GETPID_32 20
+
+static long call_32(long number, void *address, long op)
+{
+#ifdef __x86_64__
+	long result;
+
+	__asm__ volatile("int $0x80"
+			 : "=a"(result)
+			 : "a"(number), "b"(address), "c"(op), "d"(1l - (op & 1 ? 0 : 1)), "S"(0l), "D"(0l)
+			 : "memory", "r8", "r9", "r10", "r11");
+	return (int)result;
+#else
+	return -ENOSYS;
+#endif
+}
+
+static void make_low_word(void)
+{
+	pid_t child = fork();
+	int status;
+
+	if (!child)
+		_exit(call_32(NR_GETPID_32, NULL, 0) == getpid() ? 0 : 1);
+	if (child < 0 || waitpid(child, &status, 0) != child || status)
+		die("this kernel takes no system calls of 32-bit programs");
+#ifdef MAP_32BIT
+	low_word = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_32BIT, -1, 0);
+	if (low_word == MAP_FAILED)
+		die("mmap: %s", strerror(errno));
+#endif
+}
+
 static long wait_for_word(void)
 {
+	const struct timespec minutes = {.tv_sec = 600};
+
+	if (!strcmp(command.word, "calls32"))
+		return call_32(NR_FUTEX_32, low_word, FUTEX_WAIT_PRIVATE);
+	if (!strcmp(command.word, "restart"))
+		return syscall(SYS_futex, &second_word, FUTEX_WAIT_PRIVATE, 0, &minutes, NULL, 0);
 	struct word_to_wait_for words[] = {
 		{.address = (__u64)(unsigned long)&first_word, .flags = FUTEX2_U32 | FUTEX2_PRIVATE},
 		{.address = (__u64)(unsigned long)&second_word, .flags = FUTEX2_U32 | FUTEX2_PRIVATE},
@@ -159,7 +207,11 @@ static void wake_waiter(void)
 {
 	long woken;
 
-	if (strcmp(command.word, "requeue")) {
+	if (!strcmp(command.word, "calls32")) {
+		woken = call_32(NR_FUTEX_32, low_word, FUTEX_WAKE_PRIVATE);
+	} else if (!strcmp(command.word, "restart")) {
+		woken = syscall(SYS_futex, &second_word, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
+	} else if (strcmp(command.word, "requeue")) {
 		woken = syscall(NR_FUTEX_WAKE, &second_word, ALL_BITS, 1, FUTEX2_U32 | FUTEX2_PRIVATE);
 	} else {
 		if (syscall(SYS_futex, &first_word, FUTEX_CMP_REQUEUE_PRIVATE, 0, 1ul, &second_word, 0) != 1)
@@ -168,6 +220,32 @@ static void wake_waiter(void)
 	}
 	if (woken != 1)
 		die("%s: %ld woken", command.word, woken);
+}
+
+/* A child stops this process and lets it go on. */
+static void stop_and_go_on(void)
+{
+	pid_t parent = getpid(), child = fork();
+	char state = 0, path[32];
+
+	if (child < 0)
+		die("fork: %s", strerror(errno));
+	if (!child) {
+		snprintf(path, sizeof(path), "/proc/%d/stat", parent);
+		kill(parent, SIGSTOP);
+		while (state != 'T') {
+			FILE *file = fopen(path, "re");
+
+			if (!file || fscanf(file, "%*d (%*[^)]) %c", &state) != 1)
+				_exit(1);
+			fclose(file);
+			usleep(1000);
+		}
+		kill(parent, SIGCONT);
+		_exit(0);
+	}
+	while (waitpid(child, NULL, 0) < 0 && errno == EINTR)
+		continue;
 }
 
 static void words(long system_call)
@@ -181,11 +259,22 @@ static void words(long system_call)
 		send_byte(to_waiter);
 		wait_until_blocked(getpid(), waiter_tid, system_call);
 		hold_for(command.microseconds);
+		if (!strcmp(command.word, "restart")) {
+			stop_and_go_on();
+			wait_until_blocked(getpid(), waiter_tid, SYS_restart_syscall);
+			hold_for(command.microseconds);
+		}
 		wake_waiter();
 		receive_byte(to_main);
 		waits++;
 	}
 	pthread_join(thread, NULL);
+}
+
+static void words_of_32_bits(void)
+{
+	make_low_word();
+	words(NR_FUTEX_32);
 }
 
 static void *take_contended_mutex(void *unused)
@@ -287,6 +376,10 @@ int main(void)
 			words(NR_FUTEX_WAIT);
 		else if (!strcmp(command.word, "requeue"))
 			words(SYS_futex);
+		else if (!strcmp(command.word, "restart"))
+			words(SYS_futex);
+		else if (!strcmp(command.word, "calls32"))
+			words_of_32_bits();
 		else if (!strcmp(command.word, "contend"))
 			with_threads(take_contended_mutex, NULL);
 		else if (!strcmp(command.word, "work"))
