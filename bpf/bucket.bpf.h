@@ -31,6 +31,8 @@ static __always_inline bool futex_of_call(__u32 *tgid, __u32 *flags, __u64 *addr
 		*tgid = slot->tgid;
 		*flags = slot->flags & FUTEX_SHARED;
 		*address = slot->address;
+		/* Else the compiler makes one load of this and that of the registers; the verifier wants one pointer for each. */
+		barrier_var(*address);
 		return !(slot->flags & FUTEX_PAUSED);
 	}
 	regs = (struct pt_regs *)bpf_task_pt_regs(bpf_get_current_task_btf());
