@@ -6,6 +6,7 @@
 #	make test-kernels	the part of it that boots other kernels; KERNELS="trixie bookworm-rt" selects
 #	make soak		lockline attached and detached under load, in guests of every kernel; KERNELS= selects
 #	make bench		what lockline costs, beside the tools installed here
+#	make bench-servers	what it costs memcached and PostgreSQL, under load
 #	make lint		ruff, mypy, clang-format, shellcheck
 #	make install		PREFIX (default /usr/local), DESTDIR
 #	make CROSS=arm64	build/arm64/bin/lockline-collect
@@ -120,6 +121,12 @@ bench:
 	scripts/setup test
 	$(MAKE) all test-programs
 	build/venv/bin/python scripts/bench
+
+.PHONY: bench-servers
+bench-servers:
+	scripts/setup test
+	$(MAKE) all
+	build/venv/bin/python scripts/bench-servers
 
 .PHONY: lint
 lint:
