@@ -218,6 +218,35 @@ def test_a_call_that_finds_the_word_changed_is_no_wait(live: Path, recording: Pa
     assert futex.nature == NONE
 
 
+def test_bucket_locks_of_perf_bench(live: Path, recording: Path, two_cpus: None) -> None:
+    """perf bench futex hash: calls that find the word changed, whose waits are for the kernel's bucket locks alone."""
+    perf = shutil.which("perf")
+    if not perf:
+        pytest.skip("perf is not installed: scripts/setup test")
+    benches: set[int] = set()
+
+    def joined() -> int:
+        command = [perf, "bench", "futex", "hash", "-t", "4", "-f", "64", "-r", "1", "-s"]
+        with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as bench:
+            benches.add(bench.pid)
+            if bench.wait():
+                pytest.skip("this perf has no bench futex hash")
+        return result.number("SELECT sum(waits) FROM futex_bucket")
+
+    with Collector(live, recording, "-a", "--futex", "-i", "0.5"), Recording(recording) as result:
+        wait_for(joined, "waits for a bucket's lock that are joined with a futex")
+    with open_recording(recording) as opened:
+        found = read_futexes(opened, opened.locks())
+    assert found is not None
+    of_bench = [futex for futex in found.futexes if futex.futex.tgid in benches]
+    assert sum(futex.total.again for futex in of_bench) > 10_000
+    assert LOCK not in {futex.nature for futex in of_bench if futex.total.again > 100}
+    led_there = {futex.tgid for bucket in found.buckets for futex, _, _ in bucket.futexes}
+    assert led_there & benches, found.buckets
+    with Recording(recording) as result:
+        assert result.number("SELECT sum(waits) FROM futex_bucket") <= result.loss("futex_bucket_waits")
+
+
 def test_every_turn_of_a_tracer_is_counted(live: Path, recording: Path) -> None:
     if not shutil.which("stress-ng"):
         pytest.skip("stress-ng is not installed: scripts/setup test")
