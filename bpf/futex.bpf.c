@@ -23,19 +23,6 @@
 #define ERESTART_LAST         516
 #define ERESTART_RESTARTBLOCK 516
 
-/*
- * The word and what lies above it: glibc's pthread_mutex_t has its owner two words above its lock (2.3 to 2.42, 32 and
- * 64 bits), its sem_t on 64 bits the number of waiters one above its value and how it is shared two above (2.21 to 2.42).
- */
-struct futex_words {
-	__u32 word;
-	__u32 next;
-	__u32 owner;
-};
-
-/* More waiters than this are no number of waiters. */
-#define MANY_WAITERS 32768
-
 static __always_inline void read_words(struct futex_slot *slot)
 {
 	struct futex_words words = {};
@@ -45,8 +32,7 @@ static __always_inline void read_words(struct futex_slot *slot)
 		bpf_probe_read_user(&words.word, sizeof(words.word), (void *)slot->address);
 	slot->word = words.word;
 	slot->owner = words.owner;
-	if (slot->op == FUTEX_OP_WAIT_BITSET && !slot->value && !words.word && words.next - 1 < MANY_WAITERS &&
-	    words.owner == (slot->flags & FUTEX_SHARED ? FUTEX_PRIVATE : 0))
+	if (futex_is_semaphore(&words, slot->op, slot->value, slot->flags & FUTEX_SHARED))
 		slot->flags |= FUTEX_SEM;
 }
 

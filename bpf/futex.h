@@ -187,6 +187,28 @@ static inline __u64 futex_row_key(__u32 tgid, __u64 address)
 	return key ?: 1;
 }
 
+/*
+ * The word and what lies above it: glibc's pthread_mutex_t has its owner two words above its lock (2.3 to 2.42, 32 and
+ * 64 bits), its sem_t on 64 bits the number of waiters one above its value and how it is shared two above (2.21 to 2.42).
+ */
+struct futex_words {
+	__u32 word;
+	__u32 next;
+	__u32 owner;
+};
+
+#define FUTEX_PRIVATE 128u /* FUTEX_PRIVATE_FLAG and FUTEX2_PRIVATE */
+
+/* More waiters than this are no number of waiters. */
+#define FUTEX_MANY_WAITERS 32768
+
+/* A wait for a sem_t without a token; shared: FUTEX_SHARED or 0. */
+static inline int futex_is_semaphore(const struct futex_words *words, __u32 op, __u32 value, __u32 shared)
+{
+	return op == FUTEX_OP_WAIT_BITSET && !value && !words->word && words->next - 1 < FUTEX_MANY_WAITERS &&
+	       words->owner == (shared ? FUTEX_PRIVATE : 0);
+}
+
 _Static_assert(sizeof(struct futex_slot) == CACHE_LINE, "tasks share no line");
 _Static_assert(sizeof(struct futex_row) % CACHE_LINE == 0, "rows share no line");
 _Static_assert(sizeof(struct futex_bucket) == CACHE_LINE, "buckets share no line");

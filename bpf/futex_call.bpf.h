@@ -24,7 +24,6 @@
 #define NR_FUTEX_WAIT      455
 #define NR_FUTEX_REQUEUE   456
 
-#define FUTEX_PRIVATE  128u /* FUTEX_PRIVATE_FLAG and FUTEX2_PRIVATE */
 #define FUTEX_COMMANDS 0x1fu
 
 struct futex_call {

@@ -55,6 +55,26 @@ def test_waits_for_a_mutex_that_is_held_for_a_known_time(live: Path, recording: 
     assert not [futex for futex in futexes(recording) if futex.futex.tgid not in (0, workload.pid)]
 
 
+def test_a_wait_that_began_before_the_recording(live: Path, recording: Path) -> None:
+    """As of a process that hangs when lockline is called: who waits since when at least, and who holds the lock."""
+    with Workload(live, "futex_mutex") as workload:
+        workload.do("hold 1 1000")
+        with Collector(live, recording, "--futex", "-p", str(workload.pid), "-i", "0.5"):
+            with Recording(recording) as result:
+                wait_for(lambda: result.number("SELECT max(owners) FROM futex_total"), "owner of a mutex that is held")
+                assert result.loss("futex_met") >= 1
+            mutex = by_name(recording, "held_mutex")
+            assert mutex.nature == LOCK
+            assert mutex.total.open_waits == 1
+            assert mutex.total.calls == 0
+            assert {(task.role, task.tid) for task in mutex.tasks} == {("owner", workload.pid)}
+            workload.do("release 1 0")
+    mutex = by_name(recording, "held_mutex")
+    assert mutex.figures.waits == 1
+    assert mutex.total.open_waits == 0
+    assert {task.tid for task in mutex.tasks if task.role == "waker"} == {workload.pid}
+
+
 def test_a_mutex_that_inherits_priority(live: Path, recording: Path) -> None:
     with Workload(live, "futex_mutex") as workload, Collector(live, recording, "--futex", "-p", str(workload.pid)):
         truth = workload.do(f"pi {ROUNDS} {HOLD_US}")

@@ -4,6 +4,7 @@
  *
  * "lock COUNT MICROSECONDS": a thread waits COUNT times for a pthread mutex that
  * the main thread holds for that time from the moment that the other sleeps.
+ * "hold 1 MICROSECONDS": the same once, and the mutex stays held and waited for until "release 1 0".
  * "pi COUNT MICROSECONDS": the same with a mutex that inherits priority.
  * "waitv", "wait2", "requeue" COUNT MICROSECONDS: a thread waits by futex_waitv() for the second of two words, by
  * futex_wait(), or by FUTEX_WAIT on a word from which it is moved to another; it is woken after that time.
@@ -109,6 +110,27 @@ static void lock(pthread_mutex_t *mutex)
 		waits++;
 	}
 	pthread_join(thread, NULL);
+}
+
+static pthread_t held_up;
+
+static void hold(void)
+{
+	if (pthread_create(&held_up, NULL, wait_for_mutex, &held_mutex))
+		die("cannot make a thread");
+	receive_byte(to_main);
+	pthread_mutex_lock(&held_mutex);
+	send_byte(to_waiter);
+	wait_until_blocked(getpid(), waiter_tid, SYS_futex);
+	hold_for(command.microseconds);
+}
+
+static void release(void)
+{
+	pthread_mutex_unlock(&held_mutex);
+	receive_byte(to_main);
+	pthread_join(held_up, NULL);
+	waits = 1;
 }
 
 static void make_pi_mutex(void)
@@ -368,6 +390,10 @@ int main(void)
 		no_more_work = false;
 		if (!strcmp(command.word, "lock"))
 			lock(&held_mutex);
+		else if (!strcmp(command.word, "hold"))
+			hold();
+		else if (!strcmp(command.word, "release"))
+			release();
 		else if (!strcmp(command.word, "pi"))
 			lock(&pi_mutex);
 		else if (!strcmp(command.word, "waitv"))

@@ -6,6 +6,7 @@
 
 #include <bpf/libbpf.h>
 
+#include "futex_waiting.h"
 #include "futexes.h"
 #include "futexes_known.h"
 #include "histogram_blob.h"
@@ -27,7 +28,9 @@ struct futexes {
 	struct mapped_array slots, rows, buckets, states, events;
 	__u32 cpus;
 	__u32 rows_per_cpu;
-	__u64 *read; /* per CPU */
+	__u64 *read;      /* per CPU */
+	__u64 *looked_at; /* per slot: begin of the wait whose owner was looked for */
+	__u32 met;        /* waits that had begun before the recording */
 	__u64 overwritten;
 	__u64 torn;
 	struct futex *known; /* [0]: all without a name; those beyond known_max have none either */
@@ -66,10 +69,11 @@ int futexes_open(struct futexes **out, struct lockline_bpf *bpf, const struct si
 	futexes->rows_per_cpu = sizing->futex_rows;
 	futexes->known_max = sizing->futexes;
 	futexes->read = calloc(sizing->cpus, sizeof(*futexes->read));
+	futexes->looked_at = calloc(FUTEX_SLOTS, sizeof(*futexes->looked_at));
 	futexes->known = calloc(sizing->futexes, sizeof(*futexes->known));
 	futexes->hash = calloc((size_t)sizing->futexes * 2, sizeof(*futexes->hash));
 	futexes->known_count = 1;
-	if (futexes->read && futexes->known && futexes->hash) {
+	if (futexes->read && futexes->looked_at && futexes->known && futexes->hash) {
 		err = maps_map(&futexes->slots, bpf->maps.futex_slots);
 		err = err ?: maps_map(&futexes->rows, bpf->maps.futex_rows);
 		err = err ?: maps_map(&futexes->buckets, bpf->maps.futex_buckets);
@@ -93,6 +97,7 @@ void futexes_close(struct futexes *futexes)
 	maps_unmap(&futexes->states);
 	maps_unmap(&futexes->events);
 	free(futexes->read);
+	free(futexes->looked_at);
 	free(futexes->known);
 	free(futexes->hash);
 	free(futexes);
@@ -319,12 +324,35 @@ static void sum_rows(struct futexes *futexes)
 	}
 }
 
+void futexes_meet_waiting(struct futexes *futexes, const struct probes *probes, const struct options *options,
+			  __u64 begin_ns)
+{
+	futexes->met = futex_meet_waiting(futexes->slots.data, probes, options, begin_ns);
+}
+
+/* A wait that lasts may never end, and no sample of it come: its owner is looked for while it waits. */
+static int look_at_long_wait(struct futexes *futexes, struct futex *futex, __u32 index)
+{
+	const struct futex_slot *slot = (struct futex_slot *)futexes->slots.data + index;
+	struct futex_words words = {.word = slot->word, .owner = slot->owner};
+	struct futex_event event = {.tid = slot->tid, .tgid = slot->tgid, .op = slot->op, .value = slot->value};
+
+	if (futexes->looked_at[index] == slot->begin_ns)
+		return 0;
+	futexes->looked_at[index] = slot->begin_ns;
+	futex_words(slot->tgid, slot->address, &words);
+	event.word = words.word;
+	event.owner = words.owner;
+	return look_for_owner(futexes, futex, &event);
+}
+
 /* Calls that still last: those of threads that are gone are forgotten, waits belong to their futex. */
-static void look_at_slots(struct futexes *futexes, __u64 now_ns)
+static int look_at_slots(struct futexes *futexes, __u64 now_ns)
 {
 	struct futex_slot *slots = futexes->slots.data;
+	int err = 0;
 
-	for (__u32 i = 0; i < FUTEX_SLOTS; i++) {
+	for (__u32 i = 0; !err && i < FUTEX_SLOTS; i++) {
 		struct futex_slot *slot = &slots[i];
 		__u32 tid = __atomic_load_n(&slot->tid, __ATOMIC_ACQUIRE), home = tid & (FUTEX_SLOTS - 1);
 		__u64 begin_ns = __atomic_load_n(&slot->begin_ns, __ATOMIC_RELAXED);
@@ -346,7 +374,10 @@ static void look_at_slots(struct futexes *futexes, __u64 now_ns)
 		futex->open_waits++;
 		futex->sum.ops |= FUTEX_BIT(slot->op & 31);
 		futex->oldest_ns = age > futex->oldest_ns ? age : futex->oldest_ns;
+		if (age > STALE_NS)
+			err = look_at_long_wait(futexes, futex, i);
 	}
+	return err;
 }
 
 static __s64 bits(const __u64 one[2], const __u64 other[2])
@@ -396,9 +427,10 @@ static int store_buckets(struct futexes *futexes)
 		/* Without a row of its own, the lock is all those that have none. */
 		if (!waits || !lock)
 			continue;
-		err = recording_run(futexes->recording, ADD_FUTEX_BUCKET, "iiiii", (__s64)lock->id,
-				    id_of(futexes, meet(futexes, bucket->tgid, bucket->address, bucket->flags & FUTEX_SHARED)), (__s64)waits,
-				    (__s64)bucket->wait_ns, (__s64)bucket->max_ns);
+		err = recording_run(
+			futexes->recording, ADD_FUTEX_BUCKET, "iiiii", (__s64)lock->id,
+			id_of(futexes, meet(futexes, bucket->tgid, bucket->address, bucket->flags & FUTEX_SHARED)),
+			(__s64)waits, (__s64)bucket->wait_ns, (__s64)bucket->max_ns);
 	}
 	return err;
 }
@@ -430,6 +462,10 @@ static int store_losses(struct futexes *futexes)
 	err = err
 		      ?: recording_run(futexes->recording, PUT_LOSS, "titt", "futex_calls", (__s64)calls,
 				       "futex calls that were followed to their end", "info");
+	err = err
+		      ?: recording_run(futexes->recording, PUT_LOSS, "titt", "futex_met", (__s64)futexes->met,
+				       "futex waits that had begun before the recording, counted from its begin",
+				       "info");
 	for (size_t i = 0; !err && i < sizeof(counters) / sizeof(counters[0]); i++) {
 		__u64 sum = 0;
 
@@ -451,8 +487,8 @@ int futexes_flush(struct futexes *futexes, __u64 now_ns)
 	int err;
 
 	sum_rows(futexes);
-	look_at_slots(futexes, now_ns);
-	err = store_buckets(futexes);
+	err = look_at_slots(futexes, now_ns);
+	err = err ?: store_buckets(futexes);
 	err = err ?: store_names(futexes);
 	for (__u32 i = 0; !err && i < futexes->known_count; i++) {
 		struct futex *futex = &futexes->known[i];

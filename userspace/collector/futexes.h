@@ -8,6 +8,8 @@
 
 #include "locks.h"
 #include "names.h"
+#include "options.h"
+#include "probes.h"
 #include "recording.h"
 #include "sizing.h"
 #include "stacks.h"
@@ -21,6 +23,9 @@ int futexes_resize(struct lockline_bpf *bpf, const struct sizing *sizing, bool w
 int futexes_open(struct futexes **out, struct lockline_bpf *bpf, const struct sizing *sizing,
 		 struct recording *recording, struct locks *locks, const struct stacks *stacks);
 void futexes_close(struct futexes *futexes);
+/* After attaching: the waits that began before. */
+void futexes_meet_waiting(struct futexes *futexes, const struct probes *probes, const struct options *options,
+			  __u64 begin_ns);
 /* Reads the samples. */
 int futexes_drain(struct futexes *futexes);
 /* Stores the totals, the waits in progress, the bucket locks, and what was lost. */

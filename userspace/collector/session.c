@@ -440,6 +440,8 @@ static int attach(struct session *session)
 		return err;
 	session->begin_ns = session->interval_begin_ns = now_ns();
 	probes_start(&session->probes, options, session->sizing.cpus);
+	if (session->futexes)
+		futexes_meet_waiting(session->futexes, &session->probes, options, session->begin_ns);
 	err = summary_begin(session->recording, &session->plan, options, &session->sizing, session->begin_ns);
 	err = err ?: write_kernel_base(session);
 	err = err

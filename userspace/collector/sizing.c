@@ -39,7 +39,8 @@ static __u64 futex_bytes(const struct sizing *s)
 
 	if (!s->futex_rows)
 		return 0;
-	return s->cpus * per_cpu + FUTEX_SLOTS * sizeof(struct futex_slot) + s->futexes * FUTEX_KNOWN_BYTES;
+	return s->cpus * per_cpu + FUTEX_SLOTS * (sizeof(struct futex_slot) + sizeof(__u64)) +
+	       s->futexes * FUTEX_KNOWN_BYTES;
 }
 
 static void fill(struct sizing *s)

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Futex waits in progress: those that began before the recording, and what lies around a word now. */
+#ifndef LOCKLINE_FUTEX_WAITING_H
+#define LOCKLINE_FUTEX_WAITING_H
+
+#include <stdbool.h>
+#include <linux/types.h>
+
+#include "../../bpf/futex.h"
+#include "options.h"
+#include "probes.h"
+
+/* Reads a futex and what lies above it from a process's memory: false if it cannot be read. */
+bool futex_words(__u32 tgid, __u64 address, struct futex_words *words);
+
+/*
+ * Finds the threads that are asleep in a futex call, by /proc, and gives each a slot, as if it had begun to wait
+ * at begin_ns.  After attaching, so that the programs see each of them leave.  Gives how many there are; none in a
+ * recording of a cgroup, whose tasks are not looked for.
+ */
+__u32 futex_meet_waiting(struct futex_slot *slots, const struct probes *probes, const struct options *options,
+			 __u64 begin_ns);
+
+#endif /* LOCKLINE_FUTEX_WAITING_H */
