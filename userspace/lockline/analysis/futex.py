@@ -325,18 +325,17 @@ def _buckets(
 def read_futexes(recording: Recording, locks: Mapping[int, rows.Lock]) -> Futexes | None:
     """The futexes of the whole run; None if none were recorded.  Raises RecordingError if a histogram is damaged."""
     known = {row.id: row for row in recording.table(rows.Futex, "futex")}
+    totals = [row for row in recording.table(rows.FutexTotal, "futex_total") if row.futex in known and _possible(row)]
+    if not totals:
+        return None
     semaphores = {row.futex: row.calls for row in recording.table(rows.FutexSemaphore, "futex_semaphore")}
     found = []
-    for total in recording.table(rows.FutexTotal, "futex_total"):
-        if total.futex not in known or not _possible(total):
-            continue
+    for total in totals:
         semaphore = is_semaphore(total, semaphores.get(total.futex, 0))
         kind, why = nature(total, semaphore)
         figures = _figures(recording, total.slept, total.wait_ns, total.max_ns, total.histogram)
         latency = _figures(recording, total.slept, total.latency_ns, total.max_latency_ns, total.latency_histogram)
         found.append(FutexWaits(known[total.futex], total, kind, why, figures, latency, semaphore))
-    if not found:
-        return None
     samples: defaultdict[int, list[rows.FutexSample]] = defaultdict(list)
     for sample in recording.table(rows.FutexSample, "futex_sample"):
         if _possible(sample):
