@@ -137,7 +137,7 @@ def test_memcached_at_rest(live: Path, cache: Server, recording: Path) -> None:
 def test_postgresql_under_load(live: Path, database: Server, recording: Path) -> None:
     """Backends wait for lightweight locks on a semaphore each, and wake each other: no idle workers."""
     with (
-        loaded(database, 100),
+        loaded(database, 1_000_000),
         Collector(live, recording, "--futex", "-p", str(database.pid)),
         Recording(recording) as result,
     ):
