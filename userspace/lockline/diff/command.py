@@ -10,6 +10,7 @@ from lockline.diff.model import DEFAULT_THRESHOLD, Rule, compare
 from lockline.diff.recordings import DEFAULT_MIN_SHARE, WaitsDiff, conditions, diff_waits
 from lockline.diff.result import Diff, SamplesDiff
 from lockline.diff.samples import direction, read_samples
+from lockline.diff.watched import WatchedDiff, diff_watched, has_watched
 from lockline.errors import LocklineError
 from lockline.recording import open_recording
 
@@ -147,6 +148,7 @@ def _diff_recordings(arguments: argparse.Namespace, rule: Rule) -> Diff:
     warnings: list[str] = []
     waits: WaitsDiff | None = None
     lines: LinesDiff | None = None
+    watches: WatchedDiff | None = None
     with open_recording(arguments.before) as before, open_recording(arguments.after) as after:
         recordings = before, after
         warnings += conditions(before, after)
@@ -158,14 +160,20 @@ def _diff_recordings(arguments: argparse.Namespace, rule: Rule) -> Diff:
         if all(sampled):
             lines, more = diff_lines(before, after, rule)
             warnings += more
+        watched = [has_watched(recording) for recording in recordings]
+        if any(watched) and all(one or other for one, other in zip(watched, sampled, strict=True)):
+            watches, more = diff_watched(before, after, rule)
+            warnings += more
+            # A side that was watched is compared with the samples of the other one.
+            sampled = [True, True]
         for what, present in (("waits", timed), ("memory accesses", sampled)):
             if any(present) and not all(present):
                 warnings.append(f"{recordings[present.index(False)].path} has no {what}: they are not compared")
-    if waits is None and lines is None:
+    if waits is None and lines is None and watches is None:
         raise LocklineError(f"{arguments.after}: has nothing in common with {arguments.before} that can be compared")
     if Path(arguments.before).samefile(arguments.after):
         warnings.append("both sides are the same file")
-    return Diff(arguments.before, arguments.after, rule, tuple(warnings), waits=waits, lines=lines)
+    return Diff(arguments.before, arguments.after, rule, tuple(warnings), waits=waits, lines=lines, watched=watches)
 
 
 def make_diff(arguments: argparse.Namespace) -> Diff:

@@ -13,6 +13,7 @@ from lockline.diff.recordings import Presence
 from lockline.diff.statistics import holm
 from lockline.errors import LocklineError
 from lockline.recording import Recording
+from lockline.watch.tables import watched_lines
 
 Metric = Literal["hitm", "peer"]
 
@@ -83,8 +84,14 @@ class _Side:
 
 
 def has_lines(recording: Recording) -> bool:
-    """Whether the recording has memory accesses."""
-    return next(recording.line_sums(), None) is not None
+    """Whether the recording has samples of memory accesses."""
+    return bool(_sampled(recording))
+
+
+def _sampled(recording: Recording) -> list[rows.LineSum]:
+    """The lines that were sampled: of those that were watched, the accesses are no sample."""
+    watched = watched_lines(recording)
+    return [row for row in recording.line_sums() if row.line not in watched]
 
 
 def _functions(recording: Recording, lines: Sequence[int]) -> dict[int, list[rows.LineFunction]]:
@@ -96,7 +103,7 @@ def _functions(recording: Recording, lines: Sequence[int]) -> dict[int, list[row
 
 
 def _read_side(recording: Recording, types: TypeNames, usable: frozenset[str]) -> _Side:
-    sums = list(recording.line_sums())
+    sums = _sampled(recording)
     for row in sums:
         if any(value is not None and value < 0 for value in row[1:]):
             raise LocklineError(f"{recording.path}: the recording is damaged: line {row.line} has negative counts")
@@ -246,7 +253,13 @@ def _naming_warnings(sides: Sequence[_Side], reasons: Sequence[str]) -> list[str
 
 def _source_warnings(before: Recording, after: Recording) -> list[str]:
     events = [
-        sorted({f"{row.kind} {row.event}" for row in recording.table(rows.MemorySource, "memory_source")})
+        sorted(
+            {
+                f"{row.kind} {row.event}"
+                for row in recording.table(rows.MemorySource, "memory_source")
+                if row.kind != "watchpoint"
+            }
+        )
         for recording in (before, after)
     ]
     if events[0] == events[1]:

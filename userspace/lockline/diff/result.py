@@ -7,6 +7,7 @@ from lockline.diff.lines import LinesDiff
 from lockline.diff.model import Comparison, Rule, Verdict
 from lockline.diff.recordings import WaitsDiff
 from lockline.diff.samples import Direction, Samples
+from lockline.diff.watched import WatchedDiff
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +32,7 @@ class Diff:
     samples: SamplesDiff | None = None
     waits: WaitsDiff | None = None
     lines: LinesDiff | None = None
+    watched: WatchedDiff | None = None
 
     @property
     def verdict(self) -> Verdict:
@@ -50,6 +52,11 @@ class Diff:
             single += [line.judgement.verdict for line in lines if line.judgement]
             judged = self.lines.total.judgement
             sums.append(judged.verdict if judged else "inconclusive")
+        if self.watched is not None:
+            judgements = [row.judgement for row in self.watched.differences if row.judgement]
+            single += [judgement.verdict for judgement in judgements]
+            whole = [row.judgement for row in self.watched.differences if not row.member]
+            sums += [judgement.verdict if judgement else "inconclusive" for judgement in whole]
         for verdict in ("regressed", "inconclusive", "improved"):
             if verdict in (single if verdict == "regressed" else sums):
                 return verdict

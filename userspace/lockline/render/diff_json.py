@@ -10,6 +10,7 @@ from lockline.diff.model import Comparison, Judgement
 from lockline.diff.recordings import Rates, Side, WaitDifference, WaitsDiff
 from lockline.diff.result import Diff, SamplesDiff
 from lockline.diff.statistics import Summary
+from lockline.diff.watched import WatchedDiff, WatchedDifference, WatchedRate
 from lockline.render.format import hide_addresses
 
 SCHEMA = "lockline-diff/1"
@@ -33,6 +34,7 @@ def document(diff: Diff, top: int | None = None) -> dict[str, Any]:
         "samples": None if diff.samples is None else _samples(diff.samples),
         "waits": None if diff.waits is None else _waits(diff.waits, top),
         "lines": None if diff.lines is None else _lines(diff.lines, top),
+        "watched": None if diff.watched is None else _watched(diff.watched, top),
     }
 
 
@@ -204,4 +206,38 @@ def _lines(lines: LinesDiff, top: int | None) -> dict[str, Any]:
         "lines_judged": lines.judged,
         "total": _line(lines.total),
         "lines": [_line(line) for line in lines.lines[:top]],
+    }
+
+
+def _watched_rate(rate: WatchedRate | None) -> dict[str, Any] | None:
+    if rate is None:
+        return None
+    return {
+        "transfers": rate.seen,
+        "share": rate.share,
+        "per_second": rate.per_second,
+        "error_per_second": rate.error,
+        "at_least": rate.at_least,
+    }
+
+
+def _watched_difference(difference: WatchedDifference) -> dict[str, Any]:
+    before, after = difference.before, difference.after
+    rates = [side.per_second if side else None for side in (before, after)]
+    return {
+        "line": hide_addresses(difference.line),
+        "member": difference.member or None,
+        "presence": difference.presence,
+        "before": _watched_rate(before),
+        "after": _watched_rate(after),
+        "per_second": None if rates[0] is None or rates[1] is None else _change(rates[0], rates[1]),
+        "unjudged": difference.unjudged or None,
+        "judged": None if difference.judgement is None else _judgement(difference.judgement),
+    }
+
+
+def _watched(watched: WatchedDiff, top: int | None) -> dict[str, Any]:
+    return {
+        "judged": watched.judged,
+        "lines": [_watched_difference(difference) for difference in watched.differences[:top]],
     }

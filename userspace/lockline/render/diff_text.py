@@ -9,6 +9,7 @@ from lockline.diff.lines import LineDifference, LinesDiff
 from lockline.diff.model import Comparison, Judgement, Verdict
 from lockline.diff.recordings import Rates, Side, WaitDifference, WaitsDiff
 from lockline.diff.result import Diff, SamplesDiff
+from lockline.render.diff_watched import changelog_watched, watched
 from lockline.render.format import WIDTH, Column, Style, clean, count, cut, duration, pad, percent, short_count, table
 
 ROWS = 15
@@ -36,6 +37,8 @@ def render(diff: Diff, style: Style, labels: Labels = ("before", "after"), top: 
         parts += _waits(diff.waits, style, labels, rows)
     if diff.lines is not None:
         parts += _lines(diff.lines, style, labels, rows)
+    if diff.watched is not None:
+        parts.append(watched(diff.watched, style, labels, rows))
     parts.append(_verdict(diff, style))
     return "\n\n".join("\n".join(part) for part in parts if part) + "\n"
 
@@ -338,6 +341,12 @@ def _regressed(diff: Diff) -> list[str]:
             for line in [diff.lines.total, *diff.lines.lines]
             if line.judgement and line.judgement.verdict == "regressed"
         ]
+    if diff.watched is not None:
+        names += [
+            f"{row.line} {row.member}".strip()
+            for row in diff.watched.differences
+            if row.judgement and row.judgement.verdict == "regressed"
+        ]
     return names
 
 
@@ -359,6 +368,9 @@ def _reason(diff: Diff) -> str:
     if diff.lines is not None:
         judged = diff.lines.total.judgement
         parts.append(f"transfers in all: {judged.reason if judged else diff.lines.total.unjudged}")
+    if diff.watched is not None:
+        whole = [row for row in diff.watched.differences if not row.member]
+        parts += [f"{row.line}: {row.judgement.reason if row.judgement else row.unjudged}" for row in whole[:3]]
     return "; ".join(parts)
 
 
@@ -375,6 +387,8 @@ def changelog(diff: Diff, style: Style, labels: Labels = ("before", "after")) ->
         parts.append(_changelog_waits(diff.waits, style, labels))
     if diff.lines is not None:
         parts.append(_changelog_lines(diff.lines, style, labels))
+    if diff.watched is not None:
+        parts.append(changelog_watched(diff.watched, style, labels))
     return "\n\n".join("\n".join(line.rstrip() for line in part) for part in parts) + "\n"
 
 

@@ -58,6 +58,11 @@ def _transfers(recording: Recording) -> dict[int, list[rows.WatchTransfer]]:
     return found
 
 
+def watched_lines(recording: Recording) -> frozenset[int]:
+    """The lines that were watched, by id of memory_line."""
+    return frozenset(row.line for row in islice(recording.table(rows.Watch, "watch"), MAX_LINES))
+
+
 def read_watches(recording: Recording) -> dict[int, Watch]:
     """How lines were watched, by id of memory_line.  Raises RecordingError if the recording is damaged."""
     watched = list(islice(recording.table(rows.Watch, "watch", order="line"), MAX_LINES))
