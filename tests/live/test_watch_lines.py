@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""`lockline watch` of two threads whose sharing is known: what it says of their lines."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from schemas import validator_of
+from support import DEADLINE_S, Workload, wait_for
+
+TOP = Path(__file__).resolve().parents[2]
+# Enough for the time of any test.
+ENDLESS = 1 << 50
+
+
+def watch(live: Path, target: str, *options: str) -> dict[str, Any]:
+    """The report; skips where no watchpoint can be had."""
+    command = [sys.executable, "-m", "lockline", "watch", target, "--format", "json", "-q", *options]
+    done = subprocess.run(
+        command,
+        capture_output=True,
+        text=True,
+        timeout=DEADLINE_S,
+        check=False,
+        cwd=TOP,
+        env={"PYTHONPATH": str(TOP / "userspace"), "PATH": "/usr/sbin:/usr/bin:/sbin:/bin"},
+    )
+    if done.returncode and "debug register" in done.stderr:
+        pytest.skip(f"no watchpoint can be had: {done.stderr.strip()}")
+    assert done.returncode == 0, done.stderr
+    value: dict[str, Any] = json.loads(done.stdout)
+    validator_of("watch").validate(value)
+    return value
+
+
+def watched_until_told(live: Path, workload: Workload, *options: str) -> dict[str, Any]:
+    """The line of the workload's first member, once both threads were seen to run at the same time.
+
+    On a busy machine they may not for a while, and then there is nothing to tell.
+    """
+
+    def told() -> dict[str, Any] | None:
+        (line,) = watch(live, f"user:{workload.pid}:{workload.ready['line']:#x}", "-d", "2", *options)["lines"]
+        return line if line["verdict"] not in ("none", "too little evidence") else None
+
+    line = wait_for(told, "verdict on two threads that share a line")
+    assert line is not None
+    return line
+
+
+def start(workload: Workload) -> None:
+    """Let the threads write until they are killed."""
+    assert workload.process.stdin is not None
+    workload.process.stdin.write(f"go {ENDLESS}\n")
+    workload.process.stdin.flush()
+
+
+@pytest.mark.parametrize(("members", "verdict"), [("line", "false sharing"), ("same", "true sharing")])
+def test_two_threads_on_a_line(live: Path, two_cpus: None, members: str, verdict: str) -> None:
+    workload = Workload(live, "ping_pong", members, "free")
+    try:
+        start(workload)
+        line = watched_until_told(live, workload, "--full")
+    finally:
+        workload.process.kill()
+        workload.end()
+    assert line["verdict"] == verdict
+    assert line["source"]["kind"] == "watchpoint"
+    used = {offset["offset"]: offset["cpus"] for offset in line["offsets"]}
+    expected = {0: [0], 24: [1]} if members == "line" else {0: [0, 1]}
+    assert used == expected
+    assert line["matrix"]["cpus"] == [0, 1]
+    (none, there), (back, nothing) = line["matrix"]["transfers"]
+    assert none == nothing == 0
+    assert there + back == line["transfers"] == sum(offset["transfers"] for offset in line["offsets"]) > 0
+    # What goes to one CPU comes from the other, but for where windows begin and end.
+    assert abs(there - back) <= line["windows"]["count"] + line["windows"]["lost"]
+    assert line["writes"] == line["records"] == line["hits"] - line["windows"]["lost"]
+
+
+def test_two_threads_on_lines_of_their_own(live: Path, two_cpus: None) -> None:
+    workload = Workload(live, "ping_pong", "lines", "free")
+
+    def told() -> dict[str, Any] | None:
+        (line,) = watch(live, f"user:{workload.pid}:{workload.ready['line']:#x}", "-d", "2", "--full")["lines"]
+        return line if line["records"] > 1000 else None
+
+    try:
+        start(workload)
+        line = wait_for(told, "accesses of a thread")
+    finally:
+        workload.process.kill()
+        workload.end()
+    assert line is not None
+    assert (line["verdict"], line["transfers"]) == ("none", 0)
+    assert [offset["cpus"] for offset in line["offsets"]] == [[0]]
