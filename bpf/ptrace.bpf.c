@@ -3,7 +3,8 @@
  * wait_task_inactive() (record --ptrace): a tracer waits there until its
  * tracee is off its CPU, on every ptrace request; kernel threads that are bound to a
  * CPU pass it too.  sched:sched_wait_task fires at every turn of its loop, on
- * all kernels; the function itself is probed where it can be.
+ * all kernels; the function itself is probed where it can be, and so is
+ * ptrace_attach(), which comes before the first such wait.
  */
 #include "clock.bpf.h"
 #include "filter.bpf.h"
@@ -202,5 +203,69 @@ SEC("?kretprobe")
 int inactive_kprobe_leave(struct pt_regs *ctx)
 {
 	end_inactive(PT_REGS_RC(ctx));
+	return 0;
+}
+
+/* The caller is in one of both functions at a time: they share its slot. */
+static __noinline int end_attach(long error)
+{
+	struct inactive_state *state = inactive_state_of(bpf_get_smp_processor_id());
+	struct cpu_state *waits = recording();
+	struct inactive_slot *slot;
+	struct inactive_row *row;
+	__u64 now, wait_ns;
+
+	if (!waits || !state)
+		return 0;
+	now = clock_now(waits);
+	slot = inactive_slot_of((__u32)bpf_get_current_pid_tgid(), false);
+	if (!slot) {
+		__sync_fetch_and_add(&state->unmatched, 1);
+		return 0;
+	}
+	wait_ns = now > slot->begin_ns ? now - slot->begin_ns : 0;
+	row = inactive_row_of(slot->target, NULL);
+	if (row) {
+		__sync_fetch_and_add(&row->attaches, 1);
+		__sync_fetch_and_add(&row->attach_ns, wait_ns);
+		if (wait_ns > row->attach_max_ns)
+			row->attach_max_ns = wait_ns;
+	}
+	if (error)
+		__sync_fetch_and_add(&state->attach_failed, 1);
+	__sync_fetch_and_add(&state->attach_histogram[histogram_bucket(wait_ns) & (HISTOGRAM_BUCKETS - 1)], 1);
+	__sync_lock_test_and_set(&slot->tid, 0);
+	return 0;
+}
+
+/* int (struct task_struct *, long, unsigned long, unsigned long), 3.4 to 7.3 */
+SEC("?fentry/ptrace_attach")
+int attach_enter(__u64 *ctx)
+{
+	begin_inactive((void *)ctx[0]);
+	return 0;
+}
+
+SEC("?fexit/ptrace_attach")
+int attach_leave(__u64 *ctx)
+{
+	__u64 error = 0;
+
+	bpf_get_func_ret(ctx, &error);
+	end_attach((int)error);
+	return 0;
+}
+
+SEC("?kprobe")
+int attach_kprobe_enter(struct pt_regs *ctx)
+{
+	begin_inactive((void *)PT_REGS_PARM1(ctx));
+	return 0;
+}
+
+SEC("?kretprobe")
+int attach_kprobe_leave(struct pt_regs *ctx)
+{
+	end_attach((int)PT_REGS_RC(ctx));
 	return 0;
 }

@@ -33,16 +33,20 @@ struct inactive_row {
 	__u64 traced; /* turns at which the target was traced */
 	char comm[16];
 	char target_comm[16];
-	__u64 pad[3];
+	__u64 attaches; /* PTRACE_ATTACH and PTRACE_SEIZE, those that failed too */
+	__u64 attach_ns;
+	__u64 attach_max_ns;
 };
 
 struct inactive_state {
 	__u64 no_slot;
 	__u64 no_row;
 	__u64 unmatched; /* ends without a begin */
-	__u64 pad[5];
+	__u64 attach_failed;
+	__u64 pad[4];
 	__u32 turn_counts[INACTIVE_TURN_COUNTS];
 	__u32 histogram[HISTOGRAM_BUCKETS];
+	__u32 attach_histogram[HISTOGRAM_BUCKETS];
 };
 
 _Static_assert(sizeof(struct inactive_slot) == CACHE_LINE, "callers share no line");

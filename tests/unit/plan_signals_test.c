@@ -3,6 +3,7 @@
 
 #define FUTEX  "futex waits"
 #define TRACER "tracers that wait for tracees"
+#define ATTACH "tracers that attach"
 #define CLOCK  "reads of a shared clock"
 
 /* A kernel that offers all of it, with the options. */
@@ -16,6 +17,7 @@ static struct evidence with_all_signals(void)
 		.btf_futex = true,
 		.btf_wait_task = true,
 		.btf_wait_inactive = true,
+		.btf_ptrace_attach = true,
 		.btf_clock_read = true,
 		.cycle_counter = true,
 		.kprobe_source = true,
@@ -50,6 +52,8 @@ static void all_of_it(void)
 
 	check(plan, FUTEX, PROBE_ON, "tp_btf sys_enter, sys_exit, sched_waking, sched_switch", "every system call");
 	check(plan, TRACER, PROBE_ON, "fentry", WAIT_INACTIVE);
+	check(plan, ATTACH, PROBE_ON, "fentry", PTRACE_ATTACH_FUNCTION);
+	CHECK(plan->ptrace_attach && !plan->ptrace_attach_kprobe, "attaching");
 	check(plan, CLOCK, PROBE_ON, "fentry", "CPU cycles");
 	CHECK(plan->futex && plan->inactive_turns && plan->inactive_calls && !plan->inactive_kprobe,
 	      "what is attached");
@@ -66,6 +70,7 @@ static void not_asked_for(void)
 	plan = decide(&e);
 	check(plan, FUTEX, PROBE_OFF, "tp_btf sys_enter, sys_exit, sched_waking, sched_switch", "--futex");
 	check(plan, TRACER, PROBE_OFF, "fentry", "--ptrace");
+	check(plan, ATTACH, PROBE_OFF, "fentry", "--ptrace");
 	check(plan, CLOCK, PROBE_OFF, "fentry", "--clocksource");
 	CHECK(!plan->futex && !plan->inactive_turns && !plan->inactive_calls && !plan->inactive_kprobe &&
 		      !plan->clock_read,
@@ -82,6 +87,8 @@ static void without_fentry(void)
 	check(plan, TRACER, PROBE_ON, "kprobe", WAIT_INACTIVE);
 	check(plan, CLOCK, PROBE_ON, "kprobe", "read_hpet");
 	CHECK(plan->inactive_kprobe && !plan->inactive_calls && plan->clock_kprobe, "by kprobe");
+	check(plan, ATTACH, PROBE_ON, "kprobe", PTRACE_ATTACH_FUNCTION);
+	CHECK(plan->ptrace_attach_kprobe && !plan->ptrace_attach, "attaching by kprobe");
 	e.kprobe_source = false;
 	plan = decide(&e);
 	check(plan, TRACER, PROBE_ON, "tp_btf sched_wait_task", "neither calls nor their time");

@@ -20,7 +20,7 @@ TOP = Path(__file__).resolve().parents[2]
 EVERY_REPORT = {
     *("meta", "kind", "lock", "interval", "probe", "program", "cost", "loss", "begin_count"),
     *("open_wait", "waiter", "cgroup", "stack", "frame", "outlier"),
-    *("futex", "futex_total", "clock_total", "inactive_wait", "self_check"),
+    *("futex", "futex_total", "clock_total", "inactive_wait", "ptrace_attach", "self_check"),
 }
 
 

@@ -157,6 +157,9 @@ def recording(tmp_path: Path) -> Path:
     insert(builder, "meta", ("clock_reads_timed", 1))
     insert(builder, "inactive_wait", (80, 80, "tracer", 81, 81, "tracee", 3, 40, 38, 40, 0, 11_000, 9000))
     insert(builder, "inactive_cpu", (1, blob, histogram.encode([0, 2, *[0] * 4, 1, *[0] * 121])))
+    insert(builder, "ptrace_attach", (80, 80, "tracer", 81, 81, "tracee", 3, 11_000, 9000))
+    insert(builder, "ptrace_attach_cpu", (1, blob))
+    insert(builder, "loss", ("attach_failed", 1, "calls of ptrace_attach() that failed", "info"))
     return builder.finish()
 
 
@@ -230,6 +233,17 @@ def test_clock_reads_and_tracers(recording: Path) -> None:
     assert value["clock_reads"]["cpu_share"] > 0
     assert value["inactive_waits"]["pairs"][0]["max_turns"] == 38
     assert value["inactive_waits"]["cpus"][0]["turns"] == [[1, 2], [32, 1]]
+
+
+def test_attaches(recording: Path) -> None:
+    value = document(recording)["ptrace_attaches"]
+    assert (value["attaches"], value["failed"], value["attach_ns"], value["max_ns"]) == (3, 1, 11_000, 9000)
+    assert value["pairs"][0]["tracee"]["tid"] == 81
+    assert sum(calls for _, calls in value["cpus"][0]["histogram"]) == 3
+    with open_recording(recording) as opened:
+        text = render_text.render(make_report(opened, Selection(), 10), Style())
+    assert "Attaching by ptrace: 3 times, 1 of them failed, 11.0 us in all" in text
+    assert "tracer 80 to tracee 81: 3 times, 9.00 us at most" in text
 
 
 def test_the_text_tells_all_three(recording: Path) -> None:

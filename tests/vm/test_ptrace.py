@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""wait_task_inactive(): calls and turns of tracers, held against an independent count of both."""
+"""Tracers: calls and turns of wait_task_inactive(), and attaches, held against independent counts."""
 
 import json
+import sqlite3
 from collections.abc import Callable
+from contextlib import closing
+from typing import Any
 
 import pytest
 from guest import Guest
@@ -12,7 +15,10 @@ from test_holders import STATISTICS_ON
 from lockline import histogram
 
 KERNELS = ("bookworm", "bookworm-rt", "trixie-rt", "sid")
+# Where the same is done once more with kprobes, as on a kernel that has no fentry.
+BY_KPROBE = "bookworm"
 TRACERS = 2
+ATTACHES = 50
 LOAD = f"stress-ng --ptrace {TRACERS} --timeout 4"
 
 COMMAND = f"""
@@ -23,25 +29,43 @@ exec 3> /tmp/fifo
 until grep -q ready counter || ! kill -0 $!; do sleep 0.1; done
 echo read > /tmp/fifo
 until [ $(wc -l < counter) -ge 2 ]; do sleep 0.1; done
-inner='echo read > /tmp/fifo; {LOAD}; echo read > /tmp/fifo; until [ $(wc -l < counter) -ge 4 ]; do sleep 0.1; done'
-lockline-collect record -a -q --ptrace -o run.lockline -- sh -c "$inner" || exit
+cat > /tmp/inner <<'END'
+echo read > /tmp/fifo
+attach_often {ATTACHES}
+{LOAD}
+echo read > /tmp/fifo
+until [ $(wc -l < counter) -ge $1 ]; do sleep 0.1; done
+END
+lockline-collect record -a -q --ptrace -o run.lockline -- sh /tmp/inner 4 || exit
+by_kprobe
 exec 3>&-
 wait
 dmesg > dmesg
 """
 
 
+RECORD_BY_KPROBE = """
+no_fentry lockline-collect record -a -q --ptrace -o kprobe.lockline -- sh /tmp/inner 6 || exit
+"""
+
+
 @pytest.fixture(scope="module", params=[kernel for kernel in KERNELS if selected(kernel)])
 def guest(request: pytest.FixtureRequest, boot: Callable[..., Guest]) -> Guest:
     """What a guest with tracers left."""
-    return boot(request.param, COMMAND, "--cpus", "2", "--cpu", CPU[NATIVE], "--append", "tsc=reliable")
+    command = COMMAND.replace("by_kprobe", RECORD_BY_KPROBE if request.param == BY_KPROBE else "")
+    return boot(request.param, command, "--cpus", "2", "--cpu", CPU[NATIVE], "--append", "tsc=reliable")
+
+
+def counts(guest: Guest) -> list[dict[str, Any]]:
+    """Before the first recording, at the begin and the end of the load in each, and at last."""
+    lines = [json.loads(line) for line in guest.text("counter").splitlines()]
+    return [line for line in lines if line["event"] == "counts"]
 
 
 def test_calls_and_turns_are_those_of_an_independent_count(guest: Guest) -> None:
-    lines = [json.loads(line) for line in guest.text("counter").splitlines()]
-    before, begin, end, after = [line for line in lines if line["event"] == "counts"]
+    before, begin, end, after = counts(guest)[:4]
     calls, turns = guest.query("SELECT sum(calls), sum(turns) FROM inactive_wait")[0]
-    print(f"\n{lines[0]['source']}: {calls} calls, {turns} turns; counted inside {end['calls'] - begin['calls']},")
+    print(f"\n{calls} calls, {turns} turns; counted inside {end['calls'] - begin['calls']},")
     print(f"{end['turns'] - begin['turns']}; outside {after['calls'] - before['calls']},", end=" ")
     print(after["turns"] - before["turns"])
     # Of a call that is in progress while they are read one program may know and not yet the other.
@@ -70,3 +94,42 @@ def test_histograms_hold_every_call(guest: Guest) -> None:
         histogram.add_blob(turns, turn_blob)
     calls = guest.query("SELECT sum(calls) FROM inactive_wait")[0][0]
     assert sum(times) == sum(turns) == calls
+
+
+def test_attaches_are_all_there(guest: Guest) -> None:
+    """Of a program that attaches a known number of times, and once to itself, which fails."""
+    rows = guest.query(
+        "SELECT attaches, attach_ns, max_ns, tid, target_tid FROM ptrace_attach WHERE comm = 'attach_often'"
+    )
+    assert sorted(row[0] for row in rows) == [1, ATTACHES]
+    for _, attach_ns, max_ns, tid, target in rows:
+        assert 0 < max_ns <= attach_ns
+        assert (tid == target) == (attach_ns == max_ns)
+    times = histogram.empty()
+    for (blob,) in guest.query("SELECT histogram FROM ptrace_attach_cpu"):
+        histogram.add_blob(times, blob)
+    assert sum(times) == guest.query("SELECT sum(attaches) FROM ptrace_attach")[0][0]
+    assert guest.facts("loss")["attach_failed"] >= 1
+
+
+def test_by_kprobe_it_is_the_same(guest: Guest) -> None:
+    if not (guest.directory / "kprobe.lockline").exists():
+        pytest.skip(f"kernels but {BY_KPROBE} are recorded by fentry alone")
+    assert "no_fentry: 38 programs" in guest.text("stderr")
+    with closing(sqlite3.connect(guest.directory / "kprobe.lockline")) as connection:
+        sources = dict(connection.execute("SELECT signal, source FROM probe").fetchall())
+        assert sources["tracers that wait for tracees"] == sources["tracers that attach"] == "kprobe"
+        calls, turns, longest, most = connection.execute(
+            "SELECT sum(calls), sum(turns), max(max_ns), max(max_turns) FROM inactive_wait"
+        ).fetchone()
+        attaches = connection.execute("SELECT attaches FROM ptrace_attach WHERE comm = 'attach_often'").fetchall()
+        unmatched = connection.execute("SELECT count FROM loss WHERE name = 'inactive_unmatched'").fetchone()[0]
+    _, _, end_of_first, begin, end, after = counts(guest)
+    print(
+        f"\nby kprobe: {calls} calls, {turns} turns; counted inside {end['calls'] - begin['calls']}, {unmatched} ends"
+    )
+    assert end["calls"] - begin["calls"] <= calls <= after["calls"] - end_of_first["calls"] + TRACERS
+    assert end["turns"] - begin["turns"] <= turns <= after["turns"] - end_of_first["turns"]
+    assert longest > 0
+    assert most > 0
+    assert sorted(number for (number,) in attaches) == [1, ATTACHES]

@@ -2,10 +2,9 @@
 """A tracer that turns in wait_task_inactive() while its tracee wants the same lock: flights, and who did what.
 
 Virtual CPUs share no cache line that one of them could be starved of: what is checked is that both sides, the turns,
-the lock and what came before the end are told, on kernels with PREEMPT_RT.  Known holds give the durations.
+the lock and what came before the end are told, on kernels with PREEMPT_RT.  Known holds are in test_episodes.py.
 """
 
-import json
 import shutil
 import sqlite3
 from collections.abc import Callable
@@ -25,7 +24,6 @@ from lockline.recording import open_recording
 FIRED = 2
 # As in test_holders.py: switching statistics patches code that every unlock runs through here.
 STATISTICS_ON = "echo 1 > /proc/sys/kernel/bpf_stats_enabled"
-HOLD_US, HOLDS = 20_000, 25
 
 
 @dataclass(frozen=True)
@@ -191,43 +189,3 @@ def test_the_kernel_has_no_complaint(guest: Guest) -> None:
     text = guest.text("dmesg")
     assert "WARNING:" not in text
     assert "BUG:" not in text.replace("BUG: soft lockup", "")
-
-
-@pytest.fixture(scope="module")
-def held(boot: Callable[..., Guest]) -> Guest:
-    """A futex bucket's lock that one task holds for a known time while another waits."""
-    if not selected("trixie"):
-        pytest.skip("KERNELS leaves trixie out")
-    command = (
-        f"{STATISTICS_ON}\nlockline-collect record -a --holders --episodes --threshold 5ms -i 100ms -o held.lockline --"
-        f" held_lock futex-bucket --hold-us {HOLD_US} --count {HOLDS} --waiters 1 > held.json || exit"
-    )
-    return boot("trixie", command, "--cpus", "2", "--cpu", CPU[NATIVE], "--append", "tsc=reliable", *in_turns())
-
-
-def test_known_holds(held: Guest) -> None:
-    """The holder is the one that held, for no longer than it did, and nobody came in between."""
-    truth = json.loads(held.text("held.json").splitlines()[-1])
-    assert truth["event"] == "holds"
-    found = [
-        episode
-        for episode in episodes(held, "held")
-        if episode.holders and episode.holders[0].task.tid == truth["holder"] and episode.kind == "spinlock"
-    ]
-    # On a loaded machine many a waiter comes too late for a hold, or others' waits are longer.
-    assert len(found) >= HOLDS // 5, len(found)
-    longest = sorted((held_ns for held_ns, _ in truth["holds"]), reverse=True)
-    parts = sorted((episode.holders[0].held_ns for episode in found), reverse=True)
-    # The lock is let go after the program that holds it has ended: the function goes on, and may be interrupted.
-    for part, limit in zip(parts, longest, strict=False):
-        assert part <= limit + HOLD_US * 1000 // 2
-    for episode in found:
-        assert episode.handoff_ns is not None
-        assert sum(holder.held_ns for holder in episode.holders) + episode.handoff_ns == episode.duration_ns
-        assert episode.waiter.tid != truth["holder"]
-        assert episode.bypass is not None
-    # One waiter: nobody else wants the lock but the holder itself, once in a while.
-    assert sorted(episode.bypass or 0 for episode in found)[len(found) // 2] == 0
-    # It ran while it held: the program that stops it does not sleep.
-    running = [episode.holders[0].doing.running_ns / episode.holders[0].held_ns for episode in found]
-    assert sorted(running)[len(running) // 2] > 0.9

@@ -17,11 +17,23 @@
 __u32 holder;  /* tid */
 __u32 waiters; /* how many say that they go */
 __u64 hold_ns;
-__u32 armed;   /* by the holder, once for each hold */
-__u32 going;   /* waiters of this hold that go for the lock */
-__u32 back;    /* and that had it */
-__u64 holding; /* holds begun */
+__u32 holds_of_round = 1;
+__u32 armed;        /* by the holder: holds to come of this round */
+__u64 rounds;       /* begun: a round is a system call of the holder */
+__u32 by_interrupt; /* a hold is ended by an interrupt that the program raises after hold_ns */
+__u32 going;        /* waiters of this hold that go for the lock */
+__u32 back;         /* and that had it */
+__u64 holding;      /* holds begun */
 struct hold holds[MOST_HOLDS];
+
+/* An entry wakes whoever polls it, by an irq_work: an interrupt of the CPU to itself. */
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 4096);
+} raiser SEC(".maps");
+
+__u32 raised;         /* in wait for that interrupt */
+__u64 interrupted_ns; /* when its handler was entered; 0: not yet */
 
 struct turn {
 	__u64 begin_ns;
@@ -36,8 +48,14 @@ static long spin(__u32 index, void *context)
 	turn->now_ns = bpf_ktime_get_ns();
 	if (!turn->all_going_ns && *(volatile __u32 *)&going >= waiters)
 		turn->all_going_ns = turn->now_ns;
-	if (turn->all_going_ns && turn->now_ns - turn->all_going_ns >= hold_ns)
-		return LOOP_STOP;
+	if (turn->all_going_ns && turn->now_ns - turn->all_going_ns >= hold_ns) {
+		if (!by_interrupt || *(volatile __u64 *)&interrupted_ns)
+			return LOOP_STOP;
+		if (!raised) {
+			raised = 1;
+			bpf_ringbuf_output(&raiser, &index, sizeof(index), BPF_RB_FORCE_WAKEUP);
+		}
+	}
 	return turn->now_ns - turn->begin_ns < DEADLINE_NS ? LOOP_ON : LOOP_STOP;
 }
 
@@ -48,13 +66,28 @@ static __always_inline int keep(void)
 
 	if ((__u32)bpf_get_current_pid_tgid() != holder || !armed)
 		return 0;
-	armed = 0;
+	if (armed == holds_of_round)
+		__sync_fetch_and_add(&rounds, 1);
+	armed--;
+	raised = 0;
+	interrupted_ns = 0;
 	turn.begin_ns = bpf_ktime_get_ns();
 	__sync_fetch_and_add(&holding, 1);
 	bpf_loop(MOST_TURNS, spin, &turn, 0);
 	hold->begin_ns = turn.begin_ns;
 	hold->all_going_ns = turn.all_going_ns;
 	hold->end_ns = turn.now_ns;
+	hold->interrupted_ns = interrupted_ns;
+	raised = 0;
+	return 0;
+}
+
+/* The holder's interrupt, entered while the holder is stopped in keep(). */
+SEC("?tp_btf/irq_work_entry")
+int note_interrupt(void *context)
+{
+	if (raised && !interrupted_ns && (__u32)bpf_get_current_pid_tgid() == holder)
+		interrupted_ns = bpf_ktime_get_ns();
 	return 0;
 }
 

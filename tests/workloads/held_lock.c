@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * held_lock MODE [--hold-us N] [--count N] [--waiters N]: kernel locks that are held for a known
+ * held_lock MODE [--hold-us N] [--count N] [--waiters N] [--by-interrupt]: kernel locks that are held for a known
  * time, without a kernel module.
  *
  * A BPF program stops one task, the holder, in a kernel function that is called with the
@@ -8,9 +8,14 @@
  * the system call) that they go for it, and for the hold time after that.  So a
  * waiter waits for the hold time, less its way into the kernel.
  *
+ * Mode futex-retake takes and drops a futex bucket's lock RETAKES times in one system call, holding it for the hold
+ * time each time, and RETAKES - 1 times more for next to nothing: the truth of who overtakes a waiter, and how
+ * often.  With --by-interrupt an interrupt of the holder's CPU to itself ends each hold: what relieves the waiter.
+ *
  * As JSON: {"event": "ready", ...} with the threads, and at the end {"event": "holds", ...}
  * with [held_ns, after_going_ns] of each hold and, of each waiter, [going_ns, waited_ns]:
- * from its word to the end of the hold, and to its return from the system call.
+ * from its word to the end of the hold (of a round's first), and to its return from the system call; "log" has [begin, end,
+ * interrupt] of each hold and "rounds" the [end of the system call] of each round, CLOCK_MONOTONIC.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -46,10 +51,13 @@ struct waiter {
 	} * turns;
 };
 
+#define RETAKES 16
+
 static struct held_lock_bpf *skeleton;
 static volatile bool ending;
 static unsigned long count = 100;
 static int file = -1, word;
+static bool by_interrupt;
 
 static void write_byte(int to)
 {
@@ -126,6 +134,24 @@ static void wait_for_bucket(struct waiter *waiter)
 		die("futex: %s", strerror(errno));
 }
 
+/* futex_waitv() takes the bucket's lock for each of its futexes; the value of the last is another, so that it takes them back. */
+struct waitv {
+	__u64 value, address;
+	__u32 flags, reserved;
+};
+
+static void hold_and_retake(void)
+{
+	struct waitv futexes[RETAKES];
+
+	for (int i = 0; i < RETAKES; i++)
+		futexes[i] = (struct waitv){.value = i == RETAKES - 1,
+					    .address = (unsigned long)&word,
+					    .flags = FUTEX_32 | FUTEX_PRIVATE_FLAG};
+	if (syscall(SYS_futex_waitv, futexes, RETAKES, 0, NULL, 0) != -1 || errno != EAGAIN)
+		die("futex_waitv: %s", strerror(errno));
+}
+
 /* A fork reads cgroup_threadgroup_rwsem; who moves a process writes it.  vfork(): no page of the waiters is to fault. */
 static void hold_threadgroup(void)
 {
@@ -189,14 +215,28 @@ static const struct mode {
 	void (*hold)(void);
 	void (*wait)(struct waiter *waiter);
 	void (*end)(void);
+	__u32 holds; /* of a round; 0: one */
 } modes[] = {
-	{"futex-bucket", "wake_q_add_safe", start_sleeper, NULL, hold_bucket, wait_for_bucket, stop_sleeper},
-	{"inode-rwsem", "file_update_time", NULL, open_inode, hold_inode, wait_for_inode, NULL},
-	{"percpu-rwsem", "sched_cgroup_fork", NULL, open_cgroup, hold_threadgroup, wait_for_threadgroup, NULL},
-	{"bpf-bucket", "alloc_htab_elem", make_map, NULL, hold_map, wait_for_map, NULL},
+	{"futex-bucket", "wake_q_add_safe", start_sleeper, NULL, hold_bucket, wait_for_bucket, stop_sleeper, 0},
+	{"inode-rwsem", "file_update_time", NULL, open_inode, hold_inode, wait_for_inode, NULL, 0},
+	{"percpu-rwsem", "sched_cgroup_fork", NULL, open_cgroup, hold_threadgroup, wait_for_threadgroup, NULL, 0},
+	{"bpf-bucket", "alloc_htab_elem", make_map, NULL, hold_map, wait_for_map, NULL, 0},
+	{"futex-retake", "futex_get_value_locked", NULL, NULL, hold_and_retake, wait_for_bucket, NULL, RETAKES},
 };
 
 static const struct mode *mode;
+static __u64 *round_ends;
+static __u32 holds_of_round = 1;
+
+/* An emulator that lets CPUs take turns gives the next one its turn here. */
+static void relax(void)
+{
+#if defined(__x86_64__)
+	__builtin_ia32_pause();
+#else
+	__asm__ volatile("yield");
+#endif
+}
 
 static void *run_waiter(void *argument)
 {
@@ -208,9 +248,11 @@ static void *run_waiter(void *argument)
 		mode->open(waiter);
 	__atomic_store_n(&waiter->tid, gettid(), __ATOMIC_RELEASE);
 	while (!ending) {
-		now = __atomic_load_n(&skeleton->bss->holding, __ATOMIC_ACQUIRE);
-		if (now == seen)
+		now = __atomic_load_n(&skeleton->bss->rounds, __ATOMIC_ACQUIRE);
+		if (now == seen) {
+			relax();
 			continue;
+		}
 		waiter->turns[now - 1].going_ns = now_ns();
 		__atomic_fetch_add(&skeleton->bss->going, 1, __ATOMIC_RELEASE);
 		mode->wait(waiter);
@@ -243,11 +285,14 @@ static const char *attach(void)
 			die("cannot open the BPF object: %s", strerror(errno));
 		program = kprobe ? skeleton->progs.keep_by_kprobe : skeleton->progs.keep_by_fentry;
 		bpf_program__set_autoload(program, true);
+		bpf_program__set_autoload(skeleton->progs.note_interrupt, by_interrupt);
 		if (!kprobe)
 			bpf_program__set_attach_target(program, 0, mode->function);
 		if (!held_lock_bpf__load(skeleton)) {
 			link = kprobe ? bpf_program__attach_kprobe(program, false, mode->function)
 				      : bpf_program__attach(program);
+			if (link && by_interrupt && !bpf_program__attach(skeleton->progs.note_interrupt))
+				die("cannot attach to irq_work_entry: %s", strerror(errno));
 			if (link)
 				return kprobe ? "kprobe" : "fentry";
 		}
@@ -269,11 +314,12 @@ static void hold_once(__u32 waiters)
 	for (int i = 0; skeleton->bss->holding == before; i++) {
 		if (i == TRIES)
 			die("%s() was not called with the lock held", mode->function);
-		__atomic_store_n(&skeleton->bss->armed, 1, __ATOMIC_RELEASE);
+		__atomic_store_n(&skeleton->bss->armed, holds_of_round, __ATOMIC_RELEASE);
 		mode->hold();
 	}
+	round_ends[skeleton->bss->rounds - 1] = now_ns();
 	while (__atomic_load_n(&skeleton->bss->back, __ATOMIC_ACQUIRE) < waiters)
-		;
+		relax();
 }
 
 static void print_pairs(const char *name, unsigned long pairs, void (*pair)(unsigned long i, const void *of),
@@ -298,9 +344,21 @@ static void print_hold(unsigned long i, const void *of)
 static void print_turn(unsigned long i, const void *of)
 {
 	const struct turn *turn = &((const struct waiter *)of)->turns[i];
-	__u64 end_ns = skeleton->bss->holds[i].end_ns;
+	__u64 end_ns = skeleton->bss->holds[i * holds_of_round].end_ns;
 
 	printf("%llu, %llu", end_ns > turn->going_ns ? end_ns - turn->going_ns : 0, turn->back_ns - turn->going_ns);
+}
+
+static void print_log(unsigned long i, const void *of)
+{
+	const struct hold *hold = &skeleton->bss->holds[i];
+
+	printf("%llu, %llu, %llu", hold->begin_ns, hold->end_ns, hold->interrupted_ns);
+}
+
+static void print_round(unsigned long i, const void *of)
+{
+	printf("%llu", round_ends[i]);
 }
 
 static void print_threads(const char *event, const struct waiter *waiters, __u32 number)
@@ -325,7 +383,7 @@ static unsigned long number(const char *text, unsigned long least, unsigned long
 
 static void usage(void)
 {
-	fprintf(stderr, "usage: held_lock MODE [--hold-us N] [--count N] [--waiters N]; modes:");
+	fprintf(stderr, "usage: held_lock MODE [--hold-us N] [--count N] [--waiters N] [--by-interrupt]; modes:");
 	for (size_t i = 0; i < sizeof(modes) / sizeof(modes[0]); i++)
 		fprintf(stderr, " %s", modes[i].name);
 	fputc('\n', stderr);
@@ -338,6 +396,7 @@ int main(int argc, char **argv)
 		{"hold-us", required_argument, NULL, 'h'},
 		{"count", required_argument, NULL, 'c'},
 		{"waiters", required_argument, NULL, 'w'},
+		{"by-interrupt", no_argument, NULL, 'i'},
 		{},
 	};
 	struct waiter waiters[MOST_WAITERS] = {};
@@ -353,6 +412,8 @@ int main(int argc, char **argv)
 			count = number(optarg, 1, MOST_HOLDS);
 		else if (option == 'w')
 			waiting = number(optarg, 1, MOST_WAITERS);
+		else if (option == 'i')
+			by_interrupt = true;
 		else
 			usage();
 	}
@@ -361,6 +422,11 @@ int main(int argc, char **argv)
 			mode = &modes[i];
 	if (!mode)
 		usage();
+	if (mode->holds)
+		holds_of_round = mode->holds;
+	round_ends = calloc(count, sizeof(*round_ends));
+	if (!round_ends || count * holds_of_round > MOST_HOLDS)
+		die("at most %d holds of this mode", MOST_HOLDS / holds_of_round);
 	if (get_nprocs() <= (int)waiting)
 		die("needs %u CPUs: one for the holder and one for each waiter", waiting + 1);
 	setvbuf(stdout, NULL, _IOLBF, 0);
@@ -380,6 +446,8 @@ int main(int argc, char **argv)
 	}
 	skeleton->bss->waiters = waiting;
 	skeleton->bss->hold_ns = hold_us * NSEC_PER_USEC;
+	skeleton->data->holds_of_round = holds_of_round;
+	skeleton->bss->by_interrupt = by_interrupt;
 	skeleton->bss->holder = gettid();
 	print_threads("ready", waiters, waiting);
 	printf(", \"source\": \"%s\"}\n", source);
@@ -391,7 +459,9 @@ int main(int argc, char **argv)
 	if (mode->end)
 		mode->end();
 	print_threads("holds", waiters, waiting);
-	print_pairs(", \"holds\": ", count, print_hold, NULL);
+	print_pairs(", \"holds\": ", count * holds_of_round, print_hold, NULL);
+	print_pairs(", \"log\": ", count * holds_of_round, print_log, NULL);
+	print_pairs(", \"rounds\": ", count, print_round, NULL);
 	printf(", \"waits\": [");
 	for (__u32 i = 0; i < waiting; i++)
 		print_pairs(i ? ", " : "", count, print_turn, &waiters[i]);

@@ -257,6 +257,7 @@ void evidence_collect(struct evidence *evidence, const struct options *options, 
 	evidence->btf_release = has_type(btf, "btf_trace_contended_release", BTF_KIND_TYPEDEF);
 	evidence->btf_wait_task = has_type(btf, "btf_trace_sched_wait_task", BTF_KIND_TYPEDEF);
 	evidence->btf_wait_inactive = has_type(btf, WAIT_INACTIVE, BTF_KIND_FUNC);
+	evidence->btf_ptrace_attach = has_type(btf, PTRACE_ATTACH_FUNCTION, BTF_KIND_FUNC);
 	evidence->btf_futex = has_type(btf, "btf_trace_sys_enter", BTF_KIND_TYPEDEF) &&
 			      has_type(btf, "btf_trace_sys_exit", BTF_KIND_TYPEDEF) &&
 			      has_type(btf, "btf_trace_sched_waking", BTF_KIND_TYPEDEF) &&

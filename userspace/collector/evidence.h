@@ -42,6 +42,7 @@ struct evidence {
 	bool btf_release;            /* lock:contended_release */
 	bool btf_wait_task;          /* sched:sched_wait_task */
 	bool btf_wait_inactive;      /* WAIT_INACTIVE */
+	bool btf_ptrace_attach;      /* PTRACE_ATTACH_FUNCTION */
 	bool btf_clock_read;         /* clock_read_function() of the clocksource */
 	bool cycle_counter;          /* the event source msr */
 	bool btf_futex;              /* the tracepoints of --futex */

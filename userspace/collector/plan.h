@@ -115,7 +115,8 @@ extern const char *const relief_tracepoints[RELIEF_PROBES];
 #define RWSEM_SLOW_PATH  "rwsem_down_write_slowpath"
 #define PERCPU_SLOW_PATH "percpu_down_write"
 
-#define WAIT_INACTIVE "wait_task_inactive"
+#define WAIT_INACTIVE          "wait_task_inactive"
+#define PTRACE_ATTACH_FUNCTION "ptrace_attach"
 
 #define HITM_SIGNAL "memory samples (HITM)"
 
@@ -145,6 +146,8 @@ struct plan {
 	bool inactive_turns;        /* turns of WAIT_INACTIVE's loop */
 	bool inactive_calls;        /* the function by fentry */
 	bool inactive_kprobe;       /* it by kprobe, for want of fentry */
+	bool ptrace_attach;         /* PTRACE_ATTACH_FUNCTION by fentry */
+	bool ptrace_attach_kprobe;  /* it by kprobe, for want of fentry */
 	const char *clock_read;     /* function that reads the clock device; NULL: not probed */
 	bool clock_kprobe;          /* it by kprobe, for want of fentry */
 	bool futex;                 /* futex calls, by the tracepoints of system calls and of the scheduler */

@@ -31,6 +31,8 @@ enum probe_state check_futex(struct finding *finding);
 enum probe_state check_inactive_calls(struct finding *finding);
 enum probe_state check_inactive_kprobe(struct finding *finding);
 enum probe_state check_inactive_turns(struct finding *finding);
+enum probe_state check_ptrace_attach(struct finding *finding);
+enum probe_state check_ptrace_attach_kprobe(struct finding *finding);
 enum probe_state check_clock_reads(struct finding *finding);
 enum probe_state check_clock_reads_kprobe(struct finding *finding);
 enum probe_state check_hitm(struct finding *finding);

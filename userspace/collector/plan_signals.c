@@ -42,6 +42,24 @@ enum probe_state check_inactive_kprobe(struct finding *finding)
 	return state == PROBE_ON ? asked(finding, finding->evidence->ptrace, "--ptrace") : state;
 }
 
+static enum probe_state check_attach(struct finding *finding, bool kprobe)
+{
+	const struct evidence *evidence = finding->evidence;
+	enum probe_state state = check_probe(finding, evidence->btf_ptrace_attach, PTRACE_ATTACH_FUNCTION, kprobe);
+
+	return state == PROBE_ON ? asked(finding, evidence->ptrace, "--ptrace") : state;
+}
+
+enum probe_state check_ptrace_attach(struct finding *finding)
+{
+	return check_attach(finding, false);
+}
+
+enum probe_state check_ptrace_attach_kprobe(struct finding *finding)
+{
+	return check_attach(finding, true);
+}
+
 enum probe_state check_inactive_turns(struct finding *finding)
 {
 	if (check_waits(finding) != PROBE_ON)
@@ -121,6 +139,8 @@ void plan_signals(struct plan *plan, struct finding *finding)
 	plan->inactive_turns = check_inactive_turns(finding) == PROBE_ON;
 	plan->inactive_calls = check_inactive_calls(finding) == PROBE_ON;
 	plan->inactive_kprobe = !plan->inactive_calls && check_inactive_kprobe(finding) == PROBE_ON;
+	plan->ptrace_attach = check_ptrace_attach(finding) == PROBE_ON;
+	plan->ptrace_attach_kprobe = !plan->ptrace_attach && check_ptrace_attach_kprobe(finding) == PROBE_ON;
 	if (function && check_clock_reads(finding) == PROBE_ON) {
 		plan->clock_read = function;
 	} else if (function && check_clock_reads_kprobe(finding) == PROBE_ON) {

@@ -107,6 +107,11 @@ static const char *const sql[STATEMENTS] = {
 		" target_tgid = max(target_tgid, ?5),"
 		" target_comm = CASE target_comm WHEN '' THEN ?6 ELSE target_comm END",
 	[PUT_INACTIVE_CPU] = "INSERT OR REPLACE INTO inactive_cpu VALUES (?, ?, ?)",
+	[CLEAR_ATTACHES] = "DELETE FROM ptrace_attach",
+	[ADD_ATTACH] = "INSERT INTO ptrace_attach VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)"
+		       " ON CONFLICT DO UPDATE SET attaches = attaches + ?7, attach_ns = attach_ns + ?8,"
+		       " max_ns = max(max_ns, ?9)",
+	[PUT_ATTACH_CPU] = "INSERT OR REPLACE INTO ptrace_attach_cpu VALUES (?, ?)",
 	[PUT_MEMORY_SOURCE] = "INSERT INTO memory_source VALUES (?, ?, ?, ?)",
 	[PUT_MEMORY_COUNT] = "INSERT INTO memory_count VALUES (?, ?, ?)",
 	[PUT_MEMORY_LINE] = "INSERT INTO memory_line VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",

@@ -442,6 +442,25 @@ CREATE TABLE inactive_cpu (
 	turns BLOB NOT NULL
 );
 
+-- Calls of ptrace_attach() (record --ptrace), those that failed too (loss.attach_failed).
+CREATE TABLE ptrace_attach (
+	tid INTEGER NOT NULL,         -- of the tracer; 0 with target 0: the pairs without a row
+	tgid INTEGER NOT NULL,
+	comm TEXT NOT NULL,
+	target_tid INTEGER NOT NULL,
+	target_tgid INTEGER NOT NULL,
+	target_comm TEXT NOT NULL,
+	attaches INTEGER NOT NULL,
+	attach_ns INTEGER NOT NULL,
+	max_ns INTEGER NOT NULL,
+	PRIMARY KEY (tid, target_tid)
+) WITHOUT ROWID;
+
+CREATE TABLE ptrace_attach_cpu (
+	cpu INTEGER PRIMARY KEY,
+	histogram BLOB NOT NULL
+);
+
 -- Memory accesses: samples of the PMU, of a perf.data file, of the text of a
 -- perf c2c report, or hits of a watchpoint; all in the same tables.
 CREATE TABLE memory_source (

@@ -6,6 +6,7 @@
 #include "probes.h"
 
 #define PTRACE_SIGNAL "tracers that wait for tracees"
+#define ATTACH_SIGNAL "tracers that attach"
 #define CLOCK_SIGNAL  "reads of a shared clock"
 
 int signal_choices(struct lockline_bpf *bpf, const struct plan *plan, struct choice *choices, int count)
@@ -19,6 +20,10 @@ int signal_choices(struct lockline_bpf *bpf, const struct plan *plan, struct cho
 		{bpf->progs.inactive_turn, plan->inactive_turns, PTRACE_SIGNAL, NULL},
 		{bpf->progs.inactive_enter, plan->inactive_calls, PTRACE_SIGNAL, NULL},
 		{bpf->progs.inactive_kprobe_enter, plan->inactive_kprobe, PTRACE_SIGNAL, WAIT_INACTIVE},
+		{bpf->progs.attach_leave, plan->ptrace_attach, ATTACH_SIGNAL, NULL},
+		{bpf->progs.attach_kprobe_leave, plan->ptrace_attach_kprobe, ATTACH_SIGNAL, PTRACE_ATTACH_FUNCTION},
+		{bpf->progs.attach_enter, plan->ptrace_attach, ATTACH_SIGNAL, NULL},
+		{bpf->progs.attach_kprobe_enter, plan->ptrace_attach_kprobe, ATTACH_SIGNAL, PTRACE_ATTACH_FUNCTION},
 		{bpf->progs.clock_read_leave, clock != NULL, CLOCK_SIGNAL, clock},
 		{bpf->progs.clock_kprobe_leave, clock_kprobe != NULL, CLOCK_SIGNAL, clock_kprobe},
 		{bpf->progs.clock_read_enter, clock != NULL, CLOCK_SIGNAL, clock},

@@ -104,6 +104,8 @@ _SCHEMA_3_COLUMNS: dict[str, str] = {
     "watch_window": "line begin_ns length_ns offsets hits lost transfers cut changed",
     "watch_transfer": "line from_cpu from_offset from_code cpu offset code write transfers",
     "futex_semaphore": "futex calls",
+    "ptrace_attach": "tid tgid comm target_tid target_tgid target_comm attaches attach_ns max_ns",
+    "ptrace_attach_cpu": "cpu histogram",
     "cpu_pair": "first second transfer_ns least_transfer_ns warp_ns rounds",
     "self_check": (
         "slice pair begin_ns end_ns deeper waits wait_ns wait_histogram wakeups max_late_ns wakeup_histogram switches"

@@ -496,6 +496,27 @@ class SelfCheckSlice(NamedTuple):
     switches: int
 
 
+class PtraceAttach(NamedTuple):
+    """ptrace_attach() of one tracer for one tracee, failed calls too."""
+
+    tid: int
+    tgid: int
+    comm: str
+    target_tid: int
+    target_tgid: int
+    target_comm: str
+    attaches: int
+    attach_ns: int
+    max_ns: int
+
+
+class PtraceAttachCpu(NamedTuple):
+    """The times of the calls that ended on one CPU."""
+
+    cpu: int
+    histogram: bytes
+
+
 class InactiveCpu(NamedTuple):
     """Calls that ended on one CPU: their times, and their turns by 2^n."""
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from lockline.analysis.clocksource import ClockReads
     from lockline.analysis.futex import Futexes
     from lockline.analysis.perturbation import SelfCheck
-    from lockline.analysis.ptrace import InactiveWaits
+    from lockline.analysis.ptrace import Attaches, InactiveWaits
     from lockline.watch.lines import LiveReport
     from lockline.watch.pairs import Pair
 
@@ -305,6 +305,7 @@ class Report:
     futexes: "Futexes | None" = None
     clock_reads: "ClockReads | None" = None
     inactive_waits: "InactiveWaits | None" = None
+    attaches: "Attaches | None" = None
     self_check: "SelfCheck | None" = None
     lines: "LiveReport | None" = None
     cpu_pairs: "tuple[Pair, ...]" = ()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Tracers that wait until their tracee is off its CPU: wait_task_inactive() (record --ptrace)."""
+"""Tracers that attach, and that wait until their tracee is off its CPU: wait_task_inactive() (record --ptrace)."""
 
 from dataclasses import dataclass
 
@@ -61,6 +61,58 @@ def read_inactive_waits(recording: Recording) -> InactiveWaits | None:
         wait_ns=sum(row.wait_ns for row in pairs),
         max_ns=max(row.max_ns for row in pairs),
         max_turns=max(row.max_turns for row in pairs),
+        pairs=tuple(pairs),
+        cpus=tuple(found),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class AttachCpu:
+    """Calls of ptrace_attach() that ended on one CPU."""
+
+    cpu: int
+    figures: Figures
+
+
+@dataclass(frozen=True, slots=True)
+class Attaches:
+    """All calls of ptrace_attach(), failed ones too; times in ns."""
+
+    attaches: int
+    failed: int
+    attach_ns: int
+    max_ns: int
+    pairs: tuple[rows.PtraceAttach, ...]
+    cpus: tuple[AttachCpu, ...]
+
+
+def read_attaches(recording: Recording) -> Attaches | None:
+    """The calls of the whole run, pairs with most time first; None if none were recorded.
+
+    Raises RecordingError if a histogram is damaged.
+    """
+    pairs = [
+        row
+        for row in recording.table(rows.PtraceAttach, "ptrace_attach")
+        if all(value >= 0 for value in row if isinstance(value, int))
+    ]
+    if not pairs:
+        return None
+    pairs.sort(key=lambda row: (-row.attach_ns, row.tid, row.target_tid))
+    found = []
+    for row in recording.table(rows.PtraceAttachCpu, "ptrace_attach_cpu", order="cpu"):
+        times = histogram.empty()
+        try:
+            histogram.add_blob(times, row.histogram)
+        except ValueError as error:
+            raise RecordingError(f"{recording.path}: the recording is damaged: {error}") from error
+        found.append(AttachCpu(row.cpu, Figures(sum(times), 0, 0, 0, tuple(times))))
+    failed = sum(loss.events for loss in recording.losses() if loss.name == "attach_failed")
+    return Attaches(
+        attaches=sum(row.attaches for row in pairs),
+        failed=max(0, failed),
+        attach_ns=sum(row.attach_ns for row in pairs),
+        max_ns=max(row.max_ns for row in pairs),
         pairs=tuple(pairs),
         cpus=tuple(found),
     )

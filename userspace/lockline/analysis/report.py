@@ -11,7 +11,7 @@ from lockline.analysis.futex import read_futexes
 from lockline.analysis.holders import with_holders
 from lockline.analysis.model import Host, OpenWait, OutlierWait, OwnCost, ProgramCost, Report, Window
 from lockline.analysis.perturbation import read_self_check, seen_whole
-from lockline.analysis.ptrace import read_inactive_waits
+from lockline.analysis.ptrace import read_attaches, read_inactive_waits
 from lockline.analysis.rules import find_all
 from lockline.analysis.samples import UNKNOWN_WAITER, sampled, tasks, with_stacks
 from lockline.analysis.selection import Selection, lock_matches, select_kinds
@@ -308,6 +308,7 @@ def make_report(
         futexes=read_futexes(recording, locks),
         clock_reads=read_clock_reads(recording, window.recording_end_ns - window.recording_begin_ns, window.cpus),
         inactive_waits=read_inactive_waits(recording),
+        attaches=read_attaches(recording),
         episodes=tuple(
             replace(
                 episode,

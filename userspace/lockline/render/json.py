@@ -86,6 +86,7 @@ def document(report: Report, addresses: bool = False) -> dict[str, Any]:
         "futexes": signals_json.futexes(report.futexes, top),
         "clock_reads": signals_json.clock_reads(report.clock_reads),
         "inactive_waits": signals_json.inactive_waits(report.inactive_waits, top),
+        "ptrace_attaches": signals_json.ptrace_attaches(report.attaches, top),
         "lines": [] if report.lines is None else watch_json.lines(report.lines, addresses),
         "cpu_pairs": [watch_json.pair_value(pair) for pair in report.cpu_pairs],
         "episodes": [_episode(episode, addresses) for episode in report.episodes],

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from lockline import rows
 from lockline.analysis.clocksource import ClockReads
 from lockline.analysis.futex import LOCK, NATURES, NONE, PARKED, UNCLEAR, Futexes, FutexWaits
-from lockline.analysis.ptrace import InactiveWaits
+from lockline.analysis.model import Figures
+from lockline.analysis.ptrace import Attaches, InactiveWaits
 from lockline.analysis.stacks import without_internals
 from lockline.render.format import Column, Style, clean, count, cut, duration, percent, table
 
@@ -192,4 +193,23 @@ def inactive_waits(found: InactiveWaits | None, style: Style) -> list[str]:
     lines += table(columns, cells)
     if len(found.pairs) > PAIRS:
         lines.append(f"  ({len(found.pairs) - PAIRS:,} more)")
+    return lines
+
+
+def attaches(found: Attaches | None, style: Style) -> list[str]:
+    """The section of the report; empty without attaches."""
+    if found is None:
+        return []
+    times = [0] * max((len(cpu.figures.histogram) for cpu in found.cpus), default=0)
+    for cpu in found.cpus:
+        times = [one + more for one, more in zip(times, cpu.figures.histogram, strict=True)]
+    all_calls = Figures(sum(times), 0, 0, found.max_ns, tuple(times))
+    failed = f", {count(found.failed)} of them failed" if found.failed else ""
+    half, most = duration(all_calls.percentile(0.5)), duration(all_calls.percentile(0.99))
+    lines = [f"Attaching by ptrace: {count(found.attaches)} times{failed}, {duration(found.attach_ns)} in all"]
+    lines.append(f"  p50 {half}, p99 {most}, {duration(found.max_ns)} at most")
+    for pair in found.pairs[:CALLERS]:
+        tracer = f"{cut(clean(pair.comm, style) or '?', 15)} {pair.tid}" if pair.tid else "pairs without a row"
+        to = f" to {cut(clean(pair.target_comm, style) or '?', 15)} {pair.target_tid}" if pair.tid else ""
+        lines.append(f"  {tracer}{to}: {count(pair.attaches)} times, {duration(pair.max_ns)} at most")
     return lines

@@ -8,7 +8,7 @@ from lockline import histogram, rows
 from lockline.analysis.clocksource import ClockReads
 from lockline.analysis.futex import CONDITION, LOCK, PARKED, POLL, SEMAPHORE, UNCLEAR, Futexes, FutexWaits
 from lockline.analysis.model import Figures
-from lockline.analysis.ptrace import InactiveWaits
+from lockline.analysis.ptrace import Attaches, InactiveWaits
 
 
 def _figures(figures: Figures) -> dict[str, Any]:
@@ -184,6 +184,32 @@ def inactive_waits(found: InactiveWaits | None, limit: int | None) -> dict[str, 
                 "histogram": histogram.pairs(cpu.figures.histogram),
                 "turns": [[1 << index >> 1, calls] for index, calls in enumerate(cpu.turns) if calls],
             }
+            for cpu in found.cpus
+        ],
+    }
+
+
+def ptrace_attaches(found: Attaches | None, limit: int | None) -> dict[str, Any] | None:
+    """The value of `ptrace_attaches`; None if there were none, or they were not recorded."""
+    if found is None:
+        return None
+    return {
+        "attaches": found.attaches,
+        "failed": found.failed,
+        "attach_ns": found.attach_ns,
+        "max_ns": found.max_ns,
+        "pairs": [
+            {
+                "tracer": {"comm": pair.comm, "tid": pair.tid, "tgid": pair.tgid},
+                "tracee": {"comm": pair.target_comm, "tid": pair.target_tid, "tgid": pair.target_tgid},
+                "attaches": pair.attaches,
+                "attach_ns": pair.attach_ns,
+                "max_ns": pair.max_ns,
+            }
+            for pair in found.pairs[:limit]
+        ],
+        "cpus": [
+            {"cpu": cpu.cpu, "attaches": cpu.figures.waits, "histogram": histogram.pairs(cpu.figures.histogram)}
             for cpu in found.cpus
         ],
     }

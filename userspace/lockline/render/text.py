@@ -49,6 +49,7 @@ def render(report: Report, style: Style) -> str:
         holders(report, style),
         signals.futexes(report.futexes, style, signals.FUTEXES if top is None else top),
         signals.inactive_waits(report.inactive_waits, style),
+        signals.attaches(report.attaches, style),
         signals.clock_reads(report.clock_reads, style),
         [] if report.lines is None else lines_section(report.lines, style, top),
         _cpus(report, style, CPUS if top is None else top),
