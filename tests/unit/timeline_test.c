@@ -266,6 +266,27 @@ static void cpus_sent_to(void)
 	}
 }
 
+/* Who got the lock last, if the waiter waited already and nobody let go of it since. */
+static void who_has_it_now(void)
+{
+	empty();
+	CHECK(!timeline_taker(&maps, LOCK, 10000000), "no turns");
+	put_turn(0, 9000000, 8000000, 50, LOCK);
+	CHECK(!timeline_taker(&maps, LOCK, 10000000), "it may have let go before anybody waited");
+	put_turn(1, 11000000, 0, 50, LOCK);
+	put_turn(2, 11000100, 8500000, 60, LOCK);
+	put_turn(3, 11500000, 8500000, 70, LOCK + 64);
+	CHECK(timeline_taker(&maps, LOCK, 10000000) == 60, "%u", timeline_taker(&maps, LOCK, 10000000));
+	CHECK(timeline_taker(&maps, LOCK + 64, 10000000) == 70, "of the other lock");
+	put_turn(1, 12000000, 0, 60, LOCK);
+	CHECK(!timeline_taker(&maps, LOCK, 10000000), "somebody took it without waiting, or nobody has it");
+	put_turn(0, 12000100, 9000000, 50, LOCK);
+	CHECK(timeline_taker(&maps, LOCK, 10000000) == 50, "again");
+	put_turn(0, 13000000, 0, 50, LOCK);
+	turns[0][(releases[0].turns - 1) % TURNS].sequence = 0;
+	CHECK(!timeline_taker(&maps, LOCK, 10000000), "a turn is in the making");
+}
+
 static void too_many(void)
 {
 	empty();
@@ -292,7 +313,7 @@ int main(void)
 		TEST(window_alone),      TEST(cpus_that_matter), TEST(interrupts_have_lengths),
 		TEST(turns_of_a_loop),   TEST(overwritten),      TEST(torn),
 		TEST(turns_of_the_lock), TEST(too_many),         TEST(what_holders_did_before),
-		TEST(who_is_throttled),  TEST(cpus_sent_to),
+		TEST(who_is_throttled),  TEST(cpus_sent_to),     TEST(who_has_it_now),
 	};
 	int failed = RUN_TESTS(tests);
 

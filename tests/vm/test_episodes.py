@@ -28,7 +28,6 @@ RAISED_AFTER_US = 6000
 RETAKES, RETAKE_US, ROUNDS = 16, 1000, 30
 # Of a group of control: 5 ms of 100.
 LIMIT_US, PERIOD_US = 5_000, 100_000
-US, MS = 1_000, 1_000_000
 
 RECORD = "lockline-collect record -a --holders --episodes --threshold {threshold} -i 100ms -o {name}.lockline --"
 
@@ -146,32 +145,33 @@ def test_an_interrupt_of_known_kind_ends_a_wait(guest: Guest) -> None:
     named = 0
     for episode in found:
         end_ns = episode.begin_ns + episode.duration_ns
-        raised = [log for log in truth["log"] if episode.begin_ns < log[1] <= end_ns]
-        assert len(raised) == 1, (episode.begin_ns, end_ns, truth["log"])
-        [[_, let_go_ns, interrupted_ns]] = raised
-        assert interrupted_ns
-        # It is in the evidence, in the holder; of two programs at one tracepoint either is first.
+        # Not those that were given up, for want of a waiter in time.
+        raised = [log for log in truth["log"] if episode.begin_ns < log[1] <= end_ns and log[2]]
+        if not raised:
+            continue
+        held_from_ns, let_go_ns, interrupted_ns = raised[-1]
         came = [
             event
             for event in episode.events
-            if event.name == "irq_work"
-            and abs(event.time_ns - interrupted_ns) < MS
-            and event.task.tid == truth["holder"]
+            if event.name == "irq_work" and event.task.tid == truth["holder"] and held_from_ns < event.time_ns < end_ns
         ]
-        assert came, (interrupted_ns, [event for event in episode.events if event.type == "vector"])
-        assert came[0].cpu == 0
+        assert came, (raised, [event for event in episode.events if event.type == "vector"])
+        event = came[-1]
+        assert (event.type, event.cpu) == ("vector", 0)
+        # Of two programs at one tracepoint either is first.
+        assert event.time_ns - event.length_ns <= interrupted_ns <= event.time_ns + event.length_ns
+        assert event.time_ns <= max(let_go_ns, interrupted_ns) + event.length_ns
         relief = episode.relief
         assert relief is not None
         assert (relief.side, relief.cpu) == ("holder", 0)
         # Nothing older is taken for it; something younger may have come, as far as anybody can tell.
-        assert relief.before_end_ns <= end_ns - came[0].time_ns
+        assert relief.before_end_ns <= end_ns - event.time_ns
         if relief.name == "irq_work":
             named += 1
-            assert end_ns - let_go_ns <= relief.before_end_ns <= end_ns - interrupted_ns + MS
-            assert relief.type == "vector"
-            assert relief.task.tid == truth["holder"]
+            assert relief.before_end_ns == end_ns - event.time_ns
+            assert (relief.type, relief.task.tid) == ("vector", truth["holder"])
     # Ticks of the timer come every 4 ms and are as likely to be last as the machine is slow.
-    assert named >= len(found) // 3, (named, len(found))
+    assert named >= max(1, len(found) // 4), (named, len(found))
 
 
 def throttled_usec(guest: Guest) -> int:

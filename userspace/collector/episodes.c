@@ -347,11 +347,16 @@ static int store_open(struct episodes *episodes, struct episode *episode)
 {
 	struct long_wait *wait = &episode->wait;
 	struct holder_now holder;
+	__u32 taker = 0;
 	char state[2];
 	int err;
 
 	task_scheduling(wait->tid, &wait->policy, &wait->priority, state);
 	err = holder_now(episodes->names, &episodes->stacks, wait, &holder);
+	if (!err && !holder.tid && !*holder.from && episodes->holders)
+		taker = timeline_taker(episodes->maps, wait->lock_address, wait->begin_ns);
+	if (taker && taker != wait->tid)
+		err = holder_known(&episodes->stacks, taker, "got it after waiting, and has not let go since", &holder);
 	if (!err && !seen_before(episodes, wait))
 		err = collect(episodes, episode, holder.tid);
 	return err ?: store(episodes, episode, &holder);

@@ -114,12 +114,28 @@ int task_scheduling(__u32 tid, int *policy, int *priority, char state[2])
 	return 0;
 }
 
+/* What a holder whose tid is known does; from: without its stack, and with it. */
+static int look_at(struct stacks *stacks, const char *from, const char *from_stack, struct holder_now *holder)
+{
+	__u64 frames[STACK_FRAMES];
+	int count, policy, priority;
+	char path[40];
+
+	holder->from = from;
+	task_scheduling(holder->tid, &policy, &priority, holder->state);
+	snprintf(path, sizeof(path), "/proc/%u/comm", holder->tid);
+	first_line(path, holder->comm, sizeof(holder->comm));
+	count = read_stack(stacks->symbols, holder->tid, frames);
+	holder->stack = stacks_id(stacks, 0, frames, count);
+	if (holder->stack > 0)
+		holder->from = from_stack;
+	return holder->stack < 0 ? -EIO : 0;
+}
+
 int holder_now(const struct lock_names *names, struct stacks *stacks, const struct long_wait *wait,
 	       struct holder_now *holder)
 {
-	__u64 owner = 0, frames[STACK_FRAMES];
-	int count, policy, priority;
-	char path[40];
+	__u64 owner = 0;
 
 	*holder = (struct holder_now){.from = ""};
 	if (read_owner(names, wait, &owner))
@@ -131,13 +147,14 @@ int holder_now(const struct lock_names *names, struct stacks *stacks, const stru
 	owner &= ~OWNER_FLAGS;
 	if (!owner || lock_names_task(names, owner, &holder->tid, &holder->tgid))
 		return 0;
-	holder->from = "owner field; no stack to be had";
-	task_scheduling(holder->tid, &policy, &priority, holder->state);
-	snprintf(path, sizeof(path), "/proc/%u/comm", holder->tid);
-	first_line(path, holder->comm, sizeof(holder->comm));
-	count = read_stack(stacks->symbols, holder->tid, frames);
-	holder->stack = stacks_id(stacks, 0, frames, count);
-	if (holder->stack > 0)
-		holder->from = "owner field, and /proc/TID/stack at that moment";
-	return holder->stack < 0 ? -EIO : 0;
+	return look_at(stacks, "owner field; no stack to be had", "owner field, and /proc/TID/stack at that moment",
+		       holder);
+}
+
+int holder_known(struct stacks *stacks, __u32 tid, const char *from, struct holder_now *holder)
+{
+	*holder = (struct holder_now){.tid = tid};
+	if (task_leader(tid, &holder->tgid))
+		holder->tgid = tid;
+	return look_at(stacks, from, from, holder);
 }

@@ -19,9 +19,11 @@ struct holder_now {
 	const char *from;
 };
 
-/* Looks at the lock's owner field, then at /proc.  Spinlocks do not say who holds them. */
+/* Looks at the lock's owner field, then at /proc.  Spinlocks do not say who holds them: see holder_known(). */
 int holder_now(const struct lock_names *names, struct stacks *stacks, const struct long_wait *wait,
 	       struct holder_now *holder);
+/* The same of a task that is known to have the lock; from: how. */
+int holder_known(struct stacks *stacks, __u32 tid, const char *from, struct holder_now *holder);
 /* Policy and priority (as task_struct.prio) of a task, and its state; negative errno if it is gone. */
 int task_scheduling(__u32 tid, int *policy, int *priority, char state[2]);
 

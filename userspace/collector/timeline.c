@@ -347,6 +347,30 @@ static int add_before(struct timeline *timeline, const struct maps *maps, const 
 	return err;
 }
 
+__u32 timeline_taker(const struct maps *maps, __u64 lock, __u64 begin_ns)
+{
+	const struct sizing *sizing = maps->sizing;
+	struct lock_turn turn, last = {};
+
+	for (__u32 cpu = 0; sizing->ring_turns && cpu < sizing->cpus; cpu++) {
+		__u64 written = __atomic_load_n(&maps_release(maps, cpu)->turns, __ATOMIC_ACQUIRE);
+		__u64 oldest = written > sizing->ring_turns ? written - sizing->ring_turns : 0;
+
+		for (__u64 position = written; position > oldest; position--) {
+			int got = copy_line(maps_turn(maps, cpu, position - 1), position - 1, &turn);
+
+			/* A turn in the making may be the release. */
+			if (got <= 0)
+				return 0;
+			if (turn.time_ns <= begin_ns)
+				break;
+			if (turn.lock == lock && turn.time_ns > last.time_ns)
+				last = turn;
+		}
+	}
+	return last.flags & TURN_RELEASE ? 0 : last.tid;
+}
+
 static int by_time(const void *a, const void *b)
 {
 	const struct timeline_row *one = a, *other = b;

@@ -71,6 +71,11 @@ struct timeline {
 /* holders: NULL without --holders.  Reads, and takes nothing away. */
 int timeline_read(struct timeline *timeline, const struct maps *maps, const struct holders *holders,
 		  const struct timeline_window *window);
+/*
+ * Who has a lock that was waited for since begin_ns (--holders): the last one to get it after waiting, if nobody let go
+ * of it since; 0: not known.  While somebody waits every release is recorded; who takes it without waiting is not.
+ */
+__u32 timeline_taker(const struct maps *maps, __u64 lock, __u64 begin_ns);
 void timeline_free(struct timeline *timeline);
 
 #endif /* LOCKLINE_TIMELINE_H */
