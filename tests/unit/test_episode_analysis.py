@@ -412,6 +412,18 @@ def test_read_from_a_recording(example: Path) -> None:
         assert make_report(recording, Selection(kinds=("mutex",)), 5).episodes == ()
 
 
+def test_where_a_holder_let_go(example: Path) -> None:
+    """The stack of the last release that has one."""
+    with open_recording(str(example)) as recording:
+        [ended] = [one for one in make_report(recording, Selection(), 5).episodes if one.state == "ended"]
+        [[frames]] = [recording.stacks([4]).values()]
+    assert frames
+    assert ended.holders[0].stack == frames
+    with open_recording(str(example)) as recording:
+        text = render(make_report(recording, Selection(), 5), Style(), 5)
+    assert f"it let go in {frames[0].symbol}" in " ".join(text.split())
+
+
 def test_the_last_record_before_is_read(tmp_path: Path) -> None:
     """Of a holder, from before the episode's window, whichever CPU it is of; of others, and later ones of its, not."""
     path = make_example(tmp_path / "before.lockline")

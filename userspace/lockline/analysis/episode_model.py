@@ -56,7 +56,8 @@ class EpisodeHolder:
     """A task that had the lock while the waiter waited: for held_ns of the wait, in `holds` holds.
 
     source: "release": its contended releases were seen; "owner": the lock's owner field named it.
-    state: of a wait in progress, when it was looked at, as in /proc/PID/stat.
+    state: of a wait in progress, when it was looked at, as in /proc/PID/stat.  stack: then too; else where it let go
+    of the lock, of the last of its releases in the wait of which a stack was taken.
     """
 
     task: Party
@@ -105,7 +106,7 @@ class Link:
 
 @dataclass(frozen=True, slots=True)
 class TimelineEvent:
-    """A row of the timeline with its tasks; other None: nobody."""
+    """A row of the timeline with its tasks; other None: nobody.  stack: its id in the recording, 0: none."""
 
     time_ns: int
     cpu: int
@@ -115,6 +116,7 @@ class TimelineEvent:
     other: Party | None
     value: int
     name: str
+    stack: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from types import MappingProxyType
 
 from lockline import rows
 from lockline.analysis.activity import UNKNOWN, Stretch, doing_in, stretches
@@ -59,6 +60,7 @@ def to_events(found: Iterable[rows.TimelineRow], waiters: Mapping[int, rows.Wait
             _party(waiters, row.other) if row.other else None,
             row.value,
             row.name,
+            row.stack,
         )
         for row in found
     ]
@@ -70,7 +72,11 @@ def _during(events: Sequence[TimelineEvent], kind: str, begin_ns: int, end_ns: i
 
 
 def find_holders(
-    events: Sequence[TimelineEvent], begin_ns: int, end_ns: int, complete: bool
+    events: Sequence[TimelineEvent],
+    begin_ns: int,
+    end_ns: int,
+    complete: bool,
+    frames: Mapping[int, tuple[rows.Frame, ...]] = MappingProxyType({}),
 ) -> tuple[list[EpisodeHolder], int | None]:
     """Who had the lock for which part of the wait, longest first, and the hand-off (None without releases).
 
@@ -80,6 +86,7 @@ def find_holders(
     held: defaultdict[Party, int] = defaultdict(int)
     holds: defaultdict[Party, int] = defaultdict(int)
     doing: defaultdict[Party, Doing] = defaultdict(Doing)
+    stacks: dict[Party, int] = {}
     known: dict[int, list[Stretch]] = {}
     since = begin_ns
     releases = _during(events, "release", begin_ns, end_ns)
@@ -93,9 +100,16 @@ def find_holders(
             )
         held[who] += release.time_ns - since
         holds[who] += 1
+        if release.stack in frames:
+            stacks[who] = release.stack
         doing[who] += doing_in(known[who.tid], since, release.time_ns)
         since = release.time_ns
-    found = [EpisodeHolder(who, "release", held[who], holds[who], doing[who], "", ()) for who in held]
+    found = [
+        EpisodeHolder(
+            who, "release", held[who], holds[who], doing[who], "", without_probe(frames.get(stacks.get(who, 0), ()))
+        )
+        for who in held
+    ]
     found.sort(key=lambda holder: (-holder.held_ns, holder.task.tid))
     return found, end_ns - since if releases else None
 
@@ -222,7 +236,7 @@ def explain(
     complete = bool(row.complete) and row.left_out <= 0
     who = waiters.get(row.waiter, UNKNOWN_WAITER)
     waiter = Party(row.tid, who.comm)
-    holders, handoff = find_holders(events, begin, end, complete)
+    holders, handoff = find_holders(events, begin, end, complete, frames)
     if not holders:
         task = _party(waiters, row.holder) if row.holder else _owner_at_begin(events, row)
         if task is not None:
@@ -347,6 +361,8 @@ def read_episodes(
         lock = locks.get(row.lock, UNKNOWN_LOCK)
         kind = kinds.get(row.kind, f"kind {row.kind}")
         records = _timeline(recording, row)
+        new = {one.stack for one in records if one.stack and one.stack not in frames}
+        frames.update(recording.stacks(sorted(new)) if new else {})
         one = explain(row, to_events(records, waiters), waiters, lock, kind, origin_ns, frames, releases)
         before = _before(recording, row, one.holders, waiters) if row.complete else []
         if not before:

@@ -107,7 +107,7 @@ def _holder(holder: EpisodeHolder, episode: Episode, style: Style) -> str:
         text += f"; at that moment it {STATES.get(holder.state, f'was in state {clean(holder.state, style)}')}"
     if holder.stack:
         names = [clean(frame.symbol, style) or "?" for frame in holder.stack[:STACK_LINES]]
-        text += f" in {' < '.join(names)}"
+        text += f"{' in' if holder.state else '; it let go in'} {' < '.join(names)}"
     return text
 
 
