@@ -47,9 +47,9 @@ while [ ! -e /tmp/enough ]; do
 done
 END
 cat > /tmp/load <<'END'
-times() {{ sed -n 's/nr_throttled //p' /sys/fs/cgroup/slow/cpu.stat; }}
+throttled() {{ sed -n 's/nr_throttled //p' /sys/fs/cgroup/slow/cpu.stat; }}
 sh /tmp/holder 2> /dev/null &
-until [ $(times) -ge {TIMES} ]; do
+until [ $(throttled) -ge {TIMES} ]; do
 	dd if=/dev/zero of=/tmp/file bs=1 count=1 conv=notrunc 2> /dev/null
 	sleep 0.02
 done
