@@ -110,7 +110,8 @@ class Line:
     """One cache line: counts of all its accesses, and these by offset and instruction.
 
     comms: names of the tasks that use it, the most frequent first.  ids: in the recording; source: kind of
-    memory_source; watch: how it was watched, if it was.
+    memory_source; watch: how it was watched, if it was.  weighted: the accesses are as if every byte had been watched
+    for the same time, the counts as they were seen.
     """
 
     address: int  # unsigned, of the first byte
@@ -128,6 +129,7 @@ class Line:
     ids: tuple[int, ...] = ()
     source: str = ""
     watch: Watch | None = None
+    weighted: bool = False
 
     @property
     def located(self) -> tuple[Access, ...]:

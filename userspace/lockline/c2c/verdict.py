@@ -141,7 +141,8 @@ def _amount(line: Line) -> str:
     counts = line.counts
     if line.watch is not None:
         told = f"{counts.loads or 0:,} reads, {counts.stores or 0:,} writes"
-        return f"{counts.transfers:,} transfers between CPUs in {counts.records or 0:,} accesses ({told})"
+        text = f"{counts.transfers:,} transfers between CPUs in {counts.records or 0:,} accesses ({told})"
+        return text + ("; by member, as if all bytes had been watched for the same time:" if line.weighted else "")
     words = [f"{counts.hitm:,} HITM ({counts.local_hitm or 0:,} local, {counts.remote_hitm or 0:,} remote)"]
     if counts.peer:
         words.append(

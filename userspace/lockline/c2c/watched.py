@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 
 from lockline.c2c.code import Code
-from lockline.c2c.model import Access, Counts, Coverage, Line, Placement, add_counts
+from lockline.c2c.model import Access, Counts, Coverage, Line, Placement
 from lockline.watch.estimate import covering, never_watched, pair_time, unwatched_pairs
 from lockline.watch.model import Watch, Window
 
@@ -70,7 +70,7 @@ def even(line: Line) -> Line:
             replace(access, counts=access.counts._replace(watched=round(moves[access.offset, access.code] * scale)))
             for access in accesses
         ]
-    return replace(line, accesses=tuple(accesses), counts=add_counts(access.counts for access in accesses))
+    return replace(line, accesses=tuple(accesses), weighted=tuple(accesses) != line.accesses)
 
 
 def _time(windows: Iterable[Window]) -> int:

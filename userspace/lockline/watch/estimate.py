@@ -191,7 +191,8 @@ def transfer_rate(watch: Watch, offsets: Iterable[int]) -> Rate:
     whole = covering(watch, *{offset for offset in offsets if 0 <= offset < LINE})
     groups = [covering(watch, *_bytes(mask)) for mask in {window.offsets for window in watch.windows}]
     bounds = [rate(group, True) for group in (*groups, watch.windows) if _time(group) >= enough]
-    best = max(bounds, key=lambda found: found.per_second)
+    # Of many bounds the largest is so by accident: the largest that is sure counts.
+    best = max(bounds, key=lambda found: found.per_second - (found.per_second if found.error is None else found.error))
     if whole and _time(whole) >= enough:
         exact = rate(whole, bool(never_watched(watch)))
         if exact.per_second >= best.per_second - (exact.error or 0.0):
