@@ -17,6 +17,7 @@
 
 #include "debug_files.h"
 #include "names.h"
+#include "user_symbol_cache.h"
 
 #define REFRESH_NS 1000000000ull
 
@@ -39,6 +40,7 @@ struct user_symbols {
 	struct process *processes;
 	unsigned int count;
 	__u64 uses;
+	struct user_symbol_cache *cache;
 };
 
 static __u64 now_ns(void)
@@ -249,13 +251,16 @@ static void copy_path(char *out, size_t size, const char *path)
 int user_symbols_lookup(struct user_symbols *users, __u32 tgid, __u64 address, char *name, size_t name_size,
 			__u64 *offset, char *module, size_t module_size)
 {
+	const unsigned char *id = NULL;
 	const char *symbol, *path;
 	struct process *process;
 	char mapped[4096];
 	Dwfl_Module *found;
 	__u64 start, end;
 	GElf_Off in_symbol = 0;
+	GElf_Addr id_address, base;
 	GElf_Sym unused;
+	int id_size;
 
 	if (!name_size || !module_size)
 		return -EINVAL;
@@ -272,14 +277,20 @@ int user_symbols_lookup(struct user_symbols *users, __u32 tgid, __u64 address, c
 			copy_path(module, module_size, *mapped ? mapped : "[anon]");
 		return 0;
 	}
-	path = dwfl_module_info(found, NULL, NULL, NULL, NULL, NULL, NULL, NULL);
+	path = dwfl_module_info(found, NULL, &base, NULL, NULL, NULL, NULL, NULL);
 	/* elfutils adds the process to the vDSO's name. */
 	copy_path(module, module_size, path && strncmp(path, "[vdso", 5) ? path : "[vdso]");
+	id_size = dwfl_module_build_id(found, &id, &id_address);
+	/* libdwfl looks at all symbols of the file for each address. */
+	if (user_symbol_cache_find(users->cache, id, id_size, address - base, name, name_size, offset))
+		return 0;
 	symbol = dwfl_module_addrinfo(found, address, &in_symbol, &unused, NULL, NULL, NULL);
 	if (symbol) {
 		snprintf(name, name_size, "%s", symbol);
 		*offset = in_symbol;
 	}
+	id_size = dwfl_module_build_id(found, &id, &id_address);
+	user_symbol_cache_put(users->cache, id, id_size, address - base, name, *offset);
 	return 0;
 }
 
@@ -295,6 +306,8 @@ int user_symbols_open(struct user_symbols **out, unsigned int max_processes)
 		free(users);
 		return -ENOMEM;
 	}
+	/* Without it all is looked up as often as it is asked for. */
+	users->cache = user_symbol_cache_open();
 	*out = users;
 	return 0;
 }
@@ -305,6 +318,7 @@ void user_symbols_close(struct user_symbols *users)
 		return;
 	for (unsigned int i = 0; i < users->count; i++)
 		forget(&users->processes[i]);
+	user_symbol_cache_close(users->cache);
 	free(users->processes);
 	free(users);
 }
