@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""record --self-check where functions are probed: every unlock is probed, and then not, and then again."""
+
+from collections.abc import Callable
+
+import pytest
+from guest import Guest
+from matrix import CPU, NATIVE, in_turns, selected
+
+from lockline import histogram
+
+KERNELS = ("bookworm", "trixie", "trixie-rt")
+
+# Both kinds of slices have been there when the links have gone, come and gone; the loops end with the guest's time.
+COMMAND = """
+lockline-collect record -a --holders --self-check=0.25 -i 0.2 -o run.lockline 2> said &
+collector=$!
+until grep -q recording said || ! kill -0 $collector; do sleep 0.1; done
+links() { ls -l /proc/$collector/fd | grep -c bpf; }
+all=$(links)
+for half in gone back gone back; do
+	while kill -0 $collector; do
+		now=$(links)
+		case $half in
+		gone) [ $now -lt $((all - 2)) ] && [ $now = "$before" ] && break ;;
+		back) [ $now = $all ] && break ;;
+		esac
+		before=$now
+		sleep 1
+	done
+	echo $now >> links
+done
+sleep 1
+kill -INT $collector
+wait $collector || exit
+dmesg > dmesg
+"""
+
+
+@pytest.fixture(scope="module", params=[kernel for kernel in KERNELS if selected(kernel)])
+def guest(request: pytest.FixtureRequest, boot: Callable[..., Guest]) -> Guest:
+    """What a guest left in which the probes of unlocks came and went."""
+    options = ("--cpus", "2", "--cpu", CPU[NATIVE], "--append", "tsc=reliable", *in_turns())
+    return boot(request.param, COMMAND, *options)
+
+
+def test_functions_are_probed_in_turns(guest: Guest) -> None:
+    deeper = guest.facts("meta")["self_check_deeper"].split("; ")
+    assert "sleeping lock holders" in deeper, deeper
+    slices = guest.query("SELECT deeper, begin_ns, end_ns, wakeups, wakeup_histogram FROM self_check ORDER BY slice")
+    assert {row[0] for row in slices} == {0, 1}, slices
+    for _, begin, end, wakeups, blob in slices:
+        assert end - begin >= 250_000_000
+        counts = histogram.empty()
+        histogram.add_blob(counts, blob)
+        assert abs(sum(counts) - wakeups) <= 2
+    gone, back = [int(line) for line in guest.text("links").split()[:2]]
+    assert gone < back
+
+
+def test_the_kernel_does_not_complain(guest: Guest) -> None:
+    log = guest.text("dmesg")
+    assert not [line for line in log.splitlines() if "WARNING:" in line or "BUG:" in line or "Oops" in line]
+    assert guest.query("PRAGMA integrity_check") == [("ok",)]
+    assert guest.facts("meta")["state"] == "complete"
