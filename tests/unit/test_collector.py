@@ -30,8 +30,12 @@ PROGRAMS = {
     "interrupts_test": ["interrupts.c"],
     "timeline_test": ["timeline.c"],
     "pmu_test": ["pmu.c", "small_file.c"],
+    "watch_code_test": ["watch_code.c"],
+    "watch_sums_test": ["watch_sums.c", "watch_budget.c"],
     "cpu_pairs_test": ["cpu_pairs.c", "cpu_topology.c", "small_file.c"],
 }
+
+LIBRARIES = {"watch_code_test": ["-lcapstone"]}
 
 FLAGS = ["-std=gnu11", "-g", "-O1", "-Wall", "-Wextra", "-Werror", "-Wno-unused-parameter", "-D_GNU_SOURCE"]
 SANITIZERS = ["-fsanitize=address,undefined", "-fno-sanitize-recover=undefined"]
@@ -49,6 +53,7 @@ def run_program(directory: Path, program: str) -> dict[str, tuple[bool, str]]:
     sources = [HERE / f"{program}.c", *(COLLECTOR / source for source in PROGRAMS[program])]
     compiler = os.environ.get("CC", "gcc")
     command = [compiler, *FLAGS, *SANITIZERS, '-DLOCKLINE_VERSION="0"', "-o", str(binary), *map(str, sources)]
+    command += LIBRARIES.get(program, [])
     built = subprocess.run(command, capture_output=True, text=True, check=False)
     assert built.returncode == 0, built.stderr
     done = subprocess.run([binary], capture_output=True, text=True, timeout=300, check=False)

@@ -130,6 +130,8 @@ static const char *const sql[STATEMENTS] = {
 	[PUT_WATCH_TRANSFER] = "INSERT OR REPLACE INTO watch_transfer VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
 	[PUT_WATCH_ACCESS] = "INSERT OR REPLACE INTO memory_access (line, offset, code, thread, records, loads, stores,"
 			     " locked, in_wait, cpus, cpu_count, nodes) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, '')",
+	[FIND_LOCK_TITLE] = "SELECT CASE instance WHEN '' THEN name ELSE name || '[' || instance || ']' END FROM lock"
+			    " WHERE id = ?",
 	[FIND_HOT_LOCK] = "SELECT address FROM lock JOIN lock_total ON lock.id = lock_total.lock WHERE address"
 			  " GROUP BY lock.id ORDER BY sum(waits) DESC, lock.id LIMIT 1 OFFSET ?",
 };

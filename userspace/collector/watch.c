@@ -196,6 +196,7 @@ int watch_open(struct watch **out, const struct watch_base *base)
 	err = err ?: check_machine(watch);
 	if (!err && options->watch_target)
 		err = add_line(watch, &watched, 0);
+	err = err ?: kernel_btf_put(base->recording);
 	if (err) {
 		watch_close(watch);
 		return err;
@@ -217,7 +218,6 @@ int watch_begin(struct watch *watch, __u64 now_ns)
 		return 0;
 	watch->begin_ns = now_ns;
 	err = watch_write_source(watch->base.recording, watch->slots ?: WATCH_SLOTS);
-	err = err ?: kernel_btf_put(watch->base.recording);
 	for (__u32 i = 0; !err && i < watch->line_count; i++) {
 		watch->lines[i].begin_ns = now_ns;
 		err = watch_write_line(watch->base.recording, &watch->lines[i]);
@@ -385,16 +385,15 @@ static int pick_lines(struct watch *watch, __u64 now_ns)
 		const struct known_lock *lock = address ? locks_find(watch->base.locks, address) : NULL;
 		struct watched watched;
 		bool known = false;
-		char name[128];
+		char name[160];
 
 		if (!address)
 			break;
 		for (__u32 i = 0; i < watch->line_count; i++)
-			known |= (watch->lines[i].watched.address ^ (__u64)address) < CACHE_LINE &&
-				 !((watch->lines[i].watched.address ^ (__u64)address) & ~(CACHE_LINE - 1ull));
+			known |= (watch->lines[i].watched.address ^ (__u64)address) < CACHE_LINE;
 		if (known || !lock)
 			continue;
-		err = recording_find_text(watch->base.recording, FIND_LOCK_NAME, name, sizeof(name), "i",
+		err = recording_find_text(watch->base.recording, FIND_LOCK_TITLE, name, sizeof(name), "i",
 					  (__s64)lock->id);
 		if (err || watch_target_lock(&watch->finder, address, name, &watched))
 			continue;

@@ -284,6 +284,29 @@ static void describe_arm64(const cs_insn *instruction, struct watch_instruction 
 	}
 }
 
+/*
+ * The atomics of ARMv8.1 (LSE), which capstone knows from version 5 on: by the
+ * encoding tables of the Arm architecture reference manual, "Loads and stores".
+ */
+static bool arm64_atomic(__u32 word, __u64 address, struct watch_instruction *out)
+{
+	bool exchange = (word & 0x3b200c00) == 0x38200000; /* LDADD, SWP, ... */
+	bool compare = (word & 0x3fa07c00) == 0x08a07c00;  /* CAS */
+	bool pair = (word & 0xbfa07c00) == 0x08207c00;     /* CASP */
+	bool load = (word & 0x3ffffc00) == 0x38bfc000;     /* LDAPR */
+
+	if (!exchange && !compare && !pair)
+		return false;
+	*out = (struct watch_instruction){.address = address, .length = 4, .operand_count = 1};
+	out->operands[0] = (struct watch_operand){
+		.access = load ? ACCESS_READ : ACCESS_READ | ACCESS_WRITE | ACCESS_LOCKED,
+		.size = pair ? 8 << (word >> 30 & 1) : 1 << (word >> 30),
+		.base = word >> 5 & 31,
+		.index = -1,
+	};
+	return true;
+}
+
 /* One instruction at the begin of text; false: none. */
 static bool decode_one(struct watch_decoder *decoder, const __u8 **text, size_t *size, __u64 *address)
 {
@@ -325,6 +348,7 @@ int watch_decode(struct watch_decoder *decoder, const __u8 *text, size_t size, _
 	const __u8 *next = text;
 	__u64 address = begin;
 	size_t left;
+	__u32 word;
 
 	*out = (struct watch_code){};
 	if (ip < begin || ip - begin > size)
@@ -333,6 +357,11 @@ int watch_decode(struct watch_decoder *decoder, const __u8 *text, size_t size, _
 		next = text + (ip - begin);
 		left = size - (ip - begin);
 		address = ip;
+		if (left >= sizeof(word)) {
+			memcpy(&word, next, sizeof(word));
+			if (arm64_atomic(word, ip, &out->before))
+				return 0;
+		}
 		if (!decode_one(decoder, &next, &left, &address))
 			return -ENOENT;
 		describe(decoder, &out->before);

@@ -329,7 +329,7 @@ static int find_member_of_task(const struct watch_finder *finder, const char *te
 	__u64 tid, task;
 	int err;
 
-	if (parse_number(text, &members, &tid) || !tid || tid > 4194304 || *members != '.' || !members[1])
+	if (parse_number(text, &members, &tid) || !tid || tid > ~0u || *members != '.' || !members[1])
 		return not_a_target(out->target, "a task is named as in task:812.pi_lock");
 	err = watch_target_task(finder, tid, &task);
 	if (err) {

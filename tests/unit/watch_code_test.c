@@ -1,0 +1,285 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* Instructions that a watchpoint caught: which one it was, what it did, and where in the line. */
+#include "../../userspace/collector/watch_code.h"
+#include "tap.h"
+
+#define BEGIN 0xffffffff81000000ull
+
+static struct watch_decoder *decoder;
+static struct watch_record record;
+static struct watch_access access;
+
+static void reset(__u16 offset)
+{
+	record = (struct watch_record){.offset = offset};
+	access = (struct watch_access){};
+}
+
+/* The last instruction of the text ends at the reported address; `after` bytes follow. */
+static int decode(const __u8 *text, size_t size, size_t after)
+{
+	struct watch_code code;
+	int err;
+
+	record.ip = BEGIN + size - after;
+	err = watch_decode(decoder, text, size, BEGIN, record.ip, &code);
+	watch_place(&code, &record, 8, &access);
+	return err;
+}
+
+#define DECODE(after, ...)                                \
+	({                                                \
+		static const __u8 text[] = {__VA_ARGS__}; \
+		decode(text, sizeof(text), after);        \
+	})
+
+static void expect(__u8 kind, __u8 offset, __u64 address)
+{
+	CHECK(access.access == kind, "access %u, wanted %u", access.access, kind);
+	CHECK(access.offset == offset, "offset %u, wanted %u", access.offset, offset);
+	CHECK(access.address == BEGIN + address, "at +%llu, wanted +%llu", access.address - BEGIN, address);
+}
+
+/* nop; mov %rax,0xc(%rdi) with rdi at 0x40 of the line's alignment. */
+static void a_store(void)
+{
+	reset(8);
+	record.registers[7] = 0x40;
+	DECODE(0, 0x90, 0x48, 0x89, 0x47, 0x0c);
+	expect(ACCESS_WRITE, 12, 1);
+	CHECK(access.placed, "by its registers");
+}
+
+/* mov 0x4(%rdi,%rcx,8),%eax */
+static void a_load_with_an_index(void)
+{
+	reset(16);
+	record.registers[7] = 0x80;
+	record.registers[1] = 2;
+	DECODE(0, 0x8b, 0x44, 0xcf, 0x04);
+	expect(ACCESS_READ, 20, 0);
+}
+
+/* lock cmpxchg %edx,(%rdi) */
+static void a_locked_exchange(void)
+{
+	reset(0);
+	record.registers[7] = 4;
+	DECODE(0, 0xf0, 0x0f, 0xb1, 0x17);
+	expect(ACCESS_READ | ACCESS_WRITE | ACCESS_LOCKED, 4, 0);
+}
+
+/* xchg %al,(%rbx): locks without the prefix */
+static void an_exchange_locks_by_itself(void)
+{
+	reset(0);
+	record.registers[3] = 1;
+	DECODE(0, 0x86, 0x03);
+	expect(ACCESS_READ | ACCESS_WRITE | ACCESS_LOCKED, 1, 0);
+}
+
+/* addl $1,(%rax) */
+static void an_addition_reads_and_writes(void)
+{
+	reset(56);
+	record.registers[0] = 0xfc;
+	DECODE(0, 0x83, 0x00, 0x01);
+	expect(ACCESS_READ | ACCESS_WRITE, 60, 0);
+}
+
+/* cmp %eax,0x10(%rsi) */
+static void a_comparison_reads(void)
+{
+	reset(16);
+	DECODE(0, 0x39, 0x46, 0x10);
+	expect(ACCESS_READ, 16, 0);
+}
+
+/* movb $0,%gs:0x21 in the kernel: the area begins on a page */
+static void a_variable_of_the_cpu(void)
+{
+	reset(32);
+	DECODE(0, 0x65, 0xc6, 0x04, 0x25, 0x21, 0x00, 0x00, 0x00, 0x00);
+	expect(ACCESS_WRITE, 33, 0);
+}
+
+/* mov 0x9(%rip),%eax at +0: of 6 bytes, so that it reads +15 */
+static void relative_to_the_instruction(void)
+{
+	reset(8);
+	DECODE(0, 0x8b, 0x05, 0x09, 0x00, 0x00, 0x00);
+	expect(ACCESS_READ, 15, 0);
+}
+
+/* mov 0x4(%rax),%rax: the register is gone, and what it points to is aligned */
+static void a_load_over_its_own_base(void)
+{
+	reset(24);
+	record.registers[0] = 0x5a;
+	DECODE(0, 0x48, 0x8b, 0x40, 0x04);
+	expect(ACCESS_READ, 28, 0);
+	CHECK(!access.placed, "not known from its registers");
+}
+
+/* push %rbp: the stack is the line */
+static void a_push(void)
+{
+	reset(40);
+	record.registers[4] = 40;
+	DECODE(0, 0x55);
+	expect(ACCESS_WRITE, 40, 0);
+}
+
+/* mov %rax,(%rdi); rep stosb, which goes on: rdi is one further than the byte */
+static void a_string_that_goes_on(void)
+{
+	reset(8);
+	record.registers[7] = 11;
+	DECODE(2, 0x48, 0x89, 0xc3, 0xf3, 0xaa);
+	expect(ACCESS_WRITE, 10, 3);
+}
+
+/* rep movsb that is over: reads at rsi, writes at rdi */
+static void a_string_that_is_over(void)
+{
+	reset(0);
+	record.registers[6] = 0x21;
+	record.registers[7] = 0x05;
+	DECODE(0, 0xf3, 0xa4);
+	expect(ACCESS_WRITE, 4, 0);
+	reset(32);
+	record.registers[6] = 0x21;
+	record.registers[7] = 0x05;
+	DECODE(0, 0xf3, 0xa4);
+	expect(ACCESS_READ, 32, 0);
+}
+
+/* A store whose eight bytes begin before those that are watched. */
+static void it_begins_before_the_watched_bytes(void)
+{
+	reset(8);
+	record.registers[7] = 4;
+	DECODE(0, 0x48, 0x89, 0x07);
+	expect(ACCESS_WRITE, 8, 0);
+}
+
+/* What is before the function, or is none of its instructions' ends. */
+static void no_instruction_ends_there(void)
+{
+	struct watch_code code;
+	static const __u8 text[] = {0x48, 0x89, 0x47, 0x0c};
+
+	CHECK(watch_decode(decoder, text, sizeof(text), BEGIN, BEGIN + 2, &code), "in the middle of one");
+	CHECK(watch_decode(decoder, text, sizeof(text), BEGIN, BEGIN - 1, &code), "before the text");
+	CHECK(watch_decode(decoder, text, sizeof(text), BEGIN, BEGIN + 40, &code), "behind the text");
+}
+
+static void not_known_stays_not_known(void)
+{
+	reset(8);
+	DECODE(0, 0x90);
+	CHECK(!access.access, "a nop touches nothing");
+	CHECK(access.offset == 8, "the watched bytes'");
+}
+
+/* Without the function's begin: nop..., then mov %rax,0xc(%rdi), whose end alone can be that of an access */
+static void decoded_backwards(void)
+{
+	static const __u8 text[] = {0x90, 0x90, 0x90, 0x90, 0x90, 0x90, 0x90, 0x48, 0x89, 0x47, 0x0c};
+	struct watch_code code;
+
+	CHECK(!watch_decode_back(decoder, text, sizeof(text), BEGIN + sizeof(text), &code), "found");
+	CHECK(code.before.operands[0].access == ACCESS_WRITE, "access %u", code.before.operands[0].access);
+}
+
+static void arm64_says_which(void)
+{
+	/* ldr w0, [x1, #4]; stlrb wzr, [x2]; swpa w3, w4, [x5]; ldaxr w6, [x7]; casa w8, w9, [x10]; ldadd w11, w12, [sp];
+	   ldapr w13, [x14] */
+	static const __u8 text[] = {0x20, 0x04, 0x40, 0xb9, 0x5f, 0xfc, 0x9f, 0x08, 0xa4, 0x80, 0xa3, 0xb8, 0xe6, 0xfc,
+				    0x5f, 0x88, 0x49, 0x7d, 0xe8, 0x88, 0xec, 0x03, 0x2b, 0xb8, 0xcd, 0xc1, 0xbf, 0xb8};
+	static const __u8 wanted[] = {ACCESS_READ,
+				      ACCESS_WRITE,
+				      ACCESS_READ | ACCESS_WRITE | ACCESS_LOCKED,
+				      ACCESS_READ | ACCESS_LOCKED,
+				      ACCESS_READ | ACCESS_WRITE | ACCESS_LOCKED,
+				      ACCESS_READ | ACCESS_WRITE | ACCESS_LOCKED,
+				      ACCESS_READ};
+	static const __u8 registers[] = {1, 2, 5, 7, 10, 31, 14};
+	struct watch_decoder *arm64;
+
+	if (watch_decoder_open(&arm64, MACHINE_ARM64)) {
+		CHECK(false, "no disassembler for arm64");
+		return;
+	}
+	for (int i = 0; i < 7; i++) {
+		struct watch_code code;
+
+		reset(0);
+		record.ip = BEGIN + 4 * i;
+		record.registers[registers[i]] = i ? 4 : 0;
+		CHECK(!watch_decode(arm64, text, sizeof(text), BEGIN, record.ip, &code), "instruction %d", i);
+		watch_place(&code, &record, 8, &access);
+		CHECK(access.access == wanted[i] && access.offset == 4, "instruction %d: access %u at %u", i,
+		      access.access, access.offset);
+	}
+	watch_decoder_close(arm64);
+}
+
+/* Whatever the bytes are, nothing but an answer comes of them. */
+static void any_bytes(void)
+{
+	__u8 text[64];
+	__u32 random = 1;
+
+	for (int round = 0; round < 20000; round++) {
+		struct watch_code code;
+		size_t size = 1 + round % sizeof(text);
+
+		for (size_t i = 0; i < size; i++) {
+			random = random * 1103515245 + 12345;
+			text[i] = random >> 16;
+		}
+		reset(8 * (round % 8));
+		memcpy(record.registers, text, size < WATCH_REGISTERS ? size : WATCH_REGISTERS);
+		record.ip = BEGIN + size / 2;
+		watch_decode(decoder, text, size, BEGIN, record.ip, &code);
+		watch_place(&code, &record, 8, &access);
+		CHECK(access.offset >= record.offset && access.offset < record.offset + 8, "offset %u of %u",
+		      access.offset, record.offset);
+		watch_decode_back(decoder, text, size, BEGIN + size, &code);
+		if (complaints)
+			return;
+	}
+}
+
+int main(void)
+{
+	static const struct test tests[] = {
+		TEST(a_store),
+		TEST(a_load_with_an_index),
+		TEST(a_locked_exchange),
+		TEST(an_exchange_locks_by_itself),
+		TEST(an_addition_reads_and_writes),
+		TEST(a_comparison_reads),
+		TEST(a_variable_of_the_cpu),
+		TEST(relative_to_the_instruction),
+		TEST(a_load_over_its_own_base),
+		TEST(a_push),
+		TEST(a_string_that_goes_on),
+		TEST(a_string_that_is_over),
+		TEST(it_begins_before_the_watched_bytes),
+		TEST(no_instruction_ends_there),
+		TEST(not_known_stays_not_known),
+		TEST(decoded_backwards),
+		TEST(arm64_says_which),
+		TEST(any_bytes),
+	};
+	int failed;
+
+	if (watch_decoder_open(&decoder, MACHINE_X86))
+		return 1;
+	failed = RUN_TESTS(tests);
+	watch_decoder_close(decoder);
+	return failed;
+}
