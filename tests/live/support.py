@@ -149,10 +149,12 @@ class Workload:
 class Collector:
     """A collector that has attached; SIGINT by stop(), as Ctrl-C would."""
 
-    def __init__(self, build: Path, output: Path, *arguments: str, prefix: tuple[str, ...] = ()) -> None:
+    def __init__(
+        self, build: Path, output: Path, *arguments: str, prefix: tuple[str, ...] = (), command: str = "record"
+    ) -> None:
         self.output = output
         self.process = subprocess.Popen(
-            [*prefix, build / "bin" / "lockline-collect", "record", "-o", output, *arguments],
+            [*prefix, build / "bin" / "lockline-collect", command, "-o", output, *arguments],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,

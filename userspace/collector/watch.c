@@ -311,7 +311,8 @@ static int add_window(struct watch *watch, struct watch_window *window)
 	if (err)
 		return err;
 	if (!row->end_ns)
-		*row = (struct watch_window_row){.begin_ns = window->begin_ns, .places = window->places, .changed = -1};
+		*row = (struct watch_window_row){
+			.begin_ns = window->begin_ns, .places = window->places, .changed = line->gone ? 1 : -1};
 	row->end_ns = window->end_ns;
 	row->hits += window->hits;
 	row->lost += window->lost;

@@ -478,6 +478,12 @@ int watch_target_find(const struct watch_finder *finder, const char *text, struc
 	*out = (struct watched){.from = ""};
 	snprintf(out->target, sizeof(out->target), "%s", text);
 	make_printable(out->target);
+	if (!strncmp(text, "futex:", 6)) {
+		message("%s: which hash bucket a futex has is the kernel's own affair; record its waits, and watch "
+			"lock:futex_hash_bucket.lock with -i, or use --auto",
+			out->target);
+		return -EOPNOTSUPP;
+	}
 	if (!strncmp(text, "user:", 5))
 		return find_user(finder, text + 5, out);
 	if (!strncmp(text, "task:", 5))

@@ -23,8 +23,9 @@
 /* A record that is stamped already may become visible this much later. */
 #define SETTLE_NS 1000000ull
 /* Of a line that has more places than can be watched at once, this long without a limit of cost. */
-#define ROTATE_NS 50000000ull
-#define BLOCKS    64
+#define ROTATE_NS       50000000ull
+#define BLOCKS          64
+#define FIRST_WINDOW_MS 1000
 
 struct line {
 	struct watch_place place;
@@ -46,6 +47,7 @@ struct watch_windows {
 	struct watch_budget budget;
 	pthread_t thread;
 	bool running;
+	bool begun; /* a window, or it could not be */
 	bool ending;
 	int wake; /* eventfd */
 	pthread_mutex_t lock;
@@ -353,6 +355,7 @@ static int begin_window(struct watch_windows *windows, const struct line *line, 
 	skip_rings(windows);
 	err = watch_events_enable(&windows->events);
 	*begin = now_ns();
+	__atomic_store_n(&windows->begun, true, __ATOMIC_RELEASE);
 	return err;
 }
 
@@ -490,6 +493,7 @@ static void *run(void *data)
 int watch_windows_begin(struct watch_windows *windows, double share, __u64 hit_ns)
 {
 	const struct sched_param first = {.sched_priority = 1};
+	const struct timespec pause = {.tv_nsec = 1000000};
 	int err;
 
 	watch_budget_open(&windows->budget, share, hit_ns, now_ns());
@@ -499,6 +503,12 @@ int watch_windows_begin(struct watch_windows *windows, double share, __u64 hit_n
 	windows->running = true;
 	/* A window is to end when it is over, also where the load leaves no CPU; without it windows are longer. */
 	pthread_setschedparam(windows->thread, SCHED_FIFO, &first);
+	/* Who is told that the recording goes on is to be seen from then on. */
+	for (int i = 0; i < FIRST_WINDOW_MS && windows->line_count; i++) {
+		if (__atomic_load_n(&windows->begun, __ATOMIC_ACQUIRE))
+			break;
+		nanosleep(&pause, NULL);
+	}
 	return 0;
 }
 
