@@ -3,6 +3,7 @@
 
 import json
 import os
+import sqlite3
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ import jsonschema
 import pytest
 
 from c2c.kernel_types import types
+from c2c.memory_recording import MemoryBuilder
 from lockline.analysis.report import make_report
 from lockline.analysis.selection import Selection
 from lockline.c2c.report import make_c2c_report
@@ -316,8 +318,6 @@ def test_the_limit_of_the_hardware_beside_the_hand_off(tmp_path: Path) -> None:
     """Of the pairs of CPUs those count that waited for the lock: 0 and 1."""
     path = bucket_recording(tmp_path / "pairs.lockline", futex_bucket(100))
 
-    import sqlite3
-
     connection = sqlite3.connect(path)
     connection.execute("INSERT INTO holder_total VALUES (1, 0, 0, 3, 3, 9000, 4000)")
     connection.commit()
@@ -330,8 +330,6 @@ def test_the_limit_of_the_hardware_beside_the_hand_off(tmp_path: Path) -> None:
 
 def test_a_recording_of_before_schema_3(tmp_path: Path) -> None:
     path = RecordingBuilder(tmp_path / "old.lockline", 1).finish()
-    import sqlite3
-
     connection = sqlite3.connect(path)
     for table in ("memory_interrupts", "memory_wait", "watch", "watch_window", "watch_transfer", "cpu_pair"):
         connection.execute(f"DROP TABLE {table}")
@@ -375,3 +373,44 @@ def test_times_lie_in_the_recording(bucket: Path) -> None:
     assert line.cost is not None
     assert line.cost.cpu_ns == line.watch.hits * 1200
     assert line.cost.cpu_share == pytest.approx(line.watch.hits * 1200 / (4 * SECOND))
+
+
+def test_lines_of_live_samples(tmp_path: Path, validator: jsonschema.Draft202012Validator) -> None:
+    """Of the PMU: HITM by member, the waits that samples were taken in, interrupts off."""
+    builder = MemoryBuilder(kind="PMU", event="cpu/mem-loads,ldlat=30/P")
+    line = builder.line(0xFFFF_8880_0000_1000)
+    lock = builder.code("native_queued_spin_lock_slowpath", 0x6A)
+    chain = builder.code("plist_add", 0x51)
+    builder.add(line, 4, lock, builder.thread(11), [0], loads=90, local_hitm=70, in_wait=85)
+    builder.add(line, 8, chain, builder.thread(12), [1], loads=60, local_hitm=40)
+    builder.add(line, 8, chain, builder.thread(12), [1], stores=50)
+    path = builder.write(tmp_path / "pmu.lockline")
+    connection = sqlite3.connect(path)
+    connection.execute("INSERT INTO kind VALUES (20, 'spinlock')")
+    connection.execute("INSERT INTO lock VALUES (3, ?, 'futex_hash_bucket.lock', '', 'slab')", (-0x777FFFFFEFFC,))
+    connection.execute("INSERT INTO memory_wait VALUES (?, 3, 20, 85, 66)", (line,))
+    connection.execute("INSERT INTO memory_interrupts VALUES (?, 4, ?, 1, 90, 90)", (line, lock))
+    connection.commit()
+    connection.close()
+    report = report_of(path)
+    value = watch_json.document(report)
+    validator.validate(value)
+    (told,) = value["lines"]
+    assert told["source"] == {"kind": "PMU", "event": "cpu/mem-loads,ldlat=30/P"}
+    assert (told["target"], told["windows"], told["hits"], told["transfer_rate"]) == (None, None, None, None)
+    assert (told["hitm"], told["transfers"], told["verdict"]) == (110, 110, "false sharing")
+    assert told["waits"] == [
+        {
+            "lock": "futex_hash_bucket.lock",
+            "instance": None,
+            "kind": "spinlock",
+            "records": 85,
+            "transfers": 66,
+        }
+    ]
+    assert [offset["interrupts"]["share_off"] for offset in told["offsets"]] == [1.0, None]
+    assert [offset["instructions"][0]["role"] for offset in told["offsets"]] == ["waiter", "holder"]
+    text = watch_text.render(report, Style())
+    assert "Source: PMU, cpu/mem-loads,ldlat=30/P: 200 samples, 110 HITM, 0 peer snoops" in text
+    assert "85 samples, 66 of them HITM or peer snoops, were taken while waiting for futex_hash_bucket.lock" in text
+    assert "moves/s" not in text

@@ -85,7 +85,7 @@ def _line(number: int, live: LiveLine, style: Style) -> list[str]:
     lines += _map(live, style)
     lines += _matrix(live.matrix) if live.matrix else []
     lines += _handovers(live.handovers, style)
-    lines += _waits(live.waits, style)
+    lines += _waits(live.waits, live.watch is not None, style)
     return lines + judged(report, style)
 
 
@@ -245,13 +245,15 @@ def _handovers(handovers: Sequence[Handover], style: Style) -> list[str]:
     return lines
 
 
-def _waits(waits: Sequence[WaitOnLine], style: Style) -> list[str]:
+def _waits(waits: Sequence[WaitOnLine], watched: bool, style: Style) -> list[str]:
     lines = []
     for wait in waits[:WAITS]:
         instance = f" [{clean(wait.instance, style)}]" if wait.instance else ""
+        seen = f"{wait.records:,} accesses, {wait.transfers:,} of them transfers, were made"
+        if not watched:
+            seen = f"{wait.records:,} samples, {wait.transfers:,} of them HITM or peer snoops, were taken"
         lines += wrapped(
-            f"Waits: {wait.records:,} accesses, {wait.transfers:,} transfers were made while waiting for "
-            f"{clean(wait.lock, style) or '?'}{instance} ({clean(wait.kind, style)})"
+            f"Waits: {seen} while waiting for {clean(wait.lock, style) or '?'}{instance} ({clean(wait.kind, style)})"
         )
     if len(waits) > WAITS:
         lines.append(f"  ({len(waits) - WAITS} more locks were waited for)")

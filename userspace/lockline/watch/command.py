@@ -2,6 +2,7 @@
 """`lockline watch`: has the collector watch lines, or takes a recording, and shows them."""
 
 import argparse
+import shlex
 import signal
 import subprocess
 import sys
@@ -10,6 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
+from types import FrameType
 
 from lockline.analysis.model import Report
 from lockline.c2c.types_reader import find_types, read_program
@@ -66,9 +68,13 @@ def _help(positive: Callable[[str], int]) -> str:
 
 
 @contextmanager
-def _without_interrupts() -> Iterator[None]:
-    """Ctrl-C ends the collector, which writes what it has; what it has is shown."""
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+def _interrupts_to(process: "subprocess.Popen[bytes]") -> Iterator[None]:
+    """SIGINT ends the collector, which writes what it has; what it has is shown."""
+
+    def pass_on(number: int, frame: FrameType | None) -> None:
+        process.send_signal(number)
+
+    before = signal.signal(signal.SIGINT, pass_on)
     try:
         yield
     finally:
@@ -87,7 +93,7 @@ def _watch(arguments: Sequence[str], output: Path) -> int:
         except (OSError, ValueError) as error:
             raise LocklineError(f"{command[0]} cannot be run: {getattr(error, 'strerror', error)}") from error
         stack.callback(finish, process)
-        stack.enter_context(_without_interrupts())
+        stack.enter_context(_interrupts_to(process))
         return process.wait()
 
 
@@ -141,4 +147,7 @@ def run(argv: Sequence[str], positive: Callable[[str], int]) -> tuple[LiveReport
         if not output.exists():
             raise LocklineError(f"watch: {NAME} wrote no recording")
         report = show(output, options)
+    if options.output is None:
+        # The file is gone when this is read.
+        report = replace(report, c2c=replace(report.c2c, path=shlex.join(rest)))
     return report, options, 0
