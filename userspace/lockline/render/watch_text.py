@@ -97,7 +97,7 @@ def _source(live: LiveLine, style: Style) -> list[str]:
         told += f": {counts.records or 0:,} samples, {counts.hitm:,} HITM, {counts.peer:,} peer snoops"
         return wrapped(clean(told, style))
     told = f"Source: watchpoint on {watch.target}"
-    if live.lock is not None and live.lock.name != watch.target:
+    if live.lock is not None and live.lock.name != watch.target.removeprefix("lock:"):
         told += f", the lock {live.lock.name}" + (f" [{live.lock.instance}]" if live.lock.instance else "")
     if watch.access_from:
         told += f"; reads and writes told apart by {watch.access_from}"

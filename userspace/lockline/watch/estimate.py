@@ -192,12 +192,17 @@ def transfer_rate(watch: Watch, offsets: Iterable[int]) -> Rate:
     groups = [covering(watch, *_bytes(mask)) for mask in {window.offsets for window in watch.windows}]
     bounds = [rate(group, True) for group in (*groups, watch.windows) if _time(group) >= enough]
     # Of many bounds the largest is so by accident: the largest that is sure counts.
-    best = max(bounds, key=lambda found: found.per_second - (found.per_second if found.error is None else found.error))
+    best = max(bounds, key=_surely)
     if whole and _time(whole) >= enough:
         exact = rate(whole, bool(never_watched(watch)))
         if exact.per_second >= best.per_second - (exact.error or 0.0):
             return exact
     return best
+
+
+def _surely(rate: Rate) -> tuple[float, float]:
+    """What a rate is at least, at two standard errors."""
+    return (0.0 if rate.error is None else max(0.0, rate.per_second - 2 * rate.error)), rate.per_second
 
 
 def _time(windows: Iterable[Window]) -> int:
