@@ -112,6 +112,11 @@ def test_attaches_are_all_there(guest: Guest) -> None:
     assert guest.facts("loss")["attach_failed"] >= 1
 
 
+def test_the_source(guest: Guest) -> None:
+    sources = dict(guest.query("SELECT signal, source FROM probe"))
+    assert sources["tracers that wait for tracees"] == sources["tracers that attach"] == "fentry"
+
+
 def test_by_kprobe_it_is_the_same(guest: Guest) -> None:
     if not (guest.directory / "kprobe.lockline").exists():
         pytest.skip(f"kernels but {BY_KPROBE} are recorded by fentry alone")
