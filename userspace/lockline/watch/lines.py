@@ -10,6 +10,7 @@ from lockline.c2c.members import ReadProgram, ReadTypes
 from lockline.c2c.model import Access, C2cReport, LineReport, Role
 from lockline.c2c.report import make_c2c_report
 from lockline.recording import Recording
+from lockline.watch import rows as live_rows
 from lockline.watch.cost import WatchCost, cost_of
 from lockline.watch.estimate import coverage, hit_rate, offset_rate, offset_transfer_rate, transfer_rate
 from lockline.watch.model import Rate, Transfer, Watch
@@ -158,7 +159,7 @@ class _Seen:
         self.waits: defaultdict[int, list[WaitOnLine]] = defaultdict(list)
         self.interrupts: defaultdict[tuple[int, int, int], list[int]] = defaultdict(lambda: [0, 0])
         among = f"line IN ({','.join(map(str, sorted(ids)))})"
-        for wait in recording.table(rows.MemoryWait, "memory_wait", among, "records DESC, lock, kind"):
+        for wait in recording.table(live_rows.MemoryWait, "memory_wait", among, "records DESC, lock, kind"):
             lock = self.locks.get(wait.lock)
             self.waits[wait.line].append(
                 WaitOnLine(
@@ -169,11 +170,11 @@ class _Seen:
                     max(0, wait.transfers),
                 )
             )
-        for row in recording.table(rows.MemoryInterrupts, "memory_interrupts", among):
+        for row in recording.table(live_rows.MemoryInterrupts, "memory_interrupts", among):
             sums = self.interrupts[row.line, row.offset, row.code]
             sums[0] += max(0, row.records)
             sums[1] += min(max(0, row.off), max(0, row.records))
-        self.comms = {row.id: row.comm for row in recording.table(rows.MemoryThread, "memory_thread") if row.comm}
+        self.comms = {row.id: row.comm for row in recording.table(live_rows.MemoryThread, "memory_thread") if row.comm}
 
     def line(self, report: LineReport) -> LiveLine:
         """One line with all that was seen of it."""

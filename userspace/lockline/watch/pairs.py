@@ -5,8 +5,8 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from statistics import median
 
-from lockline import rows
 from lockline.recording import Recording
+from lockline.watch import rows
 
 MAX_CPU = 1 << 16
 

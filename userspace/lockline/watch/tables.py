@@ -4,10 +4,10 @@
 from collections import defaultdict
 from itertools import islice
 
-from lockline import rows
 from lockline.c2c.code import UNKNOWN_CODE, read_codes
 from lockline.errors import RecordingError
 from lockline.recording import Recording
+from lockline.watch import rows
 from lockline.watch.model import Transfer, Watch, Window
 
 # Beyond what hours of windows make; a line has 64 bytes and few instructions.
