@@ -125,8 +125,6 @@ static bool meet_thread(struct futex_slot *slots, __u32 tgid, __u32 tid, __u64 b
 
 static bool thread_wanted(const struct probes *probes, const struct options *options, __u32 tgid, __u32 tid)
 {
-	if (!options->pids.count && !options->tids.count)
-		return options->all || !options->command_argv;
 	for (size_t i = 0; i < options->tids.count; i++)
 		if (options->tids.ids[i] == tid)
 			return true;
@@ -158,8 +156,9 @@ __u32 futex_meet_waiting(struct futex_slot *slots, const struct probes *probes, 
 			 __u64 begin_ns)
 {
 	struct dirent *entry;
+	bool chosen = (options->pids.count || options->tids.count) && !options->cgroup;
+	DIR *dir = chosen ? opendir("/proc") : NULL;
 	__u32 met = 0;
-	DIR *dir = options->cgroup ? NULL : opendir("/proc");
 
 	while (dir && met < MOST_WAITING && (entry = readdir(dir))) {
 		__u32 tgid = strtoul(entry->d_name, NULL, 10);

@@ -15,8 +15,8 @@ bool futex_words(__u32 tgid, __u64 address, struct futex_words *words);
 
 /*
  * Finds the threads that are asleep in a futex call, by /proc, and gives each a slot, as if it had begun to wait
- * at begin_ns.  After attaching, so that the programs see each of them leave.  Gives how many there are; none in a
- * recording of a cgroup, whose tasks are not looked for.
+ * at begin_ns.  After attaching, so that the programs see each of them leave.  Gives how many there are.  Of
+ * processes and threads that were chosen alone: to name all that a whole machine's idle threads wait for takes seconds.
  */
 __u32 futex_meet_waiting(struct futex_slot *slots, const struct probes *probes, const struct options *options,
 			 __u64 begin_ns);
