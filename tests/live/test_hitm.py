@@ -47,7 +47,6 @@ def test_a_clock_has_no_data_source(live: Path, recording: Path) -> None:
         assert got.number("SELECT value FROM meta WHERE name = 'memory_running_ns'") > 0
         assert got.rows("SELECT kind, name, event FROM memory_source") == [("PMU", "software", CLOCK)]
         assert got.rows(SIGNAL) == [("on", "PMU", CLOCK, "")]
-        assert got.number("SELECT count(*) FROM btf") == 1
 
 
 def test_the_chosen_cpus_and_tasks_alone(live: Path, recording: Path) -> None:

@@ -56,6 +56,20 @@ def test_recording_holds_the_same_plan(guest: Guest, states: dict[str, str]) -> 
     assert recorded == states | {"process following": "on"}  # of the load, which the doctor did not start
 
 
+def test_memory_samples(case: Case, guest: Guest) -> None:
+    """A clock's, none of which has a data source, and none is made up; before 6.2 a program could not tell."""
+    state, reason = guest.query("SELECT state, reason FROM probe WHERE signal = 'memory samples (HITM)'")[0]
+    if case.release.startswith("6.1."):
+        assert state == "unavailable"
+        assert "since 6.2" in reason
+        return
+    assert state == "on", reason
+    losses = guest.facts("loss")
+    assert losses["memory_without_source"] == guest.facts("meta")["memory_samples"] > 0
+    assert losses["memory_nested"] == 0
+    assert guest.query("SELECT count(*) FROM memory_line") == [(0,)]
+
+
 def test_clock(case: Case, guest: Guest) -> None:
     assert guest.facts("meta")["clock"] == case.clock
 

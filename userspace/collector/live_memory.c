@@ -60,7 +60,7 @@ static int open_memory(struct live_memory *memory, struct plan *plan, struct pro
 		message("memory samples: %u a second, as perf_event_max_sample_rate allows", memory->events.rate);
 	probes->programs[probes->program_count++] = (struct own_program){
 		.name = bpf_program__name(probes->bpf->progs.memory_sample), .signal = HITM_SIGNAL, .fd = program};
-	return kernel_btf_put(memory->recording);
+	return 0;
 }
 
 int live_memory_open(struct live_memory **out, const struct options *options, struct plan *plan, struct probes *probes,
@@ -220,6 +220,8 @@ int live_memory_write(struct live_memory *memory)
 	if (!memory)
 		return 0;
 	err = live_memory_drain(memory);
+	if (!err && memory->sums.lines.added)
+		err = kernel_btf_put(memory->recording);
 	for (__u32 cpu = 0; cpu < memory->cpus; cpu++) {
 		const struct memory_state *state = state_of(memory, cpu);
 

@@ -120,7 +120,9 @@ int live_sums_write(struct live_sums *sums, struct recording *recording, const s
 	sources.written_ns = now.tv_sec * 1000000000ull + now.tv_nsec;
 	if (!symbols_hidden(sums->symbols))
 		sources.kallsyms = "/proc/kallsyms";
-	err = err ?: memory_symbols_open(&symbols, &sources, &sums->tasks.kernel);
+	/* Without a line there is nothing to name. */
+	if (sums->lines.added)
+		err = err ?: memory_symbols_open(&symbols, &sources, &sums->tasks.kernel);
 	if (!err) {
 		struct memory_write write = {
 			.recording = recording,
