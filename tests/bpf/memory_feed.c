@@ -7,6 +7,8 @@
  *	begin LOCK KIND		a wait begins, on this CPU, of this task
  *	end LOCK
  *	sample ADDRESS IP DATA_SRC WEIGHT FLAGS
+ *	own DATA_SRC		this program's own code on its own variable, feed_line
+ *	anonymous DATA_SRC	on memory without a file
  *	busy 0|1		as inside of another sample
  *	window 0|1		of the recording
  *	filter 0|1		this task is not wanted
@@ -21,6 +23,8 @@
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "../../userspace/collector/live_sums.h"
 #include "../../userspace/collector/symbols.h"
@@ -30,6 +34,9 @@ int test_checks;
 
 #define LOCKS 16
 
+/* Named, so that a recording can be asked for it. */
+__u64 feed_line[16] __attribute__((aligned(64))) = {1};
+
 struct feed {
 	struct bench bench;
 	struct live_sums sums;
@@ -37,6 +44,7 @@ struct feed {
 	__u64 read; /* position in the ring */
 	__u64 overwritten;
 	__u64 locks[LOCKS];
+	void *anonymous;
 };
 
 static void check(const char *what, int err)
@@ -65,8 +73,9 @@ static void drain(struct feed *feed)
 	}
 }
 
-static void run_command(struct feed *feed, const char *word, const __u64 *values)
+void feed_command(struct feed *feed, const char *word, const __u64 *values)
 {
+	const __u64 own = (__u64)feed_command;
 	struct bench *bench = &feed->bench;
 
 	if (!strcmp(word, "begin"))
@@ -75,6 +84,10 @@ static void run_command(struct feed *feed, const char *word, const __u64 *values
 		run_end(bench, values[0], 0);
 	else if (!strcmp(word, "sample"))
 		run_memory(bench, values[0], values[1], values[2], values[3], values[4]);
+	else if (!strcmp(word, "own"))
+		run_memory(bench, (__u64)&feed_line[2], own, values[0], 0, 0);
+	else if (!strcmp(word, "anonymous"))
+		run_memory(bench, (__u64)feed->anonymous, own, values[0], 0, 0);
 	else if (!strcmp(word, "busy"))
 		bench->memory->busy = values[0];
 	else if (!strcmp(word, "window"))
@@ -133,6 +146,8 @@ int main(int argc, char **argv)
 	CPU_ZERO(&cpu);
 	CPU_SET(TEST_CPU, &cpu);
 	check("this CPU", sched_setaffinity(0, sizeof(cpu), &cpu) ? -errno : 0);
+	feed->anonymous = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	check("memory", feed->anonymous == MAP_FAILED ? -errno : 0);
 	bench_open(&feed->bench, &settings);
 	feed->bench.state->flags = 0;
 	check("the kernel's symbols", symbols_open(&symbols));
@@ -144,7 +159,7 @@ int main(int argc, char **argv)
 		for (int i = 0; i < 5 && (number = strtok_r(NULL, " \n", &state_of_words)); i++)
 			values[i] = strtoull(number, NULL, 0);
 		if (word)
-			run_command(feed, word, values);
+			feed_command(feed, word, values);
 	}
 	drain(feed);
 	write_recording(feed, argv[1]);

@@ -222,6 +222,16 @@ def test_memory_of_a_process(feed: Feeder) -> None:
     assert fed.tables.counts["nomap"] == 2
 
 
+def test_a_process_is_named_by_its_mappings(build: Path, feed: Feeder) -> None:
+    fed = feed([f"own {HITM:#x}", f"anonymous {HITM:#x}"])
+    program = str((build / "tests" / "memory_feed").resolve())
+    lines = fed.rows("SELECT object, symbol, symbol_offset, offset FROM memory_line JOIN memory_access ON line = id")
+    assert sorted(lines) == [("//anon", "", 0, 0), (program, "feed_line", 0, 16)]
+    assert fed.rows("SELECT symbol, offset, object FROM memory_code") == [("feed_command", 0, program)]
+    # What others cannot reach is told with its process.
+    assert [name for name, pid in fed.rows("SELECT object, pid FROM memory_line") if pid] == ["//anon"]
+
+
 def test_the_ring_overwrites_and_says_so(feed: Feeder) -> None:
     fed = feed([sample()] * (RING + 30))
     assert fed.counters["records"] == RING + 30
