@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Watchpoints on other kernels: two threads whose transfers are known, a run queue, and a variable by its symbol."""
+
+import json
+import sqlite3
+from collections.abc import Callable
+from contextlib import closing
+from typing import Any
+
+import pytest
+from guest import Guest
+from matrix import selected
+
+KERNELS = ("trixie",)
+COUNT = 200
+
+# The workload says a line for each command.
+COMMAND = f"""
+mkfifo /tmp/commands
+ping_pong line tokens < /tmp/commands > told &
+exec 3> /tmp/commands
+until grep -q ready told || ! kill -0 $!; do sleep 0.1; done
+pid=$(sed 's/.*"pid": \\([0-9]*\\).*/\\1/' told)
+rounds='do_one() {{ echo "$1" > /tmp/commands; until [ $(wc -l < told) -ge $2 ]; do sleep 0.1; done; }}'
+lockline-collect watch user:$pid:ping_pong_lines --full --offsets 0-7,24-31 -q -o user.lockline -- \\
+	sh -c "$rounds; do_one 'go {COUNT} 0' 2" || exit
+lockline-collect watch runqueues:0 --max-overhead 20 -q -o run.lockline -- \\
+	sh -c "$rounds; do_one 'go {COUNT} 1000' 3" || exit
+lockline-collect watch tasklist_lock -d 0.3 -q -o symbol.lockline || exit
+exec 3>&-
+wait
+dmesg > dmesg
+"""
+
+
+@pytest.fixture(scope="module", params=[kernel for kernel in KERNELS if selected(kernel)])
+def guest(request: pytest.FixtureRequest, boot: Callable[..., Guest]) -> Guest:
+    """What a guest with the workload left."""
+    return boot(request.param, COMMAND, "--cpus", "2")
+
+
+def rows(guest: Guest, file: str, query: str) -> list[tuple[Any, ...]]:
+    """Of one of the guest's recordings."""
+    with closing(sqlite3.connect(guest.directory / file)) as connection:
+        return connection.execute(query).fetchall()
+
+
+def test_every_transfer_is_counted(guest: Guest) -> None:
+    ready, truth, *_ = [json.loads(line) for line in guest.text("told").splitlines()]
+    assert truth["writes"] == COUNT
+    assert rows(guest, "user.lockline", "SELECT sum(transfers), sum(lost) FROM watch_window") == [(2 * COUNT - 1, 0)]
+    stores = "SELECT offset, sum(stores) FROM memory_access GROUP BY offset HAVING sum(stores)"
+    assert rows(guest, "user.lockline", stores) == [(0, COUNT), (24, COUNT)]
+    assert rows(guest, "user.lockline", "SELECT pid, symbol FROM memory_line") == [(ready["pid"], "ping_pong_lines")]
+
+
+def test_a_run_queue(guest: Guest) -> None:
+    hits, length = rows(guest, "run.lockline", "SELECT sum(hits), sum(length_ns) FROM watch_window")[0]
+    assert hits > 10
+    assert length > 0
+    assert rows(guest, "run.lockline", "SELECT type, type_from FROM watch") == [("rq", "symbol")]
+    known = "SELECT sum(records), sum(CASE WHEN loads OR stores THEN records ELSE 0 END) FROM memory_access"
+    records, told = rows(guest, "run.lockline", known)[0]
+    assert told >= 0.9 * records
+    names = {row[0] for row in rows(guest, "run.lockline", "SELECT symbol FROM memory_code")}
+    assert any("schedule" in name or "enqueue" in name or "dequeue" in name for name in names), names
+
+
+def test_a_variable_by_its_symbol(guest: Guest) -> None:
+    line = "SELECT target, symbol FROM watch JOIN memory_line ON line = id"
+    assert rows(guest, "symbol.lockline", line) == [("tasklist_lock", "tasklist_lock")]
+    assert rows(guest, "symbol.lockline", "SELECT count(*) FROM watch_window")[0][0] > 0
+
+
+def test_the_kernel_has_no_complaint(guest: Guest) -> None:
+    assert "WARNING:" not in guest.text("dmesg")
+    assert "BUG:" not in guest.text("dmesg")
