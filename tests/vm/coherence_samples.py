@@ -4,6 +4,7 @@
 import hashlib
 import re
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from coherence_truth import CLEAN_ELSEWHERE, MODIFIED_ELSEWHERE, NOWHERE, OWN, Row, sums_by
 
@@ -62,12 +63,17 @@ def program_mappings(maps: str, pid: int, name: str, path: str) -> list[Mapping]
     return found
 
 
-def hottest(rows: Iterable[Row], most_samples: int) -> list[int]:
-    """Lines with HITM, most of them first, as long as all their accesses together are no more samples than that."""
+def without_spinning(rows: Iterable[Row], most: int) -> list[Row]:
+    """The rows with so many loads at most that found the line in their own cache: a CPU that spins makes any number."""
+    return [replace(row, loads=(min(row.loads[OWN], most), *row.loads[1:])) for row in rows]
+
+
+def hottest(rows: Iterable[Row], first: int, most_samples: int) -> list[int]:
+    """A line, and then those with HITM, most of them first, as long as all together make no more samples than that."""
     by_line = sums_by(rows, lambda row: row.line)
     chosen = []
-    for line, sums in sorted(by_line.items(), key=lambda item: (-item[1].hitm, item[0])):
-        if sums.hitm and sums.records <= most_samples:
+    for line, sums in sorted(by_line.items(), key=lambda item: (item[0] != first, -item[1].hitm, item[0])):
+        if line == first or (sums.hitm and sums.records <= most_samples):
             chosen.append(line)
             most_samples -= sums.records
     return chosen
@@ -75,7 +81,7 @@ def hottest(rows: Iterable[Row], most_samples: int) -> list[int]:
 
 def _accesses(row: Row, thread: Thread) -> list[Access]:
     # One kind of instruction or the other; without a thread for each CPU the emulator does not tell.
-    locked = row.atomics > 0 and row.atomics == sum(row.loads)
+    locked = row.atomics > 0 and row.atomics == sum(row.stores)
 
     def of(kind: Kind, count: int) -> list[Access]:
         chosen = kind.locked() if locked else kind

@@ -119,18 +119,25 @@ static void mark(__u64 phase)
 	*(volatile char *)(marks + phase) = 1;
 }
 
-/* By both threads, between the marks. */
-static void run_marked(void *(*run)(void *), __u64 phase)
+static void run_both(void *(*run)(void *))
 {
 	pthread_t other;
 
-	begin_ns = now_ns();
-	if (phase)
-		mark(phase);
 	if (pthread_create(&other, NULL, run, (void *)1L))
 		die("cannot make a thread");
 	run(NULL);
 	pthread_join(other, NULL);
+}
+
+static void begin(__u64 phase)
+{
+	begin_ns = now_ns();
+	if (phase)
+		mark(phase);
+}
+
+static void end(__u64 phase)
+{
 	if (phase)
 		mark(0);
 	end_ns = now_ns();
@@ -142,13 +149,16 @@ static void take_turns_at(const struct place *at, __u64 phase)
 	/* The pages are there before they are counted. */
 	for (int i = 0; i < THREADS; i++)
 		*at->member[i] = 0;
-	run_marked(take_turns, phase);
+	begin(phase);
+	run_both(take_turns);
+	end(phase);
 	printf("{\"event\": \"turns\", \"phase\": %llu, \"begin_ns\": %llu, \"end_ns\": %llu, \"members\": [%llu, "
 	       "%llu], "
 	       "\"values\": [%llu, %llu]}\n",
 	       phase, begin_ns, end_ns, (__u64)at->member[0], (__u64)at->member[1], *at->member[0], *at->member[1]);
 }
 
+/* Whoever watches the bucket all the time sees what lies between the marks, and no more. */
 static void share_bucket(__u64 phase)
 {
 	pid_t sleeper = 0;
@@ -156,16 +166,18 @@ static void share_bucket(__u64 phase)
 
 	__atomic_store_n(&ending, false, __ATOMIC_RELEASE);
 	futex_word = 0;
+	begin(phase);
 	if (pthread_create(&thread, NULL, sleep_in_bucket, &sleeper))
 		die("cannot make a thread");
 	while (!__atomic_load_n(&sleeper, __ATOMIC_ACQUIRE))
 		pause_cpu();
 	wait_until_blocked(getpid(), sleeper, SYS_futex);
-	run_marked(use_bucket, phase);
+	run_both(use_bucket);
 	__atomic_store_n(&ending, true, __ATOMIC_RELEASE);
 	while (!futex(FUTEX_WAKE, 1, NULL, 0))
 		pause_cpu();
 	pthread_join(thread, NULL);
+	end(phase);
 	printf("{\"event\": \"futexes\", \"phase\": %llu, \"begin_ns\": %llu, \"end_ns\": %llu, \"word\": %llu}\n",
 	       phase, begin_ns, end_ns, (__u64)&futex_word);
 }
@@ -181,7 +193,7 @@ int main(void)
 		die("cannot map the marks: %s", strerror(errno));
 	commands_open();
 	pin_to_cpu(0);
-	printf("{\"event\": \"ready\", \"pid\": %d}\n", getpid());
+	printf("{\"event\": \"ready\", \"pid\": %d, \"word\": %llu}\n", getpid(), (__u64)&futex_word);
 	while (next_command(&command)) {
 		if (command.microseconds > MOST_PHASES)
 			die("phase %llu has no mark", command.microseconds);

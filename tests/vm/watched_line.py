@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""In guests: the load that shares lines (tests/workloads/shared_lines), its futex bucket, and what watching shows."""
+
+import json
+import subprocess
+from pathlib import Path
+from typing import Any
+
+LOCKLINE = Path(__file__).resolve().parents[2] / "build" / "bin" / "lockline"
+
+
+def show_watched(recording: Path, btf: Path) -> Any:
+    """The one line of a recording, as JSON."""
+    command = [LOCKLINE, "watch", "-i", recording, "--btf", btf, "--format", "json", "--addresses"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    (line,) = json.loads(done.stdout)["lines"]
+    return line
+
+
+# Who waits for the load's answer reads, and makes no process meanwhile: what others do may be followed, too.
+START_LOAD = """
+mkfifo /tmp/commands /tmp/answers
+shared_lines < /tmp/commands > /tmp/answers &
+load=$!
+exec 3> /tmp/commands 4< /tmp/answers
+answer() { read -r answer <&4 && echo "$answer" >> told; }
+answer
+"""
+
+# Leaves the address of the bucket in $bucket: a kprobe tells the argument of a function that is called with it.
+FIND_BUCKET = """
+mount -t tracefs tracefs /sys/kernel/tracing
+cd /sys/kernel/tracing
+echo 'p:unlock futex_q_unlock bucket=%di:x64' > kprobe_events
+echo 'comm == "shared_lines"' > events/kprobes/unlock/filter
+echo 1 > events/kprobes/unlock/enable
+echo futex 10 0 >&3; read -r answer <&4
+echo 0 > events/kprobes/unlock/enable
+bucket=$(sed -n 's/.*bucket=//p' trace | sort | uniq -c | sort -n | awk 'END { print $2 }')
+echo > kprobe_events
+cd /out
+"""
+
+BUCKET_MEMBERS = {0: "waiters", 4: "lock", 8: "chain.next", 16: "chain.prev"}
