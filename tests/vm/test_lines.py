@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The line of a futex bucket watched live on other kernels: its members by name, and who touches them."""
+
+from collections.abc import Callable
+
+import pytest
+from guest import Guest
+from matrix import CPU, NATIVE, selected
+from watched_line import BUCKET_MEMBERS, FIND_BUCKET, START_LOAD, show_watched
+
+KERNELS = ("bookworm", "trixie", "sid")
+ROUNDS = 100
+
+COMMAND = f"""
+cp /sys/kernel/btf/vmlinux btf
+{START_LOAD}
+{FIND_BUCKET}
+lockline-collect watch --full -q -o watch.lockline $bucket --offsets 0-23 -- \\
+    sh -c 'echo futex {ROUNDS} 0 >&3; read -r answer <&4' || exit
+exec 3>&-
+wait
+"""
+
+
+@pytest.fixture(scope="module", params=[kernel for kernel in KERNELS if selected(kernel)])
+def guest(request: pytest.FixtureRequest, boot: Callable[..., Guest]) -> Guest:
+    """A guest whose CPUs take turns: with a thread for each, qemu 7.2 lets atomic instructions pass watchpoints."""
+    options = ["--cpus", "2", "--cpu", CPU[NATIVE], "--append", "tsc=reliable", "--accel", "tcg,thread=single"]
+    return boot(request.param, COMMAND, *options)
+
+
+def test_the_members_of_a_futex_bucket(guest: Guest) -> None:
+    line = show_watched(guest.directory / "watch.lockline", guest.directory / "btf")
+    assert line["line"]["type"] == "futex_hash_bucket"
+    assert [(lock["name"], lock["offset"]) for lock in line["locks"]] == [("futex_hash_bucket.lock", 4)]
+    offsets = {part["offset"]: part for part in line["offsets"]}
+    assert {at: part["member"] for at, part in offsets.items()} == BUCKET_MEMBERS
+    functions = {part["member"]: {code["symbol"] for code in part["instructions"]} for part in offsets.values()}
+    assert {"futex_q_lock", "futex_q_unlock", "futex_wake"} <= functions["waiters"]
+    assert {"_raw_spin_lock", "_raw_spin_unlock"} <= functions["lock"]
+    assert {"futex_wake", "plist_add"} <= functions["chain.next"]
+    assert "plist_del" in functions["chain.prev"]
+    # Each round of both threads takes the lock twice, and every eighth once more; a few accesses may be missed.
+    locked = 2 * (2 * ROUNDS + ROUNDS // 8)
+    assert offsets[4]["writes"] > locked
+    assert offsets[0]["transfers"] > 0
+    assert offsets[0]["cpus"] == offsets[4]["cpus"] == [0, 1]
+    print(f"\n{line['hits']} hits, {line['transfers']} transfers, verdict {line['verdict']}")
