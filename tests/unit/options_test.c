@@ -54,6 +54,43 @@ static void accepted(const char *line)
 	CHECK(!*said, "`%s` says: %s", line, said);
 }
 
+/* TARGET and options in any order; COMMAND's options are its own. */
+static void watch(void)
+{
+	accepted("watch runqueues:0 -d 2 -- sleep -d 5");
+	CHECK(got.command == COMMAND_WATCH && got.duration_ns == 2000 * MS, "%llu", got.duration_ns);
+	CHECK_TEXT(got.watch_target, "runqueues:0");
+	CHECK_TEXT(got.command_argv[0], "sleep");
+	CHECK_TEXT(got.command_argv[1], "-d");
+	CHECK(got.watch_share == 0.01 && !got.watch_places, "%f, places %x", got.watch_share, got.watch_places);
+	options_free(&got);
+	accepted("watch -d 2 -i x.lockline lock:a --max-overhead 0.5% --offsets 0-7,17");
+	CHECK_TEXT(got.watch_target, "lock:a");
+	CHECK_TEXT(got.watch_input, "x.lockline");
+	CHECK(got.watch_share == 0.005 && got.watch_places == 5, "%f, places %x", got.watch_share, got.watch_places);
+	options_free(&got);
+	accepted("watch --auto -d 1 stress-ng --futex 2");
+	CHECK(got.watch_auto == 3 && !got.watch_target, "%u lines", got.watch_auto);
+	CHECK_TEXT(got.command_argv[0], "stress-ng");
+	options_free(&got);
+	accepted("watch --auto=7 --full");
+	CHECK(got.watch_auto == 7 && !got.watch_share && got.all, "%u lines", got.watch_auto);
+	options_free(&got);
+	refused("watch", "wants a TARGET");
+	refused("watch -- sleep 1", "wants a TARGET");
+	refused("watch --auto=65", "out of range");
+	refused("watch --auto -i x.lockline", "-i is for a target");
+	refused("watch x --full --max-overhead 1", "exclude each other");
+	refused("watch x --max-overhead 101", "not a percentage");
+	refused("watch x --max-overhead nan", "not a percentage");
+	refused("watch x --offsets 64", "out of range");
+	refused("watch x --holders", "not an option of `watch`");
+	refused("record -a --full", "not an option of `record`");
+	accepted("record -i 2s");
+	CHECK(got.interval_ns == 2000 * MS, "%llu", got.interval_ns);
+	options_free(&got);
+}
+
 static void self_check(void)
 {
 	accepted("record");
@@ -289,8 +326,8 @@ static void hostile_text(void)
 }
 
 static const struct test tests[] = {
-	TEST(defaults), TEST(all_options), TEST(lists),     TEST(long_lists), TEST(times),        TEST(sizes),
-	TEST(kinds),    TEST(endings),     TEST(conflicts), TEST(self_check), TEST(hostile_text),
+	TEST(defaults), TEST(all_options), TEST(lists),     TEST(long_lists), TEST(times), TEST(sizes),
+	TEST(kinds),    TEST(endings),     TEST(conflicts), TEST(self_check), TEST(watch), TEST(hostile_text),
 };
 
 int main(void)

@@ -267,6 +267,11 @@ static void print_usage(void)
 	printf("\n`lockline-collect COMMAND --help` lists the options; --version prints the version.\n");
 }
 
+static bool takes_argument_perhaps(enum value_kind kind)
+{
+	return kind == VALUE_SLICE || kind == VALUE_PERHAPS;
+}
+
 static void print_help(enum command command)
 {
 	printf("usage: lockline-collect %s\n%s\n\n", commands[command].usage, commands[command].help);
@@ -277,7 +282,7 @@ static void print_help(enum command command)
 			continue;
 		snprintf(left, sizeof(left), "%c%c%c --%s%s%s", rows[i].letter < ONLY_LONG ? '-' : ' ',
 			 rows[i].letter < ONLY_LONG ? rows[i].letter : ' ', rows[i].letter < ONLY_LONG ? ',' : ' ',
-			 rows[i].name, rows[i].argument && rows[i].kind != VALUE_SLICE ? " " : "",
+			 rows[i].name, rows[i].argument && !takes_argument_perhaps(rows[i].kind) ? " " : "",
 			 rows[i].argument ? rows[i].argument : "");
 		printf("  %-26s%s\n", left, rows[i].help);
 	}
@@ -480,9 +485,9 @@ static int parse_command(struct options *options, int argc, char **argv)
 
 	for (size_t i = 0; i < ROWS; i++) {
 		longs[i] = (struct option){rows[i].name,
-					   !rows[i].argument             ? no_argument
-					   : rows[i].kind == VALUE_SLICE ? optional_argument
-									 : required_argument,
+					   !rows[i].argument                      ? no_argument
+					   : takes_argument_perhaps(rows[i].kind) ? optional_argument
+										  : required_argument,
 					   NULL, rows[i].letter};
 		if (rows[i].letter >= ONLY_LONG)
 			continue;
