@@ -19,7 +19,7 @@
 
 #define IDLE_NS 20000000ull
 /* Records that wait to be looked at; more are lost, and counted. */
-#define WAITING_MOST (1u << 20)
+#define WAITING_MOST (1u << 18)
 /* A record that is stamped already may become visible this much later. */
 #define SETTLE_NS 1000000ull
 /* Of a line that has more places than can be watched at once, this long without a limit of cost. */
