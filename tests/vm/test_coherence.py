@@ -384,11 +384,14 @@ def test_a_watched_bucket(single: Followed) -> None:
         )
         assert 0 <= sums.records - accesses <= max(4, sums.records * MOST_MISSED), offset
         missed += sums.records - accesses
-    # An access that was missed takes a transfer with it, or leaves it to the next access.
-    assert abs(sum(sums.transfers for sums in truth.values()) - line["transfers"]) <= 2 * missed
+    # An access that was missed takes a transfer with it, or leaves it to the next access.  And the order is that of the
+    # times taken in the exceptions: if the CPUs change places between an access and that, two are told in turn.
+    transfers = sum(sums.transfers for sums in truth.values())
+    unsure = 2 * missed + max(10, transfers // 10)
+    assert abs(transfers - line["transfers"]) <= unsure
     for offset, sums in truth.items():
         for other, others in truth.items():
-            if sums.transfers - others.transfers > 4 * missed:
+            if sums.transfers - others.transfers > 2 * unsure:
                 assert watched[offset][1] > watched.get(other, (0, 0))[1], (offset, other)
     assert line["line"]["type"] == "futex_hash_bucket"
     assert [(lock["name"], lock["offset"]) for lock in line["locks"]] == [("futex_hash_bucket.lock", 4)]
