@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from c2c.kernel_types import types
 from c2c.memory_recording import MemoryBuilder
-from lockline.c2c.advice import largest_effect
-from lockline.c2c.members import Types
+from lockline.c2c.advice import largest_effect, line_begins
+from lockline.c2c.members import Member, Struct, Types
 from lockline.c2c.model import Access, Code, Counts, Coverage, Judgement, Line, LineReport, add_counts
 from lockline.c2c.parts import divide
 from lockline.c2c.report import cpu_list, make_c2c_report
@@ -298,3 +298,38 @@ def test_lists_of_cpus(cpus: set[int]) -> None:
         first, _, last = part.partition("-")
         read.update(range(int(first), int(last or first) + 1))
     assert read == cpus
+
+
+def structure(*sizes: int) -> Struct:
+    """One with members a, b, ... of these sizes, one after the other."""
+    begins = [sum(sizes[:at]) for at in range(len(sizes))]
+    members = [
+        Member(chr(ord("a") + at), begin, size, "char", "", 1, 0, None)
+        for at, (begin, size) in enumerate(zip(begins, sizes, strict=True))
+    ]
+    return Struct("s", "struct", sum(sizes), tuple(members))
+
+
+@pytest.mark.parametrize(
+    ("sizes", "moved", "padded"),
+    [
+        ((4, 4, 16), "c", {"c": 56}),
+        ((4, 4, 8, 8), "bc", {"b": 60}),
+        ((4, 4, 8, 4), "bd", {"b": 60, "d": 52}),
+        # What begins the line already: its neighbours go.
+        ((4, 4, 16), "a", {"b": 60}),
+        ((64, 8, 8), "b", {"c": 56}),
+        ((64, 64), "a", {}),
+    ],
+)
+def test_who_begins_a_line(sizes: tuple[int, ...], moved: str, padded: dict[str, int]) -> None:
+    struct = structure(*sizes)
+    begins = line_begins(struct, [member for member in struct.members if member.name in moved])
+    assert {member.name: padding for member, padding in begins.items() if padding} == padded
+    shift = 0
+    stays = False
+    for member in struct.members:
+        shift += begins.get(member, 0)
+        if member.name in moved:
+            assert not stays or (member.offset + shift) % 64 == 0
+        stays = member.name not in moved

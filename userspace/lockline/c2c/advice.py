@@ -72,20 +72,24 @@ def _writes(part: Part) -> list[Access]:
     return [access for access in part.accesses if (access.counts.stores or 0) + (access.counts.locked or 0)]
 
 
-def _padded(struct: Struct, moved: Sequence[Member]) -> tuple[int, int]:
-    """Padding in bytes before the moved members, and the new size, if each run of them begins at a line of its own."""
-    names = {(member.name, member.offset) for member in moved}
-    padding = shift = 0
-    before = False
+def line_begins(struct: Struct, moved: Sequence[Member]) -> dict[Member, int]:
+    """Padding in bytes before each member that must begin a line of its own, for the moved ones to be apart.
+
+    A run of moved members begins a line; one that does so already ends one too: what follows must begin another.
+    """
+    padding: dict[Member, int] = {}
+    shift = 0
+    before = at_begin = False
     for member in struct.members:
-        mine = (member.name, member.offset) in names
+        mine = member in moved
         begin = member.offset + shift
-        if mine and not before and begin % LINE:
-            padding += LINE - begin % LINE
-            shift += LINE - begin % LINE
+        if mine and not before:
+            at_begin = begin % LINE == 0
+        if (mine and not before) or (before and not mine and at_begin):
+            padding[member] = -begin % LINE
+            shift += padding[member]
         before = mine
-    size = _natural_end(struct) + shift
-    return padding, -(-size // LINE) * LINE
+    return padding
 
 
 def _natural_end(struct: Struct) -> int:
@@ -98,6 +102,7 @@ def layout(types: Types, id_: str, base: int, parts: Sequence[Part], moved: Sequ
     lines = [f"{struct.kind} {struct.name} {{"]
     end = 0
     skipped = 0
+    begins = {member for member, padding in line_begins(struct, moved).items() if padding}
     for member in struct.members:
         if member.offset > end and not skipped:
             lines.append(f"\t/* hole of {member.offset - end} bytes */")
@@ -114,7 +119,7 @@ def layout(types: Types, id_: str, base: int, parts: Sequence[Part], moved: Sequ
             for part in parts
             if member.offset <= part.begin + base < member.offset + max(member.size, 1) and part.cost + 1
         ]
-        lines.append(_layout_line(member, mine, member in moved, kind))
+        lines.append(_layout_line(member, mine, member in begins, kind))
         if len(lines) >= MAX_LAYOUT:
             break
     if skipped:
@@ -123,15 +128,14 @@ def layout(types: Types, id_: str, base: int, parts: Sequence[Part], moved: Sequ
     return lines
 
 
-def _layout_line(member: Member, parts: Sequence[Part], moved: bool, kind: str) -> str:
+def _layout_line(member: Member, parts: Sequence[Part], begins: bool, kind: str) -> str:
     bounds = member.type[member.type.index("[") :] if "[" in member.type else ""
     bits = f":{member.bits[1]}" if member.bits else ""
     star = member.type.partition("[")[0]
     space = "" if star.endswith("*") else " "
     declaration = f"{star}{space}{member.name}{bounds}{bits};"
-    mark = " ____cacheline_aligned_in_smp" if moved else ""
-    if moved:
-        declaration = declaration[:-1] + mark + ";"
+    if begins:
+        declaration = declaration[:-1] + " ____cacheline_aligned_in_smp;"
     note = f"/* {member.offset:5d} {member.size:5d}"
     if parts:
         paid = sum(part.cost for part in parts)
@@ -230,7 +234,8 @@ def _separate(
     base = placement.base or 0
     found = [_top_member(struct, part.begin + base) for part in moved]
     members = list(dict.fromkeys(member for member in found if member is not None))
-    padding, size = _padded(struct, members)
+    padding = sum(line_begins(struct, members).values())
+    size = -(-(_natural_end(struct) + padding) // LINE) * LINE
     names = [member.name or part.name for member, part in zip(found, moved, strict=True) if member is not None]
     names = list(dict.fromkeys(names))
     count = objects_of(placement, line, locks, cpus)
