@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -58,6 +59,12 @@ def windows(recording: Recording) -> dict[str, int]:
     names = ("count(*)", "sum(length_ns)", "sum(hits)", "sum(lost)", "sum(transfers)")
     row = recording.rows(f"SELECT {', '.join(names)} FROM watch_window")[0]
     return dict(zip(("windows", "length_ns", "hits", "lost", "transfers"), (int(v or 0) for v in row), strict=True))
+
+
+def ask(path: Path, query: str) -> list[tuple[Any, ...]]:
+    """The rows of one query."""
+    with Recording(path) as found:
+        return found.rows(query)
 
 
 def stores(recording: Recording) -> dict[int, int]:
@@ -244,13 +251,35 @@ def test_registers_that_others_have(live: Path, recording: Path, tmp_path: Path)
         ("user:1:0x10", "nothing can be read"),
         ("lock:tasklist_lock", "needs -i"),
         ("a:b:c", "a target is"),
-        ("futex:1:0x1000", "lock:futex_hash_bucket.lock with -i"),
+        ("futex:1:0x1000", "record --futex"),
+        ("futex:1", "futex:PID:ADDRESS"),
     ],
 )
 def test_what_cannot_be_watched(live: Path, recording: Path, address: str, why: str) -> None:
     said = refuse(live, recording, address)
     assert why in said
     assert said.count("\n") == 1
+
+
+def test_the_bucket_of_a_futex(live: Path, recording: Path, tmp_path: Path) -> None:
+    """From a recording of the waits for its lock, which the futex's own calls made."""
+    found_at = tmp_path / "futexes.lockline"
+    query = (
+        "SELECT tgid, futex.address, lock.address FROM futex_bucket JOIN futex ON futex.id = futex JOIN lock ON"
+        " lock.id = lock WHERE tgid AND futex.id > 1 AND lock.address ORDER BY waits DESC"
+    )
+    with running("stress-ng", "--futex", "2", "--timeout", "300", "--temp-path", tmp_path):
+        with Collector(live, found_at, "--futex"):
+            wait_for(lambda: found_at.exists() and bool(ask(found_at, query)), "waits for a futex's bucket")
+        tgid, address, lock = ask(found_at, query)[0]
+        said = refuse(live, recording, "-i", str(found_at), f"futex:{tgid}:{address + 4:#x}")
+        assert "has no wait for the lock of this futex's hash bucket" in said
+        with watching(live, recording, "-i", str(found_at), f"futex:{tgid}:{address:#x}", "--max-overhead", "5"):
+            wait_for(lambda: recording.exists() and windows_of(recording) > 5, "windows of the bucket")
+    with Recording(recording) as found:
+        assert found.rows("SELECT address, lock_offset FROM memory_line JOIN watch ON watch.line = memory_line.id") == [
+            (lock & ~63, lock & 63)
+        ]
 
 
 def test_a_run_queue(live: Path, recording: Path, tmp_path: Path) -> None:

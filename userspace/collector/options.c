@@ -536,7 +536,7 @@ static int parse_command(struct options *options, int argc, char **argv)
 	if (options->command == COMMAND_IMPORT)
 		return import_options_check(options, argc - optind, argv + optind);
 	if (optind < argc) {
-		if (options->command != COMMAND_RECORD && options->command != COMMAND_WATCH) {
+		if (!((FOR_RECORD | FOR_WATCH) & 1u << options->command)) {
 			message("%s: `%s` takes no argument", show(argv[optind], shown),
 				commands[options->command].name);
 			return -EINVAL;
@@ -546,12 +546,10 @@ static int parse_command(struct options *options, int argc, char **argv)
 		message("-- wants a COMMAND after it");
 		return -EINVAL;
 	}
-	if (options->command == COMMAND_WATCH)
-		err = watch_options_check(options);
-	else
-		err = 0;
-	return err || (options->command != COMMAND_RECORD && options->command != COMMAND_WATCH) ? err
-												: check_record(options);
+	if (!((FOR_RECORD | FOR_WATCH) & 1u << options->command))
+		return 0;
+	err = options->command == COMMAND_WATCH ? watch_options_check(options) : 0;
+	return err ?: check_record(options);
 }
 
 int options_parse(struct options *options, int argc, char **argv)

@@ -411,51 +411,108 @@ static void read_fact(sqlite3 *db, const char *name, char *out, size_t size)
 	sqlite3_finalize(row);
 }
 
+/* A query of the recording, if that is of this boot: addresses mean nothing in another. */
+static int ask_recording(const struct watch_finder *finder, const char *query, sqlite3 **db, sqlite3_stmt **row)
+{
+	char boot[64] = "", recorded[64] = "", shown[VALUE_SHOWN];
+
+	if (sqlite3_open_v2(finder->recording, db, SQLITE_OPEN_READONLY, NULL) != SQLITE_OK ||
+	    sqlite3_db_config(*db, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, NULL) != SQLITE_OK ||
+	    sqlite3_prepare_v2(*db, query, -1, row, NULL) != SQLITE_OK) {
+		message("cannot read -i %s: %s", show(finder->recording, shown),
+			*db ? sqlite3_errmsg(*db) : "out of memory");
+		return -EINVAL;
+	}
+	read_fact(*db, "boot_id", recorded, sizeof(recorded));
+	first_line("/proc/sys/kernel/random/boot_id", boot, sizeof(boot));
+	if (!strcmp(boot, recorded))
+		return 0;
+	message("-i %s is of another boot: its addresses mean nothing now; record anew, or name the lock "
+		"otherwise",
+		show(finder->recording, shown));
+	return -EINVAL;
+}
+
+/* The address in the first row; how many rows there are. */
+static int first_address(sqlite3_stmt *row, __u64 *address)
+{
+	int found = 0;
+
+	while (sqlite3_step(row) == SQLITE_ROW)
+		if (!found++)
+			*address = sqlite3_column_int64(row, 0);
+	return found;
+}
+
 /* lock:NAME or lock:NAME[INSTANCE] of a recording of this boot; of several the one with the most waits. */
 static int find_recorded(const struct watch_finder *finder, const char *text, struct watched *out)
 {
-	char boot[64] = "", recorded[64] = "", shown[VALUE_SHOWN];
 	sqlite3_stmt *row = NULL;
+	char shown[VALUE_SHOWN];
 	sqlite3 *db = NULL;
-	int err = -ENOENT, found = 0;
+	int err, found;
 
 	if (!finder->recording)
 		return not_a_target(out->target, "a lock by name needs -i RECORDING");
-	if (sqlite3_open_v2(finder->recording, &db, SQLITE_OPEN_READONLY, NULL) != SQLITE_OK ||
-	    sqlite3_db_config(db, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, NULL) != SQLITE_OK ||
-	    sqlite3_prepare_v2(
-		    db,
-		    "SELECT address, name, instance FROM lock LEFT JOIN lock_total ON lock.id = lock_total.lock"
-		    " WHERE address AND (name = ?1 OR name || '[' || instance || ']' = ?1) GROUP BY lock.id"
-		    " ORDER BY sum(waits) DESC",
-		    -1, &row, NULL) != SQLITE_OK) {
-		message("cannot read -i %s: %s", show(finder->recording, shown),
-			db ? sqlite3_errmsg(db) : "out of memory");
-		err = -EINVAL;
-		goto out;
-	}
-	read_fact(db, "boot_id", recorded, sizeof(recorded));
-	first_line("/proc/sys/kernel/random/boot_id", boot, sizeof(boot));
-	if (strcmp(boot, recorded)) {
-		message("-i %s is of another boot: its addresses mean nothing now; record anew, or name the lock "
-			"otherwise",
-			show(finder->recording, shown));
-		err = -EINVAL;
-		goto out;
-	}
-	sqlite3_bind_text(row, 1, text, -1, SQLITE_STATIC);
-	while (sqlite3_step(row) == SQLITE_ROW) {
-		if (found++)
-			continue;
-		out->address = out->lock = sqlite3_column_int64(row, 0);
-		err = 0;
-	}
+	err = ask_recording(finder,
+			    "SELECT address, name, instance FROM lock LEFT JOIN lock_total ON lock.id = lock_total.lock"
+			    " WHERE address AND (name = ?1 OR name || '[' || instance || ']' = ?1) GROUP BY lock.id"
+			    " ORDER BY sum(waits) DESC",
+			    &db, &row);
 	if (err)
+		goto out;
+	sqlite3_bind_text(row, 1, text, -1, SQLITE_STATIC);
+	found = first_address(row, &out->address);
+	out->lock = out->address;
+	if (!found) {
 		message("%s: -i %s has no such lock", out->target, show(finder->recording, shown));
-	else if (found > 1)
+		err = -ENOENT;
+	} else if (found > 1) {
 		message("%d locks are called %s; the one that was waited for most is watched; lock:NAME[INSTANCE] "
 			"selects",
 			found, text);
+	}
+out:
+	sqlite3_finalize(row);
+	sqlite3_close(db);
+	return err;
+}
+
+/*
+ * futex:PID:ADDRESS: the hash bucket whose lock the calls for this futex waited
+ * for, as a recording with --futex saw it.  The kernel tells nobody which it is.
+ */
+static int find_futex(const struct watch_finder *finder, const char *text, struct watched *out)
+{
+	const char *rest = text;
+	sqlite3_stmt *row = NULL;
+	char shown[VALUE_SHOWN];
+	sqlite3 *db = NULL;
+	__u64 pid, address;
+	int err;
+
+	if (parse_number(text, &rest, &pid) || *rest != ':' || parse_number(rest + 1, &rest, &address) || *rest)
+		return not_a_target(out->target, "futex:PID:ADDRESS is what is meant");
+	if (!finder->recording)
+		return not_a_target(out->target,
+				    "its hash bucket is known by waits for the bucket's lock alone: give a "
+				    "recording of them (record --futex) with -i");
+	err = ask_recording(finder,
+			    "SELECT lock.address FROM futex_bucket JOIN futex ON futex.id = futex JOIN lock ON"
+			    " lock.id = lock WHERE lock.address AND tgid = ?1 AND futex.address = ?2"
+			    " ORDER BY waits DESC",
+			    &db, &row);
+	if (err)
+		goto out;
+	sqlite3_bind_int64(row, 1, (__s64)pid);
+	sqlite3_bind_int64(row, 2, (__s64)address);
+	if (!first_address(row, &out->address)) {
+		message("%s: -i %s has no wait for the lock of this futex's hash bucket; lockline report shows which "
+			"futexes had any",
+			out->target, show(finder->recording, shown));
+		err = -ENOENT;
+	}
+	out->lock = out->address;
 out:
 	sqlite3_finalize(row);
 	sqlite3_close(db);
@@ -478,16 +535,12 @@ int watch_target_find(const struct watch_finder *finder, const char *text, struc
 	*out = (struct watched){.from = ""};
 	snprintf(out->target, sizeof(out->target), "%s", text);
 	make_printable(out->target);
-	if (!strncmp(text, "futex:", 6)) {
-		message("%s: which hash bucket a futex has is the kernel's own affair; record its waits, and watch "
-			"lock:futex_hash_bucket.lock with -i, or use --auto",
-			out->target);
-		return -EOPNOTSUPP;
-	}
 	if (!strncmp(text, "user:", 5))
 		return find_user(finder, text + 5, out);
 	if (!strncmp(text, "task:", 5))
 		err = find_member_of_task(finder, text + 5, out);
+	else if (!strncmp(text, "futex:", 6))
+		err = find_futex(finder, text + 6, out);
 	else if (!strncmp(text, "lock:", 5))
 		err = find_recorded(finder, text + 5, out);
 	else if (!strncmp(text, "0x", 2))
