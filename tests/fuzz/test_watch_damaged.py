@@ -7,7 +7,7 @@ import sqlite3
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from lockline.c2c.members import NO_TYPES
@@ -84,6 +84,8 @@ def shown_or_fault(path: Path) -> str:
 
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(CHANGES)
+@example([("memory_line", "address", -1, 1), ("memory_line", "space", "user", 1)])
+@example([("watch", "begin_ns", 5_001_000_000_001, 0)])
 def test_any_value_in_any_column(sound: Path, tmp_path: Path, changes: list[tuple[str, str, object, int]]) -> None:
     path = tmp_path / "damaged.lockline"
     shutil.copyfile(sound, path)

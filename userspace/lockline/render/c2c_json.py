@@ -17,7 +17,7 @@ from lockline.c2c.model import (
     Part,
     Source,
 )
-from lockline.render.format import without_addresses
+from lockline.render.format import is_kernels, without_addresses
 
 SCHEMA = "lockline-c2c/1"
 # Of one offset, the accesses with most cost.
@@ -106,7 +106,8 @@ def _hex(address: int) -> str:
 
 
 def _address(line: Line, addresses: bool) -> str | None:
-    return _hex(line.address) if addresses or line.space == "user" else None
+    shown = addresses or (line.space == "user" and not is_kernels(line.address))
+    return _hex(line.address) if shown else None
 
 
 def _line(number: int, report: LineReport, addresses: bool) -> dict[str, Any]:
@@ -144,7 +145,7 @@ def _line(number: int, report: LineReport, addresses: bool) -> dict[str, Any]:
         "members": [part_value(part) for part in judgement.members],
         "locks": [lock_value(lock, addresses) for lock in report.locks],
         "advice": None if report.advice is None else advice_value(report.advice),
-        "offsets": [_offset(offset, addresses or line.space == "user") for offset in report.offsets],
+        "offsets": [_offset(offset, addresses, line.space) for offset in report.offsets],
     }
 
 
@@ -196,26 +197,28 @@ def advice_value(advice: Advice) -> dict[str, Any]:
     }
 
 
-def _offset(offset: OffsetReport, addresses: bool) -> dict[str, Any]:
+def _offset(offset: OffsetReport, addresses: bool, space: str) -> dict[str, Any]:
     return {
         "offset": offset.offset,
         "member": offset.member or None,
         "symbol": offset.symbol or None,
         **_counts(offset.counts),
         "cpus": offset.cpus,
-        "accesses": [_access(access, addresses) for access in offset.accesses[:ACCESSES]],
+        "accesses": [_access(access, addresses, space) for access in offset.accesses[:ACCESSES]],
         "accesses_left_out": max(0, len(offset.accesses) - ACCESSES),
     }
 
 
-def _access(access: Access, addresses: bool) -> dict[str, Any]:
+def _access(access: Access, addresses: bool, space: str) -> dict[str, Any]:
     code = access.code
+    # The kernel touches a program's memory too.
+    shown = code.address and (addresses or (space == "user" and not is_kernels(code.address)))
     return {
         "symbol": code.symbol or None,
         "symbol_offset": code.offset if code.symbol else None,
         "object": code.object or None,
         "line": code.line or None,
-        "address": _hex(code.address) if addresses and code.address else None,
+        "address": _hex(code.address) if shown else None,
         "threads": len(access.threads) or None,
         "records": access.counts.records,
         "loads": access.counts.loads,

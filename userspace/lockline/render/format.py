@@ -26,6 +26,11 @@ class Style:
         return " ░▒▓█" if self.unicode else " .:*#"
 
 
+def is_kernels(address: int) -> bool:
+    """Whether hide_addresses() would hide it: canonical upper half, x86-64 and arm64 with 48 bits."""
+    return address >> 48 == 0xFFFF
+
+
 def hide_addresses(text: str) -> str:
     """The text with kernel addresses replaced."""
     return _ADDRESS.sub("[address]", text)

@@ -5,7 +5,7 @@ import json
 from typing import Any
 
 from lockline.render.c2c_json import advice_value, lock_value, part_value, source_value
-from lockline.render.format import without_addresses
+from lockline.render.format import is_kernels, without_addresses
 from lockline.watch.lines import Handover, Instruction, Interrupts, LiveLine, LiveOffset, LiveReport, Matrix
 from lockline.watch.model import Rate, Watch
 from lockline.watch.pairs import Pair
@@ -66,6 +66,11 @@ def _hex(address: int) -> str:
     return f"{address:#x}"
 
 
+def _is_shown(address: int, addresses: bool, space: str) -> bool:
+    """Addresses of the kernel are not, unless asked for: those of its code that touches a program's memory neither."""
+    return addresses or (space == "user" and not is_kernels(address))
+
+
 def _rate(rate: Rate | None) -> dict[str, Any] | None:
     if rate is None:
         return None
@@ -89,7 +94,7 @@ def _line(live: LiveLine, addresses: bool) -> dict[str, Any]:
     line, placement, judgement, watch = report.line, report.placement, report.judgement, live.watch
     return {
         "line": {
-            "address": _hex(line.address) if addresses or line.space == "user" else None,
+            "address": _hex(line.address) if _is_shown(line.address, addresses, line.space) else None,
             "size": line.size,
             "space": line.space,
             "pid": line.pid or None,
@@ -117,7 +122,7 @@ def _line(live: LiveLine, addresses: bool) -> dict[str, Any]:
         "cpu_list": report.cpu_list or None,
         "comms": list(line.comms),
         "interrupts": _interrupts(live.interrupts),
-        "offsets": [_offset(offset, addresses or line.space == "user") for offset in live.offsets],
+        "offsets": [_offset(offset, addresses, line.space) for offset in live.offsets],
         "matrix": None if live.matrix is None else _matrix(live.matrix),
         "handovers": [_handover(handover) for handover in live.handovers[:HANDOVERS]],
         "locks": [lock_value(lock, addresses) for lock in report.locks],
@@ -177,7 +182,7 @@ def _cost(live: LiveLine, watch: Watch) -> dict[str, Any]:
     }
 
 
-def _offset(offset: LiveOffset, addresses: bool) -> dict[str, Any]:
+def _offset(offset: LiveOffset, addresses: bool, space: str) -> dict[str, Any]:
     return {
         "offset": offset.offset,
         "member": offset.member or None,
@@ -194,12 +199,13 @@ def _offset(offset: LiveOffset, addresses: bool) -> dict[str, Any]:
         "read_rate": _rate(offset.read_rate),
         "write_rate": _rate(offset.write_rate),
         "transfer_rate": _rate(offset.transfer_rate),
-        "instructions": [_instruction(part, addresses) for part in offset.instructions[:INSTRUCTIONS]],
+        "instructions": [_instruction(part, addresses, space) for part in offset.instructions[:INSTRUCTIONS]],
     }
 
 
-def _instruction(instruction: Instruction, addresses: bool) -> dict[str, Any]:
+def _instruction(instruction: Instruction, addresses: bool, space: str) -> dict[str, Any]:
     access = instruction.access
+    address = access.code.address
     return {
         "symbol": access.code.symbol or None,
         "symbol_offset": access.code.offset if access.code.symbol else None,
@@ -214,7 +220,7 @@ def _instruction(instruction: Instruction, addresses: bool) -> dict[str, Any]:
         "cpus": None if access.cpus is None else _cpus(access.cpus),
         "comms": list(instruction.comms),
         "interrupts": _interrupts(instruction.interrupts),
-        **({"address": _hex(access.code.address)} if addresses else {}),
+        **({"address": _hex(address)} if _is_shown(address, addresses, space) else {}),
     }
 
 

@@ -66,7 +66,7 @@ class Watch:
     def span_ns(self) -> int:
         """From the first to the last moment that could be watched."""
         last = max((window.begin_ns + window.length_ns for window in self.windows), default=self.begin_ns)
-        return max(self.end_ns, last) - self.begin_ns
+        return max(self.end_ns, last, self.begin_ns) - self.begin_ns
 
     @property
     def watched_ns(self) -> int:

@@ -76,7 +76,9 @@ def read_watches(recording: Recording) -> dict[int, Watch]:
     found = {}
     for row in watched:
         times = (row.begin_ns, row.end_ns, row.hit_ns)
-        if not all(0 <= time <= _MAX_NS for time in times) or not 0 <= row.budget <= 1:
+        # No end yet is 0.
+        ordered = not row.end_ns or row.begin_ns <= row.end_ns
+        if not ordered or not all(0 <= time <= _MAX_NS for time in times) or not 0 <= row.budget <= 1:
             raise _damaged(recording, f"line {row.line} was watched for an impossible time or at an impossible cost")
         found[row.line] = Watch(
             target=row.target,
