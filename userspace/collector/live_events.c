@@ -7,9 +7,9 @@
 #include <linux/perf_event.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
 #include <sys/syscall.h>
 
+#include "files_limit.h"
 #include "live_events.h"
 #include "small_file.h"
 #include "values.h"
@@ -160,17 +160,6 @@ static int open_everywhere(struct live_events *events, const struct pmu_event *e
 	return err;
 }
 
-/* Each event of each CPU is a file or two. */
-static void allow_files(void)
-{
-	struct rlimit limit;
-
-	if (getrlimit(RLIMIT_NOFILE, &limit) || limit.rlim_cur == limit.rlim_max)
-		return;
-	limit.rlim_cur = limit.rlim_max;
-	setrlimit(RLIMIT_NOFILE, &limit);
-}
-
 static __u32 allowed_rate(__u32 rate)
 {
 	char text[32];
@@ -198,7 +187,8 @@ int live_events_open(struct live_events *events, const struct pmu_plan *plan, __
 	events->list = calloc((size_t)possible_cpus * plan->count + 1, sizeof(*events->list));
 	if (!events->list)
 		return -ENOMEM;
-	allow_files();
+	/* Each event of each CPU is a file or two. */
+	files_limit_raise();
 	for (int i = 0; i < plan->count; i++) {
 		int err = open_everywhere(events, &plan->events[i], cpus, possible_cpus, program);
 

@@ -17,6 +17,7 @@
 
 #include "debug_files.h"
 #include "names.h"
+#include "process_stat.h"
 #include "user_symbol_cache.h"
 
 #define REFRESH_NS 1000000000ull
@@ -54,30 +55,16 @@ static __u64 now_ns(void)
 static struct identity identify(__u32 tgid)
 {
 	struct identity identity = {};
-	char path[40], line[1024], *p;
+	struct process_stat process;
 	struct stat status;
-	ssize_t length;
-	int fd;
+	char path[40];
 
-	snprintf(path, sizeof(path), "/proc/%u/stat", tgid);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return identity;
-	length = read(fd, line, sizeof(line) - 1);
-	close(fd);
-	if (length <= 0)
-		return identity;
-	line[length] = 0;
-	/* The command may hold spaces and brackets; field 22 is counted from its end. */
-	p = strrchr(line, ')');
-	for (int field = 2; p && field < 22; field++)
-		p = strchr(p + 1, ' ');
-	if (!p)
+	if (process_stat_read(tgid, &process))
 		return identity;
 	snprintf(path, sizeof(path), "/proc/%u/exe", tgid);
 	if (stat(path, &status))
 		return identity;
-	identity.start_time = strtoull(p, NULL, 10);
+	identity.start_time = process.start_time;
 	identity.device = status.st_dev;
 	identity.inode = status.st_ino;
 	return identity;

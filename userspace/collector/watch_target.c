@@ -17,72 +17,28 @@
 #include "message.h"
 #include "small_file.h"
 #include "values.h"
+#include "watch_forbidden.h"
 #include "watch_options.h"
 #include "watch_target.h"
 
 #define LOCK_SOUGHT 8192 /* bytes of a variable in which its first lock is looked for */
 
-static const struct {
-	const char *variable;
-	const char *why;
-} forbidden[] = {
-	{"nmi_state", "the entry of non-maskable interrupts uses it"},
-	{"nmi_cr2", "the entry of non-maskable interrupts uses it"},
-	{"nmi_dr7", "the entry of non-maskable interrupts uses it"},
-	{"cpu_dr7", "the handling of watchpoints uses it"},
-	{"bp_per_reg", "the handling of watchpoints uses it"},
-	{"cpu_debugreg", "the handling of watchpoints uses it"},
-	{"wp_on_reg", "the handling of watchpoints uses it"},
-	{"bp_on_reg", "the handling of watchpoints uses it"},
-	{"mde_ref_count", "the handling of watchpoints uses it"},
-	{"kde_ref_count", "the handling of watchpoints uses it"},
-	{"bpf_prog_active", "every program behind a watchpoint uses it"},
-	{"cpu_tss_rw", "the entry code uses it"},
-	{"cpu_tlbstate", "the entry code uses it"},
-	{"gdt_page", "the entry code uses it"},
-	{"pcpu_hot", "the entry code uses it"},
-	{"__preempt_count", "the entry code uses it"},
-	{"cpu_current_top_of_stack", "the entry code uses it"},
-	{"current_task", "the entry code uses it"},
-	{"hardirq_stack_ptr", "the entry code uses it"},
-	{"hardirq_stack_inuse", "the entry code uses it"},
-	{"irq_stack_ptr", "the entry code uses it"},
-	{"fixed_percpu_data", "the entry code uses it"},
-	{"this_cpu_off", "the entry code uses it"},
-	{"cpu_number", "the entry code uses it"},
-	{"entry_stack_storage", "the entry code uses it"},
-	{"exception_stacks", "the entry code uses it"},
-};
-
 __u32 watch_forbidden(const struct watch_finder *finder, __u64 line, const char **why)
 {
 	const struct lock_names *names = finder->names;
-	__u32 mask = 0;
+	const char *variables[CACHE_LINE] = {};
 
-	*why = "";
-	for (__u32 place = 0; place < 8; place++) {
-		const char *variable = NULL;
+	for (__u32 byte = 0; byte < CACHE_LINE; byte++) {
 		__u32 offset, inner;
 		struct symbol symbol;
 		unsigned int cpu;
 
-		for (__u32 byte = 0; byte < 8 && !(mask >> place & 1); byte += 4) {
-			__u64 address = line + 8 * place + byte;
-
-			variable = NULL;
-			if (names->types && percpu_find(&names->percpu, address, &cpu, &offset))
-				types_percpu_variable(names->types, offset, &variable, &inner);
-			else if (!symbols_lookup(finder->symbols, address, &symbol))
-				variable = symbol.name;
-			for (size_t i = 0; variable && i < sizeof(forbidden) / sizeof(*forbidden); i++) {
-				if (strcmp(variable, forbidden[i].variable))
-					continue;
-				mask |= 1u << place;
-				*why = forbidden[i].why;
-			}
-		}
+		if (names->types && percpu_find(&names->percpu, line + byte, &cpu, &offset))
+			types_percpu_variable(names->types, offset, &variables[byte], &inner);
+		else if (!symbols_lookup(finder->symbols, line + byte, &symbol))
+			variables[byte] = symbol.name;
 	}
-	return mask;
+	return watch_forbidden_places(variables, why);
 }
 
 static int parse_number(const char *text, const char **end, __u64 *out)

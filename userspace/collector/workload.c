@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "files_limit.h"
 #include "message.h"
 #include "workload.h"
 
@@ -21,6 +22,7 @@ static void run_command(char **argv, int start, int error)
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
 	signal(SIGPIPE, SIG_DFL);
+	files_limit_restore();
 	/* End of file without the byte: the collector gave up. */
 	if (read(start, &byte, 1) != 1)
 		_exit(1);
