@@ -3,6 +3,8 @@
 
 import math
 import os
+import re
+import resource
 import signal
 import subprocess
 import time
@@ -261,6 +263,37 @@ def test_what_cannot_be_watched(live: Path, recording: Path, address: str, why: 
     assert said.count("\n") == 1
 
 
+def test_variables_of_each_entry(live: Path, recording: Path) -> None:
+    """Of whichever of these the kernel has (pcpu_hot of 6.2 to 6.14 holds the others), none is watched."""
+    said = [refuse(live, recording, f"{name}:0") for name in ("pcpu_hot", "hardirq_stack_inuse", "__softirq_pending")]
+    refused = [line for line in said if "must not be watched: the entry code uses it" in line]
+    absent = [line for line in said if "have no per-CPU variable" in line]
+    assert refused
+    assert len(refused) + len(absent) == len(said), said
+
+
+def test_the_limit_of_files_is_its_own(live: Path, recording: Path, tmp_path: Path) -> None:
+    """Raised for events of many CPUs; COMMAND has the one that it would have without."""
+    told = tmp_path / "limit"
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with Workload(live, "ping_pong", "same", "tokens") as workload:
+        collector = Collector(
+            live,
+            recording,
+            target(workload),
+            "--",
+            "sh",
+            "-c",
+            f"ulimit -Sn > {told}; exec sleep 1000",
+            command="watch",
+        ).attached()
+        wait_for(lambda: told.exists() and told.read_text(), "word of the command")
+        limits = Path(f"/proc/{collector.process.pid}/limits").read_text()
+        assert collector.stop() == 0
+    assert int(told.read_text()) == soft
+    assert re.search(rf"^Max open files\s+{hard}\s+{hard}\s", limits, re.M), limits
+
+
 def test_the_bucket_of_a_futex(live: Path, recording: Path, tmp_path: Path) -> None:
     """From a recording of the waits for its lock, which the futex's own calls made."""
     found_at = tmp_path / "futexes.lockline"
@@ -384,13 +417,29 @@ def test_a_task_that_ends(live: Path, recording: Path) -> None:
         )
 
 
+def test_a_process_that_ends(live: Path, recording: Path) -> None:
+    """Its id may be another's then: the watch of its memory ends."""
+    with Workload(live, "ping_pong", "same", "free") as workload:
+        watched = target(workload)
+        collector = Collector(live, recording, watched, *MEMBERS, command="watch").attached()
+        wait_for(lambda: recording.exists() and windows_of(recording) > 1, "window of a process")
+        assert not gone(recording, "the process has ended")
+    wait_for(lambda: gone(recording, "the process has ended"), "word that the process has ended")
+    assert collector.stop() == 0
+    with Recording(recording) as found:
+        assert found.number("SELECT count(*) FROM watch_window WHERE changed = 0") == 0
+        assert found.number("SELECT max(begin_ns) FROM watch_window WHERE changed = 1") == found.number(
+            "SELECT max(begin_ns) FROM watch_window"
+        )
+
+
 def windows_of(path: Path) -> int:
     """How many windows the recording has so far."""
     with Recording(path) as found:
         return windows(found)["windows"]
 
 
-def gone(path: Path) -> bool:
+def gone(path: Path, why: str = "gone") -> bool:
     """Whether the watch says that its object is."""
     with Recording(path) as found:
-        return "gone" in found.rows("SELECT ended FROM watch")[0][0]
+        return why in found.rows("SELECT ended FROM watch")[0][0]

@@ -32,10 +32,20 @@ PROGRAMS = {
     "pmu_test": ["pmu.c", "small_file.c"],
     "watch_code_test": ["watch_code.c"],
     "watch_sums_test": ["watch_sums.c", "watch_budget.c"],
+    "watch_parts_test": [
+        "files_limit.c",
+        "kernel_config.c",
+        "online_cpus.c",
+        "process_stat.c",
+        "values.c",
+        "watch_forbidden.c",
+        "watch_machine.c",
+        "watch_queue.c",
+    ],
     "cpu_pairs_test": ["cpu_pairs.c", "cpu_topology.c", "small_file.c"],
 }
 
-LIBRARIES = {"watch_code_test": ["-lcapstone"]}
+LIBRARIES = {"watch_code_test": ["-lcapstone"], "watch_parts_test": ["-lz"]}
 
 FLAGS = ["-std=gnu11", "-g", "-O1", "-Wall", "-Wextra", "-Werror", "-Wno-unused-parameter", "-D_GNU_SOURCE"]
 SANITIZERS = ["-fsanitize=address,undefined", "-fno-sanitize-recover=undefined"]

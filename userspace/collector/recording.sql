@@ -601,7 +601,9 @@ CREATE TABLE watch_window (
 	lost INTEGER NOT NULL,        -- of these, without a record
 	transfers INTEGER NOT NULL,
 	cut INTEGER NOT NULL,         -- 1: ended early, by its limit of hits
-	changed INTEGER NOT NULL,     -- 1: the object there was another one, or none, at its end; 0: the same; -1: not known
+	-- 1: the object there was another one, or none, at its end; 0: the same (the task lives); -1: not known, as of a
+	-- slab's object whose cache is the same, or of memory of a process that lives
+	changed INTEGER NOT NULL,
 	PRIMARY KEY (line, begin_ns)
 ) WITHOUT ROWID;
 

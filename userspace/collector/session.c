@@ -355,6 +355,7 @@ static int run(struct session *session)
 			if (!err && session->clock_reads)
 				err = clock_reads_drain(session->clock_reads);
 			err = err ?: live_memory_drain(session->memory);
+			err = err ?: watch_drain(session->watch);
 			refill_stack_tokens(session);
 		}
 		if (!err && now_ns() >= next_look_ns) {

@@ -3,7 +3,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/auxv.h>
 
 #include <bpf/libbpf.h>
 
@@ -14,6 +13,7 @@
 #include "values.h"
 #include "watch.h"
 #include "watch_decoding.h"
+#include "watch_machine.h"
 #include "watch_takers.h"
 #include "watch_target.h"
 #include "watch_windows.h"
@@ -37,6 +37,7 @@ struct watch {
 	__u64 hit_ns;
 	__u64 begin_ns;
 	bool told; /* that nothing is waited for yet */
+	bool told_cpus;
 };
 
 int watch_resize(struct lockline_bpf *bpf, __u32 cpus, bool wanted)
@@ -133,6 +134,8 @@ static int add_line(struct watch *watch, const struct watched *watched, __u64 no
 	find_cache(watch, watched, &line->cache);
 	if (watched->tid)
 		watch_target_task(&watch->finder, watched->tid, &line->task);
+	if (watched->tid || watched->tgid)
+		process_stat_read(watched->tid ?: watched->tgid, &line->owner);
 	err = watch_windows_add(watch->windows, &place);
 	if (err < 0)
 		return err;
@@ -140,22 +143,16 @@ static int add_line(struct watch *watch, const struct watched *watched, __u64 no
 	return 0;
 }
 
-/*
- * arm64: a program behind a watchpoint kept the kernel from stepping over the
- * instruction before 6.6 (d11a69873d9a); and without atomics of the processor a
- * locked access is a loop that each exception begins anew.
- */
-static int check_machine(struct watch *watch)
+/* arm64 before 6.6 (d11a69873d9a): a program behind a watchpoint kept the kernel from stepping over the instruction. */
+static int check_machine(struct watch *watch, bool kernel_target)
 {
+	const char *refusal = watch_machine_refusal(kernel_target, !watch->base.options->watch_share);
 	int err;
 
-#ifdef __aarch64__
-	if (!(getauxval(AT_HWCAP) & 1 << 8)) {
-		message("watchpoints on this processor would hang what uses locks: it has no atomic instructions "
-			"(LSE)");
+	if (refusal) {
+		message("watchpoints would hang what uses locks: %s", refusal);
 		return -EOPNOTSUPP;
 	}
-#endif
 	err = watch_hit_cost(bpf_program__fd(watch->base.probes->bpf->progs.watch_hit), &watch->hit_ns);
 	if (err == -EDEADLK)
 		message("a watchpoint with a program behind it stops this kernel's tasks for good (arm64 before 6.6): "
@@ -193,7 +190,7 @@ int watch_open(struct watch **out, const struct watch_base *base)
 		message("cannot prepare watchpoints: %s", strerror(-err));
 	if (!err && options->watch_target)
 		err = watch_target_find(&watch->finder, options->watch_target, &watched);
-	err = err ?: check_machine(watch);
+	err = err ?: check_machine(watch, !options->watch_target || !watched.tgid);
 	if (!err && options->watch_target)
 		err = add_line(watch, &watched, 0);
 	err = err ?: kernel_btf_put(base->recording);
@@ -230,23 +227,36 @@ int watch_begin(struct watch *watch, __u64 now_ns)
 	return err;
 }
 
-/* Whether the object is still the one that it was: -1 if that cannot be told. */
-static int is_changed(const struct watch *watch, const struct watch_line *line)
+/* The task or process that the target belongs to; an id alone may be another's by now. */
+static int owner_changed(const struct watch_line *line)
 {
 	const struct watched *watched = &line->watched;
+	struct process_stat now;
+
+	if (!line->owner.start_time)
+		return -1;
+	if (process_stat_read(watched->tid ?: watched->tgid, &now) || now.start_time != line->owner.start_time)
+		return 1;
+	/* Of a zombie the task_struct stays, its memory does not; what the task or process points to may be another. */
+	if (watched->tgid)
+		return now.ended ? 1 : -1;
+	return watched->object == line->task ? 0 : -1;
+}
+
+/*
+ * Whether the object is still the one that it was: -1 if that cannot be told.
+ * Of a slab's object the cache tells that it is not; the same cache may have given it to another.
+ */
+static int is_changed(const struct watch *watch, const struct watch_line *line)
+{
 	__u64 cache;
 
-	if (watched->tgid)
-		return -1;
-	if (watched->tid) {
-		__u64 task;
-
-		return watch_target_task(&watch->finder, watched->tid, &task) || task != line->task;
-	}
+	if (line->watched.tid || line->watched.tgid)
+		return owner_changed(line);
 	if (!line->cache)
 		return -1;
-	find_cache(watch, watched, &cache);
-	return cache != line->cache;
+	find_cache(watch, &line->watched, &cache);
+	return cache == line->cache ? -1 : 1;
 }
 
 static int compare_records(const void *a, const void *b)
@@ -327,20 +337,20 @@ static int add_window(struct watch *watch, struct watch_window *window)
 	return 0;
 }
 
-static int look_at_object(struct watch *watch, struct watch_line *line)
+static void look_at_object(struct watch *watch, struct watch_line *line)
 {
 	int changed;
 
 	if (!line->row.end_ns || line->gone)
-		return 0;
+		return;
 	changed = is_changed(watch, line);
 	line->row.changed = changed;
 	if (changed == 1) {
 		line->gone = true;
-		snprintf(line->ended, sizeof(line->ended), "the object is gone or another one now");
+		snprintf(line->ended, sizeof(line->ended), "%s",
+			 line->watched.tgid ? "the process has ended" : "the object is gone or another one now");
 		watch_windows_drop(watch->windows, line->id - WATCH_IDS);
 	}
-	return 0;
 }
 
 static const char *error_text(int err)
@@ -362,11 +372,15 @@ int watch_drain(struct watch *watch)
 			err = add_window(watch, window);
 		free(window);
 	}
+	if (!watch->told_cpus && !watch->base.options->quiet && watch_windows_cpus_changed(watch->windows)) {
+		watch->told_cpus = true;
+		message("CPUs went online or offline: those that are online are watched from now on");
+	}
 	for (__u32 i = 0; !err && i < watch->line_count; i++) {
 		struct watch_line *line = &watch->lines[i];
 
-		err = look_at_object(watch, line);
-		if (!err && line->row.end_ns - line->row.begin_ns > ROW_NS)
+		look_at_object(watch, line);
+		if (line->row.end_ns - line->row.begin_ns > ROW_NS)
 			err = end_row(watch, line);
 		if (!line->gone)
 			snprintf(line->ended, sizeof(line->ended), "%s",

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -14,13 +15,14 @@
 #include <linux/hw_breakpoint.h>
 #include <linux/perf_event.h>
 
-#include "small_file.h"
-#include "values.h"
+#include "files_limit.h"
+#include "online_cpus.h"
 #include "watch_events.h"
 
 #define COST_ROUNDS  21
 #define COST_HITS    24 /* of a round */
 #define COST_TIME_NS 2000000000ull
+#define COST_ALARM_S 3 /* longer than the collector waits */
 
 static int open_event(__u64 address, pid_t pid, int cpu, int group, bool disabled)
 {
@@ -53,30 +55,50 @@ static int open_keeper(void)
 
 int watch_events_open(struct watch_events *events, int program, const struct id_list *wanted)
 {
-	struct id_list online = {};
-	char text[4096], why[VALUE_WHY];
 	int err;
 
-	*events = (struct watch_events){.program = program, .keeper = -1};
-	err = first_line("/sys/devices/system/cpu/online", text, sizeof(text));
-	err = err ?: parse_ids(text, true, 0, 8191, 8192, &online, why);
-	if (!err) {
-		events->cpus = calloc(online.count, sizeof(*events->cpus));
-		err = events->cpus ? 0 : -ENOMEM;
-	}
-	for (size_t i = 0; !err && i < online.count; i++) {
-		struct watch_cpu_events *cpu = &events->cpus[events->cpu_count];
-
-		if (wanted->count && !id_list_has(wanted, online.ids[i]))
-			continue;
-		*cpu = (struct watch_cpu_events){.cpu = online.ids[i], .fds = {-1, -1, -1, -1}};
-		events->cpu_count++;
-	}
-	free(online.ids);
+	*events = (struct watch_events){.program = program, .keeper = -1, .wanted = wanted};
+	events->online = malloc(sizeof(*events->online));
+	if (!events->online)
+		return -ENOMEM;
+	err = online_cpus_open(events->online, ONLINE_CPUS);
+	err = err ?: watch_events_renew(events);
 	if (err)
 		return err;
+	/* Each CPU's are WATCH_SLOTS files. */
+	files_limit_raise();
 	events->keeper = open_keeper();
-	return events->cpu_count ? 0 : -ENODEV;
+	return 0;
+}
+
+bool watch_events_outdated(struct watch_events *events)
+{
+	events->outdated |= online_cpus_changed(events->online);
+	return events->outdated;
+}
+
+int watch_events_renew(struct watch_events *events)
+{
+	struct watch_cpu_events *cpus;
+	struct id_list online;
+	int err;
+
+	watch_events_clear(events);
+	err = online_cpus_list(events->online, events->wanted, &online);
+	cpus = err ? NULL : calloc(online.count + 1, sizeof(*cpus));
+	if (cpus) {
+		for (size_t i = 0; i < online.count; i++)
+			cpus[i] = (struct watch_cpu_events){.cpu = online.ids[i], .fds = {-1, -1, -1, -1}};
+		free(events->cpus);
+		events->outdated = false;
+		events->cpus = cpus;
+		events->cpu_count = online.count;
+		err = online.count ? 0 : -ENODEV;
+	} else {
+		err = err ?: -ENOMEM;
+	}
+	free(online.ids);
+	return err;
 }
 
 void watch_events_close(struct watch_events *events)
@@ -84,6 +106,9 @@ void watch_events_close(struct watch_events *events)
 	watch_events_clear(events);
 	if (events->keeper >= 0)
 		close(events->keeper);
+	if (events->online)
+		online_cpus_close(events->online);
+	free(events->online);
 	free(events->cpus);
 	*events = (struct watch_events){.keeper = -1};
 }
@@ -261,12 +286,31 @@ static int measure(struct cost *cost, int program)
 	return err;
 }
 
+/* Nothing of the collector's is kept open or running by its child, should that hang or outlive it. */
+static void let_go(pid_t parent, int program)
+{
+	sigset_t alarms;
+
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	/* It ended before that. */
+	if (getppid() != parent)
+		_exit(1);
+	if (program > 0)
+		syscall(SYS_close_range, 0u, (unsigned int)program - 1, 0u);
+	syscall(SYS_close_range, (unsigned int)program + 1, ~0u, 0u);
+	signal(SIGALRM, SIG_DFL);
+	sigemptyset(&alarms);
+	sigaddset(&alarms, SIGALRM);
+	sigprocmask(SIG_UNBLOCK, &alarms, NULL);
+	alarm(COST_ALARM_S);
+}
+
 int watch_hit_cost(int program, __u64 *ns)
 {
 	struct cost *cost = mmap(NULL, sizeof(*cost), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	const struct timespec pause = {.tv_nsec = 1000000};
 	__u64 until;
-	pid_t child;
+	pid_t parent = getpid(), child;
 	int err = 0;
 
 	*ns = 0;
@@ -279,9 +323,8 @@ int watch_hit_cost(int program, __u64 *ns)
 		goto out;
 	}
 	if (!child) {
-		int result = measure(cost, program);
-
-		cost->err = result;
+		let_go(parent, program);
+		cost->err = measure(cost, program);
 		_exit(0);
 	}
 	until = now_ns() + COST_TIME_NS;

@@ -7,6 +7,7 @@
 #ifndef LOCKLINE_WATCH_EVENTS_H
 #define LOCKLINE_WATCH_EVENTS_H
 
+#include <stdbool.h>
 #include <linux/types.h>
 
 #include "options.h"
@@ -22,7 +23,12 @@ struct watch_cpu_events {
 	__u64 most;           /* of one place */
 };
 
+struct online_cpus;
+
 struct watch_events {
+	struct online_cpus *online;
+	bool outdated;
+	const struct id_list *wanted;
 	struct watch_cpu_events *cpus; /* those that are online and wanted */
 	__u32 cpu_count;
 	int program;  /* file descriptor */
@@ -32,9 +38,13 @@ struct watch_events {
 	__u32 limit;
 };
 
-/* wanted: no ids: all. */
+/* wanted: no ids: all; it must outlive the events. */
 int watch_events_open(struct watch_events *events, int program, const struct id_list *wanted);
 void watch_events_close(struct watch_events *events);
+/* Whether CPUs came or went since the opening, or the last watch_events_renew(). */
+bool watch_events_outdated(struct watch_events *events);
+/* Takes those that are online now; no watchpoint is left. */
+int watch_events_renew(struct watch_events *events);
 /* How many places can be watched at once, up to WATCH_SLOTS; a negative errno of the kernel if none. */
 int watch_events_free(struct watch_events *events, __u64 line);
 /*

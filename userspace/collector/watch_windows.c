@@ -15,11 +15,10 @@
 
 #include "lockline.skel.h"
 #include "maps.h"
+#include "watch_queue.h"
 #include "watch_windows.h"
 
 #define IDLE_NS 20000000ull
-/* Records that wait to be looked at; more are lost, and counted. */
-#define WAITING_MOST (1u << 18)
 /* A record that is stamped already may become visible this much later. */
 #define SETTLE_NS 1000000ull
 /* Of a line that has more places than can be watched at once, this long without a limit of cost. */
@@ -49,12 +48,12 @@ struct watch_windows {
 	bool running;
 	bool begun; /* a window, or it could not be */
 	bool ending;
-	int wake; /* eventfd */
+	bool cpus_changed; /* some came or went */
+	int wake;          /* eventfd */
 	pthread_mutex_t lock;
 	struct line lines[WATCH_LINES]; /* under lock, as the rest */
 	__u32 line_count;
-	struct watch_window *first, **last;
-	__u64 waiting;
+	struct watch_queue queue;
 	__u64 own_ns;
 	int err;
 };
@@ -86,7 +85,6 @@ int watch_windows_open(struct watch_windows **out, struct lockline_bpf *bpf, __u
 	windows->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	windows->cpus = cpus;
 	windows->slots = WATCH_SLOTS;
-	windows->last = &windows->first;
 	pthread_mutex_init(&windows->lock, NULL);
 	windows->read = calloc(cpus, sizeof(*windows->read));
 	err = windows->read && windows->wake >= 0 ? 0 : -ENOMEM;
@@ -274,19 +272,42 @@ static __u64 read_ring(struct watch_windows *windows, __u32 cpu, __u64 before, s
 	return count;
 }
 
+static __u64 written_by(const struct watch_windows *windows, __u32 cpu)
+{
+	return __atomic_load_n(&state_of(windows, cpu)->records, __ATOMIC_ACQUIRE);
+}
+
 static void skip_rings(struct watch_windows *windows)
 {
 	for (__u32 cpu = 0; cpu < windows->cpus; cpu++)
-		windows->read[cpu] = __atomic_load_n(&state_of(windows, cpu)->records, __ATOMIC_ACQUIRE);
+		windows->read[cpu] = written_by(windows, cpu);
 	windows->others = watch_windows_others(windows);
 }
 
-static __u64 unread(const struct watch_windows *windows)
+/* Records that can still be read: a ring keeps no more of a CPU's. */
+static __u64 readable(const struct watch_windows *windows)
 {
 	__u64 count = 0;
 
-	for (__u32 cpu = 0; cpu < windows->cpus; cpu++)
-		count += __atomic_load_n(&state_of(windows, cpu)->records, __ATOMIC_ACQUIRE) - windows->read[cpu];
+	for (__u32 cpu = 0; cpu < windows->cpus; cpu++) {
+		__u64 unread = written_by(windows, cpu) - windows->read[cpu];
+
+		count += unread < WATCH_RING ? unread : WATCH_RING;
+	}
+	return count;
+}
+
+/* How many were never looked at. */
+static __u64 skip_unread(struct watch_windows *windows)
+{
+	__u64 count = 0;
+
+	for (__u32 cpu = 0; cpu < windows->cpus; cpu++) {
+		__u64 written = written_by(windows, cpu);
+
+		count += written - windows->read[cpu];
+		windows->read[cpu] = written;
+	}
 	return count;
 }
 
@@ -297,38 +318,29 @@ static __u64 unread(const struct watch_windows *windows)
 static int hand_on(struct watch_windows *windows, const struct watch_window *seen, __u64 before, __u64 counted,
 		   __u64 *taken)
 {
-	__u64 room = unread(windows), count = 0, kept = 0;
+	__u64 room = readable(windows), count = 0, skipped = 0, others;
 	struct watch_window *window;
 	bool full;
 
 	pthread_mutex_lock(&windows->lock);
-	full = windows->waiting + room > WAITING_MOST;
+	full = !watch_queue_has_room(&windows->queue, room);
 	pthread_mutex_unlock(&windows->lock);
-	window = malloc(sizeof(*window) + room * sizeof(window->records[0]));
+	window = watch_window_new(seen, full ? 0 : room);
 	if (!window)
 		return -ENOMEM;
-	*window = *seen;
-	for (__u32 cpu = 0; cpu < windows->cpus; cpu++)
-		count += read_ring(windows, cpu, before, window->records + count, room - count);
-	/* Before the last CPU was watched, and after the first one was not: in no window. */
-	for (__u64 i = 0; i < count; i++) {
-		if (full || window->records[i].ns < window->begin_ns || window->records[i].ns >= window->end_ns)
-			continue;
-		window->records[kept++] = window->records[i];
-	}
-	*taken += count;
-	if (counted)
-		counted -= watch_windows_others(windows) - windows->others;
-	window->record_count = kept;
-	window->lost = counted > *taken ? counted - *taken : 0;
 	/* Nobody has looked at those before in time. */
-	window->lost += full ? count : 0;
-	window->hits = kept + window->lost;
-	window->next = NULL;
+	if (full)
+		skipped = skip_unread(windows);
+	for (__u32 cpu = 0; !full && cpu < windows->cpus; cpu++)
+		count += read_ring(windows, cpu, before, window->records + count, room - count);
+	window = watch_window_fit(window, count);
+	*taken += count + skipped;
+	others = watch_windows_others(windows) - windows->others;
+	counted -= others < counted ? others : counted;
+	window->lost = skipped + (counted > *taken ? counted - *taken : 0);
+	window->hits = window->record_count + window->lost;
 	pthread_mutex_lock(&windows->lock);
-	windows->waiting += kept;
-	*windows->last = window;
-	windows->last = &window->next;
+	watch_queue_put(&windows->queue, window);
 	pthread_mutex_unlock(&windows->lock);
 	return 0;
 }
@@ -349,6 +361,12 @@ static int begin_window(struct watch_windows *windows, const struct line *line, 
 	int err;
 
 	((struct watch_target *)windows->target.data)->tgid = line->place.tgid;
+	if (watch_events_outdated(&windows->events)) {
+		__atomic_store_n(&windows->cpus_changed, true, __ATOMIC_RELAXED);
+		err = watch_events_renew(&windows->events);
+		if (err)
+			return err;
+	}
 	err = watch_events_set(&windows->events, line->place.address, places, limit);
 	if (err)
 		return err;
@@ -427,7 +445,7 @@ static int long_window(struct watch_windows *windows, __u32 number, const struct
 
 		sleep_until(windows, now_ns() + WATCH_SLICE_NS);
 		last = is_ending(windows) || is_dropped(windows, number) ||
-		       (now_ns() >= until && !stays(windows, line));
+		       (now_ns() >= until && !stays(windows, line)) || watch_events_outdated(&windows->events);
 		seen.end_ns = now_ns();
 		if (last) {
 			watch_events_disable(&windows->events);
@@ -530,10 +548,7 @@ struct watch_window *watch_windows_take(struct watch_windows *windows)
 	struct watch_window *first;
 
 	pthread_mutex_lock(&windows->lock);
-	first = windows->first;
-	windows->first = NULL;
-	windows->last = &windows->first;
-	windows->waiting = 0;
+	first = watch_queue_take(&windows->queue);
 	pthread_mutex_unlock(&windows->lock);
 	return first;
 }
@@ -555,6 +570,11 @@ __u64 watch_windows_others(const struct watch_windows *windows)
 	for (__u32 cpu = 0; cpu < windows->cpus; cpu++)
 		others += state_of(windows, cpu)->others;
 	return others;
+}
+
+bool watch_windows_cpus_changed(const struct watch_windows *windows)
+{
+	return __atomic_load_n(&windows->cpus_changed, __ATOMIC_RELAXED);
 }
 
 __u64 watch_windows_own_ns(const struct watch_windows *windows)

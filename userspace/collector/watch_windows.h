@@ -61,6 +61,8 @@ struct watch_window *watch_windows_take(struct watch_windows *windows);
 int watch_windows_error(struct watch_windows *windows, __u32 line);
 /* Hits by other processes at the same address. */
 __u64 watch_windows_others(const struct watch_windows *windows);
+/* Whether CPUs came or went since the beginning. */
+bool watch_windows_cpus_changed(const struct watch_windows *windows);
 /* CPU time of the thread. */
 __u64 watch_windows_own_ns(const struct watch_windows *windows);
 

@@ -4,6 +4,7 @@
 #define LOCKLINE_WATCH_WRITE_H
 
 #include "locks.h"
+#include "process_stat.h"
 #include "recording.h"
 #include "watch_sums.h"
 #include "watch_target.h"
@@ -34,8 +35,9 @@ struct watch_line {
 	__u64 hits;
 	__u64 lost;
 	__u64 transfers;
-	__u64 cache; /* slab cache of the target's object; 0: it is in none */
-	__u64 task;  /* whose member it is; 0: nobody's */
+	__u64 cache;               /* slab cache of the target's object; 0: it is in none */
+	__u64 task;                /* whose member it is; 0: nobody's */
+	struct process_stat owner; /* of the task or the process; no start time: none, or not known */
 	bool gone;
 	char ended[128];
 };
