@@ -6,6 +6,12 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
+
+# The same examples each time, so that a change is judged by what it changed; LOCKLINE_RANDOM=1 looks for new ones.
+settings.register_profile("same", derandomize=True)
+settings.register_profile("new", print_blob=True)
+settings.load_profile("new" if os.environ.get("LOCKLINE_RANDOM") else "same")
 
 TOP = Path(__file__).resolve().parent.parent
 
