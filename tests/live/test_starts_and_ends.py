@@ -6,7 +6,9 @@ import subprocess
 import threading
 from pathlib import Path
 
-from support import Collector, Recording, Workload, running, wait_for
+import pytest
+
+from support import DEADLINE_S, Collector, Recording, Workload, running, wait_for
 
 
 def record(live: Path, output: Path, *arguments: str | Path, prefix: tuple[str, ...] = ()) -> tuple[int, str]:
@@ -122,6 +124,45 @@ def test_pid_namespace(live: Path, recording: Path) -> None:
     assert "pid namespace" in errors
     assert not recording.exists()
     assert record(live, recording, "-a", "-d", "0.2", prefix=other)[0] == 0
+
+
+@pytest.mark.parametrize("target", ["task:1.pi_lock", "user:1:0x1000", "futex:1:0x1000"])
+def test_pid_namespace_of_a_target(live: Path, recording: Path, target: str) -> None:
+    done = subprocess.run(
+        ["unshare", "-p", "-f", live / "bin" / "lockline-collect", "watch", target, "-o", recording, "-d", "0.2"],
+        capture_output=True,
+        text=True,
+        timeout=DEADLINE_S,
+        check=False,
+    )
+    assert done.returncode == 1
+    assert "pid namespace" in done.stderr
+    assert not recording.exists()
+
+
+def test_ends_with_the_process_that_started_it(live: Path, recording: Path) -> None:
+    """Killed, that process cannot end it; what was recorded is kept."""
+    collector = [str(live / "bin" / "lockline-collect"), "record", "-o", str(recording), "-i", "0.1"]
+    with subprocess.Popen(["sh", "-c", '"$@" --end-with $$; :', "sh", *collector], stderr=subprocess.DEVNULL) as shell:
+        try:
+            wait_for(recording.exists, "the recording")
+            with Recording(recording) as result:
+                wait_for(lambda: result.number("SELECT count(*) FROM interval"), "an interval")
+        finally:
+            shell.kill()
+
+    def complete() -> bool:
+        with Recording(recording) as result:
+            return result.rows("SELECT value FROM meta WHERE name = 'state'") == [("complete",)]
+
+    wait_for(complete, "end of the recording")
+
+
+def test_ends_with_a_process_that_did_not_start_it(live: Path, recording: Path) -> None:
+    status, errors = record(live, recording, "--end-with", "1", "-d", "0.2", prefix=("sh", "-c", '"$@"; exit $?', "sh"))
+    assert status == 1
+    assert "--end-with 1" in errors
+    assert not recording.exists()
 
 
 def test_full_table_does_not_grow(live: Path, recording: Path, tmp_path: Path) -> None:

@@ -10,11 +10,12 @@ from typing import Any
 import pytest
 
 from schemas import validator_of
-from support import DEADLINE_S, Workload, wait_for
+from support import ATTACHED, DEADLINE_S, Lines, Recording, Workload, wait_for
 
 TOP = Path(__file__).resolve().parents[2]
 # Enough for the time of any test.
 ENDLESS = 1 << 50
+ENVIRONMENT = {"PYTHONPATH": str(TOP / "userspace"), "PATH": "/usr/sbin:/usr/bin:/sbin:/bin"}
 
 
 def watch(live: Path, target: str, *options: str) -> dict[str, Any]:
@@ -27,7 +28,7 @@ def watch(live: Path, target: str, *options: str) -> dict[str, Any]:
         timeout=DEADLINE_S,
         check=False,
         cwd=TOP,
-        env={"PYTHONPATH": str(TOP / "userspace"), "PATH": "/usr/sbin:/usr/bin:/sbin:/bin"},
+        env=ENVIRONMENT,
     )
     if done.returncode and "debug register" in done.stderr:
         pytest.skip(f"no watchpoint can be had: {done.stderr.strip()}")
@@ -98,3 +99,43 @@ def test_two_threads_on_lines_of_their_own(live: Path, two_cpus: None) -> None:
     assert line is not None
     assert (line["verdict"], line["transfers"]) == ("none", 0)
     assert [offset["cpus"] for offset in line["offsets"]] == [[0]]
+
+
+def breakpoints(pid: int) -> int:
+    """Open perf events of a process; 0 of one that is gone, or that nobody has waited for."""
+    found = 0
+    try:
+        for descriptor in Path(f"/proc/{pid}/fd").iterdir():
+            found += "[perf_event]" in str(descriptor.readlink())
+    except OSError:
+        return 0
+    return found
+
+
+def test_killed_it_leaves_no_collector(live: Path, recording: Path, two_cpus: None) -> None:
+    """By SIGKILL, which no handler sees: no watchpoint stays, and the recording is whole."""
+
+    def collector_of(parent: int) -> int:
+        children = Path(f"/proc/{parent}/task/{parent}/children").read_text(encoding="ascii").split()
+        return next((int(child) for child in children if breakpoints(int(child))), 0)
+
+    with Workload(live, "ping_pong", "line", "free") as workload:
+        target = f"user:{workload.pid}:{workload.ready['line']:#x}"
+        command = [sys.executable, "-m", "lockline", "watch", target, "--full", "-o", str(recording)]
+        process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, cwd=TOP, env=ENVIRONMENT)
+        lines = Lines(process.stderr)
+        try:
+            while not (said := lines.next("word of the collector that it records")).startswith(ATTACHED):
+                if "debug register" in said:
+                    pytest.skip(f"no watchpoint can be had: {said}")
+            collector = wait_for(lambda: collector_of(process.pid), "watchpoint of the collector")
+        finally:
+            process.kill()
+            process.wait(DEADLINE_S)
+        wait_for(lambda: not breakpoints(collector), "end of the watchpoints")
+
+        def complete() -> bool:
+            with Recording(recording) as result:
+                return result.rows("SELECT value FROM meta WHERE name = 'state'") == [("complete",)]
+
+        wait_for(complete, "end of the recording")

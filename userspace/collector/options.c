@@ -15,24 +15,6 @@
 #include "values.h"
 #include "watch_options.h"
 
-const char *const kind_names[KIND_COUNT] = {
-	[KIND_SPINLOCK] = "spinlock",
-	[KIND_RWLOCK_READ] = "rwlock:R",
-	[KIND_RWLOCK_WRITE] = "rwlock:W",
-	[KIND_MUTEX] = "mutex",
-	[KIND_MUTEX_SPIN] = "mutex-spin",
-	[KIND_RWSEM_READ] = "rwsem:R",
-	[KIND_RWSEM_WRITE] = "rwsem:W",
-	[KIND_RTMUTEX] = "rtmutex",
-	[KIND_RWLOCK_RT_READ] = "rwlock-rt:R",
-	[KIND_RWLOCK_RT_WRITE] = "rwlock-rt:W",
-	[KIND_PERCPU_RWSEM_READ] = "pcpu-sem:R",
-	[KIND_PERCPU_RWSEM_WRITE] = "pcpu-sem:W",
-	[KIND_SEMAPHORE] = "semaphore",
-	[KIND_UNKNOWN] = "unknown",
-	[KIND_RQSPINLOCK] = "rqspinlock",
-};
-
 enum value_kind {
 	VALUE_FLAG,         /* bool */
 	VALUE_COUNTER,      /* int, one more each time */
@@ -125,6 +107,7 @@ enum {
 	OFFSETS,
 	MAX_OVERHEAD,
 	FULL,
+	END_WITH,
 	VERSION,
 };
 
@@ -231,6 +214,8 @@ static const struct option_row rows[] = {
 	{MAX_OVERHEAD, "max-overhead", "PERCENT", "CPU time that hits may cost on any CPU; default 1", VALUE_TEXT,
 	 FOR_WATCH, 1, 16, AT(max_overhead)},
 	{FULL, "full", NULL, "always watch, whatever it costs", VALUE_FLAG, FOR_WATCH, 0, 0, AT(watch_full)},
+	{END_WITH, "end-with", "PID", "end, with all that was recorded, when this process is gone that started it",
+	 VALUE_U32, FOR_WAITS, 1, MAX_PID, AT(end_with)},
 	{'q', "quiet", NULL, "no progress on stderr", VALUE_FLAG, FOR_BOTH | FOR_IMPORT | FOR_WATCH, 0, 0, AT(quiet)},
 	{'v', "verbose", NULL, "more on stderr", VALUE_COUNTER, FOR_BOTH | FOR_WATCH, 0, 0, AT(verbose)},
 	{'h', "help", NULL, "this text", VALUE_HELP, FOR_ALL, 0, 0, 0},

@@ -57,6 +57,7 @@ struct options {
 	const char *hitm_event; /* --hitm-event EVENT; NULL: the PMU's own memory events */
 	bool l3_misses;         /* --l3-misses */
 	bool sizes_only;        /* --sizes: print the memory plan as JSON, attach nothing */
+	__u32 end_with;         /* --end-with PID; 0: of no process */
 	bool quiet;             /* -q */
 	int verbose;            /* -v */
 	/* of `types` */

@@ -186,6 +186,7 @@ static int open_session(struct session *session)
 	err = err ?: check_plan(session);
 	err = err ?: session_check_namespace(options);
 	err = err ?: session_check_processes(options);
+	err = err ?: session_end_with(options);
 	if (!err && options->cgroup)
 		err = cgroup_resolve(options->cgroup, &session->cgroup);
 	if (err)

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include <errno.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "message.h"
 #include "session_tasks.h"
@@ -9,18 +13,47 @@
 /* Inode of the first pid namespace, PROC_PID_INIT_INO of include/linux/proc_ns.h. */
 #define FIRST_PID_NAMESPACE 0xEFFFFFFCu
 
-/* The programs know tasks by their ids in the first pid namespace. */
+/* lock: and addresses need no process. */
+static bool is_of_process(const char *target)
+{
+	return target &&
+	       (!strncmp(target, "task:", 5) || !strncmp(target, "user:", 5) || !strncmp(target, "futex:", 6));
+}
+
+/* The programs know tasks by their ids in the first pid namespace, and so does what finds a task's memory. */
 int session_check_namespace(const struct options *options)
 {
+	bool of_process = is_of_process(options->watch_target);
 	struct stat namespace;
 
-	if (!options->pids.count && !options->tids.count && (options->all || !options->command_argv))
+	if (!of_process && !options->pids.count && !options->tids.count && (options->all || !options->command_argv))
 		return 0;
 	if (stat("/proc/self/ns/pid", &namespace) || namespace.st_ino == FIRST_PID_NAMESPACE)
 		return 0;
-	message("-p, -t and COMMAND need the host's process ids, and this is another pid namespace: use -a or -G, or "
-		"share the host's (--pid=host)");
+	if (of_process)
+		message("a target of a process needs the host's process ids, and this is another pid namespace: share "
+			"the host's (--pid=host)");
+	else
+		message("-p, -t and COMMAND need the host's process ids, and this is another pid namespace: use -a or "
+			"-G, or share the host's (--pid=host)");
 	return -EINVAL;
+}
+
+/* SIGTERM is blocked by now: sent before the recording has begun, it ends it at once. */
+int session_end_with(const struct options *options)
+{
+	if (!options->end_with)
+		return 0;
+	if (prctl(PR_SET_PDEATHSIG, SIGTERM)) {
+		message("--end-with: the kernel refuses to tell: %s", strerror(errno));
+		return -errno;
+	}
+	/* It may have ended before; and of another process the kernel tells nothing. */
+	if (getppid() != (pid_t)options->end_with) {
+		message("--end-with %u: not the process that started this one, or gone", options->end_with);
+		return -ESRCH;
+	}
+	return 0;
 }
 
 int session_check_processes(const struct options *options)

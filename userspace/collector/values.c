@@ -6,6 +6,24 @@
 
 #include "values.h"
 
+const char *const kind_names[KIND_COUNT] = {
+	[KIND_SPINLOCK] = "spinlock",
+	[KIND_RWLOCK_READ] = "rwlock:R",
+	[KIND_RWLOCK_WRITE] = "rwlock:W",
+	[KIND_MUTEX] = "mutex",
+	[KIND_MUTEX_SPIN] = "mutex-spin",
+	[KIND_RWSEM_READ] = "rwsem:R",
+	[KIND_RWSEM_WRITE] = "rwsem:W",
+	[KIND_RTMUTEX] = "rtmutex",
+	[KIND_RWLOCK_RT_READ] = "rwlock-rt:R",
+	[KIND_RWLOCK_RT_WRITE] = "rwlock-rt:W",
+	[KIND_PERCPU_RWSEM_READ] = "pcpu-sem:R",
+	[KIND_PERCPU_RWSEM_WRITE] = "pcpu-sem:W",
+	[KIND_SEMAPHORE] = "semaphore",
+	[KIND_UNKNOWN] = "unknown",
+	[KIND_RQSPINLOCK] = "rqspinlock",
+};
+
 struct unit {
 	const char *suffix;
 	__u64 factor;

@@ -98,6 +98,11 @@ def ended_by_signals() -> Iterator[None]:
             signal.signal(number, handler)
 
 
+def end_with_us() -> list[str]:
+    """Options of a collector that ends when this process does: killed, it cannot end it."""
+    return ["--end-with", str(os.getpid())]
+
+
 def finish(process: "subprocess.Popen[bytes]") -> None:
     """Make sure that the collector is gone before its recording is removed."""
     if process.poll() is None:

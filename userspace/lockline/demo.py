@@ -15,7 +15,7 @@ from pathlib import Path
 from lockline.analysis.model import Report
 from lockline.analysis.report import make_report
 from lockline.analysis.selection import Selection
-from lockline.collector import NAME, ended_by_signals, find_collector, finish
+from lockline.collector import NAME, end_with_us, ended_by_signals, find_collector, finish
 from lockline.errors import LocklineError
 from lockline.recording import open_recording
 from lockline.watch.command import with_lines
@@ -90,7 +90,7 @@ def run_demo(seconds: int, selection: Selection, outlier_limit: int) -> Report:
         recording = directory / "demo.lockline"
         load = stack.enter_context(contended_load(seconds + 10, directory))
         print(f"lockline: load: {load}; recording for {seconds} s", file=sys.stderr)
-        command = [collector, "record", "-a", "-q", "-d", str(seconds), "-o", str(recording)]
+        command = [collector, "record", "-a", "-q", *end_with_us(), "-d", str(seconds), "-o", str(recording)]
         try:
             process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
         except OSError as error:

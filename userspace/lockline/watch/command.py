@@ -15,7 +15,7 @@ from types import FrameType
 
 from lockline.analysis.model import Report
 from lockline.c2c.types_reader import find_types, read_program
-from lockline.collector import NAME, ended_by_signals, find_collector, finish
+from lockline.collector import NAME, end_with_us, ended_by_signals, find_collector, finish
 from lockline.errors import LocklineError
 from lockline.recording import Recording, open_recording
 from lockline.watch.lines import LiveReport, has_lines, make_live_report
@@ -83,7 +83,7 @@ def _interrupts_to(process: "subprocess.Popen[bytes]") -> Iterator[None]:
 
 def _watch(arguments: Sequence[str], output: Path) -> int:
     """Have the collector watch; gives its exit code."""
-    command = [find_collector(), "watch", "-o", str(output), *arguments]
+    command = [find_collector(), "watch", "-o", str(output), *end_with_us(), *arguments]
 
     with ExitStack() as stack:
         stack.enter_context(ended_by_signals())
