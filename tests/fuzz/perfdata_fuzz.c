@@ -9,9 +9,6 @@
 
 #define BUDGET (32ull << 20)
 
-/* Of options.c, whose commands need the rest of the collector; nothing here is about locks. */
-const char *const kind_names[KIND_COUNT] = {};
-
 int LLVMFuzzerTestOneInput(const __u8 *data, size_t size);
 
 static void import(const struct options *options)

@@ -2,6 +2,7 @@
 """The self-check finds a load that stalls because it is traced, and is not fooled by one that stalls anyhow."""
 
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -153,3 +154,44 @@ def test_interrupted_in_a_slice_without(live: Path, recording: Path) -> None:
         env={**os.environ, "PYTHONPATH": str(TOP / "userspace")},
     )
     assert "Self-check:" in done.stdout
+
+
+def without_descriptors(pid: int) -> None:
+    """No new file, and so no new link, can be had by that process."""
+    resource.prlimit(pid, resource.RLIMIT_NOFILE, (3, resource.prlimit(pid, resource.RLIMIT_NOFILE)[1]))
+
+
+def test_deeper_probes_that_cannot_come_back(live: Path, recording: Path) -> None:
+    """The waits are still recorded, the deeper probes are gone, and the recording says so."""
+
+    def number(query: str) -> int:
+        with Recording(recording) as recorded:
+            return recorded.number(query)
+
+    waits = "SELECT sum(waits) FROM lock_total"
+    with (
+        Collector(live, recording, "--self-check=0.25", "-i", "0.1", "--episodes") as collector,
+        running(live / "workloads" / "lock_load", "directory", "4", cwd=recording.parent),
+    ):
+        before = resource.prlimit(collector.process.pid, resource.RLIMIT_NOFILE)
+        without_descriptors(collector.process.pid)
+        wait_for(lambda: number("SELECT count(*) FROM meta WHERE name = 'self_check_ended'"), "end of the check")
+        resource.prlimit(collector.process.pid, resource.RLIMIT_NOFILE, before)
+        so_far = number(waits)
+        wait_for(lambda: number(waits) > so_far, "more waits")
+    assert any("goes on" in line for line in collector.errors())
+    with Recording(recording) as recorded:
+        assert recorded.loss("self_check_detached") > 0
+        assert recorded.integrity() == "ok"
+    assert report(recording)["self_check"]["ended"]
+
+
+def test_probes_of_the_waits_that_cannot_come_back(live: Path, recording: Path) -> None:
+    """Nothing could be recorded any more: it ends, and what there is stays."""
+    collector = Collector(live, recording, "--self-check=0.25", "-i", "0.1").attached()
+    without_descriptors(collector.process.pid)
+    assert collector.wait() == 1
+    assert any("the recording ends here" in line for line in collector.errors())
+    with Recording(recording) as recorded:
+        assert recorded.integrity() == "ok"
+        assert recorded.number("SELECT count(*) FROM interval") > 0

@@ -323,6 +323,38 @@ static void forget_in_flight(struct self_check *check)
 		memset(maps->sleepers.data, 0, maps->sleepers.bytes);
 }
 
+/*
+ * A probe cannot be attached again.  Some of the deeper ones alone would make things up: they are detached, and stay
+ * silent (STATE_SHALLOW), as in a slice without them.  Without the probes of the waits there is nothing to record.
+ */
+static int give_up(struct self_check *check, const struct attached *failed, int err)
+{
+	struct probes *probes = check->probes;
+	__s64 lost = 0;
+
+	message("--self-check: cannot attach %s again: %s; %s", bpf_program__name(failed->choice.program),
+		strerror(-err),
+		check->probes_waits ? "the recording ends here"
+				    : "it ends here, and the recording goes on without all that --self-check switches");
+	for (int i = probes->attached_count - 1; i >= 0; i--) {
+		if (!is_deeper(check, i))
+			continue;
+		bpf_link__destroy(probes->attached[i].link);
+		probes->attached[i].link = NULL;
+		lost++;
+	}
+	check->phase = OVER;
+	if (check->probes_waits)
+		return err;
+	err = put_text(check, "self_check_ended", strerror(-err));
+	return err
+		       ?: recording_run(
+				  check->recording, PUT_LOSS, "titt", "self_check_detached", lost,
+				  "probes that --self-check could not attach again: from then on the waits alone were "
+				  "recorded",
+				  "loss");
+}
+
 /* The next probe: ends and unlocks are attached first and detached last.  1: all are as they should be. */
 static int switch_next(struct self_check *check)
 {
@@ -348,10 +380,7 @@ static int switch_next(struct self_check *check)
 		err = probes_attach_one(attached);
 		if (!err)
 			return 0;
-		message("--self-check: cannot attach %s again: %s; it ends here, and the recording goes on without",
-			bpf_program__name(attached->choice.program), strerror(-err));
-		check->phase = OVER;
-		return put_text(check, "self_check_ended", strerror(-err));
+		return give_up(check, attached, err);
 	}
 	if (check->deeper)
 		set_silent(check, false);
