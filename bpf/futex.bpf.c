@@ -390,7 +390,7 @@ static __noinline int end_call(void *ctx, struct pt_regs *regs, struct futex_slo
 			return 0;
 		}
 	}
-	release_futex_slot(slot, slot->tid);
+	release_futex_slot(slot, bpf_get_current_pid_tgid());
 	return 0;
 }
 

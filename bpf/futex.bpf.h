@@ -71,13 +71,13 @@ static __always_inline struct futex_slot *claim_futex_slot(__u32 tid)
 	return NULL;
 }
 
+/* The collector may take back the slot of a wait that it met, at the same time: one of the two counts. */
 static __always_inline void release_futex_slot(struct futex_slot *slot, __u32 tid)
 {
 	struct futex_slot *home = futex_slot_at(tid & (FUTEX_SLOTS - 1));
 
-	if (home && home != slot)
+	if (__sync_val_compare_and_swap(&slot->tid, tid, 0) == tid && home && home != slot)
 		__sync_fetch_and_add(&home->displaced, -1);
-	__sync_lock_test_and_set(&slot->tid, 0);
 }
 
 #endif /* FUTEX_BPF_H */

@@ -29,6 +29,7 @@ PROGRAMS = {
     "until_test": ["until.c", "options.c", "hitm_options.c", "import_options.c", "watch_options.c", "values.c"],
     "interrupts_test": ["interrupts.c"],
     "timeline_test": ["timeline.c"],
+    "futex_waiting_test": ["futex_waiting.c", "small_file.c"],
     "pmu_test": ["pmu.c", "small_file.c"],
     "watch_code_test": ["watch_code.c"],
     "watch_sums_test": ["watch_sums.c", "watch_budget.c"],

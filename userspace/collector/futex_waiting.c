@@ -34,6 +34,15 @@ static bool read_call(__u32 tgid, __u32 tid, char *line, size_t size)
 	return !first_line(path, line, size) && isdigit((unsigned char)*line);
 }
 
+/* How often it has gone to sleep. */
+static bool read_switches(__u32 tgid, __u32 tid, char *switches, size_t size)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%u/task/%u/status", tgid, tid);
+	return !value_of_key(path, "voluntary_ctxt_switches", switches, size);
+}
+
 /* What a call waits for: false for all that is no wait for one futex. */
 static bool parse_wait(const char *line, struct futex_slot *wait)
 {
@@ -63,6 +72,18 @@ static bool parse_wait(const char *line, struct futex_slot *wait)
 	return FUTEX_WAIT_OPS & FUTEX_BIT(wait->op);
 }
 
+/* In the tid of a slot that is being filled in: to the programs it is taken, and nobody's. */
+#define FILLING (1u << 31)
+
+static bool has_slot(const struct futex_slot *slots, __u32 tid)
+{
+	for (int probe = 0; probe < FUTEX_PROBES; probe++)
+		if (__atomic_load_n(&slots[(tid + probe) & (FUTEX_SLOTS - 1)].tid, __ATOMIC_SEQ_CST) == tid)
+			return true;
+	return false;
+}
+
+/* A slot for tid, which no program finds before publish(). */
 static struct futex_slot *claim(struct futex_slot *slots, __u32 tid)
 {
 	__u32 home = tid & (FUTEX_SLOTS - 1);
@@ -71,9 +92,8 @@ static struct futex_slot *claim(struct futex_slot *slots, __u32 tid)
 		struct futex_slot *slot = &slots[(home + probe) & (FUTEX_SLOTS - 1)];
 		__u32 free = 0;
 
-		if (slot->tid == tid)
-			return NULL;
-		if (!__atomic_compare_exchange_n(&slot->tid, &free, tid, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
+		if (!__atomic_compare_exchange_n(&slot->tid, &free, tid | FILLING, false, __ATOMIC_SEQ_CST,
+						 __ATOMIC_SEQ_CST))
 			continue;
 		if (probe)
 			__atomic_fetch_add(&slots[home].displaced, 1, __ATOMIC_SEQ_CST);
@@ -82,23 +102,49 @@ static struct futex_slot *claim(struct futex_slot *slots, __u32 tid)
 	return NULL;
 }
 
-static void give_back(struct futex_slot *slots, struct futex_slot *slot, __u32 tid)
+static void publish(struct futex_slot *slot, __u32 tid)
+{
+	__atomic_store_n(&slot->tid, tid, __ATOMIC_SEQ_CST);
+}
+
+/* held: what the slot's tid is, unless its task has left the call meanwhile, and the slot with it. */
+static void give_back(struct futex_slot *slots, struct futex_slot *slot, __u32 tid, __u32 held)
 {
 	struct futex_slot *home = &slots[tid & (FUTEX_SLOTS - 1)];
-	__u32 ours = tid;
 
-	if (__atomic_compare_exchange_n(&slot->tid, &ours, 0, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST) &&
+	if (__atomic_compare_exchange_n(&slot->tid, &held, 0, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST) &&
 	    slot != home)
 		__atomic_fetch_sub(&home->displaced, 1, __ATOMIC_SEQ_CST);
+}
+
+/* What a thread is asleep in; if it is the same twice, it has not run in between. */
+struct asleep {
+	char call[256];
+	char switches[24];
+};
+
+static bool look_asleep(__u32 tgid, __u32 tid, struct asleep *asleep)
+{
+	*asleep = (struct asleep){};
+	return read_call(tgid, tid, asleep->call, sizeof(asleep->call)) &&
+	       read_switches(tgid, tid, asleep->switches, sizeof(asleep->switches));
+}
+
+static bool still_asleep(__u32 tgid, __u32 tid, const struct asleep *before)
+{
+	struct asleep now;
+
+	return look_asleep(tgid, tid, &now) && !strcmp(now.call, before->call) &&
+	       !strcmp(now.switches, before->switches);
 }
 
 static bool meet_thread(struct futex_slot *slots, __u32 tgid, __u32 tid, __u64 begin_ns)
 {
 	struct futex_words words = {0};
 	struct futex_slot wait = {0}, *slot;
-	char line[256], again[256];
+	struct asleep asleep;
 
-	if (!read_call(tgid, tid, line, sizeof(line)) || !parse_wait(line, &wait))
+	if (!look_asleep(tgid, tid, &asleep) || !parse_wait(asleep.call, &wait) || has_slot(slots, tid))
 		return false;
 	slot = claim(slots, tid);
 	if (!slot)
@@ -115,11 +161,16 @@ static bool meet_thread(struct futex_slot *slots, __u32 tgid, __u32 tid, __u64 b
 	slot->flags = wait.flags;
 	if (futex_is_semaphore(&words, wait.op, wait.value, wait.flags & FUTEX_SHARED))
 		slot->flags |= FUTEX_SEM;
-	__atomic_store_n(&slot->begin_ns, begin_ns, __ATOMIC_RELEASE);
-	/* It may have left before it had a slot, and the programs have seen nothing. */
-	if (read_call(tgid, tid, again, sizeof(again)) && !strcmp(line, again))
+	slot->begin_ns = begin_ns;
+	/* It may have left meanwhile, and have another slot: the programs see it leave from publish() on. */
+	if (!still_asleep(tgid, tid, &asleep)) {
+		give_back(slots, slot, tid, tid | FILLING);
+		return false;
+	}
+	publish(slot, tid);
+	if (still_asleep(tgid, tid, &asleep))
 		return true;
-	give_back(slots, slot, tid);
+	give_back(slots, slot, tid, tid);
 	return false;
 }
 
