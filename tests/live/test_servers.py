@@ -4,6 +4,11 @@
 What a server really waits for is its own affair: the tests hold to what its make tells, and to its own counts.
 """
 
+import os
+import signal
+import subprocess
+import sys
+import tempfile
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -28,7 +33,9 @@ from lockline.analysis.report import make_report
 from lockline.analysis.selection import Selection
 from lockline.recording import open_recording
 from servers import NoServerError, Server, memcached, postgresql, threads_of
-from support import DEADLINE_S, Collector, Recording, wait_for
+from support import DEADLINE_S, Collector, Lines, Recording, wait_for
+
+TOP = Path(__file__).resolve().parents[2]
 
 CLIENTS = 32
 ENOUGH = 200
@@ -174,3 +181,28 @@ def test_children_that_the_postmaster_has_already(live: Path, database: Server, 
         with Collector(live, recording, "-p", str(database.pid)), Recording(recording) as result:
             wait_for(lambda: result.waits() > ENOUGH, "lock waits of PostgreSQL")
     assert processes_of(recording) & there
+
+
+def test_a_benchmark_that_is_ended_leaves_nothing(live: Path) -> None:
+    """Neither the server's files, nor its control group, nor the collector."""
+    command = [sys.executable, TOP / "scripts" / "bench-servers", "--server", "memcached", "--seconds", "0.1"]
+    with tempfile.TemporaryDirectory() as directory:
+        # The server's user looks for its own directory in it.
+        Path(directory).chmod(0o755)
+        environment = {**os.environ, "TMPDIR": directory}
+        process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=environment)
+        lines = Lines(process.stderr)
+        try:
+            said = lines.next("word of the first measurement")
+            if not said.startswith("bench-servers: memcached,"):
+                pytest.skip(said)
+            wait_for(lambda: list(Path(directory).glob("*/bench.lockline")), "recording")
+            process.terminate()
+            assert process.wait(DEADLINE_S) == 128 + signal.SIGTERM, lines.rest()
+        finally:
+            process.kill()
+            process.wait(DEADLINE_S)
+        assert list(Path(directory).iterdir()) == []
+    mounts = [line.split() for line in Path("/proc/self/mounts").read_text(encoding="utf-8").splitlines()]
+    groups = [Path(words[1]) / f"lockline-bench-{process.pid}" for words in mounts if words[2] == "cgroup2"]
+    assert not any(group.exists() for group in groups)
