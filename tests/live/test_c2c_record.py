@@ -55,9 +55,12 @@ def perf_processes(file: Path) -> list[int]:
 
 
 def is_zombie(pid: int) -> bool:
-    """Whether the process has ended, and its parent has yet to be told."""
+    """Whether the process has ended, and its parent has yet to be told; that is with the last of its threads."""
     try:
+        [_] = Path(f"/proc/{pid}/task").iterdir()
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
+    except ValueError:
+        return False
     except OSError:
         return True
 

@@ -244,15 +244,16 @@ def test_no_marker_without_tracefs(live: Path, recording: Path) -> None:
 
 
 def test_switches_are_all_there(live: Path, recording: Path) -> None:
-    """Of a thread that is known to switch: each time that it went off its CPU is followed by its coming back."""
+    """Each CPU goes on with the task that it switched to, in the time before the end; other episodes are apart."""
     with running("sh", "-c", "while :; do sleep 0.002; done"):
         collector = Collector(live, recording, "--flight").attached()
         wait_for(lambda: collector.process.poll() is None, "running collector")
         assert collector.stop(signal.SIGUSR2) == FIRED
     with Recording(recording) as result:
         rows = result.rows(
-            "SELECT cpu, before.tid, after.tid FROM timeline JOIN waiter AS before ON before.id = task"
-            " JOIN waiter AS after ON after.id = other WHERE type = 'switch' ORDER BY cpu, time_ns, sequence"
+            "SELECT timeline.cpu, before.tid, after.tid FROM timeline JOIN waiter AS before ON before.id = task"
+            " JOIN waiter AS after ON after.id = other, episode WHERE type = 'switch' AND state = 'moment'"
+            " AND time_ns BETWEEN from_ns AND to_ns ORDER BY timeline.cpu, time_ns, sequence"
         )
         assert rows
         missing = result.number("SELECT count(*) FROM episode WHERE NOT complete OR left_out")
