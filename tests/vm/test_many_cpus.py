@@ -41,7 +41,7 @@ def test_tables_keep_the_budget(guest: Guest) -> None:
 def test_kernel_charges_what_the_recording_says(guest: Guest) -> None:
     charged = sum(int(size) for size in re.findall(r"^memlock:\s+(\d+)", guest.text("fdinfo"), re.MULTILINE))
     said = guest.facts("cost")["map_bytes"]
-    # 6.1 charges keys, which arrays do not have: 4 bytes, rounded up (bpf_map_memory_footprint(), kernel/bpf/syscall.c).
+    # 6.1 charges keys, which arrays do not have: 4 bytes, rounded up (bpf_map_memory_footprint(), kernel/bpf/syscall.c)
     entries = re.findall(r"^max_entries:\s+(\d+)", guest.text("fdinfo"), re.MULTILINE)
     keys = sum(8 * int(number) for number in entries)
     # Programs and the skeleton's own small maps are charged too.
