@@ -17,7 +17,7 @@ from lockline.c2c.model import (
     Part,
     Source,
 )
-from lockline.render.format import is_kernels, without_addresses
+from lockline.render.format import may_show, without_addresses
 
 SCHEMA = "lockline-c2c/1"
 # Of one offset, the accesses with most cost.
@@ -106,8 +106,7 @@ def _hex(address: int) -> str:
 
 
 def _address(line: Line, addresses: bool) -> str | None:
-    shown = addresses or (line.space == "user" and not is_kernels(line.address))
-    return _hex(line.address) if shown else None
+    return _hex(line.address) if may_show(line.address, addresses, line.space) else None
 
 
 def _line(number: int, report: LineReport, addresses: bool) -> dict[str, Any]:
@@ -211,8 +210,7 @@ def _offset(offset: OffsetReport, addresses: bool, space: str) -> dict[str, Any]
 
 def _access(access: Access, addresses: bool, space: str) -> dict[str, Any]:
     code = access.code
-    # The kernel touches a program's memory too.
-    shown = code.address and (addresses or (space == "user" and not is_kernels(code.address)))
+    shown = code.address and may_show(code.address, addresses, space)
     return {
         "symbol": code.symbol or None,
         "symbol_offset": code.offset if code.symbol else None,

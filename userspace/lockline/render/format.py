@@ -31,6 +31,14 @@ def is_kernels(address: int) -> bool:
     return address >> 48 == 0xFFFF
 
 
+def may_show(address: int, addresses: bool, space: str) -> bool:
+    """Whether an address on a line of that space ("kernel", "user") may be shown; addresses: all may.
+
+    The kernel's code touches a program's memory too: its addresses are not shown there either.
+    """
+    return addresses or (space == "user" and not is_kernels(address))
+
+
 def hide_addresses(text: str) -> str:
     """The text with kernel addresses replaced."""
     return _ADDRESS.sub("[address]", text)

@@ -5,7 +5,7 @@ import json
 from typing import Any
 
 from lockline.render.c2c_json import advice_value, lock_value, part_value, source_value
-from lockline.render.format import is_kernels, without_addresses
+from lockline.render.format import may_show, without_addresses
 from lockline.watch.lines import Handover, Instruction, Interrupts, LiveLine, LiveOffset, LiveReport, Matrix
 from lockline.watch.model import Rate, Watch
 from lockline.watch.pairs import Pair
@@ -66,11 +66,6 @@ def _hex(address: int) -> str:
     return f"{address:#x}"
 
 
-def _is_shown(address: int, addresses: bool, space: str) -> bool:
-    """Addresses of the kernel are not, unless asked for: those of its code that touches a program's memory neither."""
-    return addresses or (space == "user" and not is_kernels(address))
-
-
 def _rate(rate: Rate | None) -> dict[str, Any] | None:
     if rate is None:
         return None
@@ -94,7 +89,7 @@ def _line(live: LiveLine, addresses: bool) -> dict[str, Any]:
     line, placement, judgement, watch = report.line, report.placement, report.judgement, live.watch
     return {
         "line": {
-            "address": _hex(line.address) if _is_shown(line.address, addresses, line.space) else None,
+            "address": _hex(line.address) if may_show(line.address, addresses, line.space) else None,
             "size": line.size,
             "space": line.space,
             "pid": line.pid or None,
@@ -220,7 +215,7 @@ def _instruction(instruction: Instruction, addresses: bool, space: str) -> dict[
         "cpus": None if access.cpus is None else _cpus(access.cpus),
         "comms": list(instruction.comms),
         "interrupts": _interrupts(instruction.interrupts),
-        **({"address": _hex(address)} if _is_shown(address, addresses, space) else {}),
+        **({"address": _hex(address)} if may_show(address, addresses, space) else {}),
     }
 
 
