@@ -10,6 +10,10 @@ from pathlib import Path
 import pytest
 
 from lockline.analysis.futex import CONDITION, LOCK, NONE, POLL, SEMAPHORE, FutexWaits, read_futexes
+from lockline.analysis.model import Finding
+from lockline.analysis.report import make_report
+from lockline.analysis.rules import find_all
+from lockline.analysis.selection import Selection
 from lockline.recording import open_recording
 from support import Collector, Recording, Workload, running, wait_for
 
@@ -23,6 +27,23 @@ def futexes(path: Path, tgid: int | None = None) -> list[FutexWaits]:
         found = read_futexes(recording, recording.locks())
     assert found is not None
     return [futex for futex in found.futexes if tgid is None or futex.futex.tgid == tgid]
+
+
+def collecting(live: Path, recording: Path, pid: int) -> Collector:
+    """A recording of a process's futexes, with intervals of half a second."""
+    return Collector(live, recording, "--futex", "-p", str(pid), "-i", "0.5")
+
+
+def findings(path: Path, rule: str) -> list[Finding]:
+    """What a rule finds in a recording."""
+    with open_recording(path) as opened:
+        return [found for found in find_all(make_report(opened, Selection(), 0)) if found.rule == rule]
+
+
+def finding(path: Path, rule: str) -> Finding:
+    """The one thing that it finds."""
+    (found,) = findings(path, rule)
+    return found
 
 
 def by_name(path: Path, name: str) -> FutexWaits:
@@ -73,6 +94,63 @@ def test_a_wait_that_began_before_the_recording(live: Path, recording: Path) -> 
     assert mutex.figures.waits == 1
     assert mutex.total.open_waits == 0
     assert {task.tid for task in mutex.tasks if task.role == "waker"} == {workload.pid}
+
+
+def test_a_lock_that_is_not_released(live: Path, recording: Path) -> None:
+    """Somebody holds it, and lives: the finding says who, and what they do."""
+    with Workload(live, "futex_mutex") as workload:
+        workload.do("hold 1 1000")
+        with (
+            Collector(live, recording, "--futex", "-p", str(workload.pid), "-i", "0.5"),
+            Recording(recording) as result,
+        ):
+            wait_for(lambda: result.number("SELECT max(owned_ns) FROM futex_owned_wait"), "owner at two looks")
+        workload.do("release 1 0")
+    found = finding(recording, "lock-not-released")
+    assert found.title == f"futex_mutex ({workload.pid}) holds held_mutex, and 1 wait for it to let go"
+    # It waits for the next command.
+    assert any(line.startswith("at the end it sleeps") for line in found.evidence), found.evidence
+    assert not findings(recording, "deadlock")
+
+
+def test_a_deadlock(live: Path, recording: Path) -> None:
+    """Two threads, each with the other's mutex: begun before the recording or in it, it is the same."""
+    with Workload(live, "futex_mutex") as workload:
+        workload.do("deadlock 1 0")
+        with (
+            Collector(live, recording, "--futex", "-p", str(workload.pid), "-i", "0.5"),
+            Recording(recording) as result,
+        ):
+            wait_for(lambda: result.number("SELECT count(*) FROM futex_owned_wait") == 2, "both waits")
+    found = finding(recording, "deadlock")
+    assert found.title == f"2 threads of futex_mutex ({workload.pid}) wait for each other, in a circle: a deadlock"
+    assert found.confidence == "high"
+    assert {line.split(" for ")[-1].split(",")[0] for line in found.evidence} == {"first_mutex", "second_mutex"}
+    assert not findings(recording, "lock-not-released")
+
+
+def test_a_deadlock_that_begins_in_the_recording(live: Path, recording: Path) -> None:
+    with (
+        Workload(live, "futex_mutex") as workload,
+        collecting(live, recording, workload.pid),
+        Recording(recording) as result,
+    ):
+        workload.do("deadlock 1 0")
+        wait_for(lambda: result.number("SELECT count(*) FROM futex_owned_wait") == 2, "both waits")
+    assert finding(recording, "deadlock").confidence == "high"
+
+
+def test_waits_that_end_leave_no_finding(live: Path, recording: Path) -> None:
+    with Workload(live, "futex_mutex") as workload:
+        workload.do("hold 1 1000")
+        with (
+            Collector(live, recording, "--futex", "-p", str(workload.pid), "-i", "0.5"),
+            Recording(recording) as result,
+        ):
+            wait_for(lambda: result.number("SELECT count(*) FROM futex_owned_wait"), "a wait with its owner")
+            workload.do("release 1 0")
+            wait_for(lambda: not result.number("SELECT count(*) FROM futex_owned_wait"), "the end of the wait")
+    assert not findings(recording, "lock-not-released")
 
 
 def test_a_mutex_that_inherits_priority(live: Path, recording: Path) -> None:

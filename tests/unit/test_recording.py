@@ -71,29 +71,25 @@ def test_some_other_database(tmp_path: Path) -> None:
 def test_a_newer_schema(tmp_path: Path, example: Path) -> None:
     path = tmp_path / "newer"
     with changed(example, path) as connection:
-        connection.execute("PRAGMA user_version = 4")
-    assert "schema 4 is newer than this lockline reads (3)" in fault_of(path)
+        connection.execute("PRAGMA user_version = 5")
+    assert "schema 5 is newer than this lockline reads (4)" in fault_of(path)
 
 
-def test_schema_1_has_no_releases_and_no_memory_accesses(tmp_path: Path, example: Path) -> None:
+@pytest.mark.parametrize(
+    ("schema", "lacks"),
+    [(1, "memory_source"), (1, "watch"), (2, "watch"), (2, "futex_owned_wait"), (3, "futex_owned_wait")],
+)
+def test_an_older_schema_reads_as_if_what_it_lacks_were_empty(
+    tmp_path: Path, example: Path, schema: int, lacks: str
+) -> None:
     path = tmp_path / "older"
     with changed(example, path) as connection:
-        for table in (*recording._SCHEMA_2_COLUMNS, *recording._SCHEMA_3_COLUMNS):
-            connection.execute(f"DROP TABLE {table}")
-        connection.execute("PRAGMA user_version = 1")
+        for added in (tables for number, tables in recording._ADDED_COLUMNS.items() if number > schema):
+            for table in added:
+                connection.execute(f"DROP TABLE {table}")
+        connection.execute(f"PRAGMA user_version = {schema}")
     with open_recording(path) as opened:
-        assert list(opened.table(rows.Kind, "memory_source")) == []
-        assert opened.kinds()
-
-
-def test_schema_2_has_no_watched_lines(tmp_path: Path, example: Path) -> None:
-    path = tmp_path / "older"
-    with changed(example, path) as connection:
-        for table in recording._SCHEMA_3_COLUMNS:
-            connection.execute(f"DROP TABLE {table}")
-        connection.execute("PRAGMA user_version = 2")
-    with open_recording(path) as opened:
-        assert list(opened.table(rows.Kind, "watch")) == []
+        assert list(opened.table(rows.Kind, lacks)) == []
         assert opened.kinds()
 
 

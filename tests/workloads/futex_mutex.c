@@ -5,6 +5,7 @@
  * "lock COUNT MICROSECONDS": a thread waits COUNT times for a pthread mutex that
  * the main thread holds for that time from the moment that the other sleeps.
  * "hold 1 MICROSECONDS": the same once, and the mutex stays held and waited for until "release 1 0".
+ * "deadlock 1 0": two threads take one mutex each and then wait for the other's, for good.
  * "pi COUNT MICROSECONDS": the same with a mutex that inherits priority.
  * "waitv", "wait2", "requeue" COUNT MICROSECONDS: a thread waits by futex_waitv() for the second of two words, by
  * futex_wait(), or by FUTEX_WAIT on a word from which it is moved to another; it is woken after that time.
@@ -131,6 +132,42 @@ static void release(void)
 	receive_byte(to_main);
 	pthread_join(held_up, NULL);
 	waits = 1;
+}
+
+pthread_mutex_t first_mutex = PTHREAD_MUTEX_INITIALIZER, second_mutex = PTHREAD_MUTEX_INITIALIZER;
+
+static void *take_second_then_first(void *unused)
+{
+	waiter_tid = gettid();
+	pthread_mutex_lock(&second_mutex);
+	send_byte(to_main);
+	receive_byte(to_waiter);
+	pthread_mutex_lock(&first_mutex);
+	return unused;
+}
+
+static void *take_first_then_second(void *unused)
+{
+	pthread_mutex_lock(&first_mutex);
+	send_byte(to_waiter);
+	wait_until_blocked(getpid(), waiter_tid, SYS_futex);
+	waiter_tid = gettid();
+	send_byte(to_main);
+	pthread_mutex_lock(&second_mutex);
+	return unused;
+}
+
+static void deadlock(void)
+{
+	pthread_t thread;
+
+	if (pthread_create(&thread, NULL, take_second_then_first, NULL))
+		die("cannot make a thread");
+	receive_byte(to_main);
+	if (pthread_create(&thread, NULL, take_first_then_second, NULL))
+		die("cannot make a thread");
+	receive_byte(to_main);
+	wait_until_blocked(getpid(), waiter_tid, SYS_futex);
 }
 
 static void make_pi_mutex(void)
@@ -394,6 +431,8 @@ int main(void)
 			hold();
 		else if (!strcmp(command.word, "release"))
 			release();
+		else if (!strcmp(command.word, "deadlock"))
+			deadlock();
 		else if (!strcmp(command.word, "pi"))
 			lock(&pi_mutex);
 		else if (!strcmp(command.word, "waitv"))

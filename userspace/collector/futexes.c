@@ -16,10 +16,18 @@
 #include "tasks.h"
 
 #define OTHER 1
+/* Waits in progress that are told with their owner: what is beyond are waiters of the same locks, nearly always. */
+#define OWNED_WAITS 256
 /* A slot of a thread that is gone is freed when it is so old. */
 #define STALE_NS 1000000000ull
 /* FUTEX_TID_MASK */
 #define TID_MASK 0x3fffffffu
+
+/* Who owns what a wait in progress is for. */
+struct owned {
+	__u32 owner;
+	__u64 since_ns; /* when that was first seen, at each look since */
+};
 
 struct futexes {
 	struct recording *recording;
@@ -28,9 +36,12 @@ struct futexes {
 	struct mapped_array slots, rows, buckets, states, events;
 	__u32 cpus;
 	__u32 rows_per_cpu;
-	__u64 *read;      /* per CPU */
-	__u64 *looked_at; /* per slot: begin of the wait whose owner was looked for */
-	__u32 met;        /* waits that had begun before the recording */
+	__u64 *read;         /* per CPU */
+	__u64 *looked_at;    /* per slot: begin of the wait whose owner was looked for */
+	struct owned *owned; /* per slot: and was found */
+	__u32 owned_waits;
+	__u64 owned_untold; /* in the last interval */
+	__u32 met;          /* waits that had begun before the recording */
 	__u64 overwritten;
 	__u64 torn;
 	struct futex *known; /* [0]: all without a name; those beyond known_max have none either */
@@ -70,10 +81,11 @@ int futexes_open(struct futexes **out, struct lockline_bpf *bpf, const struct si
 	futexes->known_max = sizing->futexes;
 	futexes->read = calloc(sizing->cpus, sizeof(*futexes->read));
 	futexes->looked_at = calloc(FUTEX_SLOTS, sizeof(*futexes->looked_at));
+	futexes->owned = calloc(FUTEX_SLOTS, sizeof(*futexes->owned));
 	futexes->known = calloc(sizing->futexes, sizeof(*futexes->known));
 	futexes->hash = calloc((size_t)sizing->futexes * 2, sizeof(*futexes->hash));
 	futexes->known_count = 1;
-	if (futexes->read && futexes->looked_at && futexes->known && futexes->hash) {
+	if (futexes->read && futexes->looked_at && futexes->owned && futexes->known && futexes->hash) {
 		err = maps_map(&futexes->slots, bpf->maps.futex_slots);
 		err = err ?: maps_map(&futexes->rows, bpf->maps.futex_rows);
 		err = err ?: maps_map(&futexes->buckets, bpf->maps.futex_buckets);
@@ -98,6 +110,7 @@ void futexes_close(struct futexes *futexes)
 	maps_unmap(&futexes->events);
 	free(futexes->read);
 	free(futexes->looked_at);
+	free(futexes->owned);
 	free(futexes->known);
 	free(futexes->hash);
 	free(futexes);
@@ -175,15 +188,24 @@ static int add_sample(struct futexes *futexes, const struct futex *futex, const 
 			     (__s64)waits, (__s64)wait_ns);
 }
 
+static bool is_pi(const struct futex_event *event)
+{
+	return FUTEX_PI_OPS >> event->op & 1;
+}
+
 /* Whom the word, or glibc's mutex around it, calls its owner: believed if the process has that thread. */
+static __u32 owner_of(const struct futex_event *event)
+{
+	return futex_thread(event->tgid, is_pi(event) ? event->word & TID_MASK : event->owner);
+}
+
 static int look_for_owner(struct futexes *futexes, struct futex *futex, const struct futex_event *event)
 {
-	bool pi = FUTEX_PI_OPS >> event->op & 1;
-	__u32 owner = futex_thread(event->tgid, pi ? event->word & TID_MASK : event->owner);
+	__u32 owner = owner_of(event);
 	__s64 task;
 
 	futex->owner_samples++;
-	if (!pi && event->value > 2 && futex_thread(event->tgid, event->value))
+	if (!is_pi(event) && event->value > 2 && futex_thread(event->tgid, event->value))
 		futex->threads++;
 	if (!owner || owner == event->tid)
 		return 0;
@@ -330,28 +352,71 @@ void futexes_meet_waiting(struct futexes *futexes, const struct probes *probes, 
 	futexes->met = futex_meet_waiting(futexes->slots.data, probes, options, begin_ns);
 }
 
-/* A wait that lasts may never end, and no sample of it come: its owner is looked for while it waits. */
-static int look_at_long_wait(struct futexes *futexes, struct futex *futex, __u32 index)
+/* Who waits for whom, while it lasts: of a deadlock nothing else will ever be seen. */
+static int store_owned_wait(struct futexes *futexes, const struct futex *futex, const struct futex_slot *slot,
+			    const struct owned *owned, __u64 now_ns)
 {
-	const struct futex_slot *slot = (struct futex_slot *)futexes->slots.data + index;
-	struct futex_words words = {.word = slot->word, .owner = slot->owner};
-	struct futex_event event = {.tid = slot->tid, .tgid = slot->tgid, .op = slot->op, .value = slot->value};
+	char comm[32] = "", owner_comm[32] = "", owner_in[64] = "", path[48];
+	char state[2] = {task_state(owned->owner)};
 
-	if (futexes->looked_at[index] == slot->begin_ns)
+	if (futexes->owned_waits == OWNED_WAITS) {
+		futexes->owned_untold++;
 		return 0;
-	futexes->looked_at[index] = slot->begin_ns;
-	futex_words(slot->tgid, slot->address, &words);
+	}
+	futexes->owned_waits++;
+	snprintf(path, sizeof(path), "/proc/%u/comm", slot->tid);
+	first_line(path, comm, sizeof(comm));
+	snprintf(path, sizeof(path), "/proc/%u/comm", owned->owner);
+	first_line(path, owner_comm, sizeof(owner_comm));
+	snprintf(path, sizeof(path), "/proc/%u/wchan", owned->owner);
+	first_line(path, owner_in, sizeof(owner_in));
+	return recording_run(futexes->recording, PUT_FUTEX_OWNED_WAIT, "iiitiiiittt", id_of(futexes, futex),
+			     (__s64)slot->tid, (__s64)slot->tgid, comm, (__s64)(now_ns - slot->begin_ns),
+			     (__s64) !!(slot->flags & FUTEX_TIMED), (__s64)owned->owner,
+			     (__s64)(now_ns - owned->since_ns), owner_comm, state,
+			     strcmp(owner_in, "0") ? owner_in : "");
+}
+
+/*
+ * A wait that lasts may never end, and no sample of it come: its owner is looked for while it waits; once, if it
+ * has none, as of the workers of an idle pool, else each time, as it may be another's by now.
+ */
+static int look_at_long_wait(struct futexes *futexes, struct futex *futex, __u32 index, __u64 now_ns)
+{
+	const struct futex_slot *live = (struct futex_slot *)futexes->slots.data + index, slot = *live;
+	struct futex_words words = {.word = slot.word, .owner = slot.owner};
+	struct futex_event event = {.tid = slot.tid, .tgid = slot.tgid, .op = slot.op, .value = slot.value};
+	bool first = futexes->looked_at[index] != slot.begin_ns;
+	struct owned *owned = &futexes->owned[index];
+	__u32 owner;
+	int err = 0;
+
+	if (!first && !owned->owner)
+		return 0;
+	futexes->looked_at[index] = slot.begin_ns;
+	futex_words(slot.tgid, slot.address, &words);
 	event.word = words.word;
 	event.owner = words.owner;
-	return look_for_owner(futexes, futex, &event);
+	owner = owner_of(&event);
+	if (first || owner != owned->owner)
+		*owned = (struct owned){owner, now_ns};
+	if (first)
+		err = look_for_owner(futexes, futex, &event);
+	/* It has ended meanwhile. */
+	if (err || !owner || __atomic_load_n(&live->tid, __ATOMIC_ACQUIRE) != slot.tid ||
+	    __atomic_load_n(&live->begin_ns, __ATOMIC_RELAXED) != slot.begin_ns)
+		return err;
+	return store_owned_wait(futexes, futex, &slot, owned, now_ns);
 }
 
 /* Calls that still last: those of threads that are gone are forgotten, waits belong to their futex. */
 static int look_at_slots(struct futexes *futexes, __u64 now_ns)
 {
 	struct futex_slot *slots = futexes->slots.data;
-	int err = 0;
+	int err = futexes->owned_waits ? recording_run(futexes->recording, CLEAR_FUTEX_OWNED_WAITS, "") : 0;
 
+	futexes->owned_waits = 0;
+	futexes->owned_untold = 0;
 	for (__u32 i = 0; !err && i < FUTEX_SLOTS; i++) {
 		struct futex_slot *slot = &slots[i];
 		__u32 tid = __atomic_load_n(&slot->tid, __ATOMIC_ACQUIRE), home = tid & (FUTEX_SLOTS - 1);
@@ -375,7 +440,7 @@ static int look_at_slots(struct futexes *futexes, __u64 now_ns)
 		futex->sum.ops |= FUTEX_BIT(slot->op & 31);
 		futex->oldest_ns = age > futex->oldest_ns ? age : futex->oldest_ns;
 		if (age > STALE_NS)
-			err = look_at_long_wait(futexes, futex, i);
+			err = look_at_long_wait(futexes, futex, i, now_ns);
 	}
 	return err;
 }
@@ -474,6 +539,12 @@ static int store_losses(struct futexes *futexes)
 		err = recording_run(futexes->recording, PUT_LOSS, "titt", counters[i].name, (__s64)sum,
 				    counters[i].meaning, counters[i].severity);
 	}
+	err = err
+		      ?: recording_run(
+				 futexes->recording, PUT_LOSS, "titt", "futex_owned_untold",
+				 (__s64)futexes->owned_untold,
+				 "waits in progress that are not told with their lock's owner: there were too many",
+				 "info");
 	return err
 		       ?: recording_run(futexes->recording, PUT_LOSS, "titt", "futex_samples_lost",
 					(__s64)(futexes->overwritten + futexes->torn),

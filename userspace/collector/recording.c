@@ -90,6 +90,8 @@ static const char *const sql[STATEMENTS] = {
 	[ADD_FUTEX_SAMPLE] = "INSERT INTO futex_sample VALUES (?1, ?2, ?3, ?4, 1, ?5, ?6)"
 			     " ON CONFLICT DO UPDATE SET samples = samples + 1, waits = waits + ?5,"
 			     " wait_ns = wait_ns + ?6",
+	[CLEAR_FUTEX_OWNED_WAITS] = "DELETE FROM futex_owned_wait",
+	[PUT_FUTEX_OWNED_WAIT] = "INSERT OR REPLACE INTO futex_owned_wait VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
 	[CLEAR_FUTEX_BUCKETS] = "DELETE FROM futex_bucket",
 	[ADD_FUTEX_BUCKET] = "INSERT INTO futex_bucket VALUES (?1, ?2, ?3, ?4, ?5)"
 			     " ON CONFLICT DO UPDATE SET waits = waits + ?3, wait_ns = wait_ns + ?4,"

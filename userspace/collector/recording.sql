@@ -1,4 +1,4 @@
--- lockline recording, schema 3.  SPDX-License-Identifier: GPL-2.0-or-later
+-- lockline recording, schema 4.  SPDX-License-Identifier: GPL-2.0-or-later
 --
 -- The one contract between the collector, which writes it, and the analysis,
 -- which reads it.  Times are CLOCK_MONOTONIC nanoseconds unless a name says
@@ -7,7 +7,7 @@
 -- entries of one bucket add up.  See docs/recording.md.
 
 PRAGMA application_id = 0x6c6f636b; -- "lock"
-PRAGMA user_version = 3;
+PRAGMA user_version = 4;
 
 -- Host, kernel, options, begin and end: one row per fact, names in docs/recording.md.
 CREATE TABLE meta (
@@ -384,6 +384,22 @@ CREATE TABLE futex_semaphore (
 	futex INTEGER PRIMARY KEY,
 	calls INTEGER NOT NULL
 );
+
+-- Waits of over a second in progress when the last interval ended, for locks whose owner is known.
+CREATE TABLE futex_owned_wait (
+	futex INTEGER NOT NULL,
+	tid INTEGER NOT NULL,         -- of the waiter
+	tgid INTEGER NOT NULL,
+	comm TEXT NOT NULL,
+	age_ns INTEGER NOT NULL,      -- since it began, or since the recording did
+	timed INTEGER NOT NULL,       -- 1: the wait has a timeout
+	owner INTEGER NOT NULL,       -- tid; the waiter itself, if it waits for a lock that it holds
+	owned_ns INTEGER NOT NULL,    -- how long that was seen, at each look; 0: at one
+	owner_comm TEXT NOT NULL,
+	owner_state TEXT NOT NULL,    -- of /proc/PID/stat: R, S, D, T...; ''
+	owner_in TEXT NOT NULL,       -- kernel function that it sleeps in, of /proc/PID/wchan; ''
+	PRIMARY KEY (tid)
+) WITHOUT ROWID;
 
 -- Waits for the lock of the kernel's hash bucket, by the futex whose call led there.
 CREATE TABLE futex_bucket (

@@ -13,12 +13,19 @@ static int read_status(__u32 id, const char *key, char *out, size_t size)
 	return value_of_key(path, key, out, size);
 }
 
-bool task_gone(__u32 id)
+char task_state(__u32 id)
 {
 	char state[32];
 
-	/* "Z (zombie)", "X (dead)" */
-	return read_status(id, "State", state, sizeof(state)) || state[0] == 'Z' || state[0] == 'X';
+	/* "S (sleeping)" */
+	return read_status(id, "State", state, sizeof(state)) ? 0 : state[0];
+}
+
+bool task_gone(__u32 id)
+{
+	char state = task_state(id);
+
+	return !state || state == 'Z' || state == 'X';
 }
 
 int task_leader(__u32 id, __u32 *tgid)

@@ -8,6 +8,8 @@
 
 /* Whether a process or thread has ended; a zombie has. */
 bool task_gone(__u32 id);
+/* R, S, D, T...; 0: it is gone. */
+char task_state(__u32 id);
 /* The process that a thread belongs to; negative errno if it is gone. */
 int task_leader(__u32 id, __u32 *tgid);
 

@@ -21,7 +21,7 @@ from lockline import rows
 from lockline.errors import RecordingError
 
 APPLICATION_ID = 0x6C6F636B
-SCHEMA_VERSION = 3
+SCHEMA_VERSION = 4
 OLDEST_SCHEMA = 1
 
 # No text or blob of a true recording comes near this.
@@ -111,7 +111,12 @@ _SCHEMA_3_COLUMNS: dict[str, str] = {
         "slice pair begin_ns end_ns deeper waits wait_ns wait_histogram wakeups max_late_ns wakeup_histogram switches"
     ),
 }
-_ADDED_COLUMNS = {2: _SCHEMA_2_COLUMNS, 3: _SCHEMA_3_COLUMNS}
+# The table that schema 4 added: who waits for whom.
+_SCHEMA_4_COLUMNS: dict[str, str] = {
+    "futex_owned_wait": "futex tid tgid comm age_ns timed owner owned_ns owner_comm owner_state owner_in",
+}
+_ADDED_COLUMNS = {2: _SCHEMA_2_COLUMNS, 3: _SCHEMA_3_COLUMNS, 4: _SCHEMA_4_COLUMNS}
+_ALL_COLUMNS = _COLUMNS | _SCHEMA_2_COLUMNS | _SCHEMA_3_COLUMNS | _SCHEMA_4_COLUMNS
 
 # What a damaged file makes SQLite raise; its messages may quote bytes that are no text.
 _FAULTS = (sqlite3.Error, OverflowError, UnicodeDecodeError)
@@ -418,7 +423,7 @@ class Recording:
 
 
 def _columns(table: str) -> str:
-    return ", ".join((_COLUMNS | _SCHEMA_2_COLUMNS | _SCHEMA_3_COLUMNS)[table].split())
+    return ", ".join(_ALL_COLUMNS[table].split())
 
 
 def _connect(path: Path, parameters: str) -> sqlite3.Connection:

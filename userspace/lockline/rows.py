@@ -372,6 +372,26 @@ class FutexSample(NamedTuple):
     wait_ns: int
 
 
+class FutexOwnedWait(NamedTuple):
+    """A wait in progress at the end for a lock whose owner is known; owner may be the waiter itself.
+
+    timed: 1 if it has a timeout.  owned_ns: how long that owner was seen, 0: once.  owner_state: R, S, D...; owner_in:
+    the kernel function that the owner sleeps in; '' if not known.
+    """
+
+    futex: int
+    tid: int
+    tgid: int
+    comm: str
+    age_ns: int
+    timed: int
+    owner: int
+    owned_ns: int
+    owner_comm: str
+    owner_state: str
+    owner_in: str
+
+
 class FutexBucket(NamedTuple):
     """Waits for the lock of a kernel hash bucket, by the futex whose call led there."""
 

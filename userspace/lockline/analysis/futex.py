@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from lockline import histogram, rows
+from lockline.analysis.blocked import BlockedThread
 from lockline.analysis.model import Figures
 from lockline.analysis.parked import Word, parked
 from lockline.analysis.samples import UNKNOWN_WAITER
@@ -129,10 +130,11 @@ class BucketWaits:
 
 @dataclass(frozen=True, slots=True)
 class Futexes:
-    """All futexes, those of contended locks first, the one with most waiting first; and the buckets."""
+    """All futexes, those of contended locks first, the one with most waiting first; the buckets; and who is blocked."""
 
     futexes: tuple[FutexWaits, ...]
     buckets: tuple[BucketWaits, ...]
+    blocked: tuple[BlockedThread, ...] = ()
 
     def wait_ns(self, nature: str) -> int:
         """All waiting of that nature."""
@@ -322,6 +324,28 @@ def _buckets(
     return tuple(sorted(found, key=lambda bucket: -bucket.wait_ns))
 
 
+def _blocked(recording: Recording, futexes: Mapping[int, rows.Futex]) -> tuple[BlockedThread, ...]:
+    """The waits in progress for locks with an owner, longest first."""
+    found = [
+        BlockedThread(
+            futexes[row.futex],
+            row.tid,
+            row.tgid,
+            row.comm,
+            row.age_ns,
+            bool(row.timed),
+            row.owner,
+            row.owned_ns,
+            row.owner_comm,
+            row.owner_state,
+            row.owner_in,
+        )
+        for row in recording.table(rows.FutexOwnedWait, "futex_owned_wait")
+        if row.futex in futexes and _possible(row)
+    ]
+    return tuple(sorted(found, key=lambda thread: (-thread.age_ns, thread.tid)))
+
+
 def read_futexes(recording: Recording, locks: Mapping[int, rows.Lock]) -> Futexes | None:
     """The futexes of the whole run; None if none were recorded.  Raises RecordingError if a histogram is damaged."""
     known = {row.id: row for row in recording.table(rows.Futex, "futex")}
@@ -344,4 +368,6 @@ def read_futexes(recording: Recording, locks: Mapping[int, rows.Lock]) -> Futexe
     found = _with_parked(found, samples, waiters)
     rank = {nature: place for place, nature in enumerate(NATURES)}
     found.sort(key=lambda entry: (rank[entry.nature], -entry.figures.wait_ns, entry.futex.id))
-    return Futexes(_in_detail(recording, found, samples, waiters), _buckets(recording, known, locks))
+    return Futexes(
+        _in_detail(recording, found, samples, waiters), _buckets(recording, known, locks), _blocked(recording, known)
+    )

@@ -123,6 +123,22 @@ def futexes(found: Futexes | None, limit: int | None) -> dict[str, Any] | None:
             }
             for bucket in found.buckets[:limit]
         ],
+        "blocked": [
+            {
+                **_identity(thread.futex),
+                "thread": {"tid": thread.tid, "tgid": thread.tgid, "comm": thread.comm},
+                "age_ns": thread.age_ns,
+                "with_timeout": thread.timed,
+                "owner": {
+                    "tid": thread.owner,
+                    "comm": thread.owner_comm,
+                    "for_ns": thread.owned_ns,
+                    "state": thread.owner_state or None,
+                    "sleeps_in": thread.owner_in or None,
+                },
+            }
+            for thread in found.blocked[:limit]
+        ],
     }
 
 

@@ -9,6 +9,7 @@ from collections.abc import Callable
 
 from lockline.analysis.model import Finding, Report
 from lockline.analysis.rules import (
+    blocked,
     convoy,
     cpu_starved,
     futex_bucket,
@@ -29,6 +30,7 @@ from lockline.analysis.rules import (
 RULES: tuple[Callable[[Report], list[Finding]], ...] = (
     inactive_wait.find,
     shared_clock.find,
+    blocked.find,
     user_lock.find,
     parked_lock.find,
     futex_bucket.find,

@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Who waits for whom: circles and standstills among threads, in made-up waits of every shape."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lockline.analysis.blocked import BlockedThread, who_waits_for_whom
+from lockline.analysis.futex import Futexes
+from lockline.analysis.model import Finding
+from lockline.analysis.rules import blocked
+from lockline.rows import Futex
+
+S = 1_000_000_000
+
+
+def waits(tid: int, owner: int, age_s: int = 2, timed: bool = False, owned_s: int = 5) -> BlockedThread:
+    """A thread's wait for a lock named after its owner."""
+    lock = Futex(owner + 2, 7, "server", 4096 + 64 * owner, 0, f"lock_of_{owner}", "server")
+    return BlockedThread(lock, tid, 7, f"w{tid}", age_s * S, timed, owner, owned_s * S, f"w{owner}", "S", "do_poll")
+
+
+def test_two_threads_and_one_behind_them() -> None:
+    cycles, standstills = who_waits_for_whom([waits(1, 2), waits(2, 1), waits(3, 2), waits(4, 3)])
+    assert [[thread.tid for thread in cycle.threads] for cycle in cycles] == [[1, 2]]
+    assert [thread.tid for thread in cycles[0].behind] == [3, 4]
+    assert standstills == ()
+
+
+def test_a_thread_that_waits_for_itself() -> None:
+    cycles, standstills = who_waits_for_whom([waits(1, 1)])
+    assert [[thread.tid for thread in cycle.threads] for cycle in cycles] == [[1]]
+    assert standstills == ()
+
+
+def test_a_chain_ends_at_who_waits_for_nothing() -> None:
+    cycles, standstills = who_waits_for_whom([waits(3, 2, 9), waits(2, 1, 4), waits(5, 1, 6)])
+    assert cycles == ()
+    assert [(still.owner, [thread.tid for thread in still.threads]) for still in standstills] == [(1, [5, 2, 3])]
+    assert [thread.tid for thread in standstills[0].direct] == [5, 2]
+
+
+@given(st.dictionaries(st.integers(1, 12), st.integers(1, 16), max_size=12))
+def test_each_thread_stands_in_one_place(owners: dict[int, int]) -> None:
+    """Whatever waits for whatever: nobody is forgotten or told twice, and circles are circles."""
+    cycles, standstills = who_waits_for_whom([waits(tid, owner) for tid, owner in owners.items()])
+    groups = [(*cycle.threads, *cycle.behind) for cycle in cycles] + [still.threads for still in standstills]
+    told = sorted(thread.tid for group in groups for thread in group)
+    assert told == sorted(owners)
+    for cycle in cycles:
+        members = [thread.tid for thread in cycle.threads]
+        assert [owners[tid] for tid in members] == [*members[1:], members[0]]
+    for still in standstills:
+        assert still.owner not in owners
+        assert still.direct == still.threads[: len(still.direct)] != ()
+
+
+def found(*threads: BlockedThread) -> list[Finding]:
+    """The findings about such threads."""
+    return blocked.of_threads(threads)
+
+
+def test_a_deadlock_is_a_finding() -> None:
+    (finding,) = found(waits(1, 2, 12), waits(2, 1, 11), waits(3, 1))
+    assert (finding.rule, finding.confidence) == ("deadlock", "high")
+    assert finding.title == "2 threads of server (7) wait for each other, in a circle: a deadlock"
+    assert finding.evidence == (
+        "w1 (1) has waited 12.0 s for lock_of_2, which w2 (2) holds",
+        "w2 (2) has waited 11.0 s for lock_of_1, which w1 (1) holds",
+        "1 more wait behind them",
+    )
+    assert finding.wait_ns == 25 * S
+
+
+def test_a_timeout_ends_a_deadlock() -> None:
+    (finding,) = found(waits(1, 2), waits(2, 1, timed=True))
+    assert finding.confidence == "medium"
+    assert "1 of these waits has a timeout, and ends by it" in finding.evidence
+
+
+def test_a_lock_taken_twice() -> None:
+    (finding,) = found(waits(1, 1))
+    assert finding.title == "A thread of server (7) waits for a lock that it holds itself"
+    assert finding.evidence == ("w1 (1) has waited 2.00 s for lock_of_1, which it holds itself",)
+
+
+def test_a_lock_that_is_not_released() -> None:
+    (finding,) = found(waits(2, 1, 4), waits(3, 1, 6), waits(4, 3, 5))
+    assert (finding.rule, finding.confidence) == ("lock-not-released", "high")
+    assert finding.title == "w1 (1) holds lock_of_1, and 3 wait for it to let go"
+    assert finding.evidence == (
+        "2 waiting for lock_of_1, for up to 6.00 s",
+        "1 more behind them, for up to 5.00 s",
+        "w1 (1) was its owner whenever that was looked at, for 5.00 s",
+        "at the end it sleeps, in do_poll()",
+    )
+
+
+def test_an_owner_seen_once_may_have_come_by() -> None:
+    assert found(waits(2, 1, owned_s=0)) == []
+    (finding,) = found(waits(2, 1, owned_s=1))
+    assert finding.confidence == "medium"
+
+
+def test_without_futexes_nothing_is_said() -> None:
+    assert found() == []
+    assert Futexes((), ()).blocked == ()

@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Who waits for whom at the end of a recording: waits in progress for locks whose owner is known (record --futex)."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from lockline import rows
+
+
+@dataclass(frozen=True, slots=True)
+class BlockedThread:
+    """A thread that has waited for over a second for a lock that another one, or itself, owns.
+
+    age_ns: since the wait began, or since the recording did.  timed: it will give up by itself.  owned_ns: how long
+    that owner was seen, 0: once.  owner_state: R, S, D...; owner_in: kernel function that it sleeps in; '': not known.
+    """
+
+    futex: rows.Futex
+    tid: int
+    tgid: int
+    comm: str
+    age_ns: int
+    timed: bool
+    owner: int
+    owned_ns: int
+    owner_comm: str
+    owner_state: str
+    owner_in: str
+
+
+@dataclass(frozen=True, slots=True)
+class Cycle:
+    """Threads each of which waits for the next, the last for the first; behind: others that wait for one of them."""
+
+    threads: tuple[BlockedThread, ...]
+    behind: tuple[BlockedThread, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Standstill:
+    """Threads that wait, directly or behind others of them, for one that itself waits for no known lock."""
+
+    owner: int
+    threads: tuple[BlockedThread, ...]  # those that wait for the owner's own locks first, then by age
+
+    @property
+    def direct(self) -> tuple[BlockedThread, ...]:
+        """Those that wait for a lock of the owner's own."""
+        return tuple(thread for thread in self.threads if thread.owner == self.owner)
+
+
+def _behind(roots: Iterable[int], waiting: Mapping[int, Sequence[BlockedThread]]) -> tuple[BlockedThread, ...]:
+    """All who wait for these threads, or for one who does: the nearest first, then the oldest."""
+    found: list[BlockedThread] = []
+    seen = set(roots)
+    nearest = list(seen)
+    while nearest:
+        rank = [thread for owner in nearest for thread in waiting.get(owner, ()) if thread.tid not in seen]
+        rank.sort(key=lambda thread: (-thread.age_ns, thread.tid))
+        found += rank
+        nearest = [thread.tid for thread in rank]
+        seen.update(nearest)
+    return tuple(found)
+
+
+def who_waits_for_whom(blocked: Iterable[BlockedThread]) -> tuple[tuple[Cycle, ...], tuple[Standstill, ...]]:
+    """The cycles, which nothing but a timeout ends, and the standstills; most threads first.  A thread waits once."""
+    by_tid = {thread.tid: thread for thread in blocked}
+    waiting: defaultdict[int, list[BlockedThread]] = defaultdict(list)
+    for thread in by_tid.values():
+        waiting[thread.owner].append(thread)
+    cycles: list[Cycle] = []
+    looked_at: set[int] = set()
+    for start in by_tid:
+        path: dict[int, BlockedThread] = {}
+        tid = start
+        while tid in by_tid and tid not in path and tid not in looked_at:
+            path[tid] = by_tid[tid]
+            tid = by_tid[tid].owner
+        if tid in path:
+            members = list(path)
+            threads = tuple(path[member] for member in members[members.index(tid) :])
+            cycles.append(Cycle(threads, _behind((thread.tid for thread in threads), waiting)))
+        looked_at.update(path)
+    roots = sorted(owner for owner in waiting if owner not in by_tid)
+    standstills = [Standstill(root, _behind([root], waiting)) for root in roots]
+    return (
+        tuple(sorted(cycles, key=lambda cycle: -len(cycle.threads) - len(cycle.behind))),
+        tuple(sorted(standstills, key=lambda still: -len(still.threads))),
+    )
