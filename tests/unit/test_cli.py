@@ -105,6 +105,9 @@ def test_version_is_that_of_the_build() -> None:
         ["report", "--from", "yesterday"],
         ["report", "--kinds", ","],
         ["report", "a", "b"],
+        ["report", "a", "-i", "b"],
+        ["watch", "--top", "0", "runqueues:0"],
+        ["diff", "--sort", "colour"],
         ["demo", "-d", "-1"],
     ],
     ids=" ".join,
@@ -112,7 +115,7 @@ def test_version_is_that_of_the_build() -> None:
 def test_wrong_usage(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as caught:
         cli.main(arguments)
-    assert caught.value.code == 2
+    assert caught.value.code == 1
     captured = capsys.readouterr()
     assert captured.out == ""
     assert "usage: lockline" in captured.err
@@ -144,6 +147,14 @@ def test_the_default_file(example: Path, tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.chdir(tmp_path)
     shutil.copy(example, "lockline.data")
     assert cli.main(["report", "--format", "json"]) == 0
+
+
+def test_the_file_as_perf_takes_it(example: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    outputs = []
+    for arguments in ([str(example)], ["-i", str(example)], ["--input", str(example)]):
+        assert cli.main(["report", *arguments]) == 0
+        outputs.append(capsys.readouterr().out)
+    assert outputs[0] == outputs[1] == outputs[2] != ""
 
 
 def test_a_reader_that_leaves_early(example: Path) -> None:

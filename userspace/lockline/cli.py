@@ -23,6 +23,7 @@ from lockline.render.format import Style, clean
 if TYPE_CHECKING:
     from lockline.analysis.model import Report
 
+DEFAULT_RECORDING = "lockline.data"
 JSON_OUTLIERS = 100
 
 Value = TypeVar("Value")
@@ -77,7 +78,9 @@ def _parser() -> argparse.ArgumentParser:
     commands.add_parser("watch", add_help=False, help="watch a lock's cache line (as root), or show what was watched")
 
     report = commands.add_parser("report", help="show a recording")
-    report.add_argument("file", nargs="?", default="lockline.data", metavar="FILE", help="default: lockline.data")
+    files = report.add_mutually_exclusive_group()
+    files.add_argument("file", nargs="?", metavar="FILE", help=f"default: {DEFAULT_RECORDING}")
+    files.add_argument("-i", "--input", metavar="FILE", help="the same, as of perf")
     _report_options(report)
     report.add_argument(
         "--kinds", type=_argument(_kinds), metavar="LIST", help="only these kinds, as spinlock,rwsem,mutex*"
@@ -150,7 +153,7 @@ def _report(arguments: argparse.Namespace) -> str:
     selection = _selection(arguments)
     if selection.to_ns is not None and selection.to_ns <= (selection.from_ns or 0):
         raise LocklineError("--to: lies before --from")
-    with open_recording(arguments.file) as recording:
+    with open_recording(arguments.input or arguments.file or DEFAULT_RECORDING) as recording:
         limit = arguments.episodes or EPISODES
         report = with_lines(make_report(recording, selection, _outlier_limit(arguments), limit), recording)
     if arguments.episodes and arguments.format == "text":
@@ -210,13 +213,13 @@ def _run(arguments: Sequence[str]) -> tuple[str, int]:
     if arguments and arguments[0] == "record":
         # All its options, --help among them, are the collector's.
         exec_collector(arguments)
-    if arguments and arguments[0] == "watch":
-        return _watch(arguments[1:])
     try:
+        if arguments and arguments[0] == "watch":
+            return _watch(arguments[1:])
         parsed = _parser().parse_args(arguments)
     except SystemExit as stopped:
-        # Of diff, 2 says that something regressed.
-        if stopped.code == 2 and arguments[:1] == ["diff"]:
+        # argparse's 2 would say that a threshold was hit, or that something regressed.
+        if stopped.code == 2:
             raise SystemExit(1) from None
         raise
     if parsed.command == "diff":
