@@ -14,6 +14,10 @@
  *	filter 0|1		this task is not wanted
  *	drain			the collector looks at the ring
  *	forget			a slot's owner is somebody else, as after a lost end
+ *	keep ACCESSES		that the recording has room for
+ *	later ADDRESS IP DATA_SRC WEIGHT FLAGS	a sample in the midst of the next write, or behind it
+ *	write			the tables, as at the end of an interval
+ *	die			by SIGKILL
  *
  * Prints the state's counters as JSON, and writes the recording.
  */
@@ -21,6 +25,7 @@
 
 #include <errno.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -33,6 +38,7 @@ int test_failures;
 int test_checks;
 
 #define LOCKS 16
+#define LATER 4096
 
 /* Named, so that a recording can be asked for it. */
 __u64 feed_line[16] __attribute__((aligned(64))) = {1};
@@ -45,6 +51,9 @@ struct feed {
 	__u64 overwritten;
 	__u64 locks[LOCKS];
 	void *anonymous;
+	__u64 later[LATER][5];
+	int later_first;
+	int later_end;
 };
 
 static void check(const char *what, int err)
@@ -73,33 +82,9 @@ static void drain(struct feed *feed)
 	}
 }
 
-void feed_command(struct feed *feed, const char *word, const __u64 *values)
+static void run_sample(struct feed *feed, const __u64 *values)
 {
-	const __u64 own = (__u64)feed_command;
-	struct bench *bench = &feed->bench;
-
-	if (!strcmp(word, "begin"))
-		run_begin(bench, values[0], values[1]);
-	else if (!strcmp(word, "end"))
-		run_end(bench, values[0], 0);
-	else if (!strcmp(word, "sample"))
-		run_memory(bench, values[0], values[1], values[2], values[3], values[4]);
-	else if (!strcmp(word, "own"))
-		run_memory(bench, (__u64)&feed_line[2], own, values[0], 0, 0);
-	else if (!strcmp(word, "anonymous"))
-		run_memory(bench, (__u64)feed->anonymous, own, values[0], 0, 0);
-	else if (!strcmp(word, "busy"))
-		bench->memory->busy = values[0];
-	else if (!strcmp(word, "window"))
-		bench->state->begin_kinds = values[0] ? ~0u : 0;
-	else if (!strcmp(word, "filter"))
-		bench->state->flags = values[0] ? STATE_FILTERED : 0;
-	else if (!strcmp(word, "drain"))
-		drain(feed);
-	else if (!strcmp(word, "forget"))
-		bench->state->spin[0].task = 1;
-	else
-		check(word, -EINVAL);
+	run_memory(&feed->bench, values[0], values[1], values[2], values[3], values[4]);
 }
 
 /* Locks get rows as they come. */
@@ -117,17 +102,82 @@ static __s64 lock_id(void *context, __u64 address, __u32 kind)
 	return err ?: i + 1;
 }
 
-static void write_recording(struct feed *feed, const char *path)
+/* The next sample that was left for later. */
+static int pause_feed(void *context)
+{
+	struct feed *feed = context;
+
+	if (feed->later_first == feed->later_end)
+		return 0;
+	run_sample(feed, feed->later[feed->later_first++]);
+	drain(feed);
+	return 0;
+}
+
+static void write_tables(struct feed *feed, bool last)
 {
 	const struct memory_locks locks = {.id = lock_id, .context = feed};
 	const struct pmu_plan pmu = {.count = 2,
 				     .events = {{.name = "cpu/mem-loads,ldlat=30/P"}, {.name = "ibs_op//"}}};
+	const struct live_sums_write to = {.recording = feed->recording,
+					   .pmu = &pmu,
+					   .locks = &locks,
+					   .turn = {.pause = pause_feed, .context = feed, .last = last}};
 	struct memory_rank rank = {};
 
-	check("the recording", recording_create(&feed->recording, path));
-	check("the tables", live_sums_write(&feed->sums, feed->recording, &pmu, &locks, &rank));
+	drain(feed);
+	check("the tables", live_sums_write(&feed->sums, &to, &rank));
+	check("what is left out", recording_run(feed->recording, PUT_LOSS, "titt", "records_left_out",
+						(__s64)rank.records_left_out, "", "info"));
 	memory_rank_free(&rank);
-	check("the recording's end", recording_finish(feed->recording));
+	check("a commit", recording_commit(feed->recording));
+	while (feed->later_first < feed->later_end)
+		pause_feed(feed);
+	feed->later_first = feed->later_end = 0;
+}
+
+static void put_later(struct feed *feed, const __u64 *values)
+{
+	if (feed->later_end == LATER)
+		check("later", -ENOSPC);
+	memcpy(feed->later[feed->later_end++], values, sizeof(feed->later[0]));
+}
+
+void feed_command(struct feed *feed, const char *word, const __u64 *values)
+{
+	const __u64 own = (__u64)feed_command;
+	struct bench *bench = &feed->bench;
+
+	if (!strcmp(word, "begin"))
+		run_begin(bench, values[0], values[1]);
+	else if (!strcmp(word, "end"))
+		run_end(bench, values[0], 0);
+	else if (!strcmp(word, "sample"))
+		run_sample(feed, values);
+	else if (!strcmp(word, "own"))
+		run_memory(bench, (__u64)&feed_line[2], own, values[0], 0, 0);
+	else if (!strcmp(word, "anonymous"))
+		run_memory(bench, (__u64)feed->anonymous, own, values[0], 0, 0);
+	else if (!strcmp(word, "busy"))
+		bench->memory->busy = values[0];
+	else if (!strcmp(word, "window"))
+		bench->state->begin_kinds = values[0] ? ~0u : 0;
+	else if (!strcmp(word, "filter"))
+		bench->state->flags = values[0] ? STATE_FILTERED : 0;
+	else if (!strcmp(word, "drain"))
+		drain(feed);
+	else if (!strcmp(word, "forget"))
+		bench->state->spin[0].task = 1;
+	else if (!strcmp(word, "keep"))
+		feed->sums.kept = values[0];
+	else if (!strcmp(word, "later"))
+		put_later(feed, values);
+	else if (!strcmp(word, "write"))
+		write_tables(feed, false);
+	else if (!strcmp(word, "die"))
+		kill(getpid(), SIGKILL);
+	else
+		check(word, -EINVAL);
 }
 
 int main(int argc, char **argv)
@@ -152,6 +202,7 @@ int main(int argc, char **argv)
 	feed->bench.state->flags = 0;
 	check("the kernel's symbols", symbols_open(&symbols));
 	check("sums", live_sums_open(&feed->sums, symbols, 1));
+	check("the recording", recording_create(&feed->recording, argv[1]));
 	while (fgets(line, sizeof(line), stdin)) {
 		char *state_of_words, *word = strtok_r(line, " \n", &state_of_words), *number;
 		__u64 values[5] = {};
@@ -161,8 +212,8 @@ int main(int argc, char **argv)
 		if (word)
 			feed_command(feed, word, values);
 	}
-	drain(feed);
-	write_recording(feed, argv[1]);
+	write_tables(feed, true);
+	check("the recording's end", recording_finish(feed->recording));
 	state = feed->bench.memory;
 	printf("{\"samples\": %llu, \"records\": %llu, \"without_source\": %llu, \"without_address\": %llu, "
 	       "\"filtered\": %llu, \"nested\": %llu, \"overwritten\": %llu}\n",

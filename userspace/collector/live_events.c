@@ -234,17 +234,25 @@ void live_events_drain(struct live_events *events)
 			events->throttled += count_throttles(events->list[i].ring);
 }
 
+void live_events_times(struct live_events *events)
+{
+	events->enabled_ns = events->running_ns = 0;
+	for (int i = 0; i < events->count; i++) {
+		__u64 values[3]; /* count, time enabled, time running */
+
+		if (read(events->list[i].fd, values, sizeof(values)) != sizeof(values))
+			continue;
+		events->enabled_ns += values[1];
+		events->running_ns += values[2];
+	}
+}
+
 void live_events_stop(struct live_events *events)
 {
 	for (int i = 0; i < events->count; i++) {
 		struct live_event *event = &events->list[i];
-		__u64 values[3]; /* count, time enabled, time running */
 
 		ioctl(event->leader >= 0 ? event->leader : event->fd, PERF_EVENT_IOC_DISABLE, 0);
-		if (read(event->fd, values, sizeof(values)) != sizeof(values))
-			continue;
-		events->enabled_ns += values[1];
-		events->running_ns += values[2];
 	}
 	live_events_drain(events);
 }

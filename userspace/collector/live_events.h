@@ -30,7 +30,9 @@ int live_events_open(struct live_events *events, const struct pmu_plan *plan, __
 		     __u32 possible_cpus, int program);
 /* What the kernel says beside samples. */
 void live_events_drain(struct live_events *events);
-/* Ends the sampling, and reads the times. */
+/* Reads the times. */
+void live_events_times(struct live_events *events);
+/* Ends the sampling. */
 void live_events_stop(struct live_events *events);
 void live_events_close(struct live_events *events);
 

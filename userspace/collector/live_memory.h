@@ -23,8 +23,13 @@ int live_memory_open(struct live_memory **out, const struct options *options, st
 int live_memory_drain(struct live_memory *memory);
 /* No sample after this. */
 void live_memory_stop(struct live_memory *memory);
-/* The tables of memory accesses, once, at the end. */
-int live_memory_write(struct live_memory *memory);
+/*
+ * Brings the tables of memory accesses up to date, unless the last time was too
+ * dear to do it again already.  pause is called every few rows, but not the last time.
+ */
+int live_memory_write(struct live_memory *memory, int (*pause)(void *context), void *context, bool last);
+/* After the commit: what it took of a CPU's time. */
+void live_memory_committed(struct live_memory *memory, __u64 cpu_ns);
 void live_memory_close(struct live_memory *memory);
 
 #endif /* LOCKLINE_LIVE_MEMORY_H */

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
@@ -6,12 +7,11 @@
 
 #include "cpu_topology.h"
 #include "live_sums.h"
-#include "memory_write.h"
 #include "perfdata_format.h"
 
 #define LINE_SIZE   64
 #define MOST_MEMORY (256ull << 20)
-#define MOST_KEPT   50000 /* accesses, as of an import */
+#define MOST_KEPT   50000 /* accesses */
 
 static __u64 now_ns(void)
 {
@@ -37,7 +37,7 @@ int live_sums_open(struct live_sums *sums, const struct symbols *symbols, __u32 
 	__u64 text;
 	int err;
 
-	*sums = (struct live_sums){.symbols = symbols, .cpus = cpus};
+	*sums = (struct live_sums){.symbols = symbols, .cpus = cpus, .kept = MOST_KEPT};
 	read_topology(sums);
 	sums->budget.limit = MOST_MEMORY;
 	memory_lines_open(&sums->lines, LINE_SIZE, &sums->budget);
@@ -105,39 +105,48 @@ static char *list_events(const struct pmu_plan *plan)
 	return list;
 }
 
-int live_sums_write(struct live_sums *sums, struct recording *recording, const struct pmu_plan *pmu,
-		    const struct memory_locks *locks, struct memory_rank *rank)
+/* The session's symbols will do until the last time: reading them anew takes longer than the rings of samples last. */
+static int open_names(struct memory_symbols **out, const struct live_sums *sums, struct utsname *host, bool last)
+{
+	struct memory_symbol_sources sources = {.hostname = host->nodename, .release = host->release};
+	struct timespec now;
+
+	uname(host);
+	clock_gettime(CLOCK_REALTIME, &now);
+	sources.written_ns = now.tv_sec * 1000000000ull + now.tv_nsec;
+	if (!symbols_hidden(sums->symbols)) {
+		sources.kallsyms = last ? "/proc/kallsyms" : NULL;
+		sources.running = last ? NULL : sums->symbols;
+	}
+	return memory_symbols_open(out, &sources, &sums->tasks.kernel);
+}
+
+int live_sums_write(struct live_sums *sums, const struct live_sums_write *to, struct memory_rank *rank)
 {
 	struct memory_symbols *symbols = NULL;
 	struct utsname host = {};
-	struct timespec now;
-	struct memory_symbol_sources sources = {.hostname = host.nodename, .release = host.release};
-	char *events = list_events(pmu);
-	int err = events ? 0 : -ENOMEM;
+	char *events = list_events(to->pmu);
+	int err = events ? memory_lines_finish(&sums->lines) : -ENOMEM;
 
-	uname(&host);
-	clock_gettime(CLOCK_REALTIME, &now);
-	sources.written_ns = now.tv_sec * 1000000000ull + now.tv_nsec;
-	if (!symbols_hidden(sums->symbols))
-		sources.kallsyms = "/proc/kallsyms";
+	*rank = (struct memory_rank){};
 	/* Without a line there is nothing to name. */
-	if (sums->lines.added)
-		err = err ?: memory_symbols_open(&symbols, &sources, &sums->tasks.kernel);
+	if (!err && sums->lines.line_count)
+		err = open_names(&symbols, sums, &host, to->turn.last);
 	if (!err) {
-		struct memory_write write = {
-			.recording = recording,
+		const struct memory_write write = {
+			.recording = to->recording,
 			.kind = "PMU",
 			.events = events,
 			.lines = &sums->lines,
 			.tasks = &sums->tasks,
 			.features = &sums->topology,
 			.symbols = symbols,
-			.problems = &sums->problems,
-			.accesses = MOST_KEPT,
-			.locks = locks,
+			.accesses = sums->kept,
+			.locks = to->locks,
+			.uncounted = to->uncounted,
 		};
 
-		err = memory_write(&write, rank);
+		err = memory_update_write(&sums->update, &write, &to->turn, rank);
 	}
 	memory_symbols_close(symbols);
 	free(events);
@@ -146,6 +155,7 @@ int live_sums_write(struct live_sums *sums, struct recording *recording, const s
 
 void live_sums_close(struct live_sums *sums)
 {
+	memory_update_free(&sums->update);
 	live_maps_close(&sums->maps);
 	memory_lines_close(&sums->lines);
 	memory_tasks_close(&sums->tasks);

@@ -5,7 +5,7 @@
 
 #include "../../bpf/memory.h"
 #include "live_maps.h"
-#include "memory_write.h"
+#include "memory_update.h"
 #include "names.h"
 #include "pmu.h"
 
@@ -16,17 +16,26 @@ struct live_sums {
 	struct memory_tasks tasks;
 	struct live_maps maps;
 	struct perfdata_features topology; /* of CPUs alone */
-	struct memory_problems problems;
+	struct memory_update update;
+	__u64 kept; /* accesses, as of an import */
 	__u32 cpus;
+};
+
+/* Where the sums go. */
+struct live_sums_write {
+	struct recording *recording;
+	const struct pmu_plan *pmu;
+	const struct memory_locks *locks;
+	const struct memory_counts *uncounted; /* samples that were not added */
+	struct memory_turn turn;
 };
 
 /* symbols: of the running kernel. */
 int live_sums_open(struct live_sums *sums, const struct symbols *symbols, __u32 cpus);
 /* A record of the CPU's ring. */
 int live_sums_add(struct live_sums *sums, __u32 cpu, const struct memory_record *record);
-/* Into the memory_* tables; nothing can be added after it.  To be freed by memory_rank_free() in any case. */
-int live_sums_write(struct live_sums *sums, struct recording *recording, const struct pmu_plan *pmu,
-		    const struct memory_locks *locks, struct memory_rank *rank);
+/* Into the memory_* tables, each time over what the last time left there.  To be freed by memory_rank_free() in any case. */
+int live_sums_write(struct live_sums *sums, const struct live_sums_write *to, struct memory_rank *rank);
 void live_sums_close(struct live_sums *sums);
 
 #endif /* LOCKLINE_LIVE_SUMS_H */

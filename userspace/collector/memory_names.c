@@ -6,8 +6,6 @@
 #include "memory_names.h"
 #include "perfdata_format.h"
 
-#define LINE_TEXT 512
-
 /* Something of a file that wants a name. */
 struct wanted {
 	__u32 object;
@@ -59,7 +57,7 @@ static bool is_text(char type)
 	return strchr("tTwW", type);
 }
 
-static void name_kernel(const struct memory_write *write, __u64 address, __u32 object, bool variable,
+bool memory_name_kernel(const struct memory_write *write, __u64 address, __u32 object, bool variable,
 			struct memory_name *name)
 {
 	const char *module = object == MEMORY_NO_OBJECT ? NULL : write->tasks->objects.list[object].name;
@@ -67,9 +65,10 @@ static void name_kernel(const struct memory_write *write, __u64 address, __u32 o
 
 	/* The table of symbols outlives the names. */
 	if (memory_symbols_kernel(write->symbols, address, module, &symbol) || (variable && is_text(symbol.type)))
-		return;
+		return false;
 	name->symbol = symbol.name;
 	name->offset = symbol.offset;
+	return true;
 }
 
 static int compare_wanted(const void *a, const void *b)
@@ -84,7 +83,7 @@ static int compare_wanted(const void *a, const void *b)
 static int name_one(struct memory_names *names, struct memory_elf *elf, const struct wanted *wanted)
 {
 	const char *symbol = "";
-	char line[LINE_TEXT] = "";
+	char line[MEMORY_LINE_TEXT] = "";
 	__u64 offset = 0;
 	int err;
 
@@ -138,7 +137,7 @@ int memory_names_find(struct memory_names *names, const struct memory_write *wri
 
 		*name = (struct memory_name){.symbol = "", .line = ""};
 		if (line->cpumode == CPUMODE_KERNEL)
-			name_kernel(write, line->address, line->object, true, name);
+			memory_name_kernel(write, line->address, line->object, true, name);
 		else if (line->static_object != MEMORY_NO_OBJECT)
 			list[count++] = (struct wanted){line->static_object, true, line->static_unit, name};
 	}
@@ -148,7 +147,7 @@ int memory_names_find(struct memory_names *names, const struct memory_write *wri
 
 		*name = (struct memory_name){.symbol = "", .line = ""};
 		if (used[i] && code->cpumode == CPUMODE_KERNEL)
-			name_kernel(write, code->address, code->object, false, name);
+			memory_name_kernel(write, code->address, code->object, false, name);
 		else if (used[i] && code->object != MEMORY_NO_OBJECT)
 			list[count++] = (struct wanted){code->object, false, code->unit, name};
 	}

@@ -18,6 +18,11 @@ struct memory_names {
 	__u32 text_count;
 };
 
+#define MEMORY_LINE_TEXT 512
+
+/* Of the kernel's symbols, for as long as these are there; false: not known, and the name is as it was. */
+bool memory_name_kernel(const struct memory_write *write, __u64 address, __u32 object, bool variable,
+			struct memory_name *name);
 /* used: the codes that are wanted. */
 int memory_names_find(struct memory_names *names, const struct memory_write *write, const struct memory_rank *rank,
 		      const __u8 *used);

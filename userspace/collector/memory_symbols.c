@@ -20,7 +20,7 @@ void memory_symbols_close(struct memory_symbols *symbols)
 {
 	if (!symbols)
 		return;
-	symbols_close(symbols->kernel);
+	symbols_close(symbols->opened);
 	recorded_symbols_close(symbols->recorded);
 	free(symbols);
 }
@@ -77,17 +77,17 @@ static int find_shift(const struct symbols *table, const struct memory_kernel *k
 static int open_named(struct memory_symbols *symbols, const char *path, const char *option,
 		      const struct memory_kernel *kernel)
 {
-	int err = symbols_open_file(&symbols->kernel, path);
+	int err = symbols_open_file(&symbols->opened, path);
 
 	if (err) {
 		message("cannot read %s %s: %s", option, path, strerror(-err));
 		return err;
 	}
-	if (symbols_hidden(symbols->kernel)) {
+	if (symbols_hidden(symbols->opened)) {
 		message("%s %s: all addresses are 0; copy /proc/kallsyms as root", option, path);
 		return -EINVAL;
 	}
-	err = find_shift(symbols->kernel, kernel, &symbols->shift);
+	err = find_shift(symbols->opened, kernel, &symbols->shift);
 	if (err == -EINVAL) {
 		message("%s %s is of another kernel: %s is not at a whole number of pages from where the file has it",
 			option, path, kernel->reference_name);
@@ -110,14 +110,14 @@ static bool open_cached(struct memory_symbols *symbols, const struct memory_kern
 
 	if (!kernel->build_id_size ||
 	    build_id_cache_path(kernel->build_id, kernel->build_id_size, "kallsyms", path, sizeof(path)) ||
-	    symbols_open_file(&symbols->kernel, path))
+	    symbols_open_file(&symbols->opened, path))
 		return false;
-	if (!symbols_hidden(symbols->kernel) && !find_shift(symbols->kernel, kernel, &symbols->shift)) {
+	if (!symbols_hidden(symbols->opened) && !find_shift(symbols->opened, kernel, &symbols->shift)) {
 		snprintf(symbols->kernel_source, sizeof(symbols->kernel_source), "perf's build-id cache");
 		return true;
 	}
-	symbols_close(symbols->kernel);
-	symbols->kernel = NULL;
+	symbols_close(symbols->opened);
+	symbols->opened = NULL;
 	return false;
 }
 
@@ -130,20 +130,20 @@ static bool open_running(struct memory_symbols *symbols, const struct memory_ker
 		why = "none: the file has no build id of its kernel";
 	else if (!same_build_id(kernel, id, running_build_id(id)))
 		why = "none: the file is of another kernel; give its symbols by --kallsyms or --system-map";
-	else if (symbols_open(&symbols->kernel))
+	else if (symbols_open(&symbols->opened))
 		why = "none: /proc/kallsyms cannot be read";
-	else if (symbols_hidden(symbols->kernel))
+	else if (symbols_hidden(symbols->opened))
 		why = "none: /proc/kallsyms shows no addresses (kptr_restrict)";
-	else if (find_shift(symbols->kernel, kernel, &symbols->shift) || symbols->shift)
+	else if (find_shift(symbols->opened, kernel, &symbols->shift) || symbols->shift)
 		why = "none: the file is of another boot of this kernel";
 	else
 		why = "running kernel";
 	snprintf(symbols->kernel_source, sizeof(symbols->kernel_source), "%s", why);
 	if (!strncmp(why, "none", 4)) {
-		symbols_close(symbols->kernel);
-		symbols->kernel = NULL;
+		symbols_close(symbols->opened);
+		symbols->opened = NULL;
 	}
-	return symbols->kernel;
+	return symbols->opened;
 }
 
 int memory_symbols_open(struct memory_symbols **out, const struct memory_symbol_sources *sources,
@@ -155,12 +155,16 @@ int memory_symbols_open(struct memory_symbols **out, const struct memory_symbol_
 	if (!symbols)
 		return -ENOMEM;
 	symbols->sources = *sources;
-	if (sources->kallsyms)
+	if (sources->running)
+		symbols->kernel = sources->running;
+	else if (sources->kallsyms)
 		err = open_named(symbols, sources->kallsyms, "--kallsyms", kernel);
 	else if (sources->system_map)
 		err = open_named(symbols, sources->system_map, "--system-map", kernel);
 	else if (!open_cached(symbols, kernel))
 		open_running(symbols, kernel);
+	if (!sources->running)
+		symbols->kernel = symbols->opened;
 	/* What a recording has beside: names of the code that waited. */
 	if (!err && sources->recording) {
 		err = recorded_symbols_open(&symbols->recorded, sources->recording, sources, kernel);

@@ -10,10 +10,11 @@
 #include "names.h"
 
 struct memory_symbol_sources {
-	const char *kallsyms;   /* --kallsyms FILE or NULL */
-	const char *system_map; /* --system-map FILE or NULL */
-	const char *recording;  /* --recording FILE or NULL */
-	const char *symfs;      /* --symfs DIR or NULL */
+	const struct symbols *running; /* of the very kernel and boot; the caller keeps them; or NULL */
+	const char *kallsyms;          /* --kallsyms FILE or NULL */
+	const char *system_map;        /* --system-map FILE or NULL */
+	const char *recording;         /* --recording FILE or NULL */
+	const char *symfs;             /* --symfs DIR or NULL */
 	bool source_lines;
 	const char *hostname; /* of the source; "" if not known */
 	const char *release;

@@ -9,8 +9,9 @@ struct recorded_symbols;
 
 struct memory_symbols {
 	struct memory_symbol_sources sources;
-	struct symbols *kernel; /* NULL: none */
-	__u64 shift;            /* from the table's addresses to the source's */
+	const struct symbols *kernel; /* NULL: none */
+	struct symbols *opened;       /* the same, if it is not the caller's */
+	__u64 shift;                  /* from the table's addresses to the source's */
 	struct recorded_symbols *recorded;
 	char kernel_source[128];
 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Sums of memory samples into the memory_* tables of a recording. */
+/* Sums of memory samples into the memory_* tables of a recording, once; memory_update.h does it as they grow. */
 #ifndef LOCKLINE_MEMORY_WRITE_H
 #define LOCKLINE_MEMORY_WRITE_H
 
@@ -26,8 +26,9 @@ struct memory_write {
 	const struct perfdata_features *features; /* topology */
 	const struct memory_symbols *symbols;
 	const struct memory_problems *problems;
-	__u64 accesses;                   /* to keep, see memory_rank_make() */
-	const struct memory_locks *locks; /* NULL: of an import */
+	__u64 accesses;                        /* to keep, see memory_rank_make() */
+	const struct memory_locks *locks;      /* NULL: of an import */
+	const struct memory_counts *uncounted; /* samples that are in none of the lines' totals; NULL: none */
 };
 
 /* Frees what it does not need any more: lines cannot be added to afterwards. */

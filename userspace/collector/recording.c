@@ -114,13 +114,22 @@ static const char *const sql[STATEMENTS] = {
 		       " ON CONFLICT DO UPDATE SET attaches = attaches + ?7, attach_ns = attach_ns + ?8,"
 		       " max_ns = max(max_ns, ?9)",
 	[PUT_ATTACH_CPU] = "INSERT OR REPLACE INTO ptrace_attach_cpu VALUES (?, ?)",
-	[PUT_MEMORY_SOURCE] = "INSERT INTO memory_source VALUES (?, ?, ?, ?)",
-	[PUT_MEMORY_COUNT] = "INSERT INTO memory_count VALUES (?, ?, ?)",
-	[PUT_MEMORY_LINE] = "INSERT INTO memory_line VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-	[PUT_MEMORY_THREAD] = "INSERT INTO memory_thread VALUES (?, ?, ?, ?)",
-	[PUT_MEMORY_CODE] = "INSERT INTO memory_code VALUES (?, ?, ?, ?, ?, ?, ?)",
-	[PUT_MEMORY_ACCESS] = "INSERT INTO memory_access VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?,"
-			      " ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, nullif(?, -1), ?, ?, ?)",
+	[PUT_MEMORY_SOURCE] = "INSERT OR REPLACE INTO memory_source VALUES (?, ?, ?, ?)",
+	[PUT_MEMORY_COUNT] = "INSERT OR REPLACE INTO memory_count VALUES (?, ?, ?)",
+	[PUT_MEMORY_LINE] = "INSERT OR REPLACE INTO memory_line VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+	[PUT_MEMORY_THREAD] = "INSERT OR REPLACE INTO memory_thread VALUES (?, ?, ?, ?)",
+	[PUT_MEMORY_CODE] = "INSERT OR REPLACE INTO memory_code VALUES (?, ?, ?, ?, ?, ?, ?)",
+	[SET_MEMORY_LINE_PAGES] = "UPDATE memory_line SET nodes = ?2, pages = ?3 WHERE id = ?1",
+	[SET_MEMORY_LINE_NAME] = "UPDATE memory_line SET symbol = ?2, symbol_offset = ?3 WHERE id = ?1",
+	[DROP_MEMORY_LINE] = "DELETE FROM memory_line WHERE id = ?",
+	[DROP_MEMORY_CODE] = "DELETE FROM memory_code WHERE id = ?",
+	[DROP_MEMORY_THREAD] = "DELETE FROM memory_thread WHERE id = ?",
+	[DROP_MEMORY_ACCESSES] = "DELETE FROM memory_access WHERE line = ?",
+	[DROP_MEMORY_INTERRUPTS] = "DELETE FROM memory_interrupts WHERE line = ?",
+	[DROP_MEMORY_WAITS] = "DELETE FROM memory_wait WHERE line = ?",
+	[PUT_MEMORY_ACCESS] =
+		"INSERT OR REPLACE INTO memory_access VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?,"
+		" ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, nullif(?, -1), ?, ?, ?)",
 	[ADD_MEMORY_WAIT] = "INSERT INTO memory_wait VALUES (?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET"
 			    " records = records + excluded.records, transfers = transfers + excluded.transfers",
 	[PUT_MEMORY_PROBLEM] = "INSERT INTO memory_problem VALUES (?, ?, ?)",

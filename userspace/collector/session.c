@@ -76,6 +76,8 @@ struct session {
 	__s64 interval;
 	__u64 begin_ns;
 	__u64 interval_begin_ns;
+	__u64 next_drain_ns;
+	__u64 next_turns_ns;
 	__u64 stop_ns; /* when new waits were no longer let in; 0: they are */
 	__u64 *begins; /* per CPU, at the last interval */
 };
@@ -85,6 +87,15 @@ static __u64 now_ns(void)
 	struct timespec now;
 
 	clock_gettime(CLOCK_MONOTONIC, &now);
+	return now.tv_sec * 1000000000ull + now.tv_nsec;
+}
+
+/* Of a CPU, of this thread. */
+static __u64 own_cpu_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
 	return now.tv_sec * 1000000000ull + now.tv_nsec;
 }
 
@@ -194,7 +205,7 @@ static int open_session(struct session *session)
 	session->hierarchy = !options->cgroup     ? cgroup_hierarchy()
 			     : session->cgroup.v2 ? CGROUP_HIERARCHY_V2
 						  : session->cgroup.subsys_id;
-	err = sizing_for_options(options, session->plan.possible_cpus, &session->sizing);
+	err = sizing_for_options(options, session->plan.possible_cpus, session->plan.hitm, &session->sizing);
 	if (!err)
 		err = probes_load(&session->probes, options, &session->plan, &session->sizing,
 				  options->cgroup ? &session->cgroup : NULL, session->hierarchy);
@@ -242,6 +253,40 @@ static int drain_turns(struct session *session, bool last)
 	return session->holders ? holders_drain(session->holders, now_ns(), last) : 0;
 }
 
+/* Reads the rings, if it is time. */
+static int drain_rings(struct session *session)
+{
+	int err;
+
+	if (now_ns() < session->next_drain_ns)
+		return 0;
+	session->next_drain_ns = now_ns() + POLL_NS;
+	err = events_drain(session->events, flight_interval(&session->flight, session->interval));
+	err = err ?: flight_drained(&session->flight, now_ns());
+	err = err ?: flight_look(&session->flight, session->events, now_ns());
+	if (!err && session->futexes)
+		err = futexes_drain(session->futexes);
+	if (!err && session->clock_reads)
+		err = clock_reads_drain(session->clock_reads);
+	err = err ?: live_memory_drain(session->memory);
+	err = err ?: watch_drain(session->watch);
+	refill_stack_tokens(session);
+	return err;
+}
+
+/* In the midst of what takes long. */
+static int drain_meanwhile(void *context)
+{
+	struct session *session = context;
+	int err = 0;
+
+	if (session->holders && now_ns() >= session->next_turns_ns) {
+		session->next_turns_ns = now_ns() + POLL_TURNS_NS;
+		err = drain_turns(session, false);
+	}
+	return err ?: drain_rings(session);
+}
+
 static int end_interval(struct session *session, bool last)
 {
 	struct summary summary = {
@@ -257,10 +302,12 @@ static int end_interval(struct session *session, bool last)
 		.episodes = session->flight.episodes,
 		.last = last,
 	};
-	__u64 now = session->stop_ns ?: now_ns(), length = now - session->interval_begin_ns;
+	/* First: it reads the rings meanwhile. */
+	int err = live_memory_write(session->memory, drain_meanwhile, session, last);
+	__u64 now = session->stop_ns ?: now_ns(), length = now - session->interval_begin_ns, cpu_ns;
 	__s64 interval = flight_lasts(&session->flight, last) ? NO_INTERVAL : session->interval;
-	int err = drain_turns(session, last);
 
+	err = err ?: drain_turns(session, last);
 	err = err ?: events_drain(session->events, flight_interval(&session->flight, session->interval));
 	err = err ?: totals_flush(session->totals, interval);
 	if (!err && session->futexes)
@@ -282,11 +329,11 @@ static int end_interval(struct session *session, bool last)
 				    (__s64)session->interval_begin_ns, (__s64)now);
 	if (!err && interval != NO_INTERVAL && session->options->flight)
 		err = recording_run(session->recording, PLACE_OUTLIERS, "i", interval);
-	if (!err && last)
-		err = live_memory_write(session->memory);
 	summary.now_ns = now;
 	err = err ?: summary_write(&summary);
+	cpu_ns = own_cpu_ns();
 	err = err ?: recording_commit(session->recording);
+	live_memory_committed(session->memory, own_cpu_ns() - cpu_ns);
 	if (!err)
 		recording_settle(session->recording);
 	adapt_sampling(session, length ?: 1);
@@ -325,7 +372,7 @@ static int run(struct session *session)
 {
 	const struct options *options = session->options;
 	__u64 end_ns = options->duration_ns ? session->begin_ns + options->duration_ns : ~0ull, check_ns;
-	__u64 interval_end_ns = session->begin_ns + options->interval_ns, next_look_ns = 0, next_drain_ns = 0;
+	__u64 interval_end_ns = session->begin_ns + options->interval_ns, next_look_ns = 0;
 	int err = self_check_tick(session->self_check, &check_ns);
 
 	while (!err) {
@@ -346,19 +393,7 @@ static int run(struct session *session)
 			break;
 		err = self_check_tick(session->self_check, &check_ns);
 		err = err ?: drain_turns(session, false);
-		if (!err && now_ns() >= next_drain_ns) {
-			next_drain_ns = now_ns() + POLL_NS;
-			err = events_drain(session->events, flight_interval(&session->flight, session->interval));
-			err = err ?: flight_drained(&session->flight, now_ns());
-			err = err ?: flight_look(&session->flight, session->events, now_ns());
-			if (!err && session->futexes)
-				err = futexes_drain(session->futexes);
-			if (!err && session->clock_reads)
-				err = clock_reads_drain(session->clock_reads);
-			err = err ?: live_memory_drain(session->memory);
-			err = err ?: watch_drain(session->watch);
-			refill_stack_tokens(session);
-		}
+		err = err ?: drain_rings(session);
 		if (!err && now_ns() >= next_look_ns) {
 			next_look_ns = now_ns() + LOOK_NS;
 			if (session_processes_gone(options))

@@ -8,13 +8,14 @@
 #include "session.h"
 #include "session_sizes.h"
 
-int sizing_for_options(const struct options *options, __u32 cpus, struct sizing *sizing)
+int sizing_for_options(const struct options *options, __u32 cpus, bool memory_samples, struct sizing *sizing)
 {
 	const struct sizing_wish wish = {.budget = options->memory_bytes,
 					 .user_stacks = options->user_stacks,
 					 .holders = options->holders,
 					 .episodes = options->episodes,
-					 .futexes = options->futex};
+					 .futexes = options->futex,
+					 .memory_samples = memory_samples};
 	__u64 need;
 	int err = sizing_make(sizing, cpus, &wish, &need);
 
@@ -31,14 +32,15 @@ int session_sizes(const struct options *options)
 
 	if (cpus < 0)
 		return cpus;
-	err = sizing_for_options(options, cpus, &s);
+	err = sizing_for_options(options, cpus, options->hitm, &s);
 	if (err)
 		return err;
 	printf("{\"cpus\": %u, \"named_rows_per_cpu\": %u, \"ring_events_per_cpu\": %u, \"sleep_slots\": %u, "
-	       "\"locks\": %u, \"futex_rows_per_cpu\": %u, \"futexes\": %u, \"map_bytes\": %llu, "
+	       "\"locks\": %u, \"ring_samples_per_cpu\": %u, \"futex_rows_per_cpu\": %u, \"futexes\": %u, "
+	       "\"map_bytes\": %llu, "
 	       "\"shadow_bytes\": %llu, \"lock_bytes\": %llu, \"futex_bytes\": %llu, \"total_bytes\": %llu, "
 	       "\"budget_bytes\": %llu}\n",
-	       s.cpus, s.named_rows, s.ring_events, s.sleep_slots, s.locks, s.futex_rows, s.futexes, s.map_bytes,
-	       s.shadow_bytes, s.lock_bytes, s.futex_bytes, s.total_bytes, s.budget_bytes);
+	       s.cpus, s.named_rows, s.ring_events, s.sleep_slots, s.locks, s.ring_samples, s.futex_rows, s.futexes,
+	       s.map_bytes, s.shadow_bytes, s.lock_bytes, s.futex_bytes, s.total_bytes, s.budget_bytes);
 	return 0;
 }

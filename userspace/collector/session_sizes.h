@@ -5,7 +5,7 @@
 #include "options.h"
 #include "sizing.h"
 
-/* The division of the memory that the options ask for.  A refusal has been told. */
-int sizing_for_options(const struct options *options, __u32 cpus, struct sizing *sizing);
+/* The division of the memory that the options ask for; memory_samples: --hitm can be had.  A refusal has been told. */
+int sizing_for_options(const struct options *options, __u32 cpus, bool memory_samples, struct sizing *sizing);
 
 #endif /* LOCKLINE_SESSION_SIZES_H */

@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <stddef.h>
 
+#include "../../bpf/memory.h"
 #include "futexes_known.h"
 #include "shadow.h"
 #include "sizing.h"
@@ -56,6 +57,8 @@ static void fill(struct sizing *s)
 	}
 	if (s->ring_relief)
 		per_cpu += sizeof(struct relief_state) + (__u64)s->ring_relief * sizeof(struct relief_record);
+	if (s->ring_samples)
+		per_cpu += sizeof(struct memory_state) + (__u64)s->ring_samples * sizeof(struct memory_record);
 	s->map_bytes = s->cpus * per_cpu + s->sleep_slots * per_sleeper;
 	if (s->ring_turns)
 		s->map_bytes += WAITER_COUNTS * sizeof(struct waiter_count) + FOCUS_LOCKS * sizeof(__u64);
@@ -79,6 +82,7 @@ static void set_least(struct sizing *s, const struct sizing_wish *wish)
 	s->sleep_slots = MIN_SLEEP_SLOTS;
 	s->ring_turns = wish->holders ? MIN_RING_TURNS : 0;
 	s->ring_relief = wish->episodes ? MIN_RING_RELIEF : 0;
+	s->ring_samples = wish->memory_samples ? MEMORY_RING_SAMPLES : 0;
 	s->locks = MIN_LOCKS;
 	s->futex_rows = wish->futexes ? MIN_FUTEX_ROWS : 0;
 	s->futexes = wish->futexes ? MIN_FUTEXES : 0;

@@ -14,6 +14,7 @@ struct sizing {
 	__u32 sleep_slots;  /* power of two */
 	__u32 ring_turns;   /* per CPU; power of two; 0 without --holders */
 	__u32 ring_relief;  /* per CPU; power of two; 0 without --episodes */
+	__u32 ring_samples; /* per CPU; 0 without --hitm */
 	__u32 locks;        /* (lock, kind) pairs with totals in the collector */
 	__u32 futex_rows;   /* per CPU; 0 without --futex */
 	__u32 futexes;      /* that the collector knows; power of two; 0 without --futex */
@@ -36,6 +37,7 @@ struct sizing_wish {
 	bool holders;
 	bool episodes;
 	bool futexes;
+	bool memory_samples;
 };
 
 /* -ENOSPC if the budget cannot hold the least of each; *need is then what would do. */
