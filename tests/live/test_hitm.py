@@ -4,6 +4,7 @@
 A clock's samples have no data source, and none is made up.
 """
 
+import re
 import signal
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from support import Collector, Recording, running, wait_for
 
 CLOCK = "software/config=0/"
 SIGNAL = "SELECT state, source, reason, lost FROM probe WHERE signal = 'memory samples (HITM)'"
+RING_BYTES = 512 * 128 + 64  # of each CPU: samples and its state
 DEVICES = Path("/sys/bus/event_source/devices")
 
 
@@ -64,6 +66,34 @@ def test_the_chosen_cpus_and_tasks_alone(live: Path, recording: Path) -> None:
     with Recording(recording) as got:
         assert got.number("SELECT value FROM meta WHERE name = 'memory_samples'") == 0
         assert got.number("SELECT value FROM meta WHERE name = 'memory_sample_rate'") == 100
+
+
+def charged(pid: int) -> int:
+    """What the kernel counts for the maps that a process holds."""
+    texts = [info.read_text() for info in Path(f"/proc/{pid}/fdinfo").iterdir()]
+    sizes = {
+        int(found[1]): int(size[1])
+        for text in texts
+        if (found := re.search(r"^map_id:\s+(\d+)", text, re.MULTILINE))
+        and (size := re.search(r"^memlock:\s+(\d+)", text, re.MULTILINE))
+    }
+    return sum(sizes.values())
+
+
+def test_the_kernel_charges_what_the_recording_says(live: Path, recording: Path) -> None:
+    """The rings of samples are in the budget, as the kernel accounts for them."""
+    told, seen = [], []
+    for hitm in ([], ["--hitm", "--hitm-event", CLOCK]):
+        with Collector(live, recording, "-a", "--memory", "64M", *hitm) as run:
+            seen.append(charged(run.process.pid))
+        with Recording(recording) as got:
+            told.append(got.number("SELECT value FROM cost WHERE name = 'map_bytes'"))
+            cpus = got.number("SELECT value FROM meta WHERE name = 'cpus_possible'")
+            assert got.number("SELECT value FROM cost WHERE name = 'table_bytes'") <= 64 << 20
+    assert told[1] - told[0] == cpus * RING_BYTES
+    # What else is charged is the same for both, but for what a page rounds up.
+    assert told[1] <= seen[1]
+    assert abs((seen[1] - told[1]) - (seen[0] - told[0])) < 16384
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])

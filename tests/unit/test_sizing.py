@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 COLLECTOR = Path(__file__).resolve().parents[2] / "build/bin/lockline-collect"
 DEFAULT = 64 << 20
 LEAST_ROWS = 32
-WISHES = ("--user-stacks", "--holders", "--episodes", "--futex")
+WISHES = ("--user-stacks", "--holders", "--episodes", "--futex", "--hitm")
+SAMPLES_BYTES = 512 * 128 + 64  # of each CPU, with --hitm
 
 
 def sizes(*options: str) -> subprocess.CompletedProcess[str]:
@@ -65,6 +66,19 @@ def test_the_default_grows_where_it_must(cpus: int) -> None:
 def test_more_memory_names_more_locks() -> None:
     rows = [parts("--possible-cpus=256", f"--memory={size}M")["named_rows_per_cpu"] for size in (32, 64, 128, 512)]
     assert rows == sorted(set(rows))
+
+
+def test_rings_of_samples_are_in_the_budget() -> None:
+    plain, hitm = (parts("--possible-cpus=256", *wish) for wish in ([], ["--hitm"]))
+    assert (plain["ring_samples_per_cpu"], hitm["ring_samples_per_cpu"]) == (0, 512)
+    assert hitm["total_bytes"] <= hitm["budget_bytes"] == plain["budget_bytes"]
+    # Rows of locks make room for them, on a machine this large.
+    assert hitm["named_rows_per_cpu"] < plain["named_rows_per_cpu"]
+    need = [
+        int(sizes("--possible-cpus=256", "--memory=2M", *wish).stderr.split("at least ")[1].split()[0])
+        for wish in ([], ["--hitm"])
+    ]
+    assert need[1] - need[0] == 256 * SAMPLES_BYTES // 1024
 
 
 def test_episodes_take_their_part() -> None:
