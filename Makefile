@@ -7,6 +7,7 @@
 #	make soak		lockline attached and detached under load, in guests of every kernel; KERNELS= selects
 #	make bench		what lockline costs, beside the tools installed here
 #	make bench-servers	what it costs memcached and PostgreSQL, under load
+#	make bench-watch	what watching lines costs the load that is watched
 #	make lint		ruff, mypy, clang-format, shellcheck
 #	make install		PREFIX (default /usr/local), DESTDIR
 #	make CROSS=arm64	build/arm64/bin/lockline-collect
@@ -121,6 +122,12 @@ bench:
 	scripts/setup test
 	$(MAKE) all test-programs
 	build/venv/bin/python scripts/bench
+
+.PHONY: bench-watch
+bench-watch:
+	scripts/setup test
+	$(MAKE) all test-programs
+	build/venv/bin/python scripts/bench-watch
 
 .PHONY: bench-servers
 bench-servers:

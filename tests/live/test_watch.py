@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Cache lines under watchpoints, on this machine's debug registers: transfers whose true number is known."""
 
+import json
 import math
 import os
 import re
 import resource
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,6 +19,7 @@ import pytest
 
 from support import DEADLINE_S, Collector, Recording, Workload, running, wait_for
 
+TOP = Path(__file__).resolve().parents[2]
 # The eighths of the line that hold both members of ping_pong.
 MEMBERS = ("--offsets", "0-7,24-31")
 REGISTERS = 4
@@ -368,6 +371,20 @@ def test_the_locks_waited_for_most(live: Path, recording: Path, tmp_path: Path) 
         for name, chosen, distance, offset in rows:
             assert chosen.startswith(name)
             assert 0 <= distance == offset < 64
+
+
+def test_the_benchmark(live: Path) -> None:
+    """It tells ratios of speeds, and what the windows took, of each pair and round that it made."""
+    command = [sys.executable, TOP / "scripts" / "bench-watch", "--load", "futex", "--pairs", "2", "--rounds", "1"]
+    done = subprocess.run(
+        [*command, "--seconds", "0.4", "--format", "json"], capture_output=True, text=True, check=False, timeout=300
+    )
+    assert done.returncode == 0, done.stderr
+    (result,) = json.loads(done.stdout)["results"]
+    assert (result["pairs"], result["rounds"]) == (2, 1)
+    assert set(result["ratios"]) == {"watch : nothing", "record : nothing", "watch : record"}
+    assert result["speed"] > 0 < result["paused"]["ratio"]
+    assert result["watching"]["hits"] > 0 < result["watching"]["watched"] <= 3
 
 
 def test_a_lock_of_a_recording(live: Path, recording: Path, tmp_path: Path) -> None:

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * lock_load futex|directory|fork|ptrace THREADS: makes threads wait for kernel locks
- * until it is killed, where stress-ng is not at hand.
+ * lock_load futex|hand-over|directory|fork|ptrace THREADS [FILE]: makes threads wait for kernel locks
+ * until it is killed, where stress-ng is not at hand, or too uneven.
+ *
+ * FILE gets the rounds that each thread has made, while it makes them: one number of 8 bytes in each 128.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -10,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/ptrace.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -24,6 +27,26 @@ static int word;
 static void futex(long thread)
 {
 	if (syscall(SYS_futex, &word, FUTEX_WAIT, 1, NULL, NULL, 0) != -1 || errno != EAGAIN)
+		die("futex: %s", strerror(errno));
+}
+
+#define PAIRS 64
+
+/* Whose turn it is, of two threads on CPUs of their own: each wake-up takes the lock of the other CPU's run queue. */
+static struct turn {
+	int odd;
+} __attribute__((aligned(128))) turns[PAIRS];
+
+static void hand_over(long thread)
+{
+	int *odd = &turns[thread / 2 % PAIRS].odd, own = thread % 2, seen;
+
+	while ((seen = __atomic_load_n(odd, __ATOMIC_ACQUIRE)) != own)
+		if (syscall(SYS_futex, odd, FUTEX_WAIT_PRIVATE, seen, NULL, NULL, 0) && errno != EAGAIN &&
+		    errno != EINTR)
+			die("futex: %s", strerror(errno));
+	__atomic_store_n(odd, !own, __ATOMIC_RELEASE);
+	if (syscall(SYS_futex, odd, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0) < 0)
 		die("futex: %s", strerror(errno));
 }
 
@@ -75,29 +98,63 @@ static void trace(long thread)
 		;
 }
 
-static void (*round_of_load)(long thread);
+struct rounds {
+	__u64 count;
+	__u64 pad[15];
+};
+
+static const struct load {
+	const char *name;
+	void (*round)(long thread);
+	bool pinned;
+} loads[] = {
+	{.name = "futex", .round = futex},         {.name = "hand-over", .round = hand_over, .pinned = true},
+	{.name = "directory", .round = directory}, {.name = "fork", .round = fork_and_wait},
+	{.name = "ptrace", .round = trace},
+};
+
+static const struct load *load;
+static struct rounds *rounds;
 
 static void *run(void *argument)
 {
-	for (;;)
-		round_of_load((long)argument);
+	long thread = (long)argument;
+
+	if (load->pinned)
+		pin_to_cpu(thread % sysconf(_SC_NPROCESSORS_ONLN));
+	for (;;) {
+		load->round(thread);
+		__atomic_store_n(&rounds[thread].count, rounds[thread].count + 1, __ATOMIC_RELAXED);
+	}
 	return NULL;
+}
+
+/* Without a file, into memory that nobody reads. */
+static struct rounds *map_rounds(const char *path, long threads)
+{
+	size_t size = threads * sizeof(struct rounds);
+	int file = path ? open(path, O_CREAT | O_TRUNC | O_RDWR | O_CLOEXEC, 0600) : -1;
+	void *mapped;
+
+	if (path && (file < 0 || ftruncate(file, size)))
+		die("%s: %s", path, strerror(errno));
+	mapped = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | (path ? 0 : MAP_ANONYMOUS), file, 0);
+	if (mapped == MAP_FAILED)
+		die("mmap: %s", strerror(errno));
+	return mapped;
 }
 
 int main(int argc, char **argv)
 {
-	static const struct {
-		const char *name;
-		void (*round)(long thread);
-	} loads[] = {{"futex", futex}, {"directory", directory}, {"fork", fork_and_wait}, {"ptrace", trace}};
-	long threads = argc == 3 ? atol(argv[2]) : 0;
+	long threads = argc == 3 || argc == 4 ? atol(argv[2]) : 0;
 	pthread_t thread;
 
 	for (size_t i = 0; i < sizeof(loads) / sizeof(loads[0]); i++)
 		if (threads > 0 && !strcmp(argv[1], loads[i].name))
-			round_of_load = loads[i].round;
-	if (!round_of_load)
-		die("usage: lock_load futex|directory|fork|ptrace THREADS");
+			load = &loads[i];
+	if (!load)
+		die("usage: lock_load futex|hand-over|directory|fork|ptrace THREADS [FILE]");
+	rounds = map_rounds(argc == 4 ? argv[3] : NULL, threads);
 	for (long i = 1; i < threads; i++)
 		if (pthread_create(&thread, NULL, run, (void *)i))
 			die("cannot make a thread");

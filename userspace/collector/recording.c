@@ -144,7 +144,8 @@ static const char *const sql[STATEMENTS] = {
 	[FIND_LOCK_TITLE] = "SELECT CASE instance WHEN '' THEN name ELSE name || '[' || instance || ']' END FROM lock"
 			    " WHERE id = ?",
 	[FIND_HOT_LOCK] = "SELECT address FROM lock JOIN lock_total ON lock.id = lock_total.lock WHERE address"
-			  " GROUP BY lock.id ORDER BY sum(waits) DESC, lock.id LIMIT 1 OFFSET ?",
+			  " GROUP BY lock.id HAVING sum(waits) * 100 >= (SELECT sum(waits) FROM lock_total)"
+			  " ORDER BY sum(waits) DESC, lock.id LIMIT 1 OFFSET ?",
 };
 
 /* One line for people, once: what follows a full disk is more of the same. */
