@@ -118,23 +118,35 @@ static __always_inline __u32 turn_bucket(__u64 turns)
 	return bucket;
 }
 
-static __noinline int end_inactive(__u64 matched)
+/* Who ends: its slot and how long it took; NULL if nothing is to be recorded. */
+static __always_inline struct inactive_slot *slot_that_ends(struct inactive_state **state, __u64 *wait_ns)
 {
-	struct inactive_state *state = inactive_state_of(bpf_get_smp_processor_id());
 	struct cpu_state *waits = recording();
 	struct inactive_slot *slot;
-	struct inactive_row *row;
-	__u64 now, wait_ns;
+	__u64 now;
 
-	if (!waits || !state)
-		return 0;
+	*state = inactive_state_of(bpf_get_smp_processor_id());
+	if (!waits || !*state)
+		return NULL;
 	now = clock_now(waits);
 	slot = inactive_slot_of((__u32)bpf_get_current_pid_tgid(), false);
 	if (!slot) {
-		__sync_fetch_and_add(&state->unmatched, 1);
-		return 0;
+		__sync_fetch_and_add(&(*state)->unmatched, 1);
+		return NULL;
 	}
-	wait_ns = now > slot->begin_ns ? now - slot->begin_ns : 0;
+	*wait_ns = now > slot->begin_ns ? now - slot->begin_ns : 0;
+	return slot;
+}
+
+static __noinline int end_inactive(__u64 matched)
+{
+	struct inactive_state *state;
+	struct inactive_row *row;
+	__u64 wait_ns;
+	struct inactive_slot *slot = slot_that_ends(&state, &wait_ns);
+
+	if (!slot)
+		return 0;
 	row = inactive_row_of(slot->target, NULL);
 	if (row) {
 		__sync_fetch_and_add(&row->calls, 1);
@@ -209,21 +221,13 @@ int inactive_kprobe_leave(struct pt_regs *ctx)
 /* The caller is in one of both functions at a time: they share its slot. */
 static __noinline int end_attach(long error)
 {
-	struct inactive_state *state = inactive_state_of(bpf_get_smp_processor_id());
-	struct cpu_state *waits = recording();
-	struct inactive_slot *slot;
+	struct inactive_state *state;
 	struct inactive_row *row;
-	__u64 now, wait_ns;
+	__u64 wait_ns;
+	struct inactive_slot *slot = slot_that_ends(&state, &wait_ns);
 
-	if (!waits || !state)
+	if (!slot)
 		return 0;
-	now = clock_now(waits);
-	slot = inactive_slot_of((__u32)bpf_get_current_pid_tgid(), false);
-	if (!slot) {
-		__sync_fetch_and_add(&state->unmatched, 1);
-		return 0;
-	}
-	wait_ns = now > slot->begin_ns ? now - slot->begin_ns : 0;
 	row = inactive_row_of(slot->target, NULL);
 	if (row) {
 		__sync_fetch_and_add(&row->attaches, 1);
