@@ -4,8 +4,8 @@
  *
  * It runs in the exception of a debug register, which can be inside any code,
  * so it stores into memory of its own CPU and touches nothing else.  What the
- * access did, read or write, is worked out by the collector from the
- * instruction.
+ * access did, read or write, is worked out by the collector: from the
+ * instruction, or from which of two watchpoints at one address were hit.
  */
 #include "in_flight.bpf.h"
 #include "watch.h"
@@ -25,6 +25,8 @@ struct watch_registers {
 #define INTERRUPTS_OFF(registers) ((registers)->pstate & 0x80)
 #define IN_USER(registers)        (((registers)->pstate & 0xf) == 0)
 #define INSTRUCTION(registers)    ((registers)->pc)
+/* That one is told apart from a load's by the processor: watch_hit() is not called, too. */
+#define WRITE_IS_ITS_OWN_HIT true
 #else
 struct watch_registers {
 	__u64 r15, r14, r13, r12, bp, bx, r11, r10, r9, r8, ax, cx, dx, si, di, orig_ax, ip, cs, flags, sp, ss;
@@ -32,7 +34,12 @@ struct watch_registers {
 #define INTERRUPTS_OFF(registers) (!((registers)->flags & 0x200))
 #define IN_USER(registers)        ((registers)->cs & 3)
 #define INSTRUCTION(registers)    ((registers)->ip)
+#define WRITE_IS_ITS_OWN_HIT      false
 #endif
+
+/* Of two operands of a string instruction, the low bytes alone may be the same. */
+#define BESIDE               8
+#define IS_AT(pointer, line) ((pointer) - (line) + BESIDE <= CACHE_LINE + 2 * BESIDE)
 
 struct watch_context {
 	struct watch_registers regs;
@@ -67,9 +74,18 @@ static __always_inline void note_registers(struct watch_record *record, const st
 #endif
 }
 
-/* Returns 1 always: 0 would keep the event from counting down to its limit of hits. */
-SEC("?perf_event")
-int watch_hit(struct watch_context *ctx)
+static __always_inline __u8 string_flags(const struct watch_context *ctx)
+{
+#ifdef __TARGET_ARCH_arm64
+	return 0;
+#else
+	__u64 line = ctx->addr & ~(CACHE_LINE - 1ull);
+
+	return (IS_AT(ctx->regs.si, line) ? WATCH_AT_SI : 0) | (IS_AT(ctx->regs.di, line) ? WATCH_AT_DI : 0);
+#endif
+}
+
+static __always_inline void note_hit(struct watch_context *ctx, __u8 wrote)
 {
 	/* First: accesses of other CPUs are put in order by it. */
 	__u64 now = bpf_ktime_get_ns();
@@ -80,21 +96,21 @@ int watch_hit(struct watch_context *ctx)
 	struct watch_record *record;
 
 	if (!state || !target)
-		return 1;
+		return;
 	if (target->tgid && target->tgid != pid_tgid >> 32) {
-		state->others++;
-		return 1;
+		state->others += !wrote || WRITE_IS_ITS_OWN_HIT;
+		return;
 	}
 	position = state->records++;
 	index = cpu * WATCH_RING + (position & (WATCH_RING - 1));
 	record = bpf_map_lookup_elem(&watch_records, &index);
 	if (!record)
-		return 1;
+		return;
 	__sync_lock_test_and_set(&record->sequence, 0);
 	record->ns = now;
 	record->ip = INSTRUCTION(&ctx->regs);
-	record->flags =
-		(INTERRUPTS_OFF(&ctx->regs) ? WATCH_INTERRUPTS_OFF : 0) | (IN_USER(&ctx->regs) ? WATCH_USER : 0);
+	record->flags = (INTERRUPTS_OFF(&ctx->regs) ? WATCH_INTERRUPTS_OFF : 0) |
+			(IN_USER(&ctx->regs) ? WATCH_USER : 0) | string_flags(ctx) | wrote;
 	record->cpu = cpu;
 	record->offset = ctx->addr & (CACHE_LINE - 1);
 	record->tid = pid_tgid;
@@ -106,6 +122,21 @@ int watch_hit(struct watch_context *ctx)
 	note_registers(record, &ctx->regs);
 	bpf_get_current_comm(record->comm, sizeof(record->comm));
 	__sync_lock_test_and_set(&record->sequence, position + 1);
+}
+
+/* Both return 1 always: 0 would keep the event from counting down to its limit of hits. */
+SEC("?perf_event")
+int watch_hit(struct watch_context *ctx)
+{
+	note_hit(ctx, 0);
+	return 1;
+}
+
+/* Of a watchpoint for writes alone, which has one of watch_hit() beside it. */
+SEC("?perf_event")
+int watch_write(struct watch_context *ctx)
+{
+	note_hit(ctx, WATCH_WROTE);
 	return 1;
 }
 

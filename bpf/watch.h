@@ -11,6 +11,10 @@
 
 #define WATCH_INTERRUPTS_OFF (1u << 0)
 #define WATCH_USER           (1u << 1) /* the instruction is user space's */
+#define WATCH_WROTE          (1u << 2) /* by the watchpoint for writes alone */
+#define WATCH_AT_SI          (1u << 4) /* x86-64: si, di are in the line, or just beside it */
+#define WATCH_AT_DI          (1u << 5)
+#define WATCH_ONLY_READ      (1u << 3) /* set by the collector: that watchpoint was not hit */
 
 /* An access.  The low bytes of the registers tell where in the line it was. */
 struct watch_record {

@@ -31,7 +31,7 @@ PROGRAMS = {
     "timeline_test": ["timeline.c"],
     "futex_waiting_test": ["futex_waiting.c", "small_file.c"],
     "pmu_test": ["pmu.c", "small_file.c"],
-    "watch_code_test": ["watch_code.c"],
+    "watch_code_test": ["watch_code.c", "watch_vex.c"],
     "watch_sums_test": ["watch_sums.c", "watch_budget.c"],
     "watch_parts_test": [
         "files_limit.c",

@@ -135,6 +135,7 @@ static void a_string_that_goes_on(void)
 {
 	reset(8);
 	record.registers[7] = 11;
+	record.flags = WATCH_AT_DI;
 	DECODE(2, 0x48, 0x89, 0xc3, 0xf3, 0xaa);
 	expect(ACCESS_WRITE, 10, 3);
 }
@@ -145,13 +146,118 @@ static void a_string_that_is_over(void)
 	reset(0);
 	record.registers[6] = 0x21;
 	record.registers[7] = 0x05;
+	record.flags = WATCH_AT_DI;
 	DECODE(0, 0xf3, 0xa4);
 	expect(ACCESS_WRITE, 4, 0);
 	reset(32);
 	record.registers[6] = 0x21;
 	record.registers[7] = 0x05;
+	record.flags = WATCH_AT_SI;
 	DECODE(0, 0xf3, 0xa4);
 	expect(ACCESS_READ, 32, 0);
+}
+
+/* From one page to another: the low bytes of both registers are the same. */
+static void a_string_between_pages(void)
+{
+	for (int i = 0; i < 2; i++) {
+		reset(8);
+		record.registers[6] = record.registers[7] = 0x50;
+		record.flags = i ? WATCH_AT_DI : WATCH_AT_SI;
+		DECODE(0, 0xf3, 0x48, 0xa5);
+		expect(i ? ACCESS_WRITE : ACCESS_READ, 8, 0);
+	}
+}
+
+/* What capstone 4 says wrongly; each with its memory at (%rdi). */
+static void accesses_by_the_mnemonic(void)
+{
+	static const struct {
+		__u8 text[8];
+		__u8 size;
+		__u8 access;
+	} cases[] = {
+		{{0x0f, 0x11, 0x07}, 3, ACCESS_WRITE},                                     /* movups %xmm0,(%rdi) */
+		{{0x0f, 0x10, 0x07}, 3, ACCESS_READ},                                      /* movups (%rdi),%xmm0 */
+		{{0xc5, 0xfd, 0x7f, 0x07}, 4, ACCESS_WRITE},                               /* vmovdqa %ymm0,(%rdi) */
+		{{0xc5, 0xfd, 0x6f, 0x07}, 4, ACCESS_READ},                                /* vmovdqa (%rdi),%ymm0 */
+		{{0x48, 0x0f, 0xc3, 0x07}, 4, ACCESS_WRITE},                               /* movnti %rax,(%rdi) */
+		{{0xf6, 0x07, 0x01}, 3, ACCESS_READ},                                      /* testb $1,(%rdi) */
+		{{0xf7, 0x07, 0x05, 0x00, 0x00, 0x00}, 6, ACCESS_READ},                    /* testl $5,(%rdi) */
+		{{0xc0, 0x07, 0x03}, 3, ACCESS_READ | ACCESS_WRITE},                       /* rolb $3,(%rdi) */
+		{{0xd1, 0x1f}, 2, ACCESS_READ | ACCESS_WRITE},                             /* rcrl (%rdi) */
+		{{0x0f, 0xb1, 0x0f}, 3, ACCESS_READ | ACCESS_WRITE},                       /* cmpxchg %ecx,(%rdi) */
+		{{0x0f, 0x9e, 0x07}, 3, ACCESS_WRITE},                                     /* setle (%rdi) */
+		{{0xdd, 0x1f}, 2, ACCESS_WRITE},                                           /* fstpl (%rdi) */
+		{{0xdb, 0x2f}, 2, ACCESS_READ},                                            /* fldt (%rdi) */
+		{{0xd9, 0x2f}, 2, ACCESS_READ},                                            /* fldcw (%rdi) */
+		{{0xd9, 0x3f}, 2, ACCESS_WRITE},                                           /* fnstcw (%rdi) */
+		{{0x0f, 0xae, 0x1f}, 3, ACCESS_WRITE},                                     /* stmxcsr (%rdi) */
+		{{0x0f, 0xae, 0x17}, 3, ACCESS_READ},                                      /* ldmxcsr (%rdi) */
+		{{0x0f, 0xae, 0x27}, 3, ACCESS_WRITE},                                     /* xsave (%rdi) */
+		{{0x0f, 0xae, 0x2f}, 3, ACCESS_READ},                                      /* xrstor (%rdi) */
+		{{0xf0, 0x0f, 0xc7, 0x0f}, 4, ACCESS_READ | ACCESS_WRITE | ACCESS_LOCKED}, /* lock cmpxchg8b (%rdi) */
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		reset(8);
+		record.registers[7] = 8;
+		decode(cases[i].text, cases[i].size, 0);
+		CHECK(access.access == cases[i].access && access.offset == 8, "case %zu: access %u at %u, wanted %u", i,
+		      access.access, access.offset, cases[i].access);
+	}
+}
+
+/* AVX-512, which capstone 4 does not know. */
+static void instructions_with_an_evex_prefix(void)
+{
+	/* vmovdqu8 %zmm0,(%rdi,%rcx,4) */
+	reset(16);
+	record.registers[7] = 0x40;
+	record.registers[1] = 4;
+	DECODE(0, 0x62, 0xf1, 0x7f, 0x48, 0x7f, 0x04, 0x8f);
+	expect(ACCESS_WRITE, 16, 0);
+	CHECK(access.placed, "by its registers");
+	/* vpternlogd $1,(%r15),%zmm0,%zmm0 */
+	reset(24);
+	record.registers[15] = 24;
+	DECODE(0, 0x62, 0xd3, 0x7d, 0x48, 0x25, 0x07, 0x01);
+	expect(ACCESS_READ, 24, 0);
+	/* vpmovdb %zmm0,0x10(%rdi): in units of the operand's 16 bytes */
+	reset(32);
+	DECODE(0, 0x62, 0xf2, 0x7e, 0x48, 0x31, 0x47, 0x01);
+	expect(ACCESS_WRITE, 32, 0);
+	CHECK(!access.placed, "its place is not worked out");
+	/* vpermb 0x0(%rip),%zmm16,%zmm16; mov %eax,(%rdi): the one behind is not lost */
+	reset(0);
+	DECODE(0, 0x62, 0xe2, 0x7d, 0x40, 0x8d, 0x05, 0x00, 0x00, 0x00, 0x00, 0x89, 0x07);
+	expect(ACCESS_WRITE, 0, 10);
+}
+
+/* Behind bytes that nobody knows, what seems to end there may be none. */
+static void out_of_step(void)
+{
+	struct watch_code code;
+	/* ud0 and the like in 64-bit mode: 0x06, 0x0e are none; then mov %eax,(%rdi) */
+	static const __u8 text[] = {0x06, 0x0e, 0x89, 0x07};
+	__u8 far[32];
+
+	CHECK(watch_decode(decoder, text, sizeof(text), BEGIN, BEGIN + sizeof(text), &code), "not sure");
+	memset(far, 0x90, sizeof(far));
+	far[0] = 0x06;
+	memcpy(far + 30, text + 2, 2);
+	CHECK(!watch_decode(decoder, far, sizeof(far), BEGIN, BEGIN + sizeof(far), &code), "in step again");
+	CHECK(code.before.operands[0].access == ACCESS_WRITE, "access %u", code.before.operands[0].access);
+}
+
+/* Backwards: an instruction with an EVEX prefix, and what its last bytes would be. */
+static void not_sure_backwards(void)
+{
+	/* vmovups %zmm0,(%rdi), of which the last bytes are adc %eax,(%rdi) */
+	static const __u8 text[] = {0x90, 0x90, 0x90, 0x90, 0x62, 0xf1, 0x7c, 0x48, 0x11, 0x07};
+	struct watch_code code;
+
+	CHECK(watch_decode_back(decoder, text, sizeof(text), BEGIN + sizeof(text), &code), "one of two");
 }
 
 /* A store whose eight bytes begin before those that are watched. */
@@ -268,6 +374,11 @@ int main(void)
 		TEST(a_push),
 		TEST(a_string_that_goes_on),
 		TEST(a_string_that_is_over),
+		TEST(a_string_between_pages),
+		TEST(accesses_by_the_mnemonic),
+		TEST(instructions_with_an_evex_prefix),
+		TEST(out_of_step),
+		TEST(not_sure_backwards),
 		TEST(it_begins_before_the_watched_bytes),
 		TEST(no_instruction_ends_there),
 		TEST(not_known_stays_not_known),

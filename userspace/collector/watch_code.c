@@ -6,6 +6,7 @@
 #include <capstone/capstone.h>
 
 #include "watch_code.h"
+#include "watch_vex.h"
 
 #define LONGEST 15 /* bytes of an instruction */
 
@@ -137,14 +138,57 @@ static bool touches_nothing(const cs_insn *instruction)
 	return false;
 }
 
-static void x86_operand(struct watch_decoder *decoder, const cs_insn *instruction, const cs_x86_op *from,
-			struct watch_operand *to)
+static bool begins(const char *text, const char *with)
 {
+	return !strncmp(text, with, strlen(with));
+}
+
+static bool begins_with_any(const char *text, const char *const *with, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		if (begins(text, with[i]))
+			return true;
+	return false;
+}
+
+/*
+ * By the mnemonic: capstone 4 takes many stores of SSE, AVX and x87 for loads, rotations too, and `test` with a
+ * constant for a store.  number: of the operand, the destination is the first.
+ */
+static __u8 x86_access(const cs_insn *instruction, int number)
+{
+	static const char *const readers[] = {
+		"cmps", "test",  "jmp",  "ljmp", "call",  "lcall", "push",  "mul",  "imul",    "div",   "idiv",
+		"fld",  "fild",  "fbld", "fadd", "fiadd", "fsub",  "fisub", "fmul", "fimul",   "fdiv",  "fidiv",
+		"fcom", "ficom", "frst", "fxr",  "xrst",  "ldmx",  "vldmx", "lgdt", "lidt",    "lldt",  "ltr",
+		"lmsw", "verr",  "verw", "inv",  "out",   "lods",  "scas",  "clwb", "vmptrld", "vmxon", "xlat",
+	};
+	static const char *const writers[] = {
+		"mov",  "vmov",    "set",      "sto",      "stm",       "str",       "vst",     "pop",    "fst",
+		"fist", "fnst",    "fnsave",   "fbst",     "fxs",       "xsav",      "sgdt",    "sidt",   "sldt",
+		"smsw", "extract", "vextract", "pextr",    "vpextr",    "vcvtps2ph", "ins",     "kmov",   "vpsc",
+		"vsca", "vpco",    "vcom",     "vmaskmov", "vpmaskmov", "vpmov",     "maskmov", "vmread", "vmptrst",
+	};
+	const char *mnemonic = strrchr(instruction->mnemonic, ' ');
+
+	mnemonic = mnemonic ? mnemonic + 1 : instruction->mnemonic;
+	if (number)
+		return ACCESS_READ;
+	if (!strcmp(mnemonic, "cmp") || !strcmp(mnemonic, "bt") ||
+	    begins_with_any(mnemonic, readers, sizeof(readers) / sizeof(*readers)))
+		return ACCESS_READ;
+	if (begins_with_any(mnemonic, writers, sizeof(writers) / sizeof(*writers)))
+		return ACCESS_WRITE;
+	return ACCESS_READ | ACCESS_WRITE;
+}
+
+static void x86_operand(struct watch_decoder *decoder, const cs_insn *instruction, int number, struct watch_operand *to)
+{
+	const cs_x86_op *from = &instruction->detail->x86.operands[number];
 	bool string = is_string(instruction);
 
 	*to = (struct watch_operand){
-		.access =
-			(from->access & CS_AC_READ ? ACCESS_READ : 0) | (from->access & CS_AC_WRITE ? ACCESS_WRITE : 0),
+		.access = x86_access(instruction, number),
 		.size = from->size ?: 1,
 		.base = x86_register(from->mem.base),
 		.index = x86_register(from->mem.index),
@@ -159,23 +203,30 @@ static void x86_operand(struct watch_decoder *decoder, const cs_insn *instructio
 	if (from->mem.segment == X86_REG_FS || (from->mem.segment == X86_REG_GS && !(instruction->address >> 63)))
 		to->lost = true;
 	/* A string's registers have moved on by an element. */
-	if (string)
+	if (string) {
 		to->offset -= to->size;
-	else if ((to->base >= 0 && writes_register(decoder, instruction, to->base)) ||
-		 (to->index >= 0 && writes_register(decoder, instruction, to->index)))
+		to->at = to->base == 6 ? WATCH_AT_SI : to->base == 7 ? WATCH_AT_DI : 0;
+	} else if ((to->base >= 0 && writes_register(decoder, instruction, to->base)) ||
+		   (to->index >= 0 && writes_register(decoder, instruction, to->index))) {
 		to->lost = true;
+	}
 }
 
-static void add_stack(const cs_insn *instruction, struct watch_instruction *out)
+/* Operands that capstone does not list. */
+static void add_implicit(const cs_insn *instruction, struct watch_instruction *out)
 {
 	bool write = false, read = false;
+
+	if (instruction->id == X86_INS_XLATB)
+		out->operands[out->operand_count++] =
+			(struct watch_operand){.access = ACCESS_READ, .size = 1, .base = 3, .index = -1, .lost = true};
 
 	for (int i = 0; i < instruction->detail->groups_count; i++) {
 		write |= instruction->detail->groups[i] == CS_GRP_CALL;
 		read |= instruction->detail->groups[i] == CS_GRP_RET;
 	}
 	write |= instruction->id == X86_INS_PUSH || instruction->id == X86_INS_PUSHFQ;
-	read |= instruction->id == X86_INS_POP || instruction->id == X86_INS_POPFQ;
+	read |= instruction->id == X86_INS_POP || instruction->id == X86_INS_POPFQ || instruction->id == X86_INS_LEAVE;
 	if ((!write && !read) || out->operand_count == WATCH_OPERANDS)
 		return;
 	out->operands[out->operand_count++] = (struct watch_operand){
@@ -197,13 +248,13 @@ static void describe_x86(struct watch_decoder *decoder, const cs_insn *instructi
 
 		if (detail->operands[i].type != X86_OP_MEM || touches_nothing(instruction))
 			continue;
-		x86_operand(decoder, instruction, &detail->operands[i], operand);
+		x86_operand(decoder, instruction, i, operand);
 		/* An exchange with memory locks by itself; what locks reads and writes. */
 		if (locked || instruction->id == X86_INS_XCHG)
 			operand->access = ACCESS_READ | ACCESS_WRITE | ACCESS_LOCKED;
 		out->operand_count++;
 	}
-	add_stack(instruction, out);
+	add_implicit(instruction, out);
 }
 
 static int arm64_register(unsigned int id)
@@ -219,11 +270,6 @@ static int arm64_register(unsigned int id)
 		return 31;
 	}
 	return -1;
-}
-
-static bool begins(const char *text, const char *with)
-{
-	return !strncmp(text, with, strlen(with));
 }
 
 /* By the mnemonic: capstone 4 knows the accesses of few of the atomics. */
@@ -345,8 +391,9 @@ static void describe_at(struct watch_decoder *decoder, const __u8 *text, size_t 
 int watch_decode(struct watch_decoder *decoder, const __u8 *text, size_t size, __u64 begin, __u64 ip,
 		 struct watch_code *out)
 {
+	struct watch_instruction vex;
 	const __u8 *next = text;
-	__u64 address = begin;
+	__u64 address = begin, sure = 0;
 	size_t left;
 	__u32 word;
 
@@ -369,18 +416,30 @@ int watch_decode(struct watch_decoder *decoder, const __u8 *text, size_t size, _
 	}
 	left = size;
 	while (address < ip) {
-		if (!decode_one(decoder, &next, &left, &address)) {
-			/* What the disassembler does not know is stepped over by a byte: it falls in step again soon. */
-			if (left < 1)
-				break;
-			next++;
-			left--;
-			address++;
+		__u64 at = address;
+
+		if (decode_one(decoder, &next, &left, &address)) {
+			if (address == ip)
+				describe(decoder, &out->before);
 			continue;
 		}
-		if (address == ip)
-			describe(decoder, &out->before);
+		if (watch_vex_decode(next, left, at, &vex)) {
+			next += vex.length;
+			left -= vex.length;
+			address += vex.length;
+			if (address == ip)
+				out->before = vex;
+			continue;
+		}
+		/* What is not known is stepped over by a byte: it falls in step again soon, but where is not known. */
+		next++;
+		left--;
+		address++;
+		sure = address + LONGEST;
 	}
+	/* An instruction out of step may seem to end there. */
+	if (address < sure)
+		out->before = (struct watch_instruction){};
 	if (address == ip && left)
 		describe_at(decoder, next, left, ip, out);
 	return out->before.length || out->at.length ? 0 : -ENOENT;
@@ -397,9 +456,13 @@ int watch_decode_back(struct watch_decoder *decoder, const __u8 *text, size_t si
 		__u64 address = ip - back;
 		size_t left = back;
 
-		if (!decode_one(decoder, &next, &left, &address) || left)
+		if (decode_one(decoder, &next, &left, &address)) {
+			if (left)
+				continue;
+			describe(decoder, &found);
+		} else if (!watch_vex_decode(text + size - back, back, ip - back, &found) || found.length != back) {
 			continue;
-		describe(decoder, &found);
+		}
 		if (!found.operand_count)
 			continue;
 		/* A prefix makes a longer one of the same instruction. */
@@ -418,6 +481,8 @@ static bool place_operand(const struct watch_operand *operand, const struct watc
 {
 	__u8 place = operand->offset;
 
+	if (operand->at && !(record->flags & operand->at))
+		return false;
 	if (operand->base >= 0)
 		place += record->registers[operand->base & (WATCH_REGISTERS - 1)];
 	if (operand->index >= 0)

@@ -28,6 +28,7 @@ struct watch_operand {
 	__s8 base;   /* number of a register in struct watch_record; -1: none */
 	__s8 index;
 	__u8 scale;
+	__u8 at;      /* WATCH_AT_* that a record of it has; 0: not known */
 	bool lost;    /* a register of it does not hold what it held, or is not known */
 	__u64 offset; /* to be added to the registers */
 };
@@ -64,7 +65,7 @@ int watch_decode_back(struct watch_decoder *decoder, const __u8 *text, size_t si
 
 struct watch_access {
 	__u64 address; /* of the instruction */
-	__u8 access;   /* ACCESS_*; 0: not known */
+	__u8 access;   /* ACCESS_*, by the instruction; 0: not known */
 	__u8 offset;   /* in the line */
 	bool placed;   /* by the instruction; else it is the watched bytes' own */
 };
