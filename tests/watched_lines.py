@@ -204,6 +204,26 @@ def add_watch(builder: RecordingBuilder, seen: Seen, target: Target, line: int =
     )
 
 
+class ToldRow(NamedTuple):
+    """A row of watch_told, but for the line; as many accesses as were told by nothing but their instruction."""
+
+    instruction: int = 0
+    watchpoint: int = 0
+    remembered: int = 0
+    untold: int = 0
+    compared: int = 0
+    disagreed: int = 0
+    typed_windows: int = 0
+    typed_hits: int = 0
+    typed_hit_ns: int = 0
+
+
+def add_told(builder: RecordingBuilder, told: ToldRow, comparisons: Iterable[tuple[int, ...]] = ()) -> None:
+    """How the accesses of line 1 were told; comparisons: code, decoded, only_read, wrote."""
+    builder.insert("watch_told", [(1, *told)])
+    builder.insert("watch_comparison", ((1, *row) for row in comparisons))
+
+
 def write_watch(path: Path, seen: Seen, target: Target | None = None, span_ns: int = SECOND, cpus: int = 2) -> Path:
     """A recording of one watched line."""
     builder = RecordingBuilder(path, max(1, span_ns // SECOND), cpus)

@@ -24,6 +24,17 @@ TABLES = {
     "watch": ["line", "target", "lock", "lock_offset", "type", "type_offset", "budget", "begin_ns", "end_ns", "hit_ns"],
     "watch_window": ["line", "begin_ns", "length_ns", "offsets", "hits", "lost", "transfers", "cut", "changed"],
     "watch_transfer": ["line", "from_cpu", "from_offset", "from_code", "cpu", "offset", "code", "write", "transfers"],
+    "watch_told": [
+        "line",
+        "instruction",
+        "watchpoint",
+        "untold",
+        "compared",
+        "disagreed",
+        "typed_hits",
+        "typed_hit_ns",
+    ],
+    "watch_comparison": ["line", "code", "decoded", "only_read", "wrote"],
     "memory_wait": ["line", "lock", "kind", "records", "transfers"],
     "memory_interrupts": ["line", "offset", "code", "thread", "records", "off"],
     "memory_access": ["line", "offset", "code", "records", "loads", "stores", "locked", "in_wait", "cpus", "cpu_count"],
@@ -58,6 +69,8 @@ def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
     connection = sqlite3.connect(path)
     connection.execute("INSERT INTO cpu_pair VALUES (0, 1, 91.5, 70, 0, 1000)")
     connection.execute("INSERT INTO memory_wait VALUES (1, 7, 0, 12, 3)")
+    connection.execute("INSERT INTO watch_told VALUES (1, 900, 50, 20, 3, 40, 2, 4, 90, 2000)")
+    connection.execute("INSERT INTO watch_comparison VALUES (1, 1001, 1, 30, 2), (1, 1002, 2, 0, 8)")
     connection.commit()
     connection.close()
     return path

@@ -76,6 +76,13 @@ static void watch(void)
 	accepted("watch --auto=7 --full");
 	CHECK(got.watch_auto == 7 && !got.watch_share && got.all, "%u lines", got.watch_auto);
 	options_free(&got);
+	accepted("watch x --access watchpoint");
+	CHECK(got.watch_access_from == ACCESS_FROM_WATCHPOINT, "%d", got.watch_access_from);
+	options_free(&got);
+	accepted("watch x");
+	CHECK(got.watch_access_from == ACCESS_FROM_EITHER, "%d", got.watch_access_from);
+	options_free(&got);
+	refused("watch x --access perf", "not instruction, watchpoint or auto");
 	refused("watch", "wants a TARGET");
 	refused("watch -- sleep 1", "wants a TARGET");
 	refused("watch --auto=65", "out of range");

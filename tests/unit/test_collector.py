@@ -33,6 +33,7 @@ PROGRAMS = {
     "pmu_test": ["pmu.c", "small_file.c"],
     "watch_code_test": ["watch_code.c", "watch_vex.c"],
     "watch_sums_test": ["watch_sums.c", "watch_budget.c"],
+    "watch_told_test": ["watch_told.c", "watch_pairs.c", "watch_turns.c"],
     "watch_parts_test": [
         "files_limit.c",
         "kernel_config.c",

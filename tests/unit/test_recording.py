@@ -77,7 +77,14 @@ def test_a_newer_schema(tmp_path: Path, example: Path) -> None:
 
 @pytest.mark.parametrize(
     ("schema", "lacks"),
-    [(1, "memory_source"), (1, "watch"), (2, "watch"), (2, "futex_owned_wait"), (3, "futex_owned_wait")],
+    [
+        (1, "memory_source"),
+        (1, "watch"),
+        (2, "watch"),
+        (2, "futex_owned_wait"),
+        (3, "futex_owned_wait"),
+        (3, "watch_told"),
+    ],
 )
 def test_an_older_schema_reads_as_if_what_it_lacks_were_empty(
     tmp_path: Path, example: Path, schema: int, lacks: str

@@ -176,18 +176,18 @@ static double simulate(double share, __u64 hit_ns, double hits_per_ms, __u64 *lo
 	__u64 now = 0, last = 0, spent = 0;
 
 	*longest = 0;
-	watch_budget_open(&budget, share, hit_ns, now);
+	watch_budget_open(&budget, share, now);
 	for (int i = 0; i < 2000; i++) {
 		__u64 next = watch_budget_next(&budget, last, now, i * 37 & 255), hits;
 		double wanted = hits_per_ms * pace.window_ns / 1e6;
-		__u32 limit = watch_budget_limit(&budget);
+		__u32 limit = watch_budget_limit(&budget, hit_ns);
 
 		last = now = next > now ? next : now;
 		hits = limit && wanted > limit ? limit : wanted;
 		now += pace.window_ns;
 		*longest = pace.window_ns > *longest ? pace.window_ns : *longest;
 		spent += hits * hit_ns + 20000;
-		watch_budget_spend(&budget, &pace, hits, 20000, limit && hits >= limit);
+		watch_budget_spend(&budget, &pace, hits * hit_ns + 20000, limit && hits >= limit);
 	}
 	return (double)spent / now;
 }
@@ -221,9 +221,9 @@ static void full_has_no_limit(void)
 	struct watch_budget budget;
 	struct watch_pace pace = {.window_ns = WATCH_WINDOW_NS};
 
-	watch_budget_open(&budget, 0, 10000, 5);
-	CHECK(!watch_budget_limit(&budget), "hits");
-	watch_budget_spend(&budget, &pace, 1000000, 0, false);
+	watch_budget_open(&budget, 0, 5);
+	CHECK(!watch_budget_limit(&budget, 10000), "hits");
+	watch_budget_spend(&budget, &pace, 10000000000, false);
 	CHECK(watch_budget_next(&budget, 5, 77, 0) == 77, "at once");
 }
 

@@ -107,6 +107,7 @@ enum {
 	OFFSETS,
 	MAX_OVERHEAD,
 	FULL,
+	ACCESS,
 	END_WITH,
 	VERSION,
 };
@@ -214,6 +215,10 @@ static const struct option_row rows[] = {
 	{MAX_OVERHEAD, "max-overhead", "PERCENT", "CPU time that hits may cost on any CPU; default 1", VALUE_TEXT,
 	 FOR_WATCH, 1, 16, AT(max_overhead)},
 	{FULL, "full", NULL, "always watch, whatever it costs", VALUE_FLAG, FOR_WATCH, 0, 0, AT(watch_full)},
+	{ACCESS, "access", "HOW",
+	 "reads and writes told by instruction; by watchpoint: two at a place, half as many places at once; auto, the"
+	 " default: the second where the first fails",
+	 VALUE_TEXT, FOR_WATCH, 1, 16, AT(watch_access_name)},
 	{END_WITH, "end-with", "PID", "end, with all that was recorded, when this process is gone that started it",
 	 VALUE_U32, FOR_WAITS, 1, MAX_PID, AT(end_with)},
 	{'q', "quiet", NULL, "no progress on stderr", VALUE_FLAG, FOR_BOTH | FOR_IMPORT | FOR_WATCH, 0, 0, AT(quiet)},

@@ -11,6 +11,13 @@
 
 enum command { COMMAND_RECORD, COMMAND_DOCTOR, COMMAND_TYPES, COMMAND_IMPORT, COMMAND_WATCH };
 
+/* How `watch` tells reads from writes. */
+enum watch_access_from {
+	ACCESS_FROM_EITHER, /* by the instruction; where that fails for too many, by watchpoints too */
+	ACCESS_FROM_INSTRUCTION,
+	ACCESS_FROM_WATCHPOINT,
+};
+
 /* Who decodes a perf.data file. */
 enum decoder { DECODER_AUTO, DECODER_NATIVE, DECODER_PERF };
 
@@ -86,7 +93,9 @@ struct options {
 	const char *max_overhead;  /* --max-overhead PERCENT */
 	double watch_share;        /* of these the share of CPU time; 0 with --full */
 	bool watch_full;           /* --full */
-	char **command_argv;       /* COMMAND and its arguments, or NULL */
+	const char *watch_access_name;
+	enum watch_access_from watch_access_from; /* --access */
+	char **command_argv;                      /* COMMAND and its arguments, or NULL */
 };
 
 /*

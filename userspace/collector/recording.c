@@ -139,6 +139,8 @@ static const char *const sql[STATEMENTS] = {
 	[PUT_WATCH] = "INSERT OR REPLACE INTO watch VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
 	[PUT_WATCH_WINDOW] = "INSERT OR REPLACE INTO watch_window VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
 	[PUT_WATCH_TRANSFER] = "INSERT OR REPLACE INTO watch_transfer VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+	[PUT_WATCH_TOLD] = "INSERT OR REPLACE INTO watch_told VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+	[PUT_WATCH_COMPARISON] = "INSERT OR REPLACE INTO watch_comparison VALUES (?, ?, ?, ?, ?)",
 	[PUT_WATCH_ACCESS] = "INSERT OR REPLACE INTO memory_access (line, offset, code, thread, records, loads, stores,"
 			     " locked, in_wait, cpus, cpu_count, nodes) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, '')",
 	[FIND_LOCK_TITLE] = "SELECT CASE instance WHEN '' THEN name ELSE name || '[' || instance || ']' END FROM lock"

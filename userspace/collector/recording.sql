@@ -599,13 +599,39 @@ CREATE TABLE watch (
 	type TEXT NOT NULL,           -- structure that holds the target, or ''
 	type_offset INTEGER NOT NULL, -- of the line's first byte in it; may be negative
 	type_from TEXT NOT NULL,      -- how that is known: symbol | owner object | slab | call site | user symbol | ''
-	access_from TEXT NOT NULL,    -- how reads and writes were told apart: instruction | watchpoint type
+	-- how reads and writes were told apart: instruction | watchpoint | instruction and watchpoint
+	access_from TEXT NOT NULL,
 	budget REAL NOT NULL,         -- share of CPU time that it was allowed; 0: unlimited (full rate)
 	begin_ns INTEGER NOT NULL,
 	end_ns INTEGER NOT NULL,
 	hit_ns INTEGER NOT NULL,      -- cost of a hit, measured; 0: not known
 	ended TEXT NOT NULL           -- why it ended before its time, or ''
 );
+
+-- By whom a line's accesses were told to read or write.  In typed windows each place has two watchpoints, one of them
+-- for writes alone: it tells whether the access wrote.  On x86 a write hits both, as one hit.
+CREATE TABLE watch_told (
+	line INTEGER PRIMARY KEY,
+	instruction INTEGER NOT NULL, -- accesses of which the disassembler knows
+	watchpoint INTEGER NOT NULL,  -- told by the watchpoints that they hit
+	remembered INTEGER NOT NULL,  -- by those that other accesses of the same instruction hit
+	untold INTEGER NOT NULL,      -- neither reads nor writes
+	compared INTEGER NOT NULL,    -- told by the disassembler and by watchpoints
+	disagreed INTEGER NOT NULL,   -- of these; they count as the watchpoints told
+	typed_windows INTEGER NOT NULL,
+	typed_hits INTEGER NOT NULL,  -- of the line's hits, those in typed windows
+	typed_hit_ns INTEGER NOT NULL -- cost of a write in a typed window, measured; 0: this machine's watchpoints tell none
+);
+
+-- In typed windows, what the disassembler says of an instruction beside what the watchpoints said.
+CREATE TABLE watch_comparison (
+	line INTEGER NOT NULL,
+	code INTEGER NOT NULL,        -- as in memory_code
+	decoded INTEGER NOT NULL,     -- 1: reads, 2: writes, 4: with a lock prefix; 0: not known
+	only_read INTEGER NOT NULL,   -- accesses that wrote nothing, by the watchpoints
+	wrote INTEGER NOT NULL,
+	PRIMARY KEY (line, code, decoded)
+) WITHOUT ROWID;
 
 -- One stretch of time with watchpoints set.
 CREATE TABLE watch_window (

@@ -34,7 +34,7 @@ struct watch {
 	struct watch_line lines[WATCH_LINES];
 	__u32 line_count;
 	int slots;
-	__u64 hit_ns;
+	struct watch_cost cost;
 	__u64 begin_ns;
 	bool told; /* that nothing is waited for yet */
 	bool told_cpus;
@@ -44,6 +44,7 @@ int watch_resize(struct lockline_bpf *bpf, __u32 cpus, bool wanted)
 {
 	int err = bpf_program__set_autoload(bpf->progs.watch_hit, wanted);
 
+	err = err ?: bpf_program__set_autoload(bpf->progs.watch_write, wanted);
 	err = err ?: bpf_program__set_autoload(bpf->progs.watch_find_task, wanted);
 	err = err ?: bpf_map__set_max_entries(bpf->maps.watch_records, wanted ? cpus * WATCH_RING : 1);
 	return err ?: bpf_map__set_max_entries(bpf->maps.watch_states, wanted ? cpus : 1);
@@ -78,6 +79,14 @@ static int tell_refusal(const struct watched *watched, int err)
 		message("%s: a watchpoint at 0x%llx is refused: %s", watched->target, watched->address, strerror(-err));
 	}
 	return err;
+}
+
+static int tell_untyped(void)
+{
+	message("--access watchpoint: two watchpoints at one place do not tell reads from writes on this machine, or "
+		"no two"
+		" registers are free; leave it out");
+	return -EOPNOTSUPP;
 }
 
 /* The mask of the eighths of its line that are of interest and may be watched. */
@@ -127,6 +136,8 @@ static int add_line(struct watch *watch, const struct watched *watched, __u64 no
 		err = watch_windows_try(watch->windows, place.address);
 		if (err < 0)
 			return tell_refusal(watched, err);
+		if (err < 2 && watch->base.options->watch_access_from == ACCESS_FROM_WATCHPOINT)
+			return tell_untyped();
 		watch->slots = err;
 	}
 	*line = (struct watch_line){.watched = *watched, .id = WATCH_IDS + watch->line_count, .begin_ns = now_ns};
@@ -139,6 +150,8 @@ static int add_line(struct watch *watch, const struct watched *watched, __u64 no
 	err = watch_windows_add(watch->windows, &place);
 	if (err < 0)
 		return err;
+	if (watch->base.options->watch_access_from == ACCESS_FROM_WATCHPOINT)
+		watch_windows_type(watch->windows, err, 1);
 	watch->line_count++;
 	return 0;
 }
@@ -147,13 +160,18 @@ static int add_line(struct watch *watch, const struct watched *watched, __u64 no
 static int check_machine(struct watch *watch, bool kernel_target)
 {
 	const char *refusal = watch_machine_refusal(kernel_target, !watch->base.options->watch_share);
+	const struct lockline_bpf *bpf = watch->base.probes->bpf;
+	const struct watch_programs programs = {
+		.hit = bpf_program__fd(bpf->progs.watch_hit),
+		.write = bpf_program__fd(bpf->progs.watch_write),
+	};
 	int err;
 
 	if (refusal) {
 		message("watchpoints would hang what uses locks: %s", refusal);
 		return -EOPNOTSUPP;
 	}
-	err = watch_hit_cost(bpf_program__fd(watch->base.probes->bpf->progs.watch_hit), &watch->hit_ns);
+	err = watch_hit_cost(&programs, &watch->cost);
 	if (err == -EDEADLK)
 		message("a watchpoint with a program behind it stops this kernel's tasks for good (arm64 before 6.6): "
 			"nothing can be watched");
@@ -161,7 +179,18 @@ static int check_machine(struct watch *watch, bool kernel_target)
 		tell_refusal(&(struct watched){.target = "watch"}, err);
 	else if (err)
 		message("watchpoints cannot be used here: %s", strerror(-err));
+	else if (!watch->cost.write_ns && watch->base.options->watch_access_from == ACCESS_FROM_WATCHPOINT)
+		err = tell_untyped();
 	return err;
+}
+
+static void add_program(struct probes *probes, const char *name, const struct bpf_program *program)
+{
+	probes->programs[probes->program_count++] = (struct own_program){
+		.name = name,
+		.signal = "watchpoints",
+		.fd = bpf_program__fd(program),
+	};
 }
 
 int watch_open(struct watch **out, const struct watch_base *base)
@@ -198,11 +227,8 @@ int watch_open(struct watch **out, const struct watch_base *base)
 		watch_close(watch);
 		return err;
 	}
-	base->probes->programs[base->probes->program_count++] = (struct own_program){
-		.name = "watch_hit",
-		.signal = "watchpoints",
-		.fd = bpf_program__fd(base->probes->bpf->progs.watch_hit),
-	};
+	add_program(base->probes, "watch_hit", base->probes->bpf->progs.watch_hit);
+	add_program(base->probes, "watch_write", base->probes->bpf->progs.watch_write);
 	*out = watch;
 	return 0;
 }
@@ -220,7 +246,7 @@ int watch_begin(struct watch *watch, __u64 now_ns)
 		err = watch_write_line(watch->base.recording, &watch->lines[i]);
 	}
 	if (!err) {
-		err = watch_windows_begin(watch->windows, watch->base.options->watch_share, watch->hit_ns);
+		err = watch_windows_begin(watch->windows, watch->base.options->watch_share, &watch->cost);
 		if (err)
 			message("cannot start the thread that watches: %s", strerror(-err));
 	}
@@ -277,8 +303,11 @@ static int add_record(struct watch *watch, struct watch_line *line, const struct
 		.kind = record->kind,
 		.flags = record->flags,
 	};
+	enum watch_access_from from = watch->base.options->watch_access_from;
 	struct watch_access access;
-	int err = watch_decoding_find(watch->decoding, record, WATCH_SLOT_BYTES, &access, &hit.code);
+	struct watch_kind kind;
+	enum watch_told told;
+	int err = watch_decoding_find(watch->decoding, record, WATCH_SLOT_BYTES, &access, &kind, &hit.code);
 
 	err = err ?: watch_decoding_thread(watch->decoding, record, &hit.thread);
 	if (err) {
@@ -286,8 +315,10 @@ static int add_record(struct watch *watch, struct watch_line *line, const struct
 		return err == -ENOSPC ? 0 : err;
 	}
 	hit.offset = access.offset;
-	hit.access = access.access;
-	return watch_sums_add(&line->sums, &hit);
+	told = watch_tell(from, access.access, record->flags, &kind, WATCH_WRITE_HITS_BOTH, &hit.access);
+	err = watch_told_add(&line->told, &watch->budget, hit.code, told, access.access, record->flags,
+			     WATCH_WRITE_HITS_BOTH);
+	return err ?: watch_sums_add(&line->sums, &hit);
 }
 
 static int end_row(struct watch *watch, struct watch_line *line)
@@ -329,6 +360,10 @@ static int add_window(struct watch *watch, struct watch_window *window)
 	row->transfers += transfers;
 	row->cut |= window->cut;
 	line->windows += !window->goes_on;
+	if (window->typed) {
+		line->told.typed_windows += !window->goes_on;
+		line->told.typed_hits += window->hits;
+	}
 	line->watched_ns += window->end_ns - window->begin_ns;
 	line->hits += window->hits;
 	line->lost += window->lost;
@@ -351,6 +386,23 @@ static void look_at_object(struct watch *watch, struct watch_line *line)
 			 line->watched.tgid ? "the process has ended" : "the object is gone or another one now");
 		watch_windows_drop(watch->windows, line->id - WATCH_IDS);
 	}
+}
+
+/* More windows with two watchpoints at each place, or fewer: where instructions were met that are not known. */
+static void choose_typed(struct watch *watch, __u32 number)
+{
+	const struct options *options = watch->base.options;
+	bool whole = watch_windows_typed_are_whole(watch->windows, number);
+	__u32 every = watch_typed_every(&watch->lines[number].told);
+
+	if (options->watch_access_from != ACCESS_FROM_EITHER || !watch->cost.write_ns)
+		return;
+	/* Without a limit of cost each byte is watched always: none is left out for this. */
+	if (every && whole)
+		every = 1;
+	else if (!options->watch_share)
+		every = 0;
+	watch_windows_type(watch->windows, number, every);
 }
 
 static const char *error_text(int err)
@@ -380,6 +432,7 @@ int watch_drain(struct watch *watch)
 		struct watch_line *line = &watch->lines[i];
 
 		look_at_object(watch, line);
+		choose_typed(watch, i);
 		if (line->row.end_ns - line->row.begin_ns > ROW_NS)
 			err = end_row(watch, line);
 		if (!line->gone)
@@ -435,8 +488,8 @@ int watch_flush(struct watch *watch, __u64 now_ns)
 
 		err = end_row(watch, line);
 		err = err
-			      ?: watch_write_sums(watch->base.recording, line, watch->base.locks,
-						  watch->base.options->watch_share, watch->hit_ns, "instruction");
+			      ?: watch_write_sums(watch->base.recording, line, watch->base.locks, watch->base.options,
+						  &watch->cost);
 	}
 	err = err
 		      ?: recording_run(watch->base.recording, PUT_COST, "tit", "watch_thread_ns",
@@ -474,8 +527,10 @@ void watch_close(struct watch *watch)
 		return;
 	watch_windows_close(watch->windows);
 	watch_decoding_close(watch->decoding);
-	for (__u32 i = 0; i < watch->line_count; i++)
+	for (__u32 i = 0; i < watch->line_count; i++) {
 		watch_sums_close(&watch->lines[i].sums);
+		watch_told_close(&watch->lines[i].told);
+	}
 	user_symbols_close(watch->users);
 	free(watch);
 }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "watch_budget.h"
 
-void watch_budget_open(struct watch_budget *budget, double share, __u64 hit_ns, __u64 now_ns)
+void watch_budget_open(struct watch_budget *budget, double share, __u64 now_ns)
 {
-	*budget = (struct watch_budget){.share = share, .hit_ns = hit_ns, .begin_ns = now_ns};
+	*budget = (struct watch_budget){.share = share, .begin_ns = now_ns};
 }
 
 /* What the hits of one period may cost. */
@@ -12,22 +12,22 @@ static double period_ns(const struct watch_budget *budget)
 	return budget->share * WATCH_PERIOD_NS;
 }
 
-__u32 watch_budget_limit(const struct watch_budget *budget)
+__u32 watch_budget_limit(const struct watch_budget *budget, __u64 hit_ns)
 {
 	double hits;
 
 	if (!budget->share)
 		return 0;
-	hits = period_ns(budget) / (budget->hit_ns ?: 1000);
+	hits = period_ns(budget) / (hit_ns ?: 1000);
 	return hits < 8 ? 8 : hits > WATCH_HITS_MOST ? WATCH_HITS_MOST : hits;
 }
 
-void watch_budget_spend(struct watch_budget *budget, struct watch_pace *pace, __u64 most_hits, __u64 own_ns, bool cut)
+void watch_budget_spend(struct watch_budget *budget, struct watch_pace *pace, __u64 cost_ns, bool cut)
 {
-	double cost = most_hits * budget->hit_ns + own_ns, wanted = period_ns(budget);
+	double cost = cost_ns, wanted = period_ns(budget);
 	__u64 window = pace->window_ns;
 
-	budget->spent_ns += cost;
+	budget->spent_ns += cost_ns;
 	if (!budget->share)
 		return;
 	/* Towards the length that uses the budget, by no more than a factor of two at a time: the next moment may be another. */

@@ -19,7 +19,6 @@
 
 struct watch_budget {
 	double share; /* of the CPU time; 0: unlimited */
-	__u64 hit_ns;
 	__u64 begin_ns;
 	__u64 spent_ns; /* since begin_ns, on the CPU that had the most in each window */
 };
@@ -29,11 +28,11 @@ struct watch_pace {
 	__u64 window_ns;
 };
 
-void watch_budget_open(struct watch_budget *budget, double share, __u64 hit_ns, __u64 now_ns);
-/* Hits of a CPU and place after which a window is cut; 0: none. */
-__u32 watch_budget_limit(const struct watch_budget *budget);
-/* A window ended: hits of the CPU that had the most, and what setting it up took. */
-void watch_budget_spend(struct watch_budget *budget, struct watch_pace *pace, __u64 most_hits, __u64 own_ns, bool cut);
+void watch_budget_open(struct watch_budget *budget, double share, __u64 now_ns);
+/* Hits of a CPU and place, each of this cost, after which a window is cut; 0: none. */
+__u32 watch_budget_limit(const struct watch_budget *budget, __u64 hit_ns);
+/* A window ended: what the CPU paid that had the most hits, setting it up included. */
+void watch_budget_spend(struct watch_budget *budget, struct watch_pace *pace, __u64 cost_ns, bool cut);
 /* When the next one may begin: jitter, from 0 to 255, so that it does not beat with what goes by a clock. */
 __u64 watch_budget_next(const struct watch_budget *budget, __u64 last_begin_ns, __u64 now_ns, __u32 jitter);
 

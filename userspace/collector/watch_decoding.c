@@ -18,6 +18,7 @@ struct decoded {
 	__u64 ip;
 	__u32 tgid; /* 0: the kernel's */
 	struct watch_code code;
+	struct watch_kind kind;
 };
 
 /* By the address of the instruction. */
@@ -49,8 +50,6 @@ struct watch_decoding {
 	__u32 thread_count, thread_capacity;
 	struct memory_index thread_index;
 	__u8 *text; /* FUNCTION_MOST bytes */
-	__u64 unknown;
-	__u64 all;
 };
 
 int watch_decoding_open(struct watch_decoding **out, struct lock_names *names, const struct symbols *symbols,
@@ -157,7 +156,7 @@ static void decode(struct watch_decoding *decoding, struct decoded *decoded)
 		watch_decode_back(decoding->decoder, decoding->text, got, decoded->ip, &decoded->code);
 }
 
-static int find_decoded(struct watch_decoding *decoding, __u32 tgid, __u64 ip, const struct watch_code **out)
+static int find_decoded(struct watch_decoding *decoding, __u32 tgid, __u64 ip, struct decoded **out)
 {
 	__u32 hash = memory_hash(ip, tgid);
 	int err;
@@ -166,7 +165,7 @@ static int find_decoded(struct watch_decoding *decoding, __u32 tgid, __u64 ip, c
 	{
 		if (decoding->decoded[number].ip != ip || decoding->decoded[number].tgid != tgid)
 			continue;
-		*out = &decoding->decoded[number].code;
+		*out = &decoding->decoded[number];
 		return 0;
 	}
 	err = memory_reserve((void **)&decoding->decoded, decoding->decoded_count, &decoding->decoded_capacity,
@@ -176,7 +175,7 @@ static int find_decoded(struct watch_decoding *decoding, __u32 tgid, __u64 ip, c
 		return err;
 	decoding->decoded[decoding->decoded_count] = (struct decoded){.ip = ip, .tgid = tgid};
 	decode(decoding, &decoding->decoded[decoding->decoded_count]);
-	*out = &decoding->decoded[decoding->decoded_count++].code;
+	*out = &decoding->decoded[decoding->decoded_count++];
 	return 0;
 }
 
@@ -225,17 +224,17 @@ static int find_code(struct watch_decoding *decoding, __u32 tgid, __u64 address,
 }
 
 int watch_decoding_find(struct watch_decoding *decoding, const struct watch_record *record, unsigned int bytes,
-			struct watch_access *access, __u32 *code)
+			struct watch_access *access, struct watch_kind *kind, __u32 *code)
 {
 	__u32 tgid = record->flags & WATCH_USER ? record->tgid : 0;
-	const struct watch_code *found;
+	struct decoded *found;
 	int err = find_decoded(decoding, tgid, record->ip, &found);
 
 	if (err)
 		return err;
-	watch_place(found, record, bytes, access);
-	decoding->all++;
-	decoding->unknown += !access->access;
+	watch_place(&found->code, record, bytes, access);
+	watch_kind_note(&found->kind, record->flags);
+	*kind = found->kind;
 	return find_code(decoding, tgid, access->address, code);
 }
 
@@ -268,10 +267,4 @@ int watch_decoding_thread(struct watch_decoding *decoding, const struct watch_re
 	*id = WATCH_IDS + decoding->thread_count++;
 	return recording_run(decoding->recording, PUT_MEMORY_THREAD, "iiit", (__s64)*id, (__s64)record->tgid,
 			     (__s64)record->tid, comm);
-}
-
-void watch_decoding_unknown(const struct watch_decoding *decoding, __u64 *unknown, __u64 *all)
-{
-	*unknown = decoding->unknown;
-	*all = decoding->all;
 }

@@ -9,18 +9,20 @@
 #include "memory_index.h"
 #include "recording.h"
 #include "watch_code.h"
+#include "watch_told.h"
 
 struct watch_decoding;
 
 int watch_decoding_open(struct watch_decoding **out, struct lock_names *names, const struct symbols *symbols,
 			struct user_symbols *users, struct recording *recording, struct memory_budget *budget);
 void watch_decoding_close(struct watch_decoding *decoding);
-/* What the record's instruction did to the `bytes` that were watched, and its number in memory_code. */
+/*
+ * What the record's instruction did to the `bytes` that were watched, as the disassembler knows it; what the
+ * watchpoints said of it so far, the record's included; and its number in memory_code.
+ */
 int watch_decoding_find(struct watch_decoding *decoding, const struct watch_record *record, unsigned int bytes,
-			struct watch_access *access, __u32 *code);
+			struct watch_access *access, struct watch_kind *kind, __u32 *code);
 /* The number of the record's task in memory_thread. */
 int watch_decoding_thread(struct watch_decoding *decoding, const struct watch_record *record, __u32 *thread);
-/* Hits whose instruction could not be told, of all. */
-void watch_decoding_unknown(const struct watch_decoding *decoding, __u64 *unknown, __u64 *all);
 
 #endif /* LOCKLINE_WATCH_DECODING_H */

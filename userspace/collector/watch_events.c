@@ -24,12 +24,12 @@
 #define COST_TIME_NS 2000000000ull
 #define COST_ALARM_S 3 /* longer than the collector waits */
 
-static int open_event(__u64 address, pid_t pid, int cpu, int group, bool disabled)
+static int open_event(__u64 address, __u32 type, pid_t pid, int cpu, int group, bool disabled)
 {
 	struct perf_event_attr attr = {
 		.type = PERF_TYPE_BREAKPOINT,
 		.size = sizeof(attr),
-		.bp_type = HW_BREAKPOINT_RW,
+		.bp_type = type,
 		.bp_addr = address,
 		.bp_len = WATCH_SLOT_BYTES,
 		.sample_period = 1,
@@ -53,11 +53,11 @@ static int open_keeper(void)
 	return syscall(SYS_perf_event_open, &attr, 0, -1, -1, PERF_FLAG_FD_CLOEXEC);
 }
 
-int watch_events_open(struct watch_events *events, int program, const struct id_list *wanted)
+int watch_events_open(struct watch_events *events, const struct watch_programs *programs, const struct id_list *wanted)
 {
 	int err;
 
-	*events = (struct watch_events){.program = program, .keeper = -1, .wanted = wanted};
+	*events = (struct watch_events){.programs = *programs, .keeper = -1, .wanted = wanted};
 	events->online = malloc(sizeof(*events->online));
 	if (!events->online)
 		return -ENOMEM;
@@ -128,38 +128,68 @@ void watch_events_clear(struct watch_events *events)
 	events->places = 0;
 }
 
-static int set_cpu(struct watch_events *events, struct watch_cpu_events *cpu, __u64 line, __u32 places, __u32 limit)
+/* Of a typed place, the second one. */
+static bool is_for_writes(const struct watch_events *events, int slot)
 {
-	int slot = 0;
+	return events->typed && slot & 1;
+}
 
-	for (int place = 0; place < WATCH_PLACES && slot < WATCH_SLOTS; place++) {
-		int fd;
+/* Those of a typed place go off together, so that none goes on to count writes alone. */
+static int leader_of(const struct watch_events *events, int slot)
+{
+	return events->typed ? slot & ~1 : 0;
+}
 
-		if (!(places >> place & 1))
-			continue;
-		fd = open_event(line + place * WATCH_SLOT_BYTES, -1, cpu->cpu, slot ? cpu->fds[0] : -1, !slot);
-		if (fd < 0)
-			return fd;
-		cpu->fds[slot] = fd;
-		if (ioctl(fd, PERF_EVENT_IOC_SET_BPF, events->program))
-			return -errno;
-		/* It starts with its leader; that one's limit is set when it is enabled. */
-		if (slot && limit && ioctl(fd, PERF_EVENT_IOC_REFRESH, limit))
-			return -errno;
-		slot++;
-	}
-	events->slots = slot;
+static __u32 type_of(const struct watch_events *events, int slot)
+{
+	if (is_for_writes(events, slot))
+		return HW_BREAKPOINT_W;
+	return events->typed && !WATCH_WRITE_HITS_BOTH ? HW_BREAKPOINT_R : HW_BREAKPOINT_RW;
+}
+
+static int set_slot(struct watch_events *events, struct watch_cpu_events *cpu, int slot, __u64 address)
+{
+	int leader = leader_of(events, slot);
+	bool leads = leader == slot;
+	int fd = open_event(address, type_of(events, slot), -1, cpu->cpu, leads ? -1 : cpu->fds[leader], leads);
+
+	if (fd < 0)
+		return fd;
+	cpu->fds[slot] = fd;
+	if (ioctl(fd, PERF_EVENT_IOC_SET_BPF,
+		  is_for_writes(events, slot) ? events->programs.write : events->programs.hit))
+		return -errno;
+	/* It starts with its leader; that one's limit is set when it is enabled. */
+	if (!leads && events->limit && ioctl(fd, PERF_EVENT_IOC_REFRESH, events->limit))
+		return -errno;
 	return 0;
 }
 
-int watch_events_set(struct watch_events *events, __u64 line, __u32 places, __u32 limit)
+static int set_cpu(struct watch_events *events, struct watch_cpu_events *cpu, __u64 line)
+{
+	int slot = 0, each = events->typed ? 2 : 1, err = 0;
+
+	for (int place = 0; !err && place < WATCH_PLACES && slot + each <= WATCH_SLOTS; place++) {
+		if (!(events->places >> place & 1))
+			continue;
+		for (int i = 0; !err && i < each; i++)
+			err = set_slot(events, cpu, slot++, line + place * WATCH_SLOT_BYTES);
+	}
+	events->slots = slot;
+	return err;
+}
+
+int watch_events_set(struct watch_events *events, __u64 line, __u32 places, bool typed, __u32 limit)
 {
 	__u32 set = 0;
 	int err = 0;
 
 	watch_events_clear(events);
+	events->places = places;
+	events->typed = typed;
+	events->limit = limit;
 	for (__u32 i = 0; !err && i < events->cpu_count; i++) {
-		err = set_cpu(events, &events->cpus[i], line, places, limit);
+		err = set_cpu(events, &events->cpus[i], line);
 		/* A CPU that went offline has no watchpoint to miss. */
 		if (err == -ENODEV) {
 			err = 0;
@@ -167,8 +197,6 @@ int watch_events_set(struct watch_events *events, __u64 line, __u32 places, __u3
 		}
 		set++;
 	}
-	events->places = places;
-	events->limit = limit;
 	if (!err && !set)
 		err = -ENODEV;
 	if (err)
@@ -181,7 +209,7 @@ int watch_events_free(struct watch_events *events, __u64 line)
 	int err = 0;
 
 	for (int slots = WATCH_SLOTS; slots; slots--) {
-		err = watch_events_set(events, line, (1u << slots) - 1, 0);
+		err = watch_events_set(events, line, (1u << slots) - 1, false, 0);
 		watch_events_clear(events);
 		if (!err)
 			return slots;
@@ -191,17 +219,24 @@ int watch_events_free(struct watch_events *events, __u64 line)
 	return err;
 }
 
+static bool leads(const struct watch_events *events, const struct watch_cpu_events *cpu, int slot)
+{
+	return leader_of(events, slot) == slot && cpu->fds[slot] >= 0;
+}
+
 int watch_events_enable(struct watch_events *events)
 {
 	int err = 0;
 
 	for (__u32 i = 0; !err && i < events->cpu_count; i++) {
-		int leader = events->cpus[i].fds[0];
+		struct watch_cpu_events *cpu = &events->cpus[i];
 
-		events->cpus[i].hits = events->cpus[i].most = 0;
-		if (leader >= 0 && (events->limit ? ioctl(leader, PERF_EVENT_IOC_REFRESH, events->limit)
-						  : ioctl(leader, PERF_EVENT_IOC_ENABLE, 0)))
-			err = -errno;
+		cpu->hits = cpu->most = 0;
+		for (int slot = 0; !err && slot < WATCH_SLOTS; slot++)
+			if (leads(events, cpu, slot) &&
+			    (events->limit ? ioctl(cpu->fds[slot], PERF_EVENT_IOC_REFRESH, events->limit)
+					   : ioctl(cpu->fds[slot], PERF_EVENT_IOC_ENABLE, 0)))
+				err = -errno;
 	}
 	return err;
 }
@@ -209,8 +244,26 @@ int watch_events_enable(struct watch_events *events)
 void watch_events_disable(struct watch_events *events)
 {
 	for (__u32 i = 0; i < events->cpu_count; i++)
-		if (events->cpus[i].fds[0] >= 0)
-			ioctl(events->cpus[i].fds[0], PERF_EVENT_IOC_DISABLE, 0);
+		for (int slot = 0; slot < WATCH_SLOTS; slot++)
+			if (leads(events, &events->cpus[i], slot))
+				ioctl(events->cpus[i].fds[slot], PERF_EVENT_IOC_DISABLE, 0);
+}
+
+/* The counts of a group: of its leader, which is in that slot, and the slots behind it. */
+static void count_group(const struct watch_events *events, struct watch_cpu_events *cpu, int leader)
+{
+	__u64 values[1 + WATCH_SLOTS] = {};
+
+	if (read(cpu->fds[leader], values, sizeof(values)) < (ssize_t)sizeof(values[0]))
+		return;
+	for (__u64 i = 0; i < values[0] && i < WATCH_SLOTS; i++) {
+		__u64 hits = values[1 + i];
+
+		if (WATCH_WRITE_HITS_BOTH && is_for_writes(events, leader + i))
+			continue;
+		cpu->hits += hits;
+		cpu->most = hits > cpu->most ? hits : cpu->most;
+	}
 }
 
 __u64 watch_events_count(struct watch_events *events)
@@ -219,15 +272,11 @@ __u64 watch_events_count(struct watch_events *events)
 
 	for (__u32 i = 0; i < events->cpu_count; i++) {
 		struct watch_cpu_events *cpu = &events->cpus[i];
-		__u64 values[1 + WATCH_SLOTS] = {};
 
 		cpu->hits = cpu->most = 0;
-		if (cpu->fds[0] < 0 || read(cpu->fds[0], values, sizeof(values)) < (ssize_t)sizeof(values[0]))
-			continue;
-		for (__u64 slot = 0; slot < values[0] && slot < WATCH_SLOTS; slot++) {
-			cpu->hits += values[1 + slot];
-			cpu->most = values[1 + slot] > cpu->most ? values[1 + slot] : cpu->most;
-		}
+		for (int slot = 0; slot < WATCH_SLOTS; slot++)
+			if (leads(events, cpu, slot))
+				count_group(events, cpu, slot);
 		all += cpu->hits;
 	}
 	return all;
@@ -241,10 +290,11 @@ static __u64 now_ns(void)
 	return now.tv_sec * 1000000000ull + now.tv_nsec;
 }
 
-struct cost {
+/* What the process that measures leaves. */
+struct measured {
 	__u64 watched; /* the word */
 	__u64 pad[7];
-	__u64 hit_ns;
+	struct watch_cost cost;
 	int err;
 };
 
@@ -264,40 +314,98 @@ static int compare(const void *a, const void *b)
 	return *x < *y ? -1 : *x > *y;
 }
 
-/* In a process of its own: on a machine that does not get past a watched instruction it can be killed. */
-static int measure(struct cost *cost, int program)
+/* The median: of some rounds others took the CPU away. */
+static __u64 write_cost(volatile __u64 *word)
 {
-	__u64 values[2] = {}, rounds[COST_ROUNDS];
+	__u64 rounds[COST_ROUNDS];
+
+	for (int i = 0; i < COST_ROUNDS; i++)
+		rounds[i] = time_writes(word);
+	qsort(rounds, COST_ROUNDS, sizeof(rounds[0]), compare);
+	return rounds[COST_ROUNDS / 2] / COST_HITS;
+}
+
+static int measure_hit(struct measured *measured, int program)
+{
+	__u64 values[2] = {}, cost;
 	int fd, err = 0;
 
-	fd = open_event((__u64)&cost->watched, 0, -1, -1, true);
+	fd = open_event((__u64)&measured->watched, HW_BREAKPOINT_RW, 0, -1, -1, true);
 	if (fd < 0)
 		return fd;
 	if (ioctl(fd, PERF_EVENT_IOC_SET_BPF, program) || ioctl(fd, PERF_EVENT_IOC_ENABLE, 0))
 		err = -errno;
-	/* The median: of some rounds others took the CPU away. */
-	for (int i = 0; i < COST_ROUNDS; i++)
-		rounds[i] = time_writes(&cost->watched);
-	qsort(rounds, COST_ROUNDS, sizeof(rounds[0]), compare);
+	cost = write_cost(&measured->watched);
 	ioctl(fd, PERF_EVENT_IOC_DISABLE, 0);
 	if (read(fd, values, sizeof(values)) == sizeof(values) && values[1] >= COST_HITS)
-		cost->hit_ns = rounds[COST_ROUNDS / 2] / COST_HITS;
+		measured->cost.hit_ns = cost;
 	close(fd);
 	return err;
 }
 
-/* Nothing of the collector's is kept open or running by its child, should that hang or outlive it. */
-static void let_go(pid_t parent, int program)
+/*
+ * Whether two watchpoints at a place tell: some emulators (QEMU's x86 without
+ * KVM) report but one of those that a write hits.
+ */
+static void measure_write(struct measured *measured, const struct watch_programs *programs)
 {
+	const __u64 writes = COST_ROUNDS * COST_HITS;
+	volatile __u64 *word = &measured->watched;
+	__u64 before[3] = {}, after[3] = {}, cost;
+	int other = WATCH_WRITE_HITS_BOTH ? HW_BREAKPOINT_RW : HW_BREAKPOINT_R;
+	int fd = open_event((__u64)word, other, 0, -1, -1, true), second;
+
+	if (fd < 0)
+		return;
+	second = open_event((__u64)word, HW_BREAKPOINT_W, 0, -1, fd, false);
+	if (second < 0 || ioctl(fd, PERF_EVENT_IOC_SET_BPF, programs->hit) ||
+	    ioctl(second, PERF_EVENT_IOC_SET_BPF, programs->write) || ioctl(fd, PERF_EVENT_IOC_ENABLE, 0))
+		goto out;
+	cost = write_cost(word);
+	if (read(fd, before, sizeof(before)) != sizeof(before))
+		goto out;
+	for (int i = 0; i < COST_HITS; i++)
+		(void)*word;
+	if (read(fd, after, sizeof(after)) != sizeof(after))
+		goto out;
+	if (before[1] == (WATCH_WRITE_HITS_BOTH ? writes : 0) && before[2] == writes &&
+	    after[1] == before[1] + COST_HITS && after[2] == writes)
+		measured->cost.write_ns = cost;
+out:
+	if (second >= 0)
+		close(second);
+	close(fd);
+}
+
+/* In a process of its own: on a machine that does not get past a watched instruction it can be killed. */
+static int measure(struct measured *measured, const struct watch_programs *programs)
+{
+	int err = measure_hit(measured, programs->hit);
+
+	if (!err && programs->write >= 0)
+		measure_write(measured, programs);
+	return err;
+}
+
+/* Nothing of the collector's is kept open or running by its child, should that hang or outlive it. */
+static void let_go(pid_t parent, const struct watch_programs *programs)
+{
+	unsigned int first = programs->hit, second = programs->write < 0 ? first : (unsigned int)programs->write;
 	sigset_t alarms;
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	/* It ended before that. */
 	if (getppid() != parent)
 		_exit(1);
-	if (program > 0)
-		syscall(SYS_close_range, 0u, (unsigned int)program - 1, 0u);
-	syscall(SYS_close_range, (unsigned int)program + 1, ~0u, 0u);
+	if (first > second) {
+		first = second;
+		second = programs->hit;
+	}
+	if (first)
+		syscall(SYS_close_range, 0u, first - 1, 0u);
+	if (second > first + 1)
+		syscall(SYS_close_range, first + 1, second - 1, 0u);
+	syscall(SYS_close_range, second + 1, ~0u, 0u);
 	signal(SIGALRM, SIG_DFL);
 	sigemptyset(&alarms);
 	sigaddset(&alarms, SIGALRM);
@@ -305,26 +413,27 @@ static void let_go(pid_t parent, int program)
 	alarm(COST_ALARM_S);
 }
 
-int watch_hit_cost(int program, __u64 *ns)
+int watch_hit_cost(const struct watch_programs *programs, struct watch_cost *cost)
 {
-	struct cost *cost = mmap(NULL, sizeof(*cost), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	struct measured *measured =
+		mmap(NULL, sizeof(*measured), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	const struct timespec pause = {.tv_nsec = 1000000};
 	__u64 until;
 	pid_t parent = getpid(), child;
 	int err = 0;
 
-	*ns = 0;
-	if (cost == MAP_FAILED)
+	*cost = (struct watch_cost){};
+	if (measured == MAP_FAILED)
 		return -errno;
-	cost->err = -EDEADLK;
+	measured->err = -EDEADLK;
 	child = fork();
 	if (child < 0) {
 		err = -errno;
 		goto out;
 	}
 	if (!child) {
-		let_go(parent, program);
-		cost->err = measure(cost, program);
+		let_go(parent, programs);
+		measured->err = measure(measured, programs);
 		_exit(0);
 	}
 	until = now_ns() + COST_TIME_NS;
@@ -336,9 +445,10 @@ int watch_hit_cost(int program, __u64 *ns)
 		}
 		nanosleep(&pause, NULL);
 	}
-	err = cost->err;
-	*ns = err ? 0 : cost->hit_ns;
+	err = measured->err;
+	if (!err)
+		*cost = measured->cost;
 out:
-	munmap(cost, sizeof(*cost));
+	munmap(measured, sizeof(*measured));
 	return err;
 }

@@ -62,6 +62,25 @@ static int parse_share(struct options *options)
 	return 0;
 }
 
+static int parse_access(struct options *options)
+{
+	static const char *const names[] = {
+		[ACCESS_FROM_EITHER] = "auto",
+		[ACCESS_FROM_INSTRUCTION] = "instruction",
+		[ACCESS_FROM_WATCHPOINT] = "watchpoint",
+	};
+	char shown[VALUE_SHOWN];
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
+		if (options->watch_access_name && strcmp(options->watch_access_name, names[i]))
+			continue;
+		options->watch_access_from = i;
+		return 0;
+	}
+	message("--access %s: not instruction, watchpoint or auto", show(options->watch_access_name, shown));
+	return -EINVAL;
+}
+
 int watch_options_check(struct options *options)
 {
 	int err;
@@ -79,5 +98,6 @@ int watch_options_check(struct options *options)
 		return -EINVAL;
 	}
 	err = parse_share(options);
+	err = err ?: parse_access(options);
 	return err ?: parse_places(options);
 }

@@ -15,7 +15,9 @@
 
 #include "lockline.skel.h"
 #include "maps.h"
+#include "watch_pairs.h"
 #include "watch_queue.h"
+#include "watch_turns.h"
 #include "watch_windows.h"
 
 #define IDLE_NS 20000000ull
@@ -23,17 +25,14 @@
 #define SETTLE_NS 1000000ull
 /* Of a line that has more places than can be watched at once, this long without a limit of cost. */
 #define ROTATE_NS       50000000ull
-#define BLOCKS          64
 #define FIRST_WINDOW_MS 1000
 
 struct line {
 	struct watch_place place;
-	struct watch_pace pace;
+	struct watch_pace paces[2]; /* of plain and of typed windows */
 	bool dropped;
-	int err;             /* why it could not be watched the last time, or 0 */
-	__u8 blocks[BLOCKS]; /* masks of places, so that each pair of them is watched together in one */
-	__u32 block_count;
-	__u32 turn;
+	int err; /* why it could not be watched the last time, or 0 */
+	struct watch_turns turns;
 };
 
 struct watch_windows {
@@ -44,6 +43,7 @@ struct watch_windows {
 	__u64 *read;  /* per CPU: position in its ring */
 	__u64 others; /* hits by other processes before the window */
 	struct watch_budget budget;
+	struct watch_cost cost;
 	pthread_t thread;
 	bool running;
 	bool begun; /* a window, or it could not be */
@@ -77,6 +77,10 @@ static __u64 thread_ns(void)
 int watch_windows_open(struct watch_windows **out, struct lockline_bpf *bpf, __u32 cpus, const struct id_list *wanted)
 {
 	struct watch_windows *windows = calloc(1, sizeof(*windows));
+	const struct watch_programs programs = {
+		.hit = bpf_program__fd(bpf->progs.watch_hit),
+		.write = bpf_program__fd(bpf->progs.watch_write),
+	};
 	int err;
 
 	if (!windows)
@@ -91,7 +95,7 @@ int watch_windows_open(struct watch_windows **out, struct lockline_bpf *bpf, __u
 	err = err ?: maps_map(&windows->records, bpf->maps.watch_records);
 	err = err ?: maps_map(&windows->states, bpf->maps.watch_states);
 	err = err ?: maps_map(&windows->target, bpf->maps.watch_target);
-	err = err ?: watch_events_open(&windows->events, bpf_program__fd(bpf->progs.watch_hit), wanted);
+	err = err ?: watch_events_open(&windows->events, &programs, wanted);
 	if (err)
 		watch_windows_close(windows);
 	else
@@ -135,54 +139,6 @@ int watch_windows_try(struct watch_windows *windows, __u64 line)
 	return slots;
 }
 
-int watch_windows_hit_cost(struct watch_windows *windows, __u64 *ns)
-{
-	((struct watch_target *)windows->target.data)->tgid = 0;
-	return watch_hit_cost(windows->events.program, ns);
-}
-
-/*
- * Masks of at most `slots` of the places, until each pair of these was in one
- * of them: for four of eight the six of a covering design, or one more.
- */
-static void make_blocks(struct line *line, int slots)
-{
-	__u64 left = 0; /* pairs, by 8 * one + other */
-	__u32 places = line->place.places;
-
-	line->block_count = 0;
-	if (__builtin_popcount(places) <= slots) {
-		line->blocks[line->block_count++] = places;
-		return;
-	}
-	for (int one = 0; one < WATCH_PLACES; one++)
-		for (int other = one; other < WATCH_PLACES; other++)
-			if (places >> one & 1 && places >> other & 1 && (slots > 1 || one == other))
-				left |= 1ull << (8 * one + other);
-	while (left && line->block_count < BLOCKS) {
-		__u64 covered = 0;
-		__u32 best = 0;
-
-		for (__u32 mask = 1; mask < 1u << WATCH_PLACES; mask++) {
-			__u64 pairs = 0;
-
-			if (mask & ~places || __builtin_popcount(mask) != slots)
-				continue;
-			for (int one = 0; one < WATCH_PLACES; one++)
-				for (int other = one; other < WATCH_PLACES; other++)
-					if (mask >> one & 1 && mask >> other & 1)
-						pairs |= 1ull << (8 * one + other);
-			pairs &= left;
-			if (__builtin_popcountll(pairs) > __builtin_popcountll(covered)) {
-				covered = pairs;
-				best = mask;
-			}
-		}
-		left &= ~covered;
-		line->blocks[line->block_count++] = best;
-	}
-}
-
 int watch_windows_add(struct watch_windows *windows, const struct watch_place *place)
 {
 	struct line *line;
@@ -192,8 +148,10 @@ int watch_windows_add(struct watch_windows *windows, const struct watch_place *p
 	if (windows->line_count < WATCH_LINES) {
 		number = windows->line_count++;
 		line = &windows->lines[number];
-		*line = (struct line){.place = *place, .pace = {.window_ns = WATCH_WINDOW_NS}};
-		make_blocks(line, windows->slots);
+		*line = (struct line){.place = *place};
+		for (int typed = 0; typed < 2; typed++)
+			line->paces[typed].window_ns = WATCH_WINDOW_NS;
+		watch_turns_open(&line->turns, place->places, windows->slots);
 	}
 	pthread_mutex_unlock(&windows->lock);
 	return number;
@@ -204,6 +162,23 @@ void watch_windows_drop(struct watch_windows *windows, __u32 line)
 	pthread_mutex_lock(&windows->lock);
 	windows->lines[line].dropped = true;
 	pthread_mutex_unlock(&windows->lock);
+}
+
+void watch_windows_type(struct watch_windows *windows, __u32 line, __u32 every)
+{
+	pthread_mutex_lock(&windows->lock);
+	windows->lines[line].turns.typed_every = every;
+	pthread_mutex_unlock(&windows->lock);
+}
+
+bool watch_windows_typed_are_whole(struct watch_windows *windows, __u32 line)
+{
+	bool whole;
+
+	pthread_mutex_lock(&windows->lock);
+	whole = watch_turns_typed_are_whole(&windows->lines[line].turns);
+	pthread_mutex_unlock(&windows->lock);
+	return whole;
 }
 
 static bool is_ending(const struct watch_windows *windows)
@@ -224,8 +199,8 @@ static void sleep_until(struct watch_windows *windows, __u64 ns)
 	}
 }
 
-/* The line whose turn it is, and which of its places; false: there is none. */
-static bool next_line(struct watch_windows *windows, __u32 *number, struct line *line, __u32 *places)
+/* The line whose turn it is, and what of it; false: there is none. */
+static bool next_line(struct watch_windows *windows, __u32 *number, struct line *line, struct watch_turn *turn)
 {
 	bool found = false;
 
@@ -237,7 +212,7 @@ static bool next_line(struct watch_windows *windows, __u32 *number, struct line 
 		if (candidate->dropped)
 			continue;
 		*number = next;
-		*places = candidate->blocks[candidate->turn++ % candidate->block_count];
+		watch_turns_next(&candidate->turns, turn);
 		*line = *candidate;
 		found = true;
 	}
@@ -264,7 +239,8 @@ static __u64 read_ring(struct watch_windows *windows, __u32 cpu, __u64 before, s
 		__atomic_thread_fence(__ATOMIC_ACQUIRE);
 		if (sequence != position + 1 || __atomic_load_n(&record->sequence, __ATOMIC_RELAXED) != sequence)
 			continue;
-		if (out[count].ns >= before)
+		/* What one exception left stays together. */
+		if (out[count].ns >= before && !(count && watch_is_pair(&out[count - 1], &out[count])))
 			break;
 		count++;
 	}
@@ -328,11 +304,17 @@ static int hand_on(struct watch_windows *windows, const struct watch_window *see
 	window = watch_window_new(seen, full ? 0 : room);
 	if (!window)
 		return -ENOMEM;
-	/* Nobody has looked at those before in time. */
+	/* Nobody has looked at those before in time.  How many hits two records each are, the counts at the end tell. */
 	if (full)
 		skipped = skip_unread(windows);
-	for (__u32 cpu = 0; !full && cpu < windows->cpus; cpu++)
-		count += read_ring(windows, cpu, before, window->records + count, room - count);
+	if (full && seen->typed)
+		skipped = 0;
+	for (__u32 cpu = 0; !full && cpu < windows->cpus; cpu++) {
+		struct watch_record *records = window->records + count;
+		__u64 read = read_ring(windows, cpu, before, records, room - count);
+
+		count += seen->typed ? watch_pairs_merge(records, read, WATCH_WRITE_HITS_BOTH) : read;
+	}
 	window = watch_window_fit(window, count);
 	*taken += count + skipped;
 	others = watch_windows_others(windows) - windows->others;
@@ -356,7 +338,8 @@ static __u64 most_hits(const struct watch_windows *windows)
 }
 
 /* Sets the watchpoints of a window; begin: when all were there. */
-static int begin_window(struct watch_windows *windows, const struct line *line, __u32 places, __u32 limit, __u64 *begin)
+static int begin_window(struct watch_windows *windows, const struct line *line, const struct watch_turn *turn,
+			__u32 limit, __u64 *begin)
 {
 	int err;
 
@@ -367,7 +350,7 @@ static int begin_window(struct watch_windows *windows, const struct line *line, 
 		if (err)
 			return err;
 	}
-	err = watch_events_set(&windows->events, line->place.address, places, limit);
+	err = watch_events_set(&windows->events, line->place.address, turn->places, turn->typed, limit);
 	if (err)
 		return err;
 	skip_rings(windows);
@@ -377,18 +360,21 @@ static int begin_window(struct watch_windows *windows, const struct line *line, 
 	return err;
 }
 
-static int short_window(struct watch_windows *windows, __u32 number, struct line *line, __u32 places)
+static int short_window(struct watch_windows *windows, __u32 number, struct line *line, const struct watch_turn *turn)
 {
-	__u32 limit = watch_budget_limit(&windows->budget);
-	struct watch_window seen = {.line = number, .places = places};
+	/* As if all of them wrote: that two programs run is little beside the exception. */
+	__u64 hit_ns = turn->typed ? windows->cost.write_ns : windows->cost.hit_ns;
+	__u32 limit = watch_budget_limit(&windows->budget, hit_ns);
+	struct watch_window seen = {.line = number, .places = turn->places, .typed = turn->typed};
+	struct watch_pace *pace = &line->paces[turn->typed];
 	__u64 counted, own = thread_ns(), taken = 0;
-	int err = begin_window(windows, line, places, limit, &seen.begin_ns);
+	int err = begin_window(windows, line, turn, limit, &seen.begin_ns);
 
 	if (err) {
 		watch_events_clear(&windows->events);
 		return err;
 	}
-	sleep_until(windows, seen.begin_ns + line->pace.window_ns);
+	sleep_until(windows, seen.begin_ns + pace->window_ns);
 	seen.end_ns = now_ns();
 	watch_events_disable(&windows->events);
 	counted = watch_events_count(&windows->events);
@@ -397,24 +383,26 @@ static int short_window(struct watch_windows *windows, __u32 number, struct line
 	watch_events_clear(&windows->events);
 	err = hand_on(windows, &seen, ~0ull, counted, &taken);
 	own = thread_ns() - own;
-	watch_budget_spend(&windows->budget, &line->pace, most_hits(windows), own, seen.cut);
+	watch_budget_spend(&windows->budget, pace, most_hits(windows) * hit_ns + own, seen.cut);
 	pthread_mutex_lock(&windows->lock);
-	windows->lines[number].pace = line->pace;
+	windows->lines[number].paces[turn->typed] = *pace;
 	windows->own_ns += own;
 	pthread_mutex_unlock(&windows->lock);
 	return err;
 }
 
 /* One line of one process or the kernel alone, and all of it at once: then it need not be let go. */
-static bool stays(struct watch_windows *windows, const struct line *line)
+static bool stays(struct watch_windows *windows, __u32 number, const struct watch_turn *turn)
 {
 	__u32 live = 0;
+	bool same;
 
 	pthread_mutex_lock(&windows->lock);
 	for (__u32 i = 0; i < windows->line_count; i++)
 		live += !windows->lines[i].dropped;
+	same = watch_turns_stay(&windows->lines[number].turns, turn);
 	pthread_mutex_unlock(&windows->lock);
-	return live == 1 && line->block_count == 1;
+	return live == 1 && same;
 }
 
 static bool is_dropped(struct watch_windows *windows, __u32 number)
@@ -428,11 +416,12 @@ static bool is_dropped(struct watch_windows *windows, __u32 number)
 }
 
 /* Without a limit of cost: slices that lie next to each other, until it is another one's turn. */
-static int long_window(struct watch_windows *windows, __u32 number, const struct line *line, __u32 places)
+static int long_window(struct watch_windows *windows, __u32 number, const struct line *line,
+		       const struct watch_turn *turn)
 {
-	struct watch_window seen = {.line = number, .places = places};
+	struct watch_window seen = {.line = number, .places = turn->places, .typed = turn->typed};
 	__u64 taken = 0, until, own = thread_ns();
-	int err = begin_window(windows, line, places, 0, &seen.begin_ns);
+	int err = begin_window(windows, line, turn, 0, &seen.begin_ns);
 
 	if (err) {
 		watch_events_clear(&windows->events);
@@ -445,7 +434,7 @@ static int long_window(struct watch_windows *windows, __u32 number, const struct
 
 		sleep_until(windows, now_ns() + WATCH_SLICE_NS);
 		last = is_ending(windows) || is_dropped(windows, number) ||
-		       (now_ns() >= until && !stays(windows, line)) || watch_events_outdated(&windows->events);
+		       (now_ns() >= until && !stays(windows, number, turn)) || watch_events_outdated(&windows->events);
 		seen.end_ns = now_ns();
 		if (last) {
 			watch_events_disable(&windows->events);
@@ -477,10 +466,10 @@ static void *run(void *data)
 	int err = 0;
 
 	while (!err && !is_ending(windows)) {
+		struct watch_turn turn;
 		struct line line;
-		__u32 places;
 
-		if (!next_line(windows, &number, &line, &places)) {
+		if (!next_line(windows, &number, &line, &turn)) {
 			sleep_until(windows, now_ns() + IDLE_NS);
 			continue;
 		}
@@ -490,8 +479,8 @@ static void *run(void *data)
 		if (is_ending(windows))
 			break;
 		begin = now_ns();
-		err = windows->budget.share ? short_window(windows, number, &line, places)
-					    : long_window(windows, number, &line, places);
+		err = windows->budget.share ? short_window(windows, number, &line, &turn)
+					    : long_window(windows, number, &line, &turn);
 		pthread_mutex_lock(&windows->lock);
 		windows->lines[number].err = err;
 		/* Others may let go of the registers; an address does not become a better one. */
@@ -508,13 +497,14 @@ static void *run(void *data)
 	return NULL;
 }
 
-int watch_windows_begin(struct watch_windows *windows, double share, __u64 hit_ns)
+int watch_windows_begin(struct watch_windows *windows, double share, const struct watch_cost *cost)
 {
 	const struct sched_param first = {.sched_priority = 1};
 	const struct timespec pause = {.tv_nsec = 1000000};
 	int err;
 
-	watch_budget_open(&windows->budget, share, hit_ns, now_ns());
+	windows->cost = *cost;
+	watch_budget_open(&windows->budget, share, now_ns());
 	err = pthread_create(&windows->thread, NULL, run, windows);
 	if (err)
 		return -err;

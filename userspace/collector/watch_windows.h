@@ -30,6 +30,7 @@ struct watch_window {
 	struct watch_window *next;
 	__u32 line;     /* number of its place */
 	__u32 places;   /* mask of the eighths */
+	bool typed;     /* two watchpoints at each: records have WATCH_WROTE or WATCH_ONLY_READ */
 	bool goes_on;   /* nothing lies between the window before and this one */
 	bool cut;       /* some watchpoint reached its limit of hits */
 	__u64 begin_ns; /* from when on all CPUs were watched */
@@ -44,13 +45,16 @@ struct watch_windows;
 
 int watch_windows_open(struct watch_windows **out, struct lockline_bpf *bpf, __u32 cpus, const struct id_list *wanted);
 void watch_windows_close(struct watch_windows *windows);
-/* How many places can be watched at once; negative: what the kernel says to a watchpoint there. */
+/* How many watchpoints can be set at once; negative: what the kernel says to a watchpoint there. */
 int watch_windows_try(struct watch_windows *windows, __u64 line);
-int watch_windows_hit_cost(struct watch_windows *windows, __u64 *ns);
 /* The thread begins; it watches nothing before there is a line.  share: of CPU time, 0: unlimited. */
-int watch_windows_begin(struct watch_windows *windows, double share, __u64 hit_ns);
+int watch_windows_begin(struct watch_windows *windows, double share, const struct watch_cost *cost);
 /* The number of the new line, or -ENOSPC. */
 int watch_windows_add(struct watch_windows *windows, const struct watch_place *place);
+/* From now on one of so many windows of the line has two watchpoints at each place; 0: none. */
+void watch_windows_type(struct watch_windows *windows, __u32 line, __u32 every);
+/* Whether a window of the line with two at each place watches as much as others do. */
+bool watch_windows_typed_are_whole(struct watch_windows *windows, __u32 line);
 /* The line is not watched any more. */
 void watch_windows_drop(struct watch_windows *windows, __u32 line);
 /* No watchpoint is left when it returns. */

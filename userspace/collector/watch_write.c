@@ -122,8 +122,29 @@ static const struct known_lock *lock_of(const struct watched *watched, struct lo
 	return lock;
 }
 
-int watch_write_sums(struct recording *recording, struct watch_line *line, struct locks *locks, double budget,
-		     __u64 hit_ns, const char *access_from)
+static int write_told(struct recording *recording, struct watch_line *line, const struct watch_cost *cost)
+{
+	const struct watch_told_sums *told = &line->told;
+	int err = recording_run(recording, PUT_WATCH_TOLD, "iiiiiiiiii", (__s64)line->id,
+				(__s64)told->by[TOLD_BY_INSTRUCTION], (__s64)told->by[TOLD_BY_WATCHPOINT],
+				(__s64)told->by[TOLD_BEFORE], (__s64)told->by[TOLD_NOT], (__s64)told->compared,
+				(__s64)told->disagreed, (__s64)told->typed_windows, (__s64)told->typed_hits,
+				(__s64)cost->write_ns);
+
+	for (__u32 i = 0; !err && i < told->comparison_count; i++) {
+		struct watch_comparison *comparison = &told->comparisons[i];
+
+		if (comparison->changed)
+			err = recording_run(recording, PUT_WATCH_COMPARISON, "iiiii", (__s64)line->id,
+					    (__s64)comparison->code, (__s64)comparison->decoded,
+					    (__s64)comparison->only_read, (__s64)comparison->wrote);
+		comparison->changed = false;
+	}
+	return err;
+}
+
+int watch_write_sums(struct recording *recording, struct watch_line *line, struct locks *locks,
+		     const struct options *options, const struct watch_cost *cost)
 {
 	struct watched *watched = &line->watched;
 	const struct known_lock *lock = lock_of(watched, locks);
@@ -139,8 +160,9 @@ int watch_write_sums(struct recording *recording, struct watch_line *line, struc
 	err = recording_run(recording, PUT_WATCH, "itiitittdiiit", (__s64)line->id, watched->target,
 			    (__s64)(lock ? lock->id : 0), (__s64)(watched->address & (CACHE_LINE - 1)), watched->type,
 			    (__s64)(*watched->type ? first - watched->object : 0), *watched->type ? watched->from : "",
-			    access_from, budget, (__s64)line->begin_ns, (__s64)line->end_ns, (__s64)hit_ns,
-			    line->ended);
+			    watch_access_from(options->watch_access_from, &line->told), options->watch_share,
+			    (__s64)line->begin_ns, (__s64)line->end_ns, (__s64)cost->hit_ns, line->ended);
+	err = err ?: write_told(recording, line, cost);
 	err = err ?: write_accesses(recording, line);
 	err = err ?: write_transfers(recording, line);
 	return err ?: write_waits(recording, line, locks);

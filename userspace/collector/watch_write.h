@@ -8,6 +8,7 @@
 #include "recording.h"
 #include "watch_sums.h"
 #include "watch_target.h"
+#include "watch_told.h"
 #include "watch_windows.h"
 
 /* Numbers of watched lines, their sources, threads and code: those of the PMU in the same recording begin at 1. */
@@ -17,6 +18,7 @@ struct watch_line {
 	struct watched watched;
 	__u32 id; /* in the recording */
 	struct watch_sums sums;
+	struct watch_told_sums told;
 	/* The row of watch_window that is not written yet. */
 	struct watch_window_row {
 		__u64 begin_ns;
@@ -45,8 +47,8 @@ struct watch_line {
 int watch_write_source(struct recording *recording, int slots);
 int watch_write_line(struct recording *recording, const struct watch_line *line);
 int watch_write_window(struct recording *recording, const struct watch_line *line);
-/* What changed since the last call, and the line's own row. */
-int watch_write_sums(struct recording *recording, struct watch_line *line, struct locks *locks, double budget,
-		     __u64 hit_ns, const char *access_from);
+/* What changed since the last call, and the line's own rows. */
+int watch_write_sums(struct recording *recording, struct watch_line *line, struct locks *locks,
+		     const struct options *options, const struct watch_cost *cost);
 
 #endif /* LOCKLINE_WATCH_WRITE_H */

@@ -111,9 +111,13 @@ _SCHEMA_3_COLUMNS: dict[str, str] = {
         "slice pair begin_ns end_ns deeper waits wait_ns wait_histogram wakeups max_late_ns wakeup_histogram switches"
     ),
 }
-# The table that schema 4 added: who waits for whom.
+# Tables that schema 4 added: who waits for whom, how the accesses of watched lines were told to read or write.
 _SCHEMA_4_COLUMNS: dict[str, str] = {
     "futex_owned_wait": "futex tid tgid comm age_ns timed owner owned_ns owner_comm owner_state owner_in",
+    "watch_told": (
+        "line instruction watchpoint remembered untold compared disagreed typed_windows typed_hits typed_hit_ns"
+    ),
+    "watch_comparison": "line code decoded only_read wrote",
 }
 _ADDED_COLUMNS = {2: _SCHEMA_2_COLUMNS, 3: _SCHEMA_3_COLUMNS, 4: _SCHEMA_4_COLUMNS}
 _ALL_COLUMNS = _COLUMNS | _SCHEMA_2_COLUMNS | _SCHEMA_3_COLUMNS | _SCHEMA_4_COLUMNS

@@ -7,13 +7,14 @@ from typing import Any
 from lockline.render.c2c_json import advice_value, lock_value, part_value, source_value
 from lockline.render.format import may_show, without_addresses
 from lockline.watch.lines import Handover, Instruction, Interrupts, LiveLine, LiveOffset, LiveReport, Matrix
-from lockline.watch.model import Rate, Watch
+from lockline.watch.model import Rate, Told, Watch
 from lockline.watch.pairs import Pair
 
 SCHEMA = "lockline-watch/1"
 # Of one offset; they are sorted by transfers.
 INSTRUCTIONS = 50
 HANDOVERS = 100
+DIFFERING = 20
 
 
 def render(report: LiveReport, addresses: bool = False) -> str:
@@ -148,6 +149,33 @@ def _target(live: LiveLine, watch: Watch) -> dict[str, Any]:
         "instance": (live.lock.instance or None) if live.lock else None,
         "offset": watch.lock_offset,
         "access_from": watch.access_from,
+        "told": _told(watch.told) if watch.told else None,
+    }
+
+
+def _told(told: Told) -> dict[str, Any]:
+    return {
+        "instruction": told.instruction,
+        "watchpoint": told.watchpoint,
+        "remembered": told.remembered,
+        "untold": told.untold,
+        "compared": told.compared,
+        "disagreed": told.disagreed,
+        "differing": [
+            {
+                "symbol": part.code.symbol or None,
+                "symbol_offset": part.code.offset if part.code.symbol else None,
+                "object": part.code.object or None,
+                "reads": part.reads,
+                "writes": part.writes,
+                "only_read": part.only_read,
+                "wrote": part.wrote,
+            }
+            for part in told.differing[:DIFFERING]
+        ],
+        "typed_windows": told.windows,
+        "typed_hits": told.hits,
+        "typed_hit_ns": told.hit_ns or None,
     }
 
 

@@ -8,7 +8,7 @@ from lockline.c2c.report import cpu_list
 from lockline.render.c2c_text import PLAIN, header, judged, name_of, wrapped
 from lockline.render.format import WIDTH, Column, Style, clean, count, cut, duration, percent, short_count, table
 from lockline.watch.lines import Handover, LiveLine, LiveOffset, LiveReport, Matrix, WaitOnLine
-from lockline.watch.model import Rate, Watch
+from lockline.watch.model import Rate, Told, Watch
 
 OFFSETS = 16
 HANDOVERS = 6
@@ -16,6 +16,7 @@ WAITS = 4
 MATRIX_CPUS = 12
 PAIRS = 8
 REPORT_LINES = 3
+DIFFERING = 3
 
 
 def render(report: LiveReport, style: Style) -> str:
@@ -102,10 +103,28 @@ def _source(live: LiveLine, style: Style) -> list[str]:
     if watch.access_from:
         told += f"; reads and writes told apart by {watch.access_from}"
     lines = wrapped(clean(told, style))
+    if watch.told is not None:
+        lines += [line for text in _told(watch.told, style) for line in wrapped(text)]
     lines += wrapped(_seen(live, watch))
     lines += wrapped(_cost(live, watch))
     if watch.ended:
         lines += wrapped(f"Ended early: {clean(watch.ended, style)}")
+    return lines
+
+
+def _told(told: Told, style: Style) -> list[str]:
+    """What the figures of reads and writes lack, and where the two ways to tell them differ."""
+    lines = []
+    if told.watchpoint or told.remembered:
+        text = f"Told apart: {told.instruction:,} accesses by their instruction, {told.watchpoint:,} by watchpoints"
+        lines.append(text + f", {told.remembered:,} by those of the same instruction; {told.untold:,} not told")
+    elif told.untold:
+        lines.append(f"Told apart: all but {told.untold:,} accesses, which are neither reads nor writes here")
+    if told.disagreed:
+        names = {clean(part.code.function, style) or "?": None for part in told.differing}
+        shown = ", ".join(list(names)[:DIFFERING])
+        text = f"Of {told.compared:,} that both told {told.disagreed:,} differ and count as the watchpoints told them"
+        lines.append(text + (f": {shown}" if shown else ""))
     return lines
 
 

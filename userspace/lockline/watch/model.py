@@ -40,11 +40,44 @@ class Transfer:
 
 
 @dataclass(frozen=True, slots=True)
+class Comparison:
+    """An instruction of which the disassembler says another thing than the watchpoints: only_read, wrote: accesses."""
+
+    code: Code
+    reads: bool  # by the disassembler
+    writes: bool
+    only_read: int
+    wrote: int
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """How accesses were told to read or write.
+
+    instruction: by the disassembler; watchpoint: by which of two watchpoints at their place they hit; remembered: by
+    what these told of the same instruction.  compared: both ways; disagreed: of these.  hits, hit_ns: in typed windows,
+    which have two watchpoints at each place.  differing: instructions, those with most disagreeing accesses first.
+    """
+
+    instruction: int
+    watchpoint: int
+    remembered: int
+    untold: int
+    compared: int
+    disagreed: int
+    windows: int
+    hits: int
+    hit_ns: int
+    differing: tuple[Comparison, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Watch:
     """How a line was watched, and what was seen besides its accesses.
 
     lock: id of the lock that the target is, 0: none.  type_from: how the structure is known.  budget: share of CPU
-    time that watching was allowed, 0: unlimited.  hit_ns: cost of a hit, 0: not known.  Windows by time.
+    time that watching was allowed, 0: unlimited.  hit_ns: cost of a hit, 0: not known.  Windows by time.  told: None of
+    older recordings.
     """
 
     target: str
@@ -61,6 +94,7 @@ class Watch:
     ended: str
     windows: tuple[Window, ...]
     transfers: tuple[Transfer, ...]
+    told: Told | None = None
 
     @property
     def span_ns(self) -> int:

@@ -52,6 +52,31 @@ class Watch(NamedTuple):
     ended: str
 
 
+class WatchTold(NamedTuple):
+    """How a line's accesses were told to read or write; columns as in recording.sql."""
+
+    line: int
+    instruction: int
+    watchpoint: int
+    remembered: int
+    untold: int
+    compared: int
+    disagreed: int
+    typed_windows: int
+    typed_hits: int
+    typed_hit_ns: int
+
+
+class WatchComparison(NamedTuple):
+    """An instruction, by the disassembler and by watchpoints; columns as in recording.sql."""
+
+    line: int
+    code: int
+    decoded: int
+    only_read: int
+    wrote: int
+
+
 class WatchWindow(NamedTuple):
     """One stretch of time with watchpoints set; columns as in recording.sql."""
 

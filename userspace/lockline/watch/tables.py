@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Reads how lines were watched: the tables watch, watch_window and watch_transfer of a recording."""
+"""Reads how lines were watched: the tables watch and watch_* of a recording."""
 
 from collections import defaultdict
 from itertools import islice
@@ -8,15 +8,19 @@ from lockline.c2c.code import UNKNOWN_CODE, read_codes
 from lockline.errors import RecordingError
 from lockline.recording import Recording
 from lockline.watch import rows
-from lockline.watch.model import Transfer, Watch, Window
+from lockline.watch.model import Comparison, Told, Transfer, Watch, Window
 
 # Beyond what hours of windows make; a line has 64 bytes and few instructions.
 MAX_LINES = 10_000
 MAX_WINDOWS = 1_000_000
 MAX_TRANSFERS = 200_000
+MAX_COMPARISONS = 200_000
 LINE_BYTES = 256
 MAX_CPU = 1 << 16
 _MAX_NS = 1 << 62
+# Bits of watch_comparison.decoded.
+_READS = 1
+_WRITES = 2
 
 
 def _damaged(recording: Recording, why: str) -> RecordingError:
@@ -58,6 +62,36 @@ def _transfers(recording: Recording) -> dict[int, list[rows.WatchTransfer]]:
     return found
 
 
+def _told(recording: Recording) -> dict[int, rows.WatchTold]:
+    found = {}
+    for row in islice(recording.table(rows.WatchTold, "watch_told"), MAX_LINES):
+        if min(row) < 0 or row.disagreed > row.compared or row.typed_hit_ns > _MAX_NS:
+            raise _damaged(recording, f"how accesses of line {row.line} were told has impossible figures")
+        found[row.line] = row
+    return found
+
+
+def _disagreeing(row: rows.WatchComparison, atomics_hit_both: bool) -> int:
+    """Accesses of which the watchpoints say another thing; as watch_agree() of userspace/collector/watch_told.c."""
+    read_differs = row.decoded & _WRITES if atomics_hit_both else not row.decoded & _READS
+    return (row.only_read if read_differs else 0) + (0 if row.decoded & _WRITES else row.wrote)
+
+
+def _differing(recording: Recording) -> dict[int, list[rows.WatchComparison]]:
+    found: defaultdict[int, list[rows.WatchComparison]] = defaultdict(list)
+    # arm64 tells an atomic instruction as one of both.
+    both = recording.meta().get("architecture") != "aarch64"
+    table = recording.table(rows.WatchComparison, "watch_comparison", order="line, code, decoded")
+    for row in islice(table, MAX_COMPARISONS):
+        if min(row.decoded, row.only_read, row.wrote) < 0:
+            raise _damaged(recording, f"a comparison of line {row.line} has negative figures")
+        if row.decoded and _disagreeing(row, both):
+            found[row.line].append(row)
+    for part in found.values():
+        part.sort(key=lambda row: -_disagreeing(row, both))
+    return found
+
+
 def watched_lines(recording: Recording) -> frozenset[int]:
     """The lines that were watched, by id of memory_line."""
     return frozenset(row.line for row in islice(recording.table(rows.Watch, "watch"), MAX_LINES))
@@ -70,9 +104,26 @@ def read_watches(recording: Recording) -> dict[int, Watch]:
         return {}
     windows = _windows(recording)
     transfers = _transfers(recording)
-    codes = read_codes(
-        recording, {code for part in transfers.values() for row in part for code in (row.from_code, row.code)}
-    )
+    told = _told(recording)
+    differing = _differing(recording)
+    wanted = {code for part in transfers.values() for row in part for code in (row.from_code, row.code)}
+    codes = read_codes(recording, wanted | {row.code for part in differing.values() for row in part})
+
+    def make_told(line: int) -> Told | None:
+        if line not in told:
+            return None
+        comparisons = (
+            Comparison(
+                codes.get(row.code, UNKNOWN_CODE),
+                bool(row.decoded & _READS),
+                bool(row.decoded & _WRITES),
+                row.only_read,
+                row.wrote,
+            )
+            for row in differing.get(line, ())
+        )
+        return Told(*told[line][1:], differing=tuple(comparisons))
+
     found = {}
     for row in watched:
         times = (row.begin_ns, row.end_ns, row.hit_ns)
@@ -107,5 +158,6 @@ def read_watches(recording: Recording) -> dict[int, Watch]:
                 )
                 for part in transfers.get(row.line, ())
             ),
+            told=make_told(row.line),
         )
     return found
