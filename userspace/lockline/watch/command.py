@@ -14,6 +14,7 @@ from pathlib import Path
 from types import FrameType
 
 from lockline.analysis.model import Report
+from lockline.analysis.rules import find_in_lines
 from lockline.c2c.types_reader import find_types, read_program
 from lockline.collector import NAME, end_with_us, ended_by_signals, find_collector, finish
 from lockline.errors import LocklineError
@@ -108,13 +109,17 @@ def live_report(recording: Recording, top: int, btf: str | None = None) -> LiveR
 
 
 def with_lines(report: Report, recording: Recording) -> Report:
-    """A report with the lines of its recording, unless it is of a part of the waits.  Raises LocklineError."""
+    """A report with the lines of its recording, and what they explain, unless it is of a part of the waits.
+
+    Raises LocklineError.
+    """
     pairs = read_pairs(recording)
     selection = report.window.selection
     parts = (selection.kinds, selection.cpus, selection.lock, selection.from_ns, selection.to_ns)
     if any(part is not None for part in parts) or not has_lines(recording):
         return replace(report, cpu_pairs=pairs)
-    return replace(report, cpu_pairs=pairs, lines=live_report(recording, REPORT_LINES))
+    report = replace(report, cpu_pairs=pairs, lines=live_report(recording, REPORT_LINES))
+    return replace(report, findings=find_in_lines(report))
 
 
 def show(path: Path, options: argparse.Namespace) -> LiveReport:

@@ -5,7 +5,7 @@ A rule is a module with find(report), a pure function.  It works on a recording 
 and says less then.  Thresholds and the reasons for them: docs/rules.md.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from lockline.analysis.model import Finding, Report
 from lockline.analysis.rules import (
@@ -23,6 +23,7 @@ from lockline.analysis.rules import (
     priority_inversion,
     readers_writers,
     shared_clock,
+    shared_line,
     unfair,
     user_lock,
 )
@@ -49,7 +50,15 @@ RULES: tuple[Callable[[Report], list[Finding]], ...] = (
 _CONFIDENCE = {"high": 0, "medium": 1, "low": 2}
 
 
+def _ranked(found: Iterable[Finding]) -> tuple[Finding, ...]:
+    return tuple(sorted(found, key=lambda finding: (_CONFIDENCE[finding.confidence], -finding.wait_ns)))
+
+
 def find_all(report: Report) -> tuple[Finding, ...]:
     """What the rules find in a report: surest first, then by the wait time that it is about."""
-    found = [finding for rule in RULES for finding in rule(report)]
-    return tuple(sorted(found, key=lambda finding: (_CONFIDENCE[finding.confidence], -finding.wait_ns)))
+    return _ranked(finding for rule in RULES for finding in rule(report))
+
+
+def find_in_lines(report: Report) -> tuple[Finding, ...]:
+    """The findings of a report that got its lines later, with those about the lines."""
+    return _ranked((*report.findings, *shared_line.find(report)))

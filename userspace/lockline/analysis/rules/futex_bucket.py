@@ -46,10 +46,7 @@ def find(report: Report) -> list[Finding]:
                 confidence="high" if _is_bucket(lock.name) else "medium",
                 evidence=tuple(evidence),
                 next=(
-                    (
-                        "`perf c2c record` and `lockline c2c report --recording` tell whether the bucket's line is"
-                        " shared falsely"
-                    ),
+                    f"`lockline watch -i FILE 'lock:{lock.name}'` tells whether the bucket's line is shared falsely",
                     "Linux 6.16 and newer give a process a hash of its own: fewer futexes meet in a bucket",
                     "spin in user space before the system call, or have fewer threads wait on one futex",
                 ),
