@@ -25,7 +25,7 @@ STOOD_STILL = "did not end within"
 ATTEMPTS = 2
 
 WORKLOADS = ("slow_path_counter", "lock_load", "held_lock", "function_counter", "futex_mutex", "shared_lines")
-WORKLOADS += ("no_fentry", "attach_often", "ping_pong")
+WORKLOADS += ("no_fentry", "attach_often", "ping_pong", "reused_objects")
 COLLECTOR = TOP / "build" / "bin" / "lockline-collect"
 
 

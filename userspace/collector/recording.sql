@@ -644,7 +644,7 @@ CREATE TABLE watch_window (
 	transfers INTEGER NOT NULL,
 	cut INTEGER NOT NULL,         -- 1: ended early, by its limit of hits
 	-- 1: the object there was another one, or none, at its end; 0: the same (the task lives); -1: not known, as of a
-	-- slab's object whose cache is the same, or of memory of a process that lives
+	-- slab's object that nothing shows to be freed, or of memory of a process that lives
 	changed INTEGER NOT NULL,
 	PRIMARY KEY (line, begin_ns)
 ) WITHOUT ROWID;

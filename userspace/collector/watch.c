@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <bpf/libbpf.h>
 
@@ -23,6 +24,7 @@
 #define USERS       64
 #define ROW_NS      100000000ull /* of windows that lie next to each other one row is written */
 #define RANKED      64
+#define OWN_LOOK    2
 
 struct watch {
 	struct watch_base base;
@@ -36,6 +38,7 @@ struct watch {
 	int slots;
 	struct watch_cost cost;
 	__u64 begin_ns;
+	__u32 own_tgid;
 	bool told; /* that nothing is waited for yet */
 	bool told_cpus;
 };
@@ -111,15 +114,6 @@ static int choose_places(struct watch *watch, const struct watched *watched, __u
 	return -EINVAL;
 }
 
-static void find_cache(const struct watch *watch, const struct watched *watched, __u64 *cache)
-{
-	struct slab_cache slab;
-
-	*cache = 0;
-	if (!watched->tgid && !resolver_slab(&watch->base.names->resolver, watched->address, &slab))
-		*cache = slab.cache;
-}
-
 static int add_line(struct watch *watch, const struct watched *watched, __u64 now_ns)
 {
 	struct watch_line *line = &watch->lines[watch->line_count];
@@ -142,7 +136,8 @@ static int add_line(struct watch *watch, const struct watched *watched, __u64 no
 	}
 	*line = (struct watch_line){.watched = *watched, .id = WATCH_IDS + watch->line_count, .begin_ns = now_ns};
 	watch_sums_open(&line->sums, &watch->budget);
-	find_cache(watch, watched, &line->cache);
+	if (!watched->tgid)
+		watch_freed_open(&line->freed, watch->base.names, watched->address, watched->is_lock);
 	if (watched->tid)
 		watch_target_task(&watch->finder, watched->tid, &line->task);
 	if (watched->tid || watched->tgid)
@@ -204,6 +199,7 @@ int watch_open(struct watch **out, const struct watch_base *base)
 		return -ENOMEM;
 	watch->base = *base;
 	watch->budget.limit = MEMORY_MOST;
+	watch->own_tgid = getpid();
 	err = user_symbols_open(&watch->users, USERS);
 	watch->finder = (struct watch_finder){.names = base->names,
 					      .symbols = base->symbols,
@@ -269,20 +265,27 @@ static int owner_changed(const struct watch_line *line)
 	return watched->object == line->task ? 0 : -1;
 }
 
-/*
- * Whether the object is still the one that it was: -1 if that cannot be told.
- * Of a slab's object the cache tells that it is not; the same cache may have given it to another.
- */
-static int is_changed(const struct watch *watch, const struct watch_line *line)
+/* Whether the object is still the one that it was: -1 if that cannot be told; why not. */
+static int is_changed(const struct watch *watch, const struct watch_line *line, const char **why)
 {
-	__u64 cache;
+	int changed = -1;
 
+	*why = line->watched.tgid ? "the process has ended" : "the object is gone or another one now";
 	if (line->watched.tid || line->watched.tgid)
-		return owner_changed(line);
-	if (!line->cache)
-		return -1;
-	find_cache(watch, &line->watched, &cache);
-	return cache == line->cache ? -1 : 1;
+		changed = owner_changed(line);
+	if (changed >= 0 || line->watched.tgid)
+		return changed;
+	*why = watch_freed_by_reading(&line->freed, watch->base.names);
+	return *why ? 1 : -1;
+}
+
+/* What is there is not what was asked for: the watch ends. */
+static void lose_object(struct watch *watch, struct watch_line *line, const char *why)
+{
+	line->gone = true;
+	snprintf(line->ended, sizeof(line->ended), "%s%s", why,
+		 line->freed.stays_of_type ? " (of its type still)" : "");
+	watch_windows_drop(watch->windows, line->id - WATCH_IDS);
 }
 
 static int compare_records(const void *a, const void *b)
@@ -294,6 +297,7 @@ static int compare_records(const void *a, const void *b)
 	return x->cpu != y->cpu ? (x->cpu < y->cpu ? -1 : 1) : x->sequence < y->sequence ? -1 : 1;
 }
 
+/* 1: a transfer; OWN_LOOK: nothing to be told; 0, or a negative errno. */
 static int add_record(struct watch *watch, struct watch_line *line, const struct watch_record *record)
 {
 	struct watch_hit hit = {
@@ -307,8 +311,12 @@ static int add_record(struct watch *watch, struct watch_line *line, const struct
 	struct watch_access access;
 	struct watch_kind kind;
 	enum watch_told told;
+	const char *why;
 	int err = watch_decoding_find(watch->decoding, record, WATCH_SLOT_BYTES, &access, &kind, &hit.code);
 
+	/* We read the object ourselves. */
+	if (!err && access.toucher == TOUCHER_LOOKS && record->tgid == watch->own_tgid)
+		return OWN_LOOK;
 	err = err ?: watch_decoding_thread(watch->decoding, record, &hit.thread);
 	if (err) {
 		line->sums.refused += err == -ENOSPC;
@@ -316,6 +324,9 @@ static int add_record(struct watch *watch, struct watch_line *line, const struct
 	}
 	hit.offset = access.offset;
 	told = watch_tell(from, access.access, record->flags, &kind, WATCH_WRITE_HITS_BOTH, &hit.access);
+	why = line->gone ? NULL : watch_freed_by_access(&line->freed, &access, hit.access);
+	if (why)
+		lose_object(watch, line, why);
 	err = watch_told_add(&line->told, &watch->budget, hit.code, told, access.access, record->flags,
 			     WATCH_WRITE_HITS_BOTH);
 	return err ?: watch_sums_add(&line->sums, &hit);
@@ -347,13 +358,15 @@ static int add_window(struct watch *watch, struct watch_window *window)
 		int found = add_record(watch, line, &window->records[i]);
 
 		err = found < 0 ? found : 0;
-		transfers += found > 0;
+		transfers += found == 1;
+		window->hits -= found == OWN_LOOK;
 	}
 	if (err)
 		return err;
 	if (!row->end_ns)
-		*row = (struct watch_window_row){
-			.begin_ns = window->begin_ns, .places = window->places, .changed = line->gone ? 1 : -1};
+		*row = (struct watch_window_row){.begin_ns = window->begin_ns, .places = window->places, .changed = -1};
+	if (line->gone)
+		row->changed = 1;
 	row->end_ns = window->end_ns;
 	row->hits += window->hits;
 	row->lost += window->lost;
@@ -374,18 +387,13 @@ static int add_window(struct watch *watch, struct watch_window *window)
 
 static void look_at_object(struct watch *watch, struct watch_line *line)
 {
-	int changed;
+	const char *why;
 
 	if (!line->row.end_ns || line->gone)
 		return;
-	changed = is_changed(watch, line);
-	line->row.changed = changed;
-	if (changed == 1) {
-		line->gone = true;
-		snprintf(line->ended, sizeof(line->ended), "%s",
-			 line->watched.tgid ? "the process has ended" : "the object is gone or another one now");
-		watch_windows_drop(watch->windows, line->id - WATCH_IDS);
-	}
+	line->row.changed = is_changed(watch, line, &why);
+	if (line->row.changed == 1)
+		lose_object(watch, line, why);
 }
 
 /* More windows with two watchpoints at each place, or fewer: where instructions were met that are not known. */
@@ -487,6 +495,8 @@ int watch_flush(struct watch *watch, __u64 now_ns)
 		struct watch_line *line = &watch->lines[i];
 
 		err = end_row(watch, line);
+		if (!line->watched.tgid && locks_find(watch->base.locks, line->watched.address))
+			line->freed.is_lock = true;
 		err = err
 			      ?: watch_write_sums(watch->base.recording, line, watch->base.locks, watch->base.options,
 						  &watch->cost);

@@ -63,8 +63,18 @@ int watch_decode(struct watch_decoder *decoder, const __u8 *text, size_t size, _
  */
 int watch_decode_back(struct watch_decoder *decoder, const __u8 *text, size_t size, __u64 ip, struct watch_code *out);
 
+/* Whose code an access is, as far as that tells what becomes of an object. */
+enum watch_toucher {
+	TOUCHER_OTHER,
+	TOUCHER_ALLOCATOR, /* gives objects out, or takes them back */
+	TOUCHER_CLEARS,    /* sets memory of any kind */
+	TOUCHER_INITS,     /* initialises a lock or a wait queue */
+	TOUCHER_LOOKS,     /* reads for somebody who may not fault: our own looks among them */
+};
+
 struct watch_access {
 	__u64 address; /* of the instruction */
+	__u8 toucher;  /* enum watch_toucher; set by watch_decoding_find() */
 	__u8 access;   /* ACCESS_*, by the instruction; 0: not known */
 	__u8 offset;   /* in the line */
 	bool placed;   /* by the instruction; else it is the watched bytes' own */

@@ -8,6 +8,7 @@
 
 #include "small_file.h"
 #include "watch_decoding.h"
+#include "watch_freed.h"
 #include "watch_write.h"
 
 #define LONGEST       16 /* bytes of an instruction, and to spare */
@@ -25,6 +26,7 @@ struct decoded {
 struct code {
 	__u64 address;
 	__u32 tgid;
+	__u8 toucher; /* enum watch_toucher */
 };
 
 struct thread {
@@ -179,7 +181,7 @@ static int find_decoded(struct watch_decoding *decoding, __u32 tgid, __u64 ip, s
 	return 0;
 }
 
-static int store_code(struct watch_decoding *decoding, const struct code *code, __u32 id)
+static int store_code(struct watch_decoding *decoding, struct code *code, __u32 id)
 {
 	char name[256] = "", object[256] = "[kernel.kallsyms]";
 	struct symbol symbol;
@@ -192,7 +194,9 @@ static int store_code(struct watch_decoding *decoding, const struct code *code, 
 	} else if (!symbols_lookup(decoding->symbols, code->address, &symbol)) {
 		snprintf(name, sizeof(name), "%s", symbol.name);
 		offset = symbol.offset;
-		if (*symbol.module)
+		if (!*symbol.module)
+			code->toucher = watch_toucher(symbol.name);
+		else
 			snprintf(object, sizeof(object), "[%s]", symbol.module);
 	}
 	make_printable(name);
@@ -201,7 +205,7 @@ static int store_code(struct watch_decoding *decoding, const struct code *code, 
 			     code->tgid ? "user" : "kernel", name, (__s64)offset, object, "");
 }
 
-static int find_code(struct watch_decoding *decoding, __u32 tgid, __u64 address, __u32 *id)
+static int find_code(struct watch_decoding *decoding, __u32 tgid, __u64 address, __u32 *id, __u8 *toucher)
 {
 	__u32 hash = memory_hash(address, tgid);
 	int err;
@@ -211,6 +215,7 @@ static int find_code(struct watch_decoding *decoding, __u32 tgid, __u64 address,
 		if (decoding->codes[number].address != address || decoding->codes[number].tgid != tgid)
 			continue;
 		*id = WATCH_IDS + number;
+		*toucher = decoding->codes[number].toucher;
 		return 0;
 	}
 	err = memory_reserve((void **)&decoding->codes, decoding->code_count, &decoding->code_capacity,
@@ -220,7 +225,9 @@ static int find_code(struct watch_decoding *decoding, __u32 tgid, __u64 address,
 		return err;
 	decoding->codes[decoding->code_count] = (struct code){.address = address, .tgid = tgid};
 	*id = WATCH_IDS + decoding->code_count;
-	return store_code(decoding, &decoding->codes[decoding->code_count++], *id);
+	err = store_code(decoding, &decoding->codes[decoding->code_count], *id);
+	*toucher = decoding->codes[decoding->code_count++].toucher;
+	return err;
 }
 
 int watch_decoding_find(struct watch_decoding *decoding, const struct watch_record *record, unsigned int bytes,
@@ -235,7 +242,7 @@ int watch_decoding_find(struct watch_decoding *decoding, const struct watch_reco
 	watch_place(&found->code, record, bytes, access);
 	watch_kind_note(&found->kind, record->flags);
 	*kind = found->kind;
-	return find_code(decoding, tgid, access->address, code);
+	return find_code(decoding, tgid, access->address, code, &access->toucher);
 }
 
 int watch_decoding_thread(struct watch_decoding *decoding, const struct watch_record *record, __u32 *id)

@@ -3,6 +3,7 @@
 #ifndef LOCKLINE_WATCH_TARGET_H
 #define LOCKLINE_WATCH_TARGET_H
 
+#include <stdbool.h>
 #include <linux/types.h>
 
 #include "locks.h"
@@ -23,6 +24,7 @@ struct watched {
 	__u32 tgid;       /* of a user's address; 0: the kernel's */
 	__u32 tid;        /* of the task whose member it is; 0: none */
 	__u64 lock;       /* address of the lock that it is; 0: none, or not known */
+	bool is_lock;     /* a lock is known to begin there */
 	char type[64];    /* of the object that holds it, or "" */
 	__u64 object;     /* where that begins */
 	const char *from; /* how that is known; "" */

@@ -6,6 +6,7 @@
 #include "locks.h"
 #include "process_stat.h"
 #include "recording.h"
+#include "watch_freed.h"
 #include "watch_sums.h"
 #include "watch_target.h"
 #include "watch_told.h"
@@ -37,7 +38,7 @@ struct watch_line {
 	__u64 hits;
 	__u64 lost;
 	__u64 transfers;
-	__u64 cache;               /* slab cache of the target's object; 0: it is in none */
+	struct watch_freed freed;  /* of the target's object; nothing of a process's memory */
 	__u64 task;                /* whose member it is; 0: nobody's */
 	struct process_stat owner; /* of the task or the process; no start time: none, or not known */
 	bool gone;
