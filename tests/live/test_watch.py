@@ -66,10 +66,10 @@ def windows(recording: Recording) -> dict[str, int]:
     return dict(zip(("windows", "length_ns", "hits", "lost", "transfers"), (int(v or 0) for v in row), strict=True))
 
 
-def ask(path: Path, query: str) -> list[tuple[Any, ...]]:
+def ask(path: Path, query: str, *values: object) -> list[tuple[Any, ...]]:
     """The rows of one query."""
     with Recording(path) as found:
-        return found.rows(query)
+        return found.rows(query, *values)
 
 
 def stores(recording: Recording) -> dict[int, int]:
@@ -256,8 +256,11 @@ def test_registers_that_others_have(live: Path, recording: Path, tmp_path: Path)
         ("user:1:0x10", "nothing can be read"),
         ("lock:tasklist_lock", "needs -i"),
         ("a:b:c", "a target is"),
-        ("futex:1:0x1000", "record --futex"),
-        ("futex:1", "futex:PID:ADDRESS"),
+        ("futex:1", "futex:812:mutex"),
+        ("futex:1:nosuch", "has no symbol nosuch"),
+        ("futex:1:0xffff888000001000", "is an address of the kernel"),
+        ("futex:4194304:0x1000", "no such process"),
+        ("futex:2:0x1000", "no such process"),
     ],
 )
 def test_what_cannot_be_watched(live: Path, recording: Path, address: str, why: str) -> None:
@@ -316,6 +319,31 @@ def test_the_bucket_of_a_futex(live: Path, recording: Path, tmp_path: Path) -> N
         assert found.rows("SELECT address, lock_offset FROM memory_line JOIN watch ON watch.line = memory_line.id") == [
             (lock & ~63, lock & 63)
         ]
+
+
+def test_the_bucket_of_a_private_futex(live: Path, recording: Path, tmp_path: Path, two_cpus: None) -> None:
+    """Where the kernel looks for it, without a recording: the lock that calls for it wait for is the same."""
+    found_at = tmp_path / "futexes.lockline"
+    query = (
+        "SELECT futex.address, lock.address, futex.shared FROM futex_bucket JOIN futex ON futex.id = futex"
+        " JOIN lock ON lock.id = lock WHERE tgid = ? AND futex.id > 1 AND lock.address ORDER BY waits DESC"
+    )
+    with running(live / "workloads" / "lock_load", "hand-over", "6") as load:
+        with Collector(live, found_at, "--futex", "-p", str(load.pid)):
+            wait_for(lambda: found_at.exists() and bool(ask(found_at, query, load.pid)), "waits for a futex's bucket")
+        address, lock, shared = ask(found_at, query, load.pid)[0]
+        assert not shared
+        with watching(live, recording, f"futex:{load.pid}:{address:#x}", "--max-overhead", "5"):
+            wait_for(lambda: recording.exists() and windows_of(recording) > 5, "windows of the bucket")
+    with Recording(recording) as found:
+        rows = found.rows(
+            "SELECT address, lock_offset, watch.type, type_from, -type_offset FROM memory_line"
+            " JOIN watch ON watch.line = memory_line.id"
+        )
+        assert rows == [(lock & ~63, lock & 63, "futex_hash_bucket", "futex hash", 0)]
+        assert found.number("SELECT sum(hits) FROM watch_window") > 0
+        # The hash is the process's own: it is known to be the same as long as that lives.
+        assert found.number("SELECT count(*) FROM watch_window WHERE changed = 0")
 
 
 def test_a_run_queue(live: Path, recording: Path, tmp_path: Path) -> None:

@@ -35,9 +35,10 @@ class Guest:
         """A JSON file that the guest wrote."""
         return json.loads(self.text(name))
 
-    def query(self, sql: str) -> list[tuple[Any, ...]]:
-        """Rows of the recording."""
-        with closing(sqlite3.connect(self.recording)) as connection:
+    def query(self, sql: str, recording: str | None = None) -> list[tuple[Any, ...]]:
+        """Rows of the recording, or of another one."""
+        path = self.directory / recording if recording else self.recording
+        with closing(sqlite3.connect(path)) as connection:
             return connection.execute(sql).fetchall()
 
     def facts(self, table: str) -> dict[str, Any]:

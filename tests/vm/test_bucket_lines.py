@@ -15,6 +15,7 @@ COMMAND = f"""
 cp /sys/kernel/btf/vmlinux btf
 {START_LOAD}
 {FIND_BUCKET}
+lockline-collect watch -q -d 0.1 -o hashed.lockline futex:$load:futex_word || exit
 lockline-collect watch --full -q -o watch.lockline $bucket --offsets 0-23 -- \\
     sh -c 'echo futex {ROUNDS} 0 >&3; read -r answer <&4' || exit
 exec 3>&-
@@ -27,6 +28,14 @@ def guest(request: pytest.FixtureRequest, boot: Callable[..., Guest]) -> Guest:
     """A guest whose CPUs take turns: with a thread for each, qemu 7.2 lets atomic instructions pass watchpoints."""
     options = ["--cpus", "2", "--cpu", CPU[NATIVE], "--append", "tsc=reliable", "--accel", "tcg,thread=single"]
     return boot(request.param, COMMAND, *options)
+
+
+def test_the_bucket_is_found_by_the_futex(guest: Guest) -> None:
+    """What a kprobe saw, and what the kernel's hash of the address gives, are the same."""
+    seen = int(guest.text("bucket"), 16)
+    query = "SELECT address, lock_offset, type_offset, type FROM memory_line JOIN watch ON watch.line = memory_line.id"
+    ((line, lock, offset, kind),) = guest.query(query, recording="hashed.lockline")
+    assert (line & (1 << 64) - 1, lock, offset, kind) == (seen, 4, 0, "futex_hash_bucket")
 
 
 def test_the_members_of_a_futex_bucket(guest: Guest) -> None:

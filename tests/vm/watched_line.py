@@ -40,6 +40,7 @@ echo 0 > events/kprobes/unlock/enable
 bucket=$(sed -n 's/.*bucket=//p' trace | sort | uniq -c | sort -n | awk 'END { print $2 }')
 echo > kprobe_events
 cd /out
+echo $bucket > bucket
 """
 
 BUCKET_MEMBERS = {0: "waiters", 4: "lock", 8: "chain.next", 16: "chain.prev"}

@@ -598,7 +598,7 @@ CREATE TABLE watch (
 	lock_offset INTEGER NOT NULL, -- of the target in the line
 	type TEXT NOT NULL,           -- structure that holds the target, or ''
 	type_offset INTEGER NOT NULL, -- of the line's first byte in it; may be negative
-	type_from TEXT NOT NULL,      -- how that is known: symbol | owner object | slab | call site | user symbol | ''
+	type_from TEXT NOT NULL,      -- how that is known: symbol | owner object | slab | call site | user symbol | futex hash | ''
 	-- how reads and writes were told apart: instruction | watchpoint | instruction and watchpoint
 	access_from TEXT NOT NULL,
 	budget REAL NOT NULL,         -- share of CPU time that it was allowed; 0: unlimited (full rate)

@@ -7,6 +7,7 @@
 
 #include <bpf/libbpf.h>
 
+#include "futex_bucket.h"
 #include "kernel_btf.h"
 #include "lock_names.h"
 #include "lockline.skel.h"
@@ -250,10 +251,12 @@ int watch_begin(struct watch *watch, __u64 now_ns)
 }
 
 /* The task or process that the target belongs to; an id alone may be another's by now. */
-static int owner_changed(const struct watch_line *line)
+static int owner_changed(const struct watch *watch, const struct watch_line *line)
 {
 	const struct watched *watched = &line->watched;
 	struct process_stat now;
+	__u64 bucket;
+	bool own;
 
 	if (!line->owner.start_time)
 		return -1;
@@ -262,7 +265,12 @@ static int owner_changed(const struct watch_line *line)
 	/* Of a zombie the task_struct stays, its memory does not; what the task or process points to may be another. */
 	if (watched->tgid)
 		return now.ended ? 1 : -1;
-	return watched->object == line->task ? 0 : -1;
+	if (watched->object == line->task)
+		return 0;
+	/* A process's own hash is another one when it is resized. */
+	if (watched->futex && !futex_bucket_find(watch->base.names, line->task, watched->futex, &bucket, &own))
+		return bucket == watched->object ? 0 : 1;
+	return -1;
 }
 
 /* Whether the object is still the one that it was: -1 if that cannot be told; why not. */
@@ -272,7 +280,7 @@ static int is_changed(const struct watch *watch, const struct watch_line *line, 
 
 	*why = line->watched.tgid ? "the process has ended" : "the object is gone or another one now";
 	if (line->watched.tid || line->watched.tgid)
-		changed = owner_changed(line);
+		changed = owner_changed(watch, line);
 	if (changed >= 0 || line->watched.tgid)
 		return changed;
 	*why = watch_freed_by_reading(&line->freed, watch->base.names);

@@ -7,7 +7,7 @@
 
 #define WATCH_TARGET_FORMS                                                                            \
 	"lock:NAME (with -i RECORDING), SYMBOL[.MEMBER][+OFFSET], VARIABLE[.MEMBER]:CPU, 0xADDRESS, " \
-	"task:PID.MEMBER, futex:PID:ADDRESS (with -i, its hash bucket) or user:PID:ADDRESS|SYMBOL[+OFFSET]"
+	"task:PID.MEMBER, user:PID:ADDRESS|SYMBOL[+OFFSET] or futex: likewise (its hash bucket)"
 
 /* getopt stopped at a word: true if that is the TARGET, and more options may follow. */
 bool watch_takes_target(struct options *options, int argc, char **argv);

@@ -10,6 +10,7 @@
 #include <sqlite3.h>
 
 #include "../../bpf/watch.h"
+#include "futex_bucket.h"
 #include "lock_hints.h"
 #include "lock_names.h"
 #include "lockline.skel.h"
@@ -304,51 +305,64 @@ static int find_member_of_task(const struct watch_finder *finder, const char *te
 	return err;
 }
 
-/* user:PID:ADDRESS or user:PID:SYMBOL[+OFFSET] */
-static int find_user(const struct watch_finder *finder, const char *text, struct watched *out)
+/* PID:ADDRESS or PID:SYMBOL[+OFFSET]; example: of what is meant. */
+static int parse_user(const struct watch_finder *finder, const struct watched *target, const char *text,
+		      const char *example, __u32 *tgid, __u64 *address)
 {
-	char name[256], at[64];
 	const char *rest, *end;
-	__u64 tgid, add = 0, offset = 0;
-	__u8 byte;
-	FILE *memory;
+	__u64 pid, add = 0;
+	char name[256];
 	int err;
 
-	if (parse_number(text, &rest, &tgid) || !tgid || tgid > 4194304 || *rest != ':' || !rest[1])
-		return not_a_target(out->target,
-				    "memory of a process is named as in user:812:0x55..., or user:812:table");
+	if (parse_number(text, &rest, &pid) || !pid || pid > 4194304 || *rest != ':' || !rest[1])
+		return not_a_target(target->target, example);
 	rest++;
-	out->tgid = tgid;
+	*tgid = pid;
 	if (strncmp(rest, "0x", 2)) {
 		end = rest + strcspn(rest, "+");
 		snprintf(name, sizeof(name), "%.*s", (int)(end - rest), rest);
 		if (*end && (parse_number(end + 1, &end, &add) || *end))
-			return not_a_target(out->target, "an offset is a number");
-		err = user_symbols_address(finder->users, tgid, name, &out->address);
+			return not_a_target(target->target, "an offset is a number");
+		err = user_symbols_address(finder->users, pid, name, address);
 		if (err) {
-			message("%s: process %llu has no symbol %s", out->target, tgid, name);
+			message("%s: process %llu has no symbol %s", target->target, pid, name);
 			return err;
 		}
-		out->address += add;
-	} else if (parse_number(rest, &end, &out->address) || *end) {
-		return not_a_target(out->target, "that is no address");
+		*address += add;
+	} else if (parse_number(rest, &end, address) || *end) {
+		return not_a_target(target->target, "that is no address");
 	}
-	if (out->address >> 63) {
-		message("%s: 0x%llx is an address of the kernel; leave user:%llu: out", out->target, out->address,
-			tgid);
+	if (*address >> 63) {
+		message("%s: 0x%llx is an address of the kernel, and not of process %llu", target->target, *address,
+			pid);
 		return -EINVAL;
 	}
-	snprintf(at, sizeof(at), "/proc/%llu/mem", tgid);
+	return 0;
+}
+
+static int find_user(const struct watch_finder *finder, const char *text, struct watched *out)
+{
+	__u64 offset = 0;
+	FILE *memory;
+	char at[64];
+	__u8 byte;
+	int err =
+		parse_user(finder, out, text, "memory of a process is named as in user:812:0x55..., or user:812:table",
+			   &out->tgid, &out->address);
+
+	if (err)
+		return err;
+	snprintf(at, sizeof(at), "/proc/%u/mem", out->tgid);
 	memory = fopen(at, "re");
 	if (!memory || fseeko(memory, out->address, SEEK_SET) || fread(&byte, 1, 1, memory) != 1) {
-		message("%s: nothing can be read at 0x%llx of process %llu", out->target, out->address, tgid);
+		message("%s: nothing can be read at 0x%llx of process %u", out->target, out->address, out->tgid);
 		if (memory)
 			fclose(memory);
 		return -EFAULT;
 	}
 	fclose(memory);
-	user_symbols_lookup(finder->users, tgid, out->address, out->symbol, sizeof(out->symbol), &offset, out->mapping,
-			    sizeof(out->mapping));
+	user_symbols_lookup(finder->users, out->tgid, out->address, out->symbol, sizeof(out->symbol), &offset,
+			    out->mapping, sizeof(out->mapping));
 	out->symbol_offset = offset;
 	if (*out->symbol)
 		out->from = "user symbol";
@@ -436,25 +450,58 @@ out:
 	return err;
 }
 
+/* Of a futex that is private to its process: where the kernel looks for it. */
+static int find_private_futex(const struct watch_finder *finder, __u32 tgid, __u64 address, struct watched *out)
+{
+	struct kernel_type type = names_struct(finder->names, "futex_hash_bucket", "");
+	__u32 lock = 0, member;
+	__u64 task;
+	bool own;
+	int err = watch_target_task(finder, tgid, &task);
+
+	err = err ?: futex_bucket_find(finder->names, task, address, &out->object, &own);
+
+	if (err == -ESRCH || err == -ENOENT)
+		message("%s: no such process", out->target);
+	else if (err == -EOPNOTSUPP)
+		message("%s: this kernel does not show where this futex is hashed; record waits for the lock of its "
+			"bucket (record --futex), and give that with -i",
+			out->target);
+	else if (err)
+		message("%s: the kernel's futex hash cannot be read: %s", out->target, strerror(-err));
+	if (err)
+		return err;
+	if (type.id)
+		types_member(type.types, type.id, "lock", &lock, &member);
+	out->address = out->lock = out->object + lock;
+	out->from = "futex hash";
+	snprintf(out->type, sizeof(out->type), "futex_hash_bucket");
+	/* The hash of all processes outlives them. */
+	if (own) {
+		out->tid = tgid;
+		out->futex = address;
+	}
+	return 0;
+}
+
 /*
- * futex:PID:ADDRESS: the hash bucket whose lock the calls for this futex waited
- * for, as a recording with --futex saw it.  The kernel tells nobody which it is.
+ * futex:PID:ADDRESS|SYMBOL[+OFFSET]: the hash bucket whose lock the calls for this futex waited
+ * for, as a recording with --futex saw it; without one, where a private futex is hashed.
  */
 static int find_futex(const struct watch_finder *finder, const char *text, struct watched *out)
 {
-	const char *rest = text;
 	sqlite3_stmt *row = NULL;
 	char shown[VALUE_SHOWN];
 	sqlite3 *db = NULL;
-	__u64 pid, address;
-	int err;
+	__u64 address;
+	__u32 tgid;
+	int err = parse_user(finder, out, text, "a futex is named as in futex:812:0x55..., or futex:812:mutex", &tgid,
+			     &address);
 
-	if (parse_number(text, &rest, &pid) || *rest != ':' || parse_number(rest + 1, &rest, &address) || *rest)
-		return not_a_target(out->target, "futex:PID:ADDRESS is what is meant");
+	if (err)
+		return err;
 	if (!finder->recording)
-		return not_a_target(out->target,
-				    "its hash bucket is known by waits for the bucket's lock alone: give a "
-				    "recording of them (record --futex) with -i");
+		return find_private_futex(finder, tgid, address, out);
 	err = ask_recording(finder,
 			    "SELECT lock.address FROM futex_bucket JOIN futex ON futex.id = futex JOIN lock ON"
 			    " lock.id = lock WHERE lock.address AND tgid = ?1 AND futex.address = ?2"
@@ -462,11 +509,11 @@ static int find_futex(const struct watch_finder *finder, const char *text, struc
 			    &db, &row);
 	if (err)
 		goto out;
-	sqlite3_bind_int64(row, 1, (__s64)pid);
+	sqlite3_bind_int64(row, 1, (__s64)tgid);
 	sqlite3_bind_int64(row, 2, (__s64)address);
 	if (!first_address(row, &out->address)) {
 		message("%s: -i %s has no wait for the lock of this futex's hash bucket; lockline report shows which "
-			"futexes had any",
+			"futexes had any; without -i the bucket of a private futex is found",
 			out->target, show(finder->recording, shown));
 		err = -ENOENT;
 	}

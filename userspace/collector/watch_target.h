@@ -23,6 +23,7 @@ struct watched {
 	__u64 address;    /* of the target */
 	__u32 tgid;       /* of a user's address; 0: the kernel's */
 	__u32 tid;        /* of the task whose member it is; 0: none */
+	__u64 futex;      /* of that process, whose bucket in the process's own hash it is; 0: none */
 	__u64 lock;       /* address of the lock that it is; 0: none, or not known */
 	bool is_lock;     /* a lock is known to begin there */
 	char type[64];    /* of the object that holds it, or "" */

@@ -22,6 +22,7 @@ _KNOWN_FROM = {
     "user symbol": "by the program's symbol table",
     "owner object": "by the object that the lock was found in",
     "slab": "by the slab that the object is of",
+    "futex hash": "by the kernel's hash of the futex",
     "call site": "by the code that waits for its lock",
 }
 
