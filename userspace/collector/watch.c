@@ -263,8 +263,10 @@ static int owner_changed(const struct watch *watch, const struct watch_line *lin
 	if (process_stat_read(watched->tid ?: watched->tgid, &now) || now.start_time != line->owner.start_time)
 		return 1;
 	/* Of a zombie the task_struct stays, its memory does not; what the task or process points to may be another. */
+	if (now.ended && (watched->tgid || watched->futex))
+		return 1;
 	if (watched->tgid)
-		return now.ended ? 1 : -1;
+		return -1;
 	if (watched->object == line->task)
 		return 0;
 	/* A process's own hash is another one when it is resized. */
