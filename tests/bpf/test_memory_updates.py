@@ -82,7 +82,8 @@ def samples(randomness: random.Random, count: int, lines: int) -> list[str]:
             waiting = None
         line = min(int(randomness.expovariate(4 / lines)), lines - 1)
         address = LINE + 64 * line + 8 * randomness.randrange(4)
-        code = CODE + 16 * randomness.randrange(12)
+        # Some code of its own for each line, so that code comes and goes with lines.
+        code = CODE + 16 * (4 * line + randomness.randrange(4))
         made.append(f"sample {address:#x} {code:#x} {randomness.choice(WORDS):#x} {randomness.randrange(500)} 1")
         if randomness.random() < 0.02:
             made.append(f"own {randomness.choice(WORDS):#x}")

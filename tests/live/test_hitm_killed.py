@@ -21,7 +21,7 @@ from support import DEADLINE_S, Collector, Recording, started, wait_for
 from test_hitm import CLOCK
 
 KILLS = 10
-PER_SECOND = 500
+PER_SECOND = 250
 LINES = 30
 FIRST_LINE = 0xFFFF_8881_2345_6000
 LOCK = 0xFFFF_8880_0000_1000
@@ -144,3 +144,25 @@ def test_an_orderly_end_has_all(live: Path, recording: Path, tmp_path: Path) -> 
         assert_sums_hold(got)
         assert assert_as_injected(got, told) == count
         assert got.number("SELECT value FROM cost WHERE name = 'memory_writes'") >= 1
+
+
+@pytest.mark.usefixtures("spare_cpu")
+def test_writes_that_are_dear_come_less_often(live: Path, recording: Path, tmp_path: Path) -> None:
+    """They take a fiftieth of a CPU's time at most, and the sums hold even so."""
+    collector = Collector(live, recording, *OPTIONS, "-i", "0.1").attached()
+
+    def stretched() -> bool:
+        with Recording(recording) as got:
+            intervals = got.number("SELECT count(*) FROM interval WHERE (SELECT count(*) FROM memory_access)")
+            writes = got.number("SELECT value FROM cost WHERE name = 'memory_writes'")
+            return 5 <= 2 * writes < intervals
+
+    with injected(live, collector.process.pid, tmp_path / "told", 1000, 8 * PER_SECOND):
+        wait_for(stretched, "writes less often than intervals")
+        assert collector.stop(signal.SIGKILL) == -signal.SIGKILL
+    with Recording(recording) as got:
+        assert_sums_hold(got)
+        begin_ns, end_ns = (
+            got.number("SELECT value FROM meta WHERE name = ?", name) for name in ("begin_ns", "memory_end_ns")
+        )
+        assert 50 * got.number("SELECT value FROM cost WHERE name = 'memory_write_cpu_ns'") <= end_ns - begin_ns
