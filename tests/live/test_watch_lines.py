@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from schemas import validator_of
-from support import ATTACHED, DEADLINE_S, Lines, Recording, Workload, wait_for
+from support import ATTACHED, DEADLINE_S, Collector, Lines, Recording, Workload, wait_for
 
 TOP = Path(__file__).resolve().parents[2]
 # Enough for the time of any test.
@@ -139,3 +139,68 @@ def test_killed_it_leaves_no_collector(live: Path, recording: Path, two_cpus: No
                 return result.rows("SELECT value FROM meta WHERE name = 'state'") == [("complete",)]
 
         wait_for(complete, "end of the recording")
+
+
+# What a line takes where that was not measured, and the shares from which the rule speaks: docs/rules.md.
+MOVE_NS = 1000
+SPOKEN_OF = 0.01
+EXPLAINS = 0.05
+TRIES = 5
+
+
+def report_of(recording: Path) -> dict[str, Any]:
+    """`lockline report` of it."""
+    command = [sys.executable, "-m", "lockline", "report", str(recording), "--format", "json"]
+    shown = subprocess.run(command, capture_output=True, text=True, check=False, cwd=TOP, env=ENVIRONMENT)
+    assert shown.returncode == 0, shown.stderr
+    value: dict[str, Any] = json.loads(shown.stdout)
+    validator_of("report").validate(value)
+    return value
+
+
+def explains(line: dict[str, Any], duration_ns: int) -> bool:
+    """Whether the moves of the line can be a part of the waits for its locks, by the figures of the report."""
+    locks = [lock for lock in line["locks"] if (lock["waits"] or 0) >= 20]
+    wait_ns = sum(lock["wait_ns"] for lock in locks)
+    if line["verdict"] not in ("false sharing", "lock word", "true sharing") or wait_ns < SPOKEN_OF * duration_ns:
+        return False
+    moves = line["transfer_rate"]["per_second"] * duration_ns / 1e9
+    return bool(moves * MOVE_NS * max(1.0, wait_ns / duration_ns) >= EXPLAINS * wait_ns)
+
+
+def test_a_line_that_explains_waits(live: Path, recording: Path, tmp_path: Path, two_cpus: None) -> None:
+    """Two threads at one pipe: the report says what its mutex's line has to do with their waits, or nothing."""
+    before = tmp_path / "waits.lockline"
+    query = "SELECT name, instance FROM lock JOIN lock_total ON lock.id = lock WHERE address AND source = 'slab'"
+    query += " GROUP BY lock.id HAVING sum(waits) > 20 ORDER BY sum(wait_ns) DESC"
+    with Workload(live, "reused_objects", "pipe") as workload:
+        workload.do("use 0")
+        with Collector(live, before, "-p", str(workload.pid)):
+
+            def waited() -> list[tuple[str, str]]:
+                with Recording(before) as found:
+                    return found.rows(query)
+
+            name, instance = wait_for(lambda: before.exists() and waited(), "wait for a pipe's mutex")[0]
+        target = f"lock:{name}[{instance}]" if instance else f"lock:{name}"
+        for _ in range(TRIES):
+            command = [str(live / "bin" / "lockline-collect"), "watch", "-i", str(before), target, "-q"]
+            command += ["--max-overhead", "5", "-d", "2", "-o", str(recording)]
+            done = subprocess.run(command, capture_output=True, text=True, timeout=DEADLINE_S, check=False)
+            if done.returncode and "debug register" in done.stderr:
+                pytest.skip(f"no watchpoint can be had: {done.stderr.strip()}")
+            assert done.returncode == 0, done.stderr
+            value = report_of(recording)
+            (line,) = value["lines"]
+            found = [finding for finding in value["findings"] if finding["rule"] == "shared-line"]
+            assert bool(found) == explains(line, value["window"]["duration_ns"])
+            if found:
+                break
+        else:
+            pytest.skip("this machine is too busy for two threads to wait for each other 1 % of the time")
+    (finding,) = found
+    worst = max(line["locks"], key=lambda lock: lock["wait_ns"] or 0)
+    assert worst["name"] in finding["title"]
+    assert f"waits for {worst['name']}" in finding["evidence"][0]
+    assert "its line moves between CPUs" in finding["evidence"][1]
+    assert 0 < finding["wait_ns"] <= sum(lock["wait_ns"] or 0 for lock in line["locks"])
