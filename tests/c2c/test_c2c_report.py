@@ -400,3 +400,14 @@ def test_a_report_reads_the_lines_that_it_shows(tmp_path: Path) -> None:
     assert "(195 more lines move" in done.stdout
     assert "(19,800 more lines were sampled" in done.stdout
     assert int(done.stderr.split()[-1]) < 32 << 10
+
+
+def test_lines_that_do_not_move_are_not_said_to(tmp_path: Path) -> None:
+    builder = MemoryBuilder(kind="c2c text")
+    for number in range(7):
+        line = builder.line(0xFFFF888000000000 + number * 64)
+        builder.add(line, 0, builder.code("f"), cpus=[3], loads=1)
+    with open_recording(builder.write(tmp_path / "still.lockline")) as recording:
+        text = c2c_text.render(make_c2c_report(recording, 5), Style())
+    assert "1 CPU uses it, 0 HITM" in " ".join(text.split())
+    assert "(2 more lines; --top shows them)" in text

@@ -112,6 +112,19 @@ def test_a_reader_pays_for_a_writer_of_another_member(tmp_path: Path) -> None:
     assert verdict_of(tmp_path, reader_and_writer) == ("false sharing", "high")
 
 
+def test_advice_for_several_members_speaks_of_several(tmp_path: Path) -> None:
+    def fill(builder: MemoryBuilder, line: int) -> None:
+        reader_and_writer(builder, line)
+        for offset in (0x28, 0x30):
+            builder.add(line, offset, builder.code("reader"), builder.thread(7), [1, 2], loads=40, local_hitm=15)
+
+    one, several = report_of(tmp_path, reader_and_writer).advice, report_of(tmp_path, fill).advice
+    assert one is not None
+    assert one.text.startswith("Move +0x20 to its own cache line: it is read while")
+    assert several is not None
+    assert several.text.startswith("Move +0x20, +0x28 and +0x30 to their own cache line: they are read while")
+
+
 def test_the_same_function_on_other_threads_is_still_false_sharing(tmp_path: Path) -> None:
     assert verdict_of(tmp_path, lambda b, line: reader_and_writer(b, line, "both", "both"))[0] == "false sharing"
 
@@ -207,6 +220,18 @@ def test_few_hitm_with_many_fill_buffer_hits_are_false_sharing(tmp_path: Path) -
     assert (report.judgement.verdict, report.judgement.confidence) == ("false sharing", "high")
     assert report.cost_is == "fill buffer hits"
     assert report.score > 1000
+
+
+def test_loads_that_stand_for_the_cost_do_not_go_away(tmp_path: Path) -> None:
+    def fill(builder: MemoryBuilder, line: int) -> None:
+        one_socket(builder, line, (7, 8), 0)
+        # As a text tells it: of the whole line, not by offset.
+        builder.add(line, -1, 0, 0, loads=30_000, fill_buffer=30_000)
+
+    report = report_of(tmp_path, fill)
+    assert report.cost_is == "loads"
+    assert report.advice is not None
+    assert "At most 100% of the line's cost, which its loads stand for, can go away" in report.advice.text
 
 
 def test_few_hitm_without_fill_buffer_hits_are_not(tmp_path: Path) -> None:

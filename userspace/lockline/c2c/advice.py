@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from lockline.c2c.members import Member, Struct, Types
 from lockline.c2c.model import Access, Advice, Judgement, Line, LockOnLine, Part, Placement
-from lockline.c2c.parts import WATCHED
+from lockline.c2c.parts import COST_LOADS, WATCHED
 from lockline.c2c.verdict import actors, is_written
 
 LINE = 64
@@ -23,22 +23,32 @@ def _top_member(struct: Struct, offset: int) -> Member | None:
     return None
 
 
-def _movers(parts: Sequence[Part]) -> tuple[list[Part], str]:
-    """The members to move away, and why these."""
+def _movers(parts: Sequence[Part]) -> tuple[list[Part], tuple[str, str]]:
+    """The members to move away, and why these: said of one, and of several."""
     locks = [part for part in parts if part.is_lock]
     others = [part for part in parts if not part.is_lock]
     if locks:
         # What is used before the lock is taken stays with it: whoever wants the lock needs both.
         held = [part for part in others if "holder" in part.roles]
         if held:
-            return held, "the holder works on it while others want the lock"
-        return others, "it is used without the lock"
+            why = "the holder works on {} while others want the lock"
+            return held, (why.format("it"), why.format("them"))
+        return others, ("it is used without the lock", "they are used without the lock")
     readers = [part for part in others if not is_written(part)]
     if readers and len(readers) < len(others):
-        return readers, "it is read while other members are written"
+        return readers, ("it is read while other members are written", "they are read while other members are written")
     # All are written: what is left is the one that most is paid for.
     worst = max(others, key=lambda part: (part.share, -part.begin), default=None)
-    return [part for part in others if part is not worst], "it is written by others than its neighbours"
+    why = "written by others than {} neighbours"
+    return [part for part in others if part is not worst], (
+        f"it is {why.format('its')}",
+        f"they are {why.format('their')}",
+    )
+
+
+def _move(names: Sequence[str], why: tuple[str, str]) -> str:
+    listed = " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
+    return f"Move {listed} to {'its' if len(names) == 1 else 'their'} own cache line: {why[len(names) > 1]}."
 
 
 def largest_effect(parts: Sequence[Part]) -> float:
@@ -62,7 +72,9 @@ def _effect_words(parts: Sequence[Part], moved: Sequence[Part], kind: str) -> st
         for part in parts
         if part not in moved and not part.is_lock and part.share and actors(_writes(part)) > 1
     ]
-    text = f"At most {most:.0%} of the line's {kind} can go away; {own:.0%} are paid at what moves"
+    # Loads go on wherever a member lies: where they stand for the cost, it is the cost that goes away.
+    what = "cost, which its loads stand for," if kind == COST_LOADS else kind
+    text = f"At most {most:.0%} of the line's {what} can go away; {own:.0%} are paid at what moves"
     if stay:
         text += f". {', '.join(stay)} may keep a part: several CPUs write there themselves"
     return text + "."
@@ -202,8 +214,7 @@ def advise(
     effect = largest_effect(parts)
     warning = _LOCK_WARNING if any(part.is_lock for part in judgement.members) else ""
     if struct is None or placement.base is None:
-        names = ", ".join(dict.fromkeys(part.name for part in moved))
-        text = f"Move {names} to {'its' if len(moved) == 1 else 'their'} own cache line: {why}."
+        text = _move(list(dict.fromkeys(part.name for part in moved)), why)
         text += " " + _effect_words(parts, moved, kind)
         return Advice(
             text, tuple(part.name for part in moved), None, None, None, None, own_effect(moved), effect, warning, ()
@@ -224,7 +235,7 @@ def _separate(
     id_: str,
     parts: Sequence[Part],
     moved: Sequence[Part],
-    why: str,
+    why: tuple[str, str],
     effect: float,
     warning: str,
     locks: Sequence[LockOnLine],
@@ -241,7 +252,7 @@ def _separate(
     count = objects_of(placement, line, locks, cpus)
     growth = max(0, size - struct.size)
     text = (
-        f"Move {' and '.join(names)} to {'its' if len(names) == 1 else 'their'} own cache line: {why}. "
+        f"{_move(names, why)} "
         f"Padding: {padding} bytes per {struct.name}, which grows from {struct.size} to {size} bytes"
     )
     text += f"; {_bytes(growth * count)} for all {count:,} of them." if count and count > 1 else "."

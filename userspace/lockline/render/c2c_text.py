@@ -116,15 +116,15 @@ def _answer(report: C2cReport, style: Style) -> list[str]:
     if not report.lines:
         return _no_lines(report)
     first = report.lines[0]
-    cpus = "an unknown number of CPUs"
+    cpus = "an unknown number of CPUs use"
     if first.cpus:
-        cpus = f"{'' if first.cpus_exact else 'at least '}{first.cpus} CPU{'s' if first.cpus != 1 else ''}"
+        cpus = f"{'' if first.cpus_exact else 'at least '}{first.cpus} CPU{'s use' if first.cpus != 1 else ' uses'}"
     share = ""
     if report.transfers and first.line.counts.transfers:
         share = f", {percent(first.line.counts.transfers / report.transfers)} of all in this file"
     judgement = first.judgement
     text = (
-        f"Line 1 is {name_of(first, style)}: {cpus} use it, {_amount(first)}{share}. "
+        f"Line 1 is {name_of(first, style)}: {cpus} it, {_amount(first)}{share}. "
         f"Verdict: {judgement.verdict}, confidence {judgement.confidence}. {PLAIN[judgement.verdict]}"
     )
     named = [clean(part.name, style) for part in judgement.members]
@@ -180,7 +180,8 @@ def _lines(report: C2cReport, style: Style) -> list[str]:
     lines = [f"Cache lines ({note})", *table(columns, rows)]
     left = report.line_count - len(report.lines)
     if left > 0:
-        lines.append(f"  ({left:,} more lines move between processors; --top shows them)")
+        move = " move between processors" if report.transfers else ""
+        lines.append(f"  ({left:,} more lines{move}; --top shows them)")
     if report.other_lines:
         lines.append(f"  ({report.other_lines:,} more lines were sampled, and show no transfer)")
     return lines
