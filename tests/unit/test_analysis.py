@@ -16,6 +16,8 @@ from lockline.analysis.selection import Selection, parse_cpus, parse_time, selec
 from lockline.analysis.waits import merged
 from lockline.errors import LocklineError
 from lockline.recording import open_recording
+from lockline.render import text as text_render
+from lockline.render.format import Style
 from recording_generator import BEGIN, KINDS, SECOND, RecordingBuilder, Shape, generate
 
 EVERYTHING = Selection()
@@ -194,6 +196,28 @@ def test_own_cost(example: Path) -> None:
     assert begin.estimated_ns == cost.estimated_ns == 42 * MS
     assert (end.ns_per_run, end.estimated_ns) == (None, None)
     assert cost.cpu_share == pytest.approx(42 * MS / (4 * 4 * SECOND))
+
+
+def test_own_cost_of_runs_that_nobody_counts(tmp_path: Path) -> None:
+    """A probe at every system call costs more than those of the waits: what the windows tell is scaled."""
+    builder = RecordingBuilder(tmp_path / "futex.lockline", seconds=10)
+    builder.insert(
+        "program",
+        [
+            ("contention_begin", "lock waits", 1_000, 100, 100 * US, 0),
+            ("futex_enter", "futex waits", None, 50_000, 5 * MS, 0),
+            ("wait_task", "futex waits", None, 0, 0, 0),
+        ],
+    )
+    builder.insert("cost", [("measured_window_ns", 500 * MS, "ns")])
+    path = builder.finish()
+    cost = report_of(path).cost
+    assert [program.estimated_ns for program in cost.programs] == [MS, 100 * MS, None]
+    assert cost.estimated_ns == 101 * MS
+    assert cost.cpu_share == pytest.approx(101 * MS / (10 * SECOND * 4))
+    text = text_render.render(report_of(path), Style())
+    assert "futex_enter: about 1.00M runs, 100 ns each" in text
+    assert "wait_task: runs not known, no time measured" in text
 
 
 @pytest.mark.parametrize("sort", ["total", "waits", "max", "avg", "p99"])

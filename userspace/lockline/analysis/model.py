@@ -248,7 +248,10 @@ class OutlierWait:
 
 @dataclass(frozen=True, slots=True)
 class ProgramCost:
-    """One BPF program; ns_per_run from the measured windows, estimated_ns that times all runs."""
+    """One BPF program; ns_per_run from the measured windows, estimated_ns that times all runs.
+
+    Of a program whose runs are not counted, estimated_ns is the time in the windows, scaled to the whole recording.
+    """
 
     program: rows.Program
     ns_per_run: float | None

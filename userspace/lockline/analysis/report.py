@@ -182,15 +182,22 @@ def read_window(
 
 def read_cost(recording: Recording, duration_ns: int, cpus: int | None, unavailable: str | None) -> OwnCost:
     """Own cost over the whole recording of duration_ns on `cpus` CPUs; unavailable: why run times are missing."""
+    costs = tuple(recording.costs())
+    windows_ns = next((cost.value for cost in costs if cost.name == "measured_window_ns"), 0)
+    # What happened in the windows, for the whole recording: of runs that nobody counts.
+    scale = duration_ns / windows_ns if windows_ns > 0 else None
     programs = []
     for program in recording.programs():
         each = program.measured_ns / program.measured_runs if program.measured_runs > 0 else None
-        total = None if each is None or program.runs is None else round(each * program.runs)
+        runs: float | None = program.runs
+        if runs is None and scale is not None:
+            runs = program.measured_runs * scale
+        total = None if each is None or runs is None else round(each * runs)
         programs.append(ProgramCost(program, each, total))
     known = [cost.estimated_ns for cost in programs if cost.estimated_ns is not None]
     estimated = sum(known) if known else None
     share = estimated / (duration_ns * cpus) if estimated is not None and duration_ns and cpus else None
-    return OwnCost(tuple(programs), tuple(recording.costs()), estimated, share, unavailable)
+    return OwnCost(tuple(programs), costs, estimated, share, unavailable)
 
 
 def _outlier_waits(
