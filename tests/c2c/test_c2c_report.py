@@ -180,6 +180,8 @@ def test_a_text_in_one_step(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
     (line,) = json.loads(out)["lines"]
     assert (line["verdict"], line["address"], line["hitm"]["total"]) == ("false sharing", "0x55c8971f0080", 252)
     assert line["advice"]["members"] == ["+0x20"]
+    status, again, _ = run(capsys, "report", "-i", str(text), "--format", "json")
+    assert (status, again) == (0, out)
     # And in two.
     recording = tmp_path / "report.lockline"
     assert run(capsys, "import", str(text), "-o", str(recording))[0] == 0

@@ -102,6 +102,7 @@ def test_version_is_that_of_the_build() -> None:
         ["report", "--sort", "colour"],
         ["report", "--cpu", "x"],
         ["report", "--top", "0"],
+        ["report", "--top", "1000000000"],
         ["report", "--from", "yesterday"],
         ["report", "--kinds", ","],
         ["report", "a", "b"],
@@ -127,6 +128,7 @@ def test_wrong_usage(arguments: list[str], capsys: pytest.CaptureFixture[str]) -
         (["report", "/nonexistent/lockline.data"], "no such file"),
         (["report", "EXAMPLE", "--kinds", "ticketlock"], "no kind 'ticketlock'; there are spinlock,"),
         (["report", "EXAMPLE", "--lock", "nothing\x1b[0m"], "no lock of the recording matches"),
+        (["report", "EXAMPLE", "--cpu", "4,7"], "a CPU of the recorded machine, which has 4"),
         (["report", "EXAMPLE", "--from", "3", "--to", "2"], "lies before --from"),
         (["report", "EXAMPLE", "--from", "99"], "no interval of the recording lies there"),
     ],
@@ -155,6 +157,27 @@ def test_the_file_as_perf_takes_it(example: Path, capsys: pytest.CaptureFixture[
         assert cli.main(["report", *arguments]) == 0
         outputs.append(capsys.readouterr().out)
     assert outputs[0] == outputs[1] == outputs[2] != ""
+
+
+@pytest.mark.parametrize(
+    "arguments, command",
+    [
+        (["report", "--stdio"], "report"),
+        (["doctor", "all"], "doctor"),
+        (["diff", "a", "b", "c"], "diff"),
+        (["c2c", "report", "a", "--stdio"], "c2c report"),
+        (["c2c", "import", "a", "-o", "b", "c"], "c2c import"),
+    ],
+)
+def test_an_unknown_argument_is_told_with_the_usage_of_its_command(
+    arguments: list[str], command: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as caught:
+        cli.main(arguments)
+    assert caught.value.code == 1
+    err = capsys.readouterr().err
+    assert err.startswith(f"usage: lockline {command} [-h]")
+    assert f"lockline {command}: error: unrecognized arguments: {arguments[-1]}\n" in err
 
 
 def test_a_reader_that_leaves_early(example: Path) -> None:

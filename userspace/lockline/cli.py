@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The command line.
 
-Exit codes: 0 done, 1 failed with one line on stderr, 2 wrong usage; of diff 2 is a regression, and wrong usage 1.
+Exit codes: 0 done, 1 failed with one line on stderr, or wrong usage; of diff 2 is a regression.
 """
 
 import argparse
@@ -50,7 +50,7 @@ def _kinds(text: str) -> tuple[str, ...]:
 
 def _positive(text: str) -> int:
     if not (text.isascii() and text.isdigit() and len(text) < 10 and int(text) > 0):
-        raise ValueError(f"'{text}' is no number above 0")
+        raise ValueError(f"'{text}' is no number from 1 to 999999999")
     return int(text)
 
 
@@ -108,6 +108,8 @@ def _parser() -> argparse.ArgumentParser:
     _report_options(demo)
     diff_command.add_parser(commands)
     c2c_command.add_parser(commands, _argument(_positive))
+    for command in commands.choices.values():
+        command.set_defaults(parser=command)
     return parser
 
 
@@ -216,7 +218,10 @@ def _run(arguments: Sequence[str]) -> tuple[str, int]:
     try:
         if arguments and arguments[0] == "watch":
             return _watch(arguments[1:])
-        parsed = _parser().parse_args(arguments)
+        parsed, unknown = _parser().parse_known_args(arguments)
+        if unknown:
+            # With the usage of the command, not of all of them.
+            parsed.parser.error(f"unrecognized arguments: {' '.join(unknown)}")
     except SystemExit as stopped:
         # argparse's 2 would say that a threshold was hit, or that something regressed.
         if stopped.code == 2:

@@ -260,6 +260,9 @@ def make_report(
     locks = recording.locks()
     if selection.lock is not None and not any(lock_matches(selection.lock, lock.name) for lock in locks.values()):
         raise LocklineError(f"--lock: no lock of the recording matches '{selection.lock}'")
+    cpus = meta.get("cpus_possible")
+    if selection.cpus and isinstance(cpus, int) and 0 < cpus <= min(selection.cpus):
+        raise LocklineError(f"--cpu: none of these is a CPU of the recorded machine, which has {cpus}, from 0 on")
     selected_kinds = None if selection.kinds is None else select_kinds(kinds, selection.kinds)
     lock_ids = selected_locks(selection, locks)
     window, span = read_window(recording, meta, selection, locks, kinds)

@@ -36,7 +36,9 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]", 
     _input_options(imports, positive)
 
     report = parts.add_parser("report", help="what the cache lines suffer from, who does it, and what to change")
-    report.add_argument("file", metavar="FILE", help="a recording, perf.data, or the text of a report")
+    files = report.add_mutually_exclusive_group(required=True)
+    files.add_argument("file", nargs="?", metavar="FILE", help="a recording, perf.data, or the text of a report")
+    files.add_argument("-i", "--input", metavar="FILE", help="the same, as of perf")
     _input_options(report, positive)
     report.add_argument("--recording", metavar="R", help="lock waits of the same time, to join the lines with")
     types = report.add_mutually_exclusive_group()
@@ -45,6 +47,8 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]", 
     report.add_argument("--top", type=positive, metavar="N", help=f"lines (default: {TEXT_LINES}; json: {JSON_LINES})")
     report.add_argument("--format", choices=("text", "json"), default="text", help="text (default) or json")
     report.add_argument("--addresses", action="store_true", help="show kernel addresses")
+    for part in (imports, report):
+        part.set_defaults(parser=part)
 
 
 def _input_options(parser: argparse.ArgumentParser, positive: Callable[[str], int]) -> None:
@@ -143,7 +147,7 @@ def _samples_of(path: Path) -> Path | None:
 
 def _report(arguments: argparse.Namespace, style: Style) -> str:
     as_json = arguments.format == "json"
-    path = Path(arguments.file)
+    path = Path(arguments.input or arguments.file)
     if arguments.recording is None and kind_of(path) == "recording" and (samples := _samples_of(path)) is not None:
         arguments.recording, path = str(path), samples
     with ExitStack() as opened:
