@@ -114,7 +114,9 @@ def test_windows_become_typed_where_it_fails(live: Path, recording: Path, more: 
 
             def remembered(found: Recording) -> bool:
                 workload.do("all 300")
-                return told(found)["remembered"] > 100
+                seen = by_offset(found)
+                every = len(seen) == (2 if more else 3) and all(counts[1] + counts[2] for counts in seen.values())
+                return every and told(found)["remembered"] > 100
 
             wait_for(enough(recording, remembered), "accesses of instructions that watchpoints told before")
         assert collector.process.returncode == 0

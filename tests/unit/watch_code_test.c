@@ -260,6 +260,42 @@ static void not_sure_backwards(void)
 	CHECK(watch_decode_back(decoder, text, sizeof(text), BEGIN + sizeof(text), &code), "one of two");
 }
 
+/* With enough before it, decoding is in step wherever it began: sub (%rdi),%eax, not movntps %xmm0,(%rdi). */
+static void in_step_backwards(void)
+{
+	/* mov %rsp,%rbp; sub $0x10f0,%rsp; lea 0x8b48(%rax,%rcx,2),%rdx; movl $0x7f3b,-0x14(%rbp); test %eax,%eax */
+	static const __u8 code[] = {0x48, 0x89, 0xe5, 0x48, 0x81, 0xec, 0xf0, 0x10, 0x00, 0x00, 0x48, 0x8d, 0x94, 0x48,
+				    0x48, 0x8b, 0x00, 0x00, 0xc7, 0x45, 0xec, 0x3b, 0x7f, 0x00, 0x00, 0x85, 0xc0};
+	/* mov $0xf,%al; sub (%rdi),%eax */
+	static const __u8 last[] = {0xb0, 0x0f, 0x2b, 0x07};
+	__u8 text[WATCH_BEFORE];
+	struct watch_code found;
+
+	for (size_t i = 0; i < sizeof(text) - sizeof(last); i++)
+		text[i] = code[i % sizeof(code)];
+	/* Whole instructions up to the last ones. */
+	memset(text + sizeof(text) - sizeof(last) - sizeof(code), 0x90, sizeof(code));
+	memcpy(text + sizeof(text) - sizeof(last), last, sizeof(last));
+	CHECK(!watch_decode_back(decoder, text, sizeof(text), BEGIN + sizeof(text), &found), "found");
+	CHECK(found.before.address == BEGIN + sizeof(text) - 2, "at %lld", (__s64)(found.before.address - BEGIN));
+	CHECK(found.before.operands[0].access == ACCESS_READ, "access %u", found.before.operands[0].access);
+	CHECK(watch_decode_back(decoder, text + sizeof(text) - 16, 16, BEGIN + sizeof(text), &found),
+	      "sixteen bytes are not enough");
+}
+
+/* Of what each byte makes an instruction of its own, none is the one. */
+static void never_in_step(void)
+{
+	__u8 text[WATCH_BEFORE];
+	struct watch_code found;
+
+	/* adc %eax,(%rdi), or movups %xmm0,(%rdi) of every second 0x0f */
+	memset(text, 0x0f, sizeof(text));
+	text[sizeof(text) - 2] = 0x11;
+	text[sizeof(text) - 1] = 0x07;
+	CHECK(watch_decode_back(decoder, text, sizeof(text), BEGIN + sizeof(text), &found), "not sure");
+}
+
 /* A store whose eight bytes begin before those that are watched. */
 static void it_begins_before_the_watched_bytes(void)
 {
@@ -379,6 +415,8 @@ int main(void)
 		TEST(instructions_with_an_evex_prefix),
 		TEST(out_of_step),
 		TEST(not_sure_backwards),
+		TEST(in_step_backwards),
+		TEST(never_in_step),
 		TEST(it_begins_before_the_watched_bytes),
 		TEST(no_instruction_ends_there),
 		TEST(not_known_stays_not_known),

@@ -2,8 +2,8 @@
 /*
  * Reads, writes, and reads and writes a few bytes each of one line, as often as it
  * is told, by instructions that no disassembler can tell for sure: they are
- * code made at run time, without a symbol, and a byte 0x0f makes another
- * instruction of each that ends where it ends.
+ * code made at run time, without a symbol, right behind memory that cannot be
+ * read; and a byte 0x0f makes another instruction of each that ends where it ends.
  *
  *	accesses [CPU]
  *
@@ -19,7 +19,6 @@
 #include "workload.h"
 
 #define PAGE 4096
-#define NOP  0x90
 
 struct accesses_line {
 	__u64 read;
@@ -48,15 +47,14 @@ typedef void access_function(__u64 *);
 
 static access_function *make(const unsigned char *code, size_t size)
 {
-	char *page = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	char *page = mmap(NULL, 2 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
 	if (page == MAP_FAILED)
 		die("no memory");
-	memset(page, NOP, PAGE);
-	memcpy(page + PAGE / 2, code, size);
-	if (mprotect(page, PAGE, PROT_READ | PROT_EXEC))
+	memcpy(page + PAGE, code, size);
+	if (munmap(page, PAGE) || mprotect(page + PAGE, PAGE, PROT_READ | PROT_EXEC))
 		die("code cannot be made at run time");
-	return (access_function *)(page + PAGE / 2);
+	return (access_function *)(page + PAGE);
 }
 
 int main(int argc, char **argv)

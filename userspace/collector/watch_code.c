@@ -9,6 +9,7 @@
 #include "watch_vex.h"
 
 #define LONGEST 15 /* bytes of an instruction */
+#define STARTS  16 /* where decoding is tried from, without the function's begin */
 
 struct watch_decoder {
 	csh handle;
@@ -445,13 +446,14 @@ int watch_decode(struct watch_decoder *decoder, const __u8 *text, size_t size, _
 	return out->before.length || out->at.length ? 0 : -ENOENT;
 }
 
-int watch_decode_back(struct watch_decoder *decoder, const __u8 *text, size_t size, __u64 ip, struct watch_code *out)
+/* Only what can be nothing else, whatever is before it. */
+static int decode_last(struct watch_decoder *decoder, const __u8 *text, size_t size, __u64 ip, struct watch_code *out)
 {
 	struct watch_instruction found;
 	int candidates = 0;
 
 	*out = (struct watch_code){};
-	for (size_t back = 1; !decoder->arm64 && back <= LONGEST && back <= size; back++) {
+	for (size_t back = 1; back <= LONGEST && back <= size; back++) {
 		const __u8 *next = text + size - back;
 		__u64 address = ip - back;
 		size_t left = back;
@@ -474,6 +476,38 @@ int watch_decode_back(struct watch_decoder *decoder, const __u8 *text, size_t si
 		return 0;
 	*out = (struct watch_code){};
 	return -ENOENT;
+}
+
+/*
+ * From whichever byte decoding begins, after a few instructions it is in step
+ * with the others: where all end with the same one, that is it.
+ */
+static int decode_in_step(struct watch_decoder *decoder, const __u8 *text, size_t size, __u64 ip,
+			  struct watch_code *out)
+{
+	struct watch_code one;
+	int found = 0;
+
+	for (size_t skipped = 0; skipped < STARTS; skipped++) {
+		if (watch_decode(decoder, text + skipped, size - skipped, ip - size + skipped, ip, &one) ||
+		    !one.before.length)
+			continue;
+		if (found && one.before.address != out->before.address)
+			return -ENOENT;
+		*out = one;
+		found++;
+	}
+	return found >= STARTS * 3 / 4 ? 0 : -ENOENT;
+}
+
+int watch_decode_back(struct watch_decoder *decoder, const __u8 *text, size_t size, __u64 ip, struct watch_code *out)
+{
+	*out = (struct watch_code){};
+	if (decoder->arm64)
+		return -ENOENT;
+	if (size >= WATCH_BEFORE && !decode_in_step(decoder, text + size - WATCH_BEFORE, WATCH_BEFORE, ip, out))
+		return 0;
+	return decode_last(decoder, text, size, ip, out);
 }
 
 static bool place_operand(const struct watch_operand *operand, const struct watch_record *record, unsigned int bytes,

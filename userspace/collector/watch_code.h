@@ -57,9 +57,12 @@ void watch_decoder_close(struct watch_decoder *decoder);
  */
 int watch_decode(struct watch_decoder *decoder, const __u8 *text, size_t size, __u64 begin, __u64 ip,
 		 struct watch_code *out);
+/* Bytes before an instruction's end that are enough to be in step with it, wherever one begins. */
+#define WATCH_BEFORE 256
+
 /*
- * The same without knowing where instructions begin: text ends at ip.  Only
- * what can be nothing else is taken.
+ * The same without knowing where instructions begin: text ends at ip.  With
+ * fewer bytes than WATCH_BEFORE only what can be nothing else is taken.
  */
 int watch_decode_back(struct watch_decoder *decoder, const __u8 *text, size_t size, __u64 ip, struct watch_code *out);
 

@@ -153,8 +153,13 @@ static void decode(struct watch_decoding *decoding, struct decoded *decoded)
 	}
 	if (!err)
 		return;
-	got = read_text(decoding, decoded->tgid, decoded->ip - LONGEST, decoding->text, LONGEST);
-	if (got == LONGEST)
+	size = WATCH_BEFORE;
+	got = read_text(decoding, decoded->tgid, decoded->ip - size, decoding->text, size);
+	if (got != size) {
+		size = LONGEST;
+		got = read_text(decoding, decoded->tgid, decoded->ip - size, decoding->text, size);
+	}
+	if (got == size)
 		watch_decode_back(decoding->decoder, decoding->text, got, decoded->ip, &decoded->code);
 }
 

@@ -19,10 +19,12 @@
 #include "online_cpus.h"
 #include "watch_events.h"
 
-#define COST_ROUNDS  21
-#define COST_HITS    24 /* of a round */
-#define COST_TIME_NS 2000000000ull
-#define COST_ALARM_S 3 /* longer than the collector waits */
+#define COST_ROUNDS   21
+#define COST_HITS     24 /* of a round */
+#define COST_TIME_NS  2000000000ull
+#define PAIR_TRIES    20
+#define PAIR_PAUSE_NS 25000000
+#define COST_ALARM_S  3 /* longer than the collector waits */
 
 static int open_event(__u64 address, __u32 type, pid_t pid, int cpu, int group, bool disabled)
 {
@@ -343,6 +345,26 @@ static int measure_hit(struct measured *measured, int program)
 	return err;
 }
 
+/* Others that watch by windows have the registers for a part of the time. */
+static int open_pair(volatile __u64 *word, int *fd, int *second)
+{
+	const struct timespec pause = {.tv_nsec = PAIR_PAUSE_NS};
+	int other = WATCH_WRITE_HITS_BOTH ? HW_BREAKPOINT_RW : HW_BREAKPOINT_R;
+
+	for (int i = 0; i < PAIR_TRIES; i++) {
+		*fd = open_event((__u64)word, other, 0, -1, -1, true);
+		*second = *fd < 0 ? *fd : open_event((__u64)word, HW_BREAKPOINT_W, 0, -1, *fd, false);
+		if (*second >= 0)
+			return 0;
+		if (*fd >= 0)
+			close(*fd);
+		if (*second != -ENOSPC && *second != -EBUSY)
+			break;
+		nanosleep(&pause, NULL);
+	}
+	return *second;
+}
+
 /*
  * Whether two watchpoints at a place tell: some emulators (QEMU's x86 without
  * KVM) report but one of those that a write hits.
@@ -352,13 +374,11 @@ static void measure_write(struct measured *measured, const struct watch_programs
 	const __u64 writes = COST_ROUNDS * COST_HITS;
 	volatile __u64 *word = &measured->watched;
 	__u64 before[3] = {}, after[3] = {}, cost;
-	int other = WATCH_WRITE_HITS_BOTH ? HW_BREAKPOINT_RW : HW_BREAKPOINT_R;
-	int fd = open_event((__u64)word, other, 0, -1, -1, true), second;
+	int fd, second;
 
-	if (fd < 0)
+	if (open_pair(word, &fd, &second))
 		return;
-	second = open_event((__u64)word, HW_BREAKPOINT_W, 0, -1, fd, false);
-	if (second < 0 || ioctl(fd, PERF_EVENT_IOC_SET_BPF, programs->hit) ||
+	if (ioctl(fd, PERF_EVENT_IOC_SET_BPF, programs->hit) ||
 	    ioctl(second, PERF_EVENT_IOC_SET_BPF, programs->write) || ioctl(fd, PERF_EVENT_IOC_ENABLE, 0))
 		goto out;
 	cost = write_cost(word);
@@ -372,8 +392,7 @@ static void measure_write(struct measured *measured, const struct watch_programs
 	    after[1] == before[1] + COST_HITS && after[2] == writes)
 		measured->cost.write_ns = cost;
 out:
-	if (second >= 0)
-		close(second);
+	close(second);
 	close(fd);
 }
 
