@@ -32,6 +32,7 @@ PROGRAMS = {
     "futex_waiting_test": ["futex_waiting.c", "small_file.c"],
     "pmu_test": ["pmu.c", "small_file.c"],
     "watch_code_test": ["watch_code.c", "watch_vex.c"],
+    "watch_cost_test": ["files_limit.c", "online_cpus.c", "values.c"],
     "watch_freed_test": ["watch_freed.c"],
     "watch_sums_test": ["watch_sums.c", "watch_budget.c"],
     "watch_told_test": ["watch_told.c", "watch_pairs.c", "watch_turns.c"],

@@ -334,35 +334,54 @@ static void decoded_backwards(void)
 	CHECK(code.before.operands[0].access == ACCESS_WRITE, "access %u", code.before.operands[0].access);
 }
 
+/* The register with number `base` holds `holds`, x2 has 3; the watched bytes are the line's first eight. */
+static const struct {
+	const char *text;
+	__u32 word;
+	__u8 base, holds, access, offset;
+} arm64_instructions[] = {
+	{"ldr w0, [x1, #4]", 0xb9400420, 1, 0, ACCESS_READ, 4},
+	{"stlrb wzr, [x2]", 0x089ffc5f, 2, 4, ACCESS_WRITE, 4},
+	{"swpa w3, w4, [x5]", 0xb8a380a4, 5, 4, ACCESS_READ | ACCESS_WRITE | ACCESS_LOCKED, 4},
+	{"ldaxr w6, [x7]", 0x885ffce6, 7, 4, ACCESS_READ | ACCESS_LOCKED, 4},
+	{"casa w8, w9, [x10]", 0x88e87d49, 10, 4, ACCESS_READ | ACCESS_WRITE | ACCESS_LOCKED, 4},
+	{"ldadd w11, w12, [sp]", 0xb82b03ec, 31, 4, ACCESS_READ | ACCESS_WRITE | ACCESS_LOCKED, 4},
+	{"ldapr w13, [x14]", 0xb8bfc1cd, 14, 4, ACCESS_READ, 4},
+	{"ldr x0, [x1, w2, sxtw #3]", 0xf862d820, 1, 0xec, ACCESS_READ, 4},
+	{"ldr x0, [x1, x2, lsl #3]", 0xf8627820, 1, 0xe8, ACCESS_READ, 0},
+	{"ldp x0, x2, [x1], #16", 0xa8c10820, 1, 3, ACCESS_READ, 3},
+	{"str x0, [x1, #-8]!", 0xf81f8c20, 1, 8, ACCESS_WRITE, 0},
+	{"ldrsw x0, [x1, #4]", 0xb9800420, 1, 0, ACCESS_READ, 4},
+	/* They begin before the line, and reach into it. */
+	{"stp q0, q1, [x1]", 0xad000420, 1, 64 - 31, ACCESS_WRITE, 0},
+	{"ldpsw x0, x2, [x1]", 0x69400820, 1, 64 - 7, ACCESS_READ, 0},
+	{"stxr w0, x2, [x1]", 0xc8007c22, 1, 64 - 7, ACCESS_WRITE | ACCESS_LOCKED, 0},
+	{"stlxp w0, x2, x3, [x1]", 0xc8208c22, 1, 64 - 15, ACCESS_WRITE | ACCESS_LOCKED, 0},
+	{"ld1 {v0.16b}, [x1]", 0x4c407020, 1, 64 - 15, ACCESS_READ, 0},
+	{"dc zva, x1", 0xd50b7421, 1, 48, ACCESS_WRITE, 0},
+};
+
 static void arm64_says_which(void)
 {
-	/* ldr w0, [x1, #4]; stlrb wzr, [x2]; swpa w3, w4, [x5]; ldaxr w6, [x7]; casa w8, w9, [x10]; ldadd w11, w12, [sp];
-	   ldapr w13, [x14] */
-	static const __u8 text[] = {0x20, 0x04, 0x40, 0xb9, 0x5f, 0xfc, 0x9f, 0x08, 0xa4, 0x80, 0xa3, 0xb8, 0xe6, 0xfc,
-				    0x5f, 0x88, 0x49, 0x7d, 0xe8, 0x88, 0xec, 0x03, 0x2b, 0xb8, 0xcd, 0xc1, 0xbf, 0xb8};
-	static const __u8 wanted[] = {ACCESS_READ,
-				      ACCESS_WRITE,
-				      ACCESS_READ | ACCESS_WRITE | ACCESS_LOCKED,
-				      ACCESS_READ | ACCESS_LOCKED,
-				      ACCESS_READ | ACCESS_WRITE | ACCESS_LOCKED,
-				      ACCESS_READ | ACCESS_WRITE | ACCESS_LOCKED,
-				      ACCESS_READ};
-	static const __u8 registers[] = {1, 2, 5, 7, 10, 31, 14};
 	struct watch_decoder *arm64;
 
 	if (watch_decoder_open(&arm64, MACHINE_ARM64)) {
 		CHECK(false, "no disassembler for arm64");
 		return;
 	}
-	for (int i = 0; i < 7; i++) {
+	for (size_t i = 0; i < sizeof(arm64_instructions) / sizeof(*arm64_instructions); i++) {
+		__typeof__(&arm64_instructions[i]) at = &arm64_instructions[i];
 		struct watch_code code;
 
 		reset(0);
-		record.ip = BEGIN + 4 * i;
-		record.registers[registers[i]] = i ? 4 : 0;
-		CHECK(!watch_decode(arm64, text, sizeof(text), BEGIN, record.ip, &code), "instruction %d", i);
+		record.ip = BEGIN;
+		record.registers[2] = 3;
+		record.registers[at->base] = at->holds;
+		CHECK(!watch_decode(arm64, (const __u8 *)&at->word, sizeof(at->word), BEGIN, BEGIN, &code), "%s",
+		      at->text);
 		watch_place(&code, &record, 8, &access);
-		CHECK(access.access == wanted[i] && access.offset == 4, "instruction %d: access %u at %u", i,
+		CHECK(access.placed, "%s: not placed", at->text);
+		CHECK(access.access == at->access && access.offset == at->offset, "%s: access %u at %u", at->text,
 		      access.access, access.offset);
 	}
 	watch_decoder_close(arm64);

@@ -26,6 +26,8 @@
 #define ROW_NS      100000000ull /* of windows that lie next to each other one row is written */
 #define RANKED      64
 #define OWN_LOOK    2
+/* So many show a loop, which a watchpoint keeps from its end: it takes the reservation away (arm64). */
+#define EXCLUSIVE_LOADS 1000
 
 struct watch {
 	struct watch_base base;
@@ -152,7 +154,10 @@ static int add_line(struct watch *watch, const struct watched *watched, __u64 no
 	return 0;
 }
 
-/* arm64 before 6.6 (d11a69873d9a): a program behind a watchpoint kept the kernel from stepping over the instruction. */
+/*
+ * arm64 before 6.6 and stable series without d11a69873d9a: a program behind a
+ * watchpoint keeps the kernel from stepping over the instruction.
+ */
 static int check_machine(struct watch *watch, bool kernel_target)
 {
 	const char *refusal = watch_machine_refusal(kernel_target, !watch->base.options->watch_share);
@@ -169,8 +174,11 @@ static int check_machine(struct watch *watch, bool kernel_target)
 	}
 	err = watch_hit_cost(&programs, &watch->cost);
 	if (err == -EDEADLK)
-		message("a watchpoint with a program behind it stops this kernel's tasks for good (arm64 before 6.6): "
-			"nothing can be watched");
+		message("a watchpoint with a program behind it stops this kernel's tasks for good (arm64 before 6.6, "
+			"without d11a69873d9a): nothing can be watched");
+	else if (err == -ETIMEDOUT)
+		message("the process that tries a watchpoint did not get to run: this machine is too busy to watch "
+			"anything");
 	else if (err == -ENOSPC || err == -EBUSY)
 		tell_refusal(&(struct watched){.target = "watch"}, err);
 	else if (err)
@@ -219,7 +227,9 @@ int watch_open(struct watch **out, const struct watch_base *base)
 	err = err ?: check_machine(watch, !options->watch_target || !watched.tgid);
 	if (!err && options->watch_target)
 		err = add_line(watch, &watched, 0);
-	err = err ?: kernel_btf_put(base->recording);
+	/* A program's data has none of the kernel's types. */
+	if (!options->watch_target || !watched.tgid)
+		err = err ?: kernel_btf_put(base->recording);
 	if (err) {
 		watch_close(watch);
 		return err;
@@ -292,7 +302,7 @@ static int is_changed(const struct watch *watch, const struct watch_line *line, 
 /* What is there is not what was asked for: the watch ends. */
 static void lose_object(struct watch *watch, struct watch_line *line, const char *why)
 {
-	line->gone = true;
+	line->gone = line->over = true;
 	snprintf(line->ended, sizeof(line->ended), "%s%s", why,
 		 line->freed.stays_of_type ? " (of its type still)" : "");
 	watch_windows_drop(watch->windows, line->id - WATCH_IDS);
@@ -333,6 +343,7 @@ static int add_record(struct watch *watch, struct watch_line *line, const struct
 		return err == -ENOSPC ? 0 : err;
 	}
 	hit.offset = access.offset;
+	line->exclusive_loads += record->flags & WATCH_USER && access.access == (ACCESS_READ | ACCESS_LOCKED);
 	told = watch_tell(from, access.access, record->flags, &kind, WATCH_WRITE_HITS_BOTH, &hit.access);
 	why = line->gone ? NULL : watch_freed_by_access(&line->freed, &access, hit.access);
 	if (why)
@@ -406,6 +417,17 @@ static void look_at_object(struct watch *watch, struct watch_line *line)
 		lose_object(watch, line, why);
 }
 
+/* Without --full such a loop ends between two windows. */
+static void look_at_exclusives(struct watch *watch, struct watch_line *line)
+{
+	if (watch->base.options->watch_share || line->over || line->exclusive_loads < EXCLUSIVE_LOADS)
+		return;
+	line->over = true;
+	snprintf(line->ended, sizeof(line->ended),
+		 "its load-exclusive instructions do not succeed while they are watched: leave --full out");
+	watch_windows_drop(watch->windows, line->id - WATCH_IDS);
+}
+
 /* More windows with two watchpoints at each place, or fewer: where instructions were met that are not known. */
 static void choose_typed(struct watch *watch, __u32 number)
 {
@@ -450,10 +472,11 @@ int watch_drain(struct watch *watch)
 		struct watch_line *line = &watch->lines[i];
 
 		look_at_object(watch, line);
+		look_at_exclusives(watch, line);
 		choose_typed(watch, i);
 		if (line->row.end_ns - line->row.begin_ns > ROW_NS)
 			err = end_row(watch, line);
-		if (!line->gone)
+		if (!line->over)
 			snprintf(line->ended, sizeof(line->ended), "%s",
 				 error_text(watch_windows_error(watch->windows, i)));
 	}

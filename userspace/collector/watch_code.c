@@ -273,6 +273,12 @@ static int arm64_register(unsigned int id)
 	return -1;
 }
 
+/* Of a word that is extended the low byte is the same. */
+static int arm64_index(unsigned int id)
+{
+	return id >= ARM64_REG_W0 && id <= ARM64_REG_W30 ? (int)(id - ARM64_REG_W0) : arm64_register(id);
+}
+
 /* By the mnemonic: capstone 4 knows the accesses of few of the atomics. */
 static __u8 arm64_access(const char *mnemonic)
 {
@@ -294,17 +300,44 @@ static __u8 arm64_access(const char *mnemonic)
 	return begins(mnemonic, "st") || begins(mnemonic, "dc") ? ACCESS_WRITE : 0;
 }
 
+static __u8 arm64_register_bytes(unsigned int id)
+{
+	static const struct {
+		unsigned int first, last;
+		__u8 bytes;
+	} kinds[] = {
+		{ARM64_REG_W0, ARM64_REG_W30, 4},  {ARM64_REG_WZR, ARM64_REG_WZR, 4}, {ARM64_REG_B0, ARM64_REG_B31, 1},
+		{ARM64_REG_H0, ARM64_REG_H31, 2},  {ARM64_REG_S0, ARM64_REG_S31, 4},  {ARM64_REG_Q0, ARM64_REG_Q31, 16},
+		{ARM64_REG_V0, ARM64_REG_V31, 16},
+	};
+
+	for (size_t i = 0; i < sizeof(kinds) / sizeof(*kinds); i++)
+		if (id >= kinds[i].first && id <= kinds[i].last)
+			return kinds[i].bytes;
+	return 8;
+}
+
+static bool ends(const char *text, const char *with)
+{
+	size_t length = strlen(text), wanted = strlen(with);
+
+	return length >= wanted && !strcmp(text + length - wanted, with);
+}
+
 static __u8 arm64_size(const cs_insn *instruction)
 {
-	const char *mnemonic = instruction->mnemonic, *end = mnemonic + strlen(mnemonic);
-	unsigned int pair = strstr(mnemonic, "p") && (begins(mnemonic, "ldp") || begins(mnemonic, "stp")) ? 2 : 1;
-	unsigned int first = instruction->detail->arm64.op_count ? instruction->detail->arm64.operands[0].reg : 0;
+	const cs_arm64 *detail = &instruction->detail->arm64;
+	const char *mnemonic = instruction->mnemonic;
+	/* Of a store-exclusive the first register is what became of it. */
+	int data = begins(mnemonic, "stx") || begins(mnemonic, "stlx");
+	bool pair =
+		strstr(mnemonic, "ldp") || strstr(mnemonic, "stp") || strstr(mnemonic, "np") || strstr(mnemonic, "xp");
 
-	if (end > mnemonic && (end[-1] == 'b' || end[-1] == 'h') && pair == 1)
-		return end[-1] == 'b' ? 1 : 2;
-	if (first >= ARM64_REG_W0 && first <= ARM64_REG_W30)
-		return 4 * pair;
-	return 8 * pair;
+	if (ends(mnemonic, "b") || ends(mnemonic, "h"))
+		return ends(mnemonic, "b") ? 1 : 2;
+	if (ends(mnemonic, "sw"))
+		return 4 << pair;
+	return data < detail->op_count ? arm64_register_bytes(detail->operands[data].reg) << pair : 8;
 }
 
 static void describe_arm64(const cs_insn *instruction, struct watch_instruction *out)
@@ -322,7 +355,7 @@ static void describe_arm64(const cs_insn *instruction, struct watch_instruction 
 			.access = access,
 			.size = arm64_size(instruction),
 			.base = arm64_register(from->mem.base),
-			.index = arm64_register(from->mem.index),
+			.index = arm64_index(from->mem.index),
 			.scale = from->shift.type == ARM64_SFT_LSL ? 1u << (from->shift.value & 7) : 1,
 			.offset = (__s64)from->mem.disp,
 		};
@@ -332,8 +365,9 @@ static void describe_arm64(const cs_insn *instruction, struct watch_instruction 
 }
 
 /*
- * The atomics of ARMv8.1 (LSE), which capstone knows from version 5 on: by the
- * encoding tables of the Arm architecture reference manual, "Loads and stores".
+ * The atomics of ARMv8.1 (LSE), which capstone knows from version 5 on, and
+ * what it takes for no access: by the encoding tables of the Arm architecture
+ * reference manual, "Loads and stores".
  */
 static bool arm64_atomic(__u32 word, __u64 address, struct watch_instruction *out)
 {
@@ -341,7 +375,14 @@ static bool arm64_atomic(__u32 word, __u64 address, struct watch_instruction *ou
 	bool compare = (word & 0x3fa07c00) == 0x08a07c00;  /* CAS */
 	bool pair = (word & 0xbfa07c00) == 0x08207c00;     /* CASP */
 	bool load = (word & 0x3ffffc00) == 0x38bfc000;     /* LDAPR */
+	bool zero = (word & 0xffffffe0) == 0xd50b7420;     /* DC ZVA: a line, whichever of its bytes is named */
 
+	if (zero) {
+		*out = (struct watch_instruction){.address = address, .length = 4, .operand_count = 1};
+		out->operands[0] = (struct watch_operand){
+			.access = ACCESS_WRITE, .size = CACHE_LINE, .base = word & 31, .index = -1};
+		return true;
+	}
 	if (!exchange && !compare && !pair)
 		return false;
 	*out = (struct watch_instruction){.address = address, .length = 4, .operand_count = 1};

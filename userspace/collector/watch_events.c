@@ -21,10 +21,12 @@
 
 #define COST_ROUNDS   21
 #define COST_HITS     24 /* of a round */
-#define COST_TIME_NS  2000000000ull
+#define COST_START_NS 8000000000ull
+#define COST_FIRST_NS 2000000000ull
+#define COST_TIME_NS  8000000000ull
+#define COST_ALARM_S  17 /* longer than the collector waits */
 #define PAIR_TRIES    20
 #define PAIR_PAUSE_NS 25000000
-#define COST_ALARM_S  3 /* longer than the collector waits */
 
 static int open_event(__u64 address, __u32 type, pid_t pid, int cpu, int group, bool disabled)
 {
@@ -296,16 +298,21 @@ static __u64 now_ns(void)
 struct measured {
 	__u64 watched; /* the word */
 	__u64 pad[7];
+	__u64 begin_ns; /* of the first write */
+	__u64 writes;
 	struct watch_cost cost;
+	bool over;
 	int err;
 };
 
-static __u64 time_writes(volatile __u64 *word)
+static __u64 time_writes(struct measured *measured)
 {
 	__u64 begin = now_ns();
 
-	for (int i = 0; i < COST_HITS; i++)
-		*word = i;
+	for (int i = 0; i < COST_HITS; i++) {
+		*(volatile __u64 *)&measured->watched = i;
+		__atomic_store_n(&measured->writes, measured->writes + 1, __ATOMIC_RELAXED);
+	}
 	return now_ns() - begin;
 }
 
@@ -317,12 +324,12 @@ static int compare(const void *a, const void *b)
 }
 
 /* The median: of some rounds others took the CPU away. */
-static __u64 write_cost(volatile __u64 *word)
+static __u64 write_cost(struct measured *measured)
 {
 	__u64 rounds[COST_ROUNDS];
 
 	for (int i = 0; i < COST_ROUNDS; i++)
-		rounds[i] = time_writes(word);
+		rounds[i] = time_writes(measured);
 	qsort(rounds, COST_ROUNDS, sizeof(rounds[0]), compare);
 	return rounds[COST_ROUNDS / 2] / COST_HITS;
 }
@@ -337,7 +344,8 @@ static int measure_hit(struct measured *measured, int program)
 		return fd;
 	if (ioctl(fd, PERF_EVENT_IOC_SET_BPF, program) || ioctl(fd, PERF_EVENT_IOC_ENABLE, 0))
 		err = -errno;
-	cost = write_cost(&measured->watched);
+	__atomic_store_n(&measured->begin_ns, now_ns(), __ATOMIC_RELEASE);
+	cost = write_cost(measured);
 	ioctl(fd, PERF_EVENT_IOC_DISABLE, 0);
 	if (read(fd, values, sizeof(values)) == sizeof(values) && values[1] >= COST_HITS)
 		measured->cost.hit_ns = cost;
@@ -381,7 +389,7 @@ static void measure_write(struct measured *measured, const struct watch_programs
 	if (ioctl(fd, PERF_EVENT_IOC_SET_BPF, programs->hit) ||
 	    ioctl(second, PERF_EVENT_IOC_SET_BPF, programs->write) || ioctl(fd, PERF_EVENT_IOC_ENABLE, 0))
 		goto out;
-	cost = write_cost(word);
+	cost = write_cost(measured);
 	if (read(fd, before, sizeof(before)) != sizeof(before))
 		goto out;
 	for (int i = 0; i < COST_HITS; i++)
@@ -432,19 +440,50 @@ static void let_go(pid_t parent, const struct watch_programs *programs)
 	alarm(COST_ALARM_S);
 }
 
+/* Until it has ended or had its time: to start, to get past its first write, and for all of them. */
+static void wait_for_child(const struct measured *measured, pid_t child)
+{
+	const struct timespec pause = {.tv_nsec = 1000000};
+	__u64 start = now_ns();
+
+	while (!waitpid(child, NULL, WNOHANG)) {
+		__u64 begin = __atomic_load_n(&measured->begin_ns, __ATOMIC_ACQUIRE);
+		bool past = __atomic_load_n(&measured->writes, __ATOMIC_RELAXED);
+
+		if (now_ns() > (begin ? begin + (past ? COST_TIME_NS : COST_FIRST_NS) : start + COST_START_NS)) {
+			kill(child, SIGKILL);
+			waitpid(child, NULL, 0);
+			break;
+		}
+		nanosleep(&pause, NULL);
+	}
+}
+
+static int judge(const struct measured *measured, struct watch_cost *cost)
+{
+	*cost = measured->cost;
+	if (measured->over)
+		return measured->err;
+	if (!measured->begin_ns)
+		return -ETIMEDOUT;
+	if (!measured->writes)
+		return -EDEADLK;
+	/* A slow machine, or a busy one. */
+	if (!cost->hit_ns)
+		cost->hit_ns = (now_ns() - measured->begin_ns) / measured->writes;
+	return 0;
+}
+
 int watch_hit_cost(const struct watch_programs *programs, struct watch_cost *cost)
 {
 	struct measured *measured =
 		mmap(NULL, sizeof(*measured), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	const struct timespec pause = {.tv_nsec = 1000000};
-	__u64 until;
 	pid_t parent = getpid(), child;
-	int err = 0;
+	int err;
 
 	*cost = (struct watch_cost){};
 	if (measured == MAP_FAILED)
 		return -errno;
-	measured->err = -EDEADLK;
 	child = fork();
 	if (child < 0) {
 		err = -errno;
@@ -453,20 +492,11 @@ int watch_hit_cost(const struct watch_programs *programs, struct watch_cost *cos
 	if (!child) {
 		let_go(parent, programs);
 		measured->err = measure(measured, programs);
+		__atomic_store_n(&measured->over, true, __ATOMIC_RELEASE);
 		_exit(0);
 	}
-	until = now_ns() + COST_TIME_NS;
-	while (!waitpid(child, NULL, WNOHANG)) {
-		if (now_ns() > until) {
-			kill(child, SIGKILL);
-			waitpid(child, NULL, 0);
-			break;
-		}
-		nanosleep(&pause, NULL);
-	}
-	err = measured->err;
-	if (!err)
-		*cost = measured->cost;
+	wait_for_child(measured, child);
+	err = judge(measured, cost);
 out:
 	munmap(measured, sizeof(*measured));
 	return err;

@@ -85,7 +85,8 @@ void watch_events_clear(struct watch_events *events);
 /*
  * What a hit costs here: of an instruction that writes memory of our own; and
  * whether two watchpoints at a place tell it from one that reads.  -EDEADLK:
- * the machine does not get past a watched instruction.
+ * the machine does not get past a watched instruction; -ETIMEDOUT: the process
+ * that tries it did not get to run.
  */
 int watch_hit_cost(const struct watch_programs *programs, struct watch_cost *cost);
 

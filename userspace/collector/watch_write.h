@@ -41,7 +41,9 @@ struct watch_line {
 	struct watch_freed freed;  /* of the target's object; nothing of a process's memory */
 	__u64 task;                /* whose member it is; 0: nobody's */
 	struct process_stat owner; /* of the task or the process; no start time: none, or not known */
+	__u64 exclusive_loads;     /* by programs */
 	bool gone;
+	bool over; /* not watched any more */
 	char ended[128];
 };
 
