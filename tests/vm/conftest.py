@@ -76,7 +76,9 @@ def boot(
         tool("busybox")
         place: Path = request.getfixturevalue("arm64_build") if arm64 else build
         programs = [place / "bin" / "lockline-collect", *(place / "workloads" / name for name in WORKLOADS)]
-        if not arm64:
+        if arm64:
+            programs += [place / "workloads" / "a64_accesses"]
+        else:
             programs += [place / "workloads" / "uffd_mutex", Path(tool("stress-ng"))]
         vm = [str(TOP / "scripts" / "vm"), "--kernel", str(kernel(name)), "--timeout", TIMEOUT_S]
         added = [word for program in programs for word in ("--add", str(program))]

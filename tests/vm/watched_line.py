@@ -9,9 +9,10 @@ from typing import Any
 LOCKLINE = Path(__file__).resolve().parents[2] / "build" / "bin" / "lockline"
 
 
-def show_watched(recording: Path, btf: Path) -> Any:
-    """The one line of a recording, as JSON."""
-    command = [LOCKLINE, "watch", "-i", recording, "--btf", btf, "--format", "json", "--addresses"]
+def show_watched(recording: Path, btf: Path | None = None) -> Any:
+    """The one line of a recording, as JSON; its own types name the members, or those given."""
+    command = [LOCKLINE, "watch", "-i", recording, "--format", "json", "--addresses"]
+    command += ["--btf", btf] if btf else []
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     (line,) = json.loads(done.stdout)["lines"]
@@ -32,7 +33,8 @@ answer
 FIND_BUCKET = """
 mount -t tracefs tracefs /sys/kernel/tracing
 cd /sys/kernel/tracing
-echo 'p:unlock futex_q_unlock bucket=%di:x64' > kprobe_events
+first=$([ $(uname -m) = aarch64 ] && echo %x0 || echo %di)
+echo "p:unlock futex_q_unlock bucket=$first:x64" > kprobe_events
 echo 'comm == "shared_lines"' > events/kprobes/unlock/filter
 echo 1 > events/kprobes/unlock/enable
 echo futex 10 0 >&3; read -r answer <&4

@@ -1,0 +1,210 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Watchpoints on arm64: known transfers, what each kind of instruction did, a run queue, a futex bucket."""
+
+import json
+import sqlite3
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+from guest import Guest
+from matrix import in_turns, selected
+from watched_line import BUCKET_MEMBERS, FIND_BUCKET, START_LOAD, show_watched
+
+COUNT = 60
+EXCLUSIVES = 50
+ROUNDS = 50
+
+START_PAIR = """
+mkfifo /tmp/pairs /tmp/paired
+ping_pong line tokens < /tmp/pairs > /tmp/paired &
+exec 5> /tmp/pairs 6< /tmp/paired
+read -r answer <&6
+pair=$(echo "$answer" | sed 's/.*"pid": \\([0-9]*\\).*/\\1/')
+"""
+
+COMMAND = f"""
+say() {{ echo "$(cut -d ' ' -f 1 /proc/uptime): $*" > /dev/console; }}  # where a guest that does not end has got to
+say booted
+mkdir /boot
+cp /bin/config /boot/config-$(uname -r)
+{START_PAIR}
+mkfifo /tmp/single /tmp/done
+a64_accesses < /tmp/single > /tmp/done &
+exec 7> /tmp/single 8< /tmp/done
+read -r answer <&8
+echo "$answer" > accesses
+single=$(echo "$answer" | sed 's/.*"pid": \\([0-9]*\\).*/\\1/')
+say transfers
+lockline-collect watch user:$pair:ping_pong_lines --full --offsets 0-7,24-31 -q -o user.lockline -- \\
+    sh -c 'echo go {COUNT} 0 >&5; read -r answer <&6' || exit
+say instructions
+lockline-collect watch user:$single:a64_lines+64 --full --offsets 0-31 -q -o accesses.lockline -- sh -c '
+    echo all {COUNT} >&7; read -r answer <&8
+    echo kernel {COUNT} >&7; read -r answer <&8
+    echo exclusive {EXCLUSIVES} >&7; read -r answer <&8; echo "$answer" > exclusives' || exit
+say run queue
+lockline-collect watch runqueues:0 --max-overhead 20 -q -o run.lockline -- \\
+    sh -c 'echo go {COUNT} 1000 >&5; read -r answer <&6' || exit
+say futex bucket
+{START_LOAD}
+{FIND_BUCKET}
+lockline-collect watch --full -q -o bucket.lockline futex:$load:futex_word --offsets 0-23 -- \\
+    sh -c 'echo futex {ROUNDS} 0 >&3; read -r answer <&4' || exit
+exec 3>&- 5>&- 7>&-
+wait
+dmesg > dmesg
+say over
+"""
+
+OLD = f"""
+{START_PAIR}
+lockline-collect watch user:$pair:ping_pong_lines --full --offsets 0-7,24-31 -q -o user.lockline -- \\
+    sh -c 'echo go {COUNT} 0 >&5; read -r answer <&6' || exit
+exec 5>&-
+wait
+dmesg > dmesg
+"""
+
+# A program that is refused to be watched runs on unharmed.
+REFUSED = f"""
+{START_PAIR}
+for target in "user:$pair:ping_pong_lines --full" runqueues:0; do
+    lockline-collect watch $target -d 1 -o refused.lockline >> output 2>> messages
+    echo $? >> statuses
+done
+echo go {COUNT} 0 >&5
+read -r answer <&6
+echo "$answer" > told
+exec 5>&-
+wait
+ls > files
+ps > processes
+grep -l prog_id /proc/[0-9]*/fdinfo/* > programs 2> /dev/null
+ls -l /proc/[0-9]*/fd 2> /dev/null | grep perf_event > events
+dmesg > dmesg
+"""
+
+
+@pytest.fixture(scope="module")
+def guest(boot: Callable[..., Guest], kernel: Callable[[str], Path]) -> Guest:
+    """A guest whose CPUs take turns: with a thread for each, qemu 7.2 lets atomic instructions pass watchpoints."""
+    if not selected("trixie-arm64"):
+        pytest.skip("KERNELS leaves trixie-arm64 out")
+    config = str(kernel("trixie-arm64") / "config")
+    guest: Guest = boot("trixie-arm64", COMMAND, "--cpus", "2", "--add", config, *in_turns())
+    return guest
+
+
+def rows(guest: Guest, file: str, query: str) -> list[tuple[Any, ...]]:
+    """Of one of the guest's recordings."""
+    with closing(sqlite3.connect(guest.directory / file)) as connection:
+        return connection.execute(query).fetchall()
+
+
+def test_every_transfer_is_counted(guest: Guest) -> None:
+    assert rows(guest, "user.lockline", "SELECT sum(transfers), sum(lost) FROM watch_window") == [(2 * COUNT - 1, 0)]
+    accesses = "SELECT offset, sum(loads), sum(stores) FROM memory_access GROUP BY offset"
+    assert rows(guest, "user.lockline", accesses) == [(0, COUNT, COUNT), (24, COUNT, COUNT)]
+
+
+def test_what_each_instruction_did(guest: Guest) -> None:
+    truth = guest.json("accesses")
+    sums = "sum(records), sum(loads), sum(stores), sum(locked)"
+    accesses = f"SELECT memory_access.offset, {sums} FROM memory_access, memory_code"
+    for access in truth["accesses"]:
+        name = access["function"]
+        where = f"WHERE code = id AND symbol = '{name}' GROUP BY 1"
+        seen = rows(guest, "accesses.lockline", f"{accesses} {where}")
+        kinds = [COUNT * access[kind] for kind in ("reads", "writes", "locked")]
+        if name == "a64_zero_line":
+            assert truth["zeroed_bytes"] == 64
+            # At which of the watched bytes it is seen the architecture leaves open.
+            seen = [(access["offset"], *found[1:]) for found in seen]
+        assert seen == [(access["offset"], COUNT, *kinds)], name
+
+
+def test_the_kernels_own_accesses_to_a_process_are_not_seen(guest: Guest) -> None:
+    symbols = {name for (name,) in rows(guest, "accesses.lockline", "SELECT symbol FROM memory_code WHERE id > 0")}
+    functions = {access["function"] for access in guest.json("accesses")["accesses"]}
+    assert symbols == functions | {"a64_add_exclusively"}
+
+
+def test_exclusive_instructions_succeed_again(guest: Guest) -> None:
+    """A watched load-exclusive loses its reservation: the watch ends when it sees such a loop."""
+    assert guest.json("exclusives")["sum"] == EXCLUSIVES
+    loads = "SELECT sum(loads), sum(locked) FROM memory_access, memory_code WHERE code = id AND symbol = "
+    ((read, locked),) = rows(guest, "accesses.lockline", f"{loads} 'a64_add_exclusively'")
+    assert read == locked > EXCLUSIVES
+    ((ended,),) = rows(guest, "accesses.lockline", "SELECT ended FROM watch")
+    assert "exclusive" in ended
+    assert "--full" in ended
+
+
+def test_a_run_queue(guest: Guest) -> None:
+    hits, length = rows(guest, "run.lockline", "SELECT sum(hits), sum(length_ns) FROM watch_window")[0]
+    assert hits > 10
+    assert length > 0
+    assert rows(guest, "run.lockline", "SELECT type, type_from FROM watch") == [("rq", "symbol")]
+    known = "SELECT sum(records), sum(CASE WHEN loads OR stores THEN records ELSE 0 END) FROM memory_access"
+    records, told = rows(guest, "run.lockline", known)[0]
+    assert told >= 0.99 * records  # arm64 reports the instruction itself
+    names = {row[0] for row in rows(guest, "run.lockline", "SELECT symbol FROM memory_code")}
+    assert any("schedule" in name or "enqueue" in name or "dequeue" in name for name in names), names
+
+
+def test_the_members_of_a_futex_bucket(guest: Guest) -> None:
+    line = show_watched(guest.directory / "bucket.lockline")
+    assert line["line"]["type"] == "futex_hash_bucket"
+    # The kernel's hash of the address gives what a kprobe saw.
+    ((address,),) = rows(guest, "bucket.lockline", "SELECT address FROM memory_line")
+    assert address & (1 << 64) - 1 == int(guest.text("bucket"), 16)
+    assert [(lock["name"], lock["offset"]) for lock in line["locks"]] == [("futex_hash_bucket.lock", 4)]
+    offsets = {part["offset"]: part for part in line["offsets"]}
+    assert {at: offsets[at]["member"] for at in BUCKET_MEMBERS} == BUCKET_MEMBERS
+    functions = {part["member"]: {code["symbol"] for code in part["instructions"]} for part in offsets.values()}
+    assert {"futex_q_lock", "futex_q_unlock", "futex_wake"} <= functions["waiters"]
+    # The lock's operations are inlined.
+    assert {"futex_q_lock", "futex_q_unlock", "futex_wake"} <= functions["lock"]
+    assert {"futex_wake", "plist_add"} <= functions["chain.next"]
+    assert "plist_del" in functions["chain.prev"]
+    assert offsets[4]["writes"] > 2 * (2 * ROUNDS + ROUNDS // 8)
+    assert offsets[0]["transfers"] > 0
+    assert offsets[0]["cpus"] == offsets[4]["cpus"] == [0, 1]
+
+
+def test_the_kernel_has_no_complaint(guest: Guest) -> None:
+    assert "WARNING:" not in guest.text("dmesg")
+    assert "BUG:" not in guest.text("dmesg")
+
+
+def test_transfers_on_6_1(boot: Callable[..., Guest]) -> None:
+    """Its stable series has what lets a program be behind a watchpoint since 6.6 (d11a69873d9a)."""
+    if not selected("bookworm-arm64"):
+        pytest.skip("KERNELS leaves bookworm-arm64 out")
+    guest = boot("bookworm-arm64", OLD, "--cpus", "2")
+    assert rows(guest, "user.lockline", "SELECT sum(transfers), sum(lost) FROM watch_window") == [(2 * COUNT - 1, 0)]
+    accesses = "SELECT offset, sum(loads), sum(stores) FROM memory_access GROUP BY offset"
+    assert rows(guest, "user.lockline", accesses) == [(0, COUNT, COUNT), (24, COUNT, COUNT)]
+    assert "WARNING:" not in guest.text("dmesg")
+    assert "BUG:" not in guest.text("dmesg")
+
+
+def test_refused_without_atomic_instructions(boot: Callable[..., Guest]) -> None:
+    if not selected("trixie-arm64"):
+        pytest.skip("KERNELS leaves trixie-arm64 out")
+    guest = boot("trixie-arm64", REFUSED, "--cpus", "2", "--cpu", "cortex-a57")
+    assert guest.text("statuses").split() == ["1", "1"]
+    assert guest.text("output") == ""
+    messages = guest.text("messages").splitlines()
+    assert len(messages) == 2, messages
+    assert all("no atomic instructions (LSE)" in message for message in messages), messages
+    # Nobody hangs, and nothing is left.
+    assert json.loads(guest.text("told"))["writes"] == COUNT
+    assert "lockline-collect" not in guest.text("processes")
+    assert "refused.lockline" not in guest.text("files").split()
+    assert guest.text("programs") == guest.text("events") == ""
+    assert "WARNING:" not in guest.text("dmesg")
+    assert "BUG:" not in guest.text("dmesg")
