@@ -11,7 +11,7 @@ import pytest
 from guest import Guest
 from matrix import selected
 
-KERNELS = ("trixie",)
+KERNELS = ("trixie", "trixie-backports")
 COUNT = 200
 
 # The workload says a line for each command.
