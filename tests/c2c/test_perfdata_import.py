@@ -268,26 +268,45 @@ def test_standard_input_may_be_a_pipe_or_a_file(tmp_path: Path) -> None:
     assert not (tmp_path / "no").exists()
 
 
+# How a recording begins.
+EARLIER = b"SQLite format 3\0earlier"
+
+
+def test_what_is_no_recording_is_not_replaced(tmp_path: Path) -> None:
+    path = two_lines().write(tmp_path / "data")
+    for output in (path, tmp_path / "notes", tmp_path / "short"):
+        if output != path:
+            output.write_text("what somebody wrote down" if output.name == "notes" else "x")
+        before = output.read_bytes()
+        assert "it is there, and no recording; choose another place" in refused(str(path), "-o", str(output))
+        assert output.read_bytes() == before
+    assert {entry.name for entry in tmp_path.iterdir()} == {"data", "notes", "short"}
+    # As of mktemp.
+    (tmp_path / "new").touch()
+    import_to(path, tmp_path / "new")
+    assert (tmp_path / "new").read_bytes().startswith(EARLIER[:16])
+
+
 def test_the_output_is_private_and_the_earlier_one_is_kept(tmp_path: Path) -> None:
     path = two_lines().write(tmp_path / "data")
     output = tmp_path / "out"
-    output.write_text("earlier")
+    output.write_bytes(EARLIER)
     old_mask = os.umask(0)
     try:
         import_to(path, output)
     finally:
         os.umask(old_mask)
     assert stat.S_IMODE(output.stat().st_mode) == 0o600
-    assert (tmp_path / "out.old").read_text() == "earlier"
+    assert (tmp_path / "out.old").read_bytes() == EARLIER
     assert sorted(entry.name for entry in tmp_path.iterdir()) == ["data", "out", "out.old"]
 
 
 def test_a_failed_import_leaves_all_as_it_was(tmp_path: Path) -> None:
     output = tmp_path / "out"
-    output.write_text("earlier")
+    output.write_bytes(EARLIER)
     (tmp_path / "data").write_bytes(b"no perf.data file, but long enough for its header " * 4)
     assert "it is no perf.data file" in refused(str(tmp_path / "data"), "-o", str(output))
-    assert output.read_text() == "earlier"
+    assert output.read_bytes() == EARLIER
     assert sorted(entry.name for entry in tmp_path.iterdir()) == ["data", "out"]
 
 

@@ -312,6 +312,16 @@ def test_data_sources(data_src: int, counts: dict[str, int]) -> None:
 # Recordings
 
 
+def test_what_is_no_recording_is_not_replaced(tmp_path: Path) -> None:
+    text = tmp_path / "c2c.txt"
+    text.write_text(report_text.text(REPORT, Style(node_info=2)), encoding="utf-8")
+    before = text.read_bytes()
+    with pytest.raises(LocklineError, match="no recording"):
+        import_text(text, text)
+    assert text.read_bytes() == before
+    assert [path.name for path in tmp_path.iterdir()] == ["c2c.txt"]
+
+
 def test_recording(tmp_path: Path) -> None:
     text, output = tmp_path / "c2c.txt", tmp_path / "out.lockline"
     text.write_text(report_text.text(REPORT, Style(node_info=2)), encoding="utf-8")
@@ -335,11 +345,12 @@ def test_output_that_cannot_be_written(tmp_path: Path) -> None:
         store.write_recording(Path("/dev/null"), memory)
     with pytest.raises(LocklineError, match="cannot be written: No such file"):
         store.write_recording(tmp_path / "none" / "out", memory)
-    (tmp_path / "out").write_text("precious")
+    precious = b"SQLite format 3\0precious"
+    (tmp_path / "out").write_bytes(precious)
     with pytest.raises(LocklineError, match="cannot be written"):
         store.write_recording(tmp_path / "out", Memory(sources=[rows.MemorySource(1, "c2c text", "a", "")] * 2))
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
-    assert (tmp_path / "out").read_text() == "precious"
+    assert (tmp_path / "out").read_bytes() == precious
 
 
 def test_rows_with_one_key_add_up() -> None:

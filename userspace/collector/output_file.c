@@ -31,6 +31,21 @@ static int move(const char *path, const char *from, const char *to)
 	return err;
 }
 
+/* Only a recording, or an empty file, is replaced: -o with another file's name is a slip, and of .old there is one. */
+static bool may_be_replaced(const char *path)
+{
+	static const char magic[] = "SQLite format 3";
+	char begin[sizeof(magic)];
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	ssize_t length;
+
+	if (fd < 0)
+		return true; /* what hinders us is told by what comes next */
+	length = read(fd, begin, sizeof(begin));
+	close(fd);
+	return !length || (length == sizeof(begin) && !memcmp(begin, magic, sizeof(begin)));
+}
+
 /* An absolute path whose last part is no link; the file need not exist. */
 static int resolve(const char *path, char **out)
 {
@@ -46,7 +61,9 @@ static int resolve(const char *path, char **out)
 		/* A directory or a device (-o /dev/null) is not ours to move away. */
 		if (stat(*out, &info))
 			return -errno;
-		return S_ISREG(info.st_mode) ? 0 : S_ISDIR(info.st_mode) ? -EISDIR : -EEXIST;
+		if (S_ISDIR(info.st_mode))
+			return -EISDIR;
+		return S_ISREG(info.st_mode) && may_be_replaced(*out) ? 0 : -EEXIST;
 	}
 	if (errno != ENOENT)
 		return -errno;

@@ -22,6 +22,7 @@ from lockline.rows import MemoryCount, MemoryLine, MemorySource
 SCHEMA = Path(__file__).resolve().parents[1] / "recording.sql"
 
 # SQLite's companions of a recording that was killed belong to it.
+_MAGIC = b"SQLite format 3\0"
 _COMPANIONS = ("-wal", "-shm", "")
 
 
@@ -202,6 +203,9 @@ def _check_target(path: Path) -> Path:
     if not stat.S_ISREG(mode):
         raise LocklineError(f"{path}: not a plain file; name another one with -o")
     with target.open("rb") as file:
+        # Of .old there is one: what is no recording would be lost at the second slip.
+        if file.read(len(_MAGIC)) not in (b"", _MAGIC):
+            raise LocklineError(f"{path}: it is there, and no recording; name another one with -o")
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
