@@ -189,7 +189,7 @@ static int create(struct recording **out, const char *path, bool whole)
 			       : output_file_create(&recording->file, path);
 	if (err) {
 		message("cannot write %s: %s; choose another place with -o", path,
-			err == -EBUSY	 ? "another lockline records to it"
+			err == -EBUSY    ? "another lockline records to it"
 			: err == -EEXIST ? "it is there, and no recording"
 					 : strerror(-err));
 		goto out;
