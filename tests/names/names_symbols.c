@@ -215,6 +215,7 @@ static void functions_that_are_no_call_site(void)
 					       "schedule",
 					       "schedule_preempt_disabled",
 					       "__traceiter_contention_begin",
+					       "ftrace_trampoline",
 					       "bpf_prog_6eb76493dd50c943_contention_begin",
 					       "bpf_trace_run2",
 					       "raw_spin_rq_lock_nested",

@@ -7,8 +7,8 @@
 static const char *const prefixes[] = {
 	/* the probe itself */
 	"__traceiter_", "__bpf_trace_", "bpf_trace_run", "bpf_prog_", "__bpf_prog_", "bpf_trampoline_",
-	"trace_contention_", "bpf_get_stack", "__bpf_get_stack", "get_perf_callchain", "perf_callchain_kernel",
-	"perf_trace_contention_",
+	"ftrace_trampoline", "trace_contention_", "bpf_get_stack", "__bpf_get_stack", "get_perf_callchain",
+	"perf_callchain_kernel", "perf_trace_contention_",
 	/* spinlocks and rwlocks */
 	"_raw_spin_", "_raw_read_", "_raw_write_", "__raw_spin_", "__raw_read_", "__raw_write_", "do_raw_",
 	"queued_spin_", "queued_read_", "queued_write_", "native_queued_spin_", "__pv_queued_spin_",

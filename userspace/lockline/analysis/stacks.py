@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from lockline.rows import Frame
 
 _PROBE = re.compile(
-    r"bpf_(prog_[0-9a-f]{16}_\w*|trampoline_\d+\w*|trace_run\d+|get_stack\w*|stack_walk\w*)|__bpf_(prog|trace)_\w+"
+    r"ftrace_trampoline"
+    r"|bpf_(prog_[0-9a-f]{16}_\w*|trampoline_\d+\w*|trace_run\d+|get_stack\w*|stack_walk\w*)|__bpf_(prog|trace)_\w+"
     r"|(__traceiter|trace|__probestub|perf_trace)_contention_\w+"
 )
 
