@@ -40,6 +40,17 @@ def test_failed_start_keeps_the_recording_before(live: Path, recording: Path) ->
     assert {path.name for path in recording.parent.iterdir()} == {recording.name, old.name}
 
 
+def test_what_is_asked_for_and_missing_is_told_at_once(live: Path, recording: Path) -> None:
+    status, errors = record(live, recording, "--holds", "--ptrace", "--", "true")
+    assert status == 0
+    signals = {"spinlock holders", "spinlock hold times", "tracers that attach"}
+    with Recording(recording) as made:
+        missing = {str(row[0]) for row in made.rows("SELECT signal FROM probe WHERE state = 'unavailable'")} & signals
+    told = {signal for signal in signals if f"no {signal}: " in errors}
+    assert told == missing
+    assert errors.count("the recording goes on without them") == len(missing)
+
+
 def test_link_is_followed(live: Path, recording: Path) -> None:
     target = recording.with_name("target.lockline")
     assert record(live, target, "--", "true")[0] == 0

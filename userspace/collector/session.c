@@ -412,6 +412,30 @@ static int run(struct session *session)
 	return err;
 }
 
+/* What was asked for and is not to be had: else it would be seen in the report, when the recording is over. */
+static void tell_missing(const struct session *session)
+{
+	const struct options *options = session->options;
+	const struct {
+		bool asked;
+		const char *signal;
+	} wanted[] = {
+		{options->holders, "spinlock holders"},
+		{options->holds, "spinlock hold times"},
+		{options->ptrace, "tracers that attach"},
+		{options->futex, "futex waits"},
+	};
+
+	for (size_t i = 0; i < sizeof(wanted) / sizeof(wanted[0]); i++) {
+		for (int j = 0; wanted[i].asked && j < session->plan.probe_count; j++) {
+			const struct probe *probe = &session->plan.probes[j];
+
+			if (probe->state == PROBE_UNAVAILABLE && !strcmp(probe->signal, wanted[i].signal))
+				message("no %s: %s; the recording goes on without them", probe->signal, probe->reason);
+		}
+	}
+}
+
 /* The probes of unlocks are dear: what they cost is told before the recording begins. */
 static void tell_cost(struct session *session)
 {
@@ -470,6 +494,7 @@ static int attach(struct session *session)
 		return err;
 	if (options->pids.count)
 		descendants_follow(&session->probes);
+	tell_missing(session);
 	if (options->holders)
 		tell_cost(session);
 	err = open_watch(session);
