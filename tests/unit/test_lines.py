@@ -356,6 +356,19 @@ def test_the_command_shows_a_recording(
     assert "no such file" in capsys.readouterr().err
 
 
+def test_types_that_are_none_are_told_before_the_watch(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def watched(*arguments: object) -> int:
+        raise AssertionError(f"watched {arguments}")
+
+    monkeypatch.setattr("lockline.watch.command._watch", watched)
+    (tmp_path / "types").write_text("none")
+    for name in ("types", "missing"):
+        assert main(["watch", "runqueues:0", "--btf", str(tmp_path / name)]) == 1
+        assert "give a vmlinux" in capsys.readouterr().err
+
+
 def test_what_is_the_collectors_is_passed_on() -> None:
     options, rest = parse(["user:1:0x10", "-d", "3", "--format", "json", "--", "sleep", "--top", "1"], int)
     assert options.format == "json"
