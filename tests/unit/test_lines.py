@@ -58,13 +58,17 @@ def report_of(path: Path) -> LiveReport:
         return make_live_report(recording, 100, lambda *names: kernel)
 
 
-def bucket_recording(path: Path, events: Sequence[Event], windows: Sequence[Stretch] = ()) -> Path:
+def bucket_recording(
+    path: Path, events: Sequence[Event], windows: Sequence[Stretch] = (), spins: int = 0, kind: int = 0
+) -> Path:
     """A futex bucket's line, with waits for its lock on CPUs between which a line takes some 90 ns."""
     builder = RecordingBuilder(path, 1, 4)
     builder.lock(1, "futex_hash_bucket.lock", "", "slab")
     builder.connection.execute("UPDATE lock SET address = ? WHERE id = 1", (0xFFFF_8880_0000_1004 - (1 << 64),))
     builder.waits(1, 0, 1, 0, [5000, 7000, 9000])
     builder.waits(1, 1, 1, 0, [4000])
+    if spins:
+        builder.waits(1, 1, 1, kind, [1000] * spins)
     pairs = [(0, 1, 91.5, 70.0, 0, 10000), (1, 0, 92.5, 71.0, 0, 10000), (0, 2, 300.0, 250.0, 12, 10000)]
     builder.insert("cpu_pair", pairs)
     builder.insert("fairness", [(1, 0, 3, 5, 0, 0, 0, 0, 4, 1400, 800, 0, 0, 0, b"")])
@@ -126,6 +130,40 @@ def test_few_transfers_that_come_in_bursts_are_not_none(tmp_path: Path) -> None:
     seen = sum(window.transfers for window in line.watch.windows) if line.watch else 0
     assert line.report.judgement.verdict == ("too little evidence" if seen else "none")
     assert line.report.judgement.confidence != "high"
+
+
+SPINLOCK, MUTEX_SPIN, MUTEX = 0, 4, 3
+
+
+@pytest.mark.parametrize(
+    ("spins", "kind", "transfers", "verdict"),
+    [
+        (50, SPINLOCK, 0, "none"),
+        (5000, MUTEX, 0, "none"),
+        (5000, SPINLOCK, 0, "too little evidence"),
+        (5000, MUTEX_SPIN, 0, "too little evidence"),
+        (5000, SPINLOCK, 12, "lock word"),
+    ],
+)
+def test_spinning_moves_the_line_whatever_the_windows_saw(
+    tmp_path: Path, spins: int, kind: int, transfers: int, verdict: str
+) -> None:
+    """Watching keeps threads from meeting: who spun for the lock took its line from another CPU all the same."""
+    events = alone(4, 10_000, 100 * US)
+    for turn in range(transfers):
+        first = 400 * turn + 125
+        events[first : first + 2] = [event._replace(cpu=number) for number, event in enumerate(events[first:][:2])]
+    windows = list(in_windows(SECOND, 9 * MS, 10 * MS))
+    path = bucket_recording(tmp_path / "watch.lockline", events, windows, spins, kind)
+    report = report_of(path)
+    (line,) = report.lines
+    judgement = line.report.judgement
+    assert judgement.verdict == verdict
+    text = watch_text.render(report, Style())
+    told = verdict != "none"
+    assert ("as those spin for its lock" in text) == told
+    assert any("the windows saw less" in doubt for doubt in judgement.doubts) == told
+    assert judgement.confidence != "high" or not told
 
 
 def test_a_glance_is_too_little(tmp_path: Path) -> None:

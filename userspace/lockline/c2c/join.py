@@ -6,7 +6,7 @@ An address means something within one boot alone; across boots the name is the i
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple, TypeVar
 
 from lockline import rows
@@ -21,6 +21,8 @@ BOOT_FACTS = ("boot_id", "kernel_text_address")
 HOST_FACTS = ("hostname", "kernel_release", "architecture")
 # How far behind its address a lock reaches, by perf's words for kinds: struct sizes of x86-64 without debugging.
 _SIZES = {"spinlock": 4, "rwlock": 8, "mutex": 32, "mutex-spin": 32, "rwsem": 40, "rtmutex": 32, "pcpu-sem": 96}
+# Who waits so holds a CPU, and the holder another one.
+_SPINNING = ("spinlock", "rwlock", "mutex-spin", "rqspinlock")
 # Of a lock's sampled waits, so many must come from functions that access the line.
 CODE_SHARE = 0.5
 MAX_STACKS = 2000
@@ -114,10 +116,15 @@ def read_locks(recording: Recording, lines: Recording) -> Locks:
     kinds = recording.kinds()
     sums: defaultdict[int, list[int]] = defaultdict(lambda: [0, 0])
     lock_kinds: defaultdict[int, set[str]] = defaultdict(set)
+    spins: defaultdict[int, int] = defaultdict(int)
+    seconds = _seconds(recording.meta()) if recording is lines else 0.0
     for row in recording.lock_totals():
         sums[row.lock][0] += max(0, row.waits)
         sums[row.lock][1] += max(0, row.wait_ns)
-        lock_kinds[row.lock].add(kinds.get(row.kind, "unknown"))
+        kind = kinds.get(row.kind, "unknown")
+        lock_kinds[row.lock].add(kind)
+        if kind.partition(":")[0] in _SPINNING:
+            spins[row.lock] += max(0, row.waits)
     named = {id_: lock for id_, lock in recording.locks().items() if lock.address and lock.name not in ("", "?")}
     places, shares = _callers(recording, named)
     locks = tuple(
@@ -131,6 +138,7 @@ def read_locks(recording: Recording, lines: Recording) -> Locks:
             address=unsigned(lock.address),
             join="address",
             callers=places.get(lock.name, {}),
+            spins_per_second=spins[id_] / seconds if seconds else 0.0,
         )
         for id_, lock in named.items()
     )
@@ -140,6 +148,11 @@ def read_locks(recording: Recording, lines: Recording) -> Locks:
         blocks[(lock.address or 0) >> 6].append(lock)
         names[lock.name].append(lock)
     return Locks(by_address, why, locks, _frozen(blocks), _frozen(names), shares)
+
+
+def _seconds(facts: Mapping[str, MetaValue]) -> float:
+    begin, end = facts.get("begin_ns"), facts.get("end_ns")
+    return max(0, end - begin) / 1e9 if isinstance(begin, int) and isinstance(end, int) else 0.0
 
 
 def _frozen(groups: Mapping[Key, list[LockOnLine]]) -> dict[Key, tuple[LockOnLine, ...]]:
@@ -172,9 +185,7 @@ def _callers(
 
 
 def _placed(lock: LockOnLine, offset: int | None, join: str) -> LockOnLine:
-    return LockOnLine(
-        lock.name, lock.instance, lock.kinds, offset, lock.waits, lock.wait_ns, lock.address, join, lock.callers
-    )
+    return replace(lock, offset=offset, join=join)
 
 
 def _reach(lock: LockOnLine) -> int:
@@ -192,6 +203,11 @@ def locks_by_address(line: Line, locks: Locks) -> list[LockOnLine]:
             if offset < line.size and offset + _reach(lock) > 0:
                 found.append(_placed(lock, offset, "address"))
     return sorted(found, key=lambda lock: (-(lock.wait_ns or 0), lock.name))
+
+
+def spins_per_second(locks: Iterable[LockOnLine]) -> float:
+    """Waits that moved the line: a CPU spun for one of its locks while another one had that."""
+    return sum(lock.spins_per_second for lock in locks if lock.join == "address" and (lock.offset or 0) >= 0)
 
 
 def locks_by_name(names: Iterable[str], locks: Locks, offset: int | None = None) -> list[LockOnLine]:

@@ -162,6 +162,8 @@ class LockOnLine:
     address: int | None
     join: str  # address | name | code
     callers: Mapping[str, int]  # by function: offset of the return address after the lock was taken
+    # A second, in the recording of the line itself: waits in which a CPU spun, each while another one had the lock.
+    spins_per_second: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

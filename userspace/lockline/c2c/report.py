@@ -6,7 +6,15 @@ from collections.abc import Mapping, Sequence
 
 from lockline.c2c.advice import advise
 from lockline.c2c.functions import is_spin_function
-from lockline.c2c.join import NO_LOCKS, Locks, locks_by_address, locks_by_code, locks_by_name, read_locks
+from lockline.c2c.join import (
+    NO_LOCKS,
+    Locks,
+    locks_by_address,
+    locks_by_code,
+    locks_by_name,
+    read_locks,
+    spins_per_second,
+)
 from lockline.c2c.members import NO_TYPES, ReadProgram, ReadTypes, Types, place
 from lockline.c2c.model import (
     Access,
@@ -216,7 +224,9 @@ def _line_report(
     fair = even(line)
     parts, kind = divide(fair, types, id_, placement.base, on_line)
     seen = EXACT if line.watch is not None else coverage
-    judgement = judge(fair, parts, kind, seen, buddy, placement.sure or placement.base is None)
+    judgement = judge(
+        fair, parts, kind, seen, buddy, placement.sure or placement.base is None, spins_per_second(on_line)
+    )
     advice = advise(line, placement, id_, types, parts, judgement, on_line, cpus, cost_word(line, kind))
     listed, exact = _cpus(line.accesses)
     several = actors(line.accesses) > 1

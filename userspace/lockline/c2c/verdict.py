@@ -164,7 +164,14 @@ class _Case:
     """One line, and what the rules ask of it."""
 
     def __init__(
-        self, line: Line, parts: Sequence[Part], kind: str, coverage: Coverage, buddy: Line | None, sure: bool
+        self,
+        line: Line,
+        parts: Sequence[Part],
+        kind: str,
+        coverage: Coverage,
+        buddy: Line | None,
+        sure: bool,
+        spins: float,
     ) -> None:
         self.line = line
         self.parts = parts
@@ -173,6 +180,7 @@ class _Case:
         self.coverage = coverage
         self.buddy = buddy
         self.sure = sure
+        self.spins = spins if line.watch is not None else 0.0
         self.transfers = line.counts.transfers
         self.stores = line.counts.stores or 0
         self.loads = line.counts.loads or 0
@@ -201,6 +209,13 @@ class _Case:
         watch = self.line.watch
         if verdict == "none" and watch and len(watch.windows) < FEW_WINDOWS and watch.watched_ns < watch.span_ns / 2:
             doubts.append(f"what happens in bursts can be missed by {len(watch.windows)} windows")
+        if watch and self.spins >= QUIET_PER_SECOND:
+            rate = transfer_rate(watch, {access.offset for access in self.line.located})
+            if self.spins > rate.per_second + 2 * (rate.error or 0.0):
+                doubts.append(
+                    f"CPUs spin for its lock {self.spins:,.0f} times a second, and each time it moves: the windows"
+                    " saw less, as watching slows who uses it, or they missed its bursts"
+                )
         if self.parts and self.located < 0.8:
             doubts.append(f"offsets are known of {_percent(self.located)} of the line's {self.word} alone")
         if (self.coverage.unparsable or 0) >= 0.2:
@@ -219,14 +234,20 @@ class _Case:
 
 
 def judge(
-    line: Line, parts: Sequence[Part], kind: str, coverage: Coverage, buddy: Line | None = None, sure: bool = True
+    line: Line,
+    parts: Sequence[Part],
+    kind: str,
+    coverage: Coverage,
+    buddy: Line | None = None,
+    sure: bool = True,
+    spins: float = 0.0,
 ) -> Judgement:
     """The verdict on a line.
 
     parts and kind: from divide(); buddy: the other half of its 128-byte pair, if it was sampled; sure: whether the
-    members' names are more than inferred.
+    members' names are more than inferred; spins: waits a second in which a CPU spun for a lock of the line meanwhile.
     """
-    case = _Case(line, parts, kind, coverage, buddy, sure)
+    case = _Case(line, parts, kind, coverage, buddy, sure, spins)
     for rule in (
         _unshared,
         _not_located,
@@ -252,6 +273,12 @@ def _unshared(case: _Case) -> Judgement | None:
     milliseconds = watch.watched_ns / 1e6
     records = case.line.counts.records or 0
     used = {access.offset for access in case.line.located}
+    # Whoever spun for its lock took the line from who had that: it moves, whatever the windows saw.
+    if case.spins >= QUIET_PER_SECOND:
+        if case.transfers:
+            return None
+        seen = "its lock is spun for, by another CPU than its holder's each time, and no transfer was seen"
+        return case.judge("too little evidence", [seen])
     if case.transfers:
         rate = transfer_rate(watch, used)
         if rate.error is None or rate.per_second + 2 * rate.error >= QUIET_PER_SECOND:

@@ -90,7 +90,7 @@ PLAIN = {
     "true sharing": "All of them need the same bytes; it is not the layout.",
     "adjacent line": "Nothing on it is written: it moves because the other half of its 128 bytes is.",
     "read mostly": "It is read, hardly ever written; it is no problem.",
-    "none": "It does not move between CPUs; it is no problem.",
+    "none": "It hardly moves between CPUs; it is no problem.",
     "too little evidence": "What was seen does not tell what it suffers from.",
 }
 

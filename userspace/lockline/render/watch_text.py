@@ -4,7 +4,9 @@
 import textwrap
 from collections.abc import Sequence
 
+from lockline.c2c.join import spins_per_second
 from lockline.c2c.report import cpu_list
+from lockline.c2c.verdict import QUIET_PER_SECOND
 from lockline.render.c2c_text import PLAIN, header, judged, name_of, wrapped
 from lockline.render.format import WIDTH, Column, Style, clean, count, cut, duration, percent, short_count, table
 from lockline.watch.lines import Handover, LiveLine, LiveOffset, LiveReport, Matrix, WaitOnLine
@@ -62,7 +64,10 @@ def _answer(report: LiveReport, style: Style) -> list[str]:
     cpus = first.report.cpus
     text = f"Line 1 is {name_of(first.report, style)}"
     text += f": {cpus} CPU{'s use' if cpus != 1 else ' uses'} it" if cpus else ""
-    if first.transfers is not None:
+    spins = spins_per_second(first.report.locks)
+    if first.transfers is not None and spins > max(first.transfers.per_second, QUIET_PER_SECOND):
+        text += f", it moves between CPUs >{short_count(round(spins))} times a second, as those spin for its lock"
+    elif first.transfers is not None:
         text += f", it moves between CPUs {rate(first.transfers)} times a second"
     text += f". Verdict: {judgement.verdict}, confidence {judgement.confidence}. {PLAIN[judgement.verdict]}"
     named = [clean(part.name, style) for part in judgement.members]
