@@ -18,7 +18,7 @@ from lockline.errors import RecordingError
 from lockline.recording import open_recording
 from lockline.render import json as render_json
 from lockline.render import text as render_text
-from lockline.render.format import Style
+from lockline.render.format import WIDTH, Style
 from recording_generator import RecordingBuilder
 
 MS = 1_000_000
@@ -251,6 +251,16 @@ def test_the_text_tells_all_three(recording: Path) -> None:
         text = render_text.render(make_report(opened, Selection(), 10), Style())
     for words in ("big_lock of server 70", "held by: holder 70", "futexes that collide", "read_hpet()", "tracee 81"):
         assert words in text, text
+
+
+def test_long_names_are_no_long_lines(recording: Path) -> None:
+    with closing(sqlite3.connect(recording)) as connection:
+        connection.execute("UPDATE futex SET name = 'a_name_of_some_length_as_cpp_has_them_' || id WHERE id > 1")
+        connection.commit()
+    with open_recording(recording) as opened:
+        lines = render_text.render(make_report(opened, Selection(), 10), Style()).splitlines()
+    assert any("hash bucket" in line for line in lines)
+    assert max(map(len, lines)) <= WIDTH
 
 
 def test_a_damaged_histogram_is_told(recording: Path) -> None:

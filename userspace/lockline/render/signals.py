@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What stands beside the lock waits, as text: futexes, tracers, reads of a shared clock."""
 
+import textwrap
 from collections.abc import Sequence
 
 from lockline import rows
@@ -9,7 +10,7 @@ from lockline.analysis.futex import LOCK, NATURES, NONE, PARKED, UNCLEAR, Futexe
 from lockline.analysis.model import Figures
 from lockline.analysis.ptrace import Attaches, InactiveWaits
 from lockline.analysis.stacks import without_internals
-from lockline.render.format import Column, Style, clean, count, cut, duration, percent, table
+from lockline.render.format import WIDTH, Column, Style, clean, count, cut, duration, percent, table
 
 FUTEXES = 12
 BUCKETS = 5
@@ -26,6 +27,10 @@ def futex_label(futex: rows.Futex) -> str:
     place = "shm" if futex.object.startswith("/dev/zero") else futex.object.rsplit("/", 1)[-1]
     what = futex.name or (f"{futex.address:#x} in {place}" if place else "?")
     return f"{what} of {futex.comm or '?'} {futex.tgid}"
+
+
+def _wrapped(text: str) -> list[str]:
+    return textwrap.wrap(text, WIDTH, subsequent_indent="      ", break_on_hyphens=False)
 
 
 def _in_words(frames: Sequence[rows.Frame], style: Style) -> str:
@@ -80,7 +85,7 @@ def futexes(found: Futexes | None, style: Style, limit: int = FUTEXES) -> list[s
         for nature in NATURES
         if nature != NONE and any(futex.nature == nature for futex in found.futexes)
     )
-    lines = [f"User space: waits in futexes ({sums or 'none'}; locks are contention, parked waits may be)"]
+    lines = _wrapped(f"User space: waits in futexes ({sums or 'none'}; locks are contention, parked waits may be)")
     columns = [
         Column("nature", 17, right=False),
         Column("waits", 7),
@@ -127,7 +132,7 @@ def futexes(found: Futexes | None, style: Style, limit: int = FUTEXES) -> list[s
         more = f" and {len(bucket.futexes) - 3} more" if len(bucket.futexes) > 3 else ""
         kind = "futexes that collide" if bucket.collision else "one futex"
         private = "" if bucket.lock.startswith("futex_hash_bucket") else " of a process's own hash"
-        lines.append(
+        lines += _wrapped(
             f"  hash bucket{private} ({clean(bucket.lock, style)}): {count(bucket.waits)} waits for its lock,"
             f" {duration(bucket.wait_ns)}, {duration(bucket.max_ns)} at most; {kind}: {names}{more}"
         )
