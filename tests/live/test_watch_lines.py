@@ -33,6 +33,8 @@ def watch(live: Path, target: str, *options: str) -> dict[str, Any]:
     if done.returncode and "debug register" in done.stderr:
         pytest.skip(f"no watchpoint can be had: {done.stderr.strip()}")
     assert done.returncode == 0, done.stderr
+    # Nothing was asked to be kept: where it was is of no use.
+    assert "lockline-watch-" not in done.stderr
     value: dict[str, Any] = json.loads(done.stdout)
     validator_of("watch").validate(value)
     return value

@@ -109,6 +109,7 @@ enum {
 	FULL,
 	ACCESS,
 	END_WITH,
+	TEMPORARY,
 	VERSION,
 };
 
@@ -221,6 +222,8 @@ static const struct option_row rows[] = {
 	 VALUE_TEXT, FOR_WATCH, 1, 16, AT(watch_access_name)},
 	{END_WITH, "end-with", "PID", "end, with all that was recorded, when this process is gone that started it",
 	 VALUE_U32, FOR_WAITS, 1, MAX_PID, AT(end_with)},
+	{TEMPORARY, "temporary", NULL, "the recording is removed afterwards: do not say where it is", VALUE_FLAG,
+	 FOR_WATCH, 0, 0, AT(temporary)},
 	{'q', "quiet", NULL, "no progress on stderr", VALUE_FLAG, FOR_BOTH | FOR_IMPORT | FOR_WATCH, 0, 0, AT(quiet)},
 	{'v', "verbose", NULL, "more on stderr", VALUE_COUNTER, FOR_BOTH | FOR_WATCH, 0, 0, AT(verbose)},
 	{'h', "help", NULL, "this text", VALUE_HELP, FOR_ALL, 0, 0, 0},

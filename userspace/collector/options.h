@@ -65,6 +65,7 @@ struct options {
 	bool l3_misses;         /* --l3-misses */
 	bool sizes_only;        /* --sizes: print the memory plan as JSON, attach nothing */
 	__u32 end_with;         /* --end-with PID; 0: of no process */
+	bool temporary;         /* --temporary */
 	bool quiet;             /* -q */
 	int verbose;            /* -v */
 	/* of `types` */

@@ -20,6 +20,8 @@ struct recording {
 	struct output_file file;
 	char *path; /* as it was given */
 	bool told;
+	bool interval; /* one was written */
+	bool kept;     /* and committed */
 };
 
 static const char *const sql[STATEMENTS] = {
@@ -155,18 +157,21 @@ static int failed(struct recording *recording, const char *what)
 {
 	int code = sqlite3_extended_errcode(recording->db);
 	int err = sqlite3_system_errno(recording->db);
+	const char *kept;
 
 	if (recording->told)
 		return -EIO;
 	recording->told = true;
+	/* Without an interval it is removed. */
+	kept = recording->kept ? "; what was committed before stays readable" : "";
 	if ((code & 0xff) == SQLITE_FULL || err == ENOSPC || err == EDQUOT) {
-		message("cannot %s %s: no space left on its file system; what was committed before stays readable; "
-			"free some space, or choose another place with -o",
-			what, recording->path);
+		message("cannot %s %s: no space left on its file system%s; free some space, or choose another place "
+			"with -o",
+			what, recording->path, kept);
 		return -ENOSPC;
 	}
-	message("cannot %s %s: %s%s%s; what was committed before stays readable", what, recording->path,
-		sqlite3_errmsg(recording->db), err ? ": " : "", err ? strerror(err) : "");
+	message("cannot %s %s: %s%s%s%s", what, recording->path, sqlite3_errmsg(recording->db), err ? ": " : "",
+		err ? strerror(err) : "", kept);
 	return -EIO;
 }
 
@@ -282,6 +287,7 @@ int recording_run(struct recording *recording, enum statement which, const char 
 	va_end(arguments);
 	if (sqlite3_step(statement) != SQLITE_DONE)
 		err = failed(recording, "write");
+	recording->interval |= which == PUT_INTERVAL && !err;
 	sqlite3_reset(statement);
 	return err;
 }
@@ -335,6 +341,7 @@ int recording_commit(struct recording *recording)
 {
 	int err = execute(recording, "COMMIT", "write");
 
+	recording->kept |= !err && recording->interval;
 	/* Into the file at once, so that the file alone holds nearly all; a reader may delay it. */
 	if (!err)
 		sqlite3_wal_checkpoint_v2(recording->db, NULL, SQLITE_CHECKPOINT_PASSIVE, NULL, NULL);

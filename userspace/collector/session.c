@@ -521,7 +521,8 @@ static int attach(struct session *session)
 	if (!err && options->command_argv)
 		err = workload_start(&session->workload, options->command_argv[0]);
 	if (!err && !options->quiet)
-		message("recording %s to %s%s", options->all ? "all CPUs" : "the selected tasks", options->output,
+		message("recording %s%s%s%s", options->all ? "all CPUs" : "the selected tasks",
+			options->temporary ? "" : " to ", options->temporary ? "" : options->output,
 			options->duration_ns || options->command_argv ? "" : "; Ctrl-C ends it");
 	return err;
 }
@@ -552,7 +553,8 @@ static int finish(struct session *session, int err)
 		return err;
 	}
 	if (!session->options->quiet)
-		summary_print(&session->probes.maps, session->stop_ns - session->begin_ns, session->options->output);
+		summary_print(&session->probes.maps, session->stop_ns - session->begin_ns,
+			      session->options->temporary ? NULL : session->options->output);
 	if (!session->options->quiet)
 		watch_print(session->watch);
 	finish_err = c2c_record_finish(session->c2c);

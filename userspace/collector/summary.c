@@ -316,7 +316,8 @@ void summary_print(const struct maps *maps, __u64 length_ns, const char *path)
 	struct sums sums;
 
 	sum_states(maps, &sums);
-	message("%.1f s recorded to %s: %llu begins seen, %llu without an end; lockline report %s", length_ns / 1e9,
-		path, sums.all_begins + sums.slow_paths,
-		sums.counters[COUNT_ORPHANED] + sums.counters[COUNT_TOO_DEEP] + sums.counters[COUNT_NO_SLOT], path);
+	message("%.1f s recorded%s%s: %llu begins seen, %llu without an end%s%s", length_ns / 1e9, path ? " to " : "",
+		path ?: "", sums.all_begins + sums.slow_paths,
+		sums.counters[COUNT_ORPHANED] + sums.counters[COUNT_TOO_DEEP] + sums.counters[COUNT_NO_SLOT],
+		path ? "; lockline report " : "", path ?: "");
 }

@@ -45,7 +45,7 @@ int summary_begin(struct recording *recording, const struct plan *plan, const st
 		  const struct sizing *sizing, __u64 begin_ns);
 /* At the end of each interval: losses, begins, programs, cost. */
 int summary_write(const struct summary *summary);
-/* One line for the person who waits. */
+/* One line for the person who waits; path: NULL if the recording is not kept. */
 void summary_print(const struct maps *maps, __u64 length_ns, const char *path);
 
 #endif /* LOCKLINE_SUMMARY_H */

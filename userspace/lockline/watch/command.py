@@ -82,9 +82,10 @@ def _interrupts_to(process: "subprocess.Popen[bytes]") -> Iterator[None]:
         signal.signal(signal.SIGINT, before)
 
 
-def _watch(arguments: Sequence[str], output: Path) -> int:
+def _watch(arguments: Sequence[str], output: Path, temporary: bool) -> int:
     """Have the collector watch; gives its exit code."""
-    command = [find_collector(), "watch", "-o", str(output), *end_with_us(), *arguments]
+    kept = ["--temporary"] if temporary else []
+    command = [find_collector(), "watch", "-o", str(output), *kept, *end_with_us(), *arguments]
 
     with ExitStack() as stack:
         stack.enter_context(ended_by_signals())
@@ -148,7 +149,7 @@ def run(argv: Sequence[str], positive: Callable[[str], int]) -> tuple[LiveReport
         read((), ("task_struct",), ())
     with tempfile.TemporaryDirectory(prefix="lockline-watch-") as directory:
         output = Path(options.output) if options.output is not None else Path(directory) / "watch.lockline"
-        code = _watch(rest, output)
+        code = _watch(rest, output, options.output is None)
         if code:
             # It has said why.
             return "", options, code if code > 0 else 128 - code
