@@ -45,4 +45,38 @@ cd /out
 echo $bucket > bucket
 """
 
+# Leaves the address of the bucket that perf's threads on both CPUs use most, and perf ($bench) stopped.
+FIND_SHARED_BUCKET = r"""
+cd /sys/kernel/tracing
+echo 64 > buffer_size_kb
+echo 'p:unlock futex_q_unlock bucket=%di:x64' > kprobe_events
+echo 'comm == "futex-hash"' > events/kprobes/unlock/filter
+seen() { grep -q "$1.*bucket=" trace; }
+# While events come, a reader of the trace does not get to its end.
+until seen '\[000\]' && seen '\[001\]' && [ "$(grep -c bucket= trace)" -ge 1000 ]; do
+    kill -CONT $bench
+    echo 1 > events/kprobes/unlock/enable
+    sleep 0.5
+    kill -STOP $bench
+    echo 0 > events/kprobes/unlock/enable
+done
+bucket=$(awk '
+    /bucket=/ {
+        match($0, /\[[0-9]+\]/)
+        cpu = substr($0, RSTART, RLENGTH)
+        sub(/.*bucket=/, "")
+        used[$0]
+        times[$0 cpu]++
+    }
+    END {
+        for (one in used) {
+            least = times[one "[000]"] < times[one "[001]"] ? times[one "[000]"] : times[one "[001]"]
+            if (least + 0 > most) { most = least; found = one }
+        }
+        print found
+    }' trace)
+echo > kprobe_events
+cd /out
+"""
+
 BUCKET_MEMBERS = {0: "waiters", 4: "lock", 8: "chain.next", 16: "chain.prev"}
