@@ -107,7 +107,7 @@ def test_a_lock_that_is_not_released(live: Path, recording: Path) -> None:
             wait_for(lambda: result.number("SELECT max(owned_ns) FROM futex_owned_wait"), "owner at two looks")
         workload.do("release 1 0")
     found = finding(recording, "lock-not-released")
-    assert found.title == f"futex_mutex ({workload.pid}) holds held_mutex, and 1 wait for it to let go"
+    assert found.title == f"futex_mutex ({workload.pid}) does not let go of held_mutex, with 1 waiting"
     # It waits for the next command.
     assert any(line.startswith("at the end it sleeps") for line in found.evidence), found.evidence
     assert not findings(recording, "deadlock")

@@ -66,7 +66,7 @@ def test_a_deadlock_is_a_finding() -> None:
     assert finding.evidence == (
         "w1 (1) has waited 12.0 s for lock_of_2, which w2 (2) holds",
         "w2 (2) has waited 11.0 s for lock_of_1, which w1 (1) holds",
-        "1 more wait behind them",
+        "1 more behind them",
     )
     assert finding.wait_ns == 25 * S
 
@@ -74,7 +74,7 @@ def test_a_deadlock_is_a_finding() -> None:
 def test_a_timeout_ends_a_deadlock() -> None:
     (finding,) = found(waits(1, 2), waits(2, 1, timed=True))
     assert finding.confidence == "medium"
-    assert "1 of these waits has a timeout, and ends by it" in finding.evidence
+    assert "a timeout ends one of these waits" in finding.evidence
 
 
 def test_a_lock_taken_twice() -> None:
@@ -86,7 +86,7 @@ def test_a_lock_taken_twice() -> None:
 def test_a_lock_that_is_not_released() -> None:
     (finding,) = found(waits(2, 1, 4), waits(3, 1, 6), waits(4, 3, 5))
     assert (finding.rule, finding.confidence) == ("lock-not-released", "high")
-    assert finding.title == "w1 (1) holds lock_of_1, and 3 wait for it to let go"
+    assert finding.title == "w1 (1) does not let go of lock_of_1, with 3 waiting"
     assert finding.evidence == (
         "2 waiting for lock_of_1, for up to 6.00 s",
         "1 more behind them, for up to 5.00 s",

@@ -163,7 +163,7 @@ static void neighbours_of_the_same_line(void)
 	struct watch_freed freed;
 
 	reset(0, 0);
-	watch_freed_open(&freed, &names, SLAB + SIZE + 8, false);
+	watch_freed_open(&freed, &names, SLAB + SIZE + 8, "", false);
 	CHECK(watch_freed_owns(&freed, SLAB + SIZE), "its first byte");
 	CHECK(watch_freed_owns(&freed, SLAB + 2 * SIZE - 1), "its last byte");
 	CHECK(!watch_freed_owns(&freed, SLAB + SIZE - 1), "the one before");
@@ -171,6 +171,11 @@ static void neighbours_of_the_same_line(void)
 	CHECK(!watch_freed_owns(&freed, SLAB - 8), "another slab");
 	CHECK(access_at(&freed, TOUCHER_ALLOCATOR, 0, ACCESS_WRITE), "the allocator, in the object");
 	CHECK(!access_at(&freed, TOUCHER_OTHER, 0, ACCESS_WRITE), "somebody else");
+	freed.of_allocator = true;
+	CHECK(!access_at(&freed, TOUCHER_ALLOCATOR, 0, ACCESS_WRITE), "its own object, in use");
+	CHECK(watch_freed_is_allocators("kmem_cache_node", "") && watch_freed_is_allocators("kmalloc-256", "node_barn"),
+	      "objects that it uses");
+	CHECK(!watch_freed_is_allocators("kmalloc-256", "pipe_inode_info"), "one that it does not");
 }
 
 /* A slab of one page or of two: in the second page the objects lie elsewhere. */
@@ -180,20 +185,20 @@ static void where_the_slab_begins_is_not_known(void)
 	struct watch_freed freed;
 
 	reset(1, 0);
-	watch_freed_open(&freed, &names, second, false);
+	watch_freed_open(&freed, &names, second, "", false);
 	CHECK(freed.slab_count == 2, "%d", freed.slab_count);
 	CHECK(watch_freed_owns(&freed, second), "itself");
 	/* By a slab of one page objects begin at 4096, by one of two at 4032 and 4224. */
 	CHECK(!watch_freed_owns(&freed, second + 128), "one of them says that this is another");
 	CHECK(watch_freed_owns(&freed, second + 127 - 8), "none does");
-	watch_freed_open(&freed, &names, target, false);
+	watch_freed_open(&freed, &names, target, "", false);
 	CHECK(freed.slab_count == 1 && freed.slabs[0].bytes == 8192, "both begin there");
 	kernel.kfunc = false;
 	kernel.begin = SLAB;
-	watch_freed_open(&freed, &names, second, false);
+	watch_freed_open(&freed, &names, second, "", false);
 	CHECK(freed.slab_count == 1 && freed.slabs[0].begin == SLAB, "the table of pages tells");
 	kernel.begin = 0;
-	watch_freed_open(&freed, &names, second, false);
+	watch_freed_open(&freed, &names, second, "", false);
 	CHECK(!freed.slab_count && !freed.cache, "neither");
 	CHECK(!watch_freed_owns(&freed, second), "nothing is known of it");
 	CHECK(!watch_freed_by_reading(&freed, &names), "likewise");
@@ -204,12 +209,12 @@ static void a_lock_is_not_cleared_while_it_is_used(void)
 	struct watch_freed freed;
 
 	reset(0, 0);
-	watch_freed_open(&freed, &names, target, true);
+	watch_freed_open(&freed, &names, target, "", true);
 	CHECK(access_at(&freed, TOUCHER_CLEARS, 8, ACCESS_WRITE), "at the lock");
 	CHECK(!access_at(&freed, TOUCHER_CLEARS, 8, ACCESS_READ), "read");
 	CHECK(!access_at(&freed, TOUCHER_CLEARS, 12, ACCESS_WRITE), "behind the word");
 	CHECK(!access_at(&freed, TOUCHER_CLEARS, 16, ACCESS_WRITE), "elsewhere");
-	watch_freed_open(&freed, &names, target, false);
+	watch_freed_open(&freed, &names, target, "", false);
 	CHECK(!access_at(&freed, TOUCHER_CLEARS, 8, ACCESS_WRITE), "that is no lock");
 	CHECK(access_at(&freed, TOUCHER_INITS, 8, ACCESS_WRITE), "it is one");
 	CHECK(!access_at(&freed, TOUCHER_INITS, 24, ACCESS_WRITE), "one beside it");
@@ -222,7 +227,7 @@ static void the_link_of_a_free_object(void)
 	const char *why;
 
 	reset(0, 0);
-	watch_freed_open(&freed, &names, target, true);
+	watch_freed_open(&freed, &names, target, "", true);
 	CHECK(freed.can_read_links, "mixed with a random number");
 	CHECK(!watch_freed_by_reading(&freed, &names), "in use");
 	kernel.words[(object + LINK - SLAB) / 8] = SLAB;
@@ -237,7 +242,7 @@ static void the_link_of_a_free_object(void)
 	free_object(object, 0);
 	CHECK(watch_freed_by_reading(&freed, &names), "the last of the list");
 	/* Who was given an object with its link still in it had that from the begin. */
-	watch_freed_open(&freed, &names, target, true);
+	watch_freed_open(&freed, &names, target, "", true);
 	CHECK(!watch_freed_by_reading(&freed, &names), "as it was");
 	free_object(object, SLAB);
 	CHECK(watch_freed_by_reading(&freed, &names), "another link");
@@ -249,11 +254,11 @@ static void links_that_cannot_be_told(void)
 
 	reset(0, 0);
 	kernel.random = 0;
-	watch_freed_open(&freed, &names, target, true);
+	watch_freed_open(&freed, &names, target, "", true);
 	CHECK(!freed.can_read_links, "plain pointers");
 	reset(0, 0);
 	kernel.link = SIZE;
-	watch_freed_open(&freed, &names, target, true);
+	watch_freed_open(&freed, &names, target, "", true);
 	CHECK(!freed.can_read_links, "beyond the object");
 }
 
@@ -262,7 +267,7 @@ static void another_cache(void)
 	struct watch_freed freed;
 
 	reset(0, 0);
-	watch_freed_open(&freed, &names, target, true);
+	watch_freed_open(&freed, &names, target, "", true);
 	kernel.cache += 0x100;
 	CHECK(watch_freed_by_reading(&freed, &names), "another cache");
 	kernel.cache = 0;
@@ -274,14 +279,14 @@ static void objects_that_stay_of_their_type(void)
 	struct watch_freed freed;
 
 	reset(0, 0);
-	watch_freed_open(&freed, &names, target, true);
+	watch_freed_open(&freed, &names, target, "", true);
 	CHECK(!freed.stays_of_type, "kmalloc");
 	kernel.flags = 0x00080000;
-	watch_freed_open(&freed, &names, target, true);
+	watch_freed_open(&freed, &names, target, "", true);
 	CHECK(freed.stays_of_type, "SLAB_TYPESAFE_BY_RCU");
 	kernel.flags = 0;
 	kernel.constructor = 0xffffffff81000000ull;
-	watch_freed_open(&freed, &names, target, true);
+	watch_freed_open(&freed, &names, target, "", true);
 	CHECK(freed.stays_of_type, "a constructor");
 }
 

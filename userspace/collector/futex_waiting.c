@@ -72,6 +72,14 @@ static bool parse_wait(const char *line, struct futex_slot *wait)
 	return FUTEX_WAIT_OPS & FUTEX_BIT(wait->op);
 }
 
+bool futex_still_waits(__u32 tgid, __u32 tid, __u64 address)
+{
+	struct futex_slot wait = {0};
+	char call[256];
+
+	return read_call(tgid, tid, call, sizeof(call)) && parse_wait(call, &wait) && wait.address == address;
+}
+
 /* In the tid of a slot that is being filled in: to the programs it is taken, and nobody's. */
 #define FILLING (1u << 31)
 

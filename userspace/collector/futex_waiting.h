@@ -13,6 +13,9 @@
 /* Reads a futex and what lies above it from a process's memory: false if it cannot be read. */
 bool futex_words(__u32 tgid, __u64 address, struct futex_words *words);
 
+/* Whether the thread is asleep in a call that waits for that futex, by /proc. */
+bool futex_still_waits(__u32 tgid, __u32 tid, __u64 address);
+
 /*
  * Finds the threads that are asleep in a futex call, by /proc, and gives each a slot, as if it had begun to wait
  * at begin_ns.  After attaching, so that the programs see each of them leave.  Gives how many there are.  Of

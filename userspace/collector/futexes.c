@@ -16,7 +16,7 @@
 #include "tasks.h"
 
 #define OTHER 1
-/* Waits in progress that are told with their owner: what is beyond are waiters of the same locks, nearly always. */
+/* Waits in progress that are told with their owner; those beyond are counted. */
 #define OWNED_WAITS 256
 /* A slot of a thread that is gone is freed when it is so old. */
 #define STALE_NS 1000000000ull
@@ -359,10 +359,6 @@ static int store_owned_wait(struct futexes *futexes, const struct futex *futex, 
 	char comm[32] = "", owner_comm[32] = "", owner_in[64] = "", path[48];
 	char state[2] = {task_state(owned->owner)};
 
-	if (futexes->owned_waits == OWNED_WAITS) {
-		futexes->owned_untold++;
-		return 0;
-	}
 	futexes->owned_waits++;
 	snprintf(path, sizeof(path), "/proc/%u/comm", slot->tid);
 	first_line(path, comm, sizeof(comm));
@@ -381,19 +377,24 @@ static int store_owned_wait(struct futexes *futexes, const struct futex *futex, 
  * A wait that lasts may never end, and no sample of it come: its owner is looked for while it waits; once, if it
  * has none, as of the workers of an idle pool, else each time, as it may be another's by now.
  */
-static int look_at_long_wait(struct futexes *futexes, struct futex *futex, __u32 index, __u64 now_ns)
+static int look_at_long_wait(struct futexes *futexes, struct futex *futex, __u32 index, __u64 begin_ns, __u64 now_ns)
 {
 	const struct futex_slot *live = (struct futex_slot *)futexes->slots.data + index, slot = *live;
 	struct futex_words words = {.word = slot.word, .owner = slot.owner};
 	struct futex_event event = {.tid = slot.tid, .tgid = slot.tgid, .op = slot.op, .value = slot.value};
-	bool first = futexes->looked_at[index] != slot.begin_ns;
+	bool first = futexes->looked_at[index] != begin_ns;
 	struct owned *owned = &futexes->owned[index];
 	__u32 owner;
 	int err = 0;
 
-	if (!first && !owned->owner)
+	/* Another wait by now: its turn comes when it lasts. */
+	if (slot.begin_ns != begin_ns || (!first && !owned->owner))
 		return 0;
-	futexes->looked_at[index] = slot.begin_ns;
+	if (!first && futexes->owned_waits == OWNED_WAITS) {
+		futexes->owned_untold++;
+		return 0;
+	}
+	futexes->looked_at[index] = begin_ns;
 	futex_words(slot.tgid, slot.address, &words);
 	event.word = words.word;
 	event.owner = words.owner;
@@ -402,10 +403,13 @@ static int look_at_long_wait(struct futexes *futexes, struct futex *futex, __u32
 		*owned = (struct owned){owner, now_ns};
 	if (first)
 		err = look_for_owner(futexes, futex, &event);
-	/* It has ended meanwhile. */
-	if (err || !owner || __atomic_load_n(&live->tid, __ATOMIC_ACQUIRE) != slot.tid ||
-	    __atomic_load_n(&live->begin_ns, __ATOMIC_RELAXED) != slot.begin_ns)
+	/* It has the lock meanwhile, and is the owner itself; at the end of a recording no program sees it leave. */
+	if (err || !owner || !futex_still_waits(slot.tgid, slot.tid, slot.address))
 		return err;
+	if (futexes->owned_waits == OWNED_WAITS) {
+		futexes->owned_untold++;
+		return 0;
+	}
 	return store_owned_wait(futexes, futex, &slot, owned, now_ns);
 }
 
@@ -440,7 +444,7 @@ static int look_at_slots(struct futexes *futexes, __u64 now_ns)
 		futex->sum.ops |= FUTEX_BIT(slot->op & 31);
 		futex->oldest_ns = age > futex->oldest_ns ? age : futex->oldest_ns;
 		if (age > STALE_NS)
-			err = look_at_long_wait(futexes, futex, i, now_ns);
+			err = look_at_long_wait(futexes, futex, i, begin_ns, now_ns);
 	}
 	return err;
 }

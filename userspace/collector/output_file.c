@@ -31,7 +31,7 @@ static int move(const char *path, const char *from, const char *to)
 	return err;
 }
 
-/* Only a recording, or an empty file, is replaced: -o with another file's name is a slip, and of .old there is one. */
+/* Only a SQLite file, as a recording is, or an empty file is replaced: -o with another file's name is a slip, and of .old there is one. */
 static bool may_be_replaced(const char *path)
 {
 	static const char magic[] = "SQLite format 3";

@@ -140,7 +140,7 @@ static int add_line(struct watch *watch, const struct watched *watched, __u64 no
 	*line = (struct watch_line){.watched = *watched, .id = WATCH_IDS + watch->line_count, .begin_ns = now_ns};
 	watch_sums_open(&line->sums, &watch->budget);
 	if (!watched->tgid)
-		watch_freed_open(&line->freed, watch->base.names, watched->address, watched->is_lock);
+		watch_freed_open(&line->freed, watch->base.names, watched->address, watched->type, watched->is_lock);
 	if (watched->tid)
 		watch_target_task(&watch->finder, watched->tid, &line->task);
 	if (watched->tid || watched->tgid)

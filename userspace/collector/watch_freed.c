@@ -164,6 +164,17 @@ static int find_cache(const struct lock_names *names, __u64 address, struct slab
 	return slab_pages_find(&names->slab_pages, &names->resolver, address, cache, begin);
 }
 
+/* Of its own objects, and of tasks in which it allocates, the allocator uses members also while they live. */
+bool watch_freed_is_allocators(const char *cache, const char *type)
+{
+	static const char *const used[] = {"kmem_cache", "kmem_cache_node", "node_barn", "slab_sheaf", "task_struct"};
+
+	for (size_t i = 0; i < COUNT(used); i++)
+		if (!strcmp(cache, used[i]) || !strcmp(type, used[i]))
+			return true;
+	return false;
+}
+
 static void find_slabs(struct watch_freed *freed, const struct lock_names *names)
 {
 	__u64 address = freed->address, begin;
@@ -174,6 +185,7 @@ static void find_slabs(struct watch_freed *freed, const struct lock_names *names
 	freed->cache = cache.cache;
 	freed->size = cache.size;
 	freed->red_left_pad = cache.red_left_pad;
+	freed->of_allocator |= watch_freed_is_allocators(cache.name, "");
 	if (!cache.size || cache.order > 20 || cache.min_order > cache.order)
 		return;
 	if (begin) {
@@ -188,12 +200,14 @@ static void find_slabs(struct watch_freed *freed, const struct lock_names *names
 	}
 }
 
-void watch_freed_open(struct watch_freed *freed, const struct lock_names *names, __u64 address, bool is_lock)
+void watch_freed_open(struct watch_freed *freed, const struct lock_names *names, __u64 address, const char *type,
+		      bool is_lock)
 {
 	__s64 typesafe_bit = 0;
 	__u64 flags = 0, constructor = 0, typesafe = SLAB_TYPESAFE_BY_RCU;
 
-	*freed = (struct watch_freed){.address = address, .is_lock = is_lock};
+	*freed = (struct watch_freed){
+		.address = address, .is_lock = is_lock, .of_allocator = watch_freed_is_allocators("", type)};
 	find_slabs(freed, names);
 	if (!freed->slab_count || !names->types)
 		return;
@@ -217,7 +231,7 @@ const char *watch_freed_by_access(const struct watch_freed *freed, const struct 
 {
 	__u64 line = freed->address & ~(CACHE_LINE - 1ull), at = line + access->offset;
 
-	if (access->toucher == TOUCHER_ALLOCATOR && watch_freed_owns(freed, at))
+	if (access->toucher == TOUCHER_ALLOCATOR && !freed->of_allocator && watch_freed_owns(freed, at))
 		return "the object is gone: the allocator touched it, so that it was freed or given out anew";
 	/* Nobody clears a lock that is in use; what is initialised as one is one. */
 	if (access->toucher != TOUCHER_INITS && (access->toucher != TOUCHER_CLEARS || !freed->is_lock))

@@ -30,13 +30,17 @@ struct watch_freed {
 	__u32 red_left_pad;
 	__u32 link; /* where in the object a free one has its link */
 	bool can_read_links;
+	bool of_allocator;  /* it uses the object in its work, so that its accesses prove nothing */
 	bool stays_of_type; /* the cache has a constructor, or frees pages after a grace period of RCU alone */
 	__u64 random;       /* that links are mixed with (CONFIG_SLAB_FREELIST_HARDENED) */
 	struct watch_slab slabs[2];
 	int slab_count;
 };
 
-void watch_freed_open(struct watch_freed *freed, const struct lock_names *names, __u64 address, bool is_lock);
+/* type: of the target's object, "" if not known. */
+void watch_freed_open(struct watch_freed *freed, const struct lock_names *names, __u64 address, const char *type,
+		      bool is_lock);
+bool watch_freed_is_allocators(const char *cache, const char *type);
 /* What an access to its line proves, in words; NULL: nothing.  told: ACCESS_*, what it did. */
 const char *watch_freed_by_access(const struct watch_freed *freed, const struct watch_access *access, __u8 told);
 /* What can be read now; NULL: nothing that tells. */

@@ -458,6 +458,12 @@ static int long_window(struct watch_windows *windows, __u32 number, const struct
 	return err;
 }
 
+/* Others let go of registers and files, and CPUs come back; an address does not become a better one. */
+static bool may_pass(int err)
+{
+	return err == -ENOSPC || err == -EBUSY || err == -ENODEV || err == -EMFILE || err == -ENFILE;
+}
+
 static void *run(void *data)
 {
 	struct watch_windows *windows = data;
@@ -483,8 +489,7 @@ static void *run(void *data)
 					    : long_window(windows, number, &line, &turn);
 		pthread_mutex_lock(&windows->lock);
 		windows->lines[number].err = err;
-		/* Others may let go of the registers; an address does not become a better one. */
-		windows->lines[number].dropped |= err && err != -ENOSPC && err != -EBUSY;
+		windows->lines[number].dropped |= err && !may_pass(err);
 		pthread_mutex_unlock(&windows->lock);
 		if (err && err != -ENOMEM) {
 			sleep_until(windows, now_ns() + WATCH_PERIOD_NS);

@@ -21,8 +21,8 @@ from lockline.rows import MemoryCount, MemoryLine, MemorySource
 
 SCHEMA = Path(__file__).resolve().parents[1] / "recording.sql"
 
-# SQLite's companions of a recording that was killed belong to it.
 _MAGIC = b"SQLite format 3\0"
+# SQLite's companions of a recording that was killed belong to it.
 _COMPANIONS = ("-wal", "-shm", "")
 
 

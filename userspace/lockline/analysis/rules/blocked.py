@@ -57,9 +57,9 @@ def _deadlock(cycle: Cycle) -> Finding:
     ]
     evidence += _more(len(threads) - THREADS_TOLD)
     if cycle.behind:
-        evidence.append(f"{count(len(cycle.behind))} more wait behind them")
+        evidence.append(f"{count(len(cycle.behind))} more behind them")
     if timed:
-        evidence.append(f"{count(len(timed))} of these waits has a timeout, and ends by it")
+        evidence.append("a timeout ends " + ("one of these waits" if len(timed) == 1 else f"{count(len(timed))} of them"))
     return Finding(
         rule="deadlock",
         title=(
@@ -96,7 +96,7 @@ def _standstill(still: Standstill) -> Finding:
         evidence.append(f"at the end {state}" + (f", in {direct[0].owner_in}()" if direct[0].owner_in else ""))
     return Finding(
         rule="lock-not-released",
-        title=f"{owner} holds {next(iter(by_lock))}, and {count(len(still.threads))} wait for it to let go",
+        title=f"{owner} does not let go of {next(iter(by_lock))}, with {count(len(still.threads))} waiting",
         confidence="high" if held_ns >= SURE_NS else "medium",
         evidence=tuple(evidence),
         next=(f"{_backtraces(direct[0])} tells what the owner does meanwhile: do that with the lock released",),
