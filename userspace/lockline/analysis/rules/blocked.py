@@ -59,7 +59,9 @@ def _deadlock(cycle: Cycle) -> Finding:
     if cycle.behind:
         evidence.append(f"{count(len(cycle.behind))} more behind them")
     if timed:
-        evidence.append("a timeout ends " + ("one of these waits" if len(timed) == 1 else f"{count(len(timed))} of them"))
+        evidence.append(
+            "a timeout ends " + ("one of these waits" if len(timed) == 1 else f"{count(len(timed))} of them")
+        )
     return Finding(
         rule="deadlock",
         title=(
