@@ -80,7 +80,7 @@ def test_a_wait_that_began_before_the_recording(live: Path, recording: Path) -> 
     """As of a process that hangs when lockline is called: who waits since when at least, and who holds the lock."""
     with Workload(live, "futex_mutex") as workload:
         workload.do("hold 1 1000")
-        with Collector(live, recording, "--futex", "-p", str(workload.pid), "-i", "0.5"):
+        with collecting(live, recording, workload.pid):
             with Recording(recording) as result:
                 wait_for(lambda: result.number("SELECT max(owners) FROM futex_total"), "owner of a mutex that is held")
                 assert result.loss("futex_met") >= 1
@@ -100,10 +100,7 @@ def test_a_lock_that_is_not_released(live: Path, recording: Path) -> None:
     """Somebody holds it, and lives: the finding says who, and what they do."""
     with Workload(live, "futex_mutex") as workload:
         workload.do("hold 1 1000")
-        with (
-            Collector(live, recording, "--futex", "-p", str(workload.pid), "-i", "0.5"),
-            Recording(recording) as result,
-        ):
+        with collecting(live, recording, workload.pid), Recording(recording) as result:
             wait_for(lambda: result.number("SELECT max(owned_ns) FROM futex_owned_wait"), "owner at two looks")
         workload.do("release 1 0")
     found = finding(recording, "lock-not-released")
@@ -117,10 +114,7 @@ def test_a_deadlock(live: Path, recording: Path) -> None:
     """Two threads, each with the other's mutex: begun before the recording or in it, it is the same."""
     with Workload(live, "futex_mutex") as workload:
         workload.do("deadlock 1 0")
-        with (
-            Collector(live, recording, "--futex", "-p", str(workload.pid), "-i", "0.5"),
-            Recording(recording) as result,
-        ):
+        with collecting(live, recording, workload.pid), Recording(recording) as result:
             wait_for(lambda: result.number("SELECT count(*) FROM futex_owned_wait") == 2, "both waits")
     found = finding(recording, "deadlock")
     assert found.title == f"2 threads of futex_mutex ({workload.pid}) wait for each other, in a circle: a deadlock"
@@ -143,10 +137,7 @@ def test_a_deadlock_that_begins_in_the_recording(live: Path, recording: Path) ->
 def test_waits_that_end_leave_no_finding(live: Path, recording: Path) -> None:
     with Workload(live, "futex_mutex") as workload:
         workload.do("hold 1 1000")
-        with (
-            Collector(live, recording, "--futex", "-p", str(workload.pid), "-i", "0.5"),
-            Recording(recording) as result,
-        ):
+        with collecting(live, recording, workload.pid), Recording(recording) as result:
             wait_for(lambda: result.number("SELECT count(*) FROM futex_owned_wait"), "a wait with its owner")
             workload.do("release 1 0")
             wait_for(lambda: not result.number("SELECT count(*) FROM futex_owned_wait"), "the end of the wait")

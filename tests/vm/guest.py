@@ -35,11 +35,14 @@ class Guest:
         """A JSON file that the guest wrote."""
         return json.loads(self.text(name))
 
-    def query(self, sql: str, recording: str | None = None) -> list[tuple[Any, ...]]:
-        """Rows of the recording, or of another one."""
-        path = self.directory / recording if recording else self.recording
-        with closing(sqlite3.connect(path)) as connection:
+    def rows(self, file: str, sql: str) -> list[tuple[Any, ...]]:
+        """Of one of its recordings."""
+        with closing(sqlite3.connect(self.directory / file)) as connection:
             return connection.execute(sql).fetchall()
+
+    def query(self, sql: str) -> list[tuple[Any, ...]]:
+        """Rows of the recording."""
+        return self.rows(self.recording.name, sql)
 
     def facts(self, table: str) -> dict[str, Any]:
         """A table of (name, value, ...) rows, as a dictionary."""

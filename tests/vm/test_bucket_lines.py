@@ -55,7 +55,7 @@ def test_the_bucket_is_found_by_the_futex(guest: Guest) -> None:
     """What a kprobe saw, and what the kernel's hash of the address gives, are the same."""
     seen = int(guest.text("bucket"), 16)
     query = "SELECT address, lock_offset, type_offset, type FROM memory_line JOIN watch ON watch.line = memory_line.id"
-    ((line, lock, offset, kind),) = guest.query(query, recording="hashed.lockline")
+    ((line, lock, offset, kind),) = guest.rows("hashed.lockline", query)
     assert (line & (1 << 64) - 1, lock, offset, kind) == (seen, 4, 0, "futex_hash_bucket")
 
 

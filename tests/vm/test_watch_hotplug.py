@@ -2,10 +2,7 @@
 """CPUs that come and go under watchpoints: two threads whose transfers are known, one on a CPU that is taken away."""
 
 import json
-import sqlite3
 from collections.abc import Callable
-from contextlib import closing
-from typing import Any
 
 import pytest
 from guest import Guest
@@ -95,12 +92,6 @@ def guest(boot: Callable[..., Guest]) -> Guest:
     return guest
 
 
-def rows(guest: Guest, file: str, query: str) -> list[tuple[Any, ...]]:
-    """Of one of the guest's recordings."""
-    with closing(sqlite3.connect(guest.directory / file)) as connection:
-        return connection.execute(query).fetchall()
-
-
 def rounds(guest: Guest, file: str) -> list[dict[str, int]]:
     """What the workload says of its rounds."""
     return [json.loads(line) for line in guest.text(file).splitlines()]
@@ -109,7 +100,7 @@ def rounds(guest: Guest, file: str) -> list[dict[str, int]]:
 def transfers(guest: Guest, file: str, since_ns: int, until_ns: int) -> int:
     """In the windows that reach into a stretch of time."""
     within = f"begin_ns + length_ns > {since_ns} AND begin_ns < {until_ns}"
-    return int(rows(guest, file, f"SELECT coalesce(sum(transfers), 0) FROM watch_window WHERE {within}")[0][0])
+    return int(guest.rows(file, f"SELECT coalesce(sum(transfers), 0) FROM watch_window WHERE {within}")[0][0])
 
 
 def test_all_is_seen_but_at_the_changes(guest: Guest) -> None:
@@ -120,10 +111,10 @@ def test_all_is_seen_but_at_the_changes(guest: Guest) -> None:
     assert transfers(guest, "full.lockline", alone["begin_ns"], alone["end_ns"]) == 0
     # The window of both CPUs begins when their files are open already.
     assert 1.8 * COUNT <= transfers(guest, "full.lockline", last["begin_ns"], ever) <= 2 * COUNT
-    stores = rows(guest, "full.lockline", "SELECT offset, sum(stores) FROM memory_access GROUP BY offset")
+    stores = guest.rows("full.lockline", "SELECT offset, sum(stores) FROM memory_access GROUP BY offset")
     assert [offset for offset, _ in stores] == [0, 24]
     assert all(2.8 * COUNT <= seen <= 4 * COUNT for _, seen in stores), stores
-    assert rows(guest, "full.lockline", "SELECT sum(lost) FROM watch_window") == [(0,)]
+    assert guest.rows("full.lockline", "SELECT sum(lost) FROM watch_window") == [(0,)]
     assert first["writes"] == last["writes"] == COUNT
 
 
@@ -136,12 +127,12 @@ def test_it_is_said_once(guest: Guest) -> None:
     for file in ("full-messages", "windows-messages"):
         told = [line for line in guest.text(file).splitlines() if CHANGED in line]
         assert len(told) == 1, guest.text(file)
-    assert rows(guest, "windows.lockline", "SELECT ended FROM watch") == [("",)]
+    assert guest.rows("windows.lockline", "SELECT ended FROM watch") == [("",)]
 
 
 def test_nothing_stays_attached(guest: Guest) -> None:
     assert guest.text("programs") == guest.text("events") == ""
     # All four registers are free again on both CPUs.
-    assert {offsets for (offsets,) in rows(guest, "free.lockline", "SELECT offsets FROM watch_window")} == {0xFFFFFFFF}
+    assert {offsets for (offsets,) in guest.rows("free.lockline", "SELECT offsets FROM watch_window")} == {0xFFFFFFFF}
     assert "WARNING:" not in guest.text("dmesg")
     assert "BUG:" not in guest.text("dmesg")

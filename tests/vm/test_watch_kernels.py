@@ -2,14 +2,12 @@
 """Watchpoints on other kernels: two threads whose transfers are known, a run queue, and a variable by its symbol."""
 
 import json
-import sqlite3
 from collections.abc import Callable
-from contextlib import closing
-from typing import Any
 
 import pytest
 from guest import Guest
 from matrix import selected
+from watched_line import check_run_queue
 
 KERNELS = ("trixie", "trixie-backports")
 COUNT = 200
@@ -39,37 +37,23 @@ def guest(request: pytest.FixtureRequest, boot: Callable[..., Guest]) -> Guest:
     return boot(request.param, COMMAND, "--cpus", "2")
 
 
-def rows(guest: Guest, file: str, query: str) -> list[tuple[Any, ...]]:
-    """Of one of the guest's recordings."""
-    with closing(sqlite3.connect(guest.directory / file)) as connection:
-        return connection.execute(query).fetchall()
-
-
 def test_every_transfer_is_counted(guest: Guest) -> None:
     ready, truth, *_ = [json.loads(line) for line in guest.text("told").splitlines()]
     assert truth["writes"] == COUNT
-    assert rows(guest, "user.lockline", "SELECT sum(transfers), sum(lost) FROM watch_window") == [(2 * COUNT - 1, 0)]
+    assert guest.rows("user.lockline", "SELECT sum(transfers), sum(lost) FROM watch_window") == [(2 * COUNT - 1, 0)]
     stores = "SELECT offset, sum(stores) FROM memory_access GROUP BY offset HAVING sum(stores)"
-    assert rows(guest, "user.lockline", stores) == [(0, COUNT), (24, COUNT)]
-    assert rows(guest, "user.lockline", "SELECT pid, symbol FROM memory_line") == [(ready["pid"], "ping_pong_lines")]
+    assert guest.rows("user.lockline", stores) == [(0, COUNT), (24, COUNT)]
+    assert guest.rows("user.lockline", "SELECT pid, symbol FROM memory_line") == [(ready["pid"], "ping_pong_lines")]
 
 
 def test_a_run_queue(guest: Guest) -> None:
-    hits, length = rows(guest, "run.lockline", "SELECT sum(hits), sum(length_ns) FROM watch_window")[0]
-    assert hits > 10
-    assert length > 0
-    assert rows(guest, "run.lockline", "SELECT type, type_from FROM watch") == [("rq", "symbol")]
-    known = "SELECT sum(records), sum(CASE WHEN loads OR stores THEN records ELSE 0 END) FROM memory_access"
-    records, told = rows(guest, "run.lockline", known)[0]
-    assert told >= 0.9 * records
-    names = {row[0] for row in rows(guest, "run.lockline", "SELECT symbol FROM memory_code")}
-    assert any("schedule" in name or "enqueue" in name or "dequeue" in name for name in names), names
+    check_run_queue(guest, least_told=0.9)
 
 
 def test_a_variable_by_its_symbol(guest: Guest) -> None:
     line = "SELECT target, symbol FROM watch JOIN memory_line ON line = id"
-    assert rows(guest, "symbol.lockline", line) == [("tasklist_lock", "tasklist_lock")]
-    assert rows(guest, "symbol.lockline", "SELECT count(*) FROM watch_window")[0][0] > 0
+    assert guest.rows("symbol.lockline", line) == [("tasklist_lock", "tasklist_lock")]
+    assert guest.rows("symbol.lockline", "SELECT count(*) FROM watch_window")[0][0] > 0
 
 
 def test_the_kernel_has_no_complaint(guest: Guest) -> None:

@@ -6,6 +6,8 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
+from guest import Guest
+
 LOCKLINE = Path(__file__).resolve().parents[2] / "build" / "bin" / "lockline"
 
 
@@ -17,6 +19,19 @@ def show_watched(recording: Path, btf: Path | None = None) -> Any:
     assert done.returncode == 0, done.stderr
     (line,) = json.loads(done.stdout)["lines"]
     return line
+
+
+def check_run_queue(guest: Guest, least_told: float) -> None:
+    """run.lockline, of a run queue's line; least_told: share of the accesses of which it is known what they did."""
+    hits, length = guest.rows("run.lockline", "SELECT sum(hits), sum(length_ns) FROM watch_window")[0]
+    assert hits > 10
+    assert length > 0
+    assert guest.rows("run.lockline", "SELECT type, type_from FROM watch") == [("rq", "symbol")]
+    known = "SELECT sum(records), sum(CASE WHEN loads OR stores THEN records ELSE 0 END) FROM memory_access"
+    records, told = guest.rows("run.lockline", known)[0]
+    assert told >= least_told * records
+    names = {row[0] for row in guest.rows("run.lockline", "SELECT symbol FROM memory_code")}
+    assert any("schedule" in name or "enqueue" in name or "dequeue" in name for name in names), names
 
 
 # Who waits for the load's answer reads, and makes no process meanwhile: what others do may be followed, too.

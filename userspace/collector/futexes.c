@@ -199,9 +199,8 @@ static __u32 owner_of(const struct futex_event *event)
 	return futex_thread(event->tgid, is_pi(event) ? event->word & TID_MASK : event->owner);
 }
 
-static int look_for_owner(struct futexes *futexes, struct futex *futex, const struct futex_event *event)
+static int add_owner(struct futexes *futexes, struct futex *futex, const struct futex_event *event, __u32 owner)
 {
-	__u32 owner = owner_of(event);
 	__s64 task;
 
 	futex->owner_samples++;
@@ -229,7 +228,7 @@ static int store_event(struct futexes *futexes, const struct futex_event *event)
 	if (task < 0 || stack < 0)
 		return task < 0 ? task : stack;
 	err = add_sample(futexes, futex, wake ? "waker" : "waiter", task, stack, event->weight, event->weight_ns);
-	return err || wake ? err : look_for_owner(futexes, futex, event);
+	return err || wake ? err : add_owner(futexes, futex, event, owner_of(event));
 }
 
 /* At once: the process may soon be gone. */
@@ -402,7 +401,7 @@ static int look_at_long_wait(struct futexes *futexes, struct futex *futex, __u32
 	if (first || owner != owned->owner)
 		*owned = (struct owned){owner, now_ns};
 	if (first)
-		err = look_for_owner(futexes, futex, &event);
+		err = add_owner(futexes, futex, &event, owner);
 	/* It has the lock meanwhile, and is the owner itself; at the end of a recording no program sees it leave. */
 	if (err || !owner || !futex_still_waits(slot.tgid, slot.tid, slot.address))
 		return err;

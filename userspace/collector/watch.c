@@ -90,8 +90,7 @@ static int tell_refusal(const struct watched *watched, int err)
 static int tell_untyped(void)
 {
 	message("--access watchpoint: two watchpoints at one place do not tell reads from writes on this machine, or "
-		"no two"
-		" registers are free; leave it out");
+		"no two registers are free; leave it out");
 	return -EOPNOTSUPP;
 }
 
