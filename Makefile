@@ -36,19 +36,19 @@ BPF_OBJECTS := $(BPF_SOURCES:bpf/%.bpf.c=$(BUILD)/bpf/%.bpf.o)
 BPF_CFLAGS := -g -O2 -target bpf -mcpu=v3 -D__TARGET_ARCH_$(ARCH) -Wall -Wextra -Werror -Wno-missing-declarations \
 	-Wno-unused-parameter -I. -Ibpf
 
-COLLECTOR_SOURCES := $(wildcard userspace/collector/*.c)
+COLLECTOR_SOURCES := $(sort $(wildcard userspace/collector/*.c userspace/collector/*/*.c))
 COLLECTOR_OBJECTS := $(COLLECTOR_SOURCES:userspace/collector/%.c=$(BUILD)/collector/%.o)
 COLLECTOR_HEADERS := $(BUILD)/bpf/lockline.skel.h $(BUILD)/collector/recording_schema.h
 CFLAGS ?= -O2 -g
 COLLECTOR_CFLAGS := -std=gnu11 -Wall -Wextra -Werror -Wno-unused-parameter -D_GNU_SOURCE \
-	-DLOCKLINE_VERSION='"$(VERSION)"' -I$(BUILD)/bpf -I$(BUILD)/collector -I.
+	-DLOCKLINE_VERSION='"$(VERSION)"' -I$(BUILD)/bpf -I$(BUILD)/collector -Iuserspace/collector -I.
 # The order is that of a static link; Debian 13's libelf and libdw want zstd.
 COLLECTOR_LIBS := -lbpf -lcapstone -ldw -lelf -lsqlite3 -lz -llzma -lbz2 -lzstd -lm -lpthread -ldl
 
 LAUNCHER := $(wildcard scripts/lockline-launcher)
 PYTHON_SCRIPTS := $(shell grep -lE '^\#!.*python3$$' scripts/*)
 SHELL_SCRIPTS := $(shell grep -lE '^\#!.*[/ ](ba)?sh$$' scripts/* .ci/run)
-C_FILES := $(wildcard bpf/*.[ch] userspace/collector/*.[ch] tests/*/*.[ch] tests/vm/*/*.[ch])
+C_FILES := $(wildcard bpf/*.[ch] userspace/collector/*.[ch] userspace/collector/*/*.[ch] tests/*/*.[ch] tests/vm/*/*.[ch])
 
 .DELETE_ON_ERROR:
 .PHONY: all
@@ -68,7 +68,7 @@ $(BUILD)/bpf/lockline.bpf.o: $(BPF_OBJECTS)
 $(BUILD)/bpf/lockline.skel.h: $(BUILD)/bpf/lockline.bpf.o
 	$(BPFTOOL) gen skeleton $< name lockline_bpf > $@
 
-$(BUILD)/collector/recording_schema.h: userspace/collector/recording.sql scripts/embed-text
+$(BUILD)/collector/recording_schema.h: userspace/collector/recording/recording.sql scripts/embed-text
 	@mkdir -p $(@D)
 	scripts/embed-text recording_schema $< > $@
 
@@ -151,7 +151,7 @@ install: all
 	$(INSTALL) -m 755 $(BUILD)/bin/lockline-collect $(BUILD)/bin/lockline $(DESTDIR)$(PREFIX)/bin
 	cd userspace && find lockline -name '*.py' -exec $(INSTALL) -D -m 644 {} $(abspath $(DESTDIR)$(PREFIX))/lib/lockline/{} \;
 	$(INSTALL) -m 644 VERSION $(DESTDIR)$(PREFIX)/lib/lockline/lockline/VERSION
-	$(INSTALL) -m 644 userspace/collector/recording.sql $(DESTDIR)$(PREFIX)/lib/lockline/lockline/recording.sql
+	$(INSTALL) -m 644 userspace/collector/recording/recording.sql $(DESTDIR)$(PREFIX)/lib/lockline/lockline/recording.sql
 	$(INSTALL) -m 644 docs/lockline.1 $(DESTDIR)$(PREFIX)/share/man/man1
 
 .PHONY: clean

@@ -211,12 +211,12 @@ struct wait_event {
 /*
  * Turns (record --holders): who let go of a lock that others waited for, and
  * who got it after waiting.  One cache line each, in a ring of each CPU; what
- * they mean together is worked out by the collector (turns.c).
+ * they mean together is worked out by the collector (holdings.c).
  */
-#define TURN_RELEASE (1u << 0) /* else the end of a wait */
-#define TURN_READERS (1u << 1) /* of a wait: readers held the lock when it began */
+#define HOLDING_RELEASE (1u << 0) /* else the end of a wait */
+#define HOLDING_READERS (1u << 1) /* of a wait: readers held the lock when it began */
 
-struct lock_turn {
+struct holding_record {
 	__u64 sequence; /* as in struct wait_event */
 	__u64 time_ns;  /* of the release, before the lock is free; or of the wait's end */
 	__u64 lock;
@@ -225,7 +225,7 @@ struct lock_turn {
 	__u32 tgid;
 	__u32 owner_tid; /* of the wait: who held the lock when it began; 0: not known */
 	__u8 kind;       /* KIND_UNKNOWN: a release that does not tell */
-	__u8 flags;      /* TURN_* */
+	__u8 flags;      /* HOLDING_* */
 	__u16 stack;     /* of the release: slot in release_stacks + 1; 0: none */
 	char comm[16];   /* of the releasing task */
 };
@@ -242,7 +242,7 @@ struct hold_slot {
 
 /* One per CPU, written by it alone but for stack_tokens. */
 struct release_state {
-	__u64 turns; /* ever started in this CPU's ring */
+	__u64 holdings; /* ever started in this CPU's ring */
 	__u32 stack_tokens;
 	__u32 stacks;
 	__u32 hold_depth;
@@ -284,49 +284,49 @@ static inline __u32 focus_slot(__u64 lock)
  * Relief (record --episodes): what a CPU did, so that a long wait can be told
  * with what went on around it.  One cache line each, in a ring of each CPU.
  */
-enum relief_type {
-	RELIEF_INTERRUPT_ENTRY, /* value: its number; name: its handler's */
-	RELIEF_INTERRUPT_EXIT,
-	RELIEF_VECTOR_ENTRY, /* x86, without a number: value: enum relief_vector */
-	RELIEF_VECTOR_EXIT,
-	RELIEF_IPI_ENTRY, /* arm64; name: what for */
-	RELIEF_IPI_EXIT,
-	RELIEF_IPI_SENT,      /* value: to which CPU */
-	RELIEF_SOFTIRQ_ENTRY, /* value: which */
-	RELIEF_SOFTIRQ_EXIT,
-	RELIEF_SWITCH,           /* other: the task that runs now, value: state of the one before */
-	RELIEF_WAKING,           /* other: the task that is to be woken */
-	RELIEF_WAKEUP,           /* the same, now on a run queue; value: which CPU's */
-	RELIEF_WAIT_TASK,        /* a turn of wait_task_inactive(); other: the task that is to stop running */
-	RELIEF_SWITCH_THROTTLED, /* as the switch; the task before could run, and may not: its group's time is used up */
-	RELIEF_WAKEUP_THROTTLED, /* as the wake-up, of such a task */
-	RELIEF_IPIS_SENT,        /* name: to which of the first 128 CPUs, as a bit set */
-	RELIEF_TYPES
+enum context_type {
+	CONTEXT_INTERRUPT_ENTRY, /* value: its number; name: its handler's */
+	CONTEXT_INTERRUPT_EXIT,
+	CONTEXT_VECTOR_ENTRY, /* x86, without a number: value: enum context_vector */
+	CONTEXT_VECTOR_EXIT,
+	CONTEXT_IPI_ENTRY, /* arm64; name: what for */
+	CONTEXT_IPI_EXIT,
+	CONTEXT_IPI_SENT,      /* value: to which CPU */
+	CONTEXT_SOFTIRQ_ENTRY, /* value: which */
+	CONTEXT_SOFTIRQ_EXIT,
+	CONTEXT_SWITCH,           /* other: the task that runs now, value: state of the one before */
+	CONTEXT_WAKING,           /* other: the task that is to be woken */
+	CONTEXT_WAKEUP,           /* the same, now on a run queue; value: which CPU's */
+	CONTEXT_WAIT_TASK,        /* a turn of wait_task_inactive(); other: the task that is to stop running */
+	CONTEXT_SWITCH_THROTTLED, /* as the switch; the task before could run, and may not: its group's time is used up */
+	CONTEXT_WAKEUP_THROTTLED, /* as the wake-up, of such a task */
+	CONTEXT_IPIS_SENT,        /* name: to which of the first 128 CPUs, as a bit set */
+	CONTEXT_TYPES
 };
 
-enum relief_vector {
+enum context_vector {
 	VECTOR_LOCAL_TIMER,
 	VECTOR_RESCHEDULE,
 	VECTOR_CALL_FUNCTION,
 	VECTOR_CALL_FUNCTION_SINGLE,
 	VECTOR_IRQ_WORK,
-	RELIEF_VECTORS
+	CONTEXT_VECTORS
 };
 
-struct relief_record {
+struct context_record {
 	__u64 sequence; /* as in struct wait_event */
 	__u64 time_ns;
 	__u32 tid; /* current; of a switch: the task that ran before */
 	__u32 other_tid;
 	__u32 value;
-	__u8 type; /* enum relief_type */
+	__u8 type; /* enum context_type */
 	__u8 pad[3];
 	char comm[16]; /* of tid */
 	char name[16]; /* of the interrupt, or the other task's comm */
 };
 
 /* One per CPU, written by it alone. */
-struct relief_state {
+struct context_state {
 	__u64 records; /* ever started in this CPU's ring */
 	__u64 pad[7];
 };
@@ -383,12 +383,12 @@ _Static_assert(sizeof(struct spin_slot) == CACHE_LINE, "spin slot");
 _Static_assert(offsetof(struct cpu_state, spin) % CACHE_LINE == 0, "spin slots share no line");
 _Static_assert(sizeof(struct cpu_state) % CACHE_LINE == 0, "CPUs share no line");
 _Static_assert(sizeof(struct sleep_slot) == CACHE_LINE, "sleepers share no line");
-_Static_assert(sizeof(struct lock_turn) == CACHE_LINE, "turns share no line");
+_Static_assert(sizeof(struct holding_record) == CACHE_LINE, "holding records share no line");
 _Static_assert(sizeof(struct release_state) % CACHE_LINE == 0, "CPUs share no line");
 _Static_assert(sizeof(struct hold_row) % CACHE_LINE == 0, "hold rows share no line");
 _Static_assert(sizeof(struct waiter_count) == CACHE_LINE, "counts share no line");
-_Static_assert(sizeof(struct relief_record) == CACHE_LINE, "relief records share no line");
-_Static_assert(sizeof(struct relief_state) == CACHE_LINE, "CPUs share no line");
+_Static_assert(sizeof(struct context_record) == CACHE_LINE, "context records share no line");
+_Static_assert(sizeof(struct context_state) == CACHE_LINE, "CPUs share no line");
 _Static_assert(sizeof(struct wait_event) == 96 + sizeof(struct wait_stack), "event");
 
 #endif /* LOCKLINE_H */

@@ -7,7 +7,7 @@
 #include "clock.bpf.h"
 #include "event.bpf.h"
 #include "table.bpf.h"
-#include "turn.bpf.h"
+#include "holding.bpf.h"
 
 /*
  * Whether this wait takes a stack: one in a period, and the first of a row, for
@@ -94,9 +94,9 @@ static __always_inline void record_wait(void *ctx, struct cpu_state *state, stru
 	/* Last: a reader that sees the count finds the rest. */
 	barrier();
 	add(&row->waits, 1, atomic);
-	if (record_turns && !(state->flags & STATE_SHALLOW))
-		record_wait_turn(wait->lock, wait->begin_ns, wait->begin_ns + wait->wait_ns, wait->kind,
-				 owner_at_begin(wait));
+	if (record_holdings && !(state->flags & STATE_SHALLOW))
+		record_wait_holding(wait->lock, wait->begin_ns, wait->begin_ns + wait->wait_ns, wait->kind,
+				    owner_at_begin(wait));
 	if (record_futexes && !(state->flags & STATE_SHALLOW))
 		note_bucket_wait(wait->lock, wait->kind, wait->wait_ns);
 }

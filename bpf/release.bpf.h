@@ -49,26 +49,26 @@ static __noinline int record_release(void *ctx, __u64 lock, __u32 kind)
 	struct release_state *state = release_state_of(cpu);
 	struct cpu_state *waits = state_of(cpu);
 	__u64 pid_tgid = bpf_get_current_pid_tgid(), position;
-	struct lock_turn *turn;
+	struct holding_record *holding;
 	__u16 stack;
 
 	if (!ctx || !state || !waits || !waits->begin_kinds || waits->flags & STATE_SHALLOW)
 		return 0;
 	stack = release_stack(ctx, state, cpu);
-	turn = begin_turn(state, cpu, &position);
-	if (!turn)
+	holding = begin_holding(state, cpu, &position);
+	if (!holding)
 		return 0;
-	turn->lock = lock;
-	turn->begin_ns = 0;
-	turn->tid = pid_tgid;
-	turn->tgid = pid_tgid >> 32;
-	turn->owner_tid = 0;
-	turn->kind = kind;
-	turn->flags = TURN_RELEASE;
-	turn->stack = stack;
-	bpf_get_current_comm(turn->comm, sizeof(turn->comm));
-	turn->time_ns = clock_now(waits);
-	end_turn(turn, position);
+	holding->lock = lock;
+	holding->begin_ns = 0;
+	holding->tid = pid_tgid;
+	holding->tgid = pid_tgid >> 32;
+	holding->owner_tid = 0;
+	holding->kind = kind;
+	holding->flags = HOLDING_RELEASE;
+	holding->stack = stack;
+	bpf_get_current_comm(holding->comm, sizeof(holding->comm));
+	holding->time_ns = clock_now(waits);
+	end_holding(holding, position);
 	return 0;
 }
 

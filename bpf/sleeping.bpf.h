@@ -112,7 +112,7 @@ static __noinline int begin_sleeping(void *ctx, struct cpu_state *state, __u64 l
 		wait->user_frames = frames >> 16;
 	}
 	slot->tgid = pid_tgid >> 32;
-	if (record_turns)
+	if (record_holdings)
 		note_owner(index * SLEEP_DEPTH + depth, lock, kind);
 	wait->begin_ns = clock_now(state);
 	/* An exchange orders the wait before its depth for a reader on another CPU. */

@@ -25,12 +25,12 @@ const volatile bool filter_tasks __weak = false;
 const volatile __u64 filter_cgroup __weak = 0; /* kernfs id; 0: no filter */
 const volatile __s32 cgroup_v1_subsys __weak = -1;
 
-const volatile __u32 turn_mask __weak = 0;        /* turns per CPU - 1 */
-const volatile bool record_turns __weak = false;  /* --holders */
-const volatile bool count_waiters __weak = false; /* their lock words do not tell */
-const volatile bool measure_holds __weak = false; /* --holds */
+const volatile __u32 holding_mask __weak = 0;       /* turns per CPU - 1 */
+const volatile bool record_holdings __weak = false; /* --holders */
+const volatile bool count_waiters __weak = false;   /* their lock words do not tell */
+const volatile bool measure_holds __weak = false;   /* --holds */
 
-const volatile __u32 relief_mask __weak = 0; /* relief records per CPU - 1 */
+const volatile __u32 context_mask __weak = 0; /* relief records per CPU - 1 */
 
 /* STATE_COARSE_CLOCK: CLOCK_MONOTONIC at a jiffy, which jiffy, and ns per jiffy; set before attaching. */
 __u64 coarse_base_ns __weak = 0;
@@ -58,7 +58,7 @@ SHARED_ARRAY(spin_stacks, struct wait_stack);
 SHARED_ARRAY(sleep_stacks, struct wait_stack);
 SHARED_ARRAY(wait_events, struct wait_event);
 
-SHARED_ARRAY(lock_turns, struct lock_turn);
+SHARED_ARRAY(holding_records, struct holding_record);
 SHARED_ARRAY(release_states, struct release_state);
 SHARED_ARRAY(release_stacks, struct wait_stack);
 SHARED_ARRAY(sleep_owners, __u32);
@@ -66,8 +66,8 @@ SHARED_ARRAY(waiter_counts, struct waiter_count);
 SHARED_ARRAY(focus, __u64);
 SHARED_ARRAY(hold_rows, struct hold_row);
 
-SHARED_ARRAY(relief_records, struct relief_record);
-SHARED_ARRAY(relief_states, struct relief_state);
+SHARED_ARRAY(context_records, struct context_record);
+SHARED_ARRAY(context_states, struct context_state);
 
 /* Bits by tgid, then by tid; PID_MAX_LIMIT is 2^22. */
 #define TASK_FILTER_WORDS (1u << 16)

@@ -20,7 +20,7 @@ sys.path.insert(0, str(ROOT / "userspace"))
 
 from lockline import histogram  # noqa: E402 - found by the line above
 
-SCHEMA = ROOT / "userspace" / "collector" / "recording.sql"
+SCHEMA = ROOT / "userspace" / "collector" / "recording" / "recording.sql"
 
 KINDS = (
     "spinlock",

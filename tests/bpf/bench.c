@@ -45,20 +45,20 @@ void bench_open(struct bench *bench, const struct settings *settings)
 	skeleton->rodata->sleep_mask = TEST_SLEEP - 1;
 	skeleton->rodata->wait_kinds = settings->wait_kinds;
 	skeleton->rodata->filter_tasks = settings->filter_tasks;
-	skeleton->rodata->turn_mask = TEST_TURNS - 1;
-	skeleton->rodata->relief_mask = TEST_RELIEF - 1;
-	skeleton->rodata->record_turns = settings->holders;
+	skeleton->rodata->holding_mask = TEST_HOLDINGS - 1;
+	skeleton->rodata->context_mask = TEST_CONTEXT - 1;
+	skeleton->rodata->record_holdings = settings->holders;
 	skeleton->rodata->count_waiters = settings->count_waiters;
 	skeleton->rodata->measure_holds = settings->holders;
-	bpf_map__set_max_entries(skeleton->maps.lock_turns, cpus * TEST_TURNS);
+	bpf_map__set_max_entries(skeleton->maps.holding_records, cpus * TEST_HOLDINGS);
 	bpf_map__set_max_entries(skeleton->maps.release_states, cpus);
 	bpf_map__set_max_entries(skeleton->maps.release_stacks, cpus * RELEASE_STACKS);
 	bpf_map__set_max_entries(skeleton->maps.sleep_owners, TEST_SLEEP * SLEEP_DEPTH);
 	bpf_map__set_max_entries(skeleton->maps.waiter_counts, WAITER_COUNTS);
 	bpf_map__set_max_entries(skeleton->maps.focus, FOCUS_LOCKS);
 	bpf_map__set_max_entries(skeleton->maps.hold_rows, cpus * FOCUS_LOCKS);
-	bpf_map__set_max_entries(skeleton->maps.relief_records, cpus * TEST_RELIEF);
-	bpf_map__set_max_entries(skeleton->maps.relief_states, cpus);
+	bpf_map__set_max_entries(skeleton->maps.context_records, cpus * TEST_CONTEXT);
+	bpf_map__set_max_entries(skeleton->maps.context_states, cpus);
 	bpf_map__set_max_entries(skeleton->maps.memory_states, cpus);
 	bpf_map__set_max_entries(skeleton->maps.memory_records, cpus * MEMORY_RING_SAMPLES);
 	bpf_map__set_max_entries(skeleton->maps.cpu_states, cpus);
@@ -85,13 +85,14 @@ void bench_open(struct bench *bench, const struct settings *settings)
 	bench->sleepers = map_memory(skeleton->maps.sleepers);
 	bench->task_filter = map_memory(skeleton->maps.task_filter);
 	bench->events = (struct wait_event *)map_memory(skeleton->maps.wait_events) + TEST_CPU * TEST_RING;
-	bench->turns = (struct lock_turn *)map_memory(skeleton->maps.lock_turns) + TEST_CPU * TEST_TURNS;
+	bench->holdings =
+		(struct holding_record *)map_memory(skeleton->maps.holding_records) + TEST_CPU * TEST_HOLDINGS;
 	bench->releases = (struct release_state *)map_memory(skeleton->maps.release_states) + TEST_CPU;
 	bench->releases->stack_tokens = RELEASE_TOKENS;
 	bench->holds = (struct hold_row *)map_memory(skeleton->maps.hold_rows) + TEST_CPU * FOCUS_LOCKS;
 	bench->focus = map_memory(skeleton->maps.focus);
-	bench->reliefs = (struct relief_record *)map_memory(skeleton->maps.relief_records) + TEST_CPU * TEST_RELIEF;
-	bench->relief_state = (struct relief_state *)map_memory(skeleton->maps.relief_states) + TEST_CPU;
+	bench->contexts = (struct context_record *)map_memory(skeleton->maps.context_records) + TEST_CPU * TEST_CONTEXT;
+	bench->context_state = (struct context_state *)map_memory(skeleton->maps.context_states) + TEST_CPU;
 	bench->memory = (struct memory_state *)map_memory(skeleton->maps.memory_states) + TEST_CPU;
 	bench->memory_records =
 		(struct memory_record *)map_memory(skeleton->maps.memory_records) + TEST_CPU * MEMORY_RING_SAMPLES;
@@ -104,12 +105,12 @@ void bench_close(struct bench *bench)
 	munmap(bench->task_filter, map_bytes(bench->skeleton->maps.task_filter));
 	munmap(bench->sleepers, map_bytes(bench->skeleton->maps.sleepers));
 	munmap(bench->events - TEST_CPU * TEST_RING, map_bytes(bench->skeleton->maps.wait_events));
-	munmap(bench->turns - TEST_CPU * TEST_TURNS, map_bytes(bench->skeleton->maps.lock_turns));
+	munmap(bench->holdings - TEST_CPU * TEST_HOLDINGS, map_bytes(bench->skeleton->maps.holding_records));
 	munmap(bench->releases - TEST_CPU, map_bytes(bench->skeleton->maps.release_states));
 	munmap(bench->holds - TEST_CPU * FOCUS_LOCKS, map_bytes(bench->skeleton->maps.hold_rows));
 	munmap(bench->focus, map_bytes(bench->skeleton->maps.focus));
-	munmap(bench->reliefs - TEST_CPU * TEST_RELIEF, map_bytes(bench->skeleton->maps.relief_records));
-	munmap(bench->relief_state - TEST_CPU, map_bytes(bench->skeleton->maps.relief_states));
+	munmap(bench->contexts - TEST_CPU * TEST_CONTEXT, map_bytes(bench->skeleton->maps.context_records));
+	munmap(bench->context_state - TEST_CPU, map_bytes(bench->skeleton->maps.context_states));
 	munmap(bench->memory - TEST_CPU, map_bytes(bench->skeleton->maps.memory_states));
 	munmap(bench->memory_records - TEST_CPU * MEMORY_RING_SAMPLES, map_bytes(bench->skeleton->maps.memory_records));
 	wait_test_bpf__destroy(bench->skeleton);
@@ -137,12 +138,12 @@ void run_begin(struct bench *bench, __u64 lock, enum lock_kind kind)
 	run(bench->skeleton->progs.run_begin, arguments, 2);
 }
 
-void run_relief(struct bench *bench, enum relief_type type, __u32 value, bool other)
+void run_context(struct bench *bench, enum context_type type, __u32 value, bool other)
 {
 	__u64 arguments[] = {type, value, other};
 
 	bench->skeleton->bss->clock_ns += STEP_NS;
-	run(bench->skeleton->progs.run_relief, arguments, 3);
+	run(bench->skeleton->progs.run_context, arguments, 3);
 }
 
 void run_ipis(struct bench *bench, __u64 mask)

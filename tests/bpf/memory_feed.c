@@ -31,8 +31,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "../../userspace/collector/live_sums.h"
-#include "../../userspace/collector/symbols.h"
+#include "memory/live_sums.h"
+#include "names/symbols.h"
 
 int test_failures;
 int test_checks;

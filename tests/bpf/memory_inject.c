@@ -22,7 +22,7 @@
 
 #include <bpf/bpf.h>
 
-#include "../../bpf/memory.h"
+#include "bpf/memory.h"
 
 #define FIRST_LINE 0xffff888123456000ull
 #define FIRST_CODE 0xffffffff81100000ull

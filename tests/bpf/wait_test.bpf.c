@@ -11,7 +11,7 @@ __u64 clock_ns;
 
 #define bpf_ktime_get_ns() (clock_ns)
 #include "release.bpf.h"
-#include "relief.bpf.h"
+#include "context.bpf.h"
 #include "memory.bpf.h"
 
 SEC("raw_tp")
@@ -73,11 +73,11 @@ int run_locked(__u64 *context)
 
 /* What current does to itself: the other task is current too, and the name its comm. */
 SEC("raw_tp")
-int run_relief(__u64 *context)
+int run_context(__u64 *context)
 {
 	struct task_struct *task = (void *)bpf_get_current_task();
 
-	record_relief(context[0], context[1], context[2] ? task : NULL, NULL);
+	record_context(context[0], context[1], context[2] ? task : NULL, NULL);
 	return 0;
 }
 

@@ -7,15 +7,15 @@
 #include <stdio.h>
 #include <linux/types.h>
 
-#include "../../bpf/lockline.h"
-#include "../../bpf/memory.h"
+#include "bpf/lockline.h"
+#include "bpf/memory.h"
 #include "wait_test.skel.h"
 
 #define TEST_ROWS         48 /* of which KIND_COUNT take the waits of unnamed locks */
 #define TEST_RING         64
 #define TEST_SLEEP        64
-#define TEST_TURNS        16
-#define TEST_RELIEF       16
+#define TEST_HOLDINGS     16
+#define TEST_CONTEXT      16
 #define TEST_SAMPLE       8
 #define TEST_CPU          0
 #define TASK_FILTER_WORDS (4194304 / 64) /* PID_MAX_LIMIT bits */
@@ -29,14 +29,14 @@ struct bench {
 	struct cpu_state *state; /* of TEST_CPU */
 	struct wait_row *rows;   /* of TEST_CPU */
 	struct sleep_slot *sleepers;
-	struct wait_event *events; /* of TEST_CPU */
-	__u64 *task_filter;        /* bits by tgid, then by tid */
-	struct lock_turn *turns;   /* of TEST_CPU */
+	struct wait_event *events;       /* of TEST_CPU */
+	__u64 *task_filter;              /* bits by tgid, then by tid */
+	struct holding_record *holdings; /* of TEST_CPU */
 	struct release_state *releases;
 	struct hold_row *holds; /* of TEST_CPU */
 	__u64 *focus;
-	struct relief_record *reliefs; /* of TEST_CPU */
-	struct relief_state *relief_state;
+	struct context_record *contexts; /* of TEST_CPU */
+	struct context_state *context_state;
 	struct memory_state *memory;          /* of TEST_CPU */
 	struct memory_record *memory_records; /* of TEST_CPU */
 };
@@ -84,7 +84,7 @@ void run_enter_sleeping(struct bench *bench, __u64 lock, enum lock_kind kind);
 void run_leave_sleeping(struct bench *bench, __u64 lock, int result);
 /* An unlock of a spinlock with this word; and a spinlock taken. */
 void run_unlock(struct bench *bench, __u64 lock, __u32 word);
-void run_relief(struct bench *bench, enum relief_type type, __u32 value, bool other);
+void run_context(struct bench *bench, enum context_type type, __u32 value, bool other);
 void run_ipis(struct bench *bench, __u64 mask);
 /* A memory sample as memory.bpf.h takes it; flags: MEMORY_INTERRUPTS_*. */
 void run_memory(struct bench *bench, __u64 address, __u64 ip, __u64 data_src, __u32 weight, __u32 flags);
@@ -113,13 +113,13 @@ void sleeping_paths_are_filtered(struct bench *bench);
 
 /* turns.c */
 void releases_are_recorded_if_anyone_waits(struct bench *bench);
-void ends_of_waits_are_turns(struct bench *bench);
-void turns_overwrite_the_oldest(struct bench *bench);
-void relief_records_tell_who_and_when(struct bench *bench);
-void relief_overwrites_the_oldest(struct bench *bench);
-void relief_is_recorded_on_every_cpu(struct bench *bench);
-void relief_keeps_to_its_ring(struct bench *bench);
-void relief_of_ipis_to_several(struct bench *bench);
+void ends_of_waits_are_holdings(struct bench *bench);
+void holdings_overwrite_the_oldest(struct bench *bench);
+void context_records_tell_who_and_when(struct bench *bench);
+void context_overwrites_the_oldest(struct bench *bench);
+void context_is_recorded_on_every_cpu(struct bench *bench);
+void context_keeps_to_its_ring(struct bench *bench);
+void context_of_ipis_to_several(struct bench *bench);
 void release_stacks_are_bounded(struct bench *bench);
 void releases_outside_of_the_window_are_not(struct bench *bench);
 void waiters_are_counted_where_no_word_tells(struct bench *bench);

@@ -21,7 +21,7 @@ from c2c.imported import COLLECTOR, Imported
 from c2c.perfdata_format import File, Machine, Mapping
 from c2c.symbol_images import Image
 
-SCHEMA = Path(__file__).resolve().parents[2] / "userspace" / "collector" / "recording.sql"
+SCHEMA = Path(__file__).resolve().parents[2] / "userspace" / "collector" / "recording" / "recording.sql"
 
 
 def run(path: Path, output: Path, options: Sequence[str], cache: Path) -> subprocess.CompletedProcess[str]:

@@ -5,7 +5,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "userspace/collector/perfdata_import.h"
+#include "perfdata/perfdata_import.h"
 
 #define BUDGET (32ull << 20)
 

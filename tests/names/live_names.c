@@ -18,7 +18,7 @@
 #include <unistd.h>
 
 #include "lockline.skel.h"
-#include "userspace/collector/lock_names.h"
+#include "names/lock_names.h"
 
 struct live {
 	struct lock_names *names;

@@ -4,8 +4,8 @@
 #include <unistd.h>
 
 #include "names_test.h"
-#include "userspace/collector/lock_names.h"
-#include "userspace/collector/symbols.h"
+#include "names/lock_names.h"
+#include "names/symbols.h"
 
 #define TEXT   0xffffffff81000000ull
 #define DATA   0xffffffff82000000ull

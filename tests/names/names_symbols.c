@@ -3,7 +3,7 @@
 #include <unistd.h>
 
 #include "names_test.h"
-#include "userspace/collector/symbols.h"
+#include "names/symbols.h"
 
 static const char text_only[] = "ffffffff81000000 T _stext\n"
 				"ffffffff81000000 T _text\n"

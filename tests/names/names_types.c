@@ -3,7 +3,7 @@
 #include <bpf/btf.h>
 
 #include "names_test.h"
-#include "userspace/collector/btf_members.h"
+#include "names/btf_members.h"
 
 static int struct_of(struct btf *btf, const char *name, __u32 size)
 {

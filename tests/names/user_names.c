@@ -2,7 +2,7 @@
 /* Reads "TGID ADDRESS" lines, answers each with "name offset module", tab-separated. */
 #include <stdio.h>
 
-#include "userspace/collector/names.h"
+#include "names/names.h"
 
 int main(void)
 {

@@ -12,7 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "../../userspace/collector/c2c_process.h"
+#include "perfdata/c2c_process.h"
 #include "tap.h"
 
 static char self[PATH_MAX], directory[] = "/tmp/lockline-c2c-XXXXXX", path[PATH_MAX];

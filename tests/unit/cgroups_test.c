@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include <stdlib.h>
 
-#include "../../userspace/collector/cgroup_mounts.h"
-#include "../../userspace/collector/small_file.h"
+#include "names/cgroup_mounts.h"
+#include "base/small_file.h"
 #include "tap.h"
 
 static struct cgroup_mounts got;

@@ -3,16 +3,16 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "../../userspace/collector/cpu_pairs.h"
+#include "kernel/cpu_pairs.h"
 #include "tap.h"
 
 /* Two CPUs read in turn; the second one's clock is so many ns behind. */
-static struct warp read_in_turn(long behind, int turns)
+static struct warp read_in_turn(long behind, int holdings)
 {
 	struct warp second = {};
 	__u64 now = 1000000;
 
-	for (int i = 0; i < turns; i++, now += 100)
+	for (int i = 0; i < holdings; i++, now += 100)
 		warp_judge(&second, now, now + 50 - behind);
 	return second;
 }

@@ -5,7 +5,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "../../userspace/collector/futex_waiting.h"
+#include "futex/futex_waiting.h"
 #include "tap.h"
 
 #define BEGIN_NS 12345

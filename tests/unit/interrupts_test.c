@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* Whether a waiter had interrupts off, by the functions on its stack. */
-#include "../../userspace/collector/moment.h"
+#include "episodes/snapshot.h"
 #include "tap.h"
 
 #define INFER(kind, ...)                                              \

@@ -3,7 +3,7 @@
 #include <sched.h>
 #include <unistd.h>
 
-#include "../../userspace/collector/observer.h"
+#include "probes/observer.h"
 #include "tap.h"
 
 static void wakes_up_on_every_cpu(void)

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "../../userspace/collector/options.h"
-#include "../../userspace/collector/values.h"
+#include "cli/options.h"
+#include "cli/values.h"
 #include "tap.h"
 
 #define MS 1000000ull

@@ -6,7 +6,7 @@
 
 #include <bpf/bpf.h>
 
-#include "../../userspace/collector/own_cost.h"
+#include "probes/own_cost.h"
 #include "tap.h"
 
 #define MS     1000000ull

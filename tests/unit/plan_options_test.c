@@ -7,11 +7,11 @@ static void episodes(void)
 	struct evidence e = machine();
 	static struct plan plan;
 
-	e.btf_relief = (1u << RELIEF_PROBES) - 1;
+	e.btf_context = (1u << CONTEXT_PROBES) - 1;
 	plan_decide(&plan, &e);
 	well_formed(&plan);
 	state(&plan, "context switches", PROBE_OFF, "not asked for (--episodes); can be had: each one");
-	CHECK(!plan.relief, "%x", plan.relief);
+	CHECK(!plan.context, "%x", plan.context);
 
 	e.episodes = true;
 	plan_decide(&plan, &e);
@@ -19,35 +19,35 @@ static void episodes(void)
 	state(&plan, "context switches", PROBE_ON, "each one");
 	state(&plan, "interrupts of the CPU itself", PROBE_ON, "reschedule");
 	/* arm64's are there and never pass. */
-	CHECK(plan.relief == (((1u << RELIEF_PROBES) - 1) & ~(RELIEF_IPIS | 1u << PROBE_IPIS_RAISED)), "%x",
-	      plan.relief);
+	CHECK(plan.context == (((1u << CONTEXT_PROBES) - 1) & ~(CONTEXT_IPIS | 1u << PROBE_IPIS_RAISED)), "%x",
+	      plan.context);
 	CHECK_TEXT(probe(&plan, "IPIs sent")->source, "tp_btf ipi_send_cpu, ipi_send_cpumask");
 
 	/* 6.1 on arm64. */
 	e.lock.x86 = false;
-	e.btf_relief &= ~(RELIEF_VECTORS_MASK | 1u << PROBE_IPI_SENT | 1u << PROBE_IPIS_SENT);
+	e.btf_context &= ~(CONTEXT_VECTORS_MASK | 1u << PROBE_IPI_SENT | 1u << PROBE_IPIS_SENT);
 	plan_decide(&plan, &e);
 	well_formed(&plan);
 	CHECK_TEXT(probe(&plan, "interrupts of the CPU itself")->source, "tp_btf ipi_entry, ipi_exit");
 	CHECK_TEXT(probe(&plan, "IPIs sent")->source, "tp_btf ipi_raise");
-	CHECK((plan.relief & RELIEF_IPIS) == RELIEF_IPIS, "%x", plan.relief);
-	CHECK(plan.relief & 1u << PROBE_IPIS_RAISED, "%x", plan.relief);
+	CHECK((plan.context & CONTEXT_IPIS) == CONTEXT_IPIS, "%x", plan.context);
+	CHECK(plan.context & 1u << PROBE_IPIS_RAISED, "%x", plan.context);
 
 	/* 6.1 on x86. */
 	e.lock.x86 = true;
 	plan_decide(&plan, &e);
 	state(&plan, "IPIs sent", PROBE_UNAVAILABLE, "they came with 6.4");
 
-	e.btf_relief = 0;
+	e.btf_context = 0;
 	plan_decide(&plan, &e);
 	well_formed(&plan);
 	state(&plan, "turns of wait_task_inactive", PROBE_UNAVAILABLE, "no such tracepoint");
-	CHECK(!plan.relief, "%x", plan.relief);
+	CHECK(!plan.context, "%x", plan.context);
 
-	e.btf_relief = ~0u;
+	e.btf_context = ~0u;
 	e.btf_contention = false;
 	plan_decide(&plan, &e);
-	CHECK(!plan.relief, "%x", plan.relief);
+	CHECK(!plan.context, "%x", plan.context);
 }
 
 static void holders(void)

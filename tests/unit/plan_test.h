@@ -6,10 +6,10 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "../../userspace/collector/evidence.h"
-#include "../../userspace/collector/host.h"
-#include "../../userspace/collector/lock_mode.h"
-#include "../../userspace/collector/plan.h"
+#include "kernel/evidence.h"
+#include "kernel/host.h"
+#include "kernel/lock_mode.h"
+#include "kernel/plan.h"
 #include "tap.h"
 
 /* plan_make() is not run here: these tests make up the evidence. */

@@ -4,7 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "../../userspace/collector/pmu.h"
+#include "kernel/pmu.h"
 #include "tap.h"
 
 static char root[] = "/tmp/lockline_pmus_XXXXXX";

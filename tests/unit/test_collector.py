@@ -13,45 +13,46 @@ from tap import parse_tap
 HERE = Path(__file__).parent
 COLLECTOR = HERE.parent.parent / "userspace" / "collector"
 
-PLAN = ["plan.c", "plan_holders.c", "plan_relief.c", "plan_signals.c", "pmu.c", "small_file.c", "lock_mode.c"]
+PLAN = ["kernel/plan.c", "kernel/plan_holders.c", "kernel/plan_context.c", "kernel/plan_signals.c", "kernel/pmu.c", "base/small_file.c", "kernel/lock_mode.c"]
 
 # test program: what it tests
 PROGRAMS = {
-    "options_test": ["options.c", "hitm_options.c", "import_options.c", "watch_options.c", "until.c", "values.c"],
+    "options_test": ["cli/options.c", "cli/hitm_options.c", "cli/import_options.c", "cli/watch_options.c", "episodes/until.c", "cli/values.c"],
     "plan_test": PLAN,
     "plan_options_test": PLAN,
     "plan_signals_test": PLAN,
-    "cgroups_test": ["cgroup_mounts.c", "small_file.c"],
-    "own_cost_test": ["own_cost.c"],
-    "observer_test": ["observer.c"],
-    "c2c_process_test": ["c2c_process.c"],
-    "turns_test": ["turns.c"],
-    "until_test": ["until.c", "options.c", "hitm_options.c", "import_options.c", "watch_options.c", "values.c"],
-    "interrupts_test": ["interrupts.c"],
-    "timeline_test": ["timeline.c"],
-    "futex_waiting_test": ["futex_waiting.c", "small_file.c"],
-    "pmu_test": ["pmu.c", "small_file.c"],
-    "watch_code_test": ["watch_code.c", "watch_vex.c"],
-    "watch_cost_test": ["files_limit.c", "online_cpus.c", "values.c"],
-    "watch_freed_test": ["watch_freed.c"],
-    "watch_sums_test": ["watch_sums.c", "watch_budget.c"],
-    "watch_told_test": ["watch_told.c", "watch_pairs.c", "watch_turns.c"],
+    "cgroups_test": ["names/cgroup_mounts.c", "base/small_file.c"],
+    "own_cost_test": ["probes/own_cost.c"],
+    "observer_test": ["probes/observer.c"],
+    "c2c_process_test": ["perfdata/c2c_process.c"],
+    "holdings_test": ["holders/holdings.c"],
+    "until_test": ["episodes/until.c", "cli/options.c", "cli/hitm_options.c", "cli/import_options.c", "cli/watch_options.c", "cli/values.c"],
+    "interrupts_test": ["episodes/interrupts.c"],
+    "timeline_test": ["episodes/timeline.c"],
+    "futex_waiting_test": ["futex/futex_waiting.c", "base/small_file.c"],
+    "pmu_test": ["kernel/pmu.c", "base/small_file.c"],
+    "watch_code_test": ["watch/watch_code.c", "watch/watch_vex.c"],
+    "watch_cost_test": ["recording/files_limit.c", "base/online_cpus.c", "cli/values.c"],
+    "watch_freed_test": ["watch/watch_freed.c"],
+    "watch_sums_test": ["watch/watch_sums.c", "watch/watch_budget.c"],
+    "watch_decoded_test": ["watch/watch_decoded.c", "watch/watch_pairs.c", "watch/watch_schedule.c"],
     "watch_parts_test": [
-        "files_limit.c",
-        "kernel_config.c",
-        "online_cpus.c",
-        "process_stat.c",
-        "values.c",
-        "watch_forbidden.c",
-        "watch_machine.c",
-        "watch_queue.c",
+        "recording/files_limit.c",
+        "kernel/kernel_config.c",
+        "base/online_cpus.c",
+        "base/process_stat.c",
+        "cli/values.c",
+        "watch/watch_forbidden.c",
+        "watch/watch_machine.c",
+        "watch/watch_queue.c",
     ],
-    "cpu_pairs_test": ["cpu_pairs.c", "cpu_topology.c", "small_file.c"],
+    "cpu_pairs_test": ["kernel/cpu_pairs.c", "kernel/cpu_topology.c", "base/small_file.c"],
 }
 
 LIBRARIES = {"watch_code_test": ["-lcapstone"], "watch_parts_test": ["-lz"]}
 
 FLAGS = ["-std=gnu11", "-g", "-O1", "-Wall", "-Wextra", "-Werror", "-Wno-unused-parameter", "-D_GNU_SOURCE"]
+FLAGS += [f"-I{COLLECTOR}", f"-I{COLLECTOR.parent.parent}"]
 SANITIZERS = ["-fsanitize=address,undefined", "-fno-sanitize-recover=undefined"]
 
 CASES = [

@@ -2,30 +2,30 @@
 /* Made-up rings of relief records and turns, and the rows that are made of them. */
 #include <stdlib.h>
 
-#include "../../userspace/collector/timeline.h"
+#include "episodes/timeline.h"
 #include "tap.h"
 
-#define CPUS  8
-#define RING  1024
-#define TURNS 16
-#define LOCK  0xffff888000001000ull
+#define CPUS     8
+#define RING     1024
+#define HOLDINGS 16
+#define LOCK     0xffff888000001000ull
 
-static struct sizing sizing = {.cpus = CPUS, .ring_relief = RING, .ring_turns = TURNS};
+static struct sizing sizing = {.cpus = CPUS, .ring_context = RING, .ring_holdings = HOLDINGS};
 static struct maps maps = {.sizing = &sizing};
-static struct relief_state states[CPUS];
-static struct relief_record rings[CPUS][RING];
+static struct context_state states[CPUS];
+static struct context_record rings[CPUS][RING];
 static struct release_state releases[CPUS];
-static struct lock_turn turns[CPUS][TURNS];
+static struct holding_record holdings[CPUS][HOLDINGS];
 static struct timeline timeline;
 static struct timeline_window window;
 
 /* Of maps.c and holders.c, for arrays of our own. */
-const struct relief_state *maps_relief_state(const struct maps *of, __u32 cpu)
+const struct context_state *maps_context_state(const struct maps *of, __u32 cpu)
 {
 	return &states[cpu];
 }
 
-const struct relief_record *maps_relief(const struct maps *of, __u32 cpu, __u64 position)
+const struct context_record *maps_context(const struct maps *of, __u32 cpu, __u64 position)
 {
 	return &rings[cpu][position % RING];
 }
@@ -35,9 +35,9 @@ struct release_state *maps_release(const struct maps *of, __u32 cpu)
 	return &releases[cpu];
 }
 
-const struct lock_turn *maps_turn(const struct maps *of, __u32 cpu, __u64 position)
+const struct holding_record *maps_holding(const struct maps *of, __u32 cpu, __u64 position)
 {
-	return &turns[cpu][position % TURNS];
+	return &holdings[cpu][position % HOLDINGS];
 }
 
 __s64 holders_stack(const struct holders *holders, __u32 cpu, __u64 position)
@@ -50,35 +50,35 @@ static void empty(void)
 	memset(states, 0, sizeof(states));
 	memset(rings, 0, sizeof(rings));
 	memset(releases, 0, sizeof(releases));
-	memset(turns, 0, sizeof(turns));
+	memset(holdings, 0, sizeof(holdings));
 	window = (struct timeline_window){.from_ns = 10000000, .to_ns = 20000000, .tid = 7, .lock = LOCK};
 }
 
-static struct relief_record *put(__u32 cpu, __u64 time, enum relief_type type, __u32 tid, __u32 other, __u32 value)
+static struct context_record *put(__u32 cpu, __u64 time, enum context_type type, __u32 tid, __u32 other, __u32 value)
 {
 	__u64 position = states[cpu].records++;
-	struct relief_record *record = &rings[cpu][position % RING];
+	struct context_record *record = &rings[cpu][position % RING];
 
-	*record = (struct relief_record){.sequence = position + 1,
-					 .time_ns = time,
-					 .type = type,
-					 .tid = tid,
-					 .other_tid = other,
-					 .value = value};
+	*record = (struct context_record){.sequence = position + 1,
+					  .time_ns = time,
+					  .type = type,
+					  .tid = tid,
+					  .other_tid = other,
+					  .value = value};
 	return record;
 }
 
-static void put_turn(__u32 cpu, __u64 time, __u64 begin, __u32 tid, __u64 lock)
+static void put_holding(__u32 cpu, __u64 time, __u64 begin, __u32 tid, __u64 lock)
 {
-	__u64 position = releases[cpu].turns++;
+	__u64 position = releases[cpu].holdings++;
 
-	turns[cpu][position % TURNS] = (struct lock_turn){.sequence = position + 1,
-							  .time_ns = time,
-							  .begin_ns = begin,
-							  .lock = lock,
-							  .tid = tid,
-							  .flags = begin ? 0 : TURN_RELEASE,
-							  .stack = begin ? 0 : 1};
+	holdings[cpu][position % HOLDINGS] = (struct holding_record){.sequence = position + 1,
+								     .time_ns = time,
+								     .begin_ns = begin,
+								     .lock = lock,
+								     .tid = tid,
+								     .flags = begin ? 0 : HOLDING_RELEASE,
+								     .stack = begin ? 0 : 1};
 }
 
 static void read(bool holders)
@@ -95,10 +95,10 @@ static bool has_cpu(__u32 cpu)
 static void window_alone(void)
 {
 	empty();
-	put(0, 9999999, RELIEF_SWITCH, 1, 2, 0);
-	put(0, 10000000, RELIEF_SWITCH, 2, 7, 1);
-	put(0, 20000000, RELIEF_SWITCH, 7, 2, 0);
-	put(0, 20000001, RELIEF_SWITCH, 2, 1, 0);
+	put(0, 9999999, CONTEXT_SWITCH, 1, 2, 0);
+	put(0, 10000000, CONTEXT_SWITCH, 2, 7, 1);
+	put(0, 20000000, CONTEXT_SWITCH, 7, 2, 0);
+	put(0, 20000001, CONTEXT_SWITCH, 2, 1, 0);
 	read(false);
 	CHECK(timeline.count == 2, "%zu", timeline.count);
 	CHECK(timeline.rows[0].time_ns == 10000000 && timeline.rows[0].other_tid == 7, "the first");
@@ -112,11 +112,11 @@ static void cpus_that_matter(void)
 	window.begin_cpu = 2;
 	window.holder = 9;
 	for (__u32 cpu = 0; cpu < CPUS; cpu++)
-		put(cpu, 15000000 + cpu, RELIEF_SWITCH, 50, 51, 0);
-	put(3, 16000000, RELIEF_WAKING, 50, 7, 0);
-	put(4, 16000000, RELIEF_SWITCH, 9, 50, 1);
-	put_turn(5, 16000000, 0, 60, LOCK);
-	put_turn(6, 16000000, 0, 60, LOCK + 64);
+		put(cpu, 15000000 + cpu, CONTEXT_SWITCH, 50, 51, 0);
+	put(3, 16000000, CONTEXT_WAKING, 50, 7, 0);
+	put(4, 16000000, CONTEXT_SWITCH, 9, 50, 1);
+	put_holding(5, 16000000, 0, 60, LOCK);
+	put_holding(6, 16000000, 0, 60, LOCK + 64);
 	read(true);
 	for (__u32 cpu = 0; cpu < CPUS; cpu++)
 		CHECK(has_cpu(cpu) == (cpu >= 1 && cpu <= 5), "CPU %u", cpu);
@@ -128,14 +128,14 @@ static void cpus_that_matter(void)
 static void interrupts_have_lengths(void)
 {
 	empty();
-	memcpy(put(0, 11000000, RELIEF_INTERRUPT_ENTRY, 7, 0, 33)->name, "eth0", 5);
-	put(0, 11000100, RELIEF_SOFTIRQ_ENTRY, 7, 0, 3);
-	put(0, 11000200, RELIEF_VECTOR_ENTRY, 7, 0, VECTOR_RESCHEDULE);
-	put(0, 11000250, RELIEF_VECTOR_EXIT, 7, 0, VECTOR_RESCHEDULE);
-	put(0, 11000400, RELIEF_SOFTIRQ_EXIT, 7, 0, 3);
-	put(0, 11000900, RELIEF_INTERRUPT_EXIT, 7, 0, 33);
-	put(0, 11001000, RELIEF_SOFTIRQ_EXIT, 7, 0, 1);     /* its entry was before the window */
-	put(0, 11002000, RELIEF_INTERRUPT_ENTRY, 7, 0, 34); /* its exit is not there */
+	memcpy(put(0, 11000000, CONTEXT_INTERRUPT_ENTRY, 7, 0, 33)->name, "eth0", 5);
+	put(0, 11000100, CONTEXT_SOFTIRQ_ENTRY, 7, 0, 3);
+	put(0, 11000200, CONTEXT_VECTOR_ENTRY, 7, 0, VECTOR_RESCHEDULE);
+	put(0, 11000250, CONTEXT_VECTOR_EXIT, 7, 0, VECTOR_RESCHEDULE);
+	put(0, 11000400, CONTEXT_SOFTIRQ_EXIT, 7, 0, 3);
+	put(0, 11000900, CONTEXT_INTERRUPT_EXIT, 7, 0, 33);
+	put(0, 11001000, CONTEXT_SOFTIRQ_EXIT, 7, 0, 1);     /* its entry was before the window */
+	put(0, 11002000, CONTEXT_INTERRUPT_ENTRY, 7, 0, 34); /* its exit is not there */
 	read(false);
 	CHECK(timeline.count == 4, "%zu", timeline.count);
 	CHECK(timeline.rows[0].length_ns == 900, "%llu", (unsigned long long)timeline.rows[0].length_ns);
@@ -150,11 +150,11 @@ static void turns_of_a_loop(void)
 {
 	empty();
 	for (int i = 0; i < 20; i++)
-		put(0, 11000000 + i * 1000, RELIEF_WAIT_TASK, 9, 7, 0);
-	put(0, 11030000, RELIEF_VECTOR_ENTRY, 9, 0, VECTOR_LOCAL_TIMER);
-	put(0, 11031000, RELIEF_VECTOR_EXIT, 9, 0, VECTOR_LOCAL_TIMER);
-	put(0, 11040000, RELIEF_WAIT_TASK, 9, 7, 0);
-	put(0, 11041000, RELIEF_WAIT_TASK, 9, 8, 0);
+		put(0, 11000000 + i * 1000, CONTEXT_WAIT_TASK, 9, 7, 0);
+	put(0, 11030000, CONTEXT_VECTOR_ENTRY, 9, 0, VECTOR_LOCAL_TIMER);
+	put(0, 11031000, CONTEXT_VECTOR_EXIT, 9, 0, VECTOR_LOCAL_TIMER);
+	put(0, 11040000, CONTEXT_WAIT_TASK, 9, 7, 0);
+	put(0, 11041000, CONTEXT_WAIT_TASK, 9, 8, 0);
 	read(false);
 	CHECK(timeline.count == 4, "%zu", timeline.count);
 	CHECK(timeline.rows[0].value == 20 && timeline.rows[0].length_ns == 19000, "%u in %llu", timeline.rows[0].value,
@@ -166,15 +166,15 @@ static void overwritten(void)
 {
 	empty();
 	for (int i = 0; i < RING + 1; i++)
-		put(0, 11000000 + i, RELIEF_SWITCH, 7, 2, 0);
+		put(0, 11000000 + i, CONTEXT_SWITCH, 7, 2, 0);
 	read(false);
 	CHECK(timeline.count == RING, "%zu", timeline.count);
 	CHECK(!timeline.complete, "the first one is gone");
 	empty();
-	put(0, 8000000, RELIEF_SWITCH, 7, 2, 0);
-	put(0, 8000001, RELIEF_SWITCH, 7, 2, 0);
+	put(0, 8000000, CONTEXT_SWITCH, 7, 2, 0);
+	put(0, 8000001, CONTEXT_SWITCH, 7, 2, 0);
 	for (int i = 0; i < RING - 1; i++)
-		put(0, 11000000 + i, RELIEF_SWITCH, 7, 2, 0);
+		put(0, 11000000 + i, CONTEXT_SWITCH, 7, 2, 0);
 	read(false);
 	CHECK(timeline.complete, "what was lost lay before the window");
 	CHECK(timeline.count == RING - 1, "%zu", timeline.count);
@@ -183,21 +183,21 @@ static void overwritten(void)
 static void torn(void)
 {
 	empty();
-	put(0, 11000000, RELIEF_SWITCH, 7, 2, 0);
-	put(0, 11000001, RELIEF_SWITCH, 7, 2, 0)->sequence = 0;
-	put(0, 11000002, RELIEF_SWITCH, 7, 2, 0);
+	put(0, 11000000, CONTEXT_SWITCH, 7, 2, 0);
+	put(0, 11000001, CONTEXT_SWITCH, 7, 2, 0)->sequence = 0;
+	put(0, 11000002, CONTEXT_SWITCH, 7, 2, 0);
 	put(0, 11000003, 200, 7, 2, 0); /* of no type that is known */
 	read(false);
 	CHECK(timeline.count == 2, "%zu", timeline.count);
 }
 
-static void turns_of_the_lock(void)
+static void holdings_of_the_lock(void)
 {
 	empty();
-	put_turn(1, 12000000, 0, 60, LOCK);
-	put_turn(0, 13000000, 11000000, 7, LOCK);
-	put_turn(0, 14000000, 0, 7, LOCK);
-	put_turn(0, 30000000, 0, 7, LOCK);
+	put_holding(1, 12000000, 0, 60, LOCK);
+	put_holding(0, 13000000, 11000000, 7, LOCK);
+	put_holding(0, 14000000, 0, 7, LOCK);
+	put_holding(0, 30000000, 0, 7, LOCK);
 	read(true);
 	CHECK(timeline.count == 3, "%zu", timeline.count);
 	CHECK(timeline.rows[0].type == TIMELINE_RELEASE && timeline.rows[0].tid == 60, "the holder's");
@@ -211,18 +211,18 @@ static void turns_of_the_lock(void)
 static void what_holders_did_before(void)
 {
 	empty();
-	put(3, 1000000, RELIEF_SWITCH, 60, 61, 1);
-	put(3, 2000000, RELIEF_SWITCH, 61, 60, 0);
-	put(3, 3000000, RELIEF_SWITCH_THROTTLED, 60, 61, 0);
-	put(3, 4000000, RELIEF_SWITCH, 61, 62, 0);
-	put(0, 2500000, RELIEF_WAKING, 61, 60, 0);
-	put_turn(1, 12000000, 0, 60, LOCK);
+	put(3, 1000000, CONTEXT_SWITCH, 60, 61, 1);
+	put(3, 2000000, CONTEXT_SWITCH, 61, 60, 0);
+	put(3, 3000000, CONTEXT_SWITCH_THROTTLED, 60, 61, 0);
+	put(3, 4000000, CONTEXT_SWITCH, 61, 62, 0);
+	put(0, 2500000, CONTEXT_WAKING, 61, 60, 0);
+	put_holding(1, 12000000, 0, 60, LOCK);
 	read(true);
 	CHECK(timeline.count == 2, "%zu", timeline.count);
 	CHECK(timeline.rows[0].time_ns == 3000000 && timeline.rows[0].cpu == 3, "its last record, on any CPU");
 	CHECK(timeline.rows[0].type == TIMELINE_SWITCH && timeline.rows[0].throttled, "it was throttled");
 	CHECK(!has_cpu(3), "no record of the window is of that CPU");
-	put(0, 5000000, RELIEF_WAKEUP, 61, 60, 3);
+	put(0, 5000000, CONTEXT_WAKEUP, 61, 60, 3);
 	read(true);
 	CHECK(timeline.rows[0].time_ns == 5000000 && !timeline.rows[0].throttled, "woken after that");
 	window.tid = 0;
@@ -233,9 +233,9 @@ static void what_holders_did_before(void)
 static void who_is_throttled(void)
 {
 	empty();
-	put(0, 11000000, RELIEF_SWITCH_THROTTLED, 7, 2, 0);
-	put(0, 12000000, RELIEF_WAKEUP_THROTTLED, 2, 9, 0);
-	put(0, 13000000, RELIEF_SWITCH, 2, 7, 0);
+	put(0, 11000000, CONTEXT_SWITCH_THROTTLED, 7, 2, 0);
+	put(0, 12000000, CONTEXT_WAKEUP_THROTTLED, 2, 9, 0);
+	put(0, 13000000, CONTEXT_SWITCH, 2, 7, 0);
 	read(false);
 	CHECK(timeline.rows[0].type == TIMELINE_SWITCH && timeline.rows[0].throttled, "switched out");
 	CHECK(timeline.rows[1].type == TIMELINE_WAKEUP && timeline.rows[1].throttled, "woken");
@@ -256,7 +256,7 @@ static void cpus_sent_to(void)
 
 	empty();
 	for (size_t i = 0; i < sizeof(sent) / sizeof(sent[0]); i++)
-		memcpy(put(0, 11000000 + i, RELIEF_IPIS_SENT, 7, 0, 0)->name, sent[i].bits, sizeof(sent[i].bits));
+		memcpy(put(0, 11000000 + i, CONTEXT_IPIS_SENT, 7, 0, 0)->name, sent[i].bits, sizeof(sent[i].bits));
 	read(false);
 	CHECK(timeline.count == sizeof(sent) / sizeof(sent[0]), "%zu", timeline.count);
 	for (size_t i = 0; i < timeline.count; i++) {
@@ -271,30 +271,30 @@ static void who_has_it_now(void)
 {
 	empty();
 	CHECK(!timeline_taker(&maps, LOCK, 10000000), "no turns");
-	put_turn(0, 9000000, 8000000, 50, LOCK);
+	put_holding(0, 9000000, 8000000, 50, LOCK);
 	CHECK(!timeline_taker(&maps, LOCK, 10000000), "it may have let go before anybody waited");
-	put_turn(1, 11000000, 0, 50, LOCK);
-	put_turn(2, 11000100, 8500000, 60, LOCK);
-	put_turn(3, 11500000, 8500000, 70, LOCK + 64);
+	put_holding(1, 11000000, 0, 50, LOCK);
+	put_holding(2, 11000100, 8500000, 60, LOCK);
+	put_holding(3, 11500000, 8500000, 70, LOCK + 64);
 	CHECK(timeline_taker(&maps, LOCK, 10000000) == 60, "%u", timeline_taker(&maps, LOCK, 10000000));
 	CHECK(timeline_taker(&maps, LOCK + 64, 10000000) == 70, "of the other lock");
-	put_turn(1, 12000000, 0, 60, LOCK);
+	put_holding(1, 12000000, 0, 60, LOCK);
 	CHECK(!timeline_taker(&maps, LOCK, 10000000), "somebody took it without waiting, or nobody has it");
-	put_turn(0, 12000100, 9000000, 50, LOCK);
+	put_holding(0, 12000100, 9000000, 50, LOCK);
 	CHECK(timeline_taker(&maps, LOCK, 10000000) == 50, "again");
-	put_turn(0, 13000000, 0, 50, LOCK);
-	turns[0][(releases[0].turns - 1) % TURNS].sequence = 0;
+	put_holding(0, 13000000, 0, 50, LOCK);
+	holdings[0][(releases[0].holdings - 1) % HOLDINGS].sequence = 0;
 	CHECK(!timeline_taker(&maps, LOCK, 10000000), "a turn is in the making");
 }
 
 static void too_many(void)
 {
 	empty();
-	sizing.ring_relief = RING;
+	sizing.ring_context = RING;
 	window.to_ns = ~0ull >> 1;
 	for (__u32 cpu = 0; cpu < CPUS; cpu++)
 		for (int i = 0; i < RING; i++)
-			put(cpu, 11000000 + i * 100 + cpu, RELIEF_WAKING, 7, 2, 0);
+			put(cpu, 11000000 + i * 100 + cpu, CONTEXT_WAKING, 7, 2, 0);
 	read(false);
 	CHECK(timeline.count == TIMELINE_ROWS, "%zu", timeline.count);
 	CHECK(timeline.left_out == CPUS * RING - TIMELINE_ROWS, "%llu", (unsigned long long)timeline.left_out);
@@ -310,10 +310,10 @@ static void too_many(void)
 int main(void)
 {
 	static const struct test tests[] = {
-		TEST(window_alone),      TEST(cpus_that_matter), TEST(interrupts_have_lengths),
-		TEST(turns_of_a_loop),   TEST(overwritten),      TEST(torn),
-		TEST(turns_of_the_lock), TEST(too_many),         TEST(what_holders_did_before),
-		TEST(who_is_throttled),  TEST(cpus_sent_to),     TEST(who_has_it_now),
+		TEST(window_alone),         TEST(cpus_that_matter), TEST(interrupts_have_lengths),
+		TEST(turns_of_a_loop),      TEST(overwritten),      TEST(torn),
+		TEST(holdings_of_the_lock), TEST(too_many),         TEST(what_holders_did_before),
+		TEST(who_is_throttled),     TEST(cpus_sent_to),     TEST(who_has_it_now),
 	};
 	int failed = RUN_TESTS(tests);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* Instructions that a watchpoint caught: which one it was, what it did, and where in the line. */
-#include "../../userspace/collector/watch_code.h"
+#include "watch/watch_code.h"
 #include "tap.h"
 
 #define BEGIN 0xffffffff81000000ull

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* What the trial of a watchpoint says of machines that do not get past it, are slow, or have no time for it. */
-#include "../../userspace/collector/watch_events.c"
+#include "watch/watch_events.c"
 #include "tap.h"
 
 static struct measured *trial;

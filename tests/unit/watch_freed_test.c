@@ -3,8 +3,8 @@
 #include <errno.h>
 #include <string.h>
 
-#include "../../userspace/collector/lock_names.h"
-#include "../../userspace/collector/watch_freed.h"
+#include "names/lock_names.h"
+#include "watch/watch_freed.h"
 #include "tap.h"
 
 #define SLAB   0xffff888012340000ull

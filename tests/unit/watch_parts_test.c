@@ -6,13 +6,13 @@
 #include <unistd.h>
 #include <zlib.h>
 
-#include "../../userspace/collector/files_limit.h"
-#include "../../userspace/collector/kernel_config.h"
-#include "../../userspace/collector/online_cpus.h"
-#include "../../userspace/collector/process_stat.h"
-#include "../../userspace/collector/watch_forbidden.h"
-#include "../../userspace/collector/watch_machine.h"
-#include "../../userspace/collector/watch_queue.h"
+#include "recording/files_limit.h"
+#include "kernel/kernel_config.h"
+#include "base/online_cpus.h"
+#include "base/process_stat.h"
+#include "watch/watch_forbidden.h"
+#include "watch/watch_machine.h"
+#include "watch/watch_queue.h"
 #include "tap.h"
 
 static const char *names[CACHE_LINE];

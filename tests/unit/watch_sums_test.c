@@ -2,8 +2,8 @@
 /* Accesses in the order of time: their sums, the transfers between CPUs, and the budget of the windows that see them. */
 #include <stdlib.h>
 
-#include "../../userspace/collector/watch_budget.h"
-#include "../../userspace/collector/watch_sums.h"
+#include "watch/watch_budget.h"
+#include "watch/watch_sums.h"
 #include "tap.h"
 
 static struct memory_budget memory;

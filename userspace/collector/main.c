@@ -3,13 +3,13 @@
 #include <errno.h>
 #include <string.h>
 
-#include "cpu_pairs.h"
-#include "message.h"
-#include "options.h"
-#include "perfdata_import.h"
-#include "plan.h"
-#include "session.h"
-#include "types_json.h"
+#include "kernel/cpu_pairs.h"
+#include "cli/message.h"
+#include "cli/options.h"
+#include "perfdata/perfdata_import.h"
+#include "kernel/plan.h"
+#include "session/session.h"
+#include "types/types_json.h"
 
 static int doctor(const struct options *options)
 {

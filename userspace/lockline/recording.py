@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Reads a recording (the tables of userspace/collector/recording.sql), and nothing but what is asked for.
+"""Reads a recording (the tables of userspace/collector/recording/recording.sql), and nothing but what is asked for.
 
 A recording is data from elsewhere: it may be truncated, corrupted or made to harm.  Every value is checked
 for its type where it is read, and every fault becomes one RecordingError.

@@ -1,1 +1,1 @@
-../collector/recording.sql
+../collector/recording/recording.sql

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The rows of a recording, named as in userspace/collector/recording.sql.  Times and waits in ns."""
+"""The rows of a recording, named as in userspace/collector/recording/recording.sql.  Times and waits in ns."""
 
 from typing import NamedTuple
 

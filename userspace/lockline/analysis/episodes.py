@@ -80,7 +80,7 @@ def find_holders(
 ) -> tuple[list[EpisodeHolder], int | None]:
     """Who had the lock for which part of the wait, longest first, and the hand-off (None without releases).
 
-    As in turns.c of the collector: the time from the wait's begin, or the release before, up to a release was
+    As in holdings.c of the collector: the time from the wait's begin, or the release before, up to a release was
     caused by the task that released; what is left after the last one is the hand-off.
     """
     held: defaultdict[Party, int] = defaultdict(int)
@@ -117,7 +117,7 @@ def find_holders(
 def count_bypasses(events: Sequence[TimelineEvent], waiter: int, begin_ns: int, end_ns: int) -> int:
     """How often others had the lock that came later: releases, less the hold that was there, less those before in line.
 
-    As in turns.c of the collector.
+    As in holdings.c of the collector.
     """
     releases = len(_during(events, "release", begin_ns, end_ns))
     served = sum(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The rows of what was seen live, named as in userspace/collector/recording.sql.  Times in ns."""
+"""The rows of what was seen live, named as in userspace/collector/recording/recording.sql.  Times in ns."""
 
 from typing import NamedTuple
 

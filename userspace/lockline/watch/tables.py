@@ -72,7 +72,7 @@ def _told(recording: Recording) -> dict[int, rows.WatchTold]:
 
 
 def _disagreeing(row: rows.WatchComparison, atomics_hit_both: bool) -> int:
-    """Accesses of which the watchpoints say another thing; as watch_agree() of userspace/collector/watch_told.c."""
+    """Accesses of which the watchpoints say another thing; as watch_agree() of userspace/collector/watch/watch_decoded.c."""
     read_differs = row.decoded & _WRITES if atomics_hit_both else not row.decoded & _READS
     return (row.only_read if read_differs else 0) + (0 if row.decoded & _WRITES else row.wrote)
 

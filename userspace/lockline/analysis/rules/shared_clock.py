@@ -5,7 +5,7 @@ from lockline.analysis.model import Finding, Report
 from lockline.analysis.rules.common import callers
 from lockline.render.format import count, duration, percent
 
-# As the plan's table of shared clocks (userspace/collector/plan.c).
+# As the plan's table of shared clocks (userspace/collector/kernel/plan.c).
 _DEVICES = {"hpet": "read_hpet()", "acpi_pm": "acpi_pm_read()", "pit": "the PIT", "jiffies": "", "refined-jiffies": ""}
 
 

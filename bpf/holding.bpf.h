@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * The rings of turns: contended releases and ends of waits, for --holders
+ * alone.  Without it the verifier drops all of this.
+ */
+#ifndef HOLDING_BPF_H
+#define HOLDING_BPF_H
+
+#include "state.bpf.h"
+#include "compat.bpf.h"
+
+static __always_inline struct release_state *release_state_of(__u32 cpu)
+{
+	return bpf_map_lookup_elem(&release_states, &cpu);
+}
+
+/* The next record of the CPU's ring, its sequence taken away; NULL before the maps have their sizes. */
+static __always_inline struct holding_record *begin_holding(struct release_state *state, __u32 cpu, __u64 *position)
+{
+	__u32 index;
+	struct holding_record *holding;
+
+	/* Atomic: unlocks in interrupts come between. */
+	*position = __sync_fetch_and_add(&state->holdings, 1);
+	index = cpu * (holding_mask + 1) + (*position & holding_mask);
+	holding = bpf_map_lookup_elem(&holding_records, &index);
+	if (holding)
+		__sync_lock_test_and_set(&holding->sequence, 0);
+	return holding;
+}
+
+static __always_inline void end_holding(struct holding_record *holding, __u64 position)
+{
+	__sync_lock_test_and_set(&holding->sequence, position + 1);
+}
+
+/* The end of a wait, recorded with the lock held: one line of this CPU's own. */
+static __noinline int record_wait_holding(__u64 lock, __u64 begin_ns, __u64 end_ns, __u32 kind, __u32 owner)
+{
+	__u32 cpu = bpf_get_smp_processor_id();
+	struct release_state *state = release_state_of(cpu);
+	__u64 pid_tgid = bpf_get_current_pid_tgid(), position;
+	struct holding_record *holding;
+
+	if (!state)
+		return 0;
+	holding = begin_holding(state, cpu, &position);
+	if (!holding)
+		return 0;
+	holding->time_ns = end_ns;
+	holding->lock = lock;
+	holding->begin_ns = begin_ns;
+	holding->tid = pid_tgid;
+	holding->tgid = pid_tgid >> 32;
+	holding->owner_tid = owner == ~0u ? 0 : owner;
+	holding->kind = kind;
+	holding->flags = owner == ~0u ? HOLDING_READERS : 0;
+	holding->stack = 0;
+	end_holding(holding, position);
+	return 0;
+}
+
+/* Test-and-set locks: a line that waiters and releasing CPUs share, for want of a bit in the lock word. */
+static __always_inline void add_waiter(__u64 lock, __u32 change)
+{
+	__u32 index = lock_hash(lock, WAITER_COUNTS);
+	struct waiter_count *count;
+
+	if (!count_waiters || !lock)
+		return;
+	count = bpf_map_lookup_elem(&waiter_counts, &index);
+	if (count)
+		__sync_fetch_and_add(&count->waiters, change);
+}
+
+#endif /* HOLDING_BPF_H */

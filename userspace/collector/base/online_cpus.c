@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/online_cpus.h"
+#include "cli/values.h"
+
+int online_cpus_open(struct online_cpus *online, const char *path)
+{
+	*online = (struct online_cpus){.fd = open(path, O_RDONLY | O_CLOEXEC)};
+	if (online->fd < 0)
+		return -errno;
+	return online_cpus_changed(online) ? 0 : -ENODATA;
+}
+
+void online_cpus_close(struct online_cpus *online)
+{
+	if (online->fd >= 0)
+		close(online->fd);
+	online->fd = -1;
+}
+
+bool online_cpus_changed(struct online_cpus *online)
+{
+	char text[sizeof(online->text)];
+	ssize_t length = pread(online->fd, text, sizeof(text) - 1, 0);
+
+	if (length <= 0)
+		return false;
+	text[length] = 0;
+	text[strcspn(text, "\n")] = 0;
+	if (!*text || !strcmp(text, online->text))
+		return false;
+	memcpy(online->text, text, sizeof(text));
+	return true;
+}
+
+int online_cpus_list(const struct online_cpus *online, const struct id_list *wanted, struct id_list *list)
+{
+	char why[VALUE_WHY];
+	size_t kept = 0;
+	int err;
+
+	*list = (struct id_list){};
+	err = parse_ids(online->text, true, 0, 8191, 8192, list, why);
+	for (size_t i = 0; !err && i < list->count; i++)
+		if (!wanted->count || id_list_has(wanted, list->ids[i]))
+			list->ids[kept++] = list->ids[i];
+	list->count = kept;
+	return err;
+}

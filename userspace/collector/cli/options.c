@@ -1,0 +1,595 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include <errno.h>
+#include <getopt.h>
+#include <limits.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/import_options.h"
+#include "cli/hitm_options.h"
+#include "cli/message.h"
+#include "cli/options.h"
+#include "episodes/until.h"
+#include "cli/values.h"
+#include "cli/watch_options.h"
+
+enum value_kind {
+	VALUE_FLAG,         /* bool */
+	VALUE_COUNTER,      /* int, one more each time */
+	VALUE_PERHAPS,      /* __u32; without an argument its min */
+	VALUE_TEXT,         /* const char * */
+	VALUE_U32,          /* __u32 */
+	VALUE_POWER_OF_TWO, /* __u32 */
+	VALUE_SECONDS,      /* __u64 ns; a bare number means seconds */
+	VALUE_TIME,         /* __u64 ns; the unit has to be said */
+	VALUE_SLICE,        /* as VALUE_SECONDS, and a default without an argument */
+	VALUE_SIZE,         /* __u64 bytes */
+	VALUE_KINDS,        /* __u32 mask */
+	VALUE_IDS,          /* struct id_list */
+	VALUE_CPUS,         /* struct id_list; checked against the possible CPUs afterwards */
+	VALUE_HELP,
+	VALUE_VERSION,
+};
+
+#define FOR_RECORD (1u << COMMAND_RECORD)
+#define FOR_DOCTOR (1u << COMMAND_DOCTOR)
+#define FOR_BOTH   (FOR_RECORD | FOR_DOCTOR)
+#define FOR_TYPES  (1u << COMMAND_TYPES)
+#define FOR_IMPORT (1u << COMMAND_IMPORT)
+#define FOR_WATCH  (1u << COMMAND_WATCH)
+#define FOR_WAITS  (FOR_RECORD | FOR_WATCH)
+#define FOR_ALL    (FOR_BOTH | FOR_TYPES | FOR_IMPORT | FOR_WATCH)
+
+#define MAX_CPUS         8192    /* the largest NR_CPUS of x86 and arm64 */
+#define MAX_PID          4194304 /* PID_MAX_LIMIT */
+#define MAX_FILTER_IDS   4096
+#define SECOND           1000000000ull
+#define DEFAULT_ACCESSES 50000
+#define DEFAULT_SLICE    (2 * SECOND)
+#define MAX_NAMES        131071 /* bytes; the longest argument that the kernel takes */
+
+struct option_row {
+	int letter; /* above CHAR_MAX: long form alone */
+	const char *name;
+	const char *argument;
+	const char *help;
+	enum value_kind kind;
+	unsigned int commands;
+	__u64 min;
+	__u64 max;
+	size_t offset;
+};
+
+#define AT(field) offsetof(struct options, field)
+
+enum {
+	ONLY_LONG = CHAR_MAX,
+	KINDS,
+	THRESHOLD,
+	SAMPLE,
+	MEMORY,
+	POSSIBLE_CPUS,
+	USER_STACKS,
+	C2C,
+	PERF,
+	LDLAT,
+	HITM,
+	HITM_RATE,
+	HITM_EVENT,
+	L3_MISSES,
+	HOLDERS,
+	HOLDS,
+	EPISODES,
+	FLIGHT,
+	UNTIL,
+	FUTEX,
+	PTRACE,
+	CLOCKSOURCE,
+	DEEP,
+	SELF_CHECK,
+	SIZES,
+	BTF,
+	PROGRAM,
+	FUNCTION,
+	STRUCT,
+	VARIABLE,
+	KALLSYMS,
+	SYSTEM_MAP,
+	RECORDING,
+	SYMFS,
+	NO_SOURCE,
+	ACCESSES,
+	LINE_SIZE,
+	DECODER,
+	AUTO,
+	OFFSETS,
+	MAX_OVERHEAD,
+	FULL,
+	ACCESS,
+	END_WITH,
+	TEMPORARY,
+	VERSION,
+};
+
+static const struct option_row rows[] = {
+	{'o', "output", "FILE", "the recording; of `record` lockline.data by default", VALUE_TEXT,
+	 FOR_WAITS | FOR_IMPORT, 1, PATH_MAX - 1, AT(output)},
+	{'a', "all", NULL, "every process on every CPU; the default if nothing else is chosen", VALUE_FLAG, FOR_WAITS,
+	 0, 0, AT(all)},
+	{'p', "pid", "PID,...", "these processes, their children, and what they fork", VALUE_IDS, FOR_WAITS, 1, MAX_PID,
+	 AT(pids)},
+	{'t', "tid", "TID,...", "these threads alone", VALUE_IDS, FOR_WAITS, 1, MAX_PID, AT(tids)},
+	{'C', "cpu", "LIST", "waits on these CPUs alone, as in 0-3,7", VALUE_CPUS, FOR_WAITS, 0, MAX_CPUS - 1,
+	 AT(cpus)},
+	{'G', "cgroup", "PATH", "tasks in this cgroup or below it; v1: CONTROLLER:PATH", VALUE_TEXT, FOR_WAITS, 1,
+	 PATH_MAX - 1, AT(cgroup)},
+	{KINDS, "kinds", "KIND,...", "spinlock, rwlock, mutex, rwsem, rtmutex, ...; default all", VALUE_KINDS,
+	 FOR_WAITS, 0, 0, AT(kinds)},
+	{'d', "duration", "TIME", "stop after this time: seconds, or with a suffix ms, s, m", VALUE_SECONDS, FOR_WAITS,
+	 SECOND / 1000, 366 * 86400 * SECOND, AT(duration_ns)},
+	{'i', "interval", "TIME", "of the time series: seconds, or with a suffix; default 1s, at least 100ms",
+	 VALUE_SECONDS, FOR_RECORD, SECOND / 10, 3600 * SECOND, AT(interval_ns)},
+	{THRESHOLD, "threshold", "TIME", "keep each wait from this length on, as in 250us; default 1ms", VALUE_TIME,
+	 FOR_WAITS, 0, 3600 * SECOND, AT(threshold_ns)},
+	{SAMPLE, "sample", "N", "of the other waits of a lock keep one in N, a power of two; default: by their rate",
+	 VALUE_POWER_OF_TWO, FOR_RECORD, 1, 1 << 20, AT(sample_period)},
+	{MEMORY, "memory", "SIZE",
+	 "budget, with a suffix K, M, G; of the kernel's tables: default 64M, more"
+	 " where the CPUs need it; of an import's sums: default 1G",
+	 VALUE_SIZE, FOR_WAITS | FOR_IMPORT, 1 << 20, 1ull << 36, AT(memory_bytes)},
+	{POSSIBLE_CPUS, "possible-cpus", "N", "with --sizes: as if the machine had N possible CPUs", VALUE_U32,
+	 FOR_RECORD, 1, MAX_CPUS, AT(possible_cpus)},
+	{USER_STACKS, "user-stacks", NULL, "also the waiter's stack in user space", VALUE_FLAG, FOR_RECORD, 0, 0,
+	 AT(user_stacks)},
+	{C2C, "c2c", NULL, "also memory samples of the same time by perf c2c record, into FILE.perf.data", VALUE_FLAG,
+	 FOR_RECORD, 0, 0, AT(c2c)},
+	{PERF, "perf", "PATH", "the perf to run, with --c2c or to decode what only it can; default perf", VALUE_TEXT,
+	 FOR_RECORD | FOR_IMPORT, 1, PATH_MAX - 1, AT(perf)},
+	{LDLAT, "ldlat", "CYCLES", "with --c2c or --hitm: loads from this latency on; default perf's", VALUE_U32,
+	 FOR_RECORD, 1, 65535, AT(ldlat)},
+	{HITM, "hitm", NULL, "also memory samples of the PMU, each with the lock wait in flight", VALUE_FLAG, FOR_BOTH,
+	 0, 0, AT(hitm)},
+	{HITM_RATE, "hitm-rate", "N", "with --hitm: samples per second, event and CPU; default 1000", VALUE_U32,
+	 FOR_RECORD, 1, 10000, AT(hitm_rate)},
+	{HITM_EVENT, "hitm-event", "EVENT", "with --hitm: this event instead, as in cpu/mem-loads,ldlat=50/P",
+	 VALUE_TEXT, FOR_BOTH, 1, 200, AT(hitm_event)},
+	{L3_MISSES, "l3-misses", NULL, "with --hitm, on AMD Zen 4: only what leaves the last-level cache", VALUE_FLAG,
+	 FOR_BOTH, 0, 0, AT(l3_misses)},
+	{HOLDERS, "holders", NULL, "also who held the locks: probes every unlock, its cost is told first", VALUE_FLAG,
+	 FOR_BOTH, 0, 0, AT(holders)},
+	{HOLDS, "holds", NULL, "also how long spinlocks are held, of those waited for most; with --holders", VALUE_FLAG,
+	 FOR_BOTH, 0, 0, AT(holds)},
+	{EPISODES, "episodes", NULL, "also what went on around the long waits: interrupts, switches, wake-ups",
+	 VALUE_FLAG, FOR_BOTH, 0, 0, AT(episodes)},
+	{FLIGHT, "flight", NULL, "keep totals alone until --until, or SIGUSR2, ends it: then also the last seconds",
+	 VALUE_FLAG, FOR_RECORD, 0, 0, AT(flight)},
+	{UNTIL, "until", "CONDITION", "end with exit code 2 at 'wait>400us', with more after `and`; see the manual",
+	 VALUE_TEXT, FOR_RECORD, 1, 1023, AT(until)},
+	{FUTEX, "futex", NULL, "also waits in user space's locks: futexes, their waiters, wakers and owners",
+	 VALUE_FLAG, FOR_BOTH, 0, 0, AT(futex)},
+	{PTRACE, "ptrace", NULL, "also tracers that wait for their tracees: wait_task_inactive()", VALUE_FLAG, FOR_BOTH,
+	 0, 0, AT(ptrace)},
+	{CLOCKSOURCE, "clocksource", NULL, "also reads of a clock device that all CPUs share: hpet, acpi_pm",
+	 VALUE_FLAG, FOR_BOTH, 0, 0, AT(clocksource)},
+	{DEEP, "deep", NULL,
+	 "also measure how long a cache line takes between CPUs, and how far their clocks are apart", VALUE_FLAG,
+	 FOR_BOTH, 0, 0, AT(deep)},
+	{SELF_CHECK, "self-check", "[=TIME]",
+	 "whether lockline hides stalls or makes them: slices of 2s, or so long, with and without the deeper probes",
+	 VALUE_SLICE, FOR_RECORD, SECOND / 4, 3600 * SECOND, AT(self_check_ns)},
+	{SIZES, "sizes", NULL, "print the memory plan as JSON, attach nothing", VALUE_FLAG, FOR_RECORD, 0, 0,
+	 AT(sizes_only)},
+	{BTF, "btf", "FILE", "types of this vmlinux or raw BTF; default: of the running kernel", VALUE_TEXT, FOR_TYPES,
+	 1, PATH_MAX - 1, AT(btf)},
+	{PROGRAM, "program", "FILE", "types of a program instead, by its DWARF", VALUE_TEXT, FOR_TYPES, 1, PATH_MAX - 1,
+	 AT(program)},
+	{FUNCTION, "function", "NAME,...", "their parameters, and what these point to", VALUE_TEXT, FOR_TYPES, 1,
+	 MAX_NAMES, AT(functions)},
+	{STRUCT, "struct", "NAME,...", "structures, unions, or typedefs of such", VALUE_TEXT, FOR_TYPES, 1, MAX_NAMES,
+	 AT(structs)},
+	{VARIABLE, "variable", "NAME,...", "variables that BTF has: the per-CPU ones", VALUE_TEXT, FOR_TYPES, 1,
+	 MAX_NAMES, AT(variables)},
+	{KALLSYMS, "kallsyms", "FILE", "the kernel's symbols: a copy of its /proc/kallsyms", VALUE_TEXT, FOR_IMPORT, 1,
+	 PATH_MAX - 1, AT(kallsyms)},
+	{SYSTEM_MAP, "system-map", "FILE", "the kernel's symbols: its System.map", VALUE_TEXT, FOR_IMPORT, 1,
+	 PATH_MAX - 1, AT(system_map)},
+	{RECORDING, "recording", "FILE", "names of kernel code from a recording of the same boot", VALUE_TEXT,
+	 FOR_IMPORT, 1, PATH_MAX - 1, AT(recording)},
+	{SYMFS, "symfs", "DIR", "where the files of user code are, instead of /", VALUE_TEXT, FOR_IMPORT, 1,
+	 PATH_MAX - 1, AT(symfs)},
+	{NO_SOURCE, "no-source", NULL, "no source file and line of user code", VALUE_FLAG, FOR_IMPORT, 0, 0,
+	 AT(no_source)},
+	{ACCESSES, "accesses", "N", "keep the lines that matter most, up to so many accesses; default 50000, 0: all",
+	 VALUE_U32, FOR_IMPORT, 0, UINT32_MAX, AT(accesses)},
+	{LINE_SIZE, "line-size", "BYTES", "of a cache line, a power of two; default 64, of pairs 128",
+	 VALUE_POWER_OF_TWO, FOR_IMPORT, 16, 4096, AT(line_size)},
+	{DECODER, "decoder", "WHO", "native; perf: by `perf script`; auto, the default: perf where only it can",
+	 VALUE_TEXT, FOR_IMPORT, 1, 16, AT(decoder_name)},
+	{'i', "input", "RECORDING", "of this boot: TARGET lock:NAME is one of its locks", VALUE_TEXT, FOR_WATCH, 1,
+	 PATH_MAX - 1, AT(watch_input)},
+	{AUTO, "auto", "[=N]", "instead of TARGET: the N locks that are waited for most, in turn; default 3",
+	 VALUE_PERHAPS, FOR_WATCH, 3, 64, AT(watch_auto)},
+	{OFFSETS, "offsets", "LIST", "bytes of the line to watch, as in 0-7,16; default all 64", VALUE_TEXT, FOR_WATCH,
+	 1, 255, AT(watch_offsets)},
+	{MAX_OVERHEAD, "max-overhead", "PERCENT", "CPU time that hits may cost on any CPU; default 1", VALUE_TEXT,
+	 FOR_WATCH, 1, 16, AT(max_overhead)},
+	{FULL, "full", NULL, "always watch, whatever it costs", VALUE_FLAG, FOR_WATCH, 0, 0, AT(watch_full)},
+	{ACCESS, "access", "HOW",
+	 "reads and writes told by instruction; by watchpoint: two at a place, half as many places at once; auto, the"
+	 " default: the second where the first fails",
+	 VALUE_TEXT, FOR_WATCH, 1, 16, AT(watch_access_name)},
+	{END_WITH, "end-with", "PID", "end, with all that was recorded, when this process is gone that started it",
+	 VALUE_U32, FOR_WAITS, 1, MAX_PID, AT(end_with)},
+	{TEMPORARY, "temporary", NULL, "the recording is removed afterwards: do not say where it is", VALUE_FLAG,
+	 FOR_WATCH, 0, 0, AT(temporary)},
+	{'q', "quiet", NULL, "no progress on stderr", VALUE_FLAG, FOR_BOTH | FOR_IMPORT | FOR_WATCH, 0, 0, AT(quiet)},
+	{'v', "verbose", NULL, "more on stderr", VALUE_COUNTER, FOR_BOTH | FOR_WATCH, 0, 0, AT(verbose)},
+	{'h', "help", NULL, "this text", VALUE_HELP, FOR_ALL, 0, 0, 0},
+	{VERSION, "version", NULL, "the version", VALUE_VERSION, FOR_ALL, 0, 0, 0},
+};
+
+#define ROWS (sizeof(rows) / sizeof(rows[0]))
+
+static const struct {
+	const char *name;
+	enum command command;
+	const char *usage;
+	const char *help;
+} commands[] = {
+	{"record", COMMAND_RECORD, "record [OPTIONS] [-- COMMAND [ARGUMENT...]]",
+	 "Record lock waits until Ctrl-C, for -d TIME, or as long as COMMAND runs."},
+	{"doctor", COMMAND_DOCTOR, "doctor [OPTIONS]",
+	 "Print as JSON what this kernel offers for each signal, and what is blind."},
+	{"types", COMMAND_TYPES, "types [OPTIONS]",
+	 "Print as JSON the layout of structures and the parameters of functions, from BTF or DWARF."},
+	{"import", COMMAND_IMPORT, "import PERF.DATA -o FILE [OPTIONS]",
+	 "Sum the memory samples of `perf c2c record` or `perf mem record` by cache line; -: from a pipe."},
+	{"watch", COMMAND_WATCH, "watch [OPTIONS] TARGET | --auto [-- COMMAND [ARGUMENT...]]",
+	 "Record who touches the cache line of TARGET, by watchpoints, and lock waits beside it."},
+};
+
+#define COMMANDS (sizeof(commands) / sizeof(commands[0]))
+
+static void print_usage(void)
+{
+	printf("usage: lockline-collect COMMAND [OPTIONS]\n\n");
+	for (size_t i = 0; i < COMMANDS; i++)
+		printf("  %-8s%s\n", commands[i].name, commands[i].help);
+	printf("\n`lockline-collect COMMAND --help` lists the options; --version prints the version.\n");
+}
+
+static bool takes_argument_perhaps(enum value_kind kind)
+{
+	return kind == VALUE_SLICE || kind == VALUE_PERHAPS;
+}
+
+static void print_help(enum command command)
+{
+	printf("usage: lockline-collect %s\n%s\n\n", commands[command].usage, commands[command].help);
+	for (size_t i = 0; i < ROWS; i++) {
+		char left[48];
+
+		if (!(rows[i].commands & 1u << command))
+			continue;
+		snprintf(left, sizeof(left), "%c%c%c --%s%s%s", rows[i].letter < ONLY_LONG ? '-' : ' ',
+			 rows[i].letter < ONLY_LONG ? rows[i].letter : ' ', rows[i].letter < ONLY_LONG ? ',' : ' ',
+			 rows[i].name, rows[i].argument && !takes_argument_perhaps(rows[i].kind) ? " " : "",
+			 rows[i].argument ? rows[i].argument : "");
+		printf("  %-26s%s\n", left, rows[i].help);
+	}
+	if (command == COMMAND_WATCH)
+		printf("\nTARGET: %s.\n", WATCH_TARGET_FORMS);
+	if (command == COMMAND_RECORD || command == COMMAND_WATCH)
+		printf("\nKinds: %s.\nWith COMMAND, its process and what it forks are recorded; with -a, everything.\n",
+		       KIND_WORDS);
+}
+
+/* The option as it was written most likely: "-d" or "--kinds". */
+static const char *spelled(const struct option_row *row, char text[32])
+{
+	if (row->letter < ONLY_LONG)
+		snprintf(text, 32, "-%c", row->letter);
+	else
+		snprintf(text, 32, "--%s", row->name);
+	return text;
+}
+
+static int store(struct options *options, const struct option_row *row, const char *argument)
+{
+	void *field = (char *)options + row->offset;
+	char name[32], why[VALUE_WHY], shown[VALUE_SHOWN];
+	__u64 value = 0;
+	int err = 0;
+
+	switch (row->kind) {
+	case VALUE_FLAG:
+		*(bool *)field = true;
+		return 0;
+	case VALUE_COUNTER:
+		*(int *)field += *(int *)field < 9;
+		return 0;
+	case VALUE_TEXT:
+		if (!*argument || strlen(argument) > row->max) {
+			snprintf(why, sizeof(why), "%s", *argument ? "too long" : "empty");
+			err = -EINVAL;
+			break;
+		}
+		*(const char **)field = argument;
+		return 0;
+	case VALUE_U32:
+		err = parse_count(argument, row->min, row->max, &value, why);
+		*(__u32 *)field = value;
+		break;
+	case VALUE_PERHAPS:
+		value = row->min;
+		err = argument ? parse_count(argument, 1, row->max, &value, why) : 0;
+		*(__u32 *)field = value;
+		break;
+	case VALUE_POWER_OF_TWO:
+		err = parse_count(argument, row->min, row->max, &value, why);
+		if (!err && value & (value - 1)) {
+			snprintf(why, sizeof(why), "not a power of two (1, 2, 4, ...)");
+			err = -EINVAL;
+		}
+		*(__u32 *)field = value;
+		break;
+	case VALUE_SLICE:
+		if (!argument) {
+			*(__u64 *)field = DEFAULT_SLICE;
+			return 0;
+		}
+		/* fallthrough */
+	case VALUE_SECONDS:
+	case VALUE_TIME:
+		err = parse_time(argument, row->kind != VALUE_TIME, row->min, row->max, field, why);
+		break;
+	case VALUE_SIZE:
+		err = parse_size(argument, row->min, row->max, field, why);
+		break;
+	case VALUE_KINDS:
+		err = parse_kinds(argument, field, why);
+		break;
+	case VALUE_IDS:
+		err = parse_ids(argument, false, row->min, row->max, MAX_FILTER_IDS, field, why);
+		break;
+	case VALUE_CPUS:
+		err = parse_ids(argument, true, row->min, row->max, MAX_CPUS, field, why);
+		break;
+	case VALUE_HELP:
+		print_help(options->command);
+		return 1;
+	case VALUE_VERSION:
+		printf("lockline %s\n", LOCKLINE_VERSION);
+		return 1;
+	}
+	if (err == -ENOMEM)
+		message("out of memory while reading %s", spelled(row, name));
+	else if (err)
+		message("%s %s: %s", spelled(row, name), show(argument, shown), why);
+	return err;
+}
+
+/* A letter can mean one thing to a command and another one to others. */
+static const struct option_row *row_of(int letter, enum command command)
+{
+	const struct option_row *other = NULL;
+
+	for (size_t i = 0; i < ROWS; i++) {
+		if (rows[i].letter != letter)
+			continue;
+		if (rows[i].commands & 1u << command)
+			return &rows[i];
+		other = &rows[i];
+	}
+	return other;
+}
+
+/* -C names CPUs that this machine may have; a typo would record nothing in silence. */
+static int check_cpus(const struct options *options)
+{
+	struct id_list possible = {};
+	char text[4096], why[VALUE_WHY];
+	size_t length;
+	FILE *file;
+	int err = 0;
+
+	if (!options->cpus.count)
+		return 0;
+	file = fopen("/sys/devices/system/cpu/possible", "re");
+	if (!file)
+		return 0; /* a sandbox without sysfs; the range in the table still holds */
+	length = fread(text, 1, sizeof(text) - 1, file);
+	fclose(file);
+	text[length] = 0;
+	text[strcspn(text, "\n")] = 0;
+	if (parse_ids(text, true, 0, MAX_CPUS - 1, MAX_CPUS, &possible, why))
+		goto out;
+	for (size_t i = 0; i < options->cpus.count; i++) {
+		if (!id_list_has(&possible, options->cpus.ids[i])) {
+			message("-C: there is no CPU %u; the possible CPUs are %s", options->cpus.ids[i], text);
+			err = -EINVAL;
+			goto out;
+		}
+	}
+out:
+	free(possible.ids);
+	return err;
+}
+
+static int check_record(struct options *options)
+{
+	bool chosen = options->pids.count || options->tids.count || options->cgroup;
+	char shown[VALUE_SHOWN];
+	const char *filter = options->pids.count ? "-p" : options->tids.count ? "-t" : "-G";
+
+	if (options->all && chosen) {
+		message("-a and %s exclude each other: -a records every process; leave one out", filter);
+		return -EINVAL;
+	}
+	if (options->command_argv && chosen) {
+		message("%s and COMMAND exclude each other: COMMAND is what would be recorded; "
+			"use %s with -d TIME, or -a -- COMMAND",
+			filter, filter);
+		return -EINVAL;
+	}
+	if (options->command_argv && options->sizes_only) {
+		message("--sizes records nothing: leave COMMAND out");
+		return -EINVAL;
+	}
+	if (hitm_options_check(options))
+		return -EINVAL;
+	if (!options->perf)
+		options->perf = "perf";
+	if (options->possible_cpus && !options->sizes_only) {
+		message("--possible-cpus is for --sizes alone: a recording uses the machine's own CPUs");
+		return -EINVAL;
+	}
+	if (options->self_check_ns && options->flight) {
+		message("--self-check and --flight exclude each other: a flight keeps its probes; leave one out");
+		return -EINVAL;
+	}
+	options->holders |= options->holds;
+	options->episodes |= options->flight;
+	if (options->until) {
+		struct until until;
+		char why[VALUE_WHY];
+
+		if (until_parse(&until, options->until, why)) {
+			message("--until %s: %s", show(options->until, shown), why);
+			return -EINVAL;
+		}
+		/* A wait is looked at one by one from the threshold on. */
+		if (until_least_wait(&until) < options->threshold_ns)
+			options->threshold_ns = until_least_wait(&until);
+	}
+	if (!chosen && !options->command_argv)
+		options->all = true;
+	return check_cpus(options);
+}
+
+static int parse_command(struct options *options, int argc, char **argv)
+{
+	struct option longs[ROWS + 1] = {};
+	char shorts[3 * ROWS + 3] = "+:", *end = shorts + 2;
+	char shown[VALUE_SHOWN];
+	int letter, err;
+
+	for (size_t i = 0; i < ROWS; i++) {
+		longs[i] = (struct option){rows[i].name,
+					   !rows[i].argument                      ? no_argument
+					   : takes_argument_perhaps(rows[i].kind) ? optional_argument
+										  : required_argument,
+					   NULL, rows[i].letter};
+		if (rows[i].letter >= ONLY_LONG)
+			continue;
+		*end++ = rows[i].letter;
+		if (rows[i].argument)
+			*end++ = ':';
+	}
+	*end = 0;
+
+	optind = 0; /* glibc: start afresh, also in a second call */
+	opterr = 0;
+	/* COMMAND's own options are not ours; an import's file, and a TARGET, may stand before or behind options. */
+	while ((letter = getopt_long(argc, argv, options->command == COMMAND_IMPORT ? shorts + 1 : shorts, longs,
+				     NULL)) != -1 ||
+	       watch_takes_target(options, argc, argv)) {
+		const char *word = optind > 0 && optind <= argc ? argv[optind - 1] : "";
+		const struct option_row *row;
+
+		if (letter == -1)
+			continue;
+		if (letter == '?' || letter == ':') {
+			char single[3] = {'-', optopt, 0};
+
+			/* glibc leaves optopt at 0 for an unknown long option, and at its value otherwise. */
+			if (optopt > 0 && optopt < ONLY_LONG && strncmp(word, "--", 2))
+				word = single;
+			message("%s: %s; see `lockline-collect %s --help`", show(word, shown),
+				letter == ':'                      ? "wants an argument"
+				: row_of(optopt, options->command) ? "takes no argument"
+								   : "no such option",
+				commands[options->command].name);
+			return -EINVAL;
+		}
+		row = row_of(letter, options->command);
+		if (!(row->commands & 1u << options->command)) {
+			char name[32];
+
+			message("%s is not an option of `%s`; see `lockline-collect %s --help`", spelled(row, name),
+				commands[options->command].name, commands[options->command].name);
+			return -EINVAL;
+		}
+		err = store(options, row, optarg);
+		if (err)
+			return err;
+	}
+	if (options->command == COMMAND_IMPORT)
+		return import_options_check(options, argc - optind, argv + optind);
+	if (optind < argc) {
+		if (!((FOR_RECORD | FOR_WATCH) & 1u << options->command)) {
+			message("%s: `%s` takes no argument", show(argv[optind], shown),
+				commands[options->command].name);
+			return -EINVAL;
+		}
+		options->command_argv = argv + optind;
+	} else if (argc > 0 && !strcmp(argv[argc - 1], "--")) {
+		message("-- wants a COMMAND after it");
+		return -EINVAL;
+	}
+	if (!((FOR_RECORD | FOR_WATCH) & 1u << options->command))
+		return 0;
+	err = options->command == COMMAND_WATCH ? watch_options_check(options) : 0;
+	return err ?: check_record(options);
+}
+
+int options_parse(struct options *options, int argc, char **argv)
+{
+	char shown[VALUE_SHOWN];
+	int err;
+
+	*options = (struct options){
+		.output = "lockline.data",
+		.kinds = KIND_MASK_ALL,
+		.interval_ns = SECOND,
+		.threshold_ns = SECOND / 1000,
+		.sample_period = 0,
+		.accesses = DEFAULT_ACCESSES,
+	};
+	if (argc < 2) {
+		message("a command is wanted: record, watch, doctor, types or import; see `lockline-collect --help`");
+		return -EINVAL;
+	}
+	if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h")) {
+		print_usage();
+		return 1;
+	}
+	if (!strcmp(argv[1], "--version")) {
+		printf("lockline %s\n", LOCKLINE_VERSION);
+		return 1;
+	}
+	for (size_t i = 0; i < COMMANDS; i++) {
+		if (strcmp(argv[1], commands[i].name))
+			continue;
+		options->command = commands[i].command;
+		/* An import does not put a recording of lock waits aside by a name that nobody gave. */
+		if (options->command == COMMAND_IMPORT)
+			options->output = NULL;
+		err = parse_command(options, argc - 1, argv + 1);
+		if (err)
+			options_free(options);
+		return err;
+	}
+	message("%s: no such command; there are record, watch, doctor, types and import", show(argv[1], shown));
+	return -EINVAL;
+}
+
+void options_free(struct options *options)
+{
+	free(options->pids.ids);
+	free(options->tids.ids);
+	free(options->cpus.ids);
+	options->pids = options->tids = options->cpus = (struct id_list){};
+}

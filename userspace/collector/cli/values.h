@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Numbers, times, sizes and lists as people write them on a command line.
+ *
+ * Each parser takes the whole text or nothing.  It returns 0, -ENOMEM, or
+ * -EINVAL with the reason in why; the result is written on success alone.
+ */
+#ifndef LOCKLINE_VALUES_H
+#define LOCKLINE_VALUES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <linux/types.h>
+
+#include "cli/options.h"
+
+#define VALUE_WHY   256
+#define VALUE_SHOWN 72
+
+#define KIND_WORDS                                                                                               \
+	"spinlock, rwlock[:R|:W], mutex, mutex-spin, rwsem[:R|:W], rtmutex, rwlock-rt[:R|:W], pcpu-sem[:R|:W], " \
+	"semaphore, rqspinlock"
+
+/* Decimal digits alone. */
+int parse_count(const char *text, __u64 min, __u64 max, __u64 *out, char why[VALUE_WHY]);
+/* "0.5", "250us", "2m"; without bare_is_seconds a unit has to be said (but for 0).  In ns. */
+int parse_time(const char *text, bool bare_is_seconds, __u64 min, __u64 max, __u64 *out, char why[VALUE_WHY]);
+/* "64M", "1.5G", "65536"; in bytes. */
+int parse_size(const char *text, __u64 min, __u64 max, __u64 *out, char why[VALUE_WHY]);
+/* "mutex,rwsem:R"; a mask of 1 << enum lock_kind. */
+int parse_kinds(const char *text, __u32 *out, char why[VALUE_WHY]);
+/*
+ * "1,2,3", with ranges also "0-3,7".  Adds to the list, which stays sorted and
+ * without repeats and has at most limit ids.
+ */
+int parse_ids(const char *text, bool ranges, __u64 min, __u64 max, size_t limit, struct id_list *list,
+	      char why[VALUE_WHY]);
+bool id_list_has(const struct id_list *list, __u32 id);
+
+/* Foreign text fit for one line of a message: cut short, control characters as '?'. */
+const char *show(const char *text, char shown[VALUE_SHOWN]);
+
+#endif /* LOCKLINE_VALUES_H */

@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <linux/perf_event.h>
+
+#include "bpf/clocksource.h"
+#include "clocksource/clock_reads.h"
+#include "base/histogram_blob.h"
+#include "lockline.skel.h"
+#include "probes/maps.h"
+#include "cli/message.h"
+#include "base/small_file.h"
+
+#define TSC_TYPE "/sys/bus/event_source/devices/msr/type"
+
+/* Long enough for three digits of the counter's rate, with a clock that moves at each tick. */
+#define CALIBRATION_NS 200000000ull
+
+struct clock_reads {
+	struct recording *recording;
+	struct stacks stacks;
+	struct mapped_array states, samples;
+	const char *function;
+	int *counters; /* by CPU; -1: none */
+	bool timed;
+	__u32 cpus;
+	__u64 *read; /* per CPU: position in its ring */
+	__u64 lost;
+};
+
+/* The counter of cycles on one CPU, which a program may read; negative errno. */
+static int open_counter(int cpu)
+{
+	struct perf_event_attr attr = {.size = sizeof(attr)};
+	char type[16];
+	int fd;
+
+	if (first_line(TSC_TYPE, type, sizeof(type)))
+		return -ENODEV;
+	attr.type = strtoul(type, NULL, 10);
+	attr.config = 0; /* tsc */
+	fd = syscall(SYS_perf_event_open, &attr, -1, cpu, -1, PERF_FLAG_FD_CLOEXEC);
+	return fd < 0 ? -errno : fd;
+}
+
+/* clock_cycles_mult; 0: there is no counter. */
+static __u64 calibrate(void)
+{
+	const struct timespec pause = {.tv_nsec = CALIBRATION_NS};
+	struct timespec begin, end;
+	__u64 from = 0, to = 0, ns;
+	int fd = open_counter(0);
+
+	if (fd < 0)
+		return 0;
+	clock_gettime(CLOCK_MONOTONIC, &begin);
+	if (read(fd, &from, sizeof(from)) != sizeof(from))
+		from = 0;
+	nanosleep(&pause, NULL);
+	clock_gettime(CLOCK_MONOTONIC, &end);
+	if (read(fd, &to, sizeof(to)) != sizeof(to))
+		to = 0;
+	close(fd);
+	ns = (end.tv_sec - begin.tv_sec) * 1000000000ull + end.tv_nsec - begin.tv_nsec;
+	return to > from ? (ns << CLOCK_CYCLES_SHIFT) / (to - from) : 0;
+}
+
+int clock_reads_resize(struct lockline_bpf *bpf, __u32 cpus, const char *function)
+{
+	int err = bpf_map__set_max_entries(bpf->maps.clock_states, function ? cpus : 1);
+
+	err = err ?: bpf_map__set_max_entries(bpf->maps.clock_reads, function ? cpus * CLOCK_RING_READS : 1);
+	err = err ?: bpf_map__set_max_entries(bpf->maps.cycle_counters, cpus);
+	bpf->rodata->clock_cycles_mult = function ? calibrate() : 0;
+	return err;
+}
+
+/* One for each CPU that is online, where the programs find it. */
+static int open_counters(struct clock_reads *reads, const struct lockline_bpf *bpf)
+{
+	int map = bpf_map__fd(bpf->maps.cycle_counters), err = 0;
+
+	for (__u32 cpu = 0; !err && cpu < reads->cpus; cpu++) {
+		reads->counters[cpu] = open_counter(cpu);
+		if (reads->counters[cpu] == -ENODEV)
+			continue; /* not online */
+		if (reads->counters[cpu] < 0)
+			err = reads->counters[cpu];
+		else if (bpf_map_update_elem(map, &cpu, &reads->counters[cpu], BPF_ANY))
+			err = -errno;
+	}
+	return err;
+}
+
+int clock_reads_open(struct clock_reads **out, struct lockline_bpf *bpf, __u32 cpus, struct recording *recording,
+		     const struct stacks *stacks, const char *function)
+{
+	struct clock_reads *reads = calloc(1, sizeof(*reads));
+	int err = -ENOMEM;
+
+	if (!reads)
+		return err;
+	reads->recording = recording;
+	reads->stacks = *stacks;
+	reads->function = function;
+	reads->cpus = cpus;
+	reads->timed = bpf->rodata->clock_cycles_mult;
+	reads->counters = malloc(cpus * sizeof(*reads->counters));
+	reads->read = calloc(cpus, sizeof(*reads->read));
+	for (__u32 cpu = 0; reads->counters && cpu < cpus; cpu++)
+		reads->counters[cpu] = -1;
+	if (reads->counters && reads->read) {
+		err = maps_map(&reads->states, bpf->maps.clock_states);
+		err = err ?: maps_map(&reads->samples, bpf->maps.clock_reads);
+		if (!err && reads->timed)
+			err = open_counters(reads, bpf);
+	}
+	if (err)
+		clock_reads_close(reads);
+	else
+		*out = reads;
+	return err;
+}
+
+void clock_reads_close(struct clock_reads *reads)
+{
+	if (!reads)
+		return;
+	for (__u32 cpu = 0; reads->counters && cpu < reads->cpus; cpu++)
+		if (reads->counters[cpu] >= 0)
+			close(reads->counters[cpu]);
+	maps_unmap(&reads->states);
+	maps_unmap(&reads->samples);
+	free(reads->counters);
+	free(reads->read);
+	free(reads);
+}
+
+static struct clock_state *state_of(const struct clock_reads *reads, __u32 cpu)
+{
+	return (struct clock_state *)reads->states.data + cpu;
+}
+
+static int store_sample(struct clock_reads *reads, const struct clock_read *sample)
+{
+	char comm[sizeof(sample->comm) + 1] = "";
+	const __u64 *frames = sample->kernel;
+	int count = sample->kernel_frames < STACK_FRAMES ? sample->kernel_frames : STACK_FRAMES;
+	__s64 task, stack;
+	int err;
+
+	memcpy(comm, sample->comm, sizeof(sample->comm));
+	task = recording_find(reads->recording, FIND_TASK, "iit", (__s64)sample->tid, (__s64)sample->tgid, comm);
+	if (!task) {
+		err = recording_run(reads->recording, ADD_WAITER, "iiti", (__s64)sample->tid, (__s64)sample->tgid, comm,
+				    (__s64)0);
+		task = err
+			       ?: recording_find(reads->recording, FIND_TASK, "iit", (__s64)sample->tid,
+						 (__s64)sample->tgid, comm);
+	}
+	count = count > 0 ? stacks_trim(reads->stacks.symbols, &frames, count) : 0;
+	stack = stacks_id(&reads->stacks, 0, frames, count);
+	if (task < 0 || stack < 0)
+		return -EIO;
+	return recording_run(reads->recording, ADD_CLOCK_SAMPLE, "iiii", task, stack, (__s64)sample->reads,
+			     (__s64)sample->read_ns);
+}
+
+int clock_reads_drain(struct clock_reads *reads)
+{
+	int err = 0;
+
+	for (__u32 cpu = 0; !err && cpu < reads->cpus; cpu++) {
+		struct clock_state *state = state_of(reads, cpu);
+		__u64 written = __atomic_load_n(&state->events, __ATOMIC_ACQUIRE), position = reads->read[cpu];
+
+		if (written - position > CLOCK_RING_READS) {
+			reads->lost += written - position - CLOCK_RING_READS;
+			position = written - CLOCK_RING_READS;
+		}
+		for (; !err && position < written; position++) {
+			const struct clock_read *sample = (struct clock_read *)reads->samples.data +
+							  (size_t)cpu * CLOCK_RING_READS +
+							  (position & (CLOCK_RING_READS - 1));
+			__u64 before = __atomic_load_n(&sample->sequence, __ATOMIC_ACQUIRE), after;
+			struct clock_read copy;
+
+			if (before < position + 1)
+				break;
+			copy = *sample;
+			__atomic_thread_fence(__ATOMIC_ACQUIRE);
+			after = __atomic_load_n(&sample->sequence, __ATOMIC_RELAXED);
+			if (before == position + 1 && after == before)
+				err = store_sample(reads, &copy);
+			else
+				reads->lost++;
+		}
+		reads->read[cpu] = position;
+		__atomic_store_n(&state->tokens, CLOCK_TOKENS, __ATOMIC_RELAXED);
+	}
+	return err;
+}
+
+int clock_reads_flush(struct clock_reads *reads)
+{
+	__u64 unmatched = 0;
+	int err = clock_reads_drain(reads);
+
+	err = err ?: recording_run(reads->recording, PUT_META, "tt", "clock_function", reads->function);
+	err = err ?: recording_run(reads->recording, PUT_META, "ti", "clock_reads_timed", (__s64)reads->timed);
+	for (__u32 cpu = 0; !err && cpu < reads->cpus; cpu++) {
+		const struct clock_state *state = state_of(reads, cpu);
+		struct histogram_blob blob = {.size = 0};
+
+		unmatched += state->unmatched;
+		if (!state->reads)
+			continue;
+		for (int i = 0; reads->timed && i < HISTOGRAM_BUCKETS; i++)
+			histogram_put(&blob, i, state->histogram[i]);
+		err = recording_run(reads->recording, PUT_CLOCK_TOTAL, "iiiib", (__s64)cpu, (__s64)state->reads,
+				    (__s64)state->read_ns, (__s64)state->max_ns, blob.bytes, blob.size);
+	}
+	err = err
+		      ?: recording_run(
+				 reads->recording, PUT_LOSS, "titt", "clock_reads_unmatched", (__s64)unmatched,
+				 "reads of the clock device that have no time: an interrupt read it meanwhile, or "
+				 "their begin was missed",
+				 "info");
+	return err
+		       ?: recording_run(
+				  reads->recording, PUT_LOSS, "titt", "clock_samples_lost", (__s64)reads->lost,
+				  "samples of reads of the clock device that were overwritten before they were read",
+				  "loss");
+}

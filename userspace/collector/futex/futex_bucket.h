@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The hash bucket of a futex that is private to its process. */
+#ifndef LOCKLINE_FUTEX_BUCKET_H
+#define LOCKLINE_FUTEX_BUCKET_H
+
+#include "names/lock_names.h"
+
+/* jhash2() of include/linux/jhash.h: words of 32 bits. */
+__u32 futex_hash(const __u32 *words, __u32 count, __u32 first);
+
+/*
+ * task: address of a task_struct of the process.  *own: whether the bucket is in a hash of the process's own (6.16),
+ * which ends with it, and moves when it is resized.  -EOPNOTSUPP: this kernel's hash is not known, or not to be seen.
+ */
+int futex_bucket_find(const struct lock_names *names, __u64 task, __u64 address, __u64 *bucket, bool *own);
+
+#endif /* LOCKLINE_FUTEX_BUCKET_H */

@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include <ctype.h>
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+
+#include "futex/futex_waiting.h"
+#include "base/small_file.h"
+
+/* Of 32-bit tasks, on x86-64 and arm64; other calls of these numbers do not sleep for long. */
+#define NR_FUTEX_32        240
+#define NR_FUTEX_TIME64_32 422
+#define NR_FUTEX_WAIT      455
+
+/* Half of the slots: the others are for waits to come. */
+#define MOST_WAITING (FUTEX_SLOTS / 2)
+
+bool futex_words(__u32 tgid, __u64 address, struct futex_words *words)
+{
+	struct iovec here = {words, sizeof(*words)}, there = {(void *)(unsigned long)address, sizeof(*words)};
+
+	return process_vm_readv(tgid, &here, 1, &there, 1, 0) == sizeof(*words);
+}
+
+/* The system call that a thread is asleep in, as /proc has it: "NUMBER ARGUMENT..." */
+static bool read_call(__u32 tgid, __u32 tid, char *line, size_t size)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%u/task/%u/syscall", tgid, tid);
+	return !first_line(path, line, size) && isdigit((unsigned char)*line);
+}
+
+/* How often it has gone to sleep. */
+static bool read_switches(__u32 tgid, __u32 tid, char *switches, size_t size)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%u/task/%u/status", tgid, tid);
+	return !value_of_key(path, "voluntary_ctxt_switches", switches, size);
+}
+
+/* What a call waits for: false for all that is no wait for one futex. */
+static bool parse_wait(const char *line, struct futex_slot *wait)
+{
+	unsigned long long arguments[5];
+	long number;
+	__u32 flags;
+
+	if (sscanf(line, "%ld %llx %llx %llx %llx %llx", &number, &arguments[0], &arguments[1], &arguments[2],
+		   &arguments[3], &arguments[4]) != 6)
+		return false;
+	wait->address = arguments[0];
+	if (number == NR_FUTEX_WAIT) {
+		wait->op = FUTEX_OP_WAIT2;
+		wait->value = arguments[1];
+		flags = arguments[3];
+		wait->flags = arguments[4] ? FUTEX_TIMED : 0;
+	} else if (number == SYS_futex || number == NR_FUTEX_32 || number == NR_FUTEX_TIME64_32) {
+		flags = arguments[1];
+		wait->op = flags & 0x1f;
+		wait->value = arguments[2];
+		wait->flags = arguments[3] ? FUTEX_TIMED : 0;
+	} else {
+		return false;
+	}
+	if (!(flags & FUTEX_PRIVATE))
+		wait->flags |= FUTEX_SHARED;
+	return FUTEX_WAIT_OPS & FUTEX_BIT(wait->op);
+}
+
+bool futex_still_waits(__u32 tgid, __u32 tid, __u64 address)
+{
+	struct futex_slot wait = {0};
+	char call[256];
+
+	return read_call(tgid, tid, call, sizeof(call)) && parse_wait(call, &wait) && wait.address == address;
+}
+
+/* In the tid of a slot that is being filled in: to the programs it is taken, and nobody's. */
+#define FILLING (1u << 31)
+
+static bool has_slot(const struct futex_slot *slots, __u32 tid)
+{
+	for (int probe = 0; probe < FUTEX_PROBES; probe++)
+		if (__atomic_load_n(&slots[(tid + probe) & (FUTEX_SLOTS - 1)].tid, __ATOMIC_SEQ_CST) == tid)
+			return true;
+	return false;
+}
+
+/* A slot for tid, which no program finds before publish(). */
+static struct futex_slot *claim(struct futex_slot *slots, __u32 tid)
+{
+	__u32 home = tid & (FUTEX_SLOTS - 1);
+
+	for (int probe = 0; probe < FUTEX_PROBES; probe++) {
+		struct futex_slot *slot = &slots[(home + probe) & (FUTEX_SLOTS - 1)];
+		__u32 free = 0;
+
+		if (!__atomic_compare_exchange_n(&slot->tid, &free, tid | FILLING, false, __ATOMIC_SEQ_CST,
+						 __ATOMIC_SEQ_CST))
+			continue;
+		if (probe)
+			__atomic_fetch_add(&slots[home].displaced, 1, __ATOMIC_SEQ_CST);
+		return slot;
+	}
+	return NULL;
+}
+
+static void publish(struct futex_slot *slot, __u32 tid)
+{
+	__atomic_store_n(&slot->tid, tid, __ATOMIC_SEQ_CST);
+}
+
+/* held: what the slot's tid is, unless its task has left the call meanwhile, and the slot with it. */
+static void give_back(struct futex_slot *slots, struct futex_slot *slot, __u32 tid, __u32 held)
+{
+	struct futex_slot *home = &slots[tid & (FUTEX_SLOTS - 1)];
+
+	if (__atomic_compare_exchange_n(&slot->tid, &held, 0, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST) &&
+	    slot != home)
+		__atomic_fetch_sub(&home->displaced, 1, __ATOMIC_SEQ_CST);
+}
+
+/* What a thread is asleep in; if it is the same twice, it has not run in between. */
+struct asleep {
+	char call[256];
+	char switches[24];
+};
+
+static bool look_asleep(__u32 tgid, __u32 tid, struct asleep *asleep)
+{
+	*asleep = (struct asleep){};
+	return read_call(tgid, tid, asleep->call, sizeof(asleep->call)) &&
+	       read_switches(tgid, tid, asleep->switches, sizeof(asleep->switches));
+}
+
+static bool still_asleep(__u32 tgid, __u32 tid, const struct asleep *before)
+{
+	struct asleep now;
+
+	return look_asleep(tgid, tid, &now) && !strcmp(now.call, before->call) &&
+	       !strcmp(now.switches, before->switches);
+}
+
+static bool meet_thread(struct futex_slot *slots, __u32 tgid, __u32 tid, __u64 begin_ns)
+{
+	struct futex_words words = {0};
+	struct futex_slot wait = {0}, *slot;
+	struct asleep asleep;
+
+	if (!look_asleep(tgid, tid, &asleep) || !parse_wait(asleep.call, &wait) || has_slot(slots, tid))
+		return false;
+	slot = claim(slots, tid);
+	if (!slot)
+		return false;
+	futex_words(tgid, wait.address, &words);
+	slot->tgid = tgid;
+	slot->waker_tid = 0;
+	slot->address = wait.address;
+	slot->waking_ns = slot->latency_ns = 0;
+	slot->value = wait.value;
+	slot->word = words.word;
+	slot->owner = words.owner;
+	slot->op = wait.op;
+	slot->flags = wait.flags;
+	if (futex_is_semaphore(&words, wait.op, wait.value, wait.flags & FUTEX_SHARED))
+		slot->flags |= FUTEX_SEM;
+	slot->begin_ns = begin_ns;
+	/* It may have left meanwhile, and have another slot: the programs see it leave from publish() on. */
+	if (!still_asleep(tgid, tid, &asleep)) {
+		give_back(slots, slot, tid, tid | FILLING);
+		return false;
+	}
+	publish(slot, tid);
+	if (still_asleep(tgid, tid, &asleep))
+		return true;
+	give_back(slots, slot, tid, tid);
+	return false;
+}
+
+static bool thread_wanted(const struct probes *probes, const struct options *options, __u32 tgid, __u32 tid)
+{
+	for (size_t i = 0; i < options->tids.count; i++)
+		if (options->tids.ids[i] == tid)
+			return true;
+	return probes_followed(probes, tgid);
+}
+
+static __u32 meet_process(struct futex_slot *slots, const struct probes *probes, const struct options *options,
+			  __u32 tgid, __u64 begin_ns, __u32 most)
+{
+	struct dirent *entry;
+	char path[40];
+	__u32 met = 0;
+	DIR *dir;
+
+	snprintf(path, sizeof(path), "/proc/%u/task", tgid);
+	dir = opendir(path);
+	while (dir && met < most && (entry = readdir(dir))) {
+		__u32 tid = strtoul(entry->d_name, NULL, 10);
+
+		if (tid && thread_wanted(probes, options, tgid, tid))
+			met += meet_thread(slots, tgid, tid, begin_ns);
+	}
+	if (dir)
+		closedir(dir);
+	return met;
+}
+
+__u32 futex_meet_waiting(struct futex_slot *slots, const struct probes *probes, const struct options *options,
+			 __u64 begin_ns)
+{
+	struct dirent *entry;
+	bool chosen = (options->pids.count || options->tids.count) && !options->cgroup;
+	DIR *dir = chosen ? opendir("/proc") : NULL;
+	__u32 met = 0;
+
+	while (dir && met < MOST_WAITING && (entry = readdir(dir))) {
+		__u32 tgid = strtoul(entry->d_name, NULL, 10);
+
+		if (tgid)
+			met += meet_process(slots, probes, options, tgid, begin_ns, MOST_WAITING - met);
+	}
+	if (dir)
+		closedir(dir);
+	return met;
+}

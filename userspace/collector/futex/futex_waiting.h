@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Futex waits in progress: those that began before the recording, and what lies around a word now. */
+#ifndef LOCKLINE_FUTEX_WAITING_H
+#define LOCKLINE_FUTEX_WAITING_H
+
+#include <stdbool.h>
+#include <linux/types.h>
+
+#include "bpf/futex.h"
+#include "cli/options.h"
+#include "probes/probes.h"
+
+/* Reads a futex and what lies above it from a process's memory: false if it cannot be read. */
+bool futex_words(__u32 tgid, __u64 address, struct futex_words *words);
+
+/* Whether the thread is asleep in a call that waits for that futex, by /proc. */
+bool futex_still_waits(__u32 tgid, __u32 tid, __u64 address);
+
+/*
+ * Finds the threads that are asleep in a futex call, by /proc, and gives each a slot, as if it had begun to wait
+ * at begin_ns.  After attaching, so that the programs see each of them leave.  Gives how many there are.  Of
+ * processes and threads that were chosen alone: to name all that a whole machine's idle threads wait for takes seconds.
+ */
+__u32 futex_meet_waiting(struct futex_slot *slots, const struct probes *probes, const struct options *options,
+			 __u64 begin_ns);
+
+#endif /* LOCKLINE_FUTEX_WAITING_H */

@@ -1,0 +1,575 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <bpf/libbpf.h>
+
+#include "futex/futex_waiting.h"
+#include "futex/futexes.h"
+#include "futex/futexes_known.h"
+#include "base/histogram_blob.h"
+#include "lockline.skel.h"
+#include "probes/maps.h"
+#include "base/small_file.h"
+#include "base/tasks.h"
+
+#define OTHER 1
+/* Waits in progress that are told with their owner; those beyond are counted. */
+#define OWNED_WAITS 256
+/* A slot of a thread that is gone is freed when it is so old. */
+#define STALE_NS 1000000000ull
+/* FUTEX_TID_MASK */
+#define TID_MASK 0x3fffffffu
+
+/* Who owns what a wait in progress is for. */
+struct owned {
+	__u32 owner;
+	__u64 since_ns; /* when that was first seen, at each look since */
+};
+
+struct futexes {
+	struct recording *recording;
+	struct locks *locks;
+	struct stacks stacks;
+	struct mapped_array slots, rows, buckets, states, events;
+	__u32 cpus;
+	__u32 rows_per_cpu;
+	__u64 *read;         /* per CPU */
+	__u64 *looked_at;    /* per slot: begin of the wait whose owner was looked for */
+	struct owned *owned; /* per slot: and was found */
+	__u32 owned_waits;
+	__u64 owned_untold; /* in the last interval */
+	__u32 met;          /* waits that had begun before the recording */
+	__u64 overwritten;
+	__u64 torn;
+	struct futex *known; /* [0]: all without a name; those beyond known_max have none either */
+	__u32 known_count;
+	__u32 known_max;
+	__u32 *hash; /* index + 1; twice known_max of them */
+	__u32 named; /* stored already */
+};
+
+int futexes_resize(struct lockline_bpf *bpf, const struct sizing *sizing, bool wanted)
+{
+	__u32 cpus = sizing->cpus, rows = sizing->futex_rows;
+	int err = bpf_map__set_max_entries(bpf->maps.futex_slots, wanted ? FUTEX_SLOTS : 1);
+
+	err = err ?: bpf_map__set_max_entries(bpf->maps.futex_rows, wanted ? cpus * rows : 1);
+	err = err ?: bpf_map__set_max_entries(bpf->maps.futex_buckets, wanted ? cpus * FUTEX_BUCKET_ROWS : 1);
+	err = err ?: bpf_map__set_max_entries(bpf->maps.futex_states, wanted ? cpus : 1);
+	err = err ?: bpf_map__set_max_entries(bpf->maps.futex_events, wanted ? cpus * FUTEX_RING_EVENTS : 1);
+	bpf->rodata->record_futexes = wanted;
+	bpf->rodata->futex_rows_per_cpu = wanted ? rows : 1;
+	return err;
+}
+
+int futexes_open(struct futexes **out, struct lockline_bpf *bpf, const struct sizing *sizing,
+		 struct recording *recording, struct locks *locks, const struct stacks *stacks)
+{
+	struct futexes *futexes = calloc(1, sizeof(*futexes));
+	int err = -ENOMEM;
+
+	if (!futexes)
+		return err;
+	futexes->recording = recording;
+	futexes->locks = locks;
+	futexes->stacks = *stacks;
+	futexes->cpus = sizing->cpus;
+	futexes->rows_per_cpu = sizing->futex_rows;
+	futexes->known_max = sizing->futexes;
+	futexes->read = calloc(sizing->cpus, sizeof(*futexes->read));
+	futexes->looked_at = calloc(FUTEX_SLOTS, sizeof(*futexes->looked_at));
+	futexes->owned = calloc(FUTEX_SLOTS, sizeof(*futexes->owned));
+	futexes->known = calloc(sizing->futexes, sizeof(*futexes->known));
+	futexes->hash = calloc((size_t)sizing->futexes * 2, sizeof(*futexes->hash));
+	futexes->known_count = 1;
+	if (futexes->read && futexes->looked_at && futexes->owned && futexes->known && futexes->hash) {
+		err = maps_map(&futexes->slots, bpf->maps.futex_slots);
+		err = err ?: maps_map(&futexes->rows, bpf->maps.futex_rows);
+		err = err ?: maps_map(&futexes->buckets, bpf->maps.futex_buckets);
+		err = err ?: maps_map(&futexes->states, bpf->maps.futex_states);
+		err = err ?: maps_map(&futexes->events, bpf->maps.futex_events);
+	}
+	if (err)
+		futexes_close(futexes);
+	else
+		*out = futexes;
+	return err;
+}
+
+void futexes_close(struct futexes *futexes)
+{
+	if (!futexes)
+		return;
+	maps_unmap(&futexes->slots);
+	maps_unmap(&futexes->rows);
+	maps_unmap(&futexes->buckets);
+	maps_unmap(&futexes->states);
+	maps_unmap(&futexes->events);
+	free(futexes->read);
+	free(futexes->looked_at);
+	free(futexes->owned);
+	free(futexes->known);
+	free(futexes->hash);
+	free(futexes);
+}
+
+static struct futex_state *state_of(const struct futexes *futexes, __u32 cpu)
+{
+	return (struct futex_state *)futexes->states.data + cpu;
+}
+
+/* One that lies in the same place of a file: a futex that processes share. */
+static __u32 find_same(const struct futexes *futexes, const struct futex *futex)
+{
+	for (__u32 i = 1; futex->place.inode && i < futexes->known_count; i++)
+		if (!memcmp(&futexes->known[i].place, &futex->place, sizeof(futex->place)))
+			return i + 1;
+	return 0;
+}
+
+/* The futex at that address of the process; a new one has its place looked up, if processes share it. */
+static struct futex *meet(struct futexes *futexes, __u32 tgid, __u64 address, bool shared)
+{
+	__u32 slot = futex_row_key(tgid, address) >> 32;
+	struct futex *futex;
+
+	for (;; slot++) {
+		__u32 *index = &futexes->hash[slot & (futexes->known_max * 2 - 1)];
+
+		if (!*index) {
+			if (futexes->known_count == futexes->known_max)
+				return &futexes->known[0];
+			futex = &futexes->known[futexes->known_count];
+			futex->tgid = tgid;
+			futex->address = address;
+			futex->shared = shared;
+			if (shared)
+				futex_place(tgid, address, &futex->place);
+			futex->same_as = find_same(futexes, futex);
+			*index = ++futexes->known_count;
+		}
+		futex = &futexes->known[*index - 1];
+		if (futex->tgid == tgid && futex->address == address)
+			return futex->same_as ? &futexes->known[futex->same_as - 1] : futex;
+	}
+}
+
+static __s64 id_of(const struct futexes *futexes, const struct futex *futex)
+{
+	return futex - futexes->known + OTHER;
+}
+
+/* A task's row in the recording; comm "": what it is called now. */
+static __s64 task_id(struct futexes *futexes, __u32 tid, __u32 tgid, const char *comm)
+{
+	char path[40], now[32] = "";
+	__s64 id;
+	int err;
+
+	if (!*comm) {
+		snprintf(path, sizeof(path), "/proc/%u/comm", tid);
+		first_line(path, now, sizeof(now));
+		comm = now;
+	}
+	id = recording_find(futexes->recording, FIND_TASK, "iit", (__s64)tid, (__s64)tgid, comm);
+	if (id)
+		return id;
+	err = recording_run(futexes->recording, ADD_WAITER, "iiti", (__s64)tid, (__s64)tgid, comm, (__s64)0);
+	return err ?: recording_find(futexes->recording, FIND_TASK, "iit", (__s64)tid, (__s64)tgid, comm);
+}
+
+static int add_sample(struct futexes *futexes, const struct futex *futex, const char *role, __s64 task, __s64 stack,
+		      __u64 waits, __u64 wait_ns)
+{
+	return recording_run(futexes->recording, ADD_FUTEX_SAMPLE, "itiiii", id_of(futexes, futex), role, task, stack,
+			     (__s64)waits, (__s64)wait_ns);
+}
+
+static bool is_pi(const struct futex_event *event)
+{
+	return FUTEX_PI_OPS >> event->op & 1;
+}
+
+/* Whom the word, or glibc's mutex around it, calls its owner: believed if the process has that thread. */
+static __u32 owner_of(const struct futex_event *event)
+{
+	return futex_thread(event->tgid, is_pi(event) ? event->word & TID_MASK : event->owner);
+}
+
+static int add_owner(struct futexes *futexes, struct futex *futex, const struct futex_event *event, __u32 owner)
+{
+	__s64 task;
+
+	futex->owner_samples++;
+	if (!is_pi(event) && event->value > 2 && futex_thread(event->tgid, event->value))
+		futex->threads++;
+	if (!owner || owner == event->tid)
+		return 0;
+	futex->owners++;
+	task = task_id(futexes, owner, event->tgid, "");
+	return task < 0 ? (int)task : add_sample(futexes, futex, "owner", task, 0, event->weight, event->weight_ns);
+}
+
+static int store_event(struct futexes *futexes, const struct futex_event *event)
+{
+	struct futex *futex = meet(futexes, event->futex_tgid, event->address, event->flags & FUTEX_EVENT_SHARED);
+	bool wake = event->flags & FUTEX_EVENT_WAKE;
+	char comm[sizeof(event->comm) + 1] = "";
+	__s64 task, stack;
+	int err;
+
+	memcpy(comm, event->comm, sizeof(event->comm));
+	task = task_id(futexes, event->tid, event->tgid, comm);
+	stack = stacks_id(&futexes->stacks, event->tgid, event->user,
+			  event->user_frames < STACK_FRAMES ? event->user_frames : STACK_FRAMES);
+	if (task < 0 || stack < 0)
+		return task < 0 ? task : stack;
+	err = add_sample(futexes, futex, wake ? "waker" : "waiter", task, stack, event->weight, event->weight_ns);
+	return err || wake ? err : add_owner(futexes, futex, event, owner_of(event));
+}
+
+/* At once: the process may soon be gone. */
+static int store_names(struct futexes *futexes)
+{
+	int err = 0;
+
+	for (; !err && futexes->named < futexes->known_count; futexes->named++) {
+		const struct futex *futex = &futexes->known[futexes->named];
+		char name[256] = "", object[256] = "", text[300] = "", comm[32] = "", path[40];
+		__u64 offset = 0;
+
+		if (futex->same_as)
+			continue;
+		if (futexes->named) {
+			user_symbols_lookup(futexes->stacks.users, futex->tgid, futex->address, name, sizeof(name),
+					    &offset, object, sizeof(object));
+			if (*name)
+				snprintf(text, sizeof(text), offset ? "%s+0x%llx" : "%s", name, offset);
+			snprintf(path, sizeof(path), "/proc/%u/comm", futex->tgid);
+			first_line(path, comm, sizeof(comm));
+		}
+		err = recording_run(futexes->recording, PUT_FUTEX, "iitiitt", id_of(futexes, futex), (__s64)futex->tgid,
+				    comm, (__s64)futex->address, (__s64)futex->shared, text, object);
+	}
+	return err;
+}
+
+int futexes_drain(struct futexes *futexes)
+{
+	int err = 0;
+
+	for (__u32 cpu = 0; !err && cpu < futexes->cpus; cpu++) {
+		struct futex_state *state = state_of(futexes, cpu);
+		__u64 written = __atomic_load_n(&state->events, __ATOMIC_ACQUIRE), position = futexes->read[cpu];
+
+		if (written - position > FUTEX_RING_EVENTS) {
+			futexes->overwritten += written - position - FUTEX_RING_EVENTS;
+			position = written - FUTEX_RING_EVENTS;
+		}
+		for (; !err && position < written; position++) {
+			const struct futex_event *event = (struct futex_event *)futexes->events.data +
+							  (size_t)cpu * FUTEX_RING_EVENTS +
+							  (position & (FUTEX_RING_EVENTS - 1));
+			__u64 before = __atomic_load_n(&event->sequence, __ATOMIC_ACQUIRE), after;
+			struct futex_event copy;
+
+			if (before < position + 1)
+				break;
+			copy = *event;
+			__atomic_thread_fence(__ATOMIC_ACQUIRE);
+			after = __atomic_load_n(&event->sequence, __ATOMIC_RELAXED);
+			if (before == position + 1 && after == before)
+				err = store_event(futexes, &copy);
+			else if (before > position + 1)
+				futexes->overwritten++;
+			else
+				futexes->torn++;
+		}
+		futexes->read[cpu] = position;
+		__atomic_store_n(&state->wait_tokens, FUTEX_TOKENS, __ATOMIC_RELAXED);
+		__atomic_store_n(&state->wake_tokens, FUTEX_TOKENS, __ATOMIC_RELAXED);
+	}
+	return err ?: store_names(futexes);
+}
+
+static void add_row(struct futex_row *sum, const struct futex_row *row)
+{
+	sum->flags |= row->flags;
+	sum->ops |= row->ops;
+	sum->calls += row->calls;
+	sum->slept += row->slept;
+	sum->wait_ns += row->wait_ns;
+	sum->max_ns = row->max_ns > sum->max_ns ? row->max_ns : sum->max_ns;
+	sum->timed_out += row->timed_out;
+	sum->timed_out_ns += row->timed_out_ns;
+	sum->again += row->again;
+	sum->interrupted += row->interrupted;
+	sum->failed += row->failed;
+	sum->timed += row->timed;
+	sum->value_2 += row->value_2;
+	sum->wakes += row->wakes;
+	sum->wakes_empty += row->wakes_empty;
+	sum->tasks_woken += row->tasks_woken;
+	sum->semaphores += row->semaphores;
+	sum->latency_ns += row->latency_ns;
+	sum->max_latency_ns = row->max_latency_ns > sum->max_latency_ns ? row->max_latency_ns : sum->max_latency_ns;
+	for (int i = 0; i < 2; i++) {
+		sum->waiter_set[i] |= row->waiter_set[i];
+		sum->waker_set[i] |= row->waker_set[i];
+	}
+	for (int i = 0; i < HISTOGRAM_BUCKETS; i++) {
+		sum->histogram[i] += row->histogram[i];
+		sum->latency_histogram[i] += row->latency_histogram[i];
+	}
+}
+
+static void sum_rows(struct futexes *futexes)
+{
+	for (__u32 i = 0; i < futexes->known_count; i++) {
+		memset(&futexes->known[i].sum, 0, sizeof(futexes->known[i].sum));
+		futexes->known[i].open_waits = 0;
+		futexes->known[i].oldest_ns = 0;
+	}
+	for (__u32 i = 0; i < futexes->cpus * futexes->rows_per_cpu; i++) {
+		const struct futex_row *row = (struct futex_row *)futexes->rows.data + i;
+		bool named = (i + 1) % futexes->rows_per_cpu;
+
+		if (named && (!row->key || !row->address))
+			continue;
+		add_row(named ? &meet(futexes, row->tgid, row->address, row->flags & FUTEX_SHARED)->sum
+			      : &futexes->known[0].sum,
+			row);
+	}
+}
+
+void futexes_meet_waiting(struct futexes *futexes, const struct probes *probes, const struct options *options,
+			  __u64 begin_ns)
+{
+	futexes->met = futex_meet_waiting(futexes->slots.data, probes, options, begin_ns);
+}
+
+/* Who waits for whom, while it lasts: of a deadlock nothing else will ever be seen. */
+static int store_owned_wait(struct futexes *futexes, const struct futex *futex, const struct futex_slot *slot,
+			    const struct owned *owned, __u64 now_ns)
+{
+	char comm[32] = "", owner_comm[32] = "", owner_in[64] = "", path[48];
+	char state[2] = {task_state(owned->owner)};
+
+	futexes->owned_waits++;
+	snprintf(path, sizeof(path), "/proc/%u/comm", slot->tid);
+	first_line(path, comm, sizeof(comm));
+	snprintf(path, sizeof(path), "/proc/%u/comm", owned->owner);
+	first_line(path, owner_comm, sizeof(owner_comm));
+	snprintf(path, sizeof(path), "/proc/%u/wchan", owned->owner);
+	first_line(path, owner_in, sizeof(owner_in));
+	return recording_run(futexes->recording, PUT_FUTEX_OWNED_WAIT, "iiitiiiittt", id_of(futexes, futex),
+			     (__s64)slot->tid, (__s64)slot->tgid, comm, (__s64)(now_ns - slot->begin_ns),
+			     (__s64) !!(slot->flags & FUTEX_TIMED), (__s64)owned->owner,
+			     (__s64)(now_ns - owned->since_ns), owner_comm, state,
+			     strcmp(owner_in, "0") ? owner_in : "");
+}
+
+/*
+ * A wait that lasts may never end, and no sample of it come: its owner is looked for while it waits; once, if it
+ * has none, as of the workers of an idle pool, else each time, as it may be another's by now.
+ */
+static int look_at_long_wait(struct futexes *futexes, struct futex *futex, __u32 index, __u64 begin_ns, __u64 now_ns)
+{
+	const struct futex_slot *live = (struct futex_slot *)futexes->slots.data + index, slot = *live;
+	struct futex_words words = {.word = slot.word, .owner = slot.owner};
+	struct futex_event event = {.tid = slot.tid, .tgid = slot.tgid, .op = slot.op, .value = slot.value};
+	bool first = futexes->looked_at[index] != begin_ns;
+	struct owned *owned = &futexes->owned[index];
+	__u32 owner;
+	int err = 0;
+
+	/* Another wait by now: its turn comes when it lasts. */
+	if (slot.begin_ns != begin_ns || (!first && !owned->owner))
+		return 0;
+	if (!first && futexes->owned_waits == OWNED_WAITS) {
+		futexes->owned_untold++;
+		return 0;
+	}
+	futexes->looked_at[index] = begin_ns;
+	futex_words(slot.tgid, slot.address, &words);
+	event.word = words.word;
+	event.owner = words.owner;
+	owner = owner_of(&event);
+	if (first || owner != owned->owner)
+		*owned = (struct owned){owner, now_ns};
+	if (first)
+		err = add_owner(futexes, futex, &event, owner);
+	/* It has the lock meanwhile, and is the owner itself; at the end of a recording no program sees it leave. */
+	if (err || !owner || !futex_still_waits(slot.tgid, slot.tid, slot.address))
+		return err;
+	if (futexes->owned_waits == OWNED_WAITS) {
+		futexes->owned_untold++;
+		return 0;
+	}
+	return store_owned_wait(futexes, futex, &slot, owned, now_ns);
+}
+
+/* Calls that still last: those of threads that are gone are forgotten, waits belong to their futex. */
+static int look_at_slots(struct futexes *futexes, __u64 now_ns)
+{
+	struct futex_slot *slots = futexes->slots.data;
+	int err = futexes->owned_waits ? recording_run(futexes->recording, CLEAR_FUTEX_OWNED_WAITS, "") : 0;
+
+	futexes->owned_waits = 0;
+	futexes->owned_untold = 0;
+	for (__u32 i = 0; !err && i < FUTEX_SLOTS; i++) {
+		struct futex_slot *slot = &slots[i];
+		__u32 tid = __atomic_load_n(&slot->tid, __ATOMIC_ACQUIRE), home = tid & (FUTEX_SLOTS - 1);
+		__u64 begin_ns = __atomic_load_n(&slot->begin_ns, __ATOMIC_RELAXED);
+		__u64 age = now_ns > begin_ns ? now_ns - begin_ns : 0;
+		struct futex *futex;
+
+		if (!tid || age < STALE_NS / 1000)
+			continue;
+		if (age > STALE_NS && task_gone(tid)) {
+			if (home != i)
+				__atomic_fetch_sub(&slots[home].displaced, 1, __ATOMIC_RELAXED);
+			__atomic_store_n(&slot->tid, 0, __ATOMIC_RELEASE);
+			continue;
+		}
+		if (!(FUTEX_WAIT_OPS >> (slot->op & 31) & 1) || slot->flags & FUTEX_PAUSED || !slot->address ||
+		    !begin_ns)
+			continue;
+		futex = meet(futexes, slot->tgid, slot->address, slot->flags & FUTEX_SHARED);
+		futex->open_waits++;
+		futex->sum.ops |= FUTEX_BIT(slot->op & 31);
+		futex->oldest_ns = age > futex->oldest_ns ? age : futex->oldest_ns;
+		if (age > STALE_NS)
+			err = look_at_long_wait(futexes, futex, i, begin_ns, now_ns);
+	}
+	return err;
+}
+
+static __s64 bits(const __u64 one[2], const __u64 other[2])
+{
+	return __builtin_popcountll(one[0] & other[0]) + __builtin_popcountll(one[1] & other[1]);
+}
+
+static int store_total(struct futexes *futexes, struct futex *futex)
+{
+	struct histogram_blob waits = {.size = 0}, latencies = {.size = 0};
+	const struct futex_row *sum = &futex->sum;
+
+	for (int i = 0; i < HISTOGRAM_BUCKETS; i++) {
+		histogram_put(&waits, i, sum->histogram[i]);
+		histogram_put(&latencies, i, sum->latency_histogram[i]);
+	}
+	futex->stored = sum->calls + sum->wakes;
+	futex->open_stored = futex->open_waits;
+	if (sum->semaphores) {
+		int err = recording_run(futexes->recording, PUT_FUTEX_SEMAPHORE, "ii", id_of(futexes, futex),
+					(__s64)sum->semaphores);
+
+		if (err)
+			return err;
+	}
+	return recording_run(futexes->recording, PUT_FUTEX_TOTAL, "iiiiiiiiiiiiiiiiiiiiiiiiiibb", id_of(futexes, futex),
+			     (__s64)sum->ops, (__s64)sum->calls, (__s64)sum->slept, (__s64)sum->wait_ns,
+			     (__s64)sum->max_ns, (__s64)sum->timed_out, (__s64)sum->timed_out_ns, (__s64)sum->again,
+			     (__s64)sum->interrupted, (__s64)sum->failed, (__s64)sum->timed, (__s64)sum->value_2,
+			     (__s64)sum->wakes, (__s64)sum->wakes_empty, (__s64)sum->tasks_woken,
+			     (__s64)sum->latency_ns, (__s64)sum->max_latency_ns, bits(sum->waiter_set, sum->waiter_set),
+			     bits(sum->waker_set, sum->waker_set), bits(sum->waiter_set, sum->waker_set),
+			     (__s64)futex->owner_samples, (__s64)futex->owners, (__s64)futex->threads,
+			     (__s64)futex->open_waits, (__s64)futex->oldest_ns, waits.bytes, waits.size,
+			     latencies.bytes, latencies.size);
+}
+
+static int store_buckets(struct futexes *futexes)
+{
+	int err = recording_run(futexes->recording, CLEAR_FUTEX_BUCKETS, "");
+
+	for (__u32 i = 0; !err && i < futexes->cpus * FUTEX_BUCKET_ROWS; i++) {
+		const struct futex_bucket *bucket = (struct futex_bucket *)futexes->buckets.data + i;
+		__u64 waits = __atomic_load_n(&bucket->waits, __ATOMIC_ACQUIRE);
+		struct known_lock *lock = waits ? locks_find(futexes->locks, bucket->lock) : NULL;
+
+		/* Without a row of its own, the lock is all those that have none. */
+		if (!waits || !lock)
+			continue;
+		err = recording_run(
+			futexes->recording, ADD_FUTEX_BUCKET, "iiiii", (__s64)lock->id,
+			id_of(futexes, meet(futexes, bucket->tgid, bucket->address, bucket->flags & FUTEX_SHARED)),
+			(__s64)waits, (__s64)bucket->wait_ns, (__s64)bucket->max_ns);
+	}
+	return err;
+}
+
+static const struct {
+	const char *name;
+	const char *severity;
+	const char *meaning;
+} counters[] = {
+	[FUTEX_COUNT_COMPAT] = {"futex_compat", "info", "futex calls of 32-bit tasks"},
+	[FUTEX_COUNT_RESTARTED] = {"futex_restarted", "info", "futex waits that went on after a signal, as new waits"},
+	[FUTEX_COUNT_NO_SLOT] = {"futex_no_slot", "loss", "futex calls that found no place among those in progress"},
+	[FUTEX_COUNT_ORPHANED] = {"futex_orphaned", "loss", "futex calls whose end was not seen"},
+	[FUTEX_COUNT_NO_ROW] = {"futex_no_row", "loss", "futex waits and wakes without their futex's name"},
+	[FUTEX_COUNT_NO_BUCKET] = {"futex_no_bucket", "loss", "waits for a hash bucket's lock without their futex"},
+	[FUTEX_COUNT_BUCKETS] = {"futex_bucket_waits", "info",
+				 "lock waits inside futex calls, where buckets' locks lie"},
+};
+
+static int store_losses(struct futexes *futexes)
+{
+	__u64 bytes = futexes->slots.bytes + futexes->rows.bytes + futexes->buckets.bytes + futexes->states.bytes +
+		      futexes->events.bytes + futexes->known_max * FUTEX_KNOWN_BYTES,
+	      calls = 0;
+	int err = recording_run(futexes->recording, PUT_COST, "tit", "futex_bytes", (__s64)bytes, "bytes");
+
+	for (__u32 i = 0; i < futexes->known_count; i++)
+		calls += futexes->known[i].sum.calls + futexes->known[i].sum.wakes;
+	err = err
+		      ?: recording_run(futexes->recording, PUT_LOSS, "titt", "futex_calls", (__s64)calls,
+				       "futex calls that were followed to their end", "info");
+	err = err
+		      ?: recording_run(futexes->recording, PUT_LOSS, "titt", "futex_met", (__s64)futexes->met,
+				       "futex waits that had begun before the recording, counted from its begin",
+				       "info");
+	for (size_t i = 0; !err && i < sizeof(counters) / sizeof(counters[0]); i++) {
+		__u64 sum = 0;
+
+		for (__u32 cpu = 0; cpu < futexes->cpus; cpu++)
+			sum += state_of(futexes, cpu)->counters[i];
+		err = recording_run(futexes->recording, PUT_LOSS, "titt", counters[i].name, (__s64)sum,
+				    counters[i].meaning, counters[i].severity);
+	}
+	err = err
+		      ?: recording_run(
+				 futexes->recording, PUT_LOSS, "titt", "futex_owned_untold",
+				 (__s64)futexes->owned_untold,
+				 "waits in progress that are not told with their lock's owner: there were too many",
+				 "info");
+	return err
+		       ?: recording_run(futexes->recording, PUT_LOSS, "titt", "futex_samples_lost",
+					(__s64)(futexes->overwritten + futexes->torn),
+					"samples of futex waits and wakes that were overwritten, or written, while "
+					"they were read",
+					"loss");
+}
+
+int futexes_flush(struct futexes *futexes, __u64 now_ns)
+{
+	int err;
+
+	sum_rows(futexes);
+	err = look_at_slots(futexes, now_ns);
+	err = err ?: store_buckets(futexes);
+	err = err ?: store_names(futexes);
+	for (__u32 i = 0; !err && i < futexes->known_count; i++) {
+		struct futex *futex = &futexes->known[i];
+
+		if (!futex->same_as &&
+		    (futex->stored != futex->sum.calls + futex->sum.wakes || futex->open_waits || futex->open_stored))
+			err = store_total(futexes, futex);
+	}
+	return err ?: store_losses(futexes);
+}

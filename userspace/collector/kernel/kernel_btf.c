@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include <zlib.h>
+
+#include "kernel/kernel_btf.h"
+#include "cli/message.h"
+
+#define KERNEL_BTF "/sys/kernel/btf/vmlinux"
+/* Readers refuse larger values; a kernel's types take a third of it. */
+#define MAX_BTF_BYTES (4 << 20)
+
+int kernel_btf_put(struct recording *recording)
+{
+	FILE *file = fopen(KERNEL_BTF, "re");
+	unsigned char *types = NULL, *packed = NULL;
+	uLongf packed_size = 0;
+	struct stat stat;
+	int err = 0;
+
+	if (!file || fstat(fileno(file), &stat)) {
+		message("the kernel's types (" KERNEL_BTF ") cannot be stored: %s; members are named only by another "
+			"source then",
+			strerror(errno));
+		goto out;
+	}
+	packed_size = compressBound(stat.st_size);
+	types = malloc(stat.st_size);
+	packed = malloc(packed_size);
+	if (!types || !packed || fread(types, 1, stat.st_size, file) != (size_t)stat.st_size ||
+	    compress2(packed, &packed_size, types, stat.st_size, Z_DEFAULT_COMPRESSION) != Z_OK ||
+	    packed_size > MAX_BTF_BYTES) {
+		message("the kernel's types (%lld bytes) cannot be read, or packed into %d MiB: members are named only "
+			"by another source then",
+			(long long)stat.st_size, MAX_BTF_BYTES >> 20);
+		goto out;
+	}
+	err = recording_run(recording, PUT_BTF, "tib", "vmlinux", (__s64)stat.st_size, packed, (int)packed_size);
+out:
+	free(packed);
+	free(types);
+	if (file)
+		fclose(file);
+	return err;
+}

@@ -1,0 +1,267 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <linux/perf_event.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+
+#include "recording/files_limit.h"
+#include "memory/live_events.h"
+#include "base/small_file.h"
+#include "cli/values.h"
+
+#define MAX_RATE "/proc/sys/kernel/perf_event_max_sample_rate"
+
+#ifndef PERF_SAMPLE_WEIGHT_STRUCT
+#define PERF_SAMPLE_WEIGHT_STRUCT (1u << 24)
+#endif
+
+/* An event's settings that its PMU took, for its other CPUs. */
+struct chosen {
+	bool known;
+	bool exclude_guest;
+	int precise;
+};
+
+static int perf_event_open(struct perf_event_attr *attr, __u32 cpu, int group)
+{
+	int fd = syscall(SYS_perf_event_open, attr, -1, cpu, group, PERF_FLAG_FD_CLOEXEC);
+
+	return fd < 0 ? -errno : fd;
+}
+
+/* Counts, so that its group's other event works. */
+static int open_leader(const struct pmu_event *event, __u32 cpu)
+{
+	struct perf_event_attr attr = {
+		.size = sizeof(attr),
+		.type = event->type,
+		.config = event->aux_config[0],
+		.config1 = event->aux_config[1],
+		.config2 = event->aux_config[2],
+		.disabled = 1,
+	};
+
+	return perf_event_open(&attr, cpu, -1);
+}
+
+/*
+ * By frequency, and with a wake-up at each sample: either keeps the kernel from
+ * collecting many in the PMU's own buffer (large PEBS), of which the program
+ * would see the last alone.
+ */
+static int open_sampler(const struct pmu_event *event, const struct chosen *chosen, __u32 rate, __u32 cpu, int leader)
+{
+	struct perf_event_attr attr = {
+		.size = sizeof(attr),
+		.type = event->type,
+		.config = event->config[0],
+		.config1 = event->config[1],
+		.config2 = event->config[2],
+		.freq = 1,
+		.sample_freq = rate,
+		.wakeup_events = 1,
+		.sample_type = PERF_SAMPLE_IP | PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_CPU |
+			       PERF_SAMPLE_ADDR | PERF_SAMPLE_DATA_SRC | PERF_SAMPLE_PHYS_ADDR |
+			       PERF_SAMPLE_WEIGHT_STRUCT,
+		.read_format = PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING,
+		.precise_ip = chosen->precise,
+		.exclude_guest = chosen->exclude_guest,
+		.disabled = leader < 0,
+	};
+
+	return perf_event_open(&attr, cpu, leader);
+}
+
+/* What the PMU takes: of guests nothing, if it can tell; as precise as it can. */
+static int open_somehow(const struct pmu_event *event, struct chosen *chosen, __u32 rate, __u32 cpu, int leader)
+{
+	int err = -EINVAL;
+
+	if (chosen->known)
+		return open_sampler(event, chosen, rate, cpu, leader);
+	for (int guests = 0; guests < 2; guests++) {
+		for (int precise = event->precise; precise >= event->least; precise--) {
+			*chosen = (struct chosen){.exclude_guest = !guests, .precise = precise};
+			err = open_sampler(event, chosen, rate, cpu, leader);
+			chosen->known = err >= 0;
+			if (err >= 0 || (err != -EINVAL && err != -EOPNOTSUPP))
+				return err;
+		}
+	}
+	return err;
+}
+
+static void close_event(struct live_event *event)
+{
+	if (event->ring)
+		munmap(event->ring, 2 * sysconf(_SC_PAGESIZE));
+	if (event->fd >= 0)
+		close(event->fd);
+	if (event->leader >= 0)
+		close(event->leader);
+}
+
+static int open_on_cpu(struct live_events *events, const struct pmu_event *event, struct chosen *chosen, __u32 cpu,
+		       int program)
+{
+	struct live_event opened = {.fd = -1, .leader = -1};
+	int err = 0;
+
+	if (event->aux) {
+		opened.leader = open_leader(event, cpu);
+		if (opened.leader < 0)
+			return opened.leader;
+	}
+	opened.fd = open_somehow(event, chosen, events->rate, cpu, opened.leader);
+	if (opened.fd < 0)
+		err = opened.fd;
+	else if (ioctl(opened.fd, PERF_EVENT_IOC_SET_BPF, program))
+		err = -errno;
+	if (err) {
+		close_event(&opened);
+		return err;
+	}
+	opened.ring = mmap(NULL, 2 * sysconf(_SC_PAGESIZE), PROT_READ | PROT_WRITE, MAP_SHARED, opened.fd, 0);
+	if (opened.ring == MAP_FAILED)
+		opened.ring = NULL;
+	events->list[events->count++] = opened;
+	return 0;
+}
+
+static bool covers(const struct id_list *list, __u32 cpu)
+{
+	return !list->count || id_list_has(list, cpu);
+}
+
+static int open_everywhere(struct live_events *events, const struct pmu_event *event, const struct id_list *wanted,
+			   __u32 possible_cpus, int program)
+{
+	struct id_list own = {};
+	struct chosen chosen = {};
+	char why[VALUE_WHY];
+	int err = 0;
+
+	if (*event->cpus && parse_ids(event->cpus, true, 0, possible_cpus, possible_cpus + 1, &own, why))
+		return -EINVAL;
+	for (__u32 cpu = 0; !err && cpu < possible_cpus; cpu++) {
+		if (!covers(wanted, cpu) || !covers(&own, cpu))
+			continue;
+		err = open_on_cpu(events, event, &chosen, cpu, program);
+		/* Not online. */
+		if (err == -ENODEV || err == -ENXIO)
+			err = 0;
+	}
+	free(own.ids);
+	return err;
+}
+
+static __u32 allowed_rate(__u32 rate)
+{
+	char text[32];
+	unsigned long most;
+
+	if (first_line(MAX_RATE, text, sizeof(text)))
+		return rate;
+	most = strtoul(text, NULL, 10);
+	return most && most < rate ? most : rate;
+}
+
+static void start(struct live_events *events)
+{
+	for (int i = 0; i < events->count; i++)
+		ioctl(events->list[i].leader >= 0 ? events->list[i].leader : events->list[i].fd, PERF_EVENT_IOC_ENABLE,
+		      0);
+}
+
+int live_events_open(struct live_events *events, const struct pmu_plan *plan, __u32 rate, const struct id_list *cpus,
+		     __u32 possible_cpus, int program)
+{
+	int first = 0;
+
+	*events = (struct live_events){.rate = allowed_rate(rate)};
+	events->list = calloc((size_t)possible_cpus * plan->count + 1, sizeof(*events->list));
+	if (!events->list)
+		return -ENOMEM;
+	/* Each event of each CPU is a file or two. */
+	files_limit_raise();
+	for (int i = 0; i < plan->count; i++) {
+		int err = open_everywhere(events, &plan->events[i], cpus, possible_cpus, program);
+
+		if (err && !*events->failed)
+			snprintf(events->failed, sizeof(events->failed), "%.150s: %s", plan->events[i].name,
+				 strerror(-err));
+		first = first ?: err;
+	}
+	if (!events->count) {
+		if (!*events->failed)
+			snprintf(events->failed, sizeof(events->failed), "none of the chosen CPUs is online");
+		live_events_close(events);
+		return first ?: -ENODEV;
+	}
+	start(events);
+	return 0;
+}
+
+/* One page of records with a page of positions before it; records and their heads are multiples of 8 bytes. */
+static __u64 count_throttles(void *ring)
+{
+	struct perf_event_mmap_page *page = ring;
+	const __u64 size = sysconf(_SC_PAGESIZE);
+	const char *data = (const char *)ring + size;
+	__u64 head = __atomic_load_n(&page->data_head, __ATOMIC_ACQUIRE), tail = page->data_tail, found = 0;
+
+	while (head - tail >= sizeof(struct perf_event_header)) {
+		const struct perf_event_header *header = (const void *)(data + tail % size);
+
+		if (header->size < sizeof(*header))
+			break;
+		found += header->type == PERF_RECORD_THROTTLE;
+		tail += header->size;
+	}
+	__atomic_store_n(&page->data_tail, head, __ATOMIC_RELEASE);
+	return found;
+}
+
+void live_events_drain(struct live_events *events)
+{
+	for (int i = 0; i < events->count; i++)
+		if (events->list[i].ring)
+			events->throttled += count_throttles(events->list[i].ring);
+}
+
+void live_events_times(struct live_events *events)
+{
+	events->enabled_ns = events->running_ns = 0;
+	for (int i = 0; i < events->count; i++) {
+		__u64 values[3]; /* count, time enabled, time running */
+
+		if (read(events->list[i].fd, values, sizeof(values)) != sizeof(values))
+			continue;
+		events->enabled_ns += values[1];
+		events->running_ns += values[2];
+	}
+}
+
+void live_events_stop(struct live_events *events)
+{
+	for (int i = 0; i < events->count; i++) {
+		struct live_event *event = &events->list[i];
+
+		ioctl(event->leader >= 0 ? event->leader : event->fd, PERF_EVENT_IOC_DISABLE, 0);
+	}
+	live_events_drain(events);
+}
+
+void live_events_close(struct live_events *events)
+{
+	for (int i = 0; i < events->count; i++)
+		close_event(&events->list[i]);
+	free(events->list);
+	events->list = NULL;
+	events->count = 0;
+}

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The PMU's memory events, opened on each CPU, with the program that takes their samples.  Closed, or killed, they are gone. */
+#ifndef LOCKLINE_LIVE_EVENTS_H
+#define LOCKLINE_LIVE_EVENTS_H
+
+#include <stdbool.h>
+#include <linux/types.h>
+
+#include "cli/options.h"
+#include "kernel/pmu.h"
+
+struct live_event {
+	int fd;
+	int leader; /* of its group; -1: it has none */
+	void *ring; /* of perf's records, none of them samples; NULL: not to be had */
+};
+
+struct live_events {
+	struct live_event *list;
+	int count;
+	__u32 rate;            /* as it was asked for, or as the kernel allows */
+	__u64 throttled;       /* times that the kernel stopped an event until its next tick */
+	__u64 enabled_ns;      /* over all events and CPUs */
+	__u64 running_ns;      /* of it, on a counter of the PMU */
+	char failed[PMU_TEXT]; /* the first event that could not be opened, and why; or "" */
+};
+
+/* On these CPUs (none: all).  Negative errno if no event can be opened, with failed. */
+int live_events_open(struct live_events *events, const struct pmu_plan *plan, __u32 rate, const struct id_list *cpus,
+		     __u32 possible_cpus, int program);
+/* What the kernel says beside samples. */
+void live_events_drain(struct live_events *events);
+/* Reads the times. */
+void live_events_times(struct live_events *events);
+/* Ends the sampling. */
+void live_events_stop(struct live_events *events);
+void live_events_close(struct live_events *events);
+
+#endif /* LOCKLINE_LIVE_EVENTS_H */

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "memory/live_maps.h"
+
+#define AGAIN_NS 1000000000ull
+
+int live_maps_kernel(struct memory_tasks *tasks, __u64 text)
+{
+	static const char name[] = "[kernel.kallsyms]_text";
+	const struct memory_mmap mmap = {
+		.kernel = true,
+		.mapping = {.start = 1ull << 63, .end = ~0ull, .offset = text},
+		.name = name,
+		.name_length = sizeof(name) - 1,
+	};
+
+	return memory_tasks_mmap(tasks, &mmap);
+}
+
+/* "7f00-7f10 rw-p 00001000 fe:01 1234    /usr/lib/libc.so.6" */
+static int parse_line(struct memory_tasks *tasks, __u32 pid, const char *line)
+{
+	unsigned long long start, end, offset, inode;
+	struct memory_file_id file = {};
+	unsigned int major, minor;
+	char access[5];
+	int name = 0;
+	struct memory_mmap mmap = {.pid = pid, .file = &file};
+
+	if (sscanf(line, "%llx-%llx %4s %llx %x:%x %llu %n", &start, &end, access, &offset, &major, &minor, &inode,
+		   &name) < 7 ||
+	    start >= end)
+		return 0;
+	file = (struct memory_file_id){.major = major, .minor = minor, .inode = inode};
+	mmap.mapping =
+		(struct memory_mapping){.start = start, .end = end, .offset = offset, .shared = access[3] == 's'};
+	mmap.name = name && line[name] && line[name] != '\n' ? line + name : "//anon";
+	mmap.name_length = strcspn(mmap.name, "\n");
+	mmap.anonymous = !inode;
+	return memory_tasks_mmap(tasks, &mmap);
+}
+
+int live_maps_parse(struct memory_tasks *tasks, __u32 pid, FILE *file)
+{
+	char *line = NULL;
+	size_t size = 0;
+	int err = 0;
+
+	while (!err && getline(&line, &size, file) > 0)
+		err = parse_line(tasks, pid, line);
+	free(line);
+	return err;
+}
+
+/* NULL: no memory for it. */
+static struct live_process *find_process(struct live_maps *maps, __u32 pid)
+{
+	struct memory_budget *budget = maps->tasks->budget;
+	__u32 hash = memory_hash(pid, 2);
+
+	memory_index_for(&maps->index, hash, found)
+	{
+		if (maps->processes[found].pid == pid)
+			return &maps->processes[found];
+	}
+	if (memory_reserve((void **)&maps->processes, maps->count, &maps->capacity, sizeof(*maps->processes), budget) ||
+	    memory_index_add(&maps->index, budget, hash, maps->count))
+		return NULL;
+	maps->processes[maps->count] = (struct live_process){.pid = pid};
+	return &maps->processes[maps->count++];
+}
+
+int live_maps_read(struct live_maps *maps, __u32 pid, __u64 now_ns)
+{
+	struct live_process *process = find_process(maps, pid);
+	char path[32];
+	FILE *file;
+	int err;
+
+	if (!process || (process->read_ns && now_ns - process->read_ns < AGAIN_NS))
+		return 0;
+	process->read_ns = now_ns;
+	snprintf(path, sizeof(path), "/proc/%u/maps", pid);
+	file = fopen(path, "re");
+	if (!file) {
+		maps->unread++;
+		return 0;
+	}
+	err = live_maps_parse(maps->tasks, pid, file);
+	fclose(file);
+	return err;
+}
+
+void live_maps_close(struct live_maps *maps)
+{
+	free(maps->processes);
+	free(maps->index.slots);
+}

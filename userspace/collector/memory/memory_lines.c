@@ -1,0 +1,395 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "memory/memory_lines.h"
+#include "perfdata/perfdata_format.h"
+
+#define PAGE_BITS 12
+#define RECENT    64
+
+void memory_lines_open(struct memory_lines *lines, __u32 line_size, struct memory_budget *budget)
+{
+	*lines = (struct memory_lines){.line_size = line_size, .budget = budget};
+}
+
+void memory_lines_close(struct memory_lines *lines)
+{
+	free(lines->lines);
+	free(lines->codes);
+	free(lines->accesses);
+	free(lines->pages);
+	free(lines->waits);
+	free(lines->line_index.slots);
+	free(lines->code_index.slots);
+	free(lines->access_index.slots);
+	free(lines->page_index.slots);
+	free(lines->wait_index.slots);
+	*lines = (struct memory_lines){};
+}
+
+void memory_lines_drop_accesses(struct memory_lines *lines)
+{
+	free(lines->accesses);
+	free(lines->access_index.slots);
+	free(lines->line_index.slots);
+	free(lines->code_index.slots);
+	lines->accesses = NULL;
+	lines->access_count = lines->access_capacity = 0;
+	lines->access_index = lines->line_index = lines->code_index = (struct memory_index){};
+}
+
+/* Kinds are few: sums of equal ones are expanded when another kind takes their place. */
+static void count_kind(struct memory_lines *lines, __u32 kind)
+{
+	__u32 at = (kind * 0x9e3779b1u) >> 26;
+
+	if (lines->recent[at].kind != kind && lines->recent[at].count) {
+		memory_counts_add(&lines->totals, lines->recent[at].kind, lines->recent[at].count);
+		lines->recent[at].count = 0;
+	}
+	lines->recent[at].kind = kind;
+	lines->recent[at].count++;
+}
+
+/* map_ip() of tools/perf/util/map.h. */
+static __u64 unit_address(const struct memory_mapping *mapping, __u64 address)
+{
+	return !mapping || mapping->anonymous ? address : address - mapping->start + mapping->offset;
+}
+
+static bool is_private_memory(const struct memory_mapping *mapping, const struct memory_object *object, __u8 cpumode)
+{
+	static const struct memory_file_id none;
+
+	return cpumode != CPUMODE_KERNEL && !mapping->shared && !memcmp(&object->file, &none, sizeof(none));
+}
+
+static void take_page(struct memory_lines *lines, __u32 number, __u64 physical)
+{
+	struct memory_line *line = &lines->lines[number];
+	__u64 page = physical >> PAGE_BITS << PAGE_BITS;
+	__u32 hash;
+
+	if (!line->page || line->page == page) {
+		line->page = page;
+		return;
+	}
+	line->pages = true;
+	hash = memory_hash(page, number);
+	memory_index_for(&lines->page_index, hash, found)
+	{
+		if (lines->pages[found].page == page && lines->pages[found].line == number)
+			return;
+	}
+	/* Without room pages are counted short; nothing else hangs on them. */
+	if (memory_reserve((void **)&lines->pages, lines->page_count, &lines->page_capacity, sizeof(*lines->pages),
+			   lines->budget) ||
+	    memory_index_add(&lines->page_index, lines->budget, hash, lines->page_count))
+		return;
+	lines->pages[lines->page_count++] = (struct memory_page){.page = page, .line = number};
+}
+
+/* Without room waits are counted short. */
+static void take_wait(struct memory_lines *lines, const struct memory_waiting *waiting)
+{
+	__u32 hash = memory_hash(waiting->lock, (__u64)waiting->access.line << 8 | waiting->wait_kind);
+	struct memory_wait *wait = NULL;
+
+	memory_index_for(&lines->wait_index, hash, found)
+	{
+		wait = &lines->waits[found];
+		if (wait->lock == waiting->lock && wait->line == waiting->access.line &&
+		    wait->kind == waiting->wait_kind)
+			break;
+		wait = NULL;
+	}
+	if (!wait) {
+		if (memory_reserve((void **)&lines->waits, lines->wait_count, &lines->wait_capacity,
+				   sizeof(*lines->waits), lines->budget) ||
+		    memory_index_add(&lines->wait_index, lines->budget, hash, lines->wait_count))
+			return;
+		wait = &lines->waits[lines->wait_count++];
+		*wait = (struct memory_wait){
+			.lock = waiting->lock, .line = waiting->access.line, .kind = waiting->wait_kind};
+	}
+	wait->records++;
+	wait->transfers += !!(waiting->access.kind & ACCESS_SNOOPED);
+}
+
+/* Variables of .bss lie in memory without a file behind the object's data. */
+static void find_static(struct memory_line *line, const struct memory_mapping *mapping,
+			const struct memory_space *space)
+{
+	const struct memory_mapping *before;
+
+	line->static_object = MEMORY_NO_OBJECT;
+	if (!mapping)
+		return;
+	if (!mapping->anonymous) {
+		line->static_object = mapping->object;
+		line->static_unit = line->unit;
+		return;
+	}
+	before = space && mapping->start ? memory_space_find(space, mapping->start - 1) : NULL;
+	if (!before || before->anonymous)
+		return;
+	line->static_object = before->object;
+	line->static_unit = line->address - before->start + before->offset;
+}
+
+/* The line's key, and what is kept of its first sample. */
+static void describe_line(struct memory_lines *lines, struct memory_waiting *waiting,
+			  const struct memory_sample *sample, const struct memory_objects *objects,
+			  const struct memory_mapping *mapping, const struct memory_space *space)
+{
+	const struct memory_object *object = mapping ? &objects->list[mapping->object] : NULL;
+	__u64 mask = ~(__u64)(lines->line_size - 1);
+	struct memory_line *line = &waiting->line;
+
+	*line = (struct memory_line){
+		.unit = unit_address(mapping, sample->address) & mask,
+		.address = sample->address & mask,
+		.object = mapping ? mapping->object : MEMORY_NO_OBJECT,
+		.group = object ? object->group : MEMORY_NO_OBJECT,
+		.pid = object && is_private_memory(mapping, object, sample->cpumode) ? sample->pid : 0,
+		.cpumode = sample->cpumode,
+		.cpu = MEMORY_NO_CPU,
+	};
+	find_static(line, mapping, space);
+	waiting->line_hash =
+		memory_hash(line->unit, (__u64)line->group << 32 | (line->pid ^ (__u32)line->cpumode << 28));
+}
+
+static __s64 find_line(struct memory_lines *lines, const struct memory_line *wanted, __u32 hash)
+{
+	__u32 number = lines->line_count;
+	int err;
+
+	memory_index_for(&lines->line_index, hash, found)
+	{
+		const struct memory_line *line = &lines->lines[found];
+
+		if (line->unit == wanted->unit && line->group == wanted->group && line->pid == wanted->pid &&
+		    line->cpumode == wanted->cpumode)
+			return found;
+	}
+	/* The last eighth is for more of the lines that are there. */
+	if (lines->budget->used > lines->budget->limit - lines->budget->limit / 8)
+		return -ENOSPC;
+	err = memory_reserve((void **)&lines->lines, number, &lines->line_capacity, sizeof(*lines->lines),
+			     lines->budget);
+	err = err ?: memory_index_add(&lines->line_index, lines->budget, hash, number);
+	if (err)
+		return err;
+	lines->lines[lines->line_count++] = *wanted;
+	return number;
+}
+
+static __s64 find_code(struct memory_lines *lines, const struct memory_sample *sample,
+		       const struct memory_mapping *mapping)
+{
+	struct memory_code wanted = {
+		.address = sample->ip,
+		.unit = unit_address(mapping, sample->ip),
+		.object = mapping ? mapping->object : MEMORY_NO_OBJECT,
+		.cpumode = sample->cpumode,
+	};
+	__u32 hash = memory_hash(wanted.address, (__u64)wanted.object << 8 | wanted.cpumode);
+	__u32 number = lines->code_count;
+	int err;
+
+	memory_index_for(&lines->code_index, hash, found)
+	{
+		const struct memory_code *code = &lines->codes[found];
+
+		if (code->address == wanted.address && code->object == wanted.object && code->cpumode == wanted.cpumode)
+			return found;
+	}
+	err = memory_reserve((void **)&lines->codes, number, &lines->code_capacity, sizeof(*lines->codes),
+			     lines->budget);
+	err = err ?: memory_index_add(&lines->code_index, lines->budget, hash, number);
+	if (err)
+		return err;
+	lines->codes[lines->code_count++] = wanted;
+	return number;
+}
+
+static __u32 hash_access(const struct memory_access *access)
+{
+	return memory_hash((__u64)access->line << 32 | access->code,
+			   ((__u64)access->thread << 32 | access->kind) ^
+				   ((__u64)access->cpu << 40 | (__u64)access->offset << 48));
+}
+
+static int add_access(struct memory_lines *lines, const struct memory_access *wanted, __u32 hash)
+{
+	__u32 number = lines->access_count;
+	int err;
+
+	memory_index_for(&lines->access_index, hash, found)
+	{
+		struct memory_access *access = &lines->accesses[found];
+
+		if (access->line != wanted->line || access->code != wanted->code || access->thread != wanted->thread ||
+		    access->kind != wanted->kind || access->cpu != wanted->cpu || access->offset != wanted->offset ||
+		    access->count == ~0u)
+			continue;
+		access->count++;
+		access->weight += wanted->weight;
+		return 0;
+	}
+	err = memory_reserve((void **)&lines->accesses, number, &lines->access_capacity, sizeof(*lines->accesses),
+			     lines->budget);
+	err = err ?: memory_index_add(&lines->access_index, lines->budget, hash, number);
+	if (err)
+		return err;
+	lines->accesses[number] = *wanted;
+	lines->access_count++;
+	return 0;
+}
+
+static __u16 take_cpu(struct memory_lines *lines, __u32 cpu)
+{
+	if (cpu < MEMORY_CPUS)
+		return cpu;
+	lines->without_cpu += cpu == MEMORY_NO_ID;
+	lines->bad_cpus += cpu != MEMORY_NO_ID;
+	return MEMORY_NO_CPU;
+}
+
+static int refuse(struct memory_lines *lines, struct memory_waiting *waiting, int err)
+{
+	waiting->refused = true;
+	lines->refused++;
+	return err == -ENOSPC ? 0 : err;
+}
+
+static void fetch_item(const struct memory_index *index, __u32 hash, const void *items, size_t size)
+{
+	memory_index_for(index, hash, found)
+	{
+		__builtin_prefetch((const char *)items + found * size, 1);
+		return;
+	}
+}
+
+static void fetch_slot(const struct memory_index *index, __u32 hash)
+{
+	if (index->slots)
+		__builtin_prefetch(&index->slots[hash & index->mask]);
+}
+
+/* The sample's line is known from here on. */
+static int settle_line(struct memory_lines *lines, struct memory_waiting *waiting)
+{
+	struct memory_access *access = &waiting->access;
+	__s64 number = find_line(lines, &waiting->line, waiting->line_hash);
+
+	if (number < 0)
+		return refuse(lines, waiting, number);
+	access->line = number;
+	waiting->access_hash = hash_access(access);
+	fetch_slot(&lines->access_index, waiting->access_hash);
+	return 0;
+}
+
+static int settle_access(struct memory_lines *lines, struct memory_waiting *waiting)
+{
+	const struct memory_access *access = &waiting->access;
+	struct memory_line *line = &lines->lines[access->line];
+	int err = add_access(lines, access, waiting->access_hash);
+
+	if (err)
+		return refuse(lines, waiting, err);
+	if (!line->samples)
+		line->thread = access->thread;
+	if (line->cpu == MEMORY_NO_CPU)
+		line->cpu = access->cpu;
+	line->several |= line->thread != access->thread || (access->cpu != MEMORY_NO_CPU && line->cpu != access->cpu);
+	line->samples += line->samples < ~0u;
+	line->snoops += access->kind & ACCESS_SNOOPED && line->snoops < ~0u;
+	line->waits += access->kind & ACCESS_FILL_BUFFER && line->waits < ~0u;
+	line->stores |= access->kind & ACCESS_STORE;
+	if (waiting->page)
+		take_page(lines, access->line, waiting->page);
+	if (waiting->lock)
+		take_wait(lines, waiting);
+	return 0;
+}
+
+/* Takes those that wait one step on: the newest has the number added - 1. */
+static int step(struct memory_lines *lines)
+{
+	enum { LINE_ITEM = 7, LINE = 14, ACCESS_ITEM = 21, ACCESS = 28 };
+	struct memory_waiting *waiting;
+	int err = 0;
+
+#define AT(distance)                                \
+	(lines->added - lines->done > (distance) && \
+	 (waiting = &lines->waiting[(lines->added - 1 - (distance)) % MEMORY_WAITING]) && !waiting->refused)
+	if (AT(LINE_ITEM))
+		fetch_item(&lines->line_index, waiting->line_hash, lines->lines, sizeof(*lines->lines));
+	if (AT(LINE))
+		err = settle_line(lines, waiting);
+	if (AT(ACCESS_ITEM))
+		fetch_item(&lines->access_index, waiting->access_hash, lines->accesses, sizeof(*lines->accesses));
+	if (!err && AT(ACCESS))
+		err = settle_access(lines, waiting);
+#undef AT
+	if (lines->added - lines->done > ACCESS)
+		lines->done++;
+	return err;
+}
+
+int memory_lines_add(struct memory_lines *lines, const struct memory_sample *sample, __u32 thread,
+		     const struct memory_objects *objects, const struct memory_space *space)
+{
+	const struct memory_mapping *data = memory_space_find(space, sample->address);
+	const struct memory_mapping *code_mapping = memory_space_find(space, sample->ip);
+	__u32 kind = memory_kind(sample->data_src, sample->address, data && code_mapping);
+	struct memory_waiting *waiting = &lines->waiting[lines->added % MEMORY_WAITING];
+	__s64 code;
+
+	count_kind(lines, kind);
+	if (!sample->address)
+		return 0;
+	code = find_code(lines, sample, code_mapping);
+	if (code < 0)
+		return refuse(lines, waiting, code);
+	waiting->refused = false;
+	waiting->page = sample->physical;
+	waiting->lock = sample->lock;
+	waiting->wait_kind = sample->wait_kind;
+	waiting->access = (struct memory_access){
+		.code = code,
+		.thread = thread,
+		.kind = kind | sample->live,
+		.cpu = take_cpu(lines, sample->cpu),
+		.offset = sample->address & (lines->line_size - 1),
+		.count = 1,
+		.weight = sample->weight,
+	};
+	describe_line(lines, waiting, sample, objects, data, space);
+	fetch_slot(&lines->line_index, waiting->line_hash);
+	lines->added++;
+	return step(lines);
+}
+
+int memory_lines_finish(struct memory_lines *lines)
+{
+	int err = 0;
+
+	for (int i = 0; i < RECENT; i++) {
+		memory_counts_add(&lines->totals, lines->recent[i].kind, lines->recent[i].count);
+		lines->recent[i].count = 0;
+	}
+	/* Empty ones push the others out. */
+	for (__u32 last = lines->added; !err && (__s32)(last - lines->done) > 0;) {
+		lines->waiting[lines->added++ % MEMORY_WAITING].refused = true;
+		err = step(lines);
+	}
+	lines->added = lines->done;
+	return err;
+}

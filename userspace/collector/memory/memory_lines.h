@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Memory samples summed by cache line, offset, instruction, thread and CPU:
+ * lines are told apart as sort__dcacheline_cmp() of tools/perf/util/sort.c,
+ * Linux 6.12, tells them.
+ */
+#ifndef LOCKLINE_MEMORY_LINES_H
+#define LOCKLINE_MEMORY_LINES_H
+
+#include <stdbool.h>
+#include <linux/types.h>
+
+#include "memory/memory_kind.h"
+#include "memory/memory_maps.h"
+#include "memory/memory_sample.h"
+
+#define MEMORY_CPUS   8192 /* the largest NR_CPUS of x86 and arm64 */
+#define MEMORY_NO_CPU 0xffff
+
+struct memory_line {
+	__u64 unit;          /* address as the object has it, of the line's first byte */
+	__u64 address;       /* of the first sample */
+	__u64 page;          /* physical, of the first sample that has one; 0: none */
+	__u64 static_unit;   /* the same as unit in static_object */
+	__u32 object;        /* MEMORY_NO_OBJECT: not mapped */
+	__u32 static_object; /* whose variables may be there; MEMORY_NO_OBJECT: none */
+	__u32 group;         /* part of the key, see struct memory_object */
+	__u32 pid;           /* 0: the key has none */
+	__u32 samples;
+	__u32 snoops; /* HITM and peer */
+	__u32 waits;  /* fill buffer hits */
+	__u32 thread; /* of the first sample */
+	__u16 cpu;    /* of the first sample that tells */
+	__u8 cpumode;
+	bool several; /* threads or CPUs */
+	bool stores;
+	bool pages; /* more than one: the others are in the set */
+};
+
+struct memory_code {
+	__u64 address;
+	__u64 unit; /* address as the object has it */
+	__u32 object;
+	__u8 cpumode;
+};
+
+/* Samples with all of this in common. */
+struct memory_access {
+	__u32 line;
+	__u32 code;
+	__u32 thread;
+	__u32 kind;
+	__u16 cpu; /* MEMORY_NO_CPU: not known */
+	__u16 offset;
+	__u32 count;
+	__u64 weight;
+};
+
+struct memory_page {
+	__u64 page;
+	__u32 line;
+};
+
+/* Samples of a line that were taken while one lock was waited for. */
+struct memory_wait {
+	__u64 lock;
+	__u32 line;
+	__u32 kind; /* enum lock_kind */
+	__u64 records;
+	__u64 transfers; /* HITM and peer */
+};
+
+/* A sample on its way: what is looked up next is fetched from memory while others are worked on. */
+struct memory_waiting {
+	struct memory_line line;
+	struct memory_access access;
+	__u64 page;
+	__u64 lock;
+	__u32 wait_kind;
+	__u32 line_hash;
+	__u32 access_hash; /* of one that has a line */
+	bool refused;
+};
+
+#define MEMORY_WAITING 32
+
+struct memory_lines {
+	__u32 line_size;
+	struct memory_waiting waiting[MEMORY_WAITING];
+	__u32 added; /* samples that were ever put there */
+	__u32 done;
+	struct memory_line *lines;
+	__u32 line_count;
+	__u32 line_capacity;
+	struct memory_index line_index;
+	struct memory_code *codes;
+	__u32 code_count;
+	__u32 code_capacity;
+	struct memory_index code_index;
+	struct memory_access *accesses;
+	__u32 access_count;
+	__u32 access_capacity;
+	struct memory_index access_index;
+	struct memory_page *pages; /* of lines with several */
+	__u32 page_count;
+	__u32 page_capacity;
+	struct memory_index page_index;
+	struct memory_wait *waits;
+	__u32 wait_count;
+	__u32 wait_capacity;
+	struct memory_index wait_index;
+	struct memory_counts totals;
+	struct {
+		__u32 kind;
+		__u64 count;
+	} recent[64];  /* totals to come */
+	__u64 refused; /* samples of lines beyond the budget */
+	__u64 bad_cpus;
+	__u64 without_cpu;
+	struct memory_budget *budget;
+};
+
+void memory_lines_open(struct memory_lines *lines, __u32 line_size, struct memory_budget *budget);
+void memory_lines_close(struct memory_lines *lines);
+/* space: of the data, for what is mapped below it; NULL: none. */
+int memory_lines_add(struct memory_lines *lines, const struct memory_sample *sample, __u32 thread,
+		     const struct memory_objects *objects, const struct memory_space *space);
+/* After the last sample: all of them are in the sums. */
+int memory_lines_finish(struct memory_lines *lines);
+/* Frees what is only needed to add samples, or to rank lines. */
+void memory_lines_drop_accesses(struct memory_lines *lines);
+
+#endif /* LOCKLINE_MEMORY_LINES_H */

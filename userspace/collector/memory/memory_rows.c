@@ -1,0 +1,307 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "memory/memory_rows.h"
+#include "perfdata/perfdata_format.h"
+#include "base/small_file.h"
+
+#define PATH_SIZE 4200
+
+static const char *space_of(__u8 cpumode, __u64 address)
+{
+	if (cpumode == CPUMODE_USER)
+		return "user";
+	/* What kernel code did to memory of a process whose pages the file does not tell is neither. */
+	return cpumode == CPUMODE_KERNEL && address >> 63 ? "kernel" : "other";
+}
+
+/* Foreign text, fit for a reader of the recording. */
+static const char *clean(const char *text, char *out, size_t size)
+{
+	snprintf(out, size, "%s", text);
+	make_printable(out);
+	return out;
+}
+
+static const char *object_name(const struct memory_write *write, __u32 object, char out[PATH_SIZE])
+{
+	return object == MEMORY_NO_OBJECT ? "" : clean(write->tasks->objects.list[object].name, out, PATH_SIZE);
+}
+
+/* "cpu" of "cpu/mem-loads/P" */
+static const char *pmu_of(const char *event, char out[64])
+{
+	snprintf(out, 64, "%.*s", (int)strcspn(event, "/"), event);
+	return out;
+}
+
+/* One row for each event; the first of them is the whole file's. */
+int memory_rows_source(const struct memory_write *write)
+{
+	const struct memory_counts none = {}, *more = write->uncounted ?: &none, *totals = &write->lines->totals;
+	__s64 id = MEMORY_SOURCE;
+	char pmu[64];
+	int err = 0;
+
+	for (const char *event = write->events; !err && (*event || id == MEMORY_SOURCE);
+	     event += strlen(event) + !!*event)
+		err = recording_run(write->recording, PUT_MEMORY_SOURCE, "ittt", id++, write->kind,
+				    write->name ?: pmu_of(event, pmu), event);
+
+#define COUNT(field)                                                                                            \
+	err = err                                                                                               \
+		      ?: recording_run(write->recording, PUT_MEMORY_COUNT, "iti", (__s64)MEMORY_SOURCE, #field, \
+				       (__s64)(totals->field + more->field));
+	MEMORY_COUNTS(COUNT)
+#undef COUNT
+	return err;
+}
+
+struct nodes {
+	__u64 bits[PERFDATA_NODES / 64];
+};
+
+static void add_node(struct nodes *nodes, int node)
+{
+	if (node >= 0 && node < PERFDATA_NODES)
+		nodes->bits[node / 64] |= 1ull << node % 64;
+}
+
+/* "0,1" */
+static void list_nodes(const struct nodes *nodes, char *out, size_t size)
+{
+	size_t used = 0;
+
+	*out = 0;
+	for (int word = 0; word < PERFDATA_NODES / 64; word++)
+		for (__u64 bits = nodes->bits[word]; bits && used + 8 < size; bits &= bits - 1)
+			used += sprintf(out + used, "%s%d", used ? "," : "", 64 * word + __builtin_ctzll(bits));
+}
+
+static int compare_pages(const void *a, const void *b)
+{
+	const struct memory_page *x = a, *y = b;
+
+	if (x->line != y->line)
+		return x->line < y->line ? -1 : 1;
+	return x->page < y->page ? -1 : x->page > y->page;
+}
+
+void memory_pages_sort(struct memory_pages *pages)
+{
+	if (pages->count)
+		qsort(pages->list, pages->count, sizeof(*pages->list), compare_pages);
+}
+
+static __u32 line_nodes(const struct memory_write *write, const struct memory_pages *all, __u32 number, char *out,
+			size_t size)
+{
+	const struct memory_line *line = &write->lines->lines[number];
+	__u32 low = 0, high = all->count, pages = !!line->page;
+	struct nodes nodes = {};
+
+	if (line->page)
+		add_node(&nodes, perfdata_node(write->features, line->page));
+	while (line->pages && low < high) {
+		__u32 middle = low + (high - low) / 2;
+
+		if (all->list[middle].line < number)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	for (; line->pages && low < all->count && all->list[low].line == number; low++, pages++)
+		add_node(&nodes, perfdata_node(write->features, all->list[low].page));
+	list_nodes(&nodes, out, size);
+	return pages;
+}
+
+int memory_row_line(const struct memory_write *write, const struct memory_pages *pages, __u32 number, __s64 id,
+		    const struct memory_name *name)
+{
+	const struct memory_line *line = &write->lines->lines[number];
+	char nodes[1024], path[PATH_SIZE], symbol[PATH_SIZE];
+	__u32 count = line_nodes(write, pages, number, nodes, sizeof(nodes));
+
+	return recording_run(write->recording, PUT_MEMORY_LINE, "iiiitittiti", id, (__s64)MEMORY_SOURCE,
+			     (__s64)line->address, (__s64)write->lines->line_size,
+			     space_of(line->cpumode, line->address), (__s64)line->pid,
+			     object_name(write, line->object, path), clean(name->symbol, symbol, sizeof(symbol)),
+			     (__s64)name->offset, nodes, (__s64)count);
+}
+
+int memory_row_line_pages(const struct memory_write *write, const struct memory_pages *pages, __u32 number, __s64 id)
+{
+	char nodes[1024];
+	__u32 count = line_nodes(write, pages, number, nodes, sizeof(nodes));
+
+	return recording_run(write->recording, SET_MEMORY_LINE_PAGES, "iti", id, nodes, (__s64)count);
+}
+
+int memory_row_line_name(const struct memory_write *write, __s64 id, const struct memory_name *name)
+{
+	char symbol[PATH_SIZE];
+
+	return recording_run(write->recording, SET_MEMORY_LINE_NAME, "iti", id,
+			     clean(name->symbol, symbol, sizeof(symbol)), (__s64)name->offset);
+}
+
+int memory_row_code(const struct memory_write *write, __u32 number, const struct memory_name *name)
+{
+	const struct memory_code *code = &write->lines->codes[number];
+	char path[PATH_SIZE], symbol[PATH_SIZE], line[PATH_SIZE];
+
+	return recording_run(write->recording, PUT_MEMORY_CODE, "iittitt", (__s64)number + 1, (__s64)code->address,
+			     space_of(code->cpumode, code->address), clean(name->symbol, symbol, sizeof(symbol)),
+			     (__s64)name->offset, object_name(write, code->object, path),
+			     clean(name->line, line, sizeof(line)));
+}
+
+int memory_row_thread(const struct memory_write *write, __u32 number)
+{
+	const struct memory_thread *thread = &write->tasks->threads[number];
+	char comm[MEMORY_COMM];
+
+	return recording_run(write->recording, PUT_MEMORY_THREAD, "iiit", (__s64)number + 1, (__s64)(__s32)thread->pid,
+			     (__s64)(__s32)thread->tid, clean(thread->comm, comm, sizeof(comm)));
+}
+
+struct sums {
+	struct memory_counts counts;
+	__u64 remote_hitm_weight;
+	__u64 local_hitm_weight;
+	__u64 load_weight;
+	__u64 load_weights;
+	__u64 in_wait;
+	__u64 interrupts_on;
+	__u64 interrupts_off;
+	__u8 cpus[MEMORY_CPUS / 8];
+	__u32 cpu_bytes;
+	__u32 cpu_count;
+};
+
+static void add_access(struct sums *sums, const struct memory_access *access)
+{
+	memory_counts_add(&sums->counts, access->kind, access->count);
+	sums->in_wait += access->kind & ACCESS_IN_WAIT ? access->count : 0;
+	sums->interrupts_on += access->kind & ACCESS_INTERRUPTS_ON ? access->count : 0;
+	sums->interrupts_off += access->kind & ACCESS_INTERRUPTS_OFF ? access->count : 0;
+	/* compute_stats() of tools/perf/builtin-c2c.c: a sample's weight counts once. */
+	if (access->kind & ACCESS_REMOTE_HITM) {
+		sums->remote_hitm_weight += access->weight;
+	} else if (access->kind & (ACCESS_L2_HITM | ACCESS_LLC_HITM)) {
+		sums->local_hitm_weight += access->weight;
+	} else if (access->kind & ACCESS_LOAD) {
+		sums->load_weight += access->weight;
+		sums->load_weights += access->count;
+	}
+	if (access->cpu == MEMORY_NO_CPU)
+		return;
+	if (access->cpu / 8u + 1 > sums->cpu_bytes)
+		sums->cpu_bytes = access->cpu / 8 + 1;
+	sums->cpu_count += !(sums->cpus[access->cpu / 8] >> access->cpu % 8 & 1);
+	sums->cpus[access->cpu / 8] |= 1 << access->cpu % 8;
+}
+
+static void clear(struct sums *sums)
+{
+	memset(sums->cpus, 0, sums->cpu_bytes);
+	sums->cpu_bytes = sums->cpu_count = 0;
+	sums->remote_hitm_weight = sums->local_hitm_weight = sums->load_weight = sums->load_weights = 0;
+	sums->in_wait = sums->interrupts_on = sums->interrupts_off = 0;
+	sums->counts = (struct memory_counts){};
+}
+
+static void cpu_nodes(const struct memory_write *write, const struct sums *sums, char *out, size_t size)
+{
+	struct nodes nodes = {};
+
+	*out = 0;
+	if (!write->features->numa)
+		return;
+	for (__u32 byte = 0; byte < sums->cpu_bytes; byte++)
+		for (__u32 bits = sums->cpus[byte]; bits; bits &= bits - 1)
+			add_node(&nodes, write->features->node_of_cpu[8 * byte + __builtin_ctz(bits)] - 1);
+	list_nodes(&nodes, out, size);
+}
+
+static int write_access(const struct memory_write *write, __s64 line, const struct memory_access *access,
+			const struct sums *sums)
+{
+	const struct memory_counts *counts = &sums->counts;
+	const __s64 values[] = {
+		line,
+		access->offset,
+		access->code + 1ll,
+		access->thread + 1ll,
+		counts->nr_entries,
+		counts->load,
+		counts->store,
+		counts->locks,
+		counts->lcl_hitm,
+		counts->rmt_hitm,
+		counts->lcl_peer,
+		counts->rmt_peer,
+		counts->ld_fbhit,
+		counts->ld_l1hit,
+		counts->ld_l2hit,
+		counts->ld_llchit,
+		counts->rmt_hit,
+		counts->lcl_dram,
+		counts->rmt_dram,
+		counts->st_l1hit,
+		counts->st_l1miss,
+		counts->st_na,
+		counts->blk_data + counts->blk_addr,
+		counts->nomap,
+		counts->noparse,
+		sums->remote_hitm_weight,
+		sums->local_hitm_weight,
+		sums->load_weight,
+		sums->load_weights,
+		write->locks ? (__s64)sums->in_wait : -1,
+	};
+	char nodes[1024];
+	int err;
+
+	cpu_nodes(write, sums, nodes, sizeof(nodes));
+	err = recording_run(write->recording, PUT_MEMORY_ACCESS, "abit", values,
+			    (int)(sizeof(values) / sizeof(*values)), sums->cpus, (int)sums->cpu_bytes,
+			    (__s64)sums->cpu_count, nodes);
+	if (!err && sums->interrupts_on + sums->interrupts_off)
+		err = recording_run(write->recording, PUT_MEMORY_INTERRUPTS, "aii", values, 4,
+				    (__s64)(sums->interrupts_on + sums->interrupts_off), (__s64)sums->interrupts_off);
+	return err;
+}
+
+int memory_rows_accesses(const struct memory_write *write, __s64 line, const struct memory_access *accesses,
+			 __u32 count)
+{
+	struct sums sums = {};
+	int err = 0;
+
+	for (__u32 at = 0; !err && at < count;) {
+		const struct memory_access *first = &accesses[at];
+
+		for (; at < count && accesses[at].offset == first->offset && accesses[at].code == first->code &&
+		       accesses[at].thread == first->thread;
+		     at++)
+			add_access(&sums, &accesses[at]);
+		err = write_access(write, line, first, &sums);
+		clear(&sums);
+	}
+	return err;
+}
+
+int memory_row_wait(const struct memory_write *write, __s64 line, const struct memory_wait *wait)
+{
+	__s64 lock = write->locks->id(write->locks->context, wait->lock, wait->kind);
+
+	if (lock < 0)
+		return lock;
+	return recording_run(write->recording, ADD_MEMORY_WAIT, "iiiii", line, lock, (__s64)wait->kind,
+			     (__s64)wait->records, (__s64)wait->transfers);
+}

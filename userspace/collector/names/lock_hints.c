@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * A hint is a guess that the kernel's types must confirm: a struct named here
+ * counts only if it fits the object and a lock lies at the address in question.
+ */
+#include <string.h>
+
+#include "names/lock_hints.h"
+
+static const struct {
+	const char *cache, *type, *module;
+} cache_types[] = {
+	{"AF_VSOCK", "vsock_sock", "vsock"},
+	{"TCP", "tcp_sock", ""},
+	{"TCPv6", "tcp6_sock", "ipv6"},
+	{"UDP", "udp_sock", ""},
+	{"UDPv6", "udp6_sock", "ipv6"},
+	{"UNIX", "unix_sock", "unix"},
+	{"UNIX-STREAM", "unix_sock", "unix"},
+	{"RAW", "raw_sock", ""},
+	{"RAWv6", "raw6_sock", "ipv6"},
+	{"MPTCP", "mptcp_sock", ""},
+	{"bdev_cache", "bdev_inode", ""},
+	{"blkdev_ioc", "io_context", ""},
+	{"btrfs_extent_buffer", "extent_buffer", "btrfs"},
+	{"btrfs_inode", "btrfs_inode", "btrfs"},
+	{"cifs_inode_cache", "cifsInodeInfo", "cifs"},
+	{"dax_cache", "dax_device", ""},
+	{"eventpoll_epi", "epitem", ""},
+	{"ext4_inode_cache", "ext4_inode_info", "ext4"},
+	{"filp", "file", ""},
+	{"fuse_inode", "fuse_inode", "fuse"},
+	{"fuse_request", "fuse_req", "fuse"},
+	{"jbd2_journal_head", "journal_head", "jbd2"},
+	{"jbd2_transaction_s", "transaction_s", "jbd2"},
+	{"key_jar", "key", ""},
+	{"kvm_vcpu", "vcpu_vmx", "kvm_intel"},
+	{"mnt_cache", "mount", ""},
+	{"net_namespace", "net", ""},
+	{"nf_conntrack", "nf_conn", "nf_conntrack"},
+	{"nfs_inode_cache", "nfs_inode", "nfs"},
+	{"ovl_inode", "ovl_inode", "overlay"},
+	{"posix_timers_cache", "k_itimer", ""},
+	{"radix_tree_node", "xa_node", ""},
+	{"skbuff_head_cache", "sk_buff", ""},
+	{"sock_inode_cache", "socket_alloc", ""},
+	{"uid_cache", "user_struct", ""},
+	{"xfs_buf", "xfs_buf", "xfs"},
+	{"xfs_inode", "xfs_inode", "xfs"},
+};
+
+/* What kmalloc gave out, by the code that locks it: prefix of the function, struct. */
+static const struct {
+	const char *prefix, *type;
+} function_types[] = {
+	{"pipe_", "pipe_inode_info"},
+	{"anon_pipe_", "pipe_inode_info"},
+	{"fifo_", "pipe_inode_info"},
+	{"ep_", "eventpoll"},
+	{"do_epoll_", "eventpoll"},
+	{"eventpoll_", "eventpoll"},
+	{"eventfd_", "eventfd_ctx"},
+	{"timerfd_", "timerfd_ctx"},
+	{"signalfd_", "sighand_struct"},
+	{"inotify_", "fsnotify_group"},
+	{"fsnotify_", "fsnotify_group"},
+	{"fsnotify_", "fsnotify_mark_connector"},
+	{"seq_", "seq_file"},
+	{"kernfs_", "kernfs_open_file"},
+	{"kernfs_", "kernfs_root"},
+	{"tty_", "tty_struct"},
+	{"tty_", "tty_port"},
+	{"n_tty_", "tty_struct"},
+	{"n_tty_", "tty_port"},
+	{"pty_", "tty_port"},
+	{"flush_to_ldisc", "tty_port"},
+	{"fuse_", "fuse_conn"},
+	{"fuse_", "fuse_dev"},
+	{"perf_", "perf_event_context"},
+	{"perf_", "perf_buffer"},
+	{"ring_buffer_", "ring_buffer_per_cpu"},
+	{"blk_mq_", "blk_mq_hw_ctx"},
+	{"blk_mq_", "blk_mq_tags"},
+	{"__blk_mq_", "blk_mq_hw_ctx"},
+	{"__blk_mq_", "blk_mq_tags"},
+	{"virtio_queue_rq", "virtio_blk"},
+	{"virtblk_", "virtio_blk"},
+	{"nvme_", "nvme_queue"},
+	{"loop_", "loop_device"},
+	{"cgroup_", "cgroup"},
+	{"futex_", "futex_private_hash"},
+	{"__futex_", "futex_private_hash"},
+	{"do_semtimedop", "sem_array"},
+	{"__do_semtimedop", "sem_array"},
+	{"semctl_", "sem_array"},
+	{"do_msg", "msg_queue"},
+	{"do_shmat", "shmid_kernel"},
+	{"wb_", "bdi_writeback"},
+	{"writeback_", "bdi_writeback"},
+	{"__mark_inode_dirty", "bdi_writeback"},
+	{"list_lru_", "list_lru_memcg"},
+	{"list_lru_", "list_lru_node"},
+	{"__queue_work", "worker_pool"},
+	{"worker_thread", "worker_pool"},
+	{"process_one_work", "worker_pool"},
+	{"__flush_work", "worker_pool"},
+	{"__flush_workqueue", "workqueue_struct"},
+	{"jbd2_", "journal_s"},
+	{"start_this_handle", "journal_s"},
+	{"raid5_", "r5conf"},
+	{"md_", "mddev"},
+	{"dm_", "mapped_device"},
+	{"dev_queue_xmit", "Qdisc"},
+	{"__dev_queue_xmit", "Qdisc"},
+	{"__dev_queue_xmit", "netdev_queue"},
+	{"netlink_", "netlink_sock"},
+	{"packet_", "packet_sock"},
+};
+
+#define SPINLOCK (1u << KIND_SPINLOCK | 1u << KIND_RTMUTEX)
+#define RWLOCK \
+	(1u << KIND_RWLOCK_READ | 1u << KIND_RWLOCK_WRITE | 1u << KIND_RWLOCK_RT_READ | 1u << KIND_RWLOCK_RT_WRITE)
+#define PERCPU_RWSEM (1u << KIND_PERCPU_RWSEM_READ | 1u << KIND_PERCPU_RWSEM_WRITE)
+
+/* Locks of the kernel image that their takers give away, for kernels without KALLSYMS_ALL. */
+static const struct {
+	const char *function;
+	__u32 kinds;
+	const char *name;
+} static_locks[] = {
+	{"ptrace_attach", RWLOCK, "tasklist_lock"},
+	{"ptrace_check_attach", RWLOCK, "tasklist_lock"},
+	{"ptrace_detach", RWLOCK, "tasklist_lock"},
+	{"ptrace_traceme", RWLOCK, "tasklist_lock"},
+	{"ptrace_stop", RWLOCK, "tasklist_lock"},
+	{"__do_wait", RWLOCK, "tasklist_lock"},
+	{"do_wait", RWLOCK, "tasklist_lock"},
+	{"wait_task_zombie", RWLOCK, "tasklist_lock"},
+	{"wait_consider_task", RWLOCK, "tasklist_lock"},
+	{"release_task", RWLOCK, "tasklist_lock"},
+	{"exit_notify", RWLOCK, "tasklist_lock"},
+	{"do_exit", RWLOCK, "tasklist_lock"},
+	{"copy_process", RWLOCK, "tasklist_lock"},
+	{"de_thread", RWLOCK, "tasklist_lock"},
+	{"begin_new_exec", RWLOCK, "tasklist_lock"},
+	{"do_signal_stop", RWLOCK, "tasklist_lock"},
+	{"do_notify_parent_cldstop", RWLOCK, "tasklist_lock"},
+	{"get_signal", RWLOCK, "tasklist_lock"},
+	{"kill_something_info", RWLOCK, "tasklist_lock"},
+	{"mm_update_next_owner", RWLOCK, "tasklist_lock"},
+	{"zap_pid_ns_processes", RWLOCK, "tasklist_lock"},
+	{"kill_pgrp", RWLOCK, "tasklist_lock"},
+	{"__kill_pgrp_info", RWLOCK, "tasklist_lock"},
+	{"send_sigio", RWLOCK, "tasklist_lock"},
+	{"send_sigurg", RWLOCK, "tasklist_lock"},
+	{"disassociate_ctty", RWLOCK, "tasklist_lock"},
+	{"ksys_setsid", RWLOCK, "tasklist_lock"},
+	{"sys_setpgid", RWLOCK, "tasklist_lock"},
+	{"sys_setpriority", RWLOCK, "tasklist_lock"},
+	{"sys_getpriority", RWLOCK, "tasklist_lock"},
+	{"sys_prlimit64", RWLOCK, "tasklist_lock"},
+	{"sys_ptrace", RWLOCK, "tasklist_lock"},
+	{"cgroup_enter_frozen", SPINLOCK, "css_set_lock"},
+	{"cgroup_leave_frozen", SPINLOCK, "css_set_lock"},
+	{"cgroup_post_fork", SPINLOCK, "css_set_lock"},
+	{"cgroup_exit", SPINLOCK, "css_set_lock"},
+	{"cgroup_release", SPINLOCK, "css_set_lock"},
+	{"copy_process", PERCPU_RWSEM, "cgroup_threadgroup_rwsem"},
+	{"exit_signals", PERCPU_RWSEM, "cgroup_threadgroup_rwsem"},
+	{"begin_new_exec", PERCPU_RWSEM, "cgroup_threadgroup_rwsem"},
+	{"cgroup_procs_write_start", PERCPU_RWSEM, "cgroup_threadgroup_rwsem"},
+	{"cgroup_attach_lock", PERCPU_RWSEM, "cgroup_threadgroup_rwsem"},
+};
+
+static const struct {
+	const char *variable, *type;
+} variable_types[] = {
+	{"contig_page_data", "pglist_data"},
+	{"init_files", "files_struct"},
+	{"init_mm", "mm_struct"},
+	{"init_net", "net"},
+	{"init_pid_ns", "pid_namespace"},
+	{"init_sighand", "sighand_struct"},
+	{"init_signals", "signal_struct"},
+	{"init_task", "task_struct"},
+	{"init_user_ns", "user_namespace"},
+	{"root_task_group", "task_group"},
+};
+
+#define COUNT(table) (sizeof(table) / sizeof(*(table)))
+
+const char *hint_cache_type(const char *cache, const char **module)
+{
+	for (size_t i = 0; i < COUNT(cache_types); i++) {
+		if (strcmp(cache, cache_types[i].cache))
+			continue;
+		*module = cache_types[i].module;
+		return cache_types[i].type;
+	}
+	return NULL;
+}
+
+const char *hint_function_type(const char *function, unsigned int index)
+{
+	for (size_t i = 0; i < COUNT(function_types); i++) {
+		const char *prefix = function_types[i].prefix;
+
+		if (!strncmp(function, prefix, strlen(prefix)) && !index--)
+			return function_types[i].type;
+	}
+	return NULL;
+}
+
+/* A system call's body is called so by one compiler and otherwise by another: __do_sys_ptrace, __x64_sys_ptrace. */
+static const char *strip_syscall(const char *function)
+{
+	static const char *const prefixes[] = {"__do_", "__se_", "__x64_", "__arm64_"};
+
+	for (size_t i = 0; i < COUNT(prefixes); i++) {
+		size_t length = strlen(prefixes[i]);
+
+		if (!strncmp(function, prefixes[i], length) && !strncmp(function + length, "sys_", 4))
+			return function + length;
+	}
+	return function;
+}
+
+const char *hint_static_lock(const char *function, enum lock_kind kind)
+{
+	function = strip_syscall(function);
+	for (size_t i = 0; i < COUNT(static_locks); i++)
+		if (static_locks[i].kinds & 1u << kind && !strcmp(function, static_locks[i].function))
+			return static_locks[i].name;
+	return NULL;
+}
+
+const char *hint_variable_type(const char *variable)
+{
+	for (size_t i = 0; i < COUNT(variable_types); i++)
+		if (!strcmp(variable, variable_types[i].variable))
+			return variable_types[i].type;
+	return NULL;
+}
+
+bool hint_is_futex(const char *function, enum lock_kind kind)
+{
+	/* With PREEMPT_RT a bucket's spinlock is an rt-mutex. */
+	if (kind != KIND_SPINLOCK && kind != KIND_RTMUTEX)
+		return false;
+	return !strncmp(function, "futex_", 6) || !strncmp(function, "__futex_", 8) || !strcmp(function, "do_futex") ||
+	       !strcmp(function, "handle_futex_death") || !strcmp(function, "unqueue_me_pi");
+}

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Tables of what kernel functions and slab caches deal with. */
+#ifndef LOCKLINE_LOCK_HINTS_H
+#define LOCKLINE_LOCK_HINTS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <linux/types.h>
+
+#include "bpf/lockline.h"
+
+/* Struct type of a slab cache's objects where the names differ, and its module; NULL if not in the table. */
+const char *hint_cache_type(const char *cache, const char **module);
+/* The index-th struct that a function of that name may work on; NULL if there is none (left). */
+const char *hint_function_type(const char *function, unsigned int index);
+/* Name of the static lock that the function takes by that kind; NULL if not in the table. */
+const char *hint_static_lock(const char *function, enum lock_kind kind);
+/* Struct type of a static variable where the names differ; NULL if not in the table. */
+const char *hint_variable_type(const char *variable);
+/* True for a function of the futex code, whose spinlock is that of a hash bucket. */
+bool hint_is_futex(const char *function, enum lock_kind kind);
+
+#endif /* LOCKLINE_LOCK_HINTS_H */

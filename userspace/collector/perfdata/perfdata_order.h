@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Samples wait until all records that change names and mappings before them
+ * have come: perf writes the buffers of the CPUs one after the other, and marks
+ * each round.  As util/ordered-events.c of tools/perf, Linux 6.12, but samples
+ * between two changes keep the order of the file.
+ */
+#ifndef LOCKLINE_PERFDATA_ORDER_H
+#define LOCKLINE_PERFDATA_ORDER_H
+
+#include "memory/memory_sample.h"
+#include "perfdata/perfdata_reader.h"
+
+/* 40 MiB; a round of more is cut in two. */
+#define PERFDATA_WAITING_SAMPLES (512u << 10)
+#define PERFDATA_WAITING_CHANGES (256u << 10)
+#define PERFDATA_WAITING_BYTES   (64u << 20) /* of changes */
+
+struct perfdata_change;
+
+struct perfdata_order {
+	int (*sample)(void *context, const struct memory_sample *sample);
+	perfdata_record_function *change;
+	void *context;
+	struct memory_sample *samples;
+	__u32 sample_count;
+	__u32 sample_capacity;
+	struct perfdata_change *changes;
+	__u32 change_count;
+	__u32 change_capacity;
+	__u64 change_number;
+	__u64 change_bytes;
+	__u32 *sequence;
+	__u32 sequence_capacity;
+	__u64 added; /* samples and changes since some went on, and how many waited then */
+	__u64 kept;
+	__u64 largest; /* time that came so far */
+	__u64 due;     /* of the round before: what is not later is complete */
+	__u64 flushed; /* all up to here went on */
+	__u64 late;    /* changes that came after samples of a later time had gone on */
+};
+
+void perfdata_order_close(struct perfdata_order *order);
+/* Both hand on at once what has no time. */
+int perfdata_order_sample(struct perfdata_order *order, const struct memory_sample *sample);
+int perfdata_order_change(struct perfdata_order *order, __u64 time, const struct perfdata_record_view *record);
+/* A round is complete. */
+int perfdata_order_round(struct perfdata_order *order);
+/* Hands on all that waits. */
+int perfdata_order_finish(struct perfdata_order *order);
+
+#endif /* LOCKLINE_PERFDATA_ORDER_H */

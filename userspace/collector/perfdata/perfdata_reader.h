@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The records of a perf.data file or pipe in the order of the file, compressed
+ * ones unpacked.  Nothing in a file is trusted: what does not fit ends the
+ * reading, and is a problem with its place.
+ */
+#ifndef LOCKLINE_PERFDATA_READER_H
+#define LOCKLINE_PERFDATA_READER_H
+
+#include "memory/memory_problems.h"
+#include "perfdata/perfdata_events.h"
+#include "perfdata/perfdata_features.h"
+#include "perfdata/perfdata_input.h"
+
+struct perfdata_record_view {
+	__u32 type;
+	__u16 misc;
+	const __u8 *body; /* what follows the header */
+	size_t size;
+	__u64 place; /* in the file; of the compressed record it came from */
+};
+
+/* A negative errno ends the reading. */
+typedef int perfdata_record_function(void *context, const struct perfdata_record_view *record);
+
+struct perfdata_reader {
+	struct perfdata_input input;
+	struct perfdata_events events;
+	struct perfdata_features features;
+	struct memory_problems *problems;
+	bool pipe;
+	bool decoder_wanted; /* by trace data of Arm SPE: memory accesses are in there */
+	bool cut;            /* the input ended too early */
+	__u64 records;
+	__u64 bytes; /* of records, unpacked */
+	struct perfdata_unpacker *unpacker;
+	__u64 packed; /* bytes of compressed records, and what was in them */
+	__u64 unpacked;
+};
+
+/* Reads the header.  Tells the user why not; -EISDIR is told by nobody. */
+int perfdata_reader_open(struct perfdata_reader *reader, const char *path, struct memory_problems *problems);
+void perfdata_reader_close(struct perfdata_reader *reader);
+/* All records.  Fails only with what function returns. */
+int perfdata_reader_run(struct perfdata_reader *reader, perfdata_record_function *function, void *context);
+
+#endif /* LOCKLINE_PERFDATA_READER_H */

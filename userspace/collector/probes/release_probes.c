@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* The programs of --holders and --holds: which function each of them probes. */
+#include <errno.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+
+#include "lockline.skel.h"
+#include "cli/message.h"
+#include "probes/probes.h"
+
+#define COST_WINDOW_NS 100000000
+
+static const char *signal_of(enum release_function function)
+{
+	__u32 bit = 1u << function;
+
+	return bit & SPIN_LOCKS         ? "spinlock hold times"
+	       : bit & SLEEPING_UNLOCKS ? "sleeping lock holders"
+					: "spinlock holders";
+}
+
+int release_choices(struct lockline_bpf *bpf, const struct plan *plan, struct choice *choices, int count)
+{
+	struct bpf_program *const programs[RELEASE_FUNCTIONS] = {
+		[UNLOCK_SPIN] = bpf->progs.spin_unlock,
+		[UNLOCK_SPIN_IRQRESTORE] = bpf->progs.spin_unlock_irqrestore,
+		[UNLOCK_SPIN_IRQ] = bpf->progs.spin_unlock_irq,
+		[UNLOCK_SPIN_BH] = bpf->progs.spin_unlock_bh,
+		[UNLOCK_READ] = bpf->progs.read_unlock,
+		[UNLOCK_READ_IRQRESTORE] = bpf->progs.read_unlock_irqrestore,
+		[UNLOCK_READ_IRQ] = bpf->progs.read_unlock_irq,
+		[UNLOCK_READ_BH] = bpf->progs.read_unlock_bh,
+		[UNLOCK_WRITE] = bpf->progs.write_unlock,
+		[UNLOCK_WRITE_IRQRESTORE] = bpf->progs.write_unlock_irqrestore,
+		[UNLOCK_WRITE_IRQ] = bpf->progs.write_unlock_irq,
+		[UNLOCK_WRITE_BH] = bpf->progs.write_unlock_bh,
+		[UNLOCK_MUTEX] = bpf->progs.mutex_unlocks,
+		[UNLOCK_RWSEM_WRITE] = bpf->progs.rwsem_write_unlock,
+		[UNLOCK_RWSEM_READ] = bpf->progs.rwsem_read_unlock,
+		[UNLOCK_RT_SPIN] = bpf->progs.rt_spin_unlocks,
+		[LOCK_SPIN] = bpf->progs.spin_lock,
+		[LOCK_SPIN_IRQSAVE] = bpf->progs.spin_lock_irqsave,
+		[LOCK_SPIN_IRQ] = bpf->progs.spin_lock_irq,
+		[LOCK_SPIN_BH] = bpf->progs.spin_lock_bh,
+		[LOCK_SPIN_TRY] = bpf->progs.spin_trylock,
+	};
+
+	/* Unlocks before locks: a hold whose release was not seen would be one without an end. */
+	for (int i = 0; i < RELEASE_FUNCTIONS; i++)
+		choices[count++] = (struct choice){
+			programs[i],
+			plan->release_functions >> i & 1 && !(plan->release_kprobe && SPIN_UNLOCKS >> i & 1),
+			signal_of(i),
+			NULL,
+		};
+	for (int i = UNLOCK_SPIN; i <= UNLOCK_SPIN_BH; i++)
+		choices[count++] = (struct choice){
+			bpf->progs.spin_kprobe_unlock,
+			plan->release_kprobe && plan->release_functions >> i & 1,
+			signal_of(i),
+			release_function_names[i],
+		};
+	choices[count++] =
+		(struct choice){bpf->progs.contended_release, plan->contended_release, "sleeping lock holders", NULL};
+	return count;
+}
+
+/* Runs and run time so far of the programs of --holders and --holds. */
+static int sum_runs(const struct probes *probes, __u64 *runs, __u64 *ns)
+{
+	*runs = *ns = 0;
+	for (int i = 0; i < probes->program_count; i++) {
+		struct bpf_prog_info info = {};
+		__u32 size = sizeof(info);
+		bool ours = false;
+
+		for (int function = 0; function < RELEASE_FUNCTIONS; function++)
+			ours |= !strcmp(probes->programs[i].signal, signal_of(function));
+		if (!ours)
+			continue;
+		if (bpf_obj_get_info_by_fd(probes->programs[i].fd, &info, &size))
+			return -errno;
+		*runs += info.run_cnt;
+		*ns += info.run_time_ns;
+	}
+	return 0;
+}
+
+int release_cost(const struct probes *probes, struct release_cost *cost)
+{
+	const struct timespec window = {.tv_nsec = COST_WINDOW_NS};
+	__u64 runs, ns, runs_before, ns_before;
+	struct timespec begin, end;
+	int statistics = bpf_enable_stats(BPF_STATS_RUN_TIME), err;
+
+	*cost = (struct release_cost){};
+	if (statistics < 0)
+		return -errno;
+	clock_gettime(CLOCK_MONOTONIC, &begin);
+	err = sum_runs(probes, &runs_before, &ns_before);
+	nanosleep(&window, NULL);
+	err = err ?: sum_runs(probes, &runs, &ns);
+	clock_gettime(CLOCK_MONOTONIC, &end);
+	close(statistics);
+	if (err)
+		return err;
+	cost->window_ns = (end.tv_sec - begin.tv_sec) * 1000000000ll + end.tv_nsec - begin.tv_nsec;
+	cost->runs = runs - runs_before;
+	cost->run_ns = ns - ns_before;
+	return 0;
+}
+
+void release_cost_tell(const struct release_cost *cost, int err, bool holds, long cpus)
+{
+	double seconds = cost->window_ns / 1e9;
+
+	if (err)
+		message("%s probes every unlock; what that costs cannot be measured: %s",
+			holds ? "--holds" : "--holders", strerror(-err));
+	else if (!cost->runs)
+		message("%s: nothing ran the probes of unlocks in %.0f ms", holds ? "--holds" : "--holders",
+			cost->window_ns / 1e6);
+	else
+		message("%s: %.0f %s a second, %.0f ns each in the probe: %.1f %% of the time of %ld CPUs, and "
+			"about as much for getting there",
+			holds ? "--holds" : "--holders", cost->runs / seconds, holds ? "locks and unlocks" : "unlocks",
+			(double)cost->run_ns / cost->runs, 100.0 * cost->run_ns / (cost->window_ns * (double)cpus),
+			cpus);
+}

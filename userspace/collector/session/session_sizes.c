@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include <errno.h>
+#include <stdio.h>
+
+#include <bpf/libbpf.h>
+
+#include "cli/message.h"
+#include "session/session.h"
+#include "session/session_sizes.h"
+
+int sizing_for_options(const struct options *options, __u32 cpus, bool memory_samples, struct sizing *sizing)
+{
+	const struct sizing_wish wish = {.budget = options->memory_bytes,
+					 .user_stacks = options->user_stacks,
+					 .holders = options->holders,
+					 .episodes = options->episodes,
+					 .futexes = options->futex,
+					 .memory_samples = memory_samples};
+	__u64 need;
+	int err = sizing_make(sizing, cpus, &wish, &need);
+
+	if (err == -ENOSPC)
+		message("--memory %llu KiB is too little for %u possible CPUs: at least %llu KiB are needed",
+			options->memory_bytes >> 10, cpus, (need + 1023) >> 10);
+	return err;
+}
+
+int session_sizes(const struct options *options)
+{
+	struct sizing s;
+	int cpus = options->possible_cpus ? (int)options->possible_cpus : libbpf_num_possible_cpus(), err;
+
+	if (cpus < 0)
+		return cpus;
+	err = sizing_for_options(options, cpus, options->hitm, &s);
+	if (err)
+		return err;
+	printf("{\"cpus\": %u, \"named_rows_per_cpu\": %u, \"ring_events_per_cpu\": %u, \"sleep_slots\": %u, "
+	       "\"locks\": %u, \"ring_samples_per_cpu\": %u, \"futex_rows_per_cpu\": %u, \"futexes\": %u, "
+	       "\"map_bytes\": %llu, "
+	       "\"shadow_bytes\": %llu, \"lock_bytes\": %llu, \"futex_bytes\": %llu, \"total_bytes\": %llu, "
+	       "\"budget_bytes\": %llu}\n",
+	       s.cpus, s.named_rows, s.ring_events, s.sleep_slots, s.locks, s.ring_samples, s.futex_rows, s.futexes,
+	       s.map_bytes, s.last_read_bytes, s.lock_bytes, s.futex_bytes, s.total_bytes, s.budget_bytes);
+	return 0;
+}

@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#ifndef LOCKLINE_SESSION_SIZES_H
+#define LOCKLINE_SESSION_SIZES_H
+
+#include "cli/options.h"
+#include "probes/sizing.h"
+
+/* The division of the memory that the options ask for; memory_samples: --hitm can be had.  A refusal has been told. */
+int sizing_for_options(const struct options *options, __u32 cpus, bool memory_samples, struct sizing *sizing);
+
+#endif /* LOCKLINE_SESSION_SIZES_H */

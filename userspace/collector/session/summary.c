@@ -1,0 +1,323 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "cli/message.h"
+#include "session/summary.h"
+
+static int put_text(struct recording *recording, const char *name, const char *value)
+{
+	return recording_run(recording, PUT_META, "tt", name, value);
+}
+
+static int put_number(struct recording *recording, const char *name, __u64 value)
+{
+	return recording_run(recording, PUT_META, "ti", name, (__s64)value);
+}
+
+static void append(char *text, size_t size, const char *format, ...) __attribute__((format(printf, 3, 4)));
+
+static void append(char *text, size_t size, const char *format, ...)
+{
+	size_t length = strlen(text);
+	va_list arguments;
+
+	va_start(arguments, format);
+	vsnprintf(text + length, size - length, format, arguments);
+	va_end(arguments);
+}
+
+static void append_ids(char *text, size_t size, const char *option, const struct id_list *list)
+{
+	for (size_t i = 0; i < list->count; i++)
+		append(text, size, "%s%u", i ? "," : option, list->ids[i]);
+}
+
+/* The filters as they would be typed. */
+static void filter_text(const struct options *options, char *text, size_t size)
+{
+	const char *separator = " --kinds ";
+
+	text[0] = '\0';
+	append(text, size, "%s", options->all ? " -a" : "");
+	append_ids(text, size, " -p ", &options->pids);
+	append_ids(text, size, " -t ", &options->tids);
+	append_ids(text, size, " -C ", &options->cpus);
+	if (options->cgroup)
+		append(text, size, " -G %s", options->cgroup);
+	for (int kind = 0; options->kinds != KIND_MASK_ALL && kind < KIND_END; kind++) {
+		if (options->kinds >> kind & 1) {
+			append(text, size, "%s%s", separator, kind_names[kind]);
+			separator = ",";
+		}
+	}
+	for (char **word = options->command_argv; word && *word; word++)
+		append(text, size, "%s%s", word == options->command_argv ? " -- " : " ", *word);
+	if (*text)
+		memmove(text, text + 1, strlen(text));
+}
+
+/* Time that the host took away from the CPUs since boot, in ns; 0 where there is no host to do so. */
+static __u64 steal_ns(void)
+{
+	unsigned long long ticks = 0;
+	FILE *file = fopen("/proc/stat", "re");
+
+	if (!file)
+		return 0;
+	if (fscanf(file, "cpu %*u %*u %*u %*u %*u %*u %*u %llu", &ticks) != 1)
+		ticks = 0;
+	fclose(file);
+	return ticks * (1000000000ull / sysconf(_SC_CLK_TCK));
+}
+
+int summary_begin(struct recording *recording, const struct plan *plan, const struct options *options,
+		  const struct sizing *sizing, __u64 begin_ns)
+{
+	struct timespec wall;
+	char filter[1024];
+	int err = 0;
+
+	for (int i = 0; !err && i < plan->fact_count; i++)
+		err = put_text(recording, plan->facts[i].name, plan->facts[i].value);
+	for (int i = 0; !err && i < plan->probe_count; i++) {
+		const struct probe *probe = &plan->probes[i];
+
+		err = recording_run(recording, PUT_PROBE, "ttttt", probe->signal, probe_state_names[probe->state],
+				    probe->source, probe->reason, probe->lost);
+	}
+	for (int kind = 0; !err && kind < KIND_END; kind++)
+		err = recording_run(recording, PUT_KIND, "it", (__s64)kind, kind_names[kind]);
+	filter_text(options, filter, sizeof(filter));
+	clock_gettime(CLOCK_REALTIME, &wall);
+	err = err ?: put_text(recording, "lockline_version", LOCKLINE_VERSION);
+	err = err ?: put_text(recording, "filter", filter);
+	err = err ?: put_text(recording, "state", "recording");
+	err = err ?: put_text(recording, "clock", plan->clock == CLOCK_COARSE ? "coarse" : "precise");
+	err = err ?: put_number(recording, "begin_ns", begin_ns);
+	err = err ?: put_number(recording, "end_ns", begin_ns);
+	err = err ?: put_number(recording, "steal_begin_ns", steal_ns());
+	err = err ?: put_number(recording, "steal_end_ns", steal_ns());
+	err = err ?: put_number(recording, "begin_unix_ns", wall.tv_sec * 1000000000ull + wall.tv_nsec);
+	err = err ?: put_number(recording, "threshold_ns", options->threshold_ns);
+	err = err ?: put_number(recording, "sample_period", options->sample_period);
+	err = err ?: put_number(recording, "interval_ns", options->interval_ns);
+	err = err ?: put_number(recording, "memory_bytes", sizing->budget_bytes);
+	err = err ?: put_number(recording, "named_rows_per_cpu", sizing->named_rows);
+	return err ?: put_number(recording, "user_stacks", options->user_stacks);
+}
+
+static int put_loss(const struct summary *summary, const char *name, __u64 count, const char *severity,
+		    const char *meaning)
+{
+	return recording_run(summary->recording, PUT_LOSS, "titt", name, (__s64)count, meaning, severity);
+}
+
+static const struct {
+	const char *name;
+	const char *severity;
+	const char *meaning;
+} counters[] = {
+	[COUNT_FILTERED] = {"filtered", "info",
+			    "begins that the filters keep out, or while the probes were attached and detached"},
+	[COUNT_REPEATED] =
+		{"repeated", "info",
+		 "further begins of a wait in flight: of a mutex, or of the tracepoint inside a probed slow path"},
+	[COUNT_NESTED] = {"nested", "info", "begins inside another wait of the same CPU or task; recorded like any"},
+	[COUNT_ORPHANED] = {"orphaned", "loss", "begins whose end was not seen"},
+	[COUNT_TOO_DEEP] = {"too_deep", "loss", "begins given up because their stack of waits was full"},
+	[COUNT_NO_SLOT] = {"no_slot", "loss", "begins of sleeping waits that found no slot; more --memory helps"},
+	[COUNT_UNMATCHED] = {"unmatched", "info",
+			     "ends without a begin: filtered, begun before the recording, or their begin was missed"},
+	[COUNT_TABLE_FULL] = {"table_full", "loss",
+			      "waits counted without their lock's name: no row was left; more --memory helps"},
+	[COUNT_STACK_ERROR] = {"stack_error", "loss", "stacks that the kernel refused"},
+};
+
+/* Sums over the CPUs; what is written while it is read is in the next interval. */
+struct sums {
+	__u64 begins[KIND_COUNT];
+	__u64 all_begins;
+	__u64 slow_paths;
+	__u64 counters[COUNT_LAST];
+	__u64 ends;
+};
+
+static void sum_states(const struct maps *maps, struct sums *sums)
+{
+	memset(sums, 0, sizeof(*sums));
+	for (__u32 cpu = 0; cpu < maps->sizing->cpus; cpu++) {
+		const struct cpu_state *state = maps_cpu(maps, cpu);
+
+		for (int i = 0; i < KIND_COUNT; i++) {
+			sums->begins[i] += state->begins[i];
+			sums->all_begins += state->begins[i];
+		}
+		for (int i = 0; i < COUNT_LAST; i++)
+			sums->counters[i] += state->counters[i];
+		sums->ends += state->ends;
+		sums->slow_paths += state->slow_paths;
+	}
+}
+
+static int write_holder_losses(const struct summary *summary)
+{
+	struct holder_losses losses;
+	struct holdings_losses judged;
+	int err;
+
+	if (!summary->holders)
+		return 0;
+	holders_losses(summary->holders, &losses, &judged);
+	err = put_loss(summary, "turns_overwritten", losses.overwritten, "loss",
+		       "contended releases and ends of waits that the ring lost before they were read; more --memory "
+		       "helps");
+	err = err
+		      ?: put_loss(summary, "turns_torn", losses.torn, "loss",
+				  "contended releases and ends of waits that changed while they were read");
+	err = err ?: put_loss(summary, "holds_lost", losses.holds, "info", "holds whose begin or release was not seen");
+	err = err
+		      ?: put_loss(summary, "holders_incomplete", judged.incomplete, "info",
+				  "waits longer than what was remembered of their lock's releases: their first part is "
+				  "charged to nobody");
+	return err
+		       ?: put_loss(summary, "holders_without_place", judged.without_place, "loss",
+				   "times that a lock or a holder could not be told apart for want of room");
+}
+
+static int write_episode_losses(const struct summary *summary)
+{
+	const struct episode_losses *losses;
+	int err;
+
+	if (!summary->episodes)
+		return 0;
+	losses = episodes_losses(summary->episodes);
+	err = put_loss(summary, "episodes_not_kept", losses->not_kept, "info",
+		       "long waits without what went on around them: shorter than those that are kept of an interval");
+	return err
+		       ?: put_loss(summary, "episodes_without_records", losses->without_records, "info",
+				   "long waits without what went on around them: the recording has enough of that");
+}
+
+static int write_losses(const struct summary *summary, const struct sums *sums)
+{
+	int err = 0;
+
+	for (size_t i = 0; !err && i < sizeof(counters) / sizeof(counters[0]); i++)
+		err = put_loss(summary, counters[i].name, sums->counters[i], counters[i].severity, counters[i].meaning);
+	for (int kind = 0; !err && kind < KIND_END; kind++)
+		if (sums->begins[kind])
+			err = recording_run(summary->recording, PUT_BEGIN_COUNT, "ii", (__s64)kind,
+					    (__s64)sums->begins[kind]);
+	err = err
+		      ?: put_loss(summary, "slow_paths", sums->slow_paths, "info",
+				  "slow paths entered, as the probes around them saw it: begins besides those of the "
+				  "tracepoints");
+	err = err ?: put_loss(summary, "ends", sums->ends, "info", "ends seen, those of filtered waits included");
+	err = err ?: put_loss(summary, "open", summary->open_waits, "info", "waits that still last");
+	err = err
+		      ?: put_loss(summary, "events_overwritten", summary->losses->overwritten, "loss",
+				  "samples and outliers that the ring lost before they were read; their waits are in "
+				  "the totals");
+	err = err
+		      ?: put_loss(summary, "events_torn", summary->losses->torn, "loss",
+				  "samples and outliers that changed while they were read; their waits are in the "
+				  "totals");
+	err = err
+		      ?: put_loss(summary, "outliers_dropped", summary->losses->outliers_dropped, "info",
+				  "outliers beyond the longest 1,000 of an interval; their waits are in the totals");
+	return err
+		       ?: put_loss(summary, "locks_without_place", locks_without_place(summary->locks), "loss",
+				   "times that a lock could not be kept apart in the collector; more --memory helps");
+}
+
+static int write_programs(const struct summary *summary, const struct sums *sums)
+{
+	__u64 misses = 0;
+	int err = 0;
+
+	for (size_t i = 0; !err && i < own_cost_count(summary->own_cost); i++) {
+		struct program_cost cost;
+		__s64 runs = -1;
+
+		err = own_cost_program(summary->own_cost, i, &cost);
+		if (err)
+			return err;
+		if (!strcmp(cost.name, "contention_begin"))
+			runs = sums->all_begins;
+		else if (!strcmp(cost.name, "contention_end"))
+			runs = sums->ends;
+		misses += cost.recursion_misses;
+		err = recording_run(summary->recording, PUT_PROGRAM, "ttiiii", cost.name, cost.signal, runs,
+				    (__s64)cost.measured_runs, (__s64)cost.measured_ns, (__s64)cost.recursion_misses);
+	}
+	return err
+		       ?: put_loss(summary, "recursion_misses", misses, "loss",
+				   "runs that the kernel skipped because the program was already running on that CPU");
+}
+
+static int put_cost(const struct summary *summary, const char *name, __u64 value, const char *unit)
+{
+	return recording_run(summary->recording, PUT_COST, "tit", name, (__s64)value, unit);
+}
+
+static int write_cost(const struct summary *summary)
+{
+	const char *unavailable = own_cost_unavailable(summary->own_cost);
+	struct own_usage usage;
+	int err = own_cost_usage(&usage);
+
+	if (err)
+		return err;
+	err = put_cost(summary, "collector_cpu_ns", usage.user_ns + usage.system_ns, "ns");
+	err = err ?: put_cost(summary, "collector_user_ns", usage.user_ns, "ns");
+	err = err ?: put_cost(summary, "collector_system_ns", usage.system_ns, "ns");
+	err = err ?: put_cost(summary, "collector_peak_rss_bytes", usage.peak_rss_bytes, "bytes");
+	err = err
+		      ?: put_cost(summary, "collector_switches", usage.voluntary_switches + usage.involuntary_switches,
+				  "switches");
+	err = err ?: put_cost(summary, "map_bytes", summary->maps->sizing->map_bytes, "bytes");
+	err = err ?: put_cost(summary, "table_bytes", summary->maps->sizing->total_bytes, "bytes");
+	err = err
+		      ?: put_cost(summary, "names_bytes",
+				  lock_names_bytes(summary->names) + symbols_bytes(summary->symbols) +
+					  cgroup_paths_bytes(summary->cgroups),
+				  "bytes");
+	err = err ?: put_cost(summary, "measured_window_ns", own_cost_window_ns(summary->own_cost), "ns");
+	err = err ?: put_cost(summary, "measured_windows", own_cost_windows(summary->own_cost), "windows");
+	return err ?: put_text(summary->recording, "own_cost_unavailable", unavailable ?: "");
+}
+
+int summary_write(const struct summary *summary)
+{
+	struct sums sums;
+	int err;
+
+	sum_states(summary->maps, &sums);
+	err = write_losses(summary, &sums);
+	err = err ?: write_holder_losses(summary);
+	err = err ?: write_episode_losses(summary);
+	err = err ?: write_programs(summary, &sums);
+	err = err ?: write_cost(summary);
+	err = err ?: put_number(summary->recording, "end_ns", summary->now_ns);
+	err = err ?: put_number(summary->recording, "steal_end_ns", steal_ns());
+	if (!err && summary->last)
+		err = put_text(summary->recording, "state", "complete");
+	return err;
+}
+
+void summary_print(const struct maps *maps, __u64 length_ns, const char *path)
+{
+	struct sums sums;
+
+	sum_states(maps, &sums);
+	message("%.1f s recorded%s%s: %llu begins seen, %llu without an end%s%s", length_ns / 1e9, path ? " to " : "",
+		path ?: "", sums.all_begins + sums.slow_paths,
+		sums.counters[COUNT_ORPHANED] + sums.counters[COUNT_TOO_DEEP] + sums.counters[COUNT_NO_SLOT],
+		path ? "; lockline report " : "", path ?: "");
+}

@@ -1,0 +1,464 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* Types of a program, from its DWARF: what types_json.c prints of a kernel's BTF. */
+#include <dwarf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <elfutils/libdwfl.h>
+
+#include "names/debug_files.h"
+#include "cli/message.h"
+#include "cli/options.h"
+#include "types/types_json.h"
+
+#define DEEPEST     32 /* of typedefs, qualifiers, pointers, arrays and name spaces in a row */
+#define NAME_SIZE   513
+#define MAX_STRUCTS 16384
+#define SLOTS       (2 * MAX_STRUCTS)
+
+struct printer {
+	FILE *out;
+	Dwarf_Die *queue; /* structures, in the order of their numbers */
+	uint32_t queued;
+	uint32_t *slots; /* by offset in DWARF: number + 1; 0: free */
+	const char *functions, *structs, *variables;
+	FILE *function_text, *variable_text;
+	const char *function_separator, *variable_separator;
+};
+
+/* Whether a list "a,b" has this name. */
+static bool listed(const char *list, const char *name)
+{
+	size_t length = strlen(name);
+
+	for (const char *at = list; at && length && (at = strstr(at, name)); at += length)
+		if ((at == list || at[-1] == ',') && (at[length] == ',' || !at[length]))
+			return true;
+	return false;
+}
+
+static const char *name_of(Dwarf_Die *die)
+{
+	const char *name = dwarf_diename(die);
+
+	return name ? name : "";
+}
+
+static bool type_of(Dwarf_Die *die, Dwarf_Die *type)
+{
+	Dwarf_Attribute attribute;
+
+	return dwarf_attr_integrate(die, DW_AT_type, &attribute) && dwarf_formref_die(&attribute, type);
+}
+
+/* Without typedefs and qualifiers; false: void, or too deep. */
+static bool bare(Dwarf_Die *type)
+{
+	for (int depth = 0; depth < DEEPEST; depth++) {
+		switch (dwarf_tag(type)) {
+		case DW_TAG_typedef:
+		case DW_TAG_const_type:
+		case DW_TAG_volatile_type:
+		case DW_TAG_restrict_type:
+		case DW_TAG_atomic_type:
+			if (!type_of(type, type))
+				return false;
+			break;
+		default:
+			return true;
+		}
+	}
+	return false;
+}
+
+static bool is_struct(Dwarf_Die *type)
+{
+	int tag = dwarf_tag(type);
+
+	return (tag == DW_TAG_structure_type || tag == DW_TAG_class_type || tag == DW_TAG_union_type) &&
+	       !dwarf_hasattr(type, DW_AT_declaration);
+}
+
+/* Number + 1 of a structure, which will be printed; 0: the type is none. */
+static uint32_t wanted_struct(struct printer *p, Dwarf_Die *of)
+{
+	Dwarf_Die type = *of;
+	Dwarf_Off offset;
+	uint32_t slot;
+
+	if (!bare(&type) || !is_struct(&type))
+		return 0;
+	offset = dwarf_dieoffset(&type);
+	slot = (uint32_t)(offset * 0x9e3779b97f4a7c15ull >> 32) % SLOTS;
+	for (; p->slots[slot]; slot = (slot + 1) % SLOTS)
+		if (dwarf_dieoffset(&p->queue[p->slots[slot] - 1]) == offset)
+			return p->slots[slot];
+	if (p->queued == MAX_STRUCTS)
+		return 0;
+	p->queue[p->queued++] = type;
+	p->slots[slot] = p->queued;
+	return p->queued;
+}
+
+static uint32_t pointed_struct(struct printer *p, Dwarf_Die *type)
+{
+	Dwarf_Die pointer = *type, target;
+	int tag;
+
+	if (!bare(&pointer))
+		return 0;
+	tag = dwarf_tag(&pointer);
+	if (tag != DW_TAG_pointer_type && tag != DW_TAG_reference_type && tag != DW_TAG_rvalue_reference_type)
+		return 0;
+	return type_of(&pointer, &target) ? wanted_struct(p, &target) : 0;
+}
+
+static uint64_t size_of(Dwarf_Die *type)
+{
+	Dwarf_Word size;
+
+	return !dwarf_aggregate_size(type, &size) && size <= UINT32_MAX ? size : 0;
+}
+
+static void write_type(FILE *text, Dwarf_Die *type, int depth)
+{
+	const char *name = name_of(type);
+	int tag = dwarf_tag(type);
+	Dwarf_Die target;
+	bool known = type_of(type, &target);
+
+	if (depth > DEEPEST) {
+		fputc('?', text);
+		return;
+	}
+	switch (tag) {
+	case DW_TAG_structure_type:
+	case DW_TAG_class_type:
+	case DW_TAG_union_type:
+		fprintf(text, "%s%s%.*s", tag == DW_TAG_union_type ? "union" : "struct", *name ? " " : "", NAME_SIZE,
+			name);
+		return;
+	case DW_TAG_enumeration_type:
+		fprintf(text, "enum%s%.*s", *name ? " " : "", NAME_SIZE, name);
+		return;
+	case DW_TAG_subroutine_type:
+		fputs("function", text);
+		return;
+	case DW_TAG_const_type:
+		fputs("const ", text);
+		break;
+	case DW_TAG_pointer_type:
+	case DW_TAG_reference_type:
+	case DW_TAG_rvalue_reference_type:
+	case DW_TAG_array_type:
+	case DW_TAG_volatile_type:
+	case DW_TAG_restrict_type:
+	case DW_TAG_atomic_type:
+		break;
+	default:
+		fprintf(text, "%.*s", NAME_SIZE, name);
+		return;
+	}
+	if (known)
+		write_type(text, &target, depth + 1);
+	else
+		fputs("void", text);
+	if (tag == DW_TAG_array_type)
+		fputs("[]", text);
+	else if (tag == DW_TAG_pointer_type)
+		fputs(" *", text);
+	else if (tag == DW_TAG_reference_type || tag == DW_TAG_rvalue_reference_type)
+		fputs(" &", text);
+}
+
+static void print_type(FILE *out, Dwarf_Die *type)
+{
+	char *text = NULL;
+	size_t size = 0;
+	FILE *memory = open_memstream(&text, &size);
+
+	if (memory) {
+		if (type)
+			write_type(memory, type, 0);
+		else
+			fputs("void", memory);
+		fclose(memory);
+	}
+	fputs("\"type\":", out);
+	json_string(out, text ? text : "?");
+	free(text);
+}
+
+static void print_struct_id(FILE *out, uint32_t number)
+{
+	if (number)
+		fprintf(out, ",\"struct\":\"%u\"", number);
+}
+
+static bool number_of(Dwarf_Die *die, unsigned int name, Dwarf_Word *value)
+{
+	Dwarf_Attribute attribute;
+
+	return dwarf_attr_integrate(die, name, &attribute) && !dwarf_formudata(&attribute, value);
+}
+
+/* Of an array the type of its elements, others as they are. */
+static bool element(Dwarf_Die *type)
+{
+	for (int depth = 0; depth < DEEPEST; depth++) {
+		if (!bare(type))
+			return false;
+		if (dwarf_tag(type) != DW_TAG_array_type)
+			return true;
+		if (!type_of(type, type))
+			return false;
+	}
+	return false;
+}
+
+static bool print_member(struct printer *p, Dwarf_Die *member, const char *separator)
+{
+	Dwarf_Word offset = 0, bits = 0, first;
+	Dwarf_Die type, inner;
+	uint64_t size, stride;
+
+	/* A static member of a class, or one whose place is computed. */
+	if (dwarf_hasattr(member, DW_AT_external) || !type_of(member, &type))
+		return false;
+	if (dwarf_hasattr(member, DW_AT_data_member_location) &&
+	    !number_of(member, DW_AT_data_member_location, &offset))
+		return false;
+	if (offset > UINT32_MAX)
+		return false;
+	size = size_of(&type);
+	fprintf(p->out, "%s{\"name\":", separator);
+	json_string(p->out, dwarf_tag(member) == DW_TAG_inheritance ? "" : name_of(member));
+	if (number_of(member, DW_AT_bit_size, &bits) && bits && bits <= 64) {
+		first = 0;
+		number_of(member, DW_AT_data_bit_offset, &first);
+		first = first > 8ull * UINT32_MAX ? 0 : first;
+		offset += first / 8;
+		size = (first % 8 + bits + 7) / 8;
+		fprintf(p->out, ",\"bit_offset\":%u,\"bit_size\":%u", (unsigned int)(first % 8), (unsigned int)bits);
+	}
+	fprintf(p->out, ",\"offset\":%llu,\"size\":%llu,", (unsigned long long)offset, (unsigned long long)size);
+	print_type(p->out, &type);
+	inner = type;
+	if (element(&inner)) {
+		stride = size_of(&inner);
+		if (bare(&type) && dwarf_tag(&type) == DW_TAG_array_type && stride)
+			fprintf(p->out, ",\"count\":%llu,\"stride\":%llu", (unsigned long long)(size / stride),
+				(unsigned long long)stride);
+		print_struct_id(p->out, wanted_struct(p, &inner));
+	}
+	fputc('}', p->out);
+	return true;
+}
+
+static void print_structs(struct printer *p)
+{
+	fputs("\"structs\":{", p->out);
+	/* Printing one may queue others. */
+	for (uint32_t i = 0; i < p->queued; i++) {
+		Dwarf_Die type = p->queue[i], child;
+		const char *separator = "";
+
+		fprintf(p->out, "%s\n\"%u\":{\"kind\":\"%s\",\"name\":", i ? "," : "", i + 1,
+			dwarf_tag(&type) == DW_TAG_union_type ? "union" : "struct");
+		json_string(p->out, name_of(&type));
+		fprintf(p->out, ",\"size\":%llu,\"members\":[", (unsigned long long)size_of(&type));
+		if (!dwarf_child(&type, &child)) {
+			do {
+				int tag = dwarf_tag(&child);
+
+				if ((tag == DW_TAG_member || tag == DW_TAG_inheritance) &&
+				    print_member(p, &child, separator))
+					separator = ",";
+			} while (!dwarf_siblingof(&child, &child));
+		}
+		fputs("]}", p->out);
+	}
+	fputs("}", p->out);
+}
+
+static void add_function(struct printer *p, Dwarf_Die *die)
+{
+	const char *separator = "";
+	Dwarf_Die child, type;
+
+	fprintf(p->function_text, "%s\n", p->function_separator);
+	json_string(p->function_text, name_of(die));
+	fputs(":{\"parameters\":[", p->function_text);
+	if (!dwarf_child(die, &child)) {
+		do {
+			if (dwarf_tag(&child) != DW_TAG_formal_parameter || !type_of(&child, &type))
+				continue;
+			fprintf(p->function_text, "%s{\"name\":", separator);
+			json_string(p->function_text, name_of(&child));
+			fputc(',', p->function_text);
+			print_type(p->function_text, &type);
+			print_struct_id(p->function_text, pointed_struct(p, &type));
+			fputc('}', p->function_text);
+			separator = ",";
+		} while (!dwarf_siblingof(&child, &child));
+	}
+	fputs("],\"returns\":{", p->function_text);
+	if (type_of(die, &type)) {
+		print_type(p->function_text, &type);
+		print_struct_id(p->function_text, pointed_struct(p, &type));
+	} else {
+		print_type(p->function_text, NULL);
+	}
+	fputs("}}", p->function_text);
+	p->function_separator = ",";
+}
+
+static void add_variable(struct printer *p, Dwarf_Die *die)
+{
+	Dwarf_Die type, inner;
+
+	if (!type_of(die, &type))
+		return;
+	inner = type;
+	fprintf(p->variable_text, "%s\n", p->variable_separator);
+	json_string(p->variable_text, name_of(die));
+	fprintf(p->variable_text, ":{\"size\":%llu,", (unsigned long long)size_of(&type));
+	print_type(p->variable_text, &type);
+	/* Of an array, the first element's. */
+	if (element(&inner))
+		print_struct_id(p->variable_text, wanted_struct(p, &inner));
+	fputc('}', p->variable_text);
+	p->variable_separator = ",";
+}
+
+static void search(struct printer *p, Dwarf_Die *parent, int depth)
+{
+	Dwarf_Die die;
+
+	if (depth > DEEPEST || dwarf_child(parent, &die))
+		return;
+	do {
+		const char *name = name_of(&die);
+
+		switch (dwarf_tag(&die)) {
+		case DW_TAG_subprogram:
+			if (listed(p->functions, name))
+				add_function(p, &die);
+			break;
+		case DW_TAG_variable:
+			if (listed(p->variables, name))
+				add_variable(p, &die);
+			break;
+		case DW_TAG_structure_type:
+		case DW_TAG_class_type:
+		case DW_TAG_union_type:
+			if (listed(p->structs, name))
+				wanted_struct(p, &die);
+			break;
+		case DW_TAG_namespace:
+		case DW_TAG_module:
+			search(p, &die, depth + 1);
+			break;
+		}
+	} while (!dwarf_siblingof(&die, &die));
+}
+
+static const Dwfl_Callbacks callbacks = {
+	.find_elf = dwfl_build_id_find_elf,
+	.find_debuginfo = find_installed_debuginfo,
+	.section_address = dwfl_offline_section_address,
+};
+
+static Dwfl_Module *open_program(const char *path, Dwfl **dwfl)
+{
+	struct stat status;
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	Dwfl_Module *module;
+
+	if (fd < 0 || fstat(fd, &status) || !S_ISREG(status.st_mode)) {
+		if (fd >= 0)
+			close(fd);
+		message("%s: not a file that can be read", path);
+		return NULL;
+	}
+	*dwfl = dwfl_begin(&callbacks);
+	module = *dwfl ? dwfl_report_offline(*dwfl, path, path, fd) : NULL;
+	if (!module) {
+		close(fd);
+		message("%s: no program: %s", path, dwfl_errmsg(-1));
+		return NULL;
+	}
+	dwfl_report_end(*dwfl, NULL, NULL);
+	return module;
+}
+
+static int print_found(struct printer *p, const char *functions, const char *variables)
+{
+	fprintf(p->out, "{\"schema\":\"lockline-types/1\",\"pointer_size\":%zu,\n", sizeof(void *));
+	fprintf(p->out, "\"functions\":{%s},\n\"variables\":{%s},\n", functions, variables);
+	print_structs(p);
+	fputs("}\n", p->out);
+	if (fflush(p->out) || ferror(p->out)) {
+		message("cannot write to stdout: %m");
+		return -EIO;
+	}
+	return 0;
+}
+
+int types_print_dwarf(const struct options *options)
+{
+	struct printer p = {
+		.out = stdout,
+		.functions = options->functions,
+		.structs = options->structs,
+		.variables = options->variables,
+		.function_separator = "",
+		.variable_separator = "",
+	};
+	char *functions = NULL, *variables = NULL;
+	size_t function_size = 0, variable_size = 0;
+	Dwfl_Module *module;
+	Dwarf_Die *unit = NULL;
+	Dwfl *dwfl = NULL;
+	Dwarf_Addr bias;
+	int err = -EINVAL;
+
+	module = open_program(options->program, &dwfl);
+	if (!module)
+		goto out;
+	if (!dwfl_module_getdwarf(module, &bias)) {
+		message("%s: no debug information: %s", options->program, dwfl_errmsg(-1));
+		goto out;
+	}
+	p.queue = calloc(MAX_STRUCTS, sizeof(*p.queue));
+	p.slots = calloc(SLOTS, sizeof(*p.slots));
+	p.function_text = open_memstream(&functions, &function_size);
+	p.variable_text = open_memstream(&variables, &variable_size);
+	if (!p.queue || !p.slots || !p.function_text || !p.variable_text) {
+		message("out of memory while reading types");
+		err = -ENOMEM;
+		goto out;
+	}
+	while ((unit = dwfl_module_nextcu(module, unit, &bias)))
+		search(&p, unit, 0);
+	fclose(p.function_text);
+	fclose(p.variable_text);
+	p.function_text = p.variable_text = NULL;
+	err = print_found(&p, functions, variables);
+out:
+	if (p.function_text)
+		fclose(p.function_text);
+	if (p.variable_text)
+		fclose(p.variable_text);
+	free(functions);
+	free(variables);
+	free(p.slots);
+	free(p.queue);
+	dwfl_end(dwfl);
+	return err;
+}

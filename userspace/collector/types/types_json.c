@@ -1,0 +1,399 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include <errno.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <bpf/btf.h>
+#include <bpf/libbpf.h>
+
+#include "names/btf_members.h"
+#include "cli/message.h"
+#include "cli/options.h"
+#include "types/types_json.h"
+
+#define DEEPEST     32 /* of typedefs, qualifiers, pointers and arrays in a row */
+#define NAME_SIZE   513
+#define MAX_STRUCTS 16384
+
+struct printer {
+	FILE *out;
+	const struct btf *btf;
+	const struct types *types;
+	bool *seen; /* by type: printed, or in the queue */
+	__u32 *queue;
+	__u32 queued;
+	__u32 type_count;
+};
+
+void json_string(FILE *out, const char *text)
+{
+	fputc('"', out);
+	for (size_t i = 0; text[i] && i < NAME_SIZE - 1; i++) {
+		unsigned char c = text[i];
+
+		if (c == '"' || c == '\\')
+			fprintf(out, "\\%c", c);
+		else if (c < ' ' || c > '~')
+			fprintf(out, "\\u%04x", c);
+		else
+			fputc(c, out);
+	}
+	fputc('"', out);
+}
+
+const char *next_name(const char **list, char *name, size_t size)
+{
+	while (*list && **list) {
+		size_t length = strcspn(*list, ",");
+		const char *begin = *list;
+
+		*list += length + (begin[length] == ',');
+		if (!length || length >= size)
+			continue;
+		memcpy(name, begin, length);
+		name[length] = 0;
+		return name;
+	}
+	return NULL;
+}
+
+static const struct btf_type *type_of(const struct printer *p, __u32 id)
+{
+	return id && id < p->type_count ? btf__type_by_id(p->btf, id) : NULL;
+}
+
+static const char *name_of(const struct printer *p, const struct btf_type *type)
+{
+	const char *name = btf__name_by_offset(p->btf, type->name_off);
+
+	return name ? name : "";
+}
+
+/* The type without typedefs and qualifiers; 0: none, or too deep. */
+static __u32 bare(const struct printer *p, __u32 id)
+{
+	for (int depth = 0; depth < DEEPEST; depth++) {
+		const struct btf_type *type = type_of(p, id);
+
+		if (!type)
+			return 0;
+		if (!btf_is_mod(type) && !btf_is_typedef(type) && btf_kind(type) != BTF_KIND_TYPE_TAG)
+			return id;
+		id = type->type;
+	}
+	return 0;
+}
+
+static __u32 size_of(const struct printer *p, __u32 id)
+{
+	__s64 size = btf__resolve_size(p->btf, id);
+
+	return size > 0 && size <= UINT32_MAX ? size : 0;
+}
+
+/* The structure or union that a type is; 0: it is none.  It will be printed. */
+static __u32 wanted_struct(struct printer *p, __u32 id)
+{
+	const struct btf_type *type;
+
+	id = bare(p, id);
+	type = type_of(p, id);
+	if (!type || !btf_is_composite(type))
+		return 0;
+	if (!p->seen[id]) {
+		if (p->queued == MAX_STRUCTS)
+			return 0;
+		p->seen[id] = true;
+		p->queue[p->queued++] = id;
+	}
+	return id;
+}
+
+static __u32 pointed_struct(struct printer *p, __u32 id)
+{
+	const struct btf_type *type = type_of(p, bare(p, id));
+
+	return type && btf_is_ptr(type) ? wanted_struct(p, type->type) : 0;
+}
+
+/* As C would write it, without what a function pointer takes and gives. */
+static void write_type(const struct printer *p, FILE *text, __u32 id, int depth)
+{
+	const struct btf_type *type = type_of(p, id);
+	const char *name = type ? name_of(p, type) : "";
+
+	if (!type || depth > DEEPEST) {
+		fputs(id ? "?" : "void", text);
+		return;
+	}
+	switch (btf_kind(type)) {
+	case BTF_KIND_STRUCT:
+	case BTF_KIND_UNION:
+		fprintf(text, "%s%s%.*s", btf_is_struct(type) ? "struct" : "union", *name ? " " : "", NAME_SIZE, name);
+		return;
+	case BTF_KIND_FWD:
+		fprintf(text, "%s %.*s", btf_kflag(type) ? "union" : "struct", NAME_SIZE, name);
+		return;
+	case BTF_KIND_ENUM:
+	case BTF_KIND_ENUM64:
+		fprintf(text, "enum%s%.*s", *name ? " " : "", NAME_SIZE, name);
+		return;
+	case BTF_KIND_PTR:
+		write_type(p, text, type->type, depth + 1);
+		fputs(" *", text);
+		return;
+	case BTF_KIND_FUNC_PROTO:
+		fputs("function", text);
+		return;
+	case BTF_KIND_CONST:
+		fputs("const ", text);
+		write_type(p, text, type->type, depth + 1);
+		return;
+	case BTF_KIND_VOLATILE:
+	case BTF_KIND_RESTRICT:
+	case BTF_KIND_TYPE_TAG:
+		write_type(p, text, type->type, depth + 1);
+		return;
+	case BTF_KIND_ARRAY:
+		write_type(p, text, btf_array(type)->type, depth + 1);
+		fprintf(text, "[%u]", btf_array(type)->nelems);
+		return;
+	default:
+		fprintf(text, "%.*s", NAME_SIZE, name);
+	}
+}
+
+static void print_type(const struct printer *p, __u32 id)
+{
+	char *text = NULL;
+	size_t size = 0;
+	FILE *memory = open_memstream(&text, &size);
+
+	if (memory) {
+		write_type(p, memory, id, 0);
+		fclose(memory);
+	}
+	fputs("\"type\":", p->out);
+	json_string(p->out, text ? text : "?");
+	free(text);
+}
+
+static void print_struct_id(const struct printer *p, __u32 id)
+{
+	if (id)
+		fprintf(p->out, ",\"struct\":\"%u\"", id);
+}
+
+/* An array is told as its elements: how many, how far apart, and their structure. */
+static __u32 element(const struct printer *p, __u32 id, __u64 *count)
+{
+	const struct btf_type *type;
+
+	*count = 1;
+	for (int depth = 0; depth < DEEPEST; depth++) {
+		id = bare(p, id);
+		type = type_of(p, id);
+		if (!type || !btf_is_array(type))
+			return id;
+		if (*count > UINT32_MAX)
+			return 0;
+		*count *= btf_array(type)->nelems;
+		id = btf_array(type)->type;
+	}
+	return 0;
+}
+
+static void print_member(struct printer *p, const struct btf_type *parent, int index)
+{
+	const struct btf_member *member = btf_members(parent) + index;
+	const char *name = btf__name_by_offset(p->btf, member->name_off);
+	__u32 bits = btf_member_bitfield_size(parent, index), first = btf_member_bit_offset(parent, index);
+	__u32 size = size_of(p, member->type), inner;
+	__u64 count;
+
+	if (bits)
+		size = (first % 8 + bits + 7) / 8;
+	fputs(index ? ",{\"name\":" : "{\"name\":", p->out);
+	json_string(p->out, name ? name : "");
+	fprintf(p->out, ",\"offset\":%u,\"size\":%u,", first / 8, size);
+	print_type(p, member->type);
+	if (bits)
+		fprintf(p->out, ",\"bit_offset\":%u,\"bit_size\":%u", first % 8, bits);
+	inner = element(p, member->type, &count);
+	if (inner != bare(p, member->type))
+		fprintf(p->out, ",\"count\":%llu,\"stride\":%u", count, size_of(p, inner));
+	print_struct_id(p, wanted_struct(p, inner));
+	fputc('}', p->out);
+}
+
+static void print_structs(struct printer *p)
+{
+	fputs("\"structs\":{", p->out);
+	/* Printing one may queue others. */
+	for (__u32 i = 0; i < p->queued; i++) {
+		const struct btf_type *type = type_of(p, p->queue[i]);
+
+		fprintf(p->out, "%s\n\"%u\":{\"kind\":\"%s\",\"name\":", i ? "," : "", p->queue[i],
+			btf_is_struct(type) ? "struct" : "union");
+		json_string(p->out, name_of(p, type));
+		fprintf(p->out, ",\"size\":%u,\"members\":[", type->size);
+		for (int index = 0; index < btf_vlen(type); index++)
+			print_member(p, type, index);
+		fputs("]}", p->out);
+	}
+	fputs("}", p->out);
+}
+
+static void print_functions(struct printer *p, const char *names)
+{
+	const char *separator = "";
+	char name[NAME_SIZE];
+
+	fputs("\"functions\":{", p->out);
+	while (next_name(&names, name, sizeof(name))) {
+		const struct btf_type *type = type_of(p, types_function(p->types, name));
+		const struct btf_param *parameter;
+
+		type = type ? type_of(p, type->type) : NULL;
+		if (!type || !btf_is_func_proto(type))
+			continue;
+		fprintf(p->out, "%s\n", separator);
+		json_string(p->out, name);
+		fputs(":{\"parameters\":[", p->out);
+		parameter = btf_params(type);
+		for (int i = 0; i < btf_vlen(type); i++, parameter++) {
+			const char *word = btf__name_by_offset(p->btf, parameter->name_off);
+
+			fputs(i ? ",{\"name\":" : "{\"name\":", p->out);
+			json_string(p->out, word ? word : "");
+			fputc(',', p->out);
+			print_type(p, parameter->type);
+			print_struct_id(p, pointed_struct(p, parameter->type));
+			fputc('}', p->out);
+		}
+		fputs("],\"returns\":{", p->out);
+		print_type(p, type->type);
+		print_struct_id(p, pointed_struct(p, type->type));
+		fputs("}}", p->out);
+		separator = ",";
+	}
+	fputs("},\n", p->out);
+}
+
+static void print_variables(struct printer *p, const char *names)
+{
+	const char *separator = "";
+	char name[NAME_SIZE];
+
+	fputs("\"variables\":{", p->out);
+	while (next_name(&names, name, sizeof(name))) {
+		int id = btf__find_by_name_kind(p->btf, name, BTF_KIND_VAR);
+		const struct btf_type *type = id > 0 ? type_of(p, id) : NULL;
+
+		if (!type)
+			continue;
+		fprintf(p->out, "%s\n", separator);
+		json_string(p->out, name);
+		fprintf(p->out, ":{\"size\":%u,", size_of(p, type->type));
+		print_type(p, type->type);
+		print_struct_id(p, wanted_struct(p, type->type));
+		fputc('}', p->out);
+		separator = ",";
+	}
+	fputs("},\n", p->out);
+}
+
+/* Structures by name: their tag, or the typedef of one that has none. */
+static void want_structs(struct printer *p, const char *names)
+{
+	char name[NAME_SIZE];
+
+	while (next_name(&names, name, sizeof(name))) {
+		int id = types_struct(p->types, name);
+
+		if (!id)
+			id = btf__find_by_name_kind(p->btf, name, BTF_KIND_TYPEDEF);
+		if (id > 0)
+			wanted_struct(p, id);
+	}
+}
+
+static struct btf *open_btf(const char *path)
+{
+	char why[128];
+	struct stat status;
+	struct btf *btf;
+
+	/* A device may have any effect when it is read. */
+	if (path && (stat(path, &status) || !S_ISREG(status.st_mode))) {
+		message("%s: not a file that can be read; give a vmlinux, or a file as /sys/kernel/btf/vmlinux", path);
+		return NULL;
+	}
+	btf = path ? btf__parse(path, NULL) : btf__load_vmlinux_btf();
+	if (btf)
+		return btf;
+	libbpf_strerror(errno, why, sizeof(why));
+	if (path)
+		message("%s: no BTF in it (%s); give a vmlinux with .BTF, or a file as /sys/kernel/btf/vmlinux", path,
+			why);
+	else
+		message("this kernel has no BTF (%s); give that of the recorded kernel with --btf FILE", why);
+	return NULL;
+}
+
+static int print_btf(const struct options *options)
+{
+	struct printer p = {.out = stdout};
+	struct types *types = NULL;
+	struct btf *btf = open_btf(options->btf);
+	int err;
+
+	if (!btf)
+		return -EINVAL;
+	err = types_open_btf(&types, btf);
+	if (err) {
+		btf__free(btf);
+		goto out;
+	}
+	p.btf = btf;
+	p.types = types;
+	p.type_count = btf__type_cnt(btf);
+	p.seen = calloc(p.type_count, sizeof(*p.seen));
+	p.queue = calloc(MAX_STRUCTS, sizeof(*p.queue));
+	if (!p.seen || !p.queue) {
+		err = -ENOMEM;
+		goto out;
+	}
+	want_structs(&p, options->structs);
+	fprintf(p.out, "{\"schema\":\"lockline-types/1\",\"pointer_size\":%zu,\n", btf__pointer_size(btf));
+	print_functions(&p, options->functions);
+	print_variables(&p, options->variables);
+	print_structs(&p);
+	fputs("}\n", p.out);
+	if (fflush(p.out) || ferror(p.out)) {
+		err = -EIO;
+		message("cannot write to stdout: %m");
+	}
+out:
+	if (err == -ENOMEM)
+		message("out of memory while reading types");
+	free(p.queue);
+	free(p.seen);
+	types_close(types);
+	return err;
+}
+
+static int silent(enum libbpf_print_level level, const char *format, va_list arguments)
+{
+	return 0;
+}
+
+int types_print_json(const struct options *options)
+{
+	if (options->program)
+		return types_print_dwarf(options);
+	libbpf_set_print(silent);
+	return print_btf(options);
+}

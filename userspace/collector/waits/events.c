@@ -1,0 +1,367 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "waits/events.h"
+#include "waits/in_flight.h"
+
+/* Outliers that an interval keeps, and that it stores before it looks for the longest. */
+#define OUTLIERS_KEPT   1000
+#define OUTLIERS_STORED 4000
+/* Waits in progress that are listed, and the age from which they are. */
+#define OPEN_WAITS_LISTED 256
+#define OPEN_WAIT_AGE_NS  1000000ull
+
+struct events {
+	const struct maps *maps;
+	struct recording *recording;
+	struct locks *locks;
+	struct totals *totals;
+	struct stacks stacks;
+	struct cgroup_paths *cgroups;
+	const struct lock_names *names;
+	__u64 *read;       /* per CPU: position of the next record */
+	char *batch;       /* the records of one CPU, copied */
+	size_t batch_size; /* records in it */
+	bool rows_met;     /* all rows of that CPU, for the sake of this batch */
+	__u64 outliers;    /* of this interval */
+	on_wait on_wait;   /* NULL: nobody wants the long waits */
+	void *listener;
+	struct event_losses losses;
+};
+
+int events_open(struct events **out, const struct maps *maps, struct recording *recording, struct locks *locks,
+		struct totals *totals, const struct stacks *stacks, struct cgroup_paths *cgroups,
+		const struct lock_names *names)
+{
+	const struct sizing *sizing = maps->sizing;
+	struct events *events = calloc(1, sizeof(*events));
+
+	if (!events)
+		return -ENOMEM;
+	events->maps = maps;
+	events->recording = recording;
+	events->locks = locks;
+	events->totals = totals;
+	events->stacks = *stacks;
+	events->cgroups = cgroups;
+	events->names = names;
+	events->read = calloc(sizing->cpus, sizeof(*events->read));
+	events->batch = malloc((size_t)sizing->ring_events * sizing->event_bytes);
+	if (!events->read || !events->batch) {
+		events_close(events);
+		return -ENOMEM;
+	}
+	*out = events;
+	return 0;
+}
+
+void events_close(struct events *events)
+{
+	if (!events)
+		return;
+	free(events->read);
+	free(events->batch);
+	free(events);
+}
+
+void events_listen(struct events *events, on_wait on_wait, void *data)
+{
+	events->on_wait = on_wait;
+	events->listener = data;
+}
+
+const struct event_losses *events_losses(const struct events *events)
+{
+	return &events->losses;
+}
+
+static struct wait_event *batch_event(const struct events *events, size_t index)
+{
+	return (void *)(events->batch + index * events->maps->sizing->event_bytes);
+}
+
+/* Copies what the CPU wrote since the last call; a record in the making is left for the next. */
+static void read_ring(struct events *events, __u32 cpu)
+{
+	const struct sizing *sizing = events->maps->sizing;
+	__u64 written = __atomic_load_n(&maps_cpu(events->maps, cpu)->events, __ATOMIC_ACQUIRE);
+	__u64 position = events->read[cpu];
+
+	events->batch_size = 0;
+	events->rows_met = false;
+	if (written - position > sizing->ring_events) {
+		events->losses.overwritten += written - position - sizing->ring_events;
+		position = written - sizing->ring_events;
+	}
+	for (; position < written; position++) {
+		const struct wait_event *event = maps_event(events->maps, cpu, position);
+		struct wait_event *copy = batch_event(events, events->batch_size);
+		__u64 before = __atomic_load_n(&event->sequence, __ATOMIC_ACQUIRE), after;
+
+		if (before < position + 1)
+			break;
+		memcpy(copy, event, sizing->event_bytes);
+		__atomic_thread_fence(__ATOMIC_ACQUIRE);
+		after = __atomic_load_n(&event->sequence, __ATOMIC_RELAXED);
+		if (before == position + 1 && after == before)
+			events->batch_size++;
+		else if (before > position + 1)
+			events->losses.overwritten++;
+		else
+			events->losses.torn++;
+	}
+	events->read[cpu] = position;
+}
+
+static int kernel_frames(const struct events *events, const struct wait_event *event, const __u64 **frames)
+{
+	int count = event->kernel_frames < STACK_FRAMES ? event->kernel_frames : STACK_FRAMES;
+
+	*frames = event->stack.kernel;
+	return count > 0 ? stacks_trim(events->stacks.symbols, frames, count) : 0;
+}
+
+/* find_stack of totals_meet_rows() */
+static int stack_of_lock(void *data, __u64 lock, const __u64 **frames)
+{
+	const struct events *events = data;
+
+	for (size_t i = 0; i < events->batch_size; i++) {
+		const struct wait_event *event = batch_event(events, i);
+
+		if (event->lock == lock && event->kernel_frames > 0)
+			return kernel_frames(events, event, frames);
+	}
+	return 0;
+}
+
+static __s64 waiter_id(struct events *events, const struct wait_event *event)
+{
+	char comm[sizeof(event->comm) + 1] = "";
+	__s64 id;
+	int err;
+
+	memcpy(comm, event->comm, sizeof(event->comm));
+	id = recording_find(events->recording, FIND_WAITER, "iiti", (__s64)event->tid, (__s64)event->tgid, comm,
+			    (__s64)event->cgroup);
+	if (id)
+		return id;
+	err = recording_run(events->recording, ADD_WAITER, "iiti", (__s64)event->tid, (__s64)event->tgid, comm,
+			    (__s64)event->cgroup);
+	if (!err)
+		err = recording_run(events->recording, PUT_CGROUP, "it", (__s64)event->cgroup,
+				    cgroup_path(events->cgroups, event->cgroup));
+	return err
+		       ?: recording_find(events->recording, FIND_WAITER, "iiti", (__s64)event->tid, (__s64)event->tgid,
+					 comm, (__s64)event->cgroup);
+}
+
+/* The lock's row in the recording: waits of a lock without a row of its own are those of all others. */
+static __s64 lock_id(struct events *events, const struct wait_event *event, const __u64 *frames, int count)
+{
+	struct lock_hint hint = {
+		.address = event->lock,
+		.kind = event->kind,
+		.frames = frames,
+		.frame_count = count,
+	};
+	struct known_lock *lock;
+	int err = 0;
+
+	if (event->flags & EVENT_OTHER_ROW)
+		return OTHER_LOCK;
+	/* Its row was claimed while its first wait still lasted.  Once for a batch: a lock without a place stays unknown. */
+	if (!locks_find(events->locks, event->lock) && !events->rows_met) {
+		events->rows_met = true;
+		err = totals_meet_rows(events->totals, event->cpu, true, stack_of_lock, events);
+	}
+	if (err)
+		return err;
+	lock = locks_find(events->locks, event->lock) ? locks_meet(events->locks, &hint, &err) : NULL;
+	if (err)
+		return err;
+	return lock ? lock->id : OTHER_LOCK;
+}
+
+/* Keeps the longest. */
+static int trim_outliers(struct events *events, __s64 interval)
+{
+	int err = recording_run(events->recording, TRIM_OUTLIERS, "ii", interval, (__s64)OUTLIERS_KEPT);
+
+	events->losses.outliers_dropped += recording_changes(events->recording);
+	events->outliers = OUTLIERS_KEPT;
+	return err;
+}
+
+static int on_event(struct events *events, const struct wait_event *event, struct long_wait *wait)
+{
+	wait->outlier = recording_find(events->recording, FIND_OUTLIER, "");
+	wait->begin_ns = event->begin_ns;
+	wait->wait_ns = event->wait_ns;
+	wait->lock_address = event->lock;
+	wait->kind = event->kind;
+	wait->tid = event->tid;
+	wait->tgid = event->tgid;
+	wait->cpu = event->cpu;
+	wait->begin_cpu = event->begin_cpu;
+	wait->policy = event->policy;
+	wait->priority = event->priority;
+	return wait->outlier < 0 ? -EIO : events->on_wait(events->listener, wait);
+}
+
+static int store_event(struct events *events, const struct wait_event *event, __s64 interval)
+{
+	const __u64 *frames;
+	int count = kernel_frames(events, event, &frames), err;
+	int user_count = event->user_frames < STACK_FRAMES ? event->user_frames : STACK_FRAMES;
+	__s64 lock = lock_id(events, event, frames, count), waiter = waiter_id(events, event);
+	__s64 stack = stacks_id(&events->stacks, 0, frames, count);
+	__s64 user_stack = stacks_id(&events->stacks, event->tgid, event->stack.user, user_count);
+
+	if (lock < 0 || waiter < 0 || stack < 0 || user_stack < 0)
+		return -EIO;
+	err = recording_run(events->recording, ADD_SAMPLE_TOTAL, "iiiiiii", waiter, lock, (__s64)event->kind, stack,
+			    user_stack, (__s64)event->weight, (__s64)event->weight_ns);
+	if (!err && interval != NO_INTERVAL)
+		err = recording_run(events->recording, ADD_SAMPLE_INTERVAL, "iiiiiiii", waiter, lock,
+				    (__s64)event->kind, stack, user_stack, (__s64)event->weight,
+				    (__s64)event->weight_ns, interval);
+	if (err || !(event->flags & EVENT_OUTLIER))
+		return err;
+	if (events->outliers++ >= OUTLIERS_STORED)
+		err = trim_outliers(events, interval);
+	if (err)
+		return err;
+	err = recording_run(events->recording, ADD_OUTLIER, "iiiiiiiiiii", interval, (__s64)event->begin_ns,
+			    (__s64)event->wait_ns, (__s64)event->cpu, (__s64)event->begin_cpu, waiter, lock,
+			    (__s64)event->kind, (__s64)event->result, stack, user_stack);
+	if (err || !events->on_wait)
+		return err;
+	return on_event(
+		events, event,
+		&(struct long_wait){
+			.lock = lock, .waiter = waiter, .stack = stack, .frames = frames, .frame_count = count});
+}
+
+int events_drain(struct events *events, __s64 interval)
+{
+	int err = 0;
+
+	for (__u32 cpu = 0; !err && cpu < events->maps->sizing->cpus; cpu++) {
+		read_ring(events, cpu);
+		err = totals_meet_rows(events->totals, cpu, false, stack_of_lock, events);
+		for (size_t i = 0; !err && i < events->batch_size; i++)
+			err = store_event(events, batch_event(events, i), interval);
+	}
+	return err;
+}
+
+/* What is known of a wait that still lasts. */
+static int on_open_wait(struct events *events, const struct open_wait *wait, __s64 lock, __u64 now_ns)
+{
+	const __u64 *frames = wait->stack->kernel;
+	int count = wait->frames < STACK_FRAMES ? wait->frames : STACK_FRAMES;
+	struct long_wait noticed = {
+		.begin_ns = wait->begin_ns,
+		.wait_ns = now_ns - wait->begin_ns,
+		.lock_address = wait->lock,
+		.lock = lock,
+		.kind = wait->kind,
+		.tid = wait->tid,
+		.tgid = wait->tgid,
+		.cpu = wait->cpu,
+		.begin_cpu = wait->cpu,
+		.policy = -1,
+	};
+
+	count = count > 0 ? stacks_trim(events->stacks.symbols, &frames, count) : 0;
+	noticed.frames = frames;
+	noticed.frame_count = count;
+	noticed.stack = stacks_id(&events->stacks, 0, frames, count);
+	return noticed.stack < 0 ? -EIO : events->on_wait(events->listener, &noticed);
+}
+
+static bool read_comm(__u32 tid, char *comm, size_t size)
+{
+	char path[40];
+	ssize_t length = 0;
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/%u/comm", tid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd >= 0) {
+		length = read(fd, comm, size - 1);
+		close(fd);
+	}
+	comm[length > 0 ? length : 0] = '\0';
+	comm[strcspn(comm, "\n")] = '\0';
+	return length > 0;
+}
+
+/* One look at the waits in progress. */
+struct look {
+	struct events *events;
+	__u64 now_ns;
+	__u32 listed;
+	bool stored; /* among those of the recording; else they are only heard of */
+};
+
+static int look_at_open_wait(void *data, const struct open_wait *wait)
+{
+	struct look *look = data;
+	struct events *events = look->events;
+	__u64 now_ns = look->now_ns;
+	struct lock_hint hint = {.address = wait->lock, .kind = wait->kind};
+	struct known_lock *lock;
+	char comm[32];
+	int err;
+
+	if (look->listed++ >= OPEN_WAITS_LISTED)
+		return 0;
+	lock = locks_meet(events->locks, &hint, &err);
+	if (err)
+		return err;
+	/* A thread that is gone waits for nothing: its slot lost its end. */
+	if (!read_comm(wait->tid, comm, sizeof(comm)) && wait->tid)
+		return 0;
+	if (look->stored)
+		err = recording_run(events->recording, ADD_OPEN_WAIT, "iitiiiii", (__s64)wait->tid, (__s64)wait->tgid,
+				    comm, (__s64)wait->cpu, (__s64)(lock ? lock->id : OTHER_LOCK), (__s64)wait->kind,
+				    (__s64)wait->begin_ns, (__s64)(now_ns - wait->begin_ns));
+	if (err || !events->on_wait)
+		return err;
+	return on_open_wait(events, wait, lock ? lock->id : OTHER_LOCK, now_ns);
+}
+
+int events_end_interval(struct events *events, __s64 interval, __u64 now_ns, __u64 *open)
+{
+	struct look look = {.events = events, .now_ns = now_ns, .stored = true};
+	int err = 0;
+
+	*open = 0;
+	if (events->outliers > OUTLIERS_KEPT)
+		err = trim_outliers(events, interval);
+	events->outliers = 0;
+	err = err ?: recording_run(events->recording, CLEAR_OPEN_WAITS, "");
+	return err
+		       ?: in_flight_visit(events->maps, events->names, now_ns - OPEN_WAIT_AGE_NS, look_at_open_wait,
+					  &look, open);
+}
+
+int events_look(struct events *events, __u64 now_ns, __u64 age_ns)
+{
+	struct look look = {.events = events, .now_ns = now_ns};
+	__u64 open;
+
+	if (!events->on_wait || age_ns >= now_ns)
+		return 0;
+	if (age_ns < OPEN_WAIT_AGE_NS)
+		age_ns = OPEN_WAIT_AGE_NS;
+	return in_flight_visit(events->maps, events->names, now_ns - age_ns, look_at_open_wait, &look, &open);
+}

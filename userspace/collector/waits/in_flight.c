@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "waits/in_flight.h"
+
+static int visit_spinning(const struct maps *maps, const struct lock_names *names, __u64 before_ns,
+			  visit_open_wait visit, void *data, __u64 *open)
+{
+	int err = 0;
+
+	for (__u32 cpu = 0; !err && cpu < maps->sizing->cpus; cpu++) {
+		const struct cpu_state *state = maps_cpu(maps, cpu);
+		__u32 depth = __atomic_load_n(&state->spin_depth, __ATOMIC_ACQUIRE);
+
+		for (__u32 i = 0; !err && i < depth && i < SPIN_DEPTH; i++) {
+			const struct spin_slot *slot = &state->spin[i];
+			struct open_wait wait = {
+				.lock = slot->lock,
+				.begin_ns = slot->begin_ns,
+				.kind = slot->kind,
+				.cpu = cpu,
+				.stack = maps_spin_stack(maps, cpu, i),
+				.frames = slot->sampled ? slot->kernel_frames : 0,
+			};
+			__u64 task = slot->task;
+
+			++*open;
+			/* A slot is filled in while it is read: what is not plausible is not shown. */
+			if (!wait.begin_ns || wait.begin_ns >= before_ns)
+				continue;
+			lock_names_task(names, task, &wait.tid, &wait.tgid);
+			err = visit(data, &wait);
+		}
+	}
+	return err;
+}
+
+static int visit_sleeping(const struct maps *maps, __u64 before_ns, visit_open_wait visit, void *data, __u64 *open)
+{
+	int err = 0;
+
+	for (__u32 i = 0; !err && i < maps->sizing->sleep_slots; i++) {
+		const struct sleep_slot *slot = maps_sleeper(maps, i);
+		__u32 tid = __atomic_load_n(&slot->tid, __ATOMIC_ACQUIRE);
+
+		for (__u32 depth = 0; !err && tid && depth < slot->depth && depth < SLEEP_DEPTH; depth++) {
+			const struct sleep_wait *waiting = &slot->wait[depth];
+			struct open_wait wait = {
+				.lock = waiting->lock,
+				.begin_ns = waiting->begin_ns,
+				.kind = waiting->kind,
+				.tid = tid,
+				.tgid = slot->tgid,
+				.cpu = waiting->begin_cpu,
+				.stack = maps_sleep_stack(maps, i, depth),
+				.frames = waiting->flags & SLEEP_SAMPLED ? waiting->kernel_frames : 0,
+			};
+
+			++*open;
+			if (wait.begin_ns < before_ns)
+				err = visit(data, &wait);
+		}
+	}
+	return err;
+}
+
+int in_flight_visit(const struct maps *maps, const struct lock_names *names, __u64 before_ns, visit_open_wait visit,
+		    void *data, __u64 *open)
+{
+	int err;
+
+	*open = 0;
+	err = visit_spinning(maps, names, before_ns, visit, data, open);
+	return err ?: visit_sleeping(maps, before_ns, visit, data, open);
+}

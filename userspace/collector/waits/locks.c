@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include <errno.h>
+#include <search.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "waits/locks.h"
+
+/* A name by call site may become better with the next stack; after that it is what it is. */
+#define NAMING_TRIES 3
+
+/* Types of objects that hold locks, each once; of those beyond it nothing is kept. */
+#define TYPES_MOST 256
+
+struct locks {
+	char types[TYPES_MOST][64];
+	__u32 type_count;
+	struct recording *recording;
+	struct lock_names *names;
+	void *by_address; /* tsearch */
+	struct lock_total **totals;
+	__u32 total_count;
+	__u32 limit;
+	__u32 next_id;
+	__u64 without_place;
+	struct lock_total other[KIND_COUNT];
+};
+
+static int by_address(const void *a, const void *b)
+{
+	__u64 x = ((const struct known_lock *)a)->address, y = ((const struct known_lock *)b)->address;
+
+	return x < y ? -1 : x > y;
+}
+
+int locks_open(struct locks **out, struct recording *recording, struct lock_names *names, __u32 limit)
+{
+	struct locks *locks = calloc(1, sizeof(*locks));
+	int err;
+
+	if (!locks)
+		return -ENOMEM;
+	locks->recording = recording;
+	locks->names = names;
+	locks->limit = limit;
+	locks->next_id = OTHER_LOCK + 1;
+	locks->totals = calloc(limit, sizeof(*locks->totals));
+	for (__u32 kind = 0; kind < KIND_COUNT; kind++)
+		locks->other[kind] = (struct lock_total){.lock = OTHER_LOCK, .kind = kind};
+	err = locks->totals ? recording_run(recording, PUT_LOCK, "iittt", (__s64)OTHER_LOCK, 0ll,
+					    "(locks without a row)", "", name_source_names[NAME_UNKNOWN])
+			    : -ENOMEM;
+	if (err) {
+		locks_close(locks);
+		return err;
+	}
+	*out = locks;
+	return 0;
+}
+
+void locks_close(struct locks *locks)
+{
+	if (!locks)
+		return;
+	tdestroy(locks->by_address, free);
+	for (__u32 i = 0; i < locks->total_count; i++)
+		free(locks->totals[i]);
+	free(locks->totals);
+	free(locks);
+}
+
+struct known_lock *locks_find(struct locks *locks, __u64 address)
+{
+	struct known_lock key = {.address = address};
+	struct known_lock **found = tfind(&key, &locks->by_address, by_address);
+
+	return found ? *found : NULL;
+}
+
+static const char *keep_type(struct locks *locks, const char *type)
+{
+	if (!*type)
+		return "";
+	for (__u32 i = 0; i < locks->type_count; i++)
+		if (!strcmp(locks->types[i], type))
+			return locks->types[i];
+	if (locks->type_count == TYPES_MOST)
+		return "";
+	snprintf(locks->types[locks->type_count], sizeof(locks->types[0]), "%s", type);
+	return locks->types[locks->type_count++];
+}
+
+static int name_lock(struct locks *locks, struct known_lock *lock, const struct lock_hint *hint)
+{
+	struct lock_name name;
+
+	lock->tries++;
+	lock_names_resolve(locks->names, hint, &name);
+	if (lock->tries > 1 && name.source == lock->source)
+		return 0;
+	lock->source = name.source;
+	lock->type = keep_type(locks, name.type);
+	lock->type_offset = lock->address - name.object;
+	return recording_run(locks->recording, PUT_LOCK, "iittt", (__s64)lock->id, (__s64)lock->address, name.name,
+			     name.instance, name_source_names[name.source]);
+}
+
+struct known_lock *locks_meet(struct locks *locks, const struct lock_hint *hint, int *err)
+{
+	struct known_lock *lock = locks_find(locks, hint->address);
+
+	*err = 0;
+	if (lock) {
+		if (lock->source == NAME_UNKNOWN && hint->frame_count > 0 && lock->tries < NAMING_TRIES)
+			*err = name_lock(locks, lock, hint);
+		return *err ? NULL : lock;
+	}
+	if (locks->next_id > locks->limit) {
+		locks->without_place++;
+		return NULL;
+	}
+	lock = calloc(1, sizeof(*lock));
+	if (!lock) {
+		*err = -ENOMEM;
+		return NULL;
+	}
+	lock->address = hint->address;
+	lock->type = "";
+	lock->id = locks->next_id++;
+	if (!tsearch(lock, &locks->by_address, by_address)) {
+		free(lock);
+		*err = -ENOMEM;
+		return NULL;
+	}
+	*err = name_lock(locks, lock, hint);
+	return *err ? NULL : lock;
+}
+
+struct lock_total *locks_total(struct locks *locks, struct known_lock *lock, __u32 kind)
+{
+	struct lock_total *total;
+
+	for (total = lock->totals; total; total = total->next)
+		if (total->kind == kind)
+			return total;
+	total = locks->total_count < locks->limit ? calloc(1, sizeof(*total)) : NULL;
+	if (!total) {
+		locks->without_place++;
+		return NULL;
+	}
+	total->lock = lock->id;
+	total->kind = kind;
+	total->next = lock->totals;
+	lock->totals = total;
+	locks->totals[locks->total_count++] = total;
+	return total;
+}
+
+struct lock_total *locks_other(struct locks *locks, __u32 kind)
+{
+	return &locks->other[kind & (KIND_COUNT - 1)];
+}
+
+__u64 locks_without_place(const struct locks *locks)
+{
+	return locks->without_place;
+}
+
+int locks_changed(struct locks *locks, int (*visit)(const struct lock_total *total, void *data), void *data)
+{
+	int err = 0;
+
+	for (__u32 i = 0; !err && i < locks->total_count + KIND_COUNT; i++) {
+		struct lock_total *total = i < KIND_COUNT ? &locks->other[i] : locks->totals[i - KIND_COUNT];
+
+		if (total->changed)
+			err = visit(total, data);
+		total->changed = false;
+	}
+	return err;
+}

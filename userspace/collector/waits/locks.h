@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The locks met so far: address -> id in the recording, name, totals by kind. */
+#ifndef LOCKLINE_LOCKS_H
+#define LOCKLINE_LOCKS_H
+
+#include <stdbool.h>
+#include <linux/types.h>
+
+#include "names/names.h"
+#include "recording/recording.h"
+#include "waits/last_read.h"
+
+/* Row of the recording for waits whose lock found no row or no place here. */
+#define OTHER_LOCK 1
+
+struct known_lock {
+	__u64 address;
+	__u32 id;
+	__u8 source;       /* enum name_source */
+	__u8 tries;        /* at a better name */
+	__u32 type_offset; /* of the lock in the object that holds it */
+	const char *type;  /* of that; "" if it is not known */
+	struct lock_total *totals;
+};
+
+struct locks;
+
+/* limit: (lock, kind) pairs with totals of their own. */
+int locks_open(struct locks **out, struct recording *recording, struct lock_names *names, __u32 limit);
+void locks_close(struct locks *locks);
+
+/* NULL if the address was not met. */
+struct known_lock *locks_find(struct locks *locks, __u64 address);
+/* Names and stores the lock if it is new or still without a good name; NULL with *err 0: no place left. */
+struct known_lock *locks_meet(struct locks *locks, const struct lock_hint *hint, int *err);
+/* NULL: no place left, or no memory. */
+struct lock_total *locks_total(struct locks *locks, struct known_lock *lock, __u32 kind);
+/* Totals of the waits without a lock of their own. */
+struct lock_total *locks_other(struct locks *locks, __u32 kind);
+__u64 locks_without_place(const struct locks *locks);
+/* Calls visit for each total that changed since the last call, and marks it unchanged. */
+int locks_changed(struct locks *locks, int (*visit)(const struct lock_total *total, void *data), void *data);
+
+#endif /* LOCKLINE_LOCKS_H */

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Stacks of the recording: stored once each, their frames named when first met. */
+#ifndef LOCKLINE_STACKS_H
+#define LOCKLINE_STACKS_H
+
+#include <linux/types.h>
+
+#include "names/names.h"
+#include "recording/recording.h"
+
+struct stacks {
+	struct recording *recording;
+	const struct symbols *symbols;
+	struct user_symbols *users; /* NULL: user frames stay without names */
+};
+
+/* Drops the frames of the probe itself from the leaf; returns how many frames are left at *frames. */
+int stacks_trim(const struct symbols *symbols, const __u64 **frames, int count);
+/* Id of the stack; 0 for one without frames; negative errno. tgid 0: a kernel stack. */
+__s64 stacks_id(struct stacks *stacks, __u32 tgid, const __u64 *frames, int count);
+
+#endif /* LOCKLINE_STACKS_H */

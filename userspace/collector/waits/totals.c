@@ -1,0 +1,303 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include <errno.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "base/histogram_blob.h"
+#include "waits/totals.h"
+
+/* A bucket of a row that passed 2^32: rare enough for a list. */
+struct wrap {
+	__u32 row;
+	__u32 bucket;
+	__u64 beyond;
+};
+
+struct totals {
+	const struct maps *maps;
+	struct recording *recording;
+	struct locks *locks;
+	struct row_last_read *last_reads; /* as the rows in the map */
+	size_t last_read_bytes;
+	__u32 *rows_seen;       /* per CPU: claimed when rows were met last */
+	struct figures *cpus;   /* [cpu * KIND_COUNT + kind] */
+	struct figures *others; /* the same, of locks without a row or a place */
+	__u64 *cpu_kinds;       /* per CPU: kinds that changed */
+	struct wrap *wraps;
+	size_t wrap_count;
+};
+
+int totals_open(struct totals **out, const struct maps *maps, struct recording *recording, struct locks *locks)
+{
+	const struct sizing *sizing = maps->sizing;
+	struct totals *totals = calloc(1, sizeof(*totals));
+
+	if (!totals)
+		return -ENOMEM;
+	totals->maps = maps;
+	totals->recording = recording;
+	totals->locks = locks;
+	totals->last_read_bytes = (size_t)sizing->cpus * sizing->rows * sizeof(*totals->last_reads);
+	/* Pages of rows that are never used stay untouched. */
+	totals->last_reads =
+		mmap(NULL, totals->last_read_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	totals->rows_seen = calloc(sizing->cpus, sizeof(*totals->rows_seen));
+	totals->others = calloc((size_t)sizing->cpus * KIND_COUNT, sizeof(*totals->others));
+	totals->cpus = calloc((size_t)sizing->cpus * KIND_COUNT, sizeof(*totals->cpus));
+	totals->cpu_kinds = calloc(sizing->cpus, sizeof(*totals->cpu_kinds));
+	if (totals->last_reads == MAP_FAILED || !totals->rows_seen || !totals->cpus || !totals->others ||
+	    !totals->cpu_kinds) {
+		totals_close(totals);
+		return -ENOMEM;
+	}
+	*out = totals;
+	return 0;
+}
+
+void totals_close(struct totals *totals)
+{
+	if (!totals)
+		return;
+	if (totals->last_reads && totals->last_reads != MAP_FAILED)
+		munmap(totals->last_reads, totals->last_read_bytes);
+	free(totals->rows_seen);
+	free(totals->cpus);
+	free(totals->others);
+	free(totals->cpu_kinds);
+	free(totals->wraps);
+	free(totals);
+}
+
+static int meet_row(struct totals *totals, __u32 cpu, const struct wait_row *row, struct row_last_read *last_read,
+		    find_stack find, void *data)
+{
+	struct lock_hint hint = {
+		.address = row_lock(row->key),
+		.kind = row_kind(row->key),
+		.owner = row->owner,
+		.owner_offset = row->owner_offset,
+		.owner_tid = row->owner_tid,
+	};
+	struct known_lock *lock;
+	int err;
+
+	hint.frame_count = find ? find(data, hint.address, &hint.frames) : 0;
+	lock = locks_meet(totals->locks, &hint, &err);
+	if (lock)
+		last_read->total = locks_total(totals->locks, lock, hint.kind);
+	if (!err && !last_read->total)
+		last_read->total = locks_other(totals->locks, hint.kind);
+	return err;
+}
+
+int totals_meet_rows(struct totals *totals, __u32 cpu, bool all, find_stack find, void *data)
+{
+	const struct sizing *sizing = totals->maps->sizing;
+	__u32 used = __atomic_load_n(&maps_cpu(totals->maps, cpu)->rows_used, __ATOMIC_ACQUIRE);
+
+	if (used == totals->rows_seen[cpu] && !all)
+		return 0;
+	for (__u32 i = 0; i < sizing->named_rows; i++) {
+		struct row_last_read *last_read = &totals->last_reads[(size_t)cpu * sizing->rows + i];
+		const struct wait_row *row = maps_row(totals->maps, cpu, i);
+		int err;
+
+		/* A row's first wait may still last: it is met when a sample or a flush comes upon it. */
+		if (last_read->total || !row->waits)
+			continue;
+		err = meet_row(totals, cpu, row, last_read, find, data);
+		if (err)
+			return err;
+	}
+	totals->rows_seen[cpu] = used;
+	return 0;
+}
+
+/* What passed 2^32 in a bucket of a row, to be added to its 32 bits. */
+static __u64 beyond(const struct totals *totals, __u32 row, __u32 bucket)
+{
+	for (size_t i = 0; i < totals->wrap_count; i++)
+		if (totals->wraps[i].row == row && totals->wraps[i].bucket == bucket)
+			return totals->wraps[i].beyond;
+	return 0;
+}
+
+static int note_wrap(struct totals *totals, __u32 row, __u32 bucket)
+{
+	struct wrap *wraps;
+
+	for (size_t i = 0; i < totals->wrap_count; i++) {
+		if (totals->wraps[i].row == row && totals->wraps[i].bucket == bucket) {
+			totals->wraps[i].beyond += 1ull << 32;
+			return 0;
+		}
+	}
+	wraps = realloc(totals->wraps, (totals->wrap_count + 1) * sizeof(*wraps));
+	if (!wraps)
+		return -ENOMEM;
+	totals->wraps = wraps;
+	wraps[totals->wrap_count++] = (struct wrap){.row = row, .bucket = bucket, .beyond = 1ull << 32};
+	return 0;
+}
+
+static void add_figures(struct figures *to, const struct figures *gained)
+{
+	to->waits += gained->waits;
+	to->wait_ns += gained->wait_ns;
+	to->failed += gained->failed;
+	if (gained->max_ns > to->max_ns)
+		to->max_ns = gained->max_ns;
+}
+
+static __u64 bucket_lower_ns(__u32 bucket)
+{
+	if (!bucket)
+		return 0;
+	bucket--;
+	return (__u64)(4 + bucket % 4) << (bucket / 4 + HISTOGRAM_FIRST_SHIFT - 2);
+}
+
+static struct histogram_blob encode(const struct figures *figures)
+{
+	struct histogram_blob blob = {.size = 0};
+
+	for (__u32 i = 0; i < HISTOGRAM_BUCKETS; i++)
+		histogram_put(&blob, i, figures->histogram[i]);
+	return blob;
+}
+
+/* Several rows share the cell of the locks that have none: what they gained is summed here. */
+static int put_other_cell(struct totals *totals, __u32 cpu, __u32 kind, const struct figures *gained,
+			  const struct histogram_blob *gained_blob)
+{
+	struct figures *other = &totals->others[cpu * KIND_COUNT + (kind & (KIND_COUNT - 1))];
+	struct histogram_blob blob;
+
+	for (int i = 0; i < gained_blob->size; i += HISTOGRAM_ENTRY) {
+		const unsigned char *entry = gained_blob->bytes + i;
+
+		other->histogram[entry[0] | entry[1] << 8] +=
+			entry[2] | entry[3] << 8 | entry[4] << 16 | (__u32)entry[5] << 24;
+	}
+	add_figures(other, gained);
+	blob = encode(other);
+	return recording_run(totals->recording, PUT_CELL_TOTAL, "iiiiiiib", (__s64)OTHER_LOCK, (__s64)kind, (__s64)cpu,
+			     (__s64)other->waits, (__s64)other->wait_ns, (__s64)other->max_ns, (__s64)other->failed,
+			     blob.bytes, blob.size);
+}
+
+/* One row that gained waits: its interval, its cell, and what it adds to its lock and its CPU. */
+static int flush_row(struct totals *totals, __s64 interval, __u32 cpu, __u32 index)
+{
+	const struct wait_row *row = maps_row(totals->maps, cpu, index);
+	__u32 number = cpu * totals->maps->sizing->rows + index;
+	struct row_last_read *last_read = &totals->last_reads[number];
+	struct lock_total *total = last_read->total;
+	struct figures *by_cpu = &totals->cpus[cpu * KIND_COUNT + (total->kind & (KIND_COUNT - 1))];
+	struct histogram_blob gained_blob = {.size = 0}, cell_blob = {.size = 0};
+	struct figures gained = {0};
+	int err;
+
+	/*
+	 * The row may be written while it is read: what is missed now is in the
+	 * next interval.  waits is written last and read first, so that the rest is
+	 * never short of it.
+	 */
+	gained.waits = __atomic_load_n(&row->waits, __ATOMIC_ACQUIRE) - last_read->waits;
+	gained.wait_ns = __atomic_load_n(&row->wait_ns, __ATOMIC_RELAXED) - last_read->wait_ns;
+	gained.failed = row->failed - last_read->failed;
+	for (__u32 i = 0; i < HISTOGRAM_BUCKETS; i++) {
+		__u32 now = row->histogram[i], more = now - last_read->histogram[i];
+
+		if (more) {
+			if (now < last_read->histogram[i]) {
+				err = note_wrap(totals, number, i);
+				if (err)
+					return err;
+				last_read->wrapped = true;
+			}
+			last_read->histogram[i] = now;
+			histogram_put(&gained_blob, i, more);
+			total->figures.histogram[i] += more;
+			by_cpu->histogram[i] += more;
+			gained.max_ns = bucket_lower_ns(i);
+		}
+		if (now || last_read->wrapped)
+			histogram_put(&cell_blob, i, now + (last_read->wrapped ? beyond(totals, number, i) : 0));
+	}
+	if (row->max_ns > last_read->max_ns)
+		gained.max_ns = last_read->max_ns = row->max_ns;
+	last_read->waits += gained.waits;
+	last_read->wait_ns += gained.wait_ns;
+	last_read->failed += gained.failed;
+	add_figures(&total->figures, &gained);
+	add_figures(by_cpu, &gained);
+	total->changed = true;
+	totals->cpu_kinds[cpu] |= 1ull << total->kind;
+	if (last_read->wait_ns > total->worst_cpu_ns) {
+		total->worst_cpu = cpu;
+		total->worst_cpu_ns = last_read->wait_ns;
+	}
+	if (interval != NO_INTERVAL)
+		err = recording_run(totals->recording, PUT_WAIT_INTERVAL, "iiiiiiiib", interval, (__s64)cpu,
+				    (__s64)total->lock, (__s64)total->kind, (__s64)gained.waits, (__s64)gained.wait_ns,
+				    (__s64)gained.max_ns, (__s64)gained.failed, gained_blob.bytes, gained_blob.size);
+	if (err)
+		return err;
+	if (total->lock == OTHER_LOCK)
+		return put_other_cell(totals, cpu, total->kind, &gained, &gained_blob);
+	return recording_run(totals->recording, PUT_CELL_TOTAL, "iiiiiiib", (__s64)total->lock, (__s64)total->kind,
+			     (__s64)cpu, (__s64)last_read->waits, (__s64)last_read->wait_ns, (__s64)last_read->max_ns,
+			     (__s64)last_read->failed, cell_blob.bytes, cell_blob.size);
+}
+
+static int put_lock_total(const struct lock_total *total, void *data)
+{
+	struct totals *totals = data;
+	struct histogram_blob blob = encode(&total->figures);
+
+	return recording_run(totals->recording, PUT_LOCK_TOTAL, "iiiiiiiib", (__s64)total->lock, (__s64)total->kind,
+			     (__s64)total->figures.waits, (__s64)total->figures.wait_ns, (__s64)total->figures.max_ns,
+			     (__s64)total->figures.failed, (__s64)total->worst_cpu, (__s64)total->worst_cpu_ns,
+			     blob.bytes, blob.size);
+}
+
+static int put_cpu_total(struct totals *totals, __u32 cpu, __u32 kind)
+{
+	const struct figures *figures = &totals->cpus[cpu * KIND_COUNT + kind];
+	struct histogram_blob blob = encode(figures);
+
+	return recording_run(totals->recording, PUT_CPU_TOTAL, "iiiiiib", (__s64)cpu, (__s64)kind,
+			     (__s64)figures->waits, (__s64)figures->wait_ns, (__s64)figures->max_ns,
+			     (__s64)figures->failed, blob.bytes, blob.size);
+}
+
+int totals_flush(struct totals *totals, __s64 interval)
+{
+	const struct sizing *sizing = totals->maps->sizing;
+	int err = 0;
+
+	for (__u32 cpu = 0; !err && cpu < sizing->cpus; cpu++) {
+		for (__u32 i = 0; !err && i < sizing->rows; i++) {
+			struct row_last_read *last_read = &totals->last_reads[(size_t)cpu * sizing->rows + i];
+
+			const struct wait_row *row = maps_row(totals->maps, cpu, i);
+
+			if (row->waits == last_read->waits && row->wait_ns == last_read->wait_ns)
+				continue;
+			if (!last_read->total && i >= sizing->named_rows)
+				last_read->total = locks_other(totals->locks, i - sizing->named_rows);
+			else if (!last_read->total && row->waits)
+				err = meet_row(totals, cpu, row, last_read, NULL, NULL);
+			if (!err && last_read->total)
+				err = flush_row(totals, interval, cpu, i);
+		}
+		for (__u32 kind = 0; !err && kind < KIND_COUNT; kind++)
+			if (totals->cpu_kinds[cpu] >> kind & 1)
+				err = put_cpu_total(totals, cpu, kind);
+		totals->cpu_kinds[cpu] = 0;
+	}
+	return err ?: locks_changed(totals->locks, put_lock_total, totals);
+}
