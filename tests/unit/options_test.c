@@ -4,8 +4,9 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "cli/kinds.h"
 #include "cli/options.h"
-#include "cli/values.h"
+#include "base/values.h"
 #include "tap.h"
 
 #define MS 1000000ull

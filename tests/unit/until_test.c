@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* Conditions of --until: what they say, what they mean, and what is refused. */
 #include "episodes/until.h"
-#include "cli/values.h"
+#include "cli/kinds.h"
 #include "tap.h"
 
 #define US 1000ull

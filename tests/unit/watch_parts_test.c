@@ -6,7 +6,7 @@
 #include <unistd.h>
 #include <zlib.h>
 
-#include "recording/files_limit.h"
+#include "base/files_limit.h"
 #include "kernel/kernel_config.h"
 #include "base/online_cpus.h"
 #include "base/process_stat.h"

@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "base/online_cpus.h"
-#include "cli/values.h"
+#include "base/values.h"
 
 int online_cpus_open(struct online_cpus *online, const char *path)
 {

@@ -4,7 +4,7 @@
 
 #include "cli/import_options.h"
 #include "cli/message.h"
-#include "cli/values.h"
+#include "base/values.h"
 
 int import_options_check(struct options *options, int argc, char **argv)
 {

@@ -7,12 +7,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/kinds.h"
 #include "cli/import_options.h"
 #include "cli/hitm_options.h"
 #include "cli/message.h"
 #include "cli/options.h"
 #include "episodes/until.h"
-#include "cli/values.h"
+#include "base/values.h"
 #include "cli/watch_options.h"
 
 enum value_kind {

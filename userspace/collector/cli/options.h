@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <linux/types.h>
 
+#include "base/values.h"
 #include "bpf/lockline.h"
 
 enum command { COMMAND_RECORD, COMMAND_DOCTOR, COMMAND_TYPES, COMMAND_IMPORT, COMMAND_WATCH };
@@ -20,15 +21,6 @@ enum watch_access_from {
 
 /* Who decodes a perf.data file. */
 enum decoder { DECODER_AUTO, DECODER_NATIVE, DECODER_PERF };
-
-/* perf's words, by enum lock_kind, and one that perf does not have; NULL from KIND_END on. */
-extern const char *const kind_names[KIND_COUNT];
-#define KIND_MASK_ALL ((1u << KIND_END) - 1)
-
-struct id_list {
-	__u32 *ids;
-	size_t count;
-};
 
 struct options {
 	enum command command;

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "cli/message.h"
-#include "cli/values.h"
+#include "base/values.h"
 #include "cli/watch_options.h"
 
 #define LINE_BYTES    64

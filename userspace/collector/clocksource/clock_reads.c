@@ -10,6 +10,7 @@
 #include <bpf/libbpf.h>
 #include <linux/perf_event.h>
 
+#include "base/clock.h"
 #include "bpf/clocksource.h"
 #include "clocksource/clock_reads.h"
 #include "base/histogram_blob.h"
@@ -54,21 +55,19 @@ static int open_counter(int cpu)
 static __u64 calibrate(void)
 {
 	const struct timespec pause = {.tv_nsec = CALIBRATION_NS};
-	struct timespec begin, end;
-	__u64 from = 0, to = 0, ns;
+	__u64 begin, from = 0, to = 0, ns;
 	int fd = open_counter(0);
 
 	if (fd < 0)
 		return 0;
-	clock_gettime(CLOCK_MONOTONIC, &begin);
+	begin = now_ns();
 	if (read(fd, &from, sizeof(from)) != sizeof(from))
 		from = 0;
 	nanosleep(&pause, NULL);
-	clock_gettime(CLOCK_MONOTONIC, &end);
+	ns = now_ns() - begin;
 	if (read(fd, &to, sizeof(to)) != sizeof(to))
 		to = 0;
 	close(fd);
-	ns = (end.tv_sec - begin.tv_sec) * 1000000000ull + end.tv_nsec - begin.tv_nsec;
 	return to > from ? (ns << CLOCK_CYCLES_SHIFT) / (to - from) : 0;
 }
 

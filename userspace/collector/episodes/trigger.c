@@ -6,9 +6,10 @@
 #include <sys/inotify.h>
 #include <unistd.h>
 
+#include "cli/kinds.h"
 #include "cli/message.h"
 #include "episodes/trigger.h"
-#include "cli/values.h"
+#include "base/values.h"
 
 /*
  * A line written to trace_marker becomes a record of the trace buffer without

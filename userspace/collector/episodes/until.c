@@ -4,8 +4,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "cli/kinds.h"
 #include "episodes/until.h"
-#include "cli/values.h"
+#include "base/values.h"
 
 #define MAX_PID 4194304 /* PID_MAX_LIMIT */
 #define MOST_NS (3600 * 1000000000ull)

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/clock.h"
 #include "kernel/cpu_pairs.h"
 #include "cli/message.h"
 
@@ -47,14 +48,6 @@ struct run {
 	__u64 ticks;     /* of the counter, in tick_ns */
 	__u64 tick_ns;
 };
-
-static __u64 now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return now.tv_sec * 1000000000ull + now.tv_nsec;
-}
 
 /* Not before what the program did before it. */
 #if defined(__x86_64__)

@@ -14,6 +14,7 @@
 #include <sys/utsname.h>
 #include <sys/wait.h>
 
+#include "base/clock.h"
 #include "kernel/host.h"
 #include "base/small_file.h"
 
@@ -162,18 +163,10 @@ static void capabilities(char out[PLAN_TEXT])
 		 *missing ? missing : "none");
 }
 
-static __u64 now_ms(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return now.tv_sec * 1000ull + now.tv_nsec / 1000000;
-}
-
 /* What `perf version` prints, or why not; a perf that hangs is killed. */
 static void perf_version(char out[PLAN_TEXT])
 {
-	__u64 deadline = now_ms() + PERF_DEADLINE_MS;
+	__u64 deadline = now_ns() + PERF_DEADLINE_MS * 1000000ull;
 	char *const arguments[] = {"perf", "version", NULL};
 	posix_spawn_file_actions_t actions;
 	posix_spawnattr_t attributes;
@@ -204,10 +197,10 @@ static void perf_version(char out[PLAN_TEXT])
 	}
 	while (used < PLAN_TEXT - 1) {
 		struct pollfd ready = {.fd = pipe_fds[0], .events = POLLIN};
-		__u64 now = now_ms();
+		__u64 now = now_ns();
 		ssize_t got;
 
-		if (now >= deadline || poll(&ready, 1, deadline - now) <= 0)
+		if (now >= deadline || poll(&ready, 1, (deadline - now) / 1000000) <= 0)
 			break;
 		got = read(pipe_fds[0], out + used, PLAN_TEXT - 1 - used);
 		if (got <= 0)

@@ -9,10 +9,10 @@
 #include <sys/mman.h>
 #include <sys/syscall.h>
 
-#include "recording/files_limit.h"
+#include "base/files_limit.h"
 #include "memory/live_events.h"
 #include "base/small_file.h"
-#include "cli/values.h"
+#include "base/values.h"
 
 #define MAX_RATE "/proc/sys/kernel/perf_event_max_sample_rate"
 

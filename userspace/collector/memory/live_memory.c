@@ -6,6 +6,7 @@
 
 #include <bpf/libbpf.h>
 
+#include "base/clock.h"
 #include "kernel/kernel_btf.h"
 #include "memory/live_events.h"
 #include "memory/live_memory.h"
@@ -35,14 +36,6 @@ struct live_memory {
 	__u64 writes;
 	__u64 cpu_ns; /* of all of them */
 };
-
-static __u64 clock_ns(clockid_t clock)
-{
-	struct timespec now;
-
-	clock_gettime(clock, &now);
-	return now.tv_sec * 1000000000ull + now.tv_nsec;
-}
 
 int live_memory_resize(struct lockline_bpf *bpf, __u32 cpus, bool wanted)
 {

@@ -5,6 +5,7 @@
 #include <time.h>
 #include <sys/utsname.h>
 
+#include "base/clock.h"
 #include "kernel/cpu_topology.h"
 #include "memory/live_sums.h"
 #include "perfdata/perfdata_format.h"
@@ -12,14 +13,6 @@
 #define LINE_SIZE   64
 #define MOST_MEMORY (256ull << 20)
 #define MOST_KEPT   50000 /* accesses */
-
-static __u64 now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return now.tv_sec * 1000000000ull + now.tv_nsec;
-}
 
 static void read_topology(struct live_sums *sums)
 {
@@ -109,11 +102,9 @@ static char *list_events(const struct pmu_plan *plan)
 static int open_names(struct memory_symbols **out, const struct live_sums *sums, struct utsname *host, bool last)
 {
 	struct memory_symbol_sources sources = {.hostname = host->nodename, .release = host->release};
-	struct timespec now;
 
 	uname(host);
-	clock_gettime(CLOCK_REALTIME, &now);
-	sources.written_ns = now.tv_sec * 1000000000ull + now.tv_nsec;
+	sources.written_ns = clock_ns(CLOCK_REALTIME);
 	if (!symbols_hidden(sums->symbols)) {
 		sources.kallsyms = last ? "/proc/kallsyms" : NULL;
 		sources.running = last ? NULL : sums->symbols;

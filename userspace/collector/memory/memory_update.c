@@ -4,6 +4,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/clock.h"
 #include "memory/memory_rows.h"
 #include "memory/memory_update.h"
 #include "perfdata/perfdata_format.h"
@@ -319,14 +320,6 @@ static int name_row(struct round *round, struct memory_elf *elf, const struct un
 	name.line = line;
 	return row->variable ? memory_row_line_name(round->write, (__s64)row->number + 1, &name)
 			     : memory_row_code(round->write, row->number, &name);
-}
-
-static __u64 now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return now.tv_sec * 1000000000ull + now.tv_nsec;
 }
 
 /* Each file is opened once in a write; one row at least gets its name. */

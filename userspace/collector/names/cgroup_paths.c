@@ -13,6 +13,7 @@
 #include <unistd.h>
 #include <sys/stat.h>
 
+#include "base/clock.h"
 #include "names/cgroup_mounts.h"
 #include "names/cgroups.h"
 
@@ -153,15 +154,12 @@ static void walk_directory(struct walk *walk, int fd, int depth)
 static int path_by_walk(struct cgroup_paths *paths, __u64 id, char out[PATH_MAX])
 {
 	struct walk walk = {.paths = paths, .wanted = id};
-	struct timespec now;
-	__u64 now_ns;
+	__u64 now = now_ns();
 	int fd;
 
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	now_ns = now.tv_sec * 1000000000ull + now.tv_nsec;
-	if (paths->walked_ns && now_ns - paths->walked_ns < WALK_EVERY_NS)
+	if (paths->walked_ns && now - paths->walked_ns < WALK_EVERY_NS)
 		return -EAGAIN;
-	paths->walked_ns = now_ns;
+	paths->walked_ns = now;
 	fd = openat(paths->mount_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (fd < 0)
 		return -errno;

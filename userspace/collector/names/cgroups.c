@@ -15,7 +15,7 @@
 #include "names/cgroup_mounts.h"
 #include "names/cgroups.h"
 #include "cli/message.h"
-#include "cli/values.h"
+#include "base/values.h"
 
 /* Below a mount, with a leading "/" and no trailing one; "" names the mount itself. */
 static int join(char out[PATH_MAX], const char *mount, const char *path)

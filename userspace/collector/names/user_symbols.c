@@ -15,6 +15,7 @@
 #include <unistd.h>
 #include <elfutils/libdwfl.h>
 
+#include "base/clock.h"
 #include "names/debug_files.h"
 #include "names/names.h"
 #include "base/process_stat.h"
@@ -43,14 +44,6 @@ struct user_symbols {
 	__u64 uses;
 	struct user_symbol_cache *cache;
 };
-
-static __u64 now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return now.tv_sec * 1000000000ull + now.tv_nsec;
-}
 
 static struct identity identify(__u32 tgid)
 {

@@ -13,6 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "perfdata/c2c_process.h"
 
 /* perf looks at every process before it is ready, and at every file they map before it ends. */
@@ -20,14 +21,6 @@
 #define STEP_MS     20
 /* As a shell's. */
 #define CANNOT_RUN 127
-
-static long now_ms(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
 
 void c2c_arguments(const struct c2c_request *request, struct c2c_process *process, const char *out[C2C_ARGUMENTS])
 {
@@ -176,7 +169,7 @@ static bool readable(int fd, int timeout_ms)
  */
 static int ask(struct c2c_process *process, const char *command)
 {
-	const long deadline = now_ms() + PATIENCE_MS;
+	const __u64 deadline = now_ns() + PATIENCE_MS * 1000000ull;
 	char answer[16];
 	int status;
 
@@ -185,7 +178,7 @@ static int ask(struct c2c_process *process, const char *command)
 		snprintf(process->why, sizeof(process->why), "cannot tell perf to %.20s: %s", command, strerror(errno));
 		return -EIO;
 	}
-	while (now_ms() < deadline) {
+	while (now_ns() < deadline) {
 		if (readable(process->answers, STEP_MS) && read(process->answers, answer, sizeof(answer)) > 0)
 			return 0;
 		if (has_ended(process, &status)) {
@@ -277,7 +270,7 @@ void c2c_process_end(struct c2c_process *process)
 
 int c2c_process_wait(struct c2c_process *process)
 {
-	const long deadline = now_ms() + PATIENCE_MS;
+	const __u64 deadline = now_ns() + PATIENCE_MS * 1000000ull;
 	int status;
 
 	while (process->pid > 0) {
@@ -288,7 +281,7 @@ int c2c_process_wait(struct c2c_process *process)
 				explain(process, status, "at the end");
 			break;
 		}
-		if (now_ms() >= deadline) {
+		if (now_ns() >= deadline) {
 			kill_and_reap(process);
 			snprintf(process->why, sizeof(process->why), "perf did not end within %d s of SIGINT",
 				 PATIENCE_MS / 1000);

@@ -7,7 +7,7 @@
 
 #include "perfdata/perfdata_features.h"
 #include "base/small_file.h"
-#include "cli/values.h"
+#include "base/values.h"
 
 #define BUILD_IDS_MAX (1u << 20)
 

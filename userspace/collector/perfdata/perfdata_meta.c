@@ -4,6 +4,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "cli/kinds.h"
 #include "names/build_id.h"
 #include "perfdata/perfdata_import.h"
 

@@ -8,6 +8,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "probes/observer.h"
 
 #define STACK_BYTES (64 << 10)
@@ -29,11 +30,6 @@ struct observer {
 	bool stop;
 };
 
-static __u64 in_ns(const struct timespec *time)
-{
-	return time->tv_sec * 1000000000ull + time->tv_nsec;
-}
-
 static void note(struct watcher *watcher, __u64 late_ns)
 {
 	__u64 *bucket = &watcher->histogram[histogram_bucket(late_ns)];
@@ -47,23 +43,22 @@ static void note(struct watcher *watcher, __u64 late_ns)
 static void *watch(void *data)
 {
 	struct watcher *watcher = data;
-	struct timespec now, until;
-	__u64 wanted;
+	struct timespec until;
+	__u64 wanted, now;
 
 	/* Of a task without real-time priority the kernel gathers wake-ups within 50 us. */
 	prctl(PR_SET_TIMERSLACK, 1);
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	wanted = in_ns(&now) + OBSERVER_PERIOD_NS;
+	wanted = now_ns() + OBSERVER_PERIOD_NS;
 	while (!__atomic_load_n(&watcher->observer->stop, __ATOMIC_RELAXED)) {
 		until = (struct timespec){wanted / 1000000000ull, wanted % 1000000000ull};
 		if (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL))
 			continue;
-		clock_gettime(CLOCK_MONOTONIC, &now);
-		note(watcher, in_ns(&now) - wanted);
+		now = now_ns();
+		note(watcher, now - wanted);
 		wanted += OBSERVER_PERIOD_NS;
 		/* One stall is one late wake-up, however long it was. */
-		if (wanted < in_ns(&now))
-			wanted = in_ns(&now) + OBSERVER_PERIOD_NS;
+		if (wanted < now)
+			wanted = now + OBSERVER_PERIOD_NS;
 	}
 	return NULL;
 }

@@ -8,6 +8,7 @@
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 
+#include "base/clock.h"
 #include "clocksource/clock_reads.h"
 #include "futex/futexes.h"
 #include "ptrace/ptrace_waits.h"
@@ -98,12 +99,11 @@ static void set_states(struct probes *probes, const struct options *options, con
 static int set_coarse_clock(struct lockline_bpf *bpf)
 {
 	LIBBPF_OPTS(bpf_test_run_opts, run);
-	struct timespec now, jiffy;
+	struct timespec jiffy;
 	int err = bpf_prog_test_run_opts(bpf_program__fd(bpf->progs.current_jiffy), &run);
 
-	clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+	bpf->bss->coarse_base_ns = clock_ns(CLOCK_MONOTONIC_COARSE);
 	clock_getres(CLOCK_MONOTONIC_COARSE, &jiffy);
-	bpf->bss->coarse_base_ns = now.tv_sec * 1000000000ull + now.tv_nsec;
 	bpf->bss->coarse_base_jiffies = run.retval;
 	bpf->bss->jiffy_ns = jiffy.tv_nsec;
 	return err;

@@ -8,6 +8,7 @@
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 
+#include "base/clock.h"
 #include "lockline.skel.h"
 #include "cli/message.h"
 #include "probes/probes.h"
@@ -94,21 +95,20 @@ int release_cost(const struct probes *probes, struct release_cost *cost)
 {
 	const struct timespec window = {.tv_nsec = COST_WINDOW_NS};
 	__u64 runs, ns, runs_before, ns_before;
-	struct timespec begin, end;
+	__u64 begin;
 	int statistics = bpf_enable_stats(BPF_STATS_RUN_TIME), err;
 
 	*cost = (struct release_cost){};
 	if (statistics < 0)
 		return -errno;
-	clock_gettime(CLOCK_MONOTONIC, &begin);
+	begin = now_ns();
 	err = sum_runs(probes, &runs_before, &ns_before);
 	nanosleep(&window, NULL);
 	err = err ?: sum_runs(probes, &runs, &ns);
-	clock_gettime(CLOCK_MONOTONIC, &end);
+	cost->window_ns = now_ns() - begin;
 	close(statistics);
 	if (err)
 		return err;
-	cost->window_ns = (end.tv_sec - begin.tv_sec) * 1000000000ll + end.tv_nsec - begin.tv_nsec;
 	cost->runs = runs - runs_before;
 	cost->run_ns = ns - ns_before;
 	return 0;

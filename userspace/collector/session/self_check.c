@@ -8,6 +8,7 @@
 
 #include <bpf/libbpf.h>
 
+#include "base/clock.h"
 #include "bpf/clocksource.h"
 #include "base/histogram_blob.h"
 #include "lockline.skel.h"
@@ -46,14 +47,6 @@ struct self_check {
 	__u32 deeper_mask[(PROBE_PROGRAMS + 31) / 32];
 	struct reading begin;
 };
-
-static __u64 now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return now.tv_sec * 1000000000ull + now.tv_nsec;
-}
 
 /* Probes that count the waits: on all the time, if there are deeper ones. */
 static bool counts_waits(const char *signal)

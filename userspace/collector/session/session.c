@@ -12,6 +12,7 @@
 
 #include <bpf/libbpf.h>
 
+#include "base/clock.h"
 #include "perfdata/c2c_record.h"
 #include "clocksource/clock_reads.h"
 #include "kernel/cpu_pairs.h"
@@ -81,23 +82,6 @@ struct session {
 	__u64 stop_ns; /* when new waits were no longer let in; 0: they are */
 	__u64 *begins; /* per CPU, at the last interval */
 };
-
-static __u64 now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return now.tv_sec * 1000000000ull + now.tv_nsec;
-}
-
-/* Of a CPU, of this thread. */
-static __u64 own_cpu_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-	return now.tv_sec * 1000000000ull + now.tv_nsec;
-}
 
 /* Ctrl-C, the end of COMMAND and the rest arrive by file descriptor; set before COMMAND is forked. */
 static int catch_signals(struct session *session)
@@ -331,9 +315,9 @@ static int end_interval(struct session *session, bool last)
 		err = recording_run(session->recording, PLACE_OUTLIERS, "i", interval);
 	summary.now_ns = now;
 	err = err ?: summary_write(&summary);
-	cpu_ns = own_cpu_ns();
+	cpu_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
 	err = err ?: recording_commit(session->recording);
-	live_memory_committed(session->memory, own_cpu_ns() - cpu_ns);
+	live_memory_committed(session->memory, clock_ns(CLOCK_THREAD_CPUTIME_ID) - cpu_ns);
 	if (!err)
 		recording_settle(session->recording);
 	adapt_sampling(session, length ?: 1);

@@ -6,6 +6,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "cli/kinds.h"
+#include "base/clock.h"
 #include "cli/message.h"
 #include "session/summary.h"
 
@@ -78,7 +80,6 @@ static __u64 steal_ns(void)
 int summary_begin(struct recording *recording, const struct plan *plan, const struct options *options,
 		  const struct sizing *sizing, __u64 begin_ns)
 {
-	struct timespec wall;
 	char filter[1024];
 	int err = 0;
 
@@ -93,7 +94,6 @@ int summary_begin(struct recording *recording, const struct plan *plan, const st
 	for (int kind = 0; !err && kind < KIND_END; kind++)
 		err = recording_run(recording, PUT_KIND, "it", (__s64)kind, kind_names[kind]);
 	filter_text(options, filter, sizeof(filter));
-	clock_gettime(CLOCK_REALTIME, &wall);
 	err = err ?: put_text(recording, "lockline_version", LOCKLINE_VERSION);
 	err = err ?: put_text(recording, "filter", filter);
 	err = err ?: put_text(recording, "state", "recording");
@@ -102,7 +102,7 @@ int summary_begin(struct recording *recording, const struct plan *plan, const st
 	err = err ?: put_number(recording, "end_ns", begin_ns);
 	err = err ?: put_number(recording, "steal_begin_ns", steal_ns());
 	err = err ?: put_number(recording, "steal_end_ns", steal_ns());
-	err = err ?: put_number(recording, "begin_unix_ns", wall.tv_sec * 1000000000ull + wall.tv_nsec);
+	err = err ?: put_number(recording, "begin_unix_ns", clock_ns(CLOCK_REALTIME));
 	err = err ?: put_number(recording, "threshold_ns", options->threshold_ns);
 	err = err ?: put_number(recording, "sample_period", options->sample_period);
 	err = err ?: put_number(recording, "interval_ns", options->interval_ns);

@@ -6,7 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "recording/files_limit.h"
+#include "base/files_limit.h"
 #include "cli/message.h"
 #include "session/workload.h"
 

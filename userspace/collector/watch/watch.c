@@ -12,7 +12,7 @@
 #include "names/lock_names.h"
 #include "lockline.skel.h"
 #include "cli/message.h"
-#include "cli/values.h"
+#include "base/values.h"
 #include "watch/watch.h"
 #include "watch/watch_decoding.h"
 #include "watch/watch_machine.h"

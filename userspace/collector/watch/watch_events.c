@@ -15,7 +15,8 @@
 #include <linux/hw_breakpoint.h>
 #include <linux/perf_event.h>
 
-#include "recording/files_limit.h"
+#include "base/clock.h"
+#include "base/files_limit.h"
 #include "base/online_cpus.h"
 #include "watch/watch_events.h"
 
@@ -284,14 +285,6 @@ __u64 watch_events_count(struct watch_events *events)
 		all += cpu->hits;
 	}
 	return all;
-}
-
-static __u64 now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return now.tv_sec * 1000000000ull + now.tv_nsec;
 }
 
 /* What the process that measures leaves. */

@@ -17,7 +17,7 @@
 #include "probes/maps.h"
 #include "cli/message.h"
 #include "base/small_file.h"
-#include "cli/values.h"
+#include "base/values.h"
 #include "watch/watch_forbidden.h"
 #include "cli/watch_options.h"
 #include "watch/watch_target.h"

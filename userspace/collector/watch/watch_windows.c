@@ -13,6 +13,7 @@
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 
+#include "base/clock.h"
 #include "lockline.skel.h"
 #include "probes/maps.h"
 #include "watch/watch_pairs.h"
@@ -57,22 +58,6 @@ struct watch_windows {
 	__u64 own_ns;
 	int err;
 };
-
-static __u64 now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return now.tv_sec * 1000000000ull + now.tv_nsec;
-}
-
-static __u64 thread_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-	return now.tv_sec * 1000000000ull + now.tv_nsec;
-}
 
 int watch_windows_open(struct watch_windows **out, struct lockline_bpf *bpf, __u32 cpus, const struct id_list *wanted)
 {
@@ -368,7 +353,7 @@ static int short_window(struct watch_windows *windows, __u32 number, struct line
 	__u32 limit = watch_budget_limit(&windows->budget, hit_ns);
 	struct watch_window seen = {.line = number, .places = turn->places, .typed = turn->typed};
 	struct watch_pace *pace = &line->paces[turn->typed];
-	__u64 counted, own = thread_ns(), taken = 0;
+	__u64 counted, own = clock_ns(CLOCK_THREAD_CPUTIME_ID), taken = 0;
 	int err = begin_window(windows, line, turn, limit, &seen.begin_ns);
 
 	if (err) {
@@ -383,7 +368,7 @@ static int short_window(struct watch_windows *windows, __u32 number, struct line
 		seen.cut |= windows->events.cpus[i].most >= limit;
 	watch_events_clear(&windows->events);
 	err = hand_on(windows, &seen, ~0ull, counted, &taken);
-	own = thread_ns() - own;
+	own = clock_ns(CLOCK_THREAD_CPUTIME_ID) - own;
 	watch_budget_spend(&windows->budget, pace, most_hits(windows) * hit_ns + own, seen.cut);
 	pthread_mutex_lock(&windows->lock);
 	windows->lines[number].paces[turn->typed] = *pace;
@@ -421,7 +406,7 @@ static int long_window(struct watch_windows *windows, __u32 number, const struct
 		       const struct watch_selection *turn)
 {
 	struct watch_window seen = {.line = number, .places = turn->places, .typed = turn->typed};
-	__u64 taken = 0, until, own = thread_ns();
+	__u64 taken = 0, until, own = clock_ns(CLOCK_THREAD_CPUTIME_ID);
 	int err = begin_window(windows, line, turn, 0, &seen.begin_ns);
 
 	if (err) {
@@ -454,7 +439,7 @@ static int long_window(struct watch_windows *windows, __u32 number, const struct
 	}
 	watch_events_clear(&windows->events);
 	pthread_mutex_lock(&windows->lock);
-	windows->own_ns += thread_ns() - own;
+	windows->own_ns += clock_ns(CLOCK_THREAD_CPUTIME_ID) - own;
 	pthread_mutex_unlock(&windows->lock);
 	return err;
 }

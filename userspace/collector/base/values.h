@@ -12,14 +12,14 @@
 #include <stddef.h>
 #include <linux/types.h>
 
-#include "cli/options.h"
-
 #define VALUE_WHY   256
 #define VALUE_SHOWN 72
 
-#define KIND_WORDS                                                                                               \
-	"spinlock, rwlock[:R|:W], mutex, mutex-spin, rwsem[:R|:W], rtmutex, rwlock-rt[:R|:W], pcpu-sem[:R|:W], " \
-	"semaphore, rqspinlock"
+/* Sorted, without repeats. */
+struct id_list {
+	__u32 *ids;
+	size_t count;
+};
 
 /* Decimal digits alone. */
 int parse_count(const char *text, __u64 min, __u64 max, __u64 *out, char why[VALUE_WHY]);
@@ -27,8 +27,6 @@ int parse_count(const char *text, __u64 min, __u64 max, __u64 *out, char why[VAL
 int parse_time(const char *text, bool bare_is_seconds, __u64 min, __u64 max, __u64 *out, char why[VALUE_WHY]);
 /* "64M", "1.5G", "65536"; in bytes. */
 int parse_size(const char *text, __u64 min, __u64 max, __u64 *out, char why[VALUE_WHY]);
-/* "mutex,rwsem:R"; a mask of 1 << enum lock_kind. */
-int parse_kinds(const char *text, __u32 *out, char why[VALUE_WHY]);
 /*
  * "1,2,3", with ranges also "0-3,7".  Adds to the list, which stays sorted and
  * without repeats and has at most limit ids.

@@ -2,7 +2,7 @@
 #include <stdbool.h>
 #include <sys/resource.h>
 
-#include "recording/files_limit.h"
+#include "base/files_limit.h"
 
 static struct rlimit before;
 static bool raised;
