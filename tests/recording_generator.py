@@ -18,7 +18,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "userspace"))
 
-from lockline import histogram  # noqa: E402 - found by the line above
+from lockline.base import histogram  # noqa: E402 - found by the line above
 
 SCHEMA = ROOT / "userspace" / "collector" / "recording" / "recording.sql"
 

@@ -17,13 +17,13 @@ from c2c.kernel_types import types
 from c2c.lock_recording import write_lock_recording
 from c2c.memory_recording import MemoryBuilder, write_memory_recording
 from c2c.sharing_patterns import adjacent_lines, lock_word, read_mostly, true_sharing
+from lockline.base.text import Style
 from lockline.c2c.report import make_c2c_report
 from lockline.c2c.types_reader import find_types
-from lockline.cli import main
-from lockline.recording import open_recording
+from lockline.cli.main import main
+from lockline.recording.reader import open_recording
 from lockline.render import c2c_text
 from lockline.render.c2c_json import document
-from lockline.render.format import Style
 from recording_generator import RecordingBuilder
 
 TOP = Path(__file__).resolve().parents[2]
@@ -387,7 +387,7 @@ def test_a_report_reads_the_lines_that_it_shows(tmp_path: Path) -> None:
         builder.add(line, 0, code, loads=2, local_hitm=int(number % 100 == 0))
     path = builder.write(tmp_path / "many.lockline")
     measure = (
-        "import resource, sys; from lockline.cli import main;"
+        "import resource, sys; from lockline.cli.main import main;"
         "before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss; status = main(sys.argv[1:]);"
         "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before, file=sys.stderr); sys.exit(status)"
     )

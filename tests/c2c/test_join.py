@@ -13,7 +13,7 @@ from c2c.memory_recording import MemoryBuilder
 from lockline.c2c.join import locks_by_code, locks_by_name, read_locks, same_boot
 from lockline.c2c.model import C2cReport
 from lockline.c2c.report import make_c2c_report
-from lockline.recording import open_recording
+from lockline.recording.reader import open_recording
 from recording_generator import BEGIN, SECOND, RecordingBuilder
 
 LINE = 0xFFFF88A0C0D4A3C0

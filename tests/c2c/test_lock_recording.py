@@ -6,10 +6,10 @@ from pathlib import Path
 
 from c2c import patterns
 from c2c.lock_recording import write_lock_recording
-from lockline.analysis.report import make_report
 from lockline.analysis.selection import Selection
-from lockline.recording import open_recording
+from lockline.recording.reader import open_recording
 from lockline.render.json import render
+from lockline.rules.report import make_report
 
 
 def test_the_waits_are_in_the_report(tmp_path: Path) -> None:

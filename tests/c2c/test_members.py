@@ -12,14 +12,14 @@ from hypothesis import strategies as st
 
 from c2c.kernel_types import types
 from c2c.memory_recording import MemoryBuilder
+from lockline.base.errors import LocklineError
 from lockline.c2c.members import NO_TYPES, embedded, find_path, parse_types, place
 from lockline.c2c.model import Line, LockOnLine
 from lockline.c2c.placement import place_by_code, place_by_lock
 from lockline.c2c.report import make_c2c_report
 from lockline.c2c.tables import read_lines, read_tables
 from lockline.c2c.types_reader import read_program
-from lockline.errors import LocklineError
-from lockline.recording import open_recording
+from lockline.recording.reader import open_recording
 
 TOP = Path(__file__).resolve().parents[2]
 LINE = 0xFFFF88A0C0D4A3C0

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from c2c import report_text
 from c2c.known_report import BUCKET, REPORT, STYLES, of_line, tables, total
 from c2c.report_text import Offset, Report, Style
-from lockline import rows
+from lockline.base.errors import LocklineError
 from lockline.c2c import store
 from lockline.c2c.store import Access, Memory
 from lockline.c2c.text_counts import recover
@@ -22,8 +22,8 @@ from lockline.c2c.text_import import MAX_BYTES, import_text, memory_tables, read
 from lockline.c2c.text_parse import TextImportError, parse
 from lockline.c2c.text_samples import decode
 from lockline.c2c.text_tables import Percent
-from lockline.errors import LocklineError
-from lockline.recording import open_recording
+from lockline.recording import rows
+from lockline.recording.reader import open_recording
 
 
 @pytest.mark.parametrize("style", STYLES, ids=str)

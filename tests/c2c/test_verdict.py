@@ -17,7 +17,7 @@ from lockline.c2c.model import Access, Code, Counts, Coverage, Judgement, Line, 
 from lockline.c2c.parts import divide
 from lockline.c2c.report import cpu_list, make_c2c_report
 from lockline.c2c.verdict import judge
-from lockline.recording import open_recording
+from lockline.recording.reader import open_recording
 
 LINE = 0xFFFF88A123000000
 SLOW_PATH = "native_queued_spin_lock_slowpath"

@@ -9,7 +9,7 @@ from typing import Any
 import jsonschema
 import pytest
 
-from lockline import cli
+from lockline.cli import main as cli
 
 TOP = Path(__file__).resolve().parents[2]
 

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from lockline.base.errors import LocklineError
 from lockline.diff.samples import Samples, direction, parse, read_samples
-from lockline.errors import LocklineError
 
 # As perf 6.1 prints them.
 FUTEX_HASH = """\

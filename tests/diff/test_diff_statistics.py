@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lockline.diff.statistics import (
+from lockline.base.statistics import (
     autocorrelation,
     compare_counts,
     detectable,

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from c2c.memory_recording import MemoryBuilder
-from lockline.cli import main
+from lockline.cli.main import main
 from recording_generator import SECOND
 from schemas import validator_of
 from watched_lines import MS, US, Event, Target, in_windows, look, ping_pong, write_watch

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What every input is put through: the fuzzer's, and those of the corpus."""
 
+from lockline.base.errors import LocklineError
 from lockline.c2c.store import Memory
 from lockline.c2c.text_import import memory_tables, parse
-from lockline.errors import LocklineError
 
 # A count that no text of a perf report can hold.
 LARGEST = 1 << 64

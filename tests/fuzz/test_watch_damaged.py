@@ -10,12 +10,12 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
+from lockline.base.errors import RecordingError
+from lockline.base.text import Style, clean
+from lockline.c2c.live import make_live_report
 from lockline.c2c.members import NO_TYPES
-from lockline.errors import RecordingError
-from lockline.recording import open_recording
+from lockline.recording.reader import open_recording
 from lockline.render import c2c_text, watch_json, watch_text
-from lockline.render.format import Style, clean
-from lockline.watch.lines import make_live_report
 from recording_generator import SECOND
 from schemas import validator_of
 from watched_lines import LOW, MS, Seen, futex_bucket, in_windows, look, write_watch

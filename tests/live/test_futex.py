@@ -11,10 +11,10 @@ import pytest
 
 from lockline.analysis.futex import CONDITION, LOCK, NONE, POLL, SEMAPHORE, FutexWaits, read_futexes
 from lockline.analysis.model import Finding
-from lockline.analysis.report import make_report
-from lockline.analysis.rules import find_all
 from lockline.analysis.selection import Selection
-from lockline.recording import open_recording
+from lockline.recording.reader import open_recording
+from lockline.rules import find_all
+from lockline.rules.report import make_report
 from support import Collector, Recording, Workload, running, wait_for
 
 ROUNDS = 20

@@ -29,9 +29,9 @@ from lockline.analysis.futex import (
     read_futexes,
 )
 from lockline.analysis.model import Report
-from lockline.analysis.report import make_report
 from lockline.analysis.selection import Selection
-from lockline.recording import open_recording
+from lockline.recording.reader import open_recording
+from lockline.rules.report import make_report
 from servers import NoServerError, Server, memcached, postgresql, threads_of
 from support import DEADLINE_S, Collector, Lines, Recording, wait_for
 

@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 
 from example_recording import MS, MUTEX, RUNQUEUE_0, RUNQUEUE_1, SPINLOCK, TASKLIST, US
 from lockline.analysis.model import Figures, LockWaits, Report
-from lockline.analysis.report import make_report
 from lockline.analysis.selection import Selection, parse_cpus, parse_time, select_kinds
 from lockline.analysis.waits import merged
-from lockline.errors import LocklineError
-from lockline.recording import open_recording
+from lockline.base.errors import LocklineError
+from lockline.base.text import Style
+from lockline.recording.reader import open_recording
 from lockline.render import text as text_render
-from lockline.render.format import Style
+from lockline.rules.report import make_report
 from recording_generator import BEGIN, KINDS, SECOND, RecordingBuilder, Shape, generate
 
 EVERYTHING = Selection()

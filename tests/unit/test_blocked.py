@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from lockline.analysis.blocked import BlockedThread, who_waits_for_whom
 from lockline.analysis.futex import Futexes
 from lockline.analysis.model import Finding
-from lockline.analysis.rules import blocked
-from lockline.rows import Futex
+from lockline.recording.rows import Futex
+from lockline.rules import blocked
 
 S = 1_000_000_000
 

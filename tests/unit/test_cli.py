@@ -12,9 +12,11 @@ from pathlib import Path
 import pytest
 
 import lockline
-from lockline import cli, collector, demo
 from lockline.analysis.selection import Selection
-from lockline.errors import LocklineError
+from lockline.base import collector
+from lockline.base.errors import LocklineError
+from lockline.cli import demo
+from lockline.cli import main as cli
 
 TOP = Path(__file__).resolve().parents[2]
 LAUNCHER = TOP / "scripts" / "lockline-launcher"

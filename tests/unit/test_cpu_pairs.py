@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from lockline.cpu_pairs import parse_hardware, render_hardware
-from lockline.render.format import WIDTH, Style
+from lockline.analysis.cpu_pairs import parse_hardware
+from lockline.base.text import WIDTH, Style
+from lockline.render.cpu_pairs import render_hardware
 
 STYLE = Style()
 

@@ -11,7 +11,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from example_recording import make_example
-from lockline import rows
 from lockline.analysis.activity import doing_in, stretches
 from lockline.analysis.episode_model import Doing, Episode, Party, TimelineEvent
 from lockline.analysis.episodes import (
@@ -24,12 +23,13 @@ from lockline.analysis.episodes import (
     find_relief,
     read_episodes,
 )
-from lockline.analysis.report import make_report
 from lockline.analysis.selection import Selection
-from lockline.errors import RecordingError
-from lockline.recording import open_recording
+from lockline.base.errors import RecordingError
+from lockline.base.text import Style
+from lockline.recording import rows
+from lockline.recording.reader import open_recording
 from lockline.render.episodes import render
-from lockline.render.format import Style
+from lockline.rules.report import make_report
 
 US, MS = 1_000, 1_000_000
 WAITER, HOLDER, OTHER, THIRD = 11, 22, 33, 44

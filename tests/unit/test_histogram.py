@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lockline import histogram
+from lockline.base import histogram
 
 TOP = Path(__file__).resolve().parents[2]
 

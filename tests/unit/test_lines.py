@@ -13,15 +13,15 @@ import pytest
 
 from c2c.kernel_types import types
 from c2c.memory_recording import MemoryBuilder
-from lockline.analysis.report import make_report
 from lockline.analysis.selection import Selection
+from lockline.base.text import Style
+from lockline.c2c.live import LiveReport, make_live_report
 from lockline.c2c.report import make_c2c_report
-from lockline.cli import main
-from lockline.recording import open_recording
+from lockline.cli.main import main
+from lockline.cli.watch import parse
+from lockline.recording.reader import open_recording
 from lockline.render import c2c_json, c2c_text, watch_json, watch_text
-from lockline.render.format import Style
-from lockline.watch.command import parse, with_lines
-from lockline.watch.lines import LiveReport, make_live_report
+from lockline.rules.report import make_report, with_lines
 from recording_generator import BEGIN, SECOND, RecordingBuilder
 from schemas import validator_of
 from watched_lines import (
@@ -400,7 +400,7 @@ def test_types_that_are_none_are_told_before_the_watch(
     def watched(*arguments: object) -> int:
         raise AssertionError(f"watched {arguments}")
 
-    monkeypatch.setattr("lockline.watch.command._watch", watched)
+    monkeypatch.setattr("lockline.cli.watch._watch", watched)
     (tmp_path / "types").write_text("none")
     for name in ("types", "missing"):
         assert main(["watch", "runqueues:0", "--btf", str(tmp_path / name)]) == 1

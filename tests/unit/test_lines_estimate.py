@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lockline.recording import open_recording
+from lockline.c2c.live import matrix_of
+from lockline.recording.reader import open_recording
 from lockline.watch import estimate
-from lockline.watch.lines import matrix_of
 from lockline.watch.model import Rate, Transfer, Watch, Window
 from lockline.watch.tables import read_watches
 from recording_generator import SECOND
@@ -212,7 +212,7 @@ TRANSFERS = st.lists(st.tuples(st.integers(0, 200), st.integers(0, 200), st.inte
 
 @given(TRANSFERS)
 def test_the_matrix_adds_up(parts: list[tuple[int, int, int]]) -> None:
-    from lockline.c2c.code import UNKNOWN_CODE
+    from lockline.recording.code import UNKNOWN_CODE
 
     transfers = [Transfer(one, 0, UNKNOWN_CODE, other, 0, UNKNOWN_CODE, True, count) for one, other, count in parts]
     matrix = matrix_of(transfers)

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from lockline.errors import RecordingError
-from lockline.recording import open_recording
+from lockline.base.errors import RecordingError
+from lockline.base.text import Style
+from lockline.c2c.live import LiveReport, make_live_report
+from lockline.recording.reader import open_recording
 from lockline.render import watch_json, watch_text
-from lockline.render.format import Style
 from lockline.watch.cost import cost_of
-from lockline.watch.lines import LiveReport, make_live_report
 from recording_generator import SECOND, RecordingBuilder
 from schemas import validator_of
 from watched_lines import MS, Target, ToldRow, add_told, add_watch, in_windows, look, ping_pong

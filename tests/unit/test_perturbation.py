@@ -12,8 +12,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lockline import histogram
-from lockline.analysis.paired_test import DRAWN, EXACT_PAIRS, MOST_PAIRS, paired_test
 from lockline.analysis.perturbation import (
     CHANGES,
     HIDES,
@@ -26,14 +24,16 @@ from lockline.analysis.perturbation import (
     seen_whole,
     whole_pairs,
 )
-from lockline.analysis.report import make_report
 from lockline.analysis.selection import Selection
-from lockline.diff.statistics import compare_counts
-from lockline.recording import open_recording
+from lockline.base import histogram
+from lockline.base.paired_test import DRAWN, EXACT_PAIRS, MOST_PAIRS, paired_test
+from lockline.base.statistics import compare_counts
+from lockline.base.text import Style
+from lockline.recording.reader import open_recording
+from lockline.recording.rows import SelfCheckSlice
 from lockline.render import json as report_json
-from lockline.render.format import Style
 from lockline.render.text import render
-from lockline.rows import SelfCheckSlice
+from lockline.rules.report import make_report
 from recording_generator import BEGIN, RecordingBuilder
 
 SCHEMA = json.loads((Path(__file__).resolve().parents[2] / "docs" / "report-schema.json").read_text())

@@ -15,11 +15,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from example_recording import make_example
-from lockline import cli, recording, rows
-from lockline.analysis.report import make_report
 from lockline.analysis.selection import Selection
-from lockline.errors import RecordingError
-from lockline.recording import open_recording
+from lockline.base.errors import RecordingError
+from lockline.cli import main as cli
+from lockline.recording import reader as recording
+from lockline.recording import rows
+from lockline.recording.reader import open_recording
+from lockline.rules.report import make_report
 from recording_generator import SCHEMA, RecordingBuilder
 
 
@@ -303,7 +305,7 @@ def test_a_log_in_a_directory_that_cannot_be_written(
     killed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fault: int
 ) -> None:
     """SQLite refuses to open it where it stands; a copy is read."""
-    from lockline import recording as module
+    from lockline.recording import reader as module
 
     connect = module._connect
 
@@ -321,7 +323,7 @@ def test_a_log_in_a_directory_that_cannot_be_written(
 
 
 def test_no_log_in_a_directory_that_cannot_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from lockline import recording as module
+    from lockline.recording import reader as module
 
     path = make_example(tmp_path / "example")
     # A file that says it has a log, and has none: bytes 18 and 19 of the header.

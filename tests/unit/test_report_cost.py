@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from lockline import recording as module
-from lockline.analysis.report import make_report
 from lockline.analysis.selection import Selection
-from lockline.recording import open_recording
+from lockline.recording import reader as module
+from lockline.recording.reader import open_recording
+from lockline.rules.report import make_report
 from recording_generator import SECOND, Shape, generate
 
 TOP = Path(__file__).resolve().parents[2]

@@ -9,10 +9,10 @@ from typing import Any
 import jsonschema
 import pytest
 
-from lockline.analysis.report import make_report
 from lockline.analysis.selection import Selection
-from lockline.recording import open_recording
+from lockline.recording.reader import open_recording
 from lockline.render.json import render
+from lockline.rules.report import make_report
 from recording_generator import SECOND, RecordingBuilder
 from schemas import validator_of
 

@@ -11,14 +11,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from example_recording import MS, SPINLOCK
-from lockline.analysis.report import make_report
 from lockline.analysis.selection import Selection
-from lockline.analysis.stacks import is_lock_internal, is_probe
-from lockline.recording import open_recording
-from lockline.render import format as layout
-from lockline.render.format import WIDTH, Style
+from lockline.base import numbers
+from lockline.base import text as layout
+from lockline.base.text import WIDTH, Style
+from lockline.recording.reader import open_recording
+from lockline.recording.rows import Frame
+from lockline.recording.stacks import is_lock_internal, is_probe
 from lockline.render.text import render
-from lockline.rows import Frame
+from lockline.rules.report import make_report
 from recording_generator import RecordingBuilder
 
 GOLDEN = Path(__file__).with_name("golden") / "report.txt"
@@ -154,21 +155,21 @@ def test_padded_text_has_its_width(text: str, columns: int) -> None:
     ],
 )
 def test_durations(ns: int | None, text: str) -> None:
-    assert layout.duration(ns) == text
+    assert numbers.duration(ns) == text
 
 
 @given(st.integers(0, 1 << 62))
 def test_numbers_fit_their_columns(number: int) -> None:
-    assert len(layout.duration(number)) <= 8
-    assert len(layout.count(number)) <= 6
-    assert len(layout.short_count(number)) <= 4
+    assert len(numbers.duration(number)) <= 8
+    assert len(numbers.count(number)) <= 6
+    assert len(numbers.short_count(number)) <= 4
 
 
 @pytest.mark.parametrize(
     "number, text", [(0, "0"), (99_999, "99,999"), (100_000, "100k"), (999_999, "1.00M"), (1_234_567, "1.23M")]
 )
 def test_counts(number: int, text: str) -> None:
-    assert layout.count(number) == text
+    assert numbers.count(number) == text
 
 
 @pytest.mark.parametrize(

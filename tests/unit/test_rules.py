@@ -23,13 +23,13 @@ from lockline.analysis.futex import (
 )
 from lockline.analysis.model import Figures, Finding, Report
 from lockline.analysis.ptrace import InactiveWaits
-from lockline.analysis.report import make_report
-from lockline.analysis.rules import find_all
 from lockline.analysis.selection import Selection
-from lockline.recording import open_recording
+from lockline.base.text import Style
+from lockline.recording.reader import open_recording
+from lockline.recording.rows import Frame, Futex, FutexTotal, InactiveWait
 from lockline.render.findings import findings as as_text
-from lockline.render.format import Style
-from lockline.rows import Frame, Futex, FutexTotal, InactiveWait
+from lockline.rules import find_all
+from lockline.rules.report import make_report
 from recording_generator import BEGIN, RecordingBuilder
 
 SPINLOCK, RWLOCK_W, MUTEX, RWSEM_R, RWSEM_W = 0, 2, 3, 5, 6

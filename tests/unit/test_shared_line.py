@@ -12,15 +12,15 @@ import pytest
 from c2c.kernel_types import types
 from c2c.memory_recording import MemoryBuilder
 from lockline.analysis.model import Finding, Report
-from lockline.analysis.report import make_report
-from lockline.analysis.rules import find_in_lines, shared_line
 from lockline.analysis.selection import Selection
-from lockline.recording import open_recording
+from lockline.base.text import Style
+from lockline.c2c.live import LiveReport, make_live_report
+from lockline.recording.reader import open_recording
 from lockline.render import json as report_json
 from lockline.render import text as report_text
-from lockline.render.format import Style
-from lockline.watch import command
-from lockline.watch.lines import LiveReport, make_live_report
+from lockline.rules import find_in_lines, shared_line
+from lockline.rules import report as command
+from lockline.rules.report import make_report
 from recording_generator import BEGIN, SECOND, RecordingBuilder
 from schemas import validator_of
 from watched_lines import MS, US, Event, Stretch, Target, add_watch, alone, futex_bucket, in_windows, look

@@ -9,16 +9,17 @@ from typing import Any
 
 import pytest
 
-from lockline import histogram, rows
 from lockline.analysis.futex import CONDITION, LOCK, NONE, POLL, SEMAPHORE, UNCLEAR, is_semaphore, nature
 from lockline.analysis.parked import Word, parked
-from lockline.analysis.report import make_report
 from lockline.analysis.selection import Selection
-from lockline.errors import RecordingError
-from lockline.recording import open_recording
+from lockline.base import histogram
+from lockline.base.errors import RecordingError
+from lockline.base.text import WIDTH, Style
+from lockline.recording import rows
+from lockline.recording.reader import open_recording
 from lockline.render import json as render_json
 from lockline.render import text as render_text
-from lockline.render.format import WIDTH, Style
+from lockline.rules.report import make_report
 from recording_generator import RecordingBuilder
 
 MS = 1_000_000

@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lockline.analysis.report import make_report
 from lockline.analysis.selection import Selection
 from lockline.analysis.trust import COARSE_STEP_NS, make_trust
-from lockline.recording import open_recording
+from lockline.recording.reader import open_recording
+from lockline.recording.rows import Cost, Program
 from lockline.render.trust import sentences
-from lockline.rows import Cost, Program
+from lockline.rules.report import make_report
 from recording_generator import RecordingBuilder
 
 MEASUREMENT = [Cost("measurement_ns", 20, "ns")]

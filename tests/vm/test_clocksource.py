@@ -12,7 +12,7 @@ from guest import Guest
 from matrix import CPU, NATIVE, selected
 from test_holders import STATISTICS_ON
 
-from lockline import histogram
+from lockline.base import histogram
 
 KERNELS = ("bookworm", "trixie", "sid")
 # Where the same is done once more with kprobes, as on a kernel that has no fentry.

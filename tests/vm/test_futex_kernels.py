@@ -10,7 +10,7 @@ from matrix import CPU, NATIVE, selected
 from test_holders import STATISTICS_ON
 
 from lockline.analysis.futex import CONDITION, LOCK, NONE, POLL, FutexWaits, read_futexes
-from lockline.recording import open_recording
+from lockline.recording.reader import open_recording
 
 KERNELS = ("bookworm", "bookworm-rt", "trixie", "sid", "bookworm-arm64", "trixie-arm64")
 ROUNDS = 10

@@ -14,7 +14,7 @@ import pytest
 from guest import Guest
 from matrix import CPU, NATIVE, TEST_AND_SET, in_turns, selected
 
-from lockline import histogram
+from lockline.base import histogram
 
 SPINLOCK, MUTEX, RWSEM_WRITE, RTMUTEX, RWLOCK_RT_WRITE = 0, 3, 6, 7, 9
 # Longer than a busy machine keeps a virtual CPU from running, most of the time.

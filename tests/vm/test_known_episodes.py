@@ -14,9 +14,9 @@ from matrix import CPU, NATIVE, TEST_AND_SET, in_turns, selected
 
 from lockline.analysis.episode_model import Episode
 from lockline.analysis.model import Report
-from lockline.analysis.report import make_report
 from lockline.analysis.selection import Selection
-from lockline.recording import open_recording
+from lockline.recording.reader import open_recording
+from lockline.rules.report import make_report
 
 # As in test_holders.py: switching statistics patches code that every unlock runs through here.
 STATISTICS_ON = "echo 1 > /proc/sys/kernel/bpf_stats_enabled"

@@ -7,7 +7,7 @@ import pytest
 from guest import Guest
 from matrix import CPU, NATIVE, in_turns, selected
 
-from lockline import histogram
+from lockline.base import histogram
 
 # Attaching and detaching all of them takes an emulated guest a minute: one kernel will do.
 KERNELS = ("trixie",)

@@ -17,9 +17,9 @@ from guest import Guest
 from matrix import CPU, NATIVE, in_turns, selected
 
 from lockline.analysis.episode_model import Episode
-from lockline.analysis.report import make_report
 from lockline.analysis.selection import Selection
-from lockline.recording import open_recording
+from lockline.recording.reader import open_recording
+from lockline.rules.report import make_report
 
 FIRED = 2
 # As in test_holders.py: switching statistics patches code that every unlock runs through here.

@@ -3,7 +3,7 @@
 
 import sys
 
-from lockline.cli import main
+from lockline.cli.main import main
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -5,7 +5,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from lockline import rows
+from lockline.recording import rows
 
 
 @dataclass(frozen=True, slots=True)

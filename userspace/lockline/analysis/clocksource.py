@@ -4,12 +4,13 @@
 from collections import defaultdict
 from dataclasses import dataclass
 
-from lockline import histogram, rows
 from lockline.analysis.model import Figures, StackShare
 from lockline.analysis.samples import UNKNOWN_WAITER
-from lockline.analysis.stacks import without_probe
-from lockline.errors import RecordingError
-from lockline.recording import Recording
+from lockline.base import histogram
+from lockline.base.errors import RecordingError
+from lockline.recording import rows
+from lockline.recording.reader import Recording
+from lockline.recording.stacks import without_probe
 
 CALLERS = 10
 TASKS = 10

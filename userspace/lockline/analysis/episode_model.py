@@ -3,7 +3,7 @@
 
 from dataclasses import dataclass
 
-from lockline import rows
+from lockline.recording import rows
 
 # SCHED_* of include/uapi/linux/sched.h.
 POLICIES = {

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 
-from lockline import rows
 from lockline.analysis.activity import UNKNOWN, Stretch, doing_in, stretches
 from lockline.analysis.episode_model import (
     Doing,
@@ -19,9 +18,10 @@ from lockline.analysis.episode_model import (
     TimelineEvent,
 )
 from lockline.analysis.samples import UNKNOWN_WAITER
-from lockline.analysis.stacks import without_probe
 from lockline.analysis.waits import UNKNOWN_LOCK
-from lockline.recording import Recording
+from lockline.recording import rows
+from lockline.recording.reader import Recording
+from lockline.recording.stacks import without_probe
 
 # One holder at a time: only there does each release mean that somebody else had the lock.
 EXCLUSIVE_KINDS = frozenset({"spinlock", "mutex", "mutex-spin", "rtmutex"})

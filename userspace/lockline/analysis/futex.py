@@ -5,14 +5,15 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from lockline import histogram, rows
 from lockline.analysis.blocked import BlockedThread
 from lockline.analysis.model import Figures
 from lockline.analysis.parked import Word, parked
 from lockline.analysis.samples import UNKNOWN_WAITER
 from lockline.analysis.waits import UNKNOWN_LOCK
-from lockline.errors import RecordingError
-from lockline.recording import Recording
+from lockline.base import histogram
+from lockline.base.errors import RecordingError
+from lockline.recording import rows
+from lockline.recording.reader import Recording
 
 LOCK = "lock"
 PARKED = "parked"

@@ -5,12 +5,13 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from lockline import histogram, rows
 from lockline.analysis.model import Fairness, Figures, Holder, LockWaits, StackShare
 from lockline.analysis.samples import LOCKS_WITH_STACKS, UNKNOWN_WAITER
-from lockline.analysis.stacks import without_probe
-from lockline.errors import RecordingError
-from lockline.recording import Recording
+from lockline.base import histogram
+from lockline.base.errors import RecordingError
+from lockline.recording import rows
+from lockline.recording.reader import Recording
+from lockline.recording.stacks import without_probe
 from lockline.watch.pairs import line_time, read_pairs
 
 HOLDERS_PER_LOCK = 10

@@ -1,21 +1,22 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The values that an analysis gives and a renderer shows.  Times are ns, histograms as in lockline.histogram."""
+"""The values that an analysis gives and a renderer shows.  Times are ns, histograms as in lockline.base.histogram."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from lockline import histogram, rows
 from lockline.analysis.episode_model import Episode
 from lockline.analysis.selection import Selection
 from lockline.analysis.trust import Trust
+from lockline.base import histogram
+from lockline.recording import rows
 
 if TYPE_CHECKING:
     from lockline.analysis.clocksource import ClockReads
     from lockline.analysis.futex import Futexes
     from lockline.analysis.perturbation import SelfCheck
     from lockline.analysis.ptrace import Attaches, InactiveWaits
-    from lockline.watch.lines import LiveReport
+    from lockline.c2c.live import LiveReport
     from lockline.watch.pairs import Pair
 
 

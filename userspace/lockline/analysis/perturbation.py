@@ -10,11 +10,12 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from lockline import histogram, rows
-from lockline.analysis.paired_test import ALPHA, PairedTest, paired_test
-from lockline.diff.statistics import compare_counts
-from lockline.errors import RecordingError
-from lockline.recording import MetaValue, Recording
+from lockline.base import histogram
+from lockline.base.errors import RecordingError
+from lockline.base.paired_test import ALPHA, PairedTest, paired_test
+from lockline.base.statistics import compare_counts
+from lockline.recording import rows
+from lockline.recording.reader import MetaValue, Recording
 
 MAKES, HIDES, NO_DIFFERENCE = "makes stalls", "hides stalls", "no difference found"
 CHANGES, TOO_FEW = "makes some stalls and hides others", "too few outliers to tell"

@@ -3,10 +3,11 @@
 
 from dataclasses import dataclass
 
-from lockline import histogram, rows
 from lockline.analysis.model import Figures
-from lockline.errors import RecordingError
-from lockline.recording import Recording
+from lockline.base import histogram
+from lockline.base.errors import RecordingError
+from lockline.recording import rows
+from lockline.recording.reader import Recording
 
 
 @dataclass(frozen=True, slots=True)

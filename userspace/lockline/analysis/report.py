@@ -4,7 +4,6 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from lockline import rows
 from lockline.analysis.clocksource import read_clock_reads
 from lockline.analysis.episodes import read_episodes
 from lockline.analysis.futex import read_futexes
@@ -12,14 +11,14 @@ from lockline.analysis.holders import with_holders
 from lockline.analysis.model import Host, OpenWait, OutlierWait, OwnCost, ProgramCost, Report, Window
 from lockline.analysis.perturbation import read_self_check, seen_whole
 from lockline.analysis.ptrace import read_attaches, read_inactive_waits
-from lockline.analysis.rules import find_all
 from lockline.analysis.samples import UNKNOWN_WAITER, sampled, tasks, with_stacks
 from lockline.analysis.selection import Selection, lock_matches, select_kinds
-from lockline.analysis.stacks import without_probe
 from lockline.analysis.trust import COARSE_STEP_NS, make_trust
 from lockline.analysis.waits import UNKNOWN_LOCK, Limits, Waits, read_waits, selected_locks
-from lockline.errors import LocklineError
-from lockline.recording import MetaValue, Recording, Span
+from lockline.base.errors import LocklineError
+from lockline.recording import rows
+from lockline.recording.reader import MetaValue, Recording, Span
+from lockline.recording.stacks import without_probe
 
 # Long waits with what went on around them: enough for rules to judge by.
 EPISODES = 20
@@ -242,14 +241,10 @@ def _derived_losses(waits: Waits, rejected: int) -> list[rows.Loss]:
     return losses
 
 
-# What the rules look at, however few are shown.
-RULE_OUTLIERS = 100
-
-
-def make_report(
+def read_report(
     recording: Recording, selection: Selection, outlier_limit: int, episode_limit: int = EPISODES
 ) -> Report:
-    """Analyse a recording.
+    """Analyse a recording; findings are made of the report, by lockline.rules.
 
     outlier_limit: how many of the longest waits over the threshold to give with their stacks, < 0 for all.
     episode_limit: how many waits with what went on around them, likewise; none of a selection by CPU, kind or time.
@@ -274,7 +269,7 @@ def make_report(
     weights = recording.task_weights(span, lock_ids, selected_kinds)
     waiters = recording.waiters()
     outliers, outlier_count, impossible = recording.outliers(
-        outlier_limit if outlier_limit < 0 else max(outlier_limit, RULE_OUTLIERS),
+        outlier_limit,
         limits.span_ns,
         span,
         lock_ids,
@@ -299,7 +294,7 @@ def make_report(
         if selected
         else read_episodes(recording, episode_limit, waiters, locks, kinds, window.recording_begin_ns, lock_ids)
     )
-    report = Report(
+    return Report(
         path=recording.path,
         host=read_host(meta),
         window=window,
@@ -329,5 +324,3 @@ def make_report(
         ),
         self_check=self_check,
     )
-    shown_outliers = report.outliers if outlier_limit < 0 else report.outliers[:outlier_limit]
-    return replace(report, findings=find_all(report), outliers=shown_outliers)

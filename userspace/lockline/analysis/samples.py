@@ -5,11 +5,11 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from lockline import rows
 from lockline.analysis.model import LockWaits, Sampled, StackShare, Task
-from lockline.analysis.stacks import without_probe
 from lockline.analysis.waits import UNKNOWN_LOCK
-from lockline.recording import Recording, Span
+from lockline.recording import rows
+from lockline.recording.reader import Recording, Span
+from lockline.recording.stacks import without_probe
 
 # The locks of a report that come with their heaviest stacks, and how many.
 LOCKS_WITH_STACKS = 20

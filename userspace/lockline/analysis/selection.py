@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
-from lockline.errors import LocklineError
+from lockline.base.errors import LocklineError
 
 SORTS = ("total", "waits", "max", "avg", "p99")
 GROUPINGS = ("identity", "instance")

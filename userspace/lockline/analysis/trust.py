@@ -11,7 +11,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from lockline import rows
+from lockline.recording import rows
 
 # A figure is called trusted where what the probes and the clock do to it is at most this part of it.
 DISTORTION = 0.1

@@ -9,11 +9,12 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from lockline import histogram, rows
 from lockline.analysis.model import CpuWaits, Figures, KindWaits, LockWaits
 from lockline.analysis.selection import Selection, lock_matches
-from lockline.errors import RecordingError
-from lockline.recording import Recording, Span
+from lockline.base import histogram
+from lockline.base.errors import RecordingError
+from lockline.recording import rows
+from lockline.recording.reader import Recording, Span
 
 # Kinds whose waiter occupies its CPU: spinlock, rwlock:R, rwlock:W, mutex-spin, rqspinlock.
 SPINNING = frozenset((0, 1, 2, 4, 14))

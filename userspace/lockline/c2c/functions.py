@@ -3,8 +3,8 @@
 
 import re
 
-from lockline.analysis.stacks import is_lock_internal
-from lockline.rows import Frame
+from lockline.recording.rows import Frame
+from lockline.recording.stacks import is_lock_internal
 
 _UNLOCK = re.compile(
     r"\w*unlock\w*|_*up(_(read|write))?|__up(_\w+)?|rwsem_wake\w*|downgrade_write|percpu_up_\w+|__percpu_up_\w+"

@@ -9,12 +9,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple, TypeVar
 
-from lockline import rows
-from lockline.analysis.stacks import without_internals, without_probe
-from lockline.c2c.code import unsigned
 from lockline.c2c.functions import is_lock_function
 from lockline.c2c.model import Line, LockOnLine
-from lockline.recording import MetaValue, Recording
+from lockline.recording import rows
+from lockline.recording.code import unsigned
+from lockline.recording.reader import MetaValue, Recording
+from lockline.recording.stacks import without_internals, without_probe
 
 # Facts of meta that tell one boot of one kernel from another; where both have one it must be the same.
 BOOT_FACTS = ("boot_id", "kernel_text_address")

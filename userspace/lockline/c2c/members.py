@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from lockline.errors import LocklineError
+from lockline.base.errors import LocklineError
 
 SCHEMA = "lockline-types/1"
 DEEPEST = 24

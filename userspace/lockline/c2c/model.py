@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
-from lockline.c2c.code import Code
+from lockline.recording.code import Code
 from lockline.watch.model import Watch
 
 Verdict = Literal[

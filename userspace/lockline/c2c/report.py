@@ -42,7 +42,7 @@ from lockline.c2c.placement import (
 from lockline.c2c.tables import find_buddies, read_lines, read_tables, score
 from lockline.c2c.verdict import actors, judge
 from lockline.c2c.watched import EXACT, even, place_by_target
-from lockline.recording import MetaValue, Recording
+from lockline.recording.reader import MetaValue, Recording
 
 # Inferring a type from the code is tried for the first lines alone; those after it are of little cost.
 INFERRED_LINES = 100

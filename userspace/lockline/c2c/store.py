@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from lockline import version
-from lockline.errors import LocklineError
-from lockline.rows import MemoryCount, MemoryLine, MemorySource
+from lockline.base.errors import LocklineError
+from lockline.recording.rows import MemoryCount, MemoryLine, MemorySource
 
-SCHEMA = Path(__file__).resolve().parents[1] / "recording.sql"
+SCHEMA = Path(__file__).resolve().parents[1] / "recording" / "recording.sql"
 
 _MAGIC = b"SQLite format 3\0"
 # SQLite's companions of a recording that was killed belong to it.

@@ -10,12 +10,12 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from typing import NamedTuple
 
-from lockline import rows
-from lockline.c2c.code import UNKNOWN_CODE, Code, read_codes, unsigned
+from lockline.base.errors import RecordingError
 from lockline.c2c.model import COLUMNS, Access, Counts, Coverage, Line, Source, add_counts
 from lockline.c2c.watched import with_transfers
-from lockline.errors import RecordingError
-from lockline.recording import Recording
+from lockline.recording import rows
+from lockline.recording.code import UNKNOWN_CODE, Code, read_codes, unsigned
+from lockline.recording.reader import Recording
 from lockline.watch.model import Watch
 from lockline.watch.tables import read_watches
 

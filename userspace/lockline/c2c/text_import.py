@@ -7,10 +7,10 @@ is named by its line number; nothing is guessed.
 
 from pathlib import Path
 
+from lockline.base.errors import LocklineError
 from lockline.c2c.store import write_recording
 from lockline.c2c.text_memory import memory_tables
 from lockline.c2c.text_parse import C2cText, TextImportError, parse
-from lockline.errors import LocklineError
 
 __all__ = ["MAX_BYTES", "C2cText", "TextImportError", "import_text", "memory_tables", "parse", "read_text"]
 

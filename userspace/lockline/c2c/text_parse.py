@@ -4,11 +4,11 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from lockline.base.errors import LocklineError
 from lockline.c2c.text_lines import MAX_LINE_CHARACTERS, Line, clean_lines
 from lockline.c2c.text_reports import Draft, Scanner
 from lockline.c2c.text_samples import SampleList, is_sample_list, read_samples
 from lockline.c2c.text_tables import LineDetail, TableRow
-from lockline.errors import LocklineError
 
 MAX_LINES = 1_000_000
 

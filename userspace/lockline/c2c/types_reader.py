@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
+from lockline.base.collector import ask_collector, find_collector
+from lockline.base.errors import LocklineError
 from lockline.c2c.members import NO_TYPES, ReadTypes, Types, parse_types
-from lockline.collector import ask_collector, find_collector
-from lockline.errors import LocklineError
-from lockline.recording import Recording
+from lockline.recording.reader import Recording
 
 # The kernel takes no longer argument than 128 KiB.
 MAX_ARGUMENT = 120_000

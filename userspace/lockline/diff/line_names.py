@@ -4,11 +4,11 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from lockline import rows
+from lockline.base.errors import LocklineError, RecordingError
 from lockline.c2c.report import make_c2c_report
 from lockline.c2c.types_reader import find_types
-from lockline.errors import LocklineError, RecordingError
-from lockline.recording import Recording
+from lockline.recording import rows
+from lockline.recording.reader import Recording
 
 # Functions name a line if they make this part of its transfers together, at most so many of them.
 _NAMING_PART = 0.8

@@ -6,13 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from lockline import rows
+from lockline.base.errors import LocklineError
+from lockline.base.statistics import holm
 from lockline.diff.line_names import TypeNames, function_name, key_of, symbol_name, type_names
 from lockline.diff.model import Judgement, Rule, count_judgement, judge
 from lockline.diff.recordings import Presence
-from lockline.diff.statistics import holm
-from lockline.errors import LocklineError
-from lockline.recording import Recording
+from lockline.recording import rows
+from lockline.recording.reader import Recording
 from lockline.watch.tables import watched_lines
 
 Metric = Literal["hitm", "peer"]

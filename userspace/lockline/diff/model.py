@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from lockline.diff.statistics import (
+from lockline.base.statistics import (
     ALPHA,
     Interval,
     Summary,

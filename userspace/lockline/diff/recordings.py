@@ -11,10 +11,10 @@ from lockline.analysis.model import Figures, Host, Window
 from lockline.analysis.report import SLACK_NS, read_host, read_window
 from lockline.analysis.selection import Selection, lock_matches
 from lockline.analysis.waits import UNKNOWN_LOCK, Limits, Waits, read_waits
+from lockline.base.errors import LocklineError
+from lockline.base.statistics import autocorrelation, holm
 from lockline.diff.model import Comparison, Rule, compare, judge
-from lockline.diff.statistics import autocorrelation, holm
-from lockline.errors import LocklineError
-from lockline.recording import Recording
+from lockline.recording.reader import Recording
 
 Identity = tuple[str, str]
 Presence = Literal["both", "new", "gone"]

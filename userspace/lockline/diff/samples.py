@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from lockline.errors import LocklineError
+from lockline.base.errors import LocklineError
 
 # A log of this size holds more runs than anybody makes.
 MAX_BYTES = 16 << 20

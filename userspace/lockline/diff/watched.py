@@ -6,12 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from statistics import NormalDist
 
+from lockline.base.statistics import Interval, Test, holm
+from lockline.c2c.live import LiveLine, live_report
 from lockline.diff.model import Judgement, Rule, judge
 from lockline.diff.recordings import Presence
-from lockline.diff.statistics import Interval, Test, holm
-from lockline.recording import Recording
-from lockline.watch.command import live_report
-from lockline.watch.lines import LiveLine
+from lockline.recording.reader import Recording
 from lockline.watch.tables import watched_lines
 
 MAX_LINES = 50

@@ -4,6 +4,7 @@
 import json
 from typing import Any
 
+from lockline.base.text import may_show, without_addresses
 from lockline.c2c.model import (
     Access,
     Advice,
@@ -17,7 +18,6 @@ from lockline.c2c.model import (
     Part,
     Source,
 )
-from lockline.render.format import may_show, without_addresses
 
 SCHEMA = "lockline-c2c/1"
 # Of one offset, the accesses with most cost.

@@ -4,8 +4,9 @@
 import textwrap
 from collections.abc import Sequence
 
+from lockline.base.numbers import count, duration, percent
+from lockline.base.text import WIDTH, Column, Style, clean, cut, pad, table
 from lockline.c2c.model import Access, C2cReport, LineReport, LockOnLine, OffsetReport
-from lockline.render.format import WIDTH, Column, Style, clean, count, cut, duration, pad, percent, table
 
 # Of each line's map.
 OFFSETS = 12

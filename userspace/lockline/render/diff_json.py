@@ -5,13 +5,13 @@ import json
 import math
 from typing import Any
 
+from lockline.base.statistics import Summary
+from lockline.base.text import hide_addresses
 from lockline.diff.lines import LineDifference, LineRates, LinesDiff
 from lockline.diff.model import Comparison, Judgement
 from lockline.diff.recordings import Rates, Side, WaitDifference, WaitsDiff
 from lockline.diff.result import Diff, SamplesDiff
-from lockline.diff.statistics import Summary
 from lockline.diff.watched import WatchedDiff, WatchedDifference, WatchedRate
-from lockline.render.format import hide_addresses
 
 SCHEMA = "lockline-diff/1"
 

@@ -5,12 +5,13 @@ import math
 import textwrap
 from collections.abc import Iterable, Sequence
 
+from lockline.base.numbers import count, duration, percent, short_count
+from lockline.base.text import WIDTH, Column, Style, clean, cut, pad, table
 from lockline.diff.lines import LineDifference, LinesDiff
 from lockline.diff.model import Comparison, Judgement, Verdict
 from lockline.diff.recordings import Rates, Side, WaitDifference, WaitsDiff
 from lockline.diff.result import Diff, SamplesDiff
 from lockline.render.diff_watched import changelog_watched, watched
-from lockline.render.format import WIDTH, Column, Style, clean, count, cut, duration, pad, percent, short_count, table
 
 ROWS = 15
 CHANGELOG_WIDTH = 75

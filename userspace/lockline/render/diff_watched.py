@@ -3,8 +3,9 @@
 
 import textwrap
 
+from lockline.base.numbers import percent, short_count
+from lockline.base.text import Column, Style, clean, cut, table
 from lockline.diff.watched import WatchedDiff, WatchedDifference, WatchedRate
-from lockline.render.format import Column, Style, clean, cut, percent, short_count, table
 
 CHANGELOG_WIDTH = 75
 CHANGELOG_ROWS = 10

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 
 from lockline.analysis.episode_model import Doing, Episode, EpisodeHolder, Party, TimelineEvent
 from lockline.analysis.model import Report
-from lockline.analysis.stacks import without_internals
-from lockline.render.format import WIDTH, Style, clean, count, cut, duration, pad, percent
+from lockline.base.numbers import count, duration, percent
+from lockline.base.text import WIDTH, Style, clean, cut, pad
+from lockline.recording.stacks import without_internals
 
 COLUMNS = 3
 TIME_WIDTH = 11

@@ -4,7 +4,7 @@
 import textwrap
 
 from lockline.analysis.model import Report
-from lockline.render.format import WIDTH, Style, clean
+from lockline.base.text import WIDTH, Style, clean
 
 
 def _hanging(text: str, first: str, rest: str) -> list[str]:

@@ -4,10 +4,11 @@
 from collections.abc import Sequence
 from statistics import median
 
-from lockline import histogram
 from lockline.analysis.model import CpuWaits, Figures, Window
 from lockline.analysis.waits import merged
-from lockline.render.format import Column, Style, count, duration, percent, short_count, table
+from lockline.base import histogram
+from lockline.base.numbers import count, duration, percent, short_count
+from lockline.base.text import Column, Style, table
 
 # Each column spans two octaves from 1,024 ns on: 8 buckets.
 _BOUNDS = (0, *(1 << shift for shift in range(10, 32, 2)))

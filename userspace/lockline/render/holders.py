@@ -2,8 +2,9 @@
 """Those who made others wait, as text."""
 
 from lockline.analysis.model import Fairness, Holder, LockWaits, Report
-from lockline.analysis.stacks import without_internals
-from lockline.render.format import Column, Style, clean, count, cut, duration, percent, table
+from lockline.base.numbers import count, duration, percent
+from lockline.base.text import Column, Style, clean, cut, table
+from lockline.recording.stacks import without_internals
 
 LOCKS = 8
 HOLDERS = 4

@@ -5,7 +5,6 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from lockline import histogram, rows
 from lockline.analysis.episode_model import Doing, Episode, Party
 from lockline.analysis.model import (
     CpuWaits,
@@ -18,9 +17,11 @@ from lockline.analysis.model import (
     StackShare,
     Window,
 )
-from lockline.analysis.stacks import without_internals
+from lockline.base import histogram
+from lockline.base.text import without_addresses
+from lockline.recording import rows
+from lockline.recording.stacks import without_internals
 from lockline.render import signals_json, trust_json, watch_json
-from lockline.render.format import without_addresses
 
 SCHEMA = "lockline-report/1"
 

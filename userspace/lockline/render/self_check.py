@@ -4,7 +4,6 @@
 import math
 import textwrap
 
-from lockline.analysis.paired_test import POWER, PairedTest
 from lockline.analysis.perturbation import (
     NO_DIFFERENCE,
     OUTLIERS_NEEDED,
@@ -14,7 +13,9 @@ from lockline.analysis.perturbation import (
     SelfCheck,
     Side,
 )
-from lockline.render.format import WIDTH, Column, Style, clean, count, duration, percent, table
+from lockline.base.numbers import count, duration, percent
+from lockline.base.paired_test import POWER, PairedTest
+from lockline.base.text import WIDTH, Column, Style, clean, table
 
 _WHAT = {"waits": "waits for locks", "wake-ups": "wake-ups"}
 _OF = {"waits": "waits for locks as long", "wake-ups": "wake-ups as late"}

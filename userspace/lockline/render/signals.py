@@ -4,13 +4,14 @@
 import textwrap
 from collections.abc import Sequence
 
-from lockline import rows
 from lockline.analysis.clocksource import ClockReads
 from lockline.analysis.futex import LOCK, NATURES, NONE, PARKED, UNCLEAR, Futexes, FutexWaits
 from lockline.analysis.model import Figures
 from lockline.analysis.ptrace import Attaches, InactiveWaits
-from lockline.analysis.stacks import without_internals
-from lockline.render.format import WIDTH, Column, Style, clean, count, cut, duration, percent, table
+from lockline.base.numbers import count, duration, percent
+from lockline.base.text import WIDTH, Column, Style, clean, cut, table
+from lockline.recording import rows
+from lockline.recording.stacks import without_internals
 
 FUTEXES = 12
 BUCKETS = 5

@@ -4,11 +4,12 @@
 from collections.abc import Sequence
 from typing import Any
 
-from lockline import histogram, rows
 from lockline.analysis.clocksource import ClockReads
 from lockline.analysis.futex import CONDITION, LOCK, PARKED, POLL, SEMAPHORE, UNCLEAR, Futexes, FutexWaits
 from lockline.analysis.model import Figures
 from lockline.analysis.ptrace import Attaches, InactiveWaits
+from lockline.base import histogram
+from lockline.recording import rows
 
 
 def _figures(figures: Figures) -> dict[str, Any]:

@@ -8,13 +8,14 @@ from collections import defaultdict
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
-from lockline import rows
 from lockline.analysis.model import Host, LockWaits, OutlierWait, Report, Task, Window
-from lockline.analysis.stacks import without_internals
 from lockline.analysis.waits import merged
+from lockline.base.numbers import count, duration, percent, size
+from lockline.base.text import WIDTH, Column, Style, clean, cut, pad, table, width
+from lockline.recording import rows
+from lockline.recording.stacks import without_internals
 from lockline.render import signals, trust
 from lockline.render.findings import findings
-from lockline.render.format import WIDTH, Column, Style, clean, count, cut, duration, pad, percent, size, table, width
 from lockline.render.heat import heat_table
 from lockline.render.holders import holders
 from lockline.render.self_check import self_check

@@ -2,7 +2,7 @@
 """What the probes do to the waits that they measure, in words."""
 
 from lockline.analysis.trust import BEGIN, DISTORTION, HELD, SWITCH, UNLOCK, Handoff, Trust
-from lockline.render.format import duration, percent
+from lockline.base.numbers import duration, percent
 
 _PLACES = {
     BEGIN: "before the wait",

@@ -4,9 +4,9 @@
 import math
 from typing import Any
 
-from lockline.analysis.paired_test import PairedTest
 from lockline.analysis.perturbation import Measure, SelfCheck, Side
 from lockline.analysis.trust import DISTORTION, Handoff, Trust
+from lockline.base.paired_test import PairedTest
 
 
 def _handoff(handoff: Handoff) -> dict[str, Any]:

@@ -4,9 +4,9 @@
 import json
 from typing import Any
 
+from lockline.base.text import may_show, without_addresses
+from lockline.c2c.live import Handover, Instruction, Interrupts, LiveLine, LiveOffset, LiveReport, Matrix
 from lockline.render.c2c_json import advice_value, lock_value, part_value, source_value
-from lockline.render.format import may_show, without_addresses
-from lockline.watch.lines import Handover, Instruction, Interrupts, LiveLine, LiveOffset, LiveReport, Matrix
 from lockline.watch.model import Rate, Told, Watch
 from lockline.watch.pairs import Pair
 

@@ -4,12 +4,13 @@
 import textwrap
 from collections.abc import Sequence
 
+from lockline.base.numbers import count, duration, percent, short_count
+from lockline.base.text import WIDTH, Column, Style, clean, cut, table
 from lockline.c2c.join import spins_per_second
+from lockline.c2c.live import Handover, LiveLine, LiveOffset, LiveReport, Matrix, WaitOnLine
 from lockline.c2c.report import cpu_list
 from lockline.c2c.verdict import QUIET_PER_SECOND
 from lockline.render.c2c_text import PLAIN, header, judged, name_of, wrapped
-from lockline.render.format import WIDTH, Column, Style, clean, count, cut, duration, percent, short_count, table
-from lockline.watch.lines import Handover, LiveLine, LiveOffset, LiveReport, Matrix, WaitOnLine
 from lockline.watch.model import Rate, Told, Watch
 
 OFFSETS = 16

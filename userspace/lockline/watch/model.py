@@ -3,7 +3,7 @@
 
 from dataclasses import dataclass
 
-from lockline.c2c.code import Code
+from lockline.recording.code import Code
 
 
 @dataclass(frozen=True, slots=True)

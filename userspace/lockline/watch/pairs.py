@@ -5,8 +5,8 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from statistics import median
 
-from lockline.recording import Recording
-from lockline.watch import rows
+from lockline.recording import live_rows as rows
+from lockline.recording.reader import Recording
 
 MAX_CPU = 1 << 16
 

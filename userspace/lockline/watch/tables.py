@@ -4,10 +4,10 @@
 from collections import defaultdict
 from itertools import islice
 
-from lockline.c2c.code import UNKNOWN_CODE, read_codes
-from lockline.errors import RecordingError
-from lockline.recording import Recording
-from lockline.watch import rows
+from lockline.base.errors import RecordingError
+from lockline.recording import live_rows as rows
+from lockline.recording.code import UNKNOWN_CODE, read_codes
+from lockline.recording.reader import Recording
 from lockline.watch.model import Comparison, Told, Transfer, Watch, Window
 
 # Beyond what hours of windows make; a line has 64 bytes and few instructions.
@@ -72,7 +72,7 @@ def _told(recording: Recording) -> dict[int, rows.WatchTold]:
 
 
 def _disagreeing(row: rows.WatchComparison, atomics_hit_both: bool) -> int:
-    """Accesses of which the watchpoints say another thing; as watch_agree() of userspace/collector/watch/watch_decoded.c."""
+    """Accesses of which the watchpoints say another thing; as watch_agree() of the collector."""
     read_differs = row.decoded & _WRITES if atomics_hit_both else not row.decoded & _READS
     return (row.only_read if read_differs else 0) + (0 if row.decoded & _WRITES else row.wrote)
 

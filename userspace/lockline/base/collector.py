@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Finds and runs lockline-collect, the only part that talks to the kernel."""
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+
+from lockline.base.errors import LocklineError
+
+NAME = "lockline-collect"
+
+
+def find_collector() -> str:
+    """Path of lockline-collect: beside the launcher, where `make install` puts it, in the clone, or in PATH.
+
+    Raises LocklineError if there is none.
+    """
+    launcher = Path(sys.argv[0]).resolve().parent
+    package = Path(__file__).resolve().parents[1]
+    for directory in (
+        launcher,
+        launcher.parent / "libexec" / "lockline",
+        launcher.parent / "libexec",
+        package.parents[1] / "build" / "bin",
+    ):
+        candidate = directory / NAME
+        if candidate.is_file() and os.access(candidate, os.X_OK):
+            return str(candidate)
+    found = shutil.which(NAME)
+    if found is None:
+        raise LocklineError(f"{NAME} not found beside lockline or in PATH; build it with `make`")
+    return found
+
+
+def exec_collector(arguments: Sequence[str]) -> None:
+    """Become lockline-collect, so that signals and the exit code are its own.  Raises LocklineError."""
+    path = find_collector()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    try:
+        os.execv(path, [NAME, *arguments])
+    except (OSError, ValueError) as error:
+        raise LocklineError(f"{path} cannot be run: {error}") from error
+
+
+def read_collector(arguments: Sequence[str]) -> str:
+    """What lockline-collect prints on stdout; its stderr is passed on.
+
+    Raises LocklineError if it fails, with nothing to add where it said why.
+    """
+    path = find_collector()
+    try:
+        done = subprocess.run([path, *arguments], stdout=subprocess.PIPE, check=False)
+    except OSError as error:
+        raise LocklineError(f"{path} cannot be run: {error.strerror}") from error
+    if done.returncode:
+        how = f"exit code {done.returncode}" if done.returncode > 0 else f"signal {-done.returncode}"
+        raise LocklineError(f"{NAME} {' '.join(arguments)} failed, {how}")
+    return done.stdout.decode("utf-8", "replace")
+
+
+def ask_collector(arguments: Sequence[str]) -> tuple[str, list[str]]:
+    """What lockline-collect prints on stdout, and its notes: the lines on stderr without "lockline: ".
+
+    Raises LocklineError if it fails, in its own words: the last of these lines.
+    """
+    path = find_collector()
+    try:
+        done = subprocess.run([path, *arguments], capture_output=True, check=False)
+    except (OSError, ValueError) as error:
+        raise LocklineError(f"{path} cannot be run: {getattr(error, 'strerror', error)}") from error
+    lines = done.stderr.decode("utf-8", "replace").splitlines()
+    notes = [line.removeprefix("lockline: ") for line in lines if line]
+    if done.returncode:
+        how = f"exit code {done.returncode}" if done.returncode > 0 else f"signal {-done.returncode}"
+        raise LocklineError(notes[-1] if notes else f"{NAME} {arguments[0]} failed, {how}")
+    return done.stdout.decode("utf-8", "replace"), notes
+
+
+@contextmanager
+def ended_by_signals() -> Iterator[None]:
+    """Turn SIGTERM and SIGHUP into an exit that passes the clean-up."""
+
+    def leave(number: int, frame: FrameType | None) -> None:
+        raise SystemExit(128 + number)
+
+    before = {number: signal.signal(number, leave) for number in (signal.SIGTERM, signal.SIGHUP)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def end_with_us() -> list[str]:
+    """Options of a collector that ends when this process does: killed, it cannot end it."""
+    return ["--end-with", str(os.getpid())]
+
+
+def finish(process: "subprocess.Popen[bytes]") -> None:
+    """Make sure that the collector is gone before its recording is removed."""
+    if process.poll() is None:
+        process.terminate()
+        process.wait()

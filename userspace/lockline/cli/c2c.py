@@ -1,0 +1,178 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""`lockline c2c import` and `lockline c2c report`: what the command line gives them, and where their data is from."""
+
+import argparse
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+from lockline.base.collector import ask_collector
+from lockline.base.errors import LocklineError
+from lockline.base.text import Style, clean
+from lockline.c2c.report import make_c2c_report
+from lockline.c2c.types_reader import find_types, read_program
+from lockline.recording import rows
+from lockline.recording.reader import open_recording
+from lockline.render import c2c_json, c2c_text
+
+# perf's files begin with one of these, by byte order (tools/perf/util/header.c).
+_PERF_MAGIC = (b"PERFILE2", b"2ELIFREP", b"PERFFILE", b"ELIFFREP")
+_SQLITE_MAGIC = b"SQLite format 3\0"
+
+TEXT_LINES = 10
+JSON_LINES = 1000
+
+
+def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]", positive: Callable[[str], int]) -> None:
+    """Add the command c2c to the command line's."""
+    c2c = commands.add_parser("c2c", help="cache lines of perf c2c data, joined with locks")
+    parts = c2c.add_subparsers(dest="c2c_command", required=True, metavar="COMMAND")
+
+    imports = parts.add_parser("import", help="make a recording of a perf.data file or of the text of a report")
+    imports.add_argument("file", metavar="FILE", help="perf.data of `perf c2c record`, or text of `perf c2c report`")
+    imports.add_argument("-o", "--output", required=True, metavar="OUT", help="the recording")
+    _input_options(imports, positive)
+
+    report = parts.add_parser("report", help="what the cache lines suffer from, who does it, and what to change")
+    files = report.add_mutually_exclusive_group(required=True)
+    files.add_argument("file", nargs="?", metavar="FILE", help="a recording, perf.data, or the text of a report")
+    files.add_argument("-i", "--input", metavar="FILE", help="the same, as of perf")
+    _input_options(report, positive)
+    report.add_argument("--recording", metavar="R", help="lock waits of the same time, to join the lines with")
+    types = report.add_mutually_exclusive_group()
+    types.add_argument("--btf", metavar="F", help="types of the recorded kernel: raw BTF, or a vmlinux with it")
+    types.add_argument("--vmlinux", dest="btf", metavar="F", help="the same")
+    report.add_argument("--top", type=positive, metavar="N", help=f"lines (default: {TEXT_LINES}; json: {JSON_LINES})")
+    report.add_argument("--format", choices=("text", "json"), default="text", help="text (default) or json")
+    report.add_argument("--addresses", action="store_true", help="show kernel addresses")
+    for part in (imports, report):
+        part.set_defaults(parser=part)
+
+
+def _input_options(parser: argparse.ArgumentParser, positive: Callable[[str], int]) -> None:
+    parser.add_argument("--kallsyms", metavar="F", help="of a perf.data file: a copy of its machine's /proc/kallsyms")
+    parser.add_argument("--system-map", metavar="F", help="of a perf.data file: System.map of its kernel")
+    parser.add_argument("--symfs", metavar="DIR", help="of a perf.data file: where the programs are, instead of /")
+    parser.add_argument(
+        "--report", dest="number", type=positive, metavar="N", help="of a text with several reports: the N-th"
+    )
+
+
+def kind_of(path: Path) -> str:
+    """What a file is by its first bytes: recording, perf.data or text.  Raises LocklineError if it cannot be read."""
+    try:
+        if path.exists() and not path.is_file():
+            raise LocklineError(f"{path}: not a file")
+        with path.open("rb") as file:
+            head = file.read(16)
+    except (OSError, ValueError) as error:
+        raise LocklineError(f"{path}: cannot be read: {getattr(error, 'strerror', None) or error}") from error
+    if not head:
+        raise LocklineError(f"{path}: empty")
+    if head.startswith(_PERF_MAGIC):
+        return "perf.data"
+    return "recording" if head.startswith(_SQLITE_MAGIC) else "text"
+
+
+def _import_perf_data(path: Path, output: Path, arguments: argparse.Namespace, *more: str) -> list[str]:
+    options = list(more)
+    for option in ("kallsyms", "system_map", "symfs"):
+        value = getattr(arguments, option)
+        if value is not None:
+            options += ["--" + option.replace("_", "-"), value]
+    return ask_collector(["import", str(path), "-o", str(output), *options])[1]
+
+
+def _import(path: Path, output: Path, arguments: argparse.Namespace, *more: str) -> list[str]:
+    """Make the recording; gives notes for people.  more: options for the import of a perf.data file."""
+    kind = kind_of(path)
+    if kind == "recording":
+        raise LocklineError(f"{path}: this is a recording already; show it with `lockline c2c report {path}`")
+    if kind == "perf.data":
+        return _import_perf_data(path, output, arguments, *more)
+    for option in ("kallsyms", "system_map", "symfs"):
+        if getattr(arguments, option) is not None:
+            word = option.replace("_", "-")
+            raise LocklineError(f"--{word}: of perf.data files; the text {path} has its symbols in it")
+    # The layouts of perf's texts take longer to load than most reports to make.
+    from lockline.c2c.text_import import import_text
+
+    return list(import_text(path, output, arguments.number).notes)
+
+
+def _names_from(imported: Path, waits: str) -> bool:
+    """Whether kernel code of an import without names can be named by a recording of the same boot."""
+    with open_recording(imported) as recording, open_recording(waits) as other:
+        facts, known = recording.meta(), other.meta()
+    base = known.get("kernel_text_address")
+    unnamed = str(facts.get("kernel_symbols", "")).startswith("none")
+    return unnamed and base is not None and base == facts.get("kernel_text_address")
+
+
+def _note(text: str) -> None:
+    print(f"lockline: {clean(text, Style())}", file=sys.stderr)
+
+
+@contextmanager
+def _recording_of(path: Path, arguments: argparse.Namespace) -> Iterator[Path]:
+    """A recording of the file's memory accesses: itself, or one that is made for the moment."""
+    if kind_of(path) == "recording":
+        yield path
+        return
+    with tempfile.TemporaryDirectory(prefix="lockline-") as directory:
+        imported = Path(directory) / "import.lockline"
+        notes = _import(path, imported, arguments, "-q")
+        if arguments.recording and kind_of(path) == "perf.data" and _names_from(imported, arguments.recording):
+            notes = _import_perf_data(path, imported, arguments, "-q", "--recording", arguments.recording)
+        for note in notes:
+            _note(note)
+        yield imported
+
+
+def _samples_of(path: Path) -> Path | None:
+    """The perf.data file that `lockline record --c2c` has made beside a recording; None if it has none."""
+    with open_recording(path) as recording:
+        samples = recording.meta().get("memory_samples_file")
+        if not samples or any(True for _ in recording.table(rows.MemorySource, "memory_source")):
+            return None
+    # Both may have been moved together.
+    places = [Path(str(samples)), path.parent / Path(str(samples)).name]
+    found = next((place for place in places if place.is_file()), None)
+    if found is None:
+        raise LocklineError(f"{path}: its memory samples are in {samples}, which is not there; move it beside")
+    return found
+
+
+def _report(arguments: argparse.Namespace, style: Style) -> str:
+    as_json = arguments.format == "json"
+    path = Path(arguments.input or arguments.file)
+    if arguments.recording is None and kind_of(path) == "recording" and (samples := _samples_of(path)) is not None:
+        arguments.recording, path = str(path), samples
+    with ExitStack() as opened:
+        file = opened.enter_context(_recording_of(path, arguments))
+        recording = opened.enter_context(open_recording(file))
+        waits = opened.enter_context(open_recording(arguments.recording)) if arguments.recording else None
+        types = find_types([recording] if waits is None else [recording, waits], arguments.btf)
+        report = make_c2c_report(
+            recording,
+            arguments.top or (JSON_LINES if as_json else TEXT_LINES),
+            types.reader(),
+            waits,
+            [types.note] if types.note else [],
+            str(path),
+            read_program,
+        )
+    if as_json:
+        return c2c_json.render(report, arguments.addresses)
+    return c2c_text.render(report, style)
+
+
+def run(arguments: argparse.Namespace, style: Style) -> str:
+    """Run `lockline c2c`; gives what is to be printed.  Raises LocklineError."""
+    if arguments.c2c_command == "report":
+        return _report(arguments, style)
+    for note in _import(Path(arguments.file), Path(arguments.output), arguments):
+        _note(note)
+    return ""

@@ -1,0 +1,189 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""`lockline diff`: options, and which comparison two files call for."""
+
+import argparse
+import re
+from pathlib import Path
+
+from lockline.base.errors import LocklineError
+from lockline.diff.lines import LinesDiff, diff_lines, has_lines
+from lockline.diff.model import DEFAULT_THRESHOLD, Rule, compare
+from lockline.diff.recordings import DEFAULT_MIN_SHARE, WaitsDiff, conditions, diff_waits
+from lockline.diff.result import Diff, SamplesDiff
+from lockline.diff.samples import direction, read_samples
+from lockline.diff.watched import WatchedDiff, diff_watched, has_watched
+from lockline.recording.reader import open_recording
+
+REGRESSED = 2
+
+_SQLITE_MAGIC = b"SQLite format 3\0"
+_PERF_MAGICS = (b"PERFILE2", b"2ELIFREP", b"PERFFILE")
+
+
+def _percent(text: str) -> float:
+    match = re.fullmatch(r"([0-9]{1,4}(?:\.[0-9]{1,9})?) ?%?", text.strip())
+    if match is None:
+        raise argparse.ArgumentTypeError(f"'{text}' is no percentage; write it as 2 or 0.5")
+    return float(match[1]) / 100
+
+
+def _threshold(text: str) -> float:
+    value = _percent(text)
+    if not value:
+        raise argparse.ArgumentTypeError("0: a difference that matters is above 0")
+    return value
+
+
+def _pattern(text: str) -> re.Pattern[str]:
+    try:
+        pattern = re.compile(text)
+    except re.error as error:
+        raise argparse.ArgumentTypeError(f"'{text}' is no regular expression: {error}") from error
+    if pattern.groups != 1:
+        raise argparse.ArgumentTypeError(f"'{text}' has {pattern.groups} groups; one, around the sample, is wanted")
+    return pattern
+
+
+def _labels(text: str) -> tuple[str, str]:
+    labels = tuple(part.strip() for part in text.split(","))
+    if len(labels) != 2 or not all(1 <= len(label) <= 16 and label.isprintable() for label in labels):
+        raise argparse.ArgumentTypeError(f"'{text}': two words of up to 16 characters are wanted, as in baseline,+fix")
+    return labels[0], labels[1]
+
+
+def _top(text: str) -> int:
+    if not (text.isascii() and text.isdigit() and len(text) < 10 and int(text) > 0):
+        raise argparse.ArgumentTypeError(f"'{text}' is no number above 0")
+    return int(text)
+
+
+def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Add the command's parser."""
+    parser = commands.add_parser(
+        "diff",
+        help="compare two recordings, or a benchmark's samples, before and after a change",
+        description="Compare two recordings, or two files of a benchmark's samples.  Exit code 2: something regressed.",
+    )
+    parser.add_argument("before", metavar="BEFORE", help="a recording, or a file of numbers or of a benchmark's output")
+    parser.add_argument("after", metavar="AFTER", help="the same kind of file")
+    output = parser.add_mutually_exclusive_group()
+    output.add_argument("--format", choices=("text", "json"), default="text", help="text (default) or json")
+    output.add_argument("--changelog", action="store_true", help="a table for the description of a kernel patch")
+    parser.add_argument(
+        "--threshold",
+        type=_threshold,
+        default=DEFAULT_THRESHOLD,
+        metavar="PERCENT",
+        help="the difference that matters (default: 2)",
+    )
+    parser.add_argument(
+        "--labels", type=_labels, default=("before", "after"), metavar="A,B", help="titles of the sides"
+    )
+    parser.add_argument("--top", type=_top, metavar="N", help="rows of each table (default: 15; json: all)")
+    samples = parser.add_argument_group("samples")
+    samples.add_argument(
+        "--pattern", type=_pattern, metavar="REGEX", help="one group around the sample; other lines are passed over"
+    )
+    samples.add_argument("--unit", metavar="UNIT", help="of the samples, where the file does not tell")
+    way = samples.add_mutually_exclusive_group()
+    way.add_argument("--higher-is-better", dest="higher", action="store_true", default=None, help="as of throughput")
+    way.add_argument("--lower-is-better", dest="higher", action="store_false", help="as of latency")
+    recordings = parser.add_argument_group("recordings")
+    recordings.add_argument(
+        "--lock", metavar="PATTERN", help="only locks whose name holds this text, or matches *, ?, ["
+    )
+    recordings.add_argument(
+        "--min-share",
+        type=_percent,
+        default=DEFAULT_MIN_SHARE,
+        metavar="PERCENT",
+        help="judge waiting from this share of the window on (default: 0.1)",
+    )
+
+
+def _is_recording(path: str) -> bool:
+    """Raises LocklineError if the file cannot be read, or has to be imported first."""
+    try:
+        with Path(path).open("rb") as file:
+            magic = file.read(len(_SQLITE_MAGIC))
+    except (OSError, ValueError) as error:
+        raise LocklineError(f"{path}: cannot be read: {getattr(error, 'strerror', None) or error}") from error
+    if magic.startswith(_PERF_MAGICS):
+        raise LocklineError(f"{path}: a perf.data file; make a recording of it with `lockline c2c import` first")
+    return magic == _SQLITE_MAGIC
+
+
+def _diff_samples(arguments: argparse.Namespace, rule: Rule) -> Diff:
+    before, after = (read_samples(path, arguments.pattern) for path in (arguments.before, arguments.after))
+    if before.unit != after.unit and arguments.unit is None:
+        units = " and ".join(f"'{side.unit}'" if side.unit else "no unit" for side in (before, after))
+        raise LocklineError(f"{after.path}: the sides have different units: {units}; --unit overrides them")
+    if before.taken != after.taken:
+        raise LocklineError(
+            f"{after.path}: the sides are different benchmarks: {before.taken} and {after.taken}; "
+            "--pattern takes what both have"
+        )
+    unit = before.unit if arguments.unit is None else str(arguments.unit)
+    way = direction(unit, arguments.higher)
+    comparison = compare(before.values, after.values, way.higher_is_better, rule)
+    warnings = []
+    if way.guessed:
+        warnings.append(f"higher is taken as better: {way.reason.removeprefix('guessed: ')}")
+    if Path(before.path).samefile(after.path):
+        warnings.append("both sides are the same file")
+    samples = SamplesDiff(before, after, unit, way, comparison)
+    return Diff(before.path, after.path, rule, tuple(warnings), samples)
+
+
+def _refuse_for_recordings(arguments: argparse.Namespace) -> None:
+    for option, value in (("--pattern", arguments.pattern), ("--unit", arguments.unit)):
+        if value is not None:
+            raise LocklineError(f"{option} is for samples, and these are recordings")
+    if arguments.higher is not None:
+        raise LocklineError("less waiting is taken as better in recordings; --higher-is-better is for samples")
+
+
+def _diff_recordings(arguments: argparse.Namespace, rule: Rule) -> Diff:
+    _refuse_for_recordings(arguments)
+    warnings: list[str] = []
+    waits: WaitsDiff | None = None
+    lines: LinesDiff | None = None
+    watches: WatchedDiff | None = None
+    with open_recording(arguments.before) as before, open_recording(arguments.after) as after:
+        recordings = before, after
+        warnings += conditions(before, after)
+        timed = [bool(recording.intervals()) for recording in recordings]
+        sampled = [has_lines(recording) for recording in recordings]
+        if all(timed):
+            waits, more = diff_waits(before, after, rule, arguments.min_share, arguments.lock)
+            warnings += more
+        if all(sampled):
+            lines, more = diff_lines(before, after, rule)
+            warnings += more
+        watched = [has_watched(recording) for recording in recordings]
+        if any(watched) and all(one or other for one, other in zip(watched, sampled, strict=True)):
+            watches, more = diff_watched(before, after, rule)
+            warnings += more
+            # A side that was watched is compared with the samples of the other one.
+            sampled = [True, True]
+        for what, present in (("waits", timed), ("memory accesses", sampled)):
+            if any(present) and not all(present):
+                warnings.append(f"{recordings[present.index(False)].path} has no {what}: they are not compared")
+    if waits is None and lines is None and watches is None:
+        raise LocklineError(f"{arguments.after}: has nothing in common with {arguments.before} that can be compared")
+    if Path(arguments.before).samefile(arguments.after):
+        warnings.append("both sides are the same file")
+    return Diff(arguments.before, arguments.after, rule, tuple(warnings), waits=waits, lines=lines, watched=watches)
+
+
+def make_diff(arguments: argparse.Namespace) -> Diff:
+    """Compare what the arguments name.  Raises LocklineError."""
+    rule = Rule(threshold=arguments.threshold)
+    kinds = [_is_recording(path) for path in (arguments.before, arguments.after)]
+    if kinds[0] != kinds[1]:
+        names = [
+            f"{path} is {'a recording' if kind else 'not'}"
+            for path, kind in zip((arguments.before, arguments.after), kinds, strict=True)
+        ]
+        raise LocklineError(f"two files of the same kind are wanted: {names[0]}, {names[1]}")
+    return _diff_recordings(arguments, rule) if kinds[0] else _diff_samples(arguments, rule)

@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""`lockline watch`: has the collector watch lines, or takes a recording, and shows them."""
+
+import argparse
+import shlex
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from pathlib import Path
+from types import FrameType
+
+from lockline.base.collector import NAME, end_with_us, ended_by_signals, find_collector, finish
+from lockline.base.errors import LocklineError
+from lockline.c2c.live import LiveReport, live_report
+from lockline.c2c.types_reader import find_types
+from lockline.recording.reader import open_recording
+
+TEXT_LINES = 10
+JSON_LINES = 1000
+
+_USAGE = "lockline watch TARGET [options] [-- COMMAND]\n       lockline watch -i FILE [options]"
+_EPILOG = "All other options, and TARGET, are the collector's:"
+
+
+def parser(positive: Callable[[str], int]) -> argparse.ArgumentParser:
+    """The options that are not the collector's."""
+    made = argparse.ArgumentParser(
+        prog="lockline watch",
+        usage=_USAGE,
+        description="Watch a cache line: who reads it, who writes it, who takes it from whom.",
+        add_help=False,
+        allow_abbrev=False,
+    )
+    made.add_argument("-h", "--help", action="store_true", help="show this, and the collector's options")
+    made.add_argument(
+        "-i",
+        "--input",
+        metavar="FILE",
+        help="show the watched lines of a recording; with TARGET lock:NAME, the recording that has the lock",
+    )
+    made.add_argument("-o", "--output", metavar="FILE", help="keep the recording")
+    made.add_argument("--format", choices=("text", "json"), default="text", help="text (default) or json")
+    made.add_argument("--top", type=positive, metavar="N", help=f"lines (default: {TEXT_LINES}; json: {JSON_LINES})")
+    made.add_argument("--btf", metavar="F", help="types of the recorded kernel: raw BTF, or a vmlinux with it")
+    made.add_argument("--addresses", action="store_true", help="show kernel addresses")
+    return made
+
+
+def parse(argv: Sequence[str], positive: Callable[[str], int]) -> tuple[argparse.Namespace, list[str]]:
+    """Our options, and those of the collector with the target; argv: behind the word "watch"."""
+    end = argv.index("--") if "--" in argv else len(argv)
+    options, rest = parser(positive).parse_known_args(argv[:end])
+    return options, [*rest, *argv[end:]]
+
+
+def _help(positive: Callable[[str], int]) -> str:
+    text = f"{parser(positive).format_help()}\n{_EPILOG}\n\n"
+    done = subprocess.run([find_collector(), "watch", "--help"], capture_output=True, text=True, check=False)
+    return text + (done.stdout or done.stderr)
+
+
+@contextmanager
+def _interrupts_to(process: "subprocess.Popen[bytes]") -> Iterator[None]:
+    """SIGINT ends the collector, which writes what it has; what it has is shown."""
+
+    def pass_on(number: int, frame: FrameType | None) -> None:
+        process.send_signal(number)
+
+    before = signal.signal(signal.SIGINT, pass_on)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def _watch(arguments: Sequence[str], output: Path, temporary: bool) -> int:
+    """Have the collector watch; gives its exit code."""
+    kept = ["--temporary"] if temporary else []
+    command = [find_collector(), "watch", "-o", str(output), *kept, *end_with_us(), *arguments]
+
+    with ExitStack() as stack:
+        stack.enter_context(ended_by_signals())
+        try:
+            # What a command prints is no data of ours.
+            process = subprocess.Popen(command, stdout=sys.stderr.fileno())
+        except (OSError, ValueError) as error:
+            raise LocklineError(f"{command[0]} cannot be run: {getattr(error, 'strerror', error)}") from error
+        stack.callback(finish, process)
+        stack.enter_context(_interrupts_to(process))
+        return process.wait()
+
+
+def show(path: Path, options: argparse.Namespace) -> LiveReport:
+    """The report of a recording's lines.  Raises LocklineError if it has none, or is damaged."""
+    limit = options.top or (JSON_LINES if options.format == "json" else TEXT_LINES)
+    with open_recording(path) as recording:
+        return live_report(recording, limit, options.btf)
+
+
+def run(argv: Sequence[str], positive: Callable[[str], int]) -> tuple[LiveReport | str, argparse.Namespace, int]:
+    """Run `lockline watch`: what is to be shown, how, and the exit code.  Raises LocklineError."""
+    options, rest = parse(argv, positive)
+    if options.help:
+        return _help(positive), options, 0
+    if options.input is not None and not rest:
+        if options.output is not None:
+            raise LocklineError("watch: -i FILE alone shows a recording, and -o has nothing to keep; name a target")
+        return show(Path(options.input), options), options, 0
+    if options.input is not None:
+        # Where the collector finds the lock that is to be watched.
+        rest = ["-i", options.input, *rest]
+    if not rest:
+        raise LocklineError("watch: no target; name a lock, a symbol, an address, or a recording with -i FILE")
+    if options.btf is not None and (read := find_types((), options.btf).reader()) is not None:
+        # A wrong file is told before the watch, not instead of it.
+        read((), ("task_struct",), ())
+    with tempfile.TemporaryDirectory(prefix="lockline-watch-") as directory:
+        output = Path(options.output) if options.output is not None else Path(directory) / "watch.lockline"
+        code = _watch(rest, output, options.output is None)
+        if code:
+            # It has said why.
+            return "", options, code if code > 0 else 128 - code
+        if not output.exists():
+            raise LocklineError(f"watch: {NAME} wrote no recording")
+        report = show(output, options)
+    if options.output is None:
+        # The file is gone when this is read.
+        report = replace(report, c2c=replace(report.c2c, path=shlex.join(rest)))
+    return report, options, 0

@@ -1,1 +1,0 @@
-../collector/recording/recording.sql

@@ -1,0 +1,1 @@
+../../collector/recording/recording.sql

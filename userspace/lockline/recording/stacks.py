@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Stacks without what the probe put there, and the caller that a lock's own functions hide."""
+
+import re
+from collections.abc import Sequence
+
+from lockline.recording.rows import Frame
+
+_PROBE = re.compile(
+    r"ftrace_trampoline"
+    r"|bpf_(prog_[0-9a-f]{16}_\w*|trampoline_\d+\w*|trace_run\d+|get_stack\w*|stack_walk\w*)|__bpf_(prog|trace)_\w+"
+    r"|(__traceiter|trace|__probestub|perf_trace)_contention_\w+"
+)
+
+# As symbol_is_lock_internal() of the collector: the functions that take locks or wait for them.
+_INTERNAL = re.compile(
+    r"(__pv_|native_)?(queued_(spin|read|write)_lock_slowpath)"
+    r"|_*raw_(spin|read|write)_(try)?(un)?lock\w*|do_raw_\w*lock\w*"
+    r"|resilient_\w*_lock\w*|rqspinlock_\w+"
+    r"|_*mutex_(try)?(un)?lock\w*|mutex_(optimistic_)?spin\w*|osq_lock|__ww_mutex_lock\w*|ww_mutex_lock\w*"
+    r"|_*(down|up)(_(read|write|interruptible|killable|timeout|trylock)\w*)?|__down_common|___down_common"
+    r"|rwsem_\w+|__rwsem_\w+|percpu_(down|up|rwsem)_\w+|__percpu_(down|up)_\w+"
+    r"|_*rt_mutex_\w+|rt_(spin|read|write)_lock\w*|rtlock_slow\w+|rwbase_\w+|__rwbase_\w+"
+    r"|kvm_wait|pv_wait\w*|__pv_\w+"
+)
+
+
+def is_probe(frame: Frame) -> bool:
+    """Whether the frame belongs to the probe, not to what was probed."""
+    return frame.module == "bpf" or _PROBE.fullmatch(frame.symbol.partition(".")[0]) is not None
+
+
+def is_lock_internal(frame: Frame) -> bool:
+    """Whether the frame is a function that takes locks, not a user of one."""
+    return _INTERNAL.fullmatch(frame.symbol.partition(".")[0]) is not None
+
+
+def without_probe(frames: Sequence[Frame]) -> tuple[Frame, ...]:
+    """The frames from the first one that is not the probe's; all if there would be none left."""
+    for index, frame in enumerate(frames):
+        if not is_probe(frame):
+            return tuple(frames[index:])
+    return tuple(frames)
+
+
+def without_internals(frames: Sequence[Frame]) -> tuple[Frame, ...]:
+    """The frames from the caller of the lock's functions on; all if there would be none left."""
+    for index, frame in enumerate(frames):
+        if not is_lock_internal(frame):
+            return tuple(frames[index:])
+    return tuple(frames)

@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What several rules look at."""
+
+from collections.abc import Iterable, Sequence
+
+from lockline.analysis.model import Holder, LockWaits, Report
+from lockline.recording.rows import Frame
+from lockline.recording.stacks import without_internals
+
+US = 1_000
+MS = 1_000_000
+
+# Below this share of the window (one waiter all the time is 1.0) a lock holds nobody back.
+WORTH_TELLING = 0.01
+# Waits that a statement about their distribution needs.
+ENOUGH_WAITS = 20
+
+
+def share(report: Report, wait_ns: int) -> float:
+    """Wait time as a share of the window; 0 without a window."""
+    return report.window.share(wait_ns) or 0.0
+
+
+def worth_telling(report: Report, locks: Iterable[LockWaits]) -> list[LockWaits]:
+    """Locks with enough waiting, and enough waits, to speak of."""
+    return [
+        lock
+        for lock in locks
+        if lock.figures.waits >= ENOUGH_WAITS and share(report, lock.figures.wait_ns) >= WORTH_TELLING
+    ]
+
+
+def callers(frames: Sequence[Frame]) -> tuple[str, ...]:
+    """Functions of a stack from the lock's user on, without compiler suffixes."""
+    return tuple(frame.symbol.partition(".")[0] for frame in without_internals(frames) if frame.symbol)
+
+
+def heaviest_caller(lock: LockWaits) -> tuple[str, float] | None:
+    """The function that most of the lock's sampled waiting comes from, and its part of it."""
+    by_function: dict[str, int] = {}
+    for stack in lock.stacks:
+        functions = callers(stack.frames)
+        if functions:
+            by_function[functions[0]] = by_function.get(functions[0], 0) + stack.wait_ns
+    if not by_function or not lock.sampled_ns:
+        return None
+    function, wait_ns = max(by_function.items(), key=lambda item: (item[1], item[0]))
+    return function, wait_ns / lock.sampled_ns
+
+
+def who(holder: Holder) -> str:
+    """A holder in words."""
+    return {"task": f"{holder.comm} ({holder.tid})", "readers": "readers", "unknown": "tasks that are not known"}[
+        holder.kind
+    ]
+
+
+def released_by_function(lock: LockWaits) -> dict[str, tuple[int, int]]:
+    """What the holders that released in each function caused, in ns, and their contended releases."""
+    found: dict[str, tuple[int, int]] = {}
+    for holder in lock.holders:
+        for stack in holder.stacks:
+            functions = callers(stack.frames)
+            if functions:
+                ns, releases = found.get(functions[0], (0, 0))
+                found[functions[0]] = ns + stack.wait_ns, releases + stack.waits
+    return found
+
+
+def record_again(report: Report, option: str, what: str) -> list[str]:
+    """The advice to record with an option, if this recording was made without it and could have had it."""
+    signals = {"--holders": "spinlock holders", "--holds": "spinlock hold times"}
+    for probe in report.probes:
+        if probe.signal == signals.get(option, option) and probe.state == "off":
+            return [f"`lockline record {option}` tells {what}"]
+    return []
