@@ -9,7 +9,6 @@
 #include "base/files_limit.h"
 #include "kernel/kernel_config.h"
 #include "base/online_cpus.h"
-#include "base/process_stat.h"
 #include "watch/watch_forbidden.h"
 #include "watch/watch_machine.h"
 #include "watch/watch_queue.h"
@@ -219,21 +218,6 @@ static void atomics_of_arm64(void)
 	CHECK(!watch_lse_refusal(true, OPTION_UNKNOWN, true, false), "not known, but limited");
 }
 
-#define STAT(state, threads) "12 (a) b) (c) " state " 1 2 3 4 -1 5 6 7 8 9 10 11 12 13 20 0 " threads " 0 7788 99 1\n"
-
-static void who_a_process_is(void)
-{
-	struct process_stat found;
-
-	CHECK(!process_stat_parse(STAT("S", "1"), &found), "parsed");
-	CHECK(found.start_time == 7788 && !found.ended, "%llu", found.start_time);
-	CHECK(!process_stat_parse(STAT("Z", "1"), &found) && found.ended, "a zombie");
-	CHECK(!process_stat_parse(STAT("Z", "3"), &found) && !found.ended, "others of it go on");
-	CHECK(process_stat_parse("", &found) && process_stat_parse("1 (x) S 1 2", &found), "cut short");
-	CHECK(!process_stat_read(getpid(), &found) && found.start_time, "ourselves");
-	CHECK(process_stat_read(4194305, &found), "there is no such id");
-}
-
 int main(void)
 {
 	static const struct test tests[] = {
@@ -242,7 +226,6 @@ int main(void)
 		TEST(what_waits_is_bounded), TEST(slices_of_nothing_are_one),
 		TEST(cpus_come_and_go),      TEST(the_limit_of_files),
 		TEST(options_of_the_kernel), TEST(atomics_of_arm64),
-		TEST(who_a_process_is),
 	};
 
 	return RUN_TESTS(tests);

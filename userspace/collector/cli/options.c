@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/small_file.h"
 #include "cli/kinds.h"
 #include "cli/import_options.h"
 #include "cli/hitm_options.h"
@@ -392,19 +393,11 @@ static int check_cpus(const struct options *options)
 {
 	struct id_list possible = {};
 	char text[4096], why[VALUE_WHY];
-	size_t length;
-	FILE *file;
 	int err = 0;
 
-	if (!options->cpus.count)
+	/* Without it, in a sandbox without sysfs, the range in the table still holds. */
+	if (!options->cpus.count || first_line("/sys/devices/system/cpu/possible", text, sizeof(text)))
 		return 0;
-	file = fopen("/sys/devices/system/cpu/possible", "re");
-	if (!file)
-		return 0; /* a sandbox without sysfs; the range in the table still holds */
-	length = fread(text, 1, sizeof(text) - 1, file);
-	fclose(file);
-	text[length] = 0;
-	text[strcspn(text, "\n")] = 0;
 	if (parse_ids(text, true, 0, MAX_CPUS - 1, MAX_CPUS, &possible, why))
 		goto out;
 	for (size_t i = 0; i < options->cpus.count; i++) {

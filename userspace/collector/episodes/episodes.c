@@ -6,7 +6,7 @@
 
 #include "episodes/episodes.h"
 #include "episodes/snapshot.h"
-#include "base/tasks.h"
+#include "base/proc.h"
 #include "episodes/timeline.h"
 
 /* Shown before and after a wait. */
@@ -346,12 +346,15 @@ static bool seen_before(struct episodes *episodes, const struct long_wait *wait)
 static int store_open(struct episodes *episodes, struct episode *episode)
 {
 	struct long_wait *wait = &episode->wait;
+	struct process_stat waiter;
 	struct holder_now holder;
 	__u32 taker = 0;
-	char state[2];
 	int err;
 
-	task_scheduling(wait->tid, &wait->policy, &wait->priority, state);
+	if (!process_stat_read(wait->tid, &waiter)) {
+		wait->policy = waiter.policy;
+		wait->priority = waiter.priority;
+	}
 	err = holder_now(episodes->names, &episodes->stacks, wait, &holder);
 	if (!err && !holder.tid && !*holder.from && episodes->holders)
 		taker = timeline_taker(episodes->maps, wait->lock_address, wait->begin_ns);

@@ -7,12 +7,11 @@
 #include "names/lock_names.h"
 #include "episodes/snapshot.h"
 #include "base/small_file.h"
-#include "base/tasks.h"
+#include "base/proc.h"
 
 /* kernel/locking/mutex.c and rwsem.c, 5.10 to 7.2: flags below the task's address. */
 #define OWNER_FLAGS   7ull
 #define READERS_OWNED 1ull
-#define MAX_RT_PRIO   100
 
 struct path {
 	const char *type;
@@ -67,12 +66,10 @@ static int read_owner(const struct lock_names *names, const struct long_wait *wa
 /* "[<0>] function+0x12/0x34" by line, into addresses; leaf first. */
 static int read_stack(const struct symbols *symbols, __u32 tid, __u64 frames[STACK_FRAMES])
 {
-	char path[40], line[256];
+	FILE *file = proc_open(tid, "stack");
+	char line[256];
 	int count = 0;
-	FILE *file;
 
-	snprintf(path, sizeof(path), "/proc/%u/stack", tid);
-	file = fopen(path, "re");
 	if (!file)
 		return 0;
 	while (count < STACK_FRAMES && fgets(line, sizeof(line), file)) {
@@ -88,43 +85,17 @@ static int read_stack(const struct symbols *symbols, __u32 tid, __u64 frames[STA
 	return count;
 }
 
-int task_scheduling(__u32 tid, int *policy, int *priority, char state[2])
-{
-	char path[40], line[1024], *rest;
-	long priority_shown = 0, policy_shown = -1;
-	int field = 3;
-
-	snprintf(path, sizeof(path), "/proc/%u/stat", tid);
-	if (first_line(path, line, sizeof(line)))
-		return -ESRCH;
-	/* The name in parentheses may hold anything. */
-	rest = strrchr(line, ')');
-	if (!rest || rest[1] != ' ' || !rest[2])
-		return -ESRCH;
-	state[0] = rest[2];
-	state[1] = 0;
-	for (char *word = strtok(rest + 2, " "); word; word = strtok(NULL, " "), field++) {
-		if (field == 18)
-			priority_shown = strtol(word, NULL, 10);
-		else if (field == 41)
-			policy_shown = strtol(word, NULL, 10);
-	}
-	*policy = policy_shown;
-	*priority = priority_shown + MAX_RT_PRIO;
-	return 0;
-}
-
 /* What a holder whose tid is known does; from: without its stack, and with it. */
 static int look_at(struct stacks *stacks, const char *from, const char *from_stack, struct holder_now *holder)
 {
 	__u64 frames[STACK_FRAMES];
-	int count, policy, priority;
-	char path[40];
+	struct process_stat now;
+	int count;
 
 	holder->from = from;
-	task_scheduling(holder->tid, &policy, &priority, holder->state);
-	snprintf(path, sizeof(path), "/proc/%u/comm", holder->tid);
-	first_line(path, holder->comm, sizeof(holder->comm));
+	if (!process_stat_read(holder->tid, &now))
+		holder->state[0] = now.state;
+	proc_comm(holder->tid, holder->comm, sizeof(holder->comm));
 	count = read_stack(stacks->symbols, holder->tid, frames);
 	holder->stack = stacks_id(stacks, 0, frames, count);
 	if (holder->stack > 0)

@@ -24,8 +24,6 @@ int holder_now(const struct lock_names *names, struct stacks *stacks, const stru
 	       struct holder_now *holder);
 /* The same of a task that is known to have the lock; from: how. */
 int holder_known(struct stacks *stacks, __u32 tid, const char *from, struct holder_now *holder);
-/* Policy and priority (as task_struct.prio) of a task, and its state; negative errno if it is gone. */
-int task_scheduling(__u32 tid, int *policy, int *priority, char state[2]);
 
 /*
  * "on", "off" or "unknown" for the CPU of a waiter, from the kind of its lock and the functions of its stack, leaf first; never more than

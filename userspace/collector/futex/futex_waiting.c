@@ -7,6 +7,7 @@
 #include <sys/syscall.h>
 #include <sys/uio.h>
 
+#include "base/proc.h"
 #include "futex/futex_waiting.h"
 #include "base/small_file.h"
 
@@ -28,19 +29,16 @@ bool futex_words(__u32 tgid, __u64 address, struct futex_words *words)
 /* The system call that a thread is asleep in, as /proc has it: "NUMBER ARGUMENT..." */
 static bool read_call(__u32 tgid, __u32 tid, char *line, size_t size)
 {
-	char path[64];
+	char path[PROC_PATH];
 
-	snprintf(path, sizeof(path), "/proc/%u/task/%u/syscall", tgid, tid);
+	proc_path(path, sizeof(path), tgid, "task/%u/syscall", tid);
 	return !first_line(path, line, size) && isdigit((unsigned char)*line);
 }
 
 /* How often it has gone to sleep. */
 static bool read_switches(__u32 tgid, __u32 tid, char *switches, size_t size)
 {
-	char path[64];
-
-	snprintf(path, sizeof(path), "/proc/%u/task/%u/status", tgid, tid);
-	return !value_of_key(path, "voluntary_ctxt_switches", switches, size);
+	return !proc_thread_status(tgid, tid, "voluntary_ctxt_switches", switches, size);
 }
 
 /* What a call waits for: false for all that is no wait for one futex. */
@@ -193,19 +191,12 @@ static bool thread_wanted(const struct probes *probes, const struct options *opt
 static __u32 meet_process(struct futex_slot *slots, const struct probes *probes, const struct options *options,
 			  __u32 tgid, __u64 begin_ns, __u32 most)
 {
-	struct dirent *entry;
-	char path[40];
-	__u32 met = 0;
-	DIR *dir;
+	DIR *dir = proc_open_directory(tgid, "task");
+	__u32 met = 0, tid;
 
-	snprintf(path, sizeof(path), "/proc/%u/task", tgid);
-	dir = opendir(path);
-	while (dir && met < most && (entry = readdir(dir))) {
-		__u32 tid = strtoul(entry->d_name, NULL, 10);
-
-		if (tid && thread_wanted(probes, options, tgid, tid))
+	while (dir && met < most && (tid = proc_next(dir)))
+		if (thread_wanted(probes, options, tgid, tid))
 			met += meet_thread(slots, tgid, tid, begin_ns);
-	}
 	if (dir)
 		closedir(dir);
 	return met;
@@ -214,17 +205,12 @@ static __u32 meet_process(struct futex_slot *slots, const struct probes *probes,
 __u32 futex_meet_waiting(struct futex_slot *slots, const struct probes *probes, const struct options *options,
 			 __u64 begin_ns)
 {
-	struct dirent *entry;
 	bool chosen = (options->pids.count || options->tids.count) && !options->cgroup;
 	DIR *dir = chosen ? opendir("/proc") : NULL;
-	__u32 met = 0;
+	__u32 met = 0, tgid;
 
-	while (dir && met < MOST_WAITING && (entry = readdir(dir))) {
-		__u32 tgid = strtoul(entry->d_name, NULL, 10);
-
-		if (tgid)
-			met += meet_process(slots, probes, options, tgid, begin_ns, MOST_WAITING - met);
-	}
+	while (dir && met < MOST_WAITING && (tgid = proc_next(dir)))
+		met += meet_process(slots, probes, options, tgid, begin_ns, MOST_WAITING - met);
 	if (dir)
 		closedir(dir);
 	return met;

@@ -13,7 +13,7 @@
 #include "lockline.skel.h"
 #include "probes/maps.h"
 #include "base/small_file.h"
-#include "base/tasks.h"
+#include "base/proc.h"
 
 #define OTHER 1
 /* Waits in progress that are told with their owner; those beyond are counted. */
@@ -165,13 +165,12 @@ static __s64 id_of(const struct futexes *futexes, const struct futex *futex)
 /* A task's row in the recording; comm "": what it is called now. */
 static __s64 task_id(struct futexes *futexes, __u32 tid, __u32 tgid, const char *comm)
 {
-	char path[40], now[32] = "";
+	char now[32] = "";
 	__s64 id;
 	int err;
 
 	if (!*comm) {
-		snprintf(path, sizeof(path), "/proc/%u/comm", tid);
-		first_line(path, now, sizeof(now));
+		proc_comm(tid, now, sizeof(now));
 		comm = now;
 	}
 	id = recording_find(futexes->recording, FIND_TASK, "iit", (__s64)tid, (__s64)tgid, comm);
@@ -238,7 +237,7 @@ static int store_names(struct futexes *futexes)
 
 	for (; !err && futexes->named < futexes->known_count; futexes->named++) {
 		const struct futex *futex = &futexes->known[futexes->named];
-		char name[256] = "", object[256] = "", text[300] = "", comm[32] = "", path[40];
+		char name[256] = "", object[256] = "", text[300] = "", comm[32] = "";
 		__u64 offset = 0;
 
 		if (futex->same_as)
@@ -248,8 +247,7 @@ static int store_names(struct futexes *futexes)
 					    &offset, object, sizeof(object));
 			if (*name)
 				snprintf(text, sizeof(text), offset ? "%s+0x%llx" : "%s", name, offset);
-			snprintf(path, sizeof(path), "/proc/%u/comm", futex->tgid);
-			first_line(path, comm, sizeof(comm));
+			proc_comm(futex->tgid, comm, sizeof(comm));
 		}
 		err = recording_run(futexes->recording, PUT_FUTEX, "iitiitt", id_of(futexes, futex), (__s64)futex->tgid,
 				    comm, (__s64)futex->address, (__s64)futex->shared, text, object);
@@ -355,16 +353,13 @@ void futexes_meet_waiting(struct futexes *futexes, const struct probes *probes, 
 static int store_owned_wait(struct futexes *futexes, const struct futex *futex, const struct futex_slot *slot,
 			    const struct owned *owned, __u64 now_ns)
 {
-	char comm[32] = "", owner_comm[32] = "", owner_in[64] = "", path[48];
+	char comm[32] = "", owner_comm[32] = "", owner_in[64] = "";
 	char state[2] = {task_state(owned->owner)};
 
 	futexes->owned_waits++;
-	snprintf(path, sizeof(path), "/proc/%u/comm", slot->tid);
-	first_line(path, comm, sizeof(comm));
-	snprintf(path, sizeof(path), "/proc/%u/comm", owned->owner);
-	first_line(path, owner_comm, sizeof(owner_comm));
-	snprintf(path, sizeof(path), "/proc/%u/wchan", owned->owner);
-	first_line(path, owner_in, sizeof(owner_in));
+	proc_comm(slot->tid, comm, sizeof(comm));
+	proc_comm(owned->owner, owner_comm, sizeof(owner_comm));
+	proc_line(owned->owner, "wchan", owner_in, sizeof(owner_in));
 	return recording_run(futexes->recording, PUT_FUTEX_OWNED_WAIT, "iiitiiiittt", id_of(futexes, futex),
 			     (__s64)slot->tid, (__s64)slot->tgid, comm, (__s64)(now_ns - slot->begin_ns),
 			     (__s64) !!(slot->flags & FUTEX_TIMED), (__s64)owned->owner,

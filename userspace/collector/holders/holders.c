@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/proc.h"
 #include "base/histogram_blob.h"
 #include "holders/holders.h"
-#include "base/small_file.h"
 
 /* Turns are written within microseconds of their time, unless a virtual CPU stands still. */
 #define SETTLE_NS 1000000ull
@@ -184,7 +184,7 @@ int holders_drain(struct holders *holders, __u64 now_ns, bool last)
 static __s64 task_of(struct holders *holders, __u32 index)
 {
 	struct holder *holder = holdings_holder(holders->holdings, index);
-	char path[40], comm[sizeof(holder->comm)] = "";
+	char comm[sizeof(holder->comm)] = "";
 	int err;
 
 	if (index == HOLDER_UNKNOWN || holder->id)
@@ -195,8 +195,7 @@ static __s64 task_of(struct holders *holders, __u32 index)
 					    (__s64)holder->tgid, comm);
 	} else {
 		/* What it is called now. */
-		snprintf(path, sizeof(path), "/proc/%u/comm", holder->tid);
-		first_line(path, comm, sizeof(comm));
+		proc_comm(holder->tid, comm, sizeof(comm));
 		holder->id = recording_find(holders->recording, FIND_TASK_BY_TID, "i", (__s64)holder->tid);
 	}
 	if (holder->id)

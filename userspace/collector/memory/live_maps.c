@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/proc.h"
 #include "memory/live_maps.h"
 
 #define AGAIN_NS 1000000000ull
@@ -76,15 +77,13 @@ static struct live_process *find_process(struct live_maps *maps, __u32 pid)
 int live_maps_read(struct live_maps *maps, __u32 pid, __u64 now_ns)
 {
 	struct live_process *process = find_process(maps, pid);
-	char path[32];
 	FILE *file;
 	int err;
 
 	if (!process || (process->read_ns && now_ns - process->read_ns < AGAIN_NS))
 		return 0;
 	process->read_ns = now_ns;
-	snprintf(path, sizeof(path), "/proc/%u/maps", pid);
-	file = fopen(path, "re");
+	file = proc_open(pid, "maps");
 	if (!file) {
 		maps->unread++;
 		return 0;

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "names/lock_hints.h"
+#include "base/proc.h"
 #include "names/lock_names.h"
 #include "names/symbols.h"
 
@@ -142,24 +143,6 @@ static int percpu_name(struct lock_names *names, const struct lock_hint *hint, s
 	return 0;
 }
 
-/* The process of a thread; 0 if it is gone. */
-static __u32 process_of(__u32 tid)
-{
-	char path[40], line[128];
-	__u32 tgid = 0;
-	FILE *file;
-
-	snprintf(path, sizeof(path), "/proc/%u/status", tid);
-	file = fopen(path, "re");
-	if (!file)
-		return 0;
-	while (fgets(line, sizeof(line), file))
-		if (sscanf(line, "Tgid: %u", &tgid) == 1)
-			break;
-	fclose(file);
-	return tgid;
-}
-
 static int owner_name(struct lock_names *names, const struct lock_hint *hint, struct lock_name *out)
 {
 	const char *name = hint->owner < OWNER_COUNT ? owner_types[hint->owner] : NULL;
@@ -173,8 +156,7 @@ static int owner_name(struct lock_names *names, const struct lock_hint *hint, st
 		names_object(&type, hint->address - hint->owner_offset, out);
 	if (!type.id || names_member(&type, name, hint->owner_offset, hint->kind, out))
 		snprintf(out->name, sizeof(out->name), "%s+0x%x", name, hint->owner_offset);
-	tgid = hint->owner == OWNER_TASK ? 0 : process_of(hint->owner_tid);
-	if (tgid)
+	if (hint->owner != OWNER_TASK && !task_leader(hint->owner_tid, &tgid))
 		snprintf(out->instance, sizeof(out->instance), "pid %u", tgid);
 	else
 		snprintf(out->instance, sizeof(out->instance), "tid %u", hint->owner_tid);

@@ -18,7 +18,7 @@
 #include "base/clock.h"
 #include "names/debug_files.h"
 #include "names/names.h"
-#include "base/process_stat.h"
+#include "base/proc.h"
 #include "names/user_symbol_cache.h"
 
 #define REFRESH_NS 1000000000ull
@@ -50,11 +50,11 @@ static struct identity identify(__u32 tgid)
 	struct identity identity = {};
 	struct process_stat process;
 	struct stat status;
-	char path[40];
+	char path[PROC_PATH];
 
 	if (process_stat_read(tgid, &process))
 		return identity;
-	snprintf(path, sizeof(path), "/proc/%u/exe", tgid);
+	proc_path(path, sizeof(path), tgid, "exe");
 	if (stat(path, &status))
 		return identity;
 	identity.start_time = process.start_time;
@@ -63,46 +63,19 @@ static struct identity identify(__u32 tgid)
 	return identity;
 }
 
-/* The mapping of the process that holds address: its bounds and path; false if there is none. */
-static bool find_mapping(__u32 tgid, __u64 address, __u64 *start, __u64 *end, char *path, size_t size)
-{
-	char maps[40], *line = NULL;
-	size_t capacity = 0;
-	bool found = false;
-	FILE *file;
-
-	snprintf(maps, sizeof(maps), "/proc/%u/maps", tgid);
-	file = fopen(maps, "re");
-	if (!file)
-		return false;
-	while (!found && getline(&line, &capacity, file) > 0) {
-		int at = 0;
-
-		if (sscanf(line, "%llx-%llx %*s %*s %*s %*s %n", start, end, &at) < 2 || !at || address < *start ||
-		    address >= *end)
-			continue;
-		line[strcspn(line, "\n")] = 0;
-		snprintf(path, size, "%s", line + at);
-		found = true;
-	}
-	free(line);
-	fclose(file);
-	return found;
-}
-
 static int open_mapped(__u32 tgid, __u64 base, const char *name)
 {
-	char path[4096 + 40], mapped[4096];
-	__u64 start, end;
+	char path[PROC_MAPPED_PATH + PROC_PATH];
+	struct proc_mapping mapping;
 	int fd = -1;
 
 	/* The very inode that is mapped, whatever its path is now and in which mount namespace. */
-	if (find_mapping(tgid, base, &start, &end, mapped, sizeof(mapped))) {
-		snprintf(path, sizeof(path), "/proc/%u/map_files/%llx-%llx", tgid, start, end);
+	if (!proc_mapping_at(tgid, base, &mapping)) {
+		proc_path(path, sizeof(path), tgid, "map_files/%llx-%llx", mapping.start, mapping.end);
 		fd = open(path, O_RDONLY | O_CLOEXEC);
 	}
 	if (fd < 0) {
-		snprintf(path, sizeof(path), "/proc/%u/root%s", tgid, name);
+		proc_path(path, sizeof(path), tgid, "root%s", name);
 		fd = open(path, O_RDONLY | O_CLOEXEC);
 	}
 	return fd;
@@ -234,9 +207,8 @@ int user_symbols_lookup(struct user_symbols *users, __u32 tgid, __u64 address, c
 	const unsigned char *id = NULL;
 	const char *symbol, *path;
 	struct process *process;
-	char mapped[4096];
+	struct proc_mapping mapping;
 	Dwfl_Module *found;
-	__u64 start, end;
 	GElf_Off in_symbol = 0;
 	GElf_Addr id_address, base;
 	GElf_Sym unused;
@@ -253,8 +225,8 @@ int user_symbols_lookup(struct user_symbols *users, __u32 tgid, __u64 address, c
 	found = find_module(process, address);
 	if (!found) {
 		/* Code that was made at run time, or a file that is no ELF object. */
-		if (find_mapping(tgid, address, &start, &end, mapped, sizeof(mapped)))
-			copy_path(module, module_size, *mapped ? mapped : "[anon]");
+		if (!proc_mapping_at(tgid, address, &mapping))
+			copy_path(module, module_size, *mapping.path ? mapping.path : "[anon]");
 		return 0;
 	}
 	path = dwfl_module_info(found, NULL, &base, NULL, NULL, NULL, NULL, NULL);

@@ -8,6 +8,7 @@
 
 #include <bpf/bpf.h>
 
+#include "base/small_file.h"
 #include "probes/own_cost.h"
 
 #define MS        1000000ull
@@ -61,15 +62,9 @@ static int read_counters(int fd, struct counters *out)
 /* Read, never written. */
 static bool statistics_are_on(void)
 {
-	FILE *file = fopen("/proc/sys/kernel/bpf_stats_enabled", "re");
-	int on = 0;
+	char on[16];
 
-	if (!file)
-		return false;
-	if (fscanf(file, "%d", &on) != 1)
-		on = 0;
-	fclose(file);
-	return on;
+	return !first_line("/proc/sys/kernel/bpf_stats_enabled", on, sizeof(on)) && strtol(on, NULL, 10);
 }
 
 /* An end before the begin: the counters were reset by nobody we know; take nothing. */
@@ -226,8 +221,7 @@ static __u64 in_ns(struct timeval time)
 int own_cost_usage(struct own_usage *out)
 {
 	struct rusage usage;
-	char line[256];
-	FILE *file;
+	char most[32];
 
 	if (getrusage(RUSAGE_SELF, &usage))
 		return -errno;
@@ -240,14 +234,7 @@ int own_cost_usage(struct own_usage *out)
 		.major_faults = usage.ru_majflt,
 	};
 	/* ru_maxrss survives exec: it may be that of the program that started the collector. */
-	file = fopen("/proc/self/status", "re");
-	while (file && fgets(line, sizeof(line), file)) {
-		unsigned long long kib;
-
-		if (sscanf(line, "VmHWM: %llu kB", &kib) == 1)
-			out->peak_rss_bytes = kib * 1024;
-	}
-	if (file)
-		fclose(file);
+	if (!value_of_key("/proc/self/status", "VmHWM", most, sizeof(most)))
+		out->peak_rss_bytes = strtoull(most, NULL, 10) * 1024;
 	return 0;
 }

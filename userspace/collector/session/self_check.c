@@ -8,6 +8,7 @@
 
 #include <bpf/libbpf.h>
 
+#include "base/small_file.h"
 #include "base/clock.h"
 #include "bpf/clocksource.h"
 #include "base/histogram_blob.h"
@@ -195,19 +196,9 @@ int self_check_begin(struct self_check *check)
 
 static __s64 context_switches(void)
 {
-	unsigned long long switches;
-	FILE *file = fopen("/proc/stat", "re");
-	__s64 found = -1;
-	char *line = NULL;
-	size_t size = 0;
+	char switches[32];
 
-	while (file && getline(&line, &size, file) > 0)
-		if (sscanf(line, "ctxt %llu", &switches) == 1)
-			found = switches;
-	free(line);
-	if (file)
-		fclose(file);
-	return found;
+	return value_of_key("/proc/stat", "ctxt", switches, sizeof(switches)) ? -1 : strtoll(switches, NULL, 10);
 }
 
 static void read_waits(const struct self_check *check, struct reading *reading)

@@ -34,7 +34,6 @@
 #include "session/session_tasks.h"
 #include "session/session_sizes.h"
 #include "session/summary.h"
-#include "base/tasks.h"
 #include "waits/totals.h"
 #include "watch/watch.h"
 #include "session/workload.h"

@@ -8,7 +8,7 @@
 
 #include "cli/message.h"
 #include "session/session_tasks.h"
-#include "base/tasks.h"
+#include "base/proc.h"
 
 /* Inode of the first pid namespace, PROC_PID_INIT_INO of include/linux/proc_ns.h. */
 #define FIRST_PID_NAMESPACE 0xEFFFFFFCu

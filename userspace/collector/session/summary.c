@@ -6,6 +6,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/small_file.h"
 #include "cli/kinds.h"
 #include "base/clock.h"
 #include "cli/message.h"
@@ -67,13 +68,11 @@ static void filter_text(const struct options *options, char *text, size_t size)
 static __u64 steal_ns(void)
 {
 	unsigned long long ticks = 0;
-	FILE *file = fopen("/proc/stat", "re");
+	char times[256];
 
-	if (!file)
+	if (value_of_key("/proc/stat", "cpu", times, sizeof(times)) ||
+	    sscanf(times, "%*u %*u %*u %*u %*u %*u %*u %llu", &ticks) != 1)
 		return 0;
-	if (fscanf(file, "cpu %*u %*u %*u %*u %*u %*u %*u %llu", &ticks) != 1)
-		ticks = 0;
-	fclose(file);
 	return ticks * (1000000000ull / sysconf(_SC_CLK_TCK));
 }
 

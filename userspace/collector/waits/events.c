@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include <errno.h>
-#include <fcntl.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
+#include "base/proc.h"
 #include "waits/events.h"
 #include "waits/in_flight.h"
 
@@ -287,19 +286,11 @@ static int on_open_wait(struct events *events, const struct open_wait *wait, __s
 	return noticed.stack < 0 ? -EIO : events->on_wait(events->listener, &noticed);
 }
 
+/* As the kernel has it, like the names of those whose waits have ended. */
 static bool read_comm(__u32 tid, char *comm, size_t size)
 {
-	char path[40];
-	ssize_t length = 0;
-	int fd;
+	ssize_t length = proc_read(tid, "comm", comm, size);
 
-	snprintf(path, sizeof(path), "/proc/%u/comm", tid);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd >= 0) {
-		length = read(fd, comm, size - 1);
-		close(fd);
-	}
-	comm[length > 0 ? length : 0] = '\0';
 	comm[strcspn(comm, "\n")] = '\0';
 	return length > 0;
 }

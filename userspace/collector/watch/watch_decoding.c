@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/proc.h"
 #include "base/small_file.h"
 #include "watch/watch_decoding.h"
 #include "watch/watch_freed.h"
@@ -107,12 +108,9 @@ static size_t read_kernel(const struct watch_decoding *decoding, __u64 address, 
 
 static size_t read_user(__u32 tgid, __u64 address, __u8 *out, size_t size)
 {
-	char path[40];
+	int fd = proc_open_fd(tgid, "mem");
 	ssize_t done = -1;
-	int fd;
 
-	snprintf(path, sizeof(path), "/proc/%u/mem", tgid);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd >= 0) {
 		done = pread(fd, out, size, address);
 		close(fd);

@@ -9,6 +9,7 @@
 #include <bpf/libbpf.h>
 #include <sqlite3.h>
 
+#include "base/proc.h"
 #include "bpf/watch.h"
 #include "futex/futex_bucket.h"
 #include "names/lock_hints.h"
@@ -344,7 +345,6 @@ static int find_user(const struct watch_finder *finder, const char *text, struct
 {
 	__u64 offset = 0;
 	FILE *memory;
-	char at[64];
 	__u8 byte;
 	int err =
 		parse_user(finder, out, text, "memory of a process is named as in user:812:0x55..., or user:812:table",
@@ -352,8 +352,7 @@ static int find_user(const struct watch_finder *finder, const char *text, struct
 
 	if (err)
 		return err;
-	snprintf(at, sizeof(at), "/proc/%u/mem", out->tgid);
-	memory = fopen(at, "re");
+	memory = proc_open(out->tgid, "mem");
 	if (!memory || fseeko(memory, out->address, SEEK_SET) || fread(&byte, 1, 1, memory) != 1) {
 		message("%s: nothing can be read at 0x%llx of process %u", out->target, out->address, out->tgid);
 		if (memory)

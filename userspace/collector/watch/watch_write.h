@@ -4,7 +4,7 @@
 #define LOCKLINE_WATCH_WRITE_H
 
 #include "waits/locks.h"
-#include "base/process_stat.h"
+#include "base/proc.h"
 #include "recording/recording.h"
 #include "watch/watch_freed.h"
 #include "watch/watch_sums.h"

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * What /proc says of a process or a thread: the one place that builds these paths.
+ *
+ * id is a process or a thread unless a function takes both.  Texts are printable
+ * (see base/small_file.h) and "" where they cannot be read.  Negative errno on
+ * failure; -ENOENT or -ESRCH: there is no such task.
+ */
+#ifndef LOCKLINE_PROC_H
+#define LOCKLINE_PROC_H
+
+#include <dirent.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <sys/types.h>
+#include <linux/types.h>
+
+#define PROC_PATH 64
+/* The longest path of a mapping that is read whole. */
+#define PROC_MAPPED_PATH 4096
+
+struct process_stat {
+	char state;       /* R, S, D, T, ... */
+	__u32 parent;     /* process */
+	int priority;     /* as task_struct.prio: below 100 real time, below 0 deadline */
+	int policy;       /* SCHED_*; -1: the kernel does not say */
+	__u64 start_time; /* clock ticks since boot */
+	bool ended;       /* a zombie without other threads: its memory is gone */
+};
+
+struct proc_mapping {
+	__u64 start;
+	__u64 end;
+	__u64 offset; /* in its file */
+	__u64 inode;  /* 0: no file */
+	__u32 major;
+	__u32 minor;
+	char path[PROC_MAPPED_PATH]; /* as in /proc/PID/maps; "" if it has none */
+};
+
+/* "/proc/ID/" and what the format gives, cut to size. */
+__attribute__((format(printf, 4, 5))) void proc_path(char *out, size_t size, __u32 id, const char *format, ...);
+/* Opens /proc/ID/NAME to read: a stream, a descriptor, a directory.  NULL or negative errno. */
+FILE *proc_open(__u32 id, const char *name);
+int proc_open_fd(__u32 id, const char *name);
+DIR *proc_open_directory(__u32 id, const char *name);
+/* The next process or thread of a directory of /proc; 0: that was the last. */
+__u32 proc_next(DIR *directory);
+
+/* As it stands there, with a 0 behind; how many bytes. */
+ssize_t proc_read(__u32 id, const char *name, char *out, size_t size);
+/* The first line of /proc/ID/NAME. */
+int proc_line(__u32 id, const char *name, char *out, size_t size);
+/* A line "key: value" of /proc/ID/status, or of that of a thread of the process. */
+int proc_status(__u32 id, const char *key, char *out, size_t size);
+int proc_thread_status(__u32 tgid, __u32 tid, const char *key, char *out, size_t size);
+/* What it is called now. */
+int proc_comm(__u32 id, char *out, size_t size);
+
+/* text: of /proc/ID/stat; -EINVAL. */
+int process_stat_parse(const char *text, struct process_stat *out);
+int process_stat_read(__u32 id, struct process_stat *out);
+
+/* Whether it has ended; a zombie has. */
+bool task_gone(__u32 id);
+/* R, S, D, T...; 0: it is gone. */
+char task_state(__u32 id);
+/* The process that a thread belongs to. */
+int task_leader(__u32 id, __u32 *tgid);
+
+/* The mapping of the process that holds address; -ENOENT if there is none. */
+int proc_mapping_at(__u32 tgid, __u64 address, struct proc_mapping *out);
+
+#endif /* LOCKLINE_PROC_H */
