@@ -8,7 +8,7 @@
 #	make bench		what lockline costs, beside the tools installed here
 #	make bench-servers	what it costs memcached and PostgreSQL, under load
 #	make bench-watch	what watching lines costs the load that is watched
-#	make lint		ruff, mypy, clang-format, shellcheck
+#	make lint		ruff, mypy, import-linter, clang-format, shellcheck
 #	make install		PREFIX (default /usr/local), DESTDIR
 #	make CROSS=arm64	build/arm64/bin/lockline-collect
 #	make clean
@@ -142,6 +142,7 @@ lint:
 	build/venv/bin/ruff format --check . $(PYTHON_SCRIPTS)
 	build/venv/bin/mypy --strict userspace/lockline
 	build/venv/bin/mypy --strict --scripts-are-modules $(PYTHON_SCRIPTS)
+	cd userspace && ../build/venv/bin/lint-imports --config ../pyproject.toml --no-cache
 	clang-format --dry-run -Werror $(C_FILES)
 	shellcheck $(SHELL_SCRIPTS)
 
