@@ -259,8 +259,8 @@ static __always_inline void note_use(struct futex_row *row, const struct futex_s
 }
 
 /* A call that slept. */
-static __noinline int record_wait(void *ctx, struct futex_state *state, struct futex_slot *slot, struct futex_row *row,
-				  __u64 wait_ns)
+static __noinline int record_futex_wait(void *ctx, struct futex_state *state, struct futex_slot *slot,
+					struct futex_row *row, __u64 wait_ns)
 {
 	__u64 waits, ns;
 
@@ -311,7 +311,7 @@ static __noinline int end_futex_wait(void *ctx, struct futex_state *state, struc
 		__sync_fetch_and_add(&row->semaphores, 1);
 	count_result(row, slot, result, wait_ns);
 	if (slot->flags & FUTEX_RAN)
-		record_wait(ctx, state, slot, row, wait_ns);
+		record_futex_wait(ctx, state, slot, row, wait_ns);
 	return 0;
 }
 

@@ -5,6 +5,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "memory/memory_rank.h"
 #include "perfdata/perfdata_import.h"
 
 #define BUDGET (32ull << 20)

@@ -19,6 +19,7 @@
 
 #include "lockline.skel.h"
 #include "names/lock_names.h"
+#include "names/lock_types.h"
 
 struct live {
 	struct lock_names *names;

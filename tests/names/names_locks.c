@@ -5,6 +5,7 @@
 
 #include "names_test.h"
 #include "names/lock_names.h"
+#include "names/lock_types.h"
 #include "names/symbols.h"
 
 #define TEXT   0xffffffff81000000ull

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include "names_test.h"
+#include "names/lock_functions.h"
 #include "names/symbols.h"
 
 static const char text_only[] = "ffffffff81000000 T _stext\n"

@@ -2,7 +2,7 @@
 /* Reads "TGID ADDRESS" lines, answers each with "name offset module", tab-separated. */
 #include <stdio.h>
 
-#include "names/names.h"
+#include "names/user_symbols.h"
 
 int main(void)
 {

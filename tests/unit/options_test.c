@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "cli/command_line.h"
 #include "cli/kinds.h"
-#include "cli/options.h"
 #include "base/values.h"
 #include "tap.h"
 

@@ -9,7 +9,7 @@
 #include "kernel/evidence.h"
 #include "kernel/host.h"
 #include "kernel/lock_mode.h"
-#include "kernel/plan.h"
+#include "kernel/plan_make.h"
 #include "tap.h"
 
 /* plan_make() is not run here: these tests make up the evidence. */

@@ -13,14 +13,14 @@ from tap import parse_tap
 HERE = Path(__file__).parent
 COLLECTOR = HERE.parent.parent / "userspace" / "collector"
 
-PLAN = ["kernel/plan.c", "kernel/plan_holders.c", "kernel/plan_context.c", "kernel/plan_signals.c", "kernel/pmu.c", "kernel/lock_mode.c"]
+PLAN = ["kernel/plan.c", "kernel/plan_make.c", "kernel/plan_checks.c", "kernel/probe_points.c", "kernel/plan_holders.c", "kernel/plan_context.c", "kernel/plan_signals.c", "kernel/pmu.c", "kernel/lock_mode.c"]
 
 # What everybody needs stands below all else: every test program gets it.
 BASE = sorted(COLLECTOR.glob("base/*.c"))
 
 # test program: what it tests, without base/
 PROGRAMS = {
-    "options_test": ["cli/options.c", "cli/hitm_options.c", "cli/import_options.c", "cli/watch_options.c", "episodes/until.c", "cli/kinds.c"],
+    "options_test": ["cli/command_line.c", "cli/hitm_options.c", "cli/import_options.c", "cli/watch_options.c", "cli/until.c", "cli/kinds.c"],
     "plan_test": PLAN,
     "plan_options_test": PLAN,
     "plan_signals_test": PLAN,
@@ -30,7 +30,7 @@ PROGRAMS = {
     "observer_test": ["probes/observer.c"],
     "c2c_process_test": ["perfdata/c2c_process.c"],
     "holdings_test": ["holders/holdings.c"],
-    "until_test": ["episodes/until.c", "cli/options.c", "cli/hitm_options.c", "cli/import_options.c", "cli/watch_options.c", "cli/kinds.c"],
+    "until_test": ["cli/until.c", "cli/command_line.c", "cli/hitm_options.c", "cli/import_options.c", "cli/watch_options.c", "cli/kinds.c"],
     "interrupts_test": ["episodes/interrupts.c"],
     "timeline_test": ["episodes/timeline.c"],
     "futex_waiting_test": ["futex/futex_waiting.c"],

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* Conditions of --until: what they say, what they mean, and what is refused. */
-#include "episodes/until.h"
+#include "base/values.h"
 #include "cli/kinds.h"
+#include "cli/until.h"
 #include "tap.h"
 
 #define US 1000ull

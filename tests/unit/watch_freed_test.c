@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "names/lock_names.h"
+#include "names/lock_types.h"
 #include "watch/watch_freed.h"
 #include "tap.h"
 

@@ -5,10 +5,13 @@
 
 #include "kernel/cpu_pairs.h"
 #include "cli/message.h"
-#include "cli/options.h"
+#include "cli/command_line.h"
 #include "perfdata/perfdata_import.h"
-#include "kernel/plan.h"
+#include "kernel/plan_json.h"
+#include "kernel/plan_make.h"
 #include "session/session.h"
+#include "session/session_sizes.h"
+#include "types/types_dwarf.h"
 #include "types/types_json.h"
 
 static int doctor(const struct options *options)
@@ -40,7 +43,7 @@ int main(int argc, char **argv)
 	if (options.command == COMMAND_DOCTOR)
 		err = doctor(&options);
 	else if (options.command == COMMAND_TYPES)
-		err = types_print_json(&options);
+		err = options.program ? types_print_dwarf(&options) : types_print_json(&options);
 	else if (options.command == COMMAND_IMPORT)
 		err = perfdata_import(&options);
 	else if (options.sizes_only)

@@ -5,7 +5,7 @@
 
 #include <stdbool.h>
 
-#include "cli/options.h"
+#include "base/values.h"
 
 #define ONLINE_CPUS "/sys/devices/system/cpu/online"
 

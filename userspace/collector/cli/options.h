@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Command line of lockline-collect: one table gives parsing, range checks and --help. */
+/* What the command line asks for; command_line.h fills it. */
 #ifndef LOCKLINE_OPTIONS_H
 #define LOCKLINE_OPTIONS_H
 
@@ -90,12 +90,5 @@ struct options {
 	enum watch_access_from watch_access_from; /* --access */
 	char **command_argv;                      /* COMMAND and its arguments, or NULL */
 };
-
-/*
- * 0: go on; 1: done (--help, --version printed to stdout); negative: refused,
- * one line on stderr says why.  Strings point into argv.
- */
-int options_parse(struct options *options, int argc, char **argv);
-void options_free(struct options *options);
 
 #endif /* LOCKLINE_OPTIONS_H */

@@ -4,7 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "names/lock_names.h"
+#include "names/task_ids.h"
+#include "names/lock_types.h"
 #include "episodes/snapshot.h"
 #include "base/small_file.h"
 #include "base/proc.h"

@@ -6,7 +6,7 @@
 #include <linux/types.h>
 
 #include "waits/events.h"
-#include "names/names.h"
+#include "names/lock_names.h"
 #include "waits/stacks.h"
 
 /* The task that has the lock now. */

@@ -7,7 +7,7 @@
 
 #include "waits/events.h"
 #include "cli/options.h"
-#include "episodes/until.h"
+#include "cli/until.h"
 
 struct trigger {
 	struct until until;

@@ -3,7 +3,7 @@
 #ifndef LOCKLINE_FUTEX_BUCKET_H
 #define LOCKLINE_FUTEX_BUCKET_H
 
-#include "names/lock_names.h"
+#include "names/lock_types.h"
 
 /* jhash2() of include/linux/jhash.h: words of 32 bits. */
 __u32 futex_hash(const __u32 *words, __u32 count, __u32 first);

@@ -7,7 +7,7 @@
 #include <linux/types.h>
 
 #include "waits/locks.h"
-#include "names/names.h"
+#include "names/lock_names.h"
 #include "cli/options.h"
 #include "probes/probes.h"
 #include "recording/recording.h"

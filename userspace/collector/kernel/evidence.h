@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What was found on this machine, before anything is made of it: plan.c turns
+ * What was found on this machine, before anything is made of it: plan_make.c turns
  * it into a plan without looking anywhere else, so that a test can make up
  * any machine.
  */
@@ -11,10 +11,10 @@
 #include <linux/types.h>
 
 #include "kernel/lock_mode.h"
-#include "names/names.h"
+#include "names/symbols.h"
 #include "cli/options.h"
-#include "kernel/plan.h"
 #include "kernel/pmu.h"
+#include "kernel/probe_points.h"
 
 enum symbol_table { SYMBOLS_NONE, SYMBOLS_HIDDEN, SYMBOLS_TEXT, SYMBOLS_ALL };
 
@@ -82,8 +82,5 @@ struct evidence {
  */
 void evidence_collect(struct evidence *evidence, const struct options *options, const struct symbols *symbols,
 		      bool thorough);
-
-/* plan.c: a plan without facts, from the evidence alone. */
-void plan_decide(struct plan *plan, const struct evidence *evidence);
 
 #endif /* LOCKLINE_EVIDENCE_H */

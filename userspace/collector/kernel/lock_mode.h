@@ -12,7 +12,10 @@
 #include <stddef.h>
 #include <linux/types.h>
 
-#include "kernel/plan.h"
+enum spinlock_mode { SPINLOCK_UNKNOWN, SPINLOCK_NATIVE, SPINLOCK_PARAVIRT, SPINLOCK_TEST_AND_SET, SPINLOCK_RT_NATIVE };
+
+/* Bytes of a reason, or of another text of the plan. */
+#define PLAN_TEXT 384
 
 enum hypervisor {
 	HYPERVISOR_NONE,

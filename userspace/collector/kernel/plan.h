@@ -10,11 +10,12 @@
 #include <stdbool.h>
 #include <linux/types.h>
 
-#include "names/names.h"
+#include "names/symbols.h"
 #include "cli/options.h"
+#include "kernel/lock_mode.h"
 #include "kernel/pmu.h"
+#include "kernel/probe_points.h"
 
-#define PLAN_TEXT    384
 #define PLAN_SIGNALS 48
 #define PLAN_FACTS   40
 
@@ -36,94 +37,9 @@ struct fact {
 	char value[PLAN_TEXT];
 };
 
-enum spinlock_mode { SPINLOCK_UNKNOWN, SPINLOCK_NATIVE, SPINLOCK_PARAVIRT, SPINLOCK_TEST_AND_SET, SPINLOCK_RT_NATIVE };
-
 enum lockline_clock { CLOCK_PRECISE, CLOCK_COARSE };
 
-/* What is probed for --holders and --holds, as far as the kernel has it in BTF. */
-enum release_function {
-	UNLOCK_SPIN,
-	UNLOCK_SPIN_IRQRESTORE,
-	UNLOCK_SPIN_IRQ,
-	UNLOCK_SPIN_BH,
-	UNLOCK_READ,
-	UNLOCK_READ_IRQRESTORE,
-	UNLOCK_READ_IRQ,
-	UNLOCK_READ_BH,
-	UNLOCK_WRITE,
-	UNLOCK_WRITE_IRQRESTORE,
-	UNLOCK_WRITE_IRQ,
-	UNLOCK_WRITE_BH,
-	UNLOCK_MUTEX,
-	UNLOCK_RWSEM_WRITE,
-	UNLOCK_RWSEM_READ,
-	UNLOCK_RT_SPIN,
-	LOCK_SPIN,
-	LOCK_SPIN_IRQSAVE,
-	LOCK_SPIN_IRQ,
-	LOCK_SPIN_BH,
-	LOCK_SPIN_TRY,
-	RELEASE_FUNCTIONS
-};
-
-#define SPIN_UNLOCKS ((1u << (UNLOCK_SPIN_BH + 1)) - 1)
-#define RW_UNLOCKS   (((1u << (UNLOCK_WRITE_BH + 1)) - 1) & ~SPIN_UNLOCKS)
-#define SLEEPING_UNLOCKS \
-	(1u << UNLOCK_MUTEX | 1u << UNLOCK_RWSEM_WRITE | 1u << UNLOCK_RWSEM_READ | 1u << UNLOCK_RT_SPIN)
-#define SPIN_LOCKS (((1u << RELEASE_FUNCTIONS) - 1) & ~((1u << LOCK_SPIN) - 1))
-
-extern const char *const release_function_names[RELEASE_FUNCTIONS];
-
-/* Tracepoints of --episodes. */
-enum context_probe {
-	PROBE_INTERRUPT_ENTRY,
-	PROBE_INTERRUPT_EXIT,
-	PROBE_LOCAL_TIMER_ENTRY,
-	PROBE_LOCAL_TIMER_EXIT,
-	PROBE_RESCHEDULE_ENTRY,
-	PROBE_RESCHEDULE_EXIT,
-	PROBE_CALL_FUNCTION_ENTRY,
-	PROBE_CALL_FUNCTION_EXIT,
-	PROBE_CALL_FUNCTION_SINGLE_ENTRY,
-	PROBE_CALL_FUNCTION_SINGLE_EXIT,
-	PROBE_IRQ_WORK_ENTRY,
-	PROBE_IRQ_WORK_EXIT,
-	PROBE_IPI_ENTRY,
-	PROBE_IPI_EXIT,
-	PROBE_IPI_SENT,
-	PROBE_IPIS_SENT,
-	PROBE_IPIS_RAISED,
-	PROBE_SOFTIRQ_ENTRY,
-	PROBE_SOFTIRQ_EXIT,
-	PROBE_SWITCH,
-	PROBE_WAKING,
-	PROBE_WAKEUP,
-	PROBE_WAIT_TASK,
-	CONTEXT_PROBES
-};
-
-#define CONTEXT_INTERRUPTS     (1u << PROBE_INTERRUPT_ENTRY | 1u << PROBE_INTERRUPT_EXIT)
-#define CONTEXT_VECTORS_MASK   (((1u << (PROBE_IRQ_WORK_EXIT + 1)) - 1) & ~((1u << PROBE_LOCAL_TIMER_ENTRY) - 1))
-#define CONTEXT_IPIS           (1u << PROBE_IPI_ENTRY | 1u << PROBE_IPI_EXIT)
-#define CONTEXT_IPIS_SENT_MASK (1u << PROBE_IPI_SENT | 1u << PROBE_IPIS_SENT | 1u << PROBE_IPIS_RAISED)
-#define CONTEXT_SOFTIRQS       (1u << PROBE_SOFTIRQ_ENTRY | 1u << PROBE_SOFTIRQ_EXIT)
-#define CONTEXT_WAKES          (1u << PROBE_WAKING | 1u << PROBE_WAKEUP)
-
-extern const char *const context_tracepoints[CONTEXT_PROBES];
-
-/* Of writers. */
-#define RWSEM_SLOW_PATH  "rwsem_down_write_slowpath"
-#define PERCPU_SLOW_PATH "percpu_down_write"
-
-#define WAIT_INACTIVE          "wait_task_inactive"
-#define PTRACE_ATTACH_FUNCTION "ptrace_attach"
-
 #define HITM_SIGNAL "memory samples (HITM)"
-
-/* What reads a clocksource that all CPUs share; NULL: none such. */
-const char *clock_read_function(const char *clocksource);
-
-struct cpu_pairs;
 
 struct plan {
 	struct fact facts[PLAN_FACTS];
@@ -161,16 +77,7 @@ struct plan {
 	__u32 possible_cpus;
 };
 
-/* Looks, attaches nothing, changes nothing, never fails on a missing feature. */
-int plan_make(struct plan *plan, const struct options *options, const struct symbols *symbols);
-
-/* A signal of the plan that could not be had after all. */
-void plan_give_up(struct plan *plan, const char *signal, const char *why, int err);
-
 /* The value of a fact, or "" */
 const char *plan_fact(const struct plan *plan, const char *name);
-
-/* lockline-doctor/1 on stdout, made with SQLite's JSON functions; pairs: NULL without --deep.  See docs/doctor.md. */
-int plan_print_json(const struct plan *plan, const struct cpu_pairs *pairs);
 
 #endif /* LOCKLINE_PLAN_H */

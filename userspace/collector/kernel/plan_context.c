@@ -5,33 +5,7 @@
  * tp_btf or nothing: where lockline runs at all, the tracepoints of the kernel
  * image are in its BTF, so that a raw tracepoint is never the better source.
  */
-#include "kernel/plan_checks.h"
-
-const char *const context_tracepoints[CONTEXT_PROBES] = {
-	[PROBE_INTERRUPT_ENTRY] = "irq_handler_entry",
-	[PROBE_INTERRUPT_EXIT] = "irq_handler_exit",
-	[PROBE_LOCAL_TIMER_ENTRY] = "local_timer_entry",
-	[PROBE_LOCAL_TIMER_EXIT] = "local_timer_exit",
-	[PROBE_RESCHEDULE_ENTRY] = "reschedule_entry",
-	[PROBE_RESCHEDULE_EXIT] = "reschedule_exit",
-	[PROBE_CALL_FUNCTION_ENTRY] = "call_function_entry",
-	[PROBE_CALL_FUNCTION_EXIT] = "call_function_exit",
-	[PROBE_CALL_FUNCTION_SINGLE_ENTRY] = "call_function_single_entry",
-	[PROBE_CALL_FUNCTION_SINGLE_EXIT] = "call_function_single_exit",
-	[PROBE_IRQ_WORK_ENTRY] = "irq_work_entry",
-	[PROBE_IRQ_WORK_EXIT] = "irq_work_exit",
-	[PROBE_IPI_ENTRY] = "ipi_entry",
-	[PROBE_IPI_EXIT] = "ipi_exit",
-	[PROBE_IPI_SENT] = "ipi_send_cpu",
-	[PROBE_IPIS_SENT] = "ipi_send_cpumask",
-	[PROBE_IPIS_RAISED] = "ipi_raise",
-	[PROBE_SOFTIRQ_ENTRY] = "softirq_entry",
-	[PROBE_SOFTIRQ_EXIT] = "softirq_exit",
-	[PROBE_SWITCH] = "sched_switch",
-	[PROBE_WAKING] = "sched_waking",
-	[PROBE_WAKEUP] = "sched_wakeup",
-	[PROBE_WAIT_TASK] = "sched_wait_task",
-};
+#include "kernel/plan_context.h"
 
 static enum probe_state check(struct finding *finding, __u32 mask, const char *what, const char *missing)
 {

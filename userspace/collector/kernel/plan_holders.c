@@ -3,41 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "kernel/plan_checks.h"
-
-const char *const release_function_names[RELEASE_FUNCTIONS] = {
-	[UNLOCK_SPIN] = "_raw_spin_unlock",
-	[UNLOCK_SPIN_IRQRESTORE] = "_raw_spin_unlock_irqrestore",
-	[UNLOCK_SPIN_IRQ] = "_raw_spin_unlock_irq",
-	[UNLOCK_SPIN_BH] = "_raw_spin_unlock_bh",
-	[UNLOCK_READ] = "_raw_read_unlock",
-	[UNLOCK_READ_IRQRESTORE] = "_raw_read_unlock_irqrestore",
-	[UNLOCK_READ_IRQ] = "_raw_read_unlock_irq",
-	[UNLOCK_READ_BH] = "_raw_read_unlock_bh",
-	[UNLOCK_WRITE] = "_raw_write_unlock",
-	[UNLOCK_WRITE_IRQRESTORE] = "_raw_write_unlock_irqrestore",
-	[UNLOCK_WRITE_IRQ] = "_raw_write_unlock_irq",
-	[UNLOCK_WRITE_BH] = "_raw_write_unlock_bh",
-	[UNLOCK_MUTEX] = "mutex_unlock",
-	[UNLOCK_RWSEM_WRITE] = "up_write",
-	[UNLOCK_RWSEM_READ] = "up_read",
-	[UNLOCK_RT_SPIN] = "rt_spin_unlock",
-	[LOCK_SPIN] = "_raw_spin_lock",
-	[LOCK_SPIN_IRQSAVE] = "_raw_spin_lock_irqsave",
-	[LOCK_SPIN_IRQ] = "_raw_spin_lock_irq",
-	[LOCK_SPIN_BH] = "_raw_spin_lock_bh",
-	[LOCK_SPIN_TRY] = "_raw_spin_trylock",
-};
-
-enum probe_state asked(struct finding *finding, bool wanted, const char *option)
-{
-	char reason[PLAN_TEXT];
-
-	if (wanted)
-		return PROBE_ON;
-	snprintf(reason, sizeof(reason), "%s", finding->reason);
-	return OFF("not asked for (%s); can be had: %.300s", option, reason);
-}
+#include "kernel/plan_holders.h"
 
 /* Functions of the mask that this kernel has inlined, and whose releases are therefore not seen. */
 static void tell_missing(struct finding *finding, __u32 mask, const char *what)

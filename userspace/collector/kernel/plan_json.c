@@ -5,7 +5,7 @@
 
 #include "kernel/cpu_pairs.h"
 #include "cli/message.h"
-#include "kernel/plan.h"
+#include "kernel/plan_json.h"
 
 static const char tables[] = "CREATE TABLE fact (name TEXT, value TEXT);"
 			     "CREATE TABLE probe (signal TEXT, state TEXT, source TEXT, reason TEXT, lost TEXT);";

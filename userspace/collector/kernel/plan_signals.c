@@ -2,7 +2,7 @@
 /* The plan of what stands beside the lock waits, each by an option of its own. */
 #include <string.h>
 
-#include "kernel/plan_checks.h"
+#include "kernel/plan_signals.h"
 
 enum probe_state check_futex(struct finding *finding)
 {
@@ -68,11 +68,6 @@ enum probe_state check_inactive_turns(struct finding *finding)
 		return UNAVAILABLE("the kernel has no tracepoint sched:sched_wait_task in BTF");
 	ON("turns of the loop, by tracer and tracee; neither calls nor their time");
 	return asked(finding, finding->evidence->ptrace, "--ptrace");
-}
-
-const char *clock_read_function(const char *clocksource)
-{
-	return !strcmp(clocksource, "hpet") ? "read_hpet" : !strcmp(clocksource, "acpi_pm") ? "acpi_pm_read" : NULL;
 }
 
 static enum probe_state check_clock_function(struct finding *finding, bool kprobe)

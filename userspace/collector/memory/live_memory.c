@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "kernel/kernel_btf.h"
 #include "memory/live_events.h"
+#include "kernel/plan_make.h"
 #include "memory/live_memory.h"
 #include "memory/live_sums.h"
 #include "lockline.skel.h"

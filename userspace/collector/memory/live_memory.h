@@ -7,7 +7,7 @@
 #define LOCKLINE_LIVE_MEMORY_H
 
 #include "waits/locks.h"
-#include "names/names.h"
+#include "names/symbols.h"
 #include "cli/options.h"
 #include "kernel/plan.h"
 #include "probes/probes.h"

@@ -8,7 +8,7 @@
 #include "base/clock.h"
 #include "kernel/cpu_topology.h"
 #include "memory/live_sums.h"
-#include "perfdata/perfdata_format.h"
+#include "memory/perf_samples.h"
 
 #define LINE_SIZE   64
 #define MOST_MEMORY (256ull << 20)
@@ -130,7 +130,7 @@ int live_sums_write(struct live_sums *sums, const struct live_sums_write *to, st
 			.events = events,
 			.lines = &sums->lines,
 			.tasks = &sums->tasks,
-			.features = &sums->topology,
+			.topology = &sums->topology,
 			.symbols = symbols,
 			.accesses = sums->kept,
 			.locks = to->locks,

@@ -6,7 +6,7 @@
 #include "bpf/memory.h"
 #include "memory/live_maps.h"
 #include "memory/memory_update.h"
-#include "names/names.h"
+#include "names/symbols.h"
 #include "kernel/pmu.h"
 
 struct live_sums {
@@ -15,7 +15,7 @@ struct live_sums {
 	struct memory_lines lines;
 	struct memory_tasks tasks;
 	struct live_maps maps;
-	struct perfdata_features topology; /* of CPUs alone */
+	struct memory_topology topology; /* of CPUs alone */
 	struct memory_update update;
 	__u64 kept; /* accesses, as of an import */
 	__u32 cpus;

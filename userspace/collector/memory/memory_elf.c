@@ -12,7 +12,7 @@
 
 #include "names/build_id.h"
 #include "names/debug_files.h"
-#include "memory/memory_symbols_internal.h"
+#include "memory/memory_elf.h"
 
 struct memory_elf {
 	Dwfl *dwfl;

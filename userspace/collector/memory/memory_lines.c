@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "memory/memory_lines.h"
-#include "perfdata/perfdata_format.h"
+#include "memory/perf_samples.h"
 
 #define PAGE_BITS 12
 #define RECENT    64

@@ -3,8 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "memory/memory_elf.h"
 #include "memory/memory_names.h"
-#include "perfdata/perfdata_format.h"
+#include "memory/perf_samples.h"
 
 /* Something of a file that wants a name. */
 struct wanted {

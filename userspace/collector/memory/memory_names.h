@@ -3,7 +3,7 @@
 #ifndef LOCKLINE_MEMORY_NAMES_H
 #define LOCKLINE_MEMORY_NAMES_H
 
-#include "memory/memory_write.h"
+#include "memory/memory_source.h"
 
 struct memory_name {
 	const char *symbol; /* "" if not known */

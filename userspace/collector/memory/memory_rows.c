@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "memory/memory_rows.h"
-#include "perfdata/perfdata_format.h"
+#include "memory/perf_samples.h"
 #include "base/small_file.h"
 
 #define PATH_SIZE 4200
@@ -61,12 +61,12 @@ int memory_rows_source(const struct memory_write *write)
 }
 
 struct nodes {
-	__u64 bits[PERFDATA_NODES / 64];
+	__u64 bits[MEMORY_NODES / 64];
 };
 
 static void add_node(struct nodes *nodes, int node)
 {
-	if (node >= 0 && node < PERFDATA_NODES)
+	if (node >= 0 && node < MEMORY_NODES)
 		nodes->bits[node / 64] |= 1ull << node % 64;
 }
 
@@ -76,7 +76,7 @@ static void list_nodes(const struct nodes *nodes, char *out, size_t size)
 	size_t used = 0;
 
 	*out = 0;
-	for (int word = 0; word < PERFDATA_NODES / 64; word++)
+	for (int word = 0; word < MEMORY_NODES / 64; word++)
 		for (__u64 bits = nodes->bits[word]; bits && used + 8 < size; bits &= bits - 1)
 			used += sprintf(out + used, "%s%d", used ? "," : "", 64 * word + __builtin_ctzll(bits));
 }
@@ -104,7 +104,7 @@ static __u32 line_nodes(const struct memory_write *write, const struct memory_pa
 	struct nodes nodes = {};
 
 	if (line->page)
-		add_node(&nodes, perfdata_node(write->features, line->page));
+		add_node(&nodes, memory_node(write->topology, line->page));
 	while (line->pages && low < high) {
 		__u32 middle = low + (high - low) / 2;
 
@@ -114,7 +114,7 @@ static __u32 line_nodes(const struct memory_write *write, const struct memory_pa
 			high = middle;
 	}
 	for (; line->pages && low < all->count && all->list[low].line == number; low++, pages++)
-		add_node(&nodes, perfdata_node(write->features, all->list[low].page));
+		add_node(&nodes, memory_node(write->topology, all->list[low].page));
 	list_nodes(&nodes, out, size);
 	return pages;
 }
@@ -220,11 +220,11 @@ static void cpu_nodes(const struct memory_write *write, const struct sums *sums,
 	struct nodes nodes = {};
 
 	*out = 0;
-	if (!write->features->numa)
+	if (!write->topology->numa)
 		return;
 	for (__u32 byte = 0; byte < sums->cpu_bytes; byte++)
 		for (__u32 bits = sums->cpus[byte]; bits; bits &= bits - 1)
-			add_node(&nodes, write->features->node_of_cpu[8 * byte + __builtin_ctz(bits)] - 1);
+			add_node(&nodes, write->topology->node_of_cpu[8 * byte + __builtin_ctz(bits)] - 1);
 	list_nodes(&nodes, out, size);
 }
 

@@ -4,7 +4,7 @@
 #define LOCKLINE_MEMORY_ROWS_H
 
 #include "memory/memory_names.h"
-#include "memory/memory_write.h"
+#include "memory/memory_source.h"
 
 #define MEMORY_SOURCE 1 /* id of the source, or of its first event */
 

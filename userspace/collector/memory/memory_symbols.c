@@ -9,7 +9,7 @@
 
 #include "names/build_id.h"
 #include "memory/memory_symbols.h"
-#include "memory/memory_symbols_internal.h"
+#include "memory/memory_symbols.h"
 #include "cli/message.h"
 #include "names/recorded_symbols.h"
 #include "names/symbols.h"
@@ -167,7 +167,13 @@ int memory_symbols_open(struct memory_symbols **out, const struct memory_symbol_
 		symbols->kernel = symbols->opened;
 	/* What a recording has beside: names of the code that waited. */
 	if (!err && sources->recording) {
-		err = recorded_symbols_open(&symbols->recorded, sources->recording, sources, kernel);
+		const struct recorded_boot boot = {
+			.hostname = sources->hostname,
+			.release = sources->release,
+			.text_address = strcmp(kernel->reference_name, "_text") ? 0 : kernel->reference,
+		};
+
+		err = recorded_symbols_open(&symbols->recorded, sources->recording, &boot);
 		if (!err && !symbols->kernel)
 			snprintf(symbols->kernel_source, sizeof(symbols->kernel_source), "recording");
 	}

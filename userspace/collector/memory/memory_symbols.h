@@ -7,7 +7,7 @@
 #define LOCKLINE_MEMORY_SYMBOLS_H
 
 #include "memory/memory_tasks.h"
-#include "names/names.h"
+#include "names/symbols.h"
 
 struct memory_symbol_sources {
 	const struct symbols *running; /* of the very kernel and boot; the caller keeps them; or NULL */
@@ -21,7 +21,17 @@ struct memory_symbol_sources {
 	__u64 written_ns; /* when the source was written, time of day; 0: not known */
 };
 
-struct memory_symbols;
+struct recorded_symbols;
+
+/* For those who look up; none of it is theirs to change. */
+struct memory_symbols {
+	struct memory_symbol_sources sources;
+	const struct symbols *kernel; /* NULL: none */
+	struct symbols *opened;       /* the same, if it is not the caller's */
+	__u64 shift;                  /* from the table's addresses to the source's */
+	struct recorded_symbols *recorded;
+	char kernel_source[128];
+};
 
 /* kernel's build id may be empty.  Fails with a message if a file that was asked for cannot be used. */
 int memory_symbols_open(struct memory_symbols **out, const struct memory_symbol_sources *sources,
@@ -31,15 +41,5 @@ void memory_symbols_close(struct memory_symbols *symbols);
 const char *memory_symbols_kernel_source(const struct memory_symbols *symbols);
 /* module: the object's name at this address, or NULL.  -ENOENT: not known. */
 int memory_symbols_kernel(const struct memory_symbols *symbols, __u64 address, const char *module, struct symbol *out);
-
-/* An object of user space, opened once for all of its names. */
-struct memory_elf;
-
-/* NULL: there is no file, or it is not this one. */
-struct memory_elf *memory_elf_open(const struct memory_symbols *symbols, const struct memory_object *object);
-void memory_elf_close(struct memory_elf *elf);
-/* unit: an offset in the file.  name lives as long as elf; line is "" if not known.  -ENOENT: no symbol. */
-int memory_elf_code(struct memory_elf *elf, __u64 unit, const char **name, __u64 *offset, char *line, size_t size);
-int memory_elf_variable(struct memory_elf *elf, __u64 unit, const char **name, __u64 *offset);
 
 #endif /* LOCKLINE_MEMORY_SYMBOLS_H */

@@ -5,9 +5,10 @@
 #include <time.h>
 
 #include "base/clock.h"
+#include "memory/memory_elf.h"
 #include "memory/memory_rows.h"
 #include "memory/memory_update.h"
-#include "perfdata/perfdata_format.h"
+#include "memory/perf_samples.h"
 
 /* For names in files, of one write that is not the last; the next goes on. */
 #define NAMING_NS 20000000ull

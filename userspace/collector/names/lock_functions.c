@@ -2,7 +2,7 @@
 /* Functions that are no call site: they wait for locks, or carry the probe that saw the wait. */
 #include <string.h>
 
-#include "names/names.h"
+#include "names/lock_functions.h"
 
 static const char *const prefixes[] = {
 	/* the probe itself */

@@ -1,62 +1,27 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Shared by the files that make up lock names; others use names.h. */
+/* The best name for the address of a lock; see docs/lock-identity.md. */
 #ifndef LOCKLINE_LOCK_NAMES_H
 #define LOCKLINE_LOCK_NAMES_H
 
-#include "names/btf_members.h"
-#include "names/names.h"
-#include "names/percpu.h"
-#include "names/resolver.h"
-#include "names/slab_aliases.h"
-#include "names/slab_pages.h"
+#include <stddef.h>
+#include <linux/types.h>
 
-#define CALL_SITES   5
-#define MODULE_TYPES 8
-#define NODES_MAX    (RESOLVE_BYTES / sizeof(__u64))
+#include "names/lock_name.h"
+#include "names/symbols.h"
 
-/* The functions above the lock's own, nearest first. */
-struct call_sites {
-	struct symbol site[CALL_SITES];
-	int count;
-};
+struct lockline_bpf;
+struct lock_names;
 
-struct module_types {
-	char module[56];
-	struct types *types; /* NULL: the module has none */
-};
+extern const char *const name_source_names[NAME_SOURCES]; /* as in recording.sql */
 
-struct lock_names {
-	const struct symbols *symbols;
-	struct resolver resolver;
-	struct percpu percpu;
-	struct types *types; /* NULL: the kernel has no BTF */
-	struct module_types modules[MODULE_TYPES];
-	int module_count;
-	struct slab_aliases aliases;
-	struct slab_pages slab_pages;
-	__u64 image; /* address of the kernel image */
-	__u64 image_end;
-	__u64 nodes[NODES_MAX]; /* struct pglist_data; 0: none */
-	__u32 page_size;
-};
-
-/* A type and where it is defined. */
-struct kernel_type {
-	const struct types *types;
-	__u32 id; /* 0: unknown */
-};
-
-/* Looks in the kernel, and in the module if its name is not empty. */
-struct kernel_type names_struct(struct lock_names *names, const char *type, const char *module);
-struct kernel_type names_function(struct lock_names *names, const struct symbol *function);
-/* Sets name to "type.member" for the lock at offset in type; -ENOENT if none begins there. */
-int names_member(const struct kernel_type *type, const char *prefix, __u32 offset, enum lock_kind kind,
-		 struct lock_name *out);
-/* The object of that type that holds the lock. */
-void names_object(const struct kernel_type *type, __u64 object, struct lock_name *out);
-
-/* slab_names.c: -ENOENT if the lock lies in no slab object. */
-int slab_name(struct lock_names *names, const struct lock_hint *hint, const struct call_sites *sites,
-	      struct lock_name *out);
+/*
+ * bpf holds the resolver programs (bpf/resolve.bpf.c), run by BPF_PROG_TEST_RUN
+ * and never attached; may be NULL (then per-CPU and slab names are not to be had).
+ */
+int lock_names_open(struct lock_names **out, const struct symbols *symbols, struct lockline_bpf *bpf);
+void lock_names_close(struct lock_names *names);
+/* Never fails: at worst NAME_UNKNOWN with name "?". */
+void lock_names_resolve(struct lock_names *names, const struct lock_hint *hint, struct lock_name *out);
+size_t lock_names_bytes(const struct lock_names *names);
 
 #endif /* LOCKLINE_LOCK_NAMES_H */

@@ -4,7 +4,7 @@
 #include <bpf/libbpf.h>
 
 #include "names/btf_members.h"
-#include "names/names.h"
+#include "names/symbols.h"
 #include "names/percpu.h"
 #include "names/resolver.h"
 

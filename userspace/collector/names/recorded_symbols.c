@@ -49,21 +49,20 @@ static void read_fact(sqlite3 *db, const char *name, char *out, size_t size)
 }
 
 /* NULL, or why the recording's addresses mean something else. */
-static const char *other_boot(sqlite3 *db, const struct memory_symbol_sources *sources,
-			      const struct memory_kernel *kernel)
+static const char *other_boot(sqlite3 *db, const struct recorded_boot *boot)
 {
 	char fact[256];
 
 	read_fact(db, "hostname", fact, sizeof(fact));
-	if (*fact && *sources->hostname && strcmp(fact, sources->hostname))
+	if (*fact && *boot->hostname && strcmp(fact, boot->hostname))
 		return "it is of another machine";
 	read_fact(db, "kernel_release", fact, sizeof(fact));
-	if (*fact && *sources->release && strcmp(fact, sources->release))
+	if (*fact && *boot->release && strcmp(fact, boot->release))
 		return "it is of another kernel";
 	read_fact(db, "kernel_text_address", fact, sizeof(fact));
-	if (!*fact || !kernel->reference || strcmp(kernel->reference_name, "_text"))
+	if (!*fact || !boot->text_address)
 		return "where the kernel was is not known of both";
-	if (strtoull(fact, NULL, 16) != kernel->reference)
+	if (strtoull(fact, NULL, 16) != boot->text_address)
 		return "it is of another boot";
 	return NULL;
 }
@@ -103,8 +102,7 @@ static int compare_functions(const void *a, const void *b)
 	return x->start < y->start ? -1 : x->start > y->start;
 }
 
-int recorded_symbols_open(struct recorded_symbols **out, const char *path, const struct memory_symbol_sources *sources,
-			  const struct memory_kernel *kernel)
+int recorded_symbols_open(struct recorded_symbols **out, const char *path, const struct recorded_boot *boot)
 {
 	struct recorded_symbols *recorded = calloc(1, sizeof(*recorded));
 	sqlite3_stmt *row = NULL;
@@ -125,7 +123,7 @@ int recorded_symbols_open(struct recorded_symbols **out, const char *path, const
 		err = -EINVAL;
 		goto out;
 	}
-	why = other_boot(db, sources, kernel);
+	why = other_boot(db, boot);
 	if (why) {
 		message("--recording %s has no names for this file: %s; leave it out", path, why);
 		err = -EINVAL;

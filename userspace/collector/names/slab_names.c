@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "names/lock_hints.h"
-#include "names/lock_names.h"
+#include "names/slab_names.h"
 
 #define FUNCTIONS_TRIED  3
 #define PARAMETERS_TRIED 6

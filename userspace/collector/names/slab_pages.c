@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include "names/btf_members.h"
-#include "names/names.h"
+#include "names/symbols.h"
 #include "names/resolver.h"
 #include "names/slab_pages.h"
 

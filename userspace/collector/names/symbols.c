@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "names/names.h"
+#include "names/lock_functions.h"
 #include "names/symbols.h"
 
 #define READ_STEP   (1u << 20)

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include <errno.h>
 
-#include "names/lock_names.h"
+#include "names/lock_types.h"
+#include "names/task_ids.h"
 
 static int read_id(const struct lock_names *names, __u32 type, __u64 task, const char *member, __u32 *out)
 {

@@ -17,7 +17,7 @@
 
 #include "base/clock.h"
 #include "names/debug_files.h"
-#include "names/names.h"
+#include "names/user_symbols.h"
 #include "base/proc.h"
 #include "names/user_symbol_cache.h"
 

@@ -13,15 +13,15 @@
 
 void perfdata_features_close(struct perfdata_features *features)
 {
-	for (int i = 0; i < PERFDATA_NODES; i++)
+	for (int i = 0; i < MEMORY_NODES; i++)
 		free(features->nodes[i]);
 	for (__u32 i = 0; i < features->build_id_count; i++)
 		free(features->build_ids[i].name);
 	free(features->build_ids);
-	free(features->ranges);
-	features->ranges = NULL;
+	free(features->topology.ranges);
+	features->topology.ranges = NULL;
 	features->build_ids = NULL;
-	features->range_count = features->build_id_count = 0;
+	features->topology.range_count = features->build_id_count = 0;
 	memset(features->nodes, 0, sizeof(features->nodes));
 }
 
@@ -111,14 +111,14 @@ static int read_numa(struct perfdata_features *features, struct perfdata_bytes *
 		list = take_string(bytes, &length);
 		if (!list)
 			return -EBADMSG;
-		if (node >= PERFDATA_NODES)
+		if (node >= MEMORY_NODES)
 			continue;
 		copy_text(text, sizeof(text), list, length);
 		free(features->nodes[node]);
 		features->nodes[node] = strdup(text);
 		if (!features->nodes[node])
 			return -ENOMEM;
-		features->numa = true;
+		features->topology.numa = true;
 		/* A node of memory alone has no CPUs. */
 		if (!*text)
 			continue;
@@ -127,7 +127,7 @@ static int read_numa(struct perfdata_features *features, struct perfdata_bytes *
 			return -EBADMSG;
 		}
 		for (size_t j = 0; j < cpus.count; j++)
-			features->node_of_cpu[cpus.ids[j]] = node + 1;
+			features->topology.node_of_cpu[cpus.ids[j]] = node + 1;
 		free(cpus.ids);
 	}
 	return 0;
@@ -135,29 +135,32 @@ static int read_numa(struct perfdata_features *features, struct perfdata_bytes *
 
 static int add_range(struct perfdata_features *features, __u64 start, __u64 end, __u32 node)
 {
-	struct perfdata_range *last = features->range_count ? &features->ranges[features->range_count - 1] : NULL;
-	struct perfdata_range *larger;
+	struct memory_range *last =
+		features->topology.range_count ? &features->topology.ranges[features->topology.range_count - 1] : NULL;
+	struct memory_range *larger;
 
 	if (last && last->end == start && last->node == node) {
 		last->end = end;
 		return 0;
 	}
-	if (features->range_count == PERFDATA_RANGES)
+	if (features->topology.range_count == PERFDATA_RANGES)
 		return -EBADMSG;
-	if (!(features->range_count & (features->range_count - 1))) {
-		larger = realloc(features->ranges,
-				 (features->range_count ? 2 * features->range_count : 1) * sizeof(*larger));
+	if (!(features->topology.range_count & (features->topology.range_count - 1))) {
+		larger = realloc(features->topology.ranges,
+				 (features->topology.range_count ? 2 * features->topology.range_count : 1) *
+					 sizeof(*larger));
 		if (!larger)
 			return -ENOMEM;
-		features->ranges = larger;
+		features->topology.ranges = larger;
 	}
-	features->ranges[features->range_count++] = (struct perfdata_range){.start = start, .end = end, .node = node};
+	features->topology.ranges[features->topology.range_count++] =
+		(struct memory_range){.start = start, .end = end, .node = node};
 	return 0;
 }
 
 static int compare_ranges(const void *a, const void *b)
 {
-	const struct perfdata_range *x = a, *y = b;
+	const struct memory_range *x = a, *y = b;
 
 	return x->start < y->start ? -1 : x->start > y->start;
 }
@@ -168,7 +171,7 @@ static int read_memory(struct perfdata_features *features, struct perfdata_bytes
 
 	if (bytes->cut || version != 1 || !block)
 		return -EBADMSG;
-	features->range_count = 0;
+	features->topology.range_count = 0;
 	for (__u64 i = 0; i < count; i++) {
 		__u64 node = perfdata_take_u64(bytes), size, words;
 		const __u8 *bits;
@@ -190,8 +193,9 @@ static int read_memory(struct perfdata_features *features, struct perfdata_bytes
 				return err;
 		}
 	}
-	if (features->range_count)
-		qsort(features->ranges, features->range_count, sizeof(*features->ranges), compare_ranges);
+	if (features->topology.range_count)
+		qsort(features->topology.ranges, features->topology.range_count, sizeof(*features->topology.ranges),
+		      compare_ranges);
 	return 0;
 }
 
@@ -315,21 +319,6 @@ int perfdata_feature(struct perfdata_features *features, struct perfdata_events 
 		break;
 	}
 	return err ?: bytes.cut ? -EBADMSG : 0;
-}
-
-int perfdata_node(const struct perfdata_features *features, __u64 physical)
-{
-	__u32 low = 0, high = features->range_count;
-
-	while (low < high) {
-		__u32 middle = low + (high - low) / 2;
-
-		if (features->ranges[middle].start <= physical)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low && physical < features->ranges[low - 1].end ? (int)features->ranges[low - 1].node : -1;
 }
 
 const char *perfdata_feature_name(__u32 number)

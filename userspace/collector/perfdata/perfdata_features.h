@@ -8,19 +8,13 @@
 
 #include "memory/memory_lines.h"
 #include "memory/memory_maps.h"
+#include "memory/memory_topology.h"
 #include "perfdata/perfdata_events.h"
 
 #define PERFDATA_TEXT    256
 #define PERFDATA_COMMAND 4096
-#define PERFDATA_NODES   1024        /* MAX_NUMNODES of x86 and arm64 */
 #define PERFDATA_RANGES  (1u << 18)  /* of physical memory */
 #define PERFDATA_FEATURE (64u << 20) /* bytes of one; what is larger is no feature of perf's */
-
-struct perfdata_range {
-	__u64 start;
-	__u64 end;
-	__u32 node;
-};
 
 struct perfdata_build_id {
 	bool kernel;
@@ -48,11 +42,8 @@ struct perfdata_features {
 	__u64 clock_wall_ns; /* time of day at clock_ns of the clock */
 	__u64 clock_ns;
 	__u32 compressed_length; /* most that one compressed record holds; 0: not told */
-	bool numa;
-	__u16 node_of_cpu[MEMORY_CPUS]; /* node + 1; 0: not known */
-	char *nodes[PERFDATA_NODES];    /* list of CPUs, by node; NULL: no such node */
-	struct perfdata_range *ranges;  /* sorted */
-	__u32 range_count;
+	struct memory_topology topology;
+	char *nodes[MEMORY_NODES]; /* list of CPUs, by node; NULL: no such node */
 	struct perfdata_build_id *build_ids;
 	__u32 build_id_count;
 };
@@ -63,8 +54,6 @@ int perfdata_feature(struct perfdata_features *features, struct perfdata_events 
 		     struct perfdata_bytes bytes);
 /* The body of a BUILD_ID record, in the header or a pipe. */
 int perfdata_build_id(struct perfdata_features *features, __u16 misc, struct perfdata_bytes bytes);
-/* The node of a physical address; -1: not known. */
-int perfdata_node(const struct perfdata_features *features, __u64 physical);
 const char *perfdata_feature_name(__u32 number);
 
 #endif /* LOCKLINE_PERFDATA_FEATURES_H */

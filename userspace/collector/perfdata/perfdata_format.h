@@ -12,6 +12,8 @@
 #include <string.h>
 #include <linux/types.h>
 
+#include "memory/perf_samples.h"
+
 #define PERFDATA_MAGIC      0x32454c4946524550ull /* "PERFILE2", little-endian */
 #define PERFDATA_MAGIC_OLD  "PERFFILE"
 #define PERFDATA_HEADER     104 /* bytes: of a file; a pipe has the first 16 alone */
@@ -51,44 +53,6 @@ enum perfdata_record {
 #define MISC_FORK_EXEC     (1 << 13) /* of FORK: perf's own, of a task that ran before */
 #define MISC_MMAP_BUILD_ID (1 << 14)
 #define MISC_BUILD_ID_SIZE (1 << 15)
-
-enum cpumode {
-	CPUMODE_UNKNOWN,
-	CPUMODE_KERNEL,
-	CPUMODE_USER,
-	CPUMODE_HYPERVISOR,
-	CPUMODE_GUEST_KERNEL,
-	CPUMODE_GUEST_USER,
-};
-
-enum perfdata_sample_bit {
-	SAMPLE_IP = 1 << 0,
-	SAMPLE_TID = 1 << 1,
-	SAMPLE_TIME = 1 << 2,
-	SAMPLE_ADDR = 1 << 3,
-	SAMPLE_READ = 1 << 4,
-	SAMPLE_CALLCHAIN = 1 << 5,
-	SAMPLE_ID = 1 << 6,
-	SAMPLE_CPU = 1 << 7,
-	SAMPLE_PERIOD = 1 << 8,
-	SAMPLE_STREAM_ID = 1 << 9,
-	SAMPLE_RAW = 1 << 10,
-	SAMPLE_BRANCH_STACK = 1 << 11,
-	SAMPLE_REGS_USER = 1 << 12,
-	SAMPLE_STACK_USER = 1 << 13,
-	SAMPLE_WEIGHT = 1 << 14,
-	SAMPLE_DATA_SRC = 1 << 15,
-	SAMPLE_IDENTIFIER = 1 << 16,
-	SAMPLE_TRANSACTION = 1 << 17,
-	SAMPLE_REGS_INTR = 1 << 18,
-	SAMPLE_PHYS_ADDR = 1 << 19,
-	SAMPLE_AUX = 1 << 20,
-	SAMPLE_CGROUP = 1 << 21,
-	SAMPLE_DATA_PAGE_SIZE = 1 << 22,
-	SAMPLE_CODE_PAGE_SIZE = 1 << 23,
-	SAMPLE_WEIGHT_STRUCT = 1 << 24,
-	SAMPLE_KNOWN = (1 << 25) - 1,
-};
 
 enum perfdata_read_format {
 	READ_TIME_ENABLED = 1 << 0,

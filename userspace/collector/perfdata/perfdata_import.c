@@ -9,32 +9,11 @@
 #include "cli/message.h"
 #include "perfdata/perfdata_changes.h"
 #include "perfdata/perfdata_import.h"
+#include "perfdata/perfdata_meta.h"
 #include "perfdata/perfdata_script.h"
 
 #define DEFAULT_MEMORY    (1ull << 30)
 #define DEFAULT_LINE_SIZE 64
-
-int perfdata_import_sample(void *context, const struct memory_sample *sample)
-{
-	struct perfdata_import *import = context;
-	const struct memory_space *space, *kernel = import->tasks.kernel_space;
-	__s64 thread = memory_tasks_thread(&import->tasks, sample->pid, sample->tid, &space);
-
-	if (thread == -ENOSPC) {
-		import->lines.refused++;
-		return 0;
-	}
-	if (thread < 0)
-		return thread;
-	import->samples++;
-	if (sample->time != MEMORY_NO_TIME) {
-		import->first_ns = sample->time < import->first_ns ? sample->time : import->first_ns;
-		import->last_ns = sample->time > import->last_ns ? sample->time : import->last_ns;
-	}
-	if (sample->cpumode != CPUMODE_USER)
-		space = sample->cpumode == CPUMODE_KERNEL ? kernel : NULL;
-	return memory_lines_add(&import->lines, sample, thread, &import->tasks.objects, space);
-}
 
 static int apply_change(void *context, const struct perfdata_record_view *record)
 {
@@ -172,7 +151,7 @@ static int write_recording(struct perfdata_import *import)
 			.events = events,
 			.lines = &import->lines,
 			.tasks = &import->tasks,
-			.features = features,
+			.topology = &features->topology,
 			.symbols = symbols,
 			.problems = &import->problems,
 			.accesses = options->accesses ?: ~0ull,
@@ -244,7 +223,7 @@ int perfdata_import_open(struct perfdata_import *import, const struct options *o
 	*import = (struct perfdata_import){.options = options};
 	import->budget.limit = options->memory_bytes ?: DEFAULT_MEMORY;
 	import->first_ns = ~0ull;
-	import->order.sample = perfdata_import_sample;
+	import->order.sample = perfdata_sums_sample;
 	import->order.change = apply_change;
 	import->order.context = import;
 	import->reader.input.fd = -1;

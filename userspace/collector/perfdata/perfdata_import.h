@@ -3,39 +3,7 @@
 #ifndef LOCKLINE_PERFDATA_IMPORT_H
 #define LOCKLINE_PERFDATA_IMPORT_H
 
-#include <stddef.h>
-#include <linux/types.h>
-
-#include "memory/memory_lines.h"
-#include "memory/memory_problems.h"
-#include "memory/memory_tasks.h"
-#include "memory/memory_rank.h"
-#include "cli/options.h"
-#include "perfdata/perfdata_order.h"
-#include "perfdata/perfdata_reader.h"
-#include "recording/recording.h"
-
-/* What the samples of a source come to, whoever decoded it. */
-struct perfdata_import {
-	const struct options *options;
-	struct memory_budget budget;
-	struct memory_problems problems;
-	struct memory_tasks tasks;
-	struct memory_lines lines;
-	struct perfdata_order order;
-	struct perfdata_reader reader;
-	__u64 samples;
-	bool in_round; /* samples came after the last end of a round */
-	__u64 first_ns;
-	__u64 last_ns;
-	__u64 lost_records;
-	__u64 lost_samples;
-	__u64 throttled;
-	__u64 unknown_events;     /* samples of events that the file does not know */
-	__u64 damaged;            /* samples shorter than their event says */
-	bool by_perf;             /* perf script decoded it */
-	char script_events[1024]; /* their names then, each with its end */
-};
+#include "perfdata/perfdata_sums.h"
 
 /* 0, or a negative errno; the reason has been told. */
 int perfdata_import(const struct options *options);
@@ -44,10 +12,4 @@ int perfdata_import(const struct options *options);
 int perfdata_import_open(struct perfdata_import *import, const struct options *options);
 int perfdata_import_read(struct perfdata_import *import);
 void perfdata_import_close(struct perfdata_import *import);
-/* One sample, in its turn. */
-int perfdata_import_sample(void *context, const struct memory_sample *sample);
-/* perfdata_meta.c: facts, losses and kinds; then all is in the recording. */
-int perfdata_write_meta(const struct perfdata_import *import, struct recording *recording, const char *symbols,
-			const struct memory_rank *rank);
-
 #endif /* LOCKLINE_PERFDATA_IMPORT_H */

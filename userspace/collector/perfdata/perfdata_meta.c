@@ -6,7 +6,7 @@
 
 #include "cli/kinds.h"
 #include "names/build_id.h"
-#include "perfdata/perfdata_import.h"
+#include "perfdata/perfdata_meta.h"
 
 static int put_text(struct recording *recording, const char *name, const char *value)
 {
@@ -108,7 +108,7 @@ static int write_machine(const struct perfdata_import *import, struct recording 
 	err = err ?: put_number(recording, "cpus_possible", features->cpus_possible);
 	err = err ?: put_number(recording, "cpus_online", features->cpus_online);
 	err = err ?: put_number(recording, "memory_total_bytes", features->memory_kib << 10);
-	for (int node = 0; !err && node < PERFDATA_NODES; node++) {
+	for (int node = 0; !err && node < MEMORY_NODES; node++) {
 		snprintf(text, sizeof(text), "node_%d_cpus", node);
 		if (features->nodes[node])
 			err = recording_run(recording, PUT_META, "tt", text, features->nodes[node]);

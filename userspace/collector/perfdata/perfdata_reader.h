@@ -11,17 +11,7 @@
 #include "perfdata/perfdata_events.h"
 #include "perfdata/perfdata_features.h"
 #include "perfdata/perfdata_input.h"
-
-struct perfdata_record_view {
-	__u32 type;
-	__u16 misc;
-	const __u8 *body; /* what follows the header */
-	size_t size;
-	__u64 place; /* in the file; of the compressed record it came from */
-};
-
-/* A negative errno ends the reading. */
-typedef int perfdata_record_function(void *context, const struct perfdata_record_view *record);
+#include "perfdata/perfdata_record.h"
 
 struct perfdata_reader {
 	struct perfdata_input input;

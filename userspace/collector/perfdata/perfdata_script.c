@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #include "cli/message.h"
-#include "perfdata/perfdata_import.h"
+#include "perfdata/perfdata_sums.h"
 #include "perfdata/perfdata_script.h"
 #include "base/small_file.h"
 
@@ -317,7 +317,7 @@ static int apply_sample(struct perfdata_import *import, const struct line *line,
 	    !last_number(line->rest, &before, 16, &sample.address))
 		return -EBADMSG;
 	note_event(import, line->rest, before);
-	return perfdata_import_sample(import, &sample);
+	return perfdata_sums_sample(import, &sample);
 }
 
 static int apply_line(struct perfdata_import *import, const char *text, size_t attempt)

@@ -4,6 +4,7 @@
 #include <string.h>
 #include <zstd.h>
 
+#include "perfdata/perfdata_format.h"
 #include "perfdata/perfdata_unpack.h"
 
 #define BUFFER (1u << 18)

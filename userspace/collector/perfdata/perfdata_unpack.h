@@ -3,7 +3,9 @@
 #ifndef LOCKLINE_PERFDATA_UNPACK_H
 #define LOCKLINE_PERFDATA_UNPACK_H
 
-#include "perfdata/perfdata_reader.h"
+#include <stdbool.h>
+
+#include "perfdata/perfdata_record.h"
 
 /* What one compressed record may hold, whatever the header says, and all of them in relation to their size. */
 #define PERFDATA_UNPACKED_MAX   (64u << 20)

@@ -15,6 +15,7 @@
 #include "memory/live_memory.h"
 #include "lockline.skel.h"
 #include "cli/message.h"
+#include "kernel/plan_make.h"
 #include "probes/probes.h"
 #include "session/summary.h"
 #include "watch/watch.h"

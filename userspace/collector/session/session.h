@@ -10,7 +10,4 @@
 
 /* 0, SESSION_FIRED, or a negative errno; the reason has been told. */
 int session_record(const struct options *options);
-/* The memory plan as JSON on stdout. */
-int session_sizes(const struct options *options);
-
 #endif /* LOCKLINE_SESSION_H */

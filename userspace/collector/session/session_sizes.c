@@ -5,7 +5,6 @@
 #include <bpf/libbpf.h>
 
 #include "cli/message.h"
-#include "session/session.h"
 #include "session/session_sizes.h"
 
 int sizing_for_options(const struct options *options, __u32 cpus, bool memory_samples, struct sizing *sizing)

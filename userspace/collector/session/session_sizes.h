@@ -8,4 +8,7 @@
 /* The division of the memory that the options ask for; memory_samples: --hitm can be had.  A refusal has been told. */
 int sizing_for_options(const struct options *options, __u32 cpus, bool memory_samples, struct sizing *sizing);
 
+/* The memory plan as JSON on stdout. */
+int session_sizes(const struct options *options);
+
 #endif /* LOCKLINE_SESSION_SIZES_H */

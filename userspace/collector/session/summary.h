@@ -12,7 +12,7 @@
 #include "holders/holders.h"
 #include "waits/locks.h"
 #include "probes/maps.h"
-#include "names/names.h"
+#include "names/lock_names.h"
 #include "cli/options.h"
 #include "probes/own_cost.h"
 #include "kernel/plan.h"

@@ -14,6 +14,7 @@
 #include "names/debug_files.h"
 #include "cli/message.h"
 #include "cli/options.h"
+#include "types/types_dwarf.h"
 #include "types/types_json.h"
 
 #define DEEPEST     32 /* of typedefs, qualifiers, pointers, arrays and name spaces in a row */

@@ -392,8 +392,6 @@ static int silent(enum libbpf_print_level level, const char *format, va_list arg
 
 int types_print_json(const struct options *options)
 {
-	if (options->program)
-		return types_print_dwarf(options);
 	libbpf_set_print(silent);
 	return print_btf(options);
 }

@@ -13,9 +13,6 @@ struct options;
  */
 int types_print_json(const struct options *options);
 
-/* The same of the program that the options name, from its DWARF. */
-int types_print_dwarf(const struct options *options);
-
 /* A JSON string, cut after 512 bytes; what is no ASCII as if it were Latin-1. */
 void json_string(FILE *out, const char *text);
 /* The next name of a list "a,b"; NULL at its end.  *list is moved, name filled. */

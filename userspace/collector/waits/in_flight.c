@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
+#include "names/task_ids.h"
 #include "waits/in_flight.h"
 
 static int visit_spinning(const struct maps *maps, const struct lock_names *names, __u64 before_ns,

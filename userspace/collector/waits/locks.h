@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <linux/types.h>
 
-#include "names/names.h"
+#include "names/lock_names.h"
 #include "recording/recording.h"
 #include "waits/last_read.h"
 

@@ -5,7 +5,8 @@
 
 #include <linux/types.h>
 
-#include "names/names.h"
+#include "names/symbols.h"
+#include "names/user_symbols.h"
 #include "recording/recording.h"
 
 struct stacks {

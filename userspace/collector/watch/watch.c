@@ -9,7 +9,7 @@
 
 #include "futex/futex_bucket.h"
 #include "kernel/kernel_btf.h"
-#include "names/lock_names.h"
+#include "names/lock_types.h"
 #include "lockline.skel.h"
 #include "cli/message.h"
 #include "base/values.h"

@@ -5,7 +5,8 @@
 
 #include <linux/types.h>
 
-#include "names/lock_names.h"
+#include "names/lock_types.h"
+#include "names/user_symbols.h"
 #include "memory/memory_index.h"
 #include "recording/recording.h"
 #include "watch/watch_code.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include <string.h>
 
-#include "names/lock_names.h"
+#include "names/lock_types.h"
 #include "watch/watch_freed.h"
 
 #define LOCK_BYTES   4

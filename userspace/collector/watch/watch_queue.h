@@ -7,10 +7,25 @@
 #include <stddef.h>
 #include <linux/types.h>
 
-#include "watch/watch_windows.h"
+#include "bpf/watch.h"
 
 /* Bytes of windows that wait; hits beyond are lost, and counted. */
 #define WATCH_WAITING_MOST (24u << 20)
+
+struct watch_window {
+	struct watch_window *next;
+	__u32 line;     /* number of its place */
+	__u32 places;   /* mask of the eighths */
+	bool typed;     /* two watchpoints at each: records have WATCH_WROTE or WATCH_ONLY_READ */
+	bool goes_on;   /* nothing lies between the window before and this one */
+	bool cut;       /* some watchpoint reached its limit of hits */
+	__u64 begin_ns; /* from when on all CPUs were watched */
+	__u64 end_ns;
+	__u64 hits; /* in the kernel, those just outside of begin and end left out */
+	__u64 lost; /* of these, without a record */
+	__u64 record_count;
+	struct watch_record records[]; /* by CPU, not in order of time */
+};
 
 struct watch_queue {
 	struct watch_window *first;

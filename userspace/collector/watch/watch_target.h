@@ -7,7 +7,7 @@
 #include <linux/types.h>
 
 #include "waits/locks.h"
-#include "names/names.h"
+#include "names/lock_names.h"
 
 /* Where to look. */
 struct watch_finder {

@@ -12,8 +12,8 @@
 #include "cli/import_options.h"
 #include "cli/hitm_options.h"
 #include "cli/message.h"
-#include "cli/options.h"
-#include "episodes/until.h"
+#include "cli/command_line.h"
+#include "cli/until.h"
 #include "base/values.h"
 #include "cli/watch_options.h"
 

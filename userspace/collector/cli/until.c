@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "cli/kinds.h"
-#include "episodes/until.h"
+#include "cli/until.h"
 #include "base/values.h"
 
 #define MAX_PID 4194304 /* PID_MAX_LIMIT */

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* From what this kernel offers to what is attached. */
+#ifndef LOCKLINE_PLAN_MAKE_H
+#define LOCKLINE_PLAN_MAKE_H
+
+#include "names/symbols.h"
+#include "cli/options.h"
+#include "kernel/plan.h"
+
+struct evidence;
+
+/* Looks, attaches nothing, changes nothing, never fails on a missing feature. */
+int plan_make(struct plan *plan, const struct options *options, const struct symbols *symbols);
+
+/* The plan without facts, from the evidence alone. */
+void plan_decide(struct plan *plan, const struct evidence *evidence);
+
+/* A signal of the plan that could not be had after all. */
+void plan_give_up(struct plan *plan, const char *signal, const char *why, int err);
+
+#endif /* LOCKLINE_PLAN_MAKE_H */

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What is known of a lock, and what it is called. */
+#ifndef LOCKLINE_LOCK_NAME_H
+#define LOCKLINE_LOCK_NAME_H
+
+#include <linux/types.h>
+
+#include "bpf/lockline.h"
+
+enum name_source { NAME_UNKNOWN, NAME_SYMBOL, NAME_PERCPU, NAME_OWNER, NAME_SLAB, NAME_CALL_SITE, NAME_SOURCES };
+
+struct lock_name {
+	char name[128];    /* stable across boots: "tasklist_lock", "mm_struct.mmap_lock", "runqueues.__lock" */
+	char instance[32]; /* "CPU 3", "tid 812", "" */
+	enum name_source source;
+	char type[64]; /* of the object that holds it, if that is known; else "" */
+	__u64 object;  /* where that begins */
+};
+
+/* What the programs and the sampled stack know of a lock when it is first seen. */
+struct lock_hint {
+	__u64 address;
+	__u32 kind;  /* enum lock_kind */
+	__u32 owner; /* enum lock_owner */
+	__u32 owner_offset;
+	__u32 owner_tid;
+	const __u64 *frames; /* kernel stack of a waiter, leaf first; may be NULL */
+	int frame_count;
+};
+
+#endif /* LOCKLINE_LOCK_NAME_H */
