@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 
 from lockline.analysis.futex import CONDITION, LOCK, NONE, POLL, SEMAPHORE, FutexWaits, read_futexes
-from lockline.analysis.model import Finding
 from lockline.analysis.selection import Selection
 from lockline.recording.reader import open_recording
 from lockline.rules import find_all
 from lockline.rules.report import make_report
 from support import Collector, Recording, Workload, running, wait_for
+from told import Told, told
 
 ROUNDS = 20
 HOLD_US = 5000
@@ -34,13 +34,13 @@ def collecting(live: Path, recording: Path, pid: int) -> Collector:
     return Collector(live, recording, "--futex", "-p", str(pid), "-i", "0.5")
 
 
-def findings(path: Path, rule: str) -> list[Finding]:
+def findings(path: Path, rule: str) -> list[Told]:
     """What a rule finds in a recording."""
     with open_recording(path) as opened:
-        return [found for found in find_all(make_report(opened, Selection(), 0)) if found.rule == rule]
+        return [told(found) for found in find_all(make_report(opened, Selection(), 0)) if found.rule == rule]
 
 
-def finding(path: Path, rule: str) -> Finding:
+def finding(path: Path, rule: str) -> Told:
     """The one thing that it finds."""
     (found,) = findings(path, rule)
     return found

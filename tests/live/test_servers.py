@@ -34,6 +34,7 @@ from lockline.recording.reader import open_recording
 from lockline.rules.report import make_report
 from servers import NoServerError, Server, memcached, postgresql, threads_of
 from support import DEADLINE_S, Collector, Lines, Recording, wait_for
+from told import told
 
 TOP = Path(__file__).resolve().parents[2]
 
@@ -160,8 +161,8 @@ def test_postgresql_under_load(live: Path, database: Server, recording: Path) ->
     # A wake belongs to the semaphore of the backend that it wakes, though others have it in their own memory.
     assert sum(futex.total.tasks_woken for futex in waited) >= sum(futex.figures.waits for futex in waited) * 0.9
     assert found.wait_ns(PARKED) >= 0.9 * sum(found.wait_ns(nature) for nature in NATURES)
-    (finding,) = [finding for finding in report_of(recording).findings if finding.rule == "parked-lock"]
-    assert finding.title.startswith("Processes of postgres wait for each other")
+    (found_lock,) = [told(finding) for finding in report_of(recording).findings if finding.rule == "parked-lock"]
+    assert found_lock.title.startswith("Processes of postgres wait for each other")
     with Recording(recording) as result:
         assert not result.loss("futex_no_row")
 

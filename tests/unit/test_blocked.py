@@ -6,9 +6,9 @@ from hypothesis import strategies as st
 
 from lockline.analysis.blocked import BlockedThread, who_waits_for_whom
 from lockline.analysis.futex import Futexes
-from lockline.analysis.model import Finding
 from lockline.recording.rows import Futex
 from lockline.rules import blocked
+from told import Told, told
 
 S = 1_000_000_000
 
@@ -54,9 +54,9 @@ def test_each_thread_stands_in_one_place(owners: dict[int, int]) -> None:
         assert still.direct == still.threads[: len(still.direct)] != ()
 
 
-def found(*threads: BlockedThread) -> list[Finding]:
+def found(*threads: BlockedThread) -> list[Told]:
     """The findings about such threads."""
-    return blocked.of_threads(threads)
+    return [told(finding) for finding in blocked.of_threads(threads)]
 
 
 def test_a_deadlock_is_a_finding() -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from lockline.analysis.clocksource import ClockReads
 from lockline.analysis.episode_model import Doing, Episode, EpisodeHolder, Loop, Party, Relief
+from lockline.analysis.findings import Finding
 from lockline.analysis.futex import (
     CONDITION,
     LOCK,
@@ -21,7 +22,7 @@ from lockline.analysis.futex import (
     FutexTask,
     FutexWaits,
 )
-from lockline.analysis.model import Figures, Finding, Report
+from lockline.analysis.model import Figures, Report
 from lockline.analysis.ptrace import InactiveWaits
 from lockline.analysis.selection import Selection
 from lockline.base.text import Style
@@ -31,6 +32,7 @@ from lockline.render.findings import findings as as_text
 from lockline.rules import find_all
 from lockline.rules.report import make_report
 from recording_generator import BEGIN, RecordingBuilder
+from told import Told, told
 
 SPINLOCK, RWLOCK_W, MUTEX, RWSEM_R, RWSEM_W = 0, 2, 3, 5, 6
 MS = 1_000_000
@@ -99,9 +101,9 @@ def rules_of(findings: tuple[Finding, ...]) -> list[str]:
     return [finding.rule for finding in findings]
 
 
-def one(findings: tuple[Finding, ...], rule: str) -> Finding:
+def one(findings: tuple[Finding, ...], rule: str) -> Told:
     """The only finding of a rule."""
-    (found,) = [finding for finding in findings if finding.rule == rule]
+    (found,) = [told(finding) for finding in findings if finding.rule == rule]
     assert found.evidence
     assert found.next
     return found

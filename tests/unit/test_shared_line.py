@@ -11,7 +11,8 @@ import pytest
 
 from c2c.kernel_types import types
 from c2c.memory_recording import MemoryBuilder
-from lockline.analysis.model import Finding, Report
+from lockline.analysis.findings import Finding, Impact
+from lockline.analysis.model import Report
 from lockline.analysis.selection import Selection
 from lockline.base.text import Style
 from lockline.c2c.live import LiveReport, make_live_report
@@ -23,6 +24,7 @@ from lockline.rules import report as command
 from lockline.rules.report import make_report
 from recording_generator import BEGIN, SECOND, RecordingBuilder
 from schemas import validator_of
+from told import Told, told
 from watched_lines import MS, US, Event, Stretch, Target, add_watch, alone, futex_bucket, in_windows, look
 
 LINE = 0xFFFF_8880_0000_1000
@@ -78,10 +80,10 @@ def of_lines(report: Report) -> list[Finding]:
     return [finding for finding in report.findings if finding.rule == "shared-line"]
 
 
-def one(report: Report) -> Finding:
+def one(report: Report) -> Told:
     """The only one."""
     (found,) = of_lines(report)
-    return found
+    return told(found)
 
 
 def test_a_lock_that_shares_its_line(made: Callable[..., Made]) -> None:
@@ -178,9 +180,9 @@ def test_it_ranks_among_others(made: Callable[..., Made]) -> None:
     report = made().report()
     assert [finding.rule for finding in report.findings] == ["futex-bucket", "shared-line"]
     bucket, line = report.findings
-    assert line.wait_ns < bucket.wait_ns
-    unsure = replace(bucket, rule="convoy", confidence="medium", wait_ns=10 * SECOND)
-    minor = replace(bucket, rule="unfair", wait_ns=1)
+    assert line.impact.wait_ns < bucket.impact.wait_ns
+    unsure = replace(bucket, rule="convoy", confidence="medium", impact=Impact(10 * SECOND))
+    minor = replace(bucket, rule="unfair", impact=Impact(1))
     ranked = find_in_lines(replace(report, findings=(minor, unsure, bucket)))
     assert [finding.rule for finding in ranked] == ["futex-bucket", "shared-line", "unfair", "convoy"]
 
@@ -189,8 +191,8 @@ def test_text_and_json(made: Callable[..., Made]) -> None:
     report = made().report()
     value = report_json.document(report)
     validator_of("report").validate(value)
-    (told,) = [finding for finding in value["findings"] if finding["rule"] == "shared-line"]
-    assert told["confidence"] == "high"
+    (found,) = [finding for finding in value["findings"] if finding["rule"] == "shared-line"]
+    assert found["confidence"] == "high"
     text = report_text.render(report, Style())
     assert "[shared-line, confidence high]" in " ".join(text.split())
     assert all(len(row) <= 120 for row in text.splitlines())

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from lockline.analysis.episode_model import Episode
+from lockline.analysis.findings import Finding
 from lockline.analysis.selection import Selection
 from lockline.analysis.trust import Trust
 from lockline.base import histogram
@@ -268,21 +269,6 @@ class OwnCost:
     estimated_ns: int | None
     cpu_share: float | None
     unavailable: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """What a rule makes of a report: never without evidence.
-
-    confidence: "high", "medium" or "low".  wait_ns: the waiting that it is about, for the order.
-    """
-
-    rule: str
-    title: str
-    confidence: str
-    evidence: tuple[str, ...]
-    next: tuple[str, ...]
-    wait_ns: int
 
 
 @dataclass(frozen=True, slots=True)

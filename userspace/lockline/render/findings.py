@@ -1,10 +1,426 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Findings as text: what was found in plain words, the evidence, what to do next."""
+"""Findings in words: one sentence for each kind of fact and for each remedy, and the section of the report."""
 
+import re
 import textwrap
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 
+from lockline.analysis.findings import (
+    Cpu,
+    Fact,
+    Finding,
+    Function,
+    Line,
+    Lock,
+    Machine,
+    Measure,
+    Process,
+    Remedy,
+    Task,
+    Text,
+    UserLock,
+    Value,
+    Values,
+)
 from lockline.analysis.model import Report
+from lockline.base.numbers import count, duration, percent
 from lockline.base.text import WIDTH, Style, clean
+
+# {name} is a value in its usual words.  {name:spec}: a figure in that format of Python, or "s": a plural's s;
+# {lock:full}: with its kind; {process:id}: its number.  [...] is left out if a value in it is missing.
+SENTENCES: Mapping[str, str] = {
+    # Titles.
+    "convoy": "Tasks queue for {lock:full}",
+    "cpu-starved": "{cpu} waits far longer than the others",
+    "deadlock": "{threads} threads of {process} wait for each other, in a circle: a deadlock",
+    "deadlock-with-itself": "A thread of {process} waits for a lock that it holds itself",
+    "futex-bucket": "System calls of futexes queue for the kernel's own hash buckets",
+    "held-interrupts-off": "{lock} is held with interrupts off for up to {most}",
+    "holder-preempted-by-host": "The host takes CPUs away from lock holders",
+    "inactive-wait": "ptrace waits in a loop for its tracee, which waits for the lock that the loop takes",
+    "line-of-lock-word": ("The cache line of {lock} moves between its waiters: its own word, which no layout cures"),
+    "line-shared-falsely": (
+        "{lock} shares its cache line with {members:and}: who uses these and who waits for it slow each other"
+    ),
+    "line-shared-truly": ("The cache line of {lock} moves for {members:and}, which the same code uses on several CPUs"),
+    "line-with-neighbour": "The neighbour of {lock}'s cache line is written, and both are fetched together",
+    "lock-not-released": "{owner} does not let go of {lock}, with {threads} waiting",
+    "long-hold": "{function} holds {lock:full} for long",
+    "parked-lock": "Processes of {process} wait for each other, parked: for a lock of their own make, it seems",
+    "perturbation": "lockline itself {verdict} here: {probes}",
+    "priority-inversion": "{waiter}, a real-time task, waits for {lock} while its holder does not run",
+    "readers-starved": "Readers of {lock} are starved by writers",
+    "shared-clocksource": "Every reading of the time queues for one device ({device})",
+    "spun-interrupts-off": "{cpu} spun for {lock} with interrupts off for {waited}",
+    "throttled-while-holding": "A limit of CPU time stops {holder} while it holds {lock}",
+    "unfair": "{lock:full} passes waiters over",
+    "user-lock": "Threads of {process} wait for {lock:short} of their own program",
+    "writers-starved": "Writers of {lock} are starved by readers",
+    # Waits and holds of one lock.
+    "queue": "{waiters:.1f} tasks wait for it at any moment, on average; {part} of all lock waiting",
+    "waits": "{waits} waits of {average} on average",
+    "from-caller": "{part} of the sampled waiting comes from {function}",
+    "held": "held for {average} on average",
+    "holds-cause": "holds that end there cause {part} of its waiting: {caused}",
+    "each-release": "{each} of waiting by each of {releases} releases, {most} at most",
+    "side-waits": "{waits} waits of {kind}, {average} on average[, p99 {p99}]",
+    "other-side-waits": "{waits} waits of {kind}, {average} each",
+    "held-by-readers": "readers held it for {part} of that time",
+    "overtaken": "{part} of {waits} waits were overtaken, {bypasses} times in all, {most} in one wait",
+    "retaken": "{retakes} of {releases} contended releases gave it to the same task",
+    "cpu-spun": "{cpu} spun for {spun}, {part} of its time; the median of the others is {others}",
+    "cpu-spun-for": "mostly for {lock:full}: {spun}",
+    "most-by": "most of it by {process}",
+    # Single waits.
+    "one-wait": "{waiter} waited {waited} for {lock}",
+    "one-wait-in": "{waiter} waited {waited} for {lock} on {cpu}, in {function}",
+    "waited-in": "{waiter} waited in {function}[, called from {caller}]",
+    "released-in": "{holder} made a waiter wait for {caused}, and released in {function}[, called from {caller}]",
+    "inferred-from-taking": "interrupts are inferred to be off: that function takes the lock with them disabled",
+    "inferred-from-release": (
+        "inferred: that function restores interrupts, disabled when the lock was taken; the longest hold may be"
+        " another one"
+    ),
+    "such-waits": "{waits} such waits of {limit} or more are kept",
+    "holder-throttled": "{holder} held it for {held} of that, and was throttled for {throttled}: {part}",
+    "same-in-others": "the same in {waits} of the long waits",
+    "waited-at-priority": "it waited {waited}[ at priority {priority:d}][ ({policy})]",
+    "holder-preempted": "{holder} held it for {held} of that, and could have run but did not for {preempted}: {part}",
+    # ptrace.
+    "tracer-loops": (
+        "{tracer} waited for {tracee} in wait_task_inactive(): up to {most} turns in one call, {turns} in {calls} calls"
+    ),
+    "loop-during-wait": (
+        "{waiter} waited {waited} for {lock}, while {looper} on {cpu} made {turns} turns[; the last thing before its"
+        " end was {last} on {last_cpu}, {before_end} before]"
+    ),
+    "loop-holds": (
+        "{holder} takes and drops {lock} in wait_task_inactive(): waits of {caused} in sum are charged to it"
+    ),
+    "loop-waits": "wait_task_inactive() itself waits for {lock}: {waiting} of sampled waits",
+    # Locks of programs.
+    "waits-for-itself": "{thread} has waited {age} for {lock}, which it holds itself",
+    "waits-for-owner": "{thread} has waited {age} for {lock}, which {owner} holds",
+    "more-threads": "and {threads} more",
+    "behind-deadlock": "{threads} more behind them",
+    "waiting-for": "{threads} waiting for {lock}, for up to {age}",
+    "behind": "{threads} more behind them, for up to {age}",
+    "owner-seen": "{owner} was its owner whenever that was looked at, for {held}",
+    "user-waits": "{waits} waits of {average} on average: {part} of the window[; p99 {p99}]",
+    "nature": "{why}",
+    "owners-seen": "seen as its owner: {owners}",
+    "parked": "{processes} processes wait, each on a semaphore of its own, and wake each other there",
+    "woken-by": "most are woken by {function}",
+    "bucket-waits": "{waits} waits for {buckets} bucket{buckets:s}, {waiting}: {part} of the window",
+    "buckets-collide": (
+        "{colliding} of {buckets} buckets are shared by several futexes: {futexes} of them in the worst, {waiting}"
+    ),
+    # The machine.
+    "guest-of": "the machine is a guest of {hypervisor}",
+    "stolen": "the host took {part} of the CPUs' time away while it was recorded",
+    "better-clocks": "this machine also has {clocks}",
+    "clock-reads": "{reads} readings were recorded[: {part} of all CPU time, {average} each, {most} at most]",
+    "most-reads-from": "most of them come from {function}",
+    "own-clock-is-coarse": "lockline's own clock moves at each tick meanwhile, and does not read it",
+    # Cache lines.
+    "lock-on-line": "{waits} waits for {lock:full} on this line, {waiting}: {part} of the window",
+    "seen-in-waits": (
+        "{part} of the accesses seen, {transfers:,} transfers among them, were made while waiting for it"
+    ),
+    "doubt": "not surer: {why}",
+    "doubt-lock-by-name": ("not surer: the lock is known to lie on the line by name or by code, not by its address"),
+    "doubt-rate": "not surer: how often the line moves is known to within a factor of two at best",
+    "doubt-few-windows": "not surer: {windows:d} windows may have missed what happens in bursts",
+    "doubt-transfer-time": (
+        "not surer: how long a line takes between these CPUs was not measured (lockline record --deep)"
+    ),
+    "doubt-few-transfers": ("not surer: {seen:,} transfers were seen; from {enough:d} on there is no doubt"),
+}
+
+REMEDIES: Mapping[str, str] = {
+    "ask-program": "ask the program which lock that is (PostgreSQL: wait_event of pg_stat_activity, of type LWLock)",
+    "change-layout": "{how}",
+    "check-each-probe": (
+        "record with one of the options that bring these probes at a time, and --self-check, to see which it is; take"
+        " the lengths of stalls from a recording without them"
+    ),
+    "compare-cpu": (
+        "see what is special about it: its distance to the lock's memory (another node), its interrupts, what is"
+        " pinned to it"
+    ),
+    "fewer-futex-waiters": "spin in user space before the system call, or have fewer threads wait on one futex",
+    "find-holder": "find who held it meanwhile: that CPU could not even serve its timer",
+    "lend-priority": ("a lock that lends its waiter's priority (rt_mutex, PTHREAD_PRIO_INHERIT) has the holder run"),
+    "newer-kernel-throttling": "since Linux 6.18 a group's limit stops no task inside the kernel",
+    "own-cpus-for-guest": "give the guest CPUs of its own, or fewer of them than the host has free",
+    "paravirtual-spinlocks-queue": (
+        "test-and-set spinlocks have no queue: paravirtual spinlocks, offered by the hypervisor, would have one"
+    ),
+    "paravirtual-spinlocks-yield": ("let the host offer paravirtual spinlocks: a waiter then yields to the holder"),
+    "pause-between": (
+        "the releasing CPU has the line in its cache and wins it back: leave a pause between two sections"
+    ),
+    "private-futex-hash": "Linux 6.16 and newer give a process a hash of its own: fewer futexes meet in a bucket",
+    "raise-cpu-limit": (
+        "raise the CPU limit of its control group (cpu.max; cpu.stat there counts throttled_usec), or, of a real-time"
+        " task, kernel.sched_rt_runtime_us"
+    ),
+    "record-ptrace": "`lockline record --holders --ptrace` tells tracer, tracee and the turns of the loop",
+    "record-user-stacks": (
+        "`lockline record --futex --user-stacks -p PID` tells where it is taken; shorten what is done with it held"
+    ),
+    "same-order": "let all take these locks in the same order",
+    "see-episode": "see what ran on the holder's CPU meanwhile: `lockline report --episodes 1`",
+    "see-line-map": "`lockline watch -i FILE` has the line's map, and who takes it from whom",
+    "see-what-owner-does": (
+        "`gdb -p {process:id} -batch -ex 'thread apply all backtrace'` tells what the owner does meanwhile: do that"
+        " with the lock released"
+    ),
+    "see-where-taken": (
+        "`gdb -p {process:id} -batch -ex 'thread apply all backtrace'` tells where each of them took its lock"
+    ),
+    "see-why-no-tsc": (
+        "see in the kernel's log why the TSC was given up (tsc: Marking TSC unstable): firmware, or a hypervisor"
+    ),
+    "shorten-function": (
+        "look at what {function} does between taking the lock and releasing it: that, not the waiters, is to be"
+        " shortened"
+    ),
+    "shorten-readers": ("shorten what the readers do with the lock held, or take them off it (RCU, per-object locks)"),
+    "shorten-section": "the interrupts of the holder's CPU waited as long: shorten that section",
+    "shorten-writers": "shorten what the writers do with the lock held, or take them off it",
+    "switch-clock": "switch: echo {clock} > /sys/devices/system/clocksource/clocksource0/current_clocksource",
+    "take-less-often": (
+        "take it less often, or for parts of the data: shorter waits for each will not shorten the queue"
+    ),
+    "take-once": "let it be taken once",
+    "trace-less": "find out who traces (strace, debuggers, checkpointing) and trace less on this machine",
+    "watch-lock": "`lockline watch -i FILE 'lock:{lock}'` tells whether the bucket's line is shared falsely",
+    "who-holds": "`lockline record --holders` tells who holds it while they wait",
+}
+
+_STATES = {"R": "it runs, or wants to", "S": "it sleeps", "D": "it sleeps in the kernel", "T": "it is stopped"}
+_CLOCKS = {"hpet": "read_hpet()", "acpi_pm": "acpi_pm_read()", "pit": "the PIT"}
+_EVENTS = {"waits": "waits for locks", "wake-ups": "late wake-ups"}
+
+
+def _measure(measure: Measure) -> str:
+    if measure.unit == "ns":
+        return duration(measure.value)
+    if measure.unit == "share":
+        return percent(measure.value)
+    return count(round(measure.value))
+
+
+def _lock(lock: Lock) -> str:
+    return (lock.name or "a lock") + (f" [{lock.instance}]" if lock.instance else "")
+
+
+def _value(value: Value) -> str:
+    match value:
+        case Measure():
+            return _measure(value)
+        case Task(comm, None):
+            return comm or "tasks that are not known"
+        case Task(comm, tid):
+            return f"{comm or '?'} ({tid})"
+        case Process(comm, None):
+            return comm
+        case Process(comm, tgid):
+            return f"{comm} ({tgid})"
+        case Lock():
+            return _lock(value)
+        case UserLock(name, mapping):
+            return name or f"a lock in {mapping or 'its memory'}"
+        case Function(name):
+            return f"{name}()"
+        case Cpu(number):
+            return f"CPU {number}"
+        case Line(lock, instance):
+            return _lock(Lock(lock, "", instance))
+        case Machine(device):
+            return device or "the machine"
+        case Text(text):
+            return text
+        case _:
+            return ", ".join(map(_value, value))
+
+
+class _Word:
+    """A value in a sentence."""
+
+    def __init__(self, value: Value) -> None:
+        self.value = value
+
+    def __format__(self, spec: str) -> str:
+        value = self.value
+        if not spec:
+            return _value(value)
+        if isinstance(value, Measure):
+            if spec == "s":
+                return "s" if value.value > 1 else ""
+            return format(value.value, spec)
+        if isinstance(value, Lock) and spec == "full":
+            return f"{_lock(value)} ({value.kind})"
+        if isinstance(value, UserLock) and spec == "short":
+            return value.name or "a lock"
+        if isinstance(value, Process) and spec == "id":
+            return str(value.tgid)
+        if isinstance(value, tuple) and spec == "and":
+            names = [_value(one) for one in value]
+            return f"{', '.join(names[:-1])} and {names[-1]}" if len(names) > 1 else names[0]
+        raise ValueError(f"{value!r} has no form '{spec}'")
+
+
+def _say(sentence: str, values: Values) -> str:
+    words = {name: _Word(value) for name, value in values}
+
+    def optional(match: "re.Match[str]") -> str:
+        return match[1] if all(name in words for name in re.findall(r"{(\w+)", match[1])) else ""
+
+    if "[" in sentence:
+        sentence = re.sub(r"\[([^\]]*)\]", optional, sentence)
+    return sentence.format_map(words)
+
+
+def _measures(fact: Fact) -> dict[str, Measure]:
+    return {name: value for name, value in fact.values if isinstance(value, Measure)}
+
+
+def _beside(fact: Fact) -> Values:
+    """The values of a claim about a line: what nobody has a name for lies beside the lock."""
+    return (("members", (Text("what lies beside it"),)), *fact.values)
+
+
+def _timeouts(fact: Fact) -> str:
+    (waits,) = _measures(fact).values()
+    return "a timeout ends " + ("one of these waits" if waits.value == 1 else f"{_measure(waits)} of them")
+
+
+def _owner_state(fact: Fact) -> str:
+    state = next(value.text for _, value in fact.values if isinstance(value, Text))
+    return _say(f"at the end {_STATES[state]}[, in {{function}}]", fact.values)
+
+
+def _long_spins(fact: Fact) -> str:
+    names = dict(fact.values)["names"]
+    assert isinstance(names, tuple)
+    more = ", ..." if _measures(fact)["locks"].value > len(names) else ""
+    return (
+        _say(
+            "{waits} spinlock waits of {limit} or more are kept, {waiting} in sum, for {locks} lock{locks:s}: {names}",
+            fact.values,
+        )
+        + more
+    )
+
+
+def _shared_device(fact: Fact) -> str:
+    device = dict(fact.values)["device"]
+    assert isinstance(device, Machine)
+    sentence = "the current clocksource is {device}: one device that {cpus:d} CPUs read in turn, through "
+    return _say(sentence, fact.values) + _CLOCKS[device.device]
+
+
+def _line_sampled(fact: Fact) -> str:
+    source = next((value.text for _, value in fact.values if isinstance(value, Text)), "samples")
+    return f"{source}: " + _say("{hitm:,} HITM and {peer:,} peer snoops on its line", fact.values)
+
+
+def _line_moves(fact: Fact) -> str:
+    measures = _measures(fact)
+    rate, each, part = measures["rate"], measures["each"], measures["part"]
+    least = "at least " if rate.bound == "at least" else ""
+    error = f" +-{rate.error / rate.value:.0%}" if rate.error and rate.value else ""
+    how = "which is much" if each.bound else "as measured between these CPUs"
+    limit = "all" if part.value >= 1 else percent(part.value)
+    return (
+        f"its line moves between CPUs {least}{_measure(rate)}{error} times a second: at {_measure(each)} each, {how},"
+        f" that is up to {limit} of this waiting"
+    )
+
+
+def _line_paid_by(fact: Fact) -> str:
+    values = dict(fact.values)
+    numbers = range(1, len(values) // 2 + 1)
+    told = ", ".join(f"{{payer_{number}}} pays {{part_{number}:.0%}}" for number in numbers)
+    return _say("of the line's {events} " + told, fact.values)
+
+
+def _watched(fact: Fact) -> str:
+    measures = _measures(fact)
+    low, high = _measure(measures["least"]), _measure(measures["most"])
+    each = low if low == high else f"{low} to {high}"
+    return _say(
+        f"watched in {{windows:,}} windows, each byte {each} of the time; {{hits:,}} accesses were seen", fact.values
+    )
+
+
+def _compared(fact: Fact) -> str:
+    """What the self-check found: with and without the deeper probes."""
+    measures = _measures(fact)
+    events = next(value.text for _, value in fact.values if isinstance(value, Text))
+    how = {"come-alone": "alone", "never-come": "never"}.get(fact.what)
+    if how is None:
+        ratio = measures["ratio"]
+        high = "any number of" if ratio.high is None else f"{ratio.high:.2f}"
+        how = (
+            f"{ratio.value:.2f} times as often ({ratio.low:.2f} to {high}, {100 * (ratio.confidence or 0):g} %"
+            " confidence)"
+        )
+    return f"{_EVENTS[events]} of " + _say(
+        f"{{limit}} and more come with the deeper probes {how}: {{with_probes:,}} in {{with_time:.0f}} s with,"
+        " {without:,} in {without_time:.0f} s without them; p = {p:.2g} over {pairs:d} pairs of slices in random order",
+        fact.values,
+    )
+
+
+# Facts of which one sentence is not enough.
+TOLD: Mapping[str, Callable[[Fact], str]] = {
+    "come-alone": _compared,
+    "come-as-often": _compared,
+    "line-moves": _line_moves,
+    "line-paid-by": _line_paid_by,
+    "line-sampled": _line_sampled,
+    "line-shared-falsely": lambda fact: _say(SENTENCES["line-shared-falsely"], _beside(fact)),
+    "line-shared-truly": lambda fact: _say(SENTENCES["line-shared-truly"], _beside(fact)),
+    "long-spins": _long_spins,
+    "never-come": _compared,
+    "owner-state": _owner_state,
+    "shared-device": _shared_device,
+    "timeouts-end": _timeouts,
+    "watched": _watched,
+}
+
+
+def fact_words(fact: Fact) -> str:
+    """A fact in one sentence."""
+    told = TOLD.get(fact.what)
+    return told(fact) if told is not None else _say(SENTENCES[fact.what], fact.values)
+
+
+def remedy_words(remedy: Remedy) -> str:
+    """A remedy in one sentence."""
+    return _say(REMEDIES[remedy.action], remedy.values)
+
+
+@dataclass(frozen=True, slots=True)
+class Worded:
+    """A finding in words: its title, the evidence and what to do next, in the order of its facts and remedies."""
+
+    title: str
+    evidence: tuple[str, ...]
+    next: tuple[str, ...]
+
+
+def worded(finding: Finding) -> Worded:
+    """The finding in words.  Names in it are as recorded: clean() them for a terminal."""
+    return Worded(
+        fact_words(finding.claim),
+        tuple(fact_words(fact) for fact in finding.evidence),
+        tuple(remedy_words(remedy) for remedy in finding.remedies),
+    )
 
 
 def _hanging(text: str, first: str, rest: str) -> list[str]:
@@ -21,11 +437,12 @@ def findings(report: Report, style: Style) -> list[str]:
     for number, finding in enumerate(report.findings, 1):
         label = f"  {number}. "
         indent = " " * len(label)
+        words = worded(finding)
         lines += _hanging(
-            f"{clean(finding.title, style)}  [{finding.rule}, confidence {finding.confidence}]", label, indent
+            f"{clean(words.title, style)}  [{finding.rule}, confidence {finding.confidence}]", label, indent
         )
-        for evidence in finding.evidence:
+        for evidence in words.evidence:
             lines += _hanging(clean(evidence, style), f"{indent}- ", f"{indent}  ")
-        for step in finding.next:
+        for step in words.next:
             lines += _hanging(clean(step, style), f"{indent}next: ", f"{indent}      ")
     return lines

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from lockline.analysis.episode_model import Doing, Episode, Party
+from lockline.analysis.findings import Finding
 from lockline.analysis.model import (
     CpuWaits,
     Fairness,
@@ -22,6 +23,7 @@ from lockline.base.text import without_addresses
 from lockline.recording import rows
 from lockline.recording.stacks import without_internals
 from lockline.render import signals_json, trust_json, watch_json
+from lockline.render.findings import worded
 
 SCHEMA = "lockline-report/1"
 
@@ -73,17 +75,7 @@ def document(report: Report, addresses: bool = False) -> dict[str, Any]:
             }
             for task in report.tasks[:top]
         ],
-        "findings": [
-            {
-                "rule": finding.rule,
-                "title": finding.title,
-                "confidence": finding.confidence,
-                "evidence": list(finding.evidence),
-                "next": list(finding.next),
-                "wait_ns": finding.wait_ns,
-            }
-            for finding in report.findings
-        ],
+        "findings": [_finding(finding) for finding in report.findings],
         "futexes": signals_json.futexes(report.futexes, top),
         "clock_reads": signals_json.clock_reads(report.clock_reads),
         "inactive_waits": signals_json.inactive_waits(report.inactive_waits, top),
@@ -104,6 +96,18 @@ def document(report: Report, addresses: bool = False) -> dict[str, Any]:
     hidden = without_addresses(value)
     assert isinstance(hidden, dict)
     return hidden
+
+
+def _finding(finding: Finding) -> dict[str, Any]:
+    words = worded(finding)
+    return {
+        "rule": finding.rule,
+        "title": words.title,
+        "confidence": finding.confidence,
+        "evidence": list(words.evidence),
+        "next": list(words.next),
+        "wait_ns": finding.impact.wait_ns,
+    }
 
 
 def _host(report: Report) -> dict[str, Any]:

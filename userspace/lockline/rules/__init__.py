@@ -7,7 +7,8 @@ and says less then.  Thresholds and the reasons for them: docs/rules.md.
 
 from collections.abc import Callable, Iterable
 
-from lockline.analysis.model import Finding, Report
+from lockline.analysis.findings import Finding
+from lockline.analysis.model import Report
 from lockline.rules import (
     blocked,
     convoy,
@@ -51,7 +52,7 @@ _CONFIDENCE = {"high": 0, "medium": 1, "low": 2}
 
 
 def _ranked(found: Iterable[Finding]) -> tuple[Finding, ...]:
-    return tuple(sorted(found, key=lambda finding: (_CONFIDENCE[finding.confidence], -finding.wait_ns)))
+    return tuple(sorted(found, key=lambda finding: (_CONFIDENCE[finding.confidence], -finding.impact.wait_ns)))
 
 
 def find_all(report: Report) -> tuple[Finding, ...]:

@@ -5,8 +5,21 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
 from lockline.analysis.blocked import BlockedThread, Cycle, Standstill, who_waits_for_whom
-from lockline.analysis.model import Finding, Report
-from lockline.base.numbers import count, duration
+from lockline.analysis.findings import (
+    Fact,
+    Finding,
+    Function,
+    Impact,
+    Measure,
+    Process,
+    Task,
+    Text,
+    UserLock,
+    fact,
+    ns,
+    remedy,
+)
+from lockline.analysis.model import Report
 
 # Longer cycles, and more standstills, are told by their number.
 THREADS_TOLD = 8
@@ -14,95 +27,90 @@ STANDSTILLS_TOLD = 3
 # An owner that was seen this long, at each look a second apart, has not merely come by.
 SURE_NS = 3_000_000_000
 
-_STATES = {"R": "it runs, or wants to", "S": "it sleeps", "D": "it sleeps in the kernel", "T": "it is stopped"}
+
+def _lock(thread: BlockedThread) -> UserLock:
+    return UserLock(thread.futex.name, "" if thread.futex.name else thread.futex.object)
 
 
-def _lock(thread: BlockedThread) -> str:
-    return thread.futex.name or f"a lock in {thread.futex.object or 'its memory'}"
+def _threads(number: int) -> Measure:
+    return Measure(number, "threads")
 
 
-def _thread(comm: str, tid: int) -> str:
-    return f"{comm or '?'} ({tid})"
+def _age(threads: Iterable[BlockedThread]) -> Measure:
+    return ns(max(thread.age_ns for thread in threads))
 
 
-def _age(threads: Iterable[BlockedThread]) -> str:
-    return duration(max(thread.age_ns for thread in threads))
+def _impact(threads: Iterable[BlockedThread]) -> Impact:
+    return Impact(sum(thread.age_ns for thread in threads))
 
 
-def _wait_ns(threads: Iterable[BlockedThread]) -> int:
-    return sum(thread.age_ns for thread in threads)
+def _process(threads: Sequence[BlockedThread]) -> Process:
+    return Process(threads[0].futex.comm or threads[0].comm, threads[0].tgid)
 
 
-def _processes(threads: Sequence[BlockedThread]) -> str:
-    first = threads[0].futex
-    return f"{first.comm or threads[0].comm} ({threads[0].tgid})"
-
-
-def _more(left_out: int) -> list[str]:
-    return [f"and {count(left_out)} more"] if left_out > 0 else []
-
-
-def _backtraces(thread: BlockedThread) -> str:
-    return f"`gdb -p {thread.tgid} -batch -ex 'thread apply all backtrace'`"
+def _wait(thread: BlockedThread, alone: bool) -> Fact:
+    task, age, lock = Task(thread.comm, thread.tid), ns(thread.age_ns), _lock(thread)
+    if alone:
+        return fact("waits-for-itself", thread=task, age=age, lock=lock)
+    return fact("waits-for-owner", thread=task, age=age, lock=lock, owner=Task(thread.owner_comm, thread.owner))
 
 
 def _deadlock(cycle: Cycle) -> Finding:
     threads = cycle.threads
-    timed = [thread for thread in threads if thread.timed]
+    timed = sum(1 for thread in threads if thread.timed)
     alone = len(threads) == 1
-    evidence = [
-        f"{_thread(thread.comm, thread.tid)} has waited {duration(thread.age_ns)} for {_lock(thread)}, which"
-        + (" it holds itself" if alone else f" {_thread(thread.owner_comm, thread.owner)} holds")
-        for thread in threads[:THREADS_TOLD]
-    ]
-    evidence += _more(len(threads) - THREADS_TOLD)
+    process = _process(threads)
+    evidence = [_wait(thread, alone) for thread in threads[:THREADS_TOLD]]
+    if len(threads) > THREADS_TOLD:
+        evidence.append(fact("more-threads", threads=_threads(len(threads) - THREADS_TOLD)))
     if cycle.behind:
-        evidence.append(f"{count(len(cycle.behind))} more behind them")
+        evidence.append(fact("behind-deadlock", threads=_threads(len(cycle.behind))))
     if timed:
-        evidence.append(
-            "a timeout ends " + ("one of these waits" if len(timed) == 1 else f"{count(len(timed))} of them")
-        )
+        evidence.append(fact("timeouts-end", waits=Measure(timed, "waits")))
     return Finding(
         rule="deadlock",
-        title=(
-            f"A thread of {_processes(threads)} waits for a lock that it holds itself"
-            if alone
-            else f"{count(len(threads))} threads of {_processes(threads)} wait for each other, in a circle: a deadlock"
-        ),
+        subject=process,
         confidence="medium" if timed else "high",
-        evidence=tuple(evidence),
-        next=(
-            f"{_backtraces(threads[0])} tells where each of them took its lock",
-            "let it be taken once" if alone else "let all take these locks in the same order",
+        claim=(
+            fact("deadlock-with-itself", process=process)
+            if alone
+            else fact("deadlock", threads=_threads(len(threads)), process=process)
         ),
-        wait_ns=_wait_ns((*threads, *cycle.behind)),
+        evidence=tuple(evidence),
+        remedies=(
+            remedy("see-where-taken", process=Process("", threads[0].tgid)),
+            remedy("take-once") if alone else remedy("same-order"),
+        ),
+        impact=_impact((*threads, *cycle.behind)),
     )
 
 
 def _standstill(still: Standstill) -> Finding:
     direct = still.direct
-    owner = _thread(direct[0].owner_comm, still.owner)
-    by_lock: defaultdict[str, list[BlockedThread]] = defaultdict(list)
+    owner = Task(direct[0].owner_comm, still.owner)
+    by_lock: defaultdict[UserLock, list[BlockedThread]] = defaultdict(list)
     for thread in direct:
         by_lock[_lock(thread)].append(thread)
     evidence = [
-        f"{count(len(threads))} waiting for {lock}, for up to {_age(threads)}" for lock, threads in by_lock.items()
+        fact("waiting-for", threads=_threads(len(threads)), lock=lock, age=_age(threads))
+        for lock, threads in by_lock.items()
     ]
     behind = still.threads[len(direct) :]
     if behind:
-        evidence.append(f"{count(len(behind))} more behind them, for up to {_age(behind)}")
+        evidence.append(fact("behind", threads=_threads(len(behind)), age=_age(behind)))
     held_ns = max(thread.owned_ns for thread in direct)
-    evidence.append(f"{owner} was its owner whenever that was looked at, for {duration(held_ns)}")
-    state = _STATES.get(direct[0].owner_state)
-    if state:
-        evidence.append(f"at the end {state}" + (f", in {direct[0].owner_in}()" if direct[0].owner_in else ""))
+    evidence.append(fact("owner-seen", owner=owner, held=ns(held_ns)))
+    if direct[0].owner_state in ("R", "S", "D", "T"):
+        function = Function(direct[0].owner_in) if direct[0].owner_in else None
+        evidence.append(fact("owner-state", state=Text(direct[0].owner_state), function=function))
     return Finding(
         rule="lock-not-released",
-        title=f"{owner} does not let go of {next(iter(by_lock))}, with {count(len(still.threads))} waiting",
+        subject=owner,
         confidence="high" if held_ns >= SURE_NS else "medium",
+        claim=fact("lock-not-released", owner=owner, lock=next(iter(by_lock)), threads=_threads(len(still.threads))),
         evidence=tuple(evidence),
-        next=(f"{_backtraces(direct[0])} tells what the owner does meanwhile: do that with the lock released",),
-        wait_ns=_wait_ns(still.threads),
+        remedies=(remedy("see-what-owner-does", process=Process("", direct[0].tgid)),),
+        impact=_impact(still.threads),
     )
 
 

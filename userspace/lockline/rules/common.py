@@ -3,6 +3,7 @@
 
 from collections.abc import Iterable, Sequence
 
+from lockline.analysis.findings import Fact, Function, Remedy, Task, fact, part, remedy
 from lockline.analysis.model import Holder, LockWaits, Report
 from lockline.recording.rows import Frame
 from lockline.recording.stacks import without_internals
@@ -12,6 +13,9 @@ MS = 1_000_000
 
 # Below this share of the window (one waiter all the time is 1.0) a lock holds nobody back.
 WORTH_TELLING = 0.01
+# What shares are of.
+THE_WINDOW = "the window"
+ALL_WAITING = "all lock waiting"
 # Waits that a statement about their distribution needs.
 ENOUGH_WAITS = 20
 
@@ -48,11 +52,19 @@ def heaviest_caller(lock: LockWaits) -> tuple[str, float] | None:
     return function, wait_ns / lock.sampled_ns
 
 
-def who(holder: Holder) -> str:
-    """A holder in words."""
-    return {"task": f"{holder.comm} ({holder.tid})", "readers": "readers", "unknown": "tasks that are not known"}[
-        holder.kind
-    ]
+def from_caller(lock: LockWaits) -> list[Fact]:
+    """Where most of the lock's sampled waiting comes from, if that is known."""
+    caller = heaviest_caller(lock)
+    if caller is None:
+        return []
+    return [fact("from-caller", part=part(caller[1], "the sampled waiting"), function=Function(caller[0]))]
+
+
+def who(holder: Holder) -> Task:
+    """A holder; of readers, and of tasks that are not known, without a tid."""
+    if holder.kind == "task":
+        return Task(holder.comm, holder.tid)
+    return Task("readers" if holder.kind == "readers" else "", None)
 
 
 def released_by_function(lock: LockWaits) -> dict[str, tuple[int, int]]:
@@ -67,10 +79,10 @@ def released_by_function(lock: LockWaits) -> dict[str, tuple[int, int]]:
     return found
 
 
-def record_again(report: Report, option: str, what: str) -> list[str]:
+def record_again(report: Report, option: str, what: str) -> list[Remedy]:
     """The advice to record with an option, if this recording was made without it and could have had it."""
     signals = {"--holders": "spinlock holders", "--holds": "spinlock hold times"}
     for probe in report.probes:
         if probe.signal == signals.get(option, option) and probe.state == "off":
-            return [f"`lockline record {option}` tells {what}"]
+            return [remedy(what)]
     return []

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """A convoy: tasks queue for one lock all the time, though each holds it shortly."""
 
-from lockline.analysis.model import Finding, Report
-from lockline.base.numbers import count, duration, percent
-from lockline.rules.common import heaviest_caller, record_again, share, worth_telling
+from lockline.analysis.findings import Confidence, Finding, Impact, Lock, Measure, fact, ns, part, remedy
+from lockline.analysis.model import Report
+from lockline.rules.common import ALL_WAITING, from_caller, record_again, share, worth_telling
 
 # Waiters on average, at any moment.
 QUEUE = 1.0
@@ -21,34 +21,32 @@ def find(report: Report) -> list[Finding]:
         if waiting < QUEUE or lock.figures.wait_ns < PART * report.totals.wait_ns:
             continue
         evidence = [
-            (
-                f"{waiting:.1f} tasks wait for it at any moment, on average;"
-                f" {percent(lock.figures.wait_ns / report.totals.wait_ns)} of all lock waiting"
+            fact(
+                "queue",
+                waiters=Measure(waiting, "tasks", "on average"),
+                part=part(lock.figures.wait_ns / report.totals.wait_ns, ALL_WAITING),
             ),
-            f"{count(lock.figures.waits)} waits of {duration(lock.figures.average_ns)} on average",
+            fact("waits", waits=Measure(lock.figures.waits, "waits"), average=ns(lock.figures.average_ns)),
+            *from_caller(lock),
         ]
-        caller = heaviest_caller(lock)
-        if caller:
-            evidence.append(f"{percent(caller[1])} of the sampled waiting comes from {caller[0]}()")
-        sure = "medium"
+        sure: Confidence = "medium"
         fairness = lock.fairness
         if fairness is not None and fairness.holds is not None and fairness.holds.waits:
             hold_ns = fairness.holds.average_ns
-            evidence.append(f"held for {duration(hold_ns)} on average")
+            evidence.append(fact("held", average=ns(hold_ns)))
             if lock.figures.average_ns < 2 * hold_ns:
                 continue
             sure = "high"
+        subject = Lock(lock.name, lock.kind)
         found.append(
             Finding(
                 rule="convoy",
-                title=f"Tasks queue for {lock.name} ({lock.kind})",
+                subject=subject,
                 confidence=sure,
+                claim=fact("convoy", lock=subject),
                 evidence=tuple(evidence),
-                next=(
-                    "take it less often, or for parts of the data: shorter waits for each will not shorten the queue",
-                    *record_again(report, "--holders", "who holds it while they wait"),
-                ),
-                wait_ns=lock.figures.wait_ns,
+                remedies=(remedy("take-less-often"), *record_again(report, "--holders", "who-holds")),
+                impact=Impact(lock.figures.wait_ns),
             )
         )
     return found

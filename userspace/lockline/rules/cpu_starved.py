@@ -3,8 +3,8 @@
 
 from statistics import median
 
-from lockline.analysis.model import Finding, Report
-from lockline.base.numbers import duration, percent
+from lockline.analysis.findings import Cpu, Finding, Impact, Lock, fact, ns, part, remedy
+from lockline.analysis.model import Report
 from lockline.rules.common import share
 
 TIMES = 8.0
@@ -25,27 +25,27 @@ def find(report: Report) -> list[Finding]:
     usual_ns = median(ns for cpu, ns in spinning.items() if cpu != worst)
     if share(report, worst_ns) < WORTH_TELLING or worst_ns < TIMES * usual_ns:
         return []
-    locks = [lock for lock in report.locks if lock.worst_cpu == worst and lock.kind in _SPINNING]
+    cpu = Cpu(worst)
     evidence = [
-        (
-            f"CPU {worst} spun for {duration(worst_ns)}, {percent(share(report, worst_ns))} of its time;"
-            f" the median of the others is {duration(usual_ns)}"
+        fact(
+            "cpu-spun",
+            cpu=cpu,
+            spun=ns(worst_ns),
+            part=part(share(report, worst_ns), "the time of the CPU"),
+            others=ns(usual_ns),
         )
     ]
+    locks = [lock for lock in report.locks if lock.worst_cpu == worst and lock.kind in _SPINNING]
     if locks:
-        evidence.append(f"mostly for {locks[0].name} ({locks[0].kind}): {duration(locks[0].worst_cpu_ns)}")
+        evidence.append(fact("cpu-spun-for", lock=Lock(locks[0].name, locks[0].kind), spun=ns(locks[0].worst_cpu_ns)))
     return [
         Finding(
             rule="cpu-starved",
-            title=f"CPU {worst} waits far longer than the others",
+            subject=cpu,
             confidence="medium",
+            claim=fact("cpu-starved", cpu=cpu),
             evidence=tuple(evidence),
-            next=(
-                (
-                    "see what is special about it: its distance to the lock's memory (another node), its interrupts,"
-                    " what is pinned to it"
-                ),
-            ),
-            wait_ns=worst_ns,
+            remedies=(remedy("compare-cpu", cpu=cpu),),
+            impact=Impact(worst_ns),
         )
     ]

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Contention inside the kernel's futex hash: the bucket's own lock, not the program's."""
 
-from lockline.analysis.model import Finding, Report
-from lockline.base.numbers import count, duration, percent
-from lockline.rules.common import callers, heaviest_caller, share, worth_telling
+from lockline.analysis.findings import Finding, Impact, Lock, Measure, Process, fact, ns, part, remedy
+from lockline.analysis.model import Report
+from lockline.rules.common import THE_WINDOW, callers, from_caller, share, worth_telling
 
 _FUNCTIONS = ("futex_q_lock", "futex_wake", "futex_wait_setup", "futex_requeue", "futex_hash", "futex_q_unlock")
 
@@ -19,38 +19,46 @@ def find(report: Report) -> list[Finding]:
         in_futex = [stack for stack in lock.stacks if any(name in _FUNCTIONS for name in callers(stack.frames)[:3])]
         if not _is_bucket(lock.name) and not (lock.kind == "spinlock" and in_futex and lock.source == "unknown"):
             continue
+        subject = Lock(lock.name, lock.kind)
         evidence = [
-            (
-                f"{count(lock.figures.waits)} waits for {count(lock.instances)} bucket{'s' * (lock.instances > 1)},"
-                f" {duration(lock.figures.wait_ns)}: {percent(share(report, lock.figures.wait_ns))} of the window"
-            )
+            fact(
+                "bucket-waits",
+                waits=Measure(lock.figures.waits, "waits"),
+                buckets=Measure(lock.instances, "buckets"),
+                waiting=ns(lock.figures.wait_ns),
+                part=part(share(report, lock.figures.wait_ns), THE_WINDOW),
+            ),
+            *from_caller(lock),
         ]
-        caller = heaviest_caller(lock)
-        if caller:
-            evidence.append(f"{percent(caller[1])} of the sampled waiting comes from {caller[0]}()")
         buckets = [] if report.futexes is None else [bucket for bucket in report.futexes.buckets if bucket.waits]
         colliding = [bucket for bucket in buckets if bucket.collision]
         if colliding:
             worst = max(colliding, key=lambda bucket: bucket.wait_ns)
             evidence.append(
-                f"{count(len(colliding))} of {count(len(buckets))} buckets are shared by several futexes:"
-                f" {count(len(worst.futexes))} of them in the worst, {duration(worst.wait_ns)}"
+                fact(
+                    "buckets-collide",
+                    colliding=Measure(len(colliding), "buckets"),
+                    buckets=Measure(len(buckets), "buckets"),
+                    futexes=Measure(len(worst.futexes), "futexes", "the worst bucket"),
+                    waiting=ns(worst.wait_ns),
+                )
             )
         waiting = [task for task in report.tasks if task.lock == lock.name]
         if waiting:
-            evidence.append(f"most of it by {waiting[0].comm} ({waiting[0].tgid})")
+            evidence.append(fact("most-by", process=Process(waiting[0].comm, waiting[0].tgid)))
         found.append(
             Finding(
                 rule="futex-bucket",
-                title="System calls of futexes queue for the kernel's own hash buckets",
+                subject=subject,
                 confidence="high" if _is_bucket(lock.name) else "medium",
+                claim=fact("futex-bucket", lock=subject),
                 evidence=tuple(evidence),
-                next=(
-                    f"`lockline watch -i FILE 'lock:{lock.name}'` tells whether the bucket's line is shared falsely",
-                    "Linux 6.16 and newer give a process a hash of its own: fewer futexes meet in a bucket",
-                    "spin in user space before the system call, or have fewer threads wait on one futex",
+                remedies=(
+                    remedy("watch-lock", lock=Lock(lock.name)),
+                    remedy("private-futex-hash"),
+                    remedy("fewer-futex-waiters"),
                 ),
-                wait_ns=lock.figures.wait_ns,
+                impact=Impact(lock.figures.wait_ns),
             )
         )
     return found

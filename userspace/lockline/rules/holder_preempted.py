@@ -1,14 +1,15 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Lock holders whose virtual CPU the host took away (steal time)."""
 
-from lockline.analysis.model import Finding, Report
-from lockline.base.numbers import count, duration, percent
+from lockline.analysis.findings import Finding, Impact, Lock, Machine, Measure, Text, fact, ns, part, remedy
+from lockline.analysis.model import Report
 from lockline.rules.common import MS, share
 
 # A scheduling slice of a host, roughly; no kernel code spins so long for a section of its own.
 SLICE_NS = 1 * MS
 WORTH_TELLING = 0.005
 ENOUGH_STEAL = 0.01
+LOCKS_NAMED = 3
 _SPINNING = ("spinlock", "rwlock:R", "rwlock:W")
 
 
@@ -29,24 +30,29 @@ def find(report: Report) -> list[Finding]:
         return []
     locks = sorted({outlier.lock for outlier in long})
     evidence = [
-        f"{count(len(long))} spinlock waits of {duration(SLICE_NS)} or more are kept, {duration(long_ns)} in sum,"
-        f" for {count(len(locks))} lock{'s' if len(locks) > 1 else ''}: "
-        + ", ".join(locks[:3])
-        + (", ..." if len(locks) > 3 else ""),
-        f"the machine is a guest of {hypervisor}",
+        fact(
+            "long-spins",
+            waits=Measure(len(long), "waits"),
+            limit=ns(SLICE_NS, "at least"),
+            waiting=ns(long_ns),
+            locks=Measure(len(locks), "locks"),
+            names=tuple(Lock(name) for name in locks[:LOCKS_NAMED]),
+        ),
+        fact("guest-of", hypervisor=Text(hypervisor)),
     ]
     if steal is not None:
-        evidence.append(f"the host took {percent(steal)} of the CPUs' time away while it was recorded")
-    advice = ["give the guest CPUs of its own, or fewer of them than the host has free"]
+        evidence.append(fact("stolen", part=part(steal, "the time of all CPUs")))
+    remedies = [remedy("own-cpus-for-guest")]
     if report.host.spinlock_mode == "test-and-set":
-        advice.append("let the host offer paravirtual spinlocks: a waiter then yields to the holder")
+        remedies.append(remedy("paravirtual-spinlocks-yield"))
     return [
         Finding(
             rule="holder-preempted",
-            title="The host takes CPUs away from lock holders",
+            subject=Machine(),
             confidence="high" if steal is not None and len(locks) > 1 else "medium" if steal is not None else "low",
+            claim=fact("holder-preempted-by-host"),
             evidence=tuple(evidence),
-            next=tuple(advice),
-            wait_ns=long_ns,
+            remedies=tuple(remedies),
+            impact=Impact(long_ns),
         )
     ]

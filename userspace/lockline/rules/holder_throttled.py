@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """A limit of CPU time stops a task that holds a lock, and everybody who waits for it."""
 
-from lockline.analysis.model import Finding, Report
-from lockline.base.numbers import count, duration, percent
+from lockline.analysis.findings import Finding, Impact, Lock, Measure, Task, fact, ns, part, remedy
+from lockline.analysis.model import Report
 from lockline.rules.common import MS
 
 # Of the time that the holder had the lock.
@@ -24,28 +24,32 @@ def find(report: Report) -> list[Finding]:
         return []
     episode, holder = max(found, key=lambda one: one[1].doing.throttled_ns)
     throttled = holder.doing.throttled_ns
+    task, lock = Task(holder.task.comm, holder.task.tid), Lock(episode.lock)
     evidence = [
-        f"{episode.waiter.comm} ({episode.waiter.tid}) waited {duration(episode.duration_ns)} for {episode.lock}",
-        (
-            f"{holder.task.comm} ({holder.task.tid}) held it for {duration(holder.held_ns)} of that, and was throttled"
-            f" for {duration(throttled)}: {percent(throttled / holder.held_ns)}"
+        fact(
+            "one-wait",
+            waiter=Task(episode.waiter.comm, episode.waiter.tid),
+            waited=ns(episode.duration_ns),
+            lock=lock,
+        ),
+        fact(
+            "holder-throttled",
+            holder=task,
+            held=ns(holder.held_ns),
+            throttled=ns(throttled),
+            part=part(throttled / holder.held_ns, "the hold"),
         ),
     ]
     if len(found) > 1:
-        evidence.append(f"the same in {count(len(found))} of the long waits")
+        evidence.append(fact("same-in-others", waits=Measure(len(found), "waits")))
     return [
         Finding(
             rule="holder-throttled",
-            title=f"A limit of CPU time stops {holder.task.comm} ({holder.task.tid}) while it holds {episode.lock}",
+            subject=task,
             confidence="high" if episode.complete and holder.source == "release" else "medium",
+            claim=fact("throttled-while-holding", holder=task, lock=lock),
             evidence=tuple(evidence),
-            next=(
-                (
-                    "raise the CPU limit of its control group (cpu.max; cpu.stat there counts throttled_usec), or, of a"
-                    " real-time task, kernel.sched_rt_runtime_us"
-                ),
-                "since Linux 6.18 a group's limit stops no task inside the kernel",
-            ),
-            wait_ns=sum(one.doing.throttled_ns for _, one in found),
+            remedies=(remedy("raise-cpu-limit", task=task), remedy("newer-kernel-throttling")),
+            impact=Impact(sum(one.doing.throttled_ns for _, one in found)),
         )
     ]

@@ -1,8 +1,21 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """ptrace's wait for its tracee to be off its CPU: a loop that takes the very lock the tracee needs to get there."""
 
-from lockline.analysis.model import Finding, Report
-from lockline.base.numbers import count, duration
+from lockline.analysis.findings import (
+    Cpu,
+    Fact,
+    Finding,
+    Function,
+    Impact,
+    Lock,
+    Measure,
+    Task,
+    Text,
+    fact,
+    ns,
+    remedy,
+)
+from lockline.analysis.model import Report
 from lockline.rules.common import MS, callers, share
 
 _LOOP = ("wait_task_inactive", "ptrace_check_attach")
@@ -14,15 +27,21 @@ WORTH_TELLING = 0.01
 MANY_TURNS = 50
 
 
-def _turns(report: Report) -> list[str]:
+def _turns(report: Report) -> list[Fact]:
     """Calls with many turns of the loop, as record --ptrace and --episodes tell."""
     told = []
     inactive = report.inactive_waits
     if inactive is not None and inactive.max_turns >= MANY_TURNS:
         pair = max(inactive.pairs, key=lambda pair: pair.max_turns)
         told.append(
-            f"{pair.comm} ({pair.tid}) waited for {pair.target_comm} ({pair.target_tid}) in wait_task_inactive():"
-            f" up to {count(pair.max_turns)} turns in one call, {count(pair.turns)} in {count(pair.calls)} calls"
+            fact(
+                "tracer-loops",
+                tracer=Task(pair.comm, pair.tid),
+                tracee=Task(pair.target_comm, pair.target_tid),
+                most=Measure(pair.max_turns, "turns", "one call"),
+                turns=Measure(pair.turns, "turns"),
+                calls=Measure(pair.calls, "calls"),
+            )
         )
     for episode in report.episodes:
         turns = sum(loop.turns for loop in episode.loops)
@@ -31,13 +50,17 @@ def _turns(report: Report) -> list[str]:
         loop = max(episode.loops, key=lambda loop: loop.turns)
         relief = episode.relief
         told.append(
-            f"{episode.waiter.comm} ({episode.waiter.tid}) waited {duration(episode.duration_ns)} for {episode.lock},"
-            f" while {loop.task.comm} ({loop.task.tid}) on CPU {loop.cpu} made {count(turns)} turns"
-            + (
-                f"; the last thing before its end was {relief.name or relief.type} on CPU {relief.cpu},"
-                f" {duration(relief.before_end_ns)} before"
-                if relief is not None
-                else ""
+            fact(
+                "loop-during-wait",
+                waiter=Task(episode.waiter.comm, episode.waiter.tid),
+                waited=ns(episode.duration_ns),
+                lock=Lock(episode.lock),
+                looper=Task(loop.task.comm, loop.task.tid),
+                cpu=Cpu(loop.cpu),
+                turns=Measure(turns, "turns"),
+                last=None if relief is None else Text(relief.name or relief.type),
+                last_cpu=None if relief is None else Cpu(relief.cpu),
+                before_end=None if relief is None else ns(relief.before_end_ns),
             )
         )
     return told[:3]
@@ -76,31 +99,32 @@ def find(report: Report) -> list[Finding]:
     if held:
         lock, holder, _ = max(held, key=lambda item: item[2].wait_ns)
         evidence.append(
-            f"{holder.comm} ({holder.tid}) takes and drops {lock.name} in wait_task_inactive(): waits of"
-            f" {duration(caused_ns)} in sum are charged to it"
+            fact("loop-holds", holder=Task(holder.comm, holder.tid), lock=Lock(lock.name), caused=ns(caused_ns))
         )
     if loops:
-        evidence.append(
-            f"wait_task_inactive() itself waits for {loops[0][0].name}: {duration(waited_ns)} of sampled waits"
-        )
+        evidence.append(fact("loop-waits", lock=Lock(loops[0][0].name), waiting=ns(waited_ns)))
     evidence += [
-        f"{outlier.task.comm} ({outlier.task.tid}) waited {duration(outlier.wait_ns)} for {outlier.lock} on CPU"
-        f" {outlier.cpu}, in {callers(outlier.stack)[0]}()"
+        fact(
+            "one-wait-in",
+            waiter=Task(outlier.task.comm, outlier.task.tid),
+            waited=ns(outlier.wait_ns),
+            lock=Lock(outlier.lock),
+            cpu=Cpu(outlier.cpu),
+            function=Function(callers(outlier.stack)[0]),
+        )
         for outlier in long[:2]
     ]
     if len(long) > 2:
-        evidence.append(f"{count(len(long))} such waits of {duration(LONG_NS)} or more are kept")
+        evidence.append(fact("such-waits", waits=Measure(len(long), "waits"), limit=ns(LONG_NS, "at least")))
     both = bool(held) and any(any(name in _TRACEE for name in callers(outlier.stack)) for outlier in long)
     return [
         Finding(
             rule="inactive-wait",
-            title="ptrace waits in a loop for its tracee, which waits for the lock that the loop takes",
+            subject=Function("wait_task_inactive"),
             confidence="high" if both or turns else "medium" if held else "low",
+            claim=fact("inactive-wait"),
             evidence=tuple(evidence),
-            next=(
-                "find out who traces (strace, debuggers, checkpointing) and trace less on this machine",
-                "`lockline record --holders --ptrace` tells tracer, tracee and the turns of the loop",
-            ),
-            wait_ns=waited_ns + caused_ns + sum(outlier.wait_ns for outlier in long),
+            remedies=(remedy("trace-less"), remedy("record-ptrace")),
+            impact=Impact(waited_ns + caused_ns + sum(outlier.wait_ns for outlier in long)),
         )
     ]

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Long holds, or long spinning, with interrupts off: that CPU serves no device and no timer meanwhile."""
 
-from lockline.analysis.model import Finding, Report
-from lockline.base.numbers import duration
+from lockline.analysis.findings import Cpu, Finding, Function, Impact, Lock, Task, fact, ns, remedy
+from lockline.analysis.model import Report
 from lockline.rules.common import MS, US, callers, who
 
 # An interrupt that is late by so much is a latency problem of its own.
@@ -13,6 +13,10 @@ _TAKES = ("_raw_spin_lock_irqsave", "_raw_spin_lock_irq", "_raw_write_lock_irqsa
 _RELEASES = ("_raw_spin_unlock_irqrestore", "_raw_spin_unlock_irq", "_raw_write_unlock_irqrestore")
 
 
+def _first(functions: list[str], among: tuple[str, ...]) -> Function:
+    return Function(next(function for function in functions if function in among))
+
+
 def _waits(report: Report) -> list[Finding]:
     found = []
     for outlier in report.outliers:
@@ -20,19 +24,24 @@ def _waits(report: Report) -> list[Finding]:
         if outlier.wait_ns < LONG_WAIT_NS or not any(function in _TAKES for function in functions):
             continue
         site = callers(outlier.stack)
+        cpu = Cpu(outlier.cpu)
         found.append(
             Finding(
                 rule="interrupts-off",
-                title=f"CPU {outlier.cpu} spun for {outlier.lock} with interrupts off for {duration(outlier.wait_ns)}",
+                subject=cpu,
                 confidence="medium",
+                claim=fact("spun-interrupts-off", cpu=cpu, lock=Lock(outlier.lock), waited=ns(outlier.wait_ns)),
                 evidence=(
-                    f"{outlier.task.comm} ({outlier.task.tid}) waited in"
-                    f" {next(function for function in functions if function in _TAKES)}()"
-                    + (f", called from {site[0]}()" if site else ""),
-                    "interrupts are inferred to be off: that function takes the lock with them disabled",
+                    fact(
+                        "waited-in",
+                        waiter=Task(outlier.task.comm, outlier.task.tid),
+                        function=_first(functions, _TAKES),
+                        caller=Function(site[0]) if site else None,
+                    ),
+                    fact("inferred-from-taking"),
                 ),
-                next=("find who held it meanwhile: that CPU could not even serve its timer",),
-                wait_ns=outlier.wait_ns,
+                remedies=(remedy("find-holder", cpu=cpu),),
+                impact=Impact(outlier.wait_ns),
             )
         )
     # The longest tells the story.
@@ -50,26 +59,29 @@ def _holds(report: Report) -> list[Finding]:
                 if not any(function in _RELEASES for function in functions):
                     continue
                 site = callers(stack.frames)
+                subject = Lock(lock.name)
                 found.append(
                     Finding(
                         rule="interrupts-off",
-                        title=f"{lock.name} is held with interrupts off for up to {duration(holder.max_caused_ns)}",
+                        subject=subject,
                         confidence="low",
+                        claim=fact("held-interrupts-off", lock=subject, most=ns(holder.max_caused_ns)),
                         evidence=(
-                            f"{who(holder)} made a waiter wait for {duration(holder.max_caused_ns)}, and released in"
-                            f" {next(function for function in functions if function in _RELEASES)}()"
-                            + (f", called from {site[0]}()" if site else ""),
-                            (
-                                "inferred: that function restores interrupts, disabled when the lock was taken;"
-                                " the longest hold may be another one"
+                            fact(
+                                "released-in",
+                                holder=who(holder),
+                                caused=ns(holder.max_caused_ns),
+                                function=_first(functions, _RELEASES),
+                                caller=Function(site[0]) if site else None,
                             ),
+                            fact("inferred-from-release"),
                         ),
-                        next=("the interrupts of the holder's CPU waited as long: shorten that section",),
-                        wait_ns=holder.caused_ns,
+                        remedies=(remedy("shorten-section", lock=subject),),
+                        impact=Impact(holder.caused_ns),
                     )
                 )
                 break
-    return sorted(found, key=lambda finding: -finding.wait_ns)[:1]
+    return sorted(found, key=lambda finding: -finding.impact.wait_ns)[:1]
 
 
 def find(report: Report) -> list[Finding]:

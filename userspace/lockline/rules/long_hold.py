@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """One call site that holds a lock for long, and so makes most of its waiters wait."""
 
-from lockline.analysis.model import Finding, Report
-from lockline.base.numbers import count, duration, percent
+from lockline.analysis.findings import Finding, Function, Impact, Lock, Measure, fact, ns, part, remedy
+from lockline.analysis.model import Report
 from lockline.rules.common import US, released_by_function, worth_telling
 
 PART = 0.5
@@ -15,34 +15,34 @@ def find(report: Report) -> list[Finding]:
     """Half of a lock's waiting, or more, is caused by holds that end in one function, and each of them is long."""
     found = []
     for lock in worth_telling(report, report.locks):
-        for function, (caused_ns, releases) in released_by_function(lock).items():
+        for name, (caused_ns, releases) in released_by_function(lock).items():
             if caused_ns < PART * lock.figures.wait_ns or releases < ENOUGH_RELEASES:
                 continue
             if caused_ns / releases < LONG_NS:
                 continue
             longest = max(holder.max_caused_ns for holder in lock.holders)
+            function, subject = Function(name), Lock(lock.name, lock.kind)
             found.append(
                 Finding(
                     rule="long-hold",
-                    title=f"{function}() holds {lock.name} ({lock.kind}) for long",
+                    subject=function,
                     confidence="high",
+                    claim=fact("long-hold", function=function, lock=subject),
                     evidence=(
-                        (
-                            f"holds that end there cause {percent(caused_ns / lock.figures.wait_ns)} of its waiting:"
-                            f" {duration(caused_ns)}"
+                        fact(
+                            "holds-cause",
+                            part=part(caused_ns / lock.figures.wait_ns, "the lock's waiting"),
+                            caused=ns(caused_ns),
                         ),
-                        (
-                            f"{duration(caused_ns / releases)} of waiting by each of {count(releases)} releases,"
-                            f" {duration(longest)} at most"
-                        ),
-                    ),
-                    next=(
-                        (
-                            f"look at what {function}() does between taking the lock and releasing it: that, not the"
-                            " waiters, is to be shortened"
+                        fact(
+                            "each-release",
+                            each=ns(caused_ns / releases),
+                            releases=Measure(releases, "releases"),
+                            most=ns(longest),
                         ),
                     ),
-                    wait_ns=caused_ns,
+                    remedies=(remedy("shorten-function", function=function, lock=subject),),
+                    impact=Impact(caused_ns),
                 )
             )
     return found

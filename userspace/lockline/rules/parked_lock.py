@@ -3,10 +3,10 @@
 
 from collections import defaultdict
 
+from lockline.analysis.findings import Finding, Function, Impact, Measure, Process, fact, ns, part, remedy
 from lockline.analysis.futex import PARKED, FutexWaits
-from lockline.analysis.model import Finding, Report
-from lockline.base.numbers import count, duration, percent
-from lockline.rules.common import ENOUGH_WAITS, share
+from lockline.analysis.model import Report
+from lockline.rules.common import ENOUGH_WAITS, THE_WINDOW, share
 
 # A tenth of one thread's time.
 WORTH_TELLING = 0.1
@@ -37,25 +37,27 @@ def find(report: Report) -> list[Finding]:
         if waits < ENOUGH_WAITS or share(report, wait_ns) < WORTH_TELLING:
             continue
         released = _released_in(futexes)
+        process = Process(comm, None)
         evidence = [
-            (
-                f"{count(waits)} waits of {duration(wait_ns / waits)} on average:"
-                f" {percent(share(report, wait_ns))} of the window"
+            fact(
+                "user-waits",
+                waits=Measure(waits, "waits"),
+                average=ns(wait_ns / waits),
+                part=part(share(report, wait_ns), THE_WINDOW),
             ),
-            f"{count(len(futexes))} processes wait, each on a semaphore of its own, and wake each other there",
+            fact("parked", processes=Measure(len(futexes), "processes")),
         ]
         if released:
-            evidence.append(f"most are woken by {released}()")
+            evidence.append(fact("woken-by", function=Function(released)))
         found.append(
             Finding(
                 rule="parked-lock",
-                title=f"Processes of {comm} wait for each other, parked: for a lock of their own make, it seems",
+                subject=process,
                 confidence="medium" if released else "low",
+                claim=fact("parked-lock", process=process),
                 evidence=tuple(evidence),
-                next=(
-                    "ask the program which lock that is (PostgreSQL: wait_event of pg_stat_activity, of type LWLock)",
-                ),
-                wait_ns=wait_ns,
+                remedies=(remedy("ask-program", process=process),),
+                impact=Impact(wait_ns),
             )
         )
     return found

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Priority inversion: a real-time task waits for a lock whose holder could have run, and did not."""
 
-from lockline.analysis.model import Finding, Report
-from lockline.base.numbers import duration, percent
+from lockline.analysis.findings import Finding, Impact, Lock, Measure, Task, Text, fact, ns, part, remedy
+from lockline.analysis.model import Report
 from lockline.rules.common import US
 
 # Of the time that the holder had the lock.
@@ -20,26 +20,30 @@ def find(report: Report) -> list[Finding]:
             if not holder.held_ns or holder.doing.preempted_ns < PREEMPTED * holder.held_ns:
                 continue
             preempted = holder.doing.preempted_ns
+            task, lock = Task(holder.task.comm, holder.task.tid), Lock(episode.lock)
             found.append(
                 Finding(
                     rule="priority-inversion",
-                    title=f"{episode.waiter.comm} ({episode.waiter.tid}), a real-time task, waits for {episode.lock}"
-                    f" while its holder does not run",
+                    subject=task,
                     confidence="high" if episode.complete and holder.source == "release" else "medium",
+                    claim=fact("priority-inversion", waiter=Task(episode.waiter.comm, episode.waiter.tid), lock=lock),
                     evidence=(
-                        f"it waited {duration(episode.duration_ns)} at priority {episode.priority}"
-                        + (f" ({episode.policy_name})" if episode.policy_name else ""),
-                        (
-                            f"{holder.task.comm} ({holder.task.tid}) held it for {duration(holder.held_ns)} of that,"
-                            f" and could have run but did not for {duration(preempted)}:"
-                            f" {percent(preempted / holder.held_ns)}"
+                        fact(
+                            "waited-at-priority",
+                            waited=ns(episode.duration_ns),
+                            priority=None if episode.priority is None else Measure(episode.priority, "priority"),
+                            policy=Text(episode.policy_name) if episode.policy_name else None,
+                        ),
+                        fact(
+                            "holder-preempted",
+                            holder=task,
+                            held=ns(holder.held_ns),
+                            preempted=ns(preempted),
+                            part=part(preempted / holder.held_ns, "the hold"),
                         ),
                     ),
-                    next=(
-                        "see what ran on the holder's CPU meanwhile: `lockline report --episodes 1`",
-                        ("a lock that lends its waiter's priority (rt_mutex, PTHREAD_PRIO_INHERIT) has the holder run"),
-                    ),
-                    wait_ns=preempted,
+                    remedies=(remedy("see-episode"), remedy("lend-priority", lock=lock)),
+                    impact=Impact(preempted),
                 )
             )
-    return sorted(found, key=lambda finding: -finding.wait_ns)[:1]
+    return sorted(found, key=lambda finding: -finding.impact.wait_ns)[:1]

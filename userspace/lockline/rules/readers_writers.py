@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Writers starved by readers, and the reverse."""
 
-from lockline.analysis.model import Finding, LockWaits, Report
-from lockline.base.numbers import count, duration, percent
+from lockline.analysis.findings import Confidence, Fact, Finding, Impact, Lock, Measure, Text, fact, ns, part, remedy
+from lockline.analysis.model import LockWaits, Report
 from lockline.rules.common import ENOUGH_WAITS, share
 
 # Average wait of one side over that of the other.
@@ -27,50 +27,61 @@ def _held_by_readers(lock: LockWaits) -> float | None:
     return sum(holder.caused_ns for holder in lock.holders if holder.kind == "readers") / lock.figures.wait_ns
 
 
+def _waits(lock: LockWaits) -> Fact:
+    p99 = lock.figures.percentile(0.99)
+    return fact(
+        "side-waits",
+        waits=Measure(lock.figures.waits, "waits"),
+        kind=Text(lock.kind),
+        average=ns(lock.figures.average_ns),
+        p99=None if p99 is None else ns(p99),
+    )
+
+
 def find(report: Report) -> list[Finding]:
     """One side waits at least five times as long as the other, and long enough to matter."""
     found = []
     for readers, writers in _pairs(report):
-        for starved, other, side, by in (
-            (writers, readers, "Writers", "readers"),
-            (readers, writers, "Readers", "writers"),
-        ):
+        for starved, other, writers_starve in ((writers, readers, True), (readers, writers, False)):
             if starved is None or starved.figures.waits < ENOUGH_WAITS:
                 continue
             if share(report, starved.figures.wait_ns) < WORTH_TELLING:
                 continue
             average = starved.figures.average_ns
             held = _held_by_readers(starved)
-            evidence = [
-                (
-                    f"{count(starved.figures.waits)} waits of {starved.kind}, {duration(average)} on average,"
-                    f" p99 {duration(starved.figures.percentile(0.99))}"
-                )
-            ]
-            sure = "medium"
+            evidence = [_waits(starved)]
+            sure: Confidence = "medium"
             if other is not None and other.figures.waits >= ENOUGH_WAITS:
                 if average < TIMES * max(other.figures.average_ns, 1):
                     continue
                 evidence.append(
-                    f"{count(other.figures.waits)} waits of {other.kind}, {duration(other.figures.average_ns)} each"
+                    fact(
+                        "other-side-waits",
+                        waits=Measure(other.figures.waits, "waits"),
+                        kind=Text(other.kind),
+                        average=ns(other.figures.average_ns),
+                    )
                 )
-            elif side == "Readers" or held is None or held < 0.5:
+            elif not writers_starve or held is None or held < 0.5:
                 # One side alone tells nothing, unless its holders are known.
                 continue
-            if side == "Writers" and held is not None:
-                evidence.append(f"readers held it for {percent(held)} of that time")
+            if writers_starve and held is not None:
+                evidence.append(fact("held-by-readers", part=part(held, "the waiting")))
                 sure = "high" if held >= 0.5 else sure
+            lock = Lock(starved.name, starved.kind)
             found.append(
                 Finding(
-                    rule="writer-starved" if side == "Writers" else "readers-starved",
-                    title=f"{side} of {starved.name} are starved by {by}",
+                    rule="writer-starved" if writers_starve else "readers-starved",
+                    subject=lock,
                     confidence=sure,
+                    claim=fact("writers-starved", lock=lock) if writers_starve else fact("readers-starved", lock=lock),
                     evidence=tuple(evidence),
-                    next=(
-                        f"shorten what the {by} do with the lock held, or take them off it"
-                        + (" (RCU, per-object locks)" if by == "readers" else ""),
+                    remedies=(
+                        remedy("shorten-readers", lock=lock)
+                        if writers_starve
+                        else remedy("shorten-writers", lock=lock),
                     ),
-                    wait_ns=starved.figures.wait_ns,
+                    impact=Impact(starved.figures.wait_ns),
                 )
             )
     return found

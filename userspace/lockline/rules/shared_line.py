@@ -4,9 +4,24 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from lockline.analysis.model import Finding, Report
-from lockline.base.numbers import count, duration, percent
-from lockline.rules.common import ENOUGH_WAITS, WORTH_TELLING, share
+from lockline.analysis.findings import (
+    Confidence,
+    Fact,
+    Finding,
+    Impact,
+    Line,
+    Lock,
+    Measure,
+    Remedy,
+    Text,
+    Value,
+    fact,
+    ns,
+    part,
+    remedy,
+)
+from lockline.analysis.model import Report
+from lockline.rules.common import ENOUGH_WAITS, THE_WINDOW, WORTH_TELLING, share
 from lockline.watch.pairs import line_time
 
 if TYPE_CHECKING:
@@ -24,12 +39,12 @@ SURE_TRANSFERS = 100
 FEW_WINDOWS = 30
 MOST_FINDINGS = 3
 
-_LEVELS = ("high", "medium", "low")
-_TITLES = {
-    "false sharing": "{lock} shares its cache line with {others}: who uses these and who waits for it slow each other",
-    "lock word": "The cache line of {lock} moves between its waiters: its own word, which no layout cures",
-    "true sharing": "The cache line of {lock} moves for {others}, which the same code uses on several CPUs",
-    "adjacent line": "The neighbour of {lock}'s cache line is written, and both are fetched together",
+_LEVELS: tuple[Confidence, ...] = ("high", "medium", "low")
+_CLAIMS = {
+    "false sharing": "line-shared-falsely",
+    "lock word": "line-of-lock-word",
+    "true sharing": "line-shared-truly",
+    "adjacent line": "line-with-neighbour",
 }
 
 
@@ -63,105 +78,135 @@ def _case(report: Report, line: "LiveLine") -> _Case | None:
     return _Case(line, locks, wait_ns, measured, part) if part >= PART else None
 
 
-def _name(lock: "LockOnLine") -> str:
-    return (lock.name or "a lock") + (f" [{lock.instance}]" if lock.instance else "")
+def _lock(lock: "LockOnLine", kinds: bool = False) -> Lock:
+    return Lock(lock.name, (", ".join(lock.kinds) or "spinlock") if kinds else "", lock.instance)
 
 
-def _moves(case: _Case) -> str:
+def _moves(case: _Case) -> Fact:
     rate = case.line.transfers
     counts = case.line.report.line.counts
     if rate is None or case.part is None:
-        return f"{case.line.source or 'samples'}: {counts.hitm:,} HITM and {counts.peer:,} peer snoops on its line"
-    least = "at least " if rate.at_least else ""
-    error = f" +-{rate.error / rate.per_second:.0%}" if rate.error and rate.per_second else ""
-    each = (
-        f"at {duration(case.move_ns)} each, as measured between these CPUs,"
-        if case.move_ns is not None
-        else f"at {duration(TRANSFER_NS)} each, which is much,"
-    )
-    limit = "all" if case.part >= 1 else f"{percent(case.part)}"
-    return (
-        f"its line moves between CPUs {least}{count(round(rate.per_second))}{error} times a second: {each} that is up"
-        f" to {limit} of this waiting"
+        return fact(
+            "line-sampled",
+            source=Text(case.line.source) if case.line.source else None,
+            hitm=Measure(counts.hitm, "HITM"),
+            peer=Measure(counts.peer, "peer snoops"),
+        )
+    return fact(
+        "line-moves",
+        rate=Measure(
+            rate.per_second,
+            "per second",
+            "moves between CPUs",
+            error=rate.error or None,
+            bound="at least" if rate.at_least else "",
+        ),
+        each=Measure(TRANSFER_NS, "ns", "a guess", bound="at most")
+        if case.move_ns is None
+        else Measure(case.move_ns, "ns", "measured between these CPUs"),
+        part=Measure(case.part, "share", "the waiting", bound="at most"),
     )
 
 
-def _shares(case: _Case) -> str:
+def _shares(case: _Case) -> list[Fact]:
     parts = sorted(case.line.report.parts, key=lambda part: -part.share)
-    told = [f"{part.name} pays {part.share:.0%}" for part in parts if part.share >= PART]
-    word = "transfers" if case.line.watch is not None else case.line.report.cost_is
-    return f"of the line's {word} {', '.join(told)}" if told else ""
+    what = "transfers" if case.line.watch is not None else case.line.report.cost_is
+    paying = [one for one in parts if one.share >= PART]
+    if not paying:
+        return []
+    values: dict[str, Value] = {}
+    for number, one in enumerate(paying, 1):
+        values |= {f"payer_{number}": Text(one.name), f"part_{number}": part(one.share, f"the line's {what}")}
+    return [fact("line-paid-by", events=Text(what), **values)]
 
 
-def _in_waits(case: _Case) -> list[str]:
+def _in_waits(case: _Case) -> list[Fact]:
     names = {lock.name for lock in case.locks}
     waits = [wait for wait in case.line.waits if wait.lock in names]
     records, transfers = (sum(getattr(wait, name) for wait in waits) for name in ("records", "transfers"))
     if not records:
         return []
-    part = min(1.0, records / (case.line.report.line.counts.records or records))
-    return [f"{percent(part)} of the accesses seen, {transfers:,} transfers among them, were made while waiting for it"]
+    accesses = min(1.0, records / (case.line.report.line.counts.records or records))
+    return [fact("seen-in-waits", part=part(accesses, "the accesses seen"), transfers=Measure(transfers, "transfers"))]
 
 
-def _seen(case: _Case) -> list[str]:
+def _seen(case: _Case) -> list[Fact]:
     watch = case.line.watch
     if watch is None:
         return []
     shares = [offset.coverage for offset in case.line.offsets if offset.coverage is not None]
-    low, high = percent(min(shares, default=0.0)), percent(max(shares, default=0.0))
-    each = low if low == high else f"{low} to {high}"
     return [
-        f"watched in {len(watch.windows):,} windows, each byte {each} of the time; {watch.hits:,} accesses were seen"
+        fact(
+            "watched",
+            windows=Measure(len(watch.windows), "windows"),
+            least=part(min(shares, default=0.0), "the time"),
+            most=part(max(shares, default=0.0), "the time"),
+            hits=Measure(watch.hits, "accesses"),
+        )
     ]
 
 
-def _doubts(case: _Case) -> tuple[list[str], int]:
+def _doubts(case: _Case) -> tuple[list[Fact], int]:
     """Why it is not surer than it is, and by how many levels that lowers the verdict's confidence."""
     told = []
     if any(lock.join != "address" for lock in case.locks):
-        told.append("the lock is known to lie on the line by name or by code, not by its address")
+        told.append(fact("doubt-lock-by-name"))
     rate, watch = case.line.transfers, case.line.watch
     if rate is not None and rate.per_second and (rate.error is None or rate.error > rate.per_second / 2):
-        told.append("how often the line moves is known to within a factor of two at best")
+        told.append(fact("doubt-rate"))
     if watch is not None and len(watch.windows) < FEW_WINDOWS and watch.watched_ns < watch.span_ns / 2:
-        told.append(f"{len(watch.windows)} windows may have missed what happens in bursts")
+        told.append(fact("doubt-few-windows", windows=Measure(len(watch.windows), "windows")))
     if case.part is not None and case.move_ns is None and case.part < SURE_PART:
-        told.append("how long a line takes between these CPUs was not measured (lockline record --deep)")
+        told.append(fact("doubt-transfer-time"))
     lowers = len(told)
     judgement = case.line.report.judgement
     if case.line.report.cost < SURE_TRANSFERS and judgement.confidence != "high":
-        told.append(f"{case.line.report.cost:,} transfers were seen; from {SURE_TRANSFERS} on there is no doubt")
-    return [*told, *judgement.doubts], lowers
+        told.append(
+            fact(
+                "doubt-few-transfers",
+                seen=Measure(case.line.report.cost, "transfers"),
+                enough=Measure(SURE_TRANSFERS, "transfers"),
+            )
+        )
+    return [*told, *(fact("doubt", why=Text(doubt)) for doubt in judgement.doubts)], lowers
 
 
-def _next(case: _Case) -> tuple[str, ...]:
+def _remedies(case: _Case) -> tuple[Remedy, ...]:
     advice = case.line.report.advice
     told = [text for text in (advice.text, advice.warning) if text] if advice is not None else []
-    return (*told, "`lockline watch -i FILE` has the line's map, and who takes it from whom")
+    return (*(remedy("change-layout", how=Text(text)) for text in told), remedy("see-line-map"))
+
+
+def _claim(case: _Case, lock: "LockOnLine") -> Fact:
+    judgement = case.line.report.judgement
+    members = tuple(Text(member.name) for member in judgement.members if not member.is_lock)
+    return fact(_CLAIMS[judgement.verdict], lock=_lock(lock), members=members or None)
 
 
 def _finding(report: Report, case: _Case) -> Finding:
     judgement = case.line.report.judgement
     lock = max(case.locks, key=lambda lock: lock.wait_ns or 0)
-    others = [part.name for part in judgement.members if not part.is_lock] or ["what lies beside it"]
     evidence = [
-        f"{count(lock.waits or 0)} waits for {_name(lock)} ({', '.join(lock.kinds) or 'spinlock'}) on this"
-        f" line, {duration(lock.wait_ns or 0)}: {percent(share(report, lock.wait_ns or 0))} of the window"
+        fact(
+            "lock-on-line",
+            waits=Measure(lock.waits or 0, "waits"),
+            lock=_lock(lock, kinds=True),
+            waiting=ns(lock.wait_ns or 0),
+            part=part(share(report, lock.wait_ns or 0), THE_WINDOW),
+        )
         for lock in sorted(case.locks, key=lambda lock: -(lock.wait_ns or 0))[:3]
     ]
-    evidence += [text for text in (_moves(case), _shares(case)) if text]
-    evidence += _in_waits(case) + _seen(case)
     doubts, lowers = _doubts(case)
-    evidence += [f"not surer: {doubt}" for doubt in doubts]
+    evidence += [_moves(case), *_shares(case), *_in_waits(case), *_seen(case), *doubts]
     level = min(len(_LEVELS) - 1, _LEVELS.index(judgement.confidence) + lowers)
-    named = f"{', '.join(others[:-1])} and {others[-1]}" if len(others) > 1 else others[0]
     return Finding(
         rule="shared-line",
-        title=_TITLES[judgement.verdict].format(lock=_name(lock), others=named),
+        subject=Line(lock.name, lock.instance),
         confidence=_LEVELS[level],
+        claim=_claim(case, lock),
         evidence=tuple(evidence),
-        next=_next(case),
-        wait_ns=round(case.wait_ns * (1.0 if case.part is None else min(1.0, case.part))),
+        remedies=_remedies(case),
+        impact=Impact(round(case.wait_ns * (1.0 if case.part is None else min(1.0, case.part)))),
     )
 
 
@@ -169,6 +214,6 @@ def find(report: Report) -> list[Finding]:
     """Lines that move, with locks on them that were waited for, where the moves can be a part of that waiting."""
     if report.lines is None:
         return []
-    cases = [_case(report, line) for line in report.lines.lines if line.report.judgement.verdict in _TITLES]
+    cases = [_case(report, line) for line in report.lines.lines if line.report.judgement.verdict in _CLAIMS]
     found = [_finding(report, case) for case in cases if case is not None]
-    return sorted(found, key=lambda finding: -finding.wait_ns)[:MOST_FINDINGS]
+    return sorted(found, key=lambda finding: -finding.impact.wait_ns)[:MOST_FINDINGS]

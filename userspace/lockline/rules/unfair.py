@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """A lock that passes its waiters over: others take it while they wait."""
 
-from lockline.analysis.model import Finding, Report
-from lockline.base.numbers import count, percent
+from lockline.analysis.findings import Finding, Impact, Lock, Measure, fact, part, remedy
+from lockline.analysis.model import Report
 from lockline.rules.common import ENOUGH_WAITS, worth_telling
 
 # One in ten waits passed over, or a wait passed over so often, is more than chance at a hand-off.
@@ -20,28 +20,33 @@ def find(report: Report) -> list[Finding]:
         if fairness.overtaken < PART * fairness.waits and fairness.max_bypasses < OFTEN:
             continue
         evidence = [
-            (
-                f"{percent(fairness.overtaken / fairness.waits)} of {count(fairness.waits)} waits were overtaken,"
-                f" {count(fairness.bypasses)} times in all, {count(fairness.max_bypasses)} in one wait"
+            fact(
+                "overtaken",
+                part=part(fairness.overtaken / fairness.waits, "the waits"),
+                waits=Measure(fairness.waits, "waits"),
+                bypasses=Measure(fairness.bypasses, "bypasses"),
+                most=Measure(fairness.max_bypasses, "bypasses", "one wait"),
             )
         ]
         if fairness.retakes:
             evidence.append(
-                f"{count(fairness.retakes)} of {count(fairness.releases)} contended releases gave it to the same task"
+                fact(
+                    "retaken",
+                    retakes=Measure(fairness.retakes, "releases"),
+                    releases=Measure(fairness.releases, "releases"),
+                )
             )
-        advice = "the releasing CPU has the line in its cache and wins it back: leave a pause between two sections"
-        if report.host.spinlock_mode == "test-and-set" and lock.kind == "spinlock":
-            advice = (
-                "test-and-set spinlocks have no queue: paravirtual spinlocks, offered by the hypervisor, would have one"
-            )
+        subject = Lock(lock.name, lock.kind)
+        queueless = report.host.spinlock_mode == "test-and-set" and lock.kind == "spinlock"
         found.append(
             Finding(
                 rule="unfair",
-                title=f"{lock.name} ({lock.kind}) passes waiters over",
+                subject=subject,
                 confidence="high",
+                claim=fact("unfair", lock=subject),
                 evidence=tuple(evidence),
-                next=(advice,),
-                wait_ns=lock.figures.wait_ns,
+                remedies=(remedy("paravirtual-spinlocks-queue") if queueless else remedy("pause-between"),),
+                impact=Impact(lock.figures.wait_ns),
             )
         )
     return found

@@ -1,17 +1,17 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """A lock of a program's own, in user space, that its threads wait for in the kernel (record --futex)."""
 
+from lockline.analysis.findings import Finding, Impact, Measure, Process, Task, Text, UserLock, fact, ns, part, remedy
 from lockline.analysis.futex import LOCK, FutexWaits
-from lockline.analysis.model import Finding, Report
-from lockline.base.numbers import count, duration, percent
-from lockline.rules.common import ENOUGH_WAITS, share
+from lockline.analysis.model import Report
+from lockline.rules.common import ENOUGH_WAITS, THE_WINDOW, share
 
 # A tenth of one thread's time.
 WORTH_TELLING = 0.1
 
 
-def _names(futex: FutexWaits, role: str) -> str:
-    return ", ".join(f"{task.comm} ({task.tid})" for task in futex.tasks if task.role == role)
+def _tasks(futex: FutexWaits, role: str) -> tuple[Task, ...]:
+    return tuple(Task(task.comm, task.tid) for task in futex.tasks if task.role == role)
 
 
 def find(report: Report) -> list[Finding]:
@@ -23,30 +23,30 @@ def find(report: Report) -> list[Finding]:
         waiting = share(report, futex.figures.wait_ns)
         if waiting < WORTH_TELLING:
             continue
-        name = futex.futex.name or "a lock"
+        lock = UserLock(futex.futex.name, "")
+        p99 = futex.figures.percentile(0.99)
         evidence = [
-            (
-                f"{count(futex.figures.waits)} waits of {duration(futex.figures.average_ns)} on average:"
-                f" {percent(waiting)} of the window; p99 {duration(futex.figures.percentile(0.99))}"
+            fact(
+                "user-waits",
+                waits=Measure(futex.figures.waits, "waits"),
+                average=ns(futex.figures.average_ns),
+                part=part(waiting, THE_WINDOW),
+                p99=None if p99 is None else ns(p99),
             ),
-            futex.why,
+            fact("nature", why=Text(futex.why)),
         ]
-        owners = _names(futex, "owner")
+        owners = _tasks(futex, "owner")
         if owners:
-            evidence.append(f"seen as its owner: {owners}")
+            evidence.append(fact("owners-seen", owners=owners))
         found.append(
             Finding(
                 rule="user-lock",
-                title=f"Threads of {futex.futex.comm} ({futex.futex.tgid}) wait for {name} of their own program",
+                subject=lock,
                 confidence="high" if owners else "medium",
+                claim=fact("user-lock", process=Process(futex.futex.comm, futex.futex.tgid), lock=lock),
                 evidence=tuple(evidence),
-                next=(
-                    (
-                        "`lockline record --futex --user-stacks -p PID` tells where it is taken; shorten what is done"
-                        " with it held"
-                    ),
-                ),
-                wait_ns=futex.figures.wait_ns,
+                remedies=(remedy("record-user-stacks", process=Process("", futex.futex.tgid)),),
+                impact=Impact(futex.figures.wait_ns),
             )
         )
-    return sorted(found, key=lambda finding: -finding.wait_ns)[:3]
+    return sorted(found, key=lambda finding: -finding.impact.wait_ns)[:3]

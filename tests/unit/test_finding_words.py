@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The words of findings: every fact that a rule can state has them, and with its own values."""
+
+import ast
+import string
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import lockline.rules
+from lockline.analysis.findings import Cpu, Fact, Lock, Measure, Process, Task, Text, fact, ns, part, remedy
+from lockline.render import findings
+
+RULES = sorted(Path(lockline.rules.__file__).parent.glob("*.py"))
+
+
+def stated(function: str) -> Iterator[tuple[str, str, set[str]]]:
+    """Each fact("...", name=...) or remedy(...) of the rules: where, what, and the names of its values."""
+    for path in RULES:
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            match node:
+                case ast.Call(func=ast.Name(id=name), args=[ast.Constant(value=str(what)), *_], keywords=keywords):
+                    if name == function:
+                        yield path.name, what, {keyword.arg for keyword in keywords if keyword.arg is not None}
+
+
+def asked(sentence: str) -> set[str]:
+    """The values that a sentence names, but for those that may be missing."""
+    mandatory = sentence
+    while "[" in mandatory:
+        begin = mandatory.index("[")
+        mandatory = mandatory[:begin] + mandatory[mandatory.index("]") + 1 :]
+    return {name for _, name, _, _ in string.Formatter().parse(mandatory) if name}
+
+
+@pytest.mark.parametrize(("path", "what", "names"), list(stated("fact")))
+def test_a_fact_has_words(path: str, what: str, names: set[str]) -> None:
+    assert what in findings.SENTENCES or what in findings.TOLD, path
+    assert asked(findings.SENTENCES.get(what, "")) <= names | ({"members"} if what in findings.TOLD else set())
+
+
+@pytest.mark.parametrize(("path", "action", "names"), list(stated("remedy")))
+def test_a_remedy_has_words(path: str, action: str, names: set[str]) -> None:
+    assert asked(findings.REMEDIES[action]) <= names, path
+
+
+def test_no_words_are_left_over() -> None:
+    """A sentence that no rule states is a sentence that nobody reads."""
+    known = {what for _, what, _ in stated("fact")} | set(lockline.rules.shared_line._CLAIMS.values())
+    assert set(findings.SENTENCES) | set(findings.TOLD) <= known
+    told = {action for _, action, _ in stated("remedy")} | {"who-holds"}
+    assert set(findings.REMEDIES) == told
+
+
+def test_rules_have_no_words_of_their_own() -> None:
+    """They import nothing that formats."""
+    for path in RULES:
+        text = path.read_text(encoding="utf-8")
+        assert "lockline.render" not in text
+        assert "lockline.base.numbers" not in text
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [
+        (fact("waits", waits=Measure(1234, "waits"), average=ns(5600)), "1,234 waits of 5.60 us on average"),
+        (fact("most-by", process=Process("db", 7)), "most of it by db (7)"),
+        (fact("cpu-starved", cpu=Cpu(3)), "CPU 3 waits far longer than the others"),
+        (fact("convoy", lock=Lock("a_lock", "mutex")), "Tasks queue for a_lock (mutex)"),
+        (fact("stolen", part=part(0.125, "x")), "the host took 12.5% of the CPUs' time away while it was recorded"),
+        (fact("nature", why=Text("{braces} [stay]")), "{braces} [stay]"),
+        (fact("owners-seen", owners=(Task("a", 1), Task("", 2))), "seen as its owner: a (1), ? (2)"),
+    ],
+)
+def test_values_in_words(value: Fact, words: str) -> None:
+    assert findings.fact_words(value) == words
+
+
+def test_what_is_missing_is_left_out() -> None:
+    waiter, lock = Task("w", 1), Lock("l")
+    told = fact(
+        "loop-during-wait",
+        waiter=waiter,
+        waited=ns(5),
+        lock=lock,
+        looper=waiter,
+        cpu=Cpu(0),
+        turns=Measure(60, "turns"),
+    )
+    assert findings.fact_words(told) == "w (1) waited 5 ns for l, while w (1) on CPU 0 made 60 turns"
+    assert findings.remedy_words(remedy("see-where-taken", process=Process("", 7))).startswith("`gdb -p 7 ")
