@@ -26,6 +26,7 @@ PROGRAMS = {
     "plan_signals_test": PLAN,
     "cgroups_test": ["names/cgroup_mounts.c"],
     "proc_test": [],
+    "ring_test": [],
     "own_cost_test": ["probes/own_cost.c"],
     "observer_test": ["probes/observer.c"],
     "c2c_process_test": ["perfdata/c2c_process.c"],

@@ -20,24 +20,26 @@ static struct timeline timeline;
 static struct timeline_window window;
 
 /* Of maps.c and holders.c, for arrays of our own. */
-const struct context_state *maps_context_state(const struct maps *of, __u32 cpu)
+struct ring maps_context(const struct maps *of, __u32 cpu)
 {
-	return &states[cpu];
+	return (struct ring){
+		.records = rings[cpu],
+		.written = &states[cpu].records,
+		.count = RING,
+		.bytes = sizeof(struct context_record),
+		.sequence = offsetof(struct context_record, sequence),
+	};
 }
 
-const struct context_record *maps_context(const struct maps *of, __u32 cpu, __u64 position)
+struct ring maps_holdings(const struct maps *of, __u32 cpu)
 {
-	return &rings[cpu][position % RING];
-}
-
-struct release_state *maps_release(const struct maps *of, __u32 cpu)
-{
-	return &releases[cpu];
-}
-
-const struct holding_record *maps_holding(const struct maps *of, __u32 cpu, __u64 position)
-{
-	return &holdings[cpu][position % HOLDINGS];
+	return (struct ring){
+		.records = holdings[cpu],
+		.written = &releases[cpu].holdings,
+		.count = HOLDINGS,
+		.bytes = sizeof(struct holding_record),
+		.sequence = offsetof(struct holding_record, sequence),
+	};
 }
 
 __s64 holders_stack(const struct holders *holders, __u32 cpu, __u64 position)

@@ -10,6 +10,7 @@
 #include <bpf/libbpf.h>
 #include <linux/perf_event.h>
 
+#include "base/ring.h"
 #include "base/clock.h"
 #include "bpf/clocksource.h"
 #include "clocksource/clock_reads.h"
@@ -33,7 +34,7 @@ struct clock_reads {
 	bool timed;
 	__u32 cpus;
 	__u64 *read; /* per CPU: position in its ring */
-	__u64 lost;
+	struct ring_losses losses;
 };
 
 /* The counter of cycles on one CPU, which a program may read; negative errno. */
@@ -172,37 +173,31 @@ static int store_sample(struct clock_reads *reads, const struct clock_read *samp
 			     (__s64)sample->read_ns);
 }
 
+static struct ring ring_of(const struct clock_reads *reads, __u32 cpu)
+{
+	return (struct ring){
+		.records = (struct clock_read *)reads->samples.data + (size_t)cpu * CLOCK_RING_READS,
+		.written = &state_of(reads, cpu)->events,
+		.count = CLOCK_RING_READS,
+		.bytes = sizeof(struct clock_read),
+		.sequence = offsetof(struct clock_read, sequence),
+	};
+}
+
 int clock_reads_drain(struct clock_reads *reads)
 {
 	int err = 0;
 
 	for (__u32 cpu = 0; !err && cpu < reads->cpus; cpu++) {
-		struct clock_state *state = state_of(reads, cpu);
-		__u64 written = __atomic_load_n(&state->events, __ATOMIC_ACQUIRE), position = reads->read[cpu];
+		struct ring ring = ring_of(reads, cpu);
+		struct clock_read sample;
+		struct ring_pass pass;
 
-		if (written - position > CLOCK_RING_READS) {
-			reads->lost += written - position - CLOCK_RING_READS;
-			position = written - CLOCK_RING_READS;
-		}
-		for (; !err && position < written; position++) {
-			const struct clock_read *sample = (struct clock_read *)reads->samples.data +
-							  (size_t)cpu * CLOCK_RING_READS +
-							  (position & (CLOCK_RING_READS - 1));
-			__u64 before = __atomic_load_n(&sample->sequence, __ATOMIC_ACQUIRE), after;
-			struct clock_read copy;
-
-			if (before < position + 1)
-				break;
-			copy = *sample;
-			__atomic_thread_fence(__ATOMIC_ACQUIRE);
-			after = __atomic_load_n(&sample->sequence, __ATOMIC_RELAXED);
-			if (before == position + 1 && after == before)
-				err = store_sample(reads, &copy);
-			else
-				reads->lost++;
-		}
-		reads->read[cpu] = position;
-		__atomic_store_n(&state->tokens, CLOCK_TOKENS, __ATOMIC_RELAXED);
+		ring_begin(&pass, &ring, reads->read[cpu], &reads->losses);
+		while (!err && ring_next(&pass, &sample, &reads->losses))
+			err = store_sample(reads, &sample);
+		reads->read[cpu] = pass.position;
+		__atomic_store_n(&state_of(reads, cpu)->tokens, CLOCK_TOKENS, __ATOMIC_RELAXED);
 	}
 	return err;
 }
@@ -234,7 +229,8 @@ int clock_reads_flush(struct clock_reads *reads)
 				 "info");
 	return err
 		       ?: recording_run(
-				  reads->recording, PUT_LOSS, "titt", "clock_samples_lost", (__s64)reads->lost,
+				  reads->recording, PUT_LOSS, "titt", "clock_samples_lost",
+				  (__s64)(reads->losses.overwritten + reads->losses.torn),
 				  "samples of reads of the clock device that were overwritten before they were read",
 				  "loss");
 }

@@ -71,34 +71,18 @@ static int push(struct stretch *stretch, const struct context_record *record)
 	return 0;
 }
 
-/* Copies a line whose sequence stands first; 0: it is being written, or written again; -1: it was overwritten. */
-static int copy_line(const void *line, __u64 position, void *copy)
-{
-	const __u64 *sequence = line;
-	__u64 before = __atomic_load_n(sequence, __ATOMIC_ACQUIRE), after;
-
-	memcpy(copy, line, CACHE_LINE);
-	__atomic_thread_fence(__ATOMIC_ACQUIRE);
-	after = __atomic_load_n(sequence, __ATOMIC_RELAXED);
-	if (before == position + 1 && after == before)
-		return 1;
-	return before > position + 1 || after > position + 1 ? -1 : 0;
-}
-
 static int read_context(struct timeline *timeline, const struct maps *maps, __u32 cpu,
 			const struct timeline_window *window, struct stretch *stretch)
 {
-	__u64 written = __atomic_load_n(&maps_context_state(maps, cpu)->records, __ATOMIC_ACQUIRE);
-	__u64 oldest = written > maps->sizing->ring_context ? written - maps->sizing->ring_context : 0;
+	struct ring ring = maps_context(maps, cpu);
 	struct context_record copy;
+	struct ring_pass pass;
+	enum ring_found found;
 	int err = 0;
 
-	for (__u64 position = written; !err && position > oldest; position--) {
-		int got = copy_line(maps_context(maps, cpu, position - 1), position - 1, &copy);
-
-		if (got < 0)
-			break;
-		if (!got || copy.time_ns > window->to_ns)
+	ring_begin_back(&pass, &ring);
+	while (!err && (found = ring_previous(&pass, &copy)) < RING_OVERWRITTEN) {
+		if (found != RING_COPIED || copy.time_ns > window->to_ns)
 			continue;
 		if (copy.time_ns + DISORDER_NS < window->from_ns)
 			return 0;
@@ -106,7 +90,7 @@ static int read_context(struct timeline *timeline, const struct maps *maps, __u3
 			err = push(stretch, &copy);
 	}
 	/* Not one record from before the window was left. */
-	if (oldest)
+	if (ring_has_lost(&pass))
 		timeline->complete = false;
 	return err;
 }
@@ -234,17 +218,16 @@ static bool marked(const struct timeline *timeline, __u32 cpu)
 static int add_holdings(struct timeline *timeline, const struct maps *maps, const struct holders *holders, __u32 cpu,
 			const struct timeline_window *window)
 {
-	__u64 written = __atomic_load_n(&maps_release(maps, cpu)->holdings, __ATOMIC_ACQUIRE);
-	__u64 oldest = written > maps->sizing->ring_holdings ? written - maps->sizing->ring_holdings : 0;
+	struct ring ring = maps_holdings(maps, cpu);
 	struct holding_record holding;
+	struct ring_pass pass;
+	enum ring_found found;
 
-	for (__u64 position = written; position > oldest; position--) {
-		int got = copy_line(maps_holding(maps, cpu, position - 1), position - 1, &holding);
+	ring_begin_back(&pass, &ring);
+	while ((found = ring_previous(&pass, &holding)) < RING_OVERWRITTEN) {
 		struct timeline_row *row;
 
-		if (got < 0)
-			break;
-		if (!got || holding.time_ns > window->to_ns)
+		if (found != RING_COPIED || holding.time_ns > window->to_ns)
 			continue;
 		if (holding.time_ns + DISORDER_NS < window->from_ns)
 			return 0;
@@ -260,7 +243,7 @@ static int add_holdings(struct timeline *timeline, const struct maps *maps, cons
 		row->tid = holding.tid;
 		if (holding.flags & HOLDING_RELEASE) {
 			row->type = TIMELINE_RELEASE;
-			row->stack = holding.stack ? holders_stack(holders, cpu, position - 1) : 0;
+			row->stack = holding.stack ? holders_stack(holders, cpu, pass.position) : 0;
 			memcpy(row->comm, holding.comm, sizeof(holding.comm));
 		} else {
 			row->type = TIMELINE_ACQUIRED;
@@ -268,7 +251,7 @@ static int add_holdings(struct timeline *timeline, const struct maps *maps, cons
 			row->other_tid = holding.owner_tid;
 		}
 	}
-	if (oldest)
+	if (ring_has_lost(&pass))
 		timeline->complete = false;
 	return 0;
 }
@@ -315,17 +298,15 @@ static int add_before(struct timeline *timeline, const struct maps *maps, const 
 
 	memset(last, 0, sizeof(last));
 	for (__u32 cpu = 0; count && cpu < sizing->cpus; cpu++) {
-		__u64 written = __atomic_load_n(&maps_context_state(maps, cpu)->records, __ATOMIC_ACQUIRE);
-		__u64 oldest = written > sizing->ring_context ? written - sizing->ring_context : 0;
-		int missing = count;
+		struct ring ring = maps_context(maps, cpu);
 		bool seen[MOST_HOLDERS] = {};
+		struct ring_pass pass;
+		enum ring_found found;
+		int missing = count;
 
-		for (__u64 position = written; missing && position > oldest; position--) {
-			int got = copy_line(maps_context(maps, cpu, position - 1), position - 1, &record);
-
-			if (got < 0)
-				break;
-			if (!got || record.type >= CONTEXT_TYPES || record.time_ns >= window->from_ns)
+		ring_begin_back(&pass, &ring);
+		while (missing && (found = ring_previous(&pass, &record)) < RING_OVERWRITTEN) {
+			if (found != RING_COPIED || record.type >= CONTEXT_TYPES || record.time_ns >= window->from_ns)
 				continue;
 			for (int k = 0; k < count; k++) {
 				if (seen[k] ||
@@ -353,14 +334,14 @@ __u32 timeline_taker(const struct maps *maps, __u64 lock, __u64 begin_ns)
 	struct holding_record holding, last = {};
 
 	for (__u32 cpu = 0; sizing->ring_holdings && cpu < sizing->cpus; cpu++) {
-		__u64 written = __atomic_load_n(&maps_release(maps, cpu)->holdings, __ATOMIC_ACQUIRE);
-		__u64 oldest = written > sizing->ring_holdings ? written - sizing->ring_holdings : 0;
+		struct ring ring = maps_holdings(maps, cpu);
+		struct ring_pass pass;
+		enum ring_found found;
 
-		for (__u64 position = written; position > oldest; position--) {
-			int got = copy_line(maps_holding(maps, cpu, position - 1), position - 1, &holding);
-
+		ring_begin_back(&pass, &ring);
+		while ((found = ring_previous(&pass, &holding)) != RING_END) {
 			/* A turn in the making may be the release. */
-			if (got <= 0)
+			if (found != RING_COPIED)
 				return 0;
 			if (holding.time_ns <= begin_ns)
 				break;

@@ -6,6 +6,7 @@
 
 #include <bpf/libbpf.h>
 
+#include "base/ring.h"
 #include "futex/futex_waiting.h"
 #include "futex/futexes.h"
 #include "futex/futexes_known.h"
@@ -42,8 +43,7 @@ struct futexes {
 	__u32 owned_waits;
 	__u64 owned_untold; /* in the last interval */
 	__u32 met;          /* waits that had begun before the recording */
-	__u64 overwritten;
-	__u64 torn;
+	struct ring_losses losses;
 	struct futex *known; /* [0]: all without a name; those beyond known_max have none either */
 	__u32 known_count;
 	__u32 known_max;
@@ -255,38 +255,31 @@ static int store_names(struct futexes *futexes)
 	return err;
 }
 
+static struct ring ring_of(const struct futexes *futexes, __u32 cpu)
+{
+	return (struct ring){
+		.records = (struct futex_event *)futexes->events.data + (size_t)cpu * FUTEX_RING_EVENTS,
+		.written = &state_of(futexes, cpu)->events,
+		.count = FUTEX_RING_EVENTS,
+		.bytes = sizeof(struct futex_event),
+		.sequence = offsetof(struct futex_event, sequence),
+	};
+}
+
 int futexes_drain(struct futexes *futexes)
 {
 	int err = 0;
 
 	for (__u32 cpu = 0; !err && cpu < futexes->cpus; cpu++) {
 		struct futex_state *state = state_of(futexes, cpu);
-		__u64 written = __atomic_load_n(&state->events, __ATOMIC_ACQUIRE), position = futexes->read[cpu];
+		struct ring ring = ring_of(futexes, cpu);
+		struct futex_event event;
+		struct ring_pass pass;
 
-		if (written - position > FUTEX_RING_EVENTS) {
-			futexes->overwritten += written - position - FUTEX_RING_EVENTS;
-			position = written - FUTEX_RING_EVENTS;
-		}
-		for (; !err && position < written; position++) {
-			const struct futex_event *event = (struct futex_event *)futexes->events.data +
-							  (size_t)cpu * FUTEX_RING_EVENTS +
-							  (position & (FUTEX_RING_EVENTS - 1));
-			__u64 before = __atomic_load_n(&event->sequence, __ATOMIC_ACQUIRE), after;
-			struct futex_event copy;
-
-			if (before < position + 1)
-				break;
-			copy = *event;
-			__atomic_thread_fence(__ATOMIC_ACQUIRE);
-			after = __atomic_load_n(&event->sequence, __ATOMIC_RELAXED);
-			if (before == position + 1 && after == before)
-				err = store_event(futexes, &copy);
-			else if (before > position + 1)
-				futexes->overwritten++;
-			else
-				futexes->torn++;
-		}
-		futexes->read[cpu] = position;
+		ring_begin(&pass, &ring, futexes->read[cpu], &futexes->losses);
+		while (!err && ring_next(&pass, &event, &futexes->losses))
+			err = store_event(futexes, &event);
+		futexes->read[cpu] = pass.position;
 		__atomic_store_n(&state->wait_tokens, FUTEX_TOKENS, __ATOMIC_RELAXED);
 		__atomic_store_n(&state->wake_tokens, FUTEX_TOKENS, __ATOMIC_RELAXED);
 	}
@@ -545,7 +538,7 @@ static int store_losses(struct futexes *futexes)
 				 "info");
 	return err
 		       ?: recording_run(futexes->recording, PUT_LOSS, "titt", "futex_samples_lost",
-					(__s64)(futexes->overwritten + futexes->torn),
+					(__s64)(futexes->losses.overwritten + futexes->losses.torn),
 					"samples of futex waits and wakes that were overwritten, or written, while "
 					"they were read",
 					"loss");

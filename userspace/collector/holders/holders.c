@@ -114,35 +114,18 @@ static int add(struct holders *holders, const struct holding_record *holding, __
 
 static int read_ring(struct holders *holders, __u32 cpu)
 {
-	const struct sizing *sizing = holders->maps->sizing;
-	struct release_state *state = maps_release(holders->maps, cpu);
-	__u64 written = __atomic_load_n(&state->holdings, __ATOMIC_ACQUIRE), position = holders->read[cpu];
+	struct ring ring = maps_holdings(holders->maps, cpu);
+	struct ring_losses *losses = &holders->losses.ring;
+	struct holding_record holding;
+	struct ring_pass pass;
 	int err = 0;
 
-	if (written - position > sizing->ring_holdings) {
-		holders->losses.overwritten += written - position - sizing->ring_holdings;
-		position = written - sizing->ring_holdings;
-	}
-	for (; !err && position < written; position++) {
-		const struct holding_record *holding = maps_holding(holders->maps, cpu, position);
-		__u64 before = __atomic_load_n(&holding->sequence, __ATOMIC_ACQUIRE), after;
-		struct holding_record copy;
-
-		if (before < position + 1)
-			break;
-		copy = *holding;
-		__atomic_thread_fence(__ATOMIC_ACQUIRE);
-		after = __atomic_load_n(&holding->sequence, __ATOMIC_RELAXED);
-		if (before == position + 1 && after == before)
-			err = add(holders, &copy, cpu, position);
-		else if (before > position + 1)
-			holders->losses.overwritten++;
-		else
-			holders->losses.torn++;
-	}
-	holders->read[cpu] = position;
+	ring_begin(&pass, &ring, holders->read[cpu], losses);
+	while (!err && ring_next(&pass, &holding, losses))
+		err = add(holders, &holding, cpu, pass.position - 1);
+	holders->read[cpu] = pass.position;
 	/* Their stacks have been read. */
-	__atomic_store_n(&state->stack_tokens, RELEASE_TOKENS, __ATOMIC_RELAXED);
+	__atomic_store_n(&maps_release(holders->maps, cpu)->stack_tokens, RELEASE_TOKENS, __ATOMIC_RELAXED);
 	return err;
 }
 

@@ -5,6 +5,7 @@
 
 #include <linux/types.h>
 
+#include "base/ring.h"
 #include "waits/locks.h"
 #include "probes/maps.h"
 #include "waits/stacks.h"
@@ -13,9 +14,8 @@
 struct holders;
 
 struct holder_losses {
-	__u64 overwritten; /* turns that the ring lost before they were read */
-	__u64 torn;        /* turns that were written while they were read */
-	__u64 holds;       /* holds whose begin or release was not seen */
+	struct ring_losses ring;
+	__u64 holds; /* holds whose begin or release was not seen */
 };
 
 int holders_open(struct holders **out, const struct maps *maps, struct recording *recording, struct locks *locks,

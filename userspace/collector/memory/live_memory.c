@@ -6,6 +6,7 @@
 
 #include <bpf/libbpf.h>
 
+#include "base/ring.h"
 #include "base/clock.h"
 #include "kernel/kernel_btf.h"
 #include "memory/live_events.h"
@@ -29,7 +30,7 @@ struct live_memory {
 	struct live_sums sums;
 	__u32 cpus;
 	__u64 *read; /* per CPU: position in its ring */
-	__u64 overwritten;
+	struct ring_losses losses;
 	bool stopped;
 	__u64 begin_ns;    /* of the last write */
 	__u64 last_cpu_ns; /* that it took, before its commit; 0: it is accounted */
@@ -116,32 +117,21 @@ static const struct memory_state *state_of(const struct live_memory *memory, __u
 
 static int drain_cpu(struct live_memory *memory, __u32 cpu)
 {
-	__u64 written = __atomic_load_n(&state_of(memory, cpu)->records, __ATOMIC_ACQUIRE),
-	      position = memory->read[cpu];
+	const struct ring ring = {
+		.records = (const struct memory_record *)memory->records.data + (size_t)cpu * MEMORY_RING_SAMPLES,
+		.written = &state_of(memory, cpu)->records,
+		.count = MEMORY_RING_SAMPLES,
+		.bytes = sizeof(struct memory_record),
+		.sequence = offsetof(struct memory_record, sequence),
+	};
+	struct memory_record record;
+	struct ring_pass pass;
 	int err = 0;
 
-	if (written - position > MEMORY_RING_SAMPLES) {
-		memory->overwritten += written - position - MEMORY_RING_SAMPLES;
-		position = written - MEMORY_RING_SAMPLES;
-	}
-	for (; !err && position < written; position++) {
-		const struct memory_record *record = (const struct memory_record *)memory->records.data +
-						     (size_t)cpu * MEMORY_RING_SAMPLES +
-						     (position & (MEMORY_RING_SAMPLES - 1));
-		__u64 before = __atomic_load_n(&record->sequence, __ATOMIC_ACQUIRE), after;
-		struct memory_record copy;
-
-		if (before < position + 1)
-			break; /* being written */
-		copy = *record;
-		__atomic_thread_fence(__ATOMIC_ACQUIRE);
-		after = __atomic_load_n(&record->sequence, __ATOMIC_RELAXED);
-		if (before == position + 1 && after == before)
-			err = live_sums_add(&memory->sums, cpu, &copy);
-		else
-			memory->overwritten++;
-	}
-	memory->read[cpu] = position;
+	ring_begin(&pass, &ring, memory->read[cpu], &memory->losses);
+	while (!err && ring_next(&pass, &record, &memory->losses))
+		err = live_sums_add(&memory->sums, cpu, &record);
+	memory->read[cpu] = pass.position;
 	return err;
 }
 
@@ -254,7 +244,8 @@ static void sum_up(const struct live_memory *memory, struct counted *counted, bo
 	struct memory_state *sum = &counted->state;
 	__u64 read = 0, samples = 0;
 
-	*counted = (struct counted){.overwritten = memory->overwritten, .refused = memory->sums.lines.refused};
+	*counted = (struct counted){.overwritten = memory->losses.overwritten + memory->losses.torn,
+				    .refused = memory->sums.lines.refused};
 	for (__u32 cpu = 0; cpu < memory->cpus; cpu++) {
 		const struct memory_state *state = state_of(memory, cpu);
 

@@ -140,11 +140,17 @@ const struct wait_stack *maps_sleep_stack(const struct maps *maps, __u32 slot, _
 	return (void *)((char *)maps->sleep_stacks.data + index * maps->sizing->stack_bytes);
 }
 
-const struct wait_event *maps_event(const struct maps *maps, __u32 cpu, __u64 position)
+struct ring maps_events(const struct maps *maps, __u32 cpu)
 {
-	size_t index = (size_t)cpu * maps->sizing->ring_events + (position & (maps->sizing->ring_events - 1));
+	const struct sizing *sizing = maps->sizing;
 
-	return (void *)((char *)maps->wait_events.data + index * maps->sizing->event_bytes);
+	return (struct ring){
+		.records = (char *)maps->wait_events.data + (size_t)cpu * sizing->ring_events * sizing->event_bytes,
+		.written = &maps_cpu(maps, cpu)->events,
+		.count = sizing->ring_events,
+		.bytes = sizing->event_bytes,
+		.sequence = offsetof(struct wait_event, sequence),
+	};
 }
 
 struct release_state *maps_release(const struct maps *maps, __u32 cpu)
@@ -152,11 +158,16 @@ struct release_state *maps_release(const struct maps *maps, __u32 cpu)
 	return (struct release_state *)maps->release_states.data + cpu;
 }
 
-const struct holding_record *maps_holding(const struct maps *maps, __u32 cpu, __u64 position)
+struct ring maps_holdings(const struct maps *maps, __u32 cpu)
 {
-	size_t index = (size_t)cpu * maps->sizing->ring_holdings + (position & (maps->sizing->ring_holdings - 1));
-
-	return (struct holding_record *)maps->holding_records.data + index;
+	return (struct ring){
+		.records =
+			(struct holding_record *)maps->holding_records.data + (size_t)cpu * maps->sizing->ring_holdings,
+		.written = &maps_release(maps, cpu)->holdings,
+		.count = maps->sizing->ring_holdings,
+		.bytes = sizeof(struct holding_record),
+		.sequence = offsetof(struct holding_record, sequence),
+	};
 }
 
 const struct wait_stack *maps_release_stack(const struct maps *maps, __u32 cpu, __u32 slot)
@@ -184,14 +195,14 @@ __u32 maps_owner(const struct maps *maps, __u32 slot, __u32 depth)
 	return owners ? (__u32)owners[(size_t)slot * SLEEP_DEPTH + depth] : 0;
 }
 
-const struct context_state *maps_context_state(const struct maps *maps, __u32 cpu)
+struct ring maps_context(const struct maps *maps, __u32 cpu)
 {
-	return (struct context_state *)maps->context_states.data + cpu;
-}
-
-const struct context_record *maps_context(const struct maps *maps, __u32 cpu, __u64 position)
-{
-	size_t index = (size_t)cpu * maps->sizing->ring_context + (position & (maps->sizing->ring_context - 1));
-
-	return (struct context_record *)maps->context_records.data + index;
+	return (struct ring){
+		.records =
+			(struct context_record *)maps->context_records.data + (size_t)cpu * maps->sizing->ring_context,
+		.written = &((struct context_state *)maps->context_states.data)[cpu].records,
+		.count = maps->sizing->ring_context,
+		.bytes = sizeof(struct context_record),
+		.sequence = offsetof(struct context_record, sequence),
+	};
 }

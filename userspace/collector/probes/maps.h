@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <linux/types.h>
 
+#include "base/ring.h"
 #include "bpf/lockline.h"
 #include "probes/sizing.h"
 
@@ -51,11 +52,11 @@ struct wait_row *maps_row(const struct maps *maps, __u32 cpu, __u32 row);
 struct sleep_slot *maps_sleeper(const struct maps *maps, __u32 index);
 const struct wait_stack *maps_spin_stack(const struct maps *maps, __u32 cpu, __u32 depth);
 const struct wait_stack *maps_sleep_stack(const struct maps *maps, __u32 index, __u32 depth);
-/* The record at position of the CPU's ring. */
-const struct wait_event *maps_event(const struct maps *maps, __u32 cpu, __u64 position);
+/* The CPU's ring of wait events. */
+struct ring maps_events(const struct maps *maps, __u32 cpu);
 
 struct release_state *maps_release(const struct maps *maps, __u32 cpu);
-const struct holding_record *maps_holding(const struct maps *maps, __u32 cpu, __u64 position);
+struct ring maps_holdings(const struct maps *maps, __u32 cpu);
 const struct wait_stack *maps_release_stack(const struct maps *maps, __u32 cpu, __u32 slot);
 /* FOCUS_LOCKS addresses. */
 __u64 *maps_focus(const struct maps *maps);
@@ -63,7 +64,6 @@ const struct hold_row *maps_hold(const struct maps *maps, __u32 cpu, __u32 slot)
 /* Who held the lock when a sleeping wait began: a tid, 0: not known, ~0: readers. */
 __u32 maps_owner(const struct maps *maps, __u32 slot, __u32 depth);
 
-const struct context_state *maps_context_state(const struct maps *maps, __u32 cpu);
-const struct context_record *maps_context(const struct maps *maps, __u32 cpu, __u64 position);
+struct ring maps_context(const struct maps *maps, __u32 cpu);
 
 #endif /* LOCKLINE_MAPS_H */

@@ -172,11 +172,11 @@ static int write_holder_losses(const struct summary *summary)
 	if (!summary->holders)
 		return 0;
 	holders_losses(summary->holders, &losses, &judged);
-	err = put_loss(summary, "turns_overwritten", losses.overwritten, "loss",
+	err = put_loss(summary, "turns_overwritten", losses.ring.overwritten, "loss",
 		       "contended releases and ends of waits that the ring lost before they were read; more --memory "
 		       "helps");
 	err = err
-		      ?: put_loss(summary, "turns_torn", losses.torn, "loss",
+		      ?: put_loss(summary, "turns_torn", losses.ring.torn, "loss",
 				  "contended releases and ends of waits that changed while they were read");
 	err = err ?: put_loss(summary, "holds_lost", losses.holds, "info", "holds whose begin or release was not seen");
 	err = err
@@ -220,11 +220,11 @@ static int write_losses(const struct summary *summary, const struct sums *sums)
 	err = err ?: put_loss(summary, "ends", sums->ends, "info", "ends seen, those of filtered waits included");
 	err = err ?: put_loss(summary, "open", summary->open_waits, "info", "waits that still last");
 	err = err
-		      ?: put_loss(summary, "events_overwritten", summary->losses->overwritten, "loss",
+		      ?: put_loss(summary, "events_overwritten", summary->losses->ring.overwritten, "loss",
 				  "samples and outliers that the ring lost before they were read; their waits are in "
 				  "the totals");
 	err = err
-		      ?: put_loss(summary, "events_torn", summary->losses->torn, "loss",
+		      ?: put_loss(summary, "events_torn", summary->losses->ring.torn, "loss",
 				  "samples and outliers that changed while they were read; their waits are in the "
 				  "totals");
 	err = err

@@ -88,34 +88,15 @@ static struct wait_event *batch_event(const struct events *events, size_t index)
 /* Copies what the CPU wrote since the last call; a record in the making is left for the next. */
 static void read_ring(struct events *events, __u32 cpu)
 {
-	const struct sizing *sizing = events->maps->sizing;
-	__u64 written = __atomic_load_n(&maps_cpu(events->maps, cpu)->events, __ATOMIC_ACQUIRE);
-	__u64 position = events->read[cpu];
+	struct ring ring = maps_events(events->maps, cpu);
+	struct ring_pass pass;
 
 	events->batch_size = 0;
 	events->rows_met = false;
-	if (written - position > sizing->ring_events) {
-		events->losses.overwritten += written - position - sizing->ring_events;
-		position = written - sizing->ring_events;
-	}
-	for (; position < written; position++) {
-		const struct wait_event *event = maps_event(events->maps, cpu, position);
-		struct wait_event *copy = batch_event(events, events->batch_size);
-		__u64 before = __atomic_load_n(&event->sequence, __ATOMIC_ACQUIRE), after;
-
-		if (before < position + 1)
-			break;
-		memcpy(copy, event, sizing->event_bytes);
-		__atomic_thread_fence(__ATOMIC_ACQUIRE);
-		after = __atomic_load_n(&event->sequence, __ATOMIC_RELAXED);
-		if (before == position + 1 && after == before)
-			events->batch_size++;
-		else if (before > position + 1)
-			events->losses.overwritten++;
-		else
-			events->losses.torn++;
-	}
-	events->read[cpu] = position;
+	ring_begin(&pass, &ring, events->read[cpu], &events->losses.ring);
+	while (ring_next(&pass, batch_event(events, events->batch_size), &events->losses.ring))
+		events->batch_size++;
+	events->read[cpu] = pass.position;
 }
 
 static int kernel_frames(const struct events *events, const struct wait_event *event, const __u64 **frames)

@@ -5,6 +5,7 @@
 
 #include <linux/types.h>
 
+#include "base/ring.h"
 #include "names/cgroups.h"
 #include "waits/locks.h"
 #include "probes/maps.h"
@@ -36,8 +37,7 @@ struct long_wait {
 typedef int (*on_wait)(void *data, const struct long_wait *wait);
 
 struct event_losses {
-	__u64 overwritten;      /* records that the ring lost before they were read */
-	__u64 torn;             /* records that were written while they were read */
+	struct ring_losses ring;
 	__u64 outliers_dropped; /* outliers beyond what an interval keeps; in the totals all the same */
 };
 

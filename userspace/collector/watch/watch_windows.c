@@ -13,6 +13,7 @@
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 
+#include "base/ring.h"
 #include "base/clock.h"
 #include "lockline.skel.h"
 #include "probes/maps.h"
@@ -208,28 +209,27 @@ static bool next_line(struct watch_windows *windows, __u32 *number, struct line 
 /* Copies what one CPU has recorded; of a window that goes on, only what is older than `before`. */
 static __u64 read_ring(struct watch_windows *windows, __u32 cpu, __u64 before, struct watch_record *out, __u64 room)
 {
-	const struct watch_record *ring = (struct watch_record *)windows->records.data + (size_t)cpu * WATCH_RING;
-	__u64 written = __atomic_load_n(&state_of(windows, cpu)->records, __ATOMIC_ACQUIRE), count = 0;
-	__u64 position = windows->read[cpu];
+	const struct ring ring = {
+		.records = (struct watch_record *)windows->records.data + (size_t)cpu * WATCH_RING,
+		.written = &state_of(windows, cpu)->records,
+		.count = WATCH_RING,
+		.bytes = sizeof(struct watch_record),
+		.sequence = offsetof(struct watch_record, sequence),
+	};
+	struct ring_losses untold = {}; /* what has no record is known by the counts of hits */
+	struct ring_pass pass;
+	__u64 count = 0;
 
-	if (written - position > WATCH_RING)
-		position = written - WATCH_RING;
-	for (; position < written && count < room; position++) {
-		const struct watch_record *record = &ring[position % WATCH_RING];
-		__u64 sequence = __atomic_load_n(&record->sequence, __ATOMIC_ACQUIRE);
-
-		if (sequence < position + 1)
-			break;
-		out[count] = *record;
-		__atomic_thread_fence(__ATOMIC_ACQUIRE);
-		if (sequence != position + 1 || __atomic_load_n(&record->sequence, __ATOMIC_RELAXED) != sequence)
-			continue;
+	ring_begin(&pass, &ring, windows->read[cpu], &untold);
+	while (count < room && ring_next(&pass, &out[count], &untold)) {
 		/* What one exception left stays together. */
-		if (out[count].ns >= before && !(count && watch_is_pair(&out[count - 1], &out[count])))
+		if (out[count].ns >= before && !(count && watch_is_pair(&out[count - 1], &out[count]))) {
+			pass.position--;
 			break;
+		}
 		count++;
 	}
-	windows->read[cpu] = position;
+	windows->read[cpu] = pass.position;
 	return count;
 }
 
