@@ -153,6 +153,7 @@ install: all
 	cd userspace && find lockline -name '*.py' -exec $(INSTALL) -D -m 644 {} $(abspath $(DESTDIR)$(PREFIX))/lib/lockline/{} \;
 	$(INSTALL) -m 644 VERSION $(DESTDIR)$(PREFIX)/lib/lockline/lockline/VERSION
 	$(INSTALL) -m 644 userspace/collector/recording/recording.sql $(DESTDIR)$(PREFIX)/lib/lockline/lockline/recording/recording.sql
+	$(INSTALL) -D -m 644 userspace/lockline/atlas/locks.json $(DESTDIR)$(PREFIX)/lib/lockline/lockline/atlas/locks.json
 	$(INSTALL) -m 644 docs/lockline.1 $(DESTDIR)$(PREFIX)/share/man/man1
 
 .PHONY: clean

@@ -17,6 +17,7 @@ from lockline.base.errors import LocklineError
 from lockline.base.text import Style, clean
 from lockline.cli import c2c as c2c_command
 from lockline.cli import diff as diff_command
+from lockline.cli import explain as explain_command
 from lockline.recording.reader import open_recording
 
 # What one command alone needs is imported by it: loading all takes longer than a small report.
@@ -106,6 +107,7 @@ def _parser() -> argparse.ArgumentParser:
     demo = commands.add_parser("demo", help="record a contended load and show the report (as root)")
     demo.add_argument("-d", "--duration", type=_argument(_positive), default=8, metavar="SECONDS", help="default: 8")
     _report_options(demo)
+    explain_command.add_parser(commands)
     diff_command.add_parser(commands)
     c2c_command.add_parser(commands, _argument(_positive))
     for command in commands.choices.values():
@@ -230,7 +232,7 @@ def _run(arguments: Sequence[str]) -> tuple[str, int]:
         raise
     if parsed.command == "diff":
         return _diff(parsed)
-    commands = {"report": _report, "doctor": _doctor, "demo": _demo, "c2c": _c2c}
+    commands = {"report": _report, "doctor": _doctor, "demo": _demo, "c2c": _c2c, "explain": explain_command.explain}
     return commands[parsed.command](parsed), 0
 
 

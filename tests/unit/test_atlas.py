@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The atlas of kernel locks: whole, plain, and found by the names that reports print."""
+
+import json
+import re
+
+import pytest
+
+from lockline.atlas import Atlas, KnownLock, atlas
+from lockline.cli.main import main
+from lockline.render.atlas import render
+
+LOCKS = atlas().locks
+
+
+def test_there_are_eighty_locks_and_each_name_once() -> None:
+    names = [name for lock in LOCKS for name in lock.names]
+    assert len(LOCKS) >= 80
+    assert len(names) == len(set(names))
+
+
+@pytest.mark.parametrize("lock", LOCKS, ids=lambda lock: lock.names[0])
+def test_an_entry_is_whole(lock: KnownLock) -> None:
+    assert all((lock.title, lock.kind, lock.protects, lock.contended_by, lock.confirm, lock.helps, lock.sources))
+    assert all(
+        re.fullmatch(
+            r"(Documentation|arch|block|drivers|fs|include|io_uring|ipc|kernel|lib|mm|net|security|virt)/\S+", source
+        )
+        for source in lock.sources
+    )
+    assert set(lock.only_in) <= set(lock.names)
+    assert set().union(*lock.only_in.values()) <= set(atlas().kernels)
+
+
+@pytest.mark.parametrize(
+    ("given", "found"),
+    [
+        ("mm_struct.mmap_lock", "mm_struct.mmap_lock"),
+        ("mmap_lock", "mm_struct.mmap_lock"),
+        ("mm_struct.mmap_lock.wait_lock", "mm_struct.mmap_lock"),
+        ("runqueues.__lock [CPU 3]", "runqueues.__lock"),
+        ("runqueues.__lock[CPU 3]", "runqueues.__lock"),
+        ("rtnl_lock", "rtnl_mutex"),
+        ("siglock", "sighand_struct.siglock"),
+    ],
+)
+def test_a_lock_is_found_by_the_names_people_have_for_it(given: str, found: str) -> None:
+    lock = atlas().find(given)
+    assert lock
+    assert lock.names[0] == found
+
+
+@pytest.mark.parametrize("given", ["", "lock", "?", "kmalloc-192 in vfs_write", "no_such_lock", ".wait_lock"])
+def test_a_name_that_could_be_many_locks_is_none(given: str) -> None:
+    assert atlas().find(given) is None
+
+
+def test_no_line_is_wider_but_the_command(capsys: pytest.CaptureFixture[str]) -> None:
+    for lock in LOCKS:
+        for line in render(lock, atlas().kernels, 80).splitlines():
+            assert len(line) <= 80 or lock.confirm in line or " " not in line.strip(), line
+
+
+def test_explain_says_what_it_knows(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["explain", "tasklist_lock"]) == 0
+    shown = capsys.readouterr().out
+    assert "stop the tracer" in shown
+    assert main(["explain", "--list"]) == 0
+    assert len(capsys.readouterr().out.splitlines()) == len(LOCKS)
+    assert main(["explain", "tasklist_lock", "--format", "json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert document["schema"] == "lockline-explain/1"
+    assert [lock["names"] for lock in document["locks"]] == [["tasklist_lock"]]
+
+
+def test_an_unknown_lock_is_one_line_with_what_is_near(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["explain", "tasklist_lok"]) == 1
+    shown = capsys.readouterr()
+    assert not shown.out
+    assert shown.err.count("\n") == 1
+    assert "tasklist_lock" in shown.err
+    assert main(["explain", "\x1b[31m" + "x" * 5000]) == 1
+    shown = capsys.readouterr()
+    assert "\x1b" not in shown.err
+    assert len(shown.err) < 300
+
+
+def test_an_atlas_of_two_members_of_one_name_asks_for_the_type() -> None:
+    known = KnownLock(("a.lock",), "t", "spinlock", "p", ("c",), "x", ("h",), ("kernel/fork.c",))
+    other = KnownLock(("b.lock",), "t", "spinlock", "p", ("c",), "x", ("h",), ("kernel/fork.c",))
+    both = Atlas(("6.1",), (known, other))
+    assert both.find("lock") is None
+    assert both.find("a.lock") is known

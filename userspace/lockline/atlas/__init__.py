@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What is known of the kernel's locks: what each protects, what contends it, how to confirm it, what helps."""
+
+import difflib
+import json
+from dataclasses import dataclass, field
+from functools import cache
+from importlib import resources
+
+# A lock inside a lock is explained by the outer one, whose name stands before it.
+_INNER = (".wait_lock", ".rtmutex.wait_lock", ".base.rtmutex.wait_lock", ".wait.lock", ".waiters.lock")
+
+
+@dataclass(frozen=True)
+class KnownLock:
+    """One kind of lock, under all names that lockline gives it.
+
+    only_in: names that only some of the kernels have by which the atlas was checked.  module: what must be loaded.
+    """
+
+    names: tuple[str, ...]
+    title: str
+    kind: str
+    protects: str
+    contended_by: tuple[str, ...]
+    confirm: str
+    helps: tuple[str, ...]
+    sources: tuple[str, ...]
+    note: str = ""
+    module: str = ""
+    only_in: dict[str, tuple[str, ...]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Atlas:
+    """All known locks, and the kernels in which their names were looked up."""
+
+    kernels: tuple[str, ...]
+    locks: tuple[KnownLock, ...]
+
+    def find(self, name: str) -> KnownLock | None:
+        """The lock of a name as reports print it, an inner lock by its outer one; None: not in the atlas."""
+        by_name = {known: lock for lock in self.locks for known in lock.names}
+        name = name.split("[", 1)[0].split(" (", 1)[0].strip()
+        if name in by_name:
+            return by_name[name]
+        for inner in _INNER:
+            if name.endswith(inner) and name.removesuffix(inner) in by_name:
+                return by_name[name.removesuffix(inner)]
+        # People say mmap_lock; the name's type goes with it only where members of two types are called so.
+        members = {id(lock): lock for known, lock in by_name.items() if known.rsplit(".", 1)[-1] == name}
+        return next(iter(members.values())) if len(members) == 1 else None
+
+    def near(self, name: str) -> list[str]:
+        """Up to five names that are spelled like this one, or hold it."""
+        names = [known for lock in self.locks for known in lock.names]
+        held = [known for known in names if name.lower() in known.lower()] if name else []
+
+        def likeness(known: str) -> float:
+            matcher = difflib.SequenceMatcher(None, name, known)
+            short = difflib.SequenceMatcher(None, name, known.rsplit(".", 1)[-1])
+            return max(matcher.ratio(), short.ratio())
+
+        alike = sorted((known for known in names if likeness(known) > 0.7), key=likeness, reverse=True)
+        return list(dict.fromkeys(held + alike))[:5]
+
+
+def _known_lock(entry: dict[str, object]) -> KnownLock:
+    texts = {key: value for key, value in entry.items() if isinstance(value, str)}
+    lists = {key: tuple(value) for key, value in entry.items() if isinstance(value, list)}
+    only = entry.get("only_in", {})
+    assert isinstance(only, dict)
+    return KnownLock(**texts, **lists, only_in={name: tuple(kernels) for name, kernels in only.items()})  # type: ignore[arg-type]
+
+
+@cache
+def atlas() -> Atlas:
+    """The atlas of the package: locks.json."""
+    document = json.loads(resources.files(__name__).joinpath("locks.json").read_text(encoding="utf-8"))
+    return Atlas(tuple(document["kernels"]), tuple(map(_known_lock, document["locks"])))
