@@ -34,6 +34,7 @@ PROGRAMS = {
     "until_test": ["cli/until.c", "cli/command_line.c", "cli/hitm_options.c", "cli/import_options.c", "cli/watch_options.c", "cli/kinds.c"],
     "interrupts_test": ["episodes/interrupts.c"],
     "timeline_test": ["episodes/timeline.c"],
+    "totals_test": ["waits/totals.c", "recording/recording.c", "recording/output_file.c"],
     "futex_waiting_test": ["futex/futex_waiting.c"],
     "pmu_test": ["kernel/pmu.c"],
     "watch_code_test": ["watch/watch_code.c", "watch/watch_vex.c"],
@@ -50,10 +51,14 @@ PROGRAMS = {
     "cpu_pairs_test": ["kernel/cpu_pairs.c", "kernel/cpu_topology.c"],
 }
 
-LIBRARIES = {"watch_code_test": ["-lcapstone"], "watch_parts_test": ["-lz"]}
+LIBRARIES = {"totals_test": ["-lsqlite3"], "watch_code_test": ["-lcapstone"], "watch_parts_test": ["-lz"]}
 
 FLAGS = ["-std=gnu11", "-g", "-O1", "-Wall", "-Wextra", "-Werror", "-Wno-unused-parameter", "-D_GNU_SOURCE"]
 FLAGS += [f"-I{COLLECTOR}", f"-I{COLLECTOR.parent.parent}"]
+# Files that make writes, as recording_schema.h.
+FLAGS += [f"-I{COLLECTOR.parent.parent / 'build' / 'collector'}"]
+# A variable that is read before it is set has a value that no test takes for right.
+FLAGS += ["-ftrivial-auto-var-init=pattern"]
 SANITIZERS = ["-fsanitize=address,undefined", "-fno-sanitize-recover=undefined"]
 
 CASES = [

@@ -198,7 +198,7 @@ static int flush_row(struct totals *totals, __s64 interval, __u32 cpu, __u32 ind
 	struct figures *by_cpu = &totals->cpus[cpu * KIND_COUNT + (total->kind & (KIND_COUNT - 1))];
 	struct histogram_blob gained_blob = {.size = 0}, cell_blob = {.size = 0};
 	struct figures gained = {0};
-	int err;
+	int err = 0;
 
 	/*
 	 * The row may be written while it is read: what is missed now is in the
