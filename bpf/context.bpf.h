@@ -12,6 +12,8 @@
 #include "clock.bpf.h"
 #include "compat.bpf.h"
 
+#define MOST_CPUS 8192 /* NR_CPUS can be no more */
+
 /* The next record of the CPU's ring, its sequence taken away; NULL before the maps have their sizes. */
 static __always_inline struct context_record *begin_context(__u32 cpu, __u64 *position)
 {
@@ -66,24 +68,45 @@ static __noinline int record_context(__u32 type, __u32 value, struct task_struct
 	return 0;
 }
 
+/* IPIs to those CPUs of a mask that are first and the IPI_CPUS - 1 after it. */
+static __noinline int record_ipis_from(const void *mask, __u32 first)
+{
+	__u32 cpu = bpf_get_smp_processor_id(), bytes = bpf_core_type_size(struct cpumask) - first / 8;
+	struct cpu_state *state = bpf_map_lookup_elem(&cpu_states, &cpu);
+	__u64 position = 0, bits[IPI_CPUS / 64] = {};
+	struct context_record *record;
+
+	if (!state || !mask)
+		return 0;
+	if (bytes > sizeof(bits))
+		bytes = sizeof(bits);
+	bpf_probe_read_kernel(bits, bytes & 31, mask + first / 8);
+	/* One record at least tells that there was an IPI; the others are for CPUs alone. */
+	if (first && !(bits[0] | bits[1]))
+		return 0;
+	record = begin_context(cpu, &position);
+	if (!record)
+		return 0;
+	write_context(record, state, CONTEXT_IPIS_SENT, first);
+	__builtin_memcpy(record->name, bits, sizeof(bits));
+	__sync_lock_test_and_set(&record->sequence, position + 1);
+	return 0;
+}
+
 /* IPIs to all CPUs of a mask. */
 static __noinline int record_ipis(const void *mask)
 {
-	__u32 cpu = bpf_get_smp_processor_id(), size = bpf_core_type_size(struct cpumask);
+	__u32 cpu = bpf_get_smp_processor_id(), size = bpf_core_type_size(struct cpumask) * 8;
 	struct cpu_state *state = bpf_map_lookup_elem(&cpu_states, &cpu);
-	struct context_record *record = NULL;
-	__u64 position = 0, bits[2] = {};
 
-	if (state && mask)
-		record = begin_context(cpu, &position);
-	if (!record)
+	if (!state || state->flags & STATE_SHALLOW)
 		return 0;
-	if (size > sizeof(bits))
-		size = sizeof(bits);
-	bpf_probe_read_kernel(bits, size & 31, mask);
-	write_context(record, state, CONTEXT_IPIS_SENT, 0);
-	__builtin_memcpy(record->name, bits, sizeof(bits));
-	__sync_lock_test_and_set(&record->sequence, position + 1);
+	record_ipis_from(mask, 0);
+	for (__u32 first = IPI_CPUS; first < MOST_CPUS; first += IPI_CPUS) {
+		if (first >= context_cpus || first >= size)
+			break;
+		record_ipis_from(mask, first);
+	}
 	return 0;
 }
 

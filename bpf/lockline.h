@@ -300,7 +300,7 @@ enum context_type {
 	CONTEXT_WAIT_TASK,        /* a turn of wait_task_inactive(); other: the task that is to stop running */
 	CONTEXT_SWITCH_THROTTLED, /* as the switch; the task before could run, and may not: its group's time is used up */
 	CONTEXT_WAKEUP_THROTTLED, /* as the wake-up, of such a task */
-	CONTEXT_IPIS_SENT,        /* name: to which of the first 128 CPUs, as a bit set */
+	CONTEXT_IPIS_SENT,        /* name: to which of IPI_CPUS CPUs, as a bit set; value: the first of them */
 	CONTEXT_TYPES
 };
 
@@ -324,6 +324,8 @@ struct context_record {
 	char comm[16]; /* of tid */
 	char name[16]; /* of the interrupt, or the other task's comm */
 };
+
+#define IPI_CPUS 128 /* bits in a record's name */
 
 /* One per CPU, written by it alone. */
 struct context_state {

@@ -115,7 +115,8 @@ static __noinline int end_hold(__u64 lock)
 	for (int i = HOLD_DEPTH - 1; i >= 0; i--) {
 		if ((__u32)i >= state->hold_depth || state->holds[i].lock != lock)
 			continue;
-		held = now - state->holds[i].begin_ns;
+		/* The clock may step back: CPUs out of step, or jiffies that wrap. */
+		held = now > state->holds[i].begin_ns ? now - state->holds[i].begin_ns : 0;
 		state->holds_lost += state->hold_depth - i - 1;
 		state->hold_depth = i;
 		index = cpu * FOCUS_LOCKS + focus_slot(lock);

@@ -31,6 +31,7 @@ const volatile bool count_waiters __weak = false;   /* their lock words do not t
 const volatile bool measure_holds __weak = false;   /* --holds */
 
 const volatile __u32 context_mask __weak = 0; /* relief records per CPU - 1 */
+const volatile __u32 context_cpus __weak = 0; /* possible CPUs */
 
 /* STATE_COARSE_CLOCK: CLOCK_MONOTONIC at a jiffy, which jiffy, and ns per jiffy; set before attaching. */
 __u64 coarse_base_ns __weak = 0;

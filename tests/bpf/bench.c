@@ -47,6 +47,7 @@ void bench_open(struct bench *bench, const struct settings *settings)
 	skeleton->rodata->filter_tasks = settings->filter_tasks;
 	skeleton->rodata->holding_mask = TEST_HOLDINGS - 1;
 	skeleton->rodata->context_mask = TEST_CONTEXT - 1;
+	skeleton->rodata->context_cpus = TEST_IPI_CPUS;
 	skeleton->rodata->record_holdings = settings->holders;
 	skeleton->rodata->count_waiters = settings->count_waiters;
 	skeleton->rodata->measure_holds = settings->holders;

@@ -57,6 +57,36 @@ void context_of_ipis_to_several(struct bench *bench)
 	CHECK(!strcmp(bench->contexts[1].name, "wait_test"), "%.16s", bench->contexts[1].name);
 }
 
+/* The running kernel's mask is of 256 CPUs at least. */
+void context_of_ipis_to_many(struct bench *bench)
+{
+	__u64 *mask = bench->skeleton->bss->ipi_mask;
+
+	mask[0] = 5;
+	mask[2] = 9;     /* CPUs 128 and 131 */
+	mask[4] = ~0ull; /* CPUs that are not possible */
+	run_ipis(bench, 3);
+	CHECK_EQUAL(bench->contexts[0].value, 0);
+	CHECK(!memcmp(bench->contexts[0].name, (__u64[]){5, 0}, 16), "the first of them");
+	CHECK_EQUAL(bench->context_state->records, 2);
+	CHECK_EQUAL(bench->contexts[1].type, CONTEXT_IPIS_SENT);
+	CHECK_EQUAL(bench->contexts[1].value, IPI_CPUS);
+	CHECK_EQUAL(bench->contexts[1].sequence, 2);
+	CHECK(!memcmp(bench->contexts[1].name, (__u64[]){9, 0}, 16), "those beyond");
+	/* Beyond the first record an empty part of a mask has none. */
+	mask[2] = 0;
+	run_ipis(bench, 3);
+	CHECK_EQUAL(bench->context_state->records, 3);
+}
+
+void shallow_slices_have_no_context(struct bench *bench)
+{
+	bench->state->flags |= STATE_SHALLOW;
+	run_context(bench, CONTEXT_SWITCH, 0, true);
+	run_ipis(bench, 2);
+	CHECK_EQUAL(bench->context_state->records, 0);
+}
+
 /* What relieves a wait may come from a CPU that -C leaves out. */
 void context_is_recorded_on_every_cpu(struct bench *bench)
 {

@@ -137,6 +137,18 @@ void a_hold_whose_release_was_missed(struct bench *bench)
 	CHECK_EQUAL(holds_of(bench, inner)->hold_ns, 1000);
 }
 
+void a_hold_over_a_step_back(struct bench *bench)
+{
+	bench->focus[focus_slot(LOCK(1))] = LOCK(1);
+	run_locked(bench, LOCK(1));
+	bench->skeleton->bss->clock_ns -= 5000;
+	run_unlock(bench, LOCK(1), HELD);
+	CHECK_EQUAL(holds_of(bench, LOCK(1))->holds, 1);
+	CHECK_EQUAL(holds_of(bench, LOCK(1))->hold_ns, 0);
+	CHECK_EQUAL(holds_of(bench, LOCK(1))->max_ns, 0);
+	CHECK_EQUAL(holds_of(bench, LOCK(1))->histogram[0], 1);
+}
+
 void without_holders_nothing_is_written(struct bench *bench)
 {
 	run_wait(bench, LOCK(3), KIND_SPINLOCK, 5000);

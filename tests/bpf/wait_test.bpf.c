@@ -81,13 +81,19 @@ int run_context(__u64 *context)
 	return 0;
 }
 
-/* 0: no mask; 1: one that cannot be read; 2: current's comm for a mask. */
+/* As long as that of a kernel for 8,192 CPUs. */
+__u64 ipi_mask[MOST_CPUS / 64];
+
+/* 0: no mask; 1: one that cannot be read; 2: current's comm for a mask; 3: ipi_mask. */
 SEC("raw_tp")
 int run_ipis(__u64 *context)
 {
 	struct task_struct *task = (void *)bpf_get_current_task();
 
-	record_ipis(context[0] < 2 ? (void *)context[0] : (void *)task + bpf_core_field_offset(task->comm));
+	if (context[0] == 3)
+		record_ipis(ipi_mask);
+	else
+		record_ipis(context[0] < 2 ? (void *)context[0] : (void *)task + bpf_core_field_offset(task->comm));
 	return 0;
 }
 

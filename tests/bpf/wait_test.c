@@ -547,12 +547,15 @@ static const struct test {
 	TEST(waiters_are_counted_where_no_word_tells, counted_waiters),
 	TEST(holds_of_locks_in_focus, holders),
 	TEST(a_hold_whose_release_was_missed, holders),
+	TEST(a_hold_over_a_step_back, holders),
 	TEST(without_holders_nothing_is_written, everything),
 	TEST(context_records_tell_who_and_when, everything),
 	TEST(context_overwrites_the_oldest, everything),
 	TEST(context_is_recorded_on_every_cpu, everything),
 	TEST(context_keeps_to_its_ring, everything),
 	TEST(context_of_ipis_to_several, everything),
+	TEST(context_of_ipis_to_many, everything),
+	TEST(shallow_slices_have_no_context, everything),
 };
 
 int main(void)

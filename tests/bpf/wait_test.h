@@ -16,6 +16,7 @@
 #define TEST_SLEEP        64
 #define TEST_HOLDINGS     16
 #define TEST_CONTEXT      16
+#define TEST_IPI_CPUS     200 /* possible, as the programs are told */
 #define TEST_SAMPLE       8
 #define TEST_CPU          0
 #define TASK_FILTER_WORDS (4194304 / 64) /* PID_MAX_LIMIT bits */
@@ -120,11 +121,14 @@ void context_overwrites_the_oldest(struct bench *bench);
 void context_is_recorded_on_every_cpu(struct bench *bench);
 void context_keeps_to_its_ring(struct bench *bench);
 void context_of_ipis_to_several(struct bench *bench);
+void context_of_ipis_to_many(struct bench *bench);
+void shallow_slices_have_no_context(struct bench *bench);
 void release_stacks_are_bounded(struct bench *bench);
 void releases_outside_of_the_window_are_not(struct bench *bench);
 void waiters_are_counted_where_no_word_tells(struct bench *bench);
 void holds_of_locks_in_focus(struct bench *bench);
 void a_hold_whose_release_was_missed(struct bench *bench);
+void a_hold_over_a_step_back(struct bench *bench);
 void without_holders_nothing_is_written(struct bench *bench);
 
 #endif /* WAIT_TEST_H */

@@ -12,9 +12,9 @@
 
 static struct sizing sizing = {.cpus = CPUS, .ring_context = RING, .ring_holdings = HOLDINGS};
 static struct maps maps = {.sizing = &sizing};
-static struct context_state states[CPUS];
+static struct context_state states[CPUS + 1]; /* the last: of CPUs beyond, which are idle */
 static struct context_record rings[CPUS][RING];
-static struct release_state releases[CPUS];
+static struct release_state releases[CPUS + 1];
 static struct holding_record holdings[CPUS][HOLDINGS];
 static struct timeline timeline;
 static struct timeline_window window;
@@ -23,8 +23,8 @@ static struct timeline_window window;
 struct ring maps_context(const struct maps *of, __u32 cpu)
 {
 	return (struct ring){
-		.records = rings[cpu],
-		.written = &states[cpu].records,
+		.records = rings[cpu % CPUS],
+		.written = &states[cpu < CPUS ? cpu : CPUS].records,
 		.count = RING,
 		.bytes = sizeof(struct context_record),
 		.sequence = offsetof(struct context_record, sequence),
@@ -34,8 +34,8 @@ struct ring maps_context(const struct maps *of, __u32 cpu)
 struct ring maps_holdings(const struct maps *of, __u32 cpu)
 {
 	return (struct ring){
-		.records = holdings[cpu],
-		.written = &releases[cpu].holdings,
+		.records = holdings[cpu % CPUS],
+		.written = &releases[cpu < CPUS ? cpu : CPUS].holdings,
 		.count = HOLDINGS,
 		.bytes = sizeof(struct holding_record),
 		.sequence = offsetof(struct holding_record, sequence),
@@ -268,6 +268,34 @@ static void cpus_sent_to(void)
 	}
 }
 
+/* Masks come in records of IPI_CPUS CPUs. */
+static void ipis_to_many_cpus(void)
+{
+	static const struct {
+		__u32 first;
+		unsigned char bits[16];
+		const char *name;
+		__u32 value;
+	} sent[] = {
+		{0, {[15] = 0x80}, "", 127}, {128, {0x0f}, "128-131", ~0u},
+		{128, {[1] = 1}, "", 136},   {256, {[5] = 0xff}, "296-299", ~0u}, /* there are 300 */
+		{384, {0xff}, "", ~0u},
+	};
+
+	empty();
+	for (size_t i = 0; i < sizeof(sent) / sizeof(sent[0]); i++)
+		memcpy(put(0, 11000000 + i, CONTEXT_IPIS_SENT, 7, 0, sent[i].first)->name, sent[i].bits,
+		       sizeof(sent[i].bits));
+	sizing.cpus = 300;
+	read(false);
+	sizing.cpus = CPUS;
+	CHECK(timeline.count == sizeof(sent) / sizeof(sent[0]), "%zu", timeline.count);
+	for (size_t i = 0; i < timeline.count; i++) {
+		CHECK_TEXT(timeline.rows[i].name, sent[i].name);
+		CHECK(timeline.rows[i].value == sent[i].value, "row %zu: %u", i, timeline.rows[i].value);
+	}
+}
+
 /* Who got the lock last, if the waiter waited already and nobody let go of it since. */
 static void who_has_it_now(void)
 {
@@ -315,7 +343,8 @@ int main(void)
 		TEST(window_alone),         TEST(cpus_that_matter), TEST(interrupts_have_lengths),
 		TEST(turns_of_a_loop),      TEST(overwritten),      TEST(torn),
 		TEST(holdings_of_the_lock), TEST(too_many),         TEST(what_holders_did_before),
-		TEST(who_is_throttled),     TEST(cpus_sent_to),     TEST(who_has_it_now),
+		TEST(who_is_throttled),     TEST(cpus_sent_to),     TEST(ipis_to_many_cpus),
+		TEST(who_has_it_now),
 	};
 	int failed = RUN_TESTS(tests);
 

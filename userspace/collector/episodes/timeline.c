@@ -110,20 +110,25 @@ static struct timeline_row *add_row(struct timeline *timeline)
 	return &timeline->rows[timeline->count++];
 }
 
-/* "0-3,7"; one CPU alone is a value, as it is of an IPI to one. */
-static void name_cpus(struct timeline_row *row, const char bits[16], __u32 cpus)
+/* "0-3,7" of IPI_CPUS CPUs from the first on; one CPU alone is a value, as it is of an IPI to one. */
+static void name_cpus(struct timeline_row *row, const char bits[16], __u32 first, __u32 cpus)
 {
 	const unsigned char *bytes = (const unsigned char *)bits;
 	size_t used = 0;
 	int count = 0;
 
 	row->name[0] = 0;
-	for (__u32 cpu = 0, last; cpu < cpus && cpu < 128; cpu = last + 1) {
-		last = cpu;
-		if (!(bytes[cpu / 8] >> cpu % 8 & 1))
+	cpus = first < cpus ? cpus - first : 0;
+	cpus = cpus < IPI_CPUS ? cpus : IPI_CPUS;
+	for (__u32 bit = 0, end; bit < cpus; bit = end) {
+		__u32 cpu = first + bit, last;
+
+		end = bit + 1;
+		if (!(bytes[bit / 8] >> bit % 8 & 1))
 			continue;
-		while (last + 1 < cpus && last + 1 < 128 && bytes[(last + 1) / 8] >> (last + 1) % 8 & 1)
-			last++;
+		while (end < cpus && bytes[end / 8] >> end % 8 & 1)
+			end++;
+		last = first + end - 1;
 		count += last - cpu + 1;
 		row->value = cpu;
 		if (used > sizeof(row->name) - 12)
@@ -178,7 +183,7 @@ static int add_stretch(struct timeline *timeline, const struct stretch *stretch,
 		memcpy(row->comm, record->comm, sizeof(record->comm));
 		row->throttled = record->type == CONTEXT_SWITCH_THROTTLED || record->type == CONTEXT_WAKEUP_THROTTLED;
 		if (record->type == CONTEXT_IPIS_SENT)
-			name_cpus(row, record->name, cpus);
+			name_cpus(row, record->name, record->value, cpus);
 		else
 			memcpy(row->name, record->name, sizeof(record->name));
 		if (type == TIMELINE_VECTOR && record->value < CONTEXT_VECTORS)

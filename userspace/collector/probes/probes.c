@@ -211,6 +211,7 @@ int probes_load(struct probes *probes, const struct options *options, const stru
 	bpf->rodata->cgroup_v1_subsys = hierarchy;
 	bpf_program__set_autoload(bpf->progs.resolve_slab, plan->slab_kfunc);
 	bpf->rodata->context_mask = sizing->ring_context ? sizing->ring_context - 1 : 0;
+	bpf->rodata->context_cpus = sizing->cpus;
 	bpf->rodata->holding_mask = sizing->ring_holdings ? sizing->ring_holdings - 1 : 0;
 	bpf->rodata->record_holdings = options->holders;
 	bpf->rodata->count_waiters = options->holders && plan->spinlock_mode == SPINLOCK_TEST_AND_SET;
