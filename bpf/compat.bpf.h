@@ -11,6 +11,12 @@
  * Since 7.x tracepoint programs run preemptible (probes under SRCU), and a
  * preempted program keeps every other task's end on that CPU out.  The kfuncs
  * came with 6.10 (fc7566ad0a82); before them tracepoints are not preemptible.
+ *
+ * Programs at fentry and fexit are preemptible on every kernel, and before
+ * 6.10 nothing here can change that: those around rwsem_down_write_slowpath() and
+ * percpu_down_write() may be preempted.  A program stays on its CPU all the same,
+ * and what others write meanwhile is written by atomic operations.  The runs that
+ * the kernel skips meanwhile are counted (recursion_misses), their waits are lost.
  */
 extern void bpf_preempt_disable(void) __ksym __weak;
 extern void bpf_preempt_enable(void) __ksym __weak;

@@ -53,10 +53,9 @@ static __noinline int record_event(void *ctx, struct cpu_state *state, struct wa
 	row->has_stack = 1;
 	weight_ns = wait->wait_ns;
 	if (wait->wait_ns < state->threshold_ns) {
-		weight_ns += row->pending_ns;
-		weight += row->pending_waits;
-		row->pending_ns = 0;
-		row->pending_waits = 0;
+		/* Taken at once: a sleeper's program may be preempted here, and another adds to them. */
+		weight_ns += __sync_lock_test_and_set(&row->pending_ns, 0);
+		weight += __sync_lock_test_and_set(&row->pending_waits, 0);
 	}
 	write_event(ctx, state, wait, weight, weight_ns);
 	return 0;

@@ -73,7 +73,7 @@ static __always_inline __s32 sleep_depth(struct cpu_state *state, struct sleep_s
 		count(state, COUNT_TOO_DEEP, depth);
 		return 0;
 	}
-	state->counters[COUNT_NESTED]++;
+	count(state, COUNT_NESTED, 1);
 	return depth & (SLEEP_DEPTH - 1);
 }
 

@@ -30,21 +30,40 @@ static __always_inline bool is_spinning(__u32 kind)
 	return kind <= KIND_RWLOCK_WRITE;
 }
 
+/* A kind that sleeps; its waiter may be preempted here, unlike one that spins. */
+static __always_inline void begin_sleeping_wait(void *ctx, __u64 lock, __u32 kind)
+{
+	struct cpu_state *state;
+
+	stay_on_cpu();
+	state = state_of(bpf_get_smp_processor_id());
+	if (state) {
+		state->begins[kind]++;
+		if (wanted(state, kind))
+			begin_sleeping(ctx, state, lock, kind, false);
+		else
+			count(state, COUNT_FILTERED, 1);
+	}
+	leave_cpu();
+}
+
 static __always_inline void begin_wait(void *ctx, __u64 lock, __u32 kind)
 {
-	__u32 cpu = bpf_get_smp_processor_id();
-	struct cpu_state *state = state_of(cpu);
+	struct cpu_state *state;
+	__u32 cpu;
 
 	kind &= KIND_COUNT - 1;
+	if (!is_spinning(kind)) {
+		begin_sleeping_wait(ctx, lock, kind);
+		return;
+	}
+	cpu = bpf_get_smp_processor_id();
+	state = state_of(cpu);
 	if (!state)
 		return;
 	state->begins[kind]++;
 	if (!wanted(state, kind)) {
 		count(state, COUNT_FILTERED, 1);
-	} else if (!is_spinning(kind)) {
-		stay_on_cpu();
-		begin_sleeping(ctx, state, lock, kind, false);
-		leave_cpu();
 	} else if (in_slow_path(state, lock)) {
 		count(state, COUNT_REPEATED, 1);
 	} else {
@@ -131,28 +150,28 @@ static __always_inline void leave_slow_path(void *ctx, __u64 lock)
  */
 static __always_inline void enter_sleeping_path(void *ctx, __u64 lock, __u32 kind)
 {
-	struct cpu_state *state = state_of(bpf_get_smp_processor_id());
+	struct cpu_state *state;
 
-	if (!state)
-		return;
-	__sync_fetch_and_add(&state->slow_paths, 1);
-	if (!wanted(state, kind)) {
-		count(state, COUNT_FILTERED, 1);
-		return;
-	}
 	stay_on_cpu();
-	begin_sleeping(ctx, state, lock, kind, true);
+	state = state_of(bpf_get_smp_processor_id());
+	if (state) {
+		__sync_fetch_and_add(&state->slow_paths, 1);
+		if (wanted(state, kind))
+			begin_sleeping(ctx, state, lock, kind, true);
+		else
+			count(state, COUNT_FILTERED, 1);
+	}
 	leave_cpu();
 }
 
 static __always_inline void leave_sleeping_path(void *ctx, __u64 lock, __s32 result)
 {
-	struct cpu_state *state = state_of(bpf_get_smp_processor_id());
+	struct cpu_state *state;
 
-	if (!state)
-		return;
 	stay_on_cpu();
-	end_sleeping(ctx, state, lock, result, clock_now(state));
+	state = state_of(bpf_get_smp_processor_id());
+	if (state)
+		end_sleeping(ctx, state, lock, result, clock_now(state));
 	leave_cpu();
 }
 

@@ -2,7 +2,9 @@
 /* Functions that are probed from entry to exit, with and without the tracepoints inside them. */
 #include "wait_test.h"
 
+#include <bpf/libbpf.h>
 #include <errno.h>
+#include <linux/bpf.h>
 #include <unistd.h>
 
 static void every_begin_is_accounted_for(const struct bench *bench)
@@ -148,4 +150,38 @@ void sleeping_paths_are_filtered(struct bench *bench)
 	CHECK_EQUAL(waits_of_all(bench), 1);
 	CHECK_EQUAL(bench->state->counters[COUNT_UNMATCHED], 0);
 	every_begin_is_accounted_for(bench);
+}
+
+/* libbpf marks the call of a function that this kernel lacks by such a number (from 1.2 on). */
+#define MISSING_FUNCTION 2002000000
+
+static bool is_kernel_function(const struct bpf_insn *call)
+{
+	return call->src_reg == BPF_PSEUDO_KFUNC_CALL || call->imm >= MISSING_FUNCTION;
+}
+
+/* Whether all that a program calls lies between two calls of the kernel's functions: preemption off, and on. */
+static bool calls_without_preemption(const struct bpf_program *program)
+{
+	const struct bpf_insn *insns = bpf_program__insns(program);
+	int first = -1, last = -1;
+
+	for (size_t i = 0; i < bpf_program__insn_cnt(program); i++) {
+		/* Appended functions come after the program's end. */
+		if (insns[i].code == (BPF_JMP | BPF_EXIT))
+			break;
+		if (insns[i].code != (BPF_JMP | BPF_CALL))
+			continue;
+		first = first < 0 ? (int)i : first;
+		last = i;
+	}
+	return last > first && is_kernel_function(&insns[first]) && is_kernel_function(&insns[last]);
+}
+
+/* Filters walk cgroups: a waiter that is preempted there keeps the program from all other tasks of its CPU. */
+void sleepers_stay_on_their_cpu(struct bench *bench)
+{
+	CHECK(calls_without_preemption(bench->skeleton->progs.begin_mutex), "a begin can be preempted");
+	CHECK(calls_without_preemption(bench->skeleton->progs.run_enter_sleeping), "an entry can be preempted");
+	CHECK(calls_without_preemption(bench->skeleton->progs.run_leave_sleeping), "an exit can be preempted");
 }

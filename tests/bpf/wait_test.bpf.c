@@ -21,6 +21,14 @@ int run_begin(__u64 *context)
 	return 0;
 }
 
+/* Looked at, never run. */
+SEC("raw_tp")
+int begin_mutex(__u64 *context)
+{
+	begin_wait(context, context[0], KIND_MUTEX);
+	return 0;
+}
+
 SEC("raw_tp")
 int run_end(__u64 *context)
 {

@@ -535,6 +535,7 @@ static const struct test {
 	TEST(sleeping_path_survives_lost_ends, everything),
 	TEST(sleeping_paths_nest, everything),
 	TEST(sleeping_paths_are_filtered, two_kinds),
+	TEST(sleepers_stay_on_their_cpu, everything),
 	TEST(stale_slot_gives_no_wait, outliers),
 	TEST(kinds_are_filtered, two_kinds),
 	TEST(tasks_are_filtered, one_task),

@@ -111,6 +111,7 @@ void sleeping_path_without_tracepoints(struct bench *bench);
 void sleeping_path_survives_lost_ends(struct bench *bench);
 void sleeping_paths_nest(struct bench *bench);
 void sleeping_paths_are_filtered(struct bench *bench);
+void sleepers_stay_on_their_cpu(struct bench *bench);
 
 /* turns.c */
 void releases_are_recorded_if_anyone_waits(struct bench *bench);
