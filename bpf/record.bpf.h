@@ -18,7 +18,8 @@ static __always_inline bool takes_sample(struct cpu_state *state, struct wait_ro
 {
 	__u32 mask = state->sample_mask;
 
-	if ((row->begins++ & mask) != mask && row->has_stack)
+	/* Without a row yet: the first of it. */
+	if (row && (row->begins++ & mask) != mask && row->has_stack)
 		return false;
 	if (!state->stack_tokens)
 		return false;

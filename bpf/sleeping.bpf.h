@@ -41,11 +41,51 @@ static __always_inline void release_sleeper(struct sleep_slot *slot, __u32 index
 	__sync_lock_test_and_set(&slot->tid, 0);
 }
 
+/* As samples_sleeper(), for a lock without a row at home. */
+static __noinline int samples_away(struct cpu_state *state, __u64 lock, __u32 kind)
+{
+	__u32 index = ROW_CAN_BE_CLAIMED, asleep;
+	struct wait_row *row;
+
+	if (!state)
+		return 0;
+	if (kind != KIND_MUTEX_SPIN) {
+		if (!kind_recorded(kind))
+			return 0;
+		row = row_at(probe_rows(state, lock, kind));
+		return row && takes_sample(state, row);
+	}
+	if (kind_recorded(KIND_MUTEX_SPIN))
+		index = search_row(state, lock, KIND_MUTEX_SPIN);
+	if (index >= ROW_NO_PLACE && kind_recorded(KIND_MUTEX)) {
+		asleep = search_row(state, lock, KIND_MUTEX);
+		if (asleep < ROW_NO_PLACE || !kind_recorded(KIND_MUTEX_SPIN))
+			index = asleep;
+	}
+	if (index == ROW_NO_PLACE)
+		index = other_row(state, kind_recorded(KIND_MUTEX_SPIN) ? KIND_MUTEX_SPIN : KIND_MUTEX);
+	return takes_sample(state, index == ROW_CAN_BE_CLAIMED ? NULL : row_at(index));
+}
+
+/*
+ * Whether a wait that begins takes a stack.  It claims the row that it will end in, so
+ * that its end, with the lock held, need not; but a mutex may still get its lock by
+ * spinning or by sleeping, and a row for each would be one too many: until it
+ * sleeps it looks at the rows that there are.
+ */
+static __always_inline bool samples_sleeper(struct cpu_state *state, __u64 lock, __u32 kind)
+{
+	__u64 key = row_key(lock, kind);
+	struct wait_row *row = row_at(home_row(state, key));
+
+	return row && row->key == key ? takes_sample(state, row) : samples_away(state, lock, kind);
+}
+
 /* Depth at which a new begin is kept, or -1 if it only repeats the wait in flight. */
 static __always_inline __s32 sleep_depth(struct cpu_state *state, struct sleep_slot *slot, __u64 lock, __u32 kind,
 					 bool slow_path)
 {
-	__u32 depth = slot->depth;
+	__u32 depth = slot->depth, row_index;
 	struct sleep_wait *last;
 
 	if (!depth)
@@ -53,8 +93,12 @@ static __always_inline __s32 sleep_depth(struct cpu_state *state, struct sleep_s
 	last = &slot->wait[(depth - 1) & (SLEEP_DEPTH - 1)];
 	if (last->lock == lock && (kind == KIND_MUTEX || kind == KIND_MUTEX_SPIN)) {
 		/* A mutex begins anew each time it goes from spinning to sleeping and back. */
-		if (kind == KIND_MUTEX)
+		if (kind == KIND_MUTEX && last->kind != KIND_MUTEX) {
 			last->kind = KIND_MUTEX;
+			/* Its row, while the lock is not held. */
+			if (kind_recorded(KIND_MUTEX))
+				find_row(state, lock, KIND_MUTEX, &row_index);
+		}
 		count(state, COUNT_REPEATED, 1);
 		return -1;
 	}
@@ -80,11 +124,10 @@ static __always_inline __s32 sleep_depth(struct cpu_state *state, struct sleep_s
 static __noinline int begin_sleeping(void *ctx, struct cpu_state *state, __u64 lock, __u32 kind, bool slow_path)
 {
 	__u64 pid_tgid = bpf_get_current_pid_tgid();
-	__u32 tid = pid_tgid, row_index;
+	__u32 tid = pid_tgid;
 	__s32 index, depth;
 	struct sleep_slot *slot;
 	struct sleep_wait *wait;
-	struct wait_row *row;
 
 	if (!ctx || !state)
 		return 0;
@@ -103,8 +146,8 @@ static __noinline int begin_sleeping(void *ctx, struct cpu_state *state, __u64 l
 	wait->lock = lock;
 	wait->kind = kind;
 	wait->begin_cpu = bpf_get_smp_processor_id();
-	row = find_row(state, lock, kind & (KIND_COUNT - 1), &row_index);
-	wait->flags = (row && takes_sample(state, row) ? SLEEP_SAMPLED : 0) | (slow_path ? SLEEP_SLOW_PATH : 0);
+	wait->flags = (samples_sleeper(state, lock, kind & (KIND_COUNT - 1)) ? SLEEP_SAMPLED : 0) |
+		      (slow_path ? SLEEP_SLOW_PATH : 0);
 	if (wait->flags & SLEEP_SAMPLED) {
 		__u32 frames = walk_stacks(ctx, state, index * SLEEP_DEPTH + depth, false);
 
@@ -137,13 +180,14 @@ static __always_inline void record_sleep(void *ctx, struct cpu_state *state, __u
 		.sampled = wait->flags & SLEEP_SAMPLED,
 	};
 	__u32 row_index;
-	/* Looked for again: the waiter may have moved, and a mutex may have changed its kind. */
-	struct wait_row *row = find_row(state, ended.lock, ended.kind, &row_index);
+	struct wait_row *row;
 
-	if (!(wait_kinds >> ended.kind & 1)) {
+	if (!kind_recorded(ended.kind)) {
 		count(state, COUNT_FILTERED, 1);
 		return;
 	}
+	/* Looked for again: the waiter may have moved, and a mutex may have changed its kind. */
+	row = find_row(state, ended.lock, ended.kind, &row_index);
 	if (!row)
 		return;
 	ended.other_row = is_other_row(state, row_index);

@@ -66,9 +66,9 @@ static __noinline __u32 spinlock_kind(void *ctx, struct cpu_state *state, __u64 
 	if (!ctx || !state || is_at_home(state, lock, KIND_SPINLOCK))
 		return KIND_SPINLOCK;
 	found = search_row(state, lock, KIND_SPINLOCK);
-	if (found == ROW_FOUND)
+	if (found < ROW_NO_PLACE)
 		return KIND_SPINLOCK;
-	if (search_row(state, lock, KIND_RQSPINLOCK) == ROW_FOUND)
+	if (search_row(state, lock, KIND_RQSPINLOCK) < ROW_NO_PLACE)
 		return KIND_RQSPINLOCK;
 	/* The walk takes a microsecond: once for a row, never for a lock that gets none. */
 	if (found == ROW_NO_PLACE)

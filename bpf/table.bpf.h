@@ -102,9 +102,11 @@ static __always_inline bool is_at_home(const struct cpu_state *state, __u64 lock
 	return row && row->key == key;
 }
 
-enum row_search { ROW_FOUND, ROW_CAN_BE_CLAIMED, ROW_NO_PLACE };
+/* Of search_row(): neither an index. */
+#define ROW_CAN_BE_CLAIMED (~0u)
+#define ROW_NO_PLACE       (~0u - 1)
 
-/* Whether the lock has a row of that kind, away from home too; claims none. */
+/* As probe_rows(), but claims none. */
 static __noinline __u32 search_row(struct cpu_state *state, __u64 lock, __u32 kind)
 {
 	__u64 key = row_key(lock, kind);
@@ -119,7 +121,7 @@ static __noinline __u32 search_row(struct cpu_state *state, __u64 lock, __u32 ki
 		if (!row)
 			break;
 		if (row->key == key)
-			return ROW_FOUND;
+			return index;
 		if (!row->key)
 			return ROW_CAN_BE_CLAIMED;
 		if (++index >= state->row_base + state->named_rows)

@@ -172,6 +172,68 @@ static void mutex_begins_often_and_ends_once(struct bench *bench)
 	CHECK_EQUAL(begins_of_all(bench), waits_of_all(bench) + bench->state->counters[COUNT_REPEATED]);
 }
 
+/* Memory for rows is scarce: a wait leaves the row that it ends in, and no other. */
+static void a_mutex_has_one_row(struct bench *bench)
+{
+	for (int i = 0; i < 3; i++) {
+		run_begin(bench, LOCK(1), KIND_MUTEX_SPIN);
+		run_begin(bench, LOCK(1), KIND_MUTEX);
+		CHECK_EQUAL(bench->state->rows_used, 1); /* claimed by the begin, without the lock */
+		run_begin(bench, LOCK(1), KIND_MUTEX_SPIN);
+		run_end(bench, LOCK(1), 0);
+	}
+	CHECK_EQUAL(bench->state->rows_used, 1);
+	CHECK(row_of(bench, LOCK(1), KIND_MUTEX)->waits == 3, "it slept");
+	for (int i = 0; i < 3; i++) {
+		run_begin(bench, LOCK(2), KIND_MUTEX_SPIN);
+		run_end(bench, LOCK(2), 0);
+	}
+	CHECK_EQUAL(bench->state->rows_used, 2);
+	CHECK(row_of(bench, LOCK(2), KIND_MUTEX_SPIN)->waits == 3, "it never slept");
+	/* The first of each row, whichever begin it was. */
+	CHECK_EQUAL(bench->state->events, 2);
+	CHECK(row_of(bench, LOCK(1), KIND_MUTEX)->has_stack, "no stack of the one");
+	CHECK(row_of(bench, LOCK(2), KIND_MUTEX_SPIN)->has_stack, "no stack of the other");
+}
+
+static void kinds_left_out_have_no_rows(struct bench *bench)
+{
+	run_begin(bench, LOCK(1), KIND_MUTEX_SPIN);
+	run_end(bench, LOCK(1), 0);
+	run_begin(bench, LOCK(2), KIND_MUTEX);
+	run_end(bench, LOCK(2), 0);
+	CHECK_EQUAL(bench->state->counters[COUNT_FILTERED], 1);
+	CHECK_EQUAL(bench->state->rows_used, 1);
+	CHECK(!row_of(bench, LOCK(1), KIND_MUTEX_SPIN), "a row for a wait that is left out");
+	CHECK(row_of(bench, LOCK(2), KIND_MUTEX), "no row for one that is not");
+	/* One that spins first takes its stack then, for the row that it may end in. */
+	for (int i = 0; i < 2; i++) {
+		run_begin(bench, LOCK(3), KIND_MUTEX_SPIN);
+		run_begin(bench, LOCK(3), KIND_MUTEX);
+		run_end(bench, LOCK(3), 0);
+	}
+	CHECK_EQUAL(bench->state->rows_used, 2);
+	CHECK_EQUAL(bench->state->events, 2);
+	CHECK(row_of(bench, LOCK(3), KIND_MUTEX)->has_stack, "no stack");
+	CHECK_EQUAL(begins_of_all(bench), waits_of_all(bench) + bench->state->counters[COUNT_FILTERED] +
+						  bench->state->counters[COUNT_REPEATED]);
+}
+
+/* Of a full table the waits of mutexes go to the rows of unnamed locks, and few take stacks. */
+static void mutexes_of_a_full_table(struct bench *bench)
+{
+	__u64 events;
+
+	for (int i = 0; i < 2 * TEST_ROWS; i++)
+		run_wait(bench, LOCK(100 + i), KIND_RWSEM_WRITE, 1000);
+	CHECK_EQUAL(bench->state->rows_used, TEST_ROWS - KIND_COUNT);
+	events = bench->state->events;
+	for (int i = 0; i < TEST_SAMPLE; i++)
+		run_wait(bench, LOCK(400 + i), KIND_MUTEX_SPIN, 1000);
+	CHECK_EQUAL(other_row_of(bench, KIND_MUTEX_SPIN)->waits, TEST_SAMPLE);
+	CHECK_EQUAL(bench->state->events - events, 2); /* its first, and one of a period */
+}
+
 static void sleeping_waits_nest(struct bench *bench)
 {
 	run_begin(bench, LOCK(8), KIND_RWSEM_WRITE);
@@ -517,6 +579,9 @@ static const struct test {
 	TEST(lost_end_of_a_spinning_wait, everything),
 	TEST(end_without_begin, everything),
 	TEST(mutex_begins_often_and_ends_once, everything),
+	TEST(a_mutex_has_one_row, everything),
+	TEST(kinds_left_out_have_no_rows, two_kinds),
+	TEST(mutexes_of_a_full_table, everything),
 	TEST(sleeping_waits_nest, everything),
 	TEST(lost_end_of_a_sleeping_wait, everything),
 	TEST(sleepers_without_slot_are_counted, everything),
