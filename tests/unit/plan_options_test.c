@@ -116,7 +116,7 @@ static void what_the_doctor_tries(void)
 	plan_decide(&plan, &e);
 	well_formed(&plan);
 	state(&plan, "watchpoints", PROBE_UNAVAILABLE, "refuses a breakpoint");
-	state(&plan, HITM_SIGNAL, PROBE_UNAVAILABLE, "ibs_op");
+	state(&plan, "memory samples (HITM)", PROBE_UNAVAILABLE, "ibs_op");
 }
 
 static const struct test tests[] = {

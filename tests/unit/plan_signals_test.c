@@ -135,13 +135,13 @@ static void memory_samples(void)
 	struct evidence e = with_memory_events();
 	const struct plan *plan = decide(&e);
 
-	check(plan, HITM_SIGNAL, PROBE_ON, "PMU", "cpu/mem-loads,ldlat=30/P");
+	check(plan, "memory samples (HITM)", PROBE_ON, "PMU", "cpu/mem-loads,ldlat=30/P");
 	CHECK(plan->hitm && plan->pmu.count == 1, "what is opened");
 	snprintf(e.pmu.note, sizeof(e.pmu.note), "tells little");
-	check(decide(&e), HITM_SIGNAL, PROBE_ON, "PMU", "tells little");
+	check(decide(&e), "memory samples (HITM)", PROBE_ON, "PMU", "tells little");
 	e.hitm = false;
 	plan = decide(&e);
-	check(plan, HITM_SIGNAL, PROBE_OFF, "PMU", "--hitm");
+	check(plan, "memory samples (HITM)", PROBE_OFF, "PMU", "--hitm");
 	CHECK(!plan->hitm, "not asked for");
 }
 
@@ -151,15 +151,15 @@ static void no_memory_samples(void)
 
 	/* Before 6.2 a program is not told the data source. */
 	e.btf_kernel_context = false;
-	check(decide(&e), HITM_SIGNAL, PROBE_UNAVAILABLE, "", "since 6.2");
+	check(decide(&e), "memory samples (HITM)", PROBE_UNAVAILABLE, "", "since 6.2");
 	CHECK(!decide(&e)->hitm, "opened all the same");
 	e = with_memory_events();
 	e.pmu.count = 0;
-	check(decide(&e), HITM_SIGNAL, PROBE_UNAVAILABLE, "", "lockline watch");
+	check(decide(&e), "memory samples (HITM)", PROBE_UNAVAILABLE, "", "lockline watch");
 	snprintf(e.pmu.trace, sizeof(e.pmu.trace), "arm_spe_0");
-	check(decide(&e), HITM_SIGNAL, PROBE_UNAVAILABLE, "", "record --c2c");
+	check(decide(&e), "memory samples (HITM)", PROBE_UNAVAILABLE, "", "record --c2c");
 	snprintf(e.pmu.error, sizeof(e.pmu.error), "gpu//: there is no such PMU");
-	check(decide(&e), HITM_SIGNAL, PROBE_UNAVAILABLE, "", "no such PMU");
+	check(decide(&e), "memory samples (HITM)", PROBE_UNAVAILABLE, "", "no such PMU");
 }
 
 static const struct test tests[] = {

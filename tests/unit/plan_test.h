@@ -63,10 +63,10 @@ static inline struct evidence machine(void)
 
 static inline const struct probe *probe(const struct plan *plan, const char *signal)
 {
-	static const struct probe none = {.signal = "no such signal"};
+	static const struct probe none = {.signal = SIGNALS};
 
 	for (int i = 0; i < plan->probe_count; i++)
-		if (!strcmp(plan->probes[i].signal, signal))
+		if (!strcmp(signal_name(plan->probes[i].signal), signal))
 			return &plan->probes[i];
 	CHECK(false, "no signal \"%s\"", signal);
 	return &none;
@@ -85,15 +85,16 @@ static inline void well_formed(const struct plan *plan)
 {
 	for (int i = 0; i < plan->probe_count; i++) {
 		const struct probe *is = &plan->probes[i];
+		const char *name = signal_name(is->signal);
 
-		CHECK(is->signal[0] && strlen(is->signal) < sizeof(is->signal) - 1, "\"%s\" is cut", is->signal);
-		CHECK(is->reason[0] && strlen(is->reason) < PLAN_TEXT - 1, "%s: \"%s\"", is->signal, is->reason);
-		CHECK((is->state == PROBE_ON) == !is->lost[0], "%s is %s and loses \"%s\"", is->signal,
+		CHECK(*name, "signal %d has no name", (int)is->signal);
+		CHECK(is->reason[0] && strlen(is->reason) < PLAN_TEXT - 1, "%s: \"%s\"", name, is->reason);
+		CHECK((is->state == PROBE_ON) == !is->lost[0], "%s is %s and loses \"%s\"", name,
 		      probe_state_names[is->state], is->lost);
-		CHECK(is->state != PROBE_ON || is->source[0], "%s has no source", is->signal);
-		CHECK(is->state != PROBE_UNAVAILABLE || !is->source[0], "%s has a source", is->signal);
+		CHECK(is->state != PROBE_ON || is->source[0], "%s has no source", name);
+		CHECK(is->state != PROBE_UNAVAILABLE || !is->source[0], "%s has a source", name);
 		for (int j = 0; j < i; j++)
-			CHECK(strcmp(is->signal, plan->probes[j].signal), "%s twice", is->signal);
+			CHECK(is->signal != plan->probes[j].signal, "%s twice", name);
 	}
 }
 

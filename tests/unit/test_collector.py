@@ -13,7 +13,7 @@ from tap import parse_tap
 HERE = Path(__file__).parent
 COLLECTOR = HERE.parent.parent / "userspace" / "collector"
 
-PLAN = ["kernel/plan.c", "kernel/plan_make.c", "kernel/plan_checks.c", "kernel/probe_points.c", "kernel/plan_holders.c", "kernel/plan_context.c", "kernel/plan_signals.c", "kernel/pmu.c", "kernel/lock_mode.c"]
+PLAN = ["kernel/plan.c", "kernel/signals.c", "kernel/plan_make.c", "kernel/plan_checks.c", "kernel/probe_points.c", "kernel/plan_holders.c", "kernel/plan_context.c", "kernel/plan_signals.c", "kernel/pmu.c", "kernel/lock_mode.c"]
 
 # What everybody needs stands below all else: every test program gets it.
 BASE = sorted(COLLECTOR.glob("base/*.c"))

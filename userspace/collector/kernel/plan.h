@@ -15,16 +15,16 @@
 #include "kernel/lock_mode.h"
 #include "kernel/pmu.h"
 #include "kernel/probe_points.h"
+#include "kernel/signals.h"
 
-#define PLAN_SIGNALS 48
-#define PLAN_FACTS   40
+#define PLAN_FACTS 40
 
 enum probe_state { PROBE_ON, PROBE_OFF, PROBE_UNAVAILABLE, PROBE_BLIND };
 
 extern const char *const probe_state_names[]; /* "on", "off", "unavailable", "blind" */
 
 struct probe {
-	char signal[40]; /* "lock waits", "spinlock first waiter", "slab lock names", ... */
+	enum signal signal;
 	enum probe_state state;
 	char source[PLAN_TEXT];
 	char reason[PLAN_TEXT];
@@ -39,12 +39,10 @@ struct fact {
 
 enum lockline_clock { CLOCK_PRECISE, CLOCK_COARSE };
 
-#define HITM_SIGNAL "memory samples (HITM)"
-
 struct plan {
 	struct fact facts[PLAN_FACTS];
 	int fact_count;
-	struct probe probes[PLAN_SIGNALS];
+	struct probe probes[SIGNALS];
 	int probe_count;
 	enum spinlock_mode spinlock_mode;
 	enum lockline_clock clock; /* COARSE when the clocksource is shared by all CPUs (hpet, acpi_pm) */
@@ -76,6 +74,14 @@ struct plan {
 	bool slab_kfunc;        /* bpf_get_kmem_cache is in the kernel's BTF */
 	__u32 possible_cpus;
 };
+
+/* What the plan says of a signal; NULL: nothing, as of --c2c's without --c2c. */
+const struct probe *plan_probe(const struct plan *plan, enum signal signal);
+
+/* A signal that turned out not to be available. */
+void plan_give_up(struct plan *plan, enum signal signal, const char *why, int err);
+/* Says on stderr that a signal that was asked for is not available. */
+void plan_tell_missing(const struct plan *plan, enum signal signal);
 
 /* The value of a fact, or "" */
 const char *plan_fact(const struct plan *plan, const char *name);

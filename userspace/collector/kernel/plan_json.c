@@ -41,8 +41,8 @@ static int fill(sqlite3 *db, const struct plan *plan)
 	}
 	for (int i = 0; result == SQLITE_OK && i < plan->probe_count; i++) {
 		const struct probe *probe = &plan->probes[i];
-		const char *values[] = {probe->signal, probe_state_names[probe->state], probe->source, probe->reason,
-					probe->lost};
+		const char *values[] = {signal_name(probe->signal), probe_state_names[probe->state], probe->source,
+					probe->reason, probe->lost};
 
 		result = insert(db, "INSERT INTO probe VALUES (?, ?, ?, ?, ?)", values, 5);
 	}

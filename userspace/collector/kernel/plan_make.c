@@ -317,113 +317,71 @@ static enum probe_state check_watchpoints(struct finding *finding)
  * says why the others cannot be had.
  */
 static const struct row {
-	const char *signal;
 	struct {
 		const char *source;
 		enum probe_state (*check)(struct finding *finding);
 	} candidates[CANDIDATES];
-	const char *lost;
 } rows[] = {
-	{"lock waits",
-	 {{"tp_btf contention_begin, contention_end", check_waits}},
-	 "everything: nothing can be recorded"},
-	{"spinlock first waiter",
-	 {{"tp_btf contention_begin", check_first_waiter},
-	  {"fentry", check_spin_slow_path},
-	  {"kprobe", check_spin_kprobe}},
-	 "waits of the first waiter behind a holder: two contenders alone may show none"},
-	{"spinlock queued waiters",
-	 {{"tp_btf contention_begin", check_queued_waiters},
-	  {"fentry", check_spin_slow_path},
-	  {"kprobe", check_spin_kprobe}},
-	 "waits for spinlocks"},
-	{"mutex, rwsem, semaphore, rtmutex", {{"tp_btf contention_begin", check_sleeping}}, "waits for sleeping locks"},
-	{"rwlock waiters", {{"tp_btf contention_begin", check_rwlock}}, "waits for rwlocks"},
-	{"rwlock readers in interrupt",
-	 {{"tp_btf contention_begin", check_rwlock_interrupt}, {"fentry", check_read_slow_path}},
-	 "waits of readers in interrupt context"},
-	{"BPF's own spinlocks",
-	 {{"tp_btf contention_begin", check_resilient}},
-	 "waits for the locks of BPF maps and programs, of the first waiter behind a holder above all"},
-	{"rwsem writers that win by spinning",
-	 {{"tp_btf contention_begin", check_rwsem_spinning},
-	  {"fentry", check_rwsem_slow_path},
-	  {"kprobe", check_rwsem_kprobe}},
-	 "waits of writers that never slept"},
-	{"percpu-rwsem writers behind readers",
-	 {{"tp_btf contention_begin", check_percpu_writers}, {"fentry", check_percpu_slow_path}},
-	 "how long a writer waits for readers and for RCU"},
-	{"spinlock holders",
-	 {{"fentry", check_spin_holders}, {"kprobe", check_spin_holders_kprobe}},
-	 "who held the spinlocks and rwlocks that others waited for"},
-	{"sleeping lock holders",
-	 {{"tp_btf contended_release", check_contended_release},
-	  {"fentry", check_sleeping_unlocks},
-	  {"owner field", check_owners}},
-	 "who held the mutexes, rwsems and other sleeping locks that others waited for"},
-	{"spinlock hold times", {{"fentry", check_holds}}, "how long spinlocks are held"},
-	{"interrupts",
-	 {{"tp_btf irq_handler_entry, irq_handler_exit", check_interrupts}},
-	 "which device's interrupt relieved a long wait"},
-	{"interrupts of the CPU itself",
-	 {{"tp_btf local_timer_entry, reschedule_entry, ...", check_vectors},
-	  {"tp_btf ipi_entry, ipi_exit", check_ipis_received}},
-	 "which timer, reschedule or function call relieved a long wait"},
-	{"IPIs sent",
-	 {{"tp_btf ipi_send_cpu, ipi_send_cpumask", check_ipis_sent}, {"tp_btf ipi_raise", check_ipis_raised}},
-	 "who interrupted the CPU of a long wait"},
-	{"softirqs", {{"tp_btf softirq_entry, softirq_exit", check_softirqs}}, "softirqs during a long wait"},
-	{"context switches",
-	 {{"tp_btf sched_switch", check_switches}},
-	 "whether the holder ran, slept or was preempted during a long wait"},
-	{"wake-ups", {{"tp_btf sched_waking, sched_wakeup", check_wake_ups}}, "who woke the parties of a long wait"},
-	{"turns of wait_task_inactive",
-	 {{"tp_btf sched_wait_task", check_wait_task}},
-	 "how often a tracer looked at its tracee during a long wait"},
-	{"tracers that wait for tracees",
-	 {{"fentry", check_inactive_calls},
-	  {"kprobe", check_inactive_kprobe},
-	  {"tp_btf sched_wait_task", check_inactive_turns}},
-	 "how long and how often ptrace waits until a tracee is off its CPU"},
-	{"tracers that attach",
-	 {{"fentry", check_ptrace_attach}, {"kprobe", check_ptrace_attach_kprobe}},
-	 "how long ptrace takes to attach to a task"},
-	{"reads of a shared clock",
-	 {{"fentry", check_clock_reads}, {"kprobe", check_clock_reads_kprobe}},
-	 "how long CPUs wait for the clock device, and who reads it"},
-	{"futex waits",
-	 {{"tp_btf sys_enter, sys_exit, sched_waking, sched_switch", check_futex}},
-	 "waits in user space's locks and condition variables"},
-	{"static lock names",
-	 {{"symbol table", check_static_names}},
-	 "names of most global locks: those are named by call site"},
-	{"per-CPU lock names",
-	 {{"symbol table and BTF", check_percpu_symbols}, {"BTF and run queues", check_percpu_btf}},
-	 "names of per-CPU locks, run queues among them: those are named by call site"},
-	{"slab lock names",
-	 {{"bpf_get_kmem_cache()", check_slab_names}, {"table of pages", check_slab_pages}},
-	 "names of locks in allocated objects other than the waiter's own: those are named by call site"},
-	{"lock names in the waiter's objects",
-	 {{"BTF", check_owner_names}},
-	 "names such as mm_struct.mmap_lock: those locks are named by call site"},
-	{"kernel stacks",
-	 {{"BPF stack walk and symbol table", check_kernel_stacks}},
-	 "function names: stacks hold bare addresses"},
-	{"user stacks", {{"BPF stack walk", check_user_stacks}}, "where in a program the wait was caused"},
-	{"process following", {{"tp_btf sched_process_fork", check_following}}, "children of the chosen processes"},
-	{"cgroup of the waiter", {{"task_struct.cgroups", check_cgroup}}, "which container or service waited"},
-	{"clock", {{"bpf_ktime_get_ns()", check_clock}}, "lengths below a tick (1 to 10 ms)"},
-	{"own cost", {{"BPF statistics", check_own_cost}}, "the run time of lockline's programs"},
-	{HITM_SIGNAL, {{"PMU", check_hitm}}, "which cache lines move between CPUs, and who moves them"},
-	{"watchpoints", {{"debug registers", check_watchpoints}}, "every access to one cache line"},
+	[SIGNAL_LOCK_WAITS] = {{{"tp_btf contention_begin, contention_end", check_waits}}},
+	[SIGNAL_SPINLOCK_FIRST_WAITER] = {{{"tp_btf contention_begin", check_first_waiter},
+					   {"fentry", check_spin_slow_path},
+					   {"kprobe", check_spin_kprobe}}},
+	[SIGNAL_SPINLOCK_QUEUED_WAITERS] = {{{"tp_btf contention_begin", check_queued_waiters},
+					     {"fentry", check_spin_slow_path},
+					     {"kprobe", check_spin_kprobe}}},
+	[SIGNAL_SLEEPING_LOCKS] = {{{"tp_btf contention_begin", check_sleeping}}},
+	[SIGNAL_RWLOCK_WAITERS] = {{{"tp_btf contention_begin", check_rwlock}}},
+	[SIGNAL_RWLOCK_INTERRUPT] = {{{"tp_btf contention_begin", check_rwlock_interrupt},
+				      {"fentry", check_read_slow_path}}},
+	[SIGNAL_BPF_SPINLOCKS] = {{{"tp_btf contention_begin", check_resilient}}},
+	[SIGNAL_RWSEM_SPINNING] = {{{"tp_btf contention_begin", check_rwsem_spinning},
+				    {"fentry", check_rwsem_slow_path},
+				    {"kprobe", check_rwsem_kprobe}}},
+	[SIGNAL_PERCPU_WRITERS] = {{{"tp_btf contention_begin", check_percpu_writers},
+				    {"fentry", check_percpu_slow_path}}},
+	[SIGNAL_SPINLOCK_HOLDERS] = {{{"fentry", check_spin_holders}, {"kprobe", check_spin_holders_kprobe}}},
+	[SIGNAL_SLEEPING_HOLDERS] = {{{"tp_btf contended_release", check_contended_release},
+				      {"fentry", check_sleeping_unlocks},
+				      {"owner field", check_owners}}},
+	[SIGNAL_HOLD_TIMES] = {{{"fentry", check_holds}}},
+	[SIGNAL_INTERRUPTS] = {{{"tp_btf irq_handler_entry, irq_handler_exit", check_interrupts}}},
+	[SIGNAL_CPU_INTERRUPTS] = {{{"tp_btf local_timer_entry, reschedule_entry, ...", check_vectors},
+				    {"tp_btf ipi_entry, ipi_exit", check_ipis_received}}},
+	[SIGNAL_IPIS_SENT] = {{{"tp_btf ipi_send_cpu, ipi_send_cpumask", check_ipis_sent},
+			       {"tp_btf ipi_raise", check_ipis_raised}}},
+	[SIGNAL_SOFTIRQS] = {{{"tp_btf softirq_entry, softirq_exit", check_softirqs}}},
+	[SIGNAL_CONTEXT_SWITCHES] = {{{"tp_btf sched_switch", check_switches}}},
+	[SIGNAL_WAKE_UPS] = {{{"tp_btf sched_waking, sched_wakeup", check_wake_ups}}},
+	[SIGNAL_WAIT_TASK_TURNS] = {{{"tp_btf sched_wait_task", check_wait_task}}},
+	[SIGNAL_TRACERS_WAITING] = {{{"fentry", check_inactive_calls},
+				     {"kprobe", check_inactive_kprobe},
+				     {"tp_btf sched_wait_task", check_inactive_turns}}},
+	[SIGNAL_TRACERS_ATTACHING] = {{{"fentry", check_ptrace_attach}, {"kprobe", check_ptrace_attach_kprobe}}},
+	[SIGNAL_CLOCK_READS] = {{{"fentry", check_clock_reads}, {"kprobe", check_clock_reads_kprobe}}},
+	[SIGNAL_FUTEX_WAITS] = {{{"tp_btf sys_enter, sys_exit, sched_waking, sched_switch", check_futex}}},
+	[SIGNAL_STATIC_NAMES] = {{{"symbol table", check_static_names}}},
+	[SIGNAL_PERCPU_NAMES] = {{{"symbol table and BTF", check_percpu_symbols},
+				  {"BTF and run queues", check_percpu_btf}}},
+	[SIGNAL_SLAB_NAMES] = {{{"bpf_get_kmem_cache()", check_slab_names}, {"table of pages", check_slab_pages}}},
+	[SIGNAL_OWNER_NAMES] = {{{"BTF", check_owner_names}}},
+	[SIGNAL_KERNEL_STACKS] = {{{"BPF stack walk and symbol table", check_kernel_stacks}}},
+	[SIGNAL_USER_STACKS] = {{{"BPF stack walk", check_user_stacks}}},
+	[SIGNAL_PROCESS_FOLLOWING] = {{{"tp_btf sched_process_fork", check_following}}},
+	[SIGNAL_CGROUP] = {{{"task_struct.cgroups", check_cgroup}}},
+	[SIGNAL_CLOCK] = {{{"bpf_ktime_get_ns()", check_clock}}},
+	[SIGNAL_OWN_COST] = {{{"BPF statistics", check_own_cost}}},
+	[SIGNAL_HITM] = {{{"PMU", check_hitm}}},
+	[SIGNAL_WATCHPOINTS] = {{{"debug registers", check_watchpoints}}},
 };
 
 #define ROWS (sizeof(rows) / sizeof(rows[0]))
-_Static_assert(ROWS <= PLAN_SIGNALS, "the plan has room for every signal");
+_Static_assert(ROWS == SIGNAL_MEMORY_BY_PERF, "every signal but that of --c2c, which plans for itself, has its row");
 
-static void decide(const struct row *row, struct finding *finding, struct probe *probe)
+static void decide(enum signal signal, struct finding *finding, struct probe *probe)
 {
-	snprintf(probe->signal, sizeof(probe->signal), "%s", row->signal);
+	const struct row *row = &rows[signal];
+
+	probe->signal = signal;
 	for (size_t i = 0; i < CANDIDATES && row->candidates[i].check; i++) {
 		enum probe_state state = row->candidates[i].check(finding);
 		size_t used = strlen(probe->reason);
@@ -443,7 +401,7 @@ static void decide(const struct row *row, struct finding *finding, struct probe 
 	}
 	if (probe->state != PROBE_OFF)
 		probe->source[0] = '\0';
-	snprintf(probe->lost, sizeof(probe->lost), "%s", row->lost);
+	snprintf(probe->lost, sizeof(probe->lost), "%s", signal_lost(signal));
 }
 
 /* Where the tracepoints see every wait, probes around the slow paths would only cost. */
@@ -486,7 +444,7 @@ void plan_decide(struct plan *plan, const struct evidence *evidence)
 	plan_context(plan, &finding);
 	plan_signals(plan, &finding);
 	for (size_t i = 0; i < ROWS; i++)
-		decide(&rows[i], &finding, &plan->probes[plan->probe_count++]);
+		decide(i, &finding, &plan->probes[plan->probe_count++]);
 }
 
 int plan_make(struct plan *plan, const struct options *options, const struct symbols *symbols)
@@ -498,20 +456,4 @@ int plan_make(struct plan *plan, const struct options *options, const struct sym
 	plan_decide(plan, &evidence);
 	host_facts(plan, &evidence, thorough);
 	return 0;
-}
-
-void plan_give_up(struct plan *plan, const char *signal, const char *why, int err)
-{
-	for (int i = 0; i < plan->probe_count; i++) {
-		struct probe *probe = &plan->probes[i];
-
-		if (strcmp(probe->signal, signal))
-			continue;
-		probe->state = PROBE_UNAVAILABLE;
-		probe->source[0] = '\0';
-		snprintf(probe->reason, sizeof(probe->reason), "%s: %s", why, strerror(-err));
-		for (size_t row = 0; row < ROWS; row++)
-			if (!strcmp(rows[row].signal, signal))
-				snprintf(probe->lost, sizeof(probe->lost), "%s", rows[row].lost);
-	}
 }

@@ -15,7 +15,4 @@ int plan_make(struct plan *plan, const struct options *options, const struct sym
 /* The plan without facts, from the evidence alone. */
 void plan_decide(struct plan *plan, const struct evidence *evidence);
 
-/* A signal of the plan that could not be had after all. */
-void plan_give_up(struct plan *plan, const char *signal, const char *why, int err);
-
 #endif /* LOCKLINE_PLAN_MAKE_H */

@@ -10,7 +10,6 @@
 #include "base/clock.h"
 #include "kernel/kernel_btf.h"
 #include "memory/live_events.h"
-#include "kernel/plan_make.h"
 #include "memory/live_memory.h"
 #include "memory/live_sums.h"
 #include "lockline.skel.h"
@@ -65,7 +64,7 @@ static int open_memory(struct live_memory *memory, struct plan *plan, struct pro
 	if (*memory->events.failed)
 		message("memory samples: %s; the recording goes on without these", memory->events.failed);
 	if (err) {
-		plan_give_up(plan, HITM_SIGNAL, "the kernel refuses the events", err);
+		plan_give_up(plan, SIGNAL_HITM, "the kernel refuses the events", err);
 		return err == -ENOMEM ? err : 0;
 	}
 	/* Packing them takes longer than the rings of samples last. */
@@ -74,8 +73,10 @@ static int open_memory(struct live_memory *memory, struct plan *plan, struct pro
 		return err;
 	if (memory->events.rate < memory->options->hitm_rate)
 		message("memory samples: %u a second, as perf_event_max_sample_rate allows", memory->events.rate);
-	probes->programs[probes->program_count++] = (struct own_program){
-		.name = bpf_program__name(probes->bpf->progs.memory_sample), .signal = HITM_SIGNAL, .fd = program};
+	probes->programs[probes->program_count++] =
+		(struct own_program){.name = bpf_program__name(probes->bpf->progs.memory_sample),
+				     .signal = signal_name(SIGNAL_HITM),
+				     .fd = program};
 	return 0;
 }
 
@@ -88,10 +89,9 @@ int live_memory_open(struct live_memory **out, const struct options *options, st
 	*out = NULL;
 	if (!plan->hitm) {
 		/* Asked for, and not to be had: why is in the plan. */
-		for (int i = 0; options->hitm && i < plan->probe_count; i++)
-			if (!strcmp(plan->probes[i].signal, HITM_SIGNAL))
-				message("no memory samples: %s; the recording goes on without them",
-					plan->probes[i].reason);
+		if (options->hitm)
+			message("no memory samples: %s; the recording goes on without them",
+				plan_probe(plan, SIGNAL_HITM)->reason);
 		return 0;
 	}
 	memory = calloc(1, sizeof(*memory));

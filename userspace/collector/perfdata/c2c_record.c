@@ -9,9 +9,7 @@
 #include "kernel/kernel_btf.h"
 #include "cli/message.h"
 
-#define SIGNAL "memory samples"
 #define SOURCE "perf c2c record"
-#define LOST   "which cache lines move between CPUs, and who moves them, in this time"
 
 struct c2c_record {
 	const struct options *options;
@@ -25,20 +23,19 @@ static struct probe *add_probe(struct plan *plan)
 {
 	struct probe *probe;
 
-	if (plan->probe_count == PLAN_SIGNALS)
+	if (plan->probe_count == SIGNALS)
 		return NULL;
 	probe = &plan->probes[plan->probe_count++];
-	*probe = (struct probe){.signal = SIGNAL, .state = PROBE_ON, .source = SOURCE};
+	*probe = (struct probe){.signal = SIGNAL_MEMORY_BY_PERF, .state = PROBE_ON, .source = SOURCE};
 	return probe;
 }
 
 /* What the kernel has, as the plan found it: perf's own words leave that out. */
 static const char *kernel_reason(const struct plan *plan)
 {
-	for (int i = 0; i < plan->probe_count; i++)
-		if (!strcmp(plan->probes[i].signal, HITM_SIGNAL))
-			return plan->probes[i].reason;
-	return "";
+	const struct probe *probe = plan_probe(plan, SIGNAL_HITM);
+
+	return probe ? probe->reason : "";
 }
 
 static void cpu_list(const struct options *options, char *out, size_t size)
@@ -101,7 +98,7 @@ int c2c_record_open(struct c2c_record **out, const struct options *options, stru
 		probe->source[0] = 0;
 		snprintf(probe->reason, sizeof(probe->reason), "%.250s; the kernel: %.110s", c2c->process.why,
 			 kernel_reason(plan));
-		snprintf(probe->lost, sizeof(probe->lost), "%s", LOST);
+		snprintf(probe->lost, sizeof(probe->lost), "%s", signal_lost(SIGNAL_MEMORY_BY_PERF));
 	}
 	if (!c2c->running)
 		message("no memory samples: %s; the kernel: %s; the recording goes on without them", c2c->process.why,
@@ -119,8 +116,9 @@ static int give_up(struct c2c_record *c2c)
 {
 	c2c->running = false;
 	message("memory samples: %s; %s may hold a part of them", c2c->process.why, c2c->file);
-	return recording_run(c2c->recording, PUT_PROBE, "ttttt", SIGNAL, probe_state_names[PROBE_UNAVAILABLE], "",
-			     c2c->process.why, LOST);
+	return recording_run(c2c->recording, PUT_PROBE, "ttttt", signal_name(SIGNAL_MEMORY_BY_PERF),
+			     probe_state_names[PROBE_UNAVAILABLE], "", c2c->process.why,
+			     signal_lost(SIGNAL_MEMORY_BY_PERF));
 }
 
 int c2c_record_begin(struct c2c_record *c2c)

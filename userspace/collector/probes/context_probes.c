@@ -5,17 +5,17 @@
 #include "lockline.skel.h"
 #include "probes/probes.h"
 
-static const char *signal_of(enum context_probe probe)
+static enum signal signal_of(enum context_probe probe)
 {
 	__u32 bit = 1u << probe;
 
-	return bit & CONTEXT_INTERRUPTS                      ? "interrupts"
-	       : bit & (CONTEXT_VECTORS_MASK | CONTEXT_IPIS) ? "interrupts of the CPU itself"
-	       : bit & CONTEXT_SOFTIRQS                      ? "softirqs"
-	       : bit & CONTEXT_WAKES                         ? "wake-ups"
-	       : bit & CONTEXT_IPIS_SENT_MASK                ? "IPIs sent"
-	       : probe == PROBE_SWITCH                       ? "context switches"
-							     : "turns of wait_task_inactive";
+	return bit & CONTEXT_INTERRUPTS                      ? SIGNAL_INTERRUPTS
+	       : bit & (CONTEXT_VECTORS_MASK | CONTEXT_IPIS) ? SIGNAL_CPU_INTERRUPTS
+	       : bit & CONTEXT_SOFTIRQS                      ? SIGNAL_SOFTIRQS
+	       : bit & CONTEXT_WAKES                         ? SIGNAL_WAKE_UPS
+	       : bit & CONTEXT_IPIS_SENT_MASK                ? SIGNAL_IPIS_SENT
+	       : probe == PROBE_SWITCH                       ? SIGNAL_CONTEXT_SWITCHES
+							     : SIGNAL_WAIT_TASK_TURNS;
 }
 
 int context_choices(struct lockline_bpf *bpf, const struct plan *plan, struct choice *choices, int count)

@@ -15,7 +15,6 @@
 #include "memory/live_memory.h"
 #include "lockline.skel.h"
 #include "cli/message.h"
-#include "kernel/plan_make.h"
 #include "probes/probes.h"
 #include "session/summary.h"
 #include "watch/watch.h"
@@ -110,9 +109,6 @@ static int set_coarse_clock(struct lockline_bpf *bpf)
 	return err;
 }
 
-#define RWSEM_SIGNAL  "rwsem writers that win by spinning"
-#define PERCPU_SIGNAL "percpu-rwsem writers behind readers"
-
 /*
  * In the order of attaching: ends before begins, since a begin whose end was
  * not seen would be a wait without an end.
@@ -122,24 +118,24 @@ static int choose(struct lockline_bpf *bpf, const struct plan *plan, bool follow
 	const char *spin = plan->spin_kprobe ? NULL : plan->spin_slow_path;
 	const char *kprobe = plan->spin_kprobe ? plan->spin_slow_path : NULL;
 	const struct choice table[] = {
-		{bpf->progs.process_fork, follow, "process following", NULL},
-		{bpf->progs.process_free, follow, "process following", NULL},
-		{bpf->progs.contention_end, true, "lock waits", NULL},
-		{bpf->progs.spin_leave, spin != NULL, "spinlock first waiter", spin},
-		{bpf->progs.spin_kprobe_leave, kprobe != NULL, "spinlock first waiter", kprobe},
-		{bpf->progs.paravirt_spin_leave, plan->paravirt_slow_path, "spinlock first waiter", NULL},
-		{bpf->progs.read_leave, plan->read_slow_path, "rwlock readers in interrupt", NULL},
-		{bpf->progs.rwsem_write_leave, plan->rwsem_slow_path, RWSEM_SIGNAL, NULL},
-		{bpf->progs.rwsem_write_kprobe_leave, plan->rwsem_kprobe, RWSEM_SIGNAL, RWSEM_SLOW_PATH},
-		{bpf->progs.percpu_write_leave, plan->percpu_slow_path, PERCPU_SIGNAL, NULL},
-		{bpf->progs.spin_enter, spin != NULL, "spinlock first waiter", spin},
-		{bpf->progs.spin_kprobe_enter, kprobe != NULL, "spinlock first waiter", kprobe},
-		{bpf->progs.paravirt_spin_enter, plan->paravirt_slow_path, "spinlock first waiter", NULL},
-		{bpf->progs.read_enter, plan->read_slow_path, "rwlock readers in interrupt", NULL},
-		{bpf->progs.rwsem_write_enter, plan->rwsem_slow_path, RWSEM_SIGNAL, NULL},
-		{bpf->progs.rwsem_write_kprobe_enter, plan->rwsem_kprobe, RWSEM_SIGNAL, RWSEM_SLOW_PATH},
-		{bpf->progs.percpu_write_enter, plan->percpu_slow_path, PERCPU_SIGNAL, NULL},
-		{bpf->progs.contention_begin, true, "lock waits", NULL},
+		{bpf->progs.process_fork, follow, SIGNAL_PROCESS_FOLLOWING, NULL},
+		{bpf->progs.process_free, follow, SIGNAL_PROCESS_FOLLOWING, NULL},
+		{bpf->progs.contention_end, true, SIGNAL_LOCK_WAITS, NULL},
+		{bpf->progs.spin_leave, spin != NULL, SIGNAL_SPINLOCK_FIRST_WAITER, spin},
+		{bpf->progs.spin_kprobe_leave, kprobe != NULL, SIGNAL_SPINLOCK_FIRST_WAITER, kprobe},
+		{bpf->progs.paravirt_spin_leave, plan->paravirt_slow_path, SIGNAL_SPINLOCK_FIRST_WAITER, NULL},
+		{bpf->progs.read_leave, plan->read_slow_path, SIGNAL_RWLOCK_INTERRUPT, NULL},
+		{bpf->progs.rwsem_write_leave, plan->rwsem_slow_path, SIGNAL_RWSEM_SPINNING, NULL},
+		{bpf->progs.rwsem_write_kprobe_leave, plan->rwsem_kprobe, SIGNAL_RWSEM_SPINNING, RWSEM_SLOW_PATH},
+		{bpf->progs.percpu_write_leave, plan->percpu_slow_path, SIGNAL_PERCPU_WRITERS, NULL},
+		{bpf->progs.spin_enter, spin != NULL, SIGNAL_SPINLOCK_FIRST_WAITER, spin},
+		{bpf->progs.spin_kprobe_enter, kprobe != NULL, SIGNAL_SPINLOCK_FIRST_WAITER, kprobe},
+		{bpf->progs.paravirt_spin_enter, plan->paravirt_slow_path, SIGNAL_SPINLOCK_FIRST_WAITER, NULL},
+		{bpf->progs.read_enter, plan->read_slow_path, SIGNAL_RWLOCK_INTERRUPT, NULL},
+		{bpf->progs.rwsem_write_enter, plan->rwsem_slow_path, SIGNAL_RWSEM_SPINNING, NULL},
+		{bpf->progs.rwsem_write_kprobe_enter, plan->rwsem_kprobe, SIGNAL_RWSEM_SPINNING, RWSEM_SLOW_PATH},
+		{bpf->progs.percpu_write_enter, plan->percpu_slow_path, SIGNAL_PERCPU_WRITERS, NULL},
+		{bpf->progs.contention_begin, true, SIGNAL_LOCK_WAITS, NULL},
 	};
 	int count = sizeof(table) / sizeof(table[0]);
 
@@ -177,7 +173,7 @@ static void add_program(struct probes *probes, const struct choice *choice)
 			return;
 	probes->programs[probes->program_count++] = (struct own_program){
 		.name = bpf_program__name(choice->program),
-		.signal = choice->signal,
+		.signal = signal_name(choice->signal),
 		.fd = fd,
 	};
 }
@@ -255,12 +251,9 @@ out:
 }
 
 /* Whether a signal was given up: its entry program must not run without the exit program. */
-static bool given_up(const struct plan *plan, const char *signal)
+static bool given_up(const struct plan *plan, enum signal signal)
 {
-	for (int i = 0; i < plan->probe_count; i++)
-		if (!strcmp(plan->probes[i].signal, signal))
-			return plan->probes[i].state == PROBE_UNAVAILABLE;
-	return false;
+	return plan_probe(plan, signal)->state == PROBE_UNAVAILABLE;
 }
 
 static struct bpf_link *attach(const struct choice *choice)
@@ -283,7 +276,8 @@ int probes_attach(struct probes *probes, struct plan *plan)
 {
 	for (int i = 0; i < probes->attached_count; i++) {
 		struct attached *attached = &probes->attached[i];
-		const char *name = bpf_program__name(attached->choice.program), *signal = attached->choice.signal;
+		const char *name = bpf_program__name(attached->choice.program);
+		enum signal signal = attached->choice.signal;
 		int err;
 
 		if (given_up(plan, signal))
@@ -291,12 +285,13 @@ int probes_attach(struct probes *probes, struct plan *plan)
 		err = probes_attach_one(attached);
 		if (!err)
 			continue;
-		if (!strcmp(signal, "lock waits")) {
+		if (signal == SIGNAL_LOCK_WAITS) {
 			message("cannot attach %s: %s; see lockline doctor", name, strerror(-err));
 			probes_detach(probes);
 			return err;
 		}
-		message("cannot attach %s: %s; the recording goes on without: %s", name, strerror(-err), signal);
+		message("cannot attach %s: %s; the recording goes on without: %s", name, strerror(-err),
+			signal_name(signal));
 		plan_give_up(plan, signal, "the kernel refuses to attach its program", err);
 	}
 	/* What was attached for a signal before it was given up would run for nothing. */

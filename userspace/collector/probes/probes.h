@@ -23,7 +23,7 @@ struct lockline_bpf;
 struct choice {
 	struct bpf_program *program;
 	bool wanted;
-	const char *signal; /* as in the plan */
+	enum signal signal;
 	const char *target; /* function; NULL: as in the object */
 };
 

@@ -15,13 +15,13 @@
 
 #define COST_WINDOW_NS 100000000
 
-static const char *signal_of(enum release_function function)
+static enum signal signal_of(enum release_function function)
 {
 	__u32 bit = 1u << function;
 
-	return bit & SPIN_LOCKS         ? "spinlock hold times"
-	       : bit & SLEEPING_UNLOCKS ? "sleeping lock holders"
-					: "spinlock holders";
+	return bit & SPIN_LOCKS         ? SIGNAL_HOLD_TIMES
+	       : bit & SLEEPING_UNLOCKS ? SIGNAL_SLEEPING_HOLDERS
+					: SIGNAL_SPINLOCK_HOLDERS;
 }
 
 int release_choices(struct lockline_bpf *bpf, const struct plan *plan, struct choice *choices, int count)
@@ -66,8 +66,20 @@ int release_choices(struct lockline_bpf *bpf, const struct plan *plan, struct ch
 			release_function_names[i],
 		};
 	choices[count++] =
-		(struct choice){bpf->progs.contended_release, plan->contended_release, "sleeping lock holders", NULL};
+		(struct choice){bpf->progs.contended_release, plan->contended_release, SIGNAL_SLEEPING_HOLDERS, NULL};
 	return count;
+}
+
+static bool is_release(const struct probes *probes, int fd)
+{
+	for (int i = 0; i < probes->attached_count; i++) {
+		enum signal signal = probes->attached[i].choice.signal;
+
+		if (bpf_program__fd(probes->attached[i].choice.program) == fd)
+			return signal == SIGNAL_SPINLOCK_HOLDERS || signal == SIGNAL_SLEEPING_HOLDERS ||
+			       signal == SIGNAL_HOLD_TIMES;
+	}
+	return false;
 }
 
 /* Runs and run time so far of the programs of --holders and --holds. */
@@ -77,11 +89,8 @@ static int sum_runs(const struct probes *probes, __u64 *runs, __u64 *ns)
 	for (int i = 0; i < probes->program_count; i++) {
 		struct bpf_prog_info info = {};
 		__u32 size = sizeof(info);
-		bool ours = false;
 
-		for (int function = 0; function < RELEASE_FUNCTIONS; function++)
-			ours |= !strcmp(probes->programs[i].signal, signal_of(function));
-		if (!ours)
+		if (!is_release(probes, probes->programs[i].fd))
 			continue;
 		if (bpf_obj_get_info_by_fd(probes->programs[i].fd, &info, &size))
 			return -errno;

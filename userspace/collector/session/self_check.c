@@ -50,16 +50,10 @@ struct self_check {
 };
 
 /* Probes that count the waits: on all the time, if there are deeper ones. */
-static bool counts_waits(const char *signal)
+static bool counts_waits(enum signal signal)
 {
-	static const char *const signals[] = {"lock waits", "spinlock first waiter", "rwlock readers in interrupt",
-					      "rwsem writers that win by spinning",
-					      "percpu-rwsem writers behind readers"};
-
-	for (size_t i = 0; i < sizeof(signals) / sizeof(*signals); i++)
-		if (!strcmp(signal, signals[i]))
-			return true;
-	return false;
+	return signal == SIGNAL_LOCK_WAITS || signal == SIGNAL_SPINLOCK_FIRST_WAITER ||
+	       signal == SIGNAL_RWLOCK_INTERRUPT || signal == SIGNAL_RWSEM_SPINNING || signal == SIGNAL_PERCPU_WRITERS;
 }
 
 static bool is_deeper(const struct self_check *check, int probe)
@@ -76,11 +70,11 @@ static void find_deeper(struct self_check *check)
 		const struct choice *choice = &probes->attached[i].choice;
 
 		check->probes_waits &= !probes->attached[i].link || counts_waits(choice->signal) ||
-				       !strcmp(choice->signal, "process following");
+				       choice->signal == SIGNAL_PROCESS_FOLLOWING;
 	}
 	for (int i = 0; i < probes->attached_count; i++) {
-		const char *signal = probes->attached[i].choice.signal;
-		bool deeper = probes->attached[i].link && strcmp(signal, "process following") &&
+		enum signal signal = probes->attached[i].choice.signal;
+		bool deeper = probes->attached[i].link && signal != SIGNAL_PROCESS_FOLLOWING &&
 			      counts_waits(signal) == check->probes_waits;
 
 		check->deeper_mask[i / 32] |= (__u32)deeper << (i % 32);
@@ -129,15 +123,14 @@ static void deeper_text(const struct self_check *check, char *text, size_t size)
 {
 	text[0] = '\0';
 	for (int i = 0; i < check->probes->attached_count; i++) {
-		const char *signal = check->probes->attached[i].choice.signal;
+		enum signal signal = check->probes->attached[i].choice.signal;
 		size_t used = strlen(text);
 		bool told = false;
 
 		for (int before = 0; before < i; before++)
-			told |= is_deeper(check, before) &&
-				!strcmp(signal, check->probes->attached[before].choice.signal);
+			told |= is_deeper(check, before) && signal == check->probes->attached[before].choice.signal;
 		if (is_deeper(check, i) && !told)
-			snprintf(text + used, size - used, "%s%s", used ? "; " : "", signal);
+			snprintf(text + used, size - used, "%s%s", used ? "; " : "", signal_name(signal));
 	}
 }
 

@@ -113,12 +113,8 @@ static int check_plan(const struct session *session)
 {
 	if (session->plan.tp_btf_contention)
 		return 0;
-	for (int i = 0; i < session->plan.probe_count; i++) {
-		const struct probe *probe = &session->plan.probes[i];
-
-		if (!strcmp(probe->signal, "lock waits"))
-			message("lock waits cannot be recorded here: %s; see lockline doctor", probe->reason);
-	}
+	message("%s cannot be recorded here: %s; see lockline doctor", signal_name(SIGNAL_LOCK_WAITS),
+		plan_probe(&session->plan, SIGNAL_LOCK_WAITS)->reason);
 	return -EOPNOTSUPP;
 }
 
@@ -403,22 +399,17 @@ static void tell_missing(const struct session *session)
 	const struct options *options = session->options;
 	const struct {
 		bool asked;
-		const char *signal;
+		enum signal signal;
 	} wanted[] = {
-		{options->holders, "spinlock holders"},
-		{options->holds, "spinlock hold times"},
-		{options->ptrace, "tracers that attach"},
-		{options->futex, "futex waits"},
+		{options->holders, SIGNAL_SPINLOCK_HOLDERS},
+		{options->holds, SIGNAL_HOLD_TIMES},
+		{options->ptrace, SIGNAL_TRACERS_ATTACHING},
+		{options->futex, SIGNAL_FUTEX_WAITS},
 	};
 
-	for (size_t i = 0; i < sizeof(wanted) / sizeof(wanted[0]); i++) {
-		for (int j = 0; wanted[i].asked && j < session->plan.probe_count; j++) {
-			const struct probe *probe = &session->plan.probes[j];
-
-			if (probe->state == PROBE_UNAVAILABLE && !strcmp(probe->signal, wanted[i].signal))
-				message("no %s: %s; the recording goes on without them", probe->signal, probe->reason);
-		}
-	}
+	for (size_t i = 0; i < sizeof(wanted) / sizeof(wanted[0]); i++)
+		if (wanted[i].asked)
+			plan_tell_missing(&session->plan, wanted[i].signal);
 }
 
 /* The probes of unlocks are dear: what they cost is told before the recording begins. */

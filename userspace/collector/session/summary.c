@@ -87,8 +87,8 @@ int summary_begin(struct recording *recording, const struct plan *plan, const st
 	for (int i = 0; !err && i < plan->probe_count; i++) {
 		const struct probe *probe = &plan->probes[i];
 
-		err = recording_run(recording, PUT_PROBE, "ttttt", probe->signal, probe_state_names[probe->state],
-				    probe->source, probe->reason, probe->lost);
+		err = recording_run(recording, PUT_PROBE, "ttttt", signal_name(probe->signal),
+				    probe_state_names[probe->state], probe->source, probe->reason, probe->lost);
 	}
 	for (int kind = 0; !err && kind < KIND_END; kind++)
 		err = recording_run(recording, PUT_KIND, "it", (__s64)kind, kind_names[kind]);

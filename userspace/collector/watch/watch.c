@@ -191,7 +191,7 @@ static void add_program(struct probes *probes, const char *name, const struct bp
 {
 	probes->programs[probes->program_count++] = (struct own_program){
 		.name = name,
-		.signal = "watchpoints",
+		.signal = signal_name(SIGNAL_WATCHPOINTS),
 		.fd = bpf_program__fd(program),
 	};
 }
