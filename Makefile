@@ -8,6 +8,7 @@
 #	make bench		what lockline costs, beside the tools installed here
 #	make bench-servers	what it costs memcached and PostgreSQL, under load
 #	make bench-watch	what watching lines costs the load that is watched
+#	make schemas		docs/*-schema.json, from the dataclasses of lockline.render.documents
 #	make lint		ruff, mypy, import-linter, clang-format, shellcheck
 #	make install		PREFIX (default /usr/local), DESTDIR
 #	make CROSS=arm64	build/arm64/bin/lockline-collect
@@ -145,6 +146,10 @@ lint:
 	cd userspace && ../build/venv/bin/lint-imports --config ../pyproject.toml --no-cache
 	clang-format --dry-run -Werror $(C_FILES)
 	shellcheck $(SHELL_SCRIPTS)
+
+.PHONY: schemas
+schemas:
+	scripts/make-schemas
 
 .PHONY: install
 install: all

@@ -23,7 +23,7 @@ from lockline.c2c.types_reader import find_types
 from lockline.cli.main import main
 from lockline.recording.reader import open_recording
 from lockline.render import c2c_text
-from lockline.render.c2c_json import document
+from lockline.render.documents.lines import document
 from recording_generator import RecordingBuilder
 
 TOP = Path(__file__).resolve().parents[2]

@@ -8,7 +8,7 @@ from c2c import patterns
 from c2c.lock_recording import write_lock_recording
 from lockline.analysis.selection import Selection
 from lockline.recording.reader import open_recording
-from lockline.render.json import render
+from lockline.render.documents.report import render
 from lockline.rules.report import make_report
 
 

@@ -15,7 +15,8 @@ from lockline.base.text import Style, clean
 from lockline.c2c.live import make_live_report
 from lockline.c2c.members import NO_TYPES
 from lockline.recording.reader import open_recording
-from lockline.render import c2c_text, watch_json, watch_text
+from lockline.render import c2c_text, watch_text
+from lockline.render.documents import watch as watch_json
 from recording_generator import SECOND
 from schemas import validator_of
 from watched_lines import LOW, MS, Seen, futex_bucket, in_windows, look, write_watch

@@ -20,7 +20,9 @@ from lockline.c2c.report import make_c2c_report
 from lockline.cli.main import main
 from lockline.cli.watch import parse
 from lockline.recording.reader import open_recording
-from lockline.render import c2c_json, c2c_text, watch_json, watch_text
+from lockline.render import c2c_text, watch_text
+from lockline.render.documents import lines as c2c_json
+from lockline.render.documents import watch as watch_json
 from lockline.rules.report import make_report, with_lines
 from recording_generator import BEGIN, SECOND, RecordingBuilder
 from schemas import validator_of
@@ -332,8 +334,8 @@ def with_section(path: Path) -> Any:
 
 
 def test_the_lines_in_a_report(bucket: Path) -> None:
-    from lockline.render import json as report_json
     from lockline.render import text as report_text
+    from lockline.render.documents import report as report_json
 
     report = with_section(bucket)
     value = report_json.document(report)

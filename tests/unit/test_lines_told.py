@@ -12,7 +12,8 @@ from lockline.base.errors import RecordingError
 from lockline.base.text import Style
 from lockline.c2c.live import LiveReport, make_live_report
 from lockline.recording.reader import open_recording
-from lockline.render import watch_json, watch_text
+from lockline.render import watch_text
+from lockline.render.documents import watch as watch_json
 from lockline.watch.cost import cost_of
 from recording_generator import SECOND, RecordingBuilder
 from schemas import validator_of

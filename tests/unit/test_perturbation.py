@@ -31,7 +31,7 @@ from lockline.base.statistics import compare_counts
 from lockline.base.text import Style
 from lockline.recording.reader import open_recording
 from lockline.recording.rows import SelfCheckSlice
-from lockline.render import json as report_json
+from lockline.render.documents import report as report_json
 from lockline.render.text import render
 from lockline.rules.report import make_report
 from recording_generator import BEGIN, RecordingBuilder

@@ -11,7 +11,7 @@ import pytest
 
 from lockline.analysis.selection import Selection
 from lockline.recording.reader import open_recording
-from lockline.render.json import render
+from lockline.render.documents.report import render
 from lockline.rules.report import make_report
 from recording_generator import SECOND, RecordingBuilder
 from schemas import validator_of

@@ -17,8 +17,8 @@ from lockline.analysis.selection import Selection
 from lockline.base.text import Style
 from lockline.c2c.live import LiveReport, make_live_report
 from lockline.recording.reader import open_recording
-from lockline.render import json as report_json
 from lockline.render import text as report_text
+from lockline.render.documents import report as report_json
 from lockline.rules import find_in_lines, shared_line
 from lockline.rules import report as command
 from lockline.rules.report import make_report

@@ -17,8 +17,8 @@ from lockline.base.errors import RecordingError
 from lockline.base.text import WIDTH, Style
 from lockline.recording import rows
 from lockline.recording.reader import open_recording
-from lockline.render import json as render_json
 from lockline.render import text as render_text
+from lockline.render.documents import report as render_json
 from lockline.rules.report import make_report
 from recording_generator import RecordingBuilder
 

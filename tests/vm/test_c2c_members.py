@@ -20,7 +20,7 @@ from c2c.memory_recording import MemoryBuilder
 from lockline.c2c.members import parse_types
 from lockline.c2c.report import make_c2c_report
 from lockline.recording.reader import open_recording
-from lockline.render.c2c_json import document
+from lockline.render.documents.lines import document
 
 TOP = Path(__file__).resolve().parent.parent.parent
 COMMAND = """

@@ -15,7 +15,8 @@ from lockline.c2c.report import make_c2c_report
 from lockline.c2c.types_reader import find_types, read_program
 from lockline.recording import rows
 from lockline.recording.reader import open_recording
-from lockline.render import c2c_json, c2c_text
+from lockline.render import c2c_text
+from lockline.render.documents import lines as document
 
 # perf's files begin with one of these, by byte order (tools/perf/util/header.c).
 _PERF_MAGIC = (b"PERFILE2", b"2ELIFREP", b"PERFFILE", b"ELIFFREP")
@@ -165,7 +166,7 @@ def _report(arguments: argparse.Namespace, style: Style) -> str:
             read_program,
         )
     if as_json:
-        return c2c_json.render(report, arguments.addresses)
+        return document.render(report, arguments.addresses)
     return c2c_text.render(report, style)
 
 

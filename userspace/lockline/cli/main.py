@@ -142,9 +142,9 @@ def _outlier_limit(arguments: argparse.Namespace) -> int:
 
 def _render(report: "Report", arguments: argparse.Namespace) -> str:
     if arguments.format == "json":
-        from lockline.render import json as json_render
+        from lockline.render.documents import report as document
 
-        return json_render.render(report, arguments.addresses)
+        return document.render(report, arguments.addresses)
     from lockline.render import text as text_render
 
     return text_render.render(report, _style(arguments.addresses))
@@ -183,12 +183,13 @@ def _demo(arguments: argparse.Namespace) -> str:
 
 
 def _diff(arguments: argparse.Namespace) -> tuple[str, int]:
-    from lockline.render import diff_json, diff_text
+    from lockline.render import diff_text
+    from lockline.render.documents import diff as document
 
     result = diff_command.make_diff(arguments)
     style = _style(addresses=False)
     if arguments.format == "json":
-        text = diff_json.render(result, arguments.top)
+        text = document.render(result, arguments.top)
     elif arguments.changelog:
         text = diff_text.changelog(result, style, arguments.labels)
         for warning in result.warnings:
@@ -204,13 +205,14 @@ def _c2c(arguments: argparse.Namespace) -> str:
 
 def _watch(arguments: Sequence[str]) -> tuple[str, int]:
     from lockline.cli import watch as watch_command
-    from lockline.render import watch_json, watch_text
+    from lockline.render import watch_text
+    from lockline.render.documents import watch as document
 
     shown, options, code = watch_command.run(arguments, _argument(_positive))
     if isinstance(shown, str):
         return shown, code
     if options.format == "json":
-        return watch_json.render(shown, options.addresses), code
+        return document.render(shown, options.addresses), code
     return watch_text.render(shown, _style(options.addresses)), code
 
 
