@@ -136,6 +136,12 @@ bench-servers:
 	$(MAKE) all
 	build/venv/bin/python scripts/bench-servers
 
+.PHONY: lab
+lab:
+	scripts/setup test
+	$(MAKE) all
+	build/venv/bin/python tests/lab $(LAB)
+
 .PHONY: lint
 lint:
 	scripts/setup test

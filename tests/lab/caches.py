@@ -1,0 +1,290 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Programs of a few threads, run through a model of caches: MESI, sockets, pairs of adjacent lines.
+
+Time is in cycles.  A core has one thread at a time; a load waits for its line, a plain store does not; a line goes to
+one core after the other.  Caches are never full: lines move because they are shared, and for no other reason.
+"""
+
+import heapq
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal, NamedTuple
+
+# upgrade: a store to a line whose data are here; the other copies have to go.
+Served = Literal["L1", "upgrade", "fill buffer", "LLC", "remote hit", "local HITM", "remote HITM", "DRAM"]
+MOVES = ("LLC", "remote hit", "local HITM", "remote HITM")
+Kind = Literal["load", "store", "atomic", "acquire", "release"]
+Who = Literal["one", "own", "any"]
+
+LATENCY: Mapping[Served, int] = {
+    "L1": 5,
+    "upgrade": 60,
+    "fill buffer": 45,
+    "LLC": 45,
+    "remote hit": 200,
+    "local HITM": 90,
+    "remote HITM": 260,
+    "DRAM": 180,
+}
+# Of a plain store, what the store buffer does not hide.
+STORE_SHARE = 0.2
+
+
+@dataclass(frozen=True)
+class Machine:
+    """CPUs in sockets; adjacent: a miss fetches the other half of its 128 bytes for itself too."""
+
+    cpus: int
+    sockets: int = 1
+    adjacent: bool = False
+
+    def socket(self, cpu: int) -> int:
+        """The socket of a CPU: consecutive CPUs share one."""
+        return cpu * self.sockets // self.cpus
+
+
+@dataclass(frozen=True)
+class Variable:
+    """Bytes of a line; line counts from 0, group: variables that are one object's and one lock's."""
+
+    name: str
+    line: int
+    offset: int
+    lock: bool = False
+
+
+@dataclass(frozen=True)
+class Step:
+    """One access of a function: to one variable, to the thread's own of several, or to any of them."""
+
+    kind: Kind
+    function: str
+    variables: tuple[Variable, ...]
+    who: Who = "one"
+    chance: float = 1.0
+
+
+@dataclass(frozen=True)
+class Role:
+    """Threads that do the same: one of the choices each time, then work for so many cycles."""
+
+    threads: int
+    choices: tuple[tuple[Step, ...], ...]
+    work: int = 60
+    weights: tuple[float, ...] = ()
+
+
+@dataclass(frozen=True)
+class Program:
+    """What runs.  moves: chance that a thread goes to another's CPU after an iteration."""
+
+    name: str
+    roles: tuple[Role, ...]
+    kernel: bool = False
+    moves: float = 0.0
+    comm: str = "worker"
+
+    @property
+    def variables(self) -> tuple[Variable, ...]:
+        """Every variable, once."""
+        steps = [step for role in self.roles for choice in role.choices for step in choice]
+        return tuple(dict.fromkeys(variable for step in steps for variable in step.variables))
+
+    @property
+    def threads(self) -> int:
+        """The number of threads."""
+        return sum(role.threads for role in self.roles)
+
+
+class Event(NamedTuple):
+    """One access: which thread, from where in which function, to what, and who served it."""
+
+    thread: int
+    cpu: int
+    function: str
+    kind: str  # load | store | atomic
+    variable: Variable
+    served: Served
+    latency: int
+
+
+@dataclass
+class Run:
+    """What happened.  uses, moves: of each variable, accesses, and those for which another core sent the line."""
+
+    events: list[Event] = field(default_factory=list)
+    uses: dict[Variable, int] = field(default_factory=dict)
+    moves: dict[Variable, int] = field(default_factory=dict)
+
+
+@dataclass
+class _Line:
+    owner: int = -1  # core that has it modified or exclusive
+    dirty: bool = False
+    sharers: set[int] = field(default_factory=set)
+    free_at: float = 0.0
+    arrives: dict[int, float] = field(default_factory=dict)
+
+
+class Caches:
+    """The lines of all cores."""
+
+    def __init__(self, machine: Machine) -> None:
+        self.machine = machine
+        self.lines: dict[int, _Line] = {}
+
+    def _from(self, line: _Line, cpu: int) -> Served:
+        socket = self.machine.socket
+        if line.owner >= 0 and line.owner != cpu:
+            near = socket(line.owner) == socket(cpu)
+            if line.dirty:
+                return "local HITM" if near else "remote HITM"
+            return "LLC" if near else "remote hit"
+        if line.sharers:
+            return "LLC" if any(socket(core) == socket(cpu) for core in line.sharers) else "remote hit"
+        return "DRAM"
+
+    def access(self, number: int, cpu: int, write: bool, now: float) -> tuple[Served, float]:
+        """Who serves it, and when the data are there."""
+        line = self.lines.setdefault(number, _Line())
+        mine = line.owner == cpu or cpu in line.sharers
+        if mine and (line.owner == cpu or not write):
+            arrives = line.arrives.get(cpu, 0.0)
+            if write:
+                line.dirty = True
+            return ("fill buffer", arrives) if arrives > now else ("L1", now + LATENCY["L1"])
+        served = self._from(line, cpu)
+        if mine:
+            served = "upgrade"
+        ready = max(now, line.free_at) + LATENCY[served]
+        line.free_at = ready
+        self._take(line, cpu, write)
+        line.arrives = {cpu: ready} if write else {**line.arrives, cpu: ready}
+        if self.machine.adjacent:
+            self._fetch_pair(number ^ 1, cpu, write, ready)
+        return served, ready
+
+    @staticmethod
+    def _take(line: _Line, cpu: int, write: bool) -> None:
+        if write:
+            line.owner, line.dirty, line.sharers = cpu, True, set()
+            return
+        if line.owner >= 0:
+            line.sharers.add(line.owner)
+            line.owner = -1
+        line.dirty = False
+        line.sharers.add(cpu)
+        if line.sharers == {cpu}:
+            line.owner, line.sharers = cpu, set()
+
+    def _fetch_pair(self, number: int, cpu: int, write: bool, ready: float) -> None:
+        """The other half comes along: for writing, if that was wanted."""
+        line = self.lines.setdefault(number, _Line())
+        if line.owner == cpu or (cpu in line.sharers and not write):
+            return
+        self._take(line, cpu, write)
+        line.arrives[cpu] = ready
+
+
+def placed(program: Program, apart: bool) -> dict[Variable, int]:
+    """The line number of each variable; apart: each variable on a pair of lines of its own."""
+    if not apart:
+        return {variable: variable.line for variable in program.variables}
+    return {variable: 1000 + 2 * index for index, variable in enumerate(program.variables)}
+
+
+class _Thread:
+    def __init__(self, role: Role, index: int, in_role: int, cpu: int) -> None:
+        self.role, self.index, self.in_role, self.cpu = role, index, in_role, cpu
+        self.steps: Sequence[Step] = ()
+        self.at = 0
+
+
+class _Engine:
+    def __init__(self, program: Program, machine: Machine, seed: int, apart: bool) -> None:
+        self.program, self.machine = program, machine
+        self.rng = random.Random(seed)
+        self.caches = Caches(machine)
+        self.places = placed(program, apart)
+        self.run = Run(uses=dict.fromkeys(program.variables, 0), moves=dict.fromkeys(program.variables, 0))
+        self.holders: dict[Variable, int] = {}
+        cpus = list(range(machine.cpus))
+        self.rng.shuffle(cpus)
+        self.threads: list[_Thread] = []
+        for role in program.roles:
+            for in_role in range(role.threads):
+                index = len(self.threads)
+                self.threads.append(_Thread(role, index, in_role, cpus[index % machine.cpus]))
+
+    def _access(self, thread: _Thread, step: Step, variable: Variable, kind: str, now: float) -> float:
+        served, ready = self.caches.access(self.places[variable], thread.cpu, kind != "load", now)
+        waited = ready - now
+        cost = waited if kind != "store" or served == "L1" else max(LATENCY["L1"], waited * STORE_SHARE)
+        self.run.uses[variable] += 1
+        self.run.moves[variable] += served in MOVES
+        event = Event(thread.index, thread.cpu, step.function, kind, variable, served, int(waited))
+        self.run.events.append(event)
+        return now + cost
+
+    def _variable(self, thread: _Thread, step: Step) -> Variable:
+        if step.who == "own":
+            return step.variables[thread.in_role % len(step.variables)]
+        return step.variables[0] if step.who == "one" else self.rng.choice(step.variables)
+
+    def _next_steps(self, thread: _Thread) -> None:
+        role = thread.role
+        weights = role.weights or None
+        chosen = role.choices[0] if len(role.choices) == 1 else self.rng.choices(role.choices, weights)[0]
+        thread.steps = [step for step in chosen if step.chance >= 1 or self.rng.random() < step.chance]
+        thread.at = 0
+        if self.program.moves and self.rng.random() < self.program.moves:
+            taken = {other.cpu: other for other in self.threads}
+            cpu = self.rng.randrange(self.machine.cpus)
+            if cpu in taken:
+                taken[cpu].cpu = thread.cpu
+            thread.cpu = cpu
+
+    def go(self, steps: int) -> Run:
+        queue = [(self.rng.random() * 100, thread.index) for thread in self.threads]
+        heapq.heapify(queue)
+        while len(self.run.events) < steps:
+            now, index = heapq.heappop(queue)
+            thread = self.threads[index]
+            if thread.at >= len(thread.steps):
+                self._next_steps(thread)
+                work = thread.role.work
+                heapq.heappush(queue, (now + work * (0.5 + self.rng.random()), index))
+                continue
+            step = thread.steps[thread.at]
+            variable = self._variable(thread, step)
+            if step.kind == "acquire":
+                if variable in self.holders:
+                    # Waiters look at the word until it is free; who looks every cycle is sampled in a few of them.
+                    end = self._access(thread, step, variable, "load", now) + 30
+                else:
+                    self.holders[variable] = index
+                    end = self._access(thread, step, variable, "atomic", now)
+                    thread.at += 1
+            else:
+                if step.kind == "release":
+                    self.holders.pop(variable, None)
+                end = self._access(thread, step, variable, "store" if step.kind == "release" else step.kind, now)
+                thread.at += 1
+            heapq.heappush(queue, (end + 1 + self.rng.random() * 3, index))
+        return self.run
+
+
+def play(program: Program, machine: Machine, steps: int, seed: int, apart: bool = False) -> Run:
+    """So many accesses of a program; apart: with each variable on lines of its own."""
+    return _Engine(program, machine, seed, apart).go(steps)
+
+
+def moves_of_lines(program: Program, run: Run) -> dict[int, float]:
+    """How often a line comes from another core, per access, by the line before anything is moved apart."""
+    uses: dict[int, int] = {}
+    moves: dict[int, int] = {}
+    for variable in program.variables:
+        uses[variable.line] = uses.get(variable.line, 0) + run.uses[variable]
+        moves[variable.line] = moves.get(variable.line, 0) + run.moves[variable]
+    return {line: moves[line] / max(1, uses[line]) for line in uses}

@@ -1,0 +1,335 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Which of a line's transfers are paid for the writes to the very bytes, and which for writes beside them.
+
+A load finds a line modified elsewhere because another core has written to the line.  If nobody else writes to the
+bytes that are loaded, the write was to other bytes: false sharing.  What the samples do not tell stays open.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from lockline.c2c.model import Access, Part
+from lockline.c2c.parts import cost
+from lockline.c2c.users import (
+    Users,
+    apart,
+    code_known,
+    differ,
+    elsewhere,
+    same_code,
+    several,
+    significant,
+    users_of,
+    wrote,
+)
+
+Kind = Literal["false", "true", "open"]
+# How far it is known: proven by who does what, shown by the numbers of CPUs, or likely by the code alone.
+Strength = Literal["proven", "shown", "likely"]
+
+# A member counts in the fight from this share of the line's cost on; less is spill-over or skid of the sampling.
+MEMBER = 0.05
+# A sampled store in so many loads is what skid and mistaken samples make of none.
+STRAY_STORES = 0.01
+# Of the line's stores, what mistaken addresses make at a member that nobody writes.
+STRAY_SHARE = 0.02
+# From this share on one kind of sharing is the line's; between these both are.
+MOST = 0.75
+MAINLY = 0.55
+# So much of the cost at members of strangers makes it false sharing too, whatever else is shared.
+BOTH = 0.1
+# Two members that are used together do not both pay so much: the first finds the line, the second has it.
+BOTH_PAY = 0.3
+# Loads and stores are sampled at rates of their own: one sampled store may stand for so many more than a load.
+RATES = 10
+# From fewer stores nothing can be told of a member that has none.
+FEW_STORES = 20
+# A line of which so few accesses find it elsewhere may as well be one thread's, that migrates.
+SELDOM = 0.08
+# A load that takes so many cycles has waited for others that wanted the line too: fetching it takes some hundred.
+QUEUE = 1000
+# A member with so much of the cost cannot be one user's own: the line would have to go elsewhere as often.
+MORE_THAN_HALF = 0.7
+
+THREADS = "run `perf c2c report --stdio -NN -c tid,iaddr`: it shows which threads use which offsets"
+
+
+@dataclass(frozen=True, slots=True)
+class Sharing:
+    """What kind of sharing a line's cost is, and why.  parts: the members that it is about; false_share: of the cost.
+
+    open: what keeps it from being known, with the command that would tell.
+    """
+
+    kind: Kind
+    strength: Strength
+    parts: tuple[Part, ...]
+    reason: str
+    false_share: float | None = None
+    open: str = ""
+
+
+def is_written(part: Part) -> bool:
+    """Whether it is more than a stray sample that stores to the member."""
+    writes = max(part.counts.stores or 0, part.counts.locked or 0)
+    return writes > STRAY_STORES * (part.counts.loads or 0)
+
+
+def written_parts(parts: Sequence[Part]) -> list[Part]:
+    """The members that are written, without strays."""
+    whole = sum(sum(wrote(access) for access in part.accesses) for part in parts)
+    return [
+        part
+        for part in parts
+        if is_written(part) and sum(wrote(access) for access in part.accesses) > STRAY_SHARE * whole
+    ]
+
+
+def places(parts: Sequence[Part]) -> str:
+    """Members in words."""
+    names = [part.name if not part.member else f"{part.member} (+{max(0, part.begin):#x})" for part in parts]
+    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
+
+
+def share_out(parts: Sequence[Part], kind: str, stores_told: bool) -> Sharing:
+    """What kind of sharing the line's cost is.
+
+    parts, kind: as of divide(); stores_told: whether a member without a sampled store is one that is not written.
+    """
+    fought = [part for part in parts if part.share >= MEMBER]
+    written = written_parts(parts)
+    used = sorted({id(part): part for part in (*fought, *written)}.values(), key=lambda part: -part.share)
+    if not used:
+        return Sharing("open", "likely", (), "", None, "no member has a part in it")
+    users = {id(part): users_of(part.accesses) for part in used}
+    if all(users[id(part)].threads for part in used):
+        return _by_threads(used, written, users, kind, stores_told)
+    if not written:
+        return _unseen_writes(used, users)
+    return _by_numbers(used, written, users, stores_told)
+
+
+# Threads are known
+
+
+def _others_write(row: Access, writers: Sequence[Access]) -> bool:
+    """Whether another thread than a load's own writes there."""
+    return any(len(writer.threads | row.threads) > 1 for writer in writers)
+
+
+def _by_threads(
+    used: list[Part], written: list[Part], users: dict[int, Users], kind: str, stores_told: bool
+) -> Sharing:
+    every = frozenset(thread for part in used for thread in users[id(part)].threads or ())
+    if len(every) < 2:
+        why = (
+            "one thread alone is seen on the line: it takes the line along when it migrates, or others were not sampled"
+        )
+        return Sharing("open", "likely", tuple(used), "", None, f"{why}; a longer `perf c2c record` would show others")
+    if not written:
+        return _unseen_writes(used, users)
+    writers = {id(part): [row for row in significant(part.accesses) if wrote(row)] for part in written}
+    false = true = 0.0
+    for part in used:
+        for row in significant(part.accesses):
+            price = cost(row.counts, kind)
+            if not price:
+                continue
+            if _others_write(row, writers.get(id(part), ())):
+                true += price
+                continue
+            if not stores_told and part not in written and len(row.threads) > 1:
+                continue
+            if not _beside(row, part, written, writers):
+                continue
+            stays = _stays(row, part, written, writers)
+            true += min(price, stays)
+            false += price - min(price, stays)
+    whole = false + true
+    if not whole:
+        return _unseen_writes(used, users)
+    share = false / whole
+    if share >= MAINLY:
+        reason = "threads pay that do not use the bytes which others write"
+        return Sharing("false", "proven" if share >= MOST else "shown", tuple(used), reason, share)
+    fought = [part for part in used if part.share >= MEMBER]
+    strangers = [
+        part
+        for part in fought
+        if any(apart(users[id(part)], users[id(other)]) for other in written if other is not part)
+    ]
+    if sum(part.share for part in strangers) >= BOTH:
+        stay = [part for part in written if several(users[id(part)])]
+        reason = f"{places(strangers)} and what is written beside are used by threads of their own"
+        if stay:
+            reason += f"; {places(stay)} is shared by several threads itself, and that part stays (true sharing)"
+        return Sharing("false", "shown", tuple(used), reason, share)
+    if share <= 1 - MOST:
+        reason = "the threads that pay use the bytes that others write"
+        return Sharing("true", "proven", tuple(used), reason, share)
+    reason = "a part is paid for the very bytes, a part for bytes beside them"
+    return Sharing("false" if share > 0.45 else "true", "likely", tuple(used), reason, share)
+
+
+def _beside(row: Access, part: Part, written: Sequence[Part], writers: dict[int, list[Access]]) -> bool:
+    """Whether another thread writes to other bytes of the line: without that, nothing says why the line moved."""
+    return any(_others_write(row, writers[id(other)]) for other in written if other is not part)
+
+
+def _stays(row: Access, part: Part, written: Sequence[Part], writers: dict[int, list[Access]]) -> float:
+    """How many of a row's transfers its threads would pay at other members, were these on other lines.
+
+    Who reads one member and then changes another one, which all change, pays for the second then.
+    """
+    found = 0.0
+    for other in written:
+        if other is part:
+            continue
+        for access in other.accesses:
+            common = access.threads & row.threads
+            if common and _others_write(access, writers[id(other)]):
+                found += (access.counts.records or 0) * len(common) / len(access.threads)
+    return found
+
+
+# Threads are not known
+
+
+def _unseen_writes(used: list[Part], users: dict[int, Users]) -> Sharing:
+    """No store was sampled: somebody writes the line, and it is not known where."""
+    fought = [part for part in used if part.share >= MEMBER]
+    pairs = [(one, other) for index, one in enumerate(fought) for other in fought[index + 1 :]]
+    told = all(part.counts.stores is not None for part in fought)
+    missing = (
+        f"stores were not sampled, or hardly, so it is not known which bytes are written; {RECORD_STORES}"
+        if told
+        else f"it is not told how many stores each offset has, so which bytes are written is not known; {WHOLE_TEXT}"
+    )
+    if pairs and all(apart(users[id(one)], users[id(other)]) for one, other in pairs):
+        reason = "nobody uses more than one of them, and each pays"
+        alone = all(len(users[id(part)].threads or "..") == 1 for part in fought)
+        return Sharing("false", "proven" if alone else "shown", tuple(fought), reason, None)
+    if pairs and all(users[id(part)].alone for part in fought):
+        reason = "one CPU alone uses each of them, and each pays for another one's writes"
+        return Sharing("false", "shown", tuple(fought), reason, None)
+    known = all(users[id(part)].threads for part in fought)
+    paying = [part for part in fought if part.share >= BOTH_PAY]
+    if len(paying) > 1 and not known and all(elsewhere(one.accesses, other.accesses) for one, other in pairs):
+        reason = "different code pays at each of them; of members used together the first alone would pay"
+        return Sharing("false", "likely", tuple(fought), reason, None, missing)
+    return Sharing("open", "likely", tuple(fought), "", None, missing)
+
+
+WHOLE_TEXT = "the whole text of `perf c2c report --stdio -NN -c tid,iaddr` tells it"
+RECORD_STORES = (
+    "record with stores (Intel: `perf c2c record -e ldlat-loads -e ldlat-stores`; Arm: SPE with store_filter=1; AMD's "
+    "IBS tags few stores: `perf annotate` shows which of these instructions write)"
+)
+
+
+def _by_numbers(used: list[Part], written: list[Part], users: dict[int, Users], stores_told: bool) -> Sharing:
+    """By what hardware allows: where the line is written, and on how many CPUs each member is used."""
+    fought = [part for part in used if part.share >= MEMBER]
+    everyone = [part for part in used if part in written or part.share >= MEMBER]
+    if len(everyone) == 1:
+        return _one_member(everyone[0], users[id(everyone[0])], stores_told)
+    alone = [part for part in fought if users[id(part)].alone]
+    share = sum(part.share for part in alone)
+    if share >= MAINLY and (len(alone) > 1 or any(part not in alone for part in written)):
+        each = "each of them" if len(alone) == len(everyone) else places(alone)
+        reason = f"one CPU alone uses {each}, and pays for what others write beside it"
+        return Sharing("false", "proven" if share >= MOST else "shown", tuple(everyone), reason, share)
+    if not stores_told and sum(wrote(row) for part in written for row in part.accesses) < FEW_STORES:
+        return _unseen_writes(used, users)
+    victims = [part for part in fought if part not in written]
+    share = sum(part.share for part in victims)
+    if share >= MAINLY:
+        return _victims(victims, written, everyone, users, share, stores_told)
+    return _writers(fought, written, everyone, users, stores_told)
+
+
+def _wait(part: Part) -> float:
+    """Mean cycles of the loads that found the line modified elsewhere; 0: not told."""
+    counts = part.counts
+    return ((counts.local_hitm_weight or 0) + (counts.remote_hitm_weight or 0)) / max(1, counts.hitm)
+
+
+def _one_member(part: Part, users: Users, stores_told: bool) -> Sharing:
+    """All that is written and all that pays is one member: whoever pays, pays for the member itself."""
+    if users.alone or not part.share:
+        why = "one CPU alone is seen at the only member, so who takes the line from it is not"
+        return Sharing("open", "likely", (part,), "", None, f"{why}; {THREADS}")
+    reason = "the same bytes are read and written by all of them: no layout changes that"
+    if not stores_told:
+        return Sharing("true", "likely", (part,), reason, 0.0, "stores elsewhere on the line may not be told")
+    if users.threads is None and part.cost < SELDOM * (part.counts.records or 0) and _wait(part) < QUEUE:
+        why = f"one thread that migrates would look the same, as so few accesses find the line elsewhere; {THREADS}"
+        return Sharing("open", "likely", (part,), "", None, why)
+    return Sharing("true", "proven" if several(users) else "shown", (part,), reason, 0.0)
+
+
+def _victims(
+    victims: list[Part],
+    written: list[Part],
+    everyone: list[Part],
+    users: dict[int, Users],
+    share: float,
+    stores_told: bool,
+) -> Sharing:
+    """Members that nobody writes pay: for the others, unless who reads the one also writes the other."""
+    pairs = [(victim, writer) for victim in victims for writer in written]
+    pay = "pays" if len(victims) == 1 else "pay"
+    reason = f"{places(victims)} {pay} {share:.0%} without being written; the line is written at {places(written)}"
+    open_ = (
+        "the code that reads the one and the code that writes the other run on as many CPUs: whether the same threads "
+        f"do both is not told; {THREADS}"
+    )
+    if not stores_told:
+        return Sharing(
+            "open", "likely", tuple(everyone), "", None, "not all stores to the line are told; " + RECORD_STORES
+        )
+    if all(apart(users[id(victim)], users[id(writer)]) for victim, writer in pairs):
+        return Sharing("false", "proven", tuple(everyone), f"{reason}, by others", share)
+    if all(differ(users[id(victim)], users[id(writer)]) for victim, writer in pairs):
+        return Sharing("false", "shown", tuple(everyone), f"{reason}, mostly by other CPUs", share)
+    if all(
+        code_known(victim.accesses) and code_known(writer.accesses) and not same_code(victim.accesses, writer.accesses)
+        for victim, writer in pairs
+    ):
+        return Sharing("false", "likely", tuple(everyone), f"{reason}, by other code", share, open_)
+    return Sharing(
+        "open",
+        "likely",
+        tuple(everyone),
+        "",
+        None,
+        f"the same function uses members that are written and members that are not, and who is not told; {THREADS}",
+    )
+
+
+def _writers(
+    fought: list[Part], written: list[Part], everyone: list[Part], users: dict[int, Users], stores_told: bool
+) -> Sharing:
+    """Several members are written, or the ones that pay are."""
+    pairs = [(one, other) for index, one in enumerate(everyone) for other in everyone[index + 1 :]]
+    if all(apart(users[id(one)], users[id(other)]) for one, other in pairs):
+        return Sharing("false", "proven", tuple(everyone), "nobody uses more than one of them", None)
+    first = max(fought, key=lambda part: part.share, default=None)
+    if first is not None and first.share >= MORE_THAN_HALF and first in written and not users[id(first)].alone:
+        others = [part for part in everyone if part is not first]
+        writes = sum(wrote(access) for part in others for access in part.accesses)
+        back = sum(part.cost for part in others)
+        if first.cost > RATES * writes + 3 * back:
+            reason = f"{places([first])} pays more often than all the others together could take the line from it"
+            return Sharing("true", "shown", tuple(everyone), reason, 0.0)
+    if all(differ(users[id(one)], users[id(other)]) for one, other in pairs):
+        return Sharing("false", "shown", tuple(everyone), "mostly other CPUs use each of them", None)
+    return Sharing(
+        "open",
+        "likely",
+        tuple(everyone),
+        "",
+        None,
+        f"several members are written, and whether each by users of its own is not told; {THREADS}",
+    )

@@ -1,0 +1,151 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Who uses the members of a line, as far as the samples tell: threads, or CPUs, or only how many CPUs.
+
+A thread is itself wherever it runs.  A CPU is less: a thread that migrates uses several, so CPUs that differ tell users
+apart, and CPUs in common do not join them.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from lockline.c2c.model import Access, Part
+
+# Instructions no further apart are of one function, where symbols do not tell.
+NEAR_CODE = 64
+# Of a member's samples, what mistaken addresses and code that ran once make.
+STRAY = 0.02
+# A CPU that takes part shows itself in so many samples.
+SAMPLES_PER_CPU = 4
+
+
+def named(access: Access) -> bool:
+    """Whether the function is known by its name."""
+    symbol = access.code.symbol
+    return bool(symbol) and not symbol.startswith("0x")
+
+
+def same_code(one: Sequence[Access], other: Sequence[Access]) -> bool:
+    """Whether some function makes accesses of both; without names, instructions near each other are of one."""
+    names = {access.code.function for access in one if named(access)}
+    if names & {access.code.function for access in other if named(access)}:
+        return True
+    places = [access.code.address for access in one if not named(access)]
+    others = [access.code.address for access in other if not named(access)]
+    return any(abs(place - near) < NEAR_CODE for place in places for near in others if place and near)
+
+
+def elsewhere(one: Sequence[Access], other: Sequence[Access]) -> bool:
+    """Whether the accesses of both are known to be made at different places in the code."""
+    places = [access.code.address for access in one]
+    others = [access.code.address for access in other]
+    return all(places) and all(others) and all(abs(place - far) >= NEAR_CODE for place in places for far in others)
+
+
+def code_known(accesses: Sequence[Access]) -> bool:
+    """Whether it is known of all of them which code makes them."""
+    return all(named(access) or access.code.address for access in accesses)
+
+
+def wrote(access: Access) -> int:
+    """Stores, or atomic instructions where these are told instead."""
+    return max(access.counts.stores or 0, access.counts.locked or 0)
+
+
+def significant(accesses: Iterable[Access]) -> list[Access]:
+    """Without the few samples that may be strays."""
+    every = list(accesses)
+    records = sum(access.counts.records or 0 for access in every)
+    transfers = sum(access.counts.transfers for access in every)
+    stores = sum(wrote(access) for access in every)
+    kept = [
+        access
+        for access in every
+        if (access.counts.records or 0) > STRAY * records
+        or access.counts.transfers > STRAY * transfers
+        or wrote(access) > STRAY * stores
+    ]
+    return kept or every
+
+
+@dataclass(frozen=True, slots=True)
+class Users:
+    """Who makes some accesses.  Of threads, CPUs and nodes: None if they are not known of all of the accesses.
+
+    count: at least so many CPUs, 0 if not even that is told; alone: one CPU made all of them; samples: of the accesses.
+    """
+
+    threads: frozenset[int] | None
+    cpus: int | None
+    nodes: frozenset[str] | None
+    count: int
+    alone: bool
+    samples: int
+
+
+def _nodes(access: Access) -> frozenset[str]:
+    return frozenset(word.partition("{")[0] for word in access.nodes.replace("}", "} ").split() if word[:1].isdigit())
+
+
+def users_of(accesses: Iterable[Access]) -> Users:
+    """Who makes these accesses."""
+    rows = significant(accesses)
+    threads: set[int] | None = set()
+    cpus: int | None = 0
+    nodes: set[str] | None = set()
+    for row in rows:
+        threads = threads | row.threads if threads is not None and row.threads else None
+        cpus = cpus | row.cpus if cpus is not None and row.cpus else None
+        where = _nodes(row)
+        nodes = nodes | where if nodes is not None and where else None
+    count = max((row.cpu_count for row in rows), default=0)
+    if cpus:
+        count = cpus.bit_count()
+    # Several instructions of one function are likely run by one thread; of several functions that is not known.
+    one_function = all(same_code([rows[0]], [row]) for row in rows[1:]) and code_known(rows) if rows else False
+    alone = bool(rows) and (cpus.bit_count() == 1 if cpus else one_function and all(row.cpu_count == 1 for row in rows))
+    samples = sum(row.counts.records or 0 for row in rows)
+    return Users(
+        frozenset(threads) if threads else None,
+        cpus or None,
+        frozenset(nodes) if nodes else None,
+        count,
+        alone,
+        samples,
+    )
+
+
+def apart(one: Users, other: Users) -> bool:
+    """Whether it is known that nobody belongs to both."""
+    if one.threads and other.threads:
+        return not one.threads & other.threads
+    if one.cpus and other.cpus and not one.cpus & other.cpus:
+        return True
+    return bool(one.nodes and other.nodes and not one.nodes & other.nodes)
+
+
+def _more(one: Users, other: Users) -> bool:
+    """Whether most CPUs of the one are missing among the other's, which has samples enough to show them."""
+    if other.samples < SAMPLES_PER_CPU * one.count:
+        return False
+    if one.cpus and other.cpus:
+        return (one.cpus & ~other.cpus).bit_count() * 2 >= one.count
+    return bool(other.count) and one.count >= 2 * other.count
+
+
+def differ(one: Users, other: Users) -> bool:
+    """Whether they are known to be mostly others: were they the same, they would be seen on the same CPUs."""
+    if one.threads and other.threads:
+        return len(one.threads & other.threads) * 2 <= min(len(one.threads), len(other.threads))
+    return apart(one, other) or _more(one, other) or _more(other, one)
+
+
+def several(users: Users) -> bool:
+    """Whether they are known to be more than one."""
+    if users.threads is not None:
+        return len(users.threads) > 1
+    return users.count > 1
+
+
+def everybody(parts: Iterable[Part]) -> Users:
+    """The users of some members together."""
+    return users_of(access for part in parts for access in part.accesses)
