@@ -71,10 +71,16 @@ def _lock_span(lock: LockOnLine) -> tuple[int, int] | None:
     return lock.offset, lock.offset + size
 
 
+def _weight(access: Access) -> int:
+    return (access.counts.records or 0) + access.counts.transfers
+
+
 def _bounds(
     offset: int, accesses: Sequence[Access], found: Place | None, base: int, locks: Sequence[LockOnLine]
 ) -> _Bounds:
-    by_functions = any(is_spin_function(access.code.symbol) for access in accesses)
+    # Stray samples have the address of another access.
+    known = sum(_weight(access) for access in accesses if is_spin_function(access.code.symbol))
+    by_functions = 2 * known > sum(_weight(access) for access in accesses if not is_unlock(access.code.symbol))
     if found is not None and found.unit:
         begin = found.unit_offset - base
         return _Bounds(

@@ -5,7 +5,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
 from lockline.c2c.advice import advise
-from lockline.c2c.functions import is_spin_function
+from lockline.c2c.functions import is_spin_function, is_unlock
 from lockline.c2c.join import (
     NO_LOCKS,
     Locks,
@@ -153,12 +153,15 @@ def _programs(lines: Sequence[Line], read_program: ReadProgram | None) -> dict[s
 
 
 def _lock_word_offset(line: Line) -> int | None:
-    """Where in the line its waiters spin, if anywhere."""
-    weights: defaultdict[int, int] = defaultdict(int)
+    """Where in the line its waiters spin, if anywhere: stray samples make no lock of what others use."""
+    spins: defaultdict[int, int] = defaultdict(int)
+    others: defaultdict[int, int] = defaultdict(int)
     for access in line.located:
-        if is_spin_function(access.code.symbol):
+        weights = spins if is_spin_function(access.code.symbol) else others
+        if not is_unlock(access.code.symbol):
             weights[access.offset & ~3] += 1 + access.counts.transfers * 1000 + (access.counts.records or 0)
-    return max(weights, key=lambda offset: (weights[offset], -offset)) if weights else None
+    words = [offset for offset, weight in spins.items() if weight > others[offset]]
+    return max(words, key=lambda offset: (spins[offset], -offset)) if words else None
 
 
 def _join(line: Line, types: Types, locks: Locks, infer: bool) -> tuple[list[LockOnLine], Placement]:

@@ -9,25 +9,17 @@ from collections.abc import Iterable, Sequence
 
 from lockline.c2c.model import Access, Confidence, Coverage, Judgement, Line, Part, Verdict
 from lockline.c2c.parts import COST_LOADS, COST_TRANSFERS, FEW_TRANSFERS, cost, cost_word
+from lockline.c2c.sharing import MEMBER, is_written, places, share_out
 from lockline.c2c.watched import doubts as doubts_of_watching
 from lockline.watch.estimate import hit_rate, transfer_rate, unwatched_pairs
 
-# A member counts in the fight from this share of the line's cost on; less is spill-over or skid of the sampling.
-MEMBER = 0.05
 # From this share on a lock's word is what the line suffers from, and other members do not matter.
 LOCK_WORD = 0.85
-# A member that pays so much of its own is transferred on its own account: one that is used together with another
-# one finds the line already there.
-OWN_TRANSFERS = 0.25
-# A sampled store in so many loads is what skid and mistaken samples make of none.
-STRAY_STORES = 0.01
 # Transfers in so many loads are next to none.
 RARE = 0.01
 MANY_LOADS = 100
 # Waiters' traffic needs no more samples than these to be known as such: it is known by its functions.
 FEW_OF_LOCK = 3
-# Instructions no further apart are of one function, where symbols do not tell.
-NEAR_CODE = 64
 # A line that moves less often than this costs less than 0.01 % of a CPU, at 1 us for each time.
 QUIET_PER_SECOND = 100
 # So many transfers at that rate would have been seen in the time of watching: that there is none is no accident.
@@ -36,6 +28,9 @@ EXPECTED = 30
 FEW_WINDOWS = 30
 SURE_TRANSFERS = 100
 SOME_TRANSFERS = 20
+# Of a line's stores and cost, what must be told by offset for a member without stores to be one that is not written.
+TOLD = 0.95
+FEW_STORES = 20
 
 
 def actors(accesses: Iterable[Access]) -> int:
@@ -50,65 +45,8 @@ def actors(accesses: Iterable[Access]) -> int:
     return max(len(threads), cpus.bit_count(), most)
 
 
-def _functions(part: Part) -> set[str]:
-    return {access.code.function for access in part.accesses}
-
-
-def _threads(part: Part) -> set[int]:
-    return {thread for access in part.accesses for thread in access.threads}
-
-
-def _cpus(part: Part) -> int:
-    """The CPUs that use a member; 0 if they are not known of all accesses."""
-    cpus = 0
-    for access in part.accesses:
-        if access.cpus is None:
-            return 0
-        cpus |= access.cpus
-    return cpus
-
-
-def disjoint(one: Part, other: Part) -> bool:
-    """Whether different threads, or different CPUs, are known to use the members."""
-    threads, others = _threads(one), _threads(other)
-    if threads and others and not threads & others:
-        return True
-    cpus, other_cpus = _cpus(one), _cpus(other)
-    return bool(cpus and other_cpus and not cpus & other_cpus)
-
-
-def used_together(one: Part, other: Part) -> bool:
-    """Whether the same threads use both members by the same functions, as far as that is known.
-
-    Where functions have no names, instructions near each other are taken to be of one.
-    """
-    if disjoint(one, other):
-        return False
-    if (_functions(one) & _functions(other)) - {""}:
-        return True
-    places = [access.code.address for access in one.accesses if not _named(access)]
-    other_places = [access.code.address for access in other.accesses if not _named(access)]
-    return any(abs(place - near) < NEAR_CODE for place in places for near in other_places if place and near)
-
-
-def _named(access: Access) -> bool:
-    symbol = access.code.symbol
-    return bool(symbol) and not symbol.startswith("0x")
-
-
-def is_written(part: Part) -> bool:
-    """Whether it is more than a stray sample that stores to the member."""
-    writes = max(part.counts.stores or 0, part.counts.locked or 0)
-    return writes > STRAY_STORES * (part.counts.loads or 0)
-
-
 def _percent(share: float) -> str:
     return f"{share:.0%}"
-
-
-def _places(parts: Sequence[Part]) -> str:
-    names = [part.name if not part.member else f"{part.member} (+{max(0, part.begin):#x})" for part in parts]
-    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
 
 
 def _by(part: Part, *wanted: str) -> str:
@@ -189,7 +127,12 @@ class _Case:
         self.fought = [part for part in parts if part.share >= MEMBER]
 
     def judge(
-        self, verdict: Verdict, evidence: Sequence[str], members: Sequence[Part] = (), doubts: Sequence[str] = ()
+        self,
+        verdict: Verdict,
+        evidence: Sequence[str],
+        members: Sequence[Part] = (),
+        doubts: Sequence[str] = (),
+        weak: int = 0,
     ) -> Judgement:
         """A judgement with the confidence that the data allow."""
         every = [*doubts, *self._doubts(verdict)]
@@ -197,7 +140,7 @@ class _Case:
         amount = (self.line.counts.records or 0) if verdict == "none" else cost(self.line.counts, self.kind)
         few = amount < SOME_TRANSFERS
         some = amount < SURE_TRANSFERS
-        weight = 2 * len(doubts) + len(every) - len(doubts) + 2 * few + some
+        weight = 2 * len(doubts) + len(every) - len(doubts) + 2 * few + some + weak
         confidence: Confidence = "high" if weight == 0 else "medium" if weight <= 2 else "low"
         if verdict == "too little evidence":
             confidence = "low"
@@ -256,8 +199,7 @@ def judge(
         _few,
         _with_a_lock,
         _not_written,
-        _victims,
-        _writers,
+        _shared,
     ):
         judgement = rule(case)
         if judgement is not None:
@@ -341,7 +283,7 @@ def _lock_word(case: _Case) -> Judgement | None:
     """Nearly all is the traffic of those who wait for a lock, on its word."""
     locks = [part for part in case.parts if part.is_lock]
     share = sum(part.share for part in locks)
-    if share < LOCK_WORD or case.transfers < FEW_OF_LOCK:
+    if share < LOCK_WORD or cost(case.line.counts, case.kind) < FEW_OF_LOCK:
         return None
     evidence = [describe(part, case.word) for part in locks]
     others = [part for part in case.parts if not part.is_lock and part.cost]
@@ -373,92 +315,51 @@ def _with_a_lock(case: _Case) -> Judgement | None:
         for part in case.parts
         if not part.is_lock and (part.share >= MEMBER or (is_written(part) and (part.counts.stores or 0) >= least))
     ]
+    if not others:
+        return None
     evidence = [describe(part, case.word) for part in sorted([*locks, *others], key=lambda part: -part.share)]
-    evidence.append(
-        f"who waits for the lock takes the line from those who use {_places(others)}, and they take it back"
-    )
+    evidence.append(f"who waits for the lock takes the line from those who use {places(others)}, and they take it back")
     return case.judge("false sharing", evidence, [*locks, *others])
 
 
+def _stores_told(case: _Case) -> bool:
+    """Whether a member without a sampled store is one that nobody writes."""
+    if case.coverage.exact:
+        return True
+    if not case.stores or case.coverage.stores_seen is None or case.line.counts.stores is None:
+        return False
+    located = sum(access.counts.stores or 0 for access in case.line.located)
+    enough = case.stores >= FEW_STORES or case.coverage.stores_seen is True
+    return enough and located >= TOLD * case.stores and case.located >= TOLD
+
+
 def _not_written(case: _Case) -> Judgement | None:
-    """Transfers, but not one sampled store: they are paid for another line's writes, or stores are not seen."""
-    if case.stores or any(part.counts.locked for part in case.parts):
+    """Transfers, but not one sampled store to this line, in a file that has stores: another line's writes move it."""
+    if case.stores or any(part.counts.locked for part in case.parts) or not case.coverage.stores_seen:
         return None
-    if case.coverage.stores_seen:
-        buddy = case.buddy
-        if buddy is not None and buddy.counts.stores:
-            evidence = [
-                "not one store to this line was sampled",
-                f"the other half of its 128 bytes is written: {_amount(buddy)}",
-                "the processor fetches both halves together (adjacent line prefetch)",
-            ]
-            doubt = "that prefetching is the reason follows from the neighbour's stores, it is not seen"
-            return case.judge("adjacent line", evidence, case.fought, [doubt])
-        why = (
-            f"{case.word} tell that somebody writes the line, but not one of the file's stores is to it or to its "
-            "neighbour"
-        )
-        return case.judge("too little evidence", [why], case.fought)
-    if len(case.fought) > 1 and _apart(case.fought):
-        evidence = [describe(part, case.word) for part in case.fought]
-        evidence.append(
-            "different code, or code on different CPUs, pays for transfers at each of them"
-            if any(not used_together(one, other) for one in case.fought for other in case.fought if one is not other)
-            else "each pays for many transfers of its own; of members that are used together the first alone would pay"
-        )
-        return case.judge("false sharing", evidence, case.fought, ["no store to the line was sampled"])
-    evidence = [describe(part, case.word) for part in case.fought]
-    return case.judge("true sharing", evidence, case.fought, ["no store to the line was sampled"])
-
-
-def _apart(parts: Sequence[Part]) -> bool:
-    """Whether some two of these members are used on their own account."""
-    return any(
-        not used_together(one, other) or min(one.share, other.share) >= OWN_TRANSFERS
-        for index, one in enumerate(parts)
-        for other in parts[index + 1 :]
+    buddy = case.buddy
+    if buddy is not None and buddy.counts.stores:
+        evidence = [
+            "not one store to this line was sampled",
+            f"the other half of its 128 bytes is written: {_amount(buddy)}",
+            "the processor fetches both halves together (adjacent line prefetch)",
+        ]
+        doubt = "that prefetching is the reason follows from the neighbour's stores, it is not seen"
+        return case.judge("adjacent line", evidence, case.fought, [doubt])
+    why = (
+        f"{case.word} tell that somebody writes the line, but not one of the file's stores is to it or to its neighbour"
     )
+    return case.judge("too little evidence", [why], case.fought)
 
 
-def _victims(case: _Case) -> Judgement | None:
-    """Members that are only read pay for writes to other members."""
-    written = [part for part in case.parts if is_written(part)]
-    victims = [part for part in case.fought if not is_written(part)]
-    if not written or not victims:
-        return None
-    members = sorted({id(part): part for part in (*written, *victims)}.values(), key=lambda part: -part.share)
-    share = sum(part.share for part in victims)
-    evidence = [describe(part, case.word) for part in members]
-    evidence.append(
-        f"{_places(victims)} pay{'s' if len(victims) == 1 else ''} {_percent(share)} of the {case.word} without being "
-        f"written; the line is written at {_places(written)}"
-    )
-    if all(used_together(victim, writer) for victim in victims for writer in written):
-        # The functions that write one member read the other: parts of one object that change together.
-        evidence[-1] += ", by the same functions"
-        return case.judge("true sharing", evidence, members)
-    return case.judge("false sharing", evidence, members)
-
-
-def _writers(case: _Case) -> Judgement | None:
-    """All members in the fight are written: one, or several that are used apart or together.
-
-    A store waits for no load and shows no HITM: who stores much is in the fight without paying.
-    """
-    stores = [part for part in case.parts if (part.counts.stores or 0) > MEMBER * case.stores and is_written(part)]
-    every = sorted({id(part): part for part in (*case.fought, *stores)}.values(), key=lambda part: -part.share)
-    if not every:
-        return None
-    evidence = [describe(part, case.word) for part in every]
-    if len(every) == 1:
-        evidence.append("the same bytes are read and written by all of them: no layout changes that")
-        return case.judge("true sharing", evidence, every)
-    pairs = [(one, other) for index, one in enumerate(every) for other in every[index + 1 :]]
-    if all(used_together(one, other) for one, other in pairs):
-        evidence.append("the same functions use them together")
-        return case.judge("true sharing", evidence, every)
-    evidence.append("different functions or threads use them, each writing its own")
-    doubts = []
-    if not any(disjoint(one, other) for one, other in pairs):
-        doubts.append("the same CPUs run these functions, so they may be steps of one operation")
-    return case.judge("false sharing", evidence, every, doubts)
+def _shared(case: _Case) -> Judgement | None:
+    """Who pays, and for whose writes."""
+    found = share_out(case.parts, case.kind, _stores_told(case))
+    evidence = [describe(part, case.word) for part in found.parts]
+    if found.kind == "open":
+        return case.judge("too little evidence", [*evidence, f"cannot be told: {found.open}"], found.parts)
+    if found.reason:
+        evidence.append(found.reason)
+    doubts = [found.open] if found.open else []
+    weak = {"proven": 0, "shown": 1, "likely": 3}[found.strength]
+    return case.judge("false sharing" if found.kind == "false" else "true sharing", evidence, found.parts, doubts, weak)
