@@ -1,107 +1,117 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Guests of other kernels, booted by scripts/vm."""
+"""Guests of other kernels: booted once for all that is asked of them (boots.py), judged here."""
 
-import re
+import os
 import shutil
 import subprocess
-import warnings
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 
 import pytest
+from boots import TOP, Boot, Boots, FailedError, Section, UnavailableError, found_program
 from guest import Guest
-from matrix import CASES, PARAVIRT, Case, guest_command, in_turns, selected
-
-TOP = Path(__file__).resolve().parent.parent.parent
-# Of an emulated guest that has the processor to itself a tenth would do.
-TIMEOUT_S = "400"
-
-# Probes patch running code.  With a thread per CPU qemu 7.2 can run what it translated from the
-# patch's intermediate state, long after the kernel is done with it: the guest dies of a breakpoint
-# that nobody set, or (6.1) tries it for ever and stands still (docs/kernels.md).  It is booted again with
-# CPUs that take turns, which cannot do that: what happens then too is believed to be the kernel's, or ours.
-STALE_CODE = re.compile(r"Oops: int3|int3: 0000 \[#1\]")
-STOOD_STILL = "did not end within"
-ATTEMPTS = 2
+from matrix import CASES, Case, selected
 
 WORKLOADS = ("slow_path_counter", "lock_load", "held_lock", "function_counter", "futex_mutex", "shared_lines")
 WORKLOADS += ("no_fentry", "attach_often", "ping_pong", "reused_objects")
-COLLECTOR = TOP / "build" / "bin" / "lockline-collect"
 
 
-@pytest.fixture(scope="session")
-def kernel() -> Callable[[str], Path]:
-    """The directory of a kernel of scripts/kernels; skips with the reason if it cannot be fetched."""
-
-    def find(name: str) -> Path:
-        done = subprocess.run([TOP / "scripts" / "kernels", name], capture_output=True, text=True, check=False)
-        if done.returncode:
-            pytest.skip(f"kernel {name} cannot be had: {done.stderr.strip()}")
-        return Path(done.stdout.strip())
-
-    return find
+def make(*words: object) -> None:
+    """Make something that guests run."""
+    done = subprocess.run(["make", "-s", *map(str, words)], capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise FailedError(f"make {' '.join(map(str, words))}: {done.stdout}{done.stderr}")
 
 
-@pytest.fixture(scope="session")
+@cache
+def native_build() -> Path:
+    """What guests of this machine's architecture run."""
+    if not (TOP / "build" / "bin" / "lockline-collect").exists():
+        raise FailedError("build/bin/lockline-collect is missing: run make first")
+    for directory in ("tests/workloads", "tests/names", "tests/vm/coherence"):
+        make("-C", TOP / directory)
+    return TOP / "build"
+
+
+@cache
 def arm64_build() -> Path:
-    """What guests of arm64 run; skips with the reason where it cannot be built."""
+    """What guests of arm64 run."""
     if not shutil.which("aarch64-linux-gnu-gcc") or not Path("/usr/lib/aarch64-linux-gnu/libbpf.a").exists():
-        pytest.skip("no cross compiler and arm64 libraries: scripts/setup test installs them where apt has them")
-    for directory in (".", "tests/workloads"):
-        done = subprocess.run(
-            ["make", "-s", "-C", TOP / directory, "CROSS=arm64"], capture_output=True, text=True, check=False
+        raise UnavailableError(
+            "no cross compiler and arm64 libraries: scripts/setup test installs them where apt has them"
         )
-        if done.returncode:
-            pytest.fail(f"make -C {directory} CROSS=arm64: {done.stdout}{done.stderr}", pytrace=False)
+    for directory in (".", "tests/workloads"):
+        make("-C", TOP / directory, "CROSS=arm64")
     return TOP / "build" / "arm64"
 
 
+def programs(boot: Boot) -> list[Path]:
+    """What every guest has: the collector, workloads and (on x86-64) stress-ng."""
+    place = arm64_build() if boot.arm64 else native_build()
+    found = [place / "bin" / "lockline-collect", *(place / "workloads" / name for name in WORKLOADS)]
+    if boot.arm64:
+        return [*found, place / "workloads" / "a64_accesses"]
+    return [*found, place / "workloads" / "uffd_mutex", found_program("stress-ng")]
+
+
+def courier(boot: Boot) -> Path:
+    """What brings a guest's results."""
+    return (arm64_build() if boot.arm64 else native_build()) / "workloads" / "courier"
+
+
+BOOTS = pytest.StashKey[Boots]()
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Sections are the parameters of tests: those that this run will ask for."""
+    reporter = session.config.pluginmanager.get_plugin("terminalreporter")
+
+    def say(line: str) -> None:
+        if reporter:
+            reporter.write_line(line)
+
+    boots = Boots(programs, courier, int(os.environ.get("LOCKLINE_GUESTS", "1")), say)
+    for item in session.items:
+        callspec = getattr(item, "callspec", None)
+        for value in callspec.params.values() if callspec else ():
+            parts = value if isinstance(value, tuple) else getattr(value, "sections", (value,))
+            boots.want(part for part in parts if isinstance(part, Section))
+    session.config.stash[BOOTS] = boots
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    """What was booted, and what had to be booted again."""
+    boots = config.stash.get(BOOTS, None)
+    if not boots or not (boots.runs or boots.kept):
+        return
+    terminalreporter.section("guests")
+    for run in sorted(boots.runs, key=lambda run: -run.seconds):
+        parts = ", ".join(f"{name} {seconds:.0f}" for name, seconds in run.sections.items())
+        why = f"; booted again, in turns: it {run.again}" if run.again else ""
+        terminalreporter.write_line(
+            f"{run.name}: {run.seconds:.0f} s, busy for {run.busy_seconds:.0f} s (in the guest: {parts}){why}"
+        )
+    again = sum(bool(run.again) for run in boots.runs)
+    busy = sum(run.busy_seconds for run in boots.runs)
+    told = f"{len(boots.runs)} boots, {again} of them again, the emulators busy for {busy:.0f} s"
+    terminalreporter.write_line(f"{told}; {boots.kept} sections kept from an earlier run")
+
+
 @pytest.fixture(scope="session")
-def boot(
-    kernel: Callable[[str], Path], build: Path, request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Callable[..., Guest]:
-    """Boots a kernel and runs a shell command, with the collector, workloads and (on x86-64) stress-ng at hand."""
-    if not COLLECTOR.exists():
-        pytest.fail("build/bin/lockline-collect is missing: run make first", pytrace=False)
+def results(request: pytest.FixtureRequest) -> Callable[[Section], Guest]:
+    """What a section left; skips with the reason where its guest cannot be had."""
+    boots = request.config.stash[BOOTS]
 
-    def tool(name: str) -> str:
-        path = shutil.which(name)
-        if not path:
-            pytest.skip(f"{name} is not installed: scripts/setup test")
-        return path
+    def result(section: Section) -> Guest:
+        try:
+            return boots.result(section)
+        except UnavailableError as error:
+            pytest.skip(str(error))
+        except FailedError as error:
+            pytest.fail(str(error), pytrace=False)
 
-    def run(name: str, command: str, *options: str) -> Guest:
-        arm64 = name.endswith("-arm64")
-        tool("qemu-system-aarch64" if arm64 else "qemu-system-x86_64")
-        tool("busybox")
-        place: Path = request.getfixturevalue("arm64_build") if arm64 else build
-        programs = [place / "bin" / "lockline-collect", *(place / "workloads" / name for name in WORKLOADS)]
-        if arm64:
-            programs += [place / "workloads" / "a64_accesses"]
-        else:
-            programs += [place / "workloads" / "uffd_mutex", Path(tool("stress-ng"))]
-        vm = [str(TOP / "scripts" / "vm"), "--kernel", str(kernel(name)), "--timeout", TIMEOUT_S]
-        added = [word for program in programs for word in ("--add", str(program))]
-        for attempt in range(ATTEMPTS):
-            directory = tmp_path_factory.mktemp(name)
-            done = subprocess.run(
-                [*vm, "--get", str(directory), *added, *options, *(in_turns() if attempt else []), "--", command],
-                capture_output=True,
-                text=True,
-                check=False,
-            )
-            if not done.returncode:
-                return Guest(directory)
-            files = [directory / file for file in ("console", "stderr")]
-            told = [file.read_text(errors="replace") for file in files if file.exists()]
-            stale = bool(told and STALE_CODE.search(told[0]))
-            if attempt + 1 == ATTEMPTS or not (stale or STOOD_STILL in done.stderr):
-                break
-            why = "ran a stale breakpoint" if stale else "stood still"
-            warnings.warn(f"{name}: the emulated guest {why}; booted again, its CPUs in turns", stacklevel=2)
-        pytest.fail("\n".join([f"{name}: exit {done.returncode}: {done.stderr}", *told])[-6000:], pytrace=False)
-
-    return run
+    return result
 
 
 @pytest.fixture(scope="session", params=[case for case in CASES if selected(case.kernel)], ids=str)
@@ -112,8 +122,9 @@ def case(request: pytest.FixtureRequest) -> Case:
 
 
 @pytest.fixture(scope="session")
-def guest(case: Case, boot: Callable[..., Guest]) -> Guest:
-    """What the boot of the case left: see guest_command()."""
-    if case.spinlocks == PARAVIRT and subprocess.run([TOP / "scripts" / "vm", "--have-kvm"], check=False).returncode:
+def guest(case: Case, results: Callable[[Section], Guest]) -> Guest:
+    """What the case left: see guest_command()."""
+    if not case.sections:
         pytest.skip("paravirtual spinlocks are KVM's: this processor runs no guests, and emulation has none")
-    return boot(case.kernel, guest_command(case), *case.options)
+    (section,) = case.sections
+    return results(section)

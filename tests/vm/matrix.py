@@ -6,11 +6,10 @@ KERNELS="trixie bookworm-rt" in the environment selects by the names of scripts/
 
 import os
 import shlex
-import subprocess
 from dataclasses import dataclass
-from pathlib import Path
 
 import pytest
+from boots import Boot, Section, have_kvm
 
 # In a guest whose hypervisor offers no paravirtual locks a kernel uses test-and-set ones; without
 # the hypervisor's mark it takes itself to be on bare metal.  arm64 has the one kind.
@@ -33,6 +32,10 @@ SECONDS = 3
 
 # Guests have no PMU with memory events: the program that takes their samples runs by a clock's, which it finds empty.
 CLOCK_SAMPLES = "--hitm --hitm-event software/config=0/"
+
+# BPF statistics on for good: switching them patches code that every unlock runs through where unlocks are probed, and
+# with a thread for each CPU the emulator may run what it translated from the middle of a patch (boots.py).
+STATISTICS_ON = "echo 1 > /proc/sys/kernel/bpf_stats_enabled"
 
 # Locks held for a known time, of which a wait passes no tracepoint on some kernels.  Above the threshold of
 # outliers, so that each wait is kept.
@@ -79,10 +82,11 @@ class Case:
         )
 
     @property
-    def options(self) -> list[str]:
-        """Of scripts/vm."""
-        chosen = ["--cpus", str(self.cpus), "--append", "" if self.arm64 else self.append]
-        return chosen if self.arm64 else [*chosen, "--cpu", CPU[self.spinlocks]]
+    def sections(self) -> tuple[Section, ...]:
+        """What runs there; nothing where it cannot."""
+        if self.spinlocks == PARAVIRT and not have_kvm():
+            return ()
+        return (Section(boot(self.kernel, self.spinlocks, self.cpus, self.append), "matrix", guest_command(self)),)
 
     @property
     def loads(self) -> dict[str, str]:
@@ -109,12 +113,27 @@ CASES = (
 )
 
 
-def in_turns() -> list[str]:
-    """Options of scripts/vm where every unlock is probed: emulated CPUs take turns, so that none runs code while it is
-    patched (conftest.py)."""
-    vm = Path(__file__).resolve().parent.parent.parent / "scripts" / "vm"
-    have_kvm = subprocess.run([vm, "--have-kvm"], check=False).returncode == 0
-    return [] if have_kvm else ["--accel", "tcg,thread=single"]
+def boot(
+    kernel: str, spinlocks: str = NATIVE, cpus: int = 2, append: str = "tsc=reliable", turns: bool = False
+) -> Boot:
+    """A boot of a kernel in one lock mode.
+
+    turns: where every unlock is probed, emulated CPUs take turns: none runs code while it is patched (boots.py).
+    """
+    if kernel.endswith("-arm64"):
+        return Boot(kernel, cpus, turns=turns)
+    label = spinlocks if append == "tsc=reliable" else f"{spinlocks}-{append.rpartition('=')[2]}"
+    return Boot(kernel, cpus, cpu=CPU[spinlocks], append=append, turns=turns, label=label)
+
+
+def chosen(*sections: Section) -> list[Section]:
+    """Those whose kernels KERNELS asks for."""
+    return [one for one in sections if selected(one.boot.kernel)]
+
+
+def kernel_of(section: Section) -> str:
+    """For the names of tests."""
+    return section.boot.kernel
 
 
 def selected(kernel: str) -> bool:
@@ -160,6 +179,5 @@ status=$?
 say recorded: $status
 exec 4>&-
 wait
-dmesg > dmesg
 exit $status
 """

@@ -8,8 +8,9 @@ import shutil
 from collections.abc import Callable
 
 import pytest
+from boots import Section
 from guest import Guest
-from matrix import CPU, NATIVE, selected
+from matrix import boot, chosen, kernel_of
 from watched_line import BUCKET_MEMBERS, FIND_BUCKET, FIND_SHARED_BUCKET, START_LOAD, show_watched
 
 KERNELS = ("bookworm", "trixie", "sid")
@@ -41,14 +42,20 @@ wait $bench || true
 """
 
 
-@pytest.fixture(scope="module", params=[kernel for kernel in KERNELS if selected(kernel)])
-def guest(request: pytest.FixtureRequest, boot: Callable[..., Guest]) -> Guest:
-    """A guest whose CPUs take turns: with a thread for each, qemu 7.2 lets atomic instructions pass watchpoints."""
-    options = ["--cpus", "2", "--cpu", CPU[NATIVE], "--append", "tsc=reliable", "--accel", "tcg,thread=single"]
+def section(kernel: str) -> Section:
+    """CPUs take turns: with a thread for each, qemu 7.2 lets atomic instructions pass watchpoints."""
     perf = shutil.which("perf")
-    if perf is None:
-        return boot(request.param, COMMAND, *options)
-    return boot(request.param, COMMAND + BENCH, *options, "--add", perf)
+    script = COMMAND + (BENCH if perf else "")
+    return Section(boot(kernel, turns=True), "bucket", script, (perf,) if perf else ())
+
+
+SECTIONS = chosen(*map(section, KERNELS))
+
+
+@pytest.fixture(scope="module", params=SECTIONS, ids=kernel_of)
+def guest(request: pytest.FixtureRequest, results: Callable[[Section], Guest]) -> Guest:
+    """What the watched bucket left."""
+    return results(request.param)
 
 
 def test_the_bucket_is_found_by_the_futex(guest: Guest) -> None:

@@ -13,8 +13,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from boots import Section
 from guest import Guest
-from matrix import selected
+from matrix import boot, chosen, kernel_of
 
 from c2c.memory_recording import MemoryBuilder
 from lockline.c2c.members import parse_types
@@ -31,12 +32,14 @@ lockline-collect record -a -o run.lockline -- timeout 5 lock_load futex 4
 BEFORE, AFTER = -8, 8
 
 
-@pytest.fixture(scope="module", params=["bookworm", "trixie", "sid", "trixie-backports"])
-def guest(request: pytest.FixtureRequest, boot: Callable[..., Guest]) -> Guest:
-    if not selected(request.param):
-        pytest.skip("KERNELS selects others")
-    guest: Guest = boot(request.param, COMMAND)
-    return guest
+KERNELS = ("bookworm", "trixie", "sid", "trixie-backports")
+SECTIONS = chosen(*(Section(boot(kernel), "futex-waits", COMMAND) for kernel in KERNELS))
+
+
+@pytest.fixture(scope="module", params=SECTIONS, ids=kernel_of)
+def guest(request: pytest.FixtureRequest, results: Callable[[Section], Guest]) -> Guest:
+    """The guest's types, and a recording of waits for a bucket's lock."""
+    return results(request.param)
 
 
 def memory_of(guest: Guest, path: Path, same_boot: bool) -> tuple[Path, str]:

@@ -8,9 +8,9 @@ from contextlib import closing
 from typing import Any
 
 import pytest
+from boots import Section
 from guest import Guest
-from matrix import CPU, NATIVE, selected
-from test_holders import STATISTICS_ON
+from matrix import STATISTICS_ON, boot, chosen, kernel_of
 
 from lockline.base import histogram
 
@@ -51,7 +51,6 @@ count
 by_kprobe
 exec 3>&-
 wait
-dmesg > dmesg
 """
 
 
@@ -62,12 +61,19 @@ count
 """
 
 
-@pytest.fixture(scope="module", params=[kernel for kernel in KERNELS if selected(kernel)])
-def guest(request: pytest.FixtureRequest, boot: Callable[..., Guest]) -> Guest:
+def section(kernel: str) -> Section:
+    """A guest with an HPET for a clock."""
+    script = COMMAND.replace("by_kprobe", RECORD_BY_KPROBE if kernel == BY_KPROBE else "")
+    return Section(boot(kernel, append="tsc=unstable clocksource=hpet"), "clocksource", script)
+
+
+SECTIONS = chosen(*map(section, KERNELS))
+
+
+@pytest.fixture(scope="module", params=SECTIONS, ids=kernel_of)
+def guest(request: pytest.FixtureRequest, results: Callable[[Section], Guest]) -> Guest:
     """What a guest with an HPET for a clock left."""
-    options = ["--cpus", "2", "--cpu", CPU[NATIVE], "--append", "tsc=unstable clocksource=hpet"]
-    command = COMMAND.replace("by_kprobe", RECORD_BY_KPROBE if request.param == BY_KPROBE else "")
-    return boot(request.param, command, *options)
+    return results(request.param)
 
 
 def counts(guest: Guest) -> list[int]:

@@ -5,7 +5,6 @@ import json
 import re
 import shutil
 import subprocess
-import warnings
 from bisect import bisect_right
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -13,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from boots import TOP, Boot, Section
 from coherence_samples import describe, hottest, kernel_image, program_mappings, without_spinning
 from coherence_truth import (
     CLEAN_ELSEWHERE,
@@ -28,7 +28,7 @@ from coherence_truth import (
     sums_by,
 )
 from guest import Guest
-from matrix import CPU, NATIVE, selected
+from matrix import CPU, NATIVE, chosen
 from watched_line import BUCKET_MEMBERS, FIND_BUCKET, START_LOAD, show_watched
 
 from c2c import imported, perf_output
@@ -36,7 +36,6 @@ from c2c.imported import Numbers
 from c2c.perfdata_format import Machine
 from c2c.symbol_images import Image
 
-TOP = Path(__file__).resolve().parent.parent.parent
 KERNEL = "trixie"
 TURNS, ROUNDS = 1000, 2000
 WATCHED_TURNS, WATCHED_ROUNDS = 200, 100
@@ -57,13 +56,14 @@ echo members {TURNS} {MEMBERS} >&3; answer
 echo member {TURNS} {MEMBER} >&3; answer
 echo lines {TURNS} {TWO_LINES} >&3; answer
 """
-# Recorded with the waits for the bucket's lock, so that lockline names it.
+# With the waits for the bucket's lock, so that lockline names it.  It names this lock by a stack, and takes two
+# of each CPU until the collector comes to read them: followed, that is often after the load.  So each wait takes one.
 MULTI_COMMAND = f"""
 cat /proc/kallsyms > kallsyms
 cp /sys/kernel/btf/vmlinux btf
 uname -r > release
 {LOAD}
-lockline-collect record -a -q -o run.lockline -- \\
+lockline-collect record -a -q --sample 1 -o run.lockline -- \\
     sh -c 'echo futex {ROUNDS} {FUTEX} >&3; read -r answer <&4; echo "$answer" >> told' || exit
 exec 3>&-
 wait
@@ -97,68 +97,61 @@ class Followed:
         return found
 
 
-@pytest.fixture(scope="module")
-def plugin() -> Path:
-    """The plugin for the emulator; skips where the emulator takes none."""
-    if not selected(KERNEL):
-        pytest.skip("KERNELS selects others")
+def section(threads: str, script: str) -> Section:
+    """A guest whose lines are followed; threads: single, multi."""
+    where = Boot(
+        KERNEL,
+        cpu=CPU[NATIVE],
+        # Huge pages take a row for each of their lines as they are cleared, and one can move what is followed.
+        append="tsc=reliable transparent_hugepage=never",
+        threads=threads,
+        plugin=TOP / "build" / "vm" / "coherence.so",
+        plugin_options=f"out={{out}}/truth,rows={ROWS}",
+        label=f"followed-{threads}",
+    )
+    return Section(where, "coherence", script)
+
+
+def followed_guest(results: Callable[[Section], Guest], wanted: Section) -> Followed:
+    """Skips where the emulator takes no plugin, or tells it the wrong CPU."""
     qemu = shutil.which("qemu-system-x86_64")
     if not qemu:
         pytest.skip("qemu-system-x86_64 is not installed: scripts/setup test")
     if "-plugin" not in subprocess.run([qemu, "-help"], capture_output=True, text=True, check=True).stdout:
         pytest.skip("this qemu was built without plugins")
-    done = subprocess.run(["make", "-s", "-C", TOP / "tests/vm/coherence"], capture_output=True, text=True, check=False)
-    if done.returncode:
-        pytest.fail(f"make -C tests/vm/coherence: {done.stdout}{done.stderr}", pytrace=False)
-    return TOP / "build" / "vm" / "coherence.so"
-
-
-@pytest.fixture(scope="module")
-def follow(
-    plugin: Path, boot: Callable[..., Guest], tmp_path_factory: pytest.TempPathFactory
-) -> Callable[[str, str], Followed]:
-    """Boots a guest whose lines are followed; threads: single, multi."""
-
-    def run(threads: str, command: str) -> Followed:
-        out = tmp_path_factory.mktemp("truth") / "truth"
-        # Huge pages take a row for each of their lines as they are cleared, and one can move what is followed.
-        append = "tsc=reliable transparent_hugepage=never"
-        options = ["--cpus", "2", "--cpu", CPU[NATIVE], "--append", append, "--accel", f"tcg,thread={threads}"]
-        guest = boot(KERNEL, command, *options, "--qemu=-plugin", f"--qemu={plugin},out={out},rows={ROWS}")
-        return Followed(guest, read_truth(out))
-
-    return run
-
-
-@pytest.fixture(scope="module")
-def multi(follow: Callable[[str, str], Followed]) -> Followed:
-    """A thread for each CPU.
-
-    Booted again where none of the waits for the bucket's lock was sampled with its stack, so that it has no name.
-    """
-    found = follow("multi", MULTI_COMMAND)
-    if found.guest.query("SELECT count(*) FROM lock WHERE name = 'futex_hash_bucket.lock'") == [(0,)]:
-        warnings.warn("no wait for the bucket's lock was sampled: the guest is booted again", stacklevel=2)
-        found = follow("multi", MULTI_COMMAND)
-    return found
-
-
-@pytest.fixture(scope="module")
-def single(follow: Callable[[str, str], Followed]) -> Followed:
-    """All CPUs in turn."""
-    version = subprocess.run(["qemu-system-x86_64", "--version"], capture_output=True, text=True, check=True).stdout
+    version = subprocess.run([qemu, "--version"], capture_output=True, text=True, check=True).stdout
     found = re.search(r"version (\d+)", version)
     assert found, version
-    if int(found[1]) >= FIRST_TO_MIX_UP_CPUS:
+    if wanted.boot.threads == "single" and int(found[1]) >= FIRST_TO_MIX_UP_CPUS:
         pytest.skip(f"qemu {found[1]} tells plugins the wrong CPU where CPUs take turns in one thread")
-    return follow("single", SINGLE_COMMAND)
+    guest = results(wanted)
+    return Followed(guest, read_truth(guest.directory / "truth"))
 
 
-@pytest.fixture(scope="module", params=["multi", "single"])
-def followed(request: pytest.FixtureRequest) -> Followed:
+MULTI, SINGLE = section("multi", MULTI_COMMAND), section("single", SINGLE_COMMAND)
+
+
+def threads_of(wanted: Section) -> str:
+    """For the names of tests."""
+    return wanted.boot.threads
+
+
+@pytest.fixture(scope="module", params=chosen(MULTI), ids=threads_of)
+def multi(request: pytest.FixtureRequest, results: Callable[[Section], Guest]) -> Followed:
+    """A thread for each CPU."""
+    return followed_guest(results, request.param)
+
+
+@pytest.fixture(scope="module", params=chosen(SINGLE), ids=threads_of)
+def single(request: pytest.FixtureRequest, results: Callable[[Section], Guest]) -> Followed:
+    """All CPUs in turn."""
+    return followed_guest(results, request.param)
+
+
+@pytest.fixture(scope="module", params=chosen(MULTI, SINGLE), ids=threads_of)
+def followed(request: pytest.FixtureRequest, results: Callable[[Section], Guest]) -> Followed:
     """Either."""
-    found: Followed = request.getfixturevalue(request.param)
-    return found
+    return followed_guest(results, request.param)
 
 
 def test_no_access_is_lost(multi: Followed) -> None:

@@ -5,9 +5,9 @@ import json
 from collections.abc import Callable
 
 import pytest
+from boots import Section
 from guest import Guest
-from matrix import CPU, NATIVE, selected
-from test_holders import STATISTICS_ON
+from matrix import STATISTICS_ON, boot, chosen, kernel_of
 
 from lockline.analysis.futex import CONDITION, LOCK, NONE, POLL, FutexWaits, read_futexes
 from lockline.recording.reader import open_recording
@@ -31,15 +31,16 @@ do_one "poll {ROUNDS} 3000" 4'
 lockline-collect record -a -q --futex -o run.lockline -- sh -c "$inner" || exit
 exec 3>&-
 wait
-dmesg > dmesg
 """
 
 
-@pytest.fixture(scope="module", params=[kernel for kernel in KERNELS if selected(kernel)])
-def guest(request: pytest.FixtureRequest, boot: Callable[..., Guest]) -> Guest:
+SECTIONS = chosen(*(Section(boot(kernel), "futexes", COMMAND) for kernel in KERNELS))
+
+
+@pytest.fixture(scope="module", params=SECTIONS, ids=kernel_of)
+def guest(request: pytest.FixtureRequest, results: Callable[[Section], Guest]) -> Guest:
     """What a guest with the workload left."""
-    emulated = [] if request.param.endswith("-arm64") else ["--cpu", CPU[NATIVE], "--append", "tsc=reliable"]
-    return boot(request.param, COMMAND, "--cpus", "2", *emulated)
+    return results(request.param)
 
 
 @pytest.fixture(scope="module")

@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
+from boots import Section
 from guest import Guest
-from matrix import CPU, NATIVE, TEST_AND_SET, in_turns, selected
+from matrix import NATIVE, STATISTICS_ON, TEST_AND_SET, boot, chosen, selected
 
 from lockline.base import histogram
 
@@ -21,10 +22,6 @@ SPINLOCK, MUTEX, RWSEM_WRITE, RTMUTEX, RWLOCK_RT_WRITE = 0, 3, 6, 7, 9
 HOLD_US = 20_000
 COUNT = 60
 MUTEX_ROUNDS = 20
-
-# BPF statistics on for good: switching them patches code that every unlock runs through here, and with a
-# thread for each CPU the emulator may run what it translated from the middle of a patch (conftest.py).
-STATISTICS_ON = "echo 1 > /proc/sys/kernel/bpf_stats_enabled"
 
 # name: mode of held_lock, by a holder and one waiter
 RUNS = {"bucket": "futex-bucket", "inode": "inode-rwsem"}
@@ -54,6 +51,20 @@ class HolderCase:
         """Whether the bucket's lock is an rt-mutex, and the inode's rwsem one of rt-mutexes."""
         return "-rt" in self.kernel
 
+    @property
+    def sections(self) -> tuple[Section]:
+        """The recordings and the truth of all runs."""
+        commands = [record(name, mode, HOLD_US, COUNT, 1) for name, mode in RUNS.items()]
+        commands += [record(name, RUNS["bucket"], HOLD_US, COUNT, 1) for name in AGAIN[1:]]
+        if not self.arm64:
+            # A program of this machine's own: it holds a pipe's mutex over a fault that it serves itself.
+            commands.append(
+                "lockline-collect record -a --holders -i 100ms -o mutex.lockline --"
+                f" uffd_mutex {MUTEX_ROUNDS} {HOLD_US} > mutex.json || exit"
+            )
+        where = boot(self.kernel, self.spinlocks, turns=not self.arm64)
+        return (Section(where, "holders", "\n".join([STATISTICS_ON, *commands])),)
+
 
 CASES = (
     HolderCase("trixie"),
@@ -67,13 +78,6 @@ CASES = (
 )
 
 
-@pytest.fixture(scope="module", params=[case for case in CASES if selected(case.kernel)], ids=str)
-def case(request: pytest.FixtureRequest) -> HolderCase:
-    """A kernel."""
-    found: HolderCase = request.param
-    return found
-
-
 def record(name: str, mode: str, hold_us: int, count: int, waiters: int) -> str:
     """The command that leaves NAME.lockline, and NAME.json with the truth."""
     return (
@@ -82,25 +86,17 @@ def record(name: str, mode: str, hold_us: int, count: int, waiters: int) -> str:
     )
 
 
-def options(case: HolderCase, cpus: int) -> list[str]:
-    """Of scripts/vm."""
-    if case.arm64:
-        return ["--cpus", str(cpus)]
-    return ["--cpus", str(cpus), "--cpu", CPU[case.spinlocks], "--append", "tsc=reliable", *in_turns()]
+@pytest.fixture(scope="module", params=[case for case in CASES if selected(case.kernel)], ids=str)
+def case(request: pytest.FixtureRequest) -> HolderCase:
+    """A kernel."""
+    found: HolderCase = request.param
+    return found
 
 
 @pytest.fixture(scope="module")
-def guest(case: HolderCase, boot: Callable[..., Guest]) -> Guest:
+def guest(case: HolderCase, results: Callable[[Section], Guest]) -> Guest:
     """The recordings and the truth of all runs."""
-    commands = [record(name, mode, HOLD_US, COUNT, 1) for name, mode in RUNS.items()]
-    commands += [record(name, RUNS["bucket"], HOLD_US, COUNT, 1) for name in AGAIN[1:]]
-    if not case.arm64:
-        # A program of this machine's own: it holds a pipe's mutex over a fault that it serves itself.
-        commands.append(
-            "lockline-collect record -a --holders -i 100ms -o mutex.lockline --"
-            f" uffd_mutex {MUTEX_ROUNDS} {HOLD_US} > mutex.json || exit"
-        )
-    return boot(case.kernel, "\n".join([STATISTICS_ON, *commands, "dmesg > dmesg"]), *options(case, 2))
+    return results(case.sections[0])
 
 
 @dataclass(frozen=True)
@@ -264,15 +260,22 @@ def test_where_it_was_released(case: HolderCase, bucket: Run) -> None:
     assert "futex_wake" in symbols, symbols
 
 
-@pytest.mark.parametrize("spinlocks", [NATIVE, TEST_AND_SET])
-def test_order_of_service(boot: Callable[..., Guest], spinlocks: str) -> None:
+def order_of_service(spinlocks: str) -> Section:
+    """One that holds, and two that wait."""
+    script = f"{STATISTICS_ON}\n{record('two', 'futex-bucket', 300, 150, 2)}"
+    return Section(boot("trixie", spinlocks, 3, turns=True), "order-of-service", script)
+
+
+@pytest.mark.parametrize(
+    "section",
+    chosen(*map(order_of_service, (NATIVE, TEST_AND_SET))),
+    ids=lambda section: section.boot.label,
+)
+def test_order_of_service(results: Callable[[Section], Guest], section: Section) -> None:
     """A queued spinlock is first come, first served; a test-and-set one is not."""
-    if not selected("trixie"):
-        pytest.skip("KERNELS leaves trixie out")
-    command = f"{STATISTICS_ON}\n{record('two', 'futex-bucket', 300, 150, 2)}"
-    guest = boot("trixie", command, *options(HolderCase("trixie", spinlocks), 3))
+    guest = results(section)
     fairness = Run(guest, "two").fairness()
-    if spinlocks == TEST_AND_SET:
+    if section.boot.label == TEST_AND_SET:
         assert fairness["overtaken"] > 0, fairness
         assert fairness["max_bypasses"] >= 1
     else:

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
+from boots import Section
 from guest import Guest
-from matrix import CPU, HOLD_US, HOLDS, NATIVE, Case, selected
+from matrix import HOLD_US, HOLDS, Case, boot, chosen, kernel_of
 
 SHARE = 0.999
 
@@ -112,15 +113,13 @@ def test_writers_behind_readers(case: Case, guest: Guest) -> None:
         assert tracepoint < entries
 
 
-@pytest.fixture(scope="module")
-def maps(boot: Callable[..., Guest]) -> Guest:
+MAPS_SECTIONS = chosen(Section(boot(MAPS, cpus=WAITERS + 1), "bpf-bucket", MAPS_COMMAND))
+
+
+@pytest.fixture(scope="module", params=MAPS_SECTIONS, ids=kernel_of)
+def maps(request: pytest.FixtureRequest, results: Callable[[Section], Guest]) -> Guest:
     """A guest in which the bucket of a BPF map is held while two wait for it."""
-    if not selected(MAPS):
-        pytest.skip(f"KERNELS leaves {MAPS} out")
-    guest: Guest = boot(
-        MAPS, MAPS_COMMAND, "--cpus", str(WAITERS + 1), "--cpu", CPU[NATIVE], "--append", "tsc=reliable"
-    )
-    return guest
+    return results(request.param)
 
 
 def test_locks_of_bpf_maps_are_told_apart(maps: Guest) -> None:

@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
+from boots import Section
 from guest import Guest
-from matrix import CPU, NATIVE, TEST_AND_SET, in_turns, selected
+from matrix import STATISTICS_ON, TEST_AND_SET, boot, chosen, kernel_of
 
 from lockline.analysis.episode_model import Episode
 from lockline.analysis.model import Report
@@ -18,8 +19,6 @@ from lockline.analysis.selection import Selection
 from lockline.recording.reader import open_recording
 from lockline.rules.report import make_report
 
-# As in test_holders.py: switching statistics patches code that every unlock runs through here.
-STATISTICS_ON = "echo 1 > /proc/sys/kernel/bpf_stats_enabled"
 KERNEL = "trixie"
 HOLD_US, HOLDS = 20_000, 25
 # Ended by an interrupt: the program that holds raises it.
@@ -67,32 +66,35 @@ def held_lock(name: str, arguments: str, threshold: str = "5ms") -> str:
     return f"{RECORD.format(threshold=threshold, name=name)} held_lock {arguments} --waiters 1 > {name}.json || exit"
 
 
-def boot_options(spinlocks: str) -> list[str]:
-    """Of scripts/vm."""
-    return ["--cpus", "2", "--cpu", CPU[spinlocks], "--append", "tsc=reliable", *in_turns()]
+GUEST = Section(
+    boot(KERNEL, turns=True),
+    "episodes",
+    "\n".join(
+        [
+            STATISTICS_ON,
+            held_lock("held", f"futex-bucket --hold-us {HOLD_US} --count {HOLDS}"),
+            held_lock("raised", f"futex-bucket --hold-us {RAISED_AFTER_US} --count {HOLDS} --by-interrupt"),
+            THROTTLED,
+        ]
+    ),
+)
+UNFAIR = Section(
+    boot(KERNEL, TEST_AND_SET, turns=True),
+    "retakes",
+    f"{STATISTICS_ON}\n" + held_lock("retake", f"futex-retake --hold-us {RETAKE_US} --count {ROUNDS}", "1ms"),
+)
 
 
-@pytest.fixture(scope="module")
-def guest(boot: Callable[..., Guest]) -> Guest:
+@pytest.fixture(scope="module", params=chosen(GUEST), ids=kernel_of)
+def guest(request: pytest.FixtureRequest, results: Callable[[Section], Guest]) -> Guest:
     """Locks that one task holds for a known time while another waits."""
-    if not selected(KERNEL):
-        pytest.skip(f"KERNELS leaves {KERNEL} out")
-    commands = [
-        STATISTICS_ON,
-        held_lock("held", f"futex-bucket --hold-us {HOLD_US} --count {HOLDS}"),
-        held_lock("raised", f"futex-bucket --hold-us {RAISED_AFTER_US} --count {HOLDS} --by-interrupt"),
-        THROTTLED,
-    ]
-    return boot(KERNEL, "\n".join(commands), *boot_options(NATIVE))
+    return results(request.param)
 
 
-@pytest.fixture(scope="module")
-def unfair(boot: Callable[..., Guest]) -> Guest:
+@pytest.fixture(scope="module", params=chosen(UNFAIR), ids=kernel_of)
+def unfair(request: pytest.FixtureRequest, results: Callable[[Section], Guest]) -> Guest:
     """A lock without a queue: who lets go of it may have it again, before the one that waits."""
-    if not selected(KERNEL):
-        pytest.skip(f"KERNELS leaves {KERNEL} out")
-    command = held_lock("retake", f"futex-retake --hold-us {RETAKE_US} --count {ROUNDS}", "1ms")
-    return boot(KERNEL, f"{STATISTICS_ON}\n{command}", *boot_options(TEST_AND_SET))
+    return results(request.param)
 
 
 def report_of(guest: Guest, name: str) -> Report:
@@ -258,7 +260,7 @@ def test_overtakings_are_counted(unfair: Guest) -> None:
         assert holder.held_ns <= episode.duration_ns
     print(f"\novertaken {bypasses} times")
     assert bypasses
-    if in_turns():
+    if UNFAIR.boot.accel:
         # An emulated waiter looks when its turn comes, not when the lock is free.
         assert max(bypasses) >= RETAKES // 2
 

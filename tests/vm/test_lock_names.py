@@ -1,14 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Lock names on kernels without bpf_get_kmem_cache (6.13), and with KALLSYMS_ALL."""
 
-import subprocess
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
+from boots import TOP, Section
 from guest import Guest
-
-TOP = Path(__file__).resolve().parent.parent.parent
+from matrix import boot, chosen, kernel_of
 
 # Of each lock that tests/names/live_names.c finds: its name, and how it was found.
 NAMES = {
@@ -31,13 +29,14 @@ NAMES = {
 }
 
 
-@pytest.fixture(scope="module", params=["bookworm", "trixie"])
-def rows(request: pytest.FixtureRequest, boot: Callable[..., Guest]) -> dict[str, tuple[str, str, str]]:
+LIVE_NAMES = str(TOP / "build" / "tests" / "live_names")
+SECTIONS = chosen(*(Section(boot(kernel), "names", "live_names", (LIVE_NAMES,)) for kernel in ("bookworm", "trixie")))
+
+
+@pytest.fixture(scope="module", params=SECTIONS, ids=kernel_of)
+def rows(request: pytest.FixtureRequest, results: Callable[[Section], Guest]) -> dict[str, tuple[str, str, str]]:
     """Name, instance and source of each lock, as the guest printed them."""
-    done = subprocess.run(["make", "-s", "-C", TOP / "tests" / "names"], capture_output=True, text=True, check=False)
-    if done.returncode:
-        pytest.fail(f"make -C tests/names: {done.stdout}{done.stderr}", pytrace=False)
-    guest: Guest = boot(request.param, "live_names", "--add", str(TOP / "build" / "tests" / "live_names"))
+    guest = results(request.param)
     lines = [line.split("\t") for line in guest.text("stdout").splitlines()]
     return {line[0]: (line[1], line[2], line[3]) for line in lines}
 

@@ -5,7 +5,9 @@ import re
 from collections.abc import Callable
 
 import pytest
+from boots import Boot, Section
 from guest import LOAD, Guest
+from matrix import chosen, kernel_of
 
 POSSIBLE = 240  # 8-bit APIC ids end at 255, and those of the I/O APIC are among them
 BUDGET = 64 << 20
@@ -21,10 +23,14 @@ wait $recorder
 """
 
 
-@pytest.fixture(scope="module")
-def guest(boot: Callable[..., Guest]) -> Guest:
-    """A guest with many CPUs to come; 6.1, because newer kernels count them only under known hypervisors."""
-    return boot("bookworm", COMMAND, "--possible", str(POSSIBLE), "--append", "tsc=reliable")
+# 6.1, because newer kernels count CPUs to come only under known hypervisors.
+MANY = Section(Boot("bookworm", possible=POSSIBLE, append="tsc=reliable", label=f"{POSSIBLE}possible"), "many", COMMAND)
+
+
+@pytest.fixture(scope="module", params=chosen(MANY), ids=kernel_of)
+def guest(request: pytest.FixtureRequest, results: Callable[[Section], Guest]) -> Guest:
+    """A guest with many CPUs to come."""
+    return results(request.param)
 
 
 def test_attaches_and_records(guest: Guest) -> None:

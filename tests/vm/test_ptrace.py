@@ -8,9 +8,9 @@ from contextlib import closing
 from typing import Any
 
 import pytest
+from boots import Section
 from guest import Guest
-from matrix import CPU, NATIVE, selected
-from test_holders import STATISTICS_ON
+from matrix import STATISTICS_ON, boot, chosen, kernel_of
 
 from lockline.base import histogram
 
@@ -40,7 +40,6 @@ lockline-collect record -a -q --ptrace -o run.lockline -- sh /tmp/inner 4 || exi
 by_kprobe
 exec 3>&-
 wait
-dmesg > dmesg
 """
 
 
@@ -49,11 +48,19 @@ no_fentry lockline-collect record -a -q --ptrace -o kprobe.lockline -- sh /tmp/i
 """
 
 
-@pytest.fixture(scope="module", params=[kernel for kernel in KERNELS if selected(kernel)])
-def guest(request: pytest.FixtureRequest, boot: Callable[..., Guest]) -> Guest:
+def section(kernel: str) -> Section:
+    """A guest with tracers."""
+    script = COMMAND.replace("by_kprobe", RECORD_BY_KPROBE if kernel == BY_KPROBE else "")
+    return Section(boot(kernel), "ptrace", script)
+
+
+SECTIONS = chosen(*map(section, KERNELS))
+
+
+@pytest.fixture(scope="module", params=SECTIONS, ids=kernel_of)
+def guest(request: pytest.FixtureRequest, results: Callable[[Section], Guest]) -> Guest:
     """What a guest with tracers left."""
-    command = COMMAND.replace("by_kprobe", RECORD_BY_KPROBE if request.param == BY_KPROBE else "")
-    return boot(request.param, command, "--cpus", "2", "--cpu", CPU[NATIVE], "--append", "tsc=reliable")
+    return results(request.param)
 
 
 def counts(guest: Guest) -> list[dict[str, Any]]:

@@ -4,8 +4,9 @@
 from collections.abc import Callable
 
 import pytest
+from boots import Section
 from guest import Guest
-from matrix import CPU, NATIVE, in_turns, selected
+from matrix import boot, chosen, kernel_of
 
 from lockline.base import histogram
 
@@ -35,15 +36,16 @@ for half in gone back gone; do
 done
 kill -INT $collector
 wait $collector || exit
-dmesg > dmesg
 """
 
 
-@pytest.fixture(scope="module", params=[kernel for kernel in KERNELS if selected(kernel)])
-def guest(request: pytest.FixtureRequest, boot: Callable[..., Guest]) -> Guest:
+SECTIONS = chosen(*(Section(boot(kernel, turns=True), "self-check", COMMAND) for kernel in KERNELS))
+
+
+@pytest.fixture(scope="module", params=SECTIONS, ids=kernel_of)
+def guest(request: pytest.FixtureRequest, results: Callable[[Section], Guest]) -> Guest:
     """What a guest left in which the probes of unlocks came and went."""
-    options = ("--cpus", "2", "--cpu", CPU[NATIVE], "--append", "tsc=reliable", *in_turns())
-    return boot(request.param, COMMAND, *options)
+    return results(request.param)
 
 
 def test_functions_are_probed_in_turns(guest: Guest) -> None:

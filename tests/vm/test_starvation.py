@@ -5,7 +5,6 @@ Virtual CPUs share no cache line that one of them could be starved of: what is c
 the lock and what came before the end are told, on kernels with PREEMPT_RT.  Known holds are in test_known_episodes.py.
 """
 
-import shutil
 import sqlite3
 from collections.abc import Callable
 from contextlib import closing
@@ -13,8 +12,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
+from boots import Section
 from guest import Guest
-from matrix import CPU, NATIVE, in_turns, selected
+from matrix import STATISTICS_ON, boot, selected
 
 from lockline.analysis.episode_model import Episode
 from lockline.analysis.selection import Selection
@@ -22,8 +22,6 @@ from lockline.recording.reader import open_recording
 from lockline.rules.report import make_report
 
 FIRED = 2
-# As in test_holders.py: switching statistics patches code that every unlock runs through here.
-STATISTICS_ON = "echo 1 > /proc/sys/kernel/bpf_stats_enabled"
 
 
 @dataclass(frozen=True)
@@ -40,14 +38,14 @@ class StarvationCase:
         return self.kernel
 
     @property
-    def options(self) -> list[str]:
-        """Of scripts/vm."""
-        if self.kernel.endswith("arm64"):
-            return ["--cpus", "2"]
+    def sections(self) -> tuple[Section]:
+        """Three recordings of one load."""
+        mark = CYCLICTEST if self.cyclictest else "echo 'hit latency threshold' > /sys/kernel/tracing/trace_marker"
+        script = COMMAND.format(statistics=STATISTICS_ON, load=self.load, mark=mark)
         # The probes come and go under a load that runs through all of them: 6.1-rt stood still of it, twice in a row
-        # (conftest.py).
-        turns = in_turns() if self.kernel == "bookworm-rt" else []
-        return ["--cpus", "2", "--cpu", CPU[NATIVE], "--append", "tsc=reliable", *turns]
+        # (boots.py).
+        where = boot(self.kernel, turns=self.kernel == "bookworm-rt")
+        return (Section(where, "starvation", script, ("cyclictest",) if self.cyclictest else ()),)
 
 
 # Other architectures run static programs alone.
@@ -82,7 +80,6 @@ wait $flight
 echo $? > marker.status
 say marker
 kill $load
-dmesg > dmesg
 """
 CYCLICTEST = "timeout 50 cyclictest -S -p98 -m -i2000 -b 200 --tracemark -q > cyclictest"
 
@@ -95,16 +92,9 @@ def case(request: pytest.FixtureRequest) -> StarvationCase:
 
 
 @pytest.fixture(scope="module")
-def guest(case: StarvationCase, boot: Callable[..., Guest]) -> Guest:
+def guest(case: StarvationCase, results: Callable[[Section], Guest]) -> Guest:
     """Three recordings of one load."""
-    options = case.options
-    if case.cyclictest:
-        program = shutil.which("cyclictest")
-        if not program:
-            pytest.skip("cyclictest is not installed: scripts/setup test")
-        options += ["--add", program]
-    mark = CYCLICTEST if case.cyclictest else "echo 'hit latency threshold' > /sys/kernel/tracing/trace_marker"
-    return boot(case.kernel, COMMAND.format(statistics=STATISTICS_ON, load=case.load, mark=mark), *options)
+    return results(case.sections[0])
 
 
 def query(guest: Guest, name: str, sql: str) -> list[tuple[Any, ...]]:

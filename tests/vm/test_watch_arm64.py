@@ -3,11 +3,11 @@
 
 import json
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
+from boots import Boot, Section
 from guest import Guest
-from matrix import in_turns, selected
+from matrix import boot, chosen, kernel_of
 from watched_line import BUCKET_MEMBERS, FIND_BUCKET, START_LOAD, check_run_queue, show_watched
 
 COUNT = 60
@@ -53,7 +53,6 @@ lockline-collect watch --full -q -o bucket.lockline futex:$load:futex_word --off
     sh -c 'echo futex {ROUNDS} 0 >&3; read -r answer <&4' || exit
 exec 3>&- 5>&- 7>&-
 wait
-dmesg > dmesg
 say over
 """
 
@@ -63,7 +62,6 @@ lockline-collect watch user:$pair:ping_pong_lines --full --offsets 0-7,24-31 -q 
     sh -c 'echo go {COUNT} 0 >&5; read -r answer <&6' || exit
 exec 5>&-
 wait
-dmesg > dmesg
 """
 
 # A program that is refused to be watched runs on unharmed.
@@ -82,18 +80,19 @@ ls > files
 ps > processes
 grep -l prog_id /proc/[0-9]*/fdinfo/* > programs 2> /dev/null
 ls -l /proc/[0-9]*/fd 2> /dev/null | grep perf_event > events
-dmesg > dmesg
 """
 
 
-@pytest.fixture(scope="module")
-def guest(boot: Callable[..., Guest], kernel: Callable[[str], Path]) -> Guest:
-    """A guest whose CPUs take turns: with a thread for each, qemu 7.2 lets atomic instructions pass watchpoints."""
-    if not selected("trixie-arm64"):
-        pytest.skip("KERNELS leaves trixie-arm64 out")
-    config = str(kernel("trixie-arm64") / "config")
-    guest: Guest = boot("trixie-arm64", COMMAND, "--cpus", "2", "--add", config, *in_turns())
-    return guest
+# CPUs take turns: with a thread for each, qemu 7.2 lets atomic instructions pass watchpoints.
+WATCHED = Section(boot("trixie-arm64", turns=True), "watch", COMMAND, ("config",))
+WATCHED_ON_6_1 = Section(boot("bookworm-arm64"), "watch", OLD)
+WITHOUT_LSE = Section(Boot("trixie-arm64", cpu="cortex-a57", label="cortex-a57"), "refused", REFUSED)
+
+
+@pytest.fixture(scope="module", params=chosen(WATCHED), ids=kernel_of)
+def guest(request: pytest.FixtureRequest, results: Callable[[Section], Guest]) -> Guest:
+    """What the guest left."""
+    return results(request.param)
 
 
 def check_transfers(guest: Guest) -> None:
@@ -174,20 +173,18 @@ def test_the_kernel_has_no_complaint(guest: Guest) -> None:
     assert "BUG:" not in guest.text("dmesg")
 
 
-def test_transfers_on_6_1(boot: Callable[..., Guest]) -> None:
+@pytest.mark.parametrize("section", chosen(WATCHED_ON_6_1), ids=kernel_of)
+def test_transfers_on_6_1(results: Callable[[Section], Guest], section: Section) -> None:
     """Its stable series has what lets a program be behind a watchpoint since 6.6 (d11a69873d9a)."""
-    if not selected("bookworm-arm64"):
-        pytest.skip("KERNELS leaves bookworm-arm64 out")
-    guest = boot("bookworm-arm64", OLD, "--cpus", "2")
+    guest = results(section)
     check_transfers(guest)
     assert "WARNING:" not in guest.text("dmesg")
     assert "BUG:" not in guest.text("dmesg")
 
 
-def test_refused_without_atomic_instructions(boot: Callable[..., Guest]) -> None:
-    if not selected("trixie-arm64"):
-        pytest.skip("KERNELS leaves trixie-arm64 out")
-    guest = boot("trixie-arm64", REFUSED, "--cpus", "2", "--cpu", "cortex-a57")
+@pytest.mark.parametrize("section", chosen(WITHOUT_LSE), ids=kernel_of)
+def test_refused_without_atomic_instructions(results: Callable[[Section], Guest], section: Section) -> None:
+    guest = results(section)
     assert guest.text("statuses").split() == ["1", "1"]
     assert guest.text("output") == ""
     messages = guest.text("messages").splitlines()

@@ -5,8 +5,9 @@ import json
 from collections.abc import Callable
 
 import pytest
+from boots import Section
 from guest import Guest
-from matrix import CPU, NATIVE, in_turns, selected
+from matrix import boot, chosen, kernel_of
 
 COUNT = 200
 CHANGED = "CPUs went online or offline"
@@ -78,18 +79,16 @@ exec 5>&-
 wait
 grep -l prog_id /proc/[0-9]*/fdinfo/* > programs 2> /dev/null
 ls -l /proc/[0-9]*/fd 2> /dev/null | grep perf_event > events
-dmesg > dmesg
 """
 
 
-@pytest.fixture(scope="module")
-def guest(boot: Callable[..., Guest]) -> Guest:
+HOTPLUG = Section(boot("trixie", turns=True), "hotplug", COMMAND, order=1)
+
+
+@pytest.fixture(scope="module", params=chosen(HOTPLUG), ids=kernel_of)
+def guest(request: pytest.FixtureRequest, results: Callable[[Section], Guest]) -> Guest:
     """A guest whose second CPU was taken away while a line was watched."""
-    if not selected("trixie"):
-        pytest.skip("KERNELS leaves trixie out")
-    options = ["--cpus", "2", "--cpu", CPU[NATIVE], "--append", "tsc=reliable", *in_turns()]
-    guest: Guest = boot("trixie", COMMAND, *options)
-    return guest
+    return results(request.param)
 
 
 def rounds(guest: Guest, file: str) -> list[dict[str, int]]:

@@ -5,8 +5,9 @@ import json
 from collections.abc import Callable
 
 import pytest
+from boots import Section
 from guest import Guest
-from matrix import selected
+from matrix import TEST_AND_SET, boot, chosen, kernel_of
 from watched_line import check_run_queue
 
 KERNELS = ("trixie", "trixie-backports")
@@ -27,14 +28,16 @@ lockline-collect watch runqueues:0 --max-overhead 20 -q -o run.lockline -- \\
 lockline-collect watch tasklist_lock -d 0.3 -q -o symbol.lockline || exit
 exec 3>&-
 wait
-dmesg > dmesg
 """
 
 
-@pytest.fixture(scope="module", params=[kernel for kernel in KERNELS if selected(kernel)])
-def guest(request: pytest.FixtureRequest, boot: Callable[..., Guest]) -> Guest:
+SECTIONS = chosen(*(Section(boot(kernel, TEST_AND_SET), "watch", COMMAND) for kernel in KERNELS))
+
+
+@pytest.fixture(scope="module", params=SECTIONS, ids=kernel_of)
+def guest(request: pytest.FixtureRequest, results: Callable[[Section], Guest]) -> Guest:
     """What a guest with the workload left."""
-    return boot(request.param, COMMAND, "--cpus", "2")
+    return results(request.param)
 
 
 def test_every_transfer_is_counted(guest: Guest) -> None:
