@@ -129,7 +129,7 @@ def test_samples_are_there_up_to_the_last_interval(live: Path, tmp_path: Path) -
             continue
         (top,) = json.loads(reported(live, "c2c", "report", path, "--format", "json", "--top", "1"))["lines"]
         assert top["loads"] > 0
-        assert "cache line" in reported(live, "report", path).lower()
+        assert "cache line" in reported(live, "report", "--all", path).lower()
 
 
 @pytest.mark.usefixtures("spare_cpu")

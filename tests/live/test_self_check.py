@@ -147,7 +147,7 @@ def test_interrupted_in_a_slice_without(live: Path, recording: Path) -> None:
         assert recorded.rows("SELECT value FROM meta WHERE name = 'state'") == [("complete",)]
         assert recorded.integrity() == "ok"
     done = subprocess.run(
-        [sys.executable, "-m", "lockline", "report", recording],
+        [sys.executable, "-m", "lockline", "report", "--all", recording],
         capture_output=True,
         text=True,
         check=True,

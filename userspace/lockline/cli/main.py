@@ -18,13 +18,32 @@ from lockline.base.text import Style, clean
 from lockline.cli import c2c as c2c_command
 from lockline.cli import diff as diff_command
 from lockline.cli import explain as explain_command
+from lockline.cli import terminal
 from lockline.recording.reader import open_recording
 
 # What one command alone needs is imported by it: loading all takes longer than a small report.
 if TYPE_CHECKING:
     from lockline.analysis.model import Report
+    from lockline.analysis.series import Slice
 
 DEFAULT_RECORDING = "lockline.data"
+# Options of `lockline report` that show a part of it.
+SECTIONS = {
+    "all": "everything",
+    "findings": "what the rules found, with evidence",
+    "locks": "waits by kind and by lock",
+    "stacks": "where the waits come from",
+    "cpus": "waits by CPU and by length",
+    "tasks": "who waits",
+    "cgroups": "who waits, by control group",
+    "longest": "the longest waits, with their stacks",
+    "holders": "who held the locks (record --holders)",
+    "futex": "locks of programs (record --futex)",
+    "lines": "cache lines (watch, record --hitm)",
+    "time": "waiting over time",
+    "trust": "what was not seen, what was lost, and how exact lengths are",
+    "cost": "what recording cost",
+}
 JSON_OUTLIERS = 100
 
 Value = TypeVar("Value")
@@ -65,6 +84,9 @@ def _report_options(parser: argparse.ArgumentParser) -> None:
         "--by", choices=GROUPINGS, default="identity", help="one row per name and kind (default), or per lock"
     )
     parser.add_argument("--addresses", action="store_true", help="show kernel addresses")
+    parser.add_argument(
+        "--color", choices=("auto", "always", "never"), default="auto", help="colours (default: auto, on a terminal)"
+    )
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -88,7 +110,10 @@ def _parser() -> argparse.ArgumentParser:
     )
     report.add_argument("--cpu", type=_argument(parse_cpus), metavar="LIST", help="only waits on these CPUs, as 0-3,7")
     report.add_argument("--lock", metavar="PATTERN", help="only locks whose name holds this text, or matches *, ?, [")
-    report.add_argument(
+    shown = report.add_argument_group("what to show, in place of the first screen")
+    for name, what in SECTIONS.items():
+        shown.add_argument(f"--{name}", action="store_true", help=what)
+    shown.add_argument(
         "--episodes",
         type=_argument(_positive),
         metavar="N",
@@ -116,8 +141,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _style(addresses: bool) -> Style:
-    encoding = (sys.stdout.encoding or "").lower().replace("-", "")
-    return Style(unicode=encoding.startswith("utf"), addresses=addresses)
+    return terminal.style(addresses)
 
 
 def _selection(arguments: argparse.Namespace) -> Selection:
@@ -152,6 +176,7 @@ def _render(report: "Report", arguments: argparse.Namespace) -> str:
 
 def _report(arguments: argparse.Namespace) -> str:
     from lockline.analysis.report import EPISODES
+    from lockline.analysis.series import read_slices
     from lockline.rules.report import make_report, with_lines
 
     selection = _selection(arguments)
@@ -160,11 +185,37 @@ def _report(arguments: argparse.Namespace) -> str:
     with open_recording(arguments.input or arguments.file or DEFAULT_RECORDING) as recording:
         limit = arguments.episodes or EPISODES
         report = with_lines(make_report(recording, selection, _outlier_limit(arguments), limit), recording)
-    if arguments.episodes and arguments.format == "text":
+        slices = () if arguments.format == "json" else read_slices(recording, report)
+    if arguments.format == "json" or arguments.all:
+        return _render(report, arguments)
+    return _sections(report, slices, arguments) or _screen(report, slices, arguments)
+
+
+def _sections(report: "Report", slices: "Sequence[Slice]", arguments: argparse.Namespace) -> str:
+    """The parts that were asked for; "" if none was."""
+    style = _style(arguments.addresses)
+    parts = []
+    names = [name for name in SECTIONS if getattr(arguments, name) and name not in ("all", "time")]
+    if names:
+        from lockline.render import text as text_render
+
+        parts.append(text_render.render_sections(report, style, names))
+    if arguments.time:
+        from lockline.render import screen
+
+        parts.append(screen.render_time(report, slices, style, terminal.columns()))
+    if arguments.episodes:
         from lockline.render import episodes as episodes_render
 
-        return episodes_render.render(report, _style(arguments.addresses), arguments.episodes)
-    return _render(report, arguments)
+        parts.append(episodes_render.render(report, style, arguments.episodes))
+    return "\n".join(parts)
+
+
+def _screen(report: "Report", slices: "Sequence[Slice]", arguments: argparse.Namespace) -> str:
+    from lockline.render import screen
+
+    text = screen.render(report, slices, _style(arguments.addresses), terminal.columns())
+    return terminal.colored(text) if terminal.wants_color(arguments.color) else text
 
 
 def _doctor(arguments: argparse.Namespace) -> str:
@@ -242,8 +293,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; gives the exit code.  Output goes to stdout, all else to stderr."""
     try:
         text, code = _run(sys.argv[1:] if argv is None else argv)
-        sys.stdout.write(text)
-        sys.stdout.flush()
+        terminal.show(text)
         return code
     except LocklineError as error:
         message = clean(str(error), Style(unicode=False, addresses=False))

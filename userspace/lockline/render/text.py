@@ -5,7 +5,7 @@ import errno
 import shlex
 import textwrap
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 
 from lockline.analysis.model import Host, LockWaits, OutlierWait, Report, Task, Window
@@ -477,3 +477,65 @@ def _own_cost(cost: rows.Cost) -> str:
     if cost.unit == "bytes":
         return f"{name} {size(cost.value)}"
     return f"{name} {cost.value:,}" + ("" if name.endswith(cost.unit) else f" {cost.unit}")
+
+
+def _blind(report: Report, style: Style) -> list[str]:
+    """What was not seen, by signal."""
+    lines = [line for line in _header(report, style) if line]
+    first = next((index for index, line in enumerate(lines) if line.startswith(("Blind", "Missing"))), len(lines))
+    return ["What was not seen", *lines[first:]] if first < len(lines) else ["What was not seen", "  nothing"]
+
+
+def _losses(report: Report, style: Style) -> list[str]:
+    return [line for line in _footer(report, style)[1:] if line not in _cost(report, style)]
+
+
+def _trust_section(report: Report, style: Style, _limit: int | None) -> list[str]:
+    told = [line for text in trust.sentences(report.trust) for line in _wrapped("  trust", text, 13)]
+    return [*_blind(report, style), "", "What the figures lack", *_losses(report, style), *told]
+
+
+def _limit(limit: int | None, usual: int) -> int:
+    return usual if limit is None else limit
+
+
+# Parts of the report by the option that asks for them alone, and what to say where there is nothing.
+SECTIONS: dict[str, tuple[Callable[[Report, Style, int | None], list[str]], str]] = {
+    "findings": (lambda report, style, _: findings(report, style), "no rule found anything"),
+    "locks": (
+        lambda report, style, top: [*_kinds(report, style), "", *_locks(report, style, _limit(top, LOCKS))],
+        "no lock was waited for",
+    ),
+    "stacks": (lambda report, style, _: _callers(report, style), "no wait was sampled with a stack"),
+    "cpus": (lambda report, style, top: _cpus(report, style, _limit(top, CPUS)), "no CPU waited"),
+    "tasks": (lambda report, style, top: _tasks(report, style, _limit(top, TASKS)), "no wait was sampled"),
+    "cgroups": (
+        lambda report, style, top: _cgroups(report, style, _limit(top, TASKS))[1:],
+        "all that waited is in the root control group, or no wait was sampled",
+    ),
+    "longest": (lambda report, style, _: _outliers(report, style), "no wait reached the threshold"),
+    "holders": (
+        lambda report, style, _: holders(report, style),
+        "no holder was recorded; lockline record --holders records them",
+    ),
+    "futex": (
+        lambda report, style, top: signals.futexes(report.futexes, style, _limit(top, signals.FUTEXES)),
+        "no futex was recorded; lockline record --futex records them",
+    ),
+    "lines": (
+        lambda report, style, top: [] if report.lines is None else lines_section(report.lines, style, top),
+        "no cache line was watched or sampled; lockline watch, or record --hitm",
+    ),
+    "trust": (_trust_section, ""),
+    "cost": (lambda report, style, _: ["What recording cost", *_cost(report, style)], "not stored"),
+}
+
+
+def render_sections(report: Report, style: Style, names: Sequence[str]) -> str:
+    """Those parts of the report, in the order of SECTIONS; of one that has nothing to show, why."""
+    parts = []
+    for name, (section, empty) in SECTIONS.items():
+        if name in names:
+            lines = section(report, style, report.window.selection.top)
+            parts.append("\n".join(lines) if any(lines) else f"--{name}: {empty}")
+    return "\n\n".join(parts) + "\n"

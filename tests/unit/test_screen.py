@@ -1,0 +1,248 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The first screen: an answer always, within 24 lines of 80 columns."""
+
+import shlex
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from lockline.analysis.answer import CONFIDENCE, by_impact, make_answer
+from lockline.analysis.findings import Finding, Impact, Lock, fact, remedy
+from lockline.analysis.model import Figures, KindWaits, LockWaits, Report
+from lockline.analysis.selection import Selection
+from lockline.analysis.series import Slice, read_slices
+from lockline.base.text import Style, width
+from lockline.cli import main as cli
+from lockline.cli import terminal
+from lockline.recording.reader import open_recording
+from lockline.render import screen
+from lockline.rules.report import make_report
+
+UNICODE = Style(unicode=True)
+SECOND = 1_000_000_000
+
+
+def read(path: Path) -> tuple[Report, tuple[Slice, ...]]:
+    with open_recording(path) as recording:
+        report = make_report(recording, Selection(), 5)
+        return report, read_slices(recording, report)
+
+
+def figures(waits: int, wait_ns: int, max_ns: int) -> Figures:
+    histogram = [0] * 128
+    histogram[40] = waits
+    return Figures(waits, wait_ns, max_ns, 0, tuple(histogram))
+
+
+def lock(name: str, kind: str, waits: int, wait_ns: int, max_ns: int) -> LockWaits:
+    return LockWaits((1,), name, kind, "symbol", 1, "", 0, None, figures(waits, wait_ns, max_ns), 0, wait_ns)
+
+
+def report_of(report: Report, *locks: LockWaits) -> Report:
+    """A report of four seconds with these locks and nothing else."""
+    by_kind: dict[str, list[LockWaits]] = {}
+    for one in locks:
+        by_kind.setdefault(one.kind, []).append(one)
+
+    def total(some: list[LockWaits]) -> Figures:
+        return figures(
+            sum(one.figures.waits for one in some),
+            sum(one.figures.wait_ns for one in some),
+            max((one.figures.max_ns for one in some), default=0),
+        )
+
+    begin = report.window.begin_ns
+    window = replace(report.window, end_ns=begin + 4 * SECOND, recording_end_ns=begin + 4 * SECOND, cpus=4)
+    return replace(
+        report,
+        window=window,
+        totals=total(list(locks)),
+        kinds=tuple(KindWaits(kind, None, total(some)) for kind, some in by_kind.items()),
+        locks=tuple(locks),
+        outliers=(),
+        outlier_count=0,
+        findings=(),
+        futexes=None,
+        loss=(),
+    )
+
+
+def lines_of(report: Report, slices: tuple[Slice, ...] = (), columns: int = 80) -> list[str]:
+    return screen.render(report, slices, UNICODE, columns).splitlines()
+
+
+def test_the_answer_stands_on_the_third_line(example: Path) -> None:
+    lines = lines_of(*read(example))
+    assert lines[2].startswith("ANSWER  ")
+    assert len(lines) <= 24
+
+
+@pytest.mark.parametrize("columns", [40, 60, 80, 100, 120])
+@pytest.mark.parametrize("name", ["example", "generated"])
+def test_no_line_is_wider_than_the_terminal(name: str, columns: int, request: pytest.FixtureRequest) -> None:
+    report, slices = read(request.getfixturevalue(name))
+    lines = lines_of(report, slices, columns)
+    assert max(map(width, lines)) <= columns
+    if columns >= 80:
+        assert len(lines) <= 24
+
+
+def test_many_findings_leave_room_for_the_locks(generated: Path) -> None:
+    report, slices = read(generated)
+    subject = Lock("a_lock_of_a_very_long_name_that_does_not_end", "spinlock")
+    found = Finding(
+        "convoy",
+        subject,
+        "high",
+        fact("convoy", lock=subject),
+        (fact("held-by-nobody-known"),)[:0],
+        (remedy("take-less-often"),),
+        Impact(report.totals.wait_ns // 2),
+    )
+    lines = lines_of(replace(report, findings=(found,) * 9), slices)
+    assert len(lines) <= 24
+    assert any(line.startswith("LOCKS") for line in lines)
+    assert any(line.startswith(" 1 high") for line in lines)
+
+
+def test_quiet_is_an_answer(example: Path) -> None:
+    report, _ = read(example)
+    quiet = report_of(report, lock("rq", "spinlock", 21, 89_000, 9_000))
+    assert make_answer(quiet).kind == "negligible"
+    text = " ".join(lines_of(quiet))
+    assert "negligible: 21 waits, 89.0 us in 4.00 s" in text
+    assert "under 1% of one thread's time" in " ".join(text.split())
+    assert make_answer(report_of(report)).kind == "negligible"
+
+
+def test_one_long_wait_is_not_negligible(example: Path) -> None:
+    report, _ = read(example)
+    one = report_of(report, lock("mmap_lock", "rwsem:W", 1, 12_000_000, 12_000_000))
+    assert make_answer(one).kind == "one lock"
+    assert "single waits are long" in " ".join(" ".join(lines_of(one)).split())
+
+
+def test_one_lock_and_what_it_costs(example: Path) -> None:
+    report, _ = read(example)
+    hot = report_of(
+        report,
+        lock("tasklist_lock", "rwlock:W", 800_000, 3 * SECOND, 90_000),
+        lock("other", "mutex", 100, SECOND // 10, 5_000_000),
+    )
+    answer = make_answer(hot)
+    assert (answer.kind, answer.locks[0].name) == ("one lock", "tasklist_lock")
+    assert answer.cost.spinning_cpus == pytest.approx(0.75)
+    assert answer.cost.sleeping_threads == pytest.approx(0.025)
+    assert answer.cost.machine == pytest.approx(0.75 / 4)
+    text = " ".join(" ".join(lines_of(hot)).split())
+    assert "One lock makes 97% of all lock waiting: tasklist_lock (rwlock:W)" in text
+    assert "lockline explain tasklist_lock" in text
+    assert "Spinning burns 75.0% of one CPU (18.8% of 4)" in text
+
+
+def test_several_locks_are_named(example: Path) -> None:
+    report, _ = read(example)
+    several = report_of(report, *(lock(f"lock{n}", "mutex", 50, SECOND, 30_000_000) for n in range(3)))
+    answer = make_answer(several)
+    assert answer.kind == "several"
+    assert {one.name for one in answer.locks} == {"lock0", "lock1", "lock2"}
+    many = report_of(report, *(lock(f"lock{n}", "mutex", 50, SECOND, 30_000_000) for n in range(30)))
+    assert make_answer(many).locks == ()
+    assert "Many locks share the waiting: none of 30" in " ".join(lines_of(many))
+
+
+def test_too_short_a_recording_says_so(example: Path) -> None:
+    report, _ = read(example)
+    short = report_of(report, lock("rq", "spinlock", 5, 1000, 500))
+    short = replace(short, window=replace(short.window, end_ns=short.window.begin_ns + 1_000_000))
+    assert make_answer(short).kind == "not enough recorded"
+    assert "Not enough recorded" in " ".join(lines_of(short))
+
+
+def test_findings_come_by_impact_times_confidence() -> None:
+    def found(rule: str, confidence: str, wait_ns: int) -> Finding:
+        subject = Lock(rule)
+        return Finding(rule, subject, confidence, fact("convoy", lock=subject), (), (), Impact(wait_ns))  # type: ignore[arg-type]
+
+    trivial, huge, sure = found("trivial", "high", 10), found("huge", "medium", 1000), found("sure", "high", 900)
+    assert [one.rule for one in by_impact((trivial, huge, sure))] == ["sure", "huge", "trivial"]
+    assert CONFIDENCE["high"] > CONFIDENCE["medium"] > CONFIDENCE["low"] > 0
+
+
+def test_lengths_below_the_trusted_one_are_marked(example: Path) -> None:
+    report, _ = read(example)
+    short = report_of(report, lock("rq", "spinlock", 5000, SECOND, 500))
+    handoff = replace(report.trust.spinning, trusted_ns=100_000)
+    text = " ".join(" ".join(lines_of(replace(short, trust=replace(report.trust, spinning=handoff)))).split())
+    assert "500 ns~" in text
+    assert "~ waits under 100 us may be more than 10% off" in text
+    handoff = replace(report.trust.spinning, trusted_ns=100)
+    assert "~" not in "\n".join(lines_of(replace(short, trust=replace(report.trust, spinning=handoff))))
+
+
+def test_a_terminal_without_unicode_gets_ascii(generated: Path) -> None:
+    report, slices = read(generated)
+    assert screen.render(report, slices, Style(), 80).isascii()
+
+
+def test_hostile_names_are_harmless(example: Path) -> None:
+    report, _ = read(example)
+    hot = report_of(report, lock("\x1b[31mred\n\u202e", "mutex", 100, 3 * SECOND, 30_000_000))
+    text = "\n".join(lines_of(hot))
+    assert "\x1b" not in text
+    assert "\u202e" not in text
+
+
+def test_the_worst_interval_can_be_zoomed_into(generated: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["report", str(generated), "--time"]) == 0
+    command = capsys.readouterr().out.splitlines()[-1].strip().removeprefix("worst: ")
+    assert cli.main([*shlex.split(command)[1:], "--format", "json"]) == 0
+    assert '"intervals": 1' in capsys.readouterr().out.replace('"intervals":1', '"intervals": 1')
+
+
+def test_slices_add_up_to_the_totals(generated: Path) -> None:
+    report, slices = read(generated)
+    assert sum(part.waits for part in slices) == report.totals.waits
+    assert sum(part.wait_ns for part in slices) == report.totals.wait_ns
+    with open_recording(generated) as recording:
+        chosen = make_report(recording, Selection(kinds=("spinlock",)), 5)
+        spinning = read_slices(recording, chosen)
+    assert sum(part.wait_ns for part in spinning) == chosen.totals.wait_ns
+    assert all(part.spinning_ns == part.wait_ns for part in spinning)
+
+
+@pytest.mark.parametrize("section", [name for name in cli.SECTIONS if name not in ("all", "time")])
+def test_each_section_stands_alone(section: str, example: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["report", str(example), f"--{section}"]) == 0
+    shown = capsys.readouterr().out
+    assert shown.strip()
+    assert "ANSWER" not in shown
+
+
+def test_all_holds_every_section(example: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["report", str(example), "--all"]) == 0
+    everything = capsys.readouterr().out
+    for section in ("locks", "cpus", "tasks", "longest"):
+        assert cli.main(["report", str(example), f"--{section}"]) == 0
+        assert capsys.readouterr().out.splitlines()[0] in everything
+
+
+def test_colours_only_where_they_are_wanted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    assert terminal.wants_color("auto")
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert not terminal.wants_color("auto")
+    assert terminal.wants_color("always")
+    monkeypatch.delenv("NO_COLOR")
+    monkeypatch.setenv("TERM", "dumb")
+    assert not terminal.wants_color("auto")
+
+
+def test_the_c_locale_is_ascii(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("LC_ALL", "LC_CTYPE", "LANG"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("LC_ALL", "C")
+    assert not terminal.style().unicode

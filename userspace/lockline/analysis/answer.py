@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The answer of a report in one fact: is it locks, which, and what does it cost."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from lockline.analysis.findings import Finding
+from lockline.analysis.futex import LOCK, PARKED
+from lockline.analysis.model import Figures, LockWaits, OutlierWait, Report
+
+# Kinds whose waiter burns its CPU; those of all others sleep.
+SPINNING_KINDS = frozenset({"spinlock", "rwlock:R", "rwlock:W", "mutex-spin", "rqspinlock"})
+
+# Below both, waiting is negligible: one waiter for 1 % of the time, and no single wait that a person would notice.
+NEGLIGIBLE_SHARE = 0.01
+NEGLIGIBLE_WAIT_NS = 10_000_000
+# One lock is the answer if it makes half of all waiting.
+ONE_LOCK = 0.5
+# Shorter recordings say little of a machine.
+SHORT_NS = 200_000_000
+# Of the begins: more than this lost, and the totals say little.
+LOST = 0.1
+# A finding counts by its impact and by how often such findings are right.
+CONFIDENCE = {"high": 1.0, "medium": 0.6, "low": 0.3}
+
+Kind: TypeAlias = Literal["negligible", "one lock", "several", "user space", "not enough recorded"]
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """What waiting costs: CPUs that spin on average, and threads that sleep on average.
+
+    machine: the spinning CPUs as a part of all CPUs, None if their number is not known.
+    """
+
+    spinning_cpus: float
+    sleeping_threads: float
+    machine: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """kind: see the constants of this module.  locks: those it is about, heaviest first; part: of all waiting.
+
+    longest: the longest single wait that was kept with its task.  why: of "not enough recorded", in one sentence.
+    user_waiting: threads that wait on average for locks of programs (record --futex), None without.
+    """
+
+    kind: Kind
+    cost: Cost
+    locks: tuple[LockWaits, ...]
+    part: float
+    longest: OutlierWait | None
+    user_waiting: float | None = None
+    why: str = ""
+
+
+def is_spinning(kind: str) -> bool:
+    """Whether who waits for such a lock burns its CPU meanwhile."""
+    return kind in SPINNING_KINDS
+
+
+def cost_of(report: Report, waits: Sequence[tuple[str, Figures]]) -> Cost:
+    """The cost of waits, given by kind."""
+
+    def average(spinning: bool) -> float:
+        ns = sum(figures.wait_ns for kind, figures in waits if is_spinning(kind) is spinning)
+        return report.window.share(ns) or 0.0
+
+    cpus = average(spinning=True)
+    return Cost(cpus, average(spinning=False), cpus / report.window.cpus if report.window.cpus else None)
+
+
+def _user_waiting(report: Report) -> float | None:
+    if report.futexes is None:
+        return None
+    ns = sum(futex.figures.wait_ns for futex in report.futexes.futexes if futex.nature in (LOCK, PARKED))
+    return report.window.share(ns) or 0.0
+
+
+def _not_enough(report: Report) -> str:
+    """Why the recording says too little; "" if it does not."""
+    if report.window.duration_ns < SHORT_NS:
+        return "the recording is shorter than 0.2 s"
+    begins = sum(kind.begins or 0 for kind in report.kinds)
+    lost = sum(loss.events for loss in report.loss if loss.severity == "loss" and loss.name in ("orphaned", "no_slot"))
+    if begins and lost > LOST * begins:
+        return f"{lost:,} of {begins:,} lock waits have no end or no slot"
+    return ""
+
+
+def make_answer(report: Report) -> Answer:
+    """The answer, always one."""
+    total_ns = report.totals.wait_ns
+    cost = cost_of(report, [(kind.kind, kind.figures) for kind in report.kinds])
+    longest = max(report.outliers, key=lambda wait: wait.wait_ns, default=None)
+    locks = tuple(sorted(report.locks, key=lambda lock: -lock.figures.wait_ns))
+    user = _user_waiting(report)
+    waiting = report.window.share(total_ns) or 0.0
+    why = _not_enough(report)
+    if why:
+        return Answer("not enough recorded", cost, locks, 0.0, longest, user, why)
+    if user is not None and user >= NEGLIGIBLE_SHARE and user > waiting:
+        return Answer("user space", cost, locks, 0.0, longest, user)
+    if waiting < NEGLIGIBLE_SHARE and report.totals.max_ns < NEGLIGIBLE_WAIT_NS:
+        return Answer("negligible", cost, locks, 0.0, longest, user)
+    first = locks[0].figures.wait_ns / total_ns if locks and total_ns else 0.0
+    if first >= ONE_LOCK:
+        return Answer("one lock", cost, locks[:1], first, longest, user)
+    heavy = [lock for lock in locks[:3] if lock.figures.wait_ns * 10 >= total_ns]
+    part = sum(lock.figures.wait_ns for lock in heavy) / total_ns if total_ns else 0.0
+    return Answer("several", cost, tuple(heavy), part, longest, user)
+
+
+def by_impact(findings: Sequence[Finding]) -> tuple[Finding, ...]:
+    """Findings by what they explain times how sure they are, most first."""
+    return tuple(sorted(findings, key=lambda found: -CONFIDENCE[found.confidence] * max(found.impact.wait_ns, 1)))
+
+
+def trusted_ns(report: Report, kind: str) -> int:
+    """The shortest wait of this kind of lock whose length is at most 10 % off; 0: not known, or all are."""
+    handoff = report.trust.spinning if is_spinning(kind) else report.trust.sleeping
+    return handoff.trusted_ns or 0

@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What standard output is: how wide, which characters, colours, and a pager as git has it."""
+
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping
+
+from lockline.base.text import Style
+
+NARROW, WIDE = 40, 120
+_HEADING = re.compile(r"^(ANSWER|FINDINGS|LOCKS|TIME|TRUST|MORE)(?= |$)", re.MULTILINE)
+_SURE = re.compile(r"^( \d )(high)( )", re.MULTILINE)
+
+
+def columns() -> int:
+    """Of the terminal, or of COLUMNS; 80 where there is neither."""
+    return max(NARROW, min(WIDE, shutil.get_terminal_size((80, 24)).columns))
+
+
+def _is_c_locale(environment: Mapping[str, str]) -> bool:
+    """Whether the user asks for ASCII: Python itself writes UTF-8 in the C locale (PEP 540)."""
+    chosen = next((value for name in ("LC_ALL", "LC_CTYPE", "LANG") if (value := environment.get(name))), "")
+    return chosen in ("C", "POSIX")
+
+
+def style(addresses: bool = False) -> Style:
+    """How text is written to standard output."""
+    encoding = (sys.stdout.encoding or "").lower().replace("-", "")
+    return Style(unicode=encoding.startswith("utf") and not _is_c_locale(os.environ), addresses=addresses)
+
+
+def wants_color(choice: str) -> bool:
+    """choice: auto, always or never.  https://no-color.org: NO_COLOR wins over a terminal, --color over both."""
+    if choice != "auto":
+        return choice == "always"
+    return sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM", "dumb") != "dumb"
+
+
+def colored(text: str) -> str:
+    """The headings of the first screen in bold, sure findings in red."""
+    text = _HEADING.sub("\x1b[1m\\1\x1b[0m", text)
+    return _SURE.sub("\\1\x1b[31m\\2\x1b[0m\\3", text)
+
+
+def _pager() -> list[str]:
+    """The user's choice; "cat" and "" are none."""
+    chosen = os.environ.get("LOCKLINE_PAGER", os.environ.get("PAGER", "less"))
+    command = shlex.split(chosen)
+    return [] if not command or command[0] == "cat" or not shutil.which(command[0]) else command
+
+
+def show(text: str) -> None:
+    """Writes to standard output, through a pager if that is a terminal and the text is longer than it."""
+    lines = shutil.get_terminal_size((80, 24)).lines
+    if sys.stdout.isatty() and text.count("\n") >= lines and os.environ.get("TERM", "dumb") != "dumb":
+        pager = _pager()
+        if pager:
+            environment = {"LESS": "FRX", "LV": "-c"} | dict(os.environ)
+            try:
+                done = subprocess.run(pager, input=text, text=True, env=environment, check=False)
+            except OSError:
+                pass
+            else:
+                if done.returncode not in (126, 127):
+                    return
+    sys.stdout.write(text)
+    sys.stdout.flush()

@@ -1,0 +1,401 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The first screen of a report: the answer, and where to look further, in at most 24 lines of 80 columns."""
+
+import shlex
+import textwrap
+from collections import defaultdict
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
+from lockline.analysis.answer import (
+    NEGLIGIBLE_SHARE,
+    NEGLIGIBLE_WAIT_NS,
+    Answer,
+    by_impact,
+    is_spinning,
+    make_answer,
+    trusted_ns,
+)
+from lockline.analysis.findings import Finding
+from lockline.analysis.model import Figures, LockWaits, Report
+from lockline.analysis.series import Slice
+from lockline.atlas import atlas
+from lockline.base.numbers import count, duration, percent
+from lockline.base.text import Column, Style, clean, cut, table, width
+from lockline.render.findings import worded
+
+LINES = 24
+FINDINGS = 3
+LOCKS = 4
+DEFAULT_RECORDING = "lockline.data"
+# Below its trusted length a figure has this mark.
+MARK = "~"
+# Columns of a lock's name at least.
+_NAME = 20
+
+_BARS = "▁▂▃▄▅▆▇█"
+_ASCII_BARS = "_.:-=+*#"
+_MOST_BARS = 32
+
+# What is not seen bears on the answer only if it is a kind of waiter.
+_WAITERS = (
+    "lock waits",
+    "spinlock first waiter",
+    "spinlock queued waiters",
+    "rwlock waiters",
+    "rwlock readers in interrupt",
+    "rwsem writers that win by spinning",
+    "percpu-rwsem writers behind readers",
+)
+
+
+def _command(report: Report, options: str) -> str:
+    """A command to copy; a recording of another name than the default is named."""
+    file = "" if report.path == DEFAULT_RECORDING else f" -i {shlex.quote(report.path)}"
+    return f"lockline report{file} {options}"
+
+
+def _filled(label: str, text: str, columns: int, most: int = 99) -> list[str]:
+    lines = textwrap.wrap(
+        text,
+        columns,
+        initial_indent=label,
+        subsequent_indent=" " * len(label),
+        break_on_hyphens=False,
+        max_lines=most,
+        placeholder=" ...",
+    )
+    # A word longer than the line (a path) is cut, not pushed over the edge.
+    return [cut(line, columns) for line in lines]
+
+
+def _header(report: Report, style: Style, columns: int) -> str:
+    window, host = report.window, report.host
+    parts = [host.name, f"Linux {host.kernel_release}" if host.kernel_release else None]
+    parts.append(f"{window.cpus} CPUs" if window.cpus else None)
+    when = duration(window.duration_ns)
+    if window.begin_unix_ns is not None and window.begin_unix_ns < 1 << 62:
+        since = window.begin_unix_ns + window.begin_ns - window.recording_begin_ns
+        when += datetime.fromtimestamp(since // 1_000_000_000, UTC).strftime(" from %Y-%m-%d %H:%M:%S UTC")
+    parts.append(when)
+    if window.state == "recording":
+        parts.append("cut off or still being recorded")
+    return cut(clean(", ".join(part for part in parts if part), style), columns)
+
+
+def lock_words(lock: LockWaits, style: Style) -> str:
+    """A lock by name and kind."""
+    where = f" [{lock.worst_instance}]" if lock.instances == 1 and lock.worst_instance else ""
+    return clean(f"{lock.name or '?'}{where} ({lock.kind})", style)
+
+
+def _cpus(cpus: float) -> str:
+    return percent(cpus) + " of one CPU" if cpus < 1 else f"{cpus:.1f} CPUs"
+
+
+def _threads(threads: float) -> str:
+    return f"{threads:.1f} threads" if threads >= 1 else f"{max(threads, 0.01):.2f} threads"
+
+
+def cost_words(report: Report, kinds: Sequence[tuple[str, Figures]], machine: int | None) -> str:
+    """What waiting costs: spinning burns CPUs, sleeping holds threads up."""
+    spinning = sum(figures.wait_ns for kind, figures in kinds if is_spinning(kind))
+    sleeping = sum(figures.wait_ns for kind, figures in kinds if not is_spinning(kind))
+    parts = []
+    cpus = report.window.share(spinning) or 0.0
+    threads = report.window.share(sleeping) or 0.0
+    if spinning:
+        parts.append(
+            f"spinning burns {_cpus(cpus)}" + (f" ({percent(cpus / machine)} of {machine})" if machine else "")
+        )
+    if sleeping:
+        parts.append(f"{_threads(threads)} sleep on average")
+    return ", ".join(parts)
+
+
+def _longest(report: Report, answer: Answer, style: Style) -> str:
+    longest = answer.longest
+    if longest is not None and longest.wait_ns >= report.totals.max_ns:
+        task = clean(f"{longest.task.comm} ({longest.task.tid})", style)
+        about = "" if answer.locks and answer.locks[0].name == longest.lock else f" for {clean(longest.lock, style)}"
+        return f"Longest wait: {duration(longest.wait_ns)}, {task}{about}."
+    return f"Longest wait: {duration(report.totals.max_ns)}." if report.totals.waits else ""
+
+
+def answer_words(report: Report, answer: Answer, style: Style) -> str:
+    """The answer in two or three sentences."""
+    totals, cpus = report.totals, report.window.cpus
+    all_kinds = [(kind.kind, kind.figures) for kind in report.kinds]
+    cost = cost_words(report, all_kinds, cpus)
+    if answer.kind == "not enough recorded":
+        return f"Not enough recorded for an answer: {answer.why}. Record for longer: lockline record -a -d 10"
+    if answer.kind == "user space":
+        return (
+            f"Programs wait mostly for locks of their own: {_threads(answer.user_waiting or 0.0)} on average."
+            f" The kernel's locks: {cost or 'no waiting'}. See --futex."
+        )
+    if answer.kind == "negligible":
+        if not totals.waits:
+            return f"Lock waiting is negligible: no wait in {duration(report.window.duration_ns)}."
+        return (
+            f"Lock waiting is negligible: {totals.waits:,} waits, {duration(totals.wait_ns)} in"
+            f" {duration(report.window.duration_ns)}, none over {duration(totals.max_ns)} (negligible: under"
+            f" {NEGLIGIBLE_SHARE:.0%} of one thread's time, no wait of {duration(NEGLIGIBLE_WAIT_NS)})."
+        )
+    names = [lock_words(lock, style) for lock in answer.locks]
+    if answer.kind == "one lock":
+        what = f"One lock makes {percent_short(answer.part)} of all lock waiting: {names[0]}."
+        lock = answer.locks[0]
+        cost = cost_words(report, [(lock.kind, lock.figures)], cpus)
+    else:
+        what = (
+            f"Several locks: {', '.join(names)} make {percent_short(answer.part)} of all lock waiting."
+            if names
+            else f"Many locks share the waiting: none of {len(report.locks):,} has a tenth of it."
+        )
+    waiting = report.window.share(totals.wait_ns) or 0.0
+    worth = "" if waiting >= NEGLIGIBLE_SHARE else " It is little in sum, but single waits are long."
+    return " ".join(part for part in (what, sentence(cost) + worth, _longest(report, answer, style)) if part)
+
+
+def percent_short(fraction: float) -> str:
+    """A fraction in whole percent, never 100% of what is less."""
+    return f"{min(round(fraction * 100), 99 if fraction < 1 else 100)}%"
+
+
+def sentence(text: str) -> str:
+    """A text as a sentence."""
+    return text[:1].upper() + text[1:] + "." if text else ""
+
+
+def _finding(number: int, finding: Finding, report: Report, style: Style, columns: int, steps: int) -> list[str]:
+    words = worded(finding)
+    part = finding.impact.wait_ns / report.totals.wait_ns if report.totals.wait_ns else 0.0
+    what = f"{clean(words.title, style)}"
+    if 0 < part <= 1:
+        what += f" ({percent_short(part)} of all waiting)"
+    lines = _filled(f" {number} {finding.confidence:8}", what, columns, 2)
+    if steps > 1 and words.evidence:
+        lines += _filled("           ", clean(words.evidence[0], style), columns, 1)
+    lines += [
+        line
+        for step in words.next[:1]
+        if steps > 0
+        for line in _filled("   do      ", clean(step, style), columns, steps)
+    ]
+    return lines
+
+
+def _worth_showing(finding: Finding, report: Report) -> bool:
+    """Whether a finding matters where waiting is negligible: it is sure, and not about that little waiting."""
+    return (report.window.share(finding.impact.wait_ns) or 0.0) >= NEGLIGIBLE_SHARE
+
+
+def _findings(report: Report, answer: Answer, style: Style, columns: int, most: int, steps: int) -> list[str]:
+    ranked = [
+        found for found in by_impact(report.findings) if answer.kind != "negligible" or _worth_showing(found, report)
+    ]
+    if not ranked:
+        hidden = len(report.findings)
+        small = f"FINDINGS  {hidden} of no weight here: {_command(report, '--findings')}"
+        return [cut(clean(small, style), columns)] if hidden else []
+    evidence = _command(report, "--findings")
+    title = "FINDINGS"
+    rest = f"{len(ranked)} found, evidence: {evidence}" if len(ranked) > most else f"evidence: {evidence}"
+    lines = [title + " " * max(1, columns - len(title) - width(rest)) + rest]
+    lines = [cut(clean(lines[0], style), columns)]
+    for number, finding in enumerate(ranked[:most], 1):
+        lines += _finding(number, finding, report, style, columns, steps)
+    return lines
+
+
+def _waiters(report: Report, lock: LockWaits) -> str:
+    """The commands that wait for a lock, longest first, as far as samples tell."""
+    by_comm: defaultdict[str, int] = defaultdict(int)
+    for task in report.tasks:
+        if task.lock == lock.name and task.kind == lock.kind:
+            by_comm[task.comm] += task.lock_ns
+    names = sorted(by_comm, key=lambda comm: -by_comm[comm])
+    return names[0] + (f", +{len(names) - 1}" if len(names) > 1 else "") if names else ""
+
+
+def _marked(report: Report, lock: LockWaits, ns: int | None) -> str:
+    """A length, marked where the probes may change it by more than a tenth."""
+    mark = MARK if ns is not None and ns < trusted_ns(report, lock.kind) else " "
+    return duration(ns) + mark
+
+
+def _locks(report: Report, style: Style, columns: int, most: int) -> tuple[list[str], bool]:
+    """The table of locks, and whether a figure in it is marked."""
+    if not report.locks:
+        return [], False
+    heads = [
+        Column("kind", 10, right=False),
+        Column("waiting", 7),
+        Column("max ", 8),
+        Column("waits", 6),
+        Column("p99 ", 8),
+        Column("who waits", 13, right=False),
+    ]
+    # Of a narrow terminal the last ones are left out.
+    while heads and sum(head.width + 1 for head in heads) + _NAME > columns:
+        heads.pop()
+    heads.insert(0, Column("LOCKS", columns - sum(head.width + 1 for head in heads), right=False))
+    name = heads[0].width
+    order = ("LOCKS", "kind", "waits", "waiting", "p99 ", "max ", "who waits")
+    heads.sort(key=lambda head: order.index(head.title))
+    ranked = sorted(report.locks, key=lambda lock: -lock.figures.wait_ns)
+    entries: list[dict[str, str]] = []
+    marked = False
+    for lock in ranked[:most]:
+        p99, longest = lock.figures.percentile(0.99), lock.figures.max_ns
+        many = f" x{count(lock.instances)}" if lock.instances > 1 else ""
+        cells = [_marked(report, lock, p99), _marked(report, lock, longest)]
+        marked = marked or any(cell.endswith(MARK) for cell in cells)
+        entries.append(
+            {
+                "LOCKS": " " + cut(clean(lock.name, style) or "?", name - 1 - len(many)) + many,
+                "kind": clean(lock.kind, style),
+                "waits": count(lock.figures.waits),
+                "waiting": duration(lock.figures.wait_ns),
+                "p99 ": cells[0],
+                "max ": cells[1],
+                "who waits": clean(_waiters(report, lock), style),
+            }
+        )
+    rest = ranked[most:]
+    if rest:
+        waits = sum(lock.figures.waits for lock in rest)
+        waiting = sum(lock.figures.wait_ns for lock in rest)
+        entries.append({"LOCKS": f" {len(rest):,} more", "waits": count(waits), "waiting": duration(waiting)})
+    rows = [[entry.get(head.title, "") for head in heads] for entry in entries]
+    return [line.rstrip() for line in table(heads, rows, "")], marked
+
+
+def _time(report: Report, slices: Sequence[Slice], style: Style, columns: int) -> list[str]:
+    if len(slices) < 2 or not any(part.wait_ns for part in slices):
+        return []
+    step = -(-len(slices) // _MOST_BARS)
+    groups = [slices[index : index + step] for index in range(0, len(slices), step)]
+
+    def waiters(group: Sequence[Slice]) -> float:
+        length = sum(part.end_ns - part.begin_ns for part in group)
+        return sum(part.wait_ns for part in group) / length if length else 0.0
+
+    heights = [waiters(group) for group in groups]
+    most = max(heights)
+    bars = _BARS if style.unicode else _ASCII_BARS
+    line = "".join(bars[min(len(bars) - 1, int(height / most * len(bars)))] for height in heights)
+    worst = groups[heights.index(most)]
+    begin, end = worst[0].begin_ns / 1e9, worst[-1].end_ns / 1e9
+    # The interval itself: a limit on its edge would bring in its neighbours.
+    zoom = _command(report, f"--from {begin + 0.001:.3f} --to {end - 0.001:.3f}")
+    text = f"{line}  worst: {begin:.1f} to {end:.1f} s, {zoom}"
+    if width(text) + 7 > columns:
+        text = f"{line}  worst: {begin:.1f} to {end:.1f} s, see --time"
+    return [cut(f"TIME   {text}", columns)]
+
+
+def trust_words(report: Report, marked: bool) -> str:
+    """What bears on this answer: waiters that are not seen, losses, and lengths that the probes change."""
+    parts = []
+    unseen = [
+        probe.signal for probe in report.probes if probe.signal in _WAITERS and probe.state in ("blind", "unavailable")
+    ]
+    if unseen:
+        parts.append(f"not seen: {unseen[0]}" if len(unseen) == 1 else f"{len(unseen)} kinds of waiters are not seen")
+    lost = [loss for loss in report.loss if loss.severity == "loss" and loss.events]
+    if lost:
+        worst = max(lost, key=lambda loss: loss.events)
+        more = f" and {len(lost) - 1} more kinds" if len(lost) > 1 else ""
+        parts.append(f"lost: {worst.name.replace('_', ' ')} {count(worst.events)}{more}")
+    short = max((trusted_ns(report, lock.kind) for lock in report.locks), default=0)
+    if short and (marked or not report.locks):
+        parts.append(f"{MARK} waits under {duration(short)} may be more than 10% off")
+    if not parts:
+        return "complete: every lock wait was counted"
+    return "; ".join(parts)
+
+
+def _trust(report: Report, style: Style, columns: int, marked: bool, most: int) -> list[str]:
+    return _filled("TRUST  ", clean(trust_words(report, marked), style) + "; see --trust", columns, most)
+
+
+def _more(report: Report, answer: Answer, columns: int) -> list[str]:
+    flags = ["--locks", "--stacks", "--cpus", "--tasks", "--time", "--cost"]
+    if report.futexes is not None:
+        flags.insert(0, "--futex")
+    if any(lock.holders for lock in report.locks):
+        flags.insert(0, "--holders")
+    if report.episodes:
+        flags.insert(0, f"--episodes {min(3, len(report.episodes))}")
+    lines = _filled("MORE   ", " ".join(flags) + " --all", columns, 1)
+    known = next((lock.name for lock in answer.locks if atlas().find(lock.name)), "")
+    if known:
+        lines.append(cut(f"       lockline explain {known}: what contends it, and what helps", columns))
+    return lines
+
+
+def render(report: Report, slices: Sequence[Slice], style: Style, columns: int) -> str:
+    """The first screen; columns: of the terminal.  At 80 columns it has at most 24 lines."""
+    columns = max(40, columns)
+    answer = make_answer(report)
+    for findings, steps, locks, trust in (
+        (3, 2, 4, 2),
+        (3, 2, 2, 2),
+        (3, 1, 3, 2),
+        (3, 1, 2, 1),
+        (2, 1, 2, 1),
+        (1, 1, 1, 1),
+    ):
+        table_lines, marked = _locks(report, style, columns, locks)
+        parts = [
+            [_header(report, style, columns)],
+            _filled("ANSWER  ", answer_words(report, answer, style), columns, 5),
+            _findings(report, answer, style, columns, findings, steps),
+            table_lines,
+            [
+                *_time(report, slices, style, columns),
+                *_trust(report, style, columns, marked, trust),
+                *_more(report, answer, columns),
+            ],
+        ]
+        lines = "\n\n".join("\n".join(part) for part in parts if part).split("\n")
+        if len(lines) <= LINES:
+            break
+    return "\n".join(lines) + "\n"
+
+
+def render_time(report: Report, slices: Sequence[Slice], style: Style, columns: int) -> str:
+    """The series as a table, with the command that zooms into the worst interval."""
+    if not slices:
+        return "Waiting over time: no series of a selection by CPU\n"
+    heads = [
+        Column("from", 9),
+        Column("to", 9),
+        Column("waits", 7),
+        Column("waiting", 8),
+        Column("waiters", 8),
+        Column("CPUs", 6),
+        Column("heaviest lock", max(16, columns - 62), right=False),
+        Column("of it", 6),
+    ]
+    rows = [
+        [
+            f"{part.begin_ns / 1e9:.3f}",
+            f"{part.end_ns / 1e9:.3f}",
+            count(part.waits),
+            duration(part.wait_ns),
+            f"{part.waiters:.2f}",
+            f"{part.spinning_ns / (part.end_ns - part.begin_ns):.2f}",
+            clean(f"{part.heaviest} {part.heaviest_kind}".strip(), style),
+            percent_short(part.heaviest_ns / part.wait_ns) if part.wait_ns else "-",
+        ]
+        for part in slices
+    ]
+    worst = max(slices, key=lambda part: part.waiters)
+    zoom = _command(report, f"--from {worst.begin_ns / 1e9 + 0.001:.3f} --to {worst.end_ns / 1e9 - 0.001:.3f}")
+    lines = ["Waiting over time (waiters: on average; CPUs: spinning)", *table(heads, rows)]
+    if worst.wait_ns:
+        lines.append(f"  worst: {zoom}")
+    return "\n".join(line.rstrip() for line in lines) + "\n"
