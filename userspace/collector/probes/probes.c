@@ -155,7 +155,7 @@ static int prepare(const struct choice *choices, int count)
 	int err = 0;
 
 	for (int i = 0; !err && i < count; i++) {
-		err = bpf_program__set_autoload(choices[i].program, choices[i].wanted);
+		err = bpf_program__set_autoload(choices[i].program, program_wanted(choices, count, choices[i].program));
 		/* A kprobe gets its function when it is attached. */
 		if (!err && choices[i].wanted && choices[i].target && !is_kprobe(choices[i].program))
 			err = bpf_program__set_attach_target(choices[i].program, 0, choices[i].target);

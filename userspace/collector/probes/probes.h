@@ -27,6 +27,15 @@ struct choice {
 	const char *target; /* function; NULL: as in the object */
 };
 
+/* A program is loaded if any of its choices wants it: a kprobe program stands in one for each function. */
+static inline bool program_wanted(const struct choice *choices, int count, const struct bpf_program *program)
+{
+	for (int i = 0; i < count; i++)
+		if (choices[i].program == program && choices[i].wanted)
+			return true;
+	return false;
+}
+
 /* An attachment; a kprobe program can have several. */
 struct attached {
 	struct choice choice;
