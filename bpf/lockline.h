@@ -121,7 +121,8 @@ enum counter {
 
 /*
  * One per CPU; every line of it is written by that CPU alone, but for
- * sample_mask and stack_tokens, which the collector adapts now and then.  The
+ * sample_mask and stack_tokens, which the collector adapts now and then, and the
+ * waits of dead threads, which it adds to COUNT_ORPHANED.  The
  * first line and one slot serve a spinning wait: a wait in a cold cache costs
  * what its lines cost.
  */

@@ -34,6 +34,8 @@ PROGRAMS = {
     "until_test": ["cli/until.c", "cli/command_line.c", "cli/hitm_options.c", "cli/import_options.c", "cli/watch_options.c", "cli/kinds.c"],
     "interrupts_test": ["episodes/interrupts.c"],
     "timeline_test": ["episodes/timeline.c"],
+    "choices_test": [],
+    "in_flight_test": ["waits/in_flight.c"],
     "totals_test": ["waits/totals.c", "recording/recording.c", "recording/output_file.c"],
     "futex_waiting_test": ["futex/futex_waiting.c"],
     "pmu_test": ["kernel/pmu.c"],

@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/proc.h"
@@ -171,6 +172,16 @@ char task_state(__u32 id)
 
 	/* "S (sleeping)" */
 	return proc_status(id, "State", state, sizeof(state)) ? 0 : state[0];
+}
+
+/* Inode of the first pid namespace, PROC_PID_INIT_INO of include/linux/proc_ns.h. */
+#define FIRST_PID_NAMESPACE 0xEFFFFFFCu
+
+bool proc_has_kernel_ids(void)
+{
+	struct stat namespace;
+
+	return stat("/proc/self/ns/pid", &namespace) || namespace.st_ino == FIRST_PID_NAMESPACE;
 }
 
 bool task_gone(__u32 id)

@@ -61,6 +61,8 @@ int proc_comm(__u32 id, char *out, size_t size);
 int process_stat_parse(const char *text, struct process_stat *out);
 int process_stat_read(__u32 id, struct process_stat *out);
 
+/* Whether ids here are the kernel's own: in another pid namespace tasks have others. */
+bool proc_has_kernel_ids(void);
 /* Whether it has ended; a zombie has. */
 bool task_gone(__u32 id);
 /* R, S, D, T...; 0: it is gone. */

@@ -3,15 +3,11 @@
 #include <signal.h>
 #include <string.h>
 #include <sys/prctl.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "cli/message.h"
 #include "session/session_tasks.h"
 #include "base/proc.h"
-
-/* Inode of the first pid namespace, PROC_PID_INIT_INO of include/linux/proc_ns.h. */
-#define FIRST_PID_NAMESPACE 0xEFFFFFFCu
 
 /* lock: and addresses need no process. */
 static bool is_of_process(const char *target)
@@ -24,11 +20,10 @@ static bool is_of_process(const char *target)
 int session_check_namespace(const struct options *options)
 {
 	bool of_process = is_of_process(options->watch_target);
-	struct stat namespace;
 
 	if (!of_process && !options->pids.count && !options->tids.count && (options->all || !options->command_argv))
 		return 0;
-	if (stat("/proc/self/ns/pid", &namespace) || namespace.st_ino == FIRST_PID_NAMESPACE)
+	if (proc_has_kernel_ids())
 		return 0;
 	if (of_process)
 		message("a target of a process needs the host's process ids, and this is another pid namespace: share "

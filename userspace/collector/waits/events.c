@@ -29,6 +29,7 @@ struct events {
 	size_t batch_size; /* records in it */
 	bool rows_met;     /* all rows of that CPU, for the sake of this batch */
 	__u64 outliers;    /* of this interval */
+	__u32 next_dead;   /* of in_flight_free_dead() */
 	on_wait on_wait;   /* NULL: nobody wants the long waits */
 	void *listener;
 	struct event_losses losses;
@@ -320,6 +321,7 @@ int events_end_interval(struct events *events, __s64 interval, __u64 now_ns, __u
 	if (events->outliers > OUTLIERS_KEPT)
 		err = trim_outliers(events, interval);
 	events->outliers = 0;
+	in_flight_free_dead(events->maps, now_ns, &events->next_dead);
 	err = err ?: recording_run(events->recording, CLEAR_OPEN_WAITS, "");
 	return err
 		       ?: in_flight_visit(events->maps, events->names, now_ns - OPEN_WAIT_AGE_NS, look_at_open_wait,

@@ -1,6 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
+#include "base/proc.h"
 #include "names/task_ids.h"
 #include "waits/in_flight.h"
+
+/* A wait is that old before its thread is looked for. */
+#define STALE_NS 1000000000ull
+/* Threads that one call looks for: each costs the read of a file. */
+#define MOST_LOOKUPS 256
 
 static int visit_spinning(const struct maps *maps, const struct lock_names *names, __u64 before_ns,
 			  visit_open_wait visit, void *data, __u64 *open)
@@ -71,4 +77,40 @@ int in_flight_visit(const struct maps *maps, const struct lock_names *names, __u
 	*open = 0;
 	err = visit_spinning(maps, names, before_ns, visit, data, open);
 	return err ?: visit_sleeping(maps, before_ns, visit, data, open);
+}
+
+/* As release_sleeper() of the programs does it: nobody else touches the slot of a thread that is gone. */
+static void free_sleeper(const struct maps *maps, __u32 index)
+{
+	struct sleep_slot *slot = maps_sleeper(maps, index);
+	__u32 home = slot->tid & (maps->sizing->sleep_slots - 1);
+
+	for (__u32 i = 0; i < slot->depth && i < SLEEP_DEPTH; i++)
+		__atomic_fetch_add(&maps_cpu(maps, slot->wait[i].begin_cpu)->counters[COUNT_ORPHANED], 1,
+				   __ATOMIC_RELAXED);
+	if (home != index)
+		__atomic_fetch_sub(&maps_sleeper(maps, home)->displaced, 1, __ATOMIC_RELAXED);
+	__atomic_store_n(&slot->tid, 0, __ATOMIC_RELEASE);
+}
+
+void in_flight_free_dead(const struct maps *maps, __u64 now_ns, __u32 *next)
+{
+	__u32 slots = maps->sizing->sleep_slots, index = *next, lookups = 0;
+
+	/* In another pid namespace nobody would be found. */
+	if (!proc_has_kernel_ids())
+		return;
+	for (__u32 i = 0; i < slots && lookups < MOST_LOOKUPS; i++, index++) {
+		const struct sleep_slot *slot = maps_sleeper(maps, index & (slots - 1));
+		__u32 tid = __atomic_load_n(&slot->tid, __ATOMIC_ACQUIRE);
+		__u32 depth = __atomic_load_n(&slot->depth, __ATOMIC_ACQUIRE);
+
+		/* The innermost wait is the youngest. */
+		if (!tid || !depth || depth > SLEEP_DEPTH || slot->wait[depth - 1].begin_ns + STALE_NS > now_ns)
+			continue;
+		lookups++;
+		if (task_gone(tid))
+			free_sleeper(maps, index & (slots - 1));
+	}
+	*next = index & (slots - 1);
 }

@@ -25,4 +25,10 @@ typedef int (*visit_open_wait)(void *data, const struct open_wait *wait);
 int in_flight_visit(const struct maps *maps, const struct lock_names *names, __u64 before_ns, visit_open_wait visit,
 		    void *data, __u64 *open);
 
+/*
+ * Frees the slots of threads that ended although the end of their wait was not seen, and counts those waits as
+ * orphaned.  Each call looks up some of the older waits; *next is where the next one goes on, 0 at first.
+ */
+void in_flight_free_dead(const struct maps *maps, __u64 now_ns, __u32 *next);
+
 #endif /* LOCKLINE_IN_FLIGHT_H */
