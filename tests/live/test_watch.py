@@ -432,6 +432,10 @@ def test_a_lock_of_a_recording(live: Path, recording: Path, tmp_path: Path) -> N
         wanted = f"lock:{name}[{instance}]"
         with watching(live, recording, "-i", str(before), wanted, "-d", "1") as collector:
             assert collector.wait() == 0
+            said = [line for line in collector.errors() if "watched for" in line]
+        # Addresses of the kernel are for --addresses, which is a report's option.
+        assert len(said) == 1
+        assert "0x" not in said[0]
     with Recording(recording) as found, Recording(before) as old:
         address = old.number("SELECT address FROM lock WHERE name = ? AND instance = ?", name, instance)
         assert found.rows("SELECT target, address + lock_offset FROM watch JOIN memory_line ON line = id") == [

@@ -68,8 +68,8 @@ static int tell_refusal(const struct watched *watched, int err)
 			*takers ? "; held perhaps by " : "", takers);
 		break;
 	case -EINVAL:
-		message("%s: the kernel allows no watchpoint at 0x%llx: its own entry code uses that memory",
-			watched->target, watched->address);
+		message("%s: the kernel allows no watchpoint there: its own entry code uses that memory",
+			watched->target);
 		break;
 	case -EACCES:
 	case -EPERM:
@@ -82,7 +82,7 @@ static int tell_refusal(const struct watched *watched, int err)
 		message("%s: this machine has no watchpoints: %s", watched->target, strerror(-err));
 		break;
 	default:
-		message("%s: a watchpoint at 0x%llx is refused: %s", watched->target, watched->address, strerror(-err));
+		message("%s: a watchpoint is refused: %s", watched->target, strerror(-err));
 	}
 	return err;
 }
@@ -104,7 +104,7 @@ static int choose_places(struct watch *watch, const struct watched *watched, __u
 	if (!watched->tgid)
 		refused = watch_forbidden(&watch->finder, first, &why);
 	if (refused >> (watched->address - first) / WATCH_SLOT_BYTES & 1) {
-		message("%s: 0x%llx must not be watched: %s", watched->target, watched->address, why);
+		message("%s: must not be watched: %s", watched->target, why);
 		return -EINVAL;
 	}
 	*places = wanted & ~refused;
@@ -553,11 +553,10 @@ void watch_print(const struct watch *watch)
 		const struct watch_line *line = &watch->lines[i];
 		double ms = line->watched_ns / 1e6;
 
-		message("%s: line 0x%llx watched for %.1f ms in %llu window%s: %llu hits (%.0f/ms), %llu transfers, "
-			"%llu lost%s%s",
-			line->watched.target, line->watched.address & ~(CACHE_LINE - 1ull), ms, line->windows,
-			line->windows == 1 ? "" : "s", line->hits, ms > 0 ? line->hits / ms : 0, line->transfers,
-			line->lost, *line->ended ? "; ended early: " : "", line->ended);
+		message("%s: watched for %.1f ms in %llu window%s: %llu hits (%.0f/ms), %llu transfers, %llu lost%s%s",
+			line->watched.target, ms, line->windows, line->windows == 1 ? "" : "s", line->hits,
+			ms > 0 ? line->hits / ms : 0, line->transfers, line->lost,
+			*line->ended ? "; ended early: " : "", line->ended);
 	}
 	if (watch && !watch->line_count)
 		message("nothing was watched: no lock was waited for");

@@ -100,19 +100,17 @@ static int check_kernel(const struct watch_finder *finder, struct watched *out)
 	int err;
 
 	if (!(out->address >> 63)) {
-		message("%s: 0x%llx is no address of the kernel; of a process: user:PID:ADDRESS", out->target,
-			out->address);
+		message("%s: no address of the kernel; memory of a process is user:PID:ADDRESS", out->target);
 		return -EINVAL;
 	}
 	if (!symbols_lookup(finder->symbols, out->address, &symbol) && strchr("tTwW", symbol.type)) {
-		message("%s: 0x%llx is code (%s), which CPUs share without any transfer", out->target, out->address,
-			symbol.name);
+		message("%s: is code (%s), which CPUs share without any transfer", out->target, symbol.name);
 		return -EINVAL;
 	}
 	err = resolver_read(&finder->names->resolver, out->address & ~7ull, &word, sizeof(word));
 	if (err)
-		message("%s: nothing can be read at 0x%llx (%s): it is not mapped, or the kernel hides it", out->target,
-			out->address, strerror(-err));
+		message("%s: nothing can be read there (%s): it is not mapped, or the kernel hides it", out->target,
+			strerror(-err));
 	return err;
 }
 
@@ -336,8 +334,7 @@ static int parse_user(const struct watch_finder *finder, const struct watched *t
 		return not_a_target(target->target, "that is no address");
 	}
 	if (*address >> 63) {
-		message("%s: 0x%llx is an address of the kernel, and not of process %llu", target->target, *address,
-			pid);
+		message("%s: is an address of the kernel, and not of process %llu", target->target, pid);
 		return -EINVAL;
 	}
 	return 0;
