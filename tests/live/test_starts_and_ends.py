@@ -51,6 +51,13 @@ def test_what_is_asked_for_and_missing_is_told_at_once(live: Path, recording: Pa
     assert errors.count("the recording goes on without them") == len(missing)
 
 
+def test_the_command_line_is_recorded(live: Path, recording: Path) -> None:
+    assert record(live, recording, "-a", "--threshold", "2ms", "--", "sh", "-c", "exit $((0))")[0] == 0
+    with Recording(recording) as made:
+        ((line,),) = made.rows("SELECT value FROM meta WHERE name = 'command_line'")
+    assert line == f"lockline record -o {recording} -a --threshold 2ms -- sh -c 'exit $((0))'"
+
+
 def test_link_is_followed(live: Path, recording: Path) -> None:
     target = recording.with_name("target.lockline")
     assert record(live, target, "--", "true")[0] == 0

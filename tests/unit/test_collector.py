@@ -35,6 +35,7 @@ PROGRAMS = {
     "interrupts_test": ["episodes/interrupts.c"],
     "timeline_test": ["episodes/timeline.c"],
     "choices_test": [],
+    "shell_words_test": [],
     "in_flight_test": ["waits/in_flight.c"],
     "totals_test": ["waits/totals.c", "recording/recording.c", "recording/output_file.c"],
     "futex_waiting_test": ["futex/futex_waiting.c"],

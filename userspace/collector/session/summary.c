@@ -9,8 +9,14 @@
 #include "base/small_file.h"
 #include "cli/kinds.h"
 #include "base/clock.h"
+#include "base/proc.h"
+#include "base/shell_words.h"
 #include "cli/message.h"
 #include "session/summary.h"
+
+#define PROGRAM "lockline "
+/* Of a longer command line the rest is left out. */
+#define COMMAND_LINE_BYTES 4096
 
 static int put_text(struct recording *recording, const char *name, const char *value)
 {
@@ -64,6 +70,18 @@ static void filter_text(const struct options *options, char *text, size_t size)
 		memmove(text, text + 1, strlen(text));
 }
 
+/* The arguments of this process, of `lockline`: the collector is a part of it. */
+static int put_command_line(struct recording *recording)
+{
+	char arguments[2 * COMMAND_LINE_BYTES], text[COMMAND_LINE_BYTES + sizeof(PROGRAM)] = PROGRAM;
+	ssize_t length = proc_read(getpid(), "cmdline", arguments, sizeof(arguments));
+	size_t first = length > 0 ? strlen(arguments) + 1 : 0;
+
+	if (length > (ssize_t)first)
+		shell_words(arguments + first, length - first, text + strlen(text), COMMAND_LINE_BYTES);
+	return put_text(recording, "command_line", text);
+}
+
 /* Time that the host took away from the CPUs since boot, in ns; 0 where there is no host to do so. */
 static __u64 steal_ns(void)
 {
@@ -94,6 +112,7 @@ int summary_begin(struct recording *recording, const struct plan *plan, const st
 		err = recording_run(recording, PUT_KIND, "it", (__s64)kind, kind_names[kind]);
 	filter_text(options, filter, sizeof(filter));
 	err = err ?: put_text(recording, "lockline_version", LOCKLINE_VERSION);
+	err = err ?: put_command_line(recording);
 	err = err ?: put_text(recording, "filter", filter);
 	err = err ?: put_text(recording, "state", "recording");
 	err = err ?: put_text(recording, "clock", plan->clock == CLOCK_COARSE ? "coarse" : "precise");
