@@ -7,12 +7,12 @@ static void any_choice_loads_a_program(void)
 {
 	struct bpf_program *one = (void *)1, *other = (void *)2, *third = (void *)3;
 	const struct choice choices[] = {
-		{one, true, "spinlock holders", "_raw_spin_unlock"},
-		{one, true, "spinlock holders", "_raw_spin_unlock_irqrestore"},
-		{one, false, "spinlock holders", "_raw_spin_unlock_bh"}, /* not in this kernel */
-		{other, false, "lock waits", NULL},
-		{third, false, "lock waits", NULL},
-		{third, true, "lock waits", NULL},
+		{one, true, SIGNAL_SPINLOCK_HOLDERS, "_raw_spin_unlock"},
+		{one, true, SIGNAL_SPINLOCK_HOLDERS, "_raw_spin_unlock_irqrestore"},
+		{one, false, SIGNAL_SPINLOCK_HOLDERS, "_raw_spin_unlock_bh"}, /* not in this kernel */
+		{other, false, SIGNAL_LOCK_WAITS, NULL},
+		{third, false, SIGNAL_LOCK_WAITS, NULL},
+		{third, true, SIGNAL_LOCK_WAITS, NULL},
 	};
 
 	CHECK(program_wanted(choices, 6, one), "the last of its choices is not the only one");
