@@ -184,6 +184,16 @@ def test_counts(number: int, text: str) -> None:
         "percpu_rwsem_wait",
         "rt_mutex_slowlock",
         "mutex_lock",
+        "rt_spin_unlock",
+        "rt_read_unlock",
+        "rt_write_unlock",
+        "rt_spin_trylock_bh",
+        "native_queued_spin_unlock",
+        "queued_write_lock_slowpath",
+        "_raw_spin_unlock_irqrestore",
+        "__rt_mutex_slowunlock",
+        "rt_mutex_slowunlock",
+        "up_read",
     ],
 )
 def test_lock_functions_are_no_callers(symbol: str) -> None:

@@ -118,9 +118,17 @@ class Remedy:
 
 @dataclass(frozen=True, slots=True)
 class Impact:
-    """What a finding explains.  wait_ns: the waiting that it is about."""
+    """What a finding explains.
+
+    wait_ns: the waiting that it is about.  part: of all lock waiting in the report, None if it is about waiting of
+    another kind.  waiters: threads that it keeps waiting, on average; cpus: CPUs that it keeps spinning, None if nobody
+    spins or that is not known.
+    """
 
     wait_ns: int
+    part: float | None = None
+    waiters: float | None = None
+    cpus: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,15 +12,17 @@ _PROBE = re.compile(
     r"|(__traceiter|trace|__probestub|perf_trace)_contention_\w+"
 )
 
-# As symbol_is_lock_internal() of the collector: the functions that take locks or wait for them.
+# The functions that take locks, wait for them or release them: what symbol_is_lock_internal() of the collector has, and
+# those that only a stack of a release can hold, such as rt_spin_unlock() and queued_write_unlock().
 _INTERNAL = re.compile(
-    r"(__pv_|native_)?(queued_(spin|read|write)_lock_slowpath)"
+    r"(__pv_|native_)?queued_(spin|read|write)_(try)?(un)?lock\w*"
     r"|_*raw_(spin|read|write)_(try)?(un)?lock\w*|do_raw_\w*lock\w*"
     r"|resilient_\w*_lock\w*|rqspinlock_\w+"
     r"|_*mutex_(try)?(un)?lock\w*|mutex_(optimistic_)?spin\w*|osq_lock|__ww_mutex_lock\w*|ww_mutex_lock\w*"
     r"|_*(down|up)(_(read|write|interruptible|killable|timeout|trylock)\w*)?|__down_common|___down_common"
     r"|rwsem_\w+|__rwsem_\w+|percpu_(down|up|rwsem)_\w+|__percpu_(down|up)_\w+"
-    r"|_*rt_mutex_\w+|rt_(spin|read|write)_lock\w*|rtlock_slow\w+|rwbase_\w+|__rwbase_\w+"
+    r"|_*rt_mutex_\w+|rt_(spin|read|write)_(try)?(un)?lock\w*|rtlock_slow\w+|rwbase_\w+|__rwbase_\w+"
+    r"|(try_to_take|task_blocks_on|__try_to_take)_rt_mutex|mark_wakeup_next_waiter|mcs_spin_\w+"
     r"|kvm_wait|pv_wait\w*|__pv_\w+"
 )
 

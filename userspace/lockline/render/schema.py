@@ -38,8 +38,9 @@ class _Definitions:
             }
             return self.of(arguments[0]) | limits
         if origin in (Union, UnionType):
-            (one,) = [argument for argument in arguments if argument is not NoneType]
-            return _or_null(self.of(one))
+            some = [self.of(argument) for argument in arguments if argument is not NoneType]
+            one = some[0] if len(some) == 1 else {"anyOf": some}
+            return _or_null(one) if NoneType in arguments else one
         if origin is Literal:
             return {"const": arguments[0]} if len(arguments) == 1 else {"enum": list(arguments)}
         if origin is tuple:

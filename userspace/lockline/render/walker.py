@@ -6,13 +6,14 @@ means, and says where its value is in the analysis' value: the attribute of its 
 walk() reads the values by them, and render/schema.py makes the JSON schemas from them.
 
 Rules of all documents: text that looks like a kernel address is replaced unless addresses are wanted; a value that
-is None is null; a tuple is an array.  Types are looked at when a document is first asked for, not at import.
+is None is null; a tuple is an array; of several dataclasses that one is taken whose made_from is the value's type.
+Types are looked at when a document is first asked for, not at import.
 """
 
 import dataclasses
 import json
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from operator import attrgetter
@@ -175,6 +176,16 @@ def _optional(inner: _Encode | None) -> _Encode | None:
     return None if inner is None else lambda value, at: None if value is None else inner(value, at)
 
 
+def _one_of(kinds: Sequence[Any]) -> _Encode:
+    """Of several documents that which is made from the value's type; of several values a tuple."""
+    by_type: dict[type, _Encode] = {}
+    for kind in kinds:
+        encode = _encoder(kind)
+        assert encode is not None
+        by_type[tuple if get_origin(kind) is tuple else kind.made_from] = encode
+    return lambda value, at: by_type[type(value)](value, at)
+
+
 def _list(item: _Encode | None) -> _Encode:
     return (lambda value, _: list(value)) if item is None else lambda value, at: [item(one, at) for one in value]
 
@@ -199,8 +210,8 @@ def _encoder(kind: Any) -> _Encode | None:
                 return note.encode
         return _encoder(arguments[0])
     if origin in (Union, UnionType):
-        (one,) = [argument for argument in arguments if argument is not NoneType]
-        return _optional(_encoder(one))
+        some = [argument for argument in arguments if argument is not NoneType]
+        return _optional(_encoder(some[0]) if len(some) == 1 else _one_of(some))
     if origin is tuple:
         return _list(_encoder(arguments[0]))
     if origin is dict:

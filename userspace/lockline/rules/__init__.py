@@ -28,6 +28,7 @@ from lockline.rules import (
     unfair,
     user_lock,
 )
+from lockline.rules.impact import with_impact
 
 RULES: tuple[Callable[[Report], list[Finding]], ...] = (
     inactive_wait.find,
@@ -57,9 +58,9 @@ def _ranked(found: Iterable[Finding]) -> tuple[Finding, ...]:
 
 def find_all(report: Report) -> tuple[Finding, ...]:
     """What the rules find in a report: surest first, then by the wait time that it is about."""
-    return _ranked(finding for rule in RULES for finding in rule(report))
+    return _ranked(with_impact(report, finding) for rule in RULES for finding in rule(report))
 
 
 def find_in_lines(report: Report) -> tuple[Finding, ...]:
     """The findings of a report that got its lines later, with those about the lines."""
-    return _ranked((*report.findings, *shared_line.find(report)))
+    return _ranked((*report.findings, *(with_impact(report, finding) for finding in shared_line.find(report))))

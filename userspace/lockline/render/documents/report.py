@@ -3,12 +3,13 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
 from lockline.analysis.model import Report
 from lockline.base import histogram
 from lockline.render.documents.episodes import Episode
 from lockline.render.documents.figures import Frame, Lengths, Stack, Waits, caller_of
+from lockline.render.documents.findings import Finding
 from lockline.render.documents.signals import Attaches, ClockReads, Futexes, InactiveWaits
 from lockline.render.documents.trust import SelfCheck, Trust
 from lockline.render.documents.watch import CpuPair, Line
@@ -18,7 +19,6 @@ from lockline.render.walker import (
     Amount,
     At,
     Count,
-    Limits,
     Name,
     Pairs,
     Positive,
@@ -287,21 +287,6 @@ class Task:
     lock: str = shown("that it waited longest for")
     kind: str = shown("of wait")
     lock_wait_ns: Count = shown("for that lock", "lock_ns")
-
-
-Sentences = Annotated[tuple[str, ...], Limits({"minItems": 1})]
-
-
-@dataclass(frozen=True)
-class Finding:
-    """What a rule found; of the finding and its words."""
-
-    rule: str = shown("see rules.md", lambda pair, _: pair[0].rule)
-    title: str = shown("what was found", lambda pair, _: pair[1].title)
-    confidence: Literal["high", "medium", "low"] = shown("how sure it is", lambda pair, _: pair[0].confidence)
-    evidence: Sentences = shown("what it rests on, in sentences", lambda pair, _: pair[1].evidence)
-    next: Sentences = shown("what to do, in sentences", lambda pair, _: pair[1].next)
-    wait_ns: Count = shown("the waiting that it is about", lambda pair, _: pair[0].impact.wait_ns)
 
 
 @dataclass(frozen=True)
