@@ -70,7 +70,7 @@ class Outer:
     schema: Literal["test/1"] = shown("this schema", lambda *_: "test/1")
     name: Name = shown("its name", "text")
     inner: Inner = inline()
-    high: Finite = shown("a bound", "high", name="from")
+    high: Finite = shown("a bound", name="from")
     address: Address = shown("with addresses", where=with_addresses)
     pairs: Pairs = shown("pairs")
     parts: tuple[Inner, ...] = shown("parts", lambda value, at: value.parts[: at.top])

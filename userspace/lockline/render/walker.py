@@ -143,9 +143,10 @@ _Encode = Callable[[Any, At], Any]
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """A field of a document, resolved; path: where its value is, from the value that has the fields."""
+    """A field of a document: its name in JSON, and the attribute that it is of, unless its place says otherwise."""
 
     name: str
+    attribute: str
     type: Any
     place: Place
 
@@ -153,18 +154,18 @@ class Field:
 def fields_of(shape: type) -> list[Field]:
     """The fields of a document's dataclass."""
     return [
-        Field(field.metadata[_KEY].name or field.name, field.type, field.metadata[_KEY])
+        Field(field.metadata[_KEY].name or field.name, field.name, field.type, field.metadata[_KEY])
         for field in dataclasses.fields(shape)
     ]
 
 
-def _getter(place: Place, name: str) -> Callable[[Any, At], Any]:
+def _getter(place: Place, attribute: str) -> Callable[[Any, At], Any]:
     source = place.source
     if callable(source):
         return source
     if source is None and place.inline:
         return lambda value, _: value
-    get = attrgetter(source or name)
+    get = attrgetter(source or attribute)
     return lambda value, _: get(value)
 
 
@@ -225,7 +226,7 @@ def _steps(shape: type, before: Callable[[Any, At], Any] | None = None) -> list[
     """(name, get, encode, where) of each field; those of an inlined one in its place."""
     steps: list[tuple[Any, ...]] = []
     for field in fields_of(shape):
-        get = _getter(field.place, field.name)
+        get = _getter(field.place, field.attribute)
         if before is not None:
             get = _after(before, get)
         if field.place.inline:
