@@ -1,25 +1,28 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A contended load, a recording of it and a report, leaving nothing behind."""
+"""A load whose cause is certain, a recording of it and a report that must name that cause; nothing is left behind."""
 
 import os
-import shutil
 import signal
 import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import replace
 from pathlib import Path
 
+from lockline.analysis.answer import ONE_LOCK
 from lockline.analysis.model import Report
 from lockline.analysis.selection import Selection
+from lockline.analysis.series import Slice, read_slices
 from lockline.base.collector import NAME, end_with_us, ended_by_signals, find_collector, finish
 from lockline.base.errors import LocklineError
+from lockline.cli import demo_load
 from lockline.recording.reader import open_recording
 from lockline.rules.report import make_report, with_lines
 
-PIPE_ENDS = 4
+# What the load makes threads wait for, on every kernel.
+LOCK = "mm_struct.mmap_lock"
+WHAT = "threads of one process map memory, touch it and unmap it: they wait for its mmap_lock"
 STOP_SECONDS = 5
 
 
@@ -45,38 +48,25 @@ def _stop(processes: "list[subprocess.Popen[bytes]]") -> None:
 
 
 @contextmanager
-def contended_load(seconds: int, directory: Path) -> Iterator[str]:
-    """Run a load that contends for kernel locks; gives what it is.
-
-    stress-ng's futex stressor where it is installed; else several processes that write single bytes into
-    one pipe, and several that read them.
-    """
-    processes: list[subprocess.Popen[bytes]] = []
-    workers = min(4, max(2, os.cpu_count() or 1))
-    stress = shutil.which("stress-ng")
+def contended_load(directory: Path) -> Iterator[None]:
+    """Run demo_load.py until the block ends."""
+    processes = [
+        _start([sys.executable, str(Path(demo_load.__file__))], subprocess.DEVNULL, subprocess.DEVNULL, directory)
+    ]
     try:
-        if stress is not None:
-            command = [stress, "--futex", str(workers), "--timeout", str(seconds), "--quiet"]
-            processes.append(_start(command, subprocess.DEVNULL, subprocess.DEVNULL, directory))
-            yield f"stress-ng --futex {workers}"
-        else:
-            reading, writing = os.pipe()
-            try:
-                for _ in range(PIPE_ENDS):
-                    processes += [
-                        _start(["dd", "if=/dev/zero", "bs=1"], subprocess.DEVNULL, writing, directory),
-                        _start(["dd", "of=/dev/null", "bs=1"], reading, subprocess.DEVNULL, directory),
-                    ]
-            finally:
-                os.close(reading)
-                os.close(writing)
-            yield f"{PIPE_ENDS} writers and {PIPE_ENDS} readers of single bytes on one pipe"
+        yield
     finally:
         _stop(processes)
 
 
-def run_demo(seconds: int, selection: Selection, outlier_limit: int) -> Report:
-    """Record a load for so many seconds and analyse it; progress on stderr.
+def agrees(report: Report) -> bool:
+    """Whether the report blames what the load does: half of all waiting, or more, for a lock of LOCK."""
+    blamed = sum(lock.figures.wait_ns for lock in report.locks if lock.name.startswith(LOCK))
+    return report.totals.wait_ns > 0 and blamed >= ONE_LOCK * report.totals.wait_ns
+
+
+def run_demo(seconds: int, selection: Selection, outlier_limit: int) -> tuple[Report, tuple[Slice, ...]]:
+    """Record the load for so many seconds and analyse it, with its series; progress on stderr.
 
     Raises LocklineError without root, without the collector, or if it fails.
     """
@@ -87,8 +77,8 @@ def run_demo(seconds: int, selection: Selection, outlier_limit: int) -> Report:
         stack.enter_context(ended_by_signals())
         directory = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="lockline-demo-")))
         recording = directory / "demo.lockline"
-        load = stack.enter_context(contended_load(seconds + 10, directory))
-        print(f"lockline: load: {load}; recording for {seconds} s", file=sys.stderr)
+        stack.enter_context(contended_load(directory))
+        print(f"lockline: the load: {WHAT}; recording for {seconds} s", file=sys.stderr)
         command = [collector, "record", "-a", "-q", *end_with_us(), "-d", str(seconds), "-o", str(recording)]
         try:
             process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
@@ -101,5 +91,4 @@ def run_demo(seconds: int, selection: Selection, outlier_limit: int) -> Report:
             raise LocklineError(f"demo: {NAME} record failed, {how}")
         with open_recording(recording) as opened:
             report = with_lines(make_report(opened, selection, outlier_limit), opened)
-        # The file is gone when this is read.
-        return replace(report, path=f"the demo, {load}")
+            return report, read_slices(opened, report)

@@ -226,11 +226,20 @@ def _doctor(arguments: argparse.Namespace) -> str:
     return answer if arguments.format == "json" else doctor.render(diagnosis.parse(answer), _style(addresses=False))
 
 
-def _demo(arguments: argparse.Namespace) -> str:
-    from lockline.cli.demo import run_demo
+def _demo(arguments: argparse.Namespace) -> tuple[str, int]:
+    from lockline.cli import demo
 
-    report = run_demo(arguments.duration, _selection(arguments), _outlier_limit(arguments))
-    return _render(report, arguments)
+    report, slices = demo.run_demo(arguments.duration, _selection(arguments), _outlier_limit(arguments))
+    agrees = demo.agrees(report)
+    verdict = "as the load has it" if agrees else f"not what the load does: {demo.WHAT}"
+    print(f"lockline: the report blames {'mmap_lock' if agrees else 'something else'}, {verdict}", file=sys.stderr)
+    if arguments.format == "json":
+        return _render(report, arguments), 0 if agrees else 1
+    from lockline.render import screen
+
+    # Its recording is gone: no command can show more of it.
+    text = screen.render(report, slices, _style(arguments.addresses), terminal.columns(), kept=False)
+    return terminal.colored(text) if terminal.wants_color(arguments.color) else text, 0 if agrees else 1
 
 
 def _diff(arguments: argparse.Namespace) -> tuple[str, int]:
@@ -285,7 +294,9 @@ def _run(arguments: Sequence[str]) -> tuple[str, int]:
         raise
     if parsed.command == "diff":
         return _diff(parsed)
-    commands = {"report": _report, "doctor": _doctor, "demo": _demo, "c2c": _c2c, "explain": explain_command.explain}
+    if parsed.command == "demo":
+        return _demo(parsed)
+    commands = {"report": _report, "doctor": _doctor, "c2c": _c2c, "explain": explain_command.explain}
     return commands[parsed.command](parsed), 0
 
 

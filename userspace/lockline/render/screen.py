@@ -16,7 +16,7 @@ from lockline.analysis.answer import (
     make_answer,
     trusted_ns,
 )
-from lockline.analysis.findings import Finding
+from lockline.analysis.findings import Finding, Lock
 from lockline.analysis.model import Figures, LockWaits, Report
 from lockline.analysis.series import Slice
 from lockline.atlas import atlas
@@ -30,6 +30,8 @@ LOCKS = 4
 DEFAULT_RECORDING = "lockline.data"
 # Below its trusted length a figure has this mark.
 MARK = "~"
+# Rules whose advice is to use a lock less: of a known lock the atlas says how.
+_USE = ("convoy", "hot-lock")
 # Columns of a lock's name at least.
 _NAME = 20
 
@@ -176,13 +178,10 @@ def _finding(number: int, finding: Finding, report: Report, style: Style, column
         what += f" ({percent_short(part)} of all waiting)"
     lines = _filled(f" {number} {finding.confidence:8}", what, columns, 2)
     if steps > 1 and words.evidence:
-        lines += _filled("           ", clean(words.evidence[0], style), columns, 1)
-    lines += [
-        line
-        for step in words.next[:1]
-        if steps > 0
-        for line in _filled("   do      ", clean(step, style), columns, steps)
-    ]
+        lines += _filled("           ", clean(words.evidence[0], style), columns, steps)
+    known = atlas().find(finding.subject.name) if isinstance(finding.subject, Lock) and finding.rule in _USE else None
+    todo = known.helps[:1] if known is not None else words.next[:1]
+    lines += [line for step in todo if steps > 0 for line in _filled("   do      ", clean(step, style), columns, steps)]
     return lines
 
 
@@ -191,19 +190,22 @@ def _worth_showing(finding: Finding, report: Report) -> bool:
     return (report.window.share(finding.impact.wait_ns) or 0.0) >= NEGLIGIBLE_SHARE
 
 
-def _findings(report: Report, answer: Answer, style: Style, columns: int, most: int, steps: int) -> list[str]:
+def _findings(
+    report: Report, answer: Answer, style: Style, columns: int, most: int, steps: int, kept: bool
+) -> list[str]:
     ranked = [
         found for found in by_impact(report.findings) if answer.kind != "negligible" or _worth_showing(found, report)
     ]
     if not ranked:
         hidden = len(report.findings)
-        small = f"FINDINGS  {hidden} of no weight here: {_command(report, '--findings')}"
+        small = f"FINDINGS  {hidden} of no weight here" + (f": {_command(report, '--findings')}" if kept else "")
         return [cut(clean(small, style), columns)] if hidden else []
-    evidence = _command(report, "--findings")
     title = "FINDINGS"
-    rest = f"{len(ranked)} found, evidence: {evidence}" if len(ranked) > most else f"evidence: {evidence}"
+    rest = f"evidence: {_command(report, '--findings')}" if kept else ""
+    if len(ranked) > most:
+        rest = f"{len(ranked)} found{', ' if rest else ''}{rest}"
     lines = [title + " " * max(1, columns - len(title) - width(rest)) + rest]
-    lines = [cut(clean(lines[0], style), columns)]
+    lines = [cut(clean(lines[0].rstrip(), style), columns)]
     for number, finding in enumerate(ranked[:most], 1):
         lines += _finding(number, finding, report, style, columns, steps)
     return lines
@@ -272,7 +274,7 @@ def _locks(report: Report, style: Style, columns: int, most: int) -> tuple[list[
     return [line.rstrip() for line in table(heads, rows, "")], marked
 
 
-def _time(report: Report, slices: Sequence[Slice], style: Style, columns: int) -> list[str]:
+def _time(report: Report, slices: Sequence[Slice], style: Style, columns: int, kept: bool) -> list[str]:
     if len(slices) < 2 or not any(part.wait_ns for part in slices):
         return []
     step = -(-len(slices) // _MOST_BARS)
@@ -291,8 +293,8 @@ def _time(report: Report, slices: Sequence[Slice], style: Style, columns: int) -
     # The interval itself: a limit on its edge would bring in its neighbours.
     zoom = _command(report, f"--from {begin + 0.001:.3f} --to {end - 0.001:.3f}")
     text = f"{line}  worst: {begin:.1f} to {end:.1f} s, {zoom}"
-    if width(text) + 7 > columns:
-        text = f"{line}  worst: {begin:.1f} to {end:.1f} s, see --time"
+    if not kept or width(text) + 7 > columns:
+        text = f"{line}  worst: {begin:.1f} to {end:.1f} s" + (", see --time" if kept else "")
     return [cut(f"TIME   {text}", columns)]
 
 
@@ -321,7 +323,7 @@ def _trust(report: Report, style: Style, columns: int, marked: bool, most: int) 
     return _filled("TRUST  ", clean(trust_words(report, marked), style) + "; see --trust", columns, most)
 
 
-def _more(report: Report, answer: Answer, columns: int) -> list[str]:
+def _more(report: Report, answer: Answer, columns: int, kept: bool) -> list[str]:
     flags = ["--locks", "--stacks", "--cpus", "--tasks", "--time", "--cost"]
     if report.futexes is not None:
         flags.insert(0, "--futex")
@@ -329,15 +331,19 @@ def _more(report: Report, answer: Answer, columns: int) -> list[str]:
         flags.insert(0, "--holders")
     if report.episodes:
         flags.insert(0, f"--episodes {min(3, len(report.episodes))}")
-    lines = _filled("MORE   ", " ".join(flags) + " --all", columns, 1)
+    lines = _filled("MORE   ", " ".join(flags) + " --all", columns, 1) if kept else []
     known = next((lock.name for lock in answer.locks if atlas().find(lock.name)), "")
     if known:
-        lines.append(cut(f"       lockline explain {known}: what contends it, and what helps", columns))
+        label = "       " if kept else "MORE   "
+        lines.append(cut(f"{label}lockline explain {known}: what contends it, and what helps", columns))
     return lines
 
 
-def render(report: Report, slices: Sequence[Slice], style: Style, columns: int) -> str:
-    """The first screen; columns: of the terminal.  At 80 columns it has at most 24 lines."""
+def render(report: Report, slices: Sequence[Slice], style: Style, columns: int, kept: bool = True) -> str:
+    """The first screen; columns: of the terminal.  At 80 columns it has at most 24 lines.
+
+    kept: whether the recording can be asked for more.
+    """
     columns = max(40, columns)
     answer = make_answer(report)
     for findings, steps, locks, trust in (
@@ -352,12 +358,12 @@ def render(report: Report, slices: Sequence[Slice], style: Style, columns: int) 
         parts = [
             [_header(report, style, columns)],
             _filled("ANSWER  ", answer_words(report, answer, style), columns, 5),
-            _findings(report, answer, style, columns, findings, steps),
+            _findings(report, answer, style, columns, findings, steps, kept),
             table_lines,
             [
-                *_time(report, slices, style, columns),
+                *_time(report, slices, style, columns, kept),
                 *_trust(report, style, columns, marked, trust),
-                *_more(report, answer, columns),
+                *_more(report, answer, columns, kept),
             ],
         ]
         lines = "\n\n".join("\n".join(part) for part in parts if part).split("\n")
