@@ -2,14 +2,16 @@
 #
 #	make			build/bin/lockline and build/bin/lockline-collect
 #	make demo		as root: install what is missing, build, run `lockline demo`
-#	make test		install what is missing, build, run every test
-#	make test-kernels	the part of it that boots other kernels; KERNELS="trixie bookworm-rt" selects
+#	make test		install what is missing, build, run every test that needs no emulator
+#	make test-kernels	the tests in emulated guests of other kernels; KERNELS="trixie bookworm-rt" selects
 #	make soak		lockline attached and detached under load, in guests of every kernel; KERNELS= selects
+#	make fuzz		every fuzzer for FUZZ_SECONDS (60)
 #	make bench		what lockline costs, beside the tools installed here
 #	make bench-servers	what it costs memcached and PostgreSQL, under load
 #	make bench-watch	what watching lines costs the load that is watched
 #	make schemas		docs/*-schema.json, from the dataclasses of lockline.render.documents
 #	make lint		ruff, mypy, import-linter, clang-format, shellcheck
+#	make workloads		the programs of tests/workloads, whose waits are known
 #	make install		PREFIX (default /usr/local), DESTDIR
 #	make CROSS=arm64	build/arm64/bin/lockline-collect
 #	make clean
@@ -31,6 +33,10 @@ INSTALL ?= install
 VERSION := $(shell cat VERSION)
 PREFIX ?= /usr/local
 PYTEST_OPTIONS ?=
+export PYTEST_OPTIONS
+FUZZ_SECONDS ?= 60
+# As many jobs as CPUs, unless make was called with -j.
+PARALLEL = $(if $(filter -j%,$(MAKEFLAGS)),,-j$(shell nproc))
 
 BPF_SOURCES := $(wildcard bpf/*.bpf.c)
 BPF_OBJECTS := $(BPF_SOURCES:bpf/%.bpf.c=$(BUILD)/bpf/%.bpf.o)
@@ -94,63 +100,91 @@ demo:
 	$(MAKE) all
 	build/bin/lockline demo
 
+.PHONY: workloads
+workloads: tests/workloads
+
+# `make test` runs these.
 .PHONY: test-programs
-test-programs: all
-	$(MAKE) -C tests/workloads BUILD=$(BUILD)
-	$(MAKE) -C tests/bpf BUILD=$(BUILD)
-	$(MAKE) -C tests/vm/coherence BUILD=$(BUILD)
+TEST_PROGRAMS := tests/workloads tests/bpf tests/names tests/unit tests/fuzz
+test-programs: $(TEST_PROGRAMS)
+
+.PHONY: $(TEST_PROGRAMS) tests/vm/coherence
+$(TEST_PROGRAMS) tests/vm/coherence: all
+	$(MAKE) -C $@ BUILD=$(BUILD)
 
 .PHONY: test
 test:
 	scripts/setup test
-	$(MAKE) all test-programs
-	build/venv/bin/python -m pytest -rs $(PYTEST_OPTIONS) tests </dev/null
+	$(MAKE) $(PARALLEL) all test-programs
+	scripts/run-tests test
 
 .PHONY: test-kernels
 test-kernels:
-	scripts/setup test
-	$(MAKE) all test-programs
-	build/venv/bin/python -m pytest -rs -s $(PYTEST_OPTIONS) tests/vm </dev/null
+	scripts/setup kernels
+	$(MAKE) $(PARALLEL) all tests/workloads tests/bpf tests/vm/coherence
+	scripts/run-tests test-kernels
 
 .PHONY: soak
 soak:
-	scripts/setup test
-	$(MAKE) all
+	scripts/setup kernels
+	$(MAKE) $(PARALLEL) all
 	build/venv/bin/python scripts/soak
+
+.PHONY: fuzz
+fuzz:
+	scripts/setup fuzz
+	$(MAKE) $(PARALLEL) all tests/fuzz
+	scripts/fuzz $(FUZZ_SECONDS)
 
 .PHONY: bench
 bench:
-	scripts/setup test
-	$(MAKE) all test-programs
+	scripts/setup bench
+	$(MAKE) $(PARALLEL) all workloads tests/bpf
 	build/venv/bin/python scripts/bench
 
 .PHONY: bench-watch
 bench-watch:
-	scripts/setup test
-	$(MAKE) all test-programs
+	scripts/setup bench
+	$(MAKE) $(PARALLEL) all workloads
 	build/venv/bin/python scripts/bench-watch
 
 .PHONY: bench-servers
 bench-servers:
-	scripts/setup test
-	$(MAKE) all
+	scripts/setup bench
+	$(MAKE) $(PARALLEL) all
 	build/venv/bin/python scripts/bench-servers
 
 .PHONY: lab
 lab:
 	scripts/setup test
-	$(MAKE) all
+	$(MAKE) $(PARALLEL) all
 	build/venv/bin/python tests/lab $(LAB)
 
+# One target for each check, so that `make -k lint` runs the others where one fails.
 .PHONY: lint
+LINT := lint-ruff lint-format lint-mypy lint-layers lint-clang-format lint-shellcheck
+.PHONY: $(LINT)
 lint:
-	scripts/setup test
-	build/venv/bin/ruff check . $(PYTHON_SCRIPTS)
-	build/venv/bin/ruff format --check . $(PYTHON_SCRIPTS)
-	build/venv/bin/mypy --strict userspace/lockline
-	build/venv/bin/mypy --strict --scripts-are-modules $(PYTHON_SCRIPTS)
+	scripts/setup lint
+	$(MAKE) -k $(LINT)
+
+lint-ruff:
+	build/venv/bin/python -m ruff check . $(PYTHON_SCRIPTS)
+
+lint-format:
+	build/venv/bin/python -m ruff format --check . $(PYTHON_SCRIPTS)
+
+lint-mypy:
+	build/venv/bin/python -m mypy --strict userspace/lockline
+	build/venv/bin/python -m mypy --strict --scripts-are-modules $(PYTHON_SCRIPTS)
+
+lint-layers:
 	cd userspace && ../build/venv/bin/lint-imports --config ../pyproject.toml --no-cache
+
+lint-clang-format:
 	clang-format --dry-run -Werror $(C_FILES)
+
+lint-shellcheck:
 	shellcheck $(SHELL_SCRIPTS)
 
 .PHONY: schemas

@@ -1,28 +1,45 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What all tests share: where the build is, and what this machine can do."""
+"""What all tests share: their tiers, where the build is, and what this machine can do."""
 
 import os
-import subprocess
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
+
+from programs import TOP, make
 
 # The same examples each time, so that a change is judged by what it changed; LOCKLINE_RANDOM=1 looks for new ones.
 settings.register_profile("same", derandomize=True)
 settings.register_profile("new", print_blob=True)
 settings.load_profile("new" if os.environ.get("LOCKLINE_RANDOM") else "same")
 
-TOP = Path(__file__).resolve().parent.parent
+TESTS = Path(__file__).resolve().parent
+# Tests that start emulated guests, or build what only those run.
+KERNEL_FOLDERS = ("vm", "cross")
+
+
+def tier(item: pytest.Item) -> str:
+    """The marker of a test: "kernels" by its folder, "live" where it loads BPF programs, else "pure"."""
+    folder = item.path.relative_to(TESTS).parts[0]
+    if folder in KERNEL_FOLDERS:
+        return "kernels"
+    loads_bpf = "bpf_machine" in getattr(item, "fixturenames", ())
+    return "live" if folder == "live" or loads_bpf else "pure"
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Marks each test with its tier: first, so that -m sees the markers."""
+    for item in items:
+        item.add_marker(tier(item))
 
 
 @pytest.fixture(scope="session")
 def build() -> Path:
     """The build directory, with the workloads and the tests of the hot path made."""
     for directory in ("tests/workloads", "tests/bpf"):
-        done = subprocess.run(["make", "-s", "-C", TOP / directory], capture_output=True, text=True, check=False)
-        if done.returncode:
-            pytest.fail(f"make -C {directory}: {done.stdout}{done.stderr}", pytrace=False)
+        make(TOP / directory)
     return TOP / "build"
 
 

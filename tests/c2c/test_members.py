@@ -20,8 +20,8 @@ from lockline.c2c.report import make_c2c_report
 from lockline.c2c.tables import read_lines, read_tables
 from lockline.c2c.types_reader import read_program
 from lockline.recording.reader import open_recording
+from programs import TOP, make
 
-TOP = Path(__file__).resolve().parents[2]
 LINE = 0xFFFF88A0C0D4A3C0
 
 
@@ -205,8 +205,7 @@ def test_a_type_that_holds_itself_ends() -> None:
 
 @pytest.fixture(scope="module")
 def collector() -> Path:
-    done = subprocess.run(["make", "-s", "-C", TOP, "build/bin/lockline-collect"], capture_output=True, check=False)
-    assert done.returncode == 0, done.stderr.decode()
+    make(TOP, "build/bin/lockline-collect")
     return TOP / "build" / "bin" / "lockline-collect"
 
 

@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
-TOP = Path(__file__).resolve().parents[2]
+from programs import TOP, make
+
 CORPUS = Path(__file__).parent / "corpus" / "perfdata"
 FILES = sorted(CORPUS.iterdir())
 
 
 def test_the_sanitizers_find_nothing() -> None:
-    made = subprocess.run(["make", "-s", "-C", Path(__file__).parent], capture_output=True, text=True, check=False)
-    assert made.returncode == 0, made.stderr
+    make(Path(__file__).parent)
     command = [TOP / "build" / "tests" / "perfdata_fuzz", "-runs=0", "-close_fd_mask=2", "-rss_limit_mb=1024", CORPUS]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr

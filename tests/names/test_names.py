@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from programs import TOP, make
+
 HERE = Path(__file__).resolve().parent
 
 CASES = (
@@ -59,10 +61,8 @@ os.execvp("cat", ["cat"])
 @pytest.fixture(scope="module")
 def programs() -> Path:
     """Directory of the test programs, made."""
-    done = subprocess.run(["make", "-s", "-C", HERE], capture_output=True, text=True, check=False)
-    if done.returncode:
-        pytest.fail(f"make -C tests/names: {done.stdout}{done.stderr}", pytrace=False)
-    return HERE.parent.parent / "build" / "tests"
+    make(HERE)
+    return TOP / "build" / "tests"
 
 
 def test_every_case_is_listed(programs: Path) -> None:

@@ -154,7 +154,7 @@ def found_program(name: str) -> Path:
     """A program of this machine."""
     path = shutil.which(name)
     if not path:
-        raise UnavailableError(f"{name} is not installed: scripts/setup test")
+        raise UnavailableError(f"{name} is not installed: scripts/setup kernels")
     return Path(path)
 
 

@@ -39,7 +39,7 @@ def arm64_build() -> Path:
     """What guests of arm64 run."""
     if not shutil.which("aarch64-linux-gnu-gcc") or not Path("/usr/lib/aarch64-linux-gnu/libbpf.a").exists():
         raise UnavailableError(
-            "no cross compiler and arm64 libraries: scripts/setup test installs them where apt has them"
+            "no cross compiler and arm64 libraries: scripts/setup kernels installs them where apt has them"
         )
     for directory in (".", "tests/workloads"):
         make("-C", TOP / directory, "CROSS=arm64")

@@ -88,7 +88,7 @@ def test_the_members_of_a_futex_bucket(guest: Guest) -> None:
 def test_perf_bench_futex_hash(guest: Guest) -> None:
     """Two threads wait for values that their words do not have: they count themselves in, take the lock, and leave."""
     if not (guest.directory / "perf.lockline").exists():
-        pytest.skip("perf is not installed: scripts/setup test")
+        pytest.skip("perf is not installed: scripts/setup kernels")
     line = show_watched(guest.directory / "perf.lockline", guest.directory / "btf")
     assert line["line"]["type"] == "futex_hash_bucket"
     assert [(lock["name"], lock["offset"]) for lock in line["locks"]] == [("futex_hash_bucket.lock", 4)]

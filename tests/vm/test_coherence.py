@@ -116,7 +116,7 @@ def followed_guest(results: Callable[[Section], Guest], wanted: Section) -> Foll
     """Skips where the emulator takes no plugin, or tells it the wrong CPU."""
     qemu = shutil.which("qemu-system-x86_64")
     if not qemu:
-        pytest.skip("qemu-system-x86_64 is not installed: scripts/setup test")
+        pytest.skip("qemu-system-x86_64 is not installed: scripts/setup kernels")
     if "-plugin" not in subprocess.run([qemu, "-help"], capture_output=True, text=True, check=True).stdout:
         pytest.skip("this qemu was built without plugins")
     version = subprocess.run([qemu, "--version"], capture_output=True, text=True, check=True).stdout
