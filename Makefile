@@ -121,7 +121,7 @@ test:
 .PHONY: test-kernels
 test-kernels:
 	scripts/setup kernels
-	$(MAKE) $(PARALLEL) all tests/workloads tests/bpf tests/vm/coherence
+	$(MAKE) $(PARALLEL) all tests/workloads tests/names tests/vm/coherence
 	scripts/run-tests test-kernels
 
 .PHONY: soak
