@@ -302,10 +302,10 @@ class Boots:
             killed = directory / "killed"
             why = f"killed after {killed.read_text().strip()} s" if killed.exists() else f"exit {status}"
             console = (directory / "console").read_text(errors="replace")
-            self._found[section] = FailedError(f"{section}: {why}\n{told[-3000:]}\n{console[-3000:]}")
-            return
+            place = place.with_suffix(".failed")  # for who looks into it; it is never taken for a result
+            self._found[section] = FailedError(f"{section}: {why}; see {place}\n{told[-3000:]}\n{console[-3000:]}")
         shutil.rmtree(place, ignore_errors=True)
         for old in place.parent.glob(f"{place.name.rpartition('.')[0]}.*"):
             shutil.rmtree(old)
         directory.rename(place)
-        self._found[section] = place
+        self._found.setdefault(section, place)

@@ -46,6 +46,7 @@ answer
 
 # Leaves the address of the bucket in $bucket: a kprobe tells the argument of a function that is called with it.
 FIND_BUCKET = """
+section=$PWD
 mount -t tracefs tracefs /sys/kernel/tracing
 cd /sys/kernel/tracing
 first=$([ $(uname -m) = aarch64 ] && echo %x0 || echo %di)
@@ -56,12 +57,13 @@ echo futex 10 0 >&3; read -r answer <&4
 echo 0 > events/kprobes/unlock/enable
 bucket=$(sed -n 's/.*bucket=//p' trace | sort | uniq -c | sort -n | awk 'END { print $2 }')
 echo > kprobe_events
-cd /out
+cd "$section"
 echo $bucket > bucket
 """
 
 # Leaves the address of the bucket that perf's threads on both CPUs use most, and perf ($bench) stopped.
 FIND_SHARED_BUCKET = r"""
+section=$PWD
 cd /sys/kernel/tracing
 echo 64 > buffer_size_kb
 echo 'p:unlock futex_q_unlock bucket=%di:x64' > kprobe_events
@@ -91,7 +93,7 @@ bucket=$(awk '
         print found
     }' trace)
 echo > kprobe_events
-cd /out
+cd "$section"
 """
 
 BUCKET_MEMBERS = {0: "waiters", 4: "lock", 8: "chain.next", 16: "chain.prev"}
