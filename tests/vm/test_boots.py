@@ -134,7 +134,7 @@ def test_a_section_that_fails_is_not_kept(emulator: Callable[..., Emulator], cou
     boots.want([GOOD, LAST])
     boots.result(GOOD)
     for asked in (boots, boots_with(courier)):
-        with pytest.raises(FailedError, match="exit 1; see .*failed\nwords of last\nof the kernel"):
+        with pytest.raises(FailedError, match=r"exit 1; see .*failed\nwords of last\nof the kernel"):
             asked.result(LAST)
     assert (runs.sections(0), runs.sections(1)) == (["good", "last"], ["last"])
 
