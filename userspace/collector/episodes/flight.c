@@ -29,6 +29,7 @@ int flight_open(struct flight *flight, struct recording *recording)
 void flight_close(struct flight *flight)
 {
 	episodes_close(flight->episodes);
+	flight->episodes = NULL;
 	trigger_close(&flight->trigger);
 }
 

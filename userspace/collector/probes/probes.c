@@ -9,20 +9,12 @@
 #include <bpf/libbpf.h>
 
 #include "base/clock.h"
-#include "clocksource/clock_reads.h"
-#include "futex/futexes.h"
-#include "ptrace/ptrace_waits.h"
-#include "memory/live_memory.h"
 #include "lockline.skel.h"
 #include "cli/message.h"
 #include "probes/probes.h"
-#include "session/summary.h"
-#include "watch/watch.h"
+#include "probes/sampling.h"
 
 #define TASK_FILTER_WORDS (1u << 16)
-
-/* The first sampling period, until the rate of waits is known. */
-#define FIRST_SAMPLE_PERIOD 256
 
 static int verbose_level;
 
@@ -76,7 +68,7 @@ static bool cpu_wanted(const struct options *options, __u32 cpu)
 
 static void set_states(struct probes *probes, const struct options *options, const struct sizing *sizing, __u32 flags)
 {
-	__u32 period = options->sample_period ?: FIRST_SAMPLE_PERIOD;
+	__u32 period = sampling_first_period(options);
 
 	for (__u32 cpu = 0; cpu < sizing->cpus; cpu++) {
 		struct cpu_state *state = maps_cpu(&probes->maps, cpu);
@@ -85,8 +77,7 @@ static void set_states(struct probes *probes, const struct options *options, con
 		state->row_base = cpu * sizing->rows;
 		state->named_rows = sizing->named_rows;
 		state->flags = flags;
-		/* Who asks for a period gets it. */
-		state->stack_tokens = options->sample_period ? ~0u : STACK_TOKENS;
+		state->stack_tokens = sampling_tokens(options);
 		state->threshold_ns = options->threshold_ns;
 	}
 	for (size_t i = 0; i < options->pids.count; i++)
@@ -109,40 +100,20 @@ static int set_coarse_clock(struct lockline_bpf *bpf)
 	return err;
 }
 
-/*
- * In the order of attaching: ends before begins, since a begin whose end was
- * not seen would be a wait without an end.
- */
-static int choose(struct lockline_bpf *bpf, const struct plan *plan, bool follow, struct choice choices[PROBE_PROGRAMS])
+/* In the order of attaching: who is followed first, then what each subsystem has. */
+static int choose(struct lockline_bpf *bpf, const struct ground *ground, const struct subsystem *const *subsystems,
+		  int subsystem_count, struct choice choices[PROBE_PROGRAMS])
 {
-	const char *spin = plan->spin_kprobe ? NULL : plan->spin_slow_path;
-	const char *kprobe = plan->spin_kprobe ? plan->spin_slow_path : NULL;
-	const struct choice table[] = {
-		{bpf->progs.process_fork, follow, SIGNAL_PROCESS_FOLLOWING, NULL},
-		{bpf->progs.process_free, follow, SIGNAL_PROCESS_FOLLOWING, NULL},
-		{bpf->progs.contention_end, true, SIGNAL_LOCK_WAITS, NULL},
-		{bpf->progs.spin_leave, spin != NULL, SIGNAL_SPINLOCK_FIRST_WAITER, spin},
-		{bpf->progs.spin_kprobe_leave, kprobe != NULL, SIGNAL_SPINLOCK_FIRST_WAITER, kprobe},
-		{bpf->progs.paravirt_spin_leave, plan->paravirt_slow_path, SIGNAL_SPINLOCK_FIRST_WAITER, NULL},
-		{bpf->progs.read_leave, plan->read_slow_path, SIGNAL_RWLOCK_INTERRUPT, NULL},
-		{bpf->progs.rwsem_write_leave, plan->rwsem_slow_path, SIGNAL_RWSEM_SPINNING, NULL},
-		{bpf->progs.rwsem_write_kprobe_leave, plan->rwsem_kprobe, SIGNAL_RWSEM_SPINNING, RWSEM_SLOW_PATH},
-		{bpf->progs.percpu_write_leave, plan->percpu_slow_path, SIGNAL_PERCPU_WRITERS, NULL},
-		{bpf->progs.spin_enter, spin != NULL, SIGNAL_SPINLOCK_FIRST_WAITER, spin},
-		{bpf->progs.spin_kprobe_enter, kprobe != NULL, SIGNAL_SPINLOCK_FIRST_WAITER, kprobe},
-		{bpf->progs.paravirt_spin_enter, plan->paravirt_slow_path, SIGNAL_SPINLOCK_FIRST_WAITER, NULL},
-		{bpf->progs.read_enter, plan->read_slow_path, SIGNAL_RWLOCK_INTERRUPT, NULL},
-		{bpf->progs.rwsem_write_enter, plan->rwsem_slow_path, SIGNAL_RWSEM_SPINNING, NULL},
-		{bpf->progs.rwsem_write_kprobe_enter, plan->rwsem_kprobe, SIGNAL_RWSEM_SPINNING, RWSEM_SLOW_PATH},
-		{bpf->progs.percpu_write_enter, plan->percpu_slow_path, SIGNAL_PERCPU_WRITERS, NULL},
-		{bpf->progs.contention_begin, true, SIGNAL_LOCK_WAITS, NULL},
-	};
-	int count = sizeof(table) / sizeof(table[0]);
+	const struct options *options = ground->options;
+	bool follow = options->pids.count || (options->command_argv && !options->all);
+	int count = 0;
 
-	memcpy(choices, table, sizeof(table));
-	count = release_choices(bpf, plan, choices, count);
-	count = context_choices(bpf, plan, choices, count);
-	return signal_choices(bpf, plan, choices, count);
+	choices[count++] = (struct choice){bpf->progs.process_fork, follow, SIGNAL_PROCESS_FOLLOWING, NULL};
+	choices[count++] = (struct choice){bpf->progs.process_free, follow, SIGNAL_PROCESS_FOLLOWING, NULL};
+	for (int i = 0; i < subsystem_count; i++)
+		if (subsystems[i]->choices)
+			count = subsystems[i]->choices(bpf, ground->plan, choices, count);
+	return count;
 }
 
 static bool is_kprobe(const struct bpf_program *program)
@@ -178,14 +149,57 @@ static void add_program(struct probes *probes, const struct choice *choice)
 	};
 }
 
-int probes_load(struct probes *probes, const struct options *options, const struct plan *plan,
-		const struct sizing *sizing, const struct cgroup_target *cgroup, int hierarchy)
+/* Before loading: constants, sizes, what is loaded. */
+static int configure(struct lockline_bpf *bpf, const struct ground *ground, const struct subsystem *const *subsystems,
+		     int count, const struct choice *choices, int choice_count)
 {
-	bool tasks = options->pids.count || options->tids.count || (options->command_argv && !options->all);
-	bool follow = options->pids.count || (options->command_argv && !options->all);
+	int err = prepare(choices, choice_count);
+
+	err = err ?: bpf_program__set_autoload(bpf->progs.resolve_slab, ground->plan->slab_kfunc);
+	err = err ?: maps_resize(bpf, ground->sizing, bpf->rodata->filter_tasks);
+	for (int i = 0; !err && i < count; i++)
+		if (subsystems[i]->configure)
+			err = subsystems[i]->configure(bpf, ground);
+	return err;
+}
+
+static void tell_refusal(int err)
+{
+	message("the kernel refused the programs: %s; %s", strerror(-err),
+		err == -EPERM || err == -EACCES ? "root or CAP_BPF and CAP_PERFMON are needed"
+						: "run with -v for the verifier's words, and see lockline doctor");
+}
+
+/* What is shared with the loaded programs. */
+static int share(struct probes *probes, const struct ground *ground)
+{
+	const bool coarse = ground->plan->clock == CLOCK_COARSE;
+	struct lockline_bpf *bpf = probes->bpf;
+	bool filtered = bpf->rodata->filter_tasks || bpf->rodata->filter_cgroup;
+	int err = maps_open(&probes->maps, bpf, ground->sizing);
+
+	if (err) {
+		message("cannot map the shared arrays: %s", strerror(-err));
+		return err;
+	}
+	err = coarse ? set_coarse_clock(bpf) : 0;
+	if (err) {
+		message("cannot read the kernel's jiffies: %s", strerror(-err));
+		return err;
+	}
+	set_states(probes, ground->options, ground->sizing,
+		   (filtered ? STATE_FILTERED : 0) | (coarse ? STATE_COARSE_CLOCK : 0));
+	return 0;
+}
+
+int probes_load(const struct ground *ground, const struct subsystem *const *subsystems, int count,
+		const struct cgroup_target *cgroup, int hierarchy)
+{
+	const struct options *options = ground->options;
 	struct choice choices[PROBE_PROGRAMS];
+	struct probes *probes = ground->probes;
 	struct lockline_bpf *bpf;
-	int count, err;
+	int choice_count, err;
 
 	verbose_level = options->verbose;
 	libbpf_set_print(print_libbpf);
@@ -196,58 +210,24 @@ int probes_load(struct probes *probes, const struct options *options, const stru
 		message("cannot open the BPF object: %s", strerror(-err));
 		return err;
 	}
-	bpf->rodata->ring_mask = sizing->ring_events - 1;
-	bpf->rodata->sleep_mask = sizing->sleep_slots - 1;
-	bpf->rodata->wait_kinds = options->kinds;
-	bpf->rodata->resilient_text = plan->resilient_text;
-	bpf->rodata->resilient_text_size = plan->resilient_text_size;
-	bpf->rodata->user_stacks = options->user_stacks;
-	bpf->rodata->filter_tasks = tasks;
+	bpf->rodata->filter_tasks =
+		options->pids.count || options->tids.count || (options->command_argv && !options->all);
 	bpf->rodata->filter_cgroup = cgroup ? cgroup->id : 0;
 	bpf->rodata->cgroup_v1_subsys = hierarchy;
-	bpf_program__set_autoload(bpf->progs.resolve_slab, plan->slab_kfunc);
-	bpf->rodata->context_mask = sizing->ring_context ? sizing->ring_context - 1 : 0;
-	bpf->rodata->context_cpus = sizing->cpus;
-	bpf->rodata->holding_mask = sizing->ring_holdings ? sizing->ring_holdings - 1 : 0;
-	bpf->rodata->record_holdings = options->holders;
-	bpf->rodata->count_waiters = options->holders && plan->spinlock_mode == SPINLOCK_TEST_AND_SET;
-	bpf->rodata->measure_holds = plan->release_functions & SPIN_LOCKS;
-	count = choose(bpf, plan, follow, choices);
-	err = prepare(choices, count);
-	err = err ?: maps_resize(bpf, sizing, tasks);
-	err = err ?: futexes_resize(bpf, sizing, plan->futex);
-	err = err ?: ptrace_waits_resize(bpf, sizing->cpus, plan->inactive_turns);
-	err = err ?: clock_reads_resize(bpf, sizing->cpus, plan->clock_read);
-	err = err ?: watch_resize(bpf, sizing->cpus, options->command == COMMAND_WATCH);
-	err = err ?: live_memory_resize(bpf, sizing->cpus, plan->hitm);
-	if (!err)
-		err = lockline_bpf__load(bpf);
+	choice_count = choose(bpf, ground, subsystems, count, choices);
+	err = configure(bpf, ground, subsystems, count, choices, choice_count);
+	err = err ?: lockline_bpf__load(bpf);
+	if (err)
+		tell_refusal(err);
+	err = err ?: share(probes, ground);
 	if (err) {
-		message("the kernel refused the programs: %s; %s", strerror(-err),
-			err == -EPERM || err == -EACCES
-				? "root or CAP_BPF and CAP_PERFMON are needed"
-				: "run with -v for the verifier's words, and see lockline doctor");
-		goto out;
+		probes_close(probes);
+		return err;
 	}
-	err = maps_open(&probes->maps, bpf, sizing);
-	if (err) {
-		message("cannot map the shared arrays: %s", strerror(-err));
-		goto out;
-	}
-	err = plan->clock == CLOCK_COARSE ? set_coarse_clock(bpf) : 0;
-	if (err) {
-		message("cannot read the kernel's jiffies: %s", strerror(-err));
-		goto out;
-	}
-	set_states(probes, options, sizing,
-		   (tasks || cgroup ? STATE_FILTERED : 0) | (plan->clock == CLOCK_COARSE ? STATE_COARSE_CLOCK : 0));
-	for (int i = 0; i < count; i++)
+	for (int i = 0; i < choice_count; i++)
 		if (choices[i].wanted)
 			add_program(probes, &choices[i]);
 	return 0;
-out:
-	probes_close(probes);
-	return err;
 }
 
 /* Whether a signal was given up: its entry program must not run without the exit program. */

@@ -12,20 +12,13 @@
 #include "probes/own_cost.h"
 #include "kernel/plan.h"
 #include "probes/sizing.h"
+#include "probes/subsystem.h"
 
 #define PROBE_PROGRAMS 96
 
 struct bpf_link;
 struct bpf_program;
 struct lockline_bpf;
-
-/* A program, when it is wanted, and what it looks at. */
-struct choice {
-	struct bpf_program *program;
-	bool wanted;
-	enum signal signal;
-	const char *target; /* function; NULL: as in the object */
-};
 
 /* A program is loaded if any of its choices wants it: a kprobe program stands in one for each function. */
 static inline bool program_wanted(const struct choice *choices, int count, const struct bpf_program *program)
@@ -51,20 +44,12 @@ struct probes {
 	int program_count;
 };
 
-/* release_probes.c: appends the programs of --holders and --holds; returns the new count. */
-int release_choices(struct lockline_bpf *bpf, const struct plan *plan, struct choice *choices, int count);
-
-/* context_probes.c: the same with those of --episodes. */
-int context_choices(struct lockline_bpf *bpf, const struct plan *plan, struct choice *choices, int count);
-/* signal_probes.c: those of --futex, --ptrace and --clocksource. */
-int signal_choices(struct lockline_bpf *bpf, const struct plan *plan, struct choice *choices, int count);
-
 /*
- * Loads and maps; nothing runs yet.  cgroup: NULL without -G; hierarchy: of the
+ * Loads and maps the programs of the subsystems into ground->probes; nothing runs yet.  cgroup: NULL without -G; hierarchy: of the
  * waiters' cgroups, a subsys_id or CGROUP_HIERARCHY_V2.  A refusal has been told.
  */
-int probes_load(struct probes *probes, const struct options *options, const struct plan *plan,
-		const struct sizing *sizing, const struct cgroup_target *cgroup, int hierarchy);
+int probes_load(const struct ground *ground, const struct subsystem *const *subsystems, int count,
+		const struct cgroup_target *cgroup, int hierarchy);
 /* Lets a process, and what it forks, through the task filter. */
 void probes_follow(struct probes *probes, __u32 tgid);
 bool probes_followed(const struct probes *probes, __u32 tgid);
@@ -82,16 +67,5 @@ int probes_attach_one(struct attached *attached);
 /* Begins first: the waits in flight may still end. */
 void probes_detach(struct probes *probes);
 void probes_close(struct probes *probes);
-
-/* What the probes of unlocks do in a short window before the recording begins. */
-struct release_cost {
-	__u64 window_ns;
-	__u64 runs;
-	__u64 run_ns; /* in the programs alone, with the measurement's own 30 ns or so */
-};
-
-int release_cost(const struct probes *probes, struct release_cost *cost);
-/* To the person who waits: err is what release_cost() returned. */
-void release_cost_tell(const struct release_cost *cost, int err, bool holds, long cpus);
 
 #endif /* LOCKLINE_PROBES_H */

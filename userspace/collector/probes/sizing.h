@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* How the memory budget is divided, as a pure function of CPUs, budget and options. */
+/*
+ * How the memory budget is divided, as a pure function of CPUs, budget and what takes a part: each subsystem says
+ * itself what it needs.
+ */
 #ifndef LOCKLINE_SIZING_H
 #define LOCKLINE_SIZING_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <linux/types.h>
 
 struct sizing {
@@ -30,14 +34,29 @@ struct sizing {
 
 #define MEMORY_DEFAULT (64ull << 20)
 
-/* What the options add to the least. */
+/* Something whose number the budget decides: an eighth of the budget buys it, a power of two. */
+struct sized {
+	size_t at; /* of its number in struct sizing, a __u32 */
+	__u32 least;
+	__u32 most;
+	bool per_cpu;
+	__u32 (*bytes)(const struct sizing *sizing); /* of one */
+};
+
+#define SIZED_MOST 3
+
+/* What one subsystem has in memory. */
+struct size_part {
+	struct sized sized[SIZED_MOST]; /* up to the first without bytes */
+	/* Adds what all of it takes to the sums of sizing. */
+	void (*add)(struct sizing *sizing);
+};
+
 struct sizing_wish {
 	__u64 budget; /* 0: the default, or what the CPUs need with some rows to spare */
 	bool user_stacks;
-	bool holders;
-	bool episodes;
-	bool futexes;
-	bool memory_samples;
+	const struct size_part *const *parts;
+	int part_count;
 };
 
 /* -ENOSPC if the budget cannot hold the least of each; *need is then what would do. */

@@ -6,18 +6,20 @@
 
 #include "cli/message.h"
 #include "session/session_sizes.h"
+#include "session/subsystems.h"
 
-int sizing_for_options(const struct options *options, __u32 cpus, bool memory_samples, struct sizing *sizing)
+int sizing_for_options(const struct options *options, __u32 cpus, const struct plan *plan, struct sizing *sizing)
 {
-	const struct sizing_wish wish = {.budget = options->memory_bytes,
-					 .user_stacks = options->user_stacks,
-					 .holders = options->holders,
-					 .episodes = options->episodes,
-					 .futexes = options->futex,
-					 .memory_samples = memory_samples};
+	const struct size_part *parts[SUBSYSTEMS];
+	struct sizing_wish wish = {
+		.budget = options->memory_bytes, .user_stacks = options->user_stacks, .parts = parts};
 	__u64 need;
-	int err = sizing_make(sizing, cpus, &wish, &need);
+	int err;
 
+	for (int i = 0; i < SUBSYSTEMS; i++)
+		if (subsystems[i]->sizes && subsystems[i]->sized(options, plan))
+			parts[wish.part_count++] = subsystems[i]->sizes;
+	err = sizing_make(sizing, cpus, &wish, &need);
 	if (err == -ENOSPC)
 		message("--memory %llu KiB is too little for %u possible CPUs: at least %llu KiB are needed",
 			options->memory_bytes >> 10, cpus, (need + 1023) >> 10);
@@ -31,7 +33,7 @@ int session_sizes(const struct options *options)
 
 	if (cpus < 0)
 		return cpus;
-	err = sizing_for_options(options, cpus, options->hitm, &s);
+	err = sizing_for_options(options, cpus, NULL, &s);
 	if (err)
 		return err;
 	printf("{\"cpus\": %u, \"named_rows_per_cpu\": %u, \"ring_events_per_cpu\": %u, \"sleep_slots\": %u, "

@@ -18,12 +18,6 @@
 #include "kernel/plan.h"
 #include "recording/recording.h"
 
-/* Stacks that the sampling aims at, for each CPU: 3 us each are 0.01 % of its time. */
-#define SAMPLES_PER_SECOND 32
-#define SAMPLE_PERIOD_MAX  4096
-/* The most stacks between two looks at the rings, on each CPU: 40 in a second. */
-#define STACK_TOKENS 2
-
 struct summary {
 	struct recording *recording;
 	const struct maps *maps;

@@ -7,7 +7,9 @@
 #ifndef LOCKLINE_WATCH_VEX_H
 #define LOCKLINE_WATCH_VEX_H
 
-#include "watch/watch_code.h"
+#include <stddef.h>
+
+#include "watch/watch_instruction.h"
 
 /* False: there is no such instruction at the begin of text. */
 bool watch_vex_decode(const __u8 *text, size_t size, __u64 address, struct watch_instruction *out);

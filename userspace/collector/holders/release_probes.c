@@ -11,7 +11,7 @@
 #include "base/clock.h"
 #include "lockline.skel.h"
 #include "cli/message.h"
-#include "probes/probes.h"
+#include "holders/release_probes.h"
 
 #define COST_WINDOW_NS 100000000
 

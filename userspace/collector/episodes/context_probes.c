@@ -3,7 +3,7 @@
 #include <bpf/libbpf.h>
 
 #include "lockline.skel.h"
-#include "probes/probes.h"
+#include "episodes/context_probes.h"
 
 static enum signal signal_of(enum context_probe probe)
 {

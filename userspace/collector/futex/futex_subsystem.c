@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include <stddef.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "bpf/futex.h"
+#include "futex/futex_subsystem.h"
+#include "futex/futexes.h"
+#include "futex/futexes_known.h"
+#include "lockline.skel.h"
+
+#define MIN_FUTEX_ROWS 64
+#define MAX_FUTEX_ROWS 1024
+#define MIN_FUTEXES    512
+#define MAX_FUTEXES    8192
+
+static __u32 row_bytes(const struct sizing *s)
+{
+	return sizeof(struct futex_row);
+}
+
+static __u32 known_bytes(const struct sizing *s)
+{
+	return FUTEX_KNOWN_BYTES;
+}
+
+static void add_bytes(struct sizing *s)
+{
+	__u64 per_cpu = sizeof(struct futex_state) + FUTEX_RING_EVENTS * sizeof(struct futex_event) +
+			FUTEX_BUCKET_ROWS * sizeof(struct futex_bucket) + s->futex_rows * sizeof(struct futex_row);
+
+	s->futex_bytes += s->cpus * per_cpu + FUTEX_SLOTS * (sizeof(struct futex_slot) + sizeof(__u64)) +
+			  s->futexes * FUTEX_KNOWN_BYTES;
+}
+
+static const struct size_part sizes = {
+	.sized = {{offsetof(struct sizing, futex_rows), MIN_FUTEX_ROWS, MAX_FUTEX_ROWS, true, row_bytes},
+		  {offsetof(struct sizing, futexes), MIN_FUTEXES, MAX_FUTEXES, false, known_bytes}},
+	.add = add_bytes,
+};
+
+static bool sized(const struct options *options, const struct plan *plan)
+{
+	return options->futex;
+}
+
+static bool names_user_code(const struct plan *plan)
+{
+	return plan->futex;
+}
+
+/* Exits before entries: a call whose end was not seen would keep its slot. */
+static int choices(struct lockline_bpf *bpf, const struct plan *plan, struct choice *choices, int count)
+{
+	const struct choice table[] = {
+		{bpf->progs.futex_exit, plan->futex, SIGNAL_FUTEX_WAITS, NULL},
+		{bpf->progs.futex_switch, plan->futex, SIGNAL_FUTEX_WAITS, NULL},
+		{bpf->progs.futex_waking, plan->futex, SIGNAL_FUTEX_WAITS, NULL},
+		{bpf->progs.futex_enter, plan->futex, SIGNAL_FUTEX_WAITS, NULL},
+	};
+
+	memcpy(choices + count, table, sizeof(table));
+	return count + sizeof(table) / sizeof(table[0]);
+}
+
+static int configure(struct lockline_bpf *bpf, const struct ground *ground)
+{
+	return futexes_resize(bpf, ground->sizing, ground->plan->futex);
+}
+
+static int open_futexes(struct ground *ground, void **state)
+{
+	if (!ground->plan->futex)
+		return 0;
+	return futexes_open((struct futexes **)state, ground->probes->bpf, ground->sizing, ground->recording,
+			    ground->locks, ground->stacks);
+}
+
+static int tell(struct ground *ground, void **state)
+{
+	if (ground->options->futex)
+		plan_tell_missing(ground->plan, SIGNAL_FUTEX_WAITS);
+	return 0;
+}
+
+static int begin(void *state, struct ground *ground)
+{
+	futexes_meet_waiting(state, ground->probes, ground->options, ground->begin_ns);
+	return 0;
+}
+
+static int drain(void *state, struct ground *ground)
+{
+	return futexes_drain(state);
+}
+
+static int flush(void *state, struct ground *ground)
+{
+	return futexes_drain(state) ?: futexes_flush(state, now_ns());
+}
+
+static void close_futexes(void *state)
+{
+	futexes_close(state);
+}
+
+const struct subsystem futex_subsystem = {
+	.name = "futex",
+	.sizes = &sizes,
+	.sized = sized,
+	.names_user_code = names_user_code,
+	.choices = choices,
+	.configure = configure,
+	.open = {[STAGE_LOADED] = open_futexes, [STAGE_ATTACHED] = tell},
+	.at = {[MOMENT_BEGIN] = begin, [MOMENT_DRAIN] = drain, [MOMENT_FLUSH] = flush},
+	.close = close_futexes,
+};
