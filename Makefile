@@ -162,7 +162,7 @@ lab:
 
 # One target for each check, so that `make -k lint` runs the others where one fails.
 .PHONY: lint
-LINT := lint-ruff lint-format lint-mypy lint-layers lint-clang-format lint-shellcheck
+LINT := lint-ruff lint-format lint-mypy lint-layers lint-rooms lint-clang-format lint-shellcheck
 .PHONY: $(LINT)
 lint:
 	scripts/setup lint
@@ -183,6 +183,9 @@ lint-layers:
 
 lint-clang-format:
 	clang-format --dry-run -Werror $(C_FILES)
+
+lint-rooms: all
+	scripts/check-rooms
 
 lint-shellcheck:
 	shellcheck $(SHELL_SCRIPTS)
