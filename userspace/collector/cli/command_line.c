@@ -463,13 +463,12 @@ static int check_record(struct options *options)
 	return check_cpus(options);
 }
 
-static int parse_command(struct options *options, int argc, char **argv)
+/* The table as getopt wants it; both are ended. */
+static void describe(struct option longs[ROWS + 1], char shorts[3 * ROWS + 3])
 {
-	struct option longs[ROWS + 1] = {};
-	char shorts[3 * ROWS + 3] = "+:", *end = shorts + 2;
-	char shown[VALUE_SHOWN];
-	int letter, err;
+	char *end = shorts + 2;
 
+	memcpy(shorts, "+:", 2);
 	for (size_t i = 0; i < ROWS; i++) {
 		longs[i] = (struct option){rows[i].name,
 					   !rows[i].argument                      ? no_argument
@@ -482,59 +481,79 @@ static int parse_command(struct options *options, int argc, char **argv)
 		if (rows[i].argument)
 			*end++ = ':';
 	}
+	longs[ROWS] = (struct option){};
 	*end = 0;
+}
 
+/* What getopt does not know, or an option of another command. */
+static int refuse(const struct options *options, int letter, const char *word)
+{
+	const char *command = commands[options->command].name;
+	char single[3] = {'-', optopt, 0}, shown[VALUE_SHOWN], name[32];
+
+	if (letter != '?' && letter != ':') {
+		message("%s is not an option of `%s`; see `lockline-collect %s --help`",
+			spelled(row_of(letter, options->command), name), command, command);
+		return -EINVAL;
+	}
+	/* glibc leaves optopt at 0 for an unknown long option, and at its value otherwise. */
+	if (optopt > 0 && optopt < ONLY_LONG && strncmp(word, "--", 2))
+		word = single;
+	message("%s: %s; see `lockline-collect %s --help`", show(word, shown),
+		letter == ':'                      ? "wants an argument"
+		: row_of(optopt, options->command) ? "takes no argument"
+						   : "no such option",
+		command);
+	return -EINVAL;
+}
+
+static int take_options(struct options *options, int argc, char **argv)
+{
+	struct option longs[ROWS + 1];
+	char shorts[3 * ROWS + 3];
+	/* COMMAND's own options are not ours; an import's file, and a TARGET, may stand before or behind options. */
+	const char *letters = options->command == COMMAND_IMPORT ? shorts + 1 : shorts;
+	int letter, err = 0;
+
+	describe(longs, shorts);
 	optind = 0; /* glibc: start afresh, also in a second call */
 	opterr = 0;
-	/* COMMAND's own options are not ours; an import's file, and a TARGET, may stand before or behind options. */
-	while ((letter = getopt_long(argc, argv, options->command == COMMAND_IMPORT ? shorts + 1 : shorts, longs,
-				     NULL)) != -1 ||
-	       watch_takes_target(options, argc, argv)) {
-		const char *word = optind > 0 && optind <= argc ? argv[optind - 1] : "";
+	while (!err && ((letter = getopt_long(argc, argv, letters, longs, NULL)) != -1 ||
+			watch_takes_target(options, argc, argv))) {
 		const struct option_row *row;
 
 		if (letter == -1)
 			continue;
-		if (letter == '?' || letter == ':') {
-			char single[3] = {'-', optopt, 0};
-
-			/* glibc leaves optopt at 0 for an unknown long option, and at its value otherwise. */
-			if (optopt > 0 && optopt < ONLY_LONG && strncmp(word, "--", 2))
-				word = single;
-			message("%s: %s; see `lockline-collect %s --help`", show(word, shown),
-				letter == ':'                      ? "wants an argument"
-				: row_of(optopt, options->command) ? "takes no argument"
-								   : "no such option",
-				commands[options->command].name);
-			return -EINVAL;
-		}
-		row = row_of(letter, options->command);
-		if (!(row->commands & 1u << options->command)) {
-			char name[32];
-
-			message("%s is not an option of `%s`; see `lockline-collect %s --help`", spelled(row, name),
-				commands[options->command].name, commands[options->command].name);
-			return -EINVAL;
-		}
+		row = letter == '?' || letter == ':' ? NULL : row_of(letter, options->command);
+		if (!row || !(row->commands & 1u << options->command))
+			return refuse(options, letter, optind > 0 && optind <= argc ? argv[optind - 1] : "");
 		err = store(options, row, optarg);
-		if (err)
-			return err;
 	}
+	return err;
+}
+
+static int parse_command(struct options *options, int argc, char **argv)
+{
+	const bool waits = FOR_WAITS & 1u << options->command;
+	char shown[VALUE_SHOWN];
+	int err = take_options(options, argc, argv);
+
+	if (err)
+		return err;
 	if (options->command == COMMAND_IMPORT)
 		return import_options_check(options, argc - optind, argv + optind);
-	if (optind < argc) {
-		if (!((FOR_RECORD | FOR_WATCH) & 1u << options->command)) {
-			message("%s: `%s` takes no argument", show(argv[optind], shown),
-				commands[options->command].name);
-			return -EINVAL;
-		}
-		options->command_argv = argv + optind;
-	} else if (argc > 0 && !strcmp(argv[argc - 1], "--")) {
+	if (optind < argc && !waits) {
+		message("%s: `%s` takes no argument", show(argv[optind], shown), commands[options->command].name);
+		return -EINVAL;
+	}
+	if (optind == argc && argc > 0 && !strcmp(argv[argc - 1], "--")) {
 		message("-- wants a COMMAND after it");
 		return -EINVAL;
 	}
-	if (!((FOR_RECORD | FOR_WATCH) & 1u << options->command))
+	if (!waits)
 		return 0;
+	if (optind < argc)
+		options->command_argv = argv + optind;
 	err = options->command == COMMAND_WATCH ? watch_options_check(options) : 0;
 	return err ?: check_record(options);
 }
