@@ -8,7 +8,7 @@ from pathlib import Path
 from c2c.description import Description
 from c2c.symbol_images import Image
 from lockline.c2c import store
-from lockline.recording import rows
+from lockline.recording import memory_rows as rows
 
 # Columns of memory_access by perf's names of what is counted.
 COLUMNS = {

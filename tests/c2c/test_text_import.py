@@ -22,7 +22,7 @@ from lockline.c2c.text_import import MAX_BYTES, import_text, memory_tables, read
 from lockline.c2c.text_parse import TextImportError, parse
 from lockline.c2c.text_samples import decode
 from lockline.c2c.text_tables import Percent
-from lockline.recording import rows
+from lockline.recording import memory_rows as rows
 from lockline.recording.reader import open_recording
 
 

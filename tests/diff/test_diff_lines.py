@@ -12,7 +12,7 @@ import pytest
 from two_sides import LOAD, make_recording
 
 from lockline.diff.line_names import function_name
-from lockline.recording.rows import LineFunction
+from lockline.recording.memory import LineFunction
 from recording_generator import SCHEMA, RecordingBuilder
 
 Json = Callable[..., tuple[int, dict[str, Any]]]

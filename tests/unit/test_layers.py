@@ -38,6 +38,7 @@ def test_the_layers_are_kept(copy: Path) -> None:
         ("base/numbers.py", "from lockline.render import text", "lockline.base.numbers -> lockline.render.text"),
         ("c2c/join.py", "import lockline.analysis.waits", "lockline.c2c.join -> lockline.analysis.waits"),
         ("watch/cost.py", "from lockline import cli", "lockline.watch.cost -> lockline.cli"),
+        ("c2c/store.py", "import sqlite3", "lockline.c2c.store -> sqlite3"),
     ],
 )
 def test_a_violation_fails(copy: Path, module: str, planted: str, shown: str) -> None:

@@ -18,9 +18,8 @@ from example_recording import make_example
 from lockline.analysis.selection import Selection
 from lockline.base.errors import RecordingError
 from lockline.cli import main as cli
-from lockline.recording import reader as recording
-from lockline.recording import rows
 from lockline.recording.reader import open_recording
+from lockline.recording.tables import TABLES
 from lockline.rules.report import make_report
 from recording_generator import SCHEMA, RecordingBuilder
 
@@ -93,12 +92,11 @@ def test_an_older_schema_reads_as_if_what_it_lacks_were_empty(
 ) -> None:
     path = tmp_path / "older"
     with changed(example, path) as connection:
-        for added in (tables for number, tables in recording._ADDED_COLUMNS.items() if number > schema):
-            for table in added:
-                connection.execute(f"DROP TABLE {table}")
+        for table in (table for table in TABLES.values() if table.since > schema):
+            connection.execute(f"DROP TABLE {table.name}")
         connection.execute(f"PRAGMA user_version = {schema}")
     with open_recording(path) as opened:
-        assert list(opened.table(rows.Kind, lacks)) == []
+        assert list(opened.table(TABLES[lacks].row)) == []
         assert opened.kinds()
 
 
@@ -305,7 +303,7 @@ def test_a_log_in_a_directory_that_cannot_be_written(
     killed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fault: int
 ) -> None:
     """SQLite refuses to open it where it stands; a copy is read."""
-    from lockline.recording import reader as module
+    from lockline.recording import connection as module
 
     connect = module._connect
 
@@ -323,7 +321,7 @@ def test_a_log_in_a_directory_that_cannot_be_written(
 
 
 def test_no_log_in_a_directory_that_cannot_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from lockline.recording import reader as module
+    from lockline.recording import connection as module
 
     path = make_example(tmp_path / "example")
     # A file that says it has a log, and has none: bytes 18 and 19 of the header.

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from lockline.analysis.selection import Selection
-from lockline.recording import reader as module
+from lockline.recording import connection as module
 from lockline.recording.reader import open_recording
 from lockline.rules.report import make_report
 from recording_generator import SECOND, Shape, generate

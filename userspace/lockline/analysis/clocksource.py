@@ -43,7 +43,7 @@ def read_clock_reads(recording: Recording, duration_ns: int, cpus: int | None) -
 
     Raises RecordingError if a histogram is damaged.
     """
-    totals = [row for row in recording.table(rows.ClockTotal, "clock_total", order="cpu") if min(row[:4]) >= 0]
+    totals = [row for row in recording.table(rows.ClockTotal, order="cpu") if min(row[:4]) >= 0]
     if not totals:
         return None
     meta = recording.meta()
@@ -68,7 +68,7 @@ def read_clock_reads(recording: Recording, duration_ns: int, cpus: int | None) -
     )
     by_stack: defaultdict[int, list[int]] = defaultdict(lambda: [0, 0, 0])
     by_task: defaultdict[int, list[int]] = defaultdict(lambda: [0, 0])
-    for sample in recording.table(rows.ClockSample, "clock_sample"):
+    for sample in recording.table(rows.ClockSample):
         if min(sample) < 0:
             continue
         for index, value in enumerate((sample.samples, sample.reads, sample.read_ns)):

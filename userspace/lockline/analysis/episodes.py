@@ -22,6 +22,8 @@ from lockline.analysis.waits import UNKNOWN_LOCK
 from lockline.recording import rows
 from lockline.recording.reader import Recording
 from lockline.recording.stacks import without_probe
+from lockline.recording.timeline import episodes as recorded_episodes
+from lockline.recording.timeline import last_switches, timeline
 
 # One holder at a time: only there does each release mean that somebody else had the lock.
 EXCLUSIVE_KINDS = frozenset({"spinlock", "mutex", "mutex-spin", "rtmutex"})
@@ -297,12 +299,7 @@ def _possible(row: rows.Episode) -> bool:
 
 def _timeline(recording: Recording, row: rows.Episode) -> list[rows.TimelineRow]:
     cpus = int.from_bytes(row.cpus[:8192], "little")
-    found = recording.table(
-        rows.TimelineRow,
-        "timeline",
-        f"time_ns BETWEEN {row.from_ns} AND {row.to_ns} AND lock IN (0, {row.lock})",
-        f"time_ns, cpu, sequence LIMIT {MOST_EVENTS}",
-    )
+    found = timeline(recording, row.from_ns, row.to_ns, row.lock, MOST_EVENTS)
     return [one for one in found if 0 <= one.cpu < 65536 and cpus >> one.cpu & 1]
 
 
@@ -315,13 +312,7 @@ def _before(
     ids = [one.id for one in waiters.values() if one.tid in tids]
     if not ids:
         return []
-    found = recording.table(
-        rows.TimelineRow,
-        "timeline",
-        f"time_ns BETWEEN {row.from_ns - BEFORE_NS} AND {row.from_ns - 1} AND type IN ('switch', 'wakeup')"
-        f" AND (task IN ({','.join(map(str, ids))}) OR other IN ({','.join(map(str, ids))}))",
-        f"time_ns DESC, cpu, sequence LIMIT {MOST_EVENTS}",
-    )
+    found = last_switches(recording, row.from_ns - BEFORE_NS, row.from_ns - 1, ids, MOST_EVENTS)
     for one in found:
         for tid in tids:
             concerned = (one.other, one.task) if one.type == "switch" else (one.other,)
@@ -343,10 +334,9 @@ def read_episodes(
 
     lock_ids: of these locks alone.  Raises RecordingError if the recording is damaged.
     """
-    order = f"state = 'moment' DESC, state = 'in progress' DESC, wait_ns DESC, begin_ns LIMIT {MOST_EPISODES}"
     found = [
         row
-        for row in recording.table(rows.Episode, "episode", "", order)
+        for row in recorded_episodes(recording, MOST_EPISODES)
         if _possible(row) and (lock_ids is None or row.lock in set(lock_ids))
     ]
     if not found:

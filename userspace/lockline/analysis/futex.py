@@ -303,7 +303,7 @@ def _buckets(
     recording: Recording, futexes: Mapping[int, rows.Futex], locks: Mapping[int, rows.Lock]
 ) -> tuple[BucketWaits, ...]:
     by_lock: defaultdict[int, list[rows.FutexBucket]] = defaultdict(list)
-    for row in recording.table(rows.FutexBucket, "futex_bucket"):
+    for row in recording.table(rows.FutexBucket):
         # Other locks that lie as a bucket's does have names that say so.
         name = locks.get(row.lock, UNKNOWN_LOCK).name
         if _possible(row) and row.futex in futexes and "." not in name.replace("futex_hash_bucket.lock", ""):
@@ -341,7 +341,7 @@ def _blocked(recording: Recording, futexes: Mapping[int, rows.Futex]) -> tuple[B
             row.owner_state,
             row.owner_in,
         )
-        for row in recording.table(rows.FutexOwnedWait, "futex_owned_wait")
+        for row in recording.table(rows.FutexOwnedWait)
         if row.futex in futexes and _possible(row)
     ]
     return tuple(sorted(found, key=lambda thread: (-thread.age_ns, thread.tid)))
@@ -349,11 +349,11 @@ def _blocked(recording: Recording, futexes: Mapping[int, rows.Futex]) -> tuple[B
 
 def read_futexes(recording: Recording, locks: Mapping[int, rows.Lock]) -> Futexes | None:
     """The futexes of the whole run; None if none were recorded.  Raises RecordingError if a histogram is damaged."""
-    known = {row.id: row for row in recording.table(rows.Futex, "futex")}
-    totals = [row for row in recording.table(rows.FutexTotal, "futex_total") if row.futex in known and _possible(row)]
+    known = {row.id: row for row in recording.table(rows.Futex)}
+    totals = [row for row in recording.table(rows.FutexTotal) if row.futex in known and _possible(row)]
     if not totals:
         return None
-    semaphores = {row.futex: row.calls for row in recording.table(rows.FutexSemaphore, "futex_semaphore")}
+    semaphores = {row.futex: row.calls for row in recording.table(rows.FutexSemaphore)}
     found = []
     for total in totals:
         semaphore = is_semaphore(total, semaphores.get(total.futex, 0))
@@ -362,7 +362,7 @@ def read_futexes(recording: Recording, locks: Mapping[int, rows.Lock]) -> Futexe
         latency = _figures(recording, total.slept, total.latency_ns, total.max_latency_ns, total.latency_histogram)
         found.append(FutexWaits(known[total.futex], total, kind, why, figures, latency, semaphore))
     samples: defaultdict[int, list[rows.FutexSample]] = defaultdict(list)
-    for sample in recording.table(rows.FutexSample, "futex_sample"):
+    for sample in recording.table(rows.FutexSample):
         if _possible(sample):
             samples[sample.futex].append(sample)
     waiters = recording.waiters()

@@ -41,7 +41,7 @@ def _holders(recording: Recording, entry_of: Mapping[Key, int], kinds: Mapping[i
     stacks: defaultdict[tuple[int, int], defaultdict[int, list[int]]] = defaultdict(
         lambda: defaultdict(lambda: [0, 0, 0])
     )
-    for row in recording.table(rows.HolderTotal, "holder_total"):
+    for row in recording.table(rows.HolderTotal):
         index = entry_of.get((row.lock, kinds.get(row.kind, "")))
         if index is None or not _possible(row.releases, row.waits, row.caused_ns, row.max_caused_ns):
             continue
@@ -50,7 +50,7 @@ def _holders(recording: Recording, entry_of: Mapping[Key, int], kinds: Mapping[i
         total[1] += row.waits
         total[2] += row.caused_ns
         total[3] = max(total[3], row.max_caused_ns)
-    for stack in recording.table(rows.ReleaseStack, "release_stack"):
+    for stack in recording.table(rows.ReleaseStack):
         index = entry_of.get((stack.lock, kinds.get(stack.kind, "")))
         if index is None or not _possible(stack.samples, stack.releases, stack.caused_ns):
             continue
@@ -98,7 +98,7 @@ def _holders(recording: Recording, entry_of: Mapping[Key, int], kinds: Mapping[i
 def _fairness(recording: Recording, entry_of: Mapping[Key, int], kinds: Mapping[int, str]) -> dict[int, Fairness]:
     """By entry: sums over its locks."""
     parts: defaultdict[int, list[rows.Fairness]] = defaultdict(list)
-    for row in recording.table(rows.Fairness, "fairness"):
+    for row in recording.table(rows.Fairness):
         index = entry_of.get((row.lock, kinds.get(row.kind, "")))
         figures = row[2:-1]
         if index is not None and _possible(*(value for value in figures if isinstance(value, int))):

@@ -15,6 +15,7 @@ from lockline.base.errors import RecordingError
 from lockline.base.paired_test import ALPHA, PairedTest, paired_test
 from lockline.base.statistics import compare_counts
 from lockline.recording import rows
+from lockline.recording.conditions import at_most_bytes, between
 from lockline.recording.reader import MetaValue, Recording
 
 MAKES, HIDES, NO_DIFFERENCE = "makes stalls", "hides stalls", "no difference found"
@@ -28,7 +29,11 @@ OUTLIERS_NEEDED = 20
 OUTLIERS_WANTED = 100
 _OUTLIER_PART = 0.01
 # Slices beyond that are no recording's, nor are longer histograms.
-_POSSIBLE = "slice BETWEEN 0 AND 200000 AND length(wait_histogram) <= 4096 AND length(wakeup_histogram) <= 4096"
+_POSSIBLE = (
+    between("slice", 0, 200_000),
+    at_most_bytes("wait_histogram", 4096),
+    at_most_bytes("wakeup_histogram", 4096),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,7 +252,7 @@ def read_self_check(
 
     Raises RecordingError if a histogram is damaged.
     """
-    slices = list(recording.table(rows.SelfCheckSlice, "self_check", _POSSIBLE, order="slice"))
+    slices = list(recording.table(rows.SelfCheckSlice, *_POSSIBLE, order="slice"))
     slice_ns = meta.get("self_check_slice_ns")
     if not isinstance(slice_ns, int) or slice_ns <= 0:
         return None, slices

@@ -38,15 +38,13 @@ def read_inactive_waits(recording: Recording) -> InactiveWaits | None:
     Raises RecordingError if a histogram is damaged.
     """
     pairs = [
-        row
-        for row in recording.table(rows.InactiveWait, "inactive_wait")
-        if all(value >= 0 for value in row if isinstance(value, int))
+        row for row in recording.table(rows.InactiveWait) if all(value >= 0 for value in row if isinstance(value, int))
     ]
     if not pairs:
         return None
     pairs.sort(key=lambda row: (-row.wait_ns, -row.turns, row.tid, row.target_tid))
     found = []
-    for row in recording.table(rows.InactiveCpu, "inactive_cpu", order="cpu"):
+    for row in recording.table(rows.InactiveCpu, order="cpu"):
         times, turns = histogram.empty(), histogram.empty()
         try:
             histogram.add_blob(times, row.histogram)
@@ -93,15 +91,13 @@ def read_attaches(recording: Recording) -> Attaches | None:
     Raises RecordingError if a histogram is damaged.
     """
     pairs = [
-        row
-        for row in recording.table(rows.PtraceAttach, "ptrace_attach")
-        if all(value >= 0 for value in row if isinstance(value, int))
+        row for row in recording.table(rows.PtraceAttach) if all(value >= 0 for value in row if isinstance(value, int))
     ]
     if not pairs:
         return None
     pairs.sort(key=lambda row: (-row.attach_ns, row.tid, row.target_tid))
     found = []
-    for row in recording.table(rows.PtraceAttachCpu, "ptrace_attach_cpu", order="cpu"):
+    for row in recording.table(rows.PtraceAttachCpu, order="cpu"):
         times = histogram.empty()
         try:
             histogram.add_blob(times, row.histogram)

@@ -7,12 +7,13 @@ An address means something within one boot alone; across boots the name is the i
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 from lockline.c2c.functions import is_lock_function
 from lockline.c2c.model import Line, LockOnLine
 from lockline.recording import rows
 from lockline.recording.code import unsigned
+from lockline.recording.memory import Symbol, code_symbols, frame_symbols
 from lockline.recording.reader import MetaValue, Recording
 from lockline.recording.stacks import without_internals, without_probe
 
@@ -26,7 +27,6 @@ _SPINNING = ("spinlock", "rwlock", "mutex-spin", "rqspinlock")
 # Of a lock's sampled waits, so many must come from functions that access the line.
 CODE_SHARE = 0.5
 MAX_STACKS = 2000
-MAX_SYMBOLS = 100_000
 
 
 Key = TypeVar("Key")
@@ -52,17 +52,10 @@ def _text(facts: Mapping[str, MetaValue], name: str) -> str | None:
     return str(value).lower() if value not in (None, "") else None
 
 
-class _Symbol(NamedTuple):
-    address: int
-    symbol: str
-    offset: int
-
-
-def _function_starts(recording: Recording, table: str, kernel: str) -> dict[str, int]:
+def _function_starts(symbols: Iterable[Symbol]) -> dict[str, int]:
     """Where kernel functions begin, by name; those of a name that begin in several places are left out."""
-    query = f"SELECT address, symbol, offset FROM {table} WHERE {kernel} AND symbol != '' LIMIT {MAX_SYMBOLS}"
     starts: dict[str, int] = {}
-    for row in recording.select(_Symbol, table, query):
+    for row in symbols:
         start = unsigned(row.address - row.offset)
         starts[row.symbol] = start if starts.get(row.symbol, start) == start else -1
     return {symbol: start for symbol, start in starts.items() if start > 0}
@@ -70,8 +63,8 @@ def _function_starts(recording: Recording, table: str, kernel: str) -> dict[str,
 
 def same_kernel_base(lines: Recording, locks: Recording) -> bool | None:
     """Whether kernel functions lie at the same addresses in both (KASLR moves them at each boot); None: not known."""
-    ours = _function_starts(lines, "memory_code", "space = 'kernel'") if lines.schema >= 2 else {}
-    theirs = _function_starts(locks, "frame", "tgid = 0 AND module = ''")
+    ours = _function_starts(code_symbols(lines))
+    theirs = _function_starts(frame_symbols(locks))
     common = [ours[symbol] == theirs[symbol] for symbol in ours.keys() & theirs.keys()]
     return sum(common) * 2 > len(common) if common else None
 

@@ -9,7 +9,8 @@ from lockline.c2c.members import ReadProgram, ReadTypes
 from lockline.c2c.model import Access, C2cReport, LineReport, Role
 from lockline.c2c.report import make_c2c_report
 from lockline.c2c.types_reader import find_types, read_program
-from lockline.recording import live_rows, rows
+from lockline.recording import memory_rows, rows
+from lockline.recording.conditions import above, among
 from lockline.recording.reader import Recording
 from lockline.watch.cost import WatchCost, cost_of
 from lockline.watch.estimate import coverage, hit_rate, offset_rate, offset_transfer_rate, transfer_rate
@@ -144,7 +145,7 @@ def make_live_report(
 
 def has_lines(recording: Recording) -> bool:
     """Whether the recording has memory accesses, or lines that were watched."""
-    return any(True for _ in recording.table(rows.MemoryLine, "memory_line", "id > 0"))
+    return any(True for _ in recording.table(memory_rows.MemoryLine, above("id", 0), limit=1))
 
 
 class _Seen:
@@ -158,8 +159,8 @@ class _Seen:
         ids = {id_ for report in c2c.lines for id_ in report.line.ids}
         self.waits: defaultdict[int, list[WaitOnLine]] = defaultdict(list)
         self.interrupts: defaultdict[tuple[int, int, int], list[int]] = defaultdict(lambda: [0, 0])
-        among = f"line IN ({','.join(map(str, sorted(ids)))})"
-        for wait in recording.table(live_rows.MemoryWait, "memory_wait", among, "records DESC, lock, kind"):
+        of_lines = among("line", sorted(ids))
+        for wait in recording.table(memory_rows.MemoryWait, of_lines, order="records DESC, lock, kind"):
             lock = self.locks.get(wait.lock)
             self.waits[wait.line].append(
                 WaitOnLine(
@@ -170,11 +171,11 @@ class _Seen:
                     max(0, wait.transfers),
                 )
             )
-        for row in recording.table(live_rows.MemoryInterrupts, "memory_interrupts", among):
+        for row in recording.table(memory_rows.MemoryInterrupts, of_lines):
             sums = self.interrupts[row.line, row.offset, row.code]
             sums[0] += max(0, row.records)
             sums[1] += min(max(0, row.off), max(0, row.records))
-        self.comms = {row.id: row.comm for row in recording.table(live_rows.MemoryThread, "memory_thread") if row.comm}
+        self.comms = {row.id: row.comm for row in recording.table(memory_rows.MemoryThread) if row.comm}
 
     def line(self, report: LineReport) -> LiveLine:
         """One line with all that was seen of it."""

@@ -4,55 +4,19 @@
 The way into a recording for Python code; `lockline-collect` has its own for perf.data files.
 """
 
-import fcntl
-import os
-import secrets
-import sqlite3
-import stat
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import closing, suppress
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from lockline import version
-from lockline.base.errors import LocklineError
-from lockline.recording.rows import MemoryCount, MemoryLine, MemorySource
+from lockline.recording import writer
+from lockline.recording.memory_rows import MemoryCode as Code
+from lockline.recording.memory_rows import MemoryCount, MemoryLine, MemorySource
+from lockline.recording.memory_rows import MemoryProblem as Problem
+from lockline.recording.memory_rows import MemoryThread as Thread
 
-SCHEMA = Path(__file__).resolve().parents[1] / "recording" / "recording.sql"
-
-_MAGIC = b"SQLite format 3\0"
-# SQLite's companions of a recording that was killed belong to it.
-_COMPANIONS = ("-wal", "-shm", "")
-
-
-class Thread(NamedTuple):
-    """A row of memory_thread; id 0 is none."""
-
-    id: int
-    pid: int
-    tid: int
-    comm: str
-
-
-class Code(NamedTuple):
-    """A row of memory_code; id 0 is none, address is unsigned here."""
-
-    id: int
-    address: int
-    space: str
-    symbol: str
-    offset: int
-    object: str
-    line: str
-
-
-class Problem(NamedTuple):
-    """A row of memory_problem; place is a line number of a text, or an offset in a file."""
-
-    source: int
-    place: int
-    problem: str
+__all__ = ["SUMMED", "Access", "Code", "Memory", "Problem", "Thread", "cpu_bits", "merged", "signed", "write_recording"]
 
 
 @dataclass(slots=True)
@@ -167,80 +131,21 @@ def _access_values(access: Access) -> tuple[Any, ...]:
 _CPUS = [item.name for item in fields(Access)].index("cpus")
 
 
-def _insert(connection: sqlite3.Connection, table: str, rows: Iterable[Sequence[Any]], width: int) -> None:
-    connection.executemany(f"INSERT INTO {table} VALUES ({','.join('?' * width)})", rows)
-
-
-def _schema() -> str:
-    try:
-        return SCHEMA.read_text(encoding="utf-8")
-    except OSError as error:
-        raise LocklineError(f"{SCHEMA}: {error.strerror}; install lockline again with `make install`") from error
-
-
-def _fill(connection: sqlite3.Connection, memory: Memory) -> None:
-    connection.executescript(_schema())
-    connection.execute("BEGIN")
-    meta = {"lockline_version": version(), "state": "complete", **memory.meta}
-    _insert(connection, "meta", meta.items(), 2)
-    _insert(connection, "memory_source", memory.sources, 4)
-    _insert(connection, "memory_count", memory.counts, 3)
-    _insert(connection, "memory_line", (row._replace(address=signed(row.address)) for row in memory.lines), 11)
-    _insert(connection, "memory_thread", memory.threads, 4)
-    _insert(connection, "memory_code", (row._replace(address=signed(row.address)) for row in memory.codes), 7)
-    _insert(connection, "memory_access", map(_access_values, memory.accesses), len(fields(Access)))
-    _insert(connection, "memory_problem", memory.problems, 3)
-    connection.execute("COMMIT")
-
-
-def _check_target(path: Path) -> Path:
-    """The file behind the path, which must be a plain file or not there; nobody may be writing it."""
-    target = path.resolve()
-    try:
-        mode = target.stat().st_mode
-    except FileNotFoundError:
-        return target
-    if not stat.S_ISREG(mode):
-        raise LocklineError(f"{path}: not a plain file; name another one with -o")
-    with target.open("rb") as file:
-        # Of .old there is one: what is no recording would be lost at the second slip.
-        if file.read(len(_MAGIC)) not in (b"", _MAGIC):
-            raise LocklineError(f"{path}: it is there, and no recording; name another one with -o")
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            raise LocklineError(f"{path}: another lockline is recording to it; name another one with -o") from error
-    return target
-
-
-def _move_away(target: Path) -> None:
-    """A file that was there becomes FILE.old, as `lockline record` does it."""
-    for companion in _COMPANIONS:
-        old = Path(f"{target}.old{companion}")
-        old.unlink(missing_ok=True)
-        with suppress(FileNotFoundError):
-            Path(f"{target}{companion}").rename(old)
-
-
 def write_recording(path: Path, memory: Memory) -> None:
     """Writes a new recording, mode 0600, whole or not at all; a file that was there becomes FILE.old.
 
     Raises LocklineError if it cannot be written.
     """
-    try:
-        target = _check_target(path)
-        partial = Path(f"{target}.{secrets.token_hex(4)}.partial")
-        os.close(os.open(partial, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600))
-        try:
-            with closing(sqlite3.connect(partial, isolation_level=None)) as connection:
-                connection.execute("PRAGMA journal_mode = OFF")
-                connection.execute("PRAGMA synchronous = OFF")
-                _fill(connection, memory)
-            _move_away(target)
-            partial.rename(target)
-        finally:
-            partial.unlink(missing_ok=True)
-    except OSError as error:
-        raise LocklineError(f"{path}: cannot be written: {error.strerror or error}") from error
-    except (sqlite3.Error, OverflowError) as error:
-        raise LocklineError(f"{path}: cannot be written: {error}") from error
+    writer.write_recording(
+        path,
+        {
+            "meta": {"lockline_version": version(), "state": "complete", **memory.meta}.items(),
+            "memory_source": memory.sources,
+            "memory_count": memory.counts,
+            "memory_line": (row._replace(address=signed(row.address)) for row in memory.lines),
+            "memory_thread": memory.threads,
+            "memory_code": (row._replace(address=signed(row.address)) for row in memory.codes),
+            "memory_access": map(_access_values, memory.accesses),
+            "memory_problem": memory.problems,
+        },
+    )

@@ -5,21 +5,20 @@ A line is what perf c2c tells apart, summed over the events of one file.
 """
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from itertools import islice
-from typing import NamedTuple
 
-from lockline.base.errors import RecordingError
-from lockline.c2c.model import COLUMNS, Access, Counts, Coverage, Line, Source, add_counts
+from lockline.c2c.model import Access, Counts, Coverage, Line, Source, add_counts
 from lockline.c2c.watched import with_transfers
-from lockline.recording import rows
+from lockline.recording import memory
+from lockline.recording import memory_rows as rows
 from lockline.recording.code import UNKNOWN_CODE, Code, read_codes, unsigned
+from lockline.recording.conditions import among
 from lockline.recording.reader import Recording
 from lockline.watch.model import Watch
 from lockline.watch.tables import read_watches
 
-MAX_CPUS = 1 << 16
 # Lines with most transfers; perf c2c itself lists none below a thousandth of all.
 MAX_LINES = 20_000
 PROBLEMS = 1000
@@ -29,110 +28,9 @@ WATCHPOINT = "watchpoint"
 COMMS = 4
 # A fill buffer hit waited for a part of a transfer, and many of them for the same one.
 FILL_BUFFER_WEIGHT = 1 / 16
-_TRANSFERS = "ifnull(local_hitm, 0) + ifnull(remote_hitm, 0) + ifnull(local_peer, 0) + ifnull(remote_peer, 0)"
 # Lines whose accesses are read in one query.
 _BATCH = 400
 _PROBLEM_CHARACTERS = 400
-
-
-class _Sum(NamedTuple):
-    line: int
-    threads: int
-    transfers: int
-    records: int | None
-    loads: int | None
-    stores: int | None
-    fill_buffer: int | None
-
-
-class _Whole(NamedTuple):
-    loads: int | None
-    stores: int | None
-    transfers: int
-
-
-class _Number(NamedTuple):
-    number: int
-
-
-class _AccessRow(NamedTuple):
-    line: int
-    offset: int
-    code: int
-    records: int | None
-    loads: int | None
-    stores: int | None
-    locked: int | None
-    local_hitm: int | None
-    remote_hitm: int | None
-    local_peer: int | None
-    remote_peer: int | None
-    fill_buffer: int | None
-    l1_hit: int | None
-    l2_hit: int | None
-    llc_hit: int | None
-    remote_hit: int | None
-    local_dram: int | None
-    remote_dram: int | None
-    store_l1_hit: int | None
-    store_l1_miss: int | None
-    store_unknown: int | None
-    blocked: int | None
-    no_map: int | None
-    no_parse: int | None
-    remote_hitm_weight: int | None
-    local_hitm_weight: int | None
-    load_weight: int | None
-    load_weights: int | None
-    in_wait: int | None
-    cpu_count: int | None
-    nodes: str
-    threads: str | None
-    cpu_sets: str | None
-    unknown_cpus: int
-    no_cpus: int
-
-
-class _CountsRow(NamedTuple):
-    line: int
-    records: int | None
-    loads: int | None
-    stores: int | None
-    locked: int | None
-    local_hitm: int | None
-    remote_hitm: int | None
-    local_peer: int | None
-    remote_peer: int | None
-    fill_buffer: int | None
-    l1_hit: int | None
-    l2_hit: int | None
-    llc_hit: int | None
-    remote_hit: int | None
-    local_dram: int | None
-    remote_dram: int | None
-    store_l1_hit: int | None
-    store_l1_miss: int | None
-    store_unknown: int | None
-    blocked: int | None
-    no_map: int | None
-    no_parse: int | None
-    remote_hitm_weight: int | None
-    local_hitm_weight: int | None
-    load_weight: int | None
-    load_weights: int | None
-    in_wait: int | None
-
-
-class _CommRow(NamedTuple):
-    line: int
-    comm: str
-    accesses: int
-
-
-class _Problem(NamedTuple):
-    source: int
-    place: int
-    problem: str
 
 
 LineKey = tuple[str, str, int, int]
@@ -177,10 +75,10 @@ def score(transfers: int, fill_buffer: int, written_by_others: bool) -> float:
 
 def _sources(recording: Recording) -> tuple[Source, ...]:
     counts: defaultdict[int, dict[str, int]] = defaultdict(dict)
-    for row in recording.table(rows.MemoryCount, "memory_count"):
+    for row in recording.table(rows.MemoryCount):
         counts[row.source][row.name] = row.value
     files: dict[tuple[str, str], tuple[list[str], dict[str, int]]] = {}
-    for source in recording.table(rows.MemorySource, "memory_source", order="id"):
+    for source in recording.table(rows.MemorySource, order="id"):
         events, sums = files.setdefault((source.kind, source.name), ([], {}))
         events.extend(event for event in source.event.split("\n") if event)
         for name, value in counts[source.id].items():
@@ -193,7 +91,7 @@ def _total(sources: Sequence[Source], *names: str) -> int | None:
     return sum(known) if known else None
 
 
-def _coverage(sources: Sequence[Source], whole: _Whole) -> Coverage:
+def _coverage(sources: Sequence[Source], whole: memory.Whole) -> Coverage:
     records = _total(sources, "nr_entries")
     no_parse = _total(sources, "noparse")
     unparsable = no_parse / records if records and no_parse is not None else None
@@ -223,34 +121,18 @@ def _coverage(sources: Sequence[Source], whole: _Whole) -> Coverage:
     return Coverage(records, unparsable, stores_seen, bool(snoops) if loads or stores else None, tuple(missing))
 
 
-def _whole(recording: Recording) -> _Whole:
-    query = f"SELECT SUM(loads), SUM(stores), ifnull(SUM({_TRANSFERS}), 0) FROM memory_access"
-    return next(iter(recording.select(_Whole, "memory_access", query)), _Whole(None, None, 0))
-
-
-def _line_sums(recording: Recording) -> list[_Sum]:
-    """Lines that may be shared: by transfers, by fill buffer hits, or because perf c2c has listed them."""
-    columns = ", ".join(f"SUM({name})" for name in ("records", "loads", "stores", "fill_buffer"))
-    query = f"""
-        SELECT line, COUNT(DISTINCT thread), SUM({_TRANSFERS}), {columns} FROM memory_access GROUP BY line
-        HAVING SUM({_TRANSFERS}) > 0 OR SUM(fill_buffer) > 0 OR line IN (
-            SELECT id FROM memory_line WHERE source IN (SELECT id FROM memory_source WHERE kind = 'c2c text'))"""
-    return list(recording.select(_Sum, "memory_access", query))
-
-
 def _transfers_of(watch: Watch | None) -> int:
     return sum(transfer.count for transfer in watch.transfers) if watch else 0
 
 
 def _ranked(recording: Recording, watches: Mapping[int, Watch]) -> list[LineSum]:
-    kinds = {row.id: row.kind for row in recording.table(rows.MemorySource, "memory_source")}
+    kinds = {row.id: row.kind for row in recording.table(rows.MemorySource)}
     texts = {id_ for id_, kind in kinds.items() if kind == "c2c text"}
-    sums = sorted(_line_sums(recording), key=lambda row: (-row.transfers, -(row.fill_buffer or 0), row.line))
+    sums = sorted(memory.shared_lines(recording), key=lambda row: (-row.transfers, -(row.fill_buffer or 0), row.line))
     by_id = {row.line: row for row in sums[:MAX_LINES]}
     grouped: defaultdict[tuple[LineKey, int], list[rows.MemoryLine]] = defaultdict(list)
     # Loads and stores of one line may be of different events, and so under two numbers; what was watched is no sample.
-    same = f"address IN (SELECT address FROM memory_line WHERE {_among('id', [*by_id, *watches])})"
-    for row in recording.table(rows.MemoryLine, "memory_line", same):
+    for row in memory.lines_at_the_same_address(recording, [*by_id, *watches]):
         key = row.space, row.object, row.pid, unsigned(row.address)
         grouped[key, row.id if row.id in watches else 0].append(row)
     ranked = []
@@ -279,17 +161,16 @@ def read_tables(recording: Recording) -> Tables:
     if recording.schema < 2:
         return Tables((), Coverage(None, None, None, None, ()), (), 0, 0, ())
     sources = _sources(recording)
-    whole = _whole(recording)
+    whole = memory.whole(recording)
     problems = [
         (row.place, row.problem[:_PROBLEM_CHARACTERS])
-        for row in islice(recording.table(_Problem, "memory_problem", order="source, place"), PROBLEMS)
+        for row in islice(recording.table(rows.MemoryProblem, order="source, place"), PROBLEMS)
     ]
-    (line_count,) = next(iter(recording.select(_Number, "memory_line", "SELECT count(*) FROM memory_line")))
     watches = read_watches(recording)
     lines = _ranked(recording, watches)
     # An import keeps the lines that matter most, and tells how many there were.
     seen = recording.meta().get("lines_seen")
-    line_count = max(line_count, seen if isinstance(seen, int) else 0)
+    line_count = max(memory.line_count(recording), seen if isinstance(seen, int) else 0)
     others = max(0, line_count - sum(len(line.ids) for line in lines))
     transfers = whole.transfers + sum(map(_transfers_of, watches.values()))
     sampled = [source for source in sources if source.kind != WATCHPOINT]
@@ -305,7 +186,7 @@ def find_buddies(recording: Recording, lines: Sequence[Line]) -> dict[int, Line]
         return {}
     grouped: defaultdict[LineKey, list[rows.MemoryLine]] = defaultdict(list)
     addresses = [_signed(address) for address in wanted]
-    for row in recording.table(rows.MemoryLine, "memory_line", _among("address", addresses)):
+    for row in recording.table(rows.MemoryLine, among("address", addresses)):
         grouped[row.space, row.object, row.pid, unsigned(row.address)].append(row)
     owner = {
         row.id: key
@@ -313,11 +194,9 @@ def find_buddies(recording: Recording, lines: Sequence[Line]) -> dict[int, Line]
         for row in members
         if (wanted[key[3]].space, wanted[key[3]].pid) == (key[0], key[2])
     }
-    sums = ", ".join(f"SUM({name})" for name in COLUMNS)
-    query = f"SELECT line, {sums} FROM memory_access WHERE {_among('line', list(owner))} GROUP BY line"
     found: defaultdict[LineKey, list[Counts]] = defaultdict(list)
-    for counts in recording.select(_CountsRow, "memory_access", query):
-        found[owner[counts.line]].append(Counts(*counts[1:]))
+    for line, figures in memory.figures_of_lines(recording, list(owner)):
+        found[owner[line]].append(Counts(*figures))
     return {
         key[3] ^ 64: replace(_line(grouped[key][0], (), ()), counts=add_counts(parts)) for key, parts in found.items()
     }
@@ -328,37 +207,21 @@ def _batches(values: Sequence[LineSum]) -> Iterator[Sequence[LineSum]]:
         yield values[begin : begin + _BATCH]
 
 
-def _among(column: str, values: Sequence[int]) -> str:
-    return f"{column} IN ({','.join(str(int(value)) for value in values)})"
-
-
-# SQLite sums; of tens of thousands of rows by thread, Python sees some hundreds.
-_ACCESSES = f"""
-    SELECT line, offset, code, {", ".join(f"SUM({name})" for name in COLUMNS)}, MAX(cpu_count), MIN(nodes),
-        GROUP_CONCAT(DISTINCT thread), GROUP_CONCAT(DISTINCT hex(cpus)), SUM(cpus IS NULL),
-        SUM(typeof(cpus) NOT IN ('blob', 'null'))
-    FROM memory_access WHERE {{lines}} GROUP BY line, offset, code"""
-_COMMS = """
-    SELECT line, comm, COUNT(*) FROM memory_access JOIN memory_thread ON memory_thread.id = thread
-    WHERE {lines} AND comm != '' GROUP BY line, comm ORDER BY line, COUNT(*) DESC, comm"""
-
-
 def read_lines(recording: Recording, wanted: Sequence[LineSum]) -> list[Line]:
     """These lines with their accesses, in the same order.  Raises RecordingError if the recording is damaged."""
     lines: list[Line] = []
-    nobody = {row.number for row in recording.select(_Number, "memory_thread", _NO_THREADS)} | {0}
+    nobody = memory.nobodys_threads(recording)
     for batch in _batches(wanted):
         owner = {id_: number for number, line in enumerate(batch) for id_ in line.ids}
-        found: list[list[_AccessRow]] = [[] for _ in batch]
-        among = _among("line", list(owner))
-        for row in recording.select(_AccessRow, "memory_access", _ACCESSES.format(lines=among)):
-            if row.no_cpus:
-                raise RecordingError(f"{recording.path}: the recording is damaged: memory_access.cpus is no bit set")
+        found: list[list[memory.AccessSum]] = [[] for _ in batch]
+        for row in memory.access_sums(recording, list(owner)):
             found[owner[row.line]].append(row)
         comms: list[dict[str, None]] = [{} for _ in batch]
-        for comm in recording.select(_CommRow, "memory_thread", _COMMS.format(lines=among)):
-            if len(comms[owner[comm.line]]) < COMMS:
-                comms[owner[comm.line]][comm.comm] = None
+        for id_, tasks in memory.comms_of_lines(recording, list(owner), COMMS).items():
+            known = comms[owner[id_]]
+            for name in tasks:
+                if len(known) < COMMS:
+                    known[name] = None
         codes = read_codes(recording, {row.code for part in found for row in part})
         for line, part, names in zip(batch, found, comms, strict=True):
             accesses = [_access(row, codes, nobody) for row in part]
@@ -369,22 +232,14 @@ def read_lines(recording: Recording, wanted: Sequence[LineSum]) -> list[Line]:
     return lines
 
 
-_NO_THREADS = "SELECT id FROM memory_thread WHERE tid = 0"
-
-
-def _access(row: _AccessRow, codes: dict[int, Code], nobody: set[int]) -> Access:
-    cpus = None
-    if row.cpu_sets and not row.unknown_cpus:
-        cpus = 0
-        for text in row.cpu_sets.split(","):
-            cpus |= int.from_bytes(bytes.fromhex(text[: MAX_CPUS // 4]), "little")
+def _access(row: memory.AccessSum, codes: dict[int, Code], nobody: Set[int]) -> Access:
     return Access(
         offset=row.offset,
         code=codes.get(row.code, UNKNOWN_CODE),
-        threads=frozenset(map(int, row.threads.split(","))) - nobody if row.threads else frozenset(),
-        counts=Counts(*(None if value is None else max(0, value) for value in row[3:29])),
-        cpus=cpus,
-        cpu_count=cpus.bit_count() if cpus is not None else max(0, row.cpu_count or 0),
+        threads=frozenset(row.threads) - nobody,
+        counts=Counts(*(None if value is None else max(0, value) for value in row.figures)),
+        cpus=row.cpus,
+        cpu_count=row.cpus.bit_count() if row.cpus is not None else max(0, row.cpu_count or 0),
         nodes=row.nodes,
         code_id=row.code,
     )

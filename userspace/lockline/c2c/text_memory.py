@@ -16,7 +16,7 @@ from lockline.c2c.text_counts import recover
 from lockline.c2c.text_parse import C2cText
 from lockline.c2c.text_samples import Sample, decode
 from lockline.c2c.text_tables import LineDetail, OffsetRow, TableRow
-from lockline.recording.rows import MemoryCount, MemoryLine, MemorySource
+from lockline.recording.memory_rows import MemoryCount, MemoryLine, MemorySource
 
 SOURCE_KIND = "c2c text"
 NOWHERE = -1

@@ -8,23 +8,18 @@ import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
 
 from lockline.base.collector import ask_collector, find_collector
 from lockline.base.errors import LocklineError
 from lockline.c2c.members import NO_TYPES, ReadTypes, Types, parse_types
+from lockline.recording.conditions import equal
+from lockline.recording.memory_rows import Btf
 from lockline.recording.reader import Recording
 
 # The kernel takes no longer argument than 128 KiB.
 MAX_ARGUMENT = 120_000
 MAX_BTF_BYTES = 256 << 20
 RUNNING_KERNEL = Path("/sys/kernel/btf/vmlinux")
-
-
-class _Stored(NamedTuple):
-    name: str
-    size: int
-    data: bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +50,7 @@ class TypeSource:
 
 def stored_btf(recording: Recording) -> bytes | None:
     """The kernel's BTF that a recording holds, or None.  Raises LocklineError if it is damaged."""
-    for row in recording.table(_Stored, "btf", "name = 'vmlinux'"):
+    for row in recording.table(Btf, equal("name", "vmlinux")):
         if not 0 < row.size <= MAX_BTF_BYTES:
             raise LocklineError(f"{recording.path}: the recording is damaged: BTF of {row.size} bytes")
         unpack = zlib.decompressobj()

@@ -13,7 +13,7 @@ from lockline.base.errors import LocklineError
 from lockline.base.text import Style, clean
 from lockline.c2c.report import make_c2c_report
 from lockline.c2c.types_reader import find_types, read_program
-from lockline.recording import rows
+from lockline.recording.memory_rows import MemorySource
 from lockline.recording.reader import open_recording
 from lockline.render import c2c_text
 from lockline.render.documents import lines as document
@@ -136,7 +136,7 @@ def _samples_of(path: Path) -> Path | None:
     """The perf.data file that `lockline record --c2c` has made beside a recording; None if it has none."""
     with open_recording(path) as recording:
         samples = recording.meta().get("memory_samples_file")
-        if not samples or any(True for _ in recording.table(rows.MemorySource, "memory_source")):
+        if not samples or any(True for _ in recording.table(MemorySource)):
             return None
     # Both may have been moved together.
     places = [Path(str(samples)), path.parent / Path(str(samples)).name]

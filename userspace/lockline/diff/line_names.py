@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from lockline.base.errors import LocklineError, RecordingError
 from lockline.c2c.report import make_c2c_report
 from lockline.c2c.types_reader import find_types
-from lockline.recording import rows
+from lockline.recording import memory_rows as rows
+from lockline.recording.memory import LineFunction
 from lockline.recording.reader import Recording
 
 # Functions name a line if they make this part of its transfers together, at most so many of them.
@@ -20,7 +21,7 @@ TYPED_LINES = 200
 Key = tuple[str, str, int, int]
 
 
-def function_name(functions: Sequence[rows.LineFunction]) -> str:
+def function_name(functions: Sequence[LineFunction]) -> str:
     """What lines are called that have no symbol: the functions that make most of their transfers, by name."""
     named = [function for function in functions if function.symbol]
     weigh_records = not any(function.snoops for function in named)

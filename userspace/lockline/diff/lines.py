@@ -11,7 +11,8 @@ from lockline.base.statistics import holm
 from lockline.diff.line_names import TypeNames, function_name, key_of, symbol_name, type_names
 from lockline.diff.model import Judgement, Rule, count_judgement, judge
 from lockline.diff.recordings import Presence
-from lockline.recording import rows
+from lockline.recording import memory
+from lockline.recording import memory_rows as rows
 from lockline.recording.reader import Recording
 from lockline.watch.tables import watched_lines
 
@@ -79,7 +80,7 @@ class LinesDiff:
 class _Side:
     path: str
     samples: int
-    groups: Mapping[tuple[str, str], Sequence[rows.LineSum]]
+    groups: Mapping[tuple[str, str], Sequence[memory.LineSum]]
     cpus: Mapping[int, int]
 
 
@@ -88,16 +89,16 @@ def has_lines(recording: Recording) -> bool:
     return bool(_sampled(recording))
 
 
-def _sampled(recording: Recording) -> list[rows.LineSum]:
+def _sampled(recording: Recording) -> list[memory.LineSum]:
     """The lines that were sampled: of those that were watched, the accesses are no sample."""
     watched = watched_lines(recording)
-    return [row for row in recording.line_sums() if row.line not in watched]
+    return [row for row in memory.line_sums(recording) if row.line not in watched]
 
 
-def _functions(recording: Recording, lines: Sequence[int]) -> dict[int, list[rows.LineFunction]]:
-    functions: defaultdict[int, list[rows.LineFunction]] = defaultdict(list)
+def _functions(recording: Recording, lines: Sequence[int]) -> dict[int, list[memory.LineFunction]]:
+    functions: defaultdict[int, list[memory.LineFunction]] = defaultdict(list)
     for start in range(0, len(lines), _QUERY_LINES):
-        for row in recording.line_functions(lines[start : start + _QUERY_LINES]):
+        for row in memory.line_functions(recording, lines[start : start + _QUERY_LINES]):
             functions[row.line].append(row)
     return functions
 
@@ -107,8 +108,8 @@ def _read_side(recording: Recording, types: TypeNames, usable: frozenset[str]) -
     for row in sums:
         if any(value is not None and value < 0 for value in row[1:]):
             raise LocklineError(f"{recording.path}: the recording is damaged: line {row.line} has negative counts")
-    lines = {line.id: line for line in recording.table(rows.MemoryLine, "memory_line")}
-    counts = recording.table(rows.MemoryCount, "memory_count")
+    lines = {line.id: line for line in recording.table(rows.MemoryLine)}
+    counts = recording.table(rows.MemoryCount)
     samples = sum(count.value for count in counts if count.name == "nr_entries" and count.value > 0)
     recorded = sum(row.records or 0 for row in sums)
     # A line's accesses are among the samples; a source that tells too few, or none, is told by its lines.
@@ -121,7 +122,7 @@ def _read_side(recording: Recording, types: TypeNames, usable: frozenset[str]) -
         row.line for row in sums if row.line not in typed and (row.line not in lines or not lines[row.line].symbol)
     ]
     functions = _functions(recording, unnamed)
-    groups: defaultdict[tuple[str, str], list[rows.LineSum]] = defaultdict(list)
+    groups: defaultdict[tuple[str, str], list[memory.LineSum]] = defaultdict(list)
     for row in sums:
         line = lines.get(row.line)
         if row.line in typed:
@@ -131,7 +132,7 @@ def _read_side(recording: Recording, types: TypeNames, usable: frozenset[str]) -
         else:
             name = function_name(functions.get(row.line, []))
             groups["functions" if name else "nothing", name or "?"].append(row)
-    return _Side(recording.path, samples, groups, recording.line_cpus([row.line for row in sums]))
+    return _Side(recording.path, samples, groups, memory.line_cpus(recording, [row.line for row in sums]))
 
 
 def _metric(sides: Sequence[_Side]) -> Metric:
@@ -144,7 +145,7 @@ def _told(values: Sequence[int | None]) -> int | None:
     return sum(told) if told else None
 
 
-def _rates(side: _Side, group: Sequence[rows.LineSum], metric: Metric, total: int) -> LineRates:
+def _rates(side: _Side, group: Sequence[memory.LineSum], metric: Metric, total: int) -> LineRates:
     cpus = 0
     for row in group:
         cpus |= side.cpus.get(row.line, 0)
@@ -253,13 +254,7 @@ def _naming_warnings(sides: Sequence[_Side], reasons: Sequence[str]) -> list[str
 
 def _source_warnings(before: Recording, after: Recording) -> list[str]:
     events = [
-        sorted(
-            {
-                f"{row.kind} {row.event}"
-                for row in recording.table(rows.MemorySource, "memory_source")
-                if row.kind != "watchpoint"
-            }
-        )
+        sorted({f"{row.kind} {row.event}" for row in recording.table(rows.MemorySource) if row.kind != "watchpoint"})
         for recording in (before, after)
     ]
     if events[0] == events[1]:

@@ -4,6 +4,8 @@
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from lockline.recording.conditions import among
+from lockline.recording.memory_rows import MemoryCode
 from lockline.recording.reader import Recording
 
 
@@ -31,16 +33,6 @@ class Code(NamedTuple):
 UNKNOWN_CODE = Code(0, "", "", 0, "", "")
 
 
-class _CodeRow(NamedTuple):
-    id: int
-    address: int
-    space: str
-    symbol: str
-    offset: int
-    object: str
-    line: str
-
-
 def unsigned(address: int) -> int:
     """An address as the processor has it."""
     return address & (1 << 64) - 1
@@ -48,5 +40,5 @@ def unsigned(address: int) -> int:
 
 def read_codes(recording: Recording, ids: Iterable[int]) -> dict[int, Code]:
     """The instructions of these ids.  Raises RecordingError if the recording is damaged."""
-    among = f"id IN ({','.join(str(int(id_)) for id_ in sorted(set(ids)))})"
-    return {row.id: Code(unsigned(row.address), *row[2:]) for row in recording.table(_CodeRow, "memory_code", among)}
+    found = recording.table(MemoryCode, among("id", sorted(set(ids))))
+    return {row.id: Code(unsigned(row.address), *row[2:]) for row in found}

@@ -1,9 +1,23 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The rows of a recording, named as in userspace/collector/recording/recording.sql.  Times and waits in ns."""
+"""The tables of a recording, and what is summed over them, but for memory_rows.py.  Times and waits in ns.
+
+Each class with @table() describes one table of userspace/collector/recording/recording.sql.
+"""
 
 from typing import NamedTuple
 
+from lockline.recording.tables import table
 
+
+@table("meta")
+class Meta(NamedTuple):
+    """A fact of the host, the options or the run."""
+
+    name: str
+    value: str | int | float | None
+
+
+@table("probe")
 class Probe(NamedTuple):
     """One signal of the plan."""
 
@@ -14,6 +28,7 @@ class Probe(NamedTuple):
     lost: str
 
 
+@table("program")
 class Program(NamedTuple):
     """Own cost of one BPF program; measured_ns covers measured_runs alone."""
 
@@ -25,6 +40,7 @@ class Program(NamedTuple):
     recursion_misses: int
 
 
+@table("cost")
 class Cost(NamedTuple):
     """Own cost of the collector."""
 
@@ -33,6 +49,7 @@ class Cost(NamedTuple):
     unit: str
 
 
+@table("loss", columns={"events": "count"})
 class Loss(NamedTuple):
     """What did not become a wait, or lost its name or stack."""
 
@@ -42,6 +59,7 @@ class Loss(NamedTuple):
     severity: str
 
 
+@table("begin_count")
 class Begins(NamedTuple):
     """Begins of one kind, by the event's flags, before any filter."""
 
@@ -49,6 +67,7 @@ class Begins(NamedTuple):
     begins: int
 
 
+@table("kind")
 class Kind(NamedTuple):
     """Name of a kind of lock wait."""
 
@@ -56,6 +75,7 @@ class Kind(NamedTuple):
     name: str
 
 
+@table("stack")
 class Stack(NamedTuple):
     """Return addresses, leaf first, 8 bytes little-endian each; tgid 0: a kernel stack."""
 
@@ -64,6 +84,7 @@ class Stack(NamedTuple):
     frames: bytes
 
 
+@table("lock")
 class Lock(NamedTuple):
     """A lock: its address is its key in this recording alone, its name is its identity."""
 
@@ -74,6 +95,7 @@ class Lock(NamedTuple):
     source: str
 
 
+@table("interval")
 class Interval(NamedTuple):
     """One step of the time series, CLOCK_MONOTONIC ns."""
 
@@ -82,6 +104,7 @@ class Interval(NamedTuple):
     end_ns: int
 
 
+@table("lock_total")
 class LockTotal(NamedTuple):
     """Waits for one lock over the whole run."""
 
@@ -96,6 +119,7 @@ class LockTotal(NamedTuple):
     histogram: bytes
 
 
+@table("cpu_total")
 class CpuTotal(NamedTuple):
     """Waits on one CPU over the whole run."""
 
@@ -108,12 +132,28 @@ class CpuTotal(NamedTuple):
     histogram: bytes
 
 
+@table("cell_total")
 class Cell(NamedTuple):
     """Waits for one lock on one CPU, over the whole run or in one interval."""
 
     lock: int
     kind: int
     cpu: int
+    waits: int
+    wait_ns: int
+    max_ns: int
+    failed: int
+    histogram: bytes
+
+
+@table("wait_interval")
+class WaitInterval(NamedTuple):
+    """What one interval added to the waits for one lock on one CPU."""
+
+    interval: int
+    cpu: int
+    lock: int
+    kind: int
     waits: int
     wait_ns: int
     max_ns: int
@@ -131,60 +171,23 @@ class IntervalSum(NamedTuple):
     wait_ns: int
 
 
-class LineSum(NamedTuple):
-    """Accesses to one cache line; None: the source does not tell.  cpu_count: at least so many CPUs."""
-
-    line: int
-    records: int | None
-    loads: int | None
-    stores: int | None
-    local_hitm: int | None
-    remote_hitm: int | None
-    local_peer: int | None
-    remote_peer: int | None
-    cpu_count: int | None
-
-
-class LineFunction(NamedTuple):
-    """Accesses of one function to one cache line; snoops: HITM and peer."""
-
-    line: int
-    symbol: str
-    snoops: int
-    records: int
-
-
-class MemoryLine(NamedTuple):
-    """A cache line as perf c2c tells lines apart."""
+@table("cgroup")
+class Cgroup(NamedTuple):
+    """A cgroup; the same tasks may be in others of other hierarchies."""
 
     id: int
-    source: int
-    address: int
-    size: int
-    space: str
-    pid: int
-    object: str
-    symbol: str
-    symbol_offset: int
-    nodes: str
-    pages: int
+    path: str
 
 
-class MemorySource(NamedTuple):
-    """Where memory accesses are from: kind of source, file or PMU, event."""
+@table("waiter")
+class WaiterRow(NamedTuple):
+    """Who waited; cgroup: an id, 0 if it is not known."""
 
     id: int
-    kind: str
-    name: str
-    event: str
-
-
-class MemoryCount(NamedTuple):
-    """One figure of a whole memory source, as struct c2c_stats of tools/perf/util/mem-events.h names it."""
-
-    source: int
-    name: str
-    value: int
+    tid: int
+    tgid: int
+    comm: str
+    cgroup: int
 
 
 class Waiter(NamedTuple):
@@ -195,6 +198,46 @@ class Waiter(NamedTuple):
     tgid: int
     comm: str
     cgroup: str
+
+
+@table("frame")
+class FrameRow(NamedTuple):
+    """A return address of a program's stacks; tgid 0: of the kernel's."""
+
+    tgid: int
+    address: int
+    symbol: str
+    offset: int
+    module: str
+
+
+@table("sample_total")
+class SampleTotal(NamedTuple):
+    """What the samples of one task, lock, kind and stacks stand for, over the whole run."""
+
+    waiter: int
+    lock: int
+    kind: int
+    stack: int
+    user_stack: int
+    samples: int
+    waits: int
+    wait_ns: int
+
+
+@table("sample_interval")
+class SampleInterval(NamedTuple):
+    """The same, in one interval."""
+
+    interval: int
+    waiter: int
+    lock: int
+    kind: int
+    stack: int
+    user_stack: int
+    samples: int
+    waits: int
+    wait_ns: int
 
 
 class Frame(NamedTuple):
@@ -229,10 +272,12 @@ class StackWeight(NamedTuple):
     wait_ns: int
 
 
+@table("outlier")
 class Outlier(NamedTuple):
     """One wait over the threshold."""
 
     id: int
+    interval: int
     begin_ns: int
     wait_ns: int
     cpu: int
@@ -245,6 +290,7 @@ class Outlier(NamedTuple):
     user_stack: int
 
 
+@table("open_wait")
 class OpenWait(NamedTuple):
     """A wait that had not ended when the last interval did."""
 
@@ -258,6 +304,7 @@ class OpenWait(NamedTuple):
     age_ns: int
 
 
+@table("holder_total", since=2)
 class HolderTotal(NamedTuple):
     """What a task's holds of a lock made others wait; holder: as in waiter, 0 if not known."""
 
@@ -270,6 +317,7 @@ class HolderTotal(NamedTuple):
     max_caused_ns: int
 
 
+@table("release_stack", since=2)
 class ReleaseStack(NamedTuple):
     """Where a holder released a lock, from sampled stacks."""
 
@@ -282,6 +330,7 @@ class ReleaseStack(NamedTuple):
     caused_ns: int
 
 
+@table("fairness", since=2)
 class Fairness(NamedTuple):
     """Hand-offs, waits overtaken, and the holds that were measured, of one lock and kind."""
 
@@ -302,6 +351,7 @@ class Fairness(NamedTuple):
     hold_histogram: bytes
 
 
+@table("futex", since=2)
 class Futex(NamedTuple):
     """A futex; id 1: all those without a row of their own.  name: the symbol that holds it, '' if there is none."""
 
@@ -314,6 +364,7 @@ class Futex(NamedTuple):
     object: str
 
 
+@table("futex_total", since=2)
 class FutexTotal(NamedTuple):
     """Waits and wakes of one futex over the whole run.
 
@@ -353,6 +404,7 @@ class FutexTotal(NamedTuple):
     latency_histogram: bytes
 
 
+@table("futex_semaphore", since=3)
 class FutexSemaphore(NamedTuple):
     """A futex that is a semaphore (sem_t of glibc), and how many calls found it without a token."""
 
@@ -360,6 +412,7 @@ class FutexSemaphore(NamedTuple):
     calls: int
 
 
+@table("futex_sample", since=2)
 class FutexSample(NamedTuple):
     """What the samples of a task stand for; role: waiter, waker or owner; stack: in user space, 0 if none."""
 
@@ -372,6 +425,7 @@ class FutexSample(NamedTuple):
     wait_ns: int
 
 
+@table("futex_owned_wait", since=4)
 class FutexOwnedWait(NamedTuple):
     """A wait in progress at the end for a lock whose owner is known; owner may be the waiter itself.
 
@@ -392,6 +446,7 @@ class FutexOwnedWait(NamedTuple):
     owner_in: str
 
 
+@table("futex_bucket", since=2)
 class FutexBucket(NamedTuple):
     """Waits for the lock of a kernel hash bucket, by the futex whose call led there."""
 
@@ -402,6 +457,7 @@ class FutexBucket(NamedTuple):
     max_ns: int
 
 
+@table("episode", since=2)
 class Episode(NamedTuple):
     """A long wait with what went on around it; columns as in recording.sql."""
 
@@ -432,6 +488,7 @@ class Episode(NamedTuple):
     holder_from: str
 
 
+@table("timeline", since=2)
 class TimelineRow(NamedTuple):
     """What a CPU did at a time; columns as in recording.sql."""
 
@@ -448,6 +505,7 @@ class TimelineRow(NamedTuple):
     stack: int
 
 
+@table("clock_total", since=2)
 class ClockTotal(NamedTuple):
     """Reads of the clock device on one CPU; read_ns is 0 where they were counted alone."""
 
@@ -458,6 +516,7 @@ class ClockTotal(NamedTuple):
     histogram: bytes
 
 
+@table("clock_sample", since=2)
 class ClockSample(NamedTuple):
     """What the samples of one task and kernel stack stand for."""
 
@@ -468,6 +527,7 @@ class ClockSample(NamedTuple):
     read_ns: int
 
 
+@table("inactive_wait", since=2)
 class InactiveWait(NamedTuple):
     """wait_task_inactive() of one caller (a tracer) for one target (its tracee).
 
@@ -490,6 +550,7 @@ class InactiveWait(NamedTuple):
     max_ns: int
 
 
+@table("self_check", since=3)
 class SelfCheckSlice(NamedTuple):
     """A slice with (deeper 1) or without (0) the deeper probes, and what the observers saw in it."""
 
@@ -507,6 +568,7 @@ class SelfCheckSlice(NamedTuple):
     switches: int
 
 
+@table("ptrace_attach", since=3)
 class PtraceAttach(NamedTuple):
     """ptrace_attach() of one tracer for one tracee, failed calls too."""
 
@@ -521,6 +583,7 @@ class PtraceAttach(NamedTuple):
     max_ns: int
 
 
+@table("ptrace_attach_cpu", since=3)
 class PtraceAttachCpu(NamedTuple):
     """The times of the calls that ended on one CPU."""
 
@@ -528,6 +591,7 @@ class PtraceAttachCpu(NamedTuple):
     histogram: bytes
 
 
+@table("inactive_cpu", since=2)
 class InactiveCpu(NamedTuple):
     """Calls that ended on one CPU: their times, and their turns by 2^n."""
 

@@ -5,7 +5,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from statistics import median
 
-from lockline.recording import live_rows as rows
+from lockline.recording import memory_rows as rows
 from lockline.recording.reader import Recording
 
 MAX_CPU = 1 << 16
@@ -27,7 +27,7 @@ def read_pairs(recording: Recording) -> tuple[Pair, ...]:
     """The hardware's limits, as measured; rows that cannot be true are left out."""
     return tuple(
         Pair(*row)
-        for row in recording.table(rows.CpuPair, "cpu_pair", order="first, second")
+        for row in recording.table(rows.CpuPair, order="first, second")
         if 0 <= row.first < MAX_CPU
         and 0 <= row.second < MAX_CPU
         and row.first != row.second

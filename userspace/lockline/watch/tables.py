@@ -5,7 +5,7 @@ from collections import defaultdict
 from itertools import islice
 
 from lockline.base.errors import RecordingError
-from lockline.recording import live_rows as rows
+from lockline.recording import memory_rows as rows
 from lockline.recording.code import UNKNOWN_CODE, read_codes
 from lockline.recording.reader import Recording
 from lockline.watch.model import Comparison, Told, Transfer, Watch, Window
@@ -29,7 +29,7 @@ def _damaged(recording: Recording, why: str) -> RecordingError:
 
 def _windows(recording: Recording) -> dict[int, list[Window]]:
     found: defaultdict[int, list[Window]] = defaultdict(list)
-    table = recording.table(rows.WatchWindow, "watch_window", order="line, begin_ns")
+    table = recording.table(rows.WatchWindow, order="line, begin_ns")
     for row in islice(table, MAX_WINDOWS):
         if min(row.length_ns, row.hits, row.lost, row.transfers, row.begin_ns) < 0 or row.begin_ns > _MAX_NS:
             raise _damaged(recording, f"a window of line {row.line} has negative figures")
@@ -52,7 +52,7 @@ def _windows(recording: Recording) -> dict[int, list[Window]]:
 
 def _transfers(recording: Recording) -> dict[int, list[rows.WatchTransfer]]:
     found: defaultdict[int, list[rows.WatchTransfer]] = defaultdict(list)
-    table = recording.table(rows.WatchTransfer, "watch_transfer", order="transfers DESC")
+    table = recording.table(rows.WatchTransfer, order="transfers DESC")
     for row in islice(table, MAX_TRANSFERS):
         if row.transfers < 0 or not (0 <= row.cpu < MAX_CPU and 0 <= row.from_cpu < MAX_CPU):
             raise _damaged(recording, f"a transfer of line {row.line} has impossible figures")
@@ -64,7 +64,7 @@ def _transfers(recording: Recording) -> dict[int, list[rows.WatchTransfer]]:
 
 def _told(recording: Recording) -> dict[int, rows.WatchTold]:
     found = {}
-    for row in islice(recording.table(rows.WatchTold, "watch_told"), MAX_LINES):
+    for row in islice(recording.table(rows.WatchTold), MAX_LINES):
         if min(row) < 0 or row.disagreed > row.compared or row.typed_hit_ns > _MAX_NS:
             raise _damaged(recording, f"how accesses of line {row.line} were told has impossible figures")
         found[row.line] = row
@@ -81,7 +81,7 @@ def _differing(recording: Recording) -> dict[int, list[rows.WatchComparison]]:
     found: defaultdict[int, list[rows.WatchComparison]] = defaultdict(list)
     # arm64 tells an atomic instruction as one of both.
     both = recording.meta().get("architecture") != "aarch64"
-    table = recording.table(rows.WatchComparison, "watch_comparison", order="line, code, decoded")
+    table = recording.table(rows.WatchComparison, order="line, code, decoded")
     for row in islice(table, MAX_COMPARISONS):
         if min(row.decoded, row.only_read, row.wrote) < 0:
             raise _damaged(recording, f"a comparison of line {row.line} has negative figures")
@@ -94,12 +94,12 @@ def _differing(recording: Recording) -> dict[int, list[rows.WatchComparison]]:
 
 def watched_lines(recording: Recording) -> frozenset[int]:
     """The lines that were watched, by id of memory_line."""
-    return frozenset(row.line for row in islice(recording.table(rows.Watch, "watch"), MAX_LINES))
+    return frozenset(row.line for row in islice(recording.table(rows.Watch), MAX_LINES))
 
 
 def read_watches(recording: Recording) -> dict[int, Watch]:
     """How lines were watched, by id of memory_line.  Raises RecordingError if the recording is damaged."""
-    watched = list(islice(recording.table(rows.Watch, "watch", order="line"), MAX_LINES))
+    watched = list(islice(recording.table(rows.Watch, order="line"), MAX_LINES))
     if not watched:
         return {}
     windows = _windows(recording)

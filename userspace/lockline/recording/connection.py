@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Opens the SQLite file of a recording, read-only, and checks what it is before anything is read from it.
+
+A recording is data from elsewhere: it may be truncated, corrupted or made to harm.
+"""
+
+import os
+import shutil
+import sqlite3
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from urllib.parse import quote
+
+from lockline.base.errors import RecordingError
+from lockline.recording import memory_rows, rows  # noqa: F401 - they fill TABLES
+from lockline.recording.tables import OLDEST_SCHEMA, SCHEMA_VERSION, TABLES
+
+APPLICATION_ID = 0x6C6F636B
+
+# No text or blob of a true recording comes near this.
+MAX_VALUE_BYTES = 4 << 20
+MAGIC = b"SQLite format 3\0"
+
+# What a damaged file makes SQLite raise; its messages may quote bytes that are no text.
+FAULTS = (sqlite3.Error, OverflowError, UnicodeDecodeError)
+
+
+def damaged(path: str, why: object) -> RecordingError:
+    """The error of a file that is damaged."""
+    return RecordingError(f"{path}: the recording is damaged: {why}")
+
+
+def _connect(path: Path, parameters: str) -> sqlite3.Connection:
+    # An absolute path after an empty authority: nothing in it can pass for a part of the URI.
+    location = b"/" + os.fsencode(path.absolute()).lstrip(b"/")
+    uri = f"file://{quote(location)}?{parameters}"
+    connection = sqlite3.connect(uri, uri=True, isolation_level=None)
+    try:
+        connection.text_factory = lambda text: text.decode("utf-8", "replace")
+        connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, MAX_VALUE_BYTES)
+        # A schema is code: it must not call functions, and reading it must not trust its sizes.
+        connection.execute("PRAGMA trusted_schema = OFF")
+        connection.execute("PRAGMA cell_size_check = ON")
+        connection.execute("PRAGMA query_only = ON")
+        connection.execute("BEGIN")
+        connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def check_header(path: Path) -> None:
+    """Tell what is no SQLite file, or a truncated one, before SQLite says less clearly."""
+    try:
+        if not path.is_file():
+            if path.exists():
+                raise RecordingError(f"{path}: not a file")
+            raise RecordingError(f"{path}: no such file; make one with `lockline record -o {path}`")
+        with path.open("rb") as file:
+            header = file.read(100)
+            size = file.seek(0, os.SEEK_END)
+    except (OSError, ValueError) as error:
+        raise RecordingError(f"{path}: cannot be read: {getattr(error, 'strerror', error)}") from error
+    if not header:
+        raise RecordingError(f"{path}: empty, not a recording")
+    if not header.startswith(MAGIC[: len(header)]):
+        raise RecordingError(f"{path}: not a lockline recording")
+    pages = int.from_bytes(header[28:32], "big")
+    page_bytes = int.from_bytes(header[16:18], "big")
+    page_bytes = 65536 if page_bytes == 1 else page_bytes
+    if len(header) < 100 or (size < pages * page_bytes and not _has_wal(path)):
+        raise RecordingError(f"{path}: truncated, {size} bytes of {max(pages * page_bytes, 100)}")
+
+
+def _wal(path: Path) -> Path:
+    return path.with_name(path.name + "-wal")
+
+
+def _has_wal(path: Path) -> bool:
+    try:
+        return _wal(path).stat().st_size > 0
+    except OSError:
+        return False
+
+
+@contextmanager
+def connected(path: Path) -> Iterator[sqlite3.Connection]:
+    """A read-only connection, also where SQLite cannot make its index of the write-ahead log.
+
+    That is so in a directory that cannot be written to.  No collector is at work there (it would have made
+    the index), so that a copy is consistent; without a log the file alone is complete.
+    """
+    try:
+        connection = _connect(path, "mode=ro")
+    except sqlite3.OperationalError as error:
+        if error.sqlite_errorcode & 0xFF not in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY):
+            raise
+    else:
+        try:
+            yield connection
+        finally:
+            connection.close()
+        return
+    with tempfile.TemporaryDirectory(prefix="lockline-") as directory:
+        if _has_wal(path):
+            copy = Path(directory) / "recording"
+            shutil.copyfile(path, copy)
+            shutil.copyfile(_wal(path), _wal(copy))
+            connection = _connect(copy, "mode=ro")
+        else:
+            connection = _connect(path, "mode=ro&immutable=1")
+        try:
+            yield connection
+        finally:
+            connection.close()
+
+
+def check_schema(path: Path, connection: sqlite3.Connection) -> int:
+    """Gives the schema's version, if all of its tables are there."""
+    (application,) = connection.execute("PRAGMA application_id").fetchone()
+    (schema,) = connection.execute("PRAGMA user_version").fetchone()
+    if application != APPLICATION_ID:
+        raise RecordingError(f"{path}: not a lockline recording but some other SQLite file")
+    if schema > SCHEMA_VERSION:
+        raise RecordingError(
+            f"{path}: schema {schema} is newer than this lockline reads ({SCHEMA_VERSION}); use a newer lockline"
+        )
+    if schema < OLDEST_SCHEMA:
+        raise damaged(str(path), f"schema {schema} does not exist")
+    # A view or a computed column in a table's place could run for ever.
+    tables = {
+        name: sql
+        for name, sql in connection.execute("SELECT name, sql FROM sqlite_schema WHERE type = 'table'")
+        if isinstance(sql, str) and sql.upper().startswith("CREATE TABLE")
+    }
+    for table in (table for table in TABLES.values() if table.since <= schema):
+        if table.name not in tables:
+            raise damaged(str(path), f"no table {table.name}")
+        plain = {row[1] for row in connection.execute(f"PRAGMA table_xinfo({table.name})") if row[6] == 0}
+        missing = {column.name for column in table.present(schema)} - plain
+        if missing:
+            raise damaged(str(path), f"no column {table.name}.{min(missing)}")
+    return int(schema)

@@ -1,0 +1,250 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Sums over the tables of memory accesses.  SQLite sums; of tens of thousands of rows Python sees some hundreds.
+
+Every function raises RecordingError if what it reads is damaged, and gives nothing of a recording before schema 2.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+from lockline.recording.conditions import Condition, among, equal, where
+from lockline.recording.connection import damaged
+from lockline.recording.memory_rows import FIGURES, MemoryAccess, MemoryLine
+from lockline.recording.reader import Recording
+from lockline.recording.tables import accepted_types
+
+# Of functions of the kernel whose places are compared.
+MAX_SYMBOLS = 100_000
+# Bit sets of 65,536 CPUs.
+_MAX_CPU_BYTES = 8192
+
+_SINCE = 2
+_TRANSFERS = "ifnull(local_hitm, 0) + ifnull(remote_hitm, 0) + ifnull(local_peer, 0) + ifnull(remote_peer, 0)"
+_SUMS = ", ".join(f"SUM({name})" for name in FIGURES)
+_TYPES = accepted_types(MemoryAccess)
+_FIGURE_TYPES = {name: _TYPES[name] for name in FIGURES}
+_KEY_TYPES = {name: _TYPES[name] for name in ("line", "offset", "code")}
+
+Figures = tuple[int | None, ...]
+
+
+class LineSum(NamedTuple):
+    """Accesses to one cache line; None: the source does not tell.  cpu_count: at least so many CPUs."""
+
+    line: int
+    records: int | None
+    loads: int | None
+    stores: int | None
+    local_hitm: int | None
+    remote_hitm: int | None
+    local_peer: int | None
+    remote_peer: int | None
+    cpu_count: int | None
+
+
+class LineFunction(NamedTuple):
+    """Accesses of one function to one cache line; snoops: HITM and peer."""
+
+    line: int
+    symbol: str
+    snoops: int
+    records: int
+
+
+class Whole(NamedTuple):
+    """All accesses of a recording; transfers: HITM and peer snoops."""
+
+    loads: int | None
+    stores: int | None
+    transfers: int
+
+
+class SharedLine(NamedTuple):
+    """A line that may be shared; threads: how many access it."""
+
+    line: int
+    threads: int
+    transfers: int
+    records: int | None
+    loads: int | None
+    stores: int | None
+    fill_buffer: int | None
+
+
+class AccessSum(NamedTuple):
+    """The accesses of one instruction to one offset of a line; figures: as FIGURES.
+
+    threads: their ids; cpus: a bit set, None where a row has none.
+    """
+
+    line: int
+    offset: int
+    code: int
+    figures: Figures
+    cpu_count: int | None
+    nodes: str
+    threads: tuple[int, ...]
+    cpus: int | None
+
+
+class Symbol(NamedTuple):
+    """An address in a function, and how far behind its begin."""
+
+    address: int
+    symbol: str
+    offset: int
+
+
+class _Behind(NamedTuple):
+    """What access_sums() selects behind the figures."""
+
+    cpu_count: int | None
+    nodes: str
+    threads: str | None
+    cpu_sets: str | None
+    unknown_cpus: int
+    no_cpus: int
+
+
+class _Number(NamedTuple):
+    number: int
+
+
+class _Comm(NamedTuple):
+    line: int
+    comm: str
+    accesses: int
+
+
+def line_sums(recording: Recording) -> Iterator[LineSum]:
+    """Accesses by cache line; figures that the source does not tell are None."""
+    query = """
+        SELECT line, SUM(records), SUM(loads), SUM(stores), SUM(local_hitm), SUM(remote_hitm), SUM(local_peer),
+            SUM(remote_peer), MAX(cpu_count)
+        FROM memory_access GROUP BY line"""
+    return recording.select(LineSum, "memory_access", query) if recording.schema >= _SINCE else iter(())
+
+
+def line_functions(recording: Recording, lines: Sequence[int]) -> Iterator[LineFunction]:
+    """Which functions access these lines; weight: HITM and peer snoops, or records where there are none."""
+    query = f"""
+        SELECT memory_access.line, symbol, SUM({_TRANSFERS}), SUM(ifnull(records, 0))
+        FROM memory_access JOIN memory_code ON memory_code.id = code
+        {where(among("memory_access.line", lines))} GROUP BY memory_access.line, symbol"""
+    return recording.select(LineFunction, "memory_access", query) if recording.schema >= _SINCE else iter(())
+
+
+def line_cpus(recording: Recording, lines: Sequence[int]) -> dict[int, int]:
+    """The CPUs that access each of these lines, as a bit set; none where only their number is known."""
+    sets: dict[int, int] = {}
+    if recording.schema < _SINCE:
+        return sets
+    known = Condition("cpus IS NOT NULL")
+    for line, cpus in recording.raw(f"SELECT line, cpus FROM memory_access{where(among('line', lines), known)}"):
+        if not isinstance(line, int) or not isinstance(cpus, bytes) or len(cpus) > _MAX_CPU_BYTES:
+            raise damaged(recording.path, "memory_access.cpus is no bit set")
+        sets[line] = sets.get(line, 0) | int.from_bytes(cpus, "little")
+    return sets
+
+
+def whole(recording: Recording) -> Whole:
+    """All accesses of a recording of schema 2 or later."""
+    query = f"SELECT SUM(loads), SUM(stores), ifnull(SUM({_TRANSFERS}), 0) FROM memory_access"
+    return next(iter(list(recording.select(Whole, "memory_access", query))), Whole(None, None, 0))
+
+
+def line_count(recording: Recording) -> int:
+    """How many lines a recording of schema 2 or later has."""
+    return sum(row.number for row in recording.select(_Number, "memory_line", "SELECT count(*) FROM memory_line"))
+
+
+def shared_lines(recording: Recording) -> list[SharedLine]:
+    """Lines that may be shared: by transfers, by fill buffer hits, or because perf c2c has listed them."""
+    columns = ", ".join(f"SUM({name})" for name in ("records", "loads", "stores", "fill_buffer"))
+    query = f"""
+        SELECT line, COUNT(DISTINCT thread), SUM({_TRANSFERS}), {columns} FROM memory_access GROUP BY line
+        HAVING SUM({_TRANSFERS}) > 0 OR SUM(fill_buffer) > 0 OR line IN (
+            SELECT id FROM memory_line WHERE source IN (SELECT id FROM memory_source WHERE kind = 'c2c text'))"""
+    return list(recording.select(SharedLine, "memory_access", query))
+
+
+def lines_at_the_same_address(recording: Recording, ids: Iterable[int]) -> Iterator[MemoryLine]:
+    """These lines, and others that have the address of one of them."""
+    same = f"address IN (SELECT address FROM memory_line{where(among('id', ids))})"
+    return recording.table(MemoryLine, Condition(same))
+
+
+def figures_of_lines(recording: Recording, lines: Sequence[int]) -> Iterator[tuple[int, Figures]]:
+    """The figures of each of these lines, in sums, with its id."""
+    query = f"SELECT line, {_SUMS} FROM memory_access{where(among('line', lines))} GROUP BY line"
+    for line, *figures in recording.checked({"line": (int,)} | _FIGURE_TYPES, "memory_access", query):
+        yield line, tuple(figures)
+
+
+def access_sums(recording: Recording, lines: Sequence[int]) -> Iterator[AccessSum]:
+    """The accesses to these lines, by line, offset and instruction."""
+    query = f"""
+        SELECT line, offset, code, {_SUMS}, MAX(cpu_count), MIN(nodes), GROUP_CONCAT(DISTINCT thread),
+            GROUP_CONCAT(DISTINCT hex(cpus)), SUM(cpus IS NULL), SUM(typeof(cpus) NOT IN ('blob', 'null'))
+        FROM memory_access{where(among("line", lines))} GROUP BY line, offset, code"""
+    last = len(_KEY_TYPES) + len(FIGURES)
+    for row in recording.checked(_KEY_TYPES | _FIGURE_TYPES | accepted_types(_Behind), "memory_access", query):
+        behind = _Behind(*row[last:])
+        if behind.no_cpus:
+            raise damaged(recording.path, "memory_access.cpus is no bit set")
+        yield AccessSum(
+            row[0],
+            row[1],
+            row[2],
+            row[len(_KEY_TYPES) : last],
+            behind.cpu_count,
+            behind.nodes,
+            tuple(map(int, behind.threads.split(","))) if behind.threads else (),
+            None if behind.unknown_cpus else _united(behind.cpu_sets),
+        )
+
+
+def _united(sets: str | None) -> int | None:
+    """The union of bit sets in hexadecimal, little-endian."""
+    if not sets:
+        return None
+    cpus = 0
+    for text in sets.split(","):
+        cpus |= int.from_bytes(bytes.fromhex(text[: 2 * _MAX_CPU_BYTES]), "little")
+    return cpus
+
+
+def comms_of_lines(recording: Recording, lines: Sequence[int], most: int) -> dict[int, tuple[str, ...]]:
+    """Names of the tasks that access each of these lines, most accesses first, at most so many."""
+    query = f"""
+        SELECT line, comm, COUNT(*) FROM memory_access JOIN memory_thread ON memory_thread.id = thread
+        {where(among("line", lines))} AND comm != '' GROUP BY line, comm ORDER BY line, COUNT(*) DESC, comm"""
+    found: dict[int, tuple[str, ...]] = {}
+    for row in recording.select(_Comm, "memory_thread", query):
+        names = found.get(row.line, ())
+        if len(names) < most:
+            found[row.line] = (*names, row.comm)
+    return found
+
+
+def nobodys_threads(recording: Recording) -> frozenset[int]:
+    """The ids of rows that stand for a thread that is not known."""
+    query = "SELECT id FROM memory_thread WHERE tid = 0"
+    return frozenset(row.number for row in recording.select(_Number, "memory_thread", query)) | {0}
+
+
+def _symbols(recording: Recording, table: str, *conditions: Condition) -> Iterator[Symbol]:
+    named = where(*conditions, Condition("symbol != ''"))
+    return recording.select(Symbol, table, f"SELECT address, symbol, offset FROM {table}{named} LIMIT {MAX_SYMBOLS}")
+
+
+def code_symbols(recording: Recording) -> Iterator[Symbol]:
+    """Addresses of the kernel's code that accesses memory."""
+    if recording.schema < _SINCE:
+        return iter(())
+    return _symbols(recording, "memory_code", equal("space", "kernel"))
+
+
+def frame_symbols(recording: Recording) -> Iterator[Symbol]:
+    """Addresses of the kernel's stacks, without modules."""
+    return _symbols(recording, "frame", among("tgid", [0]), equal("module", ""))

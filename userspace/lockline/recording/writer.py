@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Writes a recording, by the schema of recording.sql; `lockline-collect` has its own way."""
+
+import fcntl
+import os
+import secrets
+import sqlite3
+import stat
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import closing, suppress
+from pathlib import Path
+from typing import Any
+
+from lockline.base.errors import LocklineError
+from lockline.recording.connection import MAGIC
+from lockline.recording.tables import TABLES
+
+SCHEMA = Path(__file__).with_name("recording.sql")
+
+# SQLite's companions of a recording that was killed belong to it.
+_COMPANIONS = ("-wal", "-shm", "")
+
+
+def _schema() -> str:
+    try:
+        return SCHEMA.read_text(encoding="utf-8")
+    except OSError as error:
+        raise LocklineError(f"{SCHEMA}: {error.strerror}; install lockline again with `make install`") from error
+
+
+def _fill(connection: sqlite3.Connection, tables: Mapping[str, Iterable[Sequence[Any]]]) -> None:
+    connection.executescript(_schema())
+    connection.execute("BEGIN")
+    for table, rows in tables.items():
+        places = ",".join("?" * len(TABLES[table].columns))
+        connection.executemany(f"INSERT INTO {table} VALUES ({places})", rows)
+    connection.execute("COMMIT")
+
+
+def _check_target(path: Path) -> Path:
+    """The file behind the path, which must be a plain file or not there; nobody may be writing it."""
+    target = path.resolve()
+    try:
+        mode = target.stat().st_mode
+    except FileNotFoundError:
+        return target
+    if not stat.S_ISREG(mode):
+        raise LocklineError(f"{path}: not a plain file; name another one with -o")
+    with target.open("rb") as file:
+        # Of .old there is one: what is no recording would be lost at the second slip.
+        if file.read(len(MAGIC)) not in (b"", MAGIC):
+            raise LocklineError(f"{path}: it is there, and no recording; name another one with -o")
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise LocklineError(f"{path}: another lockline is recording to it; name another one with -o") from error
+    return target
+
+
+def _move_away(target: Path) -> None:
+    """A file that was there becomes FILE.old, as `lockline record` does it."""
+    for companion in _COMPANIONS:
+        old = Path(f"{target}.old{companion}")
+        old.unlink(missing_ok=True)
+        with suppress(FileNotFoundError):
+            Path(f"{target}{companion}").rename(old)
+
+
+def write_recording(path: Path, tables: Mapping[str, Iterable[Sequence[Any]]]) -> None:
+    """Writes a new recording, mode 0600, whole or not at all; a file that was there becomes FILE.old.
+
+    tables: rows by table, with values in the order of the columns.
+
+    Raises LocklineError if it cannot be written.
+    """
+    try:
+        target = _check_target(path)
+        partial = Path(f"{target}.{secrets.token_hex(4)}.partial")
+        os.close(os.open(partial, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600))
+        try:
+            with closing(sqlite3.connect(partial, isolation_level=None)) as connection:
+                connection.execute("PRAGMA journal_mode = OFF")
+                connection.execute("PRAGMA synchronous = OFF")
+                _fill(connection, tables)
+            _move_away(target)
+            partial.rename(target)
+        finally:
+            partial.unlink(missing_ok=True)
+    except OSError as error:
+        raise LocklineError(f"{path}: cannot be written: {error.strerror or error}") from error
+    except (sqlite3.Error, OverflowError) as error:
+        raise LocklineError(f"{path}: cannot be written: {error}") from error
