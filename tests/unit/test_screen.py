@@ -15,6 +15,7 @@ from lockline.analysis.series import Slice, read_slices
 from lockline.base.text import Style, width
 from lockline.cli import main as cli
 from lockline.cli import terminal
+from lockline.cli.report import SECTIONS
 from lockline.recording.reader import open_recording
 from lockline.render import screen
 from lockline.rules.report import make_report
@@ -212,7 +213,7 @@ def test_slices_add_up_to_the_totals(generated: Path) -> None:
     assert all(part.spinning_ns == part.wait_ns for part in spinning)
 
 
-@pytest.mark.parametrize("section", [name for name in cli.SECTIONS if name not in ("all", "time")])
+@pytest.mark.parametrize("section", [name for name in SECTIONS if name not in ("all", "time")])
 def test_each_section_stands_alone(section: str, example: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["report", str(example), f"--{section}"]) == 0
     shown = capsys.readouterr().out

@@ -66,7 +66,7 @@ def kernel(monkeypatch: pytest.MonkeyPatch) -> None:
     def with_types(recording: Any, top: int, btf: str | None = None) -> LiveReport:
         return make_live_report(recording, top, lambda *names: known)
 
-    monkeypatch.setattr(command, "live_report", with_types)
+    monkeypatch.setattr("lockline.c2c.live.live_report", with_types)
 
 
 @pytest.fixture

@@ -9,14 +9,17 @@ outlier is chosen without looking at which slices had the deeper probes.  docs/s
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from lockline.base import histogram
 from lockline.base.errors import RecordingError
-from lockline.base.paired_test import ALPHA, PairedTest, paired_test
-from lockline.base.statistics import compare_counts
 from lockline.recording import rows
 from lockline.recording.conditions import at_most_bytes, between
 from lockline.recording.reader import MetaValue, Recording
+
+# Tests take long to load, and few recordings have a self-check.
+if TYPE_CHECKING:
+    from lockline.base.paired_test import PairedTest
 
 MAKES, HIDES, NO_DIFFERENCE = "makes stalls", "hides stalls", "no difference found"
 CHANGES, TOO_FEW = "makes some stalls and hides others", "too few outliers to tell"
@@ -70,7 +73,7 @@ class Measure:
     bound_ns: int | None
     with_probes: Side
     without: Side
-    test: PairedTest | None
+    test: "PairedTest | None"
     poisson_p: float | None
     verdict: str
 
@@ -92,7 +95,7 @@ class SelfCheck:
     with_seconds: float
     without_seconds: float
     measures: tuple[Measure, ...]
-    switches: PairedTest | None
+    switches: "PairedTest | None"
     ended: str
 
 
@@ -185,7 +188,7 @@ def _side(counts: _Counts, first: int | None) -> Side:
     )
 
 
-def _verdict(outliers: int, test: PairedTest | None, alpha: float) -> str:
+def _verdict(outliers: int, test: "PairedTest | None", alpha: float) -> str:
     if test is None or outliers < OUTLIERS_NEEDED:
         return TOO_FEW
     if test.p > alpha:
@@ -195,6 +198,9 @@ def _verdict(outliers: int, test: PairedTest | None, alpha: float) -> str:
 
 def compare(name: str, pairs: Sequence[tuple[_Counts, _Counts]], threshold_ns: int | None, alpha: float) -> Measure:
     """One measure; each pair: with the deeper probes, and without."""
+    from lockline.base.paired_test import paired_test
+    from lockline.base.statistics import compare_counts
+
     with_probes, without = _sum([one for one, _ in pairs]), _sum([other for _, other in pairs])
     first = outlier_bucket(_sum([with_probes, without]).counts, threshold_ns)
     sides = _side(with_probes, first), _side(without, first)
@@ -239,7 +245,9 @@ def _waits(recording: Recording, row: rows.SelfCheckSlice) -> _Counts:
     return _Counts(_seconds(row), counts, row.wait_ns, histogram.upper_bound(top) or histogram.lower_bound(top))
 
 
-def _switches(pairs: Sequence[Pair]) -> PairedTest | None:
+def _switches(pairs: Sequence[Pair]) -> "PairedTest | None":
+    from lockline.base.paired_test import paired_test
+
     if len(pairs) < PAIRS_NEEDED or any(min(one.switches, other.switches) < 0 for one, other in pairs):
         return None
     return paired_test([(one.switches / _seconds(one), other.switches / _seconds(other)) for one, other in pairs])
@@ -258,6 +266,8 @@ def read_self_check(
         return None, slices
     pairs = whole_pairs(slices)
     waits_always = meta.get("self_check_waits") == "always"
+    from lockline.base.paired_test import ALPHA
+
     alpha = ALPHA / (2 if waits_always else 1)
     measures = [
         compare(

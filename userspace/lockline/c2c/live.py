@@ -10,7 +10,7 @@ from lockline.c2c.model import Access, C2cReport, LineReport, Role
 from lockline.c2c.report import make_c2c_report
 from lockline.c2c.types_reader import find_types, read_program
 from lockline.recording import memory_rows, rows
-from lockline.recording.conditions import above, among
+from lockline.recording.conditions import among
 from lockline.recording.reader import Recording
 from lockline.watch.cost import WatchCost, cost_of
 from lockline.watch.estimate import coverage, hit_rate, offset_rate, offset_transfer_rate, transfer_rate
@@ -141,11 +141,6 @@ def make_live_report(
     lines = [seen.line(report) for report in c2c.lines]
     lines.sort(key=lambda line: -line.transfers.per_second if line.transfers else 0.0)
     return LiveReport(c2c, tuple(lines), read_pairs(recording))
-
-
-def has_lines(recording: Recording) -> bool:
-    """Whether the recording has memory accesses, or lines that were watched."""
-    return any(True for _ in recording.table(memory_rows.MemoryLine, above("id", 0), limit=1))
 
 
 class _Seen:

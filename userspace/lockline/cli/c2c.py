@@ -4,7 +4,7 @@
 import argparse
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
@@ -13,6 +13,8 @@ from lockline.base.errors import LocklineError
 from lockline.base.text import Style, clean
 from lockline.c2c.report import make_c2c_report
 from lockline.c2c.types_reader import find_types, read_program
+from lockline.cli.common import positive
+from lockline.cli.terminal import style
 from lockline.recording.memory_rows import MemorySource
 from lockline.recording.reader import open_recording
 from lockline.render import c2c_text
@@ -26,7 +28,7 @@ TEXT_LINES = 10
 JSON_LINES = 1000
 
 
-def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]", positive: Callable[[str], int]) -> None:
+def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     """Add the command c2c to the command line's."""
     c2c = commands.add_parser("c2c", help="cache lines of perf c2c data, joined with locks")
     parts = c2c.add_subparsers(dest="c2c_command", required=True, metavar="COMMAND")
@@ -34,13 +36,13 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]", 
     imports = parts.add_parser("import", help="make a recording of a perf.data file or of the text of a report")
     imports.add_argument("file", metavar="FILE", help="perf.data of `perf c2c record`, or text of `perf c2c report`")
     imports.add_argument("-o", "--output", required=True, metavar="OUT", help="the recording")
-    _input_options(imports, positive)
+    _input_options(imports)
 
     report = parts.add_parser("report", help="what the cache lines suffer from, who does it, and what to change")
     files = report.add_mutually_exclusive_group(required=True)
     files.add_argument("file", nargs="?", metavar="FILE", help="a recording, perf.data, or the text of a report")
     files.add_argument("-i", "--input", metavar="FILE", help="the same, as of perf")
-    _input_options(report, positive)
+    _input_options(report)
     report.add_argument("--recording", metavar="R", help="lock waits of the same time, to join the lines with")
     types = report.add_mutually_exclusive_group()
     types.add_argument("--btf", metavar="F", help="types of the recorded kernel: raw BTF, or a vmlinux with it")
@@ -52,7 +54,7 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]", 
         part.set_defaults(parser=part)
 
 
-def _input_options(parser: argparse.ArgumentParser, positive: Callable[[str], int]) -> None:
+def _input_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--kallsyms", metavar="F", help="of a perf.data file: a copy of its machine's /proc/kallsyms")
     parser.add_argument("--system-map", metavar="F", help="of a perf.data file: System.map of its kernel")
     parser.add_argument("--symfs", metavar="DIR", help="of a perf.data file: where the programs are, instead of /")
@@ -146,7 +148,7 @@ def _samples_of(path: Path) -> Path | None:
     return found
 
 
-def _report(arguments: argparse.Namespace, style: Style) -> str:
+def _report(arguments: argparse.Namespace) -> str:
     as_json = arguments.format == "json"
     path = Path(arguments.input or arguments.file)
     if arguments.recording is None and kind_of(path) == "recording" and (samples := _samples_of(path)) is not None:
@@ -167,13 +169,13 @@ def _report(arguments: argparse.Namespace, style: Style) -> str:
         )
     if as_json:
         return document.render(report, arguments.addresses)
-    return c2c_text.render(report, style)
+    return c2c_text.render(report, style(arguments.addresses))
 
 
-def run(arguments: argparse.Namespace, style: Style) -> str:
-    """Run `lockline c2c`; gives what is to be printed.  Raises LocklineError."""
+def run(arguments: argparse.Namespace) -> tuple[str, int]:
+    """Run `lockline c2c`; gives what is to be printed, and the exit code.  Raises LocklineError."""
     if arguments.c2c_command == "report":
-        return _report(arguments, style)
+        return _report(arguments), 0
     for note in _import(Path(arguments.file), Path(arguments.output), arguments):
         _note(note)
-    return ""
+    return "", 0

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """A load whose cause is certain, a recording of it and a report that must name that cause; nothing is left behind."""
 
+import argparse
 import os
 import signal
 import subprocess
@@ -16,7 +17,9 @@ from lockline.analysis.selection import Selection
 from lockline.analysis.series import Slice, read_slices
 from lockline.base.collector import NAME, end_with_us, ended_by_signals, find_collector, finish
 from lockline.base.errors import LocklineError
-from lockline.cli import demo_load
+from lockline.cli import demo_load, terminal
+from lockline.cli import report as reports
+from lockline.cli.common import positive
 from lockline.recording.reader import open_recording
 from lockline.rules.report import make_report, with_lines
 
@@ -24,6 +27,28 @@ from lockline.rules.report import make_report, with_lines
 LOCK = "mm_struct.mmap_lock"
 WHAT = "threads of one process map memory, touch it and unmap it: they wait for its mmap_lock"
 STOP_SECONDS = 5
+
+
+def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Add the command's parser."""
+    demo = commands.add_parser("demo", help="record a contended load and show the report (as root)")
+    demo.add_argument("-d", "--duration", type=positive, default=8, metavar="SECONDS", help="default: 8")
+    reports.add_options(demo)
+
+
+def run(arguments: argparse.Namespace) -> tuple[str, int]:
+    """What is printed, and the exit code.  Raises LocklineError."""
+    report, slices = run_demo(arguments.duration, reports.selection_of(arguments), reports.outlier_limit(arguments))
+    named = agrees(report)
+    verdict = "as the load has it" if named else f"not what the load does: {WHAT}"
+    print(f"lockline: the report blames {'mmap_lock' if named else 'something else'}, {verdict}", file=sys.stderr)
+    if arguments.format == "json":
+        return reports.render(report, arguments), 0 if named else 1
+    from lockline.render import screen
+
+    # Its recording is gone: no command can show more of it.
+    text = screen.render(report, slices, terminal.style(arguments.addresses), terminal.columns(), kept=False)
+    return terminal.colored(text) if terminal.wants_color(arguments.color) else text, 0 if named else 1
 
 
 def _start(command: list[str], stdin: int, stdout: int, directory: Path) -> "subprocess.Popen[bytes]":

@@ -3,9 +3,12 @@
 
 import argparse
 import re
+import sys
 from pathlib import Path
 
 from lockline.base.errors import LocklineError
+from lockline.base.text import clean
+from lockline.cli.terminal import style
 from lockline.diff.lines import LinesDiff, diff_lines, has_lines
 from lockline.diff.model import DEFAULT_THRESHOLD, Rule, compare
 from lockline.diff.recordings import DEFAULT_MIN_SHARE, WaitsDiff, conditions, diff_waits
@@ -13,6 +16,8 @@ from lockline.diff.result import Diff, SamplesDiff
 from lockline.diff.samples import direction, read_samples
 from lockline.diff.watched import WatchedDiff, diff_watched, has_watched
 from lockline.recording.reader import open_recording
+from lockline.render import diff_text
+from lockline.render.documents import diff as document
 
 REGRESSED = 2
 
@@ -187,3 +192,18 @@ def make_diff(arguments: argparse.Namespace) -> Diff:
         ]
         raise LocklineError(f"two files of the same kind are wanted: {names[0]}, {names[1]}")
     return _diff_recordings(arguments, rule) if kinds[0] else _diff_samples(arguments, rule)
+
+
+def run(arguments: argparse.Namespace) -> tuple[str, int]:
+    """What is printed, and the exit code.  Raises LocklineError."""
+    result = make_diff(arguments)
+    plain = style(addresses=False)
+    if arguments.format == "json":
+        text = document.render(result, arguments.top)
+    elif arguments.changelog:
+        text = diff_text.changelog(result, plain, arguments.labels)
+        for warning in result.warnings:
+            print(f"lockline: {clean(warning, plain)}", file=sys.stderr)
+    else:
+        text = diff_text.render(result, plain, arguments.labels, arguments.top)
+    return text, REGRESSED if result.verdict == "regressed" else 0

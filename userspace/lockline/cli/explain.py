@@ -38,3 +38,8 @@ def explain(arguments: argparse.Namespace) -> str:
         hint = f"did you mean {', '.join(near)}?" if near else "lockline explain --list shows those it knows"
         raise LocklineError(f"explain: the atlas has no lock '{arguments.lock[:80]}'; {hint}")
     return render_json(known, (lock,)) if arguments.format == "json" else render(lock, known.kernels, width)
+
+
+def run(arguments: argparse.Namespace) -> tuple[str, int]:
+    """What is printed, and the exit code.  Raises LocklineError."""
+    return explain(arguments), 0

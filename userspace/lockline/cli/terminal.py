@@ -5,7 +5,6 @@ import os
 import re
 import shlex
 import shutil
-import subprocess
 import sys
 from collections.abc import Mapping
 
@@ -59,6 +58,8 @@ def show(text: str) -> None:
     if sys.stdout.isatty() and text.count("\n") >= lines and os.environ.get("TERM", "dumb") != "dumb":
         pager = _pager()
         if pager:
+            import subprocess
+
             environment = {"LESS": "FRX", "LV": "-c"} | dict(os.environ)
             try:
                 done = subprocess.run(pager, input=text, text=True, env=environment, check=False)

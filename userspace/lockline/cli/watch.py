@@ -17,7 +17,11 @@ from lockline.base.collector import NAME, end_with_us, ended_by_signals, find_co
 from lockline.base.errors import LocklineError
 from lockline.c2c.live import LiveReport, live_report
 from lockline.c2c.types_reader import find_types
+from lockline.cli.common import positive as positive_number
+from lockline.cli.terminal import style
 from lockline.recording.reader import open_recording
+from lockline.render import watch_text
+from lockline.render.documents import watch as document
 
 TEXT_LINES = 10
 JSON_LINES = 1000
@@ -101,7 +105,9 @@ def show(path: Path, options: argparse.Namespace) -> LiveReport:
         return live_report(recording, limit, options.btf)
 
 
-def run(argv: Sequence[str], positive: Callable[[str], int]) -> tuple[LiveReport | str, argparse.Namespace, int]:
+def make_report(
+    argv: Sequence[str], positive: Callable[[str], int]
+) -> tuple[LiveReport | str, argparse.Namespace, int]:
     """Run `lockline watch`: what is to be shown, how, and the exit code.  Raises LocklineError."""
     options, rest = parse(argv, positive)
     if options.help:
@@ -131,3 +137,13 @@ def run(argv: Sequence[str], positive: Callable[[str], int]) -> tuple[LiveReport
         # The file is gone when this is read.
         report = replace(report, c2c=replace(report.c2c, path=shlex.join(rest)))
     return report, options, 0
+
+
+def run(argv: Sequence[str]) -> tuple[str, int]:
+    """What is printed, and the exit code.  Raises LocklineError."""
+    shown, options, code = make_report(argv, positive_number)
+    if isinstance(shown, str):
+        return shown, code
+    if options.format == "json":
+        return document.render(shown, options.addresses), code
+    return watch_text.render(shown, style(options.addresses)), code

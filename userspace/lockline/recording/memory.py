@@ -7,7 +7,7 @@ Every function raises RecordingError if what it reads is damaged, and gives noth
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from lockline.recording.conditions import Condition, among, equal, where
+from lockline.recording.conditions import Condition, above, among, equal, where
 from lockline.recording.connection import damaged
 from lockline.recording.memory_rows import FIGURES, MemoryAccess, MemoryLine
 from lockline.recording.reader import Recording
@@ -114,6 +114,11 @@ class _Comm(NamedTuple):
     line: int
     comm: str
     accesses: int
+
+
+def has_lines(recording: Recording) -> bool:
+    """Whether the recording has memory accesses, or lines that were watched."""
+    return any(True for _ in recording.table(MemoryLine, above("id", 0), limit=1))
 
 
 def line_sums(recording: Recording) -> Iterator[LineSum]:

@@ -2,7 +2,6 @@
 """CPU by latency: which CPUs wait, how long each time, and which of them waits far more than the others."""
 
 from collections.abc import Sequence
-from statistics import median
 
 from lockline.analysis.model import CpuWaits, Figures, Window
 from lockline.analysis.waits import merged
@@ -36,7 +35,11 @@ def typical_wait(cpus: Sequence[CpuWaits], online: int | None) -> float:
     """The median CPU's total wait, in ns; online CPUs that are not listed waited 0."""
     waits = [cpu.figures.wait_ns for cpu in cpus]
     waits += [0] * max(0, min(online or 0, 1 << 16) - len(waits))
-    return float(median(waits)) if waits else 0.0
+    if not waits:
+        return 0.0
+    from statistics import median
+
+    return float(median(waits))
 
 
 def heat_table(cpus: Sequence[CpuWaits], window: Window, style: Style, limit: int) -> list[str]:

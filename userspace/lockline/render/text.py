@@ -4,9 +4,9 @@
 import errno
 import shlex
 import textwrap
+import time
 from collections import defaultdict
 from collections.abc import Callable, Sequence
-from datetime import UTC, datetime
 
 from lockline.analysis.model import Host, LockWaits, OutlierWait, Report, Task, Window
 from lockline.analysis.waits import merged
@@ -18,8 +18,6 @@ from lockline.render import signals, trust
 from lockline.render.findings import findings
 from lockline.render.heat import heat_table
 from lockline.render.holders import holders
-from lockline.render.self_check import self_check
-from lockline.render.watch_text import section as lines_section
 
 LOCKS = 20
 CPUS = 16
@@ -52,12 +50,12 @@ def render(report: Report, style: Style) -> str:
         signals.inactive_waits(report.inactive_waits, style),
         signals.attaches(report.attaches, style),
         signals.clock_reads(report.clock_reads, style),
-        [] if report.lines is None else lines_section(report.lines, style, top),
+        _lines(report, style, top),
         _cpus(report, style, CPUS if top is None else top),
         _outliers(report, style),
         _tasks(report, style, TASKS if top is None else top),
         _open_waits(report, style, OPEN_WAITS if top is None else top),
-        self_check(report.self_check, style),
+        _self_check(report, style),
         _footer(report, style),
     ]
     if report.episodes:
@@ -70,6 +68,23 @@ def _wrapped(label: str, text: str, hang: int = 11) -> list[str]:
     """A labelled text on as many lines as it takes."""
     lines = textwrap.wrap(text, WIDTH - hang, break_on_hyphens=False) or [""]
     return [pad(label, hang) + lines[0], *(" " * hang + line for line in lines[1:])]
+
+
+def _lines(report: Report, style: Style, top: int | None) -> list[str]:
+    # Loaded where there are any: this and the next take longer than the rest of a small report.
+    if report.lines is None:
+        return []
+    from lockline.render.watch_text import section
+
+    return section(report.lines, style, top)
+
+
+def _self_check(report: Report, style: Style) -> list[str]:
+    if report.self_check is None:
+        return []
+    from lockline.render.self_check import self_check
+
+    return self_check(report.self_check, style)
 
 
 def _header(report: Report, style: Style) -> list[str]:
@@ -115,8 +130,8 @@ def _in(report: Report, state: str) -> list[rows.Probe]:
 def _recorded(window: Window) -> str:
     parts = []
     if window.begin_unix_ns is not None and window.begin_unix_ns < 1 << 62:
-        begin = datetime.fromtimestamp(window.begin_unix_ns // 1_000_000_000, UTC)
-        parts.append(begin.strftime("%Y-%m-%d %H:%M:%S UTC"))
+        begin = time.gmtime(window.begin_unix_ns // 1_000_000_000)
+        parts.append(time.strftime("%Y-%m-%d %H:%M:%S UTC", begin))
     parts.append(duration(window.recording_end_ns - window.recording_begin_ns))
     if window.state == "recording":
         parts.append("cut off or still being recorded")
@@ -523,7 +538,7 @@ SECTIONS: dict[str, tuple[Callable[[Report, Style, int | None], list[str]], str]
         "no futex was recorded; lockline record --futex records them",
     ),
     "lines": (
-        lambda report, style, top: [] if report.lines is None else lines_section(report.lines, style, top),
+        lambda report, style, top: _lines(report, style, top),
         "no cache line was watched or sampled; lockline watch, or record --hitm",
     ),
     "trust": (_trust_section, ""),

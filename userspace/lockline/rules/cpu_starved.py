@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """One CPU that waits far longer than the others."""
 
-from statistics import median
-
 from lockline.analysis.findings import Cpu, Finding, Impact, Lock, fact, ns, part, remedy
 from lockline.analysis.model import Report
 from lockline.rules.common import share
@@ -22,6 +20,8 @@ def find(report: Report) -> list[Finding]:
         cpu.cpu: sum(kind.figures.wait_ns for kind in cpu.kinds if kind.kind in _SPINNING) for cpu in report.cpus
     }
     worst, worst_ns = max(spinning.items(), key=lambda item: (item[1], -item[0]))
+    from statistics import median
+
     usual_ns = median(ns for cpu, ns in spinning.items() if cpu != worst)
     if share(report, worst_ns) < WORTH_TELLING or worst_ns < TIMES * usual_ns:
         return []

@@ -6,7 +6,7 @@ from dataclasses import replace
 from lockline.analysis.model import Report
 from lockline.analysis.report import EPISODES, read_report
 from lockline.analysis.selection import Selection
-from lockline.c2c.live import has_lines, live_report
+from lockline.recording.memory import has_lines
 from lockline.recording.reader import Recording
 from lockline.rules import find_all, find_in_lines
 from lockline.watch.pairs import read_pairs
@@ -37,5 +37,8 @@ def with_lines(report: Report, recording: Recording) -> Report:
     parts = (selection.kinds, selection.cpus, selection.lock, selection.from_ns, selection.to_ns)
     if any(part is not None for part in parts) or not has_lines(recording):
         return replace(report, cpu_pairs=pairs)
+    # Most recordings have no lines, and what makes a map of them takes long to load.
+    from lockline.c2c.live import live_report
+
     report = replace(report, cpu_pairs=pairs, lines=live_report(recording, REPORT_LINES))
     return replace(report, findings=find_in_lines(report))

@@ -3,7 +3,6 @@
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from statistics import median
 
 from lockline.recording import memory_rows as rows
 from lockline.recording.reader import Recording
@@ -40,4 +39,8 @@ def line_time(pairs: Sequence[Pair], cpus: Collection[int] = ()) -> float | None
     """How long a line takes between two of these CPUs, ns: the median; of all CPUs where these tell none."""
     times = [pair.transfer_ns for pair in pairs if pair.first in cpus and pair.second in cpus]
     every = times or [pair.transfer_ns for pair in pairs]
-    return median(every) if every else None
+    if not every:
+        return None
+    from statistics import median
+
+    return median(every)

@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A command loads what it uses, and no more: names of modules, not times."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+from example_recording import make_example
+
+TOP = Path(__file__).resolve().parents[2]
+# What main() is left with; the interpreter's own modules are not counted.
+PROGRAM = """
+import sys
+before = set(sys.modules)
+from lockline.cli.main import main
+code = main(sys.argv[1:])
+print("\\n".join(sorted(set(sys.modules) - before)), file=sys.stderr)
+sys.exit(code)
+"""
+
+
+def modules(*arguments: str) -> set[str]:
+    """The modules that a command loads."""
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM, *arguments],
+        cwd=TOP / "userspace",
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return set(done.stderr.split())
+
+
+def of_lockline(loaded: set[str]) -> set[str]:
+    """Those of this package."""
+    return {name for name in loaded if name.partition(".")[0] == "lockline"}
+
+
+def test_the_version_loads_next_to_nothing() -> None:
+    loaded = modules("--version")
+    assert of_lockline(loaded) == {
+        "lockline",
+        "lockline.base",
+        "lockline.base.errors",
+        "lockline.cli",
+        "lockline.cli.main",
+    }
+    assert not loaded & {"argparse", "dataclasses", "inspect", "json", "sqlite3", "subprocess"}
+
+
+def test_a_small_report_loads_what_it_shows(tmp_path: Path) -> None:
+    """The example has neither lines nor a self-check, and is shown as text."""
+    loaded = modules("report", str(make_example(tmp_path / "example")))
+    rooms = {name.split(".")[1] for name in of_lockline(loaded) if "." in name}
+    assert rooms == {"base", "atlas", "recording", "watch", "analysis", "rules", "render", "cli"}
+    assert {name for name in of_lockline(loaded) if name.startswith("lockline.cli.")} == {
+        "lockline.cli.common",
+        "lockline.cli.main",
+        "lockline.cli.report",
+        "lockline.cli.terminal",
+    }
+    unused = {"render.watch_text", "render.c2c_text", "render.walker", "render.self_check", "render.episodes"}
+    assert not loaded & {f"lockline.{name}" for name in unused}
+    assert not loaded & {"lockline.base.statistics", "lockline.base.paired_test", "lockline.base.collector"}
+    assert "subprocess" not in loaded

@@ -1,0 +1,160 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""`lockline report`: its options, which demo shares, and what it prints."""
+
+import argparse
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from lockline.analysis.selection import GROUPINGS, SORTS, Selection, parse_cpus, parse_time
+from lockline.base.errors import LocklineError
+from lockline.cli import terminal
+from lockline.cli.common import argument, positive
+
+if TYPE_CHECKING:
+    from lockline.analysis.model import Report
+    from lockline.analysis.series import Slice
+
+DEFAULT_RECORDING = "lockline.data"
+# Options of `lockline report` that show a part of it.
+SECTIONS = {
+    "all": "everything",
+    "findings": "what the rules found, with evidence",
+    "locks": "waits by kind and by lock",
+    "stacks": "where the waits come from",
+    "cpus": "waits by CPU and by length",
+    "tasks": "who waits",
+    "cgroups": "who waits, by control group",
+    "longest": "the longest waits, with their stacks",
+    "holders": "who held the locks (record --holders)",
+    "futex": "locks of programs (record --futex)",
+    "lines": "cache lines (watch, record --hitm)",
+    "time": "waiting over time",
+    "trust": "what was not seen, what was lost, and how exact lengths are",
+    "cost": "what recording cost",
+}
+JSON_OUTLIERS = 100
+TEXT_OUTLIERS = 5
+
+
+def _kinds(text: str) -> tuple[str, ...]:
+    kinds = tuple(part.strip() for part in text.split(",") if part.strip())
+    if not kinds:
+        raise ValueError("no kind given; write them as spinlock,mutex,rwsem:W")
+    return kinds
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add what every command has that shows a report."""
+    parser.add_argument("--format", choices=("text", "json"), default="text", help="text (default) or json")
+    parser.add_argument("--sort", choices=SORTS, default="total", help="order of the locks (default: total)")
+    parser.add_argument("--top", type=positive, metavar="N", help="rows of each table (default: as fits; json: all)")
+    parser.add_argument(
+        "--by", choices=GROUPINGS, default="identity", help="one row per name and kind (default), or per lock"
+    )
+    parser.add_argument("--addresses", action="store_true", help="show kernel addresses")
+    parser.add_argument(
+        "--color", choices=("auto", "always", "never"), default="auto", help="colours (default: auto, on a terminal)"
+    )
+
+
+def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Add the command's parser."""
+    report = commands.add_parser("report", help="show a recording")
+    files = report.add_mutually_exclusive_group()
+    files.add_argument("file", nargs="?", metavar="FILE", help=f"default: {DEFAULT_RECORDING}")
+    files.add_argument("-i", "--input", metavar="FILE", help="the same, as of perf")
+    add_options(report)
+    report.add_argument(
+        "--kinds", type=argument(_kinds), metavar="LIST", help="only these kinds, as spinlock,rwsem,mutex*"
+    )
+    report.add_argument("--cpu", type=argument(parse_cpus), metavar="LIST", help="only waits on these CPUs, as 0-3,7")
+    report.add_argument("--lock", metavar="PATTERN", help="only locks whose name holds this text, or matches *, ?, [")
+    shown = report.add_argument_group("what to show, in place of the first screen")
+    for name, what in SECTIONS.items():
+        shown.add_argument(f"--{name}", action="store_true", help=what)
+    shown.add_argument(
+        "--episodes",
+        type=positive,
+        metavar="N",
+        help="the N longest waits with what went on around them, as recorded with --episodes or --flight",
+    )
+    times = "seconds from the begin of the recording, or with a unit: 90, 1.5s, 300ms, 2m"
+    report.add_argument("--from", dest="from_ns", type=argument(parse_time), metavar="TIME", help=times)
+    report.add_argument("--to", dest="to_ns", type=argument(parse_time), metavar="TIME", help="likewise")
+
+
+def selection_of(arguments: argparse.Namespace) -> Selection:
+    """What the options select."""
+    return Selection(
+        kinds=getattr(arguments, "kinds", None),
+        cpus=getattr(arguments, "cpu", None),
+        lock=getattr(arguments, "lock", None),
+        from_ns=getattr(arguments, "from_ns", None),
+        to_ns=getattr(arguments, "to_ns", None),
+        sort=arguments.sort,
+        by=arguments.by,
+        top=arguments.top,
+    )
+
+
+def outlier_limit(arguments: argparse.Namespace) -> int:
+    """How many waits over the threshold are shown."""
+    default = JSON_OUTLIERS if arguments.format == "json" else TEXT_OUTLIERS
+    return default if arguments.top is None else int(arguments.top)
+
+
+def render(report: "Report", arguments: argparse.Namespace) -> str:
+    """The report in the format that the options name."""
+    if arguments.format == "json":
+        from lockline.render.documents import report as document
+
+        return document.render(report, arguments.addresses)
+    from lockline.render import text as text_render
+
+    return text_render.render(report, terminal.style(arguments.addresses))
+
+
+def _sections(report: "Report", slices: "Sequence[Slice]", arguments: argparse.Namespace) -> str:
+    """The parts that were asked for; "" if none was."""
+    style = terminal.style(arguments.addresses)
+    parts = []
+    names = [name for name in SECTIONS if getattr(arguments, name) and name not in ("all", "time")]
+    if names:
+        from lockline.render import text as text_render
+
+        parts.append(text_render.render_sections(report, style, names))
+    if arguments.time:
+        from lockline.render import screen
+
+        parts.append(screen.render_time(report, slices, style, terminal.columns()))
+    if arguments.episodes:
+        from lockline.render import episodes as episodes_render
+
+        parts.append(episodes_render.render(report, style, arguments.episodes))
+    return "\n".join(parts)
+
+
+def _screen(report: "Report", slices: "Sequence[Slice]", arguments: argparse.Namespace) -> str:
+    from lockline.render import screen
+
+    text = screen.render(report, slices, terminal.style(arguments.addresses), terminal.columns())
+    return terminal.colored(text) if terminal.wants_color(arguments.color) else text
+
+
+def run(arguments: argparse.Namespace) -> tuple[str, int]:
+    """What is printed, and the exit code.  Raises LocklineError."""
+    from lockline.analysis.report import EPISODES
+    from lockline.analysis.series import read_slices
+    from lockline.recording.reader import open_recording
+    from lockline.rules.report import make_report, with_lines
+
+    selection = selection_of(arguments)
+    if selection.to_ns is not None and selection.to_ns <= (selection.from_ns or 0):
+        raise LocklineError("--to: lies before --from")
+    with open_recording(arguments.input or arguments.file or DEFAULT_RECORDING) as recording:
+        limit = arguments.episodes or EPISODES
+        report = with_lines(make_report(recording, selection, outlier_limit(arguments), limit), recording)
+        slices = () if arguments.format == "json" else read_slices(recording, report)
+    if arguments.format == "json" or arguments.all:
+        return render(report, arguments), 0
+    return _sections(report, slices, arguments) or _screen(report, slices, arguments), 0
