@@ -7,6 +7,7 @@ A recording is data from elsewhere: it may be truncated, corrupted or made to ha
 import os
 import shutil
 import sqlite3
+import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -39,7 +40,9 @@ def _connect(path: Path, parameters: str) -> sqlite3.Connection:
     connection = sqlite3.connect(uri, uri=True, isolation_level=None)
     try:
         connection.text_factory = lambda text: text.decode("utf-8", "replace")
-        connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, MAX_VALUE_BYTES)
+        # Python 3.10 cannot set it: there a value is at most as long as the file.
+        if sys.version_info >= (3, 11):
+            connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, MAX_VALUE_BYTES)
         # A schema is code: it must not call functions, and reading it must not trust its sizes.
         connection.execute("PRAGMA trusted_schema = OFF")
         connection.execute("PRAGMA cell_size_check = ON")
@@ -86,6 +89,13 @@ def _has_wal(path: Path) -> bool:
         return False
 
 
+def _cannot_be_opened_there(error: sqlite3.OperationalError) -> bool:
+    """Whether SQLite failed for where the file is, not for what it is."""
+    if sys.version_info >= (3, 11):
+        return error.sqlite_errorcode & 0xFF in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY)
+    return any(words in str(error) for words in ("unable to open database file", "readonly database"))
+
+
 @contextmanager
 def connected(path: Path) -> Iterator[sqlite3.Connection]:
     """A read-only connection, also where SQLite cannot make its index of the write-ahead log.
@@ -96,7 +106,7 @@ def connected(path: Path) -> Iterator[sqlite3.Connection]:
     try:
         connection = _connect(path, "mode=ro")
     except sqlite3.OperationalError as error:
-        if error.sqlite_errorcode & 0xFF not in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY):
+        if not _cannot_be_opened_there(error):
             raise
     else:
         try:

@@ -5,7 +5,7 @@ import shlex
 import textwrap
 from collections import defaultdict
 from collections.abc import Sequence
-from datetime import UTC, datetime
+from datetime import datetime, timezone
 
 from lockline.analysis.answer import (
     NEGLIGIBLE_SHARE,
@@ -78,7 +78,7 @@ def _header(report: Report, style: Style, columns: int) -> str:
     when = duration(window.duration_ns)
     if window.begin_unix_ns is not None and window.begin_unix_ns < 1 << 62:
         since = window.begin_unix_ns + window.begin_ns - window.recording_begin_ns
-        when += datetime.fromtimestamp(since // 1_000_000_000, UTC).strftime(" from %Y-%m-%d %H:%M:%S UTC")
+        when += datetime.fromtimestamp(since // 1_000_000_000, timezone.utc).strftime(" from %Y-%m-%d %H:%M:%S UTC")
     parts.append(when)
     if window.state == "recording":
         parts.append("cut off or still being recorded")
