@@ -2,6 +2,7 @@
 """Numbers, names and columns.  What comes from a recording is made harmless for a terminal here."""
 
 import re
+import textwrap
 import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -105,6 +106,28 @@ def pad(text: str, columns: int, right: bool = False) -> str:
     text = cut(text, columns)
     fill = " " * (columns - width(text))
     return fill + text if right else text + fill
+
+
+def fill(text: str, first: str = "", rest: str = "", columns: int = WIDTH, cut_words: bool = True) -> list[str]:
+    """A clean text on as many lines as it takes, none if it has no words.
+
+    first, rest: what the first line and the others begin with.  cut_words: no word is longer than a line.
+    """
+    return textwrap.wrap(
+        text,
+        columns,
+        initial_indent=first,
+        subsequent_indent=rest,
+        break_on_hyphens=False,
+        break_long_words=cut_words,
+    )
+
+
+def beside(label: str, text: str) -> list[str]:
+    """A clean text on as many lines as it takes, to the right of its label; one line at least."""
+    indent = " " * width(label)
+    lines = textwrap.wrap(text, WIDTH - len(indent), break_on_hyphens=False) or [""]
+    return [label + lines[0], *(indent + line for line in lines[1:])]
 
 
 @dataclass(frozen=True, slots=True)

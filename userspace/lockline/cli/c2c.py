@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
+from lockline.base import files
 from lockline.base.collector import ask_collector
 from lockline.base.errors import LocklineError
 from lockline.base.text import Style, clean
@@ -19,10 +20,6 @@ from lockline.recording.memory_rows import MemorySource
 from lockline.recording.reader import open_recording
 from lockline.render import c2c_text
 from lockline.render.documents import lines as document
-
-# perf's files begin with one of these, by byte order (tools/perf/util/header.c).
-_PERF_MAGIC = (b"PERFILE2", b"2ELIFREP", b"PERFFILE", b"ELIFFREP")
-_SQLITE_MAGIC = b"SQLite format 3\0"
 
 TEXT_LINES = 10
 JSON_LINES = 1000
@@ -74,9 +71,9 @@ def kind_of(path: Path) -> str:
         raise LocklineError(f"{path}: cannot be read: {getattr(error, 'strerror', None) or error}") from error
     if not head:
         raise LocklineError(f"{path}: empty")
-    if head.startswith(_PERF_MAGIC):
+    if head.startswith(files.PERF):
         return "perf.data"
-    return "recording" if head.startswith(_SQLITE_MAGIC) else "text"
+    return "recording" if head.startswith(files.SQLITE) else "text"
 
 
 def _import_perf_data(path: Path, output: Path, arguments: argparse.Namespace, *more: str) -> list[str]:

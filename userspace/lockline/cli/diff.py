@@ -6,6 +6,7 @@ import re
 import sys
 from pathlib import Path
 
+from lockline.base import files
 from lockline.base.errors import LocklineError
 from lockline.base.text import clean
 from lockline.cli.terminal import style
@@ -20,9 +21,6 @@ from lockline.render import diff_text
 from lockline.render.documents import diff as document
 
 REGRESSED = 2
-
-_SQLITE_MAGIC = b"SQLite format 3\0"
-_PERF_MAGICS = (b"PERFILE2", b"2ELIFREP", b"PERFFILE")
 
 
 def _percent(text: str) -> float:
@@ -110,12 +108,12 @@ def _is_recording(path: str) -> bool:
     """Raises LocklineError if the file cannot be read, or has to be imported first."""
     try:
         with Path(path).open("rb") as file:
-            magic = file.read(len(_SQLITE_MAGIC))
+            magic = file.read(len(files.SQLITE))
     except (OSError, ValueError) as error:
         raise LocklineError(f"{path}: cannot be read: {getattr(error, 'strerror', None) or error}") from error
-    if magic.startswith(_PERF_MAGICS):
+    if magic.startswith(files.PERF):
         raise LocklineError(f"{path}: a perf.data file; make a recording of it with `lockline c2c import` first")
-    return magic == _SQLITE_MAGIC
+    return magic == files.SQLITE
 
 
 def _diff_samples(arguments: argparse.Namespace, rule: Rule) -> Diff:

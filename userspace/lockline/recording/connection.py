@@ -15,6 +15,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 from lockline.base.errors import RecordingError
+from lockline.base.files import SQLITE
 from lockline.recording import memory_rows, rows  # noqa: F401 - they fill TABLES
 from lockline.recording.tables import OLDEST_SCHEMA, SCHEMA_VERSION, TABLES
 
@@ -22,7 +23,6 @@ APPLICATION_ID = 0x6C6F636B
 
 # No text or blob of a true recording comes near this.
 MAX_VALUE_BYTES = 4 << 20
-MAGIC = b"SQLite format 3\0"
 
 # What a damaged file makes SQLite raise; its messages may quote bytes that are no text.
 FAULTS = (sqlite3.Error, OverflowError, UnicodeDecodeError)
@@ -69,7 +69,7 @@ def check_header(path: Path) -> None:
         raise RecordingError(f"{path}: cannot be read: {getattr(error, 'strerror', error)}") from error
     if not header:
         raise RecordingError(f"{path}: empty, not a recording")
-    if not header.startswith(MAGIC[: len(header)]):
+    if not header.startswith(SQLITE[: len(header)]):
         raise RecordingError(f"{path}: not a lockline recording")
     pages = int.from_bytes(header[28:32], "big")
     page_bytes = int.from_bytes(header[16:18], "big")

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from lockline.base.errors import LocklineError
-from lockline.recording.connection import MAGIC
+from lockline.base.files import SQLITE
 from lockline.recording.tables import TABLES
 
 SCHEMA = Path(__file__).with_name("recording.sql")
@@ -48,7 +48,7 @@ def _check_target(path: Path) -> Path:
         raise LocklineError(f"{path}: not a plain file; name another one with -o")
     with target.open("rb") as file:
         # Of .old there is one: what is no recording would be lost at the second slip.
-        if file.read(len(MAGIC)) not in (b"", MAGIC):
+        if file.read(len(SQLITE)) not in (b"", SQLITE):
             raise LocklineError(f"{path}: it is there, and no recording; name another one with -o")
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The report of cache lines as text: the answer first, then the lines, then each line's map."""
 
-import textwrap
 from collections.abc import Sequence
 
 from lockline.base.numbers import count, duration, percent
-from lockline.base.text import WIDTH, Column, Style, clean, cut, pad, table
+from lockline.base.text import WIDTH, Column, Style, clean, cut, fill, pad, table
 from lockline.c2c.model import Access, C2cReport, LineReport, LockOnLine, OffsetReport
 
 # Of each line's map.
@@ -27,20 +26,11 @@ def render(report: C2cReport, style: Style) -> str:
 
 def wrapped(text: str, indent: str = "  ", hang: str = "  ") -> list[str]:
     """A text on as many lines as it takes."""
-    return textwrap.wrap(
-        text,
-        WIDTH,
-        initial_indent=indent,
-        subsequent_indent=indent + hang,
-        break_on_hyphens=False,
-        break_long_words=False,
-    ) or [indent]
+    return fill(text, indent, indent + hang, cut_words=False) or [indent]
 
 
 def _labelled(label: str, text: str) -> list[str]:
-    return textwrap.wrap(
-        text, WIDTH, initial_indent=pad(label, 11), subsequent_indent=" " * 11, break_on_hyphens=False
-    ) or [label]
+    return fill(text, pad(label, 11), " " * 11) or [label]
 
 
 def header(report: C2cReport, style: Style, what: str = "cache lines of") -> list[str]:

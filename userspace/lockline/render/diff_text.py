@@ -2,11 +2,10 @@
 """The comparison as text, and as a table for the description of a kernel patch."""
 
 import math
-import textwrap
 from collections.abc import Iterable, Sequence
 
 from lockline.base.numbers import count, duration, percent, short_count
-from lockline.base.text import WIDTH, Column, Style, clean, cut, pad, table
+from lockline.base.text import Column, Style, beside, clean, cut, fill, pad, table
 from lockline.diff.lines import LineDifference, LinesDiff
 from lockline.diff.model import Comparison, Judgement, Verdict
 from lockline.diff.recordings import Rates, Side, WaitDifference, WaitsDiff
@@ -45,8 +44,7 @@ def render(diff: Diff, style: Style, labels: Labels = ("before", "after"), top: 
 
 
 def _wrapped(label: str, text: str) -> list[str]:
-    lines = textwrap.wrap(text, WIDTH - _LABEL, break_on_hyphens=False) or [""]
-    return [pad(label, _LABEL) + lines[0], *(" " * _LABEL + line for line in lines[1:])]
+    return beside(pad(label, _LABEL), text)
 
 
 def _header(diff: Diff, style: Style) -> list[str]:
@@ -394,7 +392,7 @@ def changelog(diff: Diff, style: Style, labels: Labels = ("before", "after")) ->
 
 
 def _paragraph(text: str) -> list[str]:
-    return textwrap.wrap(text, CHANGELOG_WIDTH, break_on_hyphens=False, break_long_words=True)
+    return fill(text, columns=CHANGELOG_WIDTH)
 
 
 def _changelog_samples(samples: SamplesDiff, labels: Labels) -> list[str]:

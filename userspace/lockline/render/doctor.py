@@ -1,10 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What this kernel offers to lockline, for people to read."""
 
-import textwrap
-
 from lockline.analysis.diagnosis import Diagnosis
-from lockline.base.text import WIDTH, Style, clean, cut, pad, width
+from lockline.base.text import Style, beside, clean, cut, pad, width
 from lockline.render.cpu_pairs import render_hardware
 
 _STATES = ("on", "blind", "unavailable", "off")
@@ -16,9 +14,8 @@ def render(diagnosis: Diagnosis, style: Style) -> str:
     names = max((width(clean(name, style)) for name in diagnosis.host), default=0)
     names = min(names, 32)
     for name, fact in diagnosis.host.items():
-        wrapped = textwrap.wrap(clean(fact, style), WIDTH - names - 4, break_on_hyphens=False) or ["-"]
-        lines.append(f"  {pad(clean(name, style), names)}  {wrapped[0]}")
-        lines += [" " * (names + 4) + more for more in wrapped[1:]]
+        told = clean(fact, style)
+        lines += beside(f"  {pad(clean(name, style), names)}  ", told if told.strip() else "-")
     lines += ["", "Signals"]
     states = [*_STATES, *sorted({probe.state for probe in diagnosis.probes} - set(_STATES))]
     signals = max((width(clean(probe.signal, style)) for probe in diagnosis.probes), default=0)
@@ -28,10 +25,8 @@ def render(diagnosis: Diagnosis, style: Style) -> str:
             parts = [f"{probe.source}" if probe.source else "", probe.reason]
             parts.append(f"lost: {probe.lost}" if probe.lost else "")
             text = clean("; ".join(part for part in parts if part), style)
-            wrapped = textwrap.wrap(text, WIDTH - signals - 17, break_on_hyphens=False) or [""]
             head = f"  {pad(clean(state, style), 11)}  {pad(clean(probe.signal, style), signals)}  "
-            lines.append((head + wrapped[0]).rstrip())
-            lines += [" " * (signals + 17) + more for more in wrapped[1:]]
+            lines += [line.rstrip() for line in beside(head, text)]
     counts = ", ".join(
         f"{sum(probe.state == state for probe in diagnosis.probes)} {cut(clean(state, style), 20)}"
         for state in states

@@ -1,13 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Long waits as text: who held the lock meanwhile, what ended the wait, and a timeline with a column for each CPU."""
 
-import textwrap
 from collections.abc import Sequence
 
 from lockline.analysis.episode_model import Doing, Episode, EpisodeHolder, Party, TimelineEvent
 from lockline.analysis.model import Report
 from lockline.base.numbers import count, duration, percent
-from lockline.base.text import WIDTH, Style, clean, cut, pad
+from lockline.base.text import WIDTH, Style, beside, clean, cut, fill, pad
 from lockline.recording.stacks import without_internals
 
 COLUMNS = 3
@@ -70,8 +69,7 @@ def _title(episode: Episode, style: Style) -> str:
 
 
 def _wrapped(label: str, text: str) -> list[str]:
-    lines = textwrap.wrap(text, WIDTH - 16, break_on_hyphens=False) or [""]
-    return [f"     {pad(label, 11)}{line}" for label, line in zip([label] + [""] * len(lines), lines, strict=False)]
+    return beside(f"     {pad(label, 11)}", text)
 
 
 def _priority(episode: Episode) -> str:
@@ -261,6 +259,6 @@ def _timeline(episode: Episode, style: Style) -> list[str]:
 
 
 def _episode(number: int, episode: Episode, style: Style) -> list[str]:
-    title = textwrap.wrap(_title(episode, style), WIDTH - 5, break_on_hyphens=False)
+    title = fill(_title(episode, style), columns=WIDTH - 5)
     lines = [f"{number:3}  {title[0]}", *(f"     {line}" for line in title[1:])]
     return lines + _facts(episode, style) + _timeline(episode, style)

@@ -2,7 +2,6 @@
 """Findings in words: one sentence for each kind of fact and for each remedy, and the section of the report."""
 
 import re
-import textwrap
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
@@ -25,7 +24,7 @@ from lockline.analysis.findings import (
 )
 from lockline.analysis.model import Report
 from lockline.base.numbers import count, duration, percent
-from lockline.base.text import WIDTH, Style, clean
+from lockline.base.text import Style, clean, fill
 
 # {name} is a value in its usual words.  {name:spec}: a figure in that format of Python, or "s": a plural's s;
 # {lock:full}: with its kind; {process:id}: its number.  [...] is left out if a value in it is missing.
@@ -424,9 +423,7 @@ def worded(finding: Finding) -> Worded:
 
 
 def _hanging(text: str, first: str, rest: str) -> list[str]:
-    return textwrap.wrap(
-        text, WIDTH, initial_indent=first, subsequent_indent=rest, break_on_hyphens=False, break_long_words=False
-    )
+    return fill(text, first, rest, cut_words=False)
 
 
 def findings(report: Report, style: Style) -> list[str]:

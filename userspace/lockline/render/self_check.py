@@ -2,7 +2,6 @@
 """What a self-check found, as text."""
 
 import math
-import textwrap
 
 from lockline.analysis.perturbation import (
     NO_DIFFERENCE,
@@ -15,14 +14,14 @@ from lockline.analysis.perturbation import (
 )
 from lockline.base.numbers import count, duration, percent
 from lockline.base.paired_test import POWER, PairedTest
-from lockline.base.text import WIDTH, Column, Style, clean, table
+from lockline.base.text import Column, Style, clean, fill, table
 
 _WHAT = {"waits": "waits for locks", "wake-ups": "wake-ups"}
 _OF = {"waits": "waits for locks as long", "wake-ups": "wake-ups as late"}
 
 
 def _wrap(text: str) -> list[str]:
-    return textwrap.wrap(text, WIDTH, initial_indent="  ", subsequent_indent="    ", break_on_hyphens=False)
+    return fill(text, "  ", "    ")
 
 
 def _row(name: str, side: Side, measure: Measure) -> list[str]:

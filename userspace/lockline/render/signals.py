@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What stands beside the lock waits, as text: futexes, tracers, reads of a shared clock."""
 
-import textwrap
 from collections.abc import Sequence
 
 from lockline.analysis.clocksource import ClockReads
@@ -9,7 +8,7 @@ from lockline.analysis.futex import LOCK, NATURES, NONE, PARKED, UNCLEAR, Futexe
 from lockline.analysis.model import Figures
 from lockline.analysis.ptrace import Attaches, InactiveWaits
 from lockline.base.numbers import count, duration, percent
-from lockline.base.text import WIDTH, Column, Style, clean, cut, table
+from lockline.base.text import Column, Style, clean, cut, fill, table
 from lockline.recording import rows
 from lockline.recording.stacks import without_internals
 
@@ -31,7 +30,7 @@ def futex_label(futex: rows.Futex) -> str:
 
 
 def _wrapped(text: str) -> list[str]:
-    return textwrap.wrap(text, WIDTH, subsequent_indent="      ", break_on_hyphens=False)
+    return fill(text, rest="      ")
 
 
 def _in_words(frames: Sequence[rows.Frame], style: Style) -> str:

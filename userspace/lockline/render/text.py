@@ -3,7 +3,6 @@
 
 import errno
 import shlex
-import textwrap
 import time
 from collections import defaultdict
 from collections.abc import Callable, Sequence
@@ -11,7 +10,7 @@ from collections.abc import Callable, Sequence
 from lockline.analysis.model import Host, LockWaits, OutlierWait, Report, Task, Window
 from lockline.analysis.waits import merged
 from lockline.base.numbers import count, duration, percent, size
-from lockline.base.text import WIDTH, Column, Style, clean, cut, pad, table, width
+from lockline.base.text import Column, Style, beside, clean, cut, fill, pad, table, width
 from lockline.recording import rows
 from lockline.recording.stacks import without_internals
 from lockline.render import signals, trust
@@ -66,8 +65,7 @@ def render(report: Report, style: Style) -> str:
 
 def _wrapped(label: str, text: str, hang: int = 11) -> list[str]:
     """A labelled text on as many lines as it takes."""
-    lines = textwrap.wrap(text, WIDTH - hang, break_on_hyphens=False) or [""]
-    return [pad(label, hang) + lines[0], *(" " * hang + line for line in lines[1:])]
+    return beside(pad(label, hang), text)
 
 
 def _lines(report: Report, style: Style, top: int | None) -> list[str]:
@@ -307,13 +305,7 @@ def _stack_lines(frames: Sequence[rows.Frame], style: Style, label: str = "") ->
     """Frames from the caller on, as wrapped lines."""
     text = " < ".join(_frame(frame, style) for frame in without_internals(frames)) or "no stack"
     indent = "      "
-    return textwrap.wrap(
-        label + text,
-        WIDTH,
-        initial_indent=indent,
-        subsequent_indent=indent + "  ",
-        break_on_hyphens=False,
-    )
+    return fill(label + text, indent, indent + "  ")
 
 
 def _cpus(report: Report, style: Style, limit: int) -> list[str]:

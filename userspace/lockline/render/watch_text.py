@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Watched and sampled lines as text: the answer first, then each line's map, who takes it from whom, and the cost."""
 
-import textwrap
 from collections.abc import Sequence
 
 from lockline.base.numbers import count, duration, percent, short_count
-from lockline.base.text import WIDTH, Column, Style, clean, cut, table
+from lockline.base.text import WIDTH, Column, Style, clean, cut, fill, table
 from lockline.c2c.join import spins_per_second
 from lockline.c2c.live import Handover, LiveLine, LiveOffset, LiveReport, Matrix, WaitOnLine
 from lockline.c2c.report import cpu_list
@@ -297,11 +296,10 @@ def _footer(report: LiveReport, style: Style) -> list[str]:
     if len(report.pairs) > PAIRS:
         lines.append(f"  ({len(report.pairs) - PAIRS} more pairs of CPUs)")
     if any(line.watch is not None for line in report.lines):
-        lines += textwrap.wrap(
+        lines += fill(
             "rates: hits over watched time, each window standing for the time around it, +- one standard error of that "
             "ratio over the windows; >: at least, where not all of the line was watched at once",
-            WIDTH,
-            initial_indent="  ",
-            subsequent_indent="    ",
+            "  ",
+            "    ",
         )
     return ["What the figures rest on", *lines] if lines else []
