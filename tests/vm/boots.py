@@ -108,7 +108,7 @@ class Section:
     script: str
     programs: tuple[str, ...] = ()  # more than every guest has, by name or path; config: the kernel's
     order: int = 0  # in its boot: what leaves the guest changed goes last
-    seconds: int = 400  # until it is killed
+    seconds: int = 900  # until it is killed: a busy machine may take ten times as long as a quiet one
     may_fail: bool = False  # how it ends is for its tests to judge
 
     def __str__(self) -> str:

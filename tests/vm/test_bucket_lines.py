@@ -32,7 +32,7 @@ wait
 FUTEXES = 256
 # It rests while others work: it takes both CPUs of an emulator.
 BENCH = f"""
-perf bench futex hash -S -t 2 -f {FUTEXES} -r 300 > bench 2>&1 &
+perf bench futex hash -S -t 2 -f {FUTEXES} -r 100000 > bench 2>&1 &
 bench=$!
 {FIND_SHARED_BUCKET}
 lockline-collect watch --full -q -o perf.lockline $bucket --offsets 0-31 -- \\

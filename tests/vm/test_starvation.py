@@ -29,7 +29,7 @@ class StarvationCase:
     """A kernel, and its load of tracers."""
 
     kernel: str
-    load: str = "stress-ng --ptrace 4 --quiet --timeout 200"
+    load: str = "stress-ng --ptrace 4 --quiet --timeout 0"
     comm: str = "stress-ng-ptrac"
     cyclictest: bool = True
     vectors: str = "vector"

@@ -80,6 +80,7 @@ ls > files
 ps > processes
 grep -l prog_id /proc/[0-9]*/fdinfo/* > programs 2> /dev/null
 ls -l /proc/[0-9]*/fd 2> /dev/null | grep perf_event > events
+true  # nothing is found there
 """
 
 
