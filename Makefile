@@ -45,7 +45,7 @@ BPF_CFLAGS := -g -O2 -target bpf -mcpu=v3 -D__TARGET_ARCH_$(ARCH) -Wall -Wextra 
 
 COLLECTOR_SOURCES := $(sort $(wildcard userspace/collector/*.c userspace/collector/*/*.c))
 COLLECTOR_OBJECTS := $(COLLECTOR_SOURCES:userspace/collector/%.c=$(BUILD)/collector/%.o)
-COLLECTOR_HEADERS := $(BUILD)/bpf/lockline.skel.h $(BUILD)/collector/recording_schema.h
+COLLECTOR_HEADERS := $(BUILD)/bpf/lockline.skel.h $(BUILD)/collector/recording_schema.h $(BUILD)/collector/recording_put.h
 CFLAGS ?= -O2 -g
 COLLECTOR_CFLAGS := -std=gnu11 -Wall -Wextra -Werror -Wno-unused-parameter -D_GNU_SOURCE \
 	-DLOCKLINE_VERSION='"$(VERSION)"' -I$(BUILD)/bpf -I$(BUILD)/collector -Iuserspace/collector -I.
@@ -78,6 +78,10 @@ $(BUILD)/bpf/lockline.skel.h: $(BUILD)/bpf/lockline.bpf.o
 $(BUILD)/collector/recording_schema.h: userspace/collector/recording/recording.sql scripts/embed-text
 	@mkdir -p $(@D)
 	scripts/embed-text recording_schema $< > $@
+
+$(BUILD)/collector/recording_put.h: userspace/collector/recording/recording.sql scripts/make-put-functions
+	@mkdir -p $(@D)
+	scripts/make-put-functions $< > $@
 
 $(BUILD)/collector/%.o: userspace/collector/%.c Makefile VERSION | $(COLLECTOR_HEADERS)
 	@mkdir -p $(@D)

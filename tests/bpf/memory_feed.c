@@ -33,6 +33,7 @@
 
 #include "memory/live_sums.h"
 #include "names/symbols.h"
+#include "recording/recording_rows.h"
 
 int test_failures;
 int test_checks;
@@ -98,7 +99,8 @@ static __s64 lock_id(void *context, __u64 address, __u32 kind)
 	if (feed->locks[i] == address)
 		return i + 1;
 	feed->locks[i] = address;
-	err = recording_run(feed->recording, PUT_LOCK, "iittt", (__s64)i + 1, (__s64)address, "a_lock", "", "symbol");
+	err = recording_put(feed->recording, lock, .id = i + 1, .address = address, .name = "a_lock", .instance = "",
+			    .source = "symbol");
 	return err ?: i + 1;
 }
 
@@ -127,8 +129,8 @@ static void write_tables(struct feed *feed, bool last)
 
 	drain(feed);
 	check("the tables", live_sums_write(&feed->sums, &to, &rank));
-	check("what is left out", recording_run(feed->recording, PUT_LOSS, "titt", "records_left_out",
-						(__s64)rank.records_left_out, "", "info"));
+	check("what is left out", recording_put(feed->recording, loss, .name = "records_left_out",
+						.count = rank.records_left_out, .meaning = "", .severity = "info"));
 	memory_rank_free(&rank);
 	check("a commit", recording_commit(feed->recording));
 	while (feed->later_first < feed->later_end)

@@ -19,6 +19,7 @@
 #include "probes/maps.h"
 #include "cli/message.h"
 #include "base/small_file.h"
+#include "recording/recording_rows.h"
 
 #define TSC_TYPE "/sys/bus/event_source/devices/msr/type"
 
@@ -157,20 +158,18 @@ static int store_sample(struct clock_reads *reads, const struct clock_read *samp
 	int err;
 
 	memcpy(comm, sample->comm, sizeof(sample->comm));
-	task = recording_find(reads->recording, FIND_TASK, "iit", (__s64)sample->tid, (__s64)sample->tgid, comm);
+	task = recording_find_task(reads->recording, sample->tid, sample->tgid, comm);
 	if (!task) {
-		err = recording_run(reads->recording, ADD_WAITER, "iiti", (__s64)sample->tid, (__s64)sample->tgid, comm,
-				    (__s64)0);
-		task = err
-			       ?: recording_find(reads->recording, FIND_TASK, "iit", (__s64)sample->tid,
-						 (__s64)sample->tgid, comm);
+		err = recording_put(reads->recording, waiter, .tid = sample->tid, .tgid = sample->tgid, .comm = comm,
+				    .cgroup = 0);
+		task = err ?: recording_find_task(reads->recording, sample->tid, sample->tgid, comm);
 	}
 	count = count > 0 ? stacks_trim(reads->stacks.symbols, &frames, count) : 0;
 	stack = stacks_id(&reads->stacks, 0, frames, count);
 	if (task < 0 || stack < 0)
 		return -EIO;
-	return recording_run(reads->recording, ADD_CLOCK_SAMPLE, "iiii", task, stack, (__s64)sample->reads,
-			     (__s64)sample->read_ns);
+	return recording_put(reads->recording, clock_sample, .task = task, .stack = stack, .reads = sample->reads,
+			     .read_ns = sample->read_ns, .samples = 1);
 }
 
 static struct ring ring_of(const struct clock_reads *reads, __u32 cpu)
@@ -207,8 +206,8 @@ int clock_reads_flush(struct clock_reads *reads)
 	__u64 unmatched = 0;
 	int err = clock_reads_drain(reads);
 
-	err = err ?: recording_run(reads->recording, PUT_META, "tt", "clock_function", reads->function);
-	err = err ?: recording_run(reads->recording, PUT_META, "ti", "clock_reads_timed", (__s64)reads->timed);
+	err = err ?: recording_put_text(reads->recording, "clock_function", reads->function);
+	err = err ?: recording_put_number(reads->recording, "clock_reads_timed", reads->timed);
 	for (__u32 cpu = 0; !err && cpu < reads->cpus; cpu++) {
 		const struct clock_state *state = state_of(reads, cpu);
 		struct histogram_blob blob = {.size = 0};
@@ -218,19 +217,20 @@ int clock_reads_flush(struct clock_reads *reads)
 			continue;
 		for (int i = 0; reads->timed && i < HISTOGRAM_BUCKETS; i++)
 			histogram_put(&blob, i, state->histogram[i]);
-		err = recording_run(reads->recording, PUT_CLOCK_TOTAL, "iiiib", (__s64)cpu, (__s64)state->reads,
-				    (__s64)state->read_ns, (__s64)state->max_ns, blob.bytes, blob.size);
+		err = recording_put(reads->recording, clock_total, .cpu = cpu, .reads = state->reads,
+				    .read_ns = state->read_ns, .max_ns = state->max_ns,
+				    .histogram = {blob.bytes, blob.size});
 	}
 	err = err
-		      ?: recording_run(
-				 reads->recording, PUT_LOSS, "titt", "clock_reads_unmatched", (__s64)unmatched,
-				 "reads of the clock device that have no time: an interrupt read it meanwhile, or "
-				 "their begin was missed",
-				 "info");
+		      ?: recording_put(reads->recording, loss, .name = "clock_reads_unmatched", .count = unmatched,
+				       .meaning = "reads of the clock device that have no time: an interrupt read it "
+						  "meanwhile, or "
+						  "their begin was missed",
+				       .severity = "info");
 	return err
-		       ?: recording_run(
-				  reads->recording, PUT_LOSS, "titt", "clock_samples_lost",
-				  (__s64)(reads->losses.overwritten + reads->losses.torn),
-				  "samples of reads of the clock device that were overwritten before they were read",
-				  "loss");
+		       ?: recording_put(reads->recording, loss, .name = "clock_samples_lost",
+					.count = reads->losses.overwritten + reads->losses.torn,
+					.meaning = "samples of reads of the clock device that were overwritten before "
+						   "they were read",
+					.severity = "loss");
 }

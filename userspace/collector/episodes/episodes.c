@@ -8,6 +8,7 @@
 #include "episodes/snapshot.h"
 #include "base/proc.h"
 #include "episodes/timeline.h"
+#include "recording/recording_rows.h"
 
 /* Shown before and after a wait. */
 #define AROUND_NS 200000ull
@@ -253,14 +254,14 @@ static __s64 find_task(struct episodes *episodes, __u32 tid, const char *comm)
 	__s64 id;
 	int err;
 
-	id = *comm ? recording_find(episodes->recording, FIND_TASK_OF_NAME, "it", (__s64)tid, comm)
-		   : recording_find(episodes->recording, FIND_TASK_BY_TID, "i", (__s64)tid);
+	id = *comm ? recording_find_task_of_name(episodes->recording, tid, comm)
+		   : recording_find_task_by_tid(episodes->recording, tid);
 	if (id)
 		return id;
 	if (tid)
 		task_leader(tid, &leader);
-	err = recording_run(episodes->recording, ADD_WAITER, "iiti", (__s64)tid, (__s64)leader, comm, (__s64)0);
-	return err ?: recording_find(episodes->recording, FIND_TASK_OF_NAME, "it", (__s64)tid, comm);
+	err = recording_put(episodes->recording, waiter, .tid = tid, .tgid = leader, .comm = comm, .cgroup = 0);
+	return err ?: recording_find_task_of_name(episodes->recording, tid, comm);
 }
 
 /* Row among the tasks of the recording; the idle task, tid 0, is one for each CPU. */
@@ -288,13 +289,14 @@ static int store_row(struct episodes *episodes, const struct episode *episode, c
 
 	if (row->type == TIMELINE_ACQUIRED && row->other_tid)
 		other = task_id(episodes, row->other_tid, "");
-	return recording_run(episodes->recording, ADD_TIMELINE, "iitiiiiiiti", (__s64)row->time_ns, (__s64)row->cpu,
-			     timeline_type_names[row->type], (__s64)row->sequence, (__s64)row->length_ns, task, other,
-			     of_lock ? episode->wait.lock : (__s64)0, (__s64)(__s32)row->value,
-			     row->throttled ? "throttled"
-			     : has_other    ? ""
-					    : row->name,
-			     row->stack);
+	return recording_put(episodes->recording, timeline, .time_ns = row->time_ns, .cpu = row->cpu,
+			     .type = timeline_type_names[row->type], .sequence = row->sequence,
+			     .length_ns = row->length_ns, .task = task, .other = other,
+			     .lock = of_lock ? episode->wait.lock : (__s64)0, .value = (__s32)row->value,
+			     .name = row->throttled ? "throttled"
+				     : has_other    ? ""
+						    : row->name,
+			     .stack = row->stack);
 }
 
 static int store(struct episodes *episodes, struct episode *episode, const struct holder_now *holder)
@@ -318,17 +320,20 @@ static int store(struct episodes *episodes, struct episode *episode, const struc
 	for (size_t i = 0; !err && i < timeline->count; i++)
 		err = store_row(episodes, episode, &timeline->rows[i]);
 	return err
-		       ?: recording_run(episodes->recording, PUT_EPISODE, "itiiiiiiiiiittiiibiiitit", wait->outlier,
-					states[episode->state], (__s64)wait->tid, waiter, wait->lock, (__s64)wait->kind,
-					(__s64)wait->begin_ns, (__s64)wait->wait_ns, (__s64)wait->begin_cpu,
-					(__s64)wait->cpu, (__s64)wait->policy, (__s64)wait->priority,
-					episode->interrupts, episode->interrupts_from, wait->stack,
-					(__s64)(wait->begin_ns - AROUND_NS),
-					(__s64)(wait->begin_ns + wait->wait_ns + AROUND_NS), timeline->cpus,
-					(int)timeline->cpu_bytes, (__s64)(!episode->collected || timeline->complete),
-					(__s64)timeline->left_out,
-					holder->tid ? task_id(episodes, holder->tid, holder->comm) : (__s64)0,
-					holder->state, holder->stack, holder->from);
+		       ?: recording_put(episodes->recording, episode, .outlier = wait->outlier,
+					.state = states[episode->state], .tid = wait->tid, .waiter = waiter,
+					.lock = wait->lock, .kind = wait->kind, .begin_ns = wait->begin_ns,
+					.wait_ns = wait->wait_ns, .begin_cpu = wait->begin_cpu, .cpu = wait->cpu,
+					.policy = wait->policy, .priority = wait->priority,
+					.interrupts = episode->interrupts, .interrupts_from = episode->interrupts_from,
+					.stack = wait->stack, .from_ns = wait->begin_ns - AROUND_NS,
+					.to_ns = wait->begin_ns + wait->wait_ns + AROUND_NS,
+					.cpus = {timeline->cpus, timeline->cpu_bytes},
+					.complete = !episode->collected || timeline->complete,
+					.left_out = timeline->left_out,
+					.holder = holder->tid ? task_id(episodes, holder->tid, holder->comm) : (__s64)0,
+					.holder_state = holder->state, .holder_stack = holder->stack,
+					.holder_from = holder->from);
 }
 
 /* Whether the begin of this wait was looked at before; remembered from now on. */
@@ -368,7 +373,7 @@ static int store_open(struct episodes *episodes, struct episode *episode)
 int episodes_write(struct episodes *episodes, __u64 now_ns)
 {
 	const struct holder_now nobody = {.from = ""};
-	int err = recording_run(episodes->recording, AGE_EPISODES, "");
+	int err = recording_age_episodes(episodes->recording);
 
 	for (size_t i = 0; !err && i < episodes->open.count; i++)
 		err = store_open(episodes, &episodes->open.episodes[i]);

@@ -4,6 +4,7 @@
 #include "episodes/flight.h"
 #include "cli/message.h"
 #include "waits/totals.h"
+#include "recording/recording_rows.h"
 
 /* What a flight keeps of the waits before it ends. */
 #define FLIGHT_NS 10000000000ull
@@ -83,7 +84,7 @@ int flight_end_interval(struct flight *flight, __u64 now_ns, bool last)
 	int err = 0;
 
 	if (flight_lasts(flight, last)) {
-		err = recording_run(flight->recording, PRUNE_OUTLIERS, "i", (__s64)(now_ns - FLIGHT_NS));
+		err = recording_prune_outliers(flight->recording, now_ns - FLIGHT_NS);
 		episodes_forget(flight->episodes, now_ns - FLIGHT_NS);
 	} else if (flight->episodes && (!flight->options->flight || flight->trigger.fired)) {
 		err = episodes_collect(flight->episodes, now_ns, last);
@@ -112,6 +113,6 @@ int flight_save(struct flight *flight, __u64 fired_ns)
 		/* Who holds the lock is looked at now, not when the programs are detached. */
 		err = err ?: episodes_write(flight->episodes, fired_ns);
 	}
-	err = err ?: recording_run(flight->recording, PUT_META, "tt", "fired", flight->trigger.why);
-	return err ?: recording_run(flight->recording, PUT_META, "ti", "fired_ns", (__s64)fired_ns);
+	err = err ?: recording_put_text(flight->recording, "fired", flight->trigger.why);
+	return err ?: recording_put_number(flight->recording, "fired_ns", fired_ns);
 }

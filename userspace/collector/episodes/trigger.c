@@ -10,6 +10,7 @@
 #include "cli/message.h"
 #include "episodes/trigger.h"
 #include "base/values.h"
+#include "recording/recording_rows.h"
 
 /*
  * A line written to trace_marker becomes a record of the trace buffer without
@@ -77,7 +78,7 @@ bool trigger_wait(struct trigger *trigger, const struct long_wait *wait)
 
 	if (!trigger->until.count || trigger->fired)
 		return false;
-	if (recording_find_text(trigger->recording, FIND_LOCK_NAME, name, sizeof(name), "i", wait->lock))
+	if (recording_lock_name(trigger->recording, wait->lock, name, sizeof(name)))
 		return false;
 	seen.lock = name;
 	if (!until_matches(&trigger->until, &seen))

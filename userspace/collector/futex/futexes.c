@@ -15,6 +15,7 @@
 #include "probes/maps.h"
 #include "base/small_file.h"
 #include "base/proc.h"
+#include "recording/recording_rows.h"
 
 #define OTHER 1
 /* Waits in progress that are told with their owner; those beyond are counted. */
@@ -173,18 +174,18 @@ static __s64 task_id(struct futexes *futexes, __u32 tid, __u32 tgid, const char 
 		proc_comm(tid, now, sizeof(now));
 		comm = now;
 	}
-	id = recording_find(futexes->recording, FIND_TASK, "iit", (__s64)tid, (__s64)tgid, comm);
+	id = recording_find_task(futexes->recording, tid, tgid, comm);
 	if (id)
 		return id;
-	err = recording_run(futexes->recording, ADD_WAITER, "iiti", (__s64)tid, (__s64)tgid, comm, (__s64)0);
-	return err ?: recording_find(futexes->recording, FIND_TASK, "iit", (__s64)tid, (__s64)tgid, comm);
+	err = recording_put(futexes->recording, waiter, .tid = tid, .tgid = tgid, .comm = comm, .cgroup = 0);
+	return err ?: recording_find_task(futexes->recording, tid, tgid, comm);
 }
 
 static int add_sample(struct futexes *futexes, const struct futex *futex, const char *role, __s64 task, __s64 stack,
 		      __u64 waits, __u64 wait_ns)
 {
-	return recording_run(futexes->recording, ADD_FUTEX_SAMPLE, "itiiii", id_of(futexes, futex), role, task, stack,
-			     (__s64)waits, (__s64)wait_ns);
+	return recording_put(futexes->recording, futex_sample, .futex = id_of(futexes, futex), .role = role,
+			     .task = task, .stack = stack, .waits = waits, .wait_ns = wait_ns, .samples = 1);
 }
 
 static bool is_pi(const struct futex_event *event)
@@ -249,8 +250,9 @@ static int store_names(struct futexes *futexes)
 				snprintf(text, sizeof(text), offset ? "%s+0x%llx" : "%s", name, offset);
 			proc_comm(futex->tgid, comm, sizeof(comm));
 		}
-		err = recording_run(futexes->recording, PUT_FUTEX, "iitiitt", id_of(futexes, futex), (__s64)futex->tgid,
-				    comm, (__s64)futex->address, (__s64)futex->shared, text, object);
+		err = recording_put(futexes->recording, futex, .id = id_of(futexes, futex), .tgid = futex->tgid,
+				    .comm = comm, .address = futex->address, .shared = futex->shared, .name = text,
+				    .object = object);
 	}
 	return err;
 }
@@ -353,11 +355,11 @@ static int store_owned_wait(struct futexes *futexes, const struct futex *futex, 
 	proc_comm(slot->tid, comm, sizeof(comm));
 	proc_comm(owned->owner, owner_comm, sizeof(owner_comm));
 	proc_line(owned->owner, "wchan", owner_in, sizeof(owner_in));
-	return recording_run(futexes->recording, PUT_FUTEX_OWNED_WAIT, "iiitiiiittt", id_of(futexes, futex),
-			     (__s64)slot->tid, (__s64)slot->tgid, comm, (__s64)(now_ns - slot->begin_ns),
-			     (__s64) !!(slot->flags & FUTEX_TIMED), (__s64)owned->owner,
-			     (__s64)(now_ns - owned->since_ns), owner_comm, state,
-			     strcmp(owner_in, "0") ? owner_in : "");
+	return recording_put(futexes->recording, futex_owned_wait, .futex = id_of(futexes, futex), .tid = slot->tid,
+			     .tgid = slot->tgid, .comm = comm, .age_ns = now_ns - slot->begin_ns,
+			     .timed = !!(slot->flags & FUTEX_TIMED), .owner = owned->owner,
+			     .owned_ns = now_ns - owned->since_ns, .owner_comm = owner_comm, .owner_state = state,
+			     .owner_in = strcmp(owner_in, "0") ? owner_in : "");
 }
 
 /*
@@ -404,7 +406,7 @@ static int look_at_long_wait(struct futexes *futexes, struct futex *futex, __u32
 static int look_at_slots(struct futexes *futexes, __u64 now_ns)
 {
 	struct futex_slot *slots = futexes->slots.data;
-	int err = futexes->owned_waits ? recording_run(futexes->recording, CLEAR_FUTEX_OWNED_WAITS, "") : 0;
+	int err = futexes->owned_waits ? recording_clear(futexes->recording, TABLE_FUTEX_OWNED_WAIT) : 0;
 
 	futexes->owned_waits = 0;
 	futexes->owned_untold = 0;
@@ -453,27 +455,28 @@ static int store_total(struct futexes *futexes, struct futex *futex)
 	futex->stored = sum->calls + sum->wakes;
 	futex->open_stored = futex->open_waits;
 	if (sum->semaphores) {
-		int err = recording_run(futexes->recording, PUT_FUTEX_SEMAPHORE, "ii", id_of(futexes, futex),
-					(__s64)sum->semaphores);
+		int err = recording_put(futexes->recording, futex_semaphore, .futex = id_of(futexes, futex),
+					.calls = sum->semaphores);
 
 		if (err)
 			return err;
 	}
-	return recording_run(futexes->recording, PUT_FUTEX_TOTAL, "iiiiiiiiiiiiiiiiiiiiiiiiiibb", id_of(futexes, futex),
-			     (__s64)sum->ops, (__s64)sum->calls, (__s64)sum->slept, (__s64)sum->wait_ns,
-			     (__s64)sum->max_ns, (__s64)sum->timed_out, (__s64)sum->timed_out_ns, (__s64)sum->again,
-			     (__s64)sum->interrupted, (__s64)sum->failed, (__s64)sum->timed, (__s64)sum->value_2,
-			     (__s64)sum->wakes, (__s64)sum->wakes_empty, (__s64)sum->tasks_woken,
-			     (__s64)sum->latency_ns, (__s64)sum->max_latency_ns, bits(sum->waiter_set, sum->waiter_set),
-			     bits(sum->waker_set, sum->waker_set), bits(sum->waiter_set, sum->waker_set),
-			     (__s64)futex->owner_samples, (__s64)futex->owners, (__s64)futex->threads,
-			     (__s64)futex->open_waits, (__s64)futex->oldest_ns, waits.bytes, waits.size,
-			     latencies.bytes, latencies.size);
+	return recording_put(
+		futexes->recording, futex_total, .futex = id_of(futexes, futex), .ops = sum->ops, .calls = sum->calls,
+		.slept = sum->slept, .wait_ns = sum->wait_ns, .max_ns = sum->max_ns, .timed_out = sum->timed_out,
+		.timed_out_ns = sum->timed_out_ns, .again = sum->again, .interrupted = sum->interrupted,
+		.failed = sum->failed, .timed = sum->timed, .value_2 = sum->value_2, .wakes = sum->wakes,
+		.wakes_empty = sum->wakes_empty, .tasks_woken = sum->tasks_woken, .latency_ns = sum->latency_ns,
+		.max_latency_ns = sum->max_latency_ns, .waiters = bits(sum->waiter_set, sum->waiter_set),
+		.wakers = bits(sum->waker_set, sum->waker_set), .both = bits(sum->waiter_set, sum->waker_set),
+		.owner_samples = futex->owner_samples, .owners = futex->owners, .threads = futex->threads,
+		.open_waits = futex->open_waits, .oldest_ns = futex->oldest_ns, .histogram = {waits.bytes, waits.size},
+		.latency_histogram = {latencies.bytes, latencies.size});
 }
 
 static int store_buckets(struct futexes *futexes)
 {
-	int err = recording_run(futexes->recording, CLEAR_FUTEX_BUCKETS, "");
+	int err = recording_clear(futexes->recording, TABLE_FUTEX_BUCKET);
 
 	for (__u32 i = 0; !err && i < futexes->cpus * FUTEX_BUCKET_ROWS; i++) {
 		const struct futex_bucket *bucket = (struct futex_bucket *)futexes->buckets.data + i;
@@ -483,10 +486,10 @@ static int store_buckets(struct futexes *futexes)
 		/* Without a row of its own, the lock is all those that have none. */
 		if (!waits || !lock)
 			continue;
-		err = recording_run(
-			futexes->recording, ADD_FUTEX_BUCKET, "iiiii", (__s64)lock->id,
-			id_of(futexes, meet(futexes, bucket->tgid, bucket->address, bucket->flags & FUTEX_SHARED)),
-			(__s64)waits, (__s64)bucket->wait_ns, (__s64)bucket->max_ns);
+		err = recording_put(futexes->recording, futex_bucket, .lock = lock->id,
+				    .futex = id_of(futexes, meet(futexes, bucket->tgid, bucket->address,
+								 bucket->flags & FUTEX_SHARED)),
+				    .waits = waits, .wait_ns = bucket->wait_ns, .max_ns = bucket->max_ns);
 	}
 	return err;
 }
@@ -511,37 +514,40 @@ static int store_losses(struct futexes *futexes)
 	__u64 bytes = futexes->slots.bytes + futexes->rows.bytes + futexes->buckets.bytes + futexes->states.bytes +
 		      futexes->events.bytes + futexes->known_max * FUTEX_KNOWN_BYTES,
 	      calls = 0;
-	int err = recording_run(futexes->recording, PUT_COST, "tit", "futex_bytes", (__s64)bytes, "bytes");
+	int err = recording_put(futexes->recording, cost, .name = "futex_bytes", .value = bytes, .unit = "bytes");
 
 	for (__u32 i = 0; i < futexes->known_count; i++)
 		calls += futexes->known[i].sum.calls + futexes->known[i].sum.wakes;
 	err = err
-		      ?: recording_run(futexes->recording, PUT_LOSS, "titt", "futex_calls", (__s64)calls,
-				       "futex calls that were followed to their end", "info");
+		      ?: recording_put(futexes->recording, loss, .name = "futex_calls", .count = calls,
+				       .meaning = "futex calls that were followed to their end", .severity = "info");
 	err = err
-		      ?: recording_run(futexes->recording, PUT_LOSS, "titt", "futex_met", (__s64)futexes->met,
-				       "futex waits that had begun before the recording, counted from its begin",
-				       "info");
+		      ?: recording_put(
+				 futexes->recording, loss, .name = "futex_met", .count = futexes->met,
+				 .meaning = "futex waits that had begun before the recording, counted from its begin",
+				 .severity = "info");
 	for (size_t i = 0; !err && i < sizeof(counters) / sizeof(counters[0]); i++) {
 		__u64 sum = 0;
 
 		for (__u32 cpu = 0; cpu < futexes->cpus; cpu++)
 			sum += state_of(futexes, cpu)->counters[i];
-		err = recording_run(futexes->recording, PUT_LOSS, "titt", counters[i].name, (__s64)sum,
-				    counters[i].meaning, counters[i].severity);
+		err = recording_put(futexes->recording, loss, .name = counters[i].name, .count = sum,
+				    .meaning = counters[i].meaning, .severity = counters[i].severity);
 	}
 	err = err
-		      ?: recording_run(
-				 futexes->recording, PUT_LOSS, "titt", "futex_owned_untold",
-				 (__s64)futexes->owned_untold,
-				 "waits in progress that are not told with their lock's owner: there were too many",
-				 "info");
+		      ?: recording_put(futexes->recording, loss, .name = "futex_owned_untold",
+				       .count = futexes->owned_untold,
+				       .meaning = "waits in progress that are not told with their lock's owner: there "
+						  "were too many",
+				       .severity = "info");
 	return err
-		       ?: recording_run(futexes->recording, PUT_LOSS, "titt", "futex_samples_lost",
-					(__s64)(futexes->losses.overwritten + futexes->losses.torn),
-					"samples of futex waits and wakes that were overwritten, or written, while "
-					"they were read",
-					"loss");
+		       ?: recording_put(
+				  futexes->recording, loss, .name = "futex_samples_lost",
+				  .count = futexes->losses.overwritten + futexes->losses.torn,
+				  .meaning =
+					  "samples of futex waits and wakes that were overwritten, or written, while "
+					  "they were read",
+				  .severity = "loss");
 }
 
 int futexes_flush(struct futexes *futexes, __u64 now_ns)

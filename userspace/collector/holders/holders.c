@@ -7,6 +7,7 @@
 #include "base/proc.h"
 #include "base/histogram_blob.h"
 #include "holders/holders.h"
+#include "recording/recording_rows.h"
 
 /* Turns are written within microseconds of their time, unless a virtual CPU stands still. */
 #define SETTLE_NS 1000000ull
@@ -174,20 +175,17 @@ static __s64 task_of(struct holders *holders, __u32 index)
 		return holder->id;
 	if (holder->comm[0]) {
 		memcpy(comm, holder->comm, sizeof(comm));
-		holder->id = recording_find(holders->recording, FIND_TASK, "iit", (__s64)holder->tid,
-					    (__s64)holder->tgid, comm);
+		holder->id = recording_find_task(holders->recording, holder->tid, holder->tgid, comm);
 	} else {
 		/* What it is called now. */
 		proc_comm(holder->tid, comm, sizeof(comm));
-		holder->id = recording_find(holders->recording, FIND_TASK_BY_TID, "i", (__s64)holder->tid);
+		holder->id = recording_find_task_by_tid(holders->recording, holder->tid);
 	}
 	if (holder->id)
 		return holder->id;
-	err = recording_run(holders->recording, ADD_WAITER, "iiti", (__s64)holder->tid, (__s64)holder->tgid, comm,
-			    (__s64)0);
-	holder->id = err
-			     ?: recording_find(holders->recording, FIND_TASK, "iit", (__s64)holder->tid,
-					       (__s64)holder->tgid, comm);
+	err = recording_put(holders->recording, waiter, .tid = holder->tid, .tgid = holder->tgid, .comm = comm,
+			    .cgroup = 0);
+	holder->id = err ?: recording_find_task(holders->recording, holder->tid, holder->tgid, comm);
 	return holder->id;
 }
 
@@ -208,10 +206,12 @@ static int store_caused(const struct caused *caused, void *data)
 	if (lock == OTHER_LOCK)
 		return 0;
 	if (caused->stack)
-		return recording_run(holders->recording, PUT_RELEASE_STACK, "iiiiiii", lock, (__s64)caused->kind, task,
-				     caused->stack, (__s64)caused->samples, (__s64)caused->releases, (__s64)caused->ns);
-	return recording_run(holders->recording, PUT_HOLDER_TOTAL, "iiiiiii", lock, (__s64)caused->kind, task,
-			     (__s64)caused->releases, (__s64)caused->waits, (__s64)caused->ns, (__s64)caused->max_ns);
+		return recording_put(holders->recording, release_stack, .lock = lock, .kind = caused->kind,
+				     .holder = task, .stack = caused->stack, .samples = caused->samples,
+				     .releases = caused->releases, .caused_ns = caused->ns);
+	return recording_put(holders->recording, holder_total, .lock = lock, .kind = caused->kind, .holder = task,
+			     .releases = caused->releases, .waits = caused->waits, .caused_ns = caused->ns,
+			     .max_caused_ns = caused->max_ns);
 }
 
 /* The holds of a lock in focus, over all CPUs. */
@@ -258,11 +258,12 @@ static int store_fairness(const struct fairness *fairness, void *data)
 		return 0;
 	for (int i = 0; i < HISTOGRAM_BUCKETS; i++)
 		histogram_put(&blob, i, holds.histogram[i]);
-	return recording_run(holders->recording, PUT_FAIRNESS, "iiiiiiiiiiiiiib", lock, (__s64)fairness->kind,
-			     (__s64)fairness->waits, (__s64)fairness->releases, (__s64)fairness->retakes,
-			     (__s64)fairness->overtaken, (__s64)fairness->bypasses, (__s64)fairness->max_bypasses,
-			     (__s64)fairness->handoffs, (__s64)fairness->handoff_ns, (__s64)fairness->max_handoff_ns,
-			     (__s64)holds.holds, (__s64)holds.hold_ns, (__s64)holds.max_ns, blob.bytes, blob.size);
+	return recording_put(
+		holders->recording, fairness, .lock = lock, .kind = fairness->kind, .waits = fairness->waits,
+		.releases = fairness->releases, .retakes = fairness->retakes, .overtaken = fairness->overtaken,
+		.bypasses = fairness->bypasses, .max_bypasses = fairness->max_bypasses, .handoffs = fairness->handoffs,
+		.handoff_ns = fairness->handoff_ns, .max_handoff_ns = fairness->max_handoff_ns, .holds = holds.holds,
+		.hold_ns = holds.hold_ns, .max_hold_ns = holds.max_ns, .hold_histogram = {blob.bytes, blob.size});
 }
 
 int holders_flush(struct holders *holders)

@@ -4,6 +4,7 @@
 
 #include "kernel/cpu_pairs.h"
 #include "recording/recording.h"
+#include "recording/recording_rows.h"
 
 static __u64 greater(__u64 a, __u64 b)
 {
@@ -64,15 +65,16 @@ static int write_pairs(const struct cpu_pairs *pairs, struct recording *recordin
 		if (!pair->rounds)
 			continue;
 		counter_warp = greater(counter_warp, greater(pair->counter[0].worst, pair->counter[1].worst));
-		err = recording_run(recording, PUT_CPU_PAIR, "iiddii", (__s64)pair->cpus.first,
-				    (__s64)pair->cpus.second, pair->transfer_ns, pair->least_transfer_ns,
-				    (__s64)greater(pair->clock[0].worst, pair->clock[1].worst), (__s64)pair->rounds);
+		err = recording_put(recording, cpu_pair, .first = pair->cpus.first, .second = pair->cpus.second,
+				    .transfer_ns = pair->transfer_ns, .least_transfer_ns = pair->least_transfer_ns,
+				    .warp_ns = greater(pair->clock[0].worst, pair->clock[1].worst),
+				    .rounds = pair->rounds);
 	}
-	err = err ?: recording_run(recording, PUT_META, "ti", "cpu_pairs_possible", (__s64)pairs->possible);
-	err = err ?: recording_run(recording, PUT_META, "ti", "cpu_pairs_chosen", (__s64)pairs->chosen);
-	err = err ?: recording_run(recording, PUT_META, "tt", "cpu_counter", cpu_counter_name);
-	err = err ?: recording_run(recording, PUT_META, "ti", "cpu_counter_hz", (__s64)llround(pairs->counter_hz));
-	return err ?: recording_run(recording, PUT_META, "ti", "cpu_counter_warp_ticks", (__s64)counter_warp);
+	err = err ?: recording_put_number(recording, "cpu_pairs_possible", pairs->possible);
+	err = err ?: recording_put_number(recording, "cpu_pairs_chosen", pairs->chosen);
+	err = err ?: recording_put_text(recording, "cpu_counter", cpu_counter_name);
+	err = err ?: recording_put_number(recording, "cpu_counter_hz", llround(pairs->counter_hz));
+	return err ?: recording_put_number(recording, "cpu_counter_warp_ticks", counter_warp);
 }
 
 int cpu_pairs_record(struct recording *recording)

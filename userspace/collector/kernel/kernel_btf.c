@@ -9,6 +9,7 @@
 
 #include "kernel/kernel_btf.h"
 #include "cli/message.h"
+#include "recording/recording_rows.h"
 
 #define KERNEL_BTF "/sys/kernel/btf/vmlinux"
 /* Readers refuse larger values; a kernel's types take a third of it. */
@@ -39,7 +40,7 @@ int kernel_btf_put(struct recording *recording)
 			(long long)stat.st_size, MAX_BTF_BYTES >> 20);
 		goto out;
 	}
-	err = recording_run(recording, PUT_BTF, "tib", "vmlinux", (__s64)stat.st_size, packed, (int)packed_size);
+	err = recording_put(recording, btf, .name = "vmlinux", .bytes = stat.st_size, .data = {packed, packed_size});
 out:
 	free(packed);
 	free(types);

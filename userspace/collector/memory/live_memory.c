@@ -14,6 +14,7 @@
 #include "memory/live_sums.h"
 #include "lockline.skel.h"
 #include "cli/message.h"
+#include "recording/recording_rows.h"
 
 /* Writes take one part in so many of a CPU's time. */
 #define WRITE_SHARE 50
@@ -180,7 +181,8 @@ struct counted {
 static int write_loss(const struct live_memory *memory, const char *name, __u64 count, const char *meaning,
 		      const char *severity)
 {
-	return recording_run(memory->recording, PUT_LOSS, "titt", name, (__s64)count, meaning, severity);
+	return recording_put(memory->recording, loss, .name = name, .count = count, .meaning = meaning,
+			     .severity = severity);
 }
 
 static int write_losses(const struct live_memory *memory, const struct counted *counted, const struct memory_rank *rank)
@@ -213,7 +215,7 @@ static int write_losses(const struct live_memory *memory, const struct counted *
 
 static int put_number(const struct live_memory *memory, const char *name, __u64 value)
 {
-	return recording_run(memory->recording, PUT_META, "ti", name, (__s64)value);
+	return recording_put_number(memory->recording, name, value);
 }
 
 static int write_meta(struct live_memory *memory, const struct counted *counted, __u64 now_ns)
@@ -231,11 +233,12 @@ static int write_meta(struct live_memory *memory, const struct counted *counted,
 /* Of the writes before this one, and so without the last. */
 static int write_cost(const struct live_memory *memory)
 {
-	int err = recording_run(memory->recording, PUT_COST, "tit", "memory_writes", (__s64)memory->writes, "writes");
+	int err = recording_put(memory->recording, cost, .name = "memory_writes", .value = memory->writes,
+				.unit = "writes");
 
 	return err
-		       ?: recording_run(memory->recording, PUT_COST, "tit", "memory_write_cpu_ns",
-					(__s64)memory->cpu_ns, "ns");
+		       ?: recording_put(memory->recording, cost, .name = "memory_write_cpu_ns", .value = memory->cpu_ns,
+					.unit = "ns");
 }
 
 /* While samples come in, as many as were read from the rings; at the end, as the program counted them. */

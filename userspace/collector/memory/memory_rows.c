@@ -7,6 +7,7 @@
 #include "memory/memory_rows.h"
 #include "memory/perf_samples.h"
 #include "base/small_file.h"
+#include "recording/recording_rows.h"
 
 #define PATH_SIZE 4200
 
@@ -48,13 +49,13 @@ int memory_rows_source(const struct memory_write *write)
 
 	for (const char *event = write->events; !err && (*event || id == MEMORY_SOURCE);
 	     event += strlen(event) + !!*event)
-		err = recording_run(write->recording, PUT_MEMORY_SOURCE, "ittt", id++, write->kind,
-				    write->name ?: pmu_of(event, pmu), event);
+		err = recording_put(write->recording, memory_source, .id = id++, .kind = write->kind,
+				    .name = write->name ?: pmu_of(event, pmu), .event = event);
 
 #define COUNT(field)                                                                                            \
 	err = err                                                                                               \
-		      ?: recording_run(write->recording, PUT_MEMORY_COUNT, "iti", (__s64)MEMORY_SOURCE, #field, \
-				       (__s64)(totals->field + more->field));
+		      ?: recording_put(write->recording, memory_count, .source = MEMORY_SOURCE, .name = #field, \
+				       .count = totals->field + more->field);
 	MEMORY_COUNTS(COUNT)
 #undef COUNT
 	return err;
@@ -126,11 +127,11 @@ int memory_row_line(const struct memory_write *write, const struct memory_pages 
 	char nodes[1024], path[PATH_SIZE], symbol[PATH_SIZE];
 	__u32 count = line_nodes(write, pages, number, nodes, sizeof(nodes));
 
-	return recording_run(write->recording, PUT_MEMORY_LINE, "iiiitittiti", id, (__s64)MEMORY_SOURCE,
-			     (__s64)line->address, (__s64)write->lines->line_size,
-			     space_of(line->cpumode, line->address), (__s64)line->pid,
-			     object_name(write, line->object, path), clean(name->symbol, symbol, sizeof(symbol)),
-			     (__s64)name->offset, nodes, (__s64)count);
+	return recording_put(write->recording, memory_line, .id = id, .source = MEMORY_SOURCE, .address = line->address,
+			     .size = write->lines->line_size, .space = space_of(line->cpumode, line->address),
+			     .pid = line->pid, .object = object_name(write, line->object, path),
+			     .symbol = clean(name->symbol, symbol, sizeof(symbol)), .symbol_offset = name->offset,
+			     .nodes = nodes, .pages = count);
 }
 
 int memory_row_line_pages(const struct memory_write *write, const struct memory_pages *pages, __u32 number, __s64 id)
@@ -138,15 +139,15 @@ int memory_row_line_pages(const struct memory_write *write, const struct memory_
 	char nodes[1024];
 	__u32 count = line_nodes(write, pages, number, nodes, sizeof(nodes));
 
-	return recording_run(write->recording, SET_MEMORY_LINE_PAGES, "iti", id, nodes, (__s64)count);
+	return recording_set_memory_line_pages(write->recording, id, nodes, count);
 }
 
 int memory_row_line_name(const struct memory_write *write, __s64 id, const struct memory_name *name)
 {
 	char symbol[PATH_SIZE];
 
-	return recording_run(write->recording, SET_MEMORY_LINE_NAME, "iti", id,
-			     clean(name->symbol, symbol, sizeof(symbol)), (__s64)name->offset);
+	return recording_set_memory_line_name(write->recording, id, clean(name->symbol, symbol, sizeof(symbol)),
+					      name->offset);
 }
 
 int memory_row_code(const struct memory_write *write, __u32 number, const struct memory_name *name)
@@ -154,10 +155,11 @@ int memory_row_code(const struct memory_write *write, __u32 number, const struct
 	const struct memory_code *code = &write->lines->codes[number];
 	char path[PATH_SIZE], symbol[PATH_SIZE], line[PATH_SIZE];
 
-	return recording_run(write->recording, PUT_MEMORY_CODE, "iittitt", (__s64)number + 1, (__s64)code->address,
-			     space_of(code->cpumode, code->address), clean(name->symbol, symbol, sizeof(symbol)),
-			     (__s64)name->offset, object_name(write, code->object, path),
-			     clean(name->line, line, sizeof(line)));
+	return recording_put(write->recording, memory_code, .id = (__s64)number + 1, .address = code->address,
+			     .space = space_of(code->cpumode, code->address),
+			     .symbol = clean(name->symbol, symbol, sizeof(symbol)), .offset = name->offset,
+			     .object = object_name(write, code->object, path),
+			     .line = clean(name->line, line, sizeof(line)));
 }
 
 int memory_row_thread(const struct memory_write *write, __u32 number)
@@ -165,8 +167,8 @@ int memory_row_thread(const struct memory_write *write, __u32 number)
 	const struct memory_thread *thread = &write->tasks->threads[number];
 	char comm[MEMORY_COMM];
 
-	return recording_run(write->recording, PUT_MEMORY_THREAD, "iiit", (__s64)number + 1, (__s64)(__s32)thread->pid,
-			     (__s64)(__s32)thread->tid, clean(thread->comm, comm, sizeof(comm)));
+	return recording_put(write->recording, memory_thread, .id = (__s64)number + 1, .pid = (__s32)thread->pid,
+			     .tid = (__s32)thread->tid, .comm = clean(thread->comm, comm, sizeof(comm)));
 }
 
 struct sums {
@@ -232,48 +234,51 @@ static int write_access(const struct memory_write *write, __s64 line, const stru
 			const struct sums *sums)
 {
 	const struct memory_counts *counts = &sums->counts;
-	const __s64 values[] = {
-		line,
-		access->offset,
-		access->code + 1ll,
-		access->thread + 1ll,
-		counts->nr_entries,
-		counts->load,
-		counts->store,
-		counts->locks,
-		counts->lcl_hitm,
-		counts->rmt_hitm,
-		counts->lcl_peer,
-		counts->rmt_peer,
-		counts->ld_fbhit,
-		counts->ld_l1hit,
-		counts->ld_l2hit,
-		counts->ld_llchit,
-		counts->rmt_hit,
-		counts->lcl_dram,
-		counts->rmt_dram,
-		counts->st_l1hit,
-		counts->st_l1miss,
-		counts->st_na,
-		counts->blk_data + counts->blk_addr,
-		counts->nomap,
-		counts->noparse,
-		sums->remote_hitm_weight,
-		sums->local_hitm_weight,
-		sums->load_weight,
-		sums->load_weights,
-		write->locks ? (__s64)sums->in_wait : -1,
+	struct recorded_memory_access row = {
+		.line = line,
+		.offset = access->offset,
+		.code = access->code + 1ll,
+		.thread = access->thread + 1ll,
+		.records = recorded(counts->nr_entries),
+		.loads = recorded(counts->load),
+		.stores = recorded(counts->store),
+		.locked = recorded(counts->locks),
+		.local_hitm = recorded(counts->lcl_hitm),
+		.remote_hitm = recorded(counts->rmt_hitm),
+		.local_peer = recorded(counts->lcl_peer),
+		.remote_peer = recorded(counts->rmt_peer),
+		.fill_buffer = recorded(counts->ld_fbhit),
+		.l1_hit = recorded(counts->ld_l1hit),
+		.l2_hit = recorded(counts->ld_l2hit),
+		.llc_hit = recorded(counts->ld_llchit),
+		.remote_hit = recorded(counts->rmt_hit),
+		.local_dram = recorded(counts->lcl_dram),
+		.remote_dram = recorded(counts->rmt_dram),
+		.store_l1_hit = recorded(counts->st_l1hit),
+		.store_l1_miss = recorded(counts->st_l1miss),
+		.store_unknown = recorded(counts->st_na),
+		.blocked = recorded(counts->blk_data + counts->blk_addr),
+		.no_map = recorded(counts->nomap),
+		.no_parse = recorded(counts->noparse),
+		.remote_hitm_weight = recorded(sums->remote_hitm_weight),
+		.local_hitm_weight = recorded(sums->local_hitm_weight),
+		.load_weight = recorded(sums->load_weight),
+		.load_weights = recorded(sums->load_weights),
+		.cpus = {sums->cpus, sums->cpu_bytes},
+		.cpu_count = recorded(sums->cpu_count),
 	};
 	char nodes[1024];
 	int err;
 
+	if (write->locks)
+		row.in_wait = recorded(sums->in_wait);
 	cpu_nodes(write, sums, nodes, sizeof(nodes));
-	err = recording_run(write->recording, PUT_MEMORY_ACCESS, "abit", values,
-			    (int)(sizeof(values) / sizeof(*values)), sums->cpus, (int)sums->cpu_bytes,
-			    (__s64)sums->cpu_count, nodes);
+	row.nodes = nodes;
+	err = recording_put_memory_access(write->recording, &row);
 	if (!err && sums->interrupts_on + sums->interrupts_off)
-		err = recording_run(write->recording, PUT_MEMORY_INTERRUPTS, "aii", values, 4,
-				    (__s64)(sums->interrupts_on + sums->interrupts_off), (__s64)sums->interrupts_off);
+		err = recording_put(write->recording, memory_interrupts, .line = line, .offset = access->offset,
+				    .code = row.code, .thread = row.thread,
+				    .records = sums->interrupts_on + sums->interrupts_off, .off = sums->interrupts_off);
 	return err;
 }
 
@@ -302,6 +307,10 @@ int memory_row_wait(const struct memory_write *write, __s64 line, const struct m
 
 	if (lock < 0)
 		return lock;
-	return recording_run(write->recording, ADD_MEMORY_WAIT, "iiiii", line, lock, (__s64)wait->kind,
-			     (__s64)wait->records, (__s64)wait->transfers);
+	return recording_add_memory_wait(write->recording,
+					 &(struct recorded_memory_wait){.line = line,
+									.lock = lock,
+									.kind = wait->kind,
+									.records = wait->records,
+									.transfers = wait->transfers});
 }

@@ -9,6 +9,7 @@
 #include "memory/memory_rows.h"
 #include "memory/memory_update.h"
 #include "memory/perf_samples.h"
+#include "recording/recording_rows.h"
 
 /* For names in files, of one write that is not the last; the next goes on. */
 #define NAMING_NS 20000000ull
@@ -138,11 +139,11 @@ static int pause(const struct round *round)
 
 static int drop_line(struct recording *recording, __s64 id)
 {
-	int err = recording_run(recording, DROP_MEMORY_LINE, "i", id);
+	int err = recording_drop_memory_line(recording, id);
 
-	err = err ?: recording_run(recording, DROP_MEMORY_ACCESSES, "i", id);
-	err = err ?: recording_run(recording, DROP_MEMORY_INTERRUPTS, "i", id);
-	return err ?: recording_run(recording, DROP_MEMORY_WAITS, "i", id);
+	err = err ?: recording_drop_memory_accesses(recording, id);
+	err = err ?: recording_drop_memory_interrupts(recording, id);
+	return err ?: recording_drop_memory_waits(recording, id);
 }
 
 /* Lines that others have pushed out. */
@@ -208,7 +209,7 @@ static int put_line(struct round *round, __u32 place)
 	if (err || !round->changed[place])
 		return err;
 	update->samples[number] = round->samples[place];
-	err = recording_run(write->recording, DROP_MEMORY_WAITS, "i", id);
+	err = recording_drop_memory_waits(write->recording, id);
 	return err ?: memory_rows_accesses(write, id, rank->accesses + begin, rank->ends[place] - begin);
 }
 
@@ -244,7 +245,7 @@ static int put_codes(struct round *round)
 			err = memory_row_code(round->write, i, &name);
 			err = err ?: pause(round);
 		} else if (!round->codes[i] && states[i] && round->turn->last) {
-			err = recording_run(round->write->recording, DROP_MEMORY_CODE, "i", (__s64)i + 1);
+			err = recording_drop_memory_code(round->write->recording, (__s64)i + 1);
 		}
 	}
 	return err;
@@ -260,7 +261,7 @@ static int put_threads(struct round *round)
 			states[i] = ROW_DONE;
 			err = memory_row_thread(round->write, i);
 		} else if (!round->threads[i] && states[i] && round->turn->last) {
-			err = recording_run(round->write->recording, DROP_MEMORY_THREAD, "i", (__s64)i + 1);
+			err = recording_drop_memory_thread(round->write->recording, (__s64)i + 1);
 		}
 	}
 	return err;

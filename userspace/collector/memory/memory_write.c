@@ -5,14 +5,15 @@
 #include "memory/memory_names.h"
 #include "memory/memory_rows.h"
 #include "memory/memory_write.h"
+#include "recording/recording_rows.h"
 
 static int write_problems(const struct memory_write *write)
 {
 	int err = 0;
 
 	for (__u64 i = 0; !err && i < write->problems->count && i < MEMORY_PROBLEMS; i++)
-		err = recording_run(write->recording, PUT_MEMORY_PROBLEM, "iit", (__s64)MEMORY_SOURCE,
-				    (__s64)write->problems->list[i].place, write->problems->list[i].text);
+		err = recording_put(write->recording, memory_problem, .source = MEMORY_SOURCE,
+				    .place = write->problems->list[i].place, .problem = write->problems->list[i].text);
 	return err;
 }
 

@@ -8,6 +8,7 @@
 #include "perfdata/c2c_record.h"
 #include "kernel/kernel_btf.h"
 #include "cli/message.h"
+#include "recording/recording_rows.h"
 
 #define SOURCE "perf c2c record"
 
@@ -105,9 +106,9 @@ int c2c_record_open(struct c2c_record **out, const struct options *options, stru
 			kernel_reason(plan));
 	err = kernel_btf_put(recording);
 	if (!err && c2c->running)
-		err = recording_run(recording, PUT_META, "tt", "memory_samples_file", c2c->file);
+		err = recording_put_text(recording, "memory_samples_file", c2c->file);
 	if (!err && c2c->running)
-		err = recording_run(recording, PUT_META, "tt", "memory_samples_command", c2c->process.command);
+		err = recording_put_text(recording, "memory_samples_command", c2c->process.command);
 	return err;
 }
 
@@ -116,9 +117,9 @@ static int give_up(struct c2c_record *c2c)
 {
 	c2c->running = false;
 	message("memory samples: %s; %s may hold a part of them", c2c->process.why, c2c->file);
-	return recording_run(c2c->recording, PUT_PROBE, "ttttt", signal_name(SIGNAL_MEMORY_BY_PERF),
-			     probe_state_names[PROBE_UNAVAILABLE], "", c2c->process.why,
-			     signal_lost(SIGNAL_MEMORY_BY_PERF));
+	return recording_put(c2c->recording, probe, .signal = signal_name(SIGNAL_MEMORY_BY_PERF),
+			     .state = probe_state_names[PROBE_UNAVAILABLE], .source = "",
+			     .reason = c2c->process.why, .lost = signal_lost(SIGNAL_MEMORY_BY_PERF));
 }
 
 int c2c_record_begin(struct c2c_record *c2c)

@@ -7,21 +7,24 @@
 #include "cli/kinds.h"
 #include "names/build_id.h"
 #include "perfdata/perfdata_meta.h"
+#include "recording/recording_rows.h"
 
 static int put_text(struct recording *recording, const char *name, const char *value)
 {
-	return *value ? recording_run(recording, PUT_META, "tt", name, value) : 0;
+	return *value ? recording_put_text(recording, name, value) : 0;
 }
 
 static int put_number(struct recording *recording, const char *name, __u64 value)
 {
-	return value ? recording_run(recording, PUT_META, "ti", name, (__s64)value) : 0;
+	return value ? recording_put_number(recording, name, value) : 0;
 }
 
 static int put_loss(struct recording *recording, const char *name, __u64 count, const char *meaning,
 		    const char *severity)
 {
-	return count ? recording_run(recording, PUT_LOSS, "titt", name, (__s64)count, meaning, severity) : 0;
+	return count ? recording_put(recording, loss, .name = name, .count = count, .meaning = meaning,
+				     .severity = severity)
+		     : 0;
 }
 
 static int write_losses(const struct perfdata_import *import, struct recording *recording,
@@ -85,8 +88,8 @@ static int write_times(const struct perfdata_import *import, struct recording *r
 
 	if (import->first_ns > import->last_ns)
 		return err;
-	err = err ?: recording_run(recording, PUT_META, "ti", "begin_ns", (__s64)import->first_ns);
-	err = err ?: recording_run(recording, PUT_META, "ti", "end_ns", (__s64)import->last_ns);
+	err = err ?: recording_put_number(recording, "begin_ns", import->first_ns);
+	err = err ?: recording_put_number(recording, "end_ns", import->last_ns);
 	if (features->clock_data && features->clockid == clock)
 		err = err
 			      ?: put_number(recording, "begin_unix_ns",
@@ -111,7 +114,7 @@ static int write_machine(const struct perfdata_import *import, struct recording 
 	for (int node = 0; !err && node < MEMORY_NODES; node++) {
 		snprintf(text, sizeof(text), "node_%d_cpus", node);
 		if (features->nodes[node])
-			err = recording_run(recording, PUT_META, "tt", text, features->nodes[node]);
+			err = recording_put_text(recording, text, features->nodes[node]);
 	}
 	build_id_text(kernel->build_id, kernel->build_id_size, text);
 	err = err ?: put_text(recording, "kernel_build_id", text);
@@ -144,6 +147,6 @@ int perfdata_write_meta(const struct perfdata_import *import, struct recording *
 	err = err ?: write_machine(import, recording);
 	err = err ?: write_times(import, recording);
 	for (int kind = 0; !err && kind < KIND_END; kind++)
-		err = recording_run(recording, PUT_KIND, "it", (__s64)kind, kind_names[kind]);
+		err = recording_put(recording, kind, .id = kind, .name = kind_names[kind]);
 	return err ?: write_losses(import, recording, rank);
 }

@@ -6,6 +6,7 @@
 #include <bpf/bpf.h>
 
 #include "probes/measurement.h"
+#include "recording/recording_rows.h"
 
 #define BATCHES    10
 #define BATCH_RUNS 100
@@ -46,8 +47,8 @@ int measurement_record(struct recording *recording, int program_fd, bool coarse_
 	if (statistics >= 0)
 		close(statistics);
 	if (least != ~0ull)
-		err = recording_run(recording, PUT_COST, "tit", "measurement_ns", (__s64)least, "ns");
+		err = recording_put(recording, cost, .name = "measurement_ns", .value = least, .unit = "ns");
 	if (!err && coarse_clock && !clock_getres(CLOCK_MONOTONIC_COARSE, &step))
-		err = recording_run(recording, PUT_META, "ti", "clock_step_ns", (__s64)step.tv_nsec);
+		err = recording_put_number(recording, "clock_step_ns", step.tv_nsec);
 	return err;
 }

@@ -10,6 +10,7 @@
 #include "ptrace/ptrace_waits.h"
 #include "lockline.skel.h"
 #include "probes/maps.h"
+#include "recording/recording_rows.h"
 
 struct ptrace_waits {
 	struct recording *recording;
@@ -65,10 +66,11 @@ static int store_row(const struct ptrace_waits *waits, const struct inactive_row
 
 	memcpy(comm, row->comm, sizeof(row->comm));
 	memcpy(target_comm, row->target_comm, sizeof(row->target_comm));
-	return recording_run(waits->recording, ADD_INACTIVE_WAIT, "iitiitiiiiiii", (__s64)(row->key >> 32),
-			     (__s64)row->tgid, comm, (__s64)(__u32)row->key, (__s64)row->target_tgid, target_comm,
-			     (__s64)row->calls, (__s64)row->turns, (__s64)row->max_turns, (__s64)row->traced,
-			     (__s64)row->failed, (__s64)row->wait_ns, (__s64)row->max_ns);
+	return recording_put(waits->recording, inactive_wait, .tid = row->key >> 32, .tgid = row->tgid, .comm = comm,
+			     .target_tid = (__u32)row->key, .target_tgid = row->target_tgid, .target_comm = target_comm,
+			     .calls = row->calls, .turns = row->turns, .max_turns = row->max_turns,
+			     .traced = row->traced, .failed = row->failed, .wait_ns = row->wait_ns,
+			     .max_ns = row->max_ns);
 }
 
 static int store_attaches(const struct ptrace_waits *waits, const struct inactive_row *row)
@@ -77,9 +79,9 @@ static int store_attaches(const struct ptrace_waits *waits, const struct inactiv
 
 	memcpy(comm, row->comm, sizeof(row->comm));
 	memcpy(target_comm, row->target_comm, sizeof(row->target_comm));
-	return recording_run(waits->recording, ADD_ATTACH, "iitiitiii", (__s64)(row->key >> 32), (__s64)row->tgid, comm,
-			     (__s64)(__u32)row->key, (__s64)row->target_tgid, target_comm, (__s64)row->attaches,
-			     (__s64)row->attach_ns, (__s64)row->attach_max_ns);
+	return recording_put(waits->recording, ptrace_attach, .tid = row->key >> 32, .tgid = row->tgid, .comm = comm,
+			     .target_tid = (__u32)row->key, .target_tgid = row->target_tgid, .target_comm = target_comm,
+			     .attaches = row->attaches, .attach_ns = row->attach_ns, .max_ns = row->attach_max_ns);
 }
 
 static int store_cpu(const struct ptrace_waits *waits, __u32 cpu)
@@ -95,19 +97,20 @@ static int store_cpu(const struct ptrace_waits *waits, __u32 cpu)
 	for (int i = 0; i < HISTOGRAM_BUCKETS; i++)
 		histogram_put(&attaches, i, state->attach_histogram[i]);
 	if (attaches.size)
-		err = recording_run(waits->recording, PUT_ATTACH_CPU, "ib", (__s64)cpu, attaches.bytes, attaches.size);
+		err = recording_put(waits->recording, ptrace_attach_cpu, .cpu = cpu,
+				    .histogram = {attaches.bytes, attaches.size});
 	if (err || !times.size)
 		return err;
-	return recording_run(waits->recording, PUT_INACTIVE_CPU, "ibb", (__s64)cpu, times.bytes, times.size,
-			     turns.bytes, turns.size);
+	return recording_put(waits->recording, inactive_cpu, .cpu = cpu, .histogram = {times.bytes, times.size},
+			     .turns = {turns.bytes, turns.size});
 }
 
 int ptrace_waits_flush(struct ptrace_waits *waits)
 {
 	__u64 no_slot = 0, no_row = 0, unmatched = 0, attach_failed = 0;
-	int err = recording_run(waits->recording, CLEAR_INACTIVE_WAITS, "");
+	int err = recording_clear(waits->recording, TABLE_INACTIVE_WAIT);
 
-	err = err ?: recording_run(waits->recording, CLEAR_ATTACHES, "");
+	err = err ?: recording_clear(waits->recording, TABLE_PTRACE_ATTACH);
 
 	for (__u32 i = 0; !err && i < waits->cpus * INACTIVE_ROWS; i++) {
 		const struct inactive_row *row = (const struct inactive_row *)waits->rows.data + i;
@@ -125,18 +128,22 @@ int ptrace_waits_flush(struct ptrace_waits *waits)
 		err = store_cpu(waits, cpu);
 	}
 	err = err
-		      ?: recording_run(waits->recording, PUT_LOSS, "titt", "inactive_no_slot", (__s64)no_slot,
-				       "calls of wait_task_inactive() that found no place among those in progress",
-				       "loss");
+		      ?: recording_put(
+				 waits->recording, loss, .name = "inactive_no_slot", .count = no_slot,
+				 .meaning = "calls of wait_task_inactive() that found no place among those in progress",
+				 .severity = "loss");
 	err = err
-		      ?: recording_run(waits->recording, PUT_LOSS, "titt", "inactive_no_row", (__s64)no_row,
-				       "calls and turns of wait_task_inactive() without the names of tracer and tracee",
-				       "loss");
+		      ?: recording_put(waits->recording, loss, .name = "inactive_no_row", .count = no_row,
+				       .meaning = "calls and turns of wait_task_inactive() without the names of tracer "
+						  "and tracee",
+				       .severity = "loss");
 	err = err
-		      ?: recording_run(waits->recording, PUT_LOSS, "titt", "attach_failed", (__s64)attach_failed,
-				       "calls of ptrace_attach() that failed", "info");
+		      ?: recording_put(waits->recording, loss, .name = "attach_failed", .count = attach_failed,
+				       .meaning = "calls of ptrace_attach() that failed", .severity = "info");
 	return err
-		       ?: recording_run(waits->recording, PUT_LOSS, "titt", "inactive_unmatched", (__s64)unmatched,
-					"ends of wait_task_inactive() and ptrace_attach() whose begin was not seen",
-					"info");
+		       ?: recording_put(
+				  waits->recording, loss, .name = "inactive_unmatched", .count = unmatched,
+				  .meaning =
+					  "ends of wait_task_inactive() and ptrace_attach() whose begin was not seen",
+				  .severity = "info");
 }

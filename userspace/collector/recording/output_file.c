@@ -106,7 +106,7 @@ int output_file_create(struct output_file *file, const char *path)
 	}
 	if (err)
 		return err;
-	file->fd = open(file->path, O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, 0600);
+	file->fd = open(file->path, O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC | O_NOFOLLOW, 0600);
 	if (file->fd < 0)
 		err = -errno;
 	else if (flock(file->fd, LOCK_EX | LOCK_NB))

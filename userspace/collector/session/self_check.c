@@ -16,6 +16,7 @@
 #include "cli/message.h"
 #include "probes/observer.h"
 #include "session/self_check.h"
+#include "recording/recording_rows.h"
 
 /* After a switch: code was patched on every CPU, and caches are cold. */
 #define SETTLE_NS 200000000ull
@@ -136,12 +137,12 @@ static void deeper_text(const struct self_check *check, char *text, size_t size)
 
 static int put_text(struct self_check *check, const char *name, const char *text)
 {
-	return recording_run(check->recording, PUT_META, "tt", name, text);
+	return recording_put_text(check->recording, name, text);
 }
 
 static int put_number(struct self_check *check, const char *name, __u64 number)
 {
-	return recording_run(check->recording, PUT_META, "ti", name, (__s64)number);
+	return recording_put_number(check->recording, name, number);
 }
 
 /* Chance decides which of a pair comes first, so that no periodic load keeps step with the slices. */
@@ -243,12 +244,12 @@ static int end_slice(struct self_check *check)
 		histogram_put(&waits, i, ended);
 		histogram_put(&wakeups, i, end.observed.histogram[i] - begin->observed.histogram[i]);
 	}
-	return recording_run(check->recording, PUT_SELF_CHECK, "iiiiiiibiibi", slice, slice / 2, (__s64)begin->at_ns,
-			     (__s64)end.at_ns, (__s64)check->deeper, (__s64)count,
-			     (__s64)(end.wait_ns - begin->wait_ns), waits.bytes, waits.size,
-			     (__s64)(end.observed.wakeups - begin->observed.wakeups), (__s64)max_late_ns, wakeups.bytes,
-			     wakeups.size,
-			     end.switches < 0 || begin->switches < 0 ? (__s64)-1 : end.switches - begin->switches);
+	return recording_put(
+		check->recording, self_check, .slice = slice, .pair = slice / 2, .begin_ns = begin->at_ns,
+		.end_ns = end.at_ns, .deeper = check->deeper, .waits = count, .wait_ns = end.wait_ns - begin->wait_ns,
+		.wait_histogram = {waits.bytes, waits.size}, .wakeups = end.observed.wakeups - begin->observed.wakeups,
+		.max_late_ns = max_late_ns, .wakeup_histogram = {wakeups.bytes, wakeups.size},
+		.switches = end.switches < 0 || begin->switches < 0 ? (__s64)-1 : end.switches - begin->switches);
 }
 
 /* Silence comes before detaching and ends after attaching, which take seconds where functions are probed. */
@@ -325,11 +326,11 @@ static int give_up(struct self_check *check, const struct attached *failed, int 
 		return err;
 	err = put_text(check, "self_check_ended", strerror(-err));
 	return err
-		       ?: recording_run(
-				  check->recording, PUT_LOSS, "titt", "self_check_detached", lost,
-				  "probes that --self-check could not attach again: from then on the waits alone were "
-				  "recorded",
-				  "loss");
+		       ?: recording_put(check->recording, loss, .name = "self_check_detached", .count = lost,
+					.meaning = "probes that --self-check could not attach again: from then on the "
+						   "waits alone were "
+						   "recorded",
+					.severity = "loss");
 }
 
 /* The next probe: ends and unlocks are attached first and detached last.  1: all are as they should be. */

@@ -32,6 +32,7 @@
 #include "session/session_sizes.h"
 #include "session/summary.h"
 #include "session/workload.h"
+#include "recording/recording_rows.h"
 #include "waits/stacks.h"
 
 /* The rings are read this often: a ring holds more than a CPU writes in it. */
@@ -211,10 +212,10 @@ static int put_interval(struct session *session, __u64 now)
 
 	if (interval == NO_INTERVAL)
 		return 0;
-	err = recording_run(session->recording, PUT_INTERVAL, "iii", interval, (__s64)session->interval_begin_ns,
-			    (__s64)now);
+	err = recording_put(session->recording, interval, .id = interval, .begin_ns = session->interval_begin_ns,
+			    .end_ns = now);
 	if (!err && session->options->flight)
-		err = recording_run(session->recording, PLACE_OUTLIERS, "i", interval);
+		err = recording_place_outliers(session->recording, interval);
 	return err;
 }
 
@@ -349,7 +350,7 @@ static int write_kernel_base(struct session *session)
 	if (symbols_address(session->symbols, "_text", &address))
 		return 0;
 	snprintf(text, sizeof(text), "0x%llx", (unsigned long long)address);
-	return recording_run(session->recording, PUT_META, "tt", "kernel_text_address", text);
+	return recording_put_text(session->recording, "kernel_text_address", text);
 }
 
 /* COMMAND's process, which waits to be let go. */

@@ -13,6 +13,7 @@
 #include "base/shell_words.h"
 #include "cli/message.h"
 #include "session/summary.h"
+#include "recording/recording_rows.h"
 
 #define PROGRAM "lockline "
 /* Of a longer command line the rest is left out. */
@@ -20,12 +21,12 @@
 
 static int put_text(struct recording *recording, const char *name, const char *value)
 {
-	return recording_run(recording, PUT_META, "tt", name, value);
+	return recording_put_text(recording, name, value);
 }
 
 static int put_number(struct recording *recording, const char *name, __u64 value)
 {
-	return recording_run(recording, PUT_META, "ti", name, (__s64)value);
+	return recording_put_number(recording, name, value);
 }
 
 static void append(char *text, size_t size, const char *format, ...) __attribute__((format(printf, 3, 4)));
@@ -105,11 +106,12 @@ int summary_begin(struct recording *recording, const struct plan *plan, const st
 	for (int i = 0; !err && i < plan->probe_count; i++) {
 		const struct probe *probe = &plan->probes[i];
 
-		err = recording_run(recording, PUT_PROBE, "ttttt", signal_name(probe->signal),
-				    probe_state_names[probe->state], probe->source, probe->reason, probe->lost);
+		err = recording_put(recording, probe, .signal = signal_name(probe->signal),
+				    .state = probe_state_names[probe->state], .source = probe->source,
+				    .reason = probe->reason, .lost = probe->lost);
 	}
 	for (int kind = 0; !err && kind < KIND_END; kind++)
-		err = recording_run(recording, PUT_KIND, "it", (__s64)kind, kind_names[kind]);
+		err = recording_put(recording, kind, .id = kind, .name = kind_names[kind]);
 	filter_text(options, filter, sizeof(filter));
 	err = err ?: put_text(recording, "lockline_version", LOCKLINE_VERSION);
 	err = err ?: put_command_line(recording);
@@ -132,7 +134,8 @@ int summary_begin(struct recording *recording, const struct plan *plan, const st
 static int put_loss(const struct summary *summary, const char *name, __u64 count, const char *severity,
 		    const char *meaning)
 {
-	return recording_run(summary->recording, PUT_LOSS, "titt", name, (__s64)count, meaning, severity);
+	return recording_put(summary->recording, loss, .name = name, .count = count, .meaning = meaning,
+			     .severity = severity);
 }
 
 static const struct {
@@ -230,8 +233,8 @@ static int write_losses(const struct summary *summary, const struct sums *sums)
 		err = put_loss(summary, counters[i].name, sums->counters[i], counters[i].severity, counters[i].meaning);
 	for (int kind = 0; !err && kind < KIND_END; kind++)
 		if (sums->begins[kind])
-			err = recording_run(summary->recording, PUT_BEGIN_COUNT, "ii", (__s64)kind,
-					    (__s64)sums->begins[kind]);
+			err = recording_put(summary->recording, begin_count, .kind = kind,
+					    .begins = sums->begins[kind]);
 	err = err
 		      ?: put_loss(summary, "slow_paths", sums->slow_paths, "info",
 				  "slow paths entered, as the probes around them saw it: begins besides those of the "
@@ -261,18 +264,19 @@ static int write_programs(const struct summary *summary, const struct sums *sums
 
 	for (size_t i = 0; !err && i < own_cost_count(summary->own_cost); i++) {
 		struct program_cost cost;
-		__s64 runs = -1;
+		struct recorded_integer runs = {};
 
 		err = own_cost_program(summary->own_cost, i, &cost);
 		if (err)
 			return err;
 		if (!strcmp(cost.name, "contention_begin"))
-			runs = sums->all_begins;
+			runs = recorded(sums->all_begins);
 		else if (!strcmp(cost.name, "contention_end"))
-			runs = sums->ends;
+			runs = recorded(sums->ends);
 		misses += cost.recursion_misses;
-		err = recording_run(summary->recording, PUT_PROGRAM, "ttiiii", cost.name, cost.signal, runs,
-				    (__s64)cost.measured_runs, (__s64)cost.measured_ns, (__s64)cost.recursion_misses);
+		err = recording_put(summary->recording, program, .name = cost.name, .signal = cost.signal, .runs = runs,
+				    .measured_runs = cost.measured_runs, .measured_ns = cost.measured_ns,
+				    .recursion_misses = cost.recursion_misses);
 	}
 	return err
 		       ?: put_loss(summary, "recursion_misses", misses, "loss",
@@ -281,7 +285,7 @@ static int write_programs(const struct summary *summary, const struct sums *sums
 
 static int put_cost(const struct summary *summary, const char *name, __u64 value, const char *unit)
 {
-	return recording_run(summary->recording, PUT_COST, "tit", name, (__s64)value, unit);
+	return recording_put(summary->recording, cost, .name = name, .value = value, .unit = unit);
 }
 
 static int write_cost(const struct summary *summary)

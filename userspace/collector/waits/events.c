@@ -8,6 +8,7 @@
 #include "base/proc.h"
 #include "waits/events.h"
 #include "waits/in_flight.h"
+#include "recording/recording_rows.h"
 
 /* Outliers that an interval keeps, and that it stores before it looks for the longest. */
 #define OUTLIERS_KEPT   1000
@@ -129,18 +130,15 @@ static __s64 waiter_id(struct events *events, const struct wait_event *event)
 	int err;
 
 	memcpy(comm, event->comm, sizeof(event->comm));
-	id = recording_find(events->recording, FIND_WAITER, "iiti", (__s64)event->tid, (__s64)event->tgid, comm,
-			    (__s64)event->cgroup);
+	id = recording_find_waiter(events->recording, event->tid, event->tgid, comm, event->cgroup);
 	if (id)
 		return id;
-	err = recording_run(events->recording, ADD_WAITER, "iiti", (__s64)event->tid, (__s64)event->tgid, comm,
-			    (__s64)event->cgroup);
+	err = recording_put(events->recording, waiter, .tid = event->tid, .tgid = event->tgid, .comm = comm,
+			    .cgroup = event->cgroup);
 	if (!err)
-		err = recording_run(events->recording, PUT_CGROUP, "it", (__s64)event->cgroup,
-				    cgroup_path(events->cgroups, event->cgroup));
-	return err
-		       ?: recording_find(events->recording, FIND_WAITER, "iiti", (__s64)event->tid, (__s64)event->tgid,
-					 comm, (__s64)event->cgroup);
+		err = recording_put(events->recording, cgroup, .id = event->cgroup,
+				    .path = cgroup_path(events->cgroups, event->cgroup));
+	return err ?: recording_find_waiter(events->recording, event->tid, event->tgid, comm, event->cgroup);
 }
 
 /* The lock's row in the recording: waits of a lock without a row of its own are those of all others. */
@@ -173,16 +171,17 @@ static __s64 lock_id(struct events *events, const struct wait_event *event, cons
 /* Keeps the longest. */
 static int trim_outliers(struct events *events, __s64 interval)
 {
-	int err = recording_run(events->recording, TRIM_OUTLIERS, "ii", interval, (__s64)OUTLIERS_KEPT);
+	__u64 dropped;
+	int err = recording_trim_outliers(events->recording, interval, OUTLIERS_KEPT, &dropped);
 
-	events->losses.outliers_dropped += recording_changes(events->recording);
+	events->losses.outliers_dropped += dropped;
 	events->outliers = OUTLIERS_KEPT;
 	return err;
 }
 
 static int on_event(struct events *events, const struct wait_event *event, struct long_wait *wait)
 {
-	wait->outlier = recording_find(events->recording, FIND_OUTLIER, "");
+	wait->outlier = recording_last_outlier(events->recording);
 	wait->begin_ns = event->begin_ns;
 	wait->wait_ns = event->wait_ns;
 	wait->lock_address = event->lock;
@@ -207,21 +206,24 @@ static int store_event(struct events *events, const struct wait_event *event, __
 
 	if (lock < 0 || waiter < 0 || stack < 0 || user_stack < 0)
 		return -EIO;
-	err = recording_run(events->recording, ADD_SAMPLE_TOTAL, "iiiiiii", waiter, lock, (__s64)event->kind, stack,
-			    user_stack, (__s64)event->weight, (__s64)event->weight_ns);
+	err = recording_put(events->recording, sample_total, .waiter = waiter, .lock = lock, .kind = event->kind,
+			    .stack = stack, .user_stack = user_stack, .waits = event->weight,
+			    .wait_ns = event->weight_ns, .samples = 1);
 	if (!err && interval != NO_INTERVAL)
-		err = recording_run(events->recording, ADD_SAMPLE_INTERVAL, "iiiiiiii", waiter, lock,
-				    (__s64)event->kind, stack, user_stack, (__s64)event->weight,
-				    (__s64)event->weight_ns, interval);
+		err = recording_put(events->recording, sample_interval, .waiter = waiter, .lock = lock,
+				    .kind = event->kind, .stack = stack, .user_stack = user_stack,
+				    .waits = event->weight, .wait_ns = event->weight_ns, .interval = interval,
+				    .samples = 1);
 	if (err || !(event->flags & EVENT_OUTLIER))
 		return err;
 	if (events->outliers++ >= OUTLIERS_STORED)
 		err = trim_outliers(events, interval);
 	if (err)
 		return err;
-	err = recording_run(events->recording, ADD_OUTLIER, "iiiiiiiiiii", interval, (__s64)event->begin_ns,
-			    (__s64)event->wait_ns, (__s64)event->cpu, (__s64)event->begin_cpu, waiter, lock,
-			    (__s64)event->kind, (__s64)event->result, stack, user_stack);
+	err = recording_put(events->recording, outlier, .interval = interval, .begin_ns = event->begin_ns,
+			    .wait_ns = event->wait_ns, .cpu = event->cpu, .begin_cpu = event->begin_cpu,
+			    .waiter = waiter, .lock = lock, .kind = event->kind, .result = event->result,
+			    .stack = stack, .user_stack = user_stack);
 	if (err || !events->on_wait)
 		return err;
 	return on_event(
@@ -304,9 +306,9 @@ static int look_at_open_wait(void *data, const struct open_wait *wait)
 	if (!read_comm(wait->tid, comm, sizeof(comm)) && wait->tid)
 		return 0;
 	if (look->stored)
-		err = recording_run(events->recording, ADD_OPEN_WAIT, "iitiiiii", (__s64)wait->tid, (__s64)wait->tgid,
-				    comm, (__s64)wait->cpu, (__s64)(lock ? lock->id : OTHER_LOCK), (__s64)wait->kind,
-				    (__s64)wait->begin_ns, (__s64)(now_ns - wait->begin_ns));
+		err = recording_put(events->recording, open_wait, .tid = wait->tid, .tgid = wait->tgid, .comm = comm,
+				    .cpu = wait->cpu, .lock = lock ? lock->id : OTHER_LOCK, .kind = wait->kind,
+				    .begin_ns = wait->begin_ns, .age_ns = now_ns - wait->begin_ns);
 	if (err || !events->on_wait)
 		return err;
 	return on_open_wait(events, wait, lock ? lock->id : OTHER_LOCK, now_ns);
@@ -322,7 +324,7 @@ int events_end_interval(struct events *events, __s64 interval, __u64 now_ns, __u
 		err = trim_outliers(events, interval);
 	events->outliers = 0;
 	in_flight_free_dead(events->maps, now_ns, &events->next_dead);
-	err = err ?: recording_run(events->recording, CLEAR_OPEN_WAITS, "");
+	err = err ?: recording_clear(events->recording, TABLE_OPEN_WAIT);
 	return err
 		       ?: in_flight_visit(events->maps, events->names, now_ns - OPEN_WAIT_AGE_NS, look_at_open_wait,
 					  &look, open);

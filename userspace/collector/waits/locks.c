@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "waits/locks.h"
+#include "recording/recording_rows.h"
 
 /* A name by call site may become better with the next stack; after that it is what it is. */
 #define NAMING_TRIES 3
@@ -48,9 +49,10 @@ int locks_open(struct locks **out, struct recording *recording, struct lock_name
 	locks->totals = calloc(limit, sizeof(*locks->totals));
 	for (__u32 kind = 0; kind < KIND_COUNT; kind++)
 		locks->other[kind] = (struct lock_total){.lock = OTHER_LOCK, .kind = kind};
-	err = locks->totals ? recording_run(recording, PUT_LOCK, "iittt", (__s64)OTHER_LOCK, 0ll,
-					    "(locks without a row)", "", name_source_names[NAME_UNKNOWN])
-			    : -ENOMEM;
+	err = locks->totals
+		      ? recording_put(recording, lock, .id = OTHER_LOCK, .address = 0, .name = "(locks without a row)",
+				      .instance = "", .source = name_source_names[NAME_UNKNOWN])
+		      : -ENOMEM;
 	if (err) {
 		locks_close(locks);
 		return err;
@@ -102,8 +104,8 @@ static int name_lock(struct locks *locks, struct known_lock *lock, const struct 
 	lock->source = name.source;
 	lock->type = keep_type(locks, name.type);
 	lock->type_offset = lock->address - name.object;
-	return recording_run(locks->recording, PUT_LOCK, "iittt", (__s64)lock->id, (__s64)lock->address, name.name,
-			     name.instance, name_source_names[name.source]);
+	return recording_put(locks->recording, lock, .id = lock->id, .address = lock->address, .name = name.name,
+			     .instance = name.instance, .source = name_source_names[name.source]);
 }
 
 struct known_lock *locks_meet(struct locks *locks, const struct lock_hint *hint, int *err)

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "waits/stacks.h"
+#include "recording/recording_rows.h"
 
 /* The probe's frames: programs and trampolines (without a symbol here), bpf_trace_runN, __traceiter_X. */
 #define PROBE_FRAMES 6
@@ -26,7 +27,7 @@ static int add_frame(struct stacks *stacks, __u32 tgid, __u64 address)
 {
 	struct symbol symbol = {.name = "", .module = ""};
 	char name[256] = "", module[256] = "";
-	__s64 known = recording_find(stacks->recording, FIND_FRAME, "ii", (__s64)tgid, (__s64)address);
+	__s64 known = recording_has_frame(stacks->recording, tgid, address);
 	__u64 offset = 0;
 
 	if (known)
@@ -39,8 +40,9 @@ static int add_frame(struct stacks *stacks, __u32 tgid, __u64 address)
 	} else if (!symbols_lookup(stacks->symbols, address, &symbol)) {
 		offset = symbol.offset;
 	}
-	return recording_run(stacks->recording, ADD_FRAME, "iitit", (__s64)tgid, (__s64)address,
-			     tgid ? name : symbol.name, (__s64)offset, tgid ? module : symbol.module);
+	return recording_put(stacks->recording, frame, .tgid = tgid, .address = address,
+			     .symbol = tgid ? name : symbol.name, .offset = offset,
+			     .module = tgid ? module : symbol.module);
 }
 
 __s64 stacks_id(struct stacks *stacks, __u32 tgid, const __u64 *frames, int count)
@@ -50,7 +52,7 @@ __s64 stacks_id(struct stacks *stacks, __u32 tgid, const __u64 *frames, int coun
 
 	if (count <= 0)
 		return 0;
-	id = recording_find(stacks->recording, FIND_STACK, "ib", (__s64)tgid, frames, size);
+	id = recording_find_stack(stacks->recording, tgid, frames, size);
 	if (id)
 		return id;
 	for (int i = 0; i < count; i++) {
@@ -58,6 +60,6 @@ __s64 stacks_id(struct stacks *stacks, __u32 tgid, const __u64 *frames, int coun
 		if (err)
 			return err;
 	}
-	err = recording_run(stacks->recording, ADD_STACK, "ib", (__s64)tgid, frames, size);
-	return err ?: recording_find(stacks->recording, FIND_STACK, "ib", (__s64)tgid, frames, size);
+	err = recording_put(stacks->recording, stack, .tgid = tgid, .frames = {frames, size});
+	return err ?: recording_find_stack(stacks->recording, tgid, frames, size);
 }

@@ -7,6 +7,7 @@
 
 #include "base/histogram_blob.h"
 #include "waits/totals.h"
+#include "recording/recording_rows.h"
 
 /* A bucket of a row that passed 2^32: rare enough for a list. */
 struct wrap {
@@ -183,9 +184,9 @@ static int put_other_cell(struct totals *totals, __u32 cpu, __u32 kind, const st
 	}
 	add_figures(other, gained);
 	blob = encode(other);
-	return recording_run(totals->recording, PUT_CELL_TOTAL, "iiiiiiib", (__s64)OTHER_LOCK, (__s64)kind, (__s64)cpu,
-			     (__s64)other->waits, (__s64)other->wait_ns, (__s64)other->max_ns, (__s64)other->failed,
-			     blob.bytes, blob.size);
+	return recording_put(totals->recording, cell_total, .lock = OTHER_LOCK, .kind = kind, .cpu = cpu,
+			     .waits = other->waits, .wait_ns = other->wait_ns, .max_ns = other->max_ns,
+			     .failed = other->failed, .histogram = {blob.bytes, blob.size});
 }
 
 /* One row that gained waits: its interval, its cell, and what it adds to its lock and its CPU. */
@@ -241,16 +242,17 @@ static int flush_row(struct totals *totals, __s64 interval, __u32 cpu, __u32 ind
 		total->worst_cpu_ns = last_read->wait_ns;
 	}
 	if (interval != NO_INTERVAL)
-		err = recording_run(totals->recording, PUT_WAIT_INTERVAL, "iiiiiiiib", interval, (__s64)cpu,
-				    (__s64)total->lock, (__s64)total->kind, (__s64)gained.waits, (__s64)gained.wait_ns,
-				    (__s64)gained.max_ns, (__s64)gained.failed, gained_blob.bytes, gained_blob.size);
+		err = recording_put(totals->recording, wait_interval, .interval = interval, .cpu = cpu,
+				    .lock = total->lock, .kind = total->kind, .waits = gained.waits,
+				    .wait_ns = gained.wait_ns, .max_ns = gained.max_ns, .failed = gained.failed,
+				    .histogram = {gained_blob.bytes, gained_blob.size});
 	if (err)
 		return err;
 	if (total->lock == OTHER_LOCK)
 		return put_other_cell(totals, cpu, total->kind, &gained, &gained_blob);
-	return recording_run(totals->recording, PUT_CELL_TOTAL, "iiiiiiib", (__s64)total->lock, (__s64)total->kind,
-			     (__s64)cpu, (__s64)last_read->waits, (__s64)last_read->wait_ns, (__s64)last_read->max_ns,
-			     (__s64)last_read->failed, cell_blob.bytes, cell_blob.size);
+	return recording_put(totals->recording, cell_total, .lock = total->lock, .kind = total->kind, .cpu = cpu,
+			     .waits = last_read->waits, .wait_ns = last_read->wait_ns, .max_ns = last_read->max_ns,
+			     .failed = last_read->failed, .histogram = {cell_blob.bytes, cell_blob.size});
 }
 
 static int put_lock_total(const struct lock_total *total, void *data)
@@ -258,10 +260,11 @@ static int put_lock_total(const struct lock_total *total, void *data)
 	struct totals *totals = data;
 	struct histogram_blob blob = encode(&total->figures);
 
-	return recording_run(totals->recording, PUT_LOCK_TOTAL, "iiiiiiiib", (__s64)total->lock, (__s64)total->kind,
-			     (__s64)total->figures.waits, (__s64)total->figures.wait_ns, (__s64)total->figures.max_ns,
-			     (__s64)total->figures.failed, (__s64)total->worst_cpu, (__s64)total->worst_cpu_ns,
-			     blob.bytes, blob.size);
+	return recording_put(totals->recording, lock_total, .lock = total->lock, .kind = total->kind,
+			     .waits = total->figures.waits, .wait_ns = total->figures.wait_ns,
+			     .max_ns = total->figures.max_ns, .failed = total->figures.failed,
+			     .worst_cpu = total->worst_cpu, .worst_cpu_ns = total->worst_cpu_ns,
+			     .histogram = {blob.bytes, blob.size});
 }
 
 static int put_cpu_total(struct totals *totals, __u32 cpu, __u32 kind)
@@ -269,9 +272,9 @@ static int put_cpu_total(struct totals *totals, __u32 cpu, __u32 kind)
 	const struct figures *figures = &totals->cpus[cpu * KIND_COUNT + kind];
 	struct histogram_blob blob = encode(figures);
 
-	return recording_run(totals->recording, PUT_CPU_TOTAL, "iiiiiib", (__s64)cpu, (__s64)kind,
-			     (__s64)figures->waits, (__s64)figures->wait_ns, (__s64)figures->max_ns,
-			     (__s64)figures->failed, blob.bytes, blob.size);
+	return recording_put(totals->recording, cpu_total, .cpu = cpu, .kind = kind, .waits = figures->waits,
+			     .wait_ns = figures->wait_ns, .max_ns = figures->max_ns, .failed = figures->failed,
+			     .histogram = {blob.bytes, blob.size});
 }
 
 int totals_flush(struct totals *totals, __s64 interval)

@@ -20,6 +20,7 @@
 #include "watch/watch_target.h"
 #include "watch/watch_windows.h"
 #include "watch/watch_write.h"
+#include "recording/recording_rows.h"
 
 #define MEMORY_MOST (64ull << 20)
 #define USERS       64
@@ -489,7 +490,7 @@ static int pick_lines(struct watch *watch, __u64 now_ns)
 	int err = 0;
 
 	for (int rank = 0; !err && rank < RANKED && watch->line_count < wanted; rank++) {
-		__s64 address = recording_find(watch->base.recording, FIND_HOT_LOCK, "i", (__s64)rank);
+		__s64 address = recording_hot_lock(watch->base.recording, rank);
 		const struct known_lock *lock = address ? locks_find(watch->base.locks, address) : NULL;
 		struct watched watched;
 		bool known = false;
@@ -501,8 +502,7 @@ static int pick_lines(struct watch *watch, __u64 now_ns)
 			known |= (watch->lines[i].watched.address ^ (__u64)address) < CACHE_LINE;
 		if (known || !lock)
 			continue;
-		err = recording_find_text(watch->base.recording, FIND_LOCK_TITLE, name, sizeof(name), "i",
-					  (__s64)lock->id);
+		err = recording_lock_title(watch->base.recording, lock->id, name, sizeof(name));
 		if (err || watch_target_lock(&watch->finder, address, name, &watched))
 			continue;
 		if (add_line(watch, &watched, now_ns))
@@ -534,11 +534,11 @@ int watch_flush(struct watch *watch, __u64 now_ns)
 						  &watch->cost);
 	}
 	err = err
-		      ?: recording_run(watch->base.recording, PUT_COST, "tit", "watch_thread_ns",
-				       (__s64)watch_windows_own_ns(watch->windows), "ns");
+		      ?: recording_put(watch->base.recording, cost, .name = "watch_thread_ns",
+				       .value = watch_windows_own_ns(watch->windows), .unit = "ns");
 	return err
-		       ?: recording_run(watch->base.recording, PUT_META, "ti", "watch_other_hits",
-					(__s64)watch_windows_others(watch->windows));
+		       ?: recording_put_number(watch->base.recording, "watch_other_hits",
+					       watch_windows_others(watch->windows));
 }
 
 void watch_end(struct watch *watch)

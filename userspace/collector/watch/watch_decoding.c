@@ -11,6 +11,7 @@
 #include "watch/watch_decoding.h"
 #include "watch/watch_freed.h"
 #include "watch/watch_write.h"
+#include "recording/recording_rows.h"
 
 #define LONGEST       16 /* bytes of an instruction, and to spare */
 #define FUNCTION_MOST 65536
@@ -204,8 +205,9 @@ static int store_code(struct watch_decoding *decoding, struct code *code, __u32 
 	}
 	make_printable(name);
 	make_printable(object);
-	return recording_run(decoding->recording, PUT_MEMORY_CODE, "iittitt", (__s64)id, (__s64)code->address,
-			     code->tgid ? "user" : "kernel", name, (__s64)offset, object, "");
+	return recording_put(decoding->recording, memory_code, .id = id, .address = code->address,
+			     .space = code->tgid ? "user" : "kernel", .symbol = name, .offset = offset,
+			     .object = object, .line = "");
 }
 
 static int find_code(struct watch_decoding *decoding, __u32 tgid, __u64 address, __u32 *id, __u8 *toucher)
@@ -275,6 +277,6 @@ int watch_decoding_thread(struct watch_decoding *decoding, const struct watch_re
 	snprintf(comm, sizeof(comm), "%.16s", record->comm);
 	make_printable(comm);
 	*id = WATCH_IDS + decoding->thread_count++;
-	return recording_run(decoding->recording, PUT_MEMORY_THREAD, "iiit", (__s64)*id, (__s64)record->tgid,
-			     (__s64)record->tid, comm);
+	return recording_put(decoding->recording, memory_thread, .id = (__s64)*id, .pid = record->tgid,
+			     .tid = record->tid, .comm = comm);
 }

@@ -2,15 +2,16 @@
 #include <stdio.h>
 
 #include "watch/watch_write.h"
+#include "recording/recording_rows.h"
 
 #define NO_STACK ((struct lock_hint){})
 
 int watch_write_source(struct recording *recording, int slots)
 {
-	int err = recording_run(recording, PUT_MEMORY_SOURCE, "ittt", (__s64)WATCH_IDS, "watchpoint", "debug registers",
-				"mem:ADDRESS/8:rw");
+	int err = recording_put(recording, memory_source, .id = WATCH_IDS, .kind = "watchpoint",
+				.name = "debug registers", .event = "mem:ADDRESS/8:rw");
 
-	return err ?: recording_run(recording, PUT_META, "ti", "watch_registers", (__s64)slots);
+	return err ?: recording_put_number(recording, "watch_registers", slots);
 }
 
 int watch_write_line(struct recording *recording, const struct watch_line *line)
@@ -19,10 +20,11 @@ int watch_write_line(struct recording *recording, const struct watch_line *line)
 	__u64 first = watched->address & ~(CACHE_LINE - 1ull), symbol_begin = watched->address - watched->symbol_offset;
 	bool named = *watched->symbol && symbol_begin <= first;
 
-	return recording_run(recording, PUT_MEMORY_LINE, "iiiitittiti", (__s64)line->id, (__s64)WATCH_IDS, (__s64)first,
-			     (__s64)CACHE_LINE, watched->tgid ? "user" : "kernel", (__s64)watched->tgid,
-			     watched->tgid ? watched->mapping : "[kernel.kallsyms]", named ? watched->symbol : "",
-			     (__s64)(named ? first - symbol_begin : 0), "", 0ll);
+	return recording_put(recording, memory_line, .id = line->id, .source = WATCH_IDS, .address = first,
+			     .size = CACHE_LINE, .space = watched->tgid ? "user" : "kernel", .pid = watched->tgid,
+			     .object = watched->tgid ? watched->mapping : "[kernel.kallsyms]",
+			     .symbol = named ? watched->symbol : "", .symbol_offset = named ? first - symbol_begin : 0,
+			     .nodes = "", .pages = 0);
 }
 
 /* The bytes of those eighths. */
@@ -40,9 +42,10 @@ int watch_write_window(struct recording *recording, const struct watch_line *lin
 {
 	const struct watch_window_row *row = &line->row;
 
-	return recording_run(recording, PUT_WATCH_WINDOW, "iiiiiiiii", (__s64)line->id, (__s64)row->begin_ns,
-			     (__s64)(row->end_ns - row->begin_ns), (__s64)bytes_of(row->places), (__s64)row->hits,
-			     (__s64)row->lost, (__s64)row->transfers, (__s64)row->cut, (__s64)row->changed);
+	return recording_put(recording, watch_window, .line = line->id, .begin_ns = row->begin_ns,
+			     .length_ns = row->end_ns - row->begin_ns, .offsets = bytes_of(row->places),
+			     .hits = row->hits, .lost = row->lost, .transfers = row->transfers, .cut = row->cut,
+			     .changed = row->changed);
 }
 
 static int write_accesses(struct recording *recording, const struct watch_line *line)
@@ -57,14 +60,15 @@ static int write_accesses(struct recording *recording, const struct watch_line *
 			continue;
 		for (__u32 byte = 0; byte < sum->cpu_bytes; byte++)
 			cpus += __builtin_popcount(sum->cpus[byte]);
-		err = recording_run(recording, PUT_WATCH_ACCESS, "iiiiiiiiibi", (__s64)line->id, (__s64)sum->offset,
-				    (__s64)sum->code, (__s64)sum->thread, (__s64)sum->records, (__s64)sum->loads,
-				    (__s64)sum->stores, (__s64)sum->locked, (__s64)sum->in_wait, sum->cpus,
-				    (int)sum->cpu_bytes, (__s64)cpus);
+		err = recording_put(recording, memory_access, .line = line->id, .offset = sum->offset,
+				    .code = sum->code, .thread = sum->thread, .records = recorded(sum->records),
+				    .loads = recorded(sum->loads), .stores = recorded(sum->stores),
+				    .locked = recorded(sum->locked), .in_wait = recorded(sum->in_wait),
+				    .cpus = {sum->cpus, sum->cpu_bytes}, .cpu_count = recorded(cpus), .nodes = "");
 		err = err
-			      ?: recording_run(recording, PUT_MEMORY_INTERRUPTS, "iiiiii", (__s64)line->id,
-					       (__s64)sum->offset, (__s64)sum->code, (__s64)sum->thread,
-					       (__s64)sum->records, (__s64)sum->interrupts_off);
+			      ?: recording_put(recording, memory_interrupts, .line = line->id, .offset = sum->offset,
+					       .code = sum->code, .thread = sum->thread, .records = sum->records,
+					       .off = sum->interrupts_off);
 		sum->changed = false;
 	}
 	return err;
@@ -78,10 +82,10 @@ static int write_transfers(struct recording *recording, const struct watch_line 
 		struct watch_transfer_sum *sum = &line->sums.transfers[i];
 
 		if (sum->changed)
-			err = recording_run(recording, PUT_WATCH_TRANSFER, "iiiiiiiii", (__s64)line->id,
-					    (__s64)sum->from_cpu, (__s64)sum->from_offset, (__s64)sum->from_code,
-					    (__s64)sum->cpu, (__s64)sum->offset, (__s64)sum->code, (__s64)sum->write,
-					    (__s64)sum->transfers);
+			err = recording_put(recording, watch_transfer, .line = line->id, .from_cpu = sum->from_cpu,
+					    .from_offset = sum->from_offset, .from_code = sum->from_code,
+					    .cpu = sum->cpu, .offset = sum->offset, .code = sum->code,
+					    .write = sum->write, .transfers = sum->transfers);
 		sum->changed = false;
 	}
 	return err;
@@ -103,9 +107,9 @@ static int write_waits(struct recording *recording, const struct watch_line *lin
 		hint.kind = sum->kind;
 		lock = locks_meet(locks, &hint, &err);
 		if (!err)
-			err = recording_run(recording, PUT_MEMORY_WAIT, "iiiii", (__s64)line->id,
-					    (__s64)(lock ? lock->id : OTHER_LOCK), (__s64)sum->kind,
-					    (__s64)sum->records, (__s64)sum->transfers);
+			err = recording_put(recording, memory_wait, .line = line->id,
+					    .lock = lock ? lock->id : OTHER_LOCK, .kind = sum->kind,
+					    .records = sum->records, .transfers = sum->transfers);
 		sum->changed = false;
 	}
 	return err;
@@ -125,19 +129,19 @@ static const struct known_lock *lock_of(const struct watched *watched, struct lo
 static int write_decoded(struct recording *recording, struct watch_line *line, const struct watch_cost *cost)
 {
 	const struct watch_decoded_sums *told = &line->told;
-	int err = recording_run(recording, PUT_WATCH_TOLD, "iiiiiiiiii", (__s64)line->id,
-				(__s64)told->by[DECODED_BY_INSTRUCTION], (__s64)told->by[DECODED_BY_WATCHPOINT],
-				(__s64)told->by[DECODED_BEFORE], (__s64)told->by[DECODED_NOT], (__s64)told->compared,
-				(__s64)told->disagreed, (__s64)told->typed_windows, (__s64)told->typed_hits,
-				(__s64)cost->write_ns);
+	int err = recording_put(
+		recording, watch_told, .line = line->id, .instruction = told->by[DECODED_BY_INSTRUCTION],
+		.watchpoint = told->by[DECODED_BY_WATCHPOINT], .remembered = told->by[DECODED_BEFORE],
+		.untold = told->by[DECODED_NOT], .compared = told->compared, .disagreed = told->disagreed,
+		.typed_windows = told->typed_windows, .typed_hits = told->typed_hits, .typed_hit_ns = cost->write_ns);
 
 	for (__u32 i = 0; !err && i < told->comparison_count; i++) {
 		struct watch_comparison *comparison = &told->comparisons[i];
 
 		if (comparison->changed)
-			err = recording_run(recording, PUT_WATCH_COMPARISON, "iiiii", (__s64)line->id,
-					    (__s64)comparison->code, (__s64)comparison->decoded,
-					    (__s64)comparison->only_read, (__s64)comparison->wrote);
+			err = recording_put(recording, watch_comparison, .line = line->id, .code = comparison->code,
+					    .decoded = comparison->decoded, .only_read = comparison->only_read,
+					    .wrote = comparison->wrote);
 		comparison->changed = false;
 	}
 	return err;
@@ -157,11 +161,13 @@ int watch_write_sums(struct recording *recording, struct watch_line *line, struc
 		watched->object = lock->address - lock->type_offset;
 		watched->from = watch_type_from(lock->source);
 	}
-	err = recording_run(recording, PUT_WATCH, "itiitittdiiit", (__s64)line->id, watched->target,
-			    (__s64)(lock ? lock->id : 0), (__s64)(watched->address & (CACHE_LINE - 1)), watched->type,
-			    (__s64)(*watched->type ? first - watched->object : 0), *watched->type ? watched->from : "",
-			    watch_access_from(options->watch_access_from, &line->told), options->watch_share,
-			    (__s64)line->begin_ns, (__s64)line->end_ns, (__s64)cost->hit_ns, line->ended);
+	err = recording_put(recording, watch, .line = line->id, .target = watched->target, .lock = lock ? lock->id : 0,
+			    .lock_offset = watched->address & (CACHE_LINE - 1), .type = watched->type,
+			    .type_offset = *watched->type ? first - watched->object : 0,
+			    .type_from = *watched->type ? watched->from : "",
+			    .access_from = watch_access_from(options->watch_access_from, &line->told),
+			    .budget = options->watch_share, .begin_ns = line->begin_ns, .end_ns = line->end_ns,
+			    .hit_ns = cost->hit_ns, .ended = line->ended);
 	err = err ?: write_decoded(recording, line, cost);
 	err = err ?: write_accesses(recording, line);
 	err = err ?: write_transfers(recording, line);

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Between the two files that write a recording: its file and transactions, and its rows. */
+#ifndef LOCKLINE_RECORDING_INTERNAL_H
+#define LOCKLINE_RECORDING_INTERNAL_H
+
+#include <sqlite3.h>
+
+#include "recording/output_file.h"
+#include "recording/recording_rows.h"
+
+/* Statements that are more than one row in its table. */
+enum statement {
+	ADD_MEMORY_WAIT,
+	FIND_WAITER,
+	FIND_TASK,
+	FIND_TASK_BY_TID,
+	FIND_TASK_OF_NAME,
+	FIND_STACK,
+	FIND_FRAME,
+	FIND_OUTLIER,
+	FIND_HOT_LOCK,
+	FIND_LOCK_NAME,
+	FIND_LOCK_TITLE,
+	TRIM_OUTLIERS,
+	PRUNE_OUTLIERS,
+	PLACE_OUTLIERS,
+	AGE_EPISODES,
+	SET_MEMORY_LINE_PAGES,
+	SET_MEMORY_LINE_NAME,
+	DROP_MEMORY_LINE,
+	DROP_MEMORY_CODE,
+	DROP_MEMORY_THREAD,
+	DROP_MEMORY_ACCESSES,
+	DROP_MEMORY_INTERRUPTS,
+	DROP_MEMORY_WAITS,
+	STATEMENTS
+};
+
+struct recording {
+	sqlite3 *db;
+	sqlite3_stmt *rows[RECORDING_TABLES];
+	sqlite3_stmt *statements[STATEMENTS];
+	struct output_file file;
+	char *path; /* as it was given */
+	bool told;
+	bool interval; /* one was written */
+	bool kept;     /* and committed */
+};
+
+/* Says why, once; negative errno. */
+int recording_failed(struct recording *recording, const char *what);
+/* All statements, kept until recording_finalize(); an SQLite code. */
+int recording_prepare(struct recording *recording);
+void recording_finalize(struct recording *recording);
+
+#endif /* LOCKLINE_RECORDING_INTERNAL_H */
