@@ -13,6 +13,7 @@
 
 #include "kernel/cpu_topology.h"
 
+struct json;
 struct recording;
 
 #define MOST_PAIRS 120
@@ -59,8 +60,8 @@ void transfer_judge(struct cpu_pair *pair, double *lengths, size_t count);
 int cpu_pairs_open(struct cpu_pairs **pairs, __u64 time_ns);
 void cpu_pairs_close(struct cpu_pairs *pairs);
 
-/* The object "cpu_pairs" of lockline-doctor/1, to be freed by sqlite3_free(); NULL: out of memory. */
-char *cpu_pairs_json(const struct cpu_pairs *pairs);
+/* The object "cpu_pairs" of lockline-doctor/1. */
+void cpu_pairs_json(const struct cpu_pairs *pairs, struct json *json);
 /* Measures for a recording that is to begin, and writes its tables and facts. */
 int cpu_pairs_record(struct recording *recording);
 

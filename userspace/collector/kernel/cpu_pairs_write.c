@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include <math.h>
-#include <sqlite3.h>
 
+#include "base/json.h"
 #include "kernel/cpu_pairs.h"
 #include "recording/recording.h"
 #include "recording/recording_rows.h"
@@ -11,47 +11,51 @@ static __u64 greater(__u64 a, __u64 b)
 	return a > b ? a : b;
 }
 
-/* Which of a pair's CPUs is behind the other one, as a JSON value. */
-static void put_behind(sqlite3_str *text, const struct cpu_pair *pair, const struct warp warp[2])
+/* Which of a pair's CPUs is behind the other one. */
+static void put_behind(struct json *json, const char *key, const struct cpu_pair *pair, const struct warp warp[2])
 {
+	json_key(json, key);
 	if (!warp[0].worst && !warp[1].worst)
-		sqlite3_str_appendall(text, "null");
+		json_null(json);
 	else
-		sqlite3_str_appendf(text, "%u", warp[0].worst > warp[1].worst ? pair->cpus.first : pair->cpus.second);
+		json_number(json, "%u", warp[0].worst > warp[1].worst ? pair->cpus.first : pair->cpus.second);
 }
 
-char *cpu_pairs_json(const struct cpu_pairs *pairs)
+static void put_pair(struct json *json, const struct cpu_pair *pair)
 {
-	sqlite3_str *text = sqlite3_str_new(NULL);
-	const char *comma = "";
+	json_open(json, '{');
+	json_key_number(json, "first", pair->cpus.first);
+	json_key_number(json, "second", pair->cpus.second);
+	json_key_text(json, "relation", cpu_relation_names[pair->cpus.relation]);
+	json_key(json, "transfer_ns");
+	json_number(json, "%.1f", pair->transfer_ns);
+	json_key(json, "least_transfer_ns");
+	json_number(json, "%.1f", pair->least_transfer_ns);
+	json_key_number(json, "rounds", pair->rounds);
+	json_key_number(json, "readings", pair->clock[0].readings + pair->clock[1].readings);
+	json_key_number(json, "warp_ns", greater(pair->clock[0].worst, pair->clock[1].worst));
+	put_behind(json, "warp_behind", pair, pair->clock);
+	json_key_number(json, "counter_warp_ticks", greater(pair->counter[0].worst, pair->counter[1].worst));
+	put_behind(json, "counter_warp_behind", pair, pair->counter);
+	json_close(json, '}');
+}
 
-	sqlite3_str_appendf(text,
-			    "{\"cpus\": %u, \"possible_pairs\": %llu, \"chosen_pairs\": %u, \"counter\": \"%s\", "
-			    "\"counter_hz\": %.0f, \"pairs\": [",
-			    pairs->cpus, pairs->possible, pairs->chosen, cpu_counter_name, pairs->counter_hz);
-	for (__u32 i = 0; i < pairs->chosen; i++) {
-		const struct cpu_pair *pair = &pairs->pairs[i];
-
-		if (!pair->rounds)
-			continue;
-		sqlite3_str_appendf(
-			text,
-			"%s{\"first\": %u, \"second\": %u, \"relation\": \"%s\", \"transfer_ns\": %.1f, "
-			"\"least_transfer_ns\": %.1f, \"rounds\": %u, \"readings\": %llu, \"warp_ns\": %llu, "
-			"\"warp_behind\": ",
-			comma, pair->cpus.first, pair->cpus.second, cpu_relation_names[pair->cpus.relation],
-			pair->transfer_ns, pair->least_transfer_ns, pair->rounds,
-			pair->clock[0].readings + pair->clock[1].readings,
-			greater(pair->clock[0].worst, pair->clock[1].worst));
-		put_behind(text, pair, pair->clock);
-		sqlite3_str_appendf(text, ", \"counter_warp_ticks\": %llu, \"counter_warp_behind\": ",
-				    greater(pair->counter[0].worst, pair->counter[1].worst));
-		put_behind(text, pair, pair->counter);
-		sqlite3_str_appendall(text, "}");
-		comma = ", ";
-	}
-	sqlite3_str_appendall(text, "]}");
-	return sqlite3_str_finish(text);
+void cpu_pairs_json(const struct cpu_pairs *pairs, struct json *json)
+{
+	json_open(json, '{');
+	json_key_number(json, "cpus", pairs->cpus);
+	json_key_number(json, "possible_pairs", pairs->possible);
+	json_key_number(json, "chosen_pairs", pairs->chosen);
+	json_key_text(json, "counter", cpu_counter_name);
+	json_key(json, "counter_hz");
+	json_number(json, "%.0f", pairs->counter_hz);
+	json_key(json, "pairs");
+	json_open(json, '[');
+	for (__u32 i = 0; i < pairs->chosen; i++)
+		if (pairs->pairs[i].rounds)
+			put_pair(json, &pairs->pairs[i]);
+	json_close(json, ']');
+	json_close(json, '}');
 }
 
 static int write_pairs(const struct cpu_pairs *pairs, struct recording *recording)

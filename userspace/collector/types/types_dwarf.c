@@ -23,13 +23,12 @@
 #define SLOTS       (2 * MAX_STRUCTS)
 
 struct printer {
-	FILE *out;
+	struct json json;
 	Dwarf_Die *queue; /* structures, in the order of their numbers */
 	uint32_t queued;
 	uint32_t *slots; /* by offset in DWARF: number + 1; 0: free */
 	const char *functions, *structs, *variables;
-	FILE *function_text, *variable_text;
-	const char *function_separator, *variable_separator;
+	struct json function_members, variable_members; /* each into a text of its own */
 };
 
 /* Whether a list "a,b" has this name. */
@@ -177,7 +176,7 @@ static void write_type(FILE *text, Dwarf_Die *type, int depth)
 		fputs(" &", text);
 }
 
-static void print_type(FILE *out, Dwarf_Die *type)
+static void print_type(struct json *json, Dwarf_Die *type)
 {
 	char *text = NULL;
 	size_t size = 0;
@@ -190,15 +189,17 @@ static void print_type(FILE *out, Dwarf_Die *type)
 			fputs("void", memory);
 		fclose(memory);
 	}
-	fputs("\"type\":", out);
-	json_string(out, text ? text : "?");
+	types_key_name(json, "type", text ? text : "?");
 	free(text);
 }
 
-static void print_struct_id(FILE *out, uint32_t number)
+static void print_struct_id(struct json *json, uint32_t number)
 {
+	char text[16];
+
+	snprintf(text, sizeof(text), "%u", number);
 	if (number)
-		fprintf(out, ",\"struct\":\"%u\"", number);
+		json_key_text(json, "struct", text);
 }
 
 static bool number_of(Dwarf_Die *die, unsigned int name, Dwarf_Word *value)
@@ -222,7 +223,7 @@ static bool element(Dwarf_Die *type)
 	return false;
 }
 
-static bool print_member(struct printer *p, Dwarf_Die *member, const char *separator)
+static void print_member(struct printer *p, Dwarf_Die *member)
 {
 	Dwarf_Word offset = 0, bits = 0, first;
 	Dwarf_Die type, inner;
@@ -230,111 +231,131 @@ static bool print_member(struct printer *p, Dwarf_Die *member, const char *separ
 
 	/* A static member of a class, or one whose place is computed. */
 	if (dwarf_hasattr(member, DW_AT_external) || !type_of(member, &type))
-		return false;
+		return;
 	if (dwarf_hasattr(member, DW_AT_data_member_location) &&
 	    !number_of(member, DW_AT_data_member_location, &offset))
-		return false;
+		return;
 	if (offset > UINT32_MAX)
-		return false;
+		return;
 	size = size_of(&type);
-	fprintf(p->out, "%s{\"name\":", separator);
-	json_string(p->out, dwarf_tag(member) == DW_TAG_inheritance ? "" : name_of(member));
+	json_open(&p->json, '{');
+	types_key_name(&p->json, "name", dwarf_tag(member) == DW_TAG_inheritance ? "" : name_of(member));
 	if (number_of(member, DW_AT_bit_size, &bits) && bits && bits <= 64) {
 		first = 0;
 		number_of(member, DW_AT_data_bit_offset, &first);
 		first = first > 8ull * UINT32_MAX ? 0 : first;
 		offset += first / 8;
 		size = (first % 8 + bits + 7) / 8;
-		fprintf(p->out, ",\"bit_offset\":%u,\"bit_size\":%u", (unsigned int)(first % 8), (unsigned int)bits);
+		json_key_number(&p->json, "bit_offset", first % 8);
+		json_key_number(&p->json, "bit_size", bits);
 	}
-	fprintf(p->out, ",\"offset\":%llu,\"size\":%llu,", (unsigned long long)offset, (unsigned long long)size);
-	print_type(p->out, &type);
+	json_key_number(&p->json, "offset", offset);
+	json_key_number(&p->json, "size", size);
+	print_type(&p->json, &type);
 	inner = type;
 	if (element(&inner)) {
 		stride = size_of(&inner);
-		if (bare(&type) && dwarf_tag(&type) == DW_TAG_array_type && stride)
-			fprintf(p->out, ",\"count\":%llu,\"stride\":%llu", (unsigned long long)(size / stride),
-				(unsigned long long)stride);
-		print_struct_id(p->out, wanted_struct(p, &inner));
+		if (bare(&type) && dwarf_tag(&type) == DW_TAG_array_type && stride) {
+			json_key_number(&p->json, "count", size / stride);
+			json_key_number(&p->json, "stride", stride);
+		}
+		print_struct_id(&p->json, wanted_struct(p, &inner));
 	}
-	fputc('}', p->out);
-	return true;
+	json_close(&p->json, '}');
 }
 
 static void print_structs(struct printer *p)
 {
-	fputs("\"structs\":{", p->out);
+	char number[16];
+
+	json_newline(&p->json);
+	json_key(&p->json, "structs");
+	json_open(&p->json, '{');
 	/* Printing one may queue others. */
 	for (uint32_t i = 0; i < p->queued; i++) {
 		Dwarf_Die type = p->queue[i], child;
-		const char *separator = "";
 
-		fprintf(p->out, "%s\n\"%u\":{\"kind\":\"%s\",\"name\":", i ? "," : "", i + 1,
-			dwarf_tag(&type) == DW_TAG_union_type ? "union" : "struct");
-		json_string(p->out, name_of(&type));
-		fprintf(p->out, ",\"size\":%llu,\"members\":[", (unsigned long long)size_of(&type));
+		snprintf(number, sizeof(number), "%u", i + 1);
+		json_newline(&p->json);
+		json_key(&p->json, number);
+		json_open(&p->json, '{');
+		json_key_text(&p->json, "kind", dwarf_tag(&type) == DW_TAG_union_type ? "union" : "struct");
+		types_key_name(&p->json, "name", name_of(&type));
+		json_key_number(&p->json, "size", size_of(&type));
+		json_key(&p->json, "members");
+		json_open(&p->json, '[');
 		if (!dwarf_child(&type, &child)) {
 			do {
 				int tag = dwarf_tag(&child);
 
-				if ((tag == DW_TAG_member || tag == DW_TAG_inheritance) &&
-				    print_member(p, &child, separator))
-					separator = ",";
+				if (tag == DW_TAG_member || tag == DW_TAG_inheritance)
+					print_member(p, &child);
 			} while (!dwarf_siblingof(&child, &child));
 		}
-		fputs("]}", p->out);
+		json_close(&p->json, ']');
+		json_close(&p->json, '}');
 	}
-	fputs("}", p->out);
+	json_close(&p->json, '}');
+}
+
+static void key_of(struct json *json, Dwarf_Die *die)
+{
+	char name[NAME_SIZE];
+
+	snprintf(name, sizeof(name), "%s", name_of(die));
+	json_newline(json);
+	json_key(json, name);
 }
 
 static void add_function(struct printer *p, Dwarf_Die *die)
 {
-	const char *separator = "";
+	struct json *json = &p->function_members;
 	Dwarf_Die child, type;
 
-	fprintf(p->function_text, "%s\n", p->function_separator);
-	json_string(p->function_text, name_of(die));
-	fputs(":{\"parameters\":[", p->function_text);
+	key_of(json, die);
+	json_open(json, '{');
+	json_key(json, "parameters");
+	json_open(json, '[');
 	if (!dwarf_child(die, &child)) {
 		do {
 			if (dwarf_tag(&child) != DW_TAG_formal_parameter || !type_of(&child, &type))
 				continue;
-			fprintf(p->function_text, "%s{\"name\":", separator);
-			json_string(p->function_text, name_of(&child));
-			fputc(',', p->function_text);
-			print_type(p->function_text, &type);
-			print_struct_id(p->function_text, pointed_struct(p, &type));
-			fputc('}', p->function_text);
-			separator = ",";
+			json_open(json, '{');
+			types_key_name(json, "name", name_of(&child));
+			print_type(json, &type);
+			print_struct_id(json, pointed_struct(p, &type));
+			json_close(json, '}');
 		} while (!dwarf_siblingof(&child, &child));
 	}
-	fputs("],\"returns\":{", p->function_text);
+	json_close(json, ']');
+	json_key(json, "returns");
+	json_open(json, '{');
 	if (type_of(die, &type)) {
-		print_type(p->function_text, &type);
-		print_struct_id(p->function_text, pointed_struct(p, &type));
+		print_type(json, &type);
+		print_struct_id(json, pointed_struct(p, &type));
 	} else {
-		print_type(p->function_text, NULL);
+		print_type(json, NULL);
 	}
-	fputs("}}", p->function_text);
-	p->function_separator = ",";
+	json_close(json, '}');
+	json_close(json, '}');
 }
 
 static void add_variable(struct printer *p, Dwarf_Die *die)
 {
+	struct json *json = &p->variable_members;
 	Dwarf_Die type, inner;
 
 	if (!type_of(die, &type))
 		return;
 	inner = type;
-	fprintf(p->variable_text, "%s\n", p->variable_separator);
-	json_string(p->variable_text, name_of(die));
-	fprintf(p->variable_text, ":{\"size\":%llu,", (unsigned long long)size_of(&type));
-	print_type(p->variable_text, &type);
+	key_of(json, die);
+	json_open(json, '{');
+	json_key_number(json, "size", size_of(&type));
+	print_type(json, &type);
 	/* Of an array, the first element's. */
 	if (element(&inner))
-		print_struct_id(p->variable_text, wanted_struct(p, &inner));
-	fputc('}', p->variable_text);
-	p->variable_separator = ",";
+		print_struct_id(json, wanted_struct(p, &inner));
+	json_close(json, '}');
 }
 
 static void search(struct printer *p, Dwarf_Die *parent, int depth)
@@ -398,28 +419,31 @@ static Dwfl_Module *open_program(const char *path, Dwfl **dwfl)
 	return module;
 }
 
+static void print_members(struct json *json, const char *key, const char *members)
+{
+	json_newline(json);
+	json_key(json, key);
+	json_open(json, '{');
+	json_members(json, members);
+	json_close(json, '}');
+}
+
 static int print_found(struct printer *p, const char *functions, const char *variables)
 {
-	fprintf(p->out, "{\"schema\":\"lockline-types/1\",\"pointer_size\":%zu,\n", sizeof(void *));
-	fprintf(p->out, "\"functions\":{%s},\n\"variables\":{%s},\n", functions, variables);
+	types_open_document(&p->json, sizeof(void *));
+	print_members(&p->json, "functions", functions);
+	print_members(&p->json, "variables", variables);
 	print_structs(p);
-	fputs("}\n", p->out);
-	if (fflush(p->out) || ferror(p->out)) {
-		message("cannot write to stdout: %m");
-		return -EIO;
-	}
-	return 0;
+	return types_close_document(&p->json);
 }
 
 int types_print_dwarf(const struct options *options)
 {
 	struct printer p = {
-		.out = stdout,
+		.json = {.out = stdout},
 		.functions = options->functions,
 		.structs = options->structs,
 		.variables = options->variables,
-		.function_separator = "",
-		.variable_separator = "",
 	};
 	char *functions = NULL, *variables = NULL;
 	size_t function_size = 0, variable_size = 0;
@@ -438,24 +462,24 @@ int types_print_dwarf(const struct options *options)
 	}
 	p.queue = calloc(MAX_STRUCTS, sizeof(*p.queue));
 	p.slots = calloc(SLOTS, sizeof(*p.slots));
-	p.function_text = open_memstream(&functions, &function_size);
-	p.variable_text = open_memstream(&variables, &variable_size);
-	if (!p.queue || !p.slots || !p.function_text || !p.variable_text) {
+	p.function_members.out = open_memstream(&functions, &function_size);
+	p.variable_members.out = open_memstream(&variables, &variable_size);
+	if (!p.queue || !p.slots || !p.function_members.out || !p.variable_members.out) {
 		message("out of memory while reading types");
 		err = -ENOMEM;
 		goto out;
 	}
 	while ((unit = dwfl_module_nextcu(module, unit, &bias)))
 		search(&p, unit, 0);
-	fclose(p.function_text);
-	fclose(p.variable_text);
-	p.function_text = p.variable_text = NULL;
+	fclose(p.function_members.out);
+	fclose(p.variable_members.out);
+	p.function_members.out = p.variable_members.out = NULL;
 	err = print_found(&p, functions, variables);
 out:
-	if (p.function_text)
-		fclose(p.function_text);
-	if (p.variable_text)
-		fclose(p.variable_text);
+	if (p.function_members.out)
+		fclose(p.function_members.out);
+	if (p.variable_members.out)
+		fclose(p.variable_members.out);
 	free(functions);
 	free(variables);
 	free(p.slots);

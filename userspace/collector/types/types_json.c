@@ -18,7 +18,7 @@
 #define MAX_STRUCTS 16384
 
 struct printer {
-	FILE *out;
+	struct json json;
 	const struct btf *btf;
 	const struct types *types;
 	bool *seen; /* by type: printed, or in the queue */
@@ -27,20 +27,29 @@ struct printer {
 	__u32 type_count;
 };
 
-void json_string(FILE *out, const char *text)
+void types_key_name(struct json *json, const char *key, const char *name)
 {
-	fputc('"', out);
-	for (size_t i = 0; text[i] && i < NAME_SIZE - 1; i++) {
-		unsigned char c = text[i];
+	char cut[NAME_SIZE];
 
-		if (c == '"' || c == '\\')
-			fprintf(out, "\\%c", c);
-		else if (c < ' ' || c > '~')
-			fprintf(out, "\\u%04x", c);
-		else
-			fputc(c, out);
-	}
-	fputc('"', out);
+	snprintf(cut, sizeof(cut), "%s", name);
+	json_key_text(json, key, cut);
+}
+
+void types_open_document(struct json *json, size_t pointer_size)
+{
+	json_open(json, '{');
+	json_key_text(json, "schema", "lockline-types/1");
+	json_key_number(json, "pointer_size", pointer_size);
+}
+
+int types_close_document(struct json *json)
+{
+	json_close(json, '}');
+	fputc('\n', json->out);
+	if (!fflush(json->out) && !ferror(json->out))
+		return 0;
+	message("cannot write to stdout: %m");
+	return -EIO;
 }
 
 const char *next_name(const char **list, char *name, size_t size)
@@ -165,7 +174,7 @@ static void write_type(const struct printer *p, FILE *text, __u32 id, int depth)
 	}
 }
 
-static void print_type(const struct printer *p, __u32 id)
+static void print_type(struct printer *p, __u32 id)
 {
 	char *text = NULL;
 	size_t size = 0;
@@ -175,15 +184,17 @@ static void print_type(const struct printer *p, __u32 id)
 		write_type(p, memory, id, 0);
 		fclose(memory);
 	}
-	fputs("\"type\":", p->out);
-	json_string(p->out, text ? text : "?");
+	types_key_name(&p->json, "type", text ? text : "?");
 	free(text);
 }
 
-static void print_struct_id(const struct printer *p, __u32 id)
+static void print_struct_id(struct printer *p, __u32 id)
 {
+	char number[16];
+
+	snprintf(number, sizeof(number), "%u", id);
 	if (id)
-		fprintf(p->out, ",\"struct\":\"%u\"", id);
+		json_key_text(&p->json, "struct", number);
 }
 
 /* An array is told as its elements: how many, how far apart, and their structure. */
@@ -215,43 +226,59 @@ static void print_member(struct printer *p, const struct btf_type *parent, int i
 
 	if (bits)
 		size = (first % 8 + bits + 7) / 8;
-	fputs(index ? ",{\"name\":" : "{\"name\":", p->out);
-	json_string(p->out, name ? name : "");
-	fprintf(p->out, ",\"offset\":%u,\"size\":%u,", first / 8, size);
+	json_open(&p->json, '{');
+	types_key_name(&p->json, "name", name ? name : "");
+	json_key_number(&p->json, "offset", first / 8);
+	json_key_number(&p->json, "size", size);
 	print_type(p, member->type);
-	if (bits)
-		fprintf(p->out, ",\"bit_offset\":%u,\"bit_size\":%u", first % 8, bits);
+	if (bits) {
+		json_key_number(&p->json, "bit_offset", first % 8);
+		json_key_number(&p->json, "bit_size", bits);
+	}
 	inner = element(p, member->type, &count);
-	if (inner != bare(p, member->type))
-		fprintf(p->out, ",\"count\":%llu,\"stride\":%u", count, size_of(p, inner));
+	if (inner != bare(p, member->type)) {
+		json_key_number(&p->json, "count", count);
+		json_key_number(&p->json, "stride", size_of(p, inner));
+	}
 	print_struct_id(p, wanted_struct(p, inner));
-	fputc('}', p->out);
+	json_close(&p->json, '}');
 }
 
 static void print_structs(struct printer *p)
 {
-	fputs("\"structs\":{", p->out);
+	char number[16];
+
+	json_newline(&p->json);
+	json_key(&p->json, "structs");
+	json_open(&p->json, '{');
 	/* Printing one may queue others. */
 	for (__u32 i = 0; i < p->queued; i++) {
 		const struct btf_type *type = type_of(p, p->queue[i]);
 
-		fprintf(p->out, "%s\n\"%u\":{\"kind\":\"%s\",\"name\":", i ? "," : "", p->queue[i],
-			btf_is_struct(type) ? "struct" : "union");
-		json_string(p->out, name_of(p, type));
-		fprintf(p->out, ",\"size\":%u,\"members\":[", type->size);
+		snprintf(number, sizeof(number), "%u", p->queue[i]);
+		json_newline(&p->json);
+		json_key(&p->json, number);
+		json_open(&p->json, '{');
+		json_key_text(&p->json, "kind", btf_is_struct(type) ? "struct" : "union");
+		types_key_name(&p->json, "name", name_of(p, type));
+		json_key_number(&p->json, "size", type->size);
+		json_key(&p->json, "members");
+		json_open(&p->json, '[');
 		for (int index = 0; index < btf_vlen(type); index++)
 			print_member(p, type, index);
-		fputs("]}", p->out);
+		json_close(&p->json, ']');
+		json_close(&p->json, '}');
 	}
-	fputs("}", p->out);
+	json_close(&p->json, '}');
 }
 
 static void print_functions(struct printer *p, const char *names)
 {
-	const char *separator = "";
 	char name[NAME_SIZE];
 
-	fputs("\"functions\":{", p->out);
+	json_newline(&p->json);
+	json_key(&p->json, "functions");
+	json_open(&p->json, '{');
 	while (next_name(&names, name, sizeof(name))) {
 		const struct btf_type *type = type_of(p, types_function(p->types, name));
 		const struct btf_param *parameter;
@@ -259,50 +286,54 @@ static void print_functions(struct printer *p, const char *names)
 		type = type ? type_of(p, type->type) : NULL;
 		if (!type || !btf_is_func_proto(type))
 			continue;
-		fprintf(p->out, "%s\n", separator);
-		json_string(p->out, name);
-		fputs(":{\"parameters\":[", p->out);
+		json_newline(&p->json);
+		json_key(&p->json, name);
+		json_open(&p->json, '{');
+		json_key(&p->json, "parameters");
+		json_open(&p->json, '[');
 		parameter = btf_params(type);
 		for (int i = 0; i < btf_vlen(type); i++, parameter++) {
 			const char *word = btf__name_by_offset(p->btf, parameter->name_off);
 
-			fputs(i ? ",{\"name\":" : "{\"name\":", p->out);
-			json_string(p->out, word ? word : "");
-			fputc(',', p->out);
+			json_open(&p->json, '{');
+			types_key_name(&p->json, "name", word ? word : "");
 			print_type(p, parameter->type);
 			print_struct_id(p, pointed_struct(p, parameter->type));
-			fputc('}', p->out);
+			json_close(&p->json, '}');
 		}
-		fputs("],\"returns\":{", p->out);
+		json_close(&p->json, ']');
+		json_key(&p->json, "returns");
+		json_open(&p->json, '{');
 		print_type(p, type->type);
 		print_struct_id(p, pointed_struct(p, type->type));
-		fputs("}}", p->out);
-		separator = ",";
+		json_close(&p->json, '}');
+		json_close(&p->json, '}');
 	}
-	fputs("},\n", p->out);
+	json_close(&p->json, '}');
 }
 
 static void print_variables(struct printer *p, const char *names)
 {
-	const char *separator = "";
 	char name[NAME_SIZE];
 
-	fputs("\"variables\":{", p->out);
+	json_newline(&p->json);
+	json_key(&p->json, "variables");
+	json_open(&p->json, '{');
 	while (next_name(&names, name, sizeof(name))) {
 		int id = btf__find_by_name_kind(p->btf, name, BTF_KIND_VAR);
 		const struct btf_type *type = id > 0 ? type_of(p, id) : NULL;
 
 		if (!type)
 			continue;
-		fprintf(p->out, "%s\n", separator);
-		json_string(p->out, name);
-		fprintf(p->out, ":{\"size\":%u,", size_of(p, type->type));
+		json_newline(&p->json);
+		json_key(&p->json, name);
+		json_open(&p->json, '{');
+		json_key_number(&p->json, "size", size_of(p, type->type));
 		print_type(p, type->type);
 		print_struct_id(p, wanted_struct(p, type->type));
-		fputc('}', p->out);
-		separator = ",";
+		json_close(&p->json, '}');
 	}
-	fputs("},\n", p->out);
+	json_close(&p->json, '}');
 }
 
 /* Structures by name: their tag, or the typedef of one that has none. */
@@ -345,7 +376,7 @@ static struct btf *open_btf(const char *path)
 
 static int print_btf(const struct options *options)
 {
-	struct printer p = {.out = stdout};
+	struct printer p = {.json = {.out = stdout}};
 	struct types *types = NULL;
 	struct btf *btf = open_btf(options->btf);
 	int err;
@@ -367,15 +398,11 @@ static int print_btf(const struct options *options)
 		goto out;
 	}
 	want_structs(&p, options->structs);
-	fprintf(p.out, "{\"schema\":\"lockline-types/1\",\"pointer_size\":%zu,\n", btf__pointer_size(btf));
+	types_open_document(&p.json, btf__pointer_size(btf));
 	print_functions(&p, options->functions);
 	print_variables(&p, options->variables);
 	print_structs(&p);
-	fputs("}\n", p.out);
-	if (fflush(p.out) || ferror(p.out)) {
-		err = -EIO;
-		message("cannot write to stdout: %m");
-	}
+	err = types_close_document(&p.json);
 out:
 	if (err == -ENOMEM)
 		message("out of memory while reading types");

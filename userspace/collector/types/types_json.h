@@ -3,7 +3,7 @@
 #ifndef LOCKLINE_TYPES_JSON_H
 #define LOCKLINE_TYPES_JSON_H
 
-#include <stdio.h>
+#include "base/json.h"
 
 struct options;
 
@@ -13,8 +13,11 @@ struct options;
  */
 int types_print_json(const struct options *options);
 
-/* A JSON string, cut after 512 bytes; what is no ASCII as if it were Latin-1. */
-void json_string(FILE *out, const char *text);
+/* The begin and the end of a document; the end says why it cannot be written: negative errno. */
+void types_open_document(struct json *json, size_t pointer_size);
+int types_close_document(struct json *json);
+/* A name, cut after 512 bytes. */
+void types_key_name(struct json *json, const char *key, const char *name);
 /* The next name of a list "a,b"; NULL at its end.  *list is moved, name filled. */
 const char *next_name(const char **list, char *name, size_t size);
 
