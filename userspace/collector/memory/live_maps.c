@@ -60,15 +60,15 @@ int live_maps_parse(struct memory_tasks *tasks, __u32 pid, FILE *file)
 static struct live_process *find_process(struct live_maps *maps, __u32 pid)
 {
 	struct memory_budget *budget = maps->tasks->budget;
-	__u32 hash = memory_hash(pid, 2);
+	__u32 hash = hash_two(pid, 2);
 
-	memory_index_for(&maps->index, hash, found)
+	hash_index_for(&maps->index, hash, found)
 	{
 		if (maps->processes[found].pid == pid)
 			return &maps->processes[found];
 	}
 	if (memory_reserve((void **)&maps->processes, maps->count, &maps->capacity, sizeof(*maps->processes), budget) ||
-	    memory_index_add(&maps->index, budget, hash, maps->count))
+	    hash_index_add(&maps->index, budget, hash, maps->count))
 		return NULL;
 	maps->processes[maps->count] = (struct live_process){.pid = pid};
 	return &maps->processes[maps->count++];

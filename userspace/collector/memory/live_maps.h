@@ -18,7 +18,7 @@ struct live_maps {
 	struct live_process *processes;
 	__u32 count;
 	__u32 capacity;
-	struct memory_index index;
+	struct hash_index index;
 	__u64 unread; /* processes that were gone, or hide their mappings */
 };
 

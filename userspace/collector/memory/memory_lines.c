@@ -37,7 +37,7 @@ void memory_lines_drop_accesses(struct memory_lines *lines)
 	free(lines->code_index.slots);
 	lines->accesses = NULL;
 	lines->access_count = lines->access_capacity = 0;
-	lines->access_index = lines->line_index = lines->code_index = (struct memory_index){};
+	lines->access_index = lines->line_index = lines->code_index = (struct hash_index){};
 }
 
 /* Kinds are few: sums of equal ones are expanded when another kind takes their place. */
@@ -77,8 +77,8 @@ static void take_page(struct memory_lines *lines, __u32 number, __u64 physical)
 		return;
 	}
 	line->pages = true;
-	hash = memory_hash(page, number);
-	memory_index_for(&lines->page_index, hash, found)
+	hash = hash_two(page, number);
+	hash_index_for(&lines->page_index, hash, found)
 	{
 		if (lines->pages[found].page == page && lines->pages[found].line == number)
 			return;
@@ -86,7 +86,7 @@ static void take_page(struct memory_lines *lines, __u32 number, __u64 physical)
 	/* Without room pages are counted short; nothing else hangs on them. */
 	if (memory_reserve((void **)&lines->pages, lines->page_count, &lines->page_capacity, sizeof(*lines->pages),
 			   lines->budget) ||
-	    memory_index_add(&lines->page_index, lines->budget, hash, lines->page_count))
+	    hash_index_add(&lines->page_index, lines->budget, hash, lines->page_count))
 		return;
 	lines->pages[lines->page_count++] = (struct memory_page){.page = page, .line = number};
 }
@@ -94,10 +94,10 @@ static void take_page(struct memory_lines *lines, __u32 number, __u64 physical)
 /* Without room waits are counted short. */
 static void take_wait(struct memory_lines *lines, const struct memory_waiting *waiting)
 {
-	__u32 hash = memory_hash(waiting->lock, (__u64)waiting->access.line << 8 | waiting->wait_kind);
+	__u32 hash = hash_two(waiting->lock, (__u64)waiting->access.line << 8 | waiting->wait_kind);
 	struct memory_wait *wait = NULL;
 
-	memory_index_for(&lines->wait_index, hash, found)
+	hash_index_for(&lines->wait_index, hash, found)
 	{
 		wait = &lines->waits[found];
 		if (wait->lock == waiting->lock && wait->line == waiting->access.line &&
@@ -108,7 +108,7 @@ static void take_wait(struct memory_lines *lines, const struct memory_waiting *w
 	if (!wait) {
 		if (memory_reserve((void **)&lines->waits, lines->wait_count, &lines->wait_capacity,
 				   sizeof(*lines->waits), lines->budget) ||
-		    memory_index_add(&lines->wait_index, lines->budget, hash, lines->wait_count))
+		    hash_index_add(&lines->wait_index, lines->budget, hash, lines->wait_count))
 			return;
 		wait = &lines->waits[lines->wait_count++];
 		*wait = (struct memory_wait){
@@ -158,8 +158,7 @@ static void describe_line(struct memory_lines *lines, struct memory_waiting *wai
 		.cpu = MEMORY_NO_CPU,
 	};
 	find_static(line, mapping, space);
-	waiting->line_hash =
-		memory_hash(line->unit, (__u64)line->group << 32 | (line->pid ^ (__u32)line->cpumode << 28));
+	waiting->line_hash = hash_two(line->unit, (__u64)line->group << 32 | (line->pid ^ (__u32)line->cpumode << 28));
 }
 
 static __s64 find_line(struct memory_lines *lines, const struct memory_line *wanted, __u32 hash)
@@ -167,7 +166,7 @@ static __s64 find_line(struct memory_lines *lines, const struct memory_line *wan
 	__u32 number = lines->line_count;
 	int err;
 
-	memory_index_for(&lines->line_index, hash, found)
+	hash_index_for(&lines->line_index, hash, found)
 	{
 		const struct memory_line *line = &lines->lines[found];
 
@@ -180,7 +179,7 @@ static __s64 find_line(struct memory_lines *lines, const struct memory_line *wan
 		return -ENOSPC;
 	err = memory_reserve((void **)&lines->lines, number, &lines->line_capacity, sizeof(*lines->lines),
 			     lines->budget);
-	err = err ?: memory_index_add(&lines->line_index, lines->budget, hash, number);
+	err = err ?: hash_index_add(&lines->line_index, lines->budget, hash, number);
 	if (err)
 		return err;
 	lines->lines[lines->line_count++] = *wanted;
@@ -196,11 +195,11 @@ static __s64 find_code(struct memory_lines *lines, const struct memory_sample *s
 		.object = mapping ? mapping->object : MEMORY_NO_OBJECT,
 		.cpumode = sample->cpumode,
 	};
-	__u32 hash = memory_hash(wanted.address, (__u64)wanted.object << 8 | wanted.cpumode);
+	__u32 hash = hash_two(wanted.address, (__u64)wanted.object << 8 | wanted.cpumode);
 	__u32 number = lines->code_count;
 	int err;
 
-	memory_index_for(&lines->code_index, hash, found)
+	hash_index_for(&lines->code_index, hash, found)
 	{
 		const struct memory_code *code = &lines->codes[found];
 
@@ -209,7 +208,7 @@ static __s64 find_code(struct memory_lines *lines, const struct memory_sample *s
 	}
 	err = memory_reserve((void **)&lines->codes, number, &lines->code_capacity, sizeof(*lines->codes),
 			     lines->budget);
-	err = err ?: memory_index_add(&lines->code_index, lines->budget, hash, number);
+	err = err ?: hash_index_add(&lines->code_index, lines->budget, hash, number);
 	if (err)
 		return err;
 	lines->codes[lines->code_count++] = wanted;
@@ -218,9 +217,9 @@ static __s64 find_code(struct memory_lines *lines, const struct memory_sample *s
 
 static __u32 hash_access(const struct memory_access *access)
 {
-	return memory_hash((__u64)access->line << 32 | access->code,
-			   ((__u64)access->thread << 32 | access->kind) ^
-				   ((__u64)access->cpu << 40 | (__u64)access->offset << 48));
+	return hash_two((__u64)access->line << 32 | access->code,
+			((__u64)access->thread << 32 | access->kind) ^
+				((__u64)access->cpu << 40 | (__u64)access->offset << 48));
 }
 
 static int add_access(struct memory_lines *lines, const struct memory_access *wanted, __u32 hash)
@@ -228,7 +227,7 @@ static int add_access(struct memory_lines *lines, const struct memory_access *wa
 	__u32 number = lines->access_count;
 	int err;
 
-	memory_index_for(&lines->access_index, hash, found)
+	hash_index_for(&lines->access_index, hash, found)
 	{
 		struct memory_access *access = &lines->accesses[found];
 
@@ -242,7 +241,7 @@ static int add_access(struct memory_lines *lines, const struct memory_access *wa
 	}
 	err = memory_reserve((void **)&lines->accesses, number, &lines->access_capacity, sizeof(*lines->accesses),
 			     lines->budget);
-	err = err ?: memory_index_add(&lines->access_index, lines->budget, hash, number);
+	err = err ?: hash_index_add(&lines->access_index, lines->budget, hash, number);
 	if (err)
 		return err;
 	lines->accesses[number] = *wanted;
@@ -266,16 +265,16 @@ static int refuse(struct memory_lines *lines, struct memory_waiting *waiting, in
 	return err == -ENOSPC ? 0 : err;
 }
 
-static void fetch_item(const struct memory_index *index, __u32 hash, const void *items, size_t size)
+static void fetch_item(const struct hash_index *index, __u32 hash, const void *items, size_t size)
 {
-	memory_index_for(index, hash, found)
+	hash_index_for(index, hash, found)
 	{
 		__builtin_prefetch((const char *)items + found * size, 1);
 		return;
 	}
 }
 
-static void fetch_slot(const struct memory_index *index, __u32 hash)
+static void fetch_slot(const struct hash_index *index, __u32 hash)
 {
 	if (index->slots)
 		__builtin_prefetch(&index->slots[hash & index->mask]);

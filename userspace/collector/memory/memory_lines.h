@@ -92,23 +92,23 @@ struct memory_lines {
 	struct memory_line *lines;
 	__u32 line_count;
 	__u32 line_capacity;
-	struct memory_index line_index;
+	struct hash_index line_index;
 	struct memory_code *codes;
 	__u32 code_count;
 	__u32 code_capacity;
-	struct memory_index code_index;
+	struct hash_index code_index;
 	struct memory_access *accesses;
 	__u32 access_count;
 	__u32 access_capacity;
-	struct memory_index access_index;
+	struct hash_index access_index;
 	struct memory_page *pages; /* of lines with several */
 	__u32 page_count;
 	__u32 page_capacity;
-	struct memory_index page_index;
+	struct hash_index page_index;
 	struct memory_wait *waits;
 	__u32 wait_count;
 	__u32 wait_capacity;
-	struct memory_index wait_index;
+	struct hash_index wait_index;
 	struct memory_counts totals;
 	struct {
 		__u32 kind;

@@ -58,12 +58,12 @@ static __u32 hash_name(const char *name, size_t length)
 
 	for (size_t i = 0; i < length; i++)
 		hash = (hash ^ (__u8)name[i]) * 0x100000001b3ull;
-	return memory_hash(hash, 0);
+	return hash_two(hash, 0);
 }
 
 static __u32 hash_file(const struct memory_file_id *file)
 {
-	return memory_hash(file->inode ^ file->generation << 17, (__u64)file->major << 32 | file->minor);
+	return hash_two(file->inode ^ file->generation << 17, (__u64)file->major << 32 | file->minor);
 }
 
 /* The group is what dso__cmp_id() of tools/perf/util/dso.c finds equal. */
@@ -76,14 +76,14 @@ static int group_object(struct memory_objects *objects, __u32 number)
 	object->group = object->anonymous && same_file(&object->file, &none) ? MEMORY_NO_OBJECT - 1 : number;
 	if (same_file(&object->file, &none))
 		return 0;
-	memory_index_for(&objects->by_file, hash, other)
+	hash_index_for(&objects->by_file, hash, other)
 	{
 		if (same_file(&objects->list[other].file, &object->file)) {
 			object->group = objects->list[other].group;
 			return 0;
 		}
 	}
-	return memory_index_add(&objects->by_file, objects->budget, hash, number);
+	return hash_index_add(&objects->by_file, objects->budget, hash, number);
 }
 
 static void set_build_id(struct memory_object *object, const __u8 *build_id, size_t size)
@@ -106,7 +106,7 @@ __s64 memory_objects_find(struct memory_objects *objects, const char *name, size
 	if (!file)
 		file = &none;
 	hash = hash_name(name, length);
-	memory_index_for(&objects->by_name, hash, found)
+	hash_index_for(&objects->by_name, hash, found)
 	{
 		object = &objects->list[found];
 		if (same_file(&object->file, file) && strlen(object->name) == length &&
@@ -129,7 +129,7 @@ __s64 memory_objects_find(struct memory_objects *objects, const char *name, size
 	object->named_by_id = !build_id && file->inode;
 	set_build_id(object, build_id, build_id_size);
 	objects->count++;
-	err = memory_index_add(&objects->by_name, objects->budget, hash, number);
+	err = hash_index_add(&objects->by_name, objects->budget, hash, number);
 	err = err ?: group_object(objects, number);
 	return err ?: (__s64)number;
 }
@@ -138,7 +138,7 @@ void memory_objects_set_build_id(struct memory_objects *objects, const char *nam
 {
 	__u32 hash = hash_name(name, strlen(name));
 
-	memory_index_for(&objects->by_name, hash, found)
+	hash_index_for(&objects->by_name, hash, found)
 	{
 		struct memory_object *object = &objects->list[found];
 

@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <linux/types.h>
 
-#include "memory/memory_index.h"
+#include "base/hash_index.h"
 
 #define MEMORY_NO_OBJECT ~0u
 #define MEMORY_BUILD_ID  20
@@ -34,8 +34,8 @@ struct memory_objects {
 	struct memory_object *list;
 	__u32 count;
 	__u32 capacity;
-	struct memory_index by_name;
-	struct memory_index by_file;
+	struct hash_index by_name;
+	struct hash_index by_file;
 	struct memory_budget *budget;
 };
 

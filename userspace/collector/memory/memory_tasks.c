@@ -46,17 +46,17 @@ void memory_tasks_close(struct memory_tasks *tasks)
 
 static __s64 find_process(struct memory_tasks *tasks, __u32 pid)
 {
-	__u32 hash = memory_hash(pid, 1), number = tasks->process_count;
+	__u32 hash = hash_two(pid, 1), number = tasks->process_count;
 	int err;
 
-	memory_index_for(&tasks->process_index, hash, found)
+	hash_index_for(&tasks->process_index, hash, found)
 	{
 		if (tasks->processes[found].pid == pid)
 			return found;
 	}
 	err = memory_reserve((void **)&tasks->processes, number, &tasks->process_capacity, sizeof(*tasks->processes),
 			     tasks->budget);
-	err = err ?: memory_index_add(&tasks->process_index, tasks->budget, hash, number);
+	err = err ?: hash_index_add(&tasks->process_index, tasks->budget, hash, number);
 	if (err)
 		return err;
 	tasks->processes[tasks->process_count++] = (struct memory_process){.pid = pid};
@@ -72,8 +72,8 @@ static __s64 find_task(struct memory_tasks *tasks, __u32 pid, __u32 tid)
 
 	if (task && task->tid == tid && task->pid == pid)
 		return tasks->last_task;
-	hash = memory_hash(tid, 0);
-	memory_index_for(&tasks->task_index, hash, found)
+	hash = hash_two(tid, 0);
+	hash_index_for(&tasks->task_index, hash, found)
 	{
 		task = &tasks->tasks[found];
 		if (task->tid != tid)
@@ -93,7 +93,7 @@ static __s64 find_task(struct memory_tasks *tasks, __u32 pid, __u32 tid)
 		return process;
 	err = memory_reserve((void **)&tasks->tasks, number, &tasks->task_capacity, sizeof(*tasks->tasks),
 			     tasks->budget);
-	err = err ?: memory_index_add(&tasks->task_index, tasks->budget, hash, number);
+	err = err ?: hash_index_add(&tasks->task_index, tasks->budget, hash, number);
 	if (err)
 		return err;
 	tasks->tasks[tasks->task_count++] =
@@ -111,15 +111,15 @@ static __s64 find_thread(struct memory_tasks *tasks, const struct memory_task *t
 
 	memcpy(wanted.comm, task->comm, sizeof(wanted.comm));
 	memcpy(words, wanted.comm, sizeof(words));
-	hash = memory_hash((__u64)wanted.pid << 32 | wanted.tid, words[0] ^ words[1] << 7);
-	memory_index_for(&tasks->thread_index, hash, found)
+	hash = hash_two((__u64)wanted.pid << 32 | wanted.tid, words[0] ^ words[1] << 7);
+	hash_index_for(&tasks->thread_index, hash, found)
 	{
 		if (!memcmp(&tasks->threads[found], &wanted, sizeof(wanted)))
 			return found;
 	}
 	err = memory_reserve((void **)&tasks->threads, number, &tasks->thread_capacity, sizeof(*tasks->threads),
 			     tasks->budget);
-	err = err ?: memory_index_add(&tasks->thread_index, tasks->budget, hash, number);
+	err = err ?: hash_index_add(&tasks->thread_index, tasks->budget, hash, number);
 	if (err)
 		return err;
 	tasks->threads[tasks->thread_count++] = wanted;

@@ -39,15 +39,15 @@ struct memory_tasks {
 	__u32 thread_count;
 	__u32 thread_capacity;
 	__u64 refused; /* mappings and tasks beyond the budget */
-	struct memory_index thread_index;
+	struct hash_index thread_index;
 	struct memory_task *tasks;
 	__u32 task_count;
 	__u32 task_capacity;
-	struct memory_index task_index;
+	struct hash_index task_index;
 	struct memory_process *processes;
 	__u32 process_count;
 	__u32 process_capacity;
-	struct memory_index process_index;
+	struct hash_index process_index;
 	__u32 last_task;
 	struct memory_budget *budget;
 };

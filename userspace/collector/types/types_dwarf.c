@@ -11,6 +11,7 @@
 #include <unistd.h>
 #include <elfutils/libdwfl.h>
 
+#include "base/hash_index.h"
 #include "names/debug_files.h"
 #include "cli/message.h"
 #include "cli/options.h"
@@ -20,13 +21,13 @@
 #define DEEPEST     32 /* of typedefs, qualifiers, pointers, arrays and name spaces in a row */
 #define NAME_SIZE   513
 #define MAX_STRUCTS 16384
-#define SLOTS       (2 * MAX_STRUCTS)
 
 struct printer {
 	struct json json;
 	Dwarf_Die *queue; /* structures, in the order of their numbers */
 	uint32_t queued;
-	uint32_t *slots; /* by offset in DWARF: number + 1; 0: free */
+	struct hash_index index; /* of the queue, by offset in DWARF */
+	struct memory_budget budget;
 	const char *functions, *structs, *variables;
 	struct json function_members, variable_members; /* each into a text of its own */
 };
@@ -89,19 +90,16 @@ static uint32_t wanted_struct(struct printer *p, Dwarf_Die *of)
 {
 	Dwarf_Die type = *of;
 	Dwarf_Off offset;
-	uint32_t slot;
+	__u32 hash;
 
 	if (!bare(&type) || !is_struct(&type))
 		return 0;
 	offset = dwarf_dieoffset(&type);
-	slot = (uint32_t)(offset * 0x9e3779b97f4a7c15ull >> 32) % SLOTS;
-	for (; p->slots[slot]; slot = (slot + 1) % SLOTS)
-		if (dwarf_dieoffset(&p->queue[p->slots[slot] - 1]) == offset)
-			return p->slots[slot];
-	if (p->queued == MAX_STRUCTS)
+	hash = hash_two(offset, 0);
+	hash_index_for(&p->index, hash, number) if (dwarf_dieoffset(&p->queue[number]) == offset) return number + 1;
+	if (p->queued == MAX_STRUCTS || hash_index_add(&p->index, &p->budget, hash, p->queued))
 		return 0;
 	p->queue[p->queued++] = type;
-	p->slots[slot] = p->queued;
 	return p->queued;
 }
 
@@ -461,10 +459,10 @@ int types_print_dwarf(const struct options *options)
 		goto out;
 	}
 	p.queue = calloc(MAX_STRUCTS, sizeof(*p.queue));
-	p.slots = calloc(SLOTS, sizeof(*p.slots));
+	p.budget.limit = 4 * MAX_STRUCTS * sizeof(struct hash_slot);
 	p.function_members.out = open_memstream(&functions, &function_size);
 	p.variable_members.out = open_memstream(&variables, &variable_size);
-	if (!p.queue || !p.slots || !p.function_members.out || !p.variable_members.out) {
+	if (!p.queue || !p.function_members.out || !p.variable_members.out) {
 		message("out of memory while reading types");
 		err = -ENOMEM;
 		goto out;
@@ -482,7 +480,7 @@ out:
 		fclose(p.variable_members.out);
 	free(functions);
 	free(variables);
-	free(p.slots);
+	free(p.index.slots);
 	free(p.queue);
 	dwfl_end(dwfl);
 	return err;

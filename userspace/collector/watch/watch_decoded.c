@@ -68,11 +68,11 @@ void watch_decoded_close(struct watch_decoded_sums *sums)
 
 static int compare(struct watch_decoded_sums *sums, struct memory_budget *budget, __u32 code, __u8 decoded, __u8 flags)
 {
-	__u32 hash = memory_hash(code, decoded);
+	__u32 hash = hash_two(code, decoded);
 	struct watch_comparison *found = NULL;
 	int err;
 
-	memory_index_for(&sums->comparison_index, hash, number)
+	hash_index_for(&sums->comparison_index, hash, number)
 	{
 		if (sums->comparisons[number].code != code || sums->comparisons[number].decoded != decoded)
 			continue;
@@ -82,7 +82,7 @@ static int compare(struct watch_decoded_sums *sums, struct memory_budget *budget
 	if (!found) {
 		err = memory_reserve((void **)&sums->comparisons, sums->comparison_count, &sums->comparison_capacity,
 				     sizeof(*sums->comparisons), budget);
-		err = err ?: memory_index_add(&sums->comparison_index, budget, hash, sums->comparison_count);
+		err = err ?: hash_index_add(&sums->comparison_index, budget, hash, sums->comparison_count);
 		if (err)
 			return err == -ENOSPC ? 0 : err;
 		found = &sums->comparisons[sums->comparison_count++];

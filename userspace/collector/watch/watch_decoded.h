@@ -11,7 +11,7 @@
 #include <stdbool.h>
 #include <linux/types.h>
 
-#include "memory/memory_index.h"
+#include "base/hash_index.h"
 #include "cli/options.h"
 
 enum watch_decoded { DECODED_NOT, DECODED_BY_INSTRUCTION, DECODED_BY_WATCHPOINT, DECODED_BEFORE, DECODED_KINDS };
@@ -52,7 +52,7 @@ struct watch_decoded_sums {
 	struct watch_comparison *comparisons;
 	__u32 comparison_count;
 	__u32 comparison_capacity;
-	struct memory_index comparison_index;
+	struct hash_index comparison_index;
 	/* Of late, for watch_typed_every(): halved from time to time. */
 	__u32 late;
 	__u32 late_untold;

@@ -46,13 +46,13 @@ struct watch_decoding {
 	struct watch_decoder *decoder;
 	struct decoded *decoded;
 	__u32 decoded_count, decoded_capacity;
-	struct memory_index decoded_index;
+	struct hash_index decoded_index;
 	struct code *codes;
 	__u32 code_count, code_capacity;
-	struct memory_index code_index;
+	struct hash_index code_index;
 	struct thread *threads;
 	__u32 thread_count, thread_capacity;
-	struct memory_index thread_index;
+	struct hash_index thread_index;
 	__u8 *text; /* FUNCTION_MOST bytes */
 };
 
@@ -164,10 +164,10 @@ static void decode(struct watch_decoding *decoding, struct decoded *decoded)
 
 static int find_decoded(struct watch_decoding *decoding, __u32 tgid, __u64 ip, struct decoded **out)
 {
-	__u32 hash = memory_hash(ip, tgid);
+	__u32 hash = hash_two(ip, tgid);
 	int err;
 
-	memory_index_for(&decoding->decoded_index, hash, number)
+	hash_index_for(&decoding->decoded_index, hash, number)
 	{
 		if (decoding->decoded[number].ip != ip || decoding->decoded[number].tgid != tgid)
 			continue;
@@ -176,7 +176,7 @@ static int find_decoded(struct watch_decoding *decoding, __u32 tgid, __u64 ip, s
 	}
 	err = memory_reserve((void **)&decoding->decoded, decoding->decoded_count, &decoding->decoded_capacity,
 			     sizeof(*decoding->decoded), decoding->budget);
-	err = err ?: memory_index_add(&decoding->decoded_index, decoding->budget, hash, decoding->decoded_count);
+	err = err ?: hash_index_add(&decoding->decoded_index, decoding->budget, hash, decoding->decoded_count);
 	if (err)
 		return err;
 	decoding->decoded[decoding->decoded_count] = (struct decoded){.ip = ip, .tgid = tgid};
@@ -212,10 +212,10 @@ static int store_code(struct watch_decoding *decoding, struct code *code, __u32 
 
 static int find_code(struct watch_decoding *decoding, __u32 tgid, __u64 address, __u32 *id, __u8 *toucher)
 {
-	__u32 hash = memory_hash(address, tgid);
+	__u32 hash = hash_two(address, tgid);
 	int err;
 
-	memory_index_for(&decoding->code_index, hash, number)
+	hash_index_for(&decoding->code_index, hash, number)
 	{
 		if (decoding->codes[number].address != address || decoding->codes[number].tgid != tgid)
 			continue;
@@ -225,7 +225,7 @@ static int find_code(struct watch_decoding *decoding, __u32 tgid, __u64 address,
 	}
 	err = memory_reserve((void **)&decoding->codes, decoding->code_count, &decoding->code_capacity,
 			     sizeof(*decoding->codes), decoding->budget);
-	err = err ?: memory_index_add(&decoding->code_index, decoding->budget, hash, decoding->code_count);
+	err = err ?: hash_index_add(&decoding->code_index, decoding->budget, hash, decoding->code_count);
 	if (err)
 		return err;
 	decoding->codes[decoding->code_count] = (struct code){.address = address, .tgid = tgid};
@@ -252,12 +252,12 @@ int watch_decoding_find(struct watch_decoding *decoding, const struct watch_reco
 
 int watch_decoding_thread(struct watch_decoding *decoding, const struct watch_record *record, __u32 *id)
 {
-	__u32 hash = memory_hash((__u64)record->tgid << 32 | record->tid, 0);
+	__u32 hash = hash_two((__u64)record->tgid << 32 | record->tid, 0);
 	struct thread *thread;
 	char comm[17];
 	int err;
 
-	memory_index_for(&decoding->thread_index, hash, number)
+	hash_index_for(&decoding->thread_index, hash, number)
 	{
 		thread = &decoding->threads[number];
 		if (thread->tid != record->tid || thread->tgid != record->tgid ||
@@ -268,7 +268,7 @@ int watch_decoding_thread(struct watch_decoding *decoding, const struct watch_re
 	}
 	err = memory_reserve((void **)&decoding->threads, decoding->thread_count, &decoding->thread_capacity,
 			     sizeof(*decoding->threads), decoding->budget);
-	err = err ?: memory_index_add(&decoding->thread_index, decoding->budget, hash, decoding->thread_count);
+	err = err ?: hash_index_add(&decoding->thread_index, decoding->budget, hash, decoding->thread_count);
 	if (err)
 		return err;
 	thread = &decoding->threads[decoding->thread_count];

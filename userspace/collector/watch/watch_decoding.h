@@ -7,7 +7,7 @@
 
 #include "names/lock_types.h"
 #include "names/user_symbols.h"
-#include "memory/memory_index.h"
+#include "base/hash_index.h"
 #include "recording/recording.h"
 #include "watch/watch_code.h"
 #include "watch/watch_decoded.h"

@@ -29,11 +29,11 @@ void watch_sums_begin(struct watch_sums *sums)
 
 /* A new item's place in its array; NULL with *err. */
 static void *add_item(struct watch_sums *sums, void **array, __u32 *count, __u32 *capacity, size_t size,
-		      struct memory_index *index, __u32 hash, int *err)
+		      struct hash_index *index, __u32 hash, int *err)
 {
 	*err = memory_reserve(array, *count, capacity, size, sums->budget);
 	if (!*err)
-		*err = memory_index_add(index, sums->budget, hash, *count);
+		*err = hash_index_add(index, sums->budget, hash, *count);
 	if (*err)
 		return NULL;
 	memset((char *)*array + *count * size, 0, size);
@@ -42,10 +42,10 @@ static void *add_item(struct watch_sums *sums, void **array, __u32 *count, __u32
 
 static struct watch_access_sum *find_access(struct watch_sums *sums, const struct watch_hit *hit, int *err)
 {
-	__u32 hash = memory_hash((__u64)hit->code << 32 | hit->thread, hit->offset);
+	__u32 hash = hash_two((__u64)hit->code << 32 | hit->thread, hit->offset);
 	struct watch_access_sum *sum;
 
-	memory_index_for(&sums->access_index, hash, number)
+	hash_index_for(&sums->access_index, hash, number)
 	{
 		sum = &sums->accesses[number];
 		if (sum->code == hit->code && sum->thread == hit->thread && sum->offset == hit->offset)
@@ -99,13 +99,12 @@ static int add_transfer(struct watch_sums *sums, const struct watch_hit *hit)
 {
 	const struct watch_hit *from = &sums->writer;
 	bool write = hit->access & ACCESS_WRITE;
-	__u32 hash =
-		memory_hash((__u64)from->code << 32 | hit->code,
-			    (__u64)from->cpu << 32 | hit->cpu << 16 | from->offset << 8 | hit->offset << 1 | write);
+	__u32 hash = hash_two((__u64)from->code << 32 | hit->code,
+			      (__u64)from->cpu << 32 | hit->cpu << 16 | from->offset << 8 | hit->offset << 1 | write);
 	struct watch_transfer_sum *sum;
 	int err;
 
-	memory_index_for(&sums->transfer_index, hash, number)
+	hash_index_for(&sums->transfer_index, hash, number)
 	{
 		sum = &sums->transfers[number];
 		if (sum->from_code != from->code || sum->code != hit->code || sum->from_cpu != from->cpu ||
@@ -136,11 +135,11 @@ static int add_transfer(struct watch_sums *sums, const struct watch_hit *hit)
 
 static int add_wait(struct watch_sums *sums, const struct watch_hit *hit, bool transfer)
 {
-	__u32 hash = memory_hash(hit->lock, hit->kind);
+	__u32 hash = hash_two(hit->lock, hit->kind);
 	struct watch_wait_sum *sum = NULL;
 	int err;
 
-	memory_index_for(&sums->wait_index, hash, number)
+	hash_index_for(&sums->wait_index, hash, number)
 	{
 		if (sums->waits[number].lock != hit->lock || sums->waits[number].kind != hit->kind)
 			continue;

@@ -14,7 +14,7 @@
 #include <stdbool.h>
 #include <linux/types.h>
 
-#include "memory/memory_index.h"
+#include "base/hash_index.h"
 #include "watch/watch_code.h"
 
 #define WATCH_CPUS 8192
@@ -70,15 +70,15 @@ struct watch_sums {
 	struct watch_access_sum *accesses;
 	__u32 access_count;
 	__u32 access_capacity;
-	struct memory_index access_index;
+	struct hash_index access_index;
 	struct watch_transfer_sum *transfers;
 	__u32 transfer_count;
 	__u32 transfer_capacity;
-	struct memory_index transfer_index;
+	struct hash_index transfer_index;
 	struct watch_wait_sum *waits;
 	__u32 wait_count;
 	__u32 wait_capacity;
-	struct memory_index wait_index;
+	struct hash_index wait_index;
 	struct memory_budget *budget;
 	struct watch_hit writer; /* whose bytes are dirty in its CPU's cache */
 	bool dirty;
