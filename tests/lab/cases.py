@@ -98,6 +98,7 @@ class Outcome:
     verdict: str
     confidence: str
     result: str  # right | wrong | cannot tell | not listed
+    stores: str  # sampled | not sampled, or hardly
 
 
 @dataclass(frozen=True)
@@ -195,18 +196,13 @@ def outcome(world: World, seed: int, kind: str, number: int, line: LineReport | 
     names = kind != "no symbols" and (kind != "perf.data" or world.program.kernel)
     right = right_verdicts(world, number, names)
     truth = f"{world.truths[number]} ({world.gains[number]:.2f})"
+    sampled = sum(sample.kind.store for sample in world.samples)
+    stores = "sampled" if 50 * sampled > len(world.samples) else "not sampled, or hardly"
     if line is None:
-        return Outcome(seed, kind, world.program.name, truth, "", "", "not listed")
+        return Outcome(seed, kind, world.program.name, truth, "", "", "not listed", stores)
     judgement = line.judgement
-    return Outcome(
-        seed,
-        kind,
-        world.program.name,
-        truth,
-        judgement.verdict,
-        judgement.confidence,
-        _result(judgement.verdict, right),
-    )
+    result = _result(judgement.verdict, right)
+    return Outcome(seed, kind, world.program.name, truth, judgement.verdict, judgement.confidence, result, stores)
 
 
 RESULTS = ("right", "wrong", "cannot tell")
@@ -218,9 +214,11 @@ def table(outcomes: Iterable[Outcome], by: str) -> str:
     for one in outcomes:
         if one.result == "not listed":
             continue
-        key = f"{one.verdict} | {one.confidence}" if by == "verdict" else str(getattr(one, by))
+        kind = "mangled" if one.kind.startswith("mangled") else one.kind
+        keys = {"verdict": f"{one.verdict} | {one.confidence}", "kind": f"{kind} | {one.stores}"}
+        key = keys.get(by) or str(getattr(one, by))
         groups.setdefault(key, Counter())[one.result] += 1
-    head = "verdict | confidence" if by == "verdict" else by
+    head = {"verdict": "verdict | confidence", "kind": "kind of input | stores"}.get(by, by)
     lines = [f"| {head} | lines | right | wrong | cannot tell |", "| --- " * (head.count("|") + 5) + "|"]
     for key in sorted(groups):
         counts = groups[key]

@@ -222,7 +222,10 @@ def pareto_layout(words: Sequence[str], group: str) -> Layout:
             columns.append(NODE if columns and columns[-1] == OFFSET else CPU_NODES)
         else:
             columns.append(_PARETO.get(word, UNKNOWN + word))
-    return Layout(tuple(columns), peer)
+    # A name that is the begin of another one: the terminal, or who copied the text, has cut the lines there.
+    last = words[-1] if words else ""
+    cut = columns[-1:] == [UNKNOWN + last] and any(name.startswith(last) for name in _PARETO)
+    return Layout(tuple(columns[:-1] if cut else columns), peer, cut)
 
 
 def _named(words: str) -> Layout:
@@ -241,11 +244,42 @@ WHOLE_ROWS = (
     _named("Index Cacheline records Hitm Total Lcl Rmt Total L1Hit L1Miss Lcl Rmt Ld Miss Loads FB L1 L2 Llc Rmt"),
 )
 
-# The pareto rows of perf 5.17 and later in their HITM display, without their header.
-HITM_PARETO = Layout(
-    (
-        *("remote_hitm", "local_hitm", "store_l1_hit", "store_l1_miss", "store_unknown"),
-        *(OFFSET, NODE, PA_COUNT, CODE, REMOTE_CYCLES, LOCAL_CYCLES, LOAD_CYCLES, RECORDS, CPU_COUNT),
-        *(SYMBOL, OBJECT, SOURCE, CPU_NODES),
-    )
+_ROW = re.compile(
+    r"(?P<percents>(?:\d{1,3}(?:\.\d+)?%\s+){4,6})0x[0-9a-fA-F]+(?P<middle>(?:\s+(?!0x)\S+)*?)"
+    r"(?:\s+(?P<code>0x[0-9a-fA-F]+)(?P<numbers>(?:\s+\d+)+)(?P<names>\s+\[.\]\s.*)?)?\s*$"
 )
+
+
+def row_layout(text: str, peer: bool) -> Layout | None:
+    """The layout of a row of the pareto table that lost its header, from the kinds of its values; None if unclear.
+
+    The order is perf's own: percentages, offset, node and PA count, process, thread, code, cycles, CPUs, names.
+    """
+    match = _ROW.fullmatch(text.strip())
+    if not match:
+        return None
+    middle, numbers = match["middle"].split(), (match["numbers"] or "").split()
+    percents = len(match["percents"].split())
+    side = "peer" if peer else "hitm"
+    columns = [f"remote_{side}", f"local_{side}", "store_l1_hit", "store_l1_miss"]
+    if percents not in (4, 5) or (match["code"] and len(numbers) not in (4, 5)):
+        return None
+    columns += ["store_unknown"] if percents == 5 else []
+    columns.append(OFFSET)
+    thread = next((i for i, word in enumerate(middle) if re.match(r"\d+:", word)), None)
+    plain = middle if thread is None else middle[:thread]
+    if not match["code"] or len(plain) not in (0, 1, 2, 3):
+        return Layout(tuple(columns), peer)
+    columns += [NODE, PA_COUNT] if len(plain) >= 2 else []
+    columns += [PID] if len(plain) in (1, 3) else []
+    columns += [TID] if thread is not None else []
+    columns += [CODE, REMOTE_CYCLES, LOCAL_CYCLES, LOAD_CYCLES]
+    columns += [RECORDS] if len(numbers) == 5 else []
+    columns.append(CPU_COUNT)
+    fields = [field for field in re.split(r"\s{2,}", (match["names"] or "").strip()) if field]
+    nodes = bool(fields) and re.match(r"\d+(\{|\s|$)", fields[-1]) is not None
+    named = len(fields) - nodes
+    if named in (2, 3) or (named > 3 and nodes):
+        columns += [SYMBOL, OBJECT, SOURCE][: min(named, 3)]
+        columns += [CPU_NODES] if nodes else []
+    return Layout(tuple(columns), peer)

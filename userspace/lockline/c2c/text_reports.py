@@ -452,17 +452,26 @@ class Scanner:
         return True
 
     def _inferred_pareto(self, line: Line, values: Sequence[int]) -> Layout | None:
-        """The layout of rows that lost their header: only where the figures above leave no other."""
+        """The layout of rows that lost their header, from the kinds of values in the row that follows.
+
+        HITM and peer snoops stand in the same columns: the figures above tell which, if there are any.
+        """
         counts = self._draft.counts
         hitm = counts.get("lcl_hitm", 0) + counts.get("rmt_hitm", 0)
         peers = counts.get("lcl_peer", 0) + counts.get("rmt_peer", 0)
-        if len(values) != 6 or not hitm or peers or self._cut_header:
+        if (hitm and peers) or self._cut_header:
             return None
-        self._draft.problem(
-            line.number,
-            "without its header; read as perf 5.17 and later print HITM, as there are HITM and no peers above",
-        )
-        return layouts.HITM_PARETO
+        following = (self._lines[i].text for i in range(self._at + 1, min(self._at + 4, len(self._lines))))
+        row = next((text for text in following if _PARETO_ROW.match(text)), None)
+        layout = layouts.row_layout(row, bool(peers) and not hitm) if row else None
+        if layout is None or len(values) - len(layout.percents) not in (0, 1):
+            return None
+        told = "the figures above are of peer snoops" if peers else "there are HITM above"
+        if not hitm and not peers:
+            told = "or peer snoops, if it is of Arm: nothing tells which"
+        problem = f"without its header; its columns are told by their values, and read as HITM ({told})"
+        self._draft.problem(line.number, problem.replace("as HITM", "as peer snoops") if layout.peer else problem)
+        return layout
 
     def _offset_row(self, line: Line) -> bool:
         if not self._pareto or not self._open:
@@ -502,7 +511,11 @@ class Scanner:
         assert self._pareto
         assert self._open
         if not error.incomplete:
-            self._draft.problem(line.number, f"no row of the offsets: {error}")
+            try:
+                self._open.rows.append(parse_offset_row(self._pareto, line.text, line.number, cut=True))
+                self._draft.problem(line.number, f"its figures are read, its names are not: {error}")
+            except RowError:
+                self._draft.problem(line.number, f"no row of the offsets: {error}")
             return
         try:
             self._open.rows.append(parse_offset_row(self._pareto, line.text, line.number, cut=True))

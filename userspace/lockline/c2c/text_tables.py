@@ -333,6 +333,12 @@ def _names(columns: Sequence[str], rest: str) -> dict[str, str]:
     return dict(zip(columns, fields, strict=True))
 
 
+def _cut_names(columns: Sequence[str], rest: str) -> dict[str, str]:
+    """The names before the one in which the lines were cut; a single word may be the begin of one."""
+    fields = [field for field in _COLUMN_GAP.split(rest.strip()) if field]
+    return dict(zip(columns, fields[:-1], strict=False))
+
+
 def parse_offset_row(layout: Layout, text: str, number: int, cut: bool = False) -> OffsetRow:
     """One row of the pareto table.
 
@@ -379,7 +385,8 @@ def parse_offset_row(layout: Layout, text: str, number: int, cut: bool = False) 
         rest = text[spans[at][0] :] if at < len(spans) else ""
         if layouts.CPU_NODES in layout.names:
             rest, nodes = take_nodes(" " + rest)
-        names = _names([column for column in layout.names if column != layouts.CPU_NODES], rest)
+        wanted = [column for column in layout.names if column != layouts.CPU_NODES]
+        names = _cut_names(wanted, rest) if layout.cut else _names(wanted, rest)
         if layouts.CPU_NODES in layout.names and not nodes:
             raise RowError("no nodes", incomplete=True)
     space, symbol = _symbol(names[layouts.SYMBOL]) if layouts.SYMBOL in names else ("", "")
