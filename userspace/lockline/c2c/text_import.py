@@ -1,11 +1,15 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Imports the text of `perf c2c report --stdio`, or of `perf script` with data addresses and data sources.
 
-The text may be whole or a part, quoted in a mail, wrapped, copied from a terminal or a web page.  What cannot be read
-is named by its line number; nothing is guessed.
+The text may be whole or a part, packed with gzip or xz, quoted in a mail, wrapped, copied from a terminal or a web
+page.  What cannot be read is named by its line number; nothing is guessed.
 """
 
+import gzip
+import lzma
+import zlib
 from pathlib import Path
+from typing import BinaryIO
 
 from lockline.base.errors import LocklineError
 from lockline.c2c.store import write_recording
@@ -19,6 +23,21 @@ __all__ = ["MAX_BYTES", "C2cText", "TextImportError", "import_text", "memory_tab
 MAX_BYTES = 64 << 20
 
 
+def _unpacked(path: Path, file: BinaryIO) -> bytes:
+    """The first MAX_BYTES + 1 bytes of a text, which gzip or xz may have packed."""
+    head = file.read(6)
+    file.seek(0)
+    if head.startswith(b"\x1f\x8b"):
+        with gzip.open(file) as unpacked:
+            return unpacked.read(MAX_BYTES + 1)
+    if head == b"\xfd7zXZ\0":
+        with lzma.open(file) as unpacked:
+            return unpacked.read(MAX_BYTES + 1)
+    if head.startswith(b"\x28\xb5\x2f\xfd"):
+        raise TextImportError(f"{path}: packed with zstd; unpack it first: zstd -d {path.name}")
+    return file.read(MAX_BYTES + 1)
+
+
 def read_text(path: Path) -> str:
     """A text file of at most MAX_BYTES, in UTF-8 or with a byte order mark; bytes that are no text are replaced.
 
@@ -26,8 +45,8 @@ def read_text(path: Path) -> str:
     """
     try:
         with path.open("rb") as file:
-            data = file.read(MAX_BYTES + 1)
-    except (OSError, ValueError) as error:
+            data = _unpacked(path, file)
+    except (OSError, ValueError, EOFError, lzma.LZMAError, zlib.error) as error:
         raise LocklineError(f"{path}: cannot be read: {getattr(error, 'strerror', None) or error}") from error
     if len(data) > MAX_BYTES:
         raise TextImportError(f"{path}: larger than {MAX_BYTES >> 20} MiB; cut the report out of it")

@@ -326,6 +326,8 @@ class Scanner:
             if self._open:
                 self._open.peer = layout.peer
         self._section = _TABLE if table else _PARETO
+        if layout.cut and not table:
+            self._draft.problem(line.number, f"the lines are cut within the column {_shown(words[-1])}")
         for word in layout.unknown:
             self._draft.problem(line.number, f"a column that is not known: {_shown(word)}")
         self._group = ""

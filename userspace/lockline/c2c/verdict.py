@@ -124,6 +124,7 @@ class _Case:
         self.loads = line.counts.loads or 0
         whole = cost(line.counts, kind)
         self.located = sum(part.cost for part in parts) / whole if whole else 1.0
+        self.proven = False
         self.fought = [part for part in parts if part.share >= MEMBER]
 
     def judge(
@@ -171,7 +172,7 @@ class _Case:
             doubts.append("the members' names are inferred, see Type")
         if self.kind == COST_LOADS:
             doubts.append("at which offsets the line was waited for is not told; loads stand for it")
-        if verdict in ("false sharing", "true sharing") and actors(self.line.accesses) < 2:
+        if verdict in ("false sharing", "true sharing") and not self.proven and actors(self.line.accesses) < 2:
             doubts.append("it is not known that more than one CPU or thread uses the line")
         return doubts
 
@@ -361,5 +362,6 @@ def _shared(case: _Case) -> Judgement | None:
     if found.reason:
         evidence.append(found.reason)
     doubts = [found.open] if found.open else []
+    case.proven = found.strength == "proven"
     weak = {"proven": 0, "shown": 1, "likely": 3}[found.strength]
     return case.judge("false sharing" if found.kind == "false" else "true sharing", evidence, found.parts, doubts, weak)

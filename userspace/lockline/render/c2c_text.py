@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The report of cache lines as text: the answer first, then the lines, then each line's map."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from lockline.base.numbers import count, duration, percent
 from lockline.base.text import WIDTH, Column, Style, clean, cut, fill, pad, table
@@ -86,6 +86,23 @@ PLAIN = {
 }
 
 
+def _no_moves(totals: Mapping[str, int], hitm_told: bool) -> list[str]:
+    """Why there is no line to show: nothing was measured, it is not told, or nothing moved."""
+    record = "`perf c2c record -a -- sleep 10` samples loads and stores with their addresses"
+    loads, stores = totals.get("load"), totals.get("store")
+    if not loads and not stores:
+        return wrapped(f"Nothing was measured: no memory access was sampled, or could be read; {record}.", "", "")
+    if not hitm_told:
+        return wrapped(f"Whether lines move between processors is not told in this file; {record}.", "", "")
+    text = f"No cache line was seen to move between processors: no HITM and no peer snoop in {loads or 0:,} loads."
+    if totals.get("ld_fbhit") and stores:
+        text += (
+            f" There are {totals['ld_fbhit']:,} fill buffer hits and {stores:,} stores: on one socket a contended line"
+            " can show as these alone; a whole report, or the perf.data file, tells which lines."
+        )
+    return wrapped(text, "", "")
+
+
 def _no_lines(report: C2cReport) -> list[str]:
     totals: dict[str, int] = {}
     for source in report.sources:
@@ -94,7 +111,7 @@ def _no_lines(report: C2cReport) -> list[str]:
     hitm = totals.get("lcl_hitm", 0) + totals.get("rmt_hitm", 0)
     peer = totals.get("lcl_peer", 0) + totals.get("rmt_peer", 0)
     if not hitm and not peer:
-        return ["No cache line in this file moves between processors, as far as it tells."]
+        return _no_moves(totals, hitm_told=any(name in totals for name in ("lcl_hitm", "rmt_hitm", "lcl_peer")))
     told = [f"{hitm:,} HITM" if hitm else f"{peer:,} peer snoops"]
     for name, word in (("load", "loads"), ("ld_fbhit", "fill buffer hits"), ("store", "stores")):
         if name in totals:

@@ -1,0 +1,157 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Which writes a line's transfers are paid for: what follows from threads, from numbers of CPUs, and what does not."""
+
+import gzip
+import lzma
+import random
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from c2c import report_text
+from c2c.known_report import REPORT, STYLES
+from c2c.report_text import Style
+from lab.texts import pareto_rows, rows_alone
+from lockline.base.errors import LocklineError
+from lockline.c2c.members import NO_TYPES
+from lockline.c2c.model import Access, Counts, Coverage, Judgement, Line, add_counts
+from lockline.c2c.parts import divide
+from lockline.c2c.text_import import read_text
+from lockline.c2c.text_parse import parse
+from lockline.c2c.verdict import judge
+from lockline.recording.code import Code
+from lockline.render.c2c_text import _no_moves
+
+STORES = Coverage(100_000, 0.0, True, True, ())
+Row = tuple[int, str, int, int]
+
+
+def access(
+    row: Row, threads: Sequence[int] = (), cpus: int | None = None, count: int = 0, stores_told: bool = True
+) -> Access:
+    offset, function, hitm, stores = row
+    counts = Counts(
+        records=2 * hitm + stores, loads=2 * hitm, stores=stores if stores_told else None, local_hitm=hitm, locked=0
+    )
+    address = 0x1000 + 0x100 * sum(map(ord, function)) + (8 if stores else 0)
+    code = Code(address, "user", function, 0, "program", "")
+    return Access(offset, code, frozenset(threads), counts, cpus, count or (cpus or 0).bit_count(), "")
+
+
+def judged(*accesses: Access, coverage: Coverage = STORES) -> Judgement:
+    line = Line(0x4000, 64, "user", 1, "", "", 0, "", 0, add_counts(a.counts for a in accesses), accesses)
+    parts, kind = divide(line, NO_TYPES, "", None, ())
+    return judge(line, parts, kind, coverage)
+
+
+def slots(count: int) -> list[Access]:
+    return [
+        made
+        for n in range(4)
+        for made in (
+            access((8 * n, "add", 200, 0), count=count),
+            access((8 * n, "add", 0, 300), count=count),
+        )
+    ]
+
+
+def test_one_function_on_many_offsets_is_evidence_of_neither_kind() -> None:
+    found = judged(*slots(4))
+    assert found.verdict == "too little evidence"
+    assert "perf c2c report --stdio -NN -c tid,iaddr" in found.evidence[-1]
+
+
+def test_one_cpu_for_each_offset_is_false_sharing() -> None:
+    found = judged(*slots(1))
+    assert (found.verdict, found.confidence) == ("false sharing", "high")
+
+
+def test_a_thread_for_each_offset_is_false_sharing_wherever_it_ran() -> None:
+    rows = [access((8 * n, "add", 200, s), threads=[n + 1], cpus=0b1111) for n in range(4) for s in (0, 300)]
+    found = judged(*rows)
+    assert (found.verdict, found.confidence) == ("false sharing", "high")
+
+
+def test_all_threads_on_all_offsets_is_true_sharing() -> None:
+    rows = [access((8 * n, "add", 200, s), threads=[1, 2, 3], cpus=0b111) for n in range(4) for s in (0, 300)]
+    assert judged(*rows).verdict == "true sharing"
+
+
+def test_who_reads_one_member_and_writes_the_other_pays_for_the_other() -> None:
+    threads = [1, 2, 3]
+    rows = [access((0, "check", 300, 0), threads), access((8, "take", 20, 600), threads)]
+    assert judged(*rows).verdict == "true sharing"
+
+
+def test_true_and_false_sharing_in_one_line_is_one_verdict() -> None:
+    rows = [
+        access((0, "lock", 400, 0), [1, 2]),
+        access((0, "lock", 0, 900), [1, 2]),
+        access((0x20, "read", 100, 0), [3, 4]),
+    ]
+    found = judged(*rows)
+    assert found.verdict == "false sharing"
+    assert "that part stays (true sharing)" in found.evidence[-1]
+
+
+def test_a_member_that_nobody_writes_pays_for_others() -> None:
+    reader, writer = (0x20, "read", 300, 0), (0, "write", 0, 800)
+    apart = judged(access(reader, cpus=0b1100), access(writer, cpus=0b0011))
+    assert (apart.verdict, apart.confidence) == ("false sharing", "high")
+    # As many CPUs may be the same ones.
+    same = judged(access(reader, count=4), access(writer, count=4))
+    assert (same.verdict, same.confidence) == ("false sharing", "low")
+    assert any("-c tid,iaddr" in doubt for doubt in same.doubts)
+    one = judged(access((0x20, "both", 300, 0), count=4), access((0, "both", 0, 800), count=4))
+    assert one.verdict == "too little evidence"
+
+
+def test_stores_that_are_not_told_are_not_absent() -> None:
+    rows = [access((0, "use", 300, 0), count=4, stores_told=False)]
+    found = judged(*rows, coverage=Coverage(None, None, None, True, ()))
+    assert found.verdict == "too little evidence"
+    assert "not told how many stores" in found.evidence[-1]
+
+
+def test_a_thread_alone_takes_its_line_along() -> None:
+    rows = [access((0, "add", 300, 0), [1], 0b1111), access((0, "add", 0, 300), [1], 0b1111)]
+    found = judged(*rows)
+    assert found.verdict == "too little evidence"
+    assert "migrates" in found.evidence[-1]
+
+
+@pytest.mark.parametrize("style", [style for style in STYLES if style.code and not style.browser and not style.vendor])
+def test_rows_without_any_header_are_read(style: Style) -> None:
+    text = rows_alone(report_text.text(REPORT, style), random.Random(1))
+    assert "Offset" not in text
+    parsed = parse(text)
+    assert sum(len(detail.rows) for detail in parsed.details) == pareto_rows(text)
+    assert any("without its header" in problem for _, problem in parsed.problems)
+
+
+@pytest.mark.parametrize("width", [170, 190, 210])
+def test_rows_cut_within_a_name_keep_their_figures(width: int) -> None:
+    text = report_text.text(REPORT, Style("6.1"))
+    cut = "\n".join(line[:width] for line in text.split("\n"))
+    parsed = parse(cut)
+    assert sum(len(detail.rows) for detail in parsed.details) == pareto_rows(text)
+    assert parsed.problems
+
+
+def test_packed_texts_are_read(tmp_path: Path) -> None:
+    text = report_text.text(REPORT, Style("6.1")).encode()
+    for name, data in (("gz", gzip.compress(text)), ("xz", lzma.compress(text))):
+        path = tmp_path / name
+        path.write_bytes(data)
+        assert read_text(path).encode() == text
+        path.write_bytes(data[:100])
+        with pytest.raises(LocklineError, match="cannot be read"):
+            read_text(path)
+
+
+def test_the_headline_says_what_was_not_measured() -> None:
+    assert "Nothing was measured" in _no_moves({}, False)[0]
+    assert "is not told" in _no_moves({"load": 5, "store": 5}, False)[0]
+    assert "No cache line was seen to move" in _no_moves({"load": 5}, True)[0]
+    assert "fill buffer hits" in " ".join(_no_moves({"load": 50, "ld_fbhit": 40, "store": 20}, True))
