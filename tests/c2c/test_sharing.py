@@ -5,6 +5,7 @@ import gzip
 import lzma
 import random
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -65,6 +66,21 @@ def test_one_function_on_many_offsets_is_evidence_of_neither_kind() -> None:
 def test_one_cpu_for_each_offset_is_false_sharing() -> None:
     found = judged(*slots(1))
     assert (found.verdict, found.confidence) == ("false sharing", "high")
+
+
+def test_rows_of_several_threads_are_not_one_cpus() -> None:
+    """Each row has one CPU, and there is a row for each process."""
+    found = judged(*(replace(made, groups=3) for made in slots(1)))
+    assert found.verdict == "too little evidence"
+
+
+def test_few_samples_do_not_tell_threads_apart() -> None:
+    def verdict(samples: int) -> str:
+        rows = [access((8 * n, "add", samples, 0), threads=range(4 * n, 4 * n + 4)) for n in range(2)]
+        return judged(*rows, coverage=Coverage(1000, 0.0, False, True, ())).verdict
+
+    assert verdict(6) == "too little evidence"
+    assert verdict(60) == "false sharing"
 
 
 def test_a_thread_for_each_offset_is_false_sharing_wherever_it_ran() -> None:

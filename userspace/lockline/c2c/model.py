@@ -82,7 +82,8 @@ def add_counts(counts: Iterable[Counts]) -> Counts:
 class Access:
     """Accesses from one instruction to one offset of a line; threads: ids of those that are known.
 
-    code_id: of the instruction in the recording, 0: not known.
+    code_id: of the instruction in the recording, 0: not known.  groups: so many threads, or processes where no thread
+    is told, have accesses of their own in these sums; cpu_count is then of one of them.
     """
 
     offset: int
@@ -93,6 +94,7 @@ class Access:
     cpu_count: int  # at least so many; 0: not known
     nodes: str
     code_id: int = 0
+    groups: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -211,7 +211,7 @@ def _unseen_writes(used: list[Part], users: dict[int, Users]) -> Sharing:
         alone = all(len(users[id(part)].threads or "..") == 1 for part in fought)
         return Sharing("false", "proven" if alone else "shown", tuple(fought), reason, None)
     if pairs and all(users[id(part)].alone for part in fought):
-        reason = "one CPU alone uses each of them, and each pays for another one's writes"
+        reason = "one user alone has each of them, and each pays for another one's writes"
         return Sharing("false", "shown", tuple(fought), reason, None)
     known = all(users[id(part)].threads for part in fought)
     paying = [part for part in fought if part.share >= BOTH_PAY]
@@ -263,7 +263,12 @@ def _one_member(part: Part, users: Users, stores_told: bool) -> Sharing:
     reason = "the same bytes are read and written by all of them: no layout changes that"
     if not stores_told:
         return Sharing("true", "likely", (part,), reason, 0.0, "stores elsewhere on the line may not be told")
-    if users.threads is None and part.cost < SELDOM * (part.counts.records or 0) and _wait(part) < QUEUE:
+    if (
+        users.threads is None
+        and users.groups < 2
+        and part.cost < SELDOM * (part.counts.records or 0)
+        and _wait(part) < QUEUE
+    ):
         why = f"one thread that migrates would look the same, as so few accesses find the line elsewhere; {THREADS}"
         return Sharing("open", "likely", (part,), "", None, why)
     return Sharing("true", "proven" if several(users) else "shown", (part,), reason, 0.0)

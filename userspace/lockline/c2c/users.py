@@ -71,13 +71,15 @@ def significant(accesses: Iterable[Access]) -> list[Access]:
 class Users:
     """Who makes some accesses.  Of threads, CPUs and nodes: None if they are not known of all of the accesses.
 
-    count: at least so many CPUs, 0 if not even that is told; alone: one CPU made all of them; samples: of the accesses.
+    count: at least so many CPUs, 0 if not even that is told; groups: at least so many threads or processes; alone: one
+    CPU, or one thread, made all of them; samples: of the accesses.
     """
 
     threads: frozenset[int] | None
     cpus: int | None
     nodes: frozenset[str] | None
     count: int
+    groups: int
     alone: bool
     samples: int
 
@@ -102,13 +104,20 @@ def users_of(accesses: Iterable[Access]) -> Users:
         count = cpus.bit_count()
     # Several instructions of one function are likely run by one thread; of several functions that is not known.
     one_function = all(same_code([rows[0]], [row]) for row in rows[1:]) and code_known(rows) if rows else False
-    alone = bool(rows) and (cpus.bit_count() == 1 if cpus else one_function and all(row.cpu_count == 1 for row in rows))
+    groups = max((row.groups for row in rows), default=0)
+    if threads:
+        alone = len(threads) == 1
+    elif cpus:
+        alone = cpus.bit_count() == 1
+    else:
+        alone = one_function and groups <= 1 and all(row.cpu_count == 1 for row in rows)
     samples = sum(row.counts.records or 0 for row in rows)
     return Users(
         frozenset(threads) if threads else None,
         cpus or None,
         frozenset(nodes) if nodes else None,
         count,
+        groups,
         alone,
         samples,
     )
@@ -117,7 +126,8 @@ def users_of(accesses: Iterable[Access]) -> Users:
 def apart(one: Users, other: Users) -> bool:
     """Whether it is known that nobody belongs to both."""
     if one.threads and other.threads:
-        return not one.threads & other.threads
+        enough = SAMPLES_PER_CPU * max(len(one.threads), len(other.threads))
+        return not one.threads & other.threads and min(one.samples, other.samples) >= enough
     if one.cpus and other.cpus and not one.cpus & other.cpus:
         return True
     return bool(one.nodes and other.nodes and not one.nodes & other.nodes)
@@ -143,7 +153,7 @@ def several(users: Users) -> bool:
     """Whether they are known to be more than one."""
     if users.threads is not None:
         return len(users.threads) > 1
-    return users.count > 1
+    return users.count > 1 or users.groups > 1
 
 
 def everybody(parts: Iterable[Part]) -> Users:
