@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from c2c.kernel_types import types
@@ -300,6 +300,7 @@ def test_what_could_not_be_read_makes_less_sure() -> None:
     st.sampled_from([True, False, None]),
     st.booleans(),
 )
+@settings(deadline=None)
 def test_every_line_has_a_verdict_with_evidence(
     rows: list[tuple[int, str, list[int | None], int | None]], stores_seen: bool | None, named: bool
 ) -> None:
