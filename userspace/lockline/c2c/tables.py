@@ -242,7 +242,7 @@ def _access(row: memory.AccessSum, codes: dict[int, Code], nobody: Set[int]) -> 
         cpu_count=row.cpus.bit_count() if row.cpus is not None else max(0, row.cpu_count or 0),
         nodes=row.nodes,
         code_id=row.code,
-        groups=len(row.threads.split(",")) if row.threads else 0,
+        groups=len(row.threads),
     )
 
 
