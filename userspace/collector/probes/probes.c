@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "lockline.skel.h"
 #include "cli/message.h"
+#include "probes/kprobe_misses.h"
 #include "probes/probes.h"
 #include "probes/sampling.h"
 
@@ -248,6 +249,8 @@ static struct bpf_link *attach(const struct choice *choice)
 
 int probes_attach_one(struct attached *attached)
 {
+	attached->misses_past = attached->misses;
+	attached->misses_before = 0;
 	attached->link = attach(&attached->choice);
 	return attached->link ? 0 : -errno;
 }
@@ -284,8 +287,59 @@ int probes_attach(struct probes *probes, struct plan *plan)
 	return 0;
 }
 
+void probes_read_misses(struct probes *probes)
+{
+	for (int i = 0; i < probes->attached_count; i++) {
+		struct attached *attached = &probes->attached[i];
+		__u64 misses;
+
+		if (!attached->link || !is_kprobe(attached->choice.program))
+			continue;
+		attached->uncounted = kprobe_misses(bpf_link__fd(attached->link), &misses);
+		if (misses > attached->misses_before)
+			attached->misses = attached->misses_past + misses - attached->misses_before;
+	}
+}
+
+__u64 probes_misses(const struct probes *probes, const char *program)
+{
+	__u64 misses = 0;
+
+	for (int i = 0; i < probes->attached_count; i++)
+		if (!strcmp(bpf_program__name(probes->attached[i].choice.program), program))
+			misses += probes->attached[i].misses;
+	return misses;
+}
+
+/* Programs of perf events are skipped while another kprobe's or event's runs: never counted, up to 7.2. */
+static bool is_uncounted(const struct probes *probes, const struct own_program *program)
+{
+	struct bpf_prog_info info = {};
+	__u32 size = sizeof(info);
+
+	for (int i = 0; i < probes->attached_count; i++)
+		if (probes->attached[i].uncounted &&
+		    !strcmp(bpf_program__name(probes->attached[i].choice.program), program->name))
+			return true;
+	return !bpf_obj_get_info_by_fd(program->fd, &info, &size) && info.type == BPF_PROG_TYPE_PERF_EVENT;
+}
+
+__u32 probes_uncounted(const struct probes *probes)
+{
+	__u32 programs = 0;
+
+	for (int i = 0; i < probes->program_count; i++)
+		programs += is_uncounted(probes, &probes->programs[i]);
+	return programs;
+}
+
 void probes_start(struct probes *probes, const struct options *options, __u32 cpus)
 {
+	probes_read_misses(probes);
+	for (int i = 0; i < probes->attached_count; i++) {
+		probes->attached[i].misses_before = probes->attached[i].misses;
+		probes->attached[i].misses = 0;
+	}
 	for (__u32 cpu = 0; cpu < cpus; cpu++)
 		__atomic_store_n(&maps_cpu(&probes->maps, cpu)->begin_kinds,
 				 cpu_wanted(options, cpu) ? begin_kinds(options->kinds) : 0, __ATOMIC_RELAXED);

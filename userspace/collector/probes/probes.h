@@ -33,6 +33,10 @@ static inline bool program_wanted(const struct choice *choices, int count, const
 struct attached {
 	struct choice choice;
 	struct bpf_link *link;
+	__u64 misses_before; /* of this link to a kprobe, when the recording began */
+	__u64 misses_past;   /* of earlier links */
+	__u64 misses;        /* of all, since the recording began */
+	bool uncounted;      /* a kprobe whose misses this kernel does not tell */
 };
 
 struct probes {
@@ -64,6 +68,12 @@ void probes_start(struct probes *probes, const struct options *options, __u32 cp
 void probes_stop(struct probes *probes, __u32 cpus);
 /* One of them, by itself; negative errno. */
 int probes_attach_one(struct attached *attached);
+/* Reads what kprobes missed: before they are detached, and before the next two are asked. */
+void probes_read_misses(struct probes *probes);
+/* Hits of a program's kprobes since probes_start() that ran no program; see kprobe_misses.h. */
+__u64 probes_misses(const struct probes *probes, const char *program);
+/* Programs whose skipped runs this kernel does not count. */
+__u32 probes_uncounted(const struct probes *probes);
 /* Begins first: the waits in flight may still end. */
 void probes_detach(struct probes *probes);
 void probes_close(struct probes *probes);

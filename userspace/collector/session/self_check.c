@@ -351,6 +351,7 @@ static int switch_next(struct self_check *check)
 			set_silent(check, true);
 		check->switched++;
 		if (!check->deeper) {
+			probes_read_misses(probes);
 			bpf_link__destroy(attached->link);
 			attached->link = NULL;
 			return 0;

@@ -224,6 +224,7 @@ static int put_summary(struct session *session, __u64 now)
 	const struct summary summary = {
 		.recording = session->recording,
 		.maps = &session->probes.maps,
+		.probes = &session->probes,
 		.own_cost = session->own_cost,
 		.names = session->names,
 		.symbols = session->symbols,
@@ -237,6 +238,7 @@ static int put_summary(struct session *session, __u64 now)
 		.last = session->ground.last,
 	};
 
+	probes_read_misses(&session->probes);
 	return summary_write(&summary);
 }
 
@@ -442,6 +444,7 @@ static int finish(struct session *session, int err)
 		own_cost_stop(session->own_cost, session->ground.stop_ns);
 	}
 	subsystems_end(&session->opened);
+	probes_read_misses(&session->probes);
 	probes_detach(&session->probes);
 	if (!err && session->own_cost)
 		err = end_interval(session, true);

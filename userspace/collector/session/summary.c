@@ -273,14 +273,21 @@ static int write_programs(const struct summary *summary, const struct sums *sums
 			runs = recorded(sums->all_begins);
 		else if (!strcmp(cost.name, "contention_end"))
 			runs = recorded(sums->ends);
+		cost.recursion_misses += probes_misses(summary->probes, cost.name);
 		misses += cost.recursion_misses;
 		err = recording_put(summary->recording, program, .name = cost.name, .signal = cost.signal, .runs = runs,
 				    .measured_runs = cost.measured_runs, .measured_ns = cost.measured_ns,
 				    .recursion_misses = cost.recursion_misses);
 	}
+	err = err
+		      ?: put_loss(
+				 summary, "recursion_misses", misses, "loss",
+				 "runs that the kernel skipped because the program, or for a kprobe any other one, was "
+				 "already running on that CPU");
 	return err
-		       ?: put_loss(summary, "recursion_misses", misses, "loss",
-				   "runs that the kernel skipped because the program was already running on that CPU");
+		       ?: put_loss(summary, "misses_uncounted", probes_uncounted(summary->probes), "info",
+				   "programs of kprobes (before Linux 6.7) and perf events whose skipped runs this "
+				   "kernel does not count");
 }
 
 static int put_cost(const struct summary *summary, const char *name, __u64 value, const char *unit)

@@ -16,11 +16,13 @@
 #include "cli/options.h"
 #include "probes/own_cost.h"
 #include "kernel/plan.h"
+#include "probes/probes.h"
 #include "recording/recording.h"
 
 struct summary {
 	struct recording *recording;
 	const struct maps *maps;
+	const struct probes *probes;
 	struct own_cost *own_cost;
 	const struct lock_names *names;
 	const struct symbols *symbols;
