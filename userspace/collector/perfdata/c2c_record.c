@@ -118,8 +118,8 @@ static int give_up(struct c2c_record *c2c)
 	c2c->running = false;
 	message("memory samples: %s; %s may hold a part of them", c2c->process.why, c2c->file);
 	return recording_put(c2c->recording, probe, .signal = signal_name(SIGNAL_MEMORY_BY_PERF),
-			     .state = probe_state_names[PROBE_UNAVAILABLE], .source = "",
-			     .reason = c2c->process.why, .lost = signal_lost(SIGNAL_MEMORY_BY_PERF));
+			     .state = probe_state_names[PROBE_UNAVAILABLE], .source = "", .reason = c2c->process.why,
+			     .lost = signal_lost(SIGNAL_MEMORY_BY_PERF));
 }
 
 int c2c_record_begin(struct c2c_record *c2c)

@@ -11,29 +11,6 @@
 #include "recording/recording_internal.h"
 #include "recording_schema.h"
 
-/* One line for people, once: what follows a full disk is more of the same. */
-int recording_failed(struct recording *recording, const char *what)
-{
-	int code = sqlite3_extended_errcode(recording->db);
-	int err = sqlite3_system_errno(recording->db);
-	const char *kept;
-
-	if (recording->told)
-		return -EIO;
-	recording->told = true;
-	/* Without an interval it is removed. */
-	kept = recording->kept ? "; what was committed before stays readable" : "";
-	if ((code & 0xff) == SQLITE_FULL || err == ENOSPC || err == EDQUOT) {
-		message("cannot %s %s: no space left on its file system%s; free some space, or choose another place "
-			"with -o",
-			what, recording->path, kept);
-		return -ENOSPC;
-	}
-	message("cannot %s %s: %s%s%s%s", what, recording->path, sqlite3_errmsg(recording->db), err ? ": " : "",
-		err ? strerror(err) : "", kept);
-	return -EIO;
-}
-
 static int execute(struct recording *recording, const char *text, const char *what)
 {
 	return sqlite3_exec(recording->db, text, NULL, NULL, NULL) == SQLITE_OK ? 0 : recording_failed(recording, what);

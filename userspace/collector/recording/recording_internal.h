@@ -6,7 +6,7 @@
 #include <sqlite3.h>
 
 #include "recording/output_file.h"
-#include "recording/recording_rows.h"
+#include "recording_put.h"
 
 /* Statements that are more than one row in its table. */
 enum statement {

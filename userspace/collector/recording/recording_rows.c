@@ -3,8 +3,11 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "cli/message.h"
+
 #define RECORDING_COLUMNS
 #include "recording/recording_internal.h"
+#include "recording/recording_rows.h"
 
 /* What is not "INSERT OR REPLACE INTO table VALUES (...)"; in a conflict, excluded is the row that was to be put. */
 static const struct {
@@ -89,6 +92,29 @@ static const char *const sql[STATEMENTS] = {
 	[DROP_MEMORY_INTERRUPTS] = "DELETE FROM memory_interrupts WHERE line = ?",
 	[DROP_MEMORY_WAITS] = "DELETE FROM memory_wait WHERE line = ?",
 };
+
+/* One line for people, once: what follows a full disk is more of the same. */
+int recording_failed(struct recording *recording, const char *what)
+{
+	int code = sqlite3_extended_errcode(recording->db);
+	int err = sqlite3_system_errno(recording->db);
+	const char *kept;
+
+	if (recording->told)
+		return -EIO;
+	recording->told = true;
+	/* Without an interval it is removed. */
+	kept = recording->kept ? "; what was committed before stays readable" : "";
+	if ((code & 0xff) == SQLITE_FULL || err == ENOSPC || err == EDQUOT) {
+		message("cannot %s %s: no space left on its file system%s; free some space, or choose another place "
+			"with -o",
+			what, recording->path, kept);
+		return -ENOSPC;
+	}
+	message("cannot %s %s: %s%s%s%s", what, recording->path, sqlite3_errmsg(recording->db), err ? ": " : "",
+		err ? strerror(err) : "", kept);
+	return -EIO;
+}
 
 static int prepare(struct recording *recording, const char *text, sqlite3_stmt **statement)
 {
