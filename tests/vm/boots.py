@@ -185,9 +185,8 @@ class Boots:
         """Sections that will be asked for: their boots run them along with what is asked for first."""
         self.wanted += [one for one in dict.fromkeys(sections) if one not in self.wanted]
 
-    def result(self, section: Section) -> Guest:
-        """What a section left.  The first call boots all that is wanted and not kept."""
-        self.want([section])
+    def bring(self) -> None:
+        """Boot all that is wanted and not kept."""
         missing = [one for one in self.wanted if one not in self._found]
         if missing:
             boots: dict[Boot, list[Section]] = {}
@@ -195,6 +194,11 @@ class Boots:
                 boots.setdefault(one.boot, []).append(one)
             with ThreadPoolExecutor(self.at_once) as pool:
                 list(pool.map(self._bring, boots, boots.values()))
+
+    def result(self, section: Section) -> Guest:
+        """What a section left."""
+        self.want([section])
+        self.bring()
         found = self._found[section]
         if isinstance(found, Exception):
             raise found

@@ -80,6 +80,14 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     session.config.stash[BOOTS] = boots
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtestloop(session: pytest.Session) -> None:
+    """All guests are booted before the first test: none of them has a test's time, nor its captured output."""
+    boots = session.config.stash.get(BOOTS, None)
+    if boots and not session.config.option.collectonly:
+        boots.bring()
+
+
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
     """What was booted, and what had to be booted again."""
     boots = config.stash.get(BOOTS, None)

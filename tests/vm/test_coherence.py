@@ -106,7 +106,8 @@ def section(threads: str, script: str) -> Section:
         append="tsc=reliable transparent_hugepage=never",
         threads=threads,
         plugin=TOP / "build" / "vm" / "coherence.so",
-        plugin_options=f"out={{out}}/truth,rows={ROWS}",
+        # The emulator places the memory that it shares for results (scripts/vm) before the guest's own.
+        plugin_options=f"out={{out}}/truth,rows={ROWS},memory=2048",
         label=f"followed-{threads}",
     )
     return Section(where, "coherence", script)
