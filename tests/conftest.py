@@ -5,13 +5,15 @@ import os
 from pathlib import Path
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 from programs import TOP, make
 
 # The same examples each time, so that a change is judged by what it changed; LOCKLINE_RANDOM=1 looks for new ones.
-settings.register_profile("same", derandomize=True)
-settings.register_profile("new", print_blob=True)
+# No example is judged by its time, which says nothing on a busy machine; a fixture's directory serves all examples.
+UNTIMED = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture])
+settings.register_profile("same", UNTIMED, derandomize=True)
+settings.register_profile("new", UNTIMED, print_blob=True)
 settings.load_profile("new" if os.environ.get("LOCKLINE_RANDOM") else "same")
 
 TESTS = Path(__file__).resolve().parent

@@ -7,7 +7,7 @@ import sqlite3
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, example, given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from lockline.base.errors import RecordingError
@@ -96,7 +96,7 @@ def shown_or_fault(path: Path) -> str:
     return fault
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=150)
 @given(CHANGES)
 @example([("memory_line", "address", -1, 1), ("memory_line", "space", "user", 1)])
 @example([("watch", "begin_ns", 5_001_000_000_001, 0)])

@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from example_recording import MS, MUTEX, RUNQUEUE_0, RUNQUEUE_1, SPINLOCK, TASKLIST, US
@@ -60,7 +60,7 @@ def test_every_selection_conserves_waits(generated: Path, selection: Selection) 
     assert_conserved(report)
 
 
-@settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=10)
 @given(shape=st.builds(Shape, *map(st.integers, (1, 1, 1, 1, 0), (6, 20, 4, 30, 99)), st.just(9), st.just(2)))
 def test_any_recording_conserves_waits(tmp_path: Path, shape: Shape) -> None:
     path = tmp_path / "any.lockline"
