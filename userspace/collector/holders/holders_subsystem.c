@@ -58,7 +58,7 @@ static int open_holders(struct ground *ground, void **state)
 	return err;
 }
 
-/* The probes of unlocks are dear: what they cost is told before the recording begins. */
+/* The probes of unlocks are dear: their cost is shown before the recording begins. */
 static int tell(struct ground *ground, void **state)
 {
 	const struct options *options = ground->options;

@@ -36,13 +36,13 @@ enum probe_state check_ipis_received(struct finding *finding)
 enum probe_state check_ipis_sent(struct finding *finding)
 {
 	return check(finding, 1u << PROBE_IPI_SENT | 1u << PROBE_IPIS_SENT,
-		     "to one CPU and to several at once; of those the first 128 are told", ": they came with 6.4");
+		     "to one CPU and to several at once", ": they came with 6.4");
 }
 
 enum probe_state check_ipis_raised(struct finding *finding)
 {
 	return check(finding, finding->evidence->lock.x86 ? 0 : 1u << PROBE_IPIS_RAISED,
-		     "to any number of CPUs; the first 128 are told", ": arm64 alone has it");
+		     "to any number of CPUs", ": arm64 alone has it");
 }
 
 enum probe_state check_softirqs(struct finding *finding)

@@ -16,7 +16,11 @@ static int choices(struct lockline_bpf *bpf, const struct plan *plan, struct cho
 		{bpf->progs.inactive_enter, plan->inactive_calls, SIGNAL_TRACERS_WAITING, NULL},
 		{bpf->progs.inactive_kprobe_enter, plan->inactive_kprobe, SIGNAL_TRACERS_WAITING, WAIT_INACTIVE},
 		{bpf->progs.attach_leave, plan->ptrace_attach, SIGNAL_TRACERS_ATTACHING, NULL},
+		{bpf->progs.attach_kprobe_leave, plan->ptrace_attach_kprobe, SIGNAL_TRACERS_ATTACHING,
+		 PTRACE_ATTACH_FUNCTION},
 		{bpf->progs.attach_enter, plan->ptrace_attach, SIGNAL_TRACERS_ATTACHING, NULL},
+		{bpf->progs.attach_kprobe_enter, plan->ptrace_attach_kprobe, SIGNAL_TRACERS_ATTACHING,
+		 PTRACE_ATTACH_FUNCTION},
 	};
 
 	memcpy(choices + count, table, sizeof(table));
