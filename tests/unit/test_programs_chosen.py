@@ -4,6 +4,7 @@
 import re
 from pathlib import Path
 
+PROGRAM = r'^SEC\("[^"]+"\)\n(?:int|__\w+ int) (?:BPF_\w+\()?(\w+)'
 TOP = Path(__file__).resolve().parents[2]
 
 

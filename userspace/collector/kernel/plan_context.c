@@ -35,14 +35,14 @@ enum probe_state check_ipis_received(struct finding *finding)
 
 enum probe_state check_ipis_sent(struct finding *finding)
 {
-	return check(finding, 1u << PROBE_IPI_SENT | 1u << PROBE_IPIS_SENT,
-		     "to one CPU and to several at once", ": they came with 6.4");
+	return check(finding, 1u << PROBE_IPI_SENT | 1u << PROBE_IPIS_SENT, "to one CPU and to several at once",
+		     ": they came with 6.4");
 }
 
 enum probe_state check_ipis_raised(struct finding *finding)
 {
-	return check(finding, finding->evidence->lock.x86 ? 0 : 1u << PROBE_IPIS_RAISED,
-		     "to any number of CPUs", ": arm64 alone has it");
+	return check(finding, finding->evidence->lock.x86 ? 0 : 1u << PROBE_IPIS_RAISED, "to any number of CPUs",
+		     ": arm64 alone has it");
 }
 
 enum probe_state check_softirqs(struct finding *finding)
