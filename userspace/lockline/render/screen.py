@@ -11,13 +11,14 @@ from lockline.analysis.answer import (
     NEGLIGIBLE_SHARE,
     NEGLIGIBLE_WAIT_NS,
     Answer,
+    Cost,
     by_impact,
-    is_spinning,
+    cost_of,
     make_answer,
     trusted_ns,
 )
 from lockline.analysis.findings import Finding, Lock
-from lockline.analysis.model import Figures, LockWaits, Report
+from lockline.analysis.model import LockWaits, Report
 from lockline.analysis.series import Slice
 from lockline.atlas import atlas
 from lockline.base.numbers import count, duration, percent
@@ -99,19 +100,14 @@ def _threads(threads: float) -> str:
     return f"{threads:.1f} threads" if threads >= 1 else f"{max(threads, 0.01):.2f} threads"
 
 
-def cost_words(report: Report, kinds: Sequence[tuple[str, Figures]], machine: int | None) -> str:
-    """What waiting costs: spinning burns CPUs, sleeping holds threads up."""
-    spinning = sum(figures.wait_ns for kind, figures in kinds if is_spinning(kind))
-    sleeping = sum(figures.wait_ns for kind, figures in kinds if not is_spinning(kind))
+def cost_words(cost: Cost, machine: int | None) -> str:
+    """What waiting costs: spinning burns CPUs, sleeping holds threads up; machine: all CPUs, None: not known."""
     parts = []
-    cpus = report.window.share(spinning) or 0.0
-    threads = report.window.share(sleeping) or 0.0
-    if spinning:
-        parts.append(
-            f"spinning burns {_cpus(cpus)}" + (f" ({percent(cpus / machine)} of {machine})" if machine else "")
-        )
-    if sleeping:
-        parts.append(f"{_threads(threads)} sleep on average")
+    if cost.spinning_cpus:
+        part = f" ({percent(cost.machine)} of {machine})" if cost.machine is not None else ""
+        parts.append(f"spinning burns {_cpus(cost.spinning_cpus)}{part}")
+    if cost.sleeping_threads:
+        parts.append(f"{_threads(cost.sleeping_threads)} sleep on average")
     return ", ".join(parts)
 
 
@@ -127,8 +123,7 @@ def _longest(report: Report, answer: Answer, style: Style) -> str:
 def answer_words(report: Report, answer: Answer, style: Style) -> str:
     """The answer in two or three sentences."""
     totals, cpus = report.totals, report.window.cpus
-    all_kinds = [(kind.kind, kind.figures) for kind in report.kinds]
-    cost = cost_words(report, all_kinds, cpus)
+    cost = cost_words(answer.cost, cpus)
     if answer.kind == "not enough recorded":
         return f"Not enough recorded for an answer: {answer.why}. Record for longer: lockline record -a -d 10"
     if answer.kind == "user space":
@@ -148,7 +143,7 @@ def answer_words(report: Report, answer: Answer, style: Style) -> str:
     if answer.kind == "one lock":
         what = f"One lock makes {percent_short(answer.part)} of all lock waiting: {names[0]}."
         lock = answer.locks[0]
-        cost = cost_words(report, [(lock.kind, lock.figures)], cpus)
+        cost = cost_words(cost_of(report, [(lock.kind, lock.figures)]), cpus)
     else:
         what = (
             f"Several locks: {', '.join(names)} make {percent_short(answer.part)} of all lock waiting."
