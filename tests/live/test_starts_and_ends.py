@@ -58,13 +58,16 @@ def test_the_command_line_is_recorded(live: Path, recording: Path) -> None:
     assert line == f"lockline record -o {recording} -a --threshold 2ms -- sh -c 'exit $((0))'"
 
 
-def test_link_is_followed(live: Path, recording: Path) -> None:
+def test_link_is_refused(live: Path, recording: Path) -> None:
     target = recording.with_name("target.lockline")
     assert record(live, target, "--", "true")[0] == 0
+    before = target.read_bytes()
     recording.symlink_to(target)
-    assert record(live, recording, "--", "true")[0] == 0
+    status, errors = record(live, recording, "--", "true")
+    assert status == 1
+    assert "it is a link" in errors
     assert recording.is_symlink()
-    assert begun(recording) == begun(target) > begun(target.with_name(target.name + ".old"))
+    assert target.read_bytes() == before
 
 
 def test_name_that_sqlite_gives_a_meaning(live: Path, recording: Path) -> None:

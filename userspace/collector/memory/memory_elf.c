@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* Symbols and lines of files that processes mapped, by elfutils. */
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,6 +9,7 @@
 #include <unistd.h>
 #include <elfutils/libdwfl.h>
 
+#include "base/regular_file.h"
 #include "names/build_id.h"
 #include "names/debug_files.h"
 #include "memory/memory_elf.h"
@@ -25,18 +25,6 @@ static const Dwfl_Callbacks callbacks = {
 	.find_elf = dwfl_build_id_find_elf,
 	.find_debuginfo = find_installed_debuginfo,
 };
-
-/* The name comes from a file that may be anybody's: no device, no waiting. */
-static int open_regular(const char *path, struct stat *status)
-{
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-
-	if (fd >= 0 && (fstat(fd, status) || !S_ISREG(status->st_mode))) {
-		close(fd);
-		return -1;
-	}
-	return fd;
-}
 
 /* Without a build id: the very inode on the very machine, not written since. */
 static bool is_untouched(const struct memory_symbols *symbols, const struct memory_object *object,
@@ -74,7 +62,8 @@ static struct memory_elf *open_elf(const struct memory_symbols *symbols, const s
 {
 	struct memory_elf *elf;
 	struct stat status;
-	int fd = open_regular(path, &status);
+	/* The name comes from a file that may be anybody's. */
+	int fd = regular_file_open(path, LINK_FOLLOWED, &status);
 
 	if (fd < 0)
 		return NULL;

@@ -5,7 +5,6 @@
  * them, so that containers and replaced files give the right ones.
  */
 #include <errno.h>
-#include <fcntl.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,6 +18,7 @@
 #include "names/debug_files.h"
 #include "names/user_symbols.h"
 #include "base/proc.h"
+#include "base/regular_file.h"
 #include "names/user_symbol_cache.h"
 
 #define REFRESH_NS 1000000000ull
@@ -63,42 +63,30 @@ static struct identity identify(__u32 tgid)
 	return identity;
 }
 
-static int open_mapped(__u32 tgid, __u64 base, const char *name)
-{
-	char path[PROC_MAPPED_PATH + PROC_PATH];
-	struct proc_mapping mapping;
-	int fd = -1;
-
-	/* The very inode that is mapped, whatever its path is now and in which mount namespace. */
-	if (!proc_mapping_at(tgid, base, &mapping)) {
-		proc_path(path, sizeof(path), tgid, "map_files/%llx-%llx", mapping.start, mapping.end);
-		fd = open(path, O_RDONLY | O_CLOEXEC);
-	}
-	if (fd < 0) {
-		proc_path(path, sizeof(path), tgid, "root%s", name);
-		fd = open(path, O_RDONLY | O_CLOEXEC);
-	}
-	return fd;
-}
-
 /* libdwfl asks for the object of a module, whose user data is the process. */
 static int find_elf(Dwfl_Module *module, void **userdata, const char *name, Dwarf_Addr base, char **file_name,
 		    Elf **elf)
 {
-	struct stat status;
+	const __u32 tgid = (uintptr_t)*userdata;
+	struct mapped_file mapped = {.tgid = tgid};
+	struct proc_mapping mapping;
 	int fd;
 
 	/* The vDSO is read from the process's memory. */
 	if (name[0] != '/')
 		return dwfl_linux_proc_find_elf(module, userdata, name, base, file_name, elf);
-	fd = open_mapped((__u32)(uintptr_t)*userdata, base, name);
+	/* Where the process has unmapped it, what is at its path now may be anything. */
+	if (proc_mapping_at(tgid, base, &mapping) || !mapping.inode)
+		return -1;
+	mapped.start = mapping.start;
+	mapped.end = mapping.end;
+	mapped.inode = mapping.inode;
+	mapped.major = mapping.major;
+	mapped.minor = mapping.minor;
+	mapped.path = mapping.path;
+	fd = mapped_file_open(&mapped, NULL);
 	if (fd < 0)
 		return -1;
-	/* A device may have any effect when it is read. */
-	if (fstat(fd, &status) || !S_ISREG(status.st_mode)) {
-		close(fd);
-		return -1;
-	}
 	*file_name = strdup(name);
 	return fd;
 }

@@ -16,7 +16,7 @@ int perfdata_input_open(struct perfdata_input *input, const char *path)
 	struct stat status;
 
 	*input = (struct perfdata_input){.fd = -1, .limit = ~0ull};
-	/* Without waiting for the writer of a named pipe; reading waits. */
+	/* The user's own file: of a named pipe it waits for the writer, as cat does. */
 	input->fd = standard ? dup(STDIN_FILENO) : open(path, O_RDONLY | O_CLOEXEC);
 	if (input->fd < 0 || fstat(input->fd, &status)) {
 		int err = -errno;

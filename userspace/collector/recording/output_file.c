@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/regular_file.h"
 #include "recording/output_file.h"
 
 /* SQLite's companions of a recording that was killed belong to it. */
@@ -36,7 +37,7 @@ static bool may_be_replaced(const char *path)
 {
 	static const char magic[] = "SQLite format 3";
 	char begin[sizeof(magic)];
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	int fd = regular_file_open(path, LINK_REFUSED, NULL);
 	ssize_t length;
 
 	if (fd < 0)
@@ -46,7 +47,7 @@ static bool may_be_replaced(const char *path)
 	return !length || (length == sizeof(begin) && !memcmp(begin, magic, sizeof(begin)));
 }
 
-/* An absolute path whose last part is no link; the file need not exist. */
+/* An absolute path whose last part is no link; the file need not exist.  -ELOOP: it is a link, which may be anybody's. */
 static int resolve(const char *path, char **out)
 {
 	char directory[PATH_MAX], *slash, *parent;
@@ -55,6 +56,8 @@ static int resolve(const char *path, char **out)
 	if (strlen(path) >= PATH_MAX)
 		return -ENAMETOOLONG;
 	if (!lstat(path, &info)) {
+		if (S_ISLNK(info.st_mode))
+			return -ELOOP;
 		*out = realpath(path, NULL);
 		if (!*out)
 			return -errno;
@@ -84,7 +87,7 @@ static int resolve(const char *path, char **out)
 /* Whether a collector writes the file now. */
 static bool in_use(const char *path)
 {
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	int fd = regular_file_open(path, LINK_REFUSED, NULL);
 	bool busy = fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) && errno == EWOULDBLOCK;
 
 	if (fd >= 0)

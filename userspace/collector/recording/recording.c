@@ -49,6 +49,7 @@ static int create(struct recording **out, const char *path, bool whole)
 		message("cannot write %s: %s; choose another place with -o", path,
 			err == -EBUSY    ? "another lockline records to it"
 			: err == -EEXIST ? "it is there, and no recording"
+			: err == -ELOOP  ? "it is a link, and a recording follows none"
 					 : strerror(-err));
 		goto out;
 	}

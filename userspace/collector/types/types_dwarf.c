@@ -2,17 +2,16 @@
 /* Types of a program, from its DWARF: what types_json.c prints of a kernel's BTF. */
 #include <dwarf.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 #include <elfutils/libdwfl.h>
 
 #include "base/hash_index.h"
 #include "names/debug_files.h"
+#include "base/regular_file.h"
 #include "cli/message.h"
 #include "cli/options.h"
 #include "types/types_dwarf.h"
@@ -396,13 +395,10 @@ static const Dwfl_Callbacks callbacks = {
 
 static Dwfl_Module *open_program(const char *path, Dwfl **dwfl)
 {
-	struct stat status;
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	int fd = regular_file_open(path, LINK_FOLLOWED, NULL);
 	Dwfl_Module *module;
 
-	if (fd < 0 || fstat(fd, &status) || !S_ISREG(status.st_mode)) {
-		if (fd >= 0)
-			close(fd);
+	if (fd < 0) {
 		message("%s: not a file that can be read", path);
 		return NULL;
 	}
