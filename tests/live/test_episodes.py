@@ -244,19 +244,27 @@ def test_no_marker_without_tracefs(live: Path, recording: Path) -> None:
 
 
 def test_switches_are_all_there(live: Path, recording: Path) -> None:
-    """Each CPU goes on with the task that it switched to, in the time before the end; other episodes are apart."""
+    """Each CPU goes on with the task that it switched to, in the time before the end; other episodes are apart.
+
+    Only tasks that began with the load are held to it.  A guest that was restored from a snapshot passes no
+    sched_switch when it leaves a task from before: ftrace misses the same switches there.
+    """
     with running("sh", "-c", "while :; do sleep 0.002; done"):
         collector = Collector(live, recording, "--flight").attached()
         wait_for(lambda: collector.process.poll() is None, "running collector")
         assert collector.stop(signal.SIGUSR2) == FIRED
     with Recording(recording) as result:
         rows = result.rows(
-            "SELECT timeline.cpu, before.tid, after.tid FROM timeline JOIN waiter AS before ON before.id = task"
-            " JOIN waiter AS after ON after.id = other, episode WHERE type = 'switch' AND state = 'moment'"
-            " AND time_ns BETWEEN from_ns AND to_ns ORDER BY timeline.cpu, time_ns, sequence"
+            "SELECT timeline.cpu, before.tid, after.tid, after.comm FROM timeline JOIN waiter AS before"
+            " ON before.id = task JOIN waiter AS after ON after.id = other, episode WHERE type = 'switch'"
+            " AND state = 'moment' AND time_ns BETWEEN from_ns AND to_ns ORDER BY timeline.cpu, time_ns, sequence"
         )
-        assert rows
         missing = result.number("SELECT count(*) FROM episode WHERE NOT complete OR left_out")
+    of_the_load = [
+        (after, before)
+        for (cpu, _, after, comm), (next_cpu, before, _, _) in pairwise(rows)
+        if cpu == next_cpu and comm in ("sh", "sleep")
+    ]
+    assert of_the_load
     if not missing:
-        for (cpu, _, after), (next_cpu, before, _) in pairwise(rows):
-            assert cpu != next_cpu or after == before
+        assert [after for after, _ in of_the_load] == [before for _, before in of_the_load]
