@@ -313,9 +313,9 @@ def test_demo_leaves_nothing_behind(monkeypatch: pytest.MonkeyPatch, tmp_path: P
         until ps -o pid= --ppid {own} | grep -qv "$$"; do sleep 0.05; done
         ps -o pid= --ppid {own} | grep -v "$$" > '{tmp_path}/load'""",
     )
-    report, slices = demo.run_demo(1, Selection(), 5)
+    report = demo.run_demo(1, Selection(), 5)
     assert report.locks[0].name == "tasklist_lock"
-    assert len(slices) == report.window.intervals
+    assert len(report.slices) == report.window.intervals
     assert not demo.agrees(report)
     assert list((tmp_path / "tmp").iterdir()) == []
     load_pids = [int(pid) for pid in (tmp_path / "load").read_text().split()]

@@ -3,6 +3,7 @@
 
 import json
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import jsonschema
 import pytest
 
 from lockline.analysis.selection import Selection
+from lockline.analysis.series import read_slices
 from lockline.recording.reader import open_recording
 from lockline.render.documents.report import render
 from lockline.rules.report import make_report
@@ -18,15 +20,17 @@ from schemas import validator_of
 
 GOLDEN = Path(__file__).with_name("golden") / "report.json"
 
-KEYS = ["schema", "host", "window", "probes", "totals", "locks", "cpus", "outliers", "tasks"]
-KEYS += ["findings", "futexes", "clock_reads", "inactive_waits", "ptrace_attaches", "lines", "cpu_pairs", "episodes"]
+KEYS = ["schema", "answer", "host", "window", "probes", "totals", "locks", "cpus", "outliers", "tasks"]
+KEYS += ["findings", "futexes", "clock_reads", "inactive_waits", "ptrace_attaches", "lines", "cpu_pairs", "series"]
+KEYS += ["episodes"]
 KEYS += ["loss", "cost"]
 KEYS += ["self_check", "trust"]
 
 
 def json_of(path: Path, selection: Selection, addresses: bool = False) -> dict[str, Any]:
     with open_recording(path) as recording:
-        value = json.loads(render(make_report(recording, selection, 100), addresses))
+        report = make_report(recording, selection, 100)
+        value = json.loads(render(replace(report, slices=read_slices(recording, report)), addresses))
     assert isinstance(value, dict)
     return value
 

@@ -153,6 +153,80 @@ def test_convoy_by_hold_times(made: Callable[..., Made], hold_ns: int, found: bo
 
 
 @pytest.mark.parametrize(
+    ("waits", "length_ns", "others_ns", "found"),
+    [
+        (4000, 40 * US, 0, True),
+        # A tenth of one CPU is the least, and a hundred waits a second, and a quarter of all waiting.
+        (4000, 20 * US, 0, False),
+        (80, 2 * MS, 0, False),
+        (4000, 40 * US, 600 * MS, False),
+    ],
+)
+def test_hot_lock(made: Callable[..., Made], waits: int, length_ns: int, others_ns: int, found: bool) -> None:
+    recording = made()
+    recording.lock(1, "zone.lock", "slab")
+    for cpu in range(4):
+        recording.waits(1, SPINLOCK, length_ns, waits // 4, cpu)
+    for other in range(2, 12):
+        recording.lock(other, f"other_{other}")
+        if others_ns:
+            recording.waits(other, MUTEX, others_ns // 10, 1)
+    recording.builder.stack(1, "native_queued_spin_lock_slowpath", "_raw_spin_lock", "rmqueue_bulk", "alloc_pages")
+    recording.sample(1, SPINLOCK, 1, waits, waits * length_ns)
+    findings = recording.findings()
+    assert ("hot-lock" in rules_of(findings)) == found
+    if found:
+        told_of = one(findings, "hot-lock")
+        assert told_of.title.startswith("zone.lock (spinlock) is hot")
+        assert told_of.evidence[0] == "waiting for it keeps 0.16 CPUs spinning, 4.00% of the machine"
+        assert told_of.evidence[1].startswith("4,000 waits a second of 40.0 us on average; 100")
+        assert told_of.evidence[2] == "waiter (1001) does 100.0% of the waiting that was sampled"
+        assert told_of.evidence[3] == "100.0% of the sampled waiting comes from rmqueue_bulk()"
+
+
+def test_a_sleeping_hot_lock_costs_threads(made: Callable[..., Made]) -> None:
+    recording = made()
+    for lock in (1, 2):
+        recording.lock(lock, "inode.i_rwsem", "slab")
+        recording.waits(lock, RWSEM_W, MS, 300)
+    found = one(recording.findings(), "hot-lock")
+    assert found.evidence[0] == "0.60 threads sleep for it at any moment, on average"
+    assert "over 2 locks of this name; the worst of them has 50.0% of it" in found.evidence
+
+
+def test_hot_lock_says_how_busy_the_lock_is(made: Callable[..., Made]) -> None:
+    recording = made()
+    recording.lock(1, "zone.lock", "slab")
+    recording.waits(1, SPINLOCK, 40 * US, 4000)
+    recording.fairness(1, SPINLOCK, 4000, holds=50_000, hold_ns=50_000 * 10 * US)
+    assert "it is held for 50.0% of the time, 10.0 us on average" in one(recording.findings(), "hot-lock").evidence
+
+
+@pytest.mark.parametrize(("worst", "rule"), [(900, "convoy"), (250, "hot-lock")])
+def test_a_queue_for_one_of_several_locks_is_a_convoy(made: Callable[..., Made], worst: int, rule: str) -> None:
+    """Run queues: one of them with a waiter all the time, or all of them with a little."""
+    recording = made()
+    for lock in range(1, 5):
+        recording.builder.lock(lock, "runqueues.__lock", f"CPU {lock}", "per-CPU symbol")
+        for cpu in range(4):
+            recording.waits(lock, SPINLOCK, 1200 * US, worst // 4 * 2 if lock == 1 else 30, cpu)
+    findings = recording.findings()
+    assert [name for name in rules_of(findings) if name in ("convoy", "hot-lock")] == [rule]
+    if rule == "convoy":
+        assert one(findings, "convoy").title == "Tasks queue for runqueues.__lock [CPU 1] (spinlock)"
+
+
+def test_what_makes_a_lock_busy_comes_first(made: Callable[..., Made]) -> None:
+    recording = made()
+    recording.lock(1, "zone.lock", "slab")
+    for cpu in range(4):
+        recording.waits(1, SPINLOCK, 1200 * US, 220, cpu)
+    recording.builder.stack(1, "_raw_spin_unlock", "free_unref_page", "free_pages")
+    recording.held(1, SPINLOCK, 2, 400, 560 * MS, 2 * MS, stack=1)
+    assert rules_of(recording.findings()) == ["long-hold", "convoy"]
+
+
+@pytest.mark.parametrize(
     ("caused_ns", "releases", "found"),
     [(30 * MS, 100, True), (20 * MS, 100, False), (30 * MS, 1000, False), (30 * MS, 5, False)],
 )
@@ -351,7 +425,7 @@ def test_inactive_wait(made: Callable[..., Made], holder: bool, tracee: bool, co
         assert one(findings, "inactive-wait").confidence == confidence
 
 
-def test_the_surest_comes_first_and_text_is_harmless(made: Callable[..., Made]) -> None:
+def test_findings_come_by_impact_times_confidence_and_text_is_harmless(made: Callable[..., Made]) -> None:
     recording = made(clocksource="hpet", cpus_online="4")
     recording.lock(1, "evil\x1b[31m\nlock")
     for cpu in range(4):

@@ -104,7 +104,7 @@ def test_report_opens_it(guest: Guest) -> None:
         check=True,
     )
     report = json.loads(done.stdout)
-    assert report["schema"] == "lockline-report/1"
+    assert report["schema"] == "lockline-report/2"
     assert "tasklist_lock" in {lock["name"] for lock in report["locks"]}
 
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from lockline.analysis.findings import Finding
+from lockline.analysis.findings import Finding, Lock
 from lockline.analysis.futex import LOCK, PARKED
 from lockline.analysis.model import Figures, LockWaits, OutlierWait, Report
 
@@ -23,6 +23,10 @@ SHORT_NS = 200_000_000
 LOST = 0.1
 # A finding counts by its impact and by how often such findings are right.
 CONFIDENCE = {"high": 1.0, "medium": 0.6, "low": 0.3}
+# Rules that say that a lock is busy, not why.
+SYMPTOMS = ("convoy", "hot-lock")
+# What a cause explains at least of the waiting for the busy lock.
+CAUSE = 0.25
 
 Kind: TypeAlias = Literal["negligible", "one lock", "several", "user space", "not enough recorded"]
 
@@ -113,9 +117,32 @@ def make_answer(report: Report) -> Answer:
     return Answer("several", cost, tuple(heavy), part, longest, user)
 
 
+def _locks_of(finding: Finding) -> set[str]:
+    """Names of the kernel's locks that a finding speaks of."""
+    facts = (finding.claim, *finding.evidence)
+    return {value.name for one in facts for _, value in one.values if isinstance(value, Lock)}
+
+
 def by_impact(findings: Sequence[Finding]) -> tuple[Finding, ...]:
-    """Findings by what they explain times how sure they are, most first."""
-    return tuple(sorted(findings, key=lambda found: -CONFIDENCE[found.confidence] * max(found.impact.wait_ns, 1)))
+    """Findings by what they explain times how sure they are, most first.
+
+    That a lock is busy comes after what makes it so, if that explains a quarter as much.
+    """
+    scores = [CONFIDENCE[found.confidence] * max(found.impact.wait_ns, 1) for found in findings]
+    for index, found in enumerate(findings):
+        if found.rule not in SYMPTOMS:
+            continue
+        names = _locks_of(found)
+        causes = [
+            score
+            for cause, score in zip(findings, scores, strict=True)
+            if cause.rule not in SYMPTOMS
+            and cause.impact.wait_ns >= CAUSE * found.impact.wait_ns
+            and names & _locks_of(cause)
+        ]
+        scores[index] = min([scores[index], *causes])
+    order = sorted(range(len(findings)), key=lambda index: (-scores[index], findings[index].rule in SYMPTOMS))
+    return tuple(findings[index] for index in order)
 
 
 def trusted_ns(report: Report, kind: str) -> int:

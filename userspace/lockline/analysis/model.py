@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from lockline.analysis.futex import Futexes
     from lockline.analysis.perturbation import SelfCheck
     from lockline.analysis.ptrace import Attaches, InactiveWaits
+    from lockline.analysis.series import Slice
     from lockline.c2c.live import LiveReport
     from lockline.watch.pairs import Pair
 
@@ -299,3 +300,4 @@ class Report:
     self_check: "SelfCheck | None" = None
     lines: "LiveReport | None" = None
     cpu_pairs: "tuple[Pair, ...]" = ()
+    slices: "tuple[Slice, ...]" = ()

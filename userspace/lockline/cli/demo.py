@@ -9,12 +9,13 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 
 from lockline.analysis.answer import make_answer
 from lockline.analysis.model import Report
 from lockline.analysis.selection import Selection
-from lockline.analysis.series import Slice, read_slices
+from lockline.analysis.series import read_slices
 from lockline.base.collector import NAME, end_with_us, ended_by_signals, find_collector, finish
 from lockline.base.errors import LocklineError
 from lockline.cli import demo_load, terminal
@@ -38,7 +39,7 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
 
 def run(arguments: argparse.Namespace) -> tuple[str, int]:
     """What is printed, and the exit code.  Raises LocklineError."""
-    report, slices = run_demo(arguments.duration, reports.selection_of(arguments), reports.outlier_limit(arguments))
+    report = run_demo(arguments.duration, reports.selection_of(arguments), reports.outlier_limit(arguments))
     named = agrees(report)
     verdict = "as the load has it" if named else f"not what the load does: {WHAT}"
     print(f"lockline: the report blames {'mmap_lock' if named else 'something else'}, {verdict}", file=sys.stderr)
@@ -47,7 +48,7 @@ def run(arguments: argparse.Namespace) -> tuple[str, int]:
     from lockline.render import screen
 
     # Its recording is gone: no command can show more of it.
-    text = screen.render(report, slices, terminal.style(arguments.addresses), terminal.columns(), kept=False)
+    text = screen.render(report, report.slices, terminal.style(arguments.addresses), terminal.columns(), kept=False)
     return terminal.colored(text) if terminal.wants_color(arguments.color) else text, 0 if named else 1
 
 
@@ -89,7 +90,7 @@ def agrees(report: Report) -> bool:
     return any(lock.name.startswith(LOCK) for lock in make_answer(report).locks)
 
 
-def run_demo(seconds: int, selection: Selection, outlier_limit: int) -> tuple[Report, tuple[Slice, ...]]:
+def run_demo(seconds: int, selection: Selection, outlier_limit: int) -> Report:
     """Record the load for so many seconds and analyse it, with its series; progress on stderr.
 
     Raises LocklineError without root, without the collector, or if it fails.
@@ -115,4 +116,4 @@ def run_demo(seconds: int, selection: Selection, outlier_limit: int) -> tuple[Re
             raise LocklineError(f"demo: {NAME} record failed, {how}")
         with open_recording(recording) as opened:
             report = with_lines(make_report(opened, selection, outlier_limit), opened)
-            return report, read_slices(opened, report)
+            return replace(report, slices=read_slices(opened, report))

@@ -2,7 +2,7 @@
 """`lockline report`: its options, which demo shares, and what it prints."""
 
 import argparse
-from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from lockline.analysis.selection import GROUPINGS, SORTS, Selection, parse_cpus, parse_time
@@ -12,7 +12,6 @@ from lockline.cli.common import argument, positive
 
 if TYPE_CHECKING:
     from lockline.analysis.model import Report
-    from lockline.analysis.series import Slice
 
 DEFAULT_RECORDING = "lockline.data"
 # Options of `lockline report` that show a part of it.
@@ -114,7 +113,7 @@ def render(report: "Report", arguments: argparse.Namespace) -> str:
     return text_render.render(report, terminal.style(arguments.addresses))
 
 
-def _sections(report: "Report", slices: "Sequence[Slice]", arguments: argparse.Namespace) -> str:
+def _sections(report: "Report", arguments: argparse.Namespace) -> str:
     """The parts that were asked for; "" if none was."""
     style = terminal.style(arguments.addresses)
     parts = []
@@ -126,7 +125,7 @@ def _sections(report: "Report", slices: "Sequence[Slice]", arguments: argparse.N
     if arguments.time:
         from lockline.render import screen
 
-        parts.append(screen.render_time(report, slices, style, terminal.columns()))
+        parts.append(screen.render_time(report, report.slices, style, terminal.columns()))
     if arguments.episodes:
         from lockline.render import episodes as episodes_render
 
@@ -134,10 +133,10 @@ def _sections(report: "Report", slices: "Sequence[Slice]", arguments: argparse.N
     return "\n".join(parts)
 
 
-def _screen(report: "Report", slices: "Sequence[Slice]", arguments: argparse.Namespace) -> str:
+def _screen(report: "Report", arguments: argparse.Namespace) -> str:
     from lockline.render import screen
 
-    text = screen.render(report, slices, terminal.style(arguments.addresses), terminal.columns())
+    text = screen.render(report, report.slices, terminal.style(arguments.addresses), terminal.columns())
     return terminal.colored(text) if terminal.wants_color(arguments.color) else text
 
 
@@ -154,7 +153,7 @@ def run(arguments: argparse.Namespace) -> tuple[str, int]:
     with open_recording(arguments.input or arguments.file or DEFAULT_RECORDING) as recording:
         limit = arguments.episodes or EPISODES
         report = with_lines(make_report(recording, selection, outlier_limit(arguments), limit), recording)
-        slices = () if arguments.format == "json" else read_slices(recording, report)
+        report = replace(report, slices=read_slices(recording, report))
     if arguments.format == "json" or arguments.all:
         return render(report, arguments), 0
-    return _sections(report, slices, arguments) or _screen(report, slices, arguments), 0
+    return _sections(report, arguments) or _screen(report, arguments), 0

@@ -35,6 +35,7 @@ SENTENCES: Mapping[str, str] = {
     "deadlock": "{threads} threads of {process} wait for each other, in a circle: a deadlock",
     "deadlock-with-itself": "A thread of {process} waits for a lock that it holds itself",
     "futex-bucket": "System calls of futexes queue for the kernel's own hash buckets",
+    "hot-lock": "{lock:full} is hot: many short waits that add up",
     "held-interrupts-off": "{lock} is held with interrupts off for up to {most}",
     "holder-preempted-by-host": "The host takes CPUs away from lock holders",
     "inactive-wait": "ptrace waits in a loop for its tracee, which waits for the lock that the loop takes",
@@ -59,6 +60,12 @@ SENTENCES: Mapping[str, str] = {
     # Waits and holds of one lock.
     "queue": "{waiters:.1f} tasks wait for it at any moment, on average; {part} of all lock waiting",
     "waits": "{waits} waits of {average} on average",
+    "costs-cpus": "waiting for it keeps {cpus:.2f} CPUs spinning[, {part} of the machine]",
+    "costs-threads": "{threads:.2f} threads sleep for it at any moment, on average",
+    "wait-rate": "{rate} waits a second of {average} on average; {part} of all lock waiting",
+    "spread": "over {locks} locks of this name; the worst of them has {part} of it",
+    "busy": "it is held for {part} of the time, {average} on average",
+    "waited-by": "{process} does {part} of the waiting that was sampled",
     "from-caller": "{part} of the sampled waiting comes from {function}",
     "held": "held for {average} on average",
     "holds-cause": "holds that end there cause {part} of its waiting: {caused}",
@@ -191,7 +198,7 @@ REMEDIES: Mapping[str, str] = {
     "shorten-writers": "shorten what the writers do with the lock held, or take them off it",
     "switch-clock": "switch: echo {clock} > /sys/devices/system/clocksource/clocksource0/current_clocksource",
     "take-less-often": (
-        "take it less often, or for parts of the data: shorter waits for each will not shorten the queue"
+        "take it less often, hold it for less time, or split what it protects; `lockline explain LOCK` may know more"
     ),
     "take-once": "let it be taken once",
     "trace-less": "find out who traces (strace, debuggers, checkpointing) and trace less on this machine",
@@ -430,7 +437,7 @@ def findings(report: Report, style: Style) -> list[str]:
     """The section of the report; empty if no rule found anything."""
     if not report.findings:
         return []
-    lines = ["Findings (surest first; docs/rules.md tells the rules)"]
+    lines = ["Findings (most impact first; docs/rules.md explains the rules)"]
     for number, finding in enumerate(report.findings, 1):
         label = f"  {number}. "
         indent = " " * len(label)

@@ -12,7 +12,6 @@ from lockline.analysis.answer import (
     NEGLIGIBLE_WAIT_NS,
     Answer,
     Cost,
-    by_impact,
     cost_of,
     make_answer,
     trusted_ns,
@@ -188,9 +187,7 @@ def _worth_showing(finding: Finding, report: Report) -> bool:
 def _findings(
     report: Report, answer: Answer, style: Style, columns: int, most: int, steps: int, kept: bool
 ) -> list[str]:
-    ranked = [
-        found for found in by_impact(report.findings) if answer.kind != "negligible" or _worth_showing(found, report)
-    ]
+    ranked = [found for found in report.findings if answer.kind != "negligible" or _worth_showing(found, report)]
     if not ranked:
         hidden = len(report.findings)
         small = f"FINDINGS  {hidden} of no weight here" + (f": {_command(report, '--findings')}" if kept else "")

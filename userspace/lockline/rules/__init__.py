@@ -5,8 +5,9 @@ A rule is a module with find(report), a pure function.  It works on a recording 
 and says less then.  Thresholds and the reasons for them: docs/rules.md.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 
+from lockline.analysis.answer import by_impact
 from lockline.analysis.findings import Finding
 from lockline.analysis.model import Report
 from lockline.rules import (
@@ -16,6 +17,7 @@ from lockline.rules import (
     futex_bucket,
     holder_preempted,
     holder_throttled,
+    hot_lock,
     inactive_wait,
     interrupts_off,
     long_hold,
@@ -46,21 +48,16 @@ RULES: tuple[Callable[[Report], list[Finding]], ...] = (
     unfair.find,
     cpu_starved.find,
     convoy.find,
+    hot_lock.find,
     perturbation.find,
 )
 
-_CONFIDENCE = {"high": 0, "medium": 1, "low": 2}
-
-
-def _ranked(found: Iterable[Finding]) -> tuple[Finding, ...]:
-    return tuple(sorted(found, key=lambda finding: (_CONFIDENCE[finding.confidence], -finding.impact.wait_ns)))
-
 
 def find_all(report: Report) -> tuple[Finding, ...]:
-    """What the rules find in a report: surest first, then by the wait time that it is about."""
-    return _ranked(with_impact(report, finding) for rule in RULES for finding in rule(report))
+    """What the rules find in a report: by impact times confidence, most first."""
+    return by_impact([with_impact(report, finding) for rule in RULES for finding in rule(report)])
 
 
 def find_in_lines(report: Report) -> tuple[Finding, ...]:
     """The findings of a report that got its lines later, with those about the lines."""
-    return _ranked((*report.findings, *(with_impact(report, finding) for finding in shared_line.find(report))))
+    return by_impact((*report.findings, *(with_impact(report, finding) for finding in shared_line.find(report))))

@@ -2,29 +2,43 @@
 """A convoy: tasks queue for one lock all the time, though each holds it shortly."""
 
 from lockline.analysis.findings import Confidence, Finding, Impact, Lock, Measure, fact, ns, part, remedy
-from lockline.analysis.model import Report
+from lockline.analysis.model import LockWaits, Report
 from lockline.rules.common import ALL_WAITING, from_caller, record_again, share, worth_telling
 
 # Waiters on average, at any moment.
 QUEUE = 1.0
 # Of all waiting.
 PART = 0.5
+# A queue of several: shorter waits are those behind the holder alone.
+HOLDS = 2
+
+
+def _long_holds(lock: LockWaits) -> bool:
+    """Whether it is known that waits last about as long as one hold, so that nobody queues."""
+    holds = lock.fairness.holds if lock.fairness is not None else None
+    return holds is not None and holds.waits > 0 and lock.figures.average_ns < HOLDS * holds.average_ns
+
+
+def queues(report: Report) -> list[LockWaits]:
+    """Locks of which one instance has a waiter all the time, and half of all waiting."""
+    return [
+        lock
+        for lock in worth_telling(report, report.locks)
+        if share(report, lock.worst_instance_ns) >= QUEUE
+        and lock.worst_instance_ns >= PART * report.totals.wait_ns
+        and not _long_holds(lock)
+    ]
 
 
 def find(report: Report) -> list[Finding]:
     """At least one waiter all the time, for one lock that has at least half of all waiting."""
     found = []
-    for lock in worth_telling(report, report.locks):
-        if lock.instances > 1:
-            continue
-        waiting = share(report, lock.figures.wait_ns)
-        if waiting < QUEUE or lock.figures.wait_ns < PART * report.totals.wait_ns:
-            continue
+    for lock in queues(report):
         evidence = [
             fact(
                 "queue",
-                waiters=Measure(waiting, "tasks", "on average"),
-                part=part(lock.figures.wait_ns / report.totals.wait_ns, ALL_WAITING),
+                waiters=Measure(share(report, lock.worst_instance_ns), "tasks", "on average"),
+                part=part(lock.worst_instance_ns / report.totals.wait_ns, ALL_WAITING),
             ),
             fact("waits", waits=Measure(lock.figures.waits, "waits"), average=ns(lock.figures.average_ns)),
             *from_caller(lock),
@@ -32,12 +46,9 @@ def find(report: Report) -> list[Finding]:
         sure: Confidence = "medium"
         fairness = lock.fairness
         if fairness is not None and fairness.holds is not None and fairness.holds.waits:
-            hold_ns = fairness.holds.average_ns
-            evidence.append(fact("held", average=ns(hold_ns)))
-            if lock.figures.average_ns < 2 * hold_ns:
-                continue
+            evidence.append(fact("held", average=ns(fairness.holds.average_ns)))
             sure = "high"
-        subject = Lock(lock.name, lock.kind)
+        subject = Lock(lock.name, lock.kind, lock.worst_instance if lock.instances > 1 else "")
         found.append(
             Finding(
                 rule="convoy",
@@ -46,7 +57,7 @@ def find(report: Report) -> list[Finding]:
                 claim=fact("convoy", lock=subject),
                 evidence=tuple(evidence),
                 remedies=(remedy("take-less-often"), *record_again(report, "--holders", "who-holds")),
-                impact=Impact(lock.figures.wait_ns),
+                impact=Impact(lock.worst_instance_ns),
             )
         )
     return found

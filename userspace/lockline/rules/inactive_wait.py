@@ -116,6 +116,8 @@ def find(report: Report) -> list[Finding]:
     ]
     if len(long) > 2:
         evidence.append(fact("such-waits", waits=Measure(len(long), "waits"), limit=ns(LONG_NS, "at least")))
+    looped = [one for one in report.episodes if sum(loop.turns for loop in one.loops) >= MANY_TURNS]
+    long_ns = max(sum(outlier.wait_ns for outlier in long), sum(episode.duration_ns for episode in looped))
     both = bool(held) and any(any(name in _TRACEE for name in callers(outlier.stack)) for outlier in long)
     return [
         Finding(
@@ -125,6 +127,6 @@ def find(report: Report) -> list[Finding]:
             claim=fact("inactive-wait"),
             evidence=tuple(evidence),
             remedies=(remedy("trace-less"), remedy("record-ptrace")),
-            impact=Impact(waited_ns + caused_ns + sum(outlier.wait_ns for outlier in long)),
+            impact=Impact(waited_ns + caused_ns + long_ns),
         )
     ]

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The report, lockline-report/1."""
+"""The report, lockline-report/2."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from lockline.analysis.answer import make_answer
 from lockline.analysis.model import Report
 from lockline.base import histogram
 from lockline.render.documents.episodes import Episode
@@ -29,7 +30,7 @@ from lockline.render.walker import (
     with_addresses,
 )
 
-SCHEMA = "lockline-report/1"
+SCHEMA = "lockline-report/2"
 
 
 @dataclass(frozen=True)
@@ -333,6 +334,50 @@ class Cost:
     collector: tuple[CollectorCost, ...] = shown("of the collector")
 
 
+@dataclass(frozen=True)
+class AnswerCost:
+    """What waiting costs, by how the kind of lock waits."""
+
+    spinning_cpus: Amount = shown("CPUs that spin, on average")
+    machine: Amount | None = shown("that as a part of all CPUs; null: their number is not known")
+    sleeping_threads: Amount = shown("threads that sleep, on average")
+
+
+@dataclass(frozen=True)
+class AnswerLock:
+    """A lock that the answer is about."""
+
+    name: str = shown("the same across boots")
+    kind: str = shown("of wait")
+    wait_ns: Count = shown("its waiting", "figures.wait_ns")
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The answer of the first screen."""
+
+    kind: Literal["negligible", "one lock", "several", "user space", "not enough recorded"] = shown("which answer")
+    why: Name = shown("of 'not enough recorded', a sentence")
+    cost: AnswerCost = shown("of all lock waiting")
+    locks: tuple[AnswerLock, ...] = shown("that it is about, heaviest first")
+    part: Amount = shown("that they have of all lock waiting; 0 without locks")
+    user_waiting: Amount | None = shown("threads that wait for locks of programs, on average; null without --futex")
+
+
+@dataclass(frozen=True)
+class Slice:
+    """Waiting in one interval."""
+
+    begin_ns: int = shown("from the begin of the recording")
+    end_ns: int = shown("likewise")
+    waits: Count = shown("that ended in it")
+    wait_ns: Count = shown("their sum")
+    spinning_ns: Count = shown("of that, what spun")
+    lock: Name = shown("with most waiting in it; null without waits", "heaviest")
+    kind: Name = shown("of wait", "heaviest_kind")
+    lock_wait_ns: Count = shown("for that lock", "heaviest_ns")
+
+
 def _top(name: str) -> Callable[[Any, At], Any]:
     return lambda report, _: getattr(report, name)[: report.window.selection.top]
 
@@ -341,7 +386,8 @@ def _top(name: str) -> Callable[[Any, At], Any]:
 class Document:
     """Output of `lockline report --format json`; see report-schema.md."""
 
-    schema: Literal["lockline-report/1"] = shown("this schema", lambda *_: SCHEMA)
+    schema: Literal["lockline-report/2"] = shown("this schema", lambda *_: SCHEMA)
+    answer: Answer = shown("is it locks, which, and what does it cost", lambda report, _: make_answer(report))
     host: Host = shown("the recorded machine")
     window: Window = shown("the time that the figures are of")
     probes: tuple[Probe, ...] = shown("the plan: one entry per signal")
@@ -351,7 +397,7 @@ class Document:
     outliers: tuple[Outlier, ...] = shown("the longest waits over the threshold, one by one")
     tasks: tuple[Task, ...] = shown("who waits, longest first", _top("tasks"))
     findings: tuple[Finding, ...] = shown(
-        "what the rules found, surest first",
+        "what the rules found, most impact times confidence first",
         lambda report, _: [(finding, worded(finding)) for finding in report.findings],
     )
     futexes: Futexes | None = shown("null unless recorded with --futex")
@@ -362,6 +408,7 @@ class Document:
         "cache lines, as `lockline watch` has them", lambda report, _: report.lines.lines if report.lines else ()
     )
     cpu_pairs: tuple[CpuPair, ...] = shown("what `lockline doctor --deep` measured")
+    series: tuple[Slice, ...] = shown("waiting over time, by interval; empty with --cpu", "slices")
     episodes: tuple[Episode, ...] = shown("long waits with what went on around them")
     loss: tuple[Loss, ...] = shown("what the figures lack")
     cost: Cost = shown("what recording cost")
