@@ -176,7 +176,7 @@ def with_line(report: Report, line: Any) -> Report:
 
 
 def test_it_ranks_among_others(made: Callable[..., Made]) -> None:
-    """Sure findings first, and of these the one about most waiting."""
+    """By impact times confidence, with the other findings."""
     report = made().report()
     assert [finding.rule for finding in report.findings] == ["futex-bucket", "shared-line"]
     bucket, line = report.findings
@@ -184,7 +184,7 @@ def test_it_ranks_among_others(made: Callable[..., Made]) -> None:
     unsure = replace(bucket, rule="convoy", confidence="medium", impact=Impact(10 * SECOND))
     minor = replace(bucket, rule="unfair", impact=Impact(1))
     ranked = find_in_lines(replace(report, findings=(minor, unsure, bucket)))
-    assert [finding.rule for finding in ranked] == ["futex-bucket", "shared-line", "unfair", "convoy"]
+    assert [finding.rule for finding in ranked] == ["convoy", "futex-bucket", "shared-line", "unfair"]
 
 
 def test_text_and_json(made: Callable[..., Made]) -> None:
