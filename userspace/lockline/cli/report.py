@@ -42,6 +42,9 @@ def _kinds(text: str) -> tuple[str, ...]:
     return kinds
 
 
+kinds_argument = argument(_kinds)
+
+
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add what every command has that shows a report."""
     parser.add_argument("--format", choices=("text", "json"), default="text", help="text (default) or json")
@@ -64,7 +67,7 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     files.add_argument("-i", "--input", metavar="FILE", help="the same, as of perf")
     add_options(report)
     report.add_argument(
-        "--kinds", type=argument(_kinds), metavar="LIST", help="only these kinds, as spinlock,rwsem,mutex*"
+        "--kinds", type=kinds_argument, metavar="LIST", help="only these kinds, as spinlock,rwsem,mutex*"
     )
     report.add_argument("--cpu", type=argument(parse_cpus), metavar="LIST", help="only waits on these CPUs, as 0-3,7")
     report.add_argument("--lock", metavar="PATTERN", help="only locks whose name holds this text, or matches *, ?, [")

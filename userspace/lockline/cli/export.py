@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""`lockline export`: a recording as a file that another tool opens."""
+
+import argparse
+import os
+import sys
+import tempfile
+from contextlib import suppress
+from pathlib import Path
+
+from lockline.analysis.selection import Selection, parse_time
+from lockline.base.errors import LocklineError
+from lockline.base.files import SQLITE
+from lockline.base.text import Style
+from lockline.cli.common import argument
+from lockline.cli.report import DEFAULT_RECORDING, kinds_argument
+
+FORMATS = {
+    "pprof": "gzip'd protobuf, for `go tool pprof`, Pyroscope, Parca, Polar Signals",
+    "folded": "stacks on one line each, for flamegraph.pl and inferno",
+    "speedscope": "JSON, for speedscope.app",
+    "perfetto": "JSON, for ui.perfetto.dev: waits and holdings over time",
+    "firefox": "JSON, for profiler.firefox.com: stacks, and long waits over time",
+    "csv": "waits by second, CPU and lock",
+    "parquet": "the same columns; needs DuckDB: pip install 'lockline[export]'",
+}
+# Of stacks, which holders have as well.
+_STACKS = ("pprof", "folded", "speedscope", "firefox")
+ALL = -1
+
+
+def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Add the command's parser."""
+    listed = "\n".join(f"  {name:11}{what}" for name, what in FORMATS.items())
+    export = commands.add_parser(
+        "export",
+        help="write a recording for another tool: pprof, speedscope, Perfetto, ...",
+        description="Write a recording for another tool.  Its sums are those of `lockline report`.",
+        epilog=f"formats:\n{listed}",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    files = export.add_mutually_exclusive_group()
+    files.add_argument("file", nargs="?", metavar="FILE", help=f"default: {DEFAULT_RECORDING}")
+    files.add_argument("-i", "--input", metavar="FILE", help="the same, as of perf")
+    export.add_argument("--format", choices=tuple(FORMATS), required=True, metavar="F", help="see below")
+    export.add_argument("-o", "--output", metavar="FILE", required=True, help="what to write; - is standard output")
+    export.add_argument("--holders", action="store_true", help="stacks of who held the locks (record --holders)")
+    export.add_argument("--addresses", action="store_true", help="show kernel addresses")
+    export.add_argument("--kinds", type=kinds_argument, metavar="LIST", help="only these kinds, as spinlock,mutex*")
+    export.add_argument("--lock", metavar="PATTERN", help="only locks whose name holds this text, or matches *, ?, [")
+    times = "seconds from the begin of the recording, or with a unit: 90, 1.5s, 300ms, 2m"
+    export.add_argument("--from", dest="from_ns", type=argument(parse_time), metavar="TIME", help=times)
+    export.add_argument("--to", dest="to_ns", type=argument(parse_time), metavar="TIME", help="likewise")
+
+
+def _encoded(path: str, arguments: argparse.Namespace) -> bytes:
+    from lockline.recording.reader import open_recording
+    from lockline.rules.report import make_report
+
+    style = Style(unicode=True, addresses=arguments.addresses)
+    selection = Selection(kinds=arguments.kinds, lock=arguments.lock, from_ns=arguments.from_ns, to_ns=arguments.to_ns)
+    wanted = arguments.format
+    timed = wanted in ("perfetto", "firefox")
+    with open_recording(path) as recording:
+        report = make_report(recording, selection, ALL if timed else 0, ALL if timed else 0)
+        if wanted == "perfetto":
+            from lockline.export import trace
+
+            return trace.encode(recording, report, style)
+        if wanted in ("csv", "parquet"):
+            from lockline.export import waits
+
+            rows = waits.rows_of(recording, report, style)
+            return waits.to_csv(rows) if wanted == "csv" else waits.to_parquet(rows)
+        from lockline.export.profile import read_profile
+
+        profile = read_profile(recording, report, "holders" if arguments.holders else "waiters", style)
+    if arguments.holders and not profile.entries:
+        raise LocklineError(f"{path}: no holders in it; record them with: lockline record --holders")
+    if wanted == "pprof":
+        from lockline.export import pprof
+
+        return pprof.encode(profile)
+    if wanted == "firefox":
+        from lockline.export import firefox
+
+        return firefox.encode(profile, report, style)
+    from lockline.export import stacks
+
+    return stacks.folded(profile) if wanted == "folded" else stacks.speedscope(profile)
+
+
+def write_whole(path: Path, content: bytes) -> None:
+    """Write a file, all of it or nothing; what is there is replaced, but for a recording.  Raises LocklineError."""
+    try:
+        if path.is_file():
+            with path.open("rb") as file:
+                if file.read(len(SQLITE)) == SQLITE:
+                    raise LocklineError(f"{path}: is a recording, which is not replaced; name another file")
+        elif path.exists():
+            path.write_bytes(content)
+            return
+        descriptor, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+        try:
+            with os.fdopen(descriptor, "wb") as file:
+                file.write(content)
+            mask = os.umask(0)
+            os.umask(mask)
+            Path(name).chmod(0o666 & ~mask)
+            Path(name).replace(path)
+        except BaseException:
+            with suppress(OSError):
+                Path(name).unlink()
+            raise
+    except (OSError, ValueError) as error:
+        raise LocklineError(f"{path}: cannot be written: {getattr(error, 'strerror', None) or error}") from error
+
+
+def run(arguments: argparse.Namespace) -> tuple[str, int]:
+    """Write the file; gives nothing to print, and the exit code.  Raises LocklineError."""
+    if arguments.holders and arguments.format not in _STACKS:
+        raise LocklineError(f"--holders: of the formats {', '.join(_STACKS)}")
+    if arguments.holders and (arguments.from_ns is not None or arguments.to_ns is not None):
+        raise LocklineError("--holders: of the whole recording, without --from and --to")
+    if arguments.to_ns is not None and arguments.to_ns <= (arguments.from_ns or 0):
+        raise LocklineError("--to: lies before --from")
+    content = _encoded(arguments.input or arguments.file or DEFAULT_RECORDING, arguments)
+    if arguments.output == "-":
+        sys.stdout.buffer.write(content)
+        sys.stdout.buffer.flush()
+    else:
+        write_whole(Path(arguments.output), content)
+    return "", 0
