@@ -18,11 +18,12 @@ Side = tuple[int, str, str]
 
 @pytest.fixture
 def run(capsys: pytest.CaptureFixture[str]) -> Callable[..., Side]:
-    """Run `lockline diff`: exit code, stdout, stderr."""
+    """Run `lockline diff`, with all that it shows: exit code, stdout, stderr."""
 
     def run_diff(*arguments: str | Path) -> Side:
+        told = any(argument in ("--format", "--changelog") for argument in arguments)
         try:
-            code = cli.main(["diff", *map(str, arguments)])
+            code = cli.main(["diff", *map(str, arguments), *([] if told else ["--all"])])
         except SystemExit as stopped:
             code = int(stopped.code or 0)
         captured = capsys.readouterr()

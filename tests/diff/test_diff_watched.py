@@ -23,7 +23,8 @@ def watched(path: Path, events: Sequence[Event], seed: int = 1, **target: Any) -
 @pytest.fixture
 def compare(capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str, str]]:
     def run(*arguments: object) -> tuple[int, str, str]:
-        status = main(["diff", *map(str, arguments)])
+        told = any(argument in ("--format", "--changelog") for argument in arguments)
+        status = main(["diff", *map(str, arguments), *([] if told else ["--all"])])
         captured = capsys.readouterr()
         return status, captured.out, captured.err
 

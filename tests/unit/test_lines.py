@@ -386,7 +386,7 @@ def test_the_command_shows_a_recording(
 ) -> None:
     assert main(["watch", "-i", str(bucket), "--format", "json"]) == 0
     validator.validate(json.loads(capsys.readouterr().out))
-    assert main(["watch", "-i", str(bucket)]) == 0
+    assert main(["watch", "-i", str(bucket), "--all"]) == 0
     assert "Verdict: false sharing" in capsys.readouterr().out
     assert main(["watch"]) == 1
     assert "no target" in capsys.readouterr().err

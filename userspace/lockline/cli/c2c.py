@@ -15,10 +15,10 @@ from lockline.base.text import Style, clean
 from lockline.c2c.report import make_c2c_report
 from lockline.c2c.types_reader import find_types, read_program
 from lockline.cli.common import positive
-from lockline.cli.terminal import style
+from lockline.cli.terminal import colored, columns, style, wants_color
 from lockline.recording.memory_rows import MemorySource
 from lockline.recording.reader import open_recording
-from lockline.render import c2c_text
+from lockline.render import c2c_text, lines_screen
 from lockline.render.documents import lines as document
 
 TEXT_LINES = 10
@@ -46,6 +46,13 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     types.add_argument("--vmlinux", dest="btf", metavar="F", help="the same")
     report.add_argument("--top", type=positive, metavar="N", help=f"lines (default: {TEXT_LINES}; json: {JSON_LINES})")
     report.add_argument("--format", choices=("text", "json"), default="text", help="text (default) or json")
+    shown = report.add_argument_group("what to show, in place of the first screen")
+    shown.add_argument("--all", action="store_true", help="everything")
+    for name, what in c2c_text.SECTIONS.items():
+        shown.add_argument(f"--{name}", action="store_true", help=what)
+    report.add_argument(
+        "--color", choices=("auto", "always", "never"), default="auto", help="colours (default: auto, on a terminal)"
+    )
     report.add_argument("--addresses", action="store_true", help="show kernel addresses")
     for part in (imports, report):
         part.set_defaults(parser=part)
@@ -166,7 +173,14 @@ def _report(arguments: argparse.Namespace) -> str:
         )
     if as_json:
         return document.render(report, arguments.addresses)
-    return c2c_text.render(report, style(arguments.addresses))
+    plain = style(arguments.addresses)
+    if arguments.all:
+        return c2c_text.render(report, plain)
+    names = [name for name in c2c_text.SECTIONS if getattr(arguments, name)]
+    if names:
+        return c2c_text.render_sections(report, plain, names)
+    text = lines_screen.render_c2c(report, plain, columns())
+    return colored(text) if wants_color(arguments.color) else text
 
 
 def run(arguments: argparse.Namespace) -> tuple[str, int]:

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from lockline.base import files
 from lockline.base.errors import LocklineError
-from lockline.base.text import clean
-from lockline.cli.terminal import style
+from lockline.base.text import Style, clean
+from lockline.cli.terminal import colored, columns, style, wants_color
 from lockline.diff.lines import LinesDiff, diff_lines, has_lines
 from lockline.diff.model import DEFAULT_THRESHOLD, Rule, compare
 from lockline.diff.recordings import DEFAULT_MIN_SHARE, WaitsDiff, conditions, diff_waits
@@ -17,7 +17,7 @@ from lockline.diff.result import Diff, SamplesDiff
 from lockline.diff.samples import direction, read_samples
 from lockline.diff.watched import WatchedDiff, diff_watched, has_watched
 from lockline.recording.reader import open_recording
-from lockline.render import diff_text
+from lockline.render import diff_screen, diff_text
 from lockline.render.documents import diff as document
 
 REGRESSED = 2
@@ -83,6 +83,13 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
         "--labels", type=_labels, default=("before", "after"), metavar="A,B", help="titles of the sides"
     )
     parser.add_argument("--top", type=_top, metavar="N", help="rows of each table (default: 15; json: all)")
+    shown = parser.add_argument_group("what to show, in place of the first screen")
+    shown.add_argument("--all", action="store_true", help="everything")
+    for name, what in diff_text.SECTIONS.items():
+        shown.add_argument(f"--{name}", action="store_true", help=what)
+    parser.add_argument(
+        "--color", choices=("auto", "always", "never"), default="auto", help="colours (default: auto, on a terminal)"
+    )
     samples = parser.add_argument_group("samples")
     samples.add_argument(
         "--pattern", type=_pattern, metavar="REGEX", help="one group around the sample; other lines are passed over"
@@ -192,6 +199,16 @@ def make_diff(arguments: argparse.Namespace) -> Diff:
     return _diff_recordings(arguments, rule) if kinds[0] else _diff_samples(arguments, rule)
 
 
+def _text(result: Diff, plain: Style, arguments: argparse.Namespace) -> str:
+    if arguments.all:
+        return diff_text.render(result, plain, arguments.labels, arguments.top)
+    names = [name for name in diff_text.SECTIONS if getattr(arguments, name)]
+    if names:
+        return diff_text.render_sections(result, plain, arguments.labels, arguments.top, names)
+    text = diff_screen.render(result, plain, columns(), arguments.labels)
+    return colored(text) if wants_color(arguments.color) else text
+
+
 def run(arguments: argparse.Namespace) -> tuple[str, int]:
     """What is printed, and the exit code.  Raises LocklineError."""
     result = make_diff(arguments)
@@ -203,5 +220,5 @@ def run(arguments: argparse.Namespace) -> tuple[str, int]:
         for warning in result.warnings:
             print(f"lockline: {clean(warning, plain)}", file=sys.stderr)
     else:
-        text = diff_text.render(result, plain, arguments.labels, arguments.top)
+        text = _text(result, plain, arguments)
     return text, REGRESSED if result.verdict == "regressed" else 0

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from lockline.base.text import Style
 
 NARROW, WIDE = 40, 120
-_HEADING = re.compile(r"^(ANSWER|FINDINGS|LOCKS|TIME|TRUST|MORE)(?= |$)", re.MULTILINE)
+_HEADING = re.compile(r"^(ANSWER|FINDINGS|LOCKS|LINES|MEMBERS|CHANGES|DO|TIME|TRUST|MORE)(?= |$)", re.MULTILINE)
 _SURE = re.compile(r"^( \d )(high)( )", re.MULTILINE)
 
 

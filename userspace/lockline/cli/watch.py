@@ -18,9 +18,9 @@ from lockline.base.errors import LocklineError
 from lockline.c2c.live import LiveReport, live_report
 from lockline.c2c.types_reader import find_types
 from lockline.cli.common import positive as positive_number
-from lockline.cli.terminal import style
+from lockline.cli.terminal import colored, columns, style, wants_color
 from lockline.recording.reader import open_recording
-from lockline.render import watch_text
+from lockline.render import lines_screen, watch_text
 from lockline.render.documents import watch as document
 
 TEXT_LINES = 10
@@ -50,6 +50,12 @@ def parser(positive: Callable[[str], int]) -> argparse.ArgumentParser:
     made.add_argument("--format", choices=("text", "json"), default="text", help="text (default) or json")
     made.add_argument("--top", type=positive, metavar="N", help=f"lines (default: {TEXT_LINES}; json: {JSON_LINES})")
     made.add_argument("--btf", metavar="F", help="types of the recorded kernel: raw BTF, or a vmlinux with it")
+    made.add_argument("--all", action="store_true", help="the whole report (to record every process: -a)")
+    for name, what in watch_text.SECTIONS.items():
+        made.add_argument(f"--{name}", action="store_true", help=what)
+    made.add_argument(
+        "--color", choices=("auto", "always", "never"), default="auto", help="colours (default: auto, on a terminal)"
+    )
     made.add_argument("--addresses", action="store_true", help="show kernel addresses")
     return made
 
@@ -139,6 +145,18 @@ def make_report(
     return report, options, 0
 
 
+def _text(report: LiveReport, options: argparse.Namespace) -> str:
+    plain = style(options.addresses)
+    if options.all:
+        return watch_text.render(report, plain)
+    names = [name for name in watch_text.SECTIONS if getattr(options, name)]
+    if names:
+        return watch_text.render_sections(report, plain, names)
+    kept = options.output is not None or Path(report.c2c.path).is_file()
+    text = lines_screen.render_watch(report, plain, columns(), kept)
+    return colored(text) if wants_color(options.color) else text
+
+
 def run(argv: Sequence[str]) -> tuple[str, int]:
     """What is printed, and the exit code.  Raises LocklineError."""
     shown, options, code = make_report(argv, positive_number)
@@ -146,4 +164,4 @@ def run(argv: Sequence[str]) -> tuple[str, int]:
         return shown, code
     if options.format == "json":
         return document.render(shown, options.addresses), code
-    return watch_text.render(shown, style(options.addresses)), code
+    return _text(shown, options), code

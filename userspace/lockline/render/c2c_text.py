@@ -24,6 +24,26 @@ def render(report: C2cReport, style: Style) -> str:
     return "\n\n".join("\n".join(part) for part in parts if part) + "\n"
 
 
+# Parts of the report that an option shows.
+SECTIONS = {
+    "lines": "the table of lines",
+    "maps": "who uses each line: members, functions, verdict, locks, advice",
+    "trust": "what the figures rest on, and what they lack",
+}
+
+
+def render_sections(report: C2cReport, style: Style, names: Sequence[str]) -> str:
+    """These sections alone."""
+    parts = []
+    if "lines" in names:
+        parts.append(_lines(report, style))
+    if "maps" in names:
+        parts += [_map(number, line, style) for number, line in enumerate(report.lines[:MAPS], 1)]
+    if "trust" in names:
+        parts.append(_footer(report, style) or ["Nothing that the figures lack is known."])
+    return "\n\n".join("\n".join(part) for part in parts if part) + "\n"
+
+
 def wrapped(text: str, indent: str = "  ", hang: str = "  ") -> list[str]:
     """A text on as many lines as it takes."""
     return fill(text, indent, indent + hang, cut_words=False) or [indent]
@@ -103,7 +123,8 @@ def _no_moves(totals: Mapping[str, int], hitm_told: bool) -> list[str]:
     return wrapped(text, "", "")
 
 
-def _no_lines(report: C2cReport) -> list[str]:
+def no_lines(report: C2cReport) -> list[str]:
+    """Why a report has no line to show."""
     totals: dict[str, int] = {}
     for source in report.sources:
         for name, number in source.counts.items():
@@ -122,7 +143,7 @@ def _no_lines(report: C2cReport) -> list[str]:
 
 def _answer(report: C2cReport, style: Style) -> list[str]:
     if not report.lines:
-        return _no_lines(report)
+        return no_lines(report)
     first = report.lines[0]
     cpus = "an unknown number of CPUs use"
     if first.cpus:

@@ -43,6 +43,28 @@ def render(diff: Diff, style: Style, labels: Labels = ("before", "after"), top: 
     return "\n\n".join("\n".join(part) for part in parts if part) + "\n"
 
 
+# Parts of the comparison that an option shows.
+SECTIONS = {
+    "waits": "waiting by kind and by lock, and how long waits are",
+    "lines": "cache lines that were sampled",
+    "watched": "cache lines that were watched",
+}
+
+
+def render_sections(diff: Diff, style: Style, labels: Labels, top: int | None, names: Sequence[str]) -> str:
+    """These sections alone, and the verdict."""
+    rows = ROWS if top is None else top
+    parts: list[list[str]] = []
+    if "waits" in names and diff.waits is not None:
+        parts += _waits(diff.waits, style, labels, rows)
+    if "lines" in names and diff.lines is not None:
+        parts += _lines(diff.lines, style, labels, rows)
+    if "watched" in names and diff.watched is not None:
+        parts.append(watched(diff.watched, style, labels, rows))
+    parts.append(_verdict(diff, style))
+    return "\n\n".join("\n".join(part) for part in parts if part) + "\n"
+
+
 def _wrapped(label: str, text: str) -> list[str]:
     return beside(pad(label, _LABEL), text)
 

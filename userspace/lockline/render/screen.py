@@ -2,7 +2,6 @@
 """The first screen of a report: the answer, and where to look further, in at most 24 lines of 80 columns."""
 
 import shlex
-import textwrap
 from collections import defaultdict
 from collections.abc import Sequence
 from datetime import datetime, timezone
@@ -23,8 +22,8 @@ from lockline.atlas import atlas
 from lockline.base.numbers import count, duration, percent
 from lockline.base.text import Column, Style, clean, cut, table, width
 from lockline.render.findings import worded
+from lockline.render.screen_parts import LINES, NARROWEST, filled, joined
 
-LINES = 24
 FINDINGS = 3
 LOCKS = 4
 DEFAULT_RECORDING = "lockline.data"
@@ -55,20 +54,6 @@ def _command(report: Report, options: str) -> str:
     """A command to copy; a recording of another name than the default is named."""
     file = "" if report.path == DEFAULT_RECORDING else f" -i {shlex.quote(report.path)}"
     return f"lockline report{file} {options}"
-
-
-def _filled(label: str, text: str, columns: int, most: int = 99) -> list[str]:
-    lines = textwrap.wrap(
-        text,
-        columns,
-        initial_indent=label,
-        subsequent_indent=" " * len(label),
-        break_on_hyphens=False,
-        max_lines=most,
-        placeholder=" ...",
-    )
-    # A word longer than the line (a path) is cut, not pushed over the edge.
-    return [cut(line, columns) for line in lines]
 
 
 def _header(report: Report, style: Style, columns: int) -> str:
@@ -170,12 +155,12 @@ def _finding(number: int, finding: Finding, report: Report, style: Style, column
     what = f"{clean(words.title, style)}"
     if 0 < part <= 1:
         what += f" ({percent_short(part)} of all waiting)"
-    lines = _filled(f" {number} {finding.confidence:8}", what, columns, 2)
+    lines = filled(f" {number} {finding.confidence:8}", what, columns, 2)
     if steps > 1 and words.evidence:
-        lines += _filled("           ", clean(words.evidence[0], style), columns, steps)
+        lines += filled("           ", clean(words.evidence[0], style), columns, steps)
     known = atlas().find(finding.subject.name) if isinstance(finding.subject, Lock) and finding.rule in _USE else None
     todo = known.helps[:1] if known is not None else words.next[:1]
-    lines += [line for step in todo if steps > 0 for line in _filled("   do      ", clean(step, style), columns, steps)]
+    lines += [line for step in todo if steps > 0 for line in filled("   do      ", clean(step, style), columns, steps)]
     return lines
 
 
@@ -312,7 +297,7 @@ def trust_words(report: Report, marked: bool) -> str:
 
 
 def _trust(report: Report, style: Style, columns: int, marked: bool, most: int) -> list[str]:
-    return _filled("TRUST  ", clean(trust_words(report, marked), style) + "; see --trust", columns, most)
+    return filled("TRUST  ", clean(trust_words(report, marked), style) + "; see --trust", columns, most)
 
 
 def _more(report: Report, answer: Answer, columns: int, kept: bool) -> list[str]:
@@ -323,7 +308,7 @@ def _more(report: Report, answer: Answer, columns: int, kept: bool) -> list[str]
         flags.insert(0, "--holders")
     if report.episodes:
         flags.insert(0, f"--episodes {min(3, len(report.episodes))}")
-    lines = _filled("MORE   ", " ".join(flags) + " --all", columns, 1) if kept else []
+    lines = filled("MORE   ", " ".join(flags) + " --all", columns, 1) if kept else []
     known = next((lock.name for lock in answer.locks if atlas().find(lock.name)), "")
     if known:
         label = "       " if kept else "MORE   "
@@ -336,7 +321,7 @@ def render(report: Report, slices: Sequence[Slice], style: Style, columns: int, 
 
     kept: whether the recording can be asked for more.
     """
-    columns = max(40, columns)
+    columns = max(NARROWEST, columns)
     answer = make_answer(report)
     for findings, steps, locks, trust in (
         (3, 2, 4, 2),
@@ -349,7 +334,7 @@ def render(report: Report, slices: Sequence[Slice], style: Style, columns: int, 
         table_lines, marked = _locks(report, style, columns, locks)
         parts = [
             [_header(report, style, columns)],
-            _filled("ANSWER  ", answer_words(report, answer, style), columns, 5),
+            filled("ANSWER  ", answer_words(report, answer, style), columns, 5),
             _findings(report, answer, style, columns, findings, steps, kept),
             table_lines,
             [
@@ -358,7 +343,7 @@ def render(report: Report, slices: Sequence[Slice], style: Style, columns: int, 
                 *_more(report, answer, columns, kept),
             ],
         ]
-        lines = "\n\n".join("\n".join(part) for part in parts if part).split("\n")
+        lines = joined(parts)
         if len(lines) <= LINES:
             break
     return "\n".join(lines) + "\n"

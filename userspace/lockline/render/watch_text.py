@@ -29,6 +29,23 @@ def render(report: LiveReport, style: Style) -> str:
     return "\n\n".join("\n".join(part) for part in parts if part) + "\n"
 
 
+# Parts of the report that an option shows.
+SECTIONS = {
+    "map": "who uses each line: members, functions, CPUs, verdict, advice",
+    "trust": "what the figures rest on",
+}
+
+
+def render_sections(report: LiveReport, style: Style, names: Sequence[str]) -> str:
+    """These sections alone."""
+    parts = []
+    if "map" in names:
+        parts += [_line(number, line, style) for number, line in enumerate(report.lines, 1)]
+    if "trust" in names:
+        parts.append(_footer(report, style) or ["Nothing that the figures lack is known."])
+    return "\n\n".join("\n".join(part) for part in parts if part) + "\n"
+
+
 def section(report: LiveReport, style: Style, top: int | None) -> list[str]:
     """The lines as a part of a report; empty without any."""
     if not report.lines:

@@ -1,0 +1,203 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The first screens of watch, c2c report and diff: the verdict in three lines, 24 lines of 80 columns in all."""
+
+import os
+import pty
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from diff.two_sides import LOAD, SPINLOCK, make_recording, numbers
+from lockline.base.text import Style, width
+from lockline.c2c.live import LiveReport, make_live_report
+from lockline.cli import main as cli
+from lockline.recording.reader import open_recording
+from lockline.render import lines_screen
+from watched_lines import MS, US, Target, in_windows, look, ping_pong, write_watch
+
+SECOND = 1_000_000_000
+TOP = Path(__file__).parent.parent.parent
+PERF_TEXT = TOP / "tests" / "c2c" / "reader_and_writer.txt"
+
+
+def watch_of(path: Path, hits: int, gap_ns: int, name: str = "shared") -> Path:
+    """Two threads write two members of one line by turns, for a second, watched for a tenth of it."""
+    target = Target(name, 0xFFFF_8880_0000_1000, "kernel", 0, "", 0, 0, "", 0, "symbol")
+    return write_watch(path, look(ping_pong((0, 8), hits, gap_ns), in_windows(SECOND, MS, 10 * MS)), target)
+
+
+def live(path: Path) -> LiveReport:
+    with open_recording(path) as recording:
+        return make_live_report(recording, 10)
+
+
+def small(lines: list[str], columns: int = 80) -> None:
+    assert len(lines) <= 24
+    assert max(map(width, lines)) <= columns
+
+
+@pytest.mark.parametrize(
+    ("hits", "gap_ns", "answer"),
+    [(90_000, 10 * US, "Worth acting on"), (10_000, 100 * US, "Not worth acting on"), (300, 3 * MS, "Not worth")],
+)
+def test_a_line_is_worth_acting_on_from_one_percent_of_a_cpu(
+    tmp_path: Path, hits: int, gap_ns: int, answer: str
+) -> None:
+    """At 300 ns a move that is 33,333 moves a second; a few hundred are not worth a word."""
+    report = live(watch_of(tmp_path / "watch.lockline", hits, gap_ns))
+    lines = lines_screen.render_watch(report, Style(), 80).splitlines()
+    small(lines)
+    assert lines[2].startswith(f"ANSWER  {answer}")
+    text = " ".join(" ".join(lines).split())
+    assert "of one CPU at most (300 ns a move, not measured: 100 to 300). Worth it from 1% of one CPU on." in text
+    assert ("DO Move" in text) == (answer == "Worth acting on")
+    assert ("DO leave it as it is" in text) == (answer != "Worth acting on")
+
+
+def test_an_untouched_line_has_too_little_to_judge_or_is_left_alone(tmp_path: Path) -> None:
+    report = live(watch_of(tmp_path / "watch.lockline", 0, MS))
+    lines = lines_screen.render_watch(report, Style(), 80).splitlines()
+    small(lines)
+    assert "orth acting on: false" not in "\n".join(lines)
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[str]]:
+    """Commands whose first screen is looked at."""
+    directory = tmp_path_factory.mktemp("screens")
+    before = make_recording(directory / "before.data", LOAD, 1)
+    after = make_recording(directory / "after.data", {**LOAD, "tasklist_lock": (SPINLOCK, 40, 90_000.0)}, 2)
+    slow = numbers(directory / "slow.txt", [100, 101, 102, 99, 100, 101, 98, 100], "ops/sec")
+    fast = numbers(directory / "fast.txt", [115, 116, 114, 117, 113, 115, 116, 115], "ops/sec")
+    # A name of a user, with what a terminal would obey in it.
+    watched = watch_of(directory / "watch.lockline", 20_000, 50 * US, "a\x1b[31m" + "very_long_name_" * 12)
+    return {
+        "watch": ["watch", "-i", str(watched)],
+        "c2c of a text": ["c2c", "report", str(PERF_TEXT)],
+        "c2c of a watch": ["c2c", "report", str(watched)],
+        "diff, worse": ["diff", str(before), str(after)],
+        "diff, better": ["diff", str(after), str(before)],
+        "diff, same": ["diff", str(before), str(before)],
+        "diff of samples": ["diff", str(slow), str(fast)],
+    }
+
+
+COMMANDS = [
+    "watch",
+    "c2c of a text",
+    "c2c of a watch",
+    "diff, worse",
+    "diff, better",
+    "diff, same",
+    "diff of samples",
+]
+
+
+@pytest.mark.parametrize("columns", [40, 60, 80, 100, 120])
+@pytest.mark.parametrize("name", COMMANDS)
+def test_no_line_is_wider_than_the_terminal(
+    name: str,
+    columns: int,
+    files: dict[str, list[str]],
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(columns))
+    cli.main(files[name])
+    out = capsys.readouterr().out
+    assert "\x1b" not in out
+    lines = out.splitlines()
+    assert max(map(width, lines)) <= columns
+    if columns >= 80:
+        assert len(lines) <= 24
+        assert any(line.startswith("ANSWER") for line in lines[:3])
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_all_and_the_sections_show_the_rest(
+    name: str, files: dict[str, list[str]], capsys: pytest.CaptureFixture[str]
+) -> None:
+    cli.main([*files[name], "--all"])
+    everything = capsys.readouterr().out
+    assert "ANSWER" not in everything
+    assert "erdict" in everything
+    sections = {"watch": ["map", "trust"], "c2c": ["lines", "maps", "trust"], "diff": ["waits", "lines", "watched"]}
+    for section in sections[files[name][0]]:
+        cli.main([*files[name], f"--{section}"])
+        part = capsys.readouterr().out.rstrip("\n").splitlines()
+        assert part
+        assert part[0] in everything or part == ["Nothing that the figures lack is known."]
+
+
+def test_diff_names_what_got_worse_and_whether_it_matters(
+    files: dict[str, list[str]], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.main(files["diff, worse"]) == 2
+    text = " ".join(capsys.readouterr().out.split())
+    assert "ANSWER Worse, worth acting on (worth it from 1% of one thread's time on): all lock waiting went" in text
+    assert "Most of it: tasklist_lock (spinlock), from 0.00% CPU to 1.5" in text
+    assert "lockline report -i" in text
+    assert cli.main(files["diff, better"]) == 0
+    text = " ".join(capsys.readouterr().out.split())
+    assert "ANSWER Better, worth having" in text
+    assert "Less waiting does not always mean more throughput" in text
+    assert cli.main(files["diff, same"]) == 0
+    assert "ANSWER No difference" in " ".join(capsys.readouterr().out.split())
+
+
+def test_a_trifle_that_got_worse_is_not_worth_acting_on(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """0.6 % of one thread's time: twice as much as before, and nothing to act on."""
+    before = make_recording(tmp_path / "before", {"a_lock": (SPINLOCK, 40, 20_000.0)}, 1)
+    after = make_recording(tmp_path / "after", {"a_lock": (SPINLOCK, 40, 36_000.0)}, 2)
+    assert cli.main(["diff", str(before), str(after)]) == 2
+    assert "Worse, but not worth acting on" in " ".join(capsys.readouterr().out.split())
+
+
+def run_in_terminal(arguments: list[str], **environment: str) -> str:
+    """Standard output of a command under a pseudo-terminal."""
+    leader, follower = pty.openpty()
+    variables = {name: value for name, value in os.environ.items() if name not in ("NO_COLOR", "COLUMNS")}
+    process = subprocess.Popen(
+        [sys.executable, "-m", "lockline", *arguments],
+        stdout=follower,
+        stdin=follower,
+        stderr=subprocess.PIPE,
+        env=variables | {"PYTHONPATH": str(TOP / "userspace"), "PAGER": "cat", **environment},
+    )
+    os.close(follower)
+    parts = []
+    while True:
+        try:
+            part = os.read(leader, 65536)
+        except OSError:  # EIO: nobody has the other side any more
+            break
+        if not part:
+            break
+        parts.append(part)
+    os.close(leader)
+    _, complaints = process.communicate()
+    assert process.returncode in (0, 2), complaints
+    return b"".join(parts).decode().replace("\r\n", "\n")
+
+
+@pytest.mark.parametrize("name", ["watch", "c2c of a text", "diff, worse"])
+def test_a_terminal_gets_colours_and_a_dumb_one_does_not(name: str, files: dict[str, list[str]]) -> None:
+    shown = run_in_terminal(files[name], TERM="xterm", COLUMNS="80")
+    assert "\x1b[1mANSWER\x1b[0m" in shown
+    plain = run_in_terminal(files[name], TERM="dumb", COLUMNS="80", LC_ALL="C")
+    assert "\x1b" not in plain
+    assert plain.isascii()
+    small(plain.splitlines())
+
+
+def test_a_pipe_gets_80_columns_without_colours(
+    files: dict[str, list[str]], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.delenv("COLUMNS", raising=False)
+    for name in COMMANDS:
+        cli.main(files[name])
+        text = capsys.readouterr().out
+        assert "\x1b" not in text
+        small(text.splitlines())

@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What first screens have in common: their size, labelled paragraphs, and parts that give way until they fit."""
+
+import textwrap
+from collections.abc import Callable, Iterable, Sequence
+
+from lockline.base.text import cut
+
+# Of a first screen at 80 columns.
+LINES = 24
+NARROWEST = 40
+
+
+def filled(label: str, text: str, columns: int, most: int = 99) -> list[str]:
+    """A text beside its label, on at most so many lines; what does not fit ends in "..."."""
+    lines = textwrap.wrap(
+        text,
+        columns,
+        initial_indent=label,
+        subsequent_indent=" " * len(label),
+        break_on_hyphens=False,
+        max_lines=most,
+        placeholder=" ...",
+    )
+    # A word longer than the line (a path) is cut, not pushed over the edge.
+    return [cut(line, columns) for line in lines]
+
+
+def joined(parts: Iterable[Sequence[str]]) -> list[str]:
+    """The lines of all parts that have any, an empty line between two parts."""
+    return "\n\n".join("\n".join(part) for part in parts if part).split("\n")
+
+
+def fitted(make: Callable[[int], Iterable[Sequence[str]]], steps: int) -> str:
+    """The screen of the first step that is short enough, or of the last one; make: its parts, shorter by each step."""
+    lines: list[str] = []
+    for step in range(steps):
+        lines = joined(make(step))
+        if len(lines) <= LINES:
+            break
+    return "\n".join(line.rstrip() for line in lines) + "\n"
