@@ -2,6 +2,8 @@
 """Filters: two workloads wait, one is asked for, and that one alone is in the recording."""
 
 import os
+import secrets
+import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -121,10 +123,10 @@ def cgroup_mounts() -> dict[str, Path]:
 
 
 @contextmanager
-def cgroup(mount: Path) -> Iterator[Path]:
-    """A cgroup of our own, with one below it; removed when its processes have left."""
+def cgroup(mount: Path, name: str = "below") -> Iterator[Path]:
+    """A cgroup of our own, with one of that name below it; removed when its processes have left."""
     top = mount / f"lockline-test-{os.getpid()}"
-    below = top / "below"
+    below = top / name
     try:
         below.mkdir(parents=True)
     except OSError as error:
@@ -163,6 +165,40 @@ def test_cgroup(live: Path, recording: Path, version: str, below: bool) -> None:
             assert processes(result) == {wanted.pid}
             paths = {row[0] for row in result.rows("SELECT path FROM cgroup WHERE id IN (SELECT cgroup FROM waiter)")}
             assert any(path.endswith(home.name) for path in paths), paths
+
+
+def test_container(live: Path, recording: Path) -> None:
+    mounts = cgroup_mounts()
+    if not mounts:
+        pytest.skip("no cgroup hierarchy is mounted")
+    identity = secrets.token_hex(32)
+    with cgroup(next(iter(mounts.values())), f"docker-{identity}.scope") as directory:
+        with Workload(live, "uffd_mutex") as wanted, Workload(live, "uffd_mutex") as other:
+            (directory / f"docker-{identity}.scope" / "cgroup.procs").write_text(str(wanted.pid))
+            with Collector(live, recording, "--container", identity[:12]):
+                wanted.do(GO)
+                other.do(GO)
+        with Recording(recording) as result:
+            assert mutex_waits(result) == ROUNDS
+            assert processes(result) == {wanted.pid}
+            query = "SELECT runtime, container FROM container WHERE cgroup IN (SELECT cgroup FROM waiter)"
+            assert set(result.rows(query)) == {("docker", identity)}
+
+
+@pytest.mark.parametrize(
+    "options, word",
+    [
+        (["--container", "no such container"], "--container no such container: no cgroup of that name"),
+        (["--pod", "nowhere/nothing"], "--pod nowhere/nothing: no cgroup of that name"),
+    ],
+)
+def test_a_container_that_is_not_there(live: Path, recording: Path, options: list[str], word: str) -> None:
+    command = [live / "bin" / "lockline-collect", "record", "-o", recording, *options]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert word in done.stderr
+    assert done.stderr.count("\n") == 1
+    assert not recording.exists()
 
 
 @pytest.mark.parametrize("wrapped", [False, True], ids=["itself", "its child"])

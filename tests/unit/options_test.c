@@ -288,6 +288,10 @@ static void conflicts(void)
 	refused("record -p 1 -- sleep 1", "-p and COMMAND exclude each other");
 	refused("record -t 1 sleep", "-t and COMMAND exclude each other");
 	refused("record -G x -- sleep 1", "-G and COMMAND exclude each other");
+	refused("record -G x --pod a/b", "-G and --pod exclude each other");
+	refused("record --container x -- sleep 1", "--container and COMMAND exclude each other");
+	refused("record --pod x", "--pod x: write it as NAMESPACE/NAME");
+	refused("record --pod /x", "--pod /x: write it as NAMESPACE/NAME");
 	accepted("record -a -- sleep 1");
 	CHECK(got.all && got.command_argv, "all while COMMAND runs");
 	options_free(&got);

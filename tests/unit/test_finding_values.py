@@ -69,8 +69,8 @@ def test_several_subjects_are_a_list(report: Report) -> None:
     value = document(replace(report, findings=(replace(found, evidence=(owners,)),)))
     validator_of("report").validate(value)
     assert value["findings"][0]["facts"][0]["values"]["owners"] == [
-        {"kind": "task", "comm": "a", "tid": 1},
-        {"kind": "task", "comm": None, "tid": None},
+        {"kind": "task", "comm": "a", "tid": 1, "container": None},
+        {"kind": "task", "comm": None, "tid": None, "container": None},
     ]
 
 

@@ -72,8 +72,8 @@ def test_some_other_database(tmp_path: Path) -> None:
 def test_a_newer_schema(tmp_path: Path, example: Path) -> None:
     path = tmp_path / "newer"
     with changed(example, path) as connection:
-        connection.execute("PRAGMA user_version = 5")
-    assert "schema 5 is newer than this lockline reads (4)" in fault_of(path)
+        connection.execute("PRAGMA user_version = 6")
+    assert "schema 6 is newer than this lockline reads (5)" in fault_of(path)
 
 
 @pytest.mark.parametrize(
@@ -85,6 +85,7 @@ def test_a_newer_schema(tmp_path: Path, example: Path) -> None:
         (2, "futex_owned_wait"),
         (3, "futex_owned_wait"),
         (3, "watch_told"),
+        (4, "container"),
     ],
 )
 def test_an_older_schema_reads_as_if_what_it_lacks_were_empty(

@@ -68,6 +68,8 @@ struct option_row {
 
 enum {
 	ONLY_LONG = CHAR_MAX,
+	CONTAINER,
+	POD,
 	KINDS,
 	THRESHOLD,
 	SAMPLE,
@@ -127,6 +129,10 @@ static const struct option_row rows[] = {
 	 AT(cpus)},
 	{'G', "cgroup", "PATH", "tasks in this cgroup or below it; v1: CONTROLLER:PATH", VALUE_TEXT, FOR_WAITS, 1,
 	 PATH_MAX - 1, AT(cgroup)},
+	{CONTAINER, "container", "NAME", "tasks of this container: its name, or 12 digits of its id or more",
+	 VALUE_TEXT, FOR_WAITS, 1, 255, AT(container)},
+	{POD, "pod", "NS/NAME", "tasks of this pod; with --container, of that container in it", VALUE_TEXT, FOR_WAITS,
+	 1, 511, AT(pod)},
 	{KINDS, "kinds", "KIND,...", "spinlock, rwlock, mutex, rwsem, rtmutex, ...; default all", VALUE_KINDS,
 	 FOR_WAITS, 0, 0, AT(kinds)},
 	{'d', "duration", "TIME", "stop after this time: seconds, or with a suffix ms, s, m", VALUE_SECONDS, FOR_WAITS,
@@ -414,12 +420,26 @@ out:
 
 static int check_record(struct options *options)
 {
-	bool chosen = options->pids.count || options->tids.count || options->cgroup;
+	bool named = options->container || options->pod;
+	bool chosen = options->pids.count || options->tids.count || options->cgroup || named;
 	char shown[VALUE_SHOWN];
-	const char *filter = options->pids.count ? "-p" : options->tids.count ? "-t" : "-G";
+	const char *filter = options->pids.count   ? "-p"
+			     : options->tids.count ? "-t"
+			     : options->cgroup     ? "-G"
+			     : options->container  ? "--container"
+						   : "--pod";
 
 	if (options->all && chosen) {
 		message("-a and %s exclude each other: -a records every process; leave one out", filter);
+		return -EINVAL;
+	}
+	if (options->cgroup && named) {
+		message("-G and %s exclude each other: both choose a cgroup; leave one out",
+			options->container ? "--container" : "--pod");
+		return -EINVAL;
+	}
+	if (options->pod && (!strchr(options->pod, '/') || options->pod[0] == '/')) {
+		message("--pod %s: write it as NAMESPACE/NAME", show(options->pod, shown));
 		return -EINVAL;
 	}
 	if (options->command_argv && chosen) {

@@ -24,16 +24,18 @@ enum decoder { DECODER_AUTO, DECODER_NATIVE, DECODER_PERF };
 
 struct options {
 	enum command command;
-	const char *output;  /* -o; default lockline.data */
-	bool all;            /* -a: the default without -p, -t, -G and COMMAND; true then too */
-	struct id_list pids; /* -p: processes, their children, and what they fork */
-	struct id_list tids; /* -t: threads alone */
-	struct id_list cpus; /* -C 0-3,7 */
-	const char *cgroup;  /* -G: path below the cgroup mount, or absolute; v1 or v2 */
-	__u32 kinds;         /* --kinds: mask of 1 << enum lock_kind; all by default */
-	__u64 duration_ns;   /* -d SECONDS; 0: until Ctrl-C or the end of COMMAND */
-	__u64 interval_ns;   /* -i SECONDS; default 1 s, at least 0.1 s */
-	__u64 threshold_ns;  /* --threshold TIME (suffix ns, us, ms, s); default 1 ms */
+	const char *output;    /* -o; default lockline.data */
+	bool all;              /* -a: the default without -p, -t, -G and COMMAND; true then too */
+	struct id_list pids;   /* -p: processes, their children, and what they fork */
+	struct id_list tids;   /* -t: threads alone */
+	struct id_list cpus;   /* -C 0-3,7 */
+	const char *cgroup;    /* -G: path below the cgroup mount, or absolute; v1 or v2 */
+	const char *container; /* --container: a name or an id */
+	const char *pod;       /* --pod: NAMESPACE/NAME */
+	__u32 kinds;           /* --kinds: mask of 1 << enum lock_kind; all by default */
+	__u64 duration_ns;     /* -d SECONDS; 0: until Ctrl-C or the end of COMMAND */
+	__u64 interval_ns;     /* -i SECONDS; default 1 s, at least 0.1 s */
+	__u64 threshold_ns;    /* --threshold TIME (suffix ns, us, ms, s); default 1 ms */
 	__u32 sample_period; /* --sample N: one wait in N of a row; power of two; 0: by the rate of waits, the default */
 	__u64 memory_bytes;  /* --memory SIZE (K, M, G); 0: 64M, or more where the CPUs need it */
 	__u32 possible_cpus;    /* --possible-cpus N, for sizing tests; 0: ask libbpf */

@@ -15,6 +15,7 @@
 
 struct bpf_program;
 struct cgroup_paths;
+struct containers;
 struct events;
 struct flight;
 struct holders;
@@ -36,6 +37,7 @@ struct ground {
 	const struct symbols *symbols;
 	struct lock_names *names;
 	struct cgroup_paths *cgroups;
+	struct containers *containers;
 	const struct stacks *stacks;
 	struct flight *flight;
 	struct locks *locks;     /* by waits */

@@ -1,4 +1,4 @@
--- lockline recording, schema 4.  SPDX-License-Identifier: GPL-2.0-or-later
+-- lockline recording, schema 5.  SPDX-License-Identifier: GPL-2.0-or-later
 --
 -- The one contract between the collector, which writes it, and the analysis,
 -- which reads it.  Times are CLOCK_MONOTONIC nanoseconds unless a name says
@@ -7,7 +7,7 @@
 -- entries of one bucket add up.  See docs/recording.md.
 
 PRAGMA application_id = 0x6c6f636b; -- "lock"
-PRAGMA user_version = 4;
+PRAGMA user_version = 5;
 
 -- Host, kernel, options, begin and end: one row per fact, names in docs/recording.md.
 CREATE TABLE meta (
@@ -131,6 +131,21 @@ CREATE TABLE wait_interval (
 CREATE TABLE cgroup (
 	id INTEGER PRIMARY KEY,       -- kernfs id
 	path TEXT NOT NULL            -- '' if it was gone before it could be looked up
+);
+
+-- What runs in a cgroup, as its path and the files of container runtimes tell; '' where they tell nothing.
+CREATE TABLE container (
+	cgroup INTEGER PRIMARY KEY,
+	runtime TEXT NOT NULL,        -- docker, containerd, cri-o, podman, lxc, machine
+	container TEXT NOT NULL,      -- its id
+	name TEXT NOT NULL,
+	image TEXT NOT NULL,
+	pod TEXT NOT NULL,
+	namespace TEXT NOT NULL,
+	pod_uid TEXT NOT NULL,
+	unit TEXT NOT NULL,           -- systemd's
+	slice TEXT NOT NULL,
+	source TEXT NOT NULL          -- the files that gave names
 );
 
 CREATE TABLE waiter (

@@ -70,6 +70,7 @@ static const char *const sql[STATEMENTS] = {
 	[FIND_TASK_BY_TID] = "SELECT max(id) FROM waiter WHERE tid = ?",
 	[FIND_TASK_OF_NAME] = "SELECT max(id) FROM waiter WHERE tid = ? AND comm = ?",
 	[FIND_STACK] = "SELECT id FROM stack WHERE tgid = ? AND frames = ?",
+	[FIND_CGROUP] = "SELECT 1 FROM cgroup WHERE id = ? AND path <> ''",
 	[FIND_FRAME] = "SELECT 1 FROM frame WHERE tgid = ? AND address = ?",
 	[FIND_OUTLIER] = "SELECT max(id) FROM outlier",
 	[FIND_HOT_LOCK] = "SELECT address FROM lock JOIN lock_total ON lock.id = lock_total.lock WHERE address"
@@ -326,6 +327,11 @@ __s64 recording_find_stack(struct recording *recording, __u32 tgid, const void *
 
 	bind_blob(statement, 2, frames, size);
 	return find(recording, statement);
+}
+
+__s64 recording_has_cgroup(struct recording *recording, __u64 id)
+{
+	return find(recording, with(recording, FIND_CGROUP, id));
 }
 
 __s64 recording_has_frame(struct recording *recording, __u32 tgid, __u64 address)

@@ -27,7 +27,8 @@ __s64 recording_find_task(struct recording *recording, __u32 tid, __u32 tgid, co
 __s64 recording_find_task_by_tid(struct recording *recording, __u32 tid);
 __s64 recording_find_task_of_name(struct recording *recording, __u32 tid, const char *comm);
 __s64 recording_find_stack(struct recording *recording, __u32 tgid, const void *frames, size_t size);
-/* 1: it is there. */
+/* 1: it is there; a cgroup with its path. */
+__s64 recording_has_cgroup(struct recording *recording, __u64 id);
 __s64 recording_has_frame(struct recording *recording, __u32 tgid, __u64 address);
 __s64 recording_last_outlier(struct recording *recording);
 /* The address of the lock of that rank, 0 the most waited for, if it has a hundredth of all waits. */

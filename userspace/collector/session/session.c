@@ -53,6 +53,7 @@ struct session {
 	struct user_symbols *users;
 	struct lock_names *names;
 	struct cgroup_paths *cgroups;
+	struct containers *containers;
 	struct stacks stacks;
 	struct recording *recording;
 	struct probes probes;
@@ -112,11 +113,13 @@ static int open_analysis(struct session *session)
 	if (!err && (session->options->user_stacks || subsystems_name_user_code(&session->plan)))
 		err = user_symbols_open(&session->users, USER_PROCESSES);
 	err = err ?: cgroup_paths_open(&session->cgroups, session->hierarchy);
+	err = err ?: containers_open(&session->containers, "/");
 	session->stacks =
 		(struct stacks){.recording = session->recording, .symbols = session->symbols, .users = session->users};
 	ground->recording = session->recording;
 	ground->names = session->names;
 	ground->cgroups = session->cgroups;
+	ground->containers = session->containers;
 	err = err ?: subsystems_open(&session->opened, ground, STAGE_LOADED);
 	session->begins = calloc(session->sizing.cpus, sizeof(*session->begins));
 	if (!session->begins)
@@ -124,6 +127,23 @@ static int open_analysis(struct session *session)
 	if (err)
 		message("cannot prepare the recording: %s", strerror(-err));
 	return err;
+}
+
+/* -G, or what --container and --pod name; session->cgroup.id stays 0 without them. */
+static int choose_cgroup(struct session *session)
+{
+	const struct options *options = session->options;
+	const char *cgroup = options->cgroup;
+	char directory[PATH_MAX];
+	int err;
+
+	if (options->container || options->pod) {
+		err = container_resolve(options->container, options->pod, directory);
+		if (err)
+			return err;
+		cgroup = directory;
+	}
+	return cgroup ? cgroup_resolve(cgroup, &session->cgroup) : 0;
 }
 
 static int open_session(struct session *session)
@@ -143,17 +163,16 @@ static int open_session(struct session *session)
 	err = err ?: session_check_namespace(options);
 	err = err ?: session_check_processes(options);
 	err = err ?: session_end_with(options);
-	if (!err && options->cgroup)
-		err = cgroup_resolve(options->cgroup, &session->cgroup);
+	err = err ?: choose_cgroup(session);
 	if (err)
 		return err;
-	session->hierarchy = !options->cgroup     ? cgroup_hierarchy()
+	session->hierarchy = !session->cgroup.id  ? cgroup_hierarchy()
 			     : session->cgroup.v2 ? CGROUP_HIERARCHY_V2
 						  : session->cgroup.subsys_id;
 	err = sizing_for_options(options, session->plan.possible_cpus, &session->plan, &session->sizing);
 	if (!err)
-		err = probes_load(&session->ground, subsystems, SUBSYSTEMS, options->cgroup ? &session->cgroup : NULL,
-				  session->hierarchy);
+		err = probes_load(&session->ground, subsystems, SUBSYSTEMS,
+				  session->cgroup.id ? &session->cgroup : NULL, session->hierarchy);
 	/* After the programs, so that a refusal leaves no empty recording. */
 	err = err ?: recording_create(&session->recording, options->output);
 	err = err ?: flight_open(&session->flight, session->recording);
@@ -478,6 +497,7 @@ static void close_session(struct session *session)
 	subsystems_close(&session->opened);
 	flight_close(&session->flight);
 	cgroup_paths_close(session->cgroups);
+	containers_close(session->containers);
 	lock_names_close(session->names);
 	user_symbols_close(session->users);
 	symbols_close(session->symbols);

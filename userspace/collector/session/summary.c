@@ -59,6 +59,10 @@ static void filter_text(const struct options *options, char *text, size_t size)
 	append_ids(text, size, " -C ", &options->cpus);
 	if (options->cgroup)
 		append(text, size, " -G %s", options->cgroup);
+	if (options->container)
+		append(text, size, " --container %s", options->container);
+	if (options->pod)
+		append(text, size, " --pod %s", options->pod);
 	for (int kind = 0; options->kinds != KIND_MASK_ALL && kind < KIND_END; kind++) {
 		if (options->kinds >> kind & 1) {
 			append(text, size, "%s%s", separator, kind_names[kind]);

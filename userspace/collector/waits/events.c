@@ -24,6 +24,7 @@ struct events {
 	struct totals *totals;
 	struct stacks stacks;
 	struct cgroup_paths *cgroups;
+	struct containers *containers;
 	const struct lock_names *names;
 	__u64 *read;       /* per CPU: position of the next record */
 	char *batch;       /* the records of one CPU, copied */
@@ -38,7 +39,7 @@ struct events {
 
 int events_open(struct events **out, const struct maps *maps, struct recording *recording, struct locks *locks,
 		struct totals *totals, const struct stacks *stacks, struct cgroup_paths *cgroups,
-		const struct lock_names *names)
+		struct containers *containers, const struct lock_names *names)
 {
 	const struct sizing *sizing = maps->sizing;
 	struct events *events = calloc(1, sizeof(*events));
@@ -51,6 +52,7 @@ int events_open(struct events **out, const struct maps *maps, struct recording *
 	events->totals = totals;
 	events->stacks = *stacks;
 	events->cgroups = cgroups;
+	events->containers = containers;
 	events->names = names;
 	events->read = calloc(sizing->cpus, sizeof(*events->read));
 	events->batch = malloc((size_t)sizing->ring_events * sizing->event_bytes);
@@ -123,6 +125,26 @@ static int stack_of_lock(void *data, __u64 lock, const __u64 **frames)
 	return 0;
 }
 
+/* Once for each cgroup: its files may be gone when the next task of it waits. */
+static int put_cgroup(struct events *events, __u64 id)
+{
+	struct container is;
+	const char *path;
+	__s64 known = recording_has_cgroup(events->recording, id);
+	int err;
+
+	if (known)
+		return known < 0 ? known : 0;
+	path = cgroup_path(events->cgroups, id);
+	err = recording_put(events->recording, cgroup, .id = id, .path = path);
+	container_find(events->containers, path, &is);
+	if (err || !container_is_known(&is))
+		return err;
+	return recording_put(events->recording, container, .cgroup = id, .runtime = is.runtime, .container = is.id,
+			     .name = is.name, .image = is.image, .pod = is.pod, .namespace = is.space,
+			     .pod_uid = is.pod_uid, .unit = is.unit, .slice = is.slice, .source = is.source);
+}
+
 static __s64 waiter_id(struct events *events, const struct wait_event *event)
 {
 	char comm[sizeof(event->comm) + 1] = "";
@@ -135,9 +157,7 @@ static __s64 waiter_id(struct events *events, const struct wait_event *event)
 		return id;
 	err = recording_put(events->recording, waiter, .tid = event->tid, .tgid = event->tgid, .comm = comm,
 			    .cgroup = event->cgroup);
-	if (!err)
-		err = recording_put(events->recording, cgroup, .id = event->cgroup,
-				    .path = cgroup_path(events->cgroups, event->cgroup));
+	err = err ?: put_cgroup(events, event->cgroup);
 	return err ?: recording_find_waiter(events->recording, event->tid, event->tgid, comm, event->cgroup);
 }
 

@@ -7,6 +7,7 @@
 
 #include "base/ring.h"
 #include "names/cgroups.h"
+#include "names/containers.h"
 #include "waits/locks.h"
 #include "probes/maps.h"
 #include "waits/stacks.h"
@@ -43,7 +44,7 @@ struct event_losses {
 
 int events_open(struct events **out, const struct maps *maps, struct recording *recording, struct locks *locks,
 		struct totals *totals, const struct stacks *stacks, struct cgroup_paths *cgroups,
-		const struct lock_names *names);
+		struct containers *containers, const struct lock_names *names);
 void events_close(struct events *events);
 /* Calls hear for each long wait as it is read, and for those that last when an interval ends. */
 void events_listen(struct events *events, on_wait on_wait, void *data);

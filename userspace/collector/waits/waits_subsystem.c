@@ -124,7 +124,7 @@ static int open_waits(struct ground *ground, void **state)
 	err = err ?: totals_open(&waits->totals, maps, ground->recording, waits->locks);
 	err = err
 		      ?: events_open(&waits->events, maps, ground->recording, waits->locks, waits->totals,
-				     ground->stacks, ground->cgroups, ground->names);
+				     ground->stacks, ground->cgroups, ground->containers, ground->names);
 	if (!err) {
 		ground->locks = waits->locks;
 		ground->events = waits->events;

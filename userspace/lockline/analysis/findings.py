@@ -28,10 +28,14 @@ class Measure:
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """A thread; of several whose tid is not known, such as readers, tid is None and comm says who."""
+    """A thread; of several whose tid is not known, such as readers, tid is None and comm says who.
+
+    container: its name; "" outside of any, or not known.
+    """
 
     comm: str
     tid: int | None
+    container: str = ""
 
 
 @dataclass(frozen=True, slots=True)

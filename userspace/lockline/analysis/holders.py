@@ -32,9 +32,17 @@ def _kind_of(waiter: rows.Waiter, holder: int) -> str:
     return "readers" if not waiter.tid and waiter.comm == READERS else "task"
 
 
-def _holders(recording: Recording, entry_of: Mapping[Key, int], kinds: Mapping[int, str]) -> list[list[Holder]]:
+def _holders(
+    recording: Recording, entry_of: Mapping[Key, int], kinds: Mapping[int, str], containers: Mapping[int, str]
+) -> list[list[Holder]]:
     """For each entry its holders, the one that caused most first."""
     waiters = recording.waiters()
+    # A release does not say in which cgroup: the same task's waits do.
+    contained = {
+        (who.tid, who.tgid, who.comm): containers[who.cgroup_id]
+        for who in waiters.values()
+        if who.cgroup_id in containers
+    }
     sums: list[defaultdict[int, list[int]]] = [
         defaultdict(lambda: [0, 0, 0, 0]) for _ in range(max(entry_of.values(), default=-1) + 1)
     ]
@@ -89,6 +97,7 @@ def _holders(recording: Recording, entry_of: Mapping[Key, int], kinds: Mapping[i
                     caused_ns,
                     max_ns,
                     shares,
+                    contained.get((who.tid, who.tgid, who.comm), ""),
                 )
             )
         found.append(entry)
@@ -145,14 +154,18 @@ def _line_times(recording: Recording, entry_of: Mapping[Key, int], kinds: Mappin
     return {index: time for index, time in times.items() if time is not None}
 
 
-def with_holders(recording: Recording, entries: Sequence[LockWaits], kinds: Mapping[int, str]) -> tuple[LockWaits, ...]:
+def with_holders(
+    recording: Recording, entries: Sequence[LockWaits], kinds: Mapping[int, str], containers: Mapping[int, str]
+) -> tuple[LockWaits, ...]:
     """The entries, the first ones with those who made their waiters wait: figures of the whole run.
+
+    containers: names by the id of their cgroup.
 
     Raises RecordingError if a histogram is damaged.
     """
     chosen = entries[:LOCKS_WITH_STACKS]
     entry_of = {(lock, entry.kind): index for index, entry in enumerate(chosen) for lock in entry.ids}
-    holders = _holders(recording, entry_of, kinds)
+    holders = _holders(recording, entry_of, kinds, containers)
     fairness = _fairness(recording, entry_of, kinds)
     if fairness:
         for index, line_ns in _line_times(recording, entry_of, kinds).items():

@@ -137,6 +137,7 @@ class Holder:
     caused_ns: int
     max_caused_ns: int
     stacks: tuple[StackShare, ...]
+    container: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,7 +208,7 @@ class CpuWaits:
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """Who waits, estimated from weighted samples."""
+    """Who waits, estimated from weighted samples; container: see analysis.containers, "" outside of any."""
 
     tid: int
     tgid: int
@@ -219,6 +220,20 @@ class Task:
     lock: str
     kind: str
     lock_ns: int
+    container: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class CgroupWaits:
+    """Who waits by cgroup, estimated likewise; share: of all samples, name: of the container in it, "" for none."""
+
+    path: str
+    name: str
+    container: rows.Container | None
+    tasks: int
+    waits: int
+    wait_ns: int
+    share: float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,6 +262,7 @@ class OutlierWait:
     result: int
     stack: tuple[rows.Frame, ...]
     user_stack: tuple[rows.Frame, ...]
+    container: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -288,6 +304,7 @@ class Report:
     outlier_count: int
     sampled: Sampled
     tasks: tuple[Task, ...]
+    cgroups: tuple[CgroupWaits, ...]
     loss: tuple[rows.Loss, ...]
     cost: OwnCost
     trust: Trust

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from lockline.analysis.clocksource import read_clock_reads
+from lockline.analysis.containers import by_cgroup, container_name, read_containers, select_waiters
 from lockline.analysis.episodes import read_episodes
 from lockline.analysis.futex import read_futexes
 from lockline.analysis.holders import with_holders
@@ -206,6 +207,7 @@ def _outlier_waits(
     locks: Mapping[int, rows.Lock],
     kinds: Mapping[int, str],
     begin_ns: int,
+    containers: Mapping[int, str],
 ) -> tuple[OutlierWait, ...]:
     frames = recording.stacks(
         sorted({stack for outlier in outliers for stack in (outlier.stack, outlier.user_stack) if stack})
@@ -224,6 +226,7 @@ def _outlier_waits(
             result=outlier.result,
             stack=without_probe(frames.get(outlier.stack, ())),
             user_stack=frames.get(outlier.user_stack, ()),
+            container=containers.get(waiters.get(outlier.waiter, UNKNOWN_WAITER).cgroup_id, ""),
         )
         for outlier in outliers
     )
@@ -268,6 +271,11 @@ def read_report(
 
     weights = recording.task_weights(span, lock_ids, selected_kinds)
     waiters = recording.waiters()
+    containers = read_containers(recording)
+    names = {cgroup: container_name(row) for cgroup, row in containers.items()}
+    chosen = select_waiters(waiters, containers, selection.container, selection.pod)
+    if chosen is not None:
+        weights = [weight for weight in weights if weight.waiter in chosen]
     outliers, outlier_count, impossible = recording.outliers(
         outlier_limit,
         limits.span_ns,
@@ -275,12 +283,13 @@ def read_report(
         lock_ids,
         selection.cpus,
         selected_kinds,
+        None if chosen is None else sorted(chosen),
     )
     shown = with_stacks(recording, waits.locks, span, kinds)
     if span is None and selection.cpus is None:
-        shown = with_holders(recording, shown, kinds)
+        shown = with_holders(recording, shown, kinds, names)
     rejected = waits.rejected + impossible + recording.impossible_samples(span, lock_ids, selected_kinds)
-    selected = span is not None or selection.cpus is not None or selected_kinds is not None
+    selected = span is not None or selection.cpus is not None or selected_kinds is not None or chosen is not None
     cost = read_cost(
         recording,
         window.recording_end_ns - window.recording_begin_ns,
@@ -294,6 +303,10 @@ def read_report(
         if selected
         else read_episodes(recording, episode_limit, waiters, locks, kinds, window.recording_begin_ns, lock_ids)
     )
+    found_tasks = tasks(weights, waiters, locks, kinds, names)
+    exact_ns = waits.totals.wait_ns if selection.cpus is None and chosen is None else None
+    of_samples = sampled(weights, exact_ns)
+    paths = {who.cgroup: containers[who.cgroup_id] for who in waiters.values() if who.cgroup_id in containers}
     return Report(
         path=recording.path,
         host=read_host(meta),
@@ -303,10 +316,11 @@ def read_report(
         kinds=waits.kinds,
         locks=shown,
         cpus=waits.cpus,
-        outliers=_outlier_waits(recording, outliers, waiters, locks, kinds, window.recording_begin_ns),
+        outliers=_outlier_waits(recording, outliers, waiters, locks, kinds, window.recording_begin_ns, names),
         outlier_count=outlier_count,
-        sampled=sampled(weights, waits.totals.wait_ns if selection.cpus is None else None),
-        tasks=tasks(weights, waiters, locks, kinds),
+        sampled=of_samples,
+        tasks=found_tasks,
+        cgroups=by_cgroup(found_tasks, paths, of_samples.wait_ns),
         loss=(*recording.losses(), *_derived_losses(waits, rejected)),
         cost=cost,
         trust=make_trust([program.program for program in cost.programs], cost.collector, coarse_step_ns),

@@ -34,8 +34,12 @@ def tasks(
     waiters: Mapping[int, rows.Waiter],
     locks: Mapping[int, rows.Lock],
     kinds: Mapping[int, str],
+    containers: Mapping[int, str],
 ) -> tuple[Task, ...]:
-    """Tasks by estimated wait, longest first, each with the lock that it waited longest for."""
+    """Tasks by estimated wait, longest first, each with the lock that it waited longest for.
+
+    containers: names by the id of their cgroup.
+    """
     found = []
     for weight in weights:
         who = waiters.get(weight.waiter, UNKNOWN_WAITER)
@@ -51,6 +55,7 @@ def tasks(
                 lock=locks.get(weight.lock, UNKNOWN_LOCK).name,
                 kind=kinds.get(weight.kind, f"kind {weight.kind}"),
                 lock_ns=weight.lock_ns,
+                container=containers.get(who.cgroup_id, ""),
             )
         )
     return tuple(sorted(found, key=lambda task: (-task.wait_ns, task.comm, task.tid, task.tgid, task.cgroup)))

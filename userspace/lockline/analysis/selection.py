@@ -21,7 +21,8 @@ class Selection:
     """Filters and order of a report; None: no filter.
 
     kinds: names or patterns of kinds; cpus: CPU numbers; lock: a pattern of lock names; from_ns and to_ns:
-    relative to the begin of the recording; top: rows of each table, None for the renderer's own choice.
+    relative to the begin of the recording; top: rows of each table, None for the renderer's own choice; container: a
+    name or the begin of an id, pod: "NAMESPACE/NAME": of tasks, cgroups and single waits, totals have no waiters.
     """
 
     kinds: tuple[str, ...] | None = None
@@ -32,6 +33,8 @@ class Selection:
     sort: str = "total"
     by: str = "identity"
     top: int | None = None
+    container: str | None = None
+    pod: str | None = None
 
 
 def parse_time(text: str) -> int:

@@ -71,6 +71,10 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     )
     report.add_argument("--cpu", type=argument(parse_cpus), metavar="LIST", help="only waits on these CPUs, as 0-3,7")
     report.add_argument("--lock", metavar="PATTERN", help="only locks whose name holds this text, or matches *, ?, [")
+    report.add_argument(
+        "--container", metavar="NAME", help="who waits and the longest waits, of this container: a name or an id"
+    )
+    report.add_argument("--pod", metavar="NS/NAME", help="likewise, of this pod")
     shown = report.add_argument_group("what to show, in place of the first screen")
     for name, what in SECTIONS.items():
         shown.add_argument(f"--{name}", action="store_true", help=what)
@@ -96,6 +100,8 @@ def selection_of(arguments: argparse.Namespace) -> Selection:
         sort=arguments.sort,
         by=arguments.by,
         top=arguments.top,
+        container=getattr(arguments, "container", None),
+        pod=getattr(arguments, "pod", None),
     )
 
 
@@ -121,6 +127,9 @@ def _sections(report: "Report", arguments: argparse.Namespace) -> str:
     style = terminal.style(arguments.addresses)
     parts = []
     names = [name for name in SECTIONS if getattr(arguments, name) and name not in ("all", "time")]
+    if (arguments.container or arguments.pod) and not (names or arguments.time or arguments.episodes):
+        # What samples know: the totals by lock and CPU are of all waiters.
+        names = ["tasks", "longest"]
     if names:
         from lockline.render import text as text_render
 

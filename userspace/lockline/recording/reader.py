@@ -217,12 +217,19 @@ class Recording:
         locks: Sequence[int] | None = None,
         cpus: Sequence[int] | None = None,
         kinds: Sequence[int] | None = None,
+        waiters: Sequence[int] | None = None,
     ) -> tuple[list[rows.Outlier], int, int]:
         """The longest `limit` waits over the threshold, longest first, of those no longer than longest_ns.
 
         Also gives how many of them there are in all, and how many are longer or negative.
         """
-        conditions = _within(span), _member("lock", locks), _member("cpu", cpus), _member("kind", kinds)
+        conditions = (
+            _within(span),
+            _member("lock", locks),
+            _member("cpu", cpus),
+            _member("kind", kinds),
+            _member("waiter", waiters),
+        )
         possible = between("wait_ns", 0, _MAX_INTEGER if longest_ns is None else min(longest_ns, _MAX_INTEGER))
         query = f"SELECT count(*), ifnull(SUM({possible.sql}), 0) FROM outlier{where(*conditions)}"
         [(every, kept)] = self.raw(query)
@@ -236,7 +243,7 @@ class Recording:
     def waiters(self) -> dict[int, rows.Waiter]:
         """All tasks that waited in a sample or an outlier, by id."""
         query = """
-            SELECT waiter.id, tid, tgid, comm, ifnull(path, '')
+            SELECT waiter.id, tid, tgid, comm, ifnull(path, ''), waiter.cgroup
             FROM waiter LEFT JOIN cgroup ON cgroup.id = waiter.cgroup"""
         return {row.id: row for row in self.select(rows.Waiter, "waiter", query)}
 

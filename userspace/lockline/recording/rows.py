@@ -179,6 +179,23 @@ class Cgroup(NamedTuple):
     path: str
 
 
+@table("container", since=5)
+class Container(NamedTuple):
+    """What runs in a cgroup; '' where its path and the container runtimes' files tell nothing."""
+
+    cgroup: int
+    runtime: str
+    container: str
+    name: str
+    image: str
+    pod: str
+    namespace: str
+    pod_uid: str
+    unit: str
+    slice: str
+    source: str
+
+
 @table("waiter")
 class WaiterRow(NamedTuple):
     """Who waited; cgroup: an id, 0 if it is not known."""
@@ -191,13 +208,14 @@ class WaiterRow(NamedTuple):
 
 
 class Waiter(NamedTuple):
-    """Who waited; cgroup is a path, '' if it is not known."""
+    """Who waited; cgroup is a path, '' if it is not known; cgroup_id: what its container goes by, 0 likewise."""
 
     id: int
     tid: int
     tgid: int
     comm: str
     cgroup: str
+    cgroup_id: int = 0
 
 
 @table("frame")

@@ -229,8 +229,8 @@ def _value(value: Value) -> str:
             return _measure(value)
         case Task(comm, None):
             return comm or "tasks that are not known"
-        case Task(comm, tid):
-            return f"{comm or '?'} ({tid})"
+        case Task(comm, tid, container):
+            return f"{comm or '?'} ({tid})" + (f" in {container}" if container else "")
         case Process(comm, None):
             return comm
         case Process(comm, tgid):

@@ -7,7 +7,7 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 
-from lockline.analysis.model import Host, LockWaits, OutlierWait, Report, Task, Window
+from lockline.analysis.model import CgroupWaits, Host, LockWaits, OutlierWait, Report, Task, Window
 from lockline.analysis.waits import merged
 from lockline.base.numbers import count, duration, percent, size
 from lockline.base.text import Column, Style, beside, clean, cut, fill, pad, table, width
@@ -335,6 +335,7 @@ def _outliers(report: Report, style: Style) -> list[str]:
         lines.append(
             f"  {number:>2}. {duration(outlier.wait_ns)} at {outlier.offset_ns / 1e9:.6f} s, "
             f"{cut(lock, 44)} {clean(outlier.kind, style)}, CPU {outlier.cpu}{moved}, {task}{_result(outlier)}"
+            + (f", in {clean(outlier.container, style)}" if outlier.container else "")
         )
         if outlier.stack and outlier.stack in seen:
             lines.append(f"      stack as of {seen[outlier.stack]}")
@@ -395,35 +396,37 @@ def _tasks(report: Report, style: Style, limit: int) -> list[str]:
     return [*out, *_cgroups(report, style, limit)]
 
 
+def _cgroup_label(one: CgroupWaits, style: Style) -> str:
+    """The container with its image, or the path."""
+    if not one.name:
+        return clean(one.path, style) or "(not known)"
+    image = one.container.image if one.container else ""
+    return clean(one.name, style) + (f" ({clean(image, style)})" if image else "")
+
+
 def _cgroups(report: Report, style: Style, limit: int) -> list[str]:
-    by_path: defaultdict[str, list[Task]] = defaultdict(list)
-    for task in report.tasks:
-        by_path[task.cgroup].append(task)
-    if set(by_path) <= {"", "/"}:
+    if {one.path for one in report.cgroups} <= {"", "/"}:
         return []
     columns = [
-        Column("cgroup", 70, right=False),
+        Column("container or cgroup" if any(one.name for one in report.cgroups) else "cgroup", 70, right=False),
         Column("tasks", 6),
         Column("waits", 6),
         Column("total", 7),
         Column("of all", 7),
     ]
-    ranked = sorted(by_path.items(), key=lambda item: (-sum(task.wait_ns for task in item[1]), item[0]))
-    lines = []
-    for path, tasks in ranked[:limit]:
-        wait_ns = sum(task.wait_ns for task in tasks)
-        lines.append(
-            [
-                clean(path, style) or "(not known)",
-                count(len({(task.tgid, task.tid) for task in tasks})),
-                count(sum(task.waits for task in tasks)),
-                duration(wait_ns),
-                percent(wait_ns / report.sampled.wait_ns if report.sampled.wait_ns else None),
-            ]
-        )
+    lines = [
+        [
+            _cgroup_label(one, style),
+            count(one.tasks),
+            count(one.waits),
+            duration(one.wait_ns),
+            percent(one.share),
+        ]
+        for one in report.cgroups[:limit]
+    ]
     out = ["", *table(columns, lines)]
-    if len(ranked) > limit:
-        out.append(f"  ({len(ranked) - limit:,} more)")
+    if len(report.cgroups) > limit:
+        out.append(f"  ({len(report.cgroups) - limit:,} more)")
     return out
 
 

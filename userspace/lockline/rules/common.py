@@ -63,7 +63,7 @@ def from_caller(lock: LockWaits) -> list[Fact]:
 def who(holder: Holder) -> Task:
     """A holder; of readers, and of tasks that are not known, without a tid."""
     if holder.kind == "task":
-        return Task(holder.comm, holder.tid)
+        return Task(holder.comm, holder.tid, holder.container)
     return Task("readers" if holder.kind == "readers" else "", None)
 
 

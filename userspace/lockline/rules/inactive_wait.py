@@ -99,14 +99,19 @@ def find(report: Report) -> list[Finding]:
     if held:
         lock, holder, _ = max(held, key=lambda item: item[2].wait_ns)
         evidence.append(
-            fact("loop-holds", holder=Task(holder.comm, holder.tid), lock=Lock(lock.name), caused=ns(caused_ns))
+            fact(
+                "loop-holds",
+                holder=Task(holder.comm, holder.tid, holder.container),
+                lock=Lock(lock.name),
+                caused=ns(caused_ns),
+            )
         )
     if loops:
         evidence.append(fact("loop-waits", lock=Lock(loops[0][0].name), waiting=ns(waited_ns)))
     evidence += [
         fact(
             "one-wait-in",
-            waiter=Task(outlier.task.comm, outlier.task.tid),
+            waiter=Task(outlier.task.comm, outlier.task.tid, outlier.container),
             waited=ns(outlier.wait_ns),
             lock=Lock(outlier.lock),
             cpu=Cpu(outlier.cpu),

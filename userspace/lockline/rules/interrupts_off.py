@@ -34,7 +34,7 @@ def _waits(report: Report) -> list[Finding]:
                 evidence=(
                     fact(
                         "waited-in",
-                        waiter=Task(outlier.task.comm, outlier.task.tid),
+                        waiter=Task(outlier.task.comm, outlier.task.tid, outlier.container),
                         function=_first(functions, _TAKES),
                         caller=Function(site[0]) if site else None,
                     ),

@@ -38,6 +38,7 @@ class Task:
     kind: Literal["task"] = _kind("task")
     comm: Name = shown("its name")
     tid: int | None = shown("its id; null: several threads, or not known")
+    container: Name = shown("that it runs in")
 
 
 @dataclass(frozen=True)

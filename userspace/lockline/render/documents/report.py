@@ -63,6 +63,8 @@ class Selection:
     sort: Literal["total", "waits", "max", "avg", "p99"] = shown("--sort")
     by: Literal["identity", "instance"] = shown("--by")
     top: Count | None = shown("--top")
+    container: str | None = shown("--container: of tasks, cgroups and outliers; other figures are of all waiters")
+    pod: str | None = shown("--pod: likewise")
 
 
 @dataclass(frozen=True)
@@ -160,6 +162,7 @@ class Holder:
     tid: int | None = shown("its id, of a task", _of_task("tid"))
     tgid: int | None = shown("of its process, of a task", _of_task("tgid"))
     cgroup: Name = shown("a path", _of_holder("cgroup"))
+    container: Name = shown("its name, as of Cgroup", _of_holder("container"))
     releases: Count = shown("contended ones, for waits of any kind", _of_holder("releases"))
     waits: Count = shown("that were kept waiting", _of_holder("waits"))
     caused_ns: Count = shown("waiting that it caused", _of_holder("caused_ns"))
@@ -259,6 +262,7 @@ class Outlier:
     tid: int = shown("of the waiter", "task.tid")
     tgid: int = shown("of its process", "task.tgid")
     cgroup: Name = shown("a path", "task.cgroup")
+    container: Name = shown("its name, as of Cgroup")
     lock: str = shown("what it waited for")
     instance: Name = shown("which of this name")
     kind: str = shown("of wait")
@@ -281,6 +285,7 @@ class Task:
     tid: int = shown("its id")
     tgid: int = shown("of its process")
     cgroup: Name = shown("a path")
+    container: Name = shown("its name, as of Cgroup")
     samples: Count = shown("of its waits")
     waits: Count = shown("that they stand for")
     wait_ns: Count = shown("that they stand for")
@@ -288,6 +293,35 @@ class Task:
     lock: str = shown("that it waited longest for")
     kind: str = shown("of wait")
     lock_wait_ns: Count = shown("for that lock", "lock_ns")
+
+
+@dataclass(frozen=True)
+class Container:
+    """What runs in a cgroup; null: not known."""
+
+    runtime: Name = shown("docker, containerd, cri-o, podman, lxc, machine")
+    id: Name = shown("the runtime's", "container")
+    name: Name = shown("the runtime's; in a pod that of the container")
+    image: Name = shown("that it was made from")
+    pod: Name = shown("its name")
+    namespace: Name = shown("of the pod")
+    pod_uid: Name = shown("of the pod")
+    unit: Name = shown("of systemd")
+    slice: Name = shown("of systemd")
+    source: Name = shown("the files that gave the names")
+
+
+@dataclass(frozen=True)
+class Cgroup:
+    """Who waits by cgroup, estimated from weighted samples."""
+
+    path: Name = shown("null: not known")
+    name: Name = shown("NAMESPACE/POD/CONTAINER, NAMESPACE/POD, or a container's name or id; null: neither")
+    container: Container | None = shown("null: the path tells nothing")
+    tasks: Count = shown("threads that waited")
+    waits: Count = shown("that the samples stand for")
+    wait_ns: Count = shown("that the samples stand for")
+    share: float | None = shown("of all samples' wait time")
 
 
 @dataclass(frozen=True)
@@ -396,6 +430,7 @@ class Document:
     cpus: tuple[CpuWaits, ...] = shown("by CPU on which the wait ended; those without waits are left out")
     outliers: tuple[Outlier, ...] = shown("the longest waits over the threshold, one by one")
     tasks: tuple[Task, ...] = shown("who waits, longest first", _top("tasks"))
+    cgroups: tuple[Cgroup, ...] = shown("who waits by cgroup, longest first", _top("cgroups"))
     findings: tuple[Finding, ...] = shown(
         "what the rules found, most impact times confidence first",
         lambda report, _: [(finding, worded(finding)) for finding in report.findings],
