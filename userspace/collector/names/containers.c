@@ -29,42 +29,32 @@ enum { FIELD_NAME, FIELD_IMAGE, FIELD_POD, FIELD_SPACE, FIELD_POD_UID, FIELDS };
 #define NOTE(key)     TEXT_AT("$.annotations.\"" key "\"")
 #define LABEL(key)    TEXT_AT("$.Config.Labels.\"" key "\"")
 
+/* clang-format off */
 static const char *const json_queries[] = {
-	[CONTAINER_FILE_BUNDLE] = "SELECT coalesce(" NOTE("io.kubernetes.cri.container-name") "," NOTE("io.kubernetes."
-												       "container.name") "," NOTE(
-		"nerdctl/name") "),"
-				"coalesce(" NOTE("io.kubernetes.cri.image-name") "," NOTE("io.kubernetes.cri-o."
-											  "ImageName") "," NOTE(
-					"io.kubernetes.cri-o.Image") "),"
-								     "coalesce(" NOTE("io.kubernetes.cri.sandbox-name") "," NOTE(
-									     "io.kubernetes.pod.name") "),"
-												       "coalesce(" NOTE("io.kubernetes.cri.sandbox-namespace") "," NOTE(
-													       "io."
-													       "kuberne"
-													       "tes."
-													       "pod."
-													       "namespa"
-													       "ce") ")"
-														     ","
-														     "c"
-														     "o"
-														     "a"
-														     "l"
-														     "e"
-														     "s"
-														     "c"
-														     "e"
-														     "(" NOTE("io.kubernetes.cri.sandbox-uid") "," NOTE(
-															     "io.kubernetes.pod.uid") ")"
-																		      " WHERE ?2 IS NOT NULL",
-	[CONTAINER_FILE_DOCKER] = "SELECT coalesce(" LABEL("io.kubernetes.container.name") ", ltrim(" TEXT_AT("$.Name") ", '/'))," TEXT_AT("$.Config.Image") "," LABEL(
-		"io.kubernetes.pod.name") "," LABEL("io.kubernetes.pod.namespace") "," LABEL("io.kubernetes.pod.uid") " WHERE ifnull(" TEXT_AT("$.ID") ", ?2) = ?2",
+	[CONTAINER_FILE_BUNDLE] =
+		"SELECT coalesce("
+		NOTE("io.kubernetes.cri.container-name") ", " NOTE("io.kubernetes.container.name") ", " NOTE("nerdctl/name")
+		"), coalesce("
+		NOTE("io.kubernetes.cri.image-name") ", " NOTE("io.kubernetes.cri-o.ImageName") ", " NOTE("io.kubernetes.cri-o.Image")
+		"), coalesce("
+		NOTE("io.kubernetes.cri.sandbox-name") ", " NOTE("io.kubernetes.pod.name")
+		"), coalesce("
+		NOTE("io.kubernetes.cri.sandbox-namespace") ", " NOTE("io.kubernetes.pod.namespace")
+		"), coalesce("
+		NOTE("io.kubernetes.cri.sandbox-uid") ", " NOTE("io.kubernetes.pod.uid")
+		") WHERE ?2 IS NOT NULL",
+	[CONTAINER_FILE_DOCKER] =
+		"SELECT coalesce(" LABEL("io.kubernetes.container.name") ", ltrim(" TEXT_AT("$.Name") ", '/')), "
+		TEXT_AT("$.Config.Image") ", " LABEL("io.kubernetes.pod.name") ", "
+		LABEL("io.kubernetes.pod.namespace") ", " LABEL("io.kubernetes.pod.uid")
+		" WHERE ifnull(" TEXT_AT("$.ID") ", ?2) = ?2",
 	[CONTAINER_FILE_PODMAN] =
 		"SELECT json_extract(value, '$.names[0]'),"
 		" CASE WHEN json_valid(json_extract(value, '$.metadata')) THEN"
 		"  json_extract(json_extract(value, '$.metadata'), '$.\"image-name\"') END, NULL, NULL, NULL"
 		" FROM json_each(?1) WHERE type = 'object' AND json_extract(value, '$.id') = ?2 LIMIT 1",
 };
+/* clang-format on */
 
 #define QUERIES (sizeof(json_queries) / sizeof(json_queries[0]))
 
