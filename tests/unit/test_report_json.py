@@ -21,7 +21,17 @@ from schemas import validator_of
 GOLDEN = Path(__file__).with_name("golden") / "report.json"
 
 KEYS = ["schema", "answer", "host", "window", "probes", "totals", "locks", "cpus", "outliers", "tasks"]
-KEYS += ["cgroups", "findings", "futexes", "clock_reads", "inactive_waits", "ptrace_attaches", "lines", "cpu_pairs", "series"]
+KEYS += [
+    "cgroups",
+    "findings",
+    "futexes",
+    "clock_reads",
+    "inactive_waits",
+    "ptrace_attaches",
+    "lines",
+    "cpu_pairs",
+    "series",
+]
 KEYS += ["episodes"]
 KEYS += ["loss", "cost"]
 KEYS += ["self_check", "trust"]
