@@ -2,9 +2,10 @@
 /* Reads "TGID ADDRESS" lines, answers each with "name offset module", tab-separated. */
 #include <stdio.h>
 
+#include "names/naming_helper.h"
 #include "names/user_symbols.h"
 
-int main(void)
+int main(int argc, char **argv)
 {
 	char name[256], module[512];
 	struct user_symbols *users;
@@ -12,6 +13,8 @@ int main(void)
 	unsigned int tgid;
 	__u64 offset;
 
+	if (naming_helper_wanted(argc, argv))
+		return naming_helper_main();
 	if (user_symbols_open(&users, 2))
 		return 1;
 	while (scanf("%u %llx", &tgid, &address) == 2) {

@@ -9,6 +9,7 @@
 #include "perfdata/perfdata_import.h"
 #include "kernel/plan_json.h"
 #include "kernel/plan_make.h"
+#include "names/naming_helper.h"
 #include "session/session.h"
 #include "session/session_sizes.h"
 #include "types/types_dwarf.h"
@@ -36,8 +37,11 @@ static int doctor(const struct options *options)
 int main(int argc, char **argv)
 {
 	struct options options;
-	int err = options_parse(&options, argc, argv);
+	int err;
 
+	if (naming_helper_wanted(argc, argv))
+		return naming_helper_main();
+	err = options_parse(&options, argc, argv);
 	if (err)
 		return err < 0;
 	if (options.command == COMMAND_DOCTOR)

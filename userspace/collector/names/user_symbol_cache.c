@@ -7,12 +7,9 @@
 
 /* One entry for each hash; of two addresses with the same one the later stays. */
 #define ENTRIES 2048u
-/* SHA-1, the usual; shorter ones are padded with zeros. */
-#define ID_SIZE 20
-
 struct entry {
-	unsigned char id[ID_SIZE];
-	__u64 address;
+	__u64 object;
+	struct naming_place at;
 	__u64 offset;
 	char *name; /* NULL: free */
 };
@@ -33,51 +30,33 @@ void user_symbol_cache_close(struct user_symbol_cache *cache)
 	free(cache);
 }
 
-static __u32 place(const unsigned char *id, __u64 address)
+static __u32 index_of(__u64 object, const struct naming_place *at)
 {
-	__u64 key;
+	__u64 key = (object * 0x9e3779b97f4a7c15ull ^ at->file_offset ^ at->distance) * 0x9e3779b97f4a7c15ull;
 
-	memcpy(&key, id, sizeof(key));
-	key = (key ^ address) * 0x9e3779b97f4a7c15ull;
 	return (key >> 32) & (ENTRIES - 1);
 }
 
-/* A file without an id, or with a longer one, is not told from others. */
-static bool padded(const unsigned char *id, int id_size, unsigned char out[ID_SIZE])
-{
-	memset(out, 0, ID_SIZE);
-	if (!id || id_size < (int)sizeof(__u64) || id_size > ID_SIZE)
-		return false;
-	memcpy(out, id, id_size);
-	return true;
-}
-
-bool user_symbol_cache_find(const struct user_symbol_cache *cache, const unsigned char *id, int id_size, __u64 address,
+bool user_symbol_cache_find(const struct user_symbol_cache *cache, __u64 object, const struct naming_place *place,
 			    char *name, size_t size, __u64 *offset)
 {
-	unsigned char key[ID_SIZE];
-	const struct entry *entry;
+	const struct entry *entry = cache ? &cache->entries[index_of(object, place)] : NULL;
 
-	if (!cache || !padded(id, id_size, key))
-		return false;
-	entry = &cache->entries[place(key, address)];
-	if (!entry->name || entry->address != address || memcmp(entry->id, key, ID_SIZE))
+	if (!entry || !entry->name || entry->object != object || entry->at.file_offset != place->file_offset ||
+	    entry->at.distance != place->distance)
 		return false;
 	snprintf(name, size, "%s", entry->name);
 	*offset = entry->offset;
 	return true;
 }
 
-void user_symbol_cache_put(struct user_symbol_cache *cache, const unsigned char *id, int id_size, __u64 address,
+void user_symbol_cache_put(struct user_symbol_cache *cache, __u64 object, const struct naming_place *place,
 			   const char *name, __u64 offset)
 {
-	unsigned char key[ID_SIZE];
-	struct entry *entry;
+	struct entry *entry = cache ? &cache->entries[index_of(object, place)] : NULL;
 
-	if (!cache || !padded(id, id_size, key))
+	if (!entry)
 		return;
-	entry = &cache->entries[place(key, address)];
 	free(entry->name);
-	*entry = (struct entry){.address = address, .offset = offset, .name = strdup(name)};
-	memcpy(entry->id, key, ID_SIZE);
+	*entry = (struct entry){.object = object, .at = *place, .offset = offset, .name = strdup(name)};
 }

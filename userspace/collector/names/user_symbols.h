@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Code of processes: elfutils (libdwfl), a bounded cache of processes.  Nothing here is called on a hot path. */
+/*
+ * Names of addresses of processes; a bounded cache of processes.  A hostile file may keep a call for seconds: where
+ * rings are read meanwhile, naming_queue.h asks from a thread of its own.
+ */
 #ifndef LOCKLINE_USER_SYMBOLS_H
 #define LOCKLINE_USER_SYMBOLS_H
 
@@ -7,6 +10,7 @@
 #include <linux/types.h>
 
 struct user_symbols;
+struct naming_client;
 
 int user_symbols_open(struct user_symbols **out, unsigned int max_processes);
 void user_symbols_close(struct user_symbols *users);
@@ -16,5 +20,8 @@ int user_symbols_lookup(struct user_symbols *users, __u32 tgid, __u64 address, c
 
 /* Address of a symbol by its exact name; -ENOENT, or -ESRCH: no such process. */
 int user_symbols_address(struct user_symbols *users, __u32 tgid, const char *name, __u64 *address);
+
+/* Its counts, and the end of a call that lasts. */
+struct naming_client *user_symbols_client(struct user_symbols *users);
 
 #endif /* LOCKLINE_USER_SYMBOLS_H */

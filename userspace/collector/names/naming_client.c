@@ -1,0 +1,401 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/regular_file.h"
+#include "base/small_file.h"
+#include "names/build_id.h"
+#include "names/naming_client.h"
+#include "names/naming_helper.h"
+
+/* For a helper that does not run or was taken over; one that computes ends itself by its CPU time. */
+#define WAIT_NS 30000000000ull
+#define LOOK_MS 50
+/* A helper that holds more is started anew before the next file. */
+#define ENOUGH_BYTES (NAMING_MEMORY_BYTES / 2)
+/* Starts beyond these, and one a second, are refused: files that kill it must not keep a CPU busy. */
+#define STARTS 64
+#define VDSO   ((dev_t)-1)
+
+/* What tells a file from others and from itself before it was written. */
+struct identity {
+	dev_t device;
+	ino_t inode;
+	off_t size;
+	struct timespec modified, changed;
+};
+
+struct object {
+	__u64 number; /* 0: free */
+	__u64 used;
+	struct identity identity;
+	int fd;    /* -1: the vDSO */
+	int debug; /* -1: none */
+	bool sent; /* the helper that runs has it */
+	bool bad;
+};
+
+struct naming_client {
+	struct object objects[NAMING_OBJECTS];
+	__u64 numbers, uses;
+	int socket; /* -1: no helper runs */
+	pid_t pid;
+	__u64 starts;
+	__u64 first_start_ns;
+	__u64 allocated;
+	struct naming_counts counts;
+	atomic_bool given_up;
+};
+
+static int start(struct naming_client *client)
+{
+	static char *const arguments[] = {"lockline-names", NAMING_HELPER_ARGUMENT, NULL};
+	char *const environment[] = {NULL};
+	posix_spawn_file_actions_t files;
+	posix_spawnattr_t attributes;
+	sigset_t blocked, usual;
+	int ends[2], err;
+
+	if (client->starts >= STARTS + (now_ns() - client->first_start_ns) / 1000000000ull)
+		return -EAGAIN;
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends))
+		return -errno;
+	client->starts++;
+	posix_spawn_file_actions_init(&files);
+	posix_spawn_file_actions_adddup2(&files, ends[1], STDIN_FILENO);
+	posix_spawn_file_actions_addopen(&files, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
+	posix_spawn_file_actions_addopen(&files, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
+	posix_spawn_file_actions_addclosefrom_np(&files, STDERR_FILENO + 1);
+	/* Ctrl-C is the collector's; the names of the last waits are wanted after it. */
+	sigfillset(&blocked);
+	sigdelset(&blocked, SIGPROF);
+	sigemptyset(&usual);
+	sigaddset(&usual, SIGPROF);
+	posix_spawnattr_init(&attributes);
+	posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+	posix_spawnattr_setsigmask(&attributes, &blocked);
+	posix_spawnattr_setsigdefault(&attributes, &usual);
+	err = -posix_spawn(&client->pid, "/proc/self/exe", &files, &attributes, arguments, environment);
+	posix_spawnattr_destroy(&attributes);
+	posix_spawn_file_actions_destroy(&files);
+	close(ends[1]);
+	if (err) {
+		close(ends[0]);
+		return err;
+	}
+	client->socket = ends[0];
+	return 0;
+}
+
+static void count_cpu(struct naming_client *client, const struct rusage *usage)
+{
+	client->counts.cpu_ns += (usage->ru_utime.tv_sec + usage->ru_stime.tv_sec) * 1000000000ull +
+				 (usage->ru_utime.tv_usec + usage->ru_stime.tv_usec) * 1000ull;
+}
+
+static void stop(struct naming_client *client)
+{
+	struct rusage usage;
+
+	if (client->socket < 0)
+		return;
+	close(client->socket);
+	client->socket = -1;
+	kill(client->pid, SIGKILL);
+	while (wait4(client->pid, NULL, 0, &usage) < 0)
+		if (errno != EINTR)
+			return;
+	count_cpu(client, &usage);
+	client->allocated = 0;
+	for (__u32 i = 0; i < NAMING_OBJECTS; i++)
+		client->objects[i].sent = false;
+}
+
+static int send_request(const struct naming_client *client, const struct naming_request *request, int fd)
+{
+	char control[CMSG_SPACE(sizeof(int))] = {};
+	struct iovec part = {(void *)request, sizeof(*request)};
+	struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1};
+	struct cmsghdr *header;
+
+	if (fd >= 0) {
+		message.msg_control = control;
+		message.msg_controllen = sizeof(control);
+		header = CMSG_FIRSTHDR(&message);
+		header->cmsg_level = SOL_SOCKET;
+		header->cmsg_type = SCM_RIGHTS;
+		header->cmsg_len = CMSG_LEN(sizeof(int));
+		memcpy(CMSG_DATA(header), &fd, sizeof(int));
+	}
+	return sendmsg(client->socket, &message, MSG_NOSIGNAL) == sizeof(*request) ? 0 : -EPIPE;
+}
+
+static int receive_answer(struct naming_client *client, struct naming_answer *answer)
+{
+	const __u64 deadline = now_ns() + WAIT_NS;
+
+	while (!atomic_load(&client->given_up) && now_ns() < deadline) {
+		struct pollfd poll_fd = {.fd = client->socket, .events = POLLIN};
+
+		if (poll(&poll_fd, 1, LOOK_MS) <= 0)
+			continue;
+		/* No room for descriptors: what it might send is closed by the kernel. */
+		if (recv(client->socket, answer, sizeof(*answer), MSG_DONTWAIT) != sizeof(*answer))
+			return -EPIPE;
+		answer->name[sizeof(answer->name) - 1] = 0;
+		make_printable(answer->name);
+		if (answer->id_size > sizeof(answer->id))
+			answer->id_size = 0;
+		client->allocated = answer->allocated;
+		return 0;
+	}
+	return -ETIME;
+}
+
+/* Negative errno: the helper is gone or has to go. */
+static int ask(struct naming_client *client, struct object *object, struct naming_request *request, int fd,
+	       struct naming_answer *answer)
+{
+	int err;
+
+	request->object = object - client->objects;
+	err = send_request(client, request, fd);
+	return err ?: receive_answer(client, answer);
+}
+
+static void find_debug_file(struct object *object, const struct naming_answer *answer)
+{
+	char path[256];
+
+	if (object->debug < 0 && !build_id_debug_path(answer->id, answer->id_size, path, sizeof(path))) {
+		object->debug = regular_file_open(path, LINK_FOLLOWED, NULL);
+		if (object->debug < 0)
+			object->debug = -1;
+	}
+}
+
+static int send_object(struct naming_client *client, struct object *object, int *refusal)
+{
+	struct naming_request request = {.type = object->fd < 0 ? NAMING_OPEN_VDSO : NAMING_OPEN};
+	struct naming_answer answer;
+	int err = ask(client, object, &request, object->fd, &answer);
+
+	*refusal = err ? 0 : answer.error;
+	if (err || *refusal)
+		return err;
+	object->sent = true;
+	find_debug_file(object, &answer);
+	if (object->debug < 0)
+		return 0;
+	request.type = NAMING_DEBUG;
+	return ask(client, object, &request, object->debug, &answer);
+}
+
+static int ask_once(struct naming_client *client, struct object *object, struct naming_request *request,
+		    struct naming_answer *answer)
+{
+	int err = 0, refusal = 0;
+
+	if (client->allocated > ENOUGH_BYTES && !object->sent)
+		stop(client);
+	if (client->socket < 0)
+		err = start(client);
+	if (err)
+		return err;
+	if (!object->sent)
+		err = send_object(client, object, &refusal);
+	if (!err && refusal) {
+		*answer = (struct naming_answer){.error = refusal};
+		return 0;
+	}
+	err = err ?: ask(client, object, request, -1, answer);
+	if (err) {
+		stop(client);
+		client->counts.restarts += !atomic_load(&client->given_up);
+		err = -EPIPE;
+	}
+	return err;
+}
+
+static struct object *find_object(const struct naming_client *client, __u64 number)
+{
+	for (__u32 i = 0; number && i < NAMING_OBJECTS; i++)
+		if (client->objects[i].number == number)
+			return (struct object *)&client->objects[i];
+	return NULL;
+}
+
+/* The second time with a new helper that has nothing else open: then it was this file. */
+static int ask_about(struct naming_client *client, __u64 number, struct naming_request *request,
+		     struct naming_answer *answer)
+{
+	struct object *object = find_object(client, number);
+	int err = -EPIPE;
+
+	if (!object || object->bad)
+		return -ENOENT;
+	object->used = ++client->uses;
+	for (int i = 0; err == -EPIPE && i < 2; i++)
+		err = atomic_load(&client->given_up) ? -ECANCELED : ask_once(client, object, request, answer);
+	if (err == -EPIPE && !atomic_load(&client->given_up)) {
+		object->bad = true;
+		client->counts.objects++;
+	} else if (err) {
+		client->counts.refused++;
+	}
+	return err ?: answer->error < 0 ? (err ?: answer->error) : 0;
+}
+
+static void forget(struct naming_client *client, struct object *object)
+{
+	struct naming_request request = {.type = NAMING_CLOSE};
+	struct naming_answer answer;
+
+	if (object->sent && client->socket >= 0 && ask(client, object, &request, -1, &answer))
+		stop(client);
+	if (object->number && object->fd >= 0)
+		close(object->fd);
+	if (object->number && object->debug >= 0)
+		close(object->debug);
+	*object = (struct object){.fd = -1, .debug = -1};
+}
+
+static bool same(const struct identity *a, const struct identity *b)
+{
+	return a->device == b->device && a->inode == b->inode && a->size == b->size &&
+	       a->modified.tv_sec == b->modified.tv_sec && a->modified.tv_nsec == b->modified.tv_nsec &&
+	       a->changed.tv_sec == b->changed.tv_sec && a->changed.tv_nsec == b->changed.tv_nsec;
+}
+
+static __u64 add_object(struct naming_client *client, int fd, const struct identity *identity)
+{
+	struct object *oldest = &client->objects[0];
+
+	for (__u32 i = 0; i < NAMING_OBJECTS; i++) {
+		struct object *object = &client->objects[i];
+
+		if (object->number && same(&object->identity, identity)) {
+			if (fd >= 0)
+				close(fd);
+			object->used = ++client->uses;
+			return object->number;
+		}
+		if (object->used < oldest->used)
+			oldest = object;
+	}
+	forget(client, oldest);
+	*oldest = (struct object){
+		.number = ++client->numbers,
+		.used = ++client->uses,
+		.identity = *identity,
+		.fd = fd,
+		.debug = -1,
+	};
+	return oldest->number;
+}
+
+__u64 naming_client_object(struct naming_client *client, int fd, const struct stat *status)
+{
+	const struct identity identity = {
+		.device = status->st_dev,
+		.inode = status->st_ino,
+		.size = status->st_size,
+		.modified = status->st_mtim,
+		.changed = status->st_ctim,
+	};
+
+	return add_object(client, fd, &identity);
+}
+
+__u64 naming_client_vdso(struct naming_client *client)
+{
+	const struct identity identity = {.device = VDSO};
+
+	return add_object(client, -1, &identity);
+}
+
+bool naming_client_has(const struct naming_client *client, __u64 object)
+{
+	return find_object(client, object);
+}
+
+int naming_client_symbol(struct naming_client *client, __u64 object, const struct naming_place *place, char *name,
+			 size_t size, __u64 *offset)
+{
+	struct naming_request request = {.type = NAMING_SYMBOL, .place = *place};
+	struct naming_answer answer;
+	int err = ask_about(client, object, &request, &answer);
+
+	*name = 0;
+	*offset = 0;
+	if (!err) {
+		snprintf(name, size, "%s", answer.name);
+		*offset = answer.offset;
+	}
+	return err;
+}
+
+int naming_client_find(struct naming_client *client, __u64 object, __u64 file_offset, const char *name, __u64 *distance)
+{
+	struct naming_request request = {.type = NAMING_FIND, .place.file_offset = file_offset};
+	struct naming_answer answer;
+	int err;
+
+	if (strlen(name) >= sizeof(request.name))
+		return -ENOENT;
+	strcpy(request.name, name);
+	err = ask_about(client, object, &request, &answer);
+	*distance = err ? 0 : answer.offset;
+	return err;
+}
+
+void naming_client_give_up(struct naming_client *client)
+{
+	atomic_store(&client->given_up, true);
+}
+
+void naming_client_counts(const struct naming_client *client, struct naming_counts *out)
+{
+	struct timespec time;
+	clockid_t clock;
+
+	*out = client->counts;
+	if (client->socket >= 0 && !clock_getcpuclockid(client->pid, &clock) && !clock_gettime(clock, &time))
+		out->cpu_ns += time.tv_sec * 1000000000ull + time.tv_nsec;
+}
+
+int naming_client_open(struct naming_client **out)
+{
+	struct naming_client *client = calloc(1, sizeof(*client));
+
+	if (!client)
+		return -ENOMEM;
+	client->socket = -1;
+	client->first_start_ns = now_ns();
+	*out = client;
+	return 0;
+}
+
+void naming_client_close(struct naming_client *client)
+{
+	if (!client)
+		return;
+	stop(client);
+	for (__u32 i = 0; i < NAMING_OBJECTS; i++)
+		forget(client, &client->objects[i]);
+	free(client);
+}

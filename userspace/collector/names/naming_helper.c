@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include <errno.h>
+#include <malloc.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+#include "names/naming_helper.h"
+#include "names/naming_objects.h"
+#include "names/naming_protocol.h"
+#include "names/naming_sandbox.h"
+
+#define SOCKET STDIN_FILENO
+
+bool naming_helper_wanted(int argc, char **argv)
+{
+	return argc == 2 && !strcmp(argv[1], NAMING_HELPER_ARGUMENT);
+}
+
+/* The request's length, 0 at the end; fd: -1 where none came with it. */
+static ssize_t receive(struct naming_request *request, int *fd)
+{
+	char control[CMSG_SPACE(sizeof(int))];
+	struct iovec part = {request, sizeof(*request)};
+	struct msghdr message = {
+		.msg_iov = &part, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof(control)};
+	struct cmsghdr *header;
+	ssize_t length;
+
+	*fd = -1;
+	length = recvmsg(SOCKET, &message, MSG_CMSG_CLOEXEC);
+	header = length > 0 ? CMSG_FIRSTHDR(&message) : NULL;
+	if (header && header->cmsg_level == SOL_SOCKET && header->cmsg_type == SCM_RIGHTS &&
+	    header->cmsg_len == CMSG_LEN(sizeof(int)))
+		memcpy(fd, CMSG_DATA(header), sizeof(int));
+	return length;
+}
+
+/* Takes the descriptor. */
+static int answer_request(struct naming_request *request, int fd, struct naming_answer *answer)
+{
+	const __u32 object = request->object;
+	int err = 0;
+
+	request->name[sizeof(request->name) - 1] = 0;
+	if (object >= NAMING_OBJECTS)
+		return -EINVAL;
+	switch (request->type) {
+	case NAMING_OPEN:
+		err = fd < 0 ? -EBADF : naming_object_open(object, fd, answer);
+		fd = -1;
+		break;
+	case NAMING_OPEN_VDSO:
+		err = naming_object_open(object, -1, answer);
+		break;
+	case NAMING_DEBUG:
+		err = fd < 0 ? -EBADF : naming_object_debug(object, fd);
+		fd = -1;
+		break;
+	case NAMING_CLOSE:
+		naming_object_close(object);
+		break;
+	case NAMING_SYMBOL:
+		err = naming_object_symbol(object, &request->place, answer);
+		break;
+	case NAMING_FIND:
+		err = naming_object_find(object, request->place.file_offset, request->name, answer);
+		break;
+	default:
+		err = -ENOSYS;
+	}
+	if (fd >= 0)
+		close(fd);
+	return err;
+}
+
+/* Ends this process when a request has used up its time. */
+static void set_time(int seconds)
+{
+	const struct itimerval time = {.it_value.tv_sec = seconds};
+
+	setitimer(ITIMER_PROF, &time, NULL);
+}
+
+static __u64 allocated(void)
+{
+	const struct mallinfo2 memory = mallinfo2();
+
+	return memory.arena + memory.hblkhd;
+}
+
+int naming_helper_main(void)
+{
+	struct naming_request request;
+	struct naming_answer answer;
+	int fd;
+
+	prctl(PR_SET_NAME, "lockline-names");
+	if (naming_sandbox_enter())
+		return 1;
+	while (receive(&request, &fd) == sizeof(request)) {
+		memset(&answer, 0, sizeof(answer));
+		set_time(NAMING_CPU_SECONDS);
+		answer.error = answer_request(&request, fd, &answer);
+		set_time(0);
+		answer.allocated = allocated();
+		if (send(SOCKET, &answer, sizeof(answer), MSG_NOSIGNAL) != sizeof(answer))
+			return 1;
+	}
+	return 0;
+}

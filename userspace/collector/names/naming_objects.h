@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The objects that the naming helper has open, by elfutils.  Runs in the helper alone: see naming_helper.c. */
+#ifndef LOCKLINE_NAMING_OBJECTS_H
+#define LOCKLINE_NAMING_OBJECTS_H
+
+#include <elfutils/libdwfl.h>
+
+#include "names/naming_protocol.h"
+
+/*
+ * Opens the object of a place, which takes the descriptor; -1: the vDSO of this
+ * process, which all processes of its word size have.  -ENOEXEC: it is no ELF file.
+ */
+int naming_object_open(__u32 place, int fd, struct naming_answer *answer);
+/* Takes the descriptor of a debug file. */
+int naming_object_debug(__u32 place, int fd);
+void naming_object_close(__u32 place);
+
+/* NULL: nothing is open there.  For what reads more of an object than its symbols. */
+Dwfl_Module *naming_object_module(__u32 place);
+/* An address of the module, as libdwfl counts it; -ERANGE: in none of its segments. */
+int naming_object_address(__u32 object, const struct naming_place *place, GElf_Addr *out);
+
+int naming_object_symbol(__u32 object, const struct naming_place *place, struct naming_answer *answer);
+int naming_object_find(__u32 object, __u64 file_offset, const char *name, struct naming_answer *answer);
+
+#endif /* LOCKLINE_NAMING_OBJECTS_H */

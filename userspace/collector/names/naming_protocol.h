@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * What the collector and its naming helper say to each other: one request, one
+ * answer, each a message of a SOCK_SEQPACKET socket.  A descriptor comes with
+ * the request that names it, by SCM_RIGHTS; none ever comes with an answer.
+ *
+ * The helper is what may have been taken over by a hostile file: the collector
+ * believes nothing of an answer but that it is text and numbers.
+ */
+#ifndef LOCKLINE_NAMING_PROTOCOL_H
+#define LOCKLINE_NAMING_PROTOCOL_H
+
+#include <linux/types.h>
+
+/* Objects that the helper has open at once, by place. */
+#define NAMING_OBJECTS 128
+#define NAMING_NAME    256
+/* CPU time for one request: enough for a debug file of gigabytes, and a file that wants more has no names. */
+#define NAMING_CPU_SECONDS 2
+/* What the helper may allocate; files are mapped, and do not count. */
+#define NAMING_MEMORY_BYTES (256ull << 20)
+
+enum naming_request_type {
+	NAMING_OPEN = 1, /* with a descriptor: the object of this place from now on */
+	NAMING_OPEN_VDSO,
+	NAMING_DEBUG, /* with a descriptor: where the object's symbols are, if it has none itself */
+	NAMING_CLOSE,
+	NAMING_SYMBOL, /* of an address: name and offset in it */
+	NAMING_FIND,   /* the distance of a symbol's address, by its exact name */
+};
+
+/* An address: so far behind where this offset of the object's file is mapped. */
+struct naming_place {
+	__u64 file_offset;
+	__u64 distance;
+};
+
+struct naming_request {
+	__u32 type;
+	__u32 object; /* its place, below NAMING_OBJECTS */
+	struct naming_place place;
+	char name[NAMING_NAME]; /* of NAMING_FIND */
+};
+
+struct naming_answer {
+	__s32 error;     /* 0 or negative errno */
+	__u32 id_size;   /* build id of NAMING_OPEN; 0: it has none */
+	__u64 offset;    /* NAMING_SYMBOL: in the symbol; NAMING_FIND: the distance */
+	__u64 allocated; /* bytes that the helper holds now */
+	__u8 id[32];
+	char name[NAMING_NAME]; /* "": none */
+};
+
+#endif /* LOCKLINE_NAMING_PROTOCOL_H */
