@@ -9,6 +9,7 @@ from lockline.analysis.blocked import BlockedThread
 from lockline.analysis.model import Figures
 from lockline.analysis.parked import Word, parked
 from lockline.analysis.samples import UNKNOWN_WAITER
+from lockline.analysis.user_locks import CONDITION_VARIABLE, Calls, Recognised, Seen, recognise
 from lockline.analysis.waits import UNKNOWN_LOCK
 from lockline.base import histogram
 from lockline.base.errors import RecordingError
@@ -90,7 +91,8 @@ class FutexStack:
 class FutexWaits:
     """One futex; figures and latency (from the wake-up to the CPU) are of the calls that slept.
 
-    nature: LOCK, PARKED, UNCLEAR, POLL, SEMAPHORE, CONDITION or NONE, and why in words.
+    nature: LOCK, PARKED, UNCLEAR, POLL, SEMAPHORE, CONDITION or NONE, and why in words.  make: what kind of lock it was
+    recognised as, or ''; sure: high or medium.  words: other futexes that are parts of it, and are in all figures.
     """
 
     futex: rows.Futex
@@ -102,6 +104,9 @@ class FutexWaits:
     semaphore: bool = False  # a sem_t of glibc
     tasks: tuple[FutexTask, ...] = ()
     stacks: tuple[FutexStack, ...] = ()
+    make: str = ""
+    sure: str = "high"
+    words: tuple[int, ...] = ()
 
     @property
     def ops(self) -> tuple[str, ...]:
@@ -227,6 +232,16 @@ def _heaviest(samples: Iterable[rows.FutexSample]) -> list[tuple[str, int, int, 
     return found
 
 
+def _samples_of(entry: FutexWaits, samples: Mapping[int, Sequence[rows.FutexSample]]) -> list[rows.FutexSample]:
+    # Of a lock of several words the inner mutex has an owner, and that is not the lock's.
+    return [
+        sample
+        for word in (entry.futex.id, *entry.words)
+        for sample in samples.get(word, ())
+        if sample.role != "owner" or not entry.words
+    ]
+
+
 def _in_detail(
     recording: Recording,
     found: Sequence[FutexWaits],
@@ -235,19 +250,13 @@ def _in_detail(
 ) -> tuple[FutexWaits, ...]:
     """The futexes, the first ones with their tasks and stacks."""
     first = found[:FUTEXES_IN_DETAIL]
-    heaviest = {entry.futex.id: _heaviest(samples.get(entry.futex.id, ())) for entry in first}
+    heaviest = {entry.futex.id: _heaviest(_samples_of(entry, samples)) for entry in first}
     frames = recording.stacks(sorted({stack for stacks in heaviest.values() for _, stack, *_ in stacks}))
     detailed = [
-        FutexWaits(
-            entry.futex,
-            entry.total,
-            entry.nature,
-            entry.why,
-            entry.figures,
-            entry.latency,
-            entry.semaphore,
-            _tasks(samples.get(entry.futex.id, ()), waiters),
-            tuple(
+        replace(
+            entry,
+            tasks=_tasks(_samples_of(entry, samples), waiters),
+            stacks=tuple(
                 FutexStack(role, count, waits, ns, frames[stack])
                 for role, stack, count, waits, ns in heaviest[entry.futex.id]
                 if stack in frames
@@ -299,6 +308,95 @@ def _with_parked(
     ]
 
 
+def _seen(
+    recording: Recording, found: Sequence[FutexWaits], samples: Mapping[int, Sequence[rows.FutexSample]]
+) -> list[Seen]:
+    frames = recording.stacks(sorted({sample.stack for of in samples.values() for sample in of if sample.stack}))
+    functions = {stack: tuple(frame.symbol for frame in of if frame.symbol) for stack, of in frames.items()}
+    modules = {stack: tuple({frame.module for frame in of if frame.module}) for stack, of in frames.items()}
+
+    def calls(futex: int, role: str) -> tuple[Calls, ...]:
+        return tuple(
+            Calls(
+                sample.task,
+                functions.get(sample.stack, ()),
+                modules.get(sample.stack, ()),
+                sample.waits,
+                sample.wait_ns,
+            )
+            for sample in samples.get(futex, ())
+            if sample.role == role
+        )
+
+    return [
+        Seen(entry.futex, entry.total, calls(entry.futex.id, "waiter"), calls(entry.futex.id, "waker"))
+        for entry in found
+    ]
+
+
+# What the words of one lock have in common; all other figures are summed.
+_MOST_OF = frozenset(("max_ns", "max_latency_ns", "waiters", "wakers", "both", "oldest_ns"))
+_KEPT = frozenset(("futex", "histogram", "latency_histogram"))
+
+
+def _summed(totals: Sequence[rows.FutexTotal]) -> rows.FutexTotal:
+    values = {}
+    for name in rows.FutexTotal._fields:
+        if name not in _KEPT:
+            column = [getattr(total, name) for total in totals]
+            values[name] = max(column) if name in _MOST_OF else sum(column)
+    ops = 0
+    for total in totals:
+        ops |= total.ops
+    return totals[0]._replace(**values | {"ops": ops})
+
+
+def _added(figures: Sequence[Figures]) -> Figures:
+    counts = histogram.empty()
+    for one in figures:
+        for index, value in enumerate(one.histogram):
+            counts[index] += value
+    return Figures(
+        sum(one.waits for one in figures),
+        sum(one.wait_ns for one in figures),
+        max(one.max_ns for one in figures),
+        sum(one.failed for one in figures),
+        tuple(counts),
+    )
+
+
+def _as_one(words: Sequence[FutexWaits], known: Recognised) -> FutexWaits:
+    first = words[0]
+    merged = replace(
+        first,
+        total=_summed([entry.total for entry in words]),
+        figures=_added([entry.figures for entry in words]),
+        latency=_added([entry.latency for entry in words]),
+        words=tuple(entry.futex.id for entry in words[1:]),
+    )
+    if known.lock:
+        return replace(merged, nature=LOCK, why=known.why, make=known.make, sure=known.sure)
+    kind, why = nature(merged.total, merged.semaphore)
+    return replace(merged, nature=kind, why=why, make=CONDITION_VARIABLE)
+
+
+def _with_makes(
+    recording: Recording,
+    found: Sequence[FutexWaits],
+    samples: Mapping[int, Sequence[rows.FutexSample]],
+    window_ns: int,
+) -> list[FutexWaits]:
+    """The futexes, those that are one lock as one."""
+    by_id = {entry.futex.id: entry for entry in found}
+    unclear = {entry.futex.id for entry in found if entry.nature == UNCLEAR}
+    merged: list[FutexWaits] = []
+    taken: set[int] = set()
+    for known in recognise(_seen(recording, found, samples), unclear, window_ns):
+        merged.append(_as_one([by_id[word] for word in known.words], known))
+        taken.update(known.words)
+    return [*merged, *(entry for entry in found if entry.futex.id not in taken)]
+
+
 def _buckets(
     recording: Recording, futexes: Mapping[int, rows.Futex], locks: Mapping[int, rows.Lock]
 ) -> tuple[BucketWaits, ...]:
@@ -347,8 +445,11 @@ def _blocked(recording: Recording, futexes: Mapping[int, rows.Futex]) -> tuple[B
     return tuple(sorted(found, key=lambda thread: (-thread.age_ns, thread.tid)))
 
 
-def read_futexes(recording: Recording, locks: Mapping[int, rows.Lock]) -> Futexes | None:
-    """The futexes of the whole run; None if none were recorded.  Raises RecordingError if a histogram is damaged."""
+def read_futexes(recording: Recording, locks: Mapping[int, rows.Lock], window_ns: int) -> Futexes | None:
+    """The futexes of the whole run of window_ns; None if none were recorded.
+
+    Raises RecordingError if a histogram is damaged.
+    """
     known = {row.id: row for row in recording.table(rows.Futex)}
     totals = [row for row in recording.table(rows.FutexTotal) if row.futex in known and _possible(row)]
     if not totals:
@@ -366,7 +467,7 @@ def read_futexes(recording: Recording, locks: Mapping[int, rows.Lock]) -> Futexe
         if _possible(sample):
             samples[sample.futex].append(sample)
     waiters = recording.waiters()
-    found = _with_parked(found, samples, waiters)
+    found = _with_makes(recording, _with_parked(found, samples, waiters), samples, window_ns)
     rank = {nature: place for place, nature in enumerate(NATURES)}
     found.sort(key=lambda entry: (rank[entry.nature], -entry.figures.wait_ns, entry.futex.id))
     return Futexes(

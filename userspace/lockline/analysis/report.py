@@ -324,7 +324,7 @@ def read_report(
         loss=(*recording.losses(), *_derived_losses(waits, rejected)),
         cost=cost,
         trust=make_trust([program.program for program in cost.programs], cost.collector, coarse_step_ns),
-        futexes=read_futexes(recording, locks),
+        futexes=read_futexes(recording, locks, window.recording_end_ns - window.recording_begin_ns),
         clock_reads=read_clock_reads(recording, window.recording_end_ns - window.recording_begin_ns, window.cpus),
         inactive_waits=read_inactive_waits(recording),
         attaches=read_attaches(recording),

@@ -35,9 +35,14 @@ SENTENCES: Mapping[str, str] = {
     "deadlock": "{threads} threads of {process} wait for each other, in a circle: a deadlock",
     "deadlock-with-itself": "A thread of {process} waits for a lock that it holds itself",
     "futex-bucket": "System calls of futexes queue for the kernel's own hash buckets",
+    "gil-bound": "{process} is bound by Python's global interpreter lock: one of its threads runs at a time",
     "hot-lock": "{lock:full} is hot: many short waits that add up",
     "held-interrupts-off": "{lock} is held with interrupts off for up to {most}",
     "holder-preempted-by-host": "The host takes CPUs away from lock holders",
+    "hot-go-mutex": "Goroutines of {process} wait for a sync.Mutex or sync.RWMutex",
+    "hot-java-lock": "Threads of {process} wait for a lock of java.util.concurrent",
+    "hot-monitor": "Threads of {process} wait for a Java monitor (synchronized)",
+    "hot-py-mutex": "Threads of {process} wait for a lock of free-threaded Python (PyMutex)",
     "inactive-wait": "ptrace waits in a loop for its tracee, which waits for the lock that the loop takes",
     "line-of-lock-word": ("The cache line of {lock} moves between its waiters: its own word, which no layout cures"),
     "line-shared-falsely": (
@@ -45,6 +50,7 @@ SENTENCES: Mapping[str, str] = {
     ),
     "line-shared-truly": ("The cache line of {lock} moves for {members:and}, which the same code uses on several CPUs"),
     "line-with-neighbour": "The neighbour of {lock}'s cache line is written, and both are fetched together",
+    "lock-by-behaviour": "Threads of {process} wait for each other, as for a lock: {lock:short}",
     "lock-not-released": "{owner} does not let go of {lock}, with {threads} waiting",
     "long-hold": "{function} holds {lock:full} for long",
     "parked-lock": "Processes of {process} wait for each other, parked: for a lock of their own make, it seems",
@@ -114,6 +120,7 @@ SENTENCES: Mapping[str, str] = {
     "behind": "{threads} more behind them, for up to {age}",
     "owner-seen": "{owner} was its owner whenever that was looked at, for {held}",
     "user-waits": "{waits} waits of {average} on average: {part} of the window[; p99 {p99}]",
+    "let-go-in": "most of those who wait are woken in {function}",
     "nature": "{why}",
     "owners-seen": "seen as its owner: {owners}",
     "parked": "{processes} processes wait, each on a semaphore of its own, and wake each other there",
@@ -155,8 +162,28 @@ REMEDIES: Mapping[str, str] = {
         "see what is special about it: its distance to the lock's memory (another node), its interrupts, what is"
         " pinned to it"
     ),
+    "do-less-with-it-held": "do less with the lock held, and split it: one for each part of the data",
     "fewer-futex-waiters": "spin in user space before the system call, or have fewer threads wait on one futex",
     "find-holder": "find who held it meanwhile: that CPU could not even serve its timer",
+    "go-mutex-profile": (
+        "`go tool pprof http://HOST/debug/pprof/mutex` (runtime.SetMutexProfileFraction) has the lines that make others"
+        " wait"
+    ),
+    "go-narrow-mutex": (
+        "do less with it held; split the data by key, each part with a mutex, or use sync/atomic where a word will do"
+    ),
+    "java-lock-events": (
+        "`jcmd PID JFR.start` records jdk.JavaMonitorEnter and jdk.ThreadPark: class and line of each long wait;"
+        " `jcmd PID Compiler.perfmap` gives lockline the names of compiled methods"
+    ),
+    "java-narrow-lock": (
+        "do less between lock() and unlock(); split the lock by key, or use a concurrent collection, StampedLock or"
+        " LongAdder"
+    ),
+    "java-narrow-monitor": (
+        "make the synchronized part shorter, and split it: an object to lock for each part of the data, or a"
+        " ConcurrentHashMap"
+    ),
     "lend-priority": ("a lock that lends its waiter's priority (rt_mutex, PTHREAD_PRIO_INHERIT) has the holder run"),
     "newer-kernel-throttling": "since Linux 6.18 a group's limit stops no task inside the kernel",
     "own-cpus-for-guest": "give the guest CPUs of its own, or fewer of them than the host has free",
@@ -168,6 +195,14 @@ REMEDIES: Mapping[str, str] = {
         "the releasing CPU has the line in its cache and wins it back: leave a pause between two sections"
     ),
     "private-futex-hash": "Linux 6.16 and newer give a process a hash of its own: fewer futexes meet in a bucket",
+    "python-processes": (
+        "threads do not compute in parallel: use processes (multiprocessing, ProcessPoolExecutor, more workers of the"
+        " server) or a free-threaded build of Python 3.13 or newer"
+    ),
+    "python-release-gil": (
+        "move the computing into libraries that release the GIL (NumPy, hashlib, zlib, an extension of your own);"
+        " `python -X perf` (3.12) gives lockline the names of Python functions"
+    ),
     "raise-cpu-limit": (
         "raise the CPU limit of its control group (cpu.max; cpu.stat there counts throttled_usec), or, of a real-time"
         " task, kernel.sched_rt_runtime_us"

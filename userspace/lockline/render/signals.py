@@ -7,6 +7,7 @@ from lockline.analysis.clocksource import ClockReads
 from lockline.analysis.futex import LOCK, NATURES, NONE, PARKED, UNCLEAR, Futexes, FutexWaits
 from lockline.analysis.model import Figures
 from lockline.analysis.ptrace import Attaches, InactiveWaits
+from lockline.analysis.user_locks import BEHAVIOUR, CONDITION_VARIABLE
 from lockline.base.numbers import count, duration, percent
 from lockline.base.text import Column, Style, clean, cut, fill, table
 from lockline.recording import rows
@@ -27,6 +28,12 @@ def futex_label(futex: rows.Futex) -> str:
     place = "shm" if futex.object.startswith("/dev/zero") else futex.object.rsplit("/", 1)[-1]
     what = futex.name or (f"{futex.address:#x} in {place}" if place else "?")
     return f"{what} of {futex.comm or '?'} {futex.tgid}"
+
+
+def _label(futex: FutexWaits, style: Style) -> str:
+    if futex.make in ("", BEHAVIOUR, CONDITION_VARIABLE):
+        return clean(futex_label(futex.futex), style)
+    return f"{futex.make} of {clean(futex.futex.comm, style) or '?'} {futex.futex.tgid}"
 
 
 def _wrapped(text: str) -> list[str]:
@@ -109,7 +116,7 @@ def futexes(found: Futexes | None, style: Style, limit: int = FUTEXES) -> list[s
             duration(futex.figures.max_ns),
             duration(futex.latency.average_ns),
             f"{futex.total.open_waits}, {duration(futex.total.oldest_ns)}" if futex.total.open_waits else "-",
-            cut(clean(futex_label(futex.futex), style), 60),
+            cut(_label(futex, style), 60),
         ]
         for futex in shown
     ]
@@ -121,7 +128,7 @@ def futexes(found: Futexes | None, style: Style, limit: int = FUTEXES) -> list[s
     for futex in shown:
         # One of those that are parked stands for the others.
         if futex.nature in (LOCK, UNCLEAR) or futex in parked[:1]:
-            lines.append(f"    {cut(clean(futex_label(futex.futex), style), 80)}")
+            lines.append(f"    {cut(_label(futex, style), 80)}")
             lines += _futex_details(futex, style)
     lines += _cut_stacks(found)
     retried = sum(futex.total.again for futex in found.futexes)

@@ -8,7 +8,8 @@ from lockline.analysis.model import Report
 
 SPINNING = ("spinlock", "rwlock:R", "rwlock:W", "mutex-spin")
 # About waiting that is no part of the locks' in the kernel.
-_OTHER_WAITING = ("deadlock", "lock-not-released", "parked-lock", "perturbation", "shared-clocksource", "user-lock")
+_USER_LOCKS = ("gil-bound", "hot-monitor", "parked-lock", "user-lock")
+_OTHER_WAITING = ("deadlock", "lock-not-released", "perturbation", "shared-clocksource", *_USER_LOCKS)
 # Their waits spin, whichever lock it is.
 _SPINS = ("cpu-starved", "holder-preempted")
 
@@ -27,7 +28,7 @@ def with_impact(report: Report, finding: Finding) -> Finding:
     """The finding with all that can be said of its impact; of waits longer than the window it is at most that."""
     wait_ns = finding.impact.wait_ns
     if finding.rule in _OTHER_WAITING:
-        waiters = report.window.share(wait_ns) if finding.rule in ("parked-lock", "user-lock") else None
+        waiters = report.window.share(wait_ns) if finding.rule in _USER_LOCKS else None
         return replace(finding, impact=Impact(wait_ns, None, waiters))
     total = report.totals.wait_ns
     waiters = report.window.share(wait_ns)

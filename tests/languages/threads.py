@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Four threads of Python: contended (they take turns at the GIL), idle (wait for a queue), split (one computes).
+
+Prints "ready", runs until a line or the end of its input, then prints its counters.
+"""
+
+import queue
+import sys
+import threading
+import time
+
+THREADS = 4
+
+
+def compute(stop, counts, index):
+    """Compute, and count."""
+    turns = 0
+    while not stop.is_set():
+        for _ in range(1000):
+            turns += 1
+    counts[index] = turns
+
+
+def serve(jobs, counts, index):
+    """Wait for jobs."""
+    while jobs.get() is not None:
+        counts[index] += 1
+
+
+def main():
+    mode = sys.argv[1]
+    stop = threading.Event()
+    counts = [0] * THREADS
+    jobs = queue.Queue()
+    if mode == "idle":
+        threads = [threading.Thread(target=serve, args=(jobs, counts, i)) for i in range(THREADS)]
+    else:
+        many = THREADS if mode == "contended" else 1
+        threads = [threading.Thread(target=compute, args=(stop, counts, i)) for i in range(many)]
+    for thread in threads:
+        thread.start()
+    print("ready", flush=True)
+    if mode == "idle":
+
+        def feed():
+            while not stop.is_set():
+                time.sleep(0.01)
+                jobs.put(1)
+
+        feeder = threading.Thread(target=feed)
+        feeder.start()
+    sys.stdin.readline()
+    stop.set()
+    if mode == "idle":
+        feeder.join()
+        for _ in threads:
+            jobs.put(None)
+    for thread in threads:
+        thread.join()
+    print("turns", sum(counts))
+
+
+main()
