@@ -19,15 +19,17 @@ settings.load_profile("new" if os.environ.get("LOCKLINE_RANDOM") else "same")
 TESTS = Path(__file__).resolve().parent
 # Tests that start emulated guests, or build what only those run.
 KERNEL_FOLDERS = ("vm", "cross")
+# They load BPF programs and run them by BPF_PROG_TEST_RUN: nothing is attached, so others may run beside them.
+UNATTACHED_FOLDER = "bpf"
 
 
 def tier(item: pytest.Item) -> str:
-    """The marker of a test: "kernels" by its folder, "live" where it loads BPF programs, else "pure"."""
+    """The marker of a test: "kernels" by its folder, "live" where it attaches BPF programs, else "pure"."""
     folder = item.path.relative_to(TESTS).parts[0]
     if folder in KERNEL_FOLDERS:
         return "kernels"
-    loads_bpf = "bpf_machine" in getattr(item, "fixturenames", ())
-    return "live" if folder == "live" or loads_bpf else "pure"
+    attaches = folder != UNATTACHED_FOLDER and "bpf_machine" in getattr(item, "fixturenames", ())
+    return "live" if folder == "live" or attaches else "pure"
 
 
 @pytest.hookimpl(tryfirst=True)

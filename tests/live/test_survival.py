@@ -11,6 +11,7 @@ import stat
 import subprocess
 import sys
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Self
 
@@ -19,6 +20,7 @@ import pytest
 from support import Collector, Recording, bpf_objects, running, wait_for
 
 KILLS = 20
+KILLS_AT_ONCE = 4
 KINDS_OF_OBJECTS = ("prog", "map", "link")
 
 # What a profiler could be tempted to change.
@@ -87,20 +89,25 @@ def assert_whole(build: Path, path: Path, at_least: int) -> None:
 
 
 def test_sigkill_at_any_time(live: Path, tmp_path: Path, load: None) -> None:
+    """Several recordings at once: each mostly waits."""
     randomness = random.Random(20)
-    for turn in range(KILLS):
-        path = tmp_path / f"killed-{turn}.lockline"
+    turns = [(turn, randomness.randrange(1, 4), randomness.random() * 0.1) for turn in range(KILLS)]
+
+    def kill(turn: tuple[int, int, float]) -> None:
+        number, committed, wait = turn
+        path = tmp_path / f"killed-{number}.lockline"
         collector = Collector(live, path, "-a", "-i", "0.1").attached()
         objects = objects_of(collector.process.pid)
         assert {kind for kind, _ in objects} == set(KINDS_OF_OBJECTS), objects
-        committed = randomness.randrange(1, 4)
-        wait_for(lambda path=path, committed=committed: intervals(path) >= committed, "interval")  # type: ignore[misc]
+        wait_for(lambda: intervals(path) >= committed, "interval")
         # Anywhere in the interval that follows; not a wait for anything.
-        wait = randomness.random() * 0.1
         subprocess.run(["sleep", f"{wait:.4f}"], check=True)
         assert collector.stop(signal.SIGKILL) == -signal.SIGKILL
-        wait_for(lambda objects=objects: not still_there(objects), "release of the BPF objects")  # type: ignore[misc]
+        wait_for(lambda: not still_there(objects), "release of the BPF objects")
         assert_whole(live, path, committed)
+
+    with ThreadPoolExecutor(KILLS_AT_ONCE) as pool:
+        assert len(list(pool.map(kill, turns))) == KILLS
 
 
 @pytest.mark.parametrize("moment", [0.0, 0.02, 0.05, 0.1, 0.2, 0.3])
