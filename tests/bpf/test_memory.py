@@ -69,7 +69,7 @@ def feed(build: Path, bpf_machine: None, tmp_path: Path) -> Feeder:
             input="".join(f"{command}\n" for command in commands),
             capture_output=True,
             text=True,
-            timeout=120,
+            timeout=900,
             check=False,
         )
         assert done.returncode == 0, done.stdout + done.stderr

@@ -57,7 +57,7 @@ def feed(build: Path, bpf_machine: None, tmp_path: Path) -> Feeder:
             input="".join(f"{command}\n" for command in commands),
             capture_output=True,
             text=True,
-            timeout=120,
+            timeout=900,
             check=False,
         )
         expected = -signal.SIGKILL if "die" in commands else 0

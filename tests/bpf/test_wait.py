@@ -15,7 +15,7 @@ NAMES = re.findall(r"\tTEST\((\w+), \w+\)", Path(__file__).with_name("wait_test.
 @pytest.fixture(scope="module")
 def results(build: Path, bpf_machine: None) -> dict[str, tuple[bool, str]]:
     """Per test of wait_test: whether it passed, and what it complained of."""
-    done = subprocess.run([build / "tests" / "wait_test"], capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run([build / "tests" / "wait_test"], capture_output=True, text=True, timeout=900, check=False)
     assert "Bail out!" not in done.stdout, done.stdout + done.stderr
     return parse_tap(done.stdout)
 

@@ -86,7 +86,7 @@ def test_a_damaged_file_does_no_harm(kind: str, damage: str, tmp_path: Path) -> 
             text=True,
             errors="replace",
             stdin=subprocess.DEVNULL,
-            timeout=120,
+            timeout=900,
             preexec_fn=limit_memory,
             check=False,
         )

@@ -27,7 +27,7 @@ def results(program: str) -> dict[str, tuple[bool, str]]:
     """Builds and runs one program: per test whether it passed, and what it complained of."""
     make(HERE, program)
     done = subprocess.run(
-        [TOP / "build" / "tests" / "unit" / program], capture_output=True, text=True, timeout=300, check=False
+        [TOP / "build" / "tests" / "unit" / program], capture_output=True, text=True, timeout=900, check=False
     )
     found = parse_tap(done.stdout)
     assert f"1..{len(found)}" in done.stdout.splitlines(), done.stdout + done.stderr
