@@ -238,21 +238,18 @@ static int store_names(struct futexes *futexes)
 
 	for (; !err && futexes->named < futexes->known_count; futexes->named++) {
 		const struct futex *futex = &futexes->known[futexes->named];
-		char name[256] = "", object[256] = "", text[300] = "", comm[32] = "";
-		__u64 offset = 0;
+		struct naming_wish wish = {NAMED_FUTEX, futex->tgid, futex->address, id_of(futexes, futex)};
+		char comm[32] = "";
 
 		if (futex->same_as)
 			continue;
+		/* Its name comes later: see stacks_put_names(). */
 		if (futexes->named) {
-			user_symbols_lookup(futexes->stacks.users, futex->tgid, futex->address, name, sizeof(name),
-					    &offset, object, sizeof(object));
-			if (*name)
-				snprintf(text, sizeof(text), offset ? "%s+0x%llx" : "%s", name, offset);
+			naming_queue_ask(futexes->stacks.naming, &wish);
 			proc_comm(futex->tgid, comm, sizeof(comm));
 		}
-		err = recording_put(futexes->recording, futex, .id = id_of(futexes, futex), .tgid = futex->tgid,
-				    .comm = comm, .address = futex->address, .shared = futex->shared, .name = text,
-				    .object = object);
+		err = recording_put(futexes->recording, futex, .id = wish.id, .tgid = futex->tgid, .comm = comm,
+				    .address = futex->address, .shared = futex->shared, .name = "", .object = "");
 	}
 	return err;
 }

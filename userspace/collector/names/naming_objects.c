@@ -7,6 +7,7 @@
 #include <unistd.h>
 #include <sys/auxv.h>
 
+#include "names/naming_index.h"
 #include "names/naming_objects.h"
 
 /* The vDSO is a few pages. */
@@ -15,7 +16,8 @@
 struct object {
 	Dwfl *dwfl; /* NULL: free */
 	Dwfl_Module *module;
-	int debug; /* its debug file, until libdwfl takes it; -1: none */
+	struct naming_index *index; /* NULL: not needed yet */
+	int debug;                  /* its debug file, until libdwfl takes it; -1: none */
 };
 
 static struct object objects[NAMING_OBJECTS];
@@ -121,6 +123,7 @@ void naming_object_close(__u32 place)
 		return;
 	if (object->debug >= 0)
 		close(object->debug);
+	naming_index_close(object->index);
 	dwfl_end(object->dwfl);
 	*object = (struct object){.debug = -1};
 }
@@ -200,18 +203,23 @@ int naming_object_address(__u32 object, const struct naming_place *place, GElf_A
 
 int naming_object_symbol(__u32 object, const struct naming_place *place, struct naming_answer *answer)
 {
-	GElf_Off in_symbol = 0;
-	GElf_Addr address;
-	const char *name;
+	struct object *named = &objects[object];
+	GElf_Addr address, begin;
 	GElf_Sym symbol;
-	int err = naming_object_address(object, place, &address);
+	const char *name;
+	int number, err = naming_object_address(object, place, &address);
 
 	if (err)
 		return err;
-	name = dwfl_module_addrinfo(naming_object_module(object), address, &in_symbol, &symbol, NULL, NULL, NULL);
+	if (!named->index)
+		named->index = naming_index_open(named->module);
+	if (!named->index)
+		return -ENOMEM;
+	number = naming_index_find(named->index, address, &begin);
+	name = number < 0 ? NULL : dwfl_module_getsym_info(named->module, number, &symbol, &begin, NULL, NULL, NULL);
 	if (name) {
 		snprintf(answer->name, sizeof(answer->name), "%s", name);
-		answer->offset = in_symbol;
+		answer->offset = address - begin;
 	}
 	return 0;
 }

@@ -84,6 +84,8 @@ static const char *const sql[STATEMENTS] = {
 	[PRUNE_OUTLIERS] = "DELETE FROM outlier WHERE begin_ns + wait_ns < ?",
 	[PLACE_OUTLIERS] = "UPDATE outlier SET interval = ? WHERE interval < 0",
 	[AGE_EPISODES] = "UPDATE episode SET state = 'was in progress' WHERE state = 'in progress'",
+	[SET_FRAME_NAME] = "UPDATE frame SET symbol = ?3, offset = ?4, module = ?5 WHERE tgid = ?1 AND address = ?2",
+	[SET_FUTEX_NAME] = "UPDATE futex SET name = ?2, object = ?3 WHERE id = ?1",
 	[SET_MEMORY_LINE_PAGES] = "UPDATE memory_line SET nodes = ?2, pages = ?3 WHERE id = ?1",
 	[SET_MEMORY_LINE_NAME] = "UPDATE memory_line SET symbol = ?2, symbol_offset = ?3 WHERE id = ?1",
 	[DROP_MEMORY_LINE] = "DELETE FROM memory_line WHERE id = ?",
@@ -389,6 +391,26 @@ int recording_place_outliers(struct recording *recording, __s64 interval)
 int recording_age_episodes(struct recording *recording)
 {
 	return run(recording, recording->statements[AGE_EPISODES]);
+}
+
+int recording_set_frame_name(struct recording *recording, __u32 tgid, __u64 address, const char *symbol, __u64 offset,
+			     const char *module)
+{
+	sqlite3_stmt *statement = with_two(recording, SET_FRAME_NAME, tgid, address);
+
+	bind_text(statement, 3, symbol);
+	sqlite3_bind_int64(statement, 4, offset);
+	bind_text(statement, 5, module);
+	return run(recording, statement);
+}
+
+int recording_set_futex_name(struct recording *recording, __s64 id, const char *name, const char *object)
+{
+	sqlite3_stmt *statement = with(recording, SET_FUTEX_NAME, id);
+
+	bind_text(statement, 2, name);
+	bind_text(statement, 3, object);
+	return run(recording, statement);
 }
 
 int recording_set_memory_line_pages(struct recording *recording, __s64 id, const char *nodes, __s64 pages)

@@ -47,6 +47,10 @@ int recording_prune_outliers(struct recording *recording, __u64 before_ns);
 int recording_place_outliers(struct recording *recording, __s64 interval);
 /* What was in progress was, by now. */
 int recording_age_episodes(struct recording *recording);
+/* Of rows that are there; others stay as they are. */
+int recording_set_frame_name(struct recording *recording, __u32 tgid, __u64 address, const char *symbol, __u64 offset,
+			     const char *module);
+int recording_set_futex_name(struct recording *recording, __s64 id, const char *name, const char *object);
 int recording_set_memory_line_pages(struct recording *recording, __s64 id, const char *nodes, __s64 pages);
 int recording_set_memory_line_name(struct recording *recording, __s64 id, const char *symbol, __s64 offset);
 int recording_drop_memory_line(struct recording *recording, __s64 id);

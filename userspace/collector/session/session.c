@@ -21,7 +21,7 @@
 #include "cli/message.h"
 #include "names/lock_names.h"
 #include "names/symbols.h"
-#include "names/user_symbols.h"
+#include "names/naming_queue.h"
 #include "kernel/plan_make.h"
 #include "probes/probes.h"
 #include "probes/sampling.h"
@@ -50,7 +50,7 @@ struct session {
 	struct cgroup_target cgroup;
 	int hierarchy;
 	struct symbols *symbols;
-	struct user_symbols *users;
+	struct naming_queue *naming; /* NULL: nothing of user space is named */
 	struct lock_names *names;
 	struct cgroup_paths *cgroups;
 	struct containers *containers;
@@ -111,11 +111,11 @@ static int open_analysis(struct session *session)
 	int err = lock_names_open(&session->names, session->symbols, session->probes.bpf);
 
 	if (!err && (session->options->user_stacks || subsystems_name_user_code(&session->plan)))
-		err = user_symbols_open(&session->users, USER_PROCESSES);
+		err = naming_queue_open(&session->naming, USER_PROCESSES);
 	err = err ?: cgroup_paths_open(&session->cgroups, session->hierarchy);
 	err = err ?: containers_open(&session->containers, "/");
-	session->stacks =
-		(struct stacks){.recording = session->recording, .symbols = session->symbols, .users = session->users};
+	session->stacks = (struct stacks){
+		.recording = session->recording, .symbols = session->symbols, .naming = session->naming};
 	ground->recording = session->recording;
 	ground->names = session->names;
 	ground->cgroups = session->cgroups;
@@ -203,6 +203,7 @@ static int drain_rings(struct session *session)
 		return 0;
 	session->next_drain_ns = now_ns() + POLL_NS;
 	err = subsystems_at(&session->opened, &session->ground, MOMENT_DRAIN);
+	err = err ?: stacks_put_names(&session->stacks, false);
 	sampling_refill(&session->probes.maps, session->options);
 	return err;
 }
@@ -248,6 +249,7 @@ static int put_summary(struct session *session, __u64 now)
 		.names = session->names,
 		.symbols = session->symbols,
 		.cgroups = session->cgroups,
+		.naming = session->naming,
 		.locks = session->ground.locks,
 		.losses = events_losses(session->ground.events),
 		.holders = session->ground.holders,
@@ -277,6 +279,7 @@ static int end_interval(struct session *session, bool last)
 	err = err ?: subsystems_at(opened, ground, MOMENT_FLUSH);
 	err = err ?: subsystems_at(opened, ground, MOMENT_WAITS);
 	err = err ?: put_interval(session, now);
+	err = err ?: stacks_put_names(&session->stacks, last);
 	err = err ?: put_summary(session, now);
 	cpu_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
 	err = err ?: recording_commit(session->recording);
@@ -499,7 +502,7 @@ static void close_session(struct session *session)
 	cgroup_paths_close(session->cgroups);
 	containers_close(session->containers);
 	lock_names_close(session->names);
-	user_symbols_close(session->users);
+	naming_queue_close(session->naming);
 	symbols_close(session->symbols);
 	probes_close(&session->probes);
 	recording_abandon(session->recording);

@@ -229,6 +229,24 @@ static int write_episode_losses(const struct summary *summary)
 				   "long waits without what went on around them: the recording has enough of that");
 }
 
+static int write_naming_losses(const struct summary *summary)
+{
+	struct naming_queue_counts counts = {};
+	int err;
+
+	if (!summary->naming)
+		return 0;
+	naming_queue_counts(summary->naming, &counts);
+	err = put_loss(
+		summary, "names_dropped", counts.dropped + counts.helper.refused, "info",
+		"addresses of user space without a name: too many were new at once, or the recording ended first");
+	return err
+		       ?: put_loss(summary, "unreadable_files", counts.helper.objects, "info",
+				   "files of processes that took the naming helper too long, or ended it: their "
+				   "addresses "
+				   "have no names");
+}
+
 static int write_losses(const struct summary *summary, const struct sums *sums)
 {
 	int err = 0;
@@ -302,12 +320,20 @@ static int put_cost(const struct summary *summary, const char *name, __u64 value
 static int write_cost(const struct summary *summary)
 {
 	const char *unavailable = own_cost_unavailable(summary->own_cost);
+	struct naming_queue_counts naming = {};
 	struct own_usage usage;
 	int err = own_cost_usage(&usage);
 
 	if (err)
 		return err;
-	err = put_cost(summary, "collector_cpu_ns", usage.user_ns + usage.system_ns, "ns");
+	if (summary->naming)
+		naming_queue_counts(summary->naming, &naming);
+	err = put_cost(summary, "collector_cpu_ns", usage.user_ns + usage.system_ns + naming.helper.cpu_ns, "ns");
+	if (summary->naming) {
+		err = err ?: put_cost(summary, "naming_cpu_ns", naming.helper.cpu_ns, "ns");
+		err = err ?: put_cost(summary, "naming_longest_ns", naming.longest_ns, "ns");
+		err = err ?: put_cost(summary, "naming_restarts", naming.helper.restarts, "restarts");
+	}
 	err = err ?: put_cost(summary, "collector_user_ns", usage.user_ns, "ns");
 	err = err ?: put_cost(summary, "collector_system_ns", usage.system_ns, "ns");
 	err = err ?: put_cost(summary, "collector_peak_rss_bytes", usage.peak_rss_bytes, "bytes");
@@ -335,6 +361,7 @@ int summary_write(const struct summary *summary)
 	err = write_losses(summary, &sums);
 	err = err ?: write_holder_losses(summary);
 	err = err ?: write_episode_losses(summary);
+	err = err ?: write_naming_losses(summary);
 	err = err ?: write_programs(summary, &sums);
 	err = err ?: write_cost(summary);
 	err = err ?: put_number(summary->recording, "end_ns", summary->now_ns);

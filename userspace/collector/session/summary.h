@@ -8,6 +8,7 @@
 
 #include "episodes/episodes.h"
 #include "names/cgroups.h"
+#include "names/naming_queue.h"
 #include "waits/events.h"
 #include "holders/holders.h"
 #include "waits/locks.h"
@@ -27,6 +28,7 @@ struct summary {
 	const struct lock_names *names;
 	const struct symbols *symbols;
 	const struct cgroup_paths *cgroups;
+	struct naming_queue *naming; /* NULL: nothing of user space is named */
 	const struct locks *locks;
 	const struct event_losses *losses;
 	const struct holders *holders;   /* NULL without --holders */

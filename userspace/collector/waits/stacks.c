@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
+#include <stdio.h>
 #include <string.h>
 
 #include "waits/stacks.h"
@@ -6,6 +7,9 @@
 
 /* The probe's frames: programs and trampolines (without a symbol here), bpf_trace_runN, __traceiter_X. */
 #define PROBE_FRAMES 6
+
+/* A file that takes longer than this to read has no names in a recording that ends. */
+#define SETTLE_NS 8000000000ull
 
 int stacks_trim(const struct symbols *symbols, const __u64 **frames, int count)
 {
@@ -26,23 +30,18 @@ int stacks_trim(const struct symbols *symbols, const __u64 **frames, int count)
 static int add_frame(struct stacks *stacks, __u32 tgid, __u64 address)
 {
 	struct symbol symbol = {.name = "", .module = ""};
-	char name[256] = "", module[256] = "";
+	const struct naming_wish wish = {NAMED_FRAME, tgid, address, 0};
 	__s64 known = recording_has_frame(stacks->recording, tgid, address);
-	__u64 offset = 0;
 
 	if (known)
 		return known < 0 ? known : 0;
-	if (tgid) {
-		/* Best effort: the process may be gone. */
-		if (stacks->users)
-			user_symbols_lookup(stacks->users, tgid, address, name, sizeof(name), &offset, module,
-					    sizeof(module));
-	} else if (!symbols_lookup(stacks->symbols, address, &symbol)) {
-		offset = symbol.offset;
-	}
-	return recording_put(stacks->recording, frame, .tgid = tgid, .address = address,
-			     .symbol = tgid ? name : symbol.name, .offset = offset,
-			     .module = tgid ? module : symbol.module);
+	/* Its name comes later: see stacks_put_names(). */
+	if (tgid && stacks->naming)
+		naming_queue_ask(stacks->naming, &wish);
+	else if (!tgid)
+		symbols_lookup(stacks->symbols, address, &symbol);
+	return recording_put(stacks->recording, frame, .tgid = tgid, .address = address, .symbol = symbol.name,
+			     .offset = symbol.offset, .module = symbol.module);
 }
 
 __s64 stacks_id(struct stacks *stacks, __u32 tgid, const __u64 *frames, int count)
@@ -62,4 +61,25 @@ __s64 stacks_id(struct stacks *stacks, __u32 tgid, const __u64 *frames, int coun
 	}
 	err = recording_put(stacks->recording, stack, .tgid = tgid, .frames = {frames, size});
 	return err ?: recording_find_stack(stacks->recording, tgid, frames, size);
+}
+
+static int put_name(void *context, const struct named *named)
+{
+	const struct naming_wish *wish = &named->wish;
+	struct stacks *stacks = context;
+	char text[NAMING_NAME + 24];
+
+	if (wish->thing == NAMED_FRAME)
+		return recording_set_frame_name(stacks->recording, wish->tgid, wish->address, named->name,
+						named->offset, named->module);
+	snprintf(text, sizeof(text), *named->name && named->offset ? "%s+0x%llx" : "%s", named->name, named->offset);
+	return recording_set_futex_name(stacks->recording, wish->id, text, named->module);
+}
+
+int stacks_put_names(struct stacks *stacks, bool last)
+{
+	if (!stacks->naming)
+		return 0;
+	return last ? naming_queue_settle(stacks->naming, SETTLE_NS, put_name, stacks)
+		    : naming_queue_take(stacks->naming, put_name, stacks);
 }

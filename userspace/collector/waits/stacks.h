@@ -3,21 +3,25 @@
 #ifndef LOCKLINE_STACKS_H
 #define LOCKLINE_STACKS_H
 
+#include <stdbool.h>
 #include <linux/types.h>
 
 #include "names/symbols.h"
-#include "names/user_symbols.h"
+#include "names/naming_queue.h"
 #include "recording/recording.h"
 
 struct stacks {
 	struct recording *recording;
 	const struct symbols *symbols;
-	struct user_symbols *users; /* NULL: user frames stay without names */
+	struct naming_queue *naming; /* NULL: user frames stay without names */
 };
 
 /* Drops the frames of the probe itself from the leaf; returns how many frames are left at *frames. */
 int stacks_trim(const struct symbols *symbols, const __u64 **frames, int count);
 /* Id of the stack; 0 for one without frames; negative errno. tgid 0: a kernel stack. */
 __s64 stacks_id(struct stacks *stacks, __u32 tgid, const __u64 *frames, int count);
+
+/* Puts the names of user space that were found into the recording; last: waits for those that are not, for a while. */
+int stacks_put_names(struct stacks *stacks, bool last);
 
 #endif /* LOCKLINE_STACKS_H */
