@@ -9,6 +9,7 @@
 #	make bench		what lockline costs, beside the tools installed here
 #	make bench-servers	what it costs memcached and PostgreSQL, under load
 #	make bench-watch	what watching lines costs the load that is watched
+#	make page		what draws the charts of `lockline report --html`: build/page/charts.js, by npm
 #	make schemas		docs/*-schema.json, from the dataclasses of lockline.render.documents
 #	make lint		ruff, mypy, import-linter, clang-format, shellcheck
 #	make workloads		the programs of tests/workloads, whose waits are known
@@ -194,6 +195,23 @@ lint-rooms: all
 lint-shellcheck:
 	shellcheck $(SHELL_SCRIPTS)
 
+# The charts of pages.  Without npm pages have drawings that do not move, and everything else works.
+PAGE := userspace/page
+.PHONY: page
+page:
+	@command -v npm >/dev/null || { echo "make page: npm is not installed; on Debian: apt-get install npm" >&2; exit 1; }
+	$(MAKE) $(BUILD)/page/charts.js
+
+$(BUILD)/page/node_modules: $(PAGE)/package.json $(PAGE)/package-lock.json
+	@mkdir -p $(@D)
+	cp $^ $(@D)
+	cd $(@D) && npm ci --silent --no-audit --no-fund
+	@touch $@
+
+$(BUILD)/page/charts.js: $(PAGE)/src/charts.js $(BUILD)/page/node_modules
+	NODE_PATH=$(BUILD)/page/node_modules $(BUILD)/page/node_modules/.bin/esbuild $< --outfile=$@ --bundle --minify \
+		--format=iife --target=es2021 --charset=ascii --legal-comments=inline --log-level=warning
+
 .PHONY: schemas
 schemas:
 	scripts/make-schemas
@@ -206,6 +224,8 @@ install: all
 	$(INSTALL) -m 644 VERSION $(DESTDIR)$(PREFIX)/lib/lockline/lockline/VERSION
 	$(INSTALL) -m 644 userspace/collector/recording/recording.sql $(DESTDIR)$(PREFIX)/lib/lockline/lockline/recording/recording.sql
 	$(INSTALL) -D -m 644 userspace/lockline/atlas/locks.json $(DESTDIR)$(PREFIX)/lib/lockline/lockline/atlas/locks.json
+	$(INSTALL) -m 644 userspace/lockline/page/page.css userspace/lockline/page/page.js $(DESTDIR)$(PREFIX)/lib/lockline/lockline/page
+	test ! -f $(BUILD)/page/charts.js || $(INSTALL) -m 644 $(BUILD)/page/charts.js $(DESTDIR)$(PREFIX)/lib/lockline/lockline/page
 	$(INSTALL) -m 644 docs/lockline.1 $(DESTDIR)$(PREFIX)/share/man/man1
 
 .PHONY: clean

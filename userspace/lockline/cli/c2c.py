@@ -14,7 +14,7 @@ from lockline.base.errors import LocklineError
 from lockline.base.text import Style, clean
 from lockline.c2c.report import make_c2c_report
 from lockline.c2c.types_reader import find_types, read_program
-from lockline.cli.common import positive
+from lockline.cli.common import add_html, check_html, positive
 from lockline.cli.terminal import colored, columns, style, wants_color
 from lockline.recording.memory_rows import MemorySource
 from lockline.recording.reader import open_recording
@@ -54,6 +54,7 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
         "--color", choices=("auto", "always", "never"), default="auto", help="colours (default: auto, on a terminal)"
     )
     report.add_argument("--addresses", action="store_true", help="show kernel addresses")
+    add_html(report)
     for part in (imports, report):
         part.set_defaults(parser=part)
 
@@ -153,6 +154,7 @@ def _samples_of(path: Path) -> Path | None:
 
 
 def _report(arguments: argparse.Namespace) -> str:
+    check_html(arguments)
     as_json = arguments.format == "json"
     path = Path(arguments.input or arguments.file)
     if arguments.recording is None and kind_of(path) == "recording" and (samples := _samples_of(path)) is not None:
@@ -171,6 +173,14 @@ def _report(arguments: argparse.Namespace) -> str:
             str(path),
             read_program,
         )
+    if arguments.html is not None:
+        from lockline.cli.output import write_whole
+        from lockline.page.html import Writer
+        from lockline.page.lines import make_c2c_page
+
+        write = Writer(Style(unicode=True, addresses=arguments.addresses))
+        write_whole(Path(arguments.html), make_c2c_page(report, write, arguments.redact).encode())
+        return ""
     if as_json:
         return document.render(report, arguments.addresses)
     plain = style(arguments.addresses)

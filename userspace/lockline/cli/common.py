@@ -5,6 +5,8 @@ import argparse
 from collections.abc import Callable
 from typing import TypeVar
 
+from lockline.base.errors import LocklineError
+
 Value = TypeVar("Value")
 
 
@@ -27,3 +29,17 @@ def _positive(text: str) -> int:
 
 
 positive = argument(_positive)
+
+
+def add_html(parser: "argparse.ArgumentParser | argparse._ArgumentGroup") -> None:
+    """Add the options of what can be a page."""
+    parser.add_argument("--html", metavar="FILE", help="write a page: one file, tables and charts, loads nothing")
+    parser.add_argument(
+        "--redact", action="store_true", help="of --html: without names of hosts, commands and control groups"
+    )
+
+
+def check_html(arguments: argparse.Namespace) -> None:
+    """Raises LocklineError if an option of a page stands without one."""
+    if arguments.redact and arguments.html is None:
+        raise LocklineError("--redact: of a page, with --html FILE")

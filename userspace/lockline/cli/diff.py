@@ -9,6 +9,7 @@ from pathlib import Path
 from lockline.base import files
 from lockline.base.errors import LocklineError
 from lockline.base.text import Style, clean
+from lockline.cli.common import add_html, check_html
 from lockline.cli.terminal import colored, columns, style, wants_color
 from lockline.diff.lines import LinesDiff, diff_lines, has_lines
 from lockline.diff.model import DEFAULT_THRESHOLD, Rule, compare
@@ -72,6 +73,7 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     output = parser.add_mutually_exclusive_group()
     output.add_argument("--format", choices=("text", "json"), default="text", help="text (default) or json")
     output.add_argument("--changelog", action="store_true", help="a table for the description of a kernel patch")
+    add_html(parser)
     parser.add_argument(
         "--threshold",
         type=_threshold,
@@ -211,9 +213,18 @@ def _text(result: Diff, plain: Style, arguments: argparse.Namespace) -> str:
 
 def run(arguments: argparse.Namespace) -> tuple[str, int]:
     """What is printed, and the exit code.  Raises LocklineError."""
+    check_html(arguments)
     result = make_diff(arguments)
     plain = style(addresses=False)
-    if arguments.format == "json":
+    text = ""
+    if arguments.html is not None:
+        from lockline.cli.output import write_whole
+        from lockline.page.diff import make_diff_page
+        from lockline.page.html import Writer
+
+        page = make_diff_page(result, Writer(Style(unicode=True)), arguments.labels, arguments.top, arguments.redact)
+        write_whole(Path(arguments.html), page.encode())
+    elif arguments.format == "json":
         text = document.render(result, arguments.top)
     elif arguments.changelog:
         text = diff_text.changelog(result, plain, arguments.labels)

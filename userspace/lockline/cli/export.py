@@ -2,17 +2,14 @@
 """`lockline export`: a recording as a file that another tool opens."""
 
 import argparse
-import os
 import sys
-import tempfile
-from contextlib import suppress
 from pathlib import Path
 
 from lockline.analysis.selection import Selection, parse_time
 from lockline.base.errors import LocklineError
-from lockline.base.files import SQLITE
 from lockline.base.text import Style
 from lockline.cli.common import argument
+from lockline.cli.output import write_whole
 from lockline.cli.report import DEFAULT_RECORDING, kinds_argument
 
 FORMATS = {
@@ -88,32 +85,6 @@ def _encoded(path: str, arguments: argparse.Namespace) -> bytes:
     from lockline.export import stacks
 
     return stacks.folded(profile) if wanted == "folded" else stacks.speedscope(profile)
-
-
-def write_whole(path: Path, content: bytes) -> None:
-    """Write a file, all of it or nothing; what is there is replaced, but for a recording.  Raises LocklineError."""
-    try:
-        if path.is_file():
-            with path.open("rb") as file:
-                if file.read(len(SQLITE)) == SQLITE:
-                    raise LocklineError(f"{path}: is a recording, which is not replaced; name another file")
-        elif path.exists():
-            path.write_bytes(content)
-            return
-        descriptor, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-        try:
-            with os.fdopen(descriptor, "wb") as file:
-                file.write(content)
-            mask = os.umask(0)
-            os.umask(mask)
-            Path(name).chmod(0o666 & ~mask)
-            Path(name).replace(path)
-        except BaseException:
-            with suppress(OSError):
-                Path(name).unlink()
-            raise
-    except (OSError, ValueError) as error:
-        raise LocklineError(f"{path}: cannot be written: {getattr(error, 'strerror', None) or error}") from error
 
 
 def run(arguments: argparse.Namespace) -> tuple[str, int]:

@@ -3,12 +3,14 @@
 
 import argparse
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lockline.analysis.selection import GROUPINGS, SORTS, Selection, parse_cpus, parse_time
 from lockline.base.errors import LocklineError
+from lockline.base.text import Style
 from lockline.cli import terminal
-from lockline.cli.common import argument, positive
+from lockline.cli.common import add_html, argument, check_html, positive
 
 if TYPE_CHECKING:
     from lockline.analysis.model import Report
@@ -33,6 +35,7 @@ SECTIONS = {
 }
 JSON_OUTLIERS = 100
 TEXT_OUTLIERS = 5
+HTML_OUTLIERS = 100
 
 
 def _kinds(text: str) -> tuple[str, ...]:
@@ -75,6 +78,7 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
         "--container", metavar="NAME", help="who waits and the longest waits, of this container: a name or an id"
     )
     report.add_argument("--pod", metavar="NS/NAME", help="likewise, of this pod")
+    add_html(report)
     shown = report.add_argument_group("what to show, in place of the first screen")
     for name, what in SECTIONS.items():
         shown.add_argument(f"--{name}", action="store_true", help=what)
@@ -159,12 +163,22 @@ def run(arguments: argparse.Namespace) -> tuple[str, int]:
     from lockline.recording.reader import open_recording
     from lockline.rules.report import make_report, with_lines
 
+    check_html(arguments)
     selection = selection_of(arguments)
     if selection.to_ns is not None and selection.to_ns <= (selection.from_ns or 0):
         raise LocklineError("--to: lies before --from")
     with open_recording(arguments.input or arguments.file or DEFAULT_RECORDING) as recording:
         limit = arguments.episodes or EPISODES
-        report = with_lines(make_report(recording, selection, outlier_limit(arguments), limit), recording)
+        outliers = HTML_OUTLIERS if arguments.html is not None else outlier_limit(arguments)
+        report = with_lines(make_report(recording, selection, outliers, limit), recording)
+        if arguments.html is not None:
+            from lockline.cli.output import write_whole
+            from lockline.page.html import Writer
+            from lockline.page.report import make_page
+
+            write = Writer(Style(unicode=True, addresses=arguments.addresses))
+            write_whole(Path(arguments.html), make_page(report, recording, write, arguments.redact).encode())
+            return "", 0
         report = replace(report, slices=read_slices(recording, report))
     if arguments.format == "json" or arguments.all:
         return render(report, arguments), 0

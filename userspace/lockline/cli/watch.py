@@ -15,8 +15,10 @@ from types import FrameType
 
 from lockline.base.collector import NAME, end_with_us, ended_by_signals, find_collector, finish
 from lockline.base.errors import LocklineError
+from lockline.base.text import Style
 from lockline.c2c.live import LiveReport, live_report
 from lockline.c2c.types_reader import find_types
+from lockline.cli.common import add_html, check_html
 from lockline.cli.common import positive as positive_number
 from lockline.cli.terminal import colored, columns, style, wants_color
 from lockline.recording.reader import open_recording
@@ -57,6 +59,7 @@ def parser(positive: Callable[[str], int]) -> argparse.ArgumentParser:
         "--color", choices=("auto", "always", "never"), default="auto", help="colours (default: auto, on a terminal)"
     )
     made.add_argument("--addresses", action="store_true", help="show kernel addresses")
+    add_html(made)
     return made
 
 
@@ -116,6 +119,7 @@ def make_report(
 ) -> tuple[LiveReport | str, argparse.Namespace, int]:
     """Run `lockline watch`: what is to be shown, how, and the exit code.  Raises LocklineError."""
     options, rest = parse(argv, positive)
+    check_html(options)
     if options.help:
         return _help(positive), options, 0
     if options.input is not None and not rest:
@@ -162,6 +166,14 @@ def run(argv: Sequence[str]) -> tuple[str, int]:
     shown, options, code = make_report(argv, positive_number)
     if isinstance(shown, str):
         return shown, code
+    if options.html is not None:
+        from lockline.cli.output import write_whole
+        from lockline.page.html import Writer
+        from lockline.page.lines import make_live_page
+
+        write = Writer(Style(unicode=True, addresses=options.addresses))
+        write_whole(Path(options.html), make_live_page(shown, write, options.redact).encode())
+        return "", code
     if options.format == "json":
         return document.render(shown, options.addresses), code
     return _text(shown, options), code

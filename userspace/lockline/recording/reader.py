@@ -175,6 +175,13 @@ class Recording:
             GROUP BY interval, lock, kind"""
         return self.select(rows.IntervalSum, "wait_interval", query)
 
+    def interval_cells(self, span: Span) -> Iterator[rows.IntervalCell]:
+        """By interval, lock, kind and CPU, of the intervals of a span; rows that no recording can have are left out."""
+        query = f"""
+            SELECT interval, lock, kind, cpu, wait_ns FROM wait_interval
+            {where(_within(span))} AND waits > 0 AND wait_ns >= 0"""
+        return self.select(rows.IntervalCell, "wait_interval", query)
+
     def task_weights(
         self,
         span: Span | None = None,

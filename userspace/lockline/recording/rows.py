@@ -171,6 +171,16 @@ class IntervalSum(NamedTuple):
     wait_ns: int
 
 
+class IntervalCell(NamedTuple):
+    """Waits for one lock on one CPU in one interval."""
+
+    interval: int
+    lock: int
+    kind: int
+    cpu: int
+    wait_ns: int
+
+
 @table("cgroup")
 class Cgroup(NamedTuple):
     """A cgroup; the same tasks may be in others of other hierarchies."""

@@ -1,0 +1,314 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// Draws what a page's data hold, in place of the drawings that the page has without scripts.
+import { BarChart, HeatmapChart } from "echarts/charts";
+import {
+  AriaComponent,
+  DataZoomComponent,
+  GridComponent,
+  LegendComponent,
+  MarkAreaComponent,
+  TooltipComponent,
+  VisualMapComponent,
+} from "echarts/components";
+import * as echarts from "echarts/core";
+import { CanvasRenderer } from "echarts/renderers";
+import flamegraph from "d3-flame-graph";
+import { select } from "d3-selection";
+
+echarts.use([
+  BarChart,
+  HeatmapChart,
+  AriaComponent,
+  DataZoomComponent,
+  GridComponent,
+  LegendComponent,
+  MarkAreaComponent,
+  TooltipComponent,
+  VisualMapComponent,
+  CanvasRenderer,
+]);
+
+const COLORS = 12;
+const HEATS = 8;
+
+const duration = (ns) => {
+  for (const [limit, unit, size] of [
+    [1e3, "ns", 1],
+    [1e6, "us", 1e3],
+    [1e9, "ms", 1e6],
+  ])
+    if (Math.abs(ns) < limit) return `${Number((ns / size).toPrecision(3))} ${unit}`;
+  return `${Number((ns / 1e9).toPrecision(3))} s`;
+};
+const seconds = (ns) => `${Number((ns / 1e9).toFixed(3))}`;
+const still = matchMedia("(prefers-reduced-motion: reduce)").matches;
+
+function style() {
+  const values = getComputedStyle(document.documentElement);
+  const one = (name) => values.getPropertyValue(`--${name}`).trim();
+  const many = (letter, number) => Array.from({ length: number }, (_, index) => one(letter + index));
+  return { ink: one("ink"), line: one("line"), panel: one("panel"), doubt: one("doubt"), rows: many("c", COLORS), heat: many("h", HEATS) };
+}
+
+// What all charts share.  Tooltips are drawn, not written as HTML: a name cannot become a part of the page.
+function common(theme, words) {
+  return {
+    animation: false,
+    aria: { enabled: true, label: { description: words }, decal: { show: false } },
+    textStyle: { color: theme.ink, fontFamily: "system-ui, sans-serif" },
+    grid: { left: 90, right: 16, top: 16, bottom: 80 },
+    tooltip: {
+      renderMode: "richText",
+      confine: true,
+      backgroundColor: theme.panel,
+      borderColor: theme.line,
+      textStyle: { color: theme.ink },
+      transitionDuration: 0,
+    },
+  };
+}
+const axis = (theme, more) => ({
+  axisLabel: { color: theme.ink },
+  axisLine: { lineStyle: { color: theme.line } },
+  splitLine: { lineStyle: { color: theme.line } },
+  nameTextStyle: { color: theme.ink },
+  ...more,
+});
+const zoom = (theme) => [
+  { type: "slider", bottom: 8, height: 22, textStyle: { color: theme.ink }, borderColor: theme.line },
+  { type: "inside", zoomOnMouseWheel: "ctrl", moveOnMouseWheel: false },
+];
+
+// A chart and what its cursor says; points: how many places the cursor has, words: of a place, show: draws it there.
+const drawn = [];
+
+function chart(name, height, option, cursor) {
+  const figure = document.getElementById(`${name}-chart`);
+  const live = figure && figure.querySelector(".live");
+  if (!live) return null;
+  live.hidden = false;
+  live.style.height = `${height}px`;
+  figure.classList.add("drawn");
+  const made = echarts.init(live);
+  made.setOption(option(style()));
+  drawn.push({ made, option });
+  new ResizeObserver(() => made.resize()).observe(live);
+  live.tabIndex = 0;
+  live.setAttribute("role", "application");
+  live.setAttribute("aria-label", `${figure.querySelector("figcaption").textContent} Arrow keys move along it.`);
+  const status = document.createElement("p");
+  status.className = "note";
+  status.setAttribute("aria-live", "polite");
+  live.after(status);
+  let at = -1;
+  live.addEventListener("keydown", (event) => {
+    const step = { ArrowRight: 1, ArrowLeft: -1, PageDown: 10, PageUp: -10 }[event.key];
+    if (step === undefined && event.key !== "Home" && event.key !== "End") return;
+    event.preventDefault();
+    const last = cursor.points() - 1;
+    at = event.key === "Home" ? 0 : event.key === "End" ? last : Math.min(last, Math.max(0, at + step));
+    made.dispatchAction({ type: "showTip", ...cursor.place(at) });
+    status.textContent = cursor.words(at);
+  });
+  return made;
+}
+
+function timeline(data) {
+  if (!data.steps?.length) return;
+  const threads = (row, index) => row[1][index] / Math.max(1, data.steps[index][1] - data.steps[index][0]);
+  const at = (index) => `${seconds(data.steps[index][0])} to ${seconds(data.steps[index][1])} s`;
+  const words = (index) => {
+    const rows = data.locks.filter((row) => row[1][index]).sort((a, b) => b[1][index] - a[1][index]);
+    return [at(index), ...rows.slice(0, 8).map((row) => `${row[0]}: ${threads(row, index).toFixed(2)} threads`)];
+  };
+  const option = (theme) => ({
+    ...common(theme, "Threads that wait, on average, over time, by lock."),
+    legend: { type: "scroll", bottom: 34, textStyle: { color: theme.ink }, data: data.locks.map((row) => row[0]) },
+    grid: { left: 90, right: 16, top: 16, bottom: 92 },
+    tooltip: {
+      ...common(theme, "").tooltip,
+      trigger: "axis",
+      formatter: (parts) => words(parts[0].dataIndex).join("\n"),
+    },
+    xAxis: axis(theme, { type: "category", data: data.steps.map((step) => `${seconds(step[0])} s`) }),
+    yAxis: axis(theme, { type: "value", name: "threads" }),
+    dataZoom: zoom(theme),
+    series: data.locks.map((row, index) => ({
+      name: row[0],
+      type: "bar",
+      stack: "all",
+      barCategoryGap: 0,
+      color: theme.rows[index % COLORS],
+      data: row[1].map((_, step) => threads(row, step)),
+    })),
+  });
+  const made = chart("timeline", 380, option, {
+    points: () => data.steps.length,
+    place: (index) => ({ seriesIndex: 0, dataIndex: index }),
+    words: (index) => words(index).join(", "),
+  });
+  const zoomed = document.getElementById("zoomed");
+  made?.on("datazoom", () => {
+    const { startValue, endValue } = made.getOption().dataZoom[0];
+    const whole = startValue === 0 && endValue === data.steps.length - 1;
+    const from = seconds(data.steps[startValue][0] + 1e6);
+    const to = seconds(data.steps[endValue][1] - 1e6);
+    zoomed.textContent = whole ? "" : `The same part as text: lockline report --from ${from} --to ${to}`;
+  });
+}
+
+function heat(data) {
+  if (!data.cpus?.length) return;
+  const cells = [];
+  data.cpus.forEach((row, y) => row[1].forEach((value, x) => value && cells.push([x, y, Math.log10(value), value])));
+  const most = Math.max(...cells.map((cell) => cell[2]), 1);
+  const name = (row) => (/^\d+$/.test(row[0]) ? `CPU ${row[0]}` : row[0]);
+  const words = (cell) =>
+    `${name(data.cpus[cell[1]])}, ${seconds(data.steps[cell[0]][0])} s: waits for ${duration(cell[3])}`;
+  const option = (theme) => ({
+    ...common(theme, "Waiting on each CPU over time."),
+    tooltip: { ...common(theme, "").tooltip, formatter: (part) => words(part.data) },
+    xAxis: axis(theme, { type: "category", data: data.steps.map((step) => `${seconds(step[0])} s`) }),
+    yAxis: axis(theme, { type: "category", data: data.cpus.map(name), inverse: true }),
+    visualMap: {
+      show: false,
+      min: Math.max(0, most - 4),
+      max: most,
+      dimension: 2,
+      inRange: { color: theme.heat },
+    },
+    dataZoom: zoom(theme),
+    series: [{ type: "heatmap", data: cells, progressive: 4000, itemStyle: { borderWidth: 0 } }],
+  });
+  chart("heat", Math.min(900, 160 + 14 * data.cpus.length), option, {
+    points: () => cells.length,
+    place: (index) => ({ seriesIndex: 0, dataIndex: index }),
+    words: (index) => words(cells[index]),
+  });
+}
+
+function histogram(data) {
+  if (!data.histograms?.length) return;
+  let shown = 0;
+  const one = () => data.histograms[shown];
+  const words = (index) => `from ${duration(one().buckets[index][0])}: ${one().buckets[index][1].toLocaleString("en")} waits`;
+  const option = (theme) => {
+    const short = one().buckets.filter((bucket) => bucket[0] < one().trusted).length;
+    return {
+      ...common(theme, "Waits by length."),
+      tooltip: { ...common(theme, "").tooltip, trigger: "axis", formatter: (parts) => words(parts[0].dataIndex) },
+      xAxis: axis(theme, { type: "category", data: one().buckets.map((bucket) => duration(bucket[0])) }),
+      yAxis: axis(theme, { type: "log", name: "waits", min: 0.5 }),
+      series: [
+        {
+          type: "bar",
+          barCategoryGap: 0,
+          color: theme.rows[0],
+          // A logarithm has no place for none.
+          data: one().buckets.map((bucket) => bucket[1] || null),
+          markArea: short
+            ? {
+                silent: true,
+                itemStyle: { color: theme.doubt, opacity: 0.8 },
+                label: { color: theme.ink, position: "insideTopLeft" },
+                data: [[{ name: `under ${duration(one().trusted)}: may be more than 10% off`, xAxis: 0 }, { xAxis: short - 1 }]],
+              }
+            : undefined,
+        },
+      ],
+    };
+  };
+  const made = chart("histogram", 320, option, {
+    points: () => one().buckets.length,
+    place: (index) => ({ seriesIndex: 0, dataIndex: index }),
+    words,
+  });
+  if (!made || data.histograms.length < 2) return;
+  const label = document.createElement("label");
+  label.textContent = "Lock ";
+  const choice = document.createElement("select");
+  data.histograms.forEach((each, index) => {
+    const item = document.createElement("option");
+    item.value = String(index);
+    item.textContent = each.name;
+    choice.append(item);
+  });
+  choice.addEventListener("change", () => {
+    shown = Number(choice.value);
+    made.setOption(option(style()), { notMerge: true });
+  });
+  label.append(choice);
+  document.getElementById("histogram-chart").prepend(label);
+}
+
+function flame(name, root) {
+  const figure = document.getElementById(`${name}-chart`);
+  const live = figure?.querySelector(".live");
+  if (!live || !root.value) return;
+  live.hidden = false;
+  figure.classList.add("drawn");
+  const status = document.createElement("p");
+  status.className = "note";
+  status.setAttribute("aria-live", "polite");
+  const share = (value) => `${((value / root.value) * 100).toFixed(1)}%`;
+  const made = flamegraph()
+    .width(live.clientWidth || 900)
+    .cellHeight(20)
+    .minFrameSize(1)
+    .transitionDuration(still ? 0 : 200)
+    .inverted(true)
+    .selfValue(false)
+    .sort((a, b) => b.value - a.value)
+    .label((node) => `${node.data.name}: ${duration(node.value)}, ${share(node.value)}`)
+    .setColorMapper((node) => {
+      const tint = [...node.data.name].reduce((sum, letter) => sum + letter.codePointAt(0), 0) % 5;
+      return node.highlight ? "var(--c0)" : `var(--f${tint})`;
+    })
+    .onClick((node) => {
+      status.textContent = `${node.data.name}: ${duration(node.value)}, ${share(node.value)} of all`;
+    });
+  select(live).datum(root).call(made);
+  live.after(status);
+  const reset = document.createElement("button");
+  reset.type = "button";
+  reset.textContent = "Show all";
+  reset.addEventListener("click", () => {
+    made.resetZoom();
+    status.textContent = "";
+  });
+  live.before(reset);
+  new ResizeObserver(() => {
+    if (live.clientWidth && Math.abs(live.clientWidth - made.width()) > 20) {
+      made.width(live.clientWidth);
+      made.update();
+    }
+  }).observe(live);
+  document.addEventListener("lockline-search", (event) => (event.detail ? made.search(event.detail) : made.clear()));
+  // Enter on a frame does what a click does.
+  live.addEventListener("keydown", (event) => {
+    if (event.key === "Escape") reset.click();
+  });
+}
+
+async function read() {
+  const element = document.getElementById("data");
+  if (!element) return {};
+  if (!("packed" in element.dataset)) return JSON.parse(element.textContent);
+  const bytes = Uint8Array.from(atob(element.textContent), (letter) => letter.charCodeAt(0));
+  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
+  return JSON.parse(await new Response(stream).text());
+}
+
+async function start() {
+  const data = await read();
+  timeline(data);
+  heat(data);
+  histogram(data);
+  for (const [name, root] of Object.entries(data.flames ?? {})) flame(name, root);
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => {
+    for (const { made, option } of drawn) made.setOption(option(style()), { notMerge: true });
+  });
+  document.documentElement.dataset.drawn = "yes";
+}
+
+start();
