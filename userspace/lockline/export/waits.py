@@ -99,8 +99,9 @@ def to_parquet(rows: Iterator[Row]) -> bytes:
     with tempfile.TemporaryDirectory(prefix="lockline-") as directory:
         source, target = Path(directory) / "waits.csv", Path(directory) / "waits.parquet"
         source.write_bytes(to_csv(rows))
-        types = "{" + ", ".join(f"'{name}': '{kind}'" for name, kind in COLUMNS) + "}"
         with duckdb.connect() as connection:
-            query = f"FROM read_csv(?, header = true, auto_detect = false, columns = {types}, quote = '\"')"
-            connection.execute(f"COPY ({query}) TO '{target}' (FORMAT parquet, COMPRESSION zstd)", [str(source)])
+            table = connection.read_csv(
+                str(source), header=True, auto_detect=False, columns=dict(COLUMNS), quotechar='"', delimiter=","
+            )
+            table.write_parquet(str(target), compression="zstd")
         return target.read_bytes()

@@ -7,14 +7,16 @@ from dataclasses import fields, is_dataclass, replace
 from typing import Any
 
 from lockline.analysis.findings import Process, Task, UserLock
-from lockline.analysis.model import Host, Report, Window
+from lockline.analysis.model import CgroupWaits, Host, Report, Window
+from lockline.recording.rows import Container
 
 # Fields that hold such a name, whatever they are a part of.
 _COMMANDS = frozenset(("comm", "comms", "target_comm", "owner_comm", "from_comm", "command"))
 _CGROUPS = frozenset(("cgroup",))
 _FILES = frozenset(("path", "file", "object"))
 _HOSTS = frozenset(("hostname", "boot_id"))
-_KINDS = {"command": _COMMANDS, "group": _CGROUPS, "file": _FILES, "host": _HOSTS}
+_CONTAINERS = frozenset(("container", "pod", "namespace", "pod_uid", "image", "unit", "slice"))
+_KINDS = {"command": _COMMANDS, "group": _CGROUPS, "file": _FILES, "host": _HOSTS, "container": _CONTAINERS}
 # What stands for nobody in particular.
 _NOBODY = frozenset(("", "?", "[readers]"))
 
@@ -48,6 +50,8 @@ class Redactor:
             return value
         if isinstance(value, Host):
             value = replace(value, name=None if value.name is None else self._word("host", value.name), facts={})
+        if isinstance(value, (CgroupWaits, Container)):
+            value = value._replace(name="") if isinstance(value, Container) else replace(value, name="")
         if isinstance(value, Window):
             # They hold more names.
             value = replace(value, command_line=None, filter=None)

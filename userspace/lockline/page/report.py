@@ -225,24 +225,24 @@ def _tasks(report: Report, write: Writer) -> list[Section]:
             duration(task.wait_ns),
             f"{task.lock} ({task.kind})",
             duration(task.lock_ns),
-            task.cgroup or "-",
+            task.container or task.cgroup or "-",
         )
         for task in report.tasks[:TABLE_TASKS]
     ]
-    titles = ("task", "waits", "waiting", "most for", "of it", "control group")
+    titles = ("task", "waits", "waiting", "most for", "of it", "container or control group")
     tasks = write.table("Who waits, by samples", titles, rows, (0, 3, 5))
     more = len(report.tasks) - TABLE_TASKS
     note = write("p", f"{more:,} more tasks waited less.", class_="note") if more > 0 else Markup("")
     sums: dict[str, list[int]] = {}
     for task in report.tasks:
-        entry = sums.setdefault(task.cgroup or "not known", [0, 0])
+        entry = sums.setdefault(task.container or task.cgroup or "not known", [0, 0])
         entry[0] += task.waits
         entry[1] += task.wait_ns
     groups: list[Sequence[Content]] = [
         (path, count(waits), duration(ns))
         for path, (waits, ns) in sorted(sums.items(), key=lambda item: (-item[1][1], item[0]))[:TABLE_TASKS]
     ]
-    cgroups = write.table("Who waits, by control group", ("control group", "waits", "waiting"), groups)
+    cgroups = write.table("Who waits, by control group", ("container or control group", "waits", "waiting"), groups)
     return [Section("tasks", "Tasks", joined((tasks, note))), Section("cgroups", "Control groups", cgroups)]
 
 
