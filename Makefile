@@ -14,6 +14,8 @@
 #	make lint		ruff, mypy, import-linter, clang-format, shellcheck
 #	make workloads		the programs of tests/workloads, whose waits are known
 #	make install		PREFIX (default /usr/local), DESTDIR
+#	make dist		build/dist: tarball, wheel, Debian package, checksums, SBOM; DIST_ARCHES="native arm64" for both
+#	make test-dist		as root: each installed in a new Debian 12 and 13, and used
 #	make CROSS=arm64	build/arm64/bin/lockline-collect
 #	make clean
 
@@ -227,6 +229,22 @@ install: all
 	$(INSTALL) -m 644 userspace/lockline/page/page.css userspace/lockline/page/page.js $(DESTDIR)$(PREFIX)/lib/lockline/lockline/page
 	test ! -f $(BUILD)/page/charts.js || $(INSTALL) -m 644 $(BUILD)/page/charts.js $(DESTDIR)$(PREFIX)/lib/lockline/lockline/page
 	$(INSTALL) -m 644 docs/lockline.1 $(DESTDIR)$(PREFIX)/share/man/man1
+
+.PHONY: dist
+DIST_ARCHES ?= native
+DIST_COLLECTORS := $(if $(filter native,$(DIST_ARCHES)),build/bin/lockline-collect) \
+	$(if $(filter arm64,$(DIST_ARCHES)),build/arm64/bin/lockline-collect)
+dist: all
+	$(if $(filter arm64,$(DIST_ARCHES)),scripts/setup cross && $(MAKE) CROSS=arm64)
+	rm -rf build/dist-stage
+	$(MAKE) install PREFIX=/usr DESTDIR=build/dist-stage
+	scripts/make-dist build/dist-stage $(DIST_COLLECTORS)
+
+.PHONY: test-dist
+test-dist:
+	scripts/setup dist
+	$(MAKE) $(PARALLEL) dist
+	scripts/check-dist
 
 .PHONY: clean
 clean:

@@ -14,6 +14,7 @@
 #include "cli/message.h"
 #include "cli/command_line.h"
 #include "cli/until.h"
+#include "cli/version.h"
 #include "base/values.h"
 #include "cli/watch_options.h"
 
@@ -369,7 +370,7 @@ static int store(struct options *options, const struct option_row *row, const ch
 		print_help(options->command);
 		return 1;
 	case VALUE_VERSION:
-		printf("lockline %s\n", LOCKLINE_VERSION);
+		print_version();
 		return 1;
 	}
 	if (err == -ENOMEM)
@@ -600,7 +601,7 @@ int options_parse(struct options *options, int argc, char **argv)
 		return 1;
 	}
 	if (!strcmp(argv[1], "--version")) {
-		printf("lockline %s\n", LOCKLINE_VERSION);
+		print_version();
 		return 1;
 	}
 	for (size_t i = 0; i < COMMANDS; i++) {

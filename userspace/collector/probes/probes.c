@@ -193,6 +193,20 @@ static int share(struct probes *probes, const struct ground *ground)
 	return 0;
 }
 
+/*
+ * A type that vmlinux lacks is looked for in the modules' BTF, which wants CAP_SYS_ADMIN.
+ * Without it the path of vmlinux's BTF, given as if it were another, keeps libbpf from that.
+ */
+static struct lockline_bpf *open_programs(void)
+{
+	LIBBPF_OPTS(bpf_object_open_opts, options);
+	__u32 id;
+
+	if (bpf_btf_get_next_id(0, &id) == -EPERM)
+		options.btf_custom_path = "/sys/kernel/btf/vmlinux";
+	return lockline_bpf__open_opts(&options);
+}
+
 int probes_load(const struct ground *ground, const struct subsystem *const *subsystems, int count,
 		const struct cgroup_target *cgroup, int hierarchy)
 {
@@ -205,7 +219,7 @@ int probes_load(const struct ground *ground, const struct subsystem *const *subs
 	verbose_level = options->verbose;
 	libbpf_set_print(print_libbpf);
 	*probes = (struct probes){0};
-	probes->bpf = bpf = lockline_bpf__open();
+	probes->bpf = bpf = open_programs();
 	if (!bpf) {
 		err = -errno;
 		message("cannot open the BPF object: %s", strerror(-err));

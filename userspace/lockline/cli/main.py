@@ -51,7 +51,9 @@ def _run(arguments: Sequence[str]) -> tuple[str, int]:
     first = arguments[0] if arguments else ""
     if first == "--version":
         # As argparse's action: whatever follows.
-        sys.stdout.write(f"lockline {version()}\n")
+        from lockline.cli import version as version_text
+
+        sys.stdout.write(version_text.text())
         sys.stdout.flush()
         return "", 0
     if first == "record":
