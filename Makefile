@@ -8,6 +8,7 @@
 #	make fuzz		every fuzzer for FUZZ_SECONDS (60)
 #	make bench		what lockline costs, beside the tools installed here
 #	make bench-servers	what it costs memcached and PostgreSQL, under load
+#	make bench-c2c		what reading samples of cache lines costs, beside perf
 #	make bench-watch	what watching lines costs the load that is watched
 #	make page		what draws the charts of `lockline report --html`: build/page/charts.js, by npm
 #	make schemas		docs/*-schema.json, from the dataclasses of lockline.render.documents
@@ -160,6 +161,12 @@ bench-servers:
 	scripts/setup bench
 	$(MAKE) $(PARALLEL) all
 	build/venv/bin/python scripts/bench-servers
+
+.PHONY: bench-c2c
+bench-c2c:
+	scripts/setup bench
+	$(MAKE) $(PARALLEL) all
+	build/venv/bin/python scripts/bench-c2c
 
 .PHONY: lab
 lab:

@@ -139,7 +139,7 @@ def _bits(cpus: Iterable[int]) -> bytes:
 
 
 # Columns of memory_access behind the key.
-_COUNTS = 29
+_COUNTS = 30
 
 
 def add_watch(builder: RecordingBuilder, seen: Seen, target: Target, line: int = 1, span_ns: int = SECOND) -> None:
@@ -179,10 +179,10 @@ def add_watch(builder: RecordingBuilder, seen: Seen, target: Target, line: int =
         figures[1] = sum(event.read for event in events)
         figures[2] = sum(event.write for event in events)
         figures[3] = sum(event.locked for event in events)
-        figures[-4] = sum(event.in_wait for event in events)
-        figures[-3] = _bits([cpu])
-        figures[-2] = 1
-        figures[-1] = ""
+        figures[-5] = sum(event.in_wait for event in events)
+        figures[-4] = _bits([cpu])
+        figures[-3] = 1
+        figures[-2] = ""
         waits[""] += sum(event.in_wait for event in events)
         rows.append((line, offset, codes[code], cpu + 1, *figures))
         off = sum(event.interrupts_off for event in events)

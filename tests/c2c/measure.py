@@ -37,6 +37,16 @@ def cost_of(command: Sequence[str]) -> Cost:
     return Cost(**json.loads(done.stdout))
 
 
+def reports(path: Path) -> Mapping[str, Sequence[str]]:
+    """perf's report, and lockline's as text and as JSON, from the file."""
+    lockline = (sys.executable, "-S", str(LOCKLINE), "c2c", "report", str(path))
+    return {
+        "perf c2c report": ("perf", "c2c", "report", "-i", str(path), "--stdio", "--no-source"),
+        "lockline, text": lockline,
+        "lockline, JSON": (*lockline, "--format", "json"),
+    }
+
+
 def commands(path: Path, output: Path) -> Mapping[str, Sequence[str]]:
     """What is compared: perf's report, lockline's import alone, and its report from the file."""
     return {

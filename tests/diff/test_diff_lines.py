@@ -20,7 +20,7 @@ Json = Callable[..., tuple[int, dict[str, Any]]]
 # Of memory_access, between its key and nodes.
 with sqlite3.connect(":memory:") as schema:
     schema.executescript(SCHEMA.read_text(encoding="utf-8"))
-    COLUMNS = [row[1] for row in schema.execute("PRAGMA table_info(memory_access)")][4:-1]
+    COLUMNS = [row[1] for row in schema.execute("PRAGMA table_info(memory_access)")][4:-2]
 schema.close()
 
 
@@ -50,7 +50,7 @@ def add_lines(path: Path, lines: Sequence[Line], samples: int | None, seed: int 
                 code = codes.setdefault(function, len(codes) + 1)
                 values = {"records": sum(v for k, v in figures.items() if k.endswith(("hitm", "peer")))} | figures
                 database.execute(
-                    f"INSERT INTO memory_access VALUES (?, 0, ?, 0, {','.join('?' * len(COLUMNS))}, '')",
+                    f"INSERT INTO memory_access VALUES (?, 0, ?, 0, {','.join('?' * len(COLUMNS))}, '', NULL)",
                     (number, code, *(values.get(name) for name in COLUMNS)),
                 )
         for function, code in codes.items():

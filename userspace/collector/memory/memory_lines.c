@@ -16,6 +16,8 @@ void memory_lines_open(struct memory_lines *lines, __u32 line_size, struct memor
 
 void memory_lines_close(struct memory_lines *lines)
 {
+	for (__u32 i = 0; i < lines->access_count; i++)
+		memory_access_free(&lines->accesses[i]);
 	free(lines->lines);
 	free(lines->codes);
 	free(lines->accesses);
@@ -29,14 +31,11 @@ void memory_lines_close(struct memory_lines *lines)
 	*lines = (struct memory_lines){};
 }
 
-void memory_lines_drop_accesses(struct memory_lines *lines)
+void memory_lines_drop_indexes(struct memory_lines *lines)
 {
-	free(lines->accesses);
 	free(lines->access_index.slots);
 	free(lines->line_index.slots);
 	free(lines->code_index.slots);
-	lines->accesses = NULL;
-	lines->access_count = lines->access_capacity = 0;
 	lines->access_index = lines->line_index = lines->code_index = (struct hash_index){};
 }
 
@@ -217,9 +216,7 @@ static __s64 find_code(struct memory_lines *lines, const struct memory_sample *s
 
 static __u32 hash_access(const struct memory_access *access)
 {
-	return hash_two((__u64)access->line << 32 | access->code,
-			((__u64)access->thread << 32 | access->kind) ^
-				((__u64)access->cpu << 40 | (__u64)access->offset << 48));
+	return hash_two((__u64)access->line << 32 | access->code, access->offset);
 }
 
 static int add_access(struct memory_lines *lines, const struct memory_access *wanted, __u32 hash)
@@ -231,13 +228,9 @@ static int add_access(struct memory_lines *lines, const struct memory_access *wa
 	{
 		struct memory_access *access = &lines->accesses[found];
 
-		if (access->line != wanted->line || access->code != wanted->code || access->thread != wanted->thread ||
-		    access->kind != wanted->kind || access->cpu != wanted->cpu || access->offset != wanted->offset ||
-		    access->count == ~0u)
-			continue;
-		access->count++;
-		access->weight += wanted->weight;
-		return 0;
+		if (access->line == wanted->line && access->code == wanted->code && access->offset == wanted->offset &&
+		    !memory_access_full(access))
+			return memory_access_add(access, wanted, lines->budget);
 	}
 	err = memory_reserve((void **)&lines->accesses, number, &lines->access_capacity, sizeof(*lines->accesses),
 			     lines->budget);
@@ -270,6 +263,17 @@ static void fetch_item(const struct hash_index *index, __u32 hash, const void *i
 	hash_index_for(index, hash, found)
 	{
 		__builtin_prefetch((const char *)items + found * size, 1);
+		return;
+	}
+}
+
+static void fetch_access(const struct memory_lines *lines, struct memory_waiting *waiting)
+{
+	waiting->access_number = 0;
+	hash_index_for(&lines->access_index, waiting->access_hash, found)
+	{
+		waiting->access_number = found + 1;
+		__builtin_prefetch(&lines->accesses[found], 1);
 		return;
 	}
 }
@@ -321,7 +325,7 @@ static int settle_access(struct memory_lines *lines, struct memory_waiting *wait
 /* Takes those that wait one step on: the newest has the number added - 1. */
 static int step(struct memory_lines *lines)
 {
-	enum { LINE_ITEM = 7, LINE = 14, ACCESS_ITEM = 21, ACCESS = 28 };
+	enum { LINE_ITEM = 7, LINE = 14, ACCESS_ITEM = 21, MORE = 28, MORE_ITEMS = 35, ACCESS = 42 };
 	struct memory_waiting *waiting;
 	int err = 0;
 
@@ -333,7 +337,11 @@ static int step(struct memory_lines *lines)
 	if (AT(LINE))
 		err = settle_line(lines, waiting);
 	if (AT(ACCESS_ITEM))
-		fetch_item(&lines->access_index, waiting->access_hash, lines->accesses, sizeof(*lines->accesses));
+		fetch_access(lines, waiting);
+	if (AT(MORE) && waiting->access_number)
+		memory_access_fetch(&lines->accesses[waiting->access_number - 1]);
+	if (AT(MORE_ITEMS) && waiting->access_number)
+		memory_access_fetch_more(&lines->accesses[waiting->access_number - 1], &waiting->access);
 	if (!err && AT(ACCESS))
 		err = settle_access(lines, waiting);
 #undef AT

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Memory samples summed by cache line, offset, instruction, thread and CPU:
- * lines are told apart as sort__dcacheline_cmp() of tools/perf/util/sort.c,
+ * Memory samples summed by cache line, offset and instruction, and the threads of
+ * each: lines are told apart as sort__dcacheline_cmp() of tools/perf/util/sort.c,
  * Linux 6.12, tells them.
  */
 #ifndef LOCKLINE_MEMORY_LINES_H
@@ -10,12 +10,10 @@
 #include <stdbool.h>
 #include <linux/types.h>
 
+#include "memory/memory_access.h"
 #include "memory/memory_kind.h"
 #include "memory/memory_maps.h"
 #include "memory/memory_sample.h"
-
-#define MEMORY_CPUS   8192 /* the largest NR_CPUS of x86 and arm64 */
-#define MEMORY_NO_CPU 0xffff
 
 struct memory_line {
 	__u64 unit;          /* address as the object has it, of the line's first byte */
@@ -44,18 +42,6 @@ struct memory_code {
 	__u8 cpumode;
 };
 
-/* Samples with all of this in common. */
-struct memory_access {
-	__u32 line;
-	__u32 code;
-	__u32 thread;
-	__u32 kind;
-	__u16 cpu; /* MEMORY_NO_CPU: not known */
-	__u16 offset;
-	__u32 count;
-	__u64 weight;
-};
-
 struct memory_page {
 	__u64 page;
 	__u32 line;
@@ -78,11 +64,12 @@ struct memory_waiting {
 	__u64 lock;
 	__u32 wait_kind;
 	__u32 line_hash;
-	__u32 access_hash; /* of one that has a line */
+	__u32 access_hash;   /* of one that has a line */
+	__u32 access_number; /* the number + 1 of the access that it likely adds to; 0: a new one */
 	bool refused;
 };
 
-#define MEMORY_WAITING 32
+#define MEMORY_WAITING 64
 
 struct memory_lines {
 	__u32 line_size;
@@ -127,7 +114,7 @@ int memory_lines_add(struct memory_lines *lines, const struct memory_sample *sam
 		     const struct memory_objects *objects, const struct memory_space *space);
 /* After the last sample: all of them are in the sums. */
 int memory_lines_finish(struct memory_lines *lines);
-/* Frees what is only needed to add samples, or to rank lines. */
-void memory_lines_drop_accesses(struct memory_lines *lines);
+/* Frees what is only needed to add samples. */
+void memory_lines_drop_indexes(struct memory_lines *lines);
 
 #endif /* LOCKLINE_MEMORY_LINES_H */

@@ -71,19 +71,27 @@ static void select_best(struct candidate *list, __u32 count, __u32 wanted)
 	}
 }
 
-/* How many accesses each line has, then where its own begin. */
-static __u32 *count_accesses(const struct memory_lines *lines)
-{
-	__u32 *counts = calloc(lines->line_count + 1ull, sizeof(*counts));
+/* What a line has. */
+struct extent {
+	__u32 accesses;
+	__u32 threads; /* of each access, in sum */
+};
 
-	for (__u32 i = 0; counts && i < lines->access_count; i++)
-		counts[lines->accesses[i].line]++;
-	return counts;
+static struct extent *measure(const struct memory_lines *lines)
+{
+	struct extent *extents = calloc(lines->line_count + 1ull, sizeof(*extents));
+
+	for (__u32 i = 0; extents && i < lines->access_count; i++) {
+		extents[lines->accesses[i].line].accesses++;
+		extents[lines->accesses[i].line].threads += memory_access_threads(&lines->accesses[i]);
+	}
+	return extents;
 }
 
-static int choose(struct memory_rank *rank, const struct memory_lines *lines, const __u32 *counts, __u64 accesses,
-		  __u64 *kept)
+static int choose(struct memory_rank *rank, const struct memory_lines *lines, const struct extent *extents,
+		  __u64 accesses, __u64 *kept)
 {
+	__u64 threads = 0;
 	struct candidate *list = malloc((lines->line_count + 1ull) * sizeof(*list));
 	__u64 snoops = 0;
 	__u32 wanted;
@@ -106,10 +114,11 @@ static int choose(struct memory_rank *rank, const struct memory_lines *lines, co
 		const struct memory_line *line = &lines->lines[list[i].line];
 		bool listed = line->snoops && line->snoops * (__u64)ALWAYS_SHARE >= snoops;
 
-		if (*kept + counts[list[i].line] > accesses && !listed)
+		if (threads + extents[list[i].line].threads > accesses && !listed)
 			continue;
 		rank->lines[rank->line_count++] = list[i].line;
-		*kept += counts[list[i].line];
+		*kept += extents[list[i].line].accesses;
+		threads += extents[list[i].line].threads;
 	}
 	free(list);
 	return rank->lines ? 0 : -ENOMEM;
@@ -121,24 +130,23 @@ static int compare_accesses(const void *a, const void *b)
 
 	if (x->offset != y->offset)
 		return x->offset < y->offset ? -1 : 1;
-	if (x->code != y->code)
-		return x->code < y->code ? -1 : 1;
-	return x->thread < y->thread ? -1 : x->thread > y->thread;
+	return x->code < y->code ? -1 : x->code > y->code;
 }
 
-int memory_rank_make(struct memory_rank *rank, const struct memory_lines *lines, __u64 accesses)
+int memory_rank_make(struct memory_rank *rank, const struct memory_lines *lines, __u64 accesses, bool own)
 {
-	__u32 *counts = count_accesses(lines), *places = NULL, at = 0;
+	struct extent *extents = measure(lines);
+	__u32 *places = NULL, at = 0;
 	__u64 kept = 0, snoops = 0, records = 0;
 	int err;
 
-	*rank = (struct memory_rank){};
-	if (!counts)
+	*rank = (struct memory_rank){.own = own};
+	if (!extents)
 		return -ENOMEM;
-	err = choose(rank, lines, counts, accesses, &kept);
+	err = choose(rank, lines, extents, accesses, &kept);
 	if (err)
 		goto out;
-	rank->accesses = malloc((kept + 1) * sizeof(*rank->accesses));
+	rank->accesses = calloc(kept + 1, sizeof(*rank->accesses));
 	rank->ends = malloc((rank->line_count + 1ull) * sizeof(*rank->ends));
 	places = malloc((lines->line_count + 1ull) * sizeof(*places));
 	if (!rank->accesses || !rank->ends || !places) {
@@ -148,17 +156,23 @@ int memory_rank_make(struct memory_rank *rank, const struct memory_lines *lines,
 	memset(places, 0xff, lines->line_count * sizeof(*places));
 	for (__u32 i = 0; i < rank->line_count; i++) {
 		places[rank->lines[i]] = at;
-		at += counts[rank->lines[i]];
+		at += extents[rank->lines[i]].accesses;
 		rank->ends[i] = at;
 		snoops += lines->lines[rank->lines[i]].snoops;
 		records += lines->lines[rank->lines[i]].samples;
 	}
-	for (__u32 i = 0; i < lines->access_count; i++) {
+	for (__u32 i = 0; !err && i < lines->access_count; i++) {
 		__u32 *place = &places[lines->accesses[i].line];
 
-		if (*place != ~0u)
+		if (*place == ~0u)
+			continue;
+		if (own)
+			err = memory_access_copy(&rank->accesses[(*place)++], &lines->accesses[i]);
+		else
 			rank->accesses[(*place)++] = lines->accesses[i];
 	}
+	if (err)
+		goto out;
 	for (__u32 i = 0; i < rank->line_count; i++) {
 		__u32 begin = i ? rank->ends[i - 1] : 0;
 
@@ -172,7 +186,7 @@ int memory_rank_make(struct memory_rank *rank, const struct memory_lines *lines,
 	rank->snoops_left_out -= snoops;
 	rank->records_left_out -= records;
 out:
-	free(counts);
+	free(extents);
 	free(places);
 	if (err)
 		memory_rank_free(rank);
@@ -181,6 +195,9 @@ out:
 
 void memory_rank_free(struct memory_rank *rank)
 {
+	if (rank->own && rank->accesses && rank->ends && rank->line_count)
+		for (__u32 i = 0; i < rank->ends[rank->line_count - 1]; i++)
+			memory_access_free(&rank->accesses[i]);
 	free(rank->lines);
 	free(rank->accesses);
 	free(rank->ends);

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
+#include <endian.h>
 #include <errno.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -180,41 +182,87 @@ struct sums {
 	__u64 in_wait;
 	__u64 interrupts_on;
 	__u64 interrupts_off;
-	__u8 cpus[MEMORY_CPUS / 8];
+	__u32 thread_count;
 	__u32 cpu_bytes;
 	__u32 cpu_count;
+	__u8 cpus[MEMORY_CPUS / 8];
+	struct memory_share *threads; /* NULL: one, or too many */
 };
 
-static void add_access(struct sums *sums, const struct memory_access *access)
+/* Beyond what a reader of the recording takes, an access is of threads that are not known. */
+#define THREADS_MAX (1u << 18)
+
+static void add_kind(struct sums *sums, __u32 kind, __u32 count, __u64 weight)
 {
-	memory_counts_add(&sums->counts, access->kind, access->count);
-	sums->in_wait += access->kind & ACCESS_IN_WAIT ? access->count : 0;
-	sums->interrupts_on += access->kind & ACCESS_INTERRUPTS_ON ? access->count : 0;
-	sums->interrupts_off += access->kind & ACCESS_INTERRUPTS_OFF ? access->count : 0;
+	memory_counts_add(&sums->counts, kind, count);
+	sums->in_wait += kind & ACCESS_IN_WAIT ? count : 0;
+	sums->interrupts_on += kind & ACCESS_INTERRUPTS_ON ? count : 0;
+	sums->interrupts_off += kind & ACCESS_INTERRUPTS_OFF ? count : 0;
 	/* compute_stats() of tools/perf/builtin-c2c.c: a sample's weight counts once. */
-	if (access->kind & ACCESS_REMOTE_HITM) {
-		sums->remote_hitm_weight += access->weight;
-	} else if (access->kind & (ACCESS_L2_HITM | ACCESS_LLC_HITM)) {
-		sums->local_hitm_weight += access->weight;
-	} else if (access->kind & ACCESS_LOAD) {
-		sums->load_weight += access->weight;
-		sums->load_weights += access->count;
+	if (kind & ACCESS_REMOTE_HITM) {
+		sums->remote_hitm_weight += weight;
+	} else if (kind & (ACCESS_L2_HITM | ACCESS_LLC_HITM)) {
+		sums->local_hitm_weight += weight;
+	} else if (kind & ACCESS_LOAD) {
+		sums->load_weight += weight;
+		sums->load_weights += count;
 	}
-	if (access->cpu == MEMORY_NO_CPU)
-		return;
-	if (access->cpu / 8u + 1 > sums->cpu_bytes)
-		sums->cpu_bytes = access->cpu / 8 + 1;
-	sums->cpu_count += !(sums->cpus[access->cpu / 8] >> access->cpu % 8 & 1);
-	sums->cpus[access->cpu / 8] |= 1 << access->cpu % 8;
+}
+
+static void add_cpus(struct sums *sums, const struct memory_access *access)
+{
+	const struct memory_more *more = access->more;
+	__u32 bytes = more ? more->cpu_bytes : 0;
+
+	for (__u32 i = 0; i < bytes; i++)
+		sums->cpus[i] |= more->cpus[i];
+	if (access->cpu != MEMORY_NO_CPU) {
+		sums->cpus[access->cpu / 8] |= 1u << access->cpu % 8;
+		bytes = access->cpu / 8u + 1 > bytes ? access->cpu / 8u + 1 : bytes;
+	}
+	sums->cpu_bytes = bytes > sums->cpu_bytes ? bytes : sums->cpu_bytes;
+}
+
+/* Accesses with the same key: more than one only where a count was at its end. */
+static int add_up(struct sums *sums, const struct memory_access *accesses, __u32 count)
+{
+	__u32 threads = 0;
+
+	for (__u32 i = 0; i < count; i++) {
+		const struct memory_more *more = accesses[i].more;
+
+		for (__u32 n = 0; more && n < more->kind_count; n++)
+			add_kind(sums, more->kinds[n].kind, more->kinds[n].count, more->kinds[n].weight);
+		if (!more)
+			add_kind(sums, accesses[i].kind, accesses[i].count, accesses[i].weight);
+		add_cpus(sums, &accesses[i]);
+		threads += memory_access_threads(&accesses[i]);
+	}
+	while (sums->cpu_bytes && !sums->cpus[sums->cpu_bytes - 1])
+		sums->cpu_bytes--;
+	for (__u32 i = 0; i < sums->cpu_bytes; i++)
+		sums->cpu_count += __builtin_popcount(sums->cpus[i]);
+	sums->thread_count = threads;
+	if (threads == 1 || threads > THREADS_MAX)
+		return 0;
+	sums->threads = malloc(threads * sizeof(*sums->threads));
+	if (!sums->threads)
+		return -ENOMEM;
+	for (__u32 i = 0, at = 0; i < count; at += memory_access_threads(&accesses[i++]))
+		memory_access_shares(&accesses[i], sums->threads + at);
+	/* As the recording has them: ids of rows, little-endian. */
+	for (__u32 i = 0; i < threads; i++)
+		sums->threads[i] =
+			(struct memory_share){htole32(sums->threads[i].thread + 1), htole32(sums->threads[i].records)};
+	return 0;
 }
 
 static void clear(struct sums *sums)
 {
-	memset(sums->cpus, 0, sums->cpu_bytes);
-	sums->cpu_bytes = sums->cpu_count = 0;
-	sums->remote_hitm_weight = sums->local_hitm_weight = sums->load_weight = sums->load_weights = 0;
-	sums->in_wait = sums->interrupts_on = sums->interrupts_off = 0;
-	sums->counts = (struct memory_counts){};
+	free(sums->threads);
+	memset(sums, 0, offsetof(struct sums, cpus));
+	memset(sums->cpus, 0, sizeof(sums->cpus));
+	sums->threads = NULL;
 }
 
 static void cpu_nodes(const struct memory_write *write, const struct sums *sums, char *out, size_t size)
@@ -238,7 +286,7 @@ static int write_access(const struct memory_write *write, __s64 line, const stru
 		.line = line,
 		.offset = access->offset,
 		.code = access->code + 1ll,
-		.thread = access->thread + 1ll,
+		.thread = sums->thread_count == 1 ? access->thread + 1ll : 0,
 		.records = recorded(counts->nr_entries),
 		.loads = recorded(counts->load),
 		.stores = recorded(counts->store),
@@ -266,6 +314,7 @@ static int write_access(const struct memory_write *write, __s64 line, const stru
 		.load_weights = recorded(sums->load_weights),
 		.cpus = {sums->cpus, sums->cpu_bytes},
 		.cpu_count = recorded(sums->cpu_count),
+		.threads = {sums->threads, sums->threads ? sums->thread_count * sizeof(*sums->threads) : 0},
 	};
 	char nodes[1024];
 	int err;
@@ -288,14 +337,14 @@ int memory_rows_accesses(const struct memory_write *write, __s64 line, const str
 	struct sums sums = {};
 	int err = 0;
 
-	for (__u32 at = 0; !err && at < count;) {
+	for (__u32 at = 0, end; !err && at < count; at = end) {
 		const struct memory_access *first = &accesses[at];
 
-		for (; at < count && accesses[at].offset == first->offset && accesses[at].code == first->code &&
-		       accesses[at].thread == first->thread;
-		     at++)
-			add_access(&sums, &accesses[at]);
-		err = write_access(write, line, first, &sums);
+		for (end = at + 1;
+		     end < count && accesses[end].offset == first->offset && accesses[end].code == first->code;)
+			end++;
+		err = add_up(&sums, first, end - at);
+		err = err ?: write_access(write, line, first, &sums);
 		clear(&sums);
 	}
 	return err;

@@ -127,7 +127,7 @@ static int begin_round(struct round *round)
 	}
 	for (__u32 i = 0; i < accesses; i++) {
 		round->codes[rank->accesses[i].code] = 1;
-		round->threads[rank->accesses[i].thread] = 1;
+		memory_access_mark(&rank->accesses[i], round->threads);
 	}
 	return extend_update(round->update, round);
 }
@@ -356,7 +356,7 @@ int memory_update_write(struct memory_update *update, const struct memory_write 
 	int err = memory_lines_finish(write->lines);
 
 	err = err ?: memory_rows_source(write);
-	err = err ?: memory_rank_make(rank, write->lines, write->accesses);
+	err = err ?: memory_rank_make(rank, write->lines, write->accesses, true);
 	if (err)
 		return err;
 	err = begin_round(&round);

@@ -52,10 +52,10 @@ int memory_write(const struct memory_write *write, struct memory_rank *rank)
 	err = memory_lines_finish(write->lines);
 	err = err ?: memory_rows_source(write);
 	err = err ?: write_problems(write);
-	err = err ?: memory_rank_make(rank, write->lines, write->accesses);
+	err = err ?: memory_rank_make(rank, write->lines, write->accesses, false);
 	if (err)
 		return err;
-	memory_lines_drop_accesses(write->lines);
+	memory_lines_drop_indexes(write->lines);
 	codes = calloc(write->lines->code_count + 1ull, 1);
 	threads = calloc(write->tasks->thread_count + 1ull, 1);
 	if (!codes || !threads) {
@@ -65,7 +65,7 @@ int memory_write(const struct memory_write *write, struct memory_rank *rank)
 	accesses = rank->line_count ? rank->ends[rank->line_count - 1] : 0;
 	for (__u32 i = 0; i < accesses; i++) {
 		codes[rank->accesses[i].code] = 1;
-		threads[rank->accesses[i].thread] = 1;
+		memory_access_mark(&rank->accesses[i], threads);
 	}
 	err = memory_names_find(&names, write, rank, codes);
 	err = err ?: write_lines(write, rank, &names);

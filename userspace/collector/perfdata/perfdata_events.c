@@ -78,6 +78,47 @@ static bool attr_flag(const __u8 *flags, int number, bool big)
 	return flags[number / 8] >> (big ? 7 - number % 8 : number % 8) & 1;
 }
 
+#define VARIABLE \
+	(SAMPLE_READ | SAMPLE_CALLCHAIN | SAMPLE_RAW | SAMPLE_BRANCH_STACK | SAMPLE_REGS_USER | SAMPLE_STACK_USER)
+
+#define FIELD_NONE 0xff
+
+static struct perfdata_layout layout_of(__u64 type)
+{
+	struct perfdata_layout layout;
+	const struct {
+		__u64 bits;
+		__u8 *place;
+	} fields[] = {
+		{SAMPLE_IDENTIFIER, NULL},
+		{SAMPLE_IP, &layout.ip},
+		{SAMPLE_TID, &layout.tid},
+		{SAMPLE_TIME, &layout.time},
+		{SAMPLE_ADDR, &layout.address},
+		{SAMPLE_ID, NULL},
+		{SAMPLE_STREAM_ID, NULL},
+		{SAMPLE_CPU, &layout.cpu},
+		{SAMPLE_PERIOD, NULL},
+		{SAMPLE_WEIGHT | SAMPLE_WEIGHT_STRUCT, &layout.weight},
+		{SAMPLE_DATA_SRC, &layout.data_src},
+		{SAMPLE_TRANSACTION, NULL},
+		{SAMPLE_PHYS_ADDR, &layout.physical},
+	};
+
+	memset(&layout, FIELD_NONE, sizeof(layout));
+	layout.size = 0;
+	if (type & (VARIABLE | SAMPLE_REGS_INTR))
+		return layout;
+	for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++) {
+		if (!(type & fields[i].bits))
+			continue;
+		if (fields[i].place)
+			*fields[i].place = layout.size;
+		layout.size += 8;
+	}
+	return layout;
+}
+
 int perfdata_events_add(struct perfdata_events *events, const __u8 *attr, size_t size)
 {
 	__u8 full[128] = {};
@@ -111,6 +152,7 @@ int perfdata_events_add(struct perfdata_events *events, const __u8 *attr, size_t
 		.regs_intr = perfdata_u64(full + 96, big),
 		.clockid = attr_flag(full + 40, ATTR_USE_CLOCKID, big) ? (__s32)perfdata_u32(full + 92, big) : -1,
 		.sample_id_all = attr_flag(full + 40, ATTR_SAMPLE_ID_ALL, big),
+		.layout = layout_of(perfdata_u64(full + 24, big)),
 	};
 	return 0;
 }
@@ -226,8 +268,38 @@ static void skip_variable(struct perfdata_bytes *bytes, const struct perfdata_ev
 	}
 }
 
-#define VARIABLE \
-	(SAMPLE_READ | SAMPLE_CALLCHAIN | SAMPLE_RAW | SAMPLE_BRANCH_STACK | SAMPLE_REGS_USER | SAMPLE_STACK_USER)
+static __u64 word_at(const __u8 *body, __u8 place)
+{
+	__u64 word = 0;
+
+	if (place != FIELD_NONE)
+		memcpy(&word, body + place, sizeof(word));
+	return word;
+}
+
+/* Of a sample in this machine's byte order, whose fields all have their places. */
+static void take_fixed(const struct perfdata_event *event, const __u8 *body, struct memory_sample *out)
+{
+	const struct perfdata_layout *layout = &event->layout;
+	__u64 ids = word_at(body, layout->tid);
+
+	out->ip = word_at(body, layout->ip);
+	if (layout->tid != FIELD_NONE) {
+		out->pid = ids;
+		out->tid = ids >> 32;
+	}
+	if (layout->time != FIELD_NONE)
+		out->time = word_at(body, layout->time);
+	out->address = word_at(body, layout->address);
+	if (layout->cpu != FIELD_NONE)
+		out->cpu = word_at(body, layout->cpu);
+	out->weight = word_at(body, layout->weight);
+	if (!(event->sample_type & SAMPLE_WEIGHT))
+		out->weight = (__u32)out->weight;
+	if (layout->data_src != FIELD_NONE)
+		out->data_src = word_at(body, layout->data_src);
+	out->physical = word_at(body, layout->physical);
+}
 
 int perfdata_sample(struct perfdata_events *events, const __u8 *body, size_t size, __u16 misc,
 		    struct memory_sample *out)
@@ -245,6 +317,11 @@ int perfdata_sample(struct perfdata_events *events, const __u8 *body, size_t siz
 				      .tid = MEMORY_NO_ID,
 				      .cpu = MEMORY_NO_ID,
 				      .cpumode = misc & MISC_CPUMODE};
+	if (event->layout.size && size >= event->layout.size && !events->big) {
+		take_fixed(event, body, out);
+		event->samples++;
+		return 0;
+	}
 	if (type & SAMPLE_IDENTIFIER)
 		perfdata_take(&bytes, 8);
 	if (type & SAMPLE_IP)

@@ -13,6 +13,19 @@
 #define PERFDATA_EVENTS_MAX 65536
 #define PERFDATA_IDS_MAX    (1u << 22)
 
+/* Where each field stands in a sample's body, where all have a fixed place; FIELD_NONE: it has none. */
+struct perfdata_layout {
+	__u8 ip;
+	__u8 tid;
+	__u8 time;
+	__u8 address;
+	__u8 cpu;
+	__u8 weight;
+	__u8 data_src;
+	__u8 physical;
+	__u8 size; /* up to the last of them; 0: places differ from sample to sample */
+};
+
 struct perfdata_event {
 	__u32 type;
 	__u64 config;
@@ -23,6 +36,7 @@ struct perfdata_event {
 	__u64 regs_intr;
 	__s32 clockid; /* -1: perf's own clock */
 	bool sample_id_all;
+	struct perfdata_layout layout;
 	__u64 samples;
 	char *name; /* NULL: the file does not tell */
 };

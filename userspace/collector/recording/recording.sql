@@ -546,6 +546,7 @@ CREATE TABLE memory_code (
 -- Accesses by line, offset, instruction and thread.  The counts are those of
 -- c2c_decode_stats() of tools/perf/util/mem-events.c; NULL: the source does not tell.
 -- cpus: little-endian bit set; NULL with cpu_count where only their number is known.
+-- threads: of a row of several threads, whose thread is 0: id and records of each, 32 bits each, little-endian.
 CREATE TABLE memory_access (
 	line INTEGER NOT NULL,
 	offset INTEGER NOT NULL,      -- in the line, bytes; -1: somewhere in it, where the source does not tell
@@ -580,6 +581,7 @@ CREATE TABLE memory_access (
 	cpus BLOB,
 	cpu_count INTEGER,
 	nodes TEXT NOT NULL,          -- of the CPUs, as the text source has them, or ''
+	threads BLOB,
 	PRIMARY KEY (line, offset, code, thread)
 ) WITHOUT ROWID;
 

@@ -65,22 +65,51 @@ def read_collector(arguments: Sequence[str]) -> str:
     return done.stdout.decode("utf-8", "replace")
 
 
-def ask_collector(arguments: Sequence[str]) -> tuple[str, list[str]]:
-    """What lockline-collect prints on stdout, and its notes: the lines on stderr without "lockline: ".
+class Started:
+    """A lockline-collect at work; leaving its `with` before its finish() ends it."""
 
-    Raises LocklineError if it fails, in its own words: the last of these lines.
-    """
-    path = find_collector()
-    try:
-        done = subprocess.run([path, *arguments], capture_output=True, check=False)
-    except (OSError, ValueError) as error:
-        raise LocklineError(f"{path} cannot be run: {getattr(error, 'strerror', error)}") from error
-    lines = done.stderr.decode("utf-8", "replace").splitlines()
-    notes = [line.removeprefix("lockline: ") for line in lines if line]
-    if done.returncode:
-        how = f"exit code {done.returncode}" if done.returncode > 0 else f"signal {-done.returncode}"
-        raise LocklineError(notes[-1] if notes else f"{NAME} {arguments[0]} failed, {how}")
-    return done.stdout.decode("utf-8", "replace"), notes
+    def __init__(self, arguments: Sequence[str]) -> None:
+        path = find_collector()
+        self.command = arguments[0]
+        try:
+            self.process = subprocess.Popen([path, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        except (OSError, ValueError) as error:
+            raise LocklineError(f"{path} cannot be run: {getattr(error, 'strerror', error)}") from error
+
+    def __enter__(self) -> "Started":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Who leaves early needs no answer."""
+        if self.process.poll() is None:
+            self.process.kill()
+        with self.process:
+            pass
+
+    def finish(self) -> tuple[str, list[str]]:
+        """What it prints on stdout, and its notes: the lines on stderr without "lockline: ".
+
+        Raises LocklineError if it fails, in its own words: the last of these lines.
+        """
+        out, err = self.process.communicate()
+        lines = err.decode("utf-8", "replace").splitlines()
+        notes = [line.removeprefix("lockline: ") for line in lines if line]
+        code = self.process.returncode
+        if code:
+            how = f"exit code {code}" if code > 0 else f"signal {-code}"
+            raise LocklineError(notes[-1] if notes else f"{NAME} {self.command} failed, {how}")
+        return out.decode("utf-8", "replace"), notes
+
+
+def start_collector(arguments: Sequence[str]) -> Started:
+    """Starts lockline-collect.  Raises LocklineError if it cannot be run."""
+    return Started(arguments)
+
+
+def ask_collector(arguments: Sequence[str]) -> tuple[str, list[str]]:
+    """What lockline-collect prints on stdout, and its notes.  Raises LocklineError; see Started.finish()."""
+    with start_collector(arguments) as started:
+        return started.finish()
 
 
 @contextmanager

@@ -70,20 +70,24 @@ COLUMNS = Counts._fields[:-1]
 
 def add_counts(counts: Iterable[Counts]) -> Counts:
     """The sum; a figure that none of them tells is None."""
-    sums: list[int | None] = [None] * len(Counts._fields)
-    for one in counts:
-        for index, value in enumerate(one):
-            if value is not None:
-                sums[index] = (sums[index] or 0) + value
-    return Counts(*sums)
+    columns = zip(*counts, strict=True)
+    return Counts(*(_sum(column) for column in columns))
+
+
+def _sum(column: tuple[int | None, ...]) -> int | None:
+    if None in column:
+        told = [value for value in column if value is not None]
+        return sum(told) if told else None
+    return sum(column)  # type: ignore[arg-type]
 
 
 @dataclass(frozen=True, slots=True)
 class Access:
     """Accesses from one instruction to one offset of a line; threads: ids of those that are known.
 
-    code_id: of the instruction in the recording, 0: not known.  groups: so many threads, or processes where no thread
-    is told, have accesses of their own in these sums; cpu_count is then of one of them.
+    strays: those of them with so few of the samples that they may be mistaken ones.  code_id: of the instruction in the
+    recording, 0: not known.  groups: so many threads, or processes where no thread is told, have accesses of their own
+    in these sums; cpu_count is then of one of them.
     """
 
     offset: int
@@ -95,6 +99,12 @@ class Access:
     nodes: str
     code_id: int = 0
     groups: int = 0
+    strays: frozenset[int] = frozenset()
+
+    @property
+    def regulars(self) -> frozenset[int]:
+        """The threads without the strays: those that the rules go by."""
+        return self.threads - self.strays if self.strays else self.threads
 
 
 @dataclass(frozen=True, slots=True)

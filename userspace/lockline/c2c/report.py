@@ -2,7 +2,9 @@
 """From the memory accesses of a recording to a report: join, members, verdict and advice for each line."""
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import islice
 
 from lockline.c2c.advice import advise
 from lockline.c2c.functions import is_spin_function, is_unlock
@@ -39,13 +41,15 @@ from lockline.c2c.placement import (
     type_id,
     wanted_names,
 )
-from lockline.c2c.tables import find_buddies, read_lines, read_tables, score
+from lockline.c2c.tables import find_buddies, read_lines, read_names, read_tables, score
 from lockline.c2c.verdict import actors, judge
 from lockline.c2c.watched import EXACT, even, place_by_target
 from lockline.recording.reader import MetaValue, Recording
 
 # Inferring a type from the code is tried for the first lines alone; those after it are of little cost.
 INFERRED_LINES = 100
+# So many lines with all their accesses are held at once.
+FEW_LINES = 16
 
 
 def make_c2c_report(
@@ -65,42 +69,63 @@ def make_c2c_report(
 
     Raises RecordingError if a recording is damaged.
     """
+    head, lines = open_c2c_report(recording, top, read_types, locks_recording, notes, path, read_program)
+    return replace(head, lines=tuple(lines))
+
+
+def open_c2c_report(
+    recording: Recording,
+    top: int,
+    read_types: ReadTypes | None = None,
+    locks_recording: Recording | None = None,
+    notes: Sequence[str] = (),
+    path: str = "",
+    read_program: ReadProgram | None = None,
+) -> tuple[C2cReport, Iterator[LineReport]]:
+    """The report without its lines, and these one by one: many lines with their accesses take much memory."""
     tables = read_tables(recording)
-    lines = read_lines(recording, tables.lines[:top])
-    buddies = find_buddies(recording, lines)
+    wanted = tables.lines[:top]
     locks = (
         read_locks(locks_recording or recording, recording) if locks_recording or _has_locks(recording) else NO_LOCKS
     )
     told = list(notes)
     if locks_recording is not None:
         told.append(_join_note(locks))
-    kernel = _types([line for line in lines if line.space != "user"], locks, read_types)
-    programs = _programs(lines[:INFERRED_LINES], read_program)
     machine = _machine(recording.meta(), (locks_recording or recording).meta())
-    reports = [
-        _line_report(
-            line,
-            programs.get(program_of(line), NO_TYPES) if line.space == "user" else kernel,
-            locks,
-            tables.coverage,
-            buddies.get(line.address),
-            machine.cpus,
-            number,
-        )
-        for number, line in enumerate(lines)
-    ]
-    return C2cReport(
+    head = C2cReport(
         path=path or recording.path,
         machine=machine,
         sources=tables.sources,
         coverage=tables.coverage,
-        lines=tuple(reports),
+        lines=(),
         line_count=len(tables.lines),
         other_lines=tables.other_lines,
         transfers=tables.transfers,
         problems=tables.problems,
         notes=tuple(told),
     )
+    named = list(read_names(recording, wanted))
+    kernel = _types([line for line in named if line.space != "user"], locks, read_types)
+    programs = _programs(named[:INFERRED_LINES], read_program)
+    return head, _line_reports(recording, read_lines(recording, wanted), kernel, programs, locks, head)
+
+
+def _line_reports(
+    recording: Recording,
+    lines: Iterator[Line],
+    kernel: Types,
+    programs: Mapping[str, Types],
+    locks: Locks,
+    head: C2cReport,
+) -> Iterator[LineReport]:
+    number = 0
+    while some := list(islice(lines, FEW_LINES)):
+        buddies = find_buddies(recording, some)
+        for line in some:
+            types = programs.get(program_of(line), NO_TYPES) if line.space == "user" else kernel
+            buddy = buddies.get(line.address)
+            yield _line_report(line, types, locks, head.coverage, buddy, head.machine.cpus, number)
+            number += 1
 
 
 def _has_locks(recording: Recording) -> bool:

@@ -115,13 +115,13 @@ def share_out(parts: Sequence[Part], kind: str, stores_told: bool) -> Sharing:
 
 def _others_write(row: Access, writers: Sequence[Access]) -> bool:
     """Whether another thread than a load's own writes there."""
-    return any(len(writer.threads | row.threads) > 1 for writer in writers)
+    return any(len(writer.regulars | row.regulars) > 1 for writer in writers)
 
 
 def _by_threads(
     used: list[Part], written: list[Part], users: dict[int, Users], kind: str, stores_told: bool
 ) -> Sharing:
-    every = frozenset(thread for part in used for thread in users[id(part)].threads or ())
+    every = frozenset[int]().union(*(users[id(part)].threads or () for part in used))
     if len(every) < 2:
         why = (
             "one thread alone is seen on the line: it takes the line along when it migrates, or others were not sampled"
@@ -139,7 +139,7 @@ def _by_threads(
             if _others_write(row, writers.get(id(part), ())):
                 true += price
                 continue
-            if not stores_told and part not in written and len(row.threads) > 1:
+            if not stores_told and part not in written and len(row.regulars) > 1:
                 continue
             if not _beside(row, part, written, writers):
                 continue
@@ -187,9 +187,9 @@ def _stays(row: Access, part: Part, written: Sequence[Part], writers: dict[int, 
         if other is part:
             continue
         for access in other.accesses:
-            common = access.threads & row.threads
+            common = access.regulars & row.regulars
             if common and _others_write(access, writers[id(other)]):
-                found += (access.counts.records or 0) * len(common) / len(access.threads)
+                found += (access.counts.records or 0) * len(common) / len(access.regulars)
     return found
 
 

@@ -59,6 +59,7 @@ class Access:
     cpus: tuple[tuple[int, int], ...] | None = None
     cpu_count: int | None = None
     nodes: str = ""
+    threads: bytes | None = None
 
     @property
     def key(self) -> tuple[int, int, int, int]:
@@ -67,7 +68,7 @@ class Access:
 
 
 # What adds up when two rows have one key.
-SUMMED = tuple(item.name for item in fields(Access) if item.name not in {"cpus", "cpu_count", "nodes"})[4:]
+SUMMED = tuple(item.name for item in fields(Access) if item.name not in {"cpus", "cpu_count", "nodes", "threads"})[4:]
 
 
 @dataclass(frozen=True)

@@ -4,12 +4,13 @@
 A line is what perf c2c tells apart, summed over the events of one file.
 """
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
-from itertools import islice
+from itertools import chain, islice
 
 from lockline.c2c.model import Access, Counts, Coverage, Line, Source, add_counts
+from lockline.c2c.users import stray_threads
 from lockline.c2c.watched import with_transfers
 from lockline.recording import memory
 from lockline.recording import memory_rows as rows
@@ -29,7 +30,7 @@ COMMS = 4
 # A fill buffer hit waited for a part of a transfer, and many of them for the same one.
 FILL_BUFFER_WEIGHT = 1 / 16
 # Lines whose accesses are read in one query.
-_BATCH = 400
+_BATCH = 16
 _PROBLEM_CHARACTERS = 400
 
 
@@ -207,43 +208,71 @@ def _batches(values: Sequence[LineSum]) -> Iterator[Sequence[LineSum]]:
         yield values[begin : begin + _BATCH]
 
 
-def read_lines(recording: Recording, wanted: Sequence[LineSum]) -> list[Line]:
+def read_lines(recording: Recording, wanted: Sequence[LineSum]) -> Iterator[Line]:
     """These lines with their accesses, in the same order.  Raises RecordingError if the recording is damaged."""
-    lines: list[Line] = []
     nobody = memory.nobodys_threads(recording)
+    names: dict[int, str] = {}
+    asked: set[int] = set()
     for batch in _batches(wanted):
         owner = {id_: number for number, line in enumerate(batch) for id_ in line.ids}
         found: list[list[memory.AccessSum]] = [[] for _ in batch]
         for row in memory.access_sums(recording, list(owner)):
             found[owner[row.line]].append(row)
-        comms: list[dict[str, None]] = [{} for _ in batch]
-        for id_, tasks in memory.comms_of_lines(recording, list(owner), COMMS).items():
-            known = comms[owner[id_]]
-            for name in tasks:
-                if len(known) < COMMS:
-                    known[name] = None
         codes = read_codes(recording, {row.code for part in found for row in part})
-        for line, part, names in zip(batch, found, comms, strict=True):
+        users = [Counter(chain.from_iterable(row.threads for row in part)) for part in found]
+        new = sorted({thread for part in users for thread in part} - asked)
+        asked.update(new)
+        names.update(memory.comms_of_threads(recording, new))
+        for line, part, threads in zip(batch, found, users, strict=True):
             accesses = [_access(row, codes, nobody) for row in part]
             if line.watch is not None:
                 accesses = with_transfers(accesses, line.watch)
-            made = _line(line.row, tuple(accesses), tuple(names))
-            lines.append(replace(made, ids=line.ids, source=line.source, watch=line.watch))
-    return lines
+            made = _line(line.row, tuple(accesses), _comms(threads, names))
+            yield replace(made, ids=line.ids, source=line.source, watch=line.watch)
+
+
+def read_names(recording: Recording, wanted: Sequence[LineSum]) -> Iterator[Line]:
+    """These lines with what types are looked up by alone: one access for each function, with its transfers."""
+    owner = {id_: number for number, line in enumerate(wanted) for id_ in line.ids}
+    found: list[list[Access]] = [[] for _ in wanted]
+    for row in memory.line_functions(recording, list(owner)):
+        if row.symbol:
+            code, counts = UNKNOWN_CODE._replace(symbol=row.symbol), Counts(local_hitm=max(0, row.snoops))
+            found[owner[row.line]].append(Access(-1, code, frozenset(), counts, None, 0, ""))
+    for line, accesses in zip(wanted, found, strict=True):
+        yield replace(_line(line.row, tuple(accesses), ()), watch=line.watch)
+
+
+def _comms(threads: Mapping[int, int], names: Mapping[int, str]) -> tuple[str, ...]:
+    """The names of most of a line's accesses; threads: of how many accesses each is."""
+    sums: Counter[str] = Counter()
+    for thread, accesses in threads.items():
+        if thread in names:
+            sums[names[thread]] += accesses
+    return tuple(sorted(sums, key=lambda name: (-sums[name], name))[:COMMS])
 
 
 def _access(row: memory.AccessSum, codes: dict[int, Code], nobody: Set[int]) -> Access:
+    threads = frozenset(row.threads)
     return Access(
         offset=row.offset,
         code=codes.get(row.code, UNKNOWN_CODE),
-        threads=frozenset(row.threads) - nobody,
-        counts=Counts(*(None if value is None else max(0, value) for value in row.figures)),
+        threads=threads if nobody.isdisjoint(threads) else threads - nobody,
+        counts=_counts(row.figures),
         cpus=row.cpus,
         cpu_count=row.cpus.bit_count() if row.cpus is not None else max(0, row.cpu_count or 0),
         nodes=row.nodes,
         code_id=row.code,
         groups=len(row.threads),
+        strays=stray_threads(row.threads, row.shares) if len(row.shares) > 1 else frozenset(),
     )
+
+
+def _counts(figures: memory.Figures) -> Counts:
+    """The figures; what is below 0 in a damaged recording is 0."""
+    if min(filter(None, figures), default=0) >= 0:
+        return Counts(*figures)
+    return Counts(*(None if value is None else max(0, value) for value in figures))
 
 
 def _line(row: rows.MemoryLine, accesses: tuple[Access, ...], comms: tuple[str, ...]) -> Line:

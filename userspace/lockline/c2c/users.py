@@ -14,6 +14,10 @@ from lockline.c2c.model import Access, Part
 NEAR_CODE = 64
 # Of a member's samples, what mistaken addresses and code that ran once make.
 STRAY = 0.02
+# Of the samples of the busiest thread at an instruction, what mistaken samples make of another one; and how many
+# samples the busiest has at least.
+STRAY_THREAD = 0.05
+FULL = 20
 # A CPU that takes part shows itself in so many samples.
 SAMPLES_PER_CPU = 4
 
@@ -88,6 +92,25 @@ def _nodes(access: Access) -> frozenset[str]:
     return frozenset(word.partition("{")[0] for word in access.nodes.replace("}", "} ").split() if word[:1].isdigit())
 
 
+def stray_threads(threads: Sequence[int], records: Sequence[int]) -> frozenset[int]:
+    """Of the threads of one instruction, those with so few of its samples that skid and mistakes can make them.
+
+    records: of each thread, in the same order.  A thread is none because others are busier: only the least of all are,
+    as long as they have next to nothing together.
+    """
+    most = max(records, default=0)
+    if most < FULL or min(records) > STRAY_THREAD * most:
+        return frozenset()
+    room = max(1.0, STRAY * sum(records))
+    found = []
+    for count, thread in sorted(zip(records, threads, strict=True)):
+        room -= count
+        if count > STRAY_THREAD * most or room < 0:
+            break
+        found.append(thread)
+    return frozenset(found)
+
+
 def users_of(accesses: Iterable[Access]) -> Users:
     """Who makes these accesses."""
     rows = significant(accesses)
@@ -95,7 +118,7 @@ def users_of(accesses: Iterable[Access]) -> Users:
     cpus: int | None = 0
     nodes: set[str] | None = set()
     for row in rows:
-        threads = threads | row.threads if threads is not None and row.threads else None
+        threads = threads | row.regulars if threads is not None and row.regulars else None
         cpus = cpus | row.cpus if cpus is not None and row.cpus else None
         where = _nodes(row)
         nodes = nodes | where if nodes is not None and where else None

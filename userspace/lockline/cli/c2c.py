@@ -6,20 +6,18 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from importlib import import_module
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from lockline.base import files
-from lockline.base.collector import ask_collector
+from lockline.base.collector import start_collector
 from lockline.base.errors import LocklineError
-from lockline.base.text import Style, clean
-from lockline.c2c.report import make_c2c_report
-from lockline.c2c.types_reader import find_types, read_program
 from lockline.cli.common import add_html, check_html, positive
-from lockline.cli.terminal import colored, columns, style, wants_color
-from lockline.recording.memory_rows import MemorySource
-from lockline.recording.reader import open_recording
-from lockline.render import c2c_text, lines_screen
-from lockline.render.documents import lines as document
+from lockline.render.c2c_sections import SECTIONS
+
+if TYPE_CHECKING:
+    from lockline.c2c.model import C2cReport
 
 TEXT_LINES = 10
 JSON_LINES = 1000
@@ -48,7 +46,7 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     report.add_argument("--format", choices=("text", "json"), default="text", help="text (default) or json")
     shown = report.add_argument_group("what to show, in place of the first screen")
     shown.add_argument("--all", action="store_true", help="everything")
-    for name, what in c2c_text.SECTIONS.items():
+    for name, what in SECTIONS.items():
         shown.add_argument(f"--{name}", action="store_true", help=what)
     report.add_argument(
         "--color", choices=("auto", "always", "never"), default="auto", help="colours (default: auto, on a terminal)"
@@ -84,13 +82,25 @@ def kind_of(path: Path) -> str:
     return "recording" if head.startswith(files.SQLITE) else "text"
 
 
+# What a report is made with.  Loading it takes as long as reading many samples, so that both are done at once.
+_MAKERS = ("c2c.report", "c2c.types_reader", "recording.reader")
+
+
+def _load(arguments: argparse.Namespace) -> None:
+    shown = "render.documents.lines" if getattr(arguments, "format", "") == "json" else "render.lines_screen"
+    for name in (*_MAKERS, shown) if arguments.c2c_command == "report" else ():
+        import_module(f"lockline.{name}")
+
+
 def _import_perf_data(path: Path, output: Path, arguments: argparse.Namespace, *more: str) -> list[str]:
     options = list(more)
     for option in ("kallsyms", "system_map", "symfs"):
         value = getattr(arguments, option)
         if value is not None:
             options += ["--" + option.replace("_", "-"), value]
-    return ask_collector(["import", str(path), "-o", str(output), *options])[1]
+    with start_collector(["import", str(path), "-o", str(output), *options]) as started:
+        _load(arguments)
+        return started.finish()[1]
 
 
 def _import(path: Path, output: Path, arguments: argparse.Namespace, *more: str) -> list[str]:
@@ -112,6 +122,8 @@ def _import(path: Path, output: Path, arguments: argparse.Namespace, *more: str)
 
 def _names_from(imported: Path, waits: str) -> bool:
     """Whether kernel code of an import without names can be named by a recording of the same boot."""
+    from lockline.recording.reader import open_recording
+
     with open_recording(imported) as recording, open_recording(waits) as other:
         facts, known = recording.meta(), other.meta()
     base = known.get("kernel_text_address")
@@ -120,6 +132,8 @@ def _names_from(imported: Path, waits: str) -> bool:
 
 
 def _note(text: str) -> None:
+    from lockline.base.text import Style, clean
+
     print(f"lockline: {clean(text, Style())}", file=sys.stderr)
 
 
@@ -141,6 +155,9 @@ def _recording_of(path: Path, arguments: argparse.Namespace) -> Iterator[Path]:
 
 def _samples_of(path: Path) -> Path | None:
     """The perf.data file that `lockline record --c2c` has made beside a recording; None if it has none."""
+    from lockline.recording.memory_rows import MemorySource
+    from lockline.recording.reader import open_recording
+
     with open_recording(path) as recording:
         samples = recording.meta().get("memory_samples_file")
         if not samples or any(True for _ in recording.table(MemorySource)):
@@ -161,36 +178,61 @@ def _report(arguments: argparse.Namespace) -> str:
         arguments.recording, path = str(path), samples
     with ExitStack() as opened:
         file = opened.enter_context(_recording_of(path, arguments))
+        from lockline.c2c.report import make_c2c_report, open_c2c_report
+        from lockline.c2c.types_reader import find_types, read_program
+        from lockline.recording.reader import open_recording
+
         recording = opened.enter_context(open_recording(file))
         waits = opened.enter_context(open_recording(arguments.recording)) if arguments.recording else None
         types = find_types([recording] if waits is None else [recording, waits], arguments.btf)
-        report = make_c2c_report(
-            recording,
-            arguments.top or (JSON_LINES if as_json else TEXT_LINES),
-            types.reader(),
-            waits,
-            [types.note] if types.note else [],
-            str(path),
-            read_program,
-        )
-    if arguments.html is not None:
-        from lockline.cli.output import write_whole
-        from lockline.page.html import Writer
-        from lockline.page.lines import make_c2c_page
+        top = arguments.top or (JSON_LINES if as_json else TEXT_LINES)
+        notes = [types.note] if types.note else []
+        made = recording, top, types.reader(), waits, notes, str(path), read_program
+        if arguments.html is None and as_json:
+            from lockline.render.documents import lines as document
 
-        write = Writer(Style(unicode=True, addresses=arguments.addresses))
-        write_whole(Path(arguments.html), make_c2c_page(report, write, arguments.redact).encode())
+            _print(document.pieces_of(*open_c2c_report(*made), arguments.addresses))
+            return ""
+        return _text(make_c2c_report(*made), arguments)
+
+
+def _text(report: "C2cReport", arguments: argparse.Namespace) -> str:
+    if arguments.html is not None:
+        _write_page(report, arguments)
         return ""
-    if as_json:
-        return document.render(report, arguments.addresses)
+    from lockline.cli.terminal import colored, columns, style, wants_color
+    from lockline.render import c2c_text
+
     plain = style(arguments.addresses)
     if arguments.all:
         return c2c_text.render(report, plain)
-    names = [name for name in c2c_text.SECTIONS if getattr(arguments, name)]
+    names = [name for name in SECTIONS if getattr(arguments, name)]
     if names:
         return c2c_text.render_sections(report, plain, names)
+    from lockline.render import lines_screen
+
     text = lines_screen.render_c2c(report, plain, columns())
     return colored(text) if wants_color(arguments.color) else text
+
+
+def _write_page(report: "C2cReport", arguments: argparse.Namespace) -> None:
+    from lockline.base.text import Style
+    from lockline.cli.output import write_whole
+    from lockline.page.html import Writer
+    from lockline.page.lines import make_c2c_page
+
+    write = Writer(Style(unicode=True, addresses=arguments.addresses))
+    write_whole(Path(arguments.html), make_c2c_page(report, write, arguments.redact).encode())
+
+
+def _print(pieces: Iterator[str]) -> None:
+    """Pieces of a text, to standard output; nothing if one of them fails."""
+    with tempfile.TemporaryFile("w+", encoding="utf-8", newline="") as whole:
+        whole.writelines(pieces)
+        whole.seek(0)
+        while part := whole.read(1 << 16):
+            sys.stdout.write(part)
+        sys.stdout.flush()
 
 
 def run(arguments: argparse.Namespace) -> tuple[str, int]:

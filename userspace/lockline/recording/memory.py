@@ -4,6 +4,8 @@
 Every function raises RecordingError if what it reads is damaged, and gives nothing of a recording before schema 2.
 """
 
+import sys
+from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
@@ -19,6 +21,12 @@ MAX_SYMBOLS = 100_000
 _MAX_CPU_BYTES = 8192
 
 _SINCE = 2
+# A row of several threads has them in one column.
+_GROUPED_SINCE = 5
+# Threads whose names are asked for at once.
+_NAMES = 10_000
+# A thread's id, and its records.
+_PAIR_BYTES = 8
 _TRANSFERS = "ifnull(local_hitm, 0) + ifnull(remote_hitm, 0) + ifnull(local_peer, 0) + ifnull(remote_peer, 0)"
 _SUMS = ", ".join(f"SUM({name})" for name in FIGURES)
 _TYPES = accepted_types(MemoryAccess)
@@ -60,7 +68,7 @@ class Whole(NamedTuple):
 
 
 class SharedLine(NamedTuple):
-    """A line that may be shared; threads: how many access it."""
+    """A line that may be shared; threads: at least so many access it."""
 
     line: int
     threads: int
@@ -74,7 +82,8 @@ class SharedLine(NamedTuple):
 class AccessSum(NamedTuple):
     """The accesses of one instruction to one offset of a line; figures: as FIGURES.
 
-    threads: their ids; cpus: a bit set, None where a row has none.
+    threads: their ids; shares: how many records each of them has, in the same order, () where it is not told.
+    cpus: a bit set, None where a row has none.
     """
 
     line: int
@@ -83,7 +92,8 @@ class AccessSum(NamedTuple):
     figures: Figures
     cpu_count: int | None
     nodes: str
-    threads: tuple[int, ...]
+    threads: Sequence[int]
+    shares: Sequence[int]
     cpus: int | None
 
 
@@ -101,6 +111,8 @@ class _Behind(NamedTuple):
     cpu_count: int | None
     nodes: str
     threads: str | None
+    shares: str | None
+    several: bytes | None
     cpu_sets: str | None
     unknown_cpus: int
     no_cpus: int
@@ -111,9 +123,8 @@ class _Number(NamedTuple):
 
 
 class _Comm(NamedTuple):
-    line: int
+    thread: int
     comm: str
-    accesses: int
 
 
 def has_lines(recording: Recording) -> bool:
@@ -166,8 +177,9 @@ def line_count(recording: Recording) -> int:
 def shared_lines(recording: Recording) -> list[SharedLine]:
     """Lines that may be shared: by transfers, by fill buffer hits, or because perf c2c has listed them."""
     columns = ", ".join(f"SUM({name})" for name in ("records", "loads", "stores", "fill_buffer"))
+    several = f"ifnull(MAX(length({_threads(recording)}) > 0), 0)"
     query = f"""
-        SELECT line, COUNT(DISTINCT thread), SUM({_TRANSFERS}), {columns} FROM memory_access GROUP BY line
+        SELECT line, COUNT(DISTINCT thread) + {several}, SUM({_TRANSFERS}), {columns} FROM memory_access GROUP BY line
         HAVING SUM({_TRANSFERS}) > 0 OR SUM(fill_buffer) > 0 OR line IN (
             SELECT id FROM memory_line WHERE source IN (SELECT id FROM memory_source WHERE kind = 'c2c text'))"""
     return list(recording.select(SharedLine, "memory_access", query))
@@ -189,14 +201,16 @@ def figures_of_lines(recording: Recording, lines: Sequence[int]) -> Iterator[tup
 def access_sums(recording: Recording, lines: Sequence[int]) -> Iterator[AccessSum]:
     """The accesses to these lines, by line, offset and instruction."""
     query = f"""
-        SELECT line, offset, code, {_SUMS}, MAX(cpu_count), MIN(nodes), GROUP_CONCAT(DISTINCT thread),
-            GROUP_CONCAT(DISTINCT hex(cpus)), SUM(cpus IS NULL), SUM(typeof(cpus) NOT IN ('blob', 'null'))
+        SELECT line, offset, code, {_SUMS}, MAX(cpu_count), MIN(nodes), GROUP_CONCAT(thread),
+            GROUP_CONCAT(ifnull(records, -1)), MAX({_threads(recording)}), GROUP_CONCAT(hex(cpus)),
+            SUM(cpus IS NULL), SUM(typeof(cpus) NOT IN ('blob', 'null'))
         FROM memory_access{where(among("line", lines))} GROUP BY line, offset, code"""
     last = len(_KEY_TYPES) + len(FIGURES)
     for row in recording.checked(_KEY_TYPES | _FIGURE_TYPES | accepted_types(_Behind), "memory_access", query):
         behind = _Behind(*row[last:])
         if behind.no_cpus:
             raise damaged(recording.path, "memory_access.cpus is no bit set")
+        threads, shares = _who(recording, behind)
         yield AccessSum(
             row[0],
             row[1],
@@ -204,9 +218,29 @@ def access_sums(recording: Recording, lines: Sequence[int]) -> Iterator[AccessSu
             row[len(_KEY_TYPES) : last],
             behind.cpu_count,
             behind.nodes,
-            tuple(map(int, behind.threads.split(","))) if behind.threads else (),
+            threads,
+            shares,
             None if behind.unknown_cpus else _united(behind.cpu_sets),
         )
+
+
+def _threads(recording: Recording) -> str:
+    """The column with the threads of a row of several; recordings before schema 5 have none."""
+    return "threads" if recording.schema >= _GROUPED_SINCE else "NULL"
+
+
+def _who(recording: Recording, behind: _Behind) -> tuple[Sequence[int], Sequence[int]]:
+    """The threads of an access, and how many records each of them has, () if that is not told of all."""
+    if behind.several:
+        if len(behind.several) % _PAIR_BYTES:
+            raise damaged(recording.path, "memory_access.threads is no list of threads")
+        pairs = array("I", behind.several)
+        if sys.byteorder == "big":
+            pairs.byteswap()
+        return pairs[0::2], pairs[1::2]
+    threads = array("q", map(int, (behind.threads or "").split(",")) if behind.threads else ())
+    shares = array("q", map(int, (behind.shares or "").split(",")) if behind.shares else ())
+    return threads, () if any(share < 0 for share in shares) else shares
 
 
 def _united(sets: str | None) -> int | None:
@@ -219,16 +253,13 @@ def _united(sets: str | None) -> int | None:
     return cpus
 
 
-def comms_of_lines(recording: Recording, lines: Sequence[int], most: int) -> dict[int, tuple[str, ...]]:
-    """Names of the tasks that access each of these lines, most accesses first, at most so many."""
-    query = f"""
-        SELECT line, comm, COUNT(*) FROM memory_access JOIN memory_thread ON memory_thread.id = thread
-        {where(among("line", lines))} AND comm != '' GROUP BY line, comm ORDER BY line, COUNT(*) DESC, comm"""
-    found: dict[int, tuple[str, ...]] = {}
-    for row in recording.select(_Comm, "memory_thread", query):
-        names = found.get(row.line, ())
-        if len(names) < most:
-            found[row.line] = (*names, row.comm)
+def comms_of_threads(recording: Recording, threads: Sequence[int]) -> dict[int, str]:
+    """The names of these threads, of those that have one."""
+    found: dict[int, str] = {}
+    for begin in range(0, len(threads), _NAMES):
+        some = among("id", threads[begin : begin + _NAMES])
+        query = f"SELECT id, comm FROM memory_thread{where(some)} AND comm != ''"
+        found.update(recording.select(_Comm, "memory_thread", query))
     return found
 
 

@@ -65,9 +65,12 @@ class MemoryCode(NamedTuple):
     line: str
 
 
-@table("memory_access", since=2)
+@table("memory_access", since=2, added={"threads": (5, None)})
 class MemoryAccess(NamedTuple):
-    """Accesses of one thread from one instruction to one offset of a line; None: the source does not tell."""
+    """Accesses from one instruction to one offset of a line; None: the source does not tell.
+
+    They are of one thread, or of those in `threads`: id and records of each, 32 bits each, little-endian.
+    """
 
     line: int
     offset: int
@@ -102,10 +105,11 @@ class MemoryAccess(NamedTuple):
     cpus: bytes | None
     cpu_count: int | None
     nodes: str
+    threads: bytes | None
 
 
 # The columns of memory_access that add up.
-FIGURES = tuple(MemoryAccess._fields[4:-3])
+FIGURES = tuple(MemoryAccess._fields[4:-4])
 
 
 @table("memory_problem", since=2)

@@ -24,14 +24,6 @@ def render(report: C2cReport, style: Style) -> str:
     return "\n\n".join("\n".join(part) for part in parts if part) + "\n"
 
 
-# Parts of the report that an option shows.
-SECTIONS = {
-    "lines": "the table of lines",
-    "maps": "who uses each line: members, functions, verdict, locks, advice",
-    "trust": "what the figures rest on, and what they lack",
-}
-
-
 def render_sections(report: C2cReport, style: Style, names: Sequence[str]) -> str:
     """These sections alone."""
     parts = []

@@ -13,7 +13,7 @@ Types are looked at when a document is first asked for, not at import.
 import dataclasses
 import json
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from operator import attrgetter
@@ -268,6 +268,36 @@ def walk(shape: type, value: Any, addresses: bool = False, top: int | None = Non
     found = encode(value, At(addresses, top, value))
     assert isinstance(found, dict)
     return found
+
+
+def pieces(shape: type, value: Any, long: str, entries: Iterable[Any], addresses: bool = False) -> Iterator[str]:
+    """One JSON object on one line, piece by piece: of the list in the field `long` one entry at a time.
+
+    entries: that list's values, which the value itself lacks.
+    """
+    at = At(addresses, None, value)
+    before = "{"
+    for field in fields_of(shape):
+        assert not field.place.inline
+        assert field.place.where is None
+        yield f"{before}{json.dumps(field.name)}:"
+        before = ","
+        if field.name == long:
+            yield from _entries(get_args(field.type)[0], entries, at)
+            continue
+        part, encode = _getter(field.place, field.attribute)(value, at), _encoder(field.type)
+        yield json.dumps(part if encode is None else encode(part, at), separators=(",", ":"), allow_nan=False)
+    yield "}\n"
+
+
+def _entries(kind: Any, entries: Iterable[Any], at: At) -> Iterator[str]:
+    encode = _encoder(kind)
+    assert encode is not None
+    between = "["
+    for entry in entries:
+        yield between + json.dumps(encode(entry, at), separators=(",", ":"), allow_nan=False)
+        between = ","
+    yield "]" if between == "," else "[]"
 
 
 def as_line(document: Mapping[str, Any]) -> str:

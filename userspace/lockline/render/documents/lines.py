@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What several documents have of cache lines, and the report of sampled lines, lockline-c2c/1."""
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, Literal
 
@@ -18,6 +19,7 @@ from lockline.render.walker import (
     Positive,
     as_line,
     inline,
+    pieces,
     shown,
     walk,
 )
@@ -338,3 +340,8 @@ def document(report: C2cReport, addresses: bool = False) -> dict[str, Any]:
 def render(report: C2cReport, addresses: bool = False) -> str:
     """One JSON object on one line; addresses: with kernel addresses."""
     return as_line(document(report, addresses))
+
+
+def pieces_of(report: C2cReport, lines: Iterable[LineReport], addresses: bool = False) -> Iterator[str]:
+    """The same of a report whose lines come one by one, piece by piece."""
+    return pieces(Document, report, "lines", enumerate(lines, 1), addresses)
