@@ -394,7 +394,7 @@ def test_a_report_reads_the_lines_that_it_shows(tmp_path: Path) -> None:
         "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before, file=sys.stderr); sys.exit(status)"
     )
     done = subprocess.run(
-        [sys.executable, "-c", measure, "c2c", "report", str(path), "--top", "5"],
+        [sys.executable, "-c", measure, "c2c", "report", str(path), "--top", "5", "--all"],
         capture_output=True,
         text=True,
         env={"PYTHONPATH": str(TOP / "userspace"), "PATH": "/usr/bin:/bin"},
