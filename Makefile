@@ -51,7 +51,10 @@ COLLECTOR_SOURCES := $(sort $(wildcard userspace/collector/*.c userspace/collect
 COLLECTOR_OBJECTS := $(COLLECTOR_SOURCES:userspace/collector/%.c=$(BUILD)/collector/%.o)
 COLLECTOR_HEADERS := $(BUILD)/bpf/lockline.skel.h $(BUILD)/collector/recording_schema.h $(BUILD)/collector/recording_put.h
 CFLAGS ?= -O2 -g
-COLLECTOR_CFLAGS := -std=gnu11 -Wall -Wextra -Werror -Wno-unused-parameter -D_GNU_SOURCE \
+# What makes a fault harder to use; CET and its like where the compiler has them.  FORTIFY needs an optimizer.
+HARDENING := -fPIE -fstack-protector-strong -fstack-clash-protection $(if $(filter arm64,$(ARCH)),-mbranch-protection=standard,-fcf-protection=full) \
+	$(if $(filter -O0,$(CFLAGS)),,-U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2)
+COLLECTOR_CFLAGS := $(HARDENING) -std=gnu11 -Wall -Wextra -Werror -Wno-unused-parameter -D_GNU_SOURCE \
 	-DLOCKLINE_VERSION='"$(VERSION)"' -I$(BUILD)/bpf -I$(BUILD)/collector -Iuserspace/collector -I.
 # The order is that of a static link; Debian 13's libelf and libdw want zstd.
 COLLECTOR_LIBS := -lbpf -lcapstone -ldw -lelf -lsqlite3 -lz -llzma -lbz2 -lzstd -lm -lpthread -ldl
@@ -93,7 +96,7 @@ $(BUILD)/collector/%.o: userspace/collector/%.c Makefile VERSION | $(COLLECTOR_H
 
 $(BUILD)/bin/lockline-collect: $(COLLECTOR_OBJECTS)
 	@mkdir -p $(@D)
-	$(CC) $(CFLAGS) $(LDFLAGS) -static -o $@ $^ $(COLLECTOR_LIBS)
+	$(CC) $(CFLAGS) $(LDFLAGS) -static-pie -Wl,-z,relro,-z,now,-z,noexecstack -o $@ $^ $(COLLECTOR_LIBS)
 
 $(BUILD)/bin/lockline: scripts/lockline-launcher
 	@mkdir -p $(@D)
