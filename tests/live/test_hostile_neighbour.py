@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""An unprivileged process tries to harm a recording of the whole machine: tests/workloads/neighbour.c has the ways."""
+
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from hostile_files import HOSTILE
+from support import Collector, Recording, Workload, wait_for
+
+SOMEBODY = "65534"
+WAYS = ("fifo", "files", "changing", "names", "forks")
+ROUNDS, HOLD_US = 5, 2000
+# Addresses of the neighbour that the recording has met, before its end is asked for.
+FRAMES = 20
+
+
+@pytest.fixture(scope="module")
+def files() -> Iterator[Path]:
+    """A directory with the hostile files."""
+    with tempfile.TemporaryDirectory(prefix="neighbour-") as name:
+        for number, make_file in enumerate(HOSTILE.values()):
+            (Path(name) / str(number)).write_bytes(make_file(Path("/bin/sh").resolve()))
+        yield Path(name)
+
+
+@pytest.fixture
+def directory(files: Path) -> Iterator[Path]:
+    """One where the neighbour may write, with the hostile files in it."""
+    with tempfile.TemporaryDirectory(prefix="neighbour-", ignore_cleanup_errors=True) as name:
+        (Path(name) / "files").mkdir()
+        for file in files.iterdir():
+            (Path(name) / "files" / file.name).hardlink_to(file)
+        (Path(name) / "files").chmod(0o755)
+        Path(name).chmod(0o777)
+        yield Path(name)
+
+
+def number(recording: Path, query: str, *values: object) -> int:
+    with Recording(recording) as result:
+        return result.number(query, *values)
+
+
+@pytest.mark.parametrize("ways", [*[(way,) for way in WAYS], WAYS], ids=[*WAYS, "all"])
+def test_the_recording_goes_on(live: Path, recording: Path, directory: Path, ways: tuple[str, ...]) -> None:
+    options = ("-a", "--futex", "--user-stacks", "--episodes", "--interval", "200ms")
+    with Workload(live, "neighbour", SOMEBODY, directory, *ways) as neighbour:
+        collector = Collector(live, recording, *options).attached()
+        rounds = neighbour.do("count")
+        # It meets the neighbour's addresses, sees it go round, and commits intervals after that.
+        wait_for(
+            lambda: (
+                number(recording, "SELECT count(*) FROM frame WHERE tgid AND symbol || module != ''") > FRAMES
+                and all(neighbour.do("count")[way] > rounds[way] + 1 for way in ways)
+            ),
+            f"names of user space with {ways}",
+        )
+        intervals = number(recording, "SELECT max(id) FROM interval")
+        wait_for(
+            lambda: number(recording, "SELECT max(id) FROM interval") > intervals + 2, f"further intervals with {ways}"
+        )
+        with Workload(live, "futex_mutex") as honest:
+            honest.do(f"lock {ROUNDS} {HOLD_US}")
+            found = "SELECT count(*) FROM futex WHERE tgid = ? AND name = 'held_mutex'"
+            wait_for(lambda: number(recording, found, honest.pid), f"the name of an honest mutex with {ways}")
+            assert collector.stop() == 0, collector.errors()
+    with Recording(recording) as result:
+        assert result.integrity() == "ok"
+        assert result.begins_accounted() == result.begins() + result.loss("slow_paths")
+        texts = result.rows("SELECT symbol FROM frame UNION SELECT module FROM frame UNION SELECT object FROM futex")
+        assert all(str(text).isprintable() for (text,) in texts)
+        assert result.rows("SELECT value FROM meta WHERE name = 'state'") == [("complete",)]
+    report = subprocess.run(
+        [live / "bin/lockline", "report", "--all", "-i", recording], capture_output=True, timeout=120, check=False
+    )
+    assert report.returncode == 0, report.stderr
+    assert b"\x1b" not in report.stdout
