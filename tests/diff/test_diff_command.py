@@ -59,7 +59,7 @@ def test_text(sides: tuple[Path, Path], run: Run) -> None:
 def test_json(sides: tuple[Path, Path], as_json: Json) -> None:
     code, document = as_json(*sides)
     samples = document["samples"]
-    assert (code, document["schema"], document["verdict"]) == (0, "lockline-diff/1", "improved")
+    assert (code, document["schema"], document["verdict"]) == (0, "lockline-diff/2", "improved")
     assert (document["waits"], document["lines"]) == (None, None)
     assert (samples["unit"], samples["higher_is_better"]) == ("ops/sec", True)
     assert samples["values"]["before"] == BASELINE
@@ -174,3 +174,12 @@ def test_help_tells_the_exit_code(run: Run) -> None:
     code, out, _ = run("--help")
     assert code == 0
     assert "Exit code 2: something regressed" in " ".join(out.split())
+
+
+def test_inconclusive_fails_if_wanted(tmp_path: Path, run: Run, sides: tuple[Path, Path]) -> None:
+    before, after = numbers(tmp_path / "b", [1, 2, 3], "ms"), numbers(tmp_path / "a", [1, 2, 4], "ms")
+    for arguments in ((), ("--changelog",), ("--format", "json")):
+        assert run(before, after, *arguments)[0] == 0
+        assert run(before, after, "--fail-inconclusive", *arguments)[0] == 2
+    assert run(*sides, "--fail-inconclusive")[0] == 0
+    assert run(*reversed(sides), "--fail-inconclusive")[0] == 2

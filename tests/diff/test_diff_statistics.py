@@ -10,7 +10,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lockline.base.statistics import (
-    autocorrelation,
     compare_counts,
     detectable,
     hodges_lehmann,
@@ -233,10 +232,3 @@ def test_summary() -> None:
     assert summarize([5.0]).deviation is None
     # Rounding must not put a mean outside of its values.
     assert summarize([0.1] * 3).average == 0.1
-
-
-def test_autocorrelation() -> None:
-    assert autocorrelation([1.0, 2.0]) == 0.0
-    assert autocorrelation([5.0] * 10) == 0.0
-    assert autocorrelation([1.0, -1.0] * 20) < -0.9
-    assert autocorrelation([math.sin(i / 10) for i in range(100)]) > 0.9

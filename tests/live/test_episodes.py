@@ -96,7 +96,7 @@ def test_who_holds_the_lock_now(live: Path, recording: Path) -> None:
     """A wait that lasts is looked at while it does: its holder, what that does, and its stack at that moment."""
     with (
         Workload(live, "uffd_mutex") as workload,
-        Collector(live, recording, "--episodes", "-p", str(workload.pid), "-i", "200ms", "--threshold", "20ms"),
+        Collector(live, recording, "--episodes", "-p", str(workload.pid), "-I", "200ms", "--threshold", "20ms"),
     ):
         workload.do(f"go 1 {LONG_HOLD_US}")
     with Recording(recording) as result:
@@ -139,7 +139,7 @@ def interval_rows(result: Recording) -> list[int]:
 def test_a_wait_ends_the_flight(live: Path, recording: Path) -> None:
     with Workload(live, "uffd_mutex") as workload:
         condition = f"wait>20ms and kind=mutex and pid={workload.pid}"
-        collector = Collector(live, recording, "--flight", "-i", "100ms", "--until", condition).attached()
+        collector = Collector(live, recording, "--flight", "-I", "100ms", "--until", condition).attached()
         bounds = workload.do(f"go 1 {HOLD_US}")["waits"]
         assert collector.wait() == FIRED
     assert any("the flight is over: thread" in line for line in collector.errors())
@@ -164,7 +164,7 @@ def test_a_wait_that_lasts_ends_the_flight(live: Path, recording: Path) -> None:
     """Long before an interval ends, and with whoever holds the lock at that moment."""
     with Workload(live, "uffd_mutex") as workload:
         condition = f"wait>20ms and pid={workload.pid}"
-        collector = Collector(live, recording, "--flight", "-i", "600", "--until", condition).attached()
+        collector = Collector(live, recording, "--flight", "-I", "600", "--until", condition).attached()
         seen_ns = workload.do("leave")["seen_ns"]
         assert collector.wait() == FIRED
     assert any("has waited" in line for line in collector.errors())
@@ -183,7 +183,7 @@ def test_a_wait_that_lasts_ends_the_flight(live: Path, recording: Path) -> None:
 def test_another_wait_does_not(live: Path, recording: Path) -> None:
     with Workload(live, "uffd_mutex") as workload:
         condition = f"wait>20ms and kind=rwsem and pid={workload.pid}"
-        collector = Collector(live, recording, "--flight", "-i", "100ms", "--until", condition).attached()
+        collector = Collector(live, recording, "--flight", "-I", "100ms", "--until", condition).attached()
         workload.do(f"go 1 {HOLD_US}")
         assert collector.stop() == 0
     with Recording(recording) as result:
@@ -195,7 +195,7 @@ def test_another_wait_does_not(live: Path, recording: Path) -> None:
 def test_until_without_a_flight(live: Path, recording: Path) -> None:
     """An ordinary recording, ended by the condition."""
     with Workload(live, "uffd_mutex") as workload:
-        collector = Collector(live, recording, "-i", "100ms", "--until", f"wait>20ms and pid={workload.pid}").attached()
+        collector = Collector(live, recording, "-I", "100ms", "--until", f"wait>20ms and pid={workload.pid}").attached()
         workload.do(f"go 1 {HOLD_US}")
         assert collector.wait() == FIRED
     with Recording(recording) as result:

@@ -31,7 +31,7 @@ def futexes(path: Path, tgid: int | None = None) -> list[FutexWaits]:
 
 def collecting(live: Path, recording: Path, pid: int) -> Collector:
     """A recording of a process's futexes, with intervals of half a second."""
-    return Collector(live, recording, "--futex", "-p", str(pid), "-i", "0.5")
+    return Collector(live, recording, "--futex", "-p", str(pid), "-I", "0.5")
 
 
 def findings(path: Path, rule: str) -> list[Told]:
@@ -324,7 +324,7 @@ def test_bucket_locks_of_perf_bench(live: Path, recording: Path, two_cpus: None)
                 pytest.skip("this perf has no bench futex hash")
         return result.number("SELECT sum(waits) FROM futex_bucket")
 
-    with Collector(live, recording, "-a", "--futex", "-i", "0.5"), Recording(recording) as result:
+    with Collector(live, recording, "-a", "--futex", "-I", "0.5"), Recording(recording) as result:
         wait_for(joined, "waits for a bucket's lock that are joined with a futex")
     with open_recording(recording) as opened:
         found = read_futexes(opened, opened.locks())

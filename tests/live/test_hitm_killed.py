@@ -25,7 +25,7 @@ PER_SECOND = 250
 LINES = 30
 FIRST_LINE = 0xFFFF_8881_2345_6000
 LOCK = 0xFFFF_8880_0000_1000
-OPTIONS = ("-a", "-C", "0", "-i", "0.5", "--hitm", "--hitm-event", CLOCK, "--hitm-rate", "50")
+OPTIONS = ("-a", "-C", "0", "-I", "0.5", "--hitm", "--hitm-event", CLOCK, "--hitm-rate", "50")
 
 Access = tuple[int, int]  # address of the line, offset
 
@@ -149,7 +149,7 @@ def test_an_orderly_end_has_all(live: Path, recording: Path, tmp_path: Path) -> 
 @pytest.mark.usefixtures("spare_cpu")
 def test_writes_that_are_dear_come_less_often(live: Path, recording: Path, tmp_path: Path) -> None:
     """They take a fiftieth of a CPU's time at most, and the sums hold even so."""
-    collector = Collector(live, recording, *OPTIONS, "-i", "0.1").attached()
+    collector = Collector(live, recording, *OPTIONS, "-I", "0.1").attached()
 
     def stretched() -> bool:
         with Recording(recording) as got:

@@ -47,7 +47,7 @@ def slices(path: Path) -> list[tuple[Any, ...]]:
 def check(live: Path, path: Path, when: str, links: int, pairs: int, *options: str) -> dict[str, Any]:
     """The report's self_check, of so many pairs, with a load that stalls `when` the collector has more than `links`."""
     with (
-        Collector(live, path, "--self-check=0.25", "-i", "0.2", *options) as collector,
+        Collector(live, path, "--self-check=0.25", "-I", "0.2", *options) as collector,
         running(live / "workloads" / "stalls", str(collector.process.pid), str(links), when, "3000") as load,
     ):
         wait_for(lambda: len(slices(path)) >= 2 * pairs, f"{pairs} pairs of slices")
@@ -91,7 +91,7 @@ def test_a_load_that_stalls_anyhow(live: Path, recording: Path, real_time: None)
 def test_the_slices(live: Path, recording: Path) -> None:
     """Pairs have one slice of each kind, slices do not overlap, and the deeper probes are silent without."""
     with (
-        Collector(live, recording, "--self-check=0.25", "-i", "0.2", "--episodes", "--threshold", "0ms"),
+        Collector(live, recording, "--self-check=0.25", "-I", "0.2", "--episodes", "--threshold", "0ms"),
         running(live / "workloads" / "lock_load", "directory", "4", cwd=recording.parent),
     ):
         wait_for(lambda: len(slices(recording)) >= 8, "8 slices")
@@ -170,7 +170,7 @@ def test_deeper_probes_that_cannot_come_back(live: Path, recording: Path) -> Non
 
     waits = "SELECT sum(waits) FROM lock_total"
     with (
-        Collector(live, recording, "--self-check=0.25", "-i", "0.1", "--episodes") as collector,
+        Collector(live, recording, "--self-check=0.25", "-I", "0.1", "--episodes") as collector,
         running(live / "workloads" / "lock_load", "directory", "4", cwd=recording.parent),
     ):
         before = resource.prlimit(collector.process.pid, resource.RLIMIT_NOFILE)
@@ -188,7 +188,7 @@ def test_deeper_probes_that_cannot_come_back(live: Path, recording: Path) -> Non
 
 def test_probes_of_the_waits_that_cannot_come_back(live: Path, recording: Path) -> None:
     """Nothing could be recorded any more: it ends, and what there is stays."""
-    collector = Collector(live, recording, "--self-check=0.25", "-i", "0.1").attached()
+    collector = Collector(live, recording, "--self-check=0.25", "-I", "0.1").attached()
     without_descriptors(collector.process.pid)
     assert collector.wait() == 1
     assert any("the recording ends here" in line for line in collector.errors())

@@ -134,7 +134,7 @@ def test_memcached_under_load(live: Path, cache: Server, recording: Path) -> Non
 
 def test_memcached_at_rest(live: Path, cache: Server, recording: Path) -> None:
     """Its workers wait for connections, its maintainers for conditions: hours of it are no contention."""
-    with Collector(live, recording, "--futex", "-p", str(cache.pid), "-i", "0.2"), Recording(recording) as result:
+    with Collector(live, recording, "--futex", "-p", str(cache.pid), "-I", "0.2"), Recording(recording) as result:
         wait_for(lambda: result.number("SELECT max(id) FROM interval") > 5, "intervals")
     report = report_of(recording)
     # What keeps house may meet there: that is a wait for a lock, of no weight.
@@ -168,7 +168,7 @@ def test_postgresql_under_load(live: Path, database: Server, recording: Path) ->
 
 
 def test_postgresql_at_rest(live: Path, database: Server, recording: Path) -> None:
-    with Collector(live, recording, "--futex", "-p", str(database.pid), "-i", "0.2"), Recording(recording) as result:
+    with Collector(live, recording, "--futex", "-p", str(database.pid), "-I", "0.2"), Recording(recording) as result:
         wait_for(lambda: result.number("SELECT max(id) FROM interval") > 5, "intervals")
     report = report_of(recording)
     assert report.futexes is None or report.futexes.wait_ns(LOCK) + report.futexes.wait_ns(PARKED) < MS_100

@@ -120,7 +120,7 @@ def test_process_that_ends_ends_the_recording(live: Path, recording: Path) -> No
     """Also one that nobody has waited for: a zombie does nothing any more."""
     child = subprocess.Popen(["sleep", "600"])
     result: list[tuple[int, str]] = []
-    thread = threading.Thread(target=lambda: result.append(record(live, recording, "-i", "3600", "-p", str(child.pid))))
+    thread = threading.Thread(target=lambda: result.append(record(live, recording, "-I", "3600", "-p", str(child.pid))))
     thread.start()
     wait_for(recording.exists, "the recording")
     child.kill()
@@ -173,7 +173,7 @@ def has_intervals(recording: Path) -> bool:
 
 def test_ends_with_the_process_that_started_it(live: Path, recording: Path) -> None:
     """Killed, that process cannot end it; what was recorded is kept."""
-    collector = [str(live / "bin" / "lockline-collect"), "record", "-o", str(recording), "-i", "0.1"]
+    collector = [str(live / "bin" / "lockline-collect"), "record", "-o", str(recording), "-I", "0.1"]
     with subprocess.Popen(["sh", "-c", '"$@" --end-with $$; :', "sh", *collector], stderr=subprocess.DEVNULL) as shell:
         try:
             wait_for(lambda: has_intervals(recording), "an interval")
@@ -196,7 +196,7 @@ def test_ends_with_a_process_that_did_not_start_it(live: Path, recording: Path) 
 
 def test_full_table_does_not_grow(live: Path, recording: Path, tmp_path: Path) -> None:
     """The waits without a row have one cell for each CPU and kind, however long it lasts."""
-    with Collector(live, recording, "-a", "--memory", "1800K", "-i", "0.1") as collector:
+    with Collector(live, recording, "-a", "--memory", "1800K", "-I", "0.1") as collector:
         with running("sh", "-c", "while :; do perf bench sched messaging -g 4 -l 100; done", cwd=tmp_path):
 
             def full() -> bool:

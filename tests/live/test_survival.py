@@ -96,7 +96,7 @@ def test_sigkill_at_any_time(live: Path, tmp_path: Path, load: None) -> None:
     def kill(turn: tuple[int, int, float]) -> None:
         number, committed, wait = turn
         path = tmp_path / f"killed-{number}.lockline"
-        collector = Collector(live, path, "-a", "-i", "0.1").attached()
+        collector = Collector(live, path, "-a", "-I", "0.1").attached()
         objects = objects_of(collector.process.pid)
         assert {kind for kind, _ in objects} == set(KINDS_OF_OBJECTS), objects
         wait_for(lambda: intervals(path) >= committed, "interval")
@@ -124,7 +124,7 @@ def test_sigkill_while_starting(live: Path, recording: Path, moment: float) -> N
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_signal_ends_the_recording(live: Path, recording: Path, load: None, number: signal.Signals) -> None:
-    collector = Collector(live, recording, "-a", "-i", "0.1").attached()
+    collector = Collector(live, recording, "-a", "-I", "0.1").attached()
     wait_for(lambda: intervals(recording) >= 2, "interval")
     objects = objects_of(collector.process.pid)
     assert collector.stop(number) == 0, collector.errors()
@@ -151,7 +151,7 @@ def sysctls() -> dict[str, str]:
 def test_sysctls_stay(live: Path, recording: Path) -> None:
     before = sysctls()
     assert "kernel/bpf_stats_enabled" in before
-    with Collector(live, recording, "-a", "-i", "0.1"):
+    with Collector(live, recording, "-a", "-I", "0.1"):
         wait_for(lambda: intervals(recording) >= 3, "interval")
         assert sysctls() == before
     assert sysctls() == before
@@ -245,7 +245,7 @@ def test_full_disk(live: Path, tmp_path: Path, load: None) -> None:
     directory = tmp_path / "small"
     directory.mkdir()
     with PrivateMount(directory, "size=4m") as small:
-        collector = Collector(live, directory / "x.lockline", "-a", "-i", "0.1", prefix=small.enter).attached()
+        collector = Collector(live, directory / "x.lockline", "-a", "-I", "0.1", prefix=small.enter).attached()
         wait_for(lambda: small.intervals(directory / "x.lockline") >= 2, "interval")
         fill(small.inside)
         assert collector.wait() == 1

@@ -94,7 +94,9 @@ static void watch(void)
 	refused("watch x --offsets 64", "out of range");
 	refused("watch x --holders", "not an option of `watch`");
 	refused("record -a --full", "not an option of `record`");
-	accepted("record -i 2s");
+	refused("record -i 1", "-I sets the interval now");
+	refused("record -i lockline.data", "-I sets the interval now");
+	accepted("record -I 2s");
 	CHECK(got.interval_ns == 2000 * MS, "%llu", got.interval_ns);
 	options_free(&got);
 }
@@ -124,7 +126,7 @@ static void defaults(void)
 	CHECK(got.command == COMMAND_RECORD && got.all, "command %d all %d", got.command, got.all);
 	CHECK_TEXT(got.output, "lockline.data");
 	CHECK(got.kinds == KIND_MASK_ALL, "%x", got.kinds);
-	CHECK(!got.duration_ns && got.interval_ns == 1000 * MS && got.threshold_ns == MS, "times");
+	CHECK(!got.duration_ns && !got.interval_ns && got.threshold_ns == MS, "times");
 	CHECK(!got.sample_period && !got.memory_bytes && !got.possible_cpus, "numbers");
 	CHECK(!got.user_stacks && !got.sizes_only && !got.quiet && !got.verbose && !got.command_argv, "flags");
 	options_free(&got);
@@ -132,7 +134,7 @@ static void defaults(void)
 
 static void all_options(void)
 {
-	accepted("record -o x.lockline -C 0 --kinds=mutex,rwsem:R -d 2m -i 250ms --threshold 250us --sample 64 "
+	accepted("record -o x.lockline -C 0 --kinds=mutex,rwsem:R -d 2m -I 250ms --threshold 250us --sample 64 "
 		 "--memory 1.5G --user-stacks -q -vv -- sleep -p 3");
 	CHECK_TEXT(got.output, "x.lockline");
 	CHECK(got.cpus.count == 1 && got.cpus.ids[0] == 0, "%zu CPUs", got.cpus.count);
@@ -218,7 +220,7 @@ static void times(void)
 	accepted("record --threshold 0");
 	CHECK(got.threshold_ns == 0, "every wait");
 	options_free(&got);
-	refused("record -i 50ms", "out of range, 100ms to 60m");
+	refused("record -I 50ms", "out of range, 100ms to 60m");
 	refused("record -d 0", "out of range");
 }
 

@@ -59,7 +59,7 @@ class HolderCase:
         if not self.arm64:
             # A program of this machine's own: it holds a pipe's mutex over a fault that it serves itself.
             commands.append(
-                "lockline-collect record -a --holders -i 100ms -o mutex.lockline --"
+                "lockline-collect record -a --holders -I 100ms -o mutex.lockline --"
                 f" uffd_mutex {MUTEX_ROUNDS} {HOLD_US} > mutex.json || exit"
             )
         where = boot(self.kernel, self.spinlocks, turns=not self.arm64)
@@ -81,7 +81,7 @@ CASES = (
 def record(name: str, mode: str, hold_us: int, count: int, waiters: int) -> str:
     """The command that leaves NAME.lockline, and NAME.json with the truth."""
     return (
-        f"lockline-collect record -a --holds -i 100ms -o {name}.lockline --"
+        f"lockline-collect record -a --holds -I 100ms -o {name}.lockline --"
         f" held_lock {mode} --hold-us {hold_us} --count {count} --waiters {waiters} > {name}.json || exit"
     )
 

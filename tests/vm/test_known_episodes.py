@@ -29,7 +29,7 @@ RETAKES, RETAKE_US, ROUNDS = 16, 1000, 30
 LIMIT_US, PERIOD_US = 5_000, 100_000
 TIMES = 15
 
-RECORD = "lockline-collect record -a --holders --episodes --threshold {threshold} -i 100ms -o {name}.lockline --"
+RECORD = "lockline-collect record -a --holders --episodes --threshold {threshold} -I 100ms -o {name}.lockline --"
 
 # One writes into a file, a megabyte at once, and holds the inode's rwsem for as long; the other wants to write a byte.
 THROTTLED = f"""

@@ -16,7 +16,7 @@ KERNELS = ("trixie",)
 # When the links have gone, come and gone again there was a slice of each kind.  A slice is a quarter of a second: the
 # looks are ten a second, and go by bounds, as a link or two may be on its way at the first look.
 COMMAND = """
-lockline-collect record -a --holders --self-check=0.25 -i 0.2 -o run.lockline 2> said &
+lockline-collect record -a --holders --self-check=0.25 -I 0.2 -o run.lockline 2> said &
 collector=$!
 until grep -q recording said || ! kill -0 $collector; do sleep 0.1; done
 links() { ls -l /proc/$collector/fd | grep -c bpf; }

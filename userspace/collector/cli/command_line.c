@@ -138,8 +138,8 @@ static const struct option_row rows[] = {
 	 FOR_WAITS, 0, 0, AT(kinds)},
 	{'d', "duration", "TIME", "stop after this time: seconds, or with a suffix ms, s, m", VALUE_SECONDS, FOR_WAITS,
 	 SECOND / 1000, 366 * 86400 * SECOND, AT(duration_ns)},
-	{'i', "interval", "TIME", "of the time series: seconds, or with a suffix; default 1s, at least 100ms",
-	 VALUE_SECONDS, FOR_RECORD, SECOND / 10, 3600 * SECOND, AT(interval_ns)},
+	{'I', "interval", "TIME", "of the time series, at least 100ms; default: short at first, then 1s", VALUE_SECONDS,
+	 FOR_RECORD, SECOND / 10, 3600 * SECOND, AT(interval_ns)},
 	{THRESHOLD, "threshold", "TIME", "keep each wait from this length on, as in 250us; default 1ms", VALUE_TIME,
 	 FOR_WAITS, 0, 3600 * SECOND, AT(threshold_ns)},
 	{SAMPLE, "sample", "N", "of the other waits of a lock keep one in N, a power of two; default: by their rate",
@@ -512,6 +512,10 @@ static int refuse(const struct options *options, int letter, const char *word)
 	const char *command = commands[options->command].name;
 	char single[3] = {'-', optopt, 0}, shown[VALUE_SHOWN], name[32];
 
+	if (letter == 'i' && options->command == COMMAND_RECORD) {
+		message("-i: -I sets the interval now, as in perf, where -i names an input file");
+		return -EINVAL;
+	}
 	if (letter != '?' && letter != ':') {
 		message("%s is not an option of `%s`; see `lockline-collect %s --help`",
 			spelled(row_of(letter, options->command), name), command, command);
@@ -587,7 +591,6 @@ int options_parse(struct options *options, int argc, char **argv)
 	*options = (struct options){
 		.output = "lockline.data",
 		.kinds = KIND_MASK_ALL,
-		.interval_ns = SECOND,
 		.threshold_ns = SECOND / 1000,
 		.sample_period = 0,
 		.accesses = DEFAULT_ACCESSES,

@@ -10,6 +10,8 @@
 #include "base/values.h"
 #include "bpf/lockline.h"
 
+#define INTERVAL_NS 1000000000ull
+
 enum command { COMMAND_RECORD, COMMAND_DOCTOR, COMMAND_TYPES, COMMAND_IMPORT, COMMAND_WATCH };
 
 /* How `watch` tells reads from writes. */
@@ -34,7 +36,7 @@ struct options {
 	const char *pod;       /* --pod: NAMESPACE/NAME */
 	__u32 kinds;           /* --kinds: mask of 1 << enum lock_kind; all by default */
 	__u64 duration_ns;     /* -d SECONDS; 0: until Ctrl-C or the end of COMMAND */
-	__u64 interval_ns;     /* -i SECONDS; default 1 s, at least 0.1 s */
+	__u64 interval_ns;     /* -I SECONDS, at least 0.1 s; 0: up to INTERVAL_NS, shorter at first */
 	__u64 threshold_ns;    /* --threshold TIME (suffix ns, us, ms, s); default 1 ms */
 	__u32 sample_period; /* --sample N: one wait in N of a row; power of two; 0: by the rate of waits, the default */
 	__u64 memory_bytes;  /* --memory SIZE (K, M, G); 0: 64M, or more where the CPUs need it */

@@ -42,6 +42,9 @@
 /* Processes of -p and -t are looked for this often. */
 #define LOOK_NS        1000000000ull
 #define USER_PROCESSES 64
+/* Without -I an interval is no longer than 1 / INTERVALS_OF_TIME of what is recorded, within these bounds. */
+#define SHORT_INTERVAL_NS 100000000ull
+#define INTERVALS_OF_TIME 50
 
 struct session {
 	const struct options *options;
@@ -68,7 +71,8 @@ struct session {
 	__u64 interval_begin_ns;
 	__u64 next_drain_ns;
 	__u64 next_hurry_ns;
-	__u64 *begins; /* per CPU, at the last interval */
+	__u64 *begins;   /* per CPU, at the last interval */
+	__u64 ending_ns; /* what ending the last interval took */
 };
 
 /* Ctrl-C, the end of COMMAND and the rest arrive by file descriptor; set before COMMAND is forked. */
@@ -321,11 +325,31 @@ static int trigger_fired(struct session *session)
 	return err ?: flight_save(&session->flight, fired_ns);
 }
 
+/*
+ * How long the next interval is.  Without -I the first ones are short, so that a recording of a few seconds has enough
+ * of them to be compared; each is a part of what is recorded already, so that there are never many more than one a
+ * second.  Where ending one takes long they are longer.
+ */
+static __u64 interval_length(const struct session *session)
+{
+	const struct options *options = session->options;
+	__u64 length;
+
+	if (options->interval_ns)
+		return options->interval_ns;
+	if (options->flight || options->command != COMMAND_RECORD)
+		return INTERVAL_NS;
+	length = (now_ns() - session->ground.begin_ns) / INTERVALS_OF_TIME;
+	length = length > session->ending_ns * INTERVALS_OF_TIME ? length : session->ending_ns * INTERVALS_OF_TIME;
+	length = length > SHORT_INTERVAL_NS ? length : SHORT_INTERVAL_NS;
+	return length < INTERVAL_NS ? length : INTERVAL_NS;
+}
+
 static int run(struct session *session)
 {
 	const struct options *options = session->options;
 	__u64 end_ns = options->duration_ns ? session->ground.begin_ns + options->duration_ns : ~0ull, check_ns;
-	__u64 interval_end_ns = session->ground.begin_ns + options->interval_ns, next_look_ns = 0;
+	__u64 interval_end_ns = session->ground.begin_ns + interval_length(session), next_look_ns = 0;
 	const __u64 poll_ns = subsystems_care(&session->opened, MOMENT_HURRY) ? HURRY_NS : POLL_NS;
 	int err = self_check_tick(session->self_check, &check_ns);
 
@@ -354,10 +378,13 @@ static int run(struct session *session)
 		}
 		trigger_look(&session->flight.trigger);
 		if (!err && !session->flight.trigger.fired && now_ns() >= interval_end_ns) {
+			__u64 started_ns = now_ns();
+
 			err = end_interval(session, false);
-			interval_end_ns += options->interval_ns;
+			session->ending_ns = now_ns() - started_ns;
+			interval_end_ns += interval_length(session);
 			if (interval_end_ns <= now_ns())
-				interval_end_ns = now_ns() + options->interval_ns;
+				interval_end_ns = now_ns() + interval_length(session);
 		}
 		if (!err && session->flight.trigger.fired)
 			return trigger_fired(session);

@@ -14,7 +14,6 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import pairwise
 from statistics import NormalDist, fmean, median, stdev
 
 ALPHA = 0.05
@@ -300,14 +299,3 @@ def compare_counts(
     return Test(name, float(after), max(0.0, p), smallest), Interval(
         change(after / events), change(low), change(high), 1 - alpha
     )
-
-
-def autocorrelation(values: Sequence[float]) -> float:
-    """Correlation of each value with the one before it; 0 where it has no meaning."""
-    if len(values) < 3:
-        return 0.0
-    mean = fmean(values)
-    spread = math.fsum((value - mean) ** 2 for value in values)
-    if spread <= 0:
-        return 0.0
-    return math.fsum((a - mean) * (b - mean) for a, b in pairwise(values)) / spread

@@ -21,7 +21,7 @@ from lockline.recording.reader import open_recording
 from lockline.render import diff_screen, diff_text
 from lockline.render.documents import diff as document
 
-REGRESSED = 2
+FAILED = 2
 
 
 def _percent(text: str) -> float:
@@ -83,6 +83,9 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     )
     parser.add_argument(
         "--labels", type=_labels, default=("before", "after"), metavar="A,B", help="titles of the sides"
+    )
+    parser.add_argument(
+        "--fail-inconclusive", action="store_true", help="exit code 2 also where the figures cannot decide"
     )
     parser.add_argument("--top", type=_top, metavar="N", help="rows of each table (default: 15; json: all)")
     shown = parser.add_argument_group("what to show, in place of the first screen")
@@ -232,4 +235,5 @@ def run(arguments: argparse.Namespace) -> tuple[str, int]:
             print(f"lockline: {clean(warning, plain)}", file=sys.stderr)
     else:
         text = _text(result, plain, arguments)
-    return text, REGRESSED if result.verdict == "regressed" else 0
+    failed = ("regressed", "inconclusive") if arguments.fail_inconclusive else ("regressed",)
+    return text, FAILED if result.verdict in failed else 0

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from lockline.base.blocks import BlockTest, compare_series
 from lockline.base.statistics import (
     ALPHA,
     Interval,
@@ -156,6 +157,36 @@ def compare(
         detectable=_ratio(detectable(before, after, rule.alpha), base.median),
         judgement=judge(judgement, rule, higher_is_better),
     )
+
+
+def compare_shares(
+    before: Sequence[float], after: Sequence[float], rule: Rule = Rule()
+) -> tuple[Comparison, BlockTest]:
+    """Compare two series of shares, less being better; see blocks.  Raises ValueError if one is empty."""
+    found = compare_series(before, after, rule.alpha)
+    ratio = found.ratio
+    judgement = Judgement(
+        test=found.test,
+        p=found.test.p,
+        tested=1,
+        difference=found.difference,
+        relative=ratio.estimate if ratio else None,
+        relative_low=ratio.low if ratio else None,
+        relative_high=ratio.high if ratio else None,
+        verdict="inconclusive",
+        reason="",
+    )
+    larger = sum((new > old) + (new == old) / 2 for new in found.after for old in found.before)
+    least = detectable(found.before, found.after, rule.alpha)
+    base = summarize(found.before)
+    comparison = Comparison(
+        before=base,
+        after=summarize(found.after),
+        overlap=overlap(found.before, found.after, larger),
+        detectable=_ratio(None if least is None else least * found.inflation, base.average),
+        judgement=judge(judgement, rule, higher_is_better=False),
+    )
+    return comparison, found
 
 
 def count_judgement(before: int, before_base: float, after: int, after_base: float, rule: Rule) -> Judgement:

@@ -4,16 +4,16 @@
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from statistics import median
 from typing import Literal
 
 from lockline.analysis.model import Figures, Host, Window
 from lockline.analysis.report import SLACK_NS, read_host, read_window
 from lockline.analysis.selection import Selection, lock_matches
 from lockline.analysis.waits import UNKNOWN_LOCK, Limits, Waits, read_waits
+from lockline.base.blocks import BlockTest
 from lockline.base.errors import LocklineError
-from lockline.base.statistics import autocorrelation, holm
-from lockline.diff.model import Comparison, Rule, compare, judge
+from lockline.base.statistics import holm
+from lockline.diff.model import Comparison, Rule, compare_shares, judge
 from lockline.recording.reader import Recording
 
 Identity = tuple[str, str]
@@ -23,9 +23,12 @@ Presence = Literal["both", "new", "gone"]
 DEFAULT_MIN_SHARE = 0.001
 MAX_JUDGED = 50
 
-# Intervals that depend on the one before are joined until they do so no more than this, or are as few as that.
-MAX_AUTOCORRELATION = 0.3
-MIN_BLOCKS = 8
+# What is as long as this part of a sample is one.
+_WHOLE = 0.75
+# So many times the length of a burst has enough of them.
+_ENOUGH = 16
+# From so much dependence on it is worth a word.
+_BURSTS = 1.5
 
 # What makes two recordings hard to compare, if it differs: fact of meta, and what it is called.
 _CONDITIONS = (
@@ -64,7 +67,8 @@ class Rates:
 class WaitDifference:
     """One identity on both sides; name and kind are '' for what they are summed over.
 
-    comparison: of the share in each block of intervals; None where it was not judged, for the reason in unjudged.
+    comparison: of the share over time; None where it was not judged, for the reason in unjudged.
+    hint: how to record so that it can be decided, '' where that makes no difference.
     """
 
     name: str
@@ -74,18 +78,19 @@ class WaitDifference:
     after: Rates
     comparison: Comparison | None
     unjudged: str
+    hint: str
 
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """What one recording is, beside its waits; block: intervals that make one sample."""
+    """What one recording is, beside its waits; sample_ns: the length of each sample of its series."""
 
     path: str
     host: Host
     window: Window
     locks: int
     samples: int
-    block: int
+    sample_ns: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,12 +120,8 @@ class _Read:
 
 
 def _intervals(recording: Recording) -> dict[int, int]:
-    """Length in ns by interval; those much shorter than the rest, as the last often is, are left out."""
-    lengths = {row.id: row.end_ns - row.begin_ns for row in recording.intervals() if row.end_ns > row.begin_ns}
-    if not lengths:
-        return {}
-    usual = median(lengths.values())
-    return {interval: length for interval, length in lengths.items() if length * 2 >= usual}
+    """Length in ns by interval."""
+    return {row.id: row.end_ns - row.begin_ns for row in recording.intervals() if row.end_ns > row.begin_ns}
 
 
 def read_side(recording: Recording, selection: Selection) -> _Read:
@@ -165,22 +166,25 @@ def _rates(figures: Figures | None, window: Window) -> Rates:
     )
 
 
-def shares(lengths: Mapping[int, int], waited: Mapping[int, int], block: int) -> list[float]:
-    """Wait time per time of each run of `block` intervals; a shorter run at the end is left out."""
-    ordered = sorted(lengths)
-    runs = [ordered[i : i + block] for i in range(0, len(ordered) - block + 1, block)]
-    return [sum(waited.get(i, 0) for i in run) / sum(lengths[i] for i in run) for run in runs]
+def resolution(*sides: Mapping[int, int]) -> int:
+    """ns: the length to which the intervals of all sides are joined; nine of ten are no longer.  0: there are none.
+
+    A recording's first intervals are shorter than the later ones.
+    """
+    return max((sorted(side.values())[(len(side) * 9 - 1) // 10] for side in sides if side), default=0)
 
 
-def block_size(lengths: Mapping[int, int], waited: Mapping[int, int]) -> int:
-    """How many intervals make one sample, so that samples next to each other hardly depend on each other."""
-    block = 1
-    while (
-        len(lengths) // (block * 2) >= MIN_BLOCKS
-        and autocorrelation(shares(lengths, waited, block)) > MAX_AUTOCORRELATION
-    ):
-        block *= 2
-    return block
+def shares(lengths: Mapping[int, int], waited: Mapping[int, int], sample_ns: int) -> list[float]:
+    """Wait time per time of intervals joined until they are about as long as a sample; a short rest is left out."""
+    out = []
+    waited_ns = length_ns = 0
+    for interval in sorted(lengths):
+        waited_ns += waited.get(interval, 0)
+        length_ns += lengths[interval]
+        if length_ns >= sample_ns * _WHOLE:
+            out.append(waited_ns / length_ns)
+            waited_ns = length_ns = 0
+    return out
 
 
 def _sum(series: Sequence[Mapping[int, int]]) -> Counter[int]:
@@ -201,13 +205,19 @@ class _Differ:
 
     def __init__(self, before: _Read, after: _Read, rule: Rule, min_share: float) -> None:
         self.before, self.after, self.rule, self.min_share = before, after, rule, min_share
-        blocks = [block_size(side.lengths, _sum(list(side.series.values()))) for side in (before, after)]
-        # One block for both: of unlike lengths they would have unlike spreads.
-        self.block = max(blocks)
+        # One length for both: of unlike lengths they would have unlike spreads.
+        self.sample_ns = resolution(before.lengths, after.lengths)
 
     def samples(self, side: _Read, identities: Sequence[Identity]) -> list[float]:
         waited = _sum([side.series[identity] for identity in identities if identity in side.series])
-        return shares(side.lengths, waited, self.block)
+        return shares(side.lengths, waited, self.sample_ns)
+
+    def bursts(self, found: BlockTest) -> str:
+        """What to do about samples that depend on each other, '' if they hardly do."""
+        if found.inflation < _BURSTS:
+            return ""
+        burst = found.correlated * self.sample_ns / 1e9
+        return f"waiting comes in bursts of {burst:.2g} s: record both sides for {_ENOUGH * burst:.0f} s or longer"
 
     def difference(
         self,
@@ -220,15 +230,16 @@ class _Differ:
         unjudged = _unjudged(before, after, self.min_share)
         if not unjudged and not judged:
             unjudged = f"beyond the {MAX_JUDGED} locks with most waiting"
-        comparison = None
+        comparison, hint = None, ""
         if not unjudged:
             sides = self.samples(self.before, members), self.samples(self.after, members)
             if all(sides):
-                comparison = compare(*sides, False, self.rule)
+                comparison, found = compare_shares(*sides, self.rule)
+                hint = self.bursts(found)
             else:
                 unjudged = "a recording without intervals"
         presence: Presence = "both" if before.waits and after.waits else "new" if after.waits else "gone"
-        return WaitDifference(*identity, presence, before, after, comparison, unjudged)
+        return WaitDifference(*identity, presence, before, after, comparison, unjudged, hint)
 
 
 def corrected(differences: Sequence[WaitDifference], rule: Rule) -> list[WaitDifference]:
@@ -344,8 +355,8 @@ def diff_waits(
             side.host,
             side.window,
             len(side.by_identity),
-            len(side.lengths) // differ.block,
-            differ.block,
+            len(shares(side.lengths, {}, differ.sample_ns)),
+            differ.sample_ns,
         )
         for side in sides
     ]

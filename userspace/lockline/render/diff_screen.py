@@ -206,7 +206,8 @@ def _todo(diff: Diff) -> str:
     if diff.verdict == "inconclusive":
         if diff.samples is not None:
             return "take more samples of both sides, in turns"
-        return "record both sides for longer: lockline record -a -d 60"
+        hint = diff.waits.total.hint if diff.waits is not None else ""
+        return hint or "record both sides for longer: lockline record -a -d 60"
     if diff.verdict == "regressed" and diff.samples is None:
         return f"see what the lock suffers from now: lockline report -i {shlex.quote(diff.after)}"
     return ""

@@ -87,7 +87,7 @@ def _side(side: Side) -> str:
         f"spinlocks {side.host.spinlock_mode}" if side.host.spinlock_mode else None,
         duration(side.window.duration_ns),
         f"{side.locks:,} locks",
-        f"{side.samples} samples of {side.block} interval" + ("s" if side.block > 1 else "") + " each",
+        f"{side.samples:,} samples of {duration(side.sample_ns)}",
     ]
     return ", ".join(part for part in parts if part)
 
@@ -164,6 +164,13 @@ def _interval(judgement: Judgement) -> str:
     return f"{text} ({signed(judgement.relative_low)} to {signed(judgement.relative_high)}, {confidence})"
 
 
+def _range(judgement: Judgement) -> str:
+    """The interval in whole percent, "-" if there is none."""
+    ends = judgement.relative_low, judgement.relative_high
+    known = [f"{end * 100:+,.0f}" if abs(end) < 1e4 else f"{end * 100:+.1e}" for end in ends if end is not None]
+    return f"{known[0]} to {known[1]} %" if len(known) == 2 else "-"
+
+
 def _samples(samples: SamplesDiff, labels: Labels) -> list[str]:
     comparison = samples.comparison
     judgement = comparison.judgement
@@ -179,10 +186,10 @@ def _samples(samples: SamplesDiff, labels: Labels) -> list[str]:
         "",
         *_statistics(comparison, labels),
         "",
-        *_wrapped("Ranges", _overlap(comparison)),
         *_wrapped("Difference", f"{_interval(judgement)}, Hodges-Lehmann"),
-        *_wrapped("Test", f"{judgement.test.name}: U = {judgement.test.statistic:g}, {_p(judgement.p)}"),
         *_wrapped("Would show", detected),
+        *_wrapped("Ranges", _overlap(comparison)),
+        *_wrapped("Test", f"{judgement.test.name}: U = {judgement.test.statistic:g}, {_p(judgement.p)}"),
     ]
 
 
@@ -220,8 +227,9 @@ def _wait_rows(differences: Sequence[WaitDifference], style: Style) -> list[list
             _share(difference.before),
             _share(difference.after),
             _presence(difference, delta(difference.before.share, difference.after.share)),
-            _p(difference.comparison.judgement.p) if difference.comparison else "",
+            _range(difference.comparison.judgement) if difference.comparison else "",
             _wait_verdict(difference),
+            _p(difference.comparison.judgement.p) if difference.comparison else "",
         ]
         for difference in differences
     ]
@@ -256,34 +264,40 @@ def _more(total: int, shown: int) -> list[str]:
     return [f"  ({total - shown:,} more)"] if total > shown else []
 
 
+def _test_of(waits: WaitsDiff) -> str:
+    return waits.total.comparison.judgement.test.name if waits.total.comparison else "none, too little waiting"
+
+
 def _waits(waits: WaitsDiff, style: Style, labels: Labels, rows: int) -> list[list[str]]:
     shown = waits.locks[:rows]
     both = [waits.total, *waits.kinds, *shown]
     columns = [
-        Column("lock", 30, right=False),
+        Column("lock", 22, right=False),
         Column("kind", 10, right=False),
         Column("waits/s", 7),
         Column(cut(labels[1], 7), 7),
         Column("share", 7),
         Column(cut(labels[1], 7), 7),
         Column("change", 11),
-        Column("", 10),
+        Column("95 % interval", 15),
         Column("verdict", 13, right=False),
+        Column("", 10),
     ]
     lengths = [
         Column("lock", 30, right=False),
         Column("kind", 10, right=False),
         *(column for title in ("avg", "p50", "p99", "max") for column in (Column(title, 8), Column("", 8))),
     ]
-    note = f"judged from {percent(waits.min_share)} on; per lock and per kind p is Holm's; locks judged: {waits.judged}"
+    kinds = len(waits.kinds)
+    note = f"judged from {percent(waits.min_share)} on; p allows for {waits.judged} locks and {kinds} kinds (Holm)"
     return [
         [
-            "Waiting (share: wait time per time, 100% is one waiter all the time; less of it is not faster of itself)",
+            "Waiting (share: wait time per time, 100% is one waiter all the time; less waiting is not always faster)",
             *table(columns, _wait_rows(both, style)),
             *_more(len(waits.locks), rows),
             f"  {note}",
-            "  test: Mann-Whitney U on the share of each sample; these are intervals of one run on each side, and tell",
-            "  these two runs apart, not what another run would give",
+            f"  test: {_test_of(waits)}; this compares one run on each side:",
+            "  it says how these two runs differ, not what another run would give",
         ],
         [f"How long they wait ({labels[0]}, {labels[1]})", *table(lengths, _lengths(both, style))],
     ]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The comparison of two recordings or samples, lockline-diff/1."""
+"""The comparison of two recordings or samples, lockline-diff/2."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ from lockline.render.walker import (
     walk,
 )
 
-SCHEMA = "lockline-diff/1"
+SCHEMA = "lockline-diff/2"
 
 Verdict = Literal["improved", "regressed", "no difference", "inconclusive"]
 Presence = Literal["both", "new", "gone"]
@@ -154,8 +154,8 @@ class Side:
     spinlock_mode: str | None = shown("how its spinlocks queue", "host.spinlock_mode")
     duration_ns: Count = shown("of the selected time", "window.duration_ns")
     locks: Count = shown("with waits")
-    samples: Count = shown("that were compared")
-    intervals_per_sample: Positive = shown("of the recording", "block")
+    samples: Count = shown("shares over time that were compared, in blocks")
+    sample_ns: Count = shown("the length of each")
 
 
 @dataclass(frozen=True)
@@ -184,7 +184,7 @@ class WaitDifference:
     waits_per_s: Change = shown("change", _two("waits_per_s"))
     share: Change = shown("change", _two("share"))
     unjudged: Name = shown("why it was not judged")
-    judged: Comparison | None = shown("of the share in blocks of intervals", "comparison")
+    judged: Comparison | None = shown("of the mean share; its samples are blocks of time", "comparison")
 
 
 @dataclass(frozen=True)
@@ -308,7 +308,7 @@ class Watched:
 class Document:
     """Output of `lockline diff --format json`; docs/diff.md explains the fields."""
 
-    schema: Literal["lockline-diff/1"] = shown("this schema", lambda *_: SCHEMA)
+    schema: Literal["lockline-diff/2"] = shown("this schema", lambda *_: SCHEMA)
     before: str = shown("one file")
     after: str = shown("the other")
     threshold: float = shown("a difference below it does not count", "rule.threshold")

@@ -1,0 +1,247 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Two time series against each other, where a value may depend on the ones before it.
+
+Each series is cut into a few blocks.  If nothing changed, a block may as well come from the other side: so all ways
+to exchange blocks between the sides are tried (E. J. G. Pitman's permutation test, 1937), and the ratio of the two
+means gets the interval that belongs to this test (P. Garthwaite: Confidence Intervals from Randomization Tests, 1996).
+Blocks that are too short to be independent would make p too small: it is corrected by what a process with this
+correlation between neighbours (AR(1)) adds to the variance of a mean (N. F. Marriott, J. A. Pope, 1954, for the bias
+of the correlation).  All functions are pure and give the same result each time; numbers must be finite and not below 0.
+"""
+
+import math
+import random
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import combinations, pairwise, product
+from statistics import NormalDist, fmean
+
+from lockline.base.statistics import ALPHA, Interval, Test
+
+# Blocks of the shorter side, if it has as many values: eight on each side can be exchanged in 12,870 ways.
+BLOCKS = 8
+# With more dependence p is corrected instead.
+MIN_BLOCKS = 6
+MAX_BLOCKS = 1_024
+
+# Up to so many ways all are tried, beyond it so many by chance.
+EXACT_WAYS = 20_000
+DRAWS = 10_000
+
+_NEARLY_ONE = 0.99
+# Of fewer values on a side their correlation cannot be told; of fewer on both only where it is significant.
+_FEWEST = 8
+_MANY = 48
+_SAME = 1e-9
+_NORMAL = NormalDist()
+
+
+@dataclass(frozen=True, slots=True)
+class BlockTest:
+    """The test's result.
+
+    before, after: the mean of each block.  difference: of the means, in their unit; ratio: of the means, less 1,
+    its estimate None where before's is 0.  inflation: what dependence makes of a mean's standard error.
+    correlated: over how many values a value is felt, 1 for independent ones.
+    """
+
+    before: tuple[float, ...]
+    after: tuple[float, ...]
+    test: Test
+    difference: Interval
+    ratio: Interval | None
+    inflation: float
+    correlated: float
+
+
+def _means(values: Sequence[float], size: int) -> list[float]:
+    return [fmean(values[i : i + size]) for i in range(0, len(values) - size + 1, size)]
+
+
+def _neighbours(sides: Sequence[Sequence[float]], certain: bool) -> float:
+    """Correlation of a value with the next one, over both sides, without the bias of short series.
+
+    certain: 0 unless it is significant by itself.
+    """
+    spread = common = 0.0
+    lengths = []
+    for side in sides:
+        mean = fmean(side)
+        off = [value - mean for value in side]
+        squares = math.fsum(value * value for value in off)
+        # A side that waits for nothing tells nothing.
+        if squares > 0:
+            lengths.append(len(side))
+            spread += squares
+            common += math.fsum(a * b for a, b in pairwise(off))
+    if not lengths:
+        return 0.0
+    n = sum(lengths) / len(lengths)
+    raw = common / spread
+    if n < _FEWEST or (certain and raw < 2 / math.sqrt(sum(lengths))):
+        return 0.0
+    return max(0.0, min(_NEARLY_ONE, (raw * n * n / (n - 1) + 1) / (n - 3)))
+
+
+def _of_single(correlation: float) -> float:
+    """The AR(1) correlation of neighbours, from that of the means of pairs: of those it is c (1 + c) / 2."""
+    return (math.sqrt(1 + 8 * correlation) - 1) / 2
+
+
+def correlation(before: Sequence[float], after: Sequence[float]) -> float:
+    """How much a value depends on the one before it, from 0 to 0.99.
+
+    Seen at two scales, for noise upon a slow process hides it at the finer one.
+    """
+    sides = [side for side in (before, after) if len(side) > 1]
+    found = _neighbours(sides, certain=sum(map(len, sides)) < _MANY)
+    pairs = _neighbours([_means(side, 2) for side in sides], certain=True)
+    return min(_NEARLY_ONE, max(found, _of_single(pairs)))
+
+
+def inflation(correlated: float, size: float) -> float:
+    """By what the standard error of a mean exceeds what independent blocks of this size would tell; AR(1)."""
+    if correlated <= 0 or size <= 0:
+        return 1.0
+    share = 1 - 2 * correlated * (1 - correlated**size) / (size * (1 - correlated**2))
+    return math.sqrt(1 / min(1.0, max(0.02, share)))
+
+
+def cut(values: Sequence[float], blocks: int) -> tuple[float, ...]:
+    """The means of so many blocks, which are as long as each other but for one value."""
+    edges = [round(i * len(values) / blocks) for i in range(blocks + 1)]
+    return tuple(fmean(values[low:high]) for low, high in pairwise(edges))
+
+
+@dataclass(frozen=True, slots=True)
+class _Exchanges:
+    """Sums of so many blocks of before and of after; each is exchanged for each, or, paired, for its like."""
+
+    number: int
+    before: tuple[float, ...]
+    after: tuple[float, ...]
+    paired: bool
+
+    def __len__(self) -> int:
+        return len(self.before) if self.paired else len(self.before) * len(self.after)
+
+    def pairs(self) -> Iterable[tuple[float, float]]:
+        return zip(self.before, self.after, strict=True) if self.paired else product(self.before, self.after)
+
+    def at_most(self) -> tuple[int, int]:
+        """In how many of them after's sum is at most before's, and in how many at least."""
+        if self.paired:
+            return (
+                sum(b <= a * (1 + _SAME) for a, b in self.pairs()),
+                sum(b * (1 + _SAME) >= a for a, b in self.pairs()),
+            )
+        ordered = sorted(self.after)
+        fewer = sum(bisect_right(ordered, a * (1 + _SAME)) for a in self.before)
+        more = sum(len(ordered) - bisect_left(ordered, a / (1 + _SAME)) for a in self.before)
+        return fewer, more
+
+
+@lru_cache(maxsize=16)
+def _drawn(m: int, n: int) -> tuple[tuple[tuple[int, ...], tuple[int, ...]], ...]:
+    generator = random.Random(m * 4_099 + n)
+    drawn = []
+    for _ in range(DRAWS):
+        chosen = generator.sample(range(m + n), n)
+        kept = {index - m for index in chosen if index >= m}
+        drawn.append((tuple(i for i in chosen if i < m), tuple(i for i in range(n) if i not in kept)))
+    return tuple(pair for pair in drawn if pair[0])
+
+
+def _drawn_exchanges(before: Sequence[float], after: Sequence[float]) -> list[_Exchanges]:
+    if len(before) < len(after):
+        # The shorter side's blocks are the ones to draw.
+        return [_Exchanges(one.number, one.after, one.before, True) for one in _drawn_exchanges(after, before)]
+    by_number: dict[int, tuple[list[float], list[float]]] = {}
+    for mine, others in _drawn(len(before), len(after)):
+        sums = by_number.setdefault(len(mine), ([], []))
+        sums[0].append(math.fsum([before[i] for i in mine]))
+        sums[1].append(math.fsum([after[i] for i in others]))
+    return [_Exchanges(number, tuple(sums[0]), tuple(sums[1]), True) for number, sums in by_number.items()]
+
+
+def _exchanges(before: Sequence[float], after: Sequence[float]) -> list[_Exchanges]:
+    """All ways to exchange blocks, or DRAWS of them; without the one in which none is."""
+    m, n = len(before), len(after)
+    if math.comb(m + n, n) > EXACT_WAYS:
+        return _drawn_exchanges(before, after)
+    return [
+        _Exchanges(
+            k, tuple(map(math.fsum, combinations(before, k))), tuple(map(math.fsum, combinations(after, k))), False
+        )
+        for k in range(1, min(m, n) + 1)
+    ]
+
+
+def _ends(lows: list[float], highs: list[float], tail: float) -> tuple[float | None, float | None]:
+    """Of the interval, from what would be the ratio (or difference) for which each exchange changes nothing."""
+    outside = math.floor(tail * (len(lows) + 1)) - 1
+    if outside < 0:
+        return None, None
+    lows.sort()
+    highs.sort()
+    return lows[outside], highs[-1 - outside]
+
+
+def _ratio(exchanges: Sequence[_Exchanges], estimate: float, tail: float, confidence: float) -> Interval:
+    """The ratio of the means less 1; without an interval where it has no upper end."""
+    pairs = [pair for one in exchanges for pair in one.pairs()]
+    if all(one.before[i] for one in exchanges for i in range(len(one.before))):
+        lows = [b / a for a, b in pairs]
+        highs = lows
+    else:
+        lows = [b / a if a else math.inf if b else 0.0 for a, b in pairs]
+        highs = [b / a if a else math.inf for a, b in pairs]
+    low, high = _ends(lows, highs, tail)
+    if low is None or high is None or math.isinf(high):
+        return Interval(estimate, None, None, confidence)
+    return Interval(estimate, low - 1, high - 1, confidence)
+
+
+def _p(tail: float, wider: float) -> float:
+    """Two-sided p from one tail, for a standard error that is wider by this factor."""
+    p = min(1.0, 2 * tail)
+    if wider == 1 or p >= 1:
+        return p
+    return math.erfc(_NORMAL.inv_cdf(1 - p / 2) / wider / math.sqrt(2))
+
+
+def compare_series(before: Sequence[float], after: Sequence[float], alpha: float = ALPHA) -> BlockTest:
+    """Whether the means of two series differ; the values of both are of equally long times.
+
+    Raises ValueError if a side is empty.
+    """
+    if not before or not after:
+        raise ValueError("no samples")
+    correlated = correlation(before, after)
+    reach = (1 + correlated) / (1 - correlated)
+    shorter = min(len(before), len(after))
+    blocks = min(shorter, BLOCKS, max(MIN_BLOCKS, int(shorter / (2 * reach))))
+    size = shorter / blocks
+    sides = [cut(side, min(MAX_BLOCKS, max(1, round(len(side) / size)))) for side in (before, after)]
+    wider = inflation(correlated, size)
+    exchanges = _exchanges(*sides)
+    ways = 1 + sum(map(len, exchanges))
+    counts = [one.at_most() for one in exchanges]
+    tail = (1 + min(sum(fewer for fewer, _ in counts), sum(more for _, more in counts))) / ways
+    # Of an interval of this confidence the ends of one that is wider lie further out.
+    end = math.erfc(_NORMAL.inv_cdf(1 - alpha / 2) * wider / math.sqrt(2)) / 2
+    base, new = fmean(sides[0]), fmean(sides[1])
+    ratio = None
+    if base > 0:
+        ratio = _ratio(exchanges, new / base - 1, end, 1 - alpha)
+        ends = [None if one is None else one * base for one in (ratio.low, ratio.high)]
+        difference = Interval(new - base, ends[0], ends[1], 1 - alpha)
+    else:
+        shifts = [(b - a) / one.number for one in exchanges for a, b in one.pairs()]
+        difference = Interval(new - base, *_ends(shifts, shifts, end), 1 - alpha)
+    exact = not any(one.paired for one in exchanges)
+    name = f"exchange of {len(sides[0])} and {len(sides[1])} blocks of time" + (", exact" if exact else "")
+    test = Test(name, new - base, _p(tail, wider), _p(1 / ways, wider))
+    return BlockTest(sides[0], sides[1], test, difference, ratio, wider, reach)
