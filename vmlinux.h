@@ -95,7 +95,17 @@ struct pt_regs {
 	unsigned long bx; /* of 32-bit calls: this, cx, dx, si and di */
 	unsigned long cx;
 	unsigned long orig_ax;
+	unsigned long r9;
+	unsigned long r11;
+	unsigned long r12;
+	unsigned long r13;
+	unsigned long r14;
+	unsigned long r15;
+	unsigned long bp;
+	unsigned long ip;
+	unsigned long sp; /* the last of x86-64 */
 	__u64 regs[31];
+	__u64 pc;
 	__u64 orig_x0;
 	__s32 syscallno;
 };

@@ -168,6 +168,68 @@ static __always_inline void add_to_set(__u64 set[2], __u32 tid)
 		__sync_fetch_and_or(&set[bit >> 6 & 1], 1ull << (bit & 63));
 }
 
+/* The stack pointer. */
+static __always_inline __u64 copy_registers(struct pt_regs *regs, struct futex_stack *copy)
+{
+#if defined(__TARGET_ARCH_x86)
+	__u64 *to = copy->registers;
+
+	to[0] = regs->ax;
+	to[1] = regs->dx;
+	to[2] = regs->cx;
+	to[3] = regs->bx;
+	to[4] = regs->si;
+	to[5] = regs->di;
+	to[6] = regs->bp;
+	to[7] = regs->sp;
+	to[8] = regs->r8;
+	to[9] = regs->r9;
+	to[10] = regs->r10;
+	to[11] = regs->r11;
+	to[12] = regs->r12;
+	to[13] = regs->r13;
+	to[14] = regs->r14;
+	to[15] = regs->r15;
+	copy->pc = regs->ip;
+	return to[7];
+#else
+#pragma unroll
+	for (int i = 0; i < 31; i++)
+		copy->registers[i] = regs->regs[i];
+	copy->registers[31] = regs->sp;
+	copy->pc = regs->pc;
+	return copy->registers[31];
+#endif
+}
+
+/* regs: of the call's end, from where user space goes on. */
+static __noinline int copy_user_stack(struct pt_regs *regs, __u64 position)
+{
+	__u32 cpu = bpf_get_smp_processor_id(), index;
+	struct futex_stack *copy;
+	__u64 sp;
+	int i;
+
+	if (!futex_stacks_per_cpu || is_compat())
+		return 0;
+	index = cpu * futex_stacks_per_cpu + (position & (futex_stacks_per_cpu - 1));
+	copy = bpf_map_lookup_elem(&futex_stacks, &index);
+	if (!copy)
+		return 0;
+	__sync_lock_test_and_set(&copy->sequence, 0);
+	sp = copy_registers(regs, copy);
+	/* What lies behind the stack's end is not there: as much as there is. */
+#pragma unroll
+	for (i = 0; i < FUTEX_STACK_BYTES / FUTEX_STACK_CHUNK; i++)
+		if (bpf_probe_read_user(copy->stack + i * FUTEX_STACK_CHUNK, FUTEX_STACK_CHUNK,
+					(void *)(sp + i * FUTEX_STACK_CHUNK)))
+			break;
+	copy->stack_bytes = (__u64)i * FUTEX_STACK_CHUNK;
+	__sync_lock_test_and_set(&copy->sequence, position + 1);
+	return 0;
+}
+
+/* ctx: of sys_exit. */
 static __noinline int write_futex_event(void *ctx, struct futex_state *state, struct futex_slot *slot, __u64 wait_ns,
 					__u64 weights)
 {
@@ -201,6 +263,7 @@ static __noinline int write_futex_event(void *ctx, struct futex_state *state, st
 	bpf_get_current_comm(event->comm, sizeof(event->comm));
 	bytes = bpf_get_stack(ctx, event->user, sizeof(event->user), BPF_F_USER_STACK);
 	event->user_frames = bytes < 0 ? 0 : (__u64)bytes / sizeof(__u64);
+	copy_user_stack((void *)*(__u64 *)ctx, position);
 	__sync_lock_test_and_set(&event->sequence, position + 1);
 	return 0;
 }

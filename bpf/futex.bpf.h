@@ -13,12 +13,14 @@
 
 const volatile bool record_futexes __weak = false; /* --futex */
 const volatile __u32 futex_rows_per_cpu __weak = 0;
+const volatile __u32 futex_stacks_per_cpu __weak = 0; /* a power of two, or 0 */
 
 SHARED_ARRAY(futex_slots, struct futex_slot);
 SHARED_ARRAY(futex_rows, struct futex_row); /* the last of each CPU takes what finds none */
 SHARED_ARRAY(futex_buckets, struct futex_bucket);
 SHARED_ARRAY(futex_states, struct futex_state);
 SHARED_ARRAY(futex_events, struct futex_event);
+SHARED_ARRAY(futex_stacks, struct futex_stack);
 
 static __always_inline struct futex_state *futex_state_of(__u32 cpu)
 {

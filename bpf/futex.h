@@ -178,6 +178,35 @@ struct futex_event {
 	__u64 user[STACK_FRAMES];
 };
 
+/*
+ * The top of a sample's stack in user space, as its event's, for those who unwind it: a C library keeps no frame
+ * pointers.  Each CPU has a few, as many samples as it takes between two looks at its ring; not on machines of
+ * very many CPUs.
+ */
+#define FUTEX_STACK_BYTES     8192
+#define FUTEX_STACK_CHUNK     512
+#define FUTEX_STACKS          32 /* per CPU, at most */
+#define FUTEX_STACKS_BYTES    (16u << 20)
+#define FUTEX_STACK_REGISTERS 32
+
+struct futex_stack {
+	__u64 sequence;    /* of its event; 0: being written */
+	__u64 stack_bytes; /* from the stack pointer on */
+	__u64 pc;
+	__u64 registers[FUTEX_STACK_REGISTERS]; /* by DWARF's numbers; x86-64 has 16 of them, arm64 32 */
+	__u8 stack[FUTEX_STACK_BYTES];
+};
+
+/* A power of two, or 0. */
+static inline __u32 futex_stacks_per_cpu_of(__u32 cpus)
+{
+	__u32 count = FUTEX_STACKS;
+
+	while (count && (__u64)count * cpus * sizeof(struct futex_stack) > FUTEX_STACKS_BYTES)
+		count /= 2;
+	return count;
+}
+
 static inline __u64 futex_row_key(__u32 tgid, __u64 address)
 {
 	__u64 key = (address ^ (__u64)tgid << 42) * 0x9e3779b97f4a7c15ull;

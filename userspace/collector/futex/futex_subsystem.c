@@ -27,7 +27,8 @@ static __u32 known_bytes(const struct sizing *s)
 static void add_bytes(struct sizing *s)
 {
 	__u64 per_cpu = sizeof(struct futex_state) + FUTEX_RING_EVENTS * sizeof(struct futex_event) +
-			FUTEX_BUCKET_ROWS * sizeof(struct futex_bucket) + s->futex_rows * sizeof(struct futex_row);
+			FUTEX_BUCKET_ROWS * sizeof(struct futex_bucket) + s->futex_rows * sizeof(struct futex_row) +
+			futex_stacks_per_cpu_of(s->cpus) * sizeof(struct futex_stack);
 
 	s->futex_bytes += s->cpus * per_cpu + FUTEX_SLOTS * (sizeof(struct futex_slot) + sizeof(__u64)) +
 			  s->futexes * FUTEX_KNOWN_BYTES;

@@ -7,6 +7,7 @@
 #include <bpf/libbpf.h>
 
 #include "base/ring.h"
+#include "futex/futex_stacks.h"
 #include "futex/futex_waiting.h"
 #include "futex/futexes.h"
 #include "futex/futexes_known.h"
@@ -36,6 +37,7 @@ struct futexes {
 	struct locks *locks;
 	struct stacks stacks;
 	struct mapped_array slots, rows, buckets, states, events;
+	struct futex_stacks user_stacks;
 	__u32 cpus;
 	__u32 rows_per_cpu;
 	__u64 *read;         /* per CPU */
@@ -54,13 +56,15 @@ struct futexes {
 
 int futexes_resize(struct lockline_bpf *bpf, const struct sizing *sizing, bool wanted)
 {
-	__u32 cpus = sizing->cpus, rows = sizing->futex_rows;
+	__u32 cpus = sizing->cpus, rows = sizing->futex_rows, stacks = futex_stacks_per_cpu_of(cpus);
 	int err = bpf_map__set_max_entries(bpf->maps.futex_slots, wanted ? FUTEX_SLOTS : 1);
 
 	err = err ?: bpf_map__set_max_entries(bpf->maps.futex_rows, wanted ? cpus * rows : 1);
 	err = err ?: bpf_map__set_max_entries(bpf->maps.futex_buckets, wanted ? cpus * FUTEX_BUCKET_ROWS : 1);
 	err = err ?: bpf_map__set_max_entries(bpf->maps.futex_states, wanted ? cpus : 1);
 	err = err ?: bpf_map__set_max_entries(bpf->maps.futex_events, wanted ? cpus * FUTEX_RING_EVENTS : 1);
+	err = err ?: bpf_map__set_max_entries(bpf->maps.futex_stacks, wanted && stacks ? cpus * stacks : 1);
+	bpf->rodata->futex_stacks_per_cpu = wanted ? stacks : 0;
 	bpf->rodata->record_futexes = wanted;
 	bpf->rodata->futex_rows_per_cpu = wanted ? rows : 1;
 	return err;
@@ -92,6 +96,7 @@ int futexes_open(struct futexes **out, struct lockline_bpf *bpf, const struct si
 		err = err ?: maps_map(&futexes->buckets, bpf->maps.futex_buckets);
 		err = err ?: maps_map(&futexes->states, bpf->maps.futex_states);
 		err = err ?: maps_map(&futexes->events, bpf->maps.futex_events);
+		err = err ?: futex_stacks_open(&futexes->user_stacks, bpf->maps.futex_stacks, sizing->cpus);
 	}
 	if (err)
 		futexes_close(futexes);
@@ -109,6 +114,7 @@ void futexes_close(struct futexes *futexes)
 	maps_unmap(&futexes->buckets);
 	maps_unmap(&futexes->states);
 	maps_unmap(&futexes->events);
+	futex_stacks_close(&futexes->user_stacks);
 	free(futexes->read);
 	free(futexes->looked_at);
 	free(futexes->owned);
@@ -276,8 +282,10 @@ int futexes_drain(struct futexes *futexes)
 		struct ring_pass pass;
 
 		ring_begin(&pass, &ring, futexes->read[cpu], &futexes->losses);
-		while (!err && ring_next(&pass, &event, &futexes->losses))
+		while (!err && ring_next(&pass, &event, &futexes->losses)) {
+			futex_stacks_unwind(&futexes->user_stacks, cpu, &event);
 			err = store_event(futexes, &event);
+		}
 		futexes->read[cpu] = pass.position;
 		__atomic_store_n(&state->wait_tokens, FUTEX_TOKENS, __ATOMIC_RELAXED);
 		__atomic_store_n(&state->wake_tokens, FUTEX_TOKENS, __ATOMIC_RELAXED);
@@ -509,7 +517,8 @@ static const struct {
 static int store_losses(struct futexes *futexes)
 {
 	__u64 bytes = futexes->slots.bytes + futexes->rows.bytes + futexes->buckets.bytes + futexes->states.bytes +
-		      futexes->events.bytes + futexes->known_max * FUTEX_KNOWN_BYTES,
+		      futexes->events.bytes + futexes->user_stacks.copies.bytes +
+		      futexes->known_max * FUTEX_KNOWN_BYTES,
 	      calls = 0;
 	int err = recording_put(futexes->recording, cost, .name = "futex_bytes", .value = bytes, .unit = "bytes");
 

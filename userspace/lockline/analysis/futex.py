@@ -445,11 +445,18 @@ def _blocked(recording: Recording, futexes: Mapping[int, rows.Futex]) -> tuple[B
     return tuple(sorted(found, key=lambda thread: (-thread.age_ns, thread.tid)))
 
 
-def read_futexes(recording: Recording, locks: Mapping[int, rows.Lock], window_ns: int) -> Futexes | None:
-    """The futexes of the whole run of window_ns; None if none were recorded.
+def _length_ns(recording: Recording) -> int:
+    meta = recording.meta()
+    begin, end = meta.get("begin_ns"), meta.get("end_ns")
+    return max(end - begin, 0) if isinstance(begin, int) and isinstance(end, int) else 0
+
+
+def read_futexes(recording: Recording, locks: Mapping[int, rows.Lock], window_ns: int | None = None) -> Futexes | None:
+    """The futexes of the whole run, which lasted window_ns (None: as the recording says); None if there are none.
 
     Raises RecordingError if a histogram is damaged.
     """
+    length_ns = _length_ns(recording) if window_ns is None else window_ns
     known = {row.id: row for row in recording.table(rows.Futex)}
     totals = [row for row in recording.table(rows.FutexTotal) if row.futex in known and _possible(row)]
     if not totals:
@@ -467,7 +474,7 @@ def read_futexes(recording: Recording, locks: Mapping[int, rows.Lock], window_ns
         if _possible(sample):
             samples[sample.futex].append(sample)
     waiters = recording.waiters()
-    found = _with_makes(recording, _with_parked(found, samples, waiters), samples, window_ns)
+    found = _with_makes(recording, _with_parked(found, samples, waiters), samples, length_ns)
     rank = {nature: place for place, nature in enumerate(NATURES)}
     found.sort(key=lambda entry: (rank[entry.nature], -entry.figures.wait_ns, entry.futex.id))
     return Futexes(

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * One frame of a stack to the next, by the call frame information of an object
+ * file (.eh_frame), or by the frame pointer.
+ *
+ * All that it reads are the descriptor of the object, the registers and the copy
+ * of the stack that it is given: no process, no path, no other file.
+ */
+#ifndef LOCKLINE_UNWIND_H
+#define LOCKLINE_UNWIND_H
+
+#include <stdbool.h>
+#include <linux/types.h>
+
+/* By DWARF's numbers: x86-64 has 17 of them, arm64 33. */
+#define UNWIND_REGISTERS 34
+
+struct unwind_state {
+	__u64 pc;
+	__u64 registers[UNWIND_REGISTERS];
+	__u64 known; /* bits of the registers whose value is known */
+};
+
+/* A copy of a stack, from this address on. */
+struct unwind_stack {
+	__u64 address;
+	const __u8 *bytes;
+	__u64 size;
+};
+
+struct unwind_object;
+
+/* fd is the object's from now on, also if it fails: negative errno; -ENOENT: no such information. */
+int unwind_object_open(struct unwind_object **out, int fd);
+void unwind_object_close(struct unwind_object *object);
+
+/* registers: by DWARF's numbers, without the program counter; 16 of x86-64, 32 of arm64. */
+void unwind_begin(struct unwind_state *state, __u64 pc, const __u64 *registers);
+__u64 unwind_stack_pointer(const struct unwind_state *state);
+/*
+ * To the caller.  offset: of state's pc in the object's file.  called: the pc is a return address, and the call
+ * lies before it; is set for the next.  -ENOENT: the object says nothing of this place; -ENODATA: that was
+ * the outermost frame; -EFAULT: what the next frame needs is not in the copy.
+ */
+int unwind_step(struct unwind_object *object, __u64 offset, struct unwind_state *state,
+		const struct unwind_stack *stack, bool *called);
+/* Likewise, by the frame pointer: right where the code keeps it. */
+int unwind_step_frame_pointer(struct unwind_state *state, const struct unwind_stack *stack, bool *called);
+
+#endif /* LOCKLINE_UNWIND_H */
