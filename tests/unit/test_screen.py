@@ -213,6 +213,36 @@ def test_slices_add_up_to_the_totals(generated: Path) -> None:
     assert all(part.spinning_ns == part.wait_ns for part in spinning)
 
 
+def test_each_slice_names_the_heaviest_lock_of_its_name_and_kind(generated: Path) -> None:
+    """Added up here row by row, as the database does it."""
+    sums: dict[int, dict[tuple[str, str], int]] = {}
+    with open_recording(generated) as recording:
+        _, slices = read(generated)
+        locks, kinds = recording.locks(), recording.kinds()
+        for row in recording.interval_sums(None):
+            by_lock = sums.setdefault(row.interval, {})
+            key = locks[row.lock].name, kinds[row.kind]
+            by_lock[key] = by_lock.get(key, 0) + row.wait_ns
+    assert sums
+    for interval, part in enumerate(slices, 1):
+        assert part.wait_ns == sum(sums[interval].values())
+        assert part.heaviest_ns == max(sums[interval].values())
+        assert sums[interval][part.heaviest, part.heaviest_kind] == part.heaviest_ns
+
+
+def test_of_a_long_recording_some_intervals_are_read(generated: Path) -> None:
+    report, slices = read(generated)
+    with open_recording(generated) as recording:
+        some = read_slices(recording, report, 1)
+        assert read_slices(recording, report, 1 << 40) == slices
+    assert 0 < len(some) < len(slices)
+    assert set(some) <= set(slices)
+    lines = lines_of(report, slices[::2])
+    (line,) = [line for line in lines if line.startswith("TIME")]
+    assert "1 of 2 intervals; all: --time" in line
+    assert "worst" not in line
+
+
 @pytest.mark.parametrize("section", [name for name in SECTIONS if name not in ("all", "time")])
 def test_each_section_stands_alone(section: str, example: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["report", str(example), f"--{section}"]) == 0

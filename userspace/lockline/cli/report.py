@@ -34,6 +34,8 @@ SECTIONS = {
     "cost": "what recording cost",
 }
 JSON_OUTLIERS = 100
+# Of the series, for the bars of the first screen: some tenths of a second.
+SCREEN_ROWS = 50_000
 TEXT_OUTLIERS = 5
 HTML_OUTLIERS = 100
 
@@ -156,6 +158,13 @@ def _screen(report: "Report", arguments: argparse.Namespace) -> str:
     return terminal.colored(text) if terminal.wants_color(arguments.color) else text
 
 
+def _wants_series(arguments: argparse.Namespace) -> bool:
+    """Whether the series is shown: as JSON, as a table, or on the first screen."""
+    if arguments.format == "json" or arguments.time:
+        return True
+    return not arguments.episodes and not any(getattr(arguments, name) for name in SECTIONS)
+
+
 def run(arguments: argparse.Namespace) -> tuple[str, int]:
     """What is printed, and the exit code.  Raises LocklineError."""
     from lockline.analysis.report import EPISODES
@@ -179,7 +188,9 @@ def run(arguments: argparse.Namespace) -> tuple[str, int]:
             write = Writer(Style(unicode=True, addresses=arguments.addresses))
             write_whole(Path(arguments.html), make_page(report, recording, write, arguments.redact).encode())
             return "", 0
-        report = replace(report, slices=read_slices(recording, report))
+        if _wants_series(arguments):
+            rows = None if arguments.format == "json" or arguments.time else SCREEN_ROWS
+            report = replace(report, slices=read_slices(recording, report, rows))
     if arguments.format == "json" or arguments.all:
         return render(report, arguments), 0
     return _sections(report, arguments) or _screen(report, arguments), 0
