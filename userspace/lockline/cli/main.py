@@ -25,7 +25,7 @@ _COLLECTORS = {
     "watch": "watch a lock's cache line (as root), or show what was watched",
 }
 # In the order of the help, behind those of the collector.
-_COMMANDS = ("report", "doctor", "demo", "explain", "diff", "c2c", "export")
+_COMMANDS = ("report", "doctor", "demo", "explain", "diff", "c2c", "export", "top")
 
 
 def _parser(wanted: Sequence[str] = _COMMANDS) -> "argparse.ArgumentParser":

@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""lockline top on this machine: it names what a load waits for, keeps its recording on request, and leaves nothing."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from lockline.cli import demo
+from lockline.cli import main as cli
+
+TOP = Path(__file__).resolve().parents[2]
+
+pytestmark = pytest.mark.usefixtures("bpf_machine", "build")
+
+
+def test_a_live_view_names_the_lock_and_keeps_the_recording(tmp_path: Path) -> None:
+    kept, scratch = tmp_path / "kept.data", tmp_path / "scratch"
+    scratch.mkdir()
+    with demo.contended_load(tmp_path):
+        command = [sys.executable, "-m", "lockline", "top", "--batch", "-n", "2", "-o", str(kept)]
+        environment = {**os.environ, "TMPDIR": str(scratch)}
+        done = subprocess.run(
+            command, cwd=TOP / "userspace", env=environment, capture_output=True, text=True, check=False
+        )
+    assert (done.returncode, done.stderr) == (0, f"lockline: kept as {kept}\n")
+    frames = done.stdout.split("lockline top")[1:]
+    assert len(frames) == 2
+    assert "own cost" in done.stdout
+    assert demo.LOCK in done.stdout
+    assert kept.stat().st_mode & 0o777 == 0o600
+    assert cli.main(["report", str(kept)]) == 0
+    assert list(scratch.iterdir()) == []

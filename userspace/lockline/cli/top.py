@@ -1,0 +1,293 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""`lockline top`: lock waits as they happen, or of a recording, interval by interval."""
+
+import argparse
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from lockline.base.collector import NAME, end_with_us, ended_by_signals, find_collector, finish
+from lockline.base.errors import LocklineError
+from lockline.base.text import Style
+from lockline.cli import terminal
+from lockline.cli.common import positive
+from lockline.recording.reader import open_recording
+from lockline.top.frame import Shown, frame
+from lockline.top.source import read_file, read_last, steps
+from lockline.top.state import State, press
+
+if TYPE_CHECKING:
+    from lockline.top.screen import Screen
+
+# A live recording is begun anew after this time, so that it stays small.
+KEPT_SECONDS = 600
+# How often a live recording is looked at, and keys of a pause.
+_LOOK_MS = 200
+# What a collector may need to load its programs.
+_START_SECONDS = 60
+# The lines of a frame that nobody looks at on a terminal.
+_BATCH_ROWS = 40
+
+
+def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Add the command's parser."""
+    top = commands.add_parser(
+        "top",
+        help="locks by waiting as it happens (as root), or of a recording by intervals",
+        description="Show the locks with most waiting, live (as root), or of a recording.  h shows the keys.",
+    )
+    top.add_argument("file", nargs="?", metavar="FILE", help="a recording, in place of this machine now")
+    shown = top.add_mutually_exclusive_group()
+    shown.add_argument("--once", action="store_true", help="print one interval (of FILE: all of it), and end")
+    shown.add_argument("--batch", action="store_true", help="print intervals one after the other, for scripts")
+    top.add_argument("-n", "--count", type=positive, metavar="N", help="of --batch: so many intervals, then end")
+    top.add_argument("-i", "--interval", type=positive, default=1, metavar="SECONDS", help="default: 1")
+    top.add_argument("-p", "--pid", metavar="PID,...", help="these processes alone, and what they fork")
+    top.add_argument("--holders", action="store_true", help="also who held the locks; costs more")
+    top.add_argument("--futex", action="store_true", help="also locks of programs; costs more")
+    top.add_argument("-o", "--output", metavar="FILE", help="keep the live recording as FILE")
+
+
+@dataclass(slots=True)
+class _Live:
+    """A collector and its recording; begun: CPU time and clock when its last interval was read, or it began."""
+
+    process: "subprocess.Popen[bytes]"
+    path: Path
+    begun: tuple[float, float]
+
+
+def _cpu_seconds(pid: int) -> float:
+    """CPU time of a process and of this one."""
+    own = os.times()
+    seconds = own.user + own.system
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
+        seconds += (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+    except (OSError, ValueError, IndexError):
+        pass
+    return seconds
+
+
+def _start(directory: Path, number: int, arguments: argparse.Namespace) -> _Live:
+    path = directory / f"top-{number}.lockline"
+    command = [find_collector(), "record", "-q", *end_with_us(), "-i", str(arguments.interval), "-o", str(path)]
+    command += ["-d", str(KEPT_SECONDS)]
+    command += ["-p", arguments.pid] if arguments.pid else ["-a"]
+    command += [f"--{name}" for name in ("holders", "futex") if getattr(arguments, name)]
+    # What it has to say would tear the screen: it is shown at the end.
+    with (directory / "messages").open("ab") as messages:
+        try:
+            process = subprocess.Popen(
+                command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=messages, start_new_session=True
+            )
+        except OSError as error:
+            raise LocklineError(f"{command[0]} cannot be run: {error.strerror}") from error
+    return _Live(process, path, (_cpu_seconds(process.pid), time.monotonic()))
+
+
+def _last_message(directory: Path) -> str:
+    text = (directory / "messages").read_text(encoding="utf-8", errors="replace")
+    lines = [line.removeprefix("lockline: ") for line in text.splitlines() if line]
+    return lines[-1] if lines else ""
+
+
+class _Recorder:
+    """Runs the collector, anew when its time is over, and reads what it writes."""
+
+    def __init__(self, directory: Path, arguments: argparse.Namespace) -> None:
+        self._directory = directory
+        self._arguments = arguments
+        self._number = 0
+        self._live = _start(directory, 0, arguments)
+        self._seen_ns = -1
+
+    @property
+    def path(self) -> Path:
+        """The recording that is being written."""
+        return self._live.path
+
+    def stop(self) -> None:
+        """End the collector; its recording is whole then."""
+        finish(self._live.process)
+
+    def next(self) -> Shown | None:
+        """The newest interval; None where there is no newer one.  Raises LocklineError if the collector failed."""
+        code = self._live.process.poll()
+        if code:
+            raise LocklineError(_last_message(self._directory) or f"top: {NAME} record failed, exit code {code}")
+        found = read_last(self._live.path, self._seen_ns)
+        if found is not None:
+            report, holders, _ = found
+            self._seen_ns = report.window.end_ns
+            return Shown(report, holders, cost=self._cost())
+        if code == 0:
+            if self._arguments.pid:
+                raise LocklineError("top: the processes are gone")
+            self._live.path.unlink(missing_ok=True)
+            self._number += 1
+            self._live = _start(self._directory, self._number, self._arguments)
+        return None
+
+    def _cost(self) -> float:
+        """Of a CPU, since the interval before."""
+        before = self._live.begun
+        self._live.begun = now = _cpu_seconds(self._live.process.pid), time.monotonic()
+        return (now[0] - before[0]) / max(0.001, now[1] - before[1])
+
+
+@contextmanager
+def _recorder(arguments: argparse.Namespace) -> Iterator[_Recorder]:
+    if os.geteuid() != 0:
+        raise LocklineError("top: recording needs root; run it with sudo, or name a recording: lockline top FILE")
+    with ExitStack() as stack:
+        stack.enter_context(ended_by_signals())
+        directory = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="lockline-top-")))
+        recorder = _Recorder(directory, arguments)
+        stack.callback(recorder.stop)
+        yield recorder
+
+
+def _keep(recorder: _Recorder, output: str | None) -> None:
+    recorder.stop()
+    target = Path(output or time.strftime("lockline-top-%Y%m%d-%H%M%S.data"))
+    if target.exists():
+        raise LocklineError(f"{target}: exists already; the recording of top is not kept")
+    shutil.move(recorder.path, target)
+    target.chmod(0o600)
+    print(f"lockline: kept as {target}", file=sys.stderr)
+
+
+def _printed(shown: Shown, state: State, style: Style) -> str:
+    lines = frame(shown, state, style, terminal.columns(), _BATCH_ROWS)
+    # Without the keys.
+    texts = "\n".join(line.text.rstrip() for line in lines[:-1]).strip("\n")
+    return re.sub(r"\n{3,}", "\n\n", texts) + "\n\n"
+
+
+def _first(recorder: _Recorder) -> Shown:
+    deadline = time.monotonic() + _START_SECONDS
+    while time.monotonic() < deadline:
+        shown = recorder.next()
+        if shown is not None:
+            return shown
+        time.sleep(_LOOK_MS / 1000)
+    raise LocklineError(f"top: {NAME} wrote no interval within {_START_SECONDS} s")
+
+
+def _emit(text: str) -> None:
+    sys.stdout.write(text)
+    sys.stdout.flush()
+
+
+def _batch_live(arguments: argparse.Namespace, style: Style) -> None:
+    most = 1 if arguments.once else arguments.count
+    with _recorder(arguments) as recorder:
+        shown: Shown | None = _first(recorder)
+        printed = 0
+        while most is None or printed < most:
+            if shown is not None:
+                _emit(_printed(shown, State(), style))
+                printed += 1
+            else:
+                time.sleep(_LOOK_MS / 1000)
+            shown = recorder.next() if most is None or printed < most else None
+        if arguments.output:
+            _keep(recorder, arguments.output)
+
+
+def _batch_file(path: Path, arguments: argparse.Namespace, style: Style) -> None:
+    if arguments.once:
+        report, holders, number = read_file(path, None)
+        _emit(_printed(Shown(report, holders, number), State(), style))
+        return
+    with open_recording(path) as recording:
+        number = len(steps(recording))
+    for step in range(min(number, arguments.count or number)):
+        report, holders, _ = read_file(path, step)
+        _emit(_printed(Shown(report, holders, number), State(step=step), style))
+
+
+def _watch_file(screen: "Screen", path: Path, style: Style, interval_ms: int) -> None:
+    """Keys of time move through the recording; it plays unless it is paused."""
+    state = State(step=0)
+    drawn: tuple[int | None] | None = None
+    shown = Shown(*read_file(path, 0))
+    while not state.quit:
+        if drawn != (state.step,):
+            shown = Shown(*read_file(path, state.step))
+            drawn = (state.step,)
+        screen.draw(frame(shown, state, style, *screen.size()))
+        key = screen.key(interval_ms if not state.paused else 60_000)
+        if key is not None:
+            state = press(state, key, shown.report.locks, shown.steps)
+        elif not state.paused and state.step is not None:
+            last = shown.steps - 1
+            state = replace(state, step=min(last, state.step + 1), paused=state.step >= last)
+
+
+def _watch_live(screen: "Screen", recorder: _Recorder, style: Style, state: State, shown: Shown) -> State:
+    changed = True
+    while not state.quit:
+        if changed:
+            screen.draw(frame(shown, state, style, *screen.size()))
+        key = screen.key(_LOOK_MS)
+        changed = key is not None
+        if key is not None:
+            state = press(state, key, shown.report.locks)
+        elif not state.paused and (newer := recorder.next()) is not None:
+            shown, changed = newer, True
+    return state
+
+
+def run(arguments: argparse.Namespace) -> tuple[str, int]:
+    """Show it; gives nothing to print, and the exit code.  Raises LocklineError."""
+    style = terminal.style()
+    if arguments.count is not None and not arguments.batch:
+        raise LocklineError("-n: of --batch")
+    live_only = [name for name in ("pid", "holders", "futex", "output") if getattr(arguments, name)]
+    if arguments.file is not None and live_only:
+        raise LocklineError(f"--{live_only[0]}: of a live view, not of a recording")
+    if arguments.once or arguments.batch:
+        if arguments.file is not None:
+            _batch_file(Path(arguments.file), arguments, style)
+        else:
+            _batch_live(arguments, style)
+        return "", 0
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        raise LocklineError("top: needs a terminal; --once and --batch print without one")
+    return _on_terminal(arguments, style)
+
+
+def _on_terminal(arguments: argparse.Namespace, style: Style) -> tuple[str, int]:
+    import curses
+
+    from lockline.top.screen import Screen
+
+    os.environ.setdefault("ESCDELAY", "25")
+    path = None if arguments.file is None else Path(arguments.file)
+    try:
+        if path is not None:
+            read_file(path, 0)
+            curses.wrapper(lambda window: _watch_file(Screen(window), path, style, arguments.interval * 1000))
+            return "", 0
+        with _recorder(arguments) as recorder:
+            begun = State(keep=bool(arguments.output))
+            print("lockline: starting to record ...", file=sys.stderr)
+            # What can fail fails before the screen is taken.
+            first = _first(recorder)
+            state = curses.wrapper(lambda window: _watch_live(Screen(window), recorder, style, begun, first))
+            if state.keep:
+                _keep(recorder, arguments.output)
+    except curses.error as error:
+        raise LocklineError(f"top: this terminal cannot show it ({error}); --batch prints without one") from error
+    return "", 0
