@@ -190,7 +190,7 @@ def _lock(shown: Shown, state: State, style: Style, columns: int) -> list[Line]:
         Line(f" {duration(task.lock_ns):>8}  {clean(task.comm, style)} ({task.tid}) {clean(task.cgroup, style)}")
         for task in tasks[:8]
     ] or [Line(" no sample")]
-    lines += [Line(""), Line("FROM WHERE (leaf first)", "title")]
+    lines += [Line(""), Line("STACKS (leaf first)", "title")]
     for stack in lock.stacks:
         lines.append(Line(f" {duration(stack.wait_ns)} in {count(stack.waits)} waits"))
         lines += [Line(f"     {clean(frame.symbol, style) or '[unknown]'}") for frame in stack.frames[:8]]
