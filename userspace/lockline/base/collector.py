@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
+from typing import IO
 
 from lockline.base.errors import LocklineError
 
@@ -68,11 +69,13 @@ def read_collector(arguments: Sequence[str]) -> str:
 class Started:
     """A lockline-collect at work; leaving its `with` before its finish() ends it."""
 
-    def __init__(self, arguments: Sequence[str]) -> None:
+    def __init__(self, arguments: Sequence[str], source: IO[bytes] | None = None) -> None:
         path = find_collector()
         self.command = arguments[0]
         try:
-            self.process = subprocess.Popen([path, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+            self.process = subprocess.Popen(
+                [path, *arguments], stdin=source, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+            )
         except (OSError, ValueError) as error:
             raise LocklineError(f"{path} cannot be run: {getattr(error, 'strerror', error)}") from error
 
@@ -101,9 +104,9 @@ class Started:
         return out.decode("utf-8", "replace"), notes
 
 
-def start_collector(arguments: Sequence[str]) -> Started:
-    """Starts lockline-collect.  Raises LocklineError if it cannot be run."""
-    return Started(arguments)
+def start_collector(arguments: Sequence[str], source: IO[bytes] | None = None) -> Started:
+    """Starts lockline-collect; source: its standard input.  Raises LocklineError if it cannot be run."""
+    return Started(arguments, source)
 
 
 def ask_collector(arguments: Sequence[str]) -> tuple[str, list[str]]:

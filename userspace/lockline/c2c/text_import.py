@@ -1,13 +1,17 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Imports the text of `perf c2c report --stdio`, or of `perf script` with data addresses and data sources.
 
-The text may be whole or a part, packed with gzip or xz, quoted in a mail, wrapped, copied from a terminal or a web
-page.  What cannot be read is named by its line number; nothing is guessed.
+The text may be whole or a part, packed with gzip, xz or zstd, quoted in a mail, wrapped, copied from a terminal or a
+web page.  What cannot be read is named by its line number; nothing is guessed.
 """
 
 import gzip
 import lzma
+import os
+import shutil
+import subprocess
 import zlib
+from importlib import import_module
 from pathlib import Path
 from typing import BinaryIO
 
@@ -24,7 +28,7 @@ MAX_BYTES = 64 << 20
 
 
 def _unpacked(path: Path, file: BinaryIO) -> bytes:
-    """The first MAX_BYTES + 1 bytes of a text, which gzip or xz may have packed."""
+    """The first MAX_BYTES + 1 bytes of a text, which gzip, xz or zstd may have packed."""
     head = file.read(6)
     file.seek(0)
     if head.startswith(b"\x1f\x8b"):
@@ -34,8 +38,37 @@ def _unpacked(path: Path, file: BinaryIO) -> bytes:
         with lzma.open(file) as unpacked:
             return unpacked.read(MAX_BYTES + 1)
     if head.startswith(b"\x28\xb5\x2f\xfd"):
-        raise TextImportError(f"{path}: packed with zstd; unpack it first: zstd -d {path.name}")
+        return _unpacked_zstd(path, file)
     return file.read(MAX_BYTES + 1)
+
+
+def _unpacked_zstd(path: Path, file: BinaryIO) -> bytes:
+    """By Python 3.14's own module, or by the program zstd."""
+    try:
+        zstd = import_module("compression.zstd")
+    except ImportError:
+        pass
+    else:
+        try:
+            with zstd.open(file) as unpacked:
+                content: bytes = unpacked.read(MAX_BYTES + 1)
+                return content
+        except zstd.ZstdError as error:
+            raise TextImportError(f"{path.name}: cannot be unpacked: {error}") from error
+    program = shutil.which("zstd")
+    if program is None:
+        raise TextImportError(f"{path.name}: packed with zstd; install zstd, or use Python 3.14, to read it")
+    # What was read ahead is for the program to read again.
+    os.lseek(file.fileno(), 0, os.SEEK_SET)
+    with subprocess.Popen([program, "-dcq"], stdin=file, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:
+        assert process.stdout is not None
+        content = process.stdout.read(MAX_BYTES + 1)
+        whole = len(content) <= MAX_BYTES
+        if not whole:
+            process.kill()
+    if whole and process.returncode:
+        raise TextImportError(f"{path.name}: cannot be unpacked: zstd says that it is damaged")
+    return content
 
 
 def read_text(path: Path) -> str:
@@ -57,8 +90,10 @@ def read_text(path: Path) -> str:
     return data.decode("utf-8", "replace")
 
 
-def import_text(path: Path, output: Path, report: int | None = None) -> C2cText:
+def import_text(path: Path, output: Path, report: int | None = None, name: str = "") -> C2cText:
     """Writes what the text file says as a recording, and gives it; its notes are for stderr.
+
+    name: as people know the file (default: its path).
 
     Raises LocklineError in one line, with the file's name.
     """
@@ -66,6 +101,6 @@ def import_text(path: Path, output: Path, report: int | None = None) -> C2cText:
     try:
         parsed = parse(text, report)
     except TextImportError as error:
-        raise TextImportError(f"{path}: {error}") from error
+        raise TextImportError(f"{name or path}: {error}") from error
     write_recording(output, memory_tables(parsed, path.name))
     return parsed

@@ -10,9 +10,10 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lockline.base import files
 from lockline.base.collector import start_collector
 from lockline.base.errors import LocklineError
+from lockline.cli.c2c_inputs import STANDARD_INPUT, Input, check_options, kind_of
+from lockline.cli.c2c_inputs import opened as opened_input
 from lockline.cli.common import add_html, check_html, positive
 from lockline.render.c2c_sections import SECTIONS
 
@@ -29,13 +30,17 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     parts = c2c.add_subparsers(dest="c2c_command", required=True, metavar="COMMAND")
 
     imports = parts.add_parser("import", help="make a recording of a perf.data file or of the text of a report")
-    imports.add_argument("file", metavar="FILE", help="perf.data of `perf c2c record`, or text of `perf c2c report`")
+    imports.add_argument(
+        "file", metavar="FILE", help="perf.data of `perf c2c record`, or text of `perf c2c report`; - is stdin"
+    )
     imports.add_argument("-o", "--output", required=True, metavar="OUT", help="the recording")
     _input_options(imports)
 
     report = parts.add_parser("report", help="what the cache lines suffer from, who does it, and what to change")
     files = report.add_mutually_exclusive_group(required=True)
-    files.add_argument("file", nargs="?", metavar="FILE", help="a recording, perf.data, or the text of a report")
+    files.add_argument(
+        "file", nargs="?", metavar="FILE", help="a recording, perf.data, or the text of a report; - is stdin"
+    )
     files.add_argument("-i", "--input", metavar="FILE", help="the same, as of perf")
     _input_options(report)
     report.add_argument("--recording", metavar="R", help="lock waits of the same time, to join the lines with")
@@ -66,22 +71,6 @@ def _input_options(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def kind_of(path: Path) -> str:
-    """What a file is by its first bytes: recording, perf.data or text.  Raises LocklineError if it cannot be read."""
-    try:
-        if path.exists() and not path.is_file():
-            raise LocklineError(f"{path}: not a file")
-        with path.open("rb") as file:
-            head = file.read(16)
-    except (OSError, ValueError) as error:
-        raise LocklineError(f"{path}: cannot be read: {getattr(error, 'strerror', None) or error}") from error
-    if not head:
-        raise LocklineError(f"{path}: empty")
-    if head.startswith(files.PERF):
-        return "perf.data"
-    return "recording" if head.startswith(files.SQLITE) else "text"
-
-
 # What a report is made with.  Loading it takes as long as reading many samples, so that both are done at once.
 _MAKERS = ("c2c.report", "c2c.types_reader", "recording.reader")
 
@@ -92,32 +81,32 @@ def _load(arguments: argparse.Namespace) -> None:
         import_module(f"lockline.{name}")
 
 
-def _import_perf_data(path: Path, output: Path, arguments: argparse.Namespace, *more: str) -> list[str]:
+def _import_perf_data(given: Input, output: Path, arguments: argparse.Namespace, *more: str) -> list[str]:
     options = list(more)
     for option in ("kallsyms", "system_map", "symfs"):
         value = getattr(arguments, option)
         if value is not None:
             options += ["--" + option.replace("_", "-"), value]
-    with start_collector(["import", str(path), "-o", str(output), *options]) as started:
+    with ExitStack() as opened:
+        source = opened.enter_context(given.path.open("rb")) if given.standard else None
+        name = STANDARD_INPUT if given.standard else str(given.path)
+        command = ["import", name, "-o", str(output), *options]
+        started = opened.enter_context(start_collector(command, source))
         _load(arguments)
         return started.finish()[1]
 
 
-def _import(path: Path, output: Path, arguments: argparse.Namespace, *more: str) -> list[str]:
+def _import(given: Input, output: Path, arguments: argparse.Namespace, *more: str) -> list[str]:
     """Make the recording; gives notes for people.  more: options for the import of a perf.data file."""
-    kind = kind_of(path)
+    kind = kind_of(given)
     if kind == "recording":
-        raise LocklineError(f"{path}: this is a recording already; show it with `lockline c2c report {path}`")
+        raise LocklineError(f"{given.name}: this is a recording already; show it with `lockline c2c report`")
     if kind == "perf.data":
-        return _import_perf_data(path, output, arguments, *more)
-    for option in ("kallsyms", "system_map", "symfs"):
-        if getattr(arguments, option) is not None:
-            word = option.replace("_", "-")
-            raise LocklineError(f"--{word}: of perf.data files; the text {path} has its symbols in it")
+        return _import_perf_data(given, output, arguments, *more)
     # The layouts of perf's texts take longer to load than most reports to make.
     from lockline.c2c.text_import import import_text
 
-    return list(import_text(path, output, arguments.number).notes)
+    return list(import_text(given.path, output, arguments.number, given.name).notes)
 
 
 def _names_from(imported: Path, waits: str) -> bool:
@@ -138,19 +127,20 @@ def _note(text: str) -> None:
 
 
 @contextmanager
-def _recording_of(path: Path, arguments: argparse.Namespace) -> Iterator[Path]:
+def _recording_of(given: Input, arguments: argparse.Namespace, directory: Path) -> Iterator[Path]:
     """A recording of the file's memory accesses: itself, or one that is made for the moment."""
-    if kind_of(path) == "recording":
-        yield path
+    kind = kind_of(given)
+    check_options(arguments, kind, given.name)
+    if kind == "recording":
+        yield given.path
         return
-    with tempfile.TemporaryDirectory(prefix="lockline-") as directory:
-        imported = Path(directory) / "import.lockline"
-        notes = _import(path, imported, arguments, "-q")
-        if arguments.recording and kind_of(path) == "perf.data" and _names_from(imported, arguments.recording):
-            notes = _import_perf_data(path, imported, arguments, "-q", "--recording", arguments.recording)
-        for note in notes:
-            _note(note)
-        yield imported
+    imported = directory / "import.lockline"
+    notes = _import(given, imported, arguments, "-q")
+    if arguments.recording and kind == "perf.data" and _names_from(imported, arguments.recording):
+        notes = _import_perf_data(given, imported, arguments, "-q", "--recording", arguments.recording)
+    for note in notes:
+        _note(note)
+    yield imported
 
 
 def _samples_of(path: Path) -> Path | None:
@@ -173,11 +163,14 @@ def _samples_of(path: Path) -> Path | None:
 def _report(arguments: argparse.Namespace) -> str:
     check_html(arguments)
     as_json = arguments.format == "json"
-    path = Path(arguments.input or arguments.file)
-    if arguments.recording is None and kind_of(path) == "recording" and (samples := _samples_of(path)) is not None:
-        arguments.recording, path = str(path), samples
     with ExitStack() as opened:
-        file = opened.enter_context(_recording_of(path, arguments))
+        directory = Path(opened.enter_context(tempfile.TemporaryDirectory(prefix="lockline-")))
+        given = opened.enter_context(opened_input(arguments.input or arguments.file, directory))
+        if arguments.recording is None and kind_of(given) == "recording":
+            samples = _samples_of(given.path)
+            if samples is not None:
+                arguments.recording, given = str(given.path), Input(samples, str(samples))
+        file = opened.enter_context(_recording_of(given, arguments, directory))
         from lockline.c2c.report import make_c2c_report, open_c2c_report
         from lockline.c2c.types_reader import find_types, read_program
         from lockline.recording.reader import open_recording
@@ -187,7 +180,7 @@ def _report(arguments: argparse.Namespace) -> str:
         types = find_types([recording] if waits is None else [recording, waits], arguments.btf)
         top = arguments.top or (JSON_LINES if as_json else TEXT_LINES)
         notes = [types.note] if types.note else []
-        made = recording, top, types.reader(), waits, notes, str(path), read_program
+        made = recording, top, types.reader(), waits, notes, given.name, read_program
         if arguments.html is None and as_json:
             from lockline.render.documents import lines as document
 
@@ -239,6 +232,11 @@ def run(arguments: argparse.Namespace) -> tuple[str, int]:
     """Run `lockline c2c`; gives what is to be printed, and the exit code.  Raises LocklineError."""
     if arguments.c2c_command == "report":
         return _report(arguments), 0
-    for note in _import(Path(arguments.file), Path(arguments.output), arguments):
-        _note(note)
+    with (
+        tempfile.TemporaryDirectory(prefix="lockline-") as directory,
+        opened_input(arguments.file, Path(directory)) as given,
+    ):
+        check_options(arguments, kind_of(given), given.name)
+        for note in _import(given, Path(arguments.output), arguments):
+            _note(note)
     return "", 0

@@ -13,6 +13,7 @@ from typing import Any
 
 from lockline.base.errors import LocklineError
 from lockline.base.files import SQLITE
+from lockline.recording import memory_rows, rows  # noqa: F401 - they fill TABLES
 from lockline.recording.tables import TABLES
 
 SCHEMA = Path(__file__).with_name("recording.sql")
@@ -31,9 +32,9 @@ def _schema() -> str:
 def _fill(connection: sqlite3.Connection, tables: Mapping[str, Iterable[Sequence[Any]]]) -> None:
     connection.executescript(_schema())
     connection.execute("BEGIN")
-    for table, rows in tables.items():
+    for table, values in tables.items():
         places = ",".join("?" * len(TABLES[table].columns))
-        connection.executemany(f"INSERT INTO {table} VALUES ({places})", rows)
+        connection.executemany(f"INSERT INTO {table} VALUES ({places})", values)
     connection.execute("COMMIT")
 
 
