@@ -25,10 +25,12 @@ LOST = 0.1
 CONFIDENCE = {"high": 1.0, "medium": 0.6, "low": 0.3}
 # Rules that say that a lock is busy, not why.
 SYMPTOMS = ("convoy", "hot-lock")
+# Rules that find threads that do not go on at all: no sum of waits is as bad.
+STANDSTILLS = ("deadlock", "lock-not-released")
 # What a cause explains at least of the waiting for the busy lock.
 CAUSE = 0.25
 
-Kind: TypeAlias = Literal["negligible", "one lock", "several", "user space", "not enough recorded"]
+Kind: TypeAlias = Literal["standstill", "negligible", "one lock", "several", "user space", "not enough recorded"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +104,8 @@ def make_answer(report: Report) -> Answer:
     locks = tuple(sorted(report.locks, key=lambda lock: -lock.figures.wait_ns))
     user = _user_waiting(report)
     waiting = report.window.share(total_ns) or 0.0
+    if any(found.rule in STANDSTILLS for found in report.findings):
+        return Answer("standstill", cost, locks[:1], 0.0, longest, user)
     why = _not_enough(report)
     if why:
         return Answer("not enough recorded", cost, locks, 0.0, longest, user, why)
@@ -121,6 +125,16 @@ def _locks_of(finding: Finding) -> set[str]:
     """Names of the kernel's locks that a finding speaks of."""
     facts = (finding.claim, *finding.evidence)
     return {value.name for one in facts for _, value in one.values if isinstance(value, Lock)}
+
+
+def is_explained(finding: Finding, findings: Sequence[Finding]) -> bool:
+    """Whether it says that a lock is busy, and another one says why."""
+    return finding.rule in SYMPTOMS and any(
+        cause.rule not in SYMPTOMS
+        and cause.impact.wait_ns >= CAUSE * finding.impact.wait_ns
+        and _locks_of(finding) & _locks_of(cause)
+        for cause in findings
+    )
 
 
 def by_impact(findings: Sequence[Finding]) -> tuple[Finding, ...]:

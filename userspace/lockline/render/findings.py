@@ -36,14 +36,16 @@ SENTENCES: Mapping[str, str] = {
     "deadlock-with-itself": "A thread of {process} waits for a lock that it holds itself",
     "futex-bucket": "System calls of futexes queue for the kernel's own hash buckets",
     "gil-bound": "{process} is bound by Python's global interpreter lock: one of its threads runs at a time",
-    "hot-lock": "{lock:full} is hot: many short waits that add up",
+    "hot-lock": "{lock:full} is hot: many waits that add up",
     "held-interrupts-off": "{lock} is held with interrupts off for up to {most}",
     "holder-preempted-by-host": "The host takes CPUs away from lock holders",
     "hot-go-mutex": "Goroutines of {process} wait for a sync.Mutex or sync.RWMutex",
     "hot-java-lock": "Threads of {process} wait for a lock of java.util.concurrent",
     "hot-monitor": "Threads of {process} wait for a Java monitor (synchronized)",
     "hot-py-mutex": "Threads of {process} wait for a lock of free-threaded Python (PyMutex)",
-    "inactive-wait": "ptrace waits in a loop for its tracee, which waits for the lock that the loop takes",
+    "inactive-wait": (
+        "ptrace[ of {tracer}] waits in a loop for its tracee, which waits for the lock that the loop takes"
+    ),
     "line-of-lock-word": ("The cache line of {lock} moves between its waiters: its own word, which no layout cures"),
     "line-shared-falsely": (
         "{lock} shares its cache line with {members:and}: who uses these and who waits for it slow each other"
@@ -55,7 +57,7 @@ SENTENCES: Mapping[str, str] = {
     "long-hold": "{function} holds {lock:full} for long",
     "parked-lock": "Processes of {process} wait for each other, parked: for a lock of their own make, it seems",
     "perturbation": "lockline itself {verdict} here: {probes}",
-    "priority-inversion": "{waiter}, a real-time task, waits for {lock} while its holder does not run",
+    "priority-inversion": "{waiter}, a real-time task, waits for {lock} while its holder {holder} does not run",
     "readers-starved": "Readers of {lock} are starved by writers",
     "shared-clocksource": "Every reading of the time queues for one device ({device})",
     "spun-interrupts-off": "{cpu} spun for {lock} with interrupts off for {waited}",
@@ -209,7 +211,7 @@ REMEDIES: Mapping[str, str] = {
     ),
     "record-ptrace": "`lockline record --holders --ptrace` tells tracer, tracee and the turns of the loop",
     "record-user-stacks": (
-        "`lockline record --futex --user-stacks -p PID` tells where it is taken; shorten what is done with it held"
+        "`lockline record --futex --user-stacks -p {process:id}` shows where it is taken: do less with it held"
     ),
     "same-order": "let all take these locks in the same order",
     "see-episode": "see what ran on the holder's CPU meanwhile: `lockline report --episodes 1`",
@@ -236,6 +238,7 @@ REMEDIES: Mapping[str, str] = {
         "take it less often, hold it for less time, or split what it protects; `lockline explain LOCK` may know more"
     ),
     "take-once": "let it be taken once",
+    "stop-tracer": "stop {tracer}, or trace less on this machine",
     "trace-less": "find out who traces (strace, debuggers, checkpointing) and trace less on this machine",
     "watch-lock": "`lockline watch -i FILE 'lock:{lock}'` tells whether the bucket's line is shared falsely",
     "who-holds": "`lockline record --holders` tells who holds it while they wait",

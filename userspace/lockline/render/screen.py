@@ -9,9 +9,11 @@ from datetime import datetime, timezone
 from lockline.analysis.answer import (
     NEGLIGIBLE_SHARE,
     NEGLIGIBLE_WAIT_NS,
+    STANDSTILLS,
     Answer,
     Cost,
     cost_of,
+    is_explained,
     make_answer,
     trusted_ns,
 )
@@ -25,6 +27,8 @@ from lockline.render.findings import worded
 from lockline.render.screen_parts import LINES, NARROWEST, filled, joined
 
 FINDINGS = 3
+# Sentences of it where there is but one finding.
+EVIDENCE = 3
 LOCKS = 4
 DEFAULT_RECORDING = "lockline.data"
 # Below its trusted length a figure has this mark.
@@ -108,6 +112,10 @@ def answer_words(report: Report, answer: Answer, style: Style) -> str:
     """The answer in two or three sentences."""
     totals, cpus = report.totals, report.window.cpus
     cost = cost_words(answer.cost, cpus)
+    if answer.kind == "standstill":
+        stuck = next(found for found in report.findings if found.rule in STANDSTILLS)
+        others = f" Other lock waiting: {cost}." if cost else ""
+        return f"Threads stand still: {clean(worded(stuck).title, style)}.{others}"
     if answer.kind == "not enough recorded":
         return f"Not enough recorded for an answer: {answer.why}. Record for longer: lockline record -a -d 10"
     if answer.kind == "user space":
@@ -125,8 +133,9 @@ def answer_words(report: Report, answer: Answer, style: Style) -> str:
         )
     names = [lock_words(lock, style) for lock in answer.locks]
     if answer.kind == "one lock":
-        what = f"One lock makes {percent_short(answer.part)} of all lock waiting: {names[0]}."
         lock = answer.locks[0]
+        one = "One lock makes" if lock.instances == 1 else f"{lock.instances:,} locks of one name make"
+        what = f"{one} {percent_short(answer.part)} of all lock waiting: {names[0]}."
         cost = cost_words(cost_of(report, [(lock.kind, lock.figures)]), cpus)
     else:
         what = (
@@ -149,15 +158,18 @@ def sentence(text: str) -> str:
     return text[:1].upper() + text[1:] + "." if text else ""
 
 
-def _finding(number: int, finding: Finding, report: Report, style: Style, columns: int, steps: int) -> list[str]:
+def _finding(
+    number: int, finding: Finding, report: Report, style: Style, columns: int, steps: int, alone: bool
+) -> list[str]:
     words = worded(finding)
     part = finding.impact.wait_ns / report.totals.wait_ns if report.totals.wait_ns else 0.0
     what = f"{clean(words.title, style)}"
     if 0 < part <= 1:
         what += f" ({percent_short(part)} of all waiting)"
     lines = filled(f" {number} {finding.confidence:8}", what, columns, 2)
-    if steps > 1 and words.evidence:
-        lines += filled("           ", clean(words.evidence[0], style), columns, steps)
+    if steps > 1:
+        for evidence in words.evidence[: EVIDENCE if alone else 1]:
+            lines += filled("           ", clean(evidence, style), columns, steps)
     known = atlas().find(finding.subject.name) if isinstance(finding.subject, Lock) and finding.rule in _USE else None
     todo = known.helps[:1] if known is not None else words.next[:1]
     lines += [line for step in todo if steps > 0 for line in filled("   do      ", clean(step, style), columns, steps)]
@@ -172,7 +184,12 @@ def _worth_showing(finding: Finding, report: Report) -> bool:
 def _findings(
     report: Report, answer: Answer, style: Style, columns: int, most: int, steps: int, kept: bool
 ) -> list[str]:
-    ranked = [found for found in report.findings if answer.kind != "negligible" or _worth_showing(found, report)]
+    # That a lock is busy is no news where another finding says why.
+    ranked = [
+        found
+        for found in report.findings
+        if not is_explained(found, report.findings) and (answer.kind != "negligible" or _worth_showing(found, report))
+    ]
     if not ranked:
         hidden = len(report.findings)
         small = f"FINDINGS  {hidden} of no weight here" + (f": {_command(report, '--findings')}" if kept else "")
@@ -184,7 +201,7 @@ def _findings(
     lines = [title + " " * max(1, columns - len(title) - width(rest)) + rest]
     lines = [cut(clean(lines[0].rstrip(), style), columns)]
     for number, finding in enumerate(ranked[:most], 1):
-        lines += _finding(number, finding, report, style, columns, steps)
+        lines += _finding(number, finding, report, style, columns, steps, len(ranked) == 1)
     return lines
 
 

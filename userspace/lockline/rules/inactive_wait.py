@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """ptrace's wait for its tracee to be off its CPU: a loop that takes the very lock the tracee needs to get there."""
 
+from collections.abc import Sequence
+
+from lockline.analysis.episode_model import Episode
 from lockline.analysis.findings import (
     Cpu,
     Fact,
@@ -15,7 +18,7 @@ from lockline.analysis.findings import (
     ns,
     remedy,
 )
-from lockline.analysis.model import Report
+from lockline.analysis.model import Holder, LockWaits, Report, StackShare
 from lockline.rules.common import MS, callers, share
 
 _LOOP = ("wait_task_inactive", "ptrace_check_attach")
@@ -64,6 +67,24 @@ def _turns(report: Report) -> list[Fact]:
             )
         )
     return told[:3]
+
+
+def _tracer(
+    report: Report, looped: Sequence[Episode], held: Sequence[tuple[LockWaits, Holder, StackShare]]
+) -> Task | None:
+    """Who turns the loop: as ptrace's own records, an episode, or the lock's holders tell; None: nobody is known."""
+    inactive = report.inactive_waits
+    if inactive is not None and inactive.max_turns >= MANY_TURNS:
+        pair = max(inactive.pairs, key=lambda pair: pair.max_turns)
+        return Task(pair.comm, pair.tid)
+    if looped:
+        loop = max((loop for episode in looped for loop in episode.loops), key=lambda loop: loop.turns)
+        return Task(loop.task.comm, loop.task.tid)
+    known = [(stack.wait_ns, holder) for _, holder, stack in held if holder.kind == "task"]
+    if not known:
+        return None
+    _, holder = max(known, key=lambda pair: pair[0])
+    return Task(holder.comm, holder.tid)
 
 
 def find(report: Report) -> list[Finding]:
@@ -123,15 +144,19 @@ def find(report: Report) -> list[Finding]:
         evidence.append(fact("such-waits", waits=Measure(len(long), "waits"), limit=ns(LONG_NS, "at least")))
     looped = [one for one in report.episodes if sum(loop.turns for loop in one.loops) >= MANY_TURNS]
     long_ns = max(sum(outlier.wait_ns for outlier in long), sum(episode.duration_ns for episode in looped))
+    tracer = _tracer(report, looped, held)
     both = bool(held) and any(any(name in _TRACEE for name in callers(outlier.stack)) for outlier in long)
     return [
         Finding(
             rule="inactive-wait",
             subject=Function("wait_task_inactive"),
             confidence="high" if both or turns else "medium" if held else "low",
-            claim=fact("inactive-wait"),
+            claim=fact("inactive-wait", tracer=tracer),
             evidence=tuple(evidence),
-            remedies=(remedy("trace-less"), remedy("record-ptrace")),
+            remedies=(
+                remedy("trace-less") if tracer is None else remedy("stop-tracer", tracer=tracer),
+                remedy("record-ptrace"),
+            ),
             impact=Impact(waited_ns + caused_ns + long_ns),
         )
     ]

@@ -26,7 +26,12 @@ def find(report: Report) -> list[Finding]:
                     rule="priority-inversion",
                     subject=task,
                     confidence="high" if episode.complete and holder.source == "release" else "medium",
-                    claim=fact("priority-inversion", waiter=Task(episode.waiter.comm, episode.waiter.tid), lock=lock),
+                    claim=fact(
+                        "priority-inversion",
+                        waiter=Task(episode.waiter.comm, episode.waiter.tid),
+                        lock=lock,
+                        holder=task,
+                    ),
                     evidence=(
                         fact(
                             "waited-at-priority",
@@ -42,7 +47,7 @@ def find(report: Report) -> list[Finding]:
                             part=part(preempted / holder.held_ns, "the hold"),
                         ),
                     ),
-                    remedies=(remedy("see-episode"), remedy("lend-priority", lock=lock)),
+                    remedies=(remedy("lend-priority", lock=lock), remedy("see-episode")),
                     impact=Impact(preempted),
                 )
             )

@@ -390,7 +390,9 @@ class AnswerLock:
 class Answer:
     """The answer of the first screen."""
 
-    kind: Literal["negligible", "one lock", "several", "user space", "not enough recorded"] = shown("which answer")
+    kind: Literal["standstill", "negligible", "one lock", "several", "user space", "not enough recorded"] = shown(
+        "which answer"
+    )
     why: Name = shown("of 'not enough recorded', a sentence")
     cost: AnswerCost = shown("of all lock waiting")
     locks: tuple[AnswerLock, ...] = shown("that it is about, heaviest first")
