@@ -61,7 +61,7 @@ COLLECTOR_LIBS := -lbpf -lcapstone -ldw -lelf -lsqlite3 -lz -llzma -lbz2 -lzstd 
 
 LAUNCHER := $(wildcard scripts/lockline-launcher)
 PYTHON_SCRIPTS := $(shell grep -lE '^\#!.*python3$$' scripts/*)
-SHELL_SCRIPTS := $(shell grep -lE '^\#!.*[/ ](ba)?sh$$' scripts/* .ci/run)
+SHELL_SCRIPTS := $(shell grep -lE '^\#!.*[/ ](ba)?sh$$' scripts/* .ci/run packaging/debian/* packaging/kubernetes/*)
 C_FILES := $(wildcard bpf/*.[ch] userspace/collector/*.[ch] userspace/collector/*/*.[ch] tests/*/*.[ch] tests/vm/*/*.[ch])
 
 .DELETE_ON_ERROR:
