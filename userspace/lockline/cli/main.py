@@ -25,7 +25,7 @@ _COLLECTORS = {
     "watch": "watch a lock's cache line (as root), or show what was watched",
 }
 # In the order of the help, behind those of the collector.
-_COMMANDS = ("report", "doctor", "demo", "explain", "diff", "c2c", "export", "top")
+_COMMANDS = ("report", "doctor", "demo", "explain", "diff", "c2c", "export", "top", "exporter")
 
 
 def _parser(wanted: Sequence[str] = _COMMANDS) -> "argparse.ArgumentParser":
@@ -58,6 +58,11 @@ def _run(arguments: Sequence[str]) -> tuple[str, int]:
         return "", 0
     if first == "record":
         # All its options, --help among them, are the collector's.
+        if any(word.startswith("--host") for word in arguments):
+            from lockline.cli import remote
+
+            if remote.is_remote(arguments):
+                return "", remote.run(arguments[1:])
         from lockline.base.collector import exec_collector
 
         exec_collector(arguments)
