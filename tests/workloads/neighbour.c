@@ -5,7 +5,7 @@
  * of it are waits for futexes in files, from callers in files: it says itself
  * where its frames are, as any process can.
  *
- * fifo: the file of its frames becomes a FIFO that nobody writes, and is unmapped.
+ * fifo: a mapped file becomes a FIFO that nobody writes and is unmapped, and its frames are still there.
  * files: the files of DIRECTORY/files are mapped, whatever they are.
  * changing: a mapping becomes another file's, and its file is cut and written again, all the time.
  * names: threads and files have names with escape codes and of two lines.
@@ -100,16 +100,15 @@ static void be_fifo(void)
 	mapped = map_file(path, NULL);
 	if (!mapped)
 		die("%s: %s", path, strerror(errno));
+	/* Who looks now knows the file as mapped, and reads it at the first address in it. */
 	for (int i = 0; i < WAITS; i++)
-		wait_called_from(&word, (__u64)(uintptr_t)mapped + 0x1000 + 16 * i);
+		wait_called_from(&word, (__u64)(uintptr_t)be_fifo + i);
 	unlink(path);
 	if (mkfifo(path, 0666))
 		die("%s: %s", path, strerror(errno));
-	for (int i = 0; i < 2 * WAITS; i++) {
-		wait_called_from(&word, (__u64)(uintptr_t)mapped + 0x2000 + 16 * i);
-		if (i == WAITS)
-			munmap(mapped, MAPPED);
-	}
+	munmap(mapped, MAPPED);
+	for (int i = 0; i < WAITS; i++)
+		wait_called_from(&word, (__u64)(uintptr_t)mapped + 0x1000 + 16 * i);
 }
 
 static void use_files(void)

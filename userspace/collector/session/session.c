@@ -23,6 +23,7 @@
 #include "names/symbols.h"
 #include "names/naming_queue.h"
 #include "kernel/plan_make.h"
+#include "session/privileges.h"
 #include "probes/probes.h"
 #include "probes/sampling.h"
 #include "session/self_check.h"
@@ -456,6 +457,15 @@ static int attach(struct session *session)
 	return subsystems_open(&session->opened, &session->ground, STAGE_ATTACHED);
 }
 
+/* All that needs them is attached or started. */
+static int drop_privileges(struct session *session)
+{
+	char text[512];
+
+	privileges_drop(session->options, text, sizeof(text));
+	return recording_put_text(session->recording, "privileges_kept", text);
+}
+
 /* From the first wait that is let in to the start of COMMAND. */
 static int begin(struct session *session)
 {
@@ -474,6 +484,7 @@ static int begin(struct session *session)
 	err = err ?: self_check_open(&session->self_check, options, &session->probes, session->recording);
 	err = err ?: self_check_begin(session->self_check);
 	err = err ?: subsystems_at(&session->opened, ground, MOMENT_START);
+	err = err ?: drop_privileges(session);
 	err = err ?: recording_commit(session->recording);
 	if (!err && options->command_argv)
 		err = workload_start(&session->workload, options->command_argv[0]);
