@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include <errno.h>
-#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <spawn.h>
@@ -77,9 +76,7 @@ static int start(struct naming_client *client)
 	client->starts++;
 	posix_spawn_file_actions_init(&files);
 	posix_spawn_file_actions_adddup2(&files, ends[1], STDIN_FILENO);
-	posix_spawn_file_actions_addopen(&files, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
-	posix_spawn_file_actions_addopen(&files, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
-	posix_spawn_file_actions_addclosefrom_np(&files, STDERR_FILENO + 1);
+	posix_spawn_file_actions_addclosefrom_np(&files, STDIN_FILENO + 1);
 	/* Ctrl-C is the collector's; the names of the last waits are wanted after it. */
 	sigfillset(&blocked);
 	sigdelset(&blocked, SIGPROF);

@@ -133,7 +133,8 @@ static __u64 object_of(struct user_symbols *users, const struct process *process
 	if (module->refused)
 		return 0;
 	if (module->vdso) {
-		module->object = naming_client_vdso(users->client);
+		/* The helper's own, which a program of 32 bits does not have. */
+		module->object = module->start >> 32 ? naming_client_vdso(users->client) : 0;
 		return module->object;
 	}
 	fd = user_module_open(module, process->tgid, &status);
