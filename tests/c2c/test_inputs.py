@@ -4,6 +4,7 @@
 import json
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -76,3 +77,18 @@ def test_a_wrong_file_of_an_option_is_one_line(data: Path, option: str, wrong: s
     assert (code, output) == (1, "")
     assert messages.startswith(f"lockline: {option}")
     assert messages.count("\n") == 1
+
+
+def test_an_ordinary_profile_of_an_amd_machine(tmp_path: Path) -> None:
+    """cycles:P is IBS there: some samples are memory accesses, the others are no damaged ones."""
+    whole = patterns.futex_bucket_ibs()
+    events = [replace(event, name="cycles:P") for event in whole.file.events]
+    code, output, _ = run("report", whole.changed(events=events).write(tmp_path / "data"), "--format", "json")
+    assert code == 0
+    report = json.loads(output)
+    memory = sum("noparse" not in access.kind.counts for access in whole.accesses)
+    assert report["coverage"]["unparsable"] is None
+    assert report["coverage"]["missing"][0].startswith(
+        f"an ordinary profile: {memory:,} of its {len(whole.accesses):,} samples are memory accesses"
+    )
+    assert report["lines"][0]["hitm"]["total"] == 160

@@ -138,6 +138,32 @@ def test_what_comes_later_than_a_round_allows_is_counted(tmp_path: Path) -> None
     assert comms(tmp_path / "out") == [("first", 1), ("second", 2)]
 
 
+@pytest.mark.parametrize("size", [16, 40, 56])
+@pytest.mark.parametrize("told", [0, 24, 1 << 20, (1 << 64) - 8])
+def test_a_record_by_the_number_of_trace_data_takes_nothing_along(tmp_path: Path, size: int, told: int) -> None:
+    """Private versions of perf have used its number, 71, for records of their own."""
+    description = sharing_patterns.true_sharing()
+    path = description.write(tmp_path / "data")
+    data = bytearray(path.read_bytes())
+    place, length = struct.unpack_from("<QQ", data, 40)
+    record = struct.pack("<IHHQ", 71, 0, 8 + size, told) + bytes(size - 8)
+    # Before the first record; the header's parts behind the data move along.
+    struct.pack_into("<QQ", data, 40, place, length + len(record))
+    data[place:place] = record
+    at = place + len(record) + length
+    for _ in range(sum(bin(word).count("1") for word in struct.unpack_from("<4Q", data, 72))):
+        offset, part = struct.unpack_from("<QQ", data, at)
+        struct.pack_into("<QQ", data, at, offset + len(record), part)
+        at += 16
+    path.write_bytes(data)
+    import_to(path, tmp_path / "out")
+    assert rows(tmp_path / "out", "SELECT SUM(count) FROM memory_count WHERE name = 'nr_entries'") == [
+        (len(description.accesses),)
+    ]
+    fits = size == 40 and not told
+    assert rows(tmp_path / "out", "SELECT count(*) FROM memory_problem") == [(0 if fits else 1,)]
+
+
 def test_a_mapping_takes_the_place_of_another(tmp_path: Path) -> None:
     stream = Stream().mapping(0, PID, HEAP, "/one", 1).sample(100, HEAP).sample(101, HEAP + 0x1000)
     stream.mapping(200, PID, HEAP + 0x1000, "/two", 2).sample(300, HEAP).sample(301, HEAP + 0x1000)

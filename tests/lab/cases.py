@@ -55,7 +55,13 @@ def make_world(seed: int) -> World:
     program, truths, pairs = make_program(rng)
     cpus = max(4, program.threads + rng.choice((0, 2, 8)))
     machine = Machine(cpus, rng.choice((1, 1, 2)), adjacent=pairs)
-    pmu = make_pmu(rng)
+    return world_of(program, truths, machine, make_pmu(rng), rng, seed)
+
+
+def world_of(
+    program: Program, truths: dict[int, Truth], machine: Machine, pmu: Pmu, rng: random.Random, seed: int
+) -> World:
+    """The world of this program."""
     before = play(program, machine, STEPS, seed)
     after = play(program, machine, STEPS, seed, apart=True)
     was, now = moves_of_lines(program, before), moves_of_lines(program, after)
@@ -178,7 +184,11 @@ def _result(verdict: str, right: set[str]) -> str:
 
 def run_case(seed: int, kinds: Sequence[str] = KINDS, each: int = 3) -> Iterator[Outcome | Reading]:
     """The outcomes of one world, in some kinds of input."""
-    world = make_world(seed)
+    yield from judge_world(make_world(seed), seed, kinds, each)
+
+
+def judge_world(world: World, seed: int, kinds: Sequence[str], each: int) -> Iterator[Outcome | Reading]:
+    """The outcomes of this world."""
     rng = random.Random(seed * 7919 + 1)
     chosen = dict.fromkeys(rng.choice(kinds) for _ in range(each))
     for kind in chosen:

@@ -2,12 +2,14 @@
 """Verdicts on cases of the laboratory that no rule was made for: seeds of their own, in every kind of input."""
 
 import os
+import random
 from collections import Counter
 
 import pytest
 
 from lab.caches import Machine, Program, Role, Step, Variable, moves_of_lines, play
-from lab.cases import Outcome, Reading, run_case
+from lab.cases import Outcome, Reading, judge_world, run_case, world_of
+from lab.pmus import Pmu
 
 # Seeds that are run here alone.  LOCKLINE_LAB_SEED moves them.
 FIRST = int(os.environ.get("LOCKLINE_LAB_SEED", "500000"))
@@ -52,6 +54,21 @@ def test_no_row_is_lost_without_a_word(found: list[Outcome | Reading]) -> None:
     texts = [one for one in found if isinstance(one, Reading)]
     assert len(texts) > 100
     assert not [one for one in texts if one.read < one.rows and not one.told]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_visitor_does_not_make_own_slots_shared(seed: int) -> None:
+    """A thread that looks at everybody's slot now and then is no user of them: padding ends the moves all the same."""
+    slots = tuple(Variable(f"slot{n}", 0, 8 * n) for n in range(6))
+    own = (Step("load", "add", slots, "own"), Step("store", "add", slots, "own"))
+    visit = (Step("load", "add", slots, "any", 0.01), Step("store", "add", slots, "any", 0.01))
+    program = Program("own slots + a visitor", (Role(6, (own,), 60), Role(1, (visit,), 60)))
+    world = world_of(program, {0: "false"}, Machine(8), Pmu("intel", 0.5, 0.5), random.Random(seed), seed)
+    assert len(world.samples) > 500
+    assert world.gains[0] > 0.8
+    (found,) = judge_world(world, seed, ["perf.data"], 1)
+    assert isinstance(found, Outcome)
+    assert (found.verdict, found.result) == ("false sharing", "right")
 
 
 def own(apart: bool) -> float:

@@ -42,6 +42,7 @@ enum perfdata_record {
 	RECORD_HEADER_FEATURE = 80,
 	RECORD_COMPRESSED = 81,
 	RECORD_COMPRESSED2 = 83,
+	RECORD_TYPES = 256, /* far more than there are */
 };
 
 #define EVENT_UPDATE_NAME    2

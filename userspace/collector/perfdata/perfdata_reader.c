@@ -324,13 +324,46 @@ static int unpack(struct perfdata_reader *reader, const struct perfdata_record_v
 	return err;
 }
 
-/* What stands behind a record without being one. */
-static __u64 trailing(const struct perfdata_record_view *record, bool pipe, bool big)
+/* Whether a record begins there, or the data end. */
+static bool record_begins(const struct perfdata_reader *reader, __u64 offset)
 {
-	if (record->type == RECORD_AUXTRACE && record->size >= 8)
-		return perfdata_u64(record->body, big);
-	if (record->type == RECORD_HEADER_TRACING_DATA && pipe && record->size >= 4)
-		return (perfdata_u32(record->body, big) + 7ull) & ~7ull;
+	const struct perfdata_input *input = &reader->input;
+	__u64 end = input->limit < input->size ? input->limit : input->size, got;
+	bool big = reader->events.big;
+	__u8 header[8];
+
+	if (offset >= end || perfdata_input_part(input, offset, sizeof(header), header, &got) || got < sizeof(header))
+		return offset == end;
+	return perfdata_u32(header, big) && perfdata_u32(header, big) < RECORD_TYPES &&
+	       perfdata_u16(header + 6, big) >= 8;
+}
+
+/* Trace data behind the record; 0 of another record by this number, as private versions of perf have it. */
+static __u64 trace_data(struct perfdata_reader *reader, const struct perfdata_record_view *record)
+{
+	__u64 size = record->size >= 8 ? perfdata_u64(record->body, reader->events.big) : 0;
+	__u64 behind = record->place + record->size + 8;
+
+	/* In a file that is cut off the data may end behind it. */
+	bool cut = reader->input.limit > reader->input.size;
+
+	if (record->size + 8 == AUXTRACE_RECORD_SIZE &&
+	    (!reader->input.seekable || cut || (size < ~behind && record_begins(reader, behind + size))))
+		return size;
+	if (!reader->odd_trace++)
+		memory_problem(reader->problems, record->place,
+			       "a record of type %u is not of trace data: what follows is read as records",
+			       RECORD_AUXTRACE);
+	return 0;
+}
+
+/* What stands behind a record without being one. */
+static __u64 trailing(struct perfdata_reader *reader, const struct perfdata_record_view *record)
+{
+	if (record->type == RECORD_AUXTRACE)
+		return trace_data(reader, record);
+	if (record->type == RECORD_HEADER_TRACING_DATA && reader->pipe && record->size >= 4)
+		return (perfdata_u32(record->body, reader->events.big) + 7ull) & ~7ull;
 	return 0;
 }
 
@@ -382,7 +415,7 @@ int perfdata_reader_run(struct perfdata_reader *reader, perfdata_record_function
 			.size = size - 8u,
 			.place = input->offset,
 		};
-		behind = trailing(&record, reader->pipe, big);
+		behind = trailing(reader, &record);
 		if (record.type == RECORD_COMPRESSED || record.type == RECORD_COMPRESSED2)
 			err = unpack(reader, &record, function, context);
 		else

@@ -26,6 +26,7 @@ struct perfdata_reader {
 	struct perfdata_unpacker *unpacker;
 	__u64 packed; /* bytes of compressed records, and what was in them */
 	__u64 unpacked;
+	__u64 odd_trace; /* records by the number of trace data that are something else */
 };
 
 /* Reads the header.  Tells the user why not; -EISDIR is told by nobody. */

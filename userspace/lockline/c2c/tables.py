@@ -29,6 +29,8 @@ WATCHPOINT = "watchpoint"
 COMMS = 4
 # A fill buffer hit waited for a part of a transfer, and many of them for the same one.
 FILL_BUFFER_WEIGHT = 1 / 16
+# Parts of the names of events whose samples are memory accesses.
+_MEMORY_EVENTS = ("mem-", "mem_", "ldlat", "ibs_op", "spe", "memory", "load", "store")
 # Lines whose accesses are read in one query.
 _BATCH = 16
 _PROBLEM_CHARACTERS = 400
@@ -92,23 +94,36 @@ def _total(sources: Sequence[Source], *names: str) -> int | None:
     return sum(known) if known else None
 
 
+def _is_ordinary(sources: Sequence[Source]) -> bool:
+    """Whether the samples are of events that are not about memory: most of them are of other instructions then."""
+    events = [event for source in sources if source.kind == "perf.data" for event in source.events]
+    return bool(events) and not any(word in event for event in events for word in _MEMORY_EVENTS)
+
+
 def _coverage(sources: Sequence[Source], whole: memory.Whole) -> Coverage:
     records = _total(sources, "nr_entries")
     no_parse = _total(sources, "noparse")
     unparsable = no_parse / records if records and no_parse is not None else None
     stores = _total(sources, "store")
     loads = _total(sources, "load")
+    ordinary = _is_ordinary(sources) and bool(loads or stores)
     # Of all that a program does, some percent are stores; of the lines of a report, maybe fewer.
     enough = 50 * (stores or 0) > (loads or 0) if stores is not None and loads is not None else bool(whole.stores)
     stores = whole.stores if stores is None else stores
     loads = whole.loads if loads is None else loads
     snoops = whole.transfers or _total(sources, "lcl_hitm", "rmt_hitm", "lcl_peer", "rmt_peer") or 0
     stores_seen = None if stores is None or not (stores or loads) else enough
-    sampled_in_part = any("ibs_op" in event for source in sources for event in source.events)
+    sampled_in_part = ordinary or any("ibs_op" in event for source in sources for event in source.events)
     if stores_seen and (sampled_in_part or (unparsable or 0) >= 0.5):
         stores_seen = None
     missing = []
-    if unparsable is not None and unparsable >= 0.05:
+    if ordinary:
+        unparsable = None
+        missing.append(
+            f"an ordinary profile: {(loads or 0) + (stores or 0):,} of its {records or 0:,} samples are memory accesses"
+            " (AMD's IBS); `perf c2c record` samples more of them"
+        )
+    elif unparsable is not None and unparsable >= 0.05:
         missing.append(f"{unparsable:.0%} of the records have a data source that perf could not read")
     if stores_seen is False:
         missing.append("no store was sampled, or next to none: a line without stores may be written all the time")

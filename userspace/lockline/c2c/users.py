@@ -14,8 +14,8 @@ from lockline.c2c.model import Access, Part
 NEAR_CODE = 64
 # Of a member's samples, what mistaken addresses and code that ran once make.
 STRAY = 0.02
-# Of the samples of the busiest thread at an instruction, what mistaken samples make of another one; and how many
-# samples the busiest has at least.
+# Of the samples of the busiest thread at an instruction, what mistaken samples and visits make of another one, and of
+# all samples there, of all such threads together; and how many samples the busiest has at least.
 STRAY_THREAD = 0.05
 FULL = 20
 # A CPU that takes part shows itself in so many samples.
@@ -93,7 +93,7 @@ def _nodes(access: Access) -> frozenset[str]:
 
 
 def stray_threads(threads: Sequence[int], records: Sequence[int]) -> frozenset[int]:
-    """Of the threads of one instruction, those with so few of its samples that skid and mistakes can make them.
+    """Of the threads of one instruction, those with so few samples that skid, mistakes and visits can make them.
 
     records: of each thread, in the same order.  A thread is none because others are busier: only the least of all are,
     as long as they have next to nothing together.
@@ -101,7 +101,7 @@ def stray_threads(threads: Sequence[int], records: Sequence[int]) -> frozenset[i
     most = max(records, default=0)
     if most < FULL or min(records) > STRAY_THREAD * most:
         return frozenset()
-    room = max(1.0, STRAY * sum(records))
+    room = max(1.0, STRAY_THREAD * sum(records))
     found = []
     for count, thread in sorted(zip(records, threads, strict=True)):
         room -= count
