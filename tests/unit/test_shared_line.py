@@ -126,7 +126,7 @@ def test_a_line_that_explains_nothing(made: Callable[..., Made], figures: dict[s
 def test_waiters_alone(made: Callable[..., Made]) -> None:
     found = one(made(wait_ns=3 * US, events=[event for event in BUCKET if event.offset == 4]).report())
     assert found.title == (
-        "The cache line of futex_hash_bucket.lock moves between its waiters: its own word, which no layout cures"
+        "The cache line of futex_hash_bucket.lock moves between its waiters: the lock's own word, and no layout helps"
     )
     assert "padding changes nothing" in found.next[0]
 

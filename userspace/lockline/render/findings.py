@@ -46,7 +46,9 @@ SENTENCES: Mapping[str, str] = {
     "inactive-wait": (
         "ptrace[ of {tracer}] waits in a loop for its tracee, which waits for the lock that the loop takes"
     ),
-    "line-of-lock-word": ("The cache line of {lock} moves between its waiters: its own word, which no layout cures"),
+    "line-of-lock-word": (
+        "The cache line of {lock} moves between its waiters: the lock's own word, and no layout helps"
+    ),
     "line-shared-falsely": (
         "{lock} shares its cache line with {members:and}: who uses these and who waits for it slow each other"
     ),
@@ -55,14 +57,14 @@ SENTENCES: Mapping[str, str] = {
     "lock-by-behaviour": "Threads of {process} wait for each other, as for a lock: {lock:short}",
     "lock-not-released": "{owner} does not let go of {lock}, with {threads} waiting",
     "long-hold": "{function} holds {lock:full} for long",
-    "parked-lock": "Processes of {process} wait for each other, parked: for a lock of their own make, it seems",
+    "parked-lock": "Processes of {process} wait for each other, parked: they seem to have a lock of their own making",
     "perturbation": "lockline itself {verdict} here: {probes}",
     "priority-inversion": "{waiter}, a real-time task, waits for {lock} while its holder {holder} does not run",
     "readers-starved": "Readers of {lock} are starved by writers",
     "shared-clocksource": "Every reading of the time queues for one device ({device})",
     "spun-interrupts-off": "{cpu} spun for {lock} with interrupts off for {waited}",
     "throttled-while-holding": "A limit of CPU time stops {holder} while it holds {lock}",
-    "unfair": "{lock:full} passes waiters over",
+    "unfair": "Waiters for {lock:full} are overtaken",
     "user-lock": "Threads of {process} wait for {lock:short} of their own program",
     "writers-starved": "Writers of {lock} are starved by readers",
     # Waits and holds of one lock.
@@ -209,7 +211,7 @@ REMEDIES: Mapping[str, str] = {
         "raise the CPU limit of its control group (cpu.max; cpu.stat there counts throttled_usec), or, of a real-time"
         " task, kernel.sched_rt_runtime_us"
     ),
-    "record-ptrace": "`lockline record --holders --ptrace` tells tracer, tracee and the turns of the loop",
+    "record-ptrace": "`lockline record --holders --ptrace` shows tracer, tracee and the turns of the loop",
     "record-user-stacks": (
         "`lockline record --futex --user-stacks -p {process:id}` shows where it is taken: do less with it held"
     ),
@@ -217,19 +219,16 @@ REMEDIES: Mapping[str, str] = {
     "see-episode": "see what ran on the holder's CPU meanwhile: `lockline report --episodes 1`",
     "see-line-map": "`lockline watch -i FILE` has the line's map, and who takes it from whom",
     "see-what-owner-does": (
-        "`gdb -p {process:id} -batch -ex 'thread apply all backtrace'` tells what the owner does meanwhile: do that"
-        " with the lock released"
+        "`gdb -p {process:id} -batch -ex 'thread apply all backtrace'` shows what the owner does meanwhile: release"
+        " the lock before that"
     ),
     "see-where-taken": (
-        "`gdb -p {process:id} -batch -ex 'thread apply all backtrace'` tells where each of them took its lock"
+        "`gdb -p {process:id} -batch -ex 'thread apply all backtrace'` shows where each of them took its lock"
     ),
     "see-why-no-tsc": (
         "see in the kernel's log why the TSC was given up (tsc: Marking TSC unstable): firmware, or a hypervisor"
     ),
-    "shorten-function": (
-        "look at what {function} does between taking the lock and releasing it: that, not the waiters, is to be"
-        " shortened"
-    ),
+    "shorten-function": ("look at what {function} does between taking the lock and releasing it, and shorten that"),
     "shorten-readers": ("shorten what the readers do with the lock held, or take them off it (RCU, per-object locks)"),
     "shorten-section": "the interrupts of the holder's CPU waited as long: shorten that section",
     "shorten-writers": "shorten what the writers do with the lock held, or take them off it",
@@ -240,8 +239,8 @@ REMEDIES: Mapping[str, str] = {
     "take-once": "let it be taken once",
     "stop-tracer": "stop {tracer}, or trace less on this machine",
     "trace-less": "find out who traces (strace, debuggers, checkpointing) and trace less on this machine",
-    "watch-lock": "`lockline watch -i FILE 'lock:{lock}'` tells whether the bucket's line is shared falsely",
-    "who-holds": "`lockline record --holders` tells who holds it while they wait",
+    "watch-lock": "`lockline watch -i FILE 'lock:{lock}'` shows whether the bucket's line is shared falsely",
+    "who-holds": "`lockline record --holders` shows who holds it while they wait",
 }
 
 _STATES = {"R": "it runs, or wants to", "S": "it sleeps", "D": "it sleeps in the kernel", "T": "it is stopped"}

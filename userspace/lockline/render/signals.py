@@ -182,7 +182,9 @@ def inactive_waits(found: InactiveWaits | None, style: Style) -> list[str]:
     if found is None:
         return []
     calls = f"{count(found.calls)} calls, " if found.calls is not None else ""
-    time = f", {duration(found.wait_ns)} in all" if found.calls is not None else "; calls and times not to be had here"
+    time = (
+        f", {duration(found.wait_ns)} in all" if found.calls is not None else "; calls and times are not available here"
+    )
     lines = [f"Tracers that wait for their tracee to leave its CPU ({calls}{count(found.turns)} turns{time})"]
     columns = [
         Column("tracer", 24, right=False),
