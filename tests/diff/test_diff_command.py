@@ -152,8 +152,8 @@ def test_refusals(tmp_path: Path, run: Run, sides: tuple[Path, Path]) -> None:
     [
         ((), "the following arguments are required"),
         (("a", "b", "--threshold", "0"), "a difference that matters is above 0"),
-        (("a", "b", "--threshold", "x"), "'x' is no percentage"),
-        (("a", "b", "--threshold=-1"), "'-1' is no percentage"),
+        (("a", "b", "--threshold", "x"), "'x' is not a percentage"),
+        (("a", "b", "--threshold=-1"), "'-1' is not a percentage"),
         (("a", "b", "--pattern", "("), "no regular expression"),
         (("a", "b", "--pattern", "x"), "has 0 groups; one"),
         (("a", "b", "--labels", "x"), "two words"),

@@ -24,7 +24,7 @@ def argument(parse: Callable[[str], Value]) -> Callable[[str], Value]:
 
 def _positive(text: str) -> int:
     if not (text.isascii() and text.isdigit() and len(text) < 10 and int(text) > 0):
-        raise ValueError(f"'{text}' is no number from 1 to 999999999")
+        raise ValueError(f"'{text}' must be a number from 1 to 999999999")
     return int(text)
 
 

@@ -27,7 +27,7 @@ FAILED = 2
 def _percent(text: str) -> float:
     match = re.fullmatch(r"([0-9]{1,4}(?:\.[0-9]{1,9})?) ?%?", text.strip())
     if match is None:
-        raise argparse.ArgumentTypeError(f"'{text}' is no percentage; write it as 2 or 0.5")
+        raise argparse.ArgumentTypeError(f"'{text}' is not a percentage; write it as 2 or 0.5")
     return float(match[1]) / 100
 
 
@@ -42,7 +42,7 @@ def _pattern(text: str) -> re.Pattern[str]:
     try:
         pattern = re.compile(text)
     except re.error as error:
-        raise argparse.ArgumentTypeError(f"'{text}' is no regular expression: {error}") from error
+        raise argparse.ArgumentTypeError(f"'{text}' is not a regular expression: {error}") from error
     if pattern.groups != 1:
         raise argparse.ArgumentTypeError(f"'{text}' has {pattern.groups} groups; one, around the sample, is wanted")
     return pattern
@@ -57,7 +57,7 @@ def _labels(text: str) -> tuple[str, str]:
 
 def _top(text: str) -> int:
     if not (text.isascii() and text.isdigit() and len(text) < 10 and int(text) > 0):
-        raise argparse.ArgumentTypeError(f"'{text}' is no number above 0")
+        raise argparse.ArgumentTypeError(f"'{text}' must be a number above 0")
     return int(text)
 
 

@@ -74,7 +74,10 @@ def watched(diff: WatchedDiff, style: Style, labels: tuple[str, str], rows: int)
     ]
     if len(diff.differences) > len(cells):
         lines.append(f"  ({len(diff.differences) - len(cells)} more)")
-    return [*lines, f"  test: difference of two ratio estimates; p is Holm's; judged: {diff.judged}"]
+    return [
+        *lines,
+        f"  test: difference of two ratio estimates; p is corrected (Holm); judged: {diff.judged}",
+    ]
 
 
 def changelog_watched(diff: WatchedDiff, style: Style, labels: tuple[str, str]) -> list[str]:

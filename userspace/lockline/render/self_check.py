@@ -56,7 +56,7 @@ def _told(measure: Measure, pairs: int) -> str:
     if measure.verdict == NO_DIFFERENCE:
         detectable = measure.test.detectable
         text += (
-            "; they come too unevenly for any ratio to be told"
+            "; they come too unevenly to give a ratio"
             if detectable is None
             else f"; a ratio of {detectable:.2f} or {1 / detectable:.2f} would have been found with {100 * POWER:.0f} %"
             " chance"

@@ -78,7 +78,7 @@ def _cut_stacks(found: Futexes) -> list[str]:
         return []
     told = (
         f"  {count(ended)} of {count(every)} sampled stacks are one frame deep: what waits there has no frame pointers;"
-        " a program, and C library, built with -fno-omit-frame-pointer would tell who calls"
+        " a program, and C library, built with -fno-omit-frame-pointer would show who calls"
     )
     return [told]
 

@@ -55,8 +55,8 @@ def sentences(trust: Trust) -> list[str]:
             else f"less the {trust.measurement_ns} ns that measuring adds to a run"
         )
         lines.append(
-            f"at each hand-off of a lock the probes take on average, {own}: {'; '.join(told)}; getting into a program"
-            " and out of it comes on top"
+            f"at each hand-off of a lock the probes take on average, {own}: {'; '.join(told)}; entering and leaving"
+            " a BPF program is not included"
         )
     if trust.spinning.trusted_ns is not None or trust.sleeping.trusted_ns is not None:
         lines.append(
