@@ -12,6 +12,7 @@
 #	make bench-watch	what watching lines costs the load that is watched
 #	make page		what draws the charts of `lockline report --html`: build/page/charts.js, by npm
 #	make schemas		docs/*-schema.json, from the dataclasses of lockline.render.documents
+#	make lab-languages	what `record --futex` makes of locks in six languages; as root
 #	make lint		ruff, mypy, import-linter, clang-format, shellcheck
 #	make workloads		the programs of tests/workloads, whose waits are known
 #	make install		PREFIX (default /usr/local), DESTDIR
@@ -170,6 +171,13 @@ bench-c2c:
 	scripts/setup bench
 	$(MAKE) $(PARALLEL) all
 	build/venv/bin/python scripts/bench-c2c
+
+# What `record --futex` makes of locks in six languages; as root.
+.PHONY: lab-languages
+lab-languages:
+	scripts/setup languages
+	$(MAKE) $(PARALLEL) all
+	build/venv/bin/python tests/languages/laboratory.py
 
 .PHONY: lab
 lab:

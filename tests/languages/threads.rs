@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Four threads: contended (one std::sync::Mutex), idle (a channel), split (a mutex each).
+//! Four threads: contended (one std::sync::Mutex), idle (a condition variable), split (a mutex each).
 //! Prints "ready", runs until its input has a line or ends, then prints its counters.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
-use std::sync::{mpsc, Arc, Mutex};
+use std::sync::{Arc, Condvar, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -29,28 +29,40 @@ fn under_mutex(mutex: &Mutex<()>) {
     work();
 }
 
+static JOBS: Mutex<u64> = Mutex::new(0);
+static FILLED: Condvar = Condvar::new();
+
 #[inline(never)]
-fn serve(jobs: &Mutex<mpsc::Receiver<()>>) {
-    loop {
-        let job = jobs.lock().unwrap().recv();
-        if job.is_err() {
-            return;
+fn serve() {
+    while !STOP.load(Relaxed) {
+        let mut jobs = JOBS.lock().unwrap();
+        while *jobs == 0 && !STOP.load(Relaxed) {
+            jobs = FILLED.wait(jobs).unwrap();
         }
+        *jobs = jobs.saturating_sub(1);
         WAITS.fetch_add(1, Relaxed);
     }
 }
 
+fn feed() {
+    while !STOP.load(Relaxed) {
+        thread::sleep(Duration::from_millis(10));
+        *JOBS.lock().unwrap() += 1;
+        FILLED.notify_one();
+    }
+    let _guard = JOBS.lock().unwrap();
+    FILLED.notify_all();
+}
+
 fn main() {
     let mode = Arc::new(std::env::args().nth(1).unwrap_or_default());
-    let (sender, receiver) = mpsc::channel();
-    let jobs = Arc::new(Mutex::new(receiver));
     let mut threads: Vec<_> = (0..4)
         .map(|_| {
-            let (mode, jobs) = (mode.clone(), jobs.clone());
+            let mode = mode.clone();
             thread::spawn(move || {
                 let own = Mutex::new(());
                 if *mode == "idle" {
-                    return serve(&jobs);
+                    return serve();
                 }
                 while !STOP.load(Relaxed) {
                     under_mutex(if *mode == "split" { &own } else { &SHARED });
@@ -59,14 +71,7 @@ fn main() {
         })
         .collect();
     if *mode == "idle" {
-        threads.push(thread::spawn(move || {
-            while !STOP.load(Relaxed) {
-                thread::sleep(Duration::from_millis(10));
-                sender.send(()).unwrap();
-            }
-        }));
-    } else {
-        drop(sender);
+        threads.push(thread::spawn(feed));
     }
     println!("ready");
     std::io::stdin().read_line(&mut String::new()).unwrap();

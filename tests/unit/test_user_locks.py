@@ -145,6 +145,7 @@ PY_LOCK = ("_PySemaphore_Wait", "_PyParkingLot_Park", "_PyMutex_LockTimed")
     ("words", "make"),
     [
         (parked(ENTER, (2, 3, 4)), MONITOR),
+        (parked(("_ZN13ObjectMonitor6EnterIEP10JavaThread",), (2, 3, 4)), MONITOR),
         (parked(WAIT, (2, 3, 4)), None),
         (parked(PARK, (2, 3, 4)), JAVA_LOCK),
         # Workers without names that another thread wakes; the same by name; and a lock that is hardly waited for.

@@ -178,8 +178,14 @@ _MAKES = (
 )
 
 
+def _mangled(name: str) -> str:
+    """As a C++ compiler writes Class::function, in part."""
+    return "".join(f"{len(part)}{part}" for part in name.split("::")) if "::" in name else name
+
+
 def _has(functions: Iterable[str], names: Collection[str]) -> bool:
-    return any(name in function for function in functions for name in names)
+    forms = {form for name in names for form in (name, _mangled(name))}
+    return any(form in function for function in functions for form in forms)
 
 
 def _share_from(calls: Sequence[Calls], names: Collection[str], unless: Collection[str] = ()) -> float:

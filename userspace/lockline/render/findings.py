@@ -177,8 +177,7 @@ REMEDIES: Mapping[str, str] = {
         "do less with it held; split the data by key, each part with a mutex, or use sync/atomic where a word will do"
     ),
     "java-lock-events": (
-        "`jcmd PID JFR.start` records jdk.JavaMonitorEnter and jdk.ThreadPark: class and line of each long wait;"
-        " `jcmd PID Compiler.perfmap` gives lockline the names of compiled methods"
+        "`jcmd PID JFR.start` records jdk.JavaMonitorEnter and jdk.ThreadPark: class and line of each long wait"
     ),
     "java-narrow-lock": (
         "do less between lock() and unlock(); split the lock by key, or use a concurrent collection, StampedLock or"
@@ -204,8 +203,7 @@ REMEDIES: Mapping[str, str] = {
         " server) or a free-threaded build of Python 3.13 or newer"
     ),
     "python-release-gil": (
-        "move the computing into libraries that release the GIL (NumPy, hashlib, zlib, an extension of your own);"
-        " `python -X perf` (3.12) gives lockline the names of Python functions"
+        "move the computing into libraries that release the GIL (NumPy, hashlib, zlib, an extension of your own)"
     ),
     "raise-cpu-limit": (
         "raise the CPU limit of its control group (cpu.max; cpu.stat there counts throttled_usec), or, of a real-time"

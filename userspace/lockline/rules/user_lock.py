@@ -44,7 +44,11 @@ def _tasks(futex: FutexWaits, role: str) -> tuple[Task, ...]:
 
 
 # Of the C library and of run times, around a wake: not where the lock is released.
-_NO_RELEASES = ("pthread_", "__pthread_", "___pthread_", "__GI_", "__lll_", "sem_", "futex", "__futex", "syscall")
+_NO_RELEASES = (
+    *("pthread_", "__pthread_", "___pthread_", "__GI_", "__lll_", "sem_", "futex", "__futex", "syscall"),
+    *("_ZN13ObjectMonitor", "ObjectMonitor::", "_ZN13SharedRuntime", "SharedRuntime::", "Unsafe_", "Parker::"),
+    *("drop_gil", "PyEval_", "_PyEval_", "runtime.", "sync.", "internal/sync."),
+)
 
 
 def released_in(futex: FutexWaits) -> str:

@@ -1,0 +1,139 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What `record --futex` makes of programs in six languages: `make lab-languages`.
+
+Each is built from its source here, and recorded from its begin to its end: contended, idle, and with the lock split.
+The program's own counters are the truth.  What has no compiler here is left out, and said to be.
+"""
+
+import json
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).resolve().parent
+LOCKLINE = HERE.parents[1] / "build/bin/lockline"
+SECONDS = 3
+
+
+@dataclass(frozen=True)
+class Language:
+    """A language: how it is built into a directory, how it is run there, and its modes; timed: it counts its waits.
+
+    own: functions of the program; of Python, that of its interpreter that runs them.
+    """
+
+    name: str
+    needs: str
+    build: tuple[str, ...]
+    run: tuple[str, ...]
+    contended: tuple[str, ...] = ("contended",)
+    timed: bool = True
+    own: tuple[str, ...] = ("under_mutex", "load", "threads")
+
+
+LANGUAGES = (
+    Language(
+        "C", "gcc", ("gcc", "-O2", "-pthread", f"{HERE}/threads.c", "-o", "{}/c"), ("{}/c",), own=("under_mutex", "run")
+    ),
+    Language("C++", "g++", ("g++", "-O2", "-std=c++17", "-pthread", f"{HERE}/threads.cc", "-o", "{}/cc"), ("{}/cc",)),
+    Language("Rust", "rustc", ("rustc", "-O", f"{HERE}/threads.rs", "-o", "{}/rs"), ("{}/rs",)),
+    Language(
+        "Java",
+        "javac",
+        ("javac", "-d", "{}", f"{HERE}/Threads.java"),
+        ("java", "-cp", "{}", "Threads"),
+        ("monitor", "lock"),
+        own=("Threads.",),
+    ),
+    Language("Go", "go", ("go", "build", "-o", "{}/go", f"{HERE}/threads.go"), ("{}/go",), timed=False, own=("main.",)),
+    Language(
+        "Python", "python3", (), (sys.executable, f"{HERE}/threads.py"), timed=False, own=("_PyEval_EvalFrameDefault",)
+    ),
+)
+
+
+def counters(text: str) -> dict[str, int]:
+    """The program's own, of the lines "name number"."""
+    pairs = (line.split() for line in text.splitlines())
+    return {pair[0]: int(pair[1]) for pair in pairs if len(pair) == 2 and pair[1].isdigit()}
+
+
+def record(command: list[str], path: Path, seconds: float = SECONDS) -> dict[str, int]:
+    """Records a program from begin to end, and returns its counters."""
+    record_it = [str(LOCKLINE), "record", "--futex", "-o", str(path), "--", *command]
+    with subprocess.Popen(
+        record_it, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+    ) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        while (line := process.stdout.readline()) and "ready" not in line:
+            pass
+        time.sleep(seconds)
+        out, _ = process.communicate("\n")
+    if process.returncode:
+        raise SystemExit(f"{' '.join(command)}: exit code {process.returncode}")
+    return counters(out)
+
+
+def report(path: Path) -> dict[str, Any]:
+    """The report of a recording."""
+    command = [str(LOCKLINE), "report", "--format", "json", str(path)]
+    value = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+    assert isinstance(value, dict)
+    return value
+
+
+def reach(futexes: list[dict[str, Any]], own: tuple[str, ...]) -> float:
+    """The share of the locks' sampled stacks that have one of the program's own functions."""
+    stacks = [stack for futex in futexes if futex["nature"] == "lock" for stack in futex["stacks"]]
+    every = sum(stack["samples"] for stack in stacks)
+    there = sum(
+        stack["samples"]
+        for stack in stacks
+        if any(name in (frame["symbol"] or "") for frame in stack["frames"] for name in own)
+    )
+    return there / every if every else 0.0
+
+
+def row(language: Language, mode: str, path: Path, truth: dict[str, int]) -> str:
+    """One line of the table."""
+    found = report(path)
+    futexes = found["futexes"]["futexes"]
+    locks = [futex for futex in futexes if futex["nature"] == "lock"]
+    heaviest = max(locks, key=lambda futex: int(futex["wait_ns"]), default=None)
+    rules = sorted({one["rule"] for one in found["findings"]} & {"user-lock", "gil-bound", "hot-monitor"})
+    waited = sum(futex["wait_ns"] for futex in locks)
+    off = "-"
+    if language.timed and mode in language.contended and truth.get("wait_ns"):
+        off = f"{waited / truth['wait_ns'] - 1:+.1%}"
+    name = "-" if heaviest is None else heaviest["make"] or heaviest["name"] or f"a word in {heaviest['object']}"
+    deep = f"{reach(futexes, language.own):.0%}" if mode in language.contended else "-"
+    return (
+        f"{language.name:7} {mode:10} {','.join(rules) or '-':12} {waited / 1e9:8.2f} s {off:>7} {deep:>6}  {name[:50]}"
+    )
+
+
+def main() -> None:
+    """Prints the table."""
+    print(f"{'':7} {'mode':10} {'finding':12} {'locks':>10} {'off':>7} {'reach':>6}  heaviest lock")
+    with tempfile.TemporaryDirectory() as directory:
+        for language in LANGUAGES:
+            if shutil.which(language.needs) is None:
+                print(f"{language.name:7} no {language.needs} here")
+                continue
+            if language.build:
+                subprocess.run([part.replace("{}", directory) for part in language.build], check=True)
+            for mode in (*language.contended, "idle", "split"):
+                path = Path(directory) / "recording.lockline"
+                path.unlink(missing_ok=True)
+                command = [part.replace("{}", directory) for part in language.run]
+                print(row(language, mode, path, record([*command, mode], path)), flush=True)
+
+
+if __name__ == "__main__":
+    main()
