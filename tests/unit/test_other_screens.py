@@ -74,6 +74,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[str]]:
     # A name of a user, with what a terminal would obey in it.
     watched = watch_of(directory / "watch.lockline", 20_000, 50 * US, "a\x1b[31m" + "very_long_name_" * 12)
     return {
+        "report": ["report", "-i", str(before)],
         "watch": ["watch", "-i", str(watched)],
         "c2c of a text": ["c2c", "report", str(PERF_TEXT)],
         "c2c of a watch": ["c2c", "report", str(watched)],
@@ -182,7 +183,7 @@ def run_in_terminal(arguments: list[str], **environment: str) -> str:
     return b"".join(parts).decode().replace("\r\n", "\n")
 
 
-@pytest.mark.parametrize("name", ["watch", "c2c of a text", "diff, worse"])
+@pytest.mark.parametrize("name", ["report", "watch", "c2c of a text", "diff, worse"])
 def test_a_terminal_gets_colours_and_a_dumb_one_does_not(name: str, files: dict[str, list[str]]) -> None:
     shown = run_in_terminal(files[name], TERM="xterm", COLUMNS="80")
     assert "\x1b[1mANSWER\x1b[0m" in shown
