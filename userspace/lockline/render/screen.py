@@ -282,8 +282,10 @@ def _time(report: Report, slices: Sequence[Slice], style: Style, columns: int, k
     most = max(heights)
     bars = _BARS if style.unicode else _ASCII_BARS
     line = "".join(bars[min(len(bars) - 1, int(height / most * len(bars)))] for height in heights)
-    if len(slices) < report.window.intervals:
-        part = f"1 of {-(-report.window.intervals // len(slices))} intervals"
+    # Damaged intervals may be missing; of a long recording half of them are, or more.
+    every = round(report.window.intervals / len(slices))
+    if every > 1:
+        part = f"1 of {every} intervals"
         return [cut(f"TIME   {line}  {part}" + ("; all: --time" if kept else ""), columns)]
     worst = groups[heights.index(most)]
     begin, end = worst[0].begin_ns / 1e9, worst[-1].end_ns / 1e9
