@@ -3,6 +3,7 @@
 #	make			build/bin/lockline and build/bin/lockline-collect
 #	make demo		as root: install what is missing, build, run `lockline demo`
 #	make test		install what is missing, build, run every test that needs no emulator
+#	make test-page		pages in a browser, and exports read by others' programs
 #	make test-kernels	the tests in emulated guests of other kernels; KERNELS="trixie bookworm-rt" selects
 #	make soak		lockline attached and detached under load, in guests of every kernel; KERNELS= selects
 #	make fuzz		every fuzzer for FUZZ_SECONDS (60)
@@ -13,6 +14,7 @@
 #	make page		what draws the charts of `lockline report --html`: build/page/charts.js, by npm
 #	make schemas		docs/*-schema.json, from the dataclasses of lockline.render.documents
 #	make lab-languages	what `record --futex` makes of locks in six languages; as root
+#	make pictures		docs/pictures, of recordings that the tests generate
 #	make lint		ruff, mypy, import-linter, clang-format, shellcheck
 #	make workloads		the programs of tests/workloads, whose waits are known
 #	make install		PREFIX (default /usr/local), DESTDIR
@@ -130,6 +132,19 @@ test:
 	$(MAKE) $(PARALLEL) all test-programs
 	scripts/run-tests test
 
+# What the tests of pages take from npm.
+$(BUILD)/page-test/node_modules: tests/page/package.json tests/page/package-lock.json
+	@mkdir -p $(@D)
+	cp $^ $(@D)
+	cd $(@D) && npm ci --silent --no-audit --no-fund
+	@touch $@
+
+.PHONY: test-page
+test-page:
+	scripts/setup page
+	$(MAKE) $(PARALLEL) all page $(BUILD)/page-test/node_modules
+	scripts/run-tests test-page
+
 .PHONY: test-kernels
 test-kernels:
 	scripts/setup kernels
@@ -231,6 +246,10 @@ $(BUILD)/page/node_modules: $(PAGE)/package.json $(PAGE)/package-lock.json
 $(BUILD)/page/charts.js: $(PAGE)/src/charts.js $(BUILD)/page/node_modules
 	NODE_PATH=$(BUILD)/page/node_modules $(BUILD)/page/node_modules/.bin/esbuild $< --outfile=$@ --bundle --minify \
 		--format=iife --target=es2021 --charset=ascii --legal-comments=inline --log-level=warning
+
+.PHONY: pictures
+pictures:
+	scripts/make-pictures
 
 .PHONY: schemas
 schemas:

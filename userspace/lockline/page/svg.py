@@ -9,7 +9,7 @@ from lockline.base.numbers import duration, percent
 from lockline.page.html import Markup, Writer
 
 WIDTH = 960
-LEFT, RIGHT, BOTTOM = 150, 10, 22
+LEFT, RIGHT, BOTTOM = 150, 24, 22
 # Colours of rows, and of heat.
 COLORS, HEATS = 12, 8
 

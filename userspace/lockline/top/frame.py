@@ -220,11 +220,9 @@ def _futexes(shown: Shown, style: Style, columns: int) -> list[Line]:
 def _keys(state: State, style: Style, columns: int, live: bool) -> Line:
     if state.typing:
         return Line(pad(f"/{clean(state.pattern, style)}", columns), "selected")
-    kept = " (kept)" if state.keep else ""
-    last = f"k keep{kept}" if live else "left right time  a all"
-    return Line(
-        pad(f"q quit  h help  Enter lock  s sort  r reverse  K kind  / find  p pause  {last}", columns), "faint"
-    )
+    last = f"r reverse  K kind  / find  p pause  k {'kept' if state.keep else 'keep'}"
+    keys = last if live else "K kind  / find  p pause  left right a time"
+    return Line(pad(f"q quit  h help  Enter lock  s sort  {keys}", columns), "faint")
 
 
 def frame(shown: Shown, state: State, style: Style, columns: int, rows: int) -> list[Line]:

@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Pages in a browser: every chart is drawn, nothing is loaded, nothing complains, and keys are enough.
+
+Pictures of what was seen are kept in build/page-test/seen.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lockline.analysis.selection import Selection
+from lockline.recording.reader import open_recording
+from lockline.rules.report import make_report
+
+from .made import MODULES, NAMES, TOP
+
+PAGES = (*NAMES, "diff", "watch", "c2c")
+SIZES = {"phone": (360, 740), "desk": (1280, 900), "4k": (3840, 2160)}
+SEEN = TOP / "build" / "page-test" / "seen"
+MILLISECONDS = 120_000
+
+# A canvas of one colour has nothing drawn on it.
+COLOURS = """canvas => {
+  const seen = new Set();
+  const pixels = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height).data;
+  for (let at = 0; at < pixels.length; at += 4) seen.add(`${pixels[at]},${pixels[at + 1]},${pixels[at + 2]}`);
+  return seen.size;
+}"""
+
+
+@contextmanager
+def opened(chromium: Any, path: Path, size: str = "desk", **options: Any) -> Iterator[Any]:
+    """The page in a window; it must neither ask for anything nor complain."""
+    width, height = SIZES[size]
+    context = chromium.new_context(viewport={"width": width, "height": height}, **options)
+    context.set_default_timeout(MILLISECONDS)
+    page = context.new_page()
+    said: list[str] = []
+    page.on("console", lambda message: said.append(f"console: {message.text}"))
+    page.on("pageerror", lambda error: said.append(f"error: {error}"))
+    page.on("dialog", lambda dialog: said.append(f"dialog: {dialog.message}"))
+    page.on("request", lambda request: said.append(request.url) if request.url != path.as_uri() else None)
+    page.goto(path.as_uri())
+    if page.locator("figure[data-chart]").count():
+        page.wait_for_selector("html[data-drawn]", state="attached")
+    yield page
+    assert said == []
+    context.close()
+
+
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("name", PAGES)
+def test_every_chart_is_drawn(name: str, size: str, pages: dict[str, Path], chromium: Any) -> None:
+    with opened(chromium, pages[name], size) as page:
+        for figure in page.locator("figure").all():
+            if figure.get_attribute("data-chart") is None or not figure.evaluate("one => one.matches('.drawn')"):
+                # What scripts do not draw is drawn already.
+                assert figure.locator("svg.drawing").first.bounding_box()["height"] > 10
+                assert figure.locator("svg.drawing :is(path, rect)").count() > 0
+            elif figure.locator("canvas").count():
+                assert figure.locator("canvas").first.evaluate(COLOURS) > 2
+            else:
+                assert figure.locator(".live svg rect").count() > 0
+        # Nothing sticks out: wide tables scroll in themselves.
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+        SEEN.mkdir(parents=True, exist_ok=True)
+        page.screenshot(path=SEEN / f"{name}-{size}.png", full_page=size != "4k")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("name", PAGES)
+def test_axe_finds_nothing(name: str, scheme: str, pages: dict[str, Path], chromium: Any) -> None:
+    axe = (MODULES / "axe-core" / "axe.min.js").read_text(encoding="utf-8")
+    with opened(chromium, pages[name], "desk", color_scheme=scheme) as page:
+        page.evaluate(axe)
+        found = page.evaluate("axe.run({ resultTypes: ['violations'] })")["violations"]
+        assert [(each["id"], each["nodes"][0]["html"][:200]) for each in found] == []
+
+
+def test_without_scripts_every_chart_is_a_drawing(pages: dict[str, Path], chromium: Any) -> None:
+    with opened(chromium, pages["watched"], java_script_enabled=True) as page:
+        drawn = page.locator("figure").count()
+    context = chromium.new_context(java_script_enabled=False)
+    page = context.new_page()
+    page.goto(pages["watched"].as_uri())
+    assert page.locator("figure .still svg:visible").count() >= drawn
+    context.close()
+
+
+def test_keys_are_enough(pages: dict[str, Path], recordings: dict[str, Path], chromium: Any) -> None:
+    with open_recording(recordings["generated"]) as recording:
+        report = make_report(recording, Selection(), 0)
+    with opened(chromium, pages["generated"]) as page:
+        page.keyboard.press("Tab")
+        page.keyboard.press("Enter")
+        assert page.evaluate("location.hash") == "#answer"
+        live = page.locator("#timeline-chart .live")
+        live.focus()
+        page.keyboard.press("ArrowRight")
+        status = page.locator("#timeline-chart [aria-live]")
+        assert status.inner_text().startswith("0 to 1 s, ")
+        page.keyboard.press("End")
+        assert status.inner_text().startswith("9 to 10 s, ")
+        # The cursor reads every bar of the histogram: together they are the waits of that lock.
+        page.locator("#histogram-chart .live").focus()
+        status, seen = page.locator("#histogram-chart [aria-live]"), 0
+        page.keyboard.press("Home")
+        while True:
+            text = status.inner_text()
+            seen += int(text.rpartition(": ")[2].removesuffix(" waits").replace(",", ""))
+            page.keyboard.press("ArrowRight")
+            if status.inner_text() == text:
+                break
+        assert seen == max(report.locks, key=lambda lock: lock.figures.wait_ns).figures.waits
+
+
+def test_the_search_filters_tables(pages: dict[str, Path], chromium: Any) -> None:
+    with opened(chromium, pages["generated"]) as page:
+        rows = page.locator("#locks tbody tr:visible")
+        before = rows.count()
+        page.locator("#search").fill("subsystem_9_")
+        page.locator("#found:not(:empty)").wait_for(state="attached")
+        assert 0 < rows.count() < before
+        assert all("subsystem_9_" in row.inner_text() for row in rows.all())
+        page.locator("#search").fill("")
+        page.locator("#found:empty").wait_for(state="attached")
+        assert rows.count() == before
+
+
+def test_a_huge_page_stays_small(pages: dict[str, Path]) -> None:
+    assert (TOP / "build" / "page" / "charts.js").stat().st_size <= 800_000
+    assert pages["huge"].stat().st_size <= 2_000_000
