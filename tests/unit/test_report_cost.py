@@ -18,6 +18,7 @@ from recording_generator import SECOND, Shape, generate
 TOP = Path(__file__).resolve().parents[2]
 
 EVERY_REPORT = {
+    "container",
     *("meta", "kind", "lock", "interval", "probe", "program", "cost", "loss", "begin_count"),
     *("open_wait", "waiter", "cgroup", "stack", "frame", "outlier"),
     *("futex", "futex_total", "clock_total", "inactive_wait", "ptrace_attach", "self_check"),
