@@ -24,6 +24,8 @@ from lockline.render.findings import worded
 TABLE_LOCKS, TABLE_TASKS, TABLE_STEPS, TABLE_STACKS = 200, 200, 240, 50
 # Locks whose waits are shown by their length.
 HISTOGRAMS = 20
+# Cells of the drawing of CPUs over time; the chart that a script draws has all.
+DRAWN_STEPS, DRAWN_CPUS = 80, 64
 
 
 def _answer(report: Report, write: Writer) -> Section:
@@ -98,14 +100,27 @@ def _timeline(series: Series, write: Writer) -> Section:
     return Section("timeline", "Waiting over time", joined((content, zoom)))
 
 
+def _coarse(series: Series) -> tuple[list[str], list[tuple[str, tuple[int, ...]]]]:
+    """The map of CPUs for a drawing, which is as large as its cells are many: sums over neighbours."""
+    wide = -(-len(series.steps) // DRAWN_STEPS) or 1
+    columns = [""] * -(-len(series.steps) // wide)
+    for part in range(5 if columns else 0):
+        at = part * (len(columns) - 1) // 4
+        columns[at] = f"{series.steps[at * wide][0] / 1e9:.1f} s"
+    tall = -(-len(series.cpus) // DRAWN_CPUS) or 1
+    rows = []
+    for first in range(0, len(series.cpus), tall):
+        group = series.cpus[first : first + tall]
+        sums = [sum(values) for values in zip(*(values for _, values in group), strict=True)]
+        cells = tuple(sum(sums[at : at + wide]) for at in range(0, len(sums), wide))
+        name = group[0][0] if len(group) == 1 else f"{group[0][0]} to {group[-1][0]}"
+        rows.append((name if name == OTHERS else f"CPU {name}", cells))
+    return columns, rows
+
+
 def _heat(report: Report, series: Series, write: Writer) -> Section:
     last = series.steps[-1][1] / 1e9 if series.steps else 0.0
-    columns = [""] * len(series.steps)
-    for part in range(5):
-        at = part * (len(columns) - 1) // 4 if columns else 0
-        if columns:
-            columns[at] = f"{series.steps[at][0] / 1e9:.1f} s"
-    rows = [(name if name == OTHERS else f"CPU {name}", values) for name, values in series.cpus]
+    columns, rows = _coarse(series)
     drawing = svg.heat(write, f"Waiting by CPU over {last:.1f} s", rows, columns)
     cpus: list[Sequence[Content]] = [
         (
