@@ -29,7 +29,7 @@ static void import(const struct options *options)
 			abort();
 		if (import->budget.used > import->budget.limit)
 			abort();
-		if (!memory_rank_make(&rank, &import->lines, 1000))
+		if (!memory_rank_make(&rank, &import->lines, 1000, false))
 			memory_rank_free(&rank);
 	}
 	perfdata_import_close(import);
