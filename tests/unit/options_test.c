@@ -313,8 +313,8 @@ static void conflicts(void)
 	CHECK(got.c2c && got.ldlat == 50, "%u", got.ldlat);
 	CHECK_TEXT(got.perf, "perf");
 	options_free(&got);
-	refused("record -o", "-o: wants an argument");
-	refused("record --output", "--output: wants an argument");
+	refused("record -o", "-o: needs an argument");
+	refused("record --output", "--output: needs an argument");
 	refused("record --quiet=1", "takes no argument");
 	refused("record --no-such", "--no-such: no such option");
 	refused("record -qZ", "-Z: no such option");

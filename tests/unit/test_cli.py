@@ -3,6 +3,8 @@
 
 import json
 import os
+import re
+import shlex
 import shutil
 import stat
 import subprocess
@@ -16,6 +18,7 @@ from lockline.analysis.selection import Selection
 from lockline.base import collector
 from lockline.base.errors import LocklineError
 from lockline.cli import demo
+from lockline.cli import help as help_texts
 from lockline.cli import main as cli
 
 TOP = Path(__file__).resolve().parents[2]
@@ -180,6 +183,61 @@ def test_an_unknown_argument_is_told_with_the_usage_of_its_command(
     err = capsys.readouterr().err
     assert err.startswith(f"usage: lockline {command} [-h]")
     assert f"lockline {command}: error: unrecognized arguments: {arguments[-1]}\n" in err
+
+
+@pytest.mark.parametrize(
+    "word, meant", [("repotr", "report"), ("dif", "diff"), ("recrod", "record"), ("zzz\x1b[0m", None)]
+)
+def test_a_wrong_command_is_told_with_the_one_that_was_meant(
+    word: str, meant: str | None, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as caught:
+        cli.main([word])
+    err = capsys.readouterr().err
+    assert caught.value.code == 1
+    assert "is not a command" in err
+    assert (f"did you mean `lockline {meant}`?" in err) == (meant is not None)
+    assert "\x1b" not in err
+
+
+def test_a_wrong_option_is_told_with_the_one_that_was_meant(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        cli.main(["report", "--finding5", "--zzzzzz"])
+    assert "--finding5 --zzzzzz; did you mean --findings?" in capsys.readouterr().err
+
+
+def test_help_names_each_command_once_with_an_example(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["help"]) == 0
+    overview = capsys.readouterr().out
+    assert cli.main(["--help"]) == 0
+    assert capsys.readouterr().out == overview
+    assert overview.startswith("usage: lockline COMMAND")
+    listed = [line.split()[0] for line in overview.splitlines() if re.match(r"  [a-z0-9]+  ", line)]
+    assert sorted(listed) == sorted({*cli._COMMANDS, *cli._COLLECTORS, "help"})
+    assert sorted(help_texts.EXAMPLES) == sorted({"", *cli._COMMANDS, *cli._COLLECTORS})
+    assert max(map(len, overview.splitlines())) <= 100
+    for command in cli._COMMANDS:
+        with pytest.raises(SystemExit) as caught:
+            cli.main(["help", command])
+        assert not caught.value.code
+        text = capsys.readouterr().out
+        assert text.startswith(f"usage: lockline {command} ")
+        for what, how in help_texts.EXAMPLES[command]:
+            assert what in text
+            assert how in text
+    assert cli.main(["help", "nonsense"]) == 1
+    assert "'nonsense' is not a command" in capsys.readouterr().err
+
+
+def test_examples_are_commands_that_there_are() -> None:
+    """Each is taken by the parser of its command, as far as the options are ours."""
+    for examples in help_texts.EXAMPLES.values():
+        for _, how in examples:
+            for part in re.split(r"; | \| ", how):
+                words = shlex.split(part)
+                if words[0] != "lockline" or words[1] in cli._COLLECTORS:
+                    continue
+                assert not cli.make_parser([words[1]]).parse_known_args(words[1:])[1], how
 
 
 def test_a_reader_that_leaves_early(example: Path) -> None:

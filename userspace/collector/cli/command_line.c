@@ -274,9 +274,16 @@ static bool takes_argument_perhaps(enum value_kind kind)
 	return kind == VALUE_SLICE || kind == VALUE_PERHAPS;
 }
 
+/* What people call by lockline; the others are for its own use. */
+static bool by_lockline(enum command command)
+{
+	return command == COMMAND_RECORD || command == COMMAND_WATCH || command == COMMAND_DOCTOR;
+}
+
 static void print_help(enum command command)
 {
-	printf("usage: lockline-collect %s\n%s\n\n", commands[command].usage, commands[command].help);
+	printf("usage: lockline%s %s\n%s\n\n", by_lockline(command) ? "" : "-collect", commands[command].usage,
+	       commands[command].help);
 	for (size_t i = 0; i < ROWS; i++) {
 		char left[48];
 
@@ -506,10 +513,54 @@ static void describe(struct option longs[ROWS + 1], char shorts[3 * ROWS + 3])
 	*end = 0;
 }
 
+/* How many letters have to be changed, added or left out to make one word of the other (V. Levenshtein, 1965). */
+static size_t distance(const char *one, const char *other)
+{
+	size_t row[32], length = strlen(other);
+
+	if (strlen(one) >= 32 || length >= 32)
+		return SIZE_MAX;
+	for (size_t j = 0; j <= length; j++)
+		row[j] = j;
+	for (size_t i = 1; one[i - 1]; i++) {
+		size_t corner = row[0];
+
+		row[0] = i;
+		for (size_t j = 1; j <= length; j++) {
+			size_t same = corner + (one[i - 1] != other[j - 1]);
+			size_t least = row[j] < row[j - 1] ? row[j] + 1 : row[j - 1] + 1;
+
+			corner = row[j];
+			row[j] = same < least ? same : least;
+		}
+	}
+	return row[length];
+}
+
+/* The option of a command that was meant by a long one, or NULL. */
+static const char *nearest(enum command command, const char *word)
+{
+	const char *found = NULL;
+	size_t least = 3;
+
+	if (strncmp(word, "--", 2) || !word[2])
+		return NULL;
+	for (size_t i = 0; i < ROWS; i++) {
+		size_t far = rows[i].commands & 1u << command ? distance(word + 2, rows[i].name) : SIZE_MAX;
+
+		if (far < least) {
+			least = far;
+			found = rows[i].name;
+		}
+	}
+	return found;
+}
+
 /* What getopt does not know, or an option of another command. */
 static int refuse(const struct options *options, int letter, const char *word)
 {
-	const char *command = commands[options->command].name;
+	const char *command = commands[options->command].name, *suggestion;
+	const char *program = by_lockline(options->command) ? "lockline" : "lockline-collect";
 	char single[3] = {'-', optopt, 0}, shown[VALUE_SHOWN], name[32];
 
 	if (letter == 'i' && options->command == COMMAND_RECORD) {
@@ -517,18 +568,19 @@ static int refuse(const struct options *options, int letter, const char *word)
 		return -EINVAL;
 	}
 	if (letter != '?' && letter != ':') {
-		message("%s is not an option of `%s`; see `lockline-collect %s --help`",
-			spelled(row_of(letter, options->command), name), command, command);
+		message("%s is not an option of `%s`; see `%s %s --help`",
+			spelled(row_of(letter, options->command), name), command, program, command);
 		return -EINVAL;
 	}
 	/* glibc leaves optopt at 0 for an unknown long option, and at its value otherwise. */
 	if (optopt > 0 && optopt < ONLY_LONG && strncmp(word, "--", 2))
 		word = single;
-	message("%s: %s; see `lockline-collect %s --help`", show(word, shown),
-		letter == ':'                      ? "wants an argument"
+	suggestion = letter == '?' && !row_of(optopt, options->command) ? nearest(options->command, word) : NULL;
+	message("%s: %s%s%s%s; see `%s %s --help`", show(word, shown),
+		letter == ':'                      ? "needs an argument"
 		: row_of(optopt, options->command) ? "takes no argument"
 						   : "no such option",
-		command);
+		suggestion ? "; did you mean --" : "", suggestion ?: "", suggestion ? "?" : "", program, command);
 	return -EINVAL;
 }
 

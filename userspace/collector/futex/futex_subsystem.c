@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include <stddef.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "bpf/futex.h"
+#include "cli/message.h"
 #include "futex/futex_subsystem.h"
 #include "futex/futexes.h"
 #include "futex/futexes_known.h"
 #include "lockline.skel.h"
+#include "probes/probe_cost.h"
 
 #define MIN_FUTEX_ROWS 64
 #define MAX_FUTEX_ROWS 1024
@@ -77,10 +80,30 @@ static int open_futexes(struct ground *ground, void **state)
 			    ground->locks, ground->stacks);
 }
 
+/* Before anything is recorded: it can be stopped then. */
+static void tell_cost(const struct ground *ground)
+{
+	long cpus = sysconf(_SC_NPROCESSORS_ONLN);
+	struct probe_cost cost;
+	int err = probe_cost_measure(ground->probes, 1ull << SIGNAL_FUTEX_WAITS, &cost);
+
+	if (err)
+		message("--futex probes every system call; what that costs cannot be measured: %s", strerror(-err));
+	else
+		message("--futex probes every system call, switch and wake-up: %.0f a second now, %.0f ns each: at "
+			"least %.1f %% of the time of %ld CPUs; a program that does little else can lose a quarter "
+			"of its speed",
+			cost.runs / (cost.window_ns / 1e9), cost.runs ? (double)cost.run_ns / cost.runs : 0.0,
+			100.0 * cost.run_ns / (cost.window_ns * (double)cpus), cpus);
+}
+
 static int tell(struct ground *ground, void **state)
 {
-	if (ground->options->futex)
-		plan_tell_missing(ground->plan, SIGNAL_FUTEX_WAITS);
+	if (!ground->options->futex)
+		return 0;
+	plan_tell_missing(ground->plan, SIGNAL_FUTEX_WAITS);
+	if (ground->plan->futex && !ground->options->quiet)
+		tell_cost(ground);
 	return 0;
 }
 

@@ -62,7 +62,7 @@ static int open_holders(struct ground *ground, void **state)
 static int tell(struct ground *ground, void **state)
 {
 	const struct options *options = ground->options;
-	struct release_cost cost;
+	struct probe_cost cost;
 	int err;
 
 	if (options->holders)

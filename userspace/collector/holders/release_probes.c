@@ -1,19 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* The programs of --holders and --holds: which function each of them probes. */
-#include <errno.h>
 #include <string.h>
-#include <time.h>
-#include <unistd.h>
 
-#include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 
-#include "base/clock.h"
 #include "lockline.skel.h"
 #include "cli/message.h"
 #include "holders/release_probes.h"
-
-#define COST_WINDOW_NS 100000000
 
 static enum signal signal_of(enum release_function function)
 {
@@ -70,60 +63,14 @@ int release_choices(struct lockline_bpf *bpf, const struct plan *plan, struct ch
 	return count;
 }
 
-static bool is_release(const struct probes *probes, int fd)
+int release_cost(const struct probes *probes, struct probe_cost *cost)
 {
-	for (int i = 0; i < probes->attached_count; i++) {
-		enum signal signal = probes->attached[i].choice.signal;
-
-		if (bpf_program__fd(probes->attached[i].choice.program) == fd)
-			return signal == SIGNAL_SPINLOCK_HOLDERS || signal == SIGNAL_SLEEPING_HOLDERS ||
-			       signal == SIGNAL_HOLD_TIMES;
-	}
-	return false;
+	return probe_cost_measure(
+		probes, 1ull << SIGNAL_SPINLOCK_HOLDERS | 1ull << SIGNAL_SLEEPING_HOLDERS | 1ull << SIGNAL_HOLD_TIMES,
+		cost);
 }
 
-/* Runs and run time so far of the programs of --holders and --holds. */
-static int sum_runs(const struct probes *probes, __u64 *runs, __u64 *ns)
-{
-	*runs = *ns = 0;
-	for (int i = 0; i < probes->program_count; i++) {
-		struct bpf_prog_info info = {};
-		__u32 size = sizeof(info);
-
-		if (!is_release(probes, probes->programs[i].fd))
-			continue;
-		if (bpf_obj_get_info_by_fd(probes->programs[i].fd, &info, &size))
-			return -errno;
-		*runs += info.run_cnt;
-		*ns += info.run_time_ns;
-	}
-	return 0;
-}
-
-int release_cost(const struct probes *probes, struct release_cost *cost)
-{
-	const struct timespec window = {.tv_nsec = COST_WINDOW_NS};
-	__u64 runs, ns, runs_before, ns_before;
-	__u64 begin;
-	int statistics = bpf_enable_stats(BPF_STATS_RUN_TIME), err;
-
-	*cost = (struct release_cost){};
-	if (statistics < 0)
-		return -errno;
-	begin = now_ns();
-	err = sum_runs(probes, &runs_before, &ns_before);
-	nanosleep(&window, NULL);
-	err = err ?: sum_runs(probes, &runs, &ns);
-	cost->window_ns = now_ns() - begin;
-	close(statistics);
-	if (err)
-		return err;
-	cost->runs = runs - runs_before;
-	cost->run_ns = ns - ns_before;
-	return 0;
-}
-
-void release_cost_tell(const struct release_cost *cost, int err, bool holds, long cpus)
+void release_cost_tell(const struct probe_cost *cost, int err, bool holds, long cpus)
 {
 	double seconds = cost->window_ns / 1e9;
 

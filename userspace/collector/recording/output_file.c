@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/regular_file.h"
+#include "cli/message.h"
 #include "recording/output_file.h"
 
 /* SQLite's companions of a recording that was killed belong to it. */
@@ -174,6 +175,29 @@ void output_file_abandon(struct output_file *file)
 	if (file->moved)
 		move(file->path, ".previous", "");
 	file->moved = false;
+}
+
+/* An id as sudo writes it; -1: none. */
+static long sudo_id(const char *name)
+{
+	const char *text = getenv(name);
+	char *end;
+	long id;
+
+	if (!text || *text < '0' || *text > '9')
+		return -1;
+	errno = 0;
+	id = strtol(text, &end, 10);
+	return errno || *end || id > INT_MAX ? -1 : id;
+}
+
+void output_file_give(struct output_file *file)
+{
+	long user = sudo_id("SUDO_UID"), group = sudo_id("SUDO_GID");
+
+	/* By the open file: nobody can put another one in its place.  Its mode stays 0600. */
+	if (file->fd >= 0 && !geteuid() && user > 0 && group >= 0 && fchown(file->fd, user, group))
+		message("%s stays root's: %s", file->path, strerror(errno));
 }
 
 void output_file_close(struct output_file *file)

@@ -23,6 +23,8 @@ void output_file_settle(struct output_file *file);
 /* It never will: the earlier one comes back. */
 void output_file_abandon(struct output_file *file);
 /* After SQLite's own descriptors: closing one of a file drops the process's locks on it. */
+/* The file is whole: under sudo it goes to the user who called it. */
+void output_file_give(struct output_file *file);
 void output_file_close(struct output_file *file);
 
 #endif /* LOCKLINE_OUTPUT_FILE_H */

@@ -116,6 +116,7 @@ int recording_publish(struct recording *recording)
 	recording_finalize(recording);
 	sqlite3_close(recording->db);
 	recording->db = NULL;
+	output_file_give(&recording->file);
 	err = output_file_publish(&recording->file);
 	if (err)
 		message("cannot write %s: %s; choose another place with -o", recording->path, strerror(-err));
@@ -135,6 +136,7 @@ int recording_finish(struct recording *recording)
 	if (!err) {
 		sqlite3_wal_checkpoint_v2(recording->db, NULL, SQLITE_CHECKPOINT_TRUNCATE, NULL, NULL);
 		sqlite3_exec(recording->db, "PRAGMA journal_mode = DELETE", NULL, NULL, NULL);
+		output_file_give(&recording->file);
 	}
 	recording_close(recording);
 	return err;

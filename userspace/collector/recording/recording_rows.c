@@ -79,6 +79,11 @@ static const char *const sql[STATEMENTS] = {
 	[FIND_LOCK_NAME] = "SELECT name FROM lock WHERE id = ?",
 	[FIND_LOCK_TITLE] = "SELECT CASE instance WHEN '' THEN name ELSE name || '[' || instance || ']' END FROM lock"
 			    " WHERE id = ?",
+	[FIND_PROGRESS] = "SELECT printf('%,d waits', (SELECT sum(waits) FROM lock_total))"
+			  " || ifnull((SELECT ', most for ' || name FROM lock_total JOIN lock ON lock.id = lock"
+			  " WHERE name NOT IN ('', '?') GROUP BY name ORDER BY sum(wait_ns) DESC LIMIT ?), '')"
+			  " || ifnull((SELECT printf('; %,d lost', sum(count)) FROM loss WHERE severity = 'loss'"
+			  " HAVING sum(count) > 0), '')",
 	[TRIM_OUTLIERS] = "DELETE FROM outlier WHERE interval = ?1 AND id NOT IN"
 			  " (SELECT id FROM outlier WHERE interval = ?1 ORDER BY wait_ns DESC LIMIT ?2)",
 	[PRUNE_OUTLIERS] = "DELETE FROM outlier WHERE begin_ns + wait_ns < ?",
@@ -359,6 +364,11 @@ int recording_lock_name(struct recording *recording, __s64 lock, char *out, size
 int recording_lock_title(struct recording *recording, __s64 lock, char *out, size_t size)
 {
 	return find_text(recording, with(recording, FIND_LOCK_TITLE, lock), out, size);
+}
+
+int recording_progress(struct recording *recording, char *out, size_t size)
+{
+	return find_text(recording, with(recording, FIND_PROGRESS, 1), out, size);
 }
 
 int recording_clear(struct recording *recording, enum recording_table table)

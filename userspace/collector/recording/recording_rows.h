@@ -39,6 +39,9 @@ int recording_lock_title(struct recording *recording, __s64 lock, char *out, siz
 
 /* All rows. */
 int recording_clear(struct recording *recording, enum recording_table table);
+/* In words: waits so far, the lock with most waiting, and what was lost. */
+int recording_progress(struct recording *recording, char *out, size_t size);
+
 /* Keeps the longest of an interval; *dropped: how many are gone. */
 int recording_trim_outliers(struct recording *recording, __s64 interval, __u32 kept, __u64 *dropped);
 /* Those that ended before. */

@@ -26,6 +26,7 @@
 #include "session/privileges.h"
 #include "probes/probes.h"
 #include "probes/sampling.h"
+#include "session/progress.h"
 #include "session/self_check.h"
 #include "session/session.h"
 #include "session/session_tasks.h"
@@ -65,6 +66,7 @@ struct session {
 	struct self_check *self_check; /* NULL without --self-check */
 	struct own_cost *own_cost;
 	struct workload workload;
+	struct progress progress;
 	struct ground ground; /* what the subsystems stand on */
 	struct opened opened; /* and which are of this recording */
 	int signals;
@@ -293,6 +295,8 @@ static int end_interval(struct session *session, bool last)
 	subsystems_at(opened, ground, MOMENT_COMMIT);
 	if (!err)
 		recording_settle(session->recording);
+	if (!err && !last)
+		progress_show(&session->progress, session->recording, now - ground->begin_ns);
 	sampling_adapt(&session->probes.maps, session->options, session->begins, length ?: 1);
 	session->interval_begin_ns = now;
 	session->interval += !err;
@@ -490,6 +494,7 @@ static int begin(struct session *session)
 		err = workload_start(&session->workload, options->command_argv[0]);
 	if (!err)
 		tell_recording(options);
+	progress_open(&session->progress, options);
 	return err;
 }
 
@@ -497,6 +502,7 @@ static int finish(struct session *session, int err)
 {
 	int finish_err;
 
+	progress_clear(&session->progress);
 	/* Where functions are probed detaching takes seconds: the recording ends before it. */
 	if (session->own_cost) {
 		probes_stop(&session->probes, session->sizing.cpus);

@@ -19,17 +19,13 @@ from lockline.base.errors import LocklineError
 if TYPE_CHECKING:
     import argparse
 
-# Of the collector, which has their options; record is its own altogether.
-_COLLECTORS = {
-    "record": "record lock waits (as root); `lockline record --help` shows its options",
-    "watch": "watch a lock's cache line (as root), or show what was watched",
-}
-# In the order of the help, behind those of the collector.
+# Their options are the collector's; record has no others.
+_COLLECTORS = ("record", "watch")
 _COMMANDS = ("report", "doctor", "demo", "explain", "diff", "c2c", "export", "top", "exporter")
 
 
-def _parser(wanted: Sequence[str] = _COMMANDS) -> "argparse.ArgumentParser":
-    """The parser; wanted: the commands that it has to know, all for the help and for what is no command."""
+def make_parser(wanted: Sequence[str] = _COMMANDS, examples: bool = True) -> "argparse.ArgumentParser":
+    """The parser of these commands; examples: with those at the end of each help."""
     import argparse
 
     parser = argparse.ArgumentParser(
@@ -37,18 +33,52 @@ def _parser(wanted: Sequence[str] = _COMMANDS) -> "argparse.ArgumentParser":
     )
     parser.add_argument("--version", action="version", version=f"lockline {version()}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    for name, words in _COLLECTORS.items():
-        commands.add_parser(name, add_help=False, help=words)
     for name in wanted:
         import_module(f"lockline.cli.{name}").add_parser(commands)
+        if examples:
+            _with_examples(commands.choices[name], name)
     for command in commands.choices.values():
         if command.get_default("parser") is None:
             command.set_defaults(parser=command)
     return parser
 
 
+def _with_examples(parser: "argparse.ArgumentParser", name: str) -> None:
+    """Examples at the end of a command's help; they keep their lines."""
+    import argparse
+
+    from lockline.cli.help import epilog
+
+    parser.epilog = epilog(name)
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+
+
+def _help(wanted: Sequence[str]) -> tuple[str, int]:
+    """`lockline help [COMMAND]`."""
+    from lockline.cli import help as helps
+
+    if not wanted:
+        return helps.overview(), 0
+    if len(wanted) > 1 or wanted[0] not in helps.COMMANDS:
+        raise LocklineError(helps.refuse_command(" ".join(wanted)).removeprefix("lockline: "))
+    if wanted[0] == "help":
+        return helps.overview(), 0
+    return _run([wanted[0], "--help"])
+
+
 def _run(arguments: Sequence[str]) -> tuple[str, int]:
     first = arguments[0] if arguments else ""
+    if first == "help":
+        return _help(arguments[1:])
+    if first in ("-h", "--help"):
+        return _help([])
+    if first not in (*_COLLECTORS, *_COMMANDS, "--version"):
+        from lockline.cli import help as helps
+
+        if first:
+            print(helps.refuse_command(first), file=sys.stderr)
+        print("usage: lockline COMMAND [OPTIONS]; `lockline help` lists the commands", file=sys.stderr)
+        raise SystemExit(1)
     if first == "--version":
         # As argparse's action: whatever follows.
         from lockline.cli import version as version_text
@@ -71,10 +101,14 @@ def _run(arguments: Sequence[str]) -> tuple[str, int]:
             from lockline.cli import watch
 
             return watch.run(arguments[1:])
-        parsed, unknown = _parser([first] if first in _COMMANDS else _COMMANDS).parse_known_args(arguments)
+        parsed, unknown = make_parser([first], examples="-h" in arguments or "--help" in arguments).parse_known_args(
+            arguments
+        )
         if unknown:
+            from lockline.cli.help import refuse_options
+
             # With the usage of the command, not of all of them.
-            parsed.parser.error(f"unrecognized arguments: {' '.join(unknown)}")
+            refuse_options(parsed.parser, unknown)
     except SystemExit as stopped:
         # argparse's 2 would say that a threshold was hit, or that something regressed.
         if stopped.code == 2:

@@ -71,9 +71,19 @@ def parse(argv: Sequence[str], positive: Callable[[str], int]) -> tuple[argparse
 
 
 def _help(positive: Callable[[str], int]) -> str:
-    text = f"{parser(positive).format_help()}\n{_EPILOG}\n\n"
+    from lockline.cli.help import epilog
+
     done = subprocess.run([find_collector(), "watch", "--help"], capture_output=True, text=True, check=False)
-    return text + (done.stdout or done.stderr)
+    # Without its usage, and without the options that are here already.
+    theirs = (done.stdout or done.stderr).splitlines()
+    mine = {option for action in parser(positive)._actions for option in action.option_strings}
+    options = [line for line in theirs[2:] if not _names(line) & (mine - {"-a"})]
+    return f"{parser(positive).format_help()}\n{_EPILOG}\n" + "\n".join(options) + f"\n\n{epilog('watch')}\n"
+
+
+def _names(line: str) -> set[str]:
+    """The options that a line of the collector's help is about."""
+    return {word.rstrip(",").partition("[")[0] for word in line[:28].split() if word.startswith("-")}
 
 
 @contextmanager

@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""`lockline help [COMMAND]`, and what is said to a word that is no command or no option."""
+
+import argparse
+import difflib
+from collections.abc import Iterable, Sequence
+from typing import NoReturn
+
+GROUPS: tuple[tuple[str, tuple[tuple[str, str], ...]], ...] = (
+    (
+        "Record, as root",
+        (
+            ("record", "record lock waits"),
+            ("watch", "watch who uses a lock's cache line, or show what was watched"),
+            ("top", "show locks by waiting as it happens, or a recording by intervals"),
+            ("exporter", "serve lock waits as metrics for Prometheus"),
+            ("demo", "record a load whose cause is known, and show the report"),
+        ),
+    ),
+    (
+        "Look",
+        (
+            ("report", "show a recording: which lock, who waits, what to do"),
+            ("explain", "say what a kernel lock protects, and what helps against waits for it"),
+            ("export", "write a recording for another tool"),
+        ),
+    ),
+    ("Compare", (("diff", "compare two recordings, or benchmark results, before and after a change"),)),
+    ("Cache lines", (("c2c", "cache lines of perf c2c data, joined with locks"),)),
+    (
+        "Help",
+        (
+            ("doctor", "say what this kernel lets lockline see, and what it hides"),
+            ("help", "show this, or the options of a command"),
+        ),
+    ),
+)
+
+# command -> what to do, and how.
+EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
+    "": (
+        ("record all lock waits for ten seconds, then see what they say", "lockline record -d 10; lockline report"),
+        ("record a program from its start to its end", "lockline record -- make -j8"),
+        ("did a change help?", "lockline diff before.data after.data"),
+    ),
+    "record": (
+        ("everything, for ten seconds", "lockline record -d 10"),
+        ("one service", "lockline record -p $(pidof -s postgres) -d 30 -o db.data"),
+        ("also who holds the locks", "lockline record --holders -d 10"),
+        ("a program that hangs", "lockline record --futex -p PID -d 5"),
+        ("stop at the first wait of 100 ms", "lockline record --flight --until 'wait>100ms'"),
+    ),
+    "watch": (
+        ("the lock that was waited for most", "lockline watch -i lockline.data --auto=1 -d 10"),
+        ("the run queue of CPU 0", "lockline watch runqueues:0 -d 10"),
+    ),
+    "report": (
+        ("the answer", "lockline report"),
+        ("everything that was recorded of one lock", "lockline report --lock mmap_lock --all"),
+        ("the third second", "lockline report --from 2 --to 3"),
+        ("for a script", "lockline report --format json | jq .findings"),
+    ),
+    "diff": (
+        ("two recordings", "lockline diff before.data after.data"),
+        ("ten runs of a benchmark each", "lockline diff before.txt after.txt --changelog"),
+        ("fail a build also where the figures cannot decide", "lockline diff old.data new.data --fail-inconclusive"),
+    ),
+    "doctor": (("can this machine be recorded?", "lockline doctor"),),
+    "top": (
+        ("this machine, now", "lockline top"),
+        ("a recording, interval by interval", "lockline top lockline.data"),
+    ),
+    "exporter": (("metrics at one address", "lockline exporter --listen 127.0.0.1:9435"),),
+    "demo": (("see lockline at work, as root", "lockline demo"),),
+    "explain": (("what is mmap_lock?", "lockline explain mmap_lock"),),
+    "export": (("a flame graph in speedscope", "lockline export lockline.data --format speedscope -o waits.json"),),
+    "c2c": (
+        ("what perf c2c record found", "lockline c2c report perf.data"),
+        ("joined with lock waits of the same time", "lockline c2c report perf.data --recording lockline.data"),
+    ),
+}
+
+COMMANDS = tuple(name for _, commands in GROUPS for name, _ in commands)
+
+
+def _examples(command: str) -> list[str]:
+    lines = []
+    for what, how in EXAMPLES.get(command, ()):
+        lines += [f"  {what}{'' if what.endswith('?') else ':'}", f"      {how}"]
+    return ["", "Examples:", *lines] if lines else []
+
+
+def overview() -> str:
+    """What `lockline help` prints."""
+    lines = [
+        "usage: lockline COMMAND [OPTIONS]",
+        "",
+        "Which lock holds this machine back, who waits for it, and from where.",
+    ]
+    for title, commands in GROUPS:
+        lines += ["", f"{title}:", *(f"  {name:<9} {words}" for name, words in commands)]
+    lines += _examples("")
+    lines += ["", "`lockline help COMMAND` shows the options of a command; `lockline --version`, the version."]
+    return "\n".join(lines) + "\n"
+
+
+def epilog(command: str) -> str:
+    """Examples of a command, for the end of its help; '' if there are none."""
+    return "\n".join(_examples(command)[1:])
+
+
+def nearest(word: str, known: Iterable[str]) -> str:
+    """The known word that was meant, most likely, or ''."""
+    found = difflib.get_close_matches(word, list(known), n=1, cutoff=0.75)
+    return found[0] if found else ""
+
+
+def refuse_command(word: str) -> str:
+    """One line about a word that is no command."""
+    from lockline.base.text import Style, clean
+
+    shown = clean(word, Style(unicode=False, addresses=False))
+    meant = nearest(word, COMMANDS)
+    hint = f"; did you mean `lockline {meant}`?" if meant else ""
+    return f"lockline: '{shown}' is not a command{hint}"
+
+
+def refuse_options(parser: argparse.ArgumentParser, unknown: Sequence[str]) -> NoReturn:
+    """End with the usage of the command, and with the option that was meant.  Raises SystemExit."""
+    text = f"unrecognized arguments: {' '.join(unknown)}"
+    options = [option for action in parser._actions for option in action.option_strings]
+    meant = [nearest(word.partition("=")[0], options) for word in unknown if word.startswith("--")]
+    if any(meant):
+        text += f"; did you mean {' '.join(word for word in meant if word)}?"
+    parser.error(text)
