@@ -191,12 +191,15 @@ static long sudo_id(const char *name)
 	return errno || *end || id > INT_MAX ? -1 : id;
 }
 
+bool output_file_has_user(void)
+{
+	return !geteuid() && sudo_id("SUDO_UID") > 0 && sudo_id("SUDO_GID") >= 0;
+}
+
 void output_file_give(struct output_file *file)
 {
-	long user = sudo_id("SUDO_UID"), group = sudo_id("SUDO_GID");
-
 	/* By the open file: nobody can put another one in its place.  Its mode stays 0600. */
-	if (file->fd >= 0 && !geteuid() && user > 0 && group >= 0 && fchown(file->fd, user, group))
+	if (file->fd >= 0 && output_file_has_user() && fchown(file->fd, sudo_id("SUDO_UID"), sudo_id("SUDO_GID")))
 		message("%s stays root's: %s", file->path, strerror(errno));
 }
 

@@ -22,9 +22,11 @@ int output_file_publish(struct output_file *file);
 void output_file_settle(struct output_file *file);
 /* It never will: the earlier one comes back. */
 void output_file_abandon(struct output_file *file);
-/* After SQLite's own descriptors: closing one of a file drops the process's locks on it. */
-/* The file is whole: under sudo it goes to the user who called it. */
+/* Whether sudo was called by a user, who is to have the file. */
+bool output_file_has_user(void);
+/* The file is whole: that user gets it. */
 void output_file_give(struct output_file *file);
+/* After SQLite's own descriptors: closing one of a file drops the process's locks on it. */
 void output_file_close(struct output_file *file);
 
 #endif /* LOCKLINE_OUTPUT_FILE_H */

@@ -12,6 +12,7 @@
 #include <linux/types.h>
 
 #include "cli/options.h"
+#include "recording/output_file.h"
 #include "session/privileges.h"
 
 /* Linux 5.8 and 5.9; libc6-dev may be older. */
@@ -41,6 +42,7 @@ static const struct {
 	{"CAP_SYS_CHROOT", CAP_SYS_CHROOT},                 /* in an empty directory, */
 	{"CAP_SETPCAP", CAP_SETPCAP},                       /* and gives up all the rest */
 	{"CAP_DAC_OVERRIDE", CAP_DAC_OVERRIDE},             /* the recording's directory, if it is somebody else's */
+	{"CAP_CHOWN", CAP_CHOWN},                           /* the recording becomes the user's who called sudo */
 };
 
 /* SQLite makes the journal's files anew beside the recording. */
@@ -66,6 +68,8 @@ static bool is_wanted(int number, const struct options *options)
 {
 	if (number == CAP_DAC_OVERRIDE)
 		return !may_write_beside(options->output);
+	if (number == CAP_CHOWN)
+		return output_file_has_user();
 	return number != CAP_KILL || options->command_argv;
 }
 

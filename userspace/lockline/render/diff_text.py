@@ -357,7 +357,7 @@ def _lines(lines: LinesDiff, style: Style, labels: Labels, rows: int) -> list[li
             f"Cache lines ({what}, local + remote; per 10k: in 10,000 of {samples} samples)",
             *table(columns, _line_rows([lines.total, *lines.lines[:rows]], lines.metric, style)),
             *_more(len(lines.lines), rows),
-            f"  test: {test}; p values are corrected for several comparisons (Holm); lines judged: {lines.judged}",
+            f"  test: {test}; p is corrected (Holm); lines judged: {lines.judged}",
         ]
     ]
 
