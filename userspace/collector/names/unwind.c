@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include <dwarf.h>
 #include <errno.h>
+#include <setjmp.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -31,7 +33,45 @@ struct unwind_object {
 	int fd;
 	Elf *elf;
 	Dwarf_CFI *cfi;
+	bool cut; /* its file was made shorter; nothing more is read of it */
 };
+
+/*
+ * libelf maps the file, which is not ours: whoever owns it can cut it short, and
+ * a read behind its end is a SIGBUS.  The read is given up then.
+ */
+static __thread sigjmp_buf *reading;
+
+static void give_up(int number)
+{
+	if (reading)
+		siglongjmp(*reading, 1);
+	/* Somebody else's fault, which comes again and ends the program. */
+	signal(number, SIG_DFL);
+}
+
+static void catch_cut_files(void)
+{
+	static bool caught;
+	struct sigaction action = {.sa_handler = give_up};
+
+	if (!caught)
+		sigaction(SIGBUS, &action, NULL);
+	caught = true;
+}
+
+static void read_frames(struct unwind_object *object)
+{
+	sigjmp_buf jump;
+
+	if (!sigsetjmp(jump, 1)) {
+		reading = &jump;
+		object->elf = elf_begin(object->fd, ELF_C_READ_MMAP, NULL);
+		if (object->elf && elf_kind(object->elf) == ELF_K_ELF)
+			object->cfi = dwarf_getcfi_elf(object->elf);
+	}
+	reading = NULL;
+}
 
 int unwind_object_open(struct unwind_object **out, int fd)
 {
@@ -42,9 +82,9 @@ int unwind_object_open(struct unwind_object **out, int fd)
 		return -ENOMEM;
 	}
 	elf_version(EV_CURRENT);
+	catch_cut_files();
 	object->fd = fd;
-	object->elf = elf_begin(fd, ELF_C_READ_MMAP, NULL);
-	object->cfi = object->elf && elf_kind(object->elf) == ELF_K_ELF ? dwarf_getcfi_elf(object->elf) : NULL;
+	read_frames(object);
 	if (!object->cfi) {
 		unwind_object_close(object);
 		return -ENOENT;
@@ -284,7 +324,7 @@ static int address_of(Elf *elf, __u64 offset, __u64 *address)
 	return -ENOENT;
 }
 
-int unwind_step(struct unwind_object *object, __u64 offset, struct unwind_state *state,
+static int step(struct unwind_object *object, __u64 offset, struct unwind_state *state,
 		const struct unwind_stack *stack, bool *called)
 {
 	Dwarf_Frame *frame;
@@ -300,6 +340,25 @@ int unwind_step(struct unwind_object *object, __u64 offset, struct unwind_state 
 	err = to_caller(frame, state, stack);
 	free(frame);
 	*called = !signal;
+	return err;
+}
+
+int unwind_step(struct unwind_object *object, __u64 offset, struct unwind_state *state,
+		const struct unwind_stack *stack, bool *called)
+{
+	sigjmp_buf jump;
+	int err;
+
+	if (object->cut)
+		return -ENOENT;
+	if (sigsetjmp(jump, 1)) {
+		reading = NULL;
+		object->cut = true;
+		return -ENOENT;
+	}
+	reading = &jump;
+	err = step(object, offset, state, stack, called);
+	reading = NULL;
 	return err;
 }
 
