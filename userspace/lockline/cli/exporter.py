@@ -148,7 +148,7 @@ def _put(path: Path, text: bytes) -> None:
 def _recorded(path: Path, interval: int) -> "Iterator[subprocess.Popen[bytes]]":
     """A collector that records into the file until the block ends."""
     collector = find_collector()
-    command = [collector, "record", "-a", "-q", "-i", str(interval), *end_with_us()]
+    command = [collector, "record", "-a", "-q", "-I", str(interval), *end_with_us()]
     command += ["-d", str(RECORDING_SECONDS), "-o", str(path)]
     try:
         process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)

@@ -80,7 +80,7 @@ def _cpu_seconds(pid: int) -> float:
 
 def _start(directory: Path, number: int, arguments: argparse.Namespace) -> _Live:
     path = directory / f"top-{number}.lockline"
-    command = [find_collector(), "record", "-q", *end_with_us(), "-i", str(arguments.interval), "-o", str(path)]
+    command = [find_collector(), "record", "-q", *end_with_us(), "-I", str(arguments.interval), "-o", str(path)]
     command += ["-d", str(KEPT_SECONDS)]
     command += ["-p", arguments.pid] if arguments.pid else ["-a"]
     command += [f"--{name}" for name in ("holders", "futex") if getattr(arguments, name)]
