@@ -204,5 +204,6 @@ def test_a_line_that_explains_waits(live: Path, recording: Path, tmp_path: Path,
     worst = max(line["locks"], key=lambda lock: lock["wait_ns"] or 0)
     assert worst["name"] in finding["title"]
     assert f"waits for {worst['name']}" in finding["evidence"][0]
-    assert "its line moves between CPUs" in finding["evidence"][1]
+    # The mutex's own spinlock lies on the line too, and may have been waited for.
+    assert any("its line moves between CPUs" in evidence for evidence in finding["evidence"][1:])
     assert 0 < finding["wait_ns"] <= sum(lock["wait_ns"] or 0 for lock in line["locks"])
