@@ -2,8 +2,8 @@
 /* Reads "TGID ADDRESS" lines, answers each with "name offset module", tab-separated. */
 #include <stdio.h>
 
-#include "names/naming_helper.h"
-#include "names/user_symbols.h"
+#include "naming/naming_helper.h"
+#include "naming/user_symbols.h"
 
 int main(int argc, char **argv)
 {

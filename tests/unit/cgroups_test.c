@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include <stdlib.h>
 
-#include "names/cgroup_mounts.h"
+#include "containers/cgroup_mounts.h"
 #include "base/small_file.h"
 #include "tap.h"
 

@@ -7,8 +7,8 @@
 #include <ucontext.h>
 #include <unistd.h>
 
-#include "names/unwind.h"
-#include "names/user_unwind.h"
+#include "naming/unwind.h"
+#include "naming/user_unwind.h"
 #include "tap.h"
 
 #if defined(__x86_64__)

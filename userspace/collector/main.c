@@ -9,7 +9,7 @@
 #include "perfdata/perfdata_import.h"
 #include "kernel/plan_json.h"
 #include "kernel/plan_make.h"
-#include "names/naming_helper.h"
+#include "naming/naming_helper.h"
 #include "session/session.h"
 #include "session/session_sizes.h"
 #include "types/types_dwarf.h"

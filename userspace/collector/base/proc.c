@@ -201,9 +201,28 @@ int task_leader(__u32 id, __u32 *tgid)
 	return err;
 }
 
+bool proc_map_line_parse(char *line, struct proc_map_line *out)
+{
+	unsigned long long start, end, offset, inode;
+	int at = 0;
+
+	line[strcspn(line, "\n")] = 0;
+	if (sscanf(line, "%llx-%llx %4s %llx %x:%x %llu %n", &start, &end, out->access, &offset, &out->major,
+		   &out->minor, &inode, &at) != 7 ||
+	    !at)
+		return false;
+	out->start = start;
+	out->end = end;
+	out->offset = offset;
+	out->inode = inode;
+	out->path = line + at;
+	return true;
+}
+
 int proc_mapping_at(__u32 tgid, __u64 address, struct proc_mapping *out)
 {
 	FILE *file = proc_open(tgid, "maps");
+	struct proc_map_line found;
 	size_t capacity = 0;
 	char *line = NULL;
 	int err = -ENOENT;
@@ -211,19 +230,15 @@ int proc_mapping_at(__u32 tgid, __u64 address, struct proc_mapping *out)
 	if (!file)
 		return -errno;
 	while (err && getline(&line, &capacity, file) > 0) {
-		unsigned long long start, end, offset, inode;
-		int at = 0;
-
-		if (sscanf(line, "%llx-%llx %*s %llx %x:%x %llu %n", &start, &end, &offset, &out->major, &out->minor,
-			   &inode, &at) != 6 ||
-		    !at || address < start || address >= end)
+		if (!proc_map_line_parse(line, &found) || address < found.start || address >= found.end)
 			continue;
-		out->start = start;
-		out->end = end;
-		out->offset = offset;
-		out->inode = inode;
-		line[strcspn(line, "\n")] = 0;
-		snprintf(out->path, sizeof(out->path), "%s", line + at);
+		out->start = found.start;
+		out->end = found.end;
+		out->offset = found.offset;
+		out->inode = found.inode;
+		out->major = found.major;
+		out->minor = found.minor;
+		snprintf(out->path, sizeof(out->path), "%s", found.path);
 		err = 0;
 	}
 	free(line);

@@ -70,6 +70,19 @@ char task_state(__u32 id);
 /* The process that a thread belongs to. */
 int task_leader(__u32 id, __u32 *tgid);
 
+/* A line of /proc/PID/maps, whose end is cut off; path: in the line, "" if it has none.  False: it is no such line. */
+struct proc_map_line {
+	__u64 start;
+	__u64 end;
+	__u64 offset;
+	__u64 inode;
+	__u32 major;
+	__u32 minor;
+	char access[5]; /* "rwxp" */
+	const char *path;
+};
+
+bool proc_map_line_parse(char *line, struct proc_map_line *out);
 /* The mapping of the process that holds address; -ENOENT if there is none. */
 int proc_mapping_at(__u32 tgid, __u64 address, struct proc_mapping *out);
 

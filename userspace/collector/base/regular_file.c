@@ -31,9 +31,9 @@ static int open_found(int found, struct stat *status)
 	return fd;
 }
 
-int regular_file_open(const char *path, enum regular_link link, struct stat *status)
+int regular_file_open_at(int directory, const char *path, enum regular_link link, struct stat *status)
 {
-	int found = open(path, O_PATH | O_CLOEXEC | (link == LINK_REFUSED ? O_NOFOLLOW : 0));
+	int found = openat(directory, path, O_PATH | O_CLOEXEC | (link == LINK_REFUSED ? O_NOFOLLOW : 0));
 	struct stat own;
 	int fd;
 
@@ -46,6 +46,11 @@ int regular_file_open(const char *path, enum regular_link link, struct stat *sta
 		fd = open_found(found, status);
 	close(found);
 	return fd;
+}
+
+int regular_file_open(const char *path, enum regular_link link, struct stat *status)
+{
+	return regular_file_open_at(AT_FDCWD, path, link, status);
 }
 
 /* Links of the process, absolute ones too, end below its own root. */

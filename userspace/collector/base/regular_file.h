@@ -23,6 +23,8 @@ enum regular_link {
  * is something else.  status, if not NULL: of the file that was opened.
  */
 int regular_file_open(const char *path, enum regular_link link, struct stat *status);
+/* The same of a path below an open directory, as openat() takes it. */
+int regular_file_open_at(int directory, const char *path, enum regular_link link, struct stat *status);
 
 /*
  * The file that the process has mapped at start to end.  path: as

@@ -428,7 +428,7 @@ out:
 
 static int check_record(struct options *options)
 {
-	bool named = options->container || options->pod;
+	bool named = options_name_container(options);
 	bool chosen = options->pids.count || options->tids.count || options->cgroup || named;
 	char shown[VALUE_SHOWN];
 	const char *filter = options->pids.count   ? "-p"

@@ -95,4 +95,10 @@ struct options {
 	char **command_argv;                      /* COMMAND and its arguments, or NULL */
 };
 
+/* Whether a container or a pod chooses the cgroup. */
+static inline bool options_name_container(const struct options *options)
+{
+	return options->container || options->pod;
+}
+
 #endif /* LOCKLINE_OPTIONS_H */

@@ -4,7 +4,7 @@
 #define LOCKLINE_FUTEX_STACKS_H
 
 #include "bpf/futex.h"
-#include "names/user_unwind.h"
+#include "naming/user_unwind.h"
 #include "probes/maps.h"
 
 struct futex_stacks {

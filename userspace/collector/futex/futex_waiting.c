@@ -205,8 +205,8 @@ static __u32 meet_process(struct futex_slot *slots, const struct probes *probes,
 __u32 futex_meet_waiting(struct futex_slot *slots, const struct probes *probes, const struct options *options,
 			 __u64 begin_ns)
 {
-	bool chosen = (options->pids.count || options->tids.count) && !options->cgroup && !options->container &&
-		      !options->pod;
+	bool chosen =
+		(options->pids.count || options->tids.count) && !options->cgroup && !options_name_container(options);
 	DIR *dir = chosen ? opendir("/proc") : NULL;
 	__u32 met = 0, tgid;
 

@@ -10,20 +10,15 @@
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
-#include <linux/capability.h>
 #include <sys/utsname.h>
 #include <sys/wait.h>
 
+#include "base/capabilities.h"
 #include "base/clock.h"
 #include "kernel/host.h"
 #include "base/small_file.h"
 
 #define PERF_DEADLINE_MS 5000
-
-#ifndef CAP_PERFMON
-#define CAP_PERFMON 38
-#define CAP_BPF     39
-#endif
 
 extern char **environ;
 

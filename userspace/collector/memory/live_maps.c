@@ -21,26 +21,20 @@ int live_maps_kernel(struct memory_tasks *tasks, __u64 text)
 	return memory_tasks_mmap(tasks, &mmap);
 }
 
-/* "7f00-7f10 rw-p 00001000 fe:01 1234    /usr/lib/libc.so.6" */
-static int parse_line(struct memory_tasks *tasks, __u32 pid, const char *line)
+static int parse_line(struct memory_tasks *tasks, __u32 pid, char *line)
 {
-	unsigned long long start, end, offset, inode;
 	struct memory_file_id file = {};
-	unsigned int major, minor;
-	char access[5];
-	int name = 0;
+	struct proc_map_line map;
 	struct memory_mmap mmap = {.pid = pid, .file = &file};
 
-	if (sscanf(line, "%llx-%llx %4s %llx %x:%x %llu %n", &start, &end, access, &offset, &major, &minor, &inode,
-		   &name) < 7 ||
-	    start >= end)
+	if (!proc_map_line_parse(line, &map) || map.start >= map.end)
 		return 0;
-	file = (struct memory_file_id){.major = major, .minor = minor, .inode = inode};
-	mmap.mapping =
-		(struct memory_mapping){.start = start, .end = end, .offset = offset, .shared = access[3] == 's'};
-	mmap.name = name && line[name] && line[name] != '\n' ? line + name : "//anon";
-	mmap.name_length = strcspn(mmap.name, "\n");
-	mmap.anonymous = !inode;
+	file = (struct memory_file_id){.major = map.major, .minor = map.minor, .inode = map.inode};
+	mmap.mapping = (struct memory_mapping){
+		.start = map.start, .end = map.end, .offset = map.offset, .shared = map.access[3] == 's'};
+	mmap.name = *map.path ? map.path : "//anon";
+	mmap.name_length = strlen(mmap.name);
+	mmap.anonymous = !map.inode;
 	return memory_tasks_mmap(tasks, &mmap);
 }
 

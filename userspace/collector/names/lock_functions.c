@@ -56,12 +56,12 @@ static const char *const exact[] = {"down",
 
 bool symbol_is_lock_internal(const char *name)
 {
+	/* Without what the compiler appends, such as .isra.0. */
+	const size_t length = strcspn(name, ".");
+
 	for (size_t i = 0; i < sizeof(prefixes) / sizeof(*prefixes); i++)
 		if (!strncmp(name, prefixes[i], strlen(prefixes[i])))
 			return true;
-	/* What the compiler appends, such as .isra.0, is no part of a name. */
-	size_t length = strcspn(name, ".");
-
 	for (size_t i = 0; i < sizeof(exact) / sizeof(*exact); i++)
 		if (!strncmp(name, exact[i], length) && !exact[i][length])
 			return true;

@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <linux/types.h>
 
-#include "names/cgroups.h"
+#include "containers/cgroups.h"
 #include "probes/maps.h"
 #include "cli/options.h"
 #include "probes/own_cost.h"

@@ -8,21 +8,12 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
-#include <linux/capability.h>
 #include <linux/types.h>
 
+#include "base/capabilities.h"
 #include "cli/options.h"
 #include "recording/output_file.h"
 #include "session/privileges.h"
-
-/* Linux 5.8 and 5.9; libc6-dev may be older. */
-#ifndef CAP_PERFMON
-#define CAP_PERFMON 38
-#define CAP_BPF     39
-#endif
-#ifndef CAP_CHECKPOINT_RESTORE
-#define CAP_CHECKPOINT_RESTORE 40
-#endif
 
 static const struct {
 	const char *name;

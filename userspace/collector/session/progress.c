@@ -30,10 +30,11 @@ static size_t columns(void)
 void progress_show(const struct progress *progress, struct recording *recording, __u64 elapsed_ns)
 {
 	char waits[MAX_LINE], line[MAX_LINE + 32];
-	size_t width = columns();
+	size_t width;
 
 	if (!progress->shown || recording_progress(recording, waits, sizeof(waits)))
 		return;
+	width = columns();
 	snprintf(line, sizeof(line), "%.1f s: %s", elapsed_ns / 1e9, waits);
 	for (char *at = line; *at; at++)
 		if (*at < ' ' || *at > '~')

@@ -21,7 +21,7 @@
 #include "cli/message.h"
 #include "names/lock_names.h"
 #include "names/symbols.h"
-#include "names/naming_queue.h"
+#include "naming/naming_queue.h"
 #include "kernel/plan_make.h"
 #include "session/privileges.h"
 #include "probes/probes.h"
@@ -144,7 +144,7 @@ static int choose_cgroup(struct session *session)
 	char directory[PATH_MAX];
 	int err;
 
-	if (options->container || options->pod) {
+	if (options_name_container(options)) {
 		err = container_resolve(options->container, options->pod, directory);
 		if (err)
 			return err;

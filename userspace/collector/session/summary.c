@@ -243,8 +243,7 @@ static int write_naming_losses(const struct summary *summary)
 	return err
 		       ?: put_loss(summary, "unreadable_files", counts.helper.objects, "info",
 				   "files of processes that took the naming helper too long, or ended it: their "
-				   "addresses "
-				   "have no names");
+				   "addresses have no names");
 }
 
 static int write_losses(const struct summary *summary, const struct sums *sums)

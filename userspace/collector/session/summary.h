@@ -7,8 +7,8 @@
 #include <linux/types.h>
 
 #include "episodes/episodes.h"
-#include "names/cgroups.h"
-#include "names/naming_queue.h"
+#include "containers/cgroups.h"
+#include "naming/naming_queue.h"
 #include "waits/events.h"
 #include "holders/holders.h"
 #include "waits/locks.h"

@@ -6,8 +6,8 @@
 #include <linux/types.h>
 
 #include "base/ring.h"
-#include "names/cgroups.h"
-#include "names/containers.h"
+#include "containers/cgroups.h"
+#include "containers/containers.h"
 #include "waits/locks.h"
 #include "probes/maps.h"
 #include "waits/stacks.h"

@@ -7,7 +7,7 @@
 #include <linux/types.h>
 
 #include "names/symbols.h"
-#include "names/naming_queue.h"
+#include "naming/naming_queue.h"
 #include "recording/recording.h"
 
 struct stacks {

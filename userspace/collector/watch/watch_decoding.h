@@ -6,7 +6,7 @@
 #include <linux/types.h>
 
 #include "names/lock_types.h"
-#include "names/user_symbols.h"
+#include "naming/user_symbols.h"
 #include "base/hash_index.h"
 #include "recording/recording.h"
 #include "watch/watch_code.h"

@@ -15,7 +15,7 @@
 #include "names/lock_hints.h"
 #include "names/lock_names.h"
 #include "names/lock_types.h"
-#include "names/user_symbols.h"
+#include "naming/user_symbols.h"
 #include "lockline.skel.h"
 #include "probes/maps.h"
 #include "cli/message.h"

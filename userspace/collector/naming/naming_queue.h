@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <linux/types.h>
 
-#include "names/naming_client.h"
+#include "naming/naming_client.h"
 
 #define NAMED_MODULE 256
 

@@ -14,10 +14,10 @@
 #include "base/clock.h"
 #include "base/proc.h"
 #include "base/small_file.h"
-#include "names/naming_client.h"
-#include "names/user_modules.h"
-#include "names/user_symbol_cache.h"
-#include "names/user_symbols.h"
+#include "naming/naming_client.h"
+#include "naming/user_modules.h"
+#include "naming/user_symbol_cache.h"
+#include "naming/user_symbols.h"
 
 /* Its mappings are read again when an address is in none of them, and after a while in any case. */
 #define REFRESH_NS 1000000000ull

@@ -7,10 +7,10 @@
 #include <sys/time.h>
 #include <unistd.h>
 
-#include "names/naming_helper.h"
-#include "names/naming_objects.h"
-#include "names/naming_protocol.h"
-#include "names/naming_sandbox.h"
+#include "naming/naming_helper.h"
+#include "naming/naming_objects.h"
+#include "naming/naming_protocol.h"
+#include "naming/naming_sandbox.h"
 
 #define SOCKET STDIN_FILENO
 

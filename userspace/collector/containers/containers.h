@@ -5,7 +5,7 @@
 
 #include <limits.h>
 
-#include "names/container_path.h"
+#include "containers/container_path.h"
 
 /* Whose JSON a text is. */
 enum container_file {

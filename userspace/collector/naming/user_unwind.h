@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Stacks of processes from copies of their top: finds the object that each frame's code is in, and has
- * names/unwind.h take the step.  Bounded: the last processes and objects that it met.
+ * naming/unwind.h take the step.  Bounded: the last processes and objects that it met.
  */
 #ifndef LOCKLINE_USER_UNWIND_H
 #define LOCKLINE_USER_UNWIND_H

@@ -18,8 +18,8 @@
 #include "base/regular_file.h"
 #include "base/small_file.h"
 #include "names/build_id.h"
-#include "names/naming_client.h"
-#include "names/naming_helper.h"
+#include "naming/naming_client.h"
+#include "naming/naming_helper.h"
 
 /* For a helper that does not run or was taken over; one that computes ends itself by its CPU time. */
 #define WAIT_NS 30000000000ull

@@ -14,8 +14,8 @@
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 
-#include "names/naming_protocol.h"
-#include "names/naming_sandbox.h"
+#include "naming/naming_protocol.h"
+#include "naming/naming_sandbox.h"
 
 #if defined(__x86_64__)
 #define OWN_ARCHITECTURE AUDIT_ARCH_X86_64

@@ -12,8 +12,8 @@
 
 #include <bpf/btf.h>
 
-#include "names/cgroup_mounts.h"
-#include "names/cgroups.h"
+#include "containers/cgroup_mounts.h"
+#include "containers/cgroups.h"
 #include "cli/message.h"
 #include "base/values.h"
 

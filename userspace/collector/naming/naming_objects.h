@@ -5,7 +5,7 @@
 
 #include <elfutils/libdwfl.h>
 
-#include "names/naming_protocol.h"
+#include "naming/naming_protocol.h"
 
 /*
  * Opens the object of a place, which takes the descriptor; -1: the vDSO of this

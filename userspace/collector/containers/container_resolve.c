@@ -10,8 +10,8 @@
 
 #include "base/values.h"
 #include "cli/message.h"
-#include "names/cgroup_mounts.h"
-#include "names/containers.h"
+#include "containers/cgroup_mounts.h"
+#include "containers/containers.h"
 
 #define MOST_WALKED 65536
 #define MOST_DEPTH  32

@@ -13,7 +13,7 @@
 #include <sys/stat.h>
 #include <linux/types.h>
 
-#include "names/naming_protocol.h"
+#include "naming/naming_protocol.h"
 
 struct naming_client;
 

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "names/cgroup_mounts.h"
+#include "containers/cgroup_mounts.h"
 
 #define MOST_MOUNTS 64 /* far more than there are controllers; bind mounts in containers repeat them */
 

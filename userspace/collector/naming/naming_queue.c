@@ -7,8 +7,8 @@
 #include <time.h>
 
 #include "base/clock.h"
-#include "names/naming_queue.h"
-#include "names/user_symbols.h"
+#include "naming/naming_queue.h"
+#include "naming/user_symbols.h"
 
 #define MOST_WISHES 8192u
 #define MOST_FOUND  512u

@@ -6,9 +6,9 @@
 
 #include "base/clock.h"
 #include "base/proc.h"
-#include "base/regular_file.h"
-#include "names/unwind.h"
-#include "names/user_unwind.h"
+#include "naming/unwind.h"
+#include "naming/user_modules.h"
+#include "naming/user_unwind.h"
 
 #define PROCESSES 16
 #define OBJECTS   64
@@ -69,19 +69,17 @@ static void read_code(struct process *process)
 		return;
 	process->count = 0;
 	while (process->count < CODE && getline(&line, &capacity, file) > 0) {
-		struct code code;
-		unsigned long long start, end, offset, inode;
-		char access[8];
+		struct proc_map_line map;
 
-		if (sscanf(line, "%llx-%llx %7s %llx %x:%x %llu", &start, &end, access, &offset, &code.major,
-			   &code.minor, &inode) != 7 ||
-		    access[2] != 'x')
-			continue;
-		code.start = start;
-		code.end = end;
-		code.offset = offset;
-		code.inode = inode;
-		process->code[process->count++] = code;
+		if (proc_map_line_parse(line, &map) && map.access[2] == 'x')
+			process->code[process->count++] = (struct code){
+				.start = map.start,
+				.end = map.end,
+				.offset = map.offset,
+				.inode = map.inode,
+				.major = map.major,
+				.minor = map.minor,
+			};
 	}
 	free(line);
 	fclose(file);
@@ -146,22 +144,15 @@ static const struct code *find_code(struct process *process, __u64 pc)
 
 static struct unwind_object *open_object(__u32 tgid, const struct code *code)
 {
-	struct mapped_file mapped = {
-		.tgid = tgid,
+	const struct user_module module = {
 		.start = code->start,
-		.end = code->end,
 		.inode = code->inode,
 		.major = code->major,
 		.minor = code->minor,
 	};
 	struct unwind_object *unwind = NULL;
-	struct proc_mapping mapping;
-	int fd;
+	int fd = user_module_open(&module, tgid, NULL);
 
-	if (proc_mapping_at(tgid, code->start, &mapping) || mapping.inode != code->inode)
-		return NULL;
-	mapped.path = mapping.path;
-	fd = mapped_file_open(&mapped, NULL);
 	if (fd >= 0)
 		unwind_object_open(&unwind, fd);
 	return unwind;

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "names/container_path.h"
+#include "containers/container_path.h"
 
 /* What stands before an id in a component; the longest first where one begins as another. */
 static const struct {

@@ -7,8 +7,8 @@
 #include <unistd.h>
 #include <sys/auxv.h>
 
-#include "names/naming_index.h"
-#include "names/naming_objects.h"
+#include "naming/naming_index.h"
+#include "naming/naming_objects.h"
 
 /* The vDSO is a few pages. */
 #define VDSO_LARGEST (64u << 10)

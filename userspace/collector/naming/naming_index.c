@@ -3,7 +3,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-#include "names/naming_index.h"
+#include "naming/naming_index.h"
 
 struct entry {
 	GElf_Addr begin;

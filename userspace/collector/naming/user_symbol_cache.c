@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "names/user_symbol_cache.h"
+#include "naming/user_symbol_cache.h"
 
 /* One entry for each hash; of two addresses with the same one the later stays. */
 #define ENTRIES 2048u

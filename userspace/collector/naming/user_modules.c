@@ -7,7 +7,7 @@
 
 #include "base/proc.h"
 #include "base/regular_file.h"
-#include "names/user_modules.h"
+#include "naming/user_modules.h"
 
 #define MOST_MODULES 1024
 #define MOST_LINES   (1u << 17)
@@ -54,30 +54,30 @@ static struct user_module *add(struct reading *reading, const struct user_module
 	return new;
 }
 
-static void read_line(struct reading *reading, const char *line)
+static void read_line(struct reading *reading, char *line)
 {
 	struct user_module *last = reading->found.count ? &reading->found.list[reading->found.count - 1] : NULL;
-	struct user_module module = {};
-	unsigned long long start, end, offset, inode;
-	const char *path;
-	int at = 0;
+	struct proc_map_line map;
+	struct user_module module;
 
-	if (sscanf(line, "%llx-%llx %*s %llx %x:%x %llu %n", &start, &end, &offset, &module.major, &module.minor,
-		   &inode, &at) != 6 ||
-	    !at)
+	if (!proc_map_line_parse(line, &map))
 		return;
-	path = line + at;
-	module.start = start;
-	module.end = module.behind = end;
-	module.file_offset = offset;
-	module.inode = inode;
-	module.vdso = !inode && !strcmp(path, "[vdso]");
-	if (inode && last && last->inode == inode && last->major == module.major && last->minor == module.minor)
-		last->end = last->behind = end;
-	else if ((inode && *path == '/') || module.vdso)
-		reading->full |= !add(reading, &module, path);
-	else if (!*path && last && last->behind == start && !reading->full)
-		last->behind = end;
+	module = (struct user_module){
+		.start = map.start,
+		.end = map.end,
+		.behind = map.end,
+		.file_offset = map.offset,
+		.inode = map.inode,
+		.major = map.major,
+		.minor = map.minor,
+		.vdso = !map.inode && !strcmp(map.path, "[vdso]"),
+	};
+	if (map.inode && last && last->inode == map.inode && last->major == map.major && last->minor == map.minor)
+		last->end = last->behind = map.end;
+	else if ((map.inode && *map.path == '/') || module.vdso)
+		reading->full |= !add(reading, &module, map.path);
+	else if (!*map.path && last && last->behind == map.start && !reading->full)
+		last->behind = map.end;
 }
 
 static void keep_known(struct user_modules *found, const struct user_modules *before)
@@ -102,10 +102,8 @@ int user_modules_read(struct user_modules *modules, __u32 tgid)
 
 	if (!file)
 		return -errno;
-	for (unsigned int i = 0; i < MOST_LINES && getline(&line, &capacity, file) > 0; i++) {
-		line[strcspn(line, "\n")] = 0;
+	for (unsigned int i = 0; i < MOST_LINES && getline(&line, &capacity, file) > 0; i++)
 		read_line(&reading, line);
-	}
 	free(line);
 	fclose(file);
 	/* A process that has ended has no mappings; what it had is all that will ever be known. */

@@ -9,7 +9,7 @@
 #include <elfutils/libdw.h>
 #include <gelf.h>
 
-#include "names/unwind.h"
+#include "naming/unwind.h"
 
 #if defined(__x86_64__)
 #define GIVEN         16

@@ -14,8 +14,8 @@
 #include <sys/stat.h>
 
 #include "base/clock.h"
-#include "names/cgroup_mounts.h"
-#include "names/cgroups.h"
+#include "containers/cgroup_mounts.h"
+#include "containers/cgroups.h"
 
 #define SLOTS         8192 /* power of two */
 #define MOST_PATHS    (SLOTS / 2)

@@ -15,8 +15,9 @@
 #include <sqlite3.h>
 
 #include "base/clock.h"
+#include "base/regular_file.h"
 #include "base/small_file.h"
-#include "names/containers.h"
+#include "containers/containers.h"
 
 #define MOST_BYTES    (4u << 20) /* of a file */
 #define MOST_LINKS    16384
@@ -232,13 +233,13 @@ int container_from_json(struct containers *containers, enum container_file file,
 /* Length of the file's text in containers->text, or negative errno. */
 static ssize_t read_whole(struct containers *containers, const char *path)
 {
-	int fd = openat(containers->root, path, O_RDONLY | O_NONBLOCK | O_NOFOLLOW | O_NOCTTY | O_CLOEXEC);
+	struct stat status;
+	int fd = regular_file_open_at(containers->root, path, LINK_REFUSED, &status);
 	ssize_t length = 0, got = 1;
-	struct stat stat_of;
 
 	if (fd < 0)
-		return -errno;
-	if (fstat(fd, &stat_of) || !S_ISREG(stat_of.st_mode) || stat_of.st_size > MOST_BYTES) {
+		return fd;
+	if (status.st_size > MOST_BYTES) {
 		close(fd);
 		return -EINVAL;
 	}
@@ -324,7 +325,7 @@ int containers_open(struct containers **out, const char *root)
 	containers->logs = (struct listing){.path = "var/log/containers", .take = take_log};
 	containers->pods = (struct listing){.path = "var/log/pods", .take = take_pod_directory};
 	containers->root = open(root, O_PATH | O_DIRECTORY | O_CLOEXEC);
-	/* Without either of them the paths still tell what they tell. */
+	/* Without either of them names come from the paths alone. */
 	if (sqlite3_open(":memory:", &containers->json) == SQLITE_OK) {
 		sqlite3_limit(containers->json, SQLITE_LIMIT_LENGTH, 2 * MOST_BYTES);
 		for (size_t i = 0; i < QUERIES; i++)
