@@ -356,7 +356,7 @@ def pretend_root(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, script: str) -
     (tmp_path / "tmp").mkdir()
     path = make_script(tmp_path / "collect", script)
     monkeypatch.setattr(os, "geteuid", lambda: 0)
-    monkeypatch.setattr(demo, "find_collector", lambda: str(path))
+    monkeypatch.setattr(collector, "find_collector", lambda: str(path))
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "tmp"))
 
 

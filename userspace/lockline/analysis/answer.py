@@ -127,14 +127,27 @@ def _locks_of(finding: Finding) -> set[str]:
     return {value.name for one in facts for _, value in one.values if isinstance(value, Lock)}
 
 
+def _causes(finding: Finding, findings: Sequence[Finding]) -> list[Finding]:
+    """Those that say why a lock is busy, of one that says only that it is."""
+    if finding.rule not in SYMPTOMS:
+        return []
+    names = _locks_of(finding)
+    return [
+        cause
+        for cause in findings
+        if cause.rule not in SYMPTOMS
+        and cause.impact.wait_ns >= CAUSE * finding.impact.wait_ns
+        and names & _locks_of(cause)
+    ]
+
+
 def is_explained(finding: Finding, findings: Sequence[Finding]) -> bool:
     """Whether it says that a lock is busy, and another one says why."""
-    return finding.rule in SYMPTOMS and any(
-        cause.rule not in SYMPTOMS
-        and cause.impact.wait_ns >= CAUSE * finding.impact.wait_ns
-        and _locks_of(finding) & _locks_of(cause)
-        for cause in findings
-    )
+    return bool(_causes(finding, findings))
+
+
+def _score(finding: Finding) -> float:
+    return CONFIDENCE[finding.confidence] * max(finding.impact.wait_ns, 1)
 
 
 def by_impact(findings: Sequence[Finding]) -> tuple[Finding, ...]:
@@ -142,21 +155,12 @@ def by_impact(findings: Sequence[Finding]) -> tuple[Finding, ...]:
 
     That a lock is busy comes after what makes it so, if that explains a quarter as much.
     """
-    scores = [CONFIDENCE[found.confidence] * max(found.impact.wait_ns, 1) for found in findings]
-    for index, found in enumerate(findings):
-        if found.rule not in SYMPTOMS:
-            continue
-        names = _locks_of(found)
-        causes = [
-            score
-            for cause, score in zip(findings, scores, strict=True)
-            if cause.rule not in SYMPTOMS
-            and cause.impact.wait_ns >= CAUSE * found.impact.wait_ns
-            and names & _locks_of(cause)
-        ]
-        scores[index] = min([scores[index], *causes])
-    order = sorted(range(len(findings)), key=lambda index: (-scores[index], findings[index].rule in SYMPTOMS))
-    return tuple(findings[index] for index in order)
+
+    def key(found: Finding) -> tuple[float, bool]:
+        score = min(map(_score, (found, *_causes(found, findings))))
+        return -score, found.rule in SYMPTOMS
+
+    return tuple(sorted(findings, key=key))
 
 
 def trusted_ns(report: Report, kind: str) -> int:

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
-from typing import IO
+from typing import IO, Any
 
 from lockline.base.errors import LocklineError
 
@@ -66,18 +66,21 @@ def read_collector(arguments: Sequence[str]) -> str:
     return done.stdout.decode("utf-8", "replace")
 
 
+def spawn(arguments: Sequence[str], **how: Any) -> "subprocess.Popen[bytes]":
+    """Runs lockline-collect; how: as Popen() takes it.  Raises LocklineError if it cannot be run."""
+    path = find_collector()
+    try:
+        return subprocess.Popen([path, *arguments], **how)
+    except (OSError, ValueError) as error:
+        raise LocklineError(f"{path} cannot be run: {getattr(error, 'strerror', None) or error}") from error
+
+
 class Started:
     """A lockline-collect at work; leaving its `with` before its finish() ends it."""
 
     def __init__(self, arguments: Sequence[str], source: IO[bytes] | None = None) -> None:
-        path = find_collector()
         self.command = arguments[0]
-        try:
-            self.process = subprocess.Popen(
-                [path, *arguments], stdin=source, stdout=subprocess.PIPE, stderr=subprocess.PIPE
-            )
-        except (OSError, ValueError) as error:
-            raise LocklineError(f"{path} cannot be run: {getattr(error, 'strerror', error)}") from error
+        self.process = spawn(arguments, stdin=source, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
 
     def __enter__(self) -> "Started":
         return self

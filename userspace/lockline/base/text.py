@@ -4,7 +4,7 @@
 import re
 import textwrap
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,6 +25,11 @@ class Style:
     def shades(self) -> str:
         """Five steps from nothing to full."""
         return " ░▒▓█" if self.unicode else " .:*#"
+
+    @property
+    def bars(self) -> str:
+        """Eight heights from low to full."""
+        return "▁▂▃▄▅▆▇█" if self.unicode else "_.:-=+*#"
 
 
 def is_kernels(address: int) -> bool:
@@ -54,6 +59,11 @@ def without_addresses(value: Any) -> Any:
     if isinstance(value, list):
         return [without_addresses(item) for item in value]
     return value
+
+
+def paragraphs(parts: Iterable[Sequence[str]]) -> str:
+    """The lines of all parts that have any, an empty line between two parts, ending in a line end."""
+    return "\n\n".join("\n".join(part) for part in parts if part) + "\n"
 
 
 def clean(text: str, style: Style) -> str:

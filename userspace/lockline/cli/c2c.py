@@ -193,7 +193,7 @@ def _text(report: "C2cReport", arguments: argparse.Namespace) -> str:
     if arguments.html is not None:
         _write_page(report, arguments)
         return ""
-    from lockline.cli.terminal import colored, columns, style, wants_color
+    from lockline.cli.terminal import columns, painted, style
     from lockline.render import c2c_text
 
     plain = style(arguments.addresses)
@@ -205,7 +205,7 @@ def _text(report: "C2cReport", arguments: argparse.Namespace) -> str:
     from lockline.render import lines_screen
 
     text = lines_screen.render_c2c(report, plain, columns())
-    return colored(text) if wants_color(arguments.color) else text
+    return painted(text, arguments.color)
 
 
 def _write_page(report: "C2cReport", arguments: argparse.Namespace) -> None:

@@ -16,7 +16,7 @@ from lockline.analysis.answer import make_answer
 from lockline.analysis.model import Report
 from lockline.analysis.selection import Selection
 from lockline.analysis.series import read_slices
-from lockline.base.collector import NAME, end_with_us, ended_by_signals, find_collector, finish
+from lockline.base.collector import NAME, end_with_us, ended_by_signals, finish, spawn
 from lockline.base.errors import LocklineError
 from lockline.cli import demo_load, terminal
 from lockline.cli import report as reports
@@ -49,7 +49,7 @@ def run(arguments: argparse.Namespace) -> tuple[str, int]:
 
     # Its recording is gone: no command can show more of it.
     text = screen.render(report, report.slices, terminal.style(arguments.addresses), terminal.columns(), kept=False)
-    return terminal.colored(text) if terminal.wants_color(arguments.color) else text, 0 if named else 1
+    return terminal.painted(text, arguments.color), 0 if named else 1
 
 
 def _start(command: list[str], stdin: int, stdout: int, directory: Path) -> "subprocess.Popen[bytes]":
@@ -97,18 +97,14 @@ def run_demo(seconds: int, selection: Selection, outlier_limit: int) -> Report:
     """
     if os.geteuid() != 0:
         raise LocklineError("demo: recording needs root; run it with sudo")
-    collector = find_collector()
     with ExitStack() as stack:
         stack.enter_context(ended_by_signals())
         directory = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="lockline-demo-")))
         recording = directory / "demo.lockline"
         stack.enter_context(contended_load(directory))
         print(f"lockline: the load: {WHAT}; recording for {seconds} s", file=sys.stderr)
-        command = [collector, "record", "-a", "-q", *end_with_us(), "-d", str(seconds), "-o", str(recording)]
-        try:
-            process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
-        except OSError as error:
-            raise LocklineError(f"{collector} cannot be run: {error.strerror}") from error
+        command = ["record", "-a", "-q", *end_with_us(), "-d", str(seconds), "-o", str(recording)]
+        process = spawn(command, stdout=subprocess.DEVNULL)
         stack.callback(finish, process)
         code = process.wait()
         if code:

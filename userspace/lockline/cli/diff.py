@@ -10,7 +10,7 @@ from lockline.base import files
 from lockline.base.errors import LocklineError
 from lockline.base.text import Style, clean
 from lockline.cli.common import add_html, check_html
-from lockline.cli.terminal import colored, columns, style, wants_color
+from lockline.cli.terminal import columns, painted, style
 from lockline.diff.lines import LinesDiff, diff_lines, has_lines
 from lockline.diff.model import DEFAULT_THRESHOLD, Rule, compare
 from lockline.diff.recordings import DEFAULT_MIN_SHARE, WaitsDiff, conditions, diff_waits
@@ -211,7 +211,7 @@ def _text(result: Diff, plain: Style, arguments: argparse.Namespace) -> str:
     if names:
         return diff_text.render_sections(result, plain, arguments.labels, arguments.top, names)
     text = diff_screen.render(result, plain, columns(), arguments.labels)
-    return colored(text) if wants_color(arguments.color) else text
+    return painted(text, arguments.color)
 
 
 def run(arguments: argparse.Namespace) -> tuple[str, int]:

@@ -2,7 +2,6 @@
 """`lockline exporter`: lock waits as metrics of Prometheus, over HTTP or as a file for node_exporter."""
 
 import argparse
-import os
 import socket
 import subprocess
 import sys
@@ -15,9 +14,10 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lockline.base.collector import NAME, end_with_us, ended_by_signals, find_collector, finish
+from lockline.base.collector import NAME, end_with_us, ended_by_signals, finish, spawn
 from lockline.base.errors import LocklineError
 from lockline.cli.common import argument, positive
+from lockline.cli.output import replace_whole
 
 if TYPE_CHECKING:
     from lockline.export.metrics import Metrics
@@ -132,28 +132,19 @@ def _update(metrics: "Metrics", path: Path, arguments: argparse.Namespace) -> "M
 
 
 def _put(path: Path, text: bytes) -> None:
-    """Replace the file at once: who reads it has all or nothing."""
-    fresh = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        fresh.write_bytes(text)
-        fresh.chmod(0o644)
-        fresh.replace(path)
+        # Who collects it is another user.
+        replace_whole(path, text, 0o644)
     except OSError as error:
-        with suppress(OSError):
-            fresh.unlink()
         raise LocklineError(f"--textfile {path}: {error.strerror}") from error
 
 
 @contextmanager
 def _recorded(path: Path, interval: int) -> "Iterator[subprocess.Popen[bytes]]":
     """A collector that records into the file until the block ends."""
-    collector = find_collector()
-    command = [collector, "record", "-a", "-q", "-I", str(interval), *end_with_us()]
+    command = ["record", "-a", "-q", "-I", str(interval), *end_with_us()]
     command += ["-d", str(RECORDING_SECONDS), "-o", str(path)]
-    try:
-        process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
-    except OSError as error:
-        raise LocklineError(f"{collector} cannot be run: {error.strerror}") from error
+    process = spawn(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
     try:
         yield process
     finally:

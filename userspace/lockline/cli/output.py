@@ -10,6 +10,20 @@ from lockline.base.errors import LocklineError
 from lockline.base.files import SQLITE
 
 
+def replace_whole(path: Path, content: bytes, mode: int) -> None:
+    """Replace a file at once: who reads it has all or nothing.  Raises OSError."""
+    descriptor, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(content)
+        Path(name).chmod(mode)
+        Path(name).replace(path)
+    except BaseException:
+        with suppress(OSError):
+            Path(name).unlink()
+        raise
+
+
 def write_whole(path: Path, content: bytes) -> None:
     """Write a file, all of it or nothing; what is there is replaced, but for a recording.  Raises LocklineError."""
     try:
@@ -20,17 +34,8 @@ def write_whole(path: Path, content: bytes) -> None:
         elif path.exists():
             path.write_bytes(content)
             return
-        descriptor, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-        try:
-            with os.fdopen(descriptor, "wb") as file:
-                file.write(content)
-            mask = os.umask(0)
-            os.umask(mask)
-            Path(name).chmod(0o666 & ~mask)
-            Path(name).replace(path)
-        except BaseException:
-            with suppress(OSError):
-                Path(name).unlink()
-            raise
+        mask = os.umask(0)
+        os.umask(mask)
+        replace_whole(path, content, 0o666 & ~mask)
     except (OSError, ValueError) as error:
         raise LocklineError(f"{path}: cannot be written: {getattr(error, 'strerror', None) or error}") from error

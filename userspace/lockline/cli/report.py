@@ -155,7 +155,7 @@ def _screen(report: "Report", arguments: argparse.Namespace) -> str:
     from lockline.render import screen
 
     text = screen.render(report, report.slices, terminal.style(arguments.addresses), terminal.columns())
-    return terminal.colored(text) if terminal.wants_color(arguments.color) else text
+    return terminal.painted(text, arguments.color)
 
 
 def _wants_series(arguments: argparse.Namespace) -> bool:

@@ -39,8 +39,10 @@ def wants_color(choice: str) -> bool:
     return sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM", "dumb") != "dumb"
 
 
-def colored(text: str) -> str:
-    """The headings of the first screen in bold, sure findings in red."""
+def painted(text: str, choice: str) -> str:
+    """A first screen as --color says: its headings in bold, sure findings in red."""
+    if not wants_color(choice):
+        return text
     text = _HEADING.sub("\x1b[1m\\1\x1b[0m", text)
     return _SURE.sub("\\1\x1b[31m\\2\x1b[0m\\3", text)
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lockline.base.collector import NAME, end_with_us, ended_by_signals, find_collector, finish
+from lockline.base.collector import NAME, end_with_us, ended_by_signals, finish, spawn
 from lockline.base.errors import LocklineError
 from lockline.base.text import Style
 from lockline.cli import terminal
@@ -80,18 +80,15 @@ def _cpu_seconds(pid: int) -> float:
 
 def _start(directory: Path, number: int, arguments: argparse.Namespace) -> _Live:
     path = directory / f"top-{number}.lockline"
-    command = [find_collector(), "record", "-q", *end_with_us(), "-I", str(arguments.interval), "-o", str(path)]
+    command = ["record", "-q", *end_with_us(), "-I", str(arguments.interval), "-o", str(path)]
     command += ["-d", str(KEPT_SECONDS)]
     command += ["-p", arguments.pid] if arguments.pid else ["-a"]
     command += [f"--{name}" for name in ("holders", "futex") if getattr(arguments, name)]
     # What it has to say would tear the screen: it is shown at the end.
     with (directory / "messages").open("ab") as messages:
-        try:
-            process = subprocess.Popen(
-                command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=messages, start_new_session=True
-            )
-        except OSError as error:
-            raise LocklineError(f"{command[0]} cannot be run: {error.strerror}") from error
+        process = spawn(
+            command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=messages, start_new_session=True
+        )
     return _Live(process, path, (_cpu_seconds(process.pid), time.monotonic()))
 
 

@@ -13,14 +13,14 @@ from dataclasses import replace
 from pathlib import Path
 from types import FrameType
 
-from lockline.base.collector import NAME, end_with_us, ended_by_signals, find_collector, finish
+from lockline.base.collector import NAME, end_with_us, ended_by_signals, find_collector, finish, spawn
 from lockline.base.errors import LocklineError
 from lockline.base.text import Style
 from lockline.c2c.live import LiveReport, live_report
 from lockline.c2c.types_reader import find_types
 from lockline.cli.common import add_html, check_html
 from lockline.cli.common import positive as positive_number
-from lockline.cli.terminal import colored, columns, style, wants_color
+from lockline.cli.terminal import columns, painted, style
 from lockline.recording.reader import open_recording
 from lockline.render import lines_screen, watch_text
 from lockline.render.documents import watch as document
@@ -103,15 +103,12 @@ def _interrupts_to(process: "subprocess.Popen[bytes]") -> Iterator[None]:
 def _watch(arguments: Sequence[str], output: Path, temporary: bool) -> int:
     """Have the collector watch; gives its exit code."""
     kept = ["--temporary"] if temporary else []
-    command = [find_collector(), "watch", "-o", str(output), *kept, *end_with_us(), *arguments]
+    command = ["watch", "-o", str(output), *kept, *end_with_us(), *arguments]
 
     with ExitStack() as stack:
         stack.enter_context(ended_by_signals())
-        try:
-            # What a command prints is no data of ours.
-            process = subprocess.Popen(command, stdout=sys.stderr.fileno())
-        except (OSError, ValueError) as error:
-            raise LocklineError(f"{command[0]} cannot be run: {getattr(error, 'strerror', error)}") from error
+        # What a command prints is no data of ours.
+        process = spawn(command, stdout=sys.stderr.fileno())
         stack.callback(finish, process)
         stack.enter_context(_interrupts_to(process))
         return process.wait()
@@ -168,7 +165,7 @@ def _text(report: LiveReport, options: argparse.Namespace) -> str:
         return watch_text.render_sections(report, plain, names)
     kept = options.output is not None or Path(report.c2c.path).is_file()
     text = lines_screen.render_watch(report, plain, columns(), kept)
-    return colored(text) if wants_color(options.color) else text
+    return painted(text, options.color)
 
 
 def run(argv: Sequence[str]) -> tuple[str, int]:

@@ -4,7 +4,7 @@
 from collections.abc import Mapping, Sequence
 
 from lockline.base.numbers import count, duration, percent
-from lockline.base.text import WIDTH, Column, Style, clean, cut, fill, pad, table
+from lockline.base.text import WIDTH, Column, Style, clean, cut, fill, pad, paragraphs, table
 from lockline.c2c.model import Access, C2cReport, LineReport, LockOnLine, OffsetReport
 
 # Of each line's map.
@@ -21,7 +21,7 @@ def render(report: C2cReport, style: Style) -> str:
     parts = [header(report, style), _answer(report, style), _lines(report, style)]
     parts += [_map(number, line, style) for number, line in enumerate(report.lines[:MAPS], 1)]
     parts.append(_footer(report, style))
-    return "\n\n".join("\n".join(part) for part in parts if part) + "\n"
+    return paragraphs(parts)
 
 
 def render_sections(report: C2cReport, style: Style, names: Sequence[str]) -> str:
@@ -33,7 +33,7 @@ def render_sections(report: C2cReport, style: Style, names: Sequence[str]) -> st
         parts += [_map(number, line, style) for number, line in enumerate(report.lines[:MAPS], 1)]
     if "trust" in names:
         parts.append(_footer(report, style) or ["Nothing that the figures lack is known."])
-    return "\n\n".join("\n".join(part) for part in parts if part) + "\n"
+    return paragraphs(parts)
 
 
 def wrapped(text: str, indent: str = "  ", hang: str = "  ") -> list[str]:

@@ -5,7 +5,7 @@ import math
 from collections.abc import Iterable, Sequence
 
 from lockline.base.numbers import count, duration, percent, short_count
-from lockline.base.text import Column, Style, beside, clean, cut, fill, pad, table
+from lockline.base.text import Column, Style, beside, clean, cut, fill, pad, paragraphs, table
 from lockline.diff.lines import LineDifference, LinesDiff
 from lockline.diff.model import Comparison, Judgement, Verdict
 from lockline.diff.recordings import Rates, Side, WaitDifference, WaitsDiff
@@ -40,7 +40,7 @@ def render(diff: Diff, style: Style, labels: Labels = ("before", "after"), top: 
     if diff.watched is not None:
         parts.append(watched(diff.watched, style, labels, rows))
     parts.append(_verdict(diff, style))
-    return "\n\n".join("\n".join(part) for part in parts if part) + "\n"
+    return paragraphs(parts)
 
 
 # Parts of the comparison that an option shows.
@@ -62,7 +62,7 @@ def render_sections(diff: Diff, style: Style, labels: Labels, top: int | None, n
     if "watched" in names and diff.watched is not None:
         parts.append(watched(diff.watched, style, labels, rows))
     parts.append(_verdict(diff, style))
-    return "\n\n".join("\n".join(part) for part in parts if part) + "\n"
+    return paragraphs(parts)
 
 
 def _wrapped(label: str, text: str) -> list[str]:
@@ -424,7 +424,7 @@ def changelog(diff: Diff, style: Style, labels: Labels = ("before", "after")) ->
         parts.append(_changelog_lines(diff.lines, style, labels))
     if diff.watched is not None:
         parts.append(changelog_watched(diff.watched, style, labels))
-    return "\n\n".join("\n".join(line.rstrip() for line in part) for part in parts) + "\n"
+    return paragraphs([line.rstrip() for line in part] for part in parts)
 
 
 def _paragraph(text: str) -> list[str]:

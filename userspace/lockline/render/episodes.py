@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from lockline.analysis.episode_model import Doing, Episode, EpisodeHolder, Party, TimelineEvent
 from lockline.analysis.model import Report
 from lockline.base.numbers import count, duration, percent
-from lockline.base.text import WIDTH, Style, beside, clean, cut, fill, pad
+from lockline.base.text import WIDTH, Style, beside, clean, cut, fill, pad, paragraphs
 from lockline.recording.stacks import without_internals
 
 COLUMNS = 3
@@ -38,7 +38,7 @@ def render(report: Report, style: Style, limit: int) -> str:
         )
     parts = [[f"Long waits, with what went on around them: {len(shown)} of {clean(report.path, style)}"]]
     parts += [_episode(number, episode, style) for number, episode in enumerate(shown, 1)]
-    return "\n\n".join("\n".join(part) for part in parts) + "\n"
+    return paragraphs(parts)
 
 
 def _who(task: Party, style: Style) -> str:

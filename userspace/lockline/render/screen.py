@@ -24,7 +24,7 @@ from lockline.atlas import atlas
 from lockline.base.numbers import count, duration, percent
 from lockline.base.text import Column, Style, clean, cut, table, width
 from lockline.render.findings import worded
-from lockline.render.screen_parts import LINES, NARROWEST, filled, joined
+from lockline.render.screen_parts import NARROWEST, filled, fitted
 
 FINDINGS = 3
 # Sentences of it where there is but one finding.
@@ -38,8 +38,6 @@ _USE = ("convoy", "hot-lock")
 # Columns of a lock's name at least.
 _NAME = 20
 
-_BARS = "▁▂▃▄▅▆▇█"
-_ASCII_BARS = "_.:-=+*#"
 _MOST_BARS = 32
 
 # What is not seen bears on the answer only if it is a kind of waiter.
@@ -280,7 +278,7 @@ def _time(report: Report, slices: Sequence[Slice], style: Style, columns: int, k
 
     heights = [waiters(group) for group in groups]
     most = max(heights)
-    bars = _BARS if style.unicode else _ASCII_BARS
+    bars = style.bars
     line = "".join(bars[min(len(bars) - 1, int(height / most * len(bars)))] for height in heights)
     # Damaged intervals may be missing; of a long recording half of them are, or more.
     every = round(report.window.intervals / len(slices))
@@ -345,16 +343,13 @@ def render(report: Report, slices: Sequence[Slice], style: Style, columns: int, 
     """
     columns = max(NARROWEST, columns)
     answer = make_answer(report)
-    for findings, steps, locks, trust in (
-        (3, 2, 4, 2),
-        (3, 2, 2, 2),
-        (3, 1, 3, 2),
-        (3, 1, 2, 1),
-        (2, 1, 2, 1),
-        (1, 1, 1, 1),
-    ):
+    # Findings, remedies of each, locks, lines of trust.
+    sizes = ((3, 2, 4, 2), (3, 2, 2, 2), (3, 1, 3, 2), (3, 1, 2, 1), (2, 1, 2, 1), (1, 1, 1, 1))
+
+    def make(step: int) -> list[list[str]]:
+        findings, steps, locks, trust = sizes[step]
         table_lines, marked = _locks(report, style, columns, locks)
-        parts = [
+        return [
             [_header(report, style, columns)],
             filled("ANSWER  ", answer_words(report, answer, style), columns, 5),
             _findings(report, answer, style, columns, findings, steps, kept),
@@ -365,10 +360,8 @@ def render(report: Report, slices: Sequence[Slice], style: Style, columns: int, 
                 *_more(report, answer, columns, kept),
             ],
         ]
-        lines = joined(parts)
-        if len(lines) <= LINES:
-            break
-    return "\n".join(lines) + "\n"
+
+    return fitted(make, len(sizes))
 
 
 def render_time(report: Report, slices: Sequence[Slice], style: Style, columns: int) -> str:

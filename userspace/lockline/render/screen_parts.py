@@ -4,7 +4,7 @@
 import textwrap
 from collections.abc import Callable, Iterable, Sequence
 
-from lockline.base.text import cut
+from lockline.base.text import cut, paragraphs
 
 # Of a first screen at 80 columns.
 LINES = 24
@@ -26,16 +26,11 @@ def filled(label: str, text: str, columns: int, most: int = 99) -> list[str]:
     return [cut(line, columns) for line in lines]
 
 
-def joined(parts: Iterable[Sequence[str]]) -> list[str]:
-    """The lines of all parts that have any, an empty line between two parts."""
-    return "\n\n".join("\n".join(part) for part in parts if part).split("\n")
-
-
 def fitted(make: Callable[[int], Iterable[Sequence[str]]], steps: int) -> str:
     """The screen of the first step that is short enough, or of the last one; make: its parts, shorter by each step."""
-    lines: list[str] = []
+    text = ""
     for step in range(steps):
-        lines = joined(make(step))
-        if len(lines) <= LINES:
+        text = paragraphs([line.rstrip() for line in part] for part in make(step))
+        if text.count("\n") <= LINES:
             break
-    return "\n".join(line.rstrip() for line in lines) + "\n"
+    return text

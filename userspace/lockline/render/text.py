@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from lockline.analysis.model import CgroupWaits, Host, LockWaits, OutlierWait, Report, Task, Window
 from lockline.analysis.waits import merged
 from lockline.base.numbers import count, duration, percent, size
-from lockline.base.text import Column, Style, beside, clean, cut, fill, pad, table, width
+from lockline.base.text import Column, Style, beside, clean, cut, fill, pad, paragraphs, table, width
 from lockline.recording import rows
 from lockline.recording.stacks import without_internals
 from lockline.render import signals, trust
@@ -60,7 +60,7 @@ def render(report: Report, style: Style) -> str:
     if report.episodes:
         told = "long waits were recorded with what went on around them: lockline report --episodes N"
         parts.insert(-1, [f"{len(report.episodes)} {told}"])
-    return "\n\n".join("\n".join(part) for part in parts if part) + "\n"
+    return paragraphs(parts)
 
 
 def _wrapped(label: str, text: str, hang: int = 11) -> list[str]:

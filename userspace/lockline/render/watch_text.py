@@ -4,7 +4,7 @@
 from collections.abc import Sequence
 
 from lockline.base.numbers import count, duration, percent, short_count
-from lockline.base.text import WIDTH, Column, Style, clean, cut, fill, table
+from lockline.base.text import WIDTH, Column, Style, clean, cut, fill, paragraphs, table
 from lockline.c2c.join import spins_per_second
 from lockline.c2c.live import Handover, LiveLine, LiveOffset, LiveReport, Matrix, WaitOnLine
 from lockline.c2c.report import cpu_list
@@ -26,7 +26,7 @@ def render(report: LiveReport, style: Style) -> str:
     parts = [header(report.c2c, style, "watch of"), _answer(report, style)]
     parts += [_line(number, line, style) for number, line in enumerate(report.lines, 1)]
     parts.append(_footer(report, style))
-    return "\n\n".join("\n".join(part) for part in parts if part) + "\n"
+    return paragraphs(parts)
 
 
 # Parts of the report that an option shows.
@@ -43,7 +43,7 @@ def render_sections(report: LiveReport, style: Style, names: Sequence[str]) -> s
         parts += [_line(number, line, style) for number, line in enumerate(report.lines, 1)]
     if "trust" in names:
         parts.append(_footer(report, style) or ["Nothing that the figures lack is known."])
-    return "\n\n".join("\n".join(part) for part in parts if part) + "\n"
+    return paragraphs(parts)
 
 
 def section(report: LiveReport, style: Style, top: int | None) -> list[str]:

@@ -16,8 +16,6 @@ from lockline.top.state import State, selection, shown_locks
 Look: TypeAlias = Literal["", "title", "selected", "faint"]
 
 LEAST_COLUMNS, LEAST_ROWS = 40, 12
-_BARS = "▁▂▃▄▅▆▇█"
-_ASCII_BARS = "_.:-=+*#"
 _HISTOGRAM = 4
 
 HELP = (
@@ -154,7 +152,7 @@ def _histogram(shown: Shown, state: State, style: Style, columns: int) -> list[L
     low, high = used[0], used[-1] + 1
     step = -(-(high - low) // max(1, columns - 2))
     groups = [sum(counts[index : index + step]) for index in range(low, high, step)]
-    bars, most = _BARS if style.unicode else _ASCII_BARS, max(groups)
+    bars, most = style.bars, max(groups)
     drawn = "".join(bars[min(7, int(number / most * 8))] if number else " " for number in groups)
     name = f"{clean(lock.name, style)} ({clean(lock.kind, style)}), waits by length:"
     ends = f"{duration(histogram.LOWER[low])} to {duration(lock.figures.max_ns)}, at most {count(most)} in one step"
