@@ -9,8 +9,8 @@ from lockline.base.errors import LocklineError
 from lockline.recording import rows
 from lockline.recording.reader import Recording
 
-# As long as the collector's --container asks for.
-_SHORTEST_ID = 12
+# What the runtimes print of an id, and the least that --container takes.
+SHORT_ID = 12
 
 
 def container_name(row: rows.Container) -> str:
@@ -21,11 +21,11 @@ def container_name(row: rows.Container) -> str:
     """
     if row.pod:
         pod = f"{row.namespace}/{row.pod}"
-        return f"{pod}/{row.name or row.container[:_SHORTEST_ID]}" if row.container else pod
+        return f"{pod}/{row.name or row.container[:SHORT_ID]}" if row.container else pod
     if row.name:
         return row.name
     if row.container:
-        return f"{row.runtime or 'container'} {row.container[:_SHORTEST_ID]}"
+        return f"{row.runtime or 'container'} {row.container[:SHORT_ID]}"
     return f"pod {row.pod_uid}" if row.pod_uid else ""
 
 
@@ -39,7 +39,7 @@ def _matches(row: rows.Container, container: str | None, pod: str | None) -> boo
         return False
     if container is None:
         return True
-    return row.name == container or (len(container) >= _SHORTEST_ID and row.container.startswith(container))
+    return row.name == container or (len(container) >= SHORT_ID and row.container.startswith(container))
 
 
 def select_waiters(
@@ -68,16 +68,18 @@ def by_cgroup(tasks: Sequence[Task], paths: Mapping[str, rows.Container], total_
     grouped: defaultdict[str, list[Task]] = defaultdict(list)
     for task in tasks:
         grouped[task.cgroup].append(task)
-    found = [
-        CgroupWaits(
-            path=path,
-            name=of_path[0].container,
-            container=paths.get(path),
-            tasks=len({(task.tgid, task.tid) for task in of_path}),
-            waits=sum(task.waits for task in of_path),
-            wait_ns=sum(task.wait_ns for task in of_path),
-            share=sum(task.wait_ns for task in of_path) / total_ns if total_ns else None,
+    found = []
+    for path, of_path in grouped.items():
+        wait_ns = sum(task.wait_ns for task in of_path)
+        found.append(
+            CgroupWaits(
+                path=path,
+                name=of_path[0].container,
+                container=paths.get(path),
+                tasks=len({(task.tgid, task.tid) for task in of_path}),
+                waits=sum(task.waits for task in of_path),
+                wait_ns=wait_ns,
+                share=wait_ns / total_ns if total_ns else None,
+            )
         )
-        for path, of_path in grouped.items()
-    ]
     return tuple(sorted(found, key=lambda one: (-one.wait_ns, one.path)))

@@ -46,7 +46,7 @@ class Calls:
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """A futex with all that tells what it is."""
+    """A futex, with the evidence of its kind."""
 
     futex: rows.Futex
     total: rows.FutexTotal

@@ -86,7 +86,7 @@ class Access:
     """Accesses from one instruction to one offset of a line; threads: ids of those that are known.
 
     strays: those of them with so few of the samples that they may be mistaken ones.  code_id: of the instruction in the
-    recording, 0: not known.  groups: so many threads, or processes where no thread is told, have accesses of their own
+    recording, 0: not known.  groups: so many threads, processes if threads are unknown, have accesses of their own
     in these sums; cpu_count is then of one of them.
     """
 

@@ -217,12 +217,12 @@ def _batch_file(path: Path, arguments: argparse.Namespace, style: Style) -> None
 def _watch_file(screen: "Screen", path: Path, style: Style, interval_ms: int) -> None:
     """Keys of time move through the recording; it plays unless it is paused."""
     state = State(step=0)
-    drawn: tuple[int | None] | None = None
-    shown = Shown(*read_file(path, 0))
+    drawn = state.step
+    shown = Shown(*read_file(path, drawn))
     while not state.quit:
-        if drawn != (state.step,):
-            shown = Shown(*read_file(path, state.step))
-            drawn = (state.step,)
+        if drawn != state.step:
+            drawn = state.step
+            shown = Shown(*read_file(path, drawn))
         screen.draw(frame(shown, state, style, *screen.size()))
         key = screen.key(interval_ms if not state.paused else 60_000)
         if key is not None:

@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
+from lockline.analysis.containers import SHORT_ID
 from lockline.analysis.model import Report
 from lockline.base import histogram
 
@@ -160,7 +161,7 @@ def advance(before: Metrics, report: Report, most_locks: int, most_containers: i
     containers: dict[Labels, Tally] = {}
     for cgroup in report.cgroups:
         row = cgroup.container
-        names = (row.namespace, row.pod, row.name or row.container[:12]) if row and cgroup.name else ("", "", "")
+        names = (row.namespace, row.pod, row.name or row.container[:SHORT_ID]) if row and cgroup.name else ("", "", "")
         _add(containers, tuple(_name(name) for name in names), Tally(cgroup.waits, cgroup.wait_ns))
     kinds = {label(kind.kind): _buckets(kind.figures.histogram) for kind in report.kinds}
     buckets = dict(before.kinds)

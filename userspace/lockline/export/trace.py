@@ -7,7 +7,7 @@ holder, and an arrow leads from the release that ended a wait to the waiter.  Co
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from lockline.analysis.episode_model import Episode
@@ -234,15 +234,7 @@ def encode(recording: Recording, report: Report, style: Style) -> bytes:
             thread = cpu * _LANES + lane
             lanes[thread] = f"CPU {cpu}" + (f" ({lane + 1})" if lane else "")
             who = tasks.names.get((part.tgid, part.tid), "")
-            named = _Slice(
-                part.begin_ns,
-                part.length_ns,
-                part.tgid,
-                part.tid,
-                cpu,
-                part.name,
-                {"task": f"{who} ({part.tid})", **part.arguments},
-            )
+            named = replace(part, cpu=cpu, arguments={"task": f"{who} ({part.tid})", **part.arguments})
             events += _events(named, _CPUS, thread, origin, arrows=False)
     events += _names(_CPUS, "CPUs", lanes)
     events += _counters(recording, report, style)

@@ -139,8 +139,12 @@ def _heat(report: Report, series: Series, write: Writer) -> Section:
     return Section("cpus", "CPUs over time", figure(write, "heat", caption, drawing, table, note))
 
 
+def _heaviest(report: Report) -> list[LockWaits]:
+    return sorted(report.locks, key=lambda lock: -lock.figures.wait_ns)
+
+
 def _histograms(report: Report, write: Writer) -> Section:
-    heaviest = sorted(report.locks, key=lambda lock: -lock.figures.wait_ns)[:HISTOGRAMS]
+    heaviest = _heaviest(report)[:HISTOGRAMS]
     parts = []
     for lock in heaviest[:6]:
         name, trusted = lock_name(lock), trusted_ns(report, lock.kind)
@@ -179,7 +183,7 @@ def _histograms(report: Report, write: Writer) -> Section:
 
 
 def _locks(report: Report, write: Writer) -> Section:
-    ranked = sorted(report.locks, key=lambda lock: -lock.figures.wait_ns)
+    ranked = _heaviest(report)
     rows: list[Sequence[Content]] = [_lock(lock, report) for lock in ranked[:TABLE_LOCKS]]
     rest = ranked[TABLE_LOCKS:]
     if rest:
@@ -286,7 +290,7 @@ def _text_section(report: Report, write: Writer, part: str, name: str, title: st
 
 
 def _histogram_data(report: Report, write: Writer) -> list[dict[str, Any]]:
-    heaviest = sorted(report.locks, key=lambda lock: -lock.figures.wait_ns)[:HISTOGRAMS]
+    heaviest = _heaviest(report)[:HISTOGRAMS]
     return [
         {"name": write.plain(lock_name(lock)), "trusted": trusted_ns(report, lock.kind), "buckets": lengths(lock)}
         for lock in heaviest
