@@ -282,6 +282,34 @@ class LineReport:
 
 
 @dataclass(frozen=True, slots=True)
+class PairPlace:
+    """A line on which two functions meet.  rank: its place in the report; offsets and members: '' if not known."""
+
+    rank: int
+    waiter_at: str
+    writer_at: str
+    transfers: float
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionPair:
+    """waiter: the function whose loads pay; writer: the one that takes the line away, '' if no store was sampled.
+
+    transfers: of the waiter's, those that fall to this writer; share: of all transfers of the file.  places: most
+    transfers first.  locks: names of the locks on these lines.  waits, wait_ns: for these locks, None if not recorded.
+    """
+
+    waiter: str
+    writer: str
+    transfers: float
+    share: float
+    places: tuple[PairPlace, ...]
+    locks: tuple[str, ...]
+    waits: int | None
+    wait_ns: int | None
+
+
+@dataclass(frozen=True, slots=True)
 class Machine:
     """Where the accesses were recorded; None: not known."""
 
@@ -293,7 +321,7 @@ class Machine:
 
 @dataclass(frozen=True, slots=True)
 class C2cReport:
-    """A whole report, lines best first."""
+    """A whole report, lines best first.  pairs: functions against functions, None if nobody asked."""
 
     path: str
     machine: Machine
@@ -305,3 +333,4 @@ class C2cReport:
     transfers: int  # HITM and peer snoops in all lines
     problems: tuple[tuple[int, str], ...]  # what could not be read: line or offset, and why
     notes: tuple[str, ...]
+    pairs: tuple[FunctionPair, ...] | None = None

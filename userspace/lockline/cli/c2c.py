@@ -48,6 +48,12 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     types.add_argument("--btf", metavar="F", help="types of the recorded kernel: raw BTF, or a vmlinux with it")
     types.add_argument("--vmlinux", dest="btf", metavar="F", help="the same")
     report.add_argument("--top", type=positive, metavar="N", help=f"lines (default: {TEXT_LINES}; json: {JSON_LINES})")
+    report.add_argument(
+        "--by",
+        choices=("lines", "functions"),
+        default="lines",
+        help="lines (default), or functions: which one waits for lines that which other one writes",
+    )
     report.add_argument("--format", choices=("text", "json"), default="text", help="text (default) or json")
     shown = report.add_argument_group("what to show, in place of the first screen")
     shown.add_argument("--all", action="store_true", help="everything")
@@ -162,6 +168,8 @@ def _samples_of(path: Path) -> Path | None:
 
 def _report(arguments: argparse.Namespace) -> str:
     check_html(arguments)
+    if arguments.by == "functions" and arguments.html is not None:
+        raise LocklineError("--by functions: of text and JSON, not of a page")
     as_json = arguments.format == "json"
     with ExitStack() as opened:
         directory = Path(opened.enter_context(tempfile.TemporaryDirectory(prefix="lockline-")))
@@ -178,15 +186,32 @@ def _report(arguments: argparse.Namespace) -> str:
         recording = opened.enter_context(open_recording(file))
         waits = opened.enter_context(open_recording(arguments.recording)) if arguments.recording else None
         types = find_types([recording] if waits is None else [recording, waits], arguments.btf)
-        top = arguments.top or (JSON_LINES if as_json else TEXT_LINES)
+        by_functions = arguments.by == "functions"
+        top = (not by_functions and arguments.top) or (JSON_LINES if as_json or by_functions else TEXT_LINES)
         notes = [types.note] if types.note else []
         made = recording, top, types.reader(), waits, notes, given.name, read_program
+        if by_functions:
+            return _by_functions(make_c2c_report(*made), arguments)
         if arguments.html is None and as_json:
             from lockline.render.documents import lines as document
 
             _print(document.pieces_of(*open_c2c_report(*made), arguments.addresses))
             return ""
         return _text(make_c2c_report(*made), arguments)
+
+
+def _by_functions(report: "C2cReport", arguments: argparse.Namespace) -> str:
+    from lockline.c2c.function_pairs import with_function_pairs
+
+    report = with_function_pairs(report)
+    if arguments.format == "json":
+        from lockline.render.documents import lines as document
+
+        return document.render(report, arguments.addresses) + "\n"
+    from lockline.cli.terminal import style
+    from lockline.render.function_pairs import render
+
+    return render(report, style(arguments.addresses), arguments.top or TEXT_LINES)
 
 
 def _text(report: "C2cReport", arguments: argparse.Namespace) -> str:

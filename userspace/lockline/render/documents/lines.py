@@ -318,6 +318,30 @@ class Problem:
 
 
 @dataclass(frozen=True)
+class PairPlace:
+    """A line on which two functions meet."""
+
+    rank: Positive = shown("the line's, in lines")
+    waiter_at: Name = shown("member or offset that is waited for")
+    writer_at: Name = shown("member or offset that is written")
+    transfers: Amount = shown("the waiter's transfers here")
+
+
+@dataclass(frozen=True)
+class FunctionPair:
+    """A function that waits for lines, and one whose writes take them away."""
+
+    waiter: Name = shown("the function whose loads pay; null: not known")
+    writer: Name = shown("the function that writes; null: no store was sampled, or its name is not known")
+    transfers: Amount = shown("HITM and peer snoops of the waiter, shared out over the writers by their sampled stores")
+    share: Fraction = shown("of all transfers of the file")
+    places: tuple[PairPlace, ...] = shown("the lines, most transfers first")
+    locks: tuple[str, ...] = shown("names of locks on these lines")
+    waits: Count | None = shown("for these locks; null: not recorded")
+    wait_ns: Count | None = shown("waited for these locks, ns")
+
+
+@dataclass(frozen=True)
 class Document:
     """Output of `lockline c2c report --format json`; see c2c-schema.md."""
 
@@ -328,6 +352,7 @@ class Document:
     coverage: Coverage = shown("what the samples hold, and what they lack")
     totals: Totals = shown("over all lines", lambda report, _: report)
     lines: tuple[Line, ...] = shown("best first", lambda report, _: enumerate(report.lines, 1))
+    function_pairs: tuple[FunctionPair, ...] | None = shown("with --by functions; null without", "pairs")
     problems: tuple[Problem, ...] = shown("what could not be read")
     notes: tuple[str, ...] = shown("how lines and locks were joined, which types were used")
 
