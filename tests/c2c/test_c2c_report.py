@@ -12,10 +12,12 @@ from typing import Any
 import jsonschema
 import pytest
 
-from c2c import patterns
+from c2c import patterns, report_text
 from c2c.kernel_types import types
+from c2c.known_report import REPORT
 from c2c.lock_recording import write_lock_recording
 from c2c.memory_recording import MemoryBuilder, write_memory_recording
+from c2c.report_text import Report
 from c2c.sharing_patterns import adjacent_lines, lock_word, read_mostly, true_sharing
 from lockline.base.text import Style
 from lockline.c2c.report import make_c2c_report
@@ -415,3 +417,23 @@ def test_lines_that_do_not_move_are_not_said_to(tmp_path: Path) -> None:
         text = c2c_text.render(make_c2c_report(recording, 5), Style())
     assert "1 CPU uses it, 0 HITM" in " ".join(text.split())
     assert "(2 more lines; --top shows them)" in text
+
+
+def test_lines_have_the_numbers_of_perfs_text(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Lines are ranked anew; perf's own number leads back to the text."""
+    path = tmp_path / "text"
+    report = Report(tuple(reversed(REPORT.lines)))
+    path.write_text(report_text.text(report, report_text.Style("6.1")), encoding="utf-8")
+    assert main(["c2c", "report", "--format", "json", str(path)]) == 0
+    found = {line["rank"]: line["perf_index"] for line in json.loads(capsys.readouterr().out)["lines"]}
+    assert found == {1: 1, 2: 0}
+    assert main(["c2c", "report", "--lines", str(path)]) == 0
+    head, first, second = capsys.readouterr().out.splitlines()[1:4]
+    assert head.split()[:3] == ["#", "perf's", "line"]
+    assert first.split()[:2] == ["1", "1"]
+    assert second.split()[:2] == ["2", "0"]
+
+
+def test_no_number_where_there_is_no_text(futex: Files) -> None:
+    found = json_of(futex[0], None)
+    assert {line["perf_index"] for line in found["lines"]} == {None}

@@ -123,7 +123,7 @@ class Line:
 
     comms: names of the tasks that use it, the most frequent first.  ids: in the recording; source: kind of
     memory_source; watch: how it was watched, if it was.  weighted: the accesses are as if every byte had been watched
-    for the same time, the counts as they were seen.
+    for the same time, the counts as they were seen.  index: its number in the text of `perf c2c report`.
     """
 
     address: int  # unsigned, of the first byte
@@ -142,6 +142,7 @@ class Line:
     source: str = ""
     watch: Watch | None = None
     weighted: bool = False
+    index: int | None = None
 
     @property
     def located(self) -> tuple[Access, ...]:

@@ -16,6 +16,7 @@ from lockline.recording import memory
 from lockline.recording import memory_rows as rows
 from lockline.recording.code import UNKNOWN_CODE, Code, read_codes, unsigned
 from lockline.recording.conditions import among
+from lockline.recording.memory_rows import C2C_INDEXES
 from lockline.recording.reader import Recording
 from lockline.watch.model import Watch
 from lockline.watch.tables import read_watches
@@ -223,9 +224,20 @@ def _batches(values: Sequence[LineSum]) -> Iterator[Sequence[LineSum]]:
         yield values[begin : begin + _BATCH]
 
 
+def _is_number(text: str) -> bool:
+    return text.isdecimal() and len(text) < 10
+
+
+def _indexes(recording: Recording) -> dict[int, int]:
+    """The number that perf's text gives each line, by the line's id; damaged ones are left out."""
+    pairs = (word.partition(":") for word in str(recording.meta().get(C2C_INDEXES, "")).split())
+    return {int(line): int(index) for line, _, index in pairs if _is_number(line) and _is_number(index)}
+
+
 def read_lines(recording: Recording, wanted: Sequence[LineSum]) -> Iterator[Line]:
     """These lines with their accesses, in the same order.  Raises RecordingError if the recording is damaged."""
     nobody = memory.nobodys_threads(recording)
+    indexes = _indexes(recording)
     names: dict[int, str] = {}
     asked: set[int] = set()
     for batch in _batches(wanted):
@@ -243,7 +255,8 @@ def read_lines(recording: Recording, wanted: Sequence[LineSum]) -> Iterator[Line
             if line.watch is not None:
                 accesses = with_transfers(accesses, line.watch)
             made = _line(line.row, tuple(accesses), _comms(threads, names))
-            yield replace(made, ids=line.ids, source=line.source, watch=line.watch)
+            index = next((indexes[id_] for id_ in line.ids if id_ in indexes), None)
+            yield replace(made, ids=line.ids, source=line.source, watch=line.watch, index=index)
 
 
 def read_names(recording: Recording, wanted: Sequence[LineSum]) -> Iterator[Line]:

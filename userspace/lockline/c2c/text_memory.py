@@ -16,7 +16,7 @@ from lockline.c2c.text_counts import recover
 from lockline.c2c.text_parse import C2cText
 from lockline.c2c.text_samples import Sample, decode
 from lockline.c2c.text_tables import LineDetail, OffsetRow, TableRow
-from lockline.recording.memory_rows import MemoryCount, MemoryLine, MemorySource
+from lockline.recording.memory_rows import C2C_INDEXES, MemoryCount, MemoryLine, MemorySource
 
 SOURCE_KIND = "c2c text"
 NOWHERE = -1
@@ -265,9 +265,15 @@ def _add_line(row: TableRow | None, detail: LineDetail | None, size: int, builde
 def _report_tables(text: C2cText, name: str) -> Memory:
     builder = _Builder(problems=list(text.problems))
     size = _line_bytes(text.details)
+    indexes = {}
     for row, detail in _pairs(text, builder):
         _add_line(row, detail, size, builder)
+        index = row.index if row else detail.index if detail else None
+        if index is not None:
+            indexes[builder.lines[-1].id] = index
     meta: dict[str, str | int] = {"c2c_text": name, "c2c_text_line": text.first_line}
+    if indexes:
+        meta[C2C_INDEXES] = " ".join(f"{line}:{index}" for line, index in indexes.items())
     if text.sort:
         meta["c2c_sort"] = text.sort
     if text.grouping:

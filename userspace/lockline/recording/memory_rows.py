@@ -5,6 +5,9 @@ from typing import NamedTuple
 
 from lockline.recording.tables import table
 
+# A fact in meta: "LINE:NUMBER ...", the number that the text of `perf c2c report` gives each line.
+C2C_INDEXES = "c2c_indexes"
+
 
 @table("memory_source", since=2)
 class MemorySource(NamedTuple):

@@ -163,9 +163,11 @@ def _lines(report: C2cReport, style: Style) -> list[str]:
     if not report.lines:
         return []
     watched = any(line.line.watch is not None for line in report.lines)
+    indexed = any(line.line.index is not None for line in report.lines)
     columns = [
         Column("#", 3),
-        Column("line", 27 if watched else 34, right=False),
+        *([Column("perf's", 6)] if indexed else []),
+        Column("line", 27 if watched or indexed else 34, right=False),
         *([Column("moves", 6)] if watched else []),
         Column("HITM", 6),
         Column("local", 6),
@@ -185,6 +187,7 @@ def _lines(report: C2cReport, style: Style) -> list[str]:
         rows.append(
             [
                 str(number),
+                *(["-" if line.line.index is None else str(line.line.index)] if indexed else []),
                 name_of(line, style),
                 *moves,
                 *("-" if line.line.watch is not None else count(figure) for figure in sampled),
@@ -195,10 +198,11 @@ def _lines(report: C2cReport, style: Style) -> list[str]:
                 line.judgement.confidence,
             ]
         )
+    told = "; perf's: the number in its text" if indexed else ""
     note = "HITM and peer snoops first; N+: at least N CPUs"
     if watched:
         note = "transfers first: HITM and peer snoops in samples, moves of watched lines; N+: at least N CPUs"
-    lines = [f"Cache lines ({note})", *table(columns, rows)]
+    lines = [f"Cache lines ({note}{told})", *table(columns, rows)]
     left = report.line_count - len(report.lines)
     if left > 0:
         move = " move between processors" if report.transfers else ""

@@ -301,6 +301,9 @@ class Line:
     """One cache line, of its rank and its LineReport."""
 
     rank: Positive = shown("its place", lambda numbered, _: numbered[0])
+    perf_index: Count | None = shown(
+        "its number in perf's text; null: of no text, or not in it", lambda numbered, _: numbered[1].line.index
+    )
     body: LineBody = inline(lambda numbered, _: numbered[1])
 
     @staticmethod
