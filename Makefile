@@ -8,6 +8,7 @@
 #	make soak		lockline attached and detached under load, in guests of every kernel; KERNELS= selects
 #	make fuzz		every fuzzer for FUZZ_SECONDS (60)
 #	make bench		what lockline costs, beside the tools installed here
+#	make bench-path		what each path of a wait through its programs costs, warm and cold
 #	make bench-servers	what it costs memcached and PostgreSQL, under load
 #	make bench-c2c		what reading samples of cache lines costs, beside perf
 #	make bench-watch	what watching lines costs the load that is watched
@@ -168,6 +169,12 @@ bench:
 	scripts/setup bench
 	$(MAKE) $(PARALLEL) all workloads tests/bpf
 	build/venv/bin/python scripts/bench
+
+.PHONY: bench-path
+bench-path:
+	scripts/setup bench
+	$(MAKE) $(PARALLEL) all tests/bpf
+	build/tests/path_bench
 
 .PHONY: bench-watch
 bench-watch:

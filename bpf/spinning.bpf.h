@@ -53,6 +53,52 @@ static __always_inline bool in_slow_path(const struct cpu_state *state, __u64 lo
 
 /* The tracepoint is above the function that waits. */
 #define RESILIENT_FRAMES 6
+/* Read at once, and how often: far more than the frames between the tracepoint's arguments and that function. */
+#define STACK_WORDS 32
+#define STACK_READS 2
+
+static __always_inline bool in_resilient_text(__u64 address)
+{
+	/* arm64 signs return addresses in the bits that all addresses of the kernel have set. */
+	return (address | 0xffffull << 48) - resilient_text < resilient_text_size;
+}
+
+static __noinline int mentions_resilient(const void *stack)
+{
+	__u64 words[STACK_WORDS];
+
+	if (bpf_probe_read_kernel(words, sizeof(words), stack))
+		return 1;
+	for (int i = 0; i < STACK_WORDS; i++)
+		if (in_resilient_text(words[i]))
+			return 1;
+	return 0;
+}
+
+/*
+ * Whether the stack, on which the tracepoint's arguments lie, may have a return address in the function.
+ * To look at its words takes a tenth of a walk, and nearly every answer is no.
+ */
+static __always_inline bool stack_mentions_resilient(void *ctx)
+{
+	for (int i = 0; i < STACK_READS; i++)
+		if (mentions_resilient(ctx + i * STACK_WORDS * sizeof(__u64)))
+			return true;
+	return false;
+}
+
+static __noinline int called_by_resilient(void *ctx)
+{
+	__u64 frames[RESILIENT_FRAMES] = {};
+
+	if (!ctx)
+		return 0;
+	bpf_get_stack(ctx, frames, sizeof(frames), 0);
+	for (int i = 0; i < RESILIENT_FRAMES; i++)
+		if (in_resilient_text(frames[i]))
+			return 1;
+	return 0;
+}
 
 /*
  * Resilient queued spinlocks (BPF's own locks) pass the tracepoint with the flags
@@ -60,7 +106,6 @@ static __always_inline bool in_slow_path(const struct cpu_state *state, __u64 lo
  */
 static __noinline __u32 spinlock_kind(void *ctx, struct cpu_state *state, __u64 lock)
 {
-	__u64 frames[RESILIENT_FRAMES] = {};
 	__u32 found;
 
 	if (!ctx || !state || is_at_home(state, lock, KIND_SPINLOCK))
@@ -70,14 +115,10 @@ static __noinline __u32 spinlock_kind(void *ctx, struct cpu_state *state, __u64 
 		return KIND_SPINLOCK;
 	if (search_row(state, lock, KIND_RQSPINLOCK) < ROW_NO_PLACE)
 		return KIND_RQSPINLOCK;
-	/* The walk takes a microsecond: once for a row, never for a lock that gets none. */
-	if (found == ROW_NO_PLACE)
+	/* Once for a row, never for a lock that gets none. */
+	if (found == ROW_NO_PLACE || !stack_mentions_resilient(ctx))
 		return KIND_SPINLOCK;
-	bpf_get_stack(ctx, frames, sizeof(frames), 0);
-	for (int i = 0; i < RESILIENT_FRAMES; i++)
-		if (frames[i] - resilient_text < resilient_text_size)
-			return KIND_RQSPINLOCK;
-	return KIND_SPINLOCK;
+	return called_by_resilient(ctx) ? KIND_RQSPINLOCK : KIND_SPINLOCK;
 }
 
 static __always_inline void begin_spinning(void *ctx, struct cpu_state *state, __u32 cpu, __u64 lock, __u32 kind,

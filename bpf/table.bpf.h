@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * The per-CPU table of totals: how a row is found.  Open addressing; a row,
- * once claimed, stays.  The last KIND_COUNT rows of a CPU take the waits for
+ * once claimed, stays; a full table is found to be full by a look at one row
+ * (`crowded`, `reach`).  The last KIND_COUNT rows of a CPU take the waits for
  * which no row is left: their time is kept, the lock's name is lost.
  */
 #ifndef TABLE_BPF_H
@@ -67,12 +68,16 @@ static __always_inline __u32 home_row(const struct cpu_state *state, __u64 key)
 static __noinline __u32 probe_rows(struct cpu_state *state, __u64 lock, __u32 kind)
 {
 	__u64 key = row_key(lock, kind);
+	struct wait_row *home;
 	__u32 index;
 
 	if (!state)
 		return 0;
 	index = home_row(state, key);
-	for (int probe = 0; probe < ROW_PROBES; probe++) {
+	home = row_at(index);
+	if (!home)
+		return other_row(state, kind);
+	for (__u32 probe = 0; probe < ROW_PROBES && !(home->crowded && probe > home->reach); probe++) {
 		struct wait_row *row = row_at(index);
 
 		if (!row)
@@ -82,6 +87,8 @@ static __noinline __u32 probe_rows(struct cpu_state *state, __u64 lock, __u32 ki
 		/* Atomic: a program that interrupts this one may claim it too. */
 		if (!row->key && !__sync_val_compare_and_swap(&row->key, 0, key)) {
 			__sync_fetch_and_add(&state->rows_used, 1);
+			if (probe > home->reach)
+				home->reach = probe;
 			find_owner(row, lock);
 			return index;
 		}
@@ -90,6 +97,7 @@ static __noinline __u32 probe_rows(struct cpu_state *state, __u64 lock, __u32 ki
 		if (++index >= state->row_base + state->named_rows)
 			index = state->row_base;
 	}
+	home->crowded = 1;
 	return other_row(state, kind);
 }
 
@@ -110,12 +118,16 @@ static __always_inline bool is_at_home(const struct cpu_state *state, __u64 lock
 static __noinline __u32 search_row(struct cpu_state *state, __u64 lock, __u32 kind)
 {
 	__u64 key = row_key(lock, kind);
+	const struct wait_row *home;
 	__u32 index;
 
 	if (!state)
 		return ROW_NO_PLACE;
 	index = home_row(state, key);
-	for (int probe = 0; probe < ROW_PROBES; probe++) {
+	home = row_at(index);
+	if (!home)
+		return ROW_NO_PLACE;
+	for (__u32 probe = 0; probe < ROW_PROBES && !(home->crowded && probe > home->reach); probe++) {
 		const struct wait_row *row = row_at(index);
 
 		if (!row)

@@ -1,0 +1,374 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * path_bench [--counts] [ROUNDS]: what the programs of a wait cost, path by path.
+ *
+ * The product's own begin and end, loaded as raw tracepoints and run one at a
+ * time by BPF_PROG_TEST_RUN on one CPU; the kernel times each run (BPF statistics).
+ * Printed are medians, less that of a program that does nothing.  Cold: between two
+ * runs more memory is read than the CPU's own caches hold, code and rows go too.
+ * --counts: the code alone, as JSON: bytes, functions, calls.
+ */
+#include <errno.h>
+#include <sched.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <linux/bpf.h>
+
+#include "bpf/lockline.h"
+#include "lockline.skel.h"
+
+#define NAMED_ROWS    2048
+#define RING          64
+#define SLEEP_SLOTS   4096
+#define HOLDINGS      64
+#define TASK_WORDS    (1u << 16)
+#define FUNCTIONS     64
+#define EVICTED_BYTES (8u << 20)
+#define LINE          64
+#define FULL_LOCKS    64
+#define LOCK(n)       (0xffff888000000000ull + (n)*4096ull + 64)
+
+struct settings {
+	const char *name;
+	__u32 flags; /* CONTENTION_* */
+	bool new_rows;
+	bool full;
+	bool filtered;
+	bool wanted;
+	bool holders;
+	bool stacks; /* for each wait */
+	bool user_stacks;
+};
+
+static const struct settings cases[] = {
+	{.name = "spinlock, row exists", .flags = CONTENTION_SPIN},
+	{.name = "the same, -p: another process", .flags = CONTENTION_SPIN, .filtered = true},
+	{.name = "the same, -p: this process", .flags = CONTENTION_SPIN, .filtered = true, .wanted = true},
+	{.name = "the same, --holders", .flags = CONTENTION_SPIN, .holders = true},
+	{.name = "spinlock, new row, no stack", .flags = CONTENTION_SPIN, .new_rows = true},
+	{.name = "spinlock, new row with its stack", .flags = CONTENTION_SPIN, .new_rows = true, .stacks = true},
+	{.name = "spinlock, table full", .flags = CONTENTION_SPIN, .new_rows = true, .full = true},
+	{.name = "spinlock, a stack each", .flags = CONTENTION_SPIN, .stacks = true},
+	{.name = "the same, --user-stacks", .flags = CONTENTION_SPIN, .stacks = true, .user_stacks = true},
+	{.name = "rwlock write, row exists", .flags = CONTENTION_SPIN | CONTENTION_WRITE},
+	{.name = "mutex, row exists", .flags = CONTENTION_MUTEX},
+	{.name = "the same, --holders", .flags = CONTENTION_MUTEX, .holders = true},
+	{.name = "mutex, new row, no stack", .flags = CONTENTION_MUTEX, .new_rows = true},
+	{.name = "rwsem write, row exists", .flags = CONTENTION_WRITE},
+};
+
+struct path {
+	struct lockline_bpf *bpf;
+	int begin; /* programs */
+	int end;
+	struct cpu_state *state;
+	struct wait_row *rows;
+	__u64 *task_filter;
+};
+
+static char *evicted;
+static volatile char sink;
+
+static void refuse(const char *what, int error)
+{
+	fprintf(stderr, "path_bench: %s: %s\n", what, strerror(error));
+	exit(1);
+}
+
+static void *map_memory(const struct bpf_map *map)
+{
+	size_t page = sysconf(_SC_PAGESIZE);
+	size_t bytes = (size_t)bpf_map__max_entries(map) * ((bpf_map__value_size(map) + 7) & ~7u);
+	void *memory =
+		mmap(NULL, (bytes + page - 1) / page * page, PROT_READ | PROT_WRITE, MAP_SHARED, bpf_map__fd(map), 0);
+
+	if (memory == MAP_FAILED)
+		refuse("cannot map a BPF array", errno);
+	return memory;
+}
+
+static void resize(struct lockline_bpf *bpf, int cpus)
+{
+	bpf_map__set_max_entries(bpf->maps.cpu_states, cpus);
+	bpf_map__set_max_entries(bpf->maps.totals, cpus * (NAMED_ROWS + KIND_COUNT));
+	bpf_map__set_max_entries(bpf->maps.sleepers, SLEEP_SLOTS);
+	bpf_map__set_max_entries(bpf->maps.spin_stacks, cpus * SPIN_DEPTH);
+	bpf_map__set_max_entries(bpf->maps.sleep_stacks, SLEEP_SLOTS * SLEEP_DEPTH);
+	bpf_map__set_max_entries(bpf->maps.wait_events, cpus * RING);
+	bpf_map__set_max_entries(bpf->maps.task_filter, 2 * TASK_WORDS);
+	bpf_map__set_max_entries(bpf->maps.holding_records, cpus * HOLDINGS);
+	bpf_map__set_max_entries(bpf->maps.release_states, cpus);
+	bpf_map__set_max_entries(bpf->maps.release_stacks, cpus * RELEASE_STACKS);
+	bpf_map__set_max_entries(bpf->maps.sleep_owners, SLEEP_SLOTS * SLEEP_DEPTH);
+	bpf_map__set_max_entries(bpf->maps.waiter_counts, WAITER_COUNTS);
+}
+
+/* A tracepoint's program gets its arguments as a raw tracepoint's does, and only that can be run by hand. */
+static int as_raw_tracepoint(const struct bpf_program *program)
+{
+	int fd = bpf_prog_load(BPF_PROG_TYPE_RAW_TRACEPOINT, NULL, "GPL", bpf_program__insns(program),
+			       bpf_program__insn_cnt(program), NULL);
+
+	if (fd < 0)
+		refuse(bpf_program__name(program), errno);
+	return fd;
+}
+
+static void path_open(struct path *path, const struct settings *settings)
+{
+	struct lockline_bpf *bpf = lockline_bpf__open();
+	struct bpf_program *program;
+	int cpu, cpus = libbpf_num_possible_cpus(), error;
+
+	if (!bpf)
+		refuse("cannot open the programs", errno);
+	bpf_object__for_each_program(program, bpf->obj) bpf_program__set_autoload(program, false);
+	bpf_program__set_autoload(bpf->progs.contention_begin, true);
+	bpf_program__set_autoload(bpf->progs.contention_end, true);
+	bpf->rodata->ring_mask = RING - 1;
+	bpf->rodata->sleep_mask = SLEEP_SLOTS - 1;
+	bpf->rodata->holding_mask = HOLDINGS - 1;
+	bpf->rodata->record_holdings = settings->holders;
+	bpf->rodata->filter_tasks = settings->filtered;
+	bpf->rodata->user_stacks = settings->user_stacks;
+	/* As on a kernel that has them: a lock that is no spinlock yet is looked at. */
+	bpf->rodata->resilient_text = 0xffffffff81000000;
+	bpf->rodata->resilient_text_size = 1;
+	resize(bpf, cpus);
+	error = lockline_bpf__load(bpf);
+	if (error)
+		refuse("cannot load the programs", -error);
+	path->bpf = bpf;
+	path->begin = as_raw_tracepoint(bpf->progs.contention_begin);
+	path->end = as_raw_tracepoint(bpf->progs.contention_end);
+	path->state = map_memory(bpf->maps.cpu_states);
+	path->rows = map_memory(bpf->maps.totals);
+	path->task_filter = map_memory(bpf->maps.task_filter);
+	for (cpu = 0; cpu < cpus; cpu++) {
+		struct cpu_state *state = &path->state[cpu];
+
+		state->row_base = cpu * (NAMED_ROWS + KIND_COUNT);
+		state->named_rows = NAMED_ROWS;
+		state->sample_mask = settings->stacks ? 0 : ~0u;
+		state->begin_kinds = ~0u;
+		state->flags = settings->filtered ? STATE_FILTERED : 0;
+		state->threshold_ns = ~0ull;
+		state->stack_tokens = settings->stacks ? ~0u : 0;
+	}
+	if (settings->full)
+		for (int i = 0; i < cpus * (NAMED_ROWS + KIND_COUNT); i++)
+			path->rows[i].key = 1;
+	if (settings->wanted)
+		path->task_filter[getpid() >> 6] |= 1ull << (getpid() & 63);
+}
+
+/* Shared memory goes with the process: an address space is big enough for the few cases there are. */
+static void path_close(struct path *path)
+{
+	close(path->begin);
+	close(path->end);
+	lockline_bpf__destroy(path->bpf);
+}
+
+static void run(int fd, __u64 lock, __u64 argument)
+{
+	__u64 arguments[] = {lock, argument};
+	LIBBPF_OPTS(bpf_test_run_opts, options, .ctx_in = arguments, .ctx_size_in = sizeof(arguments));
+
+	if (bpf_prog_test_run_opts(fd, &options))
+		refuse("cannot run a program", errno);
+}
+
+static __u64 run_time(int fd)
+{
+	struct bpf_prog_info info = {};
+	__u32 size = sizeof(info);
+
+	if (bpf_obj_get_info_by_fd(fd, &info, &size))
+		refuse("cannot read the figures of a program", errno);
+	return info.run_time_ns;
+}
+
+static void evict(void)
+{
+	for (size_t i = 0; i < EVICTED_BYTES; i += LINE)
+		sink += evicted[i];
+}
+
+static __u64 timed(int fd, __u64 lock, __u64 argument, bool cold)
+{
+	__u64 before = run_time(fd);
+
+	if (cold)
+		evict();
+	run(fd, lock, argument);
+	return run_time(fd) - before;
+}
+
+static int compare(const void *left, const void *right)
+{
+	__u64 a = *(const __u64 *)left, b = *(const __u64 *)right;
+
+	return a < b ? -1 : a > b;
+}
+
+static double median(__u64 *values, int count)
+{
+	qsort(values, count, sizeof(*values), compare);
+	return count % 2 ? values[count / 2] : (values[count / 2 - 1] + values[count / 2]) / 2.0;
+}
+
+/* A program of two instructions, or one that reads the clock and no more. */
+static int small_program(bool clock)
+{
+	const struct bpf_insn insns[] = {
+		clock ? (struct bpf_insn){.code = BPF_JMP | BPF_CALL, .imm = BPF_FUNC_ktime_get_ns}
+		      : (struct bpf_insn){.code = BPF_ALU64 | BPF_MOV | BPF_K},
+		{.code = BPF_ALU64 | BPF_MOV | BPF_K},
+		{.code = BPF_JMP | BPF_EXIT},
+	};
+	int fd = bpf_prog_load(BPF_PROG_TYPE_RAW_TRACEPOINT, NULL, "GPL", insns, 3, NULL);
+
+	if (fd < 0)
+		refuse("cannot load a program", errno);
+	return fd;
+}
+
+static double median_of_small(int fd, bool cold, int rounds)
+{
+	__u64 *times = calloc(rounds, sizeof(*times));
+	double result;
+
+	for (int i = 0; i < rounds; i++)
+		times[i] = timed(fd, 0, 0, cold);
+	result = median(times, rounds);
+	free(times);
+	return result;
+}
+
+static void measure(const struct settings *settings, int rounds, const double empty[2])
+{
+	__u64 *begins = calloc(rounds, sizeof(*begins)), *ends = calloc(rounds, sizeof(*ends));
+	double figures[4];
+
+	for (int cold = 0; cold < 2; cold++) {
+		struct path path;
+
+		path_open(&path, settings);
+		for (int i = settings->full ? -FULL_LOCKS : 0; i < rounds; i++) {
+			/* Of a full table each home is known to be crowded after a first look. */
+			__u64 lock = LOCK(settings->full ? i & (FULL_LOCKS - 1) : settings->new_rows ? i : 1);
+			__u64 *at_begin = &begins[i < 0 ? 0 : i], *at_end = &ends[i < 0 ? 0 : i];
+
+			*at_begin = timed(path.begin, lock, settings->flags, cold);
+			*at_end = timed(path.end, lock, 0, false);
+		}
+		path_close(&path);
+		figures[2 * cold] = median(begins, rounds) - empty[cold];
+		figures[2 * cold + 1] = median(ends, rounds) - empty[0];
+	}
+	printf("%-36s %8.0f %6.0f %6.0f %9.0f %6.0f %6.0f\n", settings->name, figures[0], figures[1],
+	       figures[0] + figures[1], figures[2], figures[3], figures[2] + figures[3]);
+	free(begins);
+	free(ends);
+}
+
+/* Calls of the first function, which a common wait runs through: of helpers, and of functions of its own. */
+static void count_calls(const struct bpf_insn *insns, size_t count, int *helpers, int *functions)
+{
+	*helpers = *functions = 0;
+	for (size_t i = 0; i < count && insns[i].code != (BPF_JMP | BPF_EXIT); i++) {
+		if (insns[i].code != (BPF_JMP | BPF_CALL))
+			continue;
+		*(insns[i].src_reg == BPF_PSEUDO_CALL ? functions : helpers) += 1;
+	}
+}
+
+static void print_code(const struct bpf_program *program, bool last)
+{
+	static struct bpf_insn insns[16384];
+	__u32 lengths[FUNCTIONS] = {};
+	struct bpf_prog_info info = {};
+	__u32 size = sizeof(info);
+	int helpers, functions;
+
+	if (bpf_obj_get_info_by_fd(bpf_program__fd(program), &info, &size))
+		refuse("cannot read the code of a program", errno);
+	size = sizeof(info);
+	info = (struct bpf_prog_info){
+		.xlated_prog_insns = (unsigned long)insns,
+		.xlated_prog_len = sizeof(insns),
+		.jited_func_lens = (unsigned long)lengths,
+		.nr_jited_func_lens = FUNCTIONS,
+	};
+	if (bpf_obj_get_info_by_fd(bpf_program__fd(program), &info, &size))
+		refuse("cannot read the code of a program", errno);
+	count_calls(insns, info.xlated_prog_len / sizeof(*insns), &helpers, &functions);
+	printf(" {\"program\": \"%s\", \"bytes\": %u, \"first_bytes\": %u, \"functions\": %u, \"helper_calls\": %d, "
+	       "\"own_calls\": %d}%s\n",
+	       bpf_program__name(program), info.jited_prog_len, lengths[0], info.nr_jited_func_lens, helpers, functions,
+	       last ? "" : ",");
+}
+
+static void print_counts(void)
+{
+	struct path path;
+
+	path_open(&path, &cases[0]);
+	printf("[\n");
+	print_code(path.bpf->progs.contention_begin, false);
+	print_code(path.bpf->progs.contention_end, true);
+	printf("]\n");
+	path_close(&path);
+}
+
+static void stay_on_one_cpu(void)
+{
+	cpu_set_t cpus;
+
+	CPU_ZERO(&cpus);
+	CPU_SET(sched_getcpu(), &cpus);
+	if (sched_setaffinity(0, sizeof(cpus), &cpus))
+		refuse("cannot stay on one CPU", errno);
+}
+
+int main(int argc, char **argv)
+{
+	bool counts = argc > 1 && !strcmp(argv[1], "--counts");
+	int rounds = argc > 1 && !counts ? atoi(argv[1]) : 501, statistics;
+	double empty[2], clock[2];
+
+	if (rounds < 1 || rounds > NAMED_ROWS / 2)
+		refuse("ROUNDS", ERANGE);
+	if (counts) {
+		print_counts();
+		return 0;
+	}
+	stay_on_one_cpu();
+	evicted = malloc(EVICTED_BYTES);
+	if (!evicted)
+		refuse("memory", ENOMEM);
+	memset(evicted, 1, EVICTED_BYTES);
+	statistics = bpf_enable_stats(BPF_STATS_RUN_TIME);
+	if (statistics < 0)
+		refuse("cannot switch BPF statistics on", errno);
+	for (int cold = 0; cold < 2; cold++) {
+		empty[cold] = median_of_small(small_program(false), cold, rounds);
+		clock[cold] = median_of_small(small_program(true), cold, rounds) - empty[cold];
+	}
+	print_counts();
+	printf("%-36s %8s %6s %6s %9s %6s %6s\n", "ns, less an empty program", "begin", "end", "both", "cold begin",
+	       "end", "both");
+	printf("%-36s %8.0f %6s %6s %9.0f\n", "a clock read alone", clock[0], "", "", clock[1]);
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++)
+		measure(&cases[i], rounds, empty);
+	close(statistics);
+	return 0;
+}

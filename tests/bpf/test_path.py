@@ -1,0 +1,27 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The code of a wait's two programs: how long it is, and what it calls on the way that nearly every wait takes."""
+
+import json
+import subprocess
+from pathlib import Path
+
+import pytest
+
+# With room for other compilers and kernels; what a change adds must be worth it.
+MOST_BYTES = {"contention_begin": 12000, "contention_end": 9000}
+MOST_FIRST_BYTES = {"contention_begin": 1400, "contention_end": 2400}
+
+
+@pytest.fixture(scope="module")
+def programs(build: Path, bpf_machine: None) -> dict[str, dict[str, int]]:
+    """Counts of each program's code, by its name."""
+    done = subprocess.run(
+        [build / "tests" / "path_bench", "--counts"], capture_output=True, text=True, timeout=60, check=True
+    )
+    return {entry["program"]: entry for entry in json.loads(done.stdout)}
+
+
+@pytest.mark.parametrize("name", MOST_BYTES)
+def test_code_of_a_wait_is_bounded(programs: dict[str, dict[str, int]], name: str) -> None:
+    assert 0 < programs[name]["bytes"] <= MOST_BYTES[name]
+    assert 0 < programs[name]["first_bytes"] <= MOST_FIRST_BYTES[name]
