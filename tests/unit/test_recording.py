@@ -72,8 +72,8 @@ def test_some_other_database(tmp_path: Path) -> None:
 def test_a_newer_schema(tmp_path: Path, example: Path) -> None:
     path = tmp_path / "newer"
     with changed(example, path) as connection:
-        connection.execute("PRAGMA user_version = 6")
-    assert "schema 6 is newer than this lockline reads (5)" in fault_of(path)
+        connection.execute("PRAGMA user_version = 7")
+    assert "schema 7 is newer than this lockline reads (6)" in fault_of(path)
 
 
 @pytest.mark.parametrize(
@@ -86,6 +86,7 @@ def test_a_newer_schema(tmp_path: Path, example: Path) -> None:
         (3, "futex_owned_wait"),
         (3, "watch_told"),
         (4, "container"),
+        (5, "investigation"),
     ],
 )
 def test_an_older_schema_reads_as_if_what_it_lacks_were_empty(

@@ -12,12 +12,18 @@ from typing import Any, Literal
 import jsonschema
 import pytest
 
-from lockline.render.documents import diff, lines, report, watch
+from lockline.render.documents import diff, lines, report, watch, why
 from lockline.render.schema import as_text, schema_of
 from lockline.render.walker import Address, Count, Finite, Name, Pairs, inline, shown, walk, with_addresses
 
 ROOT = Path(__file__).resolve().parents[2]
-DOCUMENTS = {"report": report.Document, "watch": watch.Document, "c2c": lines.Document, "diff": diff.Document}
+DOCUMENTS = {
+    "report": report.Document,
+    "watch": watch.Document,
+    "c2c": lines.Document,
+    "diff": diff.Document,
+    "why": why.Document,
+}
 
 
 @pytest.mark.parametrize("name", DOCUMENTS)

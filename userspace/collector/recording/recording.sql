@@ -1,4 +1,4 @@
--- lockline recording, schema 5.  SPDX-License-Identifier: GPL-2.0-or-later
+-- lockline recording, schema 6.  SPDX-License-Identifier: GPL-2.0-or-later
 --
 -- The one contract between the collector, which writes it, and the analysis,
 -- which reads it.  Times are CLOCK_MONOTONIC nanoseconds unless a name says
@@ -7,7 +7,7 @@
 -- entries of one bucket add up.  See docs/recording.md.
 
 PRAGMA application_id = 0x6c6f636b; -- "lock"
-PRAGMA user_version = 5;
+PRAGMA user_version = 6;
 
 -- Host, kernel, options, begin and end: one row per fact, names in docs/recording.md.
 CREATE TABLE meta (
@@ -725,3 +725,9 @@ CREATE TABLE btf (
 	bytes INTEGER NOT NULL,       -- before compression
 	data BLOB NOT NULL
 ) WITHOUT ROWID;
+
+-- The story of the investigation that made this recording (lockline why): one row, JSON as docs/why-schema.json has it.
+CREATE TABLE investigation (
+	id INTEGER PRIMARY KEY,
+	document TEXT NOT NULL
+);

@@ -97,9 +97,13 @@ class Started:
 
         Raises LocklineError if it fails, in its own words: the last of these lines.
         """
+        return self.finish_after([])
+
+    def finish_after(self, said: Sequence[str]) -> tuple[str, list[str]]:
+        """As finish(), where the caller has read these lines of stderr already."""
         out, err = self.process.communicate()
         lines = err.decode("utf-8", "replace").splitlines()
-        notes = [line.removeprefix("lockline: ") for line in lines if line]
+        notes = [line.removeprefix("lockline: ") for line in (*said, *lines) if line]
         code = self.process.returncode
         if code:
             how = f"exit code {code}" if code > 0 else f"signal {-code}"

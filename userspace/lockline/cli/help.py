@@ -10,6 +10,7 @@ GROUPS: tuple[tuple[str, tuple[tuple[str, str], ...]], ...] = (
     (
         "Record, as root",
         (
+            ("why", "find the cause of lock waiting, step by step"),
             ("record", "record lock waits"),
             ("watch", "watch who uses a lock's cache line, or show what was watched"),
             ("top", "show locks by waiting as it happens, or a recording by intervals"),
@@ -39,9 +40,15 @@ GROUPS: tuple[tuple[str, tuple[tuple[str, str], ...]], ...] = (
 # command -> what to do, and how.
 EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
     "": (
+        ("why does this machine wait for locks?", "lockline why"),
         ("record all lock waits for ten seconds, then see what they say", "lockline record -d 10; lockline report"),
         ("record a program from its start to its end", "lockline record -- make -j8"),
         ("did a change help?", "lockline diff before.data after.data"),
+    ),
+    "why": (
+        ("what holds this machine back?", "lockline why"),
+        ("why is this service slow?", 'lockline why -p "$(pidof -s postgres)"'),
+        ("of a program, keep what was seen", "lockline why -o why.data -- ./program"),
     ),
     "record": (
         ("everything, for ten seconds", "lockline record -d 10"),

@@ -14,6 +14,7 @@ from lockline.cli.common import add_html, argument, check_html, positive
 
 if TYPE_CHECKING:
     from lockline.analysis.model import Report
+    from lockline.recording.reader import Recording
 
 DEFAULT_RECORDING = "lockline.data"
 # Options of `lockline report` that show a part of it.
@@ -90,6 +91,7 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
         metavar="N",
         help="the N longest waits with what went on around them, as recorded with --episodes or --flight",
     )
+    shown.add_argument("--why", action="store_true", help="the story of the investigation (lockline why -o FILE)")
     times = "seconds from the begin of the recording, or with a unit: 90, 1.5s, 300ms, 2m"
     report.add_argument("--from", dest="from_ns", type=argument(parse_time), metavar="TIME", help=times)
     report.add_argument("--to", dest="to_ns", type=argument(parse_time), metavar="TIME", help="likewise")
@@ -151,10 +153,32 @@ def _sections(report: "Report", arguments: argparse.Namespace) -> str:
     return "\n".join(parts)
 
 
-def _screen(report: "Report", arguments: argparse.Namespace) -> str:
+def _why(recording: "Recording", path: str, arguments: argparse.Namespace) -> str:
+    """The story of the investigation that made the recording.  Raises LocklineError if there was none."""
+    from lockline.render import why_screen
+    from lockline.render.documents import why
+
+    story = recording.investigation()
+    if story is None:
+        raise LocklineError(f"--why: {path} has no investigation; `lockline why -o FILE` makes one")
+    document = why.from_json(story)
+    if arguments.format == "json":
+        return why.as_json(document, arguments.addresses)
+    text = why_screen.render(document, terminal.style(arguments.addresses), terminal.columns(), path)
+    return terminal.painted(text, arguments.color)
+
+
+def _screen(report: "Report", arguments: argparse.Namespace, story: str | None) -> str:
     from lockline.render import screen
 
-    text = screen.render(report, report.slices, terminal.style(arguments.addresses), terminal.columns())
+    style, columns = terminal.style(arguments.addresses), terminal.columns()
+    text = screen.render(report, report.slices, style, columns)
+    if story is not None:
+        from lockline.render import why_screen
+        from lockline.render.documents import why
+
+        # In place of the empty line below the header: the screen is no longer for it.
+        text = text.replace("\n\n", f"\n{why_screen.line(why.from_json(story), style, columns)}\n", 1)
     return terminal.painted(text, arguments.color)
 
 
@@ -176,7 +200,10 @@ def run(arguments: argparse.Namespace) -> tuple[str, int]:
     selection = selection_of(arguments)
     if selection.to_ns is not None and selection.to_ns <= (selection.from_ns or 0):
         raise LocklineError("--to: lies before --from")
-    with open_recording(arguments.input or arguments.file or DEFAULT_RECORDING) as recording:
+    path = arguments.input or arguments.file or DEFAULT_RECORDING
+    with open_recording(path) as recording:
+        if arguments.why:
+            return _why(recording, path, arguments), 0
         limit = arguments.episodes or EPISODES
         outliers = HTML_OUTLIERS if arguments.html is not None else outlier_limit(arguments)
         report = with_lines(make_report(recording, selection, outliers, limit), recording)
@@ -191,6 +218,7 @@ def run(arguments: argparse.Namespace) -> tuple[str, int]:
         if _wants_series(arguments):
             rows = None if arguments.format == "json" or arguments.time else SCREEN_ROWS
             report = replace(report, slices=read_slices(recording, report, rows))
+        story = recording.investigation()
     if arguments.format == "json" or arguments.all:
         return render(report, arguments), 0
-    return _sections(report, arguments) or _screen(report, arguments), 0
+    return _sections(report, arguments) or _screen(report, arguments, story), 0

@@ -11,7 +11,11 @@ from collections.abc import Mapping
 from lockline.base.text import Style
 
 NARROW, WIDE = 40, 120
-_HEADING = re.compile(r"^(ANSWER|FINDINGS|LOCKS|LINES|MEMBERS|CHANGES|DO|TIME|TRUST|MORE)(?= |$)", re.MULTILINE)
+_HEADINGS = (
+    "ANSWER CAUSE UNCLEAR SURE WHO PROOF RULED UNKNOWN ALSO BESIDES STEPS COST WHY"
+    " FINDINGS LOCKS LINES MEMBERS CHANGES DO TIME TRUST MORE"
+)
+_HEADING = re.compile(rf"^({_HEADINGS.replace(' ', '|')})(?= |$)", re.MULTILINE)
 _SURE = re.compile(r"^( \d )(high)( )", re.MULTILINE)
 
 

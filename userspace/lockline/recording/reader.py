@@ -247,6 +247,10 @@ class Recording:
         """Waits in progress when the last interval ended, oldest first."""
         return list(self.table(rows.OpenWait, order="age_ns DESC, tid"))
 
+    def investigation(self) -> str | None:
+        """The story of the investigation that made the recording, as JSON; None if there was none."""
+        return next((row.document for row in self.table(rows.Investigation, order="id", limit=1)), None)
+
     def waiters(self) -> dict[int, rows.Waiter]:
         """All tasks that waited in a sample or an outlier, by id."""
         query = """

@@ -626,3 +626,11 @@ class InactiveCpu(NamedTuple):
     cpu: int
     histogram: bytes
     turns: bytes
+
+
+@table("investigation", since=6)
+class Investigation(NamedTuple):
+    """The story of the investigation that made the recording, as JSON."""
+
+    id: int
+    document: str

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from types import UnionType
 from typing import Any, TypeVar
 
-SCHEMA_VERSION = 5
+SCHEMA_VERSION = 6
 OLDEST_SCHEMA = 1
 
 Row = TypeVar("Row", bound=tuple[Any, ...])

@@ -91,3 +91,17 @@ def write_recording(path: Path, tables: Mapping[str, Iterable[Sequence[Any]]]) -
         raise LocklineError(f"{path}: cannot be written: {error.strerror or error}") from error
     except (sqlite3.Error, OverflowError) as error:
         raise LocklineError(f"{path}: cannot be written: {error}") from error
+
+
+def add_investigation(path: Path, document: str) -> None:
+    """Adds the story of an investigation to a recording that is complete; one that is there is replaced.
+
+    Raises LocklineError if it cannot be written.
+    """
+    try:
+        with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+            # Without companions: who copies the file copies all of it.
+            connection.execute("PRAGMA journal_mode = DELETE")
+            connection.execute("INSERT OR REPLACE INTO investigation VALUES (1, ?)", (document,))
+    except sqlite3.Error as error:
+        raise LocklineError(f"{path}: the investigation cannot be kept: {error}") from error

@@ -258,7 +258,8 @@ def _lock(lock: Lock) -> str:
     return (lock.name or "a lock") + (f" [{lock.instance}]" if lock.instance else "")
 
 
-def _value(value: Value) -> str:
+def value_words(value: Value) -> str:
+    """A value in its usual words."""
     match value:
         case Measure():
             return _measure(value)
@@ -285,7 +286,7 @@ def _value(value: Value) -> str:
         case Text(text):
             return text
         case _:
-            return ", ".join(map(_value, value))
+            return ", ".join(map(value_words, value))
 
 
 class _Word:
@@ -297,7 +298,7 @@ class _Word:
     def __format__(self, spec: str) -> str:
         value = self.value
         if not spec:
-            return _value(value)
+            return value_words(value)
         if isinstance(value, Measure):
             if spec == "s":
                 return "s" if value.value > 1 else ""
@@ -309,12 +310,13 @@ class _Word:
         if isinstance(value, Process) and spec == "id":
             return str(value.tgid)
         if isinstance(value, tuple) and spec == "and":
-            names = [_value(one) for one in value]
+            names = [value_words(one) for one in value]
             return f"{', '.join(names[:-1])} and {names[-1]}" if len(names) > 1 else names[0]
         raise ValueError(f"{value!r} has no form '{spec}'")
 
 
-def _say(sentence: str, values: Values) -> str:
+def say(sentence: str, values: Values) -> str:
+    """A sentence with its values in their usual words; see the head of SENTENCES."""
     words = {name: _Word(value) for name, value in values}
 
     def optional(match: "re.Match[str]") -> str:
@@ -341,7 +343,7 @@ def _timeouts(fact: Fact) -> str:
 
 def _owner_state(fact: Fact) -> str:
     state = next(value.text for _, value in fact.values if isinstance(value, Text))
-    return _say(f"at the end {_STATES[state]}[, in {{function}}]", fact.values)
+    return say(f"at the end {_STATES[state]}[, in {{function}}]", fact.values)
 
 
 def _long_spins(fact: Fact) -> str:
@@ -349,7 +351,7 @@ def _long_spins(fact: Fact) -> str:
     assert isinstance(names, tuple)
     more = ", ..." if _measures(fact)["locks"].value > len(names) else ""
     return (
-        _say(
+        say(
             "{waits} spinlock waits of {limit} or more are kept, {waiting} in sum, for {locks} lock{locks:s}: {names}",
             fact.values,
         )
@@ -361,12 +363,12 @@ def _shared_device(fact: Fact) -> str:
     device = dict(fact.values)["device"]
     assert isinstance(device, Machine)
     sentence = "the current clocksource is {device}: one device that {cpus:d} CPUs read in turn, through "
-    return _say(sentence, fact.values) + _CLOCKS[device.device]
+    return say(sentence, fact.values) + _CLOCKS[device.device]
 
 
 def _line_sampled(fact: Fact) -> str:
     source = next((value.text for _, value in fact.values if isinstance(value, Text)), "samples")
-    return f"{source}: " + _say("{hitm:,} HITM and {peer:,} peer snoops on its line", fact.values)
+    return f"{source}: " + say("{hitm:,} HITM and {peer:,} peer snoops on its line", fact.values)
 
 
 def _line_moves(fact: Fact) -> str:
@@ -386,14 +388,14 @@ def _line_paid_by(fact: Fact) -> str:
     values = dict(fact.values)
     numbers = range(1, len(values) // 2 + 1)
     told = ", ".join(f"{{payer_{number}}} pays {{part_{number}:.0%}}" for number in numbers)
-    return _say("of the line's {events} " + told, fact.values)
+    return say("of the line's {events} " + told, fact.values)
 
 
 def _watched(fact: Fact) -> str:
     measures = _measures(fact)
     low, high = _measure(measures["least"]), _measure(measures["most"])
     each = low if low == high else f"{low} to {high}"
-    return _say(
+    return say(
         f"watched in {{windows:,}} windows, each byte {each} of the time; {{hits:,}} accesses were seen", fact.values
     )
 
@@ -410,7 +412,7 @@ def _compared(fact: Fact) -> str:
             f"{ratio.value:.2f} times as often ({ratio.low:.2f} to {high}, {100 * (ratio.confidence or 0):g} %"
             " confidence)"
         )
-    return f"{_EVENTS[events]} of " + _say(
+    return f"{_EVENTS[events]} of " + say(
         f"{{limit}} and more come with the deeper probes {how}: {{with_probes:,}} in {{with_time:.0f}} s with,"
         " {without:,} in {without_time:.0f} s without them; p = {p:.2g} over {pairs:d} pairs of slices in random order",
         fact.values,
@@ -424,8 +426,8 @@ TOLD: Mapping[str, Callable[[Fact], str]] = {
     "line-moves": _line_moves,
     "line-paid-by": _line_paid_by,
     "line-sampled": _line_sampled,
-    "line-shared-falsely": lambda fact: _say(SENTENCES["line-shared-falsely"], _beside(fact)),
-    "line-shared-truly": lambda fact: _say(SENTENCES["line-shared-truly"], _beside(fact)),
+    "line-shared-falsely": lambda fact: say(SENTENCES["line-shared-falsely"], _beside(fact)),
+    "line-shared-truly": lambda fact: say(SENTENCES["line-shared-truly"], _beside(fact)),
     "long-spins": _long_spins,
     "never-come": _compared,
     "owner-state": _owner_state,
@@ -438,12 +440,12 @@ TOLD: Mapping[str, Callable[[Fact], str]] = {
 def fact_words(fact: Fact) -> str:
     """A fact in one sentence."""
     told = TOLD.get(fact.what)
-    return told(fact) if told is not None else _say(SENTENCES[fact.what], fact.values)
+    return told(fact) if told is not None else say(SENTENCES[fact.what], fact.values)
 
 
 def remedy_words(remedy: Remedy) -> str:
     """A remedy in one sentence."""
-    return _say(REMEDIES[remedy.action], remedy.values)
+    return say(REMEDIES[remedy.action], remedy.values)
 
 
 @dataclass(frozen=True, slots=True)

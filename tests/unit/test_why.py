@@ -1,0 +1,467 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The logic of an investigation, on generated facts: hypotheses, the next probe, when to stop, how sure."""
+
+import ast
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import lockline.investigation
+from lockline.analysis.findings import Confidence, Finding, Impact, Lock, Process, Task, UserLock, fact, ns, remedy
+from lockline.base.errors import LocklineError
+from lockline.base.text import Style
+from lockline.investigation import probes
+from lockline.investigation.choice import is_over, judge, next_steps, proven
+from lockline.investigation.counters import (
+    Reading,
+    difference,
+    parse_look,
+    parse_pressure,
+    parse_schedstat,
+    parse_stat,
+    parse_throttled,
+    parse_tracer,
+    run_times,
+)
+from lockline.investigation.hypotheses import hypotheses
+from lockline.investigation.model import (
+    Cost,
+    Counters,
+    Holders,
+    Holding,
+    Investigation,
+    Observation,
+    Plan,
+    Step,
+    Target,
+    Unseen,
+    UserLockSeen,
+    WaitedLock,
+)
+from lockline.investigation.observe import RunTimes, ThreadLook, holders_of
+from lockline.render import why_screen, why_words
+from lockline.render.documents import why as document
+from schemas import validator_of
+from test_finding_words import asked
+
+S = 1_000_000_000
+MS = 1_000_000
+PROGRAM = Process("server", 100)
+USER_LOCK = UserLock("table_mutex", "")
+QUIET = Counters(switches_per_s=100, interrupts_per_s=100, traced=0)
+
+
+def lock(waiters: float = 3.0, **changes: Any) -> WaitedLock:
+    """A lock of the kernel that server waits for."""
+    made = WaitedLock(
+        name="mm_struct.mmap_lock",
+        kind="rwsem:W",
+        spinning=False,
+        waits=1000,
+        wait_ns=round(waiters * 2 * S),
+        max_ns=20 * MS,
+        waiters=waiters,
+        part=0.95,
+        caller="__vm_munmap",
+        caller_part=0.8,
+        process=PROGRAM,
+        process_part=0.9,
+    )
+    return replace(made, **changes)
+
+
+def user_lock(waiters: float = 3.0) -> UserLockSeen:
+    """A mutex of server."""
+    return UserLockSeen("table_mutex", "", 100, "server", 0x7F00, round(waiters * 2 * S), 1000, waiters)
+
+
+def finding(rule: str, subject: Any, waiters: float, sure: Confidence = "medium", seconds: float = 2) -> Finding:
+    """What a rule found."""
+    claims = {
+        "convoy": fact("convoy", lock=subject),
+        "user-lock": fact("user-lock", process=PROGRAM, lock=subject),
+        "deadlock": fact("deadlock-with-itself", process=PROGRAM),
+        "shared-clocksource": fact("own-clock-is-coarse"),
+    }
+    return Finding(
+        rule=rule,
+        subject=subject,
+        confidence=sure,
+        claim=claims[rule],
+        evidence=(fact("held", average=ns(1000)),),
+        remedies=(remedy("take-less-often"),),
+        impact=Impact(round(waiters * seconds * S)),
+    )
+
+
+def observation(probe: str, **changes: Any) -> Observation:
+    """A step that saw nothing."""
+    made = Observation(
+        probe=probe,
+        duration_ns=2 * S,
+        cpus=2,
+        kernel_waiters=0.0,
+        longest_ns=0,
+        waits=0,
+        counters=QUIET,
+        clocksource="tsc",
+    )
+    return replace(made, **changes)
+
+
+def busy(probe: str, sure: Confidence = "medium", waiters: float = 3.0, **changes: Any) -> Observation:
+    """A step that saw tasks queue for a lock of the kernel."""
+    found = finding("convoy", Lock("mm_struct.mmap_lock", "rwsem:W"), waiters, sure)
+    return observation(
+        probe,
+        kernel_waiters=waiters * 1.05,
+        longest_ns=20 * MS,
+        waits=1050,
+        locks=(lock(waiters),),
+        findings=(found,),
+        **changes,
+    )
+
+
+def known_of(*seen: Observation, paid_ms: float = 1, plan: Plan | None = None, outcome: Any = "done") -> Investigation:
+    """An investigation that made these steps."""
+    steps = tuple(
+        Step(
+            number=number,
+            probe=one.probe,
+            options=(),
+            why=fact("why-step-futex"),
+            outcome=outcome,
+            price_ns=0,
+            cost=Cost(round(paid_ms * MS / 2), round(paid_ms * MS / 2), 500 * MS, one.duration_ns, 2),
+            seen=one,
+        )
+        for number, one in enumerate(seen, 1)
+    )
+    return Investigation(Target(("-a",), "this machine"), plan or Plan(20, 0.01, 2), steps)
+
+
+FUTEX_QUIET = observation("futex", user_waiters=0.0)
+
+
+def user_busy(probe: str = "futex", sure: Confidence = "high", **changes: Any) -> Observation:
+    """A step that saw threads wait for a mutex of their program."""
+    return observation(
+        probe,
+        user_waiters=3.0,
+        user_locks=(user_lock(),),
+        findings=(finding("user-lock", USER_LOCK, 3.0, sure),),
+        **changes,
+    )
+
+
+def threads(**changes: Any) -> Observation:
+    """A look at the threads of the program."""
+    made = Holders(looks=40, known=40, running=1.0, sleeping=0.0, disk=0.0, sleeps_in="", sleeps_part=0, delayed=0.1)
+    return observation("threads", holders=replace(made, **changes))
+
+
+def state_of(known: Investigation, cause: str) -> str:
+    """The state of a hypothesis."""
+    return next(one.state for one in hypotheses(known) if one.cause == cause)
+
+
+def test_totals_come_first() -> None:
+    (first,) = next_steps(known_of())
+    assert (first.probe, first.options, first.affordable) == ("totals", ("-a",), True)
+
+
+def test_a_quiet_kernel_leads_to_the_programs() -> None:
+    known = known_of(observation("totals"))
+    assert [step.probe for step in next_steps(known)] == ["futex"]
+    assert state_of(known, "kernel-locks") == "ruled out"
+    assert state_of(known, "tracer") == "ruled out"
+    assert is_over(known) is None
+
+
+def test_a_quiet_machine_is_told_as_such() -> None:
+    known = known_of(observation("totals"), FUTEX_QUIET)
+    assert next_steps(known) == ()
+    verdict = judge(known, "nothing left to try")
+    assert (verdict.kind, verdict.sure) == ("nothing", "high")
+    # Nobody looked at programs: not as sure.
+    assert judge(known_of(observation("totals")), "time").sure == "medium"
+
+
+def test_nothing_is_proven_before_both_kinds_of_locks_were_looked_at() -> None:
+    known = known_of(busy("totals", "high"))
+    assert proven(known, hypotheses(known)) is None
+    assert {step.probe for step in next_steps(known)} == {"futex", "episodes", "holders"}
+
+
+def test_what_is_seen_twice_and_has_no_rival_is_proven() -> None:
+    held = Holding("mm_struct.mmap_lock", 8, 80 * MS, 78 * MS, 1 * MS, 1 * MS, 0, Task("server", 101))
+    known = known_of(
+        busy("totals"), FUTEX_QUIET, busy("episodes", holdings=(held,)), busy("holders"), observation("totals")
+    )
+    first = proven(known, hypotheses(known))
+    assert first is not None
+    assert (first.cause, first.seen) == ("convoy", 3)
+    assert is_over(known) == "proven"
+    verdict = judge(known, "proven")
+    assert (verdict.kind, verdict.sure, verdict.cause) == ("cause", "high", first)
+    assert state_of(known, "holder-sleeps") == state_of(known, "holder-no-cpu") == "ruled out"
+
+
+def test_a_holder_that_sleeps_is_the_cause_and_the_lock_the_symptom() -> None:
+    held = Holding("mm_struct.mmap_lock", 8, 80 * MS, 4 * MS, 1 * MS, 75 * MS, 0, Task("server", 101), "do_read")
+    known = known_of(busy("totals"), FUTEX_QUIET, busy("episodes", holdings=(held,)), busy("holders"))
+    verdict = judge(known, "proven")
+    assert verdict.cause is not None
+    assert (verdict.cause.cause, verdict.sure) == ("holder-sleeps", "high")
+    assert why_words.fact_words(verdict.cause.claim).endswith("sleeps with it held, in do_read()")
+
+
+@pytest.mark.parametrize(
+    ("doing", "cause"),
+    [
+        ({"throttled_ns": 70 * MS, "preempted_ns": 0}, "holder-throttled"),
+        ({"throttled_ns": 0, "preempted_ns": 70 * MS}, "holder-no-cpu"),
+    ],
+)
+def test_a_holder_without_a_cpu(doing: dict[str, int], cause: str) -> None:
+    held = replace(Holding("mm_struct.mmap_lock", 8, 80 * MS, 10 * MS, 0, 0, 0, Task("server", 101)), **doing)  # type: ignore[arg-type]
+    known = known_of(busy("totals"), FUTEX_QUIET, busy("episodes", holdings=(held,)), busy("holders"))
+    first = judge(known, "proven").cause
+    assert first is not None
+    assert first.cause == cause
+
+
+def test_short_waits_rule_out_holders_that_stand_still_without_a_probe() -> None:
+    seen = busy("totals")
+    seen = replace(seen, locks=(lock(max_ns=300_000, wait_ns=30 * MS),), longest_ns=300_000)
+    known = known_of(seen)
+    assert {state_of(known, cause) for cause in ("holder-sleeps", "holder-no-cpu", "long-hold")} == {"ruled out"}
+    assert next_steps(known)[0].probe == "futex"
+    assert "episodes" not in {step.probe for step in next_steps(known)}
+
+
+def test_a_programs_lock_leads_to_its_threads() -> None:
+    known = known_of(observation("totals"), user_busy())
+    first = next_steps(known)[0]
+    assert first.probe == "threads"
+    assert first.of == user_lock()
+    assert is_over(known) is None
+
+
+@pytest.mark.parametrize(
+    ("looks", "cause"),
+    [
+        ({}, "user-lock"),
+        ({"running": 0.1, "sleeping": 0.2, "disk": 0.7, "sleeps_in": "folio_wait_bit"}, "holder-sleeps"),
+        ({"delayed": 0.9}, "holder-no-cpu"),
+        ({"delayed": 0.9, "known": 3}, "user-lock"),
+    ],
+)
+def test_what_the_threads_tell(looks: dict[str, Any], cause: str) -> None:
+    known = known_of(observation("totals"), user_busy(), threads(**looks))
+    verdict = judge(known, is_over(known) or "time")
+    assert verdict.cause is not None
+    assert verdict.cause.cause == cause
+
+
+def test_a_cpu_limit_is_the_cause_where_it_stops_the_group_of_who_waits() -> None:
+    stopped = replace(QUIET, throttled=0.6, throttled_group="/limited")
+    known = known_of(observation("totals"), user_busy(counters=stopped), threads(delayed=0.9))
+    verdict = judge(known, "proven")
+    assert verdict.cause is not None
+    assert (verdict.cause.cause, verdict.sure) == ("holder-throttled", "high")
+
+
+def test_a_deadlock_is_enough() -> None:
+    dead = finding("deadlock", PROGRAM, 2.0, "high")
+    known = known_of(busy("totals", waiters=50), observation("futex", user_waiters=0.0, findings=(dead,)))
+    assert is_over(known) == "proven"
+    assert judge(known, "proven").cause == hypotheses(known)[0]
+    assert hypotheses(known)[0].cause == "deadlock"
+
+
+def test_two_causes_as_strong_are_not_told_as_one() -> None:
+    """Half of the waiting each: none is proven, and nothing is sure."""
+    both = user_busy(sure="medium", kernel_waiters=3.2, locks=(lock(),))
+    known = known_of(busy("totals"), both)
+    assert proven(known, hypotheses(known)) is None
+    verdict = judge(known, "time")
+    assert verdict.sure == "low"
+    assert verdict.rivals
+
+
+def test_what_this_kernel_refuses_is_not_tried_and_is_told() -> None:
+    refused = (Unseen("spinlock holders", "refused: Operation not permitted", "who held a spinlock"),)
+    known = known_of(busy("totals", unseen=refused))
+    assert "holders" not in {step.probe for step in next_steps(known)}
+    assert state_of(known, "long-hold") == "not testable"
+
+
+def test_no_futexes_no_answer_about_programs() -> None:
+    refused = (Unseen("futex waits", "no BTF", "who waits for locks of programs"),)
+    known = known_of(observation("totals", unseen=refused))
+    assert state_of(known, "program-locks") == "not testable"
+    assert next_steps(known) == ()
+    assert judge(known, "nothing left to try").sure == "medium"
+
+
+def test_traced_processes_are_looked_into() -> None:
+    known = known_of(observation("totals", counters=replace(QUIET, traced=2)))
+    assert "ptrace" in {step.probe for step in next_steps(known)}
+    looked = known_of(observation("totals", counters=replace(QUIET, traced=2)), observation("ptrace"))
+    assert state_of(looked, "tracer") == "ruled out"
+
+
+def test_a_step_that_is_too_dear_is_shortened_or_not_started() -> None:
+    many = replace(QUIET, switches_per_s=100_000)
+    plan = Plan(20, 0.01, 2)
+    (futex,) = next_steps(known_of(observation("totals", counters=many), plan=plan))
+    # 160 ms a second: the 399 ms that are left pay for 2.5 of the 4 seconds.
+    assert futex.affordable
+    assert 1 <= futex.seconds < 4
+    assert futex.price_ns <= plan.allowed_ns - MS
+    (futex,) = next_steps(known_of(observation("totals", counters=replace(QUIET, switches_per_s=1e6)), plan=plan))
+    assert not futex.affordable
+
+
+def test_the_budget_ends_it() -> None:
+    assert is_over(known_of(observation("totals"), paid_ms=400)) == "budget"
+    assert is_over(known_of(observation("totals"), paid_ms=399)) is None
+    assert is_over(known_of(observation("totals"), plan=Plan(2, 0.5, 2))) == "time"
+    assert is_over(known_of(observation("totals"), outcome="interrupted")) == "interrupted"
+
+
+def test_no_probe_is_made_more_often_than_it_tells_something() -> None:
+    """Whatever is seen, the investigation comes to an end."""
+    for seen in (busy, lambda probe: replace(user_busy(), probe=probe), observation):
+        known = known_of(seen("totals"), plan=Plan(1000, 1, 2))
+        while (choices := next_steps(known)) and len(known.steps) < 50:
+            made = seen(choices[0].probe)
+            if choices[0].probe != "futex":
+                made = replace(made, user_waiters=None, user_locks=())
+            known = known_of(*(one for _, one in known.observations), made, plan=Plan(1000, 1, 2))
+        assert len(known.steps) <= sum(probe.steps for probe in probes.PROBES.values())
+
+
+def test_who_held_it() -> None:
+    """Threads 1 to 3 use the futex; of the others nothing is told."""
+
+    def look(tid: int, state: str, futex: int = 0, where: str = "") -> ThreadLook:
+        return ThreadLook(tid, f"thread{tid}", state, futex, where)
+
+    waits = {"state": "S", "futex": 7, "where": "futex_do_wait"}
+    disk = look(1, "D", 0, "folio_wait_bit")
+    moments = [
+        [disk, look(2, **waits), look(3, **waits), look(4, "S", 0, "ep_poll")],  # type: ignore[arg-type]
+        [look(1, **waits), look(2, "R"), look(3, **waits), look(4, "R")],  # type: ignore[arg-type]
+        [look(1, "S", 0, "ep_poll"), look(2, "R"), look(3, "R"), look(4, "R")],
+    ]
+    found = holders_of(moments, 7, RunTimes(30, 10))
+    assert (found.looks, found.known) == (2, 2)
+    assert (found.running, found.sleeping, found.disk) == (0.5, 0.0, 0.5)
+    assert (found.sleeps_in, found.sleeps_part, found.delayed) == ("folio_wait_bit", 1.0, 0.25)
+    assert holders_of([], 7, None) == Holders(0, 0, 0.0, 0.0, 0.0, "", 0.0, None)
+
+
+def test_what_the_kernel_counts() -> None:
+    assert parse_stat("cpu  1 2 3 4 5 6 7 8 9 9\nintr 77 1 2\nctxt 88\n") == (88, 77, 8, 36)
+    assert parse_stat("") == (0, 0, 0, 0)
+    assert parse_throttled("nr_periods 5\nnr_throttled 2\nthrottled_usec 30\n") == 30_000
+    assert parse_throttled("nr_periods 5\nthrottled_time 30\n") == 30
+    assert parse_throttled("nr_periods 0\nthrottled_time 30\n") is None
+    assert parse_throttled("odd") is None
+    assert parse_pressure("some avg10=0.00 total=12\nfull avg10=0 total=3\n") == 12
+    assert parse_pressure("") is None
+    assert parse_tracer("Name:\tx\nTracerPid:\t12\n")
+    assert not parse_tracer("Name:\tx\nTracerPid:\t0\n")
+    assert parse_schedstat("10 20 3\n") == (10, 20)
+    assert parse_schedstat("x") is None
+    assert run_times({1: (10, 5), 2: (1, 1)}, {1: (30, 6), 3: (9, 9)}) == RunTimes(20, 1)
+    assert run_times({}, {}) is None
+    before = Reading(0, 10, 20, 0, 100, {"/a": 0, "/b": 5}, {"cpu": 0})
+    after = Reading(2 * S, 30, 60, 5, 200, {"/a": S, "/b": 5, "/new": 9}, {"cpu": 500_000})
+    assert difference(before, after, None, 3) == Counters(10, 20, 3, 0.5, "/a", 0.05, (("cpu", 0.25),))
+    assert difference(before, after, ("/b",), None).throttled == 0.0
+    assert difference(before, after, (), None).throttled is None
+
+
+@pytest.mark.parametrize(
+    ("stat", "syscall", "wchan", "futex"),
+    [
+        ("5 (a) b) S 1 2", "202 0x7f00 0x80 0x2 0x0", "futex_do_wait", 0x7F00),
+        ("5 (a) b) R 1 2", "running", "0", 0),
+        ("5 (a) b) S 1 2", "1 0x7f00 0x80", "pipe_write", 0),
+        ("5 (a) b) S 1 2", "202 odd", "futex_do_wait", 0),
+    ],
+)
+def test_one_look_at_a_thread(stat: str, syscall: str, wchan: str, futex: int) -> None:
+    look = parse_look(5, stat, syscall, wchan)
+    assert look is not None
+    assert (look.comm, look.futex, look.state) == ("a) b", futex, stat.split()[3])
+    assert parse_look(5, "", "", "") is None
+
+
+def stories() -> list[Investigation]:
+    """Investigations of all sorts."""
+    return [
+        known_of(observation("totals"), FUTEX_QUIET),
+        known_of(busy("totals"), FUTEX_QUIET),
+        known_of(observation("totals"), user_busy(), threads(disk=0.9, running=0.1, sleeps_in="folio_wait_bit")),
+        known_of(observation("totals", not_enough="too short")),
+        known_of(busy("totals", unseen=(Unseen("spinlock holders", "refused", "who held it"),)), user_busy()),
+    ]
+
+
+MACHINE = document.Machine("host", "6.18.0", 2, 1_763_848_800 * S, "0.1.0")
+
+
+@pytest.mark.parametrize("known", stories())
+def test_the_story_is_the_same_after_it_was_kept(known: Investigation) -> None:
+    story = document.make(known, judge(known, "time"), MACHINE)
+    text = document.as_json(story)
+    validator_of("why").validate(json.loads(text))
+    assert document.from_json(text) == story
+
+
+@pytest.mark.parametrize("columns", [80, 100, 40])
+@pytest.mark.parametrize("known", stories())
+def test_the_screen_fits(known: Investigation, columns: int) -> None:
+    story = document.make(known, judge(known, "time"), MACHINE)
+    text = why_screen.render(story, Style(), columns, "why.data")
+    assert all(len(line) <= columns for line in text.splitlines())
+    if columns >= 80:
+        assert len(text.splitlines()) <= 24
+    assert story.verdict.confidence in text
+    assert len(why_screen.line(story, Style(), columns)) <= columns
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"schema": 1}', "[" * 9999, '{"schema":"lockline-why/1"}'])
+def test_a_damaged_story_is_one_clear_line(text: str) -> None:
+    with pytest.raises(LocklineError, match="investigation cannot be read"):
+        document.from_json(text)
+
+
+def test_every_fact_has_words_and_no_words_are_left_over() -> None:
+    stated: dict[str, set[str]] = {}
+    for path in Path(lockline.investigation.__file__).parent.glob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            match node:
+                case ast.Call(
+                    func=ast.Name(id="fact" | "remedy"), args=[ast.Constant(value=str(what))], keywords=keywords
+                ):
+                    names = {keyword.arg for keyword in keywords if keyword.arg}
+                    stated[what] = stated.get(what, names) & names
+    for what, names in stated.items():
+        sentence = why_words.SENTENCES.get(what) or why_words.REMEDIES.get(what)
+        if sentence is not None:
+            assert asked(sentence) <= names, what
+    composed = {f"why-step-{name}" for name in probes.PROBES}
+    composed |= {f"why-step-{name}-again" for name, probe in probes.PROBES.items() if probe.steps > 1}
+    told = {"why-holder-throttled", "why-holder-no-cpu"}
+    known = set(stated) | composed | told
+    assert set(why_words.SENTENCES) | set(why_words.REMEDIES) <= known
+    assert {what for what in known if what.startswith("why-")} <= set(why_words.SENTENCES) | set(why_words.REMEDIES)

@@ -1,0 +1,292 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""`lockline why`: finds the cause of lock waiting in steps, each chosen by what the ones before have seen."""
+
+import argparse
+import os
+import platform
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+
+from lockline import version
+from lockline.base.collector import ended_by_signals
+from lockline.base.errors import LocklineError
+from lockline.base.numbers import duration, percent
+from lockline.base.text import clean
+from lockline.cli import terminal
+from lockline.cli.common import argument, positive
+from lockline.cli.why_steps import Made, make_step, not_started
+from lockline.investigation.choice import Ended, is_over, judge, next_steps
+from lockline.investigation.model import Choice, Investigation, Plan, Target, Verdict
+from lockline.recording.writer import add_investigation
+from lockline.render import why_screen
+from lockline.render.documents import why as document
+from lockline.render.why_words import fact_words
+
+DEFAULT_SECONDS = 20
+DEFAULT_OVERHEAD = 0.01
+# No plan of steps is longer.
+MOST_STEPS = 8
+_STOP_SECONDS = 5
+
+
+def _overhead(text: str) -> float:
+    number = text.removesuffix("%")
+    try:
+        value = float(number)
+    except ValueError:
+        value = -1.0
+    if not 0.01 <= value <= 100:
+        raise ValueError(f"'{text}' must be a part of all CPUs' time from 0.01% to 100%, as in 1%")
+    return value / 100
+
+
+def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Add the command's parser."""
+    why = commands.add_parser(
+        "why",
+        help="find the cause of lock waiting, step by step (as root)",
+        description="Find out why this machine, or a process, waits for locks.  It looks in steps: each looks at what"
+        " tells most next, for the least cost, and it stops when the cause is proven.",
+    )
+    who = why.add_argument_group("whom it is about")
+    who.add_argument("-a", "--all", action="store_true", help="the whole machine (default)")
+    who.add_argument("-p", "--pid", metavar="PID,...", help="these processes, and what they fork")
+    who.add_argument("-t", "--tid", metavar="TID,...", help="these threads alone")
+    who.add_argument("-G", "--cgroup", metavar="PATH", help="tasks in this control group or below it")
+    who.add_argument("--container", metavar="NAME", help="tasks of this container: a name or an id")
+    who.add_argument("--pod", metavar="NS/NAME", help="tasks of this pod")
+    why.add_argument(
+        "-d",
+        "--duration",
+        type=positive,
+        default=DEFAULT_SECONDS,
+        metavar="SECONDS",
+        help=f"record for so long in all, at most (default: {DEFAULT_SECONDS})",
+    )
+    why.add_argument(
+        "--max-overhead",
+        type=argument(_overhead),
+        default=DEFAULT_OVERHEAD,
+        metavar="PART",
+        help="budget: CPU time of all steps, of all CPUs' time in -d SECONDS (default: 1%%)",
+    )
+    why.add_argument("--follow", action="store_true", help="go on until Ctrl-C, and tell when the cause changes")
+    why.add_argument("-o", "--output", metavar="FILE", help="keep the most telling recording, with the story in it")
+    why.add_argument("--format", choices=("text", "json"), default="text", help="text (default) or json")
+    why.add_argument("--html", metavar="FILE", help="write a page: the story, and the report of that recording")
+    why.add_argument("-q", "--quiet", action="store_true", help="do not say on stderr what is looked at")
+    why.add_argument("--addresses", action="store_true", help="show kernel addresses")
+    why.add_argument(
+        "--color", choices=("auto", "always", "never"), default="auto", help="colours (default: auto, on a terminal)"
+    )
+    why.add_argument("load", nargs="*", metavar="COMMAND", help="after --: run this, and look until it ends")
+
+
+def _ids(text: str, option: str) -> tuple[int, ...]:
+    parts = text.split(",")
+    if not all(part.isascii() and part.isdigit() and 0 < int(part) < 1 << 31 for part in parts):
+        raise LocklineError(f"{option} {text}: must be numbers of processes or threads, as in 1234,1235")
+    return tuple(int(part) for part in parts)
+
+
+def _target(arguments: argparse.Namespace, load: int | None) -> Target:
+    """Whom it is about.  Raises LocklineError where several are named."""
+    named = [name for name in ("pid", "tid", "cgroup", "container", "pod") if getattr(arguments, name)]
+    if len(named) + (load is not None) > 1 and named != ["container", "pod"]:
+        raise LocklineError("why: name one: -p, -t, -G, --container, --pod or a command")
+    if load is not None:
+        return Target(("-p", str(load)), f"the command (process {load})", (load,))
+    if arguments.pid:
+        pids = _ids(arguments.pid, "-p")
+        return Target(("-p", arguments.pid), f"process {arguments.pid}", pids)
+    if arguments.tid:
+        _ids(arguments.tid, "-t")
+        return Target(("-t", arguments.tid), f"thread {arguments.tid}")
+    if arguments.cgroup:
+        return Target(("-G", arguments.cgroup), f"control group {arguments.cgroup}")
+    options: list[str] = []
+    words: list[str] = []
+    for name in ("container", "pod"):
+        if getattr(arguments, name):
+            options += [f"--{name}", getattr(arguments, name)]
+            words.append(f"{name} {getattr(arguments, name)}")
+    return Target(tuple(options), ", ".join(words)) if options else Target(("-a",), "this machine")
+
+
+@contextmanager
+def _load(command: Sequence[str]) -> Iterator["subprocess.Popen[bytes] | None"]:
+    """Run the command until the block ends; None without one.  What it prints goes where ours does not."""
+    if not command:
+        yield None
+        return
+    try:
+        process = subprocess.Popen(command, stdout=sys.stderr.fileno(), start_new_session=True)
+    except (OSError, ValueError) as error:
+        raise LocklineError(f"{command[0]} cannot be run: {getattr(error, 'strerror', error)}") from error
+    try:
+        yield process
+    finally:
+        if process.poll() is None:
+            process.terminate()
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(_STOP_SECONDS)
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, 9)
+        process.wait()
+
+
+def _say(arguments: argparse.Namespace, text: str) -> None:
+    if not arguments.quiet:
+        print(f"lockline: {clean(text, terminal.style(arguments.addresses))}", file=sys.stderr, flush=True)
+
+
+def _announced(choice: Choice, number: int) -> str:
+    options = " ".join(option for option in choice.options if option.startswith("--"))
+    how = f" ({options})" if options else ""
+    return f"step {number}, {choice.probe}{how}, {choice.seconds:.1f} s: {fact_words(choice.why)}"
+
+
+def _told(made: Made) -> str:
+    step = made.step
+    if step.outcome == "failed":
+        return f"step {step.number} failed: {step.message}"
+    if step.cost is None:
+        return f"step {step.number}: {step.outcome}"
+    over = ", more than was left of the budget" if step.outcome == "over budget" else ""
+    return f"  it cost {duration(step.cost.paid_ns)} of CPU, {percent(step.cost.share)} of all{over}"
+
+
+def investigate(
+    plan: Plan,
+    target: Target,
+    directory: Path,
+    say: Callable[[str], None],
+    alive: Callable[[], bool] = lambda: True,
+) -> tuple[Investigation, Ended, dict[int, Path]]:
+    """Make steps until the cause is proven, or nothing more can be told: what is known, why it ended, the recordings.
+
+    alive: whether the target is still there.
+    """
+    known = Investigation(target, plan)
+    recordings: dict[int, Path] = {}
+    ended: Ended | None = None
+    while ended is None and len(known.steps) < MOST_STEPS:
+        choices = next_steps(known)
+        if not choices:
+            ended = "nothing left to try"
+            break
+        choice = choices[0]
+        number = len(known.steps) + 1
+        if not choice.affordable:
+            known = _with(known, Made(not_started(choice, number), None), recordings)
+            say(f"step {number}, {choice.probe}: not started, its price of {duration(choice.price_ns)} is too high")
+            continue
+        say(_announced(choice, number))
+        made = make_step(choice, known, directory)
+        say(_told(made))
+        known = _with(known, made, recordings)
+        if made.step.outcome == "failed" and not known.observations:
+            raise LocklineError(made.step.message)
+        ended = is_over(known) or (None if alive() else "target gone")
+    return known, ended or "nothing left to try", recordings
+
+
+def _with(known: Investigation, made: Made, recordings: dict[int, Path]) -> Investigation:
+    if made.recording is not None:
+        recordings[made.step.number] = made.recording
+    return Investigation(known.target, known.plan, (*known.steps, made.step))
+
+
+def most_telling(known: Investigation, verdict: Verdict, recordings: dict[int, Path]) -> Path | None:
+    """The recording of the step that saw the cause, the last one that did; else the last of all."""
+    if not recordings:
+        return None
+    cause = verdict.cause
+    saw = [
+        step.number
+        for step, seen in known.observations
+        if cause is not None and any(found.rule == cause.cause for found in seen.findings)
+    ]
+    saw += [told.step for told in cause.evidence] if cause is not None else []
+    numbers = [number for number in saw if number in recordings] or list(recordings)
+    return recordings[max(numbers)]
+
+
+def _machine(known: Investigation, begin_unix_ns: int) -> document.Machine:
+    return document.Machine(platform.node(), platform.release(), known.plan.cpus, begin_unix_ns, version())
+
+
+def _keep(recording: Path, output: Path, story: document.Document) -> None:
+    """Keep the recording as that file, with the story; what was there becomes FILE.old, as `lockline record` does."""
+    add_investigation(recording, document.as_json(story).strip())
+    try:
+        if output.exists():
+            if not output.is_file():
+                raise LocklineError(f"{output}: not a plain file; name another one with -o")
+            output.replace(f"{output}.old")
+        shutil.copyfile(recording, output)
+        output.chmod(0o600)
+    except OSError as error:
+        raise LocklineError(f"{output}: cannot be written: {error.strerror}") from error
+
+
+def _shown(story: document.Document, arguments: argparse.Namespace) -> str:
+    if arguments.format == "json":
+        return document.as_json(story, arguments.addresses)
+    style = terminal.style(arguments.addresses)
+    text = why_screen.render(story, style, terminal.columns(), arguments.output)
+    return terminal.painted(text, arguments.color)
+
+
+def _one(
+    arguments: argparse.Namespace, target: Target, directory: Path, alive: Callable[[], bool]
+) -> tuple[document.Document, Verdict]:
+    """One investigation, and its files."""
+    plan = Plan(float(arguments.duration), arguments.max_overhead, os.cpu_count() or 1)
+    begin = time.time_ns()
+    known, ended, recordings = investigate(plan, target, directory, lambda text: _say(arguments, text), alive)
+    verdict = judge(known, ended)
+    story = document.make(known, verdict, _machine(known, begin))
+    telling = most_telling(known, verdict, recordings)
+    if arguments.output is not None:
+        if telling is None:
+            raise LocklineError("why: no step made a recording to keep")
+        _keep(telling, Path(arguments.output), story)
+    return story, verdict
+
+
+def _identity(story: document.Document) -> tuple[str | None, str]:
+    return story.verdict.cause, story.verdict.title
+
+
+def run(arguments: argparse.Namespace) -> tuple[str, int]:
+    """What is printed, and the exit code.  Raises LocklineError."""
+    if os.geteuid() != 0:
+        raise LocklineError("why: recording needs root; run it with sudo")
+    if arguments.follow and arguments.load:
+        raise LocklineError("why: --follow looks at what runs already; name it with -p")
+    with ExitStack() as stack:
+        stack.enter_context(ended_by_signals())
+        directory = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="lockline-why-")))
+        load = stack.enter_context(_load(arguments.load))
+        target = _target(arguments, None if load is None else load.pid)
+        alive: Callable[[], bool] = (lambda: True) if load is None else (lambda: load.poll() is None)
+        if not arguments.follow:
+            return _shown(_one(arguments, target, directory, alive)[0], arguments), 0
+        before: tuple[str | None, str] | None = None
+        with suppress(KeyboardInterrupt):
+            while True:
+                story, verdict = _one(arguments, target, directory, alive)
+                if _identity(story) != before:
+                    before = _identity(story)
+                    sys.stdout.write(_shown(story, arguments) + ("" if arguments.format == "json" else "\n"))
+                    sys.stdout.flush()
+                if verdict.ended == "interrupted":
+                    break
+    return "", 0

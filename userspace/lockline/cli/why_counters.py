@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Reads what `lockline why` takes from /proc and from control groups."""
+
+import os
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+from lockline.investigation.counters import (
+    Reading,
+    parse_look,
+    parse_pressure,
+    parse_schedstat,
+    parse_stat,
+    parse_throttled,
+    parse_tracer,
+)
+from lockline.investigation.observe import ThreadLook
+
+PROC = Path("/proc")
+CGROUPS = Path("/sys/fs/cgroup")
+# More groups, and more processes, are not read.
+MOST_GROUPS = 300
+MOST_PROCESSES = 5000
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ""
+
+
+def _hierarchy() -> Path:
+    """Where the CPU controller's groups are: of cgroup v2, or of v1's cpu."""
+    for name in ("cpu,cpuacct", "cpu"):
+        if (CGROUPS / name / "cpu.stat").exists():
+            return CGROUPS / name
+    return CGROUPS
+
+
+def _groups(top: Path) -> Iterator[tuple[str, Path]]:
+    number = 0
+    for directory, _, files in os.walk(top):
+        if "cpu.stat" in files:
+            number += 1
+            if number > MOST_GROUPS:
+                return
+            yield "/" + str(Path(directory).relative_to(top)).removeprefix("."), Path(directory) / "cpu.stat"
+
+
+def read_counters() -> Reading:
+    """What the kernel has counted by now."""
+    throttled = {}
+    for group, path in _groups(_hierarchy()):
+        ns = parse_throttled(_text(path))
+        if ns is not None:
+            throttled[group] = ns
+    stalled = {}
+    for name in ("cpu", "io", "memory"):
+        us = parse_pressure(_text(PROC / "pressure" / name))
+        if us is not None:
+            stalled[name] = us
+    switches, interrupts, steal, ticks = parse_stat(_text(PROC / "stat"))
+    return Reading(time.monotonic_ns(), switches, interrupts, steal, ticks, throttled, stalled)
+
+
+def groups_of(pid: int) -> tuple[str, ...]:
+    """The control group of a process in the CPU controller's hierarchy, and all above it."""
+    group = ""
+    for line in _text(PROC / str(pid) / "cgroup").splitlines():
+        number, _, rest = line.partition(":")
+        controllers, _, path = rest.partition(":")
+        if "cpu" in controllers.split(",") or (number == "0" and not group):
+            group = path
+    parts = [part for part in group.split("/") if part]
+    return tuple("/" + "/".join(parts[: length + 1]) for length in range(len(parts))) or ("/",)
+
+
+def count_traced() -> int | None:
+    """How many processes are being traced; None if /proc cannot be read."""
+    try:
+        processes = [path for path in PROC.iterdir() if path.name.isdigit()]
+    except OSError:
+        return None
+    return sum(parse_tracer(_text(path / "status")) for path in processes[:MOST_PROCESSES])
+
+
+def _threads(pid: int, most: int) -> list[int]:
+    with suppress(OSError):
+        return sorted(int(path.name) for path in (PROC / str(pid) / "task").iterdir())[:most]
+    return []
+
+
+def look_at(pid: int, most: int) -> list[ThreadLook]:
+    """All threads of a process, at most so many, one after the other."""
+    found = []
+    for tid in _threads(pid, most):
+        task = PROC / str(pid) / "task" / str(tid)
+        look = parse_look(tid, _text(task / "stat"), _text(task / "syscall"), _text(task / "wchan"))
+        if look is not None:
+            found.append(look)
+    return found
+
+
+def read_schedstat(pid: int, most: int) -> dict[int, tuple[int, int]]:
+    """Time on a CPU and time without one, by thread."""
+    found = {}
+    for tid in _threads(pid, most):
+        times = parse_schedstat(_text(PROC / str(pid) / "task" / str(tid) / "schedstat"))
+        if times is not None:
+            found[tid] = times
+    return found
+
+
+def cpu_seconds_of(pid: int) -> float:
+    """CPU time that a process has used so far; 0 if it is gone."""
+    fields = _text(PROC / str(pid) / "stat").rpartition(")")[2].split()
+    try:
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+    except (ValueError, IndexError):
+        return 0.0

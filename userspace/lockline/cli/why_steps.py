@@ -1,0 +1,164 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Makes the steps of `lockline why`: runs the collector for each, and reads what it recorded."""
+
+import os
+import time
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from lockline.analysis.model import Report
+from lockline.analysis.selection import Selection
+from lockline.base.collector import Started, end_with_us, start_collector
+from lockline.base.errors import LocklineError
+from lockline.cli.why_counters import (
+    count_traced,
+    cpu_seconds_of,
+    groups_of,
+    look_at,
+    read_counters,
+    read_schedstat,
+)
+from lockline.investigation import probes
+from lockline.investigation.counters import difference, run_times
+from lockline.investigation.model import Choice, Cost, Investigation, Observation, Outcome, Step
+from lockline.investigation.observe import holders_of, observe
+from lockline.recording.reader import open_recording
+from lockline.rules.report import make_report, with_lines
+
+# What the collector says when it has attached.
+_RECORDS = "lockline: recording"
+OUTLIERS = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """A step that was made; recording: its file, None if it has none."""
+
+    step: Step
+    recording: Path | None
+
+
+def _wait_until_it_records(started: Started) -> tuple[float, list[str]]:
+    """CPU seconds that the collector took until it records, and what it said before."""
+    said: list[str] = []
+    assert started.process.stderr is not None
+    for line in started.process.stderr:
+        text = line.decode("utf-8", "replace").rstrip("\n")
+        if text.startswith(_RECORDS):
+            return cpu_seconds_of(started.process.pid), said
+        said.append(text.removeprefix("lockline: "))
+    return 0.0, said
+
+
+def _record(choice: Choice, path: Path) -> float:
+    """Have the collector record; gives the CPU seconds of its start.  Raises LocklineError, in its words."""
+    arguments = ["record", "-o", str(path), "-d", f"{round(choice.seconds * 1000)}ms", *end_with_us(), *choice.options]
+    with start_collector(arguments) as started:
+        start_s, said = _wait_until_it_records(started)
+        started.finish_after(said)
+    return start_s
+
+
+def _cost(report: Report, start_s: float) -> Cost:
+    """What a recording cost, as it tells itself; start_s: CPU time before it recorded, of the collector's."""
+    collector = next((cost.value for cost in report.cost.collector if cost.name == "collector_cpu_ns"), 0)
+    start_ns = min(round(start_s * 1e9), collector)
+    return Cost(
+        probe_ns=report.cost.estimated_ns or 0,
+        collector_ns=collector - start_ns,
+        start_ns=start_ns,
+        window_ns=report.window.recording_end_ns - report.window.recording_begin_ns,
+        cpus=report.window.cpus or os.cpu_count() or 1,
+    )
+
+
+def _groups(known: Investigation, seen: Observation) -> tuple[str, ...]:
+    """The control groups whose limits matter: of the target, and of who waits most."""
+    pids = list(known.target.tgids)
+    pids += [lock.tgid for lock in seen.user_locks[:1]]
+    pids += [lock.process.tgid for lock in seen.locks[:1] if lock.process is not None and lock.process.tgid]
+    return tuple({group for pid in pids if pid > 0 for group in groups_of(pid)})
+
+
+def _recorded(choice: Choice, known: Investigation, number: int, path: Path) -> Made:
+    before = read_counters()
+    traced = count_traced() if not known.steps else None
+    start_s = _record(choice, path)
+    after = read_counters()
+    with open_recording(path) as opened:
+        report = with_lines(make_report(opened, Selection(), OUTLIERS), opened)
+    seen = observe(report, choice.probe)
+    seen = replace(seen, counters=difference(before, after, _groups(known, seen), traced))
+    return Made(_step(choice, number, "done", _cost(report, start_s), seen), path)
+
+
+def _own_cpu_ns() -> int:
+    return time.process_time_ns()
+
+
+def _looked(choice: Choice, known: Investigation, number: int) -> Made:
+    """Looks at the threads of a process in /proc, without the collector."""
+    assert choice.of is not None
+    lock, most = choice.of, probes.THREADS_LOOKED_AT
+    before, times, began, cpu = read_counters(), read_schedstat(choice.of.tgid, most), time.monotonic(), _own_cpu_ns()
+    looks = []
+    end = began + choice.seconds
+    while time.monotonic() < end:
+        looks.append(look_at(lock.tgid, most))
+        if not looks[-1]:
+            raise LocklineError(f"process {lock.tgid} is gone")
+        time.sleep(1 / probes.LOOKS_PER_S)
+    delays = run_times(times, read_schedstat(lock.tgid, most))
+    window_ns = round((time.monotonic() - began) * 1e9)
+    counters = difference(before, read_counters(), groups_of(lock.tgid), None)
+    cost = Cost(0, _own_cpu_ns() - cpu, 0, window_ns, known.plan.cpus)
+    seen = Observation(
+        probe=choice.probe,
+        duration_ns=window_ns,
+        cpus=known.plan.cpus,
+        kernel_waiters=0.0,
+        longest_ns=0,
+        waits=0,
+        holders=holders_of(looks, lock.address, delays),
+        counters=counters,
+    )
+    return Made(_step(choice, number, "done", cost, seen), None)
+
+
+def _step(
+    choice: Choice, number: int, outcome: Outcome, cost: Cost | None = None, seen: Observation | None = None
+) -> Step:
+    return Step(
+        number=number,
+        probe=choice.probe,
+        options=choice.options,
+        why=choice.why,
+        outcome=outcome,
+        price_ns=choice.price_ns,
+        cost=cost,
+        seen=seen,
+    )
+
+
+def not_started(choice: Choice, number: int) -> Step:
+    """A step that is too dear for what is left."""
+    return _step(choice, number, "not started")
+
+
+def make_step(choice: Choice, known: Investigation, directory: Path) -> Made:
+    """Make one step; one that fails is a step with the collector's words."""
+    number = len(known.steps) + 1
+    try:
+        if choice.probe == probes.THREADS:
+            made = _looked(choice, known, number)
+        else:
+            made = _recorded(choice, known, number, directory / f"step-{number}.lockline")
+    except LocklineError as error:
+        return Made(replace(_step(choice, number, "failed"), message=str(error)), None)
+    except KeyboardInterrupt:
+        return Made(_step(choice, number, "interrupted"), None)
+    cost = made.step.cost
+    if cost is not None and known.paid_ns + cost.paid_ns > known.plan.allowed_ns:
+        # What it saw is paid for and kept; it is not made again.
+        return replace(made, step=replace(made.step, outcome="over budget"))
+    return made

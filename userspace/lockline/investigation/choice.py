@@ -1,0 +1,249 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Which probe next, when the investigation stops, and how sure it is."""
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Literal
+
+from lockline.analysis.answer import CONFIDENCE, NEGLIGIBLE_SHARE, NEGLIGIBLE_WAIT_NS, STANDSTILLS
+from lockline.analysis.findings import Confidence, Fact, Lock, Process, Text, UserLock, fact
+from lockline.investigation import probes
+from lockline.investigation.hypotheses import explains, hypotheses, is_symptom, main_lock, main_user_lock, waiting
+from lockline.investigation.model import Choice, Counters, Hypothesis, Investigation, Verdict
+
+# Of all waiting that was seen: what a proven cause explains at least.
+PROVEN_PART = 0.5
+# A rival is one that may explain so much of what the leading one does.
+RIVAL = 0.25
+# A step is never shorter, s.
+SHORTEST_S = 1.0
+# A step with locks of programs: an owner is looked at each second, and counts as one that holds from 3 s on.
+SHORTEST = {probes.FUTEX: 4.0}
+# The first step's price is not known: of an idle kernel it is next to nothing.
+_FIRST = probes.Known(0.0, 0.0, Counters())
+
+Ended = Literal["proven", "nothing left to try", "time", "budget", "interrupted", "target gone"]
+
+
+def _known(known: Investigation) -> probes.Known:
+    """What prices are made of: nothing before the first step."""
+    for step, seen in known.observations:
+        if step.probe == probes.TOTALS and step.cost is not None:
+            return probes.known_of(seen, step.cost.paid_ns, step.cost.window_ns)
+    return _FIRST
+
+
+def _tried(known: Investigation, probe: str) -> int:
+    return sum(step.probe == probe for step in known.steps)
+
+
+def _is_seen(known: Investigation, probe: probes.Probe) -> bool:
+    """Whether this kernel has what the probe needs, as far as is known."""
+    refused = {one.signal for _, seen in known.observations for one in seen.unseen}
+    return not probe.signal or probe.signal not in refused
+
+
+def proven(known: Investigation, among: Sequence[Hypothesis]) -> Hypothesis | None:
+    """The cause that is proven; None if none is.
+
+    It is proven if a step saw it with high confidence, or two steps saw it; it explains half of all waiting that
+    was seen; both the kernel's locks and those of programs were looked at; and no rival that may explain a quarter
+    as much is left to test, by a probe that is there.  Threads that stand still need no more than to be seen surely.
+    """
+    if not among or not among[0].supported:
+        return None
+    first = among[0]
+    if first.cause in STANDSTILLS:
+        return first if first.sure == "high" else None
+    if first.sure != "high" and not (first.seen > 1 and first.sure == "medium"):
+        return None
+    kernel, user = waiting(known)
+    if user is None and first.cause != "shared-clocksource":
+        return None
+    total = kernel + (user or 0.0)
+    if first.cause != "shared-clocksource" and first.waiters < PROVEN_PART * total:
+        return None
+    return None if rivals(known, among, first, testable=True) else first
+
+
+def rivals(
+    known: Investigation, among: Sequence[Hypothesis], first: Hypothesis, testable: bool = False
+) -> tuple[Hypothesis, ...]:
+    """What else may be the cause; testable: those alone that a probe that was not tried yet would tell."""
+    found = []
+    for other in among:
+        if other is first or other.state == "ruled out" or other.waiters < RIVAL * first.waiters:
+            continue
+        if explains(first, other) or explains(other, first):
+            # The same waiting, told twice.
+            continue
+        open_probes = [name for name in other.tests if _can(known, name)]
+        if testable and not open_probes:
+            continue
+        found.append(other)
+    return tuple(found)
+
+
+def _can(known: Investigation, name: str) -> bool:
+    probe = probes.PROBES[name]
+    return _tried(known, name) < probe.steps and _is_seen(known, probe)
+
+
+def _seconds(known: Investigation, probe: probes.Probe) -> float:
+    """How long a step records: its part of the time, not longer than what is left."""
+    left = known.plan.seconds - known.recorded_ns / 1e9
+    wanted = max(SHORTEST.get(probe.name, SHORTEST_S), probe.weight * known.plan.seconds)
+    return max(SHORTEST_S, min(wanted, left))
+
+
+def _why(name: str, known: Investigation) -> Fact:
+    """What a step is to tell."""
+    lock, user = main_lock(known), main_user_lock(known)
+    if name == probes.THREADS and user is not None:
+        process = Process(user[1].comm, user[1].tgid)
+        return fact("why-step-threads", lock=UserLock(user[1].name, user[1].mapping), process=process)
+    if name in (probes.EPISODES, probes.HOLDERS) and lock is not None:
+        return fact(f"why-step-{name}", lock=Lock(lock[1].name, lock[1].kind))
+    again = _tried(known, name)
+    return fact(f"why-step-{name}-again" if again else f"why-step-{name}", target=Text(known.target.words))
+
+
+def _options(name: str, known: Investigation) -> tuple[str, ...]:
+    """Of the collector: the probe's own, and whom it looks at.
+
+    A second look at futexes is of the process alone that stood out.
+    """
+    user = main_user_lock(known)
+    target = known.target.options
+    if name == probes.FUTEX and user is not None and not known.target.tgids and user[1].tgid > 0:
+        target = ("-p", str(user[1].tgid))
+    lock = main_lock(known)
+    options = probes.PROBES[name].options
+    if name == probes.HOLDERS and lock is not None:
+        # Kinds are what the collector can be held to.
+        options = ("--holders", "--holds") if lock[1].spinning else ("--holders",)
+        target = (*target, "--kinds", lock[1].kind.partition(":")[0])
+    return (*target, *options)
+
+
+def _choice(name: str, known: Investigation) -> Choice:
+    probe = probes.PROBES[name]
+    seconds = _seconds(known, probe)
+    rate = probe.price(_known(known))
+    left = known.plan.allowed_ns - known.paid_ns
+    price = round(rate * seconds)
+    if price > left and rate > 0 and left / rate >= SHORTEST_S:
+        # A shorter look is what can be paid.
+        seconds = left / rate
+        price = round(rate * seconds)
+    user = main_user_lock(known)
+    return Choice(
+        probe=name,
+        options=_options(name, known),
+        seconds=seconds,
+        why=_why(name, known),
+        price_ns=price,
+        affordable=price <= left or not known.steps,
+        of=user[1] if name == probes.THREADS and user is not None else None,
+    )
+
+
+def next_steps(known: Investigation) -> tuple[Choice, ...]:
+    """The probes that would tell something, the best first: waiting that it may decide about, by its price."""
+    if not known.steps:
+        return (_choice(probes.TOTALS, known),)
+    among = hypotheses(known)
+    by_probe: defaultdict[str, list[Hypothesis]] = defaultdict(list)
+    for one in among:
+        if one.state == "open":
+            for name in one.tests:
+                by_probe[name].append(one)
+    best = among[0] if among else None
+    if best is not None and best.supported and best.seen == 1 and best.sure == "medium":
+        # A second look at what was seen once: by the step that saw it.
+        again = probes.FUTEX if best.cause in ("user-lock", "parked-lock") else probes.TOTALS
+        # Each recording sees the kernel's locks once more.
+        if again == probes.FUTEX or not set(by_probe) - {probes.THREADS}:
+            by_probe[again].append(replace(best, waiters=best.waiters * 0.5))
+    choices = [_choice(name, known) for name in by_probe if _can(known, name)]
+
+    def worth(choice: Choice) -> float:
+        decides = sum(one.waiters for one in by_probe[choice.probe])
+        # What a step costs beside its price: the time that it takes.
+        return decides / (choice.price_ns + 0.1 * known.plan.allowed_ns + 1)
+
+    return tuple(sorted(choices, key=lambda choice: -worth(choice)))
+
+
+def is_over(known: Investigation) -> Ended | None:
+    """Why nothing more is looked at; None: go on."""
+    if known.steps and known.steps[-1].outcome == "interrupted":
+        return "interrupted"
+    if not known.observations:
+        return None if not known.steps else "nothing left to try"
+    if proven(known, hypotheses(known)) is not None:
+        return "proven"
+    if known.plan.seconds - known.recorded_ns / 1e9 < SHORTEST_S / 2:
+        return "time"
+    if known.paid_ns >= known.plan.allowed_ns:
+        return "budget"
+    return None
+
+
+def _nothing_waits(known: Investigation) -> bool:
+    kernel, user = waiting(known)
+    longest = max((seen.longest_ns for _, seen in known.observations), default=0)
+    return kernel < NEGLIGIBLE_SHARE and longest < NEGLIGIBLE_WAIT_NS and (user is None or user < 0.1)
+
+
+def _sure(known: Investigation, among: Sequence[Hypothesis], first: Hypothesis) -> Confidence:
+    """How sure the verdict is.
+
+    high: the cause is proven.  medium: it leads clearly, and what would make it sure is not to be had, or has not
+    been looked at.  low: there is a rival as strong, or little was seen.
+    """
+    if proven(known, among) is first:
+        return "high"
+    kernel, user = waiting(known)
+    total = kernel + (user or 0.0)
+    strong = [other for other in rivals(known, among, first) if other.supported and other.waiters >= first.waiters]
+    if first.sure == "low" or first.waiters < RIVAL * total or strong:
+        return "low"
+    return "medium"
+
+
+def judge(known: Investigation, ended: Ended) -> Verdict:
+    """What the investigation found."""
+    among = hypotheses(known)
+    supported = [one for one in among if one.supported]
+    standing = [one for one in supported if one.cause in STANDSTILLS]
+    seen = [one for _, one in known.observations if not one.not_enough]
+    if not seen:
+        return Verdict("unclear", "low", None, among, ended)
+    # Of next to no waiting no cause is told, but for what is sure whatever the waiting.
+    user = waiting(known)[1]
+    sure_anyway = [one for one in supported if one.sure == "high" and one.cause == "shared-clocksource"]
+    if _nothing_waits(known) and not standing and not sure_anyway:
+        tested = user is not None
+        rest = tuple(one for one in among if one.state in ("open", "not testable"))
+        return Verdict("nothing", "high" if tested and not rest else "medium", None, rest, ended)
+    if not supported:
+        return Verdict("unclear", "low", None, rivals_of_nothing(among), ended)
+    first = supported[0]
+    return Verdict("cause", _sure(known, among, first), first, tuple(one for one in rivals(known, among, first)), ended)
+
+
+def rivals_of_nothing(among: Sequence[Hypothesis]) -> tuple[Hypothesis, ...]:
+    """What may be the cause, where nothing speaks for any of it."""
+    return tuple(one for one in among if one.state in ("open", "not testable"))
+
+
+def symptoms_of(among: Sequence[Hypothesis], cause: Hypothesis) -> tuple[Hypothesis, ...]:
+    """What the cause makes: the locks that are waited for because of it."""
+    return tuple(one for one in among if one is not cause and is_symptom(one) and explains(cause, one))
+
+
+def score(one: Hypothesis) -> float:
+    """What a hypothesis explains times how sure it is."""
+    return CONFIDENCE[one.sure] * one.waiters

@@ -1,0 +1,502 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What may be the cause, with what speaks for it and against it: made anew of all steps after each of them."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import Literal
+
+from lockline.analysis.answer import CONFIDENCE, NEGLIGIBLE_SHARE, NEGLIGIBLE_WAIT_NS, STANDSTILLS, SYMPTOMS
+from lockline.analysis.findings import (
+    Fact,
+    Finding,
+    Function,
+    Lock,
+    Measure,
+    Process,
+    Remedy,
+    Subject,
+    Task,
+    Text,
+    UserLock,
+    fact,
+    ns,
+    part,
+    remedy,
+)
+from lockline.investigation import probes
+from lockline.investigation.model import (
+    Evidence,
+    Holders,
+    Holding,
+    Hypothesis,
+    Investigation,
+    Observation,
+    UserLockSeen,
+    WaitedLock,
+)
+
+# Of all waiting, from where on one lock is looked into.
+MAIN = 0.25
+# Of the time of a hold, or of looks at a holder: what it mostly does, and what it does not do.
+MOSTLY = 0.5
+HARDLY = 0.25
+# Long waits with a holder, and looks, from which on they say something.
+ENOUGH_HOLDS = 3
+ENOUGH_LOOKS = 8
+# A wait so long may be one for a holder that does not run; shorter ones are for holders at work.
+LONG_NS = 1_000_000
+# A hold so long is not a hand-off.
+HOLD_NS = 50_000
+# How long a group must be stopped to be a cause.
+THROTTLED = 0.1
+# The part of the time that a thread wants a CPU and has none, beside others that want one too.
+DELAYED = 0.6
+# Threads that wait for locks of programs, as long as nobody has looked.
+_EXPECTED_USER = 0.5
+_CLOCKS_OF_ONE_DEVICE = ("hpet", "acpi_pm", "pit", "jiffies")
+# Findings about lockline, not about the load.
+_OWN = ("perturbation",)
+# What their holder does follows from what they are.
+_SELF_EXPLAINED = ("gil-bound", *STANDSTILLS)
+_USER_RULES = ("user-lock", "gil-bound", "hot-monitor", "parked-lock")
+
+
+def _identity(subject: Subject) -> tuple[object, ...]:
+    """What stays the same of a subject from one step to the next."""
+    match subject:
+        case Lock(name):
+            return ("lock", name)
+        case Task(comm, _):
+            return ("task", comm)
+        case _:
+            return (subject,)
+
+
+def _waiters(finding: Finding, seen: Observation) -> float:
+    return finding.impact.wait_ns / seen.duration_ns if seen.duration_ns else 0.0
+
+
+def _from_findings(known: Investigation) -> list[Hypothesis]:
+    """What the rules found, by subject: of several steps the surest, then the one of most waiting."""
+    best: dict[tuple[object, ...], Hypothesis] = {}
+    for step, seen in known.observations:
+        if seen.not_enough:
+            continue
+        for finding in seen.findings:
+            if finding.rule in _OWN:
+                continue
+            key = (finding.rule, _identity(finding.subject))
+            waiters = _waiters(finding, seen)
+            made = Hypothesis(
+                cause=finding.rule,
+                subject=finding.subject,
+                state="likely",
+                waiters=waiters,
+                claim=finding.claim,
+                evidence=tuple(Evidence(one, True, step.number) for one in finding.evidence),
+                remedies=finding.remedies,
+                finding=finding,
+                sure=finding.confidence,
+            )
+            other = best.get(key)
+            if other is None:
+                best[key] = made
+                continue
+            rank, before = CONFIDENCE[made.sure] * waiters, CONFIDENCE[other.sure] * other.waiters
+            surer = CONFIDENCE[made.sure] > CONFIDENCE[other.sure]
+            better = made if surer or (made.sure == other.sure and rank > before) else other
+            best[key] = replace(better, seen=other.seen + 1)
+    return [
+        one
+        if one.seen == 1
+        else replace(
+            one, evidence=(*one.evidence, Evidence(fact("why-seen-again", steps=Measure(one.seen, "steps")), True, 0))
+        )
+        for one in best.values()
+    ]
+
+
+def _user_seen(known: Investigation) -> tuple[int, Observation] | None:
+    """The last step that looked at locks of programs."""
+    found = [(step.number, seen) for step, seen in known.observations if seen.user_waiters is not None]
+    return found[-1] if found else None
+
+
+def waiting(known: Investigation) -> tuple[float, float | None]:
+    """Threads that wait on average for the kernel's locks, and for locks of programs (None: nobody looked)."""
+    kernel = [seen.kernel_waiters for _, seen in known.observations if not seen.not_enough]
+    user = _user_seen(known)
+    return max(kernel, default=0.0), None if user is None else user[1].user_waiters
+
+
+def main_lock(known: Investigation) -> tuple[int, WaitedLock, Observation] | None:
+    """The kernel's lock that is worth looking into, as the step saw it that saw most of it."""
+    found = [
+        (step.number, lock, seen)
+        for step, seen in known.observations
+        for lock in seen.locks[:1]
+        if not seen.not_enough and lock.part >= MAIN and _matters(seen)
+    ]
+    return max(found, key=lambda one: one[1].waiters, default=None)
+
+
+def main_user_lock(known: Investigation) -> tuple[int, UserLockSeen] | None:
+    """The lock of a program that is worth looking into."""
+    seen = _user_seen(known)
+    if seen is None or not seen[1].user_locks or (seen[1].user_waiters or 0.0) < NEGLIGIBLE_SHARE:
+        return None
+    first = seen[1].user_locks[0]
+    return (seen[0], first) if first.waiters >= MAIN * (seen[1].user_waiters or 0.0) else None
+
+
+def _matters(seen: Observation) -> bool:
+    """Whether waiting for the kernel's locks is more than negligible."""
+    return seen.kernel_waiters >= NEGLIGIBLE_SHARE or seen.longest_ns >= NEGLIGIBLE_WAIT_NS
+
+
+def _kernel(known: Investigation) -> list[Hypothesis]:
+    """Whether the kernel's locks hold anything back at all."""
+    claim = fact("why-kernel-locks")
+    seen = [(step.number, one) for step, one in known.observations if not one.not_enough]
+    if not seen:
+        return [Hypothesis("kernel-locks", None, "open", 1.0, claim, tests=(probes.TOTALS,))]
+    if any(_matters(one) for _, one in seen):
+        return []
+    number, most = max(seen, key=lambda one: one[1].kernel_waiters)
+    against = fact(
+        "why-little-waiting",
+        waits=Measure(most.waits, "waits"),
+        part=part(most.kernel_waiters, "one thread's time"),
+        longest=ns(most.longest_ns),
+    )
+    return [Hypothesis("kernel-locks", None, "ruled out", 0.0, claim, (Evidence(against, False, number),))]
+
+
+def _unseen(known: Investigation, signal: str) -> Fact | None:
+    """Why the kernel does not let this be seen; None if it does."""
+    for _, seen in known.observations:
+        for one in seen.unseen:
+            if one.signal == signal:
+                return fact("why-refused", signal=Text(signal), reason=Text(one.reason))
+    return None
+
+
+def _programs(known: Investigation) -> list[Hypothesis]:
+    """Whether threads wait for locks of their own programs."""
+    claim = fact("why-program-locks")
+    seen = _user_seen(known)
+    if seen is None:
+        refused = _unseen(known, "futex waits")
+        if refused is not None:
+            evidence = (Evidence(refused, False, 0),)
+            return [Hypothesis("program-locks", None, "not testable", _EXPECTED_USER, claim, evidence)]
+        return [Hypothesis("program-locks", None, "open", _EXPECTED_USER, claim, tests=(probes.FUTEX,))]
+    number, one = seen
+    user = one.user_waiters or 0.0
+    told = any(found.rule in (*_USER_RULES, *STANDSTILLS) for found in one.findings)
+    if told:
+        return []
+    if user >= 0.1:
+        # Waiting, and no rule says for which lock: many locks, each with little.
+        evidence = (Evidence(fact("why-user-waiting", threads=Measure(user, "threads")), True, number),)
+        return [Hypothesis("program-locks", None, "likely", user, claim, evidence, sure="low")]
+    against = fact("why-little-user-waiting", part=part(user, "one thread's time"))
+    return [Hypothesis("program-locks", None, "ruled out", user, claim, (Evidence(against, False, number),))]
+
+
+def _tracers(known: Investigation, lock: WaitedLock | None) -> list[Hypothesis]:
+    """Whether a tracer makes tasks wait."""
+    claim = fact("why-tracer")
+    traced = [(step.number, seen.counters.traced) for step, seen in known.observations]
+    counted = [(number, count) for number, count in traced if count is not None]
+    looked = [step.number for step, _ in known.observations if step.probe == probes.PTRACE]
+    most = max((count for _, count in counted), default=None)
+    if most == 0:
+        evidence = (Evidence(fact("why-nobody-traced"), False, counted[0][0]),)
+        return [Hypothesis("tracer", None, "ruled out", 0.0, claim, evidence)]
+    if any(seen.rule == "inactive-wait" for _, one in known.observations for seen in one.findings):
+        return []
+    if looked:
+        evidence = (Evidence(fact("why-no-turns"), False, looked[-1]),)
+        return [Hypothesis("tracer", None, "ruled out", 0.0, claim, evidence)]
+    if most is None or not known.steps:
+        return []
+    number = counted[0][0]
+    evidence = (Evidence(fact("why-traced", processes=Measure(most, "processes")), True, number),)
+    likely = lock is not None and lock.name.startswith(
+        ("runqueues", "task_struct.pi_lock", "rq.", "sighand", "tasklist")
+    )
+    return [
+        Hypothesis("tracer", None, "open", 1.0 if likely else 0.2, claim, evidence, tests=(probes.PTRACE,)),
+    ]
+
+
+def _clock(known: Investigation) -> list[Hypothesis]:
+    clocks = [(step.number, seen.clocksource) for step, seen in known.observations if seen.clocksource]
+    if not clocks or clocks[0][1] in _CLOCKS_OF_ONE_DEVICE:
+        return []
+    evidence = (Evidence(fact("why-own-clock", clock=Text(clocks[0][1])), False, clocks[0][0]),)
+    return [Hypothesis("shared-clock", None, "ruled out", 0.0, fact("why-clock"), evidence)]
+
+
+def _sleeps(lock: Subject, part_: float, waiters: float, function: str, evidence: Evidence, enough: bool) -> Hypothesis:
+    state: Literal["likely", "ruled out"] = "likely" if part_ >= MOSTLY else "ruled out"
+    where = Function(function) if function and part_ >= MOSTLY else None
+    remedies: tuple[Remedy, ...] = (remedy("why-move-out", function=where, lock=lock),) if where else ()
+    return Hypothesis(
+        cause="holder-sleeps",
+        subject=lock,
+        state=state,
+        waiters=waiters * part_,
+        claim=fact("why-holder-sleeps", lock=lock, function=where),
+        evidence=(replace(evidence, supports=state == "likely"),),
+        remedies=remedies or (remedy("why-sleep-less", lock=lock),),
+        sure="high" if enough and part_ >= 0.7 else "medium",
+    )
+
+
+def _no_cpu(
+    lock: Subject, part_: float, waiters: float, throttled: bool, evidence: Sequence[Evidence], enough: bool
+) -> Hypothesis:
+    state: Literal["likely", "ruled out"] = "likely" if part_ >= MOSTLY else "ruled out"
+    return Hypothesis(
+        cause="holder-throttled" if throttled else "holder-no-cpu",
+        subject=lock,
+        state=state,
+        waiters=waiters * part_,
+        claim=fact("why-holder-throttled" if throttled else "why-holder-no-cpu", lock=lock),
+        evidence=tuple(replace(one, supports=state == "likely") for one in evidence),
+        remedies=(remedy("raise-cpu-limit"),) if throttled else (remedy("why-more-cpu"),),
+        sure="high" if throttled and enough else "medium",
+    )
+
+
+def _of_holding(number: int, lock: WaitedLock, holding: Holding) -> list[Hypothesis]:
+    """What the holders of a kernel's lock did, as the long waits tell."""
+    subject = Lock(lock.name, lock.kind)
+    known = holding.known_ns
+    asleep = holding.asleep_ns / known
+    stopped = (holding.preempted_ns + holding.throttled_ns) / known
+    told = Evidence(
+        fact(
+            "why-held",
+            holder=holding.holder,
+            waits=Measure(holding.waits, "waits"),
+            held=ns(holding.held_ns),
+            running=part(holding.running_ns / known, "the hold"),
+            asleep=part(asleep, "the hold"),
+            stopped=part(stopped, "the hold"),
+        ),
+        True,
+        number,
+    )
+    enough = holding.waits >= ENOUGH_HOLDS
+    throttled = holding.throttled_ns >= HARDLY * known
+    return [
+        _sleeps(subject, asleep, lock.waiters, holding.function, told, enough),
+        _no_cpu(subject, stopped, lock.waiters, throttled, [told], enough),
+    ]
+
+
+def _in_kernel(known: Investigation, number: int, lock: WaitedLock, seen: Observation) -> list[Hypothesis]:
+    """Why the lock is waited for so long."""
+    subject = Lock(lock.name, lock.kind)
+    found: list[Hypothesis] = []
+    holdings = [
+        (step.number, holding)
+        for step, one in known.observations
+        for holding in one.holdings
+        if holding.lock == lock.name and holding.known_ns
+    ]
+    looked = [step.number for step, _ in known.observations if step.probe in (probes.EPISODES, probes.PTRACE)]
+    unseen_claims = (
+        ("holder-sleeps", fact("why-holder-sleeps", lock=subject)),
+        ("holder-no-cpu", fact("why-holder-no-cpu", lock=subject)),
+    )
+    longest = max((one.max_ns for _, o in known.observations for one in o.locks if one.name == lock.name), default=0)
+    if longest < LONG_NS:
+        # Nobody who stands still lets others wait that shortly.
+        evidence = (Evidence(fact("why-short-waits", longest=ns(longest)), False, number),)
+        found += [Hypothesis(cause, subject, "ruled out", 0.0, claim, evidence) for cause, claim in unseen_claims]
+    elif holdings:
+        found += _of_holding(holdings[-1][0], lock, holdings[-1][1])
+    elif looked:
+        evidence = (Evidence(fact("why-no-holder-seen", lock=subject), False, looked[-1]),)
+        found += [
+            Hypothesis(cause, subject, "not testable", 0.3 * lock.waiters, claim, evidence)
+            for cause, claim in unseen_claims
+            if cause != "holder-sleeps" or not lock.spinning
+        ]
+    else:
+        found += [
+            Hypothesis(cause, subject, "open", 0.4 * lock.waiters, claim, tests=(probes.EPISODES,))
+            for cause, claim in unseen_claims
+            if cause != "holder-sleeps" or not lock.spinning
+        ]
+    return found + _long_hold(known, number, lock, seen)
+
+
+def _long_hold(known: Investigation, number: int, lock: WaitedLock, seen: Observation) -> list[Hypothesis]:
+    """Whether one function holds the lock for long: what the unlock side tells."""
+    subject = Lock(lock.name, lock.kind)
+    claim = fact("why-long-hold", lock=subject)
+    if any(found.rule == "long-hold" for _, one in known.observations for found in one.findings):
+        return []
+    average = lock.wait_ns / lock.waits if lock.waits else 0.0
+    if average < HOLD_NS:
+        evidence = (Evidence(fact("why-short-average", average=ns(average)), False, number),)
+        return [Hypothesis("long-hold", subject, "ruled out", 0.0, claim, evidence)]
+    looked = [step.number for step, _ in known.observations if step.probe == probes.HOLDERS]
+    if looked:
+        evidence = (Evidence(fact("why-no-long-hold", lock=subject), False, looked[-1]),)
+        return [Hypothesis("long-hold", subject, "ruled out", 0.0, claim, evidence)]
+    refused = _unseen(known, "spinlock holders")
+    if refused is not None:
+        return [
+            Hypothesis("long-hold", subject, "not testable", 0.3 * lock.waiters, claim, (Evidence(refused, False, 0),))
+        ]
+    return [Hypothesis("long-hold", subject, "open", 0.5 * lock.waiters, claim, tests=(probes.HOLDERS,))]
+
+
+def _looked(seen: Observation, holders: Holders) -> Fact:
+    return fact(
+        "why-looks",
+        looks=Measure(holders.looks, "moments"),
+        known=Measure(holders.known, "moments"),
+        holder=Text(holders.comm) if holders.comm else None,
+        running=part(holders.running, "these moments"),
+        asleep=part(holders.sleeping + holders.disk, "these moments"),
+        function=Function(holders.sleeps_in)
+        if holders.sleeps_in and holders.sleeping + holders.disk >= HARDLY
+        else None,
+    )
+
+
+def _in_program(known: Investigation, lock: UserLockSeen) -> list[Hypothesis]:
+    """Why a program's lock is waited for so long."""
+    subject = UserLock(lock.name, lock.mapping)
+    looks = [(step.number, seen, seen.holders) for step, seen in known.observations if seen.holders is not None]
+    claims = (
+        ("holder-sleeps", fact("why-holder-sleeps", lock=subject)),
+        ("holder-no-cpu", fact("why-holder-no-cpu", lock=subject)),
+    )
+    groups = [
+        (step.number, seen.counters)
+        for step, seen in known.observations
+        if seen.counters.throttled is not None and seen.counters.throttled >= THROTTLED
+    ]
+    found: list[Hypothesis] = []
+    if groups:
+        number, counters = max(groups, key=lambda one: one[1].throttled or 0.0)
+        stopped = counters.throttled or 0.0
+        evidence = [
+            Evidence(
+                fact("why-throttled", group=Text(counters.throttled_group), part=part(stopped, "the time")),
+                True,
+                number,
+            )
+        ]
+        told = _no_cpu(subject, max(stopped, MOSTLY), lock.waiters, True, evidence, stopped >= HARDLY)
+        found.append(replace(told, sure="high" if stopped >= HARDLY else "medium"))
+    if not looks:
+        found += [
+            Hypothesis(cause, subject, "open", 0.4 * lock.waiters, claim, tests=(probes.THREADS,))
+            for cause, claim in claims
+            if not (found and cause == "holder-no-cpu")
+        ]
+        return found
+    number, seen, holders = looks[-1]
+    told_fact = Evidence(_looked(seen, holders), True, number)
+    if holders.known < ENOUGH_LOOKS:
+        evidence_few = (Evidence(fact("why-few-looks", looks=Measure(holders.known, "moments")), False, number),)
+        found += [
+            Hypothesis(cause, subject, "not testable", 0.2 * lock.waiters, claim, evidence_few)
+            for cause, claim in claims
+            if not (found and cause == "holder-no-cpu")
+        ]
+        return found
+    asleep = holders.sleeping + holders.disk
+    if not found:
+        found.append(
+            _sleeps(subject, asleep, lock.waiters, holders.sleeps_in, told_fact, holders.known >= ENOUGH_LOOKS)
+        )
+        delayed = holders.delayed or 0.0
+        evidence_delay = [
+            Evidence(fact("why-delayed", part=part(delayed, "the time in which its threads wanted one")), True, number)
+        ]
+        share = delayed * holders.running if delayed >= DELAYED else 0.0
+        found.append(_no_cpu(subject, share, lock.waiters, False, evidence_delay, True))
+    return found
+
+
+def _traced_by(hypotheses: Iterable[Hypothesis]) -> bool:
+    return any(one.cause == "inactive-wait" for one in hypotheses)
+
+
+def hypotheses(known: Investigation) -> tuple[Hypothesis, ...]:
+    """Everything that may be the cause, or was ruled out; the one that explains most, if it is so, first."""
+    found = _from_findings(known)
+    lock = main_lock(known)
+    user = main_user_lock(known)
+    found += _kernel(known) + _programs(known)
+    found += _tracers(known, None if lock is None else lock[1])
+    if known.steps:
+        found += _clock(known)
+    if lock is not None and not _traced_by(found):
+        found += _in_kernel(known, *lock)
+    if user is not None and not any(one.cause in _SELF_EXPLAINED for one in found):
+        found += _in_program(known, user[1])
+    return tuple(sorted(found, key=lambda one: -rank(one, found)))
+
+
+def rank(one: Hypothesis, among: Sequence[Hypothesis]) -> float:
+    """What it explains times how sure it is; a symptom comes behind what causes it."""
+    score = CONFIDENCE[one.sure] * one.waiters
+    if one.cause in STANDSTILLS and one.supported:
+        # Threads that do not go on at all: no sum of waits is as bad.
+        return 1e9 + score
+    if not one.supported:
+        return score * 1e-6
+    if is_symptom(one):
+        causes = [CONFIDENCE[other.sure] * other.waiters for other in among if explains(other, one)]
+        return min([score, *(cause * 0.999 for cause in causes)])
+    return score
+
+
+def is_symptom(one: Hypothesis) -> bool:
+    """Whether it says that a lock is waited for, not why."""
+    return one.cause in SYMPTOMS or one.cause in _USER_RULES or one.cause == "program-locks"
+
+
+def explains(cause: Hypothesis, symptom: Hypothesis) -> bool:
+    """Whether it says why that lock is waited for, and that is at least a third of it."""
+    if is_symptom(cause) or not cause.supported or cause.waiters < symptom.waiters / 3:
+        return False
+    names = _names(symptom)
+    return bool(names & _names(cause))
+
+
+def _names(one: Hypothesis) -> set[str]:
+    facts = (one.claim, *(evidence.fact for evidence in one.evidence))
+    values = [value for told in facts for _, value in told.values]
+    if one.subject is not None:
+        values.append(one.subject)
+    return {value.name for value in values if isinstance(value, Lock | UserLock)}
+
+
+def culprit(one: Hypothesis, known: Investigation) -> Subject | None:
+    """Who does it: the process or task behind the cause; None if that is not known."""
+    values = [value for told in (one.claim, *(e.fact for e in one.evidence)) for _, value in told.values]
+    for kind in (Task, Process):
+        for value in values:
+            if isinstance(value, Task | Process) and isinstance(value, kind) and value.comm:
+                return value
+    names = _names(one)
+    for _, seen in reversed(known.observations):
+        for lock in seen.locks:
+            if lock.name in names and lock.process is not None and lock.process_part >= MOSTLY:
+                return lock.process
+        for user in seen.user_locks:
+            if user.name in names and user.comm:
+                return Process(user.comm, user.tgid)
+    return None

@@ -1,0 +1,299 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The values of an investigation: what each step saw, what may be the cause, and what it cost.  Times are ns."""
+
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from lockline.analysis.findings import Confidence, Fact, Finding, Process, Remedy, Subject
+
+# ruled out: a step looked, and it is not so.  not testable: this machine lacks what would tell.
+State: TypeAlias = Literal["proven", "likely", "open", "ruled out", "not testable"]
+Outcome: TypeAlias = Literal["done", "failed", "over budget", "not started", "interrupted"]
+
+
+@dataclass(frozen=True, slots=True)
+class WaitedLock:
+    """A lock of the kernel as one step saw it.
+
+    waiters: threads that wait for it on average.  part: of all waiting for the kernel's locks.  caller_part: of the
+    sampled waiting, that comes from caller; process_part: that is done by process.
+    """
+
+    name: str
+    kind: str
+    spinning: bool
+    waits: int
+    wait_ns: int
+    max_ns: int
+    waiters: float
+    part: float
+    caller: str = ""
+    caller_part: float = 0.0
+    process: Process | None = None
+    process_part: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Holding:
+    """What the holders of a kernel's lock did while others waited, over the long waits that were kept.
+
+    waits: of which a holder is known.  function: where most of them let go, "" if not known.
+    """
+
+    lock: str
+    waits: int
+    held_ns: int
+    running_ns: int
+    preempted_ns: int
+    asleep_ns: int
+    throttled_ns: int
+    holder: Subject | None
+    function: str = ""
+
+    @property
+    def known_ns(self) -> int:
+        """The time in which it is known what the holder did."""
+        return self.running_ns + self.preempted_ns + self.asleep_ns + self.throttled_ns
+
+
+@dataclass(frozen=True, slots=True)
+class UserLockSeen:
+    """A futex that is a contended lock: where the steps that look at one process find it."""
+
+    name: str
+    mapping: str
+    tgid: int
+    comm: str
+    address: int
+    wait_ns: int
+    waits: int
+    waiters: float
+
+
+@dataclass(frozen=True, slots=True)
+class Holders:
+    """What the likely holder of a program's lock did, at moments when others waited for it.
+
+    looks: moments with a waiter.  running, sleeping, disk: parts of them, by the state of the one thread that uses the
+    lock and does not wait for it.  sleeps_in: kernel function, the most frequent one.  delayed: of the time in which
+    threads of the process wanted a CPU, the part in which they had none.
+    """
+
+    looks: int
+    known: int
+    running: float
+    sleeping: float
+    disk: float
+    sleeps_in: str
+    sleeps_part: float
+    delayed: float | None
+    comm: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Counters:
+    """What the kernel counts anyway, over one step: no probe is needed.
+
+    traced: processes that are being traced.  throttled: part of the time in which the target's control group (or, of
+    the whole machine, the worst one) was stopped by its CPU limit.  stalled: by resource, part of the time in which
+    some task waited for it (/proc/pressure).
+    """
+
+    switches_per_s: float = 0.0
+    interrupts_per_s: float = 0.0
+    traced: int | None = None
+    throttled: float | None = None
+    throttled_group: str = ""
+    steal: float | None = None
+    stalled: tuple[tuple[str, float], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Unseen:
+    """A signal that this kernel refuses, and what cannot be told for want of it."""
+
+    signal: str
+    reason: str
+    lost: str
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """What a step cost.
+
+    probe_ns: in the load's path.  collector_ns: of the collector from the moment that it recorded.  start_ns: to load
+    and to end, which no load waits for.  window_ns: how long it recorded.
+    """
+
+    probe_ns: int
+    collector_ns: int
+    start_ns: int
+    window_ns: int
+    cpus: int
+
+    @property
+    def paid_ns(self) -> int:
+        """What counts against the budget."""
+        return self.probe_ns + self.collector_ns
+
+    @property
+    def share(self) -> float:
+        """Of the time of all CPUs while it recorded."""
+        return self.paid_ns / (self.window_ns * self.cpus) if self.window_ns and self.cpus else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Observation:
+    """What one step saw.
+
+    kernel_waiters, user_waiters: threads that wait on average for locks of the kernel, of programs; None: not looked
+    at.  enough: the recording says enough for an answer, or why not.
+    """
+
+    probe: str
+    duration_ns: int
+    cpus: int
+    kernel_waiters: float
+    longest_ns: int
+    waits: int
+    locks: tuple[WaitedLock, ...] = ()
+    findings: tuple[Finding, ...] = ()
+    user_waiters: float | None = None
+    user_locks: tuple[UserLockSeen, ...] = ()
+    holdings: tuple[Holding, ...] = ()
+    holders: Holders | None = None
+    counters: Counters = Counters()
+    unseen: tuple[Unseen, ...] = ()
+    clocksource: str = ""
+    not_enough: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A step that was made, or was not.
+
+    why: what it was to tell, as a fact.  price_ns: stated before.  number: from 1 on.
+    """
+
+    number: int
+    probe: str
+    options: tuple[str, ...]
+    why: Fact
+    outcome: Outcome
+    price_ns: int
+    cost: Cost | None = None
+    seen: Observation | None = None
+    message: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """A fact that speaks for a hypothesis, or against it; step: that saw it, 0: known before."""
+
+    fact: Fact
+    supports: bool
+    step: int
+
+
+@dataclass(frozen=True, slots=True)
+class Hypothesis:
+    """Something that may be the cause.
+
+    waiters: threads that it keeps waiting on average, an expectation as long as it is open.  tests: probes that would
+    tell.  finding: what a rule says of it.  seen: in how many steps.  sure: of the claim itself.
+    """
+
+    cause: str
+    subject: Subject | None
+    state: State
+    waiters: float
+    claim: Fact
+    evidence: tuple[Evidence, ...] = ()
+    tests: tuple[str, ...] = ()
+    remedies: tuple[Remedy, ...] = ()
+    finding: Finding | None = None
+    seen: int = 1
+    sure: Confidence = "low"
+
+    @property
+    def supported(self) -> bool:
+        """Whether something was seen that speaks for it."""
+        return self.state in ("proven", "likely")
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """Whom the investigation is about: options of the collector, in words; tgids: its processes, () for all."""
+
+    options: tuple[str, ...]
+    words: str
+    tgids: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What the investigation may use: seconds of recording in all, and the part of all CPUs' time."""
+
+    seconds: float
+    max_overhead: float
+    cpus: int
+
+    @property
+    def allowed_ns(self) -> int:
+        """CPU time that all steps together may cost."""
+        return round(self.max_overhead * self.seconds * 1e9 * self.cpus)
+
+
+@dataclass(frozen=True, slots=True)
+class Investigation:
+    """All that is known so far."""
+
+    target: Target
+    plan: Plan
+    steps: tuple[Step, ...] = ()
+
+    @property
+    def paid_ns(self) -> int:
+        """What the steps have cost."""
+        return sum(step.cost.paid_ns for step in self.steps if step.cost is not None)
+
+    @property
+    def recorded_ns(self) -> int:
+        """How long the steps recorded."""
+        return sum(step.cost.window_ns for step in self.steps if step.cost is not None)
+
+    @property
+    def observations(self) -> tuple[tuple[Step, Observation], ...]:
+        """The steps that saw something."""
+        return tuple((step, step.seen) for step in self.steps if step.seen is not None)
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """The next step: probe and options of the collector, how long, what for, and its stated price.
+
+    of: the process and the futex that it looks at, of the probe "threads".  affordable: the price is not more than
+    what is left.
+    """
+
+    probe: str
+    options: tuple[str, ...]
+    seconds: float
+    why: Fact
+    price_ns: int
+    affordable: bool = True
+    of: UserLockSeen | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """kind: cause: there is one.  nothing: no lock holds anything back.  unclear: there is waiting, and no cause found.
+
+    ended: why the investigation ended.
+    """
+
+    kind: Literal["cause", "nothing", "unclear"]
+    sure: Confidence
+    cause: Hypothesis | None
+    rivals: tuple[Hypothesis, ...]
+    ended: Literal["proven", "nothing left to try", "time", "budget", "interrupted", "target gone"]

@@ -1,0 +1,209 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""From the report of one step to what it saw."""
+
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from lockline.analysis.answer import is_spinning, make_answer
+from lockline.analysis.episode_model import Doing, Episode
+from lockline.analysis.findings import Process, Task
+from lockline.analysis.futex import LOCK, PARKED
+from lockline.analysis.model import LockWaits, Report
+from lockline.investigation.model import Counters, Holders, Holding, Observation, Unseen, UserLockSeen, WaitedLock
+from lockline.rules.common import callers, heaviest_caller
+
+LOCKS = 5
+USER_LOCKS = 5
+# Signals whose lack bears on a cause.
+_BEARING = (
+    "spinlock holders",
+    "spinlock hold times",
+    "memory samples (HITM)",
+    "tracers that attach",
+    "rwsem writers that win by spinning",
+    "rwlock readers in interrupt",
+    "percpu-rwsem writers behind readers",
+    "futex waits",
+    "lock waits",
+    "watchpoints",
+)
+
+
+def _most_waiting(report: Report, lock: LockWaits) -> tuple[Process | None, float]:
+    """The process that waits most for a lock, and its part of the sampled waiting."""
+    by_process: defaultdict[tuple[int, str], int] = defaultdict(int)
+    for task in report.tasks:
+        if (task.lock, task.kind) == (lock.name, lock.kind):
+            by_process[task.tgid, task.comm] += task.lock_ns
+    total = sum(by_process.values())
+    if not total:
+        return None, 0.0
+    (tgid, comm), most = max(by_process.items(), key=lambda item: (item[1], item[0]))
+    return Process(comm, tgid), most / total
+
+
+def _lock(report: Report, lock: LockWaits) -> WaitedLock:
+    caller = heaviest_caller(lock)
+    process, part = _most_waiting(report, lock)
+    return WaitedLock(
+        name=lock.name,
+        kind=lock.kind,
+        spinning=is_spinning(lock.kind),
+        waits=lock.figures.waits,
+        wait_ns=lock.figures.wait_ns,
+        max_ns=lock.figures.max_ns,
+        waiters=report.window.share(lock.figures.wait_ns) or 0.0,
+        part=lock.figures.wait_ns / report.totals.wait_ns if report.totals.wait_ns else 0.0,
+        caller="" if caller is None else caller[0],
+        caller_part=0.0 if caller is None else caller[1],
+        process=process,
+        process_part=part,
+    )
+
+
+def _holding(lock: str, episodes: Sequence[Episode]) -> Holding | None:
+    """What holders did in the long waits for one lock; None if no holder is known."""
+    held = [(episode, holder) for episode in episodes for holder in episode.holders if holder.held_ns > 0]
+    if not held:
+        return None
+    doing = Doing()
+    by_task: defaultdict[tuple[str, int], int] = defaultdict(int)
+    functions: Counter[str] = Counter()
+    for _, holder in held:
+        doing += holder.doing
+        by_task[holder.task.comm, holder.task.tid] += holder.held_ns
+        names = callers(holder.stack)
+        if names:
+            functions[names[0]] += holder.held_ns
+    comm, tid = max(by_task, key=lambda task: (by_task[task], task))
+    return Holding(
+        lock=lock,
+        waits=len({id(episode) for episode, _ in held}),
+        held_ns=sum(holder.held_ns for _, holder in held),
+        running_ns=doing.running_ns,
+        preempted_ns=doing.preempted_ns,
+        asleep_ns=doing.asleep_ns + doing.stopped_ns,
+        throttled_ns=doing.throttled_ns,
+        holder=Task(comm, tid),
+        function=functions.most_common(1)[0][0] if functions else "",
+    )
+
+
+def _holdings(report: Report) -> tuple[Holding, ...]:
+    by_lock: defaultdict[str, list[Episode]] = defaultdict(list)
+    for episode in report.episodes:
+        by_lock[episode.lock].append(episode)
+    found = [_holding(lock, episodes) for lock, episodes in by_lock.items()]
+    return tuple(one for one in found if one is not None)
+
+
+def observe(report: Report, probe: str, counters: Counters | None = None) -> Observation:
+    """What the report of a step says; counters: what the kernel counted meanwhile."""
+    locks = sorted(report.locks, key=lambda lock: -lock.figures.wait_ns)[:LOCKS]
+    user_waiters: float | None = None
+    user_locks: list[UserLockSeen] = []
+    if report.futexes is not None:
+        contended = [futex for futex in report.futexes.futexes if futex.nature in (LOCK, PARKED)]
+        user_waiters = report.window.share(sum(futex.figures.wait_ns for futex in contended)) or 0.0
+        user_locks = [
+            UserLockSeen(
+                name=futex.futex.name,
+                mapping="" if futex.futex.name else futex.futex.object,
+                tgid=futex.futex.tgid,
+                comm=futex.futex.comm,
+                address=futex.futex.address,
+                wait_ns=futex.figures.wait_ns,
+                waits=futex.figures.waits,
+                waiters=report.window.share(futex.figures.wait_ns) or 0.0,
+            )
+            for futex in sorted(contended, key=lambda futex: -futex.figures.wait_ns)[:USER_LOCKS]
+        ]
+    answer = make_answer(report)
+    return Observation(
+        probe=probe,
+        duration_ns=report.window.duration_ns,
+        cpus=report.window.cpus or len(report.cpus) or 1,
+        kernel_waiters=report.window.share(report.totals.wait_ns) or 0.0,
+        longest_ns=report.totals.max_ns,
+        waits=report.totals.waits,
+        locks=tuple(_lock(report, lock) for lock in locks),
+        findings=report.findings,
+        user_waiters=user_waiters,
+        user_locks=tuple(user_locks),
+        holdings=_holdings(report),
+        counters=counters or Counters(),
+        unseen=tuple(
+            Unseen(probe.signal, probe.reason, probe.lost)
+            for probe in report.probes
+            if probe.signal in _BEARING and probe.state in ("unavailable", "blind")
+        ),
+        clocksource=report.host.clocksource or "",
+        not_enough=answer.why if answer.kind == "not enough recorded" else "",
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class ThreadLook:
+    """One thread at one moment, as /proc tells: state letter, the futex that it waits for (0: none), and where."""
+
+    tid: int
+    comm: str
+    state: str
+    futex: int
+    sleeps_in: str
+
+
+@dataclass(frozen=True, slots=True)
+class RunTimes:
+    """Of one process between two readings of schedstat: time on a CPU, and time that a thread wanted one."""
+
+    on_cpu_ns: int
+    delayed_ns: int
+
+
+def holders_of(looks: Sequence[Sequence[ThreadLook]], futex: int, times: RunTimes | None) -> Holders:
+    """What the likely holder of a futex did, from looks at all threads of its process.
+
+    A thread that is ever seen waiting for the futex uses it.  At a moment when some of these wait, the others are
+    those that may hold it: each has an equal part of that moment.
+    """
+    users = {look.tid for moment in looks for look in moment if look.futex == futex}
+    waiting = 0
+    known = running = sleeping = disk = 0.0
+    functions: defaultdict[str, float] = defaultdict(float)
+    comms: Counter[str] = Counter()
+    for moment in looks:
+        if not any(look.futex == futex for look in moment):
+            continue
+        waiting += 1
+        # Who waits for another futex is no holder at work, but may hold it all the same.
+        candidates = [look for look in moment if look.tid in users and look.futex != futex]
+        if not candidates:
+            continue
+        known += 1
+        for look in candidates:
+            part = 1 / len(candidates)
+            comms[look.comm] += 1
+            if look.state == "R":
+                running += part
+                continue
+            if look.state == "D":
+                disk += part
+            else:
+                sleeping += part
+            functions[look.sleeps_in] += part
+    asleep = sleeping + disk
+    name, most = max(functions.items(), key=lambda item: (item[1], item[0]), default=("", 0.0))
+    wanted = times.on_cpu_ns + times.delayed_ns if times is not None else 0
+    return Holders(
+        looks=waiting,
+        known=round(known),
+        running=running / known if known else 0.0,
+        sleeping=sleeping / known if known else 0.0,
+        disk=disk / known if known else 0.0,
+        sleeps_in=name,
+        sleeps_part=most / asleep if asleep else 0.0,
+        delayed=times.delayed_ns / wanted if times is not None and wanted else None,
+        comm=comms.most_common(1)[0][0] if comms else "",
+    )

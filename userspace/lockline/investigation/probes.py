@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The probes of an investigation: what each can tell, what it needs of the kernel, and its price."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from lockline.investigation.model import Counters, Observation
+
+# What one event costs with a probe on it, ns: docs/benchmarks.md, rounded up; of a system call, of a switch, of an
+# interrupt.  A price is an estimate; what a step cost is measured.
+SYSCALL_NS = 120
+SWITCH_NS = 400
+INTERRUPT_NS = 250
+# System calls for each switch, where nobody counts them.
+SYSCALLS_PER_SWITCH = 10
+# Of a look at one thread in /proc, three files.
+LOOK_NS = 30_000
+LOOKS_PER_S = 20
+THREADS_LOOKED_AT = 48
+# Unlocks for each contended one.
+UNLOCKS_PER_WAIT = 20
+UNLOCK_NS = 100
+
+TOTALS, FUTEX, THREADS, EPISODES, HOLDERS, PTRACE, WATCH = (
+    "totals",
+    "futex",
+    "threads",
+    "episodes",
+    "holders",
+    "ptrace",
+    "watch",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What prices are made of: the first step, and what it cost a second."""
+
+    totals_ns_per_s: float
+    waits_per_s: float
+    counters: Counters
+
+
+def known_of(first: Observation, paid_ns: int, window_ns: int) -> Known:
+    """From the step with totals."""
+    seconds = max(window_ns / 1e9, 0.001)
+    return Known(paid_ns / seconds, first.waits / seconds, first.counters)
+
+
+@dataclass(frozen=True, slots=True)
+class Probe:
+    """A way to look.
+
+    options: of the collector.  weight: how long it records, of the investigation's time.  signal: of the plan, without
+    which it is no use.  price: CPU time a second, ns.  steps: how often it may be made.
+    """
+
+    name: str
+    options: tuple[str, ...]
+    weight: float
+    signal: str
+    price: Callable[[Known], float]
+    steps: int = 1
+
+
+def _futex(known: Known) -> float:
+    switches = known.counters.switches_per_s
+    return known.totals_ns_per_s + switches * (SWITCH_NS + SYSCALLS_PER_SWITCH * SYSCALL_NS)
+
+
+def _episodes(known: Known) -> float:
+    counters = known.counters
+    return known.totals_ns_per_s + counters.switches_per_s * SWITCH_NS + counters.interrupts_per_s * INTERRUPT_NS
+
+
+def _holders(known: Known) -> float:
+    return known.totals_ns_per_s + known.waits_per_s * UNLOCKS_PER_WAIT * UNLOCK_NS
+
+
+def _threads(_: Known) -> float:
+    return LOOKS_PER_S * THREADS_LOOKED_AT * LOOK_NS
+
+
+def _totals(known: Known) -> float:
+    return known.totals_ns_per_s
+
+
+PROBES: Mapping[str, Probe] = {
+    probe.name: probe
+    for probe in (
+        Probe(TOTALS, (), 0.1, "", _totals, steps=2),
+        Probe(FUTEX, ("--futex",), 0.2, "futex waits", _futex, steps=2),
+        Probe(THREADS, (), 0.1, "", _threads),
+        Probe(EPISODES, ("--episodes", "--holders"), 0.15, "", _episodes),
+        Probe(HOLDERS, ("--holders", "--holds"), 0.15, "spinlock holders", _holders),
+        Probe(PTRACE, ("--ptrace", "--episodes"), 0.15, "", _episodes),
+    )
+}

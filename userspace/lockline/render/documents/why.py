@@ -1,0 +1,308 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""An investigation, lockline-why/1: what `lockline why` prints, and what a recording keeps of it.
+
+Other than the documents of a report this one is made, in words: it is read again from a recording.
+"""
+
+import dataclasses
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from types import NoneType, UnionType
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
+
+from lockline.analysis.findings import Confidence, Lock
+from lockline.atlas import atlas
+from lockline.base.errors import LocklineError
+from lockline.investigation.choice import symptoms_of
+from lockline.investigation.hypotheses import culprit, hypotheses, waiting
+from lockline.investigation.model import Hypothesis as Hypothesis_
+from lockline.investigation.model import Investigation
+from lockline.investigation.model import Step as Step_
+from lockline.investigation.model import Verdict as Verdict_
+from lockline.render.findings import value_words
+from lockline.render.walker import Amount, Count, Fraction, as_line, shown, walk
+from lockline.render.why_words import fact_words, remedy_words
+
+SCHEMA: Literal["lockline-why/1"] = "lockline-why/1"
+# Sentences of proof from what the cause makes, beside its own.
+_OF_SYMPTOMS = 2
+_USE = ("convoy", "hot-lock")
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What the investigation found."""
+
+    kind: Literal["cause", "nothing", "unclear"] = shown(
+        "cause: there is one; nothing: no lock holds anything back; unclear: there is waiting, and no cause found"
+    )
+    confidence: Confidence = shown("how sure that is; high: proven, see docs/why.md")
+    cause: str | None = shown("of the leading hypothesis: a rule's name, or one of docs/why.md")
+    title: str = shown("in a sentence")
+    culprit: str | None = shown("who does it; null: not known")
+    waiters: Amount = shown("threads that it keeps waiting, on average")
+    part: Fraction | None = shown("of all waiting that was seen; null: there is none")
+    proof: tuple[str, ...] = shown("what speaks for it")
+    remedies: tuple[str, ...] = shown("what to do")
+    ended: Literal["proven", "nothing left to try", "time", "budget", "interrupted", "target gone"] = shown(
+        "why no further step was made"
+    )
+
+
+@dataclass(frozen=True)
+class Hypothesis:
+    """Something that may be the cause."""
+
+    cause: str = shown("which")
+    title: str = shown("in a sentence")
+    state: Literal["proven", "likely", "open", "ruled out", "not testable"] = shown(
+        "open: no step looked; not testable: this machine lacks what would tell"
+    )
+    confidence: Confidence = shown("of its claim alone")
+    waiters: Amount = shown("threads that it keeps waiting; of one that is open: may keep")
+    evidence_for: tuple[str, ...] = shown("what speaks for it")
+    evidence_against: tuple[str, ...] = shown("what speaks against it")
+    steps: tuple[Count, ...] = shown("that saw that; 0: known before")
+    probes: tuple[str, ...] = shown("that would tell")
+
+
+@dataclass(frozen=True)
+class Step:
+    """One step, made or not."""
+
+    number: Count = shown("from 1 on")
+    probe: str = shown("what was looked at")
+    options: tuple[str, ...] = shown("of lockline record")
+    why: str = shown("what it was to tell")
+    outcome: Literal["done", "failed", "over budget", "not started", "interrupted"] = shown(
+        "over budget: it was made, and used more than was left; not started: its price is more than was left"
+    )
+    message: str = shown("of one that failed")
+    seconds: Amount = shown("that it recorded")
+    price_ns: Count = shown("its CPU time as stated before")
+    probe_ns: Count = shown("CPU time of the probes, in the load's path")
+    collector_ns: Count = shown("CPU time of the collector while it recorded, and to end")
+    start_ns: Count = shown("CPU time to start the collector; not in the budget")
+    share: Amount = shown("probe_ns and collector_ns as a part of all CPUs' time meanwhile")
+
+
+@dataclass(frozen=True)
+class Budget:
+    """What the investigation was allowed, and used."""
+
+    max_overhead: Amount = shown("of all CPUs' time")
+    allowed_ns: Count = shown("CPU time")
+    paid_ns: Count = shown("CPU time of all steps, without their starts")
+    start_ns: Count = shown("CPU time of all starts")
+    share: Amount = shown("paid_ns of all CPUs' time while steps recorded")
+
+
+@dataclass(frozen=True)
+class Unseen:
+    """A signal that this kernel refuses."""
+
+    signal: str = shown("its name")
+    reason: str = shown("why")
+    lost: str = shown("what cannot be told for want of it")
+
+
+@dataclass(frozen=True)
+class Stalled:
+    """How long tasks waited for a resource that is no lock."""
+
+    resource: str = shown("cpu, io, memory: as /proc/pressure has it")
+    part: Fraction = shown("of the first step's time, in which some task waited")
+
+
+@dataclass(frozen=True)
+class Document:
+    """The story of an investigation."""
+
+    schema: Literal["lockline-why/1"] = shown("this schema")
+    lockline_version: str = shown("that made it")
+    hostname: str = shown("of the machine")
+    kernel_release: str = shown("as uname -r has it")
+    cpus: Count = shown("of the machine")
+    begin_unix_ns: Count = shown("its begin, as time of day since 1970")
+    target: str = shown("whom it is about")
+    verdict: Verdict = shown("what it found")
+    hypotheses: tuple[Hypothesis, ...] = shown("the likeliest first, with those that were ruled out")
+    steps: tuple[Step, ...] = shown("in their order")
+    budget: Budget = shown("what it cost")
+    unseen: tuple[Unseen, ...] = shown("what could not be looked at on this machine")
+    stalled: tuple[Stalled, ...] = shown("waiting for other things than locks")
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """Where an investigation was made."""
+
+    hostname: str
+    kernel_release: str
+    cpus: int
+    begin_unix_ns: int
+    lockline_version: str
+
+
+def _hypothesis(one: Hypothesis_) -> Hypothesis:
+    return Hypothesis(
+        cause=one.cause,
+        title=fact_words(one.claim),
+        state=one.state,
+        confidence=one.sure,
+        waiters=one.waiters,
+        evidence_for=tuple(fact_words(told.fact) for told in one.evidence if told.supports),
+        evidence_against=tuple(fact_words(told.fact) for told in one.evidence if not told.supports),
+        steps=tuple(sorted({told.step for told in one.evidence})),
+        probes=one.tests,
+    )
+
+
+def _step(step: Step_) -> Step:
+    cost = step.cost
+    return Step(
+        number=step.number,
+        probe=step.probe,
+        options=step.options,
+        why=fact_words(step.why),
+        outcome=step.outcome,
+        message=step.message,
+        seconds=0.0 if cost is None else cost.window_ns / 1e9,
+        price_ns=step.price_ns,
+        probe_ns=0 if cost is None else cost.probe_ns,
+        collector_ns=0 if cost is None else cost.collector_ns,
+        start_ns=0 if cost is None else cost.start_ns,
+        share=0.0 if cost is None else cost.share,
+    )
+
+
+def _unique(texts: Iterable[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(text for text in texts if text))
+
+
+def _remedies(cause: Hypothesis_, symptoms: Sequence[Hypothesis_]) -> tuple[str, ...]:
+    """What to do: of a lock that is used too much the atlas knows better than the rule."""
+    told: list[str] = []
+    for one in (cause, *symptoms):
+        known = atlas().find(one.subject.name) if isinstance(one.subject, Lock) and one.cause in _USE else None
+        told += list(known.helps[:2]) if known is not None else [remedy_words(todo) for todo in one.remedies]
+    return _unique(told)
+
+
+def _nothing(known: Investigation, verdict: Verdict_) -> Verdict:
+    kernel, user = waiting(known)
+    ruled_out = [one for one in hypotheses(known) if one.state == "ruled out"]
+    looked = "" if user is not None else " of the kernel"
+    title = f"No lock{looked} holds {known.target.words} back"
+    if verdict.kind == "unclear":
+        title = f"Tasks of {known.target.words} wait, and no cause was found" if kernel or user else "Nothing was seen"
+    return Verdict(
+        kind=verdict.kind,
+        confidence=verdict.sure,
+        cause=None,
+        title=title,
+        culprit=None,
+        waiters=kernel + (user or 0.0),
+        part=None,
+        proof=_unique(fact_words(told.fact) for one in ruled_out[:3] for told in one.evidence),
+        remedies=(),
+        ended=verdict.ended,
+    )
+
+
+def _verdict(known: Investigation, verdict: Verdict_) -> Verdict:
+    cause = verdict.cause
+    if cause is None:
+        return _nothing(known, verdict)
+    kernel, user = waiting(known)
+    total = kernel + (user or 0.0)
+    symptoms = symptoms_of(hypotheses(known), cause)
+    proof = [fact_words(told.fact) for told in cause.evidence if told.supports]
+    for one in symptoms:
+        proof += [fact_words(told.fact) for told in one.evidence if told.supports][:_OF_SYMPTOMS]
+    who = culprit(cause, known)
+    return Verdict(
+        kind="cause",
+        confidence=verdict.sure,
+        cause=cause.cause,
+        title=fact_words(cause.claim),
+        culprit=None if who is None else value_words(who),
+        waiters=cause.waiters,
+        part=min(1.0, cause.waiters / total) if total else None,
+        proof=_unique(proof),
+        remedies=_remedies(cause, symptoms),
+        ended=verdict.ended,
+    )
+
+
+def make(known: Investigation, verdict: Verdict_, machine: Machine) -> Document:
+    """The story of an investigation in words."""
+    unseen = {one.signal: one for _, seen in known.observations for one in seen.unseen}
+    stalled = known.observations[0][1].counters.stalled if known.observations else ()
+    window = sum(step.cost.window_ns * step.cost.cpus for step in known.steps if step.cost is not None)
+    return Document(
+        schema=SCHEMA,
+        lockline_version=machine.lockline_version,
+        hostname=machine.hostname,
+        kernel_release=machine.kernel_release,
+        cpus=machine.cpus,
+        begin_unix_ns=machine.begin_unix_ns,
+        target=known.target.words,
+        verdict=_verdict(known, verdict),
+        hypotheses=tuple(_hypothesis(one) for one in hypotheses(known)),
+        steps=tuple(_step(step) for step in known.steps),
+        budget=Budget(
+            max_overhead=known.plan.max_overhead,
+            allowed_ns=known.plan.allowed_ns,
+            paid_ns=known.paid_ns,
+            start_ns=sum(step.cost.start_ns for step in known.steps if step.cost is not None),
+            share=known.paid_ns / window if window else 0.0,
+        ),
+        unseen=tuple(Unseen(one.signal, one.reason, one.lost) for one in unseen.values()),
+        stalled=tuple(Stalled(name, part) for name, part in stalled),
+    )
+
+
+def as_json(document: Document, addresses: bool = False) -> str:
+    """One JSON object on one line."""
+    return as_line(walk(Document, document, addresses))
+
+
+def _read(kind: Any, value: Any) -> Any:
+    """A JSON value as a value of this type.  Raises ValueError if it is none."""
+    origin, arguments = get_origin(kind), get_args(kind)
+    if origin is Annotated:
+        return _read(arguments[0], value)
+    if origin in (Union, UnionType):
+        if value is None and NoneType in arguments:
+            return None
+        (one,) = [argument for argument in arguments if argument is not NoneType]
+        return _read(one, value)
+    if origin is Literal:
+        if value not in arguments:
+            raise ValueError(f"{value!r:.40} is none of {arguments}")
+        return value
+    if origin is tuple:
+        if not isinstance(value, list):
+            raise ValueError("no list")
+        return tuple(_read(arguments[0], one) for one in value)
+    if dataclasses.is_dataclass(kind) and isinstance(kind, type):
+        if not isinstance(value, dict):
+            raise ValueError("no object")
+        return kind(**{field.name: _read(field.type, value.get(field.name)) for field in dataclasses.fields(kind)})
+    if kind is float and type(value) in (int, float):
+        return float(value)
+    if type(value) is not kind:
+        raise ValueError(f"{value!r:.40} is no {kind.__name__}")
+    return value
+
+
+def from_json(text: str) -> Document:
+    """The story that a recording keeps.  Raises LocklineError if it is damaged."""
+    try:
+        document = _read(Document, json.loads(text))
+    except (ValueError, TypeError, RecursionError, OverflowError) as error:
+        raise LocklineError(f"the recording's investigation cannot be read: {error}") from error
+    assert isinstance(document, Document)
+    return document

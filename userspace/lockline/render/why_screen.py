@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The first screen of `lockline why`: cause, culprit, remedy, proof, and what was ruled out; at most 24 lines."""
+
+from collections.abc import Sequence
+from datetime import datetime, timezone
+
+from lockline.base.numbers import duration, percent
+from lockline.base.text import Style, clean, cut
+from lockline.render.documents.why import Document, Hypothesis, Step
+from lockline.render.screen_parts import filled, fitted
+
+_LABEL = 9
+# Each step of fitted() leaves something out.
+_STEPS = 8
+_ENDED = {
+    "proven": "ended early: the cause is proven",
+    "nothing left to try": "ended: no probe would tell more",
+    "time": "ended: the time is over (-d)",
+    "budget": "ended: the budget is used up (--max-overhead)",
+    "interrupted": "ended: interrupted",
+    "target gone": "ended: the processes are gone",
+}
+
+
+def _label(text: str) -> str:
+    return f"{text:<{_LABEL}}"
+
+
+def _part(label: str, texts: Sequence[str], style: Style, columns: int, most: int, each: int) -> list[str]:
+    """Sentences under one label, at most so many, each on at most so many lines."""
+    lines: list[str] = []
+    for number, text in enumerate(texts[:most]):
+        lines += filled(_label(label if number == 0 else ""), clean(text, style), columns, each)
+    if lines and len(texts) > most:
+        lines[-1] = cut(lines[-1], columns)
+        lines += [cut(f"{_label('')}{len(texts) - most} more: --format json", columns)] if most else []
+    return lines
+
+
+def _header(document: Document, style: Style, columns: int) -> str:
+    when = (
+        datetime.fromtimestamp(document.begin_unix_ns // 1_000_000_000, timezone.utc)
+        if document.begin_unix_ns
+        else None
+    )
+    made = sum(step.outcome in ("done", "over budget") for step in document.steps)
+    parts = [
+        document.hostname,
+        f"Linux {document.kernel_release}" if document.kernel_release else "",
+        f"{document.cpus} CPUs",
+        f"{document.target}",
+        f"{made} step{'' if made == 1 else 's'}",
+        when.strftime("%Y-%m-%d %H:%M:%S UTC") if when else "",
+    ]
+    return cut(clean(", ".join(part for part in parts if part), style), columns)
+
+
+def _cause(document: Document) -> str:
+    verdict = document.verdict
+    text = f"{verdict.title}."
+    if verdict.kind == "cause" and verdict.waiters:
+        text += f" It keeps {verdict.waiters:.2f} threads waiting"
+        text += f", {min(99, round(verdict.part * 100)) if verdict.part < 1 else 100}% of all." if verdict.part else "."
+    return text
+
+
+def _ruled_out(one: Hypothesis) -> str:
+    return f"{one.title}: {'; '.join(one.evidence_against)}"
+
+
+def _open(one: Hypothesis) -> str:
+    if one.state == "not testable":
+        return f"{one.title}: {'; '.join(one.evidence_against)}"
+    return f"{one.title}: not looked at"
+
+
+def _cost_of(step: Step) -> str:
+    if step.outcome == "not started":
+        return f"{step.probe} not started: its price of {duration(step.price_ns)} is more than is left"
+    if step.outcome in ("failed", "interrupted"):
+        return f"{step.probe} {step.outcome}{': ' + step.message if step.message else ''}"
+    over = ", over the budget: not repeated" if step.outcome == "over budget" else ""
+    return f"{step.number} {step.probe} {step.seconds:.1f} s {percent(step.share)}{over}"
+
+
+def _cost(document: Document) -> str:
+    budget = document.budget
+    return (
+        f"{duration(budget.paid_ns)} of CPU, {duration(budget.allowed_ns)} allowed;"
+        f" starting collectors took {duration(budget.start_ns)} more"
+    )
+
+
+def line(document: Document, style: Style, columns: int) -> str:
+    """The story in one line, for the report of its recording."""
+    verdict = document.verdict
+    return cut(clean(f"WHY     {verdict.title} (sure: {verdict.confidence}); see --why", style), columns)
+
+
+def render(document: Document, style: Style, columns: int, kept: str | None = None) -> str:
+    """The screen; columns: of the terminal.  At 80 columns it has at most 24 lines.  kept: the recording's file."""
+    verdict = document.verdict
+    shown = [one for one in document.hypotheses if one.title != verdict.title]
+    ruled_out = [_ruled_out(one) for one in shown if one.state == "ruled out"]
+    others = [
+        f"{one.title} (sure: {one.confidence})"
+        for one in shown
+        if one.state in ("likely", "proven") and one.waiters >= 0.25 * verdict.waiters
+    ]
+    unknown = [_open(one) for one in shown if one.state in ("open", "not testable")]
+    stalled = [
+        f"tasks wait for {one.resource}: {percent(one.part)} of the time" for one in document.stalled if one.part >= 0.1
+    ]
+    heading = {"cause": "CAUSE", "nothing": "ANSWER", "unclear": "UNCLEAR"}[verdict.kind]
+
+    def parts(step: int) -> list[list[str]]:
+        proofs, many = max(1, 4 - step // 2), max(1, 3 - step // 3)
+        each, other = 2 if step < 6 else 1, 2 if step < 2 else 1
+        main = filled(_label(heading), clean(_cause(document), style), columns, 3)
+        main += filled(_label("SURE"), f"{verdict.confidence}; {_ENDED[verdict.ended]}", columns, 2)
+        main += _part("WHO", [verdict.culprit] if verdict.culprit else [], style, columns, 1, 1)
+        main += _part("DO", verdict.remedies, style, columns, 2 if step < 2 else 1, each)
+        proof = _part("PROOF", verdict.proof, style, columns, proofs, each)
+        rest = _part("ALSO", others, style, columns, many, other)
+        rest += _part("RULED", ruled_out, style, columns, many, other)
+        rest += _part("UNKNOWN", unknown, style, columns, many, other)
+        if verdict.kind != "cause":
+            rest += _part("BESIDES", stalled, style, columns, 2, 1)
+        steps = filled(_label("STEPS"), clean("; ".join(_cost_of(one) for one in document.steps), style), columns, 3)
+        steps += filled(_label("COST"), clean(_cost(document), style), columns, 3)
+        if kept is not None:
+            steps += filled(_label("MORE"), clean(f"lockline report {kept}", style), columns, 1)
+        return [[_header(document, style, columns)], main, proof, rest, steps]
+
+    return fitted(parts, _STEPS)

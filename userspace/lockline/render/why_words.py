@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The facts of an investigation in words; those of rules have theirs in lockline.render.findings."""
+
+from collections.abc import Mapping
+
+from lockline.analysis.findings import Fact, Remedy
+from lockline.render import findings
+
+# As lockline.render.findings.SENTENCES.
+SENTENCES: Mapping[str, str] = {
+    # What a step is to tell.
+    "why-step-totals": "which locks of the kernel {target} waits for, and for how long",
+    "why-step-totals-again": "whether the first step's picture lasts",
+    "why-step-futex": "whether threads wait for locks of their own programs",
+    "why-step-futex-again": "the same lock once more, of the process that stood out",
+    "why-step-threads": "what the holder of {lock} does: the threads of {process} in /proc",
+    "why-step-episodes": "what the holder of {lock:full} does during long waits: runs, sleeps, or wants a CPU",
+    "why-step-holders": "which function holds {lock:full}, and for how long",
+    "why-step-ptrace": "whether a tracer's loop makes tasks wait",
+    # Claims.
+    "why-kernel-locks": "tasks wait for locks of the kernel",
+    "why-program-locks": "threads wait for locks of their own programs",
+    "why-tracer": "a tracer makes tasks wait",
+    "why-clock": "all CPUs wait for one clock device",
+    "why-holder-sleeps": "The holder of {lock} sleeps with it held[, in {function}]",
+    "why-holder-no-cpu": "The holder of {lock} wants a CPU and gets none",
+    "why-holder-throttled": "A CPU limit stops the holder of {lock}",
+    "why-long-hold": "one function holds {lock} for long",
+    # For and against.
+    "why-seen-again": "seen in {steps} steps",
+    "why-little-waiting": "{waits} lock waits, together {part}, the longest {longest}",
+    "why-little-user-waiting": "waiting for locks of programs is {part}",
+    "why-user-waiting": "{threads:.2f} threads wait on average for locks of programs, none of which stands out",
+    "why-refused": "this kernel does not show it ({signal}: {reason})",
+    "why-nobody-traced": "no process is being traced",
+    "why-traced": "{processes} processes are being traced",
+    "why-no-turns": "no tracer was seen to loop",
+    "why-own-clock": "the clock source is {clock}, which each CPU reads by itself",
+    "why-held": (
+        "over {waits} long waits[, mostly for {holder},] the holder had the lock for {held}: it ran for {running} of"
+        " that, slept for {asleep}, and wanted a CPU for {stopped}"
+    ),
+    "why-short-waits": "no wait lasts longer than {longest}: a holder that stands still would make longer ones",
+    "why-no-holder-seen": "no holder of {lock} was seen in the long waits",
+    "why-short-average": "waits last {average} on average: nobody holds it for long",
+    "why-no-long-hold": "no function that holds {lock} for long was seen",
+    "why-looks": (
+        "at {known} of {looks} moments with waiters the likely holder[ ({holder})] is known: it ran at {running} of"
+        " them, and slept at {asleep}[, mostly in {function}]"
+    ),
+    "why-few-looks": "only at {looks} moments with waiters the likely holder was known",
+    "why-delayed": "threads of the process had no CPU for {part} of the time that they wanted one",
+    "why-throttled": "control group {group} was stopped by its CPU limit for {part} of the time",
+}
+
+REMEDIES: Mapping[str, str] = {
+    "why-move-out": "move what sleeps in {function} out of the section that holds {lock}",
+    "why-sleep-less": "find what the holder of {lock} waits for, and do that without the lock",
+    "why-more-cpu": "give the process more CPU time, fewer threads, or a higher priority",
+}
+
+
+def fact_words(fact: Fact) -> str:
+    """A fact in one sentence."""
+    sentence = SENTENCES.get(fact.what)
+    return findings.fact_words(fact) if sentence is None else findings.say(sentence, fact.values)
+
+
+def remedy_words(remedy: Remedy) -> str:
+    """A remedy in one sentence."""
+    sentence = REMEDIES.get(remedy.action)
+    return findings.remedy_words(remedy) if sentence is None else findings.say(sentence, remedy.values)
