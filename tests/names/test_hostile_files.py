@@ -35,14 +35,14 @@ def users(program: Path) -> Iterator[UserNames]:
 
 
 @contextmanager
-def mapped(path: Path) -> Iterator[int]:
+def mapped(path: Path, access: int = mmap.PROT_READ, pages: int = 1) -> Iterator[int]:
     """The address at which this process has mapped the file; the mapping is kept for good, so that no other has it."""
     libc = ctypes.CDLL(None, use_errno=True)
     libc.mmap.restype = ctypes.c_void_p
     libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, *[ctypes.c_int] * 3, ctypes.c_long]
     fd = os.open(path, os.O_RDONLY)
     try:
-        yield libc.mmap(None, PAGE, mmap.PROT_READ, mmap.MAP_PRIVATE, fd, 0)
+        yield libc.mmap(None, pages * PAGE, access, mmap.MAP_PRIVATE, fd, 0)
     finally:
         os.close(fd)
 
@@ -84,6 +84,35 @@ def test_a_hostile_file_costs_no_other_name(users: UserNames, tmp_path: Path, wh
     # The file was read.
     assert name == "?[2Jname" or what != "many symbols"
     assert "getppid" in users.lookup(os.getpid(), libc_function("getppid"))[0]
+
+
+@pytest.mark.parametrize("what", HOSTILE)
+def test_a_hostile_file_costs_no_other_frame(users: UserNames, tmp_path: Path, what: str) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(HOSTILE[what](Path("/bin/sh").resolve()))
+    with mapped(path, mmap.PROT_READ | mmap.PROT_EXEC) as address:
+        assert users.frames(os.getpid(), address + 64) in (0, 1)
+    assert users.frames(os.getpid(), libc_function("getppid")) == 1
+
+
+def test_a_file_that_is_cut_short_while_its_frames_are_read(users: UserNames, tmp_path: Path) -> None:
+    """The helper has mapped it, and a read behind its end is a SIGBUS."""
+    getppid = libc_function("getppid")
+    for line in Path("/proc/self/maps").read_text().splitlines():
+        words = line.split()
+        begin, end = (int(word, 16) for word in words[0].split("-"))
+        if begin <= getppid < end:
+            offset, library = getppid - begin + int(words[2], 16), Path(words[5])
+    path = tmp_path / "file"
+    path.write_bytes(library.read_bytes())
+    with mapped(path, mmap.PROT_READ | mmap.PROT_EXEC, offset // PAGE + 1) as address:
+        assert users.frames(os.getpid(), address + offset) == 1
+        (before,) = helpers(users)
+        os.truncate(path, 0)
+        assert users.frames(os.getpid(), address + offset) == 0
+    assert users.frames(os.getpid(), getppid) == 1
+    (after,) = helpers(users)
+    assert after != before
 
 
 def test_an_object_of_eight_tebibytes(users: UserNames, tmp_path: Path) -> None:

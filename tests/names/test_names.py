@@ -165,6 +165,14 @@ class UserNames:
         name, offset, module = self.process.stdout.readline().rstrip("\n").split("\t")
         return name, int(offset), module
 
+    def frames(self, pid: int, address: int) -> int:
+        """How many frames a stack of zeros has whose leaf is there: 1 where a frame table tells of it, else 0."""
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        self.process.stdin.write(f"{pid} {address:x} frames\n")
+        self.process.stdin.flush()
+        return int(self.process.stdout.readline())
+
 
 @pytest.fixture
 def users(programs: Path) -> Iterator[UserNames]:

@@ -1,15 +1,30 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Reads "TGID ADDRESS" lines, answers each with "name offset module", tab-separated. */
+/*
+ * Reads "TGID ADDRESS" lines, answers each with "name offset module", tab-separated; "TGID ADDRESS frames": how many
+ * frames a stack of zeros has there.
+ */
 #include <stdio.h>
+#include <string.h>
 
 #include "naming/naming_helper.h"
 #include "naming/user_symbols.h"
+#include "naming/user_unwind.h"
+
+static int count_frames(struct user_unwind *unwind, unsigned int tgid, __u64 address)
+{
+	struct user_stack stack = {.tgid = tgid, .pc = address, .size = NAMING_STACK_BYTES};
+	__u64 frames[NAMING_FRAMES];
+
+	return user_unwind(unwind, &stack, frames);
+}
 
 int main(int argc, char **argv)
 {
 	char name[256], module[512];
 	struct user_symbols *users;
 	unsigned long long address;
+	struct user_unwind *unwind;
+	char line[128], what[16];
 	unsigned int tgid;
 	__u64 offset;
 
@@ -17,12 +32,23 @@ int main(int argc, char **argv)
 		return naming_helper_main();
 	if (user_symbols_open(&users, 2))
 		return 1;
-	while (scanf("%u %llx", &tgid, &address) == 2) {
+	unwind = user_unwind_open(user_symbols_client(users));
+	while (fgets(line, sizeof(line), stdin)) {
+		int words = sscanf(line, "%u %llx %15s", &tgid, &address, what);
+
+		if (words < 2)
+			return 1;
+		if (words == 3) {
+			printf("%d\n", count_frames(unwind, tgid, address));
+			fflush(stdout);
+			continue;
+		}
 		if (user_symbols_lookup(users, tgid, address, name, sizeof(name), &offset, module, sizeof(module)))
 			return 1;
 		printf("%s\t%llu\t%s\n", name, offset, module);
 		fflush(stdout);
 	}
+	user_unwind_close(unwind);
 	user_symbols_close(users);
 	return 0;
 }

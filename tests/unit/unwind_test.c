@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* A stack of our own, unwound from a copy of it: every return address is one that the compiler told. */
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <ucontext.h>
 #include <unistd.h>
 
-#include "naming/unwind.h"
+#include "naming/naming_objects.h"
 #include "naming/user_unwind.h"
 #include "tap.h"
 
@@ -19,15 +18,41 @@
 #define STACK_POINTER 31
 #endif
 
-#define COPIED 8192
-#define FRAMES 24
+#define COPIED NAMING_STACK_BYTES
+#define FRAMES NAMING_FRAMES
 
-static struct {
-	__u64 pc;
-	__u64 registers[UNWIND_REGISTERS];
-	__u8 bytes[COPIED];
-	__u64 returns[3]; /* of inner, middle, outer */
-} copy;
+static struct user_stack copy;
+static __u64 returns[3]; /* of inner, middle, outer */
+
+/* The helper's part, here: place 0 is not used. */
+static __u64 objects;
+static struct stat opened[NAMING_OBJECTS];
+
+__u64 naming_client_object(struct naming_client *client, int fd, const struct stat *status)
+{
+	struct naming_answer answer;
+
+	for (__u64 i = 1; i <= objects; i++)
+		if (opened[i].st_dev == status->st_dev && opened[i].st_ino == status->st_ino) {
+			close(fd);
+			return i;
+		}
+	if (naming_object_open(++objects, fd, &answer))
+		return objects--, 0;
+	opened[objects] = *status;
+	return objects;
+}
+
+bool naming_client_has(const struct naming_client *client, __u64 object)
+{
+	return object && object <= objects;
+}
+
+int naming_client_unwind(struct naming_client *client, __u64 object, const struct naming_stack *stack,
+			 struct naming_frames *frames)
+{
+	return naming_object_unwind(object, stack, frames);
+}
 
 /* Between the frames lie the sanitizer's own bytes. */
 __attribute__((noinline, no_sanitize("address"))) static void copy_stack(const volatile __u8 *from)
@@ -56,7 +81,7 @@ __attribute__((noinline)) static int inner(int depth)
 {
 	ucontext_t here;
 
-	copy.returns[0] = (__u64)__builtin_return_address(0);
+	returns[0] = (__u64)__builtin_return_address(0);
 	getcontext(&here);
 	copy_registers(&here);
 	copy_stack((void *)copy.registers[STACK_POINTER]);
@@ -67,7 +92,7 @@ __attribute__((noinline)) static int middle(int depth)
 {
 	volatile char place[256] = {depth};
 
-	copy.returns[1] = (__u64)__builtin_return_address(0);
+	returns[1] = (__u64)__builtin_return_address(0);
 	return inner(place[0]) + place[1];
 }
 
@@ -76,91 +101,82 @@ __attribute__((noinline)) static int outer(int depth)
 	volatile char place[depth + 100];
 
 	place[depth] = depth;
-	copy.returns[2] = (__u64)__builtin_return_address(0);
+	returns[2] = (__u64)__builtin_return_address(0);
 	return middle(place[depth]) + 1;
+}
+
+static int unwound(const struct user_stack *stack, __u64 *frames)
+{
+	struct user_unwind *users = user_unwind_open(NULL);
+	int count = user_unwind(users, stack, frames);
+
+	user_unwind_close(users);
+	return count;
 }
 
 static void our_own_stack(void)
 {
-	struct user_unwind *users = user_unwind_open();
 	__u64 frames[FRAMES];
-	int count = user_unwind(users, getpid(), copy.pc, copy.registers, copy.bytes, COPIED, frames, FRAMES);
+	int count = unwound(&copy, frames);
 
 	CHECK(count >= 4, "%d frames", count);
 	CHECK(frames[0] == copy.pc, "the leaf");
 	for (int i = 0; i < 3; i++)
-		CHECK(frames[i + 1] == copy.returns[i], "caller %d: %llx, not %llx", i, frames[i + 1], copy.returns[i]);
-	CHECK(user_unwind(users, getpid(), copy.pc, copy.registers, copy.bytes, COPIED, frames, 2) == 2, "no more");
-	user_unwind_close(users);
+		CHECK(frames[i + 1] == returns[i], "caller %d: %llx, not %llx", i, frames[i + 1], returns[i]);
+}
+
+static void no_more_than_asked_for(void)
+{
+	struct naming_stack stack = {.start = 1, .end = -1, .most = 1000};
+	struct naming_frames frames;
+
+	unwind_begin(&stack.state, copy.pc, copy.registers);
+	stack.size = -1;
+	CHECK(!naming_object_unwind(0, &stack, &frames) && frames.count <= FRAMES, "%u frames", frames.count);
+	stack.most = 0;
+	CHECK(!naming_object_unwind(0, &stack, &frames) && !frames.count && !frames.end, "none asked for");
+	stack.most = 2;
+	stack.leaf = 1;
+	CHECK(naming_object_unwind(0, &stack, &frames) == -ENOENT, "nothing is open there");
 }
 
 static void a_copy_that_ends_early(void)
 {
-	struct user_unwind *users = user_unwind_open();
+	struct user_stack stack = copy;
 	__u64 frames[FRAMES];
-	int count = user_unwind(users, getpid(), copy.pc, copy.registers, copy.bytes, 0, frames, FRAMES);
+	int count;
 
+	stack.size = 0;
+	count = unwound(&stack, frames);
 	CHECK(count == 1, "%d frames of nothing", count);
-	count = user_unwind(users, getpid(), 8, copy.registers, copy.bytes, COPIED, frames, FRAMES);
+	stack = copy;
+	stack.pc = 8;
+	count = unwound(&stack, frames);
 	CHECK(count == 0, "%d frames from where no code is", count);
 	/* PID_MAX_LIMIT is 2^22: there is no such process. */
-	count = user_unwind(users, 4194305, copy.pc, copy.registers, copy.bytes, COPIED, frames, FRAMES);
+	stack = copy;
+	stack.tgid = 4194305;
+	count = unwound(&stack, frames);
 	CHECK(count == 0, "%d frames of nobody", count);
-	user_unwind_close(users);
 }
 
 static void a_stack_of_any_bytes(void)
 {
 	static const __u8 fill[] = {0x00, 0xff, 0x55};
-	struct user_unwind *users = user_unwind_open();
-	__u8 bytes[COPIED];
+	struct user_stack stack = copy;
 	__u64 frames[FRAMES];
 
 	for (unsigned int i = 0; i < sizeof(fill); i++) {
 		int count;
 
-		memset(bytes, fill[i], sizeof(bytes));
-		count = user_unwind(users, getpid(), copy.pc, copy.registers, bytes, COPIED, frames, FRAMES);
+		memset(stack.bytes, fill[i], COPIED);
+		count = unwound(&stack, frames);
 		CHECK(count == 1, "%d frames", count);
 	}
 	/* A stack whose every word is its own address: a chain of frame pointers that does not move. */
 	for (unsigned int i = 0; i < COPIED / 8; i++)
-		memcpy(bytes + 8 * i, &copy.registers[STACK_POINTER], 8);
-	CHECK(user_unwind(users, getpid(), copy.pc, copy.registers, bytes, COPIED, frames, FRAMES) <= FRAMES, "ends");
-	user_unwind_close(users);
-}
-
-static void files_that_say_nothing(void)
-{
-	struct unwind_object *object = NULL;
-
-	CHECK(unwind_object_open(&object, open("/proc/self/cmdline", O_RDONLY)) == -ENOENT, "no object");
-	CHECK(unwind_object_open(&object, open("/dev/null", O_RDONLY)) == -ENOENT, "nothing");
-	CHECK(!object, "and none is left");
-}
-
-/* A process can cut a file short that it runs from, while its frames are looked up. */
-static void a_file_that_is_cut_short(void)
-{
-	char path[] = "/tmp/unwind_test.XXXXXX", bytes[65536];
-	int from = open("/proc/self/exe", O_RDONLY), to = mkstemp(path);
-	struct unwind_object *object = NULL;
-	struct unwind_stack none = {};
-	struct unwind_state state;
-	bool called = false;
-	ssize_t count;
-
-	while ((count = read(from, bytes, sizeof(bytes))) > 0)
-		CHECK(write(to, bytes, count) == count, "a copy");
-	CHECK(!unwind_object_open(&object, open(path, O_RDONLY)), "its frames can be looked up");
-	CHECK(!ftruncate(to, 0), "cut");
-	unwind_begin(&state, copy.pc, copy.registers);
-	for (int i = 0; i < 2; i++)
-		CHECK(unwind_step(object, 4096, &state, &none, &called) < 0, "no frame, and no end of the program");
-	unwind_object_close(object);
-	close(from);
-	close(to);
-	unlink(path);
+		memcpy(stack.bytes + 8 * i, &copy.registers[STACK_POINTER], 8);
+	CHECK(unwound(&stack, frames) <= FRAMES, "ends");
 }
 
 static void frame_pointers(void)
@@ -182,13 +198,15 @@ static void frame_pointers(void)
 int main(void)
 {
 	static const struct test tests[] = {
-		TEST(our_own_stack),          TEST(a_copy_that_ends_early),   TEST(a_stack_of_any_bytes),
-		TEST(files_that_say_nothing), TEST(a_file_that_is_cut_short), TEST(frame_pointers),
+		TEST(our_own_stack),        TEST(no_more_than_asked_for), TEST(a_copy_that_ends_early),
+		TEST(a_stack_of_any_bytes), TEST(frame_pointers),
 	};
 
 	/* Below this lies as much as is copied, however small the environment is. */
 	volatile char room[2 * COPIED] = {1};
 
 	outer(room[0]);
+	copy.tgid = getpid();
+	copy.size = COPIED;
 	return RUN_TESTS(tests);
 }

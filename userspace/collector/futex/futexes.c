@@ -38,6 +38,7 @@ struct futexes {
 	struct stacks stacks;
 	struct mapped_array slots, rows, buckets, states, events;
 	struct futex_stacks user_stacks;
+	struct naming_sample sample; /* the one that is being stored */
 	__u32 cpus;
 	__u32 rows_per_cpu;
 	__u64 *read;         /* per CPU */
@@ -187,13 +188,6 @@ static __s64 task_id(struct futexes *futexes, __u32 tid, __u32 tgid, const char 
 	return err ?: recording_find_task(futexes->recording, tid, tgid, comm);
 }
 
-static int add_sample(struct futexes *futexes, const struct futex *futex, const char *role, __s64 task, __s64 stack,
-		      __u64 waits, __u64 wait_ns)
-{
-	return recording_put(futexes->recording, futex_sample, .futex = id_of(futexes, futex), .role = role,
-			     .task = task, .stack = stack, .waits = waits, .wait_ns = wait_ns, .samples = 1);
-}
-
 static bool is_pi(const struct futex_event *event)
 {
 	return FUTEX_PI_OPS >> event->op & 1;
@@ -216,25 +210,46 @@ static int add_owner(struct futexes *futexes, struct futex *futex, const struct 
 		return 0;
 	futex->owners++;
 	task = task_id(futexes, owner, event->tgid, "");
-	return task < 0 ? (int)task : add_sample(futexes, futex, "owner", task, 0, event->weight, event->weight_ns);
+	if (task < 0)
+		return task;
+	return recording_put(futexes->recording, futex_sample, .futex = id_of(futexes, futex), .role = "owner",
+			     .task = task, .waits = event->weight, .wait_ns = event->weight_ns, .samples = 1);
 }
 
-static int store_event(struct futexes *futexes, const struct futex_event *event)
+/* With its stack as it is, or later, unwound. */
+static int store_sample(struct futexes *futexes, __u32 cpu, const struct futex_event *event, const struct futex *futex,
+			__s64 task)
+{
+	struct naming_sample *sample = &futexes->sample;
+	const int frames = event->user_frames < STACK_FRAMES ? event->user_frames : STACK_FRAMES;
+
+	sample->stack.tgid = event->tgid;
+	sample->count = frames > 0 ? frames : 0;
+	memcpy(sample->frames, event->user, sample->count * sizeof(*sample->frames));
+	sample->wake = event->flags & FUTEX_EVENT_WAKE;
+	sample->futex = id_of(futexes, futex);
+	sample->task = task;
+	sample->waits = event->weight;
+	sample->wait_ns = event->weight_ns;
+	if (futexes->stacks.naming && futex_stacks_copy(&futexes->user_stacks, cpu, event, &sample->stack) &&
+	    naming_queue_unwind(futexes->stacks.naming, sample))
+		return 0;
+	return stacks_put_sample(&futexes->stacks, sample);
+}
+
+static int store_event(struct futexes *futexes, __u32 cpu, const struct futex_event *event)
 {
 	struct futex *futex = meet(futexes, event->futex_tgid, event->address, event->flags & FUTEX_EVENT_SHARED);
-	bool wake = event->flags & FUTEX_EVENT_WAKE;
 	char comm[sizeof(event->comm) + 1] = "";
-	__s64 task, stack;
+	__s64 task;
 	int err;
 
 	memcpy(comm, event->comm, sizeof(event->comm));
 	task = task_id(futexes, event->tid, event->tgid, comm);
-	stack = stacks_id(&futexes->stacks, event->tgid, event->user,
-			  event->user_frames < STACK_FRAMES ? event->user_frames : STACK_FRAMES);
-	if (task < 0 || stack < 0)
-		return task < 0 ? task : stack;
-	err = add_sample(futexes, futex, wake ? "waker" : "waiter", task, stack, event->weight, event->weight_ns);
-	return err || wake ? err : add_owner(futexes, futex, event, owner_of(event));
+	if (task < 0)
+		return task;
+	err = store_sample(futexes, cpu, event, futex, task);
+	return err || event->flags & FUTEX_EVENT_WAKE ? err : add_owner(futexes, futex, event, owner_of(event));
 }
 
 /* At once: the process may soon be gone. */
@@ -282,10 +297,8 @@ int futexes_drain(struct futexes *futexes)
 		struct ring_pass pass;
 
 		ring_begin(&pass, &ring, futexes->read[cpu], &futexes->losses);
-		while (!err && ring_next(&pass, &event, &futexes->losses)) {
-			futex_stacks_unwind(&futexes->user_stacks, cpu, &event);
-			err = store_event(futexes, &event);
-		}
+		while (!err && ring_next(&pass, &event, &futexes->losses))
+			err = store_event(futexes, cpu, &event);
 		futexes->read[cpu] = pass.position;
 		__atomic_store_n(&state->wait_tokens, FUTEX_TOKENS, __ATOMIC_RELAXED);
 		__atomic_store_n(&state->wake_tokens, FUTEX_TOKENS, __ATOMIC_RELAXED);

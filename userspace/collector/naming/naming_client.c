@@ -60,6 +60,14 @@ struct naming_client {
 	atomic_bool given_up;
 };
 
+/* A request with what comes and goes besides; the frames are there if the stack is. */
+struct question {
+	struct naming_request request;
+	struct naming_answer answer;
+	const struct naming_stack *stack;
+	struct naming_frames *frames;
+};
+
 static int start(struct naming_client *client)
 {
 	static char *const arguments[] = {"lockline-names", NAMING_HELPER_ARGUMENT, NULL};
@@ -122,11 +130,15 @@ static void stop(struct naming_client *client)
 		client->objects[i].sent = false;
 }
 
-static int send_request(const struct naming_client *client, const struct naming_request *request, int fd)
+static int send_request(const struct naming_client *client, const struct question *question, int fd)
 {
 	char control[CMSG_SPACE(sizeof(int))] = {};
-	struct iovec part = {(void *)request, sizeof(*request)};
-	struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1};
+	struct iovec parts[] = {
+		{(void *)&question->request, sizeof(question->request)},
+		{(void *)question->stack, sizeof(*question->stack)},
+	};
+	struct msghdr message = {.msg_iov = parts, .msg_iovlen = question->stack ? 2 : 1};
+	const ssize_t length = sizeof(question->request) + (question->stack ? sizeof(*question->stack) : 0);
 	struct cmsghdr *header;
 
 	if (fd >= 0) {
@@ -138,20 +150,33 @@ static int send_request(const struct naming_client *client, const struct naming_
 		header->cmsg_len = CMSG_LEN(sizeof(int));
 		memcpy(CMSG_DATA(header), &fd, sizeof(int));
 	}
-	return sendmsg(client->socket, &message, MSG_NOSIGNAL) == sizeof(*request) ? 0 : -EPIPE;
+	return sendmsg(client->socket, &message, MSG_NOSIGNAL) == length ? 0 : -EPIPE;
 }
 
-static int receive_answer(struct naming_client *client, struct naming_answer *answer)
+static ssize_t receive_message(const struct naming_client *client, struct question *question)
 {
+	struct iovec parts[] = {
+		{&question->answer, sizeof(question->answer)},
+		{question->frames, sizeof(*question->frames)},
+	};
+	/* No room for descriptors: what it might send is closed by the kernel. */
+	struct msghdr message = {.msg_iov = parts, .msg_iovlen = question->frames ? 2 : 1};
+
+	return recvmsg(client->socket, &message, MSG_DONTWAIT);
+}
+
+static int receive_answer(struct naming_client *client, struct question *question)
+{
+	const ssize_t length = sizeof(question->answer) + (question->frames ? sizeof(*question->frames) : 0);
 	const __u64 deadline = now_ns() + WAIT_NS;
+	struct naming_answer *answer = &question->answer;
 
 	while (!atomic_load(&client->given_up) && now_ns() < deadline) {
 		struct pollfd poll_fd = {.fd = client->socket, .events = POLLIN};
 
 		if (poll(&poll_fd, 1, LOOK_MS) <= 0)
 			continue;
-		/* No room for descriptors: what it might send is closed by the kernel. */
-		if (recv(client->socket, answer, sizeof(*answer), MSG_DONTWAIT) != sizeof(*answer))
+		if (receive_message(client, question) != length)
 			return -EPIPE;
 		answer->name[sizeof(answer->name) - 1] = 0;
 		make_printable(answer->name);
@@ -164,14 +189,13 @@ static int receive_answer(struct naming_client *client, struct naming_answer *an
 }
 
 /* Negative errno: the helper is gone or has to go. */
-static int ask(struct naming_client *client, struct object *object, struct naming_request *request, int fd,
-	       struct naming_answer *answer)
+static int ask(struct naming_client *client, struct object *object, struct question *question, int fd)
 {
 	int err;
 
-	request->object = object - client->objects;
-	err = send_request(client, request, fd);
-	return err ?: receive_answer(client, answer);
+	question->request.object = object - client->objects;
+	err = send_request(client, question, fd);
+	return err ?: receive_answer(client, question);
 }
 
 static void find_debug_file(struct object *object, const struct naming_answer *answer)
@@ -187,23 +211,21 @@ static void find_debug_file(struct object *object, const struct naming_answer *a
 
 static int send_object(struct naming_client *client, struct object *object, int *refusal)
 {
-	struct naming_request request = {.type = object->fd < 0 ? NAMING_OPEN_VDSO : NAMING_OPEN};
-	struct naming_answer answer;
-	int err = ask(client, object, &request, object->fd, &answer);
+	struct question question = {.request.type = object->fd < 0 ? NAMING_OPEN_VDSO : NAMING_OPEN};
+	int err = ask(client, object, &question, object->fd);
 
-	*refusal = err ? 0 : answer.error;
+	*refusal = err ? 0 : question.answer.error;
 	if (err || *refusal)
 		return err;
 	object->sent = true;
-	find_debug_file(object, &answer);
+	find_debug_file(object, &question.answer);
 	if (object->debug < 0)
 		return 0;
-	request.type = NAMING_DEBUG;
-	return ask(client, object, &request, object->debug, &answer);
+	question.request.type = NAMING_DEBUG;
+	return ask(client, object, &question, object->debug);
 }
 
-static int ask_once(struct naming_client *client, struct object *object, struct naming_request *request,
-		    struct naming_answer *answer)
+static int ask_once(struct naming_client *client, struct object *object, struct question *question)
 {
 	int err = 0, refusal = 0;
 
@@ -216,10 +238,10 @@ static int ask_once(struct naming_client *client, struct object *object, struct 
 	if (!object->sent)
 		err = send_object(client, object, &refusal);
 	if (!err && refusal) {
-		*answer = (struct naming_answer){.error = refusal};
+		question->answer = (struct naming_answer){.error = refusal};
 		return 0;
 	}
-	err = err ?: ask(client, object, request, -1, answer);
+	err = err ?: ask(client, object, question, -1);
 	if (err) {
 		stop(client);
 		client->counts.restarts += !atomic_load(&client->given_up);
@@ -237,8 +259,7 @@ static struct object *find_object(const struct naming_client *client, __u64 numb
 }
 
 /* The second time with a new helper that has nothing else open: then it was this file. */
-static int ask_about(struct naming_client *client, __u64 number, struct naming_request *request,
-		     struct naming_answer *answer)
+static int ask_about(struct naming_client *client, __u64 number, struct question *question)
 {
 	struct object *object = find_object(client, number);
 	int err = -EPIPE;
@@ -247,22 +268,21 @@ static int ask_about(struct naming_client *client, __u64 number, struct naming_r
 		return -ENOENT;
 	object->used = ++client->uses;
 	for (int i = 0; err == -EPIPE && i < 2; i++)
-		err = atomic_load(&client->given_up) ? -ECANCELED : ask_once(client, object, request, answer);
+		err = atomic_load(&client->given_up) ? -ECANCELED : ask_once(client, object, question);
 	if (err == -EPIPE && !atomic_load(&client->given_up)) {
 		object->bad = true;
 		client->counts.objects++;
 	} else if (err) {
 		client->counts.refused++;
 	}
-	return err ?: answer->error < 0 ? (err ?: answer->error) : 0;
+	return err ?: question->answer.error < 0 ? (err ?: question->answer.error) : 0;
 }
 
 static void forget(struct naming_client *client, struct object *object)
 {
-	struct naming_request request = {.type = NAMING_CLOSE};
-	struct naming_answer answer;
+	struct question question = {.request.type = NAMING_CLOSE};
 
-	if (object->sent && client->socket >= 0 && ask(client, object, &request, -1, &answer))
+	if (object->sent && client->socket >= 0 && ask(client, object, &question, -1))
 		stop(client);
 	if (object->number && object->fd >= 0)
 		close(object->fd);
@@ -333,30 +353,40 @@ bool naming_client_has(const struct naming_client *client, __u64 object)
 int naming_client_symbol(struct naming_client *client, __u64 object, const struct naming_place *place, char *name,
 			 size_t size, __u64 *offset)
 {
-	struct naming_request request = {.type = NAMING_SYMBOL, .place = *place};
-	struct naming_answer answer;
-	int err = ask_about(client, object, &request, &answer);
+	struct question question = {.request = {.type = NAMING_SYMBOL, .place = *place}};
+	int err = ask_about(client, object, &question);
 
 	*name = 0;
 	*offset = 0;
 	if (!err) {
-		snprintf(name, size, "%s", answer.name);
-		*offset = answer.offset;
+		snprintf(name, size, "%s", question.answer.name);
+		*offset = question.answer.offset;
 	}
 	return err;
 }
 
 int naming_client_find(struct naming_client *client, __u64 object, __u64 file_offset, const char *name, __u64 *distance)
 {
-	struct naming_request request = {.type = NAMING_FIND, .place.file_offset = file_offset};
-	struct naming_answer answer;
+	struct question question = {.request = {.type = NAMING_FIND, .place.file_offset = file_offset}};
 	int err;
 
-	if (strlen(name) >= sizeof(request.name))
+	if (strlen(name) >= sizeof(question.request.name))
 		return -ENOENT;
-	strcpy(request.name, name);
-	err = ask_about(client, object, &request, &answer);
-	*distance = err ? 0 : answer.offset;
+	strcpy(question.request.name, name);
+	err = ask_about(client, object, &question);
+	*distance = err ? 0 : question.answer.offset;
+	return err;
+}
+
+int naming_client_unwind(struct naming_client *client, __u64 object, const struct naming_stack *stack,
+			 struct naming_frames *frames)
+{
+	struct question question = {.request.type = NAMING_UNWIND, .stack = stack, .frames = frames};
+	int err = ask_about(client, object, &question);
+
+	/* Numbers are believed, how many there are is not. */
+	if (!err && frames->count > NAMING_FRAMES)
+		err = -EPROTO;
 	return err;
 }
 

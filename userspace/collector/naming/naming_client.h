@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Symbols of files that processes have mapped.  A helper without privileges
+ * Symbols and frames of files that processes have mapped.  A helper without privileges
  * reads the files: see naming_helper.h.  If it dies over a file, or needs too
  * long, it is started again, and what is in that file has no names.
  *
@@ -43,6 +43,10 @@ int naming_client_symbol(struct naming_client *client, __u64 object, const struc
 /* How far behind file_offset the symbol is mapped; -ENOENT. */
 int naming_client_find(struct naming_client *client, __u64 object, __u64 file_offset, const char *name,
 		       __u64 *distance);
+
+/* Frames of a stack as long as their code is in the object; -ENOENT: its leaf's code is not in a frame table. */
+int naming_client_unwind(struct naming_client *client, __u64 object, const struct naming_stack *stack,
+			 struct naming_frames *frames);
 
 /* From any thread: the request that runs ends soon, and further ones at once, without an answer. */
 void naming_client_give_up(struct naming_client *client);

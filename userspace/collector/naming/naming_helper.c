@@ -19,13 +19,17 @@ bool naming_helper_wanted(int argc, char **argv)
 	return argc == 2 && !strcmp(argv[1], NAMING_HELPER_ARGUMENT);
 }
 
-/* The request's length, 0 at the end; fd: -1 where none came with it. */
-static ssize_t receive(struct naming_request *request, int *fd)
+/* What comes with a request to unwind, and goes with its answer. */
+static struct naming_stack stack;
+static struct naming_frames frames;
+
+/* False at the end; fd: -1 where none came with it. */
+static bool receive(struct naming_request *request, int *fd)
 {
 	char control[CMSG_SPACE(sizeof(int))];
-	struct iovec part = {request, sizeof(*request)};
+	struct iovec parts[] = {{request, sizeof(*request)}, {&stack, sizeof(stack)}};
 	struct msghdr message = {
-		.msg_iov = &part, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof(control)};
+		.msg_iov = parts, .msg_iovlen = 2, .msg_control = control, .msg_controllen = sizeof(control)};
 	struct cmsghdr *header;
 	ssize_t length;
 
@@ -35,7 +39,15 @@ static ssize_t receive(struct naming_request *request, int *fd)
 	if (header && header->cmsg_level == SOL_SOCKET && header->cmsg_type == SCM_RIGHTS &&
 	    header->cmsg_len == CMSG_LEN(sizeof(int)))
 		memcpy(fd, CMSG_DATA(header), sizeof(int));
-	return length;
+	return length == (ssize_t)(sizeof(*request) + (request->type == NAMING_UNWIND ? sizeof(stack) : 0));
+}
+
+static bool send_answer(struct naming_answer *answer, bool with_frames)
+{
+	struct iovec parts[] = {{answer, sizeof(*answer)}, {&frames, sizeof(frames)}};
+	const struct msghdr message = {.msg_iov = parts, .msg_iovlen = with_frames ? 2 : 1};
+
+	return sendmsg(SOCKET, &message, MSG_NOSIGNAL) > 0;
 }
 
 /* Takes the descriptor. */
@@ -67,6 +79,10 @@ static int answer_request(struct naming_request *request, int fd, struct naming_
 		break;
 	case NAMING_FIND:
 		err = naming_object_find(object, request->place.file_offset, request->name, answer);
+		break;
+	case NAMING_UNWIND:
+		memset(&frames, 0, sizeof(frames));
+		err = naming_object_unwind(object, &stack, &frames);
 		break;
 	default:
 		err = -ENOSYS;
@@ -100,13 +116,13 @@ int naming_helper_main(void)
 	prctl(PR_SET_NAME, "lockline-names");
 	if (naming_sandbox_enter())
 		return 1;
-	while (receive(&request, &fd) == sizeof(request)) {
+	while (receive(&request, &fd)) {
 		memset(&answer, 0, sizeof(answer));
 		set_time(NAMING_CPU_SECONDS);
 		answer.error = answer_request(&request, fd, &answer);
 		set_time(0);
 		answer.allocated = allocated();
-		if (send(SOCKET, &answer, sizeof(answer), MSG_NOSIGNAL) != sizeof(answer))
+		if (!send_answer(&answer, request.type == NAMING_UNWIND))
 			return 1;
 	}
 	return 0;

@@ -12,6 +12,8 @@
 
 #include <linux/types.h>
 
+#include "naming/unwind.h"
+
 /* Objects that the helper has open at once, by place. */
 #define NAMING_OBJECTS 128
 #define NAMING_NAME    256
@@ -27,6 +29,7 @@ enum naming_request_type {
 	NAMING_CLOSE,
 	NAMING_SYMBOL, /* of an address: name and offset in it */
 	NAMING_FIND,   /* the distance of a symbol's address, by its exact name */
+	NAMING_UNWIND, /* with a struct naming_stack: frames as long as they are in the object, a struct naming_frames */
 };
 
 /* An address: so far behind where this offset of the object's file is mapped. */
@@ -49,6 +52,32 @@ struct naming_answer {
 	__u64 allocated; /* bytes that the helper holds now */
 	__u8 id[32];
 	char name[NAMING_NAME]; /* "": none */
+};
+
+/* The copy of the top of a stack, and how many frames are made of it. */
+#define NAMING_STACK_BYTES 8192
+#define NAMING_FRAMES      24
+
+/* Follows a request: where a stack has come to, and the mapping of code that this is in. */
+struct naming_stack {
+	struct unwind_state state;
+	__u64 start, end, file_offset; /* of the mapping */
+	__u64 address;                 /* of the copy */
+	__u32 size;                    /* of the copy */
+	__u32 most;                    /* frames */
+	__u32 called;                  /* the state's pc is a return address */
+	__u32 leaf;                    /* it is the innermost frame: found by the frame table, or not at all */
+	__u8 bytes[NAMING_STACK_BYTES];
+};
+
+/* Follows the answer. */
+struct naming_frames {
+	struct unwind_state state; /* of the next frame, in another mapping, if end is 0 */
+	__u64 pc[NAMING_FRAMES];
+	__u32 count;
+	__u32 called;
+	__s32 end; /* negative errno: there is no further frame */
+	__u32 pad;
 };
 
 #endif /* LOCKLINE_NAMING_PROTOCOL_H */

@@ -12,7 +12,9 @@
 
 #define MOST_WISHES 8192u
 #define MOST_FOUND  512u
-#define STEP_NS     10000000ull
+/* 9 MiB, as far as they are used. */
+#define MOST_SAMPLES 1024u
+#define STEP_NS      10000000ull
 
 struct waiting {
 	struct naming_wish wish;
@@ -21,6 +23,7 @@ struct waiting {
 
 struct naming_queue {
 	struct user_symbols *users; /* the thread's alone once it runs */
+	struct user_unwind *unwind; /* likewise; NULL: no memory for it */
 	pthread_t thread;
 	bool running;
 
@@ -30,7 +33,12 @@ struct naming_queue {
 	__u32 first_wish, wish_count;
 	struct named found[MOST_FOUND];
 	__u32 first_found, found_count;
-	bool busy; /* the thread looks for a name */
+	struct naming_sample
+		samples[MOST_SAMPLES]; /* those that are done, then those that wait, the first maybe in work */
+	__u32 first_sample, samples_done, samples_waiting;
+	bool names_turn; /* the next is a name, if there is one */
+	bool busy;       /* the thread looks for a name, or unwinds */
+	bool settled;    /* nothing more is looked for */
 	bool end;
 	struct naming_queue_counts counts;
 };
@@ -44,35 +52,68 @@ static void look_up(struct naming_queue *queue, const struct naming_wish *wish, 
 			    out->module, sizeof(out->module));
 }
 
-static void *work(void *context)
+static void find_name(struct naming_queue *queue)
 {
-	struct naming_queue *queue = context;
-	struct naming_counts helper;
-	struct waiting next;
+	struct waiting next = queue->wishes[queue->first_wish];
 	struct named named;
 	__u64 took;
 
+	queue->first_wish = (queue->first_wish + 1) % MOST_WISHES;
+	queue->wish_count--;
+	pthread_mutex_unlock(&queue->lock);
+
+	look_up(queue, &next.wish, &named);
+	took = now_ns() - next.asked_ns;
+
+	pthread_mutex_lock(&queue->lock);
+	queue->found[(queue->first_found + queue->found_count++) % MOST_FOUND] = named;
+	if (took > queue->counts.longest_ns)
+		queue->counts.longest_ns = took;
+}
+
+static struct naming_sample *sample_at(struct naming_queue *queue, __u32 number)
+{
+	return &queue->samples[(queue->first_sample + number) % MOST_SAMPLES];
+}
+
+static void find_frames(struct naming_queue *queue)
+{
+	struct naming_sample *sample = sample_at(queue, queue->samples_done);
+	__u64 frames[NAMING_FRAMES];
+	int count = 0;
+
+	/* Its place is the thread's while it waits. */
+	pthread_mutex_unlock(&queue->lock);
+	if (queue->unwind)
+		count = user_unwind(queue->unwind, &sample->stack, frames);
+	if (count > 1) {
+		memcpy(sample->frames, frames, count * sizeof(*frames));
+		sample->count = count;
+	}
+	pthread_mutex_lock(&queue->lock);
+	queue->samples_done++;
+	queue->samples_waiting--;
+}
+
+static void *work(void *context)
+{
+	struct naming_queue *queue = context;
+
 	pthread_mutex_lock(&queue->lock);
 	while (!queue->end) {
-		if (!queue->wish_count || queue->found_count == MOST_FOUND) {
+		const bool names = queue->wish_count && queue->found_count < MOST_FOUND;
+
+		if (queue->settled || (!names && !queue->samples_waiting)) {
 			pthread_cond_wait(&queue->changed, &queue->lock);
 			continue;
 		}
-		next = queue->wishes[queue->first_wish];
-		queue->first_wish = (queue->first_wish + 1) % MOST_WISHES;
-		queue->wish_count--;
 		queue->busy = true;
-		pthread_mutex_unlock(&queue->lock);
-
-		look_up(queue, &next.wish, &named);
-		naming_client_counts(user_symbols_client(queue->users), &helper);
-		took = now_ns() - next.asked_ns;
-
-		pthread_mutex_lock(&queue->lock);
-		queue->found[(queue->first_found + queue->found_count++) % MOST_FOUND] = named;
-		queue->counts.helper = helper;
-		if (took > queue->counts.longest_ns)
-			queue->counts.longest_ns = took;
+		if (names && (queue->names_turn || !queue->samples_waiting))
+			find_name(queue);
+		else
+			find_frames(queue);
+		queue->names_turn = !queue->names_turn;
+		naming_client_counts(user_symbols_client(queue->users), &queue->counts.helper);
 		queue->busy = false;
 		pthread_cond_broadcast(&queue->changed);
 	}
@@ -99,7 +140,7 @@ void naming_queue_ask(struct naming_queue *queue, const struct naming_wish *wish
 	bool taken = run(queue);
 
 	pthread_mutex_lock(&queue->lock);
-	taken = taken && queue->wish_count < MOST_WISHES;
+	taken = taken && !queue->settled && queue->wish_count < MOST_WISHES;
 	if (taken)
 		queue->wishes[(queue->first_wish + queue->wish_count++) % MOST_WISHES] =
 			(struct waiting){*wish, now_ns()};
@@ -109,7 +150,26 @@ void naming_queue_ask(struct naming_queue *queue, const struct naming_wish *wish
 	pthread_mutex_unlock(&queue->lock);
 }
 
-static bool take_one(struct naming_queue *queue, struct named *out)
+bool naming_queue_unwind(struct naming_queue *queue, const struct naming_sample *sample)
+{
+	bool taken = run(queue);
+	__u32 used;
+
+	pthread_mutex_lock(&queue->lock);
+	used = queue->samples_done + queue->samples_waiting;
+	taken = taken && !queue->settled && used < MOST_SAMPLES;
+	if (taken) {
+		*sample_at(queue, used) = *sample;
+		queue->samples_waiting++;
+	} else {
+		queue->counts.not_unwound++;
+	}
+	pthread_cond_broadcast(&queue->changed);
+	pthread_mutex_unlock(&queue->lock);
+	return taken;
+}
+
+static bool take_name(struct naming_queue *queue, struct named *out)
 {
 	bool any;
 
@@ -125,13 +185,38 @@ static bool take_one(struct naming_queue *queue, struct named *out)
 	return any;
 }
 
-int naming_queue_take(struct naming_queue *queue, int (*take)(void *context, const struct named *named), void *context)
+/* NULL: none is done.  Its place is the caller's until it is dropped. */
+static const struct naming_sample *see_sample(struct naming_queue *queue)
 {
+	const struct naming_sample *sample;
+
+	pthread_mutex_lock(&queue->lock);
+	sample = queue->samples_done ? sample_at(queue, 0) : NULL;
+	pthread_mutex_unlock(&queue->lock);
+	return sample;
+}
+
+static void drop_sample(struct naming_queue *queue)
+{
+	pthread_mutex_lock(&queue->lock);
+	queue->first_sample = (queue->first_sample + 1) % MOST_SAMPLES;
+	queue->samples_done--;
+	pthread_mutex_unlock(&queue->lock);
+}
+
+int naming_queue_take(struct naming_queue *queue, const struct naming_taker *taker)
+{
+	const struct naming_sample *sample;
 	struct named named;
 	int err = 0;
 
-	for (__u32 i = 0; !err && i < MOST_FOUND && take_one(queue, &named); i++)
-		err = take(context, &named);
+	/* First: their frames are wishes. */
+	for (__u32 i = 0; !err && i < MOST_SAMPLES && (sample = see_sample(queue)); i++) {
+		err = taker->sample(taker->context, sample);
+		drop_sample(queue);
+	}
+	for (__u32 i = 0; !err && i < MOST_FOUND && take_name(queue, &named); i++)
+		err = taker->name(taker->context, &named);
 	return err;
 }
 
@@ -146,26 +231,42 @@ static bool wait_for_more(struct naming_queue *queue)
 	until.tv_sec += until.tv_nsec / 1000000000;
 	until.tv_nsec %= 1000000000;
 	pthread_mutex_lock(&queue->lock);
-	if (!queue->found_count && (queue->wish_count || queue->busy))
+	if (!queue->found_count && !queue->samples_done && (queue->wish_count || queue->samples_waiting || queue->busy))
 		pthread_cond_timedwait(&queue->changed, &queue->lock, &until);
-	left = queue->found_count || queue->wish_count || queue->busy;
+	left = queue->found_count || queue->wish_count || queue->samples_done || queue->samples_waiting || queue->busy;
 	pthread_mutex_unlock(&queue->lock);
 	return left;
 }
 
-int naming_queue_settle(struct naming_queue *queue, __u64 most_ns,
-			int (*take)(void *context, const struct named *named), void *context)
+/* No sample is lost: each has the frames that it came with. */
+static void give_up(struct naming_queue *queue)
+{
+	naming_client_give_up(user_symbols_client(queue->users));
+	pthread_mutex_lock(&queue->lock);
+	queue->settled = true;
+	queue->counts.dropped += queue->wish_count;
+	queue->wish_count = 0;
+	while (queue->busy)
+		pthread_cond_wait(&queue->changed, &queue->lock);
+	queue->counts.not_unwound += queue->samples_waiting;
+	queue->samples_done += queue->samples_waiting;
+	queue->samples_waiting = 0;
+	pthread_mutex_unlock(&queue->lock);
+}
+
+int naming_queue_settle(struct naming_queue *queue, __u64 most_ns, const struct naming_taker *taker)
 {
 	const __u64 deadline = now_ns() + most_ns;
-	int err = naming_queue_take(queue, take, context);
+	int err = naming_queue_take(queue, taker);
+	bool left = queue->running;
 
-	while (!err && queue->running && wait_for_more(queue) && now_ns() < deadline)
-		err = naming_queue_take(queue, take, context);
-	pthread_mutex_lock(&queue->lock);
-	queue->counts.dropped += queue->wish_count + queue->busy;
-	queue->wish_count = 0;
-	pthread_mutex_unlock(&queue->lock);
-	return err ?: naming_queue_take(queue, take, context);
+	while (!err && left && now_ns() < deadline) {
+		left = wait_for_more(queue);
+		err = naming_queue_take(queue, taker);
+	}
+	if (left)
+		give_up(queue);
+	return err ?: naming_queue_take(queue, taker);
 }
 
 void naming_queue_counts(struct naming_queue *queue, struct naming_queue_counts *out)
@@ -187,6 +288,7 @@ int naming_queue_open(struct naming_queue **out, unsigned int max_processes)
 		free(queue);
 		return err;
 	}
+	queue->unwind = user_unwind_open(user_symbols_client(queue->users));
 	pthread_mutex_init(&queue->lock, NULL);
 	pthread_cond_init(&queue->changed, NULL);
 	*out = queue;
@@ -204,6 +306,7 @@ void naming_queue_close(struct naming_queue *queue)
 	pthread_mutex_unlock(&queue->lock);
 	if (queue->running)
 		pthread_join(queue->thread, NULL);
+	user_unwind_close(queue->unwind);
 	user_symbols_close(queue->users);
 	pthread_cond_destroy(&queue->changed);
 	pthread_mutex_destroy(&queue->lock);

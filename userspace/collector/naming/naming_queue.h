@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Names for addresses of processes, found by a thread of its own: who reads the
+ * Names for addresses of processes, and frames of their stacks, found by a thread of its own: who reads the
  * rings asks, goes on, and takes what has been found at the next round.
  * Nothing here waits but naming_queue_settle().
  */
@@ -11,6 +11,7 @@
 #include <linux/types.h>
 
 #include "naming/naming_client.h"
+#include "naming/user_unwind.h"
 
 #define NAMED_MODULE 256
 
@@ -33,10 +34,28 @@ struct named {
 	char module[NAMED_MODULE]; /* "" if unmapped or gone */
 };
 
+/* A sample whose stack is to be unwound, with what is recorded of it. */
+struct naming_sample {
+	struct user_stack stack;
+	__u64 frames[NAMING_FRAMES]; /* those that the kernel found; the stack's own, if it tells more */
+	int count;
+	bool wake;
+	__s64 futex, task;
+	__u64 waits, wait_ns;
+};
+
+/* Takes what has been found; each returns 0 or a negative errno, which ends the taking. */
+struct naming_taker {
+	int (*name)(void *context, const struct named *named);
+	int (*sample)(void *context, const struct naming_sample *sample);
+	void *context;
+};
+
 struct naming_queue_counts {
 	struct naming_counts helper;
-	__u64 dropped;    /* wishes that found the queue full, or that the recording's end left over */
-	__u64 longest_ns; /* from a wish to its name, the longest */
+	__u64 dropped;     /* wishes that found the queue full, or that the recording's end left over */
+	__u64 longest_ns;  /* from a wish to its name, the longest */
+	__u64 not_unwound; /* samples that found the queue full, or that the recording's end left over */
 };
 
 int naming_queue_open(struct naming_queue **out, unsigned int max_processes);
@@ -44,11 +63,15 @@ void naming_queue_close(struct naming_queue *queue);
 
 /* What the queue cannot take is counted, and keeps its address. */
 void naming_queue_ask(struct naming_queue *queue, const struct naming_wish *wish);
-/* Hands over all that has been found; stops at the first error of take(). */
-int naming_queue_take(struct naming_queue *queue, int (*take)(void *context, const struct named *named), void *context);
-/* At the end: hands over until nothing is left, or for so long; what is left then has no names. */
-int naming_queue_settle(struct naming_queue *queue, __u64 most_ns,
-			int (*take)(void *context, const struct named *named), void *context);
+/* False: the queue cannot take it, which is counted. */
+bool naming_queue_unwind(struct naming_queue *queue, const struct naming_sample *sample);
+/* Hands over all that has been found; stops at the taker's first error. */
+int naming_queue_take(struct naming_queue *queue, const struct naming_taker *taker);
+/*
+ * At the end: hands over until nothing is left, or for so long; what is left then has no names, and samples
+ * have the frames that they had.
+ */
+int naming_queue_settle(struct naming_queue *queue, __u64 most_ns, const struct naming_taker *taker);
 void naming_queue_counts(struct naming_queue *queue, struct naming_queue_counts *out);
 
 #endif /* LOCKLINE_NAMING_QUEUE_H */

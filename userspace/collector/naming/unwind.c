@@ -1,13 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include <dwarf.h>
 #include <errno.h>
-#include <setjmp.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
-#include <elfutils/libdw.h>
-#include <gelf.h>
 
 #include "naming/unwind.h"
 
@@ -28,82 +23,6 @@
 #define ADDRESS_MASK ((1ull << 56) - 1)
 
 #define OPERANDS 16
-
-struct unwind_object {
-	int fd;
-	Elf *elf;
-	Dwarf_CFI *cfi;
-	bool cut; /* its file was made shorter; nothing more is read of it */
-};
-
-/*
- * libelf maps the file, which is not ours: whoever owns it can cut it short, and
- * a read behind its end is a SIGBUS.  The read is given up then.
- */
-static __thread sigjmp_buf *reading;
-
-static void give_up(int number)
-{
-	if (reading)
-		siglongjmp(*reading, 1);
-	/* Somebody else's fault, which comes again and ends the program. */
-	signal(number, SIG_DFL);
-}
-
-static void catch_cut_files(void)
-{
-	static bool caught;
-	struct sigaction action = {.sa_handler = give_up};
-
-	if (!caught)
-		sigaction(SIGBUS, &action, NULL);
-	caught = true;
-}
-
-static void read_frames(struct unwind_object *object)
-{
-	sigjmp_buf jump;
-
-	if (!sigsetjmp(jump, 1)) {
-		reading = &jump;
-		object->elf = elf_begin(object->fd, ELF_C_READ_MMAP, NULL);
-		if (object->elf && elf_kind(object->elf) == ELF_K_ELF)
-			object->cfi = dwarf_getcfi_elf(object->elf);
-	}
-	reading = NULL;
-}
-
-int unwind_object_open(struct unwind_object **out, int fd)
-{
-	struct unwind_object *object = calloc(1, sizeof(*object));
-
-	if (!object) {
-		close(fd);
-		return -ENOMEM;
-	}
-	elf_version(EV_CURRENT);
-	catch_cut_files();
-	object->fd = fd;
-	read_frames(object);
-	if (!object->cfi) {
-		unwind_object_close(object);
-		return -ENOENT;
-	}
-	*out = object;
-	return 0;
-}
-
-void unwind_object_close(struct unwind_object *object)
-{
-	if (!object)
-		return;
-	if (object->cfi)
-		dwarf_cfi_end(object->cfi);
-	if (object->elf)
-		elf_end(object->elf);
-	close(object->fd);
-	free(object);
-}
 
 void unwind_begin(struct unwind_state *state, __u64 pc, const __u64 *registers)
 {
@@ -306,59 +225,19 @@ static int to_caller(Dwarf_Frame *frame, struct unwind_state *state, const struc
 	return 0;
 }
 
-/* Where this offset of the file is to be loaded. */
-static int address_of(Elf *elf, __u64 offset, __u64 *address)
-{
-	GElf_Phdr header;
-	size_t count;
-
-	if (elf_getphdrnum(elf, &count))
-		return -ENOENT;
-	for (size_t i = 0; i < count; i++) {
-		if (!gelf_getphdr(elf, i, &header) || header.p_type != PT_LOAD || offset < header.p_offset ||
-		    offset - header.p_offset >= header.p_filesz)
-			continue;
-		*address = header.p_vaddr + (offset - header.p_offset);
-		return 0;
-	}
-	return -ENOENT;
-}
-
-static int step(struct unwind_object *object, __u64 offset, struct unwind_state *state,
-		const struct unwind_stack *stack, bool *called)
+int unwind_step(Dwarf_CFI *table, __u64 address, struct unwind_state *state, const struct unwind_stack *stack,
+		bool *called)
 {
 	Dwarf_Frame *frame;
 	bool signal = false;
-	__u64 address;
-	int err = address_of(object->elf, offset, &address);
+	int err;
 
-	if (err)
-		return err;
-	if (dwarf_cfi_addrframe(object->cfi, address - *called, &frame))
+	if (dwarf_cfi_addrframe(table, address - *called, &frame))
 		return -ENOENT;
 	dwarf_frame_info(frame, NULL, NULL, &signal);
 	err = to_caller(frame, state, stack);
 	free(frame);
 	*called = !signal;
-	return err;
-}
-
-int unwind_step(struct unwind_object *object, __u64 offset, struct unwind_state *state,
-		const struct unwind_stack *stack, bool *called)
-{
-	sigjmp_buf jump;
-	int err;
-
-	if (object->cut)
-		return -ENOENT;
-	if (sigsetjmp(jump, 1)) {
-		reading = NULL;
-		object->cut = true;
-		return -ENOENT;
-	}
-	reading = &jump;
-	err = step(object, offset, state, stack, called);
-	reading = NULL;
 	return err;
 }
 

@@ -3,13 +3,15 @@
  * One frame of a stack to the next, by the call frame information of an object
  * file (.eh_frame), or by the frame pointer.
  *
- * All that it reads are the descriptor of the object, the registers and the copy
- * of the stack that it is given: no process, no path, no other file.
+ * All that it reads are the frame tables, the registers and the copy of the stack
+ * that it is given: no process, no path.  Frame tables are read in the helper
+ * alone; a step by the frame pointer reads nothing but the copy.
  */
 #ifndef LOCKLINE_UNWIND_H
 #define LOCKLINE_UNWIND_H
 
 #include <stdbool.h>
+#include <elfutils/libdw.h>
 #include <linux/types.h>
 
 /* By DWARF's numbers: x86-64 has 17 of them, arm64 33. */
@@ -28,22 +30,16 @@ struct unwind_stack {
 	__u64 size;
 };
 
-struct unwind_object;
-
-/* fd is the object's from now on, also if it fails: negative errno; -ENOENT: no such information. */
-int unwind_object_open(struct unwind_object **out, int fd);
-void unwind_object_close(struct unwind_object *object);
-
 /* registers: by DWARF's numbers, without the program counter; 16 of x86-64, 32 of arm64. */
 void unwind_begin(struct unwind_state *state, __u64 pc, const __u64 *registers);
 __u64 unwind_stack_pointer(const struct unwind_state *state);
 /*
- * To the caller.  offset: of state's pc in the object's file.  called: the pc is a return address, and the call
- * lies before it; is set for the next.  -ENOENT: the object says nothing of this place; -ENODATA: that was
+ * To the caller.  address: of state's pc, as the frame table counts.  called: the pc is a return address, and the
+ * call lies before it; is set for the next.  -ENOENT: the table says nothing of this place; -ENODATA: that was
  * the outermost frame; -EFAULT: what the next frame needs is not in the copy.
  */
-int unwind_step(struct unwind_object *object, __u64 offset, struct unwind_state *state,
-		const struct unwind_stack *stack, bool *called);
+int unwind_step(Dwarf_CFI *table, __u64 address, struct unwind_state *state, const struct unwind_stack *stack,
+		bool *called);
 /* Likewise, by the frame pointer: right where the code keeps it. */
 int unwind_step_frame_pointer(struct unwind_state *state, const struct unwind_stack *stack, bool *called);
 

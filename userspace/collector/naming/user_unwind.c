@@ -6,7 +6,6 @@
 
 #include "base/clock.h"
 #include "base/proc.h"
-#include "naming/unwind.h"
 #include "naming/user_modules.h"
 #include "naming/user_unwind.h"
 
@@ -34,26 +33,30 @@ struct object {
 	__u64 inode; /* 0: free */
 	__u32 major, minor;
 	__u64 used;
-	struct unwind_object *unwind; /* NULL: nothing is known of it */
+	__u64 object; /* of naming_client.h; 0: it could not be opened */
 };
 
 struct user_unwind {
+	struct naming_client *client;
+	struct naming_stack asked; /* of the stack that is being unwound */
 	struct process processes[PROCESSES];
 	struct object objects[OBJECTS];
 	__u64 uses;
 };
 
-struct user_unwind *user_unwind_open(void)
+struct user_unwind *user_unwind_open(struct naming_client *client)
 {
-	return calloc(1, sizeof(struct user_unwind));
+	struct user_unwind *users = calloc(1, sizeof(*users));
+
+	if (users)
+		users->client = client;
+	return users;
 }
 
 void user_unwind_close(struct user_unwind *users)
 {
 	for (int i = 0; users && i < PROCESSES; i++)
 		free(users->processes[i].code);
-	for (int i = 0; users && i < OBJECTS; i++)
-		unwind_object_close(users->objects[i].unwind);
 	free(users);
 }
 
@@ -142,7 +145,7 @@ static const struct code *find_code(struct process *process, __u64 pc)
 	return code;
 }
 
-static struct unwind_object *open_object(__u32 tgid, const struct code *code)
+static __u64 open_object(const struct user_unwind *users, __u32 tgid, const struct code *code)
 {
 	const struct user_module module = {
 		.start = code->start,
@@ -150,70 +153,100 @@ static struct unwind_object *open_object(__u32 tgid, const struct code *code)
 		.major = code->major,
 		.minor = code->minor,
 	};
-	struct unwind_object *unwind = NULL;
-	int fd = user_module_open(&module, tgid, NULL);
+	struct stat status;
+	int fd = user_module_open(&module, tgid, &status);
 
-	if (fd >= 0)
-		unwind_object_open(&unwind, fd);
-	return unwind;
+	return fd < 0 ? 0 : naming_client_object(users->client, fd, &status);
 }
 
-/* NULL: code without a file, or of a file that says nothing of its frames. */
-static struct unwind_object *object_of(struct user_unwind *users, __u32 tgid, const struct code *code)
+/* 0: code without a file, or of a file that could not be opened. */
+static __u64 object_of(struct user_unwind *users, __u32 tgid, const struct code *code)
 {
 	struct object *oldest = users->objects;
 
 	if (!code->inode)
-		return NULL;
+		return 0;
 	for (int i = 0; i < OBJECTS; i++) {
 		struct object *object = &users->objects[i];
 
 		if (object->inode == code->inode && object->major == code->major && object->minor == code->minor) {
-			object->used = ++users->uses;
-			return object->unwind;
+			oldest = object;
+			if (!object->object || naming_client_has(users->client, object->object)) {
+				object->used = ++users->uses;
+				return object->object;
+			}
+			break;
 		}
 		if (object->used < oldest->used)
 			oldest = object;
 	}
-	unwind_object_close(oldest->unwind);
 	*oldest = (struct object){
 		.inode = code->inode,
 		.major = code->major,
 		.minor = code->minor,
 		.used = ++users->uses,
-		.unwind = open_object(tgid, code),
+		.object = open_object(users, tgid, code),
 	};
-	return oldest->unwind;
+	return oldest->object;
 }
 
-int user_unwind(struct user_unwind *users, __u32 tgid, __u64 pc, const __u64 *registers, const void *stack,
-		__u64 stack_bytes, __u64 *frames, int max)
+/* Frames as long as they are in this code, by the helper; false: it cannot tell. */
+static bool ask_helper(struct user_unwind *users, __u64 object, const struct code *code, int left,
+		       struct naming_frames *found)
 {
-	struct process *process = tgid ? find_process(users, tgid) : NULL;
-	struct unwind_stack copy = {.bytes = stack, .size = stack_bytes};
-	struct unwind_state state;
-	bool called = false;
-	int count = 0, err = 0;
+	struct naming_stack *asked = &users->asked;
+
+	asked->start = code->start;
+	asked->end = code->end;
+	asked->file_offset = code->offset;
+	asked->most = left;
+	return object && !naming_client_unwind(users->client, object, asked, found) && found->count &&
+	       found->count <= asked->most;
+}
+
+/* One frame of code without a file, which keeps frame pointers or ends the stack. */
+static void step_frame_pointer(const struct naming_stack *asked, struct naming_frames *found)
+{
+	const struct unwind_stack copy = {.address = asked->address, .bytes = asked->bytes, .size = asked->size};
+	bool called = asked->called;
+
+	found->pc[0] = asked->state.pc;
+	found->count = 1;
+	found->state = asked->state;
+	found->end = unwind_step_frame_pointer(&found->state, &copy, &called);
+	found->called = called;
+}
+
+int user_unwind(struct user_unwind *users, const struct user_stack *stack, __u64 *frames)
+{
+	struct process *process = stack->tgid ? find_process(users, stack->tgid) : NULL;
+	struct naming_stack *asked = &users->asked;
+	struct naming_frames found = {};
+	int count = 0;
 
 	if (!process)
 		return 0;
-	unwind_begin(&state, pc, registers);
-	copy.address = unwind_stack_pointer(&state);
-	while (!err && count < max) {
-		const struct code *code = find_code(process, state.pc);
-		struct unwind_object *object = code ? object_of(users, tgid, code) : NULL;
+	memset(asked, 0, sizeof(*asked));
+	unwind_begin(&asked->state, stack->pc, stack->registers);
+	asked->address = unwind_stack_pointer(&asked->state);
+	asked->size = stack->size < NAMING_STACK_BYTES ? stack->size : NAMING_STACK_BYTES;
+	memcpy(asked->bytes, stack->bytes, asked->size);
+	while (!found.end && count < NAMING_FRAMES) {
+		const struct code *code = find_code(process, asked->state.pc);
 
 		/* No code: what was taken for a return address was none. */
 		if (!code)
 			break;
-		frames[count++] = state.pc;
-		err = -ENOENT;
-		if (object)
-			err = unwind_step(object, code->offset + (state.pc - code->start), &state, &copy, &called);
-		if (err == -ENOENT && count == 1)
-			return 0;
-		if (err == -ENOENT)
-			err = unwind_step_frame_pointer(&state, &copy, &called);
+		asked->leaf = !count;
+		if (!ask_helper(users, object_of(users, stack->tgid, code), code, NAMING_FRAMES - count, &found)) {
+			if (!count)
+				return 0;
+			step_frame_pointer(asked, &found);
+		}
+		memcpy(frames + count, found.pc, found.count * sizeof(*frames));
+		count += found.count;
+		asked->state = found.state;
+		asked->called = found.called;
 	}
 	return count;
 }

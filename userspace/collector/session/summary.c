@@ -240,6 +240,10 @@ static int write_naming_losses(const struct summary *summary)
 	err = put_loss(
 		summary, "names_dropped", counts.dropped + counts.helper.refused, "info",
 		"addresses of user space without a name: too many were new at once, or the recording ended first");
+	err = err
+		      ?: put_loss(summary, "stacks_not_unwound", counts.not_unwound, "info",
+				  "samples of futexes whose stack is the one by frame pointers: too many came at once, "
+				  "or the recording ended first");
 	return err
 		       ?: put_loss(summary, "unreadable_files", counts.helper.objects, "info",
 				   "files of processes that took the naming helper too long, or ended it: their "

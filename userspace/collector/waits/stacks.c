@@ -76,10 +76,28 @@ static int put_name(void *context, const struct named *named)
 	return recording_set_futex_name(stacks->recording, wish->id, text, named->module);
 }
 
+int stacks_put_sample(struct stacks *stacks, const struct naming_sample *sample)
+{
+	__s64 stack = stacks_id(stacks, sample->stack.tgid, sample->frames, sample->count);
+
+	if (stack < 0)
+		return stack;
+	return recording_put(stacks->recording, futex_sample, .futex = sample->futex,
+			     .role = sample->wake ? "waker" : "waiter", .task = sample->task, .stack = stack,
+			     .waits = sample->waits, .wait_ns = sample->wait_ns, .samples = 1);
+}
+
+static int put_sample(void *context, const struct naming_sample *sample)
+{
+	return stacks_put_sample(context, sample);
+}
+
 int stacks_put_names(struct stacks *stacks, bool last)
 {
+	const struct naming_taker taker = {.name = put_name, .sample = put_sample, .context = stacks};
+
 	if (!stacks->naming)
 		return 0;
-	return last ? naming_queue_settle(stacks->naming, SETTLE_NS, put_name, stacks)
-		    : naming_queue_take(stacks->naming, put_name, stacks);
+	return last ? naming_queue_settle(stacks->naming, SETTLE_NS, &taker)
+		    : naming_queue_take(stacks->naming, &taker);
 }

@@ -21,7 +21,10 @@ int stacks_trim(const struct symbols *symbols, const __u64 **frames, int count);
 /* Id of the stack; 0 for one without frames; negative errno. tgid 0: a kernel stack. */
 __s64 stacks_id(struct stacks *stacks, __u32 tgid, const __u64 *frames, int count);
 
-/* Puts the names of user space that were found into the recording; last: waits for those that are not, for a while. */
+/* Puts a sample of a futex into the recording, with the stack that it has. */
+int stacks_put_sample(struct stacks *stacks, const struct naming_sample *sample);
+
+/* Puts the names of user space and the unwound samples that were found into the recording; last: waits for those that are not, for a while. */
 int stacks_put_names(struct stacks *stacks, bool last);
 
 #endif /* LOCKLINE_STACKS_H */
