@@ -272,6 +272,8 @@ install: all
 	$(INSTALL) -D -m 644 userspace/lockline/atlas/locks.json $(DESTDIR)$(PREFIX)/lib/lockline/lockline/atlas/locks.json
 	$(INSTALL) -m 644 userspace/lockline/page/page.css userspace/lockline/page/page.js $(DESTDIR)$(PREFIX)/lib/lockline/lockline/page
 	test ! -f $(BUILD)/page/charts.js || $(INSTALL) -m 644 $(BUILD)/page/charts.js $(DESTDIR)$(PREFIX)/lib/lockline/lockline/page
+	$(INSTALL) -d $(DESTDIR)$(PREFIX)/lib/lockline/lockline/fleet/sql
+	$(INSTALL) -m 644 userspace/lockline/fleet/sql/*.sql $(DESTDIR)$(PREFIX)/lib/lockline/lockline/fleet/sql
 	$(INSTALL) -m 644 docs/lockline.1 $(DESTDIR)$(PREFIX)/share/man/man1
 
 .PHONY: dist

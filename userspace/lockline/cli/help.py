@@ -27,6 +27,7 @@ GROUPS: tuple[tuple[str, tuple[tuple[str, str], ...]], ...] = (
         ),
     ),
     ("Compare", (("diff", "compare two recordings, or benchmark results, before and after a change"),)),
+    ("Many machines", (("fleet", "add recordings of many hosts to a directory, and report on all of them"),)),
     ("Cache lines", (("c2c", "cache lines of perf c2c data, joined with locks"),)),
     (
         "Help",
@@ -81,6 +82,11 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
     "demo": (("see lockline at work, as root", "lockline demo"),),
     "explain": (("what is mmap_lock?", "lockline explain mmap_lock"),),
     "export": (("a flame graph in speedscope", "lockline export lockline.data --format speedscope -o waits.json"),),
+    "fleet": (
+        ("add the recordings of all hosts", "lockline fleet add fleet/ */lockline.data"),
+        ("what costs the fleet most this week, and what is new", "lockline fleet report fleet/"),
+        ("a question of your own", "lockline fleet sql fleet/ 'SELECT lock, share FROM lock_shares ORDER BY 2'"),
+    ),
     "c2c": (
         ("what perf c2c record found", "lockline c2c report perf.data"),
         ("joined with lock waits of the same time", "lockline c2c report perf.data --recording lockline.data"),

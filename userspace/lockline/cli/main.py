@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 # Their options are the collector's; record has no others.
 _COLLECTORS = ("record", "watch")
-_COMMANDS = ("why", "report", "doctor", "demo", "explain", "diff", "c2c", "export", "top", "exporter")
+_COMMANDS = ("why", "report", "doctor", "demo", "explain", "diff", "c2c", "export", "top", "exporter", "fleet")
 
 
 def make_parser(wanted: Sequence[str] = _COMMANDS, examples: bool = True) -> "argparse.ArgumentParser":

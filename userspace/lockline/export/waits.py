@@ -2,18 +2,16 @@
 """A recording's waits as a table: one row for each interval, CPU, lock and kind, as CSV or Parquet."""
 
 import csv
-import importlib
 import io
 import tempfile
 from collections import defaultdict
 from collections.abc import Iterator
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import Any
 
 from lockline.analysis.model import Report
-from lockline.base.errors import LocklineError
 from lockline.base.text import Style, clean
+from lockline.export.parquet import load_duckdb, read_rows, write_rows
 from lockline.recording.reader import Recording
 
 # Name, and type in DuckDB's words.
@@ -90,18 +88,10 @@ def to_csv(rows: Iterator[Row]) -> bytes:
 
 def to_parquet(rows: Iterator[Row]) -> bytes:
     """The same columns as Parquet, written by DuckDB.  Raises LocklineError if DuckDB is not installed."""
-    try:
-        duckdb: Any = importlib.import_module("duckdb")
-    except ImportError as error:
-        raise LocklineError(
-            "--format parquet needs DuckDB, which is not installed; install it with: pip install 'lockline[export]'"
-        ) from error
+    duckdb = load_duckdb("--format parquet", "export")
     with tempfile.TemporaryDirectory(prefix="lockline-") as directory:
         source, target = Path(directory) / "waits.csv", Path(directory) / "waits.parquet"
         source.write_bytes(to_csv(rows))
         with duckdb.connect() as connection:
-            table = connection.read_csv(
-                str(source), header=True, auto_detect=False, columns=dict(COLUMNS), quotechar='"', delimiter=","
-            )
-            table.write_parquet(str(target), compression="zstd")
+            write_rows(read_rows(connection, source, dict(COLUMNS), header=True), target)
         return target.read_bytes()

@@ -1,0 +1,214 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""`lockline fleet`: recordings of many hosts in one directory, and what they say together."""
+
+import argparse
+import csv
+import io
+import os
+import sys
+from collections.abc import Sequence
+from contextlib import closing
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from lockline.base.errors import LocklineError
+from lockline.base.text import Style, clean
+from lockline.cli.common import argument, positive
+from lockline.cli.terminal import style as terminal_style
+
+if TYPE_CHECKING:
+    from lockline.fleet.analysis import Question
+    from lockline.fleet.engine import Engine
+
+_GROUPS = ("kernel", "cpu_model", "architecture", "host", "lockline_version")
+
+
+def _weight(text: str) -> float:
+    value = float(text)
+    if not 0 < value < 1e9:
+        raise ValueError("a weight must be above 0, and below 1e9")
+    return value
+
+
+def _share(text: str) -> float:
+    value = float(text)
+    if not 0 <= value < 1e6:
+        raise ValueError("must not be negative")
+    return value
+
+
+def _percent(text: str) -> float:
+    return _share(text) / 100
+
+
+def _when(text: str) -> tuple[int | None, int | None]:
+    """An hour, or hours before the end."""
+    from lockline.fleet.choose import parse_moment, parse_span
+
+    span = parse_span(text)
+    return (None, span) if span is not None else (parse_moment(text), None)
+
+
+def _group_names(text: str) -> tuple[str, ...]:
+    names = tuple(text.replace("-", "_").split(","))
+    unknown = [name for name in names if name not in _GROUPS]
+    if unknown:
+        raise ValueError(f"'{unknown[0]}' is none of {', '.join(_GROUPS)}")
+    return names
+
+
+def _add_filters(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--host", metavar="PATTERN", help="only hosts whose name holds this text, or matches *, ?, [")
+    parser.add_argument("--kernel", metavar="PATTERN", help="likewise, of the kernel's release")
+    parser.add_argument("--cpu-model", metavar="PATTERN", help="likewise, of the CPU model")
+    parser.add_argument("--container", metavar="NAME", help="only waits in this container, from samples")
+    parser.add_argument("--threshold", type=argument(_percent), metavar="PERCENT", help="what matters; default: 10")
+    parser.add_argument(
+        "--min-share", type=argument(_percent), metavar="PERCENT", help="judge locks above this; default: 0.1"
+    )
+
+
+def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Add the command's parser."""
+    fleet = commands.add_parser(
+        "fleet",
+        help="recordings of many hosts in one directory, and what they say together",
+        description="Recordings of many hosts in one directory, as Parquet, and what they say together.",
+    )
+    actions = fleet.add_subparsers(dest="action", required=True, metavar="ACTION")
+
+    add = actions.add_parser("add", help="add recordings to a directory; one that is there already is passed over")
+    add.add_argument("directory", metavar="DIR", type=Path, help="it is made if it is not there")
+    add.add_argument("recordings", nargs="+", metavar="RECORDING", help="a file; @FILE: the names in it, one a line")
+    add.add_argument("-j", "--jobs", type=positive, default=os.cpu_count() or 1, metavar="N", help="at once")
+    add.add_argument("--weight", type=argument(_weight), default=1.0, metavar="W", help="hosts that each stands for")
+
+    report = actions.add_parser("report", help="which locks cost the fleet most, where, and since when")
+    report.add_argument("directory", metavar="DIR", type=Path)
+    times = "2026-11-22, 2026-11-22T14:00 (UTC, whole hours)"
+    report.add_argument("--since", type=argument(_when), metavar="TIME", help=f"{times}, or 24h, 7d, 2w; default: 7d")
+    report.add_argument("--until", type=argument(_when), metavar="TIME", help=f"{times}; default: the end of the data")
+    _add_filters(report)
+    report.add_argument(
+        "--group-by",
+        type=argument(_group_names),
+        metavar="LIST",
+        help=f"of {', '.join(_GROUPS)}; default: the first two",
+    )
+    report.add_argument("--expect", metavar="FILE", help="names of hosts, one a line, that should be there")
+    report.add_argument("--format", choices=("text",), default="text")
+
+    sql = actions.add_parser("sql", help="run a SELECT over the fleet's tables; nothing can be written")
+    sql.add_argument("directory", metavar="DIR", type=Path)
+    sql.add_argument("query", metavar="SELECT")
+    sql.add_argument("--format", choices=("text", "csv"), default="text")
+
+
+def _lines(path: str, option: str) -> list[str]:
+    try:
+        text = Path(path).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise LocklineError(f"{option}{path}: cannot be read: {getattr(error, 'strerror', None) or error}") from error
+    return [line.strip() for line in text.splitlines() if line.strip()]
+
+
+def _add(arguments: argparse.Namespace) -> tuple[str, int]:
+    from lockline.fleet.add import Told, add
+
+    names: list[str] = []
+    for name in arguments.recordings:
+        names += _lines(name[1:], "@") if name.startswith("@") else [name]
+    plain = Style(unicode=False, addresses=False)
+    counts = {"added": 0, "there": 0, "failed": 0}
+    rows = 0
+    for one in add(arguments.directory, names, Told(arguments.weight), arguments.jobs):
+        counts[one.outcome] += 1
+        rows += one.rows
+        if one.why:
+            print(f"lockline: left out: {clean(one.why, plain)}", file=sys.stderr, flush=True)
+    text = f"{counts['added']:,} recordings added, {rows:,} rows of waits"
+    text += f"; {counts['there']:,} were there already" if counts["there"] else ""
+    text += f"; {counts['failed']:,} left out" if counts["failed"] else ""
+    return text + "\n", 1 if counts["failed"] else 0
+
+
+def _question(arguments: argparse.Namespace) -> "Question":
+    from lockline.diff.recordings import DEFAULT_MIN_SHARE
+    from lockline.fleet.analysis import DEFAULT_GROUPS, DEFAULT_SPAN, DEFAULT_THRESHOLD, Question
+    from lockline.fleet.choose import Filter
+
+    since, span = arguments.since or (None, None)
+    until, before_end = arguments.until or (None, None)
+    if before_end is not None:
+        raise LocklineError("--until: a time, as 2026-11-22")
+    return Question(
+        since=since,
+        until=until,
+        span=DEFAULT_SPAN if span is None else span,
+        filter=Filter(arguments.host, arguments.kernel, arguments.cpu_model),
+        container=arguments.container,
+        group_by=arguments.group_by or DEFAULT_GROUPS,
+        threshold=DEFAULT_THRESHOLD if arguments.threshold is None else arguments.threshold,
+        min_share=DEFAULT_MIN_SHARE if arguments.min_share is None else arguments.min_share,
+        expected=tuple(_lines(arguments.expect, "--expect ")) if arguments.expect else (),
+    )
+
+
+def _engine() -> "Engine":
+    from lockline.fleet.engine import DuckDb
+
+    return DuckDb()
+
+
+def _report(arguments: argparse.Namespace) -> tuple[str, int]:
+    from lockline.fleet import text
+    from lockline.fleet.analysis import make_report
+
+    with closing(_engine()) as engine:
+        report = make_report(arguments.directory, engine, _question(arguments))
+    return text.render(report, terminal_style(addresses=False)), 0
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, bytes):
+        return value.hex()
+    return "" if value is None else f"{value:.9g}" if isinstance(value, float) else str(value)
+
+
+def _columns(titles: Sequence[str], rows: Sequence[Sequence[Any]], style: Style) -> str:
+    """Rows as text, each column as wide as it needs."""
+    from lockline.base.text import pad, width
+
+    made = [list(titles), *([clean(_shown(value), style) for value in row] for row in rows)]
+    widths = [max(width(row[index]) for row in made) for index in range(len(titles))]
+    numbers = [bool(rows) and all(isinstance(row[index], (int, float)) for row in rows) for index in range(len(titles))]
+    lines = (
+        "  ".join(pad(text, columns, right) for text, columns, right in zip(row, widths, numbers, strict=True)).rstrip()
+        for row in made
+    )
+    return "\n".join(lines) + "\n"
+
+
+def _sql(arguments: argparse.Namespace) -> tuple[str, int]:
+    from lockline.fleet.engine import VIEWS, DuckDb
+    from lockline.fleet.store import open_store, places
+
+    open_store(arguments.directory)
+    with closing(DuckDb()) as engine:
+        engine.read(list(places(arguments.directory)))
+        for name in VIEWS:
+            engine.view(name, f"view_{name}")
+        titles, rows = engine.select(arguments.directory, arguments.query)
+    if arguments.format == "csv":
+        text = io.StringIO()
+        writer = csv.writer(text, lineterminator="\n")
+        writer.writerow(titles)
+        writer.writerows([_shown(value) for value in row] for row in rows)
+        return text.getvalue(), 0
+    return _columns(titles, rows, terminal_style(addresses=False)), 0
+
+
+def run(arguments: argparse.Namespace) -> tuple[str, int]:
+    """What is printed, and the exit code.  Raises LocklineError."""
+    actions = {"add": _add, "report": _report, "sql": _sql}
+    return actions[arguments.action](arguments)

@@ -1,0 +1,183 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Adds recordings to a fleet's directory: each one whole, or not at all."""
+
+import hashlib
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from lockline.base.errors import LocklineError, RecordingError
+from lockline.base.histogram import OVERFLOW
+from lockline.export.parquet import load_duckdb, read_rows, write_rows
+from lockline.fleet.facts import Facts, Row, read_facts
+from lockline.fleet.store import Place, aside, clean_up, make_store, place_of, publish
+from lockline.fleet.tables import TABLES, Columns
+from lockline.recording.bulk import WAIT_LINE, wait_lines
+from lockline.recording.reader import Recording, open_recording
+
+_COPY = 1 << 20
+# Of one entry of a histogram, in hexadecimal: the bucket in two bytes, the count in four, the low ones first.
+_ENTRY = 12
+
+Outcome = Literal["added", "there", "failed"]
+
+
+@dataclass(frozen=True, slots=True)
+class Added:
+    """What became of one recording; why: of one that failed."""
+
+    path: str
+    outcome: Outcome
+    why: str = ""
+    rows: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What the user says of the recordings.  weight: hosts, or time, that each stands for."""
+
+    weight: float = 1.0
+
+
+def content_hash(path: Path) -> str:
+    """What tells a recording from every other: a hash of its content, with the log that belongs to it."""
+    digest = hashlib.sha256()
+    for file in (path, path.with_name(path.name + "-wal")):
+        if file.exists():
+            with file.open("rb") as opened:
+                while block := opened.read(_COPY):
+                    digest.update(block)
+    return digest.hexdigest()[:32]
+
+
+def _literal(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
+
+
+def put_rows(connection: Any, name: str, columns: Columns, made: Sequence[Row]) -> None:
+    """Make a table of DuckDB of these rows."""
+    selected = ", ".join(f"unnest(${at}::{kind}[]) AS {column}" for at, (column, kind) in enumerate(columns, 1))
+    values = [list(column) for column in zip(*made, strict=True)] if made else [[] for _ in columns]
+    connection.execute(f"CREATE OR REPLACE TEMP TABLE {name} AS SELECT {selected}", values)
+
+
+def _head(recording: str, facts: Facts, weight: float) -> str:
+    return f"{_literal(recording)} AS recording, {_literal(facts.host)} AS host, {weight!r}::DOUBLE AS weight"
+
+
+def _write_small(connection: Any, made: Path, facts: Facts, head: str) -> None:
+    for name, rows in facts.tables.items():
+        if rows:
+            columns = TABLES[name][3:]
+            put_rows(connection, "small", columns, rows)
+            write_rows(connection.sql(f"SELECT {head}, * FROM small"), made / f"{name}.parquet")
+
+
+def _write_waits(connection: Any, made: Path, source: Path, facts: Facts, head: str, path: str) -> int:
+    """The tables that come of the waits by interval; gives the number of waits' rows."""
+    types = {name: "VARCHAR" if name == "histogram" else "BIGINT" for name in WAIT_LINE}
+    read_rows(connection, source, types, header=False).create("raw")
+    intervals = [(one.id, one.second, one.length_ns, one.hour) for one in facts.intervals]
+    steps = (("id", "BIGINT"), ("second", "DOUBLE"), ("length_ns", "BIGINT"), ("hour", "BIGINT"))
+    put_rows(connection, "steps", steps, intervals)
+    named = (("id", "BIGINT"), ("name", "VARCHAR"))
+    put_rows(connection, "locks", named, sorted(facts.locks.items()))
+    put_rows(connection, "kinds", named, sorted(facts.kinds.items()))
+    connection.execute("""
+        CREATE TEMP TABLE waited AS
+        SELECT steps.second, steps.length_ns, steps.hour, raw.cpu,
+            coalesce(locks.name, '?') AS lock, coalesce(kinds.name, 'kind ' || raw.kind) AS kind,
+            sum(raw.waits)::BIGINT AS waits, sum(raw.wait_ns)::BIGINT AS wait_ns, max(raw.max_ns) AS max_ns,
+            sum(raw.failed)::BIGINT AS failed, coalesce(string_agg(raw.histogram, ''), '') AS histogram
+        FROM raw JOIN steps ON steps.id = raw.interval
+        LEFT JOIN locks ON locks.id = raw.lock LEFT JOIN kinds ON kinds.id = raw.kind
+        GROUP BY ALL""")
+    [(rows, broken)] = connection.execute(
+        f"SELECT count(*), count(*) FILTER (length(histogram) % {_ENTRY} <> 0) FROM waited"
+    ).fetchall()
+    connection.execute(f"""
+        CREATE TEMP TABLE lengths AS
+        WITH alike AS (
+            SELECT hour, lock, kind, histogram, count(*) AS times FROM waited GROUP BY ALL),
+        entries AS (
+            SELECT hour, lock, kind, histogram, times, unnest(range(length(histogram) // {_ENTRY})) * {_ENTRY} AS byte
+            FROM alike)
+        SELECT hour, lock, kind,
+            ('0x' || substr(histogram, byte + 3, 2) || substr(histogram, byte + 1, 2))::BIGINT AS bucket,
+            sum(times * ('0x' || substr(histogram, byte + 11, 2) || substr(histogram, byte + 9, 2)
+                || substr(histogram, byte + 7, 2) || substr(histogram, byte + 5, 2))::BIGINT)::BIGINT AS waits
+        FROM entries GROUP BY ALL""")
+    [(last,)] = connection.execute("SELECT coalesce(max(bucket), 0) FROM lengths").fetchall()
+    if broken or last > OVERFLOW:
+        raise RecordingError(f"{path}: the recording is damaged: histograms with broken entries or unknown buckets")
+    if not rows:
+        return 0
+    of_boot = ", ".join(
+        f"{_literal(text)} AS {name}"
+        for name, text in (("boot_id", facts.boot_id), ("kernel", facts.kernel), ("begin_utc", facts.begin_utc))
+    )
+    selected = {
+        "waits": f"""
+            SELECT {head}, {of_boot}, second, length_ns, cpu::INTEGER AS cpu, lock, kind, waits, wait_ns, max_ns,
+                failed, hour, from_hex(histogram) AS histogram
+            FROM waited ORDER BY lock, kind, cpu, second""",
+        "lock_hours": f"""
+            SELECT {head}, hour, observed_ns, lock, kind, sum(waits)::BIGINT AS waits, sum(wait_ns)::BIGINT AS wait_ns,
+                max(max_ns) AS max_ns, sum(failed)::BIGINT AS failed
+            FROM waited JOIN (SELECT hour, sum(length_ns)::BIGINT AS observed_ns FROM steps GROUP BY hour) USING (hour)
+            GROUP BY hour, observed_ns, lock, kind ORDER BY lock, kind, hour""",
+        "lengths": f"SELECT {head}, * FROM lengths ORDER BY lock, kind, hour, bucket",
+    }
+    for name, query in selected.items():
+        write_rows(connection.sql(query), made / f"{name}.parquet")
+    return int(rows)
+
+
+def _convert(duckdb: Any, recording: Recording, made: Path, name: str, told: Told, facts: Facts) -> int:
+    source = made.parent / "waits.csv"
+    with source.open("w", encoding="ascii") as file:
+        for text in wait_lines(recording, facts.longest_ns):
+            file.write(text + "\n")
+    head = _head(name, facts, told.weight)
+    with duckdb.connect(config={"threads": 1, "temp_directory": str(made.parent)}) as connection:
+        _write_small(connection, made, facts, head)
+        rows = _write_waits(connection, made, source, facts, head, recording.path)
+    source.unlink()
+    return rows
+
+
+def add_one(duckdb: Any, directory: Path, path: str, told: Told) -> Added:
+    """Add one recording; every failure of it is in what is given."""
+    try:
+        with open_recording(path) as recording:
+            name = content_hash(Path(path))
+            facts = read_facts(recording)
+            place: Place = place_of(directory, facts.date, facts.host, name)
+            if place.path.is_dir():
+                return Added(path, "there")
+            with aside(directory) as own:
+                made = own / "made"
+                made.mkdir()
+                rows = _convert(duckdb, recording, made, name, told, facts)
+                return Added(path, "added" if publish(made, place) else "there", rows=rows)
+    except LocklineError as error:
+        return Added(path, "failed", str(error))
+    except OSError as error:
+        return Added(path, "failed", f"{path}: cannot be added to {directory}: {error.strerror or error}")
+    except duckdb.Error as error:
+        reason = str(error).split("\n", 1)[0]
+        return Added(path, "failed", f"{path}: cannot be added to {directory}: {reason}")
+
+
+def add(directory: Path, paths: Iterable[str], told: Told, jobs: int) -> Iterator[Added]:
+    """Add recordings, several at once, and give what became of each as it is done.
+
+    Raises LocklineError if the directory cannot be used, or DuckDB is missing.
+    """
+    duckdb = load_duckdb("lockline fleet", "fleet")
+    make_store(directory)
+    clean_up(directory)
+    with ThreadPoolExecutor(jobs) as pool:
+        yield from pool.map(lambda path: add_one(duckdb, directory, path, told), paths)

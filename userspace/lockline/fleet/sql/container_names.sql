@@ -1,0 +1,2 @@
+-- The containers that waited.
+SELECT DISTINCT container FROM containers WHERE container <> ''

@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A fleet's report as text: the answer first, on one screen."""
+
+from collections.abc import Sequence
+
+from lockline.base.numbers import percent
+from lockline.base.text import Column, Style, clean, table
+from lockline.fleet.choose import moment
+from lockline.fleet.compare import Effect
+from lockline.fleet.model import FleetReport, GroupEffect, LockShare, Silent
+from lockline.render.screen_parts import filled, fitted
+
+COLUMNS = 80
+# Locks on the first screen, fewer where other parts need the lines.
+_LOCKS = 9
+_FEWEST = 3
+_NAMED = 3
+
+
+def _hosts(count: int) -> str:
+    return f"{count:,} host{'' if count == 1 else 's'}"
+
+
+def change_words(effect: Effect | None, new: bool = False) -> str:
+    """What a lock's waiting did, in a word or a number; '' where there is nothing to compare with."""
+    if effect is None:
+        return "new" if new else ""
+    if effect.judgement is None or effect.judgement.verdict not in ("regressed", "improved"):
+        return "same" if effect.unjudged == "within the threshold" else "?"
+    return "new" if effect.ratio is None else _ratio_words(effect.ratio)
+
+
+def _ratio_words(ratio: float) -> str:
+    return f"{(ratio - 1) * 100:+.0f} %" if ratio < 3 else f"x {ratio:.1f}"
+
+
+def _answer(report: FleetReport, style: Style) -> list[str]:
+    where = f" in container {clean(report.container, style)}" if report.container else ""
+    if not report.locks:
+        return filled("", f"No host waited for a lock{where}.", COLUMNS)
+    worst = report.locks[0]
+    text = (
+        f"{clean(worst.name, style)} ({clean(worst.kind, style)}) costs the fleet most{where}: "
+        f"{percent(worst.share)} of all host time, {percent(worst.of_waiting)} of all lock waiting, "
+        f"on {worst.hosts:,} of {_hosts(report.period.hosts)}."
+    )
+    return filled("", text, COLUMNS, 3)
+
+
+def _worse_words(lock: LockShare, style: Style) -> str:
+    return f"{clean(lock.name, style)} {change_words(lock.change, lock.new)}"
+
+
+def _listed(parts: Sequence[str], most: int = _NAMED) -> str:
+    more = len(parts) - most
+    return ", ".join(parts[:most]) + (f" and {more} more" if more > 0 else "")
+
+
+def _changes(report: FleetReport, style: Style) -> list[str]:
+    if report.before is None:
+        return filled("Change:   ", "no recordings of the period before to compare with.", COLUMNS)
+    worse = [_worse_words(lock, style) for lock in report.worse]
+    text = (
+        f"more waiting than in the {(report.period.end_hour - report.period.first_hour) / 24:.3g} days before: "
+        f"{_listed(worse)}."
+        if worse
+        else "no lock is worse than in the period before."
+    )
+    return filled("Change:   ", text, COLUMNS, 2)
+
+
+def _effect_words(one: GroupEffect, style: Style) -> str:
+    what = {"kernel": "kernel", "cpu_model": "CPU"}.get(one.by, one.by)
+    ratio = one.effect.ratio
+    amount = "alone" if ratio is None else f"{ratio:.1f} times"
+    return f"{clean(one.name, style)} {amount} on {what} {clean(one.value, style)} ({_hosts(one.effect.hosts[1])})"
+
+
+def _machines(report: FleetReport, style: Style) -> list[str]:
+    found = [_effect_words(one, style) for one in report.different]
+    groups = " or ".join(dict.fromkeys(group.by for group in report.groups)) or "group"
+    text = (
+        f"more waiting than on the others: {_listed(found, 2)}." if found else f"no {groups} differs from the others."
+    )
+    return filled("Machines: ", text.replace("cpu_model", "CPU model"), COLUMNS, 3)
+
+
+def _findings(report: FleetReport) -> list[str]:
+    found = [f"{one.rule} on {_hosts(one.hosts)}" for one in report.findings]
+    return filled("Findings: ", f"{_listed(found)}." if found else "none.", COLUMNS, 2)
+
+
+def _names(silent: Sequence[Silent], style: Style) -> str:
+    return _listed([clean(one.host, style) for one in silent])
+
+
+def _coverage(report: FleetReport, style: Style) -> list[str]:
+    period = report.period
+    text = (
+        f"{_hosts(period.hosts)} of {report.expected:,}, {period.recordings:,} recordings, "
+        f"{period.observed_ns / 3.6e12:,.0f} host-hours, "
+        f"{moment(period.first_hour)} to {moment(period.end_hour)} UTC."
+    )
+    if report.missing:
+        text += f" Missing: {_names(report.missing, style)}."
+    if report.partial:
+        text += f" Seen for less than half the usual time: {_names(report.partial, style)}."
+    if period.lost:
+        text += f" {period.lost:,} events were lost."
+    return filled("Coverage: ", text, COLUMNS, 4)
+
+
+def lock_table(locks: Sequence[LockShare], style: Style, changes: bool) -> list[str]:
+    """Locks by share of all host time."""
+    columns = [
+        Column("lock", 24, right=False),
+        Column("kind", 9, right=False),
+        Column("of time", 7),
+        Column("median", 7),
+        Column("p99", 7),
+        Column("worst host", 12, right=False),
+    ]
+    if changes:
+        columns.append(Column("change", 6))
+    rows = []
+    for lock in locks:
+        worst = clean(lock.spread.worst[0][0], style) if lock.spread.worst else "-"
+        row = [clean(lock.name, style), clean(lock.kind, style), percent(lock.share), percent(lock.spread.median)]
+        row += [percent(lock.spread.p99), worst]
+        rows.append([*row, change_words(lock.change, lock.new)] if changes else row)
+    return table(columns, rows, indent="")
+
+
+def render(report: FleetReport, style: Style) -> str:
+    """The first screen: at most 24 lines of 80 columns."""
+
+    def parts(step: int) -> list[list[str]]:
+        locks = report.locks[: _LOCKS - step]
+        return [
+            _answer(report, style),
+            lock_table(locks, style, report.before is not None) if locks else [],
+            [*_changes(report, style), *_machines(report, style), *_findings(report), *_coverage(report, style)],
+        ]
+
+    return fitted(parts, _LOCKS - _FEWEST)
