@@ -87,6 +87,33 @@ def test_a_lock_and_much_else_is_false_sharing(tmp_path: Path) -> None:
     assert "no padding" in report.advice.warning
 
 
+def rwsem(builder: MemoryBuilder, line: int) -> None:
+    """Its count at 8 and its owner at 16, and the tree that its holder changes at 0."""
+    builder.add(line, 8, builder.code("down_write"), 0, range(8), loads=400, stores=40, local_hitm=4)
+    builder.add(line, 8, builder.code("up_write"), 0, range(8), loads=100, stores=30, local_hitm=2)
+    builder.add(line, 16, builder.code("rwsem_spin_on_owner"), 0, range(8), loads=2000, local_hitm=200)
+    builder.add(line, 0, builder.code("tree_remove"), 0, range(8), loads=200, local_hitm=15)
+
+
+def test_a_sleeping_lock_is_known_by_its_functions(tmp_path: Path) -> None:
+    report = report_of(tmp_path, rwsem)
+    assert report.judgement.verdict == "lock word"
+    assert [(part.begin, part.end) for part in report.parts if part.is_lock] == [(8, 24)]
+
+
+def owners_task(builder: MemoryBuilder, line: int) -> None:
+    """Waiters look at whether a mutex's owner runs: its task is no lock."""
+    builder.add(line, 16, builder.code("mutex_spin_on_owner"), 0, range(8), loads=300, local_hitm=30)
+    builder.add(line, 52, builder.code("mutex_spin_on_owner"), 0, range(8), loads=2000, local_hitm=200)
+    builder.add(line, 0, builder.code("finish_switch"), 0, range(8), loads=200, stores=60, local_hitm=4)
+
+
+def test_the_task_of_a_locks_owner_is_no_lock(tmp_path: Path) -> None:
+    report = report_of(tmp_path, owners_task)
+    assert not any(part.is_lock for part in report.parts)
+    assert report.judgement.verdict != "lock word"
+
+
 def test_padding_is_not_advised_for_a_locks_word(tmp_path: Path) -> None:
     advice = report_of(tmp_path, lock_traffic).advice
     assert advice is not None

@@ -2,6 +2,7 @@
 """Cases by their seed, and what lockline's verdicts on them are worth."""
 
 import random
+import re
 import sqlite3
 import sys
 import tempfile
@@ -23,6 +24,8 @@ from lockline.c2c.report import make_c2c_report
 from lockline.c2c.text_import import import_text
 from lockline.recording.reader import open_recording
 
+# Functions whose names tell that there is a lock.
+_LOCKS = re.compile("spin_lock|mutex_|down_write")
 STEPS = 9000
 # A line is costly if it comes from another core for so many of its accesses.
 COSTLY = 0.01
@@ -80,7 +83,7 @@ def right_verdicts(world: World, number: int, names: bool = True) -> set[str]:
     if truth == "lock":
         return {"lock word", "true sharing"} | quiet
     if truth == "both":
-        named = names and any("spin_lock" in sample.function for sample in world.samples)
+        named = names and any(_LOCKS.search(sample.function) for sample in world.samples)
         return {"lock word", "false sharing"} | (set() if named else {"true sharing"}) | quiet
     if truth == "adjacent":
         return {"adjacent line"} | quiet

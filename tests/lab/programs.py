@@ -151,9 +151,6 @@ def queue_ends(rng: random.Random, names: Names, line: int) -> tuple[Sequence[Ro
     ], "false"
 
 
-_KERNEL_LOCK = ("native_queued_spin_lock_slowpath", "_raw_spin_lock", "_raw_spin_unlock")
-
-
 def lock_word(rng: random.Random, names: Names, line: int) -> tuple[Sequence[Role], Truth]:
     """A lock alone on its line."""
     return _locked(rng, names, line, ())
@@ -175,6 +172,35 @@ def _locked(rng: random.Random, names: Names, line: int, data: tuple[Variable, .
         free = take
     inside = [step for variable in data for step in _add(holder, (variable,), "one", False)]
     steps = (Step("acquire", take, word), *inside, Step("release", free, word))
+    return [Role(rng.choice((3, 4, 6, 8)), (steps,), rng.choice((20, 100, 300)))], "both" if data else "lock"
+
+
+# A sleeping lock's functions: who takes it, who lets go of it, who spins for as long as its owner runs.
+_SLEEPING = (
+    ("down_write", "up_write", "rwsem_spin_on_owner"),
+    ("__mutex_lock", "mutex_unlock", "mutex_spin_on_owner"),
+    ("pthread_mutex_lock", "pthread_mutex_unlock", "pthread_mutex_lock"),
+)
+
+
+def sleeping_lock(rng: random.Random, names: Names, line: int) -> tuple[Sequence[Role], Truth]:
+    """A lock of two words, its count and its owner, which waiters watch; perhaps with the holder's data beside it."""
+    count, owner = (Variable("count", line, 0, lock=True),), (Variable("owner", line, 8),)
+    take, free, spin = rng.choice(_SLEEPING)
+    holder = names.function()
+    data = [
+        step
+        for number in range(rng.choice((0, 0, 1, 2)))
+        for step in _add(holder, (Variable(f"field{number}", line, 40 + 8 * number),), "one", False)
+    ]
+    steps = (
+        *(Step("load", spin, owner) for _ in range(rng.choice((1, 2, 4)))),
+        Step("acquire", take, count),
+        Step("store", take, owner),
+        *data,
+        Step("store", free, owner),
+        Step("release", free, count),
+    )
     return [Role(rng.choice((3, 4, 6, 8)), (steps,), rng.choice((20, 100, 300)))], "both" if data else "lock"
 
 
@@ -226,6 +252,7 @@ MAKERS: dict[Maker, float] = {
     queue_ends: 0.7,
     lock_word: 1.5,
     lock_and_data: 1.5,
+    sleeping_lock: 1.5,
     read_mostly: 1,
     migrating: 0.7,
     read_fields_of_one_writer: 1,

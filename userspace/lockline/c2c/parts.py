@@ -8,10 +8,16 @@ from dataclasses import dataclass
 from lockline.c2c.functions import is_lock_function, is_spin_function, is_unlock
 from lockline.c2c.members import Place, Types, is_atomic_type, is_list_type, is_lock_type, place
 from lockline.c2c.model import Access, Counts, Line, LockOnLine, Part, Role, add_counts
+from lockline.c2c.users import STRAY, wrote
 
 # Below so many HITM and peer snoops they tell little; then fill buffer hits speak, if there are many, and stores.
 FEW_TRANSFERS = 10
 MANY_FILL_BUFFER = 50
+
+# At a lock's own words so much of all is done by functions of locks; the rest are strays.
+OWN = 0.9
+# Of the largest lock without debugging: rwsem 40 bytes, mutex 32, pthread_mutex_t 40.
+LOCK_BYTES = 40
 
 COST_TRANSFERS = "HITM and peer snoops"
 COST_FILL_BUFFER = "fill buffer hits"
@@ -102,6 +108,36 @@ def _bounds(
     return _Bounds(offset, offset + 1, "", "", False, False)
 
 
+def _sleeping_locks(by_offset: Mapping[int, Sequence[Access]]) -> list[_Bounds]:
+    """Locks of several words (rwsem, mutex, pthread_mutex_t) that only their own functions use, by these functions.
+
+    Such a function also looks at whether the owner runs, in the owner's task: there it writes nothing.
+    """
+    whole = sum(_weight(access) for accesses in by_offset.values() for access in accesses)
+    found: list[list[int]] = []
+    for offset, accesses in sorted(by_offset.items()):
+        weight = sum(map(_weight, accesses))
+        if weight <= STRAY * whole:
+            continue
+        own = sum(_weight(access) for access in accesses if is_lock_function(access.code.symbol))
+        if own < OWN * weight:
+            found.append([])
+        elif found and found[-1] and offset - found[-1][0] < LOCK_BYTES:
+            found[-1].append(offset)
+        else:
+            found.append([offset])
+    bounds = []
+    for offsets in filter(None, found):
+        users = [access for offset in offsets for access in by_offset[offset]]
+        takes = any(is_lock_function(access.code.symbol) and not is_unlock(access.code.symbol) for access in users)
+        # Of an owner's task nobody lets go.
+        own = any(wrote(access) or is_unlock(access.code.symbol) for access in users)
+        # What is one word is the spinlocks' case.
+        if takes and own and len(offsets) > 1:
+            bounds.append(_Bounds(offsets[0], offsets[-1] + 8, "", "", True, False))
+    return bounds
+
+
 def divide(
     line: Line, types: Types, id_: str, base: int | None, locks: Sequence[LockOnLine]
 ) -> tuple[tuple[Part, ...], str]:
@@ -114,7 +150,7 @@ def divide(
     for access in line.located:
         by_offset[access.offset].append(access)
     grouped: dict[tuple[int, str], tuple[_Bounds, list[Access]]] = {}
-    word_locks: list[_Bounds] = []
+    word_locks = [] if locks else _sleeping_locks(by_offset)
     for offset in sorted(by_offset):
         accesses = by_offset[offset]
         found = place(types, id_, base + offset) if id_ and base is not None else None

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from lockline.c2c.functions import is_lock_function
 from lockline.c2c.model import Access, Part
 from lockline.c2c.parts import cost
 from lockline.c2c.users import (
@@ -215,10 +216,16 @@ def _unseen_writes(used: list[Part], users: dict[int, Users]) -> Sharing:
         return Sharing("false", "shown", tuple(fought), reason, None)
     known = all(users[id(part)].threads for part in fought)
     paying = [part for part in fought if part.share >= BOTH_PAY]
-    if len(paying) > 1 and not known and all(elsewhere(one.accesses, other.accesses) for one, other in pairs):
+    strangers = all(elsewhere(one.accesses, other.accesses) and not _of_locks(one, other) for one, other in pairs)
+    if len(paying) > 1 and not known and strangers:
         reason = "different code pays at each of them; of members used together the first alone would pay"
         return Sharing("false", "likely", tuple(fought), reason, None, missing)
     return Sharing("open", "likely", tuple(fought), "", None, missing)
+
+
+def _of_locks(one: Part, other: Part) -> bool:
+    """Whether functions of locks use both, as they use a lock's words together."""
+    return all(any(is_lock_function(access.code.symbol) for access in part.accesses) for part in (one, other))
 
 
 WHOLE_TEXT = "the whole text of `perf c2c report --stdio -NN -c tid,iaddr` tells it"
