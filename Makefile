@@ -262,6 +262,7 @@ pictures:
 schemas:
 	scripts/make-schemas
 
+# Whoever runs it may not write there: Python would compile every module again at each start.
 .PHONY: install
 install: all
 	$(INSTALL) -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/lib/lockline $(DESTDIR)$(PREFIX)/share/man/man1
@@ -275,6 +276,7 @@ install: all
 	$(INSTALL) -d $(DESTDIR)$(PREFIX)/lib/lockline/lockline/fleet/sql
 	$(INSTALL) -m 644 userspace/lockline/fleet/sql/*.sql $(DESTDIR)$(PREFIX)/lib/lockline/lockline/fleet/sql
 	$(INSTALL) -m 644 docs/lockline.1 $(DESTDIR)$(PREFIX)/share/man/man1
+	$(if $(DESTDIR),,python3 -m compileall -q $(PREFIX)/lib/lockline)
 
 .PHONY: dist
 DIST_ARCHES ?= native

@@ -40,7 +40,15 @@ def of_lockline(loaded: set[str]) -> set[str]:
 def test_the_version_loads_no_parser_and_opens_no_recording() -> None:
     loaded = modules("--version")
     assert "lockline.cli.version" in loaded
-    assert not loaded & {"argparse", "lockline.cli.report", "lockline.rules.report"}
+    assert not loaded & {"argparse", "sqlite3", "lockline.cli.report", "lockline.rules.report"}
+    assert {name for name in of_lockline(loaded) if name.startswith("lockline.render.documents.")} == {
+        "lockline.render.documents.schemas"
+    }
+
+
+def test_the_overview_opens_no_recording() -> None:
+    loaded = modules("help")
+    assert not loaded & {"argparse", "sqlite3", "lockline.cli.report"}
 
 
 def test_a_small_report_loads_what_it_shows(tmp_path: Path) -> None:
@@ -57,4 +65,4 @@ def test_a_small_report_loads_what_it_shows(tmp_path: Path) -> None:
     unused = {"render.watch_text", "render.c2c_text", "render.walker", "render.self_check", "render.episodes"}
     assert not loaded & {f"lockline.{name}" for name in unused}
     assert not loaded & {"lockline.base.statistics", "lockline.base.paired_test", "lockline.base.collector"}
-    assert "subprocess" not in loaded
+    assert not loaded & {"subprocess", "statistics", "tempfile", "difflib", "importlib.resources"}

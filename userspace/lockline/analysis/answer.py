@@ -2,12 +2,12 @@
 """The answer of a report in one fact: is it locks, which, and what does it cost."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from lockline.analysis.findings import Finding, Lock
 from lockline.analysis.futex import LOCK, PARKED
 from lockline.analysis.model import Figures, LockWaits, OutlierWait, Report
+from lockline.base.values import dataclass
 
 # Kinds whose waiter burns its CPU; those of all others sleep.
 SPINNING_KINDS = frozenset({"spinlock", "rwlock:R", "rwlock:W", "mutex-spin", "rqspinlock"})

@@ -3,8 +3,8 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
+from lockline.base.values import dataclass
 from lockline.recording import rows
 
 

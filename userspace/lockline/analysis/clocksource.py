@@ -2,12 +2,12 @@
 """Reads of a clock device that all CPUs share (record --clocksource)."""
 
 from collections import defaultdict
-from dataclasses import dataclass
 
 from lockline.analysis.model import Figures, StackShare
 from lockline.analysis.samples import UNKNOWN_WAITER
 from lockline.base import histogram
 from lockline.base.errors import RecordingError
+from lockline.base.values import dataclass
 from lockline.recording import rows
 from lockline.recording.reader import Recording
 from lockline.recording.stacks import without_probe

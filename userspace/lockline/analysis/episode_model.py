@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The values that make up an episode: a long wait and what went on around it.  Times are CLOCK_MONOTONIC ns."""
 
-from dataclasses import dataclass
-
+from lockline.base.values import dataclass
 from lockline.recording import rows
 
 # SCHED_* of include/uapi/linux/sched.h.

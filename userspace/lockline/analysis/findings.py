@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What a rule finds, as typed facts without a word of prose: lockline.render.findings has the words."""
 
-from dataclasses import dataclass
 from typing import Literal, TypeAlias
+
+from lockline.base.values import dataclass
 
 Confidence: TypeAlias = Literal["high", "medium", "low"]
 

@@ -3,7 +3,7 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from lockline.analysis.blocked import BlockedThread
 from lockline.analysis.model import Figures
@@ -13,6 +13,7 @@ from lockline.analysis.user_locks import CONDITION_VARIABLE, Calls, Recognised, 
 from lockline.analysis.waits import UNKNOWN_LOCK
 from lockline.base import histogram
 from lockline.base.errors import RecordingError
+from lockline.base.values import dataclass
 from lockline.recording import rows
 from lockline.recording.reader import Recording
 

@@ -2,7 +2,6 @@
 """The values that an analysis gives and a renderer shows.  Times are ns, histograms as in lockline.base.histogram."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from lockline.analysis.episode_model import Episode
@@ -10,6 +9,7 @@ from lockline.analysis.findings import Finding
 from lockline.analysis.selection import Selection
 from lockline.analysis.trust import Trust
 from lockline.base import histogram
+from lockline.base.values import dataclass
 from lockline.recording import rows
 
 if TYPE_CHECKING:

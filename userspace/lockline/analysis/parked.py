@@ -3,7 +3,8 @@
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+from lockline.base.values import dataclass
 
 # A group of fewer may be anything; of one waker alone, a task that gives work to others.
 _FEWEST_WORDS = 3

@@ -8,11 +8,11 @@ outlier is chosen without looking at which slices had the deeper probes.  docs/s
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from lockline.base import histogram
 from lockline.base.errors import RecordingError
+from lockline.base.values import dataclass
 from lockline.recording import rows
 from lockline.recording.conditions import at_most_bytes, between
 from lockline.recording.reader import MetaValue, Recording

@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Tracers that attach, and that wait until their tracee is off its CPU: wait_task_inactive() (record --ptrace)."""
 
-from dataclasses import dataclass
-
 from lockline.analysis.model import Figures
 from lockline.base import histogram
 from lockline.base.errors import RecordingError
+from lockline.base.values import dataclass
 from lockline.recording import rows
 from lockline.recording.reader import Recording
 

@@ -3,10 +3,10 @@
 
 import re
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
 from lockline.base.errors import LocklineError
+from lockline.base.values import dataclass
 
 SORTS = ("total", "waits", "max", "avg", "p99")
 GROUPINGS = ("identity", "instance")

@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Waiting over time, by the intervals that every recording keeps."""
 
-from dataclasses import dataclass
-
 from lockline.analysis.model import Report
 from lockline.analysis.selection import select_kinds
 from lockline.analysis.waits import SPINNING, selected_locks
+from lockline.base.values import dataclass
 from lockline.recording.reader import Recording
 from lockline.recording.series import interval_summaries, rows_of
 

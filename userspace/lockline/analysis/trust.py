@@ -9,8 +9,8 @@ docs/self-check.md has the rule.
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
+from lockline.base.values import dataclass
 from lockline.recording import rows
 
 # A figure is called trusted where what the probes and the clock do to it is at most this part of it.

@@ -6,8 +6,8 @@ By the layout of their words, the functions that wait and wake there, and who wa
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
+from lockline.base.values import dataclass
 from lockline.recording import rows
 
 GIL = "CPython GIL"

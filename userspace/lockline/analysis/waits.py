@@ -7,12 +7,12 @@ product (cell_total), one in time the intervals that it covers (wait_interval).
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from lockline.analysis.model import CpuWaits, Figures, KindWaits, LockWaits
 from lockline.analysis.selection import Selection, lock_matches
 from lockline.base import histogram
 from lockline.base.errors import RecordingError
+from lockline.base.values import dataclass
 from lockline.recording import rows
 from lockline.recording.reader import Recording, Span
 

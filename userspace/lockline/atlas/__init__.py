@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What is known of the kernel's locks: what each protects, what contends it, how to confirm it, what helps."""
 
-import difflib
 import json
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cache
-from importlib import resources
+from pathlib import Path
+
+from lockline.base.values import dataclass
 
 # A lock inside a lock is explained by the outer one, whose name stands before it.
 _INNER = (".wait_lock", ".rtmutex.wait_lock", ".base.rtmutex.wait_lock", ".wait.lock", ".waiters.lock")
@@ -56,6 +57,8 @@ class Atlas:
         names = [known for lock in self.locks for known in lock.names]
         held = [known for known in names if name.lower() in known.lower()] if name else []
 
+        import difflib
+
         def likeness(known: str) -> float:
             matcher = difflib.SequenceMatcher(None, name, known)
             short = difflib.SequenceMatcher(None, name, known.rsplit(".", 1)[-1])
@@ -76,5 +79,5 @@ def _known_lock(entry: dict[str, object]) -> KnownLock:
 @cache
 def atlas() -> Atlas:
     """The atlas of the package: locks.json."""
-    document = json.loads(resources.files(__name__).joinpath("locks.json").read_text(encoding="utf-8"))
+    document = json.loads(Path(__file__).with_name("locks.json").read_text(encoding="utf-8"))
     return Atlas(tuple(document["kernels"]), tuple(map(_known_lock, document["locks"])))

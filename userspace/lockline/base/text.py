@@ -5,8 +5,9 @@ import re
 import textwrap
 import unicodedata
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any
+
+from lockline.base.values import dataclass
 
 WIDTH = 120
 

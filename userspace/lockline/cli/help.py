@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """`lockline help [COMMAND]`, and what is said to a word that is no command or no option."""
 
-import argparse
-import difflib
 from collections.abc import Iterable, Sequence
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
+
+if TYPE_CHECKING:
+    import argparse
 
 GROUPS: tuple[tuple[str, tuple[tuple[str, str], ...]], ...] = (
     (
@@ -124,6 +125,8 @@ def epilog(command: str) -> str:
 
 def nearest(word: str, known: Iterable[str]) -> str:
     """The known word that was meant, most likely, or ''."""
+    import difflib
+
     found = difflib.get_close_matches(word, list(known), n=1, cutoff=0.75)
     return found[0] if found else ""
 
@@ -138,7 +141,7 @@ def refuse_command(word: str) -> str:
     return f"lockline: '{shown}' is not a command{hint}"
 
 
-def refuse_options(parser: argparse.ArgumentParser, unknown: Sequence[str]) -> NoReturn:
+def refuse_options(parser: "argparse.ArgumentParser", unknown: Sequence[str]) -> NoReturn:
     """End with the usage of the command, and with the option that was meant.  Raises SystemExit."""
     text = f"unrecognized arguments: {' '.join(unknown)}"
     options = [option for action in parser._actions for option in action.option_strings]

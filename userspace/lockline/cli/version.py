@@ -46,10 +46,10 @@ def _collector() -> str:
 def text() -> str:
     """Some lines; the first is "lockline VERSION" alone."""
     from lockline.recording.tables import OLDEST_SCHEMA, SCHEMA_VERSION
-    from lockline.render.documents import diff, lines, report, watch, why
+    from lockline.render.documents import schemas
 
     extras = [f"{name}: {'yes' if find_spec(package) else f'no ({package})'}" for name, package in EXTRAS.items()]
-    documents = ", ".join(document.SCHEMA for document in (report, lines, watch, diff, why))
+    documents = ", ".join((schemas.REPORT, schemas.LINES, schemas.WATCH, schemas.DIFF, schemas.WHY))
     told = [f"lockline {lockline.version()}"]
     told += [f"commit     {commit}"] if (commit := _commit()) else []
     told += [

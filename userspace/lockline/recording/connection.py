@@ -8,7 +8,6 @@ import os
 import shutil
 import sqlite3
 import sys
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -114,6 +113,8 @@ def connected(path: Path) -> Iterator[sqlite3.Connection]:
         finally:
             connection.close()
         return
+    import tempfile
+
     with tempfile.TemporaryDirectory(prefix="lockline-") as directory:
         if _has_wal(path):
             copy = Path(directory) / "recording"

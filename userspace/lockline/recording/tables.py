@@ -7,9 +7,10 @@ several times faster than dataclasses: a report reads hundreds of thousands.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from types import UnionType
 from typing import Any, TypeVar
+
+from lockline.base.values import dataclass
 
 SCHEMA_VERSION = 6
 OLDEST_SCHEMA = 1

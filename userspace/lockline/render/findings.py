@@ -3,7 +3,6 @@
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 
 from lockline.analysis.findings import (
     Cpu,
@@ -25,6 +24,7 @@ from lockline.analysis.findings import (
 from lockline.analysis.model import Report
 from lockline.base.numbers import count, duration, percent
 from lockline.base.text import Style, clean, fill
+from lockline.base.values import dataclass
 
 # {name} is a value in its usual words.  {name:spec}: a figure in that format of Python, or "s": a plural's s;
 # {lock:full}: with its kind; {process:id}: its number.  [...] is left out if a value in it is missing.

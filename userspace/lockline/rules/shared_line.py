@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The cache line that a lock lies on: whose use of it makes the lock's waits (lockline watch, record --hitm, --c2c)."""
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from lockline.analysis.findings import (
@@ -21,6 +20,7 @@ from lockline.analysis.findings import (
     remedy,
 )
 from lockline.analysis.model import Report
+from lockline.base.values import dataclass
 from lockline.rules.common import ENOUGH_WAITS, THE_WINDOW, WORTH_TELLING, share
 from lockline.watch.pairs import line_time
 

@@ -2,8 +2,8 @@
 """The hardware's limits between its CPUs, as `lockline doctor --deep` measured them."""
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 
+from lockline.base.values import dataclass
 from lockline.recording import memory_rows as rows
 from lockline.recording.reader import Recording
 

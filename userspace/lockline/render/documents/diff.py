@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
 from lockline.diff.result import Diff
+from lockline.render.documents import schemas
 from lockline.render.walker import (
     Amount,
     At,
@@ -21,7 +22,7 @@ from lockline.render.walker import (
     walk,
 )
 
-SCHEMA = "lockline-diff/2"
+SCHEMA = schemas.DIFF
 
 Verdict = Literal["improved", "regressed", "no difference", "inconclusive"]
 Presence = Literal["both", "new", "gone"]

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Annotated, Any, Literal
 
 from lockline.c2c.model import C2cReport, Confidence, LineReport, Role, Verdict
+from lockline.render.documents import schemas
 from lockline.render.walker import (
     Address,
     Amount,
@@ -24,7 +25,7 @@ from lockline.render.walker import (
     walk,
 )
 
-SCHEMA = "lockline-c2c/1"
+SCHEMA = schemas.LINES
 # Of one offset, the accesses with most cost.
 ACCESSES = 50
 

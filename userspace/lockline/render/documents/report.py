@@ -8,6 +8,7 @@ from typing import Any, Literal
 from lockline.analysis.answer import make_answer
 from lockline.analysis.model import Report
 from lockline.base import histogram
+from lockline.render.documents import schemas
 from lockline.render.documents.episodes import Episode
 from lockline.render.documents.figures import Frame, Lengths, Stack, Waits, caller_of
 from lockline.render.documents.findings import Finding
@@ -30,7 +31,7 @@ from lockline.render.walker import (
     with_addresses,
 )
 
-SCHEMA = "lockline-report/2"
+SCHEMA = schemas.REPORT
 
 
 @dataclass(frozen=True)

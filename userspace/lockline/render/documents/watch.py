@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 
 from lockline.c2c.live import LiveLine, LiveReport
 from lockline.c2c.model import Role
+from lockline.render.documents import schemas
 from lockline.render.documents.lines import Advice, LockOnLine, Machine, Place, Source, Type, Verdicts, offset_of
 from lockline.render.walker import (
     Address,
@@ -24,7 +25,7 @@ from lockline.render.walker import (
     walk,
 )
 
-SCHEMA = "lockline-watch/1"
+SCHEMA = schemas.WATCH
 # Of one offset; they are sorted by transfers.
 INSTRUCTIONS = 50
 HANDOVERS = 100

@@ -20,11 +20,12 @@ from lockline.investigation.model import Hypothesis as Hypothesis_
 from lockline.investigation.model import Investigation
 from lockline.investigation.model import Step as Step_
 from lockline.investigation.model import Verdict as Verdict_
+from lockline.render.documents import schemas
 from lockline.render.findings import value_words
 from lockline.render.walker import Amount, Count, Fraction, as_line, shown, walk
 from lockline.render.why_words import fact_words, remedy_words
 
-SCHEMA: Literal["lockline-why/1"] = "lockline-why/1"
+SCHEMA: Literal["lockline-why/1"] = schemas.WHY
 # Sentences of proof from what the cause makes, beside its own.
 _OF_SYMPTOMS = 2
 _USE = ("convoy", "hot-lock")

@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""lockline.base.values.dataclass() makes what the library's decorator makes."""
+
+import copy
+import dataclasses
+import pickle
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from lockline.base import values
+
+
+def make(decorator: Callable[..., Any], slots: bool) -> Any:
+    """A class with every sort of field that is used."""
+
+    @decorator(frozen=True, slots=slots)
+    class Wait:
+        """One wait."""
+
+        lock: str
+        ns: int = 5
+        cpus: tuple[int, ...] = ()
+        tags: dict[str, int] = dataclasses.field(default_factory=dict)
+
+        @property
+        def double(self) -> int:
+            """Twice its length."""
+            return self.ns * 2
+
+    return Wait
+
+
+@pytest.fixture(params=[False, True], ids=["dict", "slots"])
+def pair(request: pytest.FixtureRequest) -> tuple[Any, Any]:
+    """The same class by the library and by us."""
+    return make(dataclasses.dataclass, request.param), make(values.dataclass, request.param)
+
+
+def test_objects_are_made_shown_and_compared_alike(pair: tuple[Any, Any]) -> None:
+    library, ours = pair
+    for arguments, by_name in ((("a",), {}), (("a", 7), {"cpus": (1,)}), ((), {"lock": "b", "tags": {"x": 1}})):
+        theirs, mine = library(*arguments, **by_name), ours(*arguments, **by_name)
+        assert repr(mine) == repr(theirs)
+        assert dataclasses.asdict(mine) == dataclasses.asdict(theirs)
+        assert mine == ours(*arguments, **by_name) != theirs
+        assert mine.double == theirs.double
+    assert ours("a").tags is not ours("a").tags
+    assert ours.__match_args__ == library.__match_args__
+    assert repr(dataclasses.replace(ours("a"), ns=9)) == repr(dataclasses.replace(library("a"), ns=9))
+
+
+def test_wrong_arguments_are_refused(pair: tuple[Any, Any]) -> None:
+    for kind in pair:
+        for arguments, by_name in (((), {}), (("a", 1, (), {}, 5), {}), (("a",), {"what": 1}), (("a",), {"lock": "b"})):
+            with pytest.raises(TypeError):
+                kind(*arguments, **by_name)
+
+
+def test_objects_do_not_change(pair: tuple[Any, Any]) -> None:
+    for kind in pair:
+        value = kind("a")
+        with pytest.raises(dataclasses.FrozenInstanceError):
+            value.ns = 4
+        with pytest.raises(dataclasses.FrozenInstanceError):
+            del value.ns
+        assert value.ns == 5
+
+
+@values.dataclass(frozen=True, slots=True)
+class Key:
+    """What can be a key, and be sent to another process."""
+
+    name: str
+    cpu: int
+
+
+def test_equal_objects_are_one_key_and_survive_copies() -> None:
+    key = Key("a", 1)
+    assert {key: 1}[Key("a", 1)] == 1
+    assert hash(key) == hash(("a", 1))
+    assert copy.deepcopy(key) == pickle.loads(pickle.dumps(key)) == key
+
+
+def test_a_class_that_it_cannot_make_is_refused() -> None:
+    with pytest.raises(TypeError, match="frozen"):
+        values.dataclass(frozen=False)
