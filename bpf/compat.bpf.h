@@ -33,6 +33,29 @@ static __always_inline void leave_cpu(void)
 		bpf_preempt_enable();
 }
 
+/*
+ * Whether stay_on_cpu() keeps all other tasks' programs out: then what sleeping waits alone write, which no
+ * interrupt does, needs no atomic operation.
+ */
+static __always_inline bool keeps_cpu(void)
+{
+	return bpf_preempt_disable && bpf_preempt_enable;
+}
+
+/* What was written before is seen by other CPUs no later than this.  x86 orders stores by itself. */
+static __always_inline void publish(__u32 *word, __u32 value)
+{
+#if defined(__TARGET_ARCH_x86)
+	barrier();
+	*(volatile __u32 *)word = value;
+#else
+	__sync_lock_test_and_set(word, value);
+#endif
+}
+
+#define likely(condition)   __builtin_expect(!!(condition), 1)
+#define unlikely(condition) __builtin_expect(!!(condition), 0)
+
 /* First argument as a number: the verifier allows no arithmetic on the typed pointer.  Since 5.17. */
 static __always_inline __u64 function_lock(void *ctx)
 {

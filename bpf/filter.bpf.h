@@ -63,9 +63,12 @@ static __always_inline bool kind_recorded(__u32 kind)
 	return wait_kinds >> kind & 1;
 }
 
+/* Without filters the verifier drops what asks the task. */
 static __always_inline bool wanted(const struct cpu_state *state, __u32 kind)
 {
-	return state->begin_kinds >> kind & 1 && (!(state->flags & STATE_FILTERED) || wanted_task());
+	if (unlikely(!(state->begin_kinds >> kind & 1)))
+		return false;
+	return !(filter_tasks || filter_cgroup) || !(state->flags & STATE_FILTERED) || wanted_task();
 }
 
 #endif /* FILTER_BPF_H */

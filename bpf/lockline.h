@@ -89,17 +89,20 @@ enum lock_owner {
  */
 #define SPIN_DEPTH 8
 
+#define SPIN_SAMPLED   (1u << 0) /* took a stack at begin */
+#define SPIN_SLOW_PATH (1u << 1) /* kept by a probe around the slow path: tracepoints inside it do not end it */
+#define SPIN_OTHER_ROW (1u << 2) /* its row is that of locks without one */
+
 struct spin_slot {
 	__u64 lock;
 	__u64 begin_ns;
 	__u64 task; /* address of its task_struct: read at once, unlike its tid, which costs 14 ns */
 	__u32 row;  /* index in totals */
 	__u8 kind;
-	__u8 sampled;
+	__u8 flags; /* SPIN_*; 0: its end is a few lines long */
 	__s16 kernel_frames;
 	__s16 user_frames;
-	__u8 slow_path; /* kept by a probe around the slow path: tracepoints inside it do not end it */
-	__u8 pad[29];
+	__u8 pad[30];
 };
 
 /* Why a begin or an end became no wait; see summary.c of the collector. */
@@ -140,10 +143,24 @@ struct cpu_state {
 	__u64 events;             /* wait events ever started in this CPU's ring */
 	__u32 rows_used;
 	__u32 stack_tokens; /* stacks that may still be taken; refilled by the collector */
-	__u64 slow_paths;   /* entered, as the probes around them see it */
 	__u64 counters[COUNT_LAST];
+	__u64 slow_paths[KIND_COUNT]; /* entered, as the probes around them see it: one program for each kind */
+	__u64 pad;
 	struct spin_slot spin[SPIN_DEPTH];
 };
+
+/* Entered by a CPU, of all kinds. */
+static inline __u64 slow_paths_of(const struct cpu_state *state)
+{
+	__u64 entered = 0;
+
+	for (int kind = 0; kind < KIND_COUNT; kind++)
+		entered += state->slow_paths[kind];
+	return entered;
+}
+
+/* Of a CPU's tokens those that are not for the first wait of a row: a storm of new locks leaves them to the others. */
+#define STACK_RESERVE 8
 
 /* In flight, sleeping: open addressing by tid. */
 #define SLEEP_DEPTH  2

@@ -12,19 +12,29 @@
 /*
  * Whether this wait takes a stack: one in a period, and the first of a row, for
  * its call site.  Tokens bound both: locks come and go by the thousand, and a
- * period that suited an idle second meets a storm in the next.
+ * period that suited an idle second meets a storm in the next.  In a storm a lock
+ * must be waited for twice to take one of the last tokens.
  */
 static __always_inline bool takes_sample(struct cpu_state *state, struct wait_row *row)
 {
-	__u32 mask = state->sample_mask;
+	__u32 mask = state->sample_mask, waits = row ? row->begins++ : 0;
+	bool due = row && (waits & mask) == mask;
 
 	/* Without a row yet: the first of it. */
-	if (row && (row->begins++ & mask) != mask && row->has_stack)
+	if (!due && row && row->has_stack)
 		return false;
-	if (!state->stack_tokens)
+	if (state->stack_tokens <= (due || waits ? 0 : STACK_RESERVE))
 		return false;
 	state->stack_tokens--;
 	return true;
+}
+
+/* Whether takes_sample() may say yes. */
+static __always_inline bool may_take_sample(const struct cpu_state *state, const struct wait_row *row)
+{
+	__u32 mask = state->sample_mask;
+
+	return ((row->begins & mask) == mask || !row->has_stack) && state->stack_tokens;
 }
 
 static __always_inline void add(__u64 *value, __u64 n, bool atomic)
@@ -73,24 +83,34 @@ static __always_inline __u32 owner_at_begin(const struct ended_wait *wait)
 	return owner ? *owner : 0;
 }
 
+static __always_inline void add_wait(struct wait_row *row, __u64 wait_ns, bool atomic)
+{
+	__u32 bucket = histogram_bucket(wait_ns) & (HISTOGRAM_BUCKETS - 1);
+
+	add(&row->wait_ns, wait_ns, atomic);
+	/* Where programs can be preempted a maximum may be lost here; its bucket and its outlier stand. */
+	if (wait_ns > row->max_ns)
+		row->max_ns = wait_ns;
+	add32(&row->histogram[bucket], 1, atomic);
+}
+
+/* Until a sample or the collector takes them. */
+static __always_inline void add_pending(struct wait_row *row, __u64 wait_ns, bool atomic)
+{
+	add(&row->pending_ns, wait_ns, atomic);
+	add32(&row->pending_waits, 1, atomic);
+}
+
 static __always_inline void record_wait(void *ctx, struct cpu_state *state, struct wait_row *row,
 					struct ended_wait *wait, bool atomic)
 {
-	__u32 bucket = histogram_bucket(wait->wait_ns) & (HISTOGRAM_BUCKETS - 1);
-
-	add(&row->wait_ns, wait->wait_ns, atomic);
-	/* Where programs can be preempted a maximum may be lost here; its bucket and its outlier stand. */
-	if (wait->wait_ns > row->max_ns)
-		row->max_ns = wait->wait_ns;
-	add32(&row->histogram[bucket], 1, atomic);
+	add_wait(row, wait->wait_ns, atomic);
 	if (wait->result)
 		add32(&row->failed, 1, atomic);
-	if (wait->sampled || wait->wait_ns >= state->threshold_ns) {
+	if (wait->sampled || wait->wait_ns >= state->threshold_ns)
 		record_event(ctx, state, row, wait);
-	} else {
-		add(&row->pending_ns, wait->wait_ns, atomic);
-		add32(&row->pending_waits, 1, atomic);
-	}
+	else
+		add_pending(row, wait->wait_ns, atomic);
 	/* Last: a reader that sees the count finds the rest. */
 	barrier();
 	add(&row->waits, 1, atomic);

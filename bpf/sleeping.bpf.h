@@ -38,7 +38,7 @@ static __always_inline void release_sleeper(struct sleep_slot *slot, __u32 index
 
 	if (index != home && home_slot)
 		__sync_fetch_and_add(&home_slot->displaced, -1);
-	__sync_lock_test_and_set(&slot->tid, 0);
+	publish(&slot->tid, 0);
 }
 
 /* As samples_sleeper(), for a lock without a row at home. */
@@ -158,8 +158,8 @@ static __noinline int begin_sleeping(void *ctx, struct cpu_state *state, __u64 l
 	if (record_holdings)
 		note_owner(index * SLEEP_DEPTH + depth, lock, kind);
 	wait->begin_ns = clock_now(state);
-	/* An exchange orders the wait before its depth for a reader on another CPU. */
-	__sync_lock_test_and_set(&slot->depth, depth + 1);
+	/* The wait before its depth, for a reader on another CPU. */
+	publish(&slot->depth, depth + 1);
 	return 0;
 }
 
@@ -193,11 +193,14 @@ static __always_inline void record_sleep(void *ctx, struct cpu_state *state, __u
 	ended.other_row = is_other_row(state, row_index);
 	if (ended.other_row)
 		count(state, COUNT_TABLE_FULL, 1);
-	record_wait(ctx, state, row, &ended, true);
+	if (keeps_cpu())
+		record_wait(ctx, state, row, &ended, false);
+	else
+		record_wait(ctx, state, row, &ended, true);
 }
 
 /* 1 if the end belongs to a sleeping wait in flight. */
-static __noinline int end_sleeping(void *ctx, struct cpu_state *state, __u64 lock, __s32 result, __u64 now)
+static __noinline int end_sleeping(void *ctx, struct cpu_state *state, __u64 lock, __s32 result)
 {
 	__u32 cpu = bpf_get_smp_processor_id();
 	__u32 tid = bpf_get_current_pid_tgid(), depth;
@@ -215,7 +218,8 @@ static __noinline int end_sleeping(void *ctx, struct cpu_state *state, __u64 loc
 		count(state, COUNT_ORPHANED, depth);
 		depth = 0;
 	}
-	record_sleep(ctx, state, cpu, &slot->wait[depth], index * SLEEP_DEPTH + depth, result, now);
+	/* Not before: an end whose begin was filtered out reads no clock. */
+	record_sleep(ctx, state, cpu, &slot->wait[depth], index * SLEEP_DEPTH + depth, result, clock_now(state));
 	slot->depth = depth;
 	if (!depth)
 		release_sleeper(slot, index, tid);

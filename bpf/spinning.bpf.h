@@ -48,7 +48,7 @@ static __always_inline bool in_slow_path(const struct cpu_state *state, __u64 lo
 {
 	const struct spin_slot *top = &state->spin[(state->spin_depth - 1) & (SPIN_DEPTH - 1)];
 
-	return state->spin_depth && top->lock == lock && top->slow_path;
+	return unlikely(state->spin_depth) && top->lock == lock && top->flags & SPIN_SLOW_PATH;
 }
 
 /* The tracepoint is above the function that waits. */
@@ -121,20 +121,12 @@ static __noinline __u32 spinlock_kind(void *ctx, struct cpu_state *state, __u64 
 	return called_by_resilient(ctx) ? KIND_RQSPINLOCK : KIND_SPINLOCK;
 }
 
-static __always_inline void begin_spinning(void *ctx, struct cpu_state *state, __u32 cpu, __u64 lock, __u32 kind,
-					   bool slow_path)
+/*
+ * The next slot is reserved before it is filled: another begin program may
+ * interrupt this one here, and pushes above it.
+ */
+static __always_inline void push_spinning(struct cpu_state *state, struct spin_slot *slot, __u32 depth, __u64 lock)
 {
-	__u32 depth = (state->spin_depth ? live_depth(state, lock) : 0) & (SPIN_DEPTH - 1);
-	struct spin_slot *slot = &state->spin[depth];
-	__u32 row_index;
-	struct wait_row *row = find_row(state, lock, kind, &row_index);
-
-	if (!row)
-		return;
-	/*
-	 * Reserved before it is filled: another begin program may interrupt this
-	 * one here, and pushes above it.
-	 */
 	slot->task = bpf_get_current_task();
 	slot->begin_ns = 0;
 	slot->lock = lock;
@@ -144,17 +136,70 @@ static __always_inline void begin_spinning(void *ctx, struct cpu_state *state, _
 	/* Again: an interrupt may have used the slot before it was reserved.  begin_ns 0: not a wait yet. */
 	slot->begin_ns = 0;
 	slot->lock = lock;
-	slot->slow_path = slow_path;
+}
+
+/* What nearly every wait is: the only one of its CPU, its row at home, no stack due.  False: it is more. */
+static __always_inline bool begin_straight(struct cpu_state *state, __u64 lock, __u32 kind, __u8 flags)
+{
+	__u64 key = row_key(lock, kind);
+	__u32 index = home_row(state, key);
+	struct wait_row *row = row_at(index);
+	struct spin_slot *slot = &state->spin[0];
+
+	if (unlikely(!kind_recorded(kind) || !row || row->key != key || state->spin_depth ||
+		     may_take_sample(state, row)))
+		return false;
+	row->begins++;
+	push_spinning(state, slot, 0, lock);
+	slot->row = index;
+	slot->kind = kind;
+	slot->flags = flags;
+	slot->begin_ns = clock_now(state);
+	return true;
+}
+
+static __noinline int begin_spinning(void *ctx, struct cpu_state *state, __u64 lock, __u32 kind, __u8 flags)
+{
+	__u32 cpu = bpf_get_smp_processor_id(), depth, row_index;
+	struct spin_slot *slot;
+	struct wait_row *row;
+
+	if (!ctx || !state)
+		return 0;
+	depth = (state->spin_depth ? live_depth(state, lock) : 0) & (SPIN_DEPTH - 1);
+	slot = &state->spin[depth];
+	row = find_row(state, lock, kind, &row_index);
+	if (!row)
+		return 0;
+	push_spinning(state, slot, depth, lock);
 	slot->row = row_index;
 	slot->kind = kind;
-	slot->sampled = takes_sample(state, row);
-	if (slot->sampled) {
+	if (is_other_row(state, row_index))
+		flags |= SPIN_OTHER_ROW;
+	if (takes_sample(state, row)) {
 		__u32 frames = walk_stacks(ctx, state, cpu * SPIN_DEPTH + depth, true);
 
+		flags |= SPIN_SAMPLED;
 		slot->kernel_frames = frames;
 		slot->user_frames = frames >> 16;
 	}
+	slot->flags = flags;
 	slot->begin_ns = clock_now(state);
+	return 0;
+}
+
+/* The tracepoint of spinlocks, when begin_straight() does not do. */
+static __noinline int begin_spinlock(void *ctx, struct cpu_state *state, __u64 lock, __u32 kind)
+{
+	if (!ctx || !state)
+		return 0;
+	if (resilient_text && kind == KIND_SPINLOCK)
+		kind = spinlock_kind(ctx, state, lock) & (KIND_COUNT - 1);
+	if (kind_recorded(kind))
+		begin_spinning(ctx, state, lock, kind, 0);
+	else
+		count(state, COUNT_FILTERED, 1);
+	return 0;
 }
 
 /* The depth of the slot that waits for lock; callers know that the top one does not. */
@@ -171,15 +216,42 @@ static __noinline int find_below(struct cpu_state *state, __u64 lock)
 	return -1;
 }
 
-static __always_inline bool end_spinning(void *ctx, struct cpu_state *state, __u32 cpu, __u64 lock, __s32 result,
-					 __u64 now, bool slow_path)
+/* The end of what begin_straight() began, and of all that was no more by then.  With the lock held. */
+static __always_inline bool end_straight(struct cpu_state *state, struct spin_slot *slot, __u32 depth, __u64 lock,
+					 __u8 flags, __u64 now)
 {
+	struct wait_row *row;
+	__u64 wait_ns;
+
+	if (unlikely(slot->lock != lock || slot->flags != flags || !slot->begin_ns))
+		return false;
+	row = row_at(slot->row);
+	wait_ns = now > slot->begin_ns ? now - slot->begin_ns : 0;
+	if (unlikely(!row || wait_ns >= state->threshold_ns))
+		return false;
+	add_wait(row, wait_ns, false);
+	add_pending(row, wait_ns, false);
+	barrier();
+	row->waits++;
+	if (record_holdings && !(state->flags & STATE_SHALLOW))
+		record_wait_holding(lock, slot->begin_ns, slot->begin_ns + wait_ns, slot->kind, 0);
+	if (record_futexes && !(state->flags & STATE_SHALLOW))
+		note_bucket_wait(lock, slot->kind, wait_ns);
+	/* Popped last: until here an interrupt pushes above the slot. */
+	barrier();
+	state->spin_depth = depth;
+	return true;
+}
+
+static __always_inline bool end_any_spinning(void *ctx, struct cpu_state *state, __u64 lock, __s32 result, __u64 now,
+					     bool slow_path)
+{
+	__u32 cpu = bpf_get_smp_processor_id(), depth;
 	struct ended_wait wait;
 	struct spin_slot *slot;
 	struct wait_row *row;
-	__u32 depth;
 
-	if (!state->spin_depth)
+	if (!ctx || !state || !state->spin_depth)
 		return false;
 	depth = (state->spin_depth - 1) & (SPIN_DEPTH - 1);
 	if (state->spin[depth].lock != lock) {
@@ -191,7 +263,7 @@ static __always_inline bool end_spinning(void *ctx, struct cpu_state *state, __u
 	}
 	slot = &state->spin[depth];
 	/* The tracepoint's end inside a slow path: the probe around it has the later one. */
-	if (slot->slow_path != slow_path)
+	if (!(slot->flags & SPIN_SLOW_PATH) == slow_path)
 		return !slow_path;
 	if (!slot->begin_ns)
 		return false;
@@ -211,8 +283,8 @@ static __always_inline bool end_spinning(void *ctx, struct cpu_state *state, __u
 		wait.kernel_frames = slot->kernel_frames;
 		wait.user_frames = slot->user_frames;
 		wait.spinning = true;
-		wait.sampled = slot->sampled;
-		wait.other_row = is_other_row(state, slot->row);
+		wait.sampled = slot->flags & SPIN_SAMPLED;
+		wait.other_row = slot->flags & SPIN_OTHER_ROW;
 		if (wait.other_row) {
 			count(state, COUNT_TABLE_FULL, 1);
 			record_wait(ctx, state, row, &wait, true);
@@ -226,6 +298,17 @@ static __always_inline bool end_spinning(void *ctx, struct cpu_state *state, __u
 	barrier();
 	state->spin_depth = depth;
 	return true;
+}
+
+/* 1 if the end belongs to a spinning wait in flight. */
+static __noinline int end_spinning(void *ctx, struct cpu_state *state, __u64 lock, __s32 result, __u64 now)
+{
+	return end_any_spinning(ctx, state, lock, result, now, false);
+}
+
+static __noinline int end_slow_path(void *ctx, struct cpu_state *state, __u64 lock, __u64 now)
+{
+	return end_any_spinning(ctx, state, lock, 0, now, true);
 }
 
 #endif /* SPINNING_BPF_H */

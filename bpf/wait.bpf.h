@@ -50,65 +50,78 @@ static __always_inline void begin_sleeping_wait(void *ctx, __u64 lock, __u32 kin
 static __always_inline void begin_wait(void *ctx, __u64 lock, __u32 kind)
 {
 	struct cpu_state *state;
-	__u32 cpu;
 
 	kind &= KIND_COUNT - 1;
 	if (!is_spinning(kind)) {
 		begin_sleeping_wait(ctx, lock, kind);
 		return;
 	}
-	cpu = bpf_get_smp_processor_id();
-	state = state_of(cpu);
+	state = state_of(bpf_get_smp_processor_id());
 	if (!state)
 		return;
 	state->begins[kind]++;
-	if (!wanted(state, kind)) {
+	if (!wanted(state, kind))
 		count(state, COUNT_FILTERED, 1);
-	} else if (in_slow_path(state, lock)) {
-		count(state, COUNT_REPEATED, 1);
-	} else {
-		if (resilient_text && kind == KIND_SPINLOCK)
-			kind = spinlock_kind(ctx, state, lock) & (KIND_COUNT - 1);
-		if (kind_recorded(kind))
-			begin_spinning(ctx, state, cpu, lock, kind, false);
-		else
-			count(state, COUNT_FILTERED, 1);
-	}
+	else if (in_slow_path(state, lock))
+		/* Counted by this program alone, which never interrupts itself. */
+		state->counters[COUNT_REPEATED]++;
+	else if (unlikely(!begin_straight(state, lock, kind, 0)))
+		begin_spinlock(ctx, state, lock, kind);
+}
+
+/* What does not spin.  Apart, as it is long. */
+static __noinline int end_sleeping_wait(void *ctx, __u64 lock, __s32 result)
+{
+	struct cpu_state *state;
+
+	stay_on_cpu();
+	state = state_of(bpf_get_smp_processor_id());
+	if (state && !end_sleeping(ctx, state, lock, result))
+		state->counters[COUNT_UNMATCHED]++;
+	leave_cpu();
+	return 0;
 }
 
 static __always_inline void end_wait(void *ctx, __u64 lock, __s32 result)
 {
-	__u32 cpu = bpf_get_smp_processor_id();
-	struct cpu_state *state = state_of(cpu);
+	struct cpu_state *state = state_of(bpf_get_smp_processor_id());
+	struct spin_slot *slot;
+	__u32 depth;
 	__u64 now;
 
 	if (!state)
 		return;
-	now = clock_now(state);
 	state->ends++;
-	if (end_spinning(ctx, state, cpu, lock, result, now, false))
-		return;
-	stay_on_cpu();
-	if (!end_sleeping(ctx, state, lock, result, now))
-		state->counters[COUNT_UNMATCHED]++;
-	leave_cpu();
+	if (likely(state->spin_depth)) {
+		depth = (state->spin_depth - 1) & (SPIN_DEPTH - 1);
+		slot = &state->spin[depth];
+		/* Inside a slow path, whose probe reads the clock later. */
+		if (slot->lock == lock && slot->flags & SPIN_SLOW_PATH)
+			return;
+		now = clock_now(state);
+		if (likely(!result && end_straight(state, slot, depth, lock, 0, now)))
+			return;
+		if (end_spinning(ctx, state, lock, result, now))
+			return;
+	}
+	end_sleeping_wait(ctx, lock, result);
 }
 
 /* Entry of a function that spins for a lock from its first to its last instruction. */
 static __always_inline void enter_slow_path(void *ctx, __u64 lock, __u32 kind)
 {
-	__u32 cpu = bpf_get_smp_processor_id();
-	struct cpu_state *state = state_of(cpu);
+	struct cpu_state *state = state_of(bpf_get_smp_processor_id());
 
+	kind &= KIND_COUNT - 1;
 	if (!state)
 		return;
-	/* Atomic: programs of different functions may interrupt each other here. */
-	__sync_fetch_and_add(&state->slow_paths, 1);
+	state->slow_paths[kind]++;
 	if (!kind_recorded(kind) || !wanted(state, kind)) {
 		count(state, COUNT_FILTERED, 1);
 	} else {
 		add_waiter(lock, 1);
-		begin_spinning(ctx, state, cpu, lock, kind, true);
+		if (unlikely(!begin_straight(state, lock, kind, SPIN_SLOW_PATH)))
+			begin_spinning(ctx, state, lock, kind, SPIN_SLOW_PATH);
 	}
 }
 
@@ -122,7 +135,7 @@ static __noinline __u64 slow_path_lock(struct cpu_state *state)
 	for (__u32 i = 0; i < SPIN_DEPTH; i++) {
 		if (i >= state->spin_depth)
 			break;
-		if (state->spin[i].slow_path)
+		if (state->spin[i].flags & SPIN_SLOW_PATH)
 			lock = state->spin[i].lock;
 	}
 	return lock;
@@ -131,14 +144,18 @@ static __noinline __u64 slow_path_lock(struct cpu_state *state)
 /* lock 0: not known. */
 static __always_inline void leave_slow_path(void *ctx, __u64 lock)
 {
-	__u32 cpu = bpf_get_smp_processor_id();
-	struct cpu_state *state = state_of(cpu);
+	struct cpu_state *state = state_of(bpf_get_smp_processor_id());
+	__u32 depth;
+	__u64 now;
 
 	if (!state)
 		return;
 	if (!lock)
 		lock = slow_path_lock(state);
-	if (end_spinning(ctx, state, cpu, lock, 0, clock_now(state), true))
+	now = clock_now(state);
+	depth = (state->spin_depth - 1) & (SPIN_DEPTH - 1);
+	if (likely(state->spin_depth && end_straight(state, &state->spin[depth], depth, lock, SPIN_SLOW_PATH, now)) ||
+	    end_slow_path(ctx, state, lock, now))
 		add_waiter(lock, -1);
 	else
 		count(state, COUNT_UNMATCHED, 1);
@@ -155,7 +172,7 @@ static __always_inline void enter_sleeping_path(void *ctx, __u64 lock, __u32 kin
 	stay_on_cpu();
 	state = state_of(bpf_get_smp_processor_id());
 	if (state) {
-		__sync_fetch_and_add(&state->slow_paths, 1);
+		state->slow_paths[kind & (KIND_COUNT - 1)]++;
 		if (wanted(state, kind))
 			begin_sleeping(ctx, state, lock, kind, true);
 		else
@@ -171,7 +188,7 @@ static __always_inline void leave_sleeping_path(void *ctx, __u64 lock, __s32 res
 	stay_on_cpu();
 	state = state_of(bpf_get_smp_processor_id());
 	if (state)
-		end_sleeping(ctx, state, lock, result, clock_now(state));
+		end_sleeping(ctx, state, lock, result);
 	leave_cpu();
 }
 

@@ -280,14 +280,20 @@ static void measure(const struct settings *settings, int rounds, const double em
 	free(ends);
 }
 
-/* Calls of the first function, which a common wait runs through: of helpers, and of functions of its own. */
-static void count_calls(const struct bpf_insn *insns, size_t count, int *helpers, int *functions)
+/*
+ * Calls of the first function, which a common wait runs through: of helpers, and of functions of its own.  It
+ * ends where the first of those begins.
+ */
+static void count_calls(const struct bpf_insn *insns, int count, int *helpers, int *functions)
 {
 	*helpers = *functions = 0;
-	for (size_t i = 0; i < count && insns[i].code != (BPF_JMP | BPF_EXIT); i++) {
+	for (int i = 0, end = count; i < end; i++) {
 		if (insns[i].code != (BPF_JMP | BPF_CALL))
 			continue;
 		*(insns[i].src_reg == BPF_PSEUDO_CALL ? functions : helpers) += 1;
+		/* What is compiled has the distance here, and the function's number in imm. */
+		if (insns[i].src_reg == BPF_PSEUDO_CALL && i + 1 + insns[i].off < end)
+			end = i + 1 + insns[i].off;
 	}
 }
 

@@ -11,7 +11,7 @@ static void every_begin_is_accounted_for(const struct bench *bench)
 {
 	const __u64 *counters = bench->state->counters;
 
-	CHECK_EQUAL(begins_of_all(bench) + bench->state->slow_paths,
+	CHECK_EQUAL(begins_of_all(bench) + slow_paths_of(bench->state),
 		    waits_of_all(bench) + counters[COUNT_REPEATED] + counters[COUNT_FILTERED] +
 			    counters[COUNT_ORPHANED] + counters[COUNT_TOO_DEEP] + counters[COUNT_NO_SLOT]);
 }
@@ -29,7 +29,7 @@ void slow_path_covers_tracepoints(struct bench *bench)
 	run_leave(bench, LOCK(80));
 	row = row_of(bench, LOCK(80), KIND_SPINLOCK);
 	CHECK(row && row->waits == 1 && row->wait_ns == 3000, "one wait from entry to exit");
-	CHECK_EQUAL(bench->state->slow_paths, 1);
+	CHECK_EQUAL(slow_paths_of(bench->state), 1);
 	CHECK_EQUAL(bench->state->counters[COUNT_REPEATED], 1);
 	CHECK_EQUAL(bench->state->counters[COUNT_UNMATCHED], 0);
 	/* The pending waiter: no tracepoint at all, and a return probe that knows no arguments. */
@@ -38,7 +38,7 @@ void slow_path_covers_tracepoints(struct bench *bench)
 	row = row_of(bench, LOCK(81), KIND_SPINLOCK);
 	CHECK(row && row->waits == 1, "the top slow path ended");
 	CHECK_EQUAL(bench->state->spin_depth, 0);
-	CHECK_EQUAL(begins_of_all(bench) + bench->state->slow_paths,
+	CHECK_EQUAL(begins_of_all(bench) + slow_paths_of(bench->state),
 		    waits_of_all(bench) + bench->state->counters[COUNT_REPEATED]);
 }
 
@@ -72,7 +72,7 @@ void sleeping_path_covers_tracepoints(struct bench *bench)
 	CHECK(row && row->waits == 1 && row->wait_ns == 2000 && row->failed == 1, "one wait from entry to the end");
 	run_leave_sleeping(bench, LOCK(84), -EINTR);
 	CHECK_EQUAL(waits_of_all(bench), 1);
-	CHECK_EQUAL(bench->state->slow_paths, 1);
+	CHECK_EQUAL(slow_paths_of(bench->state), 1);
 	CHECK_EQUAL(bench->state->counters[COUNT_REPEATED], 1);
 	CHECK_EQUAL(bench->state->counters[COUNT_UNMATCHED], 0);
 	CHECK(!sleeper_of(bench, gettid()), "the slot is not free again");

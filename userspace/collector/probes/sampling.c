@@ -1,11 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "probes/sampling.h"
 
-/* Stacks that the sampling aims at, for each CPU: 3 us each are 0.01 % of its time. */
-#define SAMPLES_PER_SECOND 32
-#define SAMPLE_PERIOD_MAX  4096
-/* The most stacks between two looks at the rings, on each CPU: 40 in a second. */
-#define STACK_TOKENS        2
+/*
+ * Stacks that the sampling aims at, in a second of a CPU: one for so many waits, within bounds.  A walk takes 4 us:
+ * 30 ns of each wait, less where waits are many; where they are few it is at most 0.002 % of the CPU's time.
+ */
+#define WAITS_TO_A_SAMPLE 128
+#define SAMPLES_LEAST     4
+#define SAMPLES_MOST      10
+#define SAMPLE_PERIOD_MAX 4096
+/* A CPU may take so many at once, after a calm second and when it first meets its locks. */
+#define STACK_TOKENS_MOST   16
+#define STACK_TOKENS_FIRST  64
+#define LOOKS_PER_SECOND    20
 #define FIRST_SAMPLE_PERIOD 256
 
 __u32 sampling_first_period(const struct options *options)
@@ -16,11 +23,19 @@ __u32 sampling_first_period(const struct options *options)
 /* Who asks for a period gets it. */
 __u32 sampling_tokens(const struct options *options)
 {
-	return options->sample_period ? ~0u : STACK_TOKENS;
+	return options->sample_period ? ~0u : STACK_TOKENS_FIRST;
+}
+
+static __u32 samples_per_second(__u64 rate)
+{
+	__u64 samples = rate / WAITS_TO_A_SAMPLE;
+
+	return samples < SAMPLES_LEAST ? SAMPLES_LEAST : samples > SAMPLES_MOST ? SAMPLES_MOST : samples;
 }
 
 /* One wait in N, N by the CPU's rate. */
-void sampling_adapt(const struct maps *maps, const struct options *options, __u64 *last, __u64 interval_ns)
+void sampling_adapt(const struct maps *maps, const struct options *options, struct sampling *sampling,
+		    __u64 interval_ns)
 {
 	for (__u32 cpu = 0; cpu < maps->sizing->cpus; cpu++) {
 		struct cpu_state *state = maps_cpu(maps, cpu);
@@ -29,24 +44,31 @@ void sampling_adapt(const struct maps *maps, const struct options *options, __u6
 
 		for (int kind = 0; kind < KIND_COUNT; kind++)
 			begins += state->begins[kind];
-		begins += state->slow_paths;
-		rate = (begins - last[cpu]) * 1000000000ull / interval_ns;
-		last[cpu] = begins;
-		while (period < SAMPLE_PERIOD_MAX && period * SAMPLES_PER_SECOND < rate)
+		begins += slow_paths_of(state);
+		rate = (begins - sampling[cpu].begins) * 1000000000ull / interval_ns;
+		sampling[cpu].begins = begins;
+		sampling[cpu].per_second = samples_per_second(rate);
+		while (period < SAMPLE_PERIOD_MAX && (__u64)period * sampling[cpu].per_second < rate)
 			period *= 2;
 		if (!options->sample_period && state->sample_mask != period - 1)
 			__atomic_store_n(&state->sample_mask, period - 1, __ATOMIC_RELAXED);
 	}
 }
 
-void sampling_refill(const struct maps *maps, const struct options *options)
+void sampling_refill(const struct maps *maps, const struct options *options, struct sampling *sampling)
 {
-	const __u32 tokens = sampling_tokens(options);
-
 	for (__u32 cpu = 0; cpu < maps->sizing->cpus; cpu++) {
 		struct cpu_state *state = maps_cpu(maps, cpu);
+		__u32 tokens = __atomic_load_n(&state->stack_tokens, __ATOMIC_RELAXED);
 
-		if (__atomic_load_n(&state->stack_tokens, __ATOMIC_RELAXED) < tokens)
-			__atomic_store_n(&state->stack_tokens, tokens, __ATOMIC_RELAXED);
+		sampling[cpu].credit += sampling[cpu].per_second ?: SAMPLES_MOST;
+		if (sampling[cpu].credit < LOOKS_PER_SECOND)
+			continue;
+		sampling[cpu].credit -= LOOKS_PER_SECOND;
+		/* One that is taken meanwhile comes back: a stack more. */
+		if (options->sample_period)
+			__atomic_store_n(&state->stack_tokens, ~0u, __ATOMIC_RELAXED);
+		else if (tokens < STACK_TOKENS_MOST)
+			__atomic_store_n(&state->stack_tokens, tokens + 1, __ATOMIC_RELAXED);
 	}
 }

@@ -74,8 +74,8 @@ struct session {
 	__u64 interval_begin_ns;
 	__u64 next_drain_ns;
 	__u64 next_hurry_ns;
-	__u64 *begins;   /* per CPU, at the last interval */
-	__u64 ending_ns; /* what ending the last interval took */
+	struct sampling *sampling; /* per CPU */
+	__u64 ending_ns;           /* what ending the last interval took */
 };
 
 /* Ctrl-C, the end of COMMAND and the rest arrive by file descriptor; set before COMMAND is forked. */
@@ -128,8 +128,8 @@ static int open_analysis(struct session *session)
 	ground->cgroups = session->cgroups;
 	ground->containers = session->containers;
 	err = err ?: subsystems_open(&session->opened, ground, STAGE_LOADED);
-	session->begins = calloc(session->sizing.cpus, sizeof(*session->begins));
-	if (!session->begins)
+	session->sampling = calloc(session->sizing.cpus, sizeof(*session->sampling));
+	if (!session->sampling)
 		err = err ?: -ENOMEM;
 	if (err)
 		message("cannot prepare the recording: %s", strerror(-err));
@@ -211,7 +211,7 @@ static int drain_rings(struct session *session)
 	session->next_drain_ns = now_ns() + POLL_NS;
 	err = subsystems_at(&session->opened, &session->ground, MOMENT_DRAIN);
 	err = err ?: stacks_put_names(&session->stacks, false);
-	sampling_refill(&session->probes.maps, session->options);
+	sampling_refill(&session->probes.maps, session->options, session->sampling);
 	return err;
 }
 
@@ -297,7 +297,7 @@ static int end_interval(struct session *session, bool last)
 		recording_settle(session->recording);
 	if (!err && !last)
 		progress_show(&session->progress, session->recording, now - ground->begin_ns);
-	sampling_adapt(&session->probes.maps, session->options, session->begins, length ?: 1);
+	sampling_adapt(&session->probes.maps, session->options, session->sampling, length ?: 1);
 	session->interval_begin_ns = now;
 	session->interval += !err;
 	set_interval(session, false);
@@ -550,7 +550,7 @@ static void close_session(struct session *session)
 	symbols_close(session->symbols);
 	probes_close(&session->probes);
 	recording_abandon(session->recording);
-	free(session->begins);
+	free(session->sampling);
 	if (session->signals >= 0)
 		close(session->signals);
 }

@@ -185,7 +185,7 @@ static void sum_states(const struct maps *maps, struct sums *sums)
 		for (int i = 0; i < COUNT_LAST; i++)
 			sums->counters[i] += state->counters[i];
 		sums->ends += state->ends;
-		sums->slow_paths += state->slow_paths;
+		sums->slow_paths += slow_paths_of(state);
 	}
 }
 
