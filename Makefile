@@ -12,6 +12,8 @@
 #	make bench-servers	what it costs memcached and PostgreSQL, under load
 #	make bench-c2c		what reading samples of cache lines costs, beside perf
 #	make bench-watch	what watching lines costs the load that is watched
+#	make manuals		build/help/*.1, from the tables of options; `make all` makes them too
+#	make completions	build/help: completion for bash, zsh and fish, by shtab
 #	make page		what draws the charts of `lockline report --html`: build/page/charts.js, by npm
 #	make schemas		docs/*-schema.json, from the dataclasses of lockline.render.documents
 #	make lab-languages	what `record --futex` makes of locks in six languages; as root
@@ -107,6 +109,30 @@ $(BUILD)/bin/lockline: scripts/lockline-launcher
 	$(INSTALL) -m 755 $< $@
 
 -include $(BPF_OBJECTS:.o=.d) $(COLLECTOR_OBJECTS:.o=.d)
+
+# Manual pages and completion: what they tell comes from the parsers.
+HELP := $(BUILD)/help
+HELP_FROM := scripts/make-help $(BUILD)/bin/lockline-collect VERSION $(wildcard docs/manual/*.man) \
+	$(shell find userspace/lockline -name '*.py')
+ifeq ($(CROSS),)
+all: $(HELP)/manuals
+endif
+
+$(HELP)/manuals: $(HELP_FROM)
+	@mkdir -p $(@D)
+	python3 scripts/make-help manuals $(@D)
+	@touch $@
+
+$(HELP)/completions: $(HELP_FROM) requirements-dev.txt
+	@mkdir -p $(@D)
+	build/venv/bin/python scripts/make-help completions $(@D)
+	@touch $@
+
+.PHONY: manuals completions
+manuals: $(HELP)/manuals
+completions:
+	scripts/setup lint
+	$(MAKE) $(HELP)/completions
 
 # What is installed by scripts/setup is known only to a make that starts after it.
 .PHONY: demo
@@ -275,7 +301,8 @@ install: all
 	test ! -f $(BUILD)/page/charts.js || $(INSTALL) -m 644 $(BUILD)/page/charts.js $(DESTDIR)$(PREFIX)/lib/lockline/lockline/page
 	$(INSTALL) -d $(DESTDIR)$(PREFIX)/lib/lockline/lockline/fleet/sql
 	$(INSTALL) -m 644 userspace/lockline/fleet/sql/*.sql $(DESTDIR)$(PREFIX)/lib/lockline/lockline/fleet/sql
-	$(INSTALL) -m 644 docs/lockline.1 $(DESTDIR)$(PREFIX)/share/man/man1
+	$(INSTALL) -m 644 docs/lockline.1 $(HELP)/*.1 $(DESTDIR)$(PREFIX)/share/man/man1
+	test ! -f $(HELP)/completions || scripts/install-completions $(HELP) $(DESTDIR)$(PREFIX)/share
 	$(if $(DESTDIR),,python3 -m compileall -q $(PREFIX)/lib/lockline)
 
 .PHONY: dist
@@ -284,6 +311,7 @@ DIST_COLLECTORS := $(if $(filter native,$(DIST_ARCHES)),build/bin/lockline-colle
 	$(if $(filter arm64,$(DIST_ARCHES)),build/arm64/bin/lockline-collect)
 dist: all
 	$(if $(filter arm64,$(DIST_ARCHES)),scripts/setup cross && $(MAKE) CROSS=arm64)
+	$(MAKE) completions
 	rm -rf build/dist-stage
 	$(MAKE) install PREFIX=/usr DESTDIR=build/dist-stage
 	scripts/make-dist build/dist-stage $(DIST_COLLECTORS)

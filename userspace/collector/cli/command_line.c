@@ -293,7 +293,7 @@ static void print_help(enum command command)
 			 rows[i].letter < ONLY_LONG ? rows[i].letter : ' ', rows[i].letter < ONLY_LONG ? ',' : ' ',
 			 rows[i].name, rows[i].argument && !takes_argument_perhaps(rows[i].kind) ? " " : "",
 			 rows[i].argument ? rows[i].argument : "");
-		printf("  %-26s%s\n", left, rows[i].help);
+		printf("  %-25s %s\n", left, rows[i].help);
 	}
 	if (command == COMMAND_WATCH)
 		printf("\nTARGET: %s.\n", WATCH_TARGET_FORMS);

@@ -57,6 +57,13 @@ _AS_ROOT = """\
 if [ "$(id -u)" != 0 ] && sudo -n true 2>/dev/null </dev/null; then exec sudo -n sh -c "$0"; else exec sh -c "$0"; fi"""
 
 
+# What `record` takes beside the collector's options: metavar and help.
+OPTIONS = {
+    "--host": ("USER@SERVER", "record on that machine by ssh, and bring the recording back; nothing stays there"),
+    "--ssh": ("COMMAND", "with --host: the command to run in place of ssh"),
+}
+
+
 @dataclass(frozen=True)
 class Request:
     """What to record where: options are the collector's."""
