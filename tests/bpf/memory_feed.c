@@ -185,8 +185,11 @@ void feed_command(struct feed *feed, const char *word, const __u64 *values)
 int main(int argc, char **argv)
 {
 	/* The filter is there, and lets nobody through, once it is switched on. */
-	const struct settings settings = {
-		.threshold_ns = NEVER_OUTLIER, .begin_kinds = ~0u, .wait_kinds = ~0u, .filter_tasks = true};
+	const struct settings settings = {.threshold_ns = NEVER_OUTLIER,
+					  .begin_kinds = ~0u,
+					  .wait_kinds = ~0u,
+					  .filter_tasks = true,
+					  .memory_alone = true};
 	struct feed *feed = calloc(1, sizeof(*feed));
 	const struct memory_state *state;
 	struct symbols *symbols;

@@ -49,6 +49,7 @@ struct settings {
 	bool filter_tasks;
 	bool holders;
 	bool count_waiters;
+	bool memory_alone; /* load what run_memory(), run_begin() and run_end() run, and no more */
 };
 
 extern int test_failures;

@@ -9,6 +9,7 @@ import random
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache, cached_property
 from pathlib import Path
 
 from c2c import perfdata_format as perfdata
@@ -54,6 +55,11 @@ class Access:
     later: bool = False
 
 
+@cache
+def _weight_group(names: Sequence[str]) -> str | None:
+    return next((name for name in WEIGHT_GROUPS if name in names), None)
+
+
 @dataclass
 class Counts:
     """Counts under the names of struct c2c_stats, the CPUs, and the sums and numbers of weights by group."""
@@ -62,12 +68,12 @@ class Counts:
     cpus: set[int] = field(default_factory=set)
     weights: dict[str, tuple[int, int]] = field(default_factory=dict)
 
-    def add(self, names: Sequence[str], cpu: int, weight: int, times: int) -> None:
+    def add(self, names: tuple[str, ...], cpu: int, weight: int, times: int) -> None:
         """Count a sample that is there so many times."""
         for name in names:
             self.stats[name] += times
         self.cpus.add(cpu)
-        group = next((name for name in WEIGHT_GROUPS if name in names), None)
+        group = _weight_group(names)
         if group:
             total, number = self.weights.get(group, (0, 0))
             self.weights[group] = total + weight * times, number + times
@@ -103,10 +109,35 @@ class Truth:
     instructions: dict[tuple[LineKey, int, int], Counts] = field(default_factory=dict)
     first: dict[LineKey, int] = field(default_factory=dict)
 
+    # Once it is whole it is asked for each line of a report: a search through all would take most of the tests' time.
+    @cached_property
+    def keys_at(self) -> dict[int, list[LineKey]]:
+        """The lines that have an address."""
+        found: dict[int, list[LineKey]] = {}
+        for key in self.lines:
+            found.setdefault(self.first[key], []).append(key)
+        return found
+
+    @cached_property
+    def offsets_of(self) -> dict[LineKey, dict[int, Counts]]:
+        """Of each line, by offset."""
+        found: dict[LineKey, dict[int, Counts]] = {}
+        for (key, offset), counts in self.offsets.items():
+            found.setdefault(key, {})[offset] = counts
+        return found
+
+    @cached_property
+    def code_of(self) -> dict[LineKey, dict[tuple[int, int], Counts]]:
+        """Of each line, by offset and instruction."""
+        found: dict[LineKey, dict[tuple[int, int], Counts]] = {}
+        for (key, offset, ip), counts in self.instructions.items():
+            found.setdefault(key, {})[offset, ip] = counts
+        return found
+
     def line(self, address: int) -> Counts:
         """The counts of the one line that has this address; KeyError unless it is one."""
-        (found,) = [counts for key, counts in self.lines.items() if self.first[key] == address]
-        return found
+        (key,) = self.keys_at[address]
+        return self.lines[key]
 
 
 @dataclass(frozen=True)

@@ -104,7 +104,7 @@ def shared_totals(truth: Truth) -> tuple[int, Counter[str]]:
 def owner(line: Line, truth: Truth, peers: bool) -> LineKey:
     """The line that perf's row is of; an address can be that of several."""
     numbers = tuple(line.counts[name] for name in COMPARED)
-    candidates = [key for key in truth.lines if truth.first[key] == line.address]
+    candidates = truth.keys_at.get(line.address, [])
     for key in candidates:
         if line_numbers(truth.lines[key], peers) == numbers:
             return key
@@ -125,11 +125,7 @@ def check_rows(line: Line, key: LineKey, truth: Truth, peers: bool) -> None:
         assert row.means == means, (hex(line.address), row)
     total = "tot_peer" if peers else "tot_hitm"
     shown = {(row.offset, row.ip) for row in line.rows}
-    wanted = {
-        (offset, ip)
-        for (line_key, offset, ip), counts in truth.instructions.items()
-        if line_key == key and (counts["store"] or counts[total])
-    }
+    wanted = {at for at, counts in truth.code_of[key].items() if counts["store"] or counts[total]}
     assert shown == wanted, hex(line.address)
 
 

@@ -65,7 +65,7 @@ def wanted(counts: Counts, columns: dict[str, str]) -> dict[str, int]:
 def key_of(tables: Memory, line: int, address: int, truth: Truth, columns: dict[str, str]) -> LineKey:
     """The line of the truth with this address and these numbers."""
     found = summed([access for access in tables.accesses if access.line == line], tuple(columns))
-    candidates = [key for key, first in truth.first.items() if first == address]
+    candidates = truth.keys_at.get(address, [])
     for key in candidates:
         if wanted(truth.lines[key], columns) == found:
             return key
@@ -92,8 +92,8 @@ def check(tables: Memory, truth: Truth, column: Sequence[str], peers: bool) -> N
             counts = truth.instructions[key, offset, ip]
             expected = {name: counts[columns[name]] for name in names}
             assert summed(accesses, names) == expected, (hex(line.address), offset, hex(ip))
-        for (owner, offset, ip), counts in truth.instructions.items():
-            if owner == key and (counts["store"] or any(counts[name] for name in column)):
+        for (offset, ip), counts in truth.code_of[key].items():
+            if counts["store"] or any(counts[name] for name in column):
                 assert (offset, ip) in rows, (hex(line.address), offset, hex(ip))
 
 
