@@ -280,6 +280,8 @@ def futex_bucket(turns: int, cpus: int = 4, seed: int = 3) -> list[Event]:
 def bursts(seconds: int, seed: int, busy: float = 0.3) -> list[Event]:
     """Accesses of two CPUs to one member that come in bursts of some 10 ms, with next to none in between."""
     generator = random.Random(seed)
+    expovariate, chance = generator.expovariate, generator.random
+    names = ("bump_0", "bump_1")
     every: list[Event] = []
     time = 0
     cpu = 0
@@ -288,9 +290,9 @@ def bursts(seconds: int, seed: int, busy: float = 0.3) -> list[Event]:
         if generator.random() < busy:
             end = time + length
             while time < end:
-                time += int(generator.expovariate(1 / (20 * US))) + 1
-                cpu = cpu ^ (generator.random() < 0.4)
-                every.append(Event(time, int(cpu), 0, f"bump_{int(cpu)}", write=generator.random() < 0.5))
+                time += int(expovariate(1 / (20 * US))) + 1
+                cpu ^= chance() < 0.4
+                every.append(Event(time, cpu, 0, names[cpu], chance() < 0.5))
         else:
             time += length
     return [event for event in every if event.time_ns < seconds * SECOND]

@@ -35,13 +35,16 @@ static void *map_memory(const struct bpf_map *map)
 }
 
 /* The verifier takes most of the time of a short test. */
-static void leave_out_all_but_memory(struct wait_test_bpf *skeleton)
+static void leave_out_all_but_memory(const struct wait_test_bpf *skeleton)
 {
-	struct bpf_program *program;
+	struct bpf_program *program = NULL;
 
-	bpf_object__for_each_program(program, skeleton->obj) bpf_program__set_autoload(
-		program, program == skeleton->progs.run_memory || program == skeleton->progs.run_begin ||
-				 program == skeleton->progs.run_end);
+	while ((program = bpf_object__next_program(skeleton->obj, program))) {
+		bool needed = program == skeleton->progs.run_memory || program == skeleton->progs.run_begin ||
+			      program == skeleton->progs.run_end;
+
+		bpf_program__set_autoload(program, needed);
+	}
 }
 
 void bench_open(struct bench *bench, const struct settings *settings)

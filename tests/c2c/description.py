@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
+from operator import attrgetter
 from pathlib import Path
 
 from c2c import perfdata_format as perfdata
@@ -161,7 +162,7 @@ class Description:
     def _ordered(self) -> list[Access]:
         shuffled = list(self.accesses)
         random.Random(self.seed).shuffle(shuffled)
-        return sorted(shuffled, key=lambda access: access.later)
+        return sorted(shuffled, key=attrgetter("later"))
 
     def weight(self, access: Access, index: int) -> int:
         """The latency that sample number index of the file has."""
@@ -200,7 +201,9 @@ class Description:
         if self.kernel:
             begin, end = self.kernel.text[0], self.kernel.data[1]
             mappings.insert(0, Mapping(-1, begin, end - begin, begin, "[kernel.kallsyms]_text"))
-        threads = sorted({access.thread for access in self.accesses}, key=lambda t: (t.pid, t.tid))
+        # Told apart as objects first: to hash a thread for each of a million accesses takes seconds.
+        objects = {id(access.thread): access.thread for access in self.accesses}
+        threads = sorted(set(objects.values()), key=lambda t: (t.pid, t.tid))
         step = max(1, self.seconds * SECOND // (len(self.accesses) + 1))
         build_ids = [(-1, "[kernel.kallsyms]", self.kernel.build_id)] if self.kernel else []
         build_ids += [(0, path, program.build_id) for path, program in self.programs]

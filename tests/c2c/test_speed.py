@@ -16,10 +16,11 @@ REPORT_FASTER = 8
 
 @pytest.fixture(scope="module")
 def costs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, measure.Cost]:
-    """The best of three runs of each command on one file of a million samples."""
+    """On one file of a million samples: the best of three runs of lockline, and of two of perf, which take ten times
+    as long and so differ less."""
     directory = tmp_path_factory.mktemp("scale")
     path = scale(1_000_000).write(directory / "perf.data")
-    found = measure.compare(measure.commands(path, directory / "out.lockline"))
+    found = measure.compare(measure.commands(path, directory / "out.lockline"), fewer={"perf c2c report": 2})
     path.unlink()
     return found
 

@@ -2,6 +2,7 @@
 """From windows to the whole time: against accesses that are all known."""
 
 from collections.abc import Sequence
+from functools import lru_cache
 from pathlib import Path
 
 import pytest
@@ -68,18 +69,25 @@ def test_at_full_coverage_the_figures_are_exact(tmp_path: Path) -> None:
     assert estimate.offset_rate(watch, 8, 2_500).per_second == pytest.approx(2_500)
 
 
+# Tests of one seed follow each other.
+@lru_cache(maxsize=1)
+def bursts_and_truth(seconds: int, seed: int) -> tuple[Sequence[Event], int]:
+    """Accesses, and the transfers among all of them."""
+    events = bursts(seconds, seed)
+    return events, whole(events, seconds * SECOND).transfer_count
+
+
 @pytest.mark.parametrize("limit", [1 << 62, 20], ids=["whole windows", "cut by their limit of hits"])
 @pytest.mark.parametrize("seed", range(6))
 def test_windows_tell_the_rates_within_their_error(tmp_path: Path, seed: int, limit: int) -> None:
     seconds = 10
-    events = bursts(seconds, seed)
-    truth = whole(events, seconds * SECOND)
+    events, transfers = bursts_and_truth(seconds, seed)
     seen = look(events, in_windows(seconds * SECOND, MS, 20 * MS, seed=seed, limit=limit))
     watch = watch_of(seen, tmp_path, seconds * SECOND)
     hits = estimate.hit_rate(watch, records(seen))
     moves = estimate.transfer_rate(watch, records(seen))
     assert near(hits, len(events) / seconds)
-    assert near(moves, truth.transfer_count / seconds)
+    assert near(moves, transfers / seconds)
     # The error is worth telling.
     assert hits.error is not None
     assert 0 < hits.error < hits.per_second / 4

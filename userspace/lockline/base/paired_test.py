@@ -12,6 +12,7 @@ import math
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from statistics import NormalDist
 
 ALPHA = 0.05
@@ -59,18 +60,25 @@ def _all_sums(pairs: Sequence[tuple[float, float]]) -> list[tuple[float, float]]
     return sums
 
 
+@lru_cache(maxsize=4)
+def _draws(sizes: tuple[int, ...]) -> tuple[tuple[int, ...], ...]:
+    """DRAWN indices for each table of such a size: always the same, so a report with several tests draws once."""
+    generator = random.Random(_SEED)
+    ranges = [range(size) for size in sizes]
+    return tuple(zip(*([generator.choice(one) for one in ranges] for _ in range(DRAWN)), strict=True))
+
+
 def _subset_sums(pairs: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
     """The sums of the subsets that are looked at, the empty one first."""
     if len(pairs) <= EXACT_PAIRS:
         return _all_sums(pairs)
-    generator = random.Random(_SEED)
     # Eight pairs at a time: a draw is then some look-ups.
     tables = [_all_sums(pairs[start : start + 8]) for start in range(0, len(pairs), 8)]
-    sums = [(0.0, 0.0)]
-    for _ in range(DRAWN):
-        chosen = [generator.choice(table) for table in tables]
-        sums.append((sum(a for a, _ in chosen), sum(b for _, b in chosen)))
-    return sums
+    ones, others = [0.0] * DRAWN, [0.0] * DRAWN
+    for table, draws in zip(tables, _draws(tuple(map(len, tables))), strict=True):
+        ones = [one + table[index][0] for one, index in zip(ones, draws, strict=True)]
+        others = [other + table[index][1] for other, index in zip(others, draws, strict=True)]
+    return [(0.0, 0.0), *zip(ones, others, strict=True)]
 
 
 def _ratio(one: float, other: float, undefined: float) -> float:
