@@ -46,7 +46,10 @@ LANGUAGES = (
         "Java",
         "javac",
         ("javac", "-d", "{}", f"{HERE}/Threads.java"),
-        ("java", "-cp", "{}", "Threads"),
+        (
+            *("java", "-XX:+PreserveFramePointer", "-XX:+UnlockDiagnosticVMOptions", "-XX:+DumpPerfMapAtExit"),
+            *("-cp", "{}", "Threads"),
+        ),
         ("monitor", "lock"),
         own=("Threads.",),
     ),

@@ -209,6 +209,66 @@ def test_user_functions(users: UserNames) -> None:
             assert users.lookup(process.pid, vdso + 0x40)[2] == "[vdso]"
 
 
+@contextmanager
+def map_of(pid: int, text: str) -> Iterator[Path]:
+    """What a process says of the code that it made."""
+    path = Path(f"/tmp/perf-{pid}.map")
+    path.write_text(text)
+    try:
+        yield path
+    finally:
+        path.unlink(missing_ok=True)
+
+
+def test_code_made_at_run_time(users: UserNames) -> None:
+    with target(sys.executable) as (process, (_, anonymous, _)):
+        lines = (
+            f"{anonymous:x} 80 void Threads.underMonitor(java.lang.Object)",
+            "no line of a map",
+            f"{anonymous + 0x20:x} 10 inner\x1b[2J",
+            f"0x{anonymous + 0x40:x} 0x10 written first",
+            f"{anonymous + 0x40:x} 10 written last",
+            f"{anonymous + 0x60:x} 10 half a li",
+        )
+        with map_of(process.pid, "\n".join(lines)) as path:
+            at = {offset: users.lookup(process.pid, anonymous + offset) for offset in (4, 0x24, 0x41, 0x64, 0x100)}
+            assert at[4] == ("void Threads.underMonitor(java.lang.Object)", 4, str(path))
+            assert at[0x24] == ("inner?[2J", 4, str(path))
+            assert at[0x41] == ("written last", 1, str(path))
+            # A line without an end is still being written.
+            assert at[0x64][0] == "void Threads.underMonitor(java.lang.Object)"
+            assert at[0x100] == ("", 0, "[anon]")
+            with path.open("a") as more:
+                more.write(f"ne\n{anonymous + 0x100:x} 10 compiled later\n")
+            deadline = time.monotonic() + 60
+            while users.lookup(process.pid, anonymous + 0x100)[0] != "compiled later":
+                assert time.monotonic() < deadline, "the file is not read again"
+                time.sleep(0.1)
+            assert users.lookup(process.pid, anonymous + 0x64) == ("half a line", 4, str(path))
+
+
+def test_what_is_no_map_of_the_process(users: UserNames, tmp_path: Path) -> None:
+    """A link, a FIFO, a file that is older than the process: none is read, and no other name is lost."""
+    real = tmp_path / "map"
+    for what in ("link", "fifo", "old"):
+        with target(sys.executable) as (process, (function, anonymous, _)):
+            line = f"{anonymous:x} 80 a lie\n"
+            path = Path(f"/tmp/perf-{process.pid}.map")
+            real.write_text(line)
+            try:
+                if what == "link":
+                    path.symlink_to(real)
+                elif what == "fifo":
+                    os.mkfifo(path)
+                else:
+                    path.write_text(line)
+                    os.utime(path, (1_000_000_000, 1_000_000_000))
+                assert users.lookup(process.pid, anonymous) == ("", 0, "[anon]"), what
+            finally:
+                path.unlink()
+            assert "getppid" in users.lookup(process.pid, function)[0]
+
+
 def test_a_process_that_is_gone(users: UserNames) -> None:
     with target(sys.executable) as (process, (function, _, _)):
         assert "getppid" in users.lookup(process.pid, function)[0]

@@ -54,10 +54,10 @@ int regular_file_open(const char *path, enum regular_link link, struct stat *sta
 }
 
 /* Links of the process, absolute ones too, end below its own root. */
-static int find_below_root(__u32 tgid, const char *path)
+static int find_below_root(__u32 tgid, const char *path, enum regular_link link)
 {
 	struct open_how how = {
-		.flags = O_PATH | O_CLOEXEC,
+		.flags = O_PATH | O_CLOEXEC | (link == LINK_REFUSED ? O_NOFOLLOW : 0),
 		.resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS,
 	};
 	char root[PROC_PATH];
@@ -74,9 +74,21 @@ static int find_below_root(__u32 tgid, const char *path)
 	return found;
 }
 
+int regular_file_open_of(__u32 tgid, const char *path, struct stat *status)
+{
+	int found = find_below_root(tgid, path, LINK_REFUSED), fd;
+
+	if (found < 0)
+		return found;
+	/* A link that was opened in place of what it leads to is no regular file. */
+	fd = open_found(found, status);
+	close(found);
+	return fd;
+}
+
 static int open_by_path(const struct mapped_file *mapped, struct stat *status)
 {
-	int found = find_below_root(mapped->tgid, mapped->path), fd;
+	int found = find_below_root(mapped->tgid, mapped->path, LINK_FOLLOWED), fd;
 	struct stat own;
 
 	if (found < 0)

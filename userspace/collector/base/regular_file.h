@@ -26,6 +26,9 @@ int regular_file_open(const char *path, enum regular_link link, struct stat *sta
 /* The same of a path below an open directory, as openat() takes it. */
 int regular_file_open_at(int directory, const char *path, enum regular_link link, struct stat *status);
 
+/* The same of an absolute path below the root of a process, where its links end too; the file itself must be none. */
+int regular_file_open_of(__u32 tgid, const char *path, struct stat *status);
+
 /*
  * The file that the process has mapped at start to end.  path: as
  * /proc/PID/maps has it, for where the kernel does not let us open the mapping

@@ -28,10 +28,10 @@
 #define ENOUGH_BYTES (NAMING_MEMORY_BYTES / 2)
 /* Starts beyond these, and one a second, are refused: files that kill it must not keep a CPU busy. */
 #define STARTS 64
-#define VDSO   ((dev_t)-1)
 
 /* What tells a file from others and from itself before it was written. */
 struct identity {
+	enum naming_request_type open; /* what it is opened as */
 	dev_t device;
 	ino_t inode;
 	off_t size;
@@ -211,7 +211,7 @@ static void find_debug_file(struct object *object, const struct naming_answer *a
 
 static int send_object(struct naming_client *client, struct object *object, int *refusal)
 {
-	struct question question = {.request.type = object->fd < 0 ? NAMING_OPEN_VDSO : NAMING_OPEN};
+	struct question question = {.request.type = object->identity.open};
 	int err = ask(client, object, &question, object->fd);
 
 	*refusal = err ? 0 : question.answer.error;
@@ -293,7 +293,7 @@ static void forget(struct naming_client *client, struct object *object)
 
 static bool same(const struct identity *a, const struct identity *b)
 {
-	return a->device == b->device && a->inode == b->inode && a->size == b->size &&
+	return a->open == b->open && a->device == b->device && a->inode == b->inode && a->size == b->size &&
 	       a->modified.tv_sec == b->modified.tv_sec && a->modified.tv_nsec == b->modified.tv_nsec &&
 	       a->changed.tv_sec == b->changed.tv_sec && a->changed.tv_nsec == b->changed.tv_nsec;
 }
@@ -325,9 +325,10 @@ static __u64 add_object(struct naming_client *client, int fd, const struct ident
 	return oldest->number;
 }
 
-__u64 naming_client_object(struct naming_client *client, int fd, const struct stat *status)
+static __u64 add_file(struct naming_client *client, int fd, const struct stat *status, enum naming_request_type open)
 {
 	const struct identity identity = {
+		.open = open,
 		.device = status->st_dev,
 		.inode = status->st_ino,
 		.size = status->st_size,
@@ -338,9 +339,19 @@ __u64 naming_client_object(struct naming_client *client, int fd, const struct st
 	return add_object(client, fd, &identity);
 }
 
+__u64 naming_client_object(struct naming_client *client, int fd, const struct stat *status)
+{
+	return add_file(client, fd, status, NAMING_OPEN);
+}
+
+__u64 naming_client_map(struct naming_client *client, int fd, const struct stat *status)
+{
+	return add_file(client, fd, status, NAMING_OPEN_MAP);
+}
+
 __u64 naming_client_vdso(struct naming_client *client)
 {
-	const struct identity identity = {.device = VDSO};
+	const struct identity identity = {.open = NAMING_OPEN_VDSO};
 
 	return add_object(client, -1, &identity);
 }

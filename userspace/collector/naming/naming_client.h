@@ -32,6 +32,8 @@ void naming_client_close(struct naming_client *client);
  * written; takes the descriptor.  0: it has no names.
  */
 __u64 naming_client_object(struct naming_client *client, int fd, const struct stat *status);
+/* The same of a file of names of code that was made at run time. */
+__u64 naming_client_map(struct naming_client *client, int fd, const struct stat *status);
 /* The vDSO; 0: it has no names. */
 __u64 naming_client_vdso(struct naming_client *client);
 /* Whether the number still stands for an object: of those that are used least it is forgotten. */

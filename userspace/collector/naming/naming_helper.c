@@ -67,6 +67,10 @@ static int answer_request(struct naming_request *request, int fd, struct naming_
 	case NAMING_OPEN_VDSO:
 		err = naming_object_open(object, -1, answer);
 		break;
+	case NAMING_OPEN_MAP:
+		err = fd < 0 ? -EBADF : naming_object_open_map(object, fd);
+		fd = -1;
+		break;
 	case NAMING_DEBUG:
 		err = fd < 0 ? -EBADF : naming_object_debug(object, fd);
 		fd = -1;

@@ -8,6 +8,7 @@
 #include <sys/auxv.h>
 
 #include "naming/naming_index.h"
+#include "naming/naming_map.h"
 #include "naming/naming_objects.h"
 
 /* The vDSO is a few pages. */
@@ -17,6 +18,7 @@ struct object {
 	Dwfl *dwfl; /* NULL: free */
 	Dwfl_Module *module;
 	struct naming_index *index; /* NULL: not needed yet */
+	struct naming_map *map;     /* instead of all that */
 	int debug;                  /* its debug file, until libdwfl takes it; -1: none */
 };
 
@@ -103,6 +105,13 @@ int naming_object_open(__u32 place, int fd, struct naming_answer *answer)
 	return 0;
 }
 
+int naming_object_open_map(__u32 place, int fd)
+{
+	naming_object_close(place);
+	objects[place].map = naming_map_open(fd);
+	return objects[place].map ? 0 : -ENOEXEC;
+}
+
 int naming_object_debug(__u32 place, int fd)
 {
 	struct object *object = &objects[place];
@@ -119,12 +128,13 @@ void naming_object_close(__u32 place)
 {
 	struct object *object = &objects[place];
 
-	if (!object->dwfl)
-		return;
-	if (object->debug >= 0)
-		close(object->debug);
-	naming_index_close(object->index);
-	dwfl_end(object->dwfl);
+	naming_map_close(object->map);
+	if (object->dwfl) {
+		if (object->debug >= 0)
+			close(object->debug);
+		naming_index_close(object->index);
+		dwfl_end(object->dwfl);
+	}
 	*object = (struct object){.debug = -1};
 }
 
@@ -207,8 +217,14 @@ int naming_object_symbol(__u32 object, const struct naming_place *place, struct 
 	GElf_Addr address, begin;
 	GElf_Sym symbol;
 	const char *name;
-	int number, err = naming_object_address(object, place, &address);
+	int number, err;
 
+	if (named->map) {
+		name = naming_map_find(named->map, place->distance, &answer->offset);
+		snprintf(answer->name, sizeof(answer->name), "%s", name ? name : "");
+		return 0;
+	}
+	err = naming_object_address(object, place, &address);
 	if (err)
 		return err;
 	if (!named->index)

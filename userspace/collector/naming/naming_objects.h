@@ -12,6 +12,8 @@
  * process, which all processes of its word size have.  -ENOEXEC: it is no ELF file.
  */
 int naming_object_open(__u32 place, int fd, struct naming_answer *answer);
+/* A file of names of code that was made at run time, instead of an object; takes the descriptor. */
+int naming_object_open_map(__u32 place, int fd);
 /* Takes the descriptor of a debug file. */
 int naming_object_debug(__u32 place, int fd);
 void naming_object_close(__u32 place);

@@ -25,7 +25,8 @@
 enum naming_request_type {
 	NAMING_OPEN = 1, /* with a descriptor: the object of this place from now on */
 	NAMING_OPEN_VDSO,
-	NAMING_DEBUG, /* with a descriptor: where the object's symbols are, if it has none itself */
+	NAMING_OPEN_MAP, /* with a descriptor: a file of lines "begin size name"; a place's distance is then the address */
+	NAMING_DEBUG,    /* with a descriptor: where the object's symbols are, if it has none itself */
 	NAMING_CLOSE,
 	NAMING_SYMBOL, /* of an address: name and offset in it */
 	NAMING_FIND,   /* the distance of a symbol's address, by its exact name */

@@ -12,6 +12,8 @@
 
 #define MOST_WISHES 8192u
 #define MOST_FOUND  512u
+/* Frames of code without a file or a name: its process may write what it is when it ends. */
+#define MOST_UNNAMED 4096u
 /* 9 MiB, as far as they are used. */
 #define MOST_SAMPLES 1024u
 #define STEP_NS      10000000ull
@@ -31,6 +33,8 @@ struct naming_queue {
 	pthread_cond_t changed;
 	struct waiting wishes[MOST_WISHES];
 	__u32 first_wish, wish_count;
+	struct naming_wish unnamed[MOST_UNNAMED];
+	__u32 unnamed_count;
 	struct named found[MOST_FOUND];
 	__u32 first_found, found_count;
 	struct naming_sample
@@ -38,6 +42,7 @@ struct naming_queue {
 	__u32 first_sample, samples_done, samples_waiting;
 	bool names_turn; /* the next is a name, if there is one */
 	bool busy;       /* the thread looks for a name, or unwinds */
+	bool again;      /* these are the unnamed: what is known of them stays */
 	bool settled;    /* nothing more is looked for */
 	bool end;
 	struct naming_queue_counts counts;
@@ -50,6 +55,11 @@ static void look_up(struct naming_queue *queue, const struct naming_wish *wish, 
 	/* Best effort: the process may be gone. */
 	user_symbols_lookup(queue->users, wish->tgid, wish->address, out->name, sizeof(out->name), &out->offset,
 			    out->module, sizeof(out->module));
+}
+
+static bool is_unnamed(const struct named *named)
+{
+	return named->wish.thing == NAMED_FRAME && !*named->name && !strcmp(named->module, "[anon]");
 }
 
 static void find_name(struct naming_queue *queue)
@@ -66,7 +76,10 @@ static void find_name(struct naming_queue *queue)
 	took = now_ns() - next.asked_ns;
 
 	pthread_mutex_lock(&queue->lock);
-	queue->found[(queue->first_found + queue->found_count++) % MOST_FOUND] = named;
+	if (*named.name || !queue->again)
+		queue->found[(queue->first_found + queue->found_count++) % MOST_FOUND] = named;
+	if (!queue->again && is_unnamed(&named) && queue->unnamed_count < MOST_UNNAMED)
+		queue->unnamed[queue->unnamed_count++] = named.wish;
 	if (took > queue->counts.longest_ns)
 		queue->counts.longest_ns = took;
 }
@@ -254,15 +267,36 @@ static void give_up(struct naming_queue *queue)
 	pthread_mutex_unlock(&queue->lock);
 }
 
+static int settle_until(struct naming_queue *queue, __u64 deadline, const struct naming_taker *taker, bool *left)
+{
+	int err = naming_queue_take(queue, taker);
+
+	*left = queue->running;
+	while (!err && *left && now_ns() < deadline) {
+		*left = wait_for_more(queue);
+		err = naming_queue_take(queue, taker);
+	}
+	return err;
+}
+
+static void ask_again(struct naming_queue *queue)
+{
+	pthread_mutex_lock(&queue->lock);
+	queue->again = true;
+	pthread_mutex_unlock(&queue->lock);
+	for (__u32 i = 0; i < queue->unnamed_count; i++)
+		naming_queue_ask(queue, &queue->unnamed[i]);
+}
+
 int naming_queue_settle(struct naming_queue *queue, __u64 most_ns, const struct naming_taker *taker)
 {
 	const __u64 deadline = now_ns() + most_ns;
-	int err = naming_queue_take(queue, taker);
-	bool left = queue->running;
+	bool left;
+	int err = settle_until(queue, deadline, taker, &left);
 
-	while (!err && left && now_ns() < deadline) {
-		left = wait_for_more(queue);
-		err = naming_queue_take(queue, taker);
+	if (!err && !left && queue->unnamed_count) {
+		ask_again(queue);
+		err = settle_until(queue, deadline, taker, &left);
 	}
 	if (left)
 		give_up(queue);

@@ -15,6 +15,7 @@
 #include "base/proc.h"
 #include "base/small_file.h"
 #include "naming/naming_client.h"
+#include "naming/perf_map.h"
 #include "naming/user_modules.h"
 #include "naming/user_symbol_cache.h"
 #include "naming/user_symbols.h"
@@ -36,6 +37,9 @@ struct process {
 	struct user_modules modules;
 	__u64 used;         /* for the least recently used */
 	__u64 refreshed_ns; /* mappings were read */
+	struct perf_map map;
+	__u64 map_object; /* of its file, as it was then; 0: it has none */
+	__u64 map_ns;     /* it was looked for; 0: never */
 };
 
 struct user_symbols {
@@ -102,6 +106,7 @@ static struct process *find_process(struct user_symbols *users, __u32 tgid)
 		forget(process);
 		process->tgid = tgid;
 		process->identity = identity;
+		perf_map_find(&process->map, tgid, identity.start_time);
 		if (refresh(process)) {
 			forget(process);
 			return NULL;
@@ -164,6 +169,27 @@ static int name_in_module(struct user_symbols *users, const struct process *proc
 	return 0;
 }
 
+/* Code that was made at run time; the file may have been written since it was read. */
+static bool name_in_map(struct user_symbols *users, struct process *process, __u64 address, char *name, size_t size,
+			__u64 *offset)
+{
+	const struct naming_place place = {.distance = address};
+	struct stat status;
+	int fd;
+
+	*name = 0;
+	if (process->map_object)
+		naming_client_symbol(users->client, process->map_object, &place, name, size, offset);
+	if (*name || (process->map_ns && now_ns() - process->map_ns < REFRESH_NS))
+		return *name;
+	process->map_ns = now_ns();
+	fd = perf_map_open(&process->map, &status);
+	process->map_object = fd < 0 ? 0 : naming_client_map(users->client, fd, &status);
+	if (process->map_object)
+		naming_client_symbol(users->client, process->map_object, &place, name, size, offset);
+	return *name;
+}
+
 int user_symbols_lookup(struct user_symbols *users, __u32 tgid, __u64 address, char *name, size_t name_size,
 			__u64 *offset, char *module, size_t module_size)
 {
@@ -186,6 +212,8 @@ int user_symbols_lookup(struct user_symbols *users, __u32 tgid, __u64 address, c
 		/* Code that was made at run time, a stack, a heap. */
 		user_module_path(module, module_size, *mapping.path ? mapping.path : "[anon]");
 	}
+	if (!*name && name_in_map(users, process, address, name, name_size, offset))
+		snprintf(module, module_size, "%s", process->map.path);
 	make_printable(module);
 	return 0;
 }
