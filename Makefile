@@ -16,6 +16,7 @@
 #	make completions	build/help: completion for bash, zsh and fish, by shtab
 #	make page		what draws the charts of `lockline report --html`: build/page/charts.js, by npm
 #	make schemas		docs/*-schema.json, from the dataclasses of lockline.render.documents
+#	make lab-incidents	whether `lockline why` finds causes that were planted; as root
 #	make lab-languages	what `record --futex` makes of locks in six languages; as root
 #	make pictures		docs/pictures, of recordings that the tests generate
 #	make lint		ruff, mypy, import-linter, clang-format, shellcheck
@@ -226,6 +227,13 @@ lab-languages:
 	scripts/setup languages
 	$(MAKE) $(PARALLEL) all
 	build/venv/bin/python tests/languages/laboratory.py
+
+# Programs with a planted cause, in random order; INCIDENTS= names some of them.
+.PHONY: lab-incidents
+lab-incidents:
+	scripts/setup test
+	$(MAKE) $(PARALLEL) all workloads
+	build/venv/bin/python tests/incidents $(INCIDENTS)
 
 .PHONY: lab
 lab:

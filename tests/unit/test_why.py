@@ -24,7 +24,6 @@ from lockline.investigation.counters import (
     parse_stat,
     parse_throttled,
     parse_tracer,
-    run_times,
 )
 from lockline.investigation.hypotheses import hypotheses
 from lockline.investigation.model import (
@@ -41,7 +40,7 @@ from lockline.investigation.model import (
     UserLockSeen,
     WaitedLock,
 )
-from lockline.investigation.observe import RunTimes, ThreadLook, holders_of
+from lockline.investigation.observe import ThreadLook, holders_of
 from lockline.render import why_screen, why_words
 from lockline.render.documents import why as document
 from schemas import validator_of
@@ -294,6 +293,15 @@ def test_two_causes_as_strong_are_not_told_as_one() -> None:
     assert verdict.rivals
 
 
+def test_waits_that_may_be_for_a_lock_are_told_and_not_as_sure() -> None:
+    known = known_of(observation("totals"), observation("futex", user_waiters=0.0, unclear=(user_lock(0.9),)))
+    verdict = judge(known, "nothing left to try")
+    assert verdict.cause is not None
+    assert (verdict.kind, verdict.cause.cause, verdict.sure) == ("cause", "unclear-wait", "low")
+    little = known_of(observation("totals"), observation("futex", user_waiters=0.0, unclear=(user_lock(0.05),)))
+    assert judge(little, "time").kind == "nothing"
+
+
 def test_what_this_kernel_refuses_is_not_tried_and_is_told() -> None:
     refused = (Unseen("spinlock holders", "refused: Operation not permitted", "who held a spinlock"),)
     known = known_of(busy("totals", unseen=refused))
@@ -360,11 +368,26 @@ def test_who_held_it() -> None:
         [look(1, **waits), look(2, "R"), look(3, **waits), look(4, "R")],  # type: ignore[arg-type]
         [look(1, "S", 0, "ep_poll"), look(2, "R"), look(3, "R"), look(4, "R")],
     ]
-    found = holders_of(moments, 7, RunTimes(30, 10))
+    found = holders_of(moments, 7)
     assert (found.looks, found.known) == (2, 2)
     assert (found.running, found.sleeping, found.disk) == (0.5, 0.0, 0.5)
-    assert (found.sleeps_in, found.sleeps_part, found.delayed) == ("folio_wait_bit", 1.0, 0.25)
-    assert holders_of([], 7, None) == Holders(0, 0, 0.0, 0.0, 0.0, "", 0.0, None)
+    assert (found.sleeps_in, found.sleeps_part, found.delayed) == ("folio_wait_bit", 1.0, None)
+    assert holders_of([], 7) == Holders(0, 0, 0.0, 0.0, 0.0, "", 0.0, None)
+
+
+def test_whether_the_holder_had_a_cpu() -> None:
+    """From look to look, of who is the likely holder at both; others' times do not count."""
+
+    def moment(on_cpu: int, delayed: int, other: int) -> list[ThreadLook]:
+        return [
+            ThreadLook(1, "a", "R", 0, "", on_cpu * MS, delayed * MS),
+            ThreadLook(2, "b", "S", 7, "futex_do_wait", other * MS, other * MS),
+        ]
+
+    first = [ThreadLook(1, "a", "S", 7, "futex_do_wait", 0, 0), ThreadLook(2, "b", "R", 0, "", 0, 0)]
+    found = holders_of([first, moment(10, 10, 50), moment(20, 40, 90), moment(30, 70, 99)], 7)
+    assert found.delayed == 60 / 80
+    assert holders_of([first, moment(1, 1, 0), moment(1, 2, 0)], 7).delayed is None
 
 
 def test_what_the_kernel_counts() -> None:
@@ -380,8 +403,6 @@ def test_what_the_kernel_counts() -> None:
     assert not parse_tracer("Name:\tx\nTracerPid:\t0\n")
     assert parse_schedstat("10 20 3\n") == (10, 20)
     assert parse_schedstat("x") is None
-    assert run_times({1: (10, 5), 2: (1, 1)}, {1: (30, 6), 3: (9, 9)}) == RunTimes(20, 1)
-    assert run_times({}, {}) is None
     before = Reading(0, 10, 20, 0, 100, {"/a": 0, "/b": 5}, {"cpu": 0})
     after = Reading(2 * S, 30, 60, 5, 200, {"/a": S, "/b": 5, "/new": 9}, {"cpu": 500_000})
     assert difference(before, after, None, 3) == Counters(10, 20, 3, 0.5, "/a", 0.05, (("cpu", 0.25),))
@@ -399,10 +420,11 @@ def test_what_the_kernel_counts() -> None:
     ],
 )
 def test_one_look_at_a_thread(stat: str, syscall: str, wchan: str, futex: int) -> None:
-    look = parse_look(5, stat, syscall, wchan)
+    look = parse_look(5, stat, syscall, wchan, "10 20 3")
     assert look is not None
+    assert (look.on_cpu_ns, look.delayed_ns) == (10, 20)
     assert (look.comm, look.futex, look.state) == ("a) b", futex, stat.split()[3])
-    assert parse_look(5, "", "", "") is None
+    assert parse_look(5, "", "", "", "") is None
 
 
 def stories() -> list[Investigation]:

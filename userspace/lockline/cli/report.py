@@ -92,6 +92,7 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
         help="the N longest waits with what went on around them, as recorded with --episodes or --flight",
     )
     shown.add_argument("--why", action="store_true", help="the story of the investigation (lockline why -o FILE)")
+    shown.add_argument("--what-if", action="store_true", help="what would be gained at most without a lock")
     times = "seconds from the begin of the recording, or with a unit: 90, 1.5s, 300ms, 2m"
     report.add_argument("--from", dest="from_ns", type=argument(parse_time), metavar="TIME", help=times)
     report.add_argument("--to", dest="to_ns", type=argument(parse_time), metavar="TIME", help="likewise")
@@ -142,6 +143,11 @@ def _sections(report: "Report", arguments: argparse.Namespace) -> str:
         from lockline.render import text as text_render
 
         parts.append(text_render.render_sections(report, style, names))
+    if arguments.what_if:
+        from lockline.analysis.whatif import what_if
+        from lockline.render import whatif
+
+        parts.append(whatif.render(what_if(report), style, terminal.columns()))
     if arguments.time:
         from lockline.render import screen
 

@@ -11,7 +11,6 @@ from lockline.investigation.counters import (
     Reading,
     parse_look,
     parse_pressure,
-    parse_schedstat,
     parse_stat,
     parse_throttled,
     parse_tracer,
@@ -98,19 +97,9 @@ def look_at(pid: int, most: int) -> list[ThreadLook]:
     found = []
     for tid in _threads(pid, most):
         task = PROC / str(pid) / "task" / str(tid)
-        look = parse_look(tid, _text(task / "stat"), _text(task / "syscall"), _text(task / "wchan"))
+        look = parse_look(tid, *(_text(task / name) for name in ("stat", "syscall", "wchan", "schedstat")))
         if look is not None:
             found.append(look)
-    return found
-
-
-def read_schedstat(pid: int, most: int) -> dict[int, tuple[int, int]]:
-    """Time on a CPU and time without one, by thread."""
-    found = {}
-    for tid in _threads(pid, most):
-        times = parse_schedstat(_text(PROC / str(pid) / "task" / str(tid) / "schedstat"))
-        if times is not None:
-            found[tid] = times
     return found
 
 

@@ -16,10 +16,9 @@ from lockline.cli.why_counters import (
     groups_of,
     look_at,
     read_counters,
-    read_schedstat,
 )
 from lockline.investigation import probes
-from lockline.investigation.counters import difference, run_times
+from lockline.investigation.counters import difference
 from lockline.investigation.model import Choice, Cost, Investigation, Observation, Outcome, Step
 from lockline.investigation.observe import holders_of, observe
 from lockline.recording.reader import open_recording
@@ -100,7 +99,7 @@ def _looked(choice: Choice, known: Investigation, number: int) -> Made:
     """Looks at the threads of a process in /proc, without the collector."""
     assert choice.of is not None
     lock, most = choice.of, probes.THREADS_LOOKED_AT
-    before, times, began, cpu = read_counters(), read_schedstat(choice.of.tgid, most), time.monotonic(), _own_cpu_ns()
+    before, began, cpu = read_counters(), time.monotonic(), _own_cpu_ns()
     looks = []
     end = began + choice.seconds
     while time.monotonic() < end:
@@ -108,7 +107,6 @@ def _looked(choice: Choice, known: Investigation, number: int) -> Made:
         if not looks[-1]:
             raise LocklineError(f"process {lock.tgid} is gone")
         time.sleep(1 / probes.LOOKS_PER_S)
-    delays = run_times(times, read_schedstat(lock.tgid, most))
     window_ns = round((time.monotonic() - began) * 1e9)
     counters = difference(before, read_counters(), groups_of(lock.tgid), None)
     cost = Cost(0, _own_cpu_ns() - cpu, 0, window_ns, known.plan.cpus)
@@ -119,7 +117,7 @@ def _looked(choice: Choice, known: Investigation, number: int) -> Made:
         kernel_waiters=0.0,
         longest_ns=0,
         waits=0,
-        holders=holders_of(looks, lock.address, delays),
+        holders=holders_of(looks, lock.address),
         counters=counters,
     )
     return Made(_step(choice, number, "done", cost, seen), None)

@@ -194,6 +194,8 @@ def is_over(known: Investigation) -> Ended | None:
 def _nothing_waits(known: Investigation) -> bool:
     kernel, user = waiting(known)
     longest = max((seen.longest_ns for _, seen in known.observations), default=0)
+    if any(one.cause == "unclear-wait" for one in hypotheses(known)):
+        return False
     return kernel < NEGLIGIBLE_SHARE and longest < NEGLIGIBLE_WAIT_NS and (user is None or user < 0.1)
 
 

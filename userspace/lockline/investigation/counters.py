@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from lockline.investigation.model import Counters
-from lockline.investigation.observe import RunTimes, ThreadLook
+from lockline.investigation.observe import ThreadLook
 
 # futex() of x86-64 and of arm64, futex_wait(): their first argument is the word.
 _FUTEX_CALLS = frozenset({202, 98, 455})
@@ -102,8 +102,8 @@ def difference(before: Reading, after: Reading, groups: tuple[str, ...] | None, 
     )
 
 
-def parse_look(tid: int, stat: str, syscall: str, wchan: str) -> ThreadLook | None:
-    """One thread from three files of /proc/PID/task/TID; None if stat is not what it should be."""
+def parse_look(tid: int, stat: str, syscall: str, wchan: str, schedstat: str) -> ThreadLook | None:
+    """One thread from four files of /proc/PID/task/TID; None if stat is not what it should be."""
     head, _, rest = stat.rpartition(")")
     state = rest.split()[:1]
     if not state:
@@ -116,7 +116,8 @@ def parse_look(tid: int, stat: str, syscall: str, wchan: str) -> ThreadLook | No
         except ValueError:
             futex = 0
     name = wchan.strip()
-    return ThreadLook(tid, head.partition("(")[2], state[0], futex, "" if name == "0" else name)
+    times = parse_schedstat(schedstat) or (None, None)
+    return ThreadLook(tid, head.partition("(")[2], state[0], futex, "" if name == "0" else name, *times)
 
 
 def parse_schedstat(text: str) -> tuple[int, int] | None:
@@ -125,14 +126,3 @@ def parse_schedstat(text: str) -> tuple[int, int] | None:
     if len(words) < 2 or not (words[0].isdigit() and words[1].isdigit()):
         return None
     return int(words[0]), int(words[1])
-
-
-def run_times(before: Mapping[int, tuple[int, int]], after: Mapping[int, tuple[int, int]]) -> RunTimes | None:
-    """Sums over threads that were there at both readings; None if there are none."""
-    both = before.keys() & after.keys()
-    if not both:
-        return None
-    return RunTimes(
-        on_cpu_ns=sum(after[tid][0] - before[tid][0] for tid in both),
-        delayed_ns=sum(after[tid][1] - before[tid][1] for tid in both),
-    )

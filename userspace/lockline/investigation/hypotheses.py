@@ -53,6 +53,8 @@ THROTTLED = 0.1
 DELAYED = 0.6
 # Threads that wait for locks of programs, as long as nobody has looked.
 _EXPECTED_USER = 0.5
+# Threads from which on a wait that may be one for a lock is told.
+UNCLEAR_WAITERS = 0.1
 _CLOCKS_OF_ONE_DEVICE = ("hpet", "acpi_pm", "pit", "jiffies")
 # Findings about lockline, not about the load.
 _OWN = ("perturbation",)
@@ -196,12 +198,30 @@ def _programs(known: Investigation) -> list[Hypothesis]:
     told = any(found.rule in (*_USER_RULES, *STANDSTILLS) for found in one.findings)
     if told:
         return []
+    if one.unclear and one.unclear[0].waiters >= max(UNCLEAR_WAITERS, user):
+        return [_unclear(number, one.unclear[0])]
     if user >= 0.1:
         # Waiting, and no rule says for which lock: many locks, each with little.
         evidence = (Evidence(fact("why-user-waiting", threads=Measure(user, "threads")), True, number),)
         return [Hypothesis("program-locks", None, "likely", user, claim, evidence, sure="low")]
     against = fact("why-little-user-waiting", part=part(user, "one thread's time"))
     return [Hypothesis("program-locks", None, "ruled out", user, claim, (Evidence(against, False, number),))]
+
+
+def _unclear(number: int, futex: UserLockSeen) -> Hypothesis:
+    """Waits that may be for a lock: the futex alone does not say."""
+    lock, process = UserLock(futex.name, futex.mapping), Process(futex.comm, futex.tgid)
+    told = fact("why-unclear", threads=Measure(futex.waiters, "threads"), why=Text(futex.why))
+    return Hypothesis(
+        cause="unclear-wait",
+        subject=lock,
+        state="likely",
+        waiters=futex.waiters,
+        claim=fact("why-unclear-wait", process=process, lock=lock),
+        evidence=(Evidence(told, True, number),),
+        remedies=(remedy("record-user-stacks", process=process),),
+        sure="low",
+    )
 
 
 def _tracers(known: Investigation, lock: WaitedLock | None) -> list[Hypothesis]:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from lockline.analysis.findings import Confidence, Fact, Finding, Process, Remedy, Subject
+from lockline.analysis.whatif import Bound
 
 # ruled out: a step looked, and it is not so.  not testable: this machine lacks what would tell.
 State: TypeAlias = Literal["proven", "likely", "open", "ruled out", "not testable"]
@@ -58,7 +59,10 @@ class Holding:
 
 @dataclass(frozen=True, slots=True)
 class UserLockSeen:
-    """A futex that is a contended lock: where the steps that look at one process find it."""
+    """A futex that is a contended lock, or may be one: where the steps that look at one process find it.
+
+    why: it is one, or why that is not clear.
+    """
 
     name: str
     mapping: str
@@ -68,6 +72,7 @@ class UserLockSeen:
     wait_ns: int
     waits: int
     waiters: float
+    why: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +152,7 @@ class Observation:
     """What one step saw.
 
     kernel_waiters, user_waiters: threads that wait on average for locks of the kernel, of programs; None: not looked
-    at.  enough: the recording says enough for an answer, or why not.
+    at.  unclear: futexes that may be locks.  not_enough: why the recording says too little; "": it does not.
     """
 
     probe: str
@@ -160,12 +165,14 @@ class Observation:
     findings: tuple[Finding, ...] = ()
     user_waiters: float | None = None
     user_locks: tuple[UserLockSeen, ...] = ()
+    unclear: tuple[UserLockSeen, ...] = ()
     holdings: tuple[Holding, ...] = ()
     holders: Holders | None = None
     counters: Counters = Counters()
     unseen: tuple[Unseen, ...] = ()
     clocksource: str = ""
     not_enough: str = ""
+    bounds: tuple[Bound, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,19 +2,23 @@
 """From the report of one step to what it saw."""
 
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from lockline.analysis.answer import is_spinning, make_answer
 from lockline.analysis.episode_model import Doing, Episode
 from lockline.analysis.findings import Process, Task
-from lockline.analysis.futex import LOCK, PARKED
+from lockline.analysis.futex import LOCK, PARKED, UNCLEAR, FutexWaits
 from lockline.analysis.model import LockWaits, Report
+from lockline.analysis.whatif import what_if
 from lockline.investigation.model import Counters, Holders, Holding, Observation, Unseen, UserLockSeen, WaitedLock
 from lockline.rules.common import callers, heaviest_caller
 
 LOCKS = 5
 USER_LOCKS = 5
+# Less time in which holders wanted a CPU says nothing.
+ENOUGH_WANTED_NS = 5_000_000
 # Signals whose lack bears on a cause.
 _BEARING = (
     "spinlock holders",
@@ -98,25 +102,33 @@ def _holdings(report: Report) -> tuple[Holding, ...]:
     return tuple(one for one in found if one is not None)
 
 
+def _user_lock(report: Report, futex: FutexWaits) -> UserLockSeen:
+    return UserLockSeen(
+        name=futex.futex.name,
+        mapping="" if futex.futex.name else futex.futex.object,
+        tgid=futex.futex.tgid,
+        comm=futex.futex.comm,
+        address=futex.futex.address,
+        wait_ns=futex.figures.wait_ns,
+        waits=futex.figures.waits,
+        waiters=report.window.share(futex.figures.wait_ns) or 0.0,
+        why=futex.why,
+    )
+
+
 def observe(report: Report, probe: str, counters: Counters | None = None) -> Observation:
     """What the report of a step says; counters: what the kernel counted meanwhile."""
     locks = sorted(report.locks, key=lambda lock: -lock.figures.wait_ns)[:LOCKS]
-    user_waiters: float | None = None
+    looked = any(one.signal == "futex waits" and one.state == "on" for one in report.probes)
+    user_waiters = 0.0 if looked else None
     user_locks: list[UserLockSeen] = []
+    unclear: list[UserLockSeen] = []
     if report.futexes is not None:
+        unclear = [_user_lock(report, futex) for futex in report.futexes.futexes if futex.nature == UNCLEAR]
         contended = [futex for futex in report.futexes.futexes if futex.nature in (LOCK, PARKED)]
         user_waiters = report.window.share(sum(futex.figures.wait_ns for futex in contended)) or 0.0
         user_locks = [
-            UserLockSeen(
-                name=futex.futex.name,
-                mapping="" if futex.futex.name else futex.futex.object,
-                tgid=futex.futex.tgid,
-                comm=futex.futex.comm,
-                address=futex.futex.address,
-                wait_ns=futex.figures.wait_ns,
-                waits=futex.figures.waits,
-                waiters=report.window.share(futex.figures.wait_ns) or 0.0,
-            )
+            _user_lock(report, futex)
             for futex in sorted(contended, key=lambda futex: -futex.figures.wait_ns)[:USER_LOCKS]
         ]
     answer = make_answer(report)
@@ -131,6 +143,7 @@ def observe(report: Report, probe: str, counters: Counters | None = None) -> Obs
         findings=report.findings,
         user_waiters=user_waiters,
         user_locks=tuple(user_locks),
+        unclear=tuple(sorted(unclear, key=lambda one: -one.waiters)[:USER_LOCKS]),
         holdings=_holdings(report),
         counters=counters or Counters(),
         unseen=tuple(
@@ -140,29 +153,43 @@ def observe(report: Report, probe: str, counters: Counters | None = None) -> Obs
         ),
         clocksource=report.host.clocksource or "",
         not_enough=answer.why if answer.kind == "not enough recorded" else "",
+        bounds=what_if(report),
     )
 
 
 @dataclass(frozen=True, slots=True)
 class ThreadLook:
-    """One thread at one moment, as /proc tells: state letter, the futex that it waits for (0: none), and where."""
+    """One thread at one moment, as /proc tells: state letter, the futex that it waits for (0: none), and where.
+
+    on_cpu_ns: since it began; delayed_ns: in which it wanted a CPU and had none; None: not known.
+    """
 
     tid: int
     comm: str
     state: str
     futex: int
     sleeps_in: str
+    on_cpu_ns: int | None = None
+    delayed_ns: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class RunTimes:
-    """Of one process between two readings of schedstat: time on a CPU, and time that a thread wanted one."""
+def _delayed(moments: Sequence[Mapping[int, ThreadLook]]) -> float | None:
+    """Of the time in which the likely holders wanted a CPU, the part in which they had none; None: not known.
 
-    on_cpu_ns: int
-    delayed_ns: int
+    moments: the likely holders of each.  Counted from one look to the next, of threads that are one in both.
+    """
+    on_cpu = delayed = 0
+    for first, second in pairwise(moments):
+        for tid in first.keys() & second.keys():
+            before, after = first[tid], second[tid]
+            if None not in (before.on_cpu_ns, before.delayed_ns, after.on_cpu_ns, after.delayed_ns):
+                on_cpu += (after.on_cpu_ns or 0) - (before.on_cpu_ns or 0)
+                delayed += (after.delayed_ns or 0) - (before.delayed_ns or 0)
+    wanted = on_cpu + delayed
+    return delayed / wanted if wanted >= ENOUGH_WANTED_NS else None
 
 
-def holders_of(looks: Sequence[Sequence[ThreadLook]], futex: int, times: RunTimes | None) -> Holders:
+def holders_of(looks: Sequence[Sequence[ThreadLook]], futex: int) -> Holders:
     """What the likely holder of a futex did, from looks at all threads of its process.
 
     A thread that is ever seen waiting for the futex uses it.  At a moment when some of these wait, the others are
@@ -173,12 +200,15 @@ def holders_of(looks: Sequence[Sequence[ThreadLook]], futex: int, times: RunTime
     known = running = sleeping = disk = 0.0
     functions: defaultdict[str, float] = defaultdict(float)
     comms: Counter[str] = Counter()
+    likely: list[dict[int, ThreadLook]] = []
     for moment in looks:
         if not any(look.futex == futex for look in moment):
+            likely.append({})
             continue
         waiting += 1
         # Who waits for another futex is no holder at work, but may hold it all the same.
         candidates = [look for look in moment if look.tid in users and look.futex != futex]
+        likely.append({look.tid: look for look in candidates})
         if not candidates:
             continue
         known += 1
@@ -195,7 +225,6 @@ def holders_of(looks: Sequence[Sequence[ThreadLook]], futex: int, times: RunTime
             functions[look.sleeps_in] += part
     asleep = sleeping + disk
     name, most = max(functions.items(), key=lambda item: (item[1], item[0]), default=("", 0.0))
-    wanted = times.on_cpu_ns + times.delayed_ns if times is not None else 0
     return Holders(
         looks=waiting,
         known=round(known),
@@ -204,6 +233,6 @@ def holders_of(looks: Sequence[Sequence[ThreadLook]], futex: int, times: RunTime
         disk=disk / known if known else 0.0,
         sleeps_in=name,
         sleeps_part=most / asleep if asleep else 0.0,
-        delayed=times.delayed_ns / wanted if times is not None and wanted else None,
+        delayed=_delayed(likely),
         comm=comms.most_common(1)[0][0] if comms else "",
     )

@@ -121,6 +121,8 @@ def render(document: Document, style: Style, columns: int, kept: str | None = No
         main += _part("WHO", [verdict.culprit] if verdict.culprit else [], style, columns, 1, 1)
         main += _part("DO", verdict.remedies, style, columns, 2 if step < 2 else 1, each)
         proof = _part("PROOF", verdict.proof, style, columns, proofs, each)
+        bounds = [one.words for one in document.what_if[:1] if verdict.kind == "cause"]
+        proof += _part("IF GONE", bounds, style, columns, 1, other)
         rest = _part("ALSO", others, style, columns, many, other)
         rest += _part("RULED", ruled_out, style, columns, many, other)
         rest += _part("UNKNOWN", unknown, style, columns, many, other)

@@ -22,6 +22,7 @@ SENTENCES: Mapping[str, str] = {
     "why-program-locks": "threads wait for locks of their own programs",
     "why-tracer": "a tracer makes tasks wait",
     "why-clock": "all CPUs wait for one clock device",
+    "why-unclear-wait": "Threads of {process} wait for {lock}, which may be a lock",
     "why-holder-sleeps": "The holder of {lock} sleeps with it held[, in {function}]",
     "why-holder-no-cpu": "The holder of {lock} wants a CPU and gets none",
     "why-holder-throttled": "A CPU limit stops the holder of {lock}",
@@ -31,6 +32,7 @@ SENTENCES: Mapping[str, str] = {
     "why-little-waiting": "{waits} lock waits, together {part}, the longest {longest}",
     "why-little-user-waiting": "waiting for locks of programs is {part}",
     "why-user-waiting": "{threads:.2f} threads wait on average for locks of programs, none of which stands out",
+    "why-unclear": "{threads:.2f} threads wait for it on average; {why}",
     "why-refused": "this kernel does not show it ({signal}: {reason})",
     "why-nobody-traced": "no process is being traced",
     "why-traced": "{processes} processes are being traced",
@@ -49,7 +51,7 @@ SENTENCES: Mapping[str, str] = {
         " them, and slept at {asleep}[, mostly in {function}]"
     ),
     "why-few-looks": "only at {looks} moments with waiters the likely holder was known",
-    "why-delayed": "threads of the process had no CPU for {part} of the time that they wanted one",
+    "why-delayed": "the likely holder had no CPU for {part} of the time that it wanted one",
     "why-throttled": "control group {group} was stopped by its CPU limit for {part} of the time",
 }
 

@@ -23,11 +23,13 @@ from lockline.investigation.model import Verdict as Verdict_
 from lockline.render.documents import schemas
 from lockline.render.findings import value_words
 from lockline.render.walker import Amount, Count, Fraction, as_line, shown, walk
+from lockline.render.whatif import bound_words
 from lockline.render.why_words import fact_words, remedy_words
 
 SCHEMA: Literal["lockline-why/1"] = schemas.WHY
 # Sentences of proof from what the cause makes, beside its own.
 _OF_SYMPTOMS = 2
+_BOUNDS = 3
 _USE = ("convoy", "hot-lock")
 
 
@@ -117,6 +119,19 @@ class Stalled:
 
 
 @dataclass(frozen=True)
+class WhatIf:
+    """What would be gained at most if nobody waited for a lock."""
+
+    lock: str = shown("its name")
+    gain: Amount | None = shown("work done, at most so much more than now, as a part of it; null: cannot be told")
+    threads: Count = shown("seen to wait for it")
+    waiters: Amount = shown("of them, on average")
+    binds: str | None = shown("the lock that allows no more then; null: the threads' own work")
+    why_not: str = shown("why it cannot be told")
+    words: str = shown("this in a sentence")
+
+
+@dataclass(frozen=True)
 class Document:
     """The story of an investigation."""
 
@@ -133,6 +148,7 @@ class Document:
     budget: Budget = shown("what it cost")
     unseen: tuple[Unseen, ...] = shown("what could not be looked at on this machine")
     stalled: tuple[Stalled, ...] = shown("waiting for other things than locks")
+    what_if: tuple[WhatIf, ...] = shown("bounds, of the locks that are waited for most")
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,6 +253,24 @@ def _verdict(known: Investigation, verdict: Verdict_) -> Verdict:
     )
 
 
+def _what_if(known: Investigation) -> tuple[WhatIf, ...]:
+    """For each lock the bound of the step that saw it last; the lock that is waited for most first."""
+    bounds = {value_words(bound.lock): bound for _, seen in known.observations for bound in seen.bounds}
+    ranked = sorted(bounds.values(), key=lambda bound: -bound.waiters)
+    return tuple(
+        WhatIf(
+            lock=value_words(bound.lock),
+            gain=bound.gain,
+            threads=bound.threads,
+            waiters=bound.waiters,
+            binds=None if bound.binds is None else value_words(bound.binds),
+            why_not=bound.why_not,
+            words=bound_words(bound),
+        )
+        for bound in ranked[:_BOUNDS]
+    )
+
+
 def make(known: Investigation, verdict: Verdict_, machine: Machine) -> Document:
     """The story of an investigation in words."""
     unseen = {one.signal: one for _, seen in known.observations for one in seen.unseen}
@@ -262,6 +296,7 @@ def make(known: Investigation, verdict: Verdict_, machine: Machine) -> Document:
         ),
         unseen=tuple(Unseen(one.signal, one.reason, one.lost) for one in unseen.values()),
         stalled=tuple(Stalled(name, part) for name, part in stalled),
+        what_if=_what_if(known),
     )
 
 

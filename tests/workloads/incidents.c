@@ -1,0 +1,314 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * incidents NAME THREADS: a program with a planted cause, until it is killed.  It works in the directory that it is
+ * started in.  What `lockline why` makes of each is the laboratory of tests/incidents.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <malloc.h>
+#include <pthread.h>
+#include <semaphore.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "workload.h"
+
+#define KEYS 64
+
+/* Static, so that the answers name them. */
+pthread_mutex_t table_mutex = PTHREAD_MUTEX_INITIALIZER;
+pthread_mutex_t log_mutex = PTHREAD_MUTEX_INITIALIZER;
+pthread_mutex_t work_mutex = PTHREAD_MUTEX_INITIALIZER;
+pthread_mutex_t first_mutex = PTHREAD_MUTEX_INITIALIZER;
+pthread_mutex_t second_mutex = PTHREAD_MUTEX_INITIALIZER;
+pthread_cond_t work_condition = PTHREAD_COND_INITIALIZER;
+pthread_rwlock_t config_lock = PTHREAD_RWLOCK_INITIALIZER;
+static struct striped {
+	pthread_mutex_t mutex;
+	long value;
+} stripes[KEYS];
+static atomic_long generation;
+static int file, ends[2];
+
+static void spin_us(long us)
+{
+	__u64 end = now_ns() + us * NSEC_PER_USEC;
+
+	while (now_ns() < end)
+		continue;
+}
+
+static void sleep_us(long us)
+{
+	const struct timespec length = {.tv_nsec = us * NSEC_PER_USEC};
+
+	nanosleep(&length, NULL);
+}
+
+static void must(bool ok, const char *what)
+{
+	if (!ok)
+		die("%s: %s", what, strerror(errno));
+}
+
+static void long_section(long thread)
+{
+	pthread_mutex_lock(&table_mutex);
+	spin_us(300);
+	pthread_mutex_unlock(&table_mutex);
+	spin_us(20);
+}
+
+static void short_sections(long thread)
+{
+	pthread_mutex_lock(&table_mutex);
+	spin_us(2);
+	pthread_mutex_unlock(&table_mutex);
+}
+
+static void sleep_in_section(long thread)
+{
+	pthread_mutex_lock(&table_mutex);
+	sleep_us(2000);
+	pthread_mutex_unlock(&table_mutex);
+	spin_us(20);
+}
+
+static void write_in_section(long thread)
+{
+	static char block[65536];
+
+	pthread_mutex_lock(&table_mutex);
+	must(pwrite(file, block, sizeof(block), 0) == sizeof(block) && !fsync(file), "write");
+	pthread_mutex_unlock(&table_mutex);
+	spin_us(20);
+}
+
+/* The reader of the log is slow, and the pipe is full. */
+static void log_in_section(long thread)
+{
+	static char line[2048];
+
+	if (!thread) {
+		must(read(ends[0], line, sizeof(line)) > 0, "read");
+		sleep_us(500);
+		return;
+	}
+	pthread_mutex_lock(&log_mutex);
+	must(write(ends[1], line, sizeof(line)) > 0, "write");
+	pthread_mutex_unlock(&log_mutex);
+	spin_us(20);
+}
+
+/* One works, everybody is woken, and all of them take the mutex to see that there is nothing. */
+static void herd(long thread)
+{
+	long seen;
+
+	pthread_mutex_lock(&work_mutex);
+	if (!thread) {
+		generation++;
+		pthread_cond_broadcast(&work_condition);
+		spin_us(50);
+		pthread_mutex_unlock(&work_mutex);
+		sleep_us(100);
+		return;
+	}
+	seen = generation;
+	while (seen == generation)
+		pthread_cond_wait(&work_condition, &work_mutex);
+	spin_us(50);
+	pthread_mutex_unlock(&work_mutex);
+}
+
+static void read_mostly(long thread)
+{
+	if (thread % 4)
+		pthread_rwlock_rdlock(&config_lock);
+	else
+		pthread_rwlock_wrlock(&config_lock);
+	spin_us(200);
+	pthread_rwlock_unlock(&config_lock);
+	spin_us(20);
+}
+
+static void deadlock(long thread)
+{
+	pthread_mutex_t *own = thread % 2 ? &first_mutex : &second_mutex;
+	pthread_mutex_t *other = thread % 2 ? &second_mutex : &first_mutex;
+
+	pthread_mutex_lock(own);
+	sleep_us(200000);
+	pthread_mutex_lock(other);
+	die("no deadlock");
+}
+
+static void leak(long thread)
+{
+	pthread_mutex_lock(&table_mutex);
+	for (;;)
+		sleep_us(500000);
+}
+
+static void map_and_unmap(long thread)
+{
+	size_t size = 1 << 20;
+	char *memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	must(memory != MAP_FAILED, "mmap");
+	for (size_t at = 0; at < size; at += 4096)
+		memory[at] = 1;
+	must(!munmap(memory, size), "munmap");
+}
+
+/* One arena: malloc() and free() of all threads take its mutex. */
+static void allocate(long thread)
+{
+	void *blocks[KEYS];
+
+	for (int i = 0; i < KEYS; i++)
+		blocks[i] = malloc(2000 + 16 * i);
+	for (int i = 0; i < KEYS; i++)
+		free(blocks[i]);
+}
+
+static void write_in_pipe(long thread)
+{
+	static char data[65536];
+
+	if (!thread)
+		must(read(ends[0], data, sizeof(data)) > 0, "read");
+	else
+		must(write(ends[1], data, 4096) > 0, "write");
+}
+
+static void append(long thread)
+{
+	static char data[262144];
+
+	must(pwrite(file, data, sizeof(data), 0) == sizeof(data), "write");
+}
+
+static void append_synced(long thread)
+{
+	static char data[65536];
+
+	must(pwrite(file, data, sizeof(data), 0) == sizeof(data), "write");
+}
+
+static void in_directory(long thread)
+{
+	char name[32];
+	int made;
+
+	snprintf(name, sizeof(name), "incident.%ld", thread);
+	made = open(name, O_CREAT | O_RDWR | O_CLOEXEC, 0600);
+	must(made >= 0 && !close(made) && !unlink(name), name);
+}
+
+static void compute(long thread)
+{
+	spin_us(1000);
+}
+
+static void idle(long thread)
+{
+	sleep_us(100000);
+}
+
+/* A pool with nothing to do: waits that are no contention. */
+static void pool(long thread)
+{
+	pthread_mutex_lock(&work_mutex);
+	pthread_cond_wait(&work_condition, &work_mutex);
+	pthread_mutex_unlock(&work_mutex);
+}
+
+static void striped(long thread)
+{
+	struct striped *one = &stripes[(thread * 7 + now_ns() / 1000) % KEYS];
+
+	pthread_mutex_lock(&one->mutex);
+	one->value++;
+	pthread_mutex_unlock(&one->mutex);
+	spin_us(100);
+}
+
+static void own_file(long thread)
+{
+	static char data[4096];
+	char name[32];
+	int made;
+
+	snprintf(name, sizeof(name), "own.%ld", thread);
+	made = open(name, O_CREAT | O_RDWR | O_CLOEXEC, 0600);
+	must(made >= 0 && pwrite(made, data, sizeof(data), 0) == sizeof(data) && !fsync(made) && !close(made), name);
+}
+
+static const struct incident {
+	const char *name;
+	void (*round)(long thread);
+} incidents[] = {
+	{"long-section", long_section},
+	{"short-sections", short_sections},
+	{"sleep-in-section", sleep_in_section},
+	{"write-in-section", write_in_section},
+	{"log-in-section", log_in_section},
+	{"herd", herd},
+	{"read-mostly", read_mostly},
+	{"deadlock", deadlock},
+	{"leak", leak},
+	{"mmap-storm", map_and_unmap},
+	{"one-arena", allocate},
+	{"pipe", write_in_pipe},
+	{"one-file", append},
+	{"one-file-synced", append_synced},
+	{"one-directory", in_directory},
+	{"compute", compute},
+	{"idle", idle},
+	{"pool", pool},
+	{"striped", striped},
+	{"own-files", own_file},
+};
+
+static const struct incident *incident;
+
+static void *run(void *argument)
+{
+	for (;;)
+		incident->round((long)argument);
+	return NULL;
+}
+
+int main(int argc, char **argv)
+{
+	long threads = argc == 3 ? atol(argv[2]) : 0;
+	pthread_t thread;
+	int flags = O_CREAT | O_RDWR | O_CLOEXEC;
+
+	for (size_t i = 0; i < sizeof(incidents) / sizeof(incidents[0]); i++)
+		if (threads > 0 && !strcmp(argv[1], incidents[i].name))
+			incident = &incidents[i];
+	if (!incident)
+		die("usage: incidents NAME THREADS");
+	if (incident->round == allocate)
+		mallopt(M_ARENA_MAX, 1);
+	for (int i = 0; i < KEYS; i++)
+		pthread_mutex_init(&stripes[i].mutex, NULL);
+	must(!pipe2(ends, O_CLOEXEC), "pipe");
+	file = open("incident.data", incident->round == append_synced ? flags | O_SYNC : flags, 0600);
+	must(file >= 0, "incident.data");
+	/* Threads of their own: the first one would be the process, whose name others take from it. */
+	for (long i = 0; i < threads; i++)
+		if (pthread_create(&thread, NULL, run, (void *)i))
+			die("cannot make a thread");
+	for (;;)
+		pause();
+}

@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What would be gained at most without a lock, in words."""
+
+from collections.abc import Sequence
+
+from lockline.analysis.findings import Lock, Subject
+from lockline.analysis.whatif import Bound
+from lockline.base.text import Style, clean, fill
+from lockline.render.findings import value_words
+
+# Of a gain above this the figure says no more than "much".
+_MUCH = 10.0
+
+
+def _lock(subject: Subject) -> str:
+    return (
+        f"{value_words(subject)} ({subject.kind})"
+        if isinstance(subject, Lock) and subject.kind
+        else value_words(subject)
+    )
+
+
+def bound_words(bound: Bound) -> str:
+    """A bound in one or two sentences."""
+    name = _lock(bound.lock)
+    if bound.gain is None:
+        return f"Without waiting for {name}: cannot be told, {bound.why_not}"
+    most = f"at most +{bound.gain:.0%}" if bound.gain <= _MUCH else f"at most {bound.gain + 1:.0f} times as much"
+    then = f"then {_lock(bound.binds)} binds" if bound.binds is not None else "then their own work binds"
+    return f"Without waiting for {name} its {bound.threads} threads get {most} done; {then}"
+
+
+def render(bounds: Sequence[Bound], style: Style, columns: int) -> str:
+    """The section of a report."""
+    if not bounds:
+        return "What if: no lock is waited for enough to gain anything\n"
+    lines = ["What if (bounds: the gain may be less, none, or a loss)"]
+    for bound in bounds:
+        lines += fill(clean(bound_words(bound), style), "  ", "    ", columns)
+    lines += fill(
+        "Only the threads that were seen to wait are counted. Work that needs a CPU is taken to find one.",
+        "  ",
+        "  ",
+        columns,
+    )
+    return "\n".join(lines) + "\n"
