@@ -72,7 +72,7 @@ CASES: tuple[Case, ...] = (
     _of("mmap-storm", _KERNEL, "mmap_lock"),
     _of("one-arena", _USER, "arena"),
     _of("pipe", _KERNEL, "pipe_inode_info", "pipe"),
-    _of("one-file", _KERNEL, "inode", "i_rwsem"),
+    _of("one-file", (*_SLEEPS, *_KERNEL), "inode", "i_rwsem"),
     _of("one-file-synced", (*_SLEEPS, *_KERNEL), "inode", "i_rwsem"),
     _of("one-directory", _KERNEL, "inode", "i_rwsem"),
     _of("compute", _NO_LOCK),
@@ -86,7 +86,7 @@ CASES: tuple[Case, ...] = (
     _of("compute", _NO_LOCK, around="with a CPU limit"),
     Case("a program in Python", ("python3", "-c", PYTHON_LOAD), ("gil-bound",), ("interpreter lock",)),
     Case("ptrace", ("lock_load", "ptrace", "4"), ("inactive-wait", *_KERNEL)),
-    Case("forks", ("lock_load", "fork", "6"), (*_KERNEL, *_NO_LOCK)),
+    Case("forks", ("lock_load", "fork", "6"), (*_KERNEL, *_USER)),
 )
 
 

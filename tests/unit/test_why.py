@@ -2,6 +2,7 @@
 """The logic of an investigation, on generated facts: hypotheses, the next probe, when to stop, how sure."""
 
 import ast
+import html
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -41,6 +42,8 @@ from lockline.investigation.model import (
     WaitedLock,
 )
 from lockline.investigation.observe import ThreadLook, holders_of
+from lockline.page.html import Writer
+from lockline.page.why import make_page
 from lockline.render import why_screen, why_words
 from lockline.render.documents import why as document
 from schemas import validator_of
@@ -232,6 +235,19 @@ def test_a_holder_without_a_cpu(doing: dict[str, int], cause: str) -> None:
     first = judge(known, "proven").cause
     assert first is not None
     assert first.cause == cause
+
+
+def test_an_owner_that_may_have_let_go_is_no_proof() -> None:
+    """Without releases: that it slept says nothing, that it ran rules the others out."""
+    asleep = Holding("mm_struct.mmap_lock", 8, 80 * MS, 4 * MS, 1 * MS, 75 * MS, 0, Task("server", 101), exact=False)
+    known = known_of(busy("totals"), FUTEX_QUIET, busy("episodes", holdings=(asleep,)), busy("holders"))
+    assert state_of(known, "holder-sleeps") == state_of(known, "holder-no-cpu") == "not testable"
+    first = judge(known, "proven").cause
+    assert first is not None
+    assert first.cause == "convoy"
+    ran = replace(asleep, running_ns=75 * MS, asleep_ns=4 * MS)
+    known = known_of(busy("totals"), FUTEX_QUIET, busy("episodes", holdings=(ran,)), busy("holders"))
+    assert state_of(known, "holder-sleeps") == state_of(known, "holder-no-cpu") == "ruled out"
 
 
 def test_short_waits_rule_out_holders_that_stand_still_without_a_probe() -> None:
@@ -459,6 +475,16 @@ def test_the_screen_fits(known: Investigation, columns: int) -> None:
         assert len(text.splitlines()) <= 24
     assert story.verdict.confidence in text
     assert len(why_screen.line(story, Style(), columns)) <= columns
+
+
+@pytest.mark.parametrize("known", stories())
+def test_the_page_has_the_story(known: Investigation) -> None:
+    story = document.make(known, judge(known, "time"), MACHINE)
+    story = replace(story, hostname="<script>")
+    page = make_page(story, Writer(Style(unicode=True)))
+    assert "<script>, " not in page
+    assert "&lt;script&gt;" in page
+    assert all(html.escape(one.title) in page for one in story.hypotheses)
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"schema": 1}', "[" * 9999, '{"schema":"lockline-why/1"}'])

@@ -17,7 +17,7 @@ from lockline import version
 from lockline.base.collector import ended_by_signals
 from lockline.base.errors import LocklineError
 from lockline.base.numbers import duration, percent
-from lockline.base.text import clean
+from lockline.base.text import Style, clean
 from lockline.cli import terminal
 from lockline.cli.common import argument, positive
 from lockline.cli.why_steps import Made, make_step, not_started
@@ -79,7 +79,7 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     why.add_argument("--follow", action="store_true", help="go on until Ctrl-C, and tell when the cause changes")
     why.add_argument("-o", "--output", metavar="FILE", help="keep the most telling recording, with the story in it")
     why.add_argument("--format", choices=("text", "json"), default="text", help="text (default) or json")
-    why.add_argument("--html", metavar="FILE", help="write a page: the story, and the report of that recording")
+    why.add_argument("--html", metavar="FILE", help="write the story as a page: one file that loads nothing")
     why.add_argument("-q", "--quiet", action="store_true", help="do not say on stderr what is looked at")
     why.add_argument("--addresses", action="store_true", help="show kernel addresses")
     why.add_argument(
@@ -237,6 +237,14 @@ def _keep(recording: Path, output: Path, story: document.Document) -> None:
 
 
 def _shown(story: document.Document, arguments: argparse.Namespace) -> str:
+    if arguments.html is not None:
+        from lockline.cli.output import write_whole
+        from lockline.page.html import Writer
+        from lockline.page.why import make_page
+
+        write = Writer(Style(unicode=True, addresses=arguments.addresses))
+        write_whole(Path(arguments.html), make_page(story, write).encode())
+        return ""
     if arguments.format == "json":
         return document.as_json(story, arguments.addresses)
     style = terminal.style(arguments.addresses)

@@ -40,6 +40,8 @@ MAIN = 0.25
 # Of the time of a hold, or of looks at a holder: what it mostly does, and what it does not do.
 MOSTLY = 0.5
 HARDLY = 0.25
+# Of an owner that may have let go since: from here on it did not stand still.
+OWNER_RAN = 0.7
 # Long waits with a holder, and looks, from which on they say something.
 ENOUGH_HOLDS = 3
 ENOUGH_LOOKS = 8
@@ -310,11 +312,29 @@ def _of_holding(number: int, lock: WaitedLock, holding: Holding) -> list[Hypothe
         True,
         number,
     )
+    if not holding.exact:
+        return _of_owners(number, lock, told.fact, holding.running_ns / known)
     enough = holding.waits >= ENOUGH_HOLDS
     throttled = holding.throttled_ns >= HARDLY * known
     return [
         _sleeps(subject, asleep, lock.waiters, holding.function, told, enough),
         _no_cpu(subject, stopped, lock.waiters, throttled, [told], enough),
+    ]
+
+
+def _of_owners(number: int, lock: WaitedLock, told: Fact, running: float) -> list[Hypothesis]:
+    """The same where no release was seen: who had the lock when a wait began may sleep because it let go since."""
+    subject = Lock(lock.name, lock.kind)
+    against = fact("why-owners-only", lock=subject)
+    ran = running >= OWNER_RAN
+    evidence = (Evidence(told, False, number),) if ran else (Evidence(against, False, number),)
+    claims = (
+        ("holder-sleeps", fact("why-holder-sleeps", lock=subject)),
+        ("holder-no-cpu", fact("why-holder-no-cpu", lock=subject)),
+    )
+    return [
+        Hypothesis(cause, subject, "ruled out" if ran else "not testable", 0.0, claim, evidence)
+        for cause, claim in claims
     ]
 
 

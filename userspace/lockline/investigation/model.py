@@ -38,7 +38,8 @@ class WaitedLock:
 class Holding:
     """What the holders of a kernel's lock did while others waited, over the long waits that were kept.
 
-    waits: of which a holder is known.  function: where most of them let go, "" if not known.
+    waits: of which a holder is known.  function: where most of them let go, "" if not known.  exact: releases were
+    seen; else the holder is whom the lock named when a wait began, and may have let go since.
     """
 
     lock: str
@@ -50,6 +51,7 @@ class Holding:
     throttled_ns: int
     holder: Subject | None
     function: str = ""
+    exact: bool = True
 
     @property
     def known_ns(self) -> int:

@@ -91,6 +91,7 @@ def _holding(lock: str, episodes: Sequence[Episode]) -> Holding | None:
         throttled_ns=doing.throttled_ns,
         holder=Task(comm, tid),
         function=functions.most_common(1)[0][0] if functions else "",
+        exact=all(holder.source == "release" for _, holder in held),
     )
 
 

@@ -42,6 +42,7 @@ SENTENCES: Mapping[str, str] = {
         "over {waits} long waits[, mostly for {holder},] the holder had the lock for {held}: it ran for {running} of"
         " that, slept for {asleep}, and wanted a CPU for {stopped}"
     ),
+    "why-owners-only": "releases of {lock} are not seen here: who had it when a wait began may have let go since",
     "why-short-waits": "no wait lasts longer than {longest}: a holder that stands still would make longer ones",
     "why-no-holder-seen": "no holder of {lock} was seen in the long waits",
     "why-short-average": "waits last {average} on average: nobody holds it for long",

@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The page of an investigation: cause, proof, what was ruled out, and what each step cost."""
+
+from lockline.base.numbers import duration, percent
+from lockline.page.document import Page, Section, render
+from lockline.page.html import Markup, Writer, joined
+from lockline.render.documents.why import Document
+
+
+def _answer(document: Document, write: Writer) -> Section:
+    verdict = document.verdict
+    parts: list[Markup] = [write("p", write("strong", f"{verdict.title}."), f" Sure: {verdict.confidence}.")]
+    if verdict.culprit:
+        parts.append(write("p", f"Who: {verdict.culprit}."))
+    for title, texts in (("What to do", verdict.remedies), ("Proof", verdict.proof)):
+        if texts:
+            parts += [write("h3", title), write.list(texts)]
+    if document.what_if:
+        parts += [write("h3", "What would be gained at most"), write.list(one.words for one in document.what_if)]
+    return Section("answer", "Answer", joined(parts))
+
+
+def _hypotheses(document: Document, write: Writer) -> Section:
+    rows = [
+        [
+            one.title,
+            one.state,
+            one.confidence,
+            "; ".join((*one.evidence_for, *one.evidence_against)) or "no step looked",
+            f"{one.waiters:.2f}",
+        ]
+        for one in document.hypotheses
+    ]
+    titles = ("hypothesis", "state", "sure", "for and against", "threads")
+    table = write.table("What may be the cause", titles, rows, left=(0, 1, 2, 3))
+    return Section("hypotheses", "What may be the cause", table)
+
+
+def _steps(document: Document, write: Writer) -> Section:
+    rows = [
+        [
+            f"{step.number} {step.probe}",
+            step.why,
+            f"{step.outcome}{': ' + step.message if step.message else ''}",
+            f"{step.seconds:.1f} s",
+            duration(step.price_ns),
+            duration(step.probe_ns),
+            duration(step.collector_ns),
+            duration(step.start_ns),
+            percent(step.share),
+        ]
+        for step in document.steps
+    ]
+    titles = ("step", "to tell", "outcome", "time", "price", "probes", "collector", "start", "of all CPUs")
+    budget = document.budget
+    told = f"{duration(budget.paid_ns)} of CPU time of {duration(budget.allowed_ns)} allowed; starts are not in it."
+    table = write.table("Steps, with their CPU time", titles, rows, left=(0, 1, 2))
+    return Section("steps", "Steps", joined((table, write("p", told))))
+
+
+def _unseen(document: Document, write: Writer) -> Section:
+    rows = [[one.signal, one.reason, one.lost] for one in document.unseen]
+    table = write.table("What this machine does not show", ("signal", "why", "what is lost"), rows, left=(0, 1, 2))
+    return Section("unseen", "Not seen", table)
+
+
+def make_page(document: Document, write: Writer) -> str:
+    """The page, as a file."""
+    sections = tuple(make(document, write) for make in (_answer, _hypotheses, _steps, _unseen))
+    where = f"Linux {document.kernel_release}, {document.cpus} CPUs, {document.target}"
+    return render(Page(f"Why {document.hostname} waits for locks", where, sections), write)
