@@ -16,7 +16,7 @@ import pytest
 
 from support import Collector, Recording, Workload, running, wait_for
 
-ENOUGH = 100_000
+ENOUGH = 50_000
 
 # Flags of lock:contention_begin by the kind that they mean.
 KINDS = {

@@ -12,6 +12,7 @@ import signal
 import subprocess
 from collections import Counter
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -20,7 +21,7 @@ import pytest
 from support import DEADLINE_S, Collector, Recording, started, wait_for
 from test_hitm import CLOCK
 
-KILLS = 10
+KILLS, KILLS_AT_ONCE = 10, 2
 PER_SECOND = 250
 LINES = 30
 FIRST_LINE = 0xFFFF_8881_2345_6000
@@ -108,14 +109,18 @@ def reported(build: Path, *command: str | Path) -> str:
 
 @pytest.mark.usefixtures("spare_cpu")
 def test_samples_are_there_up_to_the_last_interval(live: Path, tmp_path: Path) -> None:
+    """Several recordings at once: each mostly waits."""
     randomness = random.Random(7)
-    for turn in range(KILLS):
-        path, told = tmp_path / f"killed-{turn}.lockline", tmp_path / f"told-{turn}"
+    turns = [(turn, randomness.random() * 0.6) for turn in range(KILLS)]
+
+    def kill(turn: tuple[int, float]) -> None:
+        number, wait = turn
+        path, told = tmp_path / f"killed-{number}.lockline", tmp_path / f"told-{number}"
         collector = Collector(live, path, *OPTIONS).attached()
         with injected(live, collector.process.pid, told):
-            wait_for(lambda path=path: written_intervals(path) >= 2, "interval with samples")  # type: ignore[misc]
+            wait_for(lambda: written_intervals(path) >= 2, "interval with samples")
             # Anywhere in the interval that follows; not a wait for anything.
-            subprocess.run(["sleep", f"{randomness.random() * 0.6:.4f}"], check=True)
+            subprocess.run(["sleep", f"{wait:.4f}"], check=True)
             assert collector.stop(signal.SIGKILL) == -signal.SIGKILL
         with Recording(path) as got:
             assert got.integrity() == "ok"
@@ -125,11 +130,14 @@ def test_samples_are_there_up_to_the_last_interval(live: Path, tmp_path: Path) -
             begin_ns, end_ns = got.rows("SELECT begin_ns, end_ns FROM interval ORDER BY id DESC LIMIT 1")[0]
             assert begin_ns <= got.number("SELECT value FROM meta WHERE name = 'memory_end_ns'") <= end_ns
         assert taken >= counts_until(told, begin_ns) > 0
-        if turn % 5:
-            continue
+        if number % 5:
+            return
         (top,) = json.loads(reported(live, "c2c", "report", path, "--format", "json", "--top", "1"))["lines"]
         assert top["loads"] > 0
         assert "cache line" in reported(live, "report", "--all", path).lower()
+
+    with ThreadPoolExecutor(KILLS_AT_ONCE) as pool:
+        assert len(list(pool.map(kill, turns))) == KILLS
 
 
 @pytest.mark.usefixtures("spare_cpu")

@@ -28,7 +28,7 @@ RETAKES, RETAKE_US, ROUNDS = 16, 1000, 30
 # Of a group of control: 5 ms of 100.
 LIMIT_US, PERIOD_US = 5_000, 100_000
 TIMES = 15
-# So many of the other's writes found the lock held, and still did WAIT_S later.
+# So many of the other's writes slept as for a lock, and still did WAIT_S later.
 SEEN_WAITING, WAIT_S = 3, 0.05
 
 RECORD = "lockline-collect record -a --holders --episodes --threshold {threshold} -I 100ms -o {name}.lockline --"
@@ -50,13 +50,13 @@ done
 END
 cat > /tmp/load <<'END'
 throttled() {{ sed -n 's/nr_throttled //p' /sys/fs/cgroup/slow/cpu.stat; }}
-waiting() {{ sleep {WAIT_S}; grep -q rwsem_down_write /proc/$1/stack 2> /dev/null; }}
+asleep() {{ sleep {WAIT_S}; grep -q '^State:.D' /proc/$1/status; }} 2> /dev/null
 seen=0
 sh /tmp/holder 2> /dev/null &
 until [ $(throttled) -ge {TIMES} ] && [ $seen -ge {SEEN_WAITING} ]; do
 	dd if=/dev/zero of=/tmp/file bs=1 count=1 conv=notrunc 2> /dev/null &
 	writer=$!
-	waiting $writer && waiting $writer && seen=$((seen + 1))
+	asleep $writer && asleep $writer && seen=$((seen + 1))
 	wait $writer
 done
 touch /tmp/enough
