@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from lockline.analysis.run_times import switch_on, without_names
 from lockline.analysis.user_locks import (
     BEHAVIOUR,
     CONDITION_VARIABLE,
@@ -173,3 +174,53 @@ def test_who_lets_a_mutex_of_go_go() -> None:
     assert (
         recognise([word(2, 4096, wakers_of=(Calls(1, unlock, (), 1, 0), Calls(2, timer, (), 9, 0)))], (), WINDOW) == ()
     )
+
+
+@pytest.mark.parametrize(
+    ("functions", "changed", "idle"),
+    [
+        (("__pthread_mutex_cond_lock", "pthread_cond_timedwait@@GLIBC_2.3.2", "CompileQueue::get"), {}, True),
+        # Where the C library has no names of its own functions but those that it exports.
+        (("pthread_cond_wait@@GLIBC_2.3.2", "next_job"), {}, True),
+        # Threads that had something to do; so much waiting that it is none; a word that is no mutex.
+        (("__pthread_mutex_lock", "next_job"), {}, False),
+        (("pthread_cond_wait", "next_job"), {"wait_ns": WINDOW}, False),
+        (("pthread_cond_wait", "next_job"), {"value_2": 0}, False),
+    ],
+)
+def test_idle_threads_that_are_woken_with_the_mutex_held(
+    functions: tuple[str, ...], changed: dict[str, int], idle: bool
+) -> None:
+    waits = (Calls(1, functions, (), 10, 10 * MS),)
+    figures: dict[str, Any] = {"value_2": 60, "owners": 20, "wait_ns": WINDOW // 8} | changed
+    found = recognise([word(2, 4096, waits=waits, **figures)], (), WINDOW)
+    assert [(one.make, one.lock, bool(one.why)) for one in found] == (
+        [(CONDITION_VARIABLE, False, True)] if idle else []
+    )
+
+
+def frame(symbol: str = "", module: str = "[anon]") -> rows.Frame:
+    return rows.Frame(4096, symbol, 0, module)
+
+
+JVM = frame("Unsafe_Park", "/usr/lib/jvm/java-17/lib/server/libjvm.so")
+EVALUATES = "_PyEval_EvalFrameDefault"
+
+
+@pytest.mark.parametrize(
+    ("frames", "language"),
+    [
+        ((JVM, frame()), "Java"),
+        ((JVM, frame("void Threads.work()", "/tmp/perf-7.map")), ""),
+        ((frame("uv_run", "/usr/bin/node"), frame()), "Node"),
+        ((frame("", "/usr/share/dotnet/libcoreclr.so"), frame("", "/memfd:doublemapper")), ".NET"),
+        ((frame("work", "/usr/bin/server"), frame()), ""),
+        ((frame(EVALUATES, "/usr/bin/python3.12"),), "Python"),
+        ((frame(EVALUATES, "/usr/bin/python3.12"), frame("py::work:/srv/app.py", "/tmp/perf-7.map")), ""),
+        ((frame(EVALUATES, "/usr/bin/python3.11"),), ""),
+    ],
+)
+def test_how_code_gets_names(frames: tuple[rows.Frame, ...], language: str) -> None:
+    found = without_names({7: frames})
+    assert found == ({language: (7,)} if language else {})
+    assert all(switch_on(name, (7,)) for name in found)

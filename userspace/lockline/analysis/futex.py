@@ -377,7 +377,7 @@ def _as_one(words: Sequence[FutexWaits], known: Recognised) -> FutexWaits:
     )
     if known.lock:
         return replace(merged, nature=LOCK, why=known.why, make=known.make, sure=known.sure)
-    kind, why = nature(merged.total, merged.semaphore)
+    kind, why = (CONDITION, known.why) if known.why else nature(merged.total, merged.semaphore)
     return replace(merged, nature=kind, why=why, make=CONDITION_VARIABLE)
 
 

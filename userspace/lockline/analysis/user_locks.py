@@ -58,7 +58,7 @@ class Seen:
 class Recognised:
     """Futexes that are one lock (or one condition variable): words, by id, the first of them names it.
 
-    lock: it is contended.  sure: high or medium.
+    lock: it is contended.  sure: high or medium.  why: '' where the words' own nature holds.
     """
 
     words: tuple[int, ...]
@@ -243,6 +243,32 @@ def _go(processes: Mapping[int, Mapping[int, Seen]], window_ns: int) -> Iterable
             )
 
 
+# Waits for a mutex below these are of threads that come out of a condition variable.
+_OUT_OF_CONDITION = (
+    "__pthread_mutex_cond_lock",
+    "pthread_cond_wait",
+    "pthread_cond_timedwait",
+    "pthread_cond_clockwait",
+)
+
+
+def _woken(processes: Mapping[int, Mapping[int, Seen]], window_ns: int) -> Iterable[Recognised]:
+    """Mutexes of queues: idle threads that are woken while whoever wakes them still has the mutex."""
+    for words in processes.values():
+        for entry in words.values():
+            waiting = _waiting(entry.total.wait_ns, window_ns)
+            if not entry.total.value_2 or waiting >= _HALF or _share_from(entry.waits, _OUT_OF_CONDITION) < _MOST:
+                continue
+            yield Recognised(
+                (entry.futex.id,),
+                CONDITION_VARIABLE,
+                lock=False,
+                sure="medium",
+                why="idle threads that wait in pthread_cond_wait() are woken while the waker still has the mutex: "
+                f"{waiting:.2f} wait for it on average",
+            )
+
+
 # --- Of any make ---
 
 
@@ -316,6 +342,7 @@ def recognise(seen: Sequence[Seen], unclear: Collection[int], window_ns: int) ->
         _gils(processes, window_ns),
         _made(processes, window_ns),
         _go(processes, window_ns),
+        _woken(processes, window_ns),
         _others(processes, unclear, window_ns),
     ):
         taken = {word for one in found for word in one.words}

@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What stands beside the lock waits, as text: futexes, tracers, reads of a shared clock."""
 
+from collections import defaultdict
 from collections.abc import Sequence
 
 from lockline.analysis.clocksource import ClockReads
 from lockline.analysis.futex import LOCK, NATURES, NONE, PARKED, UNCLEAR, Futexes, FutexWaits
 from lockline.analysis.model import Figures
 from lockline.analysis.ptrace import Attaches, InactiveWaits
+from lockline.analysis.run_times import switch_on, without_names
 from lockline.analysis.user_locks import BEHAVIOUR, CONDITION_VARIABLE
 from lockline.base.numbers import count, duration, percent
 from lockline.base.text import Column, Style, clean, cut, fill, table
@@ -83,6 +85,22 @@ def _cut_stacks(found: Futexes) -> list[str]:
     return [told]
 
 
+def _unnamed_code(found: Futexes) -> list[str]:
+    """How to have the code named that language run times compiled."""
+    processes: defaultdict[int, list[rows.Frame]] = defaultdict(list)
+    for futex in found.futexes:
+        if not futex.futex.shared:
+            for stack in futex.stacks:
+                processes[futex.futex.tgid] += stack.frames
+    lines = []
+    for language, tgids in without_names(processes).items():
+        of = ", ".join(map(str, tgids[:4]))
+        lines += fill(
+            f"  Functions of {language} have no names (process {of}): {switch_on(language, tgids)}", rest="      "
+        )
+    return lines
+
+
 def futexes(found: Futexes | None, style: Style, limit: int = FUTEXES) -> list[str]:
     """The section of the report; empty without recorded futexes."""
     if found is None:
@@ -131,6 +149,7 @@ def futexes(found: Futexes | None, style: Style, limit: int = FUTEXES) -> list[s
             lines.append(f"    {cut(_label(futex, style), 80)}")
             lines += _futex_details(futex, style)
     lines += _cut_stacks(found)
+    lines += _unnamed_code(found)
     retried = sum(futex.total.again for futex in found.futexes)
     if retried:
         lines.append(f"  {count(retried)} calls to wait found the word changed, and did not wait")
