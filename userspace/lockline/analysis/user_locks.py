@@ -257,7 +257,10 @@ def _woken(processes: Mapping[int, Mapping[int, Seen]], window_ns: int) -> Itera
     for words in processes.values():
         for entry in words.values():
             waiting = _waiting(entry.total.wait_ns, window_ns)
-            if not entry.total.value_2 or waiting >= _HALF or _share_from(entry.waits, _OUT_OF_CONDITION) < _MOST:
+            # By number: one waker that loses its CPU makes one wait long.
+            there = sum(call.waits for call in entry.waits if _has(call.functions, _OUT_OF_CONDITION))
+            every = sum(call.waits for call in entry.waits)
+            if not entry.total.value_2 or waiting >= _HALF or not every or there < _MOST * every:
                 continue
             yield Recognised(
                 (entry.futex.id,),
