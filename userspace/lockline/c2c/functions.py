@@ -7,11 +7,18 @@ from lockline.recording.rows import Frame
 from lockline.recording.stacks import is_lock_internal
 
 _UNLOCK = re.compile(
-    r"\w*unlock\w*|_*up(_(read|write))?|__up(_\w+)?|rwsem_wake\w*|downgrade_write|percpu_up_\w+|__percpu_up_\w+"
+    r"(.*[.:])?\w*[uU]nlock\w*|(.*[.:])?(Slow)?Unlock\w*|_*up(_(read|write))?|__up(_\w+)?|rwsem_wake\w*|downgrade_write|percpu_up_\w+|__percpu_up_\w+"
 )
+# The C library's; absl, folly, TBB, Boost, jemalloc, tcmalloc; Go's sync and runtime; Rust's std and parking_lot.
 _USER_LOCK = re.compile(
     r"_*(GI_+)?_*pthread_(mutex|spin|rwlock)_(\w*lock\w*|rdlock|wrlock)\w*|_*lll_\w*lock\w*"
-    r"|futex_wait_simple|__sem_wait\w*|absl::\w*Mutex\w*|std::(recursive_|shared_)?mutex::\w*lock\w*"
+    r"|futex_wait_simple|__sem_wait\w*|std::(__\d::)?(recursive_|shared_)?mutex::\w*lock\w*"
+    r"|absl::(\w+::)*(Mutex|SpinLock)::~?\w*|(tcmalloc::)?SpinLock::(Slow)?(Unl|L)ock\w*|malloc_mutex_\w*lock\w*"
+    r"|folly::\w*(SpinLock|Mutex)\w*(<.*>)?::\w*(lock|Lock)\w*"
+    r"|tbb::(\w+::)*\w*(mutex|lock)\w*::\w*(acquire|release|lock)\w*|boost::(\w+::)*\w*(mutex|spinlock)::\w*lock\w*"
+    r"|(internal/)?sync\.\(\*(RW)?Mutex\)\.\w+|runtime\.(un)?lock(2|WithRank\w*)?|runtime\.\(\*rwmutex\)\.\w+"
+    r"|(<?std::sys::(\w+::)*|<?parking_lot(_core)?::|<?lock_api::)[\w:<>, ]*(mutex|rwlock|Mutex|RwLock)[\w:<>, ]*"
+    r"::\w*(lock|read_contended|write_contended)\w*"
 )
 # Their lock is an argument, and first in line where the waiters' traffic is.
 _SLOW_PATH = re.compile(
@@ -19,9 +26,17 @@ _SLOW_PATH = re.compile(
 )
 
 
+# What compilers add to a function's name.
+_ADDED = re.compile(r"\.(constprop|isra|part|cold|llvm|lto_priv|clone|\d).*|@.*", re.DOTALL)
+# Longer names are of no lock that is known.
+_LONGEST = 256
+
+
 def _word(symbol: str) -> str:
     # The wrapper of a paravirt function, which saves registers.
-    return symbol.removeprefix("__raw_callee_save_").partition(".")[0].partition("@")[0]
+    word = symbol[:_LONGEST].removeprefix("__raw_callee_save_")
+    # Parameters, but of a method in Go the receiver.
+    return _ADDED.sub("", word if ".(*" in word else word.partition("(")[0])
 
 
 def is_unlock(symbol: str) -> bool:

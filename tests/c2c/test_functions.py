@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Which functions work on a lock that they are given, by their names in the kernel and in libraries."""
+
+import pytest
+
+from lockline.c2c.functions import is_lock_function, is_spin_function, is_unlock
+
+TAKE = [
+    *("native_queued_spin_lock_slowpath", "down_write", "rwsem_spin_on_owner", "__mutex_lock.constprop.0"),
+    *("pthread_mutex_lock", "__pthread_rwlock_wrlock", "___pthread_mutex_lock@GLIBC_2.2.5", "__lll_lock_wait"),
+    *(
+        "std::mutex::lock()",
+        "absl::lts_20230125::Mutex::LockSlow(int, void*)",
+        "absl::base_internal::SpinLock::SlowLock",
+    ),
+    *(
+        "folly::SharedMutexImpl<true, void>::lockExclusiveImpl",
+        "tbb::detail::r1::spin_mutex::lock",
+        "malloc_mutex_lock_slow",
+    ),
+    *("sync.(*Mutex).Lock", "sync.(*Mutex).lockSlow", "internal/sync.(*Mutex).lockSlow", "runtime.lock2"),
+    *("std::sys::sync::mutex::futex::Mutex::lock_contended", "parking_lot::raw_mutex::RawMutex::lock_slow"),
+]
+GIVE = [
+    *(
+        "_raw_spin_unlock",
+        "up_write",
+        "up_read",
+        "mutex_unlock",
+        "pthread_mutex_unlock",
+        "__pthread_mutex_unlock_usercnt",
+    ),
+    *("std::mutex::unlock()", "absl::Mutex::Unlock()", "absl::lts_20230125::Mutex::UnlockSlow(void*)"),
+    *("sync.(*Mutex).Unlock", "sync.(*Mutex).unlockSlow", "sync.(*RWMutex).RUnlock", "runtime.unlock2"),
+    *("parking_lot::raw_mutex::RawMutex::unlock_slow",),
+]
+OTHERS = [
+    *(
+        "",
+        "?",
+        "lockline",
+        "block_page",
+        "clock_gettime",
+        "unlock_the_door",
+        "main.(*Mutexes).Count",
+        "sync.(*Pool).Get",
+    ),
+    *(
+        "runtime.mallocgc",
+        "runtime.lockedOSThread",
+        "std::vector<std::mutex>::push_back(std::mutex)",
+        "my::Mutexes::count",
+    ),
+    *("update_stats", "vma_interval_tree_remove", "std::map<int, Lock>::operator[](int const&)", "parking_lot_open"),
+]
+
+
+@pytest.mark.parametrize("symbol", TAKE)
+def test_who_takes_a_lock(symbol: str) -> None:
+    assert is_lock_function(symbol)
+    assert not is_unlock(symbol)
+
+
+@pytest.mark.parametrize("symbol", GIVE)
+def test_who_lets_go(symbol: str) -> None:
+    assert is_lock_function(symbol)
+    assert is_unlock(symbol)
+
+
+@pytest.mark.parametrize("symbol", OTHERS)
+def test_who_does_neither(symbol: str) -> None:
+    assert not is_lock_function(symbol)
+    assert not is_spin_function(symbol)
+
+
+@pytest.mark.parametrize("part", ["<std::sys::", "parking_lot::mutex::", "tbb::a_mutex_", "absl::a::", "folly::Mutex<"])
+def test_a_hostile_name_takes_no_longer_than_a_short_one(part: str) -> None:
+    """A pattern that backtracks would not end: a megabyte is matched as often as 256 characters are."""
+    short, long = part * (256 // len(part)), part * (1_000_000 // len(part))
+    assert is_lock_function(long) == is_lock_function(short)
