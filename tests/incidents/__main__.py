@@ -30,8 +30,9 @@ def main() -> int:
     for case in cases:
         result = run_case(case, tuple(options), arguments.machine)
         results.append(result)
+        told = "right" if result.right else "starved" if result.starved else "WRONG"
         print(
-            f"{'right' if result.right else 'WRONG'} {result.sure:6} {case.name}: {result.cause}: {result.title}",
+            f"{told} {result.sure:6} {case.name}: {result.cause}: {result.title}",
             file=sys.stderr,
             flush=True,
         )
@@ -41,7 +42,11 @@ def main() -> int:
     right = sum(one.right for one in results)
     high = [one for one in results if one.sure == "high"]
     print(table(results))
-    print(f"\n{right} of {len(results)} right; of {len(high)} that are sure {sum(one.right for one in high)}.")
+    starved = sum(one.starved for one in results)
+    print(
+        f"\n{right} of {len(results)} right; {starved} name the lock, and the want of CPUs that the machine had;"
+        f" of {len(high)} that are sure {sum(one.right for one in high)} right."
+    )
     return 0
 
 

@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""`lockline why` on this kernel: planted causes are found, the recording has the story, and nothing is left."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from incidents.cases import running
+from lockline.cli import main as cli
+from schemas import validator_of
+
+TOP = Path(__file__).resolve().parents[2]
+
+pytestmark = pytest.mark.usefixtures("live")
+
+
+def why(directory: Path, *arguments: str) -> dict[str, Any]:
+    """What `lockline why` says, as JSON; it leaves nothing behind."""
+    scratch = directory / "scratch"
+    scratch.mkdir()
+    done = subprocess.run(
+        [sys.executable, "-m", "lockline", "why", "--format", "json", "--max-overhead", "50%", *arguments],
+        env={**os.environ, "PYTHONPATH": str(TOP / "userspace"), "TMPDIR": str(scratch)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert list(scratch.iterdir()) == []
+    story: dict[str, Any] = json.loads(done.stdout)
+    validator_of("why").validate(story)
+    return story
+
+
+def test_a_program_that_sleeps_with_its_mutex_held(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Waits of 2 ms are the sleep's, whatever else the machine does: threads of the program hardly run."""
+    kept = tmp_path / "kept.data"
+    with running(("incidents", "sleep-in-section", "4"), tmp_path) as load:
+        story = why(tmp_path, "-p", str(load.pid), "-d", "10", "-o", str(kept))
+    verdict = story["verdict"]
+    assert verdict["kind"] == "cause"
+    assert "table_mutex" in verdict["title"]
+    assert "incidents" in verdict["culprit"]
+    assert [step["probe"] for step in story["steps"]][:2] == ["totals", "futex"]
+    assert all(step["probe_ns"] + step["collector_ns"] > 0 for step in story["steps"] if step["outcome"] == "done")
+    assert kept.stat().st_mode & 0o777 == 0o600
+    capsys.readouterr()
+    # The story is in the recording, and is the same.
+    assert cli.main(["report", str(kept), "--why", "--format", "json"]) == 0
+    assert json.loads(capsys.readouterr().out) == story
+    assert cli.main(["report", str(kept)]) == 0
+    assert "\nWHY " in capsys.readouterr().out
+
+
+def test_threads_that_wait_for_each_other_for_ever(tmp_path: Path) -> None:
+    with running(("incidents", "deadlock", "2"), tmp_path) as load:
+        story = why(tmp_path, "-p", str(load.pid), "-d", "10")
+    assert (story["verdict"]["cause"], story["verdict"]["confidence"]) == ("deadlock", "high")
+    assert story["verdict"]["ended"] == "proven"
+
+
+def test_a_program_without_locks_is_not_blamed_surely(tmp_path: Path) -> None:
+    """An idle process: what is said is that nothing holds it back."""
+    with running(("incidents", "idle", "2"), tmp_path) as load:
+        story = why(tmp_path, "-p", str(load.pid), "-d", "8")
+    assert story["verdict"]["kind"] == "nothing"
+    assert {"totals", "futex"} <= {step["probe"] for step in story["steps"]}
