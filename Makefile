@@ -4,6 +4,7 @@
 #	make demo		as root: install what is missing, build, run `lockline demo`
 #	make test		install what is missing, build, run every test that needs no emulator
 #	make test-page		pages in a browser, and exports read by others' programs
+#	make test-spark		the fleet's queries on Spark and on DuckDB: the same rows
 #	make test-kernels	the tests in emulated guests of other kernels; KERNELS="trixie bookworm-rt" selects
 #	make soak		lockline attached and detached under load, in guests of every kernel; KERNELS= selects
 #	make fuzz		every fuzzer for FUZZ_SECONDS (60)
@@ -11,6 +12,7 @@
 #	make bench-path		what each path of a wait through its programs costs, warm and cold
 #	make bench-servers	what it costs memcached and PostgreSQL, under load
 #	make bench-c2c		what reading samples of cache lines costs, beside perf
+#	make bench-fleet	what adding recordings to a fleet costs, and its reports
 #	make bench-watch	what watching lines costs the load that is watched
 #	make manuals		build/help/*.1, from the tables of options; `make all` makes them too
 #	make completions	build/help: completion for bash, zsh and fish, by shtab
@@ -173,6 +175,11 @@ test-page:
 	$(MAKE) $(PARALLEL) all page $(BUILD)/page-test/node_modules
 	scripts/run-tests test-page
 
+.PHONY: test-spark
+test-spark:
+	scripts/setup spark
+	scripts/run-tests test-spark
+
 .PHONY: test-kernels
 test-kernels:
 	scripts/setup kernels
@@ -214,6 +221,11 @@ bench-servers:
 	scripts/setup bench
 	$(MAKE) $(PARALLEL) all
 	build/venv/bin/python scripts/bench-servers
+
+.PHONY: bench-fleet
+bench-fleet:
+	scripts/setup test
+	nice build/venv/bin/python scripts/bench-fleet
 
 .PHONY: bench-c2c
 bench-c2c:

@@ -24,12 +24,12 @@ UNATTACHED_FOLDER = "bpf"
 
 
 def tier(item: pytest.Item) -> str:
-    """The marker of a test: "kernels" and "page" by its folder, "live" where it attaches BPF programs, else "pure"."""
+    """The marker of a test: by its folder, "live" where it attaches BPF programs, else "pure"."""
     folder = item.path.relative_to(TESTS).parts[0]
     if folder in KERNEL_FOLDERS:
         return "kernels"
-    if folder == "page":
-        return "page"
+    if folder in ("page", "spark"):
+        return folder
     attaches = folder != UNATTACHED_FOLDER and "bpf_machine" in getattr(item, "fixturenames", ())
     return "live" if folder == "live" or attaches else "pure"
 

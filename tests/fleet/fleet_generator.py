@@ -5,13 +5,15 @@ rows_of() gives the rows of a fleet's tables, for tests over many fleets; record
 """
 
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from lockline.base import histogram
+from lockline.fleet.engine import DuckDb
 from lockline.fleet.facts import HOUR_NS, Row
 from lockline.fleet.store import Place
+from lockline.fleet.tables import TABLES
 from recording_generator import RecordingBuilder
 
 KERNELS = ("6.1.0-30", "6.12.0-8", "6.12.0-9")
@@ -129,6 +131,8 @@ def rows_of(truth: Truth) -> tuple[dict[str, list[Row]], dict[str, Place]]:
                 total // 20_000,
                 total,
                 0,
+                "",
+                "",
             )
         )
         places[name] = Place(Path(name), "2025-11-09", name)
@@ -167,7 +171,9 @@ def record(path: Path, day: HostDay, intervals_per_hour: int = 1) -> Path:
         builder.lock(lock + 1, lock_name(lock))
     for interval in range(count):
         for lock, waits in day.waits.items():
-            ns = waits[interval // intervals_per_hour] // intervals_per_hour
+            # No two intervals are alike, as in life.
+            part = (50 + (interval * 7919 + lock * 104_729) % 101) / 100
+            ns = int(waits[interval // intervals_per_hour] * part) // intervals_per_hour
             number = _waits_of(ns)
             one = ns // number
             counts = [(histogram.bucket(one), number)]
@@ -175,3 +181,16 @@ def record(path: Path, day: HostDay, intervals_per_hour: int = 1) -> Path:
         if interval % 512 == 511:
             builder.write_intervals()
     return builder.finish()
+
+
+class InMemory(DuckDb):
+    """An engine whose tables are the generator's, without files."""
+
+    def __init__(self, truth: Truth) -> None:
+        super().__init__(threads=1)
+        tables, self.places = rows_of(truth)
+        for name, columns in TABLES.items():
+            self.put(name, columns, tables.get(name, []))
+
+    def read(self, places: Sequence[Place], tables: Sequence[str] = ()) -> None:
+        """Nothing: the tables are there."""

@@ -12,6 +12,7 @@ from typing import Any, Literal
 import jsonschema
 import pytest
 
+from lockline.fleet import document as fleet
 from lockline.render.documents import diff, lines, report, watch, why
 from lockline.render.schema import as_text, schema_of
 from lockline.render.walker import Address, Count, Finite, Name, Pairs, inline, shown, walk, with_addresses
@@ -22,6 +23,8 @@ DOCUMENTS = {
     "watch": watch.Document,
     "c2c": lines.Document,
     "diff": diff.Document,
+    "fleet": fleet.Document,
+    "fleet-diff": fleet.DiffDocument,
     "why": why.Document,
 }
 

@@ -18,9 +18,12 @@ from lockline.cli.terminal import style as terminal_style
 
 if TYPE_CHECKING:
     from lockline.fleet.analysis import Question
+    from lockline.fleet.choose import Filter
+    from lockline.fleet.difference import Wanted
     from lockline.fleet.engine import Engine
 
-_GROUPS = ("kernel", "cpu_model", "architecture", "host", "lockline_version")
+FAILED = 2
+_GROUPS = ("kernel", "cpu_model", "architecture", "host", "lockline_version", "release", "role")
 
 
 def _weight(text: str) -> float:
@@ -49,6 +52,12 @@ def _when(text: str) -> tuple[int | None, int | None]:
     return (None, span) if span is not None else (parse_moment(text), None)
 
 
+def _wanted(text: str) -> "Wanted":
+    from lockline.fleet.difference import parse_side
+
+    return parse_side(text)
+
+
 def _group_names(text: str) -> tuple[str, ...]:
     names = tuple(text.replace("-", "_").split(","))
     unknown = [name for name in names if name not in _GROUPS]
@@ -61,7 +70,10 @@ def _add_filters(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--host", metavar="PATTERN", help="only hosts whose name holds this text, or matches *, ?, [")
     parser.add_argument("--kernel", metavar="PATTERN", help="likewise, of the kernel's release")
     parser.add_argument("--cpu-model", metavar="PATTERN", help="likewise, of the CPU model")
+    parser.add_argument("--release", metavar="PATTERN", help="likewise, of `fleet add --release`")
+    parser.add_argument("--role", metavar="PATTERN", help="likewise, of `fleet add --role`")
     parser.add_argument("--container", metavar="NAME", help="only waits in this container, from samples")
+    parser.add_argument("--engine", choices=("duckdb", "spark"), default="duckdb", help="what sums up; default: duckdb")
     parser.add_argument("--threshold", type=argument(_percent), metavar="PERCENT", help="what matters; default: 10")
     parser.add_argument(
         "--min-share", type=argument(_percent), metavar="PERCENT", help="judge locks above this; default: 0.1"
@@ -82,6 +94,8 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     add.add_argument("recordings", nargs="+", metavar="RECORDING", help="a file; @FILE: the names in it, one a line")
     add.add_argument("-j", "--jobs", type=positive, default=os.cpu_count() or 1, metavar="N", help="at once")
     add.add_argument("--weight", type=argument(_weight), default=1.0, metavar="W", help="hosts that each stands for")
+    add.add_argument("--release", default="", metavar="TEXT", help="what runs on these hosts, to compare by")
+    add.add_argument("--role", default="", metavar="TEXT", help="what these hosts are for, to compare by")
 
     report = actions.add_parser("report", help="which locks cost the fleet most, where, and since when")
     report.add_argument("directory", metavar="DIR", type=Path)
@@ -96,7 +110,20 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
         help=f"of {', '.join(_GROUPS)}; default: the first two",
     )
     report.add_argument("--expect", metavar="FILE", help="names of hosts, one a line, that should be there")
-    report.add_argument("--format", choices=("text",), default="text")
+    report.add_argument("--format", choices=("text", "json"), default="text")
+
+    diff = actions.add_parser("diff", help="compare two times, or two groups of hosts; 2: something regressed")
+    diff.add_argument("directory", metavar="DIR", type=Path)
+    sides = f"FROM..TO, or one of {', '.join(_GROUPS)}, as kernel=6.12*"
+    diff.add_argument("--before", type=argument(_wanted), required=True, metavar="SIDE", help=sides)
+    diff.add_argument("--after", type=argument(_wanted), required=True, metavar="SIDE", help="likewise")
+    diff.add_argument("--since", type=argument(_when), metavar="TIME", help="of two groups: from this time on")
+    diff.add_argument("--until", type=argument(_when), metavar="TIME", help="of two groups: up to this time")
+    _add_filters(diff)
+    diff.add_argument("--format", choices=("text", "json"), default="text")
+
+    migrate = actions.add_parser("migrate", help="bring a directory that an older lockline made to this schema")
+    migrate.add_argument("directory", metavar="DIR", type=Path)
 
     sql = actions.add_parser("sql", help="run a SELECT over the fleet's tables; nothing can be written")
     sql.add_argument("directory", metavar="DIR", type=Path)
@@ -121,7 +148,9 @@ def _add(arguments: argparse.Namespace) -> tuple[str, int]:
     plain = Style(unicode=False, addresses=False)
     counts = {"added": 0, "there": 0, "failed": 0}
     rows = 0
-    for one in add(arguments.directory, names, Told(arguments.weight), arguments.jobs):
+    for one in add(
+        arguments.directory, names, Told(arguments.weight, arguments.release, arguments.role), arguments.jobs
+    ):
         counts[one.outcome] += 1
         rows += one.rows
         if one.why:
@@ -132,10 +161,15 @@ def _add(arguments: argparse.Namespace) -> tuple[str, int]:
     return text + "\n", 1 if counts["failed"] else 0
 
 
+def _filter(arguments: argparse.Namespace) -> "Filter":
+    from lockline.fleet.choose import Filter
+
+    return Filter(arguments.host, arguments.kernel, arguments.cpu_model, arguments.release, arguments.role)
+
+
 def _question(arguments: argparse.Namespace) -> "Question":
     from lockline.diff.recordings import DEFAULT_MIN_SHARE
     from lockline.fleet.analysis import DEFAULT_GROUPS, DEFAULT_SPAN, DEFAULT_THRESHOLD, Question
-    from lockline.fleet.choose import Filter
 
     since, span = arguments.since or (None, None)
     until, before_end = arguments.until or (None, None)
@@ -145,7 +179,7 @@ def _question(arguments: argparse.Namespace) -> "Question":
         since=since,
         until=until,
         span=DEFAULT_SPAN if span is None else span,
-        filter=Filter(arguments.host, arguments.kernel, arguments.cpu_model),
+        filter=_filter(arguments),
         container=arguments.container,
         group_by=arguments.group_by or DEFAULT_GROUPS,
         threshold=DEFAULT_THRESHOLD if arguments.threshold is None else arguments.threshold,
@@ -154,19 +188,60 @@ def _question(arguments: argparse.Namespace) -> "Question":
     )
 
 
-def _engine() -> "Engine":
+def _engine(name: str) -> "Engine":
+    if name == "spark":
+        from lockline.fleet.spark import Spark
+
+        return Spark()
     from lockline.fleet.engine import DuckDb
 
     return DuckDb()
 
 
 def _report(arguments: argparse.Namespace) -> tuple[str, int]:
-    from lockline.fleet import text
     from lockline.fleet.analysis import make_report
 
-    with closing(_engine()) as engine:
+    with closing(_engine(arguments.engine)) as engine:
         report = make_report(arguments.directory, engine, _question(arguments))
+    if arguments.format == "json":
+        from lockline.fleet import document
+
+        return document.render(report), 0
+    from lockline.fleet import text
+
     return text.render(report, terminal_style(addresses=False)), 0
+
+
+def _diff(arguments: argparse.Namespace) -> tuple[str, int]:
+    from lockline.diff.recordings import DEFAULT_MIN_SHARE
+    from lockline.fleet.analysis import DEFAULT_THRESHOLD
+    from lockline.fleet.difference import Comparison, compare_sides
+
+    hours = None
+    if arguments.since is not None or arguments.until is not None:
+        first, end = (arguments.since or (0, None))[0], (arguments.until or (1 << 31, None))[0]
+        if first is None or end is None:
+            raise LocklineError("diff: --since and --until are times, as 2026-11-22")
+        hours = first, end
+    asked = Comparison(
+        before=arguments.before,
+        after=arguments.after,
+        hours=hours,
+        filter=_filter(arguments),
+        container=arguments.container,
+        threshold=DEFAULT_THRESHOLD if arguments.threshold is None else arguments.threshold,
+        min_share=DEFAULT_MIN_SHARE if arguments.min_share is None else arguments.min_share,
+    )
+    with closing(_engine(arguments.engine)) as engine:
+        found = compare_sides(arguments.directory, engine, asked)
+    code = FAILED if found.verdict == "regressed" else 0
+    if arguments.format == "json":
+        from lockline.fleet import document
+
+        return document.render_diff(found), code
+    from lockline.fleet import text
+
+    return text.render_diff(found, terminal_style(addresses=False)), code
 
 
 def _shown(value: Any) -> str:
@@ -208,7 +283,15 @@ def _sql(arguments: argparse.Namespace) -> tuple[str, int]:
     return _columns(titles, rows, terminal_style(addresses=False)), 0
 
 
+def _migrate(arguments: argparse.Namespace) -> tuple[str, int]:
+    from lockline.fleet.migrate import migrate
+    from lockline.fleet.tables import SCHEMA
+
+    old = migrate(arguments.directory)
+    return (f"schema {old} is now {SCHEMA}\n" if old < SCHEMA else f"has schema {SCHEMA} already\n"), 0
+
+
 def run(arguments: argparse.Namespace) -> tuple[str, int]:
     """What is printed, and the exit code.  Raises LocklineError."""
-    actions = {"add": _add, "report": _report, "sql": _sql}
+    actions = {"add": _add, "report": _report, "diff": _diff, "migrate": _migrate, "sql": _sql}
     return actions[arguments.action](arguments)

@@ -36,9 +36,14 @@ class Added:
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """What the user says of the recordings.  weight: hosts, or time, that each stands for."""
+    """What the user says of the recordings.
+
+    weight: hosts, or time, that each stands for.  release, role: what runs on the hosts, in the user's words.
+    """
 
     weight: float = 1.0
+    release: str = ""
+    role: str = ""
 
 
 def content_hash(path: Path) -> str:
@@ -67,8 +72,10 @@ def _head(recording: str, facts: Facts, weight: float) -> str:
     return f"{_literal(recording)} AS recording, {_literal(facts.host)} AS host, {weight!r}::DOUBLE AS weight"
 
 
-def _write_small(connection: Any, made: Path, facts: Facts, head: str) -> None:
-    for name, rows in facts.tables.items():
+def _write_small(connection: Any, made: Path, facts: Facts, head: str, told: Told) -> None:
+    of_user = {"recordings": (told.release, told.role)}
+    for name, found in facts.tables.items():
+        rows = [row + of_user.get(name, ()) for row in found]
         if rows:
             columns = TABLES[name][3:]
             put_rows(connection, "small", columns, rows)
@@ -122,7 +129,7 @@ def _write_waits(connection: Any, made: Path, source: Path, facts: Facts, head: 
         "waits": f"""
             SELECT {head}, {of_boot}, second, length_ns, cpu::INTEGER AS cpu, lock, kind, waits, wait_ns, max_ns,
                 failed, hour, from_hex(histogram) AS histogram
-            FROM waited ORDER BY lock, kind, cpu, second""",
+            FROM waited""",
         "lock_hours": f"""
             SELECT {head}, hour, observed_ns, lock, kind, sum(waits)::BIGINT AS waits, sum(wait_ns)::BIGINT AS wait_ns,
                 max(max_ns) AS max_ns, sum(failed)::BIGINT AS failed
@@ -142,7 +149,7 @@ def _convert(duckdb: Any, recording: Recording, made: Path, name: str, told: Tol
             file.write(text + "\n")
     head = _head(name, facts, told.weight)
     with duckdb.connect(config={"threads": 1, "temp_directory": str(made.parent)}) as connection:
-        _write_small(connection, made, facts, head)
+        _write_small(connection, made, facts, head, told)
         rows = _write_waits(connection, made, source, facts, head, recording.path)
     source.unlink()
     return rows

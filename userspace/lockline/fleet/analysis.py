@@ -79,7 +79,7 @@ class Side:
 
 
 @dataclass(frozen=True, slots=True)
-class _Unit:
+class Unit:
     """A host on one side, as it was with one value of each fact."""
 
     side: str
@@ -95,12 +95,12 @@ class Sums:
         self.group_by = tuple(group_by)
         self.engine = engine
         engine.read([one.place for one in _distinct(sides)])
-        self.units: list[_Unit] = []
-        numbers: dict[_Unit, int] = {}
+        self.units: list[Unit] = []
+        numbers: dict[Unit, int] = {}
         picked = []
         for side in sides:
             for one in side.recordings:
-                unit = _Unit(side.name, one.host, tuple(one.group(by) for by in self.group_by))
+                unit = Unit(side.name, one.host, tuple(one.group(by) for by in self.group_by))
                 if unit not in numbers:
                     numbers[unit] = len(self.units)
                     self.units.append(unit)
@@ -162,7 +162,7 @@ class Sums:
     def shares(self, lock: Lock, numbers: Sequence[int]) -> dict[str, float]:
         """The lock's share by host; hosts that never waited for it have 0."""
         waited = self.waited[lock]
-        return _by_host(self.units, numbers, waited, self.weighted)
+        return by_host(self.units, numbers, waited, self.weighted)
 
     def period(self, name: str) -> Period:
         """What was observed on a side."""
@@ -179,9 +179,10 @@ class Sums:
         )
 
 
-def _by_host(
-    units: Sequence[_Unit], numbers: Sequence[int], waited: Mapping[int, float], observed: Mapping[int, float]
+def by_host(
+    units: Sequence[Unit], numbers: Sequence[int], waited: Mapping[int, float], observed: Mapping[int, float]
 ) -> dict[str, float]:
+    """Wait time over observed time by host, of these units."""
     sums: dict[str, tuple[float, float]] = {}
     for number in numbers:
         ns, time = sums.get(units[number].host, (0.0, 0.0))
@@ -193,11 +194,12 @@ def _distinct(sides: Sequence[Side]) -> list[Known]:
     return list({one.place.recording: one for side in sides for one in side.recordings}.values())
 
 
-def _overlapping(found: Sequence[Known], first: int, end: int) -> list[Known]:
+def overlapping(found: Sequence[Known], first: int, end: int) -> list[Known]:
+    """The recordings that have a part between two hours."""
     return [one for one in found if one.end_hour > first and one.first_hour < end]
 
 
-def _heaviest(sums: Sums, sides: Sequence[str], times: Mapping[str, float], min_share: float) -> list[Lock]:
+def heaviest(sums: Sums, sides: Sequence[str], times: Mapping[str, float], min_share: float) -> list[Lock]:
     """The locks that are judged: those with most waiting on either side, above the least share."""
     best: dict[Lock, float] = {}
     for side in sides:
@@ -241,13 +243,13 @@ def _changes(sums: Sums, locks: Sequence[Lock], rule: Rule) -> tuple[dict[Lock, 
             both = sides[0].keys() & sides[1].keys()
             means = [sum(side[host] for host in both) / len(both) if both else 0.0 for side in sides]
             effects[lock] = Effect(means[0], means[1], (len(both), len(both)), True, None, "within the threshold")
-    total = [_by_host(sums.units, numbers, _totals(sums, numbers, locks), sums.weighted) for numbers in (before, now)]
+    total = [by_host(sums.units, numbers, totals(sums, numbers, locks), sums.weighted) for numbers in (before, now)]
     everything = [*effects.values(), compare_times(total[0], total[1], rule)]
     *judged, of_all = corrected(everything, len(everything), rule)
     return dict(zip(effects, judged, strict=True)), of_all
 
 
-def _totals(sums: Sums, numbers: Sequence[int], locks: Sequence[Lock]) -> dict[int, float]:
+def totals(sums: Sums, numbers: Sequence[int], locks: Sequence[Lock]) -> dict[int, float]:
     """Waits of all judged locks by unit."""
     return {number: math.fsum(sums.waited[lock].get(number, 0.0) for lock in locks) for number in numbers}
 
@@ -293,7 +295,7 @@ def _groups(sums: Sums, locks: Sequence[Lock]) -> list[Group]:
             numbers[sums.units[number].facts[index]].append(number)
         for value, members in numbers.items():
             time = math.fsum(sums.weighted[number] for number in members)
-            waited = math.fsum(_totals(sums, members, locks).values())
+            waited = math.fsum(totals(sums, members, locks).values())
             hosts = {sums.units[number].host for number in members}
             found.append(Group(by, value, len(hosts), waited / time if time else 0.0))
     return sorted(found, key=lambda one: (sums.group_by.index(one.by), -one.hosts, one.value))
@@ -346,13 +348,13 @@ def report_of(known: Sequence[Known], directory: Path, engine: Engine, question:
     first = question.since if question.since is not None else end - question.span
     if first >= end:
         raise LocklineError("--until: lies before --since")
-    now = Side(NOW, _overlapping(wanted, first, end), first, end)
+    now = Side(NOW, overlapping(wanted, first, end), first, end)
     if not now.recordings:
         raise LocklineError(f"{directory}: no recording of that time")
     # The data may be younger than the span.
     first = max(first, min(one.first_hour for one in now.recordings)) if question.since is None else first
     now = replace(now, first_hour=first)
-    earlier = _overlapping(wanted, first - (end - first), first)
+    earlier = overlapping(wanted, first - (end - first), first)
     before = Side(BEFORE, earlier, first - (end - first), first) if earlier else None
     sides = [side for side in (now, before) if side is not None]
     sums = Sums(engine, sides, question.group_by, question.container)
@@ -361,7 +363,7 @@ def report_of(known: Sequence[Known], directory: Path, engine: Engine, question:
     times = {side.name: sums.time_of(side.name) for side in sides}
     if not times[NOW]:
         raise LocklineError(f"{directory}: nothing was observed in that time")
-    locks = _heaviest(sums, [side.name for side in sides], times, question.min_share)
+    locks = heaviest(sums, [side.name for side in sides], times, question.min_share)
     listed = sorted(sums.locks[NOW], key=lambda lock: (-sums.locks[NOW][lock][0], lock))[:MAX_JUDGED]
     sums.judge(sorted({*locks, *listed}))
 

@@ -14,7 +14,7 @@ from lockline.fleet.facts import HOUR_NS
 from lockline.fleet.store import Place, open_store, places
 
 # What recordings can be grouped by.
-GROUPS = ("kernel", "cpu_model", "architecture", "host", "lockline_version")
+GROUPS = ("kernel", "cpu_model", "architecture", "host", "lockline_version", "release", "role")
 _SPAN = re.compile(r"([0-9]{1,6})([hdw])")
 _HOURS = {"h": 1, "d": 24, "w": 168}
 
@@ -35,6 +35,8 @@ class Known:
     end_unix_ns: int
     observed_ns: int
     lost: int
+    release: str
+    role: str
 
     @property
     def first_hour(self) -> int:
@@ -58,6 +60,8 @@ class Filter:
     host: str | None = None
     kernel: str | None = None
     cpu_model: str | None = None
+    release: str | None = None
+    role: str | None = None
 
     def wants(self, known: Known) -> bool:
         """Whether a recording is wanted."""
@@ -67,6 +71,8 @@ class Filter:
                 (self.host, known.host),
                 (self.kernel, known.kernel),
                 (self.cpu_model, known.cpu_model),
+                (self.release, known.release),
+                (self.role, known.role),
             )
         )
 
@@ -125,7 +131,24 @@ def known_of(engine: Engine, by_name: Mapping[str, Place]) -> list[Known]:
     """The recordings of the engine's table that have a place, oldest first."""
     found = []
     for row in engine.run("recordings"):
-        name, host, weight, boot_id, kernel, cpu_model, architecture, _, version, begin, end, observed, _, _, lost = row
+        (
+            name,
+            host,
+            weight,
+            boot_id,
+            kernel,
+            cpu_model,
+            architecture,
+            _,
+            version,
+            begin,
+            end,
+            observed,
+            _,
+            _,
+            lost,
+            *user,
+        ) = row
         if name in by_name and end > begin and observed > 0 and weight > 0:
             found.append(
                 Known(
@@ -141,6 +164,8 @@ def known_of(engine: Engine, by_name: Mapping[str, Place]) -> list[Known]:
                     end,
                     observed,
                     lost or 0,
+                    user[0] or "?",
+                    user[1] or "?",
                 )
             )
     return sorted(_longest(found), key=lambda one: (one.begin_unix_ns, one.host))

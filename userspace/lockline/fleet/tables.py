@@ -7,7 +7,8 @@ since 1970.
 
 from lockline.export.waits import COLUMNS as WAIT_COLUMNS
 
-SCHEMA = 1
+# Schema 1 lacks recordings.release and recordings.role: fleet.migrate.
+SCHEMA = 2
 
 Columns = tuple[tuple[str, str], ...]
 
@@ -35,6 +36,8 @@ TABLES: dict[str, Columns] = {
         ("observed_ns", "BIGINT"),
         *_FIGURES,
         ("lost", "BIGINT"),
+        ("release", "VARCHAR"),
+        ("role", "VARCHAR"),
     ),
     "hours": (*_OF, ("hour", "BIGINT"), ("observed_ns", "BIGINT")),
     "waits": (*_OF, *_WAIT, ("hour", "BIGINT"), ("histogram", "BLOB")),

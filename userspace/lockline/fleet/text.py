@@ -7,13 +7,14 @@ from lockline.base.numbers import percent
 from lockline.base.text import Column, Style, clean, table
 from lockline.fleet.choose import moment
 from lockline.fleet.compare import Effect
-from lockline.fleet.model import FleetReport, GroupEffect, LockShare, Silent
+from lockline.fleet.model import FleetDiff, FleetReport, GroupEffect, LockShare, SideOf, Silent, is_worse
 from lockline.render.screen_parts import filled, fitted
 
 COLUMNS = 80
 # Locks on the first screen, fewer where other parts need the lines.
 _LOCKS = 9
 _FEWEST = 3
+_DIFF_LOCKS = 11
 _NAMED = 3
 
 
@@ -77,7 +78,9 @@ def _effect_words(one: GroupEffect, style: Style) -> str:
 
 
 def _machines(report: FleetReport, style: Style) -> list[str]:
-    found = [_effect_words(one, style) for one in report.different]
+    # The largest of each kind of group comes first.
+    first = list({one.by: one for one in reversed(report.different)}.values())[::-1]
+    found = [_effect_words(one, style) for one in (*first, *(one for one in report.different if one not in first))]
     groups = " or ".join(dict.fromkeys(group.by for group in report.groups)) or "group"
     text = (
         f"more waiting than on the others: {_listed(found, 2)}." if found else f"no {groups} differs from the others."
@@ -129,6 +132,70 @@ def lock_table(locks: Sequence[LockShare], style: Style, changes: bool) -> list[
         row += [percent(lock.spread.p99), worst]
         rows.append([*row, change_words(lock.change, lock.new)] if changes else row)
     return table(columns, rows, indent="")
+
+
+def _judged_words(effect: Effect) -> str:
+    return effect.judgement.verdict if effect.judgement is not None else effect.unjudged
+
+
+_HEADS = {"regressed": "Worse", "improved": "Better", "no difference": "No difference", "inconclusive": "No answer"}
+
+
+def _verdict(diff: FleetDiff, style: Style) -> list[str]:
+    worse = [f"{clean(one.name, style)} {_ratio_of(one.effect)}" for one in diff.locks if is_worse(one.effect)]
+    total = diff.total.effect
+    shares = f"from {percent(total.before)} to {percent(total.after)} of a host's time"
+    text = f"{_HEADS[diff.verdict]}: all lock waiting went {shares}"
+    text += f"; more waiting for {_listed(worse)}." if worse else "."
+    return filled("", text, COLUMNS, 4)
+
+
+def _ratio_of(effect: Effect) -> str:
+    return "new" if effect.ratio is None else _ratio_words(effect.ratio)
+
+
+def _side(label: str, side: SideOf, style: Style) -> list[str]:
+    period = side.period
+    text = (
+        f"{clean(side.text, style)}: {_hosts(period.hosts)}, {period.recordings:,} recordings, "
+        f"{period.observed_ns / 3.6e12:,.0f} host-hours, {moment(period.first_hour)} to {moment(period.end_hour)} UTC."
+    )
+    return filled(label, text, COLUMNS, 2)
+
+
+def render_diff(diff: FleetDiff, style: Style) -> str:
+    """The first screen of a comparison: at most 24 lines of 80 columns."""
+    columns = [
+        Column("lock", 24, right=False),
+        Column("kind", 9, right=False),
+        Column("before", 7),
+        Column("after", 7),
+        Column("change", 7),
+        Column("p", 7),
+        Column("verdict", 13, right=False),
+    ]
+
+    def parts(step: int) -> list[list[str]]:
+        rows = []
+        for one in diff.locks[: _DIFF_LOCKS - 2 * step]:
+            judgement = one.effect.judgement
+            row = [
+                clean(one.name, style),
+                clean(one.kind, style),
+                percent(one.effect.before),
+                percent(one.effect.after),
+            ]
+            rows.append(
+                [*row, _ratio_of(one.effect), f"{judgement.p:.2g}" if judgement else "-", _judged_words(one.effect)]
+            )
+        warnings = [line for text in diff.warnings for line in filled("Mind:   ", f"{text}.", COLUMNS, 2)]
+        return [
+            _verdict(diff, style),
+            table(columns, rows, indent="") if rows else [],
+            [*_side("Before: ", diff.before, style), *_side("After:  ", diff.after, style), *warnings],
+        ]
+
+    return fitted(parts, 5)
 
 
 def render(report: FleetReport, style: Style) -> str:

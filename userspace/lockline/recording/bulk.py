@@ -8,8 +8,6 @@ from lockline.recording.reader import Recording
 
 _MAX_INTEGER = (1 << 63) - 1
 _NUMBERS = ("interval", "cpu", "lock", "kind", "waits", "wait_ns", "max_ns", "failed")
-# Locks in one piece of text: no value may be longer than connection.MAX_VALUE_BYTES.
-_LOCKS_AT_ONCE = 512
 
 # The columns of wait_lines().
 WAIT_LINE = (*_NUMBERS, "histogram")
@@ -41,11 +39,11 @@ def wait_lines(recording: Recording, longest_ns: int) -> Iterator[str]:
     hexadecimal, whatever the file holds.  Raises RecordingError if the recording is damaged.
     """
     longest = int(min(longest_ns, _MAX_INTEGER))
-    numbers = " || ',' || ".join(f"CAST({name} AS INTEGER)" for name in _NUMBERS)
+    form = ",".join(["%d"] * len(_NUMBERS) + ["%s"])
     query = f"""
-        SELECT group_concat({numbers} || ',' || hex(histogram), char(10)) FROM wait_interval
+        SELECT group_concat(printf('{form}', {", ".join(_NUMBERS)}, hex(histogram)), char(10)) FROM wait_interval
         WHERE waits > 0 AND failed >= 0 AND max_ns BETWEEN 0 AND {longest} AND wait_ns BETWEEN 0 AND waits * {longest}
-        GROUP BY interval, cpu, lock / {_LOCKS_AT_ONCE}"""
+        GROUP BY interval, cpu"""
     return (row.text for row in recording.select(_Text, "wait_interval", query))
 
 

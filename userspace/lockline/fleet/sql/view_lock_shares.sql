@@ -6,5 +6,5 @@ FROM (
     SELECT
         lock, kind, COUNT(DISTINCT host) AS hosts, SUM(waits) AS waits, SUM(weight * wait_ns) AS wait_ns,
         MAX(max_ns) AS max_ns
-    FROM lock_hours GROUP BY lock, kind) AS waited
+    FROM lock_hours GROUP BY kind, lock) AS waited
 CROSS JOIN (SELECT SUM(weight * observed_ns) AS observed_ns FROM hours) AS observed
