@@ -25,6 +25,8 @@ from lockline.fleet.model import FleetDiff, FleetReport
 from lockline.fleet.spark import translated
 from lockline.fleet.store import MARKER, places
 from lockline.fleet.tables import TABLES
+from lockline.page.fleet import make_fleet_page
+from lockline.page.html import Writer
 from schemas import validator_of
 
 ASCII = Style()
@@ -243,6 +245,21 @@ def test_expected_hosts(fleet: Path, tmp_path: Path) -> None:
     code, shown, _ = run("report", fleet, "--expect", tmp_path / "hosts")
     assert code == 0
     assert "Missing: web0099." in " ".join(shown.split())
+
+
+def test_the_page(fleet: Path, tmp_path: Path) -> None:
+    page = tmp_path / "fleet.html"
+    assert run("report", fleet, "--since", "24h", "--html", page) == (0, "", "")
+    made = page.read_text(encoding="utf-8")
+    assert made.count("<section") == 5
+    assert f'<th scope="row">{lock_name(1)} (mutex)</th>' in made
+    assert "costs the fleet most" in made
+    assert "src=" not in made
+    hostile = Truth(hosts=3, locks=2)
+    with closing(InMemory(hostile)) as engine:
+        engine.connection.execute("UPDATE lock_hours SET lock = '</script><b>' || lock")
+        found = report_of(known_of(engine, engine.places), Path("fleet"), engine, A_DAY)
+    assert "<b>" not in make_fleet_page(found, Writer(ASCII))
 
 
 @pytest.mark.parametrize(

@@ -111,6 +111,7 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     )
     report.add_argument("--expect", metavar="FILE", help="names of hosts, one a line, that should be there")
     report.add_argument("--format", choices=("text", "json"), default="text")
+    report.add_argument("--html", metavar="FILE", help="write a page: one file, tables and drawings, loads nothing")
 
     diff = actions.add_parser("diff", help="compare two times, or two groups of hosts; 2: something regressed")
     diff.add_argument("directory", metavar="DIR", type=Path)
@@ -203,6 +204,13 @@ def _report(arguments: argparse.Namespace) -> tuple[str, int]:
 
     with closing(_engine(arguments.engine)) as engine:
         report = make_report(arguments.directory, engine, _question(arguments))
+    if arguments.html is not None:
+        from lockline.cli.output import write_whole
+        from lockline.page.fleet import make_fleet_page
+        from lockline.page.html import Writer
+
+        write_whole(Path(arguments.html), make_fleet_page(report, Writer(Style(unicode=True))).encode())
+        return "", 0
     if arguments.format == "json":
         from lockline.fleet import document
 
