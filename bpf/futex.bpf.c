@@ -63,10 +63,11 @@ static __noinline int begin_call(struct pt_regs *regs, long id)
 	struct futex_slot *slot;
 	bool compat = is_compat();
 
-	if (!is_futex_call(id, compat))
+	/* Filters first: of other processes no more is looked at. */
+	if (!waits || !state || !recorded(waits) || !is_futex_call(id, compat))
 		return 0;
 	read_call(regs, id, compat, &call);
-	if (!needs_slot(&call) || !waits || !state || !recorded(waits))
+	if (!needs_slot(&call))
 		return 0;
 	slot = find_futex_slot((__u32)pid_tgid);
 	if (!slot)
@@ -416,10 +417,10 @@ static __noinline int end_plain_wake(void *ctx, struct pt_regs *regs, __s64 resu
 	struct futex_call call = {};
 	long id = call_number(regs);
 
-	if (!ctx || !is_futex_call(id, compat))
+	if (!ctx || !waits || !state || !recorded(waits) || !is_futex_call(id, compat))
 		return 0;
 	read_call(regs, id, compat, &call);
-	if (needs_slot(&call) || !waits || !state || !recorded(waits))
+	if (needs_slot(&call))
 		return 0;
 	if (compat)
 		count_futex(state, FUTEX_COUNT_COMPAT);

@@ -11,7 +11,7 @@
 #define SAMPLE_PERIOD_MAX 4096
 /* A CPU may take so many at once, after a calm second and when it first meets its locks. */
 #define STACK_TOKENS_MOST   16
-#define STACK_TOKENS_FIRST  64
+#define STACK_TOKENS_FIRST  32
 #define LOOKS_PER_SECOND    20
 #define FIRST_SAMPLE_PERIOD 256
 
