@@ -297,7 +297,7 @@ static int find_member_of_task(const struct watch_finder *finder, const char *te
 		return err;
 	}
 	if (!type.id) {
-		message("%s: the kernel's types (BTF) are not to be had", out->target);
+		message("%s: the kernel's types (BTF) are not available", out->target);
 		return -ENOENT;
 	}
 	err = follow_members(finder, type.types, type.id, task, members, out);

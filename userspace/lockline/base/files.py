@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What a file begins with tells what it is."""
+"""Which kind of file this is, by its first bytes."""
 
 # https://sqlite.org/fileformat.html, 1.3: a recording is such a file.
 SQLITE = b"SQLite format 3\0"

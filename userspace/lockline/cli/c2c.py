@@ -41,7 +41,7 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     files.add_argument(
         "file", nargs="?", metavar="FILE", help="a recording, perf.data, or the text of a report; - is stdin"
     )
-    files.add_argument("-i", "--input", metavar="FILE", help="the same, as of perf")
+    files.add_argument("-i", "--input", metavar="FILE", help="the same; perf spells it so")
     _input_options(report)
     report.add_argument("--recording", metavar="R", help="lock waits of the same time, to join the lines with")
     types = report.add_mutually_exclusive_group()

@@ -33,13 +33,15 @@ positive = argument(_positive)
 
 def add_html(parser: "argparse.ArgumentParser | argparse._ArgumentGroup") -> None:
     """Add the options of what can be a page."""
-    parser.add_argument("--html", metavar="FILE", help="write a page: one file, tables and charts, loads nothing")
     parser.add_argument(
-        "--redact", action="store_true", help="of --html: without names of hosts, commands and control groups"
+        "--html", metavar="FILE", help="write a page with tables and charts: one file that loads nothing else"
+    )
+    parser.add_argument(
+        "--redact", action="store_true", help="with --html: leave out names of hosts, commands and control groups"
     )
 
 
 def check_html(arguments: argparse.Namespace) -> None:
     """Raises LocklineError if an option of a page stands without one."""
     if arguments.redact and arguments.html is None:
-        raise LocklineError("--redact: of a page, with --html FILE")
+        raise LocklineError("--redact needs --html FILE")

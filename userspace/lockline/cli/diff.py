@@ -97,12 +97,17 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     )
     samples = parser.add_argument_group("samples")
     samples.add_argument(
-        "--pattern", type=_pattern, metavar="REGEX", help="one group around the sample; other lines are passed over"
+        "--pattern",
+        type=_pattern,
+        metavar="REGEX",
+        help="one group around the sample; lines that do not match are ignored",
     )
-    samples.add_argument("--unit", metavar="UNIT", help="of the samples, where the file does not tell")
+    samples.add_argument("--unit", metavar="UNIT", help="unit of the samples, if the file does not name it")
     way = samples.add_mutually_exclusive_group()
-    way.add_argument("--higher-is-better", dest="higher", action="store_true", default=None, help="as of throughput")
-    way.add_argument("--lower-is-better", dest="higher", action="store_false", help="as of latency")
+    way.add_argument(
+        "--higher-is-better", dest="higher", action="store_true", default=None, help="more is better, as for throughput"
+    )
+    way.add_argument("--lower-is-better", dest="higher", action="store_false", help="less is better, as for latency")
     recordings = parser.add_argument_group("recordings")
     recordings.add_argument(
         "--lock", metavar="PATTERN", help="only locks whose name holds this text, or matches *, ?, ["

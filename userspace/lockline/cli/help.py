@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""`lockline help [COMMAND]`, and what is said to a word that is no command or no option."""
+"""`lockline help [COMMAND]`, and the answers to words that are no command or no option."""
 
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, NoReturn

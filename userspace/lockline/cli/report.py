@@ -31,7 +31,7 @@ SECTIONS = {
     "futex": "locks of programs (record --futex)",
     "lines": "cache lines (watch, record --hitm)",
     "time": "waiting over time",
-    "trust": "what was not seen, what was lost, and how exact lengths are",
+    "trust": "what lockline could not see, what it lost, and how exact the lengths are",
     "cost": "what recording cost",
 }
 JSON_OUTLIERS = 100
@@ -70,7 +70,7 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     report = commands.add_parser("report", help="show a recording")
     files = report.add_mutually_exclusive_group()
     files.add_argument("file", nargs="?", metavar="FILE", help=f"default: {DEFAULT_RECORDING}")
-    files.add_argument("-i", "--input", metavar="FILE", help="the same, as of perf")
+    files.add_argument("-i", "--input", metavar="FILE", help="the same; perf spells it so")
     add_options(report)
     report.add_argument(
         "--kinds", type=kinds_argument, metavar="LIST", help="only these kinds, as spinlock,rwsem,mutex*"
@@ -78,9 +78,9 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     report.add_argument("--cpu", type=argument(parse_cpus), metavar="LIST", help="only waits on these CPUs, as 0-3,7")
     report.add_argument("--lock", metavar="PATTERN", help="only locks whose name holds this text, or matches *, ?, [")
     report.add_argument(
-        "--container", metavar="NAME", help="who waits and the longest waits, of this container: a name or an id"
+        "--container", metavar="NAME", help="who waits, and the longest waits, in this container: a name or an id"
     )
-    report.add_argument("--pod", metavar="NS/NAME", help="likewise, of this pod")
+    report.add_argument("--pod", metavar="NS/NAME", help="the same for this pod")
     add_html(report)
     shown = report.add_argument_group("what to show, in place of the first screen")
     for name, what in SECTIONS.items():
@@ -89,13 +89,13 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
         "--episodes",
         type=positive,
         metavar="N",
-        help="the N longest waits with what went on around them, as recorded with --episodes or --flight",
+        help="the N longest waits and what happened around them (record --episodes or --flight)",
     )
     shown.add_argument("--why", action="store_true", help="the story of the investigation (lockline why -o FILE)")
     shown.add_argument("--what-if", action="store_true", help="what would be gained at most without a lock")
-    times = "seconds from the begin of the recording, or with a unit: 90, 1.5s, 300ms, 2m"
+    times = "show the time from here on: seconds since the recording began, or with a unit, as in 90, 1.5s, 300ms, 2m"
     report.add_argument("--from", dest="from_ns", type=argument(parse_time), metavar="TIME", help=times)
-    report.add_argument("--to", dest="to_ns", type=argument(parse_time), metavar="TIME", help="likewise")
+    report.add_argument("--to", dest="to_ns", type=argument(parse_time), metavar="TIME", help="end of that time")
 
 
 def selection_of(arguments: argparse.Namespace) -> Selection:

@@ -202,7 +202,7 @@ def _nothing_waits(known: Investigation) -> bool:
 def _sure(known: Investigation, among: Sequence[Hypothesis], first: Hypothesis) -> Confidence:
     """How sure the verdict is.
 
-    high: the cause is proven.  medium: it leads clearly, and what would make it sure is not to be had, or has not
+    high: the cause is proven.  medium: it leads clearly, and what would prove it is not available, or has not
     been looked at.  low: there is a rival as strong, or little was seen.
     """
     if proven(known, among) is first:
