@@ -30,7 +30,7 @@ from lockline.page.html import Writer
 from schemas import validator_of
 
 ASCII = Style()
-# What the seeds of this file cost in CI; `make bench-fleet` has 200.
+# As many as CI has time for.
 SEEDS = 24
 A_DAY = Question(span=24)
 SMALL = {"hosts": 24, "locks": 6}
