@@ -119,6 +119,10 @@ def test_the_slices(live: Path, recording: Path) -> None:
         assert recorded.integrity() == "ok"
 
 
+# The links of the waits alone.
+FEW_LINKS = 8
+
+
 def test_probes_are_taken_off_in_truth(live: Path, recording: Path) -> None:
     """The collector's links come and go; those of the waits stay."""
 
@@ -133,9 +137,10 @@ def test_probes_are_taken_off_in_truth(live: Path, recording: Path) -> None:
 
     with Collector(live, recording, "--self-check=0.25", "--episodes", "--futex") as collector:
         process = collector.process.pid
-        few = wait_for(lambda: (count := links(process)) <= 8 and count, "slice without the deeper probes")
-        wait_for(lambda: links(process) > few + 10, "slice with them")
-        wait_for(lambda: links(process) == few, "slice without them again")
+        # While they are attached one by one, any number of them is seen: no number is the slice's own.
+        wait_for(lambda: 2 <= links(process) <= FEW_LINKS, "slice without the deeper probes")
+        wait_for(lambda: links(process) > FEW_LINKS + 10, "slice with them")
+        few = wait_for(lambda: (count := links(process)) <= FEW_LINKS and count, "slice without them again")
         assert few >= 2
 
 

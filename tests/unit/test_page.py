@@ -257,9 +257,9 @@ def test_small_frames_are_joined_and_sums_stay() -> None:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["report", "EXAMPLE", "--redact"], "--redact: of a page"),
-        (["diff", "EXAMPLE", "EXAMPLE", "--redact"], "--redact: of a page"),
-        (["watch", "-i", "EXAMPLE", "--redact"], "--redact: of a page"),
+        (["report", "EXAMPLE", "--redact"], "--redact needs --html FILE"),
+        (["diff", "EXAMPLE", "EXAMPLE", "--redact"], "--redact needs --html FILE"),
+        (["watch", "-i", "EXAMPLE", "--redact"], "--redact needs --html FILE"),
         (["report", "EXAMPLE", "--html", "/nonexistent/page"], "cannot be written"),
         (["report", "EXAMPLE", "--html", "EXAMPLE"], "is a recording, which is not replaced"),
     ],
