@@ -2,6 +2,7 @@
 """What a function's name tells of its accesses: that it takes a lock, lets go of one, or neither."""
 
 import re
+from functools import lru_cache
 
 from lockline.recording.rows import Frame
 from lockline.recording.stacks import is_lock_internal
@@ -30,6 +31,8 @@ _SLOW_PATH = re.compile(
 _ADDED = re.compile(r"\.(constprop|isra|part|cold|llvm|lto_priv|clone|\d).*|@.*", re.DOTALL)
 # Longer names are of no lock that is known.
 _LONGEST = 256
+# Functions whose answer is kept: the same ones are asked about on line after line.
+_KEPT = 4096
 
 
 def _word(symbol: str) -> str:
@@ -39,17 +42,20 @@ def _word(symbol: str) -> str:
     return _ADDED.sub("", word if ".(*" in word else word.partition("(")[0])
 
 
+@lru_cache(_KEPT)
 def is_unlock(symbol: str) -> bool:
     """Whether the function lets go of a lock that it is given."""
     return bool(_UNLOCK.fullmatch(_word(symbol))) and is_lock_function(symbol)
 
 
+@lru_cache(_KEPT)
 def is_lock_function(symbol: str) -> bool:
     """Whether the function works on a lock that it is given: takes it, waits for it, lets go of it."""
     word = _word(symbol)
     return bool(word) and (is_lock_internal(Frame(0, word, 0, "")) or _USER_LOCK.fullmatch(word) is not None)
 
 
+@lru_cache(_KEPT)
 def is_spin_function(symbol: str) -> bool:
     """Whether the function accesses nothing of a spinlock or rwlock but its word."""
     return _SLOW_PATH.fullmatch(_word(symbol)) is not None

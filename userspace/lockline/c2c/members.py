@@ -3,10 +3,10 @@
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from lockline.base.errors import LocklineError
+from lockline.base.values import dataclass
 
 SCHEMA = "lockline-types/1"
 DEEPEST = 24

@@ -2,9 +2,10 @@
 """The values that the analysis of memory accesses is made of.  Offsets and sizes in bytes, times in ns."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal, NamedTuple
 
+from lockline.base.values import dataclass
 from lockline.recording.code import Code
 from lockline.watch.model import Watch
 
@@ -70,8 +71,10 @@ COLUMNS = Counts._fields[:-1]
 
 def add_counts(counts: Iterable[Counts]) -> Counts:
     """The sum; a figure that none of them tells is None."""
-    columns = zip(*counts, strict=True)
-    return Counts(*(_sum(column) for column in columns))
+    every = list(counts)
+    if len(every) == 1:
+        return every[0]
+    return Counts(*map(_sum, zip(*every, strict=True)))
 
 
 def _sum(column: tuple[int | None, ...]) -> int | None:

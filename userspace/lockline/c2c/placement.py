@@ -6,8 +6,8 @@ A placement says that byte x of the line is byte base + x of an object of some t
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
+from lockline.base.values import dataclass
 from lockline.c2c.functions import is_lock_function, is_spin_function
 from lockline.c2c.members import SPIN_TYPES, Types, base_type, embedded, find_path, is_lock_type, place
 from lockline.c2c.model import Access, Line, LockOnLine, Placement

@@ -6,9 +6,9 @@ bytes that are loaded, the write was to other bytes: false sharing.  What the sa
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Literal
 
+from lockline.base.values import dataclass
 from lockline.c2c.functions import is_lock_function
 from lockline.c2c.model import Access, Part
 from lockline.c2c.parts import cost

@@ -6,9 +6,10 @@ A line is what perf c2c tells apart, summed over the events of one file.
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import chain, islice
 
+from lockline.base.values import dataclass
 from lockline.c2c.model import Access, Counts, Coverage, Line, Source, add_counts
 from lockline.c2c.users import stray_threads
 from lockline.c2c.watched import with_transfers

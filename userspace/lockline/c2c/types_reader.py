@@ -6,11 +6,11 @@ import platform
 import tempfile
 import zlib
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from lockline.base.collector import ask_collector, find_collector
 from lockline.base.errors import LocklineError
+from lockline.base.values import dataclass
 from lockline.c2c.members import NO_TYPES, ReadTypes, Types, parse_types
 from lockline.recording.conditions import equal
 from lockline.recording.memory_rows import Btf

@@ -6,8 +6,8 @@ apart, and CPUs in common do not join them.
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
+from lockline.base.values import dataclass
 from lockline.c2c.model import Access, Part
 
 # Instructions no further apart are of one function, where symbols do not tell.

@@ -2,8 +2,8 @@
 """Whether a cache line that moves between CPUs costs enough to act on."""
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 
+from lockline.base.values import dataclass
 from lockline.c2c.join import spins_per_second
 from lockline.c2c.live import LiveLine
 from lockline.c2c.model import C2cReport, LineReport

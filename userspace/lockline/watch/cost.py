@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What watching a line cost, beside what it was allowed."""
 
-from dataclasses import dataclass
-
+from lockline.base.values import dataclass
 from lockline.watch.model import Watch
 
 

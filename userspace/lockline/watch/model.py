@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The values that an analysis of watched lines is made of.  Offsets in bytes, times in ns, rates per second."""
 
-from dataclasses import dataclass
-
+from lockline.base.values import dataclass
 from lockline.recording.code import Code
 
 
