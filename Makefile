@@ -66,7 +66,7 @@ HARDENING := -fPIE -fstack-protector-strong -fstack-clash-protection $(if $(filt
 COLLECTOR_CFLAGS := $(HARDENING) -std=gnu11 -Wall -Wextra -Werror -Wno-unused-parameter -D_GNU_SOURCE \
 	-DLOCKLINE_VERSION='"$(VERSION)"' -I$(BUILD)/bpf -I$(BUILD)/collector -Iuserspace/collector -I.
 # The order is that of a static link; Debian 13's libelf and libdw want zstd.
-COLLECTOR_LIBS := -lbpf -lcapstone -ldw -lelf -lsqlite3 -lz -llzma -lbz2 -lzstd -lm -lpthread -ldl
+COLLECTOR_LIBS := -lbpf -lcapstone -liberty -ldw -lelf -lsqlite3 -lz -llzma -lbz2 -lzstd -lm -lpthread -ldl
 
 LAUNCHER := $(wildcard scripts/lockline-launcher)
 PYTHON_SCRIPTS := $(shell grep -lE '^\#!.*python3$$' scripts/*)

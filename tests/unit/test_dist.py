@@ -124,5 +124,6 @@ def test_sbom(dist: Path) -> None:
     words = (TOP / "Makefile").read_text().partition("COLLECTOR_LIBS := ")[2].partition("\n")[0].split()
     libraries = {"-lbpf": "libbpf", "-ldw": "elfutils-libdw", "-lelf": "elfutils-libelf", "-lsqlite3": "sqlite"}
     libraries |= {"-lz": "zlib", "-llzma": "xz", "-lbz2": "bzip2", "-lzstd": "zstd", "-lcapstone": "capstone"}
+    libraries |= {"-liberty": "libiberty"}
     libraries |= {"-lm": "glibc", "-lpthread": "glibc", "-ldl": "glibc"}
     assert {libraries[word] for word in words} == names

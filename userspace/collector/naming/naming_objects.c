@@ -7,6 +7,8 @@
 #include <unistd.h>
 #include <sys/auxv.h>
 
+#include "naming/demangle.h"
+#include "naming/naming_go.h"
 #include "naming/naming_index.h"
 #include "naming/naming_map.h"
 #include "naming/naming_objects.h"
@@ -18,8 +20,10 @@ struct object {
 	Dwfl *dwfl; /* NULL: free */
 	Dwfl_Module *module;
 	struct naming_index *index; /* NULL: not needed yet */
-	struct naming_map *map;     /* instead of all that */
-	int debug;                  /* its debug file, until libdwfl takes it; -1: none */
+	struct naming_go go;        /* of a Go program */
+	bool go_sought;
+	struct naming_map *map; /* instead of all that */
+	int debug;              /* its debug file, until libdwfl takes it; -1: none */
 };
 
 static struct object objects[NAMING_OBJECTS];
@@ -211,10 +215,21 @@ int naming_object_address(__u32 object, const struct naming_place *place, GElf_A
 	return 0;
 }
 
+/* Go's own table, of a Go program. */
+static const struct naming_go *go_of(struct object *object, GElf_Addr *bias)
+{
+	Elf *file = dwfl_module_getelf(object->module, bias);
+
+	if (!object->go_sought && file)
+		naming_go_open(&object->go, file);
+	object->go_sought = true;
+	return &object->go;
+}
+
 int naming_object_symbol(__u32 object, const struct naming_place *place, struct naming_answer *answer)
 {
 	struct object *named = &objects[object];
-	GElf_Addr address, begin;
+	GElf_Addr address, begin, bias = 0;
 	GElf_Sym symbol;
 	const char *name;
 	int number, err;
@@ -227,6 +242,11 @@ int naming_object_symbol(__u32 object, const struct naming_place *place, struct 
 	err = naming_object_address(object, place, &address);
 	if (err)
 		return err;
+	name = naming_go_find(go_of(named, &bias), address - bias, &answer->offset);
+	if (name) {
+		snprintf(answer->name, sizeof(answer->name), "%s", name);
+		return 0;
+	}
 	if (!named->index)
 		named->index = naming_index_open(named->module);
 	if (!named->index)
@@ -234,7 +254,7 @@ int naming_object_symbol(__u32 object, const struct naming_place *place, struct 
 	number = naming_index_find(named->index, address, &begin);
 	name = number < 0 ? NULL : dwfl_module_getsym_info(named->module, number, &symbol, &begin, NULL, NULL, NULL);
 	if (name) {
-		snprintf(answer->name, sizeof(answer->name), "%s", name);
+		demangle(name, answer->name, sizeof(answer->name));
 		answer->offset = address - begin;
 	}
 	return 0;
