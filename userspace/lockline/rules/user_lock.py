@@ -48,7 +48,8 @@ _NO_RELEASES = (
     *("pthread_", "__pthread_", "___pthread_", "__GI_", "__lll_", "sem_", "futex", "__futex", "syscall"),
     *("_ZN13ObjectMonitor", "ObjectMonitor::", "_ZN13SharedRuntime", "SharedRuntime::", "Unsafe_", "Parker::"),
     *("ObjectSynchronizer::", "InterpreterRuntime::", "Runtime1::", "OptoRuntime::", "os::Platform", "PlatformEvent::"),
-    *("JavaCalls::", "JavaThread::", "Thread::call_run", "thread_entry", "thread_native_entry", "start_thread", "__clone"),
+    *("JavaCalls::", "JavaThread::", "Thread::call_run", "thread_entry", "thread_native_entry"),
+    *("start_thread", "__clone"),
     *("std::thread::_", "std::sys::", "std::mutex::", "std::condition_variable::"),
     *("drop_gil", "PyEval_", "_PyEval_", "runtime.", "sync.", "internal/sync."),
 )
