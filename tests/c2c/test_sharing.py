@@ -18,7 +18,7 @@ from lockline.base.errors import LocklineError
 from lockline.c2c.members import NO_TYPES
 from lockline.c2c.model import Access, Counts, Coverage, Judgement, Line, add_counts
 from lockline.c2c.parts import divide
-from lockline.c2c.text_import import read_text
+from lockline.c2c.text_import import memory_tables, read_text
 from lockline.c2c.text_parse import parse
 from lockline.c2c.verdict import judge
 from lockline.recording.code import Code
@@ -66,6 +66,45 @@ def test_one_function_on_many_offsets_is_evidence_of_neither_kind() -> None:
 def test_one_cpu_for_each_offset_is_false_sharing() -> None:
     found = judged(*slots(1))
     assert (found.verdict, found.confidence) == ("false sharing", "high")
+
+
+def test_one_function_on_fewer_cpus_at_some_offsets_has_slots() -> None:
+    """On an array that all threads use the same code would run on as many CPUs at each place."""
+    counts = (2, 2, 8, 8)
+    rows = [access((8 * n, "add", 200, stores), count=counts[n]) for n in range(4) for stores in (0, 300)]
+    found = judged(*rows)
+    assert (found.verdict, found.confidence) == ("false sharing", "low")
+    assert "who uses which is not told" in found.doubts[0]
+    # Other code at one of them has reasons of its own to run on fewer.
+    other = judged(*rows[2:], access((0, "drain", 200, 0), count=2), access((0, "drain", 0, 300), count=2))
+    assert other.verdict == "too little evidence"
+
+
+def test_cpus_of_rows_tell_whose_writes_they_pay() -> None:
+    """As many CPUs are at both places: at each of them one half reads what the other half writes."""
+
+    def verdict(*readers: int) -> str:
+        rows = [access((8 * n, "read", 200, 0), cpus=readers[n]) for n in range(2)]
+        rows += [access((8 * n, "add", 0, 300), cpus=(0b0011, 0b1100)[n]) for n in range(2)]
+        return judged(*rows).verdict
+
+    assert verdict(0b1100, 0b0011) == "true sharing"
+    # Of rows with CPUs in common a thread that migrates may be both.
+    assert verdict(0b1111, 0b1111) == "too little evidence"
+
+
+def test_rows_that_pay_as_often_are_of_strangers() -> None:
+    """No store is told: of two members used together the second is found in the cache."""
+
+    def verdict(loads: int) -> tuple[str, str]:
+        one = access((0, "take", 300, 0), count=4)
+        rows = access((8, "put", 120, 0), count=4)
+        two = replace(rows, counts=rows.counts._replace(records=loads, loads=loads))
+        found = judged(one, two, coverage=Coverage(100_000, 0.0, False, True, ()))
+        return found.verdict, found.confidence
+
+    assert verdict(240) == ("false sharing", "low")
+    assert verdict(2400)[0] == "too little evidence"
 
 
 def test_rows_of_several_threads_are_not_one_cpus() -> None:
@@ -171,3 +210,54 @@ def test_the_headline_says_what_was_not_measured() -> None:
     assert "is not told" in _no_moves({"load": 5, "store": 5}, False)[0]
     assert "No cache line was seen to move" in _no_moves({"load": 5}, True)[0]
     assert "fill buffer hits" in " ".join(_no_moves({"load": 50, "ld_fbhit": 40, "store": 20}, True))
+
+
+def test_headers_that_less_has_cut() -> None:
+    """It marks where: what stands before the mark may be the begin of a name."""
+    text = report_text.text(REPORT, Style("6.1"))
+    header = next(line for line in text.split("\n") if "Offset" in line)
+    whole = parse(text)
+    for end in (header.rindex("Node") + 2, header.rindex("Node"), header.rindex("Source") + len("Source:Line")):
+        cut = "\n".join(line if len(line) <= end else line[:end] + ">" for line in text.split("\n"))
+        parsed = parse(cut)
+        assert not [problem for _, problem in parsed.problems if "not known" in problem]
+        for mine, known in zip(parsed.details, whole.details, strict=True):
+            assert [(row.offset, row.percents, row.records) for row in mine.rows] == [
+                (row.offset, row.percents, row.records) for row in known.rows
+            ]
+            assert {row.symbol for row in mine.rows} == {row.symbol for row in known.rows}
+
+
+def test_dots_for_what_was_left_out_are_no_part_of_a_header() -> None:
+    text = report_text.text(REPORT, Style("6.1"))
+    lines = text.split("\n")
+    at = max(number for number, line in enumerate(lines) if "Offset" in line)
+    dotted = "\n".join([*lines[: at + 1], "...", *lines[at + 2 :]])
+    assert [detail.rows for detail in parse(dotted).details] == [detail.rows for detail in parse(text).details]
+    assert not parse(dotted).problems
+
+
+def test_a_table_without_offsets_says_so() -> None:
+    header = "#   Num  RmtHitm  LclHitm  Symbol  Object  Source:Line  Node\n"
+    row = "      0      412     1028\n\n   41.50%   42.22%  [k] put  [kernel.vmlinux]  cred.h:39  0  1\n"
+    with pytest.raises(LocklineError, match="no column Offset"):
+        parse(header + row)
+
+
+def test_rows_tell_loads_from_stores_where_no_total_does() -> None:
+    """A row with cycles or transfers has loads; one with a share of the stores and without any has none."""
+    text = """
+Index Address Node PA cnt Hitm Total LclHitm RmtHitm
+    0  0x4000    0     1  100.00%  10  10  0
+Cacheline 0x4000
+----- HITM -----  -- Store Refs --  -- CL --       ------ cycles ------  Total  cpu
+RmtHitm  LclHitm  L1 Hit  L1 Miss  Off  Node  PA cnt  Code address  rmt hitm  lcl hitm  load  records  cnt  Symbol
+  0.00%   60.00%   0.00%    0.00%  0x0     0       1      0x401000         0        90    40      300    4  [.] get
+  0.00%    0.00%  55.00%    0.00%  0x0     0       1      0x401008         0         0     0      200    4  [.] add
+  0.00%   40.00%  45.00%    0.00%  0x8     0       1      0x401010         0        90    40      100    4  [.] both
+"""
+    memory = memory_tables(parse(text), "text")
+    told = {(a.offset, a.records): (a.loads, a.stores) for a in memory.accesses if a.offset >= 0}
+    assert told[0, 300] == (300, 0)
+    assert told[0, 200] == (0, 200)
+    assert told[8, 100] == (None, None)

@@ -101,6 +101,21 @@ def test_a_sleeping_lock_is_known_by_its_functions(tmp_path: Path) -> None:
     assert [(part.begin, part.end) for part in report.parts if part.is_lock] == [(8, 24)]
 
 
+def test_a_sleeping_locks_words_are_known_beside_its_inner_lock(tmp_path: Path) -> None:
+    """Its wait_lock's spinners are the lock's too; stores were not sampled."""
+
+    def fill(builder: MemoryBuilder, line: int) -> None:
+        builder.add(line, 8, builder.code("down_read"), 0, range(8), loads=400, local_hitm=60)
+        builder.add(line, 8, builder.code("rwsem_down_write_slowpath"), 0, range(8), loads=300, local_hitm=50)
+        builder.add(line, 8, builder.code("up_read"), 0, range(8), loads=100, local_hitm=2)
+        builder.add(line, 16, builder.code("rwsem_spin_on_owner"), 0, range(8), loads=900, local_hitm=90)
+        builder.add(line, 24, builder.code("native_queued_spin_lock_slowpath"), 0, range(8), loads=200, local_hitm=30)
+
+    report = report_of(tmp_path, fill)
+    assert report.judgement.verdict == "lock word"
+    assert sum(part.share for part in report.parts if part.is_lock) == pytest.approx(1)
+
+
 def owners_task(builder: MemoryBuilder, line: int) -> None:
     """Waiters look at whether a mutex's owner runs: its task is no lock."""
     builder.add(line, 16, builder.code("mutex_spin_on_owner"), 0, range(8), loads=300, local_hitm=30)

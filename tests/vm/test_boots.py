@@ -70,6 +70,8 @@ def emulator(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., E
 
     def put(*scripts: tuple[Sequence[str], str]) -> Emulator:
         made = Emulator(*scripts)
+        # Asked for of the kernels' guests, not of these.
+        monkeypatch.delenv("LOCKLINE_BOOT", raising=False)
         monkeypatch.setattr(module, "KEPT", tmp_path / "guests")
         monkeypatch.setattr(module, "run_vm", made)
         kernel = tmp_path / "kernel"

@@ -150,7 +150,7 @@ def divide(
     for access in line.located:
         by_offset[access.offset].append(access)
     grouped: dict[tuple[int, str], tuple[_Bounds, list[Access]]] = {}
-    word_locks = [] if locks else _sleeping_locks(by_offset)
+    word_locks = _sleeping_locks(by_offset)
     for offset in sorted(by_offset):
         accesses = by_offset[offset]
         found = place(types, id_, base + offset) if id_ and base is not None else None

@@ -42,6 +42,8 @@ MAINLY = 0.55
 BOTH = 0.1
 # Two members that are used together do not both pay so much: the first finds the line, the second has it.
 BOTH_PAY = 0.3
+# Nor do both pay as often when they are accessed: so much less often is as often, as samples go.
+AS_OFTEN = 0.5
 # Loads and stores are sampled at rates of their own: one sampled store may stand for so many more than a load.
 RATES = 10
 # From fewer stores nothing can be told of a member that has none.
@@ -108,7 +110,10 @@ def share_out(parts: Sequence[Part], kind: str, stores_told: bool) -> Sharing:
         return _by_threads(used, written, users, kind, stores_told)
     if not written:
         return _unseen_writes(used, users)
-    return _by_numbers(used, written, users, stores_told)
+    found = _by_numbers(used, written, users, stores_told)
+    if found.kind == "open":
+        return _by_cpus(used, written, kind) or found
+    return found
 
 
 # Threads are known
@@ -215,12 +220,20 @@ def _unseen_writes(used: list[Part], users: dict[int, Users]) -> Sharing:
         reason = "one user alone has each of them, and each pays for another one's writes"
         return Sharing("false", "shown", tuple(fought), reason, None)
     known = all(users[id(part)].threads for part in fought)
-    paying = [part for part in fought if part.share >= BOTH_PAY]
+    often = max((_rate(part) for part in fought), default=0.0)
+    paying = [
+        part for part in fought if part.share >= BOTH_PAY or (part.share >= BOTH and _rate(part) >= AS_OFTEN * often)
+    ]
     strangers = all(elsewhere(one.accesses, other.accesses) and not _of_locks(one, other) for one, other in pairs)
     if len(paying) > 1 and not known and strangers:
         reason = "different code pays at each of them; of members used together the first alone would pay"
         return Sharing("false", "likely", tuple(fought), reason, None, missing)
     return Sharing("open", "likely", tuple(fought), "", None, missing)
+
+
+def _rate(part: Part) -> float:
+    """Of the accesses to a member, those that pay."""
+    return part.cost / max(1, part.counts.records or 0)
 
 
 def _of_locks(one: Part, other: Part) -> bool:
@@ -233,6 +246,36 @@ RECORD_STORES = (
     "record with stores (Intel: `perf c2c record -e ldlat-loads -e ldlat-stores`; Arm: SPE with store_filter=1; AMD's "
     "IBS tags few stores: `perf annotate` shows which of these instructions write)"
 )
+
+
+def _by_cpus(used: list[Part], written: list[Part], kind: str) -> Sharing | None:
+    """By the CPUs of each instruction, where they tell it: what others write, and where.
+
+    Others are those of whose CPUs none is the row's: threads that migrate have CPUs in common, and are no others.
+    """
+    writers = [(part, row) for part in written for row in significant(part.accesses) if wrote(row)]
+    whole = false = true = 0.0
+    for part in used:
+        for row in significant(part.accesses):
+            price = cost(row.counts, kind)
+            whole += price
+            if not price or not row.cpus:
+                continue
+            others = [(place, wrote(writer)) for place, writer in writers if writer.cpus and not writer.cpus & row.cpus]
+            writes = sum(count for _, count in others)
+            if writes:
+                own = sum(count for place, count in others if place is part)
+                true += price * own / writes
+                false += price - price * own / writes
+    if false + true < MOST * whole or not whole:
+        return None
+    share = false / (false + true)
+    if share >= MAINLY:
+        return Sharing("false", "shown", tuple(used), "CPUs pay for what others write beside their bytes", share)
+    if share <= 1 - MAINLY:
+        reason = f"others write the very bytes that the CPUs pay for; {share:.0%} is paid for bytes beside them"
+        return Sharing("true", "shown", tuple(used), reason, share)
+    return None
 
 
 def _by_numbers(used: list[Part], written: list[Part], users: dict[int, Users], stores_told: bool) -> Sharing:
@@ -320,6 +363,16 @@ def _victims(
     )
 
 
+def _slots(parts: list[Part], users: dict[int, Users]) -> bool:
+    """Whether they look like an array of which each thread has a slot.
+
+    The same code on an array that all threads use would run on as many CPUs at each place.
+    """
+    return all(same_code(parts[0].accesses, part.accesses) for part in parts) and all(
+        any(differ(users[id(part)], users[id(other)]) for other in parts if other is not part) for part in parts
+    )
+
+
 def _writers(
     fought: list[Part], written: list[Part], everyone: list[Part], users: dict[int, Users], stores_told: bool
 ) -> Sharing:
@@ -337,6 +390,9 @@ def _writers(
             return Sharing("true", "shown", tuple(everyone), reason, 0.0)
     if all(differ(users[id(one)], users[id(other)]) for one, other in pairs):
         return Sharing("false", "shown", tuple(everyone), "mostly other CPUs use each of them", None)
+    if _slots(everyone, users):
+        reason = "the same code uses each of them, but not on as many CPUs: each is some threads' own"
+        return Sharing("false", "likely", tuple(everyone), reason, None, f"who uses which is not told; {THREADS}")
     return Sharing(
         "open",
         "likely",

@@ -116,9 +116,18 @@ def is_table_header(words: Sequence[str]) -> bool:
 
 def is_pareto_header(words: Sequence[str]) -> bool:
     """Whether these are the names of the table of offsets in cache lines."""
-    known = sum(1 for word in words if word in _PARETO or word.startswith("Node"))
     offset = "Offset" in words or ("Off" in words and words[-1] != "Off")
-    return len(words) > 4 and offset and known * 2 > len(words)
+    return offset and _of_pareto(words)
+
+
+def lost_offsets(words: Sequence[str]) -> bool:
+    """Whether these are the names of that table without its offsets: who published the text has made it narrower."""
+    return not {"Offset", "Off"}.intersection(words) and "Symbol" in words and _of_pareto(words)
+
+
+def _of_pareto(words: Sequence[str]) -> bool:
+    known = sum(1 for word in words if word in _PARETO or word.startswith("Node"))
+    return len(words) > 4 and known * 2 > len(words)
 
 
 _TABLE = {
@@ -212,6 +221,10 @@ _PARETO = {
 
 def pareto_layout(words: Sequence[str], group: str) -> Layout:
     """The layout of the table of offsets; group is the header line above, which tells HITM from peer snoops."""
+    # less marks so where it cuts a line.
+    paged = bool(words) and words[-1].endswith(">")
+    if paged:
+        words = [word for word in (*words[:-1], words[-1].rstrip(">")) if word]
     peer = "Peer Snoop" in group or "rmt peer" in words or "lcl peer" in words
     columns: list[str] = []
     for word in words:
@@ -224,8 +237,8 @@ def pareto_layout(words: Sequence[str], group: str) -> Layout:
             columns.append(_PARETO.get(word, UNKNOWN + word))
     # A name that is the begin of another one: the terminal, or who copied the text, has cut the lines there.
     last = words[-1] if words else ""
-    cut = columns[-1:] == [UNKNOWN + last] and any(name.startswith(last) for name in _PARETO)
-    return Layout(tuple(columns[:-1] if cut else columns), peer, cut)
+    begin = columns[-1:] == [UNKNOWN + last] and any(name.startswith(last) for name in (*_PARETO, "Node"))
+    return Layout(tuple(columns[:-1] if begin else columns), peer, begin or paged)
 
 
 def _named(words: str) -> Layout:

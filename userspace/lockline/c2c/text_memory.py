@@ -169,6 +169,21 @@ def _weights(row: OffsetRow, access: Access, peer: bool) -> None:
     access.load_weight, access.load_weights = load_mean * others, others
 
 
+def _by_cycles(row: OffsetRow) -> dict[str, int | None]:
+    """The loads and stores of a row whose line's stores are not told.
+
+    Its share of the stores may be above 0, and loads have cycles: a row with one of the two alone has no others.
+    """
+    shares = [row.percents[column].value for column in _STORES if column in row.percents]
+    paid = [percent.value for column, percent in row.percents.items() if column not in _STORES]
+    if not shares or layouts.LOAD_CYCLES not in row.cycles:
+        return {}
+    loaded = any(row.cycles.values()) or any(paid)
+    if any(shares) == loaded:
+        return {}
+    return {"loads": row.records if loaded else 0, "stores": 0 if loaded else row.records}
+
+
 def _row_access(
     line: int,
     row: OffsetRow,
@@ -196,6 +211,8 @@ def _row_access(
             if stores > row.records:
                 builder.problems.append((row.line, f"{row.records} records, but {stores} stores"))
             values.setdefault("loads", max(0, row.records - stores))
+    elif row.records is not None and not levels:
+        values.update(_by_cycles(row))
     space = row.space or (_space(row.code) if row.code is not None else "other")
     access = _fill(
         Access(

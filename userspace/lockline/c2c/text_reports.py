@@ -304,7 +304,10 @@ class Scanner:
         table = layouts.is_table_header(words)
         words = self._header_rest(words)
         if not table and not layouts.is_pareto_header(words):
-            if self._section == _PARETO and len(words) > 2:
+            if layouts.lost_offsets(words):
+                self._draft.problem(line.number, "the table has no column Offset: no row tells a place in a cache line")
+                self._cut_header = True
+            elif self._section == _PARETO and len(words) > 2:
                 self._draft.problem(line.number, "a header whose end is cut off: " + _shown(line.text))
                 self._cut_header = True
             return False
@@ -340,7 +343,7 @@ class Scanner:
             if following is None or not following.text.strip() or following.text.lstrip().startswith("#"):
                 break
             text = following.text
-            if _is_rule(text.strip()) or re.search(r"\d%|0x|^\s*\d+\s", text):
+            if _is_rule(text.strip()) or re.search(r"\d%|0x|^\s*\d+\s|^[^A-Za-z]*$", text):
                 break
             words = layouts.header_words(" ".join(words) + " " + text[:2000])
             self._at += 1

@@ -249,7 +249,7 @@ def render_c2c(report: C2cReport, style: Style, columns: int) -> str:
         trust.append(f"{report.coverage.records:,} records")
     trust += [f"missing: {clean(missing, style)}" for missing in report.coverage.missing]
     if report.problems:
-        trust.append(f"{len(report.problems):,} places could not be read")
+        trust.append(f"{len(report.problems):,} place{'s' * (len(report.problems) > 1)} could not be read")
     trust += [f"not surer: {clean(doubt, style)}" for doubt in first.judgement.doubts]
 
     def make(step: int) -> Sequence[Sequence[str]]:
