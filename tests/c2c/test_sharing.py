@@ -228,6 +228,16 @@ def test_headers_that_less_has_cut() -> None:
             assert {row.symbol for row in mine.rows} == {row.symbol for row in known.rows}
 
 
+def test_columns_that_were_left_out_are_no_unknown_columns() -> None:
+    text = report_text.text(REPORT, Style("6.1"))
+    end = next(line for line in text.split("\n") if "Offset" in line).index("Code address")
+    parsed = parse("\n".join(line if len(line) <= end else line[:end] + "\u2026" for line in text.split("\n")))
+    assert not [problem for _, problem in parsed.problems if "not known" in problem]
+    assert [[row.offset for row in detail.rows] for detail in parsed.details] == [
+        [row.offset for row in detail.rows] for detail in parse(text).details
+    ]
+
+
 def test_dots_for_what_was_left_out_are_no_part_of_a_header() -> None:
     text = report_text.text(REPORT, Style("6.1"))
     lines = text.split("\n")

@@ -56,6 +56,7 @@ MANGLED: dict[str, Callable[[str], str]] = {
     "no indentation": _each(str.strip),
     "indented": _each(lambda line: "    " + line),
     "numbered": _numbered,
+    "numbered with spaces": lambda text: "\n".join(f"{n:4}  {line}" for n, line in enumerate(text.split("\n"), 67)),
     "quoted-printable": lambda text: quopri.encodestring(text.encode()).decode(),
     "colours": lambda text: text.replace("%", "%\x1b[m").replace("  0x", "  \x1b[31m0x"),
     "in prose": lambda text: f"Hello,\nthis is 100% reproducible:\n\n{text}\nWhat do you think of 0x10?\n",

@@ -72,6 +72,22 @@ def test_a_lock_and_a_little_else_is_the_lock(tmp_path: Path) -> None:
     assert verdict_of(tmp_path, fill)[0] == "lock word"
 
 
+def test_what_its_holders_pay_beside_a_lock_is_said(tmp_path: Path) -> None:
+    """A tenth of the cost: too little for a verdict of its own, enough to keep it off the lock's line."""
+
+    def fill(builder: MemoryBuilder, line: int) -> None:
+        lock_traffic(builder, line, 3)
+        builder.add(line, 0x20, builder.code("holder"), 0, range(32), loads=40, stores=10, local_hitm=28)
+
+    report = report_of(tmp_path, fill)
+    assert report.judgement.verdict == "lock word"
+    assert report.judgement.confidence == "medium"
+    assert "+0x20" in report.judgement.doubts[0]
+    assert report.advice is not None
+    assert report.advice.members == ("+0x20",)
+    assert "on another line than the lock that part can go away" in report.advice.text
+
+
 def test_a_lock_and_much_else_is_false_sharing(tmp_path: Path) -> None:
     def fill(builder: MemoryBuilder, line: int) -> None:
         lock_traffic(builder, line)

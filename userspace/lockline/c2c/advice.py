@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from lockline.c2c.members import Member, Struct, Types
 from lockline.c2c.model import Access, Advice, Judgement, Line, LockOnLine, Part, Placement
 from lockline.c2c.parts import COST_LOADS, WATCHED
-from lockline.c2c.sharing import is_written
+from lockline.c2c.sharing import is_written, places
 from lockline.c2c.verdict import actors
 
 LINE = 64
@@ -194,7 +194,15 @@ def advise(
             "Shorten or split what is done under the lock, or take it less often: padding changes nothing for the "
             "lock's own word."
         )
-        return Advice(text, (), None, None, None, None, 0.0, 0.0, _LOCK_WARNING, shown)
+        beside = [part for part in judgement.members if not part.is_lock]
+        share = sum(part.share for part in beside)
+        if beside:
+            text += (
+                f" {places(beside)} beside it pay{'s' * (len(beside) == 1)} {share:.0%} of the line's {kind}, as "
+                "waiters take the line away: on another line than the lock that part can go away."
+            )
+        names = tuple(part.name for part in beside)
+        return Advice(text, names, None, None, None, None, share, share, _LOCK_WARNING, shown)
     if judgement.verdict == "true sharing":
         text = (
             "All of them need the same bytes: keep a copy per CPU, batch the updates, or write less often (test before "

@@ -94,7 +94,8 @@ class Layout:
     @property
     def unknown(self) -> tuple[str, ...]:
         """Header words that no perf is known to print."""
-        return tuple(column[1:] for column in self.columns if column.startswith(UNKNOWN))
+        unknown = [column[1:] for column in self.columns if column.startswith(UNKNOWN)]
+        return tuple(word for word in unknown if not word.endswith("..."))
 
 
 def header_words(text: str) -> list[str]:
@@ -221,10 +222,10 @@ _PARETO = {
 
 def pareto_layout(words: Sequence[str], group: str) -> Layout:
     """The layout of the table of offsets; group is the header line above, which tells HITM from peer snoops."""
-    # less marks so where it cuts a line.
-    paged = bool(words) and words[-1].endswith(">")
+    # less marks so where it cuts a line, and people mark so what they leave out.
+    paged = bool(words) and words[-1].endswith((">", "..."))
     if paged:
-        words = [word for word in (*words[:-1], words[-1].rstrip(">")) if word]
+        words = [word for word in (*words[:-1], words[-1].rstrip(">.")) if word]
     peer = "Peer Snoop" in group or "rmt peer" in words or "lcl peer" in words
     columns: list[str] = []
     for word in words:

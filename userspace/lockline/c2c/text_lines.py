@@ -36,6 +36,9 @@ _MAX_QUOTES = 8
 _NAMED_QUOTE = re.compile(r" {0,3}(?:[A-Za-z]{1,4}> ?)+")
 # As of cat -n and grep -n.
 _NUMBER = re.compile(r"\s*(\d{1,7})(?:\t|:(?=\s|$))")
+# As of a listing in a blog.  Rows of perf's tables begin with numbers too, but never its headers.
+_SPACED = re.compile(r"\s*(\d{1,7})(?: {1,2}|$)")
+_HEADER = re.compile(r"\s*[=#A-Za-z]")
 _NOT_A_NUMBER = re.compile(r"\s*(?:[^\d\s]|$)")
 
 
@@ -94,6 +97,13 @@ def _numbered(lines: Sequence[Line]) -> bool:
     return steps * 5 >= max(1, len(found) - 1) * 4 and any(_NOT_A_NUMBER.match(rest) for _, rest in found)
 
 
+def _counted(lines: Sequence[Line]) -> bool:
+    """Whether lines begin with their numbers and a space, headers too."""
+    found = [(int(match[1]), text[match.end() :]) for _, text in lines if (match := _SPACED.match(text))]
+    steps = sum(1 for (first, _), (second, _) in pairwise(found) if second - first == 1)
+    return steps * 5 >= (len(found) - 1) * 4 and any(_HEADER.match(rest) for _, rest in found)
+
+
 def _without(lines: Sequence[Line], pattern: re.Pattern[str]) -> list[Line]:
     return [Line(number, pattern.sub("", text, count=1) if pattern.match(text) else text) for number, text in lines]
 
@@ -129,4 +139,6 @@ def clean_lines(text: str) -> tuple[list[Line], list[int]]:
     for _ in range(2):
         if _numbered(lines):
             lines = _without(lines, _NUMBER)
+    if _most(lines, _SPACED) and _counted(lines):
+        lines = _without(lines, _SPACED)
     return [Line(number, line.translate(_TRANSLATION).rstrip()) for number, line in lines], too_long

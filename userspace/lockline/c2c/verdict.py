@@ -288,9 +288,14 @@ def _lock_word(case: _Case) -> Judgement | None:
         return None
     evidence = [describe(part, case.word) for part in locks]
     others = [part for part in case.parts if not part.is_lock and part.cost]
+    beside = sum(part.share for part in others)
     if others:
-        evidence.append(f"all other members together: {_percent(sum(part.share for part in others))}")
-    return case.judge("lock word", evidence, locks)
+        evidence.append(f"all other members together: {_percent(beside)}")
+    if beside < MEMBER:
+        return case.judge("lock word", evidence, locks)
+    # What is paid there makes the lock be held for longer, if it is under the lock.
+    doubt = f"{_percent(beside)} are paid at {places(others)} beside it: that part is false sharing"
+    return case.judge("lock word", evidence, [*locks, *others], [doubt])
 
 
 def _few(case: _Case) -> Judgement | None:

@@ -67,7 +67,9 @@ def _of_samples(report: LineReport, everywhere: int) -> Worth:
     part = transfers / everywhere if everywhere else 0.0
     known = report.judgement.verdict != UNKNOWN
     harmless = report.judgement.verdict in HARMLESS
-    acting = known and not harmless and part >= WORTH_PART and transfers >= SURE_TRANSFERS
+    # A store that misses has to fetch the line too, and of a line that is written more than read no load may tell.
+    amount = transfers + (report.line.counts.store_l1_miss or 0)
+    acting = known and not harmless and part >= WORTH_PART and amount >= SURE_TRANSFERS
     return Worth(acting, known, None, False, None, MOST_NS, False, part)
 
 

@@ -45,7 +45,9 @@ def moves_words(worth: Worth) -> str:
 def _samples_words(line: LineReport, worth: Worth) -> str:
     transfers = line.line.counts.transfers
     what = "HITM" if line.line.counts.hitm or not line.line.counts.peer else "peer snoops"
-    return f"it has {transfers:,} {what}, {percent(worth.part)} of all in this file"
+    missed = line.line.counts.store_l1_miss or 0
+    stores = f", and {missed:,} stores that missed the L1 cache" if transfers < SURE_TRANSFERS <= missed else ""
+    return f"it has {transfers:,} {what}, {percent(worth.part)} of all in this file{stores}"
 
 
 def _threshold(worth: Worth) -> str:
@@ -73,6 +75,9 @@ def answer_words(line: LineReport, worth: Worth, style: Style) -> str:
     named = [clean(part.name, style) for part in judgement.members]
     plain = "" if judgement.verdict == UNKNOWN and worth.known else f" {PLAIN[judgement.verdict]}"
     members = f" They are {', '.join(named)}." if judgement.verdict == "false sharing" and named else ""
+    beside = [clean(part.name, style) for part in judgement.members if not part.is_lock]
+    if judgement.verdict == "lock word" and beside:
+        members = f" {', '.join(beside)} beside it: false sharing with the lock, a small part of the cost."
     return f"{head}: {how}. {_threshold(worth)}{plain}{members}"
 
 
