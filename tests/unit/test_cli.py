@@ -351,6 +351,24 @@ def test_demo_needs_root(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capture
     assert capsys.readouterr().err == "lockline: demo: recording needs root; run it with sudo\n"
 
 
+def test_demo_of_why_needs_root(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    assert cli.main(["demo", "--why"]) == 1
+    assert capsys.readouterr().err == "lockline: demo: recording needs root; run it with sudo\n"
+
+
+def test_demo_of_why_fails_if_it_blames_something_else(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, example: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    script = f"""while [ $# -gt 0 ]; do if [ "$1" = -o ]; then cp '{example}' "$2"; fi; shift; done"""
+    pretend_root(monkeypatch, tmp_path, script)
+    assert cli.main(["demo", "--why"]) == 1
+    shown = capsys.readouterr()
+    assert "tasklist_lock" in shown.out
+    assert "something else, not what the load does" in shown.err
+    assert list((tmp_path / "tmp").iterdir()) == []
+
+
 def pretend_root(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, script: str) -> None:
     """A collector that is a script, and temporary files in tmp_path/tmp."""
     (tmp_path / "tmp").mkdir()

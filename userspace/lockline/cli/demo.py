@@ -34,15 +34,17 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     """Add the command's parser."""
     demo = commands.add_parser("demo", help="record a contended load and show the report (as root)")
     demo.add_argument("-d", "--duration", type=positive, default=8, metavar="SECONDS", help="default: 8")
+    demo.add_argument("--why", action="store_true", help="find the cause in steps, as `lockline why -p` does")
     reports.add_options(demo)
 
 
 def run(arguments: argparse.Namespace) -> tuple[str, int]:
     """What is printed, and the exit code.  Raises LocklineError."""
+    if arguments.why:
+        return _run_why(arguments)
     report = run_demo(arguments.duration, reports.selection_of(arguments), reports.outlier_limit(arguments))
     named = agrees(report)
-    verdict = "as the load has it" if named else f"not what the load does: {WHAT}"
-    print(f"lockline: the report blames {'mmap_lock' if named else 'something else'}, {verdict}", file=sys.stderr)
+    _say_whether(named)
     if arguments.format == "json":
         return reports.render(report, arguments), 0 if named else 1
     from lockline.render import screen
@@ -50,6 +52,37 @@ def run(arguments: argparse.Namespace) -> tuple[str, int]:
     # Its recording is gone: no command can show more of it.
     text = screen.render(report, report.slices, terminal.style(arguments.addresses), terminal.columns(), kept=False)
     return terminal.painted(text, arguments.color), 0 if named else 1
+
+
+def _say_whether(named: bool) -> None:
+    verdict = "as the load has it" if named else f"not what the load does: {WHAT}"
+    print(f"lockline: the report blames {'mmap_lock' if named else 'something else'}, {verdict}", file=sys.stderr)
+
+
+def _run_why(arguments: argparse.Namespace) -> tuple[str, int]:
+    """`lockline why -p` of the load: what is printed, and the exit code."""
+    from lockline.cli import why
+
+    _needs_root()
+    parser = argparse.ArgumentParser()
+    why.add_parser(parser.add_subparsers())
+    with ExitStack() as stack:
+        stack.enter_context(ended_by_signals())
+        directory = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="lockline-demo-")))
+        pid = stack.enter_context(contended_load(directory))
+        print(f"lockline: the load: {WHAT}", file=sys.stderr)
+        command = ["why", "-p", str(pid), "--format", arguments.format, "--color", arguments.color]
+        asked = parser.parse_args(command)
+        story, _ = why.find(asked, why.target_of(asked, None), directory)
+        text = why.shown(story, asked)
+        named = any(LOCK in told for told in (story.verdict.title, *story.verdict.proof))
+    _say_whether(named)
+    return text, 0 if named else 1
+
+
+def _needs_root() -> None:
+    if os.geteuid() != 0:
+        raise LocklineError("demo: recording needs root; run it with sudo")
 
 
 def _start(command: list[str], stdin: int, stdout: int, directory: Path) -> "subprocess.Popen[bytes]":
@@ -74,13 +107,13 @@ def _stop(processes: "list[subprocess.Popen[bytes]]") -> None:
 
 
 @contextmanager
-def contended_load(directory: Path) -> Iterator[None]:
-    """Run demo_load.py until the block ends."""
+def contended_load(directory: Path) -> Iterator[int]:
+    """Run demo_load.py until the block ends; gives its process."""
     processes = [
         _start([sys.executable, str(Path(demo_load.__file__))], subprocess.DEVNULL, subprocess.DEVNULL, directory)
     ]
     try:
-        yield
+        yield processes[0].pid
     finally:
         _stop(processes)
 
@@ -95,8 +128,7 @@ def run_demo(seconds: int, selection: Selection, outlier_limit: int) -> Report:
 
     Raises LocklineError without root, without the collector, or if it fails.
     """
-    if os.geteuid() != 0:
-        raise LocklineError("demo: recording needs root; run it with sudo")
+    _needs_root()
     with ExitStack() as stack:
         stack.enter_context(ended_by_signals())
         directory = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="lockline-demo-")))

@@ -95,7 +95,7 @@ def _ids(text: str, option: str) -> tuple[int, ...]:
     return tuple(int(part) for part in parts)
 
 
-def _target(arguments: argparse.Namespace, load: int | None) -> Target:
+def target_of(arguments: argparse.Namespace, load: int | None) -> Target:
     """Whom it is about.  Raises LocklineError where several are named."""
     named = [name for name in ("pid", "tid", "cgroup", "container", "pod") if getattr(arguments, name)]
     if len(named) + (load is not None) > 1 and named != ["container", "pod"]:
@@ -236,7 +236,8 @@ def _keep(recording: Path, output: Path, story: document.Document) -> None:
         raise LocklineError(f"{output}: cannot be written: {error.strerror}") from error
 
 
-def _shown(story: document.Document, arguments: argparse.Namespace) -> str:
+def shown(story: document.Document, arguments: argparse.Namespace) -> str:
+    """The story as it is printed; with --html it is in the page."""
     if arguments.html is not None:
         from lockline.cli.output import write_whole
         from lockline.page.html import Writer
@@ -252,10 +253,10 @@ def _shown(story: document.Document, arguments: argparse.Namespace) -> str:
     return terminal.painted(text, arguments.color)
 
 
-def _one(
-    arguments: argparse.Namespace, target: Target, directory: Path, alive: Callable[[], bool]
+def find(
+    arguments: argparse.Namespace, target: Target, directory: Path, alive: Callable[[], bool] = lambda: True
 ) -> tuple[document.Document, Verdict]:
-    """One investigation, and its files."""
+    """One investigation, and its files.  Raises LocklineError if its first step fails, or -o cannot be written."""
     plan = Plan(float(arguments.duration), arguments.max_overhead, os.cpu_count() or 1)
     begin = time.time_ns()
     known, ended, recordings = investigate(plan, target, directory, lambda text: _say(arguments, text), alive)
@@ -283,17 +284,17 @@ def run(arguments: argparse.Namespace) -> tuple[str, int]:
         stack.enter_context(ended_by_signals())
         directory = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="lockline-why-")))
         load = stack.enter_context(_load(arguments.load))
-        target = _target(arguments, None if load is None else load.pid)
+        target = target_of(arguments, None if load is None else load.pid)
         alive: Callable[[], bool] = (lambda: True) if load is None else (lambda: load.poll() is None)
         if not arguments.follow:
-            return _shown(_one(arguments, target, directory, alive)[0], arguments), 0
+            return shown(find(arguments, target, directory, alive)[0], arguments), 0
         before: tuple[str | None, str] | None = None
         with suppress(KeyboardInterrupt):
             while True:
-                story, verdict = _one(arguments, target, directory, alive)
+                story, verdict = find(arguments, target, directory, alive)
                 if _identity(story) != before:
                     before = _identity(story)
-                    sys.stdout.write(_shown(story, arguments) + ("" if arguments.format == "json" else "\n"))
+                    sys.stdout.write(shown(story, arguments) + ("" if arguments.format == "json" else "\n"))
                     sys.stdout.flush()
                 if verdict.ended == "interrupted":
                     break

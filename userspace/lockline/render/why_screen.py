@@ -31,9 +31,6 @@ def _part(label: str, texts: Sequence[str], style: Style, columns: int, most: in
     lines: list[str] = []
     for number, text in enumerate(texts[:most]):
         lines += filled(_label(label if number == 0 else ""), clean(text, style), columns, each)
-    if lines and len(texts) > most:
-        lines[-1] = cut(lines[-1], columns)
-        lines += [cut(f"{_label('')}{len(texts) - most} more: --format json", columns)] if most else []
     return lines
 
 
@@ -116,13 +113,14 @@ def render(document: Document, style: Style, columns: int, kept: str | None = No
     def parts(step: int) -> list[list[str]]:
         proofs, many = max(1, 4 - step // 2), max(1, 3 - step // 3)
         each, other = 2 if step < 6 else 1, 2 if step < 2 else 1
+        remedies = 2 if step < 2 else 1
         main = filled(_label(heading), clean(_cause(document), style), columns, 3)
         main += filled(_label("SURE"), f"{verdict.confidence}; {_ENDED[verdict.ended]}", columns, 2)
         main += _part("WHO", [verdict.culprit] if verdict.culprit else [], style, columns, 1, 1)
-        main += _part("DO", verdict.remedies, style, columns, 2 if step < 2 else 1, each)
+        main += _part("DO", verdict.remedies, style, columns, remedies, 2)
         proof = _part("PROOF", verdict.proof, style, columns, proofs, each)
         bounds = [one.words for one in document.what_if[:1] if verdict.kind == "cause"]
-        proof += _part("IF GONE", bounds, style, columns, 1, other)
+        proof += _part("IF GONE", bounds, style, columns, 1, each)
         rest = _part("ALSO", others, style, columns, many, other)
         rest += _part("RULED", ruled_out, style, columns, many, other)
         rest += _part("UNKNOWN", unknown, style, columns, many, other)
@@ -130,8 +128,15 @@ def render(document: Document, style: Style, columns: int, kept: str | None = No
             rest += _part("BESIDES", stalled, style, columns, 2, 1)
         steps = filled(_label("STEPS"), clean("; ".join(_cost_of(one) for one in document.steps), style), columns, 3)
         steps += filled(_label("COST"), clean(_cost(document), style), columns, 3)
-        if kept is not None:
-            steps += filled(_label("MORE"), clean(f"lockline report {kept}", style), columns, 1)
+        left = (
+            max(0, len(verdict.remedies) - remedies)
+            + max(0, len(verdict.proof) - proofs)
+            + sum(max(0, len(texts) - many) for texts in (others, ruled_out, unknown))
+        )
+        more = [f"lockline report {kept}"] if kept is not None else []
+        more += [f"{left} more: --format json"] if left else []
+        if more:
+            steps += filled(_label("MORE"), clean("; ".join(more), style), columns, 1)
         return [[_header(document, style, columns)], main, proof, rest, steps]
 
     return fitted(parts, _STEPS)
