@@ -18,10 +18,12 @@ from lockline.base.errors import LocklineError
 from lockline.c2c.members import NO_TYPES
 from lockline.c2c.model import Access, Counts, Coverage, Judgement, Line, add_counts
 from lockline.c2c.parts import divide
-from lockline.c2c.text_import import memory_tables, read_text
+from lockline.c2c.report import make_c2c_report
+from lockline.c2c.text_import import import_text, memory_tables, read_text
 from lockline.c2c.text_parse import parse
 from lockline.c2c.verdict import judge
 from lockline.recording.code import Code
+from lockline.recording.reader import open_recording
 from lockline.render.c2c_text import _no_moves
 
 STORES = Coverage(100_000, 0.0, True, True, ())
@@ -247,11 +249,52 @@ def test_dots_for_what_was_left_out_are_no_part_of_a_header() -> None:
     assert not parse(dotted).problems
 
 
-def test_a_table_without_offsets_says_so() -> None:
-    header = "#   Num  RmtHitm  LclHitm  Symbol  Object  Source:Line  Node\n"
-    row = "      0      412     1028\n\n   41.50%   42.22%  [k] put  [kernel.vmlinux]  cred.h:39  0  1\n"
-    with pytest.raises(LocklineError, match="no column Offset"):
-        parse(header + row)
+def without_offsets(function: str) -> str:
+    """A text that its author has made narrower."""
+    return f"""
+#        ----- HITM -----                                     Shared
+#   Num  RmtHitm  LclHitm                      Symbol         Object  Source:Line  Node
+# .....  .......  .......  ..........................  .............  ...........  ....
+  -------------------------
+      0      412     1028
+  -------------------------
+      41.50%   42.00%  [k] put_cred         [kernel.vmlinux]  cred.h:39  0  1
+      58.50%   58.00%  [k] {function}       [kernel.vmlinux]  file.c:81  0  1
+
+  -------------------------
+      1       50      103
+  -------------------------
+     100.00%  100.00%  [k] {function}       [kernel.vmlinux]  file.c:81  0
+"""
+
+
+def test_a_table_without_offsets_is_read(tmp_path: Path) -> None:
+    """It tells the lines' transfers and the functions, and no place."""
+    parsed = parse(without_offsets("permission"))
+    assert [(detail.index, detail.totals) for detail in parsed.details] == [
+        (0, {"remote_hitm": 412, "local_hitm": 1028}),
+        (1, {"remote_hitm": 50, "local_hitm": 103}),
+    ]
+    assert any("no column Offset" in problem for _, problem in parsed.problems)
+    memory = memory_tables(parsed, "text")
+    assert len({line.address for line in memory.lines}) == 2
+    assert {access.offset for access in memory.accesses} == {-1}
+    assert sum(access.local_hitm or 0 for access in memory.accesses) == 1028 + 103
+
+
+def test_functions_alone_tell_a_lock(tmp_path: Path) -> None:
+    found = []
+    for function in ("permission", "native_queued_spin_lock_slowpath"):
+        text, recording = tmp_path / "text", tmp_path / function
+        text.write_text(without_offsets(function))
+        import_text(text, recording)
+        with open_recording(recording) as opened:
+            found.append(make_c2c_report(opened, 30).lines)
+    assert [line.judgement.verdict for lines in found for line in lines] == [
+        *("too little evidence", "too little evidence", "too little evidence", "lock word")
+    ]
+    assert found[0][0].judgement.evidence[1] == "paid in permission() 58%, put_cred() 42%"
+    assert found[1][1].judgement.confidence == "medium"
 
 
 def test_rows_tell_loads_from_stores_where_no_total_does() -> None:

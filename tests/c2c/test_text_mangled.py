@@ -46,6 +46,8 @@ MANGLED: dict[str, Callable[[str], str]] = {
     "quoted": _each(lambda line: "> " + line),
     "quoted twice": _each(lambda line: ">> " + line),
     "quoted with initials": _each(lambda line: "JM> " + line),
+    "added by a patch": _each(lambda line: "+" + line),
+    "a patch, quoted": _each(lambda line: "> > +" + line),
     "CRLF": lambda text: text.replace("\n", "\r\n"),
     "CR": lambda text: text.replace("\n", "\r"),
     "no-break spaces": lambda text: text.replace(" ", "\xa0"),

@@ -202,7 +202,8 @@ def _join(line: Line, types: Types, locks: Locks, infer: bool) -> tuple[list[Loc
     by_symbol = place_by_symbol(line, types)
     if by_symbol:
         return found, by_symbol
-    if line.symbol:
+    # Where neither kernel nor program is told, it is a line's number in a text.
+    if line.symbol and line.space != "other":
         found = found or locks_by_name([line.symbol], locks, -line.symbol_offset)
         return found, Placement("", None, "", False, (f"the line is {line.symbol}+{line.symbol_offset:#x}",), ())
     word = _lock_word_offset(line)

@@ -9,6 +9,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import takewhile
 
 # Columns that are no counts.
 INDEX, ADDRESS, NODE, PA_COUNT, PERCENT = "index", "address", "node", "pa_count", "percent"
@@ -89,7 +90,14 @@ class Layout:
     def percents(self) -> tuple[str, ...]:
         """The columns of percentages that begin a row of the pareto table."""
         first = 1 if self.columns[:1] == (INDEX,) else 0
-        return self.columns[first : self.columns.index(OFFSET)] if OFFSET in self.columns else ()
+        if OFFSET in self.columns:
+            return self.columns[first : self.columns.index(OFFSET)]
+        return tuple(takewhile(lambda column: column in _SHARES, self.columns[first:]))
+
+    @property
+    def placed(self) -> bool:
+        """Whether rows tell their offset, and lines their address, which stands above it."""
+        return OFFSET in self.columns
 
     @property
     def unknown(self) -> tuple[str, ...]:
@@ -117,18 +125,11 @@ def is_table_header(words: Sequence[str]) -> bool:
 
 def is_pareto_header(words: Sequence[str]) -> bool:
     """Whether these are the names of the table of offsets in cache lines."""
-    offset = "Offset" in words or ("Off" in words and words[-1] != "Off")
-    return offset and _of_pareto(words)
-
-
-def lost_offsets(words: Sequence[str]) -> bool:
-    """Whether these are the names of that table without its offsets: who published the text has made it narrower."""
-    return not {"Offset", "Off"}.intersection(words) and "Symbol" in words and _of_pareto(words)
-
-
-def _of_pareto(words: Sequence[str]) -> bool:
     known = sum(1 for word in words if word in _PARETO or word.startswith("Node"))
-    return len(words) > 4 and known * 2 > len(words)
+    offset = "Offset" in words or ("Off" in words and words[-1] != "Off")
+    # Who published the text may have made it narrower.
+    narrowed = not {"Offset", "Off"}.intersection(words) and "Symbol" in words
+    return len(words) > 4 and (offset or narrowed) and known * 2 > len(words)
 
 
 _TABLE = {
@@ -218,6 +219,13 @@ _PARETO = {
     "Object": OBJECT,
     "Source:Line": SOURCE,
 }
+
+
+# Columns of percentages.
+_SHARES = (
+    *("remote_hitm", "local_hitm", "remote_peer", "local_peer", "llc_hit", LOAD_HIT, LOAD_MISS, TOTAL_PEER),
+    *("store_l1_hit", "store_l1_miss", "store_unknown"),
+)
 
 
 def pareto_layout(words: Sequence[str], group: str) -> Layout:

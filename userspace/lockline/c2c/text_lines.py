@@ -33,6 +33,8 @@ _FOLDED = re.compile(r"[^\n]{69,75}[^=\n]=\r?$", re.M)
 
 _QUOTE = re.compile(r" {0,3}> ?")
 _MAX_QUOTES = 8
+# As of a patch that adds the text to a document.
+_ADDED = re.compile(r" ?\+(?=[^0-9+]|$)")
 _NAMED_QUOTE = re.compile(r" {0,3}(?:[A-Za-z]{1,4}> ?)+")
 # As of cat -n and grep -n.
 _NUMBER = re.compile(r"\s*(\d{1,7})(?:\t|:(?=\s|$))")
@@ -80,12 +82,12 @@ def _most(lines: Sequence[Line], pattern: re.Pattern[str]) -> bool:
     return len(filled) > 1 and sum(1 for text in filled if pattern.match(text)) * 5 >= len(filled) * 4
 
 
-def _unquoted(lines: Sequence[Line]) -> list[Line]:
+def _unquoted(lines: Sequence[Line], mark: re.Pattern[str] = _QUOTE) -> list[Line]:
     """One quote mark off every line that has a quoted neighbour: a mark alone may be the rest of a C++ name."""
-    quoted = [_QUOTE.match(text) is not None for _, text in lines]
+    quoted = [mark.match(text) is not None for _, text in lines]
     near = [before or after for before, after in zip([False, *quoted], [*quoted[1:], False], strict=False)]
     return [
-        Line(line.number, _QUOTE.sub("", line.text, count=1)) if mine and beside else line
+        Line(line.number, mark.sub("", line.text, count=1)) if mine and beside else line
         for line, mine, beside in zip(lines, quoted, near, strict=True)
     ]
 
@@ -134,6 +136,7 @@ def clean_lines(text: str) -> tuple[list[Line], list[int]]:
         if unquoted == lines:
             break
         lines = unquoted
+    lines = _unquoted(lines, _ADDED)
     if _most(lines, _NAMED_QUOTE):
         lines = _without(lines, _NAMED_QUOTE)
     for _ in range(2):

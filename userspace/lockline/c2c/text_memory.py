@@ -15,11 +15,10 @@ from lockline.c2c.store import Access, Code, Memory, Problem, Thread, merged
 from lockline.c2c.text_counts import recover
 from lockline.c2c.text_parse import C2cText
 from lockline.c2c.text_samples import Sample, decode
-from lockline.c2c.text_tables import LineDetail, OffsetRow, TableRow
+from lockline.c2c.text_tables import NOWHERE, LineDetail, OffsetRow, TableRow
 from lockline.recording.memory_rows import C2C_INDEXES, MemoryCount, MemoryLine, MemorySource
 
 SOURCE_KIND = "c2c text"
-NOWHERE = -1
 
 _LINE_BYTES = 64
 _STORES = ("store_l1_hit", "store_l1_miss", "store_unknown")
@@ -260,9 +259,14 @@ def _add_line(row: TableRow | None, detail: LineDetail | None, size: int, builde
     pid = (pids.pop() or 0) if len(pids) == 1 and _space(known.address) == "user" else 0
     pages = 1 if row and row.pa_count == 1 else 0
     nodes = row.nodes if row else ""
-    builder.lines.append(
-        MemoryLine(number, 1, known.address, size, _space(known.address), max(0, pid), "", "", 0, nodes, pages)
-    )
+    if known.address < 0:
+        # Lines are told apart by their addresses: such a line gets one that no data have.
+        name = f"line {known.index} of the text"
+        builder.lines.append(MemoryLine(number, 1, -known.address * size, size, "other", 0, "", name, 0, nodes, pages))
+    else:
+        builder.lines.append(
+            MemoryLine(number, 1, known.address, size, _space(known.address), max(0, pid), "", "", 0, nodes, pages)
+        )
     totals = _totals(row, detail)
     accesses: list[Access] = []
     if detail:

@@ -86,6 +86,7 @@ _VALUE = re.compile(r"(\d{1,3}(?:,\d{3})+|\d{1,18})(?![\d.,%])")
 _TABLE_ROW = re.compile(r"\s*\d{1,9}\s+0x[0-9a-fA-F]+(?:\s|$)")
 _ROW_IN_PROSE = re.compile(r"(?:^|\s)(\d{1,9}\s+0x[0-9a-fA-F]+(?:\s+(?:[\d.,-]+%?|N/A)){17,21})\s*$")
 _LINE_TOTALS = re.compile(r"\s*((?:\d{1,10}\s+){4,8})(0x[0-9a-fA-F]{1,16})\s*$")
+_COUNTS_ALONE = re.compile(r"\s*\d{1,10}(?:\s+\d{1,10}){1,7}\s*$")
 _TOTALS_ALONE = re.compile(r"\s*(?:\d{1,10}\s+){3,7}\d{1,10}\s*$")
 _PARETO_ROW = re.compile(r"\s*(?:\d{1,3}(?:\.\d+)?%\s+){2}")
 _LIKE_A_ROW = re.compile(r"\s*(?:\d[\d.]*%?\s+)+(?:\d|0x)|\s*0x[0-9a-fA-F]+\s+\d")
@@ -304,10 +305,7 @@ class Scanner:
         table = layouts.is_table_header(words)
         words = self._header_rest(words)
         if not table and not layouts.is_pareto_header(words):
-            if layouts.lost_offsets(words):
-                self._draft.problem(line.number, "the table has no column Offset: no row tells a place in a cache line")
-                self._cut_header = True
-            elif self._section == _PARETO and len(words) > 2:
+            if self._section == _PARETO and len(words) > 2:
                 self._draft.problem(line.number, "a header whose end is cut off: " + _shown(line.text))
                 self._cut_header = True
             return False
@@ -329,6 +327,8 @@ class Scanner:
             if self._open:
                 self._open.peer = layout.peer
         self._section = _TABLE if table else _PARETO
+        if not table and not layout.placed:
+            self._draft.problem(line.number, "the table has no column Offset: no row tells its place in a cache line")
         if layout.cut and not table:
             self._draft.problem(line.number, f"the lines are cut within the column {_shown(words[-1])}")
         for word in layout.unknown:
@@ -365,6 +365,8 @@ class Scanner:
             return self._offset_row(line)
         if _TABLE_ROW.match(line.text):
             return self._table_row(line)
+        if self._pareto and not self._pareto.placed and _COUNTS_ALONE.match(line.text):
+            return self._totals_without_address(line)
         if self._section == _PARETO and _TOTALS_ALONE.match(line.text):
             return self._line_totals(line)
         if _LINE_TOTALS.match(line.text) and (self._pareto or self._next_is_row()):
@@ -454,6 +456,21 @@ class Scanner:
         totals = dict(zip(columns, values, strict=True))
         assert self._pareto
         self._open = _OpenDetail(line.number, index, int(match[2], 16), totals, self._pareto.peer)
+        return True
+
+    def _totals_without_address(self, line: Line) -> bool:
+        """Whether they are a line's totals in a table that has neither offsets nor addresses."""
+        assert self._pareto
+        columns = self._pareto.percents
+        values = [int(word) for word in line.text.split()]
+        if not columns or len(values) != len(columns) + 1:
+            return False
+        self._close_detail()
+        totals = dict(zip(columns, values[1:], strict=True))
+        address = -len(self._draft.details) - 1
+        self._draft.sections.add(_PARETO)
+        self._section = _PARETO
+        self._open = _OpenDetail(line.number, values[0], address, totals, self._pareto.peer)
         return True
 
     def _inferred_pareto(self, line: Line, values: Sequence[int]) -> Layout | None:

@@ -34,6 +34,10 @@ _LEVELS = (
 _SPACES = {"k": "kernel", ".": "user"}
 
 
+# The offset of a row that does not tell it.
+NOWHERE = -1
+
+
 class RowError(ValueError):
     """A row that is not as its header has it; incomplete: its end is missing, perhaps on the next line."""
 
@@ -94,7 +98,10 @@ class OffsetRow:
 
 @dataclass(frozen=True)
 class LineDetail:
-    """One cache line of the pareto table: its totals by percentage column, and its offsets."""
+    """One cache line of the pareto table: its totals by percentage column, and its offsets.
+
+    address: below 0 where it is not told, another one for each line.
+    """
 
     line: int
     index: int | None
@@ -357,7 +364,7 @@ def parse_offset_row(layout: Layout, text: str, number: int, cut: bool = False) 
     at = 0
     for column in layout.numbers:
         if at >= len(words):
-            if cut and layouts.OFFSET in numbers:
+            if cut and (layouts.OFFSET in numbers or not layout.placed):
                 break
             raise RowError(f"no {column.replace('_', ' ')}", incomplete=True)
         word = words[at]
@@ -393,7 +400,7 @@ def parse_offset_row(layout: Layout, text: str, number: int, cut: bool = False) 
     source, symbol_offset = _source(names.get(layouts.SOURCE, ""), symbol)
     return OffsetRow(
         line=number,
-        offset=numbers[layouts.OFFSET],
+        offset=numbers.get(layouts.OFFSET, NOWHERE),
         percents=percents,
         pid=numbers.get(layouts.PID),
         tid=tid,

@@ -5,8 +5,10 @@ No rule knows a program or a file: they rest on where transfers are paid for, wh
 functions and threads, and on what the samples cannot show.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 
+from lockline.c2c.functions import is_spin_function
 from lockline.c2c.model import Access, Confidence, Coverage, Judgement, Line, Part, Verdict
 from lockline.c2c.parts import COST_LOADS, COST_TRANSFERS, FEW_TRANSFERS, cost, cost_word
 from lockline.c2c.sharing import MEMBER, is_written, places, share_out
@@ -15,6 +17,8 @@ from lockline.watch.estimate import hit_rate, transfer_rate, unwatched_pairs
 
 # From this share on a lock's word is what the line suffers from, and other members do not matter.
 LOCK_WORD = 0.85
+# Functions that are named where nothing else of a line is told.
+PAYERS = 3
 # Transfers in so many loads are next to none.
 RARE = 0.01
 MANY_LOADS = 100
@@ -255,13 +259,33 @@ def _not_located(case: _Case) -> Judgement | None:
     if case.parts:
         return None
     shared = case.transfers >= FEW_TRANSFERS and case.stores > 0
-    why = "no offset in the line is told, so which members it is about cannot be said"
-    told = ["the line is written and moves between caches", why] if shared else [why]
+    payers = _payers(case.line)
+    by = [f"paid in {', '.join(f'{name}() {_percent(part)}' for name, part in payers[:PAYERS])}"] if payers else []
+    spinning = sum(part for name, part in payers if is_spin_function(name))
+    if spinning >= LOCK_WORD and case.transfers >= FEW_TRANSFERS:
+        return case.judge(
+            "lock word", by, (), ["no offset in the line is told; the functions alone say that it is a lock"]
+        )
+    why = (
+        "no offset in the line is told, so which members it is about cannot be said; the whole text of `perf c2c report"
+    )
+    why += " --stdio -NN -c tid,iaddr`, or the perf.data file, tells it"
+    told = ["the line is written and moves between caches", *by, why] if shared else [*by, why]
     if not case.transfers and not case.stores:
         quiet = _no_transfer(case)
         if quiet is not None and quiet.verdict == "read mostly":
             return quiet
     return case.judge("too little evidence", told)
+
+
+def _payers(line: Line) -> list[tuple[str, float]]:
+    """The functions that transfers are paid in, and their parts, most first."""
+    costs: Counter[str] = Counter()
+    for access in line.accesses:
+        if access.code.symbol and access.counts.transfers:
+            costs[access.code.symbol] += access.counts.transfers
+    whole = line.counts.transfers
+    return [(name, paid / whole) for name, paid in costs.most_common() if whole]
 
 
 def _only_l1(case: _Case) -> bool:

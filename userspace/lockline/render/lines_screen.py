@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from lockline.base.numbers import count, duration, percent
 from lockline.base.text import Column, Style, clean, cut, table
 from lockline.c2c.live import LiveLine, LiveReport
-from lockline.c2c.model import C2cReport, LineReport
+from lockline.c2c.model import C2cReport, Judgement, LineReport
 from lockline.c2c.report import cpu_list
 from lockline.c2c.verdict import SURE_TRANSFERS
 from lockline.c2c.worth import LEAST_NS, MOST_NS, UNKNOWN, WORTH_CPU, WORTH_PART, Worth, worth_of_line, worth_of_report
@@ -58,6 +58,12 @@ def _threshold(worth: Worth) -> str:
     )
 
 
+def _unknown(judgement: Judgement) -> tuple[str, str]:
+    """Why a line cannot be judged, and what would tell; both may be ""."""
+    why, _, todo = (judgement.evidence[-1] if judgement.evidence else "").partition("; ")
+    return why.removeprefix("cannot be told: "), todo if "`" in todo else ""
+
+
 def answer_words(line: LineReport, worth: Worth, style: Style) -> str:
     """Whether to act, why, and what the line suffers from."""
     judgement = line.judgement
@@ -73,7 +79,10 @@ def answer_words(line: LineReport, worth: Worth, style: Style) -> str:
         head = f"Not worth acting on: {judgement.verdict} in {name}, confidence {judgement.confidence}"
     how = moves_words(worth) if worth.moves is not None else _samples_words(line, worth)
     named = [clean(part.name, style) for part in judgement.members]
-    plain = "" if judgement.verdict == UNKNOWN and worth.known else f" {PLAIN[judgement.verdict]}"
+    plain = f" {PLAIN[judgement.verdict]}"
+    if judgement.verdict == UNKNOWN:
+        why = clean(_unknown(judgement)[0], style)
+        plain = "" if worth.known else f" Why: {why}." if why else plain
     members = f" They are {', '.join(named)}." if judgement.verdict == "false sharing" and named else ""
     beside = [clean(part.name, style) for part in judgement.members if not part.is_lock]
     if judgement.verdict == "lock word" and beside:
@@ -84,7 +93,8 @@ def answer_words(line: LineReport, worth: Worth, style: Style) -> str:
 def _todo(line: LineReport, worth: Worth, command: str, style: Style, columns: int, most: int) -> list[str]:
     advice = line.advice
     if not worth.known:
-        return filled("DO      ", "watch or sample for longer, while the load runs", columns, most)
+        todo = _unknown(line.judgement)[1] or "watch or sample for longer, while the load runs"
+        return filled("DO      ", clean(todo, style), columns, most)
     if not worth.acting:
         return filled("DO      ", "leave it as it is", columns, most)
     if advice is None:
