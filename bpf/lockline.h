@@ -116,6 +116,7 @@ enum counter {
 	COUNT_UNMATCHED,   /* ends without a begin */
 	COUNT_TABLE_FULL,  /* waits that went to the row of all unnamed locks */
 	COUNT_STACK_ERROR, /* stacks that the kernel refused */
+	COUNT_UNNAMED,     /* of the filtered: begins for locks that -L knows by name, and that had none yet */
 	COUNT_LAST = 16
 };
 

@@ -52,7 +52,7 @@ static __noinline int record_release(void *ctx, __u64 lock, __u32 kind)
 	struct holding_record *holding;
 	__u16 stack;
 
-	if (!ctx || !state || !waits || !waits->begin_kinds || waits->flags & STATE_SHALLOW)
+	if (!ctx || !state || !waits || !waits->begin_kinds || waits->flags & STATE_SHALLOW || !lock_known_wanted(lock))
 		return 0;
 	stack = release_stack(ctx, state, cpu);
 	holding = begin_holding(state, cpu, &position);

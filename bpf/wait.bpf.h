@@ -17,6 +17,7 @@
 #define WAIT_BPF_H
 
 #include "filter.bpf.h"
+#include "lock_filter.bpf.h"
 #include "sleeping.bpf.h"
 #include "spinning.bpf.h"
 
@@ -39,7 +40,7 @@ static __always_inline void begin_sleeping_wait(void *ctx, __u64 lock, __u32 kin
 	state = state_of(bpf_get_smp_processor_id());
 	if (state) {
 		state->begins[kind]++;
-		if (wanted(state, kind))
+		if (wanted(state, kind) && wanted_wait(ctx, state, lock, kind))
 			begin_sleeping(ctx, state, lock, kind, false);
 		else
 			count(state, COUNT_FILTERED, 1);
@@ -65,6 +66,8 @@ static __always_inline void begin_wait(void *ctx, __u64 lock, __u32 kind)
 	else if (in_slow_path(state, lock))
 		/* Counted by this program alone, which never interrupts itself. */
 		state->counters[COUNT_REPEATED]++;
+	else if ((filter_locks || filter_callers) && !wanted_wait(ctx, state, lock, kind))
+		count(state, COUNT_FILTERED, 1);
 	else if (unlikely(!begin_straight(state, lock, kind, 0)))
 		begin_spinlock(ctx, state, lock, kind);
 }
@@ -116,7 +119,7 @@ static __always_inline void enter_slow_path(void *ctx, __u64 lock, __u32 kind)
 	if (!state)
 		return;
 	state->slow_paths[kind]++;
-	if (!kind_recorded(kind) || !wanted(state, kind)) {
+	if (!kind_recorded(kind) || !wanted(state, kind) || !wanted_wait(ctx, state, lock, kind)) {
 		count(state, COUNT_FILTERED, 1);
 	} else {
 		add_waiter(lock, 1);
@@ -173,7 +176,7 @@ static __always_inline void enter_sleeping_path(void *ctx, __u64 lock, __u32 kin
 	state = state_of(bpf_get_smp_processor_id());
 	if (state) {
 		state->slow_paths[kind & (KIND_COUNT - 1)]++;
-		if (wanted(state, kind))
+		if (wanted(state, kind) && wanted_wait(ctx, state, lock, kind))
 			begin_sleeping(ctx, state, lock, kind, true);
 		else
 			count(state, COUNT_FILTERED, 1);

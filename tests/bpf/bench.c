@@ -58,6 +58,17 @@ void bench_open(struct bench *bench, const struct settings *settings)
 	skeleton->rodata->sleep_mask = TEST_SLEEP - 1;
 	skeleton->rodata->wait_kinds = settings->wait_kinds;
 	skeleton->rodata->filter_tasks = settings->filter_tasks;
+	skeleton->rodata->filter_locks = settings->filter_locks;
+	skeleton->rodata->filter_lock_names = settings->filter_lock_names;
+	skeleton->rodata->lock_range_count = settings->filter_locks;
+	skeleton->rodata->lock_range_begin[0] = ONE_LOCK;
+	skeleton->rodata->lock_range_bytes[0] = ONE_LOCK_BYTES;
+	skeleton->rodata->filter_callers = settings->filter_callers;
+	skeleton->rodata->caller_range_count = TEST_CALLERS;
+	bpf_map__set_max_entries(skeleton->maps.lock_verdicts, VERDICT_SLOTS);
+	bpf_map__set_max_entries(skeleton->maps.lock_questions, cpus * QUESTIONS);
+	bpf_map__set_max_entries(skeleton->maps.question_states, cpus);
+	bpf_map__set_max_entries(skeleton->maps.caller_ranges, TEST_CALLERS);
 	skeleton->rodata->holding_mask = TEST_HOLDINGS - 1;
 	skeleton->rodata->context_mask = TEST_CONTEXT - 1;
 	skeleton->rodata->context_cpus = TEST_IPI_CPUS;
@@ -101,6 +112,11 @@ void bench_open(struct bench *bench, const struct settings *settings)
 	bench->sleepers = map_memory(skeleton->maps.sleepers);
 	bench->task_filter = map_memory(skeleton->maps.task_filter);
 	bench->events = (struct wait_event *)map_memory(skeleton->maps.wait_events) + TEST_CPU * TEST_RING;
+	bench->verdicts = map_memory(skeleton->maps.lock_verdicts);
+	bench->questions = (struct lock_question *)map_memory(skeleton->maps.lock_questions) + TEST_CPU * QUESTIONS;
+	bench->question_state = (struct question_state *)map_memory(skeleton->maps.question_states) + TEST_CPU;
+	bench->question_state->tokens = QUESTION_TOKENS;
+	bench->callers = map_memory(skeleton->maps.caller_ranges);
 	bench->holdings =
 		(struct holding_record *)map_memory(skeleton->maps.holding_records) + TEST_CPU * TEST_HOLDINGS;
 	bench->releases = (struct release_state *)map_memory(skeleton->maps.release_states) + TEST_CPU;
@@ -121,6 +137,10 @@ void bench_close(struct bench *bench)
 	munmap(bench->task_filter, map_bytes(bench->skeleton->maps.task_filter));
 	munmap(bench->sleepers, map_bytes(bench->skeleton->maps.sleepers));
 	munmap(bench->events - TEST_CPU * TEST_RING, map_bytes(bench->skeleton->maps.wait_events));
+	munmap(bench->verdicts, map_bytes(bench->skeleton->maps.lock_verdicts));
+	munmap(bench->questions - TEST_CPU * QUESTIONS, map_bytes(bench->skeleton->maps.lock_questions));
+	munmap(bench->question_state - TEST_CPU, map_bytes(bench->skeleton->maps.question_states));
+	munmap(bench->callers, map_bytes(bench->skeleton->maps.caller_ranges));
 	munmap(bench->holdings - TEST_CPU * TEST_HOLDINGS, map_bytes(bench->skeleton->maps.holding_records));
 	munmap(bench->releases - TEST_CPU, map_bytes(bench->skeleton->maps.release_states));
 	munmap(bench->holds - TEST_CPU * FOCUS_LOCKS, map_bytes(bench->skeleton->maps.hold_rows));

@@ -557,6 +557,17 @@ static const struct settings two_kinds = {
 	.wait_kinds = 1 << KIND_RWSEM_WRITE | 1 << KIND_MUTEX,
 };
 
+static const struct settings one_lock = {
+	.threshold_ns = NEVER_OUTLIER, .begin_kinds = ~0u, .wait_kinds = ~0u, .filter_locks = true, .holders = true};
+static const struct settings named_locks = {
+	.threshold_ns = NEVER_OUTLIER,
+	.begin_kinds = ~0u,
+	.wait_kinds = ~0u,
+	.filter_locks = true,
+	.filter_lock_names = true,
+};
+static const struct settings callers = {
+	.threshold_ns = NEVER_OUTLIER, .begin_kinds = ~0u, .wait_kinds = ~0u, .filter_callers = true};
 static const struct settings holders = {
 	.threshold_ns = NEVER_OUTLIER, .begin_kinds = ~0u, .wait_kinds = ~0u, .holders = true};
 static const struct settings counted_waiters = {
@@ -606,6 +617,14 @@ static const struct test {
 	TEST(kinds_are_filtered, two_kinds),
 	TEST(tasks_are_filtered, one_task),
 	TEST(other_cpus_are_filtered, everything),
+	TEST(locks_are_filtered_by_address, one_lock),
+	TEST(a_filtered_lock_inside_a_wanted_wait, one_lock),
+	TEST(locks_are_filtered_by_name, named_locks),
+	TEST(an_address_needs_no_name, named_locks),
+	TEST(a_storm_of_locks_asks_for_few_names, named_locks),
+	TEST(a_full_table_of_verdicts_lets_nobody_in, named_locks),
+	TEST(releases_are_filtered_by_lock, one_lock),
+	TEST(callers_are_filtered, callers),
 	TEST(releases_are_recorded_if_anyone_waits, holders),
 	TEST(ends_of_waits_are_holdings, holders),
 	TEST(holdings_overwrite_the_oldest, holders),

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <linux/types.h>
 
+#include "bpf/lock_filter.h"
 #include "bpf/lockline.h"
 #include "bpf/memory.h"
 #include "wait_test.skel.h"
@@ -25,6 +26,11 @@
 /* Addresses as of kernel objects; each test takes its own. */
 #define LOCK(n) (0xffff888000000000ull + (n)*4096ull)
 
+/* What the filter by address lets in. */
+#define ONE_LOCK       LOCK(900)
+#define ONE_LOCK_BYTES 8
+#define TEST_CALLERS   3
+
 struct bench {
 	struct wait_test_bpf *skeleton;
 	struct cpu_state *state; /* of TEST_CPU */
@@ -38,6 +44,10 @@ struct bench {
 	__u64 *focus;
 	struct context_record *contexts; /* of TEST_CPU */
 	struct context_state *context_state;
+	__u64 *verdicts;
+	struct lock_question *questions; /* of TEST_CPU */
+	struct question_state *question_state;
+	struct address_range *callers;
 	struct memory_state *memory;          /* of TEST_CPU */
 	struct memory_record *memory_records; /* of TEST_CPU */
 };
@@ -47,6 +57,9 @@ struct settings {
 	__u32 begin_kinds;
 	__u32 wait_kinds;
 	bool filter_tasks;
+	bool filter_locks; /* ONE_LOCK, and with filter_lock_names what has a verdict */
+	bool filter_lock_names;
+	bool filter_callers;
 	bool holders;
 	bool count_waiters;
 	bool memory_alone; /* load what run_memory(), run_begin() and run_end() run, and no more */
@@ -113,6 +126,16 @@ void sleeping_path_survives_lost_ends(struct bench *bench);
 void sleeping_paths_nest(struct bench *bench);
 void sleeping_paths_are_filtered(struct bench *bench);
 void sleepers_stay_on_their_cpu(struct bench *bench);
+
+/* lock_filters.c */
+void locks_are_filtered_by_address(struct bench *bench);
+void a_filtered_lock_inside_a_wanted_wait(struct bench *bench);
+void locks_are_filtered_by_name(struct bench *bench);
+void an_address_needs_no_name(struct bench *bench);
+void a_storm_of_locks_asks_for_few_names(struct bench *bench);
+void a_full_table_of_verdicts_lets_nobody_in(struct bench *bench);
+void releases_are_filtered_by_lock(struct bench *bench);
+void callers_are_filtered(struct bench *bench);
 
 /* turns.c */
 void releases_are_recorded_if_anyone_waits(struct bench *bench);

@@ -212,3 +212,94 @@ def test_command(live: Path, recording: Path, wrapped: bool) -> None:
         assert mutex_waits(result) == ROUNDS
         assert other.pid not in processes(result)
         assert result.begins() == result.begins_accounted()
+
+
+def named(recording: Path, name: str) -> list[int]:
+    """The addresses of a lock of that name, as far as the recording has it."""
+    if not recording.exists():
+        return []
+    with Recording(recording) as result:
+        return [row[0] for row in result.rows("SELECT address FROM lock WHERE name = ?", name)]
+
+
+def address(of: int) -> str:
+    """As -L takes it: SQLite has signed numbers alone."""
+    return f"0x{of % (1 << 64):x}"
+
+
+PIPE = "pipe_inode_info.mutex"
+
+
+def test_one_lock_of_two_by_its_address(live: Path, recording: Path, tmp_path: Path) -> None:
+    """The count with the filter is the one without: each wait of that lock, and no other."""
+    with Workload(live, "uffd_mutex") as wanted, Workload(live, "uffd_rwsem", "/dev/shm") as other:
+        both = f"{wanted.pid},{other.pid}"
+        with Collector(live, recording, "-p", both):
+            wanted.do(GO)
+            other.do(GO)
+        (lock,) = named(recording, PIPE)
+        second = tmp_path / "second.lockline"
+        with Collector(live, second, "-p", both, "-L", address(lock)):
+            wanted.do(GO)
+            other.do(GO)
+    with Recording(recording) as unfiltered, Recording(second) as result:
+        assert [row.waits for row in unfiltered.locks("mutex") if row.name == PIPE] == [ROUNDS]
+        assert [(row.name, row.kind, row.waits) for row in result.locks() if row.waits] == [(PIPE, "mutex", ROUNDS)]
+        assert result.rows("SELECT DISTINCT address FROM lock WHERE address") == [(lock,)]
+        assert result.loss("unnamed") == 0
+        assert result.begins() == result.begins_accounted()
+        assert result.rows("SELECT value FROM meta WHERE name = 'wait_filter'") == [(f"-L {address(lock)}",)]
+
+
+def test_one_lock_of_two_by_its_name(live: Path, recording: Path) -> None:
+    """Waits before the lock has its name are counted apart; all later ones are recorded."""
+    with (
+        Workload(live, "uffd_mutex") as wanted,
+        Workload(live, "uffd_rwsem", "/dev/shm") as other,
+        Collector(live, recording, "-p", f"{wanted.pid},{other.pid}", "-L", PIPE),
+    ):
+        wanted.do("go 1 2000")
+        wait_for(lambda: named(recording, PIPE), "name of the pipe's lock")
+        wanted.do(GO)
+        other.do(GO)
+    with Recording(recording) as result:
+        assert [(row.name, row.waits) for row in result.locks() if row.waits] == [(PIPE, ROUNDS)]
+        assert result.loss("unnamed") >= 1
+        assert result.begins() == result.begins_accounted()
+
+
+def test_one_caller_of_two(live: Path, recording: Path) -> None:
+    with (
+        Workload(live, "uffd_mutex") as other,
+        Workload(live, "uffd_rwsem", "/dev/shm") as wanted,
+        Collector(live, recording, "-p", f"{wanted.pid},{other.pid}", "--kinds", "mutex,rwsem", "-S", "*pipe_write"),
+    ):
+        other.do(GO)
+        wanted.do(GO)
+    with Recording(recording) as result:
+        assert {row.name for row in result.locks() if row.waits} == {PIPE}
+        assert mutex_waits(result) == ROUNDS
+        assert result.loss("filtered") >= ROUNDS
+        assert result.begins() == result.begins_accounted()
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (("-L", "mm_struct.mmap_lok"), "did you mean mmap_lock?"),
+        (("-L", "inodes.i_rwsem"), "did you mean inode?"),
+        (("-L", "no_such_lock_anywhere"), "-L no_such_lock_anywhere: "),
+        (("-S", "ksys_wrte"), "did you mean ksys_write?"),
+    ],
+)
+def test_wrong_names(live: Path, recording: Path, options: tuple[str, str], said: str) -> None:
+    done = subprocess.run(
+        [live / "bin" / "lockline-collect", "record", "-o", recording, "-d", "1", *options],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert (done.returncode, done.stderr.count("\n")) == (1, 1)
+    assert said in done.stderr
+    assert not recording.exists()

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The command line: exit codes, streams, and what it hands to the collector."""
 
+import argparse
 import json
 import os
 import re
@@ -20,6 +21,7 @@ from lockline.base.errors import LocklineError
 from lockline.cli import demo
 from lockline.cli import help as help_texts
 from lockline.cli import main as cli
+from lockline.cli.common import add_wait_filter, wait_filter
 
 TOP = Path(__file__).resolve().parents[2]
 LAUNCHER = TOP / "scripts" / "lockline-launcher"
@@ -414,3 +416,12 @@ def test_demo_tells_that_recording_failed(monkeypatch: pytest.MonkeyPatch, tmp_p
     with pytest.raises(LocklineError, match="lockline-collect record failed, exit code 1"):
         demo.run_demo(1, Selection(), 5)
     assert list((tmp_path / "tmp").iterdir()) == []
+
+
+def test_the_filter_of_waits_is_given_to_the_collector() -> None:
+    """Of top and why: as record takes it, words and all."""
+    parser = argparse.ArgumentParser()
+    add_wait_filter(parser)
+    assert wait_filter(parser.parse_args([])) == ()
+    assert wait_filter(parser.parse_args(["-L", "mmap_lock,*inode*"])) == ("-L", "mmap_lock,*inode*")
+    assert wait_filter(parser.parse_args(["-S", "ext4_*", "-L", "0xffff"])) == ("-L", "0xffff", "-S", "ext4_*")

@@ -17,6 +17,7 @@ from lockline.cli import main as cli
 from lockline.cli import terminal
 from lockline.cli.report import SECTIONS
 from lockline.recording.reader import open_recording
+from lockline.recording.rows import Loss
 from lockline.render import screen
 from lockline.rules.report import make_report
 
@@ -71,6 +72,25 @@ def report_of(report: Report, *locks: LockWaits) -> Report:
 
 def lines_of(report: Report, slices: tuple[Slice, ...] = (), columns: int = 80) -> list[str]:
     return screen.render(report, slices, UNICODE, columns).splitlines()
+
+
+def test_a_filtered_recording_says_what_it_is_of(example: Path) -> None:
+    """What was not recorded is not said to be absent, waits or none."""
+    report, slices = read(example)
+    chosen = replace(report, window=replace(report.window, wait_filter="-L mmap_lock"))
+    for shown in (chosen, report_of(chosen)):
+        text = " ".join(" ".join(lines_of(shown, slices)).split())
+        assert "Of the waits that -L mmap_lock chose, and of no others: " in text
+        assert "every lock wait was counted" not in text
+    assert "other waits were not recorded" in " ".join(screen.trust_words(report_of(chosen), False).split())
+    seen = replace(report_of(report), probes=(), locks=())
+    assert "every lock wait was counted" in screen.trust_words(seen, False)
+
+
+def test_waits_before_a_name_are_told(example: Path) -> None:
+    report, _ = read(example)
+    report = replace(report, loss=(Loss("unnamed", 1234, "", "info"),))
+    assert "1,234 waits came before their lock had a name" in screen.trust_words(report, False)
 
 
 def test_the_answer_stands_on_the_third_line(example: Path) -> None:

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/small_file.h"
+#include "base/spelling.h"
 #include "cli/kinds.h"
 #include "cli/import_options.h"
 #include "cli/hitm_options.h"
@@ -51,6 +52,7 @@ enum value_kind {
 #define SECOND           1000000000ull
 #define DEFAULT_ACCESSES 50000
 #define DEFAULT_SLICE    (2 * SECOND)
+#define MAX_FILTER       1023
 #define MAX_NAMES        131071 /* bytes; the longest argument that the kernel takes */
 
 struct option_row {
@@ -133,6 +135,12 @@ static const struct option_row rows[] = {
 	 VALUE_TEXT, FOR_WAITS, 1, 255, AT(container)},
 	{POD, "pod", "NS/NAME", "tasks of this pod; with --container: of that container in it", VALUE_TEXT, FOR_WAITS,
 	 1, 511, AT(pod)},
+	{'L', "lock-filter", "LOCK,...",
+	 "only these locks: a variable, an address, type.member as a report names it, or a pattern as '*inode*'",
+	 VALUE_TEXT, FOR_RECORD, 1, MAX_FILTER, AT(locks)},
+	{'S', "callstack-filter", "FUNC,...",
+	 "only waits with one of these kernel functions in their stack; a pattern too, as 'ext4_*'", VALUE_TEXT,
+	 FOR_RECORD, 1, MAX_FILTER, AT(callers)},
 	{KINDS, "kinds", "KIND,...", "spinlock, rwlock, mutex, rwsem, rtmutex, ...; default all", VALUE_KINDS,
 	 FOR_WAITS, 0, 0, AT(kinds)},
 	{'d', "duration", "TIME", "stop after this time: seconds, or with a suffix ms, s, m", VALUE_SECONDS, FOR_WAITS,
@@ -517,42 +525,19 @@ static void describe(struct option longs[ROWS + 1], char shorts[3 * ROWS + 3])
 	*end = 0;
 }
 
-/* How many letters have to be changed, added or left out to make one word of the other (V. Levenshtein, 1965). */
-static size_t distance(const char *one, const char *other)
-{
-	size_t row[32], length = strlen(other);
-
-	if (strlen(one) >= 32 || length >= 32)
-		return SIZE_MAX;
-	for (size_t j = 0; j <= length; j++)
-		row[j] = j;
-	for (size_t i = 1; one[i - 1]; i++) {
-		size_t corner = row[0];
-
-		row[0] = i;
-		for (size_t j = 1; j <= length; j++) {
-			size_t same = corner + (one[i - 1] != other[j - 1]);
-			size_t least = row[j] < row[j - 1] ? row[j] + 1 : row[j - 1] + 1;
-
-			corner = row[j];
-			row[j] = same < least ? same : least;
-		}
-	}
-	return row[length];
-}
-
 /* The option of a command that was meant by a long one, or NULL. */
 static const char *nearest(enum command command, const char *word)
 {
 	const char *found = NULL;
-	size_t least = 3;
+	size_t least = 2;
 
 	if (strncmp(word, "--", 2) || !word[2])
 		return NULL;
 	for (size_t i = 0; i < ROWS; i++) {
-		size_t far = rows[i].commands & 1u << command ? distance(word + 2, rows[i].name) : SIZE_MAX;
+		size_t far =
+			rows[i].commands & 1u << command ? spelling_distance(word + 2, rows[i].name, least) : SIZE_MAX;
 
-		if (far < least) {
+		if (far < least || (far == least && !found)) {
 			least = far;
 			found = rows[i].name;
 		}

@@ -34,6 +34,8 @@ struct options {
 	const char *cgroup;    /* -G: path below the cgroup mount, or absolute; v1 or v2 */
 	const char *container; /* --container: a name or an id */
 	const char *pod;       /* --pod: NAMESPACE/NAME */
+	const char *locks;     /* -L: words of lock_filter.h; NULL: all */
+	const char *callers;   /* -S: functions of the kernel; NULL: all */
 	__u32 kinds;           /* --kinds: mask of 1 << enum lock_kind; all by default */
 	__u64 duration_ns;     /* -d SECONDS; 0: until Ctrl-C or the end of COMMAND */
 	__u64 interval_ns;     /* -I SECONDS, at least 0.1 s; 0: up to INTERVAL_NS, shorter at first */

@@ -309,6 +309,67 @@ bool types_member(const struct types *types, __u32 type, const char *member, __u
 	return false;
 }
 
+__u32 types_element(const struct types *types, __u32 type)
+{
+	const struct btf_type *t = btf__type_by_id(types->btf, type = types_resolve(types, type));
+
+	while (t && btf_is_array(t)) {
+		type = types_resolve(types, btf_array(t)->type);
+		t = btf__type_by_id(types->btf, type);
+	}
+	return type;
+}
+
+void types_each_member(const struct types *types, __u32 type, void (*visit)(const char *name, void *data), void *data)
+{
+	const struct btf_type *t = btf__type_by_id(types->btf, types_resolve(types, type));
+	const struct btf_member *m;
+
+	if (!t || !btf_is_composite(t))
+		return;
+	m = btf_members(t);
+	for (int i = 0; i < btf_vlen(t); i++, m++) {
+		const char *name = btf__name_by_offset(types->btf, m->name_off);
+
+		if (*name)
+			visit(name, data);
+		else
+			types_each_member(types, m->type, visit, data);
+	}
+}
+
+void types_each_name(const struct types *types, bool members, void (*visit)(const char *name, void *data), void *data)
+{
+	const struct btf_var_secinfo *info = types->percpu ? btf_var_secinfos(types->percpu) : NULL;
+
+	for (__u32 id = types->first; id < btf__type_cnt(types->btf); id++) {
+		const struct btf_type *type = btf__type_by_id(types->btf, id);
+
+		if (!btf_is_composite(type))
+			continue;
+		if (type->name_off)
+			visit(btf__name_by_offset(types->btf, type->name_off), data);
+		/* Of those without a name the type around them tells. */
+		if (members && type->name_off)
+			types_each_member(types, id, visit, data);
+	}
+	for (int i = 0; info && i < btf_vlen(types->percpu); i++)
+		visit(btf__name_by_offset(types->btf, percpu_variable(types, &info[i])->name_off), data);
+}
+
+__u32 types_percpu_type(const struct types *types, const char *name)
+{
+	const struct btf_var_secinfo *info = types->percpu ? btf_var_secinfos(types->percpu) : NULL;
+
+	for (int i = 0; info && i < btf_vlen(types->percpu); i++) {
+		const struct btf_type *variable = percpu_variable(types, &info[i]);
+
+		if (btf_is_var(variable) && !strcmp(btf__name_by_offset(types->btf, variable->name_off), name))
+			return variable->type;
+	}
+	return 0;
+}
+
 bool types_enumerator(const struct types *types, const char *type, const char *enumerator, __s64 *value)
 {
 	__s32 id = btf__find_by_name_kind(types->btf, type, BTF_KIND_ENUM);

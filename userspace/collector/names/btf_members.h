@@ -39,6 +39,15 @@ __u32 types_pointee(const struct types *types, __u32 type);
 /* Offset in bytes of a direct or anonymous member; false if there is none. */
 bool types_member(const struct types *types, __u32 type, const char *member, __u32 *offset, __u32 *member_type);
 
+/* Of an array its elements' type, else the type itself, without typedefs and qualifiers. */
+__u32 types_element(const struct types *types, __u32 type);
+/* Calls visit with each name: of structures, unions and per-CPU variables; members: of what they hold too. */
+void types_each_name(const struct types *types, bool members, void (*visit)(const char *name, void *data), void *data);
+/* Calls visit with the name of each member of a type, anonymous ones' too. */
+void types_each_member(const struct types *types, __u32 type, void (*visit)(const char *name, void *data), void *data);
+/* Type of a per-CPU variable; 0 if there is none of that name. */
+__u32 types_percpu_type(const struct types *types, const char *name);
+
 /* Value of an enumerator; false if there is none. */
 bool types_enumerator(const struct types *types, const char *type, const char *enumerator, __s64 *value);
 

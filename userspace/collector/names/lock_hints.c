@@ -234,6 +234,12 @@ const char *hint_static_lock(const char *function, enum lock_kind kind)
 	return NULL;
 }
 
+void hint_each_static_lock(void (*visit)(const char *name, void *data), void *data)
+{
+	for (size_t i = 0; i < COUNT(static_locks); i++)
+		visit(static_locks[i].name, data);
+}
+
 const char *hint_variable_type(const char *variable)
 {
 	for (size_t i = 0; i < COUNT(variable_types); i++)

@@ -416,6 +416,24 @@ int symbols_address(const struct symbols *symbols, const char *name, __u64 *out)
 	return -ENOENT;
 }
 
+int symbols_each(const struct symbols *symbols, int (*visit)(const struct symbol *symbol, __u64 end, void *data),
+		 void *data)
+{
+	size_t next = 0;
+	int err = 0;
+
+	for (size_t i = 0; !err && i < symbols->count; i++) {
+		const struct entry *entry = &symbols->entries[i];
+		struct symbol symbol;
+
+		while (next < symbols->count && symbols->entries[next].address <= entry->address)
+			next++;
+		describe(symbols, entry, entry->address, &symbol);
+		err = visit(&symbol, next < symbols->count ? symbols->entries[next].address : entry->address + 1, data);
+	}
+	return err;
+}
+
 bool symbols_have_data(const struct symbols *symbols)
 {
 	return symbols->image_variables >= FEWEST_VARIABLES;

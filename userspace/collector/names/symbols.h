@@ -28,6 +28,9 @@ int symbols_lookup(const struct symbols *symbols, __u64 address, struct symbol *
 int symbols_address(const struct symbols *symbols, const char *name, __u64 *out);
 bool symbols_have_data(const struct symbols *symbols); /* CONFIG_KALLSYMS_ALL */
 bool symbols_hidden(const struct symbols *symbols);    /* all addresses read as 0 */
+/* Calls visit for every symbol, by address, with the address of the next one's begin, until it returns nonzero. */
+int symbols_each(const struct symbols *symbols, int (*visit)(const struct symbol *symbol, __u64 end, void *data),
+		 void *data);
 size_t symbols_bytes(const struct symbols *symbols);
 /* As symbols_open(), from a file in the format of /proc/kallsyms. */
 int symbols_open_file(struct symbols **out, const char *path);

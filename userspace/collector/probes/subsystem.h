@@ -19,6 +19,7 @@ struct containers;
 struct events;
 struct flight;
 struct holders;
+struct lock_filter;
 struct lock_names;
 struct lockline_bpf;
 struct locks;
@@ -33,6 +34,7 @@ struct ground {
 	struct plan *plan;
 	const struct sizing *sizing;
 	struct probes *probes;
+	const struct lock_filter *lock_filter; /* -L and -S */
 	struct recording *recording;
 	const struct symbols *symbols;
 	struct lock_names *names;

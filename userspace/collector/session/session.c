@@ -16,6 +16,7 @@
 #include "kernel/cpu_pairs.h"
 #include "session/descendants.h"
 #include "episodes/flight.h"
+#include "filter/lock_filter.h"
 #include "lockline.skel.h"
 #include "probes/measurement.h"
 #include "cli/message.h"
@@ -54,6 +55,7 @@ struct session {
 	struct sizing sizing;
 	struct cgroup_target cgroup;
 	int hierarchy;
+	struct lock_filter lock_filter;
 	struct symbols *symbols;
 	struct naming_queue *naming; /* NULL: nothing of user space is named */
 	struct lock_names *names;
@@ -171,6 +173,7 @@ static int open_session(struct session *session)
 	err = err ?: session_check_processes(options);
 	err = err ?: session_end_with(options);
 	err = err ?: choose_cgroup(session);
+	err = err ?: lock_filter_make(&session->lock_filter, options, session->symbols);
 	if (err)
 		return err;
 	session->hierarchy = !session->cgroup.id  ? cgroup_hierarchy()
@@ -549,6 +552,7 @@ static void close_session(struct session *session)
 	naming_queue_close(session->naming);
 	symbols_close(session->symbols);
 	probes_close(&session->probes);
+	lock_filter_free(&session->lock_filter);
 	recording_abandon(session->recording);
 	free(session->sampling);
 	if (session->signals >= 0)
@@ -569,6 +573,7 @@ int session_record(const struct options *options)
 		.plan = &session->plan,
 		.sizing = &session->sizing,
 		.probes = &session->probes,
+		.lock_filter = &session->lock_filter,
 		.stacks = &session->stacks,
 		.flight = &session->flight,
 		.pause = drain_meanwhile,

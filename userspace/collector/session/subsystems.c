@@ -3,6 +3,7 @@
 
 #include "clocksource/clocksource_subsystem.h"
 #include "episodes/episodes_subsystem.h"
+#include "filter/filter_subsystem.h"
 #include "futex/futex_subsystem.h"
 #include "holders/holders_subsystem.h"
 #include "memory/memory_subsystem.h"
@@ -18,6 +19,7 @@
  */
 const struct subsystem *const subsystems[SUBSYSTEMS] = {
 	&waits_subsystem,       /* lock waits: totals, samples, outliers */
+	&filter_subsystem,      /* -L, -S */
 	&holders_subsystem,     /* --holders, --holds */
 	&episodes_subsystem,    /* --episodes, --flight, --until */
 	&ptrace_subsystem,      /* --ptrace */

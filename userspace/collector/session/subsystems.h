@@ -5,7 +5,7 @@
 
 #include "probes/subsystem.h"
 
-#define SUBSYSTEMS 9
+#define SUBSYSTEMS 10
 
 extern const struct subsystem *const subsystems[SUBSYSTEMS];
 

@@ -47,6 +47,15 @@ static void append_ids(char *text, size_t size, const char *option, const struct
 		append(text, size, "%s%u", i ? "," : option, list->ids[i]);
 }
 
+/* By lock and by caller: what is not in them was not recorded, whoever waited. */
+static void append_wait_filter(const struct options *options, char *text, size_t size)
+{
+	if (options->locks)
+		append(text, size, " -L %s", options->locks);
+	if (options->callers)
+		append(text, size, " -S %s", options->callers);
+}
+
 /* The filters as they would be typed. */
 static void filter_text(const struct options *options, char *text, size_t size)
 {
@@ -63,6 +72,7 @@ static void filter_text(const struct options *options, char *text, size_t size)
 		append(text, size, " --container %s", options->container);
 	if (options->pod)
 		append(text, size, " --pod %s", options->pod);
+	append_wait_filter(options, text, size);
 	for (int kind = 0; options->kinds != KIND_MASK_ALL && kind < KIND_END; kind++) {
 		if (options->kinds >> kind & 1) {
 			append(text, size, "%s%s", separator, kind_names[kind]);
@@ -102,7 +112,7 @@ static __u64 steal_ns(void)
 int summary_begin(struct recording *recording, const struct plan *plan, const struct options *options,
 		  const struct sizing *sizing, __u64 begin_ns)
 {
-	char filter[1024];
+	char filter[8192], wait_filter[4096] = "";
 	int err = 0;
 
 	for (int i = 0; !err && i < plan->fact_count; i++)
@@ -117,9 +127,12 @@ int summary_begin(struct recording *recording, const struct plan *plan, const st
 	for (int kind = 0; !err && kind < KIND_END; kind++)
 		err = recording_put(recording, kind, .id = kind, .name = kind_names[kind]);
 	filter_text(options, filter, sizeof(filter));
+	append_wait_filter(options, wait_filter, sizeof(wait_filter));
 	err = err ?: put_text(recording, "lockline_version", LOCKLINE_VERSION);
 	err = err ?: put_command_line(recording);
 	err = err ?: put_text(recording, "filter", filter);
+	if (*wait_filter)
+		err = err ?: put_text(recording, "wait_filter", wait_filter + 1);
 	err = err ?: put_text(recording, "state", "recording");
 	err = err ?: put_text(recording, "clock", plan->clock == CLOCK_COARSE ? "coarse" : "precise");
 	err = err ?: put_number(recording, "begin_ns", begin_ns);
@@ -161,6 +174,8 @@ static const struct {
 	[COUNT_TABLE_FULL] = {"table_full", "loss",
 			      "waits counted without their lock's name: no row was left; more --memory helps"},
 	[COUNT_STACK_ERROR] = {"stack_error", "loss", "stacks that the kernel refused"},
+	[COUNT_UNNAMED] = {"unnamed", "info",
+			   "of the filtered: begins for locks that -L chooses by name, before their name was known"},
 };
 
 /* Sums over the CPUs; what is written while it is read is in the next interval. */

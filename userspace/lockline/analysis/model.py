@@ -78,6 +78,7 @@ class Window:
     """The time that the figures are of, CLOCK_MONOTONIC, and how it was recorded.
 
     steal_ns: what the host took away from all CPUs over the whole recording.
+    wait_filter: `-L LOCK -S FUNC` of the recording: other waits are not in it.  '': all are.
     """
 
     begin_ns: int
@@ -98,6 +99,7 @@ class Window:
     steal_ns: int | None
     selection: Selection
     open_waits: tuple[OpenWait, ...]
+    wait_filter: str = ""
 
     @property
     def duration_ns(self) -> int:

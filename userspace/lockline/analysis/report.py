@@ -158,6 +158,7 @@ def read_window(
         lockline_version=_text(meta, "lockline_version"),
         command_line=_text(meta, "command_line"),
         filter=_text(meta, "filter"),
+        wait_filter=_text(meta, "wait_filter") or "",
         threshold_ns=_integer(meta, "threshold_ns"),
         sample_period=_integer(meta, "sample_period"),
         memory_budget_bytes=_integer(meta, "memory_bytes"),

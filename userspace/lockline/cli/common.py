@@ -31,6 +31,20 @@ def _positive(text: str) -> int:
 positive = argument(_positive)
 
 
+def add_wait_filter(parser: "argparse.ArgumentParser | argparse._ArgumentGroup") -> None:
+    """Add the options of which waits are recorded; the collector checks their words."""
+    parser.add_argument("-L", "--lock-filter", metavar="LOCK,...", help="waits for these locks alone, as of record")
+    parser.add_argument(
+        "-S", "--callstack-filter", metavar="FUNC,...", help="waits below these functions alone, as of record"
+    )
+
+
+def wait_filter(arguments: argparse.Namespace) -> tuple[str, ...]:
+    """The collector's options for what add_wait_filter() took; () where all waits are recorded."""
+    locks, callers = arguments.lock_filter, arguments.callstack_filter
+    return (*(("-L", locks) if locks else ()), *(("-S", callers) if callers else ()))
+
+
 def add_html(parser: "argparse.ArgumentParser | argparse._ArgumentGroup") -> None:
     """Add the options of what can be a page."""
     parser.add_argument(

@@ -19,7 +19,7 @@ from lockline.base.collector import NAME, end_with_us, ended_by_signals, finish,
 from lockline.base.errors import LocklineError
 from lockline.base.text import Style
 from lockline.cli import terminal
-from lockline.cli.common import positive
+from lockline.cli.common import add_wait_filter, positive, wait_filter
 from lockline.recording.reader import open_recording
 from lockline.top.frame import Shown, frame
 from lockline.top.source import read_file, read_last, steps
@@ -52,6 +52,7 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     top.add_argument("-n", "--count", type=positive, metavar="N", help="of --batch: so many intervals, then end")
     top.add_argument("-i", "--interval", type=positive, default=1, metavar="SECONDS", help="default: 1")
     top.add_argument("-p", "--pid", metavar="PID,...", help="these processes alone, and what they fork")
+    add_wait_filter(top)
     top.add_argument("--holders", action="store_true", help="also who held the locks; costs more")
     top.add_argument("--futex", action="store_true", help="also locks of programs; costs more")
     top.add_argument("-o", "--output", metavar="FILE", help="keep the live recording as FILE")
@@ -83,6 +84,7 @@ def _start(directory: Path, number: int, arguments: argparse.Namespace) -> _Live
     command = ["record", "-q", *end_with_us(), "-I", str(arguments.interval), "-o", str(path)]
     command += ["-d", str(KEPT_SECONDS)]
     command += ["-p", arguments.pid] if arguments.pid else ["-a"]
+    command += wait_filter(arguments)
     command += [f"--{name}" for name in ("holders", "futex") if getattr(arguments, name)]
     # What it has to say would tear the screen: it is shown at the end.
     with (directory / "messages").open("ab") as messages:

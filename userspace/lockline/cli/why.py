@@ -19,7 +19,7 @@ from lockline.base.errors import LocklineError
 from lockline.base.numbers import duration, percent
 from lockline.base.text import Style, clean
 from lockline.cli import terminal
-from lockline.cli.common import argument, positive
+from lockline.cli.common import add_wait_filter, argument, positive, wait_filter
 from lockline.cli.why_steps import Made, make_step, not_started
 from lockline.investigation.choice import Ended, is_over, judge, next_steps
 from lockline.investigation.model import Choice, Investigation, Plan, Target, Verdict
@@ -61,6 +61,7 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     who.add_argument("-G", "--cgroup", metavar="PATH", help="tasks in this control group or below it")
     who.add_argument("--container", metavar="NAME", help="tasks of this container: a name or an id")
     who.add_argument("--pod", metavar="NS/NAME", help="tasks of this pod")
+    add_wait_filter(who)
     why.add_argument(
         "-d",
         "--duration",
@@ -96,7 +97,15 @@ def _ids(text: str, option: str) -> tuple[int, ...]:
 
 
 def target_of(arguments: argparse.Namespace, load: int | None) -> Target:
-    """Whom it is about.  Raises LocklineError where several are named."""
+    """Whom it is about, and which waits.  Raises LocklineError where several are named."""
+    target = _tasks(arguments, load)
+    chosen = wait_filter(arguments)
+    if not chosen:
+        return target
+    return Target((*target.options, *chosen), f"{target.words} (of {' '.join(chosen)})", target.tgids)
+
+
+def _tasks(arguments: argparse.Namespace, load: int | None) -> Target:
     named = [name for name in ("pid", "tid", "cgroup", "container", "pod") if getattr(arguments, name)]
     if len(named) + (load is not None) > 1 and named != ["container", "pod"]:
         raise LocklineError("why: name one: -p, -t, -G, --container, --pod or a command")

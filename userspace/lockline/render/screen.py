@@ -107,7 +107,13 @@ def _longest(report: Report, answer: Answer, style: Style) -> str:
 
 
 def answer_words(report: Report, answer: Answer, style: Style) -> str:
-    """The answer in two or three sentences."""
+    """The answer in two or three sentences; of a filtered recording, what it knows of first."""
+    chosen = report.window.wait_filter
+    words = _answer_words(report, answer, style)
+    return f"Of the waits that {clean(chosen, style)} chose, and of no others: {words}" if chosen else words
+
+
+def _answer_words(report: Report, answer: Answer, style: Style) -> str:
     totals, cpus = report.totals, report.window.cpus
     cost = cost_words(answer.cost, cpus)
     if answer.kind == "standstill":
@@ -311,6 +317,11 @@ def trust_words(report: Report, marked: bool) -> str:
     short = max((trusted_ns(report, lock.kind) for lock in report.locks), default=0)
     if short and (marked or not report.locks):
         parts.append(f"{MARK} waits under {duration(short)} may be more than 10% off")
+    unnamed = sum(loss.events for loss in report.loss if loss.name == "unnamed")
+    if unnamed:
+        parts.append(f"{count(unnamed)} waits came before their lock had a name for -L")
+    if report.window.wait_filter:
+        parts.append("other waits were not recorded")
     if not parts:
         return "complete: every lock wait was counted"
     return "; ".join(parts)

@@ -68,6 +68,8 @@ def _heading(shown: Shown, state: State, style: Style, columns: int) -> list[Lin
         when += f" ({part})"
     host = clean(report.host.name or "a host", style)
     left = f"lockline top  {host}, {window.cpus or '?'} CPUs, {when}" + (", paused" if state.paused else "")
+    if window.wait_filter:
+        left += clean(f", only {window.wait_filter}", style)
     right = f"own cost {percent(shown.cost)} of a CPU" if shown.cost is not None else ""
     room = columns - len(right) - 1
     first = pad(left, room) + " " + right if room > 30 else pad(left, columns)
