@@ -6,6 +6,9 @@
 #include "state.bpf.h"
 #include "compat.bpf.h"
 
+/* Any of the filters, by whatever: one look is all that a wait without them pays for. */
+const volatile bool filtered __weak = false;
+
 #define CGROUP_DEPTH 16
 
 static __always_inline bool task_bit(__u32 base, __u32 id)
@@ -48,7 +51,7 @@ static __noinline int in_filter_cgroup(void)
 	return 0;
 }
 
-static __noinline int wanted_task(void)
+static __noinline __attribute__((unused)) int wanted_task(void)
 {
 	__u64 pid_tgid = bpf_get_current_pid_tgid();
 
@@ -61,14 +64,6 @@ static __noinline int wanted_task(void)
 static __always_inline bool kind_recorded(__u32 kind)
 {
 	return wait_kinds >> kind & 1;
-}
-
-/* Without filters the verifier drops what asks the task. */
-static __always_inline bool wanted(const struct cpu_state *state, __u32 kind)
-{
-	if (unlikely(!(state->begin_kinds >> kind & 1)))
-		return false;
-	return !(filter_tasks || filter_cgroup) || !(state->flags & STATE_FILTERED) || wanted_task();
 }
 
 #endif /* FILTER_BPF_H */

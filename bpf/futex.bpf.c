@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Futex calls (record --futex), at the tracepoints of all system calls: the
- * only place that has them all and is the same in every kernel.  Calls are
+ * Futex calls (record --futex), at the functions of their system calls, or at the
+ * tracepoints of all system calls, which every kernel has.  Calls are
  * followed by task, from entry to exit; wake-ups and context switches tell
  * which of them slept, and how long the woken task waited for a CPU.  Most calls
  * wake nobody or find the word changed: what only others need is left to them.
@@ -117,16 +117,18 @@ static __noinline int restart_call(struct pt_regs *regs)
 	return 0;
 }
 
-SEC("?tp_btf/sys_enter")
-int futex_enter(__u64 *ctx)
+static __always_inline void enter_call(struct pt_regs *regs, long id)
 {
-	struct pt_regs *regs = (void *)ctx[0];
-	long id = ctx[1];
-
 	if (may_be_futex_call(id))
 		begin_call(regs, id);
 	else if (id == NR_RESTART)
 		restart_call(regs);
+}
+
+SEC("?tp_btf/sys_enter")
+int futex_enter(__u64 *ctx)
+{
+	enter_call((void *)ctx[0], ctx[1]);
 	return 0;
 }
 
@@ -458,8 +460,8 @@ static __noinline int end_call(void *ctx, struct pt_regs *regs, struct futex_slo
 	return 0;
 }
 
-SEC("?tp_btf/sys_exit")
-int futex_exit(__u64 *ctx)
+/* ctx: of sys_exit, or of the exit of a system call's function: its registers, and what it returns. */
+static __always_inline int leave_call(__u64 *ctx)
 {
 	struct pt_regs *regs = (void *)ctx[0];
 	long id = call_number(regs);
@@ -476,6 +478,47 @@ int futex_exit(__u64 *ctx)
 	}
 	return 0;
 }
+
+SEC("?tp_btf/sys_exit")
+int futex_exit(__u64 *ctx)
+{
+	return leave_call(ctx);
+}
+
+/*
+ * Where the kernel allows fentry, the functions of these system calls alone, in place of the tracepoints of all.  They
+ * are passed the registers, as the tracepoints are.  As those since 7.x they can be preempted, on every kernel: the
+ * kernel skips another task's run meanwhile, and counts it.
+ */
+#define FUTEX_CALL(name, function)                     \
+	SEC("?fentry/" function)                       \
+	int futex_enter_##name(__u64 *ctx)             \
+	{                                              \
+		struct pt_regs *regs = (void *)ctx[0]; \
+                                                       \
+		enter_call(regs, call_number(regs));   \
+		return 0;                              \
+	}                                              \
+                                                       \
+	SEC("?fexit/" function)                        \
+	int futex_exit_##name(__u64 *ctx)              \
+	{                                              \
+		leave_call(ctx);                       \
+		return 0;                              \
+	}
+
+FUTEX_CALL(futex, "__x64_sys_futex")
+FUTEX_CALL(waitv, "__x64_sys_futex_waitv")
+FUTEX_CALL(wake, "__x64_sys_futex_wake")
+FUTEX_CALL(wait, "__x64_sys_futex_wait")
+FUTEX_CALL(requeue, "__x64_sys_futex_requeue")
+FUTEX_CALL(time32_32, "__ia32_sys_futex_time32")
+FUTEX_CALL(futex_32, "__ia32_sys_futex")
+FUTEX_CALL(waitv_32, "__ia32_sys_futex_waitv")
+FUTEX_CALL(wake_32, "__ia32_sys_futex_wake")
+FUTEX_CALL(wait_32, "__ia32_sys_futex_wait")
+FUTEX_CALL(requeue_32, "__ia32_sys_futex_requeue")
+FUTEX_CALL(restart, "__do_sys_restart_syscall")
 
 /* The slot of a task that waits in a futex call, or NULL. */
 static __always_inline struct futex_slot *waiting_in_futex(struct task_struct *task)

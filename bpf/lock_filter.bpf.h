@@ -161,9 +161,4 @@ static __noinline int caller_wanted(void *ctx)
 	return 0;
 }
 
-static __always_inline bool wanted_wait(void *ctx, struct cpu_state *state, __u64 lock, __u32 kind)
-{
-	return (!filter_locks || lock_wanted(ctx, state, lock, kind)) && (!filter_callers || caller_wanted(ctx));
-}
-
 #endif /* LOCK_FILTER_BPF_H */

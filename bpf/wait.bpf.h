@@ -31,6 +31,29 @@ static __always_inline bool is_spinning(__u32 kind)
 	return kind <= KIND_RWLOCK_WRITE;
 }
 
+/*
+ * The filters but that by kind and CPU, from the cheapest on.  inner: a tracepoint, which may be inside a slow path that
+ * was let in.
+ */
+static __noinline int let_in(void *ctx, struct cpu_state *state, __u64 lock, __u32 kind, bool inner)
+{
+	if (!ctx || !state)
+		return 0;
+	if ((filter_tasks || filter_cgroup) && state->flags & STATE_FILTERED && !wanted_task())
+		return 0;
+	if (filter_locks && !lock_wanted(ctx, state, lock, kind))
+		return 0;
+	return !filter_callers || (inner && in_slow_path(state, lock)) || caller_wanted(ctx);
+}
+
+/* Without filters the verifier drops what asks them. */
+static __always_inline bool wanted(void *ctx, struct cpu_state *state, __u64 lock, __u32 kind, bool inner)
+{
+	if (unlikely(!(state->begin_kinds >> kind & 1)))
+		return false;
+	return !filtered || let_in(ctx, state, lock, kind, inner);
+}
+
 /* A kind that sleeps; its waiter may be preempted here, unlike one that spins. */
 static __always_inline void begin_sleeping_wait(void *ctx, __u64 lock, __u32 kind)
 {
@@ -40,7 +63,7 @@ static __always_inline void begin_sleeping_wait(void *ctx, __u64 lock, __u32 kin
 	state = state_of(bpf_get_smp_processor_id());
 	if (state) {
 		state->begins[kind]++;
-		if (wanted(state, kind) && wanted_wait(ctx, state, lock, kind))
+		if (wanted(ctx, state, lock, kind, false))
 			begin_sleeping(ctx, state, lock, kind, false);
 		else
 			count(state, COUNT_FILTERED, 1);
@@ -61,13 +84,11 @@ static __always_inline void begin_wait(void *ctx, __u64 lock, __u32 kind)
 	if (!state)
 		return;
 	state->begins[kind]++;
-	if (!wanted(state, kind))
+	if (!wanted(ctx, state, lock, kind, true))
 		count(state, COUNT_FILTERED, 1);
 	else if (in_slow_path(state, lock))
 		/* Counted by this program alone, which never interrupts itself. */
 		state->counters[COUNT_REPEATED]++;
-	else if ((filter_locks || filter_callers) && !wanted_wait(ctx, state, lock, kind))
-		count(state, COUNT_FILTERED, 1);
 	else if (unlikely(!begin_straight(state, lock, kind, 0)))
 		begin_spinlock(ctx, state, lock, kind);
 }
@@ -119,7 +140,7 @@ static __always_inline void enter_slow_path(void *ctx, __u64 lock, __u32 kind)
 	if (!state)
 		return;
 	state->slow_paths[kind]++;
-	if (!kind_recorded(kind) || !wanted(state, kind) || !wanted_wait(ctx, state, lock, kind)) {
+	if (!kind_recorded(kind) || !wanted(ctx, state, lock, kind, false)) {
 		count(state, COUNT_FILTERED, 1);
 	} else {
 		add_waiter(lock, 1);
@@ -176,7 +197,7 @@ static __always_inline void enter_sleeping_path(void *ctx, __u64 lock, __u32 kin
 	state = state_of(bpf_get_smp_processor_id());
 	if (state) {
 		state->slow_paths[kind & (KIND_COUNT - 1)]++;
-		if (wanted(state, kind) && wanted_wait(ctx, state, lock, kind))
+		if (wanted(ctx, state, lock, kind, false))
 			begin_sleeping(ctx, state, lock, kind, true);
 		else
 			count(state, COUNT_FILTERED, 1);

@@ -57,6 +57,7 @@ void bench_open(struct bench *bench, const struct settings *settings)
 	skeleton->rodata->ring_mask = TEST_RING - 1;
 	skeleton->rodata->sleep_mask = TEST_SLEEP - 1;
 	skeleton->rodata->wait_kinds = settings->wait_kinds;
+	skeleton->rodata->filtered = settings->filter_tasks || settings->filter_locks || settings->filter_callers;
 	skeleton->rodata->filter_tasks = settings->filter_tasks;
 	skeleton->rodata->filter_locks = settings->filter_locks;
 	skeleton->rodata->filter_lock_names = settings->filter_lock_names;

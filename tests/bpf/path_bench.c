@@ -136,6 +136,7 @@ static void path_open(struct path *path, const struct settings *settings)
 	bpf->rodata->sleep_mask = SLEEP_SLOTS - 1;
 	bpf->rodata->holding_mask = HOLDINGS - 1;
 	bpf->rodata->record_holdings = settings->holders;
+	bpf->rodata->filtered = settings->filtered;
 	bpf->rodata->filter_tasks = settings->filtered;
 	bpf->rodata->user_stacks = settings->user_stacks;
 	/* As on a kernel that has them: a lock that is no spinlock yet is looked at. */
@@ -286,15 +287,17 @@ static void measure(const struct settings *settings, int rounds, const double em
  */
 static void count_calls(const struct bpf_insn *insns, int count, int *helpers, int *functions)
 {
+	int end = count;
+
 	*helpers = *functions = 0;
-	for (int i = 0, end = count; i < end; i++) {
-		if (insns[i].code != (BPF_JMP | BPF_CALL))
-			continue;
-		*(insns[i].src_reg == BPF_PSEUDO_CALL ? functions : helpers) += 1;
-		/* What is compiled has the distance here, and the function's number in imm. */
-		if (insns[i].src_reg == BPF_PSEUDO_CALL && i + 1 + insns[i].off < end)
+	/* The first function ends where another one begins, whoever calls that: what is compiled has the distance here. */
+	for (int i = 0; i < count; i++)
+		if (insns[i].code == (BPF_JMP | BPF_CALL) && insns[i].src_reg == BPF_PSEUDO_CALL &&
+		    i + 1 + insns[i].off > 0 && i + 1 + insns[i].off < end)
 			end = i + 1 + insns[i].off;
-	}
+	for (int i = 0; i < end; i++)
+		if (insns[i].code == (BPF_JMP | BPF_CALL))
+			*(insns[i].src_reg == BPF_PSEUDO_CALL ? functions : helpers) += 1;
 }
 
 static void print_code(const struct bpf_program *program, bool last)

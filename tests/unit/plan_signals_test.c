@@ -100,6 +100,39 @@ static void without_fentry(void)
 	check(plan, FUTEX, PROBE_UNAVAILABLE, "", "sys_enter");
 }
 
+/* What the kernel has, BTF knows; a function that BTF lacks would hide its calls. */
+static void futexes(void)
+{
+	const __u32 all = 1u << FUTEX_FUNCTION | 1u << FUTEX_WAITV_FUNCTION | 1u << RESTART_FUNCTION;
+	struct evidence e = with_all_signals();
+	const struct plan *plan;
+
+	e.btf_futex_functions = e.futex_functions = all;
+	e.btf_context = 1u << PROBE_WAKING | 1u << PROBE_SWITCH;
+	plan = decide(&e);
+	check(plan, FUTEX, PROBE_ON, "fentry, tp_btf sched_waking, sched_switch", "and no others");
+	CHECK(plan->futex && plan->futex_functions == all, "attached: %x", plan->futex_functions);
+	e.futex = false;
+	plan = decide(&e);
+	check(plan, FUTEX, PROBE_OFF, "fentry, tp_btf sched_waking, sched_switch", "--futex");
+	CHECK(!plan->futex && !plan->futex_functions, "nothing is attached");
+	e.futex = true;
+	e.btf_futex_functions &= ~(1u << FUTEX_WAITV_FUNCTION);
+	plan = decide(&e);
+	check(plan, FUTEX, PROBE_ON, "tp_btf sys_enter, sys_exit, sched_waking, sched_switch", "every system call");
+	CHECK(plan->futex && !plan->futex_functions, "attached: %x", plan->futex_functions);
+	/* An older kernel has fewer. */
+	e.futex_functions = e.btf_futex_functions;
+	CHECK(decide(&e)->futex_functions == e.btf_futex_functions, "a function that is not there is missed");
+	e.fentry_error = -EPERM;
+	plan = decide(&e);
+	check(plan, FUTEX, PROBE_ON, "tp_btf sys_enter, sys_exit, sched_waking, sched_switch", "every system call");
+	CHECK(plan->futex && !plan->futex_functions, "attached: %x", plan->futex_functions);
+	e.fentry_error = 0;
+	e.btf_context = 0;
+	CHECK(!decide(&e)->futex_functions, "without wake-ups");
+}
+
 static void clocks(void)
 {
 	struct evidence e = with_all_signals();
@@ -163,7 +196,7 @@ static void no_memory_samples(void)
 }
 
 static const struct test tests[] = {
-	TEST(all_of_it), TEST(not_asked_for),  TEST(without_fentry),
+	TEST(all_of_it), TEST(not_asked_for),  TEST(without_fentry),    TEST(futexes),
 	TEST(clocks),    TEST(memory_samples), TEST(no_memory_samples),
 };
 

@@ -33,6 +33,36 @@ exec 3>&-
 wait
 """
 
+# The same calls twice: by the functions of futex calls, and by the tracepoints of all system calls.  Of other system
+# calls there are tens of thousands.
+WAYS = ("fentry", "tracepoints")
+BOTH_WAYS = f"""
+{STATISTICS_ON}
+record() {{
+	name=$1; shift
+	rm -f /tmp/commands; mkfifo /tmp/commands
+	futex_mutex < /tmp/commands > $name.told &
+	exec 3> /tmp/commands
+	until grep -q ready $name.told || ! kill -0 $!; do sleep 0.1; done
+	inner='
+	do_one() {{ echo "$1" > /tmp/commands; until [ $(wc -l < '$name'.told) -ge $2 ]; do sleep 0.1; done; }}
+	do_one "lock {ROUNDS} {HOLD_US}" 2
+	do_one "pi {ROUNDS} {HOLD_US}" 3
+	do_one "waitv {ROUNDS} {HOLD_US}" 4
+	do_one "wait2 {ROUNDS} {HOLD_US}" 5
+	do_one "requeue {ROUNDS} {HOLD_US}" 6
+	do_one "restart 4 {HOLD_US}" 7
+	do_one "calls32 {ROUNDS} {HOLD_US}" 8
+	dd if=/dev/zero of=/dev/null bs=1 count=20000 2> /dev/null'
+	"$@" lockline-collect record -a -q --futex -o $name.lockline -- sh -c "$inner" || exit
+	exec 3>&-
+	wait
+}}
+record fentry
+record tracepoints no_fentry
+"""
+WORDS = ("held_mutex", "pi_mutex", "first_word", "second_word")
+
 
 SECTIONS = chosen(*(Section(boot(kernel), "futexes", COMMAND) for kernel in KERNELS))
 
@@ -82,3 +112,31 @@ def test_nothing_is_lost(guest: Guest) -> None:
     assert loss["futex_calls"] > 0
     assert not any(loss[name] for name in ("futex_no_slot", "futex_no_row", "futex_compat"))
     assert loss["futex_orphaned"] <= misses(guest)
+
+
+@pytest.fixture(scope="module", params=chosen(Section(boot("trixie"), "futex-ways", BOTH_WAYS)), ids=kernel_of)
+def ways(request: pytest.FixtureRequest, results: Callable[[Section], Guest]) -> Guest:
+    """A guest that recorded both ways."""
+    return results(request.param)
+
+
+def test_both_ways_count_the_same(ways: Guest) -> None:
+    words = (
+        "SELECT name, calls, slept, again, timed_out, interrupted, failed, timed, wakes, wakes_empty, tasks_woken, ops"
+        f" FROM futex JOIN futex_total ON futex = futex.id WHERE name IN {WORDS} ORDER BY name"
+    )
+    others = "SELECT count FROM loss WHERE name IN ('futex_restarted', 'futex_compat') ORDER BY name"
+    found = {way: ways.rows(f"{way}.lockline", words) for way in WAYS}
+    assert [row[0] for row in found["fentry"]] == sorted(WORDS)
+    assert found["fentry"] == found["tracepoints"]
+    assert [ways.rows(f"{way}.lockline", others) for way in WAYS] == [[(2 * ROUNDS,), (4,)]] * 2
+
+
+def test_other_calls_run_no_program(ways: Guest) -> None:
+    """At most one run for each futex call; the tracepoints' program runs for the others too."""
+    entered = "SELECT sum(measured_runs) FROM program WHERE name LIKE 'futex_enter%'"
+    counted = "SELECT sum(count) FROM loss WHERE name IN ('futex_calls', 'futex_restarted')"
+    runs = {way: ways.rows(f"{way}.lockline", entered)[0][0] for way in WAYS}
+    calls = {way: ways.rows(f"{way}.lockline", counted)[0][0] for way in WAYS}
+    assert 0 < runs["fentry"] <= calls["fentry"]
+    assert runs["tracepoints"] > calls["tracepoints"]

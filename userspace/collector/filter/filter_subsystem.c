@@ -24,6 +24,7 @@ static int configure(struct lockline_bpf *bpf, const struct ground *ground)
 {
 	const struct lock_filter *filter = ground->lock_filter;
 
+	bpf->rodata->filtered |= filter->locks || filter->callers_chosen;
 	bpf->rodata->filter_locks = filter->locks;
 	bpf->rodata->filter_lock_names = filter->name_count;
 	bpf->rodata->lock_range_count = filter->range_count;

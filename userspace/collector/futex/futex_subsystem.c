@@ -56,15 +56,36 @@ static bool names_user_code(const struct plan *plan)
 /* Exits before entries: a call whose end was not seen would keep its slot. */
 static int choices(struct lockline_bpf *bpf, const struct plan *plan, struct choice *choices, int count)
 {
-	const struct choice table[] = {
-		{bpf->progs.futex_exit, plan->futex, SIGNAL_FUTEX_WAITS, NULL},
-		{bpf->progs.futex_switch, plan->futex, SIGNAL_FUTEX_WAITS, NULL},
-		{bpf->progs.futex_waking, plan->futex, SIGNAL_FUTEX_WAITS, NULL},
-		{bpf->progs.futex_enter, plan->futex, SIGNAL_FUTEX_WAITS, NULL},
+	const struct {
+		struct bpf_program *enter, *leave;
+	} calls[FUTEX_FUNCTIONS] = {
+#define CALL(function, name) [function] = {bpf->progs.futex_enter_##name, bpf->progs.futex_exit_##name}
+		CALL(FUTEX_FUNCTION, futex),
+		CALL(FUTEX_WAITV_FUNCTION, waitv),
+		CALL(FUTEX_WAKE_FUNCTION, wake),
+		CALL(FUTEX_WAIT_FUNCTION, wait),
+		CALL(FUTEX_REQUEUE_FUNCTION, requeue),
+		CALL(FUTEX_TIME32_FUNCTION_32, time32_32),
+		CALL(FUTEX_FUNCTION_32, futex_32),
+		CALL(FUTEX_WAITV_FUNCTION_32, waitv_32),
+		CALL(FUTEX_WAKE_FUNCTION_32, wake_32),
+		CALL(FUTEX_WAIT_FUNCTION_32, wait_32),
+		CALL(FUTEX_REQUEUE_FUNCTION_32, requeue_32),
+		CALL(RESTART_FUNCTION, restart),
 	};
+	const bool all_calls = plan->futex && !plan->futex_functions;
 
-	memcpy(choices + count, table, sizeof(table));
-	return count + sizeof(table) / sizeof(table[0]);
+	choices[count++] = (struct choice){bpf->progs.futex_exit, all_calls, SIGNAL_FUTEX_WAITS, NULL};
+	for (int i = 0; i < FUTEX_FUNCTIONS; i++)
+		choices[count++] = (struct choice){calls[i].leave, plan->futex_functions >> i & 1, SIGNAL_FUTEX_WAITS,
+						   futex_function_names[i]};
+	choices[count++] = (struct choice){bpf->progs.futex_switch, plan->futex, SIGNAL_FUTEX_WAITS, NULL};
+	choices[count++] = (struct choice){bpf->progs.futex_waking, plan->futex, SIGNAL_FUTEX_WAITS, NULL};
+	for (int i = 0; i < FUTEX_FUNCTIONS; i++)
+		choices[count++] = (struct choice){calls[i].enter, plan->futex_functions >> i & 1, SIGNAL_FUTEX_WAITS,
+						   futex_function_names[i]};
+	choices[count++] = (struct choice){bpf->progs.futex_enter, all_calls, SIGNAL_FUTEX_WAITS, NULL};
+	return count;
 }
 
 static int configure(struct lockline_bpf *bpf, const struct ground *ground)
@@ -83,18 +104,22 @@ static int open_futexes(struct ground *ground, void **state)
 /* Before anything is recorded: it can be stopped then. */
 static void tell_cost(const struct ground *ground)
 {
+	const char *what = ground->plan->futex_functions ? "the system calls of futexes" : "every system call";
 	long cpus = sysconf(_SC_NPROCESSORS_ONLN);
 	struct probe_cost cost;
 	int err = probe_cost_measure(ground->probes, 1ull << SIGNAL_FUTEX_WAITS, &cost);
 
 	if (err)
-		message("--futex probes every system call; what that costs cannot be measured: %s", strerror(-err));
+		message("--futex probes %s; what that costs cannot be measured: %s", what, strerror(-err));
 	else
-		message("--futex probes every system call, switch and wake-up: %.0f a second now, %.0f ns each: at "
-			"least %.1f %% of the time of %ld CPUs; a program that does little else can lose a quarter "
-			"of its speed",
-			cost.runs / (cost.window_ns / 1e9), cost.runs ? (double)cost.run_ns / cost.runs : 0.0,
-			100.0 * cost.run_ns / (cost.window_ns * (double)cpus), cpus);
+		message("--futex probes %s, every switch and wake-up: %.0f a second now, %.0f ns each: at least %.1f "
+			"%% "
+			"of the time of %ld CPUs%s",
+			what, cost.runs / (cost.window_ns / 1e9), cost.runs ? (double)cost.run_ns / cost.runs : 0.0,
+			100.0 * cost.run_ns / (cost.window_ns * (double)cpus), cpus,
+			ground->plan->futex_functions ? ""
+						      : "; a program that does little else than system calls can lose "
+							"a quarter of its speed");
 }
 
 static int tell(struct ground *ground, void **state)

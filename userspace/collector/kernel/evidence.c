@@ -231,6 +231,18 @@ static enum symbol_table look_at_symbols(const struct symbols *symbols)
 	return symbols_have_data(symbols) ? SYMBOLS_ALL : SYMBOLS_TEXT;
 }
 
+static void look_at_futexes(struct evidence *evidence, const struct btf *btf, const struct symbols *symbols)
+{
+	for (int i = 0; i < FUTEX_FUNCTIONS; i++) {
+		const char *name = futex_function_names[i];
+
+		if (name && has_type(btf, name, BTF_KIND_FUNC))
+			evidence->btf_futex_functions |= 1u << i;
+		if (name && has_symbol(symbols, name))
+			evidence->futex_functions |= 1u << i;
+	}
+}
+
 void evidence_collect(struct evidence *evidence, const struct options *options, const struct symbols *symbols,
 		      bool thorough)
 {
@@ -262,6 +274,7 @@ void evidence_collect(struct evidence *evidence, const struct options *options, 
 			      has_type(btf, "btf_trace_sys_exit", BTF_KIND_TYPEDEF) &&
 			      has_type(btf, "btf_trace_sched_waking", BTF_KIND_TYPEDEF) &&
 			      has_type(btf, "btf_trace_sched_switch", BTF_KIND_TYPEDEF);
+	look_at_futexes(evidence, btf, symbols);
 	evidence->btf_percpu = has_type(btf, "runqueues", BTF_KIND_VAR);
 	evidence->btf_slab = has_type(btf, "bpf_get_kmem_cache", BTF_KIND_FUNC);
 	/* As slab_pages.c tells them; struct slab came with 5.17. */

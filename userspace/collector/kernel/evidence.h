@@ -46,6 +46,8 @@ struct evidence {
 	bool btf_clock_read;         /* clock_read_function() of the clocksource */
 	bool cycle_counter;          /* the event source msr */
 	bool btf_futex;              /* the tracepoints of --futex */
+	__u32 btf_futex_functions;   /* mask of enum futex_function */
+	__u32 futex_functions;       /* the same, of what the kernel has a symbol of */
 	bool btf_percpu;             /* the variable `runqueues` */
 	bool btf_slab;               /* bpf_get_kmem_cache() */
 	bool btf_slab_pages;         /* what marks a page of a slab */

@@ -64,7 +64,8 @@ struct plan {
 	bool ptrace_attach_kprobe;  /* it by kprobe, for want of fentry */
 	const char *clock_read;     /* function that reads the clock device; NULL: not probed */
 	bool clock_kprobe;          /* it by kprobe, for want of fentry */
-	bool futex;                 /* futex calls, by the tracepoints of system calls and of the scheduler */
+	bool futex;                 /* futex calls, by the tracepoints of the scheduler and of system calls */
+	__u32 futex_functions;      /* mask of enum futex_function by fentry, in place of those of system calls */
 	bool hitm;                  /* samples of the PMU's memory events */
 	struct pmu_plan pmu;        /* which those are */
 	bool contended_release;     /* lock:contended_release tells of sleeping locks */

@@ -4,6 +4,25 @@
 
 #include "kernel/plan_signals.h"
 
+/* A function that is there and cannot be probed would hide its calls: then all system calls are probed. */
+enum probe_state check_futex_functions(struct finding *finding)
+{
+	const struct evidence *evidence = finding->evidence;
+	const __u32 there = evidence->btf_futex_functions, lacking = evidence->futex_functions & ~there;
+	const __u32 sched = 1u << PROBE_WAKING | 1u << PROBE_SWITCH;
+	enum probe_state state =
+		check_fentry(finding, there & 1u << FUTEX_FUNCTION ? futex_function_names[FUTEX_FUNCTION] : NULL);
+
+	if (state != PROBE_ON)
+		return state;
+	if (lacking)
+		return UNAVAILABLE("the kernel's BTF lacks %s()", futex_function_names[__builtin_ctz(lacking)]);
+	if ((evidence->btf_context & sched) != sched)
+		return UNAVAILABLE("the kernel's BTF lacks the tracepoints sched_waking or sched_switch");
+	ON("the system calls of futexes are probed, and no others");
+	return asked(finding, evidence->futex, "--futex");
+}
+
 enum probe_state check_futex(struct finding *finding)
 {
 	if (check_waits(finding) != PROBE_ON)
@@ -128,7 +147,9 @@ void plan_signals(struct plan *plan, struct finding *finding)
 {
 	const char *function = clock_read_function(finding->evidence->clocksource);
 
-	plan->futex = check_futex(finding) == PROBE_ON;
+	if (check_futex_functions(finding) == PROBE_ON)
+		plan->futex_functions = finding->evidence->btf_futex_functions;
+	plan->futex = plan->futex_functions || check_futex(finding) == PROBE_ON;
 	plan->hitm = check_hitm(finding) == PROBE_ON;
 	plan->pmu = finding->evidence->pmu;
 	plan->inactive_turns = check_inactive_turns(finding) == PROBE_ON;

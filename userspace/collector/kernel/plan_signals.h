@@ -5,6 +5,7 @@
 
 #include "kernel/plan_checks.h"
 
+enum probe_state check_futex_functions(struct finding *finding);
 enum probe_state check_futex(struct finding *finding);
 enum probe_state check_inactive_calls(struct finding *finding);
 enum probe_state check_inactive_kprobe(struct finding *finding);

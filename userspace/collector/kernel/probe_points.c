@@ -53,6 +53,31 @@ const char *const context_tracepoints[CONTEXT_PROBES] = {
 	[PROBE_WAIT_TASK] = "sched_wait_task",
 };
 
+const char *const futex_function_names[FUTEX_FUNCTIONS] = {
+#if defined(__x86_64__)
+	[FUTEX_FUNCTION] = "__x64_sys_futex",
+	[FUTEX_WAITV_FUNCTION] = "__x64_sys_futex_waitv",
+	[FUTEX_WAKE_FUNCTION] = "__x64_sys_futex_wake",
+	[FUTEX_WAIT_FUNCTION] = "__x64_sys_futex_wait",
+	[FUTEX_REQUEUE_FUNCTION] = "__x64_sys_futex_requeue",
+	[FUTEX_TIME32_FUNCTION_32] = "__ia32_sys_futex_time32",
+	[FUTEX_FUNCTION_32] = "__ia32_sys_futex",
+	[FUTEX_WAITV_FUNCTION_32] = "__ia32_sys_futex_waitv",
+	[FUTEX_WAKE_FUNCTION_32] = "__ia32_sys_futex_wake",
+	[FUTEX_WAIT_FUNCTION_32] = "__ia32_sys_futex_wait",
+	[FUTEX_REQUEUE_FUNCTION_32] = "__ia32_sys_futex_requeue",
+	[RESTART_FUNCTION] = "__do_sys_restart_syscall",
+#else
+	[FUTEX_FUNCTION] = "__arm64_sys_futex",
+	[FUTEX_WAITV_FUNCTION] = "__arm64_sys_futex_waitv",
+	[FUTEX_WAKE_FUNCTION] = "__arm64_sys_futex_wake",
+	[FUTEX_WAIT_FUNCTION] = "__arm64_sys_futex_wait",
+	[FUTEX_REQUEUE_FUNCTION] = "__arm64_sys_futex_requeue",
+	[FUTEX_TIME32_FUNCTION_32] = "__arm64_sys_futex_time32",
+	[RESTART_FUNCTION] = "__arm64_sys_restart_syscall",
+#endif
+};
+
 const char *clock_read_function(const char *clocksource)
 {
 	return !strcmp(clocksource, "hpet") ? "read_hpet" : !strcmp(clocksource, "acpi_pm") ? "acpi_pm_read" : NULL;

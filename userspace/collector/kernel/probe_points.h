@@ -76,6 +76,28 @@ enum context_probe {
 
 extern const char *const context_tracepoints[CONTEXT_PROBES];
 
+/*
+ * The system calls of --futex, as functions of their own.  Of 32-bit tasks those that the kernel has apart: arm64 has
+ * one of them, x86 all but the last.
+ */
+enum futex_function {
+	FUTEX_FUNCTION,
+	FUTEX_WAITV_FUNCTION,
+	FUTEX_WAKE_FUNCTION,
+	FUTEX_WAIT_FUNCTION,
+	FUTEX_REQUEUE_FUNCTION,
+	FUTEX_TIME32_FUNCTION_32,
+	FUTEX_FUNCTION_32,
+	FUTEX_WAITV_FUNCTION_32,
+	FUTEX_WAKE_FUNCTION_32,
+	FUTEX_WAIT_FUNCTION_32,
+	FUTEX_REQUEUE_FUNCTION_32,
+	RESTART_FUNCTION, /* goes on with a wait that a signal interrupted */
+	FUTEX_FUNCTIONS
+};
+
+extern const char *const futex_function_names[FUTEX_FUNCTIONS]; /* NULL: not on this architecture */
+
 /* Of writers. */
 #define RWSEM_SLOW_PATH  "rwsem_down_write_slowpath"
 #define PERCPU_SLOW_PATH "percpu_down_write"

@@ -176,7 +176,7 @@ static int share(struct probes *probes, const struct ground *ground)
 {
 	const bool coarse = ground->plan->clock == CLOCK_COARSE;
 	struct lockline_bpf *bpf = probes->bpf;
-	bool filtered = bpf->rodata->filter_tasks || bpf->rodata->filter_cgroup;
+	bool by_task = bpf->rodata->filter_tasks || bpf->rodata->filter_cgroup;
 	int err = maps_open(&probes->maps, bpf, ground->sizing);
 
 	if (err) {
@@ -189,7 +189,7 @@ static int share(struct probes *probes, const struct ground *ground)
 		return err;
 	}
 	set_states(probes, ground->options, ground->sizing,
-		   (filtered ? STATE_FILTERED : 0) | (coarse ? STATE_COARSE_CLOCK : 0));
+		   (by_task ? STATE_FILTERED : 0) | (coarse ? STATE_COARSE_CLOCK : 0));
 	return 0;
 }
 
@@ -228,6 +228,7 @@ int probes_load(const struct ground *ground, const struct subsystem *const *subs
 	bpf->rodata->filter_tasks =
 		options->pids.count || options->tids.count || (options->command_argv && !options->all);
 	bpf->rodata->filter_cgroup = cgroup ? cgroup->id : 0;
+	bpf->rodata->filtered = bpf->rodata->filter_tasks || bpf->rodata->filter_cgroup;
 	bpf->rodata->cgroup_v1_subsys = hierarchy;
 	choice_count = choose(bpf, ground, subsystems, count, choices);
 	err = configure(bpf, ground, subsystems, count, choices, choice_count);

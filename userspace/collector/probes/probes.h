@@ -14,7 +14,7 @@
 #include "probes/sizing.h"
 #include "probes/subsystem.h"
 
-#define PROBE_PROGRAMS 96
+#define PROBE_PROGRAMS 128
 
 struct bpf_link;
 struct bpf_program;
