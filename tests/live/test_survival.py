@@ -110,6 +110,36 @@ def test_sigkill_at_any_time(live: Path, tmp_path: Path, load: None) -> None:
         assert len(list(pool.map(kill, turns))) == KILLS
 
 
+def test_sigkill_of_one_that_keeps_a_part(live: Path, recording: Path, load: None) -> None:
+    """Intervals are rolled up and removed when it is killed, and what is left can be read, before and after."""
+
+    def removed() -> bool:
+        with Recording(recording) as result:
+            return bool(result.rows("SELECT value FROM meta WHERE name = 'removed_until_ns'"))
+
+    collector = Collector(live, recording, "-a", "-I", "0.1", "--keep", "2", "--max-size", "16M").attached()
+    wait_for(lambda: intervals(recording) >= 1, "interval")
+    wait_for(removed, "interval that was removed")
+    report = live / "bin" / "lockline"
+    last = subprocess.run([report, "report", recording, "--last", "1"], capture_output=True, text=True, check=False)
+    assert (last.returncode, last.stderr) == (0, "")
+    assert collector.stop(signal.SIGKILL) == -signal.SIGKILL
+    with Recording(recording) as result:
+        assert result.integrity() == "ok"
+        assert result.number("SELECT max(end_ns) - min(begin_ns) FROM interval") < 60_000_000_000
+        kept = result.number("SELECT sum(waits) FROM wait_interval")
+        assert 0 < kept < result.number("SELECT sum(waits) FROM lock_total")
+        # Follow each other without gaps, some of them longer.
+        gaps = (
+            "SELECT count(*) FROM interval a JOIN interval b ON b.id = (SELECT min(id) FROM interval WHERE id > a.id)"
+        )
+        assert result.number(f"{gaps} WHERE a.end_ns <> b.begin_ns") == 0
+        assert result.number("SELECT count(*) FROM interval WHERE end_ns - begin_ns > 500000000") > 0
+    done = subprocess.run([report, "report", recording], capture_output=True, text=True, check=False)
+    assert done.returncode == 0
+    assert "totals alone" in done.stdout
+
+
 @pytest.mark.parametrize("moment", [0.0, 0.02, 0.05, 0.1, 0.2, 0.3])
 def test_sigkill_while_starting(live: Path, recording: Path, moment: float) -> None:
     collector = Collector(live, recording, "-a")

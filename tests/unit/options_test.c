@@ -200,7 +200,7 @@ static void times(void)
 	} seconds[] = {{"1", 1000 * MS},    {"0.5", 500 * MS},   {"1.000000001", 1000 * MS + 1},
 		       {"500ms", 500 * MS}, {"2m", 120000 * MS}, {"1500us", 3 * MS / 2},
 		       {"0.1m", 6000 * MS}, {"1000000ns", MS}};
-	static const char *const bad[] = {"",    "x",    "-1",   "1e3",          "1h",  "1 s", ".5", "1.",  "1.s",
+	static const char *const bad[] = {"",    "x",    "-1",   "1e3",          "1w",  "1 s", ".5", "1.",  "1.s",
 					  "1s1", "0x10", "1..5", "1.0000000001", "inf", "nan", "1S", "1sec"};
 	__u64 ns = 0;
 	char why[VALUE_WHY];
@@ -220,7 +220,9 @@ static void times(void)
 	accepted("record --threshold 0");
 	CHECK(got.threshold_ns == 0, "every wait");
 	options_free(&got);
-	refused("record -I 50ms", "out of range, 100ms to 60m");
+	refused("record --keep 24h --flight", "leave out --keep and --max-size");
+	refused("record --max-size 1M", "out of range, 4M to");
+	refused("record -I 50ms", "out of range, 100ms to 1h");
 	refused("record -d 0", "out of range");
 }
 

@@ -2,6 +2,7 @@
 """What a report says of a recording whose waits are known."""
 
 import sqlite3
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 
 from example_recording import MS, MUTEX, RUNQUEUE_0, RUNQUEUE_1, SPINLOCK, TASKLIST, US
 from lockline.analysis.model import Figures, LockWaits, Report
-from lockline.analysis.selection import Selection, parse_cpus, parse_time, select_kinds
+from lockline.analysis.selection import Selection, parse_cpus, parse_moment, parse_time, select_kinds
 from lockline.analysis.waits import merged
 from lockline.base.errors import LocklineError
 from lockline.base.text import Style
@@ -319,16 +320,58 @@ def test_a_recording_that_was_cut_off_ends_with_its_last_interval(tmp_path: Path
         ("300ms", 300 * MS),
         ("2m", 120 * SECOND),
         ("250us", 250 * US),
+        ("3h", 10_800 * SECOND),
+        ("1d", 86_400 * SECOND),
     ],
 )
 def test_times(text: str, ns: int) -> None:
     assert parse_time(text) == ns
 
 
-@pytest.mark.parametrize("text", ["", "-1", "1h", "nan", "1e9", "ms", "1 2"])
+@pytest.mark.parametrize("text", ["", "-1", "1w", "nan", "1e9", "ms", "1 2"])
 def test_wrong_times(text: str) -> None:
     with pytest.raises(ValueError, match="is no time"):
         parse_time(text)
+
+
+@pytest.mark.parametrize("text, ns", [("2m", 120 * SECOND), ("-10", -10 * SECOND), ("-10m", -600 * SECOND), ("-0", -1)])
+def test_moments(text: str, ns: int) -> None:
+    assert parse_moment(text) == ns
+
+
+@given(st.integers(1, 20), st.integers(0, 19))
+def test_times_before_the_end(generated: Path, last: int, end: int) -> None:
+    """The recording has ten seconds."""
+    if end >= min(10, last):
+        with pytest.raises(LocklineError, match=r"lies before|no interval"):
+            report_of(generated, Selection(from_ns=-last * SECOND, to_ns=-max(end, last) * SECOND))
+        return
+    found = report_of(generated, Selection(from_ns=-last * SECOND, to_ns=-end * SECOND if end else None))
+    same = report_of(generated, Selection(from_ns=max(0, 10 - last) * SECOND, to_ns=(10 - end) * SECOND))
+    assert found.totals == same.totals
+    assert found.window.begin_ns == same.window.begin_ns
+
+
+def test_the_whole_is_more_than_its_intervals_where_some_were_removed(tmp_path: Path) -> None:
+    path = tmp_path / "kept.lockline"
+    builder = RecordingBuilder(path, seconds=6)
+    builder.lock(1, "tasklist_lock")
+    for interval in range(1, 7):
+        builder.waits(interval, 0, 1, SPINLOCK, [5 * US])
+    builder.finish()
+    with closing(sqlite3.connect(path)) as connection, connection:
+        (gone,) = connection.execute("SELECT end_ns FROM interval ORDER BY id LIMIT 1 OFFSET 1").fetchone()
+        connection.execute(
+            "DELETE FROM wait_interval WHERE interval IN (SELECT id FROM interval WHERE end_ns <= ?)", [gone]
+        )
+        connection.execute("DELETE FROM interval WHERE end_ns <= ?", [gone])
+        connection.execute("INSERT INTO meta VALUES ('removed_until_ns', ?)", [gone])
+    whole, kept = report_of(path), report_of(path, Selection(from_ns=-3600 * SECOND))
+    assert (whole.totals.waits, kept.totals.waits) == (6, 4)
+    assert kept.window.duration_ns == 4 * SECOND
+    assert whole.window.removed_until_ns == gone
+    with pytest.raises(LocklineError, match=r"of what was before 2\.0 s it has totals alone"):
+        report_of(path, Selection(from_ns=0, to_ns=SECOND))
 
 
 @given(st.sets(st.integers(0, 4095), min_size=1))

@@ -138,6 +138,8 @@ def test_wrong_usage(arguments: list[str], capsys: pytest.CaptureFixture[str]) -
         (["report", "EXAMPLE", "--cpu", "4,7"], "a CPU of the recorded machine, which has 4"),
         (["report", "EXAMPLE", "--from", "3", "--to", "2"], "lies before --from"),
         (["report", "EXAMPLE", "--from", "99"], "no interval of the recording lies there"),
+        (["report", "EXAMPLE", "--from", "-1", "--to", "-2s"], "lies before --from"),
+        (["export", "EXAMPLE", "--format", "csv", "-o", "-", "--to=-1h"], "lies before --from"),
     ],
 )
 def test_failures_are_one_line(

@@ -74,6 +74,8 @@ enum {
 	CONTAINER,
 	POD,
 	KINDS,
+	KEEP,
+	MAX_SIZE,
 	THRESHOLD,
 	SAMPLE,
 	MEMORY,
@@ -148,6 +150,11 @@ static const struct option_row rows[] = {
 	{'I', "interval", "TIME",
 	 "length of one row of the time series, at least 100ms; default: short at first, then 1s", VALUE_SECONDS,
 	 FOR_RECORD, SECOND / 10, 3600 * SECOND, AT(interval_ns)},
+	{KEEP, "keep", "TIME",
+	 "go on for days: keep the detail of this time, as in 24h; older intervals become longer, then go",
+	 VALUE_SECONDS, FOR_RECORD, SECOND, 366 * 86400 * SECOND, AT(keep_ns)},
+	{MAX_SIZE, "max-size", "SIZE", "keep the file below this size, as in 1G: the oldest detail goes first",
+	 VALUE_SIZE, FOR_RECORD, 4 << 20, 1ull << 44, AT(max_bytes)},
 	{THRESHOLD, "threshold", "TIME", "keep each wait from this length on, as in 250us; default 1ms", VALUE_TIME,
 	 FOR_WAITS, 0, 3600 * SECOND, AT(threshold_ns)},
 	{SAMPLE, "sample", "N", "keep one in N of a lock's shorter waits; N is a power of two; default: by their rate",
@@ -478,6 +485,10 @@ static int check_record(struct options *options)
 		options->perf = "perf";
 	if (options->possible_cpus && !options->sizes_only) {
 		message("--possible-cpus is for --sizes alone: a recording uses the machine's own CPUs");
+		return -EINVAL;
+	}
+	if ((options->keep_ns || options->max_bytes) && options->flight) {
+		message("--flight keeps its last seconds alone: leave out --keep and --max-size");
 		return -EINVAL;
 	}
 	if (options->self_check_ns && options->flight) {

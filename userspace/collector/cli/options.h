@@ -39,6 +39,8 @@ struct options {
 	__u32 kinds;           /* --kinds: mask of 1 << enum lock_kind; all by default */
 	__u64 duration_ns;     /* -d SECONDS; 0: until Ctrl-C or the end of COMMAND */
 	__u64 interval_ns;     /* -I SECONDS, at least 0.1 s; 0: up to INTERVAL_NS, shorter at first */
+	__u64 keep_ns;         /* --keep TIME; 0: all intervals as they are */
+	__u64 max_bytes;       /* --max-size SIZE; 0: no bound */
 	__u64 threshold_ns;    /* --threshold TIME (suffix ns, us, ms, s); default 1 ms */
 	__u32 sample_period; /* --sample N: one wait in N of a row; power of two; 0: by the rate of waits, the default */
 	__u64 memory_bytes;  /* --memory SIZE (K, M, G); 0: 64M, or more where the CPUs need it */

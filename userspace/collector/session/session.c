@@ -17,6 +17,7 @@
 #include "session/descendants.h"
 #include "episodes/flight.h"
 #include "filter/lock_filter.h"
+#include "recording/recording_keep.h"
 #include "lockline.skel.h"
 #include "probes/measurement.h"
 #include "cli/message.h"
@@ -63,6 +64,7 @@ struct session {
 	struct containers *containers;
 	struct stacks stacks;
 	struct recording *recording;
+	struct keeper keeper;
 	struct probes probes;
 	struct flight flight;
 	struct self_check *self_check; /* NULL without --self-check */
@@ -185,6 +187,11 @@ static int open_session(struct session *session)
 				  session->cgroup.id ? &session->cgroup : NULL, session->hierarchy);
 	/* After the programs, so that a refusal leaves no empty recording. */
 	err = err ?: recording_create(&session->recording, options->output);
+	session->keeper = (struct keeper){.keep_ns = options->keep_ns,
+					  .max_bytes = options->max_bytes,
+					  .interval_ns = options->interval_ns ?: INTERVAL_NS,
+					  .rolled = {-1, -1}};
+	err = err ?: recording_keep_begin(session->recording, &session->keeper);
 	err = err ?: flight_open(&session->flight, session->recording);
 	return err ?: open_analysis(session);
 }
@@ -292,6 +299,7 @@ static int end_interval(struct session *session, bool last)
 	err = err ?: stacks_put_names(&session->stacks, last);
 	err = err ?: put_summary(session, now);
 	cpu_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+	err = err ?: recording_keep(session->recording, &session->keeper, now);
 	err = err ?: recording_commit(session->recording);
 	ground->commit_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID) - cpu_ns;
 	/* Nothing fails here. */

@@ -143,6 +143,10 @@ int summary_begin(struct recording *recording, const struct plan *plan, const st
 	err = err ?: put_number(recording, "threshold_ns", options->threshold_ns);
 	err = err ?: put_number(recording, "sample_period", options->sample_period);
 	err = err ?: put_number(recording, "interval_ns", options->interval_ns ?: INTERVAL_NS);
+	if (options->keep_ns)
+		err = err ?: put_number(recording, "keep_ns", options->keep_ns);
+	if (options->max_bytes)
+		err = err ?: put_number(recording, "max_bytes", options->max_bytes);
 	err = err ?: put_number(recording, "memory_bytes", sizing->budget_bytes);
 	err = err ?: put_number(recording, "named_rows_per_cpu", sizing->named_rows);
 	return err ?: put_number(recording, "user_stacks", options->user_stacks);

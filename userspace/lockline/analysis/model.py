@@ -77,7 +77,8 @@ class OpenWait:
 class Window:
     """The time that the figures are of, CLOCK_MONOTONIC, and how it was recorded.
 
-    steal_ns: what the host took away from all CPUs over the whole recording.
+    steal_ns: what the host took away from all CPUs over the whole recording.  rolled_until_ns: intervals before that
+    are longer than interval_ns, removed_until_ns: only totals have what was before; None: record --keep did nothing.
     wait_filter: `-L LOCK -S FUNC` of the recording: other waits are not in it.  '': all are.
     """
 
@@ -97,6 +98,8 @@ class Window:
     memory_budget_bytes: int | None
     cpus: int | None
     steal_ns: int | None
+    rolled_until_ns: int | None
+    removed_until_ns: int | None
     selection: Selection
     open_waits: tuple[OpenWait, ...]
     wait_filter: str = ""

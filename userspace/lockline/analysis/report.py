@@ -105,10 +105,24 @@ def read_host(meta: Mapping[str, MetaValue]) -> Host:
     )
 
 
-def select_span(intervals: Sequence[rows.Interval], selection: Selection, begin_ns: int) -> Span | None:
+def _resolved(selection: Selection, length_ns: int) -> Selection:
+    """The selection with times since the begin in the place of those before the end."""
+
+    def since_begin(ns: int | None) -> int | None:
+        return ns if ns is None or ns >= 0 else max(0, length_ns + ns)
+
+    resolved = replace(selection, from_ns=since_begin(selection.from_ns), to_ns=since_begin(selection.to_ns))
+    if resolved.to_ns is not None and resolved.to_ns <= (resolved.from_ns or 0):
+        raise LocklineError("--to: lies before --from")
+    return resolved
+
+
+def select_span(
+    intervals: Sequence[rows.Interval], selection: Selection, begin_ns: int, removed: bool = False
+) -> Span | None:
     """First and last id of the intervals that overlap the selected time; None if that is the whole run.
 
-    Raises LocklineError if there are none.
+    removed: whether the whole run is more than its intervals.  Raises LocklineError if there are none.
     """
     if selection.from_ns is None and selection.to_ns is None:
         return None
@@ -119,9 +133,14 @@ def select_span(intervals: Sequence[rows.Interval], selection: Selection, begin_
     ]
     if not found:
         length = (max((interval.end_ns for interval in intervals), default=begin_ns) - begin_ns) / 1e9
-        raise LocklineError(f"--from, --to: no interval of the recording lies there; it is {length:.1f} s long")
+        kept = f", and of what was before {_kept(intervals, begin_ns):.1f} s it has totals alone" if removed else ""
+        raise LocklineError(f"--from, --to: no interval of the recording lies there; it is {length:.1f} s long{kept}")
     # The whole run has totals of its own, which are read much faster.
-    return None if len(found) == len(intervals) else (min(found), max(found))
+    return None if len(found) == len(intervals) and not removed else (min(found), max(found))
+
+
+def _kept(intervals: Sequence[rows.Interval], begin_ns: int) -> float:
+    return (min((interval.begin_ns for interval in intervals), default=begin_ns) - begin_ns) / 1e9
 
 
 def read_window(
@@ -144,7 +163,9 @@ def read_window(
     end = _integer(meta, "end_ns")
     if end is None or end < begin:
         end = max([begin, *ends])
-    span = select_span(intervals, selection, begin)
+    removed = _integer(meta, "removed_until_ns")
+    selection = _resolved(selection, max([end, *ends]) - begin)
+    span = select_span(intervals, selection, begin, removed is not None)
     shown = [interval for interval in intervals if span is None or span[0] <= interval.id <= span[1]]
     window = Window(
         begin_ns=begin if span is None else min(interval.begin_ns for interval in shown),
@@ -164,6 +185,8 @@ def read_window(
         memory_budget_bytes=_integer(meta, "memory_bytes"),
         cpus=_integer(meta, "cpus_online") or _integer(meta, "cpus_possible") or None,
         steal_ns=_difference(meta, "steal_begin_ns", "steal_end_ns"),
+        rolled_until_ns=_integer(meta, "rolled_until_ns"),
+        removed_until_ns=removed,
         selection=selection,
         open_waits=tuple(
             OpenWait(

@@ -13,16 +13,18 @@ GROUPINGS = ("identity", "instance")
 
 MAX_CPU = 1 << 16
 
-_UNITS = {"": 1_000_000_000, "ns": 1, "us": 1000, "ms": 1_000_000, "s": 1_000_000_000, "m": 60_000_000_000}
+_SECOND = 1_000_000_000
+_UNITS = {"ns": 1, "us": 1000, "ms": 1_000_000, "m": 60 * _SECOND, "h": 3600 * _SECOND, "d": 86400 * _SECOND}
 
 
 @dataclass(frozen=True, slots=True)
 class Selection:
     """Filters and order of a report; None: no filter.
 
-    kinds: names or patterns of kinds; cpus: CPU numbers; lock: a pattern of lock names; from_ns and to_ns:
-    relative to the begin of the recording; top: rows of each table, None for the renderer's own choice; container: a
-    name or the begin of an id, pod: "NAMESPACE/NAME": of tasks, cgroups and single waits, totals have no waiters.
+    kinds: names or patterns of kinds; cpus: CPU numbers; lock: a pattern of lock names; from_ns and to_ns: since the
+    begin of the recording, below 0: from its end; top: rows of each table, None for the renderer's own choice;
+    container: a name or the begin of an id, pod: "NAMESPACE/NAME": of tasks, cgroups and single waits, totals have no
+    waiters.
     """
 
     kinds: tuple[str, ...] | None = None
@@ -38,11 +40,18 @@ class Selection:
 
 
 def parse_time(text: str) -> int:
-    """Nanoseconds of "1.5", "1.5s", "300ms" or "2m".  Raises ValueError."""
-    match = re.fullmatch(r"(\d{1,12}(?:\.\d{0,9})?)(ns|us|ms|s|m|)", text.strip(), re.ASCII)
+    """Nanoseconds of "1.5", "1.5s", "300ms", "2m", "3h" or "1d".  Raises ValueError."""
+    match = re.fullmatch(r"(\d{1,12}(?:\.\d{0,9})?)(ns|us|ms|s|m|h|d|)", text.strip(), re.ASCII)
     if not match:
-        raise ValueError(f"'{text}' is no time; write it as 1.5, 1.5s, 300ms or 2m")
-    return round(float(match[1]) * _UNITS[match[2]])
+        raise ValueError(f"'{text}' is no time; write it as 1.5, 1.5s, 300ms, 2m or 3h")
+    return round(float(match[1]) * _UNITS.get(match[2], _SECOND))
+
+
+def parse_moment(text: str) -> int:
+    """Nanoseconds since the begin, or with a minus before the end, which gives a number below 0.  Raises ValueError."""
+    if not text.strip().startswith("-"):
+        return parse_time(text)
+    return -parse_time(text.strip()[1:]) or -1
 
 
 def parse_cpus(text: str) -> tuple[int, ...]:

@@ -2,7 +2,8 @@
 """What several commands' options have in common."""
 
 import argparse
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from lockline.base.errors import LocklineError
@@ -43,6 +44,40 @@ def wait_filter(arguments: argparse.Namespace) -> tuple[str, ...]:
     """The collector's options for what add_wait_filter() took; () where all waits are recorded."""
     locks, callers = arguments.lock_filter, arguments.callstack_filter
     return (*(("-L", locks) if locks else ()), *(("-S", callers) if callers else ()))
+
+
+def add_times(parser: argparse.ArgumentParser) -> None:
+    """Add the options that select a time of a recording, for Selection.from_ns and to_ns."""
+    from lockline.analysis.selection import parse_moment, parse_time
+
+    def last(text: str) -> int:
+        return -parse_time(text) or -1
+
+    parser.add_argument(
+        "--from",
+        dest="from_ns",
+        type=argument(parse_moment),
+        metavar="TIME",
+        help="show the time from here on: seconds since the recording began, or with a unit, as in 90, 1.5s, 300ms, 2m;"
+        " with a minus before its end, as in -10m",
+    )
+    parser.add_argument(
+        "--to", dest="to_ns", type=argument(parse_moment), metavar="TIME", help="end of that time, likewise"
+    )
+    parser.add_argument(
+        "--last", dest="from_ns", type=argument(last), metavar="TIME", help="the last part, as in 10m: --from -10m"
+    )
+
+
+def with_negative_times(arguments: Sequence[str]) -> list[str]:
+    """The arguments with "--from -10m" as "--from=-10m": argparse would take -10m for an option."""
+    joined: list[str] = []
+    for word in arguments:
+        if joined and joined[-1] in ("--from", "--to") and re.match(r"-[0-9]", word):
+            joined[-1] += f"={word}"
+        else:
+            joined.append(word)
+    return joined
 
 
 def add_html(parser: "argparse.ArgumentParser | argparse._ArgumentGroup") -> None:

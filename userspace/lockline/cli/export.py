@@ -5,10 +5,10 @@ import argparse
 import sys
 from pathlib import Path
 
-from lockline.analysis.selection import Selection, parse_time
+from lockline.analysis.selection import Selection
 from lockline.base.errors import LocklineError
 from lockline.base.text import Style
-from lockline.cli.common import argument
+from lockline.cli.common import add_times
 from lockline.cli.output import write_whole
 from lockline.cli.report import DEFAULT_RECORDING, kinds_argument
 
@@ -45,9 +45,7 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     export.add_argument("--addresses", action="store_true", help="show kernel addresses")
     export.add_argument("--kinds", type=kinds_argument, metavar="LIST", help="only these kinds, as spinlock,mutex*")
     export.add_argument("--lock", metavar="PATTERN", help="only locks whose name holds this text, or matches *, ?, [")
-    times = "seconds from the begin of the recording, or with a unit: 90, 1.5s, 300ms, 2m"
-    export.add_argument("--from", dest="from_ns", type=argument(parse_time), metavar="TIME", help=times)
-    export.add_argument("--to", dest="to_ns", type=argument(parse_time), metavar="TIME", help="likewise")
+    add_times(export)
 
 
 def _encoded(path: str, arguments: argparse.Namespace) -> bytes:
@@ -93,8 +91,6 @@ def run(arguments: argparse.Namespace) -> tuple[str, int]:
         raise LocklineError(f"--holders: of the formats {', '.join(_STACKS)}")
     if arguments.holders and (arguments.from_ns is not None or arguments.to_ns is not None):
         raise LocklineError("--holders: of the whole recording, without --from and --to")
-    if arguments.to_ns is not None and arguments.to_ns <= (arguments.from_ns or 0):
-        raise LocklineError("--to: lies before --from")
     content = _encoded(arguments.input or arguments.file or DEFAULT_RECORDING, arguments)
     if arguments.output == "-":
         sys.stdout.buffer.write(content)

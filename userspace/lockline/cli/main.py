@@ -101,13 +101,15 @@ def _run(arguments: Sequence[str]) -> tuple[str, int]:
         from lockline.base.collector import exec_collector
 
         exec_collector(arguments)
+    from lockline.cli.common import with_negative_times
+
     try:
         if first == "watch":
             from lockline.cli import watch
 
             return watch.run(arguments[1:])
         parsed, unknown = make_parser([first], examples="-h" in arguments or "--help" in arguments).parse_known_args(
-            arguments
+            with_negative_times(arguments)
         )
         if unknown:
             from lockline.cli.help import refuse_options

@@ -6,11 +6,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lockline.analysis.selection import GROUPINGS, SORTS, Selection, parse_cpus, parse_time
+from lockline.analysis.selection import GROUPINGS, SORTS, Selection, parse_cpus
 from lockline.base.errors import LocklineError
 from lockline.base.text import Style
 from lockline.cli import terminal
-from lockline.cli.common import add_html, argument, check_html, positive
+from lockline.cli.common import add_html, add_times, argument, check_html, positive
 
 if TYPE_CHECKING:
     from lockline.analysis.model import Report
@@ -93,9 +93,7 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     )
     shown.add_argument("--why", action="store_true", help="the story of the investigation (lockline why -o FILE)")
     shown.add_argument("--what-if", action="store_true", help="what would be gained at most without a lock")
-    times = "show the time from here on: seconds since the recording began, or with a unit, as in 90, 1.5s, 300ms, 2m"
-    report.add_argument("--from", dest="from_ns", type=argument(parse_time), metavar="TIME", help=times)
-    report.add_argument("--to", dest="to_ns", type=argument(parse_time), metavar="TIME", help="end of that time")
+    add_times(report)
 
 
 def selection_of(arguments: argparse.Namespace) -> Selection:
@@ -204,8 +202,6 @@ def run(arguments: argparse.Namespace) -> tuple[str, int]:
 
     check_html(arguments)
     selection = selection_of(arguments)
-    if selection.to_ns is not None and selection.to_ns <= (selection.from_ns or 0):
-        raise LocklineError("--to: lies before --from")
     path = arguments.input or arguments.file or DEFAULT_RECORDING
     with open_recording(path) as recording:
         if arguments.why:

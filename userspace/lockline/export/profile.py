@@ -163,7 +163,8 @@ def _identities(recording: Recording, report: Report) -> dict[tuple[int, int], t
 
 def _waiters(recording: Recording, report: Report) -> tuple[_Weights, dict[tuple[str, str], tuple[int, int]]]:
     window = report.window
-    span = select_span(recording.intervals(), window.selection, window.recording_begin_ns)
+    removed = window.removed_until_ns is not None
+    span = select_span(recording.intervals(), window.selection, window.recording_begin_ns, removed)
     identities = _identities(recording, report)
     weights: defaultdict[tuple[_Who, _Stacks], tuple[int, int]] = defaultdict(lambda: (0, 0))
     samples: Iterable[rows.SampleTotal | rows.SampleInterval] = (

@@ -322,6 +322,10 @@ def trust_words(report: Report, marked: bool) -> str:
         parts.append(f"{count(unnamed)} waits came before their lock had a name for -L")
     if report.window.wait_filter:
         parts.append("other waits were not recorded")
+    gone = report.window.removed_until_ns
+    if gone is not None:
+        since = duration(max(0, gone - report.window.recording_begin_ns))
+        parts.append(f"of the first {since} there are totals alone (--keep)")
     if not parts:
         return "complete: every lock wait was counted"
     return "; ".join(parts)

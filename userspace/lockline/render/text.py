@@ -444,8 +444,21 @@ def _open_waits(report: Report, style: Style, limit: int) -> list[str]:
     return ["Still waiting at the end of the recording", *lines]
 
 
-def _footer(report: Report, style: Style) -> list[str]:
+def _kept(window: Window) -> list[str]:
+    """What has become of the detail of a recording that goes on for long."""
     lines = []
+    for until, what in (
+        (window.removed_until_ns, "there are totals alone, and no intervals, single waits and samples by time"),
+        (window.rolled_until_ns, "intervals are longer, and of single waits the longest are kept"),
+    ):
+        if until is not None:
+            before = duration(max(0, until - window.recording_begin_ns))
+            lines += _wrapped("  note", f"of the first {before} {what} (record --keep, --max-size)")
+    return lines
+
+
+def _footer(report: Report, style: Style) -> list[str]:
+    lines = _kept(report.window)
     for loss in sorted(report.loss, key=lambda loss: (loss.severity != "loss", loss.name)):
         if loss.events:
             mark = "lost" if loss.severity == "loss" else "note"

@@ -101,6 +101,10 @@ class Window:
     sample_period: Count | None = shown("of weighted samples")
     memory_budget_bytes: Count | None = shown("of the recording")
     steal_ns: Count | None = shown("what the host took away from all CPUs over the whole recording")
+    rolled_until_ns: Count | None = shown(
+        "intervals before that are longer than interval_ns: record --keep, --max-size"
+    )
+    removed_until_ns: Count | None = shown("only the totals of the whole recording have what was before that")
     selection: Selection = shown("the report's options")
     open_waits: tuple[OpenWait, ...] = shown("in progress when the recording ended; not filtered")
 
