@@ -101,6 +101,55 @@ static void holders(void)
 	CHECK(!plan.release_functions && !plan.release_kprobe, "%x", plan.release_functions);
 }
 
+/* A kernel whose queued spinlocks pass the tracepoint: no unlock is probed then. */
+static void holders_by_contended_release(void)
+{
+	struct evidence e = machine();
+	static struct plan plan;
+
+	e.fentry_error = 0;
+	e.btf_release_functions = (1u << RELEASE_FUNCTIONS) - 1;
+	e.holders = e.btf_release = true;
+	plan_decide(&plan, &e);
+	well_formed(&plan);
+	CHECK_TEXT(probe(&plan, "spinlock holders")->source, "fentry");
+	CHECK(plan.contended_release && plan.release_functions == (SPIN_UNLOCKS | RW_UNLOCKS), "%x",
+	      plan.release_functions);
+
+	e.spin_release = true;
+	plan_decide(&plan, &e);
+	well_formed(&plan);
+	CHECK_TEXT(probe(&plan, "spinlock holders")->source, "tp_btf contended_release");
+	state(&plan, "spinlock holders", PROBE_ON, "but those of rwlocks");
+	CHECK(plan.contended_release && plan.release_functions == RW_UNLOCKS, "%x", plan.release_functions);
+
+	e.rw_release = true;
+	plan_decide(&plan, &e);
+	state(&plan, "spinlock holders", PROBE_ON, "no unlock is probed");
+	CHECK(plan.contended_release && !plan.release_functions && !plan.release_kprobe, "%x", plan.release_functions);
+
+	/* Without fentry it is as good. */
+	e.fentry_error = -EPERM;
+	e.kprobe_source = true;
+	plan_decide(&plan, &e);
+	CHECK_TEXT(probe(&plan, "spinlock holders")->source, "tp_btf contended_release");
+	CHECK(plan.contended_release && !plan.release_functions && !plan.release_kprobe, "%x", plan.release_functions);
+
+	/* A hold ends at its unlock. */
+	e.fentry_error = 0;
+	e.holds = true;
+	plan_decide(&plan, &e);
+	CHECK_TEXT(probe(&plan, "spinlock holders")->source, "fentry");
+	CHECK((plan.release_functions & (SPIN_UNLOCKS | SPIN_LOCKS)) == (SPIN_UNLOCKS | SPIN_LOCKS), "%x",
+	      plan.release_functions);
+
+	e.holds = e.holders = false;
+	plan_decide(&plan, &e);
+	well_formed(&plan);
+	state(&plan, "spinlock holders", PROBE_OFF, "not asked for (--holders)");
+	CHECK(!plan.contended_release && !plan.release_functions, "%x", plan.release_functions);
+}
+
 static void what_the_doctor_tries(void)
 {
 	struct evidence e = machine();
@@ -121,6 +170,7 @@ static void what_the_doctor_tries(void)
 
 static const struct test tests[] = {
 	TEST(holders),
+	TEST(holders_by_contended_release),
 	TEST(episodes),
 	TEST(what_the_doctor_tries),
 };

@@ -90,7 +90,9 @@ def test_a_filtered_recording_says_what_it_is_of(example: Path) -> None:
 def test_waits_before_a_name_are_told(example: Path) -> None:
     report, _ = read(example)
     report = replace(report, loss=(Loss("unnamed", 1234, "", "info"),))
-    assert "1,234 waits came before their lock had a name" in screen.trust_words(report, False)
+    assert "1,234 waits came before the lock had a name" in screen.trust_words(report, False)
+    one = replace(report, loss=(Loss("unnamed", 1, "", "info"),))
+    assert "1 wait came before the lock had a name" in screen.trust_words(one, False)
 
 
 def test_the_answer_stands_on_the_third_line(example: Path) -> None:

@@ -69,10 +69,10 @@ static int tell(struct ground *ground, void **state)
 		plan_tell_missing(ground->plan, SIGNAL_SPINLOCK_HOLDERS);
 	if (options->holds)
 		plan_tell_missing(ground->plan, SIGNAL_HOLD_TIMES);
-	if (!options->holders || !ground->plan->release_functions)
+	if (!options->holders || !(ground->plan->release_functions || ground->plan->contended_release))
 		return 0;
 	err = release_cost(ground->probes, &cost);
-	release_cost_tell(&cost, err, options->holds, sysconf(_SC_NPROCESSORS_ONLN));
+	release_cost_tell(&cost, err, ground->plan, options->holds, sysconf(_SC_NPROCESSORS_ONLN));
 	return 0;
 }
 

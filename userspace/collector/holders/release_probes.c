@@ -70,20 +70,19 @@ int release_cost(const struct probes *probes, struct probe_cost *cost)
 		cost);
 }
 
-void release_cost_tell(const struct probe_cost *cost, int err, bool holds, long cpus)
+void release_cost_tell(const struct probe_cost *cost, int err, const struct plan *plan, bool holds, long cpus)
 {
+	const char *option = holds ? "--holds" : "--holders";
+	const char *what = holds ? "locks and unlocks" : plan->release_functions ? "unlocks" : "contended releases";
 	double seconds = cost->window_ns / 1e9;
 
 	if (err)
-		message("%s probes every unlock; what that costs cannot be measured: %s",
-			holds ? "--holds" : "--holders", strerror(-err));
+		message("%s probes %s; what that costs cannot be measured: %s", option, what, strerror(-err));
 	else if (!cost->runs)
-		message("%s: nothing ran the probes of unlocks in %.0f ms", holds ? "--holds" : "--holders",
-			cost->window_ns / 1e6);
+		message("%s: nothing ran the probes of %s in %.0f ms", option, what, cost->window_ns / 1e6);
 	else
 		message("%s: %.0f %s a second, %.0f ns each in the probe: %.1f %% of the time of %ld CPUs, and "
 			"about as much for getting there",
-			holds ? "--holds" : "--holders", cost->runs / seconds, holds ? "locks and unlocks" : "unlocks",
-			(double)cost->run_ns / cost->runs, 100.0 * cost->run_ns / (cost->window_ns * (double)cpus),
-			cpus);
+			option, cost->runs / seconds, what, (double)cost->run_ns / cost->runs,
+			100.0 * cost->run_ns / (cost->window_ns * (double)cpus), cpus);
 }

@@ -12,6 +12,6 @@ int release_choices(struct lockline_bpf *bpf, const struct plan *plan, struct ch
 /* What the probes of unlocks do in a short window before the recording begins. */
 int release_cost(const struct probes *probes, struct probe_cost *cost);
 /* To the person who waits: err is what release_cost() returned. */
-void release_cost_tell(const struct probe_cost *cost, int err, bool holds, long cpus);
+void release_cost_tell(const struct probe_cost *cost, int err, const struct plan *plan, bool holds, long cpus);
 
 #endif /* LOCKLINE_RELEASE_PROBES_H */

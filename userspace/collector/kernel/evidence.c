@@ -267,6 +267,8 @@ void evidence_collect(struct evidence *evidence, const struct options *options, 
 				   has_type(btf, "btf_trace_contention_end", BTF_KIND_TYPEDEF);
 	evidence->btf_fork = has_type(btf, "btf_trace_sched_process_fork", BTF_KIND_TYPEDEF);
 	evidence->btf_release = has_type(btf, "btf_trace_contended_release", BTF_KIND_TYPEDEF);
+	evidence->spin_release = evidence->btf_release && has_function(btf, symbols, SPIN_RELEASE);
+	evidence->rw_release = evidence->spin_release && has_function(btf, symbols, RW_RELEASE);
 	evidence->btf_wait_task = has_type(btf, "btf_trace_sched_wait_task", BTF_KIND_TYPEDEF);
 	evidence->btf_wait_inactive = has_type(btf, WAIT_INACTIVE, BTF_KIND_FUNC);
 	evidence->btf_ptrace_attach = has_type(btf, PTRACE_ATTACH_FUNCTION, BTF_KIND_FUNC);

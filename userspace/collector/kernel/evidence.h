@@ -40,6 +40,8 @@ struct evidence {
 	bool btf_contention;         /* lock:contention_begin and contention_end */
 	bool btf_fork;               /* sched:sched_process_fork */
 	bool btf_release;            /* lock:contended_release */
+	bool spin_release;           /* SPIN_RELEASE: queued spinlocks pass it too */
+	bool rw_release;             /* RW_RELEASE: queued rwlocks likewise */
 	bool btf_wait_task;          /* sched:sched_wait_task */
 	bool btf_wait_inactive;      /* WAIT_INACTIVE */
 	bool btf_ptrace_attach;      /* PTRACE_ATTACH_FUNCTION */

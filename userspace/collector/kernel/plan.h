@@ -68,7 +68,7 @@ struct plan {
 	__u32 futex_functions;      /* mask of enum futex_function by fentry, in place of those of system calls */
 	bool hitm;                  /* samples of the PMU's memory events */
 	struct pmu_plan pmu;        /* which those are */
-	bool contended_release;     /* lock:contended_release tells of sleeping locks */
+	bool contended_release;     /* lock:contended_release tells of sleeping locks, and where it can of spinlocks */
 	__u64 resilient_text;       /* resilient_queued_spin_lock_slowpath(); 0: none, or not known */
 	__u64 resilient_text_size;
 	bool tp_btf_contention; /* lock:contention_begin/end can be attached */

@@ -31,6 +31,27 @@ static const char *first_of(const struct finding *finding, __u32 mask)
 	return there ? release_function_names[__builtin_ctz(there)] : NULL;
 }
 
+/* The cheapest: the kernel looks for waiters itself, and inlined unlocks pass it too. */
+enum probe_state check_spin_release(struct finding *finding)
+{
+	const struct evidence *evidence = finding->evidence;
+
+	if (check_waits(finding) != PROBE_ON)
+		return PROBE_UNAVAILABLE;
+	if (!evidence->btf_release)
+		return UNAVAILABLE("the kernel has no lock:contended_release: it came with 7.2");
+	if (!evidence->spin_release)
+		return UNAVAILABLE("spinlocks do not pass lock:contended_release "
+				   "(CONFIG_QUEUED_SPINLOCKS_TRACE_CONTENDED_RELEASE, since 7.3)");
+	if (finding->mode == SPINLOCK_TEST_AND_SET || finding->mode == SPINLOCK_UNKNOWN)
+		return UNAVAILABLE("a test-and-set spinlock does not tell whether anyone waits");
+	if (evidence->holds)
+		return UNAVAILABLE("--holds probes every unlock");
+	ON("every release with waiters passes it, and no unlock is probed%s",
+	   evidence->rw_release ? "" : " but those of rwlocks");
+	return asked(finding, evidence->holders, "--holders");
+}
+
 enum probe_state check_spin_holders(struct finding *finding)
 {
 	enum probe_state state = check_fentry(finding, first_of(finding, SPIN_UNLOCKS));
@@ -99,16 +120,19 @@ void plan_releases(struct plan *plan, struct finding *finding)
 {
 	__u32 functions = finding->evidence->btf_release_functions;
 
+	const bool spin_release = check_spin_release(finding) == PROBE_ON;
+
 	if (check_spin_holders(finding) == PROBE_ON) {
-		plan->release_functions |= functions & SPIN_UNLOCKS;
+		if (!spin_release)
+			plan->release_functions |= functions & SPIN_UNLOCKS;
 		/* With PREEMPT_RT an rwlock is an rt-mutex. */
-		if (!finding->evidence->lock.realtime)
+		if (!finding->evidence->lock.realtime && !(spin_release && finding->evidence->rw_release))
 			plan->release_functions |= functions & RW_UNLOCKS;
-	} else if (check_spin_holders_kprobe(finding) == PROBE_ON) {
+	} else if (!spin_release && check_spin_holders_kprobe(finding) == PROBE_ON) {
 		plan->release_functions |= functions & SPIN_UNLOCKS;
 		plan->release_kprobe = true;
 	}
-	plan->contended_release = check_contended_release(finding) == PROBE_ON;
+	plan->contended_release = spin_release || check_contended_release(finding) == PROBE_ON;
 	if (!plan->contended_release && check_sleeping_unlocks(finding) == PROBE_ON)
 		plan->release_functions |= functions & SLEEPING_UNLOCKS;
 	if (check_holds(finding) == PROBE_ON)

@@ -5,6 +5,7 @@
 
 #include "kernel/plan_checks.h"
 
+enum probe_state check_spin_release(struct finding *finding);
 enum probe_state check_spin_holders(struct finding *finding);
 enum probe_state check_spin_holders_kprobe(struct finding *finding);
 enum probe_state check_contended_release(struct finding *finding);

@@ -98,6 +98,13 @@ enum futex_function {
 
 extern const char *const futex_function_names[FUTEX_FUNCTIONS]; /* NULL: not on this architecture */
 
+/*
+ * What passes lock:contended_release at the unlock of a queued spinlock, or rwlock: the first came with 7.3 and is built
+ * with CONFIG_QUEUED_SPINLOCKS_TRACE_CONTENDED_RELEASE alone, the second was proposed beside it.
+ */
+#define SPIN_RELEASE "queued_spin_release_traced"
+#define RW_RELEASE   "queued_write_unlock_traced"
+
 /* Of writers. */
 #define RWSEM_SLOW_PATH  "rwsem_down_write_slowpath"
 #define PERCPU_SLOW_PATH "percpu_down_write"

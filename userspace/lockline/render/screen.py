@@ -319,7 +319,8 @@ def trust_words(report: Report, marked: bool) -> str:
         parts.append(f"{MARK} waits under {duration(short)} may be more than 10% off")
     unnamed = sum(loss.events for loss in report.loss if loss.name == "unnamed")
     if unnamed:
-        parts.append(f"{count(unnamed)} waits came before their lock had a name for -L")
+        waits = "1 wait" if unnamed == 1 else f"{count(unnamed)} waits"
+        parts.append(f"{waits} came before the lock had a name for -L")
     if report.window.wait_filter:
         parts.append("other waits were not recorded")
     gone = report.window.removed_until_ns
