@@ -165,6 +165,26 @@ def test_what_makes_them_hard_to_compare(before: Path, tmp_path: Path, as_json: 
     assert "user stacks" not in warnings
 
 
+def test_what_one_side_did_not_record_is_not_gone(before: Path, tmp_path: Path, as_json: Json) -> None:
+    """Of recordings that chose different waits (-L, -S) nothing is judged, and no lock is new or gone."""
+    name = "futex_hash_bucket.lock"
+    only = {name: LOAD[name]}
+    after = make_recording(tmp_path / "a", only, seed=1, wait_filter="-L futex_hash_bucket.lock")
+    code, document = as_json(before, after)
+    waits = document["waits"]
+    assert {lock["lock"] for lock in waits["locks"]} == {name}
+    assert {part["presence"] for part in (*waits["locks"], *waits["kinds"])} == {"both"}
+    assert all(
+        "chose different waits" in part["unjudged"] for part in (waits["total"], *waits["locks"], *waits["kinds"])
+    )
+    assert any("different waits were chosen, all waits and -L futex" in text for text in document["warnings"])
+    same = make_recording(tmp_path / "s", only, seed=1, wait_filter="-L futex_hash_bucket.lock")
+    _, document = as_json(same, after)
+    assert not any("chosen" in text for text in document["warnings"])
+    assert not document["waits"]["locks"][0]["unjudged"]
+    assert code == 0
+
+
 def test_lock_option(before: Path, as_json: Json, run: Callable[..., Any]) -> None:
     _, document = as_json(before, before, "--lock", "futex*")
     assert [lock["lock"] for lock in document["waits"]["locks"]] == ["futex_hash_bucket.lock"]

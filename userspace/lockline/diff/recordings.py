@@ -205,6 +205,8 @@ class _Differ:
 
     def __init__(self, before: _Read, after: _Read, rule: Rule, min_share: float) -> None:
         self.before, self.after, self.rule, self.min_share = before, after, rule, min_share
+        # -L and -S: waits that one side did not record are no change.
+        self.apart = before.window.wait_filter != after.window.wait_filter
         # One length for both: of unlike lengths they would have unlike spreads.
         self.sample_ns = resolution(before.lengths, after.lengths)
 
@@ -230,6 +232,8 @@ class _Differ:
         unjudged = _unjudged(before, after, self.min_share)
         if not unjudged and not judged:
             unjudged = f"beyond the {MAX_JUDGED} locks with most waiting"
+        if not unjudged and self.apart:
+            unjudged = "the recordings chose different waits (-L, -S)"
         comparison, hint = None, ""
         if not unjudged:
             sides = self.samples(self.before, members), self.samples(self.after, members)
@@ -290,6 +294,13 @@ def _windows(before: _Read, after: _Read) -> list[str]:
     return warnings
 
 
+def _chosen(before: _Read, after: _Read) -> list[str]:
+    filters = [side.window.wait_filter or "all waits" for side in (before, after)]
+    if filters[0] == filters[1]:
+        return []
+    return [f"different waits were chosen, {filters[0]} and {filters[1]}: locks that only one side has are left out"]
+
+
 def _plans(before: Recording, after: Recording) -> list[str]:
     plans = [{probe.signal: probe.state for probe in side.probes()} for side in (before, after)]
     return [
@@ -316,6 +327,8 @@ def diff_waits(
         raise LocklineError(f"--lock: no lock of either recording that was waited for matches '{lock}'")
     differ = _Differ(*sides, rule, min_share)
     identities = sorted(sides[0].by_identity.keys() | sides[1].by_identity.keys())
+    if differ.apart:
+        identities = [found for found in identities if all(found in side.by_identity for side in sides)]
 
     def weight(identity: Identity) -> float:
         found = [side.by_identity.get(identity) for side in sides]
@@ -344,7 +357,7 @@ def diff_waits(
                 [identity for identity in identities if identity[1] == kind],
                 (by_kind[0].get(kind), by_kind[1].get(kind)),
             )
-            for kind in sorted(by_kind[0].keys() | by_kind[1].keys())
+            for kind in sorted(by_kind[0].keys() & by_kind[1].keys() if differ.apart else by_kind[0] | by_kind[1])
         ],
         rule,
     )
@@ -360,7 +373,7 @@ def diff_waits(
         )
         for side in sides
     ]
-    warnings = _windows(*sides) + _plans(before, after)
+    warnings = _windows(*sides) + _chosen(*sides) + _plans(before, after)
     return (
         WaitsDiff(
             before=described[0],
