@@ -123,6 +123,10 @@ def test_sigkill_of_one_that_keeps_a_part(live: Path, recording: Path, load: Non
     report = live / "bin" / "lockline"
     last = subprocess.run([report, "report", recording, "--last", "1"], capture_output=True, text=True, check=False)
     assert (last.returncode, last.stderr) == (0, "")
+    part = recording.with_name("part")
+    saved = subprocess.run([report, "save", "-1s", recording, "-o", part], capture_output=True, text=True, check=False)
+    assert saved.returncode == 0, saved.stderr
+    assert_whole(live, part, 1)
     assert collector.stop(signal.SIGKILL) == -signal.SIGKILL
     with Recording(recording) as result:
         assert result.integrity() == "ok"

@@ -69,7 +69,7 @@ def test_exposure(unit: Path) -> None:
 def test_the_service_is_off_until_it_is_asked_for() -> None:
     control = "".join(path.read_text() for path in sorted((PACKAGING / "debian").iterdir()))
     assert not re.search(r"systemctl|deb-systemd|invoke-rc\.d|update-rc\.d", control)
-    assert "--flight" in SERVICE
+    assert "--keep 24h --max-size 512M" in SERVICE
     assert "MemoryMax=" in SERVICE
 
 

@@ -105,16 +105,19 @@ def read_host(meta: Mapping[str, MetaValue]) -> Host:
     )
 
 
-def _resolved(selection: Selection, length_ns: int) -> Selection:
-    """The selection with times since the begin in the place of those before the end."""
+def resolved(selection: Selection, length_ns: int) -> Selection:
+    """The selection with times since the begin in the place of those before the end.
+
+    length_ns: of the recording.  Raises LocklineError if no time is left.
+    """
 
     def since_begin(ns: int | None) -> int | None:
         return ns if ns is None or ns >= 0 else max(0, length_ns + ns)
 
-    resolved = replace(selection, from_ns=since_begin(selection.from_ns), to_ns=since_begin(selection.to_ns))
-    if resolved.to_ns is not None and resolved.to_ns <= (resolved.from_ns or 0):
+    found = replace(selection, from_ns=since_begin(selection.from_ns), to_ns=since_begin(selection.to_ns))
+    if found.to_ns is not None and found.to_ns <= (found.from_ns or 0):
         raise LocklineError("--to: lies before --from")
-    return resolved
+    return found
 
 
 def select_span(
@@ -164,7 +167,7 @@ def read_window(
     if end is None or end < begin:
         end = max([begin, *ends])
     removed = _integer(meta, "removed_until_ns")
-    selection = _resolved(selection, max([end, *ends]) - begin)
+    selection = resolved(selection, max([end, *ends]) - begin)
     span = select_span(intervals, selection, begin, removed is not None)
     shown = [interval for interval in intervals if span is None or span[0] <= interval.id <= span[1]]
     window = Window(

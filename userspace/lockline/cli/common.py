@@ -70,11 +70,16 @@ def add_times(parser: argparse.ArgumentParser) -> None:
 
 
 def with_negative_times(arguments: Sequence[str]) -> list[str]:
-    """The arguments with "--from -10m" as "--from=-10m": argparse would take -10m for an option."""
+    """The arguments with "--from -10m" as "--from=-10m": argparse would take -10m for an option.
+
+    Of `save` -10m alone is --last 10m.
+    """
     joined: list[str] = []
     for word in arguments:
         if joined and joined[-1] in ("--from", "--to") and re.match(r"-[0-9]", word):
             joined[-1] += f"={word}"
+        elif joined[:1] == ["save"] and re.match(r"-[0-9]", word):
+            joined.append(f"--last={word[1:]}")
         else:
             joined.append(word)
     return joined

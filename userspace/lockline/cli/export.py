@@ -10,7 +10,7 @@ from lockline.base.errors import LocklineError
 from lockline.base.text import Style
 from lockline.cli.common import add_times
 from lockline.cli.output import write_whole
-from lockline.cli.report import DEFAULT_RECORDING, kinds_argument
+from lockline.cli.report import DEFAULT_RECORDING, default_recording, kinds_argument
 
 FORMATS = {
     "pprof": "gzip'd protobuf, for `go tool pprof`, Pyroscope, Parca, Polar Signals",
@@ -91,7 +91,7 @@ def run(arguments: argparse.Namespace) -> tuple[str, int]:
         raise LocklineError(f"--holders: of the formats {', '.join(_STACKS)}")
     if arguments.holders and (arguments.from_ns is not None or arguments.to_ns is not None):
         raise LocklineError("--holders: of the whole recording, without --from and --to")
-    content = _encoded(arguments.input or arguments.file or DEFAULT_RECORDING, arguments)
+    content = _encoded(arguments.input or arguments.file or default_recording(), arguments)
     if arguments.output == "-":
         sys.stdout.buffer.write(content)
         sys.stdout.buffer.flush()

@@ -25,6 +25,7 @@ GROUPS: tuple[tuple[str, tuple[tuple[str, str], ...]], ...] = (
             ("report", "show a recording: which lock, who waits, what to do"),
             ("explain", "say what a kernel lock protects, and what helps against waits for it"),
             ("export", "write a recording for another tool"),
+            ("save", "keep a part of a recording aside, also of one that is being written"),
         ),
     ),
     ("Compare", (("diff", "compare two recordings, or benchmark results, before and after a change"),)),
@@ -67,6 +68,7 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
         ("the answer", "lockline report"),
         ("everything that was recorded of one lock", "lockline report --lock mmap_lock --all"),
         ("the third second", "lockline report --from 2 --to 3"),
+        ("the last ten minutes", "lockline report --last 10m"),
         ("for a script", "lockline report --format json | jq .findings"),
     ),
     "diff": (
@@ -83,6 +85,7 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
     "demo": (("see lockline at work, as root", "lockline demo"),),
     "explain": (("what is mmap_lock?", "lockline explain mmap_lock"),),
     "export": (("a flame graph in speedscope", "lockline export lockline.data --format speedscope -o waits.json"),),
+    "save": (("the last ten minutes", "lockline save --last 10m -o incident.data"),),
     "fleet": (
         ("add the recordings of all hosts", "lockline fleet add fleet/ */lockline.data"),
         ("what costs the fleet most this week, and what is new", "lockline fleet report fleet/"),

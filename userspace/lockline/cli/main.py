@@ -26,7 +26,7 @@ _COLLECT_AFTER = 50_000
 
 # Their options are the collector's; record has no others.
 _COLLECTORS = ("record", "watch")
-_COMMANDS = ("why", "report", "doctor", "demo", "explain", "diff", "c2c", "export", "top", "exporter", "fleet")
+_COMMANDS = ("why", "report", "doctor", "demo", "explain", "diff", "c2c", "export", "save", "top", "exporter", "fleet")
 
 
 def make_parser(wanted: Sequence[str] = _COMMANDS, examples: bool = True) -> "argparse.ArgumentParser":

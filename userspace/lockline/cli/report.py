@@ -2,6 +2,7 @@
 """`lockline report`: its options, which demo shares, and what it prints."""
 
 import argparse
+import os
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
     from lockline.recording.reader import Recording
 
 DEFAULT_RECORDING = "lockline.data"
+# Of packaging/lockline.service.
+SERVICE_RECORDING = Path("/var/lib/lockline/lockline.data")
 # Options of `lockline report` that show a part of it.
 SECTIONS = {
     "all": "everything",
@@ -94,6 +97,12 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     shown.add_argument("--why", action="store_true", help="the story of the investigation (lockline why -o FILE)")
     shown.add_argument("--what-if", action="store_true", help="what would be gained at most without a lock")
     add_times(report)
+
+
+def default_recording() -> str:
+    """The recording that is meant without a name: the one here, or else the service's."""
+    here = Path(DEFAULT_RECORDING)
+    return str(SERVICE_RECORDING if not here.exists() and os.access(SERVICE_RECORDING, os.R_OK) else here)
 
 
 def selection_of(arguments: argparse.Namespace) -> Selection:
@@ -202,7 +211,7 @@ def run(arguments: argparse.Namespace) -> tuple[str, int]:
 
     check_html(arguments)
     selection = selection_of(arguments)
-    path = arguments.input or arguments.file or DEFAULT_RECORDING
+    path = arguments.input or arguments.file or default_recording()
     with open_recording(path) as recording:
         if arguments.why:
             return _why(recording, path, arguments), 0

@@ -6,7 +6,7 @@ import os
 import secrets
 import sqlite3
 import stat
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
@@ -67,10 +67,14 @@ def _move_away(target: Path) -> None:
             Path(f"{target}{companion}").rename(old)
 
 
-def write_recording(path: Path, tables: Mapping[str, Iterable[Sequence[Any]]]) -> None:
+def write_recording(
+    path: Path,
+    tables: Mapping[str, Iterable[Sequence[Any]]],
+    finish: Callable[[sqlite3.Connection], None] | None = None,
+) -> None:
     """Writes a new recording, mode 0600, whole or not at all; a file that was there becomes FILE.old.
 
-    tables: rows by table, with values in the order of the columns.
+    tables: rows by table, with values in the order of the columns.  finish: what follows from these rows.
 
     Raises LocklineError if it cannot be written.
     """
@@ -83,6 +87,8 @@ def write_recording(path: Path, tables: Mapping[str, Iterable[Sequence[Any]]]) -
                 connection.execute("PRAGMA journal_mode = OFF")
                 connection.execute("PRAGMA synchronous = OFF")
                 _fill(connection, tables)
+                if finish is not None:
+                    finish(connection)
             _move_away(target)
             partial.rename(target)
         finally:
