@@ -21,6 +21,7 @@
 #include <bpf/libbpf.h>
 #include <linux/bpf.h>
 
+#include "bpf/lock_filter.h"
 #include "bpf/lockline.h"
 #include "lockline.skel.h"
 
@@ -42,6 +43,9 @@ struct settings {
 	bool full;
 	bool filtered;
 	bool wanted;
+	__u64 only_lock; /* -L */
+	bool named;      /* -L by name, the verdict known */
+	bool callers;    /* -S, and none of them calls */
 	bool holders;
 	bool stacks; /* for each wait */
 	bool user_stacks;
@@ -51,6 +55,10 @@ static const struct settings cases[] = {
 	{.name = "spinlock, row exists", .flags = CONTENTION_SPIN},
 	{.name = "the same, -p: another process", .flags = CONTENTION_SPIN, .filtered = true},
 	{.name = "the same, -p: this process", .flags = CONTENTION_SPIN, .filtered = true, .wanted = true},
+	{.name = "the same, -L: another address", .flags = CONTENTION_SPIN, .only_lock = LOCK(2)},
+	{.name = "the same, -L: this address", .flags = CONTENTION_SPIN, .only_lock = LOCK(1)},
+	{.name = "the same, -L: this name", .flags = CONTENTION_SPIN, .only_lock = LOCK(2), .named = true},
+	{.name = "the same, -S: no such caller", .flags = CONTENTION_SPIN, .callers = true},
 	{.name = "the same, --holders", .flags = CONTENTION_SPIN, .holders = true},
 	{.name = "spinlock, new row, no stack", .flags = CONTENTION_SPIN, .new_rows = true},
 	{.name = "spinlock, new row with its stack", .flags = CONTENTION_SPIN, .new_rows = true, .stacks = true},
@@ -108,6 +116,9 @@ static void resize(struct lockline_bpf *bpf, int cpus)
 	bpf_map__set_max_entries(bpf->maps.release_stacks, cpus * RELEASE_STACKS);
 	bpf_map__set_max_entries(bpf->maps.sleep_owners, SLEEP_SLOTS * SLEEP_DEPTH);
 	bpf_map__set_max_entries(bpf->maps.waiter_counts, WAITER_COUNTS);
+	bpf_map__set_max_entries(bpf->maps.lock_verdicts, VERDICT_SLOTS);
+	bpf_map__set_max_entries(bpf->maps.lock_questions, cpus * QUESTIONS);
+	bpf_map__set_max_entries(bpf->maps.question_states, cpus);
 }
 
 /* A tracepoint's program gets its arguments as a raw tracepoint's does, and only that can be run by hand. */
@@ -136,7 +147,14 @@ static void path_open(struct path *path, const struct settings *settings)
 	bpf->rodata->sleep_mask = SLEEP_SLOTS - 1;
 	bpf->rodata->holding_mask = HOLDINGS - 1;
 	bpf->rodata->record_holdings = settings->holders;
-	bpf->rodata->filtered = settings->filtered;
+	bpf->rodata->filtered = settings->filtered || settings->only_lock || settings->callers;
+	bpf->rodata->filter_locks = settings->only_lock;
+	bpf->rodata->lock_range_count = settings->only_lock ? 1 : 0;
+	bpf->rodata->lock_range_begin[0] = settings->only_lock;
+	bpf->rodata->lock_range_bytes[0] = 1;
+	bpf->rodata->filter_lock_names = settings->named;
+	bpf->rodata->filter_callers = settings->callers;
+	bpf->rodata->caller_range_count = settings->callers ? 1 : 0;
 	bpf->rodata->filter_tasks = settings->filtered;
 	bpf->rodata->user_stacks = settings->user_stacks;
 	/* As on a kernel that has them: a lock that is no spinlock yet is looked at. */
@@ -152,6 +170,9 @@ static void path_open(struct path *path, const struct settings *settings)
 	path->state = map_memory(bpf->maps.cpu_states);
 	path->rows = map_memory(bpf->maps.totals);
 	path->task_filter = map_memory(bpf->maps.task_filter);
+	if (settings->named)
+		((__u64 *)map_memory(bpf->maps.lock_verdicts))[verdict_slot(LOCK(1), 0)] =
+			verdict_word(LOCK(1), VERDICT_WANTED);
 	for (cpu = 0; cpu < cpus; cpu++) {
 		struct cpu_state *state = &path->state[cpu];
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 COLLECTOR = Path(__file__).resolve().parents[2] / "build/bin/lockline-collect"
 DEFAULT = 64 << 20
 LEAST_ROWS = 32
-WISHES = ("--user-stacks", "--holders", "--episodes", "--futex", "--hitm")
+WISHES = ("--user-stacks", "--holders", "--episodes", "--futex", "--hitm", "-Lmmap_lock")
 SAMPLES_BYTES = 512 * 128 + 64  # of each CPU, with --hitm
 
 

@@ -11,6 +11,21 @@
 #include "probes/maps.h"
 #include "probes/probes.h"
 
+/* As if some of -L were names: that is not known yet. */
+static void add_bytes(struct sizing *s)
+{
+	s->map_bytes += VERDICT_SLOTS * sizeof(__u64) +
+			(__u64)s->cpus * (QUESTIONS * sizeof(struct lock_question) + sizeof(struct question_state));
+}
+
+static const struct size_part sizes = {.add = add_bytes};
+
+static bool sized(const struct options *options, const struct plan *plan)
+{
+	(void)plan;
+	return options->locks;
+}
+
 static int resize(struct lockline_bpf *bpf, const struct lock_filter *filter, __u32 cpus)
 {
 	int err = bpf_map__set_max_entries(bpf->maps.lock_verdicts, filter->name_count ? VERDICT_SLOTS : 1);
@@ -81,6 +96,8 @@ static void close_filter(void *state)
 
 const struct subsystem filter_subsystem = {
 	.name = "filter",
+	.sizes = &sizes,
+	.sized = sized,
 	.configure = configure,
 	.open = {[STAGE_LOADED] = open_filter},
 	.at = {[MOMENT_DRAIN] = drain, [MOMENT_FLUSH] = flush},
