@@ -575,3 +575,5 @@ int futex_switch(__u64 *ctx)
 	slot->flags = (slot->flags & ~FUTEX_WOKEN) | FUTEX_RAN;
 	return 0;
 }
+
+#include "futex_go.bpf.h"

@@ -27,6 +27,8 @@ enum futex_op {
 	FUTEX_OP_WAKE2 = 17, /* futex_wake(), futex_wait() and futex_requeue(), 6.7 */
 	FUTEX_OP_WAIT2 = 18,
 	FUTEX_OP_REQUEUE2 = 19,
+	FUTEX_OP_GO_LOCK = 24,   /* no futex calls: a goroutine waits for a mutex, and one lets go */
+	FUTEX_OP_GO_UNLOCK = 25, /* of a mutex that others wait for */
 	FUTEX_OP_NONE = 31
 };
 
@@ -68,6 +70,22 @@ struct futex_slot {
 	__u8 op;
 	__u8 flags; /* FUTEX_* above */
 	__u16 pad;
+};
+
+/* A goroutine that waits: open addressing by a hash of the process and the goroutine, as futex_row_key(). */
+#define GO_SLOTS  16384
+#define GO_PROBES 16
+/* What a goroutine waits at, in sync.Mutex and in sync.RWMutex, whose own mutex is its first member: Go 1.20 to 1.26. */
+#define GO_MUTEX_SEMAPHORE  4
+#define GO_WRITER_SEMAPHORE 8
+#define GO_READER_SEMAPHORE 12
+
+struct go_slot {
+	__u64 key;      /* 0: free */
+	__u64 address;  /* of the lock */
+	__u64 begin_ns; /* 0: being written */
+	__u32 tgid;
+	__u32 pad[9];
 };
 
 /*
@@ -126,13 +144,14 @@ struct futex_bucket {
 };
 
 enum futex_counter {
-	FUTEX_COUNT_COMPAT,    /* calls of 32-bit tasks */
-	FUTEX_COUNT_RESTARTED, /* waits that restart_syscall() went on with */
-	FUTEX_COUNT_NO_SLOT,   /* no place for a task */
-	FUTEX_COUNT_ORPHANED,  /* calls whose end was not seen */
-	FUTEX_COUNT_NO_ROW,    /* waits and wakes without their futex's name */
-	FUTEX_COUNT_NO_BUCKET, /* waits for a bucket's lock that found no row */
-	FUTEX_COUNT_BUCKETS,   /* waits for a bucket's lock */
+	FUTEX_COUNT_COMPAT,     /* calls of 32-bit tasks */
+	FUTEX_COUNT_RESTARTED,  /* waits that restart_syscall() went on with */
+	FUTEX_COUNT_NO_SLOT,    /* no place for a task */
+	FUTEX_COUNT_ORPHANED,   /* calls whose end was not seen */
+	FUTEX_COUNT_NO_ROW,     /* waits and wakes without their futex's name */
+	FUTEX_COUNT_NO_BUCKET,  /* waits for a bucket's lock that found no row */
+	FUTEX_COUNT_BUCKETS,    /* waits for a bucket's lock */
+	FUTEX_COUNT_GO_NO_SLOT, /* no place for a goroutine */
 	FUTEX_COUNT_LAST = 8
 };
 
@@ -142,7 +161,8 @@ struct futex_state {
 	__u32 wait_tokens;
 	__u32 wake_tokens;
 	__u64 counters[FUTEX_COUNT_LAST];
-	__u64 pad[6];
+	__u64 traps; /* of the programs at Go's functions */
+	__u64 pad[5];
 };
 
 #define FUTEX_RING_EVENTS 256 /* per CPU */
@@ -239,6 +259,7 @@ static inline int futex_is_semaphore(const struct futex_words *words, __u32 op, 
 }
 
 _Static_assert(sizeof(struct futex_slot) == CACHE_LINE, "tasks share no line");
+_Static_assert(sizeof(struct go_slot) == CACHE_LINE, "goroutines share no line");
 _Static_assert(sizeof(struct futex_row) % CACHE_LINE == 0, "rows share no line");
 _Static_assert(sizeof(struct futex_bucket) == CACHE_LINE, "buckets share no line");
 _Static_assert(sizeof(struct futex_state) % CACHE_LINE == 0, "CPUs share no line");

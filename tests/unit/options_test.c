@@ -83,6 +83,10 @@ static void watch(void)
 	accepted("watch x");
 	CHECK(got.watch_access_from == ACCESS_FROM_EITHER, "%d", got.watch_access_from);
 	options_free(&got);
+	refused("record --go -p 1", "--go needs --futex and -p PID");
+	refused("record --futex --go -a", "--go needs --futex and -p PID");
+	accepted("record --futex --go -p 1");
+	options_free(&got);
 	refused("watch x --access perf", "not instruction, watchpoint or auto");
 	refused("watch", "wants a TARGET");
 	refused("watch -- sleep 1", "wants a TARGET");

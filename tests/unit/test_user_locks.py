@@ -176,6 +176,15 @@ def test_who_lets_a_mutex_of_go_go() -> None:
     )
 
 
+def test_goroutines_that_were_followed_are_not_counted_by_their_threads_too() -> None:
+    unlock = (Calls(1, ("runtime.futex", "internal/sync.(*Mutex).unlockSlow"), (), 9, 0),)
+    followed = word(2, 8192, ops=1 << 24 | 1 << 25, wait_ns=2 * WINDOW)
+    only_let_go = word(3, 8200, ops=1 << 25, slept=0, calls=0)
+    found = one(recognise([followed, only_let_go, word(4, 4096, wakers_of=unlock)], (), WINDOW))
+    assert (found.words, found.make, found.lock, found.sure) == ((2,), GO_MUTEX, True, "high")
+    assert "2.0 wait for it on average" in found.why
+
+
 @pytest.mark.parametrize(
     ("functions", "changed", "idle"),
     [

@@ -94,6 +94,7 @@ enum {
 	FLIGHT,
 	UNTIL,
 	FUTEX,
+	GO,
 	PTRACE,
 	CLOCKSOURCE,
 	DEEP,
@@ -195,6 +196,9 @@ static const struct option_row rows[] = {
 	 VALUE_TEXT, FOR_RECORD, 1, 1023, AT(until)},
 	{FUTEX, "futex", NULL, "also waits for locks of programs (futexes): their waiters, wakers and owners",
 	 VALUE_FLAG, FOR_BOTH, 0, 0, AT(futex)},
+	{GO, "go", NULL,
+	 "with --futex and -p: also goroutines that wait for a sync.Mutex or sync.RWMutex; prints the cost first",
+	 VALUE_FLAG, FOR_RECORD, 0, 0, AT(go)},
 	{PTRACE, "ptrace", NULL, "also tracers that wait for their tracees, in wait_task_inactive()", VALUE_FLAG,
 	 FOR_BOTH, 0, 0, AT(ptrace)},
 	{CLOCKSOURCE, "clocksource", NULL, "also reads of a clock device that all CPUs share: hpet, acpi_pm",
@@ -477,6 +481,10 @@ static int check_record(struct options *options)
 	}
 	if (options->command_argv && options->sizes_only) {
 		message("--sizes records nothing: leave COMMAND out");
+		return -EINVAL;
+	}
+	if (options->go && (!options->futex || (!options->pids.count && !options->sizes_only))) {
+		message("--go needs --futex and -p PID: it puts probes into the programs of these processes");
 		return -EINVAL;
 	}
 	if (hitm_options_check(options))

@@ -52,6 +52,7 @@ struct options {
 	bool flight;            /* --flight */
 	const char *until;      /* --until CONDITION; NULL: none */
 	bool futex;             /* --futex */
+	bool go;                /* --go */
 	bool ptrace;            /* --ptrace */
 	bool clocksource;       /* --clocksource */
 	bool c2c;               /* --c2c */

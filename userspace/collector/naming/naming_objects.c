@@ -263,7 +263,9 @@ int naming_object_symbol(__u32 object, const struct naming_place *place, struct 
 int naming_object_find(__u32 object, __u64 file_offset, const char *name, struct naming_answer *answer)
 {
 	const struct naming_place begin = {.file_offset = file_offset};
-	GElf_Addr from;
+	GElf_Addr from, bias;
+	struct object *named = &objects[object];
+	__u64 function;
 	int err = naming_object_address(object, &begin, &from), count;
 
 	if (err)
@@ -280,5 +282,8 @@ int naming_object_find(__u32 object, __u64 file_offset, const char *name, struct
 		answer->offset = address - from;
 		return 0;
 	}
-	return -ENOENT;
+	if (!naming_go_address(go_of(named, &bias), name, &function))
+		return -ENOENT;
+	answer->offset = function + bias - from;
+	return 0;
 }

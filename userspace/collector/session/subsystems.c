@@ -5,6 +5,7 @@
 #include "episodes/episodes_subsystem.h"
 #include "filter/filter_subsystem.h"
 #include "futex/futex_subsystem.h"
+#include "futex/go_subsystem.h"
 #include "holders/holders_subsystem.h"
 #include "memory/memory_subsystem.h"
 #include "perfdata/c2c_subsystem.h"
@@ -25,6 +26,7 @@ const struct subsystem *const subsystems[SUBSYSTEMS] = {
 	&ptrace_subsystem,      /* --ptrace */
 	&clocksource_subsystem, /* --clocksource */
 	&futex_subsystem,       /* --futex */
+	&go_subsystem,          /* --go */
 	&memory_subsystem,      /* --hitm */
 	&c2c_subsystem,         /* --c2c */
 	&watch_subsystem,       /* the command watch */

@@ -5,7 +5,7 @@
 
 #include "probes/subsystem.h"
 
-#define SUBSYSTEMS 10
+#define SUBSYSTEMS 11
 
 extern const struct subsystem *const subsystems[SUBSYSTEMS];
 

@@ -53,6 +53,9 @@ OPS = {
     17: "futex_wake",
     18: "futex_wait",
     19: "futex_requeue",
+    # No calls: goroutines (record --futex --go).
+    24: "Go lock",
+    25: "Go unlock",
 }
 
 # Shares of the rules below.

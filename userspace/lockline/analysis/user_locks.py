@@ -223,12 +223,36 @@ def _made(processes: Mapping[int, Mapping[int, Seen]], window_ns: int) -> Iterab
             )
 
 
+# enum futex_op of bpf/futex.h: a goroutine waited for a mutex; one let go of a mutex that others waited for.
+_GO_OPS = 1 << 24 | 1 << 25
+
+
+def _goroutines(processes: Mapping[int, Mapping[int, Seen]], window_ns: int) -> Iterable[Recognised]:
+    """Mutexes that goroutines were seen to wait for, one by one (record --futex --go)."""
+    for words in processes.values():
+        for entry in words.values():
+            if entry.total.ops & _GO_OPS and entry.total.slept:
+                waiting = _waiting(entry.total.wait_ns, window_ns)
+                yield Recognised(
+                    (entry.futex.id,),
+                    GO_MUTEX,
+                    lock=True,
+                    sure="high",
+                    why=f"Go's runtime parks goroutines for it: {waiting:.1f} wait for it on average",
+                )
+
+
 _GO_UNLOCKS = ("sync.(*Mutex).unlockSlow", "sync.(*RWMutex).", "internal/sync.(*Mutex).unlockSlow")
 
 
 def _go(processes: Mapping[int, Mapping[int, Seen]], window_ns: int) -> Iterable[Recognised]:
-    """Go's goroutines wait without the kernel; what wakes an idle thread tells of them: a mutex that is let go."""
+    """Go's goroutines wait without the kernel; what wakes an idle thread tells of them: a mutex that is let go.
+
+    Not where the goroutines themselves were followed: their waits are not counted twice.
+    """
     for words in processes.values():
+        if any(entry.total.ops & _GO_OPS for entry in words.values()):
+            continue
         found = [entry for entry in words.values() if _share_from(entry.wakes, _GO_UNLOCKS) >= _HALF]
         found.sort(key=lambda entry: (-entry.total.wait_ns, entry.futex.id))
         if found:
@@ -342,6 +366,7 @@ def recognise(seen: Sequence[Seen], unclear: Collection[int], window_ns: int) ->
     processes = _by_process(seen)
     found: list[Recognised] = []
     for step in (
+        _goroutines(processes, window_ns),
         _gils(processes, window_ns),
         _made(processes, window_ns),
         _go(processes, window_ns),

@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Goroutines that wait for mutexes (record --futex --go): uprobes at the functions through which Go's sync asks the
+ * runtime to park one, and behind their call of runtime.semacquire1().  Never at return: Go moves its stacks.  A
+ * goroutine parks without its thread, so that it is followed by the pointer to itself that Go keeps in a register; what
+ * it waits for is counted in a futex's row, at the mutex's address.
+ *
+ * Part of futex.bpf.c: it has the rows and the events.
+ */
+#ifndef FUTEX_GO_BPF_H
+#define FUTEX_GO_BPF_H
+
+SHARED_ARRAY(go_slots, struct go_slot);
+
+/* Since Go 1.17, src/cmd/compile/abi-internal.md: the goroutine, and the first argument. */
+static __always_inline __u64 goroutine_of(struct pt_regs *regs)
+{
+#if defined(__TARGET_ARCH_x86)
+	return regs->r14;
+#else
+	return regs->regs[28];
+#endif
+}
+
+static __always_inline __u64 go_argument(struct pt_regs *regs)
+{
+#if defined(__TARGET_ARCH_x86)
+	return regs->ax;
+#else
+	return regs->regs[0];
+#endif
+}
+
+/* Where a function begins. */
+static __always_inline __u64 go_return_address(struct pt_regs *regs)
+{
+#if defined(__TARGET_ARCH_x86)
+	__u64 address = 0;
+
+	bpf_probe_read_user(&address, sizeof(address), (void *)regs->sp);
+	return address;
+#else
+	return regs->regs[30];
+#endif
+}
+
+static __noinline struct go_slot *go_slot_of(__u64 key, bool claim)
+{
+	for (int probe = 0; probe < GO_PROBES; probe++) {
+		__u32 index = ((key >> 32) + probe) & (GO_SLOTS - 1);
+		struct go_slot *slot = bpf_map_lookup_elem(&go_slots, &index);
+
+		if (slot && slot->key == key)
+			return slot;
+	}
+	for (int probe = 0; claim && probe < GO_PROBES; probe++) {
+		__u32 index = ((key >> 32) + probe) & (GO_SLOTS - 1);
+		struct go_slot *slot = bpf_map_lookup_elem(&go_slots, &index);
+
+		if (slot && !slot->key && !__sync_val_compare_and_swap(&slot->key, 0, key))
+			return slot;
+	}
+	return NULL;
+}
+
+/* Each program's way in; NULL: nothing is recorded of this. */
+static __always_inline struct cpu_state *go_recorded(struct futex_state *state)
+{
+	__u32 cpu = bpf_get_smp_processor_id();
+	struct cpu_state *waits = bpf_map_lookup_elem(&cpu_states, &cpu);
+
+	if (!state)
+		return NULL;
+	__sync_fetch_and_add(&state->traps, 1);
+	return waits && recorded(waits) ? waits : NULL;
+}
+
+/* before: how far the lock begins before what the function was called with. */
+static __always_inline int go_begin(struct pt_regs *regs, __u32 before)
+{
+	struct futex_state *state = futex_state_of(bpf_get_smp_processor_id());
+	struct cpu_state *waits = go_recorded(state);
+	__u32 tgid = bpf_get_current_pid_tgid() >> 32;
+	__u64 lock = go_argument(regs) - before;
+	struct go_slot *slot;
+
+	if (!waits)
+		return 0;
+	/* It may have a slot: a function that finds its stack too small is entered again when it has a larger one. */
+	slot = go_slot_of(futex_row_key(tgid, goroutine_of(regs)), true);
+	if (!slot) {
+		count_futex(state, FUTEX_COUNT_GO_NO_SLOT);
+		return 0;
+	}
+	*(volatile __u64 *)&slot->begin_ns = 0;
+	slot->tgid = tgid;
+	slot->address = lock;
+	slot->begin_ns = clock_now(waits);
+	return 0;
+}
+
+/* The kernel's walk leaves out the caller of a function that has no frame yet. */
+static __always_inline __s16 go_stack_at_begin(struct pt_regs *regs, __u64 *frames, __u32 size)
+{
+	long bytes = bpf_get_stack(regs, frames + 1, size - sizeof(*frames), BPF_F_USER_STACK);
+
+	if (bytes < (long)sizeof(*frames))
+		return 0;
+	frames[0] = frames[1];
+	frames[1] = go_return_address(regs);
+	return bytes / sizeof(*frames) + 1;
+}
+
+static __noinline int write_go_event(struct pt_regs *regs, struct futex_state *state, struct go_slot *slot, __u32 op,
+				     __u64 weights)
+{
+	__u32 cpu = bpf_get_smp_processor_id(), index;
+	__u64 position, pid_tgid = bpf_get_current_pid_tgid();
+	struct futex_event *event;
+
+	if (!regs || !state || !slot)
+		return 0;
+	position = __sync_fetch_and_add(&state->events, 1);
+	index = cpu * FUTEX_RING_EVENTS + (position & (FUTEX_RING_EVENTS - 1));
+	event = bpf_map_lookup_elem(&futex_events, &index);
+	if (!event)
+		return 0;
+	__sync_lock_test_and_set(&event->sequence, 0);
+	event->address = slot->address;
+	event->wait_ns = slot->begin_ns;
+	event->tid = pid_tgid;
+	event->tgid = pid_tgid >> 32;
+	event->waker_tid = 0;
+	event->value = 0;
+	event->word = 0;
+	event->owner = 0;
+	event->op = op;
+	event->futex_tgid = slot->tgid;
+	event->flags = op == FUTEX_OP_GO_UNLOCK ? FUTEX_EVENT_WAKE : 0;
+	event->weight = weights >> 40;
+	event->weight_ns = weights & ((1ull << 40) - 1);
+	bpf_get_current_comm(event->comm, sizeof(event->comm));
+	if (op == FUTEX_OP_GO_UNLOCK) {
+		event->user_frames = go_stack_at_begin(regs, event->user, sizeof(event->user));
+	} else {
+		long bytes = bpf_get_stack(regs, event->user, sizeof(event->user), BPF_F_USER_STACK);
+
+		event->user_frames = bytes > 0 ? (__u64)bytes / sizeof(event->user[0]) : 0;
+	}
+	__sync_lock_test_and_set(&event->sequence, position + 1);
+	return 0;
+}
+
+/* begin_ns of the wait is how long it took from here on. */
+static __noinline int go_record(struct pt_regs *regs, struct futex_state *state, struct go_slot *wait)
+{
+	__u64 waits, ns, goroutine = goroutine_of(regs);
+	struct futex_row *row;
+
+	if (!regs || !state || !wait)
+		return 0;
+	row = find_futex_row(state, bpf_get_smp_processor_id(), wait->tgid, wait->address);
+	if (!row)
+		return 0;
+	ns = wait->begin_ns;
+	if (!(row->ops & FUTEX_BIT(FUTEX_OP_GO_LOCK)))
+		__sync_fetch_and_or(&row->ops, FUTEX_BIT(FUTEX_OP_GO_LOCK));
+	__sync_fetch_and_add(&row->calls, 1);
+	add_to_set(row->waiter_set, goroutine >> 6);
+	__sync_fetch_and_add(&row->histogram[histogram_bucket(ns) & (HISTOGRAM_BUCKETS - 1)], 1);
+	__sync_fetch_and_add(&row->wait_ns, ns);
+	if (ns > row->max_ns)
+		row->max_ns = ns;
+	waits = __sync_fetch_and_add(&row->pending_waits, 1) + 1;
+	ns += __sync_fetch_and_add(&row->pending_ns, ns);
+	__sync_fetch_and_add(&row->slept, 1);
+	if (takes_token(&state->wait_tokens, row)) {
+		row->pending_waits = 0;
+		row->pending_ns = 0;
+		write_go_event(regs, state, wait, FUTEX_OP_GO_LOCK, pack_weights(waits, ns));
+	}
+	return 0;
+}
+
+SEC("?uprobe")
+int go_lock_enter(struct pt_regs *regs)
+{
+	return go_begin(regs, GO_MUTEX_SEMAPHORE);
+}
+
+SEC("?uprobe")
+int go_write_enter(struct pt_regs *regs)
+{
+	return go_begin(regs, GO_WRITER_SEMAPHORE);
+}
+
+SEC("?uprobe")
+int go_read_enter(struct pt_regs *regs)
+{
+	return go_begin(regs, GO_READER_SEMAPHORE);
+}
+
+SEC("?uprobe")
+int go_leave(struct pt_regs *regs)
+{
+	struct futex_state *state = futex_state_of(bpf_get_smp_processor_id());
+	struct cpu_state *waits = go_recorded(state);
+	__u32 tgid = bpf_get_current_pid_tgid() >> 32;
+	__u64 now, key = futex_row_key(tgid, goroutine_of(regs));
+	struct go_slot *slot = go_slot_of(key, false), wait = {};
+
+	/* No slot: it waited before the recording began. */
+	if (!slot)
+		return 0;
+	wait.tgid = tgid;
+	wait.address = slot->address;
+	wait.begin_ns = slot->begin_ns;
+	/* Recorded or not: its next wait may have no begin. */
+	__sync_val_compare_and_swap(&slot->key, key, 0);
+	if (!waits || !wait.begin_ns)
+		return 0;
+	now = clock_now(waits);
+	wait.begin_ns = now > wait.begin_ns ? now - wait.begin_ns : 0;
+	go_record(regs, state, &wait);
+	return 0;
+}
+
+/* Someone waits, or is about to. */
+SEC("?uprobe")
+int go_unlock(struct pt_regs *regs)
+{
+	struct futex_state *state = futex_state_of(bpf_get_smp_processor_id());
+	struct cpu_state *waits = go_recorded(state);
+	struct go_slot unlocked = {.tgid = bpf_get_current_pid_tgid() >> 32, .address = go_argument(regs)};
+	struct futex_row *row;
+
+	if (!waits)
+		return 0;
+	row = find_futex_row(state, bpf_get_smp_processor_id(), unlocked.tgid, unlocked.address);
+	if (!row)
+		return 0;
+	if (!(row->ops & FUTEX_BIT(FUTEX_OP_GO_UNLOCK)))
+		__sync_fetch_and_or(&row->ops, FUTEX_BIT(FUTEX_OP_GO_UNLOCK));
+	add_to_set(row->waker_set, goroutine_of(regs) >> 6);
+	__sync_fetch_and_add(&row->wakes, 1);
+	if (takes_token(&state->wake_tokens, row))
+		write_go_event(regs, state, &unlocked, FUTEX_OP_GO_UNLOCK, pack_weights(1, 0));
+	return 0;
+}
+
+#endif /* FUTEX_GO_BPF_H */

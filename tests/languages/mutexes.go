@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+
+// Eight goroutines: contended (one sync.Mutex), split (a mutex each), idle (a channel), rwmutex (six read, two write).
+// Prints "ready", begins at a line of its input, prints "busy" after 500 turns, and at the next line stops and
+// prints how long the goroutines have waited, in nanoseconds: by Go's block profile, which ends a wait when another
+// goroutine lets go, and by their own clock, from the call to the return.  Ends with its input.
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"os"
+	"runtime"
+	"runtime/pprof"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+const goroutines = 8
+
+const turns = 500
+
+var (
+	stop int32
+	took int64
+	done int64
+)
+
+func work() {
+	for end := time.Now().Add(2 * time.Millisecond); time.Now().Before(end); {
+	}
+}
+
+//go:noinline
+func underMutex(mutex *sync.Mutex) {
+	begin := time.Now()
+	mutex.Lock()
+	atomic.AddInt64(&took, int64(time.Since(begin)))
+	work()
+	mutex.Unlock()
+}
+
+//go:noinline
+func underRead(mutex *sync.RWMutex) {
+	begin := time.Now()
+	mutex.RLock()
+	atomic.AddInt64(&took, int64(time.Since(begin)))
+	work()
+	mutex.RUnlock()
+}
+
+//go:noinline
+func underWrite(mutex *sync.RWMutex) {
+	begin := time.Now()
+	mutex.Lock()
+	atomic.AddInt64(&took, int64(time.Since(begin)))
+	work()
+	mutex.Unlock()
+}
+
+// Nanoseconds of the waits below these functions.
+func waited() int64 {
+	var text bytes.Buffer
+	var speed, cycles int64
+	pprof.Lookup("block").WriteTo(&text, 1)
+	fmt.Sscanf(strings.SplitN(text.String(), "\n", 3)[1], "cycles/second=%d", &speed)
+	records := make([]runtime.BlockProfileRecord, 1000)
+	count, _ := runtime.BlockProfile(records)
+	for _, record := range records[:count] {
+		frames := runtime.CallersFrames(record.Stack())
+		for frame, more := frames.Next(); ; frame, more = frames.Next() {
+			if strings.HasPrefix(frame.Function, "main.under") {
+				cycles += record.Cycles
+				break
+			}
+			if !more {
+				break
+			}
+		}
+	}
+	return int64(float64(cycles) / float64(speed) * 1e9)
+}
+
+func main() {
+	var shared sync.Mutex
+	var readers sync.RWMutex
+	var group sync.WaitGroup
+	mode := os.Args[1]
+	jobs := make(chan int)
+	input := bufio.NewReader(os.Stdin)
+	runtime.SetBlockProfileRate(1)
+	fmt.Println("ready")
+	input.ReadString('\n')
+	for number := 0; number < goroutines; number++ {
+		group.Add(1)
+		go func(number int) {
+			var own sync.Mutex
+			defer group.Done()
+			for atomic.LoadInt32(&stop) == 0 {
+				switch {
+				case mode == "idle":
+					<-jobs
+				case mode == "split":
+					underMutex(&own)
+				case mode == "rwmutex" && number < 6:
+					underRead(&readers)
+				case mode == "rwmutex":
+					underWrite(&readers)
+				default:
+					underMutex(&shared)
+				}
+				if atomic.AddInt64(&done, 1) == turns {
+					fmt.Println("busy")
+				}
+			}
+		}(number)
+	}
+	if mode == "idle" {
+		for number := 0; number < turns; number++ {
+			jobs <- number
+		}
+	}
+	input.ReadString('\n')
+	atomic.StoreInt32(&stop, 1)
+	close(jobs)
+	group.Wait()
+	fmt.Println(waited(), took)
+	input.ReadString('\n')
+}

@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Goroutines that wait for a sync.Mutex (record --futex --go), against Go's block profile and the program's clock."""
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from lockline.analysis.futex import LOCK, FutexWaits
+from lockline.analysis.selection import Selection
+from lockline.analysis.user_locks import GO_MUTEX
+from lockline.recording.reader import open_recording
+from lockline.rules.report import make_report
+from support import Collector
+
+SOURCE = Path(__file__).resolve().parents[1] / "languages/mutexes.go"
+# Debian's comes with its library compiled; any other has to compile it first.
+GO = shutil.which("go", path="/usr/bin") or "go"
+# Of the clocks, which are not read at the same instant.
+SLACK = 0.02
+
+
+@pytest.fixture(scope="module")
+def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Without a symbol table: its functions are found by Go's own."""
+    directory = tmp_path_factory.mktemp("go")
+    environment = os.environ | {"GOCACHE": str(directory / "cache"), "GO111MODULE": "off"}
+    built = directory / "mutexes"
+    subprocess.run([GO, "build", "-ldflags=-s -w", "-o", built, SOURCE], env=environment, check=True, timeout=300)
+    return built
+
+
+def record(live: Path, recording: Path, program: Path, mode: str) -> tuple[int, int]:
+    """Records the program from its first turn to its last; how long it waited by Go's profile, and by its own clock."""
+    with subprocess.Popen([program, mode], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+
+        def line(send: str = "") -> str:
+            assert process.stdin is not None
+            assert process.stdout is not None
+            process.stdin.write(send)
+            process.stdin.flush()
+            return process.stdout.readline()
+
+        assert line() == "ready\n"
+        with Collector(live, recording, "--futex", "--go", "-p", str(process.pid)):
+            assert line("\n") == "busy\n"
+            profile, clock = line("\n").split()
+        process.communicate("\n")
+    return int(profile), int(clock)
+
+
+def go_mutexes(recording: Path) -> tuple[list[FutexWaits], set[str], str]:
+    """Go's mutexes in the report, its rules' names, and what the findings say."""
+    with open_recording(recording) as opened:
+        report = make_report(opened, Selection(), 0)
+    found = report.futexes.futexes if report.futexes is not None else ()
+    rules = {finding.rule for finding in report.findings}
+    return [one for one in found if one.make == GO_MUTEX], rules, str(report.findings)
+
+
+def test_eight_goroutines_of_one_mutex(live: Path, recording: Path, program: Path) -> None:
+    """A wait lasts from the park until the goroutine runs: longer than Go's profile has it, shorter than the call."""
+    profile, clock = record(live, recording, program, "contended")
+    (mutex,), rules, words = go_mutexes(recording)
+    assert (mutex.nature, mutex.sure, mutex.ops) == (LOCK, "high", ("Go lock", "Go unlock"))
+    assert profile * (1 - SLACK) <= mutex.figures.wait_ns <= clock * (1 + SLACK)
+    assert "user-lock" in rules
+    assert "main.underMutex" in words
+    waiting = {frame.symbol for stack in mutex.stacks if stack.role == "waiter" for frame in stack.frames}
+    assert "main.underMutex" in waiting
+
+
+@pytest.mark.parametrize("mode", ["split", "idle"])
+def test_goroutines_that_do_not_contend(live: Path, recording: Path, program: Path, mode: str) -> None:
+    """A mutex each, or a channel: no finding."""
+    profile, _ = record(live, recording, program, mode)
+    mutexes, rules, _ = go_mutexes(recording)
+    assert profile == 0
+    assert mutexes == []
+    assert "user-lock" not in rules
+
+
+def test_a_process_that_is_no_go_program(live: Path, recording: Path) -> None:
+    """It says so, and records the rest."""
+    with subprocess.Popen(["cat"], stdin=subprocess.PIPE) as process:
+        command = [live / "bin/lockline-collect", "record", "--futex", "--go", "-p", str(process.pid), "-d", "1s"]
+        ran = subprocess.run([*command, "-o", recording], capture_output=True, text=True, check=False, timeout=120)
+        process.communicate()
+    assert ran.returncode == 0, ran.stderr
+    assert f"--go: process {process.pid} is no Go program" in ran.stderr
+    with open_recording(recording) as opened:
+        assert list(opened.raw("SELECT count FROM loss WHERE name = 'go_traps'")) == [(0,)]

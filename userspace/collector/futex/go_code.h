@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Where in a Go program's code a goroutine that waits for a mutex parks and goes on. */
+#ifndef LOCKLINE_GO_CODE_H
+#define LOCKLINE_GO_CODE_H
+
+#include <stddef.h>
+#include <linux/types.h>
+
+struct user_symbols;
+
+/* Bytes of a function that are looked at. */
+#define GO_CODE_BYTES 256
+
+struct go_place {
+	__u64 address;            /* of the function, in the process */
+	__u64 file_offset;        /* in its program, /proc/PID/exe */
+	__u8 code[GO_CODE_BYTES]; /* from there on; as the file has it */
+	__u64 code_bytes;
+};
+
+/*
+ * A function of the process's program; -ENOENT: it has none of this name.  -ESTALE: what is in memory there is not
+ * what is in the file: nothing may be changed there.
+ */
+int go_place_find(struct user_symbols *users, __u32 tgid, const char *function, struct go_place *out);
+
+/* How far behind the begin of code at from the first call of target returns to; -ENOENT: there is no such call. */
+long go_call_end(const __u8 *code, size_t bytes, __u64 from, __u64 target);
+
+#endif /* LOCKLINE_GO_CODE_H */

@@ -1,0 +1,335 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * Goroutines that wait for a sync.Mutex or sync.RWMutex (record --futex --go): where Go's runtime parks one, and where
+ * it goes on, has a uprobe in each process of -p.  What they see is in the rows and rings of the futexes.
+ */
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <bpf/libbpf.h>
+
+#include "base/clock.h"
+#include "base/proc.h"
+#include "bpf/futex.h"
+#include "cli/message.h"
+#include "futex/go_code.h"
+#include "futex/go_subsystem.h"
+#include "lockline.skel.h"
+#include "naming/user_symbols.h"
+#include "probes/maps.h"
+#include "probes/probes.h"
+#include "recording/recording_rows.h"
+
+/* The share of the CPUs' time that traps may take: beyond it the uprobes are taken away. */
+#define MOST_SHARE 0.1
+/* How long one takes is measured: the least of so many times so many. */
+#define TRAP_ROUNDS 5
+#define TRAP_CALLS  40
+/* Processes whose programs are looked at. */
+#define MOST_PROCESSES 16
+/* In one of them: both ends of each wait, and the unlocks. */
+#define MOST_SITES 12
+#define MOST_LINKS (MOST_PROCESSES * MOST_SITES)
+/* Before the recording, to tell how many traps there are now. */
+#define LOOK_US 100000
+
+struct go_probes {
+	struct lockline_bpf *bpf;
+	struct recording *recording;
+	struct mapped_array states;
+	struct bpf_link *links[MOST_LINKS];
+	int link_count;
+	__u32 cpus;
+	long online;
+	double trap_ns;
+	__u64 own_traps; /* while that was measured */
+	__u64 looked_ns, looked_traps;
+	bool ended; /* too many traps */
+};
+
+static void add_bytes(struct sizing *s)
+{
+	s->futex_bytes += GO_SLOTS * sizeof(struct go_slot);
+}
+
+static const struct size_part sizes = {.add = add_bytes};
+
+static bool sized(const struct options *options, const struct plan *plan)
+{
+	return options->go;
+}
+
+static int configure(struct lockline_bpf *bpf, const struct ground *ground)
+{
+	const bool wanted = ground->plan->futex && ground->options->go;
+	struct bpf_program *const programs[] = {bpf->progs.go_lock_enter, bpf->progs.go_write_enter,
+						bpf->progs.go_read_enter, bpf->progs.go_leave, bpf->progs.go_unlock};
+	int err = bpf_map__set_max_entries(bpf->maps.go_slots, wanted ? GO_SLOTS : 1);
+
+	for (size_t i = 0; !err && i < sizeof(programs) / sizeof(programs[0]); i++)
+		err = bpf_program__set_autoload(programs[i], wanted);
+	return err;
+}
+
+static __u64 counted(const struct go_probes *go, int counter)
+{
+	const struct futex_state *states = go->states.data;
+	__u64 sum = 0;
+
+	for (__u32 cpu = 0; cpu < go->cpus; cpu++)
+		sum += counter < 0 ? __atomic_load_n(&states[cpu].traps, __ATOMIC_RELAXED)
+				   : __atomic_load_n(&states[cpu].counters[counter], __ATOMIC_RELAXED);
+	return sum;
+}
+
+static void detach(struct go_probes *go)
+{
+	while (go->link_count)
+		bpf_link__destroy(go->links[--go->link_count]);
+}
+
+static int attach_at(struct go_probes *go, struct bpf_program *program, __u32 tgid, __u64 file_offset)
+{
+	struct bpf_link *link;
+	char path[PROC_PATH];
+
+	proc_path(path, sizeof(path), tgid, "exe");
+	link = bpf_program__attach_uprobe(program, false, tgid, path, file_offset);
+	if (!link)
+		return -errno;
+	go->links[go->link_count++] = link;
+	return 0;
+}
+
+/* What is to be attached to one process. */
+struct sites {
+	struct {
+		struct bpf_program *program;
+		__u64 file_offset;
+	} at[MOST_SITES];
+	int count;
+};
+
+static void add_site(struct sites *sites, struct bpf_program *program, __u64 file_offset)
+{
+	sites->at[sites->count].program = program;
+	sites->at[sites->count++].file_offset = file_offset;
+}
+
+/* The end of a wait before its begin: a wait whose end is not seen would keep its place. */
+static int find_wait(struct sites *sites, const struct go_probes *go, struct user_symbols *users, __u32 tgid,
+		     const char *function, struct bpf_program *enter, __u64 target)
+{
+	struct go_place place;
+	int err = go_place_find(users, tgid, function, &place);
+	long end = err ?: go_call_end(place.code, place.code_bytes, place.address, target);
+
+	if (end < 0)
+		return end;
+	add_site(sites, go->bpf->progs.go_leave, place.file_offset + end);
+	add_site(sites, enter, place.file_offset);
+	return 0;
+}
+
+/* -ENOENT: it is no Go program, or one without mutexes. */
+static int find_sites(struct sites *sites, const struct go_probes *go, struct user_symbols *users, __u32 tgid)
+{
+	const struct {
+		const char *function;
+		struct bpf_program *enter;
+	} waits[] = {
+		{"internal/sync.runtime_SemacquireMutex", go->bpf->progs.go_lock_enter}, /* since 1.24 */
+		{"sync.runtime_SemacquireMutex", go->bpf->progs.go_lock_enter},
+		{"sync.runtime_SemacquireRWMutex", go->bpf->progs.go_write_enter},
+		{"sync.runtime_SemacquireRWMutexR", go->bpf->progs.go_read_enter},
+	};
+	static const char *const unlocks[] = {"internal/sync.(*Mutex).unlockSlow", "sync.(*Mutex).unlockSlow",
+					      "sync.(*RWMutex).rUnlockSlow"};
+	struct go_place place;
+	__u64 target;
+	int err = user_symbols_address(users, tgid, "runtime.semacquire1", &target);
+
+	for (size_t i = 0; !err && i < sizeof(waits) / sizeof(waits[0]); i++) {
+		err = find_wait(sites, go, users, tgid, waits[i].function, waits[i].enter, target);
+		if (err == -ENOENT)
+			err = 0;
+	}
+	for (size_t i = 0; !err && sites->count && i < sizeof(unlocks) / sizeof(unlocks[0]); i++) {
+		err = go_place_find(users, tgid, unlocks[i], &place);
+		if (!err)
+			add_site(sites, go->bpf->progs.go_unlock, place.file_offset);
+		if (err == -ENOENT)
+			err = 0;
+	}
+	return err ?: sites->count ? 0 : -ENOENT;
+}
+
+/* All is found before anything is attached: the code is no longer the file's then. */
+static int attach_process(struct go_probes *go, struct user_symbols *users, __u32 tgid)
+{
+	struct sites sites = {.count = 0};
+	int err = find_sites(&sites, go, users, tgid);
+
+	for (int i = 0; !err && i < sites.count; i++)
+		err = attach_at(go, sites.at[i].program, tgid, sites.at[i].file_offset);
+	return err;
+}
+
+static void tell_refused(__u32 tgid, int err)
+{
+	if (err == -ENOENT)
+		message("--go: process %u is no Go program with a sync.Mutex that lockline knows (Go 1.20 and later)",
+			tgid);
+	else if (err == -ESTALE)
+		message("--go: the code of process %u is not that of its file; does another tool probe it?", tgid);
+	else
+		message("--go: process %u cannot be probed: %s", tgid, strerror(-err));
+}
+
+static __attribute__((noinline)) void trapped(void)
+{
+	__asm__ volatile("" ::: "memory");
+}
+
+/* A virtual machine can make it ten times as long: measured at a function of this program. */
+static int measure_trap(struct go_probes *go)
+{
+	struct proc_mapping mapping;
+	__u64 address = (unsigned long)trapped, least = UINT64_MAX;
+	int err = proc_mapping_at(getpid(), address, &mapping);
+
+	err = err ?: attach_at(go, go->bpf->progs.go_leave, getpid(), mapping.offset + (address - mapping.start));
+	if (err)
+		return err;
+	for (int i = 0; i < TRAP_ROUNDS; i++) {
+		__u64 begin_ns = now_ns(), took;
+
+		for (int j = 0; j < TRAP_CALLS; j++)
+			trapped();
+		took = now_ns() - begin_ns;
+		least = took < least ? took : least;
+	}
+	detach(go);
+	go->own_traps = counted(go, -1);
+	go->trap_ns = (double)least / TRAP_CALLS;
+	return 0;
+}
+
+static double share_of(const struct go_probes *go, __u64 traps, __u64 window_ns)
+{
+	return traps * go->trap_ns / ((double)window_ns * go->online);
+}
+
+/* Nothing is recorded yet: it can be stopped then. */
+static void tell_cost(struct go_probes *go)
+{
+	__u64 begin_ns = now_ns(), traps = counted(go, -1), took;
+
+	usleep(LOOK_US);
+	traps = counted(go, -1) - traps;
+	took = now_ns() - begin_ns;
+	message("--go traps where a goroutine parks for a mutex, goes on, or lets one go that others wait for: %.0f "
+		"times a second now, %.1f us each: %.1f %% of the time of %ld CPUs; beyond %.0f %% it stops",
+		traps / (took / 1e9), go->trap_ns / 1e3, 100 * share_of(go, traps, took), go->online, 100 * MOST_SHARE);
+}
+
+static void close_go(void *state)
+{
+	struct go_probes *go = state;
+
+	detach(go);
+	maps_unmap(&go->states);
+	free(go);
+}
+
+static int open_go(struct ground *ground, void **state)
+{
+	const struct id_list *pids = &ground->options->pids;
+	struct user_symbols *users = NULL;
+	struct go_probes *go;
+	int err;
+
+	if (!ground->options->go || !ground->plan->futex)
+		return 0;
+	go = calloc(1, sizeof(*go));
+	if (!go)
+		return -ENOMEM;
+	go->bpf = ground->probes->bpf;
+	go->recording = ground->recording;
+	go->cpus = ground->sizing->cpus;
+	go->online = sysconf(_SC_NPROCESSORS_ONLN);
+	err = maps_map(&go->states, go->bpf->maps.futex_states);
+	if (!err) {
+		err = measure_trap(go);
+		if (err)
+			message("--go: the kernel refuses uprobes: %s", strerror(-err));
+	}
+	err = err ?: user_symbols_open(&users, MOST_PROCESSES);
+	for (size_t i = 0; !err && i < pids->count; i++) {
+		int refused = i < MOST_PROCESSES ? attach_process(go, users, pids->ids[i]) : -ENOSPC;
+
+		if (refused)
+			tell_refused(pids->ids[i], refused);
+	}
+	user_symbols_close(users);
+	if (err) {
+		close_go(go);
+		return err;
+	}
+	if (go->link_count && !ground->options->quiet)
+		tell_cost(go);
+	go->looked_ns = now_ns();
+	go->looked_traps = counted(go, -1);
+	*state = go;
+	return 0;
+}
+
+static int bound(void *state, struct ground *ground)
+{
+	struct go_probes *go = state;
+	__u64 now = now_ns(), traps;
+
+	if (!go->link_count || now - go->looked_ns < 1000000000ull)
+		return 0;
+	traps = counted(go, -1);
+	if (share_of(go, traps - go->looked_traps, now - go->looked_ns) > MOST_SHARE) {
+		message("--go: %llu traps in the last second take more than %.0f %% of the CPUs' time; goroutines are "
+			"no "
+			"longer followed",
+			traps - go->looked_traps, 100 * MOST_SHARE);
+		detach(go);
+		go->ended = true;
+	}
+	go->looked_ns = now;
+	go->looked_traps = traps;
+	return 0;
+}
+
+static int flush(void *state, struct ground *ground)
+{
+	const struct go_probes *go = state;
+	int err = recording_put(go->recording, loss, .name = "go_traps", .count = counted(go, -1) - go->own_traps,
+				.meaning = "traps at the waits and wakes of goroutines (--go)", .severity = "info");
+
+	err = err
+		      ?: recording_put(go->recording, loss, .name = "go_no_slot",
+				       .count = counted(go, FUTEX_COUNT_GO_NO_SLOT),
+				       .meaning = "waits of goroutines that found no place among those in progress",
+				       .severity = "loss");
+	return err
+		       ?: recording_put(go->recording, loss, .name = "go_stopped", .count = go->ended,
+					.meaning = "goroutines were no longer followed: there were too many traps",
+					.severity = "loss");
+}
+
+const struct subsystem go_subsystem = {
+	.name = "go",
+	.sizes = &sizes,
+	.sized = sized,
+	.configure = configure,
+	.open = {[STAGE_ATTACHED] = open_go},
+	.at = {[MOMENT_DRAIN] = bound, [MOMENT_FLUSH] = flush},
+	.close = close_go,
+};
