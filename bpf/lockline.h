@@ -353,6 +353,9 @@ struct context_state {
 	__u64 pad[7];
 };
 
+/* Key of a row that the collector takes back: no lock has it, and none may claim the row. */
+#define ROW_RETIRED 1ull
+
 /* A key holds the kind in the bits that a kernel address does not need. */
 static inline __u64 row_key(__u64 lock, __u32 kind)
 {

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The per-CPU table of totals: how a row is found.  Open addressing; a row,
- * once claimed, stays; a full table is found to be full by a look at one row
- * (`crowded`, `reach`).  The last KIND_COUNT rows of a CPU take the waits for
+ * The per-CPU table of totals: how a row is found.  Open addressing; a full
+ * table is found to be full by a look at one row (`crowded`, `reach`).  The
+ * collector takes idle rows back when a table fills up (totals.c): a lock may
+ * then have two rows for a while, because a free one is claimed before the one
+ * behind it is seen.  Every wait is in one of them.  The last KIND_COUNT rows of a CPU take the waits for
  * which no row is left: their time is kept, the lock's name is lost.
  */
 #ifndef TABLE_BPF_H

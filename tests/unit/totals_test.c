@@ -41,6 +41,23 @@ struct lock_total *locks_other(struct locks *locks, __u32 kind)
 	return NULL;
 }
 
+void locks_bind(struct locks *locks, struct lock_total *of)
+{
+}
+
+void locks_release(struct lock_total *of)
+{
+}
+
+bool locks_scarce(const struct locks *locks)
+{
+	return false;
+}
+
+void locks_forget(struct locks *locks)
+{
+}
+
 int locks_changed(struct locks *locks, int (*visit)(const struct lock_total *total, void *data), void *data)
 {
 	return visit(&total, data);

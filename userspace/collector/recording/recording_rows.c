@@ -73,6 +73,8 @@ static const char *const sql[STATEMENTS] = {
 	[FIND_CGROUP] = "SELECT 1 FROM cgroup WHERE id = ? AND path <> ''",
 	[FIND_FRAME] = "SELECT 1 FROM frame WHERE tgid = ? AND address = ?",
 	[FIND_OUTLIER] = "SELECT max(id) FROM outlier",
+	[FIND_CELL] = "SELECT waits, wait_ns, max_ns, failed, histogram FROM cell_total WHERE lock = ? AND kind = ?"
+		      " AND cpu = ?",
 	[FIND_HOT_LOCK] = "SELECT address FROM lock JOIN lock_total ON lock.id = lock_total.lock WHERE address"
 			  " GROUP BY lock.id HAVING sum(waits) * 100 >= (SELECT sum(waits) FROM lock_total)"
 			  " ORDER BY sum(waits) DESC, lock.id LIMIT 1 OFFSET ?",
@@ -279,6 +281,32 @@ int recording_put_row(struct recording *recording, enum recording_table table, c
 	bind_row(recording->rows[table], table, row);
 	err = run(recording, recording->rows[table]);
 	recording->interval |= table == TABLE_INTERVAL && !err;
+	return err;
+}
+
+int recording_find_cell(struct recording *recording, __s64 lock, __u32 kind, __u32 cpu, struct recorded_cell *cell)
+{
+	sqlite3_stmt *statement = with_two(recording, FIND_CELL, lock, kind);
+	int code, size, err = 0;
+
+	*cell = (struct recorded_cell){0};
+	sqlite3_bind_int64(statement, 3, cpu);
+	code = sqlite3_step(statement);
+	if (code == SQLITE_ROW) {
+		cell->waits = sqlite3_column_int64(statement, 0);
+		cell->wait_ns = sqlite3_column_int64(statement, 1);
+		cell->max_ns = sqlite3_column_int64(statement, 2);
+		cell->failed = sqlite3_column_int64(statement, 3);
+		size = sqlite3_column_bytes(statement, 4);
+		if (size > (int)sizeof(cell->histogram.bytes))
+			size = sizeof(cell->histogram.bytes);
+		if (size > 0)
+			memcpy(cell->histogram.bytes, sqlite3_column_blob(statement, 4), size);
+		cell->histogram.size = size;
+	} else if (code != SQLITE_DONE) {
+		err = recording_failed(recording, "write");
+	}
+	sqlite3_reset(statement);
 	return err;
 }
 

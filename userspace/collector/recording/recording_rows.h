@@ -8,6 +8,7 @@
 #ifndef LOCKLINE_RECORDING_ROWS_H
 #define LOCKLINE_RECORDING_ROWS_H
 
+#include "base/histogram_blob.h"
 #include "recording_put.h"
 
 /* A row by its columns: recording_put(recording, kind, .id = 3, .name = "mutex"); those that are left out are 0 or NULL. */
@@ -18,6 +19,18 @@ int recording_put_text(struct recording *recording, const char *name, const char
 int recording_put_number(struct recording *recording, const char *name, __s64 number);
 /* Adds to the row that is there, where recording_put() replaces it. */
 int recording_add_memory_wait(struct recording *recording, const struct recorded_memory_wait *row);
+
+/* A row of cell_total. */
+struct recorded_cell {
+	__u64 waits;
+	__u64 wait_ns;
+	__u64 max_ns;
+	__u64 failed;
+	struct histogram_blob histogram;
+};
+
+/* What the file has of a lock, kind and CPU so far; zeroes if nothing. */
+int recording_find_cell(struct recording *recording, __s64 lock, __u32 kind, __u32 cpu, struct recorded_cell *cell);
 
 /* The id of a row; 0: there is none.  Negative errno on failure. */
 __s64 recording_find_waiter(struct recording *recording, __u32 tid, __u32 tgid, const char *comm, __u64 cgroup);

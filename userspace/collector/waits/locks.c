@@ -11,6 +11,9 @@
 /* A name by call site may become better with the next stack; after that it is what it is. */
 #define NAMING_TRIES 3
 
+/* Flushes after which a lock without rows may be forgotten. */
+#define FORGET_FLUSHES 4
+
 /* Types of objects that hold locks, each once; of those beyond it nothing is kept. */
 #define TYPES_MOST 256
 
@@ -20,6 +23,9 @@ struct locks {
 	struct recording *recording;
 	struct lock_names *names;
 	void *by_address; /* tsearch */
+	struct known_lock **known;
+	__u32 known_count;
+	__u64 flushes;
 	struct lock_total **totals;
 	__u32 total_count;
 	__u32 limit;
@@ -47,9 +53,10 @@ int locks_open(struct locks **out, struct recording *recording, struct lock_name
 	locks->limit = limit;
 	locks->next_id = OTHER_LOCK + 1;
 	locks->totals = calloc(limit, sizeof(*locks->totals));
+	locks->known = calloc(limit, sizeof(struct known_lock *));
 	for (__u32 kind = 0; kind < KIND_COUNT; kind++)
 		locks->other[kind] = (struct lock_total){.lock = OTHER_LOCK, .kind = kind};
-	err = locks->totals
+	err = locks->totals && locks->known
 		      ? recording_put(recording, lock, .id = OTHER_LOCK, .address = 0, .name = "(locks without a row)",
 				      .instance = "", .source = name_source_names[NAME_UNKNOWN])
 		      : -ENOMEM;
@@ -69,6 +76,7 @@ void locks_close(struct locks *locks)
 	for (__u32 i = 0; i < locks->total_count; i++)
 		free(locks->totals[i]);
 	free(locks->totals);
+	free(locks->known);
 	free(locks);
 }
 
@@ -114,11 +122,12 @@ struct known_lock *locks_meet(struct locks *locks, const struct lock_hint *hint,
 
 	*err = 0;
 	if (lock) {
+		lock->used = locks->flushes;
 		if (lock->source == NAME_UNKNOWN && hint->frame_count > 0 && lock->tries < NAMING_TRIES)
 			*err = name_lock(locks, lock, hint);
 		return *err ? NULL : lock;
 	}
-	if (locks->next_id > locks->limit) {
+	if (locks->known_count >= locks->limit) {
 		locks->without_place++;
 		return NULL;
 	}
@@ -135,6 +144,8 @@ struct known_lock *locks_meet(struct locks *locks, const struct lock_hint *hint,
 		*err = -ENOMEM;
 		return NULL;
 	}
+	lock->used = locks->flushes;
+	locks->known[locks->known_count++] = lock;
 	*err = name_lock(locks, lock, hint);
 	return *err ? NULL : lock;
 }
@@ -153,6 +164,7 @@ struct lock_total *locks_total(struct locks *locks, struct known_lock *lock, __u
 	}
 	total->lock = lock->id;
 	total->kind = kind;
+	total->of = lock;
 	total->next = lock->totals;
 	lock->totals = total;
 	locks->totals[locks->total_count++] = total;
@@ -162,6 +174,60 @@ struct lock_total *locks_total(struct locks *locks, struct known_lock *lock, __u
 struct lock_total *locks_other(struct locks *locks, __u32 kind)
 {
 	return &locks->other[kind & (KIND_COUNT - 1)];
+}
+
+void locks_bind(struct locks *locks, struct lock_total *total)
+{
+	if (!total->of)
+		return;
+	total->of->rows++;
+	total->of->used = locks->flushes;
+}
+
+void locks_release(struct lock_total *total)
+{
+	if (total->of && total->of->rows)
+		total->of->rows--;
+}
+
+bool locks_scarce(const struct locks *locks)
+{
+	__u32 most = locks->known_count > locks->total_count ? locks->known_count : locks->total_count;
+
+	return (__u64)most * 4 > (__u64)locks->limit * 3;
+}
+
+static bool is_forgotten(const struct locks *locks, const struct known_lock *lock)
+{
+	return !lock->rows && locks->flushes - lock->used > FORGET_FLUSHES;
+}
+
+void locks_forget(struct locks *locks)
+{
+	__u32 kept = 0;
+
+	locks->flushes++;
+	if (!locks_scarce(locks))
+		return;
+	for (__u32 i = 0; i < locks->total_count; i++) {
+		if (is_forgotten(locks, locks->totals[i]->of))
+			free(locks->totals[i]);
+		else
+			locks->totals[kept++] = locks->totals[i];
+	}
+	locks->total_count = kept;
+	kept = 0;
+	for (__u32 i = 0; i < locks->known_count; i++) {
+		struct known_lock *lock = locks->known[i];
+
+		if (is_forgotten(locks, lock)) {
+			tdelete(lock, &locks->by_address, by_address);
+			free(lock);
+		} else {
+			locks->known[kept++] = lock;
+		}
+	}
+	locks->known_count = kept;
 }
 
 __u64 locks_without_place(const struct locks *locks)

@@ -20,6 +20,8 @@ struct known_lock {
 	__u8 tries;        /* at a better name */
 	__u32 type_offset; /* of the lock in the object that holds it */
 	const char *type;  /* of that; "" if it is not known */
+	__u32 rows;        /* of the tables that are bound to it */
+	__u64 used;        /* the flush in which it was met last */
 	struct lock_total *totals;
 };
 
@@ -37,6 +39,13 @@ struct known_lock *locks_meet(struct locks *locks, const struct lock_hint *hint,
 struct lock_total *locks_total(struct locks *locks, struct known_lock *lock, __u32 kind);
 /* Totals of the waits without a lock of their own. */
 struct lock_total *locks_other(struct locks *locks, __u32 kind);
+/* A row of the tables is bound to this total from now on; or no longer. */
+void locks_bind(struct locks *locks, struct lock_total *total);
+void locks_release(struct lock_total *total);
+/* Whether names are scarce: idle rows should be taken back for the sake of theirs. */
+bool locks_scarce(const struct locks *locks);
+/* After locks_changed(): forgets locks that have no row and were not met for a while, if names are scarce. */
+void locks_forget(struct locks *locks);
 __u64 locks_without_place(const struct locks *locks);
 /* Calls visit for each total that changed since the last call, and marks it unchanged. */
 int locks_changed(struct locks *locks, int (*visit)(const struct lock_total *total, void *data), void *data);

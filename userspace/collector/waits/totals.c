@@ -4,10 +4,16 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#include <linux/membarrier.h>
 
 #include "base/histogram_blob.h"
 #include "waits/totals.h"
 #include "recording/recording_rows.h"
+
+/* Flushes without a wait after which a row may be taken back. */
+#define IDLE_FLUSHES 3
 
 /* A bucket of a row that passed 2^32: rare enough for a list. */
 struct wrap {
@@ -28,7 +34,28 @@ struct totals {
 	__u64 *cpu_kinds;       /* per CPU: kinds that changed */
 	struct wrap *wraps;
 	size_t wrap_count;
+	__u32 *rows_live; /* per CPU: as the last flush found them */
+	__u32 retiring;   /* rows, of all CPUs */
+	bool can_age;     /* the kernel can tell when no program holds a row any more */
+	bool aged;        /* a cell may be the sum of several rows: the file has what was before */
 };
+
+/*
+ * Waits until no program that runs now runs any more, and sees what they wrote.
+ * BPF programs run inside read sections of RCU, and MEMBARRIER_CMD_GLOBAL waits
+ * for those; kernels with nohz_full CPUs do not offer it.
+ */
+static bool wait_for_programs(void)
+{
+	return !syscall(__NR_membarrier, MEMBARRIER_CMD_GLOBAL, 0, 0);
+}
+
+static bool can_wait_for_programs(void)
+{
+	long commands = syscall(__NR_membarrier, MEMBARRIER_CMD_QUERY, 0, 0);
+
+	return commands > 0 && commands & MEMBARRIER_CMD_GLOBAL && sysconf(_SC_NPROCESSORS_ONLN) > 1;
+}
 
 int totals_open(struct totals **out, const struct maps *maps, struct recording *recording, struct locks *locks)
 {
@@ -48,8 +75,10 @@ int totals_open(struct totals **out, const struct maps *maps, struct recording *
 	totals->others = calloc((size_t)sizing->cpus * KIND_COUNT, sizeof(*totals->others));
 	totals->cpus = calloc((size_t)sizing->cpus * KIND_COUNT, sizeof(*totals->cpus));
 	totals->cpu_kinds = calloc(sizing->cpus, sizeof(*totals->cpu_kinds));
+	totals->rows_live = calloc(sizing->cpus, sizeof(*totals->rows_live));
+	totals->can_age = can_wait_for_programs();
 	if (totals->last_reads == MAP_FAILED || !totals->rows_seen || !totals->cpus || !totals->others ||
-	    !totals->cpu_kinds) {
+	    !totals->cpu_kinds || !totals->rows_live) {
 		totals_close(totals);
 		return -ENOMEM;
 	}
@@ -68,15 +97,17 @@ void totals_close(struct totals *totals)
 	free(totals->others);
 	free(totals->cpu_kinds);
 	free(totals->wraps);
+	free(totals->rows_live);
 	free(totals);
 }
 
 static int meet_row(struct totals *totals, __u32 cpu, const struct wait_row *row, struct row_last_read *last_read,
 		    find_stack find, void *data)
 {
+	__u64 key = last_read->age == ROW_LIVE ? row->key : last_read->key;
 	struct lock_hint hint = {
-		.address = row_lock(row->key),
-		.kind = row_kind(row->key),
+		.address = row_lock(key),
+		.kind = row_kind(key),
 		.owner = row->owner,
 		.owner_offset = row->owner_offset,
 		.owner_tid = row->owner_tid,
@@ -88,6 +119,8 @@ static int meet_row(struct totals *totals, __u32 cpu, const struct wait_row *row
 	lock = locks_meet(totals->locks, &hint, &err);
 	if (lock)
 		last_read->total = locks_total(totals->locks, lock, hint.kind);
+	if (last_read->total)
+		locks_bind(totals->locks, last_read->total);
 	if (!err && !last_read->total)
 		last_read->total = locks_other(totals->locks, hint.kind);
 	return err;
@@ -189,6 +222,44 @@ static int put_other_cell(struct totals *totals, __u32 cpu, __u32 kind, const st
 			     .failed = other->failed, .histogram = {blob.bytes, blob.size});
 }
 
+static void add_blob(struct figures *figures, const struct histogram_blob *blob)
+{
+	for (int i = 0; i + HISTOGRAM_ENTRY <= blob->size; i += HISTOGRAM_ENTRY) {
+		const unsigned char *entry = blob->bytes + i;
+
+		figures->histogram[(entry[0] | entry[1] << 8) & (HISTOGRAM_BUCKETS - 1)] +=
+			entry[2] | entry[3] << 8 | entry[4] << 16 | (__u32)entry[5] << 24;
+	}
+}
+
+/* A cell that several rows of its CPU may have had, one after the other: added to what the file has. */
+static int add_to_cell(struct totals *totals, __u32 cpu, struct lock_total *total, const struct figures *gained,
+		       const struct histogram_blob *gained_blob)
+{
+	struct figures sum = {0};
+	struct recorded_cell cell;
+	struct histogram_blob blob;
+	int err = recording_find_cell(totals->recording, total->lock, total->kind, cpu, &cell);
+
+	if (err)
+		return err;
+	add_blob(&sum, &cell.histogram);
+	add_blob(&sum, gained_blob);
+	add_figures(&sum, gained);
+	add_figures(&sum, &(struct figures){.waits = cell.waits,
+					    .wait_ns = cell.wait_ns,
+					    .max_ns = cell.max_ns,
+					    .failed = cell.failed});
+	if (sum.wait_ns > total->worst_cpu_ns) {
+		total->worst_cpu = cpu;
+		total->worst_cpu_ns = sum.wait_ns;
+	}
+	blob = encode(&sum);
+	return recording_put(totals->recording, cell_total, .lock = total->lock, .kind = total->kind, .cpu = cpu,
+			     .waits = sum.waits, .wait_ns = sum.wait_ns, .max_ns = sum.max_ns, .failed = sum.failed,
+			     .histogram = {blob.bytes, blob.size});
+}
+
 /* One row that gained waits: its interval, its cell, and what it adds to its lock and its CPU. */
 static int flush_row(struct totals *totals, __s64 interval, __u32 cpu, __u32 index)
 {
@@ -237,7 +308,7 @@ static int flush_row(struct totals *totals, __s64 interval, __u32 cpu, __u32 ind
 	add_figures(by_cpu, &gained);
 	total->changed = true;
 	totals->cpu_kinds[cpu] |= 1ull << total->kind;
-	if (last_read->wait_ns > total->worst_cpu_ns) {
+	if (!totals->aged && last_read->wait_ns > total->worst_cpu_ns) {
 		total->worst_cpu = cpu;
 		total->worst_cpu_ns = last_read->wait_ns;
 	}
@@ -250,6 +321,8 @@ static int flush_row(struct totals *totals, __s64 interval, __u32 cpu, __u32 ind
 		return err;
 	if (total->lock == OTHER_LOCK)
 		return put_other_cell(totals, cpu, total->kind, &gained, &gained_blob);
+	if (totals->aged)
+		return add_to_cell(totals, cpu, total, &gained, &gained_blob);
 	return recording_put(totals->recording, cell_total, .lock = total->lock, .kind = total->kind, .cpu = cpu,
 			     .waits = last_read->waits, .wait_ns = last_read->wait_ns, .max_ns = last_read->max_ns,
 			     .failed = last_read->failed, .histogram = {cell_blob.bytes, cell_blob.size});
@@ -277,9 +350,137 @@ static int put_cpu_total(struct totals *totals, __u32 cpu, __u32 kind)
 			     .histogram = {blob.bytes, blob.size});
 }
 
+/*
+ * Idle rows are taken back in three steps, one at each flush, with a wait for all
+ * programs between them, so that each wait is read exactly once.
+ * 1. Its key becomes ROW_RETIRED: no program finds the row any more.  One that
+ *    found it before may still write to it, or put it in a slot of a spinning wait.
+ * 2. Those have ended.  No slot has the row: none will write to it any more.
+ * 3. What the last ones wrote can be read.  It has been, so the row is emptied.
+ */
+static bool in_spin_slot(const struct totals *totals, __u32 cpu, __u32 index)
+{
+	const struct cpu_state *state = maps_cpu(totals->maps, cpu);
+	__u32 depth = __atomic_load_n(&state->spin_depth, __ATOMIC_ACQUIRE);
+
+	for (__u32 i = 0; i < SPIN_DEPTH && i < depth; i++)
+		if (__atomic_load_n(&state->spin[i].row, __ATOMIC_RELAXED) == state->row_base + index)
+			return true;
+	return false;
+}
+
+static void forget_wraps(struct totals *totals, __u32 number)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < totals->wrap_count; i++)
+		if (totals->wraps[i].row != number)
+			totals->wraps[kept++] = totals->wraps[i];
+	totals->wrap_count = kept;
+}
+
+/* reach and crowded are of the place, for locks that live elsewhere: they stay. */
+static void empty_row(struct wait_row *row)
+{
+	row->waits = row->wait_ns = row->max_ns = row->pending_ns = 0;
+	row->pending_waits = row->begins = row->failed = 0;
+	row->owner = row->has_stack = 0;
+	row->owner_offset = row->owner_tid = 0;
+	memset(row->histogram, 0, sizeof(row->histogram));
+	__atomic_store_n(&row->key, 0, __ATOMIC_RELEASE);
+}
+
+static void free_row(struct totals *totals, __u32 cpu, __u32 index)
+{
+	__u32 number = cpu * totals->maps->sizing->rows + index;
+	struct row_last_read *last_read = &totals->last_reads[number];
+
+	if (last_read->total)
+		locks_release(last_read->total);
+	forget_wraps(totals, number);
+	*last_read = (struct row_last_read){0};
+	totals->retiring--;
+	empty_row(maps_row(totals->maps, cpu, index));
+}
+
+/* What the flush after a wait for all programs makes of a row; true: it is free now. */
+static bool age_row(struct totals *totals, __u32 cpu, __u32 index, bool scarce, bool waited)
+{
+	struct row_last_read *last_read = &totals->last_reads[(size_t)cpu * totals->maps->sizing->rows + index];
+	struct wait_row *row = maps_row(totals->maps, cpu, index);
+
+	switch (last_read->age) {
+	case ROW_LIVE:
+		if (!scarce || last_read->idle < IDLE_FLUSHES)
+			return false;
+		last_read->key = row->key;
+		last_read->age = ROW_MARKED;
+		totals->retiring++;
+		totals->aged = true; /* its lock may claim another row from now on */
+		__atomic_store_n(&row->key, ROW_RETIRED, __ATOMIC_SEQ_CST);
+		return false;
+	case ROW_MARKED:
+		if (waited && !in_spin_slot(totals, cpu, index))
+			last_read->age = ROW_QUIET;
+		return false;
+	default:
+		if (!waited)
+			return false;
+		free_row(totals, cpu, index);
+		return true;
+	}
+}
+
+/* Places found full have free ones near them now. */
+static void look_again(struct totals *totals, __u32 cpu)
+{
+	for (__u32 i = 0; i < totals->maps->sizing->named_rows; i++) {
+		struct wait_row *row = maps_row(totals->maps, cpu, i);
+
+		if (row->crowded)
+			row->crowded = 0;
+	}
+}
+
+/* After the CPU's rows were written. */
+static void age_rows(struct totals *totals, __u32 cpu, bool waited)
+{
+	const struct sizing *sizing = totals->maps->sizing;
+	bool scarce = (__u64)totals->rows_live[cpu] * 4 > (__u64)sizing->named_rows * 3 || locks_scarce(totals->locks);
+	bool freed = false;
+	__u32 live = 0;
+
+	for (__u32 i = 0; totals->can_age && i < sizing->named_rows; i++) {
+		if (!maps_row(totals->maps, cpu, i)->key)
+			continue;
+		live++;
+		freed |= age_row(totals, cpu, i, scarce, waited);
+	}
+	totals->rows_live[cpu] = live;
+	if (freed)
+		look_again(totals, cpu);
+}
+
+/* A row that was not written since the last flush. */
+static void note_idle(struct row_last_read *last_read, const struct wait_row *row)
+{
+	if (row->key && last_read->idle < IDLE_FLUSHES)
+		last_read->idle++;
+}
+
+/* A row whose lock found no place among the names. */
+static void try_name_again(struct totals *totals, struct row_last_read *last_read)
+{
+	if (locks_scarce(totals->locks))
+		return;
+	last_read->total = NULL;
+	totals->aged = true;
+}
+
 int totals_flush(struct totals *totals, __s64 interval)
 {
 	const struct sizing *sizing = totals->maps->sizing;
+	bool waited = totals->retiring && wait_for_programs();
 	int err = 0;
 
 	for (__u32 cpu = 0; !err && cpu < sizing->cpus; cpu++) {
@@ -288,8 +489,13 @@ int totals_flush(struct totals *totals, __s64 interval)
 
 			const struct wait_row *row = maps_row(totals->maps, cpu, i);
 
-			if (row->waits == last_read->waits && row->wait_ns == last_read->wait_ns)
+			if (row->waits == last_read->waits && row->wait_ns == last_read->wait_ns) {
+				note_idle(last_read, row);
 				continue;
+			}
+			last_read->idle = 0;
+			if (last_read->total && i < sizing->named_rows && last_read->total->lock == OTHER_LOCK)
+				try_name_again(totals, last_read);
 			if (!last_read->total && i >= sizing->named_rows)
 				last_read->total = locks_other(totals->locks, i - sizing->named_rows);
 			else if (!last_read->total && row->waits)
@@ -301,6 +507,11 @@ int totals_flush(struct totals *totals, __s64 interval)
 			if (totals->cpu_kinds[cpu] >> kind & 1)
 				err = put_cpu_total(totals, cpu, kind);
 		totals->cpu_kinds[cpu] = 0;
+		if (!err)
+			age_rows(totals, cpu, waited);
 	}
-	return err ?: locks_changed(totals->locks, put_lock_total, totals);
+	err = err ?: locks_changed(totals->locks, put_lock_total, totals);
+	if (!err)
+		locks_forget(totals->locks);
+	return err;
 }

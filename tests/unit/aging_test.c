@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * Rows that are taken back while made-up programs write to them, in random
+ * order: each wait must be in the totals, in the file's cells and in its
+ * intervals exactly once, and a lock that turns hot late must get a row.
+ */
+#include <stdarg.h>
+#include <stdlib.h>
+#include <unistd.h>
+#include <sqlite3.h>
+#include <sys/syscall.h>
+
+#include "tap.h"
+#include "waits/totals.h"
+
+#define ROWS   16
+#define LOCKS  400
+#define NAMES  64
+#define ROUNDS 600
+#define KIND   KIND_SPINLOCK
+
+const char *const name_source_names[NAME_SOURCES] = {"unknown"};
+
+static struct wait_row rows[ROWS + KIND_COUNT];
+static struct cpu_state state;
+static const struct sizing sizing = {.cpus = 1, .named_rows = ROWS, .rows = ROWS + KIND_COUNT, .locks = NAMES};
+static __u64 waits, to_others;
+
+/* A program that has found its row and does not show it yet, and the waits that are in slots. */
+static int found = -1, found_at;
+static int retired_writes;
+
+struct cpu_state *maps_cpu(const struct maps *maps, __u32 cpu)
+{
+	return &state;
+}
+
+struct wait_row *maps_row(const struct maps *maps, __u32 cpu, __u32 index)
+{
+	return &rows[index];
+}
+
+void lock_names_resolve(struct lock_names *names, const struct lock_hint *hint, struct lock_name *name)
+{
+	*name = (struct lock_name){.object = hint->address};
+	snprintf(name->name, sizeof(name->name), "lock %llx", hint->address);
+}
+
+/* As probe_rows() has it, without what makes it fast. */
+static int find_row(__u64 lock)
+{
+	__u64 key = row_key(lock, KIND);
+	int home = lock / 64 % ROWS;
+
+	for (int i = 0; i < ROWS; i++) {
+		int index = (home + i) % ROWS;
+
+		if (rows[index].key == key)
+			return index;
+		if (!rows[index].key) {
+			rows[index].key = key;
+			state.rows_used++;
+			return index;
+		}
+	}
+	return ROWS + KIND;
+}
+
+static void put_in_slot(void)
+{
+	if (found < 0)
+		return;
+	state.spin[state.spin_depth].row = found;
+	state.spin_depth++;
+	found = -1;
+}
+
+static void begin(__u64 lock)
+{
+	put_in_slot();
+	if (state.spin_depth == SPIN_DEPTH)
+		return;
+	found = find_row(lock);
+}
+
+static void end(void)
+{
+	struct wait_row *row;
+
+	if (!state.spin_depth)
+		return;
+	row = &rows[state.spin[state.spin_depth - 1].row];
+	CHECK(row->key || row >= rows + ROWS, "a wait ends in a row that is free");
+	retired_writes += row->key == ROW_RETIRED;
+	to_others += row >= rows + ROWS;
+	row->wait_ns += 1000;
+	row->histogram[histogram_bucket(1000)]++;
+	row->waits++;
+	waits++;
+	state.spin_depth--;
+}
+
+/* MEMBARRIER_CMD_GLOBAL: the program that runs gets to its end. */
+long __wrap_syscall(long number, ...)
+{
+	va_list arguments;
+	int command;
+
+	va_start(arguments, number);
+	command = va_arg(arguments, int);
+	va_end(arguments);
+	CHECK(number == SYS_membarrier, "system call %ld", number);
+	if (!command)
+		return 1;
+	found_at++;
+	put_in_slot();
+	return 0;
+}
+
+long __real_sysconf(int name);
+
+long __wrap_sysconf(int name)
+{
+	return name == _SC_NPROCESSORS_ONLN ? 2 : __real_sysconf(name);
+}
+
+static __s64 number(sqlite3 *db, const char *query)
+{
+	sqlite3_stmt *statement = NULL;
+	__s64 result = -1;
+
+	if (!sqlite3_prepare_v2(db, query, -1, &statement, NULL) && sqlite3_step(statement) == SQLITE_ROW)
+		result = sqlite3_column_int64(statement, 0);
+	sqlite3_finalize(statement);
+	return result;
+}
+
+static void check_file(const char *path)
+{
+	static const char *const sums[] = {
+		"SELECT sum(waits) FROM lock_total",          "SELECT sum(waits) FROM cell_total",
+		"SELECT sum(waits) FROM cpu_total",           "SELECT sum(waits) FROM wait_interval",
+		"SELECT sum(wait_ns) / 1000 FROM cell_total", "SELECT sum(wait_ns) / 1000 FROM lock_total",
+	};
+	sqlite3 *db;
+
+	CHECK(!sqlite3_open(path, &db), "cannot open the recording");
+	for (size_t i = 0; i < sizeof(sums) / sizeof(sums[0]); i++) {
+		__s64 sum = number(db, sums[i]);
+
+		CHECK(sum == (__s64)waits, "%s: %lld, not %llu", sums[i], sum, waits);
+	}
+	/* The lock of the last rounds has its name, and nearly all of its waits. */
+	CHECK(number(db,
+		     "SELECT sum(waits) FROM lock_total JOIN lock ON id = lock WHERE name = 'lock ffff888000ffff00'") >
+		      60,
+	      "the late lock has no name");
+	CHECK(number(db, "SELECT count(*) FROM lock") > NAMES, "no name was forgotten");
+	sqlite3_close(db);
+}
+
+static void churn(unsigned seed)
+{
+	const struct maps maps = {.sizing = &sizing};
+	char path[] = "/tmp/aging-XXXXXX", sidecar[sizeof(path) + 8];
+	struct recording *recording = NULL;
+	struct totals *totals = NULL;
+	struct locks *locks = NULL;
+	int fd = mkstemp(path);
+
+	close(fd);
+	unlink(path);
+	srand(seed);
+	memset(rows, 0, sizeof(rows));
+	memset(&state, 0, sizeof(state));
+	waits = to_others = 0;
+	found = -1;
+	CHECK(!recording_create(&recording, path), "no recording");
+	CHECK(!locks_open(&locks, recording, NULL, NAMES), "no locks");
+	CHECK(!totals_open(&totals, &maps, recording, locks), "no totals");
+	for (int round = 0; totals && round < ROUNDS; round++) {
+		int err;
+
+		for (int i = rand() % 12; i > 0; i--) {
+			__u64 lock = 0xffff888000000000ull + 64 * ((__u64)round * LOCKS / ROUNDS + rand() % 6);
+
+			if (round > ROUNDS - 60 && i < 6)
+				lock = 0xffff888000ffff00ull;
+			if (rand() % 2)
+				begin(lock);
+			else if (rand() % 2)
+				put_in_slot();
+			else
+				end();
+		}
+		if (rand() % 8)
+			while (state.spin_depth)
+				end();
+		err = totals_flush(totals, round);
+		CHECK(!err, "flush %d: %d", round, err);
+	}
+	put_in_slot();
+	while (state.spin_depth)
+		end();
+	CHECK(!totals_flush(totals, ROUNDS), "the last flush");
+	CHECK(!recording_commit(recording), "no commit");
+	totals_close(totals);
+	locks_close(locks);
+	check_file(path);
+	recording_abandon(recording);
+	for (const char *const *tail = (const char *const[]){"", "-wal", "-shm", NULL}; *tail; tail++) {
+		snprintf(sidecar, sizeof(sidecar), "%s%s", path, *tail);
+		unlink(sidecar);
+	}
+}
+
+static void every_wait_is_counted_once(void)
+{
+	retired_writes = found_at = 0;
+	for (unsigned seed = 1; seed <= 20; seed++)
+		churn(seed);
+	CHECK(found_at > 0, "no row was taken back");
+	CHECK(retired_writes > 0, "no program wrote to a row that was being taken back");
+}
+
+int main(void)
+{
+	static const struct test tests[] = {
+		TEST(every_wait_is_counted_once),
+	};
+
+	return RUN_TESTS(tests);
+}
