@@ -237,7 +237,10 @@ static __always_inline bool end_straight(struct cpu_state *state, struct spin_sl
 		record_wait_holding(lock, slot->begin_ns, slot->begin_ns + wait_ns, slot->kind, 0);
 	if (record_futexes && !(state->flags & STATE_SHALLOW))
 		note_bucket_wait(lock, slot->kind, wait_ns);
-	/* Popped last: until here an interrupt pushes above the slot. */
+	/* Popped last: until here an interrupt pushes above the slot, and the kernel skips its end. */
+	barrier();
+	if (unlikely(state->spin_depth > depth + 1))
+		count(state, COUNT_ORPHANED, state->spin_depth - depth - 1);
 	barrier();
 	state->spin_depth = depth;
 	return true;
