@@ -2,7 +2,8 @@
 """What `record --futex` makes of programs in six languages: `make lab-languages`.
 
 Each is built from its source here, and recorded from its begin to its end: contended, idle, and with the lock split.
-The program's own counters are the truth.  What has no compiler here is left out, and said to be.
+The program's own counters are the truth.  Then other kinds of waiting: the finding that each must have, or none.
+What has no compiler here is left out, and said to be.  Exit code 1: a finding is missing, or one too many.
 """
 
 import json
@@ -11,6 +12,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,6 +20,7 @@ from typing import Any
 HERE = Path(__file__).resolve().parent
 LOCKLINE = HERE.parents[1] / "build/bin/lockline"
 SECONDS = 3
+USER_RULES = {"user-lock", "gil-bound", "hot-monitor", "thundering-herd", "barrier-imbalance"}
 
 
 @dataclass(frozen=True)
@@ -56,6 +59,63 @@ LANGUAGES = (
     Language("Go", "go", ("go", "build", "-o", "{}/go", f"{HERE}/threads.go"), ("{}/go",), timed=False, own=("main.",)),
     Language(
         "Python", "python3", (), (sys.executable, f"{HERE}/threads.py"), timed=False, own=("_PyEval_EvalFrameDefault",)
+    ),
+)
+
+
+@dataclass(frozen=True)
+class Kinds:
+    """Programs of other kinds of waiting: the rule that must speak by mode, '' none."""
+
+    name: str
+    needs: str
+    build: tuple[str, ...]
+    run: tuple[str, ...]
+    modes: dict[str, str]
+
+
+KINDS = (
+    Kinds(
+        "C",
+        "gcc",
+        ("gcc", "-O2", "-pthread", f"{HERE}/kinds.c", "-o", "{}/kinds_c"),
+        ("{}/kinds_c",),
+        {"rwlock": "user-lock", "barrier": "barrier-imbalance", "even": "", "herd": "thundering-herd", "queue": ""},
+    ),
+    Kinds(
+        "C++",
+        "g++",
+        ("g++", "-O2", "-std=c++20", "-pthread", f"{HERE}/kinds.cc", "-o", "{}/kinds_cc"),
+        ("{}/kinds_cc",),
+        {"semaphore": "user-lock", "atomic": "user-lock", "shared": "user-lock"},
+    ),
+    Kinds(
+        "OpenMP",
+        "gcc",
+        ("gcc", "-O2", "-fopenmp", f"{HERE}/kinds_openmp.c", "-o", "{}/kinds_openmp"),
+        ("{}/kinds_openmp",),
+        {"critical": "user-lock", "barrier": "barrier-imbalance", "even": ""},
+    ),
+    Kinds(
+        "Rust",
+        "rustc",
+        ("rustc", "-O", f"{HERE}/kinds.rs", "-o", "{}/kinds_rs"),
+        ("{}/kinds_rs",),
+        {"rwlock": "user-lock", "pool": ""},
+    ),
+    Kinds(
+        "Java",
+        "javac",
+        ("javac", "-d", "{}", f"{HERE}/Kinds.java"),
+        ("java", "-cp", "{}", "Kinds"),
+        {"readwrite": "user-lock", "scheduled": ""},
+    ),
+    Kinds(
+        "Python",
+        "python3",
+        (),
+        (sys.executable, f"{HERE}/kinds.py"),
+        {"processes": "user-lock", "lock": "user-lock", "pool": ""},
     ),
 )
 
@@ -109,7 +169,7 @@ def row(language: Language, mode: str, path: Path, truth: dict[str, int]) -> str
     futexes = found["futexes"]["futexes"]
     locks = [futex for futex in futexes if futex["nature"] == "lock"]
     heaviest = max(locks, key=lambda futex: int(futex["wait_ns"]), default=None)
-    rules = sorted({one["rule"] for one in found["findings"]} & {"user-lock", "gil-bound", "hot-monitor"})
+    rules = sorted({one["rule"] for one in found["findings"]} & USER_RULES)
     waited = sum(futex["wait_ns"] for futex in locks)
     off = "-"
     if language.timed and mode in language.contended and truth.get("wait_ns"):
@@ -121,22 +181,50 @@ def row(language: Language, mode: str, path: Path, truth: dict[str, int]) -> str
     )
 
 
-def main() -> None:
-    """Prints the table."""
+def kind_row(kinds: Kinds, mode: str, path: Path) -> tuple[str, bool]:
+    """One line of the second table, and whether the finding is as it must be."""
+    found = report(path)
+    rules = sorted({one["rule"] for one in found["findings"]} & USER_RULES)
+    wanted = kinds.modes[mode]
+    right = rules == ([wanted] if wanted else [])
+    heaviest = max(found["futexes"]["futexes"], key=lambda futex: int(futex["wait_ns"]))
+    what = f"{heaviest['nature']}: {heaviest['make'] or ''} {heaviest['name'] or ''}".strip()
+    told = "right" if right else f"WRONG, wanted {wanted or 'none'}"
+    return f"{kinds.name:7} {mode:10} {','.join(rules) or '-':18} {told:28} {what[:50]}", right
+
+
+def build_and_record(
+    program: Language | Kinds, modes: Sequence[str], directory: str
+) -> Iterator[tuple[str, Path, dict[str, int]]]:
+    """Each mode recorded, with the program's counters; nothing where its compiler is missing."""
+    if shutil.which(program.needs) is None:
+        print(f"{program.name:7} no {program.needs} here")
+        return
+    if program.build:
+        subprocess.run([part.replace("{}", directory) for part in program.build], check=True)
+    for mode in modes:
+        path = Path(directory) / "recording.lockline"
+        path.unlink(missing_ok=True)
+        command = [part.replace("{}", directory) for part in program.run]
+        yield mode, path, record([*command, mode], path)
+
+
+def main() -> int:
+    """Prints the tables; 1: a finding is missing, or one too many."""
+    wrong = 0
     print(f"{'':7} {'mode':10} {'finding':12} {'locks':>10} {'off':>7} {'reach':>6}  heaviest lock")
     with tempfile.TemporaryDirectory() as directory:
         for language in LANGUAGES:
-            if shutil.which(language.needs) is None:
-                print(f"{language.name:7} no {language.needs} here")
-                continue
-            if language.build:
-                subprocess.run([part.replace("{}", directory) for part in language.build], check=True)
-            for mode in (*language.contended, "idle", "split"):
-                path = Path(directory) / "recording.lockline"
-                path.unlink(missing_ok=True)
-                command = [part.replace("{}", directory) for part in language.run]
-                print(row(language, mode, path, record([*command, mode], path)), flush=True)
+            for mode, path, truth in build_and_record(language, (*language.contended, "idle", "split"), directory):
+                print(row(language, mode, path, truth), flush=True)
+        print(f"\n{'':7} {'mode':10} {'finding':18} {'':28} heaviest word")
+        for kinds in KINDS:
+            for mode, path, _ in build_and_record(kinds, tuple(kinds.modes), directory):
+                line, right = kind_row(kinds, mode, path)
+                wrong += not right
+                print(line, flush=True)
+    return 1 if wrong else 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -6,19 +6,26 @@ from typing import Any
 import pytest
 
 from lockline.analysis.run_times import switch_on, without_names
-from lockline.analysis.user_locks import (
+from lockline.analysis.user_evidence import (
+    ANY_BARRIER,
+    BARRIER,
     BEHAVIOUR,
     CONDITION_VARIABLE,
     GIL,
     GO_MUTEX,
     JAVA_LOCK,
     MONITOR,
+    OPENMP_BARRIER,
+    PARKING_LOT,
     PY_MUTEX,
+    RUST_MUTEX,
+    RWLOCK,
     Calls,
     Recognised,
     Seen,
-    recognise,
+    Site,
 )
+from lockline.analysis.user_locks import recognise
 from lockline.recording import rows
 
 MS = 1_000_000
@@ -28,12 +35,14 @@ BITSET = 1 << 9
 
 def word(futex: int, address: int, name: str = "", comm: str = "server", **figures: Any) -> Seen:
     """A word of process 7 that threads slept at for as long as the window, once each ms, but for what is named."""
-    waits, wakes = figures.pop("waits", ()), figures.pop("wakers_of", ())
+    waits, wakes, shared = (
+        figures.pop(key, default) for key, default in (("waits", ()), ("wakers_of", ()), ("shared", 0))
+    )
     values: dict[str, Any] = dict.fromkeys(rows.FutexTotal._fields, 0)
     values |= {"futex": futex, "ops": BITSET | 2, "histogram": b"", "latency_histogram": b""}
     values |= {"calls": 1000, "slept": 1000, "wait_ns": WINDOW} | figures
     total = rows.FutexTotal(**values)
-    return Seen(rows.Futex(futex, 7, comm, address, 0, name, ""), total, waits, wakes)
+    return Seen(rows.Futex(futex, 7, comm, address, shared, name, ""), total, waits, wakes)
 
 
 PEERS = {"waiters": 4, "wakers": 4, "both": 4, "wakes": 900, "tasks_woken": 900}
@@ -94,12 +103,16 @@ def test_take_gil_tells_the_gil_of_a_sub_interpreter() -> None:
     ("changed", "contended"),
     [
         ({}, True),
-        # Two threads that take turns.
+        # Of a word that processes share; all are woken, and one gets it.
+        ({"shared": 1}, True),
+        ({"tasks_woken": 1800}, True),
+        # Two threads that take turns; all four are asleep at times, so nobody has it; or on their way to a CPU.
         ({"wait_ns": WINDOW}, False),
+        ({"wait_ns": 3 * WINDOW + WINDOW // 10}, False),
+        ({"wait_ns": 3 * WINDOW + WINDOW // 10, "latency_ns": WINDOW // 10}, True),
         # A dispatcher, a barrier, a poll; so many threads that their hashes tell nothing.
         ({"wakers": 1, "both": 0}, False),
         ({"wakers": 5, "both": 3}, False),
-        ({"tasks_woken": 2700}, False),
         ({"timed_out": 500}, False),
         ({"waiters": 120, "wakers": 120, "both": 120}, False),
     ],
@@ -121,7 +134,7 @@ def test_the_words_of_a_condition_variable_are_one() -> None:
     assert recognise([word(2, 4096), word(3, 4100, value_2=5)], (), WINDOW) == ()
 
 
-def parked(functions: tuple[str, ...], wakers: tuple[int, ...], wait_ns: int = WINDOW) -> list[Seen]:
+def parked(functions: tuple[str, ...], wakers: tuple[int, ...], wait_ns: int = WINDOW * 6 // 10) -> list[Seen]:
     """Three threads, each on a word of its own; wakers by task."""
     return [
         word(
@@ -155,6 +168,10 @@ PY_LOCK = ("_PySemaphore_Wait", "_PyParkingLot_Park", "_PyMutex_LockTimed")
         (parked(PARK, (2, 3, 4), WINDOW // 10), None),
         (parked(PY_LOCK, (2, 3, 4)), PY_MUTEX),
         (parked(PY_LOCK, (9,)), None),
+        # The workers of a pool that takes turns at waiting for the clock: all sleep, and nobody has a lock.
+        (parked(PARK[:2], (2, 3, 4), WINDOW), None),
+        (parked(("syscall", "parking_lot::raw_mutex::RawMutex::lock_slow"), (2, 3, 4)), PARKING_LOT),
+        (parked(("syscall", "parking_lot::condvar::Condvar::wait_until_internal"), (2, 3, 4)), None),
     ],
 )
 def test_threads_that_park_on_words_of_their_own(words: list[Seen], make: str | None) -> None:
@@ -233,3 +250,111 @@ def test_how_code_gets_names(frames: tuple[rows.Frame, ...], language: str) -> N
     found = without_names({7: frames})
     assert found == ({language: (7,)} if language else {})
     assert all(switch_on(name, (7,)) for name in found)
+
+
+def test_those_who_wake_each_other_are_one_lock() -> None:
+    """A pool's idle workers beside a lock: the words of each circle are looked at alone."""
+    lock = parked(PARK[:2], (2, 3, 4))
+    pool = [
+        word(
+            number + 10,
+            4096 * (number + 10),
+            waits=(Calls(number + 10, PARK[:2], (), 10, 10),),
+            wakers_of=tuple(Calls(task, (), (), 5, 0) for task in (12, 13, 14) if task != number + 10),
+        )
+        for number in (2, 3, 4)
+    ]
+    found = one(recognise([*lock, *pool], (), WINDOW))
+    assert (found.make, found.words) == (JAVA_LOCK, (2, 3, 4))
+
+
+def from_functions(*functions: str, task: int = 1, wait_ns: int = 10) -> Calls:
+    return Calls(task, functions, (), 10, wait_ns)
+
+
+READ, WRITE = "pthread_rwlock_rdlock@@GLIBC_2.34", "pthread_rwlock_timedwrlock@GLIBC_2.2.5"
+
+
+@pytest.mark.parametrize(
+    ("address", "name", "whole"),
+    [(4096 + 8, "table+0x8", "table"), (4096 + 12, "table+0x2c", "table+0x20"), (4096 + 12, "", ""), (4104, "x", "")],
+)
+def test_a_read_write_lock_is_one_by_its_functions(address: int, name: str, whole: str) -> None:
+    words = [
+        word(2, address, name, waits=(from_functions(READ, "get", wait_ns=30),)),
+        word(3, address + (4 if address % 8 == 0 else -4), waits=(from_functions(WRITE, "put"),), wait_ns=MS),
+    ]
+    found = one(recognise(words, (), WINDOW))
+    assert (found.make, found.lock, found.sure, found.name, found.words) == (RWLOCK, True, "high", whole, (2, 3))
+    assert "25% of that to write and 75% to read" in found.why
+
+
+def test_two_read_write_locks_side_by_side_are_two() -> None:
+    words = [word(2, 4096 + 8, waits=(from_functions(READ),)), word(3, 4096 + 56 + 8, waits=(from_functions(WRITE),))]
+    assert [one.words for one in recognise(words, (), WINDOW)] == [(2,), (3,)]
+
+
+LAST = tuple(from_functions("pthread_barrier_wait", "phase", "start_thread", task=task) for task in (4, 4, 4, 3))
+AT_BARRIER = tuple(from_functions("pthread_barrier_wait", "phase", task=task) for task in (1, 2, 3))
+
+
+def test_a_barrier_by_its_function_says_who_comes_last() -> None:
+    found = one(recognise([word(2, 4100, "b+0x4", waits=AT_BARRIER, wakers_of=LAST)], (), WINDOW))
+    assert (found.make, found.lock, found.sure, found.name) == (BARRIER, False, "high", "b")
+    assert found.sites == (Site("phase", WINDOW, 40, 4, 0.75),)
+
+
+@pytest.mark.parametrize(
+    ("changed", "module", "make"),
+    [
+        ({}, "", ANY_BARRIER),
+        ({}, "/usr/lib/libgomp.so.1.0.0", OPENMP_BARRIER),
+        # Not all are woken; there may be nobody to wake: a lock that wakes all.
+        ({"tasks_woken": 1800}, "", BEHAVIOUR),
+        ({"wakes": 1200, "wakes_empty": 300}, "", BEHAVIOUR),
+        # A dispatcher that wakes all its workers.
+        ({"wakers": 1, "both": 0}, "", None),
+    ],
+)
+def test_a_barrier_by_its_behaviour(changed: dict[str, int], module: str, make: str | None) -> None:
+    waits = (Calls(1, ("work",), (module,), 10, 10),)
+    figures: dict[str, Any] = PEERS | {"tasks_woken": 2700, "wait_ns": 2 * WINDOW, "waits": waits} | changed
+    assert [one.make for one in recognise([word(2, 4096, **figures)], (2,), WINDOW)] == ([make] if make else [])
+
+
+def test_one_word_of_a_condition_variable_is_known_by_its_function() -> None:
+    waits = (from_functions("__futex_abstimed_wait_common", "pthread_cond_wait@@GLIBC_2.3.2", "serve"),)
+    found = one(recognise([word(2, 4096, waits=waits)], (), WINDOW))
+    assert (found.make, found.lock) == (CONDITION_VARIABLE, False)
+
+
+@pytest.mark.parametrize(
+    ("queueing", "elsewhere", "unclear"),
+    [
+        # Whoever of the four has the lock waits for a job.
+        (3 * WINDOW - WINDOW // 100, WINDOW - WINDOW // 100, True),
+        # They work half of the time; two wait elsewhere at once; the holder works.
+        (2 * WINDOW, WINDOW // 2, False),
+        (2 * WINDOW, 2 * WINDOW, False),
+        (3 * WINDOW - WINDOW // 100, WINDOW // 10, False),
+    ],
+)
+def test_a_lock_whose_holder_waits_for_work(queueing: int, elsewhere: int, unclear: bool) -> None:
+    at_lock = tuple(from_functions("lock_contended", "next_job", task=task) for task in (1, 2, 3, 4))
+    jobs = [
+        word(2 + task, 8192 * task, wait_ns=elsewhere // 2, waits=(from_functions("recv", task=task),))
+        for task in (1, 2)
+    ]
+    lock = word(2, 4096, wait_ns=queueing, value_2=1000, waits=at_lock)
+    found = recognise([lock, *jobs], (), WINDOW, locks=(2,))
+    assert [(one.words, one.lock, one.unclear) for one in found] == ([((2,), False, True)] if unclear else [])
+
+
+def test_a_rust_mutex_is_one_by_its_function() -> None:
+    waits = tuple(
+        from_functions("syscall", "<std::sys::sync::mutex::futex::Mutex>::lock_contended", task=task)
+        for task in (1, 2, 3, 4)
+    )
+    figures: dict[str, Any] = PEERS | {"wait_ns": 2 * WINDOW, "waits": waits, "wakers_of": waits}
+    found = one(recognise([word(2, 4096, **figures)], (), WINDOW, locks=(2,)))
+    assert (found.make, found.lock, found.sure) == (RUST_MUTEX, True, "high")

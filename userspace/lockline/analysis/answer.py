@@ -2,10 +2,11 @@
 """The answer of a report in one fact: is it locks, which, and what does it cost."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Literal, TypeAlias
 
 from lockline.analysis.findings import Finding, Lock
-from lockline.analysis.futex import LOCK, PARKED
+from lockline.analysis.futex import LOCK, PARKED, UNCLEAR
 from lockline.analysis.model import Figures, LockWaits, OutlierWait, Report
 from lockline.base.values import dataclass
 
@@ -27,6 +28,8 @@ CONFIDENCE = {"high": 1.0, "medium": 0.6, "low": 0.3}
 SYMPTOMS = ("convoy", "hot-lock")
 # Rules that find threads that do not go on at all: no sum of waits is as bad.
 STANDSTILLS = ("deadlock", "lock-not-released")
+# Rules about waiting in user space that is for no lock.
+BARRIERS = ("barrier-imbalance",)
 # What a cause explains at least of the waiting for the busy lock.
 CAUSE = 0.25
 
@@ -50,7 +53,8 @@ class Answer:
     """kind: see the constants of this module.  locks: those it is about, heaviest first; part: of all waiting.
 
     longest: the longest single wait that was kept with its task.  why: of "not enough recorded", in one sentence.
-    user_waiting: threads that wait on average for locks of programs (record --futex), None without.
+    user_waiting: threads that wait on average for locks and uneven barriers of programs (record --futex), None without;
+    at_barriers: of these, at barriers; unclear_waiting: others, of which futexes alone do not tell what they wait for.
     """
 
     kind: Kind
@@ -60,6 +64,8 @@ class Answer:
     longest: OutlierWait | None
     user_waiting: float | None = None
     why: str = ""
+    at_barriers: float = 0.0
+    unclear_waiting: float = 0.0
 
 
 def is_spinning(kind: str) -> bool:
@@ -82,7 +88,16 @@ def _user_waiting(report: Report) -> float | None:
     if report.futexes is None:
         return None
     ns = sum(futex.figures.wait_ns for futex in report.futexes.futexes if futex.nature in (LOCK, PARKED))
-    return report.window.share(ns) or 0.0
+    return (report.window.share(ns) or 0.0) + _at_barriers(report)
+
+
+def _at_barriers(report: Report) -> float:
+    return report.window.share(sum(one.impact.wait_ns for one in report.findings if one.rule in BARRIERS)) or 0.0
+
+
+def _unclear_waiting(report: Report) -> float:
+    futexes = report.futexes.futexes if report.futexes is not None else ()
+    return report.window.share(sum(one.figures.wait_ns for one in futexes if one.nature == UNCLEAR)) or 0.0
 
 
 def _not_enough(report: Report) -> str:
@@ -98,6 +113,10 @@ def _not_enough(report: Report) -> str:
 
 def make_answer(report: Report) -> Answer:
     """The answer, always one."""
+    return replace(_of_kind(report), at_barriers=_at_barriers(report), unclear_waiting=_unclear_waiting(report))
+
+
+def _of_kind(report: Report) -> Answer:
     total_ns = report.totals.wait_ns
     cost = cost_of(report, [(kind.kind, kind.figures) for kind in report.kinds])
     longest = max(report.outliers, key=lambda wait: wait.wait_ns, default=None)

@@ -9,7 +9,8 @@ from lockline.analysis.blocked import BlockedThread
 from lockline.analysis.model import Figures
 from lockline.analysis.parked import Word, parked
 from lockline.analysis.samples import UNKNOWN_WAITER
-from lockline.analysis.user_locks import CONDITION_VARIABLE, Calls, Recognised, Seen, recognise
+from lockline.analysis.user_evidence import CONDITION_VARIABLE, Calls, Recognised, Seen, Site
+from lockline.analysis.user_locks import recognise
 from lockline.analysis.waits import UNKNOWN_LOCK
 from lockline.base import histogram
 from lockline.base.errors import RecordingError
@@ -19,6 +20,7 @@ from lockline.recording.reader import Recording
 
 LOCK = "lock"
 PARKED = "parked"
+BARRIER = "barrier"
 SEMAPHORE = "semaphore"
 CONDITION = "condition or idle"
 POLL = "timed poll"
@@ -26,7 +28,7 @@ UNCLEAR = "unclear"
 NONE = "no wait"
 
 # As a report orders them.
-NATURES = (LOCK, PARKED, UNCLEAR, POLL, SEMAPHORE, CONDITION, NONE)
+NATURES = (LOCK, PARKED, BARRIER, UNCLEAR, POLL, SEMAPHORE, CONDITION, NONE)
 
 # Futexes with tasks and stacks, and tasks and stacks of each.
 FUTEXES_IN_DETAIL = 20
@@ -92,11 +94,25 @@ class FutexStack:
 
 
 @dataclass(frozen=True, slots=True)
+class BarrierSite:
+    """Where threads wait at a barrier: the program's function ('' unknown), and who comes last there, how often.
+
+    rounds: sampled; last_part: of these.
+    """
+
+    function: str
+    wait_ns: int
+    rounds: int
+    last: FutexTask | None
+    last_part: float
+
+
+@dataclass(frozen=True, slots=True)
 class FutexWaits:
     """One futex; figures and latency (from the wake-up to the CPU) are of the calls that slept.
 
-    nature: LOCK, PARKED, UNCLEAR, POLL, SEMAPHORE, CONDITION or NONE, and why in words.  make: what kind of lock it was
-    recognised as, or ''; sure: high or medium.  words: other futexes that are parts of it, and are in all figures.
+    nature: one of NATURES, and why in words.  make: what kind of lock it was recognised as, or ''; sure: high or
+    medium.  words: other futexes that are parts of it, and are in all figures.  sites: of a barrier.
     """
 
     futex: rows.Futex
@@ -111,6 +127,7 @@ class FutexWaits:
     make: str = ""
     sure: str = "high"
     words: tuple[int, ...] = ()
+    sites: tuple[BarrierSite, ...] = ()
 
     @property
     def ops(self) -> tuple[str, ...]:
@@ -184,6 +201,8 @@ def nature(total: rows.FutexTotal, semaphore: bool = False) -> tuple[str, str]:
         return SEMAPHORE, "a semaphore (sem_wait) that others post than those who wait"
     if shared and total.waiters > 1 and total.tasks_woken:
         return UNCLEAR, "the threads that wait also wake: a lock of its own make, or threads that take turns"
+    if not total.slept and not total.wakes:
+        return CONDITION, "its threads were asleep all the while: nobody woke them"
     return CONDITION, "nobody holds it, and others wake those who wait"
 
 
@@ -369,10 +388,17 @@ def _added(figures: Sequence[Figures]) -> Figures:
     )
 
 
-def _as_one(words: Sequence[FutexWaits], known: Recognised) -> FutexWaits:
+def _site(site: Site, waiters: Mapping[int, rows.Waiter]) -> BarrierSite:
+    who = waiters.get(site.last)
+    last = FutexTask("last", who.tid, who.tgid, who.comm, site.rounds, site.rounds, 0) if who and site.rounds else None
+    return BarrierSite(site.function, site.wait_ns, site.rounds, last, site.last_part)
+
+
+def _as_one(words: Sequence[FutexWaits], known: Recognised, waiters: Mapping[int, rows.Waiter]) -> FutexWaits:
     first = words[0]
     merged = replace(
         first,
+        futex=first.futex._replace(name=known.name or first.futex.name),
         total=_summed([entry.total for entry in words]),
         figures=_added([entry.figures for entry in words]),
         latency=_added([entry.latency for entry in words]),
@@ -380,6 +406,11 @@ def _as_one(words: Sequence[FutexWaits], known: Recognised) -> FutexWaits:
     )
     if known.lock:
         return replace(merged, nature=LOCK, why=known.why, make=known.make, sure=known.sure)
+    if known.sites:
+        sites = tuple(_site(site, waiters) for site in known.sites)
+        return replace(merged, nature=BARRIER, why=known.why, make=known.make, sure=known.sure, sites=sites)
+    if known.unclear:
+        return replace(merged, nature=UNCLEAR, why=known.why, sure=known.sure)
     kind, why = (CONDITION, known.why) if known.why else nature(merged.total, merged.semaphore)
     return replace(merged, nature=kind, why=why, make=CONDITION_VARIABLE)
 
@@ -388,15 +419,17 @@ def _with_makes(
     recording: Recording,
     found: Sequence[FutexWaits],
     samples: Mapping[int, Sequence[rows.FutexSample]],
+    waiters: Mapping[int, rows.Waiter],
     window_ns: int,
 ) -> list[FutexWaits]:
     """The futexes, those that are one lock as one."""
     by_id = {entry.futex.id: entry for entry in found}
     unclear = {entry.futex.id for entry in found if entry.nature == UNCLEAR}
+    locks = {entry.futex.id for entry in found if entry.nature == LOCK}
     merged: list[FutexWaits] = []
     taken: set[int] = set()
-    for known in recognise(_seen(recording, found, samples), unclear, window_ns):
-        merged.append(_as_one([by_id[word] for word in known.words], known))
+    for known in recognise(_seen(recording, found, samples), unclear, window_ns, locks):
+        merged.append(_as_one([by_id[word] for word in known.words], known, waiters))
         taken.update(known.words)
     return [*merged, *(entry for entry in found if entry.futex.id not in taken)]
 
@@ -478,7 +511,7 @@ def read_futexes(recording: Recording, locks: Mapping[int, rows.Lock], window_ns
         if _possible(sample):
             samples[sample.futex].append(sample)
     waiters = recording.waiters()
-    found = _with_makes(recording, _with_parked(found, samples, waiters), samples, length_ns)
+    found = _with_makes(recording, _with_parked(found, samples, waiters), samples, waiters, length_ns)
     rank = {nature: place for place, nature in enumerate(NATURES)}
     found.sort(key=lambda entry: (rank[entry.nature], -entry.figures.wait_ns, entry.futex.id))
     return Futexes(

@@ -34,6 +34,7 @@ from lockline.investigation.model import (
     UserLockSeen,
     WaitedLock,
 )
+from lockline.rules.common import USER_RULES
 
 # Of all waiting, from where on one lock is looked into.
 MAIN = 0.25
@@ -62,7 +63,6 @@ _CLOCKS_OF_ONE_DEVICE = ("hpet", "acpi_pm", "pit", "jiffies")
 _OWN = ("perturbation",)
 # What their holder does follows from what they are.
 _SELF_EXPLAINED = ("gil-bound", *STANDSTILLS)
-_USER_RULES = ("user-lock", "gil-bound", "hot-monitor", "parked-lock")
 
 
 def _identity(subject: Subject) -> tuple[object, ...]:
@@ -197,7 +197,7 @@ def _programs(known: Investigation) -> list[Hypothesis]:
         return [Hypothesis("program-locks", None, "open", _EXPECTED_USER, claim, tests=(probes.FUTEX,))]
     number, one = seen
     user = one.user_waiters or 0.0
-    told = any(found.rule in (*_USER_RULES, *STANDSTILLS) for found in one.findings)
+    told = any(found.rule in (*USER_RULES, *STANDSTILLS) for found in one.findings)
     if told:
         return []
     if one.unclear and one.unclear[0].waiters >= max(UNCLEAR_WAITERS, user):
@@ -505,7 +505,7 @@ def rank(one: Hypothesis, among: Sequence[Hypothesis]) -> float:
 
 def is_symptom(one: Hypothesis) -> bool:
     """Whether it says that a lock is waited for, not why."""
-    return one.cause in SYMPTOMS or one.cause in _USER_RULES or one.cause == "program-locks"
+    return one.cause in SYMPTOMS or one.cause in USER_RULES or one.cause == "program-locks"
 
 
 def explains(cause: Hypothesis, symptom: Hypothesis) -> bool:

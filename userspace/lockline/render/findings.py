@@ -30,6 +30,7 @@ from lockline.base.values import dataclass
 # {lock:full}: with its kind; {process:id}: its number.  [...] is left out if a value in it is missing.
 SENTENCES: Mapping[str, str] = {
     # Titles.
+    "barrier-imbalance": "Threads of {process} wait at a barrier for {task}, which comes last",
     "convoy": "Tasks queue for {lock:full}",
     "cpu-starved": "{cpu} waits far longer than the others",
     "deadlock": "{threads} threads of {process} wait for each other, in a circle: a deadlock",
@@ -42,6 +43,7 @@ SENTENCES: Mapping[str, str] = {
     "hot-go-mutex": "Goroutines of {process} wait for a sync.Mutex or sync.RWMutex",
     "hot-java-lock": "Threads of {process} wait for a lock of java.util.concurrent",
     "hot-monitor": "Threads of {process} wait for a Java monitor (synchronized)",
+    "hot-rwlock": "Threads of {process} wait for {lock:short}, a read-write lock of their own program",
     "hot-py-mutex": "Threads of {process} wait for a lock of free-threaded Python (PyMutex)",
     "inactive-wait": (
         "ptrace[ of {tracer}] waits in a loop for its tracee, which waits for the lock that the loop takes"
@@ -63,6 +65,7 @@ SENTENCES: Mapping[str, str] = {
     "readers-starved": "Readers of {lock} are starved by writers",
     "shared-clocksource": "Every reading of the time queues for one device ({device})",
     "spun-interrupts-off": "{cpu} spun for {lock} with interrupts off for {waited}",
+    "thundering-herd": "Each wake-up lets {threads} threads of {process} loose on {lock:short}, and one gets it",
     "throttled-while-holding": "A limit of CPU time stops {holder} while it holds {lock}",
     "unfair": "Waiters for {lock:full} are overtaken",
     "user-lock": "Threads of {process} wait for {lock:short} of their own program",
@@ -128,6 +131,10 @@ SENTENCES: Mapping[str, str] = {
     "nature": "{why}",
     "owners-seen": "seen as its owner: {owners}",
     "parked": "{processes} processes wait, each on a semaphore of its own, and wake each other there",
+    "barrier-waits": "{threads:.1f} threads wait there on average",
+    "barrier-in": "it is waited at in {function}",
+    "comes-last": "{task} comes last in {part}; of even work it would be {even}",
+    "out-of-condition": "{part} are of threads that a condition variable woke",
     "woken-by": "most are woken by {function}",
     "bucket-waits": "{waits} waits for {buckets} bucket{buckets:s}, {waiting}: {part} of the window",
     "buckets-collide": (
@@ -167,6 +174,7 @@ REMEDIES: Mapping[str, str] = {
         " pinned to it"
     ),
     "do-less-with-it-held": "do less with the lock held, and split it: one for each part of the data",
+    "even-work": "split the work evenly, or into small parts that whoever is free takes (OpenMP: schedule(dynamic))",
     "fewer-futex-waiters": "spin in user space before the system call, or have fewer threads wait on one futex",
     "find-holder": "find who held it meanwhile: that CPU could not even serve its timer",
     "go-mutex-profile": (
@@ -196,6 +204,10 @@ REMEDIES: Mapping[str, str] = {
     "paravirtual-spinlocks-yield": ("let the host offer paravirtual spinlocks: a waiter then yields to the holder"),
     "pause-between": (
         "the releasing CPU has the line in its cache and wins it back: leave a pause between two sections"
+    ),
+    "shorten-rwlock": "do less with it held, above all to write; or let readers do without it (RCU, a copy)",
+    "rwlock-writers-first": (
+        "glibc lets new readers pass a writer that waits: PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP changes that"
     ),
     "private-futex-hash": "Linux 6.16 and newer give a process a hash of its own: fewer futexes meet in a bucket",
     "python-processes": (
@@ -237,6 +249,9 @@ REMEDIES: Mapping[str, str] = {
     "take-once": "let it be taken once",
     "stop-tracer": "stop {tracer}, or trace less on this machine",
     "trace-less": "find out who traces (strace, debuggers, checkpointing) and trace less on this machine",
+    "wake-one": (
+        "wake one thread where one can go on (pthread_cond_signal(), notify_one()), and unlock the mutex before that"
+    ),
     "watch-lock": "`lockline watch -i FILE 'lock:{lock}'` shows whether the bucket's line is shared falsely",
     "who-holds": "`lockline record --holders` shows who holds it while they wait",
 }

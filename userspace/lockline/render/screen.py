@@ -35,6 +35,8 @@ DEFAULT_RECORDING = "lockline.data"
 MARK = "~"
 # Rules whose advice is to use a lock less: of a known lock the atlas says how.
 _USE = ("convoy", "hot-lock")
+# Threads that wait on average from which on they are spoken of, though nobody knows what for.
+UNCLEAR_THREADS = 1.0
 # Columns of a lock's name at least.
 _NAME = 20
 
@@ -109,8 +111,18 @@ def _longest(report: Report, answer: Answer, style: Style) -> str:
 def answer_words(report: Report, answer: Answer, style: Style) -> str:
     """The answer in two or three sentences; of a filtered recording, what it knows of first."""
     chosen = report.window.wait_filter
-    words = _answer_words(report, answer, style)
+    words = _answer_words(report, answer, style) + _unclear_words(answer)
     return f"Of the waits that {clean(chosen, style)} chose, and of no others: {words}" if chosen else words
+
+
+def _unclear_words(answer: Answer) -> str:
+    """What waits besides, if one thread does all the time: the answer may be there."""
+    if answer.unclear_waiting < max(UNCLEAR_THREADS, answer.user_waiting or 0.0):
+        return ""
+    return (
+        f" Besides, {_threads(answer.unclear_waiting)} of programs wait on average: for a lock or without work, their"
+        " futexes do not tell. See --futex."
+    )
 
 
 def _answer_words(report: Report, answer: Answer, style: Style) -> str:
@@ -123,8 +135,9 @@ def _answer_words(report: Report, answer: Answer, style: Style) -> str:
     if answer.kind == "not enough recorded":
         return f"Not enough recorded for an answer: {answer.why}. Record for longer: lockline record -a -d 10"
     if answer.kind == "user space":
+        what = "at barriers" if 2 * answer.at_barriers > (answer.user_waiting or 0.0) else "for locks"
         return (
-            f"Programs wait mostly for locks of their own: {_threads(answer.user_waiting or 0.0)} on average."
+            f"Programs wait mostly {what} of their own: {_threads(answer.user_waiting or 0.0)} on average."
             f" The kernel's locks: {cost or 'no waiting'}. See --futex."
         )
     if answer.kind == "negligible":

@@ -5,11 +5,12 @@ from collections import defaultdict
 from collections.abc import Sequence
 
 from lockline.analysis.clocksource import ClockReads
-from lockline.analysis.futex import LOCK, NATURES, NONE, PARKED, UNCLEAR, Futexes, FutexWaits
+from lockline.analysis.futex import BARRIER, LOCK, NATURES, NONE, PARKED, UNCLEAR, Futexes, FutexWaits
 from lockline.analysis.model import Figures
 from lockline.analysis.ptrace import Attaches, InactiveWaits
 from lockline.analysis.run_times import switch_on, without_names
-from lockline.analysis.user_locks import BEHAVIOUR, CONDITION_VARIABLE
+from lockline.analysis.user_evidence import BARRIER as PTHREAD_BARRIER
+from lockline.analysis.user_evidence import BEHAVIOUR, CONDITION_VARIABLE, RWLOCK
 from lockline.base.numbers import count, duration, percent
 from lockline.base.text import Column, Style, clean, cut, fill, table
 from lockline.recording import rows
@@ -35,6 +36,8 @@ def futex_label(futex: rows.Futex) -> str:
 def _label(futex: FutexWaits, style: Style) -> str:
     if futex.make in ("", BEHAVIOUR, CONDITION_VARIABLE):
         return clean(futex_label(futex.futex), style)
+    if futex.make in (RWLOCK, PTHREAD_BARRIER) and futex.futex.name:
+        return clean(f"{futex.make} {futex_label(futex.futex)}", style)
     return f"{futex.make} of {clean(futex.futex.comm, style) or '?'} {futex.futex.tgid}"
 
 
@@ -68,6 +71,14 @@ def _futex_details(futex: FutexWaits, style: Style) -> list[str]:
             callers = _own_frames(stack.frames) if stack else ()
             where = f" in {_in_words(callers, style)}" if callers else ""
             lines.append(f"      {word}: {names}{more}{where}")
+    for site in futex.sites:
+        if site.last is not None:
+            where = f" in {clean(site.function, style)}()" if site.function else ""
+            who = f"{clean(site.last.comm, style) or '?'} {site.last.tid}"
+            lines.append(
+                f"      waits{where}: {duration(site.wait_ns)}; {who} comes last in {percent(site.last_part)} of"
+                f" {count(site.rounds)} sampled wake-ups"
+            )
     return lines
 
 
@@ -145,7 +156,7 @@ def futexes(found: Futexes | None, style: Style, limit: int = FUTEXES) -> list[s
     parked = [futex for futex in shown if futex.nature == PARKED]
     for futex in shown:
         # One of those that are parked stands for the others.
-        if futex.nature in (LOCK, UNCLEAR) or futex in parked[:1]:
+        if futex.nature in (LOCK, BARRIER, UNCLEAR) or futex in parked[:1]:
             lines.append(f"    {cut(_label(futex, style), 80)}")
             lines += _futex_details(futex, style)
     lines += _cut_stacks(found)

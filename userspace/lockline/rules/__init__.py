@@ -11,10 +11,12 @@ from lockline.analysis.answer import by_impact
 from lockline.analysis.findings import Finding
 from lockline.analysis.model import Report
 from lockline.rules import (
+    barrier,
     blocked,
     convoy,
     cpu_starved,
     futex_bucket,
+    herd,
     holder_preempted,
     holder_throttled,
     hot_lock,
@@ -37,6 +39,8 @@ RULES: tuple[Callable[[Report], list[Finding]], ...] = (
     shared_clock.find,
     blocked.find,
     user_lock.find,
+    herd.find,
+    barrier.find,
     parked_lock.find,
     futex_bucket.find,
     holder_preempted.find,

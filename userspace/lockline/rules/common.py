@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What several rules look at."""
 
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
 from lockline.analysis.findings import Fact, Function, Remedy, Task, fact, part, remedy
+from lockline.analysis.futex import FutexWaits
 from lockline.analysis.model import Holder, LockWaits, Report
 from lockline.recording.rows import Frame
 from lockline.recording.stacks import without_internals
@@ -13,6 +15,10 @@ MS = 1_000_000
 
 # Below this share of the window (one waiter all the time is 1.0) a lock holds nobody back.
 WORTH_TELLING = 0.01
+# The same of a lock in user space: a tenth of one thread's time.
+USER_WORTH_TELLING = 0.1
+# About waiting in user space, which is no part of the locks' in the kernel.
+USER_RULES = ("barrier-imbalance", "gil-bound", "hot-monitor", "parked-lock", "thundering-herd", "user-lock")
 # What shares are of.
 THE_WINDOW = "the window"
 ALL_WAITING = "all lock waiting"
@@ -86,3 +92,32 @@ def record_again(report: Report, option: str, what: str) -> list[Remedy]:
         if probe.signal == signals.get(option, option) and probe.state == "off":
             return [remedy(what)]
     return []
+
+
+# Of the C library and of run times, around a wake: not where the lock is released.
+_NO_RELEASES = (
+    *("pthread_", "__pthread_", "___pthread_", "__GI_", "__lll_", "sem_", "futex", "__futex", "syscall"),
+    *("_ZN13ObjectMonitor", "ObjectMonitor::", "_ZN13SharedRuntime", "SharedRuntime::", "Unsafe_", "Parker::"),
+    *("ObjectSynchronizer::", "InterpreterRuntime::", "Runtime1::", "OptoRuntime::", "os::Platform", "PlatformEvent::"),
+    *("JavaCalls::", "JavaThread::", "Thread::call_run", "thread_entry", "thread_native_entry"),
+    *("start_thread", "__clone"),
+    *("std::thread::_", "std::sys::", "std::mutex::", "std::condition_variable::"),
+    *("core::ops::function::", "core::panic", "<core::", "<std::", "std::rt::", "syscall", "<alloc::"),
+    *("drop_gil", "Py", "_Py", "lock_Py", "method_", "cfunction_", "builtin_", "thread_run", "pythread_wrapper"),
+    *("_multiprocessing_", "runtime.", "sync.", "internal/sync."),
+)
+
+
+def most_released(futexes: Iterable[FutexWaits]) -> str:
+    """The program's function that most of the sampled wakes of these futexes come from; '' if none is known."""
+    by_function: defaultdict[str, int] = defaultdict(int)
+    for stack in (stack for futex in futexes for stack in futex.stacks if stack.role == "waker"):
+        names = [frame.symbol for frame in stack.frames if frame.symbol and not frame.symbol.startswith(_NO_RELEASES)]
+        if names:
+            by_function[names[0]] += stack.samples
+    return max(sorted(by_function), key=lambda name: by_function[name], default="")
+
+
+def released_in(futex: FutexWaits) -> str:
+    """The program's function that most of the sampled wakes come from; '' if none is known."""
+    return most_released((futex,))

@@ -5,11 +5,10 @@ from dataclasses import replace
 
 from lockline.analysis.findings import Finding, Impact, Lock
 from lockline.analysis.model import Report
+from lockline.rules.common import USER_RULES
 
 SPINNING = ("spinlock", "rwlock:R", "rwlock:W", "mutex-spin")
-# About waiting that is no part of the locks' in the kernel.
-_USER_LOCKS = ("gil-bound", "hot-monitor", "parked-lock", "user-lock")
-_OTHER_WAITING = ("deadlock", "lock-not-released", "perturbation", "shared-clocksource", *_USER_LOCKS)
+_OTHER_WAITING = ("deadlock", "lock-not-released", "perturbation", "shared-clocksource", *USER_RULES)
 # Their waits spin, whichever lock it is.
 _SPINS = ("cpu-starved", "holder-preempted")
 
@@ -28,7 +27,7 @@ def with_impact(report: Report, finding: Finding) -> Finding:
     """The finding with all that can be said of its impact; of waits longer than the window it is at most that."""
     wait_ns = finding.impact.wait_ns
     if finding.rule in _OTHER_WAITING:
-        waiters = report.window.share(wait_ns) if finding.rule in _USER_LOCKS else None
+        waiters = report.window.share(wait_ns) if finding.rule in USER_RULES else None
         return replace(finding, impact=Impact(wait_ns, None, waiters))
     total = report.totals.wait_ns
     waiters = report.window.share(wait_ns)

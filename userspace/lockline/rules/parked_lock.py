@@ -6,23 +6,7 @@ from collections import defaultdict
 from lockline.analysis.findings import Finding, Function, Impact, Measure, Process, fact, ns, part, remedy
 from lockline.analysis.futex import PARKED, FutexWaits
 from lockline.analysis.model import Report
-from lockline.rules.common import ENOUGH_WAITS, THE_WINDOW, share
-
-# A tenth of one thread's time.
-WORTH_TELLING = 0.1
-
-# Of the C library: not where the lock is released.
-_NO_CALLERS = ("pthread_", "__pthread_", "sem_", "futex_", "__futex_", "syscall")
-
-
-def _released_in(futexes: list[FutexWaits]) -> str:
-    """The program's function that most of the sampled wakes come from; '' if none is known."""
-    by_function: defaultdict[str, int] = defaultdict(int)
-    for stack in (stack for futex in futexes for stack in futex.stacks if stack.role == "waker"):
-        names = [frame.symbol for frame in stack.frames if frame.symbol and not frame.symbol.startswith(_NO_CALLERS)]
-        if names:
-            by_function[names[0]] += stack.samples
-    return max(sorted(by_function), key=lambda name: by_function[name], default="")
+from lockline.rules.common import ENOUGH_WAITS, THE_WINDOW, USER_WORTH_TELLING, most_released, share
 
 
 def find(report: Report) -> list[Finding]:
@@ -34,9 +18,9 @@ def find(report: Report) -> list[Finding]:
     found = []
     for comm, futexes in groups.items():
         waits, wait_ns = (sum(getattr(futex.figures, name) for futex in futexes) for name in ("waits", "wait_ns"))
-        if waits < ENOUGH_WAITS or share(report, wait_ns) < WORTH_TELLING:
+        if waits < ENOUGH_WAITS or share(report, wait_ns) < USER_WORTH_TELLING:
             continue
-        released = _released_in(futexes)
+        released = most_released(futexes)
         process = Process(comm, None)
         evidence = [
             fact(

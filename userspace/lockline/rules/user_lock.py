@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """A lock of a program's own, in user space, that its threads wait for in the kernel (record --futex)."""
 
-from collections import defaultdict
-
 from lockline.analysis.findings import (
     Finding,
     Function,
@@ -20,12 +18,12 @@ from lockline.analysis.findings import (
 )
 from lockline.analysis.futex import LOCK, FutexWaits
 from lockline.analysis.model import Report
-from lockline.analysis.user_locks import BEHAVIOUR, GIL, GO_MUTEX, JAVA_LOCK, MONITOR, PY_MUTEX
-from lockline.rules.common import ENOUGH_WAITS, THE_WINDOW, share
+from lockline.analysis.user_evidence import BEHAVIOUR, GIL, GO_MUTEX, JAVA_LOCK, MONITOR, PY_MUTEX, RUST_RWLOCK, RWLOCK
+from lockline.rules.common import ENOUGH_WAITS, THE_WINDOW, USER_WORTH_TELLING, released_in, share
+from lockline.rules.herd import condition_of
 
-# A tenth of one thread's time.
-WORTH_TELLING = 0.1
-
+# A wait that needs no others beside it.
+LONG_NS = 1_000_000_000
 # Findings of their own, and what they say, by the kind of lock.
 _RULES = {GIL: "gil-bound", MONITOR: "hot-monitor"}
 _CLAIMS = {
@@ -36,6 +34,8 @@ _CLAIMS = {
     MONITOR: "hot-monitor",
     JAVA_LOCK: "hot-java-lock",
     GO_MUTEX: "hot-go-mutex",
+    RWLOCK: "hot-rwlock",
+    RUST_RWLOCK: "hot-rwlock",
 }
 
 
@@ -43,29 +43,7 @@ def _tasks(futex: FutexWaits, role: str) -> tuple[Task, ...]:
     return tuple(Task(task.comm, task.tid) for task in futex.tasks if task.role == role)
 
 
-# Of the C library and of run times, around a wake: not where the lock is released.
-_NO_RELEASES = (
-    *("pthread_", "__pthread_", "___pthread_", "__GI_", "__lll_", "sem_", "futex", "__futex", "syscall"),
-    *("_ZN13ObjectMonitor", "ObjectMonitor::", "_ZN13SharedRuntime", "SharedRuntime::", "Unsafe_", "Parker::"),
-    *("ObjectSynchronizer::", "InterpreterRuntime::", "Runtime1::", "OptoRuntime::", "os::Platform", "PlatformEvent::"),
-    *("JavaCalls::", "JavaThread::", "Thread::call_run", "thread_entry", "thread_native_entry"),
-    *("start_thread", "__clone"),
-    *("std::thread::_", "std::sys::", "std::mutex::", "std::condition_variable::"),
-    *("drop_gil", "PyEval_", "_PyEval_", "runtime.", "sync.", "internal/sync."),
-)
-
-
-def released_in(futex: FutexWaits) -> str:
-    """The program's function that most of the sampled wakes come from; '' if none is known."""
-    by_function: defaultdict[str, int] = defaultdict(int)
-    for stack in futex.stacks:
-        names = [frame.symbol for frame in stack.frames if frame.symbol and not frame.symbol.startswith(_NO_RELEASES)]
-        if stack.role == "waker" and names:
-            by_function[names[0]] += stack.samples
-    return max(sorted(by_function), key=lambda name: by_function[name], default="")
-
-
-def _remedies(make: str, process: Process) -> tuple[Remedy, ...]:
+def _remedies(make: str, process: Process, released: str, stacks: bool) -> tuple[Remedy, ...]:
     """What to do, in the language's terms."""
     if make == GIL:
         return remedy("python-processes"), remedy("python-release-gil")
@@ -77,17 +55,29 @@ def _remedies(make: str, process: Process) -> tuple[Remedy, ...]:
         return remedy("java-narrow-lock"), remedy("java-lock-events")
     if make == GO_MUTEX:
         return remedy("go-narrow-mutex"), remedy("go-mutex-profile")
+    if make in (RWLOCK, RUST_RWLOCK):
+        return remedy("shorten-rwlock"), remedy("rwlock-writers-first")
+    if released:
+        return remedy("shorten-function", function=Function(released)), remedy("do-less-with-it-held")
+    if stacks:
+        return (remedy("do-less-with-it-held"),)
     return (remedy("record-user-stacks", process=process),)
+
+
+def _enough(futex: FutexWaits) -> bool:
+    """Whether the waits are many, or long ones for what is known to be a lock."""
+    sure = bool(futex.make) and futex.sure == "high"
+    return futex.figures.waits >= ENOUGH_WAITS or (sure and futex.figures.max_ns >= LONG_NS)
 
 
 def find(report: Report) -> list[Finding]:
     """Futexes that are contended locks, with a tenth of the window waited for; conditions and polls are none."""
     found = []
     for futex in report.futexes.futexes if report.futexes is not None else ():
-        if futex.nature != LOCK or futex.figures.waits < ENOUGH_WAITS:
+        if futex.nature != LOCK or not _enough(futex):
             continue
         waiting = share(report, futex.figures.wait_ns)
-        if waiting < WORTH_TELLING:
+        if waiting < USER_WORTH_TELLING or condition_of(report, futex) is not None:
             continue
         lock = UserLock(futex.futex.name, "")
         p99 = futex.figures.percentile(0.99)
@@ -114,9 +104,14 @@ def find(report: Report) -> list[Finding]:
                 rule=rule,
                 subject=lock,
                 confidence="high" if owners or (futex.make and futex.sure == "high") else "medium",
-                claim=fact(_CLAIMS[futex.make], process=process, lock=lock),
+                claim=fact(_CLAIMS.get(futex.make, "user-lock"), process=process, lock=lock),
                 evidence=tuple(evidence),
-                remedies=_remedies(futex.make, Process("", futex.futex.tgid)),
+                remedies=_remedies(
+                    futex.make,
+                    Process("", futex.futex.tgid),
+                    released,
+                    any(len(stack.frames) > 1 for stack in futex.stacks),
+                ),
                 impact=Impact(futex.figures.wait_ns),
             )
         )

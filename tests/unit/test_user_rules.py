@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The rules about waiting in user space: barriers, herds, read-write locks, and what cannot be told."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lockline.analysis.answer import make_answer
+from lockline.analysis.futex import (
+    BARRIER,
+    CONDITION,
+    LOCK,
+    UNCLEAR,
+    BarrierSite,
+    Futexes,
+    FutexStack,
+    FutexTask,
+    FutexWaits,
+)
+from lockline.analysis.model import Figures, Report
+from lockline.analysis.selection import Selection
+from lockline.analysis.user_evidence import CONDITION_VARIABLE, RWLOCK
+from lockline.base.text import Style
+from lockline.recording.reader import open_recording
+from lockline.recording.rows import Frame, Futex, FutexTotal
+from lockline.render.screen import answer_words
+from lockline.rules import find_all
+from lockline.rules.report import make_report
+from recording_generator import RecordingBuilder
+from told import told
+
+MS = 1_000_000
+
+
+@pytest.fixture
+def quiet(tmp_path: Path) -> Report:
+    """A report of one second in which no rule finds anything."""
+    path = tmp_path / "quiet.lockline"
+    builder = RecordingBuilder(path, seconds=1, cpus=4)
+    lock = builder.lock(1, "tasklist_lock", "", "symbol")
+    builder.waits(1, 0, lock, 0, [1000] * 3)
+    builder.finish()
+    with open_recording(path) as recording:
+        return make_report(recording, Selection(), 10)
+
+
+def of_program(number: int, nature: str, wait_ns: int, **changed: Any) -> FutexWaits:
+    """A futex of process 7 whose waits are a fifth of a millisecond each."""
+    total = FutexTotal._make([number, *(0 for _ in FutexTotal._fields[1:])])._replace(**changed.pop("total", {}))
+    figures = Figures(wait_ns // (MS // 5), wait_ns, MS, 0, ())
+    name = changed.pop("name", "jobs")
+    return FutexWaits(
+        Futex(number, 7, "server", 4096 * number, 0, name, ""), total, nature, "as it is", figures, figures, **changed
+    )
+
+
+@pytest.mark.parametrize(
+    ("last_part", "rounds", "wait_ns", "threads", "spoken"),
+    [
+        (0.9, 100, 500 * MS, 4, True),
+        # By chance it may be half of them; few rounds; little waiting; of two threads one comes last in half of all.
+        (0.5, 100, 500 * MS, 4, False),
+        (0.9, 10, 500 * MS, 4, False),
+        (0.9, 100, 50 * MS, 4, False),
+        (0.7, 100, 500 * MS, 2, False),
+        (0.8, 100, 500 * MS, 2, True),
+    ],
+)
+def test_who_comes_last_at_a_barrier(
+    quiet: Report, last_part: float, rounds: int, wait_ns: int, threads: int, spoken: bool
+) -> None:
+    last = FutexTask("last", 74, 7, "worker-3", rounds, rounds, 0)
+    site = BarrierSite("compute", wait_ns, rounds, last, last_part)
+    futex = of_program(2, BARRIER, wait_ns, name="phase", total={"waiters": threads}, sites=(site,))
+    report = replace(quiet, futexes=Futexes((futex,), ()))
+    findings = find_all(report)
+    assert [found.rule for found in findings] == (["barrier-imbalance"] if spoken else [])
+    if spoken:
+        assert told(findings[0]).title == "Threads of server (7) wait at a barrier for worker-3 (74), which comes last"
+        assert "it is waited at in compute()" in told(findings[0]).evidence
+        answer = make_answer(replace(report, findings=findings))
+        assert (answer.kind, answer.at_barriers) == ("user space", answer.user_waiting)
+
+
+def stack_of(role: str, waits: int, *functions: str) -> FutexStack:
+    return FutexStack(role, waits, waits, 0, tuple(Frame(4096, name, 0, "") for name in functions))
+
+
+@pytest.mark.parametrize(
+    ("woken", "function", "herd"),
+    [(1600, "pthread_cond_wait", True), (100, "pthread_cond_wait", False), (1600, "take_job", False)],
+)
+def test_a_herd_at_a_mutex(quiet: Report, woken: int, function: str, herd: bool) -> None:
+    """Of one job for each wake-up the others queue for nothing; a busy mutex is another matter."""
+    mutex = of_program(2, LOCK, 400 * MS, stacks=(stack_of("waiter", 30, "__lll_lock_wait", function, "take_job"),))
+    condition = of_program(
+        3,
+        CONDITION,
+        900 * MS,
+        make=CONDITION_VARIABLE,
+        total={"wakes": 100, "tasks_woken": woken},
+        stacks=(stack_of("waker", 30, "pthread_cond_broadcast", "add_job"),),
+    )
+    findings = find_all(replace(quiet, futexes=Futexes((mutex, condition), ())))
+    assert [found.rule for found in findings] == ["thundering-herd" if herd else "user-lock"]
+    if herd:
+        assert told(findings[0]).title == "Each wake-up lets 16 threads of server (7) loose on jobs, and one gets it"
+        assert "most are woken by add_job()" in told(findings[0]).evidence
+
+
+def test_few_but_long_waits_for_what_is_known_to_be_a_lock(quiet: Report) -> None:
+    total = FutexTotal._make([2, *(0 for _ in FutexTotal._fields[1:])])
+    figures = Figures(3, 3000 * MS, 2000 * MS, 0, ())
+    futex = FutexWaits(
+        Futex(2, 7, "server", 4096, 0, "table", ""), total, LOCK, "a pthread rwlock", figures, figures, make=RWLOCK
+    )
+    findings = find_all(replace(quiet, futexes=Futexes((futex,), ())))
+    assert told(findings[0]).title == ("Threads of server (7) wait for table, a read-write lock of their own program")
+    assert find_all(replace(quiet, futexes=Futexes((replace(futex, make="", sure="medium"),), ()))) == ()
+
+
+def test_waits_that_cannot_be_told_are_spoken_of(quiet: Report) -> None:
+    report = replace(quiet, futexes=Futexes((of_program(2, UNCLEAR, 3 * quiet.window.duration_ns),), ()))
+    words = answer_words(report, make_answer(report), Style())
+    assert "Besides, 3.0 threads of programs wait on average" in words

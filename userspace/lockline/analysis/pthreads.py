@@ -1,0 +1,164 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The C library's rwlocks, barriers and condition variables, and queues behind a mutex, by who waits in what function.
+
+glibc exports these functions, so their names are there in stripped programs too; layouts are of 2.25 to 2.42.
+"""
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Sequence
+
+from lockline.analysis.user_evidence import (
+    BARRIER,
+    CONDITION_VARIABLE,
+    HALF,
+    MOST,
+    RWLOCK,
+    Calls,
+    Processes,
+    Recognised,
+    Seen,
+    Site,
+    share_from,
+    waiting,
+)
+
+_RWLOCK_WAITS = ("pthread_rwlock_",)
+_WRITER_WAITS = ("pthread_rwlock_wrlock", "pthread_rwlock_timedwrlock", "pthread_rwlock_clockwrlock")
+_BARRIER_WAITS = ("pthread_barrier_wait",)
+_CONDITION_WAITS = ("pthread_cond_wait", "pthread_cond_timedwait", "pthread_cond_clockwait")
+
+# pthread_rwlock_t: __readers, __writers, __wrphase_futex, __writers_futex; it waits at the last two.
+_PHASE_WORD = 8
+_WRITERS_WORD = 12
+
+# Of the C library and of run times around a call: not the program's own function.
+_NO_SITES = ("pthread_", "__pthread_", "___pthread_", "__GI_", "__lll_", "futex", "__futex", "syscall", "gomp_")
+_BELOW_PROGRAM = ("start_thread", "__clone", "__libc_start", "_start", "GOMP_", "__kmp")
+
+# Of a window: waits at other words by one thread at a time, of those who queue for a lock.
+_NEARLY_ALL = 0.8
+_ONE_THREAD = 1.1
+
+
+def _site(call: Calls) -> str:
+    names = [name for name in call.functions if not name.startswith(_NO_SITES)]
+    return names[0] if names and not names[0].startswith(_BELOW_PROGRAM) else ""
+
+
+def sites_of(words: Sequence[Seen]) -> tuple[Site, ...]:
+    """Where the threads of a barrier wait, most waiting first, and who comes last: it wakes the others."""
+    wait_ns: defaultdict[str, int] = defaultdict(int)
+    last: defaultdict[str, defaultdict[int, int]] = defaultdict(lambda: defaultdict(int))
+    for entry in words:
+        for call in entry.waits:
+            wait_ns[_site(call)] += call.wait_ns
+        for call in entry.wakes:
+            last[_site(call)][call.task] += call.waits
+    sampled = sum(wait_ns.values())
+    every = sum(entry.total.wait_ns for entry in words)
+    found = []
+    for function in sorted(wait_ns):
+        rounds = sum(last[function].values())
+        task, most = max(last[function].items(), key=lambda item: (item[1], -item[0]), default=(0, 0))
+        ns = every * wait_ns[function] // sampled if sampled else 0
+        found.append(Site(function, ns, rounds, task, most / rounds if rounds else 0.0))
+    return tuple(sorted(found, key=lambda site: -site.wait_ns))
+
+
+def _whole_name(name: str, offset: int) -> str:
+    """The name of an object by that of the word so many bytes on: as 'table+0x8' is, 8 bytes on, of 'table'."""
+    base, plus, at = name.rpartition("+")
+    if not plus or not at.startswith("0x"):
+        return ""
+    rest = int(at, 16) - offset
+    return "" if rest < 0 else f"{base}+{rest:#x}" if rest else base
+
+
+def rwlocks(processes: Processes, window_ns: int) -> Iterator[Recognised]:
+    """Read-write locks: each is a lock, whoever waits."""
+    for words in processes.values():
+        found: defaultdict[int, list[Seen]] = defaultdict(list)
+        for address, entry in words.items():
+            if share_from(entry.waits, _RWLOCK_WAITS) >= HALF:
+                found[address - (_WRITERS_WORD if address % 8 else _PHASE_WORD)].append(entry)
+        for low, parts in found.items():
+            parts.sort(key=lambda entry: (-entry.total.wait_ns, entry.futex.id))
+            calls = [call for entry in parts for call in entry.waits]
+            writers = share_from(calls, _WRITER_WAITS)
+            first = parts[0].futex
+            yield Recognised(
+                tuple(entry.futex.id for entry in parts),
+                RWLOCK,
+                lock=True,
+                sure="high",
+                why=(
+                    f"a pthread rwlock: {waiting(parts, window_ns):.1f} threads wait for it on average,"
+                    f" {writers:.0%} of that to write and {1 - writers:.0%} to read"
+                ),
+                name=_whole_name(first.name, first.address - low),
+            )
+
+
+def barriers(processes: Processes) -> Iterator[Recognised]:
+    """Barriers: their threads wait for who comes last."""
+    for words in processes.values():
+        for entry in words.values():
+            if share_from(entry.waits, _BARRIER_WAITS) >= HALF:
+                yield Recognised(
+                    (entry.futex.id,),
+                    BARRIER,
+                    lock=False,
+                    sure="high",
+                    why="threads wait in pthread_barrier_wait() until the last one comes",
+                    # The word that threads wait at is the second of pthread_barrier_t.
+                    name=_whole_name(entry.futex.name, 4),
+                    sites=sites_of((entry,)),
+                )
+
+
+def conditions(processes: Processes) -> Iterator[Recognised]:
+    """Condition variables of which one word was seen."""
+    for words in processes.values():
+        for entry in words.values():
+            if share_from(entry.waits, _CONDITION_WAITS) >= MOST and not (entry.total.value_2 or entry.total.owners):
+                yield Recognised(
+                    (entry.futex.id,),
+                    CONDITION_VARIABLE,
+                    lock=False,
+                    sure="high",
+                    why="threads wait in pthread_cond_wait() for others to signal",
+                )
+
+
+def held_while_idle(processes: Processes, locks: Collection[int], window_ns: int) -> Iterable[Recognised]:
+    """Locks whose holder waits at another word nearly all the time: a queue of workers, or a lock held over a wait.
+
+    One thread at a time waits there, each of them one that queues for the lock too, and all others queue meanwhile.
+    """
+    for words in processes.values():
+        for entry in words.values():
+            queue = {call.task for call in entry.waits}
+            if entry.futex.id not in locks or len(queue) < 2 or not window_ns:
+                continue
+            elsewhere: defaultdict[int, int] = defaultdict(int)
+            for other in words.values():
+                sampled = sum(call.wait_ns for call in other.waits)
+                if other is entry or other.futex.id in locks or not sampled:
+                    continue
+                for call in other.waits:
+                    if call.task in queue:
+                        elsewhere[call.task] += other.total.wait_ns * call.wait_ns // sampled
+            asleep = sum(elsewhere.values()) / window_ns
+            at_work = len(queue) - asleep - waiting((entry,), window_ns)
+            if len(elsewhere) > 1 and _NEARLY_ALL <= asleep <= _ONE_THREAD and at_work <= HALF:
+                yield Recognised(
+                    (entry.futex.id,),
+                    "",
+                    lock=False,
+                    sure="medium",
+                    why=(
+                        f"whoever has it waits at another word, {asleep:.0%} of the time: workers that queue for their"
+                        " next job, or a lock that is held over a wait; the stacks of those waits tell which"
+                    ),
+                    unclear=True,
+                )

@@ -1,0 +1,248 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What a recording has of a program's futexes, and what follows from it whatever make of lock they are.
+
+A lock: somebody has it while others wait, and whoever lets go wakes one of those who wait, or all of them.  A barrier:
+who comes last wakes all others.
+"""
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+
+from lockline.base.values import dataclass
+from lockline.recording import rows
+
+GIL = "CPython GIL"
+PY_MUTEX = "CPython PyMutex"
+MONITOR = "Java monitor"
+JAVA_LOCK = "java.util.concurrent lock"
+GO_MUTEX = "Go sync.Mutex"
+RUST_MUTEX = "Rust Mutex"
+RUST_RWLOCK = "Rust RwLock"
+PARKING_LOT = "parking_lot lock"
+ABSL_MUTEX = "absl::Mutex"
+FOLLY_MUTEX = "folly mutex"
+RWLOCK = "pthread rwlock"
+BARRIER = "pthread barrier"
+OPENMP_BARRIER = "OpenMP barrier"
+ANY_BARRIER = "barrier"
+CONDITION_VARIABLE = "condition variable"
+BEHAVIOUR = "unknown make"
+
+MOST = 0.8
+HALF = 0.5
+# Threads that wait on average: more than one nearly all the time.  Two that take turns have 1.0.
+SEVERAL = 1.2
+# Tasks woken by one call: a lock lets one in, a barrier all.
+_ONE_AT_A_TIME = 1.5
+# Of the others, by one call, at a barrier; and the fewest threads that show it.
+_ALL = 0.9
+_BARRIER_THREADS = 3
+# Of the window, in which all who use a word may seem asleep there, although it is a lock.
+_MOMENT = 0.05
+# Of all wakes of a word: a thread that makes fewer does not take the lock.
+_NOW_AND_THEN = 0.05
+# Hashes of 128 beyond which a set of threads says nothing any more.
+_FULL_SET = 96
+
+# Waits for a mutex below these are of threads that come out of a condition variable.
+OUT_OF_CONDITION = (
+    "__pthread_mutex_cond_lock",
+    "pthread_cond_wait",
+    "pthread_cond_timedwait",
+    "pthread_cond_clockwait",
+)
+
+# By process, and apart where processes share it: the words by address.
+Processes = Mapping[tuple[int, bool], Mapping[int, "Seen"]]
+
+
+@dataclass(frozen=True, slots=True)
+class Calls:
+    """Sampled waits or wakes of one task from one stack: functions from the leaf on, and the files they are in."""
+
+    task: int
+    functions: tuple[str, ...]
+    modules: tuple[str, ...]
+    waits: int
+    wait_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """A futex, with the evidence of its kind."""
+
+    futex: rows.Futex
+    total: rows.FutexTotal
+    waits: tuple[Calls, ...] = ()
+    wakes: tuple[Calls, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """Where a barrier's threads wait: the program's function ('' unknown), and who comes last there, in what part."""
+
+    function: str
+    wait_ns: int
+    rounds: int
+    last: int
+    last_part: float
+
+
+@dataclass(frozen=True, slots=True)
+class Recognised:
+    """Futexes that are one lock (or barrier, or condition variable): words, by id, the first of them names it.
+
+    lock: it is contended.  sites: it is a barrier.  unclear: it cannot be told whether it is contended.
+    sure: high or medium.  why: '' where the words' own nature holds.  name: of the whole object, '' if that is the
+    first word's.
+    """
+
+    words: tuple[int, ...]
+    make: str
+    lock: bool
+    sure: str
+    why: str
+    name: str = ""
+    sites: tuple[Site, ...] = ()
+    unclear: bool = False
+
+
+def by_process(seen: Iterable[Seen]) -> dict[tuple[int, bool], dict[int, Seen]]:
+    """The words of each process, and those that it shares, by address."""
+    found: defaultdict[tuple[int, bool], dict[int, Seen]] = defaultdict(dict)
+    for entry in seen:
+        if entry.futex.address and entry.futex.tgid:
+            found[entry.futex.tgid, bool(entry.futex.shared)][entry.futex.address] = entry
+    return found
+
+
+def total_of(words: Iterable[Seen], figure: str) -> int:
+    """A figure of all these words together."""
+    return sum(int(getattr(entry.total, figure)) for entry in words)
+
+
+def most_of(words: Iterable[Seen], figure: str) -> int:
+    """The largest such figure of one of these words."""
+    return max(int(getattr(entry.total, figure)) for entry in words)
+
+
+def waiting(words: Iterable[Seen], window_ns: int) -> float:
+    """Threads that wait at these words on average."""
+    return total_of(words, "wait_ns") / window_ns if window_ns else 0.0
+
+
+def _mangled(name: str) -> str:
+    """As a C++ compiler writes Class::function, in part."""
+    return "".join(f"{len(part)}{part}" for part in name.split("::")) if "::" in name else name
+
+
+def has(functions: Iterable[str], names: Collection[str]) -> bool:
+    """Whether one of these functions has one of the names in its own."""
+    forms = {form for name in names for form in (name, _mangled(name))}
+    return any(form in function for function in functions for form in forms)
+
+
+def share_from(calls: Sequence[Calls], names: Collection[str], unless: Collection[str] = ()) -> float:
+    """The share of the sampled time (of wakes: of the samples) from stacks with one of these functions."""
+    weights = [(call.wait_ns or call.waits, call) for call in calls]
+    every = sum(weight for weight, _ in weights)
+    there = sum(weight for weight, call in weights if has(call.functions, names) and not has(call.functions, unless))
+    return there / every if every else 0.0
+
+
+def wake_each_other(words: Sequence[Seen]) -> bool:
+    """Whether most wakes of these words come from threads that wait at one of them."""
+    inside = {call.task for entry in words for call in entry.waits}
+    wakes = [(call.task in inside, call.waits) for entry in words for call in entry.wakes]
+    return sum(waits for peer, waits in wakes if peer) >= MOST * sum(waits for _, waits in wakes) > 0
+
+
+def circles(words: Sequence[Seen]) -> list[list[Seen]]:
+    """Words that one thread each waits at, parted by who wakes whom: those who queue for one lock wake each other."""
+    leader: dict[int, int] = {}
+
+    def find(task: int) -> int:
+        while leader.setdefault(task, task) != task:
+            leader[task] = leader[leader[task]]
+            task = leader[task]
+        return task
+
+    for entry in words:
+        tasks = [call.task for call in (*entry.waits, *entry.wakes)]
+        for task in tasks[1:]:
+            leader[find(task)] = find(tasks[0])
+    found: defaultdict[int, list[Seen]] = defaultdict(list)
+    for entry in words:
+        tasks = [call.task for call in entry.waits]
+        found[find(tasks[0]) if tasks else -entry.futex.id].append(entry)
+    return list(found.values())
+
+
+def _users(words: Sequence[Seen]) -> int:
+    """Threads that wait at these words, and others that wake there more than now and then: one who never waits."""
+    waiting_there = {call.task for entry in words for call in entry.waits}
+    wakes: defaultdict[int, int] = defaultdict(int)
+    for call in (call for entry in words for call in entry.wakes):
+        wakes[call.task] += call.waits
+    often = _NOW_AND_THEN * sum(wakes.values())
+    others = {task for task, count in wakes.items() if count >= often} - waiting_there
+    waiters = most_of(words, "waiters") if len(words) == 1 else 0
+    return max(len(waiting_there), waiters) + len(others)
+
+
+def nobody_holds(words: Sequence[Seen], window_ns: int) -> bool:
+    """Whether all threads that use these words were asleep there at once, for more than a moment.
+
+    While threads wait for a lock, one of the others has it.  Time from the wake-up to the CPU is no sleep: whoever
+    was woken may have been given the lock.
+    """
+    asleep = (total_of(words, "wait_ns") - total_of(words, "latency_ns")) / window_ns if window_ns else 0.0
+    return asleep > _users(words) - 1 + _MOMENT
+
+
+def _peers(words: Sequence[Seen]) -> bool:
+    waiters, wakers, both = (most_of(words, name) for name in ("waiters", "wakers", "both"))
+    return (
+        waiters > 1
+        and max(waiters, wakers) <= _FULL_SET
+        and both >= MOST * max(wakers, 1)
+        and both >= HALF * waiters
+        and total_of(words, "timed_out") < HALF * max(total_of(words, "slept"), 1)
+    )
+
+
+def _woken_by_a_call(words: Sequence[Seen]) -> float:
+    """Tasks that a call wakes on average, of the calls that wake any."""
+    calls = total_of(words, "wakes") - total_of(words, "wakes_empty")
+    return total_of(words, "tasks_woken") / calls if calls > 0 else 0.0
+
+
+def behaves_as_barrier(words: Sequence[Seen]) -> str:
+    """Why the threads at these words wait until all have come; '' if it does not look so.
+
+    Whoever wakes is one of those who wait, and wakes all others.
+    """
+    waiters, woken = most_of(words, "waiters"), _woken_by_a_call(words)
+    if waiters < _BARRIER_THREADS or not _peers(words) or woken < _ALL * (waiters - 1):
+        return ""
+    if total_of(words, "wakes_empty") > (1 - _ALL) * total_of(words, "wakes"):
+        return ""
+    return f"a barrier by its behaviour: who comes last of {waiters} threads wakes {woken:.1f} at once"
+
+
+def behaves_as_lock(words: Sequence[Seen], window_ns: int) -> str:
+    """Why the threads at these words contend for a lock of whatever make; '' if something speaks against it.
+
+    More than one waits nearly all the time, whoever wakes is one of those who wait, somebody can have the lock, and
+    most waits end by a wake.  A dispatcher does not wait where its workers do, polls time out, and workers without
+    work are all asleep.
+    """
+    woken, threads = _woken_by_a_call(words), waiting(words, window_ns)
+    if not _peers(words) or threads < SEVERAL or not woken or behaves_as_barrier(words):
+        return ""
+    if nobody_holds(words, window_ns):
+        return ""
+    how = "one at a time"
+    if woken > _ONE_AT_A_TIME:
+        how = f"{woken:.1f} at a time, of which one gets it"
+    return f"{threads:.1f} threads wait on average, and those that wait wake each other, {how}: a lock by its behaviour"

@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A thundering herd: a condition variable wakes many threads at once, and they queue for its mutex (record --futex)."""
+
+from lockline.analysis.findings import Finding, Function, Impact, Measure, Process, UserLock, fact, ns, part, remedy
+from lockline.analysis.futex import LOCK, FutexWaits
+from lockline.analysis.model import Report
+from lockline.analysis.user_evidence import CONDITION_VARIABLE, HALF, OUT_OF_CONDITION
+from lockline.rules.common import ENOUGH_WAITS, THE_WINDOW, USER_WORTH_TELLING, released_in, share
+
+# Threads that one call wakes: a queue of jobs wakes one.
+_HERD = 4
+
+
+def _woken_at_once(futex: FutexWaits) -> float:
+    calls = futex.total.wakes - futex.total.wakes_empty
+    return futex.total.tasks_woken / calls if calls > 0 else 0.0
+
+
+def _out_of_condition(futex: FutexWaits) -> float:
+    """The part of the sampled waits for a mutex of threads that a condition variable had woken."""
+    waits = [(stack.waits, stack) for stack in futex.stacks if stack.role == "waiter"]
+    there = sum(
+        count
+        for count, stack in waits
+        if any(name in (frame.symbol or "") for frame in stack.frames for name in OUT_OF_CONDITION)
+    )
+    every = sum(count for count, _ in waits)
+    return there / every if every else 0.0
+
+
+def condition_of(report: Report, mutex: FutexWaits) -> FutexWaits | None:
+    """The condition variable whose herds make most of the waiting for this mutex."""
+    if report.futexes is None or mutex.nature != LOCK or _out_of_condition(mutex) < HALF:
+        return None
+    herds = [
+        futex
+        for futex in report.futexes.futexes
+        if futex.make == CONDITION_VARIABLE
+        and futex.futex.tgid == mutex.futex.tgid
+        and _woken_at_once(futex) >= _HERD
+        and futex.total.tasks_woken >= HALF * mutex.figures.waits
+    ]
+    return max(herds, key=lambda futex: futex.total.tasks_woken, default=None)
+
+
+def find(report: Report) -> list[Finding]:
+    """Mutexes that threads wait for, for a tenth of the window, because all were woken where one can go on."""
+    found = []
+    for mutex in report.futexes.futexes if report.futexes is not None else ():
+        waiting = share(report, mutex.figures.wait_ns)
+        condition = condition_of(report, mutex)
+        if condition is None or mutex.figures.waits < ENOUGH_WAITS or waiting < USER_WORTH_TELLING:
+            continue
+        process = Process(mutex.futex.comm, mutex.futex.tgid)
+        lock = UserLock(mutex.futex.name, "")
+        evidence = [
+            fact(
+                "user-waits",
+                waits=Measure(mutex.figures.waits, "waits"),
+                average=ns(mutex.figures.average_ns),
+                part=part(waiting, THE_WINDOW),
+            ),
+            fact("out-of-condition", part=part(_out_of_condition(mutex), "the sampled waits")),
+        ]
+        waker = released_in(condition)
+        if waker:
+            evidence.append(fact("woken-by", function=Function(waker)))
+        found.append(
+            Finding(
+                rule="thundering-herd",
+                subject=lock,
+                confidence="high",
+                claim=fact(
+                    "thundering-herd",
+                    process=process,
+                    lock=lock,
+                    threads=Measure(_woken_at_once(condition), "threads"),
+                ),
+                evidence=tuple(evidence),
+                remedies=(remedy("wake-one"),),
+                impact=Impact(mutex.figures.wait_ns),
+            )
+        )
+    return sorted(found, key=lambda finding: -finding.impact.wait_ns)[:3]
