@@ -65,7 +65,7 @@ CASES: tuple[Case, ...] = (
     _of("sleep-in-section", _SLEEPS, "table_mutex"),
     _of("write-in-section", _SLEEPS, "table_mutex"),
     _of("log-in-section", _SLEEPS, "log_mutex"),
-    _of("herd", _USER, "work_mutex"),
+    _of("herd", ("thundering-herd", *_USER), "work_mutex"),
     _of("read-mostly", (*_USER, "unclear-wait"), "config_lock"),
     _of("deadlock", ("deadlock",), threads=2),
     _of("leak", ("lock-not-released",), "table_mutex"),
