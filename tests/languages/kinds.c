@@ -13,8 +13,8 @@
 #include <unistd.h>
 
 #define THREADS 4
-#define HERD 16
-#define JOB_US 500
+#define HERD    16
+#define JOB_US  500
 
 static pthread_rwlock_t table_lock = PTHREAD_RWLOCK_INITIALIZER;
 static pthread_barrier_t phase;
