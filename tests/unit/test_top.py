@@ -252,12 +252,14 @@ class Terminal:
     def end(self) -> int:
         """The exit code; what is written meanwhile is read, or the program could not end."""
         deadline = time.monotonic() + SECONDS
-        while self.process.poll() is None and time.monotonic() < deadline:
-            if select.select([self.master], [], [], 0.2)[0]:
-                try:
-                    self.seen += os.read(self.master, 65536)
-                except OSError:
-                    break
+        # To the end: what it wrote last may still be there when it is gone.
+        while time.monotonic() < deadline:
+            try:
+                if not select.select([self.master], [], [], 0.2)[0]:
+                    continue
+                self.seen += os.read(self.master, 65536)
+            except OSError:
+                break
         return self.process.wait(SECONDS)
 
 
