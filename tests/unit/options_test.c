@@ -283,6 +283,15 @@ static void endings(void)
 	refused("record --until wait>400", "wait>400: ");
 	refused("record --until marker,", "is no condition");
 	refused("record --until", "argument");
+	accepted("record --until wait>5s --save-last 10m");
+	CHECK(got.save_last_ns == 600 * 1000 * MS && got.saves == 8, "%u", got.saves);
+	accepted("record --until marker --save-last 1 --saves 3");
+	CHECK(got.save_last_ns == 1000 * MS && got.saves == 3, "%u", got.saves);
+	refused("record --save-last 10m", "needs --until");
+	refused("record --flight --until marker --save-last 10m", "no --flight");
+	refused("record --until marker --saves 3", "needs --save-last");
+	refused("record --until marker --save-last 10m --saves 0", "--saves 0");
+	refused("record --until marker --save-last 10ms", "out of range");
 	refused("doctor --flight", "not an option");
 	accepted("doctor --episodes");
 	CHECK(got.episodes, "so that the plan tells of it");

@@ -51,6 +51,7 @@ enum value_kind {
 #define MAX_FILTER_IDS   4096
 #define SECOND           1000000000ull
 #define DEFAULT_ACCESSES 50000
+#define DEFAULT_SAVES    8
 #define DEFAULT_SLICE    (2 * SECOND)
 #define MAX_FILTER       1023
 #define MAX_NAMES        131071 /* bytes; the longest argument that the kernel takes */
@@ -93,6 +94,8 @@ enum {
 	EPISODES,
 	FLIGHT,
 	UNTIL,
+	SAVE_LAST,
+	SAVES,
 	FUTEX,
 	GO,
 	PTRACE,
@@ -194,6 +197,11 @@ static const struct option_row rows[] = {
 	 FOR_RECORD, 0, 0, AT(flight)},
 	{UNTIL, "until", "CONDITION", "end with exit code 2 when this is true, as 'wait>400us'; see the manual",
 	 VALUE_TEXT, FOR_RECORD, 1, 1023, AT(until)},
+	{SAVE_LAST, "save-last", "TIME",
+	 "with --until: do not end; save the last part aside, as in 10m, as FILE.saved-DATE-TIME.data", VALUE_SECONDS,
+	 FOR_RECORD, SECOND, 366 * 86400 * SECOND, AT(save_last_ns)},
+	{SAVES, "saves", "N", "with --save-last: keep so many parts, the newest; default 8", VALUE_U32, FOR_RECORD, 1,
+	 1000, AT(saves)},
 	{FUTEX, "futex", NULL, "also waits for locks of programs (futexes): their waiters, wakers and owners",
 	 VALUE_FLAG, FOR_BOTH, 0, 0, AT(futex)},
 	{GO, "go", NULL,
@@ -517,6 +525,16 @@ static int check_record(struct options *options)
 		if (until_least_wait(&until) < options->threshold_ns)
 			options->threshold_ns = until_least_wait(&until);
 	}
+	if (options->save_last_ns && (!options->until || options->flight)) {
+		message("--save-last needs --until, and no --flight: it saves a part when the condition holds");
+		return -EINVAL;
+	}
+	if (options->saves && !options->save_last_ns) {
+		message("--saves needs --save-last: it is how many parts are kept");
+		return -EINVAL;
+	}
+	if (!options->saves)
+		options->saves = DEFAULT_SAVES;
 	if (!chosen && !options->command_argv)
 		options->all = true;
 	return check_cpus(options);

@@ -5,6 +5,8 @@
 
 #include <stdio.h>
 
-#define message(format, ...) fprintf(stderr, "lockline: " format "\n", ##__VA_ARGS__)
+#define message(format, ...) message_at("", format, ##__VA_ARGS__)
+/* With a priority as the journal reads it, or "". */
+#define message_at(priority, format, ...) fprintf(stderr, "%slockline: " format "\n", priority, ##__VA_ARGS__)
 
 #endif /* LOCKLINE_MESSAGE_H */

@@ -51,6 +51,8 @@ struct options {
 	bool episodes;          /* --episodes, or --flight */
 	bool flight;            /* --flight */
 	const char *until;      /* --until CONDITION; NULL: none */
+	__u64 save_last_ns;     /* --save-last TIME; 0: the condition ends the recording */
+	__u32 saves;            /* --saves N: parts to keep */
 	bool futex;             /* --futex */
 	bool go;                /* --go */
 	bool ptrace;            /* --ptrace */

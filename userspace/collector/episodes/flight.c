@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include <time.h>
 
+#include "base/clock.h"
 #include "episodes/flight.h"
 #include "cli/message.h"
 #include "waits/totals.h"
@@ -18,13 +19,15 @@ void flight_init(struct flight *flight, const struct options *options)
 	*flight = (struct flight){
 		.options = options,
 		.trigger = {.marker = -1, .wanted = options->flight || options->until},
+		.aside = {.words = -1},
 	};
 }
 
 int flight_open(struct flight *flight, struct recording *recording)
 {
 	flight->recording = recording;
-	return trigger_open(&flight->trigger, flight->options, recording);
+	return trigger_open(&flight->trigger, flight->options, recording)
+		       ?: aside_open(&flight->aside, flight->options);
 }
 
 void flight_close(struct flight *flight)
@@ -32,6 +35,7 @@ void flight_close(struct flight *flight)
 	episodes_close(flight->episodes);
 	flight->episodes = NULL;
 	trigger_close(&flight->trigger);
+	aside_close(&flight->aside);
 }
 
 int flight_on_wait(void *data, const struct long_wait *wait)
@@ -93,6 +97,32 @@ int flight_end_interval(struct flight *flight, __u64 now_ns, bool last)
 	return err;
 }
 
+static int put_fired(struct flight *flight, __u64 now_ns)
+{
+	return recording_put_text(flight->recording, "fired", flight->trigger.why)
+		       ?: recording_put_number(flight->recording, "fired_ns", now_ns);
+}
+
+bool flight_fired(const struct flight *flight)
+{
+	return flight->trigger.fired && !flight->options->save_last_ns;
+}
+
+int flight_keep_aside(struct flight *flight, __s64 interval)
+{
+	int err = 0;
+
+	if (!flight->options->save_last_ns)
+		return 0;
+	if (flight->trigger.fired) {
+		if (aside_want(&flight->aside, flight->trigger.why, interval, now_ns()))
+			err = put_fired(flight, now_ns());
+		flight->trigger.fired = flight->trigger.of_wait = false;
+	}
+	aside_tick(&flight->aside, interval);
+	return err;
+}
+
 void flight_tell(const struct flight *flight)
 {
 	const struct timespec aftermath = {.tv_nsec = AFTERMATH_NS};
@@ -113,6 +143,5 @@ int flight_save(struct flight *flight, __u64 fired_ns)
 		/* Who holds the lock is looked at now, not when the programs are detached. */
 		err = err ?: episodes_write(flight->episodes, fired_ns);
 	}
-	err = err ?: recording_put_text(flight->recording, "fired", flight->trigger.why);
-	return err ?: recording_put_number(flight->recording, "fired_ns", fired_ns);
+	return err ?: put_fired(flight, fired_ns);
 }

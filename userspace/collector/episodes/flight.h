@@ -4,6 +4,7 @@
 #define LOCKLINE_FLIGHT_H
 
 #include "episodes/episodes.h"
+#include "episodes/aside.h"
 #include "cli/options.h"
 #include "recording/recording.h"
 #include "episodes/trigger.h"
@@ -13,6 +14,7 @@ struct flight {
 	struct recording *recording;
 	struct episodes *episodes; /* NULL without --episodes */
 	struct trigger trigger;
+	struct aside aside;
 	__u64 next_look_ns; /* at the waits in progress */
 	bool looking;       /* at them, for the trigger's sake alone */
 };
@@ -35,6 +37,10 @@ int flight_drained(struct flight *flight, __u64 now_ns);
 int flight_look(struct flight *flight, struct events *events, __u64 now_ns);
 /* What was kept of the interval's long waits; a flight lets go of what is old. */
 int flight_end_interval(struct flight *flight, __u64 now_ns, bool last);
+/* Whether the recording is to end for it. */
+bool flight_fired(const struct flight *flight);
+/* With --save-last: takes what the trigger says; the trigger looks on. */
+int flight_keep_aside(struct flight *flight, __s64 interval);
 /* The trigger has fired: says so, and waits for what comes right after. */
 void flight_tell(const struct flight *flight);
 /* After the rings were read once more. */

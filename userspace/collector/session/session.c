@@ -393,7 +393,8 @@ static int run(struct session *session)
 				break;
 		}
 		trigger_look(&session->flight.trigger);
-		if (!err && !session->flight.trigger.fired && now_ns() >= interval_end_ns) {
+		err = err ?: flight_keep_aside(&session->flight, session->interval);
+		if (!err && !flight_fired(&session->flight) && now_ns() >= interval_end_ns) {
 			__u64 started_ns = now_ns();
 
 			err = end_interval(session, false);
@@ -402,7 +403,7 @@ static int run(struct session *session)
 			if (interval_end_ns <= now_ns())
 				interval_end_ns = now_ns() + interval_length(session);
 		}
-		if (!err && session->flight.trigger.fired)
+		if (!err && flight_fired(&session->flight))
 			return trigger_fired(session);
 	}
 	return err;
@@ -596,7 +597,7 @@ int session_record(const struct options *options)
 		err = err ?: run(session);
 		err = finish(session, err);
 	}
-	if (!err && session->flight.trigger.fired)
+	if (!err && flight_fired(&session->flight))
 		err = SESSION_FIRED;
 	close_session(session);
 	free(session);
