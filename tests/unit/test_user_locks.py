@@ -24,8 +24,9 @@ from lockline.analysis.user_evidence import (
     Recognised,
     Seen,
     Site,
+    Unseen,
 )
-from lockline.analysis.user_locks import recognise
+from lockline.analysis.user_locks import recognise, unseen_goroutines
 from lockline.recording import rows
 
 MS = 1_000_000
@@ -358,3 +359,19 @@ def test_a_rust_mutex_is_one_by_its_function() -> None:
     figures: dict[str, Any] = PEERS | {"wait_ns": 2 * WINDOW, "waits": waits, "wakers_of": waits}
     found = one(recognise([word(2, 4096, **figures)], (), WINDOW, locks=(2,)))
     assert (found.make, found.lock, found.sure) == (RUST_MUTEX, True, "high")
+
+
+def test_goroutines_that_nobody_followed_are_spoken_of() -> None:
+    unlock = ("runtime.futex", "runtime.ready", "internal/sync.(*Mutex).unlockSlow", "main.work")
+    timer = ("runtime.futex", "runtime.wakep", "runtime.sysmon")
+
+    def process(unlocks: int, **figures: Any) -> list[Seen]:
+        return [
+            word(
+                2, 4096, comm="api", wakers_of=(Calls(1, unlock, (), unlocks, 0), Calls(2, timer, (), 90, 0)), **figures
+            )
+        ]
+
+    assert unseen_goroutines(process(30)) == (Unseen("api", 7, 30),)
+    assert unseen_goroutines(process(3)) == ()
+    assert unseen_goroutines(process(30, ops=1 << 24)) == ()

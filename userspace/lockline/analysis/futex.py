@@ -9,8 +9,8 @@ from lockline.analysis.blocked import BlockedThread
 from lockline.analysis.model import Figures
 from lockline.analysis.parked import Word, parked
 from lockline.analysis.samples import UNKNOWN_WAITER
-from lockline.analysis.user_evidence import CONDITION_VARIABLE, Calls, Recognised, Seen, Site
-from lockline.analysis.user_locks import recognise
+from lockline.analysis.user_evidence import CONDITION_VARIABLE, GO_MUTEX, Calls, Recognised, Seen, Site, Unseen
+from lockline.analysis.user_locks import recognise, unseen_goroutines
 from lockline.analysis.waits import UNKNOWN_LOCK
 from lockline.base import histogram
 from lockline.base.errors import RecordingError
@@ -157,11 +157,15 @@ class BucketWaits:
 
 @dataclass(frozen=True, slots=True)
 class Futexes:
-    """All futexes, those of contended locks first, the one with most waiting first; the buckets; and who is blocked."""
+    """All futexes, those of contended locks first, the one with most waiting first; the buckets; and who is blocked.
+
+    unseen: programs in Go whose goroutines wait for mutexes without a futex.
+    """
 
     futexes: tuple[FutexWaits, ...]
     buckets: tuple[BucketWaits, ...]
     blocked: tuple[BlockedThread, ...] = ()
+    unseen: tuple[Unseen, ...] = ()
 
     def wait_ns(self, nature: str) -> int:
         """All waiting of that nature."""
@@ -421,17 +425,20 @@ def _with_makes(
     samples: Mapping[int, Sequence[rows.FutexSample]],
     waiters: Mapping[int, rows.Waiter],
     window_ns: int,
-) -> list[FutexWaits]:
-    """The futexes, those that are one lock as one."""
+) -> tuple[list[FutexWaits], tuple[Unseen, ...]]:
+    """The futexes, those that are one lock as one; and the programs whose waits are not among them."""
     by_id = {entry.futex.id: entry for entry in found}
     unclear = {entry.futex.id for entry in found if entry.nature == UNCLEAR}
     locks = {entry.futex.id for entry in found if entry.nature == LOCK}
     merged: list[FutexWaits] = []
     taken: set[int] = set()
-    for known in recognise(_seen(recording, found, samples), unclear, window_ns, locks):
+    seen = _seen(recording, found, samples)
+    for known in recognise(seen, unclear, window_ns, locks):
         merged.append(_as_one([by_id[word] for word in known.words], known, waiters))
         taken.update(known.words)
-    return [*merged, *(entry for entry in found if entry.futex.id not in taken)]
+    told = {entry.futex.tgid for entry in merged if entry.make == GO_MUTEX}
+    unseen = tuple(one for one in unseen_goroutines(seen) if one.tgid not in told)
+    return [*merged, *(entry for entry in found if entry.futex.id not in taken)], unseen
 
 
 def _buckets(
@@ -511,9 +518,12 @@ def read_futexes(recording: Recording, locks: Mapping[int, rows.Lock], window_ns
         if _possible(sample):
             samples[sample.futex].append(sample)
     waiters = recording.waiters()
-    found = _with_makes(recording, _with_parked(found, samples, waiters), samples, waiters, length_ns)
+    found, unseen = _with_makes(recording, _with_parked(found, samples, waiters), samples, waiters, length_ns)
     rank = {nature: place for place, nature in enumerate(NATURES)}
     found.sort(key=lambda entry: (rank[entry.nature], -entry.figures.wait_ns, entry.futex.id))
     return Futexes(
-        _in_detail(recording, found, samples, waiters), _buckets(recording, known, locks), _blocked(recording, known)
+        _in_detail(recording, found, samples, waiters),
+        _buckets(recording, known, locks),
+        _blocked(recording, known),
+        unseen,
     )

@@ -107,6 +107,15 @@ class Recognised:
     unclear: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class Unseen:
+    """A program in Go whose goroutines wait for mutexes, nobody knows how long; wakes: sampled, that end such waits."""
+
+    comm: str
+    tgid: int
+    wakes: int
+
+
 def by_process(seen: Iterable[Seen]) -> dict[tuple[int, bool], dict[int, Seen]]:
     """The words of each process, and those that it shares, by address."""
     found: defaultdict[tuple[int, bool], dict[int, Seen]] = defaultdict(dict)

@@ -29,6 +29,7 @@ from lockline.analysis.user_evidence import (
     Processes,
     Recognised,
     Seen,
+    Unseen,
     behaves_as_barrier,
     behaves_as_lock,
     by_process,
@@ -242,6 +243,27 @@ def _go(processes: Processes, window_ns: int) -> Iterable[Recognised]:
                 why=f"most of {woken:,} wakes come from unlocking a mutex that goroutines wait for; they wait without"
                 " the kernel, and these waits are of the threads that ran them",
             )
+
+
+# Sampled wakes, of a process, that let somebody take a mutex: fewer may be chance.
+_GO_ENOUGH = 20
+
+
+def unseen_goroutines(seen: Iterable[Seen]) -> tuple[Unseen, ...]:
+    """Programs in Go that let go of mutexes which goroutines wait for, where these waits were not followed.
+
+    A goroutine waits without the kernel, and its thread runs others or sleeps for want of work: its futexes tell
+    nothing of how long.
+    """
+    found = []
+    for words in by_process(seen).values():
+        if any(entry.total.ops & _GO_OPS for entry in words.values()):
+            continue
+        wakes = sum(call.waits for entry in words.values() for call in entry.wakes if has(call.functions, _GO_UNLOCKS))
+        if wakes >= _GO_ENOUGH:
+            futex = next(iter(words.values())).futex
+            found.append(Unseen(futex.comm, futex.tgid, wakes))
+    return tuple(sorted(found, key=lambda one: (-one.wakes, one.tgid)))
 
 
 def _woken(processes: Processes, window_ns: int) -> Iterable[Recognised]:

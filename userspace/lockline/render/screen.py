@@ -111,7 +111,7 @@ def _longest(report: Report, answer: Answer, style: Style) -> str:
 def answer_words(report: Report, answer: Answer, style: Style) -> str:
     """The answer in two or three sentences; of a filtered recording, what it knows of first."""
     chosen = report.window.wait_filter
-    words = _answer_words(report, answer, style) + _unclear_words(answer)
+    words = _answer_words(report, answer, style) + _unclear_words(answer) + _unseen_words(report, style)
     return f"Of the waits that {clean(chosen, style)} chose, and of no others: {words}" if chosen else words
 
 
@@ -123,6 +123,15 @@ def _unclear_words(answer: Answer) -> str:
         f" Besides, {_threads(answer.unclear_waiting)} of programs wait on average: for a lock or without work, their"
         " futexes do not tell. See --futex."
     )
+
+
+def _unseen_words(report: Report, style: Style) -> str:
+    """Of goroutines, whose waits need other probes."""
+    unseen = report.futexes.unseen if report.futexes is not None else ()
+    if not unseen:
+        return ""
+    command = f"`lockline record --futex --go -p {unseen[0].tgid}`"
+    return f" Goroutines of {clean(unseen[0].comm, style)} wait for mutexes too, which {command} shows."
 
 
 def _answer_words(report: Report, answer: Answer, style: Style) -> str:
