@@ -26,6 +26,8 @@
 #	make install		PREFIX (default /usr/local), DESTDIR
 #	make dist		build/dist: tarball, wheel, Debian package, checksums, SBOM; DIST_ARCHES="native arm64" for both
 #	make test-dist		as root: each installed in a new Debian 12 and 13, and used
+#	make test-service	as root: lockline.service in a new Debian that systemd boots
+#	make test-metrics	as root: the exporter under load, scraped by Prometheus for five minutes
 #	make CROSS=arm64	build/arm64/bin/lockline-collect
 #	make clean
 
@@ -341,6 +343,18 @@ test-dist:
 	scripts/setup dist
 	$(MAKE) $(PARALLEL) dist
 	scripts/check-dist
+
+.PHONY: test-service
+test-service:
+	scripts/setup dist
+	$(MAKE) $(PARALLEL) dist
+	scripts/check-service
+
+.PHONY: test-metrics
+test-metrics:
+	scripts/setup dist
+	$(MAKE) $(PARALLEL) all
+	scripts/check-metrics
 
 .PHONY: clean
 clean:

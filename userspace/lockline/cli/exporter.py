@@ -27,7 +27,7 @@ DEFAULT_INTERVAL = 15
 # A recording grows with time; the next one goes on where it ended.
 RECORDING_SECONDS = 3600
 # Clients at once, and how long one may be silent.
-MOST_CLIENTS = 16
+MOST_CLIENTS = 64
 CLIENT_SECONDS = 5
 
 
@@ -88,6 +88,8 @@ def _handler(page: _Page) -> type[BaseHTTPRequestHandler]:
 class _Server(ThreadingHTTPServer):
     daemon_threads = True
     block_on_close = False
+    # At five, the default, a scrape waits a second for its connection when some come at once.
+    request_queue_size = MOST_CLIENTS
 
     def __init__(self, address: tuple[str, int], page: _Page) -> None:
         # In the order in which they came.
