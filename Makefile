@@ -27,6 +27,7 @@
 #	make dist		build/dist: tarball, wheel, Debian package, checksums, SBOM; DIST_ARCHES="native arm64" for both
 #	make test-dist		as root: each installed in a new Debian 12 and 13, and used
 #	make test-service	as root: lockline.service in a new Debian that systemd boots
+#	make test-containers	as root: two containers of podman that wait for each other, named
 #	make test-metrics	as root: the exporter under load, scraped by Prometheus for five minutes
 #	make CROSS=arm64	build/arm64/bin/lockline-collect
 #	make clean
@@ -349,6 +350,12 @@ test-service:
 	scripts/setup dist
 	$(MAKE) $(PARALLEL) dist
 	scripts/check-service
+
+.PHONY: test-containers
+test-containers:
+	scripts/setup containers
+	$(MAKE) $(PARALLEL) all
+	scripts/check-containers
 
 .PHONY: test-metrics
 test-metrics:
