@@ -327,6 +327,8 @@ def test_one_word_of_a_condition_variable_is_known_by_its_function() -> None:
     waits = (from_functions("__futex_abstimed_wait_common", "pthread_cond_wait@@GLIBC_2.3.2", "serve"),)
     found = one(recognise([word(2, 4096, waits=waits)], (), WINDOW))
     assert (found.make, found.lock) == (CONDITION_VARIABLE, False)
+    # A poll is called so.
+    assert recognise([word(2, 4096, waits=waits, timed_out=900)], (), WINDOW) == ()
 
 
 @pytest.mark.parametrize(

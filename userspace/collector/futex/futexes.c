@@ -6,7 +6,9 @@
 
 #include <bpf/libbpf.h>
 
+#include "base/clock.h"
 #include "base/ring.h"
+#include "futex/futex_sampling.h"
 #include "futex/futex_stacks.h"
 #include "futex/futex_waiting.h"
 #include "futex/futexes.h"
@@ -41,7 +43,8 @@ struct futexes {
 	struct naming_sample sample; /* the one that is being stored */
 	__u32 cpus;
 	__u32 rows_per_cpu;
-	__u64 *read;         /* per CPU */
+	__u64 *read; /* per CPU */
+	struct futex_sampling sampling;
 	__u64 *looked_at;    /* per slot: begin of the wait whose owner was looked for */
 	struct owned *owned; /* per slot: and was found */
 	__u32 owned_waits;
@@ -288,10 +291,10 @@ static struct ring ring_of(const struct futexes *futexes, __u32 cpu)
 
 int futexes_drain(struct futexes *futexes)
 {
+	__u64 taken = 0;
 	int err = 0;
 
 	for (__u32 cpu = 0; !err && cpu < futexes->cpus; cpu++) {
-		struct futex_state *state = state_of(futexes, cpu);
 		struct ring ring = ring_of(futexes, cpu);
 		struct futex_event event;
 		struct ring_pass pass;
@@ -299,9 +302,16 @@ int futexes_drain(struct futexes *futexes)
 		ring_begin(&pass, &ring, futexes->read[cpu], &futexes->losses);
 		while (!err && ring_next(&pass, &event, &futexes->losses))
 			err = store_event(futexes, cpu, &event);
+		taken += pass.position - futexes->read[cpu];
 		futexes->read[cpu] = pass.position;
-		__atomic_store_n(&state->wait_tokens, FUTEX_TOKENS, __ATOMIC_RELAXED);
-		__atomic_store_n(&state->wake_tokens, FUTEX_TOKENS, __ATOMIC_RELAXED);
+	}
+	futex_sampling_read(&futexes->sampling, futexes->cpus, now_ns(), taken);
+	for (__u32 cpu = 0; cpu < futexes->cpus; cpu++) {
+		struct futex_state *state = state_of(futexes, cpu);
+		__u32 tokens = futex_sampling_tokens(&futexes->sampling, cpu);
+
+		__atomic_store_n(&state->wait_tokens, tokens, __ATOMIC_RELAXED);
+		__atomic_store_n(&state->wake_tokens, tokens, __ATOMIC_RELAXED);
 	}
 	return err ?: store_names(futexes);
 }

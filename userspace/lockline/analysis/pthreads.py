@@ -120,7 +120,10 @@ def conditions(processes: Processes) -> Iterator[Recognised]:
     """Condition variables of which one word was seen."""
     for words in processes.values():
         for entry in words.values():
-            if share_from(entry.waits, _CONDITION_WAITS) >= MOST and not (entry.total.value_2 or entry.total.owners):
+            total = entry.total
+            if total.value_2 or total.owners or total.timed_out >= MOST * max(total.slept, 1):
+                continue
+            if share_from(entry.waits, _CONDITION_WAITS) >= MOST:
                 yield Recognised(
                     (entry.futex.id,),
                     CONDITION_VARIABLE,
