@@ -136,6 +136,18 @@ def test_no_wait_is_lost_and_nothing_goes_back(steps: list[dict[int, tuple[int, 
                 assert before.idle[labels] >= PATIENCE
 
 
+def test_a_lock_that_gets_its_name_late_is_counted_once() -> None:
+    """Its waits leave the name that it had."""
+    before = advance_series(Series(), {("mutex", "?"): Tally(5, 500)}, 9, restarted=True)
+    totals = {("mutex", "?"): Tally(3, 300), ("mutex", "a"): Tally(6, 900), ("spinlock", "b"): Tally(1, 10)}
+    after = advance_series(before, totals, 9, restarted=False)
+    assert after.counted == {
+        ("mutex", "?"): Tally(5, 500),
+        ("mutex", "a"): Tally(4, 700),
+        ("spinlock", "b"): Tally(1, 10),
+    }
+
+
 def test_hysteresis() -> None:
     """A lock that is the heaviest for a moment does not drive out one that was so for long."""
     series = advance_series(Series(), {("k", "old"): Tally(1, 100)}, 1, restarted=False)

@@ -90,7 +90,7 @@ def advance_series(before: Series, totals: Mapping[Labels, Tally], limit: int, *
     At most `limit` series have names of their own; "other" and "retired" keep the kind of wait, a lock's first label.
     """
     seen: Mapping[Labels, Tally] = {} if restarted else before.seen
-    gained = {labels: total.since(seen.get(labels, Tally())) for labels, total in totals.items()}
+    gained = _gained(totals, seen)
     heaviest = sorted(
         (labels for labels, gain in gained.items() if gain.wait_ns),
         key=lambda labels: (-gained[labels].wait_ns, labels),
@@ -110,6 +110,20 @@ def advance_series(before: Series, totals: Mapping[Labels, Tally], limit: int, *
         place = labels if labels in idle else _rest(labels, OTHER)
         counted[place] = counted.get(place, Tally()) + gain
     return Series(counted, idle, dict(totals))
+
+
+def _gained(totals: Mapping[Labels, Tally], seen: Mapping[Labels, Tally]) -> dict[Labels, Tally]:
+    """What each has more than before.  A lock may get its name late: what moved to it is counted already."""
+    gained = {labels: total.since(seen.get(labels, Tally())) for labels, total in totals.items()}
+    moved: dict[str, Tally] = {}
+    for labels, before in seen.items():
+        kind = _rest(labels, OTHER)[0]
+        moved[kind] = moved.get(kind, Tally()) + before.since(totals.get(labels, Tally()))
+    for labels in sorted(gained, key=lambda one: (one in seen, -gained[one].wait_ns, one)):
+        left, gain = moved.get(_rest(labels, OTHER)[0], Tally()), gained[labels]
+        gained[labels] = gain.since(left)
+        moved[_rest(labels, OTHER)[0]] = left.since(gain)
+    return gained
 
 
 def _rest(labels: Labels, name: str) -> Labels:
