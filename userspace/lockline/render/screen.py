@@ -326,6 +326,10 @@ def _time(report: Report, slices: Sequence[Slice], style: Style, columns: int, k
 def trust_words(report: Report, marked: bool) -> str:
     """What bears on this answer: waiters that are not seen, losses, and lengths that the probes change."""
     parts = []
+    gone = report.window.removed_until_ns
+    if gone is not None:
+        since = duration(max(0, gone - report.window.recording_begin_ns))
+        parts.append(f"of the first {since} there are totals alone (--keep)")
     unseen = [
         probe.signal for probe in report.probes if probe.signal in _WAITERS and probe.state in ("blind", "unavailable")
     ]
@@ -345,10 +349,6 @@ def trust_words(report: Report, marked: bool) -> str:
         parts.append(f"{waits} came before the lock had a name for -L")
     if report.window.wait_filter:
         parts.append("other waits were not recorded")
-    gone = report.window.removed_until_ns
-    if gone is not None:
-        since = duration(max(0, gone - report.window.recording_begin_ns))
-        parts.append(f"of the first {since} there are totals alone (--keep)")
     if not parts:
         return "complete: every lock wait was counted"
     return "; ".join(parts)
