@@ -190,3 +190,11 @@ def test_recorded(live: Path, recording: Path) -> None:
         assert warp >= 0
         assert rounds > 0
     assert hz > 1e6
+
+
+@pytest.mark.parametrize(("given", "name"), [("node-7", "node-7"), ("", os.uname().nodename), ("x" * 200, "x" * 64)])
+def test_the_name_of_the_machine(collector: Path, given: str, name: str) -> None:
+    """Of a container's node, which its DaemonSet tells."""
+    environment = {**os.environ, "LOCKLINE_HOST": given}
+    done = subprocess.run([collector, "doctor"], capture_output=True, text=True, check=True, env=environment)
+    assert json.loads(done.stdout)["host"]["hostname"] == name

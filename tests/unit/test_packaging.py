@@ -84,6 +84,8 @@ def test_daemonset() -> None:
     assert security["capabilities"]["drop"] == ["ALL"]
     assert set(security["capabilities"]["add"]) == service_capabilities()
     assert "privileged" not in security
+    (node,) = container["env"]
+    assert (node["name"], node["valueFrom"]["fieldRef"]["fieldPath"]) == ("LOCKLINE_HOST", "spec.nodeName")
     assert {mount["name"] for mount in container["volumeMounts"]} == {volume["name"] for volume in spec["volumes"]}
     for mount in container["volumeMounts"]:
         assert mount.get("readOnly") or mount["name"] == "recordings"

@@ -238,9 +238,11 @@ void host_facts(struct plan *plan, const struct evidence *evidence, bool thoroug
 	};
 	char text[PLAN_TEXT];
 	struct utsname name = {};
+	/* In a container the machine's name is another one; a DaemonSet knows its node's. */
+	const char *given = getenv("LOCKLINE_HOST");
 
 	uname(&name);
-	fact(plan, "hostname", "%s", name.nodename);
+	fact(plan, "hostname", "%.64s", given && *given ? given : name.nodename);
 	fact(plan, "kernel_release", "%s", name.release);
 	fact(plan, "kernel_version", "%s", name.version);
 	fact(plan, "architecture", "%s", name.machine);
