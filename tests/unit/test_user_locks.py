@@ -21,10 +21,10 @@ from lockline.analysis.user_evidence import (
     RUST_MUTEX,
     RWLOCK,
     Calls,
+    Goroutines,
     Recognised,
     Seen,
     Site,
-    Unseen,
 )
 from lockline.analysis.user_locks import recognise, unseen_goroutines
 from lockline.recording import rows
@@ -374,6 +374,6 @@ def test_goroutines_that_nobody_followed_are_spoken_of() -> None:
             )
         ]
 
-    assert unseen_goroutines(process(30)) == (Unseen("api", 7, 30),)
+    assert unseen_goroutines(process(30)) == (Goroutines("api", 7, 30),)
     assert unseen_goroutines(process(3)) == ()
     assert unseen_goroutines(process(30, ops=1 << 24)) == ()

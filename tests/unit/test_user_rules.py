@@ -21,7 +21,7 @@ from lockline.analysis.futex import (
 )
 from lockline.analysis.model import Figures, Report
 from lockline.analysis.selection import Selection
-from lockline.analysis.user_evidence import CONDITION_VARIABLE, RWLOCK, Unseen
+from lockline.analysis.user_evidence import CONDITION_VARIABLE, RWLOCK, Goroutines
 from lockline.base.text import Style
 from lockline.recording.reader import open_recording
 from lockline.recording.rows import Frame, Futex, FutexTotal
@@ -128,7 +128,7 @@ def test_waits_that_cannot_be_told_are_spoken_of(quiet: Report) -> None:
 
 
 def test_goroutines_are_in_the_answer(quiet: Report) -> None:
-    report = replace(quiet, futexes=Futexes((), (), unseen=(Unseen("api", 7, 30),)))
+    report = replace(quiet, futexes=Futexes((), (), unseen=(Goroutines("api", 7, 30),)))
     words = answer_words(report, make_answer(report), Style())
     assert "Goroutines of api wait for mutexes too" in words
     assert "`lockline record --futex --go -p 7`" in words

@@ -12,6 +12,7 @@ import pytest
 
 import lockline.investigation
 from lockline.analysis.findings import Confidence, Finding, Impact, Lock, Process, Task, UserLock, fact, ns, remedy
+from lockline.analysis.user_evidence import Goroutines
 from lockline.base.errors import LocklineError
 from lockline.base.text import Style
 from lockline.investigation import probes
@@ -316,6 +317,17 @@ def test_waits_that_may_be_for_a_lock_are_told_and_not_as_sure() -> None:
     assert (verdict.kind, verdict.cause.cause, verdict.sure) == ("cause", "unclear-wait", "low")
     little = known_of(observation("totals"), observation("futex", user_waiters=0.0, unclear=(user_lock(0.05),)))
     assert judge(little, "time").kind == "nothing"
+
+
+def test_goroutines_that_nobody_follows_are_told() -> None:
+    unseen = (Goroutines("api", 7, 40),)
+    known = known_of(observation("totals"), observation("futex", user_waiters=0.01, goroutines=unseen))
+    verdict = judge(known, "nothing left to try")
+    assert verdict.cause is not None
+    assert (verdict.kind, verdict.cause.cause, verdict.sure) == ("cause", "unseen-goroutines", "low")
+    # Where a lock stands out, it is that.
+    locked = known_of(observation("totals"), user_busy(goroutines=unseen))
+    assert "unseen-goroutines" not in {one.cause for one in hypotheses(locked)}
 
 
 def test_what_this_kernel_refuses_is_not_tried_and_is_told() -> None:

@@ -9,7 +9,7 @@ from lockline.analysis.blocked import BlockedThread
 from lockline.analysis.model import Figures
 from lockline.analysis.parked import Word, parked
 from lockline.analysis.samples import UNKNOWN_WAITER
-from lockline.analysis.user_evidence import CONDITION_VARIABLE, GO_MUTEX, Calls, Recognised, Seen, Site, Unseen
+from lockline.analysis.user_evidence import CONDITION_VARIABLE, GO_MUTEX, Calls, Goroutines, Recognised, Seen, Site
 from lockline.analysis.user_locks import recognise, unseen_goroutines
 from lockline.analysis.waits import UNKNOWN_LOCK
 from lockline.base import histogram
@@ -165,7 +165,7 @@ class Futexes:
     futexes: tuple[FutexWaits, ...]
     buckets: tuple[BucketWaits, ...]
     blocked: tuple[BlockedThread, ...] = ()
-    unseen: tuple[Unseen, ...] = ()
+    unseen: tuple[Goroutines, ...] = ()
 
     def wait_ns(self, nature: str) -> int:
         """All waiting of that nature."""
@@ -425,7 +425,7 @@ def _with_makes(
     samples: Mapping[int, Sequence[rows.FutexSample]],
     waiters: Mapping[int, rows.Waiter],
     window_ns: int,
-) -> tuple[list[FutexWaits], tuple[Unseen, ...]]:
+) -> tuple[list[FutexWaits], tuple[Goroutines, ...]]:
     """The futexes, those that are one lock as one; and the programs whose waits are not among them."""
     by_id = {entry.futex.id: entry for entry in found}
     unclear = {entry.futex.id for entry in found if entry.nature == UNCLEAR}

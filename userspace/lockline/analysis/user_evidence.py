@@ -108,7 +108,7 @@ class Recognised:
 
 
 @dataclass(frozen=True, slots=True)
-class Unseen:
+class Goroutines:
     """A program in Go whose goroutines wait for mutexes, nobody knows how long; wakes: sampled, that end such waits."""
 
     comm: str

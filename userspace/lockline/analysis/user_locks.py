@@ -26,10 +26,10 @@ from lockline.analysis.user_evidence import (
     RUST_MUTEX,
     RUST_RWLOCK,
     SEVERAL,
+    Goroutines,
     Processes,
     Recognised,
     Seen,
-    Unseen,
     behaves_as_barrier,
     behaves_as_lock,
     by_process,
@@ -249,7 +249,7 @@ def _go(processes: Processes, window_ns: int) -> Iterable[Recognised]:
 _GO_ENOUGH = 20
 
 
-def unseen_goroutines(seen: Iterable[Seen]) -> tuple[Unseen, ...]:
+def unseen_goroutines(seen: Iterable[Seen]) -> tuple[Goroutines, ...]:
     """Programs in Go that let go of mutexes which goroutines wait for, where these waits were not followed.
 
     A goroutine waits without the kernel, and its thread runs others or sleeps for want of work: its futexes tell
@@ -262,7 +262,7 @@ def unseen_goroutines(seen: Iterable[Seen]) -> tuple[Unseen, ...]:
         wakes = sum(call.waits for entry in words.values() for call in entry.wakes if has(call.functions, _GO_UNLOCKS))
         if wakes >= _GO_ENOUGH:
             futex = next(iter(words.values())).futex
-            found.append(Unseen(futex.comm, futex.tgid, wakes))
+            found.append(Goroutines(futex.comm, futex.tgid, wakes))
     return tuple(sorted(found, key=lambda one: (-one.wakes, one.tgid)))
 
 

@@ -9,7 +9,15 @@ from typing import Literal
 from lockline.analysis.answer import CONFIDENCE, NEGLIGIBLE_SHARE, NEGLIGIBLE_WAIT_NS, STANDSTILLS
 from lockline.analysis.findings import Confidence, Fact, Lock, Process, Text, UserLock, fact
 from lockline.investigation import probes
-from lockline.investigation.hypotheses import explains, hypotheses, is_symptom, main_lock, main_user_lock, waiting
+from lockline.investigation.hypotheses import (
+    UNSEEN_WAITING,
+    explains,
+    hypotheses,
+    is_symptom,
+    main_lock,
+    main_user_lock,
+    waiting,
+)
 from lockline.investigation.model import Choice, Counters, Hypothesis, Investigation, Verdict
 
 # Of all waiting that was seen: what a proven cause explains at least.
@@ -194,7 +202,7 @@ def is_over(known: Investigation) -> Ended | None:
 def _nothing_waits(known: Investigation) -> bool:
     kernel, user = waiting(known)
     longest = max((seen.longest_ns for _, seen in known.observations), default=0)
-    if any(one.cause == "unclear-wait" for one in hypotheses(known)):
+    if any(one.cause in UNSEEN_WAITING for one in hypotheses(known)):
         return False
     return kernel < NEGLIGIBLE_SHARE and longest < NEGLIGIBLE_WAIT_NS and (user is None or user < 0.1)
 

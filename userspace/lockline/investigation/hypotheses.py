@@ -23,6 +23,7 @@ from lockline.analysis.findings import (
     part,
     remedy,
 )
+from lockline.analysis.user_evidence import Goroutines
 from lockline.investigation import probes
 from lockline.investigation.model import (
     Evidence,
@@ -63,6 +64,10 @@ _CLOCKS_OF_ONE_DEVICE = ("hpet", "acpi_pm", "pit", "jiffies")
 _OWN = ("perturbation",)
 # What their holder does follows from what they are.
 _SELF_EXPLAINED = ("gil-bound", *STANDSTILLS)
+
+
+# Of waiting that is there, but was not measured.
+UNSEEN_WAITING = ("unclear-wait", "unseen-goroutines")
 
 
 def _identity(subject: Subject) -> tuple[object, ...]:
@@ -202,6 +207,8 @@ def _programs(known: Investigation) -> list[Hypothesis]:
         return []
     if one.unclear and one.unclear[0].waiters >= max(UNCLEAR_WAITERS, user):
         return [_unclear(number, one.unclear[0])]
+    if one.goroutines:
+        return [_unseen_goroutines(number, one.goroutines[0], user)]
     if user >= 0.1:
         # Waiting, and no rule says for which lock: many locks, each with little.
         evidence = (Evidence(fact("why-user-waiting", threads=Measure(user, "threads")), True, number),)
@@ -222,6 +229,21 @@ def _unclear(number: int, futex: UserLockSeen) -> Hypothesis:
         claim=fact("why-unclear-wait", process=process, lock=lock),
         evidence=(Evidence(told, True, number),),
         remedies=(remedy("record-user-stacks", process=process),),
+        sure="low",
+    )
+
+
+def _unseen_goroutines(number: int, program: Goroutines, user: float) -> Hypothesis:
+    """Goroutines that wait for mutexes: for how long is seen by other probes."""
+    process = Process(program.comm, program.tgid)
+    return Hypothesis(
+        cause="unseen-goroutines",
+        subject=process,
+        state="likely",
+        waiters=user,
+        claim=fact("why-unseen-goroutines", process=process),
+        evidence=(Evidence(fact("why-go-wakes", wakes=Measure(program.wakes, "wakes")), True, number),),
+        remedies=(remedy("record-go", process=process),),
         sure="low",
     )
 

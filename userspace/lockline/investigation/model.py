@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from lockline.analysis.findings import Confidence, Fact, Finding, Process, Remedy, Subject
+from lockline.analysis.user_evidence import Goroutines
 from lockline.analysis.whatif import Bound
 
 # ruled out: a step looked, and it is not so.  not testable: this machine lacks what would tell.
@@ -154,7 +155,8 @@ class Observation:
     """What one step saw.
 
     kernel_waiters, user_waiters: threads that wait on average for locks of the kernel, of programs; None: not looked
-    at.  unclear: futexes that may be locks.  not_enough: why the recording says too little; "": it does not.
+    at.  unclear: futexes that may be locks.  goroutines: programs whose goroutines wait unseen.  not_enough: why the
+    recording says too little; "": it does not.
     """
 
     probe: str
@@ -168,6 +170,7 @@ class Observation:
     user_waiters: float | None = None
     user_locks: tuple[UserLockSeen, ...] = ()
     unclear: tuple[UserLockSeen, ...] = ()
+    goroutines: tuple[Goroutines, ...] = ()
     holdings: tuple[Holding, ...] = ()
     holders: Holders | None = None
     counters: Counters = Counters()

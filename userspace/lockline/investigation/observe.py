@@ -145,6 +145,7 @@ def observe(report: Report, probe: str, counters: Counters | None = None) -> Obs
         user_waiters=user_waiters,
         user_locks=tuple(user_locks),
         unclear=tuple(sorted(unclear, key=lambda one: -one.waiters)[:USER_LOCKS]),
+        goroutines=report.futexes.unseen if report.futexes is not None else (),
         holdings=_holdings(report),
         counters=counters or Counters(),
         unseen=tuple(
