@@ -71,6 +71,7 @@ def test_the_service_is_off_until_it_is_asked_for() -> None:
     assert not re.search(r"systemctl|deb-systemd|invoke-rc\.d|update-rc\.d", control)
     assert "--keep 24h --max-size 512M" in SERVICE
     assert "MemoryMax=" in SERVICE
+    assert "Type=notify\nWatchdogSec=" in SERVICE
 
 
 def test_daemonset() -> None:

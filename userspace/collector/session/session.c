@@ -13,6 +13,7 @@
 #include <bpf/libbpf.h>
 
 #include "base/clock.h"
+#include "base/notify.h"
 #include "kernel/cpu_pairs.h"
 #include "session/descendants.h"
 #include "episodes/flight.h"
@@ -365,7 +366,8 @@ static int run(struct session *session)
 {
 	const struct options *options = session->options;
 	__u64 end_ns = options->duration_ns ? session->ground.begin_ns + options->duration_ns : ~0ull, check_ns;
-	__u64 interval_end_ns = session->ground.begin_ns + interval_length(session), next_look_ns = 0;
+	__u64 interval_end_ns = session->ground.begin_ns + interval_length(session), next_look_ns = 0, alive_ns = 0;
+	const __u64 watchdog_ns = notify_watchdog_ns();
 	const __u64 poll_ns = subsystems_care(&session->opened, MOMENT_HURRY) ? HURRY_NS : POLL_NS;
 	int err = self_check_tick(session->self_check, &check_ns);
 
@@ -382,6 +384,10 @@ static int run(struct session *session)
 		wait = next > now ? next - now : 0;
 		timeout = (struct timespec){wait / 1000000000ull, wait % 1000000000ull};
 		ppoll(poll_fds, 2, &timeout, NULL);
+		if (watchdog_ns && now_ns() >= alive_ns) {
+			alive_ns = now_ns() + watchdog_ns;
+			notify("WATCHDOG=1");
+		}
 		if (interrupted(session) || now_ns() >= end_ns || workload_ended(&session->workload))
 			break;
 		err = self_check_tick(session->self_check, &check_ns);
@@ -504,8 +510,10 @@ static int begin(struct session *session)
 	err = err ?: recording_commit(session->recording);
 	if (!err && options->command_argv)
 		err = workload_start(&session->workload, options->command_argv[0]);
-	if (!err)
+	if (!err) {
+		notify("READY=1");
 		tell_recording(options);
+	}
 	progress_open(&session->progress, options);
 	return err;
 }
@@ -514,6 +522,7 @@ static int finish(struct session *session, int err)
 {
 	int finish_err;
 
+	notify("STOPPING=1");
 	progress_clear(&session->progress);
 	/* Where functions are probed detaching takes seconds: the recording ends before it. */
 	if (session->own_cost) {
