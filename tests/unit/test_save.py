@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Parts of recordings that are kept aside: their sums are those of the report of that time."""
 
+import os
 import sqlite3
 import stat
 from contextlib import closing
@@ -103,3 +104,19 @@ def test_failures_are_one_line(
     assert message in told.err
     assert told.err.count("\n") == 1
     assert other.read_text() == "a text"
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to give a file away")
+@pytest.mark.parametrize(
+    ("user", "group", "owner"), [("1234", "1235", (1234, 1235)), ("0", "0", (0, 0)), ("x", "", None)]
+)
+def test_what_sudo_saves_is_the_users(
+    example: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, user: str, group: str, owner: tuple[int, int] | None
+) -> None:
+    monkeypatch.setenv("SUDO_UID", user)
+    monkeypatch.setenv("SUDO_GID", group)
+    part = tmp_path / "part.data"
+    assert cli.main(["save", str(example), "-2s", "-o", str(part)]) == 0
+    made = part.stat()
+    assert (made.st_uid, made.st_gid) == (owner or (os.geteuid(), os.getegid()))
+    assert stat.S_IMODE(made.st_mode) == 0o600

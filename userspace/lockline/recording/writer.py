@@ -67,6 +67,13 @@ def _move_away(target: Path) -> None:
             Path(f"{target}{companion}").rename(old)
 
 
+def _give_to_user(file: int) -> None:
+    """What is made by sudo belongs to who called it, as a recording of the collector does (output_file.c)."""
+    user, group = (os.environ.get(name, "") for name in ("SUDO_UID", "SUDO_GID"))
+    if os.geteuid() == 0 and user.isdecimal() and group.isdecimal() and int(user):
+        os.fchown(file, int(user), int(group))
+
+
 def write_recording(
     path: Path,
     tables: Mapping[str, Iterable[Sequence[Any]]],
@@ -81,7 +88,11 @@ def write_recording(
     try:
         target = _check_target(path)
         partial = Path(f"{target}.{secrets.token_hex(4)}.partial")
-        os.close(os.open(partial, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600))
+        made = os.open(partial, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600)
+        try:
+            _give_to_user(made)
+        finally:
+            os.close(made)
         try:
             with closing(sqlite3.connect(partial, isolation_level=None)) as connection:
                 connection.execute("PRAGMA journal_mode = OFF")
