@@ -243,7 +243,7 @@ def _unseen_goroutines(number: int, program: Goroutines, user: float) -> Hypothe
         waiters=user,
         claim=fact("why-unseen-goroutines", process=process),
         evidence=(Evidence(fact("why-go-wakes", wakes=Measure(program.wakes, "wakes")), True, number),),
-        remedies=(remedy("record-go", process=process),),
+        remedies=(remedy("why-record-go", process=process),),
         sure="low",
     )
 

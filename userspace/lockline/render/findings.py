@@ -221,7 +221,6 @@ REMEDIES: Mapping[str, str] = {
         "raise the CPU limit of its control group (cpu.max; cpu.stat there counts throttled_usec), or, of a real-time"
         " task, kernel.sched_rt_runtime_us"
     ),
-    "record-go": "`lockline record --futex --go -p {process:id}` follows goroutines: which mutex, and for how long",
     "record-ptrace": "`lockline record --holders --ptrace` shows tracer, tracee and the turns of the loop",
     "record-user-stacks": (
         "`lockline record --futex --user-stacks -p {process:id}` shows where it is taken: do less with it held"

@@ -61,6 +61,9 @@ SENTENCES: Mapping[str, str] = {
 REMEDIES: Mapping[str, str] = {
     "why-move-out": "move what sleeps in {function} out of the section that holds {lock}",
     "why-sleep-less": "find what the holder of {lock} waits for, and do that without the lock",
+    "why-record-go": (
+        "`lockline record --futex --go -p {process:id}` follows goroutines: which mutex, and for how long"
+    ),
     "why-more-cpu": "give the process more CPU time, fewer threads, or a higher priority",
 }
 
