@@ -11,6 +11,10 @@
 #include "recording/recording_internal.h"
 #include "recording_schema.h"
 
+/* How long a reader may keep the file locked. */
+#define BUSY_MS        5000
+#define FINISH_BUSY_MS 400
+
 static int execute(struct recording *recording, const char *text, const char *what)
 {
 	return sqlite3_exec(recording->db, text, NULL, NULL, NULL) == SQLITE_OK ? 0 : recording_failed(recording, what);
@@ -58,7 +62,7 @@ static int create(struct recording **out, const char *path, bool whole)
 		goto out;
 	sqlite3_extended_result_codes(recording->db, 1);
 	/* A reader may hold it for a moment. */
-	sqlite3_busy_timeout(recording->db, 5000);
+	sqlite3_busy_timeout(recording->db, BUSY_MS);
 	/*
 	 * WAL: readable while it is written, whole after SIGKILL.  No fsync: the
 	 * server's disks are not ours to wait for, and a kill needs none.  What
@@ -134,6 +138,8 @@ int recording_finish(struct recording *recording)
 	recording_finalize(recording);
 	/* One file without companions; where a reader has it open it stays as it is, whole. */
 	if (!err) {
+		/* One that does not go on, as it was stopped, must not hold up the end. */
+		sqlite3_busy_timeout(recording->db, FINISH_BUSY_MS);
 		sqlite3_wal_checkpoint_v2(recording->db, NULL, SQLITE_CHECKPOINT_TRUNCATE, NULL, NULL);
 		sqlite3_exec(recording->db, "PRAGMA journal_mode = DELETE", NULL, NULL, NULL);
 		output_file_give(&recording->file);
