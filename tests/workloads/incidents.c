@@ -305,6 +305,7 @@ int main(int argc, char **argv)
 	must(!pipe2(ends, O_CLOEXEC), "pipe");
 	file = open("incident.data", incident->round == append_synced ? flags | O_SYNC : flags, 0600);
 	must(file >= 0, "incident.data");
+	must(!unlink("incident.data"), "unlink");
 	/* Threads of their own: the first one would be the process, whose name others take from it. */
 	for (long i = 0; i < threads; i++)
 		if (pthread_create(&thread, NULL, run, (void *)i))
