@@ -58,7 +58,7 @@ static __noinline int note_bucket_wait(__u64 lock, __u32 kind, __u64 wait_ns)
 	key = futex_row_key(tgid, address ^ lock << 8);
 	index = key >> 32;
 	count_futex(state, FUTEX_COUNT_BUCKETS);
-	for (int probe = 0; probe < FUTEX_ROW_PROBES; probe++, index++) {
+	for (int probe = 0; probe < FUTEX_BUCKET_PROBES; probe++, index++) {
 		__u32 at = cpu * FUTEX_BUCKET_ROWS + (index & (FUTEX_BUCKET_ROWS - 1));
 		struct futex_bucket *bucket = bpf_map_lookup_elem(&futex_buckets, &at);
 

@@ -155,8 +155,9 @@ static __noinline struct futex_row *find_futex_row(struct futex_state *state, __
 		}
 		if (row->key == key)
 			return row;
-		if (++index >= named)
-			index = 0;
+		index += probe + 1;
+		if (index >= named)
+			index -= named;
 	}
 	if (state)
 		count_futex(state, FUTEX_COUNT_NO_ROW);

@@ -90,9 +90,14 @@ struct go_slot {
 
 /*
  * One row per (CPU, process, address).  The key is a hash of both: 64 bits, of
- * which no two in a table of thousands are the same.
+ * which no two in a table of thousands are the same.  Probes go ever further:
+ * each looks at other cache lines anyhow, and neighbours fill no places in a row.
+ * The collector takes idle rows back when a table fills up (futex_rows.c): a
+ * futex may then have two rows of a CPU.
  */
-#define FUTEX_ROW_PROBES 8
+#define FUTEX_ROW_PROBES 16
+/* The key of a row that is taken back: no program finds it. */
+#define FUTEX_ROW_RETIRED (~0ull)
 
 struct futex_row {
 	__u64 key; /* 0: free */
@@ -129,7 +134,8 @@ struct futex_row {
 };
 
 /* Waits for the lock of a hash bucket, by the futex that led there; one line each, per CPU. */
-#define FUTEX_BUCKET_ROWS 256
+#define FUTEX_BUCKET_ROWS   256
+#define FUTEX_BUCKET_PROBES 8
 
 struct futex_bucket {
 	__u64 key; /* 0: free */
@@ -233,7 +239,7 @@ static inline __u64 futex_row_key(__u32 tgid, __u64 address)
 
 	key ^= key >> 29;
 	key += (__u64)tgid * 0xbf58476d1ce4e5b9ull;
-	return key ?: 1;
+	return key && key != FUTEX_ROW_RETIRED ? key : 1;
 }
 
 /*

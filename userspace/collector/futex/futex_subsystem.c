@@ -8,18 +8,18 @@
 #include "cli/message.h"
 #include "futex/futex_subsystem.h"
 #include "futex/futexes.h"
-#include "futex/futexes_known.h"
+#include "futex/futex_rows.h"
 #include "lockline.skel.h"
 #include "probes/probe_cost.h"
 
 #define MIN_FUTEX_ROWS 64
-#define MAX_FUTEX_ROWS 1024
+#define MAX_FUTEX_ROWS 4096
 #define MIN_FUTEXES    512
 #define MAX_FUTEXES    8192
 
 static __u32 row_bytes(const struct sizing *s)
 {
-	return sizeof(struct futex_row);
+	return sizeof(struct futex_row) + sizeof(struct futex_row_seen);
 }
 
 static __u32 known_bytes(const struct sizing *s)
@@ -30,7 +30,8 @@ static __u32 known_bytes(const struct sizing *s)
 static void add_bytes(struct sizing *s)
 {
 	__u64 per_cpu = sizeof(struct futex_state) + FUTEX_RING_EVENTS * sizeof(struct futex_event) +
-			FUTEX_BUCKET_ROWS * sizeof(struct futex_bucket) + s->futex_rows * sizeof(struct futex_row) +
+			FUTEX_BUCKET_ROWS * (sizeof(struct futex_bucket) + sizeof(__s64)) +
+			s->futex_rows * (sizeof(struct futex_row) + sizeof(struct futex_row_seen)) +
 			futex_stacks_per_cpu_of(s->cpus) * sizeof(struct futex_stack);
 
 	s->futex_bytes += s->cpus * per_cpu + FUTEX_SLOTS * (sizeof(struct futex_slot) + sizeof(__u64)) +

@@ -12,7 +12,7 @@
 #include "futex/futex_stacks.h"
 #include "futex/futex_waiting.h"
 #include "futex/futexes.h"
-#include "futex/futexes_known.h"
+#include "futex/futex_rows.h"
 #include "base/histogram_blob.h"
 #include "lockline.skel.h"
 #include "probes/maps.h"
@@ -20,7 +20,6 @@
 #include "base/proc.h"
 #include "recording/recording_rows.h"
 
-#define OTHER 1
 /* Waits in progress that are told with their owner; those beyond are counted. */
 #define OWNED_WAITS 256
 /* A slot of a thread that is gone is freed when it is so old. */
@@ -38,11 +37,10 @@ struct futexes {
 	struct recording *recording;
 	struct locks *locks;
 	struct stacks stacks;
-	struct mapped_array slots, rows, buckets, states, events;
+	struct mapped_array slots, table, buckets, states, events;
 	struct futex_stacks user_stacks;
 	struct naming_sample sample; /* the one that is being stored */
 	__u32 cpus;
-	__u32 rows_per_cpu;
 	__u64 *read; /* per CPU */
 	struct futex_sampling sampling;
 	__u64 *looked_at;    /* per slot: begin of the wait whose owner was looked for */
@@ -51,11 +49,9 @@ struct futexes {
 	__u64 owned_untold; /* in the last interval */
 	__u32 met;          /* waits that had begun before the recording */
 	struct ring_losses losses;
-	struct futex *known; /* [0]: all without a name; those beyond known_max have none either */
-	__u32 known_count;
-	__u32 known_max;
-	__u32 *hash; /* index + 1; twice known_max of them */
-	__u32 named; /* stored already */
+	struct futexes_known known;
+	struct futex_rows rows;
+	__s64 *bucket_ids; /* per row of a bucket: its futex in the recording */
 };
 
 int futexes_resize(struct lockline_bpf *bpf, const struct sizing *sizing, bool wanted)
@@ -86,21 +82,21 @@ int futexes_open(struct futexes **out, struct lockline_bpf *bpf, const struct si
 	futexes->locks = locks;
 	futexes->stacks = *stacks;
 	futexes->cpus = sizing->cpus;
-	futexes->rows_per_cpu = sizing->futex_rows;
-	futexes->known_max = sizing->futexes;
+	futexes_known_open(&futexes->known, sizing->futexes);
 	futexes->read = calloc(sizing->cpus, sizeof(*futexes->read));
 	futexes->looked_at = calloc(FUTEX_SLOTS, sizeof(*futexes->looked_at));
 	futexes->owned = calloc(FUTEX_SLOTS, sizeof(*futexes->owned));
-	futexes->known = calloc(sizing->futexes, sizeof(*futexes->known));
-	futexes->hash = calloc((size_t)sizing->futexes * 2, sizeof(*futexes->hash));
-	futexes->known_count = 1;
-	if (futexes->read && futexes->looked_at && futexes->owned && futexes->known && futexes->hash) {
+	futexes->bucket_ids = calloc((size_t)sizing->cpus * FUTEX_BUCKET_ROWS, sizeof(*futexes->bucket_ids));
+	if (futexes->read && futexes->looked_at && futexes->owned && futexes->bucket_ids) {
 		err = maps_map(&futexes->slots, bpf->maps.futex_slots);
-		err = err ?: maps_map(&futexes->rows, bpf->maps.futex_rows);
+		err = err ?: maps_map(&futexes->table, bpf->maps.futex_rows);
 		err = err ?: maps_map(&futexes->buckets, bpf->maps.futex_buckets);
 		err = err ?: maps_map(&futexes->states, bpf->maps.futex_states);
 		err = err ?: maps_map(&futexes->events, bpf->maps.futex_events);
 		err = err ?: futex_stacks_open(&futexes->user_stacks, bpf->maps.futex_stacks, sizing->cpus);
+		err = err
+			      ?: futex_rows_open(&futexes->rows, &futexes->known, futexes->table.data, sizing->cpus,
+						 sizing->futex_rows);
 	}
 	if (err)
 		futexes_close(futexes);
@@ -114,63 +110,23 @@ void futexes_close(struct futexes *futexes)
 	if (!futexes)
 		return;
 	maps_unmap(&futexes->slots);
-	maps_unmap(&futexes->rows);
+	maps_unmap(&futexes->table);
 	maps_unmap(&futexes->buckets);
 	maps_unmap(&futexes->states);
 	maps_unmap(&futexes->events);
 	futex_stacks_close(&futexes->user_stacks);
+	futex_rows_close(&futexes->rows);
+	futexes_known_close(&futexes->known);
+	free(futexes->bucket_ids);
 	free(futexes->read);
 	free(futexes->looked_at);
 	free(futexes->owned);
-	free(futexes->known);
-	free(futexes->hash);
 	free(futexes);
 }
 
 static struct futex_state *state_of(const struct futexes *futexes, __u32 cpu)
 {
 	return (struct futex_state *)futexes->states.data + cpu;
-}
-
-/* One that lies in the same place of a file: a futex that processes share. */
-static __u32 find_same(const struct futexes *futexes, const struct futex *futex)
-{
-	for (__u32 i = 1; futex->place.inode && i < futexes->known_count; i++)
-		if (!memcmp(&futexes->known[i].place, &futex->place, sizeof(futex->place)))
-			return i + 1;
-	return 0;
-}
-
-/* The futex at that address of the process; a new one has its place looked up, if processes share it. */
-static struct futex *meet(struct futexes *futexes, __u32 tgid, __u64 address, bool shared)
-{
-	__u32 slot = futex_row_key(tgid, address) >> 32;
-	struct futex *futex;
-
-	for (;; slot++) {
-		__u32 *index = &futexes->hash[slot & (futexes->known_max * 2 - 1)];
-
-		if (!*index) {
-			if (futexes->known_count == futexes->known_max)
-				return &futexes->known[0];
-			futex = &futexes->known[futexes->known_count];
-			futex->tgid = tgid;
-			futex->address = address;
-			futex->shared = shared;
-			if (shared)
-				futex_place(tgid, address, &futex->place);
-			futex->same_as = find_same(futexes, futex);
-			*index = ++futexes->known_count;
-		}
-		futex = &futexes->known[*index - 1];
-		if (futex->tgid == tgid && futex->address == address)
-			return futex->same_as ? &futexes->known[futex->same_as - 1] : futex;
-	}
-}
-
-static __s64 id_of(const struct futexes *futexes, const struct futex *futex)
-{
-	return futex - futexes->known + OTHER;
 }
 
 /* A task's row in the recording; comm "": what it is called now. */
@@ -215,8 +171,8 @@ static int add_owner(struct futexes *futexes, struct futex *futex, const struct 
 	task = task_id(futexes, owner, event->tgid, "");
 	if (task < 0)
 		return task;
-	return recording_put(futexes->recording, futex_sample, .futex = id_of(futexes, futex), .role = "owner",
-			     .task = task, .waits = event->weight, .wait_ns = event->weight_ns, .samples = 1);
+	return recording_put(futexes->recording, futex_sample, .futex = futex->id, .role = "owner", .task = task,
+			     .waits = event->weight, .wait_ns = event->weight_ns, .samples = 1);
 }
 
 /* With its stack as it is, or later, unwound. */
@@ -230,7 +186,7 @@ static int store_sample(struct futexes *futexes, __u32 cpu, const struct futex_e
 	sample->count = frames > 0 ? frames : 0;
 	memcpy(sample->frames, event->user, sample->count * sizeof(*sample->frames));
 	sample->wake = event->flags & FUTEX_EVENT_WAKE;
-	sample->futex = id_of(futexes, futex);
+	sample->futex = futex->id;
 	sample->task = task;
 	sample->waits = event->weight;
 	sample->wait_ns = event->weight_ns;
@@ -242,7 +198,8 @@ static int store_sample(struct futexes *futexes, __u32 cpu, const struct futex_e
 
 static int store_event(struct futexes *futexes, __u32 cpu, const struct futex_event *event)
 {
-	struct futex *futex = meet(futexes, event->futex_tgid, event->address, event->flags & FUTEX_EVENT_SHARED);
+	struct futex *futex =
+		futexes_meet(&futexes->known, event->futex_tgid, event->address, event->flags & FUTEX_EVENT_SHARED);
 	char comm[sizeof(event->comm) + 1] = "";
 	__s64 task;
 	int err;
@@ -256,25 +213,29 @@ static int store_event(struct futexes *futexes, __u32 cpu, const struct futex_ev
 }
 
 /* At once: the process may soon be gone. */
+static int store_name(struct futexes *futexes, const struct futex *futex)
+{
+	struct naming_wish wish = {NAMED_FUTEX, futex->key.tgid, futex->key.address, futex->id};
+	char comm[32] = "";
+
+	/* Its name comes later: see stacks_put_names(). */
+	if (futex->key.tgid) {
+		naming_queue_ask(futexes->stacks.naming, &wish);
+		proc_comm(futex->key.tgid, comm, sizeof(comm));
+	}
+	return recording_put(futexes->recording, futex, .id = futex->id, .tgid = futex->key.tgid, .comm = comm,
+			     .address = futex->key.address, .shared = futex->shared, .name = "", .object = "");
+}
+
 static int store_names(struct futexes *futexes)
 {
-	int err = 0;
+	struct futexes_known *known = &futexes->known;
+	int err = known->nameless.named ? 0 : store_name(futexes, &known->nameless);
 
-	for (; !err && futexes->named < futexes->known_count; futexes->named++) {
-		const struct futex *futex = &futexes->known[futexes->named];
-		struct naming_wish wish = {NAMED_FUTEX, futex->tgid, futex->address, id_of(futexes, futex)};
-		char comm[32] = "";
-
-		if (futex->same_as)
-			continue;
-		/* Its name comes later: see stacks_put_names(). */
-		if (futexes->named) {
-			naming_queue_ask(futexes->stacks.naming, &wish);
-			proc_comm(futex->tgid, comm, sizeof(comm));
-		}
-		err = recording_put(futexes->recording, futex, .id = wish.id, .tgid = futex->tgid, .comm = comm,
-				    .address = futex->address, .shared = futex->shared, .name = "", .object = "");
-	}
+	known->nameless.named = !err;
+	for (; !err && known->unnamed; known->unnamed = known->unnamed->by_key.next)
+		if (!known->unnamed->same_as)
+			err = store_name(futexes, known->unnamed);
 	return err;
 }
 
@@ -316,56 +277,6 @@ int futexes_drain(struct futexes *futexes)
 	return err ?: store_names(futexes);
 }
 
-static void add_row(struct futex_row *sum, const struct futex_row *row)
-{
-	sum->flags |= row->flags;
-	sum->ops |= row->ops;
-	sum->calls += row->calls;
-	sum->slept += row->slept;
-	sum->wait_ns += row->wait_ns;
-	sum->max_ns = row->max_ns > sum->max_ns ? row->max_ns : sum->max_ns;
-	sum->timed_out += row->timed_out;
-	sum->timed_out_ns += row->timed_out_ns;
-	sum->again += row->again;
-	sum->interrupted += row->interrupted;
-	sum->failed += row->failed;
-	sum->timed += row->timed;
-	sum->value_2 += row->value_2;
-	sum->wakes += row->wakes;
-	sum->wakes_empty += row->wakes_empty;
-	sum->tasks_woken += row->tasks_woken;
-	sum->semaphores += row->semaphores;
-	sum->latency_ns += row->latency_ns;
-	sum->max_latency_ns = row->max_latency_ns > sum->max_latency_ns ? row->max_latency_ns : sum->max_latency_ns;
-	for (int i = 0; i < 2; i++) {
-		sum->waiter_set[i] |= row->waiter_set[i];
-		sum->waker_set[i] |= row->waker_set[i];
-	}
-	for (int i = 0; i < HISTOGRAM_BUCKETS; i++) {
-		sum->histogram[i] += row->histogram[i];
-		sum->latency_histogram[i] += row->latency_histogram[i];
-	}
-}
-
-static void sum_rows(struct futexes *futexes)
-{
-	for (__u32 i = 0; i < futexes->known_count; i++) {
-		memset(&futexes->known[i].sum, 0, sizeof(futexes->known[i].sum));
-		futexes->known[i].open_waits = 0;
-		futexes->known[i].oldest_ns = 0;
-	}
-	for (__u32 i = 0; i < futexes->cpus * futexes->rows_per_cpu; i++) {
-		const struct futex_row *row = (struct futex_row *)futexes->rows.data + i;
-		bool named = (i + 1) % futexes->rows_per_cpu;
-
-		if (named && (!row->key || !row->address))
-			continue;
-		add_row(named ? &meet(futexes, row->tgid, row->address, row->flags & FUTEX_SHARED)->sum
-			      : &futexes->known[0].sum,
-			row);
-	}
-}
-
 void futexes_meet_waiting(struct futexes *futexes, const struct probes *probes, const struct options *options,
 			  __u64 begin_ns)
 {
@@ -383,7 +294,7 @@ static int store_owned_wait(struct futexes *futexes, const struct futex *futex, 
 	proc_comm(slot->tid, comm, sizeof(comm));
 	proc_comm(owned->owner, owner_comm, sizeof(owner_comm));
 	proc_line(owned->owner, "wchan", owner_in, sizeof(owner_in));
-	return recording_put(futexes->recording, futex_owned_wait, .futex = id_of(futexes, futex), .tid = slot->tid,
+	return recording_put(futexes->recording, futex_owned_wait, .futex = futex->id, .tid = slot->tid,
 			     .tgid = slot->tgid, .comm = comm, .age_ns = now_ns - slot->begin_ns,
 			     .timed = !!(slot->flags & FUTEX_TIMED), .owner = owned->owner,
 			     .owned_ns = now_ns - owned->since_ns, .owner_comm = owner_comm, .owner_state = state,
@@ -456,9 +367,9 @@ static int look_at_slots(struct futexes *futexes, __u64 now_ns)
 		if (!(FUTEX_WAIT_OPS >> (slot->op & 31) & 1) || slot->flags & FUTEX_PAUSED || !slot->address ||
 		    !begin_ns)
 			continue;
-		futex = meet(futexes, slot->tgid, slot->address, slot->flags & FUTEX_SHARED);
+		futex = futexes_meet(&futexes->known, slot->tgid, slot->address, slot->flags & FUTEX_SHARED);
 		futex->open_waits++;
-		futex->sum.ops |= FUTEX_BIT(slot->op & 31);
+		futex->open_ops |= FUTEX_BIT(slot->op & 31);
 		futex->oldest_ns = age > futex->oldest_ns ? age : futex->oldest_ns;
 		if (age > STALE_NS)
 			err = look_at_long_wait(futexes, futex, i, begin_ns, now_ns);
@@ -474,8 +385,10 @@ static __s64 bits(const __u64 one[2], const __u64 other[2])
 static int store_total(struct futexes *futexes, struct futex *futex)
 {
 	struct histogram_blob waits = {.size = 0}, latencies = {.size = 0};
-	const struct futex_row *sum = &futex->sum;
+	struct futex_row row, *sum = &row;
 
+	futex_rows_sum(&futexes->rows, futex, sum);
+	sum->ops |= futex->open_ops;
 	for (int i = 0; i < HISTOGRAM_BUCKETS; i++) {
 		histogram_put(&waits, i, sum->histogram[i]);
 		histogram_put(&latencies, i, sum->latency_histogram[i]);
@@ -483,14 +396,14 @@ static int store_total(struct futexes *futexes, struct futex *futex)
 	futex->stored = sum->calls + sum->wakes;
 	futex->open_stored = futex->open_waits;
 	if (sum->semaphores) {
-		int err = recording_put(futexes->recording, futex_semaphore, .futex = id_of(futexes, futex),
+		int err = recording_put(futexes->recording, futex_semaphore, .futex = futex->id,
 					.calls = sum->semaphores);
 
 		if (err)
 			return err;
 	}
 	return recording_put(
-		futexes->recording, futex_total, .futex = id_of(futexes, futex), .ops = sum->ops, .calls = sum->calls,
+		futexes->recording, futex_total, .futex = futex->id, .ops = sum->ops, .calls = sum->calls,
 		.slept = sum->slept, .wait_ns = sum->wait_ns, .max_ns = sum->max_ns, .timed_out = sum->timed_out,
 		.timed_out_ns = sum->timed_out_ns, .again = sum->again, .interrupted = sum->interrupted,
 		.failed = sum->failed, .timed = sum->timed, .value_2 = sum->value_2, .wakes = sum->wakes,
@@ -514,9 +427,12 @@ static int store_buckets(struct futexes *futexes)
 		/* Without a row of its own, the lock is all those that have none. */
 		if (!waits || !lock)
 			continue;
-		err = recording_put(futexes->recording, futex_bucket, .lock = lock->id,
-				    .futex = id_of(futexes, meet(futexes, bucket->tgid, bucket->address,
-								 bucket->flags & FUTEX_SHARED)),
+		/* These rows stay for good, also where their futex is long forgotten. */
+		if (!futexes->bucket_ids[i])
+			futexes->bucket_ids[i] = futexes_meet(&futexes->known, bucket->tgid, bucket->address,
+							      bucket->flags & FUTEX_SHARED)
+							 ->id;
+		err = recording_put(futexes->recording, futex_bucket, .lock = lock->id, .futex = futexes->bucket_ids[i],
 				    .waits = waits, .wait_ns = bucket->wait_ns, .max_ns = bucket->max_ns);
 	}
 	return err;
@@ -537,16 +453,14 @@ static const struct {
 				 "lock waits inside futex calls, where buckets' locks lie"},
 };
 
-static int store_losses(struct futexes *futexes)
+static int store_losses(struct futexes *futexes, __u64 calls)
 {
-	__u64 bytes = futexes->slots.bytes + futexes->rows.bytes + futexes->buckets.bytes + futexes->states.bytes +
+	__u64 bytes = futexes->slots.bytes + futexes->table.bytes + futexes->buckets.bytes + futexes->states.bytes +
 		      futexes->events.bytes + futexes->user_stacks.copies.bytes +
-		      futexes->known_max * FUTEX_KNOWN_BYTES,
-	      calls = 0;
+		      futexes->known.most * FUTEX_KNOWN_BYTES +
+		      (__u64)futexes->cpus * futexes->rows.per_cpu * sizeof(*futexes->rows.seen);
 	int err = recording_put(futexes->recording, cost, .name = "futex_bytes", .value = bytes, .unit = "bytes");
 
-	for (__u32 i = 0; i < futexes->known_count; i++)
-		calls += futexes->known[i].sum.calls + futexes->known[i].sum.wakes;
 	err = err
 		      ?: recording_put(futexes->recording, loss, .name = "futex_calls", .count = calls,
 				       .meaning = "futex calls that were followed to their end", .severity = "info");
@@ -579,20 +493,29 @@ static int store_losses(struct futexes *futexes)
 				  .severity = "loss");
 }
 
+static bool changed(const struct futex *futex)
+{
+	return !futex->same_as && (futex->stored != futex->calls || futex->open_waits || futex->open_stored);
+}
+
 int futexes_flush(struct futexes *futexes, __u64 now_ns)
 {
-	int err;
+	struct futexes_known *known = &futexes->known;
+	__u64 calls = futex_rows_read(&futexes->rows);
+	int err = look_at_slots(futexes, now_ns);
+	struct futex *futex, *next;
 
-	sum_rows(futexes);
-	err = look_at_slots(futexes, now_ns);
 	err = err ?: store_buckets(futexes);
 	err = err ?: store_names(futexes);
-	for (__u32 i = 0; !err && i < futexes->known_count; i++) {
-		struct futex *futex = &futexes->known[i];
-
-		if (!futex->same_as &&
-		    (futex->stored != futex->sum.calls + futex->sum.wakes || futex->open_waits || futex->open_stored))
+	if (!err && changed(&known->nameless))
+		err = store_total(futexes, &known->nameless);
+	HASH_ITER (by_key, known->by_key, futex, next)
+		if (!err && changed(futex))
 			err = store_total(futexes, futex);
-	}
-	return err ?: store_losses(futexes);
+	err = err ?: store_losses(futexes, calls);
+	if (err)
+		return err;
+	futex_rows_age(&futexes->rows);
+	futexes_forget(known);
+	return 0;
 }

@@ -4,11 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/syscall.h>
-#include <unistd.h>
-#include <linux/membarrier.h>
 
 #include "base/histogram_blob.h"
+#include "base/programs.h"
 #include "waits/totals.h"
 #include "recording/recording_rows.h"
 
@@ -40,23 +38,6 @@ struct totals {
 	bool aged;        /* a cell may be the sum of several rows: the file has what was before */
 };
 
-/*
- * Waits until no program that runs now runs any more, and sees what they wrote.
- * BPF programs run inside read sections of RCU, and MEMBARRIER_CMD_GLOBAL waits
- * for those; kernels with nohz_full CPUs do not offer it.
- */
-static bool wait_for_programs(void)
-{
-	return !syscall(__NR_membarrier, MEMBARRIER_CMD_GLOBAL, 0, 0);
-}
-
-static bool can_wait_for_programs(void)
-{
-	long commands = syscall(__NR_membarrier, MEMBARRIER_CMD_QUERY, 0, 0);
-
-	return commands > 0 && commands & MEMBARRIER_CMD_GLOBAL && sysconf(_SC_NPROCESSORS_ONLN) > 1;
-}
-
 int totals_open(struct totals **out, const struct maps *maps, struct recording *recording, struct locks *locks)
 {
 	const struct sizing *sizing = maps->sizing;
@@ -76,7 +57,7 @@ int totals_open(struct totals **out, const struct maps *maps, struct recording *
 	totals->cpus = calloc((size_t)sizing->cpus * KIND_COUNT, sizeof(*totals->cpus));
 	totals->cpu_kinds = calloc(sizing->cpus, sizeof(*totals->cpu_kinds));
 	totals->rows_live = calloc(sizing->cpus, sizeof(*totals->rows_live));
-	totals->can_age = can_wait_for_programs();
+	totals->can_age = programs_can_be_waited_for();
 	if (totals->last_reads == MAP_FAILED || !totals->rows_seen || !totals->cpus || !totals->others ||
 	    !totals->cpu_kinds || !totals->rows_live) {
 		totals_close(totals);
@@ -480,7 +461,7 @@ static void try_name_again(struct totals *totals, struct row_last_read *last_rea
 int totals_flush(struct totals *totals, __s64 interval)
 {
 	const struct sizing *sizing = totals->maps->sizing;
-	bool waited = totals->retiring && wait_for_programs();
+	bool waited = totals->retiring && programs_wait();
 	int err = 0;
 
 	for (__u32 cpu = 0; !err && cpu < sizing->cpus; cpu++) {
