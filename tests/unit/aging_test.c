@@ -156,6 +156,8 @@ static void check_file(const char *path)
 		      60,
 	      "the late lock has no name");
 	CHECK(number(db, "SELECT count(*) FROM lock") > NAMES, "no name was forgotten");
+	CHECK(!number(db, "SELECT count(*) FROM lock_total WHERE lock NOT IN (SELECT id FROM lock)"),
+	      "waits for a lock that is not in the recording");
 	sqlite3_close(db);
 }
 
@@ -186,6 +188,9 @@ static void churn(unsigned seed)
 
 			if (round > ROUNDS - 60 && i < 6)
 				lock = 0xffff888000ffff00ull;
+			/* Long forgotten, it comes back. */
+			else if (round > ROUNDS / 2 && i == 7)
+				lock = 0xffff888000000040ull;
 			if (rand() % 2)
 				begin(lock);
 			else if (rand() % 2)

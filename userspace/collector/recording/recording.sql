@@ -68,7 +68,8 @@ CREATE TABLE lock (
 	instance TEXT NOT NULL,       -- "CPU 3", "tid 812", or ''
 	source TEXT NOT NULL          -- symbol | per-CPU symbol | owner object | slab | call site | unknown
 );
-CREATE UNIQUE INDEX lock_address ON lock (address);
+-- A lock that was forgotten and met again has two rows; so has an address that another lock took.
+CREATE INDEX lock_address ON lock (address);
 
 CREATE TABLE interval (
 	id INTEGER PRIMARY KEY,
