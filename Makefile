@@ -7,6 +7,7 @@
 #	make test-spark		the fleet's queries on Spark and on DuckDB: the same rows
 #	make test-kernels	the tests in emulated guests of other kernels; KERNELS="trixie bookworm-rt" selects
 #	make soak		lockline attached and detached under load, in guests of every kernel; KERNELS= selects
+#	make soak-day		as root: a recording beside a load of which nothing stays, for MINUTES (60)
 #	make fuzz		every fuzzer for FUZZ_SECONDS (60)
 #	make bench		what lockline costs, beside the tools installed here
 #	make bench-path		what each path of a wait through its programs costs, warm and cold
@@ -51,6 +52,7 @@ PREFIX ?= /usr/local
 PYTEST_OPTIONS ?=
 export PYTEST_OPTIONS
 FUZZ_SECONDS ?= 60
+MINUTES ?= 60
 # As many jobs as CPUs, unless make was called with -j.
 PARALLEL = $(if $(filter -j%,$(MAKEFLAGS)),,-j$(shell nproc))
 
@@ -194,6 +196,12 @@ soak:
 	scripts/setup kernels
 	$(MAKE) $(PARALLEL) all
 	build/venv/bin/python scripts/soak
+
+.PHONY: soak-day
+soak-day:
+	scripts/setup test
+	$(MAKE) $(PARALLEL) all workloads
+	build/venv/bin/python scripts/soak-day --minutes $(MINUTES)
 
 .PHONY: fuzz
 fuzz:

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/histogram_blob.h"
+#include "recording/recording_fold.h"
 #include "recording/recording_keep.h"
 #include "recording/recording_rows.h"
 #include "tap.h"
@@ -273,7 +274,7 @@ static void tasks_are_folded(void)
 		CHECK(!recording_put(recording, sample_total, .waiter = id, .lock = 2, .kind = 1, .stack = 4,
 				     .user_stack = 9, .samples = 1, .waits = 3, .wait_ns = 10),
 		      "sample");
-		if (i >= tasks - 10)
+		if (i < 10)
 			CHECK(!recording_put(recording, outlier, .interval = 158, .wait_ns = 5, .waiter = id),
 			      "outlier");
 	}
@@ -287,10 +288,156 @@ static void tasks_are_folded(void)
 	snprintf(text, sizeof(text), "%d %d %d", tasks, 3 * tasks, 10 * tasks);
 	CHECK_TEXT(ask("SELECT sum(samples), sum(waits), sum(wait_ns) FROM sample_total"), text);
 	CHECK_TEXT(ask("SELECT comm FROM waiter WHERE tid = 0 ORDER BY comm"), "even odd task");
-	CHECK_TEXT(ask("SELECT count(*) FROM waiter WHERE tid >= 1000"), "10");
+	/* And those that were met last, of which samples may still come. */
+	CHECK_TEXT(ask("SELECT count(*) FROM waiter WHERE tid >= 1000"), "267");
 	CHECK_TEXT(ask("SELECT comm, samples, stack FROM sample_total JOIN waiter ON waiter.id = waiter WHERE tid = 0"
 		       " ORDER BY comm"),
-		   "even 9995 4 odd 9995 4");
+		   "even 9867 4 odd 9866 4");
+}
+
+#define GONE 9000
+
+static void put_lock(struct recording *recording, int id)
+{
+	struct histogram_blob blob = {.size = 0};
+	char name[32];
+
+	histogram_put(&blob, 5, 2);
+	snprintf(name, sizeof(name), "type_%d.lock", id % 3);
+	CHECK(!recording_put(recording, lock, .id = id, .address = 64 * id, .name = name, .instance = "its own",
+			     .source = "slab"),
+	      "lock");
+	CHECK(!recording_put(recording, lock_total, .lock = id, .kind = 1, .waits = 2, .wait_ns = 10, .max_ns = id,
+			     .worst_cpu = id % 2, .worst_cpu_ns = 10, .histogram = {blob.bytes, blob.size}),
+	      "total");
+	CHECK(!recording_put(recording, cell_total, .lock = id, .kind = 1, .cpu = id % 2, .waits = 2, .wait_ns = 10,
+			     .max_ns = id, .histogram = {blob.bytes, blob.size}),
+	      "cell");
+	CHECK(!recording_put(recording, sample_total, .waiter = 1, .lock = id, .kind = 1, .stack = 4, .samples = 1,
+			     .waits = 2, .wait_ns = 10),
+	      "sample");
+}
+
+/* Locks that are gone become one for each name; what intervals and the collector still have stays. */
+static void locks_are_folded(void)
+{
+	struct keeper keeper = {.keep_ns = 60 * SECOND, .max_bytes = 16 << 20};
+	struct recording *recording = create(&keeper);
+	const int kept = 2, detailed = 3;
+
+	for (int id = 2; id < 2 + GONE; id++) {
+		put_lock(recording, id);
+		if (id != kept)
+			CHECK(!recording_forgot_lock(recording, id), "forgot");
+	}
+	CHECK(!recording_put(recording, outlier, .interval = 158, .wait_ns = 5, .waiter = 1, .lock = detailed), "out");
+	for (int i = 0; i < 161; i++) {
+		CHECK(!recording_put(recording, interval, .id = i, .begin_ns = START + i * SECOND,
+				     .end_ns = START + (i + 1) * SECOND),
+		      "interval");
+		/* And again, with what was folded before. */
+		for (int id = 0; i >= 80 && i < 130 && id < 100; id++) {
+			put_lock(recording, 2 + GONE + (i - 80) * 100 + id);
+			CHECK(!recording_forgot_lock(recording, 2 + GONE + (i - 80) * 100 + id), "forgot");
+		}
+		CHECK(!recording_keep(recording, &keeper, START + (i + 1) * SECOND), "keep");
+	}
+	CHECK(!recording_finish(recording), "finish");
+	CHECK_TEXT(ask("SELECT sum(waits), sum(wait_ns), max(max_ns) FROM lock_total"), "28000 140000 14001");
+	CHECK_TEXT(ask("SELECT sum(waits), sum(wait_ns), max(max_ns) FROM cell_total"), "28000 140000 14001");
+	CHECK_TEXT(ask("SELECT sum(samples), sum(waits) FROM sample_total"), "14000 28000");
+	CHECK_TEXT(ask("SELECT name, instance FROM lock WHERE id IN (2, 3) ORDER BY id"),
+		   "type_2.lock its own type_0.lock its own");
+	CHECK_TEXT(ask("SELECT name FROM lock WHERE address = 0 ORDER BY name"), "type_0.lock type_1.lock type_2.lock");
+	CHECK(number("SELECT count(*) FROM lock") < 4200, "%lld locks", number("SELECT count(*) FROM lock"));
+	/* 16 bits of bucket, 32 of count: of the largest row. */
+	CHECK_TEXT(ask("SELECT count(*) FROM lock_total l WHERE worst_cpu_ns <> (SELECT max(wait_ns) FROM cell_total c"
+		       " WHERE c.lock = l.lock AND c.kind = l.kind)"),
+		   "0");
+	CHECK_TEXT(ask("SELECT count(*) FROM lock_total WHERE hex(substr(histogram, 3, 4)) <>"
+		       " printf('%02X%02X0000', waits & 255, waits >> 8)"),
+		   "0");
+	CHECK_TEXT(ask("SELECT count(*) FROM lock_total WHERE lock NOT IN (SELECT id FROM lock)"), "0");
+}
+
+static void put_futex(struct recording *recording, int id, const char *comm, int wait_ns)
+{
+	struct histogram_blob blob = {.size = 0};
+
+	histogram_put(&blob, 5, 1);
+	CHECK(!recording_put(recording, futex, .id = id, .tgid = id, .comm = comm, .address = 64 * id, .name = "",
+			     .object = "[heap]"),
+	      "futex");
+	CHECK(!recording_put(recording, futex_total, .futex = id, .ops = 1 << id % 7, .calls = 3, .slept = 1,
+			     .wait_ns = wait_ns, .max_ns = id, .waiters = id % 5, .wakes = 2,
+			     .histogram = {blob.bytes, blob.size}, .latency_histogram = {blob.bytes, blob.size}),
+	      "total");
+	CHECK(!recording_put(recording, futex_sample, .futex = id, .role = "waiter", .task = 1, .stack = 0,
+			     .samples = 1, .waits = 1, .wait_ns = wait_ns),
+	      "sample");
+	CHECK(!recording_forgot_futex(recording, id), "forgot");
+}
+
+/* The lightest become one for each command, and of those the lightest one for all others. */
+static void futexes_are_folded(void)
+{
+	struct keeper keeper = {.keep_ns = 60 * SECOND, .max_bytes = 16 << 20};
+	struct recording *recording = create(&keeper);
+	char comm[16];
+
+	for (int id = 2; id < 2 + GONE; id++) {
+		snprintf(comm, sizeof(comm), "job-%d", id < 5000 ? id % 2 : id);
+		put_futex(recording, id, comm, id == 100 ? 1000000 : 10);
+	}
+	for (int i = 0; i < 9; i++) {
+		CHECK(!recording_put(recording, interval, .id = i, .begin_ns = START + i * SECOND,
+				     .end_ns = START + (i + 1) * SECOND),
+		      "interval");
+		CHECK(!recording_keep(recording, &keeper, START + (i + 1) * SECOND), "keep");
+	}
+	CHECK(!recording_finish(recording), "finish");
+	CHECK_TEXT(ask("SELECT sum(calls), sum(wait_ns), max(max_ns), sum(wakes) FROM futex_total"),
+		   "27000 1089990 9001 18000");
+	CHECK_TEXT(ask("SELECT sum(samples), sum(wait_ns) FROM futex_sample"), "9000 1089990");
+	CHECK_TEXT(ask("SELECT tgid, comm, object FROM futex WHERE id = 100"), "100 job-0 [heap]");
+	CHECK(number("SELECT count(*) FROM futex") < 3000, "%lld futexes", number("SELECT count(*) FROM futex"));
+	CHECK_TEXT(ask("SELECT count(*), sum(address) FROM futex WHERE tgid = 0 AND comm = '(others)'"), "1 0");
+	CHECK_TEXT(ask("SELECT ops FROM futex_total JOIN futex ON id = futex WHERE tgid = 0 AND comm = 'job-0'"),
+		   "127");
+	CHECK_TEXT(ask("SELECT count(*) FROM futex_total WHERE futex NOT IN (SELECT id FROM futex)"), "0");
+}
+
+/* Each command is another one, and in a cgroup of its own: one row has the lightest. */
+static void tasks_of_many_names_are_folded(void)
+{
+	struct keeper keeper = {.keep_ns = 60 * SECOND, .max_bytes = 16 << 20};
+	struct recording *recording = create(&keeper);
+	char comm[16];
+
+	for (int i = 0; i < GONE; i++) {
+		snprintf(comm, sizeof(comm), "job-%d", i);
+		CHECK(!recording_put(recording, cgroup, .id = 5000 + i, .path = comm), "cgroup");
+		CHECK(!recording_put(recording, waiter, .tid = 1000 + i, .tgid = 1000 + i, .comm = comm,
+				     .cgroup = 5000 + i),
+		      "waiter");
+		CHECK(!recording_put(recording, sample_total,
+				     .waiter = recording_find_waiter(recording, 1000 + i, 1000 + i, comm, 5000 + i),
+				     .lock = 2, .kind = 1, .samples = 1, .waits = 3, .wait_ns = i == 7 ? 5000 : 10),
+		      "sample");
+	}
+	for (int i = 0; i < 9; i++) {
+		CHECK(!recording_put(recording, interval, .id = i, .begin_ns = START + i * SECOND,
+				     .end_ns = START + (i + 1) * SECOND),
+		      "interval");
+		CHECK(!recording_keep(recording, &keeper, START + (i + 1) * SECOND), "keep");
+	}
+	CHECK(!recording_finish(recording), "finish");
+	CHECK_TEXT(ask("SELECT sum(samples), sum(waits), sum(wait_ns) FROM sample_total"), "9000 27000 94990");
+	CHECK(number("SELECT count(*) FROM waiter") < 600, "%lld tasks", number("SELECT count(*) FROM waiter"));
+	CHECK(number("SELECT count(*) FROM cgroup") < 600, "%lld cgroups", number("SELECT count(*) FROM cgroup"));
+	CHECK_TEXT(ask("SELECT comm, cgroup FROM waiter JOIN sample_total ON waiter = id WHERE wait_ns = 5000"),
+		   "job-7 5007");
+	CHECK_TEXT(ask("SELECT count(*) FROM waiter WHERE comm = '(others)'"), "1");
 }
 
 int main(void)
@@ -298,6 +445,7 @@ int main(void)
 	static const struct test tests[] = {
 		TEST(nothing_is_asked_for), TEST(sums_are_as_before),  TEST(histograms_add_up),
 		TEST(what_is_older_goes),   TEST(the_file_is_bounded), TEST(tasks_are_folded),
+		TEST(locks_are_folded),     TEST(futexes_are_folded),  TEST(tasks_of_many_names_are_folded),
 	};
 	char command[PATH_MAX];
 	int failed;

@@ -18,6 +18,7 @@
 #include "probes/maps.h"
 #include "base/small_file.h"
 #include "base/proc.h"
+#include "recording/recording_fold.h"
 #include "recording/recording_rows.h"
 
 /* Waits in progress that are told with their owner; those beyond are counted. */
@@ -498,6 +499,11 @@ static bool changed(const struct futex *futex)
 	return !futex->same_as && (futex->stored != futex->calls || futex->open_waits || futex->open_stored);
 }
 
+static int forgotten(void *recording, __s64 id)
+{
+	return recording_forgot_futex(recording, id);
+}
+
 int futexes_flush(struct futexes *futexes, __u64 now_ns)
 {
 	struct futexes_known *known = &futexes->known;
@@ -516,6 +522,5 @@ int futexes_flush(struct futexes *futexes, __u64 now_ns)
 	if (err)
 		return err;
 	futex_rows_age(&futexes->rows);
-	futexes_forget(known);
-	return 0;
+	return futexes_forget(known, forgotten, futexes->recording);
 }

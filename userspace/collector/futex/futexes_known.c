@@ -114,16 +114,22 @@ static bool is_forgotten(const struct futexes_known *known, const struct futex *
 	return known->flushes - futex->used > FORGET_FLUSHES || task_gone(futex->key.tgid);
 }
 
-void futexes_forget(struct futexes_known *known)
+int futexes_forget(struct futexes_known *known, int (*forgotten)(void *data, __s64 id), void *data)
 {
 	struct futex *futex, *next;
+	int err = 0;
 
 	known->flushes++;
 	if (!futexes_scarce(known))
-		return;
-	HASH_ITER (by_key, known->by_key, futex, next)
-		if (is_forgotten(known, futex))
-			forget(known, futex);
+		return 0;
+	HASH_ITER (by_key, known->by_key, futex, next) {
+		if (!is_forgotten(known, futex))
+			continue;
+		if (!err && !futex->same_as)
+			err = forgotten(data, futex->id);
+		forget(known, futex);
+	}
+	return err;
 }
 
 void futex_row_add(struct futex_row *sum, const struct futex_row *row)

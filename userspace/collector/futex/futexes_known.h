@@ -63,7 +63,7 @@ struct futex *futexes_meet(struct futexes_known *known, __u32 tgid, __u64 addres
 /* Whether places are getting few. */
 bool futexes_scarce(const struct futexes_known *known);
 /* After a flush: those that nothing refers to and that were not met for a while make room, if it is needed. */
-void futexes_forget(struct futexes_known *known);
+int futexes_forget(struct futexes_known *known, int (*forgotten)(void *data, __s64 id), void *data);
 /* Calls of rows that were taken back. */
 __u64 futex_retired_calls(const struct futex *futex);
 /* Adds the figures of a row. */

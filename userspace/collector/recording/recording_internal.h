@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Between the two files that write a recording: its file and transactions, and its rows. */
+/* Between the files that write a recording: its file and transactions, its rows, and what it keeps of them. */
 #ifndef LOCKLINE_RECORDING_INTERNAL_H
 #define LOCKLINE_RECORDING_INTERNAL_H
 
@@ -48,12 +48,18 @@ struct recording {
 	struct output_file file;
 	char *path; /* as it was given */
 	bool told;
-	bool interval; /* one was written */
-	bool kept;     /* and committed */
+	bool interval;                /* one was written */
+	bool kept;                    /* and committed */
+	bool folds;                   /* recording_fold_begin() was called */
+	__s64 tasks_left, locks_left; /* that were gone and could not be folded, when that was tried last */
 };
 
 /* Says why, once; negative errno. */
 int recording_failed(struct recording *recording, const char *what);
+/* Runs statements, with values in them as sqlite3_mprintf() has it. */
+int recording_run_sql(struct recording *recording, const char *format, ...);
+/* The one number that a query asks for; 0 without a row. */
+int recording_ask(struct recording *recording, const char *query, __s64 *out);
 /* All statements, kept until recording_finalize(); an SQLite code. */
 int recording_prepare(struct recording *recording);
 void recording_finalize(struct recording *recording);

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include <errno.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/histogram_blob.h"
 #include "cli/message.h"
+#include "recording/recording_fold.h"
 #include "recording/recording_internal.h"
 #include "recording/recording_keep.h"
 #include "recording/recording_rows.h"
@@ -27,9 +27,12 @@
 /* Ages are halved so often at most, and not more often than every so many commits. */
 #define MOST_SQUEEZES   8
 #define SQUEEZE_COMMITS 8
-/* Beyond so many tasks those that nothing kept refers to are one for each command and cgroup. */
-#define MOST_TASKS 16384
-
+/* Commits between looks at the number of tasks, locks, futexes and cgroups. */
+#define FOLD_COMMITS 8
+/* Of each so many may stand for themselves, or fewer in a small file. */
+#define MOST_NAMES    16384
+#define LEAST_NAMES   512
+#define BYTES_BY_NAME 8192
 static const struct tier {
 	__u32 length;   /* in intervals */
 	__u32 outliers; /* kept of a rolled-up interval */
@@ -40,37 +43,6 @@ struct span {
 	__u64 end_ns;
 	bool found;
 };
-
-/* Runs statements with numbers in them. */
-static int run_sql(struct recording *recording, const char *format, ...)
-{
-	va_list arguments;
-	char *text;
-	int code;
-
-	va_start(arguments, format);
-	text = sqlite3_vmprintf(format, arguments);
-	va_end(arguments);
-	if (!text)
-		return -ENOMEM;
-	code = sqlite3_exec(recording->db, text, NULL, NULL, NULL);
-	sqlite3_free(text);
-	return code == SQLITE_OK ? 0 : recording_failed(recording, "write");
-}
-
-static int ask(struct recording *recording, const char *text, __s64 *out)
-{
-	sqlite3_stmt *statement;
-	int code = sqlite3_prepare_v2(recording->db, text, -1, &statement, NULL);
-
-	*out = 0;
-	if (code == SQLITE_OK)
-		code = sqlite3_step(statement);
-	if (code == SQLITE_ROW)
-		*out = sqlite3_column_int64(statement, 0);
-	sqlite3_finalize(statement);
-	return code == SQLITE_ROW || code == SQLITE_DONE ? 0 : recording_failed(recording, "write");
-}
 
 /* histogram_sum(BLOB): what the histograms of several rows add up to. */
 static void add_histogram(sqlite3_context *context, int count, sqlite3_value **values)
@@ -106,15 +78,17 @@ int recording_keep_begin(struct recording *recording, const struct keeper *keepe
 	if (sqlite3_create_function_v2(recording->db, "histogram_sum", 1, SQLITE_UTF8 | SQLITE_DETERMINISTIC, NULL,
 				       NULL, add_histogram, end_histogram, NULL) != SQLITE_OK)
 		return recording_failed(recording, "write");
-	if (keeper->max_bytes && run_sql(recording, "PRAGMA journal_size_limit = %llu", keeper->max_bytes / 4))
+	if (keeper->max_bytes &&
+	    recording_run_sql(recording, "PRAGMA journal_size_limit = %llu", keeper->max_bytes / 4))
 		return -EIO;
 	/* Tables of their own, so that rows are not read while others of the same table are written. */
-	return run_sql(recording,
+	return recording_run_sql(
+		       recording,
 		       "CREATE TEMP TABLE rolled_waits AS SELECT cpu, lock, kind, waits, wait_ns, max_ns, failed,"
 		       " histogram FROM wait_interval WHERE 0;"
 		       "CREATE TEMP TABLE rolled_samples AS SELECT waiter, lock, kind, stack, user_stack, samples,"
-		       " waits, wait_ns FROM sample_interval WHERE 0;"
-		       "CREATE TEMP TABLE gone_task (id INTEGER PRIMARY KEY);");
+		       " waits, wait_ns FROM sample_interval WHERE 0;")
+		       ?: recording_fold_begin(recording);
 }
 
 /* One interval of several; their ids lie between. */
@@ -122,7 +96,8 @@ static int roll_up(struct recording *recording, const struct span *span, __u32 o
 {
 	const __s64 a = span->first, b = span->last;
 
-	return run_sql(recording,
+	return recording_run_sql(
+		       recording,
 		       "INSERT INTO temp.rolled_waits SELECT cpu, lock, kind, sum(waits), sum(wait_ns), max(max_ns),"
 		       " sum(failed), histogram_sum(histogram) FROM wait_interval WHERE interval BETWEEN %lld AND %lld"
 		       " GROUP BY cpu, lock, kind;"
@@ -136,7 +111,8 @@ static int roll_up(struct recording *recording, const struct span *span, __u32 o
 		       "INSERT INTO sample_interval SELECT %lld, * FROM temp.rolled_samples;"
 		       "DELETE FROM temp.rolled_samples;",
 		       a, b, a, b, a, a, b, a, b, a)
-		       ?: run_sql(recording,
+		       ?: recording_run_sql(
+				  recording,
 				  "UPDATE outlier SET interval = %lld WHERE interval BETWEEN %lld AND %lld;"
 				  "DELETE FROM outlier WHERE interval = %lld AND id NOT IN (SELECT outlier FROM "
 				  "episode)"
@@ -155,7 +131,7 @@ static int remove_until(struct recording *recording, const struct span *span)
 {
 	const __s64 last = span->last, end_ns = span->end_ns;
 
-	return run_sql(
+	return recording_run_sql(
 		recording,
 		"DELETE FROM wait_interval WHERE interval <= %lld; DELETE FROM sample_interval WHERE interval <= %lld;"
 		"DELETE FROM outlier WHERE interval <= %lld; DELETE FROM interval WHERE id <= %lld;"
@@ -254,63 +230,15 @@ static int remove_oldest(struct recording *recording, __u64 before_ns, int count
 	return *removed ? remove_until(recording, &span) : err;
 }
 
-/* Tasks that only sums still refer to are folded into one for each command and cgroup, with tid 0. */
-static int fold_tasks(struct recording *recording)
-{
-	__s64 tasks;
-	int err = ask(recording, "SELECT count(*) FROM waiter WHERE tid <> 0", &tasks);
-
-	if (err || tasks <= MOST_TASKS)
-		return err;
-	err = run_sql(
-		recording,
-		"INSERT INTO temp.gone_task SELECT id FROM waiter WHERE tid <> 0"
-		" EXCEPT SELECT waiter FROM sample_interval EXCEPT SELECT waiter FROM outlier"
-		" EXCEPT SELECT waiter FROM episode EXCEPT SELECT holder FROM episode"
-		" EXCEPT SELECT task FROM timeline EXCEPT SELECT other FROM timeline"
-		" EXCEPT SELECT holder FROM holder_total EXCEPT SELECT holder FROM release_stack;"
-		"INSERT OR IGNORE INTO waiter (tid, tgid, comm, cgroup) SELECT DISTINCT 0, 0, comm, cgroup"
-		" FROM waiter WHERE id IN temp.gone_task;"
-		"INSERT INTO sample_total SELECT one.id, s.lock, s.kind, s.stack, 0, sum(s.samples), sum(s.waits),"
-		" sum(s.wait_ns) FROM sample_total s JOIN waiter w ON w.id = s.waiter"
-		" JOIN waiter one ON one.tid = 0 AND one.tgid = 0 AND one.comm = w.comm AND one.cgroup = w.cgroup"
-		" WHERE s.waiter IN temp.gone_task GROUP BY one.id, s.lock, s.kind, s.stack"
-		" ON CONFLICT DO UPDATE SET samples = samples + excluded.samples, waits = waits + excluded.waits,"
-		" wait_ns = wait_ns + excluded.wait_ns;"
-		"DELETE FROM sample_total WHERE waiter IN temp.gone_task;");
-	return err
-		       ?: run_sql(recording,
-				  "INSERT INTO futex_sample SELECT s.futex, s.role, one.id, 0, sum(s.samples), "
-				  "sum(s.waits),"
-				  " sum(s.wait_ns) FROM futex_sample s JOIN waiter w ON w.id = s.task JOIN waiter one"
-				  " ON one.tid = 0 AND one.tgid = 0 AND one.comm = w.comm AND one.cgroup = w.cgroup"
-				  " WHERE s.task IN temp.gone_task GROUP BY s.futex, s.role, one.id"
-				  " ON CONFLICT DO UPDATE SET samples = samples + excluded.samples,"
-				  " waits = waits + excluded.waits, wait_ns = wait_ns + excluded.wait_ns;"
-				  "DELETE FROM futex_sample WHERE task IN temp.gone_task;"
-				  "INSERT INTO clock_sample SELECT one.id, s.stack, sum(s.samples), sum(s.reads),"
-				  " sum(s.read_ns) FROM clock_sample s JOIN waiter w ON w.id = s.task JOIN waiter one"
-				  " ON one.tid = 0 AND one.tgid = 0 AND one.comm = w.comm AND one.cgroup = w.cgroup"
-				  " WHERE s.task IN temp.gone_task GROUP BY one.id, s.stack"
-				  " ON CONFLICT DO UPDATE SET samples = samples + excluded.samples,"
-				  " reads = reads + excluded.reads, read_ns = read_ns + excluded.read_ns;"
-				  "DELETE FROM clock_sample WHERE task IN temp.gone_task;"
-				  "DELETE FROM waiter WHERE id IN temp.gone_task; DELETE FROM temp.gone_task;"
-				  "DELETE FROM stack WHERE id IN (SELECT id FROM stack WHERE tgid <> 0"
-				  " EXCEPT SELECT user_stack FROM sample_total EXCEPT SELECT user_stack FROM "
-				  "sample_interval"
-				  " EXCEPT SELECT user_stack FROM outlier EXCEPT SELECT stack FROM futex_sample);"
-				  "DELETE FROM frame WHERE tgid <> 0 AND tgid NOT IN (SELECT tgid FROM stack);");
-}
-
 /* What the file has in use, in percent of what it may have: a quarter of --max-size is for its journal. */
 static int used_percent(struct recording *recording, const struct keeper *keeper, __u64 *out)
 {
 	__s64 bytes;
-	int err = ask(recording,
-		      "SELECT (page_count - freelist_count) * page_size FROM pragma_page_count, pragma_freelist_count,"
-		      " pragma_page_size",
-		      &bytes);
+	int err = recording_ask(
+		recording,
+		"SELECT (page_count - freelist_count) * page_size FROM pragma_page_count, pragma_freelist_count,"
+		" pragma_page_size",
+		&bytes);
 
 	*out = err ? 0 : (__u64)bytes * 100 / (keeper->max_bytes / 4 * 3);
 	return err;
@@ -349,6 +277,15 @@ static __u64 age_of(const struct keeper *keeper, int tier)
 	return age > least ? age : least;
 }
 
+static __u32 most_names(const struct keeper *keeper)
+{
+	const __u64 most = keeper->max_bytes / BYTES_BY_NAME;
+
+	if (!keeper->max_bytes || most > MOST_NAMES)
+		return MOST_NAMES;
+	return most > LEAST_NAMES ? most : LEAST_NAMES;
+}
+
 int recording_keep(struct recording *recording, struct keeper *keeper, __u64 now_ns)
 {
 	const int groups = keeper->squeeze ? HURRIED : ROLLED;
@@ -363,10 +300,10 @@ int recording_keep(struct recording *recording, struct keeper *keeper, __u64 now
 			err = roll_tier(recording, keeper, tier, now_ns - age_of(keeper, tier), groups);
 	if (!err && keeper->keep_ns && now_ns > keeper->keep_ns)
 		err = remove_oldest(recording, now_ns - keeper->keep_ns, REMOVED, &removed);
-	err = err ?: ask(recording, "SELECT max(id) FROM interval", &interval);
+	err = err ?: recording_ask(recording, "SELECT max(id) FROM interval", &interval);
 	if (!err && keeper->max_bytes)
 		err = hold_size(recording, keeper, interval);
-	if (!err && interval % LOOKED_AT == 0)
-		err = fold_tasks(recording);
+	if (!err && interval % FOLD_COMMITS == 0)
+		err = recording_fold(recording, most_names(keeper));
 	return err;
 }

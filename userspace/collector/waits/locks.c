@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "waits/locks.h"
+#include "recording/recording_fold.h"
 #include "recording/recording_rows.h"
 
 /* A name by call site may become better with the next stack; after that it is what it is. */
@@ -202,13 +203,14 @@ static bool is_forgotten(const struct locks *locks, const struct known_lock *loc
 	return !lock->rows && locks->flushes - lock->used > FORGET_FLUSHES;
 }
 
-void locks_forget(struct locks *locks)
+int locks_forget(struct locks *locks)
 {
 	__u32 kept = 0;
+	int err = 0;
 
 	locks->flushes++;
 	if (!locks_scarce(locks))
-		return;
+		return 0;
 	for (__u32 i = 0; i < locks->total_count; i++) {
 		if (is_forgotten(locks, locks->totals[i]->of))
 			free(locks->totals[i]);
@@ -221,6 +223,7 @@ void locks_forget(struct locks *locks)
 		struct known_lock *lock = locks->known[i];
 
 		if (is_forgotten(locks, lock)) {
+			err = err ?: recording_forgot_lock(locks->recording, lock->id);
 			tdelete(lock, &locks->by_address, by_address);
 			free(lock);
 		} else {
@@ -228,6 +231,7 @@ void locks_forget(struct locks *locks)
 		}
 	}
 	locks->known_count = kept;
+	return err;
 }
 
 __u64 locks_without_place(const struct locks *locks)

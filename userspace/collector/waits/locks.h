@@ -45,7 +45,7 @@ void locks_release(struct lock_total *total);
 /* Whether names are scarce: idle rows should be taken back for the sake of theirs. */
 bool locks_scarce(const struct locks *locks);
 /* After locks_changed(): forgets locks that have no row and were not met for a while, if names are scarce. */
-void locks_forget(struct locks *locks);
+int locks_forget(struct locks *locks);
 __u64 locks_without_place(const struct locks *locks);
 /* Calls visit for each total that changed since the last call, and marks it unchanged. */
 int locks_changed(struct locks *locks, int (*visit)(const struct lock_total *total, void *data), void *data);

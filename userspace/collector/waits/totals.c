@@ -492,7 +492,5 @@ int totals_flush(struct totals *totals, __s64 interval)
 			age_rows(totals, cpu, waited);
 	}
 	err = err ?: locks_changed(totals->locks, put_lock_total, totals);
-	if (!err)
-		locks_forget(totals->locks);
-	return err;
+	return err ?: locks_forget(totals->locks);
 }

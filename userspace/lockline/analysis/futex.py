@@ -172,6 +172,10 @@ class Futexes:
         return sum(futex.figures.wait_ns for futex in self.futexes if futex.nature == nature)
 
 
+# A row without a process: of those that found no place, or of processes that have ended (docs/recording.md).
+_MANY = "the sum of many futexes, which had no row of their own or whose processes have ended"
+
+
 def is_semaphore(total: rows.FutexTotal, calls: int) -> bool:
     """Whether a futex is a sem_t; calls: of those to wait, how many found one without a token."""
     return calls >= _MOST * total.calls > 0
@@ -510,6 +514,8 @@ def read_futexes(recording: Recording, locks: Mapping[int, rows.Lock], window_ns
     for total in totals:
         semaphore = is_semaphore(total, semaphores.get(total.futex, 0))
         kind, why = nature(total, semaphore)
+        if kind != NONE and not known[total.futex].tgid:
+            kind, why = UNCLEAR, _MANY
         figures = _figures(recording, total.slept, total.wait_ns, total.max_ns, total.histogram)
         latency = _figures(recording, total.slept, total.latency_ns, total.max_latency_ns, total.latency_histogram)
         found.append(FutexWaits(known[total.futex], total, kind, why, figures, latency, semaphore))
@@ -518,7 +524,10 @@ def read_futexes(recording: Recording, locks: Mapping[int, rows.Lock], window_ns
         if _possible(sample):
             samples[sample.futex].append(sample)
     waiters = recording.waiters()
-    found, unseen = _with_makes(recording, _with_parked(found, samples, waiters), samples, waiters, length_ns)
+    sums = [entry for entry in found if not entry.futex.tgid]
+    words = [entry for entry in found if entry.futex.tgid]
+    words, unseen = _with_makes(recording, _with_parked(words, samples, waiters), samples, waiters, length_ns)
+    found = [*words, *sums]
     rank = {nature: place for place, nature in enumerate(NATURES)}
     found.sort(key=lambda entry: (rank[entry.nature], -entry.figures.wait_ns, entry.futex.id))
     return Futexes(
