@@ -2,7 +2,10 @@
 #include <stdio.h>
 
 #include <bpf/libbpf.h>
+/* From 5 on capstone has an enum of this name; the kernel has a struct, which libbpf's header names. */
+#define bpf_insn capstone_bpf_insn
 #include <capstone/capstone.h>
+#undef bpf_insn
 #include <elfutils/version.h>
 #include <sqlite3.h>
 #include <zlib.h>
