@@ -47,6 +47,21 @@ static void leave_out_all_but_memory(const struct wait_test_bpf *skeleton)
 	}
 }
 
+/* What every test begins with, beside zeros. */
+static void bench_start(struct bench *bench, const struct settings *settings)
+{
+	bench->skeleton->bss->clock_ns = 3600ull * 1000000000;
+	bench->state->row_base = TEST_CPU * TEST_ROWS;
+	bench->state->named_rows = TEST_ROWS - KIND_COUNT;
+	bench->state->sample_mask = TEST_SAMPLE - 1;
+	bench->state->begin_kinds = settings->begin_kinds;
+	bench->state->flags = settings->filter_tasks ? STATE_FILTERED : 0;
+	bench->state->threshold_ns = settings->threshold_ns;
+	bench->state->stack_tokens = ~0u;
+	bench->question_state->tokens = QUESTION_TOKENS;
+	bench->releases->stack_tokens = RELEASE_TOKENS;
+}
+
 void bench_open(struct bench *bench, const struct settings *settings)
 {
 	struct wait_test_bpf *skeleton = wait_test_bpf__open();
@@ -100,15 +115,7 @@ void bench_open(struct bench *bench, const struct settings *settings)
 	if (error)
 		refuse("cannot load the programs", -error);
 	bench->skeleton = skeleton;
-	skeleton->bss->clock_ns = 3600ull * 1000000000;
 	bench->state = (struct cpu_state *)map_memory(skeleton->maps.cpu_states) + TEST_CPU;
-	bench->state->row_base = TEST_CPU * TEST_ROWS;
-	bench->state->named_rows = TEST_ROWS - KIND_COUNT;
-	bench->state->sample_mask = TEST_SAMPLE - 1;
-	bench->state->begin_kinds = settings->begin_kinds;
-	bench->state->flags = settings->filter_tasks ? STATE_FILTERED : 0;
-	bench->state->threshold_ns = settings->threshold_ns;
-	bench->state->stack_tokens = ~0u;
 	bench->rows = (struct wait_row *)map_memory(skeleton->maps.totals) + TEST_CPU * TEST_ROWS;
 	bench->sleepers = map_memory(skeleton->maps.sleepers);
 	bench->task_filter = map_memory(skeleton->maps.task_filter);
@@ -116,12 +123,10 @@ void bench_open(struct bench *bench, const struct settings *settings)
 	bench->verdicts = map_memory(skeleton->maps.lock_verdicts);
 	bench->questions = (struct lock_question *)map_memory(skeleton->maps.lock_questions) + TEST_CPU * QUESTIONS;
 	bench->question_state = (struct question_state *)map_memory(skeleton->maps.question_states) + TEST_CPU;
-	bench->question_state->tokens = QUESTION_TOKENS;
 	bench->callers = map_memory(skeleton->maps.caller_ranges);
 	bench->holdings =
 		(struct holding_record *)map_memory(skeleton->maps.holding_records) + TEST_CPU * TEST_HOLDINGS;
 	bench->releases = (struct release_state *)map_memory(skeleton->maps.release_states) + TEST_CPU;
-	bench->releases->stack_tokens = RELEASE_TOKENS;
 	bench->holds = (struct hold_row *)map_memory(skeleton->maps.hold_rows) + TEST_CPU * FOCUS_LOCKS;
 	bench->focus = map_memory(skeleton->maps.focus);
 	bench->contexts = (struct context_record *)map_memory(skeleton->maps.context_records) + TEST_CPU * TEST_CONTEXT;
@@ -129,6 +134,25 @@ void bench_open(struct bench *bench, const struct settings *settings)
 	bench->memory = (struct memory_state *)map_memory(skeleton->maps.memory_states) + TEST_CPU;
 	bench->memory_records =
 		(struct memory_record *)map_memory(skeleton->maps.memory_records) + TEST_CPU * MEMORY_RING_SAMPLES;
+	bench_start(bench, settings);
+}
+
+void bench_clear(struct bench *bench, const struct settings *settings)
+{
+	struct bpf_map *map;
+
+	bpf_object__for_each_map(map, bench->skeleton->obj)
+	{
+		void *memory;
+
+		if (bpf_map__map_flags(map) & BPF_F_RDONLY_PROG)
+			continue;
+		/* Arrays all of them; another kind is refused here. */
+		memory = map_memory(map);
+		memset(memory, 0, map_bytes(map));
+		munmap(memory, map_bytes(map));
+	}
+	bench_start(bench, settings);
 }
 
 void bench_close(struct bench *bench)

@@ -87,6 +87,8 @@ extern int test_checks;
 	} while (0)
 
 void bench_open(struct bench *bench, const struct settings *settings);
+/* As after bench_open() with the same settings; the verifier, which takes most of the time, is not asked again. */
+void bench_clear(struct bench *bench, const struct settings *settings);
 void bench_close(struct bench *bench);
 
 void run_begin(struct bench *bench, __u64 lock, enum lock_kind kind);
