@@ -169,6 +169,12 @@ class Collector:
             continue
         return self
 
+    def says(self, word: str) -> str:
+        """The next line of stderr with that word, once it is there."""
+        while word not in (line := self._errors.next(f"a line of the collector with {word!r}")):
+            continue
+        return line
+
     def stop(self, number: signal.Signals = signal.SIGINT) -> int:
         """Send the signal; the exit status."""
         self.process.send_signal(number)

@@ -26,6 +26,20 @@ int __wrap_sqlite3_open_v2(const char *name, sqlite3 **db, int flags, const char
 	return __real_sqlite3_open_v2(name, db, flags, vfs);
 }
 
+/* Whether the file system has no place for what is to be written. */
+static bool full;
+
+int __real_fallocate(int fd, int mode, off_t offset, off_t length);
+int __wrap_fallocate(int fd, int mode, off_t offset, off_t length);
+
+int __wrap_fallocate(int fd, int mode, off_t offset, off_t length)
+{
+	if (!full)
+		return __real_fallocate(fd, mode, offset, length);
+	errno = ENOSPC;
+	return -1;
+}
+
 /* The answer to a query on the recording, as text; columns and rows with blanks between. */
 static const char *ask(const char *query)
 {
@@ -200,11 +214,51 @@ static void another_file_in_its_place(void)
 	put_in_its_place(becomes_another_file);
 }
 
+static void put_interval(struct recording *recording, int id, int samples)
+{
+	CHECK(!recording_put(recording, interval, .id = id, .begin_ns = id, .end_ns = id + 1), "interval");
+	for (int i = 0; i < samples; i++)
+		CHECK(!recording_put(recording, sample_interval, .interval = id, .waiter = i, .samples = 1), "sample");
+	CHECK(!recording_commit(recording), "commit");
+}
+
+/* What finds no place waits in memory, and is written when there is one, or when it is too much. */
+static void a_full_disk(void)
+{
+	struct recording *recording = create();
+	int id = 1;
+
+	full = true;
+	/* Before anything is in the file there is nothing to go on with. */
+	put_interval(recording, id++, 1);
+	CHECK_TEXT(ask("SELECT count(*) FROM interval"), "1");
+	put_interval(recording, id++, 10);
+	put_interval(recording, id++, 10);
+	CHECK_TEXT(ask("SELECT count(*) FROM interval"), "1");
+	full = false;
+	put_interval(recording, id++, 10);
+	CHECK_TEXT(ask("SELECT count(*) FROM interval"), "4");
+	full = true;
+	put_interval(recording, id++, 10);
+	CHECK_TEXT(ask("SELECT count(*) FROM interval"), "4");
+	/* At some 20 bytes each. */
+	put_interval(recording, id++, 2000000);
+	CHECK_TEXT(ask("SELECT count(*) FROM interval"), "6");
+	CHECK(!recording_finish(recording), "finish");
+	full = false;
+	CHECK_TEXT(ask("SELECT count(*), sum(samples) FROM sample_interval"), "2000041 2000041");
+}
+
 int main(void)
 {
 	static const struct test tests[] = {
-		TEST(columns_in_their_places), TEST(rows_that_add_up),    TEST(a_wait_in_progress_and_its_end),
-		TEST(what_is_found),           TEST(a_link_in_its_place), TEST(another_file_in_its_place),
+		TEST(columns_in_their_places),
+		TEST(rows_that_add_up),
+		TEST(a_wait_in_progress_and_its_end),
+		TEST(what_is_found),
+		TEST(a_link_in_its_place),
+		TEST(another_file_in_its_place),
+		TEST(a_full_disk),
 	};
 	char command[PATH_MAX];
 	int failed;

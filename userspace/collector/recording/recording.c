@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include <errno.h>
+#include <fcntl.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,6 +15,9 @@
 /* How long a reader may keep the file locked. */
 #define BUSY_MS        5000
 #define FINISH_BUSY_MS 400
+/* While the disk is full so much waits in memory; SQLite's own bound, from which on it writes, is above that. */
+#define HELD_BYTES  (24 << 20)
+#define SPILL_PAGES 8192
 
 static int execute(struct recording *recording, const char *text, const char *what)
 {
@@ -72,8 +76,10 @@ static int create(struct recording **out, const char *path, bool whole)
 		      whole ? "PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA locking_mode = EXCLUSIVE;"
 			      "PRAGMA cache_size = -8192; PRAGMA temp_store = MEMORY; BEGIN;"
 			    : "PRAGMA journal_mode = WAL; PRAGMA synchronous = OFF; PRAGMA wal_autocheckpoint = 0;"
-			      "PRAGMA cache_size = -2048; PRAGMA temp_store = MEMORY; BEGIN;",
+			      "PRAGMA cache_size = -2048; PRAGMA temp_store = MEMORY;",
 		      "write");
+	if (!whole)
+		err = err ?: recording_run_sql(recording, "PRAGMA cache_spill = %d; BEGIN;", SPILL_PAGES);
 	err = err ?: execute(recording, recording_schema, "write");
 	if (!err && recording_prepare(recording) != SQLITE_OK)
 		err = recording_failed(recording, "write");
@@ -98,10 +104,69 @@ int recording_create_whole(struct recording **out, const char *path)
 	return create(out, path, true);
 }
 
+static int held_bytes(const struct recording *recording)
+{
+	int used = 0, most;
+
+	sqlite3_db_status(recording->db, SQLITE_DBSTATUS_CACHE_USED, &used, &most, 0);
+	return used;
+}
+
+/*
+ * SQLite rolls a transaction back that finds no room, and its rows are lost: room
+ * is made for it in the journal first, as far as the file system can do that.
+ */
+static int make_room(const struct recording *recording)
+{
+	struct stat journal;
+	char *path;
+	int fd, err = 0;
+
+	if (asprintf(&path, "%s-wal", recording->file.path) < 0)
+		return -ENOMEM;
+	fd = open(path, O_WRONLY | O_CLOEXEC | O_NOFOLLOW);
+	free(path);
+	if (fd < 0)
+		return errno == ENOENT ? 0 : -errno;
+	if (fstat(fd, &journal) || fallocate(fd, FALLOC_FL_KEEP_SIZE, 0, journal.st_size + held_bytes(recording)))
+		err = -errno;
+	close(fd);
+	return err;
+}
+
+/* After a commit: what was held is in the file. */
+static void tell_written(struct recording *recording)
+{
+	if (recording->held)
+		message("%s: there is space again; nothing was lost", recording->path);
+	recording->held = false;
+}
+
+/* Whether the transaction goes on, since there is no place for it now. */
+static bool hold(struct recording *recording)
+{
+	const int err = make_room(recording);
+	const bool full = err == -ENOSPC || err == -EDQUOT || err == -EROFS;
+
+	if (!full || !recording->kept || held_bytes(recording) > HELD_BYTES)
+		return false;
+	if (!recording->held)
+		message("cannot write %s: %s; the recording goes on in memory, up to %d MiB of it", recording->path,
+			err == -EROFS ? "its file system is read-only now" : "no space left on its file system",
+			HELD_BYTES >> 20);
+	recording->held = true;
+	return true;
+}
+
 int recording_commit(struct recording *recording)
 {
-	int err = execute(recording, "COMMIT", "write");
+	int err;
 
+	if (hold(recording))
+		return 0;
+	err = execute(recording, "COMMIT", "write");
+	if (!err)
+		tell_written(recording);
 	recording->kept |= !err && recording->interval;
 	/* Into the file at once, so that the file alone holds nearly all; a reader may delay it. */
 	if (!err)
@@ -138,6 +203,7 @@ int recording_finish(struct recording *recording)
 	recording_finalize(recording);
 	/* One file without companions; where a reader has it open it stays as it is, whole. */
 	if (!err) {
+		tell_written(recording);
 		/* One that does not go on, as it was stopped, must not hold up the end. */
 		sqlite3_busy_timeout(recording->db, FINISH_BUSY_MS);
 		sqlite3_wal_checkpoint_v2(recording->db, NULL, SQLITE_CHECKPOINT_TRUNCATE, NULL, NULL);

@@ -50,6 +50,7 @@ struct recording {
 	bool told;
 	bool interval;                /* one was written */
 	bool kept;                    /* and committed */
+	bool held;                    /* there is no space: the transaction goes on */
 	bool folds;                   /* recording_fold_begin() was called */
 	__s64 tasks_left, locks_left; /* that were gone and could not be folded, when that was tried last */
 };
