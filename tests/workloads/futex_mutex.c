@@ -183,8 +183,8 @@ static void make_pi_mutex(void)
 #define NR_FUTEX_WAITV 449
 #define NR_FUTEX_WAKE  454
 #define NR_FUTEX_WAIT  455
-#define FUTEX2_U32     2
-#define FUTEX2_PRIVATE 128
+#define WORD_U32       2
+#define WORD_PRIVATE   128
 #define ALL_BITS       0xfffffffful
 
 struct word_to_wait_for {
@@ -238,14 +238,14 @@ static long wait_for_word(void)
 	if (!strcmp(command.word, "restart"))
 		return syscall(SYS_futex, &second_word, FUTEX_WAIT_PRIVATE, 0, &minutes, NULL, 0);
 	struct word_to_wait_for words[] = {
-		{.address = (__u64)(unsigned long)&first_word, .flags = FUTEX2_U32 | FUTEX2_PRIVATE},
-		{.address = (__u64)(unsigned long)&second_word, .flags = FUTEX2_U32 | FUTEX2_PRIVATE},
+		{.address = (__u64)(unsigned long)&first_word, .flags = WORD_U32 | WORD_PRIVATE},
+		{.address = (__u64)(unsigned long)&second_word, .flags = WORD_U32 | WORD_PRIVATE},
 	};
 
 	if (!strcmp(command.word, "waitv"))
 		return syscall(NR_FUTEX_WAITV, words, 2, 0, NULL, 0) - 1;
 	if (!strcmp(command.word, "wait2"))
-		return syscall(NR_FUTEX_WAIT, &second_word, 0ul, ALL_BITS, FUTEX2_U32 | FUTEX2_PRIVATE, NULL, 0);
+		return syscall(NR_FUTEX_WAIT, &second_word, 0ul, ALL_BITS, WORD_U32 | WORD_PRIVATE, NULL, 0);
 	return syscall(SYS_futex, &first_word, FUTEX_WAIT_PRIVATE, 0, NULL, NULL, 0);
 }
 
@@ -271,7 +271,7 @@ static void wake_waiter(void)
 	} else if (!strcmp(command.word, "restart")) {
 		woken = syscall(SYS_futex, &second_word, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
 	} else if (strcmp(command.word, "requeue")) {
-		woken = syscall(NR_FUTEX_WAKE, &second_word, ALL_BITS, 1, FUTEX2_U32 | FUTEX2_PRIVATE);
+		woken = syscall(NR_FUTEX_WAKE, &second_word, ALL_BITS, 1, WORD_U32 | WORD_PRIVATE);
 	} else {
 		if (syscall(SYS_futex, &first_word, FUTEX_CMP_REQUEUE_PRIVATE, 0, 1ul, &second_word, 0) != 1)
 			die("requeue: %s", strerror(errno));
