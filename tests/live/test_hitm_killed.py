@@ -21,7 +21,7 @@ import pytest
 from support import DEADLINE_S, Collector, Recording, started, wait_for
 from test_hitm import CLOCK
 
-KILLS, KILLS_AT_ONCE = 10, 2
+KILLS, KILLS_AT_ONCE = 6, 2
 PER_SECOND = 250
 LINES = 30
 FIRST_LINE = 0xFFFF_8881_2345_6000

@@ -21,7 +21,7 @@ import pytest
 
 from support import Collector, Recording, bpf_objects, running, wait_for
 
-KILLS = 20
+KILLS = 14
 KILLS_AT_ONCE = 4
 KINDS_OF_OBJECTS = ("prog", "map", "link")
 
