@@ -13,6 +13,7 @@
 
 const volatile bool record_futexes __weak = false; /* --futex */
 const volatile __u32 futex_rows_per_cpu __weak = 0;
+const volatile __u32 futex_slot_mask __weak = 0;
 const volatile __u32 futex_stacks_per_cpu __weak = 0; /* a power of two, or 0 */
 
 SHARED_ARRAY(futex_slots, struct futex_slot);
@@ -40,7 +41,7 @@ static __always_inline struct futex_slot *futex_slot_at(__u32 index)
 /* The slot of tid, or NULL. */
 static __always_inline struct futex_slot *find_futex_slot(__u32 tid)
 {
-	__u32 home = tid & (FUTEX_SLOTS - 1);
+	__u32 home = tid & futex_slot_mask;
 	struct futex_slot *slot = futex_slot_at(home);
 
 	if (!slot || slot->tid == tid)
@@ -48,7 +49,7 @@ static __always_inline struct futex_slot *find_futex_slot(__u32 tid)
 	if (!slot->displaced)
 		return NULL;
 	for (int probe = 1; probe < FUTEX_PROBES; probe++) {
-		slot = futex_slot_at((home + probe) & (FUTEX_SLOTS - 1));
+		slot = futex_slot_at((home + probe) & futex_slot_mask);
 		if (slot && slot->tid == tid)
 			return slot;
 	}
@@ -58,10 +59,10 @@ static __always_inline struct futex_slot *find_futex_slot(__u32 tid)
 /* A free slot for tid, which has none. */
 static __always_inline struct futex_slot *claim_futex_slot(__u32 tid)
 {
-	__u32 home = tid & (FUTEX_SLOTS - 1);
+	__u32 home = tid & futex_slot_mask;
 
 	for (int probe = 0; probe < FUTEX_PROBES; probe++) {
-		struct futex_slot *slot = futex_slot_at((home + probe) & (FUTEX_SLOTS - 1)), *home_slot;
+		struct futex_slot *slot = futex_slot_at((home + probe) & futex_slot_mask), *home_slot;
 
 		if (!slot || slot->tid || __sync_val_compare_and_swap(&slot->tid, 0, tid))
 			continue;
@@ -76,7 +77,7 @@ static __always_inline struct futex_slot *claim_futex_slot(__u32 tid)
 /* The collector may take back the slot of a wait that it met, at the same time: one of the two counts. */
 static __always_inline void release_futex_slot(struct futex_slot *slot, __u32 tid)
 {
-	struct futex_slot *home = futex_slot_at(tid & (FUTEX_SLOTS - 1));
+	struct futex_slot *home = futex_slot_at(tid & futex_slot_mask);
 
 	if (__sync_val_compare_and_swap(&slot->tid, tid, 0) == tid && home && home != slot)
 		__sync_fetch_and_add(&home->displaced, -1);

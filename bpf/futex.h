@@ -44,9 +44,10 @@ enum futex_op {
 	(FUTEX_BIT(FUTEX_OP_REQUEUE) | FUTEX_BIT(FUTEX_OP_CMP_REQUEUE) | FUTEX_BIT(FUTEX_OP_CMP_REQUEUE_PI) | \
 	 FUTEX_BIT(FUTEX_OP_REQUEUE2))
 
-/* A task inside a futex call: open addressing by tid, as struct sleep_slot. */
-#define FUTEX_SLOTS  16384
-#define FUTEX_PROBES 8
+/* A task inside a futex call: open addressing by tid, as struct sleep_slot.  By the number of threads, a power of two. */
+#define FUTEX_LEAST_SLOTS 16384
+#define FUTEX_MOST_SLOTS  262144
+#define FUTEX_PROBES      8
 
 #define FUTEX_SHARED (1u << 0)
 #define FUTEX_TIMED  (1u << 1) /* with a timeout */

@@ -58,18 +58,19 @@ static void stop(struct waiter *waiter)
 static __u32 meet(struct futex_slot *slots, struct waiter *waiter)
 {
 	struct options options = {.tids = {.ids = &waiter->tid, .count = 1}};
+	const struct futex_slots table = {slots, FUTEX_LEAST_SLOTS - 1};
 
-	return futex_meet_waiting(slots, NULL, &options, BEGIN_NS);
+	return futex_meet_waiting(&table, NULL, &options, BEGIN_NS);
 }
 
 static struct futex_slot *home_of(struct futex_slot *slots, __u32 tid)
 {
-	return &slots[tid & (FUTEX_SLOTS - 1)];
+	return &slots[tid & (FUTEX_LEAST_SLOTS - 1)];
 }
 
 static void a_thread_that_is_asleep(void)
 {
-	struct futex_slot *slots = calloc(FUTEX_SLOTS, sizeof(*slots)), *slot;
+	struct futex_slot *slots = calloc(FUTEX_LEAST_SLOTS, sizeof(*slots)), *slot;
 	struct waiter waiter;
 
 	start(&waiter, false);
@@ -89,7 +90,7 @@ static void a_thread_that_is_asleep(void)
 
 static void a_thread_that_has_a_slot(void)
 {
-	struct futex_slot *slots = calloc(FUTEX_SLOTS, sizeof(*slots)), *home, *next;
+	struct futex_slot *slots = calloc(FUTEX_LEAST_SLOTS, sizeof(*slots)), *home, *next;
 	struct waiter waiter;
 
 	start(&waiter, false);
@@ -109,22 +110,22 @@ static void a_thread_that_has_a_slot(void)
 
 static void no_slot_stays_of_a_thread_that_left(void)
 {
-	struct futex_slot *slots = calloc(FUTEX_SLOTS, sizeof(*slots)), *home;
+	struct futex_slot *slots = calloc(FUTEX_LEAST_SLOTS, sizeof(*slots)), *home;
 	struct waiter waiter;
 
 	start(&waiter, true);
 	home = home_of(slots, waiter.tid);
 	/* Another one has its home. */
-	home->tid = waiter.tid + FUTEX_SLOTS;
+	home->tid = waiter.tid + FUTEX_LEAST_SLOTS;
 	for (int i = 0; i < ROUNDS; i++) {
 		__u32 met = meet(slots, &waiter), used = 0;
 
-		for (__u32 at = 0; at < FUTEX_SLOTS; at++)
+		for (__u32 at = 0; at < FUTEX_LEAST_SLOTS; at++)
 			used += slots[at].tid && &slots[at] != home;
 		CHECK(used == met && home->displaced == met, "%u met, %u slots, %u displaced", met, used,
 		      home->displaced);
 		/* One that was asleep all the while is kept; the programs would see it leave. */
-		for (__u32 at = 0; at < FUTEX_SLOTS; at++)
+		for (__u32 at = 0; at < FUTEX_LEAST_SLOTS; at++)
 			if (&slots[at] != home)
 				slots[at] = (struct futex_slot){};
 		home->displaced = 0;

@@ -63,6 +63,15 @@ def test_the_default_grows_where_it_must(cpus: int) -> None:
     assert figures["named_rows_per_cpu"] >= LEAST_ROWS
 
 
+@pytest.mark.parametrize("cpus", [128, 256, 512, 1024])
+def test_where_it_is_tight_each_gets_less(cpus: int) -> None:
+    """Not one all of it, and the others the least: a ring of 16 events overflows between two looks."""
+    figures = parts(f"--possible-cpus={cpus}", "--futex")
+    assert figures["ring_events_per_cpu"] >= 64
+    assert figures["futexes"] >= 2048
+    assert figures["named_rows_per_cpu"] >= LEAST_ROWS
+
+
 def test_more_memory_names_more_locks() -> None:
     rows = [parts("--possible-cpus=256", f"--memory={size}M")["named_rows_per_cpu"] for size in (32, 64, 128, 512)]
     assert rows == sorted(set(rows))

@@ -245,3 +245,14 @@ int proc_mapping_at(__u32 tgid, __u64 address, struct proc_mapping *out)
 	fclose(file);
 	return err;
 }
+
+__u32 proc_threads(void)
+{
+	char text[128];
+	unsigned int threads;
+
+	/* Three averages, and running/all. */
+	if (first_line("/proc/loadavg", text, sizeof(text)) < 0 || sscanf(text, "%*s %*s %*s %*u/%u", &threads) != 1)
+		return 0;
+	return threads;
+}

@@ -27,6 +27,22 @@ static __u32 known_bytes(const struct sizing *s)
 	return FUTEX_KNOWN_BYTES;
 }
 
+/* What the programs, and the collector, keep of a task in a futex call. */
+static __u32 slot_bytes(const struct sizing *s)
+{
+	return sizeof(struct futex_slot) + FUTEX_OWNED_BYTES;
+}
+
+/* Twice the threads, as others come: nearly all of a JVM's may wait at once. */
+static __u32 slots_for_threads(const struct sizing_wish *wish)
+{
+	__u32 slots = FUTEX_LEAST_SLOTS;
+
+	while (slots < FUTEX_MOST_SLOTS && slots < 2ull * wish->threads)
+		slots *= 2;
+	return slots;
+}
+
 static void add_bytes(struct sizing *s)
 {
 	__u64 per_cpu = sizeof(struct futex_state) + FUTEX_RING_EVENTS * sizeof(struct futex_event) +
@@ -34,13 +50,14 @@ static void add_bytes(struct sizing *s)
 			s->futex_rows * (sizeof(struct futex_row) + sizeof(struct futex_row_seen)) +
 			futex_stacks_per_cpu_of(s->cpus) * sizeof(struct futex_stack);
 
-	s->futex_bytes += s->cpus * per_cpu + FUTEX_SLOTS * (sizeof(struct futex_slot) + sizeof(__u64)) +
-			  s->futexes * FUTEX_KNOWN_BYTES;
+	s->futex_bytes += s->cpus * per_cpu + s->futex_slots * slot_bytes(s) + s->futexes * FUTEX_KNOWN_BYTES;
 }
 
 static const struct size_part sizes = {
 	.sized = {{offsetof(struct sizing, futex_rows), MIN_FUTEX_ROWS, MAX_FUTEX_ROWS, true, row_bytes},
-		  {offsetof(struct sizing, futexes), MIN_FUTEXES, MAX_FUTEXES, false, known_bytes}},
+		  {offsetof(struct sizing, futexes), MIN_FUTEXES, MAX_FUTEXES, false, known_bytes},
+		  {offsetof(struct sizing, futex_slots), FUTEX_LEAST_SLOTS, FUTEX_MOST_SLOTS, false, slot_bytes, 2,
+		   slots_for_threads}},
 	.add = add_bytes,
 };
 

@@ -16,9 +16,6 @@
 #define NR_FUTEX_TIME64_32 422
 #define NR_FUTEX_WAIT      455
 
-/* Half of the slots: the others are for waits to come. */
-#define MOST_WAITING (FUTEX_SLOTS / 2)
-
 bool futex_words(__u32 tgid, __u64 address, struct futex_words *words)
 {
 	struct iovec here = {words, sizeof(*words)}, there = {(void *)(unsigned long)address, sizeof(*words)};
@@ -81,28 +78,28 @@ bool futex_still_waits(__u32 tgid, __u32 tid, __u64 address)
 /* In the tid of a slot that is being filled in: to the programs it is taken, and nobody's. */
 #define FILLING (1u << 31)
 
-static bool has_slot(const struct futex_slot *slots, __u32 tid)
+static bool has_slot(const struct futex_slots *table, __u32 tid)
 {
 	for (int probe = 0; probe < FUTEX_PROBES; probe++)
-		if (__atomic_load_n(&slots[(tid + probe) & (FUTEX_SLOTS - 1)].tid, __ATOMIC_SEQ_CST) == tid)
+		if (__atomic_load_n(&table->slots[(tid + probe) & table->mask].tid, __ATOMIC_SEQ_CST) == tid)
 			return true;
 	return false;
 }
 
 /* A slot for tid, which no program finds before publish(). */
-static struct futex_slot *claim(struct futex_slot *slots, __u32 tid)
+static struct futex_slot *claim(const struct futex_slots *table, __u32 tid)
 {
-	__u32 home = tid & (FUTEX_SLOTS - 1);
+	__u32 home = tid & table->mask;
 
 	for (int probe = 0; probe < FUTEX_PROBES; probe++) {
-		struct futex_slot *slot = &slots[(home + probe) & (FUTEX_SLOTS - 1)];
+		struct futex_slot *slot = &table->slots[(home + probe) & table->mask];
 		__u32 free = 0;
 
 		if (!__atomic_compare_exchange_n(&slot->tid, &free, tid | FILLING, false, __ATOMIC_SEQ_CST,
 						 __ATOMIC_SEQ_CST))
 			continue;
 		if (probe)
-			__atomic_fetch_add(&slots[home].displaced, 1, __ATOMIC_SEQ_CST);
+			__atomic_fetch_add(&table->slots[home].displaced, 1, __ATOMIC_SEQ_CST);
 		return slot;
 	}
 	return NULL;
@@ -114,9 +111,9 @@ static void publish(struct futex_slot *slot, __u32 tid)
 }
 
 /* held: what the slot's tid is, unless its task has left the call meanwhile, and the slot with it. */
-static void give_back(struct futex_slot *slots, struct futex_slot *slot, __u32 tid, __u32 held)
+static void give_back(const struct futex_slots *table, struct futex_slot *slot, __u32 tid, __u32 held)
 {
-	struct futex_slot *home = &slots[tid & (FUTEX_SLOTS - 1)];
+	struct futex_slot *home = &table->slots[tid & table->mask];
 
 	if (__atomic_compare_exchange_n(&slot->tid, &held, 0, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST) &&
 	    slot != home)
@@ -144,15 +141,15 @@ static bool still_asleep(__u32 tgid, __u32 tid, const struct asleep *before)
 	       !strcmp(now.switches, before->switches);
 }
 
-static bool meet_thread(struct futex_slot *slots, __u32 tgid, __u32 tid, __u64 begin_ns)
+static bool meet_thread(const struct futex_slots *table, __u32 tgid, __u32 tid, __u64 begin_ns)
 {
 	struct futex_words words = {0};
 	struct futex_slot wait = {0}, *slot;
 	struct asleep asleep;
 
-	if (!look_asleep(tgid, tid, &asleep) || !parse_wait(asleep.call, &wait) || has_slot(slots, tid))
+	if (!look_asleep(tgid, tid, &asleep) || !parse_wait(asleep.call, &wait) || has_slot(table, tid))
 		return false;
-	slot = claim(slots, tid);
+	slot = claim(table, tid);
 	if (!slot)
 		return false;
 	futex_words(tgid, wait.address, &words);
@@ -170,13 +167,13 @@ static bool meet_thread(struct futex_slot *slots, __u32 tgid, __u32 tid, __u64 b
 	slot->begin_ns = begin_ns;
 	/* It may have left meanwhile, and have another slot: the programs see it leave from publish() on. */
 	if (!still_asleep(tgid, tid, &asleep)) {
-		give_back(slots, slot, tid, tid | FILLING);
+		give_back(table, slot, tid, tid | FILLING);
 		return false;
 	}
 	publish(slot, tid);
 	if (still_asleep(tgid, tid, &asleep))
 		return true;
-	give_back(slots, slot, tid, tid);
+	give_back(table, slot, tid, tid);
 	return false;
 }
 
@@ -188,7 +185,7 @@ static bool thread_wanted(const struct probes *probes, const struct options *opt
 	return probes_followed(probes, tgid);
 }
 
-static __u32 meet_process(struct futex_slot *slots, const struct probes *probes, const struct options *options,
+static __u32 meet_process(const struct futex_slots *table, const struct probes *probes, const struct options *options,
 			  __u32 tgid, __u64 begin_ns, __u32 most)
 {
 	DIR *dir = proc_open_directory(tgid, "task");
@@ -196,22 +193,24 @@ static __u32 meet_process(struct futex_slot *slots, const struct probes *probes,
 
 	while (dir && met < most && (tid = proc_next(dir)))
 		if (thread_wanted(probes, options, tgid, tid))
-			met += meet_thread(slots, tgid, tid, begin_ns);
+			met += meet_thread(table, tgid, tid, begin_ns);
 	if (dir)
 		closedir(dir);
 	return met;
 }
 
-__u32 futex_meet_waiting(struct futex_slot *slots, const struct probes *probes, const struct options *options,
+__u32 futex_meet_waiting(const struct futex_slots *table, const struct probes *probes, const struct options *options,
 			 __u64 begin_ns)
 {
 	bool chosen =
 		(options->pids.count || options->tids.count) && !options->cgroup && !options_name_container(options);
 	DIR *dir = chosen ? opendir("/proc") : NULL;
+	/* The other half is for waits to come. */
+	const __u32 most = (table->mask + 1) / 2;
 	__u32 met = 0, tgid;
 
-	while (dir && met < MOST_WAITING && (tgid = proc_next(dir)))
-		met += meet_process(slots, probes, options, tgid, begin_ns, MOST_WAITING - met);
+	while (dir && met < most && (tgid = proc_next(dir)))
+		met += meet_process(table, probes, options, tgid, begin_ns, most - met);
 	if (dir)
 		closedir(dir);
 	return met;

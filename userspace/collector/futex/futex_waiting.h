@@ -10,6 +10,12 @@
 #include "cli/options.h"
 #include "probes/probes.h"
 
+/* The programs' table of tasks in a futex call. */
+struct futex_slots {
+	struct futex_slot *slots;
+	__u32 mask; /* their number, a power of two, less one */
+};
+
 /* Reads a futex and what lies above it from a process's memory: false if it cannot be read. */
 bool futex_words(__u32 tgid, __u64 address, struct futex_words *words);
 
@@ -21,7 +27,7 @@ bool futex_still_waits(__u32 tgid, __u32 tid, __u64 address);
  * at begin_ns.  After attaching, so that the programs see each of them leave.  Gives how many there are.  Of
  * processes and threads that were chosen alone: to name all that a whole machine's idle threads wait for takes seconds.
  */
-__u32 futex_meet_waiting(struct futex_slot *slots, const struct probes *probes, const struct options *options,
+__u32 futex_meet_waiting(const struct futex_slots *table, const struct probes *probes, const struct options *options,
 			 __u64 begin_ns);
 
 #endif /* LOCKLINE_FUTEX_WAITING_H */

@@ -34,11 +34,14 @@ struct owned {
 	__u64 since_ns; /* when that was first seen, at each look since */
 };
 
+_Static_assert(sizeof(struct owned) + sizeof(__u64) == FUTEX_OWNED_BYTES, "owned and looked_at");
+
 struct futexes {
 	struct recording *recording;
 	struct locks *locks;
 	struct stacks stacks;
-	struct mapped_array slots, table, buckets, states, events;
+	struct mapped_array slot_array, table, buckets, states, events;
+	struct futex_slots slots;
 	struct futex_stacks user_stacks;
 	struct naming_sample sample; /* the one that is being stored */
 	__u32 cpus;
@@ -58,7 +61,7 @@ struct futexes {
 int futexes_resize(struct lockline_bpf *bpf, const struct sizing *sizing, bool wanted)
 {
 	__u32 cpus = sizing->cpus, rows = sizing->futex_rows, stacks = futex_stacks_per_cpu_of(cpus);
-	int err = bpf_map__set_max_entries(bpf->maps.futex_slots, wanted ? FUTEX_SLOTS : 1);
+	int err = bpf_map__set_max_entries(bpf->maps.futex_slots, wanted ? sizing->futex_slots : 1);
 
 	err = err ?: bpf_map__set_max_entries(bpf->maps.futex_rows, wanted ? cpus * rows : 1);
 	err = err ?: bpf_map__set_max_entries(bpf->maps.futex_buckets, wanted ? cpus * FUTEX_BUCKET_ROWS : 1);
@@ -68,6 +71,7 @@ int futexes_resize(struct lockline_bpf *bpf, const struct sizing *sizing, bool w
 	bpf->rodata->futex_stacks_per_cpu = wanted ? stacks : 0;
 	bpf->rodata->record_futexes = wanted;
 	bpf->rodata->futex_rows_per_cpu = wanted ? rows : 1;
+	bpf->rodata->futex_slot_mask = wanted ? sizing->futex_slots - 1 : 0;
 	return err;
 }
 
@@ -85,11 +89,11 @@ int futexes_open(struct futexes **out, struct lockline_bpf *bpf, const struct si
 	futexes->cpus = sizing->cpus;
 	futexes_known_open(&futexes->known, sizing->futexes);
 	futexes->read = calloc(sizing->cpus, sizeof(*futexes->read));
-	futexes->looked_at = calloc(FUTEX_SLOTS, sizeof(*futexes->looked_at));
-	futexes->owned = calloc(FUTEX_SLOTS, sizeof(*futexes->owned));
+	futexes->looked_at = calloc(sizing->futex_slots, sizeof(*futexes->looked_at));
+	futexes->owned = calloc(sizing->futex_slots, sizeof(*futexes->owned));
 	futexes->bucket_ids = calloc((size_t)sizing->cpus * FUTEX_BUCKET_ROWS, sizeof(*futexes->bucket_ids));
 	if (futexes->read && futexes->looked_at && futexes->owned && futexes->bucket_ids) {
-		err = maps_map(&futexes->slots, bpf->maps.futex_slots);
+		err = maps_map(&futexes->slot_array, bpf->maps.futex_slots);
 		err = err ?: maps_map(&futexes->table, bpf->maps.futex_rows);
 		err = err ?: maps_map(&futexes->buckets, bpf->maps.futex_buckets);
 		err = err ?: maps_map(&futexes->states, bpf->maps.futex_states);
@@ -98,6 +102,7 @@ int futexes_open(struct futexes **out, struct lockline_bpf *bpf, const struct si
 		err = err
 			      ?: futex_rows_open(&futexes->rows, &futexes->known, futexes->table.data, sizing->cpus,
 						 sizing->futex_rows);
+		futexes->slots = (struct futex_slots){futexes->slot_array.data, sizing->futex_slots - 1};
 	}
 	if (err)
 		futexes_close(futexes);
@@ -110,7 +115,7 @@ void futexes_close(struct futexes *futexes)
 {
 	if (!futexes)
 		return;
-	maps_unmap(&futexes->slots);
+	maps_unmap(&futexes->slot_array);
 	maps_unmap(&futexes->table);
 	maps_unmap(&futexes->buckets);
 	maps_unmap(&futexes->states);
@@ -281,7 +286,7 @@ int futexes_drain(struct futexes *futexes)
 void futexes_meet_waiting(struct futexes *futexes, const struct probes *probes, const struct options *options,
 			  __u64 begin_ns)
 {
-	futexes->met = futex_meet_waiting(futexes->slots.data, probes, options, begin_ns);
+	futexes->met = futex_meet_waiting(&futexes->slots, probes, options, begin_ns);
 }
 
 /* Who waits for whom, while it lasts: of a deadlock nothing else will ever be seen. */
@@ -308,7 +313,7 @@ static int store_owned_wait(struct futexes *futexes, const struct futex *futex, 
  */
 static int look_at_long_wait(struct futexes *futexes, struct futex *futex, __u32 index, __u64 begin_ns, __u64 now_ns)
 {
-	const struct futex_slot *live = (struct futex_slot *)futexes->slots.data + index, slot = *live;
+	const struct futex_slot *live = futexes->slots.slots + index, slot = *live;
 	struct futex_words words = {.word = slot.word, .owner = slot.owner};
 	struct futex_event event = {.tid = slot.tid, .tgid = slot.tgid, .op = slot.op, .value = slot.value};
 	bool first = futexes->looked_at[index] != begin_ns;
@@ -345,14 +350,14 @@ static int look_at_long_wait(struct futexes *futexes, struct futex *futex, __u32
 /* Calls that still last: those of threads that are gone are forgotten, waits belong to their futex. */
 static int look_at_slots(struct futexes *futexes, __u64 now_ns)
 {
-	struct futex_slot *slots = futexes->slots.data;
+	struct futex_slot *slots = futexes->slots.slots;
 	int err = futexes->owned_waits ? recording_clear(futexes->recording, TABLE_FUTEX_OWNED_WAIT) : 0;
 
 	futexes->owned_waits = 0;
 	futexes->owned_untold = 0;
-	for (__u32 i = 0; !err && i < FUTEX_SLOTS; i++) {
+	for (__u32 i = 0; !err && i <= futexes->slots.mask; i++) {
 		struct futex_slot *slot = &slots[i];
-		__u32 tid = __atomic_load_n(&slot->tid, __ATOMIC_ACQUIRE), home = tid & (FUTEX_SLOTS - 1);
+		__u32 tid = __atomic_load_n(&slot->tid, __ATOMIC_ACQUIRE), home = tid & futexes->slots.mask;
 		__u64 begin_ns = __atomic_load_n(&slot->begin_ns, __ATOMIC_RELAXED);
 		__u64 age = now_ns > begin_ns ? now_ns - begin_ns : 0;
 		struct futex *futex;
@@ -456,9 +461,9 @@ static const struct {
 
 static int store_losses(struct futexes *futexes, __u64 calls)
 {
-	__u64 bytes = futexes->slots.bytes + futexes->table.bytes + futexes->buckets.bytes + futexes->states.bytes +
-		      futexes->events.bytes + futexes->user_stacks.copies.bytes +
-		      futexes->known.most * FUTEX_KNOWN_BYTES +
+	__u64 bytes = futexes->slot_array.bytes + (__u64)(futexes->slots.mask + 1) * FUTEX_OWNED_BYTES +
+		      futexes->table.bytes + futexes->buckets.bytes + futexes->states.bytes + futexes->events.bytes +
+		      futexes->user_stacks.copies.bytes + futexes->known.most * FUTEX_KNOWN_BYTES +
 		      (__u64)futexes->cpus * futexes->rows.per_cpu * sizeof(*futexes->rows.seen);
 	int err = recording_put(futexes->recording, cost, .name = "futex_bytes", .value = bytes, .unit = "bytes");
 

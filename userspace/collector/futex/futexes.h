@@ -14,6 +14,9 @@
 #include "probes/sizing.h"
 #include "waits/stacks.h"
 
+/* What it keeps for each slot of a task in a futex call: who owns what that one waits for. */
+#define FUTEX_OWNED_BYTES 24
+
 struct futexes;
 struct lockline_bpf;
 

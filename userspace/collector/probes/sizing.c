@@ -34,10 +34,12 @@ static void set_numbers(struct sizing *s, const struct sizing_wish *wish, __u64 
 		const struct sized *sized = wish->parts[i]->sized;
 
 		for (int j = 0; j < SIZED_MOST && sized[j].bytes; j++) {
-			__u64 share = budget / 8 / (sized[j].per_cpu ? s->cpus : 1);
-			__u32 *number = (__u32 *)((char *)s + sized[j].at);
+			__u64 share = budget / 8 * (sized[j].eighths ?: 1) / (sized[j].per_cpu ? s->cpus : 1);
+			__u32 *number = (__u32 *)((char *)s + sized[j].at), most = sized[j].most;
 
-			*number = power_of_two_below(share / sized[j].bytes(s), sized[j].least, sized[j].most);
+			if (sized[j].enough && sized[j].enough(wish) < most)
+				most = sized[j].enough(wish);
+			*number = power_of_two_below(share / sized[j].bytes(s), sized[j].least, most);
 		}
 	}
 }
@@ -45,7 +47,7 @@ static void set_numbers(struct sizing *s, const struct sizing_wish *wish, __u64 
 int sizing_make(struct sizing *out, __u32 cpus, const struct sizing_wish *wish, __u64 *need)
 {
 	struct sizing s = {.cpus = cpus}, one_more;
-	__u64 budget = wish->budget, rows;
+	__u64 budget = wish->budget, share, rows;
 
 	if (!cpus)
 		return -EINVAL;
@@ -61,12 +63,12 @@ int sizing_make(struct sizing *out, __u32 cpus, const struct sizing_wish *wish, 
 		return -ENOSPC;
 	s.budget_bytes = budget;
 
-	set_numbers(&s, wish, budget);
-	fill(&s, wish, MIN_NAMED_ROWS);
-	if (s.total_bytes > budget) {
-		/* Tight: back to the least of each. */
-		set_numbers(&s, wish, 0);
+	/* Where it is tight each gets less, down to the least. */
+	for (share = budget;; share /= 2) {
+		set_numbers(&s, wish, share);
 		fill(&s, wish, MIN_NAMED_ROWS);
+		if (s.total_bytes <= budget || !share)
+			break;
 	}
 	/* The rows take what is left. */
 	one_more = s;

@@ -21,6 +21,7 @@ struct sizing {
 	__u32 ring_samples;    /* per CPU; 0 without --hitm */
 	__u32 locks;           /* (lock, kind) pairs with totals in the collector */
 	__u32 futex_rows;      /* per CPU; 0 without --futex */
+	__u32 futex_slots;     /* of tasks in a futex call; power of two; 0 without --futex */
 	__u32 futexes;         /* that the collector knows; power of two; 0 without --futex */
 	__u32 stack_bytes;     /* of one struct wait_stack, with or without its user half */
 	__u32 event_bytes;     /* of one struct wait_event */
@@ -34,13 +35,18 @@ struct sizing {
 
 #define MEMORY_DEFAULT (64ull << 20)
 
-/* Something whose number the budget decides: an eighth of the budget buys it, a power of two. */
+struct sizing_wish;
+
+/* Something whose number the budget decides: eighths of the budget buy it, a power of two. */
 struct sized {
 	size_t at; /* of its number in struct sizing, a __u32 */
 	__u32 least;
 	__u32 most;
 	bool per_cpu;
 	__u32 (*bytes)(const struct sizing *sizing); /* of one */
+	__u32 eighths;                               /* 0: one */
+	/* More than so many are no use; NULL: the more the better. */
+	__u32 (*enough)(const struct sizing_wish *wish);
 };
 
 #define SIZED_MOST 3
@@ -55,6 +61,7 @@ struct size_part {
 struct sizing_wish {
 	__u64 budget; /* 0: the default, or what the CPUs need with some rows to spare */
 	bool user_stacks;
+	__u32 threads; /* of the machine */
 	const struct size_part *const *parts;
 	int part_count;
 };

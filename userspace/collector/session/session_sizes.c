@@ -4,6 +4,7 @@
 
 #include <bpf/libbpf.h>
 
+#include "base/proc.h"
 #include "cli/message.h"
 #include "session/session_sizes.h"
 #include "session/subsystems.h"
@@ -11,8 +12,10 @@
 int sizing_for_options(const struct options *options, __u32 cpus, const struct plan *plan, struct sizing *sizing)
 {
 	const struct size_part *parts[SUBSYSTEMS];
-	struct sizing_wish wish = {
-		.budget = options->memory_bytes, .user_stacks = options->user_stacks, .parts = parts};
+	struct sizing_wish wish = {.budget = options->memory_bytes,
+				   .user_stacks = options->user_stacks,
+				   .threads = proc_threads(),
+				   .parts = parts};
 	__u64 need;
 	int err;
 
@@ -37,11 +40,12 @@ int session_sizes(const struct options *options)
 	if (err)
 		return err;
 	printf("{\"cpus\": %u, \"named_rows_per_cpu\": %u, \"ring_events_per_cpu\": %u, \"sleep_slots\": %u, "
-	       "\"locks\": %u, \"ring_samples_per_cpu\": %u, \"futex_rows_per_cpu\": %u, \"futexes\": %u, "
+	       "\"locks\": %u, \"ring_samples_per_cpu\": %u, \"futex_rows_per_cpu\": %u, \"futex_slots\": %u, "
+	       "\"futexes\": %u, "
 	       "\"map_bytes\": %llu, "
 	       "\"shadow_bytes\": %llu, \"lock_bytes\": %llu, \"futex_bytes\": %llu, \"total_bytes\": %llu, "
 	       "\"budget_bytes\": %llu}\n",
-	       s.cpus, s.named_rows, s.ring_events, s.sleep_slots, s.locks, s.ring_samples, s.futex_rows, s.futexes,
-	       s.map_bytes, s.last_read_bytes, s.lock_bytes, s.futex_bytes, s.total_bytes, s.budget_bytes);
+	       s.cpus, s.named_rows, s.ring_events, s.sleep_slots, s.locks, s.ring_samples, s.futex_rows, s.futex_slots,
+	       s.futexes, s.map_bytes, s.last_read_bytes, s.lock_bytes, s.futex_bytes, s.total_bytes, s.budget_bytes);
 	return 0;
 }
