@@ -99,38 +99,42 @@ def rwlocks(processes: Processes, window_ns: int) -> Iterator[Recognised]:
             )
 
 
-def barriers(processes: Processes) -> Iterator[Recognised]:
-    """Barriers: their threads wait for who comes last."""
+def _waited_from(processes: Processes, functions: Collection[str], least: float) -> Iterator[Seen]:
+    """The words that threads wait at, by at least this share, in one of these functions."""
     for words in processes.values():
         for entry in words.values():
-            if share_from(entry.waits, _BARRIER_WAITS) >= HALF:
-                yield Recognised(
-                    (entry.futex.id,),
-                    BARRIER,
-                    lock=False,
-                    sure="high",
-                    why="threads wait in pthread_barrier_wait() until the last one comes",
-                    # The word that threads wait at is the second of pthread_barrier_t.
-                    name=_whole_name(entry.futex.name, 4),
-                    sites=sites_of((entry,)),
-                )
+            if share_from(entry.waits, functions) >= least:
+                yield entry
+
+
+def barriers(processes: Processes) -> Iterator[Recognised]:
+    """Barriers: their threads wait for who comes last."""
+    for entry in _waited_from(processes, _BARRIER_WAITS, HALF):
+        yield Recognised(
+            (entry.futex.id,),
+            BARRIER,
+            lock=False,
+            sure="high",
+            why="threads wait in pthread_barrier_wait() until the last one comes",
+            # The word that threads wait at is the second of pthread_barrier_t.
+            name=_whole_name(entry.futex.name, 4),
+            sites=sites_of((entry,)),
+        )
 
 
 def conditions(processes: Processes) -> Iterator[Recognised]:
     """Condition variables of which one word was seen."""
-    for words in processes.values():
-        for entry in words.values():
-            total = entry.total
-            if total.value_2 or total.owners or total.timed_out >= MOST * max(total.slept, 1):
-                continue
-            if share_from(entry.waits, _CONDITION_WAITS) >= MOST:
-                yield Recognised(
-                    (entry.futex.id,),
-                    CONDITION_VARIABLE,
-                    lock=False,
-                    sure="high",
-                    why="threads wait in pthread_cond_wait() for others to signal",
-                )
+    for entry in _waited_from(processes, _CONDITION_WAITS, MOST):
+        total = entry.total
+        if total.value_2 or total.owners or total.timed_out >= MOST * max(total.slept, 1):
+            continue
+        yield Recognised(
+            (entry.futex.id,),
+            CONDITION_VARIABLE,
+            lock=False,
+            sure="high",
+            why="threads wait in pthread_cond_wait() for others to signal",
+        )
 
 
 def held_while_idle(processes: Processes, locks: Collection[int], window_ns: int) -> Iterable[Recognised]:
