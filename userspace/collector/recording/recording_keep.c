@@ -141,6 +141,15 @@ static int remove_until(struct recording *recording, const struct span *span)
 		last, last, last, last, end_ns, end_ns, end_ns);
 }
 
+/* text: of sqlite3_mprintf(), and freed. */
+static int prepare(struct recording *recording, char *text, sqlite3_stmt **out)
+{
+	int code = text ? sqlite3_prepare_v2(recording->db, text, -1, out, NULL) : SQLITE_NOMEM;
+
+	sqlite3_free(text);
+	return code == SQLITE_OK ? 0 : recording_failed(recording, "write");
+}
+
 /*
  * The next intervals that make one of this length, all of them before the age;
  * found only if it is whole, that is, if what follows does not belong to it.
@@ -154,12 +163,11 @@ static int next_group(struct recording *recording, struct keeper *keeper, int ti
 	char *text = sqlite3_mprintf("SELECT id, begin_ns, end_ns FROM interval WHERE id > %lld AND end_ns <= %lld"
 				     " ORDER BY id LIMIT %d",
 				     keeper->rolled[tier], (__s64)before_ns, LOOKED_AT);
-	int code = text ? sqlite3_prepare_v2(recording->db, text, -1, &row, NULL) : SQLITE_NOMEM;
+	int code, err = prepare(recording, text, &row);
 
-	sqlite3_free(text);
 	memset(out, 0, sizeof(*out));
-	if (code != SQLITE_OK)
-		return recording_failed(recording, "write");
+	if (err)
+		return err;
 	while ((code = sqlite3_step(row)) == SQLITE_ROW) {
 		const __s64 id = sqlite3_column_int64(row, 0);
 		const __u64 from_ns = sqlite3_column_int64(row, 1), to_ns = sqlite3_column_int64(row, 2);
@@ -206,12 +214,11 @@ static int oldest(struct recording *recording, __u64 before_ns, int count, struc
 	char *text = sqlite3_mprintf("SELECT id, end_ns FROM interval WHERE end_ns <= %lld AND id <"
 				     " (SELECT max(id) FROM interval) - %d ORDER BY id LIMIT %d",
 				     (__s64)before_ns, LEAST_FINE, count);
-	int code = text ? sqlite3_prepare_v2(recording->db, text, -1, &row, NULL) : SQLITE_NOMEM;
+	int code, err = prepare(recording, text, &row);
 
-	sqlite3_free(text);
 	memset(out, 0, sizeof(*out));
-	if (code != SQLITE_OK)
-		return recording_failed(recording, "write");
+	if (err)
+		return err;
 	while ((code = sqlite3_step(row)) == SQLITE_ROW) {
 		out->found = true;
 		out->last = sqlite3_column_int64(row, 0);
