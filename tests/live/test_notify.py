@@ -16,13 +16,15 @@ SECONDS = 60
 
 
 @pytest.fixture(params=["path", "abstract"])
-def manager(request: pytest.FixtureRequest) -> Iterator[tuple[socket.socket, str]]:
-    """A socket as systemd's, and its name."""
+def manager(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[socket.socket]:
+    """A socket as systemd's; collectors are told of it, and of a watchdog."""
     with tempfile.TemporaryDirectory() as directory, socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as opened:
         name = f"{directory}/notify" if request.param == "path" else f"@lockline-test-{os.getpid()}"
         opened.bind(name if request.param == "path" else "\0" + name[1:])
         opened.settimeout(SECONDS)
-        yield opened, name
+        monkeypatch.setenv("NOTIFY_SOCKET", name)
+        monkeypatch.setenv("WATCHDOG_USEC", "200000")
+        yield opened
 
 
 def rest(opened: socket.socket) -> list[bytes]:
@@ -37,31 +39,23 @@ def rest(opened: socket.socket) -> list[bytes]:
         return heard
 
 
-def test_it_is_ready_alive_and_stops(
-    live: Path, recording: Path, manager: tuple[socket.socket, str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    opened, name = manager
-    monkeypatch.setenv("NOTIFY_SOCKET", name)
-    monkeypatch.setenv("WATCHDOG_USEC", "200000")
+def test_it_is_ready_alive_and_stops(live: Path, recording: Path, manager: socket.socket) -> None:
     with Collector(live, recording, "-a") as collector:
-        heard = [opened.recv(100) for _ in range(4)]
+        heard = [manager.recv(100) for _ in range(4)]
         assert heard == [b"READY=1", *[b"WATCHDOG=1"] * 3]
         # One that does not run is not alive.
         collector.process.send_signal(signal.SIGSTOP)
-        rest(opened)
+        rest(manager)
         collector.process.send_signal(signal.SIGCONT)
-        assert opened.recv(100) == b"WATCHDOG=1"
+        assert manager.recv(100) == b"WATCHDOG=1"
         assert collector.stop() == 0
-    assert rest(opened)[-1] == b"STOPPING=1"
+    assert rest(manager)[-1] == b"STOPPING=1"
 
 
 def test_the_watchdog_of_another_is_left_alone(
-    live: Path, recording: Path, manager: tuple[socket.socket, str], monkeypatch: pytest.MonkeyPatch
+    live: Path, recording: Path, manager: socket.socket, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    opened, name = manager
-    monkeypatch.setenv("NOTIFY_SOCKET", name)
-    monkeypatch.setenv("WATCHDOG_USEC", "200000")
     monkeypatch.setenv("WATCHDOG_PID", "1")
     with Collector(live, recording, "-a", "-d", "0.5") as collector:
         assert collector.process.wait(SECONDS) == 0
-    assert [opened.recv(100) for _ in range(2)] == [b"READY=1", b"STOPPING=1"]
+    assert [manager.recv(100) for _ in range(2)] == [b"READY=1", b"STOPPING=1"]
