@@ -353,23 +353,16 @@ test-dist:
 	$(MAKE) $(PARALLEL) dist
 	scripts/check-dist
 
-.PHONY: test-service
-test-service:
-	scripts/setup dist
-	$(MAKE) $(PARALLEL) dist
-	scripts/check-service
-
-.PHONY: test-containers
-test-containers:
-	scripts/setup containers
-	$(MAKE) $(PARALLEL) all
-	scripts/check-containers
-
-.PHONY: test-metrics
-test-metrics:
-	scripts/setup dist
-	$(MAKE) $(PARALLEL) all
-	scripts/check-metrics
+# lockline beside the programs of others.
+CHECKS := test-service test-containers test-metrics
+.PHONY: $(CHECKS)
+test-service test-metrics: NEEDS := dist
+test-containers: NEEDS := containers
+test-service: BUILT := dist
+$(CHECKS): test-%:
+	scripts/setup $(NEEDS)
+	$(MAKE) $(PARALLEL) $(or $(BUILT),all)
+	scripts/check-$*
 
 .PHONY: clean
 clean:
