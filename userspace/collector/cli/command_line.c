@@ -7,14 +7,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/small_file.h"
 #include "base/spelling.h"
 #include "cli/kinds.h"
 #include "cli/import_options.h"
-#include "cli/hitm_options.h"
 #include "cli/message.h"
 #include "cli/command_line.h"
-#include "cli/until.h"
+#include "cli/record_options.h"
 #include "cli/version.h"
 #include "base/values.h"
 #include "cli/watch_options.h"
@@ -46,12 +44,10 @@ enum value_kind {
 #define FOR_WAITS  (FOR_RECORD | FOR_WATCH)
 #define FOR_ALL    (FOR_BOTH | FOR_TYPES | FOR_IMPORT | FOR_WATCH)
 
-#define MAX_CPUS         8192    /* the largest NR_CPUS of x86 and arm64 */
 #define MAX_PID          4194304 /* PID_MAX_LIMIT */
 #define MAX_FILTER_IDS   4096
 #define SECOND           1000000000ull
 #define DEFAULT_ACCESSES 50000
-#define DEFAULT_SAVES    8
 #define DEFAULT_SLICE    (2 * SECOND)
 #define MAX_FILTER       1023
 #define MAX_NAMES        131071 /* bytes; the longest argument that the kernel takes */
@@ -433,113 +429,6 @@ static const struct option_row *row_of(int letter, enum command command)
 	return other;
 }
 
-/* -C names CPUs that this machine may have; a typo would record nothing in silence. */
-static int check_cpus(const struct options *options)
-{
-	struct id_list possible = {};
-	char text[4096], why[VALUE_WHY];
-	int err = 0;
-
-	/* Without it, in a sandbox without sysfs, the range in the table still holds. */
-	if (!options->cpus.count || first_line("/sys/devices/system/cpu/possible", text, sizeof(text)))
-		return 0;
-	if (parse_ids(text, true, 0, MAX_CPUS - 1, MAX_CPUS, &possible, why))
-		goto out;
-	for (size_t i = 0; i < options->cpus.count; i++) {
-		if (!id_list_has(&possible, options->cpus.ids[i])) {
-			message("-C: there is no CPU %u; the possible CPUs are %s", options->cpus.ids[i], text);
-			err = -EINVAL;
-			goto out;
-		}
-	}
-out:
-	free(possible.ids);
-	return err;
-}
-
-static int check_record(struct options *options)
-{
-	bool named = options_name_container(options);
-	bool chosen = options->pids.count || options->tids.count || options->cgroup || named;
-	char shown[VALUE_SHOWN];
-	const char *filter = options->pids.count   ? "-p"
-			     : options->tids.count ? "-t"
-			     : options->cgroup     ? "-G"
-			     : options->container  ? "--container"
-						   : "--pod";
-
-	if (options->all && chosen) {
-		message("-a and %s exclude each other: -a records every process; leave one out", filter);
-		return -EINVAL;
-	}
-	if (options->cgroup && named) {
-		message("-G and %s exclude each other: both choose a cgroup; leave one out",
-			options->container ? "--container" : "--pod");
-		return -EINVAL;
-	}
-	if (options->pod && (!strchr(options->pod, '/') || options->pod[0] == '/')) {
-		message("--pod %s: write it as NAMESPACE/NAME", show(options->pod, shown));
-		return -EINVAL;
-	}
-	if (options->command_argv && chosen) {
-		message("%s and COMMAND exclude each other: COMMAND is what would be recorded; "
-			"use %s with -d TIME, or -a -- COMMAND",
-			filter, filter);
-		return -EINVAL;
-	}
-	if (options->command_argv && options->sizes_only) {
-		message("--sizes records nothing: leave COMMAND out");
-		return -EINVAL;
-	}
-	if (options->go && (!options->futex || (!options->pids.count && !options->sizes_only))) {
-		message("--go needs --futex and -p PID: it puts probes into the programs of these processes");
-		return -EINVAL;
-	}
-	if (hitm_options_check(options))
-		return -EINVAL;
-	if (!options->perf)
-		options->perf = "perf";
-	if (options->possible_cpus && !options->sizes_only) {
-		message("--possible-cpus is for --sizes alone: a recording uses the machine's own CPUs");
-		return -EINVAL;
-	}
-	if ((options->keep_ns || options->max_bytes) && options->flight) {
-		message("--flight keeps its last seconds alone: leave out --keep and --max-size");
-		return -EINVAL;
-	}
-	if (options->self_check_ns && options->flight) {
-		message("--self-check and --flight exclude each other: a flight keeps its probes; leave one out");
-		return -EINVAL;
-	}
-	options->holders |= options->holds;
-	options->episodes |= options->flight;
-	if (options->until) {
-		struct until until;
-		char why[VALUE_WHY];
-
-		if (until_parse(&until, options->until, why)) {
-			message("--until %s: %s", show(options->until, shown), why);
-			return -EINVAL;
-		}
-		/* A wait is looked at one by one from the threshold on. */
-		if (until_least_wait(&until) < options->threshold_ns)
-			options->threshold_ns = until_least_wait(&until);
-	}
-	if (options->save_last_ns && (!options->until || options->flight)) {
-		message("--save-last needs --until, and no --flight: it saves a part when the condition holds");
-		return -EINVAL;
-	}
-	if (options->saves && !options->save_last_ns) {
-		message("--saves needs --save-last: it is how many parts are kept");
-		return -EINVAL;
-	}
-	if (!options->saves)
-		options->saves = DEFAULT_SAVES;
-	if (!chosen && !options->command_argv)
-		options->all = true;
-	return check_cpus(options);
-}
-
 /* The table as getopt wants it; both are ended. */
 static void describe(struct option longs[ROWS + 1], char shorts[3 * ROWS + 3])
 {
@@ -658,7 +547,7 @@ static int parse_command(struct options *options, int argc, char **argv)
 	if (optind < argc)
 		options->command_argv = argv + optind;
 	err = options->command == COMMAND_WATCH ? watch_options_check(options) : 0;
-	return err ?: check_record(options);
+	return err ?: record_options_check(options);
 }
 
 int options_parse(struct options *options, int argc, char **argv)
