@@ -21,6 +21,7 @@ from lockline.analysis.user_evidence import (
     share_from,
     waiting,
 )
+from lockline.base.c_library import FUTEX_CALLERS
 
 _RWLOCK_WAITS = ("pthread_rwlock_",)
 _WRITER_WAITS = ("pthread_rwlock_wrlock", "pthread_rwlock_timedwrlock", "pthread_rwlock_clockwrlock")
@@ -32,7 +33,7 @@ _PHASE_WORD = 8
 _WRITERS_WORD = 12
 
 # Of the C library and of run times around a call: not the program's own function.
-_NO_SITES = ("pthread_", "__pthread_", "___pthread_", "__GI_", "__lll_", "futex", "__futex", "syscall", "gomp_")
+_NO_SITES = (*FUTEX_CALLERS, "gomp_")
 _BELOW_PROGRAM = ("start_thread", "__clone", "__libc_start", "_start", "GOMP_", "__kmp")
 
 # Of a window: waits at other words by one thread at a time, of those who queue for a lock.

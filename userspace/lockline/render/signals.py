@@ -11,6 +11,7 @@ from lockline.analysis.ptrace import Attaches, InactiveWaits
 from lockline.analysis.run_times import switch_on, without_names
 from lockline.analysis.user_evidence import BARRIER as PTHREAD_BARRIER
 from lockline.analysis.user_evidence import BEHAVIOUR, CONDITION_VARIABLE, RWLOCK
+from lockline.base.c_library import FUTEX_CALLERS
 from lockline.base.numbers import count, duration, percent
 from lockline.base.text import Column, Style, clean, cut, fill, table
 from lockline.recording import rows
@@ -49,13 +50,9 @@ def _in_words(frames: Sequence[rows.Frame], style: Style) -> str:
     return " < ".join(clean(frame.symbol, style) or "?" for frame in frames[:3])
 
 
-# Of the C library and of language run times, around a futex call: not where the program waits.
-_LIBRARY = ("pthread_", "sem_", "__pthread_", "___pthread_", "__lll_lock", "__futex_", "futex_", "syscall", "__GI_")
-
-
 def _own_frames(frames: Sequence[rows.Frame]) -> Sequence[rows.Frame]:
     for index, frame in enumerate(frames):
-        if frame.symbol and not frame.symbol.startswith(_LIBRARY):
+        if frame.symbol and not frame.symbol.startswith(FUTEX_CALLERS):
             return frames[index:]
     return ()
 

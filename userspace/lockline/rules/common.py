@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from lockline.analysis.findings import Fact, Function, Remedy, Task, fact, part, remedy
 from lockline.analysis.futex import FutexWaits
 from lockline.analysis.model import Holder, LockWaits, Report
+from lockline.base.c_library import FUTEX_CALLERS
 from lockline.recording.rows import Frame
 from lockline.recording.stacks import without_internals
 
@@ -96,13 +97,13 @@ def record_again(report: Report, option: str, what: str) -> list[Remedy]:
 
 # Of the C library and of run times, around a wake: not where the lock is released.
 _NO_RELEASES = (
-    *("pthread_", "__pthread_", "___pthread_", "__GI_", "__lll_", "sem_", "futex", "__futex", "syscall"),
+    *FUTEX_CALLERS,
     *("_ZN13ObjectMonitor", "ObjectMonitor::", "_ZN13SharedRuntime", "SharedRuntime::", "Unsafe_", "Parker::"),
     *("ObjectSynchronizer::", "InterpreterRuntime::", "Runtime1::", "OptoRuntime::", "os::Platform", "PlatformEvent::"),
     *("JavaCalls::", "JavaThread::", "Thread::call_run", "thread_entry", "thread_native_entry"),
     *("start_thread", "__clone"),
     *("std::thread::_", "std::sys::", "std::mutex::", "std::condition_variable::"),
-    *("core::ops::function::", "core::panic", "<core::", "<std::", "std::rt::", "syscall", "<alloc::"),
+    *("core::ops::function::", "core::panic", "<core::", "<std::", "std::rt::", "<alloc::"),
     *("drop_gil", "Py", "_Py", "lock_Py", "method_", "cfunction_", "builtin_", "thread_run", "pythread_wrapper"),
     *("_multiprocessing_", "runtime.", "sync.", "internal/sync."),
 )
