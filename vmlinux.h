@@ -248,6 +248,7 @@ struct task_struct {
 	unsigned int ptrace;
 	int pid;
 	int tgid;
+	struct task_struct *group_leader;
 	char comm[16];
 	struct mm_struct *mm;
 	struct signal_struct *signal;

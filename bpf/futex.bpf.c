@@ -150,6 +150,9 @@ static __noinline struct futex_row *find_futex_row(struct futex_state *state, __
 		if (!row)
 			return NULL;
 		if (!row->key && !__sync_val_compare_and_swap(&row->key, 0, key)) {
+			struct task_struct *task = (void *)bpf_get_current_task();
+
+			BPF_CORE_READ_STR_INTO(&row->comm, task, group_leader, comm);
 			row->tgid = tgid;
 			row->address = address;
 		}

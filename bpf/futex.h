@@ -129,7 +129,8 @@ struct futex_row {
 	__u64 waker_set[2];
 	__u64 samples;    /* of waits and of wakes */
 	__u64 semaphores; /* calls with FUTEX_SEM */
-	__u64 pad[3];
+	char comm[16];    /* of the process, when it used the futex first; it may soon be gone */
+	__u64 pad;
 	__u32 histogram[HISTOGRAM_BUCKETS];
 	__u32 latency_histogram[HISTOGRAM_BUCKETS];
 };

@@ -14,7 +14,7 @@ from lockline.analysis.selection import Selection
 from lockline.recording.reader import open_recording
 from lockline.rules import find_all
 from lockline.rules.report import make_report
-from support import Collector, Recording, Workload, running, wait_for
+from support import DEADLINE_S, Collector, Recording, Workload, running, wait_for
 from told import Told, told
 
 ROUNDS = 20
@@ -373,3 +373,16 @@ def test_a_clock_of_each_cpu_says_nothing_to_see(live: Path, recording: Path) ->
         assert state == "off"
         assert reason.startswith("nothing to see")
         assert not result.rows("SELECT * FROM clock_total")
+
+
+def test_processes_that_live_for_a_moment(live: Path, recording: Path) -> None:
+    """They are gone when their futexes are met: the programs keep their command."""
+    pids = []
+    with Collector(live, recording, "-a", "--futex"):
+        for _ in range(30):
+            with subprocess.Popen([live / "workloads" / "churn", "live"]) as process:
+                assert process.wait(DEADLINE_S) == 0
+            pids.append(process.pid)
+    with Recording(recording) as result:
+        commands = result.rows("SELECT tgid, comm FROM futex")
+    assert {comm for tgid, comm in commands if tgid in pids} == {"churn"}

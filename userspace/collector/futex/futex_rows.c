@@ -42,6 +42,8 @@ static struct futex *futex_of(struct futex_rows *rows, __u32 number)
 		return NULL;
 	futex = futexes_meet(rows->known, row->tgid, row->address, row->flags & FUTEX_SHARED);
 	futex->uses++;
+	if (!*futex->comm)
+		memcpy(futex->comm, row->comm, sizeof(futex->comm));
 	return futex;
 }
 

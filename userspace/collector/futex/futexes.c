@@ -211,6 +211,9 @@ static int store_event(struct futexes *futexes, __u32 cpu, const struct futex_ev
 	int err;
 
 	memcpy(comm, event->comm, sizeof(event->comm));
+	/* A thread's, where the process is gone before its own is known. */
+	if (!*futex->comm && event->tgid == futex->key.tgid)
+		memcpy(futex->comm, event->comm, sizeof(futex->comm));
 	task = task_id(futexes, event->tid, event->tgid, comm);
 	if (task < 0)
 		return task;
@@ -228,6 +231,9 @@ static int store_name(struct futexes *futexes, const struct futex *futex)
 	if (futex->key.tgid) {
 		naming_queue_ask(futexes->stacks.naming, &wish);
 		proc_comm(futex->key.tgid, comm, sizeof(comm));
+		if (!*comm)
+			snprintf(comm, sizeof(comm), "%.*s", (int)sizeof(futex->comm), futex->comm);
+		make_printable(comm);
 	}
 	return recording_put(futexes->recording, futex, .id = futex->id, .tgid = futex->key.tgid, .comm = comm,
 			     .address = futex->key.address, .shared = futex->shared, .name = "", .object = "");

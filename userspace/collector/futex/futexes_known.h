@@ -24,8 +24,9 @@ struct futex {
 	__s64 id; /* in the recording */
 	struct futex_key key;
 	bool shared;
-	bool named;            /* in the recording */
-	bool placed;           /* in the table of places */
+	bool named;    /* in the recording */
+	bool placed;   /* in the table of places */
+	char comm[16]; /* of its process, as the programs saw it; not ended by a 0 if it is full; "" if they did not */
 	struct futex *same_as; /* the one that it is by another address */
 	struct futex_place place;
 	__u64 owner_samples;
