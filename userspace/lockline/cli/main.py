@@ -131,6 +131,11 @@ def _complain(text: str) -> None:
     print(f"lockline: {clean(text, Style(unicode=False, addresses=False))}", file=sys.stderr)
 
 
+def _drop_output() -> None:
+    """Python flushes stdout once more at exit, and complains if it cannot: what is left goes nowhere."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; gives the exit code.  Output goes to stdout, all else to stderr."""
     gc.set_threshold(_COLLECT_AFTER)
@@ -145,11 +150,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         _complain(str(error))
         return 1
     except BrokenPipeError:
-        # The reader has what it wanted.  Python flushes stdout once more at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        # The reader has what it wanted.
+        _drop_output()
         return 0
     except OSError as error:
         _complain(str(error))
+        _drop_output()
         return 1
     except KeyboardInterrupt:
         return 130
