@@ -54,7 +54,7 @@ def ratio(
     length = sum(weight * window.length_ns for weight, window in zip(each, windows, strict=True))
     if not length:
         return 0.0, None
-    rate = sum(weight * count(window) for weight, window in zip(each, windows, strict=True)) / length
+    rate = math.fsum(weight * count(window) for weight, window in zip(each, windows, strict=True)) / length
     watched = sum(window.length_ns for window in windows)
     left = max(0.0, 1 - watched / max(1, end_ns - begin_ns))
     if not left:
@@ -65,7 +65,7 @@ def ratio(
     if not rate:
         # One that was missed is as likely as not.
         return 0.0, left / watched * SECOND
-    squares = sum(
+    squares = math.fsum(
         (weight * (count(window) - rate * window.length_ns)) ** 2 for weight, window in zip(each, windows, strict=True)
     )
     variance = left * number / (number - 1) * squares / length**2
@@ -129,8 +129,8 @@ def offset_transfer_rate(watch: Watch, offset: int, seen: int) -> Rate:
 
 def _sum(parts: Sequence[Rate], seen: int) -> Rate:
     known = [part.error for part in parts if part.error is not None]
-    error = math.sqrt(sum(error**2 for error in known)) if len(known) == len(parts) else None
-    return Rate(seen, sum(part.per_second for part in parts), error)
+    error = math.sqrt(math.fsum(error**2 for error in known)) if len(known) == len(parts) else None
+    return Rate(seen, math.fsum(part.per_second for part in parts), error)
 
 
 def offset_rate(watch: Watch, offset: int, seen: int) -> Rate:
