@@ -3,6 +3,7 @@
 
 import lzma
 import os
+import re
 import shutil
 import subprocess
 from collections.abc import Iterator
@@ -74,7 +75,11 @@ def test_functions_of_go(users: UserNames, tmp_path: Path, how: tuple[str, ...],
     program = tmp_path / "functions"
     assert bool(symbols(program)) == (STRIPPED not in how)
     said, found = names_of(program, users)
-    assert found == said
+    # From 1.21 on a program is told `[...]` for the types of a generic function, which the table has.
+    assert [
+        (name if "[...]" not in said_name else re.sub(r"\[.*\]", "[...]", name), offset)
+        for (name, offset), (said_name, _) in zip(found, said, strict=True)
+    ] == said
     assert {"main.main", "main.(*store).put", "sync.(*Mutex).Lock"} < {name for name, _ in said}
 
 
