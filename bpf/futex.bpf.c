@@ -236,27 +236,42 @@ static __noinline int copy_user_stack(struct pt_regs *regs, __u64 position)
 	return 0;
 }
 
+/* The next event of this CPU's ring, with what every one has; its sequence is the writer's last word. */
+static __always_inline struct futex_event *begin_futex_event(struct futex_state *state, __u64 weights, __u64 *position)
+{
+	__u32 cpu = bpf_get_smp_processor_id(), index;
+	__u64 pid_tgid = bpf_get_current_pid_tgid();
+	struct futex_event *event;
+
+	*position = __sync_fetch_and_add(&state->events, 1);
+	index = cpu * FUTEX_RING_EVENTS + (*position & (FUTEX_RING_EVENTS - 1));
+	event = bpf_map_lookup_elem(&futex_events, &index);
+	if (!event)
+		return NULL;
+	__sync_lock_test_and_set(&event->sequence, 0);
+	event->tid = pid_tgid;
+	event->tgid = pid_tgid >> 32;
+	event->weight = weights >> 40;
+	event->weight_ns = weights & ((1ull << 40) - 1);
+	bpf_get_current_comm(event->comm, sizeof(event->comm));
+	return event;
+}
+
 /* ctx: of sys_exit. */
 static __noinline int write_futex_event(void *ctx, struct futex_state *state, struct futex_slot *slot, __u64 wait_ns,
 					__u64 weights)
 {
-	__u32 cpu = bpf_get_smp_processor_id(), index;
-	__u64 position, pid_tgid = bpf_get_current_pid_tgid();
 	struct futex_event *event;
+	__u64 position;
 	long bytes;
 
 	if (!ctx || !state || !slot)
 		return 0;
-	position = __sync_fetch_and_add(&state->events, 1);
-	index = cpu * FUTEX_RING_EVENTS + (position & (FUTEX_RING_EVENTS - 1));
-	event = bpf_map_lookup_elem(&futex_events, &index);
+	event = begin_futex_event(state, weights, &position);
 	if (!event)
 		return 0;
-	__sync_lock_test_and_set(&event->sequence, 0);
 	event->address = slot->address;
 	event->wait_ns = wait_ns;
-	event->tid = pid_tgid;
-	event->tgid = pid_tgid >> 32;
 	event->waker_tid = slot->waker_tid;
 	event->value = slot->value;
 	event->word = slot->word;
@@ -265,9 +280,6 @@ static __noinline int write_futex_event(void *ctx, struct futex_state *state, st
 	event->futex_tgid = slot->tgid;
 	event->flags =
 		(is_wait(slot->op) ? 0 : FUTEX_EVENT_WAKE) | (slot->flags & FUTEX_SHARED ? FUTEX_EVENT_SHARED : 0);
-	event->weight = weights >> 40;
-	event->weight_ns = weights & ((1ull << 40) - 1);
-	bpf_get_current_comm(event->comm, sizeof(event->comm));
 	bytes = bpf_get_stack(ctx, event->user, sizeof(event->user), BPF_F_USER_STACK);
 	event->user_frames = bytes < 0 ? 0 : (__u64)bytes / sizeof(__u64);
 	copy_user_stack((void *)*(__u64 *)ctx, position);
@@ -328,16 +340,11 @@ static __always_inline void note_use(struct futex_row *row, const struct futex_s
 		__sync_fetch_and_or(&row->ops, bit);
 }
 
-/* A call that slept. */
-static __noinline int record_futex_wait(void *ctx, struct futex_state *state, struct futex_slot *slot,
-					struct futex_row *row, __u64 wait_ns)
+/* A wait that slept; the weights of a sample that would stand for all since the last one. */
+static __always_inline __u64 add_slept(struct futex_row *row, __u64 wait_ns)
 {
 	__u64 waits, ns;
 
-	if (!ctx || !state || !slot || !row)
-		return 0;
-	add_to_set(row->waiter_set, slot->tid);
-	record_latency(row, slot->latency_ns);
 	__sync_fetch_and_add(&row->histogram[histogram_bucket(wait_ns) & (HISTOGRAM_BUCKETS - 1)], 1);
 	__sync_fetch_and_add(&row->wait_ns, wait_ns);
 	if (wait_ns > row->max_ns)
@@ -345,11 +352,32 @@ static __noinline int record_futex_wait(void *ctx, struct futex_state *state, st
 	waits = __sync_fetch_and_add(&row->pending_waits, 1) + 1;
 	ns = __sync_fetch_and_add(&row->pending_ns, wait_ns) + wait_ns;
 	__sync_fetch_and_add(&row->slept, 1);
-	if (takes_token(&state->wait_tokens, row)) {
-		row->pending_waits = 0;
-		row->pending_ns = 0;
-		write_futex_event(ctx, state, slot, wait_ns, pack_weights(waits, ns));
-	}
+	return pack_weights(waits, ns);
+}
+
+/* Whether this wait is sampled: then the sample stands for those before it too. */
+static __always_inline bool samples_wait(struct futex_state *state, struct futex_row *row)
+{
+	if (!takes_token(&state->wait_tokens, row))
+		return false;
+	row->pending_waits = 0;
+	row->pending_ns = 0;
+	return true;
+}
+
+/* A call that slept. */
+static __noinline int record_futex_wait(void *ctx, struct futex_state *state, struct futex_slot *slot,
+					struct futex_row *row, __u64 wait_ns)
+{
+	__u64 weights;
+
+	if (!ctx || !state || !slot || !row)
+		return 0;
+	add_to_set(row->waiter_set, slot->tid);
+	record_latency(row, slot->latency_ns);
+	weights = add_slept(row, wait_ns);
+	if (samples_wait(state, row))
+		write_futex_event(ctx, state, slot, wait_ns, weights);
 	return 0;
 }
 

@@ -114,22 +114,16 @@ static __always_inline __s16 go_stack_at_begin(struct pt_regs *regs, __u64 *fram
 static __noinline int write_go_event(struct pt_regs *regs, struct futex_state *state, struct go_slot *slot, __u32 op,
 				     __u64 weights)
 {
-	__u32 cpu = bpf_get_smp_processor_id(), index;
-	__u64 position, pid_tgid = bpf_get_current_pid_tgid();
 	struct futex_event *event;
+	__u64 position;
 
 	if (!regs || !state || !slot)
 		return 0;
-	position = __sync_fetch_and_add(&state->events, 1);
-	index = cpu * FUTEX_RING_EVENTS + (position & (FUTEX_RING_EVENTS - 1));
-	event = bpf_map_lookup_elem(&futex_events, &index);
+	event = begin_futex_event(state, weights, &position);
 	if (!event)
 		return 0;
-	__sync_lock_test_and_set(&event->sequence, 0);
 	event->address = slot->address;
 	event->wait_ns = slot->begin_ns;
-	event->tid = pid_tgid;
-	event->tgid = pid_tgid >> 32;
 	event->waker_tid = 0;
 	event->value = 0;
 	event->word = 0;
@@ -137,9 +131,6 @@ static __noinline int write_go_event(struct pt_regs *regs, struct futex_state *s
 	event->op = op;
 	event->futex_tgid = slot->tgid;
 	event->flags = op == FUTEX_OP_GO_UNLOCK ? FUTEX_EVENT_WAKE : 0;
-	event->weight = weights >> 40;
-	event->weight_ns = weights & ((1ull << 40) - 1);
-	bpf_get_current_comm(event->comm, sizeof(event->comm));
 	if (op == FUTEX_OP_GO_UNLOCK) {
 		event->user_frames = go_stack_at_begin(regs, event->user, sizeof(event->user));
 	} else {
@@ -154,7 +145,7 @@ static __noinline int write_go_event(struct pt_regs *regs, struct futex_state *s
 /* begin_ns of the wait is how long it took from here on. */
 static __noinline int go_record(struct pt_regs *regs, struct futex_state *state, struct go_slot *wait)
 {
-	__u64 waits, ns, goroutine = goroutine_of(regs);
+	__u64 weights, goroutine = goroutine_of(regs);
 	struct futex_row *row;
 
 	if (!regs || !state || !wait)
@@ -162,23 +153,13 @@ static __noinline int go_record(struct pt_regs *regs, struct futex_state *state,
 	row = find_futex_row(state, bpf_get_smp_processor_id(), wait->tgid, wait->address);
 	if (!row)
 		return 0;
-	ns = wait->begin_ns;
 	if (!(row->ops & FUTEX_BIT(FUTEX_OP_GO_LOCK)))
 		__sync_fetch_and_or(&row->ops, FUTEX_BIT(FUTEX_OP_GO_LOCK));
 	__sync_fetch_and_add(&row->calls, 1);
 	add_to_set(row->waiter_set, goroutine >> 6);
-	__sync_fetch_and_add(&row->histogram[histogram_bucket(ns) & (HISTOGRAM_BUCKETS - 1)], 1);
-	__sync_fetch_and_add(&row->wait_ns, ns);
-	if (ns > row->max_ns)
-		row->max_ns = ns;
-	waits = __sync_fetch_and_add(&row->pending_waits, 1) + 1;
-	ns += __sync_fetch_and_add(&row->pending_ns, ns);
-	__sync_fetch_and_add(&row->slept, 1);
-	if (takes_token(&state->wait_tokens, row)) {
-		row->pending_waits = 0;
-		row->pending_ns = 0;
-		write_go_event(regs, state, wait, FUTEX_OP_GO_LOCK, pack_weights(waits, ns));
-	}
+	weights = add_slept(row, wait->begin_ns);
+	if (samples_wait(state, row))
+		write_go_event(regs, state, wait, FUTEX_OP_GO_LOCK, weights);
 	return 0;
 }
 
