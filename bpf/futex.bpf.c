@@ -139,7 +139,8 @@ static __always_inline struct futex_row *futex_row_at(__u32 cpu, __u32 row)
 	return bpf_map_lookup_elem(&futex_rows, &index);
 }
 
-static __noinline struct futex_row *find_futex_row(struct futex_state *state, __u32 cpu, __u32 tgid, __u64 address)
+/* Number of the CPU's row of a futex: found, or claimed, or the last one, of all that have no place. */
+VERIFIED_ONCE __u32 probe_futex_rows(__u32 cpu, __u32 tgid, __u64 address)
 {
 	__u64 key = futex_row_key(tgid, address);
 	__u32 named = futex_rows_per_cpu - 1, index = (key >> 32) * named >> 32;
@@ -148,7 +149,7 @@ static __noinline struct futex_row *find_futex_row(struct futex_state *state, __
 		struct futex_row *row = futex_row_at(cpu, index);
 
 		if (!row)
-			return NULL;
+			break;
 		if (!row->key && !__sync_val_compare_and_swap(&row->key, 0, key)) {
 			struct task_struct *task = (void *)bpf_get_current_task();
 
@@ -157,14 +158,21 @@ static __noinline struct futex_row *find_futex_row(struct futex_state *state, __
 			row->address = address;
 		}
 		if (row->key == key)
-			return row;
+			return index;
 		index += probe + 1;
 		if (index >= named)
 			index -= named;
 	}
-	if (state)
+	return named;
+}
+
+static __always_inline struct futex_row *find_futex_row(struct futex_state *state, __u32 cpu, __u32 tgid, __u64 address)
+{
+	__u32 index = probe_futex_rows(cpu, tgid, address);
+
+	if (state && index == futex_rows_per_cpu - 1)
 		count_futex(state, FUTEX_COUNT_NO_ROW);
-	return futex_row_at(cpu, named);
+	return futex_row_at(cpu, index);
 }
 
 static __always_inline void add_to_set(__u64 set[2], __u32 tid)

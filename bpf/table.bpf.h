@@ -66,40 +66,80 @@ static __always_inline __u32 home_row(const struct cpu_state *state, __u64 key)
 	return state->row_base + (hash * state->named_rows >> 32);
 }
 
-/* Index of the row of (lock, kind) when it is not at home: found, or claimed, or the row of unnamed locks. */
-static __noinline __u32 probe_rows(struct cpu_state *state, __u64 lock, __u32 kind)
-{
-	__u64 key = row_key(lock, kind);
+/* A look for a row that is not at home. */
+struct row_search {
+	struct cpu_state *state;
 	struct wait_row *home;
+	__u64 key;
+	__u64 lock;
 	__u32 index;
+	__u32 found;
+	bool claim;
+};
 
-	if (!state)
-		return 0;
-	index = home_row(state, key);
-	home = row_at(index);
-	if (!home)
-		return other_row(state, kind);
-	for (__u32 probe = 0; probe < ROW_PROBES && !(home->crowded && probe > home->reach); probe++) {
-		struct wait_row *row = row_at(index);
+/* Of search_row(): neither an index. */
+#define ROW_CAN_BE_CLAIMED (~0u)
+#define ROW_NO_PLACE       (~0u - 1)
 
-		if (!row)
-			break;
-		if (row->key == key)
-			return index;
+static long look_at_row(__u32 probe, struct row_search *search)
+{
+	struct wait_row *row = row_at(search->index), *home = search->home;
+	struct cpu_state *state = search->state;
+
+	if (!row || (home->crowded && probe > home->reach))
+		return 1;
+	if (row->key != search->key && !row->key) {
+		if (!search->claim) {
+			search->found = ROW_CAN_BE_CLAIMED;
+			return 1;
+		}
 		/* Atomic: a program that interrupts this one may claim it too. */
-		if (!row->key && !__sync_val_compare_and_swap(&row->key, 0, key)) {
+		if (!__sync_val_compare_and_swap(&row->key, 0, search->key)) {
 			__sync_fetch_and_add(&state->rows_used, 1);
 			if (probe > home->reach)
 				home->reach = probe;
-			find_owner(row, lock);
-			return index;
+			find_owner(row, search->lock);
 		}
-		if (row->key == key)
-			return index;
-		if (++index >= state->row_base + state->named_rows)
-			index = state->row_base;
 	}
-	home->crowded = 1;
+	if (row->key == search->key) {
+		search->found = search->index;
+		return 1;
+	}
+	if (++search->index >= state->row_base + state->named_rows)
+		search->index = state->row_base;
+	return 0;
+}
+
+/*
+ * In a loop of the kernel's, whose body it verifies once: bpf_loop(), 5.17 (e6f2dd0f8067).  Unrolled, the verifier
+ * walked 100,000 instructions at each start.
+ */
+static __noinline __u32 search_rows(struct cpu_state *state, __u64 lock, __u32 kind, bool claim)
+{
+	struct row_search search = {
+		.state = state, .key = row_key(lock, kind), .lock = lock, .found = ROW_NO_PLACE, .claim = claim};
+
+	if (!state)
+		return ROW_NO_PLACE;
+	search.index = home_row(state, search.key);
+	search.home = row_at(search.index);
+	if (!search.home)
+		return ROW_NO_PLACE;
+	bpf_loop(ROW_PROBES, look_at_row, &search, 0);
+	return search.found;
+}
+
+/* Index of the row of (lock, kind) when it is not at home: found, or claimed, or the row of unnamed locks. */
+static __always_inline __u32 probe_rows(struct cpu_state *state, __u64 lock, __u32 kind)
+{
+	__u32 index = search_rows(state, lock, kind, true);
+	struct wait_row *home;
+
+	if (index != ROW_NO_PLACE)
+		return index;
+	home = row_at(home_row(state, row_key(lock, kind)));
+	if (home)
+		home->crowded = 1;
 	return other_row(state, kind);
 }
 
@@ -112,36 +152,10 @@ static __always_inline bool is_at_home(const struct cpu_state *state, __u64 lock
 	return row && row->key == key;
 }
 
-/* Of search_row(): neither an index. */
-#define ROW_CAN_BE_CLAIMED (~0u)
-#define ROW_NO_PLACE       (~0u - 1)
-
 /* As probe_rows(), but claims none. */
-static __noinline __u32 search_row(struct cpu_state *state, __u64 lock, __u32 kind)
+static __always_inline __u32 search_row(struct cpu_state *state, __u64 lock, __u32 kind)
 {
-	__u64 key = row_key(lock, kind);
-	const struct wait_row *home;
-	__u32 index;
-
-	if (!state)
-		return ROW_NO_PLACE;
-	index = home_row(state, key);
-	home = row_at(index);
-	if (!home)
-		return ROW_NO_PLACE;
-	for (__u32 probe = 0; probe < ROW_PROBES && !(home->crowded && probe > home->reach); probe++) {
-		const struct wait_row *row = row_at(index);
-
-		if (!row)
-			break;
-		if (row->key == key)
-			return index;
-		if (!row->key)
-			return ROW_CAN_BE_CLAIMED;
-		if (++index >= state->row_base + state->named_rows)
-			index = state->row_base;
-	}
-	return ROW_NO_PLACE;
+	return search_rows(state, lock, kind, false);
 }
 
 /* As probe_rows(), with the short way home in line: nearly every wait takes it. */

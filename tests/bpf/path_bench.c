@@ -121,25 +121,39 @@ static void resize(struct lockline_bpf *bpf, int cpus)
 	bpf_map__set_max_entries(bpf->maps.question_states, cpus);
 }
 
-/* A tracepoint's program gets its arguments as a raw tracepoint's does, and only that can be run by hand. */
-static int as_raw_tracepoint(const struct bpf_program *program)
+/*
+ * The programs, those of the tracepoints as raw tracepoints' programs: they get their arguments as those do, and only
+ * that can be run by hand.  A section's name tells libbpf which it is; no tracepoint has to be of that name.
+ */
+static struct lockline_bpf *open_programs(void)
 {
-	int fd = bpf_prog_load(BPF_PROG_TYPE_RAW_TRACEPOINT, NULL, "GPL", bpf_program__insns(program),
-			       bpf_program__insn_cnt(program), NULL);
+	static const char section[] = "tp_btf/contention_", wanted[] = "raw_tp/Contention_";
+	struct lockline_bpf *bpf = calloc(1, sizeof(*bpf));
+	char *bytes, *here;
+	size_t size, left;
 
-	if (fd < 0)
-		refuse(bpf_program__name(program), errno);
-	return fd;
+	if (!bpf || lockline_bpf__create_skeleton(bpf))
+		refuse("cannot open the programs", errno);
+	size = bpf->skeleton->data_sz;
+	bytes = malloc(size);
+	if (!bytes)
+		refuse("cannot open the programs", ENOMEM);
+	memcpy(bytes, bpf->skeleton->data, size);
+	for (here = bytes, left = size; (here = memmem(here, left, section, sizeof(section) - 1));
+	     left = bytes + size - here)
+		memcpy(here, wanted, sizeof(wanted) - 1);
+	bpf->skeleton->data = bytes;
+	if (bpf_object__open_skeleton(bpf->skeleton, NULL))
+		refuse("cannot open the programs", errno);
+	return bpf;
 }
 
 static void path_open(struct path *path, const struct settings *settings)
 {
-	struct lockline_bpf *bpf = lockline_bpf__open();
+	struct lockline_bpf *bpf = open_programs();
 	struct bpf_program *program;
 	int cpu, cpus = libbpf_num_possible_cpus(), error;
 
-	if (!bpf)
-		refuse("cannot open the programs", errno);
 	bpf_object__for_each_program(program, bpf->obj) bpf_program__set_autoload(program, false);
 	bpf_program__set_autoload(bpf->progs.contention_begin, true);
 	bpf_program__set_autoload(bpf->progs.contention_end, true);
@@ -165,8 +179,8 @@ static void path_open(struct path *path, const struct settings *settings)
 	if (error)
 		refuse("cannot load the programs", -error);
 	path->bpf = bpf;
-	path->begin = as_raw_tracepoint(bpf->progs.contention_begin);
-	path->end = as_raw_tracepoint(bpf->progs.contention_end);
+	path->begin = bpf_program__fd(bpf->progs.contention_begin);
+	path->end = bpf_program__fd(bpf->progs.contention_end);
 	path->state = map_memory(bpf->maps.cpu_states);
 	path->rows = map_memory(bpf->maps.totals);
 	path->task_filter = map_memory(bpf->maps.task_filter);
@@ -194,8 +208,6 @@ static void path_open(struct path *path, const struct settings *settings)
 /* Shared memory goes with the process: an address space is big enough for the few cases there are. */
 static void path_close(struct path *path)
 {
-	close(path->begin);
-	close(path->end);
 	lockline_bpf__destroy(path->bpf);
 }
 
