@@ -105,7 +105,9 @@ def make_store(directory: Path) -> None:
         raise LocklineError(f"{directory}: the name of a fleet's directory must not hold any of * ? [ ] {{ }}")
     directory.mkdir(parents=True, exist_ok=True)
     if not (directory / MARKER).exists():
-        if any(entry.name[0] != "." for entry in directory.iterdir()):
+        others = any(entry.name[0] != "." for entry in directory.iterdir())
+        # Another writer may have made it meanwhile.
+        if others and not (directory / MARKER).exists():
             raise LocklineError(f"{directory}: holds other files; name an empty or a new directory")
         (directory / ADDING).mkdir(exist_ok=True)
         write_marker(directory, SCHEMA)
