@@ -63,7 +63,8 @@ BPF_CFLAGS := -g -O2 -target bpf -mcpu=v3 -D__TARGET_ARCH_$(ARCH) -Wall -Wextra 
 
 COLLECTOR_SOURCES := $(sort $(wildcard userspace/collector/*.c userspace/collector/*/*.c))
 COLLECTOR_OBJECTS := $(COLLECTOR_SOURCES:userspace/collector/%.c=$(BUILD)/collector/%.o)
-COLLECTOR_HEADERS := $(BUILD)/bpf/lockline.skel.h $(BUILD)/collector/recording_schema.h $(BUILD)/collector/recording_put.h
+COLLECTOR_HEADERS := $(BUILD)/bpf/lockline.skel.h $(BUILD)/collector/recording_schema.h $(BUILD)/collector/recording_put.h \
+	$(BUILD)/collector/syscall_names.h
 CFLAGS ?= -O2 -g
 # What makes a fault harder to use; CET and its like where the compiler has them.  FORTIFY needs an optimizer.
 HARDENING := -fPIE -fstack-protector-strong -fstack-clash-protection $(if $(filter arm64,$(ARCH)),-mbranch-protection=standard,-fcf-protection=full) \
@@ -103,6 +104,10 @@ $(BUILD)/collector/recording_schema.h: userspace/collector/recording/recording.s
 $(BUILD)/collector/recording_put.h: userspace/collector/recording/recording.sql scripts/make-put-functions
 	@mkdir -p $(@D)
 	scripts/make-put-functions $< > $@
+
+$(BUILD)/collector/syscall_names.h: scripts/make-syscall-names
+	@mkdir -p $(@D)
+	echo '#include <asm/unistd.h>' | $(CC) -dM -E - | scripts/make-syscall-names > $@
 
 $(BUILD)/collector/%.o: userspace/collector/%.c Makefile VERSION | $(COLLECTOR_HEADERS)
 	@mkdir -p $(@D)

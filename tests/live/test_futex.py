@@ -84,6 +84,23 @@ def test_waits_for_a_mutex_that_is_held_for_a_known_time(live: Path, recording: 
     assert not [futex for futex in futexes(recording) if futex.futex.tgid not in (0, workload.pid)]
 
 
+def test_what_the_holder_of_a_mutex_does(live: Path, recording: Path) -> None:
+    """It sleeps for as long as it has the mutex: at each look it is in that call."""
+    with Workload(live, "futex_mutex") as workload, Collector(live, recording, "--futex", "-p", str(workload.pid)):
+        workload.do("lock 60 50000")
+    mutex = by_name(recording, "held_mutex")
+    asleep = [look for look in mutex.holders if (look.state, look.call) == ("S", "clock_nanosleep")]
+    # One at every 50 ms that it is waited for; a machine that is busy takes fewer.
+    assert sum(look.looks for look in asleep) >= 20, mutex.holders
+    assert sum(look.looks for look in mutex.holders if look not in asleep) <= 3, mutex.holders
+    assert all("nanosleep" in look.function for look in asleep), mutex.holders
+    found = finding(recording, "held-over-sleep")
+    assert found.title == (
+        f"Who has held_mutex sleeps meanwhile, in clock_nanosleep(): other threads of futex_mutex ({workload.pid})"
+        " wait for that"
+    )
+
+
 def test_a_wait_that_began_before_the_recording(live: Path, recording: Path) -> None:
     """As of a process that hangs when lockline is called: who waits since when at least, and who holds the lock."""
     with Workload(live, "futex_mutex") as workload:

@@ -72,8 +72,8 @@ def test_some_other_database(tmp_path: Path) -> None:
 def test_a_newer_schema(tmp_path: Path, example: Path) -> None:
     path = tmp_path / "newer"
     with changed(example, path) as connection:
-        connection.execute("PRAGMA user_version = 7")
-    assert "schema 7 is newer than this lockline reads (6)" in fault_of(path)
+        connection.execute("PRAGMA user_version = 8")
+    assert "schema 8 is newer than this lockline reads (7)" in fault_of(path)
 
 
 @pytest.mark.parametrize(
@@ -87,6 +87,7 @@ def test_a_newer_schema(tmp_path: Path, example: Path) -> None:
         (3, "watch_told"),
         (4, "container"),
         (5, "investigation"),
+        (6, "futex_holder"),
     ],
 )
 def test_an_older_schema_reads_as_if_what_it_lacks_were_empty(

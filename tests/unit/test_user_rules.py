@@ -18,6 +18,7 @@ from lockline.analysis.futex import (
     FutexStack,
     FutexTask,
     FutexWaits,
+    HolderLook,
 )
 from lockline.analysis.model import Figures, Report
 from lockline.analysis.selection import Selection
@@ -108,6 +109,45 @@ def test_a_herd_at_a_mutex(quiet: Report, woken: int, function: str, herd: bool)
     if herd:
         assert told(findings[0]).title == "Each wake-up lets 16 threads of server (7) loose on jobs, and one gets it"
         assert "most are woken by add_job()" in told(findings[0]).evidence
+
+
+@pytest.mark.parametrize(
+    ("looks", "rule"),
+    [
+        ((HolderLook("D", "fsync", "folio_wait_bit", 15), HolderLook("R", "", "", 10)), "held-over-sleep"),
+        # Half of them; too few; asleep in another lock's futex.
+        ((HolderLook("D", "fsync", "folio_wait_bit", 15), HolderLook("R", "", "", 15)), "user-lock"),
+        ((HolderLook("D", "fsync", "folio_wait_bit", 19),), "user-lock"),
+        ((HolderLook("S", "futex", "futex_do_wait", 40),), "user-lock"),
+    ],
+)
+def test_a_lock_that_is_held_over_a_sleep(quiet: Report, looks: tuple[HolderLook, ...], rule: str) -> None:
+    (found,) = find_all(replace(quiet, futexes=Futexes((of_program(2, LOCK, 400 * MS, holders=looks),), ())))
+    assert found.rule == rule
+    if rule == "held-over-sleep":
+        assert told(found).title == (
+            "Who has jobs sleeps meanwhile, in fsync(): other threads of server (7) wait for that"
+        )
+        assert (
+            "at 60.0% of 25 looks its holder slept in fsync(), in the kernel's folio_wait_bit()" in told(found).evidence
+        )
+        assert "at 40.0% of 25 looks its holder ran, or waited for a CPU" in told(found).evidence
+        assert any("without the lock" in line for line in told(found).next)
+
+
+def test_a_lock_of_the_c_library(quiet: Report) -> None:
+    frames = tuple(
+        Frame(number, name, 0, module)
+        for number, (name, module) in enumerate(
+            [("__lll_lock_wait_private", "/lib/libc.so.6"), ("malloc", "/lib/libc.so.6"), ("parse", "/srv/server")]
+        )
+    )
+    mutex = of_program(2, LOCK, 400 * MS, stacks=(FutexStack("waiter", 30, 30, 0, frames),))
+    (found,) = find_all(replace(quiet, futexes=Futexes((mutex,), ())))
+    assert (found.rule, found.confidence) == ("user-lock", "high")
+    assert told(found).title == "Threads of server (7) wait for a lock of the C library, in malloc()"
+    assert "100.0% of the sampled waits are in malloc(), called from parse()" in told(found).evidence
+    assert "allocate less there" in told(found).next[0]
 
 
 def test_few_but_long_waits_for_what_is_known_to_be_a_lock(quiet: Report) -> None:

@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "base/ring.h"
+#include "futex/futex_holders.h"
 #include "futex/futex_sampling.h"
 #include "futex/futex_stacks.h"
 #include "futex/futex_waiting.h"
@@ -55,6 +56,7 @@ struct futexes {
 	struct ring_losses losses;
 	struct futexes_known known;
 	struct futex_rows rows;
+	struct futex_holders holders;
 	__s64 *bucket_ids; /* per row of a bucket: its futex in the recording */
 };
 
@@ -207,6 +209,7 @@ static int store_event(struct futexes *futexes, __u32 cpu, const struct futex_ev
 	struct futex *futex =
 		futexes_meet(&futexes->known, event->futex_tgid, event->address, event->flags & FUTEX_EVENT_SHARED);
 	char comm[sizeof(event->comm) + 1] = "";
+	__u32 owner;
 	__s64 task;
 	int err;
 
@@ -218,7 +221,16 @@ static int store_event(struct futexes *futexes, __u32 cpu, const struct futex_ev
 	if (task < 0)
 		return task;
 	err = store_sample(futexes, cpu, event, futex, task);
-	return err || event->flags & FUTEX_EVENT_WAKE ? err : add_owner(futexes, futex, event, owner_of(event));
+	if (err || event->flags & FUTEX_EVENT_WAKE)
+		return err;
+	owner = owner_of(event);
+	if (owner && futex != &futexes->known.nameless)
+		futex_holders_meet(&futexes->holders, &(struct held_mutex){.futex = futex->id,
+									   .address = event->address,
+									   .seen_ns = now_ns(),
+									   .tgid = event->tgid,
+									   .pi = is_pi(event)});
+	return add_owner(futexes, futex, event, owner);
 }
 
 /* At once: the process may soon be gone. */
@@ -286,7 +298,8 @@ int futexes_drain(struct futexes *futexes)
 		__atomic_store_n(&state->wait_tokens, tokens, __ATOMIC_RELAXED);
 		__atomic_store_n(&state->wake_tokens, tokens, __ATOMIC_RELAXED);
 	}
-	return err ?: store_names(futexes);
+	err = err ?: store_names(futexes);
+	return err ?: futex_holders_look(&futexes->holders, futexes->recording, now_ns());
 }
 
 void futexes_meet_waiting(struct futexes *futexes, const struct probes *probes, const struct options *options,
@@ -510,9 +523,12 @@ static bool changed(const struct futex *futex)
 	return !futex->same_as && (futex->stored != futex->calls || futex->open_waits || futex->open_stored);
 }
 
-static int forgotten(void *recording, __s64 id)
+static int forgotten(void *data, __s64 id)
 {
-	return recording_forgot_futex(recording, id);
+	struct futexes *futexes = data;
+
+	futex_holders_forget(&futexes->holders, id);
+	return recording_forgot_futex(futexes->recording, id);
 }
 
 int futexes_flush(struct futexes *futexes, __u64 now_ns)
@@ -533,5 +549,5 @@ int futexes_flush(struct futexes *futexes, __u64 now_ns)
 	if (err)
 		return err;
 	futex_rows_age(&futexes->rows);
-	return futexes_forget(known, forgotten, futexes->recording);
+	return futexes_forget(known, forgotten, futexes);
 }

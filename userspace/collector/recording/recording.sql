@@ -7,7 +7,7 @@
 -- entries of one bucket add up.  See docs/recording.md.
 
 PRAGMA application_id = 0x6c6f636b; -- "lock"
-PRAGMA user_version = 6;
+PRAGMA user_version = 7;
 
 -- Host, kernel, options, begin and end: one row per fact, names in docs/recording.md.
 CREATE TABLE meta (
@@ -415,6 +415,17 @@ CREATE TABLE futex_owned_wait (
 	owner_state TEXT NOT NULL,    -- of /proc/PID/stat: R, S, D, T...; ''
 	owner_in TEXT NOT NULL,       -- kernel function that it sleeps in, of /proc/PID/wchan; ''
 	PRIMARY KEY (tid)
+) WITHOUT ROWID;
+
+-- Looks at who held a mutex of the C library while others waited for it: the looks
+-- are to each other as the time that its holders spend so.
+CREATE TABLE futex_holder (
+	futex INTEGER NOT NULL,
+	state TEXT NOT NULL,          -- of /proc/PID/stat: R, S, D, T...
+	call TEXT NOT NULL,           -- system call that it sleeps in, 'page fault', or '' if not known
+	function TEXT NOT NULL,       -- kernel function that it sleeps in, of /proc/PID/wchan; ''
+	looks INTEGER NOT NULL,
+	PRIMARY KEY (futex, state, call, function)
 ) WITHOUT ROWID;
 
 -- Waits for the lock of the kernel's hash bucket, by the futex whose call led there.

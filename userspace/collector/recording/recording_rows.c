@@ -29,6 +29,7 @@ static const struct {
 					     " wait_ns = wait_ns + excluded.wait_ns"},
 	[TABLE_FUTEX_SAMPLE] = {"INSERT", "samples = samples + excluded.samples, waits = waits + excluded.waits,"
 					  " wait_ns = wait_ns + excluded.wait_ns"},
+	[TABLE_FUTEX_HOLDER] = {"INSERT", "looks = looks + excluded.looks"},
 	[TABLE_CLOCK_SAMPLE] = {"INSERT", "samples = samples + excluded.samples, reads = reads + excluded.reads,"
 					  " read_ns = read_ns + excluded.read_ns"},
 	[TABLE_FUTEX_BUCKET] = {"INSERT", "waits = waits + excluded.waits, wait_ns = wait_ns + excluded.wait_ns,"

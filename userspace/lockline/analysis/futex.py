@@ -30,10 +30,14 @@ NONE = "no wait"
 # As a report orders them.
 NATURES = (LOCK, PARKED, BARRIER, UNCLEAR, POLL, SEMAPHORE, CONDITION, NONE)
 
+# What a recording calls a holder's sleep that is no system call.
+PAGE_FAULT = "page fault"
+
 # Futexes with tasks and stacks, and tasks and stacks of each.
 FUTEXES_IN_DETAIL = 20
 TASKS_PER_FUTEX = 8
 STACKS_PER_ROLE = 3
+HOLDERS_PER_FUTEX = 8
 
 # enum futex_op of bpf/futex.h: FUTEX_LOCK_PI, FUTEX_UNLOCK_PI, FUTEX_TRYLOCK_PI, FUTEX_LOCK_PI2.
 _PI_OPS = 1 << 6 | 1 << 7 | 1 << 8 | 1 << 13
@@ -94,6 +98,20 @@ class FutexStack:
 
 
 @dataclass(frozen=True, slots=True)
+class HolderLook:
+    """What a mutex's holder was seen doing while others waited, and at how many looks.
+
+    state: R (runs, or waits for a CPU), S, D, T...; call: the system call that it sleeps in, 'page fault', or '';
+    function: the kernel function that it sleeps in, or ''.
+    """
+
+    state: str
+    call: str
+    function: str
+    looks: int
+
+
+@dataclass(frozen=True, slots=True)
 class BarrierSite:
     """Where threads wait at a barrier: the program's function ('' unknown), and who comes last there, how often.
 
@@ -113,6 +131,7 @@ class FutexWaits:
 
     nature: one of NATURES, and why in words.  make: what kind of lock it was recognised as, or ''; sure: high or
     medium.  words: other futexes that are parts of it, and are in all figures.  sites: of a barrier.
+    holders: what those who have it do, most looks first.
     """
 
     futex: rows.Futex
@@ -128,6 +147,7 @@ class FutexWaits:
     sure: str = "high"
     words: tuple[int, ...] = ()
     sites: tuple[BarrierSite, ...] = ()
+    holders: tuple[HolderLook, ...] = ()
 
     @property
     def ops(self) -> tuple[str, ...]:
@@ -273,6 +293,17 @@ def _samples_of(entry: FutexWaits, samples: Mapping[int, Sequence[rows.FutexSamp
     ]
 
 
+def _holders(recording: Recording) -> dict[int, list[HolderLook]]:
+    """By futex, most looks first."""
+    found: defaultdict[int, list[HolderLook]] = defaultdict(list)
+    for row in recording.table(rows.FutexHolder):
+        if _possible(row):
+            found[row.futex].append(HolderLook(row.state, row.call, row.function, row.looks))
+    for looks in found.values():
+        looks.sort(key=lambda look: (-look.looks, look.state, look.call, look.function))
+    return found
+
+
 def _in_detail(
     recording: Recording,
     found: Sequence[FutexWaits],
@@ -283,6 +314,7 @@ def _in_detail(
     first = found[:FUTEXES_IN_DETAIL]
     heaviest = {entry.futex.id: _heaviest(_samples_of(entry, samples)) for entry in first}
     frames = recording.stacks(sorted({stack for stacks in heaviest.values() for _, stack, *_ in stacks}))
+    holders = _holders(recording)
     detailed = [
         replace(
             entry,
@@ -292,6 +324,8 @@ def _in_detail(
                 for role, stack, count, waits, ns in heaviest[entry.futex.id]
                 if stack in frames
             ),
+            # As its owners: of a lock of several words the inner mutex has them.
+            holders=() if entry.words else tuple(holders.get(entry.futex.id, ())[:HOLDERS_PER_FUTEX]),
         )
         for entry in first
     ]

@@ -474,6 +474,20 @@ class FutexOwnedWait(NamedTuple):
     owner_in: str
 
 
+@table("futex_holder", since=7)
+class FutexHolder(NamedTuple):
+    """Looks at who held a mutex while others waited for it.
+
+    state: R, S, D...; call: the system call that it slept in, or 'page fault', or ''; function: of the kernel, or ''.
+    """
+
+    futex: int
+    state: str
+    call: str
+    function: str
+    looks: int
+
+
 @table("futex_bucket", since=2)
 class FutexBucket(NamedTuple):
     """Waits for the lock of a kernel hash bucket, by the futex whose call led there."""

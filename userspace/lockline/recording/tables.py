@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from lockline.base.values import dataclass
 
-SCHEMA_VERSION = 6
+SCHEMA_VERSION = 7
 OLDEST_SCHEMA = 1
 
 Row = TypeVar("Row", bound=tuple[Any, ...])

@@ -32,6 +32,7 @@ SENTENCES: Mapping[str, str] = {
     # Titles.
     "barrier-imbalance": "Threads of {process} wait at a barrier for {task}, which comes last",
     "convoy": "Tasks queue for {lock:full}",
+    "c-library-lock": "Threads of {process} wait for a lock of the C library, in {call}",
     "cpu-starved": "{cpu} waits far longer than the others",
     "deadlock": "{threads} threads of {process} wait for each other, in a circle: a deadlock",
     "deadlock-with-itself": "A thread of {process} waits for a lock that it holds itself",
@@ -39,6 +40,7 @@ SENTENCES: Mapping[str, str] = {
     "gil-bound": "{process} is bound by Python's global interpreter lock: one of its threads runs at a time",
     "hot-lock": "{lock:full} is hot: many waits that add up",
     "held-interrupts-off": "{lock} is held with interrupts off for up to {most}",
+    "held-over-sleep": "Who has {lock:short} sleeps meanwhile[, in {call}]: other threads of {process} wait for that",
     "holder-preempted-by-host": "The host takes CPUs away from lock holders",
     "hot-go-mutex": "Goroutines of {process} wait for a sync.Mutex or sync.RWMutex",
     "hot-java-lock": "Threads of {process} wait for a lock of java.util.concurrent",
@@ -127,8 +129,12 @@ SENTENCES: Mapping[str, str] = {
     "behind": "{threads} more behind them, for up to {age}",
     "owner-seen": "{owner} was its owner whenever that was looked at, for {held}",
     "user-waits": "{waits} waits of {average} on average: {part} of the window[; p99 {p99}]",
+    "in-c-library": "{part} of the sampled waits are in {call}[, called from {caller}]",
     "let-go-in": "most of those who wait are woken in {function}",
     "nature": "{why}",
+    "holder-ran": "at {part} of {looks} looks its holder ran, or waited for a CPU",
+    "holder-slept": "at {part} of {looks} looks its holder slept[ in {call}][, in the kernel's {function}]",
+    "holder-waited": "at {part} of {looks} looks its holder waited for another lock of the program",
     "owners-seen": "seen as its owner: {owners}",
     "parked": "{processes} processes wait, each on a semaphore of its own, and wake each other there",
     "barrier-waits": "{threads:.1f} threads wait there on average",
@@ -163,7 +169,9 @@ SENTENCES: Mapping[str, str] = {
 }
 
 REMEDIES: Mapping[str, str] = {
+    "allocate-less": "allocate less there: keep buffers and use them again, or take memory in larger parts",
     "ask-program": "ask the program which lock that is (PostgreSQL: wait_event of pg_stat_activity, of type LWLock)",
+    "call-less": "call it less often, or from one thread, or keep what it returned",
     "change-layout": "{how}",
     "check-each-probe": (
         "record with one of the options that bring these probes at a time, and --self-check, to see which it is; take"
@@ -173,10 +181,14 @@ REMEDIES: Mapping[str, str] = {
         "see what is special about it: its distance to the lock's memory (another node), its interrupts, what is"
         " pinned to it"
     ),
+    "convert-time-less": (
+        "convert a time once a second and keep the text; glibc locks the time zone for each conversion, gmtime_r() too"
+    ),
     "do-less-with-it-held": "do less with the lock held, and split it: one for each part of the data",
     "even-work": "split the work evenly, or into small parts that whoever is free takes (OpenMP: schedule(dynamic))",
     "fewer-futex-waiters": "spin in user space before the system call, or have fewer threads wait on one futex",
     "find-holder": "find who held it meanwhile: that CPU could not even serve its timer",
+    "generator-by-thread": "give each thread a generator of its own: rand_r(), random_r(), std::mt19937",
     "go-mutex-profile": (
         "`go tool pprof http://HOST/debug/pprof/mutex` (runtime.SetMutexProfileFraction) has the lines that make others"
         " wait"
@@ -195,8 +207,19 @@ REMEDIES: Mapping[str, str] = {
         "make the synchronized part shorter, and split it: an object to lock for each part of the data, or a"
         " ConcurrentHashMap"
     ),
+    "keep-environment": "read the environment once, at the start, and keep it",
+    "keep-names": "keep the answers for a while: each call reads files or asks servers, with a lock held",
     "lend-priority": ("a lock that lends its waiter's priority (rt_mutex, PTHREAD_PRIO_INHERIT) has the holder run"),
+    "load-less": (
+        "load and look up symbols at the start; of exceptions: glibc 2.35 and GCC 12 or later unwind without this lock"
+    ),
     "newer-kernel-throttling": "since Linux 6.18 a group's limit stops no task inside the kernel",
+    "no-sleep-with-it-held": "wait for files, sockets and timers without the lock: copy what is needed, then let it go",
+    "one-writer": "or hand the lines to one thread that writes, or give each thread a file of its own",
+    "other-allocator": (
+        "or use an allocator that caches by thread: LD_PRELOAD of jemalloc, mimalloc or tcmalloc; do not limit glibc's"
+        " arenas (MALLOC_ARENA_MAX)"
+    ),
     "own-cpus-for-guest": "give the guest CPUs of its own, or fewer of them than the host has free",
     "paravirtual-spinlocks-queue": (
         "test-and-set spinlocks have no queue: paravirtual spinlocks, offered by the hypervisor, would have one"
@@ -253,6 +276,7 @@ REMEDIES: Mapping[str, str] = {
         "wake one thread where one can go on (pthread_cond_signal(), notify_one()), and unlock the mutex before that"
     ),
     "watch-lock": "`lockline watch -i FILE 'lock:{lock}'` shows whether the bucket's line is shared falsely",
+    "write-once": "format into a buffer of the thread's own, and write that with one call",
     "who-holds": "`lockline record --holders` shows who holds it while they wait",
 }
 

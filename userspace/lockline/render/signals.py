@@ -5,7 +5,18 @@ from collections import defaultdict
 from collections.abc import Sequence
 
 from lockline.analysis.clocksource import ClockReads
-from lockline.analysis.futex import BARRIER, LOCK, NATURES, NONE, PARKED, UNCLEAR, Futexes, FutexWaits
+from lockline.analysis.futex import (
+    BARRIER,
+    LOCK,
+    NATURES,
+    NONE,
+    PAGE_FAULT,
+    PARKED,
+    UNCLEAR,
+    Futexes,
+    FutexWaits,
+    HolderLook,
+)
 from lockline.analysis.model import Figures
 from lockline.analysis.ptrace import Attaches, InactiveWaits
 from lockline.analysis.run_times import switch_on, without_names
@@ -57,6 +68,11 @@ def _own_frames(frames: Sequence[rows.Frame]) -> Sequence[rows.Frame]:
     return ()
 
 
+def _asleep(look: HolderLook, style: Style) -> str:
+    call = {"": "", PAGE_FAULT: " in a page fault"}.get(look.call, f" in {clean(look.call, style)}()")
+    return "sleeps" + call + (f" ({clean(look.function, style)})" if look.function else "")
+
+
 def _futex_details(futex: FutexWaits, style: Style) -> list[str]:
     lines = [f"      {clean(futex.why, style)}"]
     for role, word in (("owner", "held by"), ("waiter", "waits"), ("waker", "woken by")):
@@ -68,6 +84,13 @@ def _futex_details(futex: FutexWaits, style: Style) -> list[str]:
             callers = _own_frames(stack.frames) if stack else ()
             where = f" in {_in_words(callers, style)}" if callers else ""
             lines.append(f"      {word}: {names}{more}{where}")
+    if futex.holders:
+        every = sum(look.looks for look in futex.holders)
+        done = "; ".join(
+            f"{percent(look.looks / every)} {'runs, or wants to' if look.state == 'R' else _asleep(look, style)}"
+            for look in futex.holders[:3]
+        )
+        lines += fill(f"      its holder, at {count(every)} looks: {done}", rest="          ")
     for site in futex.sites:
         if site.last is not None:
             where = f" in {clean(site.function, style)}()" if site.function else ""

@@ -19,7 +19,15 @@ WORTH_TELLING = 0.01
 # The same of a lock in user space: a tenth of one thread's time.
 USER_WORTH_TELLING = 0.1
 # About waiting in user space, which is no part of the locks' in the kernel.
-USER_RULES = ("barrier-imbalance", "gil-bound", "hot-monitor", "parked-lock", "thundering-herd", "user-lock")
+USER_RULES = (
+    "barrier-imbalance",
+    "gil-bound",
+    "held-over-sleep",
+    "hot-monitor",
+    "parked-lock",
+    "thundering-herd",
+    "user-lock",
+)
 # What shares are of.
 THE_WINDOW = "the window"
 ALL_WAITING = "all lock waiting"

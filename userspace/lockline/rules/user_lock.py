@@ -1,7 +1,20 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """A lock of a program's own, in user space, that its threads wait for in the kernel (record --futex)."""
 
+from lockline.analysis.c_library_locks import (
+    ENVIRONMENT,
+    LOADER,
+    MALLOC,
+    NAMES,
+    OTHER,
+    RANDOM,
+    STDIO,
+    TIME_ZONE,
+    CLibraryLock,
+    c_library_lock,
+)
 from lockline.analysis.findings import (
+    Fact,
     Finding,
     Function,
     Impact,
@@ -16,7 +29,7 @@ from lockline.analysis.findings import (
     part,
     remedy,
 )
-from lockline.analysis.futex import LOCK, FutexWaits
+from lockline.analysis.futex import LOCK, PAGE_FAULT, FutexWaits, HolderLook
 from lockline.analysis.model import Report
 from lockline.analysis.user_evidence import BEHAVIOUR, GIL, GO_MUTEX, JAVA_LOCK, MONITOR, PY_MUTEX, RUST_RWLOCK, RWLOCK
 from lockline.rules.common import ENOUGH_WAITS, THE_WINDOW, USER_WORTH_TELLING, released_in, share
@@ -24,6 +37,12 @@ from lockline.rules.herd import condition_of
 
 # A wait that needs no others beside it.
 LONG_NS = 1_000_000_000
+# Looks at a holder that a statement about what holders do needs, and the part of them from which it is what they do.
+_ENOUGH_LOOKS = 20
+_MOSTLY = 0.5
+HELD_OVER_SLEEP = "held-over-sleep"
+# System calls in which a holder waits for another lock of its program.
+_FUTEX_CALLS = ("futex", "futex_wait", "futex_waitv")
 # Findings of their own, and what they say, by the kind of lock.
 _RULES = {GIL: "gil-bound", MONITOR: "hot-monitor"}
 _CLAIMS = {
@@ -39,8 +58,58 @@ _CLAIMS = {
 }
 
 
+# In terms of what the program calls, as nobody can shorten the C library.
+_LIBRARY_REMEDIES = {
+    MALLOC: (remedy("allocate-less"), remedy("other-allocator")),
+    STDIO: (remedy("write-once"), remedy("one-writer")),
+    RANDOM: (remedy("generator-by-thread"),),
+    TIME_ZONE: (remedy("convert-time-less"),),
+    LOADER: (remedy("load-less"),),
+    NAMES: (remedy("keep-names"),),
+    ENVIRONMENT: (remedy("keep-environment"),),
+    OTHER: (remedy("call-less"),),
+}
+
+
 def _tasks(futex: FutexWaits, role: str) -> tuple[Task, ...]:
     return tuple(Task(task.comm, task.tid) for task in futex.tasks if task.role == role)
+
+
+def _looks(futex: FutexWaits) -> int:
+    return sum(look.looks for look in futex.holders)
+
+
+def _sleeps_in(futex: FutexWaits) -> HolderLook | None:
+    """What holders sleep in, if they mostly do; None: they do not, or too few looks tell."""
+    asleep = [look for look in futex.holders if look.state in ("S", "D") and look.call not in _FUTEX_CALLS]
+    every, slept = _looks(futex), sum(look.looks for look in asleep)
+    if every < _ENOUGH_LOOKS or slept <= _MOSTLY * every:
+        return None
+    return asleep[0]
+
+
+def _call(look: HolderLook) -> Function | Text | None:
+    if look.call == PAGE_FAULT:
+        return Text("a page fault")
+    return Function(look.call) if look.call else None
+
+
+def _done_by_holders(futex: FutexWaits) -> list[Fact]:
+    """Evidence of what they do, where enough looks tell."""
+    every = _looks(futex)
+    if every < _ENOUGH_LOOKS:
+        return []
+    found = []
+    for look in futex.holders[:3]:
+        at, looks = part(look.looks / every, "the looks"), Measure(every, "looks")
+        function = Function(look.function) if look.function else None
+        if look.state == "R":
+            found.append(fact("holder-ran", part=at, looks=looks))
+        elif look.call in _FUTEX_CALLS:
+            found.append(fact("holder-waited", part=at, looks=looks))
+        else:
+            found.append(fact("holder-slept", part=at, looks=looks, call=_call(look), function=function))
+    return found
 
 
 def _remedies(make: str, process: Process, released: str, stacks: bool) -> tuple[Remedy, ...]:
@@ -62,6 +131,16 @@ def _remedies(make: str, process: Process, released: str, stacks: bool) -> tuple
     if stacks:
         return (remedy("do-less-with-it-held"),)
     return (remedy("record-user-stacks", process=process),)
+
+
+def _claim(
+    futex: FutexWaits, process: Process, lock: UserLock, asleep: HolderLook | None, library: CLibraryLock | None
+) -> Fact:
+    if asleep is not None:
+        return fact("held-over-sleep", process=process, lock=lock, call=_call(asleep))
+    if library is not None:
+        return fact("c-library-lock", process=process, lock=lock, call=Function(library.function))
+    return fact(_CLAIMS.get(futex.make, "user-lock"), process=process, lock=lock)
 
 
 def _enough(futex: FutexWaits) -> bool:
@@ -94,23 +173,40 @@ def find(report: Report) -> list[Finding]:
         owners = _tasks(futex, "owner") if not futex.make else ()
         if owners:
             evidence.append(fact("owners-seen", owners=owners))
+        evidence += _done_by_holders(futex)
+        library = c_library_lock(futex) if futex.make in ("", BEHAVIOUR) else None
+        if library is not None:
+            evidence.append(
+                fact(
+                    "in-c-library",
+                    part=part(library.part, "the sampled waits"),
+                    call=Function(library.function),
+                    caller=Function(library.caller) if library.caller else None,
+                )
+            )
         released = released_in(futex)
-        if released:
+        if released and library is None:
             evidence.append(fact("let-go-in", function=Function(released)))
-        rule = _RULES.get(futex.make, "user-lock")
+        asleep = _sleeps_in(futex)
+        rule = HELD_OVER_SLEEP if asleep else _RULES.get(futex.make, "user-lock")
         process = Process(futex.futex.comm, futex.futex.tgid)
         found.append(
             Finding(
                 rule=rule,
                 subject=lock,
-                confidence="high" if owners or (futex.make and futex.sure == "high") else "medium",
-                claim=fact(_CLAIMS.get(futex.make, "user-lock"), process=process, lock=lock),
+                confidence="high" if owners or library or (futex.make and futex.sure == "high") else "medium",
+                claim=_claim(futex, process, lock, asleep, library),
                 evidence=tuple(evidence),
-                remedies=_remedies(
-                    futex.make,
-                    Process("", futex.futex.tgid),
-                    released,
-                    any(len(stack.frames) > 1 for stack in futex.stacks),
+                remedies=(remedy("no-sleep-with-it-held"),) * bool(asleep)
+                + (
+                    _LIBRARY_REMEDIES[library.kind]
+                    if library is not None
+                    else _remedies(
+                        futex.make,
+                        Process("", futex.futex.tgid),
+                        released,
+                        any(len(stack.frames) > 1 for stack in futex.stacks),
+                    )
                 ),
                 impact=Impact(futex.figures.wait_ns),
             )

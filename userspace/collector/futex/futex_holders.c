@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include <ctype.h>
+#include <linux/futex.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/proc.h"
+#include "base/small_file.h"
+#include "futex/futex_holders.h"
+#include "futex/futex_names.h"
+#include "futex/futex_waiting.h"
+#include "recording/recording_rows.h"
+#include "syscall_names.h"
+
+/* The value of a mutex of the C library that is locked, with waiters. */
+#define LOCKED_WITH_WAITERS 2
+/* Below it lies the code of 32-bit programs, whose calls have other numbers. */
+#define CODE_OF_32_BITS (1ull << 32)
+
+void futex_holders_meet(struct futex_holders *holders, const struct held_mutex *mutex)
+{
+	struct held_mutex *oldest = holders->mutexes;
+
+	for (int i = 0; i < HELD_MUTEXES; i++) {
+		struct held_mutex *known = &holders->mutexes[i];
+
+		if (known->futex == mutex->futex) {
+			*known = *mutex;
+			return;
+		}
+		if (known->seen_ns < oldest->seen_ns)
+			oldest = known;
+	}
+	*oldest = *mutex;
+}
+
+void futex_holders_forget(struct futex_holders *holders, __s64 futex)
+{
+	for (int i = 0; i < HELD_MUTEXES; i++)
+		if (holders->mutexes[i].futex == futex)
+			holders->mutexes[i] = (struct held_mutex){};
+}
+
+/* Who has it now, while others wait for it; 0: nobody. */
+static __u32 holder_of(const struct held_mutex *mutex)
+{
+	struct futex_words words = {0};
+
+	if (!futex_words(mutex->tgid, mutex->address, &words))
+		return 0;
+	if (mutex->pi)
+		return words.word & FUTEX_WAITERS ? futex_thread(mutex->tgid, words.word & FUTEX_TID_MASK) : 0;
+	return words.word == LOCKED_WITH_WAITERS ? futex_thread(mutex->tgid, words.owner) : 0;
+}
+
+const char *futex_holder_call(const char *line)
+{
+	const char *code = strrchr(line, ' ');
+	char *end;
+	long number = strtol(line, &end, 10);
+
+	if (end == line || !code || strtoull(code, NULL, 16) < CODE_OF_32_BITS)
+		return "";
+	if (number == -1)
+		return "page fault";
+	if (number < 0 || number >= (long)(sizeof(syscall_names) / sizeof(*syscall_names)) || !syscall_names[number])
+		return "";
+	return syscall_names[number];
+}
+
+static int look(struct recording *recording, const struct held_mutex *mutex)
+{
+	__u32 holder = holder_of(mutex);
+	char state[2] = {holder ? task_state(holder) : 0};
+	char line[256] = "", function[64] = "";
+	const char *call = "";
+	char path[PROC_PATH];
+
+	if (!*state)
+		return 0;
+	if (*state != 'R') {
+		proc_path(path, sizeof(path), mutex->tgid, "task/%u/syscall", holder);
+		if (!first_line(path, line, sizeof(line)))
+			call = futex_holder_call(line);
+		proc_line(holder, "wchan", function, sizeof(function));
+		/* It ran, or woke up, meanwhile. */
+		if (!isdigit((unsigned char)*line) && *line != '-')
+			return 0;
+	}
+	if (holder_of(mutex) != holder)
+		return 0;
+	return recording_put(recording, futex_holder, .futex = mutex->futex, .state = state, .call = call,
+			     .function = strcmp(function, "0") ? function : "", .looks = 1);
+}
+
+int futex_holders_look(struct futex_holders *holders, struct recording *recording, __u64 now_ns)
+{
+	int err = 0;
+
+	for (int i = 0; !err && i < HELD_MUTEXES; i++) {
+		const struct held_mutex *mutex = &holders->mutexes[i];
+
+		if (mutex->futex && now_ns - mutex->seen_ns < HELD_FOR_NS)
+			err = look(recording, mutex);
+	}
+	return err;
+}
