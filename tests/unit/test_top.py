@@ -4,6 +4,8 @@
 import os
 import pty
 import select
+import shutil
+import sqlite3
 import struct
 import subprocess
 import sys
@@ -23,7 +25,7 @@ from lockline.base.numbers import duration
 from lockline.base.text import Style, width
 from lockline.cli import main as cli
 from lockline.top.frame import Shown, frame
-from lockline.top.source import read_file
+from lockline.top.source import Follower, read_file
 from lockline.top.state import SORTS, State, press, shown_locks
 
 TOP = Path(__file__).resolve().parents[2]
@@ -80,6 +82,80 @@ def test_each_interval_adds_up_to_the_whole(generated: Path) -> None:
     parts = [read_file(generated, step)[0].totals for step in range(steps)]
     assert sum(part.wait_ns for part in parts) == whole.totals.wait_ns
     assert sum(part.waits for part in parts) == whole.totals.waits
+
+
+@pytest.fixture
+def written(generated: Path, tmp_path: Path) -> Iterator[tuple[Path, sqlite3.Connection]]:
+    """A recording that somebody is writing, and the writer."""
+    path = tmp_path / "written"
+    shutil.copyfile(generated, path)
+    writer = sqlite3.connect(path, isolation_level=None)
+    writer.execute("PRAGMA journal_mode = WAL")
+    yield path, writer
+    writer.close()
+
+
+def test_what_follows_a_recording_reads_each_interval_once(written: tuple[Path, sqlite3.Connection]) -> None:
+    path, writer = written
+    follower = Follower(path)
+    report, last = follower.next(), read_file(path, -1)[0]
+    assert report is not None
+    assert (report.window.begin_ns, report.window.end_ns) == (last.window.begin_ns, last.window.end_ns)
+    assert report.totals == last.totals
+    assert report.kinds == last.kinds
+    figures = [(lock.name, lock.kind, lock.figures, lock.instances) for lock in report.locks]
+    assert figures == [(lock.name, lock.kind, lock.figures, lock.instances) for lock in last.locks]
+    assert follower.next() is None
+    # One more interval, with one row of the one before.
+    [(number, end)] = writer.execute("SELECT id, end_ns FROM interval ORDER BY id DESC LIMIT 1").fetchall()
+    writer.execute("BEGIN")
+    writer.execute("INSERT INTO interval VALUES (?, ?, ?)", (number + 1, end, end + 10**9))
+    columns = "cpu, lock, kind, waits, wait_ns, max_ns, failed, histogram"
+    writer.execute(
+        f"INSERT INTO wait_interval SELECT interval + 1, {columns} FROM wait_interval WHERE interval = ? LIMIT 1",
+        (number,),
+    )
+    assert follower.next() is None
+    writer.execute("COMMIT")
+    newer = follower.next()
+    assert newer is not None
+    assert (newer.window.begin_ns, newer.window.end_ns) == (end, end + 10**9)
+    assert [lock.figures.wait_ns for lock in newer.locks] == [newer.totals.wait_ns]
+    # Between two reads nothing holds the writer's log back, and after the last one it can end.
+    assert writer.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0] == 0
+    follower.close()
+    assert writer.execute("PRAGMA journal_mode = DELETE").fetchone() == ("delete",)
+
+
+def test_details_of_the_selected_lock_are_those_of_the_report(written: tuple[Path, sqlite3.Connection]) -> None:
+    path, _ = written
+    follower = Follower(path)
+    report, (last, holders, _) = follower.next(), read_file(path, -1)
+    assert report is not None
+    stacks = 0
+    for wanted in last.locks[:5]:
+        state = State(view="lock", selected=(wanted.name, wanted.kind))
+        found, held = follower.details(report, state)
+        [lock] = [one for one in found.locks if (one.name, one.kind) == state.selected]
+        assert lock.stacks == wanted.stacks
+        stacks += len(lock.stacks)
+        assert found.tasks == last.tasks
+        expected = next(one.holders for one in holders if (one.name, one.kind) == state.selected)
+        assert [one.holders for one in held] == [expected]
+    assert stacks
+    assert follower.details(report, State())[0] is report
+    follower.close()
+
+
+def test_a_recording_that_has_no_tables_yet_is_waited_for(tmp_path: Path, generated: Path) -> None:
+    path = tmp_path / "begun"
+    follower = Follower(path)
+    assert follower.next() is None
+    path.touch()
+    assert follower.next() is None
+    shutil.copyfile(generated, path)
+    assert follower.next() is not None
+    follower.close()
 
 
 @given(

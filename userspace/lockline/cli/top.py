@@ -22,7 +22,7 @@ from lockline.cli import terminal
 from lockline.cli.common import add_wait_filter, positive, wait_filter
 from lockline.recording.reader import open_recording
 from lockline.top.frame import Shown, frame
-from lockline.top.source import read_file, read_last, steps
+from lockline.top.source import Follower, read_file, steps
 from lockline.top.state import State, press
 
 if TYPE_CHECKING:
@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 
 # A live recording is begun anew after this time, so that it stays small.
 KEPT_SECONDS = 600
-# How often a live recording is looked at, and keys of a pause.
-_LOOK_MS = 200
+# How often a live recording is looked at that is late, and keys of a pause.
+_LOOK_MS = 100
 # What a collector may need to load its programs.
 _START_SECONDS = 60
 # The lines of a frame that nobody looks at on a terminal.
@@ -108,7 +108,8 @@ class _Recorder:
         self._arguments = arguments
         self._number = 0
         self._live = _start(directory, 0, arguments)
-        self._seen_ns = -1
+        self._follower = Follower(self._live.path)
+        self._due = 0.0
 
     @property
     def path(self) -> Path:
@@ -117,25 +118,40 @@ class _Recorder:
 
     def stop(self) -> None:
         """End the collector; its recording is whole then."""
+        self._follower.close()
         finish(self._live.process)
 
-    def next(self) -> Shown | None:
+    def wait_ms(self) -> int:
+        """How long until the next interval should be there."""
+        return max(_LOOK_MS, round((self._due - time.monotonic()) * 1000))
+
+    def due(self) -> bool:
+        """Whether the next interval should be there."""
+        return time.monotonic() >= self._due
+
+    def next(self, state: State) -> Shown | None:
         """The newest interval; None where there is no newer one.  Raises LocklineError if the collector failed."""
         code = self._live.process.poll()
         if code:
             raise LocklineError(_last_message(self._directory) or f"top: {NAME} record failed, exit code {code}")
-        found = read_last(self._live.path, self._seen_ns)
-        if found is not None:
-            report, holders, _ = found
-            self._seen_ns = report.window.end_ns
-            return Shown(report, holders, cost=self._cost())
+        report = self._follower.next()
+        if report is not None:
+            self._due = time.monotonic() + self._arguments.interval
+            return self.detailed(Shown(report, cost=self._cost()), state)
         if code == 0:
             if self._arguments.pid:
                 raise LocklineError("top: the processes are gone")
+            self._follower.close()
             self._live.path.unlink(missing_ok=True)
             self._number += 1
             self._live = _start(self._directory, self._number, self._arguments)
+            self._follower = Follower(self._live.path)
         return None
+
+    def detailed(self, shown: Shown, state: State) -> Shown:
+        """The same interval, with what the view shows beside the locks."""
+        report, holders = self._follower.details(shown.report, state)
+        return replace(shown, report=report, holders=holders)
 
     def _cost(self) -> float:
         """Of a CPU, since the interval before."""
@@ -176,7 +192,7 @@ def _printed(shown: Shown, state: State, style: Style) -> str:
 def _first(recorder: _Recorder) -> Shown:
     deadline = time.monotonic() + _START_SECONDS
     while time.monotonic() < deadline:
-        shown = recorder.next()
+        shown = recorder.next(State())
         if shown is not None:
             return shown
         time.sleep(_LOOK_MS / 1000)
@@ -198,8 +214,8 @@ def _batch_live(arguments: argparse.Namespace, style: Style) -> None:
                 _emit(_printed(shown, State(), style))
                 printed += 1
             else:
-                time.sleep(_LOOK_MS / 1000)
-            shown = recorder.next() if most is None or printed < most else None
+                time.sleep(recorder.wait_ms() / 1000)
+            shown = recorder.next(State()) if most is None or printed < most else None
         if arguments.output:
             _keep(recorder, arguments.output)
 
@@ -239,11 +255,13 @@ def _watch_live(screen: "Screen", recorder: _Recorder, style: Style, state: Stat
     while not state.quit:
         if changed:
             screen.draw(frame(shown, state, style, *screen.size()))
-        key = screen.key(_LOOK_MS)
+        key = screen.key(recorder.wait_ms())
         changed = key is not None
         if key is not None:
-            state = press(state, key, shown.report.locks)
-        elif not state.paused and (newer := recorder.next()) is not None:
+            before, state = state, press(state, key, shown.report.locks)
+            if (state.view, state.selected) != (before.view, before.selected):
+                shown = recorder.detailed(shown, state)
+        if not state.paused and recorder.due() and (newer := recorder.next(state)) is not None:
             shown, changed = newer, True
     return state
 

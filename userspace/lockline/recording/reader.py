@@ -9,7 +9,7 @@ import os
 import sqlite3
 import struct
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -54,6 +54,23 @@ class Recording:
         self.path = path
         self.schema = schema
         self._connection = connection
+
+    @contextmanager
+    def moment(self) -> Iterator[None]:
+        """Reads inside are of the newest state of a recording that is being written, all of one moment.
+
+        After it nothing is locked until the next one: the writer can clear its log.
+        """
+        try:
+            if self._connection.in_transaction:
+                self._connection.execute("COMMIT")
+            self._connection.execute("BEGIN")
+            yield
+        except FAULTS as error:
+            raise damaged(self.path, error) from error
+        finally:
+            with suppress(sqlite3.Error):
+                self._connection.execute("COMMIT")
 
     def raw(self, query: str) -> Iterator[tuple[Any, ...]]:
         """The rows of a query as they are; for this package alone."""
@@ -133,13 +150,14 @@ class Recording:
         """Names of the kinds by id."""
         return {row.id: row.name for row in self.table(rows.Kind, order="id")}
 
-    def locks(self) -> dict[int, rows.Lock]:
-        """All locks by id."""
-        return {row.id: row for row in self.table(rows.Lock)}
+    def locks(self, span: Span | None = None) -> dict[int, rows.Lock]:
+        """All locks by id, or those that were waited for in these intervals."""
+        waited = None if span is None else Condition(f"id IN (SELECT lock FROM wait_interval{where(_within(span))})")
+        return {row.id: row for row in self.table(rows.Lock, waited)}
 
-    def intervals(self) -> list[rows.Interval]:
-        """The intervals, oldest first."""
-        return list(self.table(rows.Interval, order="id"))
+    def intervals(self, newest: int | None = None) -> list[rows.Interval]:
+        """The intervals, oldest first; or so many of the newest, newest first."""
+        return list(self.table(rows.Interval, order="id" if newest is None else "id DESC", limit=newest))
 
     def lock_totals(self, kinds: Sequence[int] | None = None) -> Iterator[rows.LockTotal]:
         """Whole run, by lock and kind."""
@@ -251,11 +269,11 @@ class Recording:
         """The story of the investigation that made the recording, as JSON; None if there was none."""
         return next((row.document for row in self.table(rows.Investigation, order="id", limit=1)), None)
 
-    def waiters(self) -> dict[int, rows.Waiter]:
-        """All tasks that waited in a sample or an outlier, by id."""
-        query = """
+    def waiters(self, ids: Sequence[int] | None = None) -> dict[int, rows.Waiter]:
+        """All tasks that waited in a sample or an outlier, or those of these ids, by id."""
+        query = f"""
             SELECT waiter.id, tid, tgid, comm, ifnull(path, ''), waiter.cgroup
-            FROM waiter LEFT JOIN cgroup ON cgroup.id = waiter.cgroup"""
+            FROM waiter LEFT JOIN cgroup ON cgroup.id = waiter.cgroup{where(_member("waiter.id", ids))}"""
         return {row.id: row for row in self.select(rows.Waiter, "waiter", query)}
 
     def stacks(self, ids: Sequence[int]) -> dict[int, tuple[rows.Frame, ...]]:

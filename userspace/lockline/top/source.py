@@ -1,18 +1,26 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Reports of single intervals: of a recording, or of one that is still being written."""
+"""Reports of single intervals: of a recording, or of one that is being written, of which only what is new is read."""
 
 from collections.abc import Sequence
-from contextlib import suppress
+from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 
 from lockline.analysis.containers import container_name, read_containers
+from lockline.analysis.futex import read_futexes
 from lockline.analysis.holders import with_holders
 from lockline.analysis.model import LockWaits, Report
-from lockline.analysis.report import read_report
+from lockline.analysis.report import SLACK_NS, read_report
+from lockline.analysis.samples import tasks, with_stacks
 from lockline.analysis.selection import Selection
+from lockline.analysis.waits import Limits, read_waits
 from lockline.base.errors import LocklineError, RecordingError
 from lockline.recording.reader import Recording, open_recording
-from lockline.recording.rows import Interval
+from lockline.recording.rows import HolderTotal, Interval
+from lockline.top.state import State, key_of
+
+# What hardly changes (host, plan, how far lengths are to be trusted) is read anew after so many intervals.
+_WHOLE_EVERY = 30
 
 
 def steps(recording: Recording) -> list[Interval]:
@@ -47,10 +55,96 @@ def read_file(path: Path, step: int | None) -> tuple[Report, Sequence[LockWaits]
         return read_step(recording, step)
 
 
-def read_last(path: Path, after_ns: int) -> tuple[Report, Sequence[LockWaits], int] | None:
-    """The last interval of a recording that is being written; None if none ended after this time yet."""
-    # It begins as an empty file, and its tables come a little later.
-    with suppress(RecordingError), open_recording(path) as recording:
-        if any(interval.end_ns > after_ns for interval in steps(recording)):
-            return read_step(recording, -1)
-    return None
+class Follower:
+    """A recording that is being written.  It stays open, but nothing of it is locked between two reads."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._opened = ExitStack()
+        self._recording: Recording | None = None
+        self._base: Report | None = None
+        self._interval: Interval | None = None
+        self._reads = 0
+
+    def close(self) -> None:
+        """Let go of the file: the one who writes it can finish it then."""
+        self._opened.close()
+        self._recording = None
+
+    def next(self) -> Report | None:
+        """The newest interval: its locks by waiting; None if it was given already, or there is none yet."""
+        try:
+            return self._next(self._open())
+        except RecordingError:
+            # It begins as an empty file, its tables come a little later, and a writer that ends takes all of it.
+            self.close()
+            return None
+
+    def _next(self, recording: Recording) -> Report | None:
+        with recording.moment():
+            newest = next(iter(recording.intervals(newest=1)), None)
+            if newest is None or newest.end_ns <= newest.begin_ns or newest == self._interval:
+                return None
+            self._interval = newest
+            if self._base is None or self._reads % _WHOLE_EVERY == 0:
+                self._base = read_step(recording, -1)[0]
+            self._reads += 1
+            return self._locks(recording, self._base, newest)
+
+    def details(self, report: Report, state: State) -> tuple[Report, Sequence[LockWaits]]:
+        """The interval's report with what the view shows beside the locks; the selected lock with who held it."""
+        if self._recording is None or self._interval is None:
+            return report, ()
+        with self._recording.moment():
+            if state.view == "futexes":
+                span_ns = report.window.end_ns - report.window.recording_begin_ns
+                return replace(report, futexes=read_futexes(self._recording, self._recording.locks(), span_ns)), ()
+            if state.view == "lock":
+                return self._one_lock(self._recording, report, state, (self._interval.id, self._interval.id))
+        return report, ()
+
+    def _open(self) -> Recording:
+        if self._recording is None:
+            self._recording = self._opened.enter_context(open_recording(self._path))
+        return self._recording
+
+    def _locks(self, recording: Recording, base: Report, interval: Interval) -> Report:
+        span = (interval.id, interval.id)
+        window = replace(
+            base.window,
+            begin_ns=interval.begin_ns,
+            end_ns=interval.end_ns,
+            recording_end_ns=max(base.window.recording_end_ns, interval.end_ns),
+        )
+        limits = Limits(window.end_ns - window.recording_begin_ns + SLACK_NS, window.cpus)
+        waits = read_waits(recording, Selection(), span, recording.kinds(), None, recording.locks(span), limits)
+        return replace(
+            base,
+            window=window,
+            totals=waits.totals,
+            kinds=waits.kinds,
+            locks=waits.locks,
+            cpus=waits.cpus,
+            tasks=(),
+            cgroups=(),
+            outliers=(),
+        )
+
+    def _one_lock(
+        self, recording: Recording, report: Report, state: State, span: tuple[int, int]
+    ) -> tuple[Report, Sequence[LockWaits]]:
+        chosen = [lock for lock in report.locks if key_of(lock) == state.selected]
+        if not chosen:
+            return report, ()
+        kinds = recording.kinds()
+        names = {cgroup: container_name(row) for cgroup, row in read_containers(recording).items()}
+        weights = recording.task_weights(span)
+        waiters = recording.waiters([weight.waiter for weight in weights])
+        found = with_stacks(recording, chosen, span, kinds)
+        held = next(recording.table(HolderTotal, limit=1), None) is not None
+        others = [lock for lock in report.locks if key_of(lock) != state.selected]
+        known = recording.locks(span)
+        return (
+            replace(report, locks=(*found, *others), tasks=tasks(weights, waiters, known, kinds, names)),
+            with_holders(recording, found, kinds, names) if held else found,
+        )
