@@ -25,7 +25,7 @@ PRESSURE = 0.8
 _NO_LOCK = ("nothing",)
 _KERNEL = ("convoy", "hot-lock", "long-hold", "writer-starved", "readers-starved", "unfair")
 _USER = ("user-lock",)
-_SLEEPS = ("holder-sleeps",)
+_SLEEPS = ("holder-sleeps", "held-over-sleep")
 
 
 @dataclass(frozen=True)

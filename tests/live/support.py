@@ -11,6 +11,7 @@ import signal
 import sqlite3
 import struct
 import subprocess
+import sys
 import threading
 import time
 from collections import Counter
@@ -19,6 +20,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self, TypeVar
+
+from schemas import validator_of
+
+TOP = Path(__file__).resolve().parents[2]
 
 DEADLINE_S = 120.0
 ATTACHED = "lockline: recording"
@@ -332,3 +337,21 @@ def bpf_objects(kind: str) -> set[int]:
         return done if done.returncode == 0 else None
 
     return {entry["id"] for entry in json.loads(wait_for(show, f"list of {kind}s from bpftool").stdout or "[]")}
+
+
+def why(directory: Path, *arguments: str) -> dict[str, Any]:
+    """What `lockline why` says, as JSON; it leaves nothing behind."""
+    scratch = directory / "scratch"
+    scratch.mkdir()
+    done = subprocess.run(
+        [sys.executable, "-m", "lockline", "why", "--format", "json", "--max-overhead", "50%", *arguments],
+        env={**os.environ, "PYTHONPATH": str(TOP / "userspace"), "TMPDIR": str(scratch)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert list(scratch.iterdir()) == []
+    story: dict[str, Any] = json.loads(done.stdout)
+    validator_of("why").validate(story)
+    return story

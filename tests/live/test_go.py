@@ -13,7 +13,7 @@ from lockline.analysis.selection import Selection
 from lockline.analysis.user_locks import GO_MUTEX
 from lockline.recording.reader import open_recording
 from lockline.rules.report import make_report
-from support import Collector
+from support import Collector, why
 
 SOURCE = Path(__file__).resolve().parents[1] / "languages/mutexes.go"
 # Debian's comes with its library compiled; any other has to compile it first.
@@ -94,3 +94,17 @@ def test_a_process_that_is_no_go_program(live: Path, recording: Path) -> None:
     assert f"--go: process {process.pid} is no Go program" in ran.stderr
     with open_recording(recording) as opened:
         assert list(opened.raw("SELECT count FROM loss WHERE name = 'go_traps'")) == [(0,)]
+
+
+def test_why_follows_goroutines(program: Path, tmp_path: Path) -> None:
+    """Nobody has to know of --go: seven of eight goroutines wait all the time, which their threads do not."""
+    with subprocess.Popen([program, "contended"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdin is not None
+        process.stdin.write("\n")
+        process.stdin.flush()
+        story = why(tmp_path, "-p", str(process.pid), "-d", "10")
+        process.communicate("\n\n")
+    assert [step["probe"] for step in story["steps"]] == ["totals", "futex", "go"]
+    verdict = story["verdict"]
+    assert (verdict["cause"], verdict["confidence"]) == ("user-lock", "high")
+    assert "sync.Mutex" in verdict["title"]

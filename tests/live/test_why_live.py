@@ -2,39 +2,15 @@
 """`lockline why` on this kernel: planted causes are found, the recording has the story, and nothing is left."""
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from incidents.cases import running
 from lockline.cli import main as cli
-from schemas import validator_of
-
-TOP = Path(__file__).resolve().parents[2]
+from support import why
 
 pytestmark = pytest.mark.usefixtures("live")
-
-
-def why(directory: Path, *arguments: str) -> dict[str, Any]:
-    """What `lockline why` says, as JSON; it leaves nothing behind."""
-    scratch = directory / "scratch"
-    scratch.mkdir()
-    done = subprocess.run(
-        [sys.executable, "-m", "lockline", "why", "--format", "json", "--max-overhead", "50%", *arguments],
-        env={**os.environ, "PYTHONPATH": str(TOP / "userspace"), "TMPDIR": str(scratch)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    assert list(scratch.iterdir()) == []
-    story: dict[str, Any] = json.loads(done.stdout)
-    validator_of("why").validate(story)
-    return story
 
 
 def test_a_program_that_sleeps_with_its_mutex_held(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

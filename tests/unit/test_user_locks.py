@@ -374,6 +374,14 @@ def test_goroutines_that_nobody_followed_are_spoken_of() -> None:
             )
         ]
 
-    assert unseen_goroutines(process(30)) == (Goroutines("api", 7, 30),)
-    assert unseen_goroutines(process(3)) == ()
-    assert unseen_goroutines(process(30, ops=1 << 24)) == ()
+    assert unseen_goroutines(process(30), WINDOW) == (Goroutines("api", 7, 30),)
+    # Of a busy program nobody knows; an idle one has none that wait.
+    per_second = WINDOW // 1_000_000_000
+    assert unseen_goroutines(process(3, slept=20 * per_second), WINDOW) == (Goroutines("api", 7, 0),)
+    assert unseen_goroutines(process(3, slept=20 * per_second - 1), WINDOW) == ()
+    assert unseen_goroutines(process(30, ops=1 << 24), WINDOW) == ()
+
+
+def test_other_run_times_have_no_goroutines() -> None:
+    waits = (Calls(1, ("futex_wait", "pthread_cond_wait", "main.work"), (), 900, 0),)
+    assert unseen_goroutines([word(2, 4096, slept=10_000, waits=waits)], WINDOW) == ()

@@ -172,3 +172,6 @@ def test_goroutines_are_in_the_answer(quiet: Report) -> None:
     words = answer_words(report, make_answer(report), Style())
     assert "Goroutines of api wait for mutexes too" in words
     assert "`lockline record --futex --go -p 7`" in words
+    # Nobody knows whether they wait.
+    report = replace(quiet, futexes=Futexes((), (), unseen=(Goroutines("api", 7, 0),)))
+    assert "What goroutines of api wait for is not seen here" in answer_words(report, make_answer(report), Style())

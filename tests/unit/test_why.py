@@ -322,12 +322,39 @@ def test_waits_that_may_be_for_a_lock_are_told_and_not_as_sure() -> None:
 def test_goroutines_that_nobody_follows_are_told() -> None:
     unseen = (Goroutines("api", 7, 40),)
     known = known_of(observation("totals"), observation("futex", user_waiters=0.01, goroutines=unseen))
+    # They are followed next; what refuses that is told.
+    (step,) = next_steps(known)
+    assert (step.probe, step.options) == ("go", ("-p", "7", "--futex", "--go"))
+    refused = replace(known.steps[-1], number=3, probe="go", outcome="failed", seen=None)
+    known = replace(known, steps=(*known.steps, refused))
     verdict = judge(known, "nothing left to try")
     assert verdict.cause is not None
     assert (verdict.kind, verdict.cause.cause, verdict.sure) == ("cause", "unseen-goroutines", "low")
     # Where a lock stands out, it is that.
     locked = known_of(observation("totals"), user_busy(goroutines=unseen))
     assert "unseen-goroutines" not in {one.cause for one in hypotheses(locked)}
+
+
+def test_goroutines_that_threads_wait_for_are_followed_next() -> None:
+    """Their threads' waits show the lock; how many goroutines wait, a second look at these would not."""
+    lock_of_go = replace(user_lock(2.9), goroutines=True)
+    seen = replace(user_busy(sure="medium"), user_locks=(lock_of_go,))
+    assert next_steps(known_of(observation("totals"), seen))[0].probe == "go"
+
+
+def test_a_busy_program_in_go_may_wait_unseen() -> None:
+    """Nothing was seen, and nothing would be: no verdict is sure before goroutines were followed."""
+    unseen = (Goroutines("api", 7, 0),)
+    known = known_of(observation("totals"), observation("futex", user_waiters=0.0, goroutines=unseen))
+    assert [step.probe for step in next_steps(known)] == ["go"]
+    verdict = judge(known, "time")
+    assert (verdict.kind, verdict.sure) == ("unclear", "low")
+    followed = known_of(
+        observation("totals"),
+        observation("futex", user_waiters=0.0, goroutines=unseen),
+        observation("go", user_waiters=0.0),
+    )
+    assert judge(followed, "nothing left to try").kind == "nothing"
 
 
 def test_what_this_kernel_refuses_is_not_tried_and_is_told() -> None:

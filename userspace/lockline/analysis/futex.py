@@ -475,7 +475,7 @@ def _with_makes(
         merged.append(_as_one([by_id[word] for word in known.words], known, waiters))
         taken.update(known.words)
     told = {entry.futex.tgid for entry in merged if entry.make == GO_MUTEX}
-    unseen = tuple(one for one in unseen_goroutines(seen) if one.tgid not in told)
+    unseen = tuple(one for one in unseen_goroutines(seen, window_ns) if one.tgid not in told)
     return [*merged, *(entry for entry in found if entry.futex.id not in taken)], unseen
 
 

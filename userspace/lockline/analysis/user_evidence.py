@@ -109,7 +109,10 @@ class Recognised:
 
 @dataclass(frozen=True, slots=True)
 class Goroutines:
-    """A program in Go whose goroutines wait for mutexes, nobody knows how long; wakes: sampled, that end such waits."""
+    """A busy program in Go, whose goroutines wait for mutexes without the kernel: nobody knows how long.
+
+    wakes: sampled, that end such waits.  0: whether goroutines wait at all is not known either.
+    """
 
     comm: str
     tgid: int

@@ -249,21 +249,38 @@ def _go(processes: Processes, window_ns: int) -> Iterable[Recognised]:
 _GO_ENOUGH = 20
 
 
-def unseen_goroutines(seen: Iterable[Seen]) -> tuple[Goroutines, ...]:
-    """Programs in Go that let go of mutexes which goroutines wait for, where these waits were not followed.
+# Functions of Go's scheduler: a thread of no other run time waits there, or is woken from there.
+_GO_SCHEDULER = frozenset(
+    ("runtime.futex", "runtime.futexsleep", "runtime.mcall", "runtime.schedule", "runtime.findRunnable")
+)
+# Waits of a program's threads in a second from which goroutines come and go: an idle one has a few.
+_GO_BUSY = 20
+
+
+def _is_busy_go(words: Iterable[Seen], window_ns: int) -> bool:
+    entries = list(words)
+    calls = (call for entry in entries for call in (*entry.waits, *entry.wakes))
+    if not any(_GO_SCHEDULER.intersection(call.functions) for call in calls):
+        return False
+    return sum(entry.total.slept for entry in entries) * 1e9 >= _GO_BUSY * max(window_ns, 1e9)
+
+
+def unseen_goroutines(seen: Iterable[Seen], window_ns: int) -> tuple[Goroutines, ...]:
+    """Busy programs in Go whose goroutines were not followed, those first that let go of mutexes others wait for.
 
     A goroutine waits without the kernel, and its thread runs others or sleeps for want of work: its futexes tell
-    nothing of how long.
+    nothing of how long, and mostly not even that it waits.
     """
     found = []
     for words in by_process(seen).values():
         if any(entry.total.ops & _GO_OPS for entry in words.values()):
             continue
         wakes = sum(call.waits for entry in words.values() for call in entry.wakes if has(call.functions, _GO_UNLOCKS))
-        if wakes >= _GO_ENOUGH:
+        if wakes >= _GO_ENOUGH or _is_busy_go(words.values(), window_ns):
             futex = next(iter(words.values())).futex
-            found.append(Goroutines(futex.comm, futex.tgid, wakes))
-    return tuple(sorted(found, key=lambda one: (-one.wakes, one.tgid)))
+            found.append((Goroutines(futex.comm, futex.tgid, wakes if wakes >= _GO_ENOUGH else 0), words))
+    found.sort(key=lambda one: (-one[0].wakes, -sum(entry.total.slept for entry in one[1].values()), one[0].tgid))
+    return tuple(one for one, _ in found)
 
 
 def _woken(processes: Processes, window_ns: int) -> Iterable[Recognised]:

@@ -14,6 +14,7 @@ from lockline.investigation.hypotheses import (
     explains,
     hypotheses,
     is_symptom,
+    main_goroutines,
     main_lock,
     main_user_lock,
     waiting,
@@ -111,6 +112,9 @@ def _why(name: str, known: Investigation) -> Fact:
     if name == probes.THREADS and user is not None:
         process = Process(user[1].comm, user[1].tgid)
         return fact("why-step-threads", lock=UserLock(user[1].name, user[1].mapping), process=process)
+    goroutines = main_goroutines(known)
+    if name == probes.GO and goroutines is not None:
+        return fact("why-step-go", process=Process(goroutines.comm, goroutines.tgid))
     if name in (probes.EPISODES, probes.HOLDERS) and lock is not None:
         return fact(f"why-step-{name}", lock=Lock(lock[1].name, lock[1].kind))
     again = _tried(known, name)
@@ -126,6 +130,9 @@ def _options(name: str, known: Investigation) -> tuple[str, ...]:
     target = known.target.options
     if name == probes.FUTEX and user is not None and not known.target.tgids and user[1].tgid > 0:
         target = ("-p", str(user[1].tgid))
+    goroutines = main_goroutines(known)
+    if name == probes.GO and goroutines is not None:
+        target = ("-p", str(goroutines.tgid))
     lock = main_lock(known)
     options = probes.PROBES[name].options
     if name == probes.HOLDERS and lock is not None:
@@ -170,9 +177,12 @@ def next_steps(known: Investigation) -> tuple[Choice, ...]:
     best = among[0] if among else None
     if best is not None and best.supported and best.seen == 1 and best.sure == "medium":
         # A second look at what was seen once: by the step that saw it.
-        again = probes.FUTEX if best.cause in ("user-lock", "parked-lock") else probes.TOTALS
+        again = probes.FUTEX if best.cause in ("user-lock", "held-over-sleep", "parked-lock") else probes.TOTALS
+        user = main_user_lock(known)
+        if again == probes.FUTEX and user is not None and user[1].goroutines and _can(known, probes.GO):
+            again = probes.GO
         # Each recording sees the kernel's locks once more.
-        if again == probes.FUTEX or not set(by_probe) - {probes.THREADS}:
+        if again != probes.TOTALS or not set(by_probe) - {probes.THREADS}:
             by_probe[again].append(replace(best, waiters=best.waiters * 0.5))
     choices = [_choice(name, known) for name in by_probe if _can(known, name)]
 

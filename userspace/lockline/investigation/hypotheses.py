@@ -158,6 +158,14 @@ def main_user_lock(known: Investigation) -> tuple[int, UserLockSeen] | None:
     return (seen[0], first) if first.waiters >= MAIN * (seen[1].user_waiters or 0.0) else None
 
 
+def main_goroutines(known: Investigation) -> Goroutines | None:
+    """The program in Go whose goroutines are worth following."""
+    seen, lock = _user_seen(known), main_user_lock(known)
+    if lock is not None and lock[1].goroutines:
+        return Goroutines(lock[1].comm, lock[1].tgid, 0)
+    return seen[1].goroutines[0] if seen is not None and seen[1].goroutines else None
+
+
 def _matters(seen: Observation) -> bool:
     """Whether waiting for the kernel's locks is more than negligible."""
     return seen.kernel_waiters >= NEGLIGIBLE_SHARE or seen.longest_ns >= NEGLIGIBLE_WAIT_NS
@@ -208,7 +216,7 @@ def _programs(known: Investigation) -> list[Hypothesis]:
     if one.unclear and one.unclear[0].waiters >= max(UNCLEAR_WAITERS, user):
         return [_unclear(number, one.unclear[0])]
     if one.goroutines:
-        return [_unseen_goroutines(number, one.goroutines[0], user)]
+        return [_unseen_goroutines(known, number, one.goroutines[0], user)]
     if user >= 0.1:
         # Waiting, and no rule says for which lock: many locks, each with little.
         evidence = (Evidence(fact("why-user-waiting", threads=Measure(user, "threads")), True, number),)
@@ -233,16 +241,19 @@ def _unclear(number: int, futex: UserLockSeen) -> Hypothesis:
     )
 
 
-def _unseen_goroutines(number: int, program: Goroutines, user: float) -> Hypothesis:
+def _unseen_goroutines(known: Investigation, number: int, program: Goroutines, user: float) -> Hypothesis:
     """Goroutines that wait for mutexes: for how long is seen by other probes."""
     process = Process(program.comm, program.tgid)
+    tried = any(step.probe == probes.GO for step in known.steps)
+    told = fact("why-go-wakes", wakes=Measure(program.wakes, "wakes")) if program.wakes else fact("why-go-program")
     return Hypothesis(
         cause="unseen-goroutines",
         subject=process,
-        state="likely",
-        waiters=user,
+        state="open" if not tried else "likely" if program.wakes else "not testable",
+        waiters=user if tried else max(user, _EXPECTED_USER),
         claim=fact("why-unseen-goroutines", process=process),
-        evidence=(Evidence(fact("why-go-wakes", wakes=Measure(program.wakes, "wakes")), True, number),),
+        evidence=(Evidence(told, bool(program.wakes), number),),
+        tests=() if tried else (probes.GO,),
         remedies=(remedy("why-record-go", process=process),),
         sure="low",
     )
@@ -437,6 +448,10 @@ def _looked(seen: Observation, holders: Holders) -> Fact:
 def _in_program(known: Investigation, lock: UserLockSeen) -> list[Hypothesis]:
     """Why a program's lock is waited for so long."""
     subject = UserLock(lock.name, lock.mapping)
+    # No thread has it, or it is told already what those that have it do.
+    told_asleep = any(found.rule == "held-over-sleep" for _, one in known.observations for found in one.findings)
+    if lock.goroutines or told_asleep:
+        return []
     looks = [(step.number, seen, seen.holders) for step, seen in known.observations if seen.holders is not None]
     claims = (
         ("holder-sleeps", fact("why-holder-sleeps", lock=subject)),

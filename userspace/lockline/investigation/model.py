@@ -64,7 +64,7 @@ class Holding:
 class UserLockSeen:
     """A futex that is a contended lock, or may be one: where the steps that look at one process find it.
 
-    why: it is one, or why that is not clear.
+    why: it is one, or why that is not clear.  goroutines: they wait for it, and no threads.
     """
 
     name: str
@@ -76,6 +76,7 @@ class UserLockSeen:
     waits: int
     waiters: float
     why: str = ""
+    goroutines: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ from lockline.analysis.episode_model import Doing, Episode
 from lockline.analysis.findings import Process, Task
 from lockline.analysis.futex import LOCK, PARKED, UNCLEAR, FutexWaits
 from lockline.analysis.model import LockWaits, Report
+from lockline.analysis.user_evidence import GO_MUTEX
 from lockline.analysis.whatif import what_if
 from lockline.investigation.model import Counters, Holders, Holding, Observation, Unseen, UserLockSeen, WaitedLock
 from lockline.rules.common import callers, heaviest_caller
@@ -114,6 +115,7 @@ def _user_lock(report: Report, futex: FutexWaits) -> UserLockSeen:
         waits=futex.figures.waits,
         waiters=report.window.share(futex.figures.wait_ns) or 0.0,
         why=futex.why,
+        goroutines=futex.make == GO_MUTEX,
     )
 
 

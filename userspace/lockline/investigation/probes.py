@@ -17,13 +17,17 @@ SYSCALLS_PER_SWITCH = 10
 LOOK_NS = 30_000
 LOOKS_PER_S = 20
 THREADS_LOOKED_AT = 48
+# Traps at contended mutexes of a program in Go: a guess, and the collector stops at 10 % of the CPUs.
+GO_TRAPS_PER_S = 2_000
+GO_TRAP_NS = 20_000
 # Unlocks for each contended one.
 UNLOCKS_PER_WAIT = 20
 UNLOCK_NS = 100
 
-TOTALS, FUTEX, THREADS, EPISODES, HOLDERS, PTRACE, WATCH = (
+TOTALS, FUTEX, GO, THREADS, EPISODES, HOLDERS, PTRACE, WATCH = (
     "totals",
     "futex",
+    "go",
     "threads",
     "episodes",
     "holders",
@@ -68,6 +72,10 @@ def _futex(known: Known) -> float:
     return known.totals_ns_per_s + switches * (SWITCH_NS + SYSCALLS_PER_SWITCH * SYSCALL_NS)
 
 
+def _go(known: Known) -> float:
+    return _futex(known) + GO_TRAPS_PER_S * GO_TRAP_NS
+
+
 def _episodes(known: Known) -> float:
     counters = known.counters
     return known.totals_ns_per_s + counters.switches_per_s * SWITCH_NS + counters.interrupts_per_s * INTERRUPT_NS
@@ -90,6 +98,7 @@ PROBES: Mapping[str, Probe] = {
     for probe in (
         Probe(TOTALS, (), 0.1, "", _totals, steps=2),
         Probe(FUTEX, ("--futex",), 0.2, "futex waits", _futex, steps=2),
+        Probe(GO, ("--futex", "--go"), 0.15, "futex waits", _go),
         Probe(THREADS, (), 0.1, "", _threads),
         Probe(EPISODES, ("--episodes", "--holders"), 0.15, "", _episodes),
         Probe(HOLDERS, ("--holders", "--holds"), 0.15, "spinlock holders", _holders),

@@ -131,7 +131,10 @@ def _unseen_words(report: Report, style: Style) -> str:
     if not unseen:
         return ""
     command = f"`lockline record --futex --go -p {unseen[0].tgid}`"
-    return f" Goroutines of {clean(unseen[0].comm, style)} wait for mutexes too, which {command} shows."
+    comm = clean(unseen[0].comm, style)
+    if unseen[0].wakes:
+        return f" Goroutines of {comm} wait for mutexes too, which {command} shows."
+    return f" What goroutines of {comm} wait for is not seen here: {command} shows it."
 
 
 def _answer_words(report: Report, answer: Answer, style: Style) -> str:
