@@ -167,6 +167,21 @@ def test_waits_that_cannot_be_told_are_spoken_of(quiet: Report) -> None:
     assert "Besides, 3.0 threads of programs wait on average" in words
 
 
+@pytest.mark.parametrize(
+    ("wait_ms", "longest_ms", "kind"),
+    [(99, 5, "negligible"), (99, 10, "user space"), (9, 10, "negligible"), (100, 5, "user space")],
+)
+def test_little_waiting_for_locks_of_programs(quiet: Report, wait_ms: int, longest_ms: int, kind: str) -> None:
+    """A tenth of one thread's time, or a hundredth with a wait that somebody notices."""
+    lock = of_program(2, LOCK, wait_ms * MS)
+    lock = replace(lock, figures=replace(lock.figures, max_ns=longest_ms * MS))
+    report = replace(quiet, futexes=Futexes((lock,), ()))
+    answer = make_answer(report)
+    assert answer.kind == kind
+    words = answer_words(report, answer, Style())
+    assert ("So are programs' own locks: 0.10 threads wait" in words) == (kind == "negligible" and wait_ms > 9)
+
+
 def test_goroutines_are_in_the_answer(quiet: Report) -> None:
     report = replace(quiet, futexes=Futexes((), (), unseen=(Goroutines("api", 7, 30),)))
     words = answer_words(report, make_answer(report), Style())

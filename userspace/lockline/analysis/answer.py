@@ -16,6 +16,8 @@ SPINNING_KINDS = frozenset({"spinlock", "rwlock:R", "rwlock:W", "mutex-spin", "r
 # Below both, waiting is negligible: one waiter for 1 % of the time, and no single wait that a person would notice.
 NEGLIGIBLE_SHARE = 0.01
 NEGLIGIBLE_WAIT_NS = 10_000_000
+# The same of locks of programs, which threads leave for the clock's tick as a matter of course.
+NEGLIGIBLE_USER_SHARE = 0.1
 # One lock is the answer if it makes half of all waiting.
 ONE_LOCK = 0.5
 # Shorter recordings say little of a machine.
@@ -91,6 +93,13 @@ def _user_waiting(report: Report) -> float | None:
     return (report.window.share(ns) or 0.0) + _at_barriers(report)
 
 
+def _user_matters(report: Report, waiting: float) -> bool:
+    """Whether waiting for locks of programs is more than negligible, in sum or in a single wait."""
+    locks = [one for one in (report.futexes.futexes if report.futexes is not None else ()) if one.nature == LOCK]
+    longest = max((one.figures.max_ns for one in locks), default=0)
+    return waiting >= NEGLIGIBLE_USER_SHARE or (waiting >= NEGLIGIBLE_SHARE and longest >= NEGLIGIBLE_WAIT_NS)
+
+
 def _at_barriers(report: Report) -> float:
     return report.window.share(sum(one.impact.wait_ns for one in report.findings if one.rule in BARRIERS)) or 0.0
 
@@ -128,7 +137,7 @@ def _of_kind(report: Report) -> Answer:
     why = _not_enough(report)
     if why:
         return Answer("not enough recorded", cost, locks, 0.0, longest, user, why)
-    if user is not None and user >= NEGLIGIBLE_SHARE and user > waiting:
+    if user is not None and user > waiting and _user_matters(report, user):
         return Answer("user space", cost, locks, 0.0, longest, user)
     if waiting < NEGLIGIBLE_SHARE and report.totals.max_ns < NEGLIGIBLE_WAIT_NS:
         return Answer("negligible", cost, locks, 0.0, longest, user)

@@ -6,7 +6,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Literal
 
-from lockline.analysis.answer import CONFIDENCE, NEGLIGIBLE_SHARE, NEGLIGIBLE_WAIT_NS, STANDSTILLS
+from lockline.analysis.answer import (
+    CONFIDENCE,
+    NEGLIGIBLE_SHARE,
+    NEGLIGIBLE_USER_SHARE,
+    NEGLIGIBLE_WAIT_NS,
+    STANDSTILLS,
+)
 from lockline.analysis.findings import Confidence, Fact, Lock, Process, Text, UserLock, fact
 from lockline.investigation import probes
 from lockline.investigation.hypotheses import (
@@ -214,7 +220,7 @@ def _nothing_waits(known: Investigation) -> bool:
     longest = max((seen.longest_ns for _, seen in known.observations), default=0)
     if any(one.cause in UNSEEN_WAITING for one in hypotheses(known)):
         return False
-    return kernel < NEGLIGIBLE_SHARE and longest < NEGLIGIBLE_WAIT_NS and (user is None or user < 0.1)
+    return kernel < NEGLIGIBLE_SHARE and longest < NEGLIGIBLE_WAIT_NS and (user is None or user < NEGLIGIBLE_USER_SHARE)
 
 
 def _sure(known: Investigation, among: Sequence[Hypothesis], first: Hypothesis) -> Confidence:

@@ -8,6 +8,7 @@ from datetime import datetime, timezone
 
 from lockline.analysis.answer import (
     NEGLIGIBLE_SHARE,
+    NEGLIGIBLE_USER_SHARE,
     NEGLIGIBLE_WAIT_NS,
     STANDSTILLS,
     Answer,
@@ -137,6 +138,15 @@ def _unseen_words(report: Report, style: Style) -> str:
     return f" What goroutines of {comm} wait for is not seen here: {command} shows it."
 
 
+def _few_user(answer: Answer) -> str:
+    if answer.user_waiting is None or answer.user_waiting < NEGLIGIBLE_SHARE:
+        return ""
+    return (
+        f" So are programs' own locks: {answer.user_waiting:.2f} threads wait on average (negligible: under"
+        f" {NEGLIGIBLE_USER_SHARE:g})."
+    )
+
+
 def _answer_words(report: Report, answer: Answer, style: Style) -> str:
     totals, cpus = report.totals, report.window.cpus
     cost = cost_words(answer.cost, cpus)
@@ -154,11 +164,12 @@ def _answer_words(report: Report, answer: Answer, style: Style) -> str:
         )
     if answer.kind == "negligible":
         if not totals.waits:
-            return f"Lock waiting is negligible: no wait in {duration(report.window.duration_ns)}."
+            return f"Lock waiting is negligible: no wait in {duration(report.window.duration_ns)}." + _few_user(answer)
         return (
             f"Lock waiting is negligible: {totals.waits:,} waits, {duration(totals.wait_ns)} in"
             f" {duration(report.window.duration_ns)}, none over {duration(totals.max_ns)} (negligible: under"
             f" {NEGLIGIBLE_SHARE:.0%} of one thread's time, no wait of {duration(NEGLIGIBLE_WAIT_NS)})."
+            + _few_user(answer)
         )
     names = [lock_words(lock, style) for lock in answer.locks]
     if answer.kind == "one lock":

@@ -4,6 +4,7 @@
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
+from lockline.analysis.answer import NEGLIGIBLE_USER_SHARE
 from lockline.analysis.findings import Fact, Function, Remedy, Task, fact, part, remedy
 from lockline.analysis.futex import FutexWaits
 from lockline.analysis.model import Holder, LockWaits, Report
@@ -17,7 +18,7 @@ MS = 1_000_000
 # Below this share of the window (one waiter all the time is 1.0) a lock holds nobody back.
 WORTH_TELLING = 0.01
 # The same of a lock in user space: a tenth of one thread's time.
-USER_WORTH_TELLING = 0.1
+USER_WORTH_TELLING = NEGLIGIBLE_USER_SHARE
 # About waiting in user space, which is no part of the locks' in the kernel.
 USER_RULES = (
     "barrier-imbalance",
@@ -112,8 +113,19 @@ _NO_RELEASES = (
     *("start_thread", "__clone"),
     *("std::thread::_", "std::sys::", "std::mutex::", "std::condition_variable::"),
     *("core::ops::function::", "core::panic", "<core::", "<std::", "std::rt::", "<alloc::"),
-    *("drop_gil", "Py", "_Py", "lock_Py", "method_", "cfunction_", "builtin_", "thread_run", "pythread_wrapper"),
-    *("_multiprocessing_", "runtime.", "sync.", "internal/sync."),
+    *(
+        "drop_gil",
+        "take_gil",
+        "Py",
+        "_Py",
+        "lock_Py",
+        "method_",
+        "cfunction_",
+        "builtin_",
+        "thread_run",
+        "pythread_wrapper",
+    ),
+    *("pythread_wrapper", "_multiprocessing_", "runtime.", "sync.", "internal/sync."),
 )
 
 
