@@ -31,9 +31,22 @@ COLOURS = """canvas => {
 }"""
 
 
+def draw_all(page: Any) -> None:
+    """Charts are drawn when they come near the window: each is brought there."""
+    for figure in page.locator("figure[data-chart]").all():
+        figure.evaluate("one => one.scrollIntoView()")
+        page.wait_for_selector(f"#{figure.get_attribute('id')}[data-shown]", state="attached")
+    page.evaluate("scrollTo(0, 0)")
+
+
+def lay_out_all(page: Any) -> None:
+    """Parts outside the window are not laid out: now all of them are."""
+    page.add_style_tag(content="section { content-visibility: visible !important; }")
+
+
 @contextmanager
-def opened(chromium: Any, path: Path, size: str = "desk", **options: Any) -> Iterator[Any]:
-    """The page in a window; it must neither ask for anything nor complain."""
+def opened(chromium: Any, path: Path, size: str = "desk", whole: bool = True, **options: Any) -> Iterator[Any]:
+    """The page in a window; it must neither ask for anything nor complain.  whole: with all charts drawn."""
     width, height = SIZES[size]
     context = chromium.new_context(viewport={"width": width, "height": height}, **options)
     context.set_default_timeout(MILLISECONDS)
@@ -44,8 +57,8 @@ def opened(chromium: Any, path: Path, size: str = "desk", **options: Any) -> Ite
     page.on("dialog", lambda dialog: said.append(f"dialog: {dialog.message}"))
     page.on("request", lambda request: said.append(request.url) if request.url != path.as_uri() else None)
     page.goto(path.as_uri())
-    if page.locator("figure[data-chart]").count():
-        page.wait_for_selector("html[data-drawn]", state="attached")
+    if whole:
+        draw_all(page)
     yield page
     assert said == []
     context.close()
@@ -66,6 +79,7 @@ def test_every_chart_is_drawn(name: str, size: str, pages: dict[str, Path], chro
                 assert figure.locator(".live svg rect").count() > 0
         # Nothing sticks out: wide tables scroll in themselves.
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+        lay_out_all(page)
         SEEN.mkdir(parents=True, exist_ok=True)
         page.screenshot(path=SEEN / f"{name}-{size}.png", full_page=size != "4k")
 
@@ -75,6 +89,7 @@ def test_every_chart_is_drawn(name: str, size: str, pages: dict[str, Path], chro
 def test_axe_finds_nothing(name: str, scheme: str, pages: dict[str, Path], chromium: Any) -> None:
     axe = (MODULES / "axe-core" / "axe.min.js").read_text(encoding="utf-8")
     with opened(chromium, pages[name], "desk", color_scheme=scheme) as page:
+        lay_out_all(page)
         page.evaluate(axe)
         found = page.evaluate("axe.run({ resultTypes: ['violations'] })")["violations"]
         assert [(each["id"], each["nodes"][0]["html"][:200]) for each in found] == []
@@ -124,10 +139,25 @@ def test_the_search_filters_tables(pages: dict[str, Path], chromium: Any) -> Non
         page.locator("#search").fill("subsystem_9_")
         page.locator("#found:not(:empty)").wait_for(state="attached")
         assert 0 < rows.count() < before
-        assert all("subsystem_9_" in row.inner_text() for row in rows.all())
+        assert all("subsystem_9_" in row.text_content() for row in rows.all())
         page.locator("#search").fill("")
         page.locator("#found:empty").wait_for(state="attached")
         assert rows.count() == before
+
+
+def test_charts_are_drawn_where_somebody_looks(pages: dict[str, Path], chromium: Any) -> None:
+    """A huge page answers before its charts are drawn, and those far below wait."""
+    with opened(chromium, pages["huge"], whole=False) as page:
+        figures = page.locator("figure[data-chart]")
+        page.wait_for_selector("#timeline-chart[data-shown]", state="attached")
+        assert 1 <= page.locator("figure[data-shown]").count() < figures.count()
+        assert page.locator("#flame-chart[data-shown]").count() == 0
+        # What is searched before a chart is drawn is marked in it as well.
+        page.locator("#search").fill("subsystem_9_")
+        page.locator("#found:not(:empty)").wait_for(state="attached")
+        page.locator("#flame-chart").evaluate("one => one.scrollIntoView()")
+        page.wait_for_selector("#flame-chart[data-shown]", state="attached")
+        assert page.locator("#flame-chart .live svg rect").count() > 1
 
 
 def test_a_huge_page_stays_small(pages: dict[str, Path]) -> None:

@@ -80,7 +80,10 @@ def test_no_page_loads_anything(recordings: dict[str, Path], tmp_path: Path) -> 
         assert found.loads == [], name
         policy = dict(part.strip().split(" ", 1) for part in found.policy.split(";"))
         assert policy["default-src"] == "'none'"
-        run = [text for attributes, text in found.scripts if "type" not in attributes]
+        # That of the charts is run by the page's own.
+        run = [
+            text for attributes, text in found.scripts if "type" not in attributes or attributes.get("id") == "charts"
+        ]
         hashes = [base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() for text in run]
         assert policy["script-src"].split() == [f"'sha256-{one}'" for one in hashes]
         assert set(policy) == {"default-src", "style-src", "script-src", "base-uri", "form-action"}

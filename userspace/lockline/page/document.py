@@ -124,5 +124,7 @@ def render(page: Page, write: Writer) -> str:
         f"<style>{_asset('page.css')}</style>",
     )
     ends = [_data(page.data)] if page.data else []
-    ends += [f"<script>{text}</script>" for text in scripts]
+    # The page's own script runs the one of the charts later: the policy knows both.
+    ends += [f'<script type="text/plain" id="charts">{charts}</script>'] if charts else []
+    ends.append(f"<script>{script}</script>")
     return "\n".join(("<!DOCTYPE html>", '<html lang="en">', *head, body.text, *ends, "</html>", ""))

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-// Search, and links to what is in a closed table.  All else of the page works without a script.
+// Search, links to what is in a closed table, and the start of the charts.  All else of the page works without a script.
 (() => {
   const box = document.getElementById("searching");
   const input = document.getElementById("search");
   const found = document.getElementById("found");
   if (!box) return;
   box.hidden = false;
-  const rows = [...document.querySelectorAll("main tbody tr, main article")];
-  const texts = rows.map((row) => row.textContent.toLowerCase());
+  let rows, texts;
   let timer = 0;
   const search = () => {
+    rows ??= [...document.querySelectorAll("main tbody tr, main article")];
+    texts ??= rows.map((row) => row.textContent.toLowerCase());
     const words = input.value.trim().toLowerCase();
     let shown = 0;
     rows.forEach((row, index) => {
@@ -33,4 +34,21 @@
   };
   addEventListener("hashchange", reveal);
   if (location.hash) reveal();
+  // The script of the charts is large: it is read once a chart comes near the window, and the page has answered before.
+  const code = document.getElementById("charts");
+  const figures = document.querySelectorAll("figure[data-chart]");
+  if (!code || !figures.length) return;
+  const seen = new IntersectionObserver(
+    (entries) => {
+      if (!entries.some((entry) => entry.isIntersecting)) return;
+      seen.disconnect();
+      setTimeout(() => {
+        const script = document.createElement("script");
+        script.textContent = code.textContent;
+        document.body.append(script);
+      });
+    },
+    { rootMargin: "100px" },
+  );
+  for (const figure of figures) seen.observe(figure);
 })();

@@ -178,7 +178,7 @@ function heat(data) {
       inRange: { color: theme.heat },
     },
     dataZoom: zoom(theme),
-    series: [{ type: "heatmap", data: cells, progressive: 4000, itemStyle: { borderWidth: 0 } }],
+    series: [{ type: "heatmap", data: cells, progressive: 1000, itemStyle: { borderWidth: 0 } }],
   });
   chart("heat", Math.min(900, 160 + 14 * data.cpus.length), option, {
     points: () => cells.length,
@@ -283,7 +283,10 @@ function flame(name, root) {
       made.update();
     }
   }).observe(live);
-  document.addEventListener("lockline-search", (event) => (event.detail ? made.search(event.detail) : made.clear()));
+  const search = (words) => (words ? made.search(words) : made.clear());
+  document.addEventListener("lockline-search", (event) => search(event.detail));
+  const asked = document.getElementById("search")?.value.trim().toLowerCase();
+  if (asked) search(asked);
   // Enter on a frame does what a click does.
   live.addEventListener("keydown", (event) => {
     if (event.key === "Escape") reset.click();
@@ -299,16 +302,40 @@ async function read() {
   return JSON.parse(await new Response(stream).text());
 }
 
+// A chart is drawn when it comes near the window, one at a time, so that keys and clicks are answered in between.
 async function start() {
-  const data = await read();
-  timeline(data);
-  heat(data);
-  histogram(data);
-  for (const [name, root] of Object.entries(data.flames ?? {})) flame(name, root);
+  const charts = { timeline, heat, histogram };
+  const near = [];
+  let data;
+  let busy = false;
+  const draw = async () => {
+    if (busy) return;
+    busy = true;
+    data ??= await read();
+    for (let figure = near.shift(); figure; figure = near.shift()) {
+      const name = figure.dataset.chart;
+      if (name in charts) charts[name](data);
+      else if (data.flames?.[name]) flame(name, data.flames[name]);
+      figure.dataset.shown = "yes";
+      await new Promise((done) => setTimeout(done));
+    }
+    busy = false;
+  };
+  const seen = new IntersectionObserver(
+    (entries) => {
+      for (const { isIntersecting, target } of entries)
+        if (isIntersecting) {
+          seen.unobserve(target);
+          near.push(target);
+        }
+      if (near.length) draw();
+    },
+    { rootMargin: "100px" },
+  );
+  for (const figure of document.querySelectorAll("figure[data-chart]")) seen.observe(figure);
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => {
     for (const { made, option } of drawn) made.setOption(option(style()), { notMerge: true });
   });
-  document.documentElement.dataset.drawn = "yes";
 }
 
 start();
