@@ -10,10 +10,11 @@ from pathlib import Path
 import pytest
 
 from lockline.analysis.selection import Selection
+from lockline.analysis.series import read_slices
 from lockline.recording import connection as module
 from lockline.recording.reader import open_recording
 from lockline.rules.report import make_report
-from recording_generator import SECOND, Shape, generate
+from recording_generator import SECOND, RecordingBuilder, Shape, generate
 
 TOP = Path(__file__).resolve().parents[2]
 
@@ -84,6 +85,79 @@ def test_a_selection_in_time_reads_its_intervals_alone(generated: Path, monkeypa
         for query in queries:
             plan = " ".join(row[3] for row in plain.execute(f"EXPLAIN QUERY PLAN {query}"))
             assert f"SEARCH {table} USING PRIMARY KEY (interval>? AND interval<?)" in plan
+    plain.close()
+
+
+STEPS_AT_ONCE = 10
+
+
+def count_steps(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Counts, in the one item of the list, the steps of SQLite's machine on every connection opened from now on."""
+    counted = [0]
+    connect = module._connect
+
+    def step() -> int:
+        counted[0] += STEPS_AT_ONCE
+        return 0
+
+    def watched(path: Path, parameters: str) -> sqlite3.Connection:
+        connection = connect(path, parameters)
+        connection.set_progress_handler(step, STEPS_AT_ONCE)
+        return connection
+
+    monkeypatch.setattr(module, "_connect", watched)
+    return counted
+
+
+def test_the_first_screen_of_a_longer_recording_takes_no_more_steps(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    steps = []
+    for seconds in (40, 160):
+        shape = Shape(cpus=16, locks=50, seconds=seconds, cells=100, tasks=20, outliers=0)
+        path = generate(tmp_path / str(seconds), shape)
+        counted = count_steps(monkeypatch)
+        with open_recording(path) as recording:
+            report = make_report(recording, Selection(), 5)
+            counted[0] = 0
+            slices = read_slices(recording, report, most_rows=2_000)
+            assert 10 <= len(slices) <= 30
+            steps.append(counted[0])
+            whole = read_slices(recording, report)
+            assert len(whole) == seconds
+        monkeypatch.undo()
+    assert steps[1] < 1.5 * steps[0], steps
+
+
+def test_the_locks_of_tasks_are_found_without_sorting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    builder = RecordingBuilder(tmp_path / "tasks.lockline")
+    for lock in range(1, 41):
+        builder.lock(lock, f"lock_{lock}")
+    samples = []
+    for waiter in range(1, 101):
+        builder.waiter(waiter, "worker")
+        # The worst lock of a task is so by the sum of its stacks alone; of two like ones it is the first.
+        samples += [(waiter, lock, 3, stack, 0, 1, 2, 1_000 + lock) for lock in range(1, 39) for stack in (1, 2)]
+        samples += [(waiter, lock, 3, stack, 0, 1, 2, 900) for lock in (39, 40) for stack in (1, 2, 3)]
+    builder.insert("sample_total", samples)
+    builder.finish()
+    reads = Reads(monkeypatch)
+    with open_recording(tmp_path / "tasks.lockline") as recording:
+        weights = recording.task_weights()
+        chosen = recording.task_weights(locks=(5, 7), kinds=(3,))
+        other = recording.task_weights(kinds=(4,))
+    assert [weight.waiter for weight in weights] == list(range(1, 101))
+    sums = sum(2 * (1_000 + lock) for lock in range(1, 39)) + 6 * 900
+    assert {weight[1:] for weight in weights} == {(82, 164, sums, 39, 3, 2_700)}
+    assert {weight[1:] for weight in chosen} == {(4, 8, 2 * 1_005 + 2 * 1_007, 7, 3, 2_014)}
+    assert other == []
+    plain = sqlite3.connect(tmp_path / "tasks.lockline")
+    queries = [query for query in reads.queries if "FROM sample_total" in query]
+    assert len(queries) == 3
+    for query in queries:
+        plan = " ".join(row[3] for row in plain.execute(f"EXPLAIN QUERY PLAN {query}"))
+        assert "SEARCH sample_total USING PRIMARY KEY (waiter=?" in plan
+        assert "TEMP B-TREE" not in plan
     plain.close()
 
 

@@ -22,6 +22,7 @@ from lockline.recording.tables import Row, accepted_types, table_of
 _MAX_INTEGER = (1 << 63) - 1
 _MAX_ROW_TYPES = 1024
 _SAMPLE_POSSIBLE = "samples >= 0 AND waits >= 0 AND wait_ns >= 0"
+_TASK_TOTAL = {"waiter": (int,), "samples": (int,), "waits": (int,), "wait_ns": (int,), "lock": (str,)}
 
 MetaValue = str | int | float | None
 Span = tuple[int, int]
@@ -207,13 +208,34 @@ class Recording:
         kinds: Sequence[int] | None = None,
     ) -> list[rows.TaskWeight]:
         """What the samples of each task stand for, and the lock and kind that it waited longest for."""
+        table, chosen = _sample_table(span), f"{_sample_filter(span, locks, kinds)} AND {_SAMPLE_POSSIBLE}"
+        if span is None:
+            return self._task_totals(table, chosen)
         query = f"""
             SELECT waiter, SUM(samples), SUM(waits), SUM(wait_ns), lock, kind, MAX(wait_ns) FROM (
                 SELECT waiter, lock, kind, SUM(samples) AS samples, SUM(waits) AS waits, SUM(wait_ns) AS wait_ns
-                FROM {_sample_table(span)}{_sample_filter(span, locks, kinds)} AND {_SAMPLE_POSSIBLE}
-                GROUP BY waiter, lock, kind)
+                FROM {table}{chosen} GROUP BY waiter, lock, kind)
             GROUP BY waiter"""
-        return list(self.select(rows.TaskWeight, _sample_table(span), query))
+        return list(self.select(rows.TaskWeight, table, query))
+
+    def _task_totals(self, table: str, chosen: str) -> list[rows.TaskWeight]:
+        """The same of a table whose key begins with the task: nothing is sorted, where a large machine has much."""
+        query = f"""
+            SELECT waiter, samples, waits, wait_ns, (
+                SELECT lock || ' ' || kind || ' ' || MAX(wait_ns) FROM (
+                    SELECT lock, kind, SUM(wait_ns) AS wait_ns FROM {table}{chosen} AND waiter = every.waiter
+                    GROUP BY lock, kind))
+            FROM (
+                SELECT waiter, SUM(samples) AS samples, SUM(waits) AS waits, SUM(wait_ns) AS wait_ns
+                FROM {table}{chosen} GROUP BY waiter) AS every"""
+        found = []
+        for *sums, heaviest in self.checked(_TASK_TOTAL, table, query):
+            try:
+                lock, kind, lock_ns = map(int, heaviest.split())
+            except ValueError:
+                raise damaged(self.path, f"{table} holds a lock, kind or time that is no number") from None
+            found.append(rows.TaskWeight(*sums, lock, kind, lock_ns))
+        return found
 
     def stack_weights(self, locks: Sequence[int], span: Span | None = None) -> list[rows.StackWeight]:
         """What the samples of these locks stand for, by lock, kind and stack (0: samples without one)."""
