@@ -229,12 +229,12 @@ class Recording:
                 SELECT waiter, SUM(samples) AS samples, SUM(waits) AS waits, SUM(wait_ns) AS wait_ns
                 FROM {table}{chosen} GROUP BY waiter) AS every"""
         found = []
-        for *sums, heaviest in self.checked(_TASK_TOTAL, table, query):
+        for waiter, samples, waits, wait_ns, heaviest in self.checked(_TASK_TOTAL, table, query):
             try:
                 lock, kind, lock_ns = map(int, heaviest.split())
             except ValueError:
                 raise damaged(self.path, f"{table} holds a lock, kind or time that is no number") from None
-            found.append(rows.TaskWeight(*sums, lock, kind, lock_ns))
+            found.append(rows.TaskWeight(waiter, samples, waits, wait_ns, lock, kind, lock_ns))
         return found
 
     def stack_weights(self, locks: Sequence[int], span: Span | None = None) -> list[rows.StackWeight]:
