@@ -6,7 +6,9 @@ to exchange blocks between the sides are tried (E. J. G. Pitman's permutation te
 means gets the interval that belongs to this test (P. Garthwaite: Confidence Intervals from Randomization Tests, 1996).
 Blocks that are too short to be independent would make p too small: it is corrected by what a process with this
 correlation between neighbours (AR(1)) adds to the variance of a mean (N. F. Marriott, J. A. Pope, 1954, for the bias
-of the correlation).  All functions are pure and give the same result each time; numbers must be finite and not below 0.
+of the correlation).  A load that drifts for longer than a recording lasts is worse than that.  The slow waves in each
+recording tell how far the drift may go on between the two, and the interval is widened by it.  All functions are pure
+and give the same result each time; numbers must be finite and not below 0.
 """
 
 import math
@@ -30,6 +32,14 @@ MAX_BLOCKS = 1_024
 EXACT_WAYS = 20_000
 DRAWS = 10_000
 
+# Slow waves: the first three half periods in each side, seen in twelve blocks; noise is what is in the faster ones.
+_DRIFT_BLOCKS = 12
+_SLOW = (1, 2, 3)
+# A drift is one from so many times the noise on; so much of it may lie between the sides (a random walk has 6.6 times
+# the first wave's variance, a straight line 12, and there are few waves to tell it from).
+_DRIFTS = 1.8
+_BETWEEN = 18.0
+
 _NEARLY_ONE = 0.99
 # Of fewer values on a side their correlation cannot be told; of fewer on both only where it is significant.
 _FEWEST = 8
@@ -45,6 +55,7 @@ class BlockTest:
     before, after: the mean of each block.  difference: of the means, in their unit; ratio: of the means, less 1,
     its estimate None where before's is 0.  inflation: what dependence makes of a mean's standard error.
     correlated: over how many values a value is felt, 1 for independent ones.
+    drift: what slow waves in both sides make of it, 1 where there are none.
     """
 
     before: tuple[float, ...]
@@ -54,6 +65,7 @@ class BlockTest:
     ratio: Interval | None
     inflation: float
     correlated: float
+    drift: float
 
 
 def _means(values: Sequence[float], size: int) -> list[float]:
@@ -204,6 +216,56 @@ def _ratio(exchanges: Sequence[_Exchanges], estimate: float, tail: float, confid
     return Interval(estimate, low - 1, high - 1, confidence)
 
 
+def _waves(side: Sequence[float]) -> tuple[float, list[float]]:
+    """Variance that slow waves add to the first of them, and that of each faster one; relative to the squared mean."""
+    mean = fmean(side)
+    blocks = [value / mean for value in cut(side, _DRIFT_BLOCKS)]
+    squares = {
+        wave: 2
+        * math.fsum(value * math.cos(math.pi * wave * (i + 0.5) / _DRIFT_BLOCKS) for i, value in enumerate(blocks)) ** 2
+        / _DRIFT_BLOCKS**2
+        for wave in range(1, _DRIFT_BLOCKS)
+    }
+    weights = math.fsum(1 / wave**2 for wave in _SLOW)
+    slow = math.fsum(squares[wave] / wave**2 for wave in _SLOW) / weights
+    return slow, [squares[wave] for wave in range(len(_SLOW) + 1, _DRIFT_BLOCKS)]
+
+
+def drift_error(before: Sequence[float], after: Sequence[float]) -> tuple[float, float] | None:
+    """The standard error of the logarithm of the means' ratio with the drift, and how much larger it is for it.
+
+    None: no drift is seen, or a side has too few values or no waiting.
+    """
+    sides = [side for side in (before, after) if len(side) >= _DRIFT_BLOCKS and fmean(side) > 0]
+    if len(sides) < 2:
+        return None
+    waves = [_waves(side) for side in sides]
+    slow = fmean(wave[0] for wave in waves)
+    noise = fmean(square for wave in waves for square in wave[1])
+    if slow <= _DRIFTS * noise or slow <= _SAME**2:
+        return None
+    # Of a drift the waves' variances go as 1, 1/4, 1/9.
+    added = (slow - noise) * math.fsum(1 / k**2 for k in _SLOW) / math.fsum(1 / k**4 for k in _SLOW)
+    variance = 2 * noise + _BETWEEN * added
+    return math.sqrt(variance), math.sqrt(variance / (2 * noise)) if noise > 0 else math.inf
+
+
+def _of_drift(estimate: float, error: float, alpha: float) -> tuple[float, Interval]:
+    """The p value and the interval of a ratio less 1 whose logarithm has this standard error."""
+    log = math.log1p(estimate)
+    reach = _NORMAL.inv_cdf(1 - alpha / 2) * error
+    # The largest exponent of a float is 709.
+    low, high = math.expm1(max(-700.0, log - reach)), math.expm1(min(700.0, log + reach))
+    return math.erfc(abs(log) / error / math.sqrt(2)), Interval(estimate, low, high, 1 - alpha)
+
+
+def _both(first: Interval, second: Interval) -> Interval:
+    """What holds both intervals; none if one is none."""
+    if first.low is None or first.high is None or second.low is None or second.high is None:
+        return Interval(first.estimate, None, None, first.confidence)
+    return Interval(first.estimate, min(first.low, second.low), max(first.high, second.high), first.confidence)
+
+
 def _p(tail: float, wider: float) -> float:
     """Two-sided p from one tail, for a standard error that is wider by this factor."""
     p = min(1.0, 2 * tail)
@@ -233,9 +295,19 @@ def compare_series(before: Sequence[float], after: Sequence[float], alpha: float
     # Of an interval of this confidence the ends of one that is wider lie further out.
     end = math.erfc(_NORMAL.inv_cdf(1 - alpha / 2) * wider / math.sqrt(2)) / 2
     base, new = fmean(sides[0]), fmean(sides[1])
-    ratio = None
+    p, ratio, drift = _p(tail, wider), None, 1.0
+    smallest: float | None = _p(1 / ways, wider)
     if base > 0:
         ratio = _ratio(exchanges, new / base - 1, end, 1 - alpha)
+        drifted = drift_error(before, after)
+        if drifted is not None:
+            (error, drift), smallest = drifted, None
+            of_drift, room = _of_drift(ratio.estimate, error, alpha)
+            if tail * ways < 2:
+                # No exchange is like it: how far the sides are apart, the blocks cannot tell.
+                p, ratio = of_drift, room
+            else:
+                p, ratio = max(p, of_drift), _both(ratio, room)
         ends = [None if one is None else one * base for one in (ratio.low, ratio.high)]
         difference = Interval(new - base, ends[0], ends[1], 1 - alpha)
     else:
@@ -243,5 +315,5 @@ def compare_series(before: Sequence[float], after: Sequence[float], alpha: float
         difference = Interval(new - base, *_ends(shifts, shifts, end), 1 - alpha)
     exact = not any(one.paired for one in exchanges)
     name = f"exchange of {len(sides[0])} and {len(sides[1])} blocks of time" + (", exact" if exact else "")
-    test = Test(name, new - base, _p(tail, wider), _p(1 / ways, wider))
-    return BlockTest(sides[0], sides[1], test, difference, ratio, wider, reach)
+    test = Test(name, new - base, p, smallest)
+    return BlockTest(sides[0], sides[1], test, difference, ratio, wider, reach, drift)

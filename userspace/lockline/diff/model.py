@@ -183,7 +183,7 @@ def compare_shares(
         before=base,
         after=summarize(found.after),
         overlap=overlap(found.before, found.after, larger),
-        detectable=_ratio(None if least is None else least * found.inflation, base.average),
+        detectable=_ratio(None if least is None else least * max(found.inflation, found.drift), base.average),
         judgement=judge(judgement, rule, higher_is_better=False),
     )
     return comparison, found

@@ -27,6 +27,8 @@ MAX_JUDGED = 50
 _WHOLE = 0.75
 # So many times the length of a burst has enough of them.
 _ENOUGH = 16
+# Slower than a drift that a recording shows, by so much, is what hides it.
+_LONGER = 8
 # From so much dependence on it is worth a word.
 _BURSTS = 1.5
 
@@ -216,6 +218,12 @@ class _Differ:
 
     def bursts(self, found: BlockTest) -> str:
         """What to do about samples that depend on each other, '' if they hardly do."""
+        if found.drift >= _BURSTS:
+            longest = max(side.window.duration_ns for side in (self.before, self.after)) / 1e9
+            return (
+                "the load itself drifts within each recording: "
+                f"record several pairs in turn, or for {_LONGER * longest:.0f} s"
+            )
         if found.inflation < _BURSTS:
             return ""
         burst = found.correlated * self.sample_ns / 1e9
