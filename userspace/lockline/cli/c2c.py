@@ -15,6 +15,7 @@ from lockline.base.errors import LocklineError
 from lockline.cli.c2c_inputs import STANDARD_INPUT, Input, check_options, kind_of
 from lockline.cli.c2c_inputs import opened as opened_input
 from lockline.cli.common import add_html, check_html, positive
+from lockline.cli.progress import progress
 from lockline.render.c2c_sections import SECTIONS
 
 if TYPE_CHECKING:
@@ -141,9 +142,10 @@ def _recording_of(given: Input, arguments: argparse.Namespace, directory: Path) 
         yield given.path
         return
     imported = directory / "import.lockline"
-    notes = _import(given, imported, arguments, "-q")
-    if arguments.recording and kind == "perf.data" and _names_from(imported, arguments.recording):
-        notes = _import_perf_data(given, imported, arguments, "-q", "--recording", arguments.recording)
+    with progress("importing"):
+        notes = _import(given, imported, arguments, "-q")
+        if arguments.recording and kind == "perf.data" and _names_from(imported, arguments.recording):
+            notes = _import_perf_data(given, imported, arguments, "-q", "--recording", arguments.recording)
     for note in notes:
         _note(note)
     yield imported
@@ -262,6 +264,8 @@ def run(arguments: argparse.Namespace) -> tuple[str, int]:
         opened_input(arguments.file, Path(directory)) as given,
     ):
         check_options(arguments, kind_of(given), given.name)
-        for note in _import(given, Path(arguments.output), arguments):
+        with progress("importing"):
+            notes = _import(given, Path(arguments.output), arguments)
+        for note in notes:
             _note(note)
     return "", 0

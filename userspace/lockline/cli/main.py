@@ -121,8 +121,26 @@ def _run(arguments: Sequence[str]) -> tuple[str, int]:
         if stopped.code == 2:
             raise SystemExit(1) from None
         raise
-    shown: tuple[str, int] = import_module(f"lockline.cli.{parsed.command}").run(parsed)
+    run = import_module(f"lockline.cli.{parsed.command}").run
+    words = _working(parsed)
+    shown: tuple[str, int]
+    if words is None or not sys.stderr.isatty():
+        shown = run(parsed)
+        return shown
+    from lockline.cli.progress import progress
+
+    with progress(words):
+        shown = run(parsed)
     return shown
+
+
+def _working(parsed: "argparse.Namespace") -> str | None:
+    """What a command that may take long does meanwhile; None where it tells itself, or writes as it goes."""
+    if getattr(parsed, "output", None) == "-" or getattr(parsed, "changelog", False):
+        return None
+    if getattr(parsed, "html", None) and parsed.command in ("report", "diff"):
+        return "making the page"
+    return {"report": "reading the recording", "diff": "comparing", "export": "exporting"}.get(parsed.command)
 
 
 def _complain(text: str) -> None:
