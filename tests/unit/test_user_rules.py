@@ -145,7 +145,7 @@ def test_a_lock_of_the_c_library(quiet: Report) -> None:
     mutex = of_program(2, LOCK, 400 * MS, stacks=(FutexStack("waiter", 30, 30, 0, frames),))
     (found,) = find_all(replace(quiet, futexes=Futexes((mutex,), ())))
     assert (found.rule, found.confidence) == ("user-lock", "high")
-    assert told(found).title == "Threads of server (7) wait for a lock of the C library, in malloc()"
+    assert told(found).title == "Threads of server (7) wait for a lock of the C library, in malloc(): jobs"
     assert "100.0% of the sampled waits are in malloc(), called from parse()" in told(found).evidence
     assert "allocate less there" in told(found).next[0]
 
@@ -159,6 +159,18 @@ def test_few_but_long_waits_for_what_is_known_to_be_a_lock(quiet: Report) -> Non
     findings = find_all(replace(quiet, futexes=Futexes((futex,), ())))
     assert told(findings[0]).title == ("Threads of server (7) wait for table, a read-write lock of their own program")
     assert find_all(replace(quiet, futexes=Futexes((replace(futex, make="", sure="medium"),), ()))) == ()
+
+
+def test_a_wait_that_has_not_ended_counts(quiet: Report) -> None:
+    """A writer that readers starve: its wait outlasts the recording."""
+    total = {"open_waits": 1, "oldest_ns": 900 * MS}
+    futex = of_program(2, LOCK, 4 * MS, total=total, make=RWLOCK)
+    report = replace(quiet, futexes=Futexes((futex,), ()))
+    (found,) = find_all(report)
+    assert found.impact.wait_ns == 904 * MS
+    assert "1 more had not ended, the oldest after 900 ms" in told(found).evidence
+    answer = make_answer(replace(report, findings=(found,)))
+    assert (answer.kind, round(answer.user_waiting or 0.0, 2)) == ("user space", 0.9)
 
 
 def test_waits_that_cannot_be_told_are_spoken_of(quiet: Report) -> None:

@@ -430,6 +430,15 @@ def test_who_held_it() -> None:
     assert holders_of([], 7) == Holders(0, 0, 0.0, 0.0, 0.0, "", 0.0, None)
 
 
+def test_who_waits_at_the_other_word_of_a_rwlock_waits_for_it() -> None:
+    """Readers wait at one word, writers at another: neither holds it asleep."""
+    moments = [(ThreadLook(1, "a", "S", 4096, "futex_do_wait"), ThreadLook(2, "b", "S", 4100, "futex_do_wait"))] * 2
+    moments += [(ThreadLook(2, "b", "S", 4096, "futex_do_wait"), ThreadLook(1, "a", "R", 0, ""))]
+    found = holders_of(moments, 4096, rwlock=True)
+    assert (found.known, found.running, found.sleeping) == (1, 1.0, 0.0)
+    assert holders_of(moments, 4096).sleeping > 0
+
+
 def test_whether_the_holder_had_a_cpu() -> None:
     """From look to look, of who is the likely holder at both; others' times do not count."""
 

@@ -89,14 +89,14 @@ def cost_of(report: Report, waits: Sequence[tuple[str, Figures]]) -> Cost:
 def _user_waiting(report: Report) -> float | None:
     if report.futexes is None:
         return None
-    ns = sum(futex.figures.wait_ns for futex in report.futexes.futexes if futex.nature in (LOCK, PARKED))
+    ns = sum(futex.waited_ns for futex in report.futexes.futexes if futex.nature in (LOCK, PARKED))
     return (report.window.share(ns) or 0.0) + _at_barriers(report)
 
 
 def _user_matters(report: Report, waiting: float) -> bool:
     """Whether waiting for locks of programs is more than negligible, in sum or in a single wait."""
     locks = [one for one in (report.futexes.futexes if report.futexes is not None else ()) if one.nature == LOCK]
-    longest = max((one.figures.max_ns for one in locks), default=0)
+    longest = max((one.longest_ns for one in locks), default=0)
     return waiting >= NEGLIGIBLE_USER_SHARE or (waiting >= NEGLIGIBLE_SHARE and longest >= NEGLIGIBLE_WAIT_NS)
 
 

@@ -150,6 +150,16 @@ class FutexWaits:
     holders: tuple[HolderLook, ...] = ()
 
     @property
+    def waited_ns(self) -> int:
+        """Of the waits that ended, and of the oldest that had not: who waits for long may wait still."""
+        return self.figures.wait_ns + (self.total.oldest_ns if self.total.open_waits else 0)
+
+    @property
+    def longest_ns(self) -> int:
+        """Of the waits that ended, and of those that had not."""
+        return max(self.figures.max_ns, self.total.oldest_ns if self.total.open_waits else 0)
+
+    @property
     def ops(self) -> tuple[str, ...]:
         """The operations seen, by name."""
         return tuple(name for bit, name in OPS.items() if self.total.ops >> bit & 1)

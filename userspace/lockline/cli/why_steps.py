@@ -117,7 +117,7 @@ def _looked(choice: Choice, known: Investigation, number: int) -> Made:
         kernel_waiters=0.0,
         longest_ns=0,
         waits=0,
-        holders=holders_of(looks, lock.address),
+        holders=holders_of(looks, lock.address, lock.rwlock),
         counters=counters,
     )
     return Made(_step(choice, number, "done", cost, seen), None)

@@ -65,6 +65,7 @@ class UserLockSeen:
     """A futex that is a contended lock, or may be one: where the steps that look at one process find it.
 
     why: it is one, or why that is not clear.  goroutines: they wait for it, and no threads.
+    rwlock: a pthread_rwlock_t, of two words.
     """
 
     name: str
@@ -77,6 +78,7 @@ class UserLockSeen:
     waiters: float
     why: str = ""
     goroutines: bool = False
+    rwlock: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from lockline.analysis.episode_model import Doing, Episode
 from lockline.analysis.findings import Process, Task
 from lockline.analysis.futex import LOCK, PARKED, UNCLEAR, FutexWaits
 from lockline.analysis.model import LockWaits, Report
-from lockline.analysis.user_evidence import GO_MUTEX
+from lockline.analysis.user_evidence import GO_MUTEX, RWLOCK
 from lockline.analysis.whatif import what_if
 from lockline.investigation.model import Counters, Holders, Holding, Observation, Unseen, UserLockSeen, WaitedLock
 from lockline.rules.common import callers, heaviest_caller
@@ -111,11 +111,12 @@ def _user_lock(report: Report, futex: FutexWaits) -> UserLockSeen:
         tgid=futex.futex.tgid,
         comm=futex.futex.comm,
         address=futex.futex.address,
-        wait_ns=futex.figures.wait_ns,
+        wait_ns=futex.waited_ns,
         waits=futex.figures.waits,
-        waiters=report.window.share(futex.figures.wait_ns) or 0.0,
+        waiters=report.window.share(futex.waited_ns) or 0.0,
         why=futex.why,
         goroutines=futex.make == GO_MUTEX,
+        rwlock=futex.make == RWLOCK,
     )
 
 
@@ -129,10 +130,9 @@ def observe(report: Report, probe: str, counters: Counters | None = None) -> Obs
     if report.futexes is not None:
         unclear = [_user_lock(report, futex) for futex in report.futexes.futexes if futex.nature == UNCLEAR]
         contended = [futex for futex in report.futexes.futexes if futex.nature in (LOCK, PARKED)]
-        user_waiters = report.window.share(sum(futex.figures.wait_ns for futex in contended)) or 0.0
+        user_waiters = report.window.share(sum(futex.waited_ns for futex in contended)) or 0.0
         user_locks = [
-            _user_lock(report, futex)
-            for futex in sorted(contended, key=lambda futex: -futex.figures.wait_ns)[:USER_LOCKS]
+            _user_lock(report, futex) for futex in sorted(contended, key=lambda futex: -futex.waited_ns)[:USER_LOCKS]
         ]
     answer = make_answer(report)
     return Observation(
@@ -193,25 +193,34 @@ def _delayed(moments: Sequence[Mapping[int, ThreadLook]]) -> float | None:
     return delayed / wanted if wanted >= ENOUGH_WANTED_NS else None
 
 
-def holders_of(looks: Sequence[Sequence[ThreadLook]], futex: int) -> Holders:
+# How far apart the words of one pthread_rwlock_t lie: readers wait at one, writers at both.
+_RWLOCK_WORDS = 8
+
+
+def holders_of(looks: Sequence[Sequence[ThreadLook]], futex: int, rwlock: bool = False) -> Holders:
     """What the likely holder of a futex did, from looks at all threads of its process.
 
     A thread that is ever seen waiting for the futex uses it.  At a moment when some of these wait, the others are
     those that may hold it: each has an equal part of that moment.
     """
-    users = {look.tid for moment in looks for look in moment if look.futex == futex}
+    near = _RWLOCK_WORDS if rwlock else 0
+
+    def waits(look: ThreadLook) -> bool:
+        return bool(look.futex) and abs(look.futex - futex) <= near
+
+    users = {look.tid for moment in looks for look in moment if waits(look)}
     waiting = 0
     known = running = sleeping = disk = 0.0
     functions: defaultdict[str, float] = defaultdict(float)
     comms: Counter[str] = Counter()
     likely: list[dict[int, ThreadLook]] = []
     for moment in looks:
-        if not any(look.futex == futex for look in moment):
+        if not any(waits(look) for look in moment):
             likely.append({})
             continue
         waiting += 1
         # Who waits for another futex is no holder at work, but may hold it all the same.
-        candidates = [look for look in moment if look.tid in users and look.futex != futex]
+        candidates = [look for look in moment if look.tid in users and not waits(look)]
         likely.append({look.tid: look for look in candidates})
         if not candidates:
             continue

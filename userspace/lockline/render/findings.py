@@ -32,7 +32,7 @@ SENTENCES: Mapping[str, str] = {
     # Titles.
     "barrier-imbalance": "Threads of {process} wait at a barrier for {task}, which comes last",
     "convoy": "Tasks queue for {lock:full}",
-    "c-library-lock": "Threads of {process} wait for a lock of the C library, in {call}",
+    "c-library-lock": "Threads of {process} wait for a lock of the C library, in {call}[: {lock}]",
     "cpu-starved": "{cpu} waits far longer than the others",
     "deadlock": "{threads} threads of {process} wait for each other, in a circle: a deadlock",
     "deadlock-with-itself": "A thread of {process} waits for a lock that it holds itself",
@@ -132,6 +132,7 @@ SENTENCES: Mapping[str, str] = {
     "in-c-library": "{part} of the sampled waits are in {call}[, called from {caller}]",
     "let-go-in": "most of those who wait are woken in {function}",
     "nature": "{why}",
+    "still-waits": "{waits} more had not ended, the oldest after {age}",
     "holder-ran": "at {part} of {looks} looks its holder ran, or waited for a CPU",
     "holder-slept": "at {part} of {looks} looks its holder slept[ in {call}][, in the kernel's {function}]",
     "holder-waited": "at {part} of {looks} looks its holder waited for another lock of the program",

@@ -37,6 +37,8 @@ from lockline.rules.herd import condition_of
 
 # A wait that needs no others beside it.
 LONG_NS = 1_000_000_000
+# The part of all waiting from which a wait that has not ended is spoken of.
+_WORTH_ADDING = 0.1
 # Looks at a holder that a statement about what holders do needs, and the part of them from which it is what they do.
 _ENOUGH_LOOKS = 20
 _MOSTLY = 0.5
@@ -139,14 +141,16 @@ def _claim(
     if asleep is not None:
         return fact("held-over-sleep", process=process, lock=lock, call=_call(asleep))
     if library is not None:
-        return fact("c-library-lock", process=process, lock=lock, call=Function(library.function))
+        return fact(
+            "c-library-lock", process=process, lock=lock if lock.name else None, call=Function(library.function)
+        )
     return fact(_CLAIMS.get(futex.make, "user-lock"), process=process, lock=lock)
 
 
 def _enough(futex: FutexWaits) -> bool:
     """Whether the waits are many, or long ones for what is known to be a lock."""
     sure = bool(futex.make) and futex.sure == "high"
-    return futex.figures.waits >= ENOUGH_WAITS or (sure and futex.figures.max_ns >= LONG_NS)
+    return futex.figures.waits >= ENOUGH_WAITS or (sure and futex.longest_ns >= LONG_NS)
 
 
 def find(report: Report) -> list[Finding]:
@@ -155,7 +159,7 @@ def find(report: Report) -> list[Finding]:
     for futex in report.futexes.futexes if report.futexes is not None else ():
         if futex.nature != LOCK or not _enough(futex):
             continue
-        waiting = share(report, futex.figures.wait_ns)
+        waiting = share(report, futex.waited_ns)
         if waiting < USER_WORTH_TELLING or condition_of(report, futex) is not None:
             continue
         lock = UserLock(futex.futex.name, "")
@@ -170,6 +174,9 @@ def find(report: Report) -> list[Finding]:
             ),
             fact("nature", why=Text(futex.why)),
         ]
+        open_ns = futex.waited_ns - futex.figures.wait_ns
+        if open_ns >= _WORTH_ADDING * futex.waited_ns:
+            evidence.append(fact("still-waits", waits=Measure(futex.total.open_waits, "waits"), age=ns(open_ns)))
         owners = _tasks(futex, "owner") if not futex.make else ()
         if owners:
             evidence.append(fact("owners-seen", owners=owners))
@@ -208,7 +215,7 @@ def find(report: Report) -> list[Finding]:
                         any(len(stack.frames) > 1 for stack in futex.stacks),
                     )
                 ),
-                impact=Impact(futex.figures.wait_ns),
+                impact=Impact(futex.waited_ns),
             )
         )
     return sorted(found, key=lambda finding: -finding.impact.wait_ns)[:3]
