@@ -2,6 +2,7 @@
 """lockline top on this machine: it names what a load waits for, keeps its recording on request, and leaves nothing."""
 
 import os
+import pty
 import subprocess
 import sys
 from pathlib import Path
@@ -10,6 +11,7 @@ import pytest
 
 from lockline.cli import demo
 from lockline.cli import main as cli
+from support import DEADLINE_S
 
 TOP = Path(__file__).resolve().parents[2]
 
@@ -32,4 +34,24 @@ def test_a_live_view_names_the_lock_and_keeps_the_recording(tmp_path: Path) -> N
     assert demo.LOCK in done.stdout
     assert kept.stat().st_mode & 0o777 == 0o600
     assert cli.main(["report", str(kept)]) == 0
+    assert list(scratch.iterdir()) == []
+
+
+def test_it_ends_with_its_terminal(tmp_path: Path) -> None:
+    """Where no signal tells of it too: nothing runs on that nobody sees."""
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    ours, theirs = pty.openpty()
+    environment = {**os.environ, "TMPDIR": str(scratch), "TERM": "xterm"}
+    command = [sys.executable, "-m", "lockline", "top"]
+    with subprocess.Popen(
+        command, cwd=TOP / "userspace", env=environment, stdin=theirs, stdout=theirs, stderr=theirs
+    ) as process:
+        os.close(theirs)
+        seen = b""
+        while b"own cost" not in seen:
+            seen += os.read(ours, 4096)
+        assert list(scratch.iterdir())
+        os.close(ours)
+        process.wait(DEADLINE_S)
     assert list(scratch.iterdir()) == []

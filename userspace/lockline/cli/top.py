@@ -237,7 +237,7 @@ def _watch_file(screen: "Screen", path: Path, style: Style, interval_ms: int) ->
     state = State(step=0)
     drawn = state.step
     shown = Shown(*read_file(path, drawn))
-    while not state.quit:
+    while not (state.quit or screen.is_gone()):
         if drawn != state.step:
             drawn = state.step
             shown = Shown(*read_file(path, drawn))
@@ -252,7 +252,7 @@ def _watch_file(screen: "Screen", path: Path, style: Style, interval_ms: int) ->
 
 def _watch_live(screen: "Screen", recorder: _Recorder, style: Style, state: State, shown: Shown) -> State:
     changed = True
-    while not state.quit:
+    while not (state.quit or screen.is_gone()):
         if changed:
             screen.draw(frame(shown, state, style, *screen.size()))
         key = screen.key(recorder.wait_ms())

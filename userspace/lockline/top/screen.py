@@ -2,6 +2,8 @@
 """Draws frames on a terminal by curses, and names its keys."""
 
 import curses
+import select
+import sys
 from collections.abc import Sequence
 from contextlib import suppress
 
@@ -39,6 +41,12 @@ class Screen:
             curses.curs_set(0)
         self._looks = {"": 0, "title": curses.A_BOLD, "selected": curses.A_REVERSE, "faint": curses.A_DIM}
         window.keypad(True)
+
+    def is_gone(self) -> bool:
+        """Whether nobody can see the terminal any more: it hung up, and no signal came of it."""
+        poll = select.poll()
+        poll.register(sys.stdin.fileno(), 0)
+        return bool(poll.poll(0))
 
     def size(self) -> tuple[int, int]:
         """Columns and rows."""
