@@ -11,6 +11,7 @@ import pytest
 
 from lockline.analysis.futex import CONDITION, LOCK, NONE, POLL, SEMAPHORE, FutexWaits, read_futexes
 from lockline.analysis.selection import Selection
+from lockline.analysis.user_evidence import RWLOCK
 from lockline.recording.reader import open_recording
 from lockline.rules import find_all
 from lockline.rules.report import make_report
@@ -262,6 +263,40 @@ print(ctypes.addressof(semaphore))
     assert futex.semaphore
     assert futex.nature == SEMAPHORE
     assert futex.total.tasks_woken > ROUNDS / 2
+
+
+def test_a_writer_that_never_gets_its_lock(live: Path, recording: Path) -> None:
+    """It waited before the recording, and waits on after it: its stack tells that this is no idle thread."""
+    script = """
+import ctypes, sys, threading
+libc = ctypes.CDLL(None)
+lock = ctypes.create_string_buffer(56)
+libc.pthread_rwlock_init(lock, None)
+libc.pthread_rwlock_rdlock(lock)
+threading.Thread(target=lambda: libc.pthread_rwlock_wrlock(lock), daemon=True).start()
+idle = threading.Condition()
+threading.Thread(target=lambda: idle.acquire() and idle.wait(), daemon=True).start()
+print(ctypes.addressof(lock), flush=True)
+sys.stdin.readline()
+"""
+    with (
+        subprocess.Popen(
+            [sys.executable, "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        ) as it,
+    ):
+        assert it.stdout is not None
+        low = int(it.stdout.readline())
+        with collecting(live, recording, it.pid), Recording(recording) as result:
+            wait_for(lambda: result.number("SELECT count(*) FROM futex_sample"), "the stack of a wait in progress")
+            oldest = "SELECT max(oldest_ns) FROM futex_total WHERE slept = 0"
+            wait_for(lambda: (result.number(oldest) or 0) > 2_000_000_000, "a wait of two seconds in progress")
+        it.communicate("\n", timeout=DEADLINE_S)
+    (lock,) = [futex for futex in futexes(recording, it.pid) if low <= futex.futex.address < low + 56]
+    assert (lock.nature, lock.make, lock.figures.waits) == (LOCK, RWLOCK, 0)
+    found = finding(recording, "user-lock")
+    assert "a read-write lock of their own program" in found.title
+    assert any("1 wait had not ended, the oldest after" in line for line in found.evidence), found.evidence
+    assert [one.rule for one in findings(recording, "user-lock")] == ["user-lock"]
 
 
 def test_processes_that_share_a_futex(live: Path, recording: Path) -> None:

@@ -168,7 +168,7 @@ def test_a_wait_that_has_not_ended_counts(quiet: Report) -> None:
     report = replace(quiet, futexes=Futexes((futex,), ()))
     (found,) = find_all(report)
     assert found.impact.wait_ns == 904 * MS
-    assert "1 more had not ended, the oldest after 900 ms" in told(found).evidence
+    assert "1 wait had not ended, the oldest after 900 ms" in told(found).evidence
     answer = make_answer(replace(report, findings=(found,)))
     assert (answer.kind, round(answer.user_waiting or 0.0, 2)) == ("user space", 0.9)
 

@@ -75,6 +75,49 @@ bool futex_still_waits(__u32 tgid, __u32 tid, __u64 address)
 	return read_call(tgid, tid, call, sizeof(call)) && parse_wait(call, &wait) && wait.address == address;
 }
 
+/* DWARF's number of the stack pointer. */
+#if defined(__x86_64__)
+#define STACK_POINTER 7
+#else
+#define STACK_POINTER 31
+#endif
+
+/* The end of the line: where the stack is, and where the thread goes on. */
+static bool parse_place(const char *line, __u64 *sp, __u64 *pc)
+{
+	const char *last = strrchr(line, ' '), *before = last;
+
+	while (before && before > line && before[-1] != ' ')
+		before--;
+	if (!before || before == line)
+		return false;
+	*pc = strtoull(last, NULL, 16);
+	*sp = strtoull(before, NULL, 16);
+	return *pc && *sp;
+}
+
+bool futex_waiting_stack(__u32 tgid, __u32 tid, __u64 address, struct user_stack *out)
+{
+	struct iovec here = {out->bytes, sizeof(out->bytes)}, there = {.iov_len = sizeof(out->bytes)};
+	struct futex_slot wait = {0};
+	char before[256], after[256];
+	ssize_t size;
+	__u64 sp;
+
+	if (!read_call(tgid, tid, before, sizeof(before)) || !parse_wait(before, &wait) || wait.address != address ||
+	    !parse_place(before, &sp, &out->pc))
+		return false;
+	there.iov_base = (void *)(unsigned long)sp;
+	size = process_vm_readv(tgid, &here, 1, &there, 1, 0);
+	if (size <= 0 || !read_call(tgid, tid, after, sizeof(after)) || strcmp(before, after))
+		return false;
+	memset(out->registers, 0, sizeof(out->registers));
+	out->registers[STACK_POINTER] = sp;
+	out->tgid = tgid;
+	out->size = size;
+	return true;
+}
+
 /* In the tid of a slot that is being filled in: to the programs it is taken, and nobody's. */
 #define FILLING (1u << 31)
 

@@ -8,6 +8,7 @@
 
 #include "bpf/futex.h"
 #include "cli/options.h"
+#include "naming/user_unwind.h"
 #include "probes/probes.h"
 
 /* The programs' table of tasks in a futex call. */
@@ -18,6 +19,12 @@ struct futex_slots {
 
 /* Reads a futex and what lies above it from a process's memory: false if it cannot be read. */
 bool futex_words(__u32 tgid, __u64 address, struct futex_words *words);
+
+/*
+ * The stack of a thread that is asleep in a call that waits for that futex: its pointer and where the thread goes on
+ * by /proc, and what lies there.  False: it does not wait any more, or nothing can be read.
+ */
+bool futex_waiting_stack(__u32 tgid, __u32 tid, __u64 address, struct user_stack *out);
 
 /* Whether the thread is asleep in a call that waits for that futex, by /proc. */
 bool futex_still_waits(__u32 tgid, __u32 tid, __u64 address);

@@ -24,6 +24,8 @@
 
 /* Waits in progress that are told with their owner; those beyond are counted. */
 #define OWNED_WAITS 256
+/* Threads that wait for long whose stacks are looked at in one interval. */
+#define WAITING_SAMPLES 16
 /* A slot of a thread that is gone is freed when it is so old. */
 #define STALE_NS 1000000000ull
 /* FUTEX_TID_MASK */
@@ -51,8 +53,9 @@ struct futexes {
 	__u64 *looked_at;    /* per slot: begin of the wait whose owner was looked for */
 	struct owned *owned; /* per slot: and was found */
 	__u32 owned_waits;
-	__u64 owned_untold; /* in the last interval */
-	__u32 met;          /* waits that had begun before the recording */
+	__u64 owned_untold;    /* in the last interval */
+	__u32 waiting_samples; /* that may still be made in this one */
+	__u32 met;             /* waits that had begun before the recording */
 	struct ring_losses losses;
 	struct futexes_known known;
 	struct futex_rows rows;
@@ -326,6 +329,32 @@ static int store_owned_wait(struct futexes *futexes, const struct futex *futex, 
 			     .owner_in = strcmp(owner_in, "0") ? owner_in : "");
 }
 
+/* Of a futex that has no sample, as nobody who waits there has left: where the thread waits. */
+static int store_waiting_sample(struct futexes *futexes, const struct futex *futex, const struct futex_slot *slot)
+{
+	struct naming_sample *sample = &futexes->sample;
+	__s64 task;
+
+	if (!futexes->stacks.naming || !futexes->waiting_samples ||
+	    !futex_waiting_stack(slot->tgid, slot->tid, slot->address, &sample->stack))
+		return 0;
+	futexes->waiting_samples--;
+	task = task_id(futexes, slot->tid, slot->tgid, "");
+	if (task < 0)
+		return task;
+	sample->frames[0] = sample->stack.pc;
+	sample->count = 1;
+	sample->wake = false;
+	sample->futex = futex->id;
+	sample->task = task;
+	/* It says where, and not how long: the wait's length comes with its end, or with the wait in progress. */
+	sample->waits = 1;
+	sample->wait_ns = 1;
+	if (naming_queue_unwind(futexes->stacks.naming, sample))
+		return 0;
+	return stacks_put_sample(&futexes->stacks, sample);
+}
+
 /*
  * A wait that lasts may never end, and no sample of it come: its owner is looked for while it waits; once, if it
  * has none, as of the workers of an idle pool, else each time, as it may be another's by now.
@@ -356,6 +385,8 @@ static int look_at_long_wait(struct futexes *futexes, struct futex *futex, __u32
 		*owned = (struct owned){owner, now_ns};
 	if (first)
 		err = add_owner(futexes, futex, &event, owner);
+	if (!err && first && futex->owner_samples == 1)
+		err = store_waiting_sample(futexes, futex, &slot);
 	/* It has the lock meanwhile, and is the owner itself; at the end of a recording no program sees it leave. */
 	if (err || !owner || !futex_still_waits(slot.tgid, slot.tid, slot.address))
 		return err;
@@ -374,6 +405,7 @@ static int look_at_slots(struct futexes *futexes, __u64 now_ns)
 
 	futexes->owned_waits = 0;
 	futexes->owned_untold = 0;
+	futexes->waiting_samples = WAITING_SAMPLES;
 	for (__u32 i = 0; !err && i <= futexes->slots.mask; i++) {
 		struct futex_slot *slot = &slots[i];
 		__u32 tid = __atomic_load_n(&slot->tid, __ATOMIC_ACQUIRE), home = tid & futexes->slots.mask;

@@ -20,6 +20,7 @@ from lockline.analysis.user_evidence import (
     Site,
     share_from,
     waiting,
+    waiting_still,
 )
 from lockline.base.c_library import FUTEX_CALLERS
 
@@ -93,7 +94,7 @@ def rwlocks(processes: Processes, window_ns: int) -> Iterator[Recognised]:
                 lock=True,
                 sure="high",
                 why=(
-                    f"a pthread rwlock: {waiting(parts, window_ns):.1f} threads wait for it on average,"
+                    f"a pthread rwlock: {waiting_still(parts, window_ns):.1f} threads wait for it on average,"
                     f" {writers:.0%} of that to write and {1 - writers:.0%} to read"
                 ),
                 name=_whole_name(first.name, first.address - low),

@@ -143,6 +143,12 @@ def waiting(words: Iterable[Seen], window_ns: int) -> float:
     return total_of(words, "wait_ns") / window_ns if window_ns else 0.0
 
 
+def waiting_still(words: Sequence[Seen], window_ns: int) -> float:
+    """The same, with the oldest of the waits that have not ended."""
+    oldest = max((entry.total.oldest_ns for entry in words if entry.total.open_waits), default=0)
+    return waiting(words, window_ns) + (oldest / window_ns if window_ns else 0.0)
+
+
 def _mangled(name: str) -> str:
     """As a C++ compiler writes Class::function, in part."""
     return "".join(f"{len(part)}{part}" for part in name.split("::")) if "::" in name else name

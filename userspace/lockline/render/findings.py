@@ -132,7 +132,7 @@ SENTENCES: Mapping[str, str] = {
     "in-c-library": "{part} of the sampled waits are in {call}[, called from {caller}]",
     "let-go-in": "most of those who wait are woken in {function}",
     "nature": "{why}",
-    "still-waits": "{waits} more had not ended, the oldest after {age}",
+    "still-waits": "{waits} wait{waits:s} had not ended, the oldest after {age}",
     "holder-ran": "at {part} of {looks} looks its holder ran, or waited for a CPU",
     "holder-slept": "at {part} of {looks} looks its holder slept[ in {call}][, in the kernel's {function}]",
     "holder-waited": "at {part} of {looks} looks its holder waited for another lock of the program",

@@ -164,16 +164,18 @@ def find(report: Report) -> list[Finding]:
             continue
         lock = UserLock(futex.futex.name, "")
         p99 = futex.figures.percentile(0.99)
-        evidence = [
-            fact(
-                "user-waits",
-                waits=Measure(futex.figures.waits, "waits"),
-                average=ns(futex.figures.average_ns),
-                part=part(waiting, THE_WINDOW),
-                p99=None if p99 is None else ns(p99),
-            ),
-            fact("nature", why=Text(futex.why)),
-        ]
+        evidence = [fact("nature", why=Text(futex.why))]
+        if futex.figures.waits:
+            evidence.insert(
+                0,
+                fact(
+                    "user-waits",
+                    waits=Measure(futex.figures.waits, "waits"),
+                    average=ns(futex.figures.average_ns),
+                    part=part(share(report, futex.figures.wait_ns), THE_WINDOW),
+                    p99=None if p99 is None else ns(p99),
+                ),
+            )
         open_ns = futex.waited_ns - futex.figures.wait_ns
         if open_ns >= _WORTH_ADDING * futex.waited_ns:
             evidence.append(fact("still-waits", waits=Measure(futex.total.open_waits, "waits"), age=ns(open_ns)))
