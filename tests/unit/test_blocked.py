@@ -13,10 +13,12 @@ from told import Told, told
 S = 1_000_000_000
 
 
-def waits(tid: int, owner: int, age_s: int = 2, timed: bool = False, owned_s: int = 5) -> BlockedThread:
+def waits(
+    tid: int, owner: int, age_s: int = 2, timed: bool = False, owned_s: int = 5, inside: str = "do_nanosleep"
+) -> BlockedThread:
     """A thread's wait for a lock named after its owner."""
     lock = Futex(owner + 2, 7, "server", 4096 + 64 * owner, 0, f"lock_of_{owner}", "server")
-    return BlockedThread(lock, tid, 7, f"w{tid}", age_s * S, timed, owner, owned_s * S, f"w{owner}", "S", "do_poll")
+    return BlockedThread(lock, tid, 7, f"w{tid}", age_s * S, timed, owner, owned_s * S, f"w{owner}", "S", inside)
 
 
 def test_two_threads_and_one_behind_them() -> None:
@@ -91,8 +93,15 @@ def test_a_lock_that_is_not_released() -> None:
         "2 waiting for lock_of_1, for up to 6.00 s",
         "1 more behind them, for up to 5.00 s",
         "w1 (1) was its owner whenever that was looked at, for 5.00 s",
-        "at the end it sleeps, in do_poll()",
+        "at the end it sleeps, in do_nanosleep()",
     )
+
+
+def test_idle_workers_may_stand_behind_a_mutex() -> None:
+    """One waits for the next job, and has the queue's mutex: the others wait for that."""
+    (finding,) = found(waits(2, 1, inside="inet_csk_accept"), waits(3, 1, inside="inet_csk_accept"))
+    assert (finding.rule, finding.confidence) == ("lock-not-released", "medium")
+    assert finding.evidence[-1] == "it waits for input: if that is the next job, these are idle workers behind a mutex"
 
 
 def test_an_owner_seen_once_may_have_come_by() -> None:

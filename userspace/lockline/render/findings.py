@@ -127,6 +127,7 @@ SENTENCES: Mapping[str, str] = {
     "behind-deadlock": "{threads} more behind them",
     "waiting-for": "{threads} waiting for {lock}, for up to {age}",
     "behind": "{threads} more behind them, for up to {age}",
+    "may-be-idle": "it waits for input: if that is the next job, these are idle workers behind a mutex",
     "owner-seen": "{owner} was its owner whenever that was looked at, for {held}",
     "user-waits": "{waits} waits of {average} on average: {part} of the window[; p99 {p99}]",
     "in-c-library": "{part} of the sampled waits are in {call}[, called from {caller}]",

@@ -153,7 +153,8 @@ def _answer_words(report: Report, answer: Answer, style: Style) -> str:
     if answer.kind == "standstill":
         stuck = next(found for found in report.findings if found.rule in STANDSTILLS)
         others = f" Other lock waiting: {cost}." if cost else ""
-        return f"Threads stand still: {clean(worded(stuck).title, style)}.{others}"
+        idle = ", or wait for work" if any(one.what == "may-be-idle" for one in stuck.evidence) else ""
+        return f"Threads stand still{idle}: {clean(worded(stuck).title, style)}.{others}"
     if answer.kind == "not enough recorded":
         return f"Not enough recorded for an answer: {answer.why}. Record for longer: lockline record -a -d 10"
     if answer.kind == "user space":
