@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What `record --futex` makes of programs in six languages: `make lab-languages`.
+"""What `record --futex` makes of programs in seven languages: `make lab-languages`.
 
 Each is built from its source here, and recorded from its begin to its end: contended, idle, and with the lock split.
 The program's own counters are the truth.  Then other kinds of waiting: the finding that each must have, or none.
@@ -20,7 +20,7 @@ from typing import Any
 HERE = Path(__file__).resolve().parent
 LOCKLINE = HERE.parents[1] / "build/bin/lockline"
 SECONDS = 3
-USER_RULES = {"user-lock", "gil-bound", "hot-monitor", "thundering-herd", "barrier-imbalance"}
+USER_RULES = {"user-lock", "gil-bound", "gvl-bound", "hot-monitor", "thundering-herd", "barrier-imbalance"}
 
 
 @dataclass(frozen=True)
@@ -116,6 +116,13 @@ KINDS = (
         (),
         (sys.executable, f"{HERE}/kinds.py"),
         {"processes": "user-lock", "lock": "user-lock", "pool": ""},
+    ),
+    Kinds(
+        "Ruby",
+        "ruby",
+        (),
+        ("ruby", f"{HERE}/threads.rb"),
+        {"contended": "gvl-bound", "calls": "gvl-bound", "mutex": "user-lock", "idle": ""},
     ),
 )
 

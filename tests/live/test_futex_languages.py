@@ -1,43 +1,70 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What kind of lock a program of Python waits for: the GIL, and at rest none (make lab-languages: other languages)."""
+"""What kind of lock a program of Python or Ruby waits for, and at rest none (make lab-languages: other languages)."""
 
+import shutil
 import subprocess
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
 from lockline.analysis.futex import LOCK
 from lockline.analysis.selection import Selection
-from lockline.analysis.user_locks import GIL
+from lockline.analysis.user_evidence import GIL, RUBY_GVL, RUBY_MUTEX
 from lockline.recording.reader import open_recording
 from lockline.rules.report import make_report
 from support import Collector, wait_for
 
-PROGRAM = Path(__file__).resolve().parents[1] / "languages/threads.py"
-PYTHON = Path(sys.executable)
+PROGRAMS = Path(__file__).resolve().parents[1] / "languages"
+RULES = {"gil-bound", "gvl-bound", "hot-monitor", "user-lock"}
 
 
-@pytest.mark.parametrize("mode", ["contended", "idle"])
-def test_the_gil(live: Path, recording: Path, mode: str) -> None:
-    """Four threads that compute pass it to each other; four that wait for a queue hardly touch it."""
-    with subprocess.Popen([PYTHON, PROGRAM, mode], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as program:
+@dataclass(frozen=True)
+class Case:
+    """A program in a mode: how many waits to see, and the rule and the kind of lock that must be told ('' none)."""
+
+    program: str
+    mode: str
+    waits: int
+    rule: str = ""
+    make: str = ""
+
+
+CASES = (
+    # Four threads that compute pass it to each other; four that wait for a queue hardly touch it.
+    Case("threads.py", "contended", 200, "gil-bound", GIL),
+    Case("threads.py", "idle", 200),
+    # The same, where a thread has it for 100 ms; where each calls the system; and a Mutex that is held over a sleep.
+    Case("threads.rb", "contended", 60, "gvl-bound", RUBY_GVL),
+    Case("threads.rb", "calls", 200, "gvl-bound", RUBY_GVL),
+    Case("threads.rb", "mutex", 200, "user-lock", RUBY_MUTEX),
+    Case("threads.rb", "idle", 200),
+)
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.program}-{case.mode}")
+def test_what_threads_wait_for(live: Path, recording: Path, case: Case) -> None:
+    language = sys.executable if case.program.endswith(".py") else shutil.which("ruby")
+    if language is None:
+        pytest.skip("ruby is not installed: scripts/setup test")
+    command = [language, PROGRAMS / case.program, case.mode]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as program:
         assert program.stdout is not None
         assert program.stdout.readline() == "ready\n"
 
         def seen() -> bool:
             with open_recording(recording) as opened:
                 ran = opened.raw("SELECT COALESCE(SUM(slept), 0) FROM futex_total")
-                return any(int(slept) >= 200 for (slept,) in ran)
+                return any(int(slept) >= case.waits for (slept,) in ran)
 
         with Collector(live, recording, "--futex", "-p", str(program.pid)):
-            wait_for(seen, "200 waits in the recording")
+            wait_for(seen, f"{case.waits} waits in the recording")
         program.communicate("\n")
     with open_recording(recording) as opened:
         report = make_report(opened, Selection(), 0)
     assert report.futexes is not None
-    rules = {finding.rule for finding in report.findings} & {"gil-bound", "hot-monitor", "user-lock"}
-    assert rules == ({"gil-bound"} if mode == "contended" else set())
-    if mode == "contended":
+    assert {finding.rule for finding in report.findings} & RULES == ({case.rule} if case.rule else set())
+    if case.make:
         heaviest = max(report.futexes.futexes, key=lambda futex: futex.figures.wait_ns)
-        assert (heaviest.make, heaviest.nature) == (GIL, LOCK)
+        assert (heaviest.make, heaviest.nature) == (case.make, LOCK)

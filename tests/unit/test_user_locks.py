@@ -385,3 +385,70 @@ def test_goroutines_that_nobody_followed_are_spoken_of() -> None:
 def test_other_run_times_have_no_goroutines() -> None:
     waits = (Calls(1, ("futex_wait", "pthread_cond_wait", "main.work"), (), 900, 0),)
     assert unseen_goroutines([word(2, 4096, slept=10_000, waits=waits)], WINDOW) == ()
+
+
+LIBC, RUBY_3_1, RUBY_3_3 = "/lib/libc.so.6", "/usr/lib/libruby-3.1.so.3.1.7", "/usr/lib/libruby-3.3.so.3.3.8"
+LET_GO = "rb_threadptr_execute_interrupts"
+
+
+def ruby_stack(library: str, place: int, *inside: str) -> tuple[rows.Frame, ...]:
+    """A stack of a thread of Ruby that waits; place: the address in the library's function for it; '?' has no name."""
+    names = ("rb_native_cond_wait", "?", *inside)
+    ours = [rows.Frame(place + at, "" if name == "?" else name, 0, library) for at, name in enumerate(names)]
+    return (rows.Frame(1, "pthread_cond_wait", 0, LIBC), *ours, rows.Frame(2, "", 0, LIBC))
+
+
+def ruby(
+    *stacks: tuple[rows.Frame, ...], wakers: tuple[int, ...] = (0, 1, 2), wait_ns: int = WINDOW // 2
+) -> list[Seen]:
+    """Threads at a word of their own each, below these stacks; wakers of each word, by task."""
+    return [
+        word(
+            task + 2,
+            4096 * (task + 1),
+            wait_ns=wait_ns,
+            waits=(Calls(task, (), (), 10, 10, frames),),
+            wakers_of=tuple(Calls(waker, (), (), 10, 0) for waker in wakers if waker != task),
+        )
+        for task, frames in enumerate(stacks)
+    ]
+
+
+def told(words: list[Seen]) -> list[tuple[str, bool, str, int]]:
+    return [(one.make, one.lock, one.sure, len(one.words)) for one in recognise(words, (), WINDOW)]
+
+
+def test_threads_of_ruby_that_are_made_to_let_go_wait_for_the_gvl() -> None:
+    """Three that compute, and one that comes back from a call of the system: the same place in gvl_acquire_common()."""
+    computes = ruby_stack(RUBY_3_1, 4096, "?", LET_GO, "?", "rb_vm_exec")
+    words = ruby(computes, computes, computes, ruby_stack(RUBY_3_1, 4096, "?", "?", "rb_nogvl"))
+    assert told(words) == [("Ruby GVL", True, "high", 4)]
+    # With symbols, of a version that is not known; a queue, an interrupt of which runs the program.
+    named = ruby_stack("/opt/bin/ruby", 4096, "gvl_acquire_common", "rb_thread_schedule_limits", LET_GO)
+    assert told(ruby(named, named)) == [("Ruby GVL", True, "high", 2)]
+    queue = ruby_stack(RUBY_3_1, 8192, "?", "rb_ensure", "?", "rb_vm_exec", LET_GO)
+    assert told(ruby(queue, queue)) == []
+
+
+@pytest.mark.parametrize(
+    ("inside", "wakers", "wait_ns", "known"),
+    [
+        # They run the program, and pass it on: those that sleep for ever look the same, and so it is not sure.
+        (("?", "?", "?"), (0, 1, 2), WINDOW // 2, [("Ruby GVL", True, "medium", 3)]),
+        (("?", "?", "rb_yield", "rb_ensure"), (0, 1, 2), WINDOW // 2, [("Ruby GVL", True, "medium", 3)]),
+        # Each comes back from a call of the system.
+        (("?", "rb_thread_io_blocking_call"), (9,), WINDOW // 2, [("Ruby GVL", True, "high", 3)]),
+        # Another thread wakes them; all are asleep at once; they wait for a queue, for a Mutex.
+        (("?", "?", "?"), (9,), WINDOW // 2, []),
+        (("?", "?", "?"), (0, 1, 2), WINDOW, []),
+        (("?", "?", "rb_ensure"), (0, 1, 2), WINDOW // 2, []),
+        (("?", "?", "rb_mutex_lock"), (9,), WINDOW // 2, [("Ruby Mutex", True, "high", 3)]),
+        # With symbols: a queue.
+        (("thread_sched_to_waiting_until_wakeup", "rb_yield"), (0, 1, 2), WINDOW // 2, []),
+    ],
+)
+def test_threads_of_ruby_that_wait_for_all_at_one_word(
+    inside: tuple[str, ...], wakers: tuple[int, ...], wait_ns: int, known: list[tuple[str, bool, str, int]]
+) -> None:
+    stack = ruby_stack(RUBY_3_3, 4096, *inside)
+    assert told(ruby(stack, stack, stack, wakers=wakers, wait_ns=wait_ns)) == known

@@ -398,6 +398,7 @@ def _seen(
                 modules.get(sample.stack, ()),
                 sample.waits,
                 sample.wait_ns,
+                frames.get(sample.stack, ()),
             )
             for sample in samples.get(futex, ())
             if sample.role == role

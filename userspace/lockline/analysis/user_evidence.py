@@ -21,6 +21,8 @@ RUST_RWLOCK = "Rust RwLock"
 PARKING_LOT = "parking_lot lock"
 ABSL_MUTEX = "absl::Mutex"
 FOLLY_MUTEX = "folly mutex"
+RUBY_GVL = "Ruby GVL"
+RUBY_MUTEX = "Ruby Mutex"
 RWLOCK = "pthread rwlock"
 BARRIER = "pthread barrier"
 OPENMP_BARRIER = "OpenMP barrier"
@@ -58,13 +60,17 @@ Processes = Mapping[tuple[int, bool], Mapping[int, "Seen"]]
 
 @dataclass(frozen=True, slots=True)
 class Calls:
-    """Sampled waits or wakes of one task from one stack: functions from the leaf on, and the files they are in."""
+    """Sampled waits or wakes of one task from one stack: functions from the leaf on, and the files they are in.
+
+    frames: the stack itself, with what has no name.
+    """
 
     task: int
     functions: tuple[str, ...]
     modules: tuple[str, ...]
     waits: int
     wait_ns: int
+    frames: tuple[rows.Frame, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

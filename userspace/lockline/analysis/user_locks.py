@@ -7,6 +7,7 @@ By the layout of their words, the functions that wait and wake there, and who wa
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from lockline.analysis import pthreads
+from lockline.analysis.ruby_locks import ruby_locks
 from lockline.analysis.user_evidence import (
     ABSL_MUTEX,
     ANY_BARRIER,
@@ -363,6 +364,7 @@ def recognise(
     for step in (
         _goroutines(processes, window_ns),
         _gils(processes, window_ns),
+        ruby_locks(processes, window_ns),
         pthreads.held_while_idle(processes, locks, window_ns),
         _made(processes, window_ns),
         _go(processes, window_ns),

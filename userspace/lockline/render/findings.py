@@ -38,6 +38,7 @@ SENTENCES: Mapping[str, str] = {
     "deadlock-with-itself": "A thread of {process} waits for a lock that it holds itself",
     "futex-bucket": "System calls of futexes queue for the kernel's own hash buckets",
     "gil-bound": "{process} is bound by Python's global interpreter lock: one of its threads runs at a time",
+    "gvl-bound": "{process} is bound by Ruby's global VM lock (GVL): one of its threads runs at a time",
     "hot-lock": "{lock:full} is hot: many waits that add up",
     "held-interrupts-off": "{lock} is held with interrupts off for up to {most}",
     "held-over-sleep": "Who has {lock:short} sleeps meanwhile[, in {call}]: other threads of {process} wait for that",
@@ -45,6 +46,7 @@ SENTENCES: Mapping[str, str] = {
     "hot-go-mutex": "Goroutines of {process} wait for a sync.Mutex or sync.RWMutex",
     "hot-java-lock": "Threads of {process} wait for a lock of java.util.concurrent",
     "hot-monitor": "Threads of {process} wait for a Java monitor (synchronized)",
+    "hot-ruby-mutex": "Threads of {process} wait for a Mutex or Monitor of Ruby",
     "hot-rwlock": "Threads of {process} wait for {lock:short}, a read-write lock of their own program",
     "hot-py-mutex": "Threads of {process} wait for a lock of free-threaded Python (PyMutex)",
     "inactive-wait": (
@@ -250,6 +252,12 @@ REMEDIES: Mapping[str, str] = {
     "record-user-stacks": (
         "`lockline record --futex --user-stacks -p {process:id}` shows where it is taken: do less with it held"
     ),
+    "ruby-fewer-threads": "fewer threads in each process (Puma's `threads`) wait less, and compute as much",
+    "ruby-processes": (
+        "threads do not compute in parallel: use processes (Puma's `workers`, Unicorn, more processes of Sidekiq), or"
+        " Ractors for what shares nothing"
+    ),
+    "ruby-release-gvl": "let C extensions compute without it (rb_thread_call_without_gvl())",
     "same-order": "let all take these locks in the same order",
     "see-episode": "see what ran on the holder's CPU meanwhile: `lockline report --episodes 1`",
     "see-line-map": "`lockline watch -i FILE` has the line's map, and who takes it from whom",

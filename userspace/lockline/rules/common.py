@@ -23,6 +23,7 @@ USER_WORTH_TELLING = NEGLIGIBLE_USER_SHARE
 USER_RULES = (
     "barrier-imbalance",
     "gil-bound",
+    "gvl-bound",
     "held-over-sleep",
     "hot-monitor",
     "parked-lock",
@@ -126,6 +127,7 @@ _NO_RELEASES = (
         "pythread_wrapper",
     ),
     *("pythread_wrapper", "_multiprocessing_", "runtime.", "sync.", "internal/sync."),
+    *("rb_", "ruby_", "gvl_", "thread_sched_", "do_mutex_", "vm_exec", "vm_call_", "vm_sendish", "invoke_block_"),
 )
 
 

@@ -31,7 +31,18 @@ from lockline.analysis.findings import (
 )
 from lockline.analysis.futex import LOCK, PAGE_FAULT, FutexWaits, HolderLook
 from lockline.analysis.model import Report
-from lockline.analysis.user_evidence import BEHAVIOUR, GIL, GO_MUTEX, JAVA_LOCK, MONITOR, PY_MUTEX, RUST_RWLOCK, RWLOCK
+from lockline.analysis.user_evidence import (
+    BEHAVIOUR,
+    GIL,
+    GO_MUTEX,
+    JAVA_LOCK,
+    MONITOR,
+    PY_MUTEX,
+    RUBY_GVL,
+    RUBY_MUTEX,
+    RUST_RWLOCK,
+    RWLOCK,
+)
 from lockline.rules.common import ENOUGH_WAITS, THE_WINDOW, USER_WORTH_TELLING, released_in, share
 from lockline.rules.herd import condition_of
 
@@ -46,7 +57,7 @@ HELD_OVER_SLEEP = "held-over-sleep"
 # System calls in which a holder waits for another lock of its program.
 _FUTEX_CALLS = ("futex", "futex_wait", "futex_waitv")
 # Findings of their own, and what they say, by the kind of lock.
-_RULES = {GIL: "gil-bound", MONITOR: "hot-monitor"}
+_RULES = {GIL: "gil-bound", RUBY_GVL: "gvl-bound", MONITOR: "hot-monitor"}
 _CLAIMS = {
     "": "user-lock",
     BEHAVIOUR: "lock-by-behaviour",
@@ -57,6 +68,8 @@ _CLAIMS = {
     GO_MUTEX: "hot-go-mutex",
     RWLOCK: "hot-rwlock",
     RUST_RWLOCK: "hot-rwlock",
+    RUBY_GVL: "gvl-bound",
+    RUBY_MUTEX: "hot-ruby-mutex",
 }
 
 
@@ -118,7 +131,9 @@ def _remedies(make: str, process: Process, released: str, stacks: bool) -> tuple
     """What to do, in the language's terms."""
     if make == GIL:
         return remedy("python-processes"), remedy("python-release-gil")
-    if make == PY_MUTEX:
+    if make == RUBY_GVL:
+        return remedy("ruby-processes"), remedy("ruby-release-gvl"), remedy("ruby-fewer-threads")
+    if make in (PY_MUTEX, RUBY_MUTEX):
         return (remedy("do-less-with-it-held"),)
     if make == MONITOR:
         return remedy("java-narrow-monitor"), remedy("java-lock-events")

@@ -1,0 +1,170 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Ruby's global VM lock and its Mutex, by where threads wait (MRI 2.7 to 3.4, thread_pthread.c; docs/futex.md).
+
+A thread waits for the GVL at a condition variable of its own, in functions of libruby that stripped libraries have no
+names for: gvl_acquire_common() to 3.1, thread_sched_to_running_common() in 3.2, thread_sched_wait_running_turn() since
+3.3.  Some that call these are exported, and tell: a timer has a thread that computes let go every 100 ms, in
+rb_threadptr_execute_interrupts() (to 3.2); a system call for a file ends with taking it again.  Since 3.3 threads sleep
+at the same word for other reasons; but a queue, a Mutex and a join have exported functions in between.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+from lockline.analysis.user_evidence import (
+    HALF,
+    RUBY_GVL,
+    RUBY_MUTEX,
+    Calls,
+    Processes,
+    Recognised,
+    Seen,
+    nobody_holds,
+    waiting,
+    wake_each_other,
+)
+from lockline.base.c_library import FUTEX_CALLERS, is_c_library
+from lockline.base.values import dataclass
+from lockline.recording.rows import Frame
+
+_RUBY = re.compile(r"(?:lib)?ruby(?:-?(\d+)\.(\d+))?(?:\.so(?:\.(\d+)\.(\d+))?[.\d]*)?")
+# The first whose threads sleep for other reasons at the same word too.
+_ONE_WORD = (3, 3)
+
+# Between a wait and who asked for it, where a symbol table names them; those that say what the wait is for.
+_INSIDE = ("rb_native_cond_", "native_cond_", "gvl_", "do_gvl_timer", "thread_sched_", "blocking_region_end")
+_TAKES_GVL = ("gvl_acquire", "gvl_yield", "do_gvl_timer", "thread_sched_to_running", "thread_sched_yield")
+_SLEEPS = ("thread_sched_to_waiting", "thread_sched_wait_events")
+# Who waits there for nothing but the GVL.
+_CALLERS = (
+    "rb_threadptr_execute_interrupts",
+    "rb_thread_schedule",
+    "rb_thread_schedule_limits",
+    "rb_thread_io_blocking_region",
+    "rb_thread_io_blocking_call",
+)
+# Below these the program itself runs; a thread that sleeps there may do nothing but Kernel#sleep, Thread.stop.
+_RUNS = ("rb_yield", "rb_funcall", "rb_proc_call", "rb_block_call", "rb_method_call", "rb_vm_exec", "rb_vm_invoke")
+_MUTEX_CALLERS = ("rb_mutex_lock", "rb_mutex_synchronize", "do_mutex_lock")
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """Who asked for a wait inside Ruby: the function ('' none up to the thread's begin); names of those between.
+
+    place: of its untimed wait, 0 if it has a timeout.
+    """
+
+    caller: str
+    inside: tuple[str, ...]
+    place: int
+
+
+def _ruby(module: str) -> re.Match[str] | None:
+    return _RUBY.fullmatch(module.rpartition("/")[2].removesuffix(" (deleted)"))
+
+
+def _one_word(modules: Iterable[str]) -> bool:
+    """Whether its threads may sleep where they wait for the GVL; so, if the version is not known."""
+    for match in filter(None, map(_ruby, modules)):
+        major, minor = match[3] or match[1], match[4] or match[2]
+        if major:
+            return (int(major), int(minor)) >= _ONE_WORD
+    return True
+
+
+def _asked(frames: Sequence[Frame]) -> _Asked | None:
+    """Who asked for a wait or a wake inside Ruby; None if that is not Ruby's."""
+    inner = list(frames)
+    while inner and (is_c_library(inner[0].module) or inner[0].symbol.startswith(FUTEX_CALLERS)):
+        inner = inner[1:]
+    place = 0
+    inside: list[str] = []
+    for frame in inner:
+        if _ruby(frame.module) is None:
+            # Where a thread of Ruby begins.
+            return _Asked("", tuple(inside), place) if inside and is_c_library(frame.module) else None
+        if frame.symbol and not frame.symbol.startswith(_INSIDE):
+            return _Asked(frame.symbol, tuple(inside), place)
+        if inside == ["rb_native_cond_wait"]:
+            place = frame.address
+        inside.append(frame.symbol)
+    return None
+
+
+def _sleeps(asked: _Asked) -> bool:
+    return any(name.startswith(_SLEEPS) for name in asked.inside)
+
+
+def _for_gvl(asked: _Asked) -> bool:
+    if _sleeps(asked):
+        return False
+    return asked.caller in _CALLERS or any(name.startswith(_TAKES_GVL) for name in asked.inside)
+
+
+def _may_be_for_gvl(asked: _Asked) -> bool:
+    """Whether a thread that runs the program waits, and not in a function of Ruby that is known."""
+    return bool(asked.place) and not _sleeps(asked) and (not asked.caller or asked.caller.startswith(_RUNS))
+
+
+@dataclass(frozen=True, slots=True)
+class _Word:
+    """A word that threads of Ruby wait at, and the parts of the sampled time there by what they wait for."""
+
+    entry: Seen
+    gvl: float
+    maybe: float
+    mutex: float
+
+
+def _part(calls: Sequence[tuple[Calls, _Asked]], entry: Seen, which: Callable[[_Asked], bool]) -> float:
+    every = sum(call.wait_ns or call.waits for call in entry.waits)
+    return sum(call.wait_ns or call.waits for call, asked in calls if which(asked)) / every if every else 0.0
+
+
+def _words(words: Mapping[int, Seen]) -> Iterator[_Word]:
+    by_word = [
+        (entry, [(call, asked) for call in entry.waits if (asked := _asked(call.frames)) is not None])
+        for entry in words.values()
+    ]
+    one_word = _one_word(frame.module for entry in words.values() for call in entry.waits for frame in call.frames)
+    # Where the same call of rb_native_cond_wait() was seen to wait for the GVL, it always does.
+    places = {asked.place for _, calls in by_word for _, asked in calls if _for_gvl(asked)} - {0}
+    for entry, calls in by_word:
+        if one_word:
+            gvl = _part(calls, entry, _for_gvl)
+            maybe = _part(calls, entry, lambda asked: _for_gvl(asked) or _may_be_for_gvl(asked))
+        else:
+            gvl = maybe = float(any(_for_gvl(asked) or asked.place in places for _, asked in calls))
+        mutex = 0.0 if gvl >= HALF else _part(calls, entry, lambda asked: asked.caller in _MUTEX_CALLERS)
+        yield _Word(entry, gvl, maybe, mutex)
+
+
+def _lock(found: Sequence[Seen], make: str, sure: str, why: str) -> Recognised:
+    ranked = sorted(found, key=lambda entry: (-entry.total.wait_ns, entry.futex.id))
+    return Recognised(tuple(entry.futex.id for entry in ranked), make, lock=True, sure=sure, why=why)
+
+
+def _gvl(of_ruby: Sequence[_Word], window_ns: int) -> Iterator[Recognised]:
+    surely = [word.entry for word in of_ruby if word.gvl >= HALF]
+    maybe = [word.entry for word in of_ruby if word.maybe >= HALF]
+    if len(maybe) > len(surely) and wake_each_other(maybe) and not nobody_holds(maybe, window_ns):
+        why = (
+            f"Ruby's global VM lock: {waiting(maybe, window_ns):.1f} threads wait while they run the program, and wake"
+            " each other; some may sleep there, which functions without names do not tell"
+        )
+        yield _lock(maybe, RUBY_GVL, "medium", why)
+    elif surely:
+        why = f"Ruby's global VM lock: {waiting(surely, window_ns):.1f} threads wait for it on average"
+        yield _lock(surely, RUBY_GVL, "high", why)
+
+
+def ruby_locks(processes: Processes, window_ns: int) -> Iterator[Recognised]:
+    """The GVL of each process in Ruby, and its mutexes as one: each thread waits at words of its own."""
+    for words in processes.values():
+        of_ruby = list(_words(words))
+        yield from _gvl(of_ruby, window_ns)
+        mutex = [word.entry for word in of_ruby if word.mutex >= HALF]
+        if mutex:
+            why = f"threads wait in rb_mutex_lock(): {waiting(mutex, window_ns):.1f} on average"
+            yield _lock(mutex, RUBY_MUTEX, "high", why)
