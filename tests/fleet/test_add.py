@@ -69,7 +69,7 @@ def recordings(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
 
 
 def test_the_sums_are_those_of_the_reports(recordings: list[Path], tmp_path: Path) -> None:
-    done = fleet("add", tmp_path / "fleet", *recordings)
+    done = fleet("add", "--intervals", tmp_path / "fleet", *recordings)
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("6 recordings added, 432 rows of waits")
     expected: dict[tuple[str, str], tuple[int, int]] = {}
@@ -96,7 +96,7 @@ def test_the_sums_are_those_of_the_reports(recordings: list[Path], tmp_path: Pat
 
 
 def test_columns_are_as_described(recordings: list[Path], tmp_path: Path) -> None:
-    list(add(tmp_path / "fleet", [str(recordings[0])], Told(2.5), 1))
+    list(add(tmp_path / "fleet", [str(recordings[0])], Told(2.5, intervals=True), 1))
     [place] = places(tmp_path / "fleet")
     assert place.path.parent.name == "host=web0000"
     assert place.path.parent.parent.name == "date=2025-11-09"
@@ -170,7 +170,7 @@ def test_hosts_and_locks_with_hostile_names(tmp_path: Path) -> None:
     builder.waits(1, 0, 1, 0, [100])
     builder.finish()
     directory = tmp_path / "fleet"
-    [one] = add(directory, [str(tmp_path / "a.data")], Told(), 1)
+    [one] = add(directory, [str(tmp_path / "a.data")], Told(intervals=True), 1)
     assert one.outcome == "added", one.why
     [place] = places(directory)
     assert place.path.resolve().is_relative_to(directory.resolve())

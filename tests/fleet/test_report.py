@@ -215,8 +215,8 @@ def fleet(tmp_path_factory: pytest.TempPathFactory) -> Path:
     truth = Truth(hosts=12, locks=2, regression=3.0)
     recordings = [record(directory / f"{n}.data", day) for n, day in enumerate(host_days(truth))]
     for told, half in (
-        (Told(release="v1", role="web"), recordings[::2]),
-        (Told(release="v2", role="web"), recordings[1::2]),
+        (Told(release="v1", role="web", intervals=True), recordings[::2]),
+        (Told(release="v2", role="web", intervals=True), recordings[1::2]),
     ):
         assert {one.outcome for one in add(directory / "fleet", map(str, half), told, 1)} == {"added"}
     return directory / "fleet"
@@ -291,6 +291,16 @@ def test_sql(fleet: Path) -> None:
     code, shown, _ = run("sql", fleet, "SELECT sum(share) AS share FROM lock_shares", "--format", "csv")
     total = json.loads(run("report", fleet, "--format", "json")[1])["share"]
     assert float(shown.splitlines()[1]) == pytest.approx(total, rel=1e-6)
+
+
+def test_sql_tells_where_no_intervals_were_kept(tmp_path: Path) -> None:
+    [day, *_] = host_days(Truth(hosts=1, locks=1))
+    assert run("add", tmp_path / "fleet", record(tmp_path / "a.data", day))[0] == 0
+    code, shown, told = run("sql", tmp_path / "fleet", "SELECT count(*) AS n FROM waits", "--format", "csv")
+    assert (code, shown) == (0, "n\n0\n")
+    assert told.startswith("lockline: waits: ")
+    assert "--intervals" in told
+    assert run("sql", tmp_path / "fleet", "SELECT sum(waits) AS n FROM lock_hours")[2] == ""
 
 
 @pytest.mark.parametrize(

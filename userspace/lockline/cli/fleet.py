@@ -5,6 +5,7 @@ import argparse
 import csv
 import io
 import os
+import re
 import sys
 from collections.abc import Sequence
 from contextlib import closing
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
     from lockline.fleet.engine import Engine
 
 FAILED = 2
+# A query that reads the view of waits by interval.
+_OF_WAITS = re.compile(r"\b(?:from|join)\s+waits\b", re.IGNORECASE)
 _GROUPS = ("kernel", "cpu_model", "architecture", "host", "lockline_version", "release", "role")
 
 
@@ -93,6 +96,7 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     add.add_argument("directory", metavar="DIR", type=Path, help="it is made if it is not there")
     add.add_argument("recordings", nargs="+", metavar="RECORDING", help="a file; @FILE: the names in it, one a line")
     add.add_argument("-j", "--jobs", type=positive, default=os.cpu_count() or 1, metavar="N", help="at once")
+    add.add_argument("--intervals", action="store_true", help="keep the waits by interval and CPU too: takes longer")
     add.add_argument("--weight", type=argument(_weight), default=1.0, metavar="W", help="hosts that each stands for")
     add.add_argument("--release", default="", metavar="TEXT", help="what runs on these hosts, to compare by")
     add.add_argument("--role", default="", metavar="TEXT", help="what these hosts are for, to compare by")
@@ -149,9 +153,8 @@ def _add(arguments: argparse.Namespace) -> tuple[str, int]:
     plain = Style(unicode=False, addresses=False)
     counts = {"added": 0, "there": 0, "failed": 0}
     rows = 0
-    for one in add(
-        arguments.directory, names, Told(arguments.weight, arguments.release, arguments.role), arguments.jobs
-    ):
+    told = Told(arguments.weight, arguments.release, arguments.role, arguments.intervals)
+    for one in add(arguments.directory, names, told, arguments.jobs):
         counts[one.outcome] += 1
         rows += one.rows
         if one.why:
@@ -278,10 +281,14 @@ def _sql(arguments: argparse.Namespace) -> tuple[str, int]:
 
     open_store(arguments.directory)
     with closing(DuckDb()) as engine:
-        engine.read(list(places(arguments.directory)))
+        found = list(places(arguments.directory))
+        kept = any((place.path / "waits.parquet").exists() for place in found)
+        engine.read(found)
         for name in VIEWS:
             engine.view(name, f"view_{name}")
         titles, rows = engine.select(arguments.directory, arguments.query)
+    if not kept and _OF_WAITS.search(arguments.query):
+        print("lockline: waits: no recording was added with --intervals, so this view is empty", file=sys.stderr)
     if arguments.format == "csv":
         text = io.StringIO()
         writer = csv.writer(text, lineterminator="\n")

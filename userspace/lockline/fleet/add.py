@@ -2,24 +2,28 @@
 """Adds recordings to a fleet's directory: each one whole, or not at all."""
 
 import hashlib
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from itertools import groupby
 from pathlib import Path
 from typing import Any, Literal
 
+from lockline.base import histogram
 from lockline.base.errors import LocklineError, RecordingError
-from lockline.base.histogram import OVERFLOW
 from lockline.export.parquet import load_duckdb, read_rows, write_rows
-from lockline.fleet.facts import Facts, Row, read_facts
+from lockline.fleet.facts import Facts, Interval, Row, read_facts
 from lockline.fleet.store import Place, aside, clean_up, make_store, place_of, publish
 from lockline.fleet.tables import TABLES, Columns
-from lockline.recording.bulk import WAIT_LINE, wait_lines
+from lockline.recording.bulk import WAIT_LINE, LockSum, check_rows, lock_sums, wait_lines
 from lockline.recording.reader import Recording, open_recording
 
 _COPY = 1 << 20
 # Of one entry of a histogram, in hexadecimal: the bucket in two bytes, the count in four, the low ones first.
 _ENTRY = 12
+# What _hour_rows() gives.
+_SUMMED = (("hour", "BIGINT"), *TABLES["lock_hours"][5:], ("histogram", "VARCHAR"))
 
 Outcome = Literal["added", "there", "failed"]
 
@@ -39,11 +43,31 @@ class Told:
     """What the user says of the recordings.
 
     weight: hosts, or time, that each stands for.  release, role: what runs on the hosts, in the user's words.
+    intervals: whether the waits by interval and CPU are kept beside their sums by hour.
     """
 
     weight: float = 1.0
     release: str = ""
     role: str = ""
+    intervals: bool = False
+
+
+class _Sum:
+    """What the waits for one lock in one hour add up to."""
+
+    __slots__ = ("failed", "histogram", "max_ns", "wait_ns", "waits")
+
+    def __init__(self) -> None:
+        self.waits = self.wait_ns = self.max_ns = self.failed = 0
+        self.histogram = histogram.empty()
+
+    def add(self, one: LockSum) -> None:
+        """Add what the database has summed up.  Raises ValueError if its histogram is damaged."""
+        self.waits += one.waits
+        self.wait_ns += one.wait_ns
+        self.max_ns = max(self.max_ns, one.max_ns)
+        self.failed += one.failed
+        histogram.add_blob(self.histogram, bytes.fromhex(one.histogram))
 
 
 def content_hash(path: Path) -> str:
@@ -82,8 +106,60 @@ def _write_small(connection: Any, made: Path, facts: Facts, head: str, told: Tol
             write_rows(connection.sql(f"SELECT {head}, * FROM small"), made / f"{name}.parquet")
 
 
-def _write_waits(connection: Any, made: Path, source: Path, facts: Facts, head: str, path: str) -> int:
-    """The tables that come of the waits by interval; gives the number of waits' rows."""
+def _spans(intervals: Sequence[Interval]) -> Iterator[tuple[int, int, int]]:
+    """Hour, first and last id of the intervals that follow each other in one hour."""
+    for hour, members in groupby(sorted(intervals, key=lambda one: one.id), key=lambda one: one.hour):
+        ids = [one.id for one in members]
+        yield hour, ids[0], ids[-1]
+
+
+def _hour_rows(recording: Recording, facts: Facts) -> tuple[list[Row], int]:
+    """Waits by lock, kind and hour, with their histograms in hexadecimal; and how many rows of waits these are."""
+    sums: dict[tuple[str, str, int], _Sum] = defaultdict(_Sum)
+    rows = 0
+    for hour, first, last in _spans(facts.intervals):
+        for part in lock_sums(recording, (first, last), facts.begin_ns, facts.longest_ns):
+            rows += part.rows
+            sums[facts.locks.get(part.lock, "?"), facts.kinds.get(part.kind, f"kind {part.kind}"), hour].add(part)
+    check_rows(recording, rows)
+    return [
+        (hour, lock, kind, one.waits, one.wait_ns, one.max_ns, one.failed, histogram.encode(one.histogram).hex())
+        for (lock, kind, hour), one in sorted(sums.items(), key=lambda item: item[0])
+    ], rows
+
+
+def _write_sums(connection: Any, made: Path, recording: Recording, facts: Facts, head: str) -> int:
+    """The tables of waits by hour; gives how many rows of waits they are of."""
+    try:
+        found, rows = _hour_rows(recording, facts)
+    except ValueError as error:
+        raise RecordingError(f"{recording.path}: the recording is damaged: histograms: {error}") from error
+    if not found:
+        return 0
+    put_rows(connection, "summed", _SUMMED, found)
+    put_rows(connection, "observed", TABLES["hours"][3:], facts.tables["hours"])
+    selected = {
+        "lock_hours": f"""
+            SELECT {head}, hour, observed_ns, lock, kind, waits, wait_ns, max_ns, failed
+            FROM summed JOIN observed USING (hour) ORDER BY lock, kind, hour""",
+        "lengths": f"""
+            WITH entries AS (
+                SELECT hour, lock, kind, histogram,
+                    unnest(range(length(histogram) // {_ENTRY})) * {_ENTRY} AS byte
+                FROM summed)
+            SELECT {head}, hour, lock, kind,
+                ('0x' || substr(histogram, byte + 3, 2) || substr(histogram, byte + 1, 2))::BIGINT AS bucket,
+                sum(('0x' || substr(histogram, byte + 11, 2) || substr(histogram, byte + 9, 2)
+                    || substr(histogram, byte + 7, 2) || substr(histogram, byte + 5, 2))::BIGINT)::BIGINT AS waits
+            FROM entries GROUP BY ALL ORDER BY lock, kind, hour, bucket""",
+    }
+    for name, query in selected.items():
+        write_rows(connection.sql(query), made / f"{name}.parquet")
+    return rows
+
+
+def _write_waits(connection: Any, made: Path, source: Path, facts: Facts, head: str) -> None:
+    """The table of waits by interval and CPU."""
     types = {name: "VARCHAR" if name == "histogram" else "BIGINT" for name in WAIT_LINE}
     read_rows(connection, source, types, header=False).create("raw")
     intervals = [(one.id, one.second, one.length_ns, one.hour) for one in facts.intervals]
@@ -92,66 +168,34 @@ def _write_waits(connection: Any, made: Path, source: Path, facts: Facts, head: 
     named = (("id", "BIGINT"), ("name", "VARCHAR"))
     put_rows(connection, "locks", named, sorted(facts.locks.items()))
     put_rows(connection, "kinds", named, sorted(facts.kinds.items()))
-    connection.execute("""
-        CREATE TEMP TABLE waited AS
-        SELECT steps.second, steps.length_ns, steps.hour, raw.cpu,
-            coalesce(locks.name, '?') AS lock, coalesce(kinds.name, 'kind ' || raw.kind) AS kind,
-            sum(raw.waits)::BIGINT AS waits, sum(raw.wait_ns)::BIGINT AS wait_ns, max(raw.max_ns) AS max_ns,
-            sum(raw.failed)::BIGINT AS failed, coalesce(string_agg(raw.histogram, ''), '') AS histogram
-        FROM raw JOIN steps ON steps.id = raw.interval
-        LEFT JOIN locks ON locks.id = raw.lock LEFT JOIN kinds ON kinds.id = raw.kind
-        GROUP BY ALL""")
-    [(rows, broken)] = connection.execute(
-        f"SELECT count(*), count(*) FILTER (length(histogram) % {_ENTRY} <> 0) FROM waited"
-    ).fetchall()
-    connection.execute(f"""
-        CREATE TEMP TABLE lengths AS
-        WITH alike AS (
-            SELECT hour, lock, kind, histogram, count(*) AS times FROM waited GROUP BY ALL),
-        entries AS (
-            SELECT hour, lock, kind, histogram, times, unnest(range(length(histogram) // {_ENTRY})) * {_ENTRY} AS byte
-            FROM alike)
-        SELECT hour, lock, kind,
-            ('0x' || substr(histogram, byte + 3, 2) || substr(histogram, byte + 1, 2))::BIGINT AS bucket,
-            sum(times * ('0x' || substr(histogram, byte + 11, 2) || substr(histogram, byte + 9, 2)
-                || substr(histogram, byte + 7, 2) || substr(histogram, byte + 5, 2))::BIGINT)::BIGINT AS waits
-        FROM entries GROUP BY ALL""")
-    [(last,)] = connection.execute("SELECT coalesce(max(bucket), 0) FROM lengths").fetchall()
-    if broken or last > OVERFLOW:
-        raise RecordingError(f"{path}: the recording is damaged: histograms with broken entries or unknown buckets")
-    if not rows:
-        return 0
     of_boot = ", ".join(
         f"{_literal(text)} AS {name}"
         for name, text in (("boot_id", facts.boot_id), ("kernel", facts.kernel), ("begin_utc", facts.begin_utc))
     )
-    selected = {
-        "waits": f"""
-            SELECT {head}, {of_boot}, second, length_ns, cpu::INTEGER AS cpu, lock, kind, waits, wait_ns, max_ns,
-                failed, hour, from_hex(histogram) AS histogram
-            FROM waited""",
-        "lock_hours": f"""
-            SELECT {head}, hour, observed_ns, lock, kind, sum(waits)::BIGINT AS waits, sum(wait_ns)::BIGINT AS wait_ns,
-                max(max_ns) AS max_ns, sum(failed)::BIGINT AS failed
-            FROM waited JOIN (SELECT hour, sum(length_ns)::BIGINT AS observed_ns FROM steps GROUP BY hour) USING (hour)
-            GROUP BY hour, observed_ns, lock, kind ORDER BY lock, kind, hour""",
-        "lengths": f"SELECT {head}, * FROM lengths ORDER BY lock, kind, hour, bucket",
-    }
-    for name, query in selected.items():
-        write_rows(connection.sql(query), made / f"{name}.parquet")
-    return int(rows)
+    waited = f"""
+        SELECT {head}, {of_boot}, steps.second, steps.length_ns, raw.cpu::INTEGER AS cpu,
+            coalesce(locks.name, '?') AS lock, coalesce(kinds.name, 'kind ' || raw.kind) AS kind,
+            sum(raw.waits)::BIGINT AS waits, sum(raw.wait_ns)::BIGINT AS wait_ns, max(raw.max_ns) AS max_ns,
+            sum(raw.failed)::BIGINT AS failed, steps.hour,
+            from_hex(coalesce(string_agg(raw.histogram, ''), '')) AS histogram
+        FROM raw JOIN steps ON steps.id = raw.interval
+        LEFT JOIN locks ON locks.id = raw.lock LEFT JOIN kinds ON kinds.id = raw.kind
+        GROUP BY ALL"""
+    write_rows(connection.sql(waited), made / "waits.parquet")
 
 
 def _convert(duckdb: Any, recording: Recording, made: Path, name: str, told: Told, facts: Facts) -> int:
-    source = made.parent / "waits.csv"
-    with source.open("w", encoding="ascii") as file:
-        for text in wait_lines(recording, facts.longest_ns):
-            file.write(text + "\n")
     head = _head(name, facts, told.weight)
     with duckdb.connect(config={"threads": 1, "temp_directory": str(made.parent)}) as connection:
         _write_small(connection, made, facts, head, told)
-        rows = _write_waits(connection, made, source, facts, head, recording.path)
-    source.unlink()
+        rows = _write_sums(connection, made, recording, facts, head)
+        if told.intervals and rows:
+            source = made.parent / "waits.csv"
+            with source.open("w", encoding="ascii") as file:
+                for text in wait_lines(recording, facts.longest_ns):
+                    file.write(text + "\n")
+            _write_waits(connection, made, source, facts, head)
+            source.unlink()
     return rows
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""From one recording to the rows of a fleet's small tables; the waits themselves are read as text (recording.bulk)."""
+"""From one recording to the rows of a fleet's small tables; the waits themselves are summed up by recording.bulk."""
 
 import hashlib
 from collections import defaultdict
@@ -12,11 +12,11 @@ from lockline.analysis.model import Report
 from lockline.analysis.report import SLACK_NS
 from lockline.analysis.selection import Selection
 from lockline.analysis.waits import UNKNOWN_LOCK
-from lockline.base.errors import LocklineError, RecordingError
+from lockline.base.errors import LocklineError
 from lockline.base.text import Style, clean
 from lockline.diff.line_names import function_name, symbol_name
 from lockline.recording import memory, memory_rows, rows
-from lockline.recording.bulk import container_weights, wrong_types
+from lockline.recording.bulk import container_weights
 from lockline.recording.reader import Recording
 from lockline.recording.stacks import without_probe
 from lockline.render.findings import fact_words
@@ -50,13 +50,14 @@ class Facts:
     """One recording, but for the waits by interval.
 
     tables: rows by table, in the order of its columns, without those that every row has.  longest_ns: a longer wait
-    cannot be.  begin_utc: as `lockline export` has it.
+    cannot be.  begin_ns: of the recording; begin_utc: the same as `lockline export` has it.
     """
 
     host: str
     boot_id: str
     kernel: str
     date: str
+    begin_ns: int
     begin_utc: str
     longest_ns: int
     intervals: tuple[Interval, ...]
@@ -202,11 +203,6 @@ def read_facts(recording: Recording) -> Facts:
         raise LocklineError(f"{recording.path}: does not tell the time of day, so a fleet cannot place it")
     if not host.name:
         raise LocklineError(f"{recording.path}: does not tell its host")
-    wrong = wrong_types(recording)
-    if wrong:
-        raise RecordingError(
-            f"{recording.path}: the recording is damaged: {wrong} rows of wait_interval hold no numbers"
-        )
     locks, kinds = recording.locks(), recording.kinds()
     intervals = tuple(_intervals(recording, window.recording_begin_ns, unix_ns))
     if not intervals:
@@ -249,6 +245,7 @@ def read_facts(recording: Recording) -> Facts:
         boot_id=clean(boot_id, _STYLE),
         kernel=clean(kernel, _STYLE),
         date=date,
+        begin_ns=window.recording_begin_ns,
         begin_utc=begin.strftime("%Y-%m-%dT%H:%M:%SZ"),
         longest_ns=length_ns + SLACK_NS,
         intervals=intervals,
