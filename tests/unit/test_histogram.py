@@ -75,9 +75,9 @@ def test_a_blob_gives_the_counts_back(waits: list[int]) -> None:
 def test_blobs_one_after_the_other_add_up(first: list[int], second: list[int]) -> None:
     both = histogram.empty()
     histogram.add_blob(both, histogram.encode(histogram.of(first)) + histogram.encode(histogram.of(second)))
-    added = histogram.of(first)
-    histogram.add(added, histogram.of(second))
-    assert both == added == histogram.of(first + second)
+    assert both == histogram.of(first + second)
+    assert both == histogram.total([histogram.of(first), histogram.of(second)])
+    assert histogram.total([]) == histogram.empty()
 
 
 def test_counts_beyond_32_bits_survive() -> None:

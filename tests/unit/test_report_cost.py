@@ -11,8 +11,10 @@ import pytest
 
 from lockline.analysis.selection import Selection
 from lockline.analysis.series import read_slices
+from lockline.base.text import Style
 from lockline.recording import connection as module
 from lockline.recording.reader import open_recording
+from lockline.render import screen
 from lockline.rules.report import make_report
 from recording_generator import SECOND, RecordingBuilder, Shape, generate
 
@@ -159,6 +161,81 @@ def test_the_locks_of_tasks_are_found_without_sorting(tmp_path: Path, monkeypatc
         assert "SEARCH sample_total USING PRIMARY KEY (waiter=?" in plan
         assert "TEMP B-TREE" not in plan
     plain.close()
+
+
+def _task_sums(samples: list[tuple[int, ...]]) -> dict[int, tuple[int, ...]]:
+    """Of each task samples, waits and ns, and the lock and kind that it waited longest for: row by row."""
+    tasks: dict[int, list[int]] = {}
+    pairs: dict[int, dict[tuple[int, int], int]] = {}
+    for waiter, lock, kind, _, _, *figures in samples:
+        tasks[waiter] = [one + more for one, more in zip(tasks.get(waiter, [0, 0, 0]), figures, strict=True)]
+        of_task = pairs.setdefault(waiter, {})
+        of_task[lock, kind] = of_task.get((lock, kind), 0) + figures[2]
+    worst = {waiter: max(of_task.items(), key=lambda item: item[1]) for waiter, of_task in pairs.items()}
+    return {waiter: (*sums, *worst[waiter][0], worst[waiter][1]) for waiter, sums in tasks.items()}
+
+
+def _stack_sums(samples: list[tuple[int, ...]], locks: set[int]) -> dict[tuple[int, ...], list[int]]:
+    stacks: dict[tuple[int, ...], list[int]] = {}
+    for _, lock, kind, stack, _, *figures in samples:
+        if lock in locks:
+            sums = stacks.setdefault((lock, kind, stack), [0, 0, 0])
+            stacks[lock, kind, stack] = [one + more for one, more in zip(sums, figures, strict=True)]
+    return stacks
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("wrong", [0, 3])
+def test_sums_of_samples_are_those_of_their_rows(seed: int, wrong: int, tmp_path: Path) -> None:
+    """Whatever the database makes of it: also where some rows are impossible, and where each lock has many stacks."""
+    path = generate(tmp_path / "sums", Shape(cpus=4, locks=12, seconds=6, cells=40, tasks=9, outliers=5, seed=seed))
+    with sqlite3.connect(path) as plain:
+        plain.execute("UPDATE OR IGNORE sample_total SET stack = (stack * 7 + waiter) % 5 + 1")
+        plain.execute(f"UPDATE sample_total SET wait_ns = -5 WHERE waiter IN (SELECT {seed} + 1 LIMIT {wrong})")
+        every = plain.execute("SELECT * FROM sample_total").fetchall()
+    plain.close()
+    possible = [row for row in every if min(row[5:]) >= 0]
+    assert (len(possible) < len(every)) == bool(wrong)
+    locks = [2, 3, 7]
+    with open_recording(path) as recording:
+        bad = recording.impossible_samples()
+        tasks = recording.task_weights(sound=not bad)
+        stacks = recording.stack_weights(locks, sound=not bad)
+    assert bad == len(every) - len(possible)
+    assert {row.waiter: row[1:] for row in tasks} == _task_sums(possible)
+    assert {row[:3]: list(row[3:]) for row in stacks} == _stack_sums(possible, set(locks))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_first_screen_is_the_same_from_less(seed: int, tmp_path: Path) -> None:
+    """Its bars are of slices that name no lock; here beside those that do."""
+    path = generate(tmp_path / "less", Shape(cpus=8, locks=40, seconds=60, cells=50, tasks=9, seed=seed))
+    with open_recording(path) as recording:
+        report = make_report(recording, Selection(), 5)
+        for selection in (Selection(), Selection(kinds=("spinlock",)), Selection(lock="object_*")):
+            report = make_report(recording, selection, 5)
+            screens = {
+                screen.render(report, read_slices(recording, report, rows), Style(unicode=True), 80)
+                for rows in (None, 1 << 40)
+            }
+            assert len(screens) == 1
+            assert "TIME" in screens.pop()
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_outliers_are_counted_whole(seed: int, tmp_path: Path) -> None:
+    path = generate(tmp_path / "outliers", Shape(cpus=4, locks=9, seconds=5, cells=30, tasks=9, seed=seed))
+    longest = 3_000_000
+    with sqlite3.connect(path) as plain:
+        plain.execute("UPDATE outlier SET wait_ns = -7 WHERE id % 9 = 0")
+        every = plain.execute("SELECT wait_ns, id FROM outlier").fetchall()
+    plain.close()
+    kept = sorted((-ns, number) for ns, number in every if 0 <= ns <= longest)
+    with open_recording(path) as recording:
+        shown, count, left_out = recording.outliers(10, longest)
+    assert [(-row.wait_ns, row.id) for row in shown] == kept[:10]
+    assert (count, left_out) == (len(kept), len(every) - len(kept))
+    assert left_out
 
 
 @pytest.mark.parametrize("output", ["text", "json"])

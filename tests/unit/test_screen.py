@@ -256,9 +256,12 @@ def test_of_a_long_recording_some_intervals_are_read(generated: Path) -> None:
     report, slices = read(generated)
     with open_recording(generated) as recording:
         some = read_slices(recording, report, 1)
-        assert read_slices(recording, report, 1 << 40) == slices
+        every = read_slices(recording, report, 1 << 40)
+    # The bars of the first screen name no locks.
+    bars = [replace(part, spinning_ns=0, heaviest="", heaviest_kind="", heaviest_ns=0) for part in slices]
+    assert list(every) == bars
     assert 0 < len(some) < len(slices)
-    assert set(some) <= set(slices)
+    assert set(some) <= set(bars)
     lines = lines_of(report, slices[::2])
     (line,) = [line for line in lines if line.startswith("TIME")]
     assert "1 of 2 intervals; all: --time" in line

@@ -36,7 +36,9 @@ def _holders(
     recording: Recording, entry_of: Mapping[Key, int], kinds: Mapping[int, str], containers: Mapping[int, str]
 ) -> list[list[Holder]]:
     """For each entry its holders, the one that caused most first."""
-    waiters = recording.waiters()
+    totals = list(recording.table(rows.HolderTotal))
+    # Most recordings have none, and a large machine's have many tasks.
+    waiters = recording.waiters() if totals else {}
     # A release does not say in which cgroup: the same task's waits do.
     contained = {
         (who.tid, who.tgid, who.comm): containers[who.cgroup_id]
@@ -49,7 +51,7 @@ def _holders(
     stacks: defaultdict[tuple[int, int], defaultdict[int, list[int]]] = defaultdict(
         lambda: defaultdict(lambda: [0, 0, 0])
     )
-    for row in recording.table(rows.HolderTotal):
+    for row in totals:
         index = entry_of.get((row.lock, kinds.get(row.kind, "")))
         if index is None or not _possible(row.releases, row.waits, row.caused_ns, row.max_caused_ns):
             continue

@@ -142,12 +142,9 @@ def whole_pairs(slices: Sequence[rows.SelfCheckSlice]) -> list[Pair]:
 
 
 def _sum(parts: Sequence[_Counts]) -> _Counts:
-    counts = histogram.empty()
-    for part in parts:
-        histogram.add(counts, part.counts)
     return _Counts(
         sum(part.seconds for part in parts),
-        tuple(counts),
+        tuple(histogram.total([part.counts for part in parts])),
         None if any(part.total_ns is None for part in parts) else sum(part.total_ns or 0 for part in parts),
         max((part.max_ns for part in parts), default=0),
     )

@@ -296,14 +296,15 @@ def read_report(
     limits = Limits(possible_ns + SLACK_NS if possible_ns > 0 else None, window.cpus)
     waits = read_waits(recording, selection, span, kinds, selected_kinds, locks, limits)
 
-    weights = recording.task_weights(span, lock_ids, selected_kinds)
+    impossible = recording.impossible_samples(span, lock_ids, selected_kinds)
+    weights = recording.task_weights(span, lock_ids, selected_kinds, sound=not impossible)
     waiters = recording.waiters()
     containers = read_containers(recording)
     names = {cgroup: container_name(row) for cgroup, row in containers.items()}
     chosen = select_waiters(waiters, containers, selection.container, selection.pod)
     if chosen is not None:
         weights = [weight for weight in weights if weight.waiter in chosen]
-    outliers, outlier_count, impossible = recording.outliers(
+    outliers, outlier_count, too_long = recording.outliers(
         outlier_limit,
         limits.span_ns,
         span,
@@ -312,10 +313,11 @@ def read_report(
         selected_kinds,
         None if chosen is None else sorted(chosen),
     )
-    shown = with_stacks(recording, waits.locks, span, kinds)
+    # Stacks are of all kinds of a lock.
+    shown = with_stacks(recording, waits.locks, span, kinds, sound=not impossible and selected_kinds is None)
     if span is None and selection.cpus is None:
         shown = with_holders(recording, shown, kinds, names)
-    rejected = waits.rejected + impossible + recording.impossible_samples(span, lock_ids, selected_kinds)
+    rejected = waits.rejected + too_long + impossible
     selected = span is not None or selection.cpus is not None or selected_kinds is not None or chosen is not None
     cost = read_cost(
         recording,

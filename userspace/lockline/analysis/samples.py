@@ -62,14 +62,21 @@ def tasks(
 
 
 def with_stacks(
-    recording: Recording, entries: Sequence[LockWaits], span: Span | None, kinds: Mapping[int, str]
+    recording: Recording,
+    entries: Sequence[LockWaits],
+    span: Span | None,
+    kinds: Mapping[int, str],
+    sound: bool = False,
 ) -> tuple[LockWaits, ...]:
-    """The entries, the first ones with the stacks that most of their sampled wait came from."""
+    """The entries, the first ones with the stacks that most of their sampled wait came from.
+
+    sound: no sample of these locks is impossible.
+    """
     chosen = entries[:LOCKS_WITH_STACKS]
     entry_of = {(lock, entry.kind): index for index, entry in enumerate(chosen) for lock in entry.ids}
     sampled_ns = [0] * len(chosen)
     weights: list[defaultdict[int, list[int]]] = [defaultdict(lambda: [0, 0, 0]) for _ in chosen]
-    for weight in recording.stack_weights(sorted({lock for lock, _ in entry_of}), span):
+    for weight in recording.stack_weights(sorted({lock for lock, _ in entry_of}), span, sound):
         index = entry_of.get((weight.lock, kinds.get(weight.kind, f"kind {weight.kind}")))
         if index is None:
             continue

@@ -34,7 +34,8 @@ class Slice:
 def read_slices(recording: Recording, report: Report, most_rows: int | None = None) -> tuple[Slice, ...]:
     """The intervals of the report's window in order of time, idle ones too; none of a selection by CPU.
 
-    most_rows: of a longer recording every so many intervals alone are read, so that they have about that many rows.
+    most_rows: of a longer recording every so many intervals alone are read, so that they have about that many rows;
+    the slices are then for bars alone: what spun and which lock was the heaviest is not read.
     Raises RecordingError if the recording is damaged.
     """
     selection = report.window.selection
@@ -60,6 +61,7 @@ def read_slices(recording: Recording, report: Report, most_rows: int | None = No
             None if selection.kinds is None else select_kinds(kinds, selection.kinds),
             None if selection.lock is None else selected_locks(selection, recording.locks()),
             None if every and selection.from_ns is None and selection.to_ns is None else [one.id for one in chosen],
+            named=most_rows is None,
         )
     }
     found = []
@@ -69,6 +71,6 @@ def read_slices(recording: Recording, report: Report, most_rows: int | None = No
         if row is None:
             found.append(Slice(begin, end, 0, 0, 0, "", "", 0))
         else:
-            kind = kinds.get(row.kind, f"kind {row.kind}")
+            kind = kinds.get(row.kind, f"kind {row.kind}") if row.name else ""
             found.append(Slice(begin, end, row.waits, row.wait_ns, row.spinning_ns, row.name, kind, row.most_ns))
     return tuple(sorted(found, key=lambda part: part.begin_ns))

@@ -32,6 +32,8 @@ BEGIN, HELD, UNLOCK, SWITCH = "begin", "lock held", "unlock", "switch"
 
 @dataclass(frozen=True, slots=True)
 class _Place:
+    """Where a program runs."""
+
     place: str
     group: str
     spinning: bool

@@ -5,7 +5,7 @@ The whole run is read from its own totals (lock_total, cpu_total).  A selection 
 product (cell_total), one in time the intervals that it covers (wait_interval).
 """
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Mapping
 
 from lockline.analysis.model import CpuWaits, Figures, KindWaits, LockWaits
@@ -89,15 +89,12 @@ class Sum:
 
 def merged(parts: list[Figures]) -> Figures:
     """Figures of several groups of waits together."""
-    counts = histogram.empty()
-    for part in parts:
-        histogram.add(counts, part.histogram)
     return Figures(
         sum(part.waits for part in parts),
         sum(part.wait_ns for part in parts),
         max((part.max_ns for part in parts), default=0),
         sum(part.failed for part in parts),
-        tuple(counts),
+        tuple(histogram.total([part.histogram for part in parts])),
     )
 
 
@@ -130,8 +127,8 @@ class _Group:
 
     def __init__(self) -> None:
         self.sum = Sum()
-        self.by_lock: Counter[int] = Counter()
-        self.by_cpu: Counter[int] = Counter()
+        self.by_lock: defaultdict[int, int] = defaultdict(int)
+        self.by_cpu: defaultdict[int, int] = defaultdict(int)
 
 
 class _Totals:
@@ -175,9 +172,9 @@ class _Totals:
         self.cpus[row.cpu, row.kind].add(row)
 
 
-def _worst(counter: Counter[int]) -> tuple[int, int]:
+def _worst(sums: Mapping[int, int]) -> tuple[int, int]:
     """Key and value of the largest value; the smallest key among equals."""
-    return min(counter.items(), key=lambda item: (-item[1], item[0]))
+    return min(sums.items(), key=lambda item: (-item[1], item[0]))
 
 
 def _lock_waits(group: _Group, kind: str, locks: Mapping[int, rows.Lock]) -> LockWaits:

@@ -60,11 +60,9 @@ def add_blob(into: list[int], blob: bytes | bytearray) -> None:
         into[index] += count
 
 
-def add(into: list[int], other: Sequence[int]) -> None:
-    """Add the counts of another histogram."""
-    for index, count in enumerate(other):
-        if count:
-            into[index] += count
+def total(parts: Sequence[Sequence[int]]) -> list[int]:
+    """The sum of histograms; without any, an empty one."""
+    return list(map(sum, zip(*parts, strict=True))) if parts else empty()
 
 
 def encode(counts: Sequence[int]) -> bytes:

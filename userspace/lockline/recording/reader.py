@@ -40,8 +40,13 @@ def _sample_table(span: Span | None) -> str:
     return "sample_total" if span is None else "sample_interval"
 
 
-def _sample_filter(span: Span | None, locks: Sequence[int] | None, kinds: Sequence[int] | None) -> str:
-    return where(Condition("1"), _within(span), _member("lock", locks), _member("kind", kinds))
+def _sample_filter(
+    span: Span | None, locks: Sequence[int] | None, kinds: Sequence[int] | None, possible: str | None
+) -> str:
+    # The range of the locks is told much faster than whether one is among them.
+    near = None if not locks or len(locks) == 1 else between("+lock", min(locks), max(locks))
+    sure = Condition(possible or "1")
+    return where(sure, _within(span), near, _member("lock", locks), _member("kind", kinds))
 
 
 class Recording:
@@ -88,16 +93,20 @@ class Recording:
         query: SQL made of constants and integers.  table: what a fault is said to be in.
         """
         accepted: set[tuple[type, ...]] = set()
-        for row in self.raw(query):
-            types = tuple(map(type, row))
-            if types not in accepted:
-                for (name, choice), value in zip(fields.items(), row, strict=True):
-                    if type(value) not in choice:
-                        raise damaged(self.path, f"{table}.{name} holds {type(value).__name__}")
-                # Rows differ little in what they leave open.
-                if len(accepted) < _MAX_ROW_TYPES:
-                    accepted.add(types)
-            yield row
+        try:
+            # Not by raw(): of tens of thousands of rows a generator in a generator is felt.
+            for row in self._connection.execute(query):
+                types = tuple(map(type, row))
+                if types not in accepted:
+                    for (name, choice), value in zip(fields.items(), row, strict=True):
+                        if type(value) not in choice:
+                            raise damaged(self.path, f"{table}.{name} holds {type(value).__name__}")
+                    # Rows differ little in what they leave open.
+                    if len(accepted) < _MAX_ROW_TYPES:
+                        accepted.add(types)
+                yield row
+        except FAULTS as error:
+            raise damaged(self.path, error) from error
 
     def select(self, row_type: type[Row], table: str, query: str) -> Iterator[Row]:
         """The rows of a query as NamedTuples, each value of the annotated type; see checked()."""
@@ -206,9 +215,13 @@ class Recording:
         span: Span | None = None,
         locks: Sequence[int] | None = None,
         kinds: Sequence[int] | None = None,
+        sound: bool = False,
     ) -> list[rows.TaskWeight]:
-        """What the samples of each task stand for, and the lock and kind that it waited longest for."""
-        table, chosen = _sample_table(span), f"{_sample_filter(span, locks, kinds)} AND {_SAMPLE_POSSIBLE}"
+        """What the samples of each task stand for, and the lock and kind that it waited longest for.
+
+        sound: impossible_samples() found none, so that they need not be looked for again.
+        """
+        table, chosen = _sample_table(span), _sample_filter(span, locks, kinds, None if sound else _SAMPLE_POSSIBLE)
         if span is None:
             return self._task_totals(table, chosen)
         query = f"""
@@ -237,11 +250,16 @@ class Recording:
             found.append(rows.TaskWeight(waiter, samples, waits, wait_ns, lock, kind, lock_ns))
         return found
 
-    def stack_weights(self, locks: Sequence[int], span: Span | None = None) -> list[rows.StackWeight]:
-        """What the samples of these locks stand for, by lock, kind and stack (0: samples without one)."""
+    def stack_weights(
+        self, locks: Sequence[int], span: Span | None = None, sound: bool = False
+    ) -> list[rows.StackWeight]:
+        """What the samples of these locks stand for, by lock, kind and stack (0: samples without one).
+
+        sound: as of task_weights().
+        """
         query = f"""
             SELECT lock, kind, stack, SUM(samples), SUM(waits), SUM(wait_ns)
-            FROM {_sample_table(span)}{_sample_filter(span, locks, None)} AND {_SAMPLE_POSSIBLE}
+            FROM {_sample_table(span)}{_sample_filter(span, locks, None, None if sound else _SAMPLE_POSSIBLE)}
             GROUP BY lock, kind, stack"""
         return list(self.select(rows.StackWeight, _sample_table(span), query))
 
@@ -252,8 +270,8 @@ class Recording:
         kinds: Sequence[int] | None = None,
     ) -> int:
         """Rows of samples with negative figures, which the weights leave out."""
-        filtered = _sample_filter(span, locks, kinds)
-        query = f"SELECT count(*) FROM {_sample_table(span)}{filtered} AND NOT ({_SAMPLE_POSSIBLE})"
+        filtered = _sample_filter(span, locks, kinds, f"NOT ({_SAMPLE_POSSIBLE})")
+        query = f"SELECT count(*) FROM {_sample_table(span)}{filtered}"
         return sum(count for (count,) in self.raw(query))
 
     def outliers(
@@ -278,10 +296,14 @@ class Recording:
             _member("waiter", waiters),
         )
         possible = between("wait_ns", 0, _MAX_INTEGER if longest_ns is None else min(longest_ns, _MAX_INTEGER))
-        query = f"SELECT count(*), ifnull(SUM({possible.sql}), 0) FROM outlier{where(*conditions)}"
-        [(every, kept)] = self.raw(query)
-        longest = self.table(rows.Outlier, *conditions, possible, order="wait_ns DESC, id", limit=limit)
-        return list(longest), kept, every - kept
+        # Of all rows the database knows the number; of one that no recording can have, hardly any has one.
+        [(every,)] = self.raw(f"SELECT count(*) FROM outlier{where(*conditions)}")
+        wrong = Condition(f"({possible.sql}) IS NOT TRUE")
+        [(left_out,)] = self.raw(f"SELECT count(*) FROM outlier{where(*conditions, wrong)}")
+        longest = self.table(
+            rows.Outlier, *conditions, possible if left_out else None, order="wait_ns DESC, id", limit=limit
+        )
+        return list(longest), every - left_out, left_out
 
     def open_waits(self) -> list[rows.OpenWait]:
         """Waits in progress when the last interval ended, oldest first."""

@@ -44,10 +44,11 @@ def share(report: Report, wait_ns: int) -> float:
 
 def worth_telling(report: Report, locks: Iterable[LockWaits]) -> list[LockWaits]:
     """Locks with enough waiting, and enough waits, to speak of."""
+    length = report.window.duration_ns
     return [
         lock
         for lock in locks
-        if lock.figures.waits >= ENOUGH_WAITS and share(report, lock.figures.wait_ns) >= WORTH_TELLING
+        if lock.figures.waits >= ENOUGH_WAITS and length and lock.figures.wait_ns / length >= WORTH_TELLING
     ]
 
 
