@@ -53,6 +53,24 @@ def record(live: Path, recording: Path, program: Path, mode: str) -> tuple[int, 
     return int(profile), int(clock)
 
 
+def record_command(live: Path, recording: Path, program: Path) -> tuple[int, int]:
+    """The same of a program that is recorded from its begin to its end, and let go by the collector."""
+    command = [live / "bin/lockline-collect", "record", "--futex", "--go", "-q", "-o", recording, "--"]
+    with subprocess.Popen(
+        [*command, program, "contended"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+        process.stdin.write("\n")
+        process.stdin.flush()
+        assert process.stdout.readline() == "busy\n"
+        out, _ = process.communicate("\n\n")
+    assert process.returncode == 0
+    profile, clock = out.split()
+    return int(profile), int(clock)
+
+
 def go_mutexes(recording: Path) -> tuple[list[FutexWaits], set[str], str]:
     """Go's mutexes in the report, its rules' names, and what the findings say."""
     with open_recording(recording) as opened:
@@ -62,14 +80,19 @@ def go_mutexes(recording: Path) -> tuple[list[FutexWaits], set[str], str]:
     return [one for one in found if one.make == GO_MUTEX], rules, str(report.findings)
 
 
-def test_eight_goroutines_of_one_mutex(live: Path, recording: Path, program: Path) -> None:
+@pytest.mark.parametrize("command", [False, True], ids=["process", "command"])
+def test_eight_goroutines_of_one_mutex(live: Path, recording: Path, program: Path, command: bool) -> None:
     """A wait lasts from the park until the goroutine runs: longer than Go's profile has it, shorter than the call."""
-    profile, clock = record(live, recording, program, "contended")
+    if command:
+        profile, clock = record_command(live, recording, program)
+    else:
+        profile, clock = record(live, recording, program, "contended")
     (mutex,), rules, words = go_mutexes(recording)
     assert (mutex.nature, mutex.sure, mutex.ops) == (LOCK, "high", ("Go lock", "Go unlock"))
     assert profile * (1 - SLACK) <= mutex.figures.wait_ns <= clock * (1 + SLACK)
     assert "user-lock" in rules
     assert "main.underMutex" in words
+    assert "wait-in" in words
     waiting = {frame.symbol for stack in mutex.stacks if stack.role == "waiter" for frame in stack.frames}
     assert "main.underMutex" in waiting
 

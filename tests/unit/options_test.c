@@ -83,8 +83,8 @@ static void watch(void)
 	accepted("watch x");
 	CHECK(got.watch_access_from == ACCESS_FROM_EITHER, "%d", got.watch_access_from);
 	options_free(&got);
-	refused("record --go -p 1", "--go needs --futex and -p PID");
-	refused("record --futex --go -a", "--go needs --futex and -p PID");
+	refused("record --go -p 1", "--go needs --futex and -p PID or COMMAND");
+	refused("record --futex --go -a", "--go needs --futex and -p PID or COMMAND");
 	accepted("record --futex --go -p 1");
 	options_free(&got);
 	refused("watch x --access perf", "not instruction, watchpoint or auto");

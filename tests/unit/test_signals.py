@@ -148,6 +148,8 @@ def recording(tmp_path: Path) -> Path:
     insert(builder, "futex_total", total(3, (9000 * MS,), waiters=1, wakers=1, tasks_woken=1))
     insert(builder, "futex_sample", (2, "owner", 901, 0, 10, 10, 50 * MS))
     insert(builder, "futex_sample", (2, "waiter", 902, 0, 10, 10, 50 * MS))
+    insert(builder, "futex_holder", (2, "R", "", "", 5))
+    insert(builder, "futex_holder", (2, "D", "fsync", "folio_wait_bit", 20))
     insert(builder, "futex_bucket", (901, 2, 5, 5000, 2000))
     insert(builder, "futex_bucket", (901, 3, 1, 100, 100))
     blob = histogram.encode(histogram.of((1000, 1000, 9000)))
@@ -186,6 +188,17 @@ def test_locks_come_first_and_idle_time_is_no_contention(recording: Path) -> Non
     (bucket,) = futexes["buckets"]
     assert bucket["collision"]
     assert bucket["waits"] == 6
+
+
+def test_what_holders_do(recording: Path) -> None:
+    """The looks that held-over-sleep follows from."""
+    assert [futex["holders"] for futex in document(recording)["futexes"]["futexes"]] == [
+        [
+            {"state": "D", "call": "fsync", "function": "folio_wait_bit", "looks": 20},
+            {"state": "R", "call": None, "function": None, "looks": 5},
+        ],
+        [],
+    ]
 
 
 def test_parked_waiters_in_a_recording(recording: Path) -> None:

@@ -22,7 +22,7 @@ from lockline.analysis.futex import (
 )
 from lockline.analysis.model import Figures, Report
 from lockline.analysis.selection import Selection
-from lockline.analysis.user_evidence import CONDITION_VARIABLE, RWLOCK, Goroutines
+from lockline.analysis.user_evidence import CONDITION_VARIABLE, GO_MUTEX, RWLOCK, Goroutines
 from lockline.base.text import Style
 from lockline.recording.reader import open_recording
 from lockline.recording.rows import Frame, Futex, FutexTotal
@@ -192,6 +192,16 @@ def test_little_waiting_for_locks_of_programs(quiet: Report, wait_ms: int, longe
     assert answer.kind == kind
     words = answer_words(report, answer, Style())
     assert ("So are programs' own locks: 0.10 threads wait" in words) == (kind == "negligible" and wait_ms > 9)
+
+
+def test_where_goroutines_wait_and_let_go(quiet: Report) -> None:
+    waits = stack_of("waiter", 30, "sync.(*Mutex).lockSlow", "sync.(*Mutex).Lock", "main.take")
+    wakes = stack_of("waker", 30, "sync.(*Mutex).unlockSlow", "main.put")
+    lock = of_program(2, LOCK, 400 * MS, make=GO_MUTEX, stacks=(waits, wakes))
+    (found,) = find_all(replace(quiet, futexes=Futexes((lock,), ())))
+    assert {"most of those who wait do so in main.take()", "most of those who wait are woken in main.put()"} <= set(
+        told(found).evidence
+    )
 
 
 def test_goroutines_are_in_the_answer(quiet: Report) -> None:

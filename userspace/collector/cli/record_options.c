@@ -70,8 +70,10 @@ int record_options_check(struct options *options)
 		message("--sizes records nothing: leave COMMAND out");
 		return -EINVAL;
 	}
-	if (options->go && (!options->futex || (!options->pids.count && !options->sizes_only))) {
-		message("--go needs --futex and -p PID: it puts probes into the programs of these processes");
+	if (options->go &&
+	    (!options->futex || (!options->pids.count && !options->command_argv && !options->sizes_only))) {
+		message("--go needs --futex and -p PID or COMMAND: it puts probes into the programs of these "
+			"processes");
 		return -EINVAL;
 	}
 	if (hitm_options_check(options))

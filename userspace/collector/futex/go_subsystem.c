@@ -222,6 +222,10 @@ static double share_of(const struct go_probes *go, __u64 traps, __u64 window_ns)
 	return traps * go->trap_ns / ((double)window_ns * go->online);
 }
 
+static const char what_traps[] =
+	"--go traps where a goroutine parks for a mutex, goes on, or lets one go that others wait "
+	"for";
+
 /* Nothing is recorded yet: it can be stopped then. */
 static void tell_cost(struct go_probes *go)
 {
@@ -230,9 +234,24 @@ static void tell_cost(struct go_probes *go)
 	usleep(LOOK_US);
 	traps = counted(go, -1) - traps;
 	took = now_ns() - begin_ns;
-	message("--go traps where a goroutine parks for a mutex, goes on, or lets one go that others wait for: %.0f "
-		"times a second now, %.1f us each: %.1f %% of the time of %ld CPUs; beyond %.0f %% it stops",
-		traps / (took / 1e9), go->trap_ns / 1e3, 100 * share_of(go, traps, took), go->online, 100 * MOST_SHARE);
+	message("%s: %.0f times a second now, %.1f us each: %.1f %% of the time of %ld CPUs; beyond %.0f %% it stops",
+		what_traps, traps / (took / 1e9), go->trap_ns / 1e3, 100 * share_of(go, traps, took), go->online,
+		100 * MOST_SHARE);
+}
+
+static int attach_to(struct go_probes *go, const __u32 *tgids, size_t count)
+{
+	struct user_symbols *users = NULL;
+	int err = user_symbols_open(&users, MOST_PROCESSES);
+
+	for (size_t i = 0; !err && i < count; i++) {
+		int refused = i < MOST_PROCESSES ? attach_process(go, users, tgids[i]) : -ENOSPC;
+
+		if (refused)
+			tell_refused(tgids[i], refused);
+	}
+	user_symbols_close(users);
+	return err;
 }
 
 static void close_go(void *state)
@@ -247,7 +266,6 @@ static void close_go(void *state)
 static int open_go(struct ground *ground, void **state)
 {
 	const struct id_list *pids = &ground->options->pids;
-	struct user_symbols *users = NULL;
 	struct go_probes *go;
 	int err;
 
@@ -266,14 +284,8 @@ static int open_go(struct ground *ground, void **state)
 		if (err)
 			message("--go: the kernel refuses uprobes: %s", strerror(-err));
 	}
-	err = err ?: user_symbols_open(&users, MOST_PROCESSES);
-	for (size_t i = 0; !err && i < pids->count; i++) {
-		int refused = i < MOST_PROCESSES ? attach_process(go, users, pids->ids[i]) : -ENOSPC;
-
-		if (refused)
-			tell_refused(pids->ids[i], refused);
-	}
-	user_symbols_close(users);
+	if (!err && pids->count)
+		err = attach_to(go, pids->ids, pids->count);
 	if (err) {
 		close_go(go);
 		return err;
@@ -284,6 +296,19 @@ static int open_go(struct ground *ground, void **state)
 	go->looked_traps = counted(go, -1);
 	*state = go;
 	return 0;
+}
+
+/* COMMAND's program, which has run nothing yet. */
+static int follow_command(void *state, struct ground *ground)
+{
+	const __u32 tgid = ground->command;
+	struct go_probes *go = state;
+	int err = attach_to(go, &tgid, 1);
+
+	if (!err && go->link_count && !ground->options->quiet)
+		message("%s: %.1f us each; beyond %.0f %% of the time of %ld CPUs it stops", what_traps,
+			go->trap_ns / 1e3, 100 * MOST_SHARE, go->online);
+	return err;
 }
 
 static int bound(void *state, struct ground *ground)
@@ -330,6 +355,6 @@ const struct subsystem go_subsystem = {
 	.sized = sized,
 	.configure = configure,
 	.open = {[STAGE_ATTACHED] = open_go},
-	.at = {[MOMENT_DRAIN] = bound, [MOMENT_FLUSH] = flush},
+	.at = {[MOMENT_COMMAND] = follow_command, [MOMENT_DRAIN] = bound, [MOMENT_FLUSH] = flush},
 	.close = close_go,
 };

@@ -7,6 +7,7 @@
 #define LOCKLINE_SUBSYSTEM_H
 
 #include <stdbool.h>
+#include <sys/types.h>
 #include <linux/types.h>
 
 #include "cli/options.h"
@@ -51,6 +52,7 @@ struct ground {
 	__u64 begin_ns;      /* of the recording */
 	__u64 stop_ns;       /* when new waits were no longer let in; 0: they are */
 	bool last;           /* this is the last interval */
+	pid_t command;       /* COMMAND's process, once there is one */
 	__u64 open_waits;    /* by waits, at the end of an interval */
 	__u64 commit_ns;     /* CPU time of the last commit */
 	/* To be called in the midst of what takes long: reads the rings. */
@@ -75,16 +77,17 @@ enum stage {
 };
 
 enum moment {
-	MOMENT_BEGIN,  /* waits are let in: what began before */
-	MOMENT_START,  /* all is set up; COMMAND runs next */
-	MOMENT_HURRY,  /* rings that fill in 10 ms */
-	MOMENT_DRAIN,  /* rings that fill in 50 ms */
-	MOMENT_LONG,   /* an interval's end: what takes long, and reads the rings meanwhile by pause() */
-	MOMENT_FLUSH,  /* then the figures of the interval */
-	MOMENT_WAITS,  /* then what was seen of waits one by one */
-	MOMENT_COMMIT, /* the interval is in the file */
-	MOMENT_PRINT,  /* the recording is over: a line for people */
-	MOMENT_FINISH, /* before the file is closed */
+	MOMENT_BEGIN,   /* waits are let in: what began before */
+	MOMENT_START,   /* all is set up; COMMAND runs next */
+	MOMENT_COMMAND, /* its program is in memory, and has not begun */
+	MOMENT_HURRY,   /* rings that fill in 10 ms */
+	MOMENT_DRAIN,   /* rings that fill in 50 ms */
+	MOMENT_LONG,    /* an interval's end: what takes long, and reads the rings meanwhile by pause() */
+	MOMENT_FLUSH,   /* then the figures of the interval */
+	MOMENT_WAITS,   /* then what was seen of waits one by one */
+	MOMENT_COMMIT,  /* the interval is in the file */
+	MOMENT_PRINT,   /* the recording is over: a line for people */
+	MOMENT_FINISH,  /* before the file is closed */
 	MOMENTS
 };
 

@@ -443,6 +443,19 @@ static int prepare_workload(struct session *session)
 	return err;
 }
 
+static int start_workload(struct session *session)
+{
+	int err = workload_start(&session->workload, session->options->command_argv[0],
+				 subsystems_care(&session->opened, MOMENT_COMMAND));
+
+	if (err || !session->workload.held)
+		return err;
+	session->ground.command = session->workload.pid;
+	err = subsystems_at(&session->opened, &session->ground, MOMENT_COMMAND);
+	workload_run(&session->workload);
+	return err;
+}
+
 /* What the recording says of itself from its first moment on. */
 static int put_beginning(struct session *session)
 {
@@ -509,7 +522,7 @@ static int begin(struct session *session)
 	err = err ?: drop_privileges(session);
 	err = err ?: recording_commit(session->recording);
 	if (!err && options->command_argv)
-		err = workload_start(&session->workload, options->command_argv[0]);
+		err = start_workload(session);
 	if (!err) {
 		notify("READY=1");
 		tell_recording(options);

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/ptrace.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -12,6 +13,9 @@
 
 /* How long a command may take to end when it is asked to. */
 #define PATIENCE_MS 3000
+/* What lets it go. */
+#define RUN  'r'
+#define HOLD 'h'
 
 static void run_command(char **argv, int start, int error)
 {
@@ -26,7 +30,9 @@ static void run_command(char **argv, int start, int error)
 	/* End of file without the byte: the collector gave up. */
 	if (read(start, &byte, 1) != 1)
 		_exit(1);
-	execvp(argv[0], argv);
+	/* Its exec stops it then. */
+	if (byte != HOLD || !ptrace(PTRACE_TRACEME, 0, NULL, NULL))
+		execvp(argv[0], argv);
 	err = errno;
 	if (write(error, &err, sizeof(err)) < 0)
 		_exit(126);
@@ -60,19 +66,29 @@ int workload_prepare(struct workload *workload, char **argv)
 	return err;
 }
 
-int workload_start(struct workload *workload, const char *name)
+int workload_start(struct workload *workload, const char *name, bool held)
 {
-	int error = 0;
+	int error = 0, status;
+	const char how = held ? HOLD : RUN;
 	ssize_t got;
 
-	if (write(workload->start, "", 1) != 1)
+	if (write(workload->start, &how, 1) != 1)
 		return -errno;
 	/* Closed by a successful exec. */
 	got = read(workload->error, &error, sizeof(error));
-	if (got != sizeof(error))
+	if (got != sizeof(error)) {
+		workload->held = held && waitpid(workload->pid, &status, 0) == workload->pid && WIFSTOPPED(status);
 		return 0;
+	}
 	message("cannot run %s: %s", name, strerror(error));
 	return -error;
+}
+
+void workload_run(struct workload *workload)
+{
+	if (workload->held)
+		ptrace(PTRACE_DETACH, workload->pid, NULL, NULL);
+	workload->held = false;
 }
 
 bool workload_ended(struct workload *workload)
@@ -102,6 +118,7 @@ void workload_stop(struct workload *workload)
 	workload->start = workload->error = -1;
 	if (workload->pid <= 0)
 		return;
+	workload_run(workload);
 	kill(workload->pid, SIGTERM);
 	kill(workload->pid, SIGCONT);
 	for (int i = 0; i < PATIENCE_MS / 20; i++) {

@@ -10,11 +10,13 @@ struct workload {
 	pid_t pid; /* 0: none */
 	int start; /* closing it lets the command go */
 	int error; /* carries the errno of a failed exec */
+	bool held; /* stopped, with its program in memory */
 };
 
 int workload_prepare(struct workload *workload, char **argv);
-/* Lets it go; a command that cannot be executed has been told. */
-int workload_start(struct workload *workload, const char *name);
+/* Lets it go, held until workload_run() if so wanted; a command that cannot be executed has been told. */
+int workload_start(struct workload *workload, const char *name, bool held);
+void workload_run(struct workload *workload);
 /* Whether it has ended. */
 bool workload_ended(struct workload *workload);
 /* Asks one that still runs to end, and waits for it. */

@@ -133,6 +133,7 @@ SENTENCES: Mapping[str, str] = {
     "owner-seen": "{owner} was its owner whenever that was looked at, for {held}",
     "user-waits": "{waits} waits of {average} on average: {part} of the window[; p99 {p99}]",
     "in-c-library": "{part} of the sampled waits are in {call}[, called from {caller}]",
+    "wait-in": "most of those who wait do so in {function}",
     "let-go-in": "most of those who wait are woken in {function}",
     "nature": "{why}",
     "still-waits": "{waits} wait{waits:s} had not ended, the oldest after {age}",

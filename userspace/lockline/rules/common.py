@@ -132,14 +132,23 @@ _NO_RELEASES = (
 )
 
 
-def most_released(futexes: Iterable[FutexWaits]) -> str:
-    """The program's function that most of the sampled wakes of these futexes come from; '' if none is known."""
+def _own_function(futexes: Iterable[FutexWaits], role: str) -> str:
     by_function: defaultdict[str, int] = defaultdict(int)
-    for stack in (stack for futex in futexes for stack in futex.stacks if stack.role == "waker"):
+    for stack in (stack for futex in futexes for stack in futex.stacks if stack.role == role):
         names = [frame.symbol for frame in stack.frames if frame.symbol and not frame.symbol.startswith(_NO_RELEASES)]
         if names:
             by_function[names[0]] += stack.samples
     return max(sorted(by_function), key=lambda name: by_function[name], default="")
+
+
+def most_released(futexes: Iterable[FutexWaits]) -> str:
+    """The program's function that most of the sampled wakes of these futexes come from; '' if none is known."""
+    return _own_function(futexes, "waker")
+
+
+def waited_in(futex: FutexWaits) -> str:
+    """The program's function that most of the sampled waits are in; '' if none is known."""
+    return _own_function((futex,), "waiter")
 
 
 def released_in(futex: FutexWaits) -> str:

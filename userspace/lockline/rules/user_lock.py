@@ -43,7 +43,7 @@ from lockline.analysis.user_evidence import (
     RUST_RWLOCK,
     RWLOCK,
 )
-from lockline.rules.common import ENOUGH_WAITS, THE_WINDOW, USER_WORTH_TELLING, released_in, share
+from lockline.rules.common import ENOUGH_WAITS, THE_WINDOW, USER_WORTH_TELLING, released_in, share, waited_in
 from lockline.rules.herd import condition_of
 
 # A wait that needs no others beside it.
@@ -208,6 +208,9 @@ def find(report: Report) -> list[Finding]:
                     caller=Function(library.caller) if library.caller else None,
                 )
             )
+        waited = waited_in(futex) if futex.make == GO_MUTEX else ""
+        if waited:
+            evidence.append(fact("wait-in", function=Function(waited)))
         released = released_in(futex)
         if released and library is None:
             evidence.append(fact("let-go-in", function=Function(released)))

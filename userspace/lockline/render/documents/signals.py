@@ -56,6 +56,16 @@ class FutexStack:
 
 
 @dataclass(frozen=True)
+class HolderLook:
+    """What a mutex's holder was seen doing while others waited."""
+
+    state: str = shown("as in /proc/PID/stat")
+    call: Name = shown("the system call that it slept in, or 'page fault'")
+    function: Name = shown("the kernel function that it slept in")
+    looks: Count = shown("at which it was seen so")
+
+
+@dataclass(frozen=True)
 class FutexWaits:
     """A futex, and all that was done with it over the whole run; figures: of the calls that slept."""
 
@@ -84,6 +94,7 @@ class FutexWaits:
     wake_to_run: Sums = shown("from the wake-up to the CPU", "latency")
     tasks: tuple[FutexTask, ...] = shown("of the first 20 futexes")
     stacks: tuple[FutexStack, ...] = shown("likewise, by role")
+    holders: tuple[HolderLook, ...] = shown("likewise, of mutexes: what their holders did, most looks first")
 
 
 def _of_nature(nature: str) -> Any:
