@@ -192,5 +192,5 @@ class InMemory(DuckDb):
         for name, columns in TABLES.items():
             self.put(name, columns, tables.get(name, []))
 
-    def read(self, places: Sequence[Place], tables: Sequence[str] = ()) -> None:
+    def read(self, places: Sequence[Place], tables: Sequence[str] = (), alone: bool = False) -> None:
         """Nothing: the tables are there."""

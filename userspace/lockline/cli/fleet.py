@@ -151,14 +151,15 @@ def _add(arguments: argparse.Namespace) -> tuple[str, int]:
     for name in arguments.recordings:
         names += _lines(name[1:], "@") if name.startswith("@") else [name]
     plain = Style(unicode=False, addresses=False)
-    counts = {"added": 0, "there": 0, "failed": 0}
+    counts = {"added": 0, "there": 0, "failed": 0, "note": 0}
     rows = 0
     told = Told(arguments.weight, arguments.release, arguments.role, arguments.intervals)
     for one in add(arguments.directory, names, told, arguments.jobs):
         counts[one.outcome] += 1
         rows += one.rows
         if one.why:
-            print(f"lockline: left out: {clean(one.why, plain)}", file=sys.stderr, flush=True)
+            what = "left out: " if one.outcome == "failed" else ""
+            print(f"lockline: {what}{clean(one.why, plain)}", file=sys.stderr, flush=True)
     text = f"{counts['added']:,} recordings added, {rows:,} rows of waits"
     text += f"; {counts['there']:,} were there already" if counts["there"] else ""
     text += f"; {counts['failed']:,} left out" if counts["failed"] else ""
@@ -283,7 +284,7 @@ def _sql(arguments: argparse.Namespace) -> tuple[str, int]:
     with closing(DuckDb()) as engine:
         found = list(places(arguments.directory))
         kept = any((place.path / "waits.parquet").exists() for place in found)
-        engine.read(found)
+        engine.read(found, alone=True)
         for name in VIEWS:
             engine.view(name, f"view_{name}")
         titles, rows = engine.select(arguments.directory, arguments.query)

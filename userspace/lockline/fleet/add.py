@@ -14,6 +14,7 @@ from lockline.base import histogram
 from lockline.base.errors import LocklineError, RecordingError
 from lockline.export.parquet import load_duckdb, read_rows, write_rows
 from lockline.fleet.facts import Facts, Interval, Row, read_facts
+from lockline.fleet.gather import gather_all
 from lockline.fleet.store import Place, aside, clean_up, make_store, place_of, publish
 from lockline.fleet.tables import TABLES, Columns
 from lockline.recording.bulk import WAIT_LINE, LockSum, check_rows, lock_sums, wait_lines
@@ -25,17 +26,18 @@ _ENTRY = 12
 # What _hour_rows() gives.
 _SUMMED = (("hour", "BIGINT"), *TABLES["lock_hours"][5:], ("histogram", "VARCHAR"))
 
-Outcome = Literal["added", "there", "failed"]
+Outcome = Literal["added", "there", "failed", "note"]
 
 
 @dataclass(frozen=True, slots=True)
 class Added:
-    """What became of one recording; why: of one that failed."""
+    """What became of one recording; why: of one that failed, or what else there is to tell; date: of its directory."""
 
     path: str
     outcome: Outcome
     why: str = ""
     rows: int = 0
+    date: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,12 +209,12 @@ def add_one(duckdb: Any, directory: Path, path: str, told: Told) -> Added:
             facts = read_facts(recording)
             place: Place = place_of(directory, facts.date, facts.host, name)
             if place.path.is_dir():
-                return Added(path, "there")
+                return Added(path, "there", date=facts.date)
             with aside(directory) as own:
                 made = own / "made"
                 made.mkdir()
                 rows = _convert(duckdb, recording, made, name, told, facts)
-                return Added(path, "added" if publish(made, place) else "there", rows=rows)
+                return Added(path, "added" if publish(made, place) else "there", rows=rows, date=facts.date)
     except LocklineError as error:
         return Added(path, "failed", str(error))
     except OSError as error:
@@ -230,5 +232,14 @@ def add(directory: Path, paths: Iterable[str], told: Told, jobs: int) -> Iterato
     duckdb = load_duckdb("lockline fleet", "fleet")
     make_store(directory)
     clean_up(directory)
+    dates = set()
     with ThreadPoolExecutor(jobs) as pool:
-        yield from pool.map(lambda path: add_one(duckdb, directory, path, told), paths)
+        for one in pool.map(lambda path: add_one(duckdb, directory, path, told), paths):
+            dates.add(one.date)
+            yield one
+    try:
+        gather_all(duckdb, directory, dates - {""})
+    except (OSError, duckdb.Error) as error:
+        # The recordings are there; reports take longer.
+        reason = str(error).split("\n", 1)[0]
+        yield Added(str(directory), "note", f"{directory}: not gathered for reports: {reason}")

@@ -25,6 +25,7 @@ from lockline.fleet.compare import (
     spread,
 )
 from lockline.fleet.engine import Engine
+from lockline.fleet.gather import TABLES as REPORTED
 from lockline.fleet.model import (
     FindingCount,
     FleetReport,
@@ -94,7 +95,7 @@ class Sums:
         self.sides = {side.name: side for side in sides}
         self.group_by = tuple(group_by)
         self.engine = engine
-        engine.read([one.place for one in _distinct(sides)])
+        engine.read([one.place for one in _distinct(sides)], REPORTED)
         self.units: list[Unit] = []
         numbers: dict[Unit, int] = {}
         picked = []

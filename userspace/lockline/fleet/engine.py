@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What runs the queries of sql/: DuckDB here; they are written in its words."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any, Protocol
@@ -10,6 +10,7 @@ from lockline.base.errors import LocklineError
 from lockline.export.parquet import load_duckdb
 from lockline.fleet.add import put_rows
 from lockline.fleet.facts import Row
+from lockline.fleet.gather import files_of
 from lockline.fleet.store import Place
 from lockline.fleet.tables import TABLES, Columns
 
@@ -19,8 +20,7 @@ VIEWS = ("host_locks", "lock_shares")
 # Beyond this DuckDB writes to the disk.
 MEMORY = "700MiB"
 
-Files = Mapping[str, Sequence[str]]
-_EVERY = tuple(TABLES)
+EVERY = tuple(TABLES)
 
 
 @cache
@@ -29,24 +29,11 @@ def query_text(name: str) -> str:
     return (SQL / f"{name}.sql").read_text(encoding="utf-8")
 
 
-def files_of(places: Sequence[Place], tables: Sequence[str] = _EVERY) -> dict[str, list[str]]:
-    """The files of these recordings by table; a recording has none of a table in which it has no rows."""
-    files: dict[str, list[str]] = {name: [] for name in tables}
-    if tables == ("recordings",):
-        # Which every recording has.
-        return {"recordings": [str(place.path / "recordings.parquet") for place in places]}
-    for place in places:
-        for file in sorted(place.path.iterdir()):
-            if file.suffix == ".parquet" and file.stem in files:
-                files[file.stem].append(str(file))
-    return files
-
-
 class Engine(Protocol):
     """Runs the queries over the files of some recordings.  Its methods raise LocklineError."""
 
-    def read(self, places: Sequence[Place], tables: Sequence[str] = _EVERY) -> None:
-        """Make these tables of these recordings."""
+    def read(self, places: Sequence[Place], tables: Sequence[str] = EVERY, alone: bool = False) -> None:
+        """Make these tables of these recordings; they may have rows of others, unless alone."""
 
     def put(self, name: str, columns: Columns, rows: Sequence[Row]) -> None:
         """Make a table of these rows."""
@@ -77,9 +64,9 @@ class DuckDb:
         except self._duckdb.Error as error:
             raise LocklineError(f"DuckDB: {str(error).splitlines()[0]}") from error
 
-    def read(self, places: Sequence[Place], tables: Sequence[str] = _EVERY) -> None:
+    def read(self, places: Sequence[Place], tables: Sequence[str] = EVERY, alone: bool = False) -> None:
         """See Engine."""
-        for name, found in files_of(places, tables).items():
+        for name, found in files_of(places, tables, alone).items():
             columns = TABLES[name]
             if found:
                 listed = ", ".join("'" + file.replace("'", "''") + "'" for file in found)

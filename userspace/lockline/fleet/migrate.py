@@ -10,6 +10,7 @@ from typing import Any
 
 from lockline.base.errors import LocklineError
 from lockline.export.parquet import load_duckdb, write_rows
+from lockline.fleet.gather import gather_all
 from lockline.fleet.store import Place, places, schema_of, sync, write_marker
 from lockline.fleet.tables import SCHEMA
 
@@ -38,7 +39,10 @@ _STEPS: dict[int, Callable[[Any, Place], None]] = {1: _release_and_role}
 
 
 def migrate(directory: Path) -> int:
-    """Bring a directory to this schema; gives the one that it had.  Raises LocklineError."""
+    """Bring a directory to this schema, and gather its files for reports; gives the schema that it had.
+
+    Raises LocklineError.
+    """
     duckdb = load_duckdb("lockline fleet", "fleet")
     old = schema_of(directory)
     try:
@@ -47,6 +51,7 @@ def migrate(directory: Path) -> int:
                 for place in places(directory):
                     _STEPS[schema](connection, place)
                 write_marker(directory, schema + 1)
+        gather_all(duckdb, directory, {place.date for place in places(directory)})
     except (OSError, duckdb.Error) as error:
         raise LocklineError(f"{directory}: cannot be migrated: {str(error).splitlines()[0]}") from error
     return old

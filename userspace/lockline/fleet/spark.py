@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from lockline.base.errors import LocklineError
-from lockline.fleet.engine import files_of, query_text
+from lockline.fleet.engine import EVERY, query_text
 from lockline.fleet.facts import Row
+from lockline.fleet.gather import files_of
 from lockline.fleet.store import Place
 from lockline.fleet.tables import TABLES, Columns
 
@@ -54,9 +55,9 @@ class Spark:
         except Exception as error:
             raise LocklineError(f"Spark: {str(error).splitlines()[0]}") from error
 
-    def read(self, places: Sequence[Place], tables: Sequence[str] = tuple(TABLES)) -> None:
+    def read(self, places: Sequence[Place], tables: Sequence[str] = EVERY, alone: bool = False) -> None:
         """See Engine."""
-        for name, found in files_of(places, tables).items():
+        for name, found in files_of(places, tables, alone).items():
             schema = ", ".join(f"{column} {_TYPES[kind]}" for column, kind in TABLES[name])
             frame = (
                 self._session.read.schema(schema).parquet(*found)

@@ -1,2 +1,5 @@
 -- The containers that waited.
-SELECT DISTINCT container FROM containers WHERE container <> ''
+SELECT DISTINCT containers.container AS container
+FROM containers
+JOIN picked ON picked.recording = containers.recording
+WHERE containers.container <> ''
