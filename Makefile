@@ -20,7 +20,7 @@
 #	make page		what draws the charts of `lockline report --html`: build/page/charts.js, by npm
 #	make schemas		docs/*-schema.json, from the dataclasses of lockline.render.documents
 #	make lab-incidents	whether `lockline why` finds causes that were planted; as root
-#	make lab-languages	what `record --futex` makes of locks in seven languages; as root
+#	make lab-languages	what `record --futex` makes of locks in eight languages; as root
 #	make pictures		docs/pictures, of recordings that the tests generate
 #	make lint		ruff, mypy, import-linter, clang-format, shellcheck
 #	make workloads		the programs of tests/workloads, whose waits are known
@@ -249,7 +249,7 @@ bench-c2c:
 	$(MAKE) $(PARALLEL) all
 	build/venv/bin/python scripts/bench-c2c
 
-# What `record --futex` makes of locks in seven languages; as root.
+# What `record --futex` makes of locks in eight languages; as root.
 .PHONY: lab-languages
 lab-languages:
 	scripts/setup languages

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What `record --futex` makes of programs in seven languages: `make lab-languages`.
+"""What `record --futex` makes of programs in eight languages: `make lab-languages`.
 
 Each is built from its source here, and recorded from its begin to its end: contended, idle, and with the lock split.
 The program's own counters are the truth.  Then other kinds of waiting: the finding that each must have, or none.
@@ -124,6 +124,7 @@ KINDS = (
         ("ruby", f"{HERE}/threads.rb"),
         {"contended": "gvl-bound", "calls": "gvl-bound", "mutex": "user-lock", "idle": ""},
     ),
+    Kinds("JS", "node", (), ("node", f"{HERE}/threads.js"), {"contended": "user-lock", "idle": ""}),
 )
 
 

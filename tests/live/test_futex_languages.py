@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What kind of lock a program of Python or Ruby waits for, and at rest none (make lab-languages: other languages)."""
+"""What kind of lock a program of Python, Ruby or JavaScript waits for, at rest none (others: make lab-languages)."""
 
 import shutil
 import subprocess
 import sys
+import time
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,13 +12,17 @@ import pytest
 
 from lockline.analysis.futex import LOCK
 from lockline.analysis.selection import Selection
-from lockline.analysis.user_evidence import GIL, RUBY_GVL, RUBY_MUTEX
+from lockline.analysis.user_evidence import ATOMICS, GIL, RUBY_GVL, RUBY_MUTEX
 from lockline.recording.reader import open_recording
 from lockline.rules.report import make_report
 from support import Collector, wait_for
 
 PROGRAMS = Path(__file__).resolve().parents[1] / "languages"
 RULES = {"gil-bound", "gvl-bound", "hot-monitor", "user-lock"}
+
+
+# How long a program is recorded that hardly waits.
+AT_REST_S = 2
 
 
 @dataclass(frozen=True)
@@ -40,14 +45,23 @@ CASES = (
     Case("threads.rb", "calls", 200, "gvl-bound", RUBY_GVL),
     Case("threads.rb", "mutex", 200, "user-lock", RUBY_MUTEX),
     Case("threads.rb", "idle", 200),
+    # A mutex of JavaScript's own; workers of Node.js without messages, and those of libuv without jobs.
+    Case("threads.js", "contended", 200, "user-lock", ATOMICS),
+    Case("threads.js", "idle", 0),
 )
+INTERPRETERS = {".py": sys.executable, ".rb": shutil.which("ruby"), ".js": shutil.which("node")}
+PACKAGES = {
+    ".rb": "ruby is not installed: scripts/setup test",
+    ".js": "Node.js is not installed: scripts/setup languages",
+}
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.program}-{case.mode}")
 def test_what_threads_wait_for(live: Path, recording: Path, case: Case) -> None:
-    language = sys.executable if case.program.endswith(".py") else shutil.which("ruby")
+    kind = Path(case.program).suffix
+    language = INTERPRETERS[kind]
     if language is None:
-        pytest.skip("ruby is not installed: scripts/setup test")
+        pytest.skip(PACKAGES[kind])
     command = [language, PROGRAMS / case.program, case.mode]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as program:
         assert program.stdout is not None
@@ -59,7 +73,10 @@ def test_what_threads_wait_for(live: Path, recording: Path, case: Case) -> None:
                 return any(int(slept) >= case.waits for (slept,) in ran)
 
         with Collector(live, recording, "--futex", "-p", str(program.pid)):
-            wait_for(seen, f"{case.waits} waits in the recording")
+            if case.waits:
+                wait_for(seen, f"{case.waits} waits in the recording")
+            else:
+                time.sleep(AT_REST_S)
         program.communicate("\n")
     with open_recording(recording) as opened:
         report = make_report(opened, Selection(), 0)

@@ -8,6 +8,7 @@ import pytest
 from lockline.analysis.run_times import switch_on, without_names
 from lockline.analysis.user_evidence import (
     ANY_BARRIER,
+    ATOMICS,
     BARRIER,
     BEHAVIOUR,
     CONDITION_VARIABLE,
@@ -153,6 +154,7 @@ ENTER = ("PlatformEvent::park", "ObjectMonitor::EnterI", "ObjectMonitor::enter",
 WAIT = ("PlatformEvent::park", "ObjectMonitor::wait", "JVM_MonitorWait")
 PARK = ("Parker::park", "Unsafe_Park", "LockSupport.park", "ReentrantLock.lock")
 TAKE = ("Parker::park", "Unsafe_Park", "LinkedBlockingQueue.take")
+ATOMICS_WAIT = ("v8::internal::FutexEmulation::WaitSync<int>", "v8::internal::Builtin_AtomicsWait")
 PY_LOCK = ("_PySemaphore_Wait", "_PyParkingLot_Park", "_PyMutex_LockTimed")
 
 
@@ -169,6 +171,10 @@ PY_LOCK = ("_PySemaphore_Wait", "_PyParkingLot_Park", "_PyMutex_LockTimed")
         (parked(PARK, (2, 3, 4), WINDOW // 10), None),
         (parked(PY_LOCK, (2, 3, 4)), PY_MUTEX),
         (parked(PY_LOCK, (9,)), None),
+        (parked(ATOMICS_WAIT, (2, 3, 4)), ATOMICS),
+        # Workers that another thread has jobs for; all without one.
+        (parked(ATOMICS_WAIT, (9,)), None),
+        (parked(ATOMICS_WAIT, (2, 3, 4), WINDOW), None),
         # The workers of a pool that takes turns at waiting for the clock: all sleep, and nobody has a lock.
         (parked(PARK[:2], (2, 3, 4), WINDOW), None),
         (parked(("syscall", "parking_lot::raw_mutex::RawMutex::lock_slow"), (2, 3, 4)), PARKING_LOT),

@@ -11,6 +11,7 @@ from lockline.analysis.ruby_locks import ruby_locks
 from lockline.analysis.user_evidence import (
     ABSL_MUTEX,
     ANY_BARRIER,
+    ATOMICS,
     BEHAVIOUR,
     CONDITION_VARIABLE,
     FOLLY_MUTEX,
@@ -169,6 +170,14 @@ _MAKES = (
         ABSL_MUTEX,
         ("absl::Mutex::LockSlow", "absl::Mutex::ReaderLock", "AbslInternalPerThreadSemWait"),
         ("absl::CondVar", "absl::Mutex::Await", "absl::Notification", "absl::BlockingCounter"),
+        peers=True,
+        words=True,
+    ),
+    # V8's, of Node.js and Deno; its own mutex, which all such waits share, is not the program's lock.
+    _Make(
+        ATOMICS,
+        ("FutexEmulation::Wait", "Builtin_AtomicsWait"),
+        ("__pthread_mutex_cond_lock", "__pthread_mutex_lock"),
         peers=True,
         words=True,
     ),

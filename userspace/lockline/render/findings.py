@@ -43,6 +43,7 @@ SENTENCES: Mapping[str, str] = {
     "held-interrupts-off": "{lock} is held with interrupts off for up to {most}",
     "held-over-sleep": "Who has {lock:short} sleeps meanwhile[, in {call}]: other threads of {process} wait for that",
     "holder-preempted-by-host": "The host takes CPUs away from lock holders",
+    "hot-atomics": "Threads of {process} wait for a lock that JavaScript makes of Atomics.wait()",
     "hot-go-mutex": "Goroutines of {process} wait for a sync.Mutex or sync.RWMutex",
     "hot-java-lock": "Threads of {process} wait for a lock of java.util.concurrent",
     "hot-monitor": "Threads of {process} wait for a Java monitor (synchronized)",

@@ -128,6 +128,7 @@ _NO_RELEASES = (
         "pythread_wrapper",
     ),
     *("pythread_wrapper", "_multiprocessing_", "runtime.", "sync.", "internal/sync."),
+    *("uv_", "v8::", "Builtins_", "node::"),
     *("rb_", "ruby_", "gvl_", "thread_sched_", "do_mutex_", "vm_exec", "vm_call_", "vm_sendish", "invoke_block_"),
 )
 

@@ -32,6 +32,7 @@ from lockline.analysis.findings import (
 from lockline.analysis.futex import LOCK, PAGE_FAULT, FutexWaits, HolderLook
 from lockline.analysis.model import Report
 from lockline.analysis.user_evidence import (
+    ATOMICS,
     BEHAVIOUR,
     GIL,
     GO_MUTEX,
@@ -70,6 +71,7 @@ _CLAIMS = {
     RUST_RWLOCK: "hot-rwlock",
     RUBY_GVL: "gvl-bound",
     RUBY_MUTEX: "hot-ruby-mutex",
+    ATOMICS: "hot-atomics",
 }
 
 
@@ -133,7 +135,7 @@ def _remedies(make: str, process: Process, released: str, stacks: bool) -> tuple
         return remedy("python-processes"), remedy("python-release-gil")
     if make == RUBY_GVL:
         return remedy("ruby-processes"), remedy("ruby-release-gvl"), remedy("ruby-fewer-threads")
-    if make in (PY_MUTEX, RUBY_MUTEX):
+    if make in (PY_MUTEX, RUBY_MUTEX, ATOMICS):
         return (remedy("do-less-with-it-held"),)
     if make == MONITOR:
         return remedy("java-narrow-monitor"), remedy("java-lock-events")

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+
+// Node.js: contended (five threads and one word of shared memory as their mutex, by Atomics.wait), pool (more jobs than
+// libuv's four threads can do), idle (four workers without messages, a web server without requests).
+// Prints "ready", runs until a line or the end of its input.
+"use strict";
+
+const { Worker, isMainThread, workerData } = require("node:worker_threads");
+const crypto = require("node:crypto");
+
+const THREADS = 5;
+
+function lock(word) {
+	if (Atomics.compareExchange(word, 0, 0, 1) === 0) return;
+	while (Atomics.exchange(word, 0, 2) !== 0) Atomics.wait(word, 0, 2);
+}
+
+function unlock(word) {
+	if (Atomics.exchange(word, 0, 0) === 2) Atomics.notify(word, 0, 1);
+}
+
+function work() {
+	const end = performance.now() + 1;
+	while (performance.now() < end);
+}
+
+function underMutex(word) {
+	for (;;) {
+		lock(word);
+		work();
+		unlock(word);
+	}
+}
+
+function hash() {
+	crypto.pbkdf2("secret", "salt", 20000, 32, "sha256", hash);
+}
+
+function start(mode) {
+	if (mode === "contended") {
+		const word = new SharedArrayBuffer(4);
+		for (let i = 0; i < THREADS; i++) new Worker(__filename, { workerData: word });
+	} else if (mode === "pool") {
+		for (let i = 0; i < 16; i++) hash();
+	} else {
+		for (let i = 0; i < THREADS; i++) new Worker(__filename, { workerData: null });
+		require("node:http").createServer().listen(0, "127.0.0.1");
+	}
+	process.stdin.on("data", () => process.exit(0)).on("end", () => process.exit(0));
+	setTimeout(() => console.log("ready"), 500);
+}
+
+if (isMainThread) start(process.argv[2]);
+else if (workerData) underMutex(new Int32Array(workerData));
+else require("node:worker_threads").parentPort.on("message", () => {});
