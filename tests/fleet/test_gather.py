@@ -1,21 +1,19 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What is gathered for reports changes how fast they are, and nothing else."""
 
-import io
 import json
 import os
 import shutil
 import subprocess
 import sys
 import time
-from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from fleet_command import run
 from fleet_generator import Truth, host_days, record
-from lockline.cli.main import main
 from lockline.fleet import gather
 from lockline.fleet.gather import GATHERED, files_of, gathered
 from lockline.fleet.store import ADDING, places
@@ -24,13 +22,6 @@ from programs import TOP
 DATE = "2025-11-09"
 HOSTS = 6
 DEADLINE_S = 120
-
-
-def run(*arguments: object) -> tuple[int, str, str]:
-    out, err = io.StringIO(), io.StringIO()
-    with redirect_stdout(out), redirect_stderr(err):
-        code = main(["fleet", *map(str, arguments)])
-    return code, out.getvalue(), err.getvalue()
 
 
 @pytest.fixture(scope="module")

@@ -1,17 +1,21 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What `lockline fleet` says of fleets whose truth is known."""
 
-import io
 import json
-from contextlib import closing, redirect_stderr, redirect_stdout
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from statistics import NormalDist
 
 import duckdb
 import pytest
 
+from fleet_command import run
 from fleet_generator import FIRST_HOUR, KERNELS, MODELS, InMemory, Truth, host_days, lock_name, record
 from lockline.base.text import Style
+from lockline.cli import progress
 from lockline.cli.main import main
 from lockline.diff.model import Rule
 from lockline.fleet import document, text
@@ -27,6 +31,7 @@ from lockline.fleet.store import MARKER, places
 from lockline.fleet.tables import TABLES
 from lockline.page.fleet import make_fleet_page
 from lockline.page.html import Writer
+from lockline.page.redact import Redactor
 from schemas import validator_of
 
 ASCII = Style()
@@ -201,13 +206,6 @@ def test_all_queries_can_be_translated() -> None:
         assert "SELECT" in translated(path.read_text(encoding="utf-8"))
 
 
-def run(*arguments: object) -> tuple[int, str, str]:
-    out, err = io.StringIO(), io.StringIO()
-    with redirect_stdout(out), redirect_stderr(err):
-        code = main(["fleet", *map(str, arguments)])
-    return code, out.getvalue(), err.getvalue()
-
-
 @pytest.fixture(scope="module")
 def fleet(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A directory with twelve hosts and two days."""
@@ -260,6 +258,38 @@ def test_the_page(fleet: Path, tmp_path: Path) -> None:
         engine.connection.execute("UPDATE lock_hours SET lock = '</script><b>' || lock")
         found = report_of(known_of(engine, engine.places), Path("fleet"), engine, A_DAY)
     assert "<b>" not in make_fleet_page(found, Writer(ASCII))
+
+
+def test_a_redacted_page_names_nobody(fleet: Path, tmp_path: Path) -> None:
+    page = tmp_path / "fleet.html"
+    (tmp_path / "hosts").write_text("badger01.example\nbadger02.example\n")
+    command = ("report", fleet, "--since", "24h", "--group-by", "kernel,host", "--expect", tmp_path / "hosts")
+    secrets = (b"web0", b"badger", bytes(tmp_path), bytes(fleet))
+    assert run(*command, "--html", page) == (0, "", "")
+    assert all(name in page.read_bytes() for name in secrets[:2])
+    assert run(*command, "--html", page, "--redact") == (0, "", "")
+    made = page.read_bytes()
+    assert not [name for name in secrets if name in made]
+    # Locks and kernels stay, and a host has one name in all places.
+    assert lock_name(0).encode() in made
+    assert KERNELS[0].encode() in made
+    truth = Truth(hosts=30, locks=6, regression=1.8, bad_batch=3.0, missing=3)
+    found = report(truth, replace(A_DAY, group_by=("cpu_model", "host")))
+    hidden = Redactor().fleet(found)
+    words = {one.value: other.value for one, other in zip(found.groups, hidden.groups, strict=True) if one.by == "host"}
+    assert len(set(words.values())) == len(words) == 27
+    for lock, other in zip(found.locks, hidden.locks, strict=True):
+        assert [(words[host], share) for host, share in lock.spread.worst] == list(other.spread.worst)
+    assert [(one.value, one.effect) for one in hidden.effects] == [(one.value, one.effect) for one in found.effects]
+    assert {one.host for one in hidden.missing}.isdisjoint(words.values())
+    code, shown, told = run("report", fleet, "--redact")
+    assert (code, shown, told) == (1, "", "lockline: --redact needs --html FILE\n")
+
+
+def test_a_container_is_redacted() -> None:
+    found = replace(report(Truth(**SMALL)), container="heron-7f")
+    assert "heron-7f" in make_fleet_page(found, Writer(ASCII))
+    assert "heron-7f" not in make_fleet_page(found, Writer(ASCII), redact=True)
 
 
 @pytest.mark.parametrize(
@@ -325,6 +355,45 @@ def test_sql_only_reads_the_fleet(fleet: Path, query: str) -> None:
     assert told.startswith("lockline: sql: ")
     assert told.count("\n") == 1
     assert sorted(fleet.rglob("*")) == before
+
+
+def test_long_commands_tell_on_a_terminal_what_they_do(
+    fleet: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    told: list[str] = []
+
+    @contextmanager
+    def note(words: str | Callable[[], str]) -> Iterator[None]:
+        told.append(words if isinstance(words, str) else words())
+        yield
+        told.extend([] if isinstance(words, str) else [words()])
+
+    monkeypatch.setattr(progress, "progress", note)
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
+    [day, *_] = host_days(Truth(hosts=1, locks=1))
+    recording = record(tmp_path / "a.data", day)
+    sides = "--before", "release=v1", "--after", "release=v2"
+    commands = (
+        ("add", tmp_path / "new", recording, recording),
+        ("report", fleet),
+        ("report", fleet, "--html", tmp_path / "page"),
+        ("diff", fleet, *sides),
+        ("sql", fleet, "SELECT 1"),
+        ("migrate", fleet),
+    )
+    for command in commands:
+        assert main(["fleet", *map(str, command)]) in (0, 2)
+    assert told == [
+        "adding recordings, 0 of 2",
+        "adding recordings, 2 of 2",
+        "reading the fleet",
+        "making the page",
+        "comparing hosts",
+        "asking",
+        "migrating",
+    ]
+    # What stderr gets is the line of progress alone.
+    assert capfd.readouterr().err == ""
 
 
 def as_schema_1(directory: Path) -> None:

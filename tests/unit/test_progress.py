@@ -45,6 +45,13 @@ def test_the_line_appears_and_goes() -> None:
     assert len(steps[-2]) == len(steps[-3])
 
 
+def test_the_words_may_count() -> None:
+    terminal, steps = Terminal(), iter(range(1 << 20))
+    with progress(lambda: f"adding, {next(steps):,}", terminal, 0.01):
+        assert terminal.told.wait(60)
+    assert terminal.getvalue().startswith("\rlockline: adding, 0, ")
+
+
 def test_a_command_that_fails_leaves_no_line() -> None:
     terminal = Terminal()
 

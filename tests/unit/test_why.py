@@ -15,6 +15,7 @@ from lockline.analysis.findings import Confidence, Finding, Impact, Lock, Proces
 from lockline.analysis.user_evidence import Goroutines
 from lockline.base.errors import LocklineError
 from lockline.base.text import Style
+from lockline.cli.why import redacted
 from lockline.investigation import probes
 from lockline.investigation.choice import is_over, judge, next_steps, proven
 from lockline.investigation.counters import (
@@ -533,6 +534,48 @@ def test_the_page_has_the_story(known: Investigation) -> None:
     assert "<script>, " not in page
     assert "&lt;script&gt;" in page
     assert all(html.escape(one.title) in page for one in story.hypotheses)
+
+
+def test_a_redacted_page_names_nobody() -> None:
+    """No name of a host, command, group, container or file is in the page's bytes; what is left is the same story."""
+    stopped = replace(QUIET, throttled=0.6, throttled_group="/system.slice/zebra.service")
+    mapped = replace(user_lock(), name="", mapping="/srv/walrus/libqueue.so")
+    program = Process("ocelot", 100)
+    target = Target(("--container", "heron-7f", "-G", "/pod/lemur"), "container heron-7f, control group /pod/lemur")
+    dead = finding("deadlock", program, 2.0, "high")
+    found = replace(dead, claim=fact("deadlock-with-itself", process=program))
+    stories = [
+        known_of(
+            replace(busy("totals"), locks=(lock(process=program),)),
+            replace(user_busy(counters=stopped), user_locks=(replace(mapped, comm="ocelot"),)),
+            threads(delayed=0.9, comm="gibbon"),
+        ),
+        known_of(busy("totals", waiters=50), observation("futex", user_waiters=0.0, findings=(found,))),
+        known_of(
+            observation("totals"), observation("futex", user_waiters=0.0, goroutines=(Goroutines("ocelot", 7, 9),))
+        ),
+        known_of(
+            observation("totals"),
+            replace(user_busy(), findings=(finding("user-lock", UserLock("", mapped.mapping), 3.0, "high"),)),
+        ),
+    ]
+    machine = replace(MACHINE, hostname="badger01")
+    secrets = ("badger", "ocelot", "gibbon", "zebra", "walrus", "heron", "lemur", "capybara")
+    named = set()
+    for known in stories:
+        steps = tuple(replace(step, message="capybara: no such thing", options=target.options) for step in known.steps)
+        known = replace(known, target=target, steps=steps)
+        verdict = judge(known, "time")
+        plain = document.make(known, verdict, machine)
+        hidden = redacted(known, verdict, machine)
+        page = make_page(hidden, Writer(Style(unicode=True)))
+        assert not [secret for secret in secrets if secret in page]
+        assert not [secret for secret in secrets if secret in document.as_json(hidden)]
+        named |= {secret for secret in secrets if secret in make_page(plain, Writer(Style(unicode=True)))}
+        assert (hidden.verdict.cause, hidden.verdict.confidence) == (plain.verdict.cause, plain.verdict.confidence)
+        assert "container-1" in page
+    # Without redaction all but one are there, in some story.
+    assert len(named) >= len(secrets) - 2, named
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"schema": 1}', "[" * 9999, '{"schema":"lockline-why/1"}'])

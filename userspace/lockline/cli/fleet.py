@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from lockline.base.errors import LocklineError
 from lockline.base.text import Style, clean
-from lockline.cli.common import argument, positive
+from lockline.cli.common import add_html, argument, check_html, positive
 from lockline.cli.terminal import style as terminal_style
 
 if TYPE_CHECKING:
@@ -115,7 +115,7 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     )
     report.add_argument("--expect", metavar="FILE", help="names of hosts, one a line, that should be there")
     report.add_argument("--format", choices=("text", "json"), default="text")
-    report.add_argument("--html", metavar="FILE", help="write a page: one file, tables and drawings, loads nothing")
+    add_html(report)
 
     diff = actions.add_parser("diff", help="compare two times, or two groups of hosts; 2: something regressed")
     diff.add_argument("directory", metavar="DIR", type=Path)
@@ -145,6 +145,7 @@ def _lines(path: str, option: str) -> list[str]:
 
 
 def _add(arguments: argparse.Namespace) -> tuple[str, int]:
+    from lockline.cli.progress import progress
     from lockline.fleet.add import Told, add
 
     names: list[str] = []
@@ -153,13 +154,16 @@ def _add(arguments: argparse.Namespace) -> tuple[str, int]:
     plain = Style(unicode=False, addresses=False)
     counts = {"added": 0, "there": 0, "failed": 0, "note": 0}
     rows = 0
+    # What is told goes over the line of progress.
+    over = "\r" + " " * 79 + "\r" if sys.stderr.isatty() else ""
     told = Told(arguments.weight, arguments.release, arguments.role, arguments.intervals)
-    for one in add(arguments.directory, names, told, arguments.jobs):
-        counts[one.outcome] += 1
-        rows += one.rows
-        if one.why:
-            what = "left out: " if one.outcome == "failed" else ""
-            print(f"lockline: {what}{clean(one.why, plain)}", file=sys.stderr, flush=True)
+    with progress(lambda: f"adding recordings, {sum(counts.values()):,} of {len(names):,}"):
+        for one in add(arguments.directory, names, told, arguments.jobs):
+            counts[one.outcome] += 1
+            rows += one.rows
+            if one.why:
+                what = "left out: " if one.outcome == "failed" else ""
+                print(f"{over}lockline: {what}{clean(one.why, plain)}", file=sys.stderr, flush=True)
     text = f"{counts['added']:,} recordings added, {rows:,} rows of waits"
     text += f"; {counts['there']:,} were there already" if counts["there"] else ""
     text += f"; {counts['failed']:,} left out" if counts["failed"] else ""
@@ -206,6 +210,7 @@ def _engine(name: str) -> "Engine":
 def _report(arguments: argparse.Namespace) -> tuple[str, int]:
     from lockline.fleet.analysis import make_report
 
+    check_html(arguments)
     with closing(_engine(arguments.engine)) as engine:
         report = make_report(arguments.directory, engine, _question(arguments))
     if arguments.html is not None:
@@ -213,7 +218,8 @@ def _report(arguments: argparse.Namespace) -> tuple[str, int]:
         from lockline.page.fleet import make_fleet_page
         from lockline.page.html import Writer
 
-        write_whole(Path(arguments.html), make_fleet_page(report, Writer(Style(unicode=True))).encode())
+        page = make_fleet_page(report, Writer(Style(unicode=True)), arguments.redact)
+        write_whole(Path(arguments.html), page.encode())
         return "", 0
     if arguments.format == "json":
         from lockline.fleet import document

@@ -138,8 +138,13 @@ def _working(parsed: "argparse.Namespace") -> str | None:
     """What a command that may take long does meanwhile; None where it tells itself, or writes as it goes."""
     if getattr(parsed, "output", None) == "-" or getattr(parsed, "changelog", False):
         return None
-    if getattr(parsed, "html", None) and parsed.command in ("report", "diff"):
+    if getattr(parsed, "html", None) and parsed.command in ("report", "diff", "fleet"):
         return "making the page"
+    if parsed.command == "fleet":
+        # Adding tells how many recordings it has added.
+        return {"report": "reading the fleet", "diff": "comparing hosts", "migrate": "migrating", "sql": "asking"}.get(
+            parsed.action
+        )
     return {"report": "reading the recording", "diff": "comparing", "export": "exporting"}.get(parsed.command)
 
 

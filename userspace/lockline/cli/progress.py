@@ -4,7 +4,7 @@
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TextIO
 
@@ -12,10 +12,10 @@ from typing import TextIO
 SECONDS = 1.0
 
 
-def _show(words: str, stream: TextIO, seconds: float, end: threading.Event) -> None:
+def _show(words: Callable[[], str], stream: TextIO, seconds: float, end: threading.Event) -> None:
     begun, text = time.monotonic(), ""
     while not end.wait(seconds):
-        text = f"lockline: {words}, {time.monotonic() - begun:.0f} s"
+        text = f"lockline: {words()}, {time.monotonic() - begun:.0f} s"
         stream.write(f"\r{text}")
         stream.flush()
     # Without escape sequences: dumb terminals know none.
@@ -24,14 +24,18 @@ def _show(words: str, stream: TextIO, seconds: float, end: threading.Event) -> N
 
 
 @contextmanager
-def progress(words: str, stream: TextIO | None = None, seconds: float = SECONDS) -> Iterator[None]:
-    """Tell on a terminal (standard error) what goes on meanwhile; nothing is written anywhere else."""
+def progress(words: str | Callable[[], str], stream: TextIO | None = None, seconds: float = SECONDS) -> Iterator[None]:
+    """Tell on a terminal (standard error) what goes on meanwhile; nothing is written anywhere else.
+
+    words: a function gives them each time; they must not become shorter.
+    """
     shown = sys.stderr if stream is None else stream
     if not shown.isatty():
         yield
         return
+    told = (lambda: words) if isinstance(words, str) else words
     end = threading.Event()
-    thread = threading.Thread(target=_show, args=(words, shown, seconds, end), daemon=True)
+    thread = threading.Thread(target=_show, args=(told, shown, seconds, end), daemon=True)
     thread.start()
     try:
         yield

@@ -11,6 +11,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 
 from lockline import version
@@ -19,7 +20,7 @@ from lockline.base.errors import LocklineError
 from lockline.base.numbers import duration, percent
 from lockline.base.text import Style, clean
 from lockline.cli import terminal
-from lockline.cli.common import add_wait_filter, argument, positive, wait_filter
+from lockline.cli.common import add_html, add_wait_filter, argument, check_html, positive, wait_filter
 from lockline.cli.why_steps import Made, make_step, not_started
 from lockline.investigation.choice import Ended, is_over, judge, next_steps
 from lockline.investigation.model import Choice, Investigation, Plan, Target, Verdict
@@ -80,7 +81,7 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     why.add_argument("--follow", action="store_true", help="go on until Ctrl-C, and tell when the cause changes")
     why.add_argument("-o", "--output", metavar="FILE", help="keep the most telling recording, with the story in it")
     why.add_argument("--format", choices=("text", "json"), default="text", help="text (default) or json")
-    why.add_argument("--html", metavar="FILE", help="write the story as a page: one file that loads nothing")
+    add_html(why)
     why.add_argument("-q", "--quiet", action="store_true", help="do not say on stderr what is looked at")
     why.add_argument("--addresses", action="store_true", help="show kernel addresses")
     why.add_argument(
@@ -276,7 +277,16 @@ def find(
         if telling is None:
             raise LocklineError("why: no step made a recording to keep")
         _keep(telling, Path(arguments.output), story)
-    return story, verdict
+    return redacted(known, verdict, _machine(known, begin)) if arguments.redact else story, verdict
+
+
+def redacted(known: Investigation, verdict: Verdict, machine: document.Machine) -> document.Document:
+    """The story without names of hosts, commands, control groups, containers and files."""
+    from lockline.page.redact import Redactor
+
+    names = Redactor()
+    known = names.investigation(known)
+    return document.make(known, names.inside(verdict), replace(machine, hostname=names.host(machine.hostname)))
 
 
 def _identity(story: document.Document) -> tuple[str | None, str]:
@@ -285,6 +295,7 @@ def _identity(story: document.Document) -> tuple[str | None, str]:
 
 def run(arguments: argparse.Namespace) -> tuple[str, int]:
     """What is printed, and the exit code.  Raises LocklineError."""
+    check_html(arguments)
     if os.geteuid() != 0:
         raise LocklineError("why: recording needs root; run it with sudo")
     if arguments.follow and arguments.load:

@@ -10,6 +10,7 @@ from lockline.fleet.model import FleetReport, GroupEffect, LockShare, Silent
 from lockline.page import svg
 from lockline.page.document import Page, Section, figure, render
 from lockline.page.html import Content, Writer, joined
+from lockline.page.redact import Redactor
 
 # Of the drawing; the table has all.
 DRAWN = 20
@@ -121,8 +122,9 @@ def _coverage(report: FleetReport, write: Writer) -> Section:
     return Section("coverage", "What the figures lack", joined(parts))
 
 
-def make_fleet_page(report: FleetReport, write: Writer) -> str:
-    """The page of a fleet's report, as a file."""
+def make_fleet_page(report: FleetReport, write: Writer, redact: bool = False) -> str:
+    """The page of a fleet's report, as a file; redact: without names of hosts and containers."""
+    report = Redactor().fleet(report) if redact else report
     shown = text.render(report, write.style)
     answer, _, rest = shown.partition("\n\n")
     summary = [line for line in rest.partition("\n\n")[2].splitlines() if line]

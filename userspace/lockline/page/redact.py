@@ -1,22 +1,29 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Takes the names of hosts, commands and control groups out of a report."""
 
+import itertools
+import re
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass, replace
 from typing import Any
 
-from lockline.analysis.findings import Process, Task, UserLock
+from lockline.analysis.findings import Process, Task, Text, UserLock
 from lockline.analysis.model import CgroupWaits, Host, Report, Window
+from lockline.fleet.compare import Spread
+from lockline.fleet.model import FleetReport, Group, GroupEffect
+from lockline.investigation.model import Investigation, Step, Target
 from lockline.recording.rows import Container
 
 # Fields that hold such a name, whatever they are a part of.
 _COMMANDS = frozenset(("comm", "comms", "target_comm", "owner_comm", "from_comm", "command"))
-_CGROUPS = frozenset(("cgroup",))
-_FILES = frozenset(("path", "file", "object"))
-_HOSTS = frozenset(("hostname", "boot_id"))
+_CGROUPS = frozenset(("cgroup", "throttled_group"))
+_FILES = frozenset(("path", "file", "object", "mapping", "directory"))
+_HOSTS = frozenset(("host", "hostname", "boot_id"))
 _CONTAINERS = frozenset(("container", "pod", "namespace", "pod_uid", "image", "unit", "slice"))
 _KINDS = {"command": _COMMANDS, "group": _CGROUPS, "file": _FILES, "host": _HOSTS, "container": _CONTAINERS}
+# Options of the collector that name somebody.
+_OPTIONS = {"-G": "group", "--cgroup": "group", "--container": "container", "--pod": "container"}
 # What stands for nobody in particular.
 _NOBODY = frozenset(("", "?", "[readers]"))
 
@@ -27,6 +34,8 @@ class Redactor:
     def __init__(self) -> None:
         self._words: dict[tuple[str, str], str] = {}
         self._counts: Counter[str] = Counter()
+        # In the words of an investigation about somebody.
+        self._told: dict[str, str] = {}
 
     def _word(self, kind: str, name: str) -> str:
         if name in _NOBODY:
@@ -59,6 +68,17 @@ class Redactor:
             return replace(value, comm=self._word("command", value.comm))
         if isinstance(value, UserLock):
             return replace(value, mapping=self._word("file", value.mapping))
+        if isinstance(value, Target):
+            return self._target(value)
+        if isinstance(value, Text):
+            return replace(value, text=self._without_target(value.text))
+        if isinstance(value, Step):
+            # Options may name the target, and messages anybody.
+            value = replace(value, options=(), message="left out" if value.message else "")
+        if isinstance(value, Spread):
+            return replace(value, worst=tuple((self._word("host", host), share) for host, share in value.worst))
+        if isinstance(value, (Group, GroupEffect)) and value.by == "host":
+            value = replace(value, value=self._word("host", value.value))
         if is_dataclass(value) and not isinstance(value, type):
             changed = {one.name: self._field(one.name, getattr(value, one.name)) for one in fields(value)}
             return replace(value, **changed)
@@ -70,6 +90,31 @@ class Redactor:
         if isinstance(value, Mapping):
             return {key: self._field(str(key), one) for key, one in value.items()}
         return value
+
+    def _without_target(self, text: str) -> str:
+        for name, word in self._told.items():
+            text = re.sub(rf"(?<![\w-]){re.escape(name)}(?![\w-])", word, text)
+        return text
+
+    def _target(self, target: Target) -> Target:
+        for option, name in itertools.pairwise(target.options):
+            if option in _OPTIONS and name:
+                self._told[name] = self._word(_OPTIONS[option], name)
+        return replace(target, options=(), words=self._without_target(target.words))
+
+    def host(self, name: str) -> str:
+        """What stands for a host."""
+        return self._word("host", name)
+
+    def fleet(self, report: FleetReport) -> FleetReport:
+        """A fleet's report without names; releases and roles stay."""
+        found: FleetReport = self.inside(report)
+        return found
+
+    def investigation(self, known: Investigation) -> Investigation:
+        """An investigation without names."""
+        found: Investigation = self.inside(known)
+        return found
 
     def report(self, report: Report) -> Report:
         """The report without names."""
