@@ -2,6 +2,7 @@
 """Texts of perf c2c after mail, terminals and web pages had them: the same figures, or fewer, never more."""
 
 import html
+import json
 import quopri
 import re
 from collections.abc import Callable
@@ -61,6 +62,17 @@ MANGLED: dict[str, Callable[[str], str]] = {
     "numbered with spaces": lambda text: "\n".join(f"{n:4}  {line}" for n, line in enumerate(text.split("\n"), 67)),
     "quoted-printable": lambda text: quopri.encodestring(text.encode()).decode(),
     "colours": lambda text: text.replace("%", "%\x1b[m").replace("  0x", "  \x1b[31m0x"),
+    "in a log": _each(lambda line: "2024-03-05T10:11:12Z host app[12]: " + line),
+    "in the kernel's log": lambda text: "\n".join(
+        f"[{n * 0.37:12.6f}] {line}" for n, line in enumerate(text.split("\n"), 20)
+    ),
+    "in a comment": lambda text: "/*\n" + _each(lambda line: " * " + line)(text) + "\n */",
+    "behind slashes": _each(lambda line: "// " + line),
+    "behind hashes": _each(lambda line: "# " + line),
+    "behind bars": _each(lambda line: "| " + line),
+    "in a box": _each(lambda line: f"\u2502 {line} \u2502"),
+    "in JSON": lambda text: json.dumps({"report": text}),
+    "decimal commas": lambda text: re.sub(r"(\d)\.(\d\d%)", r"\1,\2", text),
     "in prose": lambda text: f"Hello,\nthis is 100% reproducible:\n\n{text}\nWhat do you think of 0x10?\n",
     **{f"wrapped at {width}": _wrapped(width) for width in (60, 72, 80, 132)},
     "wrapped and quoted": lambda text: _each(lambda line: "> " + line)(_wrapped(72)(text)),

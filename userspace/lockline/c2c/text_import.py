@@ -71,8 +71,16 @@ def _unpacked_zstd(path: Path, file: BinaryIO) -> bytes:
     return content
 
 
+def _wide(head: bytes) -> str:
+    """UTF-16 without a byte order mark, told by the other bytes' being 0; '' if it is not that."""
+    even, odd = head[::2].count(0), head[1::2].count(0)
+    if 10 * (even + odd) < 4 * len(head):
+        return ""
+    return "utf-16-le" if not even else "utf-16-be" if not odd else ""
+
+
 def read_text(path: Path) -> str:
-    """A text file of at most MAX_BYTES, in UTF-8 or with a byte order mark; bytes that are no text are replaced.
+    """A text file of at most MAX_BYTES, in UTF-8 or UTF-16; bytes that are no text are replaced.
 
     Raises LocklineError if it cannot be read, is too large, or no text.
     """
@@ -85,6 +93,8 @@ def read_text(path: Path) -> str:
         raise TextImportError(f"{path}: larger than {MAX_BYTES >> 20} MiB; cut the report out of it")
     if data.startswith((b"\xff\xfe", b"\xfe\xff")):
         return data.decode("utf-16", "replace")
+    if wide := _wide(data[:4096]):
+        return data.decode(wide, "replace")
     if b"\0" in data[:4096]:
         raise TextImportError(f"{path}: not a text")
     return data.decode("utf-8", "replace")

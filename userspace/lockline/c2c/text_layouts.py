@@ -14,7 +14,7 @@ from itertools import takewhile
 # Columns that are no counts.
 INDEX, ADDRESS, NODE, PA_COUNT, PERCENT = "index", "address", "node", "pa_count", "percent"
 OFFSET, PID, TID, CODE = "offset", "pid", "tid", "code"
-REMOTE_CYCLES, LOCAL_CYCLES, LOAD_CYCLES = "remote_cycles", "local_cycles", "load_cycles"
+REMOTE_CYCLES, LOCAL_CYCLES, LOAD_CYCLES, PEER_CYCLES = "remote_cycles", "local_cycles", "load_cycles", "peer_cycles"
 RECORDS, CPU_COUNT = "records", "cpu_count"
 SYMBOL, OBJECT, SOURCE, CPU_NODES = "symbol", "object", "source", "cpu_nodes"
 _NAMES = (SYMBOL, OBJECT, SOURCE, CPU_NODES)
@@ -50,12 +50,16 @@ COUNTS = (
     "store_unknown",
 )
 
+_MOST_COLUMNS = 40
+# Words with single spaces between them.
+_FIELD = re.compile(r"\S+(?: \S+)*")
 _NODE_WORDS = re.compile(r"Node\s*\{[^{}]*\}")
 _PAIRS = {
     ("PA", "cnt"),
     ("Ld", "Miss"),
     ("L1", "Hit"),
     ("L1", "Miss"),
+    ("Any", "Lvl"),
     ("Code", "address"),
     ("rmt", "hitm"),
     ("lcl", "hitm"),
@@ -125,11 +129,54 @@ def is_table_header(words: Sequence[str]) -> bool:
 
 def is_pareto_header(words: Sequence[str]) -> bool:
     """Whether these are the names of the table of offsets in cache lines."""
-    known = sum(1 for word in words if word in _PARETO or word.startswith("Node"))
+    known = sum(1 for word in words if word in _PARETO or word in ("Rmt", "Lcl") or word.startswith("Node"))
     offset = "Offset" in words or ("Off" in words and words[-1] != "Off")
     # Who published the text may have made it narrower.
     narrowed = not {"Offset", "Off"}.intersection(words) and "Symbol" in words
-    return len(words) > 4 and (offset or narrowed) and known * 2 > len(words)
+    return len(words) > 3 + (not offset) and (offset or narrowed) and known * 2 > len(words)
+
+
+# Names that stand in two lines in tables which people have edited, without their case and percent signs.
+_STACKED = {
+    "rmt hitm": "RmtHitm",
+    "lcl hitm": "LclHitm",
+    "rmt peer": "RmtPeer",
+    "lcl peer": "LclPeer",
+    "store l1 hit": "L1 Hit",
+    "store l1 miss": "L1 Miss",
+    "store n/a": "N/A",
+    "data offset": "Offset",
+    "offset": "Offset",
+    "load cycles": "load",
+    "total records": "records",
+    "records": "records",
+    "cpu cnt": "cnt",
+    "symbol": "Symbol",
+    "object": "Object",
+    "shared object": "Object",
+}
+
+
+def stacked_words(upper: str, lower: str) -> list[str]:
+    """The names of a header in two lines, each name above or below the rest of it; [] if it is none."""
+    above = [(match.span(), match.group()) for match in _FIELD.finditer(upper)]
+    below = [(match.span(), match.group()) for match in _FIELD.finditer(lower)]
+    if max(len(above), len(below)) > _MOST_COLUMNS:
+        return []
+    columns: list[tuple[int, str]] = []
+    for (begin, end), name in below:
+        over = [text for (first, last), text in above if first < end and begin < last]
+        if len(over) > 1:
+            return []
+        columns.append((begin, " ".join([*over, name])))
+    lone = [
+        (first, text)
+        for (first, last), text in above
+        if not any(first < end and begin < last for (begin, end), _ in below)
+    ]
+    names = [name.lower().replace("%", "").strip() for _, name in sorted([*columns, *lone])]
+    words = [_STACKED.get(name, "") for name in names]
+    return words if all(words) and "Offset" in words else []
 
 
 _TABLE = {
@@ -146,6 +193,7 @@ _TABLE = {
     "RmtHitm": "remote_hitm",
     "Local": "local_peer",
     "Remote": "remote_peer",
+    "Anylvl": "store_unknown",
     "Loads": "loads",
     "Stores": "stores",
     "L1Hit": "store_l1_hit",
@@ -164,7 +212,7 @@ _TABLE = {
 _BEGINS = {"L1", "Lcl", "LclHit", "Rmt", "RmtHit"}
 
 # Names that several columns have, told by the name before, or for stores by the one after.
-_TOTALS = {"Hitm": TOTAL_HITM, "Snoop": TOTAL_PEER, "Pct": TOTAL_HITS}
+_TOTALS = {"Hitm": TOTAL_HITM, "Snoop": TOTAL_PEER, "Pct": TOTAL_HITS, "Peer": TOTAL_HITM}
 _LOCAL = {TOTAL_HITM: "local_hitm"}
 _REMOTE = {"local_hitm": "remote_hitm", "llc_hit": "remote_hit", "local_dram": "remote_dram"}
 
@@ -178,6 +226,9 @@ def table_layout(words: Sequence[str]) -> Layout:
         if word == "Total":
             follows_stores = words[i + 1 : i + 2] == ["L1Hit"]
             columns.append(_TOTALS.get(before, "stores" if follows_stores else UNKNOWN + word))
+        elif word == "Peer":
+            # A display that was proposed has HITM and peers: a share before them, and a count after them.
+            columns.append(TOTAL_PEER if TOTAL_HITM in columns else PERCENT)
         elif word == "Lcl":
             columns.append(_LOCAL.get(column, "local_dram"))
         elif word == "Rmt":
@@ -198,7 +249,10 @@ _PARETO = {
     "LclHit": "llc_hit",
     "Hit": LOAD_HIT,
     "Miss": LOAD_MISS,
+    "RmtPeer": "remote_peer",
+    "LclPeer": "local_peer",
     "Peer": TOTAL_PEER,
+    "Any Lvl": "store_unknown",
     "L1 Hit": "store_l1_hit",
     "L1 Miss": "store_l1_miss",
     "N/A": "store_unknown",
@@ -213,6 +267,7 @@ _PARETO = {
     "rmt peer": REMOTE_CYCLES,
     "lcl peer": LOCAL_CYCLES,
     "load": LOAD_CYCLES,
+    "peer": PEER_CYCLES,
     "records": RECORDS,
     "cnt": CPU_COUNT,
     "Symbol": SYMBOL,
@@ -234,7 +289,7 @@ def pareto_layout(words: Sequence[str], group: str) -> Layout:
     paged = bool(words) and words[-1].endswith((">", "..."))
     if paged:
         words = [word for word in (*words[:-1], words[-1].rstrip(">.")) if word]
-    peer = "Peer Snoop" in group or "rmt peer" in words or "lcl peer" in words
+    peer = "Peer Snoop" in group or not {"rmt peer", "lcl peer", "RmtPeer", "LclPeer"}.isdisjoint(words)
     columns: list[str] = []
     for word in words:
         if word in ("Rmt", "Lcl"):
@@ -275,6 +330,8 @@ _ROW = re.compile(
 def row_layout(text: str, peer: bool) -> Layout | None:
     """The layout of a row of the pareto table that lost its header, from the kinds of its values; None if unclear.
 
+    A display that was proposed has six percentages: of HITM and of peer snoops too.
+
     The order is perf's own: percentages, offset, node and PA count, process, thread, code, cycles, CPUs, names.
     """
     match = _ROW.fullmatch(text.strip())
@@ -284,9 +341,12 @@ def row_layout(text: str, peer: bool) -> Layout | None:
     percents = len(match["percents"].split())
     side = "peer" if peer else "hitm"
     columns = [f"remote_{side}", f"local_{side}", "store_l1_hit", "store_l1_miss"]
-    if percents not in (4, 5) or (match["code"] and len(numbers) not in (4, 5)):
+    both = percents == 6
+    if match["code"] and len(numbers) - both not in (4, 5):
         return None
-    columns += ["store_unknown"] if percents == 5 else []
+    if both:
+        columns = ["remote_hitm", "local_hitm", TOTAL_PEER, "store_l1_hit", "store_l1_miss"]
+    columns += ["store_unknown"] if percents >= 5 else []
     columns.append(OFFSET)
     thread = next((i for i, word in enumerate(middle) if re.match(r"\d+:", word)), None)
     plain = middle if thread is None else middle[:thread]
@@ -295,8 +355,8 @@ def row_layout(text: str, peer: bool) -> Layout | None:
     columns += [NODE, PA_COUNT] if len(plain) >= 2 else []
     columns += [PID] if len(plain) in (1, 3) else []
     columns += [TID] if thread is not None else []
-    columns += [CODE, REMOTE_CYCLES, LOCAL_CYCLES, LOAD_CYCLES]
-    columns += [RECORDS] if len(numbers) == 5 else []
+    columns += [CODE, REMOTE_CYCLES, LOCAL_CYCLES, LOAD_CYCLES, *([PEER_CYCLES] if both else [])]
+    columns += [RECORDS] if len(numbers) - both == 5 else []
     columns.append(CPU_COUNT)
     fields = [field for field in re.split(r"\s{2,}", (match["names"] or "").strip()) if field]
     nodes = bool(fields) and re.match(r"\d+(\{|\s|$)", fields[-1]) is not None

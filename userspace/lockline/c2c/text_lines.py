@@ -41,6 +41,8 @@ _NUMBER = re.compile(r"\s*(\d{1,7})(?:\t|:(?=\s|$))")
 # As of a listing in a blog.  Rows of perf's tables begin with numbers too, but never its headers.
 _SPACED = re.compile(r"\s*(\d{1,7})(?: {1,2}|$)")
 _HEADER = re.compile(r"\s*[=#A-Za-z]")
+# Some wrap lines so.
+_WRAPPED = re.compile(r"(?<=\s)\\$")
 _NOT_A_NUMBER = re.compile(r"\s*(?:[^\d\s]|$)")
 
 
@@ -144,4 +146,4 @@ def clean_lines(text: str) -> tuple[list[Line], list[int]]:
             lines = _without(lines, _NUMBER)
     if _most(lines, _SPACED) and _counted(lines):
         lines = _without(lines, _SPACED)
-    return [Line(number, line.translate(_TRANSLATION).rstrip()) for number, line in lines], too_long
+    return [Line(number, _WRAPPED.sub("", line.translate(_TRANSLATION).rstrip())) for number, line in lines], too_long

@@ -135,7 +135,7 @@ def _shares(
 def _totals(row: TableRow | None, detail: LineDetail | None) -> dict[str, int]:
     """What is counted of a line, by the table first; peers that are not told apart are taken as local."""
     totals = {**(detail.totals if detail else {}), **(row.counts if row else {})}
-    if "local_peer" not in totals and detail and layouts.TOTAL_PEER in detail.totals:
+    if "local_peer" not in totals and layouts.TOTAL_PEER in totals:
         totals["local_peer"] = totals[layouts.TOTAL_PEER]
     return totals
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from lockline.base.errors import LocklineError
 from lockline.c2c.text_lines import MAX_LINE_CHARACTERS, Line, clean_lines
+from lockline.c2c.text_readings import READINGS, of_perf, unescaped
 from lockline.c2c.text_reports import Draft, Scanner
 from lockline.c2c.text_samples import SampleList, is_sample_list, read_samples
 from lockline.c2c.text_tables import LineDetail, TableRow
@@ -152,6 +153,13 @@ def _refusal(lines: Sequence[Line], samples: SampleList | None, unread: Sequence
     return _NOTHING
 
 
+def _content(drafts: Sequence[Draft]) -> int:
+    """How much of a text was read: figures and rows."""
+    return sum(
+        len(draft.counts) + len(draft.table) + sum(1 + len(detail.rows) for detail in draft.details) for draft in drafts
+    )
+
+
 def parse(text: str, report: int | None = None) -> C2cText:
     """What a text says; report: which of several, from 1 (default: the first).
 
@@ -159,9 +167,19 @@ def parse(text: str, report: int | None = None) -> C2cText:
     """
     if text.count("\n") + text.count("\r") > MAX_LINES:
         raise TextImportError(f"more than {MAX_LINES:,} lines; cut the report out of it")
-    lines, too_long = clean_lines(text)
+    lines, too_long = clean_lines(unescaped(text))
     scanner = Scanner(lines)
     drafts = scanner.run()
+    most = _content(drafts)
+    read = any(draft.table or draft.details for draft in drafts) and not any(draft.problems for draft in drafts)
+    for reading in READINGS if not read and of_perf(lines) else ():
+        other = reading(lines)
+        if other == lines:
+            continue
+        again = Scanner(other)
+        found = again.run()
+        if _content(found) > most:
+            lines, scanner, drafts, most = other, again, found, _content(found)
     if drafts:
         if report is not None and not 1 <= report <= len(drafts):
             raise TextImportError(f"there is no report {report}: the text holds {len(drafts)}")

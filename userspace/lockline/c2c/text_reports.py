@@ -3,6 +3,7 @@
 
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 from lockline.c2c import text_layouts as layouts
@@ -85,7 +86,7 @@ _BROWSER_LINE = re.compile(r"Cacheline (0x[0-9a-fA-F]{1,16})$")
 _VALUE = re.compile(r"(\d{1,3}(?:,\d{3})+|\d{1,18})(?![\d.,%])")
 _TABLE_ROW = re.compile(r"\s*\d{1,9}\s+0x[0-9a-fA-F]+(?:\s|$)")
 _ROW_IN_PROSE = re.compile(r"(?:^|\s)(\d{1,9}\s+0x[0-9a-fA-F]+(?:\s+(?:[\d.,-]+%?|N/A)){17,21})\s*$")
-_LINE_TOTALS = re.compile(r"\s*((?:\d{1,10}\s+){4,8})(0x[0-9a-fA-F]{1,16})\s*$")
+_LINE_TOTALS = re.compile(r"\s*((?:\d{1,10}\s+){2,8})(0x[0-9a-fA-F]{1,16})\s*$")
 _COUNTS_ALONE = re.compile(r"\s*\d{1,10}(?:\s+\d{1,10}){1,7}\s*$")
 _TOTALS_ALONE = re.compile(r"\s*(?:\d{1,10}\s+){3,7}\d{1,10}\s*$")
 _PARETO_ROW = re.compile(r"\s*(?:\d{1,3}(?:\.\d+)?%\s+){2}")
@@ -93,6 +94,8 @@ _LIKE_A_ROW = re.compile(r"\s*(?:\d[\d.]*%?\s+)+(?:\d|0x)|\s*0x[0-9a-fA-F]+\s+\d
 _VALUES_ALONE = re.compile(r"\s*(?:[\d.,-]+%?|N/A)(?:\s+(?:[\d.,-]+%?|N/A))*\s*$")
 _NODES_ALONE = re.compile(r"\s*\d{1,4}(?:\{[^{}]*\}[\d{}\s,%./na-]*|(?:\s+\d{1,4}){0,2})$")
 _CALLCHAIN = re.compile(r"\s*(?:\||--)")
+_COMMENT = re.compile(r"(?<=[\d}])\s+(?=[^\s\d\[\]{},.])")
+_LONGEST_COMMENTED = 2000
 _RULE_LENGTH = 20
 _RULE_CHARACTERS = frozenset("#-=_. ")
 
@@ -195,8 +198,8 @@ class Scanner:
             self.unread += self._draft.problems
 
     def _close_detail(self) -> None:
-        if self._open:
-            detail = self._open
+        detail = self._open
+        if detail and (detail.rows or detail.totals):
             self._draft.details.append(
                 LineDetail(detail.line, detail.index, detail.address, detail.totals, tuple(detail.rows), detail.peer)
             )
@@ -303,7 +306,7 @@ class Scanner:
             return False
         words = layouts.header_words(line.text[:2000])
         table = layouts.is_table_header(words)
-        words = self._header_rest(words)
+        words = self._stacked(line) or self._header_rest(words)
         if not table and not layouts.is_pareto_header(words):
             if self._section == _PARETO and len(words) > 2:
                 self._draft.problem(line.number, "a header whose end is cut off: " + _shown(line.text))
@@ -335,6 +338,14 @@ class Scanner:
             self._draft.problem(line.number, f"a column that is not known: {_shown(word)}")
         self._group = ""
         return True
+
+    def _stacked(self, line: Line) -> list[str]:
+        """The names of a header that stands in this line and the next one; [] if it does not."""
+        if self._at + 1 >= len(self._lines):
+            return []
+        words = layouts.stacked_words(line.text[:2000], self._lines[self._at + 1].text[:2000])
+        self._at += bool(words)
+        return words
 
     def _header_rest(self, words: list[str]) -> list[str]:
         """The names of a header that a mail program wrapped: all lines up to the dots, or the first row."""
@@ -506,6 +517,9 @@ class Scanner:
                 row = parse_offset_row(self._pareto, text, line.number)
                 break
             except RowError as error:
+                if found := self._before_comment(text, line.number):
+                    row = found
+                    break
                 if error.incomplete and parts < _MAX_PARTS and self._continues():
                     self._at += 1
                     text += " " + self._lines[self._at].text.strip()
@@ -517,6 +531,19 @@ class Scanner:
         row = self._more_nodes(text, row)
         self._open.rows.append(row)
         return True
+
+    def _before_comment(self, text: str, number: int) -> OffsetRow | None:
+        """The row in front of what its reader wrote behind it; None if that does not make it one.
+
+        What follows the nodes is no part of a row, unless it may be nodes that a mail program has wrapped.
+        """
+        assert self._pareto
+        if layouts.CPU_NODES not in self._pareto.names or len(text) > _LONGEST_COMMENTED:
+            return None
+        for match in list(_COMMENT.finditer(text))[-_MAX_PARTS:]:
+            with suppress(RowError):
+                return parse_offset_row(self._pareto, text[: match.start()], number)
+        return None
 
     def _continues(self) -> bool:
         """Whether the next line may be the rest of a row."""

@@ -22,6 +22,7 @@ _SIGNED = re.compile(r"-?\d{1,10}")
 _THREAD = re.compile(r"(-?\d{1,10}):(.*)")
 _WORD = re.compile(r"\S+")
 _SYMBOL = re.compile(r"(?:0x[0-9a-fA-F]+ +\S +)?\[(\S)\] *(.*)")
+_NAME = re.compile(r"[A-Za-z_~<]")
 _COLUMN_GAP = re.compile(r"\s{2,}")
 _SYMBOL_OFFSET = re.compile(r"(\S.*)\+(\d{1,9})")
 _OPEN_LIST = re.compile(r"\s\d+\{[\d,\- %./na]*$")
@@ -178,11 +179,13 @@ def broken_sums(counts: Mapping[str, int]) -> list[str]:
     records = differs("records", ["loads", *stores]) if stores else None
     if records and differs("records", ["loads", "stores"]) is None and "stores" in counts:
         records = None
+    # Where peers are not told apart, they are counted beside the levels.
+    beside = (layouts.TOTAL_PEER,) if layouts.TOTAL_PEER in counts and "local_peer" not in counts else ()
     found = (
         differs(layouts.TOTAL_HITM, ("local_hitm", "remote_hitm")),
         differs(layouts.TOTAL_PEER, ("local_peer", "remote_peer")),
         differs(layouts.LLC_MISS, ("local_dram", "remote_dram", "remote_hitm", "remote_hit")),
-        differs("loads", _LEVELS),
+        differs("loads", (*_LEVELS, *beside)),
         records,
     )
     return [problem for problem in found if problem]
@@ -306,9 +309,14 @@ def _thread_words(words: Sequence[str], at: int, layout: Layout, after: str) -> 
     return int(match[1]), " ".join((match[2], *words[at + 1 : end])).strip(), end
 
 
-def _symbol(text: str) -> tuple[str, str]:
-    """Address space and name of '[k] name'; an address in the place of a name is none."""
+def _symbol(text: str, edited: bool) -> tuple[str, str]:
+    """Address space and name of '[k] name'; an address in the place of a name is none.
+
+    edited: who published the table has left columns out, and may have left out the space too.
+    """
     match = _SYMBOL.fullmatch(text)
+    if not match and edited and _NAME.match(text):
+        return "", text
     if not match:
         raise RowError(f"'{text[:30]}' is no symbol")
     name = match[2].removesuffix(" (inlined)").strip()
@@ -396,7 +404,8 @@ def parse_offset_row(layout: Layout, text: str, number: int, cut: bool = False) 
         names = _cut_names(wanted, rest) if layout.cut else _names(wanted, rest)
         if layouts.CPU_NODES in layout.names and not nodes:
             raise RowError("no nodes", incomplete=True)
-    space, symbol = _symbol(names[layouts.SYMBOL]) if layouts.SYMBOL in names else ("", "")
+    edited = layouts.CODE not in layout.columns
+    space, symbol = _symbol(names[layouts.SYMBOL], edited) if layouts.SYMBOL in names else ("", "")
     source, symbol_offset = _source(names.get(layouts.SOURCE, ""), symbol)
     return OffsetRow(
         line=number,

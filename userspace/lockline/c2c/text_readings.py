@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Other ways to read a text: what programs that pass texts on put before each line, between cells, or into numbers.
+
+None of these is perf's.  Each is tried, and kept only if more of a report can be read that way.
+"""
+
+import re
+from collections.abc import Callable, Sequence
+
+from lockline.c2c.text_lines import Line
+
+# What is always there, and begins its line in a text of perf.
+_ANCHOR = re.compile(
+    r"={20,}|Trace Event Information|Global Shared Cache Line Event|Shared Data Cache Line Table|Shared Cache Line Dist"
+    r"|#? *Index +(?:Address|Cacheline)\b|#? *Num +(?:Rmt|Lcl|Hit)"
+)
+_TOKEN = re.compile(r"\d+|\s+|.")
+# A line's prefix, as of logs: no longer than this.
+_MAX_PREFIX = 200
+_MOST = 0.8
+# So many cells make a row of a table.
+_CELLS = 5
+_BAR = re.compile("[|\u2502\u2503\u2551]")
+_BARS = str.maketrans({"|": " ", "\u2502": " ", "\u2503": " ", "\u2551": " "})
+# Longer rows are of nobody.
+_LONGEST_ROW = 2000
+_CELL = re.compile(r"[,;](?![^{}]*\})")
+_THOUSANDS = re.compile(r"(?<![\d,.{-])\d{1,3}(?:,\d{3})+(?![\d,}-])")
+_DECIMAL = re.compile(r"(?<!\d)(\d{1,3}),(\d{1,6}%)")
+_ESCAPED = {"\\n": "\n", "\\t": "\t", '\\"': '"', "\\\\": "\\"}
+
+
+def _without_prefix(lines: Sequence[Line]) -> list[Line]:
+    """Without what stands before every line: a time and a name, as in a log, or the mark of a comment."""
+    for _, text in lines:
+        match = _ANCHOR.search(text, 0, _MAX_PREFIX)
+        before = text[: match.start()].rstrip(" #") if match else ""
+        if not before.strip() and match:
+            # The mark of a comment may be perf's own one.
+            before = text[: match.start()].rstrip() and "#"
+        if not before.strip():
+            continue
+        # The same but for numbers, and for the spaces that make up for their widths.
+        pattern = re.compile("".join(map(_like, _TOKEN.findall(before))) + r" ?")
+        filled = [text for _, text in lines if text.strip()]
+        if sum(1 for text in filled if pattern.match(text)) >= _MOST * len(filled):
+            return [Line(number, pattern.sub("", text, count=1)) for number, text in lines]
+    return list(lines)
+
+
+def _like(token: str) -> str:
+    return r"\d+" if token.isdecimal() else r" *" if token.isspace() else re.escape(token)
+
+
+def _cells(lines: Sequence[Line]) -> list[Line]:
+    """Cells as perf sets them apart: by spaces."""
+    return [Line(line.number, line.text.translate(_BARS)) if _BAR.search(line.text) else line for line in lines]
+
+
+def _separated(lines: Sequence[Line]) -> list[Line]:
+    """The same for commas and semicolons; not those within a list of CPUs."""
+    found = []
+    for line in lines:
+        number, text = line
+        many = text.count(",") + text.count(";") >= _CELLS and len(text) < _LONGEST_ROW
+        found.append(Line(number, _CELL.sub("  ", text)) if many else line)
+    return found
+
+
+def _plain_numbers(lines: Sequence[Line]) -> list[Line]:
+    """Numbers as perf prints them: 1500 for 1,500, and 12.50% for 12,50%."""
+    found = []
+    for line in lines:
+        number, text = line
+        if "," in text:
+            text = _THOUSANDS.sub(lambda match: match.group().replace(",", ""), _DECIMAL.sub(r"\1.\2", text))
+        found.append(Line(number, text) if text is not line.text else line)
+    return found
+
+
+_SIGNS = re.compile(r"hitm|peer|cache ?line", re.IGNORECASE)
+
+
+def of_perf(lines: Sequence[Line]) -> bool:
+    """Whether any word of perf c2c is in it at all."""
+    return any(_SIGNS.search(text) for _, text in lines)
+
+
+READINGS: tuple[Callable[[Sequence[Line]], list[Line]], ...] = (_without_prefix, _cells, _separated, _plain_numbers)
+
+
+def unescaped(text: str) -> str:
+    """A text that is a string of JSON or of a program, as it was before."""
+    if text.count("\\n") <= text.count("\n"):
+        return text
+    return re.sub(r"\\[nt\"\\]", lambda match: _ESCAPED[match.group()], text)
