@@ -29,6 +29,7 @@ enum futex_op {
 	FUTEX_OP_REQUEUE2 = 19,
 	FUTEX_OP_GO_LOCK = 24,   /* no futex calls: a goroutine waits for a mutex, and one lets go */
 	FUTEX_OP_GO_UNLOCK = 25, /* of a mutex that others wait for */
+	FUTEX_OP_GO_SEND = 26,   /* likewise: a goroutine waits until somebody receives what it sends */
 	FUTEX_OP_NONE = 31
 };
 
@@ -86,7 +87,8 @@ struct go_slot {
 	__u64 address;  /* of the lock */
 	__u64 begin_ns; /* 0: being written */
 	__u32 tgid;
-	__u32 pad[9];
+	__u32 op;
+	__u32 pad[8];
 };
 
 /*

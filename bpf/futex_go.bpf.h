@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Goroutines that wait for mutexes (record --futex --go): uprobes at the functions through which Go's sync asks the
- * runtime to park one, and behind their call of runtime.semacquire1().  Never at return: Go moves its stacks.  A
- * goroutine parks without its thread, so that it is followed by the pointer to itself that Go keeps in a register; what
- * it waits for is counted in a futex's row, at the mutex's address.
+ * Goroutines that wait for mutexes, and to send to channels (record --futex --go): uprobes at the functions through
+ * which Go's sync asks the runtime to park one, and behind their call of runtime.semacquire1(); at the call of
+ * runtime.gopark() in runtime.chansend(), and behind it.  Never at return: Go moves its stacks.  A goroutine parks
+ * without its thread, so that it is followed by the pointer to itself that Go keeps in a register; what it waits for is
+ * counted in a futex's row, at the mutex's address, or that of the channel's own lock.
  *
  * Part of futex.bpf.c: it has the rows and the events.
  */
@@ -28,6 +29,15 @@ static __always_inline __u64 go_argument(struct pt_regs *regs)
 	return regs->ax;
 #else
 	return regs->regs[0];
+#endif
+}
+
+static __always_inline __u64 go_second_argument(struct pt_regs *regs)
+{
+#if defined(__TARGET_ARCH_x86)
+	return regs->bx;
+#else
+	return regs->regs[1];
 #endif
 }
 
@@ -75,13 +85,11 @@ static __always_inline struct cpu_state *go_recorded(struct futex_state *state)
 	return waits && recorded(waits) ? waits : NULL;
 }
 
-/* before: how far the lock begins before what the function was called with. */
-static __always_inline int go_begin(struct pt_regs *regs, __u32 before)
+static __always_inline int go_begin(struct pt_regs *regs, __u64 address, __u32 op)
 {
 	struct futex_state *state = futex_state_of(bpf_get_smp_processor_id());
 	struct cpu_state *waits = go_recorded(state);
 	__u32 tgid = bpf_get_current_pid_tgid() >> 32;
-	__u64 lock = go_argument(regs) - before;
 	struct go_slot *slot;
 
 	if (!waits)
@@ -94,7 +102,8 @@ static __always_inline int go_begin(struct pt_regs *regs, __u32 before)
 	}
 	*(volatile __u64 *)&slot->begin_ns = 0;
 	slot->tgid = tgid;
-	slot->address = lock;
+	slot->address = address;
+	slot->op = op;
 	slot->begin_ns = clock_now(waits);
 	return 0;
 }
@@ -146,6 +155,7 @@ static __noinline int write_go_event(struct pt_regs *regs, struct futex_state *s
 static __noinline int go_record(struct pt_regs *regs, struct futex_state *state, struct go_slot *wait)
 {
 	__u64 weights, goroutine = goroutine_of(regs);
+	__u32 op = wait ? wait->op & 31 : 0;
 	struct futex_row *row;
 
 	if (!regs || !state || !wait)
@@ -153,32 +163,41 @@ static __noinline int go_record(struct pt_regs *regs, struct futex_state *state,
 	row = find_futex_row(state, bpf_get_smp_processor_id(), wait->tgid, wait->address);
 	if (!row)
 		return 0;
-	if (!(row->ops & FUTEX_BIT(FUTEX_OP_GO_LOCK)))
-		__sync_fetch_and_or(&row->ops, FUTEX_BIT(FUTEX_OP_GO_LOCK));
+	if (!(row->ops & FUTEX_BIT(op)))
+		__sync_fetch_and_or(&row->ops, FUTEX_BIT(op));
 	__sync_fetch_and_add(&row->calls, 1);
 	add_to_set(row->waiter_set, goroutine >> 6);
 	weights = add_slept(row, wait->begin_ns);
 	if (samples_wait(state, row))
-		write_go_event(regs, state, wait, FUTEX_OP_GO_LOCK, weights);
+		write_go_event(regs, state, wait, op, weights);
 	return 0;
 }
 
 SEC("?uprobe")
 int go_lock_enter(struct pt_regs *regs)
 {
-	return go_begin(regs, GO_MUTEX_SEMAPHORE);
+	return go_begin(regs, go_argument(regs) - GO_MUTEX_SEMAPHORE, FUTEX_OP_GO_LOCK);
 }
 
 SEC("?uprobe")
 int go_write_enter(struct pt_regs *regs)
 {
-	return go_begin(regs, GO_WRITER_SEMAPHORE);
+	return go_begin(regs, go_argument(regs) - GO_WRITER_SEMAPHORE, FUTEX_OP_GO_LOCK);
 }
 
 SEC("?uprobe")
 int go_read_enter(struct pt_regs *regs)
 {
-	return go_begin(regs, GO_READER_SEMAPHORE);
+	return go_begin(regs, go_argument(regs) - GO_READER_SEMAPHORE, FUTEX_OP_GO_LOCK);
+}
+
+/* At the call of gopark(): its second argument is the channel's lock.  There is none where the channel is nil. */
+SEC("?uprobe")
+int go_send_enter(struct pt_regs *regs)
+{
+	__u64 lock = go_second_argument(regs);
+
+	return lock ? go_begin(regs, lock, FUTEX_OP_GO_SEND) : 0;
 }
 
 SEC("?uprobe")
@@ -195,6 +214,7 @@ int go_leave(struct pt_regs *regs)
 		return 0;
 	wait.tgid = tgid;
 	wait.address = slot->address;
+	wait.op = slot->op;
 	wait.begin_ns = slot->begin_ns;
 	/* Recorded or not: its next wait may have no begin. */
 	__sync_val_compare_and_swap(&slot->key, key, 0);

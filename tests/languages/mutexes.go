@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 
-// Eight goroutines: contended (one sync.Mutex), split (a mutex each), idle (a channel), rwmutex (six read, two write).
+// Eight goroutines: contended (one sync.Mutex), split (a mutex each), idle (a channel), rwmutex (six read, two write),
+// slow (they send to one that is slower), source (one of them does).
 // Prints "ready", begins at a line of its input, prints "busy" after 500 turns, and at the next line stops and
 // prints how long the goroutines have waited, in nanoseconds: by Go's block profile, which ends a wait when another
 // goroutine lets go, and by their own clock, from the call to the return.  Ends with its input.
@@ -61,6 +62,13 @@ func underWrite(mutex *sync.RWMutex) {
 	mutex.Unlock()
 }
 
+//go:noinline
+func underSend(jobs chan int) {
+	begin := time.Now()
+	jobs <- 1
+	atomic.AddInt64(&took, int64(time.Since(begin)))
+}
+
 // Nanoseconds of the waits below these functions.
 func waited() int64 {
 	var text bytes.Buffer
@@ -103,6 +111,10 @@ func main() {
 				switch {
 				case mode == "idle":
 					<-jobs
+				case mode == "slow" || mode == "source" && number == 0:
+					underSend(jobs)
+				case mode == "source":
+					return
 				case mode == "split":
 					underMutex(&own)
 				case mode == "rwmutex" && number < 6:
@@ -118,6 +130,13 @@ func main() {
 			}
 		}(number)
 	}
+	if mode == "slow" || mode == "source" {
+		go func() {
+			for range jobs {
+				work()
+			}
+		}()
+	}
 	if mode == "idle" {
 		for number := 0; number < turns; number++ {
 			jobs <- number
@@ -125,7 +144,9 @@ func main() {
 	}
 	input.ReadString('\n')
 	atomic.StoreInt32(&stop, 1)
-	close(jobs)
+	if mode == "idle" {
+		close(jobs)
+	}
 	group.Wait()
 	fmt.Println(waited(), took)
 	input.ReadString('\n')

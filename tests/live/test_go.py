@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Goroutines that wait for a sync.Mutex (record --futex --go), against Go's block profile and the program's clock."""
+"""Goroutines that wait for mutexes and channels (record --futex --go), against Go's block profile and their clock."""
 
 import os
 import shutil
@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from lockline.analysis.futex import LOCK, FutexWaits
+from lockline.analysis.futex import LOCK, UNCLEAR, FutexWaits
 from lockline.analysis.selection import Selection
-from lockline.analysis.user_locks import GO_MUTEX
+from lockline.analysis.user_locks import GO_CHANNEL, GO_MUTEX
 from lockline.recording.reader import open_recording
 from lockline.rules.report import make_report
 from support import Collector, why
@@ -71,13 +71,13 @@ def record_command(live: Path, recording: Path, program: Path) -> tuple[int, int
     return int(profile), int(clock)
 
 
-def go_mutexes(recording: Path) -> tuple[list[FutexWaits], set[str], str]:
-    """Go's mutexes in the report, its rules' names, and what the findings say."""
+def of_go(recording: Path, make: str) -> tuple[list[FutexWaits], set[str], str]:
+    """Go's mutexes or channels in the report, its rules' names, and what the findings say."""
     with open_recording(recording) as opened:
         report = make_report(opened, Selection(), 0)
     found = report.futexes.futexes if report.futexes is not None else ()
     rules = {finding.rule for finding in report.findings}
-    return [one for one in found if one.make == GO_MUTEX], rules, str(report.findings)
+    return [one for one in found if one.make == make], rules, str(report.findings)
 
 
 @pytest.mark.parametrize("command", [False, True], ids=["process", "command"])
@@ -87,7 +87,7 @@ def test_eight_goroutines_of_one_mutex(live: Path, recording: Path, program: Pat
         profile, clock = record_command(live, recording, program)
     else:
         profile, clock = record(live, recording, program, "contended")
-    (mutex,), rules, words = go_mutexes(recording)
+    (mutex,), rules, words = of_go(recording, GO_MUTEX)
     assert (mutex.nature, mutex.sure, mutex.ops) == (LOCK, "high", ("Go lock", "Go unlock"))
     assert profile * (1 - SLACK) <= mutex.figures.wait_ns <= clock * (1 + SLACK)
     assert "user-lock" in rules
@@ -101,10 +101,21 @@ def test_eight_goroutines_of_one_mutex(live: Path, recording: Path, program: Pat
 def test_goroutines_that_do_not_contend(live: Path, recording: Path, program: Path, mode: str) -> None:
     """A mutex each, or a channel: no finding."""
     profile, _ = record(live, recording, program, mode)
-    mutexes, rules, _ = go_mutexes(recording)
+    mutexes, rules, _ = of_go(recording, GO_MUTEX)
     assert profile == 0
     assert mutexes == []
     assert "user-lock" not in rules
+
+
+@pytest.mark.parametrize(("mode", "nature"), [("slow", LOCK), ("source", UNCLEAR)])
+def test_goroutines_that_send(live: Path, recording: Path, program: Path, mode: str, nature: str) -> None:
+    """Eight that queue for a slow receiver are held back by it; one may be a source that nobody asks for more."""
+    profile, clock = record(live, recording, program, mode)
+    (channel,), rules, words = of_go(recording, GO_CHANNEL)
+    assert (channel.nature, channel.ops) == (nature, ("Go send",))
+    assert profile * (1 - SLACK) <= channel.figures.wait_ns <= clock * (1 + SLACK)
+    assert ("user-lock" in rules) == (nature == LOCK)
+    assert ("main.underSend" in words) == (nature == LOCK)
 
 
 def test_a_process_that_is_no_go_program(live: Path, recording: Path) -> None:

@@ -42,7 +42,7 @@ static void no_call_of_it(void)
 	CHECK(go_call_end(code, sizeof(code), FROM, TARGET + 4) == -ENOENT, "another target");
 	CHECK(go_call_end(code, ENDS_AT - 1, FROM, TARGET) == -ENOENT, "a call that is cut off");
 	CHECK(go_call_end(code, 0, FROM, TARGET) == -ENOENT, "nothing");
-	CHECK(go_place_find(NULL, 1, "f", &place) == -ENOENT, "no such function");
+	CHECK(go_place_find(NULL, 1, "f", GO_CODE_BYTES, &place) == -ENOENT, "no such function");
 }
 
 int main(void)

@@ -13,6 +13,7 @@ from lockline.analysis.user_evidence import (
     BEHAVIOUR,
     CONDITION_VARIABLE,
     GIL,
+    GO_CHANNEL,
     GO_MUTEX,
     JAVA_LOCK,
     MONITOR,
@@ -207,6 +208,21 @@ def test_goroutines_that_were_followed_are_not_counted_by_their_threads_too() ->
     found = one(recognise([followed, only_let_go, word(4, 4096, wakers_of=unlock)], (), WINDOW))
     assert (found.words, found.make, found.lock, found.sure) == ((2,), GO_MUTEX, True, "high")
     assert "2.0 wait for it on average" in found.why
+
+
+@pytest.mark.parametrize(
+    ("wait_ns", "lock", "unclear"),
+    [
+        (3 * WINDOW, True, False),
+        # One sender: a slow receiver, or a source that nobody asks for more.  Receivers that are quick enough.
+        (WINDOW, False, True),
+        (WINDOW // 20, False, False),
+    ],
+)
+def test_goroutines_that_wait_to_send(wait_ns: int, lock: bool, unclear: bool) -> None:
+    found = one(recognise([word(2, 4096, ops=1 << 26, wait_ns=wait_ns)], (), WINDOW))
+    assert (found.make, found.lock, found.unclear) == (GO_CHANNEL, lock, unclear)
+    assert unseen_goroutines([word(2, 4096, ops=1 << 26)], WINDOW) == ()
 
 
 @pytest.mark.parametrize(

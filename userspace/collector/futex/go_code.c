@@ -10,14 +10,14 @@
 #include "futex/go_code.h"
 #include "naming/user_symbols.h"
 
-static ssize_t read_program(__u32 tgid, struct go_place *place)
+static ssize_t read_program(__u32 tgid, size_t most, struct go_place *place)
 {
 	int fd = proc_open_fd(tgid, "exe");
 	ssize_t bytes;
 
 	if (fd < 0)
 		return fd;
-	bytes = pread(fd, place->code, sizeof(place->code), place->file_offset);
+	bytes = pread(fd, place->code, most, place->file_offset);
 	if (bytes < 0)
 		bytes = -errno;
 	close(fd);
@@ -35,7 +35,7 @@ static bool same_in_memory(__u32 tgid, const struct go_place *place)
 	       !memcmp(code, place->code, place->code_bytes);
 }
 
-int go_place_find(struct user_symbols *users, __u32 tgid, const char *function, struct go_place *out)
+int go_place_find(struct user_symbols *users, __u32 tgid, const char *function, size_t most, struct go_place *out)
 {
 	int err = user_symbols_address(users, tgid, function, &out->address);
 	struct proc_mapping mapping;
@@ -45,7 +45,7 @@ int go_place_find(struct user_symbols *users, __u32 tgid, const char *function, 
 	if (err)
 		return err;
 	out->file_offset = mapping.offset + (out->address - mapping.start);
-	bytes = read_program(tgid, out);
+	bytes = read_program(tgid, most, out);
 	if (bytes < 0)
 		return bytes;
 	out->code_bytes = bytes;
@@ -60,18 +60,16 @@ int go_place_find(struct user_symbols *users, __u32 tgid, const char *function, 
  */
 #if defined(__x86_64__)
 #define STEP 1
-#define CALL 5
 
 static bool calls(const __u8 *code, __u64 from, __u64 target)
 {
 	__s32 distance;
 
 	memcpy(&distance, code + 1, sizeof(distance));
-	return *code == 0xe8 && from + CALL + (__s64)distance == target;
+	return *code == 0xe8 && from + GO_CALL_BYTES + (__s64)distance == target;
 }
 #else
 #define STEP 4
-#define CALL 4
 
 static bool calls(const __u8 *code, __u64 from, __u64 target)
 {
@@ -84,8 +82,8 @@ static bool calls(const __u8 *code, __u64 from, __u64 target)
 
 long go_call_end(const __u8 *code, size_t bytes, __u64 from, __u64 target)
 {
-	for (size_t at = 0; at + CALL <= bytes; at += STEP)
+	for (size_t at = 0; at + GO_CALL_BYTES <= bytes; at += STEP)
 		if (calls(code + at, from + at, target))
-			return at + CALL;
+			return at + GO_CALL_BYTES;
 	return -ENOENT;
 }

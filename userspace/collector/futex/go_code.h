@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Where in a Go program's code a goroutine that waits for a mutex parks and goes on. */
+/* Where in a Go program's code a goroutine that waits parks and goes on. */
 #ifndef LOCKLINE_GO_CODE_H
 #define LOCKLINE_GO_CODE_H
 
@@ -8,8 +8,9 @@
 
 struct user_symbols;
 
-/* Bytes of a function that are looked at. */
-#define GO_CODE_BYTES 256
+/* Bytes of a function that are looked at: of those of sync that lead to the runtime; of one of the runtime's own. */
+#define GO_SYNC_BYTES 256
+#define GO_CODE_BYTES 2048
 
 struct go_place {
 	__u64 address;            /* of the function, in the process */
@@ -19,10 +20,17 @@ struct go_place {
 };
 
 /*
- * A function of the process's program; -ENOENT: it has none of this name.  -ESTALE: what is in memory there is not
+ * So many bytes of a function of the process's program; -ENOENT: it has none of this name.  -ESTALE: what is in memory there is not
  * what is in the file: nothing may be changed there.
  */
-int go_place_find(struct user_symbols *users, __u32 tgid, const char *function, struct go_place *out);
+int go_place_find(struct user_symbols *users, __u32 tgid, const char *function, size_t bytes, struct go_place *out);
+
+/* Of a call instruction. */
+#if defined(__x86_64__)
+#define GO_CALL_BYTES 5
+#else
+#define GO_CALL_BYTES 4
+#endif
 
 /* How far behind the begin of code at from the first call of target returns to; -ENOENT: there is no such call. */
 long go_call_end(const __u8 *code, size_t bytes, __u64 from, __u64 target);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Goroutines that wait for a sync.Mutex or sync.RWMutex (record --futex --go): where Go's runtime parks one, and where
+ * Goroutines that wait for a sync.Mutex or sync.RWMutex, or to send to a channel (record --futex --go): where Go's runtime parks one, and where
  * it goes on, has a uprobe in each process of -p.  What they see is in the rows and rings of the futexes.
  */
 #include <stdint.h>
@@ -30,8 +30,10 @@
 /* Processes whose programs are looked at. */
 #define MOST_PROCESSES 16
 /* In one of them: both ends of each wait, and the unlocks. */
-#define MOST_SITES 12
-#define MOST_LINKS (MOST_PROCESSES * MOST_SITES)
+#define MOST_SITES 16
+/* Calls of gopark() in chansend(): for a nil channel, where it waits for ever, and for any other. */
+#define CHANSEND_PARKS 2
+#define MOST_LINKS     (MOST_PROCESSES * MOST_SITES)
 /* Before the recording, to tell how many traps there are now. */
 #define LOOK_US 100000
 
@@ -65,7 +67,8 @@ static int configure(struct lockline_bpf *bpf, const struct ground *ground)
 {
 	const bool wanted = ground->plan->futex && ground->options->go;
 	struct bpf_program *const programs[] = {bpf->progs.go_lock_enter, bpf->progs.go_write_enter,
-						bpf->progs.go_read_enter, bpf->progs.go_leave, bpf->progs.go_unlock};
+						bpf->progs.go_read_enter, bpf->progs.go_send_enter,
+						bpf->progs.go_leave,      bpf->progs.go_unlock};
 	int err = bpf_map__set_max_entries(bpf->maps.go_slots, wanted ? GO_SLOTS : 1);
 
 	for (size_t i = 0; !err && i < sizeof(programs) / sizeof(programs[0]); i++)
@@ -123,7 +126,7 @@ static int find_wait(struct sites *sites, const struct go_probes *go, struct use
 		     const char *function, struct bpf_program *enter, __u64 target)
 {
 	struct go_place place;
-	int err = go_place_find(users, tgid, function, &place);
+	int err = go_place_find(users, tgid, function, GO_SYNC_BYTES, &place);
 	long end = err ?: go_call_end(place.code, place.code_bytes, place.address, target);
 
 	if (end < 0)
@@ -133,7 +136,27 @@ static int find_wait(struct sites *sites, const struct go_probes *go, struct use
 	return 0;
 }
 
-/* -ENOENT: it is no Go program, or one without mutexes. */
+static int find_sends(struct sites *sites, const struct go_probes *go, struct user_symbols *users, __u32 tgid)
+{
+	struct go_place place;
+	__u64 target;
+	size_t from = 0;
+	int err = user_symbols_address(users, tgid, "runtime.gopark", &target);
+
+	err = err ?: go_place_find(users, tgid, "runtime.chansend", GO_CODE_BYTES, &place);
+	for (int i = 0; !err && i < CHANSEND_PARKS; i++) {
+		long end = go_call_end(place.code + from, place.code_bytes - from, place.address + from, target);
+
+		if (end < 0)
+			break;
+		from += end;
+		add_site(sites, go->bpf->progs.go_leave, place.file_offset + from);
+		add_site(sites, go->bpf->progs.go_send_enter, place.file_offset + from - GO_CALL_BYTES);
+	}
+	return err;
+}
+
+/* -ENOENT: it is no Go program, or one without mutexes and channels. */
 static int find_sites(struct sites *sites, const struct go_probes *go, struct user_symbols *users, __u32 tgid)
 {
 	const struct {
@@ -157,9 +180,14 @@ static int find_sites(struct sites *sites, const struct go_probes *go, struct us
 			err = 0;
 	}
 	for (size_t i = 0; !err && sites->count && i < sizeof(unlocks) / sizeof(unlocks[0]); i++) {
-		err = go_place_find(users, tgid, unlocks[i], &place);
+		err = go_place_find(users, tgid, unlocks[i], GO_SYNC_BYTES, &place);
 		if (!err)
 			add_site(sites, go->bpf->progs.go_unlock, place.file_offset);
+		if (err == -ENOENT)
+			err = 0;
+	}
+	if (!err) {
+		err = find_sends(sites, go, users, tgid);
 		if (err == -ENOENT)
 			err = 0;
 	}
@@ -223,7 +251,7 @@ static double share_of(const struct go_probes *go, __u64 traps, __u64 window_ns)
 }
 
 static const char what_traps[] =
-	"--go traps where a goroutine parks for a mutex, goes on, or lets one go that others wait "
+	"--go traps where a goroutine parks for a mutex or to send, goes on, or lets one go that others wait "
 	"for";
 
 /* Nothing is recorded yet: it can be stopped then. */

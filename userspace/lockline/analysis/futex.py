@@ -9,7 +9,7 @@ from lockline.analysis.blocked import BlockedThread
 from lockline.analysis.model import Figures
 from lockline.analysis.parked import Word, parked
 from lockline.analysis.samples import UNKNOWN_WAITER
-from lockline.analysis.user_evidence import CONDITION_VARIABLE, GO_MUTEX, Calls, Goroutines, Recognised, Seen, Site
+from lockline.analysis.user_evidence import GO_MUTEX, Calls, Goroutines, Recognised, Seen, Site
 from lockline.analysis.user_locks import recognise, unseen_goroutines
 from lockline.analysis.waits import UNKNOWN_LOCK
 from lockline.base import histogram
@@ -62,6 +62,7 @@ OPS = {
     # No calls: goroutines (record --futex --go).
     24: "Go lock",
     25: "Go unlock",
+    26: "Go send",
 }
 
 # Shares of the rules below.
@@ -463,9 +464,9 @@ def _as_one(words: Sequence[FutexWaits], known: Recognised, waiters: Mapping[int
         sites = tuple(_site(site, waiters) for site in known.sites)
         return replace(merged, nature=BARRIER, why=known.why, make=known.make, sure=known.sure, sites=sites)
     if known.unclear:
-        return replace(merged, nature=UNCLEAR, why=known.why, sure=known.sure)
+        return replace(merged, nature=UNCLEAR, why=known.why, make=known.make, sure=known.sure)
     kind, why = (CONDITION, known.why) if known.why else nature(merged.total, merged.semaphore)
-    return replace(merged, nature=kind, why=why, make=CONDITION_VARIABLE)
+    return replace(merged, nature=kind, why=why, make=known.make)
 
 
 def _with_makes(

@@ -16,6 +16,7 @@ from lockline.analysis.user_evidence import (
     CONDITION_VARIABLE,
     FOLLY_MUTEX,
     GIL,
+    GO_CHANNEL,
     GO_MUTEX,
     HALF,
     JAVA_LOCK,
@@ -213,6 +214,34 @@ def _made(processes: Processes, window_ns: int) -> Iterable[Recognised]:
 
 # enum futex_op of bpf/futex.h: a goroutine waited for a mutex; one let go of a mutex that others waited for.
 _GO_OPS = 1 << 24 | 1 << 25
+# One waited to send to a channel.
+_GO_SEND = 1 << 26
+_GO_FOLLOWED = _GO_OPS | _GO_SEND
+# Goroutines that wait to send, on average: as every now and then where receivers are quick.
+_HARDLY = 0.1
+
+
+def _channels(processes: Processes, window_ns: int) -> Iterable[Recognised]:
+    """Channels that goroutines were seen to wait to send to: receivers that wait are idle, and are not followed.
+
+    Several that queue for a receiver are held back by it.  One that waits may be a source that nobody asks for more.
+    """
+    for words in processes.values():
+        for entry in words.values():
+            if not entry.total.ops & _GO_SEND or not entry.total.slept:
+                continue
+            threads = waiting((entry,), window_ns)
+            several, hardly = threads >= SEVERAL, threads < _HARDLY
+            yield Recognised(
+                (entry.futex.id,),
+                GO_CHANNEL,
+                lock=several,
+                sure="high" if several else "medium",
+                why=f"Go's runtime parks goroutines that send to a channel: {threads:.1f} wait on average, for its"
+                " receivers"
+                + ("" if several or hardly else "; a slow receiver, or a source that nobody asks for more"),
+                unclear=not several and not hardly,
+            )
 
 
 def _goroutines(processes: Processes, window_ns: int) -> Iterable[Recognised]:
@@ -239,7 +268,7 @@ def _go(processes: Processes, window_ns: int) -> Iterable[Recognised]:
     Not where the goroutines themselves were followed: their waits are not counted twice.
     """
     for words in processes.values():
-        if any(entry.total.ops & _GO_OPS for entry in words.values()):
+        if any(entry.total.ops & _GO_FOLLOWED for entry in words.values()):
             continue
         found = [entry for entry in words.values() if share_from(entry.wakes, _GO_UNLOCKS) >= HALF]
         found.sort(key=lambda entry: (-entry.total.wait_ns, entry.futex.id))
@@ -283,7 +312,7 @@ def unseen_goroutines(seen: Iterable[Seen], window_ns: int) -> tuple[Goroutines,
     """
     found = []
     for words in by_process(seen).values():
-        if any(entry.total.ops & _GO_OPS for entry in words.values()):
+        if any(entry.total.ops & _GO_FOLLOWED for entry in words.values()):
             continue
         wakes = sum(call.waits for entry in words.values() for call in entry.wakes if has(call.functions, _GO_UNLOCKS))
         if wakes >= _GO_ENOUGH or _is_busy_go(words.values(), window_ns):
@@ -372,6 +401,7 @@ def recognise(
     found: list[Recognised] = []
     for step in (
         _goroutines(processes, window_ns),
+        _channels(processes, window_ns),
         _gils(processes, window_ns),
         ruby_locks(processes, window_ns),
         pthreads.held_while_idle(processes, locks, window_ns),

@@ -44,6 +44,7 @@ SENTENCES: Mapping[str, str] = {
     "held-over-sleep": "Who has {lock:short} sleeps meanwhile[, in {call}]: other threads of {process} wait for that",
     "holder-preempted-by-host": "The host takes CPUs away from lock holders",
     "hot-atomics": "Threads of {process} wait for a lock that JavaScript makes of Atomics.wait()",
+    "hot-go-channel": "Goroutines of {process} queue to send to a channel: its receivers are too slow",
     "hot-go-mutex": "Goroutines of {process} wait for a sync.Mutex or sync.RWMutex",
     "hot-java-lock": "Threads of {process} wait for a lock of java.util.concurrent",
     "hot-monitor": "Threads of {process} wait for a Java monitor (synchronized)",
@@ -195,6 +196,14 @@ REMEDIES: Mapping[str, str] = {
     "fewer-futex-waiters": "spin in user space before the system call, or have fewer threads wait on one futex",
     "find-holder": "find who held it meanwhile: that CPU could not even serve its timer",
     "generator-by-thread": "give each thread a generator of its own: rand_r(), random_r(), std::mt19937",
+    "go-block-profile": (
+        "`go tool pprof http://HOST/debug/pprof/block` (runtime.SetBlockProfileRate) has the lines that send and those"
+        " that receive"
+    ),
+    "go-more-receivers": (
+        "more goroutines that receive, or less to do for each value; a larger buffer helps only where values come in"
+        " bursts"
+    ),
     "go-mutex-profile": (
         "`go tool pprof http://HOST/debug/pprof/mutex` (runtime.SetMutexProfileFraction) has the lines that make others"
         " wait"

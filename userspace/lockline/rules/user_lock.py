@@ -35,6 +35,7 @@ from lockline.analysis.user_evidence import (
     ATOMICS,
     BEHAVIOUR,
     GIL,
+    GO_CHANNEL,
     GO_MUTEX,
     JAVA_LOCK,
     MONITOR,
@@ -67,6 +68,7 @@ _CLAIMS = {
     MONITOR: "hot-monitor",
     JAVA_LOCK: "hot-java-lock",
     GO_MUTEX: "hot-go-mutex",
+    GO_CHANNEL: "hot-go-channel",
     RWLOCK: "hot-rwlock",
     RUST_RWLOCK: "hot-rwlock",
     RUBY_GVL: "gvl-bound",
@@ -143,6 +145,8 @@ def _remedies(make: str, process: Process, released: str, stacks: bool) -> tuple
         return remedy("java-narrow-lock"), remedy("java-lock-events")
     if make == GO_MUTEX:
         return remedy("go-narrow-mutex"), remedy("go-mutex-profile")
+    if make == GO_CHANNEL:
+        return remedy("go-more-receivers"), remedy("go-block-profile")
     if make in (RWLOCK, RUST_RWLOCK):
         return remedy("shorten-rwlock"), remedy("rwlock-writers-first")
     if released:
@@ -210,7 +214,7 @@ def find(report: Report) -> list[Finding]:
                     caller=Function(library.caller) if library.caller else None,
                 )
             )
-        waited = waited_in(futex) if futex.make == GO_MUTEX else ""
+        waited = waited_in(futex) if futex.make in (GO_MUTEX, GO_CHANNEL) else ""
         if waited:
             evidence.append(fact("wait-in", function=Function(waited)))
         released = released_in(futex)
