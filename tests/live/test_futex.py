@@ -9,9 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from incidents.cases import running as incident
 from lockline.analysis.futex import CONDITION, LOCK, NONE, POLL, SEMAPHORE, FutexWaits, read_futexes
 from lockline.analysis.selection import Selection
 from lockline.analysis.user_evidence import RWLOCK
+from lockline.cli.why_counters import descendants_of
 from lockline.recording.reader import open_recording
 from lockline.rules import find_all
 from lockline.rules.report import make_report
@@ -443,3 +445,41 @@ def test_processes_that_live_for_a_moment(live: Path, recording: Path) -> None:
     with Recording(recording) as result:
         commands = result.rows("SELECT tgid, comm FROM futex")
     assert {comm for tgid, comm in commands if tgid in pids} == {"churn"}
+
+
+def test_a_lock_whose_holder_waits_for_another_one(live: Path, recording: Path, tmp_path: Path) -> None:
+    """Four threads wait for the first mutex, and one at a time for the second: that one is to blame for all of it."""
+    query = "SELECT sum(looks) FROM futex_holder JOIN futex ON id = futex WHERE name = 'first_mutex'"
+    with (
+        incident(("incidents", "lock-chain", "5"), tmp_path) as load,
+        collecting(live, recording, load.pid),
+        Recording(recording) as result,
+    ):
+        wait_for(lambda: (result.number(query) or 0) >= 40, "looks at the holder of a mutex")
+    first, second = by_name(recording, "first_mutex"), by_name(recording, "second_mutex")
+    assert first.behind is not None
+    assert (first.behind[0].name, second.before[0][0].name) == ("second_mutex", "first_mutex")
+    assert first.behind[1] > 0.7
+    assert first.waited_ns > second.waited_ns
+    assert first.to_blame_ns < second.to_blame_ns
+    found = finding(recording, "held-over-sleep")
+    assert found.title.startswith("Who has second_mutex sleeps meanwhile")
+    assert finding(recording, "user-lock").title == (
+        "Who has first_mutex waits meanwhile for second_mutex: look at that one first"
+    )
+
+
+def test_a_mutex_of_several_processes_whose_holder_is_stopped(live: Path, recording: Path, tmp_path: Path) -> None:
+    with incident(("incidents", "stopped", "5"), tmp_path) as load:
+        children = wait_for(lambda: five if len(five := descendants_of((load.pid,), 9)) == 5 else (), "processes")
+
+        def stopped() -> list[int]:
+            return [pid for pid in children if "State:\tT" in Path(f"/proc/{pid}/status").read_text()]
+
+        (holder,) = wait_for(stopped, "process that is stopped")
+        pids = ",".join(map(str, children))
+        with Collector(live, recording, "--futex", "-p", pids, "-I", "0.5"), Recording(recording) as result:
+            wait_for(lambda: result.number("SELECT max(owned_ns) FROM futex_owned_wait"), "owner at two looks")
+    found = finding(recording, "lock-not-released")
+    assert found.title.startswith(f"incidents ({holder}) does not let go of a lock in shared memory")
+    assert f"kill -CONT {holder}" in found.next[0]

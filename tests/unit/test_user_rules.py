@@ -19,6 +19,7 @@ from lockline.analysis.futex import (
     FutexTask,
     FutexWaits,
     HolderLook,
+    with_blame,
 )
 from lockline.analysis.model import Figures, Report
 from lockline.analysis.selection import Selection
@@ -133,6 +134,25 @@ def test_a_lock_that_is_held_over_a_sleep(quiet: Report, looks: tuple[HolderLook
         )
         assert "at 40.0% of 25 looks its holder ran, or waited for a CPU" in told(found).evidence
         assert any("without the lock" in line for line in told(found).next)
+
+
+def test_a_lock_whose_holder_waits_for_another_one(quiet: Report) -> None:
+    """The lock at the end of the chain leads, with all the waiting; the other one points to it."""
+    busy = HolderLook("S", "futex", "futex_do_wait", 30, 4096 * 3)
+    asleep = HolderLook("S", "fsync", "folio_wait_bit", 30)
+    first = of_program(2, LOCK, 800 * MS, name="orders", holders=(busy, HolderLook("R", "", "", 5)))
+    second = of_program(3, LOCK, 90 * MS, name="stock", holders=(asleep,))
+    report = replace(quiet, futexes=Futexes(with_blame((first, second)), ()))
+    led, pointed = (told(found) for found in find_all(report))
+    # Even though so few wait for it that alone it would not be worth a word.
+    assert led.rule == "held-over-sleep"
+    assert led.title.startswith("Who has stock sleeps meanwhile, in fsync()")
+    assert any(line.startswith("0.69 threads more wait for orders, whose holder") for line in led.evidence)
+    assert led.wait_ns == 90 * MS + round(800 * MS * 30 / 35)
+    assert pointed.title == "Who has orders waits meanwhile for stock: look at that one first"
+    assert "at 85.7% of 35 looks its holder waited for stock" in pointed.evidence
+    assert pointed.next[0].startswith("shorten what is done with stock held")
+    assert led.wait_ns + pointed.wait_ns == 890 * MS
 
 
 def test_a_lock_of_the_c_library(quiet: Report) -> None:

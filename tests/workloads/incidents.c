@@ -8,11 +8,14 @@
 #include <malloc.h>
 #include <pthread.h>
 #include <semaphore.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/mman.h>
+#include <sys/sem.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -35,6 +38,11 @@ static struct striped {
 	long value;
 } stripes[KEYS];
 static atomic_long generation;
+pthread_barrier_t barrier;
+static struct shared {
+	pthread_mutex_t mutex;
+	int semaphores;
+} * shared;
 static int file, ends[2];
 
 static void spin_us(long us)
@@ -252,6 +260,129 @@ static void own_file(long thread)
 	must(made >= 0 && pwrite(made, data, sizeof(data), 0) == sizeof(data) && !fsync(made) && !close(made), name);
 }
 
+/* Everybody needs both mutexes; the one to blame sleeps with the second alone, and the first is waited for most. */
+static void lock_chain(long thread)
+{
+	if (!thread) {
+		pthread_mutex_lock(&second_mutex);
+		sleep_us(20000);
+		pthread_mutex_unlock(&second_mutex);
+		sleep_us(300);
+		return;
+	}
+	pthread_mutex_lock(&first_mutex);
+	pthread_mutex_lock(&second_mutex);
+	spin_us(20);
+	pthread_mutex_unlock(&second_mutex);
+	pthread_mutex_unlock(&first_mutex);
+	sleep_us(200);
+}
+
+static void slow_writer(long thread)
+{
+	if (thread)
+		pthread_rwlock_rdlock(&config_lock);
+	else
+		pthread_rwlock_wrlock(&config_lock);
+	sleep_us(thread ? 0 : 10000);
+	pthread_rwlock_unlock(&config_lock);
+	sleep_us(thread ? 200 : 2000);
+}
+
+/* One thread has most of the work between two barriers. */
+static void barrier_round(long thread)
+{
+	sleep_us(thread ? 500 : 8000);
+	pthread_barrier_wait(&barrier);
+}
+
+/* A process in the thread's place, that does this for ever. */
+static void as_process(long thread, void (*round)(long thread))
+{
+	pid_t child = fork();
+
+	must(child >= 0, "fork");
+	while (!child)
+		round(thread);
+	waitpid(child, NULL, 0);
+	die("the child has ended");
+}
+
+static void lock_file_once(long thread)
+{
+	static int locked = -1;
+
+	if (locked < 0)
+		locked = open("incident.lock", O_CREAT | O_RDWR | O_CLOEXEC, 0600);
+	must(locked >= 0 && !flock(locked, LOCK_EX), "flock");
+	sleep_us(thread ? 500 : 40000);
+	must(!flock(locked, LOCK_UN), "flock");
+	sleep_us(300);
+}
+
+static void lock_file(long thread)
+{
+	as_process(thread, lock_file_once);
+}
+
+static void take_semaphore_once(long thread)
+{
+	struct sembuf take = {.sem_op = -1, .sem_flg = SEM_UNDO}, give = {.sem_op = 1, .sem_flg = SEM_UNDO};
+
+	must(!semop(shared->semaphores, &take, 1), "semop");
+	sleep_us(thread ? 500 : 40000);
+	must(!semop(shared->semaphores, &give, 1), "semop");
+	sleep_us(300);
+}
+
+static void take_semaphore(long thread)
+{
+	as_process(thread, take_semaphore_once);
+}
+
+/* The one who has the mutex of several processes was stopped, as by Ctrl-Z or a debugger. */
+static void stopped_once(long thread)
+{
+	if (thread)
+		sleep_us(300000);
+	must(!pthread_mutex_lock(&shared->mutex), "lock");
+	if (!thread)
+		raise(SIGSTOP);
+	pthread_mutex_unlock(&shared->mutex);
+}
+
+static void stopped(long thread)
+{
+	as_process(thread, stopped_once);
+}
+
+/* What several processes share.  The set of semaphores is removed when all of them are gone: it would stay for ever. */
+static void make_shared(bool semaphores)
+{
+	pthread_mutexattr_t attributes;
+	int alive[2];
+	char none;
+
+	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	must(shared != MAP_FAILED, "mmap");
+	pthread_mutexattr_init(&attributes);
+	pthread_mutexattr_setpshared(&attributes, PTHREAD_PROCESS_SHARED);
+	pthread_mutex_init(&shared->mutex, &attributes);
+	if (!semaphores)
+		return;
+	shared->semaphores = semget(IPC_PRIVATE, 1, 0600);
+	must(shared->semaphores >= 0 && !semctl(shared->semaphores, 0, SETVAL, 1), "semget");
+	must(!pipe(alive), "pipe");
+	if (!fork()) {
+		setsid();
+		close(alive[1]);
+		while (read(alive[0], &none, 1) > 0)
+			continue;
+		_exit(semctl(shared->semaphores, 0, IPC_RMID) < 0);
+	}
+	close(alive[0]);
+}
+
 static const struct incident {
 	const char *name;
 	void (*round)(long thread);
@@ -276,6 +407,12 @@ static const struct incident {
 	{"pool", pool},
 	{"striped", striped},
 	{"own-files", own_file},
+	{"lock-chain", lock_chain},
+	{"slow-writer", slow_writer},
+	{"barrier", barrier_round},
+	{"file-lock", lock_file},
+	{"semaphore", take_semaphore},
+	{"stopped", stopped},
 };
 
 static const struct incident *incident;
@@ -306,6 +443,8 @@ int main(int argc, char **argv)
 	file = open("incident.data", incident->round == append_synced ? flags | O_SYNC : flags, 0600);
 	must(file >= 0, "incident.data");
 	must(!unlink("incident.data"), "unlink");
+	pthread_barrier_init(&barrier, NULL, threads);
+	make_shared(incident->round == take_semaphore);
 	/* Threads of their own: the first one would be the process, whose name others take from it. */
 	for (long i = 0; i < threads; i++)
 		if (pthread_create(&thread, NULL, run, (void *)i))

@@ -246,6 +246,23 @@ int proc_mapping_at(__u32 tgid, __u64 address, struct proc_mapping *out)
 	return err;
 }
 
+bool proc_maps_file_of(__u32 tgid, const struct proc_mapping *mapping)
+{
+	FILE *file = proc_open(tgid, "maps");
+	struct proc_map_line found;
+	size_t capacity = 0;
+	char *line = NULL;
+	bool maps = false;
+
+	while (file && !maps && getline(&line, &capacity, file) > 0)
+		maps = proc_map_line_parse(line, &found) && found.inode == mapping->inode &&
+		       found.major == mapping->major && found.minor == mapping->minor;
+	free(line);
+	if (file)
+		fclose(file);
+	return maps;
+}
+
 __u32 proc_threads(void)
 {
 	char text[128];

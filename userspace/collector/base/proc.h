@@ -87,5 +87,7 @@ struct proc_map_line {
 bool proc_map_line_parse(char *line, struct proc_map_line *out);
 /* The mapping of the process that holds address; -ENOENT if there is none. */
 int proc_mapping_at(__u32 tgid, __u64 address, struct proc_mapping *out);
+/* Whether the process maps the file, or the shared memory, of this mapping. */
+bool proc_maps_file_of(__u32 tgid, const struct proc_mapping *mapping);
 
 #endif /* LOCKLINE_PROC_H */

@@ -46,12 +46,15 @@ void futex_holders_forget(struct futex_holders *holders, __s64 futex)
 static __u32 holder_of(const struct held_mutex *mutex)
 {
 	struct futex_words words = {0};
+	__u32 owner;
 
 	if (!futex_words(mutex->tgid, mutex->address, &words))
 		return 0;
 	if (mutex->pi)
-		return words.word & FUTEX_WAITERS ? futex_thread(mutex->tgid, words.word & FUTEX_TID_MASK) : 0;
-	return words.word == LOCKED_WITH_WAITERS ? futex_thread(mutex->tgid, words.owner) : 0;
+		owner = words.word & FUTEX_WAITERS ? words.word & FUTEX_TID_MASK : 0;
+	else
+		owner = words.word == LOCKED_WITH_WAITERS ? words.owner : 0;
+	return owner ? futex_thread(mutex->tgid, owner, mutex->address, mutex->shared) : 0;
 }
 
 const char *futex_holder_call(const char *line)
@@ -75,14 +78,16 @@ static int look(struct recording *recording, const struct held_mutex *mutex)
 	char state[2] = {holder ? task_state(holder) : 0};
 	char line[256] = "", function[64] = "";
 	const char *call = "";
-	char path[PROC_PATH];
+	__u64 behind = 0;
 
 	if (!*state)
 		return 0;
 	if (*state != 'R') {
-		proc_path(path, sizeof(path), mutex->tgid, "task/%u/syscall", holder);
-		if (!first_line(path, line, sizeof(line)))
+		/* Of a thread too, whichever process it belongs to. */
+		if (!proc_line(holder, "syscall", line, sizeof(line))) {
 			call = futex_holder_call(line);
+			behind = futex_waited_for(line);
+		}
 		proc_line(holder, "wchan", function, sizeof(function));
 		/* It ran, or woke up, meanwhile. */
 		if (!isdigit((unsigned char)*line) && *line != '-')
@@ -91,7 +96,7 @@ static int look(struct recording *recording, const struct held_mutex *mutex)
 	if (holder_of(mutex) != holder)
 		return 0;
 	return recording_put(recording, futex_holder, .futex = mutex->futex, .state = state, .call = call,
-			     .function = strcmp(function, "0") ? function : "", .looks = 1);
+			     .function = strcmp(function, "0") ? function : "", .behind = behind, .looks = 1);
 }
 
 int futex_holders_look(struct futex_holders *holders, struct recording *recording, __u64 now_ns)

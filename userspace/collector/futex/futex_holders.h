@@ -23,6 +23,7 @@ struct held_mutex {
 	__u64 seen_ns;
 	__u32 tgid;
 	bool pi;
+	bool shared; /* processes may share it: its holder may be of another one */
 };
 
 struct futex_holders {

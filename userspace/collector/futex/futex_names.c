@@ -41,7 +41,7 @@ static __u32 own_id(__u32 tgid, __u32 tid)
 	return strtoul(last ?: ids, NULL, 10);
 }
 
-__u32 futex_thread(__u32 tgid, __u32 tid)
+static __u32 own_thread(__u32 tgid, __u32 tid)
 {
 	__u32 found = 0, thread;
 	char path[PROC_PATH];
@@ -60,4 +60,17 @@ __u32 futex_thread(__u32 tgid, __u32 tid)
 	if (dir)
 		closedir(dir);
 	return found;
+}
+
+__u32 futex_thread(__u32 tgid, __u32 tid, __u64 address, bool shared)
+{
+	struct proc_mapping mapping;
+	__u32 found = own_thread(tgid, tid), other;
+
+	if (found || !shared || !tid || !same_namespace(tgid) || task_leader(tid, &other) || other == tgid)
+		return found;
+	/* Of a process that has the same memory: what is no lock may look like the number of any thread. */
+	if (proc_mapping_at(tgid, address, &mapping) || !mapping.inode || !proc_maps_file_of(other, &mapping))
+		return 0;
+	return tid;
 }

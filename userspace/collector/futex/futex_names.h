@@ -16,7 +16,10 @@ struct futex_place {
 
 /* The place of an address of the process; all 0 if it is not mapped, or the process is gone. */
 void futex_place(__u32 tgid, __u64 address, struct futex_place *place);
-/* The host's id of a thread that the process itself calls tid; 0 if it has none of that id. */
-__u32 futex_thread(__u32 tgid, __u32 tid);
+/*
+ * The host's id of a thread that the process itself calls tid; 0 if it has none of that id.  shared: the futex at address
+ * may be another process's as well, so that a thread of any that maps the same memory will do.
+ */
+__u32 futex_thread(__u32 tgid, __u32 tid, __u64 address, bool shared);
 
 #endif /* LOCKLINE_FUTEX_NAMES_H */

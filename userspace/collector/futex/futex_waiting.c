@@ -67,6 +67,13 @@ static bool parse_wait(const char *line, struct futex_slot *wait)
 	return FUTEX_WAIT_OPS & FUTEX_BIT(wait->op);
 }
 
+__u64 futex_waited_for(const char *line)
+{
+	struct futex_slot wait = {0};
+
+	return parse_wait(line, &wait) ? wait.address : 0;
+}
+
 bool futex_still_waits(__u32 tgid, __u32 tid, __u64 address)
 {
 	struct futex_slot wait = {0};

@@ -26,6 +26,9 @@ bool futex_words(__u32 tgid, __u64 address, struct futex_words *words);
  */
 bool futex_waiting_stack(__u32 tgid, __u32 tid, __u64 address, struct user_stack *out);
 
+/* The futex that a line of /proc/PID/task/TID/syscall says is waited for; 0: none. */
+__u64 futex_waited_for(const char *line);
+
 /* Whether the thread is asleep in a call that waits for that futex, by /proc. */
 bool futex_still_waits(__u32 tgid, __u32 tid, __u64 address);
 

@@ -163,23 +163,27 @@ static bool is_pi(const struct futex_event *event)
 	return FUTEX_PI_OPS >> event->op & 1;
 }
 
-/* Whom the word, or glibc's mutex around it, calls its owner: believed if the process has that thread. */
+/* Whom the word, or glibc's mutex around it, calls its owner: believed if there is that thread. */
 static __u32 owner_of(const struct futex_event *event)
 {
-	return futex_thread(event->tgid, is_pi(event) ? event->word & TID_MASK : event->owner);
+	return futex_thread(event->tgid, is_pi(event) ? event->word & TID_MASK : event->owner, event->address,
+			    event->flags & FUTEX_EVENT_SHARED);
 }
 
 static int add_owner(struct futexes *futexes, struct futex *futex, const struct futex_event *event, __u32 owner)
 {
+	__u32 tgid = event->tgid;
 	__s64 task;
 
 	futex->owner_samples++;
-	if (!is_pi(event) && event->value > 2 && futex_thread(event->tgid, event->value))
+	if (!is_pi(event) && event->value > 2 && futex_thread(event->tgid, event->value, event->address, false))
 		futex->threads++;
 	if (!owner || owner == event->tid)
 		return 0;
 	futex->owners++;
-	task = task_id(futexes, owner, event->tgid, "");
+	if (event->flags & FUTEX_EVENT_SHARED)
+		task_leader(owner, &tgid);
+	task = task_id(futexes, owner, tgid, "");
 	if (task < 0)
 		return task;
 	return recording_put(futexes->recording, futex_sample, .futex = futex->id, .role = "owner", .task = task,
@@ -228,11 +232,13 @@ static int store_event(struct futexes *futexes, __u32 cpu, const struct futex_ev
 		return err;
 	owner = owner_of(event);
 	if (owner && futex != &futexes->known.nameless)
-		futex_holders_meet(&futexes->holders, &(struct held_mutex){.futex = futex->id,
-									   .address = event->address,
-									   .seen_ns = now_ns(),
-									   .tgid = event->tgid,
-									   .pi = is_pi(event)});
+		futex_holders_meet(&futexes->holders,
+				   &(struct held_mutex){.futex = futex->id,
+							.address = event->address,
+							.seen_ns = now_ns(),
+							.tgid = event->tgid,
+							.pi = is_pi(event),
+							.shared = event->flags & FUTEX_EVENT_SHARED});
 	return add_owner(futexes, futex, event, owner);
 }
 
@@ -363,7 +369,12 @@ static int look_at_long_wait(struct futexes *futexes, struct futex *futex, __u32
 {
 	const struct futex_slot *live = futexes->slots.slots + index, slot = *live;
 	struct futex_words words = {.word = slot.word, .owner = slot.owner};
-	struct futex_event event = {.tid = slot.tid, .tgid = slot.tgid, .op = slot.op, .value = slot.value};
+	struct futex_event event = {.tid = slot.tid,
+				    .tgid = slot.tgid,
+				    .op = slot.op,
+				    .value = slot.value,
+				    .address = slot.address,
+				    .flags = slot.flags & FUTEX_SHARED ? FUTEX_EVENT_SHARED : 0};
 	bool first = futexes->looked_at[index] != begin_ns;
 	struct owned *owned = &futexes->owned[index];
 	__u32 owner;

@@ -7,7 +7,7 @@
 -- entries of one bucket add up.  See docs/recording.md.
 
 PRAGMA application_id = 0x6c6f636b; -- "lock"
-PRAGMA user_version = 7;
+PRAGMA user_version = 8;
 
 -- Host, kernel, options, begin and end: one row per fact, names in docs/recording.md.
 CREATE TABLE meta (
@@ -424,8 +424,9 @@ CREATE TABLE futex_holder (
 	state TEXT NOT NULL,          -- of /proc/PID/stat: R, S, D, T...
 	call TEXT NOT NULL,           -- system call that it sleeps in, 'page fault', or '' if not known
 	function TEXT NOT NULL,       -- kernel function that it sleeps in, of /proc/PID/wchan; ''
+	behind INTEGER NOT NULL,      -- address of the futex that it waits for itself, in its own process; 0: none
 	looks INTEGER NOT NULL,
-	PRIMARY KEY (futex, state, call, function)
+	PRIMARY KEY (futex, state, call, function, behind)
 ) WITHOUT ROWID;
 
 -- Waits for the lock of the kernel's hash bucket, by the futex whose call led there.

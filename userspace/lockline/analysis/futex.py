@@ -5,6 +5,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
+from lockline.analysis.behind import behind_of, blame
 from lockline.analysis.blocked import BlockedThread
 from lockline.analysis.model import Figures
 from lockline.analysis.parked import Word, parked
@@ -103,13 +104,14 @@ class HolderLook:
     """What a mutex's holder was seen doing while others waited, and at how many looks.
 
     state: R (runs, or waits for a CPU), S, D, T...; call: the system call that it sleeps in, 'page fault', or '';
-    function: the kernel function that it sleeps in, or ''.
+    function: the kernel function that it sleeps in, or ''; behind: the address of a futex that it waits for, or 0.
     """
 
     state: str
     call: str
     function: str
     looks: int
+    behind: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +134,9 @@ class FutexWaits:
 
     nature: one of NATURES, and why in words.  make: what kind of lock it was recognised as, or ''; sure: high or
     medium.  words: other futexes that are parts of it, and are in all figures.  sites: of a barrier.
-    holders: what those who have it do, most looks first.
+    holders: what those who have it do, most looks first.  behind: another lock that they wait for meanwhile, as part
+    of the looks; before: locks whose holders wait for this one, and the waiting that comes from there.  blamed_ns:
+    all waiting that this lock is to blame for, None: its own.
     """
 
     futex: rows.Futex
@@ -149,6 +153,14 @@ class FutexWaits:
     words: tuple[int, ...] = ()
     sites: tuple[BarrierSite, ...] = ()
     holders: tuple[HolderLook, ...] = ()
+    behind: tuple[rows.Futex, float] | None = None
+    before: tuple[tuple[rows.Futex, int], ...] = ()
+    blamed_ns: int | None = None
+
+    @property
+    def to_blame_ns(self) -> int:
+        """Waiting that this lock is to blame for, of its own or of others behind it."""
+        return self.waited_ns if self.blamed_ns is None else self.blamed_ns
 
     @property
     def waited_ns(self) -> int:
@@ -309,10 +321,35 @@ def _holders(recording: Recording) -> dict[int, list[HolderLook]]:
     found: defaultdict[int, list[HolderLook]] = defaultdict(list)
     for row in recording.table(rows.FutexHolder):
         if _possible(row):
-            found[row.futex].append(HolderLook(row.state, row.call, row.function, row.looks))
+            found[row.futex].append(HolderLook(row.state, row.call, row.function, row.looks, row.behind))
     for looks in found.values():
-        looks.sort(key=lambda look: (-look.looks, look.state, look.call, look.function))
+        looks.sort(key=lambda look: (-look.looks, look.state, look.call, look.function, look.behind))
     return found
+
+
+def with_blame(found: Sequence[FutexWaits]) -> tuple[FutexWaits, ...]:
+    """The futexes, with what holders of one lock that wait for another one make of it."""
+    by_address = {(entry.futex.tgid, entry.futex.address): entry.futex.id for entry in found}
+    by_id = {entry.futex.id: entry for entry in found}
+    edges = {}
+    for entry in found:
+        looks = [(by_address.get((entry.futex.tgid, look.behind), 0), look.looks) for look in entry.holders]
+        edge = behind_of(looks)
+        if edge is not None and entry.nature == LOCK:
+            edges[entry.futex.id] = edge
+    if not edges:
+        return tuple(found)
+    blamed = blame({id_: entry.waited_ns for id_, entry in by_id.items()}, edges)
+    return tuple(
+        replace(
+            entry,
+            behind=None if one.behind is None else (by_id[one.behind.other].futex, one.behind.part),
+            before=tuple((by_id[other].futex, ns) for other, ns in one.before),
+            blamed_ns=one.ns,
+        )
+        for entry in found
+        for one in (blamed[entry.futex.id],)
+    )
 
 
 def _in_detail(
@@ -340,7 +377,7 @@ def _in_detail(
         )
         for entry in first
     ]
-    return (*detailed, *found[len(detailed) :])
+    return with_blame((*detailed, *found[len(detailed) :]))
 
 
 def _word(entry: FutexWaits, samples: Iterable[rows.FutexSample], waiters: Mapping[int, rows.Waiter]) -> Word:

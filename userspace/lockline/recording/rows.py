@@ -474,17 +474,19 @@ class FutexOwnedWait(NamedTuple):
     owner_in: str
 
 
-@table("futex_holder", since=7)
+@table("futex_holder", since=7, added={"behind": (8, 0)})
 class FutexHolder(NamedTuple):
     """Looks at who held a mutex while others waited for it.
 
-    state: R, S, D...; call: the system call that it slept in, or 'page fault', or ''; function: of the kernel, or ''.
+    state: R, S, D...; call: the system call that it slept in, or 'page fault', or ''; function: of the kernel, or '';
+    behind: the address of a futex that it waited for itself, or 0.
     """
 
     futex: int
     state: str
     call: str
     function: str
+    behind: int
     looks: int
 
 

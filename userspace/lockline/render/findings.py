@@ -63,6 +63,7 @@ SENTENCES: Mapping[str, str] = {
     "line-shared-truly": ("The cache line of {lock} moves for {members:and}, which the same code uses on several CPUs"),
     "line-with-neighbour": "The neighbour of {lock}'s cache line is written, and both are fetched together",
     "lock-by-behaviour": "Threads of {process} wait for each other, as for a lock: {lock:short}",
+    "lock-behind": "Who has {lock:short} waits meanwhile for {other:short}: look at that one first",
     "lock-not-released": "{owner} does not let go of {lock}, with {threads} waiting",
     "long-hold": "{function} holds {lock:full} for long",
     "parked-lock": "Processes of {process} wait for each other, parked: they seem to have a lock of their own making",
@@ -141,6 +142,8 @@ SENTENCES: Mapping[str, str] = {
     "still-waits": "{waits} wait{waits:s} had not ended, the oldest after {age}",
     "holder-ran": "at {part} of {looks} looks its holder ran, or waited for a CPU",
     "holder-slept": "at {part} of {looks} looks its holder slept[ in {call}][, in the kernel's {function}]",
+    "cascade": "{threads:.2f} threads more wait for {lock:short}, whose holder waits for this one",
+    "holder-waited-for": "at {part} of {looks} looks its holder waited for {lock:short}",
     "holder-waited": "at {part} of {looks} looks its holder waited for another lock of the program",
     "owners-seen": "seen as its owner: {owners}",
     "parked": "{processes} processes wait, each on a semaphore of its own, and wake each other there",
@@ -272,6 +275,8 @@ REMEDIES: Mapping[str, str] = {
     "same-order": "let all take these locks in the same order",
     "see-episode": "see what ran on the holder's CPU meanwhile: `lockline report --episodes 1`",
     "see-line-map": "`lockline watch -i FILE` has the line's map, and who takes it from whom",
+    "shorten-other": "shorten what is done with {other:short} held; do not take it with {lock:short} held",
+    "let-owner-go-on": "it is stopped: let it go on (`kill -CONT {owner:id}`), or end who traces or froze it",
     "see-what-owner-does": (
         "`gdb -p {process:id} -batch -ex 'thread apply all backtrace'` shows what the owner does meanwhile: release"
         " the lock before that"
@@ -318,6 +323,10 @@ def _lock(lock: Lock) -> str:
     return (lock.name or "a lock") + (f" [{lock.instance}]" if lock.instance else "")
 
 
+# As people call what the kernel names after a device.
+_MAPPINGS = {"/dev/zero": "shared memory", "/dev/zero (deleted)": "shared memory"}
+
+
 def value_words(value: Value) -> str:
     """A value in its usual words."""
     match value:
@@ -334,7 +343,7 @@ def value_words(value: Value) -> str:
         case Lock():
             return _lock(value)
         case UserLock(name, mapping):
-            return name or f"a lock in {mapping or 'its memory'}"
+            return name or f"a lock in {_MAPPINGS.get(mapping, mapping) or 'its memory'}"
         case Function(name):
             return f"{name}()"
         case Cpu(number):

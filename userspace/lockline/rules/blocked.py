@@ -24,8 +24,8 @@ from lockline.analysis.model import Report
 # Longer cycles, and more standstills, are told by their number.
 THREADS_TOLD = 8
 STANDSTILLS_TOLD = 3
-# An owner that was seen this long, at each look a second apart, has not merely come by.
-SURE_NS = 3_000_000_000
+# An owner that was seen this long, at three looks a second apart, has not merely come by.
+SURE_NS = 2_500_000_000
 
 
 # Functions of the kernel in which threads wait for input: an idle worker sleeps there, and has the queue's mutex.
@@ -118,13 +118,15 @@ def _standstill(still: Standstill) -> Finding:
     for_input = direct[0].owner_state == "S" and direct[0].owner_in in _FOR_INPUT
     if for_input:
         evidence.append(fact("may-be-idle"))
+    owner_process = Process("", still.owner if direct[0].futex.shared else direct[0].tgid)
     return Finding(
         rule="lock-not-released",
         subject=owner,
         confidence="high" if held_ns >= SURE_NS and not for_input else "medium",
         claim=fact("lock-not-released", owner=owner, lock=next(iter(by_lock)), threads=_threads(len(still.threads))),
         evidence=tuple(evidence),
-        remedies=(remedy("see-what-owner-does", process=Process("", direct[0].tgid)),),
+        remedies=((remedy("let-owner-go-on", owner=owner_process),) if direct[0].owner_state == "T" else ())
+        + (remedy("see-what-owner-does", process=owner_process),),
         impact=_impact(still.threads),
     )
 

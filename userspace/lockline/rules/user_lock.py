@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """A lock of a program's own, in user space, that its threads wait for in the kernel (record --futex)."""
 
+from lockline.analysis.behind import ENOUGH_LOOKS
 from lockline.analysis.c_library_locks import (
     ENVIRONMENT,
     LOADER,
@@ -52,8 +53,7 @@ from lockline.rules.herd import condition_of
 LONG_NS = 1_000_000_000
 # The part of all waiting from which a wait that has not ended is spoken of.
 _WORTH_ADDING = 0.1
-# Looks at a holder that a statement about what holders do needs, and the part of them from which it is what they do.
-_ENOUGH_LOOKS = 20
+# The part of the looks at holders from which on something is what they do.
 _MOSTLY = 0.5
 HELD_OVER_SLEEP = "held-over-sleep"
 # System calls in which a holder waits for another lock of its program.
@@ -102,7 +102,7 @@ def _sleeps_in(futex: FutexWaits) -> HolderLook | None:
     """What holders sleep in, if they mostly do; None: they do not, or too few looks tell."""
     asleep = [look for look in futex.holders if look.state in ("S", "D") and look.call not in _FUTEX_CALLS]
     every, slept = _looks(futex), sum(look.looks for look in asleep)
-    if every < _ENOUGH_LOOKS or slept <= _MOSTLY * every:
+    if every < ENOUGH_LOOKS or slept <= _MOSTLY * every:
         return None
     return asleep[0]
 
@@ -116,7 +116,7 @@ def _call(look: HolderLook) -> Function | Text | None:
 def _done_by_holders(futex: FutexWaits) -> list[Fact]:
     """Evidence of what they do, where enough looks tell."""
     every = _looks(futex)
-    if every < _ENOUGH_LOOKS:
+    if every < ENOUGH_LOOKS:
         return []
     found = []
     for look in futex.holders[:3]:
@@ -124,6 +124,9 @@ def _done_by_holders(futex: FutexWaits) -> list[Fact]:
         function = Function(look.function) if look.function else None
         if look.state == "R":
             found.append(fact("holder-ran", part=at, looks=looks))
+        elif look.call in _FUTEX_CALLS and futex.behind is not None:
+            # Told with the other lock's name.
+            continue
         elif look.call in _FUTEX_CALLS:
             found.append(fact("holder-waited", part=at, looks=looks))
         else:
@@ -156,9 +159,34 @@ def _remedies(make: str, process: Process, released: str, stacks: bool) -> tuple
     return (remedy("record-user-stacks", process=process),)
 
 
+def _other(futex: FutexWaits) -> UserLock | None:
+    """The lock that those who have this one mostly wait for."""
+    if futex.behind is None or futex.behind[1] <= _MOSTLY:
+        return None
+    return UserLock(futex.behind[0].name, futex.behind[0].object)
+
+
+def _of_chain(report: Report, futex: FutexWaits) -> list[Fact]:
+    """Evidence of locks that are waited for with this one held, and the other way round."""
+    found = [
+        fact("cascade", threads=Measure(share(report, ns_), "threads"), lock=UserLock(other.name, other.object))
+        for other, ns_ in futex.before
+        if share(report, ns_) >= USER_WORTH_TELLING
+    ]
+    if futex.behind is not None:
+        other, at = futex.behind
+        lock = UserLock(other.name, other.object)
+        looks = Measure(_looks(futex), "looks")
+        found.append(fact("holder-waited-for", part=part(at, "the looks"), looks=looks, lock=lock))
+    return found
+
+
 def _claim(
     futex: FutexWaits, process: Process, lock: UserLock, asleep: HolderLook | None, library: CLibraryLock | None
 ) -> Fact:
+    other = _other(futex)
+    if other is not None:
+        return fact("lock-behind", process=process, lock=lock, other=other)
     if asleep is not None:
         return fact("held-over-sleep", process=process, lock=lock, call=_call(asleep))
     if library is not None:
@@ -181,7 +209,11 @@ def find(report: Report) -> list[Finding]:
         if futex.nature != LOCK or not _enough(futex):
             continue
         waiting = share(report, futex.waited_ns)
-        if waiting < USER_WORTH_TELLING or condition_of(report, futex) is not None:
+        # Of a chain the last lock is told, however short the queue at that one is.
+        if (
+            max(waiting, share(report, futex.to_blame_ns)) < USER_WORTH_TELLING
+            or condition_of(report, futex) is not None
+        ):
             continue
         lock = UserLock(futex.futex.name, "")
         p99 = futex.figures.percentile(0.99)
@@ -203,7 +235,7 @@ def find(report: Report) -> list[Finding]:
         owners = _tasks(futex, "owner") if not futex.make else ()
         if owners:
             evidence.append(fact("owners-seen", owners=owners))
-        evidence += _done_by_holders(futex)
+        evidence += _of_chain(report, futex) + _done_by_holders(futex)
         library = c_library_lock(futex) if futex.make in ("", BEHAVIOUR) else None
         if library is not None:
             evidence.append(
@@ -220,7 +252,7 @@ def find(report: Report) -> list[Finding]:
         released = released_in(futex)
         if released and library is None:
             evidence.append(fact("let-go-in", function=Function(released)))
-        asleep = _sleeps_in(futex)
+        asleep, other = _sleeps_in(futex), _other(futex)
         rule = HELD_OVER_SLEEP if asleep else _RULES.get(futex.make, "user-lock")
         process = Process(futex.futex.comm, futex.futex.tgid)
         found.append(
@@ -230,7 +262,8 @@ def find(report: Report) -> list[Finding]:
                 confidence="high" if owners or library or (futex.make and futex.sure == "high") else "medium",
                 claim=_claim(futex, process, lock, asleep, library),
                 evidence=tuple(evidence),
-                remedies=(remedy("no-sleep-with-it-held"),) * bool(asleep)
+                remedies=((remedy("shorten-other", other=other, lock=lock),) if other else ())
+                + (remedy("no-sleep-with-it-held"),) * bool(asleep)
                 + (
                     _LIBRARY_REMEDIES[library.kind]
                     if library is not None
@@ -241,7 +274,7 @@ def find(report: Report) -> list[Finding]:
                         any(len(stack.frames) > 1 for stack in futex.stacks),
                     )
                 ),
-                impact=Impact(futex.waited_ns),
+                impact=Impact(futex.to_blame_ns),
             )
         )
     return sorted(found, key=lambda finding: -finding.impact.wait_ns)[:3]
