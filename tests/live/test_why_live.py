@@ -8,9 +8,17 @@ import pytest
 
 from incidents.cases import running
 from lockline.cli import main as cli
-from support import why
+from lockline.cli.why_counters import descendants_of
+from lockline.cli.why_sleeps import look_at_sleeps
+from lockline.investigation.model import Target
+from support import wait_for, why
 
 pytestmark = pytest.mark.usefixtures("live")
+
+
+def wait_for_children(pid: int, number: int) -> tuple[int, ...]:
+    """The children of a process, when there are so many."""
+    return wait_for(lambda: found if len(found := descendants_of((pid,), 100)) >= number else (), "children")
 
 
 def test_a_program_that_sleeps_with_its_mutex_held(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -31,6 +39,33 @@ def test_a_program_that_sleeps_with_its_mutex_held(tmp_path: Path, capsys: pytes
     assert json.loads(capsys.readouterr().out) == story
     assert cli.main(["report", str(kept)]) == 0
     assert "\nWHY " in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(("name", "kind"), [("file-lock", "file-lock"), ("semaphore", "semaphore")])
+def test_locks_of_files_and_semaphores(name: str, kind: str, tmp_path: Path) -> None:
+    """One of five processes has it for most of the time, and the four others wait."""
+    with running(("incidents", name, "5"), tmp_path) as load:
+        children = wait_for_children(load.pid, 5)
+        seen = look_at_sleeps(Target(("-p", ",".join(map(str, children))), ""), 2)
+    assert seen.all_of_them
+    assert len(seen.blocked) == 1, seen
+    (lock,) = seen.blocked
+    assert lock.kind == kind
+    assert lock.waiters > 2
+    assert lock.known > 0
+    assert lock.holder in children
+    assert 2 * lock.holder_looks > lock.known
+    assert (str(tmp_path / "incident.lock") if kind == "file-lock" else "semaphore 0 of set ") in lock.name
+
+
+def test_a_lock_of_a_file_is_the_cause(tmp_path: Path) -> None:
+    """Of the process that is named, and of those that it has forked before."""
+    with running(("incidents", "file-lock", "5"), tmp_path) as load:
+        wait_for_children(load.pid, 5)
+        story = why(tmp_path, "-p", str(load.pid), "-d", "8")
+    assert (story["verdict"]["kind"], story["verdict"]["cause"]) == ("cause", "file-lock")
+    assert "incidents" in story["verdict"]["culprit"]
+    assert "and its 5 children" in story["target"]
 
 
 def test_threads_that_wait_for_each_other_for_ever(tmp_path: Path) -> None:

@@ -44,6 +44,7 @@ from lockline.investigation.model import (
     WaitedLock,
 )
 from lockline.investigation.observe import ThreadLook, holders_of
+from lockline.investigation.sleeps import Sleeps
 from lockline.page.html import Writer
 from lockline.page.why import make_page
 from lockline.render import why_screen, why_words
@@ -55,6 +56,7 @@ S = 1_000_000_000
 MS = 1_000_000
 PROGRAM = Process("server", 100)
 USER_LOCK = UserLock("table_mutex", "")
+NOBODY_SLEEPS = Sleeps(looks=20, threads=8, all_of_them=True, blocked=(), others=())
 QUIET = Counters(switches_per_s=100, interrupts_per_s=100, traced=0)
 
 
@@ -112,6 +114,7 @@ def observation(probe: str, **changes: Any) -> Observation:
         waits=0,
         counters=QUIET,
         clocksource="tsc",
+        sleeps=NOBODY_SLEEPS,
     )
     return replace(made, **changes)
 

@@ -86,7 +86,8 @@ def cost_of(report: Report, waits: Sequence[tuple[str, Figures]]) -> Cost:
     return Cost(cpus, average(spinning=False), cpus / report.window.cpus if report.window.cpus else None)
 
 
-def _user_waiting(report: Report) -> float | None:
+def user_waiting(report: Report) -> float | None:
+    """Threads that wait on average for locks and uneven barriers of programs; None if nobody looked."""
     if report.futexes is None:
         return None
     ns = sum(futex.waited_ns for futex in report.futexes.futexes if futex.nature in (LOCK, PARKED))
@@ -130,7 +131,7 @@ def _of_kind(report: Report) -> Answer:
     cost = cost_of(report, [(kind.kind, kind.figures) for kind in report.kinds])
     longest = max(report.outliers, key=lambda wait: wait.wait_ns, default=None)
     locks = tuple(sorted(report.locks, key=lambda lock: -lock.figures.wait_ns))
-    user = _user_waiting(report)
+    user = user_waiting(report)
     waiting = report.window.share(total_ns) or 0.0
     if any(found.rule in STANDSTILLS for found in report.findings):
         return Answer("standstill", cost, locks[:1], 0.0, longest, user)

@@ -87,6 +87,13 @@ class Line:
 
 
 @dataclass(frozen=True, slots=True)
+class File:
+    """A file that is locked; path: as who waits has opened it."""
+
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
 class Machine:
     """The whole machine, or one device of it."""
 
@@ -100,7 +107,7 @@ class Text:
     text: str
 
 
-Subject: TypeAlias = Task | Process | Lock | UserLock | Function | Cpu | Line | Machine
+Subject: TypeAlias = Task | Process | Lock | UserLock | Function | Cpu | Line | File | Machine
 Value: TypeAlias = Measure | Subject | Text | tuple[Subject | Text, ...]
 Values: TypeAlias = tuple[tuple[str, Value], ...]
 

@@ -21,6 +21,7 @@ from lockline.base.numbers import duration, percent
 from lockline.base.text import Style, clean
 from lockline.cli import terminal
 from lockline.cli.common import add_html, add_wait_filter, argument, check_html, positive, wait_filter
+from lockline.cli.why_counters import descendants_of
 from lockline.cli.why_steps import Made, make_step, not_started
 from lockline.investigation.choice import Ended, is_over, judge, next_steps
 from lockline.investigation.model import Choice, Investigation, Plan, Target, Verdict
@@ -33,6 +34,8 @@ DEFAULT_SECONDS = 20
 DEFAULT_OVERHEAD = 0.01
 # No plan of steps is longer.
 MOST_STEPS = 8
+# More children of a process are not looked at.
+MOST_CHILDREN = 200
 _STOP_SECONDS = 5
 
 
@@ -103,7 +106,18 @@ def target_of(arguments: argparse.Namespace, load: int | None) -> Target:
     chosen = wait_filter(arguments)
     if not chosen:
         return target
-    return Target((*target.options, *chosen), f"{target.words} (of {' '.join(chosen)})", target.tgids)
+    return Target((*target.options, *chosen), f"{target.words} (of {' '.join(chosen)})", target.tgids, False)
+
+
+def _processes(pids: tuple[int, ...]) -> Target:
+    """These, and those that they have forked: a server's first process often does nothing but wait for the others."""
+    children = descendants_of(pids, MOST_CHILDREN)
+    every = (*pids, *children)
+    words = f"process {pids[0]}" if len(pids) == 1 else f"{len(pids)} processes"
+    if children:
+        words += f" and its {len(children)} children" if len(pids) == 1 else f" and their {len(children)} children"
+        words = words.replace(" 1 children", " child")
+    return Target(("-p", ",".join(map(str, every))), words, every)
 
 
 def _tasks(arguments: argparse.Namespace, load: int | None) -> Target:
@@ -113,8 +127,7 @@ def _tasks(arguments: argparse.Namespace, load: int | None) -> Target:
     if load is not None:
         return Target(("-p", str(load)), f"the command (process {load})", (load,))
     if arguments.pid:
-        pids = _ids(arguments.pid, "-p")
-        return Target(("-p", arguments.pid), f"process {arguments.pid}", pids)
+        return _processes(_ids(arguments.pid, "-p"))
     if arguments.tid:
         _ids(arguments.tid, "-t")
         return Target(("-t", arguments.tid), f"thread {arguments.tid}")
@@ -126,7 +139,9 @@ def _tasks(arguments: argparse.Namespace, load: int | None) -> Target:
         if getattr(arguments, name):
             options += [f"--{name}", getattr(arguments, name)]
             words.append(f"{name} {getattr(arguments, name)}")
-    return Target(tuple(options), ", ".join(words)) if options else Target(("-a",), "this machine")
+    if options:
+        return Target(tuple(options), ", ".join(words), has_threads=False)
+    return Target(("-a",), "this machine")
 
 
 @contextmanager

@@ -3,7 +3,7 @@
 
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -24,7 +24,8 @@ MOST_GROUPS = 300
 MOST_PROCESSES = 5000
 
 
-def _text(path: Path) -> str:
+def text_of(path: Path) -> str:
+    """What a file has; '' if it cannot be read."""
     try:
         return path.read_text(encoding="utf-8", errors="replace")
     except OSError:
@@ -53,22 +54,22 @@ def read_counters() -> Reading:
     """What the kernel has counted by now."""
     throttled = {}
     for group, path in _groups(_hierarchy()):
-        ns = parse_throttled(_text(path))
+        ns = parse_throttled(text_of(path))
         if ns is not None:
             throttled[group] = ns
     stalled = {}
     for name in ("cpu", "io", "memory"):
-        us = parse_pressure(_text(PROC / "pressure" / name))
+        us = parse_pressure(text_of(PROC / "pressure" / name))
         if us is not None:
             stalled[name] = us
-    switches, interrupts, steal, ticks = parse_stat(_text(PROC / "stat"))
+    switches, interrupts, steal, ticks = parse_stat(text_of(PROC / "stat"))
     return Reading(time.monotonic_ns(), switches, interrupts, steal, ticks, throttled, stalled)
 
 
 def groups_of(pid: int) -> tuple[str, ...]:
     """The control group of a process in the CPU controller's hierarchy, and all above it."""
     group = ""
-    for line in _text(PROC / str(pid) / "cgroup").splitlines():
+    for line in text_of(PROC / str(pid) / "cgroup").splitlines():
         number, _, rest = line.partition(":")
         controllers, _, path = rest.partition(":")
         if "cpu" in controllers.split(",") or (number == "0" and not group):
@@ -83,21 +84,38 @@ def count_traced() -> int | None:
         processes = [path for path in PROC.iterdir() if path.name.isdigit()]
     except OSError:
         return None
-    return sum(parse_tracer(_text(path / "status")) for path in processes[:MOST_PROCESSES])
+    return sum(parse_tracer(text_of(path / "status")) for path in processes[:MOST_PROCESSES])
 
 
-def _threads(pid: int, most: int) -> list[int]:
+def threads_of(pid: int, most: int) -> list[int]:
+    """The threads of a process, at most so many; none if it is gone."""
     with suppress(OSError):
         return sorted(int(path.name) for path in (PROC / str(pid) / "task").iterdir())[:most]
     return []
 
 
+def descendants_of(pids: Sequence[int], most: int) -> tuple[int, ...]:
+    """The processes that these have forked, and what those have, at most so many."""
+    found: list[int] = []
+    nearest = list(pids)
+    while nearest and len(found) < most:
+        children = {
+            int(word)
+            for pid in nearest
+            for tid in threads_of(pid, most)
+            for word in text_of(PROC / str(pid) / "task" / str(tid) / "children").split()
+        }
+        nearest = sorted(children - set(pids) - set(found))
+        found += nearest
+    return tuple(found[:most])
+
+
 def look_at(pid: int, most: int) -> list[ThreadLook]:
     """All threads of a process, at most so many, one after the other."""
     found = []
-    for tid in _threads(pid, most):
+    for tid in threads_of(pid, most):
         task = PROC / str(pid) / "task" / str(tid)
-        look = parse_look(tid, *(_text(task / name) for name in ("stat", "syscall", "wchan", "schedstat")))
+        look = parse_look(tid, *(text_of(task / name) for name in ("stat", "syscall", "wchan", "schedstat")))
         if look is not None:
             found.append(look)
     return found
@@ -105,7 +123,7 @@ def look_at(pid: int, most: int) -> list[ThreadLook]:
 
 def cpu_seconds_of(pid: int) -> float:
     """CPU time that a process has used so far; 0 if it is gone."""
-    fields = _text(PROC / str(pid) / "stat").rpartition(")")[2].split()
+    fields = text_of(PROC / str(pid) / "stat").rpartition(")")[2].split()
     try:
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
     except (ValueError, IndexError):

@@ -17,6 +17,7 @@ from lockline.cli.why_counters import (
     look_at,
     read_counters,
 )
+from lockline.cli.why_sleeps import look_at_sleeps
 from lockline.investigation import probes
 from lockline.investigation.counters import difference
 from lockline.investigation.model import Choice, Cost, Investigation, Observation, Outcome, Step
@@ -117,10 +118,27 @@ def _looked(choice: Choice, known: Investigation, number: int) -> Made:
         kernel_waiters=0.0,
         longest_ns=0,
         waits=0,
-        holders=holders_of(looks, lock.address, lock.rwlock),
+        holders=holders_of(looks, lock.address, lock.rwlock, lock.users),
         counters=counters,
     )
     return Made(_step(choice, number, "done", cost, seen), None)
+
+
+def _slept(choice: Choice, known: Investigation, number: int) -> Made:
+    """Looks at what the target's threads sleep in."""
+    began, cpu = time.monotonic(), _own_cpu_ns()
+    sleeps = look_at_sleeps(known.target, choice.seconds)
+    window_ns = round((time.monotonic() - began) * 1e9)
+    seen = Observation(
+        probe=choice.probe,
+        duration_ns=window_ns,
+        cpus=known.plan.cpus,
+        kernel_waiters=0.0,
+        longest_ns=0,
+        waits=0,
+        sleeps=sleeps,
+    )
+    return Made(_step(choice, number, "done", Cost(0, _own_cpu_ns() - cpu, 0, window_ns, known.plan.cpus), seen), None)
 
 
 def _step(
@@ -149,6 +167,8 @@ def make_step(choice: Choice, known: Investigation, directory: Path) -> Made:
     try:
         if choice.probe == probes.THREADS:
             made = _looked(choice, known, number)
+        elif choice.probe == probes.SLEEPS:
+            made = _slept(choice, known, number)
         else:
             made = _recorded(choice, known, number, directory / f"step-{number}.lockline")
     except LocklineError as error:

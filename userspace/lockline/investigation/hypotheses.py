@@ -25,6 +25,7 @@ from lockline.analysis.findings import (
 )
 from lockline.analysis.user_evidence import Goroutines
 from lockline.investigation import probes
+from lockline.investigation.elsewhere import blocked_elsewhere, of_sleeps
 from lockline.investigation.model import (
     Evidence,
     Holders,
@@ -132,10 +133,13 @@ def _user_seen(known: Investigation) -> tuple[int, Observation] | None:
 
 
 def waiting(known: Investigation) -> tuple[float, float | None]:
-    """Threads that wait on average for the kernel's locks, and for locks of programs (None: nobody looked)."""
+    """Threads that wait on average for the kernel's locks, and for locks of programs (None: nobody looked).
+
+    Locks of files and semaphores are the kernel's.
+    """
     kernel = [seen.kernel_waiters for _, seen in known.observations if not seen.not_enough]
     user = _user_seen(known)
-    return max(kernel, default=0.0), None if user is None else user[1].user_waiters
+    return max(kernel, default=0.0) + blocked_elsewhere(known), None if user is None else user[1].user_waiters
 
 
 def main_lock(known: Investigation) -> tuple[int, WaitedLock, Observation] | None:
@@ -515,7 +519,7 @@ def hypotheses(known: Investigation) -> tuple[Hypothesis, ...]:
     found = _from_findings(known)
     lock = main_lock(known)
     user = main_user_lock(known)
-    found += _kernel(known) + _programs(known)
+    found += _kernel(known) + _programs(known) + (of_sleeps(known) if known.steps else [])
     found += _tracers(known, None if lock is None else lock[1])
     if known.steps:
         found += _clock(known)

@@ -7,6 +7,7 @@ from typing import Literal, TypeAlias
 from lockline.analysis.findings import Confidence, Fact, Finding, Process, Remedy, Subject
 from lockline.analysis.user_evidence import Goroutines
 from lockline.analysis.whatif import Bound
+from lockline.investigation.sleeps import Sleeps
 
 # ruled out: a step looked, and it is not so.  not testable: this machine lacks what would tell.
 State: TypeAlias = Literal["proven", "likely", "open", "ruled out", "not testable"]
@@ -65,7 +66,7 @@ class UserLockSeen:
     """A futex that is a contended lock, or may be one: where the steps that look at one process find it.
 
     why: it is one, or why that is not clear.  goroutines: they wait for it, and no threads.
-    rwlock: a pthread_rwlock_t, of two words.
+    rwlock: a pthread_rwlock_t, of two words.  users: threads that were seen to wait for it, own it or wake others.
     """
 
     name: str
@@ -79,6 +80,7 @@ class UserLockSeen:
     why: str = ""
     goroutines: bool = False
     rwlock: bool = False
+    users: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,6 +183,7 @@ class Observation:
     clocksource: str = ""
     not_enough: str = ""
     bounds: tuple[Bound, ...] = ()
+    sleeps: Sleeps | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,11 +241,15 @@ class Hypothesis:
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """Whom the investigation is about: options of the collector, in words; tgids: its processes, () for all."""
+    """Whom the investigation is about: options of the collector, in words; tgids: its processes, () for all.
+
+    has_threads: they are found in /proc without the collector, which alone knows containers and locks.
+    """
 
     options: tuple[str, ...]
     words: str
     tgids: tuple[int, ...] = ()
+    has_threads: bool = True
 
 
 @dataclass(frozen=True, slots=True)

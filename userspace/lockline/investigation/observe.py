@@ -2,11 +2,11 @@
 """From the report of one step to what it saw."""
 
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from lockline.analysis.answer import is_spinning, make_answer
+from lockline.analysis.answer import is_spinning, make_answer, user_waiting
 from lockline.analysis.episode_model import Doing, Episode
 from lockline.analysis.findings import Process, Task
 from lockline.analysis.futex import LOCK, PARKED, UNCLEAR, FutexWaits
@@ -113,10 +113,11 @@ def _user_lock(report: Report, futex: FutexWaits) -> UserLockSeen:
         address=futex.futex.address,
         wait_ns=futex.waited_ns,
         waits=futex.figures.waits,
-        waiters=report.window.share(futex.waited_ns) or 0.0,
+        waiters=report.window.share(futex.to_blame_ns) or 0.0,
         why=futex.why,
         goroutines=futex.make == GO_MUTEX,
         rwlock=futex.make == RWLOCK,
+        users=tuple(sorted({task.tid for task in futex.tasks if task.tid > 0})),
     )
 
 
@@ -130,9 +131,9 @@ def observe(report: Report, probe: str, counters: Counters | None = None) -> Obs
     if report.futexes is not None:
         unclear = [_user_lock(report, futex) for futex in report.futexes.futexes if futex.nature == UNCLEAR]
         contended = [futex for futex in report.futexes.futexes if futex.nature in (LOCK, PARKED)]
-        user_waiters = report.window.share(sum(futex.waited_ns for futex in contended)) or 0.0
+        user_waiters = user_waiting(report)
         user_locks = [
-            _user_lock(report, futex) for futex in sorted(contended, key=lambda futex: -futex.waited_ns)[:USER_LOCKS]
+            _user_lock(report, futex) for futex in sorted(contended, key=lambda futex: -futex.to_blame_ns)[:USER_LOCKS]
         ]
     answer = make_answer(report)
     return Observation(
@@ -197,10 +198,13 @@ def _delayed(moments: Sequence[Mapping[int, ThreadLook]]) -> float | None:
 _RWLOCK_WORDS = 8
 
 
-def holders_of(looks: Sequence[Sequence[ThreadLook]], futex: int, rwlock: bool = False) -> Holders:
+def holders_of(
+    looks: Sequence[Sequence[ThreadLook]], futex: int, rwlock: bool = False, known_users: Collection[int] = ()
+) -> Holders:
     """What the likely holder of a futex did, from looks at all threads of its process.
 
-    A thread that is ever seen waiting for the futex uses it.  At a moment when some of these wait, the others are
+    A thread that is ever seen waiting for the futex uses it, and known_users do: those that were seen to wait for it,
+    to own it or to let others on before.  At a moment when some of these wait, the others are
     those that may hold it: each has an equal part of that moment.
     """
     near = _RWLOCK_WORDS if rwlock else 0
@@ -208,7 +212,7 @@ def holders_of(looks: Sequence[Sequence[ThreadLook]], futex: int, rwlock: bool =
     def waits(look: ThreadLook) -> bool:
         return bool(look.futex) and abs(look.futex - futex) <= near
 
-    users = {look.tid for moment in looks for look in moment if waits(look)}
+    users = {look.tid for moment in looks for look in moment if waits(look)} | set(known_users)
     waiting = 0
     known = running = sleeping = disk = 0.0
     functions: defaultdict[str, float] = defaultdict(float)

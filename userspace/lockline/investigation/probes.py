@@ -17,6 +17,9 @@ SYSCALLS_PER_SWITCH = 10
 LOOK_NS = 30_000
 LOOKS_PER_S = 20
 THREADS_LOOKED_AT = 48
+# Of a look at what one thread sleeps in, a file, and so many of them in a second.
+SLEEP_LOOK_NS = 30_000
+SLEEP_LOOKS = 2_000
 # Traps at contended mutexes of a program in Go: a guess, and the collector stops at 10 % of the CPUs.
 GO_TRAPS_PER_S = 2_000
 GO_TRAP_NS = 20_000
@@ -24,8 +27,9 @@ GO_TRAP_NS = 20_000
 UNLOCKS_PER_WAIT = 20
 UNLOCK_NS = 100
 
-TOTALS, FUTEX, GO, THREADS, EPISODES, HOLDERS, PTRACE, WATCH = (
+TOTALS, SLEEPS, FUTEX, GO, THREADS, EPISODES, HOLDERS, PTRACE, WATCH = (
     "totals",
+    "sleeps",
     "futex",
     "go",
     "threads",
@@ -89,6 +93,10 @@ def _threads(_: Known) -> float:
     return LOOKS_PER_S * THREADS_LOOKED_AT * LOOK_NS
 
 
+def _sleeps(_: Known) -> float:
+    return SLEEP_LOOKS * SLEEP_LOOK_NS
+
+
 def _totals(known: Known) -> float:
     return known.totals_ns_per_s
 
@@ -97,6 +105,7 @@ PROBES: Mapping[str, Probe] = {
     probe.name: probe
     for probe in (
         Probe(TOTALS, (), 0.1, "", _totals, steps=2),
+        Probe(SLEEPS, (), 0.05, "", _sleeps),
         Probe(FUTEX, ("--futex",), 0.2, "futex waits", _futex, steps=2),
         Probe(GO, ("--futex", "--go"), 0.15, "futex waits", _go),
         Probe(THREADS, (), 0.1, "", _threads),

@@ -13,10 +13,11 @@ from lockline.analysis.model import CgroupWaits, Host, Report, Window
 from lockline.fleet.compare import Spread
 from lockline.fleet.model import FleetReport, Group, GroupEffect
 from lockline.investigation.model import Investigation, Step, Target
+from lockline.investigation.sleeps import Blocked
 from lockline.recording.rows import Container
 
 # Fields that hold such a name, whatever they are a part of.
-_COMMANDS = frozenset(("comm", "comms", "target_comm", "owner_comm", "from_comm", "command"))
+_COMMANDS = frozenset(("comm", "comms", "target_comm", "owner_comm", "from_comm", "holder_comm", "command"))
 _CGROUPS = frozenset(("cgroup", "throttled_group"))
 _FILES = frozenset(("path", "file", "object", "mapping", "directory"))
 _HOSTS = frozenset(("host", "hostname", "boot_id"))
@@ -72,6 +73,8 @@ class Redactor:
             return self._target(value)
         if isinstance(value, Text):
             return replace(value, text=self._without_target(value.text))
+        if isinstance(value, Blocked) and value.kind == "file-lock":
+            value = replace(value, name=self._word("file", value.name))
         if isinstance(value, Step):
             # Options may name the target, and messages anybody.
             value = replace(value, options=(), message="left out" if value.message else "")

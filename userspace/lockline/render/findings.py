@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from lockline.analysis.findings import (
     Cpu,
     Fact,
+    File,
     Finding,
     Function,
     Line,
@@ -350,6 +351,8 @@ def value_words(value: Value) -> str:
             return f"CPU {number}"
         case Line(lock, instance):
             return _lock(Lock(lock, "", instance))
+        case File(path):
+            return path
         case Machine(device):
             return device or "the machine"
         case Text(text):

@@ -12,6 +12,8 @@ from lockline.render.screen_parts import filled, fitted
 _LABEL = 9
 # Each step of fitted() leaves something out.
 _STEPS = 8
+# Threads that sleep for something else, from which on that is worth a line.
+_ASLEEP = 0.5
 _ENDED = {
     "proven": "ended early: the cause is proven",
     "nothing left to try": "ended: no probe would tell more",
@@ -106,6 +108,10 @@ def render(document: Document, style: Style, columns: int, kept: str | None = No
     ]
     unknown = [_open(one) for one in shown if one.state in ("open", "not testable")]
     stalled = [
+        f"{one.threads:.1f} threads are asleep in {one.function}(): {one.what}"
+        for one in document.asleep
+        if one.threads >= _ASLEEP
+    ] + [
         f"tasks wait for {one.resource}: {percent(one.part)} of the time" for one in document.stalled if one.part >= 0.1
     ]
     heading = {"cause": "CAUSE", "nothing": "ANSWER", "unclear": "UNCLEAR"}[verdict.kind]
@@ -125,7 +131,7 @@ def render(document: Document, style: Style, columns: int, kept: str | None = No
         rest += _part("RULED", ruled_out, style, columns, many, other)
         rest += _part("UNKNOWN", unknown, style, columns, many, other)
         if verdict.kind != "cause":
-            rest += _part("BESIDES", stalled, style, columns, 2, 1)
+            rest += _part("BESIDES", stalled, style, columns, 2, 2)
         steps = filled(_label("STEPS"), clean("; ".join(_cost_of(one) for one in document.steps), style), columns, 3)
         steps += filled(_label("COST"), clean(_cost(document), style), columns, 3)
         left = (

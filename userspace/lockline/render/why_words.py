@@ -9,8 +9,9 @@ from lockline.render import findings
 # As lockline.render.findings.SENTENCES.
 SENTENCES: Mapping[str, str] = {
     # What a step is to tell.
-    "why-step-totals": "which locks of the kernel {target} waits for, and for how long",
+    "why-step-totals": "which locks of the kernel keep {target} waiting, and for how long",
     "why-step-totals-again": "whether the first step's picture lasts",
+    "why-step-sleeps": "what threads of {target} sleep in: locks of files, semaphores, or no lock (/proc)",
     "why-step-futex": "whether threads wait for locks of their own programs",
     "why-step-futex-again": "the same lock once more, of the process that stood out",
     "why-step-go": "whether goroutines of {process} wait for mutexes (uprobes in the program)",
@@ -21,6 +22,9 @@ SENTENCES: Mapping[str, str] = {
     # Claims.
     "why-kernel-locks": "tasks wait for locks of the kernel",
     "why-program-locks": "threads wait for locks of their own programs",
+    "why-other-locks": "tasks wait for locks of files, or for semaphores of System V",
+    "why-file-lock": "Tasks wait for a lock on {file}[, which {holder} has]",
+    "why-semaphore": "Tasks wait for {semaphore} of System V[, which {holder} took]",
     "why-tracer": "a tracer makes tasks wait",
     "why-clock": "all CPUs wait for one clock device",
     "why-unclear-wait": "Threads of {process} wait for {lock}, which may be a lock",
@@ -37,6 +41,13 @@ SENTENCES: Mapping[str, str] = {
     "why-unclear": "{threads:.2f} threads wait for it on average; {why}",
     "why-go-program": "it is a busy program in Go, whose goroutines wait without the kernel",
     "why-go-wakes": "{wakes} of the wakes that were sampled come from unlocking a mutex that goroutines wait for",
+    "why-blocked": "at {looks} looks {threads:.2f} threads slept in {function} on average, most of them {process}",
+    "why-file-holder": "/proc/locks says that {holder} had it at {seen} of {known} looks[; it slept in {function}]",
+    "why-semaphore-holder": "{holder} changed it last at {seen} of {known} looks[; it slept in {function}]",
+    "why-holder-unknown": "who has it is not known",
+    "why-none-blocked": "at {looks} looks at {threads} threads none was asleep for one",
+    "why-some-looked-at": "at {looks} looks at {threads} threads, chosen by chance, none was asleep for one",
+    "why-threads-unknown": "the threads of {target} are known to the collector alone",
     "why-refused": "this kernel does not show it ({signal}: {reason})",
     "why-nobody-traced": "no process is being traced",
     "why-traced": "{processes} processes are being traced",
@@ -63,6 +74,13 @@ SENTENCES: Mapping[str, str] = {
 REMEDIES: Mapping[str, str] = {
     "why-move-out": "move what sleeps in {function} out of the section that holds {lock}",
     "why-sleep-less": "find what the holder of {lock} waits for, and do that without the lock",
+    "why-shorten-file-lock": "look at what {holder} does with {file} locked, and shorten that",
+    "why-find-file-lock": "`lslocks` tells who has the lock; shorten what is done with {file} locked",
+    "why-share-file-lock": (
+        "let readers share the lock (LOCK_SH, F_RDLCK), and writers lock the part that they change (fcntl)"
+    ),
+    "why-shorten-semaphore": "look at what {holder} does between taking {semaphore} and giving it back",
+    "why-find-semaphore": "`ipcs -s -i SET` tells who changed {semaphore} last; shorten what is done with it taken",
     "why-record-go": (
         "`lockline record --futex --go -p {process:id}` follows goroutines: which mutex, and for how long"
     ),

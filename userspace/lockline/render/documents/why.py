@@ -15,6 +15,7 @@ from lockline.analysis.findings import Confidence, Lock
 from lockline.atlas import atlas
 from lockline.base.errors import LocklineError
 from lockline.investigation.choice import symptoms_of
+from lockline.investigation.elsewhere import sleeps_seen
 from lockline.investigation.hypotheses import culprit, hypotheses, waiting
 from lockline.investigation.model import Hypothesis as Hypothesis_
 from lockline.investigation.model import Investigation
@@ -119,6 +120,15 @@ class Stalled:
 
 
 @dataclass(frozen=True)
+class Asleep:
+    """Threads that sleep for what is no lock."""
+
+    function: str = shown("of the kernel, that they sleep in")
+    what: str = shown("what they wait for")
+    threads: Amount = shown("on average")
+
+
+@dataclass(frozen=True)
 class WhatIf:
     """What would be gained at most if nobody waited for a lock."""
 
@@ -148,6 +158,7 @@ class Document:
     budget: Budget = shown("what it cost")
     unseen: tuple[Unseen, ...] = shown("what could not be looked at on this machine")
     stalled: tuple[Stalled, ...] = shown("waiting for other things than locks")
+    asleep: tuple[Asleep, ...] = shown("threads of the target that sleep for other things than locks, if seen")
     what_if: tuple[WhatIf, ...] = shown("bounds, of the locks that are waited for most")
 
 
@@ -275,6 +286,7 @@ def make(known: Investigation, verdict: Verdict_, machine: Machine) -> Document:
     """The story of an investigation in words."""
     unseen = {one.signal: one for _, seen in known.observations for one in seen.unseen}
     stalled = known.observations[0][1].counters.stalled if known.observations else ()
+    sleeps = sleeps_seen(known)
     window = sum(step.cost.window_ns * step.cost.cpus for step in known.steps if step.cost is not None)
     return Document(
         schema=SCHEMA,
@@ -296,6 +308,7 @@ def make(known: Investigation, verdict: Verdict_, machine: Machine) -> Document:
         ),
         unseen=tuple(Unseen(one.signal, one.reason, one.lost) for one in unseen.values()),
         stalled=tuple(Stalled(name, part) for name, part in stalled),
+        asleep=tuple(Asleep(one.function, one.what, one.threads) for one in sleeps[1].others) if sleeps else (),
         what_if=_what_if(known),
     )
 
@@ -320,6 +333,9 @@ def _read(kind: Any, value: Any) -> Any:
             raise ValueError(f"{value!r:.40} is none of {arguments}")
         return value
     if origin is tuple:
+        if value is None:
+            # A list that an older version did not have.
+            return ()
         if not isinstance(value, list):
             raise ValueError("no list")
         return tuple(_read(arguments[0], one) for one in value)

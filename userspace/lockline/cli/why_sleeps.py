@@ -1,0 +1,192 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Looks at what the threads of a target sleep in, and at who has the locks of files and semaphores they wait for."""
+
+import ctypes
+import os
+import random
+import re
+import struct
+import time
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from lockline.cli.why_counters import CGROUPS, PROC, text_of, threads_of
+from lockline.investigation.model import Target
+from lockline.investigation.sleeps import (
+    FILE_CALLS,
+    SEMAPHORE_CALLS,
+    Held,
+    Sleeper,
+    Sleeps,
+    kind_of,
+    other_of,
+    parse_call,
+    parse_locks,
+    sleeps_of,
+    waited_for,
+)
+
+# Of all looks together; those at each thread are fewer where there are many.
+MOST_READS = 2_000
+MOST_LOOKS = 20
+FEWEST_LOOKS = 3
+# Each read of /proc/locks stops who locks files for a moment, so that few are made.
+MOST_READS_OF_LOCKS = 5
+_MOST_BYTES = 8 << 20
+_GETPID = 11
+# What has both numbers.
+_NAMED = re.compile(r"semaphore [0-9]{1,5} of set [0-9]{1,9}\Z")
+_SEMBUF = struct.Struct("=HhH")
+
+
+def _processes() -> list[int]:
+    with suppress(OSError):
+        return [int(path.name) for path in PROC.iterdir() if path.name.isdigit()]
+    return []
+
+
+def _of_group(path: str) -> list[int]:
+    top = Path(path) if path.startswith(str(CGROUPS)) else CGROUPS / path.lstrip("/")
+    found: set[int] = set()
+    for directory, _, files in os.walk(top):
+        if "cgroup.procs" in files:
+            found |= {int(word) for word in text_of(Path(directory) / "cgroup.procs").split() if word.isdigit()}
+    return sorted(found)
+
+
+def _process_of(tid: int) -> int:
+    """0: the thread is gone."""
+    for line in text_of(PROC / str(tid) / "status").splitlines():
+        if line.startswith("Tgid:"):
+            return int(line.split()[1])
+    return 0
+
+
+def threads_wanted(target: Target) -> list[tuple[int, int]]:
+    """The target's threads, each with its process."""
+    if target.options[0] == "-t":
+        tids = [int(word) for word in target.options[1].split(",")]
+        return [(tgid, tid) for tid in tids if (tgid := _process_of(tid))]
+    if target.options[0] == "-p":
+        pids = [int(word) for word in target.options[1].split(",")]
+    else:
+        pids = _of_group(target.options[1]) if target.options[0] == "-G" else _processes()
+    return [(pid, tid) for pid in pids for tid in threads_of(pid, MOST_READS)]
+
+
+def _file_of(tgid: int, call: Sequence[int]) -> tuple[str, int]:
+    """The file that a call locks, and its inode: asked of the open file, so that no path is walked."""
+    if call and call[0] in FILE_CALLS:
+        link = PROC / str(tgid) / "fd" / str(call[1])
+        with suppress(OSError):
+            return str(link.readlink()), link.stat().st_ino
+    return "", 0
+
+
+def _number_in_set(tgid: int, address: int) -> int | None:
+    """Which semaphore of a set, from the operation that a thread waits with; None if that cannot be read."""
+    try:
+        with (PROC / str(tgid) / "mem").open("rb", buffering=0) as memory:
+            memory.seek(address)
+            number, operation, _ = _SEMBUF.unpack(memory.read(_SEMBUF.size))
+    except (OSError, OverflowError, ValueError, struct.error):
+        return None
+    return number if operation <= 0 else None
+
+
+def _semaphore_of(tgid: int, call: Sequence[int]) -> str:
+    if not call or call[0] not in SEMAPHORE_CALLS:
+        return ""
+    number = _number_in_set(tgid, call[2])
+    return f"a semaphore of set {call[1]}" if number is None else f"semaphore {number} of set {call[1]}"
+
+
+def _sleeper(tgid: int, tid: int) -> Sleeper | None:
+    task = PROC / str(tgid) / "task" / str(tid)
+    function = text_of(task / "wchan").strip()
+    kind = kind_of(function)
+    if kind is None and not other_of(function):
+        return None
+    comm = text_of(task / "comm").strip()
+    if kind is None:
+        return Sleeper(tgid, tid, comm, function)
+    call = parse_call(text_of(task / "syscall"))
+    name, inode = _file_of(tgid, call) if kind == "file-lock" else (_semaphore_of(tgid, call), 0)
+    # It woke up meanwhile, and the call may be the next one.
+    if text_of(task / "wchan").strip() != function:
+        return None
+    return Sleeper(tgid, tid, comm, function, name, inode)
+
+
+def _doing(pid: int) -> tuple[str, str]:
+    """Name of a process, and the kernel function that its only thread sleeps in."""
+    alone = len(threads_of(pid, 2)) == 1
+    function = text_of(PROC / str(pid) / "wchan").strip() if alone else ""
+    return text_of(PROC / str(pid) / "comm").strip(), "" if function == "0" else function
+
+
+def _file_locks(sleepers: Sequence[Sleeper]) -> Iterator[Held]:
+    """Who has the locks on files that these wait for."""
+    try:
+        with (PROC / "locks").open("rb") as file:
+            entries = parse_locks(file.read(_MOST_BYTES).decode("ascii", "replace"))
+    except OSError:
+        return
+    for name, holders, waiters in waited_for(entries):
+        inode = int(name.rpartition(":")[2])
+        path = next((one.name for one in sleepers if one.inode == inode and one.tgid in waiters), "")
+        # Of several readers none is to blame alone.
+        holder = holders[0] if path and len(set(holders)) == 1 else 0
+        comm, inside = _doing(holder) if holder else ("", "")
+        if path:
+            yield Held("file-lock", path, waiters, holder if comm else 0, comm, inside)
+
+
+def _same_ipc(pid: int) -> bool:
+    with suppress(OSError):
+        return (PROC / str(pid) / "ns" / "ipc").readlink() == (PROC / "self" / "ns" / "ipc").readlink()
+    return False
+
+
+def _semaphores(sleepers: Sequence[Sleeper]) -> Iterator[Held]:
+    """Who changed the semaphores last that these wait for."""
+    waiting: defaultdict[str, list[int]] = defaultdict(list)
+    for sleeper in sleepers:
+        if _NAMED.match(sleeper.name) and _same_ipc(sleeper.tgid):
+            waiting[sleeper.name].append(sleeper.tgid)
+    library = ctypes.CDLL(None)
+    for name, waiters in waiting.items():
+        number, set_ = map(int, re.findall(r"\d+", name))
+        holder = library.semctl(set_, number, _GETPID)
+        comm, inside = _doing(holder) if holder > 0 and holder not in waiters else ("", "")
+        yield Held("semaphore", name, tuple(waiters), holder if comm else 0, comm, inside)
+
+
+def _held(sleepers: Sequence[Sleeper], with_files: bool) -> list[Held]:
+    files = [one for one in sleepers if kind_of(one.function) == "file-lock"]
+    semaphores = [one for one in sleepers if kind_of(one.function) == "semaphore"]
+    return [*(_file_locks(files) if files and with_files else ()), *(_semaphores(semaphores) if semaphores else ())]
+
+
+def look_at_sleeps(target: Target, seconds: float) -> Sleeps:
+    """Look at the target's threads some times within so many seconds; of very many at some, chosen by chance."""
+    threads = threads_wanted(target)
+    most = MOST_READS // FEWEST_LOOKS
+    all_of_them = len(threads) <= most
+    if not all_of_them:
+        threads = random.sample(threads, most)
+    number = max(FEWEST_LOOKS, min(MOST_LOOKS, MOST_READS // max(1, len(threads))))
+    looks: list[list[Sleeper]] = []
+    held: list[list[Held]] = []
+    end = time.monotonic() + seconds
+    files_read = 0
+    for left in range(number, 0, -1):
+        sleepers = [one for tgid, tid in threads if (one := _sleeper(tgid, tid)) is not None]
+        looks.append(sleepers)
+        held.append(_held(sleepers, files_read < MOST_READS_OF_LOCKS))
+        files_read += any(one.kind == "file-lock" for one in held[-1])
+        # By chance, so as not to look at the beat of a load alone.
+        time.sleep(max(0.0, (end - time.monotonic()) / left * random.uniform(0.5, 1.0)) if left > 1 else 0.0)
+    return sleeps_of(looks, held, len(threads), all_of_them)

@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What looks at sleeping threads say of causes: locks of files and semaphores, which no other probe sees."""
+
+from lockline.analysis.answer import NEGLIGIBLE_USER_SHARE
+from lockline.analysis.findings import File, Function, Machine, Measure, Process, Remedy, Text, fact, remedy
+from lockline.investigation import probes
+from lockline.investigation.model import Evidence, Hypothesis, Investigation
+from lockline.investigation.sleeps import Blocked, Sleeps
+
+# Threads that may wait so, as long as nobody has looked.
+_EXPECTED = 0.3
+# Looks with a holder from which on the holder is sure.
+_ENOUGH = 3
+CAUSES = ("file-lock", "semaphore")
+
+
+def sleeps_seen(known: Investigation) -> tuple[int, Sleeps] | None:
+    """The last step that looked at sleeping threads."""
+    found = [(step.number, seen.sleeps) for step, seen in known.observations if seen.sleeps is not None]
+    return found[-1] if found else None
+
+
+def worth_telling(sleeps: Sleeps) -> tuple[Blocked, ...]:
+    """The locks that threads wait for more than in passing."""
+    return tuple(one for one in sleeps.blocked if one.waiters >= NEGLIGIBLE_USER_SHARE)
+
+
+def blocked_elsewhere(known: Investigation) -> float:
+    """Threads that wait on average for locks of files and for semaphores; 0 if nobody looked."""
+    seen = sleeps_seen(known)
+    return 0.0 if seen is None else sum(one.waiters for one in worth_telling(seen[1]))
+
+
+def _remedies(one: Blocked, holder: Process | None) -> tuple[Remedy, ...]:
+    if one.kind == "semaphore":
+        name = Text(one.name or "it")
+        if holder is None:
+            return (remedy("why-find-semaphore", semaphore=name),)
+        return (remedy("why-shorten-semaphore", holder=holder, semaphore=name),)
+    file = File(one.name or "the file")
+    if holder is None:
+        first = remedy("why-find-file-lock", file=file)
+    else:
+        first = remedy("why-shorten-file-lock", holder=holder, file=file)
+    return first, remedy("why-share-file-lock")
+
+
+def _hypothesis(number: int, sleeps: Sleeps, one: Blocked) -> Hypothesis:
+    holder = Process(one.holder_comm, one.holder) if one.holder else None
+    evidence = [
+        fact(
+            "why-blocked",
+            looks=Measure(sleeps.looks, "looks"),
+            threads=Measure(one.waiters, "threads"),
+            function=Function(one.function),
+            process=Process(one.comm, one.tgid),
+        )
+    ]
+    if holder is None:
+        evidence.append(fact("why-holder-unknown"))
+    else:
+        seen, looked = Measure(one.holder_looks, "looks"), Measure(one.known, "looks")
+        inside = Function(one.holder_in) if one.holder_in else None
+        if one.kind == "file-lock":
+            evidence.append(fact("why-file-holder", holder=holder, seen=seen, known=looked, function=inside))
+        else:
+            evidence.append(fact("why-semaphore-holder", holder=holder, seen=seen, known=looked, function=inside))
+    if one.kind == "file-lock":
+        claim = fact("why-file-lock", file=File(one.name or "a file"), holder=holder)
+    else:
+        claim = fact("why-semaphore", semaphore=Text(one.name or "a semaphore"), holder=holder)
+    return Hypothesis(
+        cause=one.kind,
+        subject=File(one.name) if one.kind == "file-lock" else Machine(one.name),
+        state="likely",
+        waiters=one.waiters,
+        claim=claim,
+        evidence=tuple(Evidence(told, True, number) for told in evidence),
+        remedies=_remedies(one, holder),
+        sure="high" if one.known >= _ENOUGH and 2 * one.holder_looks > one.known else "medium",
+    )
+
+
+def of_sleeps(known: Investigation) -> list[Hypothesis]:
+    """Whether threads wait for locks of files, or for semaphores."""
+    claim = fact("why-other-locks")
+    seen = sleeps_seen(known)
+    if seen is None:
+        if not known.target.has_threads:
+            evidence = Evidence(fact("why-threads-unknown", target=Text(known.target.words)), False, 0)
+            return [Hypothesis("other-locks", None, "not testable", 0.0, claim, (evidence,))]
+        return [Hypothesis("other-locks", None, "open", _EXPECTED, claim, tests=(probes.SLEEPS,))]
+    number, sleeps = seen
+    told = worth_telling(sleeps)
+    if told:
+        return [_hypothesis(number, sleeps, one) for one in told]
+    looks, threads = Measure(sleeps.looks, "looks"), Measure(sleeps.threads, "threads")
+    if sleeps.all_of_them:
+        against = fact("why-none-blocked", looks=looks, threads=threads)
+    else:
+        against = fact("why-some-looked-at", looks=looks, threads=threads)
+    return [Hypothesis("other-locks", None, "ruled out", 0.0, claim, (Evidence(against, False, number),))]

@@ -1,0 +1,243 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Waits that no lock tracepoint and no futex shows: locks of files, semaphores of System V, and what is no lock.
+
+The kernel function that a thread sleeps in (/proc/PID/wchan) says what it waits for; who has it is in /proc/locks, or
+is who changed the semaphore last.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from typing import Literal, TypeAlias
+
+from lockline.base.values import dataclass
+
+Kind: TypeAlias = Literal["file-lock", "semaphore"]
+
+# fs/locks.c and ipc/sem.c of 5.10 to 7.x, with what compilers fold into one another.
+_KINDS: Mapping[str, Kind] = {
+    "locks_lock_inode_wait": "file-lock",
+    "flock_lock_inode_wait": "file-lock",
+    "posix_lock_inode_wait": "file-lock",
+    "do_lock_file_wait": "file-lock",
+    "fcntl_setlk": "file-lock",
+    "fcntl_setlk64": "file-lock",
+    "__do_sys_flock": "file-lock",
+    "__break_lease": "file-lock",
+    "nfs4_proc_lock": "file-lock",
+    "nlmclnt_block": "file-lock",
+    "do_semtimedop": "semaphore",
+    "__do_semtimedop": "semaphore",
+    "do_semop": "semaphore",
+}
+# What is no lock, by how the function's name begins.
+_OTHERS: tuple[tuple[tuple[str, ...], str], ...] = (
+    (
+        ("pipe_write", "anon_pipe_write", "fifo_pipe_write", "pipe_wait_writable"),
+        "a pipe is full: its reader is slower",
+    ),
+    (
+        ("sk_stream_wait_memory", "unix_wait_for_peer", "sock_wait_for_wmem", "sock_alloc_send_pskb"),
+        "a socket's buffer is full: its reader is slower",
+    ),
+    (("folio_wait", "__folio_lock", "wait_on_page", "__lock_page", "__folio_wait"), "a page that is read or written"),
+    (
+        ("jbd2_", "wait_transaction", "add_transaction_credits", "start_this_handle", "xlog_", "xfs_log", "xfs_trans"),
+        "the file system's journal",
+    ),
+    (("wait_current_trans", "btrfs_commit", "wait_for_commit", "btrfs_wait"), "the file system's transaction"),
+    (("balance_dirty_pages",), "the disk takes written pages too slowly (vm.dirty_ratio)"),
+    (("io_schedule", "submit_bio_wait", "blk_", "blkdev_", "bio_", "rq_qos_wait", "__wait_on_buffer"), "the disk"),
+    (("reclaim_throttle", "throttle_direct_reclaim", "mem_cgroup_handle_over_high", "shrink_"), "free memory"),
+    (("do_signal_stop",), "stopped by a signal: kill -CONT lets it go on"),
+    (("ptrace_stop",), "stopped by who traces it"),
+    (("do_freezer_trap", "__refrigerator"), "its control group is frozen"),
+    (("handle_userfault",), "a page that a program hands over (userfaultfd)"),
+    (("request_wait_answer", "fuse_"), "a file system's own program (FUSE)"),
+    (("rpc_", "nfs"), "a file server (NFS)"),
+    (("do_msgsnd",), "a message queue is full"),
+    (("__wait_rcu_gp", "synchronize_rcu", "synchronize_srcu"), "an RCU grace period"),
+)
+# Calls whose first argument is the file, and those whose is the set of semaphores: of x86-64 and of arm64.
+FILE_CALLS = frozenset({73, 72, 32, 25})
+SEMAPHORE_CALLS = frozenset({65, 220, 193, 192})
+
+
+def kind_of(function: str) -> Kind | None:
+    """The kind of lock that a thread in this kernel function waits for; None if it is for none of these."""
+    return _KINDS.get(function.partition(".")[0])
+
+
+def other_of(function: str) -> str:
+    """What a thread in this kernel function waits for, if that is no lock and worth telling; else ''."""
+    return next((words for names, words in _OTHERS if function.startswith(names)), "")
+
+
+@dataclass(frozen=True, slots=True)
+class Sleeper:
+    """A thread at one moment that sleeps in a function worth telling.
+
+    name: of the file or the semaphore that it waits for, '' if not known.  inode: of that file, else 0.
+    """
+
+    tgid: int
+    tid: int
+    comm: str
+    function: str
+    name: str = ""
+    inode: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class LockEntry:
+    """A line of /proc/locks.  lock: its number, the same for those who wait for it.  pid: 0 or less: not known."""
+
+    lock: int
+    waits: bool
+    pid: int
+    file: str  # MAJOR:MINOR:INODE
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """What was found out at one moment about a lock that threads wait for.
+
+    name: of the file or semaphore.  waiters: thread groups.  holder: 0: not known; holder_in: the kernel function that
+    its only thread sleeps in, '' if it runs or is one of several.
+    """
+
+    kind: Kind
+    name: str
+    waiters: tuple[int, ...]
+    holder: int
+    holder_comm: str = ""
+    holder_in: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Blocked:
+    """A lock of a file, or a semaphore, that threads wait for.
+
+    name: '': which one is not known.  waiters: threads on average.  known: looks at which somebody was seen to have
+    it; holder: who had it at most of them (holder_looks).
+    """
+
+    kind: Kind
+    name: str
+    function: str
+    waiters: float
+    comm: str
+    tgid: int
+    known: int = 0
+    holder: int = 0
+    holder_comm: str = ""
+    holder_looks: int = 0
+    holder_in: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class OtherSleep:
+    """Threads that sleep for what is no lock, on average."""
+
+    function: str
+    what: str
+    threads: float
+
+
+@dataclass(frozen=True, slots=True)
+class Sleeps:
+    """What the looks at the target's threads saw.  threads: looked at each time; all_of_them: no other was left out."""
+
+    looks: int
+    threads: int
+    all_of_them: bool
+    blocked: tuple[Blocked, ...]
+    others: tuple[OtherSleep, ...]
+
+
+def parse_locks(text: str) -> tuple[LockEntry, ...]:
+    """The lines of /proc/locks: "1: -> FLOCK  ADVISORY  WRITE 15574 fe:00:10002872 0 EOF"."""
+    found = []
+    for line in text.splitlines():
+        words = line.split()
+        waits = len(words) > 1 and words[1] == "->"
+        rest = words[2:] if waits else words[1:]
+        # A lease, or a kind to come: the process and the file stand before the range all the same.
+        if len(rest) < 6 or not words[0][:-1].isdigit() or rest[4].count(":") != 2:
+            continue
+        try:
+            pid = int(rest[3])
+        except ValueError:
+            continue
+        found.append(LockEntry(int(words[0][:-1]), waits, pid, rest[4]))
+    return tuple(found)
+
+
+def parse_call(text: str) -> tuple[int, ...]:
+    """Of /proc/PID/syscall: number and arguments; () if the thread is in none, or runs."""
+    words = text.split()
+    if len(words) < 7 or not words[0].isdigit():
+        return ()
+    try:
+        return (int(words[0]), *(int(word, 16) for word in words[1:7]))
+    except ValueError:
+        return ()
+
+
+def waited_for(entries: Sequence[LockEntry]) -> tuple[tuple[str, tuple[int, ...], tuple[int, ...]], ...]:
+    """Of the locks that somebody waits for: the file, who has it (several read), and who waits."""
+    by_lock: defaultdict[int, list[LockEntry]] = defaultdict(list)
+    for entry in entries:
+        by_lock[entry.lock].append(entry)
+    holders: defaultdict[str, list[int]] = defaultdict(list)
+    waiters: defaultdict[str, list[int]] = defaultdict(list)
+    for group in by_lock.values():
+        waiting = [entry.pid for entry in group if entry.waits]
+        if waiting:
+            holders[group[0].file] += [entry.pid for entry in group if not entry.waits and entry.pid > 0]
+            waiters[group[0].file] += waiting
+    return tuple((file, tuple(holders[file]), tuple(waiting)) for file, waiting in waiters.items())
+
+
+def _blocked(kind: Kind, name: str, at: Sequence[Sleeper], looks: int, held: Sequence[Held]) -> Blocked:
+    comm, tgid = Counter((sleeper.comm, sleeper.tgid) for sleeper in at).most_common(1)[0][0]
+    function = Counter(sleeper.function for sleeper in at).most_common(1)[0][0]
+    made = Blocked(kind, name, function, len(at) / looks, comm, tgid)
+    known = [one for one in held if one.holder]
+    if not known:
+        return made
+    holder, seen = Counter(one.holder for one in known).most_common(1)[0]
+    of_it = [one for one in known if one.holder == holder]
+    inside = Counter(one.holder_in for one in of_it).most_common(1)[0][0]
+    return Blocked(
+        kind, name, function, made.waiters, comm, tgid, len(known), holder, of_it[-1].holder_comm, seen, inside
+    )
+
+
+def sleeps_of(
+    looks: Sequence[Sequence[Sleeper]], held: Sequence[Sequence[Held]], threads: int, all_of_them: bool
+) -> Sleeps:
+    """What looks at threads, and at who has the locks that they wait for, say together; held: of each look."""
+    at: defaultdict[tuple[Kind, str], list[Sleeper]] = defaultdict(list)
+    others: Counter[tuple[str, str]] = Counter()
+    told: defaultdict[tuple[Kind, str], list[Held]] = defaultdict(list)
+    for one in held:
+        for lock in one:
+            told[lock.kind, lock.name].append(lock)
+    for moment in looks:
+        for sleeper in moment:
+            kind = kind_of(sleeper.function)
+            if kind is None:
+                others[sleeper.function, other_of(sleeper.function)] += 1
+                continue
+            at[kind, sleeper.name].append(sleeper)
+    number = max(1, len(looks))
+    blocked = [_blocked(kind, name, one, number, told[kind, name]) for (kind, name), one in at.items()]
+    return Sleeps(
+        looks=len(looks),
+        threads=threads,
+        all_of_them=all_of_them,
+        blocked=tuple(sorted(blocked, key=lambda one: -one.waiters)),
+        others=tuple(
+            OtherSleep(function, what, count / number) for (function, what), count in others.most_common(5) if what
+        ),
+    )
