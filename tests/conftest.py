@@ -56,3 +56,9 @@ def bpf_machine() -> None:
         pytest.skip("needs root to load BPF programs")
     if not Path("/sys/kernel/btf/vmlinux").exists():
         pytest.skip("this kernel has no BTF (CONFIG_DEBUG_INFO_BTF)")
+
+
+@pytest.fixture(autouse=True)
+def no_columns(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tests read what a program reads; xdist tells its workers the width of the terminal."""
+    monkeypatch.delenv("COLUMNS", raising=False)

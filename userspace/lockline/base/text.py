@@ -4,12 +4,17 @@
 import re
 import textwrap
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from lockline.base.values import dataclass
 
+# Of prose, also on wider terminals; and of what is piped.
 WIDTH = 120
+# A column of names has so many columns at least, as long as its table has figures to leave out.
+_NAMES = 20
+_WORDS = 8
 
 # Kernel addresses: canonical upper half, with or without 0x.
 _ADDRESS = re.compile(r"(?:0x)?\bffff[0-9a-f]{12}\b|0xffff[0-9a-f]{12}", re.IGNORECASE)
@@ -31,6 +36,32 @@ class Style:
     def bars(self) -> str:
         """Eight heights from low to full."""
         return "▁▂▃▄▅▆▇█" if self.unicode else "_.:-=+*#"
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """What text is written on.  whole: for a program, so that names in tables are not cut."""
+
+    columns: int = WIDTH
+    whole: bool = False
+
+
+_pages = [Page()]
+
+
+def page() -> Page:
+    """What text is written on now."""
+    return _pages[-1]
+
+
+@contextmanager
+def on_page(chosen: Page) -> Iterator[None]:
+    """Inside, text is made for this page: the command line knows it, and each table and paragraph asks."""
+    _pages.append(chosen)
+    try:
+        yield
+    finally:
+        _pages.pop()
 
 
 def is_kernels(address: int) -> bool:
@@ -120,13 +151,13 @@ def pad(text: str, columns: int, right: bool = False) -> str:
 
 
 def fill(text: str, first: str = "", rest: str = "", columns: int = WIDTH, cut_words: bool = True) -> list[str]:
-    """A clean text on as many lines as it takes, none if it has no words.
+    """A clean text on as many lines as it takes, none if it has no words; never wider than the page.
 
     first, rest: what the first line and the others begin with.  cut_words: no word is longer than a line.
     """
     return textwrap.wrap(
         text,
-        columns,
+        min(columns, page().columns),
         initial_indent=first,
         subsequent_indent=rest,
         break_on_hyphens=False,
@@ -137,24 +168,93 @@ def fill(text: str, first: str = "", rest: str = "", columns: int = WIDTH, cut_w
 def beside(label: str, text: str) -> list[str]:
     """A clean text on as many lines as it takes, to the right of its label; one line at least."""
     indent = " " * width(label)
-    lines = textwrap.wrap(text, WIDTH - len(indent), break_on_hyphens=False) or [""]
+    lines = textwrap.wrap(text, max(_NAMES, min(WIDTH, page().columns) - len(indent)), break_on_hyphens=False) or [""]
     return [label + lines[0], *(indent + line for line in lines[1:])]
+
+
+def folded(text: str) -> str:
+    """A text without lines wider than the page: what is on them goes on below, further in.  Not for a program."""
+    most = page().columns
+    if page().whole or all(len(line) <= most for line in text.split("\n")):
+        return text
+    lines: list[str] = []
+    for line in text.split("\n"):
+        if len(line) <= most or "\x1b" in line:
+            lines.append(line)
+            continue
+        indent = " " * min(len(line) - len(line.lstrip()) + 2, most // 2)
+        lines += textwrap.wrap(
+            line, most, subsequent_indent=indent, break_on_hyphens=False, drop_whitespace=True, replace_whitespace=False
+        )
+    return "\n".join(lines)
 
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A table's column; right: numbers."""
+    """A table's column; right: numbers.  spare: on a narrow page the first to go is that with most."""
 
     title: str
     width: int
     right: bool = True
+    spare: int = 0
+
+
+def _sizes(columns: Sequence[Column], rows: Sequence[Sequence[str]], room: int, least: int) -> list[int] | None:
+    """Widths with which a table fits: names give way, figures never do.  None: there are none."""
+    needed = [max(width(row[index]) for row in rows) for index in range(len(columns))]
+    gaps = len(columns) - 1
+    wanted = [column.width for column in columns]
+    grows = page().whole or room > WIDTH
+    for index, column in enumerate(columns):
+        figures = max((width(row[index]) for row in rows[1:]), default=0) if column.right else 0
+        wanted[index] = max(wanted[index], figures, 0 if column.right or not grows else needed[index])
+    if page().whole or sum(wanted) + gaps <= room:
+        return wanted
+    sizes = [min(one) for one in zip(wanted, needed, strict=True)]
+    lowest = [
+        size if column.right else min(size, least if index == 0 else _WORDS)
+        for index, (column, size) in enumerate(zip(columns, sizes, strict=True))
+    ]
+    while sum(sizes) + gaps > room:
+        widest = max(range(len(sizes)), key=lambda index: sizes[index] - lowest[index])
+        if sizes[widest] == lowest[widest]:
+            return None
+        sizes[widest] -= 1
+    return sizes
 
 
 def table(columns: Sequence[Column], rows: Sequence[Sequence[str]], indent: str = "  ") -> list[str]:
-    """Lines of a table of clean texts, with its titles."""
-    lines = [[column.title for column in columns], *rows]
+    """Lines of a table of clean texts, with its titles; on a narrow page names are cut, then spare columns left out."""
+    lines: list[Sequence[str]] = [[column.title for column in columns], *rows]
+    room = page().columns - len(indent)
+    while True:
+        spare = max((column.spare for column in columns), default=0)
+        sizes = _sizes(columns, lines, room, _NAMES if spare else _WORDS)
+        if sizes is not None:
+            break
+        if not spare:
+            return _in_two(columns, lines, indent)
+        kept = [index for index, column in enumerate(columns) if column.spare < spare]
+        columns = [columns[index] for index in kept]
+        lines = [[line[index] for index in kept] for line in lines]
     return [
         indent
-        + " ".join(pad(text, column.width, column.right) for column, text in zip(columns, line, strict=True)).rstrip()
+        + " ".join(
+            pad(text, size, column.right) for column, size, text in zip(columns, sizes, line, strict=True)
+        ).rstrip()
         for line in lines
     ]
+
+
+def _in_two(columns: Sequence[Column], lines: Sequence[Sequence[str]], indent: str) -> list[str]:
+    """A table whose figures alone are as wide as the page: each row's words, and below them its figures."""
+    needed = [max(width(line[index]) for line in lines) for index in range(len(columns))]
+    words = [index for index, column in enumerate(columns) if not column.right]
+    figures = [index for index, column in enumerate(columns) if column.right]
+    found = []
+    for line in lines:
+        said = " ".join(line[index] for index in words if line[index])
+        found.append(indent + cut(said, page().columns - len(indent)))
+        below = " ".join(pad(line[index], needed[index], right=True) for index in figures)
+        found += textwrap.wrap(below, page().columns, initial_indent=indent + "  ", subsequent_indent=indent + "  ")
+    return found

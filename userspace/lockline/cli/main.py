@@ -19,6 +19,7 @@ from lockline.base.errors import LocklineError
 
 if TYPE_CHECKING:
     import argparse
+    from collections.abc import Callable
 
 # So many objects are made before Python looks for cycles.  Reports have next to none, and at Python's 700 the search
 # takes a tenth of their time.
@@ -26,6 +27,8 @@ _COLLECT_AFTER = 50_000
 
 # Their options are the collector's; record has no others.
 _COLLECTORS = ("record", "watch")
+# What they print as text is for people, and fits their terminal.
+_PROSE = ("why", "report", "doctor", "diff", "c2c")
 _COMMANDS = ("why", "report", "doctor", "demo", "explain", "diff", "c2c", "export", "save", "top", "exporter", "fleet")
 
 
@@ -123,15 +126,23 @@ def _run(arguments: Sequence[str]) -> tuple[str, int]:
         raise
     run = import_module(f"lockline.cli.{parsed.command}").run
     words = _working(parsed)
-    shown: tuple[str, int]
     if words is None or not sys.stderr.isatty():
-        shown = run(parsed)
-        return shown
+        return _on_page(lambda: run(parsed), parsed)
     from lockline.cli.progress import progress
 
     with progress(words):
-        shown = run(parsed)
-    return shown
+        return _on_page(lambda: run(parsed), parsed)
+
+
+def _on_page(run: "Callable[[], tuple[str, int]]", options: "argparse.Namespace") -> tuple[str, int]:
+    """What a command prints, made for the terminal or the program that reads it."""
+    from lockline.base.text import folded, on_page
+    from lockline.cli import terminal
+
+    with on_page(terminal.page()):
+        text, code = run()
+        prose = options.command in _PROSE and getattr(options, "format", "text") == "text"
+        return folded(text) if prose and not getattr(options, "changelog", False) else text, code
 
 
 def _working(parsed: "argparse.Namespace") -> str | None:

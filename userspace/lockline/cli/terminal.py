@@ -8,9 +8,9 @@ import shutil
 import sys
 from collections.abc import Mapping
 
-from lockline.base.text import Style
+from lockline.base.text import WIDTH, Page, Style
 
-NARROW, WIDE = 40, 120
+NARROW, WIDE, WIDEST = 40, 120, 240
 _HEADINGS = (
     "ANSWER CAUSE UNCLEAR SURE WHO PROOF RULED UNKNOWN ALSO BESIDES IF STEPS COST WHY"
     " FINDINGS LOCKS LINES MEMBERS CHANGES DO TIME TRUST MORE"
@@ -22,6 +22,13 @@ _SURE = re.compile(r"^( \d )(high)( )", re.MULTILINE)
 def columns() -> int:
     """Of the terminal, or of COLUMNS; 80 where there is neither."""
     return max(NARROW, min(WIDE, shutil.get_terminal_size((80, 24)).columns))
+
+
+def page() -> Page:
+    """What sections and tables are made for: the terminal, or COLUMNS; a program gets 120 columns, and whole names."""
+    if not sys.stdout.isatty() and not os.environ.get("COLUMNS", "").isdigit():
+        return Page(WIDTH, whole=True)
+    return Page(max(NARROW, min(WIDEST, shutil.get_terminal_size((80, 24)).columns)))
 
 
 def _is_c_locale(environment: Mapping[str, str]) -> bool:

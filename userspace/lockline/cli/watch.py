@@ -15,12 +15,12 @@ from types import FrameType
 
 from lockline.base.collector import NAME, end_with_us, ended_by_signals, find_collector, finish, spawn
 from lockline.base.errors import LocklineError
-from lockline.base.text import Style
+from lockline.base.text import Style, folded, on_page
 from lockline.c2c.live import LiveReport, live_report
 from lockline.c2c.types_reader import find_types
 from lockline.cli.common import add_html, check_html
 from lockline.cli.common import positive as positive_number
-from lockline.cli.terminal import columns, painted, style
+from lockline.cli.terminal import columns, page, painted, style
 from lockline.recording.reader import open_recording
 from lockline.render import lines_screen, watch_text
 from lockline.render.documents import watch as document
@@ -158,11 +158,11 @@ def make_report(
 
 def _text(report: LiveReport, options: argparse.Namespace) -> str:
     plain = style(options.addresses)
-    if options.all:
-        return watch_text.render(report, plain)
     names = [name for name in watch_text.SECTIONS if getattr(options, name)]
-    if names:
-        return watch_text.render_sections(report, plain, names)
+    if options.all or names:
+        with on_page(page()):
+            text = watch_text.render(report, plain) if options.all else None
+            return folded(text or watch_text.render_sections(report, plain, names))
     kept = options.output is not None or Path(report.c2c.path).is_file()
     text = lines_screen.render_watch(report, plain, columns(), kept)
     return painted(text, options.color)

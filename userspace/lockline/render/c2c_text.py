@@ -4,7 +4,7 @@
 from collections.abc import Mapping, Sequence
 
 from lockline.base.numbers import count, duration, percent
-from lockline.base.text import WIDTH, Column, Style, clean, cut, fill, pad, paragraphs, table
+from lockline.base.text import Column, Style, clean, cut, fill, pad, page, paragraphs, table
 from lockline.c2c.model import Access, C2cReport, LineReport, LockOnLine, OffsetReport
 
 # Of each line's map.
@@ -218,7 +218,7 @@ def _map(number: int, report: LineReport, style: Style) -> list[str]:
         title += f" at {report.line.address:#x}"
     if report.line.comms:
         title += f", used by {', '.join(clean(comm, style) for comm in report.line.comms)}"
-    lines = [cut(title, WIDTH)]
+    lines = [cut(title, page().columns)]
     lines += _offsets(report, style)
     return lines + judged(report, style)
 

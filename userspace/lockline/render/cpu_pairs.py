@@ -4,7 +4,7 @@
 from collections.abc import Sequence
 
 from lockline.analysis.cpu_pairs import RELATIONS, CpuPair, Hardware
-from lockline.base.text import WIDTH, Style, clean, pad
+from lockline.base.text import Style, clean, pad, page
 
 # Columns of a matrix: the CPU's number, then one of these for each CPU.
 _HEAD = 10
@@ -74,7 +74,7 @@ def render_hardware(hardware: Hardware, style: Style) -> list[str]:
     if not pairs:
         why = "there is one CPU alone" if hardware.possible_pairs == 0 else "the CPUs were never free at the same time"
         return [lines[0], f"  not measured: {why}"]
-    if _HEAD + _CELL * len(cpus) <= WIDTH and hardware.chosen_pairs == hardware.possible_pairs:
+    if _HEAD + _CELL * len(cpus) <= page().columns and hardware.chosen_pairs == hardware.possible_pairs:
         lines += _matrix(pairs, cpus)
     else:
         lines += _by_relation(pairs, style)

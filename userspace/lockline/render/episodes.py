@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from lockline.analysis.episode_model import Doing, Episode, EpisodeHolder, Party, TimelineEvent
 from lockline.analysis.model import Report
 from lockline.base.numbers import count, duration, percent
-from lockline.base.text import WIDTH, Style, beside, clean, cut, fill, pad, paragraphs
+from lockline.base.text import WIDTH, Style, beside, clean, cut, fill, pad, page, paragraphs
 from lockline.recording.stacks import without_internals
 
 COLUMNS = 3
@@ -225,7 +225,7 @@ def _timeline(episode: Episode, style: Style) -> list[str]:
     events = _interesting(episode, cpus)
     if not events:
         return []
-    cell_width = (WIDTH - 5 - TIME_WIDTH) // len(cpus) - 1
+    cell_width = (min(WIDTH, page().columns) - 5 - TIME_WIDTH) // len(cpus) - 1
     end = episode.begin_ns + episode.duration_ns
     moments: list[tuple[int, int, str]] = [(event.time_ns, event.cpu, _cell(event, episode, style)) for event in events]
     if episode.state != "moment" and episode.begin_cpu in cpus:
@@ -259,6 +259,6 @@ def _timeline(episode: Episode, style: Style) -> list[str]:
 
 
 def _episode(number: int, episode: Episode, style: Style) -> list[str]:
-    title = fill(_title(episode, style), columns=WIDTH - 5)
+    title = fill(_title(episode, style), columns=min(WIDTH, page().columns) - 5)
     lines = [f"{number:3}  {title[0]}", *(f"     {line}" for line in title[1:])]
     return lines + _facts(episode, style) + _timeline(episode, style)

@@ -7,24 +7,28 @@ from lockline.analysis.model import CpuWaits, Figures, Window
 from lockline.analysis.waits import merged
 from lockline.base import histogram
 from lockline.base.numbers import count, duration, percent, short_count
-from lockline.base.text import Column, Style, table
+from lockline.base.text import Column, Style, page, table
 
 # Each column spans two octaves from 1,024 ns on: 8 buckets.
 _BOUNDS = (0, *(1 << shift for shift in range(10, 32, 2)))
 _TITLES = ("<1us", "1us", "4us", "16us", "65us", "260u", "1ms", "4ms", "17ms", "67ms", ".27s", ">1s")
+
+# Columns of a line before its bands, and of each; on a narrow page bands are joined.
+_FIGURES, _BAND = 47, 6
+_STEPS = (1, 2, 3)
 
 # A CPU stands out from here: this many times the median CPU's wait, and this share of the window.
 _SUFFERING_RATIO = 3.0
 _SUFFERING_SHARE = 0.001
 
 
-def _bands(figures: Figures) -> tuple[list[int], list[int]]:
-    """Counts and estimated wait time, by band of _BOUNDS."""
-    counts = [0] * len(_BOUNDS)
-    times = [0] * len(_BOUNDS)
+def _bands(figures: Figures, bounds: Sequence[int]) -> tuple[list[int], list[int]]:
+    """Counts and estimated wait time, by band."""
+    counts = [0] * len(bounds)
+    times = [0] * len(bounds)
     band = 0
     for index, number in enumerate(figures.histogram[: histogram.OVERFLOW + 1]):
-        while band + 1 < len(_BOUNDS) and histogram.LOWER[index] >= _BOUNDS[band + 1]:
+        while band + 1 < len(bounds) and histogram.LOWER[index] >= bounds[band + 1]:
             band += 1
         counts[band] += number
         times[band] += number * histogram.middle(index, figures.max_ns)
@@ -52,9 +56,15 @@ def heat_table(cpus: Sequence[CpuWaits], window: Window, style: Style, limit: in
     rows = [(str(cpu.cpu), cpu.figures, cpu.figures.wait_ns / typical if typical else None) for cpu in shown]
     if others:
         rows.append((f"+{len(others)}", merged([cpu.figures for cpu in others]), None))
-    bands = [_bands(figures) for _, figures, _ in rows]
-    used = [band for band in range(len(_BOUNDS)) if any(counts[band] for counts, _ in bands)]
-    span = range(min(used, default=0), max(used, default=-1) + 1)
+    titles: Sequence[str] = _TITLES
+    for step in _STEPS:
+        bounds = _BOUNDS[::step]
+        titles = titles if step == 1 else ("<" + _TITLES[step], *_TITLES[step::step])
+        bands = [_bands(figures, bounds) for _, figures, _ in rows]
+        used = [band for band in range(len(bounds)) if any(counts[band] for counts, _ in bands)]
+        span = range(min(used, default=0), max(used, default=-1) + 1)
+        if _FIGURES + _BAND * len(span) <= page().columns:
+            break
     # One CPU's heat is comparable to another's; the line of the others has its own scale.
     hottest = max((time for (_, times), _ in zip(bands, shown, strict=False) for time in times), default=0)
     columns = [
@@ -64,7 +74,7 @@ def heat_table(cpus: Sequence[CpuWaits], window: Window, style: Style, limit: in
         Column("share", 7),
         Column("median", 7),
         Column("max", 7),
-        *(Column(_TITLES[band] + " ", 5) for band in span),
+        *(Column(titles[band] + " ", 5) for band in span),
     ]
     lines = []
     for (label, figures, ratio), (counts, times) in zip(rows, bands, strict=True):

@@ -146,11 +146,11 @@ def futexes(found: Futexes | None, style: Style, limit: int = FUTEXES) -> list[s
         Column("nature", 17, right=False),
         Column("waits", 7),
         Column("sum", 7),
-        Column("p50", 7),
+        Column("p50", 7, spare=2),
         Column("p99", 7),
         Column("max", 7),
-        Column("to CPU", 7),
-        Column("in progress", 11),
+        Column("to CPU", 7, spare=3),
+        Column("in progress", 11, spare=1),
         Column("futex", 40, right=False),
     ]
     waited = [futex for futex in found.futexes if futex.nature != NONE]

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from lockline.analysis.model import CgroupWaits, Host, LockWaits, OutlierWait, Report, Task, Window
 from lockline.analysis.waits import merged
 from lockline.base.numbers import count, duration, percent, size
-from lockline.base.text import Column, Style, beside, clean, cut, fill, pad, paragraphs, table, width
+from lockline.base.text import WIDTH, Column, Style, beside, clean, cut, fill, pad, page, paragraphs, table, width
 from lockline.recording import rows
 from lockline.recording.stacks import without_internals
 from lockline.render import signals, trust
@@ -24,6 +24,8 @@ OUTLIERS = 5
 TASKS = 10
 OPEN_WAITS = 5
 LOCKS_WITH_CALLERS = 5
+# Columns of a page that has no room for a lock's instance, and more than any name has.
+_NARROW, _ANY = 90, 10_000
 
 _SOURCES = {
     "symbol": "symbol",
@@ -169,8 +171,8 @@ def _kinds(report: Report, style: Style) -> list[str]:
         Column("waits", 7),
         Column("total", 8),
         Column("share", 8),
-        Column("avg", 8),
-        Column("p50", 8),
+        Column("avg", 8, spare=2),
+        Column("p50", 8, spare=1),
         Column("p99", 8),
         Column("max", 8),
         Column("failed", 7),
@@ -221,23 +223,27 @@ def _locks(report: Report, style: Style, limit: int) -> list[str]:
     if not report.locks:
         return []
     name_columns = 56 if style.addresses else 32
+    # Of a label the name comes first, where there is no room for the instance.
+    longest = 20 if page().columns < _NARROW and not style.addresses else name_columns
+    if page().whole or page().columns > WIDTH:
+        longest = _ANY
     columns = [
         Column("lock", name_columns, right=False),
         Column("kind", 11, right=False),
         Column("waits", 6),
         Column("total", 7),
         Column("share", 7),
-        Column("avg", 7),
-        Column("p50", 7),
+        Column("avg", 7, spare=2),
+        Column("p50", 7, spare=1),
         Column("p99", 7),
         Column("max", 7),
         Column("CPU", 4),
-        Column("named by", 9, right=False),
+        Column("named by", 9, right=False, spare=3),
     ]
     shown = report.locks[:limit]
     lines = [
         [
-            _lock_label(lock, style, name_columns, report.window.selection.by == "instance"),
+            _lock_label(lock, style, longest, report.window.selection.by == "instance"),
             clean(lock.kind, style),
             count(lock.figures.waits),
             duration(lock.figures.wait_ns),
@@ -377,7 +383,7 @@ def _tasks(report: Report, style: Style, limit: int) -> list[str]:
         )
     columns = [
         Column("task", 16, right=False),
-        Column("procs", 6),
+        Column("procs", 6, spare=1),
         Column("tasks", 6),
         Column("waits", 6),
         Column("total", 7),

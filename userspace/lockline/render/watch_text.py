@@ -4,7 +4,7 @@
 from collections.abc import Sequence
 
 from lockline.base.numbers import count, duration, percent, short_count
-from lockline.base.text import WIDTH, Column, Style, clean, cut, fill, paragraphs, table
+from lockline.base.text import Column, Style, clean, cut, fill, page, paragraphs, table
 from lockline.c2c.join import spins_per_second
 from lockline.c2c.live import Handover, LiveLine, LiveOffset, LiveReport, Matrix, WaitOnLine
 from lockline.c2c.report import cpu_list
@@ -103,7 +103,7 @@ def _line(number: int, live: LiveLine, style: Style) -> list[str]:
         title += f" at {report.line.address:#x}"
     if report.line.comms:
         title += f", used by {', '.join(clean(comm, style) for comm in report.line.comms)}"
-    lines = [cut(title, WIDTH)]
+    lines = [cut(title, page().columns)]
     lines += _source(live, style)
     lines += _map(live, style)
     lines += _matrix(live.matrix) if live.matrix else []
@@ -279,7 +279,7 @@ def _handovers(handovers: Sequence[Handover], style: Style) -> list[str]:
         after = _end(handover.function, handover.offset, handover.member, style)
         before = _end(handover.from_function, handover.from_offset, handover.from_member, style).format("wrote")
         text = f"{after.format('writes' if handover.write else 'reads')} after {before}"
-        lines.append(cut(f"    {percent(handover.transfers / total if total else None):>7}  {text}", WIDTH))
+        lines.append(cut(f"    {percent(handover.transfers / total if total else None):>7}  {text}", page().columns))
     rest = len(handovers) - HANDOVERS
     if rest > 0:
         lines.append(f"    ({rest} more)")
