@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The sums by hour are those of the waits by interval and CPU, to the last wait."""
 
+import itertools
 import random
 import sqlite3
 import sys
@@ -11,9 +12,10 @@ import duckdb
 import pytest
 
 from lockline.base import histogram
+from lockline.fleet import add as adding
 from lockline.fleet.add import Told, add
 from lockline.fleet.store import Place, places
-from lockline.recording.bulk import LockSum, lock_sums
+from lockline.recording.bulk import LockSum, collected_sums, lock_sums
 from lockline.recording.reader import open_recording
 from recording_generator import SECOND, RecordingBuilder
 
@@ -112,6 +114,90 @@ def test_without_intervals_the_other_tables_are_the_same(tmp_path: Path) -> None
         assert stored(other, file.stem) == stored(place, file.stem)
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_the_collector_sums_up_alike(seed: int, tmp_path: Path) -> None:
+    with open_recording(irregular(tmp_path / "a.data", seed)) as recording:
+        intervals = [(one.id, one.id // 90) for one in recording.intervals()]
+        longest = 1 << 50
+        found = collected_sums(recording, intervals, longest)
+        assert found is not None
+        expected = []
+        for hour, members in itertools.groupby(intervals, key=lambda one: one[1]):
+            ids = [interval for interval, _ in members]
+            expected += [(hour, one) for one in lock_sums(recording, (ids[0], ids[-1]), 0, longest)]
+        for hour in {hour for hour, _ in intervals}:
+            assert sums([one for at, one in found if at == hour]) == sums([one for at, one in expected if at == hour])
+        # One line has the sum of all.
+        assert len(found) == len({(hour, one.lock, one.kind) for hour, one in found})
+        assert collected_sums(recording, reversed(intervals), longest) is None
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "UPDATE wait_interval SET histogram = x'040001'",
+        "UPDATE wait_interval SET histogram = x'7b0001000000'",
+        "UPDATE wait_interval SET histogram = 'text'",
+        "UPDATE wait_interval SET kind = 'text' || kind",
+        "UPDATE wait_interval SET wait_ns = 1.5",
+        "UPDATE wait_interval SET waits = 4611686018427387904",
+        "UPDATE wait_interval SET histogram = zeroblob(6000000)",
+        "DROP TABLE wait_interval",
+        "PRAGMA user_version",
+    ],
+)
+def test_what_the_collector_cannot_read_is_read_without_it(change: str, tmp_path: Path) -> None:
+    path = irregular(tmp_path / "a.data", 3)
+    with sqlite3.connect(path) as connection:
+        connection.execute(change)
+    connection.close()
+    with open_recording(irregular(tmp_path / "b.data", 3)) as recording:
+        recording.path = str(path)
+        found = collected_sums(recording, [(one.id, 1) for one in recording.intervals()], 1 << 50)
+    assert (found is None) == (change != "PRAGMA user_version")
+
+
+def test_many_locks_are_summed_up_in_parts(tmp_path: Path) -> None:
+    builder = RecordingBuilder(tmp_path / "a.data", 4)
+    for interval in (1, 2):
+        for lock in range(1, 20_001):
+            builder.waits(interval, 0, lock, 0, [100])
+    with open_recording(builder.finish()) as recording:
+        found = collected_sums(recording, [(1, 7), (2, 7)], 1 << 50)
+    assert found is not None
+    assert len(found) == 40_000
+    assert {one.lock for _, one in found} == set(range(1, 20_001))
+
+
+@pytest.mark.parametrize("collector", [True, False])
+def test_both_ways_give_the_same_tables(collector: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ways: list[bool] = []
+
+    def spy(*arguments: Any) -> Any:
+        found = collected_sums(*arguments) if collector else None
+        ways.append(found is not None)
+        return found
+
+    monkeypatch.setattr(adding, "collected_sums", spy)
+    place = added(tmp_path / "fleet", irregular(tmp_path / "a.data", 6))
+    assert ways == [collector]
+    hours, lengths = summed_again(place)
+    assert stored(place, "lock_hours") == hours
+    assert stored(place, "lengths") == lengths
+
+
+def sums(found: list[LockSum]) -> dict[tuple[int, int], list[Any]]:
+    """Everything that is added up, by lock and kind."""
+    out: dict[tuple[int, int], list[Any]] = {}
+    for one in found:
+        into = out.setdefault((one.lock, one.kind), [0, 0, 0, 0, 0, histogram.empty()])
+        for index, number in enumerate((one.rows, one.waits, one.wait_ns, one.failed)):
+            into[index] += number
+        into[4] = max(into[4], one.max_ns)
+        histogram.add_blob(into[5], bytes.fromhex(one.histogram))
+    return out
+
+
 @pytest.mark.skipif(sys.version_info < (3, 11), reason="before Python 3.11 nothing limits values")
 def test_histograms_that_are_too_long_for_one_value(tmp_path: Path) -> None:
     """As of a machine with very many CPUs: the sums are made of fewer intervals at once."""
@@ -121,15 +207,4 @@ def test_histograms_that_are_too_long_for_one_value(tmp_path: Path) -> None:
         recording._connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, 2000)
         parts = lock_sums(recording, span, 0, longest)
     assert len(parts) > len(whole)
-
-    def sums(found: list[LockSum]) -> dict[tuple[int, int], list[Any]]:
-        out: dict[tuple[int, int], list[Any]] = {}
-        for one in found:
-            into = out.setdefault((one.lock, one.kind), [0, 0, 0, 0, 0, histogram.empty()])
-            for index, number in enumerate((one.rows, one.waits, one.wait_ns, one.failed)):
-                into[index] += number
-            into[4] = max(into[4], one.max_ns)
-            histogram.add_blob(into[5], bytes.fromhex(one.histogram))
-        return out
-
     assert sums(parts) == sums(whole)

@@ -10,6 +10,7 @@
 #include "kernel/plan_json.h"
 #include "kernel/plan_make.h"
 #include "naming/naming_helper.h"
+#include "recording/recording_sums.h"
 #include "session/session.h"
 #include "session/session_sizes.h"
 #include "types/types_dwarf.h"
@@ -41,6 +42,8 @@ int main(int argc, char **argv)
 
 	if (naming_helper_wanted(argc, argv))
 		return naming_helper_main();
+	if (recording_sums_wanted(argc, argv))
+		return recording_sums_main(argv);
 	err = options_parse(&options, argc, argv);
 	if (err)
 		return err < 0;

@@ -17,7 +17,7 @@ from lockline.fleet.facts import Facts, Interval, Row, read_facts
 from lockline.fleet.gather import gather_all
 from lockline.fleet.store import Place, aside, clean_up, make_store, place_of, publish
 from lockline.fleet.tables import TABLES, Columns
-from lockline.recording.bulk import WAIT_LINE, LockSum, check_rows, lock_sums, wait_lines
+from lockline.recording.bulk import WAIT_LINE, LockSum, check_rows, collected_sums, lock_sums, wait_lines
 from lockline.recording.reader import Recording, open_recording
 
 _COPY = 1 << 20
@@ -109,20 +109,33 @@ def _write_small(connection: Any, made: Path, facts: Facts, head: str, told: Tol
 
 
 def _spans(intervals: Sequence[Interval]) -> Iterator[tuple[int, int, int]]:
-    """Hour, first and last id of the intervals that follow each other in one hour."""
-    for hour, members in groupby(sorted(intervals, key=lambda one: one.id), key=lambda one: one.hour):
+    """Hour, first and last id of the intervals, ordered by id, that follow each other in one hour."""
+    for hour, members in groupby(intervals, key=lambda one: one.hour):
         ids = [one.id for one in members]
         yield hour, ids[0], ids[-1]
+
+
+def _parts(recording: Recording, facts: Facts) -> Iterable[tuple[int, LockSum]]:
+    """Waits by hour, lock and kind, which add up."""
+    intervals = sorted(facts.intervals, key=lambda one: one.id)
+    if facts.complete:
+        found = collected_sums(recording, ((one.id, one.hour) for one in intervals), facts.longest_ns)
+        if found is not None:
+            return found
+    return (
+        (hour, one)
+        for hour, first, last in _spans(intervals)
+        for one in lock_sums(recording, (first, last), facts.begin_ns, facts.longest_ns)
+    )
 
 
 def _hour_rows(recording: Recording, facts: Facts) -> tuple[list[Row], int]:
     """Waits by lock, kind and hour, with their histograms in hexadecimal; and how many rows of waits these are."""
     sums: dict[tuple[str, str, int], _Sum] = defaultdict(_Sum)
     rows = 0
-    for hour, first, last in _spans(facts.intervals):
-        for part in lock_sums(recording, (first, last), facts.begin_ns, facts.longest_ns):
-            rows += part.rows
-            sums[facts.locks.get(part.lock, "?"), facts.kinds.get(part.kind, f"kind {part.kind}"), hour].add(part)
+    for hour, part in _parts(recording, facts):
+        rows += part.rows
+        sums[facts.locks.get(part.lock, "?"), facts.kinds.get(part.kind, f"kind {part.kind}"), hour].add(part)
     check_rows(recording, rows)
     return [
         (hour, lock, kind, one.waits, one.wait_ns, one.max_ns, one.failed, histogram.encode(one.histogram).hex())

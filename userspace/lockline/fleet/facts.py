@@ -50,13 +50,15 @@ class Facts:
     """One recording, but for the waits by interval.
 
     tables: rows by table, in the order of its columns, without those that every row has.  longest_ns: a longer wait
-    cannot be.  begin_ns: of the recording; begin_utc: the same as `lockline export` has it.
+    cannot be.  complete: nobody writes it any more.  begin_ns: of the recording; begin_utc: the same as
+    `lockline export` has it.
     """
 
     host: str
     boot_id: str
     kernel: str
     date: str
+    complete: bool
     begin_ns: int
     begin_utc: str
     longest_ns: int
@@ -245,6 +247,7 @@ def read_facts(recording: Recording) -> Facts:
         boot_id=clean(boot_id, _STYLE),
         kernel=clean(kernel, _STYLE),
         date=date,
+        complete=window.state == "complete",
         begin_ns=window.recording_begin_ns,
         begin_utc=begin.strftime("%Y-%m-%dT%H:%M:%SZ"),
         longest_ns=length_ns + SLACK_NS,

@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """A recording's waits, summed up or made text in the database: a day of one host has hundreds of thousands of rows."""
 
-from collections.abc import Iterator
+import subprocess
+from collections.abc import Iterable, Iterator
+from pathlib import Path
 from typing import NamedTuple
 
-from lockline.base.errors import RecordingError
+from lockline.base.collector import spawn
+from lockline.base.errors import LocklineError, RecordingError
 from lockline.recording.conditions import between
 from lockline.recording.connection import damaged
 from lockline.recording.reader import Recording, Span
@@ -80,6 +83,31 @@ def lock_sums(recording: Recording, span: Span, begin_ns: int, longest_ns: int) 
     middle = (span[0] + span[1]) // 2
     parts = (span[0], middle), (middle + 1, span[1])
     return [one for part in parts for one in lock_sums(recording, part, begin_ns, longest_ns)]
+
+
+def collected_sums(
+    recording: Recording, hours: Iterable[tuple[int, int]], longest_ns: int
+) -> list[tuple[int, LockSum]] | None:
+    """What lock_sums() gives, by hour, made by lockline-collect, which takes a third of the time.
+
+    hours: id and hour of intervals, by id.  None: there is no lockline-collect, or it cannot read the recording; what
+    is wrong with it lock_sums() finds.  The recording must be complete: it is opened once more.
+    """
+    text = "".join(f"{interval} {hour}\n" for interval, hour in hours)
+    command = ("sums", str(Path(recording.path).absolute()), str(int(min(longest_ns, _MAX_INTEGER))))
+    try:
+        with spawn(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:
+            found, _ = process.communicate(text.encode("ascii"))
+        if process.returncode:
+            return None
+        sums = []
+        for line in found.decode("ascii").splitlines():
+            hour, lock, kind, rows, waits, wait_ns, max_ns, failed, entries = line.split(" ")
+            numbers = map(int, (lock, kind, rows, waits, wait_ns, max_ns, failed))
+            sums.append((int(hour), LockSum._make((*numbers, entries))))
+    except (LocklineError, OSError, ValueError):
+        return None
+    return sums
 
 
 def check_rows(recording: Recording, summed: int) -> None:
