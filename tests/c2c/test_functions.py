@@ -20,6 +20,9 @@ TAKE = [
     ),
     *("sync.(*Mutex).Lock", "sync.(*Mutex).lockSlow", "internal/sync.(*Mutex).lockSlow", "runtime.lock2"),
     *("std::sys::sync::mutex::futex::Mutex::lock_contended", "parking_lot::raw_mutex::RawMutex::lock_slow"),
+    *("LWLockAcquire", "s_lock", "rw_lock_s_lock_spin", "PolicyMutex<TTASEventMutex<GenericPolicy> >::enter"),
+    *("__db_tas_mutex_lock", "rte_spinlock_lock", "__kmp_acquire_ticket_lock", "ObjectMonitor::TrySpin(Thread*)"),
+    *("Spinlock::lock()", "my::TicketLock<int>::acquire", "ticket_lock", "shard_spin_lock", "g_mutex_lock_slowpath"),
 ]
 GIVE = [
     *(
@@ -33,6 +36,13 @@ GIVE = [
     *("std::mutex::unlock()", "absl::Mutex::Unlock()", "absl::lts_20230125::Mutex::UnlockSlow(void*)"),
     *("sync.(*Mutex).Unlock", "sync.(*Mutex).unlockSlow", "sync.(*RWMutex).RUnlock", "runtime.unlock2"),
     *("parking_lot::raw_mutex::RawMutex::unlock_slow",),
+    *(
+        "LWLockRelease",
+        "rw_lock_x_unlock_func",
+        "PolicyMutex<OSTrackMutex<GenericPolicy> >::exit",
+        "rte_rwlock_read_unlock",
+    ),
+    *("__kmp_release_ticket_lock", "ObjectMonitor::exit", "my::SpinLock::release()", "spin_unlock"),
 ]
 OTHERS = [
     *(
@@ -52,6 +62,15 @@ OTHERS = [
         "my::Mutexes::count",
     ),
     *("update_stats", "vma_interval_tree_remove", "std::map<int, Lock>::operator[](int const&)", "parking_lot_open"),
+    *(
+        "release_pages",
+        "draw_lock_icon",
+        "ObjectMonitor::notify",
+        "my::Spinlocks::find",
+        "clock",
+        "block_enter",
+        "throw_exit",
+    ),
 ]
 
 

@@ -314,3 +314,98 @@ RmtHitm  LclHitm  L1 Hit  L1 Miss  Off  Node  PA cnt  Code address  rmt hitm  lc
     assert told[0, 300] == (300, 0)
     assert told[0, 200] == (0, 200)
     assert told[8, 100] == (None, None)
+
+
+def test_members_that_are_only_read_pay_beside_one_that_is_written() -> None:
+    """A count that all write, and pointers that all read at other times: the pointers need not pay."""
+
+    def found(pointer: str, hitm: int) -> Judgement:
+        count = [access((0, "use", 900, 0), count=16), access((0, "get", 400, 900), count=16)]
+        return judged(*count, access((8, pointer, hitm, 0), count=16), access((16, "send", hitm, 0), count=16))
+
+    judgement = found("route", 300)
+    assert (judgement.verdict, judgement.confidence) == ("false sharing", "low")
+    assert "+0x8 and +0x10 pay 32% without being written" in judgement.evidence[-1]
+    # Who writes the count too may use both in one go.
+    assert found("get", 300).verdict == "too little evidence"
+    # What is paid beside the count is hardly anything.
+    assert found("route", 80).verdict != "false sharing"
+
+
+def test_members_that_some_write_and_others_read_are_true_sharing() -> None:
+    """A clock of two words: one CPU writes both, and sixteen read both."""
+
+    def found(writers: int) -> tuple[str, str]:
+        rows = [
+            row
+            for offset, hitm in ((0, 900), (8, 500))
+            for row in (
+                access((offset, "read", hitm, 0), count=16),
+                access((offset, "tick", 0, 400), count=writers),
+            )
+        ]
+        judgement = judged(*rows)
+        return judgement.verdict, judgement.confidence
+
+    assert found(1) == ("true sharing", "medium")
+    assert found(16)[0] == "too little evidence"
+
+
+@pytest.mark.parametrize(
+    "take, free", [("sync.(*Mutex).lockSlow", "sync.(*Mutex).Unlock"), ("Spinlock::lock()", "Spinlock::unlock()")]
+)
+def test_a_programs_lock_may_be_one_word(take: str, free: str) -> None:
+    lock = [access((0, take, 600, 300), count=8), access((0, free, 0, 300), count=8)]
+    assert judged(*lock, access((8, "push", 10, 5), count=8)).verdict == "lock word"
+    assert judged(*lock, access((8, "push", 200, 300), count=8)).verdict == "false sharing"
+
+
+def test_code_without_a_name_near_a_lock_may_be_of_the_lock() -> None:
+    lock = [access((0, "pthread_mutex_lock", 600, 300), count=4), access((0, "pthread_mutex_unlock", 0, 300), count=4)]
+
+    def verdict(offset: int, function: str) -> str:
+        return judged(*lock, access((offset, function, 500, 0), count=4)).verdict
+
+    assert verdict(8, "") == "too little evidence"
+    assert verdict(8, "push") == "false sharing"
+    assert verdict(48, "") == "false sharing"
+
+
+def test_seldom_written_and_much_read_is_no_problem() -> None:
+    def verdict(loads: int, hitm: int, stores: int) -> str:
+        row = access((0, "look", hitm, 0), count=16)
+        read = replace(row, counts=row.counts._replace(records=loads, loads=loads))
+        return judged(read, access((0, "reload", 0, stores), count=1)).verdict
+
+    assert verdict(20_000, 40, 30) == "read mostly"
+    assert verdict(20_000, 400, 30) != "read mostly"
+    assert verdict(20_000, 40, 3000) != "read mostly"
+
+
+def test_threads_that_pay_at_both_use_them_at_different_times() -> None:
+    """All threads add to a count, and read a field: in one go, they would find the line at the second."""
+    threads = [1, 2, 3, 4]
+
+    def verdict(paid: int) -> str:
+        row = access((8, "add", 400, 300), threads)
+        count = replace(row, counts=row.counts._replace(local_hitm=paid))
+        return judged(access((0, "look", 500, 0), threads), count).verdict
+
+    assert verdict(380) == "false sharing"
+    assert verdict(10) == "true sharing"
+
+
+def test_a_single_stray_store_is_no_writer() -> None:
+    readers = access((0, "read", 900, 1), threads=[1, 2, 3])
+    assert judged(readers, access((8, "write", 0, 40), threads=[4, 5])).verdict == "false sharing"
+
+
+def test_what_a_cut_has_left_of_a_line_is_not_all_of_it() -> None:
+    def verdict(hitm: int, count: int) -> str:
+        told = [access((0, "add", hitm, 0), count=count), access((0, "add", 0, 300), count=count)]
+        rest = access((-1, "", 1000 - hitm, 0))
+        return judged(*told, replace(rest, cpu_count=0)).verdict
+
+    assert verdict(200, 0) == "too little evidence"
+    # Several are seen to write the very bytes that they pay for.
+    assert verdict(200, 4) == "true sharing"

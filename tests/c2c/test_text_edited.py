@@ -149,3 +149,22 @@ def test_wide_characters(tmp_path: Path, encoding: str) -> None:
     path = tmp_path / "report.txt"
     path.write_bytes(text.encode(encoding))
     assert of_line(tables(read_text(path)), 0x7F3A51C02040) == of_line(tables(text), 0x7F3A51C02040)
+
+
+def test_a_stray_zero_byte_does_not_make_a_text_binary(tmp_path: Path) -> None:
+    text = report_text.text(REPORT, Style("6.1"))
+    path = tmp_path / "report.txt"
+    path.write_bytes(b"\0 login:\n" + text.encode())
+    assert tables(read_text(path)).accesses == tables(text).accesses
+
+
+@pytest.mark.parametrize(
+    "remark", ["   <-- this one", "  // the reader", "   # hot!", " <- x", "  writer thread", " /* y */"]
+)
+def test_remarks_behind_rows(remark: str) -> None:
+    text = report_text.text(REPORT, Style("6.1", node_info=2))
+    remarked = re.sub(r"(?m)^( +\d+\.\d\d%.*\S) *$", rf"\1{remark}", text)
+    assert remarked != text
+    memory, plain = tables(remarked), tables(text)
+    assert not memory.problems
+    assert (memory.accesses, memory.codes) == (plain.accesses, plain.codes)

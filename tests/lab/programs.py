@@ -230,6 +230,33 @@ def read_fields_of_one_writer(rng: random.Random, names: Names, line: int) -> tu
     ], "true"
 
 
+def count_or_read(rng: random.Random, names: Names, line: int) -> tuple[Sequence[Role], Truth]:
+    """A counter that every thread adds to, and fields that each of them reads at other times, by other functions."""
+    first, *others = rng.sample(range(0, 64, 8), rng.choice((2, 3, 4)))
+    count = (Variable("count", line, first),)
+    choices = [tuple(_add(names.function(), count, "one", rng.random() < 0.7))]
+    if rng.random() < 0.4:
+        choices.append((Step("load", names.function(), count),))
+    reader = names.function()
+    for number, offset in enumerate(others):
+        choices.append((Step("load", reader, (Variable(f"field{number}", line, offset),)),))
+        reader = reader if rng.random() < 0.3 else names.function()
+    weights = tuple(rng.choice((0.1, 0.3, 1.0)) for _ in choices)
+    return [Role(_threads(rng), tuple(choices), rng.choice((10, 60, 200)), weights)], "false"
+
+
+def published_fields(rng: random.Random, names: Names, line: int) -> tuple[Sequence[Role], Truth]:
+    """Fields that one thread writes together, and others read together: a sequence number and its data."""
+    fields = [(Variable(f"field{n}", line, offset),) for n, offset in enumerate(_offsets(rng, rng.choice((2, 3))))]
+    reader, writer = names.function(), names.function()
+    return [
+        Role(_threads(rng), (tuple(Step("load", reader, field) for field in fields),), rng.choice((20, 80))),
+        Role(
+            1, (tuple(step for field in fields for step in _add(writer, field, "one", False)),), rng.choice((40, 100))
+        ),
+    ], "true"
+
+
 def pair(rng: random.Random, names: Names, line: int) -> tuple[Sequence[Role], Truth]:
     """Two lines of one pair: some threads write the first, others read the second."""
     first = (Variable("hot", line & ~1, rng.choice(_offsets(rng, 2))),)
@@ -256,6 +283,8 @@ MAKERS: dict[Maker, float] = {
     read_mostly: 1,
     migrating: 0.7,
     read_fields_of_one_writer: 1,
+    count_or_read: 2,
+    published_fields: 0.7,
     pair: 0.5,
 }
 

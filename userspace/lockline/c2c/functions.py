@@ -8,7 +8,7 @@ from lockline.recording.rows import Frame
 from lockline.recording.stacks import is_lock_internal
 
 _UNLOCK = re.compile(
-    r"(.*[.:])?\w*[uU]nlock\w*|(.*[.:])?(Slow)?Unlock\w*|_*up(_(read|write))?|__up(_\w+)?|rwsem_wake\w*|downgrade_write|percpu_up_\w+|__percpu_up_\w+"
+    r".*([rR]elease|[eE]xit)\w*|(.*[.:])?\w*[uU]nlock\w*|(.*[.:])?(Slow)?Unlock\w*|_*up(_(read|write))?|__up(_\w+)?|rwsem_wake\w*|downgrade_write|percpu_up_\w+|__percpu_up_\w+"
 )
 # The C library's; absl, folly, TBB, Boost, jemalloc, tcmalloc; Go's sync and runtime; Rust's std and parking_lot.
 _USER_LOCK = re.compile(
@@ -20,7 +20,19 @@ _USER_LOCK = re.compile(
     r"|(internal/)?sync\.\(\*(RW)?Mutex\)\.\w+|runtime\.(un)?lock(2|WithRank\w*)?|runtime\.\(\*rwmutex\)\.\w+"
     r"|(<?std::sys::(\w+::)*|<?parking_lot(_core)?::|<?lock_api::)[\w:<>, ]*(mutex|rwlock|Mutex|RwLock)[\w:<>, ]*"
     r"::\w*(lock|read_contended|write_contended)\w*"
+    # PostgreSQL, InnoDB, Berkeley DB, DPDK, OpenMP, the JVM.
+    r"|LWLock(Acquire|Release|Attempt|Wait|Wakeup|Queue|Dequeue|Conflicts|Conditional)\w*|s_lock|tas|rw_lock_\w*lock\w*"
+    r"|__db_(tas|pthread|hybrid)_mutex_\w+|rte_(spin|rw|ticket|mcs)lock_\w*lock\w*"
+    r"|__kmp_(acquire|release|test)_\w*lock\w*|omp_(un)?set_(nest_)?lock\w*|gomp_mutex_(un)?lock\w*"
+    r"|ObjectMonitor::(enter|EnterI|exit|ExitEpilog|Try\w+|ReenterI|wait)\w*|Object(Synchronizer|Locker)::\w*(enter|exit)"
+    # What people call their own ones.
+    r"|(\w+_)?(spin|spinlock|ticket|mcs|clh|tas|ttas|mutex|rw|rwlock)_?((try|un)?lock|acquire|release|enter|exit)(_\w+)?"
 )
+# Methods of a class that is a lock by its name.
+_LOCK_CLASS = re.compile(
+    r"\w*([mM]utex|[sS]pin_?[lL]ock|[rR][wW]_?[lL]ock|([tT]icket|(?i:mcs|clh|t?tas))_?[lL]ock)(_?([iI]mpl|[bB]ase|T))?"
+)
+_LOCK_METHOD = re.compile(r"~?\w*([lL]ock|[aA]cquire|[rR]elease|[eE]nter|[eE]xit)\w*")
 # Their lock is an argument, and first in line where the waiters' traffic is.
 _SLOW_PATH = re.compile(
     r"(__pv_|native_)?queued_(spin|read|write)_lock_slowpath|_*raw_(spin|read|write)_(try)?lock\w*|do_raw_\w*lock\w*"
@@ -42,6 +54,12 @@ def _word(symbol: str) -> str:
     return _ADDED.sub("", word if ".(*" in word else word.partition("(")[0])
 
 
+def _is_method_of_lock(word: str) -> bool:
+    owner, _, method = word.rpartition("::")
+    name = owner.partition("<")[0].rpartition("::")[2]
+    return bool(_LOCK_CLASS.fullmatch(name) and _LOCK_METHOD.fullmatch(method))
+
+
 @lru_cache(_KEPT)
 def is_unlock(symbol: str) -> bool:
     """Whether the function lets go of a lock that it is given."""
@@ -52,7 +70,9 @@ def is_unlock(symbol: str) -> bool:
 def is_lock_function(symbol: str) -> bool:
     """Whether the function works on a lock that it is given: takes it, waits for it, lets go of it."""
     word = _word(symbol)
-    return bool(word) and (is_lock_internal(Frame(0, word, 0, "")) or _USER_LOCK.fullmatch(word) is not None)
+    return bool(word) and (
+        is_lock_internal(Frame(0, word, 0, "")) or bool(_USER_LOCK.fullmatch(word)) or _is_method_of_lock(word)
+    )
 
 
 @lru_cache(_KEPT)

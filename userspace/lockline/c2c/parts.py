@@ -109,7 +109,7 @@ def _bounds(
 
 
 def _sleeping_locks(by_offset: Mapping[int, Sequence[Access]]) -> list[_Bounds]:
-    """Locks of several words (rwsem, mutex, pthread_mutex_t) that only their own functions use, by these functions.
+    """Sleeping locks and those of programs (rwsem, pthread_mutex_t, one word), which only their own functions use.
 
     Such a function also looks at whether the owner runs, in the owner's task: there it writes nothing.
     """
@@ -132,9 +132,11 @@ def _sleeping_locks(by_offset: Mapping[int, Sequence[Access]]) -> list[_Bounds]:
         takes = any(is_lock_function(access.code.symbol) and not is_unlock(access.code.symbol) for access in users)
         # Of an owner's task nobody lets go.
         own = any(wrote(access) or is_unlock(access.code.symbol) for access in users)
-        # What is one word is the spinlocks' case.
-        if takes and own and len(offsets) > 1:
-            bounds.append(_Bounds(offsets[0], offsets[-1] + 8, "", "", True, False))
+        # A spinlock is one word too, and told apart by its functions, which access nothing else.
+        spins = any(is_spin_function(access.code.symbol) for access in users)
+        if takes and own and (len(offsets) > 1 or not spins):
+            size = 8 if len(offsets) > 1 else 4
+            bounds.append(_Bounds(offsets[0], offsets[-1] + size, "", "", True, False))
     return bounds
 
 

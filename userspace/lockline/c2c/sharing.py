@@ -40,6 +40,10 @@ MOST = 0.75
 MAINLY = 0.55
 # So much of the cost at members of strangers makes it false sharing too, whatever else is shared.
 BOTH = 0.1
+# So much of it, paid at members that nobody writes, in code that does not write the line, is worth moving them.
+BESIDE = 0.25
+# On so many times the CPUs of those who write are readers that are others, wherever threads migrate.
+MANY_READERS = 4
 # Two members that are used together do not both pay so much: the first finds the line, the second has it.
 BOTH_PAY = 0.3
 # Nor do both pay as often when they are accessed: so much less often is as often, as samples go.
@@ -85,7 +89,8 @@ def written_parts(parts: Sequence[Part]) -> list[Part]:
     return [
         part
         for part in parts
-        if is_written(part) and sum(wrote(access) for access in part.accesses) > STRAY_SHARE * whole
+        if is_written(part)
+        and sum(wrote(access) for access in part.accesses) > max(STRAY_SHARE * whole, whole >= FEW_STORES)
     ]
 
 
@@ -149,7 +154,7 @@ def _by_threads(
                 continue
             if not _beside(row, part, written, writers):
                 continue
-            stays = _stays(row, part, written, writers)
+            stays = _stays(row, part, written, writers, kind)
             true += min(price, stays)
             false += price - min(price, stays)
     whole = false + true
@@ -183,20 +188,33 @@ def _beside(row: Access, part: Part, written: Sequence[Part], writers: dict[int,
     return any(_others_write(row, writers[id(other)]) for other in written if other is not part)
 
 
-def _stays(row: Access, part: Part, written: Sequence[Part], writers: dict[int, list[Access]]) -> float:
+def _stays(row: Access, part: Part, written: Sequence[Part], writers: dict[int, list[Access]], kind: str) -> float:
     """How many of a row's transfers its threads would pay at other members, were these on other lines.
 
-    Who reads one member and then changes another one, which all change, pays for the second then.
+    Who reads one member and then changes another one, which all change, pays for the second then.  Who pays at the
+    second as often already uses them at different times.
     """
+    rate = cost(row.counts, kind) / max(1, _loads(row))
     found = 0.0
     for other in written:
         if other is part:
             continue
+        loads = paid = stores = 0.0
         for access in other.accesses:
             common = access.regulars & row.regulars
             if common and _others_write(access, writers[id(other)]):
-                found += (access.counts.records or 0) * len(common) / len(access.regulars)
+                share = len(common) / len(access.regulars)
+                loads += _loads(access) * share
+                paid += cost(access.counts, kind) * share
+                stores += wrote(access) * share
+        # A store shows no transfer: each may be one that does not follow a load.
+        found += max(0.0, rate * loads - paid) + max(0.0, stores - RATES * loads)
     return found
+
+
+def _loads(access: Access) -> int:
+    counts = access.counts
+    return counts.loads if counts.loads is not None else max(0, (counts.records or 0) - (counts.stores or 0))
 
 
 # Threads are not known
@@ -318,6 +336,7 @@ def _one_member(part: Part, users: Users, stores_told: bool) -> Sharing:
         and users.groups < 2
         and part.cost < SELDOM * (part.counts.records or 0)
         and _wait(part) < QUEUE
+        and not _written_for_others([part], [part], [part])
     ):
         why = f"one thread that migrates would look the same, as so few accesses find the line elsewhere; {THREADS}"
         return Sharing("open", "likely", (part,), "", None, why)
@@ -393,6 +412,10 @@ def _writers(
     if _slots(everyone, users):
         reason = "the same code uses each of them, but not on as many CPUs: each is some threads' own"
         return Sharing("false", "likely", tuple(everyone), reason, None, f"who uses which is not told; {THREADS}")
+    if stores_told:
+        found = _read_beside(fought, written, everyone) or _written_for_others(fought, written, everyone)
+        if found:
+            return found
     return Sharing(
         "open",
         "likely",
@@ -401,3 +424,47 @@ def _writers(
         None,
         f"several members are written, and whether each by users of its own is not told; {THREADS}",
     )
+
+
+def _read_beside(fought: list[Part], written: list[Part], everyone: list[Part]) -> Sharing | None:
+    """Members that nobody writes pay much, beside a written one that pays too.
+
+    Were they used together, the first would find the line elsewhere, and the second would have it.
+    """
+    writers = [row for part in written for row in significant(part.accesses) if wrote(row)]
+    victims = [
+        part
+        for part in fought
+        if part not in written
+        and code_known(part.accesses)
+        and code_known(writers)
+        and not same_code(significant(part.accesses), writers)
+    ]
+    share = sum(part.share for part in victims)
+    if share < BESIDE:
+        return None
+    reason = (
+        f"{places(victims)} {'pays' if len(victims) == 1 else 'pay'} {share:.0%} without being written, in code that "
+        f"does not write the line; what is paid at {places(written)} stays (true sharing)"
+    )
+    return Sharing("false", "likely", tuple(everyone), reason, share, f"who uses which is not told; {THREADS}")
+
+
+def _written_for_others(fought: list[Part], written: list[Part], everyone: list[Part]) -> Sharing | None:
+    """Each member is written by some, and read by others: apart, they would pay as well."""
+    share = 0.0
+    for part in fought:
+        rows = significant(part.accesses)
+        writers = [row for row in rows if wrote(row)]
+        readers = [row for row in rows if not wrote(row)]
+        if any(is_lock_function(row.code.symbol) for row in rows):
+            return None
+        if part not in written or not writers or not readers:
+            continue
+        some, others = users_of(writers), users_of(readers)
+        if apart(some, others) or (differ(some, others) and others.count >= MANY_READERS * some.count):
+            share += part.share
+    if share < MOST:
+        return None
+    reason = "each of them is written by some, and read by others"
+    return Sharing("true", "shown", tuple(everyone), reason, None)

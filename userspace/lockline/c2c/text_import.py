@@ -71,6 +71,10 @@ def _unpacked_zstd(path: Path, file: BinaryIO) -> bytes:
     return content
 
 
+# A terminal or a serial line leaves a few of them in a text.
+_STRAY_ZEROS = 8
+
+
 def _wide(head: bytes) -> str:
     """UTF-16 without a byte order mark, told by the other bytes' being 0; '' if it is not that."""
     even, odd = head[::2].count(0), head[1::2].count(0)
@@ -95,7 +99,7 @@ def read_text(path: Path) -> str:
         return data.decode("utf-16", "replace")
     if wide := _wide(data[:4096]):
         return data.decode(wide, "replace")
-    if b"\0" in data[:4096]:
+    if data[:4096].count(0) > _STRAY_ZEROS:
         raise TextImportError(f"{path}: not a text")
     return data.decode("utf-8", "replace")
 

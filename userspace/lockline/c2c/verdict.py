@@ -10,8 +10,9 @@ from collections.abc import Iterable, Sequence
 
 from lockline.c2c.functions import is_spin_function
 from lockline.c2c.model import Access, Confidence, Coverage, Judgement, Line, Part, Verdict
-from lockline.c2c.parts import COST_LOADS, COST_TRANSFERS, FEW_TRANSFERS, cost, cost_word
+from lockline.c2c.parts import COST_LOADS, COST_TRANSFERS, FEW_TRANSFERS, LOCK_BYTES, cost, cost_word
 from lockline.c2c.sharing import MEMBER, is_written, places, share_out
+from lockline.c2c.users import everybody, named, several
 from lockline.c2c.watched import doubts as doubts_of_watching
 from lockline.watch.estimate import hit_rate, transfer_rate, unwatched_pairs
 
@@ -21,6 +22,8 @@ LOCK_WORD = 0.85
 PAYERS = 3
 # Transfers in so many loads are next to none.
 RARE = 0.01
+# And in so many even where many loads were sampled.
+NEXT_TO_NONE = 0.0025
 MANY_LOADS = 100
 # Waiters' traffic needs no more samples than these to be known as such: it is known by its functions.
 FEW_OF_LOCK = 3
@@ -35,6 +38,8 @@ SOME_TRANSFERS = 20
 # Of a line's stores and cost, what must be told by offset for a member without stores to be one that is not written.
 TOLD = 0.95
 FEW_STORES = 20
+# With less of the cost by offset, the rest may be paid anywhere.
+HARDLY = 0.5
 
 
 def actors(accesses: Iterable[Access]) -> int:
@@ -323,8 +328,13 @@ def _lock_word(case: _Case) -> Judgement | None:
 
 
 def _few(case: _Case) -> Judgement | None:
-    if case.kind != COST_TRANSFERS or case.transfers >= FEW_TRANSFERS:
+    if case.kind != COST_TRANSFERS:
         return None
+    if case.transfers >= FEW_TRANSFERS:
+        seldom = case.transfers < NEXT_TO_NONE * case.loads and case.stores < RARE * case.loads
+        if not seldom or not (case.stores and case.coverage.stores_seen):
+            return None
+        return case.judge("read mostly", ["next to no store and no transfer among its loads"])
     written = case.stores > RARE * case.loads or (not case.stores and not case.coverage.stores_seen)
     if not written and case.loads >= MANY_LOADS and case.transfers < RARE * case.loads:
         return case.judge("read mostly", ["next to no store and no transfer among its loads"])
@@ -348,6 +358,17 @@ def _with_a_lock(case: _Case) -> Judgement | None:
     if not others:
         return None
     evidence = [describe(part, case.word) for part in sorted([*locks, *others], key=lambda part: -part.share)]
+    # Of a lock of several words the functions tell which are its own.
+    nameless = [
+        part
+        for part in others
+        if not part.member
+        and any(0 < part.begin - lock.begin < LOCK_BYTES for lock in locks)
+        and not any(named(access) for access in part.accesses)
+    ]
+    if nameless and not all(part.member for part in locks):
+        why = f"the code at {places(nameless)} has no name, so that it may be a word of the lock itself"
+        return case.judge("too little evidence", [*evidence, f"cannot be told: {why}"], [*locks, *others])
     evidence.append(f"who waits for the lock takes the line from those who use {places(others)}, and they take it back")
     return case.judge("false sharing", evidence, [*locks, *others])
 
@@ -388,6 +409,11 @@ def _shared(case: _Case) -> Judgement | None:
     evidence = [describe(part, case.word) for part in found.parts]
     if found.kind == "open":
         return case.judge("too little evidence", [*evidence, f"cannot be told: {found.open}"], found.parts)
+    # What is there may be all that a cut has left of a line, unless several are seen to use the very bytes.
+    hardly = case.located < HARDLY and not several(everybody(found.parts))
+    if found.kind == "true" and found.strength == "likely" and hardly:
+        why = f"offsets are known of {_percent(case.located)} of the line's {case.word} alone"
+        return case.judge("too little evidence", [*evidence, f"cannot be told: {why}"], found.parts)
     if found.reason:
         evidence.append(found.reason)
     doubts = [found.open] if found.open else []
