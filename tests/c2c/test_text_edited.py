@@ -121,6 +121,13 @@ def test_cells_between_marks(mark: str) -> None:
     assert tables(_cells(text, mark)).accesses == tables(text).accesses
 
 
+def test_cells_of_a_web_page() -> None:
+    text = report_text.text(PLAIN, Style("6.1", node_info=2))
+    rows = [re.split(r"\s{2,}", line.strip(" #")) for line in text.split("\n")]
+    page = "\n".join(f"<tr>{''.join(f'<td>{cell}</td>' for cell in row)}</tr>" for row in rows)
+    assert tables(f"<table>{page}</table>").accesses == tables(text).accesses
+
+
 def test_thousands_have_commas() -> None:
     text = report_text.text(PLAIN, Style("6.1"))
     assert " 5500 " in text

@@ -71,6 +71,7 @@ MANGLED: dict[str, Callable[[str], str]] = {
     "behind hashes": _each(lambda line: "# " + line),
     "behind bars": _each(lambda line: "| " + line),
     "in a box": _each(lambda line: f"\u2502 {line} \u2502"),
+    "with ends that show": _each(lambda line: line + "$"),
     "in JSON": lambda text: json.dumps({"report": text}),
     "decimal commas": lambda text: re.sub(r"(\d)\.(\d\d%)", r"\1,\2", text),
     "in prose": lambda text: f"Hello,\nthis is 100% reproducible:\n\n{text}\nWhat do you think of 0x10?\n",

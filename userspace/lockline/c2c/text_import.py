@@ -71,8 +71,8 @@ def _unpacked_zstd(path: Path, file: BinaryIO) -> bytes:
     return content
 
 
-# A terminal or a serial line leaves a few of them in a text.
-_STRAY_ZEROS = 8
+# A terminal or a serial line leaves a few zeros in a text, no more than one in so many bytes.
+_STRAY_ZERO = 1000
 
 
 def _wide(head: bytes) -> str:
@@ -83,24 +83,27 @@ def _wide(head: bytes) -> str:
     return "utf-16-le" if not even else "utf-16-be" if not odd else ""
 
 
-def read_text(path: Path) -> str:
+def read_text(path: Path, name: str = "") -> str:
     """A text file of at most MAX_BYTES, in UTF-8 or UTF-16; bytes that are no text are replaced.
+
+    name: as people know the file (default: its path).
 
     Raises LocklineError if it cannot be read, is too large, or no text.
     """
+    shown = name or path
     try:
         with path.open("rb") as file:
             data = _unpacked(path, file)
     except (OSError, ValueError, EOFError, lzma.LZMAError, zlib.error) as error:
-        raise LocklineError(f"{path}: cannot be read: {getattr(error, 'strerror', None) or error}") from error
+        raise LocklineError(f"{shown}: cannot be read: {getattr(error, 'strerror', None) or error}") from error
     if len(data) > MAX_BYTES:
-        raise TextImportError(f"{path}: larger than {MAX_BYTES >> 20} MiB; cut the report out of it")
+        raise TextImportError(f"{shown}: larger than {MAX_BYTES >> 20} MiB; cut the report out of it")
     if data.startswith((b"\xff\xfe", b"\xfe\xff")):
         return data.decode("utf-16", "replace")
     if wide := _wide(data[:4096]):
         return data.decode(wide, "replace")
-    if data[:4096].count(0) > _STRAY_ZEROS:
-        raise TextImportError(f"{path}: not a text")
+    if data[:4096].count(0) * _STRAY_ZERO > len(data[:4096]):
+        raise TextImportError(f"{shown}: not a text")
     return data.decode("utf-8", "replace")
 
 
@@ -111,7 +114,7 @@ def import_text(path: Path, output: Path, report: int | None = None, name: str =
 
     Raises LocklineError in one line, with the file's name.
     """
-    text = read_text(path)
+    text = read_text(path, name)
     try:
         parsed = parse(text, report)
     except TextImportError as error:

@@ -28,7 +28,8 @@ _TAG = re.compile(
     r"</?(?:a|b|blockquote|body|code|div|em|font|html|i|li|p|pre|span|strong|table|td|tr|tt)\b[^<>]*>", re.I
 )
 _BREAK = re.compile(r"<br ?/?>", re.I)
-_HTML = re.compile(r"</(?:pre|code|span|div|p|body)>|<br ?/?>", re.I)
+_CELL = re.compile(r"</t[dh] ?>", re.I)
+_HTML = re.compile(r"</(?:pre|code|span|div|p|body|t[dhr])>|<br ?/?>", re.I)
 _FOLDED = re.compile(r"[^\n]{69,75}[^=\n]=\r?$", re.M)
 
 _QUOTE = re.compile(r" {0,3}> ?")
@@ -75,7 +76,7 @@ def _unfold(lines: Iterator[tuple[int, str]]) -> Iterator[tuple[int, str]]:
 def _from_html(lines: Iterator[tuple[int, str]]) -> Iterator[tuple[int, str]]:
     for number, line in lines:
         for part in _BREAK.sub("\n", line).removesuffix("\n").split("\n"):
-            yield number, _TAG.sub("", part)
+            yield number, _TAG.sub("", _CELL.sub("  ", part))
 
 
 def _most(lines: Sequence[Line], pattern: re.Pattern[str]) -> bool:

@@ -20,6 +20,7 @@ _MAX_PREFIX = 200
 _MOST = 0.8
 # So many cells make a row of a table.
 _CELLS = 5
+_ENDS = ("$", "\u00b6", "\u21b5", "\u23ce")
 _BAR = re.compile("[|\u2502\u2503\u2551]")
 _BARS = str.maketrans({"|": " ", "\u2502": " ", "\u2503": " ", "\u2551": " "})
 # Longer rows are of nobody.
@@ -50,6 +51,14 @@ def _without_prefix(lines: Sequence[Line]) -> list[Line]:
 
 def _like(token: str) -> str:
     return r"\d+" if token.isdecimal() else r" *" if token.isspace() else re.escape(token)
+
+
+def _without_ends(lines: Sequence[Line]) -> list[Line]:
+    """Without the mark that editors and `cat -A` show at the end of every line."""
+    filled = [text for _, text in lines if text.strip()]
+    if sum(1 for text in filled if text.endswith(_ENDS)) < _MOST * len(filled):
+        return list(lines)
+    return [Line(number, text[:-1].rstrip() if text.endswith(_ENDS) else text) for number, text in lines]
 
 
 def _cells(lines: Sequence[Line]) -> list[Line]:
@@ -86,7 +95,9 @@ def of_perf(lines: Sequence[Line]) -> bool:
     return any(_SIGNS.search(text) for _, text in lines)
 
 
-READINGS: tuple[Callable[[Sequence[Line]], list[Line]], ...] = (_without_prefix, _cells, _separated, _plain_numbers)
+READINGS: tuple[Callable[[Sequence[Line]], list[Line]], ...] = (
+    *(_without_prefix, _without_ends, _cells, _separated, _plain_numbers),
+)
 
 
 def unescaped(text: str) -> str:
