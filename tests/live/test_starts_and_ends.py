@@ -58,6 +58,15 @@ def test_the_command_line_is_recorded(live: Path, recording: Path) -> None:
     assert line == f"lockline record -o {recording} -a --threshold 2ms -- sh -c 'exit $((0))'"
 
 
+def test_ends_when_it_has_cost_enough(live: Path, recording: Path) -> None:
+    """Without -d: nothing else would end it."""
+    status, errors = record(live, recording, "-a", "--max-cost", "50ms")
+    assert status == 0
+    assert "the CPU time of --max-cost is used up" in errors
+    assert "recorded to" in errors
+    assert begun(recording) > 0
+
+
 def test_link_is_refused(live: Path, recording: Path) -> None:
     target = recording.with_name("target.lockline")
     assert record(live, target, "--", "true")[0] == 0

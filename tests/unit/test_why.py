@@ -16,6 +16,7 @@ from lockline.analysis.user_evidence import Goroutines
 from lockline.base.errors import LocklineError
 from lockline.base.text import Style
 from lockline.cli.why import redacted
+from lockline.cli.why_steps import LEAST_COST_NS, most_cost_ns
 from lockline.investigation import probes
 from lockline.investigation.choice import is_over, judge, next_steps, proven
 from lockline.investigation.counters import (
@@ -607,3 +608,13 @@ def test_every_fact_has_words_and_no_words_are_left_over() -> None:
     known = set(stated) | composed | told
     assert set(why_words.SENTENCES) | set(why_words.REMEDIES) <= known
     assert {what for what in known if what.startswith("why-")} <= set(why_words.SENTENCES) | set(why_words.REMEDIES)
+
+
+def test_a_recording_leaves_something_for_the_looks() -> None:
+    """Of 400 ms the looks at sleeping threads and at holders are kept apart; a tenth of it is no reason to stop."""
+    plan = Plan(20, 0.01, 2)
+    nothing = most_cost_ns(known_of(plan=plan))
+    looked = most_cost_ns(known_of(observation(probes.SLEEPS), observation(probes.THREADS), plan=plan, paid_ms=0))
+    assert 200 * MS < nothing < looked < plan.allowed_ns
+    # However little is left, a step that is begun sees something.
+    assert most_cost_ns(known_of(observation("totals"), plan=plan, paid_ms=399)) == LEAST_COST_NS

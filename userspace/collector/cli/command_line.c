@@ -118,6 +118,7 @@ enum {
 	FULL,
 	ACCESS,
 	END_WITH,
+	MAX_COST,
 	TEMPORARY,
 	VERSION,
 };
@@ -147,6 +148,10 @@ static const struct option_row rows[] = {
 	 FOR_WAITS, 0, 0, AT(kinds)},
 	{'d', "duration", "TIME", "stop after this time: seconds, or with a suffix ms, s, m", VALUE_SECONDS, FOR_WAITS,
 	 SECOND / 1000, 366 * 86400 * SECOND, AT(duration_ns)},
+	{MAX_COST, "max-cost", "TIME",
+	 "stop when lockline itself has used so much CPU time since it records: its programs, by the kernel's"
+	 " statistics, and the collector",
+	 VALUE_SECONDS, FOR_RECORD, SECOND / 1000, 366 * 86400 * SECOND, AT(max_cost_ns)},
 	{'I', "interval", "TIME",
 	 "length of one row of the time series, at least 100ms; default: short at first, then 1s", VALUE_SECONDS,
 	 FOR_RECORD, SECOND / 10, 3600 * SECOND, AT(interval_ns)},

@@ -37,6 +37,7 @@ struct options {
 	const char *locks;     /* -L: words of lock_filter.h; NULL: all */
 	const char *callers;   /* -S: functions of the kernel; NULL: all */
 	__u32 kinds;           /* --kinds: mask of 1 << enum lock_kind; all by default */
+	__u64 max_cost_ns;     /* --max-cost TIME; 0: whatever it costs */
 	__u64 duration_ns;     /* -d SECONDS; 0: until Ctrl-C or the end of COMMAND */
 	__u64 interval_ns;     /* -I SECONDS, at least 0.1 s; 0: up to INTERVAL_NS, shorter at first */
 	__u64 keep_ns;         /* --keep TIME; 0: all intervals as they are */

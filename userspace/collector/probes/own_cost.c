@@ -169,6 +169,15 @@ void own_cost_stop(struct own_cost *cost, __u64 now_ns)
 	cost->stopped = true;
 }
 
+__u64 own_cost_estimate(const struct own_cost *cost, __u64 elapsed_ns)
+{
+	__u64 measured_ns = 0;
+
+	for (size_t i = 0; i < cost->count; i++)
+		measured_ns += cost->measured[i].ns;
+	return cost->window_ns ? (__u64)((double)measured_ns / cost->window_ns * elapsed_ns) : 0;
+}
+
 size_t own_cost_count(const struct own_cost *cost)
 {
 	return cost->count;

@@ -64,6 +64,9 @@ __u64 own_cost_window_ns(const struct own_cost *cost);         /* sum of the clo
 __u64 own_cost_windows(const struct own_cost *cost);           /* closed windows */
 const char *own_cost_unavailable(const struct own_cost *cost); /* NULL: statistics can be had */
 
+/* Run time of all programs in elapsed_ns, by the windows so far: 0 before the first one is closed. */
+__u64 own_cost_estimate(const struct own_cost *cost, __u64 elapsed_ns);
+
 int own_cost_usage(struct own_usage *out);
 
 #endif /* LOCKLINE_OWN_COST_H */

@@ -362,6 +362,27 @@ static __u64 interval_length(const struct session *session)
 	return length < INTERVAL_NS ? length : INTERVAL_NS;
 }
 
+static __u64 cpu_ns(void)
+{
+	struct own_usage usage = {};
+
+	return own_cost_usage(&usage) ? 0 : usage.user_ns + usage.system_ns;
+}
+
+/* Whether --max-cost is used up; cpu_begin_ns: the collector's CPU time when it began to record. */
+static bool too_dear(struct session *session, __u64 cpu_begin_ns)
+{
+	__u64 elapsed_ns = now_ns() - session->ground.begin_ns;
+
+	if (!session->options->max_cost_ns ||
+	    own_cost_estimate(session->own_cost, elapsed_ns) + cpu_ns() - cpu_begin_ns < session->options->max_cost_ns)
+		return false;
+	progress_clear(&session->progress);
+	if (!session->options->quiet)
+		message("the CPU time of --max-cost is used up");
+	return true;
+}
+
 static int run(struct session *session)
 {
 	const struct options *options = session->options;
@@ -369,6 +390,7 @@ static int run(struct session *session)
 	__u64 interval_end_ns = session->ground.begin_ns + interval_length(session), next_look_ns = 0, alive_ns = 0;
 	const __u64 watchdog_ns = notify_watchdog_ns();
 	const __u64 poll_ns = subsystems_care(&session->opened, MOMENT_HURRY) ? HURRY_NS : POLL_NS;
+	const __u64 cpu_begin_ns = cpu_ns();
 	int err = self_check_tick(session->self_check, &check_ns);
 
 	while (!err) {
@@ -388,7 +410,8 @@ static int run(struct session *session)
 			alive_ns = now_ns() + watchdog_ns;
 			notify("WATCHDOG=1");
 		}
-		if (interrupted(session) || now_ns() >= end_ns || workload_ended(&session->workload))
+		if (interrupted(session) || now_ns() >= end_ns || workload_ended(&session->workload) ||
+		    too_dear(session, cpu_begin_ns))
 			break;
 		err = self_check_tick(session->self_check, &check_ns);
 		err = err ?: hurry(session);

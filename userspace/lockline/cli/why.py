@@ -21,7 +21,7 @@ from lockline.base.numbers import duration, percent
 from lockline.base.text import Style, clean
 from lockline.cli import terminal
 from lockline.cli.common import add_html, add_wait_filter, argument, check_html, positive, wait_filter
-from lockline.cli.why_counters import descendants_of
+from lockline.cli.why_counters import MOST_CHILDREN, descendants_of
 from lockline.cli.why_steps import Made, make_step, not_started
 from lockline.investigation.choice import Ended, is_over, judge, next_steps
 from lockline.investigation.model import Choice, Investigation, Plan, Target, Verdict
@@ -34,8 +34,6 @@ DEFAULT_SECONDS = 20
 DEFAULT_OVERHEAD = 0.01
 # No plan of steps is longer.
 MOST_STEPS = 8
-# More children of a process are not looked at.
-MOST_CHILDREN = 200
 _STOP_SECONDS = 5
 
 
@@ -110,14 +108,13 @@ def target_of(arguments: argparse.Namespace, load: int | None) -> Target:
 
 
 def _processes(pids: tuple[int, ...]) -> Target:
-    """These, and those that they have forked: a server's first process often does nothing but wait for the others."""
+    """These, and those that they have forked, which all steps follow."""
     children = descendants_of(pids, MOST_CHILDREN)
-    every = (*pids, *children)
     words = f"process {pids[0]}" if len(pids) == 1 else f"{len(pids)} processes"
     if children:
         words += f" and its {len(children)} children" if len(pids) == 1 else f" and their {len(children)} children"
         words = words.replace(" 1 children", " child")
-    return Target(("-p", ",".join(map(str, every))), words, every)
+    return Target(("-p", ",".join(map(str, pids))), words, pids)
 
 
 def _tasks(arguments: argparse.Namespace, load: int | None) -> Target:

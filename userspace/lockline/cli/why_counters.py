@@ -22,6 +22,8 @@ CGROUPS = Path("/sys/fs/cgroup")
 # More groups, and more processes, are not read.
 MOST_GROUPS = 300
 MOST_PROCESSES = 5000
+# Nor more children of the processes that were named.
+MOST_CHILDREN = 1000
 
 
 def text_of(path: Path) -> str:

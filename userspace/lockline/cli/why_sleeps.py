@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from lockline.cli.why_counters import CGROUPS, PROC, text_of, threads_of
+from lockline.cli.why_counters import CGROUPS, MOST_CHILDREN, PROC, descendants_of, text_of, threads_of
 from lockline.investigation.model import Target
 from lockline.investigation.sleeps import (
     FILE_CALLS,
@@ -70,7 +70,8 @@ def threads_wanted(target: Target) -> list[tuple[int, int]]:
         tids = [int(word) for word in target.options[1].split(",")]
         return [(tgid, tid) for tid in tids if (tgid := _process_of(tid))]
     if target.options[0] == "-p":
-        pids = [int(word) for word in target.options[1].split(",")]
+        named = [int(word) for word in target.options[1].split(",")]
+        pids = [*named, *descendants_of(named, MOST_CHILDREN)]
     else:
         pids = _of_group(target.options[1]) if target.options[0] == "-G" else _processes()
     return [(pid, tid) for pid in pids for tid in threads_of(pid, MOST_READS)]

@@ -19,8 +19,9 @@ from lockline.cli.why_counters import (
 )
 from lockline.cli.why_sleeps import look_at_sleeps
 from lockline.investigation import probes
+from lockline.investigation.choice import SHORTEST_S
 from lockline.investigation.counters import difference
-from lockline.investigation.model import Choice, Cost, Investigation, Observation, Outcome, Step
+from lockline.investigation.model import Choice, Cost, Counters, Investigation, Observation, Outcome, Step
 from lockline.investigation.observe import holders_of, observe
 from lockline.recording.reader import open_recording
 from lockline.rules.report import make_report, with_lines
@@ -28,6 +29,8 @@ from lockline.rules.report import make_report, with_lines
 # What the collector says when it has attached.
 _RECORDS = "lockline: recording"
 OUTLIERS = 100
+# A recording that costs less says nothing.
+LEAST_COST_NS = 20_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,9 +53,24 @@ def _wait_until_it_records(started: Started) -> tuple[float, list[str]]:
     return 0.0, said
 
 
-def _record(choice: Choice, path: Path) -> float:
+def most_cost_ns(known: Investigation) -> int:
+    """What a recording may cost, so that the looks in /proc, which cost little and tell much, can still be paid."""
+    left = known.plan.allowed_ns - known.paid_ns
+    made = {step.probe for step in known.steps}
+    first = probes.Known(0.0, 0.0, Counters())
+    looks = sum(
+        probes.PROBES[name].price(first) * max(SHORTEST_S, probes.PROBES[name].weight * known.plan.seconds)
+        for name in (probes.SLEEPS, probes.THREADS)
+        if name not in made
+    )
+    # To end a recording takes time as well: names are looked up, stacks unwound.
+    return max(LEAST_COST_NS, round(0.8 * max(left - looks, left / 2)))
+
+
+def _record(choice: Choice, path: Path, most_ns: int) -> float:
     """Have the collector record; gives the CPU seconds of its start.  Raises LocklineError, in its words."""
-    arguments = ["record", "-o", str(path), "-d", f"{round(choice.seconds * 1000)}ms", *end_with_us(), *choice.options]
+    length, most = f"{round(choice.seconds * 1000)}ms", f"{max(1, most_ns // 1_000_000)}ms"
+    arguments = ["record", "-o", str(path), "-d", length, "--max-cost", most, *end_with_us(), *choice.options]
     with start_collector(arguments) as started:
         start_s, said = _wait_until_it_records(started)
         started.finish_after(said)
@@ -83,7 +101,7 @@ def _groups(known: Investigation, seen: Observation) -> tuple[str, ...]:
 def _recorded(choice: Choice, known: Investigation, number: int, path: Path) -> Made:
     before = read_counters()
     traced = count_traced() if not known.steps else None
-    start_s = _record(choice, path)
+    start_s = _record(choice, path, most_cost_ns(known))
     after = read_counters()
     with open_recording(path) as opened:
         report = with_lines(make_report(opened, Selection(), OUTLIERS), opened)
