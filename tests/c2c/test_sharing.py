@@ -409,3 +409,16 @@ def test_what_a_cut_has_left_of_a_line_is_not_all_of_it() -> None:
     assert verdict(200, 0) == "too little evidence"
     # Several are seen to write the very bytes that they pay for.
     assert verdict(200, 4) == "true sharing"
+
+
+def test_what_others_may_write_unseen_is_no_true_sharing() -> None:
+    """All threads use both: of the stores a few were sampled, so that the first may be written too, or not."""
+    threads = [1, 2, 3, 4]
+    partly = Coverage(100_000, 0.0, None, True, ())
+
+    def verdict(hitm: int) -> str:
+        rows = [access((0, "look", hitm, 0), threads), access((8, "stamp", 150, 6), threads)]
+        return judged(*rows, coverage=partly).verdict
+
+    assert verdict(800) == "too little evidence"
+    assert verdict(20) == "true sharing"
