@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 
 // Eight goroutines: contended (one sync.Mutex), split (a mutex each), idle (a channel), rwmutex (six read, two write),
-// slow (they send to one that is slower), source (one of them does).
+// slow (they send to one that is slower), source (one of them does), busy (they send, and do nothing else).
 // Prints "ready", begins at a line of its input, prints "busy" after 500 turns, and at the next line stops and
 // prints how long the goroutines have waited, in nanoseconds: by Go's block profile, which ends a wait when another
 // goroutine lets go, and by their own clock, from the call to the return.  Ends with its input.
@@ -111,6 +111,8 @@ func main() {
 				switch {
 				case mode == "idle":
 					<-jobs
+				case mode == "busy":
+					jobs <- 1
 				case mode == "slow" || mode == "source" && number == 0:
 					underSend(jobs)
 				case mode == "source":
@@ -130,10 +132,12 @@ func main() {
 			}
 		}(number)
 	}
-	if mode == "slow" || mode == "source" {
+	if mode == "slow" || mode == "source" || mode == "busy" {
 		go func() {
 			for range jobs {
-				work()
+				if mode != "busy" {
+					work()
+				}
 			}
 		}()
 	}

@@ -20,6 +20,7 @@ SOURCE = Path(__file__).resolve().parents[1] / "languages/mutexes.go"
 GO = shutil.which("go", path="/usr/bin") or "go"
 # Of the clocks, which are not read at the same instant.
 SLACK = 0.02
+MANY_CPUS = 4
 
 
 @pytest.fixture(scope="module")
@@ -116,6 +117,24 @@ def test_goroutines_that_send(live: Path, recording: Path, program: Path, mode: 
     assert profile * (1 - SLACK) <= channel.figures.wait_ns <= clock * (1 + SLACK)
     assert ("user-lock" in rules) == (nature == LOCK)
     assert ("main.underSend" in words) == (nature == LOCK)
+
+
+def test_a_channel_that_costs_too_much(live: Path, recording: Path, program: Path) -> None:
+    """Goroutines that do nothing but send: they are no longer followed, and mutexes are."""
+    if (os.cpu_count() or 1) > MANY_CPUS:
+        pytest.skip("one channel cannot take a tenth of so many CPUs")
+    with subprocess.Popen([program, "busy"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdin is not None
+        process.stdin.write("\n")
+        process.stdin.flush()
+        command = [live / "bin/lockline-collect", "record", "--futex", "--go", "-p", str(process.pid), "-d", "4s"]
+        ran = subprocess.run([*command, "-o", recording], capture_output=True, text=True, check=False, timeout=120)
+        process.communicate("\n\n")
+    assert ran.returncode == 0, ran.stderr
+    assert "goroutines that send are no longer followed" in ran.stderr
+    with open_recording(recording) as opened:
+        lost = "SELECT name, count FROM loss WHERE name IN ('go_sends_stopped', 'go_stopped')"
+        assert set(opened.raw(lost)) == {("go_sends_stopped", 1), ("go_stopped", 0)}
 
 
 def test_a_process_that_is_no_go_program(live: Path, recording: Path) -> None:

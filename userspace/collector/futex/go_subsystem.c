@@ -37,18 +37,22 @@
 /* Before the recording, to tell how many traps there are now. */
 #define LOOK_US 100000
 
+struct links {
+	struct bpf_link *list[MOST_LINKS];
+	int count;
+};
+
 struct go_probes {
 	struct lockline_bpf *bpf;
 	struct recording *recording;
 	struct mapped_array states;
-	struct bpf_link *links[MOST_LINKS];
-	int link_count;
+	struct links mutexes, sends;
 	__u32 cpus;
 	long online;
 	double trap_ns;
 	__u64 own_traps; /* while that was measured */
 	__u64 looked_ns, looked_traps;
-	bool ended; /* too many traps */
+	bool ended, sends_ended; /* too many traps */
 };
 
 static void add_bytes(struct sizing *s)
@@ -87,13 +91,13 @@ static __u64 counted(const struct go_probes *go, int counter)
 	return sum;
 }
 
-static void detach(struct go_probes *go)
+static void detach(struct links *links)
 {
-	while (go->link_count)
-		bpf_link__destroy(go->links[--go->link_count]);
+	while (links->count)
+		bpf_link__destroy(links->list[--links->count]);
 }
 
-static int attach_at(struct go_probes *go, struct bpf_program *program, __u32 tgid, __u64 file_offset)
+static int attach_at(struct links *links, struct bpf_program *program, __u32 tgid, __u64 file_offset)
 {
 	struct bpf_link *link;
 	char path[PROC_PATH];
@@ -102,7 +106,7 @@ static int attach_at(struct go_probes *go, struct bpf_program *program, __u32 tg
 	link = bpf_program__attach_uprobe(program, false, tgid, path, file_offset);
 	if (!link)
 		return -errno;
-	go->links[go->link_count++] = link;
+	links->list[links->count++] = link;
 	return 0;
 }
 
@@ -112,7 +116,7 @@ struct sites {
 		struct bpf_program *program;
 		__u64 file_offset;
 	} at[MOST_SITES];
-	int count;
+	int count, first_send;
 };
 
 static void add_site(struct sites *sites, struct bpf_program *program, __u64 file_offset)
@@ -186,6 +190,7 @@ static int find_sites(struct sites *sites, const struct go_probes *go, struct us
 		if (err == -ENOENT)
 			err = 0;
 	}
+	sites->first_send = sites->count;
 	if (!err) {
 		err = find_sends(sites, go, users, tgid);
 		if (err == -ENOENT)
@@ -201,7 +206,8 @@ static int attach_process(struct go_probes *go, struct user_symbols *users, __u3
 	int err = find_sites(&sites, go, users, tgid);
 
 	for (int i = 0; !err && i < sites.count; i++)
-		err = attach_at(go, sites.at[i].program, tgid, sites.at[i].file_offset);
+		err = attach_at(i < sites.first_send ? &go->mutexes : &go->sends, sites.at[i].program, tgid,
+				sites.at[i].file_offset);
 	return err;
 }
 
@@ -228,7 +234,9 @@ static int measure_trap(struct go_probes *go)
 	__u64 address = (unsigned long)trapped, least = UINT64_MAX;
 	int err = proc_mapping_at(getpid(), address, &mapping);
 
-	err = err ?: attach_at(go, go->bpf->progs.go_leave, getpid(), mapping.offset + (address - mapping.start));
+	err = err
+		      ?: attach_at(&go->mutexes, go->bpf->progs.go_leave, getpid(),
+				   mapping.offset + (address - mapping.start));
 	if (err)
 		return err;
 	for (int i = 0; i < TRAP_ROUNDS; i++) {
@@ -239,10 +247,15 @@ static int measure_trap(struct go_probes *go)
 		took = now_ns() - begin_ns;
 		least = took < least ? took : least;
 	}
-	detach(go);
+	detach(&go->mutexes);
 	go->own_traps = counted(go, -1);
 	go->trap_ns = (double)least / TRAP_CALLS;
 	return 0;
+}
+
+static bool is_attached(const struct go_probes *go)
+{
+	return go->mutexes.count || go->sends.count;
 }
 
 static double share_of(const struct go_probes *go, __u64 traps, __u64 window_ns)
@@ -286,7 +299,8 @@ static void close_go(void *state)
 {
 	struct go_probes *go = state;
 
-	detach(go);
+	detach(&go->sends);
+	detach(&go->mutexes);
 	maps_unmap(&go->states);
 	free(go);
 }
@@ -318,7 +332,7 @@ static int open_go(struct ground *ground, void **state)
 		close_go(go);
 		return err;
 	}
-	if (go->link_count && !ground->options->quiet)
+	if (is_attached(go) && !ground->options->quiet)
 		tell_cost(go);
 	go->looked_ns = now_ns();
 	go->looked_traps = counted(go, -1);
@@ -333,10 +347,22 @@ static int follow_command(void *state, struct ground *ground)
 	struct go_probes *go = state;
 	int err = attach_to(go, &tgid, 1);
 
-	if (!err && go->link_count && !ground->options->quiet)
+	if (!err && is_attached(go) && !ground->options->quiet)
 		message("%s: %.1f us each; beyond %.0f %% of the time of %ld CPUs it stops", what_traps,
 			go->trap_ns / 1e3, 100 * MOST_SHARE, go->online);
 	return err;
+}
+
+/* Those that send first: there may be many more of them. */
+static void stop_most(struct go_probes *go, __u64 traps)
+{
+	const bool sends = go->sends.count;
+
+	message("--go: %llu traps in the last second take more than %.0f %% of the CPUs' time; goroutines%s are no "
+		"longer followed",
+		traps, 100 * MOST_SHARE, sends ? " that send" : "");
+	detach(sends ? &go->sends : &go->mutexes);
+	*(sends ? &go->sends_ended : &go->ended) = true;
 }
 
 static int bound(void *state, struct ground *ground)
@@ -344,17 +370,11 @@ static int bound(void *state, struct ground *ground)
 	struct go_probes *go = state;
 	__u64 now = now_ns(), traps;
 
-	if (!go->link_count || now - go->looked_ns < 1000000000ull)
+	if (!is_attached(go) || now - go->looked_ns < 1000000000ull)
 		return 0;
 	traps = counted(go, -1);
-	if (share_of(go, traps - go->looked_traps, now - go->looked_ns) > MOST_SHARE) {
-		message("--go: %llu traps in the last second take more than %.0f %% of the CPUs' time; goroutines are "
-			"no "
-			"longer followed",
-			traps - go->looked_traps, 100 * MOST_SHARE);
-		detach(go);
-		go->ended = true;
-	}
+	if (share_of(go, traps - go->looked_traps, now - go->looked_ns) > MOST_SHARE)
+		stop_most(go, traps - go->looked_traps);
 	go->looked_ns = now;
 	go->looked_traps = traps;
 	return 0;
@@ -370,6 +390,10 @@ static int flush(void *state, struct ground *ground)
 		      ?: recording_put(go->recording, loss, .name = "go_no_slot",
 				       .count = counted(go, FUTEX_COUNT_GO_NO_SLOT),
 				       .meaning = "waits of goroutines that found no place among those in progress",
+				       .severity = "loss");
+	err = err
+		      ?: recording_put(go->recording, loss, .name = "go_sends_stopped", .count = go->sends_ended,
+				       .meaning = "goroutines that send were no longer followed: too many traps",
 				       .severity = "loss");
 	return err
 		       ?: recording_put(go->recording, loss, .name = "go_stopped", .count = go->ended,
