@@ -64,7 +64,7 @@ _CLOCKS_OF_ONE_DEVICE = ("hpet", "acpi_pm", "pit", "jiffies")
 # Findings about lockline, not about the load.
 _OWN = ("perturbation",)
 # What their holder does follows from what they are.
-_SELF_EXPLAINED = ("gil-bound", *STANDSTILLS)
+_SELF_EXPLAINED = ("gil-bound", "gvl-bound", *STANDSTILLS)
 
 
 # Of waiting that is there, but was not measured.

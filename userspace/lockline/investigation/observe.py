@@ -11,7 +11,7 @@ from lockline.analysis.episode_model import Doing, Episode
 from lockline.analysis.findings import Process, Task
 from lockline.analysis.futex import LOCK, PARKED, UNCLEAR, FutexWaits
 from lockline.analysis.model import LockWaits, Report
-from lockline.analysis.user_evidence import GO_MUTEX, RWLOCK
+from lockline.analysis.user_evidence import GO_CHANNEL, GO_MUTEX, RWLOCK
 from lockline.analysis.whatif import what_if
 from lockline.investigation.model import Counters, Holders, Holding, Observation, Unseen, UserLockSeen, WaitedLock
 from lockline.rules.common import callers, heaviest_caller
@@ -115,7 +115,7 @@ def _user_lock(report: Report, futex: FutexWaits) -> UserLockSeen:
         waits=futex.figures.waits,
         waiters=report.window.share(futex.to_blame_ns) or 0.0,
         why=futex.why,
-        goroutines=futex.make == GO_MUTEX,
+        goroutines=futex.make in (GO_CHANNEL, GO_MUTEX),
         rwlock=futex.make == RWLOCK,
         users=tuple(sorted({task.tid for task in futex.tasks if task.tid > 0})),
     )
