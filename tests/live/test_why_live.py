@@ -8,7 +8,7 @@ import pytest
 
 from incidents.cases import running
 from lockline.cli import main as cli
-from lockline.cli.why_counters import descendants_of
+from lockline.cli.why_counters import descendants_of, text_of
 from lockline.cli.why_sleeps import look_at_sleeps
 from lockline.investigation.model import Target
 from support import wait_for, why
@@ -56,6 +56,23 @@ def test_locks_of_files_and_semaphores(name: str, kind: str, tmp_path: Path) -> 
     assert lock.holder in children
     assert 2 * lock.holder_looks > lock.known
     assert (str(tmp_path / "incident.lock") if kind == "file-lock" else "semaphore 0 of set ") in lock.name
+
+
+def test_a_lock_that_is_left_to_who_started_its_taker(tmp_path: Path) -> None:
+    """`flock 9` in a shell script takes the lock and ends: the script has it, by the file that is open there."""
+    script = "exec 9>job.lock; flock 9; while :; do sleep 1; done"
+    with running(("sh", "-c", script), tmp_path) as first:
+        wait_for(lambda: "sleep" in _children_of(first.pid), "holder")
+        with running(("sh", "-c", script), tmp_path) as second:
+            wait_for(lambda: "flock" in _children_of(second.pid), "waiter")
+            seen = look_at_sleeps(Target(("-p", str(second.pid)), ""), 1)
+    (lock,) = seen.blocked
+    assert (lock.name, lock.holder) == (str(tmp_path / "job.lock"), first.pid)
+
+
+def _children_of(pid: int) -> set[str]:
+    """What the processes that it has forked are called."""
+    return {text_of(Path(f"/proc/{child}/comm")).strip() for child in descendants_of((pid,), 10)}
 
 
 def test_a_lock_of_a_file_is_the_cause(tmp_path: Path) -> None:

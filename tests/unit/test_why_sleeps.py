@@ -93,8 +93,8 @@ def test_functions_of_the_kernel() -> None:
 
 
 def of_looks(looks: Sequence[Sequence[Sleeper]], told_: Sequence[Sequence[Held]], complete: bool = True) -> Sleeps:
-    """Looks at eight threads."""
-    return sleeps_of(looks, told_, 8, complete)
+    """Looks at eight threads; of 16, unless these are all."""
+    return sleeps_of(looks, told_, 8, 8 if complete else 16)
 
 
 def test_looks_add_up() -> None:
@@ -104,6 +104,11 @@ def test_looks_add_up() -> None:
     assert (lock.name, lock.waiters, lock.known, lock.holder, lock.holder_looks) == ("/srv/data.lock", 7 / 4, 3, 9, 2)
     assert lock.holder_in == "hrtimer_nanosleep"
     assert [(one.function, one.threads) for one in seen.others] == [("anon_pipe_write", 0.25)]
+
+
+def test_threads_that_were_not_looked_at_count_too() -> None:
+    seen = of_looks([asleep(1, 2)] * 4, [], complete=False)
+    assert (seen.blocked[0].waiters, seen.all_of_them) == (4, False)
 
 
 def test_two_files_are_two_locks() -> None:

@@ -26,6 +26,20 @@ MOST_PROCESSES = 5000
 MOST_CHILDREN = 1000
 
 
+def short_text(path: str) -> str:
+    """The one short line of a file, without its end; '' if it cannot be read.  Of many such files: without Path."""
+    try:
+        file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return ""
+    try:
+        return os.read(file, 512).decode("utf-8", "replace").strip()
+    except OSError:
+        return ""
+    finally:
+        os.close(file)
+
+
 def text_of(path: Path) -> str:
     """What a file has; '' if it cannot be read."""
     try:

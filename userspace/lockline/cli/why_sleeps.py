@@ -10,9 +10,11 @@ import time
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
 
-from lockline.cli.why_counters import CGROUPS, MOST_CHILDREN, PROC, descendants_of, text_of, threads_of
+from lockline.cli.why_counters import CGROUPS, MOST_CHILDREN, PROC, descendants_of, short_text, text_of, threads_of
+from lockline.investigation import probes
 from lockline.investigation.model import Target
 from lockline.investigation.sleeps import (
     FILE_CALLS,
@@ -29,11 +31,13 @@ from lockline.investigation.sleeps import (
 )
 
 # Of all looks together; those at each thread are fewer where there are many.
-MOST_READS = 2_000
+MOST_READS = probes.SLEEP_LOOKS
 MOST_LOOKS = 20
 FEWEST_LOOKS = 3
 # Each read of /proc/locks stops who locks files for a moment, so that few are made.
 MOST_READS_OF_LOCKS = 5
+# On a machine with more nobody looks for a file that a process has left to another.
+MOST_PROCESSES = 2_000
 _MOST_BYTES = 8 << 20
 _GETPID = 11
 # What has both numbers.
@@ -105,18 +109,18 @@ def _semaphore_of(tgid: int, call: Sequence[int]) -> str:
 
 
 def _sleeper(tgid: int, tid: int) -> Sleeper | None:
-    task = PROC / str(tgid) / "task" / str(tid)
-    function = text_of(task / "wchan").strip()
+    task = f"{PROC}/{tgid}/task/{tid}"
+    function = short_text(f"{task}/wchan")
     kind = kind_of(function)
     if kind is None and not other_of(function):
         return None
-    comm = text_of(task / "comm").strip()
+    comm = short_text(f"{task}/comm")
     if kind is None:
         return Sleeper(tgid, tid, comm, function)
-    call = parse_call(text_of(task / "syscall"))
+    call = parse_call(short_text(f"{task}/syscall"))
     name, inode = _file_of(tgid, call) if kind == "file-lock" else (_semaphore_of(tgid, call), 0)
     # It woke up meanwhile, and the call may be the next one.
-    if text_of(task / "wchan").strip() != function:
+    if short_text(f"{task}/wchan") != function:
         return None
     return Sleeper(tgid, tid, comm, function, name, inode)
 
@@ -126,6 +130,29 @@ def _doing(pid: int) -> tuple[str, str]:
     alone = len(threads_of(pid, 2)) == 1
     function = text_of(PROC / str(pid) / "wchan").strip() if alone else ""
     return text_of(PROC / str(pid) / "comm").strip(), "" if function == "0" else function
+
+
+def _has_lock(pid: int, inode: int) -> bool:
+    """Whether a process has the file open with its lock: of flock() the lock is the open file's, whoever took it."""
+    with suppress(OSError):
+        for link in (PROC / str(pid) / "fd").iterdir():
+            with suppress(OSError):
+                if link.stat().st_ino == inode:
+                    text = text_of(PROC / str(pid) / "fdinfo" / link.name)
+                    if any(line.startswith("lock:") for line in text.splitlines()):
+                        return True
+    return False
+
+
+@cache
+def _who_has_open(inode: int, waiters: frozenset[int]) -> int:
+    """The process that has a locked file open, if it is one; 0: several, none, or too many to look at."""
+    processes = _processes()
+    if len(processes) > MOST_PROCESSES:
+        return 0
+    found = [pid for pid in processes if pid not in waiters and _has_lock(pid, inode)]
+    # A shell and what it started have it together: the first of them is the one to ask.
+    return found[0] if found and all(pid in descendants_of((found[0],), MOST_CHILDREN) for pid in found[1:]) else 0
 
 
 def _file_locks(sleepers: Sequence[Sleeper]) -> Iterator[Held]:
@@ -141,6 +168,10 @@ def _file_locks(sleepers: Sequence[Sleeper]) -> Iterator[Held]:
         # Of several readers none is to blame alone.
         holder = holders[0] if path and len(set(holders)) == 1 else 0
         comm, inside = _doing(holder) if holder else ("", "")
+        if path and not comm and len(set(holders)) <= 1:
+            # Who took it is gone, and has left it to others, as `flock 9` in a shell script does.
+            holder = _who_has_open(inode, frozenset(waiters))
+            comm, inside = _doing(holder) if holder else ("", "")
         if path:
             yield Held("file-lock", path, waiters, holder if comm else 0, comm, inside)
 
@@ -174,9 +205,9 @@ def _held(sleepers: Sequence[Sleeper], with_files: bool) -> list[Held]:
 def look_at_sleeps(target: Target, seconds: float) -> Sleeps:
     """Look at the target's threads some times within so many seconds; of very many at some, chosen by chance."""
     threads = threads_wanted(target)
+    every = len(threads)
     most = MOST_READS // FEWEST_LOOKS
-    all_of_them = len(threads) <= most
-    if not all_of_them:
+    if every > most:
         threads = random.sample(threads, most)
     number = max(FEWEST_LOOKS, min(MOST_LOOKS, MOST_READS // max(1, len(threads))))
     looks: list[list[Sleeper]] = []
@@ -190,4 +221,4 @@ def look_at_sleeps(target: Target, seconds: float) -> Sleeps:
         files_read += any(one.kind == "file-lock" for one in held[-1])
         # By chance, so as not to look at the beat of a load alone.
         time.sleep(max(0.0, (end - time.monotonic()) / left * random.uniform(0.5, 1.0)) if left > 1 else 0.0)
-    return sleeps_of(looks, held, len(threads), all_of_them)
+    return sleeps_of(looks, held, len(threads), every)

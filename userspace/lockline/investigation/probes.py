@@ -18,8 +18,8 @@ LOOK_NS = 30_000
 LOOKS_PER_S = 20
 THREADS_LOOKED_AT = 48
 # Of a look at what one thread sleeps in, a file, and so many of them in a second.
-SLEEP_LOOK_NS = 30_000
-SLEEP_LOOKS = 2_000
+SLEEP_LOOK_NS = 40_000
+SLEEP_LOOKS = 1_500
 # Traps at contended mutexes of a program in Go: a guess, and the collector stops at 10 % of the CPUs.
 GO_TRAPS_PER_S = 2_000
 GO_TRAP_NS = 20_000

@@ -198,7 +198,7 @@ def waited_for(entries: Sequence[LockEntry]) -> tuple[tuple[str, tuple[int, ...]
     return tuple((file, tuple(holders[file]), tuple(waiting)) for file, waiting in waiters.items())
 
 
-def _blocked(kind: Kind, name: str, at: Sequence[Sleeper], looks: int, held: Sequence[Held]) -> Blocked:
+def _blocked(kind: Kind, name: str, at: Sequence[Sleeper], looks: float, held: Sequence[Held]) -> Blocked:
     comm, tgid = Counter((sleeper.comm, sleeper.tgid) for sleeper in at).most_common(1)[0][0]
     function = Counter(sleeper.function for sleeper in at).most_common(1)[0][0]
     made = Blocked(kind, name, function, len(at) / looks, comm, tgid)
@@ -214,9 +214,12 @@ def _blocked(kind: Kind, name: str, at: Sequence[Sleeper], looks: int, held: Seq
 
 
 def sleeps_of(
-    looks: Sequence[Sequence[Sleeper]], held: Sequence[Sequence[Held]], threads: int, all_of_them: bool
+    looks: Sequence[Sequence[Sleeper]], held: Sequence[Sequence[Held]], threads: int, of_threads: int
 ) -> Sleeps:
-    """What looks at threads, and at who has the locks that they wait for, say together; held: of each look."""
+    """What looks at threads, and at who has the locks that they wait for, say together; held: of each look.
+
+    threads: looked at each time, of so many, which the ones that were looked at stand for.
+    """
     at: defaultdict[tuple[Kind, str], list[Sleeper]] = defaultdict(list)
     others: Counter[tuple[str, str]] = Counter()
     told: defaultdict[tuple[Kind, str], list[Held]] = defaultdict(list)
@@ -230,12 +233,12 @@ def sleeps_of(
                 others[sleeper.function, other_of(sleeper.function)] += 1
                 continue
             at[kind, sleeper.name].append(sleeper)
-    number = max(1, len(looks))
+    number = max(1, len(looks)) * max(1, threads) / max(1, of_threads, threads)
     blocked = [_blocked(kind, name, one, number, told[kind, name]) for (kind, name), one in at.items()]
     return Sleeps(
         looks=len(looks),
         threads=threads,
-        all_of_them=all_of_them,
+        all_of_them=of_threads <= threads,
         blocked=tuple(sorted(blocked, key=lambda one: -one.waiters)),
         others=tuple(
             OtherSleep(function, what, count / number) for (function, what), count in others.most_common(5) if what
