@@ -82,6 +82,16 @@ def test_this_machine(collector: Path) -> None:
     assert probes["user stacks"]["state"] == "off"
 
 
+def test_what_a_recording_would_keep(live: Path, recording: Path, collector: Path) -> None:
+    host, _ = doctor([collector, "doctor"])
+    with Collector(live, recording, "-a"):
+        pass
+    with Recording(recording) as result:
+        ((kept,),) = result.rows("SELECT value FROM meta WHERE name = 'privileges_kept'")
+    assert "CAP_BPF" in kept.split()
+    assert host["privileges_kept"] == kept
+
+
 def test_without_rights(collector: Path) -> None:
     host, probes = doctor([collector, "doctor"], user=65534, group=65534, extra_groups=[])
     assert host["capabilities"].startswith("present: none")

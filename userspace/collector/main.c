@@ -11,6 +11,7 @@
 #include "kernel/plan_make.h"
 #include "naming/naming_helper.h"
 #include "recording/recording_sums.h"
+#include "session/privileges.h"
 #include "session/session.h"
 #include "session/session_sizes.h"
 #include "types/types_dwarf.h"
@@ -20,12 +21,17 @@ static int doctor(const struct options *options)
 {
 	struct cpu_pairs *pairs = NULL;
 	struct symbols *symbols = NULL;
+	char kept[PLAN_TEXT];
 	struct plan plan;
 	int err = symbols_open(&symbols);
 
 	if (err)
 		message("cannot read the kernel's symbols: %s", strerror(-err));
 	err = plan_make(&plan, options, symbols);
+	if (!err) {
+		privileges_expected(options, kept, sizeof(kept));
+		plan_put_fact(&plan, "privileges_kept", kept);
+	}
 	if (!err && options->deep)
 		err = cpu_pairs_open(&pairs, DEEP_NS);
 	if (!err)

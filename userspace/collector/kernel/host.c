@@ -24,17 +24,13 @@ extern char **environ;
 
 __attribute__((format(printf, 3, 4))) static void fact(struct plan *plan, const char *name, const char *format, ...)
 {
-	struct fact *fact;
+	char text[PLAN_TEXT];
 	va_list arguments;
 
-	if (plan->fact_count == PLAN_FACTS)
-		return;
-	fact = &plan->facts[plan->fact_count++];
-	snprintf(fact->name, sizeof(fact->name), "%s", name);
 	va_start(arguments, format);
-	vsnprintf(fact->value, sizeof(fact->value), format, arguments);
+	vsnprintf(text, sizeof(text), format, arguments);
 	va_end(arguments);
-	make_printable(fact->value);
+	plan_put_fact(plan, name, text);
 }
 
 static void fact_of_file(struct plan *plan, const char *name, const char *path)

@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/small_file.h"
 #include "cli/message.h"
 #include "kernel/plan.h"
 
@@ -11,6 +12,18 @@ const char *const probe_state_names[] = {
 	[PROBE_UNAVAILABLE] = "unavailable",
 	[PROBE_BLIND] = "blind",
 };
+
+void plan_put_fact(struct plan *plan, const char *name, const char *value)
+{
+	struct fact *fact;
+
+	if (plan->fact_count == PLAN_FACTS)
+		return;
+	fact = &plan->facts[plan->fact_count++];
+	snprintf(fact->name, sizeof(fact->name), "%s", name);
+	snprintf(fact->value, sizeof(fact->value), "%s", value);
+	make_printable(fact->value);
+}
 
 const char *plan_fact(const struct plan *plan, const char *name)
 {

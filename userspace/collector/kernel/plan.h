@@ -84,6 +84,8 @@ void plan_give_up(struct plan *plan, enum signal signal, const char *why, int er
 /* Says on stderr that a signal that was asked for is not available. */
 void plan_tell_missing(const struct plan *plan, enum signal signal);
 
+/* One more fact; without room for it none. */
+void plan_put_fact(struct plan *plan, const char *name, const char *value);
 /* The value of a fact, or "" */
 const char *plan_fact(const struct plan *plan, const char *name);
 

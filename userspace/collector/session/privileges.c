@@ -58,7 +58,7 @@ static bool may_write_beside(const char *path)
 static bool is_wanted(int number, const struct options *options)
 {
 	if (number == CAP_DAC_OVERRIDE)
-		return !may_write_beside(options->output);
+		return options->output && !may_write_beside(options->output);
 	if (number == CAP_CHOWN)
 		return output_file_has_user();
 	return number != CAP_KILL || options->command_argv;
@@ -93,7 +93,7 @@ static int keep_alone(__u64 mask)
 	return syscall(SYS_capset, &header, data) ? -errno : 0;
 }
 
-static void name_kept(char *out, size_t size)
+static void name_kept(__u64 mask, char *out, size_t size)
 {
 	struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
 	struct __user_cap_data_struct data[2] = {};
@@ -102,7 +102,7 @@ static void name_kept(char *out, size_t size)
 	syscall(SYS_capget, &header, data);
 	*out = 0;
 	for (size_t i = 0; i < sizeof(kept) / sizeof(kept[0]) && used < size; i++)
-		if (data[kept[i].number / 32].effective >> kept[i].number % 32 & 1)
+		if (mask >> kept[i].number & data[kept[i].number / 32].effective >> kept[i].number % 32 & 1)
 			used += snprintf(out + used, size - used, "%s%s", used ? " " : "", kept[i].name);
 }
 
@@ -115,5 +115,12 @@ void privileges_drop(const struct options *options, char *out, size_t size)
 	if (err)
 		snprintf(out, size, "all: %s", strerror(-err));
 	else
-		name_kept(out, size);
+		name_kept(~0ull, out, size);
+}
+
+void privileges_expected(const struct options *options, char *out, size_t size)
+{
+	name_kept(wanted(options), out, size);
+	if (!*out)
+		snprintf(out, size, "none");
 }

@@ -14,4 +14,7 @@ struct options;
  */
 void privileges_drop(const struct options *options, char *out, size_t size);
 
+/* What a recording with these options would keep of what the process has. */
+void privileges_expected(const struct options *options, char *out, size_t size);
+
 #endif /* LOCKLINE_PRIVILEGES_H */
