@@ -199,16 +199,19 @@ class Column:
     spare: int = 0
 
 
-def _sizes(columns: Sequence[Column], rows: Sequence[Sequence[str]], room: int, least: int) -> list[int] | None:
+def _sizes(
+    columns: Sequence[Column], rows: Sequence[Sequence[str]], room: int, least: int, grow: bool
+) -> list[int] | None:
     """Widths with which a table fits: names give way, figures never do.  None: there are none."""
     needed = [max(width(row[index]) for row in rows) for index in range(len(columns))]
     gaps = len(columns) - 1
     wanted = [column.width for column in columns]
-    grows = page().whole or room > WIDTH
+    whole = grow and page().whole
+    grow = whole or (grow and room > WIDTH)
     for index, column in enumerate(columns):
         figures = max((width(row[index]) for row in rows[1:]), default=0) if column.right else 0
-        wanted[index] = max(wanted[index], figures, 0 if column.right or not grows else needed[index])
-    if page().whole or sum(wanted) + gaps <= room:
+        wanted[index] = max(wanted[index], figures, 0 if column.right or not grow else needed[index])
+    if whole or sum(wanted) + gaps <= room:
         return wanted
     sizes = [min(one) for one in zip(wanted, needed, strict=True)]
     lowest = [
@@ -223,13 +226,16 @@ def _sizes(columns: Sequence[Column], rows: Sequence[Sequence[str]], room: int, 
     return sizes
 
 
-def table(columns: Sequence[Column], rows: Sequence[Sequence[str]], indent: str = "  ") -> list[str]:
-    """Lines of a table of clean texts, with its titles; on a narrow page names are cut, then spare columns left out."""
+def table(columns: Sequence[Column], rows: Sequence[Sequence[str]], indent: str = "  ", grow: bool = True) -> list[str]:
+    """Lines of a table of clean texts, with its titles; on a narrow page names are cut, then spare columns left out.
+
+    grow: names may have more columns than is said, where there is room or a program reads them.
+    """
     lines: list[Sequence[str]] = [[column.title for column in columns], *rows]
     room = page().columns - len(indent)
     while True:
         spare = max((column.spare for column in columns), default=0)
-        sizes = _sizes(columns, lines, room, _NAMES if spare else _WORDS)
+        sizes = _sizes(columns, lines, room, _NAMES if spare else _WORDS, grow)
         if sizes is not None:
             break
         if not spare:

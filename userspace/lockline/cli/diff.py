@@ -8,7 +8,7 @@ from pathlib import Path
 
 from lockline.base import files
 from lockline.base.errors import LocklineError
-from lockline.base.text import Style, clean
+from lockline.base.text import Page, Style, clean, on_page
 from lockline.cli.common import add_html, check_html
 from lockline.cli.terminal import columns, painted, style
 from lockline.diff.lines import LinesDiff, diff_lines, has_lines
@@ -235,7 +235,9 @@ def run(arguments: argparse.Namespace) -> tuple[str, int]:
     elif arguments.format == "json":
         text = document.render(result, arguments.top)
     elif arguments.changelog:
-        text = diff_text.changelog(result, plain, arguments.labels)
+        # A commit message is as wide as it is, whoever reads it.
+        with on_page(Page()):
+            text = diff_text.changelog(result, plain, arguments.labels)
         for warning in result.warnings:
             print(f"lockline: {clean(warning, plain)}", file=sys.stderr)
     else:

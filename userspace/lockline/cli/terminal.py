@@ -16,6 +16,9 @@ _HEADINGS = (
     " FINDINGS LOCKS LINES MEMBERS CHANGES DO TIME TRUST MORE"
 )
 _HEADING = re.compile(rf"^({_HEADINGS.replace(' ', '|')})(?= |$)", re.MULTILINE)
+# The C locale, and what Python puts in its place.
+_C = ("C", "POSIX")
+_COERCED = ("C.UTF-8", "C.utf8", "UTF-8")
 _SURE = re.compile(r"^( \d )(high)( )", re.MULTILINE)
 
 
@@ -33,8 +36,11 @@ def page() -> Page:
 
 def _is_c_locale(environment: Mapping[str, str]) -> bool:
     """Whether the user asks for ASCII: Python itself writes UTF-8 in the C locale (PEP 540)."""
-    chosen = next((value for name in ("LC_ALL", "LC_CTYPE", "LANG") if (value := environment.get(name))), "")
-    return chosen in ("C", "POSIX")
+    names = ["LC_ALL", "LC_CTYPE", "LANG"]
+    if environment.get("LC_CTYPE") in _COERCED and environment.get("LANG") in _C:
+        # Python has set it, for want of a better one (PEP 538): the user said LANG=C.
+        names.remove("LC_CTYPE")
+    return next((value for name in names if (value := environment.get(name))), "") in _C
 
 
 def style(addresses: bool = False) -> Style:

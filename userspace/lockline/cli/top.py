@@ -282,6 +282,8 @@ def run(arguments: argparse.Namespace) -> tuple[str, int]:
         return "", 0
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise LocklineError("top: needs a terminal; --once and --batch print without one")
+    if os.environ.get("TERM", "dumb") == "dumb":
+        raise LocklineError("top: this terminal cannot move its cursor (TERM=dumb); --batch prints without one")
     return _on_terminal(arguments, style)
 
 

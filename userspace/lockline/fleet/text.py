@@ -131,7 +131,7 @@ def lock_table(locks: Sequence[LockShare], style: Style, changes: bool) -> list[
         row = [clean(lock.name, style), clean(lock.kind, style), percent(lock.share), percent(lock.spread.median)]
         row += [percent(lock.spread.p99), worst]
         rows.append([*row, change_words(lock.change, lock.new)] if changes else row)
-    return table(columns, rows, indent="")
+    return table(columns, rows, indent="", grow=False)
 
 
 def _judged_words(effect: Effect) -> str:
@@ -191,7 +191,7 @@ def render_diff(diff: FleetDiff, style: Style) -> str:
         warnings = [line for text in diff.warnings for line in filled("Mind:   ", f"{text}.", COLUMNS, 2)]
         return [
             _verdict(diff, style),
-            table(columns, rows, indent="") if rows else [],
+            table(columns, rows, indent="", grow=False) if rows else [],
             [*_side("Before: ", diff.before, style), *_side("After:  ", diff.after, style), *warnings],
         ]
 

@@ -244,7 +244,7 @@ def _changes(diff: Diff, labels: Labels, style: Style, columns: int, most: int) 
     ]
     if len(rows) > most:
         cells.append([f" {len(rows) - most:,} more", *("" for _ in heads)])
-    return [line.rstrip() for line in table([Column("CHANGES", name, right=False), *heads], cells, "")]
+    return [line.rstrip() for line in table([Column("CHANGES", name, right=False), *heads], cells, "", grow=False)]
 
 
 def _samples(diff: Diff, labels: Labels, columns: int) -> list[str]:

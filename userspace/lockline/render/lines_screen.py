@@ -133,7 +133,7 @@ def _lines_table(
     left = total - min(most, len(lines))
     if left > 0:
         rows.append([f" {left:,} more", *("" for _ in heads)])
-    return [line.rstrip() for line in table([Column("LINES", name, right=False), *heads], rows, "")]
+    return [line.rstrip() for line in table([Column("LINES", name, right=False), *heads], rows, "", grow=False)]
 
 
 def _functions(names: Sequence[str], columns: int, style: Style) -> str:
@@ -193,7 +193,7 @@ def _members(rows: Sequence[tuple[str, list[str], list[str], int]], style: Style
         [f" {clean(name, style)}", *figures, *([cpu_list(bits) or "-"] if cpus else []), _functions(names, by, style)]
         for name, figures, names, bits in rows
     ]
-    return [cut(line.rstrip(), columns) for line in table(heads, cells, "")]
+    return [cut(line.rstrip(), columns) for line in table(heads, cells, "", grow=False)]
 
 
 def _trust(text: str, columns: int, most: int) -> list[str]:

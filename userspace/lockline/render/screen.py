@@ -306,7 +306,7 @@ def _locks(report: Report, style: Style, columns: int, most: int) -> tuple[list[
         waiting = sum(lock.figures.wait_ns for lock in rest)
         entries.append({"LOCKS": f" {len(rest):,} more", "waits": count(waits), "waiting": duration(waiting)})
     rows = [[entry.get(head.title, "") for head in heads] for entry in entries]
-    return [line.rstrip() for line in table(heads, rows, "")], marked
+    return [line.rstrip() for line in table(heads, rows, "", grow=False)], marked
 
 
 def _time(report: Report, slices: Sequence[Slice], style: Style, columns: int, kept: bool) -> list[str]:

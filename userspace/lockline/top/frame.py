@@ -9,7 +9,7 @@ from lockline.analysis.answer import cost_of, trusted_ns
 from lockline.analysis.model import LockWaits, Report
 from lockline.base import histogram
 from lockline.base.numbers import count, duration, percent
-from lockline.base.text import Column, Style, clean, cut, pad, table
+from lockline.base.text import Column, Page, Style, clean, cut, on_page, pad, table
 from lockline.render.screen import MARK
 from lockline.top.state import State, selection, shown_locks
 
@@ -129,7 +129,9 @@ def _lock_table(shown: Shown, state: State, style: Style, columns: int, rows: in
             "longest ": _marked(report, lock, figures.max_ns),
         }
         cells.append([every[head.title] for head in heads])
-    lines = table(heads, cells, "")
+    # The terminal may have another size than when lockline was started.
+    with on_page(Page(columns)):
+        lines = table(heads, cells, "", grow=False)
     filters = [f"sorted by {state.sort}{', reversed' if state.reverse else ''}"]
     filters += [f"kind {clean(state.kind, style)}"] if state.kind else []
     filters += [f"names with '{clean(state.pattern, style)}'"] if state.pattern or state.typing else []
