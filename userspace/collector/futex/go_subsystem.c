@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Goroutines that wait for a sync.Mutex or sync.RWMutex, or to send to a channel (record --futex --go): where Go's runtime parks one, and where
- * it goes on, has a uprobe in each process of -p.  What they see is in the rows and rings of the futexes.
+ * Goroutines that wait for a sync.Mutex or sync.RWMutex, or to send to a channel (record --futex --go): where Go's
+ * runtime parks one, and where it goes on, has a uprobe in each process of -p, and in COMMAND.  What they see is in the
+ * rows and rings of the futexes.
  */
 #include <stdint.h>
 #include <stdlib.h>
@@ -264,8 +265,7 @@ static double share_of(const struct go_probes *go, __u64 traps, __u64 window_ns)
 }
 
 static const char what_traps[] =
-	"--go traps where a goroutine parks for a mutex or to send, goes on, or lets one go that others wait "
-	"for";
+	"--go traps where a goroutine parks for a mutex or to send, goes on, or lets one go that others wait for";
 
 /* Nothing is recorded yet: it can be stopped then. */
 static void tell_cost(struct go_probes *go)

@@ -7,7 +7,7 @@ from typing import Any, Literal
 from lockline.analysis.futex import BARRIER, CONDITION, LOCK, PARKED, POLL, SEMAPHORE, UNCLEAR
 from lockline.base import histogram
 from lockline.render.documents.figures import PlainFrame, Sums, Task
-from lockline.render.walker import At, Count, Name, Pairs, inline, shown
+from lockline.render.walker import At, Count, Fraction, Name, Pairs, inline, shown
 
 Role = Literal["waiter", "waker", "owner"]
 Nature = Literal["lock", "parked", "barrier", "unclear", "timed poll", "semaphore", "condition or idle", "no wait"]
@@ -66,6 +66,14 @@ class HolderLook:
 
 
 @dataclass(frozen=True)
+class Behind:
+    """A lock that those who have another one wait for meanwhile."""
+
+    futex: Futex = inline(lambda behind, _: behind[0])
+    part: Fraction = shown("of the looks at holders", lambda behind, _: behind[1])
+
+
+@dataclass(frozen=True)
 class FutexWaits:
     """A futex, and all that was done with it over the whole run; figures: of the calls that slept."""
 
@@ -95,6 +103,8 @@ class FutexWaits:
     tasks: tuple[FutexTask, ...] = shown("of the first 20 futexes")
     stacks: tuple[FutexStack, ...] = shown("likewise, by role")
     holders: tuple[HolderLook, ...] = shown("likewise, of mutexes: what their holders did, most looks first")
+    behind: Behind | None = shown("a lock that its holders wait for meanwhile; null: none")
+    to_blame_ns: Count = shown("waiting that is its doing: for it, and at locks whose holders wait for it")
 
 
 def _of_nature(nature: str) -> Any:
