@@ -163,6 +163,13 @@ def test_nobody_is_sure_that_nothing_waits_before_it_was_looked_at() -> None:
     assert {one.state for one in hypotheses(known) if one.cause == "other-locks"} == {"not testable"}
 
 
+def test_no_threads_are_no_evidence() -> None:
+    """As of a control group that is not found here: what was not looked at is not ruled out."""
+    known = after(sleeps_of([[]] * 3, [[]] * 3, 0, 0))
+    assert {one.state for one in hypotheses(known) if one.cause == "other-locks"} == {"not testable"}
+    assert judge(known, "nothing left to try").sure == "medium"
+
+
 def test_what_is_no_lock_is_told_beside_the_answer() -> None:
     known = after(of_looks([asleep(1, 2, function="do_signal_stop")] * 10, []))
     verdict = judge(known, "nothing left to try")

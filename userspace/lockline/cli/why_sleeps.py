@@ -36,8 +36,8 @@ MOST_LOOKS = 20
 FEWEST_LOOKS = 3
 # Each read of /proc/locks stops who locks files for a moment, so that few are made.
 MOST_READS_OF_LOCKS = 5
-# On a machine with more nobody looks for a file that a process has left to another.
-MOST_PROCESSES = 2_000
+# On a machine with more open files nobody looks for one that a process has left to another.
+MOST_DESCRIPTORS = 5_000
 _MOST_BYTES = 8 << 20
 _GETPID = 11
 # What has both numbers.
@@ -81,12 +81,23 @@ def threads_wanted(target: Target) -> list[tuple[int, int]]:
     return [(pid, tid) for pid in pids for tid in threads_of(pid, MOST_READS)]
 
 
+def _open_file(tgid: int, descriptor: str) -> tuple[int, bool]:
+    """Inode of an open file (0: not known), and whether it has a lock: by fdinfo, which asks no file server."""
+    inode, locked = 0, False
+    for line in text_of(PROC / str(tgid) / "fdinfo" / descriptor).splitlines():
+        name, _, value = line.partition(":")
+        if name == "ino" and value.strip().isdigit():
+            inode = int(value)
+        locked = locked or name == "lock"
+    return inode, locked
+
+
 def _file_of(tgid: int, call: Sequence[int]) -> tuple[str, int]:
-    """The file that a call locks, and its inode: asked of the open file, so that no path is walked."""
+    """The file that a call locks, and its inode."""
     if call and call[0] in FILE_CALLS:
-        link = PROC / str(tgid) / "fd" / str(call[1])
         with suppress(OSError):
-            return str(link.readlink()), link.stat().st_ino
+            name = str((PROC / str(tgid) / "fd" / str(call[1])).readlink())
+            return name, _open_file(tgid, str(call[1]))[0]
     return "", 0
 
 
@@ -132,25 +143,23 @@ def _doing(pid: int) -> tuple[str, str]:
     return text_of(PROC / str(pid) / "comm").strip(), "" if function == "0" else function
 
 
-def _has_lock(pid: int, inode: int) -> bool:
-    """Whether a process has the file open with its lock: of flock() the lock is the open file's, whoever took it."""
-    with suppress(OSError):
-        for link in (PROC / str(pid) / "fd").iterdir():
-            with suppress(OSError):
-                if link.stat().st_ino == inode:
-                    text = text_of(PROC / str(pid) / "fdinfo" / link.name)
-                    if any(line.startswith("lock:") for line in text.splitlines()):
-                        return True
-    return False
+def _descriptors(processes: Sequence[int]) -> Iterator[tuple[int, str]]:
+    """The open files of these processes."""
+    for pid in processes:
+        with suppress(OSError):
+            for path in (PROC / str(pid) / "fdinfo").iterdir():
+                yield pid, path.name
 
 
 @cache
 def _who_has_open(inode: int, waiters: frozenset[int]) -> int:
     """The process that has a locked file open, if it is one; 0: several, none, or too many to look at."""
-    processes = _processes()
-    if len(processes) > MOST_PROCESSES:
-        return 0
-    found = [pid for pid in processes if pid not in waiters and _has_lock(pid, inode)]
+    found: list[int] = []
+    for number, (pid, descriptor) in enumerate(_descriptors([pid for pid in _processes() if pid not in waiters])):
+        if number == MOST_DESCRIPTORS:
+            return 0
+        if pid not in found and _open_file(pid, descriptor) == (inode, True):
+            found.append(pid)
     # A shell and what it started have it together: the first of them is the one to ask.
     return found[0] if found and all(pid in descendants_of((found[0],), MOST_CHILDREN) for pid in found[1:]) else 0
 
@@ -204,6 +213,7 @@ def _held(sleepers: Sequence[Sleeper], with_files: bool) -> list[Held]:
 
 def look_at_sleeps(target: Target, seconds: float) -> Sleeps:
     """Look at the target's threads some times within so many seconds; of very many at some, chosen by chance."""
+    _who_has_open.cache_clear()
     threads = threads_wanted(target)
     every = len(threads)
     most = MOST_READS // FEWEST_LOOKS

@@ -85,8 +85,8 @@ def of_sleeps(known: Investigation) -> list[Hypothesis]:
     """Whether threads wait for locks of files, or for semaphores."""
     claim = fact("why-other-locks")
     seen = sleeps_seen(known)
-    if seen is None:
-        if not known.target.has_threads:
+    if seen is None or not seen[1].threads:
+        if seen is not None or not known.target.has_threads:
             evidence = Evidence(fact("why-threads-unknown", target=Text(known.target.words)), False, 0)
             return [Hypothesis("other-locks", None, "not testable", 0.0, claim, (evidence,))]
         return [Hypothesis("other-locks", None, "open", _EXPECTED, claim, tests=(probes.SLEEPS,))]

@@ -42,7 +42,7 @@ SENTENCES: Mapping[str, str] = {
     "why-go-program": "it is a busy program in Go, whose goroutines wait without the kernel",
     "why-go-wakes": "{wakes} of the wakes that were sampled come from unlocking a mutex that goroutines wait for",
     "why-blocked": "at {looks} looks {threads:.2f} threads slept in {function} on average, most of them {process}",
-    "why-file-holder": "/proc/locks says that {holder} had it at {seen} of {known} looks[; it slept in {function}]",
+    "why-file-holder": "by /proc/locks and open files {holder} had it at {seen} of {known} looks[, in {function}]",
     "why-semaphore-holder": "{holder} changed it last at {seen} of {known} looks[; it slept in {function}]",
     "why-holder-unknown": "who has it is not known",
     "why-none-blocked": "at {looks} looks at {threads} threads none was asleep for one",
