@@ -60,5 +60,5 @@ def bpf_machine() -> None:
 
 @pytest.fixture(autouse=True)
 def no_columns(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Tests read what a program reads; xdist tells its workers the width of the terminal."""
+    """Tests read what a program reads; xdist gives its workers the width of the terminal."""
     monkeypatch.delenv("COLUMNS", raising=False)

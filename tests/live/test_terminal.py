@@ -7,23 +7,15 @@ import re
 import subprocess
 from pathlib import Path
 
+from terminals import read_terminal
+
 
 def on_a_terminal(command: list[str], environment: dict[str, str]) -> str:
     """Run a command whose stderr is a terminal; what it wrote there."""
     leader, follower = pty.openpty()
     with subprocess.Popen(command, stderr=follower, env=os.environ | environment) as process:
         os.close(follower)
-        written = b""
-        while True:
-            try:
-                part = os.read(leader, 4096)
-            except OSError:
-                # The other end is closed.
-                break
-            if not part:
-                break
-            written += part
-    os.close(leader)
+        written = read_terminal(leader)
     assert process.returncode == 0, written
     return written.decode()
 

@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from lockline.base.text import width
+from terminals import read_terminal
 
 TOP = Path(__file__).resolve().parents[2]
 # What a user's settings would change.
@@ -35,16 +36,7 @@ def on_a_terminal(arguments: list[str], columns: int = 80, rows: int = 24, **env
     quiet = subprocess.DEVNULL
     with subprocess.Popen(command, stdin=follower, stdout=follower, stderr=quiet, env=variables) as process:
         os.close(follower)
-        written = b""
-        while True:
-            try:
-                part = os.read(leader, 65536)
-            except OSError:  # EIO: nobody has the other side any more
-                break
-            if not part:
-                break
-            written += part
-    os.close(leader)
+        written = read_terminal(leader)
     assert process.returncode == 0, written
     return written.decode().replace("\r\n", "\n")
 

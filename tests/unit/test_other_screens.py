@@ -15,6 +15,7 @@ from lockline.c2c.live import LiveReport, make_live_report
 from lockline.cli import main as cli
 from lockline.recording.reader import open_recording
 from lockline.render import lines_screen
+from terminals import read_terminal
 from watched_lines import MS, US, Target, in_windows, look, ping_pong, write_watch
 
 SECOND = 1_000_000_000
@@ -168,19 +169,10 @@ def run_in_terminal(arguments: list[str], **environment: str) -> str:
         env=variables | {"PYTHONPATH": str(TOP / "userspace"), "PAGER": "cat", **environment},
     )
     os.close(follower)
-    parts = []
-    while True:
-        try:
-            part = os.read(leader, 65536)
-        except OSError:  # EIO: nobody has the other side any more
-            break
-        if not part:
-            break
-        parts.append(part)
-    os.close(leader)
+    written = read_terminal(leader)
     _, complaints = process.communicate()
     assert process.returncode in (0, 2), complaints
-    return b"".join(parts).decode().replace("\r\n", "\n")
+    return written.decode().replace("\r\n", "\n")
 
 
 @pytest.mark.parametrize("name", ["report", "watch", "c2c of a text", "diff, worse"])

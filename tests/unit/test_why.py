@@ -16,9 +16,8 @@ from lockline.analysis.user_evidence import Goroutines
 from lockline.base.errors import LocklineError
 from lockline.base.text import Style
 from lockline.cli.why import redacted
-from lockline.cli.why_steps import LEAST_COST_NS, most_cost_ns
 from lockline.investigation import probes
-from lockline.investigation.choice import is_over, judge, next_steps, proven
+from lockline.investigation.choice import LEAST_COST_NS, is_over, judge, most_cost_ns, next_steps, proven
 from lockline.investigation.counters import (
     Reading,
     difference,

@@ -154,7 +154,7 @@ def _add(arguments: argparse.Namespace) -> tuple[str, int]:
     plain = Style(unicode=False, addresses=False)
     counts = {"added": 0, "there": 0, "failed": 0, "note": 0}
     rows = 0
-    # What is told goes over the line of progress.
+    # What we print goes over the line of progress.
     over = "\r" + " " * 79 + "\r" if sys.stderr.isatty() else ""
     told = Told(arguments.weight, arguments.release, arguments.role, arguments.intervals)
     with progress(lambda: f"adding recordings, {sum(counts.values()):,} of {len(names):,}"):

@@ -152,7 +152,7 @@ def _working(parsed: "argparse.Namespace") -> str | None:
     if getattr(parsed, "html", None) and parsed.command in ("report", "diff", "fleet"):
         return "making the page"
     if parsed.command == "fleet":
-        # Adding tells how many recordings it has added.
+        # Adding shows how many recordings it has added.
         return {"report": "reading the fleet", "diff": "comparing hosts", "migrate": "migrating", "sql": "asking"}.get(
             parsed.action
         )

@@ -4,7 +4,6 @@
 import ctypes
 import os
 import random
-import re
 import struct
 import time
 from collections import defaultdict
@@ -40,8 +39,6 @@ MOST_READS_OF_LOCKS = 5
 MOST_DESCRIPTORS = 5_000
 _MOST_BYTES = 8 << 20
 _GETPID = 11
-# What has both numbers.
-_NAMED = re.compile(r"semaphore [0-9]{1,5} of set [0-9]{1,9}\Z")
 _SEMBUF = struct.Struct("=HhH")
 
 
@@ -112,11 +109,14 @@ def _number_in_set(tgid: int, address: int) -> int | None:
     return number if operation <= 0 else None
 
 
-def _semaphore_of(tgid: int, call: Sequence[int]) -> str:
-    if not call or call[0] not in SEMAPHORE_CALLS:
-        return ""
+def _semaphore_of(tgid: int, call: Sequence[int]) -> tuple[str, tuple[int, int] | None]:
+    """The semaphore that a call waits for, in words and as (set, number); None: not known."""
+    if not call or call[0] not in SEMAPHORE_CALLS or call[1] >> 31:
+        return "", None
     number = _number_in_set(tgid, call[2])
-    return f"a semaphore of set {call[1]}" if number is None else f"semaphore {number} of set {call[1]}"
+    if number is None:
+        return f"a semaphore of set {call[1]}", None
+    return f"semaphore {number} of set {call[1]}", (call[1], number)
 
 
 def _sleeper(tgid: int, tid: int) -> Sleeper | None:
@@ -129,11 +129,16 @@ def _sleeper(tgid: int, tid: int) -> Sleeper | None:
     if kind is None:
         return Sleeper(tgid, tid, comm, function)
     call = parse_call(short_text(f"{task}/syscall"))
-    name, inode = _file_of(tgid, call) if kind == "file-lock" else (_semaphore_of(tgid, call), 0)
+    if kind == "file-lock":
+        name, inode = _file_of(tgid, call)
+        made = Sleeper(tgid, tid, comm, function, name, inode=inode)
+    else:
+        name, semaphore = _semaphore_of(tgid, call)
+        made = Sleeper(tgid, tid, comm, function, name, semaphore=semaphore)
     # It woke up meanwhile, and the call may be the next one.
     if short_text(f"{task}/wchan") != function:
         return None
-    return Sleeper(tgid, tid, comm, function, name, inode)
+    return made
 
 
 def _doing(pid: int) -> tuple[str, str]:
@@ -193,22 +198,15 @@ def _same_ipc(pid: int) -> bool:
 
 def _semaphores(sleepers: Sequence[Sleeper]) -> Iterator[Held]:
     """Who changed the semaphores last that these wait for."""
-    waiting: defaultdict[str, list[int]] = defaultdict(list)
+    waiting: defaultdict[tuple[str, tuple[int, int]], list[int]] = defaultdict(list)
     for sleeper in sleepers:
-        if _NAMED.match(sleeper.name) and _same_ipc(sleeper.tgid):
-            waiting[sleeper.name].append(sleeper.tgid)
+        if sleeper.semaphore is not None and _same_ipc(sleeper.tgid):
+            waiting[sleeper.name, sleeper.semaphore].append(sleeper.tgid)
     library = ctypes.CDLL(None)
-    for name, waiters in waiting.items():
-        number, set_ = map(int, re.findall(r"\d+", name))
+    for (name, (set_, number)), waiters in waiting.items():
         holder = library.semctl(set_, number, _GETPID)
         comm, inside = _doing(holder) if holder > 0 and holder not in waiters else ("", "")
         yield Held("semaphore", name, tuple(waiters), holder if comm else 0, comm, inside)
-
-
-def _held(sleepers: Sequence[Sleeper], with_files: bool) -> list[Held]:
-    files = [one for one in sleepers if kind_of(one.function) == "file-lock"]
-    semaphores = [one for one in sleepers if kind_of(one.function) == "semaphore"]
-    return [*(_file_locks(files) if files and with_files else ()), *(_semaphores(semaphores) if semaphores else ())]
 
 
 def look_at_sleeps(target: Target, seconds: float) -> Sleeps:
@@ -226,9 +224,11 @@ def look_at_sleeps(target: Target, seconds: float) -> Sleeps:
     files_read = 0
     for left in range(number, 0, -1):
         sleepers = [one for tgid, tid in threads if (one := _sleeper(tgid, tid)) is not None]
+        files = [one for one in sleepers if kind_of(one.function) == "file-lock"]
+        read_locks = bool(files) and files_read < MOST_READS_OF_LOCKS
+        files_read += read_locks
         looks.append(sleepers)
-        held.append(_held(sleepers, files_read < MOST_READS_OF_LOCKS))
-        files_read += any(one.kind == "file-lock" for one in held[-1])
+        held.append([*(_file_locks(files) if read_locks else ()), *_semaphores(sleepers)])
         # By chance, so as not to look at the beat of a load alone.
         time.sleep(max(0.0, (end - time.monotonic()) / left * random.uniform(0.5, 1.0)) if left > 1 else 0.0)
     return sleeps_of(looks, held, len(threads), every)

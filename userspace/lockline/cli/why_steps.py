@@ -19,9 +19,9 @@ from lockline.cli.why_counters import (
 )
 from lockline.cli.why_sleeps import look_at_sleeps
 from lockline.investigation import probes
-from lockline.investigation.choice import SHORTEST_S
+from lockline.investigation.choice import most_cost_ns
 from lockline.investigation.counters import difference
-from lockline.investigation.model import Choice, Cost, Counters, Investigation, Observation, Outcome, Step
+from lockline.investigation.model import Choice, Cost, Investigation, Observation, Outcome, Step
 from lockline.investigation.observe import holders_of, observe
 from lockline.recording.reader import open_recording
 from lockline.rules.report import make_report, with_lines
@@ -29,8 +29,6 @@ from lockline.rules.report import make_report, with_lines
 # What the collector says when it has attached.
 _RECORDS = "lockline: recording"
 OUTLIERS = 100
-# A recording that costs less says nothing.
-LEAST_COST_NS = 20_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,20 +49,6 @@ def _wait_until_it_records(started: Started) -> tuple[float, list[str]]:
             return cpu_seconds_of(started.process.pid), said
         said.append(text.removeprefix("lockline: "))
     return 0.0, said
-
-
-def most_cost_ns(known: Investigation) -> int:
-    """What a recording may cost, so that the looks in /proc, which cost little and tell much, can still be paid."""
-    left = known.plan.allowed_ns - known.paid_ns
-    made = {step.probe for step in known.steps}
-    first = probes.Known(0.0, 0.0, Counters())
-    looks = sum(
-        probes.PROBES[name].price(first) * max(SHORTEST_S, probes.PROBES[name].weight * known.plan.seconds)
-        for name in (probes.SLEEPS, probes.THREADS)
-        if name not in made
-    )
-    # To end a recording takes time as well: names are looked up, stacks unwound.
-    return max(LEAST_COST_NS, round(0.8 * max(left - looks, left / 2)))
 
 
 def _record(choice: Choice, path: Path, most_ns: int) -> float:
@@ -114,6 +98,19 @@ def _own_cpu_ns() -> int:
     return time.process_time_ns()
 
 
+def _nothing_seen(choice: Choice, known: Investigation, took_ns: int) -> Observation:
+    """Of looks in /proc, which see no waits."""
+    return Observation(
+        probe=choice.probe, duration_ns=took_ns, cpus=known.plan.cpus, kernel_waiters=0.0, longest_ns=0, waits=0
+    )
+
+
+def _by_proc(choice: Choice, number: int, seen: Observation, cpu_ns: int) -> Made:
+    """A step that looked in /proc, without the collector."""
+    cost = Cost(0, cpu_ns, 0, seen.duration_ns, seen.cpus)
+    return Made(_step(choice, number, "done", cost, seen), None)
+
+
 def _looked(choice: Choice, known: Investigation, number: int) -> Made:
     """Looks at the threads of a process in /proc, without the collector."""
     assert choice.of is not None
@@ -126,37 +123,20 @@ def _looked(choice: Choice, known: Investigation, number: int) -> Made:
         if not looks[-1]:
             raise LocklineError(f"process {lock.tgid} is gone")
         time.sleep(1 / probes.LOOKS_PER_S)
-    window_ns = round((time.monotonic() - began) * 1e9)
+    took_ns = round((time.monotonic() - began) * 1e9)
     counters = difference(before, read_counters(), groups_of(lock.tgid), None)
-    cost = Cost(0, _own_cpu_ns() - cpu, 0, window_ns, known.plan.cpus)
-    seen = Observation(
-        probe=choice.probe,
-        duration_ns=window_ns,
-        cpus=known.plan.cpus,
-        kernel_waiters=0.0,
-        longest_ns=0,
-        waits=0,
-        holders=holders_of(looks, lock.address, lock.rwlock, lock.users),
-        counters=counters,
-    )
-    return Made(_step(choice, number, "done", cost, seen), None)
+    holders = holders_of(looks, lock.address, lock.rwlock, lock.users)
+    seen = replace(_nothing_seen(choice, known, took_ns), holders=holders, counters=counters)
+    return _by_proc(choice, number, seen, _own_cpu_ns() - cpu)
 
 
 def _slept(choice: Choice, known: Investigation, number: int) -> Made:
     """Looks at what the target's threads sleep in."""
     began, cpu = time.monotonic(), _own_cpu_ns()
     sleeps = look_at_sleeps(known.target, choice.seconds)
-    window_ns = round((time.monotonic() - began) * 1e9)
-    seen = Observation(
-        probe=choice.probe,
-        duration_ns=window_ns,
-        cpus=known.plan.cpus,
-        kernel_waiters=0.0,
-        longest_ns=0,
-        waits=0,
-        sleeps=sleeps,
-    )
-    return Made(_step(choice, number, "done", Cost(0, _own_cpu_ns() - cpu, 0, window_ns, known.plan.cpus), seen), None)
+    took_ns = round((time.monotonic() - began) * 1e9)
+    seen = replace(_nothing_seen(choice, known, took_ns), sleeps=sleeps)
+    return _by_proc(choice, number, seen, _own_cpu_ns() - cpu)
 
 
 def _step(

@@ -33,6 +33,8 @@ PROVEN_PART = 0.5
 RIVAL = 0.25
 # A step is never shorter, s.
 SHORTEST_S = 1.0
+# A recording that costs less says nothing.
+LEAST_COST_NS = 20_000_000
 # A step with locks of programs: an owner is looked at each second, and counts as one that holds from 3 s on.
 SHORTEST = {probes.FUTEX: 4.0}
 # The first step's price is not known: of an idle kernel it is next to nothing.
@@ -105,11 +107,23 @@ def _can(known: Investigation, name: str) -> bool:
     return _tried(known, name) < probe.steps and _is_seen(known, probe)
 
 
+def _wanted_s(known: Investigation, probe: probes.Probe) -> float:
+    return max(SHORTEST.get(probe.name, SHORTEST_S), probe.weight * known.plan.seconds)
+
+
 def _seconds(known: Investigation, probe: probes.Probe) -> float:
     """How long a step records: its part of the time, not longer than what is left."""
     left = known.plan.seconds - known.recorded_ns / 1e9
-    wanted = max(SHORTEST.get(probe.name, SHORTEST_S), probe.weight * known.plan.seconds)
-    return max(SHORTEST_S, min(wanted, left))
+    return max(SHORTEST_S, min(_wanted_s(known, probe), left))
+
+
+def most_cost_ns(known: Investigation) -> int:
+    """What a recording may cost, so that the looks in /proc, which cost little and tell much, can still be paid."""
+    left = known.plan.allowed_ns - known.paid_ns
+    to_come = [probes.PROBES[name] for name in (probes.SLEEPS, probes.THREADS) if not _tried(known, name)]
+    looks = sum(probe.price(_known(known)) * _wanted_s(known, probe) for probe in to_come)
+    # To end a recording takes time as well: names are looked up, stacks unwound.
+    return max(LEAST_COST_NS, round(0.8 * max(left - looks, left / 2)))
 
 
 def _why(name: str, known: Investigation) -> Fact:

@@ -76,7 +76,8 @@ def other_of(function: str) -> str:
 class Sleeper:
     """A thread at one moment that sleeps in a function worth telling.
 
-    name: of the file or the semaphore that it waits for, '' if not known.  inode: of that file, else 0.
+    name: of the file or the semaphore that it waits for, '' if not known.  inode: of that file, else 0.  semaphore: its
+    set and its number there, if it is one and both are known.
     """
 
     tgid: int
@@ -85,6 +86,7 @@ class Sleeper:
     function: str
     name: str = ""
     inode: int = 0
+    semaphore: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -43,7 +43,7 @@ def _sample_table(span: Span | None) -> str:
 def _sample_filter(
     span: Span | None, locks: Sequence[int] | None, kinds: Sequence[int] | None, possible: str | None
 ) -> str:
-    # The range of the locks is told much faster than whether one is among them.
+    # To compare with the range of the locks is much faster than to look for each among them.
     near = None if not locks or len(locks) == 1 else between("+lock", min(locks), max(locks))
     sure = Condition(possible or "1")
     return where(sure, _within(span), near, _member("lock", locks), _member("kind", kinds))

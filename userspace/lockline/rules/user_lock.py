@@ -209,7 +209,7 @@ def find(report: Report) -> list[Finding]:
         if futex.nature != LOCK or not _enough(futex):
             continue
         waiting = share(report, futex.waited_ns)
-        # Of a chain the last lock is told, however short the queue at that one is.
+        # The last lock of a chain has a finding, however short its own queue is.
         if (
             max(waiting, share(report, futex.to_blame_ns)) < USER_WORTH_TELLING
             or condition_of(report, futex) is not None
