@@ -11,10 +11,11 @@ import subprocess
 import sys
 import termios
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from fcntl import ioctl
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -24,6 +25,7 @@ from hostile_recording import FORBIDDEN, make_hostile
 from lockline.base.numbers import duration
 from lockline.base.text import Style, width
 from lockline.cli import main as cli
+from lockline.top import source
 from lockline.top.frame import Shown, frame
 from lockline.top.source import Follower, read_file
 from lockline.top.state import SORTS, State, press, shown_locks
@@ -144,6 +146,47 @@ def test_details_of_the_selected_lock_are_those_of_the_report(written: tuple[Pat
         assert [one.holders for one in held] == [expected]
     assert stacks
     assert follower.details(report, State())[0] is report
+    follower.close()
+
+
+def test_the_whole_recording_is_read_seldom(
+    written: tuple[Path, sqlite3.Connection], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It takes longer the longer the recording is: only so often that it is a small part of a CPU."""
+    clock, reads = {"now": 100.0, "used": 0.0}, []
+
+    def read(name: str) -> Callable[..., Any]:
+        def one(*_: object) -> tuple[str, int]:
+            clock["used"] += 0.1
+            reads.append(name)
+            return name, len(reads)
+
+        return one
+
+    monkeypatch.setattr(source.time, "monotonic", lambda: clock["now"])
+    monkeypatch.setattr(source.time, "process_time", lambda: clock["used"])
+    monkeypatch.setattr(source, "read_futexes", read("futexes"))
+    monkeypatch.setattr(source, "with_holders", read("holders"))
+    path, writer = written
+    writer.execute("INSERT INTO holder_total VALUES (1, 0, 1, 1, 1, 1, 1)")
+    follower = Follower(path)
+    report = follower.next()
+    assert report is not None
+    reads.clear()
+    first, second = (State(view="lock", selected=(lock.name, lock.kind)) for lock in report.locks[:2])
+    for state, seconds, expected in (
+        (State(view="futexes"), 0, ["futexes"]),
+        (State(view="futexes"), 29, ["futexes"]),
+        (State(view="futexes"), 2, ["futexes"] * 2),
+        # Another view is read at once.
+        (first, 0, ["futexes"] * 2 + ["holders"]),
+        (first, 20, ["futexes"] * 2 + ["holders"]),
+        (second, 0, ["futexes"] * 2 + ["holders"] * 2),
+    ):
+        clock["now"] += seconds
+        found, held = follower.details(report, state)
+        assert reads == expected
+        assert (found.futexes if state.view == "futexes" else held) == (expected[-1], len(expected))
     follower.close()
 
 

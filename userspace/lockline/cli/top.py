@@ -60,11 +60,11 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
 
 @dataclass(slots=True)
 class _Live:
-    """A collector and its recording; begun: CPU time and clock when its last interval was read, or it began."""
+    """A collector and its recording; read: CPU time and clock when an interval was last read, None before the first."""
 
     process: "subprocess.Popen[bytes]"
     path: Path
-    begun: tuple[float, float]
+    read: tuple[float, float] | None = None
 
 
 def _cpu_seconds(pid: int) -> float:
@@ -91,7 +91,7 @@ def _start(directory: Path, number: int, arguments: argparse.Namespace) -> _Live
         process = spawn(
             command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=messages, start_new_session=True
         )
-    return _Live(process, path, (_cpu_seconds(process.pid), time.monotonic()))
+    return _Live(process, path)
 
 
 def _last_message(directory: Path) -> str:
@@ -153,11 +153,11 @@ class _Recorder:
         report, holders = self._follower.details(shown.report, state)
         return replace(shown, report=report, holders=holders)
 
-    def _cost(self) -> float:
-        """Of a CPU, since the interval before."""
-        before = self._live.begun
-        self._live.begun = now = _cpu_seconds(self._live.process.pid), time.monotonic()
-        return (now[0] - before[0]) / max(0.001, now[1] - before[1])
+    def _cost(self) -> float | None:
+        """Of a CPU, since the interval before; of the first one it would be the cost of the start."""
+        before = self._live.read
+        self._live.read = now = _cpu_seconds(self._live.process.pid), time.monotonic()
+        return None if before is None else (now[0] - before[0]) / max(0.001, now[1] - before[1])
 
 
 @contextmanager

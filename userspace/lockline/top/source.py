@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Reports of single intervals: of a recording, or of one that is being written, of which only what is new is read."""
 
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from lockline.analysis.containers import container_name, read_containers
-from lockline.analysis.futex import read_futexes
+from lockline.analysis.futex import Futexes, read_futexes
 from lockline.analysis.holders import with_holders
 from lockline.analysis.model import LockWaits, Report
 from lockline.analysis.report import SLACK_NS, read_report
@@ -21,6 +23,8 @@ from lockline.top.state import State, key_of
 
 # What hardly changes (host, plan, how far lengths are to be trusted) is read anew after so many intervals.
 _WHOLE_EVERY = 30
+# Figures of the whole recording take longer to read the longer it is.  This part of a CPU is what they may cost.
+_WHOLE_PART = 1 / 300
 
 
 def steps(recording: Recording) -> list[Interval]:
@@ -65,6 +69,8 @@ class Follower:
         self._base: Report | None = None
         self._interval: Interval | None = None
         self._reads = 0
+        # Of the view that was shown last: what it is of, when to read it anew, and what was read.
+        self._whole: tuple[object, float, Any] = (None, 0.0, None)
 
     def close(self) -> None:
         """Let go of the file: the one who writes it can finish it then."""
@@ -97,11 +103,25 @@ class Follower:
             return report, ()
         with self._recording.moment():
             if state.view == "futexes":
-                span_ns = report.window.end_ns - report.window.recording_begin_ns
-                return replace(report, futexes=read_futexes(self._recording, self._recording.locks(), span_ns)), ()
+                return replace(report, futexes=self._seldom("futexes", self._futexes, self._recording, report)), ()
             if state.view == "lock":
                 return self._one_lock(self._recording, report, state, (self._interval.id, self._interval.id))
         return report, ()
+
+    def _seldom(self, what: object, read: Callable[..., Any], *arguments: object) -> Any:
+        """What a function reads of the whole recording: anew once that is a small part of the time since."""
+        known, due, value = self._whole
+        now = time.monotonic()
+        if known != what or now >= due:
+            begun = time.process_time()
+            value = read(*arguments)
+            self._whole = what, now + (time.process_time() - begun) / _WHOLE_PART, value
+        return value
+
+    @staticmethod
+    def _futexes(recording: Recording, report: Report) -> Futexes | None:
+        span_ns = report.window.end_ns - report.window.recording_begin_ns
+        return read_futexes(recording, recording.locks(), span_ns)
 
     def _open(self) -> Recording:
         if self._recording is None:
@@ -146,5 +166,5 @@ class Follower:
         known = recording.locks(span)
         return (
             replace(report, locks=(*found, *others), tasks=tasks(weights, waiters, known, kinds, names)),
-            with_holders(recording, found, kinds, names) if held else found,
+            self._seldom(state.selected, with_holders, recording, found, kinds, names) if held else found,
         )
