@@ -84,11 +84,11 @@ def test_every_chart_is_drawn(name: str, size: str, pages: dict[str, Path], chro
         page.screenshot(path=SEEN / f"{name}-{size}.png", full_page=size != "4k")
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize(("size", "scheme"), [("desk", "light"), ("desk", "dark"), ("phone", "light")])
 @pytest.mark.parametrize("name", PAGES)
-def test_axe_finds_nothing(name: str, scheme: str, pages: dict[str, Path], chromium: Any) -> None:
+def test_axe_finds_nothing(name: str, size: str, scheme: str, pages: dict[str, Path], chromium: Any) -> None:
     axe = (MODULES / "axe-core" / "axe.min.js").read_text(encoding="utf-8")
-    with opened(chromium, pages[name], "desk", color_scheme=scheme) as page:
+    with opened(chromium, pages[name], size, color_scheme=scheme) as page:
         lay_out_all(page)
         page.evaluate(axe)
         found = page.evaluate("axe.run({ resultTypes: ['violations'] })")["violations"]

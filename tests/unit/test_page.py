@@ -9,6 +9,7 @@ import hashlib
 import re
 import unicodedata
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,17 +17,19 @@ import pytest
 
 from example_recording import make_example
 from hostile_recording import FORBIDDEN, NAMES, make_hostile
+from lockline.analysis.futex import Futexes
 from lockline.analysis.model import Report
 from lockline.analysis.selection import Selection
 from lockline.base.numbers import count, duration
 from lockline.base.text import Style, clean
 from lockline.cli import main as cli
-from lockline.page import document, flames, svg
+from lockline.page import document, flames, svg, waitfor
 from lockline.page.html import Writer
 from lockline.recording.reader import open_recording
 from lockline.rules.report import make_report
 from page_reader import Page
 from recording_generator import Shape, generate
+from test_blocked import waits
 from test_lines import bucket_recording
 from watched_lines import futex_bucket
 
@@ -137,6 +140,40 @@ def test_the_tables_read_without_scripts(recordings: dict[str, Path], tmp_path: 
     assert found.table("Who waits, by samples")[0][0].startswith("strace")
     assert "spinlock first waiter" in text
     assert "reaper (1004) holds it" in text
+
+
+def test_the_graph_of_who_waits_for_whom(recordings: dict[str, Path], tmp_path: Path) -> None:
+    found, report = page(tmp_path, "report", str(recordings["example"])), report_of(recordings["example"])
+    edges = {(source, how, target): words for source, how, target, words in found.table("Who waits for whom")}
+    assert edges["strace", "waits for", "tasklist_lock (rwlock:W)"] == duration(
+        sum(task.lock_ns for task in report.tasks if (task.comm, task.lock) == ("strace", "tasklist_lock"))
+    )
+    assert edges["tasklist_lock (rwlock:W)", "was held by", "reaper"] == "280 ms"
+    waited, holds = waitfor.flows(report)
+    assert sum(waited.values()) == sum(task.lock_ns for task in report.tasks)
+    assert sum(holds.values()) == sum(holder.caused_ns for lock in report.locks for holder in lock.holders)
+    # Without holders nobody waits for anybody known.
+    assert "waitfor" not in page(tmp_path, "report", str(recordings["generated"])).ids
+
+
+def test_threads_that_wait_for_each_other_are_in_the_graph(recordings: dict[str, Path]) -> None:
+    blocked = Futexes((), (), blocked=(waits(1, 2, 5), waits(2, 1, 4)))
+    report = replace(report_of(recordings["example"]), futexes=blocked, tasks=(), locks=())
+    assert waitfor.flows(report) == (
+        {("w1 (1)", "lock_of_2"): 5_000_000_000, ("w2 (2)", "lock_of_1"): 4_000_000_000},
+        {("lock_of_2", "w2 (2)"): 5_000_000_000, ("lock_of_1", "w1 (1)"): 4_000_000_000},
+    )
+    drawing = waitfor.waitfor_section(report, Writer(Style(unicode=True))).content.text
+    assert drawing.count('class="flow"') == 4
+
+
+def test_many_are_joined_in_the_graph_and_sums_stay(recordings: dict[str, Path]) -> None:
+    report = report_of(recordings["generated"])
+    waiters = {task.comm for task in report.tasks}
+    drawing = waitfor.waitfor_section(report, Writer(Style(unicode=True))).content.text
+    assert f"all others ({len(waiters) - waitfor.NODES:,})" in drawing
+    # Each column has at most so many boxes, and one of the others.
+    assert drawing.count('class="node"') <= 3 * (waitfor.NODES + 1)
 
 
 def test_a_selection_is_that_of_the_report(recordings: dict[str, Path], tmp_path: Path) -> None:

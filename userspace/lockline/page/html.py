@@ -73,7 +73,13 @@ class Writer:
         """A table that scrolls sideways where it is too wide; left: columns that are words."""
         if not rows:
             return self("p", f"{caption}: none.", class_="none")
-        head = self("tr", *(self("th", title, scope="col") for title in titles))
+        head = self(
+            "tr",
+            *(
+                self("th", title, scope="col", class_=None if index in left else "n")
+                for index, title in enumerate(titles)
+            ),
+        )
         body = []
         for row in rows:
             cells = [

@@ -15,6 +15,7 @@ from lockline.page.html import Content, Markup, Writer, joined
 from lockline.page.lines import live_sections
 from lockline.page.redact import Redactor
 from lockline.page.series import CPUS, LOCKS, OTHERS, Series, lengths, lengths_of_all, lock_name, read_series
+from lockline.page.waitfor import waitfor_section
 from lockline.recording.reader import Recording
 from lockline.render import screen
 from lockline.render import text as text_render
@@ -46,7 +47,7 @@ def _answer(report: Report, write: Writer) -> Section:
         joined(
             (
                 write("p", screen.answer_words(report, answer, write.style), class_="answer"),
-                write.table("In figures", ("what", "how much"), facts),
+                write.table("In figures", ("what", "how much"), facts, (0, 1)),
                 write("p", trust, " ", write("a", "What the figures lack", href="#missing")),
             )
         ),
@@ -135,7 +136,7 @@ def _heat(report: Report, series: Series, write: Writer) -> Section:
     ]
     table = write.table("Waits by CPU", ("CPU", "waits", "waiting", "of the time", "p99", "longest"), cpus)
     note = f"The {CPUS} CPUs that wait most have a row of their own." if len(report.cpus) > CPUS else ""
-    caption = "Waiting on each CPU over time; darker is more, by its logarithm."
+    caption = "Waiting on each CPU over time. The more a cell stands out, the more waiting (logarithmic)."
     return Section("cpus", "CPUs over time", figure(write, "heat", caption, drawing, table, note))
 
 
@@ -169,7 +170,10 @@ def _histograms(report: Report, write: Writer) -> Section:
     ]
     lock_table = write.table("Lengths by lock", ("lock", "median", "p90", "p99", "p99.9", "longest"), by_lock)
     heat = svg.heat(write, "Waiting by lock and length of the wait", octaves, titles)
-    about = "Where the waiting of each lock is: in waits of which length.  Darker is more, by its logarithm."
+    about = (
+        "Where the waiting of each lock is: in waits of which length. The more a cell stands out, the more waiting"
+        " (logarithmic)."
+    )
     return Section(
         "lengths",
         "Waits by length",
@@ -337,6 +341,9 @@ def make_page(report: Report, recording: Recording, write: Writer, redact: bool 
         caption = "The waiting that holders caused, by where they let go of the lock."
         shown = _flame("holders", "Holders' stacks", caption, holders, held, write)
         sections.append(Section(shown.name, shown.title, joined((shown.content, _holders(report, write)))))
+        sections.append(waitfor_section(report, write))
+    elif report.futexes is not None and report.futexes.blocked:
+        sections.append(waitfor_section(report, write))
     sections += [*_tasks(report, write), _longest(report, write)]
     if report.episodes:
         sections.append(episodes_section(report, write))

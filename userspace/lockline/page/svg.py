@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from lockline.base.numbers import duration, percent
+from lockline.base.text import cut
 from lockline.page.html import Markup, Writer
 
 WIDTH = 960
@@ -14,6 +15,9 @@ LEFT, RIGHT, BOTTOM = 150, 24, 22
 COLORS, HEATS = 12, 8
 
 _PLOT = WIDTH - LEFT - RIGHT
+# What a letter is wide, about, and how many the left of a plot has room for.
+_LETTER = 6.9
+_LETTERS = int((LEFT - 8) / _LETTER)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +106,7 @@ def heat(
     parts = [write("path", d="".join(path), class_=f"h{level}") for level, path in enumerate(levels) if path]
     every = max(1, math.ceil(12 / tall))
     parts += [
-        _text(write, LEFT - 6, (row + 0.5) * tall + 4, write.plain(name)[:23], "end")
+        _text(write, LEFT - 6, (row + 0.5) * tall + 4, cut(write.plain(name), _LETTERS), "end")
         for row, (name, _) in enumerate(rows)
         if row % every == 0
     ]
@@ -195,7 +199,7 @@ def lanes(
     parts = []
     for row, (name, stretches) in enumerate(rows):
         y = row * tall
-        parts.append(_text(write, LEFT - 6, y + 16, write.plain(name)[:23], "end"))
+        parts.append(_text(write, LEFT - 6, y + 16, cut(write.plain(name), _LETTERS), "end"))
         parts.append(write("line", x1=LEFT, x2=WIDTH - RIGHT, y1=y + tall, y2=y + tall, class_="grid"))
         for bar in stretches:
             first, last = max(bar.begin, begin), min(bar.end, end)
@@ -220,11 +224,62 @@ def pairs(write: Writer, label: str, rows: Sequence[tuple[str, float, float]], n
     tall, most = 34, max((max(first, second) for _, first, second in rows), default=0) or 1
     left, parts = 260, []
     for row, (name, *values) in enumerate(rows):
-        y, shown = row * tall, write.plain(name)
-        parts.append(_text(write, left - 6, y + 20, shown if len(shown) < 38 else shown[:36] + "…", "end"))
+        y = row * tall
+        parts.append(_text(write, left - 6, y + 20, cut(write.plain(name), int((left - 8) / _LETTER)), "end"))
         for side, value in enumerate(values):
             wide = round(value / most * (WIDTH - left - 110), 1)
             parts.append(write("rect", x=left, y=y + 3 + side * 14, width=max(1.0, wide), height=12, class_=f"c{side}"))
             words = f"{names[side]} {value:.3g}"
             parts.append(_text(write, left + wide + 4, y + 13 + side * 14, words))
     return _svg(write, len(rows) * tall + 6, label, *parts)
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """From a node of one column to one of the next."""
+
+    source: int
+    target: int
+    value: int
+
+
+def flows(
+    write: Writer,
+    label: str,
+    columns: Sequence[tuple[str, Sequence[str]]],
+    links: Sequence[Sequence[Link]],
+) -> Markup:
+    """Columns of nodes, each with a title, and between two of them links, the wider the larger their value."""
+    tall, top, gap = 30, 24, 90
+    wide = (WIDTH - gap * (len(columns) - 1)) / len(columns)
+    letters = int((wide - 12) / _LETTER)
+    most = max((link.value for between in links for link in between), default=0) or 1
+    parts = []
+    for column, between in enumerate(links):
+        x = column * (wide + gap) + wide
+        for link in sorted(between, key=lambda link: -link.value):
+            first, last = (top + (node + 0.5) * tall for node in (link.source, link.target))
+            names = columns[column][1][link.source], columns[column + 1][1][link.target]
+            parts.append(
+                write(
+                    "g",
+                    write("title", f"{names[0]} to {names[1]}: {duration(link.value)}"),
+                    write(
+                        "path",
+                        d=f"M{x:.1f} {first:.1f}C{x + gap / 2:.1f} {first:.1f} {x + gap / 2:.1f} {last:.1f}"
+                        f" {x + gap:.1f} {last:.1f}",
+                        stroke_width=round(1 + 17 * link.value / most, 1),
+                        class_="flow",
+                    ),
+                )
+            )
+    for column, (title, nodes) in enumerate(columns):
+        x = column * (wide + gap)
+        parts.append(_text(write, x + 6, 14, title))
+        for row, name in enumerate(nodes):
+            y, shown = top + row * tall, write.plain(name)
+            box = write("rect", x=round(x, 1), y=y + 3, width=round(wide, 1), height=tall - 6, class_="node")
+            text = _text(write, x + 6, y + 19, cut(shown, letters))
+            parts.append(write("g", write("title", shown), box, text))
+    rows = max((len(names) for _, names in columns), default=0)
+    return _svg(write, top + rows * tall + 4, label, *parts)

@@ -56,7 +56,7 @@ function common(theme, words) {
     animation: false,
     aria: { enabled: true, label: { description: words }, decal: { show: false } },
     textStyle: { color: theme.ink, fontFamily: "system-ui, sans-serif" },
-    grid: { left: 90, right: 16, top: 16, bottom: 80 },
+    grid: { left: 70, right: 16, top: 30, bottom: 62 },
     tooltip: {
       renderMode: "richText",
       confine: true,
@@ -124,7 +124,7 @@ function timeline(data) {
   const option = (theme) => ({
     ...common(theme, "Threads that wait, on average, over time, by lock."),
     legend: { type: "scroll", bottom: 34, textStyle: { color: theme.ink }, data: data.locks.map((row) => row[0]) },
-    grid: { left: 90, right: 16, top: 16, bottom: 92 },
+    grid: { left: 70, right: 16, top: 30, bottom: 92 },
     tooltip: {
       ...common(theme, "").tooltip,
       trigger: "axis",
@@ -196,6 +196,8 @@ function histogram(data) {
     const short = one().buckets.filter((bucket) => bucket[0] < one().trusted).length;
     return {
       ...common(theme, "Waits by length."),
+      // No slider below it.
+      grid: { left: 70, right: 16, top: 30, bottom: 28 },
       tooltip: { ...common(theme, "").tooltip, trigger: "axis", formatter: (parts) => words(parts[0].dataIndex) },
       xAxis: axis(theme, { type: "category", data: one().buckets.map((bucket) => duration(bucket[0])) }),
       yAxis: axis(theme, { type: "log", name: "waits", min: 0.5 }),
@@ -218,7 +220,7 @@ function histogram(data) {
       ],
     };
   };
-  const made = chart("histogram", 320, option, {
+  const made = chart("histogram", 280, option, {
     points: () => one().buckets.length,
     place: (index) => ({ seriesIndex: 0, dataIndex: index }),
     words,
