@@ -10,7 +10,9 @@ from incidents.cases import running
 from lockline.cli import main as cli
 from lockline.cli.why_counters import descendants_of, text_of
 from lockline.cli.why_sleeps import look_at_sleeps
+from lockline.cli.why_spins import look_at_spins
 from lockline.investigation.model import Target
+from lockline.investigation.running import worth_telling
 from support import wait_for, why
 
 pytestmark = pytest.mark.usefixtures("live")
@@ -30,7 +32,9 @@ def test_a_program_that_sleeps_with_its_mutex_held(tmp_path: Path, capsys: pytes
     assert verdict["kind"] == "cause"
     assert "table_mutex" in verdict["title"]
     assert "incidents" in verdict["culprit"]
-    assert [step["probe"] for step in story["steps"]][:2] == ["totals", "futex"]
+    probes = [step["probe"] for step in story["steps"]]
+    assert probes[0] == "totals"
+    assert "futex" in probes
     assert all(step["probe_ns"] + step["collector_ns"] > 0 for step in story["steps"] if step["outcome"] == "done")
     assert kept.stat().st_mode & 0o777 == 0o600
     capsys.readouterr()
@@ -56,6 +60,45 @@ def test_locks_of_files_and_semaphores(name: str, kind: str, tmp_path: Path) -> 
     assert lock.holder in children
     assert 2 * lock.holder_looks > lock.known
     assert (str(tmp_path / "incident.lock") if kind == "file-lock" else "semaphore 0 of set ") in lock.name
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "function", "caller"),
+    [
+        ("spinlock", "spin", "pthread_spin_lock", "spin_lock"),
+        ("own-spinlock", "swap", "own_spin_lock", ""),
+        ("yield-lock", "yield", "sched_yield", "yield_lock"),
+        ("counter", "atomic", "count", ""),
+    ],
+)
+def test_threads_that_wait_on_cpus(name: str, kind: str, function: str, caller: str, tmp_path: Path) -> None:
+    """The threads of each do little else; on a busy machine they have less of the CPUs, and fewer samples."""
+    with running(("incidents", name, "4"), tmp_path) as load:
+        seen, every = look_at_spins(Target(("-p", str(load.pid)), ""), 2)
+    assert every >= seen.samples > 50
+    most = seen.spins[0]
+    assert (most.kind, most.tgid, most.comm) == (kind, load.pid, "incidents")
+    assert function in most.function
+    assert most.caller == caller
+    assert most.threads > 1 or kind == "yield"
+    # Of who yields most of the waiting is without a CPU; beside it spin_us() reads the clock.
+    assert most.part > 0.1
+    assert 0 < most.cpus <= seen.cpus
+
+
+@pytest.mark.parametrize("name", ["compute", "long-section", "idle"])
+def test_threads_that_work_or_sleep_do_not_wait_on_cpus(name: str, tmp_path: Path) -> None:
+    with running(("incidents", name, "4"), tmp_path) as load:
+        seen, _ = look_at_spins(Target(("-p", str(load.pid)), ""), 1)
+    assert not worth_telling(seen)
+
+
+def test_threads_that_poll_for_a_lock_are_counted(tmp_path: Path) -> None:
+    with running(("incidents", "poll-lock", "3"), tmp_path) as load:
+        # On a busy machine a thread is ready to run, and seldom seen asleep.
+        (naps,) = wait_for(lambda: look_at_sleeps(Target(("-p", str(load.pid)), ""), 1).naps, "naps")
+    assert (naps.tgid, naps.comm) == (load.pid, "incidents")
+    assert naps.rate > 0
 
 
 def test_a_lock_that_is_left_to_who_started_its_taker(tmp_path: Path) -> None:

@@ -45,6 +45,7 @@ from lockline.investigation.model import (
 )
 from lockline.investigation.observe import ThreadLook, holders_of
 from lockline.investigation.sleeps import Sleeps
+from lockline.investigation.spins import Spins
 from lockline.page.html import Writer
 from lockline.page.why import make_page
 from lockline.render import why_screen, why_words
@@ -56,6 +57,7 @@ S = 1_000_000_000
 MS = 1_000_000
 PROGRAM = Process("server", 100)
 USER_LOCK = UserLock("table_mutex", "")
+NOBODY_SPINS = Spins(samples=500, cpus=0.5, spins=())
 NOBODY_SLEEPS = Sleeps(looks=20, threads=8, all_of_them=True, blocked=(), others=())
 QUIET = Counters(switches_per_s=100, interrupts_per_s=100, traced=0)
 
@@ -115,6 +117,7 @@ def observation(probe: str, **changes: Any) -> Observation:
         counters=QUIET,
         clocksource="tsc",
         sleeps=NOBODY_SLEEPS,
+        spins=NOBODY_SPINS,
     )
     return replace(made, **changes)
 

@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <malloc.h>
 #include <pthread.h>
+#include <sched.h>
 #include <semaphore.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -37,7 +38,9 @@ static struct striped {
 	pthread_mutex_t mutex;
 	long value;
 } stripes[KEYS];
-static atomic_long generation;
+static atomic_long generation, counted;
+pthread_spinlock_t table_spin;
+static atomic_flag own_spin = ATOMIC_FLAG_INIT;
 pthread_barrier_t barrier;
 static struct shared {
 	pthread_mutex_t mutex;
@@ -356,6 +359,48 @@ static void stopped(long thread)
 	as_process(thread, stopped_once);
 }
 
+/* Waits that no futex shows: on a CPU, or by looking again and again. */
+static void spin_lock(long thread)
+{
+	pthread_spin_lock(&table_spin);
+	spin_us(20);
+	pthread_spin_unlock(&table_spin);
+	spin_us(2);
+}
+
+static void own_spin_lock(long thread)
+{
+	while (atomic_flag_test_and_set(&own_spin))
+		continue;
+	spin_us(20);
+	atomic_flag_clear(&own_spin);
+	spin_us(2);
+}
+
+static void yield_lock(long thread)
+{
+	while (atomic_flag_test_and_set(&own_spin))
+		sched_yield();
+	spin_us(50);
+	atomic_flag_clear(&own_spin);
+}
+
+static void poll_lock(long thread)
+{
+	while (pthread_mutex_trylock(&table_mutex))
+		sleep_us(200);
+	spin_us(300);
+	pthread_mutex_unlock(&table_mutex);
+	sleep_us(100);
+}
+
+/* No lock at all, but one cache line that all threads write. */
+static void count(long thread)
+{
+	for (int i = 0; i < 1000; i++)
+		atomic_fetch_add(&counted, 1);
+}
+
 /* What several processes share.  The set of semaphores is removed when all of them are gone: it would stay for ever. */
 static void make_shared(bool semaphores)
 {
@@ -413,6 +458,11 @@ static const struct incident {
 	{"file-lock", lock_file},
 	{"semaphore", take_semaphore},
 	{"stopped", stopped},
+	{"spinlock", spin_lock},
+	{"own-spinlock", own_spin_lock},
+	{"yield-lock", yield_lock},
+	{"poll-lock", poll_lock},
+	{"counter", count},
 };
 
 static const struct incident *incident;
@@ -443,6 +493,7 @@ int main(int argc, char **argv)
 	file = open("incident.data", incident->round == append_synced ? flags | O_SYNC : flags, 0600);
 	must(file >= 0, "incident.data");
 	must(!unlink("incident.data"), "unlink");
+	pthread_spin_init(&table_spin, PTHREAD_PROCESS_PRIVATE);
 	pthread_barrier_init(&barrier, NULL, threads);
 	make_shared(incident->round == take_semaphore);
 	/* Threads of their own: the first one would be the process, whose name others take from it. */

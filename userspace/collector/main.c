@@ -9,6 +9,7 @@
 #include "perfdata/perfdata_import.h"
 #include "kernel/plan_json.h"
 #include "kernel/plan_make.h"
+#include "naming/naming_ask.h"
 #include "naming/naming_helper.h"
 #include "recording/recording_sums.h"
 #include "session/privileges.h"
@@ -50,6 +51,8 @@ int main(int argc, char **argv)
 		return naming_helper_main();
 	if (recording_sums_wanted(argc, argv))
 		return recording_sums_main(argv);
+	if (naming_ask_wanted(argc, argv))
+		return naming_ask_main();
 	err = options_parse(&options, argc, argv);
 	if (err)
 		return err < 0;

@@ -75,6 +75,20 @@ def spawn(arguments: Sequence[str], **how: Any) -> "subprocess.Popen[bytes]":
         raise LocklineError(f"{path} cannot be run: {getattr(error, 'strerror', None) or error}") from error
 
 
+def ask_names(places: Sequence[tuple[int, int]]) -> list[tuple[str, str]]:
+    """Function and file of each place, a process and an address; '' for what is not known.
+
+    lockline-collect has a process without rights read the files.  Raises LocklineError if it cannot be run.
+    """
+    asked = "".join(f"{tgid} {address:x}\n" for tgid, address in places).encode("ascii")
+    with spawn(["names"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:
+        told = process.communicate(asked)[0].decode("utf-8", "replace").split("\n")
+    found = [line.split("\t") for line in told[: len(places)]]
+    # Versions of symbols, as of pthread_spin_lock@@GLIBC_2.34, say nothing here.
+    names = [(line[2].partition("@")[0], line[1]) if len(line) == 3 else ("", "") for line in found]
+    return names + [("", "")] * (len(places) - len(names))
+
+
 class Started:
     """A lockline-collect at work; leaving its `with` before its finish() ends it."""
 

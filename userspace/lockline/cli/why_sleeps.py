@@ -6,9 +6,10 @@ import os
 import random
 import struct
 import time
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
@@ -19,8 +20,10 @@ from lockline.investigation.sleeps import (
     FILE_CALLS,
     SEMAPHORE_CALLS,
     Held,
+    Naps,
     Sleeper,
     Sleeps,
+    is_nap,
     kind_of,
     other_of,
     parse_call,
@@ -38,6 +41,9 @@ MOST_READS_OF_LOCKS = 5
 # On a machine with more open files nobody looks for one that a process has left to another.
 MOST_DESCRIPTORS = 5_000
 _MOST_BYTES = 8 << 20
+# Threads whose naps are counted, and the part of the looks at which one naps that polls.
+MOST_NAPPING = 64
+_NAPPING = 0.1
 _GETPID = 11
 _SEMBUF = struct.Struct("=HhH")
 
@@ -119,9 +125,11 @@ def _semaphore_of(tgid: int, call: Sequence[int]) -> tuple[str, tuple[int, int] 
     return f"semaphore {number} of set {call[1]}", (call[1], number)
 
 
-def _sleeper(tgid: int, tid: int) -> Sleeper | None:
+def _sleeper(tgid: int, tid: int, napping: "_Napping") -> Sleeper | None:
     task = f"{PROC}/{tgid}/task/{tid}"
     function = short_text(f"{task}/wchan")
+    if is_nap(function):
+        napping.seen(tgid, tid)
     kind = kind_of(function)
     if kind is None and not other_of(function):
         return None
@@ -209,6 +217,43 @@ def _semaphores(sleepers: Sequence[Sleeper]) -> Iterator[Held]:
         yield Held("semaphore", name, tuple(waiters), holder if comm else 0, comm, inside)
 
 
+def _switches_of(tgid: int, tid: int) -> int | None:
+    """How often the thread has gone to sleep; None: it is gone."""
+    for line in text_of(PROC / str(tgid) / "task" / str(tid) / "status").splitlines():
+        if line.startswith("voluntary_ctxt_switches:"):
+            return int(line.split()[1])
+    return None
+
+
+class _Napping:
+    """Counts the naps of threads that were seen in one."""
+
+    def __init__(self) -> None:
+        self._first: dict[tuple[int, int], tuple[float, int]] = {}
+        self._seen: Counter[tuple[int, int]] = Counter()
+
+    def seen(self, tgid: int, tid: int) -> None:
+        """It naps at this look."""
+        self._seen[tgid, tid] += 1
+        if (tgid, tid) not in self._first and len(self._first) < MOST_NAPPING:
+            switches = _switches_of(tgid, tid)
+            if switches is not None:
+                self._first[tgid, tid] = time.monotonic(), switches
+
+    def rates(self, looks: int) -> tuple[Naps, ...]:
+        """Of each process the threads that nap at many looks, and how often each does."""
+        by_process: defaultdict[int, list[float]] = defaultdict(list)
+        for (tgid, tid), (began, before) in self._first.items():
+            after = _switches_of(tgid, tid) if self._seen[tgid, tid] >= _NAPPING * looks else None
+            took = time.monotonic() - began
+            if after is not None and took > 0:
+                by_process[tgid].append((after - before) / took)
+        return tuple(
+            Naps(short_text(f"{PROC}/{tgid}/comm"), tgid, len(rates), sum(rates) / len(rates))
+            for tgid, rates in by_process.items()
+        )
+
+
 def look_at_sleeps(target: Target, seconds: float) -> Sleeps:
     """Look at the target's threads some times within so many seconds; of very many at some, chosen by chance."""
     _who_has_open.cache_clear()
@@ -222,8 +267,9 @@ def look_at_sleeps(target: Target, seconds: float) -> Sleeps:
     held: list[list[Held]] = []
     end = time.monotonic() + seconds
     files_read = 0
+    napping = _Napping()
     for left in range(number, 0, -1):
-        sleepers = [one for tgid, tid in threads if (one := _sleeper(tgid, tid)) is not None]
+        sleepers = [one for tgid, tid in threads if (one := _sleeper(tgid, tid, napping)) is not None]
         files = [one for one in sleepers if kind_of(one.function) == "file-lock"]
         read_locks = bool(files) and files_read < MOST_READS_OF_LOCKS
         files_read += read_locks
@@ -231,4 +277,4 @@ def look_at_sleeps(target: Target, seconds: float) -> Sleeps:
         held.append([*(_file_locks(files) if read_locks else ()), *_semaphores(sleepers)])
         # By chance, so as not to look at the beat of a load alone.
         time.sleep(max(0.0, (end - time.monotonic()) / left * random.uniform(0.5, 1.0)) if left > 1 else 0.0)
-    return sleeps_of(looks, held, len(threads), every)
+    return replace(sleeps_of(looks, held, len(threads), every), naps=napping.rates(number))

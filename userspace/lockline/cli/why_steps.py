@@ -18,6 +18,7 @@ from lockline.cli.why_counters import (
     read_counters,
 )
 from lockline.cli.why_sleeps import look_at_sleeps
+from lockline.cli.why_spins import look_at_spins
 from lockline.investigation import probes
 from lockline.investigation.choice import most_cost_ns
 from lockline.investigation.counters import difference
@@ -98,6 +99,12 @@ def _own_cpu_ns() -> int:
     return time.process_time_ns()
 
 
+def _children_cpu_ns() -> int:
+    """Of all that we have started, and that has ended."""
+    times = os.times()
+    return round((times.children_user + times.children_system) * 1e9)
+
+
 def _nothing_seen(choice: Choice, known: Investigation, took_ns: int) -> Observation:
     """Of looks in /proc, which see no waits."""
     return Observation(
@@ -139,6 +146,17 @@ def _slept(choice: Choice, known: Investigation, number: int) -> Made:
     return _by_proc(choice, number, seen, _own_cpu_ns() - cpu)
 
 
+def _ran(choice: Choice, known: Investigation, number: int) -> Made:
+    """Samples of where the target's threads run."""
+    began, cpu, children = time.monotonic(), _own_cpu_ns(), _children_cpu_ns()
+    spins, samples = look_at_spins(known.target, choice.seconds)
+    took_ns = round((time.monotonic() - began) * 1e9)
+    seen = replace(_nothing_seen(choice, known, took_ns), spins=spins)
+    # The interrupts are not our process's time: as each was estimated.
+    paid_ns = _own_cpu_ns() - cpu + _children_cpu_ns() - children + samples * probes.SPIN_INTERRUPT_NS
+    return _by_proc(choice, number, seen, paid_ns)
+
+
 def _step(
     choice: Choice, number: int, outcome: Outcome, cost: Cost | None = None, seen: Observation | None = None
 ) -> Step:
@@ -167,6 +185,8 @@ def make_step(choice: Choice, known: Investigation, directory: Path) -> Made:
             made = _looked(choice, known, number)
         elif choice.probe == probes.SLEEPS:
             made = _slept(choice, known, number)
+        elif choice.probe == probes.SPINS:
+            made = _ran(choice, known, number)
         else:
             made = _recorded(choice, known, number, directory / f"step-{number}.lockline")
     except LocklineError as error:

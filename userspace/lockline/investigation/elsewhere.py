@@ -11,6 +11,9 @@ from lockline.investigation.sleeps import Blocked, Sleeps
 _EXPECTED = 0.3
 # Looks with a holder from which on the holder is sure.
 _ENOUGH = 3
+# Naps of a thread a second from which on it polls, and threads of a process that do.
+_POLLS = 50.0
+_POLLING = 2
 CAUSES = ("file-lock", "semaphore")
 
 
@@ -81,8 +84,30 @@ def _hypothesis(number: int, sleeps: Sleeps, one: Blocked) -> Hypothesis:
     )
 
 
+def _of_naps(number: int, sleeps: Sleeps) -> list[Hypothesis]:
+    """Threads that poll: a lock that is polled (trylock, then a nap) makes no wait that the kernel sees."""
+    return [
+        Hypothesis(
+            cause="polling",
+            subject=Process(one.comm, one.tgid),
+            state="not testable",
+            waiters=0.0,
+            claim=fact("why-polling", process=Process(one.comm, one.tgid)),
+            evidence=(
+                Evidence(
+                    fact("why-naps", threads=Measure(one.threads, "threads"), rate=Measure(one.rate, "per second")),
+                    False,
+                    number,
+                ),
+            ),
+        )
+        for one in sleeps.naps
+        if one.threads >= _POLLING and one.rate >= _POLLS
+    ]
+
+
 def of_sleeps(known: Investigation) -> list[Hypothesis]:
-    """Whether threads wait for locks of files, or for semaphores."""
+    """Whether threads wait for locks of files, or for semaphores; and which may poll for a lock."""
     claim = fact("why-other-locks")
     seen = sleeps_seen(known)
     if seen is None or not seen[1].threads:
@@ -91,12 +116,12 @@ def of_sleeps(known: Investigation) -> list[Hypothesis]:
             return [Hypothesis("other-locks", None, "not testable", 0.0, claim, (evidence,))]
         return [Hypothesis("other-locks", None, "open", _EXPECTED, claim, tests=(probes.SLEEPS,))]
     number, sleeps = seen
-    told = worth_telling(sleeps)
+    told, polling = worth_telling(sleeps), _of_naps(number, sleeps)
     if told:
-        return [_hypothesis(number, sleeps, one) for one in told]
+        return [*(_hypothesis(number, sleeps, one) for one in told), *polling]
     looks, threads = Measure(sleeps.looks, "looks"), Measure(sleeps.threads, "threads")
     if sleeps.all_of_them:
         against = fact("why-none-blocked", looks=looks, threads=threads)
     else:
         against = fact("why-some-looked-at", looks=looks, threads=threads)
-    return [Hypothesis("other-locks", None, "ruled out", 0.0, claim, (Evidence(against, False, number),))]
+    return [Hypothesis("other-locks", None, "ruled out", 0.0, claim, (Evidence(against, False, number),)), *polling]

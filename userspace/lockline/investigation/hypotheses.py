@@ -36,6 +36,7 @@ from lockline.investigation.model import (
     UserLockSeen,
     WaitedLock,
 )
+from lockline.investigation.running import of_spins, spinning
 from lockline.rules.common import USER_RULES
 
 # Of all waiting, from where on one lock is looked into.
@@ -135,11 +136,12 @@ def _user_seen(known: Investigation) -> tuple[int, Observation] | None:
 def waiting(known: Investigation) -> tuple[float, float | None]:
     """Threads that wait on average for the kernel's locks, and for locks of programs (None: nobody looked).
 
-    Locks of files and semaphores are the kernel's.
+    Locks of files and semaphores are the kernel's, and so is waiting on CPUs counted, which is for no futex.
     """
     kernel = [seen.kernel_waiters for _, seen in known.observations if not seen.not_enough]
     user = _user_seen(known)
-    return max(kernel, default=0.0) + blocked_elsewhere(known), None if user is None else user[1].user_waiters
+    elsewhere = blocked_elsewhere(known) + spinning(known)
+    return max(kernel, default=0.0) + elsewhere, None if user is None else user[1].user_waiters
 
 
 def main_lock(known: Investigation) -> tuple[int, WaitedLock, Observation] | None:
@@ -519,7 +521,7 @@ def hypotheses(known: Investigation) -> tuple[Hypothesis, ...]:
     found = _from_findings(known)
     lock = main_lock(known)
     user = main_user_lock(known)
-    found += _kernel(known) + _programs(known) + (of_sleeps(known) if known.steps else [])
+    found += _kernel(known) + _programs(known) + ([*of_sleeps(known), *of_spins(known)] if known.steps else [])
     found += _tracers(known, None if lock is None else lock[1])
     if known.steps:
         found += _clock(known)

@@ -8,6 +8,7 @@ from lockline.analysis.findings import Confidence, Fact, Finding, Process, Remed
 from lockline.analysis.user_evidence import Goroutines
 from lockline.analysis.whatif import Bound
 from lockline.investigation.sleeps import Sleeps
+from lockline.investigation.spins import Spins
 
 # ruled out: a step looked, and it is not so.  not testable: this machine lacks what would tell.
 State: TypeAlias = Literal["proven", "likely", "open", "ruled out", "not testable"]
@@ -184,6 +185,7 @@ class Observation:
     not_enough: str = ""
     bounds: tuple[Bound, ...] = ()
     sleeps: Sleeps | None = None
+    spins: Spins | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,6 +20,10 @@ THREADS_LOOKED_AT = 48
 # Of a look at what one thread sleeps in, a file, and so many of them in a second.
 SLEEP_LOOK_NS = 40_000
 SLEEP_LOOKS = 1_500
+# Samples of where threads run, in all, and what one costs: the interrupt, and to look at it.
+SPIN_SAMPLES = 4_000
+SPIN_SAMPLE_NS = 10_000
+SPIN_INTERRUPT_NS = 2_000
 # Traps at contended mutexes of a program in Go: a guess, and the collector stops at 10 % of the CPUs.
 GO_TRAPS_PER_S = 2_000
 GO_TRAP_NS = 20_000
@@ -27,9 +31,10 @@ GO_TRAP_NS = 20_000
 UNLOCKS_PER_WAIT = 20
 UNLOCK_NS = 100
 
-TOTALS, SLEEPS, FUTEX, GO, THREADS, EPISODES, HOLDERS, PTRACE, WATCH = (
+TOTALS, SLEEPS, SPINS, FUTEX, GO, THREADS, EPISODES, HOLDERS, PTRACE, WATCH = (
     "totals",
     "sleeps",
+    "spins",
     "futex",
     "go",
     "threads",
@@ -97,6 +102,10 @@ def _sleeps(_: Known) -> float:
     return SLEEP_LOOKS * SLEEP_LOOK_NS
 
 
+def _spins(_: Known) -> float:
+    return SPIN_SAMPLES * SPIN_SAMPLE_NS
+
+
 def _totals(known: Known) -> float:
     return known.totals_ns_per_s
 
@@ -106,6 +115,7 @@ PROBES: Mapping[str, Probe] = {
     for probe in (
         Probe(TOTALS, (), 0.1, "", _totals, steps=2),
         Probe(SLEEPS, (), 0.05, "", _sleeps),
+        Probe(SPINS, (), 0.05, "", _spins),
         Probe(FUTEX, ("--futex",), 0.2, "futex waits", _futex, steps=2),
         Probe(GO, ("--futex", "--go"), 0.15, "futex waits", _go),
         Probe(THREADS, (), 0.1, "", _threads),

@@ -57,6 +57,8 @@ _OTHERS: tuple[tuple[tuple[str, ...], str], ...] = (
     (("do_msgsnd",), "a message queue is full"),
     (("__wait_rcu_gp", "synchronize_rcu", "synchronize_srcu"), "an RCU grace period"),
 )
+# A thread that asks for the time that it sleeps: kernel/time/hrtimer.c.
+_NAPS = ("hrtimer_nanosleep", "do_nanosleep", "common_nsleep")
 # Calls whose first argument is the file, and those whose is the set of semaphores: of x86-64 and of arm64.
 FILE_CALLS = frozenset({73, 72, 32, 25})
 SEMAPHORE_CALLS = frozenset({65, 220, 193, 192})
@@ -70,6 +72,11 @@ def kind_of(function: str) -> Kind | None:
 def other_of(function: str) -> str:
     """What a thread in this kernel function waits for, if that is no lock and worth telling; else ''."""
     return next((words for names, words in _OTHERS if function.startswith(names)), "")
+
+
+def is_nap(function: str) -> bool:
+    """Whether a thread in this kernel function sleeps for a time that it has chosen."""
+    return function.startswith(_NAPS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,6 +153,16 @@ class OtherSleep:
 
 
 @dataclass(frozen=True, slots=True)
+class Naps:
+    """Threads of a process that sleep for a moment, over and over.  threads: so many; rate: naps of each a second."""
+
+    comm: str
+    tgid: int
+    threads: int
+    rate: float
+
+
+@dataclass(frozen=True, slots=True)
 class Sleeps:
     """What the looks at the target's threads saw.  threads: looked at each time; all_of_them: no other was left out."""
 
@@ -154,6 +171,7 @@ class Sleeps:
     all_of_them: bool
     blocked: tuple[Blocked, ...]
     others: tuple[OtherSleep, ...]
+    naps: tuple[Naps, ...] = ()
 
 
 def parse_locks(text: str) -> tuple[LockEntry, ...]:

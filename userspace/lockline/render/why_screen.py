@@ -107,13 +107,19 @@ def render(document: Document, style: Style, columns: int, kept: str | None = No
         if one.state in ("likely", "proven") and one.waiters >= 0.25 * verdict.waiters
     ]
     unknown = [_open(one) for one in shown if one.state in ("open", "not testable")]
-    stalled = [
-        f"{one.threads:.1f} threads are asleep in {one.function}(): {one.what}"
-        for one in document.asleep
-        if one.threads >= _ASLEEP
-    ] + [
-        f"tasks wait for {one.resource}: {percent(one.part)} of the time" for one in document.stalled if one.part >= 0.1
-    ]
+    stalled = (
+        [
+            f"{one.threads:.1f} threads are asleep in {one.function}(): {one.what}"
+            for one in document.asleep
+            if one.threads >= _ASLEEP
+        ]
+        + [one.words for one in document.on_cpu if one.kind == "atomic"][:1]
+        + [
+            f"tasks wait for {one.resource}: {percent(one.part)} of the time"
+            for one in document.stalled
+            if one.part >= 0.1
+        ]
+    )
     heading = {"cause": "CAUSE", "nothing": "ANSWER", "unclear": "UNCLEAR"}[verdict.kind]
 
     def parts(step: int) -> list[list[str]]:

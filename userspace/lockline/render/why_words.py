@@ -12,6 +12,7 @@ SENTENCES: Mapping[str, str] = {
     "why-step-totals": "which locks of the kernel keep {target} waiting, and for how long",
     "why-step-totals-again": "whether the first step's picture lasts",
     "why-step-sleeps": "what threads of {target} sleep in: locks of files, semaphores, or no lock (/proc)",
+    "why-step-spins": "whether threads of {target} spin on CPUs: where they run, by a timer",
     "why-step-futex": "whether threads wait for locks of their own programs",
     "why-step-futex-again": "the same lock once more, of the process that stood out",
     "why-step-go": "whether goroutines of {process} wait for mutexes (uprobes in the program)",
@@ -25,6 +26,14 @@ SENTENCES: Mapping[str, str] = {
     "why-other-locks": "tasks wait for locks of files, or for semaphores of System V",
     "why-file-lock": "Tasks wait for a lock on {file}[, which {holder} has]",
     "why-semaphore": "Tasks wait for {semaphore} of System V[, which {holder} took]",
+    "why-spinning": "threads wait on CPUs: they spin in code of their own",
+    "why-spins": "Threads of {process} spin[ in {function}][, called from {caller}]: they wait on a CPU",
+    "why-yields": "Threads of {process} call sched_yield() over and over[, from {caller}]: they wait on a CPU",
+    "why-atomics": (
+        "threads of {process} spend {part} of their CPU time in atomic instructions[ in {function}];"
+        " `perf c2c record -p {process:id}` shows whether CPUs fight over their cache line"
+    ),
+    "why-polling": "threads of {process} poll for a lock: they sleep for a moment, look, and sleep again",
     "why-tracer": "a tracer makes tasks wait",
     "why-clock": "all CPUs wait for one clock device",
     "why-unclear-wait": "Threads of {process} wait for {lock}, which may be a lock",
@@ -47,6 +56,17 @@ SENTENCES: Mapping[str, str] = {
     "why-holder-unknown": "who has it is not known",
     "why-none-blocked": "at {looks} looks at {threads} threads none was asleep for one",
     "why-some-looked-at": "at {looks} looks at {threads} threads, chosen by chance, none was asleep for one",
+    "why-spin-samples": (
+        "{samples} samples of running threads: {cpus:.2f} CPUs spin on average, of {threads} threads,"
+        " {part} of their time on a CPU"
+    ),
+    "why-spin-lock": "{function} takes a spinlock, which nobody sleeps for",
+    "why-spin-pause": "the loop has the instruction that only waiting loops need: for a lock, a barrier or for work",
+    "why-spin-swap": "the loop only exchanges a word and tests it, as a spinlock does",
+    "why-spin-yield": "who yields in a loop waits for a lock, a barrier or for work",
+    "why-not-sampled": "where the threads run was not sampled",
+    "why-no-spins": "in {samples} samples of running threads, which use {cpus:.2f} CPUs, few spin",
+    "why-naps": "{threads} threads sleep {rate:.0f} times a second each; what for, the kernel does not see",
     "why-threads-unknown": "the threads of {target} are known to the collector alone",
     "why-refused": "this kernel does not show it ({signal}: {reason})",
     "why-nobody-traced": "no process is being traced",
@@ -81,6 +101,10 @@ REMEDIES: Mapping[str, str] = {
     ),
     "why-shorten-semaphore": "look at what {holder} does between taking {semaphore} and giving it back",
     "why-find-semaphore": "`ipcs -s -i SET` tells who changed {semaphore} last; shorten what is done with it taken",
+    "why-spin-less": (
+        "hold what they wait for for less time, run no more threads than there are CPUs, or use a mutex, which sleeps"
+    ),
+    "why-perf-spin": "`perf record -e cpu-clock -g -p {process:id}` shows all callers",
     "why-record-go": (
         "`lockline record --futex --go -p {process:id}` follows goroutines: which mutex, and for how long"
     ),

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
-from lockline.analysis.findings import Confidence, Lock
+from lockline.analysis.findings import Confidence, Lock, Process
 from lockline.atlas import atlas
 from lockline.base.errors import LocklineError
 from lockline.investigation.choice import symptoms_of
@@ -21,6 +21,7 @@ from lockline.investigation.model import Hypothesis as Hypothesis_
 from lockline.investigation.model import Investigation
 from lockline.investigation.model import Step as Step_
 from lockline.investigation.model import Verdict as Verdict_
+from lockline.investigation.running import hot_atomics, on_cpu_fact, spins_seen, worth_telling
 from lockline.render.documents import schemas
 from lockline.render.findings import value_words
 from lockline.render.walker import Amount, Count, Fraction, as_line, shown, walk
@@ -129,6 +130,24 @@ class Asleep:
 
 
 @dataclass(frozen=True)
+class OnCpu:
+    """Threads that wait on CPUs, or that spend much of their time in atomic instructions."""
+
+    kind: Literal["spin", "swap", "yield", "atomic"] = shown(
+        "spin: a loop with an instruction that only waiting loops need; swap: one that only exchanges a word and tests"
+        " it; yield: sched_yield(); atomic: instructions that need their cache line for themselves, which is no proof"
+        " of waiting"
+    )
+    process: str = shown("whose")
+    function: str | None = shown("in which; null: it has no name")
+    caller: str | None = shown("of that function; null: not known")
+    threads: Count = shown("seen there")
+    cpus: Amount = shown("that do that, on average")
+    part: Fraction = shown("of the CPU time of these threads")
+    words: str = shown("this in a sentence")
+
+
+@dataclass(frozen=True)
 class WhatIf:
     """What would be gained at most if nobody waited for a lock."""
 
@@ -159,6 +178,7 @@ class Document:
     unseen: tuple[Unseen, ...] = shown("what could not be looked at on this machine")
     stalled: tuple[Stalled, ...] = shown("waiting for other things than locks")
     asleep: tuple[Asleep, ...] = shown("threads of the target that sleep for other things than locks, if seen")
+    on_cpu: tuple[OnCpu, ...] = shown("threads of the target that wait on CPUs, if that was looked at")
     what_if: tuple[WhatIf, ...] = shown("bounds, of the locks that are waited for most")
 
 
@@ -282,6 +302,24 @@ def _what_if(known: Investigation) -> tuple[WhatIf, ...]:
     )
 
 
+def _on_cpu(known: Investigation) -> tuple[OnCpu, ...]:
+    seen = spins_seen(known)
+    told = (*worth_telling(seen[1]), *hot_atomics(known)) if seen is not None else ()
+    return tuple(
+        OnCpu(
+            kind=one.kind,
+            process=value_words(Process(one.comm, one.tgid)),
+            function=one.function or None,
+            caller=one.caller or None,
+            threads=one.threads,
+            cpus=one.cpus,
+            part=one.part,
+            words=fact_words(on_cpu_fact(one)),
+        )
+        for one in told
+    )
+
+
 def make(known: Investigation, verdict: Verdict_, machine: Machine) -> Document:
     """The story of an investigation in words."""
     unseen = {one.signal: one for _, seen in known.observations for one in seen.unseen}
@@ -309,6 +347,7 @@ def make(known: Investigation, verdict: Verdict_, machine: Machine) -> Document:
         unseen=tuple(Unseen(one.signal, one.reason, one.lost) for one in unseen.values()),
         stalled=tuple(Stalled(name, part) for name, part in stalled),
         asleep=tuple(Asleep(one.function, one.what, one.threads) for one in sleeps[1].others) if sleeps else (),
+        on_cpu=_on_cpu(known),
         what_if=_what_if(known),
     )
 

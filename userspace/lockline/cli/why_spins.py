@@ -1,0 +1,189 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Samples of where the target's threads run, by a timer of each CPU: perf_event_open(2), without a PMU."""
+
+import ctypes
+import mmap
+import os
+import platform
+import struct
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import ExitStack, suppress
+from functools import cache
+from pathlib import Path
+
+from lockline.analysis.selection import parse_cpus
+from lockline.base.collector import ask_names
+from lockline.base.errors import LocklineError
+from lockline.cli.why_counters import PROC, short_text, text_of
+from lockline.cli.why_sleeps import threads_wanted
+from lockline.investigation import probes
+from lockline.investigation.model import Target
+from lockline.investigation.spins import AROUND, Kind, Place, Sample, Spins, is_after_call, kind_at, spins_of
+
+# The call's number, and the registers of a sample by their bits: the next instruction, and on arm64 the link register.
+_MACHINES = {"x86_64": (298, (1 << 8,)), "aarch64": (241, (1 << 30, 1 << 32))}
+_SOFTWARE, _CPU_CLOCK = 1, 0
+# PERF_SAMPLE_TID, _REGS_USER, _STACK_USER; disabled, and idle time does not count.
+_SAMPLE_TYPE = 1 << 1 | 1 << 12 | 1 << 13
+_FLAGS = 1 << 0 | 1 << 7
+_CLOSE_ON_EXEC = 1 << 3
+_ENABLE = 0x2400
+_RECORD_SAMPLE = 9
+# Where the ring's first page has head and tail.
+_HEAD = 1024
+_SHORTEST_PERIOD_NS = 1_003_000
+_RECORD_BYTES = 72
+# Addresses whose code is read, the most frequent ones; a loop that waits has few.
+_MOST_ADDRESSES = 1024
+_MOST_NAMES = 256
+
+
+def _online() -> tuple[int, ...]:
+    try:
+        return parse_cpus(text_of(Path("/sys/devices/system/cpu/online")).strip())
+    except ValueError:
+        return tuple(sorted(os.sched_getaffinity(0)))
+
+
+def _attributes(period_ns: int, registers: int) -> bytes:
+    """Version 5 of struct perf_event_attr: include/uapi/linux/perf_event.h."""
+    size = 112
+    head = struct.pack("<IIQQQQQ", _SOFTWARE, size, _CPU_CLOCK, period_ns, _SAMPLE_TYPE, 0, _FLAGS)
+    made = head + struct.pack("<IIQQQQIi", 0, 0, 0, 0, 0, registers, 8, 0)
+    return made.ljust(size, b"\0")
+
+
+def _open(cpu: int, attributes: bytes, number: int) -> int:
+    library = ctypes.CDLL(None, use_errno=True)
+    made: int = library.syscall(number, attributes, -1, cpu, -1, _CLOSE_ON_EXEC)
+    if made < 0:
+        raise LocklineError(f"running threads cannot be sampled: {os.strerror(ctypes.get_errno())}")
+    return made
+
+
+def _samples_of(ring: mmap.mmap, registers: int) -> Iterator[Sample]:
+    """The samples of one CPU: those of threads that have code of their own."""
+    (head,) = struct.unpack_from("<Q", ring, _HEAD)
+    data = ring[mmap.PAGESIZE : mmap.PAGESIZE + min(head, len(ring) - mmap.PAGESIZE)]
+    at = 0
+    while at + 8 <= len(data):
+        kind, _, size = struct.unpack_from("<IHH", data, at)
+        if size < 8 or at + size > len(data):
+            return
+        # Of a thread of the kernel the registers are none, and the record is shorter.
+        if kind == _RECORD_SAMPLE and size >= 8 + 8 + 8 + 8 * registers + 8:
+            tgid, tid, of = struct.unpack_from("<iiQ", data, at + 8)
+            if of:
+                values = struct.unpack_from(f"<{registers}Q", data, at + 24)
+                stack = at + 24 + 8 * registers
+                (room,) = struct.unpack_from("<Q", data, stack)
+                top = struct.unpack_from("<Q", data, stack + 8)[0] if room >= 8 else 0
+                yield Sample(tgid, tid, values[-1], values[0] if registers > 1 else top)
+        at += size
+
+
+def _sampled(seconds: float) -> tuple[list[Sample], float, int]:
+    """All samples of all CPUs, the time between two of a CPU's (s), and the samples in all."""
+    machine = _MACHINES.get(platform.machine())
+    if machine is None:
+        raise LocklineError(f"code of {platform.machine()} is not known to lockline")
+    number, masks = machine
+    cpus = _online()
+    period_ns = max(_SHORTEST_PERIOD_NS, round(seconds * 1e9 * len(cpus) / probes.SPIN_SAMPLES))
+    wanted = seconds * 1e9 / period_ns * _RECORD_BYTES * 1.25 / mmap.PAGESIZE
+    pages = 1 << max(1, round(wanted + 0.5) - 1).bit_length()
+    attributes = _attributes(period_ns, sum(masks))
+    with ExitStack() as stack:
+        rings = []
+        descriptors = []
+        for cpu in cpus:
+            descriptor = _open(cpu, attributes, number)
+            stack.callback(os.close, descriptor)
+            descriptors.append(descriptor)
+            try:
+                rings.append(stack.enter_context(mmap.mmap(descriptor, (1 + pages) * mmap.PAGESIZE)))
+            except OSError as error:
+                raise LocklineError(f"running threads cannot be sampled: {error.strerror}") from error
+        library = ctypes.CDLL(None, use_errno=True)
+        for descriptor in descriptors:
+            library.ioctl(descriptor, _ENABLE, 0)
+        began = time.monotonic()
+        time.sleep(seconds)
+        took = time.monotonic() - began
+        samples = [sample for ring in rings for sample in _samples_of(ring, len(masks))]
+    return samples, took, period_ns
+
+
+class _Code:
+    """Code of processes, read from their memory."""
+
+    def __init__(self) -> None:
+        self._machine = platform.machine()
+        self._open: dict[int, int] = {}
+
+    def __enter__(self) -> "_Code":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for descriptor in self._open.values():
+            if descriptor >= 0:
+                os.close(descriptor)
+
+    def _read(self, tgid: int, begin: int, size: int) -> bytes:
+        if tgid not in self._open:
+            try:
+                self._open[tgid] = os.open(PROC / str(tgid) / "mem", os.O_RDONLY | os.O_CLOEXEC)
+            except OSError:
+                self._open[tgid] = -1
+        if self._open[tgid] < 0 or not 0 <= begin < 1 << 63:
+            return b""
+        with suppress(OSError, OverflowError):
+            return os.pread(self._open[tgid], size, begin)
+        return b""
+
+    def kind_at(self, tgid: int, address: int) -> Kind | None:
+        """How the thread waits there, if it does."""
+        code, at = self._read(tgid, address - AROUND, 2 * AROUND), AROUND
+        if not code:
+            # At the begin of a mapping.
+            code, at = self._read(tgid, address, AROUND), 0
+        return kind_at(code, at, self._machine) if code else None
+
+    def returns_to(self, tgid: int, address: int) -> bool:
+        """Whether a function returns to this place: a call stands before it."""
+        return is_after_call(self._read(tgid, address - 8, 8), self._machine)
+
+
+def look_at_spins(target: Target, seconds: float) -> tuple[Spins, int]:
+    """Sample the target's threads, and tell which wait on CPUs, and where; and the number of all samples.
+
+    Raises LocklineError if the kernel refuses, or of a machine whose code is not known.
+    """
+    every, took, period_ns = _sampled(seconds)
+    whole = target.options[0] == "-a"
+    wanted = set() if whole else {tid for _, tid in threads_wanted(target)}
+    own = os.getpid()
+    samples = [one for one in every if (whole or one.tid in wanted) and one.tgid != own]
+    frequent = Counter((one.tgid, one.address) for one in samples).most_common(_MOST_ADDRESSES)
+    with _Code() as code:
+        kinds = {key: kind for key, _ in frequent if (kind := code.kind_at(*key)) is not None}
+        at = [one for one in samples if (one.tgid, one.address) in kinds]
+        backs = Counter((one.tgid, one.back) for one in at if one.back).most_common(_MOST_NAMES)
+        known = {key for key, _ in backs if code.returns_to(*key)}
+    samples = [one if (one.tgid, one.back) in known else Sample(one.tgid, one.tid, one.address, 0) for one in samples]
+    asked = [key for key, _ in Counter((one.tgid, one.address) for one in at).most_common(_MOST_NAMES)]
+    # A return address may be the first one behind its function.
+    asked += [(tgid, back - 1) for tgid, back in known]
+    names = dict(zip(asked, ask_names(asked), strict=True)) if asked else {}
+
+    def place(tgid: int, address: int) -> Place:
+        found = names.get((tgid, address)) or names.get((tgid, address - 1))
+        return Place(*found) if found else Place("", "")
+
+    @cache
+    def comm(tgid: int) -> str:
+        return short_text(f"{PROC}/{tgid}/comm")
+
+    return spins_of(samples, kinds, place, comm, period_ns / 1e9 / took), len(every)

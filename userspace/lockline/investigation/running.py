@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What samples of running threads say of causes: those that wait on a CPU, which no other probe sees."""
+
+from lockline.analysis.findings import Confidence, Fact, Function, Measure, Process, Remedy, fact, part, remedy
+from lockline.investigation import probes
+from lockline.investigation.model import Evidence, Hypothesis, Investigation
+from lockline.investigation.spins import ENOUGH_CPUS, Spin, Spins
+
+# Threads that may wait so, as long as nobody has looked.
+_EXPECTED = 0.2
+# Of the CPU time of who spins: from here on it is what they do, and it is not in passing.
+_NOT_IN_PASSING = 0.1
+# The same, of atomic instructions.
+_HOT = 0.3
+# Samples from which on they say something.
+_ENOUGH_SAMPLES = 50
+
+
+def spins_seen(known: Investigation) -> tuple[int, Spins] | None:
+    """The last step that sampled running threads."""
+    found = [(step.number, seen.spins) for step, seen in known.observations if seen.spins is not None]
+    return found[-1] if found else None
+
+
+def worth_telling(spins: Spins) -> tuple[Spin, ...]:
+    """Who waits on CPUs more than in passing."""
+    if spins.samples < _ENOUGH_SAMPLES:
+        return ()
+    spinning = [one for one in spins.spins if one.kind != "atomic"]
+    return tuple(one for one in spinning if one.cpus >= ENOUGH_CPUS and one.part >= _NOT_IN_PASSING)
+
+
+def hot_atomics(known: Investigation) -> tuple[Spin, ...]:
+    """Functions in which several threads spend much of their time in atomic instructions.
+
+    That is no proof of a contended line: such an instruction takes 20 cycles on a line that nobody else wants.
+    """
+    seen = spins_seen(known)
+    if seen is None or seen[1].samples < _ENOUGH_SAMPLES:
+        return ()
+    atomic = [one for one in seen[1].spins if one.kind == "atomic"]
+    return tuple(one for one in atomic if one.cpus >= ENOUGH_CPUS and one.part >= _HOT and one.threads > 1)
+
+
+def spinning(known: Investigation) -> float:
+    """Threads that wait on CPUs on average, in their own code; 0 if nobody looked."""
+    seen = spins_seen(known)
+    return 0.0 if seen is None else sum(one.cpus for one in worth_telling(seen[1]))
+
+
+def _sure(one: Spin) -> Confidence:
+    """A lock by its name is one; a thread alone, or one that does nothing else, may as well poll for work."""
+    if one.is_lock:
+        return "high"
+    return "medium" if one.several and one.kind != "swap" else "low"
+
+
+def _remedies(one: Spin) -> tuple[Remedy, ...]:
+    process = Process(one.comm, one.tgid)
+    # Where no function has a name, perf shows the instructions.
+    look = remedy("why-perf-spin", process=process)
+    return remedy("why-spin-less"), look
+
+
+def on_cpu_fact(one: Spin) -> Fact:
+    """Who waits on CPUs, or may wait for a cache line there, and where."""
+    process = Process(one.comm, one.tgid)
+    function = Function(one.function) if one.function else None
+    caller = Function(one.caller) if one.caller else None
+    if one.kind == "yield":
+        return fact("why-yields", process=process, caller=caller)
+    if one.kind == "atomic":
+        return fact("why-atomics", process=process, function=function, part=part(one.part, "their CPU time"))
+    return fact("why-spins", process=process, function=function, caller=caller)
+
+
+def _hypothesis(number: int, spins: Spins, one: Spin) -> Hypothesis:
+    process = Process(one.comm, one.tgid)
+    evidence = [
+        fact(
+            "why-spin-samples",
+            samples=Measure(spins.samples, "samples"),
+            cpus=Measure(one.cpus, "CPUs"),
+            threads=Measure(one.threads, "threads"),
+            part=part(one.part, "their CPU time"),
+        )
+    ]
+    if one.is_lock:
+        evidence.append(fact("why-spin-lock", function=Function(one.function)))
+    elif one.kind == "spin":
+        evidence.append(fact("why-spin-pause"))
+    elif one.kind == "swap":
+        evidence.append(fact("why-spin-swap"))
+    else:
+        evidence.append(fact("why-spin-yield"))
+    return Hypothesis(
+        cause="user-spin",
+        subject=process,
+        state="likely",
+        waiters=one.cpus,
+        claim=on_cpu_fact(one),
+        evidence=tuple(Evidence(told, True, number) for told in evidence),
+        remedies=_remedies(one),
+        sure=_sure(one),
+    )
+
+
+def of_spins(known: Investigation) -> list[Hypothesis]:
+    """Whether threads wait on CPUs, in their own code."""
+    claim = fact("why-spinning")
+    seen = spins_seen(known)
+    if seen is None:
+        failed = [step for step in known.steps if step.probe == probes.SPINS and step.outcome == "failed"]
+        if failed or not known.target.has_threads:
+            evidence = Evidence(fact("why-not-sampled"), False, 0)
+            return [Hypothesis("user-spin", None, "not testable", 0.0, claim, (evidence,))]
+        return [Hypothesis("user-spin", None, "open", _EXPECTED, claim, tests=(probes.SPINS,))]
+    number, spins = seen
+    told = worth_telling(spins)
+    if told:
+        return [_hypothesis(number, spins, one) for one in told]
+    samples, cpus = Measure(spins.samples, "samples"), Measure(spins.cpus, "CPUs")
+    against = fact("why-no-spins", samples=samples, cpus=cpus)
+    return [Hypothesis("user-spin", None, "ruled out", 0.0, claim, (Evidence(against, False, number),))]
