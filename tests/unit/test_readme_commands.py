@@ -18,6 +18,8 @@ TABLE = README[README.index("| you see |") :].split("\n\n", 1)[0]
 COMMANDS = [command for line in TABLE.splitlines()[2:] for command in re.findall(r"`(lockline [^`]*)`", line)]
 COLLECTOR = TOP / "build" / "bin" / "lockline-collect"
 BY_COLLECTOR = ("record", "watch")
+# They name a process that the reader knows.
+OF_PROCESSES = [command for command in COMMANDS if shlex.split(command)[1] == "experiment"]
 
 
 def test_there_is_a_table() -> None:
@@ -33,7 +35,15 @@ def test_the_collector_has_the_options(command: str) -> None:
         assert re.search(rf"(^|[\s,]){re.escape(option)}\b", helped), option
 
 
-@pytest.mark.parametrize("command", [c for c in COMMANDS if shlex.split(c)[1] not in BY_COLLECTOR])
+@pytest.mark.parametrize("command", OF_PROCESSES)
+def test_options_of_processes(command: str) -> None:
+    words = shlex.split(command)[1:]
+    assert not cli.make_parser([words[0]]).parse_known_args(words)[1]
+
+
+@pytest.mark.parametrize(
+    "command", [c for c in COMMANDS if shlex.split(c)[1] not in BY_COLLECTOR and c not in OF_PROCESSES]
+)
 def test_what_needs_no_root_runs(
     command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -13,7 +13,7 @@ import jsonschema
 import pytest
 
 from lockline.fleet import document as fleet
-from lockline.render.documents import diff, lines, report, watch, why
+from lockline.render.documents import diff, experiment, lines, report, watch, why
 from lockline.render.schema import as_text, schema_of
 from lockline.render.walker import Address, Count, Finite, Name, Pairs, inline, shown, walk, with_addresses
 
@@ -26,6 +26,7 @@ DOCUMENTS = {
     "fleet": fleet.Document,
     "fleet-diff": fleet.DiffDocument,
     "why": why.Document,
+    "experiment": experiment.Document,
 }
 
 

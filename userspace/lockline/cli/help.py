@@ -12,6 +12,7 @@ GROUPS: tuple[tuple[str, tuple[tuple[str, str], ...]], ...] = (
         "Record, as root",
         (
             ("why", "find the cause of lock waiting, step by step"),
+            ("experiment", "take a suspected cause away for moments, and see how much more gets done"),
             ("record", "record lock waits"),
             ("watch", "watch who uses a lock's cache line, or show what was watched"),
             ("top", "show locks by waiting as it happens, or a recording by intervals"),
@@ -52,6 +53,17 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
         ("what holds this machine back?", "lockline why"),
         ("why is this service slow?", 'lockline why -p "$(pidof -s postgres)"'),
         ("of a program, keep what was seen", "lockline why -o why.data -- ./program"),
+    ),
+    "experiment": (
+        (
+            "what would the load gain without strace?",
+            'lockline experiment --stop "$(pidof -s strace)" --progress io:PID',
+        ),
+        ("and without the nightly backup?", "lockline experiment --stop-cgroup backup.service --progress io:PID"),
+        (
+            "a switch of your own, and your own counter",
+            "lockline experiment --on './split on' --off './split off' --progress memory:PID:requests",
+        ),
     ),
     "record": (
         ("everything, for ten seconds", "lockline record -d 10"),
@@ -115,7 +127,7 @@ def overview() -> str:
         "Which lock holds this machine back, who waits for it, and from where.",
     ]
     for title, commands in GROUPS:
-        lines += ["", f"{title}:", *(f"  {name:<9} {words}" for name, words in commands)]
+        lines += ["", f"{title}:", *(f"  {name:<11} {words}" for name, words in commands)]
     lines += _examples("")
     lines += ["", "`lockline help COMMAND` shows the options of a command; `lockline --version`, the version."]
     return "\n".join(lines) + "\n"

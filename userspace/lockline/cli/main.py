@@ -28,8 +28,22 @@ _COLLECT_AFTER = 50_000
 # Their options are the collector's; record has no others.
 _COLLECTORS = ("record", "watch")
 # What they print as text is for people, and fits their terminal.
-_PROSE = ("why", "report", "doctor", "diff", "c2c")
-_COMMANDS = ("why", "report", "doctor", "demo", "explain", "diff", "c2c", "export", "save", "top", "exporter", "fleet")
+_PROSE = ("why", "experiment", "report", "doctor", "diff", "c2c")
+_COMMANDS = (
+    "why",
+    "experiment",
+    "report",
+    "doctor",
+    "demo",
+    "explain",
+    "diff",
+    "c2c",
+    "export",
+    "save",
+    "top",
+    "exporter",
+    "fleet",
+)
 
 
 def make_parser(wanted: Sequence[str] = _COMMANDS, examples: bool = True) -> "argparse.ArgumentParser":

@@ -13,7 +13,7 @@ from lockline.base.text import WIDTH, Page, Style
 NARROW, WIDE, WIDEST = 40, 120, 240
 _HEADINGS = (
     "ANSWER CAUSE UNCLEAR SURE WHO PROOF RULED UNKNOWN ALSO BESIDES IF STEPS COST WHY"
-    " FINDINGS LOCKS LINES MEMBERS CHANGES DO TIME TRUST MORE"
+    " WORK FINDINGS LOCKS LINES MEMBERS CHANGES DO TIME TRUST MORE"
 )
 _HEADING = re.compile(rf"^({_HEADINGS.replace(' ', '|')})(?= |$)", re.MULTILINE)
 # The C locale, and what Python puts in its place.
