@@ -111,7 +111,7 @@ enum counter {
 	COUNT_REPEATED,    /* further begins of a wait that is in flight: a mutex, a tracepoint in a slow path */
 	COUNT_NESTED,      /* begins while another wait is in flight: recorded too */
 	COUNT_ORPHANED,    /* begins whose end never came */
-	COUNT_TOO_DEEP,    /* begins given up because their stack of waits was full */
+	COUNT_TOO_DEEP,    /* waits not recorded: too many waits inside each other on one CPU or task */
 	COUNT_NO_SLOT,     /* begins of sleeping waits that found no slot */
 	COUNT_UNMATCHED,   /* ends without a begin */
 	COUNT_TABLE_FULL,  /* waits that went to the row of all unnamed locks */

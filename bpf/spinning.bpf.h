@@ -4,7 +4,7 @@
  * be switched out, so the CPU is its key; interrupts nest on top of it.
  *
  * An end that the kernel skipped (recursion_misses) leaves its begin on the
- * stack.  It is dropped and counted as soon as it can be told from a live one:
+ * stack.  It is dropped and counted as soon as it can be distinguished from a live one:
  * another task spins above it, its lock begins again, the wait below it ends,
  * or the stack is full, which SPIN_DEPTH contexts cannot do.
  */

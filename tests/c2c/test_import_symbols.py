@@ -170,7 +170,7 @@ def test_a_recording_of_the_same_boot_names_what_it_has_seen(lock_word: Path) ->
         ({**FACTS, "hostname": "other"}, "it is of another machine"),
         ({**FACTS, "kernel_release": "6.1.0"}, "it is of another kernel"),
         ({**FACTS, "kernel_text_address": "0xffffffff81000000"}, "it is of another boot"),
-        (FACTS, "where the kernel was is not known of both"),
+        (FACTS, "the kernel's address is not known for both"),
     ],
 )
 def test_a_recording_of_something_else_is_refused(lock_word: Path, facts: dict[str, str], why: str) -> None:

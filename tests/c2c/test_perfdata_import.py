@@ -318,7 +318,7 @@ def test_what_is_no_recording_is_not_replaced(tmp_path: Path) -> None:
         if output != path:
             output.write_text("what somebody wrote down" if output.name == "notes" else "x")
         before = output.read_bytes()
-        assert "it is there, and no recording; choose another place" in refused(str(path), "-o", str(output))
+        assert "it exists and is not a recording; choose another place" in refused(str(path), "-o", str(output))
         assert output.read_bytes() == before
     assert {entry.name for entry in tmp_path.iterdir()} == {"data", "notes", "short"}
     # As of mktemp.
@@ -357,7 +357,7 @@ def test_a_failed_import_leaves_all_as_it_was(tmp_path: Path) -> None:
         (["a", "b", "-o", "c"], "not several"),
         (["a"], "wants -o FILE"),
         (["/none/such", "-o", "c"], "No such file"),
-        (["a", "-o", "c", "--kallsyms", "d", "--system-map", "e"], "exclude each other"),
+        (["a", "-o", "c", "--kallsyms", "d", "--system-map", "e"], "cannot be used together"),
         (["a", "-o", "c", "--decoder", "magic"], "not native, perf or auto"),
         (["a", "-o", "c", "--line-size", "48"], "not a power of two"),
         (["a", "-o", "c", "-d", "1"], "is not an option of `import`"),

@@ -76,7 +76,7 @@ def test_one_function_on_fewer_cpus_at_some_offsets_has_slots() -> None:
     rows = [access((8 * n, "add", 200, stores), count=counts[n]) for n in range(4) for stores in (0, 300)]
     found = judged(*rows)
     assert (found.verdict, found.confidence) == ("false sharing", "low")
-    assert "who uses which is not told" in found.doubts[0]
+    assert "who uses which is not known" in found.doubts[0]
     # Other code at one of them has reasons of its own to run on fewer.
     other = judged(*rows[2:], access((0, "drain", 200, 0), count=2), access((0, "drain", 0, 300), count=2))
     assert other.verdict == "too little evidence"
@@ -168,7 +168,7 @@ def test_stores_that_are_not_told_are_not_absent() -> None:
     rows = [access((0, "use", 300, 0), count=4, stores_told=False)]
     found = judged(*rows, coverage=Coverage(None, None, None, True, ()))
     assert found.verdict == "too little evidence"
-    assert "not told how many stores" in found.evidence[-1]
+    assert "the stores of each offset are not known" in found.evidence[-1]
 
 
 def test_a_thread_alone_takes_its_line_along() -> None:
@@ -209,7 +209,7 @@ def test_packed_texts_are_read(tmp_path: Path) -> None:
 
 def test_the_headline_says_what_was_not_measured() -> None:
     assert "Nothing was measured" in _no_moves({}, False)[0]
-    assert "is not told" in _no_moves({"load": 5, "store": 5}, False)[0]
+    assert "does not show whether" in _no_moves({"load": 5, "store": 5}, False)[0]
     assert "No cache line was seen to move" in _no_moves({"load": 5}, True)[0]
     assert "fill buffer hits" in " ".join(_no_moves({"load": 50, "ld_fbhit": 40, "store": 20}, True))
 

@@ -85,7 +85,7 @@ def test_what_its_holders_pay_beside_a_lock_is_said(tmp_path: Path) -> None:
     assert "+0x20" in report.judgement.doubts[0]
     assert report.advice is not None
     assert report.advice.members == ("+0x20",)
-    assert "on another line than the lock that part can go away" in report.advice.text
+    assert "On another line than the lock that part can go away" in report.advice.text
 
 
 def test_a_lock_and_much_else_is_false_sharing(tmp_path: Path) -> None:
@@ -100,7 +100,7 @@ def test_a_lock_and_much_else_is_false_sharing(tmp_path: Path) -> None:
     assert report.advice.members == ("+0x20",)
     # What the lock pays stays.
     assert report.advice.effect == pytest.approx(40 / 130)
-    assert "no padding" in report.advice.warning
+    assert "padding does not change that" in report.advice.warning
 
 
 def rwsem(builder: MemoryBuilder, line: int) -> None:
@@ -289,7 +289,7 @@ def test_loads_that_stand_for_the_cost_do_not_go_away(tmp_path: Path) -> None:
     report = report_of(tmp_path, fill)
     assert report.cost_is == "loads"
     assert report.advice is not None
-    assert "At most 100% of the line's cost, which its loads stand for, can go away" in report.advice.text
+    assert "At most 100% of the line's cost (known by its loads) can go away" in report.advice.text
 
 
 def test_few_hitm_without_fill_buffer_hits_are_not(tmp_path: Path) -> None:

@@ -163,8 +163,8 @@ def test_new_gone_and_unnamed_lines(tmp_path: Path, as_json: Json) -> None:
     assert {line["line"]: line["presence"] for line in document["lines"]["lines"]} == {
         "old": "gone", "new": "new", "?": "new",
     }  # fmt: skip
-    assert any("named by nothing" in warning for warning in document["warnings"])
-    assert line_of(document, "?")["unjudged"] == "nothing tells which lines these are"
+    assert any("have no name" in warning for warning in document["warnings"])
+    assert line_of(document, "?")["unjudged"] == "these lines have no names"
 
 
 def test_waits_and_lines_in_one_recording(tmp_path: Path, as_json: Json) -> None:
@@ -205,7 +205,7 @@ def test_samples_that_are_not_told(tmp_path: Path, as_json: Json, run: Callable[
     nothing = imported(tmp_path / "n", [Line("x", {"f": {"records": None, "local_hitm": 50}})], samples=None)
     code, _, err = run(nothing, nothing)
     assert code == 1
-    assert "does not tell how many samples" in err
+    assert "does not say how many samples" in err
 
 
 @pytest.mark.parametrize(

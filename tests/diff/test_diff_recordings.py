@@ -157,7 +157,7 @@ def test_what_makes_them_hard_to_compare(before: Path, tmp_path: Path, as_json: 
         "different numbers of CPUs: 4 and 2",
         "different kernels: 6.12.0-lab and 6.13.0",
         "different kinds of spinlock: native and paravirt",
-        "different filters: not told and -p 7",
+        "different filters: not known and -p 7",
         "after.lockline was cut off",
         "different signals, spinlock slow path: on and unavailable",
     ):

@@ -89,8 +89,8 @@ def test_read(text: str, values: tuple[float, ...], unit: str) -> None:
         ("1\nlatency NaN us\n", "line 2: no finite number"),
         ("Infinity\n", "line 1: no finite number"),
         ("1\n\nabc\n", "line 3: no number at the end of 'abc'; --pattern"),
-        ("1e999\n", "line 1: '1e999' is no finite number"),
-        ("-2e100\n", "line 1: '-2e100' is no measured number"),
+        ("1e999\n", "line 1: '1e999' is not a finite number"),
+        ("-2e100\n", "line 1: '-2e100' is not a measured number"),
         ("1,23\n", "line 1: no number"),
         ("1.2.3\n", "line 1: no number"),
         ("0x10\n", "line 1: no number"),
@@ -99,7 +99,7 @@ def test_read(text: str, values: tuple[float, ...], unit: str) -> None:
         ("١٢\n", "line 1: no number"),
         ("1 ms\n2 us\n", "line 2: the unit is 'us' and was 'ms' before"),
         ("1\n2 ms\n", "line 2: the unit is 'ms' and was '' before"),
-        ("Averaged 1e999 operations/sec (+- 0.30%)\n", "line 1: '1e999' is no finite number"),
+        ("Averaged 1e999 operations/sec (+- 0.30%)\n", "line 1: '1e999' is not a finite number"),
         ("", "no samples in it"),
         ("# nothing\n\n", "no samples in it"),
         ("x" * 200 + "\n", "line 1: no number at the end of 'xxx"),
@@ -117,7 +117,7 @@ def test_pattern() -> None:
     assert of("noise\nlat=3 x\nlat=4 y\n", r"lat=(\S+)").values == (3.0, 4.0)
     # An alternative without its group is no sample.
     assert of("skip\nlat=4\n", r"skip|lat=(\d+)").values == (4.0,)
-    for text, message in (("a\n", "no line matches --pattern"), ("ok 1\nok x\n", "line 2: 'x' is no finite number")):
+    for text, message in (("a\n", "no line matches --pattern"), ("ok 1\nok x\n", "line 2: 'x' is not a finite number")):
         with pytest.raises(LocklineError, match=message):
             of(text, r"(?:ok) (\S+)|(?!)")
 
@@ -142,7 +142,7 @@ def test_direction_of_units(unit: str, higher: bool, guessed: bool) -> None:
 @pytest.mark.parametrize(
     ("data", "message"),
     [
-        (b"1\n\0\n", "line 2 is no text"),
+        (b"1\n\0\n", "line 2 is not text"),
         (b"1\n" + b"9" * 5000, "line 2 is longer than 4096 bytes"),
         (b"\n" * 500_001, "more than 500,000 lines"),
         (b"1\n" * 100_001, "more than 100,000 samples"),

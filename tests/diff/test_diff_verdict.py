@@ -37,13 +37,18 @@ def normal(seed: int, mean: float, deviation: float, n: int) -> list[float]:
         ([5.0] * 5, [5.0] * 5, "no difference", "lies within"),
         ([0.0] * 5, [0.0] * 5, "no difference", "all alike"),
         # Whatever three samples say.
-        ([0.300, 0.329, 0.266], [0.292, 0.253, 0.270], "inconclusive", "too few samples: p could not get below 0.1"),
+        (
+            [0.300, 0.329, 0.266],
+            [0.292, 0.253, 0.270],
+            "inconclusive",
+            "too few samples: whatever they are, p cannot be below 0.1",
+        ),
         ([1.0, 2.0, 3.0], [100.0, 200.0, 300.0], "inconclusive", "too few samples"),
-        ([1.0], [2.0], "inconclusive", "p could not get below 1"),
+        ([1.0], [2.0], "inconclusive", "p cannot be below 1"),
         ([1.0], [1.0], "inconclusive", "too few samples"),
-        # From nothing to something there is no percentage, but a direction.
+        # From nothing to something there is not a percentage, but a direction.
         ([0.0] * 5, [1.0, 2.0, 3.0, 4.0, 5.0], "improved", "p < 0.05"),
-        ([0.0, 0.0, 0.0, -1.0, 1.0], [0.0, 0.0, 1.0, -1.0, 0.0], "inconclusive", "in proportion"),
+        ([0.0, 0.0, 0.0, -1.0, 1.0], [0.0, 0.0, 1.0, -1.0, 0.0], "inconclusive", "in percent"),
     ],
 )
 def test_known_distributions(before: list[float], after: list[float], verdict: str, reason: str) -> None:

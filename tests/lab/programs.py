@@ -175,7 +175,7 @@ def _locked(rng: random.Random, names: Names, line: int, data: tuple[Variable, .
     return [Role(rng.choice((3, 4, 6, 8)), (steps,), rng.choice((20, 100, 300)))], "both" if data else "lock"
 
 
-# A sleeping lock's functions: who takes it, who lets go of it, who spins for as long as its owner runs.
+# A sleeping lock's functions: who takes it, who releases it, who spins for as long as its owner runs.
 _SLEEPING = (
     ("down_write", "up_write", "rwsem_spin_on_owner"),
     ("__mutex_lock", "mutex_unlock", "mutex_spin_on_owner"),

@@ -99,8 +99,8 @@ def test_what_the_holder_of_a_mutex_does(live: Path, recording: Path) -> None:
     assert all("nanosleep" in look.function for look in asleep), mutex.holders
     found = finding(recording, "held-over-sleep")
     assert found.title == (
-        f"Who has held_mutex sleeps meanwhile, in clock_nanosleep(): other threads of futex_mutex ({workload.pid})"
-        " wait for that"
+        f"The holder of held_mutex sleeps with it held, in clock_nanosleep(): other threads of "
+        f"futex_mutex ({workload.pid}) wait for it"
     )
 
 
@@ -134,7 +134,7 @@ def test_a_lock_that_is_not_released(live: Path, recording: Path) -> None:
             wait_for(lambda: result.number("SELECT max(owned_ns) FROM futex_owned_wait"), "owner at two looks")
         workload.do("release 1 0")
     found = finding(recording, "lock-not-released")
-    assert found.title == f"futex_mutex ({workload.pid}) does not let go of held_mutex, with 1 waiting"
+    assert found.title == f"futex_mutex ({workload.pid}) does not release held_mutex, with 1 waiting"
     # It waits for the next command.
     assert any(line.startswith("at the end it sleeps") for line in found.evidence), found.evidence
     assert not findings(recording, "deadlock")
@@ -463,9 +463,9 @@ def test_a_lock_whose_holder_waits_for_another_one(live: Path, recording: Path, 
     assert first.waited_ns > second.waited_ns
     assert first.to_blame_ns < second.to_blame_ns
     found = finding(recording, "held-over-sleep")
-    assert found.title.startswith("Who has second_mutex sleeps meanwhile")
+    assert found.title.startswith("The holder of second_mutex sleeps with it held")
     assert finding(recording, "user-lock").title == (
-        "Who has first_mutex waits meanwhile for second_mutex: look at that one first"
+        "The holder of first_mutex waits for second_mutex: look at that one first"
     )
 
 
@@ -481,5 +481,5 @@ def test_a_mutex_of_several_processes_whose_holder_is_stopped(live: Path, record
         with Collector(live, recording, "--futex", "-p", pids, "-I", "0.5"), Recording(recording) as result:
             wait_for(lambda: result.number("SELECT max(owned_ns) FROM futex_owned_wait"), "owner at two looks")
     found = finding(recording, "lock-not-released")
-    assert found.title.startswith(f"incidents ({holder}) does not let go of a lock in shared memory")
+    assert found.title.startswith(f"incidents ({holder}) does not release a lock in shared memory")
     assert f"kill -CONT {holder}" in found.next[0]

@@ -162,7 +162,7 @@ def test_interrupted_in_a_slice_without(live: Path, recording: Path) -> None:
 
 
 def without_descriptors(pid: int) -> None:
-    """No new file, and so no new link, can be had by that process."""
+    """That process can open no new file, and so no new link."""
     resource.prlimit(pid, resource.RLIMIT_NOFILE, (3, resource.prlimit(pid, resource.RLIMIT_NOFILE)[1]))
 
 

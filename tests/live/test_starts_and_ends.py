@@ -89,7 +89,7 @@ def test_second_collector_on_one_file(live: Path, recording: Path) -> None:
     with Collector(live, recording, "-a") as collector:
         status, errors = record(live, recording, "-a", "-d", "1")
         assert status == 1
-        assert "another lockline records to it" in errors
+        assert "another lockline is recording to it" in errors
         assert collector.stop() == 0
     with Recording(recording) as result:
         assert result.integrity() == "ok"

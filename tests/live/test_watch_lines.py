@@ -19,7 +19,7 @@ ENVIRONMENT = {"PYTHONPATH": str(TOP / "userspace"), "PATH": "/usr/sbin:/usr/bin
 
 
 def watch(live: Path, target: str, *options: str) -> dict[str, Any]:
-    """The report; skips where no watchpoint can be had."""
+    """The report; skips where no watchpoint is available."""
     command = [sys.executable, "-m", "lockline", "watch", target, "--format", "json", "-q", *options]
     done = subprocess.run(
         command,
@@ -31,7 +31,7 @@ def watch(live: Path, target: str, *options: str) -> dict[str, Any]:
         env=ENVIRONMENT,
     )
     if done.returncode and "debug register" in done.stderr:
-        pytest.skip(f"no watchpoint can be had: {done.stderr.strip()}")
+        pytest.skip(f"no watchpoint is available: {done.stderr.strip()}")
     assert done.returncode == 0, done.stderr
     # Nothing was asked to be kept: where it was is of no use.
     assert "lockline-watch-" not in done.stderr
@@ -129,7 +129,7 @@ def test_killed_it_leaves_no_collector(live: Path, recording: Path, two_cpus: No
         try:
             while not (said := lines.next("word of the collector that it records")).startswith(ATTACHED):
                 if "debug register" in said:
-                    pytest.skip(f"no watchpoint can be had: {said}")
+                    pytest.skip(f"no watchpoint is available: {said}")
             collector = wait_for(lambda: collector_of(process.pid), "watchpoint of the collector")
         finally:
             process.kill()
@@ -190,7 +190,7 @@ def test_a_line_that_explains_waits(live: Path, recording: Path, tmp_path: Path,
             command += ["--max-overhead", "5", "-d", "2", "-o", str(recording)]
             done = subprocess.run(command, capture_output=True, text=True, timeout=DEADLINE_S, check=False)
             if done.returncode and "debug register" in done.stderr:
-                pytest.skip(f"no watchpoint can be had: {done.stderr.strip()}")
+                pytest.skip(f"no watchpoint is available: {done.stderr.strip()}")
             assert done.returncode == 0, done.stderr
             value = report_of(recording)
             (line,) = value["lines"]

@@ -150,7 +150,7 @@ static void refusals(void)
 	CHECK(!process.pid && no_child(), "a child is left");
 	request = request_of("old");
 	CHECK(c2c_process_start(&process, &request) < 0, "started");
-	CHECK(strstr(process.why, "perf 5.9 or newer is wanted"), "%s", process.why);
+	CHECK(strstr(process.why, "needs perf 5.9 or newer"), "%s", process.why);
 	request = request_of("good");
 	request.perf = "/no/such/perf";
 	CHECK(c2c_process_start(&process, &request) < 0, "started");

@@ -301,7 +301,7 @@ CASES: dict[str, Case] = {
     "lock not released": Case(
         not_released,
         "lock-not-released",
-        ("logger (90) does not let go of big_lock", "ANSWER Threads stand still", "do `gdb -p 70"),
+        ("logger (90) does not release big_lock", "ANSWER Threads stand still", "do `gdb -p 70"),
     ),
     "mutex of a program": Case(
         user_mutex,

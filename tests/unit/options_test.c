@@ -88,18 +88,18 @@ static void watch(void)
 	accepted("record --futex --go -p 1");
 	options_free(&got);
 	refused("watch x --access perf", "not instruction, watchpoint or auto");
-	refused("watch", "wants a TARGET");
-	refused("watch -- sleep 1", "wants a TARGET");
+	refused("watch", "needs a TARGET");
+	refused("watch -- sleep 1", "needs a TARGET");
 	refused("watch --auto=65", "out of range");
-	refused("watch --auto -i x.lockline", "-i is for a target");
-	refused("watch x --full --max-overhead 1", "exclude each other");
+	refused("watch --auto -i x.lockline", "-i needs a target");
+	refused("watch x --full --max-overhead 1", "cannot be used together");
 	refused("watch x --max-overhead 101", "not a percentage");
 	refused("watch x --max-overhead nan", "not a percentage");
 	refused("watch x --offsets 64", "out of range");
 	refused("watch x --holders", "not an option of `watch`");
 	refused("record -a --full", "not an option of `record`");
-	refused("record -i 1", "-I sets the interval now");
-	refused("record -i lockline.data", "-I sets the interval now");
+	refused("record -i 1", "-i no longer sets the interval");
+	refused("record -i lockline.data", "-i no longer sets the interval");
 	accepted("record -I 2s");
 	CHECK(got.interval_ns == 2000 * MS, "%llu", got.interval_ns);
 	options_free(&got);
@@ -120,7 +120,7 @@ static void self_check(void)
 	CHECK(got.self_check_ns == 2000 * MS && !strcmp(got.command_argv[0], "5"), "%llu", got.self_check_ns);
 	refused("record --self-check=1us", "--self-check");
 	refused("record --self-check=", "--self-check");
-	refused("record --self-check --flight", "exclude each other");
+	refused("record --self-check --flight", "cannot be used together");
 	refused("doctor --self-check", "not an option of `doctor`");
 }
 
@@ -166,7 +166,7 @@ static void lists(void)
 	refused("record -p 1-3", "not a list of numbers");
 	refused("record -p +1", "not a list of numbers");
 	refused("record -p 0x1", "not a list of numbers");
-	refused("record -C 3-1", "upwards");
+	refused("record -C 3-1", "a range must go up");
 	refused("record -C 0-", "not a list");
 	refused("record -C 0-4294967295", "out of range, 0 to 8191");
 	refused("record -C 0-99999999999999999999", "out of range");
@@ -219,8 +219,8 @@ static void times(void)
 	CHECK(parse_time("18446744073709551615m", true, 0, 10, &ns, why) < 0, "overflow");
 	CHECK(parse_time("307445734561825861m", true, 0, 10, &ns, why) < 0, "overflow to a small number");
 	CHECK(parse_time("99999999999999999999999.5s", true, 0, 10, &ns, why) < 0, "overflow");
-	refused("record --threshold 5", "a unit is wanted");
-	refused("record --threshold 0.5", "a unit is wanted");
+	refused("record --threshold 5", "give a unit");
+	refused("record --threshold 0.5", "give a unit");
 	accepted("record --threshold 0");
 	CHECK(got.threshold_ns == 0, "every wait");
 	options_free(&got);
@@ -281,14 +281,14 @@ static void endings(void)
 	accepted("record --until marker");
 	CHECK(got.threshold_ns == MS, "%llu", (unsigned long long)got.threshold_ns);
 	refused("record --until wait>400", "wait>400: ");
-	refused("record --until marker,", "is no condition");
+	refused("record --until marker,", "is not a condition");
 	refused("record --until", "argument");
 	accepted("record --until wait>5s --save-last 10m");
 	CHECK(got.save_last_ns == 600 * 1000 * MS && got.saves == 8, "%u", got.saves);
 	accepted("record --until marker --save-last 1 --saves 3");
 	CHECK(got.save_last_ns == 1000 * MS && got.saves == 3, "%u", got.saves);
 	refused("record --save-last 10m", "needs --until");
-	refused("record --flight --until marker --save-last 10m", "no --flight");
+	refused("record --flight --until marker --save-last 10m", "cannot be used with --flight");
 	refused("record --until marker --saves 3", "needs --save-last");
 	refused("record --until marker --save-last 10m --saves 0", "--saves 0");
 	refused("record --until marker --save-last 10ms", "out of range");
@@ -299,24 +299,24 @@ static void endings(void)
 
 static void conflicts(void)
 {
-	refused("record -a -p 1", "-a and -p exclude each other");
-	refused("record -t 1 -a", "-a and -t exclude each other");
-	refused("record -a -G x", "-a and -G exclude each other");
-	refused("record -p 1 -- sleep 1", "-p and COMMAND exclude each other");
-	refused("record -t 1 sleep", "-t and COMMAND exclude each other");
-	refused("record -G x -- sleep 1", "-G and COMMAND exclude each other");
-	refused("record -G x --pod a/b", "-G and --pod exclude each other");
-	refused("record --container x -- sleep 1", "--container and COMMAND exclude each other");
+	refused("record -a -p 1", "-a and -p cannot be used together");
+	refused("record -t 1 -a", "-a and -t cannot be used together");
+	refused("record -a -G x", "-a and -G cannot be used together");
+	refused("record -p 1 -- sleep 1", "-p and COMMAND cannot be used together");
+	refused("record -t 1 sleep", "-t and COMMAND cannot be used together");
+	refused("record -G x -- sleep 1", "-G and COMMAND cannot be used together");
+	refused("record -G x --pod a/b", "-G and --pod cannot be used together");
+	refused("record --container x -- sleep 1", "--container and COMMAND cannot be used together");
 	refused("record --pod x", "--pod x: write it as NAMESPACE/NAME");
 	refused("record --pod /x", "--pod /x: write it as NAMESPACE/NAME");
 	accepted("record -a -- sleep 1");
 	CHECK(got.all && got.command_argv, "all while COMMAND runs");
 	options_free(&got);
-	refused("record --perf /usr/bin/perf", "--perf is for --c2c alone");
-	refused("record --ldlat 50", "--ldlat is for --c2c and --hitm alone");
-	refused("record --hitm-rate 50", "--hitm-rate is for --hitm alone");
-	refused("record --hitm-event cpu/mem-loads/", "--hitm-event is for --hitm alone");
-	refused("record --l3-misses", "--l3-misses is for --hitm alone");
+	refused("record --perf /usr/bin/perf", "--perf needs --c2c");
+	refused("record --ldlat 50", "--ldlat needs --c2c or --hitm");
+	refused("record --hitm-rate 50", "--hitm-rate needs --hitm");
+	refused("record --hitm-event cpu/mem-loads/", "--hitm-event needs --hitm");
+	refused("record --l3-misses", "--l3-misses needs --hitm");
 	refused("record --hitm --hitm-rate 10001", "out of range, 1 to 10000");
 	accepted("record --hitm --ldlat 50 --l3-misses");
 	CHECK(got.hitm && got.hitm_rate == 1000 && got.ldlat == 50 && got.l3_misses && !got.hitm_event, "rate %u",
@@ -333,11 +333,11 @@ static void conflicts(void)
 	refused("record --quiet=1", "takes no argument");
 	refused("record --no-such", "--no-such: no such option");
 	refused("record -qZ", "-Z: no such option");
-	refused("record --", "-- wants a COMMAND");
+	refused("record --", "give a COMMAND after --");
 	refused("doctor -a", "-a is not an option of `doctor`");
 	refused("doctor x", "takes no argument");
 	refused("report", "no such command");
-	refused("", "a command is wanted");
+	refused("", "name a command");
 }
 
 static void hostile_text(void)

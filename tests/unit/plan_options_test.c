@@ -10,7 +10,7 @@ static void episodes(void)
 	e.btf_context = (1u << CONTEXT_PROBES) - 1;
 	plan_decide(&plan, &e);
 	well_formed(&plan);
-	state(&plan, "context switches", PROBE_OFF, "not asked for (--episodes); can be had: each one");
+	state(&plan, "context switches", PROBE_OFF, "not asked for (--episodes); available: each one");
 	CHECK(!plan.context, "%x", plan.context);
 
 	e.episodes = true;
@@ -59,8 +59,8 @@ static void holders(void)
 	e.btf_release_functions = (1u << RELEASE_FUNCTIONS) - 1;
 	plan_decide(&plan, &e);
 	well_formed(&plan);
-	state(&plan, "spinlock holders", PROBE_OFF, "not asked for (--holders); can be had");
-	state(&plan, "sleeping lock holders", PROBE_OFF, "can be had: mutex_unlock()");
+	state(&plan, "spinlock holders", PROBE_OFF, "not asked for (--holders); available");
+	state(&plan, "sleeping lock holders", PROBE_OFF, "available: mutex_unlock()");
 	CHECK(!plan.release_functions && !plan.contended_release, "%x", plan.release_functions);
 
 	e.holders = true;
@@ -120,7 +120,7 @@ static void holders_by_contended_release(void)
 	plan_decide(&plan, &e);
 	well_formed(&plan);
 	CHECK_TEXT(probe(&plan, "spinlock holders")->source, "tp_btf contended_release");
-	state(&plan, "spinlock holders", PROBE_ON, "but those of rwlocks");
+	state(&plan, "spinlock holders", PROBE_ON, "except those of rwlocks");
 	CHECK(plan.contended_release && plan.release_functions == RW_UNLOCKS, "%x", plan.release_functions);
 
 	e.rw_release = true;

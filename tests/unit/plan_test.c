@@ -383,7 +383,7 @@ static void old_kernel(void)
 	e.btf_slab_pages = false;
 	plan_decide(&plan, &e);
 	well_formed(&plan);
-	state(&plan, "slab lock names", PROBE_UNAVAILABLE, "it came with 6.13; table of pages: BTF does not tell");
+	state(&plan, "slab lock names", PROBE_UNAVAILABLE, "it came with 6.13; table of pages: BTF does not say");
 	e.page_table = false;
 	plan_decide(&plan, &e);
 	well_formed(&plan);

@@ -330,7 +330,7 @@ def test_times(text: str, ns: int) -> None:
 
 @pytest.mark.parametrize("text", ["", "-1", "1w", "nan", "1e9", "ms", "1 2"])
 def test_wrong_times(text: str) -> None:
-    with pytest.raises(ValueError, match="is no time"):
+    with pytest.raises(ValueError, match="is not a time"):
         parse_time(text)
 
 
@@ -370,7 +370,7 @@ def test_the_whole_is_more_than_its_intervals_where_some_were_removed(tmp_path: 
     assert (whole.totals.waits, kept.totals.waits) == (6, 4)
     assert kept.window.duration_ns == 4 * SECOND
     assert whole.window.removed_until_ns == gone
-    with pytest.raises(LocklineError, match=r"of what was before 2\.0 s it has totals alone"):
+    with pytest.raises(LocklineError, match=r"only totals of the time before 2\.0 s"):
         report_of(path, Selection(from_ns=0, to_ns=SECOND))
 
 
@@ -385,7 +385,7 @@ def test_cpu_ranges() -> None:
 
 @pytest.mark.parametrize("text", ["", "a", "3-1", "0-", "1,,2", "0-99999999", "-1"])
 def test_wrong_cpu_lists(text: str) -> None:
-    with pytest.raises(ValueError, match="no CPU or range"):
+    with pytest.raises(ValueError, match="not a CPU or a range"):
         parse_cpus(text)
 
 

@@ -88,11 +88,11 @@ def test_a_lock_taken_twice() -> None:
 def test_a_lock_that_is_not_released() -> None:
     (finding,) = found(waits(2, 1, 4), waits(3, 1, 6), waits(4, 3, 5))
     assert (finding.rule, finding.confidence) == ("lock-not-released", "high")
-    assert finding.title == "w1 (1) does not let go of lock_of_1, with 3 waiting"
+    assert finding.title == "w1 (1) does not release lock_of_1, with 3 waiting"
     assert finding.evidence == (
         "2 waiting for lock_of_1, for up to 6.00 s",
         "1 more behind them, for up to 5.00 s",
-        "w1 (1) was its owner whenever that was looked at, for 5.00 s",
+        "w1 (1) was its owner at every look, for 5.00 s",
         "at the end it sleeps, in do_nanosleep()",
     )
 

@@ -22,6 +22,7 @@ from lockline.cli import demo
 from lockline.cli import help as help_texts
 from lockline.cli import main as cli
 from lockline.cli.common import add_wait_filter, wait_filter
+from lockline.render.meanings import MEANINGS
 
 TOP = Path(__file__).resolve().parents[2]
 LAUNCHER = TOP / "scripts" / "lockline-launcher"
@@ -229,8 +230,34 @@ def test_help_names_each_command_once_with_an_example(capsys: pytest.CaptureFixt
         for what, how in help_texts.EXAMPLES[command]:
             assert what in text
             assert how in text
-    assert cli.main(["help", "nonsense"]) == 1
-    assert "'nonsense' is not a command" in capsys.readouterr().err
+
+
+def test_help_of_a_finding_a_lock_and_nonsense(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["help", "hot-lock"]) == 0
+    assert capsys.readouterr().out.startswith("hot-lock is a finding of lockline. A lock has very many short waits.")
+    assert cli.main(["explain", "mmap_lock"]) == 0
+    explained = capsys.readouterr().out
+    assert cli.main(["help", "mmap_lock"]) == 0
+    assert capsys.readouterr().out == explained
+    for word, hint in (
+        ("nonsense", "`lockline help` lists the commands"),
+        ("recrod", "did you mean `lockline help record`?"),
+        ("dedlock", "did you mean `lockline help deadlock`?"),
+        ("mmap_lok", "did you mean `lockline help mm_struct.mmap_lock`?"),
+    ):
+        assert cli.main(["help", word]) == 1
+        assert f"'{word}' is not a command, a finding or a lock; {hint}\n" in capsys.readouterr().err
+
+
+def test_each_finding_has_a_meaning() -> None:
+    """The rules' names in docs/rules.md, those of causes in docs/why.md, and no others."""
+    docs = Path(__file__).parents[2] / "docs"
+    named = set()
+    for page, head in (("rules.md", "| rule | when |"), ("why.md", "| cause | what |")):
+        text = (docs / page).read_text()
+        for line in text[text.index(head) :].split("\n\n", 1)[0].splitlines()[2:]:
+            named |= set(re.findall(r"`([a-z-]+)`", line.split("|")[1]))
+    assert set(MEANINGS) == named
 
 
 def test_examples_are_commands_that_there_are() -> None:

@@ -83,7 +83,7 @@ def test_near_misses_are_silent(name: str, tmp_path: Path) -> None:
             "priority-inversion",
             (
                 "control (10), a real-time task, waits for inode.i_rwsem while its holder batch (20) does not run",
-                "a lock that lends its waiter's priority",
+                "a lock that gives its holder the waiter's priority",
             ),
         ),
         (Doing(running_ns=36 * MS, throttled_ns=4 * MS), "", ()),

@@ -365,7 +365,7 @@ def test_the_limit_of_the_hardware_beside_the_hand_off(tmp_path: Path) -> None:
     from lockline.render import text as report_text
 
     text = report_text.render(with_section(path), Style())
-    assert "hand-off 350 ns on average, 800 ns at most; a line takes 92 ns between these CPUs here" in text
+    assert "hand-off 350 ns on average, longest 800 ns; a cache line takes 92 ns between these CPUs" in text
 
 
 def test_a_recording_of_before_schema_3(tmp_path: Path) -> None:

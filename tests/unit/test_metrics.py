@@ -204,8 +204,8 @@ def test_textfile_and_once(example: Path, tmp_path: Path, capsys: pytest.Capture
     "options, words",
     [
         (["-i", "/nowhere", "--once"], "no such file"),
-        (["--listen", "9435"], "is no address"),
-        (["--listen", "127.0.0.1:99999"], "is no address"),
+        (["--listen", "9435"], "is not an address"),
+        (["--listen", "127.0.0.1:99999"], "is not an address"),
         (["--textfile", "/nowhere/x", "--once", "-i", "EXAMPLE"], "--textfile /nowhere/x"),
     ],
 )

@@ -52,7 +52,7 @@ def test_a_line_is_worth_acting_on_from_one_percent_of_a_cpu(
     small(lines)
     assert lines[2].startswith(f"ANSWER  {answer}")
     text = " ".join(" ".join(lines).split())
-    assert "of one CPU at most (300 ns a move, not measured: 100 to 300). Worth it from 1% of one CPU on." in text
+    assert "of one CPU at most (300 ns a move, not measured: 100 to 300). Worth acting on from 1% of one CPU." in text
     assert ("DO Move" in text) == (answer == "Worth acting on")
     assert ("DO leave it as it is" in text) == (answer != "Worth acting on")
 
@@ -130,7 +130,7 @@ def test_all_and_the_sections_show_the_rest(
         cli.main([*files[name], f"--{section}"])
         part = capsys.readouterr().out.rstrip("\n").splitlines()
         assert part
-        assert part[0] in everything or part == ["Nothing that the figures lack is known."]
+        assert part[0] in everything or part == ["Nothing is known to be missing."]
 
 
 def test_diff_names_what_got_worse_and_whether_it_matters(
@@ -138,7 +138,7 @@ def test_diff_names_what_got_worse_and_whether_it_matters(
 ) -> None:
     assert cli.main(files["diff, worse"]) == 2
     text = " ".join(capsys.readouterr().out.split())
-    assert "ANSWER Worse, worth acting on (worth it from 1% of one thread's time on): all lock waiting went" in text
+    assert "ANSWER Worse, worth acting on (threshold: 1% of one thread's time): all lock waiting went" in text
     assert "Most of it: tasklist_lock (spinlock), from 0.00% CPU to 1.5" in text
     assert "lockline report -i" in text
     assert cli.main(files["diff, better"]) == 0

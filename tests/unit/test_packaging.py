@@ -160,9 +160,9 @@ def test_doctor(cluster: Cluster) -> None:
         (["list"], "unknown command"),
         (["record"], "--pod or --node is needed"),
         (["record", "--pod", "web"], "write it as NAMESPACE/NAME"),
-        (["record", "--pod", "shop/web", "--node", "x"], "exclude each other"),
+        (["record", "--pod", "shop/web", "--node", "x"], "cannot be used together"),
         (["record", "--node", "node-2"], "no pod of the DaemonSet"),
-        (["record", "--node"], "lacks its value"),
+        (["record", "--node"], "needs a value"),
     ],
 )
 def test_faults(cluster: Cluster, arguments: list[str], words: str) -> None:

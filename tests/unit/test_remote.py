@@ -160,9 +160,9 @@ def test_parse() -> None:
 @pytest.mark.parametrize(
     "arguments, words",
     [
-        (["--host"], "lacks its value"),
+        (["--host"], "needs a value"),
         (["--host", "-oProxyCommand=x"], "not a name of a machine"),
-        (["--host", "a", "--c2c"], "exclude each other"),
+        (["--host", "a", "--c2c"], "cannot be used together"),
         (["--host", "a", "--ssh", "'"], "No closing quotation"),
     ],
 )

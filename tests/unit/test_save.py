@@ -89,7 +89,7 @@ def test_a_part_of_a_part(generated: Path, tmp_path: Path) -> None:
         (["--from", "1h"], "no interval of the recording lies there"),
         (["-2s", "-o", "SAME"], "it is the recording itself"),
         (["-2s", "-o", "/nonexistent/x"], "/nonexistent/x: cannot be written"),
-        (["-2s", "-o", "OTHER"], "it is there, and no recording"),
+        (["-2s", "-o", "OTHER"], "it exists and is not a recording"),
     ],
 )
 def test_failures_are_one_line(

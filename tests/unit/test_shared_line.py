@@ -99,7 +99,7 @@ def test_a_lock_that_shares_its_line(made: Callable[..., Made]) -> None:
     assert "while waiting for it" in evidence
     assert "not surer" not in evidence
     assert found.next[0].startswith("Move chain to its own cache line")
-    assert "no padding cures that" in found.next[1]
+    assert "padding does not change that" in found.next[1]
     # What the moves take: a part of the waiting, as the evidence has it.
     (line,) = report.lines.lines if report.lines else ()
     assert line.transfers is not None
@@ -151,7 +151,7 @@ def test_what_keeps_it_from_being_surer(made: Callable[..., Made]) -> None:
     assert line.transfers is not None
     seldom = replace(line, transfers=replace(line.transfers, per_second=3000.0))
     found = one(with_line(report, seldom))
-    assert "not surer: how long a line takes between these CPUs was not measured (lockline record --deep)" in (
+    assert "doubt: how long a line takes between these CPUs was not measured (lockline record --deep)" in (
         found.evidence
     )
     assert found.confidence == "medium"
@@ -164,7 +164,7 @@ def test_what_keeps_it_from_being_surer(made: Callable[..., Made]) -> None:
 
 def test_a_few_windows(made: Callable[..., Made]) -> None:
     found = one(made(windows=tuple(Stretch(60 * MS * i, 2 * MS) for i in range(16))).report())
-    assert "not surer: 16 windows may have missed what happens in bursts" in found.evidence
+    assert "doubt: 16 windows may have missed what happens in bursts" in found.evidence
     assert found.confidence != "high"
 
 

@@ -315,8 +315,8 @@ def test_once_and_batch_print(generated: Path, capsys: pytest.CaptureFixture[str
     ("arguments", "words"),
     [
         (["EXAMPLE"], "needs a terminal"),
-        (["EXAMPLE", "-n", "2"], "-n: of --batch"),
-        (["EXAMPLE", "--once", "--holders"], "--holders: of a live view"),
+        (["EXAMPLE", "-n", "2"], "-n needs --batch"),
+        (["EXAMPLE", "--once", "--holders"], "--holders works only live"),
         (["/nonexistent", "--once"], "no such file"),
     ],
     ids=" ".join,

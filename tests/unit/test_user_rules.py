@@ -108,7 +108,7 @@ def test_a_herd_at_a_mutex(quiet: Report, woken: int, function: str, herd: bool)
     findings = find_all(replace(quiet, futexes=Futexes((mutex, condition), ())))
     assert [found.rule for found in findings] == ["thundering-herd" if herd else "user-lock"]
     if herd:
-        assert told(findings[0]).title == "Each wake-up lets 16 threads of server (7) loose on jobs, and one gets it"
+        assert told(findings[0]).title == "Each wake-up wakes 16 threads of server (7) that want jobs, and one gets it"
         assert "most are woken by add_job()" in told(findings[0]).evidence
 
 
@@ -127,7 +127,7 @@ def test_a_lock_that_is_held_over_a_sleep(quiet: Report, looks: tuple[HolderLook
     assert found.rule == rule
     if rule == "held-over-sleep":
         assert told(found).title == (
-            "Who has jobs sleeps meanwhile, in fsync(): other threads of server (7) wait for that"
+            "The holder of jobs sleeps with it held, in fsync(): other threads of server (7) wait for it"
         )
         assert (
             "at 60.0% of 25 looks its holder slept in fsync(), in the kernel's folio_wait_bit()" in told(found).evidence
@@ -146,10 +146,10 @@ def test_a_lock_whose_holder_waits_for_another_one(quiet: Report) -> None:
     led, pointed = (told(found) for found in find_all(report))
     # Even though so few wait for it that alone it would not be worth a word.
     assert led.rule == "held-over-sleep"
-    assert led.title.startswith("Who has stock sleeps meanwhile, in fsync()")
+    assert led.title.startswith("The holder of stock sleeps with it held, in fsync()")
     assert any(line.startswith("0.69 threads more wait for orders, whose holder") for line in led.evidence)
     assert led.wait_ns == 90 * MS + round(800 * MS * 30 / 35)
-    assert pointed.title == "Who has orders waits meanwhile for stock: look at that one first"
+    assert pointed.title == "The holder of orders waits for stock: look at that one first"
     assert "at 85.7% of 35 looks its holder waited for stock" in pointed.evidence
     assert pointed.next[0].startswith("shorten what is done with stock held")
     assert led.wait_ns + pointed.wait_ns == 890 * MS
@@ -231,4 +231,4 @@ def test_goroutines_are_in_the_answer(quiet: Report) -> None:
     assert "`lockline record --futex --go -p 7`" in words
     # Nobody knows whether they wait.
     report = replace(quiet, futexes=Futexes((), (), unseen=(Goroutines("api", 7, 0),)))
-    assert "What goroutines of api wait for is not seen here" in answer_words(report, make_answer(report), Style())
+    assert "What goroutines of api wait for is not recorded here" in answer_words(report, make_answer(report), Style())

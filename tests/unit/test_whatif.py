@@ -149,8 +149,8 @@ def test_of_a_recording(tmp_path: Path) -> None:
     assert 1.0 <= bound.gain < 1.4
     assert bound.binds is None
     (few,) = bounds(tmp_path / "b", threads=4, waits_each=4, wait_ns=100_000_000)
-    assert (few.gain, few.why_not) == (None, "it was waited for too seldom")
+    assert (few.gain, few.why_not) == (None, "there were too few waits for it")
     (churn,) = bounds(tmp_path / "c", threads=100, waits_each=2, wait_ns=10_000_000)
-    assert churn.why_not.endswith("no loop is seen")
+    assert churn.why_not.endswith("lockline sees no loop")
     (one,) = bounds(tmp_path / "d", threads=1, waits_each=1000, wait_ns=1_000_000)
     assert one.why_not == "the threads that wait for it are not known"

@@ -238,7 +238,7 @@ static void the_link_of_a_free_object(void)
 	CHECK(!watch_freed_by_reading(&freed, &names), "that is another slab's");
 	free_object(object, SLAB + 5 * SIZE);
 	why = watch_freed_by_reading(&freed, &names);
-	CHECK(why && strstr(why, "free ones"), "%s", why ?: "nothing");
+	CHECK(why && strstr(why, "free objects"), "%s", why ?: "nothing");
 	free_object(object, 0);
 	CHECK(watch_freed_by_reading(&freed, &names), "the last of the list");
 	/* Who was given an object with its link still in it had that from the begin. */

@@ -100,7 +100,7 @@ def guest(request: pytest.FixtureRequest, results: Callable[[Section], Guest]) -
 
 @pytest.fixture(scope="module", params=chosen(UNFAIR), ids=kernel_of)
 def unfair(request: pytest.FixtureRequest, results: Callable[[Section], Guest]) -> Guest:
-    """A lock without a queue: who lets go of it may have it again, before the one that waits."""
+    """A lock without a queue: who releases it may have it again, before the one that waits."""
     return results(request.param)
 
 

@@ -114,7 +114,7 @@ static int parse_scaled(const char *text, const struct unit *units, const char *
 	}
 	if (!*text) {
 		if (!bare && (whole || fraction || too_large))
-			return refuse(why, "a unit is wanted: ns, us, ms or s, as in 250us");
+			return refuse(why, "give a unit: ns, us, ms or s, as in 250us");
 		text = bare ? bare : "ns";
 	}
 	for (unit = units; unit->suffix; unit++)
@@ -187,7 +187,7 @@ static int take_range(const char **text, bool ranges, __u64 min, __u64 max, __u6
 	if (!err)
 		err = check_range(*last, min, max, plain, why);
 	if (!err && *first > *last)
-		return refuse(why, "a range goes upwards, as in 0-3");
+		return refuse(why, "a range must go up, as in 0-3");
 	return err;
 }
 

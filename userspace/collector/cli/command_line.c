@@ -124,7 +124,7 @@ enum {
 };
 
 static const struct option_row rows[] = {
-	{'o', "output", "FILE", "write the recording here; `record` writes lockline.data by default", VALUE_TEXT,
+	{'o', "output", "FILE", "write the recording to FILE; default for `record`: lockline.data", VALUE_TEXT,
 	 FOR_WAITS | FOR_IMPORT, 1, PATH_MAX - 1, AT(output)},
 	{'a', "all", NULL, "every process on every CPU; the default if nothing else is chosen", VALUE_FLAG, FOR_WAITS,
 	 0, 0, AT(all)},
@@ -142,43 +142,43 @@ static const struct option_row rows[] = {
 	 "only these locks: a variable, an address, type.member as a report names it, or a pattern as '*inode*'",
 	 VALUE_TEXT, FOR_RECORD, 1, MAX_FILTER, AT(locks)},
 	{'S', "callstack-filter", "FUNC,...",
-	 "only waits with one of these kernel functions in their stack; a pattern too, as 'ext4_*'", VALUE_TEXT,
+	 "only waits with one of these kernel functions in their stack; also a pattern, as 'ext4_*'", VALUE_TEXT,
 	 FOR_RECORD, 1, MAX_FILTER, AT(callers)},
 	{KINDS, "kinds", "KIND,...", "spinlock, rwlock, mutex, rwsem, rtmutex, ...; default all", VALUE_KINDS,
 	 FOR_WAITS, 0, 0, AT(kinds)},
 	{'d', "duration", "TIME", "stop after this time: seconds, or with a suffix ms, s, m", VALUE_SECONDS, FOR_WAITS,
 	 SECOND / 1000, 366 * 86400 * SECOND, AT(duration_ns)},
 	{MAX_COST, "max-cost", "TIME",
-	 "stop when lockline itself has used so much CPU time since it records: its programs, by the kernel's"
-	 " statistics, and the collector",
-	 VALUE_SECONDS, FOR_RECORD, SECOND / 1000, 366 * 86400 * SECOND, AT(max_cost_ns)},
+	 "stop when lockline itself has used this much CPU time: its probes and its collector together", VALUE_SECONDS,
+	 FOR_RECORD, SECOND / 1000, 366 * 86400 * SECOND, AT(max_cost_ns)},
 	{'I', "interval", "TIME",
 	 "length of one row of the time series, at least 100ms; default: short at first, then 1s", VALUE_SECONDS,
 	 FOR_RECORD, SECOND / 10, 3600 * SECOND, AT(interval_ns)},
 	{KEEP, "keep", "TIME",
-	 "go on for days: keep the detail of this time, as in 24h; older intervals become longer, then go",
+	 "record for days: keep full detail of the last TIME, as in 24h; older intervals are joined, then removed",
 	 VALUE_SECONDS, FOR_RECORD, SECOND, 366 * 86400 * SECOND, AT(keep_ns)},
-	{MAX_SIZE, "max-size", "SIZE", "keep the file below this size, as in 1G: the oldest detail goes first",
+	{MAX_SIZE, "max-size", "SIZE", "keep the file below this size, as in 1G: the oldest detail is removed first",
 	 VALUE_SIZE, FOR_RECORD, 4 << 20, 1ull << 44, AT(max_bytes)},
-	{THRESHOLD, "threshold", "TIME", "keep each wait from this length on, as in 250us; default 1ms", VALUE_TIME,
-	 FOR_WAITS, 0, 3600 * SECOND, AT(threshold_ns)},
-	{SAMPLE, "sample", "N", "keep one in N of a lock's shorter waits; N is a power of two; default: by their rate",
+	{THRESHOLD, "threshold", "TIME", "keep each wait of this length or longer, as in 250us; default 1ms",
+	 VALUE_TIME, FOR_WAITS, 0, 3600 * SECOND, AT(threshold_ns)},
+	{SAMPLE, "sample", "N",
+	 "keep one in N of a lock's shorter waits; N is a power of two; default: chosen by their rate",
 	 VALUE_POWER_OF_TWO, FOR_RECORD, 1, 1 << 20, AT(sample_period)},
 	{MEMORY, "memory", "SIZE",
-	 "memory for the kernel's tables, with a suffix K, M, G; default 64M, more if the CPUs need it;"
-	 " of import: for its sums, default 1G",
+	 "memory for the kernel's tables, with a suffix K, M, G; default 64M, more if the CPUs need it; with import: "
+	 "memory for its sums, default 1G",
 	 VALUE_SIZE, FOR_WAITS | FOR_IMPORT, 1 << 20, 1ull << 36, AT(memory_bytes)},
 	{POSSIBLE_CPUS, "possible-cpus", "N", "with --sizes: as if the machine had N possible CPUs", VALUE_U32,
 	 FOR_RECORD, 1, MAX_CPUS, AT(possible_cpus)},
-	{USER_STACKS, "user-stacks", NULL, "also the waiter's stack in user space", VALUE_FLAG, FOR_RECORD, 0, 0,
+	{USER_STACKS, "user-stacks", NULL, "also record the waiter's stack in user space", VALUE_FLAG, FOR_RECORD, 0, 0,
 	 AT(user_stacks)},
 	{C2C, "c2c", NULL, "also run perf c2c record, which writes memory samples to FILE.perf.data", VALUE_FLAG,
 	 FOR_RECORD, 0, 0, AT(c2c)},
 	{PERF, "perf", "PATH", "the perf to run for --c2c, or to decode what lockline cannot; default perf", VALUE_TEXT,
 	 FOR_RECORD | FOR_IMPORT, 1, PATH_MAX - 1, AT(perf)},
 	{LDLAT, "ldlat", "CYCLES",
-	 "with --c2c or --hitm: only loads that take at least so long; default: as perf has it", VALUE_U32, FOR_RECORD,
-	 1, 65535, AT(ldlat)},
+	 "with --c2c or --hitm: only loads that take at least this many cycles; default: perf's own", VALUE_U32,
+	 FOR_RECORD, 1, 65535, AT(ldlat)},
 	{HITM, "hitm", NULL, "also memory samples of the PMU, each with the lock wait in flight", VALUE_FLAG, FOR_BOTH,
 	 0, 0, AT(hitm)},
 	{HITM_RATE, "hitm-rate", "N", "with --hitm: samples per second, event and CPU; default 1000", VALUE_U32,
@@ -199,10 +199,10 @@ static const struct option_row rows[] = {
 	{UNTIL, "until", "CONDITION", "end with exit code 2 when this is true, as 'wait>400us'; see the manual",
 	 VALUE_TEXT, FOR_RECORD, 1, 1023, AT(until)},
 	{SAVE_LAST, "save-last", "TIME",
-	 "with --until: do not end; save the last part aside, as in 10m, as FILE.saved-DATE-TIME.data", VALUE_SECONDS,
-	 FOR_RECORD, SECOND, 366 * 86400 * SECOND, AT(save_last_ns)},
-	{SAVES, "saves", "N", "with --save-last: keep so many parts, the newest; default 8", VALUE_U32, FOR_RECORD, 1,
-	 1000, AT(saves)},
+	 "with --until: go on recording, and save the last TIME, as in 10m, to FILE.saved-DATE-TIME.data",
+	 VALUE_SECONDS, FOR_RECORD, SECOND, 366 * 86400 * SECOND, AT(save_last_ns)},
+	{SAVES, "saves", "N", "with --save-last: keep the N newest parts; default 8", VALUE_U32, FOR_RECORD, 1, 1000,
+	 AT(saves)},
 	{FUTEX, "futex", NULL,
 	 "also waits for locks of programs (futexes), with wakers and owners; prints the cost first", VALUE_FLAG,
 	 FOR_BOTH, 0, 0, AT(futex)},
@@ -220,8 +220,8 @@ static const struct option_row rows[] = {
 	 "check whether lockline hides or causes stalls: compares slices of this length (default 2s) with and without "
 	 "its deeper probes",
 	 VALUE_SLICE, FOR_RECORD, SECOND / 4, 3600 * SECOND, AT(self_check_ns)},
-	{SIZES, "sizes", NULL, "print the memory plan as JSON, attach nothing", VALUE_FLAG, FOR_RECORD, 0, 0,
-	 AT(sizes_only)},
+	{SIZES, "sizes", NULL, "only print, as JSON, how the memory would be used; record nothing", VALUE_FLAG,
+	 FOR_RECORD, 0, 0, AT(sizes_only)},
 	{BTF, "btf", "FILE", "take types from this vmlinux or raw BTF; default: the running kernel", VALUE_TEXT,
 	 FOR_TYPES, 1, PATH_MAX - 1, AT(btf)},
 	{PROGRAM, "program", "FILE", "take types from a program's DWARF", VALUE_TEXT, FOR_TYPES, 1, PATH_MAX - 1,
@@ -238,16 +238,17 @@ static const struct option_row rows[] = {
 	 PATH_MAX - 1, AT(system_map)},
 	{RECORDING, "recording", "FILE", "names of kernel code from a recording of the same boot", VALUE_TEXT,
 	 FOR_IMPORT, 1, PATH_MAX - 1, AT(recording)},
-	{SYMFS, "symfs", "DIR", "where the files of user code are, instead of /", VALUE_TEXT, FOR_IMPORT, 1,
-	 PATH_MAX - 1, AT(symfs)},
-	{NO_SOURCE, "no-source", NULL, "no source file and line of user code", VALUE_FLAG, FOR_IMPORT, 0, 0,
-	 AT(no_source)},
+	{SYMFS, "symfs", "DIR", "directory that holds the programs and libraries, instead of /", VALUE_TEXT, FOR_IMPORT,
+	 1, PATH_MAX - 1, AT(symfs)},
+	{NO_SOURCE, "no-source", NULL, "do not look up source files and lines of user code", VALUE_FLAG, FOR_IMPORT, 0,
+	 0, AT(no_source)},
 	{ACCESSES, "accesses", "N",
 	 "keep at most this many accesses, of the lines that matter most; default 50000, 0: all", VALUE_U32, FOR_IMPORT,
 	 0, UINT32_MAX, AT(accesses)},
-	{LINE_SIZE, "line-size", "BYTES", "of a cache line, a power of two; default 64, of pairs 128",
+	{LINE_SIZE, "line-size", "BYTES", "size of a cache line, a power of two; default 64, with pairs of lines 128",
 	 VALUE_POWER_OF_TWO, FOR_IMPORT, 16, 4096, AT(line_size)},
-	{DECODER, "decoder", "WHO", "native; perf: by `perf script`; auto, the default: perf where only it can",
+	{DECODER, "decoder", "WHO",
+	 "who reads the file: native, perf (by `perf script`), or auto, the default: perf only where it must",
 	 VALUE_TEXT, FOR_IMPORT, 1, 16, AT(decoder_name)},
 	{'i', "input", "RECORDING", "a recording of this boot, for TARGET lock:NAME", VALUE_TEXT, FOR_WATCH, 1,
 	 PATH_MAX - 1, AT(watch_input)},
@@ -264,7 +265,7 @@ static const struct option_row rows[] = {
 	 VALUE_TEXT, FOR_WATCH, 1, 16, AT(watch_access_name)},
 	{END_WITH, "end-with", "PID", "end the recording when this process ends", VALUE_U32, FOR_WAITS, 1, MAX_PID,
 	 AT(end_with)},
-	{TEMPORARY, "temporary", NULL, "do not print where the recording is: it is removed afterwards", VALUE_FLAG,
+	{TEMPORARY, "temporary", NULL, "do not print the recording's name: it is removed afterwards", VALUE_FLAG,
 	 FOR_WATCH, 0, 0, AT(temporary)},
 	{'q', "quiet", NULL, "no progress on stderr", VALUE_FLAG, FOR_BOTH | FOR_IMPORT | FOR_WATCH, 0, 0, AT(quiet)},
 	{'v', "verbose", NULL, "more on stderr", VALUE_COUNTER, FOR_BOTH | FOR_WATCH, 0, 0, AT(verbose)},
@@ -485,7 +486,7 @@ static int refuse(const struct options *options, int letter, const char *word)
 	char single[3] = {'-', optopt, 0}, shown[VALUE_SHOWN], name[32];
 
 	if (letter == 'i' && options->command == COMMAND_RECORD) {
-		message("-i: -I sets the interval now, as in perf, where -i names an input file");
+		message("-i no longer sets the interval: use -I. As in perf, -i names an input file");
 		return -EINVAL;
 	}
 	if (letter != '?' && letter != ':') {
@@ -545,7 +546,7 @@ static int parse_command(struct options *options, int argc, char **argv)
 		return -EINVAL;
 	}
 	if (optind == argc && argc > 0 && !strcmp(argv[argc - 1], "--")) {
-		message("-- wants a COMMAND after it");
+		message("give a COMMAND after --");
 		return -EINVAL;
 	}
 	if (!waits)
@@ -569,7 +570,7 @@ int options_parse(struct options *options, int argc, char **argv)
 		.accesses = DEFAULT_ACCESSES,
 	};
 	if (argc < 2) {
-		message("a command is wanted: record, watch, doctor, types or import; see `lockline-collect --help`");
+		message("name a command: record, watch, doctor, types or import; see `lockline-collect --help`");
 		return -EINVAL;
 	}
 	if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h")) {

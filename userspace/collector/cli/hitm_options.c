@@ -9,17 +9,17 @@
 int hitm_options_check(struct options *options)
 {
 	if (options->perf && !options->c2c) {
-		message("--perf is for --c2c alone");
+		message("--perf needs --c2c");
 		return -EINVAL;
 	}
 	if (options->ldlat && !options->c2c && !options->hitm) {
-		message("--ldlat is for --c2c and --hitm alone");
+		message("--ldlat needs --c2c or --hitm");
 		return -EINVAL;
 	}
 	if ((options->hitm_rate || options->hitm_event || options->l3_misses) && !options->hitm) {
-		message("%s is for --hitm alone", options->hitm_rate    ? "--hitm-rate"
-						  : options->hitm_event ? "--hitm-event"
-									: "--l3-misses");
+		message("%s needs --hitm", options->hitm_rate    ? "--hitm-rate"
+					   : options->hitm_event ? "--hitm-event"
+								 : "--l3-misses");
 		return -EINVAL;
 	}
 	if (!options->hitm_rate)

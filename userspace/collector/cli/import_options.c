@@ -14,16 +14,16 @@ int import_options_check(struct options *options, int argc, char **argv)
 	size_t decoder = 0;
 
 	if (argc != 1) {
-		message("`import` wants one perf.data file%s; see `lockline-collect import --help`",
+		message("`import` needs one perf.data file%s; see `lockline-collect import --help`",
 			argc ? ", not several" : "");
 		return -EINVAL;
 	}
 	if (!options->output) {
-		message("`import` wants -o FILE, the recording that it makes");
+		message("`import` needs -o FILE, the recording to write");
 		return -EINVAL;
 	}
 	if (!!options->kallsyms + !!options->system_map > 1) {
-		message("--kallsyms and --system-map exclude each other: leave one out");
+		message("--kallsyms and --system-map cannot be used together: leave one out");
 		return -EINVAL;
 	}
 	while (decoder < sizeof(decoders) / sizeof(*decoders) && options->decoder_name &&

@@ -67,7 +67,7 @@ struct options {
 	__u32 hitm_rate;        /* --hitm-rate N; samples per second, event and CPU */
 	const char *hitm_event; /* --hitm-event EVENT; NULL: the PMU's own memory events */
 	bool l3_misses;         /* --l3-misses */
-	bool sizes_only;        /* --sizes: print the memory plan as JSON, attach nothing */
+	bool sizes_only;        /* --sizes: only print, as JSON, how the memory would be used; record nothing */
 	__u32 end_with;         /* --end-with PID; 0: of no process */
 	bool temporary;         /* --temporary */
 	bool quiet;             /* -q */

@@ -48,11 +48,11 @@ int record_options_check(struct options *options)
 						   : "--pod";
 
 	if (options->all && chosen) {
-		message("-a and %s exclude each other: -a records every process; leave one out", filter);
+		message("-a and %s cannot be used together: -a records every process; leave one out", filter);
 		return -EINVAL;
 	}
 	if (options->cgroup && named) {
-		message("-G and %s exclude each other: both choose a cgroup; leave one out",
+		message("-G and %s cannot be used together: both choose a cgroup; leave one out",
 			options->container ? "--container" : "--pod");
 		return -EINVAL;
 	}
@@ -61,7 +61,7 @@ int record_options_check(struct options *options)
 		return -EINVAL;
 	}
 	if (options->command_argv && chosen) {
-		message("%s and COMMAND exclude each other: COMMAND is what would be recorded; "
+		message("%s and COMMAND cannot be used together: COMMAND is what would be recorded; "
 			"use %s with -d TIME, or -a -- COMMAND",
 			filter, filter);
 		return -EINVAL;
@@ -81,15 +81,16 @@ int record_options_check(struct options *options)
 	if (!options->perf)
 		options->perf = "perf";
 	if (options->possible_cpus && !options->sizes_only) {
-		message("--possible-cpus is for --sizes alone: a recording uses the machine's own CPUs");
+		message("--possible-cpus needs --sizes: a recording uses the machine's own CPUs");
 		return -EINVAL;
 	}
 	if ((options->keep_ns || options->max_bytes) && options->flight) {
-		message("--flight keeps its last seconds alone: leave out --keep and --max-size");
+		message("--flight keeps only its last seconds: leave out --keep and --max-size");
 		return -EINVAL;
 	}
 	if (options->self_check_ns && options->flight) {
-		message("--self-check and --flight exclude each other: a flight keeps its probes; leave one out");
+		message("--self-check and --flight cannot be used together: a flight does not switch its probes; leave "
+			"one out");
 		return -EINVAL;
 	}
 	options->holders |= options->holds;
@@ -107,11 +108,12 @@ int record_options_check(struct options *options)
 			options->threshold_ns = until_least_wait(&until);
 	}
 	if (options->save_last_ns && (!options->until || options->flight)) {
-		message("--save-last needs --until, and no --flight: it saves a part when the condition holds");
+		message("--save-last needs --until, and cannot be used with --flight: it saves a part when the "
+			"condition holds");
 		return -EINVAL;
 	}
 	if (options->saves && !options->save_last_ns) {
-		message("--saves needs --save-last: it is how many parts are kept");
+		message("--saves needs --save-last: it says how many parts to keep");
 		return -EINVAL;
 	}
 	if (!options->saves)

@@ -37,7 +37,7 @@ static int parse_condition(struct until_case *found, char *word, char *why)
 		strcpy(found->lock, word + 5);
 		return 0;
 	}
-	snprintf(why, VALUE_WHY, "`%s` is no condition; write wait>TIME, kind=KIND, lock~PATTERN, pid=PID or marker",
+	snprintf(why, VALUE_WHY, "`%s` is not a condition; write wait>TIME, kind=KIND, lock~PATTERN, pid=PID or marker",
 		 show(word, shown));
 	return -EINVAL;
 }
@@ -82,7 +82,7 @@ int until_parse(struct until *until, const char *text, char *why)
 		const struct until_case *one = &until->cases[i];
 
 		if (one->marker && (one->wait_ns || one->kinds || one->pid || one->lock[0])) {
-			snprintf(why, VALUE_WHY, "`marker` is no condition of a wait: join it by `or`");
+			snprintf(why, VALUE_WHY, "`marker` says nothing about a wait: join it with `or`");
 			return -EINVAL;
 		}
 	}

@@ -47,7 +47,7 @@ static int parse_share(struct options *options)
 	if (!options->max_overhead)
 		return 0;
 	if (options->watch_full) {
-		message("--full and --max-overhead exclude each other: leave one out");
+		message("--full and --max-overhead cannot be used together: leave one out");
 		return -EINVAL;
 	}
 	errno = 0;
@@ -86,15 +86,15 @@ int watch_options_check(struct options *options)
 	int err;
 
 	if (!options->watch_target && !options->watch_auto) {
-		message("`watch` wants a TARGET, or --auto; a target is " WATCH_TARGET_FORMS);
+		message("`watch` needs a TARGET, or --auto; a target is " WATCH_TARGET_FORMS);
 		return -EINVAL;
 	}
 	if (options->watch_target && options->watch_auto) {
-		message("--auto chooses what is watched: leave it or the target out");
+		message("--auto chooses the target itself: leave out --auto or the target");
 		return -EINVAL;
 	}
 	if (options->watch_input && !options->watch_target) {
-		message("-i is for a target that is a lock of that recording: lock:NAME");
+		message("-i needs a target of the form lock:NAME, a lock of that recording");
 		return -EINVAL;
 	}
 	err = parse_share(options);

@@ -53,7 +53,7 @@ static int open_counter(int cpu)
 	return fd < 0 ? -errno : fd;
 }
 
-/* clock_cycles_mult; 0: there is no counter. */
+/* clock_cycles_mult; 0: there is not a counter. */
 static __u64 calibrate(void)
 {
 	const struct timespec pause = {.tv_nsec = CALIBRATION_NS};
@@ -223,14 +223,13 @@ int clock_reads_flush(struct clock_reads *reads)
 	}
 	err = err
 		      ?: recording_put(reads->recording, loss, .name = "clock_reads_unmatched", .count = unmatched,
-				       .meaning = "reads of the clock device that have no time: an interrupt read it "
-						  "meanwhile, or "
-						  "their begin was missed",
+				       .meaning = "reads of the clock device without a length: an interrupt read it "
+						  "too, or their start was missed",
 				       .severity = "info");
 	return err
-		       ?: recording_put(reads->recording, loss, .name = "clock_samples_lost",
-					.count = reads->losses.overwritten + reads->losses.torn,
-					.meaning = "samples of reads of the clock device that were overwritten before "
-						   "they were read",
-					.severity = "loss");
+		       ?: recording_put(
+				  reads->recording, loss, .name = "clock_samples_lost",
+				  .count = reads->losses.overwritten + reads->losses.torn,
+				  .meaning = "samples of clock reads that were overwritten before lockline read them",
+				  .severity = "loss");
 }

@@ -85,15 +85,15 @@ static int fill(struct cgroup_target *out, const struct cgroup_mount *mount, con
 	if (mount->v2)
 		return 0;
 	if (!mount->controller[0]) {
-		message("-G %s: this v1 hierarchy has no controller, so tasks cannot be told by it; "
-			"use the same path of another hierarchy, as in memory:PATH",
+		message("-G %s: this v1 hierarchy has no controller, so it does not show which tasks are in it; use "
+			"the same path of another hierarchy, as in memory:PATH",
 			show(argument, shown));
 		return -EINVAL;
 	}
 	out->subsys_id = subsys_id(mount->controller);
 	if (out->subsys_id < 0) {
-		message("-G %s: the kernel's BTF does not tell the number of the controller %s", show(argument, shown),
-			mount->controller);
+		message("-G %s: the kernel's BTF does not say which number this controller has: %s",
+			show(argument, shown), mount->controller);
 		return -EINVAL;
 	}
 	return 0;

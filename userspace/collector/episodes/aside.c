@@ -107,7 +107,7 @@ static int find_program(struct aside *aside)
 	if (!access(aside->program, X_OK))
 		return 0;
 	err = -errno;
-	message("--save-last needs `lockline save`: %s: %s", aside->program, strerror(-err));
+	message("--save-last runs `lockline save`, which cannot be started: %s: %s", aside->program, strerror(-err));
 	return err;
 }
 

@@ -364,7 +364,8 @@ static int store_open(struct episodes *episodes, struct episode *episode)
 	if (!err && !holder.tid && !*holder.from && episodes->holders)
 		taker = timeline_taker(episodes->maps, wait->lock_address, wait->begin_ns);
 	if (taker && taker != wait->tid)
-		err = holder_known(&episodes->stacks, taker, "got it after waiting, and has not let go since", &holder);
+		err = holder_known(&episodes->stacks, taker, "got it after waiting, and has not released it since",
+				   &holder);
 	if (!err && !seen_before(episodes, wait))
 		err = collect(episodes, episode, holder.tid);
 	return err ?: store(episodes, episode, &holder);

@@ -119,7 +119,7 @@ int holder_now(const struct lock_names *names, struct stacks *stacks, const stru
 	owner &= ~OWNER_FLAGS;
 	if (!owner || lock_names_task(names, owner, &holder->tid, &holder->tgid))
 		return 0;
-	return look_at(stacks, "owner field; no stack to be had", "owner field, and /proc/TID/stack at that moment",
+	return look_at(stacks, "owner field; no stack available", "owner field, and /proc/TID/stack at that moment",
 		       holder);
 }
 

@@ -513,7 +513,7 @@ static const struct {
 } counters[] = {
 	[FUTEX_COUNT_COMPAT] = {"futex_compat", "info", "futex calls of 32-bit tasks"},
 	[FUTEX_COUNT_RESTARTED] = {"futex_restarted", "info", "futex waits that went on after a signal, as new waits"},
-	[FUTEX_COUNT_NO_SLOT] = {"futex_no_slot", "loss", "futex calls that found no place among those in progress"},
+	[FUTEX_COUNT_NO_SLOT] = {"futex_no_slot", "loss", "futex calls not recorded: too many were in progress"},
 	[FUTEX_COUNT_ORPHANED] = {"futex_orphaned", "loss", "futex calls whose end was not seen"},
 	[FUTEX_COUNT_NO_ROW] = {"futex_no_row", "loss", "futex waits and wakes without their futex's name"},
 	[FUTEX_COUNT_NO_BUCKET] = {"futex_no_bucket", "loss", "waits for a hash bucket's lock without their futex"},
@@ -546,11 +546,10 @@ static int store_losses(struct futexes *futexes, __u64 calls)
 				    .meaning = counters[i].meaning, .severity = counters[i].severity);
 	}
 	err = err
-		      ?: recording_put(futexes->recording, loss, .name = "futex_owned_untold",
-				       .count = futexes->owned_untold,
-				       .meaning = "waits in progress that are not told with their lock's owner: there "
-						  "were too many",
-				       .severity = "info");
+		      ?: recording_put(
+				 futexes->recording, loss, .name = "futex_owned_untold", .count = futexes->owned_untold,
+				 .meaning = "waits in progress listed without their lock's owner: there were too many",
+				 .severity = "info");
 	return err
 		       ?: recording_put(
 				  futexes->recording, loss, .name = "futex_samples_lost",

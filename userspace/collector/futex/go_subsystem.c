@@ -215,7 +215,8 @@ static int attach_process(struct go_probes *go, struct user_symbols *users, __u3
 static void tell_refused(__u32 tgid, int err)
 {
 	if (err == -ENOENT)
-		message("--go: process %u is no Go program with a sync.Mutex that lockline knows (Go 1.20 and later)",
+		message("--go: process %u is not a Go program with a sync.Mutex that lockline knows (Go 1.20 and "
+			"later)",
 			tgid);
 	else if (err == -ESTALE)
 		message("--go: the code of process %u is not that of its file; does another tool probe it?", tgid);
@@ -264,8 +265,8 @@ static double share_of(const struct go_probes *go, __u64 traps, __u64 window_ns)
 	return traps * go->trap_ns / ((double)window_ns * go->online);
 }
 
-static const char what_traps[] =
-	"--go traps where a goroutine parks for a mutex or to send, goes on, or lets one go that others wait for";
+static const char what_traps[] = "--go puts traps where a goroutine waits for a mutex or to send, continues, or "
+				 "unlocks a mutex that others wait for";
 
 /* Nothing is recorded yet: it can be stopped then. */
 static void tell_cost(struct go_probes *go)
@@ -389,7 +390,7 @@ static int flush(void *state, struct ground *ground)
 	err = err
 		      ?: recording_put(go->recording, loss, .name = "go_no_slot",
 				       .count = counted(go, FUTEX_COUNT_GO_NO_SLOT),
-				       .meaning = "waits of goroutines that found no place among those in progress",
+				       .meaning = "waits of goroutines not recorded: too many were in progress",
 				       .severity = "loss");
 	err = err
 		      ?: recording_put(go->recording, loss, .name = "go_sends_stopped", .count = go->sends_ended,

@@ -15,7 +15,7 @@ struct holders;
 
 struct holder_losses {
 	struct ring_losses ring;
-	__u64 holds; /* holds whose begin or release was not seen */
+	__u64 holds; /* holds whose start or release was not seen */
 };
 
 int holders_open(struct holders **out, const struct maps *maps, struct recording *recording, struct locks *locks,

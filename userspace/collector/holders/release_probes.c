@@ -81,8 +81,8 @@ void release_cost_tell(const struct probe_cost *cost, int err, const struct plan
 	else if (!cost->runs)
 		message("%s: nothing ran the probes of %s in %.0f ms", option, what, cost->window_ns / 1e6);
 	else
-		message("%s: %.0f %s a second, %.0f ns each in the probe: %.1f %% of the time of %ld CPUs, and "
-			"about as much for getting there",
+		message("%s: %.0f %s a second, %.0f ns each in the probe: %.1f %% of the time of %ld CPUs, and about "
+			"as much again to enter and leave the probes",
 			option, cost->runs / seconds, what, (double)cost->run_ns / cost->runs,
 			100.0 * cost->run_ns / (cost->window_ns * (double)cpus), cpus);
 }

@@ -24,8 +24,8 @@ int kernel_btf_put(struct recording *recording)
 	int err = 0;
 
 	if (!file || fstat(fileno(file), &stat)) {
-		message("the kernel's types (" KERNEL_BTF ") cannot be stored: %s; members are named only by another "
-			"source then",
+		message("the kernel's types (" KERNEL_BTF
+			") cannot be stored: %s; a report needs another source to name members",
 			strerror(errno));
 		goto out;
 	}
@@ -35,8 +35,8 @@ int kernel_btf_put(struct recording *recording)
 	if (!types || !packed || fread(types, 1, stat.st_size, file) != (size_t)stat.st_size ||
 	    compress2(packed, &packed_size, types, stat.st_size, Z_DEFAULT_COMPRESSION) != Z_OK ||
 	    packed_size > MAX_BTF_BYTES) {
-		message("the kernel's types (%lld bytes) cannot be read, or packed into %d MiB: members are named only "
-			"by another source then",
+		message("the kernel's types (%lld bytes) cannot be read, or packed into %d MiB: a report needs another "
+			"source to name members",
 			(long long)stat.st_size, MAX_BTF_BYTES >> 20);
 		goto out;
 	}

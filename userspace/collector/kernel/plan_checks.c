@@ -64,5 +64,5 @@ enum probe_state asked(struct finding *finding, bool wanted, const char *option)
 	if (wanted)
 		return PROBE_ON;
 	snprintf(reason, sizeof(reason), "%s", finding->reason);
-	return OFF("not asked for (%s); can be had: %.300s", option, reason);
+	return OFF("not asked for (%s); available: %.300s", option, reason);
 }

@@ -44,11 +44,11 @@ enum probe_state check_spin_release(struct finding *finding)
 		return UNAVAILABLE("spinlocks do not pass lock:contended_release "
 				   "(CONFIG_QUEUED_SPINLOCKS_TRACE_CONTENDED_RELEASE, since 7.3)");
 	if (finding->mode == SPINLOCK_TEST_AND_SET || finding->mode == SPINLOCK_UNKNOWN)
-		return UNAVAILABLE("a test-and-set spinlock does not tell whether anyone waits");
+		return UNAVAILABLE("a test-and-set spinlock does not show whether anyone waits");
 	if (evidence->holds)
 		return UNAVAILABLE("--holds probes every unlock");
 	ON("every release with waiters passes it, and no unlock is probed%s",
-	   evidence->rw_release ? "" : " but those of rwlocks");
+	   evidence->rw_release ? "" : " except those of rwlocks");
 	return asked(finding, evidence->holders, "--holders");
 }
 

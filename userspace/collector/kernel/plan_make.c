@@ -208,7 +208,7 @@ static enum probe_state check_slab_pages(struct finding *finding)
 	if (!finding->evidence->page_table)
 		return UNAVAILABLE("x86-64 with CONFIG_KALLSYMS_ALL alone");
 	if (!finding->evidence->btf_slab_pages)
-		return UNAVAILABLE("BTF does not tell which pages are slabs (before 5.17; 6.10 and 6.11)");
+		return UNAVAILABLE("BTF does not say which pages are slabs (before 5.17; 6.10 and 6.11)");
 	return ON("the cache of an address is read from its struct page");
 }
 
@@ -277,7 +277,7 @@ static enum probe_state check_clock(struct finding *finding)
 	const char *clocksource = finding->evidence->clocksource;
 
 	if (!*clocksource)
-		return ON("the current clocksource is not readable; taken for a per-CPU one");
+		return ON("the current clocksource cannot be read; lockline assumes that each CPU has its own");
 	if (clock_is_shared(clocksource))
 		return BLIND("clocksource %s is one device that all CPUs read in turn: a clock that moves at each tick "
 			     "is used "
@@ -303,10 +303,10 @@ static enum probe_state check_watchpoints(struct finding *finding)
 	if (!evidence->breakpoint_source)
 		return UNAVAILABLE("no event source for breakpoints");
 	if (evidence->breakpoint_error == NOT_TRIED)
-		return OFF("by lockline watch alone; the event source is there");
+		return OFF("only lockline watch uses it; the event source is there");
 	if (evidence->breakpoint_error)
 		return UNAVAILABLE("the kernel refuses a breakpoint: %s", strerror(-evidence->breakpoint_error));
-	return OFF("by lockline watch alone; %d at once in one thread", evidence->breakpoints);
+	return OFF("only lockline watch uses it; %d at once in one thread", evidence->breakpoints);
 }
 
 #define CANDIDATES 3

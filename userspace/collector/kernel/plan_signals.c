@@ -128,16 +128,16 @@ enum probe_state check_hitm(struct finding *finding)
 	if (*pmu->error)
 		return UNAVAILABLE("%s", pmu->error);
 	if (!pmu->count && *pmu->trace)
-		return UNAVAILABLE("the samples of %s go to a buffer that BPF programs do not see; record --c2c has "
-				   "perf take them",
+		return UNAVAILABLE("the samples of %s go to a buffer that BPF programs do not see; use record --c2c, "
+				   "which runs perf",
 				   pmu->trace);
 	if (!pmu->count)
-		return UNAVAILABLE("no mem-loads, no ibs_op and no arm_spe among the event sources: guests seldom get "
-				   "them; lockline watch sees a line without them");
+		return UNAVAILABLE("this machine has no event source mem-loads, ibs_op or arm_spe (guests seldom have "
+				   "one); lockline watch works without");
 	pmu_plan_names(pmu, names, sizeof(names));
 	if (!evidence->btf_kernel_context)
-		return UNAVAILABLE("the kernel has %.120s, but tells a program of their data source only since 6.2; "
-				   "record --c2c has perf take them",
+		return UNAVAILABLE("the kernel has %.120s, but shows their data source to BPF programs only since 6.2; "
+				   "use record --c2c, which runs perf",
 				   names);
 	ON("%.150s%s%.200s", names, *pmu->note ? "; " : "", pmu->note);
 	return asked(finding, evidence->hitm, "--hitm");

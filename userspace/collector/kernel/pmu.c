@@ -200,11 +200,12 @@ static void add_ibs(struct pmu_plan *plan, const struct pmu_wish *wish)
 	add_event(plan, &event);
 	if (!has(root, pmu, "caps", "zen4_ibs_extensions"))
 		snprintf(plan->note, sizeof(plan->note),
-			 "this IBS (before Zen 4) tells little of where data came from, and Zen 3's no HITM");
+			 "this IBS (before Zen 4) says little about where data came from, and on Zen 3 nothing about "
+			 "HITM");
 	else if (!wish->l3_misses && !(latency && ldlat))
 		snprintf(plan->note, sizeof(plan->note),
-			 "IBS samples every kind of operation, few of which are transfers; --l3-misses samples "
-			 "those alone that leave the last-level cache");
+			 "IBS samples every kind of operation, few of which are transfers; --l3-misses samples only "
+			 "those that miss the last-level cache");
 }
 
 /* PMU/term,.../modifiers */

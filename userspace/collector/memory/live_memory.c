@@ -187,17 +187,16 @@ static int write_loss(const struct live_memory *memory, const char *name, __u64 
 
 static int write_losses(const struct live_memory *memory, const struct counted *counted, const struct memory_rank *rank)
 {
-	int err = write_loss(memory, "memory_without_source", counted->state.without_source,
-			     "memory samples without a data source: of operations on no memory, or the PMU does not "
-			     "tell",
-			     "info");
+	int err = write_loss(
+		memory, "memory_without_source", counted->state.without_source,
+		"memory samples without a data source: the operation used no memory, or the PMU does not say", "info");
 
 	err = err
 		      ?: write_loss(memory, "memory_without_address", counted->state.without_address,
-				    "memory samples that do not tell the address", "info");
+				    "memory samples without an address", "info");
 	err = err
 		      ?: write_loss(memory, "memory_nested", counted->state.nested,
-				    "memory samples inside of another one's program", "loss");
+				    "memory samples skipped: they came while another one was being handled", "loss");
 	err = err
 		      ?: write_loss(memory, "memory_overwritten", counted->overwritten,
 				    "memory samples that were overwritten before they were read", "loss");
@@ -207,7 +206,7 @@ static int write_losses(const struct live_memory *memory, const struct counted *
 				    "loss");
 	err = err
 		      ?: write_loss(memory, "memory_refused", counted->refused,
-				    "memory samples beyond what the sums may take", "loss");
+				    "memory samples not kept: the sums have reached their memory limit", "loss");
 	return err
 		       ?: write_loss(memory, "records_left_out", rank->records_left_out,
 				     "memory samples of lines that are not kept", "info");
@@ -287,8 +286,8 @@ static int write_tables(struct live_memory *memory, const struct memory_turn *tu
 	err = err ?: write_cost(memory);
 	memory_rank_free(&rank);
 	if (!err && turn->last && counted.state.samples && counted.state.without_source == counted.state.samples)
-		message("memory samples: none of %llu had a data source: either these are no memory events, or the "
-			"machine does not tell; lockline watch sees a line without them",
+		message("memory samples: none of %llu had a data source: either these are not memory events, or this "
+			"machine does not say; lockline watch works without them",
 			counted.state.samples);
 	return err;
 }

@@ -89,12 +89,12 @@ static int open_named(struct memory_symbols *symbols, const char *path, const ch
 	}
 	err = find_shift(symbols->opened, kernel, &symbols->shift);
 	if (err == -EINVAL) {
-		message("%s %s is of another kernel: %s is not at a whole number of pages from where the file has it",
-			option, path, kernel->reference_name);
+		message("%s %s is of another kernel: %s is at another place in a page than in the file", option, path,
+			kernel->reference_name);
 		return -EINVAL;
 	}
 	snprintf(symbols->kernel_source, sizeof(symbols->kernel_source), "%s%s", option + 2,
-		 err ? ", not checked: the file does not tell where its kernel was" : "");
+		 err ? ", not checked: the file does not say at which address its kernel was" : "");
 	return 0;
 }
 

@@ -61,7 +61,7 @@ static const char *other_boot(sqlite3 *db, const struct recorded_boot *boot)
 		return "it is of another kernel";
 	read_fact(db, "kernel_text_address", fact, sizeof(fact));
 	if (!*fact || !boot->text_address)
-		return "where the kernel was is not known of both";
+		return "the kernel's address is not known for both";
 	if (strtoull(fact, NULL, 16) != boot->text_address)
 		return "it is of another boot";
 	return NULL;

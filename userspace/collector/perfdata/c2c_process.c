@@ -115,7 +115,7 @@ static const char *advice(const char *words, int status)
 	if (WIFEXITED(status) && WEXITSTATUS(status) == CANNOT_RUN)
 		return "; install it (linux-perf, perf, linux-tools), or name one with --perf";
 	if (strstr(words, "unknown option") || strstr(words, "not a perf-command"))
-		return "; perf 5.9 or newer is wanted";
+		return "; lockline needs perf 5.9 or newer";
 	return "";
 }
 

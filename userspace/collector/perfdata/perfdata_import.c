@@ -200,13 +200,13 @@ int perfdata_import_read(struct perfdata_import *import)
 	if (err)
 		return err;
 	if (import->options->decoder == DECODER_PERF)
-		return perfdata_script(import, "--decoder perf is asked for");
+		return perfdata_script(import, "you chose --decoder perf");
 	err = perfdata_reader_run(&import->reader, take_record, import);
 	err = err ?: perfdata_order_finish(&import->order);
 	/* A file's header tells how long it is; of a pipe this is the only sign of its end. */
 	if (!err && import->reader.pipe && import->in_round && !import->reader.cut)
 		memory_problem(&import->problems, import->reader.input.offset,
-			       "it does not end with the end of a round, as perf's do: it may be cut off");
+			       "it does not end as perf ends its files: it may be cut off");
 	if (!err && import->reader.decoder_wanted && import->options->decoder == DECODER_NATIVE)
 		memory_problem(&import->problems, 0, "trace data of Arm SPE was left out: only perf can decode it");
 	if (!err && import->reader.decoder_wanted && import->options->decoder != DECODER_NATIVE)

@@ -136,8 +136,8 @@ static int read_header(struct perfdata_reader *reader, const char *path)
 	int err;
 
 	if (!reader->input.seekable) {
-		message("cannot read %s: it is a file's content, and comes through a pipe; give the file's name, "
-			"or use `perf record -o -`",
+		message("cannot read %s: a perf.data file cannot be read from a pipe; give the file's name, or use "
+			"`perf record -o -`",
 			path);
 		return -ESPIPE;
 	}
@@ -196,7 +196,7 @@ int perfdata_reader_open(struct perfdata_reader *reader, const char *path, struc
 	}
 	reader->events.big = perfdata_u64(start, true) == PERFDATA_MAGIC;
 	if (!reader->events.big && perfdata_u64(start, false) != PERFDATA_MAGIC) {
-		message("cannot read %s: it is no perf.data file", path);
+		message("cannot read %s: it is not a perf.data file", path);
 		err = -EBADMSG;
 		goto out;
 	}
@@ -429,7 +429,7 @@ int perfdata_reader_run(struct perfdata_reader *reader, perfdata_record_function
 		return 0;
 	}
 	if (!err && input->limit != ~0ull && input->offset < input->limit)
-		tell_cut(reader, "the file ends before the data that its header tells of");
+		tell_cut(reader, "the file ends before the data that its header announces");
 	else if (!err && input->error)
 		tell_cut(reader, "");
 	if (!err && perfdata_unpacker_rest(reader->unpacker)) {

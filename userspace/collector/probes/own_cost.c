@@ -85,7 +85,7 @@ static void open_window(struct own_cost *cost, __u64 now_ns)
 			if (!cost->external) {
 				snprintf(cost->unavailable, sizeof(cost->unavailable),
 					 "the kernel refuses BPF statistics: %s%s", strerror(err),
-					 err == EPERM ? " (CAP_SYS_ADMIN is wanted)" : "");
+					 err == EPERM ? " (this needs CAP_SYS_ADMIN)" : "");
 				cost->stopped = true;
 				return;
 			}

@@ -166,9 +166,10 @@ static int configure(struct lockline_bpf *bpf, const struct ground *ground, cons
 
 static void tell_refusal(int err)
 {
-	message("the kernel refused the programs: %s; %s", strerror(-err),
-		err == -EPERM || err == -EACCES ? "root or CAP_BPF and CAP_PERFMON are needed"
-						: "run with -v for the verifier's words, and see lockline doctor");
+	message("the kernel refused lockline's programs: %s; %s", strerror(-err),
+		err == -EPERM || err == -EACCES
+			? "root or CAP_BPF and CAP_PERFMON are needed"
+			: "run with -v to see the verifier's messages, and see lockline doctor");
 }
 
 /* What is shared with the loaded programs. */

@@ -128,10 +128,10 @@ int ptrace_waits_flush(struct ptrace_waits *waits)
 		err = store_cpu(waits, cpu);
 	}
 	err = err
-		      ?: recording_put(
-				 waits->recording, loss, .name = "inactive_no_slot", .count = no_slot,
-				 .meaning = "calls of wait_task_inactive() that found no place among those in progress",
-				 .severity = "loss");
+		      ?: recording_put(waits->recording, loss, .name = "inactive_no_slot", .count = no_slot,
+				       .meaning =
+					       "calls of wait_task_inactive() not recorded: too many were in progress",
+				       .severity = "loss");
 	err = err
 		      ?: recording_put(waits->recording, loss, .name = "inactive_no_row", .count = no_row,
 				       .meaning = "calls and turns of wait_task_inactive() without the names of tracer "

@@ -200,7 +200,7 @@ void output_file_give(struct output_file *file)
 {
 	/* By the open file: nobody can put another one in its place.  Its mode stays 0600. */
 	if (file->fd >= 0 && output_file_has_user() && fchown(file->fd, sudo_id("SUDO_UID"), sudo_id("SUDO_GID")))
-		message("%s stays root's: %s", file->path, strerror(errno));
+		message("%s still belongs to root: %s", file->path, strerror(errno));
 }
 
 void output_file_close(struct output_file *file)

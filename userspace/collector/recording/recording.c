@@ -36,7 +36,7 @@ static int open_database(struct recording *recording)
 	if (!fstat(recording->file.fd, &made) && !lstat(recording->file.path, &opened) &&
 	    made.st_dev == opened.st_dev && made.st_ino == opened.st_ino)
 		return 0;
-	message("cannot write %s: another file took its place while it was made", recording->path);
+	message("cannot write %s: another file replaced it meanwhile", recording->path);
 	recording->told = true;
 	return -EEXIST;
 }
@@ -55,9 +55,9 @@ static int create(struct recording **out, const char *path, bool whole)
 			       : output_file_create(&recording->file, path);
 	if (err) {
 		message("cannot write %s: %s; choose another place with -o", path,
-			err == -EBUSY    ? "another lockline records to it"
-			: err == -EEXIST ? "it is there, and no recording"
-			: err == -ELOOP  ? "it is a link, and a recording follows none"
+			err == -EBUSY    ? "another lockline is recording to it"
+			: err == -EEXIST ? "it exists and is not a recording"
+			: err == -ELOOP  ? "it is a symbolic link, and lockline does not follow links"
 					 : strerror(-err));
 		goto out;
 	}

@@ -266,7 +266,7 @@ static int hold_size(struct recording *recording, struct keeper *keeper, __s64 i
 	}
 	if (!err && used >= 100 && !keeper->told) {
 		keeper->told = true;
-		message("%s: the names and totals alone take more than --max-size; it grows beyond that",
+		message("%s: names and totals alone need more than --max-size: the file grows beyond it",
 			recording->path);
 	}
 	return err;

@@ -111,9 +111,8 @@ void self_check_close(struct self_check *check)
 	if (!check)
 		return;
 	if (!check->options->quiet && check->slice / 2 < PAIRS_WANTED)
-		message("--self-check: %lld pairs of slices were recorded, and below %d nothing can be told: record "
-			"for "
-			"longer, or with shorter slices",
+		message("--self-check: only %lld pairs of slices were recorded, and it needs %d: record for longer, or "
+			"with shorter slices",
 			check->slice / 2, PAIRS_WANTED);
 	observer_stop(check->observer);
 	free(check);
@@ -181,8 +180,8 @@ int self_check_begin(struct self_check *check)
 	if (!options->quiet)
 		message("--self-check: with and without: %s", deeper);
 	if (options->duration_ns && pairs < PAIRS_WANTED)
-		message("--self-check: -d leaves time for %llu pairs of slices at most, and below %d nothing can be "
-			"told: a longer -d, or --self-check=TIME with a shorter one",
+		message("--self-check: -d leaves time for only %llu pairs of slices, and it needs %d: use a longer -d, "
+			"or shorter slices with --self-check=TIME",
 			pairs, PAIRS_WANTED);
 	choose(check);
 	return err;
@@ -312,8 +311,9 @@ static int give_up(struct self_check *check, const struct attached *failed, int 
 
 	message("--self-check: cannot attach %s again: %s; %s", bpf_program__name(failed->choice.program),
 		strerror(-err),
-		check->probes_waits ? "the recording ends here"
-				    : "it ends here, and the recording goes on without all that --self-check switches");
+		check->probes_waits
+			? "the recording ends here"
+			: "the check ends here, and the recording goes on without the probes that it switches");
 	for (int i = probes->attached_count - 1; i >= 0; i--) {
 		if (!is_deeper(check, i))
 			continue;

@@ -40,7 +40,7 @@ int session_end_with(const struct options *options)
 	if (!options->end_with)
 		return 0;
 	if (prctl(PR_SET_PDEATHSIG, SIGTERM)) {
-		message("--end-with: the kernel refuses to tell: %s", strerror(errno));
+		message("--end-with: the kernel does not let lockline follow that process: %s", strerror(errno));
 		return -errno;
 	}
 	/* It may have ended before; and of another process the kernel tells nothing. */

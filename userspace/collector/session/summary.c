@@ -164,22 +164,28 @@ static const struct {
 	const char *severity;
 	const char *meaning;
 } counters[] = {
-	[COUNT_FILTERED] = {"filtered", "info",
-			    "begins that the filters keep out, or while the probes were attached and detached"},
+	[COUNT_FILTERED] =
+		{"filtered", "info",
+		 "starts of waits that the filters leave out, or that came while probes were attached or detached"},
 	[COUNT_REPEATED] =
 		{"repeated", "info",
-		 "further begins of a wait in flight: of a mutex, or of the tracepoint inside a probed slow path"},
-	[COUNT_NESTED] = {"nested", "info", "begins inside another wait of the same CPU or task; recorded like any"},
-	[COUNT_ORPHANED] = {"orphaned", "loss", "begins whose end was not seen"},
-	[COUNT_TOO_DEEP] = {"too_deep", "loss", "begins given up because their stack of waits was full"},
-	[COUNT_NO_SLOT] = {"no_slot", "loss", "begins of sleeping waits that found no slot; more --memory helps"},
-	[COUNT_UNMATCHED] = {"unmatched", "info",
-			     "ends without a begin: filtered, begun before the recording, or their begin was missed"},
-	[COUNT_TABLE_FULL] = {"table_full", "loss",
-			      "waits counted without their lock's name: no row was left; more --memory helps"},
+		 "further starts of a wait in progress: of a mutex, or of the tracepoint inside a probed slow path"},
+	[COUNT_NESTED] = {"nested", "info",
+			  "waits that started during another wait of the same CPU or task; recorded like any other"},
+	[COUNT_ORPHANED] = {"orphaned", "loss", "waits whose end was not seen"},
+	[COUNT_TOO_DEEP] = {"too_deep", "loss",
+			    "waits not recorded: too many waits inside each other on one CPU or task"},
+	[COUNT_NO_SLOT] = {"no_slot", "loss",
+			   "sleeping waits not recorded: the table of waits was full; more --memory helps"},
+	[COUNT_UNMATCHED] =
+		{"unmatched", "info",
+		 "ends of waits without a start: filtered, begun before the recording, or the start was missed"},
+	[COUNT_TABLE_FULL] =
+		{"table_full", "loss",
+		 "waits counted without their lock's name: the table of locks was full; more --memory helps"},
 	[COUNT_STACK_ERROR] = {"stack_error", "loss", "stacks that the kernel refused"},
 	[COUNT_UNNAMED] = {"unnamed", "info",
-			   "of the filtered: begins for locks that -L chooses by name, before their name was known"},
+			   "of the filtered: waits for locks that -L chooses by name, before the name was known"},
 };
 
 /* Sums over the CPUs; what is written while it is read is in the next interval. */
@@ -223,14 +229,14 @@ static int write_holder_losses(const struct summary *summary)
 	err = err
 		      ?: put_loss(summary, "turns_torn", losses.ring.torn, "loss",
 				  "contended releases and ends of waits that changed while they were read");
-	err = err ?: put_loss(summary, "holds_lost", losses.holds, "info", "holds whose begin or release was not seen");
+	err = err ?: put_loss(summary, "holds_lost", losses.holds, "info", "holds whose start or release was not seen");
 	err = err
 		      ?: put_loss(summary, "holders_incomplete", judged.incomplete, "info",
-				  "waits longer than what was remembered of their lock's releases: their first part is "
-				  "charged to nobody");
+				  "waits longer than lockline's memory of their lock's releases: nobody is charged for "
+				  "their first part");
 	return err
 		       ?: put_loss(summary, "holders_without_place", judged.without_place, "loss",
-				   "times that a lock or a holder could not be told apart for want of room");
+				   "times that a lock or a holder had no row of its own: the table was full");
 }
 
 static int write_episode_losses(const struct summary *summary)
@@ -242,10 +248,11 @@ static int write_episode_losses(const struct summary *summary)
 		return 0;
 	losses = episodes_losses(summary->episodes);
 	err = put_loss(summary, "episodes_not_kept", losses->not_kept, "info",
-		       "long waits without what went on around them: shorter than those that are kept of an interval");
+		       "long waits kept without their events: longer ones in the same interval came first");
 	return err
 		       ?: put_loss(summary, "episodes_without_records", losses->without_records, "info",
-				   "long waits without what went on around them: the recording has enough of that");
+				   "long waits kept without their events: the recording has reached its limit of "
+				   "events");
 }
 
 static int write_naming_losses(const struct summary *summary)
@@ -298,7 +305,7 @@ static int write_losses(const struct summary *summary, const struct sums *sums)
 				  "outliers beyond the longest 1,000 of an interval; their waits are in the totals");
 	return err
 		       ?: put_loss(summary, "locks_without_place", locks_without_place(summary->locks), "loss",
-				   "times that a lock could not be kept apart in the collector; more --memory helps");
+				   "times that a lock had no row of its own in the collector; more --memory helps");
 }
 
 static int write_programs(const struct summary *summary, const struct sums *sums)
@@ -398,8 +405,8 @@ void summary_print(const struct maps *maps, __u64 length_ns, const char *path)
 	struct sums sums;
 
 	sum_states(maps, &sums);
-	message("%.1f s recorded%s%s: %llu begins seen, %llu without an end%s%s", length_ns / 1e9, path ? " to " : "",
-		path ?: "", sums.all_begins + sums.slow_paths,
+	message("Recorded %.1f s%s%s: %llu lock waits began, %llu without a known end%s%s", length_ns / 1e9,
+		path ? " to " : "", path ?: "", sums.all_begins + sums.slow_paths,
 		sums.counters[COUNT_ORPHANED] + sums.counters[COUNT_TOO_DEEP] + sums.counters[COUNT_NO_SLOT],
 		path ? "; lockline report " : "", path ?: "");
 }

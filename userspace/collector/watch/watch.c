@@ -90,8 +90,8 @@ static int tell_refusal(const struct watched *watched, int err)
 
 static int tell_untyped(void)
 {
-	message("--access watchpoint: two watchpoints at one place do not tell reads from writes on this machine, or "
-		"no two registers are free; leave it out");
+	message("--access watchpoint: two watchpoints at one place do not separate reads from writes on this machine, "
+		"or fewer than two registers are free; leave it out");
 	return -EOPNOTSUPP;
 }
 
@@ -113,7 +113,7 @@ static int choose_places(struct watch *watch, const struct watched *watched, __u
 		message("%s: a part of its line is left out: %s", watched->target, why);
 	if (*places)
 		return 0;
-	message("%s: nothing of its line is left to watch", watched->target);
+	message("%s: no part of its line can be watched", watched->target);
 	return -EINVAL;
 }
 
@@ -174,11 +174,10 @@ static int check_machine(struct watch *watch, bool kernel_target)
 	}
 	err = watch_hit_cost(&programs, &watch->cost);
 	if (err == -EDEADLK)
-		message("a watchpoint with a program behind it stops this kernel's tasks for good (arm64 before 6.6, "
+		message("a watchpoint with a BPF program makes tasks of this kernel hang (arm64 before 6.6, "
 			"without d11a69873d9a): nothing can be watched");
 	else if (err == -ETIMEDOUT)
-		message("the process that tries a watchpoint did not get to run: this machine is too busy to watch "
-			"anything");
+		message("the process that tries a watchpoint got no CPU: this machine is too busy to watch anything");
 	else if (err == -ENOSPC || err == -EBUSY)
 		tell_refusal(&(struct watched){.target = "watch"}, err);
 	else if (err)
@@ -510,7 +509,7 @@ static int pick_lines(struct watch *watch, __u64 now_ns)
 		err = watch_write_line(watch->base.recording, &watch->lines[watch->line_count - 1]);
 	}
 	if (!err && !watch->line_count && !watch->told && !watch->base.options->quiet)
-		message("no lock was waited for yet: nothing to watch so far");
+		message("nobody has waited for a lock yet: nothing to watch so far");
 	watch->told = true;
 	return err;
 }
@@ -559,7 +558,7 @@ void watch_print(const struct watch *watch)
 			*line->ended ? "; ended early: " : "", line->ended);
 	}
 	if (watch && !watch->line_count)
-		message("nothing was watched: no lock was waited for");
+		message("nothing was watched: nobody waited for a lock");
 }
 
 void watch_close(struct watch *watch)

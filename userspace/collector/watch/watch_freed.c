@@ -232,7 +232,7 @@ const char *watch_freed_by_access(const struct watch_freed *freed, const struct 
 	__u64 line = freed->address & ~(CACHE_LINE - 1ull), at = line + access->offset;
 
 	if (access->toucher == TOUCHER_ALLOCATOR && !freed->of_allocator && watch_freed_owns(freed, at))
-		return "the object is gone: the allocator touched it, so that it was freed or given out anew";
+		return "the object is gone: the allocator touched it, so it was freed or used again";
 	/* Nobody clears a lock that is in use; what is initialised as one is one. */
 	if (access->toucher != TOUCHER_INITS && (access->toucher != TOUCHER_CLEARS || !freed->is_lock))
 		return NULL;
@@ -255,7 +255,7 @@ const char *watch_freed_by_reading(const struct watch_freed *freed, const struct
 		/* An object in use may still have the link of when it was free: that is known from the begin. */
 		if (!read_link(freed, names, slab, &word) && word != slab->link &&
 		    watch_freed_is_link(freed, slab, word))
-			return "the object is gone: it is, or was, in its slab's list of free ones";
+			return "the object is gone: it is, or was, on its slab's list of free objects";
 	}
 	return NULL;
 }

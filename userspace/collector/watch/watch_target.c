@@ -104,7 +104,7 @@ static int check_kernel(const struct watch_finder *finder, struct watched *out)
 		return -EINVAL;
 	}
 	if (!symbols_lookup(finder->symbols, out->address, &symbol) && strchr("tTwW", symbol.type)) {
-		message("%s: is code (%s), which CPUs share without any transfer", out->target, symbol.name);
+		message("%s: is code (%s), and code does not move between CPUs", out->target, symbol.name);
 		return -EINVAL;
 	}
 	err = resolver_read(&finder->names->resolver, out->address & ~7ull, &word, sizeof(word));
@@ -146,7 +146,7 @@ static int follow_members(const struct watch_finder *finder, const struct types 
 		type = member;
 		path += length;
 	}
-	return *path ? not_a_target(out->target, "members are named as in .pi_lock or .signal.cred_guard_mutex") : 0;
+	return *path ? not_a_target(out->target, "write members as in .pi_lock or .signal.cred_guard_mutex") : 0;
 }
 
 /* A variable of a type that holds locks is watched where the first of them is. */
@@ -177,7 +177,7 @@ static int find_percpu(const struct watch_finder *finder, const char *variable, 
 		return -ENOENT;
 	}
 	if (cpu >= names->percpu.cpus || !names->percpu.bases[cpu]) {
-		message("%s: where CPU %u has its variables is not known", out->target, cpu);
+		message("%s: lockline does not know where the variables of CPU %u are", out->target, cpu);
 		return -ENOENT;
 	}
 	type = types_percpu_variable(names->types, offset, &found, &inner);
@@ -236,10 +236,10 @@ static int find_named(const struct watch_finder *finder, const char *text, struc
 	if (*rest == ':') {
 		percpu = true;
 		if (parse_number(rest + 1, &rest, &cpu) || cpu >= 8192)
-			return not_a_target(text, "a CPU is a number");
+			return not_a_target(text, "the CPU must be a number");
 	}
 	if (*rest == '+' && parse_number(rest + 1, &rest, &add))
-		return not_a_target(text, "an offset is a number");
+		return not_a_target(text, "the offset must be a number");
 	if (*rest)
 		return not_a_target(text, "no such target");
 	return percpu ? find_percpu(finder, name, members, cpu, add, out)
@@ -290,7 +290,7 @@ static int find_member_of_task(const struct watch_finder *finder, const char *te
 	int err;
 
 	if (parse_number(text, &members, &tid) || !tid || tid > ~0u || *members != '.' || !members[1])
-		return not_a_target(out->target, "a task is named as in task:812.pi_lock");
+		return not_a_target(out->target, "write a task as in task:812.pi_lock");
 	err = watch_target_task(finder, tid, &task);
 	if (err) {
 		message("%s: %s", out->target, err == -ESRCH ? "no such task" : strerror(-err));
@@ -323,7 +323,7 @@ static int parse_user(const struct watch_finder *finder, const struct watched *t
 		end = rest + strcspn(rest, "+");
 		snprintf(name, sizeof(name), "%.*s", (int)(end - rest), rest);
 		if (*end && (parse_number(end + 1, &end, &add) || *end))
-			return not_a_target(target->target, "an offset is a number");
+			return not_a_target(target->target, "the offset must be a number");
 		err = user_symbols_address(finder->users, pid, name, address);
 		if (err) {
 			message("%s: process %llu has no symbol %s", target->target, pid, name);
@@ -331,7 +331,7 @@ static int parse_user(const struct watch_finder *finder, const struct watched *t
 		}
 		*address += add;
 	} else if (parse_number(rest, &end, address) || *end) {
-		return not_a_target(target->target, "that is no address");
+		return not_a_target(target->target, "that is not an address");
 	}
 	if (*address >> 63) {
 		message("%s: is an address of the kernel, and not of process %llu", target->target, pid);
@@ -345,9 +345,8 @@ static int find_user(const struct watch_finder *finder, const char *text, struct
 	__u64 offset = 0;
 	FILE *memory;
 	__u8 byte;
-	int err =
-		parse_user(finder, out, text, "memory of a process is named as in user:812:0x55..., or user:812:table",
-			   &out->tgid, &out->address);
+	int err = parse_user(finder, out, text, "write memory of a process as in user:812:0x55..., or user:812:table",
+			     &out->tgid, &out->address);
 
 	if (err)
 		return err;
@@ -493,7 +492,7 @@ static int find_futex(const struct watch_finder *finder, const char *text, struc
 	sqlite3 *db = NULL;
 	__u64 address;
 	__u32 tgid;
-	int err = parse_user(finder, out, text, "a futex is named as in futex:812:0x55..., or futex:812:mutex", &tgid,
+	int err = parse_user(finder, out, text, "write a futex as in futex:812:0x55..., or futex:812:mutex", &tgid,
 			     &address);
 
 	if (err)
@@ -547,7 +546,8 @@ int watch_target_find(const struct watch_finder *finder, const char *text, struc
 	else if (!strncmp(text, "lock:", 5))
 		err = find_recorded(finder, text + 5, out);
 	else if (!strncmp(text, "0x", 2))
-		err = parse_number(text, &end, &out->address) || *end ? not_a_target(text, "that is no address") : 0;
+		err = parse_number(text, &end, &out->address) || *end ? not_a_target(text, "that is not an address")
+								      : 0;
 	else
 		err = find_named(finder, text, out);
 	err = err ?: check_kernel(finder, out);

@@ -41,7 +41,7 @@ class Hardware:
 def _length(value: Any) -> float:
     length = float(value)
     if not (math.isfinite(length) and length >= 0):
-        raise ValueError(f"{value!r} is no length of time")
+        raise ValueError(f"{value!r} is not a length of time")
     return length
 
 

@@ -28,7 +28,7 @@ def parse(text: str) -> Diagnosis:
         value: Any = json.loads(text)
         if value["schema"] != SCHEMA:
             raise LocklineError(
-                f"doctor: schema {value['schema']!r} is not {SCHEMA}; the collector is of another version"
+                f"doctor: schema {value['schema']!r} is not {SCHEMA}; the collector has another version"
             )
         probes = tuple(Probe(*(str(probe[field]) for field in Probe._fields)) for probe in value["probes"])
         hardware = parse_hardware(value["cpu_pairs"]) if "cpu_pairs" in value else None

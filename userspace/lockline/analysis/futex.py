@@ -216,7 +216,7 @@ class Futexes:
 
 
 # A row without a process: of those that found no place, or of processes that have ended (docs/recording.md).
-_MANY = "the sum of many futexes, which had no row of their own or whose processes have ended"
+_MANY = "the sum of many futexes: they had no row of their own, or their processes have ended"
 
 
 def is_semaphore(total: rows.FutexTotal, calls: int) -> bool:
@@ -246,14 +246,17 @@ def nature(total: rows.FutexTotal, semaphore: bool = False) -> tuple[str, str]:
     if shared and total.waiters > 1 and total.tasks_woken and semaphore:
         return (
             UNCLEAR,
-            "a semaphore (sem_wait) that the threads that wait also post: a lock, or threads that take turns",
+            "a semaphore (sem_wait) that its waiters also post: a lock, or threads that take turns",
         )
     if semaphore:
-        return SEMAPHORE, "a semaphore (sem_wait) that others post than those who wait"
+        return SEMAPHORE, "a semaphore (sem_wait): those who post it are not those who wait for it"
     if shared and total.waiters > 1 and total.tasks_woken:
-        return UNCLEAR, "the threads that wait also wake: a lock of its own make, or threads that take turns"
+        return (
+            UNCLEAR,
+            "the threads that wait also wake: a lock that the program makes itself, or threads that take turns",
+        )
     if not total.slept and not total.wakes:
-        return CONDITION, "its threads were asleep all the while: nobody woke them"
+        return CONDITION, "its threads slept the whole time: nobody woke them"
     return CONDITION, "nobody holds it, and others wake those who wait"
 
 

@@ -166,8 +166,8 @@ def held_while_idle(processes: Processes, locks: Collection[int], window_ns: int
                     lock=False,
                     sure="medium",
                     why=(
-                        f"whoever has it waits at another word, {asleep:.0%} of the time: workers that queue for their"
-                        " next job, or a lock that is held over a wait; the stacks of those waits tell which"
+                        f"its holder waits at another futex, {asleep:.0%} of the time: workers wait for their next "
+                        "job, or the lock is held during a wait; the stacks of those waits show which"
                     ),
                     unclear=True,
                 )

@@ -136,7 +136,7 @@ def select_span(
     ]
     if not found:
         length = (max((interval.end_ns for interval in intervals), default=begin_ns) - begin_ns) / 1e9
-        kept = f", and of what was before {_kept(intervals, begin_ns):.1f} s it has totals alone" if removed else ""
+        kept = f", and only totals of the time before {_kept(intervals, begin_ns):.1f} s" if removed else ""
         raise LocklineError(f"--from, --to: no interval of the recording lies there; it is {length:.1f} s long{kept}")
     # The whole run has totals of its own, which are read much faster.
     return None if len(found) == len(intervals) and not removed else (min(found), max(found))

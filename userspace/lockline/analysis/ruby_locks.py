@@ -150,8 +150,8 @@ def _gvl(of_ruby: Sequence[_Word], window_ns: int) -> Iterator[Recognised]:
     maybe = [word.entry for word in of_ruby if word.maybe >= HALF]
     if len(maybe) > len(surely) and wake_each_other(maybe) and not nobody_holds(maybe, window_ns):
         why = (
-            f"Ruby's global VM lock: {waiting(maybe, window_ns):.1f} threads wait while they run the program, and wake"
-            " each other; some may sleep there, which functions without names do not tell"
+            f"Ruby's global VM lock: {waiting(maybe, window_ns):.1f} threads wait while they run the program, and "
+            "wake each other; some may only sleep there: functions without names do not show it"
         )
         yield _lock(maybe, RUBY_GVL, "medium", why)
     elif surely:

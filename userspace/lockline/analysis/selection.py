@@ -43,7 +43,7 @@ def parse_time(text: str) -> int:
     """Nanoseconds of "1.5", "1.5s", "300ms", "2m", "3h" or "1d".  Raises ValueError."""
     match = re.fullmatch(r"(\d{1,12}(?:\.\d{0,9})?)(ns|us|ms|s|m|h|d|)", text.strip(), re.ASCII)
     if not match:
-        raise ValueError(f"'{text}' is no time; write it as 1.5, 1.5s, 300ms, 2m or 3h")
+        raise ValueError(f"'{text}' is not a time; write it as 1.5, 1.5s, 300ms, 2m or 3h")
     return round(float(match[1]) * _UNITS.get(match[2], _SECOND))
 
 
@@ -61,7 +61,7 @@ def parse_cpus(text: str) -> tuple[int, ...]:
         match = re.fullmatch(r"(\d{1,6})(?:-(\d{1,6}))?", part.strip(), re.ASCII)
         first, last = (int(match[1]), int(match[2] or match[1])) if match else (1, 0)
         if first > last or last >= MAX_CPU:
-            raise ValueError(f"'{part}' is no CPU or range of CPUs; write a list as 0-3,7")
+            raise ValueError(f"'{part}' is not a CPU or a range of CPUs; write a list as 0-3,7")
         cpus.update(range(first, last + 1))
     return tuple(sorted(cpus))
 

@@ -253,7 +253,7 @@ def behaves_as_barrier(words: Sequence[Seen]) -> str:
         return ""
     if total_of(words, "wakes_empty") > (1 - _ALL) * total_of(words, "wakes"):
         return ""
-    return f"a barrier by its behaviour: who comes last of {waiters} threads wakes {woken:.1f} at once"
+    return f"it behaves like a barrier: the last of {waiters} threads to come wakes {woken:.1f} at once"
 
 
 def behaves_as_lock(words: Sequence[Seen], window_ns: int) -> str:
@@ -271,4 +271,4 @@ def behaves_as_lock(words: Sequence[Seen], window_ns: int) -> str:
     how = "one at a time"
     if woken > _ONE_AT_A_TIME:
         how = f"{woken:.1f} at a time, of which one gets it"
-    return f"{threads:.1f} threads wait on average, and those that wait wake each other, {how}: a lock by its behaviour"
+    return f"{threads:.1f} threads wait on average, and those that wait wake each other, {how}: it behaves like a lock"

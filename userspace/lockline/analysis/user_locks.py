@@ -104,13 +104,13 @@ def _gils(processes: Processes, window_ns: int) -> Iterable[Recognised]:
             ended = sum(entry.total.timed_out for entry in found)
             ended_ns = sum(entry.total.timed_out_ns for entry in found)
             threads = waiting(found, window_ns)
-            by = "its words lie as the GIL's do, one condition variable and mutex after the other"
+            by = "its futexes lie in memory as those of the GIL do: a condition variable, then a mutex"
             if known != "layout":
                 by = f"known by {known}"
             again = ""
             if ended:
                 after = f"{ended_ns / ended / 1e6:.1f} ms"
-                again = f"; {ended:,} of {waits:,} waits ended after {after} and were begun again"
+                again = f"; {ended:,} of {waits:,} waits ended after {after} and began again"
             yield Recognised(
                 tuple(entry.futex.id for entry in found),
                 GIL,
@@ -238,8 +238,7 @@ def _channels(processes: Processes, window_ns: int) -> Iterable[Recognised]:
                 lock=several,
                 sure="high" if several else "medium",
                 why=f"Go's runtime parks goroutines that send to a channel: {threads:.1f} wait on average, for its"
-                " receivers"
-                + ("" if several or hardly else "; a slow receiver, or a source that nobody asks for more"),
+                " receivers" + ("" if several or hardly else "; the receiver is slow, or nobody asks for more values"),
                 unclear=not several and not hardly,
             )
 

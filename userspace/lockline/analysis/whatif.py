@@ -73,11 +73,11 @@ def _of_kernel(report: Report, lock: LockWaits) -> Bound:
         return Bound(subject, None, threads, waiters, why_not=why)
 
     if lock.figures.waits < ENOUGH_WAITS:
-        return cannot("it was waited for too seldom")
+        return cannot("there were too few waits for it")
     if threads < 2:
         return cannot("the threads that wait for it are not known")
     if lock.figures.waits < WAITS_EACH * threads:
-        return cannot("its threads wait a few times each: no loop is seen")
+        return cannot("each of its threads waits only a few times: lockline sees no loop")
     # Threads that wait for this lock most wait for others too.
     all_ns = sum(task.wait_ns for task in tasks)
     own_ns = sum(task.lock_ns for task in tasks)
@@ -127,7 +127,7 @@ def _of_programs(report: Report) -> list[Bound]:
         subject = UserLock(futex.futex.name, "" if futex.futex.name else futex.futex.object)
         threads, waits = futex.total.waiters, futex.figures.waits
         if waits < ENOUGH_WAITS or waits < WAITS_EACH * threads or threads < 2:
-            why = "it was waited for too seldom" if waits < ENOUGH_WAITS else "no loop is seen"
+            why = "there were too few waits for it" if waits < ENOUGH_WAITS else "lockline sees no loop"
             found.append(Bound(subject, None, threads, waiters, why_not=why))
             continue
         tgid = futex.futex.tgid

@@ -74,8 +74,8 @@ def _effect_words(parts: Sequence[Part], moved: Sequence[Part], kind: str) -> st
         if part not in moved and not part.is_lock and part.share and actors(_writes(part)) > 1
     ]
     # Loads go on wherever a member lies: where they stand for the cost, it is the cost that goes away.
-    what = "cost, which its loads stand for," if kind == COST_LOADS else kind
-    text = f"At most {most:.0%} of the line's {what} can go away; {own:.0%} are paid at what moves"
+    what = "cost (known by its loads)" if kind == COST_LOADS else kind
+    text = f"At most {most:.0%} of the line's {what} can go away; {own:.0%} of it is at the members that move"
     if stay:
         text += f". {', '.join(stay)} may keep a part: several CPUs write there themselves"
     return text + "."
@@ -198,8 +198,8 @@ def advise(
         share = sum(part.share for part in beside)
         if beside:
             text += (
-                f" {places(beside)} beside it pay{'s' * (len(beside) == 1)} {share:.0%} of the line's {kind}, as "
-                "waiters take the line away: on another line than the lock that part can go away."
+                f" {places(beside)} beside it pay{'s' * (len(beside) == 1)} {share:.0%} of the line's {kind}, "
+                "because waiters take the line away. On another line than the lock that part can go away."
             )
         names = tuple(part.name for part in beside)
         return Advice(text, names, None, None, None, None, share, share, _LOCK_WARNING, shown)
@@ -232,7 +232,7 @@ def advise(
 
 
 _LOCK_WARNING = (
-    "The lock's own word stays contended: waiters keep taking it from each other, and no padding cures that."
+    "The lock's own word stays contended: waiters keep taking it from each other, and padding does not change that."
 )
 
 

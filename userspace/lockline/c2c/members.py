@@ -205,7 +205,7 @@ def _struct(value: dict[str, Any]) -> Struct:
 
 def _natural(value: object) -> int:
     if type(value) is not int or not 0 <= value < 1 << 33:
-        raise ValueError(f"{value!r} is no size")
+        raise ValueError(f"{value!r} is not a size")
     return value
 
 

@@ -163,7 +163,7 @@ def _by_threads(
         return _unseen_writes(used, users)
     share = false / whole
     if share >= MAINLY:
-        reason = "threads pay that do not use the bytes which others write"
+        reason = "the threads that pay do not use the bytes that others write"
         return Sharing("false", "proven" if share >= MOST else "shown", tuple(used), reason, share)
     fought = [part for part in used if part.share >= MEMBER]
     strangers = [
@@ -173,17 +173,17 @@ def _by_threads(
     ]
     if sum(part.share for part in strangers) >= BOTH:
         stay = [part for part in written if several(users[id(part)])]
-        reason = f"{places(strangers)} and what is written beside are used by threads of their own"
+        reason = f"{places(strangers)} and the bytes written beside it are used by different threads"
         if stay:
             reason += f"; {places(stay)} is shared by several threads itself, and that part stays (true sharing)"
         return Sharing("false", "shown", tuple(used), reason, share)
     if untold > whole:
-        why = f"most is paid at bytes that others may write too, as not all stores are told; {RECORD_STORES}"
+        why = f"most of the cost is at bytes that others may write too, as not all stores are known; {RECORD_STORES}"
         return Sharing("open", "likely", tuple(used), "", None, why)
     if share <= 1 - MOST:
         reason = "the threads that pay use the bytes that others write"
         return Sharing("true", "proven", tuple(used), reason, share)
-    reason = "a part is paid for the very bytes, a part for bytes beside them"
+    reason = "one part of the cost is at these bytes, another part at bytes beside them"
     return Sharing("false" if share > 0.45 else "true", "likely", tuple(used), reason, share)
 
 
@@ -232,7 +232,7 @@ def _unseen_writes(used: list[Part], users: dict[int, Users]) -> Sharing:
     missing = (
         f"stores were not sampled, or hardly, so it is not known which bytes are written; {RECORD_STORES}"
         if told
-        else f"it is not told how many stores each offset has, so which bytes are written is not known; {WHOLE_TEXT}"
+        else f"the stores of each offset are not known, so neither are the bytes that are written; {WHOLE_TEXT}"
     )
     if pairs and all(apart(users[id(one)], users[id(other)]) for one, other in pairs):
         reason = "nobody uses more than one of them, and each pays"
@@ -330,11 +330,11 @@ def _wait(part: Part) -> float:
 def _one_member(part: Part, users: Users, stores_told: bool) -> Sharing:
     """All that is written and all that pays is one member: whoever pays, pays for the member itself."""
     if users.alone or not part.share:
-        why = "one CPU alone is seen at the only member, so who takes the line from it is not"
+        why = "one CPU alone is seen at the only member, so who takes the line from it is not seen"
         return Sharing("open", "likely", (part,), "", None, f"{why}; {THREADS}")
     reason = "the same bytes are read and written by all of them: no layout changes that"
     if not stores_told:
-        return Sharing("true", "likely", (part,), reason, 0.0, "stores elsewhere on the line may not be told")
+        return Sharing("true", "likely", (part,), reason, 0.0, "stores elsewhere on the line may be missing")
     if (
         users.threads is None
         and users.groups < 2
@@ -360,12 +360,12 @@ def _victims(
     pay = "pays" if len(victims) == 1 else "pay"
     reason = f"{places(victims)} {pay} {share:.0%} without being written; the line is written at {places(written)}"
     open_ = (
-        "the code that reads the one and the code that writes the other run on as many CPUs: whether the same threads "
-        f"do both is not told; {THREADS}"
+        "the code that reads the one and the code that writes the other run on as many CPUs: whether the same "
+        f"threads do both is not known; {THREADS}"
     )
     if not stores_told:
         return Sharing(
-            "open", "likely", tuple(everyone), "", None, "not all stores to the line are told; " + RECORD_STORES
+            "open", "likely", tuple(everyone), "", None, "not all stores to the line are known; " + RECORD_STORES
         )
     if all(apart(users[id(victim)], users[id(writer)]) for victim, writer in pairs):
         return Sharing("false", "proven", tuple(everyone), f"{reason}, by others", share)
@@ -382,7 +382,8 @@ def _victims(
         tuple(everyone),
         "",
         None,
-        f"the same function uses members that are written and members that are not, and who is not told; {THREADS}",
+        "the same function uses members that are written and members that are not, and by whom is not known; "
+        f"{THREADS}",
     )
 
 
@@ -415,7 +416,7 @@ def _writers(
         return Sharing("false", "shown", tuple(everyone), "mostly other CPUs use each of them", None)
     if _slots(everyone, users):
         reason = "the same code uses each of them, but not on as many CPUs: each is some threads' own"
-        return Sharing("false", "likely", tuple(everyone), reason, None, f"who uses which is not told; {THREADS}")
+        return Sharing("false", "likely", tuple(everyone), reason, None, f"who uses which is not known; {THREADS}")
     if stores_told:
         found = _read_beside(fought, written, everyone) or _written_for_others(fought, written, everyone)
         if found:
@@ -426,7 +427,7 @@ def _writers(
         tuple(everyone),
         "",
         None,
-        f"several members are written, and whether each by users of its own is not told; {THREADS}",
+        f"several members are written, and whether each has its own users is not known; {THREADS}",
     )
 
 
@@ -451,7 +452,7 @@ def _read_beside(fought: list[Part], written: list[Part], everyone: list[Part]) 
         f"{places(victims)} {'pays' if len(victims) == 1 else 'pay'} {share:.0%} without being written, in code that "
         f"does not write the line; what is paid at {places(written)} stays (true sharing)"
     )
-    return Sharing("false", "likely", tuple(everyone), reason, share, f"who uses which is not told; {THREADS}")
+    return Sharing("false", "likely", tuple(everyone), reason, share, f"who uses which is not known; {THREADS}")
 
 
 def _written_for_others(fought: list[Part], written: list[Part], everyone: list[Part]) -> Sharing | None:

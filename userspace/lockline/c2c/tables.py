@@ -131,11 +131,11 @@ def _coverage(sources: Sequence[Source], whole: memory.Whole) -> Coverage:
         missing.append("no store was sampled, or next to none: a line without stores may be written all the time")
     elif stores_seen is None:
         partly = (
-            "stores were sampled in part at most" if stores else "the file does not tell whether stores were sampled"
+            "stores were sampled in part at most" if stores else "the file does not say whether stores were sampled"
         )
         missing.append(f"{partly}: a line without stores may be written all the time")
     if loads and not snoops:
-        missing.append("no load tells which cache served it (HITM, peer): transfers are not seen at all")
+        missing.append("no load says which cache served it (HITM, peer): transfers are not seen at all")
     return Coverage(records, unparsable, stores_seen, bool(snoops) if loads or stores else None, tuple(missing))
 
 

@@ -271,7 +271,9 @@ def _add_line(row: TableRow | None, detail: LineDetail | None, size: int, builde
     accesses: list[Access] = []
     if detail:
         if layouts.TOTAL_PEER in detail.totals and "local_peer" not in detail.totals:
-            builder.problems.append((detail.line, "peer snoops that are not told apart are taken as local"))
+            builder.problems.append(
+                (detail.line, "peer snoops that are neither local nor remote in the text count as local")
+            )
         counts, _ = _shares(detail, totals, builder)
         for i, offset in enumerate(detail.rows):
             if offset.offset >= size:

@@ -331,7 +331,7 @@ class Scanner:
                 self._open.peer = layout.peer
         self._section = _TABLE if table else _PARETO
         if not table and not layout.placed:
-            self._draft.problem(line.number, "the table has no column Offset: no row tells its place in a cache line")
+            self._draft.problem(line.number, "the table has no column Offset: no row shows its place in a cache line")
         if layout.cut and not table:
             self._draft.problem(line.number, f"the lines are cut within the column {_shown(words[-1])}")
         for word in layout.unknown:
@@ -421,12 +421,12 @@ class Scanner:
             self._new_report(line.number)
         self._draft.sections.add(_TABLE)
         self._draft.table_peer = layout.peer
-        self._add_row(row, ["without its header; its columns are told by their sums"])
+        self._add_row(row, ["without its header; its columns are recognised by their sums"])
         return True
 
     def _add_row(self, row: TableRow, problems: Sequence[str]) -> None:
         if row.address % _SMALLEST_LINE:
-            self._draft.problem(row.line, f"{row.address:#x} is no cache line's address")
+            self._draft.problem(row.line, f"{row.address:#x} is not the address of a cache line")
             return
         self._draft.table.append(row)
         for problem in problems:
@@ -453,7 +453,7 @@ class Scanner:
             self._draft.problem(line.number, f"a line's totals without their header: {_shown(line.text)}")
             return True
         if int(match[2], 16) % _SMALLEST_LINE:
-            self._draft.problem(line.number, f"{match[2]} is no cache line's address")
+            self._draft.problem(line.number, f"{match[2]} is not the address of a cache line")
             return True
         index = values.pop(0) if len(values) > len(columns) else None
         if index is not None and index in self._draft.indexes:
@@ -501,8 +501,8 @@ class Scanner:
             return None
         told = "the figures above are of peer snoops" if peers else "there are HITM above"
         if not hitm and not peers:
-            told = "or peer snoops, if it is of Arm: nothing tells which"
-        problem = f"without its header; its columns are told by their values, and read as HITM ({told})"
+            told = "or peer snoops, if it is from Arm: the text does not say which"
+        problem = f"without its header; its columns are recognised by their values, and read as HITM ({told})"
         self._draft.problem(line.number, problem.replace("as HITM", "as peer snoops") if layout.peer else problem)
         return layout
 

@@ -114,14 +114,14 @@ class LineDetail:
 
 def _count(word: str) -> int:
     if not _COUNT.fullmatch(word):
-        raise RowError(f"'{word[:20]}' is no count")
+        raise RowError(f"'{word[:20]}' is not a count")
     return int(word)
 
 
 def _percent(word: str) -> Percent:
     match = _PERCENT.fullmatch(word)
     if not match:
-        raise RowError(f"'{word[:20]}' is no percentage")
+        raise RowError(f"'{word[:20]}' is not a percentage")
     decimals = match[2] or ""
     percent = Percent(int(match[1] + decimals), int(10 ** len(decimals)))
     if percent.value > 100 * percent.scale:
@@ -131,7 +131,7 @@ def _percent(word: str) -> Percent:
 
 def _address(word: str) -> int:
     if not _ADDRESS.fullmatch(word):
-        raise RowError(f"'{word[:20]}' is no address")
+        raise RowError(f"'{word[:20]}' is not an address")
     return int(word, 16)
 
 
@@ -141,7 +141,7 @@ def parse_ranges(text: str, limit: int) -> tuple[tuple[int, int], ...]:
     for part in text.split(","):
         first, dash, last = part.strip().partition("-")
         if not _COUNT.fullmatch(first) or (dash and not _COUNT.fullmatch(last)):
-            raise ValueError(f"'{part[:20]}' is no range")
+            raise ValueError(f"'{part[:20]}' is not a range")
         ranges.append((int(first), int(last or first)))
         if not ranges[-1][0] <= ranges[-1][1] < limit:
             raise ValueError(f"'{part[:20]}' is out of range")
@@ -151,7 +151,7 @@ def parse_ranges(text: str, limit: int) -> tuple[tuple[int, int], ...]:
 def _page_nodes(word: str) -> str:
     """Nodes of a line's pages, '0-1' as '0,1'; '' for N/A."""
     if not _NODES.fullmatch(word):
-        raise RowError(f"'{word[:20]}' is no node")
+        raise RowError(f"'{word[:20]}' is not a node")
     if word == "N/A":
         return ""
     try:
@@ -293,7 +293,7 @@ def _thread_words(words: Sequence[str], at: int, layout: Layout, after: str) -> 
     """Thread id, command and the index of the next column's word; a command may hold spaces."""
     match = _THREAD.fullmatch(words[at])
     if not match:
-        raise RowError(f"'{words[at][:20]}' is no thread")
+        raise RowError(f"'{words[at][:20]}' is not a thread")
     end = at + 1
     if layouts.CODE in layout.columns:
         while end < len(words) and not _ADDRESS.fullmatch(words[end]):
@@ -318,7 +318,7 @@ def _symbol(text: str, edited: bool) -> tuple[str, str]:
     if not match and edited and _NAME.match(text):
         return "", text
     if not match:
-        raise RowError(f"'{text[:30]}' is no symbol")
+        raise RowError(f"'{text[:30]}' is not a symbol")
     name = match[2].removesuffix(" (inlined)").strip()
     return _SPACES.get(match[1], "other"), "" if _ADDRESS.fullmatch(name) else name
 
@@ -387,7 +387,7 @@ def parse_offset_row(layout: Layout, text: str, number: int, cut: bool = False) 
             _page_nodes(word)
         elif column == layouts.PID:
             if not _SIGNED.fullmatch(word):
-                raise RowError(f"'{word[:20]}' is no process")
+                raise RowError(f"'{word[:20]}' is not a process")
             numbers[column] = int(word)
         elif column in (layouts.REMOTE_CYCLES, layouts.LOCAL_CYCLES, layouts.LOAD_CYCLES):
             cycles[column] = min(_count(word), _MAX_MEAN)

@@ -66,7 +66,7 @@ def _by(part: Part, *wanted: str) -> str:
 
 _DOES = (
     (("waiter",), "taken or waited for"),
-    (("unlock",), "let go of"),
+    (("unlock",), "released"),
     (("holder",), "used under the lock"),
     (("lockless reader",), "read without the lock"),
     (("atomic",), "changed atomically"),
@@ -180,7 +180,7 @@ class _Case:
         if not self.sure and verdict == "false sharing":
             doubts.append("the members' names are inferred, see Type")
         if self.kind == COST_LOADS:
-            doubts.append("at which offsets the line was waited for is not told; loads stand for it")
+            doubts.append("at which offsets CPUs waited for the line is not known; loads are used instead")
         if verdict in ("false sharing", "true sharing") and not self.proven and actors(self.line.accesses) < 2:
             doubts.append("it is not known that more than one CPU or thread uses the line")
         return doubts
@@ -269,12 +269,10 @@ def _not_located(case: _Case) -> Judgement | None:
     spinning = sum(part for name, part in payers if is_spin_function(name))
     if spinning >= LOCK_WORD and case.transfers >= FEW_TRANSFERS:
         return case.judge(
-            "lock word", by, (), ["no offset in the line is told; the functions alone say that it is a lock"]
+            "lock word", by, (), ["no offset in the line is known; only the functions show that it is a lock"]
         )
-    why = (
-        "no offset in the line is told, so which members it is about cannot be said; the whole text of `perf c2c report"
-    )
-    why += " --stdio -NN -c tid,iaddr`, or the perf.data file, tells it"
+    why = "no offset in the line is known, so its members are not known; see the whole text of `perf c2c report"
+    why += " --stdio -NN -c tid,iaddr`, or the perf.data file"
     told = ["the line is written and moves between caches", *by, why] if shared else [*by, why]
     if not case.transfers and not case.stores:
         quiet = _no_transfer(case)
@@ -334,12 +332,12 @@ def _few(case: _Case) -> Judgement | None:
         seldom = case.transfers < NEXT_TO_NONE * case.loads and case.stores < RARE * case.loads
         if not seldom or not (case.stores and case.coverage.stores_seen):
             return None
-        return case.judge("read mostly", ["next to no store and no transfer among its loads"])
+        return case.judge("read mostly", ["almost no store, and no transfer among its loads"])
     written = case.stores > RARE * case.loads or (not case.stores and not case.coverage.stores_seen)
     if not written and case.loads >= MANY_LOADS and case.transfers < RARE * case.loads:
-        return case.judge("read mostly", ["next to no store and no transfer among its loads"])
+        return case.judge("read mostly", ["almost no store, and no transfer among its loads"])
     why = f"fewer than {FEW_TRANSFERS} transfers"
-    return case.judge("too little evidence", [why if case.line.watch else f"{why}, and no wealth of fill buffer hits"])
+    return case.judge("too little evidence", [why if case.line.watch else f"{why}, and few fill buffer hits"])
 
 
 def _with_a_lock(case: _Case) -> Judgement | None:
@@ -367,8 +365,8 @@ def _with_a_lock(case: _Case) -> Judgement | None:
         and not any(named(access) for access in part.accesses)
     ]
     if nameless and not all(part.member for part in locks):
-        why = f"the code at {places(nameless)} has no name, so that it may be a word of the lock itself"
-        return case.judge("too little evidence", [*evidence, f"cannot be told: {why}"], [*locks, *others])
+        why = f"the code at {places(nameless)} has no name: it may be a word of the lock itself"
+        return case.judge("too little evidence", [*evidence, f"not decided: {why}"], [*locks, *others])
     evidence.append(f"who waits for the lock takes the line from those who use {places(others)}, and they take it back")
     return case.judge("false sharing", evidence, [*locks, *others])
 
@@ -395,11 +393,9 @@ def _not_written(case: _Case) -> Judgement | None:
             f"the other half of its 128 bytes is written: {_amount(buddy)}",
             "the processor fetches both halves together (adjacent line prefetch)",
         ]
-        doubt = "that prefetching is the reason follows from the neighbour's stores, it is not seen"
+        doubt = "prefetching is only inferred, from the neighbour's stores"
         return case.judge("adjacent line", evidence, case.fought, [doubt])
-    why = (
-        f"{case.word} tell that somebody writes the line, but not one of the file's stores is to it or to its neighbour"
-    )
+    why = f"{case.word} show that somebody writes the line, but none of the file's stores is to it or to its neighbour"
     return case.judge("too little evidence", [why], case.fought)
 
 
@@ -408,12 +404,12 @@ def _shared(case: _Case) -> Judgement | None:
     found = share_out(case.parts, case.kind, _stores_told(case))
     evidence = [describe(part, case.word) for part in found.parts]
     if found.kind == "open":
-        return case.judge("too little evidence", [*evidence, f"cannot be told: {found.open}"], found.parts)
+        return case.judge("too little evidence", [*evidence, f"not decided: {found.open}"], found.parts)
     # What is there may be all that a cut has left of a line, unless several are seen to use the very bytes.
     hardly = case.located < HARDLY and not several(everybody(found.parts))
     if found.kind == "true" and found.strength == "likely" and hardly:
         why = f"offsets are known of {_percent(case.located)} of the line's {case.word} alone"
-        return case.judge("too little evidence", [*evidence, f"cannot be told: {why}"], found.parts)
+        return case.judge("too little evidence", [*evidence, f"not decided: {why}"], found.parts)
     if found.reason:
         evidence.append(found.reason)
     doubts = [found.open] if found.open else []

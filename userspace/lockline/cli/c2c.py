@@ -42,7 +42,7 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     files.add_argument(
         "file", nargs="?", metavar="FILE", help="a recording, perf.data, or the text of a report; - is stdin"
     )
-    files.add_argument("-i", "--input", metavar="FILE", help="the same; perf spells it so")
+    files.add_argument("-i", "--input", metavar="FILE", help="the same, as in perf")
     _input_options(report)
     report.add_argument("--recording", metavar="R", help="lock waits of the same time, to join the lines with")
     types = report.add_mutually_exclusive_group()
@@ -53,7 +53,7 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
         "--by",
         choices=("lines", "functions"),
         default="lines",
-        help="lines (default), or functions: which one waits for lines that which other one writes",
+        help="lines (default), or functions: pairs of one that waits for a line and one that writes it",
     )
     report.add_argument("--format", choices=("text", "json"), default="text", help="text (default) or json")
     shown = report.add_argument_group("what to show, in place of the first screen")
@@ -70,11 +70,11 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
 
 
 def _input_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--kallsyms", metavar="F", help="of a perf.data file: a copy of its machine's /proc/kallsyms")
-    parser.add_argument("--system-map", metavar="F", help="of a perf.data file: System.map of its kernel")
-    parser.add_argument("--symfs", metavar="DIR", help="of a perf.data file: where the programs are, instead of /")
+    parser.add_argument("--kallsyms", metavar="F", help="for a perf.data file: a copy of its machine's /proc/kallsyms")
+    parser.add_argument("--system-map", metavar="F", help="for a perf.data file: System.map of its kernel")
+    parser.add_argument("--symfs", metavar="DIR", help="for a perf.data file: where the programs are, instead of /")
     parser.add_argument(
-        "--report", dest="number", type=positive, metavar="N", help="of a text with several reports: the N-th"
+        "--report", dest="number", type=positive, metavar="N", help="for a text with several reports: the N-th"
     )
 
 
@@ -164,14 +164,14 @@ def _samples_of(path: Path) -> Path | None:
     places = [Path(str(samples)), path.parent / Path(str(samples)).name]
     found = next((place for place in places if place.is_file()), None)
     if found is None:
-        raise LocklineError(f"{path}: its memory samples are in {samples}, which is not there; move it beside")
+        raise LocklineError(f"{path}: its memory samples are in {samples}, which is missing; put that file beside it")
     return found
 
 
 def _report(arguments: argparse.Namespace) -> str:
     check_html(arguments)
     if arguments.by == "functions" and arguments.html is not None:
-        raise LocklineError("--by functions: of text and JSON, not of a page")
+        raise LocklineError("--by functions works with text and JSON, not with --html")
     as_json = arguments.format == "json"
     with ExitStack() as opened:
         directory = Path(opened.enter_context(tempfile.TemporaryDirectory(prefix="lockline-")))

@@ -73,7 +73,7 @@ def check_options(arguments: argparse.Namespace, kind: str, name: str) -> None:
             continue
         word = "--" + option.replace("_", "-")
         if kind != "perf.data":
-            raise LocklineError(f"{word}: of perf.data files; the {kind} {name} has its symbols in it")
+            raise LocklineError(f"{word} is for perf.data files only; the {kind} {name} has its symbols in it")
         if option == "symfs":
             if not Path(value).is_dir():
                 raise LocklineError(f"{word} {value}: not a directory")

@@ -34,9 +34,9 @@ positive = argument(_positive)
 
 def add_wait_filter(parser: "argparse.ArgumentParser | argparse._ArgumentGroup") -> None:
     """Add the options of which waits are recorded; the collector checks their words."""
-    parser.add_argument("-L", "--lock-filter", metavar="LOCK,...", help="waits for these locks alone, as of record")
+    parser.add_argument("-L", "--lock-filter", metavar="LOCK,...", help="only waits for these locks, as with record")
     parser.add_argument(
-        "-S", "--callstack-filter", metavar="FUNC,...", help="waits below these functions alone, as of record"
+        "-S", "--callstack-filter", metavar="FUNC,...", help="only waits below these functions, as with record"
     )
 
 
@@ -62,7 +62,11 @@ def add_times(parser: argparse.ArgumentParser) -> None:
         " with a minus before its end, as in -10m",
     )
     parser.add_argument(
-        "--to", dest="to_ns", type=argument(parse_moment), metavar="TIME", help="end of that time, likewise"
+        "--to",
+        dest="to_ns",
+        type=argument(parse_moment),
+        metavar="TIME",
+        help="show the time up to here, written as for --from",
     )
     parser.add_argument(
         "--last", dest="from_ns", type=argument(last), metavar="TIME", help="the last part, as in 10m: --from -10m"

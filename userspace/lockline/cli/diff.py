@@ -34,7 +34,7 @@ def _percent(text: str) -> float:
 def _threshold(text: str) -> float:
     value = _percent(text)
     if not value:
-        raise argparse.ArgumentTypeError("0: a difference that matters is above 0")
+        raise argparse.ArgumentTypeError("must be above 0")
     return value
 
 
@@ -44,14 +44,14 @@ def _pattern(text: str) -> re.Pattern[str]:
     except re.error as error:
         raise argparse.ArgumentTypeError(f"'{text}' is not a regular expression: {error}") from error
     if pattern.groups != 1:
-        raise argparse.ArgumentTypeError(f"'{text}' has {pattern.groups} groups; one, around the sample, is wanted")
+        raise argparse.ArgumentTypeError(f"'{text}' has {pattern.groups} groups; there must be one, around the sample")
     return pattern
 
 
 def _labels(text: str) -> tuple[str, str]:
     labels = tuple(part.strip() for part in text.split(","))
     if len(labels) != 2 or not all(1 <= len(label) <= 16 and label.isprintable() for label in labels):
-        raise argparse.ArgumentTypeError(f"'{text}': two words of up to 16 characters are wanted, as in baseline,+fix")
+        raise argparse.ArgumentTypeError(f"'{text}': give two words of up to 16 characters, as in baseline,+fix")
     return labels[0], labels[1]
 
 
@@ -85,7 +85,7 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
         "--labels", type=_labels, default=("before", "after"), metavar="A,B", help="titles of the sides"
     )
     parser.add_argument(
-        "--fail-inconclusive", action="store_true", help="exit code 2 also where the figures cannot decide"
+        "--fail-inconclusive", action="store_true", help="exit code 2 also if the figures cannot decide"
     )
     parser.add_argument("--top", type=_top, metavar="N", help="rows of each table (default: 15; json: all)")
     shown = parser.add_argument_group("what to show, in place of the first screen")
@@ -117,7 +117,7 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
         type=_percent,
         default=DEFAULT_MIN_SHARE,
         metavar="PERCENT",
-        help="judge waiting from this share of the window on (default: 0.1)",
+        help="judge locks with at least this share of waiting (default: 0.1)",
     )
 
 
@@ -205,7 +205,7 @@ def make_diff(arguments: argparse.Namespace) -> Diff:
             f"{path} is {'a recording' if kind else 'not'}"
             for path, kind in zip((arguments.before, arguments.after), kinds, strict=True)
         ]
-        raise LocklineError(f"two files of the same kind are wanted: {names[0]}, {names[1]}")
+        raise LocklineError(f"give two files of the same kind: {names[0]}, {names[1]}")
     return _diff_recordings(arguments, rule) if kinds[0] else _diff_samples(arguments, rule)
 
 

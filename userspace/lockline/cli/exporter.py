@@ -34,7 +34,7 @@ CLIENT_SECONDS = 5
 def _address(text: str) -> tuple[str, int]:
     host, colon, port = text.rpartition(":")
     if not colon or not (port.isascii() and port.isdigit() and int(port) < 1 << 16):
-        raise ValueError(f"'{text}' is no address; write it as 127.0.0.1:9435 or [::1]:9435")
+        raise ValueError(f"'{text}' is not an address; write it as 127.0.0.1:9435 or [::1]:9435")
     return host.removeprefix("[").removesuffix("]"), int(port)
 
 
@@ -47,14 +47,18 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     )
     where.add_argument("--textfile", metavar="FILE", help="write FILE instead, for node_exporter's textfile collector")
     exporter.add_argument(
-        "--once", action="store_true", help="after one interval print the metrics, or write FILE; end"
+        "--once", action="store_true", help="print the metrics after one interval, or write FILE, then stop"
     )
-    exporter.add_argument("-i", "--input", metavar="FILE", help="of this recording, which need not be complete")
+    exporter.add_argument(
+        "-i", "--input", metavar="FILE", help="show the metrics of this recording, which may still be incomplete"
+    )
     exporter.add_argument("--interval", type=positive, default=DEFAULT_INTERVAL, metavar="SECONDS", help="default: 15")
     exporter.add_argument(
-        "--locks", type=positive, default=50, metavar="N", help="with a series of their own; default: 50"
+        "--locks", type=positive, default=50, metavar="N", help="how many locks have a series of their own; default: 50"
     )
-    exporter.add_argument("--containers", type=positive, default=50, metavar="N", help="likewise; default: 50")
+    exporter.add_argument(
+        "--containers", type=positive, default=50, metavar="N", help="how many containers have one; default: 50"
+    )
 
 
 class _Page:

@@ -65,19 +65,23 @@ def _group_names(text: str) -> tuple[str, ...]:
     names = tuple(text.replace("-", "_").split(","))
     unknown = [name for name in names if name not in _GROUPS]
     if unknown:
-        raise ValueError(f"'{unknown[0]}' is none of {', '.join(_GROUPS)}")
+        raise ValueError(f"'{unknown[0]}' is not one of {', '.join(_GROUPS)}")
     return names
 
 
 def _add_filters(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--host", metavar="PATTERN", help="only hosts whose name holds this text, or matches *, ?, [")
-    parser.add_argument("--kernel", metavar="PATTERN", help="likewise, of the kernel's release")
-    parser.add_argument("--cpu-model", metavar="PATTERN", help="likewise, of the CPU model")
-    parser.add_argument("--release", metavar="PATTERN", help="likewise, of `fleet add --release`")
-    parser.add_argument("--role", metavar="PATTERN", help="likewise, of `fleet add --role`")
+    parser.add_argument("--kernel", metavar="PATTERN", help="only hosts whose kernel release matches, likewise")
+    parser.add_argument("--cpu-model", metavar="PATTERN", help="only hosts whose CPU model matches")
+    parser.add_argument("--release", metavar="PATTERN", help="only hosts added with such a --release")
+    parser.add_argument("--role", metavar="PATTERN", help="only hosts added with such a --role")
     parser.add_argument("--container", metavar="NAME", help="only waits in this container, from samples")
-    parser.add_argument("--engine", choices=("duckdb", "spark"), default="duckdb", help="what sums up; default: duckdb")
-    parser.add_argument("--threshold", type=argument(_percent), metavar="PERCENT", help="what matters; default: 10")
+    parser.add_argument(
+        "--engine", choices=("duckdb", "spark"), default="duckdb", help="what computes the sums; default: duckdb"
+    )
+    parser.add_argument(
+        "--threshold", type=argument(_percent), metavar="PERCENT", help="the difference that matters; default: 10"
+    )
     parser.add_argument(
         "--min-share", type=argument(_percent), metavar="PERCENT", help="judge locks above this; default: 0.1"
     )
@@ -92,12 +96,14 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     )
     actions = fleet.add_subparsers(dest="action", required=True, metavar="ACTION")
 
-    add = actions.add_parser("add", help="add recordings to a directory; one that is there already is passed over")
-    add.add_argument("directory", metavar="DIR", type=Path, help="it is made if it is not there")
+    add = actions.add_parser("add", help="add recordings to a directory; those that are there already are skipped")
+    add.add_argument("directory", metavar="DIR", type=Path, help="made if it does not exist")
     add.add_argument("recordings", nargs="+", metavar="RECORDING", help="a file; @FILE: the names in it, one a line")
     add.add_argument("-j", "--jobs", type=positive, default=os.cpu_count() or 1, metavar="N", help="at once")
     add.add_argument("--intervals", action="store_true", help="keep the waits by interval and CPU too: takes longer")
-    add.add_argument("--weight", type=argument(_weight), default=1.0, metavar="W", help="hosts that each stands for")
+    add.add_argument(
+        "--weight", type=argument(_weight), default=1.0, metavar="W", help="how many hosts each recording stands for"
+    )
     add.add_argument("--release", default="", metavar="TEXT", help="what runs on these hosts, to compare by")
     add.add_argument("--role", default="", metavar="TEXT", help="what these hosts are for, to compare by")
 
@@ -117,17 +123,19 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     report.add_argument("--format", choices=("text", "json"), default="text")
     add_html(report)
 
-    diff = actions.add_parser("diff", help="compare two times, or two groups of hosts; 2: something regressed")
+    diff = actions.add_parser(
+        "diff", help="compare two times, or two groups of hosts; exit code 2: something regressed"
+    )
     diff.add_argument("directory", metavar="DIR", type=Path)
     sides = f"FROM..TO, or one of {', '.join(_GROUPS)}, as kernel=6.12*"
     diff.add_argument("--before", type=argument(_wanted), required=True, metavar="SIDE", help=sides)
-    diff.add_argument("--after", type=argument(_wanted), required=True, metavar="SIDE", help="likewise")
-    diff.add_argument("--since", type=argument(_when), metavar="TIME", help="of two groups: from this time on")
-    diff.add_argument("--until", type=argument(_when), metavar="TIME", help="of two groups: up to this time")
+    diff.add_argument("--after", type=argument(_wanted), required=True, metavar="SIDE", help="written as for --before")
+    diff.add_argument("--since", type=argument(_when), metavar="TIME", help="with two groups: from this time on")
+    diff.add_argument("--until", type=argument(_when), metavar="TIME", help="with two groups: up to this time")
     _add_filters(diff)
     diff.add_argument("--format", choices=("text", "json"), default="text")
 
-    migrate = actions.add_parser("migrate", help="bring a directory that an older lockline made to this schema")
+    migrate = actions.add_parser("migrate", help="update a directory that an older lockline made")
     migrate.add_argument("directory", metavar="DIR", type=Path)
 
     sql = actions.add_parser("sql", help="run a SELECT over the fleet's tables; nothing can be written")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""`lockline help [COMMAND]`, and the answers to words that are no command or no option."""
+"""`lockline help [WORD]`, and the answers to words that are no command or no option."""
 
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, NoReturn
@@ -15,7 +15,7 @@ GROUPS: tuple[tuple[str, tuple[tuple[str, str], ...]], ...] = (
             ("experiment", "take a suspected cause away for moments, and see how much more gets done"),
             ("record", "record lock waits"),
             ("watch", "watch who uses a lock's cache line, or show what was watched"),
-            ("top", "show locks by waiting as it happens, or a recording by intervals"),
+            ("top", "show the locks with most waiting, live or from a recording"),
             ("exporter", "serve lock waits as metrics for Prometheus"),
             ("demo", "record a load whose cause is known, and show the report"),
         ),
@@ -26,7 +26,7 @@ GROUPS: tuple[tuple[str, tuple[tuple[str, str], ...]], ...] = (
             ("report", "show a recording: which lock, who waits, what to do"),
             ("explain", "say what a kernel lock protects, and what helps against waits for it"),
             ("export", "write a recording for another tool"),
-            ("save", "keep a part of a recording aside, also of one that is being written"),
+            ("save", "copy a part of a recording to a file of its own, also while it is being written"),
         ),
     ),
     ("Compare", (("diff", "compare two recordings, or benchmark results, before and after a change"),)),
@@ -36,7 +36,7 @@ GROUPS: tuple[tuple[str, tuple[tuple[str, str], ...]], ...] = (
         "Help",
         (
             ("doctor", "say what this kernel lets lockline see, and what it hides"),
-            ("help", "show this, or the options of a command"),
+            ("help", "show this, the options of a command, or what a finding or a lock is"),
         ),
     ),
 )
@@ -129,7 +129,11 @@ def overview() -> str:
     for title, commands in GROUPS:
         lines += ["", f"{title}:", *(f"  {name:<11} {words}" for name, words in commands)]
     lines += _examples("")
-    lines += ["", "`lockline help COMMAND` shows the options of a command; `lockline --version`, the version."]
+    lines += [
+        "",
+        "`lockline help COMMAND` shows the options of a command, `lockline help hot-lock` what a finding",
+        "means, `lockline --version` the version.",
+    ]
     return "\n".join(lines) + "\n"
 
 
@@ -154,6 +158,29 @@ def refuse_command(word: str) -> str:
     meant = nearest(word, COMMANDS)
     hint = f"; did you mean `lockline {meant}`?" if meant else ""
     return f"lockline: '{shown}' is not a command{hint}"
+
+
+def of_word(word: str) -> str:
+    """What a finding means, or what a lock is.  Raises LocklineError about a word that is neither, nor a command."""
+    from lockline.atlas import atlas
+    from lockline.base.errors import LocklineError
+    from lockline.base.text import fill
+    from lockline.render.meanings import MEANINGS
+
+    if word in MEANINGS:
+        text = f"{word} is a finding of lockline. {MEANINGS[word]} docs/rules.md has the exact rule."
+        return "\n".join(fill(text)) + "\n"
+    known = atlas()
+    lock = known.find(word)
+    if lock is not None:
+        import shutil
+
+        from lockline.render.atlas import render
+
+        return render(lock, known.kernels, min(shutil.get_terminal_size((80, 24)).columns, 100))
+    meant = nearest(word, (*COMMANDS, *MEANINGS)) or next(iter(known.near(word)), "")
+    hint = f"did you mean `lockline help {meant}`?" if meant else "`lockline help` lists the commands"
+    raise LocklineError(f"'{word[:80]}' is not a command, a finding or a lock; {hint}")
 
 
 def refuse_options(parser: "argparse.ArgumentParser", unknown: Sequence[str]) -> NoReturn:

@@ -76,13 +76,13 @@ def _with_examples(parser: "argparse.ArgumentParser", name: str) -> None:
 
 
 def _help(wanted: Sequence[str]) -> tuple[str, int]:
-    """`lockline help [COMMAND]`."""
+    """`lockline help [WORD]`."""
     from lockline.cli import help as helps
 
     if not wanted:
         return helps.overview(), 0
     if len(wanted) > 1 or wanted[0] not in helps.COMMANDS:
-        raise LocklineError(helps.refuse_command(" ".join(wanted)).removeprefix("lockline: "))
+        return helps.of_word(" ".join(wanted)), 0
     if wanted[0] == "help":
         return helps.overview(), 0
     return _run([wanted[0], "--help"])

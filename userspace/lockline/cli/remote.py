@@ -95,10 +95,10 @@ def parse(arguments: Sequence[str]) -> Request:
         if name in values:
             value = value if equals else next(words, "")
             if not value:
-                raise LocklineError(f"{name}: lacks its value")
+                raise LocklineError(f"{name}: needs a value")
             values[name] = value
         elif name in _ONLY_HERE:
-            raise LocklineError(f"{name} and --host exclude each other: only the recording comes back")
+            raise LocklineError(f"{name} and --host cannot be used together: only the recording comes back")
         else:
             rest.append(word)
     if values["--host"].startswith("-"):

@@ -73,7 +73,7 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     report = commands.add_parser("report", help="show a recording")
     files = report.add_mutually_exclusive_group()
     files.add_argument("file", nargs="?", metavar="FILE", help=f"default: {DEFAULT_RECORDING}")
-    files.add_argument("-i", "--input", metavar="FILE", help="the same; perf spells it so")
+    files.add_argument("-i", "--input", metavar="FILE", help="the same, as in perf")
     add_options(report)
     report.add_argument(
         "--kinds", type=kinds_argument, metavar="LIST", help="only these kinds, as spinlock,rwsem,mutex*"

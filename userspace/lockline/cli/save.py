@@ -17,16 +17,19 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     """Add the command's parser."""
     save = commands.add_parser(
         "save",
-        help="keep a part of a recording aside, also of one that is being written",
-        description="Keep a part of a recording aside, as a recording of its own; also while it is written.  -10m is"
-        " --last 10m.  What a recording has as totals alone (--futex, --holders) is not in a part.",
+        help="copy a part of a recording to a file of its own, also while it is being written",
+        description=(
+            "Copy a part of a recording to a recording of its own, also while it is being written.  -10m means "
+            "--last 10m.  Locks of programs (--futex) and holders (--holders) are only kept as totals, so a part "
+            "does not have them."
+        ),
     )
     files = save.add_mutually_exclusive_group()
     files.add_argument("file", nargs="?", metavar="FILE", help=f"default: {DEFAULT_RECORDING}, or the service's")
-    files.add_argument("-i", "--input", metavar="FILE", help="the same; perf spells it so")
+    files.add_argument("-i", "--input", metavar="FILE", help="the same, as in perf")
     add_times(save)
     save.add_argument(
-        "-o", "--output", metavar="FILE", help="default: lockline-DATE-TIME.data, of the begin of the part"
+        "-o", "--output", metavar="FILE", help="default: lockline-DATE-TIME.data, the time when the part begins"
     )
 
 

@@ -42,16 +42,16 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     """Add the command's parser."""
     top = commands.add_parser(
         "top",
-        help="locks by waiting as it happens (as root), or of a recording by intervals",
-        description="Show the locks with most waiting, live (as root), or of a recording.  h shows the keys.",
+        help="the locks with most waiting, live (as root) or from a recording",
+        description="Show the locks with most waiting, live (as root) or from a recording.  h shows the keys.",
     )
-    top.add_argument("file", nargs="?", metavar="FILE", help="a recording, in place of this machine now")
+    top.add_argument("file", nargs="?", metavar="FILE", help="show this recording instead of this machine")
     shown = top.add_mutually_exclusive_group()
-    shown.add_argument("--once", action="store_true", help="print one interval (of FILE: all of it), and end")
+    shown.add_argument("--once", action="store_true", help="print one interval (with FILE: all of it), then stop")
     shown.add_argument("--batch", action="store_true", help="print intervals one after the other, for scripts")
-    top.add_argument("-n", "--count", type=positive, metavar="N", help="of --batch: so many intervals, then end")
+    top.add_argument("-n", "--count", type=positive, metavar="N", help="with --batch: stop after N intervals")
     top.add_argument("-i", "--interval", type=positive, default=1, metavar="SECONDS", help="default: 1")
-    top.add_argument("-p", "--pid", metavar="PID,...", help="these processes alone, and what they fork")
+    top.add_argument("-p", "--pid", metavar="PID,...", help="only these processes, and what they fork")
     add_wait_filter(top)
     top.add_argument("--holders", action="store_true", help="also who held the locks; costs more")
     top.add_argument("--futex", action="store_true", help="also locks of programs; costs more")
@@ -270,10 +270,10 @@ def run(arguments: argparse.Namespace) -> tuple[str, int]:
     """Show it; gives nothing to print, and the exit code.  Raises LocklineError."""
     style = terminal.style()
     if arguments.count is not None and not arguments.batch:
-        raise LocklineError("-n: of --batch")
+        raise LocklineError("-n needs --batch")
     live_only = [name for name in ("pid", "holders", "futex", "output") if getattr(arguments, name)]
     if arguments.file is not None and live_only:
-        raise LocklineError(f"--{live_only[0]}: of a live view, not of a recording")
+        raise LocklineError(f"--{live_only[0]} works only live, not with a recording")
     if arguments.once or arguments.batch:
         if arguments.file is not None:
             _batch_file(Path(arguments.file), arguments, style)

@@ -44,7 +44,7 @@ def _overhead(text: str) -> float:
     except ValueError:
         value = -1.0
     if not 0.01 <= value <= 100:
-        raise ValueError(f"'{text}' must be a part of all CPUs' time from 0.01% to 100%, as in 1%")
+        raise ValueError(f"'{text}' must be from 0.01% to 100% of all CPUs' time, as in 1%")
     return value / 100
 
 
@@ -53,13 +53,15 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     why = commands.add_parser(
         "why",
         help="find the cause of lock waiting, step by step (as root)",
-        description="Find out why this machine, or a process, waits for locks.  It looks in steps: each looks at what"
-        " tells most next, for the least cost, and it stops when the cause is proven.",
+        description=(
+            "Find out why this machine, or a process, waits for locks.  It works in steps: each step looks at what "
+            "tells most for the least cost.  It stops when the cause is proven."
+        ),
     )
-    who = why.add_argument_group("whom it is about")
+    who = why.add_argument_group("what to look at")
     who.add_argument("-a", "--all", action="store_true", help="the whole machine (default)")
     who.add_argument("-p", "--pid", metavar="PID,...", help="these processes, and what they fork")
-    who.add_argument("-t", "--tid", metavar="TID,...", help="these threads alone")
+    who.add_argument("-t", "--tid", metavar="TID,...", help="only these threads")
     who.add_argument("-G", "--cgroup", metavar="PATH", help="tasks in this control group or below it")
     who.add_argument("--container", metavar="NAME", help="tasks of this container: a name or an id")
     who.add_argument("--pod", metavar="NS/NAME", help="tasks of this pod")
@@ -70,20 +72,20 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
         type=positive,
         default=DEFAULT_SECONDS,
         metavar="SECONDS",
-        help=f"record for so long in all, at most (default: {DEFAULT_SECONDS})",
+        help=f"record for at most this long in total (default: {DEFAULT_SECONDS})",
     )
     why.add_argument(
         "--max-overhead",
         type=argument(_overhead),
         default=DEFAULT_OVERHEAD,
         metavar="PART",
-        help="budget: CPU time of all steps, of all CPUs' time in -d SECONDS (default: 1%%)",
+        help="budget: how much of all CPUs' time in -d SECONDS the steps may use (default: 1%%)",
     )
-    why.add_argument("--follow", action="store_true", help="go on until Ctrl-C, and tell when the cause changes")
-    why.add_argument("-o", "--output", metavar="FILE", help="keep the most telling recording, with the story in it")
+    why.add_argument("--follow", action="store_true", help="go on until Ctrl-C, and report when the cause changes")
+    why.add_argument("-o", "--output", metavar="FILE", help="keep the recording that tells most, with the story in it")
     why.add_argument("--format", choices=("text", "json"), default="text", help="text (default) or json")
     add_html(why)
-    why.add_argument("-q", "--quiet", action="store_true", help="do not say on stderr what is looked at")
+    why.add_argument("-q", "--quiet", action="store_true", help="do not report the steps on stderr")
     why.add_argument("--addresses", action="store_true", help="show kernel addresses")
     why.add_argument(
         "--color", choices=("auto", "always", "never"), default="auto", help="colours (default: auto, on a terminal)"

@@ -115,7 +115,7 @@ def _read_side(recording: Recording, types: TypeNames, usable: frozenset[str]) -
     # A line's accesses are among the samples; a source that tells too few, or none, is told by its lines.
     samples = max(samples, recorded)
     if not samples:
-        raise LocklineError(f"{recording.path}: does not tell how many samples it has, so rates cannot be compared")
+        raise LocklineError(f"{recording.path}: does not say how many samples it has, so rates cannot be compared")
     typed = {number: types.names.get(key_of(line), "") for number, line in lines.items()}
     typed = {number: name for number, name in typed.items() if name in usable}
     unnamed = [
@@ -174,7 +174,7 @@ def _difference(
     counts = before.transfers(metric), after.transfers(metric)
     unjudged = f"fewer than {MIN_EVENTS} transfers" if sum(counts) < MIN_EVENTS else ""
     if named_by == "nothing":
-        unjudged = "nothing tells which lines these are"
+        unjudged = "these lines have no names"
     judgement = None
     if not unjudged:
         judgement = count_judgement(counts[0], sides[0].samples, counts[1], sides[1].samples, rule)
@@ -215,7 +215,7 @@ def diff_lines(before: Recording, after: Recording, rule: Rule) -> tuple[LinesDi
     differences = _corrected(differences, rule)
     total_rates = (replace(whole[0], share=1.0), replace(whole[1], share=1.0))
     warnings = [
-        f"{side.path}: {sum(map(len, side.groups.values())):,} lines, of which some are named by nothing"
+        f"{side.path}: {sum(map(len, side.groups.values())):,} lines, and some of them have no name"
         for side in sides
         if ("nothing", "?") in side.groups
     ]

@@ -111,7 +111,7 @@ def judge(judgement: Judgement, rule: Rule, higher_is_better: bool) -> Judgement
 
     smallest = judgement.test.smallest_p
     if smallest is not None and smallest > rule.alpha:
-        return told("inconclusive", f"too few samples: p could not get below {smallest:.2g}, whatever they say")
+        return told("inconclusive", f"too few samples: whatever they are, p cannot be below {smallest:.2g}")
     significant = judgement.p < rule.alpha
     reaches = judgement.relative is None or abs(judgement.relative) >= rule.threshold
     if significant and reaches and difference.estimate:
@@ -121,7 +121,7 @@ def judge(judgement: Judgement, rule: Rule, higher_is_better: bool) -> Judgement
     if low is None or high is None:
         if difference.low == difference.high == difference.estimate == 0:
             return told("no difference", "all alike")
-        return told("inconclusive", "the difference cannot be put in proportion")
+        return told("inconclusive", "the difference cannot be given in percent")
     if -rule.threshold < low and high < rule.threshold:
         return told("no difference", f"the interval of the difference lies within {limit}")
     if significant:

@@ -281,7 +281,7 @@ def conditions(before: Recording, after: Recording) -> list[str]:
     for fact, name in _CONDITIONS:
         values = [str(side.get(fact) or "") for side in facts]
         if values[0] != values[1]:
-            warnings.append(f"different {name}: {values[0] or 'not told'} and {values[1] or 'not told'}")
+            warnings.append(f"different {name}: {values[0] or 'not known'} and {values[1] or 'not known'}")
     return warnings
 
 

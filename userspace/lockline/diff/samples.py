@@ -93,17 +93,17 @@ def direction(unit: str, told: bool | None = None) -> Direction:
         return Direction(True, f"{unit} is a rate", False)
     if _TIME.fullmatch(unit):
         return Direction(False, f"{unit} is a time", False)
-    why = f"the unit {unit} does not tell" if unit else "there is no unit"
+    why = f"the unit {unit} does not say" if unit else "there is no unit"
     return Direction(True, f"guessed: {why}; --lower-is-better says otherwise", True)
 
 
 def _number(text: str) -> float:
-    """Raises ValueError for what is no finite number."""
+    """Raises ValueError for what is not a finite number."""
     value = float(text.replace(",", "")) if re.fullmatch(_NUMBER, text) else math.nan
     if not math.isfinite(value):
-        raise ValueError(f"'{text}' is no finite number")
+        raise ValueError(f"'{text}' is not a finite number")
     if abs(value) > MAX_NUMBER:
-        raise ValueError(f"'{text}' is no measured number")
+        raise ValueError(f"'{text}' is not a measured number")
     return value
 
 
@@ -176,9 +176,9 @@ def _checked(path: str, lines: Iterable[bytes]) -> list[str]:
     texts = []
     for number, line in enumerate(lines, 1):
         if len(line) > MAX_LINE:
-            raise LocklineError(f"{path}: line {number} is longer than {MAX_LINE} bytes: no log of a benchmark")
+            raise LocklineError(f"{path}: line {number} is longer than {MAX_LINE} bytes: not the log of a benchmark")
         if b"\0" in line:
-            raise LocklineError(f"{path}: line {number} is no text; neither a recording nor samples")
+            raise LocklineError(f"{path}: line {number} is not text: the file is neither a recording nor samples")
         texts.append(line.decode("utf-8", "replace").rstrip("\r\n"))
     return texts
 
@@ -191,7 +191,7 @@ def read_samples(path: str, pattern: re.Pattern[str] | None = None) -> Samples:
     except (OSError, ValueError) as error:
         raise LocklineError(f"{path}: cannot be read: {getattr(error, 'strerror', None) or error}") from error
     if len(data) > MAX_BYTES:
-        raise LocklineError(f"{path}: larger than {MAX_BYTES >> 20} MiB: no log of a benchmark")
+        raise LocklineError(f"{path}: larger than {MAX_BYTES >> 20} MiB: not the log of a benchmark")
     if data.count(b"\n") + data.count(b"\r") > MAX_LINES:
-        raise LocklineError(f"{path}: more than {MAX_LINES:,} lines: no log of a benchmark")
+        raise LocklineError(f"{path}: more than {MAX_LINES:,} lines: not the log of a benchmark")
     return parse(path, _checked(path, data.splitlines(keepends=True)), pattern)

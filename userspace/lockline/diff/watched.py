@@ -122,9 +122,9 @@ def _member_rates(live: LiveLine | None, by_name: bool) -> dict[str, WatchedRate
 
 def _judged(before: WatchedRate, after: WatchedRate, rule: Rule) -> tuple[Judgement | None, str]:
     if before.per_second is None or after.per_second is None:
-        return None, "one side has samples, of which only the shares compare"
+        return None, "one side has samples: only the shares can be compared"
     if before.error is None or after.error is None:
-        return None, "a single window tells no error"
+        return None, "a single window gives no error"
     if before.at_least or after.at_least:
         return None, "a lower bound"
     change = after.per_second - before.per_second
@@ -198,7 +198,7 @@ def diff_watched(before: Recording, after: Recording, rule: Rule) -> tuple[Watch
 def _conditions(name: str, one: LiveLine, other: LiveLine) -> list[str]:
     if one.watch is None or other.watch is None:
         kinds = " and ".join(live.source for live in (one, other))
-        return [f"{name}: from {kinds}: which members it is about compares, how often does not"]
+        return [f"{name}: from {kinds}: lockline compares which members are used, not how often"]
     budgets = [watch.budget for watch in (one.watch, other.watch)]
     if budgets[0] != budgets[1]:
         told = " and ".join(f"{budget:.3g}" if budget else "no limit" for budget in budgets)

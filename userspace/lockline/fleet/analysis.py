@@ -344,7 +344,7 @@ def report_of(known: Sequence[Known], directory: Path, engine: Engine, question:
     """What these recordings of the engine say.  Raises LocklineError."""
     wanted = [one for one in known if question.filter.wants(one)]
     if not wanted:
-        raise LocklineError(f"{directory}: no recording is of such a host, kernel and CPU model")
+        raise LocklineError(f"{directory}: no recording has such a host, kernel and CPU model")
     end = question.until if question.until is not None else max(one.end_hour for one in wanted)
     first = question.since if question.since is not None else end - question.span
     if first >= end:

@@ -92,7 +92,7 @@ def parse_moment(text: str) -> int:
         when = datetime.fromisoformat(text.removesuffix("Z"))
     except ValueError:
         raise ValueError(
-            f"'{text}' is no time; write 2026-11-22, 2026-11-22T14:00, or 24h, 7d, 2w before the end"
+            f"'{text}' is not a time; write 2026-11-22, 2026-11-22T14:00, or 24h, 7d, 2w before the end"
         ) from None
     if when.tzinfo is None:
         when = when.replace(tzinfo=timezone.utc)

@@ -59,7 +59,7 @@ def parse_side(text: str) -> Wanted:
     by, equals, pattern = text.partition("=")
     by = by.replace("-", "_")
     if not equals or by not in GROUPS or not pattern:
-        raise ValueError(f"'{text}' is no side; write 2026-11-15..2026-11-22, or one of {'=..., '.join(GROUPS)}=...")
+        raise ValueError(f"'{text}' is not a side; write 2026-11-15..2026-11-22, or one of {'=..., '.join(GROUPS)}=...")
     return Wanted(text, None, (by, pattern))
 
 
@@ -76,9 +76,7 @@ def _warnings(sums: Sums, sides: tuple[Shares, Shares], paired: bool) -> list[st
     periods = [sums.period(name) for name in (BEFORE, AFTER)]
     warnings = []
     if paired and len(both) < max(map(len, sides)):
-        warnings.append(
-            f"compared are the {len(both):,} hosts of both sides, of {len(sides[0]):,} and {len(sides[1]):,}"
-        )
+        warnings.append(f"compared: the {len(both):,} hosts of both sides, of {len(sides[0]):,} and {len(sides[1]):,}")
     if not paired and both:
         warnings.append(f"{len(both):,} hosts are on both sides, and count on both")
     per_host = [period.observed_ns / max(1, period.hosts) for period in periods]

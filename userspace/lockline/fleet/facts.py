@@ -202,9 +202,9 @@ def read_facts(recording: Recording) -> Facts:
     window, host = report.window, report.host
     unix_ns = window.begin_unix_ns
     if unix_ns is None or not 0 < unix_ns < _LAST_NS:
-        raise LocklineError(f"{recording.path}: does not tell the time of day, so a fleet cannot place it")
+        raise LocklineError(f"{recording.path}: does not say its date and time, which a fleet needs")
     if not host.name:
-        raise LocklineError(f"{recording.path}: does not tell its host")
+        raise LocklineError(f"{recording.path}: does not say its host")
     locks, kinds = recording.locks(), recording.kinds()
     intervals = tuple(_intervals(recording, window.recording_begin_ns, unix_ns))
     if not intervals:

@@ -338,7 +338,7 @@ def make_page(report: Report, recording: Recording, write: Writer, redact: bool 
         holders = profile("holders")
         held = flames.tree(holders, "all waiting that holders caused")
         data["flames"]["holders"] = flames.as_data(held)
-        caption = "The waiting that holders caused, by where they let go of the lock."
+        caption = "The waiting that holders caused, by where they released the lock."
         shown = _flame("holders", "Holders' stacks", caption, holders, held, write)
         sections.append(Section(shown.name, shown.title, joined((shown.content, _holders(report, write)))))
         sections.append(waitfor_section(report, write))

@@ -158,7 +158,7 @@ def line_cpus(recording: Recording, lines: Sequence[int]) -> dict[int, int]:
     known = Condition("cpus IS NOT NULL")
     for line, cpus in recording.raw(f"SELECT line, cpus FROM memory_access{where(among('line', lines), known)}"):
         if not isinstance(line, int) or not isinstance(cpus, bytes) or len(cpus) > _MAX_CPU_BYTES:
-            raise damaged(recording.path, "memory_access.cpus is no bit set")
+            raise damaged(recording.path, "memory_access.cpus is not a set of bits")
         sets[line] = sets.get(line, 0) | int.from_bytes(cpus, "little")
     return sets
 
@@ -209,7 +209,7 @@ def access_sums(recording: Recording, lines: Sequence[int]) -> Iterator[AccessSu
     for row in recording.checked(_KEY_TYPES | _FIGURE_TYPES | accepted_types(_Behind), "memory_access", query):
         behind = _Behind(*row[last:])
         if behind.no_cpus:
-            raise damaged(recording.path, "memory_access.cpus is no bit set")
+            raise damaged(recording.path, "memory_access.cpus is not a set of bits")
         threads, shares = _who(recording, behind)
         yield AccessSum(
             row[0],
@@ -233,7 +233,7 @@ def _who(recording: Recording, behind: _Behind) -> tuple[Sequence[int], Sequence
     """The threads of an access, and how many records each of them has, () if that is not told of all."""
     if behind.several:
         if len(behind.several) % _PAIR_BYTES:
-            raise damaged(recording.path, "memory_access.threads is no list of threads")
+            raise damaged(recording.path, "memory_access.threads is not a list of threads")
         pairs = array("I", behind.several)
         if sys.byteorder == "big":
             pairs.byteswap()

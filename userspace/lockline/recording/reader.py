@@ -246,7 +246,7 @@ class Recording:
             try:
                 lock, kind, lock_ns = map(int, heaviest.split())
             except ValueError:
-                raise damaged(self.path, f"{table} holds a lock, kind or time that is no number") from None
+                raise damaged(self.path, f"{table} holds a lock, kind or time that is not a number") from None
             found.append(rows.TaskWeight(waiter, samples, waits, wait_ns, lock, kind, lock_ns))
         return found
 

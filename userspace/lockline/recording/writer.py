@@ -50,7 +50,7 @@ def _check_target(path: Path) -> Path:
     with target.open("rb") as file:
         # Of .old there is one: what is no recording would be lost at the second slip.
         if file.read(len(SQLITE)) not in (b"", SQLITE):
-            raise LocklineError(f"{path}: it is there, and no recording; name another one with -o")
+            raise LocklineError(f"{path}: it exists and is not a recording; name another one with -o")
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:

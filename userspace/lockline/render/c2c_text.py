@@ -32,7 +32,7 @@ def render_sections(report: C2cReport, style: Style, names: Sequence[str]) -> st
     if "maps" in names:
         parts += [_map(number, line, style) for number, line in enumerate(report.lines[:MAPS], 1)]
     if "trust" in names:
-        parts.append(_footer(report, style) or ["Nothing that the figures lack is known."])
+        parts.append(_footer(report, style) or ["Nothing is known to be missing."])
     return paragraphs(parts)
 
 
@@ -94,7 +94,7 @@ PLAIN = {
     "adjacent line": "Nothing on it is written: it moves because the other half of its 128 bytes is.",
     "read mostly": "It is read, hardly ever written; it is no problem.",
     "none": "It hardly moves between CPUs; it is no problem.",
-    "too little evidence": "What was seen does not tell what it suffers from.",
+    "too little evidence": "What was seen does not show why it is slow.",
 }
 
 
@@ -105,12 +105,12 @@ def _no_moves(totals: Mapping[str, int], hitm_told: bool) -> list[str]:
     if not loads and not stores:
         return wrapped(f"Nothing was measured: no memory access was sampled, or could be read; {record}.", "", "")
     if not hitm_told:
-        return wrapped(f"Whether lines move between processors is not told in this file; {record}.", "", "")
+        return wrapped(f"This file does not show whether lines move between processors; {record}.", "", "")
     text = f"No cache line was seen to move between processors: no HITM and no peer snoop in {loads or 0:,} loads."
     if totals.get("ld_fbhit") and stores:
         text += (
-            f" There are {totals['ld_fbhit']:,} fill buffer hits and {stores:,} stores: on one socket a contended line"
-            " can show as these alone; a whole report, or the perf.data file, tells which lines."
+            f" There are {totals['ld_fbhit']:,} fill buffer hits and {stores:,} stores: on a machine with one socket "
+            "these may be the only sign of a contended line. A whole report, or the perf.data file, shows which lines."
         )
     return wrapped(text, "", "")
 

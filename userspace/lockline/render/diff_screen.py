@@ -131,15 +131,15 @@ def _worth(diff: Diff) -> tuple[bool, str]:
     """Whether the change is worth acting on, and the threshold in words."""
     if diff.samples is not None:
         verdict = diff.samples.comparison.judgement.verdict
-        return verdict in ("improved", "regressed"), f"worth it from {percent(diff.rule.threshold)} on"
+        return verdict in ("improved", "regressed"), f"threshold: {percent(diff.rule.threshold)}"
     wanted = diff.verdict
     changed = [row for row in _rows(diff) if row.judgement is not None and row.judgement.verdict == wanted]
     acting = wanted in ("improved", "regressed") and any(row.weight >= NEGLIGIBLE_SHARE for row in changed)
     if diff.waits is not None:
-        return acting, f"worth it from {NEGLIGIBLE_SHARE:.0%} of one thread's time on"
+        return acting, f"threshold: {NEGLIGIBLE_SHARE:.0%} of one thread's time"
     if diff.watched is not None:
-        return acting, f"worth it from {WORTH_CPU:.0%} of one CPU on, at {MOST_NS:g} ns a move"
-    return acting, f"worth it from {NEGLIGIBLE_SHARE:.0%} of the samples on"
+        return acting, f"threshold: {WORTH_CPU:.0%} of one CPU, at {MOST_NS:g} ns a move"
+    return acting, f"threshold: {NEGLIGIBLE_SHARE:.0%} of the samples"
 
 
 def _about(diff: Diff) -> _Row | None:
@@ -257,7 +257,7 @@ def _samples(diff: Diff, labels: Labels, columns: int) -> list[str]:
         before, after = getattr(comparison.before, name), getattr(comparison.after, name)
         lines.append(pad(f" {title}", 12) + f"{_number(before):>14} {_number(after):>14}")
     if comparison.detectable is not None and math.isfinite(comparison.detectable):
-        lines.append(f" so many samples show differences from about {percent(comparison.detectable)} on")
+        lines.append(f" this many samples show differences of about {percent(comparison.detectable)} on")
     return [cut(line, columns) for line in lines]
 
 

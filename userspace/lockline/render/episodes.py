@@ -59,7 +59,7 @@ def _title(episode: Episode, style: Style) -> str:
     length = duration(episode.duration_ns)
     waited = {
         "ended": f"waited {length}",
-        "in progress": f"has waited {length}, and still does,",
+        "in progress": f"has been waiting for {length}",
         "was in progress": f"waited {length} at least",
     }.get(episode.state, f"waited {length}")
     return (
@@ -106,14 +106,14 @@ def _holder(holder: EpisodeHolder, episode: Episode, style: Style) -> str:
         text += f"; at that moment it {STATES.get(holder.state, f'was in state {clean(holder.state, style)}')}"
     if holder.stack:
         names = [clean(frame.symbol, style) or "?" for frame in holder.stack[:STACK_LINES]]
-        text += f"{' in' if holder.state else '; it let go in'} {' < '.join(names)}"
+        text += f"{' in' if holder.state else '; it released the lock in'} {' < '.join(names)}"
     return text
 
 
 def _relief(episode: Episode, style: Style) -> str:
     relief = episode.relief
     if relief is None:
-        return "nothing is known that came before the end"
+        return "what ended the wait is not known"
     name = clean(relief.name, style)
     what = {
         "interrupt": f"interrupt {name}",

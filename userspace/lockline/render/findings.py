@@ -42,7 +42,9 @@ SENTENCES: Mapping[str, str] = {
     "gvl-bound": "{process} is bound by Ruby's global VM lock (GVL): one of its threads runs at a time",
     "hot-lock": "{lock:full} is hot: many waits that add up",
     "held-interrupts-off": "{lock} is held with interrupts off for up to {most}",
-    "held-over-sleep": "Who has {lock:short} sleeps meanwhile[, in {call}]: other threads of {process} wait for that",
+    "held-over-sleep": (
+        "The holder of {lock:short} sleeps with it held[, in {call}]: other threads of {process} wait for it"
+    ),
     "holder-preempted-by-host": "The host takes CPUs away from lock holders",
     "hot-atomics": "Threads of {process} wait for a lock that JavaScript makes of Atomics.wait()",
     "hot-go-channel": "Goroutines of {process} queue to send to a channel: its receivers are too slow",
@@ -59,13 +61,14 @@ SENTENCES: Mapping[str, str] = {
         "The cache line of {lock} moves between its waiters: the lock's own word, and no layout helps"
     ),
     "line-shared-falsely": (
-        "{lock} shares its cache line with {members:and}: who uses these and who waits for it slow each other"
+        "{lock} shares its cache line with {members:and}: tasks that use these and tasks that wait for the lock slow "
+        "each other"
     ),
     "line-shared-truly": ("The cache line of {lock} moves for {members:and}, which the same code uses on several CPUs"),
     "line-with-neighbour": "The neighbour of {lock}'s cache line is written, and both are fetched together",
     "lock-by-behaviour": "Threads of {process} wait for each other, as for a lock: {lock:short}",
-    "lock-behind": "Who has {lock:short} waits meanwhile for {other:short}: look at that one first",
-    "lock-not-released": "{owner} does not let go of {lock}, with {threads} waiting",
+    "lock-behind": "The holder of {lock:short} waits for {other:short}: look at that one first",
+    "lock-not-released": "{owner} does not release {lock}, with {threads} waiting",
     "long-hold": "{function} holds {lock:full} for long",
     "parked-lock": "Processes of {process} wait for each other, parked: they seem to have a lock of their own making",
     "perturbation": "lockline itself {verdict} here: {probes}",
@@ -73,7 +76,7 @@ SENTENCES: Mapping[str, str] = {
     "readers-starved": "Readers of {lock} are starved by writers",
     "shared-clocksource": "Every reading of the time queues for one device ({device})",
     "spun-interrupts-off": "{cpu} spun for {lock} with interrupts off for {waited}",
-    "thundering-herd": "Each wake-up lets {threads} threads of {process} loose on {lock:short}, and one gets it",
+    "thundering-herd": "Each wake-up wakes {threads} threads of {process} that want {lock:short}, and one gets it",
     "throttled-while-holding": "A limit of CPU time stops {holder} while it holds {lock}",
     "unfair": "Waiters for {lock:full} are overtaken",
     "user-lock": "Threads of {process} wait for {lock:short} of their own program",
@@ -82,7 +85,7 @@ SENTENCES: Mapping[str, str] = {
     "queue": "{waiters:.1f} tasks wait for it at any moment, on average; {part} of all lock waiting",
     "waits": "{waits} waits of {average} on average",
     "costs-cpus": "waiting for it keeps {cpus:.2f} CPUs spinning[, {part} of the machine]",
-    "costs-threads": "{threads:.2f} threads sleep for it at any moment, on average",
+    "costs-threads": "{threads:.2f} threads sleep while they wait for it, on average",
     "wait-rate": "{rate} waits a second of {average} on average; {part} of all lock waiting",
     "spread": "over {locks} locks of this name; the worst of them has {part} of it",
     "busy": "it is held for {part} of the time, {average} on average",
@@ -90,12 +93,12 @@ SENTENCES: Mapping[str, str] = {
     "from-caller": "{part} of the sampled waiting comes from {function}",
     "held": "held for {average} on average",
     "holds-cause": "holds that end there cause {part} of its waiting: {caused}",
-    "each-release": "{each} of waiting by each of {releases} releases, {most} at most",
+    "each-release": "each of {releases} releases causes {each} of waiting on average, the worst one {most}",
     "side-waits": "{waits} waits of {kind}, {average} on average[, p99 {p99}]",
     "other-side-waits": "{waits} waits of {kind}, {average} each",
     "held-by-readers": "readers held it for {part} of that time",
     "overtaken": "{part} of {waits} waits were overtaken, {bypasses} times in all, {most} in one wait",
-    "retaken": "{retakes} of {releases} contended releases gave it to the same task",
+    "retaken": "after {retakes} of {releases} contended releases the same task took it again",
     "cpu-spun": "{cpu} spun for {spun}, {part} of its time; the median of the others is {others}",
     "cpu-spun-for": "mostly for {lock:full}: {spun}",
     "most-by": "most of it by {process}",
@@ -109,11 +112,11 @@ SENTENCES: Mapping[str, str] = {
         "inferred: that function restores interrupts, disabled when the lock was taken; the longest hold may be"
         " another one"
     ),
-    "such-waits": "{waits} such waits of {limit} or more are kept",
+    "such-waits": "the recording has {waits} such waits of {limit} or more",
     "holder-throttled": "{holder} held it for {held} of that, and was throttled for {throttled}: {part}",
     "same-in-others": "the same in {waits} of the long waits",
     "waited-at-priority": "it waited {waited}[ at priority {priority:d}][ ({policy})]",
-    "holder-preempted": "{holder} held it for {held} of that, and could have run but did not for {preempted}: {part}",
+    "holder-preempted": "{holder} held it for {held} of that, and was ready but had no CPU for {preempted}: {part}",
     # ptrace.
     "tracer-loops": (
         "{tracer} waited for {tracee} in wait_task_inactive(): up to {most} turns in one call, {turns} in {calls} calls"
@@ -122,9 +125,7 @@ SENTENCES: Mapping[str, str] = {
         "{waiter} waited {waited} for {lock}, while {looper} on {cpu} made {turns} turns[; the last thing before its"
         " end was {last} on {last_cpu}, {before_end} before]"
     ),
-    "loop-holds": (
-        "{holder} takes and drops {lock} in wait_task_inactive(): waits of {caused} in sum are charged to it"
-    ),
+    "loop-holds": ("{holder} takes and drops {lock} in wait_task_inactive(): it caused {caused} of waiting in total"),
     "loop-waits": "wait_task_inactive() itself waits for {lock}: {waiting} of sampled waits",
     # Locks of programs.
     "waits-for-itself": "{thread} has waited {age} for {lock}, which it holds itself",
@@ -134,7 +135,7 @@ SENTENCES: Mapping[str, str] = {
     "waiting-for": "{threads} waiting for {lock}, for up to {age}",
     "behind": "{threads} more behind them, for up to {age}",
     "may-be-idle": "it waits for input: if that is the next job, these are idle workers behind a mutex",
-    "owner-seen": "{owner} was its owner whenever that was looked at, for {held}",
+    "owner-seen": "{owner} was its owner at every look, for {held}",
     "user-waits": "{waits} waits of {average} on average: {part} of the window[; p99 {p99}]",
     "in-c-library": "{part} of the sampled waits are in {call}[, called from {caller}]",
     "wait-in": "most of those who wait do so in {function}",
@@ -150,7 +151,7 @@ SENTENCES: Mapping[str, str] = {
     "parked": "{processes} processes wait, each on a semaphore of its own, and wake each other there",
     "barrier-waits": "{threads:.1f} threads wait there on average",
     "barrier-in": "it is waited at in {function}",
-    "comes-last": "{task} comes last in {part}; of even work it would be {even}",
+    "comes-last": "{task} comes last in {part}; with even work it would be {even}",
     "out-of-condition": "{part} are of threads that a condition variable woke",
     "woken-by": "most are woken by {function}",
     "bucket-waits": "{waits} waits for {buckets} bucket{buckets:s}, {waiting}: {part} of the window",
@@ -169,14 +170,14 @@ SENTENCES: Mapping[str, str] = {
     "seen-in-waits": (
         "{part} of the accesses seen, {transfers:,} transfers among them, were made while waiting for it"
     ),
-    "doubt": "not surer: {why}",
-    "doubt-lock-by-name": ("not surer: the lock is known to lie on the line by name or by code, not by its address"),
-    "doubt-rate": "not surer: how often the line moves is known to within a factor of two at best",
-    "doubt-few-windows": "not surer: {windows:d} windows may have missed what happens in bursts",
+    "doubt": "doubt: {why}",
+    "doubt-lock-by-name": ("doubt: the lock is known to lie on the line by name or by code, not by its address"),
+    "doubt-rate": "doubt: how often the line moves is known only to a factor of two",
+    "doubt-few-windows": "doubt: {windows:d} windows may have missed what happens in bursts",
     "doubt-transfer-time": (
-        "not surer: how long a line takes between these CPUs was not measured (lockline record --deep)"
+        "doubt: how long a line takes between these CPUs was not measured (lockline record --deep)"
     ),
-    "doubt-few-transfers": ("not surer: {seen:,} transfers were seen; from {enough:d} on there is no doubt"),
+    "doubt-few-transfers": ("doubt: {seen:,} transfers were seen; from {enough:d} on there is no doubt"),
 }
 
 REMEDIES: Mapping[str, str] = {
@@ -185,12 +186,12 @@ REMEDIES: Mapping[str, str] = {
     "call-less": "call it less often, or from one thread, or keep what it returned",
     "change-layout": "{how}",
     "check-each-probe": (
-        "record with one of the options that bring these probes at a time, and --self-check, to see which it is; take"
-        " the lengths of stalls from a recording without them"
+        "record with --self-check and only one of the options that add these probes, to see which it is; take the "
+        "lengths of stalls from a recording without them"
     ),
     "compare-cpu": (
-        "see what is special about it: its distance to the lock's memory (another node), its interrupts, what is"
-        " pinned to it"
+        "look for what is special about it: its distance to the lock's memory (another node), its interrupts, tasks "
+        "pinned to it"
     ),
     "convert-time-less": (
         "convert a time once a second and keep the text; glibc locks the time zone for each conversion, gmtime_r() too"
@@ -228,11 +229,11 @@ REMEDIES: Mapping[str, str] = {
     ),
     "keep-environment": "read the environment once, at the start, and keep it",
     "keep-names": "keep the answers for a while: each call reads files or asks servers, with a lock held",
-    "lend-priority": ("a lock that lends its waiter's priority (rt_mutex, PTHREAD_PRIO_INHERIT) has the holder run"),
+    "lend-priority": ("use a lock that gives its holder the waiter's priority (rt_mutex, PTHREAD_PRIO_INHERIT)"),
     "load-less": (
         "load and look up symbols at the start; of exceptions: glibc 2.35 and GCC 12 or later unwind without this lock"
     ),
-    "newer-kernel-throttling": "since Linux 6.18 a group's limit stops no task inside the kernel",
+    "newer-kernel-throttling": "Linux 6.18 and newer: a group's limit does not stop a task inside the kernel",
     "no-sleep-with-it-held": "wait for files, sockets and timers without the lock: copy what is needed, then let it go",
     "one-writer": "or hand the lines to one thread that writes, or give each thread a file of its own",
     "other-allocator": (
@@ -245,7 +246,7 @@ REMEDIES: Mapping[str, str] = {
     ),
     "paravirtual-spinlocks-yield": ("let the host offer paravirtual spinlocks: a waiter then yields to the holder"),
     "pause-between": (
-        "the releasing CPU has the line in its cache and wins it back: leave a pause between two sections"
+        "the CPU that releases it still has it in its cache and takes it again: leave a pause between two sections"
     ),
     "shorten-rwlock": "do less with it held, above all to write; or let readers do without it (RCU, a copy)",
     "rwlock-writers-first": (
@@ -277,7 +278,7 @@ REMEDIES: Mapping[str, str] = {
     "see-episode": "see what ran on the holder's CPU meanwhile: `lockline report --episodes 1`",
     "see-line-map": "`lockline watch -i FILE` has the line's map, and who takes it from whom",
     "shorten-other": "shorten what is done with {other:short} held; do not take it with {lock:short} held",
-    "let-owner-go-on": "it is stopped: let it go on (`kill -CONT {owner:id}`), or end who traces or froze it",
+    "let-owner-go-on": "it is stopped: continue it (`kill -CONT {owner:id}`), or end what traces or froze it",
     "see-what-owner-does": (
         "`gdb -p {process:id} -batch -ex 'thread apply all backtrace'` shows what the owner does meanwhile: release"
         " the lock before that"
@@ -290,13 +291,13 @@ REMEDIES: Mapping[str, str] = {
     ),
     "shorten-function": ("look at what {function} does between taking the lock and releasing it, and shorten that"),
     "shorten-readers": ("shorten what the readers do with the lock held, or take them off it (RCU, per-object locks)"),
-    "shorten-section": "the interrupts of the holder's CPU waited as long: shorten that section",
+    "shorten-section": "interrupts of the holder's CPU had to wait as long: shorten that section",
     "shorten-writers": "shorten what the writers do with the lock held, or take them off it",
     "switch-clock": "switch: echo {clock} > /sys/devices/system/clocksource/clocksource0/current_clocksource",
     "take-less-often": (
         "take it less often, hold it for less time, or split what it protects; `lockline explain LOCK` may know more"
     ),
-    "take-once": "let it be taken once",
+    "take-once": "take it only once in each thread, or make it a recursive lock",
     "stop-tracer": "stop {tracer}, or trace less on this machine",
     "trace-less": "find out who traces (strace, debuggers, checkpointing) and trace less on this machine",
     "wake-one": (

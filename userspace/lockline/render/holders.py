@@ -31,9 +31,9 @@ def _handed_on(fairness: Fairness) -> list[str]:
     told = []
     if fairness.handoffs:
         average = fairness.handoff_ns / fairness.handoffs
-        text = f"hand-off {duration(average)} on average, {duration(fairness.max_handoff_ns)} at most"
+        text = f"hand-off {duration(average)} on average, longest {duration(fairness.max_handoff_ns)}"
         if fairness.line_ns is not None:
-            text += f"; a line takes {duration(fairness.line_ns)} between these CPUs here"
+            text += f"; a cache line takes {duration(fairness.line_ns)} between these CPUs"
         told.append(text)
     if fairness.bypasses:
         told.append(
@@ -41,7 +41,7 @@ def _handed_on(fairness: Fairness) -> list[str]:
             f" times in all, {count(fairness.max_bypasses)} in one wait"
         )
     if fairness.retakes:
-        told.append(f"{count(fairness.retakes)} of {count(fairness.releases)} releases gave it to the same task again")
+        told.append(f"{count(fairness.retakes)} of {count(fairness.releases)} releases: the same task took it again")
     if fairness.holds is not None:
         holds = fairness.holds
         told.append(

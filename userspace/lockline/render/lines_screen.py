@@ -52,16 +52,17 @@ def _samples_words(line: LineReport, worth: Worth) -> str:
 
 def _threshold(worth: Worth) -> str:
     if worth.cpu is not None:
-        return f"Worth it from {WORTH_CPU:.0%} of one CPU on."
+        return f"Worth acting on from {WORTH_CPU:.0%} of one CPU."
     return (
-        f"Worth it from {WORTH_PART:.0%} of all and {SURE_TRANSFERS} transfers on; samples do not say what they cost."
+        f"Worth acting on from {WORTH_PART:.0%} of all and {SURE_TRANSFERS} transfers; samples do not say what they "
+        "cost."
     )
 
 
 def _unknown(judgement: Judgement) -> tuple[str, str]:
     """Why a line cannot be judged, and what would tell; both may be ""."""
     why, _, todo = (judgement.evidence[-1] if judgement.evidence else "").partition("; ")
-    return why.removeprefix("cannot be told: "), todo if "`" in todo else ""
+    return why.removeprefix("not decided: "), todo if "`" in todo else ""
 
 
 def answer_words(line: LineReport, worth: Worth, style: Style) -> str:
@@ -226,7 +227,7 @@ def render_watch(report: LiveReport, style: Style, columns: int, kept: bool = Tr
             trust.append(f"{watch.lost:,} accesses have no record")
         if watch.ended:
             trust.append(f"ended early: {clean(watch.ended, style)}")
-    trust += [f"not surer: {clean(doubt, style)}" for doubt in first.report.judgement.doubts]
+    trust += [f"doubt: {clean(doubt, style)}" for doubt in first.report.judgement.doubts]
 
     def make(step: int) -> Sequence[Sequence[str]]:
         most_lines, members, advice, details = _STEPS[step]
@@ -265,7 +266,7 @@ def render_c2c(report: C2cReport, style: Style, columns: int) -> str:
     trust += [f"missing: {clean(missing, style)}" for missing in report.coverage.missing]
     if report.problems:
         trust.append(f"{len(report.problems):,} place{'s' * (len(report.problems) > 1)} could not be read")
-    trust += [f"not surer: {clean(doubt, style)}" for doubt in first.judgement.doubts]
+    trust += [f"doubt: {clean(doubt, style)}" for doubt in first.judgement.doubts]
 
     def make(step: int) -> Sequence[Sequence[str]]:
         most_lines, members, advice, details = _STEPS[step]

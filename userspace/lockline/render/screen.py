@@ -113,7 +113,7 @@ def answer_words(report: Report, answer: Answer, style: Style) -> str:
     """The answer in two or three sentences; of a filtered recording, what it knows of first."""
     chosen = report.window.wait_filter
     words = _answer_words(report, answer, style) + _unclear_words(answer) + _unseen_words(report, style)
-    return f"Of the waits that {clean(chosen, style)} chose, and of no others: {words}" if chosen else words
+    return f"Only of the waits that {clean(chosen, style)} chose: {words}" if chosen else words
 
 
 def _unclear_words(answer: Answer) -> str:
@@ -121,8 +121,8 @@ def _unclear_words(answer: Answer) -> str:
     if answer.unclear_waiting < max(UNCLEAR_THREADS, answer.user_waiting or 0.0):
         return ""
     return (
-        f" Besides, {_threads(answer.unclear_waiting)} of programs wait on average: for a lock or without work, their"
-        " futexes do not tell. See --futex."
+        f" Besides, {_threads(answer.unclear_waiting)} of programs wait on average; whether for a lock or for work "
+        "is not known. See --futex."
     )
 
 
@@ -135,7 +135,7 @@ def _unseen_words(report: Report, style: Style) -> str:
     comm = clean(unseen[0].comm, style)
     if unseen[0].wakes:
         return f" Goroutines of {comm} wait for mutexes too, which {command} shows."
-    return f" What goroutines of {comm} wait for is not seen here: {command} shows it."
+    return f" What goroutines of {comm} wait for is not recorded here: {command} shows it."
 
 
 def _few_user(answer: Answer) -> str:
@@ -233,7 +233,7 @@ def _findings(
     ]
     if not ranked:
         hidden = len(report.findings)
-        small = f"FINDINGS  {hidden} of no weight here" + (f": {_command(report, '--findings')}" if kept else "")
+        small = f"FINDINGS  {hidden} that matter little" + (f": {_command(report, '--findings')}" if kept else "")
         return [cut(clean(small, style), columns)] if hidden else []
     title = "FINDINGS"
     rest = f"evidence: {_command(report, '--findings')}" if kept else ""
@@ -344,7 +344,7 @@ def trust_words(report: Report, marked: bool) -> str:
     gone = report.window.removed_until_ns
     if gone is not None:
         since = duration(max(0, gone - report.window.recording_begin_ns))
-        parts.append(f"of the first {since} there are totals alone (--keep)")
+        parts.append(f"only totals of the first {since} (--keep)")
     unseen = [
         probe.signal for probe in report.probes if probe.signal in _WAITERS and probe.state in ("blind", "unavailable")
     ]
@@ -420,7 +420,7 @@ def render(report: Report, slices: Sequence[Slice], style: Style, columns: int, 
 def render_time(report: Report, slices: Sequence[Slice], style: Style, columns: int) -> str:
     """The series as a table, with the command that zooms into the worst interval."""
     if not slices:
-        return "Waiting over time: no series of a selection by CPU\n"
+        return "Waiting over time: not available for a selection of CPUs\n"
     heads = [
         Column("from", 9),
         Column("to", 9),

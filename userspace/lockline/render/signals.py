@@ -110,8 +110,8 @@ def _cut_stacks(found: Futexes) -> list[str]:
     if not every or ended < every / 2:
         return []
     told = (
-        f"  {count(ended)} of {count(every)} sampled stacks are one frame deep: what waits there has no frame pointers;"
-        " a program, and C library, built with -fno-omit-frame-pointer would show who calls"
+        f"  {count(ended)} of {count(every)} sampled stacks are one frame deep: that program, or its C library, has "
+        "no frame pointers; built with -fno-omit-frame-pointer it would show its callers"
     )
     return [told]
 

@@ -454,8 +454,8 @@ def _kept(window: Window) -> list[str]:
     """What has become of the detail of a recording that goes on for long."""
     lines = []
     for until, what in (
-        (window.removed_until_ns, "there are totals alone, and no intervals, single waits and samples by time"),
-        (window.rolled_until_ns, "intervals are longer, and of single waits the longest are kept"),
+        (window.removed_until_ns, "the recording has only totals: no intervals, single waits or samples by time"),
+        (window.rolled_until_ns, "intervals are longer, and only the longest single waits are kept"),
     ):
         if until is not None:
             before = duration(max(0, until - window.recording_begin_ns))

@@ -42,7 +42,7 @@ def render_sections(report: LiveReport, style: Style, names: Sequence[str]) -> s
     if "map" in names:
         parts += [_line(number, line, style) for number, line in enumerate(report.lines, 1)]
     if "trust" in names:
-        parts.append(_footer(report, style) or ["Nothing that the figures lack is known."])
+        parts.append(_footer(report, style) or ["Nothing is known to be missing."])
     return paragraphs(parts)
 
 

@@ -24,7 +24,7 @@ def bound_words(bound: Bound) -> str:
     """A bound in one or two sentences."""
     name = _lock(bound.lock)
     if bound.gain is None:
-        return f"Without waiting for {name}: cannot be told, {bound.why_not}"
+        return f"Without waiting for {name}: unknown, {bound.why_not}"
     most = f"at most +{bound.gain:.0%}" if bound.gain <= _MUCH else f"at most {bound.gain + 1:.0f} times as much"
     then = f"then {_lock(bound.binds)} binds" if bound.binds is not None else "then their own work binds"
     return f"Without waiting for {name} its {bound.threads} threads get {most} done; {then}"
@@ -33,12 +33,12 @@ def bound_words(bound: Bound) -> str:
 def render(bounds: Sequence[Bound], style: Style, columns: int) -> str:
     """The section of a report."""
     if not bounds:
-        return "What if: no lock is waited for enough to gain anything\n"
+        return "What if: no lock has enough waiting to gain anything\n"
     lines = ["What if (bounds: the gain may be less, none, or a loss)"]
     for bound in bounds:
         lines += fill(clean(bound_words(bound), style), "  ", "    ", columns)
     lines += fill(
-        "Only the threads that were seen to wait are counted. Work that needs a CPU is taken to find one.",
+        "Only threads that were seen to wait count. It is assumed that work always finds a free CPU.",
         "  ",
         "  ",
         columns,

@@ -80,7 +80,7 @@ class EpisodeHolder:
     holds: Count = shown("how many", lambda pair, _: pair[1].holds)
     doing: Doing = shown("what it did while it had the lock", lambda pair, _: pair[1].doing)
     state: Name = shown("of a wait in progress: as in /proc/PID/stat", lambda pair, _: pair[1].state)
-    stack: tuple[Frame, ...] = shown("then; else where it let go of the lock", lambda pair, _: pair[1].stack)
+    stack: tuple[Frame, ...] = shown("then; else where it released the lock", lambda pair, _: pair[1].stack)
 
 
 @dataclass(frozen=True)

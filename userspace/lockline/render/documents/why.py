@@ -170,7 +170,7 @@ class Document:
     kernel_release: str = shown("as uname -r has it")
     cpus: Count = shown("of the machine")
     begin_unix_ns: Count = shown("its begin, as time of day since 1970")
-    target: str = shown("whom it is about")
+    target: str = shown("what to look at")
     verdict: Verdict = shown("what it found")
     hypotheses: tuple[Hypothesis, ...] = shown("the likeliest first, with those that were ruled out")
     steps: tuple[Step, ...] = shown("in their order")

@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What each finding means, in plain words: `lockline help FINDING`.  docs/rules.md says when a rule finds it."""
+
+MEANINGS = {
+    "barrier-imbalance": "Threads meet at a barrier. The same thread comes last nearly always, and the others wait.",
+    "convoy": "There is a queue for one lock all the time. As soon as one task has it, the next one waits.",
+    "cpu-starved": "One CPU waits much longer for locks than the other CPUs do.",
+    "deadlock": "Threads wait for each other in a circle. None of them can go on, now or later.",
+    "futex-bucket": (
+        "Programs wait for their own locks so often that the kernel's table of waiters (the futex hash) is itself a "
+        "bottleneck."
+    ),
+    "file-lock": "Tasks wait for a lock on a file (flock, fcntl).",
+    "gil-bound": "Python runs one thread of a process at a time. The other threads wait for its global lock, the GIL.",
+    "gvl-bound": "Ruby runs one thread of a process at a time. The other threads wait for its global lock, the GVL.",
+    "held-over-sleep": "A thread sleeps while it holds a lock. All threads that want the lock sleep with it.",
+    "holder-no-cpu": "The task that holds a lock wants to run, but gets no CPU.",
+    "holder-preempted": (
+        "This is a virtual machine, and its host takes a CPU away while a task on it has a spinlock. The waiters spin "
+        "until the CPU is back."
+    ),
+    "holder-sleeps": "The task that holds a lock sleeps: it waits for a disk, the network, a timer or another lock.",
+    "holder-throttled": "A limit of CPU time (cpu.max) stops a task while it holds a lock. Its waiters stop too.",
+    "hot-lock": "A lock has very many short waits. Each is harmless; together they cost CPUs or threads.",
+    "hot-monitor": "Threads of a Java program wait for an object that one of them has locked (synchronized).",
+    "inactive-wait": (
+        "A tracer (strace, a debugger) waits in a loop until the traced task has left its CPU. The loop takes the very "
+        "lock that this task needs to leave."
+    ),
+    "interrupts-off": "A CPU spins for a lock, or holds one, for long with interrupts off. It serves no timers then.",
+    "lock-not-released": "A thread has held a lock for seconds, and others wait for it all that time.",
+    "long-hold": "One function of the kernel holds a lock for long, and that causes most of the waiting for it.",
+    "parked-lock": "Processes wait on semaphores and wake each other there, as for a lock that they make themselves.",
+    "perturbation": "lockline's own probes change the long waits here: they cause some of them, or hide some.",
+    "priority-inversion": "A real-time task waits for a lock whose holder does not get a CPU.",
+    "program-locks": "Threads wait for locks of their programs, and no single lock stands out.",
+    "readers-starved": "Readers of a lock wait much longer than its writers.",
+    "semaphore": "Tasks wait for a semaphore of System V.",
+    "shared-clocksource": "The clock of this machine is one device that all CPUs must read in turn (hpet, acpi_pm).",
+    "shared-line": (
+        "The memory of a lock (its cache line) moves between CPUs so often that it can explain a part of the waiting."
+    ),
+    "thundering-herd": "A program wakes many threads at once, but only one can have the lock. The others wait again.",
+    "unclear-wait": "Threads wait at one place in a program; it may be a lock, or they may wait for work.",
+    "unfair": "Tasks that came later get the lock first, again and again.",
+    "unseen-goroutines": "Goroutines of a Go program wait for mutexes. The kernel does not see that; --go records it.",
+    "user-lock": "Threads wait for a lock of their own program, not for one of the kernel.",
+    "user-spin": "Threads of a program spin on a CPU, in a loop of their own, for a lock, a barrier or work.",
+    "writer-starved": "Writers of a lock wait much longer than its readers.",
+}
