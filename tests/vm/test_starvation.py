@@ -22,6 +22,7 @@ from lockline.recording.reader import open_recording
 from lockline.rules.report import make_report
 
 FIRED = 2
+SECONDS = 5  # of a recording with the load
 
 
 @dataclass(frozen=True)
@@ -41,7 +42,7 @@ class StarvationCase:
     def sections(self) -> tuple[Section]:
         """Three recordings of one load."""
         mark = CYCLICTEST if self.cyclictest else "echo 'hit latency threshold' > /sys/kernel/tracing/trace_marker"
-        script = COMMAND.format(statistics=STATISTICS_ON, load=self.load, mark=mark)
+        script = COMMAND.format(statistics=STATISTICS_ON, load=self.load, mark=mark, seconds=SECONDS)
         # The probes come and go under a load that runs through all of them: 6.1-rt stood still of it, twice in a row
         # (boots.py).
         where = boot(self.kernel, turns=self.kernel == "bookworm-rt")
@@ -57,29 +58,41 @@ CASES = (
     StarvationCase("bookworm-rt-arm64", **ARM64),
 )
 
-# The load has both CPUs: what has to be done besides it goes first.
-COMMAND = """
+# The load takes both CPUs.  The first flight is attached under it.  The others find it when they record, and no
+# recording is written under it: that would only take longer.
+COMMAND = r"""
 say() {{ echo "$(cut -d' ' -f1 /proc/uptime) $*" > /dev/console; }}
+told() {{ until grep -q "$2" $1.err || ! kill -0 $flight; do sleep 0.2; done 2> /dev/null; }}
+flight() {{
+	lockline-collect record -a --flight --until "$2" -d 60 -o $1.lockline 2> $1.err &
+	flight=$!
+}}
+load() {{ {load} & load=$!; }}
+over() {{
+	told $1 'the flight is over'
+	kill $load
+	wait $flight
+	echo $? > $1.status
+	wait $load
+	say $1
+}}
 {statistics}
 mount -t debugfs debugfs /sys/kernel/debug
 mount -t tracefs tracefs /sys/kernel/tracing
-{load} &
-load=$!
+load
 sleep 1
 say load
-lockline-collect record -a --flight --until 'wait>400us' -d 60 -o wait.lockline 2> wait.err
-echo $? > wait.status
-say wait
-lockline-collect record -a --episodes --threshold 200us -d 4 -o turns.lockline || exit
+flight wait 'wait>400us'
+over wait
+lockline-collect record -a --episodes --threshold 200us -o turns.lockline -- \
+	sh -c 'timeout {seconds} {load}; true' || exit
 say turns
-lockline-collect record -a --flight --until marker -d 60 -o marker.lockline 2> marker.err &
-flight=$!
-until grep -q 'recording all CPUs' marker.err || ! kill -0 $flight; do sleep 0.2; done
+flight marker marker
+told marker 'recording all CPUs'
+load
 {mark}
-wait $flight
-echo $? > marker.status
-say marker
-kill $load
+over marker
+ps > processes
 """
 CYCLICTEST = "timeout 50 cyclictest -S -p98 -m -i2000 -b 200 --tracemark -q > cyclictest"
 
@@ -173,6 +186,12 @@ def test_the_evidence_is_whole_or_says_that_it_is_not(guest: Guest) -> None:
             assert times == sorted(times)
             assert episode.interrupts in ("on", "off", "unknown")
             assert episode.interrupts == "unknown" or episode.interrupts_from.startswith("inferred")
+
+
+def test_the_load_ends_with_its_program(case: StarvationCase, guest: Guest) -> None:
+    """Tracees that outlive their tracer would have both CPUs during all that follows in the boot."""
+    load = case.load.split()[0]
+    assert not [line for line in guest.text("processes").splitlines() if load in line]
 
 
 def test_the_kernel_has_no_complaint(guest: Guest) -> None:
