@@ -34,6 +34,7 @@ IN_TURNS = "tcg,thread=single"
 # Of the kernel's log: a breakpoint at an address where no probe is (Boots.boot).
 STALE_CODE = re.compile(r"Oops: int3|int3: 0000 \[#1\]")
 STOOD_STILL = "stood still"
+BUSY = "busy"  # a file of scripts/vm
 
 
 @cache
@@ -122,7 +123,7 @@ class Run:
     name: str
     seconds: float
     busy_seconds: float  # of the emulator, on any processor
-    sections: dict[str, float]
+    sections: dict[str, tuple[float, float]]  # seconds in the guest, and of the emulator's processor time
     again: str = ""  # why it was needed once more
 
 
@@ -163,6 +164,12 @@ def run_vm(command: list[str]) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, check=False)
 
 
+def busy_seconds(directory: Path) -> float:
+    """What the emulator used of the processor for a boot or a section; 0 where it was given up."""
+    told = directory / BUSY
+    return float(told.read_text()) if told.exists() else 0.0
+
+
 def in_order(sections: Iterable[Section]) -> list[Section]:
     """As they run in their boot."""
     return sorted(sections, key=lambda one: (one.order, one.name))
@@ -192,8 +199,10 @@ class Boots:
             boots: dict[Boot, list[Section]] = {}
             for one in missing:
                 boots.setdefault(one.boot, []).append(one)
+            # Those with most to do first, so that at the end no long one runs alone.
+            ordered = sorted(boots.items(), key=lambda item: -len(item[1]))
             with ThreadPoolExecutor(self.at_once) as pool:
-                list(pool.map(self._bring, boots, boots.values()))
+                list(pool.map(self._bring, *zip(*ordered, strict=True)))
 
     def result(self, section: Section) -> Guest:
         """What a section left."""
@@ -280,16 +289,17 @@ class Boots:
             done = run_vm(command)
             seconds = time.monotonic() - begin
             files = [path for path in out.iterdir() if path.is_file()]  # of the boot: its console, a plugin's
-            busy = float((out / "busy").read_text()) if (out / "busy").exists() else 0.0
+            busy = busy_seconds(out)
             run = Run(str(boot), seconds, busy, {}, again)
             for one in sections:
                 directory = out / one.name
                 if not (directory / "uptime").exists():
                     continue
                 begin, end = map(float, (directory / "uptime").read_text().split())
-                run.sections[one.name] = end - begin
+                run.sections[one.name] = (end - begin, busy_seconds(directory))
                 for path in files:
-                    shutil.copy(path, directory / path.name)
+                    if path.name != BUSY:
+                        shutil.copy(path, directory / path.name)
                 self._keep(one, directory, places[one])
             self.runs.append(run)
             self.say(

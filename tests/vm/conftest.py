@@ -17,6 +17,10 @@ WORKLOADS = ("slow_path_counter", "lock_load", "held_lock", "function_counter", 
 WORKLOADS += ("no_fentry", "attach_often", "ping_pong", "reused_objects")
 
 
+# Each has 1 GB and a thread for each of its CPUs, but mostly waits with one of them.
+AT_ONCE = min(os.cpu_count() or 1, 4)
+
+
 def make(*words: object) -> None:
     """Make something that guests run."""
     done = subprocess.run(["make", "-s", *map(str, words)], capture_output=True, text=True, check=False)
@@ -71,7 +75,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
         if reporter:
             reporter.write_line(line)
 
-    boots = Boots(programs, courier, int(os.environ.get("LOCKLINE_GUESTS", "1")), say)
+    boots = Boots(programs, courier, int(os.environ.get("LOCKLINE_GUESTS", AT_ONCE)), say)
     for item in session.items:
         callspec = getattr(item, "callspec", None)
         for value in callspec.params.values() if callspec else ():
@@ -95,10 +99,10 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
         return
     terminalreporter.section("guests")
     for run in sorted(boots.runs, key=lambda run: -run.seconds):
-        parts = ", ".join(f"{name} {seconds:.0f}" for name, seconds in run.sections.items())
+        parts = ", ".join(f"{name} {seconds:.0f}/{busy:.0f}" for name, (seconds, busy) in run.sections.items())
         why = f"; booted again, in turns: it {run.again}" if run.again else ""
         terminalreporter.write_line(
-            f"{run.name}: {run.seconds:.0f} s, busy for {run.busy_seconds:.0f} s (in the guest: {parts}){why}"
+            f"{run.name}: {run.seconds:.0f} s, busy for {run.busy_seconds:.0f} s (in the guest/busy: {parts}){why}"
         )
     again = sum(bool(run.again) for run in boots.runs)
     busy = sum(run.busy_seconds for run in boots.runs)
