@@ -25,6 +25,9 @@ PRESSURE = 0.8
 _NO_LOCK = ("nothing",)
 _KERNEL = ("convoy", "hot-lock", "long-hold", "writer-starved", "readers-starved", "unfair")
 _USER = ("user-lock",)
+_NEIGHBOUR = ("held-by-others",)
+# What the neighbours of these do, with as many threads; read-maps of the program's own.
+NEIGHBOURS = {"files-seldom": ("one-directory", 4), "map-seldom": ("read-maps", 1)}
 _SLEEPS = ("holder-sleeps", "held-over-sleep")
 
 
@@ -95,6 +98,8 @@ CASES: tuple[Case, ...] = (
     _of("long-section", ("holder-no-cpu",), "table_mutex", around="beside hogs of CPUs"),
     _of("mmap-storm", _KERNEL, "mmap_lock", around="beside hogs of CPUs"),
     _of("compute", _NO_LOCK, around="with a CPU limit"),
+    _of("files-seldom", _NEIGHBOUR, around="beside a neighbour", threads=4),
+    _of("map-seldom", _NEIGHBOUR, around="beside a neighbour", threads=4),
     Case("a program in Python", ("python3", "-c", PYTHON_LOAD), ("gil-bound",), ("interpreter lock",)),
     Case("ptrace", ("lock_load", "ptrace", "4"), ("inactive-wait", *_KERNEL)),
     Case("forks", ("lock_load", "fork", "6"), (*_KERNEL, *_USER)),
@@ -177,6 +182,10 @@ def run_case(case: Case, options: tuple[str, ...] = (), whole_machine: bool = Fa
             put(process.pid)
         if case.around == "beside hogs of CPUs":
             stack.enter_context(running((_INCIDENT, "compute", str(4 * (os.cpu_count() or 1))), directory))
+        if case.around == "beside a neighbour":
+            what, threads = NEIGHBOURS[case.command[1]]
+            command = (_INCIDENT, what, str(threads), str(process.pid))
+            other = stack.enter_context(running(command, directory)).pid
         target = () if whole_machine else ("-p", str(process.pid))
         began = time.monotonic()
         done = subprocess.run(
@@ -194,6 +203,9 @@ def run_case(case: Case, options: tuple[str, ...] = (), whole_machine: bool = Fa
     story = json.loads(done.stdout)
     verdict = story["verdict"]
     cause = verdict["cause"] or verdict["kind"]
+    if case.around == "beside a neighbour" and verdict["cause"] is not None:
+        # Whose doing it is counts, whatever rule says so.
+        cause = "held-by-others" if str(other) in (verdict["culprit"] or "") else "another's"
     # Beside other loads it is true of every holder that it wants a CPU.
     starved = (
         cause == "holder-no-cpu" and _pressure(story) >= PRESSURE and not set(case.causes) & {"nothing", "gil-bound"}

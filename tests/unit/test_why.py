@@ -204,7 +204,7 @@ def test_a_quiet_machine_is_told_as_such() -> None:
 def test_nothing_is_proven_before_both_kinds_of_locks_were_looked_at() -> None:
     known = known_of(busy("totals", "high"))
     assert proven(known, hypotheses(known)) is None
-    assert {step.probe for step in next_steps(known)} == {"futex", "episodes", "holders"}
+    assert {step.probe for step in next_steps(known)} == {"futex", "owners", "episodes", "holders"}
 
 
 def test_what_is_seen_twice_and_has_no_rival_is_proven() -> None:

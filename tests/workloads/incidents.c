@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * incidents NAME THREADS: a program with a planted cause, until it is killed.  It works in the directory that it is
+ * incidents NAME THREADS [PID]: a program with a planted cause, until it is killed.  It works in the directory that it is
  * started in.  What `lockline why` makes of each is the laboratory of tests/incidents.
  */
 #include <errno.h>
@@ -24,7 +24,8 @@
 
 #include "workload.h"
 
-#define KEYS 64
+#define KEYS     64
+#define MAPPINGS 20000
 
 /* Static, so that the answers name them. */
 pthread_mutex_t table_mutex = PTHREAD_MUTEX_INITIALIZER;
@@ -46,7 +47,7 @@ static struct shared {
 	pthread_mutex_t mutex;
 	int semaphores;
 } * shared;
-static int file, ends[2];
+static int file, ends[2], neighbour;
 
 static void spin_us(long us)
 {
@@ -216,10 +217,10 @@ static void append_synced(long thread)
 
 static void in_directory(long thread)
 {
-	char name[32];
+	char name[48];
 	int made;
 
-	snprintf(name, sizeof(name), "incident.%ld", thread);
+	snprintf(name, sizeof(name), "incident.%d.%ld", getpid(), thread);
 	made = open(name, O_CREAT | O_RDWR | O_CLOEXEC, 0600);
 	must(made >= 0 && !close(made) && !unlink(name), name);
 }
@@ -359,6 +360,36 @@ static void stopped(long thread)
 	as_process(thread, stopped_once);
 }
 
+/* A program that does little, and what a neighbour of it does much of. */
+static void files_seldom(long thread)
+{
+	in_directory(thread);
+	sleep_us(3000);
+}
+
+static void map_seldom(long thread)
+{
+	void *memory = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	must(memory != MAP_FAILED && !munmap(memory, 4096), "mmap");
+	sleep_us(3000);
+}
+
+/* A monitoring agent that reads what a process has mapped: it has that process's mmap_lock meanwhile. */
+static void read_maps(long thread)
+{
+	static _Thread_local char text[1 << 16];
+	char path[64];
+	int maps;
+
+	snprintf(path, sizeof(path), "/proc/%d/smaps", neighbour);
+	maps = open(path, O_RDONLY | O_CLOEXEC);
+	must(maps >= 0, path);
+	while (read(maps, text, sizeof(text)) > 0)
+		continue;
+	close(maps);
+}
+
 /* Waits that no futex shows: on a CPU, or by looking again and again. */
 static void spin_lock(long thread)
 {
@@ -463,6 +494,9 @@ static const struct incident {
 	{"yield-lock", yield_lock},
 	{"poll-lock", poll_lock},
 	{"counter", count},
+	{"files-seldom", files_seldom},
+	{"map-seldom", map_seldom},
+	{"read-maps", read_maps},
 };
 
 static const struct incident *incident;
@@ -476,7 +510,7 @@ static void *run(void *argument)
 
 int main(int argc, char **argv)
 {
-	long threads = argc == 3 ? atol(argv[2]) : 0;
+	long threads = argc == 3 || argc == 4 ? atol(argv[2]) : 0;
 	pthread_t thread;
 	int flags = O_CREAT | O_RDWR | O_CLOEXEC;
 
@@ -484,7 +518,15 @@ int main(int argc, char **argv)
 		if (threads > 0 && !strcmp(argv[1], incidents[i].name))
 			incident = &incidents[i];
 	if (!incident)
-		die("usage: incidents NAME THREADS");
+		die("usage: incidents NAME THREADS [PID]");
+	if (argc == 4)
+		neighbour = atoi(argv[3]);
+	/* Many mappings, so that reading them takes its time. */
+	if (incident->round == map_seldom)
+		for (int i = 0; i < MAPPINGS; i++)
+			must(mmap(NULL, 4096, i % 2 ? PROT_READ : PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+				  -1, 0) != MAP_FAILED,
+			     "mmap");
 	if (incident->round == allocate)
 		mallopt(M_ARENA_MAX, 1);
 	for (int i = 0; i < KEYS; i++)

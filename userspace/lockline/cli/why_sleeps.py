@@ -63,8 +63,8 @@ def _of_group(path: str) -> list[int]:
     return sorted(found)
 
 
-def _process_of(tid: int) -> int:
-    """0: the thread is gone."""
+def process_of(tid: int) -> int:
+    """The process of a thread; 0: it is gone."""
     for line in text_of(PROC / str(tid) / "status").splitlines():
         if line.startswith("Tgid:"):
             return int(line.split()[1])
@@ -75,7 +75,7 @@ def threads_wanted(target: Target) -> list[tuple[int, int]]:
     """The target's threads, each with its process."""
     if target.options[0] == "-t":
         tids = [int(word) for word in target.options[1].split(",")]
-        return [(tgid, tid) for tid in tids if (tgid := _process_of(tid))]
+        return [(tgid, tid) for tid in tids if (tgid := process_of(tid))]
     if target.options[0] == "-p":
         named = [int(word) for word in target.options[1].split(",")]
         pids = [*named, *descendants_of(named, MOST_CHILDREN)]

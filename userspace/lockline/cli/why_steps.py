@@ -6,24 +6,26 @@ import time
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from lockline.analysis.model import Report
+from lockline.analysis.model import Holder, Report
 from lockline.analysis.selection import Selection
 from lockline.base.collector import Started, end_with_us, start_collector
 from lockline.base.errors import LocklineError
 from lockline.cli.why_counters import (
+    PROC,
     count_traced,
     cpu_seconds_of,
     groups_of,
     look_at,
     read_counters,
+    short_text,
 )
-from lockline.cli.why_sleeps import look_at_sleeps
+from lockline.cli.why_sleeps import look_at_sleeps, process_of
 from lockline.cli.why_spins import look_at_spins
 from lockline.investigation import probes
 from lockline.investigation.choice import most_cost_ns
 from lockline.investigation.counters import difference
 from lockline.investigation.model import Choice, Cost, Investigation, Observation, Outcome, Step
-from lockline.investigation.observe import holders_of, observe
+from lockline.investigation.observe import holders_of, observe, observe_users
 from lockline.recording.reader import open_recording
 from lockline.rules.report import make_report, with_lines
 
@@ -83,14 +85,25 @@ def _groups(known: Investigation, seen: Observation) -> tuple[str, ...]:
     return tuple({group for pid in pids if pid > 0 for group in groups_of(pid)})
 
 
+def _with_processes(report: Report) -> Report:
+    """The report with the processes of holders that the collector knows by thread alone: they waited for nothing."""
+
+    def known(holder: Holder) -> Holder:
+        if holder.kind != "task" or holder.tgid or short_text(f"{PROC}/{holder.tid}/comm") != holder.comm:
+            return holder
+        return replace(holder, tgid=process_of(holder.tid))
+
+    return replace(report, locks=tuple(replace(lock, holders=tuple(map(known, lock.holders))) for lock in report.locks))
+
+
 def _recorded(choice: Choice, known: Investigation, number: int, path: Path) -> Made:
     before = read_counters()
     traced = count_traced() if not known.steps else None
     start_s = _record(choice, path, most_cost_ns(known))
     after = read_counters()
     with open_recording(path) as opened:
-        report = with_lines(make_report(opened, Selection(), OUTLIERS), opened)
-    seen = observe(report, choice.probe)
+        report = _with_processes(with_lines(make_report(opened, Selection(), OUTLIERS), opened))
+    seen = (observe_users if choice.probe == probes.USERS else observe)(report, choice.probe)
     seen = replace(seen, counters=difference(before, after, _groups(known, seen), traced))
     return Made(_step(choice, number, "done", _cost(report, start_s), seen), path)
 

@@ -16,6 +16,7 @@ from lockline.analysis.answer import (
 from lockline.analysis.findings import Confidence, Fact, Lock, Process, Text, UserLock, fact
 from lockline.investigation import probes
 from lockline.investigation.hypotheses import (
+    HELD_BY_OTHERS,
     UNSEEN_WAITING,
     explains,
     hypotheses,
@@ -92,7 +93,7 @@ def rivals(
     for other in among:
         if other is first or other.state == "ruled out" or other.waiters < RIVAL * first.waiters:
             continue
-        if explains(first, other) or explains(other, first):
+        if other.cause != HELD_BY_OTHERS and (explains(first, other) or explains(other, first)):
             # The same waiting, told twice.
             continue
         open_probes = [name for name in other.tests if _can(known, name)]
@@ -135,7 +136,7 @@ def _why(name: str, known: Investigation) -> Fact:
     goroutines = main_goroutines(known)
     if name == probes.GO and goroutines is not None:
         return fact("why-step-go", process=Process(goroutines.comm, goroutines.tgid))
-    if name in (probes.EPISODES, probes.HOLDERS) and lock is not None:
+    if name in (probes.OWNERS, probes.USERS, probes.EPISODES, probes.HOLDERS) and lock is not None:
         return fact(f"why-step-{name}", lock=Lock(lock[1].name, lock[1].kind))
     again = _tried(known, name)
     return fact(f"why-step-{name}-again" if again else f"why-step-{name}", target=Text(known.target.words))
@@ -155,10 +156,13 @@ def _options(name: str, known: Investigation) -> tuple[str, ...]:
         target = ("-p", str(goroutines.tgid))
     lock = main_lock(known)
     options = probes.PROBES[name].options
-    if name == probes.HOLDERS and lock is not None:
+    if name in (probes.HOLDERS, probes.OWNERS) and lock is not None:
         # Kinds are what the collector can be held to.
         options = ("--holders", "--holds") if lock[1].spinning else ("--holders",)
         target = (*target, "--kinds", lock[1].kind.partition(":")[0])
+    if name == probes.USERS and lock is not None and lock[1].address is not None:
+        # Whoever they are.
+        return ("-a", "-L", hex(lock[1].address % (1 << 64)))
     return (*target, *options)
 
 

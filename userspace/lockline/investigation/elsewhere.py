@@ -14,6 +14,7 @@ _ENOUGH = 3
 # Naps of a thread a second from which on it polls, and threads of a process that do.
 _POLLS = 50.0
 _POLLING = 2
+POLLING = "polling"
 CAUSES = ("file-lock", "semaphore")
 
 
@@ -88,7 +89,7 @@ def _of_naps(number: int, sleeps: Sleeps) -> list[Hypothesis]:
     """Threads that poll: a lock that is polled (trylock, then a nap) makes no wait that the kernel sees."""
     return [
         Hypothesis(
-            cause="polling",
+            cause=POLLING,
             subject=Process(one.comm, one.tgid),
             state="not testable",
             waiters=0.0,

@@ -7,6 +7,7 @@ from typing import Literal
 
 from lockline.analysis.answer import CONFIDENCE, NEGLIGIBLE_SHARE, NEGLIGIBLE_WAIT_NS, STANDSTILLS, SYMPTOMS
 from lockline.analysis.findings import (
+    Confidence,
     Fact,
     Finding,
     Function,
@@ -25,8 +26,9 @@ from lockline.analysis.findings import (
 )
 from lockline.analysis.user_evidence import Goroutines
 from lockline.investigation import probes
-from lockline.investigation.elsewhere import blocked_elsewhere, of_sleeps
+from lockline.investigation.elsewhere import POLLING, blocked_elsewhere, of_sleeps
 from lockline.investigation.model import (
+    Blamed,
     Evidence,
     Holders,
     Holding,
@@ -68,6 +70,11 @@ _OWN = ("perturbation",)
 _SELF_EXPLAINED = ("gil-bound", "gvl-bound", *STANDSTILLS)
 
 
+# The holder is another process than the one that waits.
+HELD_BY_OTHERS = "held-by-others"
+# The part of its waiting that one process is to blame for, and waits, from which on that is sure.
+_BLAMED_SURELY = 0.8
+_ENOUGH_BLAMED = 20
 # Of waiting that is there, but was not measured.
 UNSEEN_WAITING = ("unclear-wait", "unseen-goroutines")
 
@@ -412,7 +419,88 @@ def _in_kernel(known: Investigation, number: int, lock: WaitedLock, seen: Observ
             for cause, claim in unseen_claims
             if cause != "holder-sleeps" or not lock.spinning
         ]
-    return found + _long_hold(known, number, lock, seen)
+    return found + _by_others(known, lock) + _long_hold(known, number, lock, seen)
+
+
+def _by_others(known: Investigation, lock: WaitedLock) -> list[Hypothesis]:
+    """Whether another process has the lock while this one waits: a neighbour's doing, which its own waits do not show.
+
+    A sleeping lock names its owner where a wait begins, on every kernel; of readers it names none.
+    """
+    if lock.spinning or lock.process is None or lock.process_part < MOSTLY:
+        return []
+    subject, waiter = Lock(lock.name, lock.kind), lock.process
+    claim = fact("why-another-process", lock=subject, process=waiter)
+    blamed = [(step.number, one) for step, seen in known.observations for one in seen.blamed if one.lock == lock.name]
+    if not blamed:
+        looked = any(step.probe in (probes.OWNERS, probes.EPISODES, probes.HOLDERS) for step in known.steps)
+        if looked or lock.wait_ns < HOLD_NS * lock.waits:
+            # Short waits are for whoever uses it.
+            return []
+        return [Hypothesis(HELD_BY_OTHERS, subject, "open", MAIN * lock.waiters, claim, tests=(probes.OWNERS,))]
+    number, most = max(blamed, key=lambda one: one[1].waits)
+    if most.readers >= MOSTLY:
+        return _by_readers(known, lock, waiter, Evidence(_blamed_fact(most), True, number), most.readers)
+    process, share = most.most
+    sure: Confidence = "high" if share >= _BLAMED_SURELY and most.waits >= _ENOUGH_BLAMED else "medium"
+    return [_held_by(process, lock, waiter, (Evidence(_blamed_fact(most), True, number),), share, sure)]
+
+
+def _blamed_fact(most: Blamed) -> Fact:
+    process, share = most.most
+    waits, readers = Measure(most.waits, "waits"), part(most.readers, "that waiting")
+    if most.readers >= MOSTLY:
+        return fact("why-blamed-readers", waits=waits, part=readers)
+    return fact("why-blamed", waits=waits, process=process, part=part(share, "that waiting"))
+
+
+def _held_by(
+    process: Process | None,
+    lock: WaitedLock,
+    waiter: Process,
+    evidence: tuple[Evidence, ...],
+    share: float,
+    sure: Confidence,
+) -> Hypothesis:
+    """Whether the process that had the lock for so much of the waiting is another one than the one that waits."""
+    subject = Lock(lock.name, lock.kind)
+    if process is None or share < MOSTLY or process == waiter or not process.comm:
+        claim = fact("why-another-process", lock=subject, process=waiter)
+        against = tuple(replace(one, supports=False) for one in evidence)
+        return Hypothesis(HELD_BY_OTHERS, subject, "ruled out", 0.0, claim, against)
+    return Hypothesis(
+        cause=HELD_BY_OTHERS,
+        subject=subject,
+        state="likely",
+        waiters=lock.waiters * share,
+        claim=fact("why-held-by-others", holder=process, lock=subject, process=waiter),
+        evidence=evidence,
+        remedies=(remedy("why-ask-holder", holder=process, lock=subject),),
+        sure=sure,
+    )
+
+
+def _by_readers(
+    known: Investigation, lock: WaitedLock, waiter: Process, told: Evidence, share: float
+) -> list[Hypothesis]:
+    """Who the readers are that have the lock: who waits to read it, as far as that is one process."""
+    subject = Lock(lock.name, lock.kind)
+    users = [(step.number, user) for step, seen in known.observations for user in seen.users if user.name == lock.name]
+    looked = [step for step in known.steps if step.probe == probes.USERS]
+    if known.target.options[0] == "-a":
+        users = [(told.step, lock)]
+    elif not looked and lock.address is not None:
+        claim = fact("why-another-process", lock=subject, process=waiter)
+        return [Hypothesis(HELD_BY_OTHERS, subject, "open", MAIN * lock.waiters, claim, tests=(probes.USERS,))]
+    for number, user in users:
+        if user.readers:
+            process, of_readers = user.readers[0]
+            reads = Evidence(
+                fact("why-reader", process=process, part=part(of_readers, "the waiting to read")), True, number
+            )
+            return [_held_by(process, lock, waiter, (told, reads), min(share, of_readers), "medium")]
+    claim = fact("why-another-process", lock=subject, process=waiter)
+    return [Hypothesis(HELD_BY_OTHERS, subject, "not testable", 0.0, claim, (replace(told, supports=False),))]
 
 
 def _long_hold(known: Investigation, number: int, lock: WaitedLock, seen: Observation) -> list[Hypothesis]:
@@ -529,6 +617,9 @@ def hypotheses(known: Investigation) -> tuple[Hypothesis, ...]:
         found += _in_kernel(known, *lock)
     if user is not None and not any(one.cause in _SELF_EXPLAINED for one in found):
         found += _in_program(known, user[1])
+    if any(one.supported for one in found):
+        # Who waits for locks wakes up often as well.
+        found = [one for one in found if one.cause != POLLING]
     return tuple(sorted(found, key=lambda one: -rank(one, found)))
 
 
@@ -567,6 +658,13 @@ def _names(one: Hypothesis) -> set[str]:
     return {value.name for value in values if isinstance(value, Lock | UserLock)}
 
 
+def neighbour(one: Hypothesis, among: Sequence[Hypothesis]) -> Hypothesis | None:
+    """What says that another process has the lock that this one is about, if anything does."""
+    names = _names(one)
+    found = [other for other in among if other.cause == HELD_BY_OTHERS and other.supported and other is not one]
+    return next((other for other in found if names & _names(other)), None)
+
+
 def culprit(one: Hypothesis, known: Investigation) -> Subject | None:
     """Who does it: the process or task behind the cause; None if that is not known."""
     values = [value for told in (one.claim, *(e.fact for e in one.evidence)) for _, value in told.values]
@@ -574,7 +672,14 @@ def culprit(one: Hypothesis, known: Investigation) -> Subject | None:
         for value in values:
             if isinstance(value, Task | Process) and isinstance(value, kind) and value.comm:
                 return value
+    other = neighbour(one, hypotheses(known))
+    if other is not None:
+        return culprit(other, known)
     names = _names(one)
+    doubtful = [other for other in hypotheses(known) if other.cause == HELD_BY_OTHERS and other.state != "ruled out"]
+    if any(names & _names(other) for other in doubtful):
+        # Who waits most is not who makes others wait.
+        return None
     for _, seen in reversed(known.observations):
         for lock in seen.locks:
             if lock.name in names and lock.process is not None and lock.process_part >= MOSTLY:

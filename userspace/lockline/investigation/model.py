@@ -20,7 +20,8 @@ class WaitedLock:
     """A lock of the kernel as one step saw it.
 
     waiters: threads that wait for it on average.  part: of all waiting for the kernel's locks.  caller_part: of the
-    sampled waiting, that comes from caller; process_part: that is done by process.
+    sampled waiting, that comes from caller; process_part: that is done by process.  readers: of the sampled waiting to
+    read, the processes that do most of it, each with its part.  address: of its one instance, None if there are more.
     """
 
     name: str
@@ -35,6 +36,8 @@ class WaitedLock:
     caller_part: float = 0.0
     process: Process | None = None
     process_part: float = 0.0
+    readers: tuple[tuple[Process, float], ...] = ()
+    address: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +63,26 @@ class Holding:
     def known_ns(self) -> int:
         """The time in which it is known what the holder did."""
         return self.running_ns + self.preempted_ns + self.asleep_ns + self.throttled_ns
+
+
+@dataclass(frozen=True, slots=True)
+class Blamed:
+    """Who had a kernel's lock while others waited for it.
+
+    caused_ns: of its waiting, for which the holder is known; by: the processes with most of that, each with its part;
+    readers: the part of all readers together, whom the lock does not name.  waits: that they kept waiting, summed up.
+    """
+
+    lock: str
+    waits: int
+    caused_ns: int
+    by: tuple[tuple[Process, float], ...]
+    readers: float
+
+    @property
+    def most(self) -> tuple[Process | None, float]:
+        """The process that is to blame for most, and its part; None: none is known."""
+        return self.by[0] if self.by else (None, 0.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,8 +184,9 @@ class Observation:
     """What one step saw.
 
     kernel_waiters, user_waiters: threads that wait on average for locks of the kernel, of programs; None: not looked
-    at.  unclear: futexes that may be locks.  goroutines: programs whose goroutines wait unseen.  not_enough: why the
-    recording says too little; "": it does not.
+    at.  users: locks as all processes wait for them, whomever the investigation is about.  unclear: futexes that may be
+    locks.  goroutines: programs whose goroutines wait unseen.  not_enough: why the recording says too little; "": it
+    does not.
     """
 
     probe: str
@@ -178,6 +202,8 @@ class Observation:
     unclear: tuple[UserLockSeen, ...] = ()
     goroutines: tuple[Goroutines, ...] = ()
     holdings: tuple[Holding, ...] = ()
+    blamed: tuple[Blamed, ...] = ()
+    users: tuple[WaitedLock, ...] = ()
     holders: Holders | None = None
     counters: Counters = Counters()
     unseen: tuple[Unseen, ...] = ()

@@ -13,11 +13,22 @@ from lockline.analysis.futex import LOCK, PARKED, UNCLEAR, FutexWaits
 from lockline.analysis.model import LockWaits, Report
 from lockline.analysis.user_evidence import GO_CHANNEL, GO_MUTEX, RWLOCK
 from lockline.analysis.whatif import what_if
-from lockline.investigation.model import Counters, Holders, Holding, Observation, Unseen, UserLockSeen, WaitedLock
+from lockline.investigation.model import (
+    Blamed,
+    Counters,
+    Holders,
+    Holding,
+    Observation,
+    Unseen,
+    UserLockSeen,
+    WaitedLock,
+)
 from lockline.rules.common import callers, heaviest_caller
 
 LOCKS = 5
 USER_LOCKS = 5
+# Processes that have a lock while others wait.
+BLAMED = 3
 # Less time in which holders wanted a CPU says nothing.
 ENOUGH_WANTED_NS = 5_000_000
 # Signals whose lack bears on a cause.
@@ -48,6 +59,17 @@ def _most_waiting(report: Report, lock: LockWaits) -> tuple[Process | None, floa
     return Process(comm, tgid), most / total
 
 
+def _readers(report: Report, lock: LockWaits) -> tuple[tuple[Process, float], ...]:
+    """Who waits to read a lock: its readers, as no lock names them."""
+    kind = f"{lock.kind.partition(':')[0]}:R"
+    by_process: Counter[Process] = Counter()
+    for task in report.tasks:
+        if (task.lock, task.kind) == (lock.name, kind):
+            by_process[Process(task.comm, task.tgid)] += task.lock_ns
+    total = by_process.total()
+    return tuple((process, waited / total) for process, waited in by_process.most_common(BLAMED)) if total else ()
+
+
 def _lock(report: Report, lock: LockWaits) -> WaitedLock:
     caller = heaviest_caller(lock)
     process, part = _most_waiting(report, lock)
@@ -64,6 +86,8 @@ def _lock(report: Report, lock: LockWaits) -> WaitedLock:
         caller_part=0.0 if caller is None else caller[1],
         process=process,
         process_part=part,
+        readers=_readers(report, lock),
+        address=lock.address,
     )
 
 
@@ -93,6 +117,32 @@ def _holding(lock: str, episodes: Sequence[Episode]) -> Holding | None:
         holder=Task(comm, tid),
         function=functions.most_common(1)[0][0] if functions else "",
         exact=all(holder.source == "release" for _, holder in held),
+    )
+
+
+def _blamed(lock: LockWaits) -> Blamed | None:
+    """Who had a lock while others waited; None if no holder is known."""
+    tasks = [holder for holder in lock.holders if holder.kind == "task"]
+    tgids: defaultdict[str, set[int]] = defaultdict(set)
+    for holder in tasks:
+        tgids[holder.comm] |= {holder.tgid} - {0}
+    by_process: defaultdict[Process, int] = defaultdict(int)
+    for holder in tasks:
+        # Of a task that was looked up too late the process is not known; another one's of its name may be.
+        same = tgids[holder.comm]
+        tgid = next(iter(same)) if not holder.tgid and len(same) == 1 else holder.tgid
+        by_process[Process(holder.comm, tgid)] += holder.caused_ns
+    readers = sum(holder.caused_ns for holder in lock.holders if holder.kind == "readers")
+    caused = sum(by_process.values()) + readers
+    if not caused:
+        return None
+    ranked = sorted(by_process.items(), key=lambda item: (-item[1], item[0].comm, item[0].tgid))
+    return Blamed(
+        lock=lock.name,
+        waits=sum(holder.waits for holder in lock.holders),
+        caused_ns=caused,
+        by=tuple((process, caused_ns / caused) for process, caused_ns in ranked[:BLAMED]),
+        readers=readers / caused,
     )
 
 
@@ -150,6 +200,7 @@ def observe(report: Report, probe: str, counters: Counters | None = None) -> Obs
         unclear=tuple(sorted(unclear, key=lambda one: -one.waiters)[:USER_LOCKS]),
         goroutines=report.futexes.unseen if report.futexes is not None else (),
         holdings=_holdings(report),
+        blamed=tuple(one for lock in locks if (one := _blamed(lock)) is not None),
         counters=counters or Counters(),
         unseen=tuple(
             Unseen(probe.signal, probe.reason, probe.lost)
@@ -252,4 +303,22 @@ def holders_of(
         sleeps_part=most / asleep if asleep else 0.0,
         delayed=_delayed(likely),
         comm=comms.most_common(1)[0][0] if comms else "",
+    )
+
+
+def observe_users(report: Report, probe: str) -> Observation:
+    """What the report of a step says that recorded one lock, of all processes: who uses it.
+
+    Nothing else in it is about whom the investigation is about.
+    """
+    seen = observe(report, probe)
+    return Observation(
+        probe=probe,
+        duration_ns=seen.duration_ns,
+        cpus=seen.cpus,
+        kernel_waiters=0.0,
+        longest_ns=0,
+        waits=0,
+        users=seen.locks,
+        clocksource=seen.clocksource,
     )

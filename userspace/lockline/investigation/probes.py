@@ -31,13 +31,15 @@ GO_TRAP_NS = 20_000
 UNLOCKS_PER_WAIT = 20
 UNLOCK_NS = 100
 
-TOTALS, SLEEPS, SPINS, FUTEX, GO, THREADS, EPISODES, HOLDERS, PTRACE, WATCH = (
+TOTALS, SLEEPS, SPINS, FUTEX, GO, THREADS, OWNERS, USERS, EPISODES, HOLDERS, PTRACE, WATCH = (
     "totals",
     "sleeps",
     "spins",
     "futex",
     "go",
     "threads",
+    "owners",
+    "users",
     "episodes",
     "holders",
     "ptrace",
@@ -119,6 +121,8 @@ PROBES: Mapping[str, Probe] = {
         Probe(FUTEX, ("--futex",), 0.2, "futex waits", _futex, steps=2),
         Probe(GO, ("--futex", "--go"), 0.15, "futex waits", _go),
         Probe(THREADS, (), 0.1, "", _threads),
+        Probe(OWNERS, ("--holders",), 0.1, "", _holders),
+        Probe(USERS, (), 0.05, "", _totals),
         Probe(EPISODES, ("--episodes", "--holders"), 0.15, "", _episodes),
         Probe(HOLDERS, ("--holders", "--holds"), 0.15, "spinlock holders", _holders),
         Probe(PTRACE, ("--ptrace", "--episodes"), 0.15, "", _episodes),

@@ -17,6 +17,8 @@ SENTENCES: Mapping[str, str] = {
     "why-step-futex-again": "the same lock once more, of the process that stood out",
     "why-step-go": "whether goroutines of {process} wait for mutexes (uprobes in the program)",
     "why-step-threads": "what the holder of {lock} does: the threads of {process} in /proc",
+    "why-step-owners": "which process has {lock:full} while others wait for it",
+    "why-step-users": "which other processes use {lock:full}",
     "why-step-episodes": "what the holder of {lock:full} does during long waits: runs, sleeps, or wants a CPU",
     "why-step-holders": "which function holds {lock:full}, and for how long",
     "why-step-ptrace": "whether a tracer's loop makes tasks wait",
@@ -41,6 +43,8 @@ SENTENCES: Mapping[str, str] = {
     "why-holder-sleeps": "The holder of {lock} sleeps with it held[, in {function}]",
     "why-holder-no-cpu": "The holder of {lock} wants a CPU and gets none",
     "why-holder-throttled": "A CPU limit stops the holder of {lock}",
+    "why-another-process": "another process than {process} has {lock} while that waits",
+    "why-held-by-others": "{holder} has {lock} while {process} waits for it",
     "why-long-hold": "one function holds {lock} for long",
     # For and against.
     "why-seen-again": "seen in {steps} steps",
@@ -73,6 +77,9 @@ SENTENCES: Mapping[str, str] = {
     "why-traced": "{processes} processes are being traced",
     "why-no-turns": "no tracer was seen to loop",
     "why-own-clock": "the clock source is {clock}, which each CPU reads by itself",
+    "why-blamed": "over {waits} waits {process} had the lock for {part} of the waiting",
+    "why-blamed-readers": "over {waits} waits readers, whom the lock does not name, had it for {part} of the waiting",
+    "why-reader": "{process} does {part} of the waiting to read it",
     "why-held": (
         "over {waits} long waits[, mostly for {holder},] the holder had the lock for {held}: it ran for {running} of"
         " that, slept for {asleep}, and wanted a CPU for {stopped}"
@@ -108,6 +115,7 @@ REMEDIES: Mapping[str, str] = {
     "why-record-go": (
         "`lockline record --futex --go -p {process:id}` follows goroutines: which mutex, and for how long"
     ),
+    "why-ask-holder": "look at what {holder} does with {lock}: slow it down, or keep the two apart",
     "why-more-cpu": "give the process more CPU time, fewer threads, or a higher priority",
 }
 

@@ -16,7 +16,7 @@ from lockline.atlas import atlas
 from lockline.base.errors import LocklineError
 from lockline.investigation.choice import symptoms_of
 from lockline.investigation.elsewhere import sleeps_seen
-from lockline.investigation.hypotheses import culprit, hypotheses, waiting
+from lockline.investigation.hypotheses import HELD_BY_OTHERS, culprit, hypotheses, neighbour, waiting
 from lockline.investigation.model import Hypothesis as Hypothesis_
 from lockline.investigation.model import Investigation
 from lockline.investigation.model import Step as Step_
@@ -232,7 +232,8 @@ def _unique(texts: Iterable[str]) -> tuple[str, ...]:
 def _remedies(cause: Hypothesis_, symptoms: Sequence[Hypothesis_]) -> tuple[str, ...]:
     """What to do: of a lock that is used too much the atlas knows better than the rule."""
     told: list[str] = []
-    for one in (cause, *symptoms):
+    others = [one for one in symptoms if one.cause == HELD_BY_OTHERS]
+    for one in (*others, cause, *(one for one in symptoms if one not in others)):
         known = atlas().find(one.subject.name) if isinstance(one.subject, Lock) and one.cause in _USE else None
         told += list(known.helps[:2]) if known is not None else [remedy_words(todo) for todo in one.remedies]
     return _unique(told)
@@ -265,7 +266,12 @@ def _verdict(known: Investigation, verdict: Verdict_) -> Verdict:
         return _nothing(known, verdict)
     kernel, user = waiting(known)
     total = kernel + (user or 0.0)
-    symptoms = symptoms_of(hypotheses(known), cause)
+    among = hypotheses(known)
+    symptoms = symptoms_of(among, cause)
+    other = neighbour(cause, among)
+    if other is not None:
+        # Whose doing it is comes before what to do about the lock.
+        symptoms = (other, *symptoms)
     proof = [fact_words(told.fact) for told in cause.evidence if told.supports]
     for one in symptoms:
         proof += [fact_words(told.fact) for told in one.evidence if told.supports][:_OF_SYMPTOMS]
