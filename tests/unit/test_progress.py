@@ -10,9 +10,13 @@ from typing import Any
 
 import pytest
 
+from lockline.cli import c2c
 from lockline.cli import main as cli
 from lockline.cli import progress as module
 from lockline.cli.progress import progress
+from programs import TOP
+from test_lines import bucket_recording
+from watched_lines import futex_bucket
 
 
 class Terminal(io.StringIO):
@@ -89,6 +93,11 @@ def test_what_takes_no_time_says_nothing() -> None:
         (["export", "FILE", "--format", "folded", "-o", "PAGE"], ["exporting"]),
         (["export", "FILE", "--format", "folded", "-o", "-"], []),
         (["top", "FILE", "--once"], []),
+        (["watch", "-i", "WATCHED"], ["reading the lines"]),
+        (["watch", "-i", "WATCHED", "--html", "PAGE"], ["reading the lines"]),
+        (["c2c", "report", "TEXT"], ["importing", "reading the lines"]),
+        (["c2c", "report", "TEXT", "--format", "json"], ["importing", "reading the lines"]),
+        (["c2c", "report", "TEXT", "--html", "PAGE"], ["importing", "reading the lines"]),
     ],
     ids=lambda value: " ".join(value) or "nothing",
 )
@@ -108,7 +117,11 @@ def test_which_commands_tell(
         yield
 
     monkeypatch.setattr(module, "progress", note)
+    monkeypatch.setattr(c2c, "progress", note)
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
     names = {"FILE": str(example), "PAGE": str(tmp_path / "page")}
+    names["TEXT"] = str(TOP / "tests" / "c2c" / "reader_and_writer.txt")
+    if "WATCHED" in arguments:
+        names["WATCHED"] = str(bucket_recording(tmp_path / "watched", futex_bucket(200)))
     assert cli.main([names.get(word, word) for word in arguments]) == 0
     assert told == words

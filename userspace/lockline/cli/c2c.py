@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 TEXT_LINES = 10
 JSON_LINES = 1000
+# What progress says.
+_READING = "reading the lines"
 
 
 def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -193,13 +195,15 @@ def _report(arguments: argparse.Namespace) -> str:
         notes = [types.note] if types.note else []
         made = recording, top, types.reader(), waits, notes, given.name, read_program
         if by_functions:
-            return _by_functions(make_c2c_report(*made), arguments)
+            with progress(_READING):
+                return _by_functions(make_c2c_report(*made), arguments)
         if arguments.html is None and as_json:
             from lockline.render.documents import lines as document
 
             _print(document.pieces_of(*open_c2c_report(*made), arguments.addresses))
             return ""
-        return _text(make_c2c_report(*made), arguments)
+        with progress(_READING):
+            return _text(make_c2c_report(*made), arguments)
 
 
 def _by_functions(report: "C2cReport", arguments: argparse.Namespace) -> str:
@@ -248,7 +252,8 @@ def _write_page(report: "C2cReport", arguments: argparse.Namespace) -> None:
 def _print(pieces: Iterator[str]) -> None:
     """Pieces of a text, to standard output; nothing if one of them fails."""
     with tempfile.TemporaryFile("w+", encoding="utf-8", newline="") as whole:
-        whole.writelines(pieces)
+        with progress(_READING):
+            whole.writelines(pieces)
         whole.seek(0)
         while part := whole.read(1 << 16):
             sys.stdout.write(part)

@@ -116,8 +116,10 @@ def _watch(arguments: Sequence[str], output: Path, temporary: bool) -> int:
 
 def show(path: Path, options: argparse.Namespace) -> LiveReport:
     """The report of a recording's lines.  Raises LocklineError if it has none, or is damaged."""
+    from lockline.cli.progress import progress
+
     limit = options.top or (JSON_LINES if options.format == "json" else TEXT_LINES)
-    with open_recording(path) as recording:
+    with progress("reading the lines"), open_recording(path) as recording:
         return live_report(recording, limit, options.btf)
 
 
