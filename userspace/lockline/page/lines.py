@@ -45,14 +45,15 @@ def _map(report: LineReport, write: Writer, label: str) -> Markup:
     takes: list[svg.Bar] = []
     for part in report.parts:
         counts, end = part.counts, max(part.end, part.begin + 1)
-        members.append(svg.Bar(part.begin, end, "hold" if part.is_lock else "busy", part.name))
+        kind, mark = ("hold", "*") if part.is_lock else ("busy", "")
+        members.append(svg.Bar(part.begin, end, kind, part.name + mark))
         for row, number, what in (
             (reads, counts.loads or 0, "reads"),
             (writes, (counts.stores or 0) + (counts.locked or 0), "writes"),
             (takes, counts.transfers, "transfers"),
         ):
             if number:
-                row.append(svg.Bar(part.begin, end, "wait" if what == "transfers" else "event", f"{number:,} {what}"))
+                row.append(svg.Bar(part.begin, end, "wait" if what == "transfers" else "event", f"{number:,}"))
     rows = [("members", members), ("reads", reads), ("writes", writes), ("takes", takes)]
     return svg.lanes(write, label, rows, 0, report.line.size or 64, lambda bytes_: f"{bytes_:g} B")
 
@@ -63,7 +64,10 @@ def _lines(reports: Sequence[LineReport], write: Writer) -> Section:
         name = c2c_text.name_of(report, write.style)
         verdict = report.judgement
         words = f"Verdict: {verdict.verdict}, {verdict.confidence} confidence."
-        caption = "The bytes of the line from left to right; what is orange is a lock."
+        caption = (
+            "The bytes of the line from left to right: what lies there (* is a lock), and how often it was read,"
+            " written, and taken by another CPU."
+        )
         drawing = _map(report, write, f"Map of cache line {number}, {name}")
         advice = write("p", report.advice.text) if report.advice is not None else None
         parts.append(

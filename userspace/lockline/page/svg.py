@@ -2,22 +2,22 @@
 """Charts as SVG: what a page shows without scripts, and on paper.  Colours are classes: c0, c1, ... and h0 to h7."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from lockline.base.numbers import duration, percent
-from lockline.base.text import cut
+from lockline.base.text import cut, width
 from lockline.page.html import Markup, Writer
 
 WIDTH = 960
-LEFT, RIGHT, BOTTOM = 150, 24, 22
+LEFT, RIGHT, BOTTOM = 70, 24, 22
 # Colours of rows, and of heat.
 COLORS, HEATS = 12, 8
 
 _PLOT = WIDTH - LEFT - RIGHT
-# What a letter is wide, about, and how many the left of a plot has room for.
+# What a letter is wide, about, and how many the left of a plot has room for at most.
 _LETTER = 6.9
-_LETTERS = int((LEFT - 8) / _LETTER)
+_LETTERS = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,8 +34,20 @@ def _svg(write: Writer, height: float, label: str, *parts: Markup) -> Markup:
     return write("svg", *parts, viewBox=f"0 0 {WIDTH} {height:g}", role="img", aria_label=label, class_="drawing")
 
 
+def _labels(write: Writer, names: Iterable[str]) -> tuple[list[str], int]:
+    """Names as labels on the left of a plot, long ones without their middle; and where the plot begins."""
+    shown = [cut(write.plain(name), _LETTERS) for name in names]
+    return shown, max(LEFT, round(max(map(width, shown), default=0) * _LETTER) + 10)
+
+
 def _text(write: Writer, x: float, y: float, text: str, anchor: str = "start") -> Markup:
     return write("text", text, x=round(x, 1), y=round(y, 1), text_anchor=anchor)
+
+
+def _fitting(text: str, wide: float) -> str:
+    """As much of a text as a box has room for; nothing if that is hardly any."""
+    letters = int(wide / 6.6) - 1
+    return text if len(text) <= letters else text[: letters - 1] + "…" if letters > 3 else ""
 
 
 def _ticks(most: float) -> list[float]:
@@ -94,7 +106,8 @@ def heat(
 ) -> Markup:
     """A cell for each row and column, darker with the logarithm of its value; columns: titles, some may be ''."""
     tall = max(3.0, min(18.0, 480 / max(1, len(rows))))
-    wide = _PLOT / max(1, len(columns))
+    labels, left = _labels(write, (name for name, _ in rows))
+    wide = (WIDTH - RIGHT - left) / max(1, len(columns))
     most = max((value for _, values in rows for value in values), default=0)
     levels: list[list[str]] = [[] for _ in range(HEATS)]
     floor = most / 1e4
@@ -102,17 +115,17 @@ def heat(
         for column, value in enumerate(values):
             if value:
                 level = min(HEATS - 1, max(0, int(math.log(max(value, floor) / floor) / math.log(1e4) * HEATS)))
-                levels[level].append(f"M{LEFT + column * wide:.1f} {row * tall:.1f}h{wide:.1f}v{tall:.1f}h-{wide:.1f}z")
+                levels[level].append(f"M{left + column * wide:.1f} {row * tall:.1f}h{wide:.1f}v{tall:.1f}h-{wide:.1f}z")
     parts = [write("path", d="".join(path), class_=f"h{level}") for level, path in enumerate(levels) if path]
     every = max(1, math.ceil(12 / tall))
     parts += [
-        _text(write, LEFT - 6, (row + 0.5) * tall + 4, cut(write.plain(name), _LETTERS), "end")
-        for row, (name, _) in enumerate(rows)
+        _text(write, left - 6, (row + 0.5) * tall + 4, name, "end")
+        for row, name in enumerate(labels)
         if row % every == 0
     ]
     height = len(rows) * tall + BOTTOM
     parts += [
-        _text(write, LEFT + (column + 0.5) * wide, height - 6, title, "middle")
+        _text(write, left + (column + 0.5) * wide, height - 6, title, "middle")
         for column, title in enumerate(columns)
         if title
     ]
@@ -160,8 +173,7 @@ def flame(write: Writer, label: str, root: Node, levels: int = 24) -> Markup:
             return
         deepest = max(deepest, depth)
         shown = write.plain(node.name)
-        letters = int(wide / 6.6) - 1
-        words = shown if len(shown) <= letters else shown[: letters - 1] + "…" if letters > 3 else ""
+        words = _fitting(shown, wide)
         tip = f"{shown}: {duration(node.value)}, {percent(node.value / total)}"
         box = write("rect", x=round(x, 1), y=depth * tall, width=round(wide - 0.5, 1), height=tall - 1)
         # Neighbours differ in colour; the same function has the same one everywhere.
@@ -195,26 +207,32 @@ def lanes(
     unit: Callable[[float], str] = duration,
 ) -> Markup:
     """Lanes with stretches, one below the other; unit: words for a length, which is shown from `begin` on."""
-    tall, scale = 26, _PLOT / max(1.0, end - begin)
+    labels, left = _labels(write, (name for name, _ in rows))
+    tall, scale = 26, (WIDTH - RIGHT - left) / max(1.0, end - begin)
     parts = []
-    for row, (name, stretches) in enumerate(rows):
+    for row, (_, stretches) in enumerate(rows):
         y = row * tall
-        parts.append(_text(write, LEFT - 6, y + 16, cut(write.plain(name), _LETTERS), "end"))
-        parts.append(write("line", x1=LEFT, x2=WIDTH - RIGHT, y1=y + tall, y2=y + tall, class_="grid"))
+        parts.append(_text(write, left - 6, y + 16, labels[row], "end"))
+        parts.append(write("line", x1=left, x2=WIDTH - RIGHT, y1=y + tall, y2=y + tall, class_="grid"))
+        begins = sorted(left + (bar.begin - begin) * scale for bar in stretches)
         for bar in stretches:
             first, last = max(bar.begin, begin), min(bar.end, end)
             if last < first:
                 continue
-            x, wide = LEFT + (first - begin) * scale, max(2.0, (last - first) * scale)
-            letters = int(wide / 6.6) - 1
-            shown = write.plain(bar.words)
-            words = shown if len(shown) <= letters else shown[: letters - 1] + "…" if letters > 3 else ""
+            x, wide = left + (first - begin) * scale, max(2.0, (last - first) * scale)
+            shown, start = write.plain(bar.words), x + 3
+            words = _fitting(shown, wide)
+            if words != shown:
+                # Beside it, where nothing follows.
+                free = next((other for other in begins if other >= x + wide), WIDTH) - x - wide
+                if _fitting(shown, free - 6) == shown:
+                    words, start = shown, x + wide + 3
             box = write("rect", x=round(x, 1), y=y + 3, width=round(wide, 1), height=tall - 6, class_=bar.kind)
-            text = _text(write, x + 3, y + 17, words) if words else None
+            text = _text(write, start, y + 17, words) if words else None
             parts.append(write("g", write("title", f"{shown}, {unit(bar.end - bar.begin)}"), box, text))
     height = len(rows) * tall + BOTTOM
     parts += [
-        _text(write, LEFT + tick * scale, height - 6, unit(round(tick)), "middle") for tick in _ticks(end - begin)
+        _text(write, left + tick * scale, height - 6, unit(round(tick)), "middle") for tick in _ticks(end - begin)
     ]
     return _svg(write, height, label, *parts)
 
