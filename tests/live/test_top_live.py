@@ -5,13 +5,16 @@ import os
 import pty
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
 
+from lockline.base.text import width
 from lockline.cli import demo
 from lockline.cli import main as cli
-from support import DEADLINE_S
+from support import DEADLINE_S, wait_for
+from terminals import Tmux, tmux_windows
 
 TOP = Path(__file__).resolve().parents[2]
 
@@ -30,10 +33,32 @@ def test_a_live_view_names_the_lock_and_keeps_the_recording(tmp_path: Path) -> N
     assert (done.returncode, done.stderr) == (0, f"lockline: kept as {kept}\n")
     frames = done.stdout.split("lockline top")[1:]
     assert len(frames) == 2
-    assert "own cost" in done.stdout
+    # Of the first interval it would be the cost of the start.
+    assert ["own cost" in one for one in frames] == [False, True]
     assert demo.LOCK in done.stdout
     assert kept.stat().st_mode & 0o777 == 0o600
     assert cli.main(["report", str(kept)]) == 0
+    assert list(scratch.iterdir()) == []
+
+
+def first_line_has(window: Tmux, columns: int) -> bool:
+    """Whether the screen's first line, which ends with lockline's own cost, has so many columns."""
+    return width(window.screen()[0]) == columns
+
+
+def test_it_follows_its_terminal_while_it_records(tmp_path: Path) -> None:
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    with demo.contended_load(tmp_path), tmux_windows() as windows:
+        windows.append(Tmux(tmp_path, [], 80, 24, TERM="screen", LC_ALL="C.UTF-8", TMPDIR=str(scratch)))
+        (window,) = windows
+        assert max(map(width, window.until("own cost", demo.LOCK[:8]))) <= 80
+        for columns, rows in ((200, 60), (60, 14)):
+            window.tmux("resize-window", "-x", str(columns), "-y", str(rows))
+            wait_for(partial(first_line_has, window, columns), "first line as wide as the window")
+            assert len([line for line in window.screen() if "q quit" in line]) == 1
+        window.tmux("send-keys", "q")
+        window.until_it_ends(0)
     assert list(scratch.iterdir()) == []
 
 

@@ -3,26 +3,23 @@
 
 import os
 import pty
-import shutil
 import struct
 import subprocess
 import sys
 import termios
-import time
 from collections.abc import Iterator
 from fcntl import ioctl
 from pathlib import Path
 
 import pytest
 
-from lockline.base.text import width
-from terminals import read_terminal
+from lockline.base.text import Style, width
+from lockline.top.frame import Shown, frame
+from lockline.top.source import read_file
+from lockline.top.state import State, press
+from terminals import SETTINGS, Tmux, read_terminal, tmux_windows
 
 TOP = Path(__file__).resolve().parents[2]
-# What a user's settings would change.
-SETTINGS = ("NO_COLOR", "COLUMNS", "LINES", "PAGER", "LOCKLINE_PAGER", "LESS", "LC_ALL", "LC_CTYPE", "LANG")
-# A start and an answer, on a machine that does much else.
-SECONDS = 60
 
 
 def on_a_terminal(arguments: list[str], columns: int = 80, rows: int = 24, **environment: str) -> str:
@@ -102,49 +99,11 @@ def test_a_pager_as_gits(environment: dict[str, str], said: str, example: Path, 
     assert on_a_terminal(["report", str(example), "--all"], 80, 500, PATH=path, **environment).startswith("lockline ")
 
 
-class Tmux:
-    """lockline top in a window of a server of its own."""
-
-    def __init__(self, directory: Path, arguments: list[str], columns: int, rows: int, **environment: str) -> None:
-        self._socket = str(directory / "tmux")
-        sets = [f"{name}={value}" for name, value in {"PYTHONPATH": str(TOP / "userspace"), **environment}.items()]
-        program = ["env", *sets, sys.executable, "-m", "lockline", "top", *arguments]
-        self.tmux("-f", "/dev/null", "new-session", "-d", "-x", str(columns), "-y", str(rows), *program)
-
-    def tmux(self, *arguments: str) -> str:
-        variables = {name: value for name, value in os.environ.items() if name not in ("TMUX", *SETTINGS)}
-        done = subprocess.run(
-            ["tmux", "-S", self._socket, *arguments],
-            capture_output=True,
-            text=True,
-            check=True,
-            env=variables | {"LC_ALL": "C.UTF-8", "TERM": "xterm"},
-        )
-        return done.stdout
-
-    def screen(self) -> list[str]:
-        return self.tmux("capture-pane", "-p").split("\n")
-
-    def until(self, *words: str) -> list[str]:
-        """The screen that has these words."""
-        deadline = time.monotonic() + SECONDS
-        while time.monotonic() < deadline:
-            lines = self.screen()
-            if all(word in "\n".join(lines) for word in words):
-                return lines
-            time.sleep(0.1)
-        raise AssertionError((words, self.screen()))
-
-
 @pytest.fixture
 def windows(tmp_path: Path) -> Iterator[list[Tmux]]:
     """The windows that a test opens; each server is ended."""
-    if not shutil.which("tmux"):
-        pytest.skip("needs tmux")
-    opened: list[Tmux] = []
-    yield opened
-    for one in opened:
-        one.tmux("kill-server")
+    with tmux_windows() as opened:
+        yield opened
 
 
 @pytest.mark.parametrize("term", ["screen", "xterm", "tmux-256color"])
@@ -163,6 +122,37 @@ def test_top_uses_the_terminal_and_follows_its_size(
         assert len(lines) <= rows + 1
         assert max(map(width, lines)) <= columns
         assert sum("lockline top" in line for line in lines) == 1
+
+
+@pytest.mark.parametrize(("columns", "rows"), [(80, 24), (200, 60)])
+def test_the_screen_of_top_is_the_models(
+    columns: int, rows: int, example: Path, tmp_path: Path, windows: list[Tmux]
+) -> None:
+    """After each key, and after the window got another size; q ends it."""
+    shown = Shown(*read_file(example, None))
+    windows.append(Tmux(tmp_path, [str(example)], columns, rows, TERM="screen", LC_ALL="C.UTF-8"))
+    (window,) = windows
+    window.until("tasklist_lock")
+    state = State(step=0)
+    sizes = {"h": (columns - 13, rows - 3), "up": (columns, rows)}
+    for key in ("a", "down", "s", "r", "enter", "h", "h", "escape", "up"):
+        state = press(state, key, shown.report.locks, shown.steps)
+        if key in sizes:
+            columns, rows = sizes[key]
+            window.tmux("resize-window", "-x", str(columns), "-y", str(rows))
+        window.tmux("send-keys", {"escape": "Escape", "enter": "Enter", "up": "Up", "down": "Down"}.get(key, key))
+        lines = [line.text for line in frame(shown, state, Style(unicode=True), columns, rows)]
+        # The last cell of all stays empty.
+        lines[-1] = lines[-1][: columns - 1]
+        window.until_it_is([line.rstrip() for line in lines])
+    window.tmux("send-keys", "q")
+    window.until_it_ends(0)
+
+
+def test_top_says_why_it_cannot_be_shown_on_a_dumb_terminal(example: Path, tmp_path: Path, windows: list[Tmux]) -> None:
+    windows.append(Tmux(tmp_path, [str(example)], 120, 24, TERM="dumb"))
+    windows[0].until("lockline: top: this terminal cannot move its cursor (TERM=dumb); --batch prints without one")
+    windows[0].until_it_ends(1)
 
 
 def test_top_in_the_c_locale_is_ascii(example: Path, tmp_path: Path, windows: list[Tmux]) -> None:
