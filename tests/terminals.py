@@ -86,7 +86,8 @@ class Tmux:
         deadline = time.monotonic() + SECONDS
         while time.monotonic() < deadline:
             dead, code = self.tmux("list-panes", "-F", "#{pane_dead}:#{pane_dead_status}").strip().split(":")
-            if dead == "1":
+            # The status comes a moment after the end.
+            if dead == "1" and code:
                 assert int(code) == status, self.screen()
                 return
             time.sleep(0.1)

@@ -62,6 +62,23 @@ def test_it_follows_its_terminal_while_it_records(tmp_path: Path) -> None:
     assert list(scratch.iterdir()) == []
 
 
+def test_w_watches_the_line_of_the_lock(two_cpus: None, tmp_path: Path) -> None:
+    if not Path("/sys/bus/event_source/devices/breakpoint").exists():
+        pytest.skip("this kernel has no event source for breakpoints")
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    with demo.contended_load(tmp_path), tmux_windows() as windows:
+        windows.append(Tmux(tmp_path, [], 120, 40, TERM="screen", LC_ALL="C.UTF-8", TMPDIR=str(scratch)))
+        (window,) = windows
+        window.until(demo.LOCK)
+        window.tmux("send-keys", "/", "m", "m", "a", "p", "_", "l", "Enter", "w")
+        window.until(f"watching the cache line of {demo.LOCK}")
+        window.until("ANSWER", f"lock:{demo.LOCK}")
+        window.tmux("send-keys", "q")
+        window.until_it_ends(0)
+    assert list(scratch.iterdir()) == []
+
+
 def test_it_ends_with_its_terminal(tmp_path: Path) -> None:
     """Where no signal tells of it too: nothing runs on that nobody sees."""
     scratch = tmp_path / "scratch"

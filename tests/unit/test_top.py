@@ -37,7 +37,7 @@ SECONDS = 60
 
 KEYS = (
     "up", "down", "left", "right", "ppage", "npage", "home", "end", "enter", "escape", "backspace",
-    *"sSrRkK/pfhqa", "é",
+    *"sSrRkK/pfhqaw", "é",
 )  # fmt: skip
 
 
@@ -284,9 +284,20 @@ def test_time_keys_are_of_recordings_alone(shown: Shown) -> None:
     assert not keys(shown, "k", steps=4).keep
 
 
+def test_w_watches_the_line_of_the_selected_lock(shown: Shown) -> None:
+    state = keys(shown, "down", "w")
+    assert (state.view, state.selected, state.watches) == ("line", ("pipe_inode_info.mutex", "mutex"), 1)
+    assert keys(shown, "down", "enter", "w").selected == state.selected
+    # Once more; and of a recording there is no line to watch.
+    assert keys(shown, "down", "w", "w").watches == 2
+    assert keys(shown, "w", "escape").view == "locks"
+    assert keys(shown, "w", steps=4).view == "locks"
+    assert "ANSWER  it moves" in text(replace(shown, line=("ANSWER  it moves", "")), state)
+
+
 def test_help_names_every_key(shown: Shown) -> None:
     lines = "\n".join(text(shown, keys(shown, "h"), rows=40))
-    for key in ("Enter", "s", "r", "K", "/", "f", "p", "k", "a", "q"):
+    for key in ("Enter", "s", "r", "K", "/", "w", "f", "p", "k", "a", "q"):
         assert f" {key}  " in lines
     assert keys(shown, "h", "h").view == "locks"
     assert "lockline top --futex" in "\n".join(text(shown, keys(shown, "f")))

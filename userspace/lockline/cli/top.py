@@ -9,7 +9,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -20,6 +20,7 @@ from lockline.base.errors import LocklineError
 from lockline.base.text import Style
 from lockline.cli import terminal
 from lockline.cli.common import add_wait_filter, positive, wait_filter
+from lockline.cli.top_line import LineWatch
 from lockline.recording.reader import open_recording
 from lockline.top.frame import Shown, frame
 from lockline.top.source import Follower, read_file, steps
@@ -103,9 +104,11 @@ def _last_message(directory: Path) -> str:
 class _Recorder:
     """Runs the collector, anew when its time is over, and reads what it writes."""
 
-    def __init__(self, directory: Path, arguments: argparse.Namespace) -> None:
+    def __init__(self, directory: Path, arguments: argparse.Namespace, style: Style) -> None:
         self._directory = directory
         self._arguments = arguments
+        self._style = style
+        self._watched: LineWatch | None = None
         self._number = 0
         self._live = _start(directory, 0, arguments)
         self._follower = Follower(self._live.path)
@@ -119,6 +122,8 @@ class _Recorder:
     def stop(self) -> None:
         """End the collector; its recording is whole then."""
         self._follower.close()
+        if self._watched is not None:
+            self._watched.end()
         finish(self._live.process)
 
     def wait_ms(self) -> int:
@@ -151,7 +156,17 @@ class _Recorder:
     def detailed(self, shown: Shown, state: State) -> Shown:
         """The same interval, with what the view shows beside the locks."""
         report, holders = self._follower.details(shown.report, state)
-        return replace(shown, report=report, holders=holders)
+        return replace(shown, report=report, holders=holders, line=self._line(state))
+
+    def _line(self, state: State) -> Sequence[str]:
+        """What is known of the line that was asked for last; a watch begins where there is none."""
+        if state.view != "line" or state.selected is None:
+            return ()
+        if self._watched is None or (self._watched.lock, self._watched.number) != (state.selected, state.watches):
+            if self._watched is not None:
+                self._watched.end()
+            self._watched = LineWatch(self._directory, self._live.path, state.selected, state.watches)
+        return self._watched.lines(self._style, terminal.columns())
 
     def _cost(self) -> float | None:
         """Of a CPU, since the interval before; of the first one it would be the cost of the start."""
@@ -161,13 +176,13 @@ class _Recorder:
 
 
 @contextmanager
-def _recorder(arguments: argparse.Namespace) -> Iterator[_Recorder]:
+def _recorder(arguments: argparse.Namespace, style: Style) -> Iterator[_Recorder]:
     if os.geteuid() != 0:
         raise LocklineError("top: recording needs root; run it with sudo, or name a recording: lockline top FILE")
     with ExitStack() as stack:
         stack.enter_context(ended_by_signals())
         directory = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="lockline-top-")))
-        recorder = _Recorder(directory, arguments)
+        recorder = _Recorder(directory, arguments, style)
         stack.callback(recorder.stop)
         yield recorder
 
@@ -206,7 +221,7 @@ def _emit(text: str) -> None:
 
 def _batch_live(arguments: argparse.Namespace, style: Style) -> None:
     most = 1 if arguments.once else arguments.count
-    with _recorder(arguments) as recorder:
+    with _recorder(arguments, style) as recorder:
         shown: Shown | None = _first(recorder)
         printed = 0
         while most is None or printed < most:
@@ -259,7 +274,7 @@ def _watch_live(screen: "Screen", recorder: _Recorder, style: Style, state: Stat
         changed = key is not None
         if key is not None:
             before, state = state, press(state, key, shown.report.locks)
-            if (state.view, state.selected) != (before.view, before.selected):
+            if (state.view, state.selected, state.watches) != (before.view, before.selected, before.watches):
                 shown = recorder.detailed(shown, state)
         if not state.paused and recorder.due() and (newer := recorder.next(state)) is not None:
             shown, changed = newer, True
@@ -299,7 +314,7 @@ def _on_terminal(arguments: argparse.Namespace, style: Style) -> tuple[str, int]
             read_file(path, 0)
             curses.wrapper(lambda window: _watch_file(Screen(window), path, style, arguments.interval * 1000))
             return "", 0
-        with _recorder(arguments) as recorder:
+        with _recorder(arguments, style) as recorder:
             begun = State(keep=bool(arguments.output))
             print("lockline: starting to record ...", file=sys.stderr)
             # What can fail fails before the screen is taken.

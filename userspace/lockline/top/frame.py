@@ -25,6 +25,7 @@ HELP = (
     ("r", "reverse the order"),
     ("K", "the next kind of locks alone"),
     ("/", "locks whose name holds a text; Escape shows all again"),
+    ("w", "watch the lock's cache line for some seconds: who takes it from whom"),
     ("f", "locks of programs (top --futex)"),
     ("p", "pause, and go on"),
     ("k", "keep the recording when top ends"),
@@ -49,6 +50,7 @@ class Shown:
 
     holders: the locks of the whole recording, with who held them.  steps: of a recording, its intervals; 0: live.
     cost: what lockline takes, as a part of one CPU; None: not known.  note: what the viewer should know.
+    line: what is known of the watched line.
     """
 
     report: Report
@@ -56,6 +58,7 @@ class Shown:
     steps: int = 0
     cost: float | None = None
     note: str = ""
+    line: Sequence[str] = ()
 
 
 def _heading(shown: Shown, state: State, style: Style, columns: int) -> list[Line]:
@@ -176,7 +179,7 @@ def _lock(shown: Shown, state: State, style: Style, columns: int) -> list[Line]:
     held = next((one for one in shown.holders if (one.name, one.kind) == key), lock)
     name = clean(f"{key[0]} ({key[1]})" if key else "?", style)
     if lock is None:
-        return [Line(cut(name, columns), "title"), Line("no wait for it in this time")]
+        return [Line(cut(name, columns), "title"), Line(cut("no wait for it in this time", columns))]
     seconds, figures = report.window.duration_ns / 1e9 or 1.0, lock.figures
     lines = [
         Line(cut(name, columns), "title"),
@@ -212,7 +215,7 @@ def _lock(shown: Shown, state: State, style: Style, columns: int) -> list[Line]:
 def _futexes(shown: Shown, style: Style, columns: int) -> list[Line]:
     futexes = shown.report.futexes
     if futexes is None:
-        return [Line("Locks of programs were not recorded; lockline top --futex records them.")]
+        return [Line(cut("Locks of programs were not recorded; lockline top --futex records them.", columns))]
     from lockline.render.signals import futexes as words
 
     # They are counted over the whole recording.
@@ -237,6 +240,8 @@ def frame(shown: Shown, state: State, style: Style, columns: int, rows: int) -> 
         body = _scrolling([Line(cut(f"{key:>12}  {what}", columns)) for key, what in HELP], state, room)
     elif state.view == "lock":
         body = _scrolling(_lock(shown, state, style, columns), state, room)
+    elif state.view == "line":
+        body = _scrolling([Line(cut(clean(text, style), columns)) for text in shown.line], state, room)
     elif state.view == "futexes":
         body = _scrolling(_futexes(shown, style, columns), state, room)
     else:

@@ -7,7 +7,7 @@ from typing import Literal, TypeAlias
 
 from lockline.analysis.model import LockWaits
 
-View: TypeAlias = Literal["locks", "lock", "futexes", "help"]
+View: TypeAlias = Literal["locks", "lock", "futexes", "line", "help"]
 
 SORTS = ("waiting", "waits", "longest", "p99", "name")
 # Keys that are no letters, as the drawer names them.
@@ -24,7 +24,7 @@ class State:
 
     selected: name and kind of a lock, None: the first.  step: of a recording, which interval from 0 on; None: the
     whole recording.  pattern: text that names of locks hold.  typing: the pattern is being written.  kind: "" for all.
-    keep: the live recording is kept at the end.
+    keep: the live recording is kept at the end.  watches: how often a line was asked for.
     """
 
     view: View = "locks"
@@ -39,6 +39,7 @@ class State:
     keep: bool = False
     quit: bool = False
     scroll: int = 0
+    watches: int = 0
 
 
 def key_of(lock: LockWaits) -> Key:
@@ -116,11 +117,22 @@ def press(state: State, key: str, locks: Sequence[LockWaits], steps: int = 0) ->
         return replace(state, paused=not state.paused)
     if key == "k":
         return replace(state, keep=not state.keep and not steps)
+    if key == "w" and not steps:
+        return _watching(state, locks)
     if key == "f":
         return replace(state, view="locks" if state.view == "futexes" else "futexes", scroll=0)
     if state.view != "locks":
         return _scrolled(state, key)
     return _in_locks(state, key, locks)
+
+
+def _watching(state: State, locks: Sequence[LockWaits]) -> State:
+    """The line of the selected lock; of one that is shown, once more."""
+    shown = shown_locks(locks, state)
+    known = (
+        state.selected if state.view in ("lock", "line") else key_of(shown[selection(shown, state)]) if shown else None
+    )
+    return state if known is None else replace(state, view="line", selected=known, scroll=0, watches=state.watches + 1)
 
 
 def _scrolled(state: State, key: str) -> State:
