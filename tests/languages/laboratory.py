@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What `record --futex` makes of programs in eight languages: `make lab-languages`.
+"""What `record --futex` makes of programs in nine languages: `make lab-languages`.
 
 Each is built from its source here, and recorded from its begin to its end: contended, idle, and with the lock split.
 The program's own counters are the truth.  Then other kinds of waiting: the finding that each must have, or none.
@@ -60,6 +60,18 @@ LANGUAGES = (
     Language(
         "Python", "python3", (), (sys.executable, f"{HERE}/threads.py"), timed=False, own=("_PyEval_EvalFrameDefault",)
     ),
+    Language(
+        "C#",
+        "dotnet",
+        # Mono's compiler: a run time alone has none.
+        ("mcs", "-optimize+", "-out:{}/Threads.exe", f"{HERE}/Threads.cs"),
+        (
+            *("env", "COMPlus_PerfMapEnabled=1", "DOTNET_PerfMapEnabled=1", "dotnet", "exec", "--runtimeconfig"),
+            *(f"{HERE}/threads_net.json", "{}/Threads.exe"),
+        ),
+        contended=("contended", "pool"),
+        own=("Threads::UnderMutex",),
+    ),
 )
 
 
@@ -108,7 +120,7 @@ KINDS = (
         "javac",
         ("javac", "-d", "{}", f"{HERE}/Kinds.java"),
         ("java", "-cp", "{}", "Kinds"),
-        {"readwrite": "user-lock", "scheduled": ""},
+        {"readwrite": "user-lock", "scheduled": "", "behind": ""},
     ),
     Kinds(
         "Python",
@@ -122,7 +134,7 @@ KINDS = (
         "ruby",
         (),
         ("ruby", f"{HERE}/threads.rb"),
-        {"contended": "gvl-bound", "calls": "gvl-bound", "mutex": "user-lock", "idle": ""},
+        {"contended": "gvl-bound", "calls": "gvl-bound", "mutex": "user-lock", "behind": "", "idle": ""},
     ),
     Kinds("JS", "node", (), ("node", f"{HERE}/threads.js"), {"contended": "user-lock", "idle": ""}),
 )

@@ -17,6 +17,8 @@ from lockline.analysis.user_evidence import (
     GO_MUTEX,
     JAVA_LOCK,
     MONITOR,
+    NET_LOCK,
+    NET_MONITOR,
     OPENMP_BARRIER,
     PARKING_LOT,
     PY_MUTEX,
@@ -137,20 +139,31 @@ def test_the_words_of_a_condition_variable_are_one() -> None:
     assert recognise([word(2, 4096), word(3, 4100, value_2=5)], (), WINDOW) == ()
 
 
-def parked(functions: tuple[str, ...], wakers: tuple[int, ...], wait_ns: int = WINDOW * 6 // 10) -> list[Seen]:
-    """Three threads, each on a word of its own; wakers by task."""
+def parked(
+    functions: tuple[str, ...],
+    wakers: tuple[int, ...],
+    wait_ns: int = WINDOW * 6 // 10,
+    module: str = "",
+    slept: int = 1000,
+) -> list[Seen]:
+    """Three threads, each on a word of its own; wakers by task; module: what calls the C library's function."""
+    frames = tuple(rows.Frame(1, name, 0, module) for name in functions if module)
     return [
         word(
             number,
             4096 * number,
             wait_ns=wait_ns,
-            waits=(Calls(number, functions, (), 10, 10),),
+            slept=slept,
+            waits=(Calls(number, functions, (), 10, 10, frames),),
             wakers_of=tuple(Calls(task, (), (), 5, 0) for task in wakers if task != number),
         )
         for number in (2, 3, 4)
     ]
 
 
+NET_ENTER = ("__futex_wait", "CPalSynchronizationManager::BlockThread", "AwareLock::EnterEpilogHelper")
+NET_WAIT = ("__futex_wait", "CPalSynchronizationManager::BlockThread", "SyncBlock::Wait")
+NET_POOL = ("__futex_wait", "CPalSynchronizationManager::BlockThread", "CLRLifoSemaphore::Wait")
 ENTER = ("PlatformEvent::park", "ObjectMonitor::EnterI", "ObjectMonitor::enter", "Threads.underMonitor")
 WAIT = ("PlatformEvent::park", "ObjectMonitor::wait", "JVM_MonitorWait")
 PARK = ("Parker::park", "Unsafe_Park", "LockSupport.park", "ReentrantLock.lock")
@@ -180,6 +193,15 @@ PY_LOCK = ("_PySemaphore_Wait", "_PyParkingLot_Park", "_PyMutex_LockTimed")
         (parked(PARK[:2], (2, 3, 4), WINDOW), None),
         (parked(("syscall", "parking_lot::raw_mutex::RawMutex::lock_slow"), (2, 3, 4)), PARKING_LOT),
         (parked(("syscall", "parking_lot::condvar::Condvar::wait_until_internal"), (2, 3, 4)), None),
+        (parked(NET_ENTER, (2, 3, 4)), NET_MONITOR),
+        (parked(NET_ENTER, (9,)), NET_MONITOR),
+        # A semaphore that is used as a lock; one that others release; a run time without names, and its idle workers.
+        (parked(NET_WAIT, (2, 3, 4), module="libcoreclr.so"), NET_LOCK),
+        (parked(NET_WAIT, (9,), module="libcoreclr.so"), None),
+        (parked(("__futex_wait", ""), (2, 3, 4), module="libcoreclr.so"), NET_LOCK),
+        (parked(NET_POOL, (2, 3, 4), module="libcoreclr.so"), None),
+        # Hardly any wait, as where an idle program ends.
+        (parked(NET_WAIT, (2, 3, 4), module="libcoreclr.so", slept=3), None),
     ],
 )
 def test_threads_that_park_on_words_of_their_own(words: list[Seen], make: str | None) -> None:
@@ -187,6 +209,32 @@ def test_threads_that_park_on_words_of_their_own(words: list[Seen], make: str | 
     assert [one.make for one in found] == ([make] if make else [])
     if make:
         assert found[0].words == (2, 3, 4)
+
+
+@pytest.mark.parametrize(
+    ("waits", "timed_out", "known"),
+    [
+        # Each has the monitor for a third of the time, and waits for a queue meanwhile; it sleeps; it hardly waits.
+        (WINDOW // 3, 0, (False, "medium")),
+        (WINDOW // 3, 900, (True, "high")),
+        (WINDOW // 9, 0, (True, "high")),
+    ],
+    ids=["queue", "sleep", "works"],
+)
+def test_a_monitor_that_is_held_over_a_wait(waits: int, timed_out: int, known: tuple[bool, str]) -> None:
+    elsewhere = [
+        word(
+            number + 10,
+            4096 * (number + 10),
+            wait_ns=waits,
+            timed_out=timed_out,
+            waits=(Calls(number, PARK[:2], (), 10, 10),),
+        )
+        for number in (2, 3, 4)
+    ]
+    found = one(recognise([*parked(ENTER, (2, 3, 4), WINDOW * 6 // 10), *elsewhere], (), WINDOW))
+    assert (found.make, found.words) == (MONITOR, (2, 3, 4))
+    assert (found.lock, found.sure) == known
 
 
 def test_who_lets_a_mutex_of_go_go() -> None:
@@ -474,3 +522,44 @@ def test_threads_of_ruby_that_wait_for_all_at_one_word(
 ) -> None:
     stack = ruby_stack(RUBY_3_3, 4096, *inside)
     assert told(ruby(stack, stack, stack, wakers=wakers, wait_ns=wait_ns)) == known
+
+
+def ruby_mutexes(*threads: tuple[int, int], held_over: tuple[str, ...] = ()) -> list[Seen]:
+    """Threads of Ruby 3.1 that wait for a Mutex, and who lets each of them in, 0 nobody.
+
+    held_over: functions below which each also waits for another thread, nine tenths of the time.
+    """
+    lock = ruby_stack(RUBY_3_1, 4096, "?", "?", "rb_mutex_synchronize")
+    unlock = ruby_stack(RUBY_3_1, 0, "?", "rb_mutex_unlock", "rb_ensure")
+    queue = ruby_stack(RUBY_3_1, 4096, "?", "?", *held_over)
+    names = tuple(frame.symbol for frame in queue if frame.symbol)
+    return [
+        word(
+            task + 2,
+            4096 * (task + 1),
+            wait_ns=WINDOW * 8 // 10,
+            waits=(Calls(task, (), (), 10, 6, lock), *((Calls(task, names, (), 1, 4, queue),) if held_over else ())),
+            wakers_of=(Calls(by, (), (), 10, 0, unlock),) if by else (),
+        )
+        for task, by in threads
+    ]
+
+
+QUEUE_INSIDE = ("rb_ensure", "?", "rb_vm_exec", "rb_yield", "rb_ensure", "rb_vm_exec")
+
+
+@pytest.mark.parametrize(
+    ("words", "known"),
+    [
+        # One; two, of which the threads have nothing to do with each other.
+        (ruby_mutexes((1, 2), (2, 3), (3, 1)), [("Ruby Mutex", True, "high", 3)]),
+        (ruby_mutexes((1, 2), (2, 1), (3, 4), (4, 3)), [("Ruby Mutex", True, "high", 2)] * 2),
+        # Nobody lets go; who has it waits for a queue; who waits for a queue has nothing.
+        (ruby_mutexes((1, 0), (2, 0), (3, 0)), [("Ruby Mutex", False, "medium", 3)]),
+        (ruby_mutexes((1, 2), (2, 3), (3, 1), held_over=QUEUE_INSIDE), [("Ruby Mutex", False, "medium", 3)]),
+        (ruby_mutexes((1, 2), (2, 3), (3, 1), held_over=QUEUE_INSIDE[:3]), [("Ruby Mutex", True, "high", 3)]),
+    ],
+    ids=["one", "two", "stuck", "workers", "queue elsewhere"],
+)
+def test_mutexes_of_ruby(words: list[Seen], known: list[tuple[str, bool, str, int]]) -> None:
+    assert told(words) == known

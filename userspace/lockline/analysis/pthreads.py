@@ -18,8 +18,8 @@ from lockline.analysis.user_evidence import (
     Recognised,
     Seen,
     Site,
+    held_over_wait,
     share_from,
-    waiting,
     waiting_still,
 )
 from lockline.base.c_library import FUTEX_CALLERS
@@ -36,10 +36,6 @@ _WRITERS_WORD = 12
 # Of the C library and of run times around a call: not the program's own function.
 _NO_SITES = (*FUTEX_CALLERS, "gomp_")
 _BELOW_PROGRAM = ("start_thread", "__clone", "__libc_start", "_start", "GOMP_", "__kmp")
-
-# Of a window: waits at other words by one thread at a time, of those who queue for a lock.
-_NEARLY_ALL = 0.8
-_ONE_THREAD = 1.1
 
 
 def _site(call: Calls) -> str:
@@ -140,34 +136,12 @@ def conditions(processes: Processes) -> Iterator[Recognised]:
 
 
 def held_while_idle(processes: Processes, locks: Collection[int], window_ns: int) -> Iterable[Recognised]:
-    """Locks whose holder waits at another word nearly all the time: a queue of workers, or a lock held over a wait.
-
-    One thread at a time waits there, each of them one that queues for the lock too, and all others queue meanwhile.
-    """
+    """Locks of one word whose holder waits at another one nearly all the time."""
     for words in processes.values():
         for entry in words.values():
-            queue = {call.task for call in entry.waits}
-            if entry.futex.id not in locks or len(queue) < 2 or not window_ns:
+            if entry.futex.id not in locks:
                 continue
-            elsewhere: defaultdict[int, int] = defaultdict(int)
-            for other in words.values():
-                sampled = sum(call.wait_ns for call in other.waits)
-                if other is entry or other.futex.id in locks or not sampled:
-                    continue
-                for call in other.waits:
-                    if call.task in queue:
-                        elsewhere[call.task] += other.total.wait_ns * call.wait_ns // sampled
-            asleep = sum(elsewhere.values()) / window_ns
-            at_work = len(queue) - asleep - waiting((entry,), window_ns)
-            if len(elsewhere) > 1 and _NEARLY_ALL <= asleep <= _ONE_THREAD and at_work <= HALF:
-                yield Recognised(
-                    (entry.futex.id,),
-                    "",
-                    lock=False,
-                    sure="medium",
-                    why=(
-                        f"its holder waits at another futex, {asleep:.0%} of the time: workers wait for their next "
-                        "job, or the lock is held during a wait; the stacks of those waits show which"
-                    ),
-                    unclear=True,
-                )
+            others = [other for other in words.values() if other is not entry and other.futex.id not in locks]
+            why = held_over_wait((entry,), others, window_ns)
+            if why:
+                yield Recognised((entry.futex.id,), "", lock=False, sure="medium", why=why, unclear=True)

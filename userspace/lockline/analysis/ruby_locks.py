@@ -8,22 +8,28 @@ rb_threadptr_execute_interrupts() (to 3.2); a system call for a file ends with t
 at the same word for other reasons; but a queue, a Mutex and a join have exported functions in between.
 """
 
+import functools
+import itertools
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from lockline.analysis.user_evidence import (
     HALF,
+    NEARLY_ALL,
     RUBY_GVL,
     RUBY_MUTEX,
     Calls,
     Processes,
     Recognised,
     Seen,
+    apart,
+    below_c_library,
     nobody_holds,
     waiting,
     wake_each_other,
 )
-from lockline.base.c_library import FUTEX_CALLERS, is_c_library
+from lockline.base.c_library import is_c_library
 from lockline.base.values import dataclass
 from lockline.recording.rows import Frame
 
@@ -46,6 +52,11 @@ _CALLERS = (
 # Below these the program itself runs; a thread that sleeps there may do nothing but Kernel#sleep, Thread.stop.
 _RUNS = ("rb_yield", "rb_funcall", "rb_proc_call", "rb_block_call", "rb_method_call", "rb_vm_exec", "rb_vm_invoke")
 _MUTEX_CALLERS = ("rb_mutex_lock", "rb_mutex_synchronize", "do_mutex_lock")
+_UNLOCKS = ("rb_mutex_unlock",)
+# A queue, a condition variable and a join sleep so that they can clean up: what they wait for, another thread does.
+_WAITS_FOR_OTHERS = ("rb_ensure",)
+# A block of Mutex#synchronize runs so, as the Mutex is let go whatever happens; these lie next to each other.
+_BLOCK_WITH_CLEANUP = ("rb_yield", "rb_ensure")
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,8 +75,9 @@ def _ruby(module: str) -> re.Match[str] | None:
     return _RUBY.fullmatch(module.rpartition("/")[2].removesuffix(" (deleted)"))
 
 
-def _one_word(modules: Iterable[str]) -> bool:
+def _one_word(words: Iterable[Seen]) -> bool:
     """Whether its threads may sleep where they wait for the GVL; so, if the version is not known."""
+    modules = (frame.module for entry in words for call in entry.waits for frame in call.frames)
     for match in filter(None, map(_ruby, modules)):
         major, minor = match[3] or match[1], match[4] or match[2]
         if major:
@@ -75,12 +87,9 @@ def _one_word(modules: Iterable[str]) -> bool:
 
 def _asked(frames: Sequence[Frame]) -> _Asked | None:
     """Who asked for a wait or a wake inside Ruby; None if that is not Ruby's."""
-    inner = list(frames)
-    while inner and (is_c_library(inner[0].module) or inner[0].symbol.startswith(FUTEX_CALLERS)):
-        inner = inner[1:]
     place = 0
     inside: list[str] = []
-    for frame in inner:
+    for frame in below_c_library(frames):
         if _ruby(frame.module) is None:
             # Where a thread of Ruby begins.
             return _Asked("", tuple(inside), place) if inside and is_c_library(frame.module) else None
@@ -109,9 +118,13 @@ def _may_be_for_gvl(asked: _Asked) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Word:
-    """A word that threads of Ruby wait at, and the parts of the sampled time there by what they wait for."""
+    """A word that threads of Ruby wait at, and the parts of the sampled time there by what they wait for.
+
+    calls: the sampled waits that are Ruby's, and who asked for them.
+    """
 
     entry: Seen
+    calls: tuple[tuple[Calls, _Asked], ...]
     gvl: float
     maybe: float
     mutex: float
@@ -127,7 +140,7 @@ def _words(words: Mapping[int, Seen]) -> Iterator[_Word]:
         (entry, [(call, asked) for call in entry.waits if (asked := _asked(call.frames)) is not None])
         for entry in words.values()
     ]
-    one_word = _one_word(frame.module for entry in words.values() for call in entry.waits for frame in call.frames)
+    one_word = _one_word(words.values())
     # Where the same call of rb_native_cond_wait() was seen to wait for the GVL, it always does.
     places = {asked.place for _, calls in by_word for _, asked in calls if _for_gvl(asked)} - {0}
     for entry, calls in by_word:
@@ -137,12 +150,13 @@ def _words(words: Mapping[int, Seen]) -> Iterator[_Word]:
         else:
             gvl = maybe = float(any(_for_gvl(asked) or asked.place in places for _, asked in calls))
         mutex = 0.0 if gvl >= HALF else _part(calls, entry, lambda asked: asked.caller in _MUTEX_CALLERS)
-        yield _Word(entry, gvl, maybe, mutex)
+        yield _Word(entry, tuple(calls), gvl, maybe, mutex)
 
 
-def _lock(found: Sequence[Seen], make: str, sure: str, why: str) -> Recognised:
+def _lock(found: Sequence[Seen], make: str, sure: str, why: str, *, unclear: bool = False) -> Recognised:
     ranked = sorted(found, key=lambda entry: (-entry.total.wait_ns, entry.futex.id))
-    return Recognised(tuple(entry.futex.id for entry in ranked), make, lock=True, sure=sure, why=why)
+    ids = tuple(entry.futex.id for entry in ranked)
+    return Recognised(ids, make, lock=not unclear, sure=sure, why=why, unclear=unclear)
 
 
 def _gvl(of_ruby: Sequence[_Word], window_ns: int) -> Iterator[Recognised]:
@@ -159,12 +173,86 @@ def _gvl(of_ruby: Sequence[_Word], window_ns: int) -> Iterator[Recognised]:
         yield _lock(surely, RUBY_GVL, "high", why)
 
 
+def _of_mutex(word: _Word) -> Seen:
+    """A word with the waits for a Mutex alone, and the wakes by who lets it go."""
+    waits = tuple(call for call, asked in word.calls if asked.caller in _MUTEX_CALLERS)
+    wakes = ((call, _asked(call.frames)) for call in word.entry.wakes)
+    unlocks = tuple(call for call, asked in wakes if asked is not None and asked.caller in _UNLOCKS)
+    return replace(word.entry, waits=waits, wakes=unlocks)
+
+
+def _by_mutex(of_ruby: Sequence[_Word]) -> list[list[_Word]]:
+    """The words at which threads wait for a Mutex, parted by who lets go of whom: those who queue for one do.
+
+    Since 3.3 whoever lets go wakes nobody: the next one goes on when it gets the GVL.
+    """
+    by_id = {word.entry.futex.id: word for word in of_ruby if word.mutex}
+    if _one_word(word.entry for word in of_ruby):
+        return [list(by_id.values())]
+    words = list(map(_of_mutex, by_id.values()))
+    # At some, of Ruby's own mutexes, nobody is let in.
+    let_in = [entry for entry in words if entry.wakes]
+    others = [by_id[entry.futex.id] for entry in words if not entry.wakes]
+    if not let_in:
+        return [others]
+    found = [[by_id[entry.futex.id] for entry in circle] for circle in apart(let_in)]
+    max(found, key=lambda circle: sum(word.entry.total.wait_ns for word in circle)).extend(others)
+    return found
+
+
+def _threads_in(words: Iterable[_Word], which: Callable[[Calls, _Asked], bool], window_ns: int) -> float:
+    """How many threads wait on average in such calls."""
+    waited = 0.0
+    for word in words:
+        sampled = sum(call.wait_ns for call in word.entry.waits)
+        there = sum(call.wait_ns for call, asked in word.calls if which(call, asked))
+        waited += word.entry.total.wait_ns * there / sampled if sampled else 0.0
+    return waited / window_ns if window_ns else 0.0
+
+
+def _for_mutex(_: Calls, asked: _Asked) -> bool:
+    return asked.caller in _MUTEX_CALLERS
+
+
+def _for_others_inside(tasks: Container[int], call: Calls, asked: _Asked) -> bool:
+    """Whether one of these waits for what another thread does, in a block that has to clean up."""
+    pairs = itertools.pairwise(call.functions)
+    return call.task in tasks and asked.caller in _WAITS_FOR_OTHERS and _BLOCK_WITH_CLEANUP in pairs
+
+
+def _mutexes(of_ruby: Sequence[_Word], window_ns: int) -> Iterator[Recognised]:
+    """The mutexes of a process.
+
+    If nobody lets go, or if one of those who take it nearly always waits for another thread's doing in a block that has
+    to clean up, these are idle workers as likely as a lock that is held for too long.
+    """
+    one_word = _one_word(word.entry for word in of_ruby)
+    for circle in _by_mutex(of_ruby):
+        found = [word.entry for word in circle if word.mutex >= HALF]
+        if not found:
+            continue
+        # Who lets go at once and takes it again never waits for it.
+        alone = list(map(_of_mutex, circle))
+        tasks = {call.task for entry in alone for call in (*entry.waits, *entry.wakes)}
+        idle = _threads_in(of_ruby, functools.partial(_for_others_inside, tasks), window_ns)
+        why = f"threads wait in rb_mutex_lock(): {_threads_in(circle, _for_mutex, window_ns):.1f} on average"
+        if not one_word and not any(entry.wakes for entry in alone):
+            why += "; nobody released it during the recording: its holder may wait for work"
+            yield _lock(found, RUBY_MUTEX, "medium", why, unclear=True)
+        elif idle >= NEARLY_ALL:
+            why += (
+                f"; its holder waits for other threads, {idle:.0%} of the time: workers wait for their next job, or the"
+                " Mutex is held during a wait"
+            )
+            yield _lock(found, RUBY_MUTEX, "medium", why, unclear=True)
+        else:
+            yield _lock(found, RUBY_MUTEX, "high", why)
+
+
 def ruby_locks(processes: Processes, window_ns: int) -> Iterator[Recognised]:
-    """The GVL of each process in Ruby, and its mutexes as one: each thread waits at words of its own."""
+    """The GVL of each process in Ruby, and its mutexes: each thread waits at words of its own."""
     for words in processes.values():
         of_ruby = list(_words(words))
         yield from _gvl(of_ruby, window_ns)
-        mutex = [word.entry for word in of_ruby if word.mutex >= HALF]
-        if mutex:
-            why = f"threads wait in rb_mutex_lock(): {waiting(mutex, window_ns):.1f} on average"
-            yield _lock(mutex, RUBY_MUTEX, "high", why)
+        if any(word.mutex >= HALF for word in of_ruby):
+            yield from _mutexes(of_ruby, window_ns)

@@ -16,7 +16,7 @@ _SWITCHES = {
         " first of them and run `jcmd {} Compiler.perfmap` before the recording ends"
     ),
     "Node": "start it with --perf-basic-prof",
-    ".NET": "start it with DOTNET_PerfMapEnabled=1",
+    ".NET": "start it with DOTNET_PerfMapEnabled=1 (before .NET 6: COMPlus_PerfMapEnabled=1)",
     "Python": "start it with -X perf",
 }
 

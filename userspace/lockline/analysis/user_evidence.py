@@ -6,8 +6,9 @@ who comes last wakes all others.
 """
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
+from lockline.base.c_library import FUTEX_CALLERS, is_c_library
 from lockline.base.values import dataclass
 from lockline.recording import rows
 
@@ -22,6 +23,8 @@ RUST_RWLOCK = "Rust RwLock"
 PARKING_LOT = "parking_lot lock"
 ABSL_MUTEX = "absl::Mutex"
 FOLLY_MUTEX = "folly mutex"
+NET_MONITOR = ".NET monitor"
+NET_LOCK = ".NET lock"
 ATOMICS = "JavaScript Atomics lock"
 RUBY_GVL = "Ruby GVL"
 RUBY_MUTEX = "Ruby Mutex"
@@ -34,6 +37,10 @@ BEHAVIOUR = "unknown make"
 
 MOST = 0.8
 HALF = 0.5
+# Of a window: waits elsewhere by one thread at a time, of those who queue for a lock.
+NEARLY_ALL = 0.8
+_ONE_THREAD = 1.1
+_SEVERAL_TASKS = 2
 # Threads that wait on average: more than one nearly all the time.  Two that take turns have 1.0.
 SEVERAL = 1.2
 # Tasks woken by one call: a lock lets one in, a barrier all.
@@ -45,6 +52,8 @@ _BARRIER_THREADS = 3
 _MOMENT = 0.05
 # Of all wakes of a word: a thread that makes fewer does not take the lock.
 _NOW_AND_THEN = 0.05
+# Sampled wakes of each word, from which on it is no chance that two circles have no thread in common.
+_ENOUGH_WAKES = 5
 # Hashes of 128 beyond which a set of threads says nothing any more.
 _FULL_SET = 96
 
@@ -168,12 +177,23 @@ def has(functions: Iterable[str], names: Collection[str]) -> bool:
     return any(form in function for function in functions for form in forms)
 
 
+def below_c_library(frames: Sequence[rows.Frame]) -> Sequence[rows.Frame]:
+    """A stack from whoever called the C library's wait."""
+    for at, frame in enumerate(frames):
+        if not is_c_library(frame.module) and not frame.symbol.startswith(FUTEX_CALLERS):
+            return frames[at:]
+    return ()
+
+
+def share_of(calls: Sequence[Calls], which: Callable[[Calls], bool]) -> float:
+    """The share of the sampled time (of wakes: of the samples) that these calls have."""
+    every = sum(call.wait_ns or call.waits for call in calls)
+    return sum(call.wait_ns or call.waits for call in calls if which(call)) / every if every else 0.0
+
+
 def share_from(calls: Sequence[Calls], names: Collection[str], unless: Collection[str] = ()) -> float:
-    """The share of the sampled time (of wakes: of the samples) from stacks with one of these functions."""
-    weights = [(call.wait_ns or call.waits, call) for call in calls]
-    every = sum(weight for weight, _ in weights)
-    there = sum(weight for weight, call in weights if has(call.functions, names) and not has(call.functions, unless))
-    return there / every if every else 0.0
+    """The same from stacks with one of these functions."""
+    return share_of(calls, lambda call: has(call.functions, names) and not has(call.functions, unless))
 
 
 def wake_each_other(words: Sequence[Seen]) -> bool:
@@ -204,6 +224,19 @@ def circles(words: Sequence[Seen]) -> list[list[Seen]]:
     return list(found.values())
 
 
+def apart(words: Sequence[Seen]) -> list[list[Seen]]:
+    """The same of words that surely are locks: circles with enough samples of wakes; the others join the largest."""
+    enough: list[list[Seen]] = []
+    others: list[list[Seen]] = []
+    for circle in circles(words):
+        wakes = sum(call.waits for entry in circle for call in entry.wakes)
+        (enough if wakes >= _ENOUGH_WAKES * len(circle) else others).append(circle)
+    if not enough:
+        return [list(words)]
+    max(enough, key=lambda circle: total_of(circle, "wait_ns")).extend(entry for circle in others for entry in circle)
+    return enough
+
+
 def _users(words: Sequence[Seen]) -> int:
     """Threads that wait at these words, and others that wake there more than now and then: one who never waits."""
     waiting_there = {call.task for entry in words for call in entry.waits}
@@ -224,6 +257,31 @@ def nobody_holds(words: Sequence[Seen], window_ns: int) -> bool:
     """
     asleep = (total_of(words, "wait_ns") - total_of(words, "latency_ns")) / window_ns if window_ns else 0.0
     return asleep > _users(words) - 1 + _MOMENT
+
+
+def held_over_wait(lock: Sequence[Seen], others: Iterable[Seen], window_ns: int) -> str:
+    """Why a lock's holder waits at another word nearly all the time; '' if it does not.
+
+    One thread at a time waits there, each of them one that queues for the lock too, and all others queue meanwhile:
+    a queue of workers, or a lock that is held over a wait.
+    """
+    queue = {call.task for entry in lock for call in entry.waits}
+    if len(queue) < _SEVERAL_TASKS or not window_ns:
+        return ""
+    elsewhere: defaultdict[int, int] = defaultdict(int)
+    for other in others:
+        sampled = sum(call.wait_ns for call in other.waits)
+        for call in other.waits:
+            if call.task in queue and sampled:
+                elsewhere[call.task] += other.total.wait_ns * call.wait_ns // sampled
+    asleep = sum(elsewhere.values()) / window_ns
+    at_work = len(queue) - asleep - waiting(lock, window_ns)
+    if len(elsewhere) < _SEVERAL_TASKS or not NEARLY_ALL <= asleep <= _ONE_THREAD or at_work > HALF:
+        return ""
+    return (
+        f"its holder waits at another futex, {asleep:.0%} of the time: workers wait for their next job, or the lock is"
+        " held during a wait; the stacks of those waits show which"
+    )
 
 
 def _peers(words: Sequence[Seen]) -> bool:

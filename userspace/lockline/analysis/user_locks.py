@@ -4,6 +4,7 @@
 By the layout of their words, the functions that wait and wake there, and who wakes whom.
 """
 
+import functools
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from lockline.analysis import pthreads
@@ -22,6 +23,8 @@ from lockline.analysis.user_evidence import (
     JAVA_LOCK,
     MONITOR,
     MOST,
+    NET_LOCK,
+    NET_MONITOR,
     OPENMP_BARRIER,
     OUT_OF_CONDITION,
     PARKING_LOT,
@@ -29,17 +32,23 @@ from lockline.analysis.user_evidence import (
     RUST_MUTEX,
     RUST_RWLOCK,
     SEVERAL,
+    Calls,
     Goroutines,
     Processes,
     Recognised,
     Seen,
+    apart,
     behaves_as_barrier,
     behaves_as_lock,
+    below_c_library,
     by_process,
     circles,
     has,
+    held_over_wait,
     nobody_holds,
     share_from,
+    share_of,
+    total_of,
     waiting,
     wake_each_other,
 )
@@ -128,7 +137,8 @@ class _Make:
     """A make of lock: functions of those who wait for it, and of waits there that are none (unless).
 
     peers: only if threads that wait also wake each other and somebody can have it, as idle workers come from the same
-    functions.  words: each of its threads waits at a word of its own.
+    functions.  words: each of its threads waits at a word of its own.  file: also who waits in this file, whatever the
+    function; stripped files have no names.
     """
 
     name: str
@@ -136,7 +146,19 @@ class _Make:
     unless: tuple[str, ...] = ()
     peers: bool = False
     words: bool = False
+    file: str = ""
 
+
+# A thread of CoreCLR has a condition variable of its own, and waits there whatever for.  A monitor's owner wakes one of
+# those that wait in AwareLock::Enter(): EnterEpilogHelper() is the part that sleeps.
+_CORECLR = "libcoreclr.so"
+_NET_MONITOR = ("AwareLock::Enter", "AwareLock::TryEnter")
+# Its own threads, and those that wait for the garbage collector, for work of the pool, or for a thread to end.
+_NET_OWN = (
+    *("FinalizerThread::", "DebuggerRCThread::", "ThreadpoolMgr::", "CLRLifoSemaphore::", "Thread::JoinEx"),
+    *("gc_heap::", "GCHeap::", "ThreadSuspend::", "RareDisablePreemptiveGC", "CorUnix::InternalCreateThread"),
+    *("System.Threading.LowLevelLifoSemaphore", "System.Threading.PortableThreadPool"),
+)
 
 _MAKES = (
     _Make(
@@ -182,19 +204,39 @@ _MAKES = (
         peers=True,
         words=True,
     ),
+    _Make(NET_MONITOR, _NET_MONITOR, words=True),
+    # SemaphoreSlim, a wait handle, a lock of the program's own making; of a stripped run time a monitor too.
+    _Make(NET_LOCK, (), (*_NET_MONITOR, *_NET_OWN), peers=True, words=True, file=_CORECLR),
     _Make(FOLLY_MUTEX, ("folly::SharedMutex", "folly::DistributedMutex", "folly::MicroLock"), peers=True),
 )
 
 
-def _of_make(make: _Make, found: list[Seen], window_ns: int) -> Iterable[Recognised]:
-    for circle in circles(found) if make.peers and make.words else [found] if make.words else [[one] for one in found]:
+# Of threads that have words of their own; fewer do not tell who takes turns with whom.
+_FEW_WAITS = 20
+
+
+def _of_make(make: _Make, found: list[Seen], words: Collection[Seen], window_ns: int) -> Iterable[Recognised]:
+    part = circles if make.peers else apart
+    for circle in part(found) if make.words else [[one] for one in found]:
         circle.sort(key=lambda entry: (-entry.total.wait_ns, entry.futex.id))
         threads = waiting(circle, window_ns)
         if make.peers and (threads < SEVERAL or not wake_each_other(circle) or nobody_holds(circle, window_ns)):
             continue
-        why = f"threads wait in {make.waits[0]}(): {threads:.1f} on average"
+        # The end of an idle program wakes its threads one by one.
+        if make.peers and make.words and total_of(circle, "slept") < _FEW_WAITS:
+            continue
+        why = f"threads wait in {make.file or f'{make.waits[0]}()'}: {threads:.1f} on average"
         if make.peers:
             why += ", and are woken by threads that wait there too"
+        # Who waits for a job, or for another lock, waits for others; who sleeps for a while is woken by the clock.
+        others = (entry for entry in words if entry not in found and entry.total.timed_out < MOST * entry.total.slept)
+        held = "" if make.peers else held_over_wait(circle, others, window_ns)
+        if not make.peers and not any(entry.wakes or entry.total.slept for entry in circle):
+            held = "nobody released it during the recording: its holder may wait for work"
+        if held:
+            ids = tuple(entry.futex.id for entry in circle)
+            yield Recognised(ids, make.name, lock=False, sure="medium", why=f"{why}; {held}", unclear=True)
+            continue
         yield Recognised(
             tuple(entry.futex.id for entry in circle),
             make.name,
@@ -204,12 +246,21 @@ def _of_make(make: _Make, found: list[Seen], window_ns: int) -> Iterable[Recogni
         )
 
 
+def _waits_at(make: _Make, call: Calls) -> bool:
+    caller = next(iter(below_c_library(call.frames)), None) if make.file else None
+    in_file = caller is not None and caller.module.rpartition("/")[2] == make.file
+    if not in_file and not has(call.functions, make.waits):
+        return False
+    return not has(call.functions, make.unless)
+
+
 def _made(processes: Processes, window_ns: int) -> Iterable[Recognised]:
     for words in processes.values():
         for make in _MAKES:
-            found = [entry for entry in words.values() if share_from(entry.waits, make.waits, make.unless) >= HALF]
+            waits_there = functools.partial(_waits_at, make)
+            found = [entry for entry in words.values() if share_of(entry.waits, waits_there) >= HALF]
             if found:
-                yield from _of_make(make, found, window_ns)
+                yield from _of_make(make, found, words.values(), window_ns)
 
 
 # enum futex_op of bpf/futex.h: a goroutine waited for a mutex; one let go of a mutex that others waited for.

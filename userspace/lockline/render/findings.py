@@ -51,6 +51,8 @@ SENTENCES: Mapping[str, str] = {
     "hot-go-mutex": "Goroutines of {process} wait for a sync.Mutex or sync.RWMutex",
     "hot-java-lock": "Threads of {process} wait for a lock of java.util.concurrent",
     "hot-monitor": "Threads of {process} wait for a Java monitor (synchronized)",
+    "hot-net-lock": "Threads of {process} wait for each other in .NET: they seem to have a lock",
+    "hot-net-monitor": "Threads of {process} wait for a .NET monitor (lock)",
     "hot-ruby-mutex": "Threads of {process} wait for a Mutex or Monitor of Ruby",
     "hot-rwlock": "Threads of {process} wait for {lock:short}, a read-write lock of their own program",
     "hot-py-mutex": "Threads of {process} wait for a lock of free-threaded Python (PyMutex)",
@@ -232,6 +234,13 @@ REMEDIES: Mapping[str, str] = {
     "lend-priority": ("use a lock that gives its holder the waiter's priority (rt_mutex, PTHREAD_PRIO_INHERIT)"),
     "load-less": (
         "load and look up symbols at the start; of exceptions: glibc 2.35 and GCC 12 or later unwind without this lock"
+    ),
+    "net-contention-events": (
+        "`dotnet-trace collect -p PID --clrevents contention` records each wait for a lock, with its stack"
+    ),
+    "net-narrow-monitor": (
+        "make the part inside `lock` shorter, and split it: an object to lock for each part of the data, or a"
+        " ConcurrentDictionary or Interlocked"
     ),
     "newer-kernel-throttling": "Linux 6.18 and newer: a group's limit does not stop a task inside the kernel",
     "no-sleep-with-it-held": "wait for files, sockets and timers without the lock: copy what is needed, then let it go",

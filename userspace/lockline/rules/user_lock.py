@@ -40,6 +40,8 @@ from lockline.analysis.user_evidence import (
     GO_MUTEX,
     JAVA_LOCK,
     MONITOR,
+    NET_LOCK,
+    NET_MONITOR,
     PY_MUTEX,
     RUBY_GVL,
     RUBY_MUTEX,
@@ -59,7 +61,7 @@ HELD_OVER_SLEEP = "held-over-sleep"
 # System calls in which a holder waits for another lock of its program.
 _FUTEX_CALLS = ("futex", "futex_wait", "futex_waitv")
 # Findings of their own, and what they say, by the kind of lock.
-_RULES = {GIL: "gil-bound", RUBY_GVL: "gvl-bound", MONITOR: "hot-monitor"}
+_RULES = {GIL: "gil-bound", RUBY_GVL: "gvl-bound", MONITOR: "hot-monitor", NET_MONITOR: "hot-monitor"}
 _CLAIMS = {
     "": "user-lock",
     BEHAVIOUR: "lock-by-behaviour",
@@ -74,6 +76,8 @@ _CLAIMS = {
     RUBY_GVL: "gvl-bound",
     RUBY_MUTEX: "hot-ruby-mutex",
     ATOMICS: "hot-atomics",
+    NET_MONITOR: "hot-net-monitor",
+    NET_LOCK: "hot-net-lock",
 }
 
 
@@ -144,6 +148,10 @@ def _remedies(make: str, process: Process, released: str, stacks: bool) -> tuple
         return (remedy("do-less-with-it-held"),)
     if make == MONITOR:
         return remedy("java-narrow-monitor"), remedy("java-lock-events")
+    if make == NET_MONITOR:
+        return remedy("net-narrow-monitor"), remedy("net-contention-events")
+    if make == NET_LOCK:
+        return remedy("do-less-with-it-held"), remedy("net-contention-events")
     if make == JAVA_LOCK:
         return remedy("java-narrow-lock"), remedy("java-lock-events")
     if make == GO_MUTEX:
