@@ -127,6 +127,15 @@ def test_threads_that_wake_each_other_one_at_a_time_contend(changed: dict[str, i
     assert [(one.make, one.lock, one.sure) for one in found] == ([(BEHAVIOUR, True, "medium")] if contended else [])
 
 
+@pytest.mark.parametrize(("outside", "make"), [(34, None), (10, BEHAVIOUR)])
+def test_who_never_waits_and_wakes_often_has_jobs(outside: int, make: str | None) -> None:
+    """The workers of a queue of Python pass jobs on; at a lock, whoever wakes has mostly waited before."""
+    waits = tuple(Calls(task, (), (), 10, 10) for task in (1, 2, 3, 4))
+    wakes = (*(Calls(task, (), (), (100 - outside) // 4, 0) for task in (1, 2, 3, 4)), Calls(5, (), (), outside, 0))
+    queue = word(2, 4096, **PEERS | {"wakers": 5, "wait_ns": 2 * WINDOW}, waits=waits, wakers_of=wakes)
+    assert [found.make for found in recognise([queue], (2,), WINDOW)] == ([make] if make else [])
+
+
 def test_a_word_whose_nature_is_clear_is_left_alone() -> None:
     assert recognise([word(2, 4096, **(PEERS | {"wait_ns": 3 * WINDOW}))], (), WINDOW) == ()
 

@@ -10,7 +10,7 @@ from lockline.analysis.blocked import BlockedThread
 from lockline.analysis.model import Figures
 from lockline.analysis.parked import Word, parked
 from lockline.analysis.samples import UNKNOWN_WAITER
-from lockline.analysis.user_evidence import GO_MUTEX, Calls, Goroutines, Recognised, Seen, Site
+from lockline.analysis.user_evidence import CONDITION_VARIABLE, GO_MUTEX, Calls, Goroutines, Recognised, Seen, Site
 from lockline.analysis.user_locks import recognise, unseen_goroutines
 from lockline.analysis.waits import UNKNOWN_LOCK
 from lockline.base import histogram
@@ -505,7 +505,9 @@ def _as_one(words: Sequence[FutexWaits], known: Recognised, waiters: Mapping[int
         return replace(merged, nature=BARRIER, why=known.why, make=known.make, sure=known.sure, sites=sites)
     if known.unclear:
         return replace(merged, nature=UNCLEAR, why=known.why, make=known.make, sure=known.sure)
-    kind, why = (CONDITION, known.why) if known.why else nature(merged.total, merged.semaphore)
+    # Threads that all go back to wait at once look like those of a semaphore.
+    semaphore = merged.semaphore and known.make != CONDITION_VARIABLE
+    kind, why = (CONDITION, known.why) if known.why else nature(merged.total, semaphore)
     return replace(merged, nature=kind, why=why, make=known.make)
 
 

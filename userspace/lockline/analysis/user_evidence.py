@@ -326,6 +326,9 @@ def behaves_as_lock(words: Sequence[Seen], window_ns: int) -> str:
         return ""
     if nobody_holds(words, window_ns):
         return ""
+    # Workers may pass jobs on, as those of a queue of Python do; who has jobs for them does not wait there.
+    if any(entry.waits and entry.wakes for entry in words) and not wake_each_other(words):
+        return ""
     how = "one at a time"
     if woken > _ONE_AT_A_TIME:
         how = f"{woken:.1f} at a time, of which one gets it"
