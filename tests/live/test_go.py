@@ -113,7 +113,9 @@ def test_goroutines_that_send(live: Path, recording: Path, program: Path, mode: 
     """Eight that queue for a slow receiver are held back by it; one may be a source that nobody asks for more."""
     profile, clock = record(live, recording, program, mode)
     (channel,), rules, words = of_go(recording, GO_CHANNEL)
-    assert (channel.nature, channel.ops) == (nature, ("Go send",))
+    assert channel.nature == nature
+    # The address is that of the channel's own lock, for which threads wait by futexes where they meet there.
+    assert {"Go send"} <= set(channel.ops) <= {"Go send", "WAIT", "WAKE"}
     assert profile * (1 - SLACK) <= channel.figures.wait_ns <= clock * (1 + SLACK)
     assert ("user-lock" in rules) == (nature == LOCK)
     assert ("main.underSend" in words) == (nature == LOCK)
