@@ -19,8 +19,31 @@ settings.load_profile("new" if os.environ.get("LOCKLINE_RANDOM") else "same")
 TESTS = Path(__file__).resolve().parent
 # Tests that start emulated guests, or build what only those run.
 KERNEL_FOLDERS = ("vm", "cross")
+# Those with tests that attach BPF programs.
+LIVE_FOLDERS = ("live", "names")
 # They load BPF programs and run them by BPF_PROG_TEST_RUN: nothing is attached, so others may run beside them.
 UNATTACHED_FOLDER = "bpf"
+# Files of live tests that may run beside others, with less priority (scripts/run-tests).  They compare no times, which
+# a wait for a CPU would change, and take no debug registers, of which a CPU has four.
+BESIDE = (
+    "test_aside",
+    "test_c2c_record",
+    "test_capabilities",
+    "test_exporter",
+    "test_futex_languages",
+    "test_go",
+    "test_hitm",
+    "test_hitm_killed",
+    "test_hostile_neighbour",
+    "test_names",
+    "test_notify",
+    "test_privileges",
+    "test_servers",
+    "test_starts_and_ends",
+    "test_survival",
+    "test_terminal",
+    "test_top_live",
+)
 
 
 def tier(item: pytest.Item) -> str:
@@ -30,15 +53,20 @@ def tier(item: pytest.Item) -> str:
         return "kernels"
     if folder in ("page", "spark"):
         return folder
-    attaches = folder != UNATTACHED_FOLDER and "bpf_machine" in getattr(item, "fixturenames", ())
-    return "live" if folder == "live" or attaches else "pure"
+    if folder != UNATTACHED_FOLDER and "bpf_machine" in getattr(item, "fixturenames", ()):
+        if folder not in LIVE_FOLDERS:
+            raise pytest.UsageError(f"{item.nodeid}: scripts/run-tests looks for live tests in {LIVE_FOLDERS} alone")
+        return "live"
+    return "live" if folder == "live" else "pure"
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Marks each test with its tier: first, so that -m sees the markers."""
+    """Marks each test with its tier, and live ones that run beside others: first, so that -m sees the markers."""
     for item in items:
         item.add_marker(tier(item))
+        if tier(item) == "live" and item.path.stem in BESIDE and not item.get_closest_marker("alone"):
+            item.add_marker("beside")
 
 
 @pytest.fixture(scope="session")

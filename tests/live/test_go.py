@@ -121,6 +121,7 @@ def test_goroutines_that_send(live: Path, recording: Path, program: Path, mode: 
     assert ("main.underSend" in words) == (nature == LOCK)
 
 
+@pytest.mark.alone  # it costs too much only where it gets its share of the CPUs
 def test_a_channel_that_costs_too_much(live: Path, recording: Path, program: Path) -> None:
     """Goroutines that do nothing but send: they are no longer followed, and mutexes are."""
     if (os.cpu_count() or 1) > MANY_CPUS:
