@@ -20,6 +20,7 @@
 #	make page		what draws the charts of `lockline report --html`: build/page/charts.js, by npm
 #	make schemas		docs/*-schema.json, from the dataclasses of lockline.render.documents
 #	make lab-incidents	whether `lockline why` finds causes that were planted; as root
+#	make lab-what-if	what is gained when a cause is taken away, beside what is foretold; as root
 #	make lab-languages	what `record --futex` makes of locks in eight languages; as root
 #	make pictures		docs/pictures, of recordings that the tests generate
 #	make lint		ruff, mypy, import-linter, clang-format, shellcheck
@@ -262,6 +263,13 @@ lab-incidents:
 	scripts/setup test
 	$(MAKE) $(PARALLEL) all workloads
 	build/venv/bin/python tests/incidents $(INCIDENTS)
+
+# What is gained when a cause is taken away for real, beside the bound and `lockline experiment`; as root.
+.PHONY: lab-what-if
+lab-what-if:
+	scripts/setup test
+	$(MAKE) $(PARALLEL) all workloads
+	build/venv/bin/python tests/whatif $(WHATIF)
 
 .PHONY: lab
 lab:

@@ -8,9 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from lockline.analysis.findings import UserLock
 from lockline.analysis.selection import Selection
-from lockline.analysis.whatif import ENOUGH_WAITS, Bound, most_gain, what_if
+from lockline.analysis.whatif import ENOUGH_WAITS, Bound, most_gain, what_if, within_cpus
 from lockline.recording.reader import open_recording
+from lockline.render.whatif import bound_words
 from lockline.rules.report import make_report
 from recording_generator import RecordingBuilder
 
@@ -154,3 +156,26 @@ def test_of_a_recording(tmp_path: Path) -> None:
     assert churn.why_not.endswith("lockline sees no loop")
     (one,) = bounds(tmp_path / "d", threads=1, waits_each=1000, wait_ns=1_000_000)
     assert one.why_not == "the threads that wait for it are not known"
+
+
+@pytest.mark.parametrize(
+    ("gain", "used", "cpus", "told", "binding"),
+    [
+        # Six threads of Python on two CPUs: one computes, and another one could.
+        (5.0, 1.0, 2, 1.0, 2),
+        (5.0, 0.5, 2, 3.0, 2),
+        # More CPUs than it could use.
+        (5.0, 1.0, 64, 5.0, 0),
+        # Other work of the process has them already.
+        (5.0, 2.1, 2, 0.0, 2),
+        (None, 1.0, 2, None, 0),
+        (5.0, 0.0, 2, 5.0, 0),
+    ],
+)
+def test_threads_that_compute_gain_no_more_than_there_are_cpus(
+    gain: float | None, used: float, cpus: int, told: float | None, binding: int
+) -> None:
+    bound = within_cpus(Bound(UserLock("gil", ""), gain, 6, 5.0, computes=12), used, cpus)
+    assert (bound.gain, bound.cpus) == (told, binding)
+    if binding and told:
+        assert bound_words(bound) == f"Without gil its 6 threads get at most +{told:.0%} done; then the 2 CPUs bind"

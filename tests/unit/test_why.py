@@ -4,6 +4,9 @@
 import ast
 import html
 import json
+import subprocess
+import sys
+import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,9 +16,11 @@ import pytest
 import lockline.investigation
 from lockline.analysis.findings import Confidence, Finding, Impact, Lock, Process, Task, UserLock, fact, ns, remedy
 from lockline.analysis.user_evidence import Goroutines
+from lockline.analysis.whatif import Bound
 from lockline.base.errors import LocklineError
 from lockline.base.text import Style
 from lockline.cli.why import redacted
+from lockline.cli.why_counters import cpus_used_by
 from lockline.investigation import probes
 from lockline.investigation.choice import LEAST_COST_NS, is_over, judge, most_cost_ns, next_steps, proven
 from lockline.investigation.counters import (
@@ -518,6 +523,32 @@ def test_the_story_is_the_same_after_it_was_kept(known: Investigation) -> None:
     text = document.as_json(story)
     validator_of("why").validate(json.loads(text))
     assert document.from_json(text) == story
+
+
+def test_a_bound_of_a_lock_is_not_that_of_a_cpu_limit() -> None:
+    bounds = (Bound(UserLock("table_mutex", ""), 2.0, 4, 2.5),)
+    for delayed, more in ((0.9, True), (0.0, False)):
+        seen = (observation("totals"), replace(user_busy(), bounds=bounds), threads(delayed=delayed))
+        known = known_of(*seen)
+        story = document.make(known, judge(known, "time"), MACHINE)
+        assert (story.verdict.cause == "holder-no-cpu") == more
+        assert story.what_if[0].words.endswith("More CPU for the holder may bring more than that") == more
+
+
+def test_how_much_of_the_cpus_a_process_uses() -> None:
+    program = [sys.executable, "-c", "while True: pass"]
+    with subprocess.Popen(program) as busy_one, subprocess.Popen(["sleep", "60"]) as idle_one:
+        try:
+            deadline = time.monotonic() + 60
+            while not (used := cpus_used_by(busy_one.pid, 0.1)) and time.monotonic() < deadline:
+                continue
+            assert 0 < used <= 1.1
+            assert cpus_used_by(idle_one.pid, 0.05) <= used
+        finally:
+            busy_one.kill()
+            idle_one.kill()
+    with pytest.raises(OSError):
+        cpus_used_by(busy_one.pid, 0.01)
 
 
 @pytest.mark.parametrize("columns", [80, 100, 40])

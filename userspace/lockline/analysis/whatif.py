@@ -12,13 +12,14 @@ N is the number of threads that were seen to wait: one that was not seen makes t
 
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import sqrt
 
 from lockline.analysis.answer import NEGLIGIBLE_SHARE
 from lockline.analysis.findings import Lock, Subject, UserLock
 from lockline.analysis.futex import LOCK
 from lockline.analysis.model import LockWaits, Report
+from lockline.analysis.user_evidence import GIL, RUBY_GVL
 
 # Fewer waits say little of an average.
 ENOUGH_WAITS = 100
@@ -35,7 +36,8 @@ class Bound:
     """gain: rounds at most, as a part more than now (0.5: half as many again); None: cannot be told, for why_not.
 
     waiters: of threads, that wait for it on average.  binds: the lock that allows no more; None: none is known, and
-    then it is the threads' own work that does.
+    then it is the threads' own work that does.  computes: the process whose threads compute with it held, as with
+    Python's GIL; 0: not known of this lock.  cpus: so many allow no more; 0: they do.
     """
 
     lock: Subject
@@ -44,6 +46,18 @@ class Bound:
     waiters: float
     binds: Subject | None = None
     why_not: str = ""
+    computes: int = 0
+    cpus: int = 0
+
+
+def within_cpus(bound: Bound, used: float, cpus: int) -> Bound:
+    """The bound where all that threads do with the lock held is to compute.
+
+    used: CPUs that the process uses now, on average.  A round takes as much CPU time without the lock.
+    """
+    if bound.gain is None or used <= 0 or cpus / used - 1 >= bound.gain:
+        return bound
+    return replace(bound, gain=max(0.0, cpus / used - 1), binds=None, cpus=cpus)
 
 
 def most_gain(threads: int, waiters: float, others: float, busy: Sequence[float], waits: int) -> float | None:
@@ -134,7 +148,8 @@ def _of_programs(report: Report) -> list[Bound]:
         other_ns = sum(
             other.figures.wait_ns for other in locks if other is not futex and other.futex.tgid in (tgid, 0)
         ) + sum(task.wait_ns for task in report.tasks if task.tgid == tgid)
-        found.append(_bound(subject, threads, waiters, report.window.share(other_ns) or 0.0, [], waits))
+        bound = _bound(subject, threads, waiters, report.window.share(other_ns) or 0.0, [], waits)
+        found.append(replace(bound, computes=tgid) if futex.make in (GIL, RUBY_GVL) else bound)
     return found
 
 

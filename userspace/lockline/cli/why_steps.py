@@ -3,17 +3,20 @@
 
 import os
 import time
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from lockline.analysis.model import Holder, Report
 from lockline.analysis.selection import Selection
+from lockline.analysis.whatif import Bound, within_cpus
 from lockline.base.collector import Started, end_with_us, start_collector
 from lockline.base.errors import LocklineError
 from lockline.cli.why_counters import (
     PROC,
     count_traced,
     cpu_seconds_of,
+    cpus_used_by,
     groups_of,
     look_at,
     read_counters,
@@ -32,6 +35,8 @@ from lockline.rules.report import make_report, with_lines
 # What the collector says when it has attached.
 _RECORDS = "lockline: recording"
 OUTLIERS = 100
+# How long it is looked at how much of the CPUs a process uses.
+_LOOK_AT_CPUS_S = 0.3
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +101,16 @@ def _with_processes(report: Report) -> Report:
     return replace(report, locks=tuple(replace(lock, holders=tuple(map(known, lock.holders))) for lock in report.locks))
 
 
+def _within_cpus(bound: Bound) -> Bound:
+    """The bound of a lock of Python's or Ruby's, held against the CPUs that its process may use."""
+    if not bound.computes:
+        return bound
+    with suppress(OSError):
+        cpus = len(os.sched_getaffinity(bound.computes))
+        return within_cpus(bound, cpus_used_by(bound.computes, _LOOK_AT_CPUS_S), cpus)
+    return bound
+
+
 def _recorded(choice: Choice, known: Investigation, number: int, path: Path) -> Made:
     before = read_counters()
     traced = count_traced() if not known.steps else None
@@ -104,6 +119,7 @@ def _recorded(choice: Choice, known: Investigation, number: int, path: Path) -> 
     with open_recording(path) as opened:
         report = _with_processes(with_lines(make_report(opened, Selection(), OUTLIERS), opened))
     seen = (observe_users if choice.probe == probes.USERS else observe)(report, choice.probe)
+    seen = replace(seen, bounds=tuple(map(_within_cpus, seen.bounds)))
     seen = replace(seen, counters=difference(before, after, _groups(known, seen), traced))
     return Made(_step(choice, number, "done", _cost(report, start_s), seen), path)
 

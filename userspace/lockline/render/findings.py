@@ -309,6 +309,10 @@ REMEDIES: Mapping[str, str] = {
     "take-once": "take it only once in each thread, or make it a recursive lock",
     "stop-tracer": "stop {tracer}, or trace less on this machine",
     "trace-less": "find out who traces (strace, debuggers, checkpointing) and trace less on this machine",
+    "try-without": (
+        "`lockline experiment --stop {process:id} --progress io:PID` shows how much more the load (PID) would get done"
+        " without it"
+    ),
     "wake-one": (
         "wake one thread where one can go on (pthread_cond_signal(), notify_one()), and unlock the mutex before that"
     ),
@@ -391,6 +395,8 @@ class _Word:
             return value.name or "a lock"
         if isinstance(value, Process) and spec == "id":
             return str(value.tgid)
+        if isinstance(value, Task) and spec == "id":
+            return str(value.tid)
         if isinstance(value, tuple) and spec == "and":
             names = [value_words(one) for one in value]
             return f"{', '.join(names[:-1])} and {names[-1]}" if len(names) > 1 else names[0]

@@ -32,6 +32,9 @@ SCHEMA: Literal["lockline-why/1"] = schemas.WHY
 # Sentences of proof from what the cause makes, beside its own.
 _OF_SYMPTOMS = 2
 _BOUNDS = 3
+# Of these causes the bound of the lock is not that of the cause.
+_NO_CPU = ("holder-throttled", "holder-no-cpu")
+_MORE_CPU = ". More CPU for the holder may bring more than that"
 _USE = ("convoy", "hot-lock")
 
 
@@ -290,8 +293,9 @@ def _verdict(known: Investigation, verdict: Verdict_) -> Verdict:
     )
 
 
-def _what_if(known: Investigation) -> tuple[WhatIf, ...]:
+def _what_if(known: Investigation, cause: str | None) -> tuple[WhatIf, ...]:
     """For each lock the bound of the step that saw it last; the lock that is waited for most first."""
+    beyond = _MORE_CPU if cause in _NO_CPU else ""
     bounds = {value_words(bound.lock): bound for _, seen in known.observations for bound in seen.bounds}
     ranked = sorted(bounds.values(), key=lambda bound: -bound.waiters)
     return tuple(
@@ -302,7 +306,7 @@ def _what_if(known: Investigation) -> tuple[WhatIf, ...]:
             waiters=bound.waiters,
             binds=None if bound.binds is None else value_words(bound.binds),
             why_not=bound.why_not,
-            words=bound_words(bound),
+            words=bound_words(bound) + beyond,
         )
         for bound in ranked[:_BOUNDS]
     )
@@ -354,7 +358,7 @@ def make(known: Investigation, verdict: Verdict_, machine: Machine) -> Document:
         stalled=tuple(Stalled(name, part) for name, part in stalled),
         asleep=tuple(Asleep(one.function, one.what, one.threads) for one in sleeps[1].others) if sleeps else (),
         on_cpu=_on_cpu(known),
-        what_if=_what_if(known),
+        what_if=_what_if(known, verdict.cause.cause if verdict.cause is not None else None),
     )
 
 
