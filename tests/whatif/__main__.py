@@ -15,7 +15,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -90,23 +90,21 @@ def favour(pid: int | str) -> None:
 @contextmanager
 def started(case: Case, directory: Path) -> Iterator[tuple[int, str, str]]:
     """The program, and the commands that turn its switch."""
-    with running(("switched", case.program, str(case.threads)), directory) as load:
+    with ExitStack() as stack:
+        put = stack.enter_context(limited()) if case.limit else None
+        load = stack.enter_context(running(("switched", case.program, str(case.threads)), directory))
         favour(load.pid)
-        if not case.limit:
+        if put is None:
             yield load.pid, f"kill -USR1 {load.pid}", f"kill -USR2 {load.pid}"
             return
-        with limited() as put:
-            put(load.pid)
-            group = next(top for top in (Path("/sys/fs/cgroup/cpu"), Path("/sys/fs/cgroup")) if top.exists())
-            v1 = group / "lockline-incidents" / "cpu.cfs_quota_us"
-            v2 = group / "lockline-incidents" / "cpu.max"
-            yield (
-                load.pid,
-                f"echo -1 > {v1}" if v1.exists() else f"echo max > {v2}",
-                f"echo 10000 > {v1}" if v1.exists() else f"echo 10000 100000 > {v2}",
-            )
-            load.kill()
-            load.wait()
+        put(load.pid)
+        tops = (Path("/sys/fs/cgroup/cpu"), Path("/sys/fs/cgroup"))
+        group = next(top for top in tops if (top / "cpu.stat").exists() or top == tops[-1]) / "lockline-incidents"
+        v1, v2 = group / "cpu.cfs_quota_us", group / "cpu.max"
+        if v1.exists():
+            yield load.pid, f"echo -1 > {v1}", f"echo 10000 > {v1}"
+        else:
+            yield load.pid, f"echo max > {v2}", f"echo 10000 100000 > {v2}"
 
 
 def shell(command: str) -> None:
@@ -132,21 +130,21 @@ def bounds_of(pid: int, directory: Path, seconds: int) -> tuple[Bound, ...]:
         return what_if(make_report(recording, Selection(), 10))
 
 
-def measure(case: Case, runs: int, seconds: int, rounds: int) -> Result:
-    """One program: the truth, the bound, and so many experiments."""
+def measure(case: Case, runs: int, seconds: int) -> Result:
+    """One program: the bound, and the truth of so many runs in both states, with an experiment after each."""
     with tempfile.TemporaryDirectory(prefix="lockline-whatif-", dir="/var/tmp") as name:
         directory = Path(name)
         with started(case, directory) as (pid, on, off):
             spec = f"memory:{pid}:rounds"
             bounds = bounds_of(pid, directory, seconds)
             without, with_cause = 0.0, 0.0
-            for _ in range(rounds):
+            ratios = []
+            # In turn with the experiments: what else the machine does falls on both.
+            for _ in range(runs):
                 with_cause += speed(spec, seconds)
                 shell(on)
                 without += speed(spec, seconds)
                 shell(off)
-            ratios = []
-            for _ in range(runs):
                 arguments = ["--on", on, "--off", off, "--progress", spec, "-q", "--format", "json"]
                 command = [*LOCKLINE, "experiment", *arguments, "-d", str(seconds), "--slice", "0.1"]
                 done = subprocess.run(command, env=ENVIRONMENT, check=True, capture_output=True, text=True)
@@ -176,16 +174,15 @@ def main() -> int:
     """Command line."""
     parser = argparse.ArgumentParser(description="What is truly gained when a cause is taken away.")
     parser.add_argument("names", nargs="*", metavar="PROGRAM", help="of switched; default: all")
-    parser.add_argument("--runs", type=int, default=20, help="experiments with each (default: 20)")
+    parser.add_argument("--runs", type=int, default=20, help="long runs in both states, and experiments (default: 20)")
     parser.add_argument("--seconds", type=int, default=4, help="of each run (default: 4)")
-    parser.add_argument("--rounds", type=int, default=3, help="long runs in both states, in turn (default: 3)")
     arguments = parser.parse_args()
     favour("self")
     results = []
     for case in CASES:
         if arguments.names and case.program not in arguments.names:
             continue
-        result = measure(case, arguments.runs, arguments.seconds, arguments.rounds)
+        result = measure(case, arguments.runs, arguments.seconds)
         told = [f"{ratio:.2f} ({low:.2f} to {high:.2f})" for ratio, low, high in result.ratios]
         print(f"{case.name}: {result.truth:.2f}; {', '.join(told)}", file=sys.stderr, flush=True)
         results.append(result)
