@@ -365,7 +365,6 @@ def test_a_threshold(at_least: float | None, code: int) -> None:
         (["--stop", "1"], "the machine's init"),
         (["--stop", str(os.getpid())], "lockline itself"),
         (["--stop", str(os.getppid())], "started lockline"),
-        (["--stop", "2"], "never stopped"),
         (["--stop-cgroup", "/"], "below the root"),
         (["--stop-cgroup", "../x"], "below the root"),
         (["--stop-cgroup", "no/such/group"], "not a control group that can be frozen"),
@@ -389,6 +388,16 @@ def test_one_line_and_exit_code_1(
     error = capsys.readouterr().err
     assert told in error
     assert error.count("\n") == 1
+
+
+def test_threads_of_the_kernel_are_left_alone(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not Path("/proc/2/comm").exists() or Path("/proc/2/comm").read_text() != "kthreadd\n":
+        pytest.skip("the kernel's threads are not seen here")
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    assert cli.main(["experiment", "--progress", "io:1", "--stop", "2"]) == 1
+    assert "is a thread of the kernel: it is never stopped" in capsys.readouterr().err
 
 
 def test_it_needs_root(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -40,7 +40,8 @@ def render(bounds: Sequence[Bound], style: Style, columns: int) -> str:
     for bound in bounds:
         lines += fill(clean(bound_words(bound), style), "  ", "    ", columns)
     lines += fill(
-        "Only threads that were seen to wait count. It is assumed that work always finds a free CPU.",
+        "Only threads that were seen to wait count. It is assumed that work always finds a free CPU. The bound is of"
+        " waiting alone: what makes the work itself faster (more CPU, a line padded) may bring more.",
         "  ",
         "  ",
         columns,
