@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
@@ -370,7 +371,7 @@ def test_a_threshold(at_least: float | None, code: int) -> None:
         (["--stop-cgroup", "no/such/group"], "not a control group that can be frozen"),
         (["--nice", "5"], "must be PID=VALUE"),
         (["--nice", "5=99"], "from -20 to 19"),
-        (["--cpus", "5=x"], "is no CPU"),
+        (["--cpus", "5=x"], "--cpus 5=x: 'x' "),
         (["--set", "kernel.panic=1"], "not a setting that lockline knows as a remedy"),
         (["--set", "/proc/sys/kernel/panic=1"], "not a setting that lockline knows as a remedy"),
         (["--set", "../../x=1"], "must be NAME=VALUE"),
@@ -523,12 +524,13 @@ class Doubling(Change):
     kind = "commands"
     words = plan = "doubling"
 
-    def __init__(self) -> None:
-        self.since, self.work, self.speed = time.monotonic(), 0.0, 1000.0
+    def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
+        self.now = now
+        self.since, self.work, self.speed = now(), 0.0, 1000.0
         self.undone = 0
 
     def _count(self) -> None:
-        now = time.monotonic()
+        now = self.now()
         self.work += (now - self.since) * self.speed
         self.since = now
 
@@ -547,8 +549,25 @@ class Doubling(Change):
         self.undone += 1
 
 
-def test_slices_in_random_order() -> None:
-    change = Doubling()
+class Clock:
+    """A clock that moves when somebody sleeps."""
+
+    def __init__(self) -> None:
+        self.seconds = 0.0
+
+    def monotonic(self) -> float:
+        """The time."""
+        return self.seconds
+
+    def sleep(self, seconds: float) -> None:
+        """Lets it pass."""
+        self.seconds += seconds
+
+
+def test_slices_in_random_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = Clock()
+    monkeypatch.setattr("lockline.experiment.run.time", clock)
+    change = Doubling(clock.monotonic)
     made = experiment(change, Counter("work", change.read), 0.02, 0.6, random.Random(3).random)
     judged = judge(made.pairs, made.seconds)
     assert judged.verdict == "more"

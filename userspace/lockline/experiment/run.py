@@ -43,13 +43,20 @@ def _no_signals() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
+def _read(counter: Counter) -> tuple[float, float]:
+    """A counter, and when it was read: some time in between, of one that takes long."""
+    before = time.monotonic()
+    value = counter.read()
+    return value, (before + time.monotonic()) / 2
+
+
 def _measured(counter: Counter, slice_s: float) -> tuple[float, float]:
     """Seconds and work of a slice, from now on, after its warm-up."""
     begin = time.monotonic()
     time.sleep(slice_s * WARM_UP)
-    before, since = counter.read(), time.monotonic()
+    before, since = _read(counter)
     time.sleep(max(0.0, begin + slice_s - time.monotonic()))
-    after, until = counter.read(), time.monotonic()
+    after, until = _read(counter)
     return until - since, counter.grown(before, after)
 
 
