@@ -95,6 +95,7 @@ SENTENCES: Mapping[str, str] = {
     "from-caller": "{part} of the sampled waiting comes from {function}",
     "held": "held for {average} on average",
     "holds-cause": "holds that end there cause {part} of its waiting: {caused}",
+    "caused-by": "{holder} causes {part} of that",
     "each-release": "each of {releases} releases causes {each} of waiting on average, the worst one {most}",
     "side-waits": "{waits} waits of {kind}, {average} on average[, p99 {p99}]",
     "other-side-waits": "{waits} waits of {kind}, {average} each",

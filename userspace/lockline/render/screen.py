@@ -385,7 +385,12 @@ def _more(report: Report, answer: Answer, columns: int, kept: bool) -> list[str]
     known = next((lock.name for lock in answer.locks if atlas().find(lock.name)), "")
     if known:
         label = "       " if kept else "MORE   "
-        lines.append(cut(f"{label}lockline explain {known}: what contends it, and what helps", columns))
+        # A command is there to be copied, so it is never cut.
+        member = known.rsplit(".", 1)[-1]
+        names = [known, member] if atlas().find(member) == atlas().find(known) else [known]
+        says = (": what contends it, and what helps", ": what helps", "")
+        fitting = [f"{label}lockline explain {name}{what}" for name in names for what in says]
+        lines += [line for line in fitting if width(line) <= columns][:1]
     return lines
 
 
