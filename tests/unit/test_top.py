@@ -316,7 +316,7 @@ def test_once_and_batch_print(generated: Path, capsys: pytest.CaptureFixture[str
     once = capsys.readouterr().out
     assert once.count("lockline top") == 1
     assert "(all)" in once
-    assert cli.main(["top", str(generated), "--batch", "-n", "3"]) == 0
+    assert cli.main(["top", "-i", str(generated), "--batch", "-n", "3"]) == 0
     batch = capsys.readouterr().out
     assert [f"({step} of 10)" in batch for step in (1, 2, 3, 4)] == [True, True, True, False]
     assert "\x1b" not in batch
@@ -327,6 +327,8 @@ def test_once_and_batch_print(generated: Path, capsys: pytest.CaptureFixture[str
     [
         (["EXAMPLE"], "needs a terminal"),
         (["EXAMPLE", "-n", "2"], "-n needs --batch"),
+        (["-i", "2", "--once"], "-i no longer sets the interval: use -I"),
+        (["EXAMPLE", "-i", "x"], "name one recording"),
         (["EXAMPLE", "--once", "--holders"], "--holders works only live"),
         (["/nonexistent", "--once"], "no such file"),
     ],

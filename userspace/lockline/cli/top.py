@@ -51,7 +51,8 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     shown.add_argument("--once", action="store_true", help="print one interval (with FILE: all of it), then stop")
     shown.add_argument("--batch", action="store_true", help="print intervals one after the other, for scripts")
     top.add_argument("-n", "--count", type=positive, metavar="N", help="with --batch: stop after N intervals")
-    top.add_argument("-i", "--interval", type=positive, default=1, metavar="SECONDS", help="default: 1")
+    top.add_argument("-i", "--input", metavar="FILE", help="the same, as in perf")
+    top.add_argument("-I", "--interval", type=positive, default=1, metavar="SECONDS", help="default: 1")
     top.add_argument("-p", "--pid", metavar="PID,...", help="only these processes, and what they fork")
     add_wait_filter(top)
     top.add_argument("--holders", action="store_true", help="also who held the locks; costs more")
@@ -284,6 +285,13 @@ def _watch_live(screen: "Screen", recorder: _Recorder, style: Style, state: Stat
 def run(arguments: argparse.Namespace) -> tuple[str, int]:
     """Show it; gives nothing to print, and the exit code.  Raises LocklineError."""
     style = terminal.style()
+    if arguments.input is not None:
+        # Until the next version: what -i was before.
+        if arguments.input.isdecimal() and not Path(arguments.input).exists():
+            raise LocklineError("-i no longer sets the interval: use -I. As in perf, -i names an input file")
+        if arguments.file is not None:
+            raise LocklineError("name one recording, by -i or without")
+        arguments.file = arguments.input
     if arguments.count is not None and not arguments.batch:
         raise LocklineError("-n needs --batch")
     live_only = [name for name in ("pid", "holders", "futex", "output") if getattr(arguments, name)]
