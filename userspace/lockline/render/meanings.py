@@ -13,6 +13,7 @@ MEANINGS = {
     "file-lock": "Tasks wait for a lock on a file (flock, fcntl).",
     "gil-bound": "Python runs one thread of a process at a time. The other threads wait for its global lock, the GIL.",
     "gvl-bound": "Ruby runs one thread of a process at a time. The other threads wait for its global lock, the GVL.",
+    "held-by-others": "Another process holds the lock that this one waits for.",
     "held-over-sleep": "A thread sleeps while it holds a lock. All threads that want the lock sleep with it.",
     "holder-no-cpu": "The task that holds a lock wants to run, but gets no CPU.",
     "holder-preempted": (
@@ -22,7 +23,7 @@ MEANINGS = {
     "holder-sleeps": "The task that holds a lock sleeps: it waits for a disk, the network, a timer or another lock.",
     "holder-throttled": "A limit of CPU time (cpu.max) stops a task while it holds a lock. Its waiters stop too.",
     "hot-lock": "A lock has very many short waits. Each is harmless; together they cost CPUs or threads.",
-    "hot-monitor": "Threads of a Java program wait for an object that one of them has locked (synchronized).",
+    "hot-monitor": "Threads of a Java or .NET program wait for an object that one of them has locked (synchronized).",
     "inactive-wait": (
         "A tracer (strace, a debugger) waits in a loop until the traced task has left its CPU. The loop takes the very "
         "lock that this task needs to leave."
