@@ -134,7 +134,7 @@ KINDS = (
         "ruby",
         (),
         ("ruby", f"{HERE}/threads.rb"),
-        {"contended": "gvl-bound", "calls": "gvl-bound", "mutex": "user-lock", "behind": "", "idle": ""},
+        {"contended": "gvl-bound", "calls": "gvl-bound", "mutex": "user-lock", "idle": ""},
     ),
     Kinds("JS", "node", (), ("node", f"{HERE}/threads.js"), {"contended": "user-lock", "idle": ""}),
 )

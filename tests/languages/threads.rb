@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Four threads of Ruby: contended (they take turns at the GVL), calls (the same, but none computes until its time is
 # up: it calls the system), mutex (at a Mutex, which is held over a sleep), idle (they wait for a queue, a clock, a
-# pipe), behind (they wait for a queue with a Mutex held), split (one computes).
+# pipe), split (one computes).
 # Prints "ready", runs until a line or the end of its input, then prints its counters.
 
 THREADS = 4
@@ -33,10 +33,6 @@ def serve(jobs, counts, index)
   counts[index] += 1 while jobs.pop
 end
 
-def serve_behind(mutex, jobs, counts, index)
-  counts[index] += 1 while mutex.synchronize { jobs.pop }
-end
-
 # Neither has work for longer than a moment.
 def wait_elsewhere(pipe)
   until $stop
@@ -56,9 +52,6 @@ threads =
   when "idle"
     Array.new(THREADS) { |i| Thread.new { serve(jobs, counts, i) } } +
       [Thread.new { wait_elsewhere(reader) }, Thread.new { (sleep 0.01; jobs << 1) until $stop }]
-  when "behind"
-    Array.new(THREADS) { |i| Thread.new { serve_behind(mutex, jobs, counts, i) } } +
-      [Thread.new { (sleep 0.01; jobs << 1) until $stop }]
   when "calls"
     Array.new(THREADS) { |i| Thread.new { call(counts, i) } }
   when "mutex"

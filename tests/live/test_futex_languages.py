@@ -40,12 +40,10 @@ CASES = (
     # Four threads that compute pass it to each other; four that wait for a queue hardly touch it.
     Case("threads.py", "contended", 200, "gil-bound", GIL),
     Case("threads.py", "idle", 200),
-    # The same, where a thread has it for 100 ms; where each calls the system; and a Mutex that is held over a sleep,
-    # or for a queue.
+    # The same, where a thread has it for 100 ms; where each calls the system; and a Mutex that is held over a sleep.
     Case("threads.rb", "contended", 60, "gvl-bound", RUBY_GVL),
     Case("threads.rb", "calls", 200, "gvl-bound", RUBY_GVL),
     Case("threads.rb", "mutex", 200, "user-lock", RUBY_MUTEX),
-    Case("threads.rb", "behind", 100),
     Case("threads.rb", "idle", 200),
     # A mutex of JavaScript's own; workers of Node.js without messages, and those of libuv without jobs.
     Case("threads.js", "contended", 200, "user-lock", ATOMICS),

@@ -220,6 +220,17 @@ def test_threads_that_park_on_words_of_their_own(words: list[Seen], make: str | 
         assert found[0].words == (2, 3, 4)
 
 
+def test_a_monitor_that_is_held_over_a_wait_by_threads_that_start_late() -> None:
+    """For two thirds of the recording: one after the other waits for a queue, the others for the monitor."""
+    life = WINDOW * 2 // 3
+    queue = [
+        word(number + 10, 4096 * (number + 10), wait_ns=life // 3, waits=(Calls(number, PARK[:2], (), 10, 10),))
+        for number in (2, 3, 4)
+    ]
+    found = one(recognise([*parked(ENTER, (2, 3, 4), life * 2 // 3), *queue], (), WINDOW))
+    assert (found.make, found.lock, found.sure) == (MONITOR, False, "medium")
+
+
 @pytest.mark.parametrize(
     ("waits", "timed_out", "known"),
     [
@@ -563,12 +574,14 @@ QUEUE_INSIDE = ("rb_ensure", "?", "rb_vm_exec", "rb_yield", "rb_ensure", "rb_vm_
         # One; two, of which the threads have nothing to do with each other.
         (ruby_mutexes((1, 2), (2, 3), (3, 1)), [("Ruby Mutex", True, "high", 3)]),
         (ruby_mutexes((1, 2), (2, 1), (3, 4), (4, 3)), [("Ruby Mutex", True, "high", 2)] * 2),
+        # One thread has it whenever it wants: it may sleep with it held, unseen.
+        (ruby_mutexes((1, 9), (2, 9), (3, 9)), [("Ruby Mutex", True, "medium", 3)]),
         # Nobody lets go; who has it waits for a queue; who waits for a queue has nothing.
         (ruby_mutexes((1, 0), (2, 0), (3, 0)), [("Ruby Mutex", False, "medium", 3)]),
         (ruby_mutexes((1, 2), (2, 3), (3, 1), held_over=QUEUE_INSIDE), [("Ruby Mutex", False, "medium", 3)]),
         (ruby_mutexes((1, 2), (2, 3), (3, 1), held_over=QUEUE_INSIDE[:3]), [("Ruby Mutex", True, "high", 3)]),
     ],
-    ids=["one", "two", "stuck", "workers", "queue elsewhere"],
+    ids=["one", "two", "one alone", "stuck", "workers", "queue elsewhere"],
 )
 def test_mutexes_of_ruby(words: list[Seen], known: list[tuple[str, bool, str, int]]) -> None:
     assert told(words) == known

@@ -11,6 +11,7 @@ at the same word for other reasons; but a queue, a Mutex and a join have exporte
 import functools
 import itertools
 import re
+from collections import defaultdict
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
@@ -25,6 +26,7 @@ from lockline.analysis.user_evidence import (
     Seen,
     apart,
     below_c_library,
+    lived,
     nobody_holds,
     waiting,
     wake_each_other,
@@ -220,6 +222,11 @@ def _for_others_inside(tasks: Container[int], call: Calls, asked: _Asked) -> boo
     return call.task in tasks and asked.caller in _WAITS_FOR_OTHERS and _BLOCK_WITH_CLEANUP in pairs
 
 
+def _by_one_alone(words: Sequence[Seen]) -> bool:
+    """Whether one thread lets go, and never waits: it may sleep with the Mutex held in ppoll(), which is no futex."""
+    return len({call.task for entry in words for call in entry.wakes}) == 1 and not wake_each_other(words)
+
+
 def _mutexes(of_ruby: Sequence[_Word], window_ns: int) -> Iterator[Recognised]:
     """The mutexes of a process.
 
@@ -227,6 +234,9 @@ def _mutexes(of_ruby: Sequence[_Word], window_ns: int) -> Iterator[Recognised]:
     to clean up, these are idle workers as likely as a lock that is held for too long.
     """
     one_word = _one_word(word.entry for word in of_ruby)
+    slept: defaultdict[int, int] = defaultdict(int)
+    for call, _ in (asked for word in of_ruby for asked in word.calls):
+        slept[call.task] += call.wait_ns
     for circle in _by_mutex(of_ruby):
         found = [word.entry for word in circle if word.mutex >= HALF]
         if not found:
@@ -234,7 +244,7 @@ def _mutexes(of_ruby: Sequence[_Word], window_ns: int) -> Iterator[Recognised]:
         # Who lets go at once and takes it again never waits for it.
         alone = list(map(_of_mutex, circle))
         tasks = {call.task for entry in alone for call in (*entry.waits, *entry.wakes)}
-        idle = _threads_in(of_ruby, functools.partial(_for_others_inside, tasks), window_ns)
+        idle = _threads_in(of_ruby, functools.partial(_for_others_inside, tasks), lived(slept.values(), window_ns))
         why = f"threads wait in rb_mutex_lock(): {_threads_in(circle, _for_mutex, window_ns):.1f} on average"
         if not one_word and not any(entry.wakes for entry in alone):
             why += "; nobody released it during the recording: its holder may wait for work"
@@ -246,7 +256,7 @@ def _mutexes(of_ruby: Sequence[_Word], window_ns: int) -> Iterator[Recognised]:
             )
             yield _lock(found, RUBY_MUTEX, "medium", why, unclear=True)
         else:
-            yield _lock(found, RUBY_MUTEX, "high", why)
+            yield _lock(found, RUBY_MUTEX, "medium" if _by_one_alone(alone) else "high", why)
 
 
 def ruby_locks(processes: Processes, window_ns: int) -> Iterator[Recognised]:

@@ -41,6 +41,8 @@ HALF = 0.5
 NEARLY_ALL = 0.8
 _ONE_THREAD = 1.1
 _SEVERAL_TASKS = 2
+# Of a window, the shortest life of threads that is told by their sleep.
+_MOSTLY_THERE = 0.6
 # Threads that wait on average: more than one nearly all the time.  Two that take turns have 1.0.
 SEVERAL = 1.2
 # Tasks woken by one call: a lock lets one in, a barrier all.
@@ -259,6 +261,12 @@ def nobody_holds(words: Sequence[Seen], window_ns: int) -> bool:
     return asleep > _users(words) - 1 + _MOMENT
 
 
+def lived(slept_ns: Iterable[int], window_ns: int) -> int:
+    """For how long threads were there, that may have started late: as long at least as the one that slept most."""
+    most = max(slept_ns, default=0)
+    return min(most, window_ns) if most >= _MOSTLY_THERE * window_ns else window_ns
+
+
 def held_over_wait(lock: Sequence[Seen], others: Iterable[Seen], window_ns: int) -> str:
     """Why a lock's holder waits at another word nearly all the time; '' if it does not.
 
@@ -274,8 +282,14 @@ def held_over_wait(lock: Sequence[Seen], others: Iterable[Seen], window_ns: int)
         for call in other.waits:
             if call.task in queue and sampled:
                 elsewhere[call.task] += other.total.wait_ns * call.wait_ns // sampled
-    asleep = sum(elsewhere.values()) / window_ns
-    at_work = len(queue) - asleep - waiting(lock, window_ns)
+    at_lock: defaultdict[int, int] = defaultdict(int)
+    for entry in lock:
+        sampled = sum(call.wait_ns for call in entry.waits)
+        for call in entry.waits:
+            at_lock[call.task] += entry.total.wait_ns * call.wait_ns // sampled if sampled else 0
+    lived_ns = lived((at_lock[task] + elsewhere.get(task, 0) for task in queue), window_ns)
+    asleep = sum(elsewhere.values()) / lived_ns
+    at_work = len(queue) - asleep - waiting(lock, lived_ns)
     if len(elsewhere) < _SEVERAL_TASKS or not NEARLY_ALL <= asleep <= _ONE_THREAD or at_work > HALF:
         return ""
     return (
