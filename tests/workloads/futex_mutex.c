@@ -281,25 +281,32 @@ static void wake_waiter(void)
 		die("%s: %ld woken", command.word, woken);
 }
 
-/* A child stops this process and lets it go on. */
+static void wait_until_stopped(pid_t process, pid_t thread)
+{
+	char state = 0, path[64];
+
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/stat", process, thread);
+	while (state != 'T') {
+		FILE *file = fopen(path, "re");
+
+		if (!file || fscanf(file, "%*d (%*[^)]) %c", &state) != 1)
+			_exit(1);
+		fclose(file);
+		usleep(1000);
+	}
+}
+
+/* A child stops this process and lets it go on: both its threads, as one that is continued first waits once more. */
 static void stop_and_go_on(void)
 {
 	pid_t parent = getpid(), child = fork();
-	char state = 0, path[32];
 
 	if (child < 0)
 		die("fork: %s", strerror(errno));
 	if (!child) {
-		snprintf(path, sizeof(path), "/proc/%d/stat", parent);
 		kill(parent, SIGSTOP);
-		while (state != 'T') {
-			FILE *file = fopen(path, "re");
-
-			if (!file || fscanf(file, "%*d (%*[^)]) %c", &state) != 1)
-				_exit(1);
-			fclose(file);
-			usleep(1000);
-		}
+		wait_until_stopped(parent, parent);
+		wait_until_stopped(parent, waiter_tid);
 		kill(parent, SIGCONT);
 		_exit(0);
 	}
