@@ -307,6 +307,8 @@ class Boots:
             )
             console = out / "console"
             text = console.read_text(errors="replace") if console.exists() else ""
+            if any(not (out / one.name / "uptime").exists() for one in sections):
+                self.say(f"{boot}: {done.stderr.strip() or f'exit {done.returncode}'}; {text.strip()[-400:]}")
             return "\n".join([f"{boot}: exit {done.returncode}: {done.stderr}", text])[-6000:]
 
     def _keep(self, section: Section, directory: Path, place: Path) -> None:

@@ -164,6 +164,20 @@ def test_programs_are_in_the_name(emulator: Callable[..., Emulator], courier: Pa
     assert one != Boots(lambda _: [other], lambda _: courier).place(GOOD)
 
 
+@pytest.mark.parametrize(
+    ("begins", "end", "seconds"),
+    [
+        ({}, 4.0, {}),
+        ({}, 0.0, {}),
+        ({"good": 4.0, "last": 6.0}, 9.0, {"good": 2.0, "last": 3.0}),
+        ({"good": 4.0, "last": 6.0}, 0.0, {"good": 2.0}),
+    ],
+    ids=["plain", "died at once", "two", "given up in the second"],
+)
+def test_what_each_section_used(begins: dict[str, float], end: float, seconds: dict[str, float]) -> None:
+    assert module.vm().seconds_of_sections(begins, end) == seconds
+
+
 @pytest.mark.parametrize("sections", [tuple(chosen(GOOD, HANGS, FAILS, LAST))], ids=["trixie"])
 def test_a_guest_whose_sections_fail(sections: tuple[Section, ...], results: Callable[[Section], Guest]) -> None:
     """For real: one that hangs and one that fails cost neither what came before nor what comes after."""
