@@ -4,14 +4,17 @@
 Pictures of what was seen are kept in build/page-test/seen.
 """
 
+import shutil
+import sqlite3
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from lockline.analysis.selection import Selection
+from lockline.cli import main as cli
 from lockline.recording.reader import open_recording
 from lockline.rules.report import make_report
 
@@ -130,6 +133,92 @@ def test_keys_are_enough(pages: dict[str, Path], recordings: dict[str, Path], ch
             if status.inner_text() == text:
                 break
         assert seen == max(report.locks, key=lambda lock: lock.figures.wait_ns).figures.waits
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_each_part_has_a_link(name: str, pages: dict[str, Path], chromium: Any) -> None:
+    with opened(chromium, pages[name], whole=False) as page:
+        for link in page.locator("nav a").all():
+            href = link.get_attribute("href")
+            link.focus()
+            page.keyboard.press("Enter")
+            assert page.evaluate("location.hash") == href
+            page.wait_for_function(
+                "id => document.querySelector(id).getBoundingClientRect().top < innerHeight", arg=href
+            )
+        # Whoever gets the link alone sees the same part.
+        page.goto(f"{pages[name].as_uri()}{href}")
+        page.wait_for_function("id => document.querySelector(id).getBoundingClientRect().top < innerHeight", arg=href)
+
+
+def test_zooming_in_time_tells_the_options_of_the_same_part(
+    pages: dict[str, Path], recordings: dict[str, Path], chromium: Any
+) -> None:
+    with opened(chromium, pages["generated"]) as page:
+        canvas = page.locator("#timeline-chart canvas").first
+        canvas.scroll_into_view_if_needed()
+        box = canvas.bounding_box()
+        # The slider's right end, to about the middle.
+        y = box["y"] + box["height"] - 19
+        page.mouse.move(box["x"] + box["width"] - 16, y)
+        page.mouse.down()
+        page.mouse.move(box["x"] + box["width"] / 2, y, steps=8)
+        page.mouse.up()
+        told = page.locator("#zoomed")
+        page.wait_for_function("document.getElementById('zoomed').textContent !== ''")
+        words = told.text_content().split()
+        assert words[-6:-4] == ["lockline", "report"], words
+    first, last = (float(words[words.index(option) + 1]) for option in ("--from", "--to"))
+    assert 0 <= first < 1 < last < 9
+    with open_recording(recordings["generated"]) as recording:
+        part = make_report(recording, Selection(from_ns=round(first * 1e9), to_ns=round(last * 1e9)), 0)
+        steps = [one for one in recording.intervals() if one.end_ns <= part.window.end_ns]
+    # Whole intervals: those that the chart still shows.
+    assert part.window.begin_ns == steps[0].begin_ns
+    assert part.window.end_ns == steps[-1].end_ns
+
+
+# Pixels that are nearly of this colour.
+LIKE = """(canvas, wanted) => {
+  const pixels = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height).data;
+  let found = 0;
+  for (let at = 0; at < pixels.length; at += 4)
+    found += wanted.every((part, index) => Math.abs(pixels[at + index] - part) < 12);
+  return found / (pixels.length / 4);
+}"""
+# --doubt of page.css.
+DOUBT = [0xFF, 0xF0, 0xC2]
+
+
+def test_lengths_that_are_not_sure_are_marked(recordings: dict[str, Path], chromium: Any, tmp_path: Path) -> None:
+    """The same recording of a clock that moves each 4 us: waits under 40 us may be more than 10 % off."""
+    coarse, output = tmp_path / "coarse", tmp_path / "coarse.html"
+    shutil.copyfile(recordings["generated"], coarse)
+    with closing(sqlite3.connect(coarse)) as connection, connection:
+        connection.execute("INSERT OR REPLACE INTO meta VALUES ('clock', 'coarse'), ('clock_step_ns', 4000)")
+    for path, marked in ((recordings["generated"], False), (coarse, True)):
+        assert cli.main(["report", str(path), "--html", str(output)]) == 0
+        with opened(chromium, output, color_scheme="light") as page:
+            part = page.locator("#histogram-chart canvas").first.evaluate(LIKE, DOUBT)
+            assert (part > 0.05) == marked, part
+            still = page.locator("#histogram-chart .still svg").first
+            assert still.locator(".doubt").count() == marked
+            assert ("under 40.0 us: may be more than 10% off" in still.text_content()) == marked
+
+
+def test_the_graph_of_who_waits_for_whom(pages: dict[str, Path], chromium: Any) -> None:
+    with opened(chromium, pages["example"]) as page:
+        graph = page.locator("#waitfor-chart svg")
+        boxes = {box.text_content(): box.bounding_box() for box in graph.locator("g:has(.node)").all()}
+        place = {
+            name: next(box for text, box in boxes.items() if text.startswith(name))
+            for name in ("strace", "tasklist", "reaper")
+        }
+        assert place["strace"]["x"] < place["tasklist"]["x"] < place["reaper"]["x"]
+        assert graph.locator(".flow").count() == 5
+        page.locator("#waitfor-chart summary").focus()
+        page.keyboard.press("Enter")
+        assert page.locator("#waitfor-table tbody tr:visible").count() == 5
 
 
 def test_the_search_filters_tables(pages: dict[str, Path], chromium: Any) -> None:

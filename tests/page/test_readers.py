@@ -29,8 +29,8 @@ console.log(JSON.stringify({
 """
 
 
-def export(recording: Path, output: Path, form: str) -> Path:
-    assert cli.main(["export", str(recording), "--format", form, "-o", str(output)]) == 0
+def export(recording: Path, output: Path, form: str, *options: str) -> Path:
+    assert cli.main(["export", str(recording), "--format", form, "-o", str(output), *options]) == 0
     return output
 
 
@@ -39,19 +39,30 @@ def report_of(recording: Path) -> Report:
         return make_report(opened, Selection(), 0)
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_go_reads_the_profile(name: str, recordings: dict[str, Path], tmp_path: Path) -> None:
-    report = report_of(recordings[name])
-    output = export(recordings[name], tmp_path / "waits.pb.gz", "pprof")
+def go_sums(output: Path) -> list[int]:
+    """What `go tool pprof -raw` adds up to: contentions, and delay in ns."""
     command = ["go", "tool", "pprof", "-raw", str(output)]
     raw = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     assert "contentions/count delay/nanoseconds[dflt]" in raw
     lines = raw[raw.index("Samples:") : raw.index("Locations")].splitlines()
     values = [line.partition(":")[0].split() for line in lines if line.strip()[:1].isdigit() and ":" in line]
-    assert [sum(int(pair[index]) for pair in values) for index in (0, 1)] == [
-        report.totals.waits,
-        report.totals.wait_ns,
-    ]
+    return [sum(int(pair[index]) for pair in values) for index in (0, 1)]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_go_reads_the_profile(name: str, recordings: dict[str, Path], tmp_path: Path) -> None:
+    report = report_of(recordings[name])
+    output = export(recordings[name], tmp_path / "waits.pb.gz", "pprof")
+    assert go_sums(output) == [report.totals.waits, report.totals.wait_ns]
+
+
+@pytest.mark.parametrize("name", ["example", "hostile"])
+def test_go_reads_the_profile_of_holders(name: str, recordings: dict[str, Path], tmp_path: Path) -> None:
+    holders = [holder for lock in report_of(recordings[name]).locks for holder in lock.holders]
+    output = export(recordings[name], tmp_path / "holders.pb.gz", "pprof", "--holders")
+    assert go_sums(output) == [sum(one.releases for one in holders), sum(one.caused_ns for one in holders)]
+    top = subprocess.run(["go", "tool", "pprof", "-top", str(output)], capture_output=True, text=True, check=True)
+    assert "release_task" in top.stdout or name != "example"
 
 
 @pytest.mark.parametrize("name", NAMES)
