@@ -111,9 +111,14 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
 
 
 @pytest.fixture(scope="session")
-def results(request: pytest.FixtureRequest) -> Callable[[Section], Guest]:
+def boots(request: pytest.FixtureRequest) -> Boots:
+    """The guests of this run."""
+    return request.config.stash[BOOTS]
+
+
+@pytest.fixture(scope="session")
+def results(boots: Boots) -> Callable[[Section], Guest]:
     """What a section left; skips with the reason where its guest cannot be had."""
-    boots = request.config.stash[BOOTS]
 
     def result(section: Section) -> Guest:
         try:
