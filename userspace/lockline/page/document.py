@@ -73,7 +73,8 @@ def figure(
     """A chart with its table beside it; name: of the chart in the script, where it draws one."""
     return write(
         "figure",
-        write("div", drawing, class_="still"),
+        # Where it is wider than the window, keys move it.
+        write("div", drawing, class_="still", tabindex=0, role="group", aria_label=caption),
         write("div", class_="live", hidden=True) if chart else None,
         write("figcaption", caption, write("span", f" {note}", class_="note") if note else None),
         write("details", write("summary", "The same as a table"), table, id=f"{name}-table"),
