@@ -115,4 +115,4 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert main(["c2c", "report", "--format", "json", str(path)]) == 0
     assert json.loads(capsys.readouterr().out)["function_pairs"] is None
     assert main(["c2c", "report", "--by", "functions", "--html", str(tmp_path / "page"), str(path)]) == 1
-    assert "not of a page" in capsys.readouterr().err
+    assert "not with --html" in capsys.readouterr().err

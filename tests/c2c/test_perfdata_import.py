@@ -345,7 +345,7 @@ def test_a_failed_import_leaves_all_as_it_was(tmp_path: Path) -> None:
     output = tmp_path / "out"
     output.write_bytes(EARLIER)
     (tmp_path / "data").write_bytes(b"no perf.data file, but long enough for its header " * 4)
-    assert "it is no perf.data file" in refused(str(tmp_path / "data"), "-o", str(output))
+    assert "it is not a perf.data file" in refused(str(tmp_path / "data"), "-o", str(output))
     assert output.read_bytes() == EARLIER
     assert sorted(entry.name for entry in tmp_path.iterdir()) == ["data", "out"]
 
@@ -353,9 +353,9 @@ def test_a_failed_import_leaves_all_as_it_was(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "expected"),
     [
-        ([], "wants one perf.data file"),
+        ([], "needs one perf.data file"),
         (["a", "b", "-o", "c"], "not several"),
-        (["a"], "wants -o FILE"),
+        (["a"], "needs -o FILE"),
         (["/none/such", "-o", "c"], "No such file"),
         (["a", "-o", "c", "--kallsyms", "d", "--system-map", "e"], "cannot be used together"),
         (["a", "-o", "c", "--decoder", "magic"], "not native, perf or auto"),

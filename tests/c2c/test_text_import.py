@@ -316,7 +316,7 @@ def test_what_is_no_recording_is_not_replaced(tmp_path: Path) -> None:
     text = tmp_path / "c2c.txt"
     text.write_text(report_text.text(REPORT, Style(node_info=2)), encoding="utf-8")
     before = text.read_bytes()
-    with pytest.raises(LocklineError, match="no recording"):
+    with pytest.raises(LocklineError, match="is not a recording"):
         import_text(text, text)
     assert text.read_bytes() == before
     assert [path.name for path in tmp_path.iterdir()] == ["c2c.txt"]

@@ -74,7 +74,7 @@ def test_link_is_refused(live: Path, recording: Path) -> None:
     recording.symlink_to(target)
     status, errors = record(live, recording, "--", "true")
     assert status == 1
-    assert "it is a link" in errors
+    assert "it is a symbolic link" in errors
     assert recording.is_symlink()
     assert target.read_bytes() == before
 

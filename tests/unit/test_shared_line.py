@@ -97,7 +97,7 @@ def test_a_lock_that_shares_its_line(made: Callable[..., Made]) -> None:
     assert "at 92 ns each, as measured between these CPUs" in evidence
     assert "lock pays " in evidence
     assert "while waiting for it" in evidence
-    assert "not surer" not in evidence
+    assert "doubt: " not in evidence
     assert found.next[0].startswith("Move chain to its own cache line")
     assert "padding does not change that" in found.next[1]
     # What the moves take: a part of the waiting, as the evidence has it.
