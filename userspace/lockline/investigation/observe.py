@@ -255,7 +255,7 @@ def holders_of(
     """What the likely holder of a futex did, from looks at all threads of its process.
 
     A thread that is ever seen waiting for the futex uses it, and known_users do: those that were seen to wait for it,
-    to own it or to let others on before.  At a moment when some of these wait, the others are
+    to own it or to let others on before.  At a moment when some of these wait, the others that wait at no futex are
     those that may hold it: each has an equal part of that moment.
     """
     near = _RWLOCK_WORDS if rwlock else 0
@@ -274,8 +274,9 @@ def holders_of(
             likely.append({})
             continue
         waiting += 1
-        # Who waits for another futex is no holder at work, but may hold it all the same.
-        candidates = [look for look in moment if look.tid in users and not waits(look)]
+        # Who waits at another futex has let this one go if that is a condition variable, as it mostly is.  If it is a
+        # lock, the recording of futexes has seen that chain.
+        candidates = [look for look in moment if look.tid in users and not look.futex]
         likely.append({look.tid: look for look in candidates})
         if not candidates:
             continue
