@@ -41,7 +41,10 @@ class Tmux:
     def __init__(self, directory: Path, arguments: list[str], columns: int, rows: int, **environment: str) -> None:
         self._socket = str(directory / "tmux")
         sets = [f"{name}={value}" for name, value in {"PYTHONPATH": str(TOP / "userspace"), **environment}.items()]
-        program = ["env", *sets, sys.executable, "-m", "lockline", "top", *arguments]
+        # tmux does not always know the exit status of what has ended: the shell writes it down.
+        self._status = directory / "status"
+        told = ["sh", "-c", '"$@"; echo $? >"$0"', str(self._status)]
+        program = [*told, "env", *sets, sys.executable, "-m", "lockline", "top", *arguments]
         size = ("-x", str(columns), "-y", str(rows))
         stay = (";", "set-option", "-g", "remain-on-exit", "on")
         self.tmux("-f", "/dev/null", "new-session", "-d", *size, *program, *stay)
@@ -61,10 +64,10 @@ class Tmux:
         return self.tmux("capture-pane", "-p").split("\n")
 
     def until(self, *words: str) -> list[str]:
-        """The screen that has these words."""
+        """The screen that has these words, or what has left it: tmux scrolls it by a line when the program ends."""
         deadline = time.monotonic() + SECONDS
         while time.monotonic() < deadline:
-            lines = self.screen()
+            lines = self.tmux("capture-pane", "-p", "-S", "-").split("\n")
             if all(word in "\n".join(lines) for word in words):
                 return lines
             time.sleep(0.1)
@@ -85,9 +88,8 @@ class Tmux:
         """Waits for the program's end; its exit status."""
         deadline = time.monotonic() + SECONDS
         while time.monotonic() < deadline:
-            dead, code = self.tmux("list-panes", "-F", "#{pane_dead}:#{pane_dead_status}").strip().split(":")
-            # The status comes a moment after the end.
-            if dead == "1" and code:
+            code = self._status.read_text() if self._status.exists() else ""
+            if code.endswith("\n"):
                 assert int(code) == status, self.screen()
                 return
             time.sleep(0.1)

@@ -69,5 +69,7 @@ def test_without_lockline_beside_it(live: Path, recording: Path, tmp_path: Path)
         check=False,
     )
     assert done.returncode == 1
-    assert f"--save-last needs `lockline save`: {tmp_path}/lockline: No such file or directory" in done.stderr
+    assert (
+        f"runs `lockline save`, which cannot be started: {tmp_path}/lockline: No such file or directory" in done.stderr
+    )
     assert not recording.exists()

@@ -147,7 +147,7 @@ def test_a_process_that_is_no_go_program(live: Path, recording: Path) -> None:
         ran = subprocess.run([*command, "-o", recording], capture_output=True, text=True, check=False, timeout=120)
         process.communicate()
     assert ran.returncode == 0, ran.stderr
-    assert f"--go: process {process.pid} is no Go program" in ran.stderr
+    assert f"--go: process {process.pid} is not a Go program" in ran.stderr
     with open_recording(recording) as opened:
         assert list(opened.raw("SELECT count FROM loss WHERE name = 'go_traps'")) == [(0,)]
 

@@ -63,7 +63,7 @@ def test_ends_when_it_has_cost_enough(live: Path, recording: Path) -> None:
     status, errors = record(live, recording, "-a", "--max-cost", "50ms")
     assert status == 0
     assert "the CPU time of --max-cost is used up" in errors
-    assert "recorded to" in errors
+    assert f" s to {recording}: " in errors
     assert begun(recording) > 0
 
 

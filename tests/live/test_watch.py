@@ -250,7 +250,7 @@ def test_registers_that_others_have(live: Path, recording: Path, tmp_path: Path)
         ("schedule", "is code"),
         ("cpu_tss_rw:0", "must not be watched: the entry code uses it"),
         ("runqueues.nosuch:0", "has no member nosuch"),
-        ("runqueues:8000", "where CPU 8000 has its variables is not known"),
+        ("runqueues:8000", "does not know where the variables of CPU 8000 are"),
         ("task:4194304.pi_lock", "no such task"),
         ("user:1:0xffff888000001000", "is an address of the kernel"),
         ("user:1:0x10", "nothing can be read"),

@@ -421,7 +421,7 @@ def test_where_a_holder_let_go(example: Path) -> None:
     assert ended.holders[0].stack == frames
     with open_recording(str(example)) as recording:
         text = render(make_report(recording, Selection(), 5), Style(), 5)
-    assert f"it let go in {frames[0].symbol}" in " ".join(text.split())
+    assert f"it released the lock in {frames[0].symbol}" in " ".join(text.split())
 
 
 def test_the_last_record_before_is_read(tmp_path: Path) -> None:
