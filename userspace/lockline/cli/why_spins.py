@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Samples of where the target's threads run, by a timer of each CPU: perf_event_open(2), without a PMU."""
 
-import ctypes
+import fcntl
 import mmap
 import os
 import platform
@@ -11,24 +11,22 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack, suppress
 from functools import cache
-from pathlib import Path
 
-from lockline.analysis.selection import parse_cpus
 from lockline.base.collector import ask_names
 from lockline.base.errors import LocklineError
-from lockline.cli.why_counters import PROC, short_text, text_of
+from lockline.cli.why_counters import PROC, short_text
 from lockline.cli.why_sleeps import threads_wanted
+from lockline.experiment.perf import attributes_of, online_cpus, open_event
 from lockline.investigation import probes
 from lockline.investigation.model import Target
 from lockline.investigation.spins import AROUND, Kind, Place, Sample, Spins, is_after_call, kind_at, spins_of
 
-# The call's number, and the registers of a sample by their bits: the next instruction, and on arm64 the link register.
-_MACHINES = {"x86_64": (298, (1 << 8,)), "aarch64": (241, (1 << 30, 1 << 32))}
+# The registers of a sample by their bits: the next instruction, and on arm64 the link register before it.
+_REGISTERS = {"x86_64": (1 << 8,), "aarch64": (1 << 30, 1 << 32)}
 _SOFTWARE, _CPU_CLOCK = 1, 0
 # PERF_SAMPLE_TID, _REGS_USER, _STACK_USER; disabled, and idle time does not count.
 _SAMPLE_TYPE = 1 << 1 | 1 << 12 | 1 << 13
 _FLAGS = 1 << 0 | 1 << 7
-_CLOSE_ON_EXEC = 1 << 3
 _ENABLE = 0x2400
 _RECORD_SAMPLE = 9
 # Where the ring's first page has head and tail.
@@ -38,29 +36,6 @@ _RECORD_BYTES = 72
 # Addresses whose code is read, the most frequent ones; a loop that waits has few.
 _MOST_ADDRESSES = 1024
 _MOST_NAMES = 256
-
-
-def _online() -> tuple[int, ...]:
-    try:
-        return parse_cpus(text_of(Path("/sys/devices/system/cpu/online")).strip())
-    except ValueError:
-        return tuple(sorted(os.sched_getaffinity(0)))
-
-
-def _attributes(period_ns: int, registers: int) -> bytes:
-    """Version 5 of struct perf_event_attr: include/uapi/linux/perf_event.h."""
-    size = 112
-    head = struct.pack("<IIQQQQQ", _SOFTWARE, size, _CPU_CLOCK, period_ns, _SAMPLE_TYPE, 0, _FLAGS)
-    made = head + struct.pack("<IIQQQQIi", 0, 0, 0, 0, 0, registers, 8, 0)
-    return made.ljust(size, b"\0")
-
-
-def _open(cpu: int, attributes: bytes, number: int) -> int:
-    library = ctypes.CDLL(None, use_errno=True)
-    made: int = library.syscall(number, attributes, -1, cpu, -1, _CLOSE_ON_EXEC)
-    if made < 0:
-        raise LocklineError(f"running threads cannot be sampled: {os.strerror(ctypes.get_errno())}")
-    return made
 
 
 def _samples_of(ring: mmap.mmap, registers: int) -> Iterator[Sample]:
@@ -85,30 +60,31 @@ def _samples_of(ring: mmap.mmap, registers: int) -> Iterator[Sample]:
 
 
 def _sampled(seconds: float) -> tuple[list[Sample], float, int]:
-    """All samples of all CPUs, the time between two of a CPU's (s), and the samples in all."""
-    machine = _MACHINES.get(platform.machine())
-    if machine is None:
+    """All samples of all CPUs, how long that took (s), and the time between two samples of a CPU (ns)."""
+    masks = _REGISTERS.get(platform.machine())
+    if masks is None:
         raise LocklineError(f"code of {platform.machine()} is not known to lockline")
-    number, masks = machine
-    cpus = _online()
+    try:
+        cpus = online_cpus()
+    except (OSError, ValueError) as error:
+        raise LocklineError(f"running threads cannot be sampled: which CPUs run is not known: {error}") from error
     period_ns = max(_SHORTEST_PERIOD_NS, round(seconds * 1e9 * len(cpus) / probes.SPIN_SAMPLES))
     wanted = seconds * 1e9 / period_ns * _RECORD_BYTES * 1.25 / mmap.PAGESIZE
     pages = 1 << max(1, round(wanted + 0.5) - 1).bit_length()
-    attributes = _attributes(period_ns, sum(masks))
+    attributes = attributes_of(_SOFTWARE, _CPU_CLOCK, _FLAGS, (period_ns, _SAMPLE_TYPE), user=(sum(masks), 8))
     with ExitStack() as stack:
         rings = []
         descriptors = []
         for cpu in cpus:
-            descriptor = _open(cpu, attributes, number)
-            stack.callback(os.close, descriptor)
-            descriptors.append(descriptor)
             try:
+                descriptor = open_event(attributes, -1, cpu)
+                stack.callback(os.close, descriptor)
+                descriptors.append(descriptor)
                 rings.append(stack.enter_context(mmap.mmap(descriptor, (1 + pages) * mmap.PAGESIZE)))
             except OSError as error:
                 raise LocklineError(f"running threads cannot be sampled: {error.strerror}") from error
-        library = ctypes.CDLL(None, use_errno=True)
         for descriptor in descriptors:
-            library.ioctl(descriptor, _ENABLE, 0)
+            fcntl.ioctl(descriptor, _ENABLE, 0)
         began = time.monotonic()
         time.sleep(seconds)
         took = time.monotonic() - began

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Counts hits of tracepoints and uprobes by perf_event_open(2): no program is loaded, and nothing is written."""
+"""Opens events by perf_event_open(2), and counts hits of tracepoints and uprobes: no program is loaded for that."""
 
 import ctypes
 import os
@@ -16,8 +16,9 @@ _PERF_EVENT_OPEN = {"x86_64": 298, "aarch64": 241}
 _TRACEPOINT = 2
 _INHERIT = 1 << 1
 _CLOSE_ON_EXEC = 8
-# type, size, config, sample_period, sample_type, read_format, flags, wakeup, breakpoint, config1, config2, rest.
-_ATTRIBUTES = struct.Struct("=IIQQQQQIIQQ40x")
+# struct perf_event_attr, version 5 (include/uapi/linux/perf_event.h): type, size, config, sample_period, sample_type,
+# read_format, flags, wakeup, breakpoint, config1, config2, branches, registers, stack, clock; the rest is 0.
+_ATTRIBUTES = struct.Struct("=IIQQQQQIIQQQQIi16x")
 # The same numbers on every architecture.
 _FSOPEN, _FSCONFIG, _FSMOUNT = 430, 431, 432
 _CREATE = 6
@@ -35,6 +36,36 @@ def _call(number: int, *arguments: object) -> int:
         code = ctypes.get_errno()
         raise OSError(code, os.strerror(code))
     return done
+
+
+def attributes_of(
+    kind: int,
+    config: int,
+    flags: int = 0,
+    sampled: tuple[int, int] = (0, 0),
+    place: tuple[int, int] = (0, 0),
+    user: tuple[int, int] = (0, 0),
+) -> bytes:
+    """What the kernel is told about an event.
+
+    sampled: each so many (period), with these parts of a sample.  place: config1 and config2.  user: registers of user
+    space, by their bits, and bytes of its stack, that a sample has.
+    """
+    period, parts = sampled
+    return _ATTRIBUTES.pack(kind, _ATTRIBUTES.size, config, period, parts, 0, flags, 0, 0, *place, 0, *user, 0)
+
+
+def open_event(attributes: bytes, tid: int, cpu: int) -> int:
+    """A descriptor of the event; tid or cpu -1: all.  Raises OSError, and LocklineError on an unknown machine."""
+    number = _PERF_EVENT_OPEN.get(platform.machine())
+    if number is None:
+        raise LocklineError(f"events cannot be opened on {platform.machine()}: lockline does not know how")
+    return _call(number, ctypes.c_char_p(attributes), tid, cpu, -1, _CLOSE_ON_EXEC)
+
+
+def online_cpus() -> tuple[int, ...]:
+    """The CPUs that run.  Raises OSError."""
+    return parse_cpus(Path("/sys/devices/system/cpu/online").read_text().strip())
 
 
 def _own_tracefs() -> int:
@@ -73,22 +104,16 @@ class Hits:
     """Counters of one event: on all CPUs, or of a process and what it forks from now on.  Raises LocklineError."""
 
     def __init__(self, kind: int, config: int, path: str = "", offset: int = 0, pid: int | None = None) -> None:
-        number = _PERF_EVENT_OPEN.get(platform.machine())
-        if number is None:
-            raise LocklineError(f"tracepoints and uprobes cannot be counted on {platform.machine()}")
         # The kernel reads the path from our memory.
         name = ctypes.create_string_buffer(os.fsencode(path))
         place = ctypes.addressof(name) if path else 0
-        attributes = _ATTRIBUTES.pack(
-            kind, _ATTRIBUTES.size, config, 0, 0, 0, _INHERIT if pid else 0, 0, 0, place, offset
-        )
-        whom = [(tid, -1) for tid in threads_of(pid)] if pid else [(-1, cpu) for cpu in _online()]
+        attributes = attributes_of(kind, config, _INHERIT if pid else 0, place=(place, offset))
+        whom = [(tid, -1) for tid in threads_of(pid)] if pid else [(-1, cpu) for cpu in online_cpus()]
         self._files: list[int] = []
         try:
             for tid, cpu in whom:
                 with suppress(ProcessLookupError):
-                    file = _call(number, ctypes.c_char_p(attributes), tid, cpu, -1, _CLOSE_ON_EXEC)
-                    self._files.append(file)
+                    self._files.append(open_event(attributes, tid, cpu))
         except OSError as error:
             self.close()
             raise LocklineError(f"the kernel refuses to count that: {error.strerror}") from error
@@ -103,10 +128,6 @@ class Hits:
         """Count no more."""
         while self._files:
             os.close(self._files.pop())
-
-
-def _online() -> tuple[int, ...]:
-    return parse_cpus(Path("/sys/devices/system/cpu/online").read_text().strip())
 
 
 def tracepoint_hits(subsystem: str, name: str, pid: int | None) -> Hits:
