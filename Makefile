@@ -76,8 +76,8 @@ COLLECTOR_CFLAGS := $(HARDENING) -std=gnu11 -Wall -Wextra -Werror -Wno-unused-pa
 COLLECTOR_LIBS := -lbpf -lcapstone -liberty -ldw -lelf -lsqlite3 -lz -llzma -lbz2 -lzstd -lm -lpthread -ldl
 
 LAUNCHER := $(wildcard scripts/lockline-launcher)
-PYTHON_SCRIPTS := $(shell grep -lE '^\#!.*python3$$' scripts/*)
-SHELL_SCRIPTS := $(shell grep -lE '^\#!.*[/ ](ba)?sh$$' scripts/* .ci/run packaging/debian/* packaging/kubernetes/*)
+PYTHON_SCRIPTS := $(shell grep -slE '^\#!.*python3$$' scripts/*)
+SHELL_SCRIPTS := $(shell grep -slE '^\#!.*[/ ](ba)?sh$$' scripts/* .ci/run packaging/debian/* packaging/kubernetes/*)
 C_FILES := $(wildcard bpf/*.[ch] userspace/collector/*.[ch] userspace/collector/*/*.[ch] tests/*/*.[ch] tests/vm/*/*.[ch])
 
 .DELETE_ON_ERROR:
