@@ -226,8 +226,11 @@ static void add_implicit(const cs_insn *instruction, struct watch_instruction *o
 		write |= instruction->detail->groups[i] == CS_GRP_CALL;
 		read |= instruction->detail->groups[i] == CS_GRP_RET;
 	}
-	write |= instruction->id == X86_INS_PUSH || instruction->id == X86_INS_PUSHFQ;
-	read |= instruction->id == X86_INS_POP || instruction->id == X86_INS_POPFQ || instruction->id == X86_INS_LEAVE;
+	write |= instruction->id == X86_INS_PUSH || instruction->id == X86_INS_PUSHFQ ||
+		 instruction->id == X86_INS_PUSHF || instruction->id == X86_INS_ENTER;
+	read |= instruction->id == X86_INS_POP || instruction->id == X86_INS_POPFQ || instruction->id == X86_INS_POPF ||
+		instruction->id == X86_INS_LEAVE || instruction->id == X86_INS_IRET ||
+		instruction->id == X86_INS_IRETD || instruction->id == X86_INS_IRETQ;
 	if ((!write && !read) || out->operand_count == WATCH_OPERANDS)
 		return;
 	out->operands[out->operand_count++] = (struct watch_operand){

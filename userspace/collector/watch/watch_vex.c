@@ -48,7 +48,8 @@ static bool stores_0f(const struct vex *vex)
 static bool stores_0f38(const struct vex *vex)
 {
 	if (!vex->evex)
-		return IS_ONE_OF(vex->opcode, "\x2e\x2f\x8e") || (vex->opcode == 0x4b && vex->pp == PP_F3);
+		return IS_ONE_OF(vex->opcode, "\x2e\x2f\x8e") || (vex->opcode == 0x4b && vex->pp == PP_F3) ||
+		       (vex->opcode == 0x49 && vex->pp == PP_66); /* sttilecfg */
 	/* vpmovqb and the like, of a vector's elements their lower parts. */
 	if (vex->pp == PP_F3 && vex->opcode >= 0x10 && vex->opcode <= 0x35 && (vex->opcode & 0xf) <= 5)
 		return true;
