@@ -2,6 +2,7 @@
 """How guests are booted: once for all sections, again for what a stale breakpoint cost, never for what is kept."""
 
 import itertools
+import platform
 import subprocess
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -9,13 +10,15 @@ from pathlib import Path
 
 import boots as module
 import pytest
-from boots import IN_TURNS, Boot, Boots, FailedError, Section
+from boots import IN_TURNS, Boot, Boots, FailedError, Section, have_kvm
 from guest import Guest
 from matrix import CPU, NATIVE, boot, chosen
 
 BOOT = Boot("trixie", cpu=CPU[NATIVE], append="tsc=reliable", label="framework")
 LIMIT_S = 10
-GOOD = Section(BOOT, "good", "echo well > said; echo out; echo err >&2", order=0)
+GOOD = Section(
+    BOOT, "good", "echo well > said; echo out; echo err >&2; dmesg | grep -o 'Detected .* MHz' > clock", order=0
+)
 HANGS = Section(
     BOOT, "hangs", "sleep 1000 &\necho begun > said\nwhile :; do sleep 1; done", order=1, seconds=LIMIT_S, may_fail=True
 )
@@ -186,6 +189,10 @@ def test_a_guest_whose_sections_fail(sections: tuple[Section, ...], results: Cal
     good, hangs, fails, last = sections
     assert results(good).text("said") == "well\n"
     assert (results(good).text("stdout"), results(good).text("stderr")) == ("out\n", "err\n")
+    # What it would have measured itself, it gets from this machine.
+    if not have_kvm():
+        detected = float(results(good).text("clock").split()[1])
+        assert detected == pytest.approx(module.vm().tsc_khz() / 1000, rel=1e-3)
     assert results(hangs).text("said") == "begun\n"
     assert (results(hangs).text("killed"), results(hangs).text("status")) == (f"{LIMIT_S}\n", "137\n")
     assert (results(fails).text("stderr"), results(fails).text("status")) == ("no such thing\n", "3\n")
@@ -193,6 +200,12 @@ def test_a_guest_whose_sections_fail(sections: tuple[Section, ...], results: Cal
     assert found.text("places").split() == ["last"]
     assert "sleep 1000" not in found.text("processes")
     assert found.text("files") == ""
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="reads the time stamp counter of x86-64")
+def test_the_rate_of_the_counter_is_the_same_each_time() -> None:
+    rates = [module.vm().tsc_khz(0.05) for _ in range(5)]
+    assert max(rates) - min(rates) < 1e-3 * rates[0]
 
 
 def test_boots_of_the_matrix_are_the_same_for_all_files() -> None:
