@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "cli/message.h"
 #include "recording/recording_internal.h"
 #include "recording_schema.h"
@@ -18,6 +19,15 @@
 /* While the disk is full so much waits in memory; SQLite's own bound, from which on it writes, is above that. */
 #define HELD_BYTES  (24 << 20)
 #define SPILL_PAGES 8192
+/* From so much on the journal goes into the file. */
+#define FOLD_BYTES (4ull << 20)
+/* It may become so long while a reader keeps it from that, if --max-size says nothing else. */
+#define JOURNAL_BYTES (64ull << 20)
+/* A page, and its head in the journal. */
+#define FRAME_BYTES (4096 + 24)
+/* How long the journal's way into the file is waited for, for each FOLD_BYTES of it. */
+#define FOLD_MS	     100
+#define FOLD_MOST_MS 1000
 
 static int execute(struct recording *recording, const char *text, const char *what)
 {
@@ -39,6 +49,15 @@ static int open_database(struct recording *recording)
 	message("cannot write %s: another file replaced it meanwhile", recording->path);
 	recording->told = true;
 	return -EEXIST;
+}
+
+/* After a commit: how long the journal is. */
+static int note_journal(void *argument, sqlite3 *db, const char *schema, int frames)
+{
+	struct recording *recording = argument;
+
+	recording->journal_bytes = (__u64)frames * FRAME_BYTES;
+	return SQLITE_OK;
 }
 
 static int create(struct recording **out, const char *path, bool whole)
@@ -68,18 +87,26 @@ static int create(struct recording **out, const char *path, bool whole)
 	/* A reader may hold it for a moment. */
 	sqlite3_busy_timeout(recording->db, BUSY_MS);
 	/*
-	 * WAL: readable while it is written, whole after SIGKILL.  No fsync: the
-	 * server's disks are not ours to wait for, and a kill needs none.  What
-	 * nobody reads before it is whole needs no journal.
+	 * WAL: readable while it is written, whole after SIGKILL.  What waits for
+	 * the disk is in a thread of its own (recording_disk.h); this connection
+	 * syncs only the head of a journal that begins anew, as nothing of the old
+	 * one may be taken for the new one's.  What nobody reads before it is whole
+	 * needs no journal.
 	 */
 	err = execute(recording,
 		      whole ? "PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA locking_mode = EXCLUSIVE;"
 			      "PRAGMA cache_size = -8192; PRAGMA temp_store = MEMORY; BEGIN;"
-			    : "PRAGMA journal_mode = WAL; PRAGMA synchronous = OFF; PRAGMA wal_autocheckpoint = 0;"
+			    : "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA wal_autocheckpoint = 0;"
 			      "PRAGMA cache_size = -2048; PRAGMA temp_store = MEMORY;",
 		      "write");
-	if (!whole)
-		err = err ?: recording_run_sql(recording, "PRAGMA cache_spill = %d; BEGIN;", SPILL_PAGES);
+	recording->journal_most = JOURNAL_BYTES;
+	recording->fold_bytes = FOLD_BYTES;
+	recording->held_most = HELD_BYTES;
+	if (!whole) {
+		sqlite3_wal_hook(recording->db, note_journal, recording);
+		err = err ?: recording_run_sql(recording, "PRAGMA journal_size_limit = %llu; PRAGMA cache_spill = %d; BEGIN;",
+					       2 * FOLD_BYTES, SPILL_PAGES);
+	}
 	err = err ?: execute(recording, recording_schema, "write");
 	if (!err && recording_prepare(recording) != SQLITE_OK)
 		err = recording_failed(recording, "write");
@@ -137,29 +164,84 @@ static int make_room(const struct recording *recording)
 /* After a commit: what was held is in the file. */
 static void tell_written(struct recording *recording)
 {
-	if (recording->held)
+	if (recording->held == HELD_BY_READER)
+		message("%s: its reader has ended; the recording is written again", recording->path);
+	else if (recording->held)
 		message("%s: there is space again; nothing was lost", recording->path);
-	recording->held = false;
+	recording->held = HELD_NOT;
+}
+
+/* Whether a reader holds up a journal that may not grow any more. */
+static bool is_held_by_reader(struct recording *recording)
+{
+	if (!recording->disk || recording->journal_bytes < recording->journal_most)
+		return false;
+	recording_disk_ask(recording->disk, true);
+	return recording_disk_is_held(recording->disk);
+}
+
+static enum held why_hold(struct recording *recording)
+{
+	int err;
+
+	if (is_held_by_reader(recording))
+		return HELD_BY_READER;
+	err = make_room(recording);
+	if (held_bytes(recording) > HELD_BYTES)
+		return HELD_NOT;
+	return err == -EROFS                      ? HELD_READ_ONLY
+	       : err == -ENOSPC || err == -EDQUOT ? HELD_NO_SPACE
+						  : HELD_NOT;
 }
 
 /* Whether the transaction goes on, since there is no place for it now. */
 static bool hold(struct recording *recording)
 {
-	const int err = make_room(recording);
-	const bool full = err == -ENOSPC || err == -EDQUOT || err == -EROFS;
+	const enum held why = recording->kept ? why_hold(recording) : HELD_NOT;
 
-	if (!full || !recording->kept || held_bytes(recording) > HELD_BYTES)
+	if (!why)
 		return false;
-	if (!recording->held)
+	if (!recording->held && why == HELD_BY_READER)
+		message("%s: a program reads it and does not go on, so its journal (%llu MiB) cannot be used again;"
+			" the recording goes on in memory; `fuser %s` shows who reads it",
+			recording->path, recording->journal_bytes >> 20, recording->path);
+	else if (!recording->held)
 		message("cannot write %s: %s; the recording goes on in memory, up to %d MiB of it", recording->path,
-			err == -EROFS ? "its file system is read-only now" : "no space left on its file system",
+			why == HELD_READ_ONLY ? "its file system is read-only now" : "no space left on its file system",
 			HELD_BYTES >> 20);
-	recording->held = true;
+	recording->held = why;
 	return true;
+}
+
+bool recording_is_full(struct recording *recording)
+{
+	if (recording->held != HELD_BY_READER || (__u64)held_bytes(recording) <= recording->held_most)
+		return false;
+	return is_held_by_reader(recording);
+}
+
+/* The first interval is there: COMMAND has been started, and needs no fork of a program with threads. */
+static int start_disk(struct recording *recording)
+{
+	if (recording->disk || !recording->kept)
+		return 0;
+	return recording_disk_open(&recording->disk, recording->file.path);
+}
+
+/* Before the next transaction: one that begins while the journal is on its way keeps it from being used again. */
+static void fold_journal(struct recording *recording)
+{
+	const __u64 folds = recording->journal_bytes / recording->fold_bytes;
+	const bool was_held = recording_disk_is_held(recording->disk);
+
+	recording_disk_ask(recording->disk, folds);
+	if (folds && !was_held)
+		recording_disk_wait(recording->disk, folds * FOLD_MS < FOLD_MOST_MS ? folds * FOLD_MS : FOLD_MOST_MS);
 }
 
 int recording_commit(struct recording *recording)
 {
+	__u64 begin_ns = now_ns(), lasted_ns;
 	int err;
 
 	if (hold(recording))
@@ -168,10 +250,18 @@ int recording_commit(struct recording *recording)
 	if (!err)
 		tell_written(recording);
 	recording->kept |= !err && recording->interval;
-	/* Into the file at once, so that the file alone holds nearly all; a reader may delay it. */
-	if (!err)
-		sqlite3_wal_checkpoint_v2(recording->db, NULL, SQLITE_CHECKPOINT_PASSIVE, NULL, NULL);
+	err = err ?: start_disk(recording);
+	if (!err && recording->disk)
+		fold_journal(recording);
+	lasted_ns = now_ns() - begin_ns;
+	if (lasted_ns > recording->longest_commit_ns)
+		recording->longest_commit_ns = lasted_ns;
 	return err ?: execute(recording, "BEGIN", "write");
+}
+
+__u64 recording_longest_commit_ns(const struct recording *recording)
+{
+	return recording->longest_commit_ns;
 }
 
 int recording_publish(struct recording *recording)
@@ -201,6 +291,8 @@ int recording_finish(struct recording *recording)
 	int err = execute(recording, "COMMIT", "finish");
 
 	recording_finalize(recording);
+	recording_disk_close(recording->disk);
+	recording->disk = NULL;
 	/* One file without companions; where a reader has it open it stays as it is, whole. */
 	if (!err) {
 		tell_written(recording);
@@ -219,6 +311,7 @@ void recording_close(struct recording *recording)
 	if (!recording)
 		return;
 	recording_finalize(recording);
+	recording_disk_close(recording->disk);
 	sqlite3_close(recording->db);
 	output_file_close(&recording->file);
 	free(recording->path);

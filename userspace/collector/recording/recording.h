@@ -50,6 +50,13 @@ int recording_create_whole(struct recording **out, const char *path);
 int recording_publish(struct recording *recording);
 /* Commits, and begins the next transaction. */
 int recording_commit(struct recording *recording);
+/*
+ * Whether there is no place for more detail: a reader does not go on, its journal
+ * is as long as it may be, and what waits in memory too.  Totals still have one.
+ */
+bool recording_is_full(struct recording *recording);
+/* What a commit took at most, to whoever called. */
+__u64 recording_longest_commit_ns(const struct recording *recording);
 /* Commits, folds the journal into the file, closes; the recording is gone either way. */
 int recording_finish(struct recording *recording);
 /* The first interval is in it: the recording that was put aside is now PATH.old, as perf does. */

@@ -6,6 +6,7 @@
 #include <sqlite3.h>
 
 #include "recording/output_file.h"
+#include "recording/recording_disk.h"
 #include "recording_put.h"
 
 /* Statements that are more than one row in its table. */
@@ -41,6 +42,9 @@ enum statement {
 	STATEMENTS
 };
 
+/* Why the transaction goes on where there should be a commit. */
+enum held { HELD_NOT, HELD_NO_SPACE, HELD_READ_ONLY, HELD_BY_READER };
+
 struct recording {
 	sqlite3 *db;
 	sqlite3_stmt *rows[RECORDING_TABLES];
@@ -50,7 +54,13 @@ struct recording {
 	bool told;
 	bool interval;                /* one was written */
 	bool kept;                    /* and committed */
-	bool held;                    /* there is no space: the transaction goes on */
+	enum held held;
+	struct recording_disk *disk; /* NULL: not before an interval is kept */
+	__u64 journal_bytes;         /* as of the last commit */
+	__u64 fold_bytes;            /* from so many on it should go into the file */
+	__u64 journal_most;          /* it grows no further while a reader keeps it */
+	__u64 held_most;             /* so much waits in memory meanwhile */
+	__u64 longest_commit_ns;
 	bool folds;                   /* recording_fold_begin() was called */
 	__s64 tasks_left, locks_left; /* that were gone and could not be folded, when that was tried last */
 };

@@ -78,9 +78,14 @@ int recording_keep_begin(struct recording *recording, const struct keeper *keepe
 	if (sqlite3_create_function_v2(recording->db, "histogram_sum", 1, SQLITE_UTF8 | SQLITE_DETERMINISTIC, NULL,
 				       NULL, add_histogram, end_histogram, NULL) != SQLITE_OK)
 		return recording_failed(recording, "write");
-	if (keeper->max_bytes &&
-	    recording_run_sql(recording, "PRAGMA journal_size_limit = %llu", keeper->max_bytes / 4))
-		return -EIO;
+	if (keeper->max_bytes) {
+		/* A quarter is the journal's, with what a transaction writes after the last look. */
+		recording->journal_most = keeper->max_bytes / 8;
+		recording->held_most = keeper->max_bytes / 8 < recording->held_most ? keeper->max_bytes / 8
+										    : recording->held_most;
+		recording->fold_bytes = keeper->max_bytes / 32 < recording->fold_bytes ? keeper->max_bytes / 32
+										       : recording->fold_bytes;
+	}
 	/* Tables of their own, so that rows are not read while others of the same table are written. */
 	return recording_run_sql(
 		       recording,

@@ -426,7 +426,9 @@ static int run(struct session *session)
 		if (!err && !flight_fired(&session->flight) && now_ns() >= interval_end_ns) {
 			__u64 started_ns = now_ns();
 
-			err = end_interval(session, false);
+			/* Without a place for its rows the interval goes on: one that is longer takes no more room. */
+			if (!recording_is_full(session->recording))
+				err = end_interval(session, false);
 			session->ending_ns = now_ns() - started_ns;
 			interval_end_ns += interval_length(session);
 			if (interval_end_ns <= now_ns())

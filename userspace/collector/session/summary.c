@@ -301,6 +301,8 @@ static int write_losses(const struct summary *summary, const struct sums *sums)
 				  "samples and outliers that changed while they were read; their waits are in the "
 				  "totals");
 	err = err
+		      ?: put_loss(summary, "samples_not_written", summary->losses->not_written, "loss",
+				  "samples and long waits for which there was no place while a reader kept the file")
 		      ?: put_loss(summary, "outliers_dropped", summary->losses->outliers_dropped, "info",
 				  "outliers beyond the longest 1,000 of an interval; their waits are in the totals");
 	return err
@@ -363,6 +365,8 @@ static int write_cost(const struct summary *summary)
 		err = err ?: put_cost(summary, "naming_longest_ns", naming.longest_ns, "ns");
 		err = err ?: put_cost(summary, "naming_restarts", naming.helper.restarts, "restarts");
 	}
+	err = err
+		      ?: put_cost(summary, "commit_longest_ns", recording_longest_commit_ns(summary->recording), "ns");
 	err = err ?: put_cost(summary, "collector_user_ns", usage.user_ns, "ns");
 	err = err ?: put_cost(summary, "collector_system_ns", usage.system_ns, "ns");
 	err = err ?: put_cost(summary, "collector_peak_rss_bytes", usage.peak_rss_bytes, "bytes");

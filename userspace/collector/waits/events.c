@@ -259,6 +259,10 @@ int events_drain(struct events *events, __s64 interval)
 	for (__u32 cpu = 0; !err && cpu < events->maps->sizing->cpus; cpu++) {
 		read_ring(events, cpu);
 		err = totals_meet_rows(events->totals, cpu, false, stack_of_lock, events);
+		if (events->batch_size && recording_is_full(events->recording)) {
+			events->losses.not_written += events->batch_size;
+			continue;
+		}
 		for (size_t i = 0; !err && i < events->batch_size; i++)
 			err = store_event(events, batch_event(events, i), interval);
 	}

@@ -39,6 +39,7 @@ typedef int (*on_wait)(void *data, const struct long_wait *wait);
 
 struct event_losses {
 	struct ring_losses ring;
+	__u64 not_written;      /* samples; their waits are in the totals */
 	__u64 outliers_dropped; /* outliers beyond what an interval keeps; in the totals all the same */
 };
 
