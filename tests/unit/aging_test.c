@@ -19,7 +19,7 @@
 #define ROUNDS 600
 #define KIND   KIND_SPINLOCK
 
-const char *const name_source_names[NAME_SOURCES] = {"unknown"};
+const char *const name_source_names[NAME_SOURCES] = {"unknown", [NAME_SLAB] = "slab"};
 
 static struct wait_row rows[ROWS + KIND_COUNT];
 static struct cpu_state state;
@@ -29,6 +29,12 @@ static __u64 waits, to_others;
 /* A program that has found its row and does not show it yet, and the waits that are in slots. */
 static int found = -1, found_at;
 static int retired_writes;
+
+/* Addresses from here on are used again, by objects that show whose they are. */
+#define REUSED 0xffff88a000000000ull
+
+/* Which object is at such an address now: each gets a number. */
+static __u32 objects[4];
 
 struct cpu_state *maps_cpu(const struct maps *maps, __u32 cpu)
 {
@@ -44,6 +50,21 @@ void lock_names_resolve(struct lock_names *names, const struct lock_hint *hint, 
 {
 	*name = (struct lock_name){.object = hint->address};
 	snprintf(name->name, sizeof(name->name), "lock %llx", hint->address);
+	if (hint->address < REUSED)
+		return;
+	name->source = NAME_SLAB;
+	snprintf(name->instance, sizeof(name->instance), "object %u", objects[(hint->address - REUSED) / 64 % 4]);
+}
+
+bool lock_names_reused(struct lock_names *names, __u64 address, const struct lock_identity *was, const char *type,
+		       __u32 offset)
+{
+	char is[32];
+
+	if (address < REUSED)
+		return false;
+	snprintf(is, sizeof(is), "object %u", objects[(address - REUSED) / 64 % 4]);
+	return strcmp(is, was->instance);
 }
 
 /* As probe_rows() has it, without what makes it fast. */
@@ -228,10 +249,88 @@ static void every_wait_is_counted_once(void)
 	CHECK(retired_writes > 0, "no program wrote to a row that was being taken back");
 }
 
+/* One address after the other object: each is a lock of its own, with the waits that were for it. */
+static void a_reused_address_is_another_lock(void)
+{
+	const struct maps maps = {.sizing = &sizing};
+	char path[] = "/tmp/aging-XXXXXX", query[256], sidecar[sizeof(path) + 8];
+	static __u32 wanted[4][40];
+	struct recording *recording = NULL;
+	struct totals *totals = NULL;
+	struct locks *locks = NULL;
+	int flush = 0, fd = mkstemp(path), err = 0;
+	sqlite3 *db;
+
+	close(fd);
+	unlink(path);
+	srand(15);
+	memset(rows, 0, sizeof(rows));
+	memset(&state, 0, sizeof(state));
+	memset(wanted, 0, sizeof(wanted));
+	waits = to_others = 0;
+	found = -1;
+	CHECK(!recording_create(&recording, path), "no recording");
+	CHECK(!locks_open(&locks, recording, NULL, NAMES), "no locks");
+	CHECK(!totals_open(&totals, &maps, recording, locks), "no totals");
+	for (__u32 object = 0; totals && object < 40; object++) {
+		objects[object % 4] = object;
+		for (int active = 0; !err && active < 3; active++) {
+			for (int k = 0; k < 4; k++) {
+				/* Of the others, some go on and some pause: they are the same objects as before. */
+				for (int i = k == (int)(object % 4) ? 1 + rand() % 5 : rand() % 3; i > 0; i--) {
+					begin(REUSED + 64 * k);
+					put_in_slot();
+					end();
+					wanted[k][objects[k]]++;
+				}
+			}
+			err = totals_flush(totals, flush++);
+		}
+		/* The next object's address has a pause. */
+		for (int pause = 0; !err && pause < 4; pause++) {
+			for (int k = 0; k < 4; k++) {
+				if (k == (int)((object + 1) % 4) || rand() % 2)
+					continue;
+				begin(REUSED + 64 * k);
+				put_in_slot();
+				end();
+				wanted[k][objects[k]]++;
+			}
+			err = totals_flush(totals, flush++);
+		}
+	}
+	CHECK(!err, "flush %d: %d", flush, err);
+	CHECK(!recording_commit(recording), "no commit");
+	CHECK(locks_reused_counts(locks)->found >= 36 && locks_reused_counts(locks)->found <= 39, "%llu reused",
+	      locks_reused_counts(locks)->found);
+	totals_close(totals);
+	locks_close(locks);
+	CHECK(!sqlite3_open(path, &db), "cannot open the recording");
+	for (int k = 0; k < 4; k++) {
+		for (int object = 0; object < 40; object++) {
+			snprintf(query, sizeof(query),
+				 "SELECT coalesce(sum(waits), 0) FROM lock_total JOIN lock ON id = lock WHERE name ="
+				 " 'lock %llx' AND instance = 'object %d'",
+				 REUSED + 64 * k, object);
+			CHECK(number(db, query) == wanted[k][object], "place %d, object %d: %lld waits, not %u", k,
+			      object, number(db, query), wanted[k][object]);
+		}
+	}
+	CHECK(number(db, "SELECT sum(waits) FROM cell_total") == (__s64)waits, "cells");
+	CHECK(number(db, "SELECT sum(waits) FROM wait_interval") == (__s64)waits, "intervals");
+	sqlite3_close(db);
+	recording_abandon(recording);
+	for (const char *const *tail = (const char *const[]){"", "-wal", "-shm", NULL}; *tail; tail++) {
+		snprintf(sidecar, sizeof(sidecar), "%s%s", path, *tail);
+		unlink(sidecar);
+	}
+}
+
 int main(void)
 {
 	static const struct test tests[] = {
 		TEST(every_wait_is_counted_once),
+		TEST(a_reused_address_is_another_lock),
 	};
 
 	return RUN_TESTS(tests);

@@ -18,11 +18,11 @@
 #include "recording/recording_rows.h"
 #include "tap.h"
 
-#define SECOND	  1000000000ull
+#define SECOND    1000000000ull
 #define INTERVALS 60
-#define ROWS	  150 /* of an interval */
-#define POINTS	  200
-#define SECTOR	  512
+#define ROWS      150 /* of an interval */
+#define POINTS    200
+#define SECTOR    512
 /* The journal goes into the file every few intervals. */
 #define MAX_BYTES (8ull << 20)
 
@@ -61,8 +61,7 @@ static void append(enum which which, enum what what, sqlite3_int64 offset, int s
 			entry_room = entry_room ? 2 * entry_room : 1024;
 			entries = realloc(entries, entry_room * sizeof(*entries));
 		}
-		entries[entry_count] =
-			(struct entry){.which = which, .what = what, .offset = offset, .size = size};
+		entries[entry_count] = (struct entry){.which = which, .what = what, .offset = offset, .size = size};
 		if (data) {
 			entries[entry_count].data = malloc(size);
 			memcpy(entries[entry_count].data, data, size);
@@ -380,8 +379,9 @@ static long long check_file(const char *of, const char *when, size_t point)
 
 	CHECK(ask(of, "SELECT count(*) FROM pragma_integrity_check WHERE integrity_check = 'ok'") == 1,
 	      "%s at entry %zu: the file is damaged", when, point);
-	CHECK(!ask(of, "SELECT count(*) FROM interval a JOIN interval b ON b.id = (SELECT min(id) FROM interval WHERE id >"
-		       " a.id) WHERE a.end_ns <> b.begin_ns"),
+	CHECK(!ask(of,
+		   "SELECT count(*) FROM interval a JOIN interval b ON b.id = (SELECT min(id) FROM interval WHERE id >"
+		   " a.id) WHERE a.end_ns <> b.begin_ns"),
 	      "%s at entry %zu: intervals with gaps", when, point);
 	CHECK(!ask(of, "SELECT count(*) FROM wait_interval WHERE interval NOT IN (SELECT id FROM interval)"),
 	      "%s at entry %zu: waits of an interval that is not there", when, point);

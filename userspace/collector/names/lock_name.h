@@ -15,6 +15,13 @@ struct lock_name {
 	enum name_source source;
 	char type[64]; /* of the object that holds it, if that is known; else "" */
 	__u64 object;  /* where that begins */
+	__u64 cache;   /* its slab cache; 0: not known */
+};
+
+/* Whose object a lock lies in, as far as the kernel shows it. */
+struct lock_identity {
+	__u64 cache;       /* 0: not known */
+	char instance[32]; /* as of lock_name; "": not known */
 };
 
 /* What the programs and the sampled stack know of a lock when it is first seen. */

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* The best name for a lock: the candidates in order of what they are worth. */
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -249,6 +250,35 @@ void lock_names_resolve(struct lock_names *names, const struct lock_hint *hint, 
 	    !futex_name(names, hint, &sites, out) || !call_site_name(names, hint, &sites, out))
 		return;
 	*out = (struct lock_name){.name = "?", .source = NAME_UNKNOWN};
+}
+
+/* "pid N", where that process is gone: what bears its name is no more of it. */
+static bool is_of_a_dead_process(const char *instance)
+{
+	unsigned int pid;
+
+	return sscanf(instance, "pid %u", &pid) == 1 && kill(pid, 0) && errno == ESRCH;
+}
+
+bool lock_names_reused(struct lock_names *names, __u64 address, const struct lock_identity *was, const char *type_name,
+		       __u32 offset)
+{
+	struct lock_name is = {};
+	struct slab_cache cache;
+	struct kernel_type type;
+	__u64 slab;
+
+	if (resolver_slab(&names->resolver, address, &cache) &&
+	    slab_pages_find(&names->slab_pages, &names->resolver, address, &cache, &slab))
+		return false;
+	if (was->cache && cache.cache && cache.cache != was->cache)
+		return true;
+	if (!*was->instance || !*type_name)
+		return false;
+	type = names_struct(names, type_name, "");
+	if (type.id)
+		slab_instance(names, &type, address - offset, &is);
+	return *is.instance ? strcmp(is.instance, was->instance) : is_of_a_dead_process(was->instance);
 }
 
 size_t lock_names_bytes(const struct lock_names *names)

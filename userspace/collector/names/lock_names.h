@@ -3,6 +3,7 @@
 #ifndef LOCKLINE_LOCK_NAMES_H
 #define LOCKLINE_LOCK_NAMES_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <linux/types.h>
 
@@ -22,6 +23,13 @@ int lock_names_open(struct lock_names **out, const struct symbols *symbols, stru
 void lock_names_close(struct lock_names *names);
 /* Never fails: at worst NAME_UNKNOWN with name "?". */
 void lock_names_resolve(struct lock_names *names, const struct lock_hint *hint, struct lock_name *out);
+/*
+ * Whether the object that a lock was in is another one by now: its address was
+ * used again.  type, and the lock's offset in it: of the name that the lock got.
+ * False where the kernel does not show it.
+ */
+bool lock_names_reused(struct lock_names *names, __u64 address, const struct lock_identity *was, const char *type,
+		       __u32 offset);
 size_t lock_names_bytes(const struct lock_names *names);
 
 #endif /* LOCKLINE_LOCK_NAMES_H */

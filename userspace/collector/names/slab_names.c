@@ -181,8 +181,7 @@ static void inode_instance(struct lock_names *names, __u64 inode, struct lock_na
 }
 
 /* Which of the many objects of its type: only where the kernel has a word for it. */
-static void name_instance(struct lock_names *names, const struct object *object, const struct kernel_type *type,
-			  struct lock_name *out)
+void slab_instance(struct lock_names *names, const struct kernel_type *type, __u64 object, struct lock_name *out)
 {
 	struct kernel_type task = names_struct(names, "task_struct", "");
 	const char *name = types_name(type->types, type->id);
@@ -192,19 +191,19 @@ static void name_instance(struct lock_names *names, const struct object *object,
 	__u32 id;
 
 	if (!strcmp(name, "task_struct")) {
-		if (read_member(names, type, object->address, "pid", &id, sizeof(id)))
+		if (read_member(names, type, object, "pid", &id, sizeof(id)))
 			snprintf(out->instance, sizeof(out->instance), "tid %u", id);
 	} else if (!strcmp(name, "mm_struct")) {
-		if (read_member(names, type, object->address, "owner", &owner, sizeof(owner)) && owner &&
+		if (read_member(names, type, object, "owner", &owner, sizeof(owner)) && owner &&
 		    read_member(names, &task, owner, "tgid", &id, sizeof(id)))
 			snprintf(out->instance, sizeof(out->instance), "pid %u", id);
 	} else if (!strcmp(name, "super_block")) {
-		if (read_member(names, type, object->address, "s_id", device, sizeof(device) - 1))
+		if (read_member(names, type, object, "s_id", device, sizeof(device) - 1))
 			snprintf(out->instance, sizeof(out->instance), "%.31s", device);
 	} else if (!strcmp(name, "inode")) {
-		inode_instance(names, object->address, out);
+		inode_instance(names, object, out);
 	} else if (types_member(type->types, type->id, "vfs_inode", &offset, &member)) {
-		inode_instance(names, object->address + offset, out);
+		inode_instance(names, object + offset, out);
 	}
 }
 
@@ -252,6 +251,7 @@ int slab_name(struct lock_names *names, const struct lock_hint *hint, const stru
 	object.merged = object.cache.references > 1;
 	object.any_type = object.merged || is_kmalloc(object.cache.name);
 	out->source = NAME_SLAB;
+	out->cache = object.cache.cache;
 	/* Where memory was short a slab may be smaller than the cache's usual. */
 	for (int i = 0; i < (object.slab || object.cache.order == object.cache.min_order ? 1 : 2); i++) {
 		if (!find_object(names, hint->address, i ? object.cache.min_order : object.cache.order, &object))
@@ -261,10 +261,10 @@ int slab_name(struct lock_names *names, const struct lock_hint *hint, const stru
 		if (!try_type(names, &object, sites, hint->kind, &type, out))
 			continue;
 		names_object(&type, object.address, out);
-		name_instance(names, &object, &type, out);
+		slab_instance(names, &type, object.address, out);
 		return 0;
 	}
-	*out = (struct lock_name){.source = NAME_SLAB};
+	*out = (struct lock_name){.source = NAME_SLAB, .cache = object.cache.cache};
 	if (object.merged)
 		snprintf(cache, sizeof(cache), "slab-%u", object.cache.object_size);
 	else

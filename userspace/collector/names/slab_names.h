@@ -17,4 +17,7 @@ struct call_sites {
 int slab_name(struct lock_names *names, const struct lock_hint *hint, const struct call_sites *sites,
 	      struct lock_name *out);
 
+/* What slab_name() says of the object's owner, of an object of this type; "": nothing. */
+void slab_instance(struct lock_names *names, const struct kernel_type *type, __u64 object, struct lock_name *out);
+
 #endif /* LOCKLINE_SLAB_NAMES_H */

@@ -26,7 +26,7 @@
 /* A page, and its head in the journal. */
 #define FRAME_BYTES (4096 + 24)
 /* How long the journal's way into the file is waited for, for each FOLD_BYTES of it. */
-#define FOLD_MS	     100
+#define FOLD_MS      100
 #define FOLD_MOST_MS 1000
 
 static int execute(struct recording *recording, const char *text, const char *what)
@@ -104,8 +104,10 @@ static int create(struct recording **out, const char *path, bool whole)
 	recording->held_most = HELD_BYTES;
 	if (!whole) {
 		sqlite3_wal_hook(recording->db, note_journal, recording);
-		err = err ?: recording_run_sql(recording, "PRAGMA journal_size_limit = %llu; PRAGMA cache_spill = %d; BEGIN;",
-					       2 * FOLD_BYTES, SPILL_PAGES);
+		err = err
+			      ?: recording_run_sql(recording,
+						   "PRAGMA journal_size_limit = %llu; PRAGMA cache_spill = %d; BEGIN;",
+						   2 * FOLD_BYTES, SPILL_PAGES);
 	}
 	err = err ?: execute(recording, recording_schema, "write");
 	if (!err && recording_prepare(recording) != SQLITE_OK)
@@ -189,9 +191,7 @@ static enum held why_hold(struct recording *recording)
 	err = make_room(recording);
 	if (held_bytes(recording) > HELD_BYTES)
 		return HELD_NOT;
-	return err == -EROFS                      ? HELD_READ_ONLY
-	       : err == -ENOSPC || err == -EDQUOT ? HELD_NO_SPACE
-						  : HELD_NOT;
+	return err == -EROFS ? HELD_READ_ONLY : err == -ENOSPC || err == -EDQUOT ? HELD_NO_SPACE : HELD_NOT;
 }
 
 /* Whether the transaction goes on, since there is no place for it now. */

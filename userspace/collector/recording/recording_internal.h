@@ -52,8 +52,8 @@ struct recording {
 	struct output_file file;
 	char *path; /* as it was given */
 	bool told;
-	bool interval;                /* one was written */
-	bool kept;                    /* and committed */
+	bool interval; /* one was written */
+	bool kept;     /* and committed */
 	enum held held;
 	struct recording_disk *disk; /* NULL: not before an interval is kept */
 	__u64 journal_bytes;         /* as of the last commit */

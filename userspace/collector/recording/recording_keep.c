@@ -81,10 +81,10 @@ int recording_keep_begin(struct recording *recording, const struct keeper *keepe
 	if (keeper->max_bytes) {
 		/* A quarter is the journal's, with what a transaction writes after the last look. */
 		recording->journal_most = keeper->max_bytes / 8;
-		recording->held_most = keeper->max_bytes / 8 < recording->held_most ? keeper->max_bytes / 8
-										    : recording->held_most;
-		recording->fold_bytes = keeper->max_bytes / 32 < recording->fold_bytes ? keeper->max_bytes / 32
-										       : recording->fold_bytes;
+		recording->held_most =
+			keeper->max_bytes / 8 < recording->held_most ? keeper->max_bytes / 8 : recording->held_most;
+		recording->fold_bytes =
+			keeper->max_bytes / 32 < recording->fold_bytes ? keeper->max_bytes / 32 : recording->fold_bytes;
 	}
 	/* Tables of their own, so that rows are not read while others of the same table are written. */
 	return recording_run_sql(

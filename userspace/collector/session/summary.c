@@ -305,6 +305,13 @@ static int write_losses(const struct summary *summary, const struct sums *sums)
 				  "samples and long waits for which there was no place while a reader kept the file")
 		      ?: put_loss(summary, "outliers_dropped", summary->losses->outliers_dropped, "info",
 				  "outliers beyond the longest 1,000 of an interval; their waits are in the totals");
+	err = err
+		      ?: put_loss(summary, "locks_reused", locks_reused_counts(summary->locks)->found, "info",
+				  "addresses that became another lock's, which has a row of its own")
+		      ?: put_loss(summary, "locks_not_looked_at", locks_reused_counts(summary->locks)->not_looked_at,
+				  "info",
+				  "locks waited for again after a pause that were not asked whether they are still the "
+				  "same");
 	return err
 		       ?: put_loss(summary, "locks_without_place", locks_without_place(summary->locks), "loss",
 				   "times that a lock had no row of its own in the collector; more --memory helps");
@@ -365,8 +372,7 @@ static int write_cost(const struct summary *summary)
 		err = err ?: put_cost(summary, "naming_longest_ns", naming.longest_ns, "ns");
 		err = err ?: put_cost(summary, "naming_restarts", naming.helper.restarts, "restarts");
 	}
-	err = err
-		      ?: put_cost(summary, "commit_longest_ns", recording_longest_commit_ns(summary->recording), "ns");
+	err = err ?: put_cost(summary, "commit_longest_ns", recording_longest_commit_ns(summary->recording), "ns");
 	err = err ?: put_cost(summary, "collector_user_ns", usage.user_ns, "ns");
 	err = err ?: put_cost(summary, "collector_system_ns", usage.system_ns, "ns");
 	err = err ?: put_cost(summary, "collector_peak_rss_bytes", usage.peak_rss_bytes, "bytes");

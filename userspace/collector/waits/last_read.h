@@ -46,6 +46,7 @@ struct row_last_read {
 	__u32 failed;
 	__u8 age;     /* enum row_age */
 	__u8 idle;    /* flushes that found nothing new, up to IDLE_FLUSHES */
+	bool reused;  /* its lock is another one than the row was claimed for */
 	bool wrapped; /* some bucket passed 2^32: see struct wrap in totals.c */
 	__u32 histogram[HISTOGRAM_BUCKETS];
 };

@@ -15,6 +15,11 @@
 /* Flushes after which a lock without rows may be forgotten. */
 #define FORGET_FLUSHES 4
 
+/* Locks that waited again after a pause, looked at in one flush: 10 to 30 us each. */
+#define LOOKED_AT_MOST 64
+/* A pause: flushes without a wait. */
+#define PAUSE_FLUSHES 2
+
 /* Types of objects that hold locks, each once; of those beyond it nothing is kept. */
 #define TYPES_MOST 256
 
@@ -32,6 +37,8 @@ struct locks {
 	__u32 limit;
 	__u32 next_id;
 	__u64 without_place;
+	__u32 looked_at; /* since the last flush, whether they are others by now */
+	struct reused_counts reused;
 	struct lock_total other[KIND_COUNT];
 };
 
@@ -69,11 +76,17 @@ int locks_open(struct locks **out, struct recording *recording, struct lock_name
 	return 0;
 }
 
+static void forget_nothing(void *node)
+{
+}
+
 void locks_close(struct locks *locks)
 {
 	if (!locks)
 		return;
-	tdestroy(locks->by_address, free);
+	tdestroy(locks->by_address, forget_nothing);
+	for (__u32 i = 0; i < locks->known_count; i++)
+		free(locks->known[i]);
 	for (__u32 i = 0; i < locks->total_count; i++)
 		free(locks->totals[i]);
 	free(locks->totals);
@@ -113,8 +126,42 @@ static int name_lock(struct locks *locks, struct known_lock *lock, const struct 
 	lock->source = name.source;
 	lock->type = keep_type(locks, name.type);
 	lock->type_offset = lock->address - name.object;
+	lock->identity.cache = name.cache;
+	snprintf(lock->identity.instance, sizeof(lock->identity.instance), "%s", name.instance);
 	return recording_put(locks->recording, lock, .id = lock->id, .address = lock->address, .name = name.name,
 			     .instance = name.instance, .source = name_source_names[name.source]);
+}
+
+bool locks_reused(struct locks *locks, struct known_lock *lock, int *err)
+{
+	*err = 0;
+	if (lock->gone)
+		return true;
+	if (lock->source != NAME_OWNER && lock->source != NAME_SLAB)
+		return false;
+	if (locks->looked_at == LOOKED_AT_MOST) {
+		locks->reused.not_looked_at++;
+		return false;
+	}
+	locks->looked_at++;
+	if (!lock_names_reused(locks->names, lock->address, &lock->identity, lock->type, lock->type_offset))
+		return false;
+	locks->reused.found++;
+	lock->gone = true;
+	tdelete(lock, &locks->by_address, by_address);
+	*err = recording_forgot_lock(locks->recording, lock->id);
+	return true;
+}
+
+void locks_used(struct locks *locks, struct lock_total *total)
+{
+	if (total->of)
+		total->of->used = locks->flushes;
+}
+
+const struct reused_counts *locks_reused_counts(const struct locks *locks)
+{
+	return &locks->reused;
 }
 
 struct known_lock *locks_meet(struct locks *locks, const struct lock_hint *hint, int *err)
@@ -122,6 +169,10 @@ struct known_lock *locks_meet(struct locks *locks, const struct lock_hint *hint,
 	struct known_lock *lock = locks_find(locks, hint->address);
 
 	*err = 0;
+	if (lock && locks->flushes - lock->used >= PAUSE_FLUSHES && locks_reused(locks, lock, err))
+		lock = NULL;
+	if (*err)
+		return NULL;
 	if (lock) {
 		lock->used = locks->flushes;
 		if (lock->source == NAME_UNKNOWN && hint->frame_count > 0 && lock->tries < NAMING_TRIES)
@@ -200,7 +251,7 @@ bool locks_scarce(const struct locks *locks)
 
 static bool is_forgotten(const struct locks *locks, const struct known_lock *lock)
 {
-	return !lock->rows && locks->flushes - lock->used > FORGET_FLUSHES;
+	return !lock->rows && (lock->gone || locks->flushes - lock->used > FORGET_FLUSHES);
 }
 
 int locks_forget(struct locks *locks)
@@ -209,6 +260,7 @@ int locks_forget(struct locks *locks)
 	int err = 0;
 
 	locks->flushes++;
+	locks->looked_at = 0;
 	if (!locks_scarce(locks))
 		return 0;
 	for (__u32 i = 0; i < locks->total_count; i++) {
@@ -223,8 +275,10 @@ int locks_forget(struct locks *locks)
 		struct known_lock *lock = locks->known[i];
 
 		if (is_forgotten(locks, lock)) {
-			err = err ?: recording_forgot_lock(locks->recording, lock->id);
-			tdelete(lock, &locks->by_address, by_address);
+			if (!lock->gone) {
+				err = err ?: recording_forgot_lock(locks->recording, lock->id);
+				tdelete(lock, &locks->by_address, by_address);
+			}
 			free(lock);
 		} else {
 			locks->known[kept++] = lock;

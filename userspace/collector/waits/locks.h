@@ -21,7 +21,9 @@ struct known_lock {
 	__u32 type_offset; /* of the lock in the object that holds it */
 	const char *type;  /* of that; "" if it is not known */
 	__u32 rows;        /* of the tables that are bound to it */
-	__u64 used;        /* the flush in which it was met last */
+	__u64 used;        /* the flush in which it was met, or waited for, last */
+	bool gone;         /* its address is another lock's by now */
+	struct lock_identity identity;
 	struct lock_total *totals;
 };
 
@@ -39,6 +41,18 @@ struct known_lock *locks_meet(struct locks *locks, const struct lock_hint *hint,
 struct lock_total *locks_total(struct locks *locks, struct known_lock *lock, __u32 kind);
 /* Totals of the waits without a lock of their own. */
 struct lock_total *locks_other(struct locks *locks, __u32 kind);
+/*
+ * Whether the lock of a row that was idle is another one by now, as its address
+ * was used again: then it is gone, and locks_meet() makes a new one.
+ */
+bool locks_reused(struct locks *locks, struct known_lock *lock, int *err);
+/* There were waits for it in this flush. */
+void locks_used(struct locks *locks, struct lock_total *total);
+struct reused_counts {
+	__u64 found;
+	__u64 not_looked_at; /* there were too many at once */
+};
+const struct reused_counts *locks_reused_counts(const struct locks *locks);
 /* A row of the tables is bound to this total from now on; or no longer. */
 void locks_bind(struct locks *locks, struct lock_total *total);
 void locks_release(struct lock_total *total);

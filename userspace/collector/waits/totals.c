@@ -89,7 +89,7 @@ static int meet_row(struct totals *totals, __u32 cpu, const struct wait_row *row
 	struct lock_hint hint = {
 		.address = row_lock(key),
 		.kind = row_kind(key),
-		.owner = row->owner,
+		.owner = last_read->reused ? OWNER_UNKNOWN : row->owner,
 		.owner_offset = row->owner_offset,
 		.owner_tid = row->owner_tid,
 	};
@@ -285,6 +285,7 @@ static int flush_row(struct totals *totals, __s64 interval, __u32 cpu, __u32 ind
 	last_read->waits += gained.waits;
 	last_read->wait_ns += gained.wait_ns;
 	last_read->failed += gained.failed;
+	locks_used(totals->locks, total);
 	add_figures(&total->figures, &gained);
 	add_figures(by_cpu, &gained);
 	total->changed = true;
@@ -458,6 +459,22 @@ static void try_name_again(struct totals *totals, struct row_last_read *last_rea
 	totals->aged = true;
 }
 
+/* A row whose lock is another one than it was bound to: what it gained since the last flush is the new one's. */
+static int leave_reused(struct totals *totals, struct row_last_read *last_read)
+{
+	struct known_lock *lock = last_read->total ? last_read->total->of : NULL;
+	int err = 0;
+
+	if (!lock || !(lock->gone || (last_read->idle && locks_reused(totals->locks, lock, &err))))
+		return err;
+	locks_release(last_read->total);
+	last_read->total = NULL;
+	last_read->reused = true;
+	/* The file's cell of the new one begins with what comes now. */
+	totals->aged = true;
+	return err;
+}
+
 int totals_flush(struct totals *totals, __s64 interval)
 {
 	const struct sizing *sizing = totals->maps->sizing;
@@ -474,12 +491,13 @@ int totals_flush(struct totals *totals, __s64 interval)
 				note_idle(last_read, row);
 				continue;
 			}
+			err = leave_reused(totals, last_read);
 			last_read->idle = 0;
 			if (last_read->total && i < sizing->named_rows && last_read->total->lock == OTHER_LOCK)
 				try_name_again(totals, last_read);
-			if (!last_read->total && i >= sizing->named_rows)
+			if (!err && !last_read->total && i >= sizing->named_rows)
 				last_read->total = locks_other(totals->locks, i - sizing->named_rows);
-			else if (!last_read->total && row->waits)
+			else if (!err && !last_read->total && row->waits)
 				err = meet_row(totals, cpu, row, last_read, NULL, NULL);
 			if (!err && last_read->total)
 				err = flush_row(totals, interval, cpu, i);
