@@ -42,6 +42,13 @@ def test_an_entry_is_whole(lock: KnownLock) -> None:
         ("runqueues.__lock[CPU 3]", "runqueues.__lock"),
         ("rtnl_lock", "rtnl_mutex"),
         ("siglock", "sighand_struct.siglock"),
+        ("ext4_inode_info.vfs_inode.i_rwsem", "inode.i_rwsem"),
+        ("ext4_inode_info.vfs_inode.i_data.i_mmap_rwsem", "address_space.i_mmap_rwsem"),
+        ("shmem_inode_info.vfs_inode.i_lock", "inode.i_lock"),
+        ("xfs_inode.i_lock", "xfs_inode.i_lock"),
+        ("ext4_inode_info.vfs_inode.i_data.i_pages.xa_lock", "address_space.i_pages.xa_lock"),
+        ("tcp_sock.inet_conn.icsk_inet.sk.sk_lock.slock", "sock.sk_lock.slock"),
+        ("mem_cgroup_per_node.lruvec.lru_lock", "lruvec.lru_lock"),
     ],
 )
 def test_a_lock_is_found_by_the_names_people_have_for_it(given: str, found: str) -> None:
@@ -50,7 +57,20 @@ def test_a_lock_is_found_by_the_names_people_have_for_it(given: str, found: str)
     assert lock.names[0] == found
 
 
-@pytest.mark.parametrize("given", ["", "lock", "?", "kmalloc-192 in vfs_write", "no_such_lock", ".wait_lock"])
+@pytest.mark.parametrize(
+    "given",
+    [
+        "",
+        "lock",
+        "?",
+        "kmalloc-192 in vfs_write",
+        "no_such_lock",
+        ".wait_lock",
+        "driver_data.queue.lock",
+        "driver_data.state.mutex",
+        "driver_data.work.list_lock",
+    ],
+)
 def test_a_name_that_could_be_many_locks_is_none(given: str) -> None:
     assert atlas().find(given) is None
 

@@ -190,7 +190,7 @@ def test_a_sleeping_hot_lock_costs_threads(made: Callable[..., Made]) -> None:
         recording.lock(lock, "inode.i_rwsem", "slab")
         recording.waits(lock, RWSEM_W, MS, 300)
     found = one(recording.findings(), "hot-lock")
-    assert found.evidence[0] == "0.60 threads sleep while they wait for it, on average"
+    assert found.evidence[0] == "on average 0.60 threads wait asleep for it"
     assert "over 2 locks of this name; the worst of them has 50.0% of it" in found.evidence
 
 

@@ -161,7 +161,7 @@ def test_one_lock_and_what_it_costs(example: Path) -> None:
     text = " ".join(" ".join(lines_of(hot)).split())
     assert "One lock makes 97% of all lock waiting: tasklist_lock (rwlock:W)" in text
     assert "lockline explain tasklist_lock" in text
-    assert "Spinning burns 75.0% of one CPU (18.8% of 4)" in text
+    assert "Spinning burns 75.0% of one CPU (18.8% of 4 CPUs)" in text
 
 
 def test_several_locks_are_named(example: Path) -> None:

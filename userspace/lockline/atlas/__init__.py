@@ -2,6 +2,8 @@
 """What is known of the kernel's locks: what each protects, what contends it, how to confirm it, what helps."""
 
 import json
+import re
+from collections.abc import Iterable
 from dataclasses import field
 from functools import cache
 from pathlib import Path
@@ -10,6 +12,8 @@ from lockline.base.values import dataclass
 
 # A lock inside a lock is explained by the outer one, whose name stands before it.
 _INNER = (".wait_lock", ".rtmutex.wait_lock", ".base.rtmutex.wait_lock", ".wait.lock", ".waiters.lock")
+# Members that bear a short prefix of their struct, as in i_rwsem of struct inode: other structs have none of the name.
+_PREFIXED = re.compile("[a-z]{1,2}_")
 
 
 @dataclass(frozen=True)
@@ -17,6 +21,7 @@ class KnownLock:
     """One kind of lock, under all names that lockline gives it.
 
     only_in: names that only some of the kernels have by which the atlas was checked.  module: what must be loaded.
+    where: parts of the names of functions that wait, and which of `helps` is for them.
     """
 
     names: tuple[str, ...]
@@ -30,6 +35,12 @@ class KnownLock:
     note: str = ""
     module: str = ""
     only_in: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    where: dict[str, int] = field(default_factory=dict)
+
+    def helps_in(self, functions: Iterable[str]) -> tuple[str, ...]:
+        """What helps, what is for waits in these functions first."""
+        fitting = [self.helps[index] for name in functions for part, index in self.where.items() if part in name]
+        return tuple(dict.fromkeys((*fitting, *self.helps)))
 
 
 @dataclass(frozen=True)
@@ -50,7 +61,25 @@ class Atlas:
                 return by_name[name.removesuffix(inner)]
         # People say mmap_lock; the name's type goes with it only where members of two types are called so.
         members = {id(lock): lock for known, lock in by_name.items() if known.rsplit(".", 1)[-1] == name}
-        return next(iter(members.values())) if len(members) == 1 else None
+        return next(iter(members.values())) if len(members) == 1 else self._embedded(name)
+
+    def _embedded(self, name: str) -> KnownLock | None:
+        """The lock of a struct inside another one: ext4_inode_info.vfs_inode.i_rwsem is inode.i_rwsem."""
+        parts = name.split(".")
+        for start in range(2, len(parts)):
+            outer, path = parts[start - 1], ".".join(parts[start:])
+            fitting = [
+                (known.partition(".")[0], lock)
+                for lock in self.locks
+                for known in lock.names
+                if known.partition(".")[2] == path
+            ]
+            # A member is often called like its type: vfs_inode.
+            alike = [lock for kind, lock in fitting if outer.endswith(kind)]
+            found = alike or [lock for _, lock in fitting if _PREFIXED.match(path)]
+            if found and all(lock is found[0] for lock in found):
+                return found[0]
+        return None
 
     def near(self, name: str) -> list[str]:
         """Up to five names that are spelled like this one, or hold it."""
@@ -71,9 +100,11 @@ class Atlas:
 def _known_lock(entry: dict[str, object]) -> KnownLock:
     texts = {key: value for key, value in entry.items() if isinstance(value, str)}
     lists = {key: tuple(value) for key, value in entry.items() if isinstance(value, list)}
-    only = entry.get("only_in", {})
+    only, where = entry.get("only_in", {}), entry.get("where", {})
     assert isinstance(only, dict)
-    return KnownLock(**texts, **lists, only_in={name: tuple(kernels) for name, kernels in only.items()})  # type: ignore[arg-type]
+    assert isinstance(where, dict)
+    only_in = {name: tuple(kernels) for name, kernels in only.items()}
+    return KnownLock(**texts, **lists, only_in=only_in, where=where)  # type: ignore[arg-type]
 
 
 @cache

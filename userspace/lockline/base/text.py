@@ -134,6 +134,15 @@ def cut(text: str, columns: int) -> str:
     return f"{head}..{tail}"
 
 
+def cut_member(name: str, columns: int) -> str:
+    """A clean name of a struct's member in at most so many columns: of a longer one, the last member stays whole."""
+    outer, dot, member = name.rpartition(".")
+    room = columns - 2 - width(member)
+    if width(name) <= columns or not dot or room < 0:
+        return cut(name, columns)
+    return f"{_prefix(outer, room)}..{member}"
+
+
 def _prefix(text: str, columns: int) -> str:
     taken = 0
     for index, character in enumerate(text):

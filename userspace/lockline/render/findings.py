@@ -2,7 +2,7 @@
 """Findings in words: one sentence for each kind of fact and for each remedy, and the section of the report."""
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from lockline.analysis.findings import (
     Cpu,
@@ -41,6 +41,7 @@ SENTENCES: Mapping[str, str] = {
     "gil-bound": "{process} is bound by Python's global interpreter lock: one of its threads runs at a time",
     "gvl-bound": "{process} is bound by Ruby's global VM lock (GVL): one of its threads runs at a time",
     "hot-lock": "{lock:full} is hot: many waits that add up",
+    "long-waits": "Waits for {lock:full} are few but long",
     "held-interrupts-off": "{lock} is held with interrupts off for up to {most}",
     "held-over-sleep": (
         "The holder of {lock:short} sleeps with it held[, in {call}]: other threads of {process} wait for it"
@@ -87,11 +88,14 @@ SENTENCES: Mapping[str, str] = {
     "queue": "{waiters:.1f} tasks wait for it at any moment, on average; {part} of all lock waiting",
     "waits": "{waits} waits of {average} on average",
     "costs-cpus": "waiting for it keeps {cpus:.2f} CPUs spinning[, {part} of the machine]",
-    "costs-threads": "{threads:.2f} threads sleep while they wait for it, on average",
+    "costs-threads": "on average {threads:.2f} threads wait asleep for it",
+    "costs-threads-of": "on average {threads:.2f} threads wait asleep for it; {part} of all lock waiting",
     "wait-rate": "{rate} waits a second of {average} on average; {part} of all lock waiting",
     "spread": "over {locks} locks of this name; the worst of them has {part} of it",
     "busy": "it is held for {part} of the time, {average} on average",
     "waited-by": "{process} does {part} of the waiting that was sampled",
+    "written-by": "readers wait for writers; {process} does {part} of the sampled waiting to write",
+    "inode-file": "`{command}` names the file (MOUNT{where})",
     "from-caller": "{part} of the sampled waiting comes from {function}",
     "held": "held for {average} on average",
     "holds-cause": "holds that end there cause {part} of its waiting: {caused}",
@@ -230,6 +234,9 @@ REMEDIES: Mapping[str, str] = {
         "make the synchronized part shorter, and split it: an object to lock for each part of the data, or a"
         " ConcurrentHashMap"
     ),
+    "hold-shorter": (
+        "find who holds it for so long, and let it do less meanwhile; `lockline explain LOCK` may know more"
+    ),
     "keep-environment": "read the environment once, at the start, and keep it",
     "keep-names": "keep the answers for a while: each call reads files or asks servers, with a lock held",
     "lend-priority": ("use a lock that gives its holder the waiter's priority (rt_mutex, PTHREAD_PRIO_INHERIT)"),
@@ -264,8 +271,8 @@ REMEDIES: Mapping[str, str] = {
     ),
     "private-futex-hash": "Linux 6.16 and newer give a process a hash of its own: fewer futexes meet in a bucket",
     "python-processes": (
-        "threads do not compute in parallel: use processes (multiprocessing, ProcessPoolExecutor, more workers of the"
-        " server) or a free-threaded build of Python 3.13 or newer"
+        "let processes compute, not threads (multiprocessing, more workers of the server), or use a free-threaded"
+        " build of Python 3.13 or newer"
     ),
     "python-release-gil": (
         "move the computing into libraries that release the GIL (NumPy, hashlib, zlib, an extension of your own)"
@@ -280,8 +287,8 @@ REMEDIES: Mapping[str, str] = {
     ),
     "ruby-fewer-threads": "fewer threads in each process (Puma's `threads`) wait less, and compute as much",
     "ruby-processes": (
-        "threads do not compute in parallel: use processes (Puma's `workers`, Unicorn, more processes of Sidekiq), or"
-        " Ractors for what shares nothing"
+        "let processes compute, not threads (Puma's `workers`, Unicorn, more processes of Sidekiq), or use Ractors for"
+        " what shares nothing"
     ),
     "ruby-release-gvl": "let C extensions compute without it (rb_thread_call_without_gvl())",
     "same-order": "let all take these locks in the same order",
@@ -319,6 +326,7 @@ REMEDIES: Mapping[str, str] = {
     ),
     "watch-lock": "`lockline watch -i FILE 'lock:{lock}'` shows whether the bucket's line is shared falsely",
     "write-once": "format into a buffer of the thread's own, and write that with one call",
+    "who-holds-longest": "`lockline record --episodes -d 30` shows who holds it in the longest waits",
     "who-holds": "`lockline record --holders` shows who holds it while they wait",
 }
 
@@ -414,6 +422,11 @@ def say(sentence: str, values: Values) -> str:
     if "[" in sentence:
         sentence = re.sub(r"\[([^\]]*)\]", optional, sentence)
     return sentence.format_map(words)
+
+
+def functions_of(facts: Iterable[Fact]) -> list[str]:
+    """The functions that facts speak of."""
+    return [value.name for told in facts for _, value in told.values if isinstance(value, Function)]
 
 
 def _measures(fact: Fact) -> dict[str, Measure]:

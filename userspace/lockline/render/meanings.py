@@ -30,6 +30,7 @@ MEANINGS = {
     ),
     "interrupts-off": "A CPU spins for a lock, or holds one, for long with interrupts off. It serves no timers then.",
     "lock-not-released": "A thread has held a lock for seconds, and others wait for it all that time.",
+    "long-waits": "A lock has few waits, but each of them is long. The tasks that wait sleep all that time.",
     "long-hold": "One function of the kernel holds a lock for long, and that causes most of the waiting for it.",
     "parked-lock": "Processes wait on semaphores and wake each other there, as for a lock that they make themselves.",
     "perturbation": "lockline's own probes change the long waits here: they cause some of them, or hide some.",

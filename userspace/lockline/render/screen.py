@@ -2,7 +2,7 @@
 """The first screen of a report: the answer, and where to look further, in at most 24 lines of 80 columns."""
 
 import shlex
-from collections import defaultdict
+import statistics
 from collections.abc import Sequence
 from datetime import datetime, timezone
 
@@ -11,12 +11,14 @@ from lockline.analysis.answer import (
     NEGLIGIBLE_USER_SHARE,
     NEGLIGIBLE_WAIT_NS,
     STANDSTILLS,
+    SYMPTOMS,
     Answer,
     Cost,
     cost_of,
     is_explained,
     make_answer,
     trusted_ns,
+    user_waiting,
 )
 from lockline.analysis.findings import Finding, Lock
 from lockline.analysis.model import LockWaits, Report
@@ -24,24 +26,25 @@ from lockline.analysis.series import Slice
 from lockline.atlas import atlas
 from lockline.base.numbers import count, duration, percent
 from lockline.base.text import Column, Style, clean, cut, table, width
-from lockline.render.findings import worded
+from lockline.render.findings import functions_of, worded
+from lockline.render.screen_locks import MARK, locks, user_lock_name, user_locks
 from lockline.render.screen_parts import NARROWEST, filled, fitted
 
 FINDINGS = 3
 # Sentences of it where there is but one finding.
 EVIDENCE = 3
-LOCKS = 4
 DEFAULT_RECORDING = "lockline.data"
-# Below its trusted length a figure has this mark.
-MARK = "~"
-# Rules whose advice is to use a lock less: of a known lock the atlas says how.
-_USE = ("convoy", "hot-lock")
 # Threads that wait on average from which on they are spoken of, though nobody knows what for.
 UNCLEAR_THREADS = 1.0
-# Columns of a lock's name at least.
-_NAME = 20
+# A tenth of one CPU or thread: rules find no fault with less.
+SMALL = 0.1
+# Of the begins of waits: fewer losses change nothing on this screen.
+_LOST = 0.001
 
 _MOST_BARS = 32
+# The worst interval is no news if it has hardly more than the average.
+_EVEN = 1.1
+_ANSWER_LINES = 5
 
 # What is not seen bears on the answer only if it is a kind of waiter.
 _WAITERS = (
@@ -93,11 +96,11 @@ def cost_words(cost: Cost, machine: int | None) -> str:
     """What waiting costs: spinning burns CPUs, sleeping holds threads up; machine: all CPUs, None: not known."""
     parts = []
     if cost.spinning_cpus:
-        part = f" ({percent(cost.machine)} of {machine})" if cost.machine is not None else ""
+        part = f" ({percent(cost.machine)} of {machine} CPUs)" if cost.machine is not None else ""
         parts.append(f"spinning burns {_cpus(cost.spinning_cpus)}{part}")
     if cost.sleeping_threads:
-        parts.append(f"{_threads(cost.sleeping_threads)} sleep on average")
-    return ", ".join(parts)
+        parts.append(f"on average {_threads(cost.sleeping_threads)} wait asleep")
+    return ", and ".join(parts)
 
 
 def _longest(report: Report, answer: Answer, style: Style) -> str:
@@ -111,9 +114,22 @@ def _longest(report: Report, answer: Answer, style: Style) -> str:
 
 def answer_words(report: Report, answer: Answer, style: Style) -> str:
     """The answer in two or three sentences; of a filtered recording, what it knows of first."""
+    return "".join(_answer_parts(report, answer, style))
+
+
+def _answer_parts(report: Report, answer: Answer, style: Style) -> tuple[str, str]:
+    """The answer, and what is not in it."""
     chosen = report.window.wait_filter
-    words = _answer_words(report, answer, style) + _unclear_words(answer) + _unseen_words(report, style)
-    return f"Only of the waits that {clean(chosen, style)} chose: {words}" if chosen else words
+    words = _answer_words(report, answer, style) + _unclear_words(answer)
+    told = f"Only of the waits that {clean(chosen, style)} chose: {words}" if chosen else words
+    return told, _unseen_words(report, style)
+
+
+def _answer(report: Report, answer: Answer, style: Style, columns: int) -> list[str]:
+    """The answer's lines; what it does not hold is left out where it does not fit."""
+    told, besides = _answer_parts(report, answer, style)
+    lines = filled("ANSWER  ", told + besides, columns)
+    return lines if len(lines) <= _ANSWER_LINES else filled("ANSWER  ", told, columns, _ANSWER_LINES)
 
 
 def _unclear_words(answer: Answer) -> str:
@@ -160,8 +176,8 @@ def _answer_words(report: Report, answer: Answer, style: Style) -> str:
     if answer.kind == "user space":
         what = "at barriers" if 2 * answer.at_barriers > (answer.user_waiting or 0.0) else "for locks"
         return (
-            f"Programs wait mostly {what} of their own: {_threads(answer.user_waiting or 0.0)} on average."
-            f" The kernel's locks: {cost or 'no waiting'}. See --futex."
+            f"Programs wait mostly {what} of their own: on average {_threads(answer.user_waiting or 0.0)}"
+            f"{_worst_user(report, answer, style)}. The kernel's locks: {cost or 'no waiting'}."
         )
     if answer.kind == "negligible":
         if not totals.waits:
@@ -173,20 +189,40 @@ def _answer_words(report: Report, answer: Answer, style: Style) -> str:
             + _few_user(answer)
         )
     names = [lock_words(lock, style) for lock in answer.locks]
+    # Beside locks of programs that matter, these are of the kernel's alone.
+    user = answer.user_waiting or 0.0
+    waits_of = "the waiting for the kernel's locks" if user >= NEGLIGIBLE_USER_SHARE else "all lock waiting"
     if answer.kind == "one lock":
         lock = answer.locks[0]
         one = "One lock makes" if lock.instances == 1 else f"{lock.instances:,} locks of one name make"
-        what = f"{one} {percent_short(answer.part)} of all lock waiting: {names[0]}."
+        what = f"{one} {percent_short(answer.part)} of {waits_of}: {names[0]}."
         cost = cost_words(cost_of(report, [(lock.kind, lock.figures)]), cpus)
     else:
         what = (
-            f"Several locks: {', '.join(names)} make {percent_short(answer.part)} of all lock waiting."
+            f"Several locks: {', '.join(names)} make {percent_short(answer.part)} of {waits_of}."
             if names
             else f"Many locks share the waiting: none of {len(report.locks):,} has a tenth of it."
         )
     waiting = report.window.share(totals.wait_ns) or 0.0
     worth = "" if waiting >= NEGLIGIBLE_SHARE else " It is little in sum, but single waits are long."
-    return " ".join(part for part in (what, sentence(cost) + worth, _longest(report, answer, style)) if part)
+    besides = ""
+    if user >= NEGLIGIBLE_USER_SHARE:
+        besides = (
+            f"Programs' own locks keep {_threads(user)} waiting on average{_worst_user(report, answer, style)}."
+        )
+    parts = (what, sentence(cost) + worth, _longest(report, answer, style), besides)
+    return " ".join(part for part in parts if part)
+
+
+def _worst_user(report: Report, answer: Answer, style: Style) -> str:
+    """The heaviest of the programs' locks, if one is half of their waiting or more."""
+    worst = next(iter(user_locks(report)), None)
+    if worst is None or not answer.user_waiting or answer.at_barriers:
+        return ""
+    part = (report.window.share(worst.waited_ns) or 0.0) / answer.user_waiting
+    whose = f"{user_lock_name(worst)} of {worst.futex.comm or '?'} ({worst.futex.tgid})"
+    much = "all" if part >= 0.995 else percent_short(part)
+    return f", {much} of it for {clean(whose, style)}" if part >= 0.5 else ""
 
 
 def percent_short(fraction: float) -> str:
@@ -199,20 +235,29 @@ def sentence(text: str) -> str:
     return text[:1].upper() + text[1:] + "." if text else ""
 
 
+def _all_waiting(report: Report) -> int:
+    """All waiting for locks that was recorded, of the kernel and of programs, in ns."""
+    user = user_waiting(report) or 0.0
+    return report.totals.wait_ns + round(user * report.window.duration_ns)
+
+
 def _finding(
-    number: int, finding: Finding, report: Report, style: Style, columns: int, steps: int, alone: bool
+    number: int, finding: Finding, report: Report, style: Style, columns: int, evidence: int, steps: int
 ) -> list[str]:
     words = worded(finding)
-    part = finding.impact.wait_ns / report.totals.wait_ns if report.totals.wait_ns else 0.0
+    every = _all_waiting(report)
+    part = finding.impact.wait_ns / every if every else 0.0
     what = f"{clean(words.title, style)}"
     if 0 < part <= 1:
         what += f" ({percent_short(part)} of all waiting)"
     lines = filled(f" {number} {finding.confidence:8}", what, columns, 2)
-    if steps > 1:
-        for evidence in words.evidence[: EVIDENCE if alone else 1]:
-            lines += filled("           ", clean(evidence, style), columns, steps)
-    known = atlas().find(finding.subject.name) if isinstance(finding.subject, Lock) and finding.rule in _USE else None
-    todo = known.helps[:1] if known is not None else words.next[:1]
+    for seen in words.evidence[:evidence]:
+        lines += filled("           ", clean(seen, style), columns, 2)
+    # What helps against a busy lock, the atlas knows better.
+    # Of few waits it is the holder that matters.
+    use = isinstance(finding.subject, Lock) and finding.rule in SYMPTOMS and finding.confidence != "low"
+    known = atlas().find(finding.subject.name) if use and isinstance(finding.subject, Lock) else None
+    todo = known.helps_in(functions_of(finding.evidence))[:1] if known is not None else words.next[:1]
     lines += [line for step in todo if steps > 0 for line in filled("   do      ", clean(step, style), columns, steps)]
     return lines
 
@@ -222,8 +267,23 @@ def _worth_showing(finding: Finding, report: Report) -> bool:
     return (report.window.share(finding.impact.wait_ns) or 0.0) >= NEGLIGIBLE_SHARE
 
 
+def _nothing_found(report: Report, answer: Answer, columns: int, kept: bool) -> list[str]:
+    """What to do where locks are waited for, and no rule says why."""
+    if answer.kind == "user space":
+        return [cut(f"FINDINGS  none: see {_command(report, '--futex')}", columns)] if kept else []
+    if answer.kind not in ("one lock", "several"):
+        return []
+    if (report.window.share(report.totals.wait_ns) or 0.0) < SMALL:
+        return [cut(f"FINDINGS  none: all waiting together is under {SMALL:.0%} of one CPU or thread", columns)]
+    again = "lockline record --episodes -d 30"
+    if report.episodes:
+        again = _command(report, f"--episodes {min(3, len(report.episodes))}")
+    lines = ["FINDINGS  none: no single lock stands out"]
+    return lines + filled("   do      ", f"see who holds the locks in the longest waits: {again}", columns, 2)
+
+
 def _findings(
-    report: Report, answer: Answer, style: Style, columns: int, most: int, steps: int, kept: bool
+    report: Report, answer: Answer, style: Style, columns: int, most: int, about: int, steps: int, kept: bool
 ) -> list[str]:
     # That a lock is busy is no news where another finding says why.
     ranked = [
@@ -233,8 +293,10 @@ def _findings(
     ]
     if not ranked:
         hidden = len(report.findings)
+        if not hidden:
+            return _nothing_found(report, answer, columns, kept)
         small = f"FINDINGS  {hidden} that matter little" + (f": {_command(report, '--findings')}" if kept else "")
-        return [cut(clean(small, style), columns)] if hidden else []
+        return [cut(clean(small, style), columns)]
     title = "FINDINGS"
     rest = f"evidence: {_command(report, '--findings')}" if kept else ""
     if len(ranked) > most:
@@ -242,71 +304,11 @@ def _findings(
     lines = [title + " " * max(1, columns - len(title) - width(rest)) + rest]
     lines = [cut(clean(lines[0].rstrip(), style), columns)]
     for number, finding in enumerate(ranked[:most], 1):
-        lines += _finding(number, finding, report, style, columns, steps, len(ranked) == 1)
+        evidence = about if len(ranked) == 1 else min(about, 1)
+        # Where room is short, the first finding's advice is the one to read to its end.
+        room = steps if number == 1 else max(1, steps - 1)
+        lines += _finding(number, finding, report, style, columns, evidence, room)
     return lines
-
-
-def _waiters(report: Report, lock: LockWaits) -> str:
-    """The commands that wait for a lock, longest first, as far as samples tell."""
-    by_comm: defaultdict[str, int] = defaultdict(int)
-    for task in report.tasks:
-        if task.lock == lock.name and task.kind == lock.kind:
-            by_comm[task.comm] += task.lock_ns
-    names = sorted(by_comm, key=lambda comm: -by_comm[comm])
-    return names[0] + (f", +{len(names) - 1}" if len(names) > 1 else "") if names else ""
-
-
-def _marked(report: Report, lock: LockWaits, ns: int | None) -> str:
-    """A length, marked where the probes may change it by more than a tenth."""
-    mark = MARK if ns is not None and ns < trusted_ns(report, lock.kind) else " "
-    return duration(ns) + mark
-
-
-def _locks(report: Report, style: Style, columns: int, most: int) -> tuple[list[str], bool]:
-    """The table of locks, and whether a figure in it is marked."""
-    if not report.locks:
-        return [], False
-    heads = [
-        Column("kind", 10, right=False),
-        Column("waiting", 7),
-        Column("max ", 8),
-        Column("waits", 6),
-        Column("p99 ", 8),
-        Column("who waits", 13, right=False),
-    ]
-    # Of a narrow terminal the last ones are left out.
-    while heads and sum(head.width + 1 for head in heads) + _NAME > columns:
-        heads.pop()
-    heads.insert(0, Column("LOCKS", columns - sum(head.width + 1 for head in heads), right=False))
-    name = heads[0].width
-    order = ("LOCKS", "kind", "waits", "waiting", "p99 ", "max ", "who waits")
-    heads.sort(key=lambda head: order.index(head.title))
-    ranked = sorted(report.locks, key=lambda lock: -lock.figures.wait_ns)
-    entries: list[dict[str, str]] = []
-    marked = False
-    for lock in ranked[:most]:
-        p99, longest = lock.figures.percentile(0.99), lock.figures.max_ns
-        many = f" x{count(lock.instances)}" if lock.instances > 1 else ""
-        cells = [_marked(report, lock, p99), _marked(report, lock, longest)]
-        marked = marked or any(cell.endswith(MARK) for cell in cells)
-        entries.append(
-            {
-                "LOCKS": " " + cut(clean(lock.name, style) or "?", name - 1 - len(many)) + many,
-                "kind": clean(lock.kind, style),
-                "waits": count(lock.figures.waits),
-                "waiting": duration(lock.figures.wait_ns),
-                "p99 ": cells[0],
-                "max ": cells[1],
-                "who waits": clean(_waiters(report, lock), style),
-            }
-        )
-    rest = ranked[most:]
-    if rest:
-        waits = sum(lock.figures.waits for lock in rest)
-        waiting = sum(lock.figures.wait_ns for lock in rest)
-        entries.append({"LOCKS": f" {len(rest):,} more", "waits": count(waits), "waiting": duration(waiting)})
-    rows = [[entry.get(head.title, "") for head in heads] for entry in entries]
-    return [line.rstrip() for line in table(heads, rows, "", grow=False)], marked
 
 
 def _time(report: Report, slices: Sequence[Slice], style: Style, columns: int, kept: bool) -> list[str]:
@@ -320,7 +322,10 @@ def _time(report: Report, slices: Sequence[Slice], style: Style, columns: int, k
         return sum(part.wait_ns for part in group) / length if length else 0.0
 
     heights = [waiters(group) for group in groups]
-    most = max(heights)
+    # What is left at the end may be of an instant, in which one wait is very much.
+    lengths = [group[-1].end_ns - group[0].begin_ns for group in groups]
+    whole = [2 * length >= statistics.median(lengths) for length in lengths]
+    most = max(height for height, full in zip(heights, whole, strict=True) if full) or max(heights)
     bars = style.bars
     line = "".join(bars[min(len(bars) - 1, int(height / most * len(bars)))] for height in heights)
     # Damaged intervals may be missing; of a long recording half of them are, or more.
@@ -328,7 +333,9 @@ def _time(report: Report, slices: Sequence[Slice], style: Style, columns: int, k
     if every > 1:
         part = f"1 of {every} intervals"
         return [cut(f"TIME   {line}  {part}" + ("; all: --time" if kept else ""), columns)]
-    worst = groups[heights.index(most)]
+    if most * len(heights) <= _EVEN * sum(heights):
+        return [cut(f"TIME   {line}  even", columns)]
+    worst = next(group for group, height in zip(groups, heights, strict=True) if height == most)
     begin, end = worst[0].begin_ns / 1e9, worst[-1].end_ns / 1e9
     # The interval itself: a limit on its edge would bring in its neighbours.
     zoom = _command(report, f"--from {begin + 0.001:.3f} --to {end - 0.001:.3f}")
@@ -351,8 +358,9 @@ def trust_words(report: Report, marked: bool) -> str:
     if unseen:
         parts.append(f"not seen: {unseen[0]}" if len(unseen) == 1 else f"{len(unseen)} kinds of waiters are not seen")
     lost = [loss for loss in report.loss if loss.severity == "loss" and loss.events]
-    if lost:
-        worst = max(lost, key=lambda loss: loss.events)
+    begins = sum(kind.begins or 0 for kind in report.kinds)
+    worst = max(lost, key=lambda loss: loss.events, default=None)
+    if worst is not None and worst.events >= _LOST * begins:
         more = f" and {len(lost) - 1} more kinds" if len(lost) > 1 else ""
         parts.append(f"lost: {worst.name.replace('_', ' ')} {count(worst.events)}{more}")
     short = max((trusted_ns(report, lock.kind) for lock in report.locks), default=0)
@@ -364,6 +372,8 @@ def trust_words(report: Report, marked: bool) -> str:
         parts.append(f"{waits} came before the lock had a name for -L")
     if report.window.wait_filter:
         parts.append("other waits were not recorded")
+    if not parts and lost:
+        return f"nearly complete: fewer than {percent(_LOST)} of the waits were lost"
     if not parts:
         return "complete: every lock wait was counted"
     return "; ".join(parts)
@@ -373,7 +383,7 @@ def _trust(report: Report, style: Style, columns: int, marked: bool, most: int) 
     return filled("TRUST  ", clean(trust_words(report, marked), style) + "; see --trust", columns, most)
 
 
-def _more(report: Report, answer: Answer, columns: int, kept: bool) -> list[str]:
+def _more(report: Report, answer: Answer, columns: int, kept: bool, explained: bool) -> list[str]:
     flags = ["--locks", "--stacks", "--cpus", "--tasks", "--time", "--cost"]
     if report.futexes is not None:
         flags.insert(0, "--futex")
@@ -383,7 +393,7 @@ def _more(report: Report, answer: Answer, columns: int, kept: bool) -> list[str]
         flags.insert(0, f"--episodes {min(3, len(report.episodes))}")
     lines = filled("MORE   ", " ".join(flags) + " --all", columns, 1) if kept else []
     known = next((lock.name for lock in answer.locks if atlas().find(lock.name)), "")
-    if known:
+    if known and explained and answer.kind in ("one lock", "several"):
         label = "       " if kept else "MORE   "
         # A command is there to be copied, so it is never cut.
         member = known.rsplit(".", 1)[-1]
@@ -401,21 +411,26 @@ def render(report: Report, slices: Sequence[Slice], style: Style, columns: int, 
     """
     columns = max(NARROWEST, columns)
     answer = make_answer(report)
-    # Findings, remedies of each, locks, lines of trust.
-    sizes = ((3, 2, 4, 2), (3, 2, 2, 2), (3, 1, 3, 2), (3, 1, 2, 1), (2, 1, 2, 1), (1, 1, 1, 1))
+    # Findings, evidence of each, lines of a remedy, locks, lines of trust: what is done without first, first.
+    # With one line of trust the atlas is not pointed to either.
+    sizes = (
+        *((3, EVIDENCE, 3, 4, 2), (3, EVIDENCE, 3, 2, 2), (3, 2, 3, 3, 2), (3, 1, 3, 4, 2), (3, 1, 3, 2, 2)),
+        *((3, 0, 3, 3, 2), (3, 0, 3, 2, 2), (3, 0, 2, 3, 1), (3, 0, 2, 2, 1), (3, 0, 2, 1, 1), (3, 0, 1, 2, 1)),
+        *((2, 0, 2, 2, 1), (2, 0, 2, 1, 1), (1, 0, 2, 1, 1)),
+    )
 
     def make(step: int) -> list[list[str]]:
-        findings, steps, locks, trust = sizes[step]
-        table_lines, marked = _locks(report, style, columns, locks)
+        findings, about, steps, most, trust = sizes[step]
+        table_lines, marked = locks(report, style, columns, most)
         return [
             [_header(report, style, columns)],
-            filled("ANSWER  ", answer_words(report, answer, style), columns, 5),
-            _findings(report, answer, style, columns, findings, steps, kept),
+            _answer(report, answer, style, columns),
+            _findings(report, answer, style, columns, findings, about, steps, kept),
             table_lines,
             [
                 *_time(report, slices, style, columns, kept),
                 *_trust(report, style, columns, marked, trust),
-                *_more(report, answer, columns, kept),
+                *_more(report, answer, columns, kept, trust > 1),
             ],
         ]
 

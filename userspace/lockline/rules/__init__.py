@@ -23,6 +23,7 @@ from lockline.rules import (
     inactive_wait,
     interrupts_off,
     long_hold,
+    long_waits,
     parked_lock,
     perturbation,
     priority_inversion,
@@ -53,6 +54,7 @@ RULES: tuple[Callable[[Report], list[Finding]], ...] = (
     cpu_starved.find,
     convoy.find,
     hot_lock.find,
+    long_waits.find,
     perturbation.find,
 )
 

@@ -5,7 +5,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
 from lockline.analysis.answer import NEGLIGIBLE_USER_SHARE
-from lockline.analysis.findings import Fact, Function, Remedy, Task, fact, part, remedy
+from lockline.analysis.findings import Fact, Function, Process, Remedy, Task, Text, fact, part, remedy
 from lockline.analysis.futex import FutexWaits
 from lockline.analysis.model import Holder, LockWaits, Report
 from lockline.base.c_library import FUTEX_CALLERS
@@ -76,6 +76,42 @@ def from_caller(lock: LockWaits) -> list[Fact]:
     if caller is None:
         return []
     return [fact("from-caller", part=part(caller[1], "the sampled waiting"), function=Function(caller[0]))]
+
+
+def _most_waiting(report: Report, name: str, kind: str) -> tuple[Process, float] | None:
+    """The process that waits most for a lock, and its part of the sampled waiting."""
+    by_process: defaultdict[tuple[int, str], int] = defaultdict(int)
+    for task in report.tasks:
+        if (task.lock, task.kind) == (name, kind):
+            by_process[task.tgid, task.comm] += task.lock_ns
+    total = sum(by_process.values())
+    if not total:
+        return None
+    (tgid, comm), most = max(by_process.items(), key=lambda item: (item[1], item[0]))
+    return Process(comm, tgid), most / total
+
+
+def who_waits(report: Report, lock: LockWaits) -> list[Fact]:
+    """The process that waits most for the lock."""
+    most = _most_waiting(report, lock.name, lock.kind)
+    return [fact("waited-by", process=most[0], part=part(most[1], "the sampled waiting"))] if most else []
+
+
+def writers(report: Report, lock: LockWaits) -> list[Fact]:
+    """Of readers who wait: who takes the lock for writing, as seen waiting for it.  Readers never wait for readers."""
+    if not lock.kind.endswith(":R"):
+        return []
+    most = _most_waiting(report, lock.name, lock.kind.removesuffix("R") + "W")
+    return [fact("written-by", process=most[0], part=part(most[1], "the sampled waiting"))] if most else []
+
+
+def which_file(lock: LockWaits) -> list[Fact]:
+    """How to find the file of an inode's lock."""
+    words = lock.worst_instance.split()
+    if len(words) < 2 or words[0] != "inode" or not words[1].isdigit():
+        return []
+    where = f", a directory on {words[2]}" if len(words) > 2 else ""
+    return [fact("inode-file", command=Text(f"find MOUNT -xdev -inum {words[1]}"), where=Text(where))]
 
 
 def who(holder: Holder) -> Task:

@@ -3,7 +3,7 @@
 
 from lockline.analysis.findings import Confidence, Finding, Impact, Lock, Measure, fact, ns, part, remedy
 from lockline.analysis.model import LockWaits, Report
-from lockline.rules.common import ALL_WAITING, from_caller, record_again, share, worth_telling
+from lockline.rules.common import ALL_WAITING, from_caller, record_again, share, which_file, worth_telling, writers
 
 # Waiters on average, at any moment.
 QUEUE = 1.0
@@ -40,8 +40,10 @@ def find(report: Report) -> list[Finding]:
                 waiters=Measure(share(report, lock.worst_instance_ns), "tasks", "on average"),
                 part=part(lock.worst_instance_ns / report.totals.wait_ns, ALL_WAITING),
             ),
+            *writers(report, lock),
             fact("waits", waits=Measure(lock.figures.waits, "waits"), average=ns(lock.figures.average_ns)),
             *from_caller(lock),
+            *which_file(lock),
         ]
         sure: Confidence = "medium"
         fairness = lock.fairness

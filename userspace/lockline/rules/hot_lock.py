@@ -5,13 +5,20 @@ It follows from utilisation alone, the exact sums of all waits: waits a second t
 any moment.  Samples only add who waits, and where.
 """
 
-from collections import defaultdict
-
 from lockline.analysis.answer import is_spinning
-from lockline.analysis.findings import Fact, Finding, Impact, Lock, Measure, Process, fact, ns, part, remedy
+from lockline.analysis.findings import Fact, Finding, Impact, Lock, Measure, fact, ns, part, remedy
 from lockline.analysis.model import LockWaits, Report
 from lockline.rules import convoy
-from lockline.rules.common import ALL_WAITING, from_caller, heaviest_caller, record_again, share, worth_telling
+from lockline.rules.common import (
+    ALL_WAITING,
+    from_caller,
+    record_again,
+    share,
+    which_file,
+    who_waits,
+    worth_telling,
+    writers,
+)
 
 # A tenth of one CPU that spins, or of one thread that sleeps.
 COST = 0.1
@@ -33,19 +40,6 @@ def _cost(report: Report, lock: LockWaits) -> Fact:
     )
 
 
-def _who_waits(report: Report, lock: LockWaits) -> list[Fact]:
-    """The process that waits most for the lock, if it is half of it."""
-    by_process: defaultdict[tuple[int, str], int] = defaultdict(int)
-    for task in report.tasks:
-        if (task.lock, task.kind) == (lock.name, lock.kind):
-            by_process[task.tgid, task.comm] += task.lock_ns
-    total = sum(by_process.values())
-    if not total:
-        return []
-    (tgid, comm), most = max(by_process.items(), key=lambda item: (item[1], item[0]))
-    return [fact("waited-by", process=Process(comm, tgid), part=part(most / total, "the sampled waiting"))]
-
-
 def _busy(report: Report, lock: LockWaits) -> list[Fact]:
     """How much of the time the lock is held, where holds were recorded: figures of the whole run and of one lock."""
     selection, fairness = report.window.selection, lock.fairness
@@ -57,23 +51,33 @@ def _busy(report: Report, lock: LockWaits) -> list[Fact]:
     return [fact("busy", part=part(min(held, 1.0), "the window"), average=ns(fairness.holds.average_ns))]
 
 
-def find(report: Report) -> list[Finding]:
-    """A lock with a quarter of all waiting, which costs a tenth of a CPU or thread and is waited for often."""
+def _rate(report: Report, lock: LockWaits) -> float:
+    return lock.figures.waits * 1e9 / report.window.duration_ns
+
+
+def hot(report: Report) -> list[LockWaits]:
+    """Locks with a quarter of all waiting, which cost a tenth of a CPU or thread; waited for often, but no queues."""
     queues = {(lock.name, lock.kind) for lock in convoy.queues(report)}
+    return [
+        lock
+        for lock in worth_telling(report, report.locks)
+        if share(report, lock.figures.wait_ns) >= COST
+        and _rate(report, lock) >= RATE
+        and lock.figures.wait_ns >= PART * report.totals.wait_ns
+        and (lock.name, lock.kind) not in queues
+    ]
+
+
+def find(report: Report) -> list[Finding]:
+    """What each hot lock costs, and who waits for it."""
     found = []
-    for lock in worth_telling(report, report.locks):
-        rate = lock.figures.waits * 1e9 / report.window.duration_ns
-        cost = share(report, lock.figures.wait_ns)
-        if cost < COST or rate < RATE or lock.figures.wait_ns < PART * report.totals.wait_ns:
-            continue
-        if (lock.name, lock.kind) in queues:
-            continue
+    for lock in hot(report):
         subject = Lock(lock.name, lock.kind)
         evidence = [
             _cost(report, lock),
             fact(
                 "wait-rate",
-                rate=Measure(rate, "per second"),
+                rate=Measure(_rate(report, lock), "per second"),
                 average=ns(lock.figures.average_ns),
                 part=part(lock.figures.wait_ns / report.totals.wait_ns, ALL_WAITING),
             ),
@@ -86,9 +90,8 @@ def find(report: Report) -> list[Finding]:
                     part=part(lock.worst_instance_ns / lock.figures.wait_ns, "the locks' waiting"),
                 )
             )
-        evidence += [*_busy(report, lock), *_who_waits(report, lock)]
-        if heaviest_caller(lock) is not None:
-            evidence += from_caller(lock)
+        evidence += [*writers(report, lock), *_busy(report, lock), *who_waits(report, lock)]
+        evidence += [*from_caller(lock), *which_file(lock)]
         found.append(
             Finding(
                 rule="hot-lock",

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
+from lockline.analysis.answer import SYMPTOMS
 from lockline.analysis.findings import Confidence, Lock, Process
 from lockline.atlas import atlas
 from lockline.base.errors import LocklineError
@@ -23,7 +24,7 @@ from lockline.investigation.model import Step as Step_
 from lockline.investigation.model import Verdict as Verdict_
 from lockline.investigation.running import hot_atomics, on_cpu_fact, spins_seen, worth_telling
 from lockline.render.documents import schemas
-from lockline.render.findings import value_words
+from lockline.render.findings import functions_of, value_words
 from lockline.render.walker import Amount, Count, Fraction, as_line, shown, walk
 from lockline.render.whatif import bound_words
 from lockline.render.why_words import fact_words, remedy_words
@@ -35,7 +36,7 @@ _BOUNDS = 3
 # Of these causes the bound of the lock is not that of the cause.
 _NO_CPU = ("holder-throttled", "holder-no-cpu")
 _MORE_CPU = ". More CPU for the holder may bring more than that"
-_USE = ("convoy", "hot-lock")
+_USE = SYMPTOMS
 
 
 @dataclass(frozen=True)
@@ -238,7 +239,10 @@ def _remedies(cause: Hypothesis_, symptoms: Sequence[Hypothesis_]) -> tuple[str,
     others = [one for one in symptoms if one.cause == HELD_BY_OTHERS]
     for one in (*others, cause, *(one for one in symptoms if one not in others)):
         known = atlas().find(one.subject.name) if isinstance(one.subject, Lock) and one.cause in _USE else None
-        told += list(known.helps[:2]) if known is not None else [remedy_words(todo) for todo in one.remedies]
+        functions = functions_of(seen.fact for seen in one.evidence)
+        told += (
+            known.helps_in(functions)[:2] if known is not None else tuple(remedy_words(todo) for todo in one.remedies)
+        )
     return _unique(told)
 
 
