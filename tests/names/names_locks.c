@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "names_test.h"
+#include "names/code_locks.h"
 #include "names/lock_names.h"
 #include "names/lock_types.h"
 #include "names/symbols.h"
@@ -20,6 +21,10 @@ static const char functions[] = "ffffffff81000000 T _text\n"
 				"ffffffff81000400 T futex_wake\n"
 				"ffffffff81000500 T release_task\n"
 				"ffffffff81000600 T __do_sys_setpgid\n"
+				"ffffffff81000640 T rtnl_lock\n"
+				"ffffffff81000660 T rtnl_trylock\n"
+				"ffffffff81000680 T d_move\n"
+				"ffffffff810006a0 T d_exchange\n"
 				"ffffffff81000700 T _etext\n"
 				"ffffffff83000000 B __init_begin\n";
 
@@ -34,9 +39,22 @@ void resolver_close(struct resolver *resolver)
 {
 }
 
+/* From rtnl_lock() on.  The last two functions share two addresses, so that neither names a lock. */
+static const __u8 code[0x100] = {
+	[0x00] = 0xf3, 0x0f, 0x1e, 0xfa, 0x48, 0xc7, 0xc7, 0x80, 0x00, 0x00, 0x82, 0xe9, /* mov DATA + 0x80, rdi; jmp */
+	[0x20] = 0x48, 0x8d, 0x3d, 0x19, 0xfa, 0xff, 0x00, 0xe9,                         /* lea DATA + 0x80, rdi; jmp */
+	[0x30] = 0x48, 0xc7, 0xc7, 0x00, 0x02, 0x00, 0x81,                               /* mov TEXT + 0x200, rdi */
+	[0x40] = 0x48, 0xc7, 0xc7, 0xc0, 0x00, 0x00, 0x82,                               /* mov DATA + 0xc0, rdi */
+	[0x50] = 0x48, 0xc7, 0xc7, 0x00, 0x01, 0x00, 0x82,                               /* mov DATA + 0x100, rdi */
+	[0x60] = 0x48, 0xc7, 0xc7, 0xc0, 0x00, 0x00, 0x82, 0x48, 0xc7, 0xc7, 0x00, 0x01, 0x00, 0x82,
+};
+
 int resolver_read(const struct resolver *resolver, __u64 address, void *out, size_t size)
 {
-	return -EFAULT;
+	if (address < TEXT + 0x640 || address + size > TEXT + 0x640 + sizeof(code))
+		return -EFAULT;
+	memcpy(out, code + (address - TEXT - 0x640), size);
+	return 0;
 }
 
 int resolver_rq(const struct resolver *resolver, unsigned int cpu, __u64 *out)
@@ -253,6 +271,25 @@ static void call_sites(void)
 	close_machine(names);
 }
 
+static void locks_by_code(void)
+{
+	/* arm64: adrp x0, . + 0x2000; ret; add x0, x0, #0x40; then the same of x1, and a page before the code */
+	const __u32 words[] = {0xd0000000, 0xd65f03c0, 0x91010000, 0xd0000001, 0x91010021, 0xf0ffffe0, 0x91020000};
+	struct lock_names *names = machine();
+	__u64 out[4];
+
+	expect_called(names, DATA + 0x80, KIND_MUTEX, TEXT + 0x200, "rtnl_mutex", "", NAME_CALL_SITE);
+	expect_name(names, (struct lock_hint){.address = DATA + 0x80, .kind = KIND_MUTEX}, "rtnl_mutex", "",
+		    NAME_CALL_SITE);
+	expect_called(names, DATA + 0x88, KIND_MUTEX, TEXT + 0x200, "vfs_write", "_text+0x1000088", NAME_CALL_SITE);
+	/* two functions that share two addresses say nothing */
+	expect_called(names, DATA + 0xc0, KIND_MUTEX, TEXT + 0x200, "vfs_write", "_text+0x10000c0", NAME_CALL_SITE);
+	close_machine(names);
+	expect(code_arguments_arm64((const __u8 *)words, sizeof(words), TEXT + 0x100, 0, ~0ull, out, 4) == 2);
+	expect(out[0] == TEXT + 0x2040 && out[1] == TEXT - 0x1000 + 0x80);
+	expect(code_arguments_arm64((const __u8 *)words, sizeof(words), TEXT + 0x100, TEXT, ~0ull, out, 4) == 1);
+}
+
 static void variables(void)
 {
 	char *text = NULL;
@@ -281,6 +318,7 @@ static void variables(void)
 
 const struct test_case lock_cases[] = {CASE(per_cpu_variables),
 				       CASE(objects_of_the_waiter),
+				       CASE(locks_by_code),
 				       CASE(slab_objects_by_the_cache_name),
 				       CASE(slab_objects_behind_a_red_zone),
 				       CASE(slabs_smaller_than_usual),

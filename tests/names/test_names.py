@@ -34,6 +34,7 @@ CASES = (
     "lookups_by_name",
     "per_cpu_variables",
     "objects_of_the_waiter",
+    "locks_by_code",
     "slab_objects_by_the_cache_name",
     "slab_objects_behind_a_red_zone",
     "slabs_smaller_than_usual",

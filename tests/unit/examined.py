@@ -331,7 +331,11 @@ def both_worlds(scene: Scene) -> None:
 
 
 CASES: dict[str, Case] = {
-    "mmap storm": Case(mmap_storm, "convoy", ("mm_struct.mmap_lock", "allocator", "threads wait asleep", "do let the allocator keep memory")),
+    "mmap storm": Case(
+        mmap_storm,
+        "convoy",
+        ("mm_struct.mmap_lock", "allocator", "threads wait asleep", "do let the allocator keep memory"),
+    ),
     "pipe mutex": Case(pipe_mutex, "hot-lock", ("pipe_inode_info.mutex", "writer", "0.30 threads wait asleep", "do ")),
     "run queues of 64 CPUs": Case(
         run_queues,

@@ -12,6 +12,7 @@
 #include "cli/message.h"
 #include "filter/lock_filter.h"
 #include "names/btf_members.h"
+#include "names/code_locks.h"
 #include "names/lock_hints.h"
 
 /* Letters that may be wrong in a word for another one to be offered. */
@@ -157,6 +158,7 @@ static void each_name(const struct known *known, void (*visit)(const char *name,
 	if (known->types)
 		types_each_name(known->types, true, visit, data);
 	hint_each_static_lock(visit, data);
+	code_locks_each_name(visit, data);
 }
 
 static bool is_name(const struct known *known, const char *word)

@@ -173,6 +173,29 @@ static const struct {
 	{"begin_new_exec", PERCPU_RWSEM, "cgroup_threadgroup_rwsem"},
 	{"cgroup_procs_write_start", PERCPU_RWSEM, "cgroup_threadgroup_rwsem"},
 	{"cgroup_attach_lock", PERCPU_RWSEM, "cgroup_threadgroup_rwsem"},
+	{"flock_lock_inode", PERCPU_RWSEM, "file_rwsem"},
+	{"posix_lock_inode", PERCPU_RWSEM, "file_rwsem"},
+	{"__break_lease", PERCPU_RWSEM, "file_rwsem"},
+	{"generic_setlease", PERCPU_RWSEM, "file_rwsem"},
+	{"generic_add_lease", PERCPU_RWSEM, "file_rwsem"},
+	{"locks_start", PERCPU_RWSEM, "file_rwsem"},
+	{"rcu_gp_fqs_loop", SPINLOCK, "rcu_node.lock"},
+	{"rcu_gp_init", SPINLOCK, "rcu_node.lock"},
+	{"rcu_gp_cleanup", SPINLOCK, "rcu_node.lock"},
+	{"force_qs_rnp", SPINLOCK, "rcu_node.lock"},
+	{"rcu_report_qs_rdp", SPINLOCK, "rcu_node.lock"},
+	{"note_gp_changes", SPINLOCK, "rcu_node.lock"},
+};
+
+/* Locks of objects that neither a symbol nor a slab cache leads to, by functions that take no other of that kind. */
+static const struct {
+	const char *function;
+	__u32 kinds;
+	const char *name;
+} object_locks[] = {
+	{"free_pcppages_bulk", SPINLOCK, "zone.lock"},
+	{"free_one_page", SPINLOCK, "zone.lock"},
+	{"rmqueue_bulk", SPINLOCK, "zone.lock"},
 };
 
 static const struct {
@@ -234,6 +257,14 @@ const char *hint_static_lock(const char *function, enum lock_kind kind)
 	for (size_t i = 0; i < COUNT(static_locks); i++)
 		if (static_locks[i].kinds & 1u << kind && !strcmp(function, static_locks[i].function))
 			return static_locks[i].name;
+	return NULL;
+}
+
+const char *hint_object_lock(const char *function, enum lock_kind kind)
+{
+	for (size_t i = 0; i < COUNT(object_locks); i++)
+		if (object_locks[i].kinds & 1u << kind && !strcmp(function, object_locks[i].function))
+			return object_locks[i].name;
 	return NULL;
 }
 

@@ -15,6 +15,8 @@ const char *hint_cache_type(const char *cache, const char **module);
 const char *hint_function_type(const char *function, unsigned int index);
 /* Name of the static lock that the function takes by that kind; NULL if not in the table. */
 const char *hint_static_lock(const char *function, enum lock_kind kind);
+/* The lock of an object anywhere in memory that a function takes, and no other of this kind; NULL: not known. */
+const char *hint_object_lock(const char *function, enum lock_kind kind);
 /* Calls visit with the name of each static lock of that table. */
 void hint_each_static_lock(void (*visit)(const char *name, void *data), void *data);
 /* Struct type of a static variable where the names differ; NULL if not in the table. */

@@ -172,13 +172,17 @@ static int call_site_name(const struct lock_names *names, const struct lock_hint
 	bool in_image = hint->address >= names->image && hint->address < names->image_end;
 	const char *known = NULL;
 
-	if (!sites->count)
+	if (in_image)
+		known = code_locks_find(&names->code_locks, hint->address);
+	if (!sites->count && !known)
 		return -ENOENT;
 	for (int i = 0; in_image && !known && i < 2 && i < sites->count; i++)
 		known = hint_static_lock(sites->site[i].name, hint->kind);
+	if (!in_image)
+		known = hint_object_lock(sites->site[0].name, hint->kind);
 	snprintf(out->name, sizeof(out->name), "%s", known ? known : sites->site[0].name);
 	/* The same in every boot of this kernel, and so enough to find it in its System.map. */
-	if (in_image)
+	if (in_image && !code_locks_find(&names->code_locks, hint->address))
 		snprintf(out->instance, sizeof(out->instance), "_text+0x%llx", hint->address - names->image);
 	out->source = NAME_CALL_SITE;
 	return 0;
@@ -197,6 +201,15 @@ static void find_image(struct lock_names *names)
 		names->image_end = last + IMAGE_SLACK;
 }
 
+/* Symbols of variables say more, and cost less, where the kernel has them. */
+static void find_code_locks(struct lock_names *names)
+{
+	__u64 begin;
+
+	if (!symbols_have_data(names->symbols) && !symbols_address(names->symbols, "_etext", &begin))
+		code_locks_open(&names->code_locks, &names->resolver, names->symbols, begin, names->image_end);
+}
+
 int lock_names_open(struct lock_names **out, const struct symbols *symbols, struct lockline_bpf *bpf)
 {
 	struct lock_names *names = calloc(1, sizeof(*names));
@@ -208,6 +221,7 @@ int lock_names_open(struct lock_names **out, const struct symbols *symbols, stru
 	names->page_size = sysconf(_SC_PAGESIZE);
 	find_image(names);
 	resolver_open(&names->resolver, bpf);
+	find_code_locks(names);
 	/* Without BTF the symbols and the call sites remain. */
 	err = types_open(&names->types);
 	if (err == -ENOMEM)

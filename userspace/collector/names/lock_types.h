@@ -4,6 +4,7 @@
 #define LOCKLINE_LOCK_TYPES_H
 
 #include "names/btf_members.h"
+#include "names/code_locks.h"
 #include "names/lock_name.h"
 #include "names/percpu.h"
 #include "names/resolver.h"
@@ -28,6 +29,7 @@ struct lock_names {
 	int module_count;
 	struct slab_aliases aliases;
 	struct slab_pages slab_pages;
+	struct code_locks code_locks;
 	__u64 image; /* address of the kernel image */
 	__u64 image_end;
 	__u64 nodes[NODES_MAX]; /* struct pglist_data; 0: none */

@@ -80,7 +80,9 @@ def _header(report: Report, style: Style, columns: int) -> str:
 
 def lock_words(lock: LockWaits, style: Style) -> str:
     """A lock by name and kind."""
-    where = f" [{lock.worst_instance}]" if lock.instances == 1 and lock.worst_instance else ""
+    # Where a lock lies in the kernel says nothing more, if it has a name.
+    place = lock.worst_instance if not (lock.worst_instance.startswith("_text+") and atlas().find(lock.name)) else ""
+    where = f" [{place}]" if lock.instances == 1 and place else ""
     return clean(f"{lock.name or '?'}{where} ({lock.kind})", style)
 
 
@@ -207,9 +209,7 @@ def _answer_words(report: Report, answer: Answer, style: Style) -> str:
     worth = "" if waiting >= NEGLIGIBLE_SHARE else " It is little in sum, but single waits are long."
     besides = ""
     if user >= NEGLIGIBLE_USER_SHARE:
-        besides = (
-            f"Programs' own locks keep {_threads(user)} waiting on average{_worst_user(report, answer, style)}."
-        )
+        besides = f"Programs' own locks keep {_threads(user)} waiting on average{_worst_user(report, answer, style)}."
     parts = (what, sentence(cost) + worth, _longest(report, answer, style), besides)
     return " ".join(part for part in parts if part)
 

@@ -10,7 +10,7 @@ from lockline.analysis.model import LockWaits, Report
 from lockline.base import histogram
 from lockline.base.numbers import count, duration, percent
 from lockline.base.text import Column, Page, Style, clean, cut, on_page, pad, table
-from lockline.render.screen import MARK
+from lockline.render.screen_locks import MARK
 from lockline.top.state import State, selection, shown_locks
 
 Look: TypeAlias = Literal["", "title", "selected", "faint"]
