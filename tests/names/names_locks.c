@@ -278,6 +278,7 @@ static void locks_by_code(void)
 	struct lock_names *names = machine();
 	__u64 out[4];
 
+	code_locks_open(&names->code_locks, &names->resolver, names->symbols, TEXT + 0x700, names->image_end);
 	expect_called(names, DATA + 0x80, KIND_MUTEX, TEXT + 0x200, "rtnl_mutex", "", NAME_CALL_SITE);
 	expect_name(names, (struct lock_hint){.address = DATA + 0x80, .kind = KIND_MUTEX}, "rtnl_mutex", "",
 		    NAME_CALL_SITE);
