@@ -2,18 +2,46 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Asks `lockline why` about programs with a planted cause, in random order, as root: `make lab-incidents`.
 
-tests/incidents [NAME...] [--seed 1] [--machine]
+tests/incidents [NAME...] [--seed 1] [--machine] [--kernel trixie]
 """
 
 import argparse
+import dataclasses
+import json
 import random
 import sys
+import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "userspace")]
 
-from incidents.cases import CASES, run_case, table  # noqa: E402
+from incidents.cases import CASES, Result, run_case, table  # noqa: E402
+from incidents.guests import run_in_guest  # noqa: E402
+
+
+def _tell(result: Result, verbose: bool, stories: Path | None) -> None:
+    told = "right" if result.right else "starved" if result.starved else "WRONG"
+    print(f"{told} {result.sure:6} {result.case.name}: {result.cause}: {result.title}", file=sys.stderr, flush=True)
+    if verbose:
+        print(result.story, file=sys.stderr)
+    if stories is not None:
+        with stories.open("a") as file:
+            file.write(json.dumps(dataclasses.asdict(result)) + "\n")
+
+
+def _of_guest(told: dict[str, object]) -> Result:
+    case = next(one for one in CASES if one.name == told["case"]["name"])  # type: ignore[index]
+    return Result(**{**told, "case": case, "probes": tuple(told["probes"])})  # type: ignore[arg-type]
+
+
+def _in_guest(arguments: argparse.Namespace) -> list[Result]:
+    words = [*arguments.names, "--seed", str(arguments.seed), *(["--machine"] if arguments.machine else [])]
+    with tempfile.TemporaryDirectory(prefix="lockline-incidents-", dir="/var/tmp") as directory:
+        results = [_of_guest(one) for one in run_in_guest(arguments.kernel, words, Path(directory))]
+    for result in results:
+        _tell(result, arguments.verbose, arguments.stories)
+    return results
 
 
 def main() -> int:
@@ -23,21 +51,26 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1, help="of their order")
     parser.add_argument("--machine", action="store_true", help="ask about the whole machine, not the process")
     parser.add_argument("-v", "--verbose", action="store_true", help="each story, as JSON")
-    arguments, options = parser.parse_known_args()
-    cases = [case for case in CASES if not arguments.names or case.name.startswith(tuple(arguments.names))]
-    random.Random(arguments.seed).shuffle(cases)
-    results = []
-    for case in cases:
-        result = run_case(case, tuple(options), arguments.machine)
-        results.append(result)
-        told = "right" if result.right else "starved" if result.starved else "WRONG"
-        print(
-            f"{told} {result.sure:6} {case.name}: {result.cause}: {result.title}",
-            file=sys.stderr,
-            flush=True,
-        )
-        if arguments.verbose:
-            print(result.story, file=sys.stderr)
+    parser.add_argument("--stories", type=Path, metavar="FILE", help="add each answer to a file, as JSON, a line each")
+    parser.add_argument("--kernel", metavar="NAME", help="in a guest of this kernel of scripts/kernels, emulated")
+    parser.add_argument("--max-overhead", help="of `lockline why`")
+    parser.add_argument("-d", "--duration", help="of `lockline why`")
+    arguments = parser.parse_args()
+    options = ["--max-overhead", arguments.max_overhead] if arguments.max_overhead else []
+    options += ["-d", arguments.duration] if arguments.duration else []
+    if arguments.kernel:
+        results = _in_guest(arguments)
+    else:
+        cases = [case for case in CASES if not arguments.names or case.name.startswith(tuple(arguments.names))]
+        random.Random(arguments.seed).shuffle(cases)
+        results = []
+        for case in cases:
+            try:
+                results.append(run_case(case, tuple(options), arguments.machine))
+            except RuntimeError as error:
+                print(f"no answer: {error}", file=sys.stderr, flush=True)
+                continue
+            _tell(results[-1], arguments.verbose, arguments.stories)
     results.sort(key=lambda one: CASES.index(one.case))
     right = sum(one.right for one in results)
     high = [one for one in results if one.sure == "high"]

@@ -9,10 +9,12 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from lockline.cli.why_counters import descendants_of
 
 ROOT = Path(__file__).resolve().parents[2]
 BUILD = ROOT / "build"
@@ -29,13 +31,14 @@ _NEIGHBOUR = ("held-by-others",)
 # What the neighbours of these do, with as many threads; read-maps of the program's own.
 NEIGHBOURS = {"files-seldom": ("one-directory", 4), "map-seldom": ("read-maps", 1)}
 _SLEEPS = ("holder-sleeps", "held-over-sleep")
+_NO_CPU = ("holder-no-cpu", "priority-inversion", "holder-preempted")
 
 
 @dataclass(frozen=True)
 class Case:
     """command: of build/workloads.  causes: any of these is right.  names: one of these is in the title, if any are.
 
-    around: what else goes on.
+    around: what else goes on.  told: one of these is in what is told beside the answer, or to do, if any are.
     """
 
     name: str
@@ -43,14 +46,17 @@ class Case:
     causes: tuple[str, ...]
     names: tuple[str, ...] = ()
     around: str = ""
+    told: tuple[str, ...] = ()
 
 
 _INCIDENT = "incidents"
 
 
-def _of(name: str, causes: tuple[str, ...], *names: str, threads: int = 6, around: str = "") -> Case:
+def _of(
+    name: str, causes: tuple[str, ...], *names: str, threads: int = 6, around: str = "", told: tuple[str, ...] = ()
+) -> Case:
     shown = f"{name}, {around}" if around else name
-    return Case(shown, (_INCIDENT, name, str(threads)), causes, names, around)
+    return Case(shown, (_INCIDENT, name, str(threads)), causes, names, around, told)
 
 
 PYTHON_LOAD = """
@@ -100,10 +106,59 @@ CASES: tuple[Case, ...] = (
     _of("compute", _NO_LOCK, around="with a CPU limit"),
     _of("files-seldom", _NEIGHBOUR, around="beside a neighbour", threads=4),
     _of("map-seldom", _NEIGHBOUR, around="beside a neighbour", threads=4),
+    _of("deadlock-of-three", ("deadlock",), threads=3),
+    _of("deadlock-of-processes", ("deadlock",), threads=2),
+    _of("orphaned", ("lock-not-released",)),
+    _of("leaked-sysv", ("semaphore",)),
+    _of("leaked-semaphore", ("unclear-wait", *_NO_LOCK)),
+    _of("starved-writer", (*_SLEEPS, *_USER), "config_lock"),
+    _of("starved-readers", _USER, "config_lock"),
+    _of("collisions", _USER, "stripes"),
+    _of("counter-beside", (*_USER, *_NO_LOCK)),
+    _of("stream-log", (*_SLEEPS, *_USER)),
+    _of("slow-producer", _NO_LOCK),
+    _of("low-priority", _NO_CPU, "table_mutex"),
+    _of("beside-real-time", _NO_CPU, "table_mutex"),
+    _of("tested-spinlock", ("user-spin",), "tested_spin_lock"),
+    _of("inheriting", (*_USER, *_KERNEL), "table_mutex", "rt_mutex"),
+    _of("once", ("lock-not-released",), "once"),
+    _of("mounts", _KERNEL),
+    _of("groups", _KERNEL, "cgroup_mutex", "i_rwsem", told=("director", "group")),
+    _of("kernfs-readers", (*_KERNEL, *_NO_LOCK)),
+    _of("netns", _KERNEL),
+    _of("proc-scan", (*_KERNEL, *_NO_LOCK)),
+    _of("inotify", _KERNEL),
+    _of("perf-events", _KERNEL),
+    _of("tracepoints", _KERNEL, "event_mutex", "perf_trace"),
+    _of("rcu-callers", _NO_LOCK, told=("RCU",)),
+    _of("renames", _KERNEL, "rename", "i_rwsem"),
+    _of("file-table", (*_KERNEL, "busy-lock"), "file_lock"),
+    _of("signals", (*_KERNEL, "busy-lock"), "siglock"),
+    _of("segments", (*_KERNEL, "busy-lock"), "shm"),
+    _of("one-epoll", _KERNEL, "mtx"),
+    _of("slow-stream", (*_KERNEL, *_NO_LOCK), told=("buffer is full", "reader")),
+    _of("full-pipe", _NO_LOCK, told=("pipe is full",)),
+    _of("stopped-range", ("file-lock",), "range.lock", told=("kill -CONT",)),
+    _of("open-file-lock", ("file-lock",), "range.lock"),
+    _of("fork-large", _KERNEL, "mmap_lock"),
+    _of("disk", _NO_LOCK, told=("disk",)),
+    _of("reclaim", (*_KERNEL, *_NO_LOCK), around="with little memory"),
+    _of("vfork", _NO_LOCK),
+    _of("long-section", ("holder-no-cpu",), "table_mutex", around="beside a busy group"),
+    _of("files-seldom", ("stopped",), "strace", around="under strace"),
+    _of("sleep-in-section", ("stopped",), "frozen", around="frozen", told=("thaw",)),
     Case("a program in Python", ("python3", "-c", PYTHON_LOAD), ("gil-bound",), ("interpreter lock",)),
     Case("ptrace", ("lock_load", "ptrace", "4"), ("inactive-wait", *_KERNEL)),
     Case("forks", ("lock_load", "fork", "6"), (*_KERNEL, *_USER)),
 )
+
+
+def _remove_groups() -> None:
+    """Those that the cases make who make groups: nobody is in them."""
+    for top in (_V2 / "pids" / "lockline-groups", _V2 / "lockline-groups"):
+        for group in (*top.glob("*/"), top):
+            with suppress(OSError):
+                group.rmdir()
 
 
 @dataclass(frozen=True)
@@ -126,6 +181,61 @@ class Result:
     story: dict[str, Any]
 
 
+@contextmanager
+def _group(controller: str, settings: tuple[tuple[str, str], ...]) -> Iterator[Path]:
+    """A control group of a hierarchy of v1 (of v2 if there is none), which is removed when it is empty."""
+    top = _V2 / controller
+    group = (top if top.is_dir() else _V2) / f"{_GROUP}-{controller}"
+    group.mkdir(exist_ok=True)
+    try:
+        for name, value in settings:
+            if (group / name).exists():
+                (group / name).write_text(value)
+        yield group
+    finally:
+        _remove(group)
+
+
+def _remove(group: Path) -> None:
+    deadline = time.monotonic() + 10
+    while group.exists() and time.monotonic() < deadline:
+        try:
+            group.rmdir()
+        except OSError:
+            time.sleep(0.05)
+
+
+def _put(group: Path, pid: int) -> None:
+    """Put a process, and what it has forked, into a group."""
+    for one in (pid, *descendants_of((pid,), 100)):
+        (group / "cgroup.procs").write_text(str(one))
+
+
+def _surround(case: Case, stack: ExitStack, process: "subprocess.Popen[bytes]", directory: Path) -> None:
+    """What else goes on around a program, for as long as the stack is open."""
+    if case.around == "beside hogs of CPUs":
+        stack.enter_context(running((_INCIDENT, "compute", str(4 * (os.cpu_count() or 1))), directory))
+    elif case.around == "beside a busy group":
+        group = stack.enter_context(_group("cpu", (("cpu.shares", "8192"), ("cpu.weight", "8000"))))
+        _put(group, stack.enter_context(running((_INCIDENT, "compute", "8"), directory)).pid)
+    elif case.around == "with little memory":
+        group = stack.enter_context(
+            _group("memory", (("memory.limit_in_bytes", str(96 << 20)), ("memory.max", str(96 << 20))))
+        )
+        _put(group, process.pid)
+    elif case.around == "frozen":
+        group = stack.enter_context(_group("freezer", ()))
+        _put(group, process.pid)
+        v1 = (group / "freezer.state").exists()
+        freeze, frozen, thawed = ("freezer.state", "FROZEN", "THAWED") if v1 else ("cgroup.freeze", "1", "0")
+        time.sleep(0.5)
+        (group / freeze).write_text(frozen)
+        stack.callback((group / freeze).write_text, thawed)
+    elif case.around == "under strace":
+        stack.enter_context(running(("strace", "-f", "-o", "/dev/null", "-p", str(process.pid)), directory))
+        time.sleep(1)
+
+
 def _group_file(name: str, v1: str, v2: str) -> Path:
     top = _V1 if (_V1 / "cpu.stat").exists() else _V2
     return top / _GROUP / (v1 if top == _V1 else v2) if name else top / _GROUP
@@ -144,12 +254,7 @@ def limited() -> Iterator[Callable[[int], None]]:
             (group / "cpu.max").write_text("10000 100000")
         yield lambda pid: (group / "cgroup.procs").write_text(str(pid)) and None
     finally:
-        deadline = time.monotonic() + 10
-        while group.exists() and time.monotonic() < deadline:
-            try:
-                group.rmdir()
-            except OSError:
-                time.sleep(0.05)
+        _remove(group)
 
 
 @contextmanager
@@ -180,8 +285,9 @@ def run_case(case: Case, options: tuple[str, ...] = (), whole_machine: bool = Fa
         process = stack.enter_context(running(case.command, directory))
         if put is not None:
             put(process.pid)
-        if case.around == "beside hogs of CPUs":
-            stack.enter_context(running((_INCIDENT, "compute", str(4 * (os.cpu_count() or 1))), directory))
+        if case.command[1] in ("groups", "kernfs-readers"):
+            stack.callback(_remove_groups)
+        _surround(case, stack, process, directory)
         if case.around == "beside a neighbour":
             what, threads = NEIGHBOURS[case.command[1]]
             command = (_INCIDENT, what, str(threads), str(process.pid))
@@ -211,12 +317,18 @@ def run_case(case: Case, options: tuple[str, ...] = (), whole_machine: bool = Fa
         cause == "holder-no-cpu" and _pressure(story) >= PRESSURE and not set(case.causes) & {"nothing", "gil-bound"}
     )
     named = not case.names or any(name in verdict["title"] for name in case.names)
+    beside = [
+        *verdict["remedies"],
+        *(one["what"] for one in story["asleep"]),
+        *(one["words"] for one in story["on_cpu"]),
+    ]
+    told = not case.told or any(words in one for words in case.told for one in beside)
     return Result(
         case=case,
         cause=cause,
         title=verdict["title"],
         sure=verdict["confidence"],
-        right=cause in case.causes and named,
+        right=cause in case.causes and named and told,
         starved=starved and named and cause not in case.causes,
         steps=len(story["steps"]),
         seconds=seconds,

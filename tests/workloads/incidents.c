@@ -16,12 +16,14 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/sem.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "incidents.h"
 #include "workload.h"
 
 #define KEYS     64
@@ -43,13 +45,14 @@ static atomic_long generation, counted;
 pthread_spinlock_t table_spin;
 static atomic_flag own_spin = ATOMIC_FLAG_INIT;
 pthread_barrier_t barrier;
+static sem_t table_semaphore, work;
 static struct shared {
-	pthread_mutex_t mutex;
+	pthread_mutex_t mutex, other;
 	int semaphores;
 } * shared;
 static int file, ends[2], neighbour;
 
-static void spin_us(long us)
+void spin_us(long us)
 {
 	__u64 end = now_ns() + us * NSEC_PER_USEC;
 
@@ -57,14 +60,14 @@ static void spin_us(long us)
 		continue;
 }
 
-static void sleep_us(long us)
+void sleep_us(long us)
 {
 	const struct timespec length = {.tv_nsec = us * NSEC_PER_USEC};
 
 	nanosleep(&length, NULL);
 }
 
-static void must(bool ok, const char *what)
+void must(bool ok, const char *what)
 {
 	if (!ok)
 		die("%s: %s", what, strerror(errno));
@@ -300,8 +303,7 @@ static void barrier_round(long thread)
 	pthread_barrier_wait(&barrier);
 }
 
-/* A process in the thread's place, that does this for ever. */
-static void as_process(long thread, void (*round)(long thread))
+void as_process(long thread, void (*round)(long thread))
 {
 	pid_t child = fork();
 
@@ -432,6 +434,261 @@ static void count(long thread)
 		atomic_fetch_add(&counted, 1);
 }
 
+/* Three threads in a ring. */
+static pthread_mutex_t ring[3] = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_MUTEX_INITIALIZER, PTHREAD_MUTEX_INITIALIZER};
+
+static void deadlock_of_three(long thread)
+{
+	pthread_mutex_lock(&ring[thread % 3]);
+	sleep_us(200000);
+	pthread_mutex_lock(&ring[(thread + 1) % 3]);
+	die("no deadlock");
+}
+
+/* Two processes, each with one mutex in shared memory. */
+static void deadlock_of_processes_once(long thread)
+{
+	must(!pthread_mutex_lock(thread % 2 ? &shared->mutex : &shared->other), "lock");
+	sleep_us(300000);
+	must(!pthread_mutex_lock(thread % 2 ? &shared->other : &shared->mutex), "lock");
+	die("no deadlock");
+}
+
+static void deadlock_of_processes(long thread)
+{
+	as_process(thread, deadlock_of_processes_once);
+}
+
+/* Who had the mutex of several processes has ended. */
+static void orphaned_once(long thread)
+{
+	if (thread)
+		sleep_us(300000);
+	must(!pthread_mutex_lock(&shared->mutex), "lock");
+	_exit(0);
+}
+
+static void orphaned(long thread)
+{
+	if (thread)
+		as_process(thread, orphaned_once);
+	if (!fork())
+		orphaned_once(thread);
+	for (;;)
+		pause();
+}
+
+/* The semaphore of several processes was taken by one that has ended, without SEM_UNDO. */
+static void leak_shared_once(long thread)
+{
+	struct sembuf take = {.sem_op = -1};
+
+	if (thread)
+		sleep_us(300000);
+	must(!semop(shared->semaphores, &take, 1), "semop");
+	_exit(0);
+}
+
+static void leak_shared(long thread)
+{
+	if (thread)
+		as_process(thread, leak_shared_once);
+	if (!fork())
+		leak_shared_once(thread);
+	for (;;)
+		pause();
+}
+
+/* A semaphore that guards a table, and that one thread does not give back. */
+static void leak_semaphore(long thread)
+{
+	if (thread)
+		sleep_us(100000);
+	sem_wait(&table_semaphore);
+	for (;;)
+		sleep_us(500000);
+}
+
+/* Readers that always overlap: a lock that prefers readers lets no writer in. */
+static void starve_writers(long thread)
+{
+	if (thread > 1) {
+		pthread_rwlock_rdlock(&config_lock);
+		sleep_us(2000);
+		pthread_rwlock_unlock(&config_lock);
+		return;
+	}
+	pthread_rwlock_wrlock(&config_lock);
+	spin_us(10);
+	pthread_rwlock_unlock(&config_lock);
+	sleep_us(1000);
+}
+
+/* Writers that always wait: a lock that prefers writers lets readers in seldom. */
+static void prepare_preference(long threads)
+{
+	pthread_rwlockattr_t attributes;
+
+	pthread_rwlockattr_init(&attributes);
+	pthread_rwlockattr_setkind_np(&attributes, PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP);
+	pthread_rwlock_init(&config_lock, &attributes);
+}
+
+static void starve_readers(long thread)
+{
+	if (thread < 3)
+		pthread_rwlock_wrlock(&config_lock);
+	else
+		pthread_rwlock_rdlock(&config_lock);
+	spin_us(thread < 3 ? 300 : 5);
+	pthread_rwlock_unlock(&config_lock);
+	spin_us(5);
+}
+
+/* All keys fall into one bucket of a table. */
+static void collide(long thread)
+{
+	struct striped *one = &stripes[thread * KEYS % KEYS];
+
+	pthread_mutex_lock(&one->mutex);
+	spin_us(200);
+	one->value++;
+	pthread_mutex_unlock(&one->mutex);
+	spin_us(20);
+}
+
+/* A short section, whose line others count in. */
+static struct {
+	pthread_mutex_t mutex;
+	atomic_long counter;
+} beside = {.mutex = PTHREAD_MUTEX_INITIALIZER};
+
+static void count_beside(long thread)
+{
+	if (thread % 2) {
+		atomic_fetch_add(&beside.counter, 1);
+		return;
+	}
+	pthread_mutex_lock(&beside.mutex);
+	spin_us(2);
+	pthread_mutex_unlock(&beside.mutex);
+}
+
+/* Threads that write lines to one stream, behind which a pipe is full. */
+static FILE *stream;
+
+static void prepare_stream(long threads)
+{
+	stream = fdopen(ends[1], "w");
+	must(stream && !setvbuf(stream, NULL, _IOLBF, 4096), "fdopen");
+}
+
+static void log_to_stream(long thread)
+{
+	static char text[2048];
+
+	if (!thread) {
+		must(read(ends[0], text, sizeof(text)) > 0, "read");
+		sleep_us(500);
+		return;
+	}
+	fprintf(stream, "%2000ld\n", thread);
+	spin_us(20);
+}
+
+/* Workers that wait for a slow producer: no lock. */
+static void slow_producer(long thread)
+{
+	if (!thread) {
+		sleep_us(5000);
+		sem_post(&work);
+		return;
+	}
+	sem_wait(&work);
+	spin_us(100);
+}
+
+/* The holder has the lowest priority, on a CPU that others want. */
+static void low_priority(long thread)
+{
+	static _Thread_local bool placed;
+
+	if (!placed) {
+		placed = true;
+		pin_to_cpu(0);
+		must(!setpriority(PRIO_PROCESS, gettid(), thread ? 0 : 19), "setpriority");
+	}
+	if (thread > 2) {
+		spin_us(1000);
+		return;
+	}
+	pthread_mutex_lock(&table_mutex);
+	spin_us(thread ? 5 : 1000);
+	pthread_mutex_unlock(&table_mutex);
+	sleep_us(thread ? 500 : 50);
+}
+
+/* A thread of a real-time class takes the CPU of the one who has the mutex, for moments. */
+static void beside_real_time(long thread)
+{
+	const struct sched_param first = {.sched_priority = 10};
+	static _Thread_local bool placed;
+
+	if (!placed) {
+		placed = true;
+		if (thread < 2)
+			pin_to_cpu(0);
+		must(thread || !sched_setscheduler(0, SCHED_FIFO, &first), "sched_setscheduler");
+	}
+	if (!thread) {
+		spin_us(40000);
+		sleep_us(10000);
+		return;
+	}
+	pthread_mutex_lock(&table_mutex);
+	spin_us(thread == 1 ? 2000 : 5);
+	pthread_mutex_unlock(&table_mutex);
+	sleep_us(thread == 1 ? 50 : 500);
+}
+
+/* The same lock as own-spinlock, which looks before it exchanges: a loop that only reads. */
+static atomic_int tested_spin;
+
+static void tested_spin_lock(long thread)
+{
+	do
+		while (atomic_load_explicit(&tested_spin, memory_order_relaxed))
+			continue;
+	while (atomic_exchange(&tested_spin, 1));
+	spin_us(20);
+	atomic_store(&tested_spin, 0);
+	spin_us(2);
+}
+
+/* A mutex that inherits priorities: the kernel's own, when it is contended. */
+static void prepare_inheriting(long threads)
+{
+	pthread_mutexattr_t attributes;
+
+	pthread_mutexattr_init(&attributes);
+	pthread_mutexattr_setprotocol(&attributes, PTHREAD_PRIO_INHERIT);
+	pthread_mutex_init(&table_mutex, &attributes);
+}
+
+/* Something that is made once, slowly: all wait for the first. */
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+static void make_slowly(void)
+{
+	for (;;)
+		sleep_us(500000);
+}
+
+static void make_once(long thread)
+{
+	pthread_once(&once, make_slowly);
+}
+
 /* What several processes share.  The set of semaphores is removed when all of them are gone: it would stay for ever. */
 static void make_shared(bool semaphores)
 {
@@ -444,6 +701,7 @@ static void make_shared(bool semaphores)
 	pthread_mutexattr_init(&attributes);
 	pthread_mutexattr_setpshared(&attributes, PTHREAD_PROCESS_SHARED);
 	pthread_mutex_init(&shared->mutex, &attributes);
+	pthread_mutex_init(&shared->other, &attributes);
 	if (!semaphores)
 		return;
 	shared->semaphores = semget(IPC_PRIVATE, 1, 0600);
@@ -459,44 +717,57 @@ static void make_shared(bool semaphores)
 	close(alive[0]);
 }
 
-static const struct incident {
-	const char *name;
-	void (*round)(long thread);
-} incidents[] = {
-	{"long-section", long_section},
-	{"short-sections", short_sections},
-	{"sleep-in-section", sleep_in_section},
-	{"write-in-section", write_in_section},
-	{"log-in-section", log_in_section},
-	{"herd", herd},
-	{"read-mostly", read_mostly},
-	{"deadlock", deadlock},
-	{"leak", leak},
-	{"mmap-storm", map_and_unmap},
-	{"one-arena", allocate},
-	{"pipe", write_in_pipe},
-	{"one-file", append},
-	{"one-file-synced", append_synced},
-	{"one-directory", in_directory},
-	{"compute", compute},
-	{"idle", idle},
-	{"pool", pool},
-	{"striped", striped},
-	{"own-files", own_file},
-	{"lock-chain", lock_chain},
-	{"slow-writer", slow_writer},
-	{"barrier", barrier_round},
-	{"file-lock", lock_file},
-	{"semaphore", take_semaphore},
-	{"stopped", stopped},
-	{"spinlock", spin_lock},
-	{"own-spinlock", own_spin_lock},
-	{"yield-lock", yield_lock},
-	{"poll-lock", poll_lock},
-	{"counter", count},
-	{"files-seldom", files_seldom},
-	{"map-seldom", map_seldom},
-	{"read-maps", read_maps},
+static const struct incident incidents[] = {
+	{"long-section", long_section, NULL},
+	{"short-sections", short_sections, NULL},
+	{"sleep-in-section", sleep_in_section, NULL},
+	{"write-in-section", write_in_section, NULL},
+	{"log-in-section", log_in_section, NULL},
+	{"herd", herd, NULL},
+	{"read-mostly", read_mostly, NULL},
+	{"deadlock", deadlock, NULL},
+	{"leak", leak, NULL},
+	{"mmap-storm", map_and_unmap, NULL},
+	{"one-arena", allocate, NULL},
+	{"pipe", write_in_pipe, NULL},
+	{"one-file", append, NULL},
+	{"one-file-synced", append_synced, NULL},
+	{"one-directory", in_directory, NULL},
+	{"compute", compute, NULL},
+	{"idle", idle, NULL},
+	{"pool", pool, NULL},
+	{"striped", striped, NULL},
+	{"own-files", own_file, NULL},
+	{"lock-chain", lock_chain, NULL},
+	{"slow-writer", slow_writer, NULL},
+	{"barrier", barrier_round, NULL},
+	{"file-lock", lock_file, NULL},
+	{"semaphore", take_semaphore, NULL},
+	{"stopped", stopped, NULL},
+	{"spinlock", spin_lock, NULL},
+	{"own-spinlock", own_spin_lock, NULL},
+	{"yield-lock", yield_lock, NULL},
+	{"poll-lock", poll_lock, NULL},
+	{"counter", count, NULL},
+	{"files-seldom", files_seldom, NULL},
+	{"map-seldom", map_seldom, NULL},
+	{"read-maps", read_maps, NULL},
+	{"deadlock-of-three", deadlock_of_three, NULL},
+	{"deadlock-of-processes", deadlock_of_processes, NULL},
+	{"orphaned", orphaned, NULL},
+	{"leaked-sysv", leak_shared, NULL},
+	{"leaked-semaphore", leak_semaphore, NULL},
+	{"starved-writer", starve_writers, NULL},
+	{"starved-readers", starve_readers, prepare_preference},
+	{"collisions", collide, NULL},
+	{"counter-beside", count_beside, NULL},
+	{"stream-log", log_to_stream, prepare_stream},
+	{"slow-producer", slow_producer, NULL},
+	{"low-priority", low_priority, NULL},
+	{"beside-real-time", beside_real_time, NULL},
+	{"tested-spinlock", tested_spin_lock, NULL},
+	{"inheriting", long_section, prepare_inheriting},
+	{"once", make_once, NULL},
 };
 
 static const struct incident *incident;
@@ -517,6 +788,9 @@ int main(int argc, char **argv)
 	for (size_t i = 0; i < sizeof(incidents) / sizeof(incidents[0]); i++)
 		if (threads > 0 && !strcmp(argv[1], incidents[i].name))
 			incident = &incidents[i];
+	for (const struct incident *one = kernel_incidents; threads > 0 && one->name; one++)
+		if (!strcmp(argv[1], one->name))
+			incident = one;
 	if (!incident)
 		die("usage: incidents NAME THREADS [PID]");
 	if (argc == 4)
@@ -537,7 +811,11 @@ int main(int argc, char **argv)
 	must(!unlink("incident.data"), "unlink");
 	pthread_spin_init(&table_spin, PTHREAD_PROCESS_PRIVATE);
 	pthread_barrier_init(&barrier, NULL, threads);
-	make_shared(incident->round == take_semaphore);
+	sem_init(&table_semaphore, 0, 1);
+	sem_init(&work, 0, 0);
+	make_shared(incident->round == take_semaphore || incident->round == leak_shared);
+	if (incident->prepare)
+		incident->prepare(threads);
 	/* Threads of their own: the first one would be the process, whose name others take from it. */
 	for (long i = 0; i < threads; i++)
 		if (pthread_create(&thread, NULL, run, (void *)i))
