@@ -2,6 +2,8 @@
 """`lockline why` on this kernel: planted causes are found, the recording has the story, and nothing is left."""
 
 import json
+import os
+import signal
 from pathlib import Path
 
 import pytest
@@ -11,8 +13,10 @@ from lockline.cli import main as cli
 from lockline.cli.why_counters import descendants_of, text_of
 from lockline.cli.why_sleeps import look_at_sleeps
 from lockline.cli.why_spins import look_at_spins
+from lockline.cli.why_still import stopped_now
 from lockline.investigation.model import Target
 from lockline.investigation.running import worth_telling
+from lockline.investigation.stops import Standing
 from support import wait_for, why
 
 pytestmark = pytest.mark.usefixtures("live")
@@ -67,6 +71,7 @@ def test_locks_of_files_and_semaphores(name: str, kind: str, tmp_path: Path) -> 
     [
         ("spinlock", "spin", "pthread_spin_lock", "spin_lock"),
         ("own-spinlock", "swap", "own_spin_lock", ""),
+        ("tested-spinlock", "read", "tested_spin_lock", ""),
         ("yield-lock", "yield", "sched_yield", "yield_lock"),
         ("counter", "atomic", "count", ""),
     ],
@@ -81,6 +86,12 @@ def test_threads_that_wait_on_cpus(name: str, kind: str, function: str, caller: 
     assert function in most.function
     assert most.caller == caller
     assert most.threads > 1 or kind == "yield"
+    # What they look at, by its name, where the registers tell; all of them use it.
+    words = {"counter": "counted", "spinlock": "table_spin", "tested-spinlock": "tested_spin"}
+    if name in words:
+        assert most.name == words[name]
+        assert most.word
+        assert most.sharing > 1
     # Of who yields most of the waiting is without a CPU; beside it spin_us() reads the clock.
     assert most.part > 0
     assert 0 < most.cpus <= seen.cpus
@@ -116,6 +127,73 @@ def test_a_lock_that_is_left_to_who_started_its_taker(tmp_path: Path) -> None:
 def _children_of(pid: int) -> set[str]:
     """What the processes that it has forked are called."""
     return {text_of(Path(f"/proc/{child}/comm")).strip() for child in descendants_of((pid,), 10)}
+
+
+def standing_of(load_pid: int, threads: int) -> Standing:
+    """The one futex that so many threads of a process stand still at, when all of them do."""
+
+    def look() -> Standing | None:
+        found = look_at_sleeps(Target(("-p", str(load_pid)), ""), 1).standing
+        return found[0] if len(found) == 1 and found[0].threads == threads else None
+
+    return wait_for(look, "threads that stand still")
+
+
+def test_a_mutex_whose_owner_has_ended(tmp_path: Path) -> None:
+    """One of four processes took the mutex in their shared memory, and ended."""
+    with running(("incidents", "orphaned", "4"), tmp_path) as load:
+        wait_for_children(load.pid, 4)
+        found = standing_of(load.pid, 3)
+        assert (found.kind, found.gone, found.function) == ("mutex", True, "orphaned_once")
+        assert text_of(Path(f"/proc/{found.owner}/stat")).rpartition(")")[2].split()[:1] in ([], ["Z"])
+        story = why(tmp_path, "-p", str(load.pid), "-d", "8")
+    assert (story["verdict"]["cause"], story["verdict"]["confidence"]) == ("lock-not-released", "high")
+    assert str(found.owner) in story["verdict"]["title"]
+
+
+def test_who_runs_an_initialiser_that_does_not_end(tmp_path: Path) -> None:
+    with running(("incidents", "once", "4"), tmp_path) as load:
+        found = standing_of(load.pid, 3)
+    assert found.kind == "once"
+    assert found.owner not in (0, load.pid)
+    assert "nanosleep" in found.owner_in
+
+
+def test_a_semaphore_that_was_not_given_back_is_no_proof(tmp_path: Path) -> None:
+    with running(("incidents", "leaked-semaphore", "4"), tmp_path) as load:
+        found = standing_of(load.pid, 3)
+    assert (found.kind, found.function) == ("semaphore", "leak_semaphore")
+
+
+def test_threads_at_a_condition_variable_stand_for_nothing(tmp_path: Path) -> None:
+    with running(("incidents", "pool", "4"), tmp_path) as load:
+        assert look_at_sleeps(Target(("-p", str(load.pid)), ""), 1).standing == ()
+
+
+def test_a_process_that_is_stopped(tmp_path: Path) -> None:
+    """The first step tells, and the last one: it runs again."""
+    with running(("incidents", "compute", "2"), tmp_path) as load:
+        assert stopped_now((load.pid,)) == ()
+        os.kill(load.pid, signal.SIGSTOP)
+        wait_for(lambda: stopped_now((load.pid,)), "stop")
+        story = why(tmp_path, "-p", str(load.pid), "-d", "8")
+        os.kill(load.pid, signal.SIGCONT)
+        wait_for(lambda: not stopped_now((load.pid,)), "continue")
+    assert (story["verdict"]["cause"], story["verdict"]["confidence"]) == ("stopped", "high")
+    assert f"kill -CONT {load.pid}" in story["verdict"]["remedies"][0]
+    assert [step["probe"] for step in story["steps"]] == ["totals"]
+
+
+def test_a_lock_of_an_open_file_names_who_has_it(tmp_path: Path) -> None:
+    """F_OFD_SETLKW: /proc/locks names no process, so who has the file open with a lock does."""
+    with running(("incidents", "open-file-lock", "4"), tmp_path) as load:
+        children = wait_for_children(load.pid, 4)
+        seen = wait_for(
+            lambda: [one for one in look_at_sleeps(Target(("-p", str(load.pid)), ""), 1).blocked if one.holder],
+            "a holder",
+        )
+    assert seen[0].kind == "file-lock"
+    assert seen[0].holder in children
 
 
 def test_a_lock_of_a_file_is_the_cause(tmp_path: Path) -> None:

@@ -51,6 +51,7 @@ from lockline.investigation.model import (
 from lockline.investigation.observe import ThreadLook, holders_of
 from lockline.investigation.sleeps import Sleeps
 from lockline.investigation.spins import Spins
+from lockline.investigation.stops import Standing, Stop
 from lockline.page.html import Writer
 from lockline.page.why import make_page
 from lockline.render import why_screen, why_words
@@ -598,6 +599,15 @@ def test_a_redacted_page_names_nobody() -> None:
             observation("totals"),
             replace(user_busy(), findings=(finding("user-lock", UserLock("", mapped.mapping), 3.0, "high"),)),
         ),
+    ]
+    tracer = Stop("tracer", "ocelot", 100, 2.0, 2, 77, "gibbon")
+    frozen = Stop("frozen", "ocelot", 100, 2.0, 2, frozen_group="/system.slice/zebra.service", whole=True)
+    standing = Standing("once", "ocelot", 100, 0x7F00, 5, "configure", 9, "gibbon", "hrtimer_nanosleep")
+    slept = observation("sleeps", sleeps=replace(NOBODY_SLEEPS, standing=(standing,)))
+    stories += [
+        known_of(observation("totals", stops=(frozen,))),
+        known_of(observation("totals"), FUTEX_QUIET, observation("sleeps", stops=(tracer,))),
+        known_of(observation("totals"), FUTEX_QUIET, slept),
     ]
     machine = replace(MACHINE, hostname="badger01")
     secrets = ("badger", "ocelot", "gibbon", "zebra", "walrus", "heron", "lemur", "capybara")

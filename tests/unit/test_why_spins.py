@@ -15,7 +15,7 @@ from lockline.investigation import probes
 from lockline.investigation.choice import judge, next_steps
 from lockline.investigation.model import Investigation
 from lockline.investigation.sleeps import Naps
-from lockline.investigation.spins import Kind, Place, Sample, Spins, is_after_call, kind_at, spins_of
+from lockline.investigation.spins import Kind, Place, Sample, Spins, is_after_call, kind_at, spins_of, word_at
 from lockline.render import why_screen
 from lockline.render.documents import why as document
 from test_why import FUTEX_QUIET, MACHINE, NOBODY_SLEEPS, known_of, observation
@@ -33,6 +33,12 @@ UPDATE = bytes.fromhex("8d5001 f00fb117 75f7")
 YIELD = bytes.fromhex("b818000000 0f05 483d01f0ffff")
 # lock addl $1,0x1234(%rip); sub $1,%edx; jne.
 COUNTER = bytes.fromhex("f083053412000001 83ea01 75f3")
+# mov 0x100(%rip),%eax; test %eax,%eax; jne: a loop that only reads.
+READ = bytes.fromhex("8b0500010000 85c0 75f6")
+# cmpb $0,(%r12); je: the same of one instruction.
+COMPARES = bytes.fromhex("41803c2400 74f9")
+# mov (%rax),%rax; test %rax,%rax; jne: it walks a list, and waits for nobody.
+WALK = bytes.fromhex("488b00 4885c0 75f8")
 # movzbl (%rdi),%eax; add $1,%rdi; test %al,%al; jne: a loop that works.
 WORK = bytes.fromhex("0fb607 4883c701 84c0 75f5")
 
@@ -58,6 +64,12 @@ def in_code(code: bytes, at: int, pad: bytes = NOP * 64) -> Kind | None:
         (COUNTER, 8, "atomic"),
         (COUNTER, 0, "atomic"),
         (COUNTER, 11, None),
+        (READ, 6, "read"),
+        (READ, 8, "read"),
+        (READ, 10, None),
+        (COMPARES, 5, "read"),
+        (WALK, 3, None),
+        (WALK, 6, None),
         (WORK, 3, None),
         (WORK, 9, None),
     ],
@@ -87,6 +99,11 @@ def arm(*words: int) -> bytes:
         (arm(0xD2800F88, 0xD4000001, 0xD65F03C0), 8, "yield"),
         # ldadd w0,w1,[x2]; b -4: a counter.
         (arm(0xB8200041, 0x17FFFFFF), 4, "atomic"),
+        # ldr w0,[x1]; cbnz w0, -4: it only reads.  ldr x1,[x1]; cbnz x1, -4: it walks a list.
+        (arm(0xB9400020, 0x35FFFFE0), 4, "read"),
+        (arm(0xF9400021, 0xB5FFFFE1), 4, None),
+        # ldarb w0,[x1]; cmp w0,#1; b.eq -8.
+        (arm(0x08DFFC20, 0x7100041F, 0x54FFFFC0), 4, "read"),
         # ldrb w0,[x1],#1; cbnz w0, -4.
         (arm(0x38401420, 0x35FFFFE0), 4, None),
     ],
@@ -99,8 +116,10 @@ def test_code_of_arm64(code: bytes, at: int, kind: Kind | None) -> None:
 
 @given(st.binary(max_size=160), st.integers(-8, 200), st.sampled_from(["x86_64", "aarch64", ""]))
 def test_no_code_breaks_the_reader(code: bytes, at: int, machine: str) -> None:
-    assert kind_at(code, at, machine) in (None, "spin", "swap", "yield", "atomic")
+    assert kind_at(code, at, machine) in (None, "spin", "swap", "read", "yield", "atomic")
     is_after_call(code, machine)
+    for registers in ((1,) * 17, (1,) * 33, ()):
+        assert word_at(code, at, machine, 0x400000, registers) >= 0
 
 
 @pytest.mark.parametrize("call", ["e8 01020304", "ff15 01020304", "ffd0", "41ffd3"])

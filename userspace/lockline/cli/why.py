@@ -300,7 +300,9 @@ def redacted(known: Investigation, verdict: Verdict, machine: document.Machine) 
 
     names = Redactor()
     known = names.investigation(known)
-    return document.make(known, names.inside(verdict), replace(machine, hostname=names.host(machine.hostname)))
+    # Judged anew: what a verdict says in plain text is made of the names that are left out.
+    verdict = judge(known, verdict.ended)
+    return document.make(known, verdict, replace(machine, hostname=names.host(machine.hostname)))
 
 
 def _identity(story: document.Document) -> tuple[str | None, str]:

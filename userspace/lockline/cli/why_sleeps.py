@@ -14,6 +14,7 @@ from functools import cache
 from pathlib import Path
 
 from lockline.cli.why_counters import CGROUPS, MOST_CHILDREN, PROC, descendants_of, short_text, text_of, threads_of
+from lockline.cli.why_still import FutexWaiters, caller_of_nap, state_of, stops_in, switches_of
 from lockline.investigation import probes
 from lockline.investigation.model import Target
 from lockline.investigation.sleeps import (
@@ -31,6 +32,7 @@ from lockline.investigation.sleeps import (
     sleeps_of,
     waited_for,
 )
+from lockline.investigation.stops import waits_for_futex
 
 # Of all looks together; those at each thread are fewer where there are many.
 MOST_READS = probes.SLEEP_LOOKS
@@ -125,17 +127,22 @@ def _semaphore_of(tgid: int, call: Sequence[int]) -> tuple[str, tuple[int, int] 
     return f"semaphore {number} of set {call[1]}", (call[1], number)
 
 
-def _sleeper(tgid: int, tid: int, napping: "_Napping") -> Sleeper | None:
+def _sleeper(tgid: int, tid: int, napping: "_Napping", waiting: FutexWaiters | None, few: bool) -> Sleeper | None:
+    """What a thread sleeps in, if that is worth telling; waiting: of the first look; few: there is time for more."""
     task = f"{PROC}/{tgid}/task/{tid}"
     function = short_text(f"{task}/wchan")
     if is_nap(function):
         napping.seen(tgid, tid)
+    if waiting is not None and waits_for_futex(function):
+        waiting.seen(tgid, tid)
     kind = kind_of(function)
-    if kind is None and not other_of(function):
+    # What else cannot be interrupted waits for a device, or for another task.
+    cannot_stop = few and kind is None and not other_of(function) and state_of(tid) == "D"
+    if kind is None and not other_of(function) and not (cannot_stop and function not in ("", "0")):
         return None
     comm = short_text(f"{task}/comm")
     if kind is None:
-        return Sleeper(tgid, tid, comm, function)
+        return Sleeper(tgid, tid, comm, function, cannot_stop=cannot_stop)
     call = parse_call(short_text(f"{task}/syscall"))
     if kind == "file-lock":
         name, inode = _file_of(tgid, call)
@@ -150,8 +157,8 @@ def _sleeper(tgid: int, tid: int, napping: "_Napping") -> Sleeper | None:
 
 
 def _doing(pid: int) -> tuple[str, str]:
-    """Name of a process, and the kernel function that its only thread sleeps in."""
-    alone = len(threads_of(pid, 2)) == 1
+    """Name of a process, and the kernel function that its only thread sleeps in, or all that it has are stopped in."""
+    alone = len(threads_of(pid, 2)) == 1 or state_of(pid) in ("T", "t")
     function = text_of(PROC / str(pid) / "wchan").strip() if alone else ""
     return text_of(PROC / str(pid) / "comm").strip(), "" if function == "0" else function
 
@@ -186,7 +193,11 @@ def _file_locks(sleepers: Sequence[Sleeper]) -> Iterator[Held]:
         return
     for name, holders, waiters in waited_for(entries):
         inode = int(name.rpartition(":")[2])
-        path = next((one.name for one in sleepers if one.inode == inode and one.tgid in waiters), "")
+        # A lock of an open file (F_OFD_SETLKW) names no process, neither who has it nor who waits.
+        nameless = any(pid <= 0 for pid in waiters)
+        at = [one for one in sleepers if one.inode == inode and (nameless or one.tgid in waiters)]
+        path = at[0].name if at else ""
+        waiters = tuple({*(pid for pid in waiters if pid > 0), *(one.tgid for one in at)})
         # Of several readers none is to blame alone.
         holder = holders[0] if path and len(set(holders)) == 1 else 0
         comm, inside = _doing(holder) if holder else ("", "")
@@ -217,14 +228,6 @@ def _semaphores(sleepers: Sequence[Sleeper]) -> Iterator[Held]:
         yield Held("semaphore", name, tuple(waiters), holder if comm else 0, comm, inside)
 
 
-def _switches_of(tgid: int, tid: int) -> int | None:
-    """How often the thread has gone to sleep; None: it is gone."""
-    for line in text_of(PROC / str(tgid) / "task" / str(tid) / "status").splitlines():
-        if line.startswith("voluntary_ctxt_switches:"):
-            return int(line.split()[1])
-    return None
-
-
 class _Napping:
     """Counts the naps of threads that were seen in one."""
 
@@ -236,20 +239,26 @@ class _Napping:
         """It naps at this look."""
         self._seen[tgid, tid] += 1
         if (tgid, tid) not in self._first and len(self._first) < MOST_NAPPING:
-            switches = _switches_of(tgid, tid)
+            switches = switches_of(tgid, tid)
             if switches is not None:
                 self._first[tgid, tid] = time.monotonic(), switches
 
     def rates(self, looks: int) -> tuple[Naps, ...]:
         """Of each process the threads that nap at many looks, and how often each does."""
-        by_process: defaultdict[int, list[float]] = defaultdict(list)
+        by_process: defaultdict[int, list[tuple[float, int]]] = defaultdict(list)
         for (tgid, tid), (began, before) in self._first.items():
-            after = _switches_of(tgid, tid) if self._seen[tgid, tid] >= _NAPPING * looks else None
+            after = switches_of(tgid, tid) if self._seen[tgid, tid] >= _NAPPING * looks else None
             took = time.monotonic() - began
             if after is not None and took > 0:
-                by_process[tgid].append((after - before) / took)
+                by_process[tgid].append(((after - before) / took, tid))
         return tuple(
-            Naps(short_text(f"{PROC}/{tgid}/comm"), tgid, len(rates), sum(rates) / len(rates))
+            Naps(
+                comm=short_text(f"{PROC}/{tgid}/comm"),
+                tgid=tgid,
+                threads=len(rates),
+                rate=sum(rate for rate, _ in rates) / len(rates),
+                function=caller_of_nap(tgid, max(rates)[1]),
+            )
             for tgid, rates in by_process.items()
         )
 
@@ -267,9 +276,11 @@ def look_at_sleeps(target: Target, seconds: float) -> Sleeps:
     held: list[list[Held]] = []
     end = time.monotonic() + seconds
     files_read = 0
-    napping = _Napping()
+    napping, waiting = _Napping(), FutexWaiters()
+    few = len(threads) <= MOST_NAPPING
     for left in range(number, 0, -1):
-        sleepers = [one for tgid, tid in threads if (one := _sleeper(tgid, tid, napping)) is not None]
+        first = waiting if left == number else None
+        sleepers = [one for tgid, tid in threads if (one := _sleeper(tgid, tid, napping, first, few)) is not None]
         files = [one for one in sleepers if kind_of(one.function) == "file-lock"]
         read_locks = bool(files) and files_read < MOST_READS_OF_LOCKS
         files_read += read_locks
@@ -277,4 +288,5 @@ def look_at_sleeps(target: Target, seconds: float) -> Sleeps:
         held.append([*(_file_locks(files) if read_locks else ()), *_semaphores(sleepers)])
         # By chance, so as not to look at the beat of a load alone.
         time.sleep(max(0.0, (end - time.monotonic()) / left * random.uniform(0.5, 1.0)) if left > 1 else 0.0)
-    return replace(sleeps_of(looks, held, len(threads), every), naps=napping.rates(number))
+    made = sleeps_of(looks, held, len(threads), every)
+    return replace(made, naps=napping.rates(number), stops=stops_in(looks), standing=waiting.standing())

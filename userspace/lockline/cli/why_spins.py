@@ -9,20 +9,23 @@ import struct
 import time
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
+from dataclasses import replace
 from functools import cache
 
 from lockline.base.collector import ask_names
 from lockline.base.errors import LocklineError
 from lockline.cli.why_counters import PROC, short_text
+from lockline.cli.why_memory import Memory
 from lockline.cli.why_sleeps import threads_wanted
 from lockline.experiment.perf import attributes_of, online_cpus, open_event
 from lockline.investigation import probes
 from lockline.investigation.model import Target
-from lockline.investigation.spins import AROUND, Kind, Place, Sample, Spins, is_after_call, kind_at, spins_of
+from lockline.investigation.spins import AROUND, Kind, Place, Sample, Spins, kind_at, spins_of, word_at
 
-# The registers of a sample by their bits: the next instruction, and on arm64 the link register before it.
-_REGISTERS = {"x86_64": (1 << 8,), "aarch64": (1 << 30, 1 << 32)}
+# The registers of a sample by their bits, and where the next instruction and (arm64) the link register are among them:
+# ax to sp, ip, r8 to r15; x0 to x30, sp, pc (arch/*/include/uapi/asm/perf_regs.h).
+_REGISTERS = {"x86_64": (0xFF01FF, 8, None), "aarch64": ((1 << 33) - 1, 32, 30)}
 _SOFTWARE, _CPU_CLOCK = 1, 0
 # PERF_SAMPLE_TID, _REGS_USER, _STACK_USER; disabled, and idle time does not count.
 _SAMPLE_TYPE = 1 << 1 | 1 << 12 | 1 << 13
@@ -32,14 +35,16 @@ _RECORD_SAMPLE = 9
 # Where the ring's first page has head and tail.
 _HEAD = 1024
 _SHORTEST_PERIOD_NS = 1_003_000
-_RECORD_BYTES = 72
+# Of a sample, but for its registers.
+_RECORD_BYTES = 56
 # Addresses whose code is read, the most frequent ones; a loop that waits has few.
 _MOST_ADDRESSES = 1024
 _MOST_NAMES = 256
 
 
-def _samples_of(ring: mmap.mmap, registers: int) -> Iterator[Sample]:
+def _samples_of(ring: mmap.mmap, mask: int, next_: int, link: int | None) -> Iterator[Sample]:
     """The samples of one CPU: those of threads that have code of their own."""
+    registers = mask.bit_count()
     (head,) = struct.unpack_from("<Q", ring, _HEAD)
     data = ring[mmap.PAGESIZE : mmap.PAGESIZE + min(head, len(ring) - mmap.PAGESIZE)]
     at = 0
@@ -55,23 +60,24 @@ def _samples_of(ring: mmap.mmap, registers: int) -> Iterator[Sample]:
                 stack = at + 24 + 8 * registers
                 (room,) = struct.unpack_from("<Q", data, stack)
                 top = struct.unpack_from("<Q", data, stack + 8)[0] if room >= 8 else 0
-                yield Sample(tgid, tid, values[-1], values[0] if registers > 1 else top)
+                yield Sample(tgid, tid, values[next_], top if link is None else values[link], values)
         at += size
 
 
 def _sampled(seconds: float) -> tuple[list[Sample], float, int]:
     """All samples of all CPUs, how long that took (s), and the time between two samples of a CPU (ns)."""
-    masks = _REGISTERS.get(platform.machine())
-    if masks is None:
+    known = _REGISTERS.get(platform.machine())
+    if known is None:
         raise LocklineError(f"code of {platform.machine()} is not known to lockline")
     try:
         cpus = online_cpus()
     except (OSError, ValueError) as error:
         raise LocklineError(f"running threads cannot be sampled: which CPUs run is not known: {error}") from error
     period_ns = max(_SHORTEST_PERIOD_NS, round(seconds * 1e9 * len(cpus) / probes.SPIN_SAMPLES))
-    wanted = seconds * 1e9 / period_ns * _RECORD_BYTES * 1.25 / mmap.PAGESIZE
+    size = _RECORD_BYTES + 8 * known[0].bit_count()
+    wanted = seconds * 1e9 / period_ns * size * 1.25 / mmap.PAGESIZE
     pages = 1 << max(1, round(wanted + 0.5) - 1).bit_length()
-    attributes = attributes_of(_SOFTWARE, _CPU_CLOCK, _FLAGS, (period_ns, _SAMPLE_TYPE), user=(sum(masks), 8))
+    attributes = attributes_of(_SOFTWARE, _CPU_CLOCK, _FLAGS, (period_ns, _SAMPLE_TYPE), user=(known[0], 8))
     with ExitStack() as stack:
         rings = []
         descriptors = []
@@ -88,48 +94,23 @@ def _sampled(seconds: float) -> tuple[list[Sample], float, int]:
         began = time.monotonic()
         time.sleep(seconds)
         took = time.monotonic() - began
-        samples = [sample for ring in rings for sample in _samples_of(ring, len(masks))]
+        samples = [sample for ring in rings for sample in _samples_of(ring, *known)]
     return samples, took, period_ns
 
 
-class _Code:
-    """Code of processes, read from their memory."""
+def _kind_at(memory: Memory, tgid: int, address: int) -> Kind | None:
+    """How a thread waits there, if it does."""
+    code, at = memory.read(tgid, address - AROUND, 2 * AROUND), AROUND
+    if not code:
+        # At the begin of a mapping.
+        code, at = memory.read(tgid, address, AROUND), 0
+    return kind_at(code, at, platform.machine()) if code else None
 
-    def __init__(self) -> None:
-        self._machine = platform.machine()
-        self._open: dict[int, int] = {}
 
-    def __enter__(self) -> "_Code":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        for descriptor in self._open.values():
-            if descriptor >= 0:
-                os.close(descriptor)
-
-    def _read(self, tgid: int, begin: int, size: int) -> bytes:
-        if tgid not in self._open:
-            try:
-                self._open[tgid] = os.open(PROC / str(tgid) / "mem", os.O_RDONLY | os.O_CLOEXEC)
-            except OSError:
-                self._open[tgid] = -1
-        if self._open[tgid] < 0 or not 0 <= begin < 1 << 63:
-            return b""
-        with suppress(OSError, OverflowError):
-            return os.pread(self._open[tgid], size, begin)
-        return b""
-
-    def kind_at(self, tgid: int, address: int) -> Kind | None:
-        """How the thread waits there, if it does."""
-        code, at = self._read(tgid, address - AROUND, 2 * AROUND), AROUND
-        if not code:
-            # At the begin of a mapping.
-            code, at = self._read(tgid, address, AROUND), 0
-        return kind_at(code, at, self._machine) if code else None
-
-    def returns_to(self, tgid: int, address: int) -> bool:
-        """Whether a function returns to this place: a call stands before it."""
-        return is_after_call(self._read(tgid, address - 8, 8), self._machine)
+def _word_at(memory: Memory, one: Sample) -> int:
+    """What the atomic instruction changes that a thread is at."""
+    code = memory.read(one.tgid, one.address - AROUND, 2 * AROUND)
+    return word_at(code, AROUND, platform.machine(), one.address, one.registers) if code else 0
 
 
 def look_at_spins(target: Target, seconds: float) -> tuple[Spins, int]:
@@ -143,15 +124,21 @@ def look_at_spins(target: Target, seconds: float) -> tuple[Spins, int]:
     own = os.getpid()
     samples = [one for one in every if (whole or one.tid in wanted) and one.tgid != own]
     frequent = Counter((one.tgid, one.address) for one in samples).most_common(_MOST_ADDRESSES)
-    with _Code() as code:
-        kinds = {key: kind for key, _ in frequent if (kind := code.kind_at(*key)) is not None}
+    with Memory() as memory:
+        kinds = {key: kind for key, _ in frequent if (kind := _kind_at(memory, *key)) is not None}
         at = [one for one in samples if (one.tgid, one.address) in kinds]
         backs = Counter((one.tgid, one.back) for one in at if one.back).most_common(_MOST_NAMES)
-        known = {key for key, _ in backs if code.returns_to(*key)}
-    samples = [one if (one.tgid, one.back) in known else Sample(one.tgid, one.tid, one.address, 0) for one in samples]
+        known = {key for key, _ in backs if memory.follows_call(*key)}
+        words = {id(one): _word_at(memory, one) for one in at if kinds[one.tgid, one.address] != "yield"}
+    samples = [
+        replace(one, back=one.back if (one.tgid, one.back) in known else 0, registers=(), word=words.get(id(one), 0))
+        for one in samples
+    ]
     asked = [key for key, _ in Counter((one.tgid, one.address) for one in at).most_common(_MOST_NAMES)]
     # A return address may be the first one behind its function.
     asked += [(tgid, back - 1) for tgid, back in known]
+    changed = Counter((one.tgid, one.word) for one in samples if one.word)
+    asked += [key for key, _ in changed.most_common(_MOST_NAMES)]
     names = dict(zip(asked, ask_names(asked), strict=True)) if asked else {}
 
     def place(tgid: int, address: int) -> Place:

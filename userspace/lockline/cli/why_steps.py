@@ -24,11 +24,12 @@ from lockline.cli.why_counters import (
 )
 from lockline.cli.why_sleeps import look_at_sleeps, process_of
 from lockline.cli.why_spins import look_at_spins
+from lockline.cli.why_still import stopped_now
 from lockline.investigation import probes
 from lockline.investigation.choice import most_cost_ns
 from lockline.investigation.counters import difference
 from lockline.investigation.model import Choice, Cost, Investigation, Observation, Outcome, Step
-from lockline.investigation.observe import holders_of, observe, observe_users
+from lockline.investigation.observe import holders_of, observe, observe_lines, observe_users
 from lockline.recording.reader import open_recording
 from lockline.rules.report import make_report, with_lines
 
@@ -37,6 +38,10 @@ _RECORDS = "lockline: recording"
 OUTLIERS = 100
 # How long it is looked at how much of the CPUs a process uses.
 _LOOK_AT_CPUS_S = 0.3
+
+
+# Steps that record others' waits too.
+_OBSERVED = {probes.USERS: observe_users, probes.WATCH: observe_lines}
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +67,9 @@ def _wait_until_it_records(started: Started) -> tuple[float, list[str]]:
 def _record(choice: Choice, path: Path, most_ns: int) -> float:
     """Have the collector record; gives the CPU seconds of its start.  Raises LocklineError, in its words."""
     length, most = f"{round(choice.seconds * 1000)}ms", f"{max(1, most_ns // 1_000_000)}ms"
-    arguments = ["record", "-o", str(path), "-d", length, "--max-cost", most, *end_with_us(), *choice.options]
+    # Watching has a budget of its own.
+    command = ["watch"] if choice.probe == probes.WATCH else ["record", "--max-cost", most]
+    arguments = [*command, "-o", str(path), "-d", length, *end_with_us(), *choice.options]
     with start_collector(arguments) as started:
         start_s, said = _wait_until_it_records(started)
         started.finish_after(said)
@@ -118,9 +125,11 @@ def _recorded(choice: Choice, known: Investigation, number: int, path: Path) -> 
     after = read_counters()
     with open_recording(path) as opened:
         report = _with_processes(with_lines(make_report(opened, Selection(), OUTLIERS), opened))
-    seen = (observe_users if choice.probe == probes.USERS else observe)(report, choice.probe)
+    seen = _OBSERVED.get(choice.probe, observe)(report, choice.probe)
     seen = replace(seen, bounds=tuple(map(_within_cpus, seen.bounds)))
     seen = replace(seen, counters=difference(before, after, _groups(known, seen), traced))
+    if not known.steps:
+        seen = replace(seen, stops=stopped_now(known.target.tgids))
     return Made(_step(choice, number, "done", _cost(report, start_s), seen), path)
 
 
@@ -169,10 +178,13 @@ def _looked(choice: Choice, known: Investigation, number: int) -> Made:
 def _slept(choice: Choice, known: Investigation, number: int) -> Made:
     """Looks at what the target's threads sleep in."""
     began, cpu = time.monotonic(), _own_cpu_ns()
+    children = _children_cpu_ns()
     sleeps = look_at_sleeps(known.target, choice.seconds)
     took_ns = round((time.monotonic() - began) * 1e9)
-    seen = replace(_nothing_seen(choice, known, took_ns), sleeps=sleeps)
-    return _by_proc(choice, number, seen, _own_cpu_ns() - cpu)
+    # A job that somebody has stopped is no incident of a machine.
+    stops = () if known.target.options[0] == "-a" else sleeps.stops
+    seen = replace(_nothing_seen(choice, known, took_ns), sleeps=sleeps, stops=stops)
+    return _by_proc(choice, number, seen, _own_cpu_ns() - cpu + _children_cpu_ns() - children)
 
 
 def _ran(choice: Choice, known: Investigation, number: int) -> Made:

@@ -26,7 +26,10 @@ from lockline.investigation.hypotheses import (
     main_user_lock,
     waiting,
 )
-from lockline.investigation.model import Choice, Counters, Hypothesis, Investigation, Verdict
+from lockline.investigation.lines import suspect
+from lockline.investigation.machine import CLOCK_CAUSE
+from lockline.investigation.model import Choice, Counters, Hypothesis, Investigation, Verdict, WaitedLock
+from lockline.investigation.still import stands_whole
 
 # Of all waiting that was seen: what a proven cause explains at least.
 PROVEN_PART = 0.5
@@ -72,15 +75,15 @@ def proven(known: Investigation, among: Sequence[Hypothesis]) -> Hypothesis | No
     if not among or not among[0].supported:
         return None
     first = among[0]
-    if first.cause in STANDSTILLS:
+    if first.cause in STANDSTILLS or stands_whole(known, first):
         return first if first.sure == "high" else None
     if first.sure != "high" and not (first.seen > 1 and first.sure == "medium"):
         return None
     kernel, user = waiting(known)
-    if user is None and first.cause != "shared-clocksource":
+    if user is None and first.cause != CLOCK_CAUSE:
         return None
     total = kernel + (user or 0.0)
-    if first.cause != "shared-clocksource" and first.waiters < PROVEN_PART * total:
+    if first.waiters < PROVEN_PART * total:
         return None
     return None if rivals(known, among, first, testable=True) else first
 
@@ -138,8 +141,16 @@ def _why(name: str, known: Investigation) -> Fact:
         return fact("why-step-go", process=Process(goroutines.comm, goroutines.tgid))
     if name in (probes.OWNERS, probes.USERS, probes.EPISODES, probes.HOLDERS) and lock is not None:
         return fact(f"why-step-{name}", lock=Lock(lock[1].name, lock[1].kind))
+    line = suspect(known, _lock_of(known))
+    if name == probes.WATCH and line is not None:
+        return fact("why-step-watch", name=Text(line.name))
     again = _tried(known, name)
     return fact(f"why-step-{name}-again" if again else f"why-step-{name}", target=Text(known.target.words))
+
+
+def _lock_of(known: Investigation) -> tuple[int, WaitedLock] | None:
+    lock = main_lock(known)
+    return None if lock is None else lock[:2]
 
 
 def _options(name: str, known: Investigation) -> tuple[str, ...]:
@@ -160,6 +171,9 @@ def _options(name: str, known: Investigation) -> tuple[str, ...]:
         # Kinds are what the collector can be held to.
         options = ("--holders", "--holds") if lock[1].spinning else ("--holders",)
         target = (*target, "--kinds", lock[1].kind.partition(":")[0])
+    line = suspect(known, _lock_of(known))
+    if name == probes.WATCH and line is not None:
+        return (f"--max-overhead={round(100 * probes.WATCH_PART)}", line.target)
     if name == probes.USERS and lock is not None and lock[1].address is not None:
         # Whoever they are.
         return ("-a", "-L", hex(lock[1].address % (1 << 64)))
@@ -267,8 +281,7 @@ def judge(known: Investigation, ended: Ended) -> Verdict:
         return Verdict("unclear", "low", None, among, ended)
     # Of next to no waiting no cause is told, but for what is sure whatever the waiting.
     user = waiting(known)[1]
-    sure_anyway = [one for one in supported if one.sure == "high" and one.cause == "shared-clocksource"]
-    if _nothing_waits(known) and not standing and not sure_anyway:
+    if _nothing_waits(known) and not standing:
         tested = user is not None
         rest = tuple(one for one in among if one.state in ("open", "not testable"))
         return Verdict("nothing", "high" if tested and not rest else "medium", None, rest, ended)

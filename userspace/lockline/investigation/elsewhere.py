@@ -6,6 +6,7 @@ from lockline.analysis.findings import File, Function, Machine, Measure, Process
 from lockline.investigation import probes
 from lockline.investigation.model import Evidence, Hypothesis, Investigation
 from lockline.investigation.sleeps import Blocked, Sleeps
+from lockline.investigation.stops import stop_of
 
 # Threads that may wait so, as long as nobody has looked.
 _EXPECTED = 0.3
@@ -36,6 +37,8 @@ def blocked_elsewhere(known: Investigation) -> float:
 
 
 def _remedies(one: Blocked, holder: Process | None) -> tuple[Remedy, ...]:
+    if holder is not None and stop_of(one.holder_in) == "signal":
+        return (remedy("why-continue", process=holder),)
     if one.kind == "semaphore":
         name = Text(one.name or "it")
         if holder is None:
@@ -96,7 +99,12 @@ def _of_naps(number: int, sleeps: Sleeps) -> list[Hypothesis]:
             claim=fact("why-polling", process=Process(one.comm, one.tgid)),
             evidence=(
                 Evidence(
-                    fact("why-naps", threads=Measure(one.threads, "threads"), rate=Measure(one.rate, "per second")),
+                    fact(
+                        "why-naps",
+                        threads=Measure(one.threads, "threads"),
+                        rate=Measure(one.rate, "per second"),
+                        function=Function(one.function) if one.function else None,
+                    ),
                     False,
                     number,
                 ),

@@ -5,7 +5,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Literal
 
-from lockline.analysis.answer import CONFIDENCE, NEGLIGIBLE_SHARE, NEGLIGIBLE_WAIT_NS, STANDSTILLS, SYMPTOMS
+from lockline.analysis.answer import (
+    CONFIDENCE,
+    NEGLIGIBLE_SHARE,
+    NEGLIGIBLE_WAIT_NS,
+    STANDSTILLS,
+    SYMPTOMS,
+)
 from lockline.analysis.findings import (
     Confidence,
     Fact,
@@ -27,6 +33,8 @@ from lockline.analysis.findings import (
 from lockline.analysis.user_evidence import Goroutines
 from lockline.investigation import probes
 from lockline.investigation.elsewhere import POLLING, blocked_elsewhere, of_sleeps
+from lockline.investigation.lines import fought_over, of_lines
+from lockline.investigation.machine import CLOCK_CAUSE, of_clock, of_perturbation, of_tracers, reading_clocks
 from lockline.investigation.model import (
     Blamed,
     Evidence,
@@ -39,6 +47,7 @@ from lockline.investigation.model import (
     WaitedLock,
 )
 from lockline.investigation.running import of_spins, spinning
+from lockline.investigation.still import NOBODY_LEFT, of_stops, stands_whole, stopped
 from lockline.rules.common import USER_RULES
 
 # Of all waiting, from where on one lock is looked into.
@@ -63,7 +72,6 @@ DELAYED = 0.6
 _EXPECTED_USER = 0.5
 # Threads from which on a wait that may be one for a lock is told.
 UNCLEAR_WAITERS = 0.1
-_CLOCKS_OF_ONE_DEVICE = ("hpet", "acpi_pm", "pit", "jiffies")
 # Findings about lockline, not about the load.
 _OWN = ("perturbation",)
 # What their holder does follows from what they are.
@@ -75,6 +83,10 @@ HELD_BY_OTHERS = "held-by-others"
 # The part of its waiting that one process is to blame for, and waits, from which on that is sure.
 _BLAMED_SURELY = 0.8
 _ENOUGH_BLAMED = 20
+# More than any rank: of a process that stands still as a whole, whatever its threads wait for.
+WHOLE = 1e12
+# A lock that is waited for most, and of which no rule says more.
+BUSY = "busy-lock"
 # Of waiting that is there, but was not measured.
 UNSEEN_WAITING = ("unclear-wait", "unseen-goroutines")
 
@@ -101,7 +113,7 @@ def _from_findings(known: Investigation) -> list[Hypothesis]:
         if seen.not_enough:
             continue
         for finding in seen.findings:
-            if finding.rule in _OWN:
+            if finding.rule in (*_OWN, CLOCK_CAUSE):
                 continue
             key = (finding.rule, _identity(finding.subject))
             waiters = _waiters(finding, seen)
@@ -147,7 +159,7 @@ def waiting(known: Investigation) -> tuple[float, float | None]:
     """
     kernel = [seen.kernel_waiters for _, seen in known.observations if not seen.not_enough]
     user = _user_seen(known)
-    elsewhere = blocked_elsewhere(known) + spinning(known)
+    elsewhere = blocked_elsewhere(known) + spinning(known) + stopped(known) + fought_over(known) + reading_clocks(known)
     return max(kernel, default=0.0) + elsewhere, None if user is None else user[1].user_waiters
 
 
@@ -200,6 +212,28 @@ def _kernel(known: Investigation) -> list[Hypothesis]:
         longest=ns(most.longest_ns),
     )
     return [Hypothesis("kernel-locks", None, "ruled out", 0.0, claim, (Evidence(against, False, number),))]
+
+
+def _most_waited(number: int, lock: WaitedLock) -> Hypothesis:
+    """The lock with most of the waiting, which is too little for any rule: named, and no more than that."""
+    subject = Lock(lock.name, lock.kind)
+    told = fact(
+        "why-little",
+        waits=Measure(lock.waits, "waits"),
+        part=part(lock.waiters, "one thread's time"),
+        average=ns(lock.wait_ns / lock.waits if lock.waits else 0.0),
+        function=Function(lock.caller) if lock.caller else None,
+    )
+    return Hypothesis(
+        cause=BUSY,
+        subject=subject,
+        state="likely",
+        waiters=lock.waiters,
+        claim=fact("why-most-waited", lock=subject),
+        evidence=(Evidence(told, True, number),),
+        remedies=(remedy("take-less-often"),),
+        sure="low",
+    )
 
 
 def _unseen(known: Investigation, signal: str) -> Fact | None:
@@ -270,41 +304,6 @@ def _unseen_goroutines(known: Investigation, number: int, program: Goroutines, u
         remedies=(remedy("why-record-go", process=process),),
         sure="low",
     )
-
-
-def _tracers(known: Investigation, lock: WaitedLock | None) -> list[Hypothesis]:
-    """Whether a tracer makes tasks wait."""
-    claim = fact("why-tracer")
-    traced = [(step.number, seen.counters.traced) for step, seen in known.observations]
-    counted = [(number, count) for number, count in traced if count is not None]
-    looked = [step.number for step, _ in known.observations if step.probe == probes.PTRACE]
-    most = max((count for _, count in counted), default=None)
-    if most == 0:
-        evidence = (Evidence(fact("why-nobody-traced"), False, counted[0][0]),)
-        return [Hypothesis("tracer", None, "ruled out", 0.0, claim, evidence)]
-    if any(seen.rule == "inactive-wait" for _, one in known.observations for seen in one.findings):
-        return []
-    if looked:
-        evidence = (Evidence(fact("why-no-turns"), False, looked[-1]),)
-        return [Hypothesis("tracer", None, "ruled out", 0.0, claim, evidence)]
-    if most is None or not known.steps:
-        return []
-    number = counted[0][0]
-    evidence = (Evidence(fact("why-traced", processes=Measure(most, "processes")), True, number),)
-    likely = lock is not None and lock.name.startswith(
-        ("runqueues", "task_struct.pi_lock", "rq.", "sighand", "tasklist")
-    )
-    return [
-        Hypothesis("tracer", None, "open", 1.0 if likely else 0.2, claim, evidence, tests=(probes.PTRACE,)),
-    ]
-
-
-def _clock(known: Investigation) -> list[Hypothesis]:
-    clocks = [(step.number, seen.clocksource) for step, seen in known.observations if seen.clocksource]
-    if not clocks or clocks[0][1] in _CLOCKS_OF_ONE_DEVICE:
-        return []
-    evidence = (Evidence(fact("why-own-clock", clock=Text(clocks[0][1])), False, clocks[0][0]),)
-    return [Hypothesis("shared-clock", None, "ruled out", 0.0, fact("why-clock"), evidence)]
 
 
 def _sleeps(lock: Subject, part_: float, waiters: float, function: str, evidence: Evidence, enough: bool) -> Hypothesis:
@@ -487,7 +486,7 @@ def _by_readers(
     subject = Lock(lock.name, lock.kind)
     users = [(step.number, user) for step, seen in known.observations for user in seen.users if user.name == lock.name]
     looked = [step for step in known.steps if step.probe == probes.USERS]
-    if known.target.options[0] == "-a":
+    if known.target.options[:1] == ("-a",):
         users = [(told.step, lock)]
     elif not looked and lock.address is not None:
         claim = fact("why-another-process", lock=subject, process=waiter)
@@ -610,17 +609,21 @@ def hypotheses(known: Investigation) -> tuple[Hypothesis, ...]:
     lock = main_lock(known)
     user = main_user_lock(known)
     found += _kernel(known) + _programs(known) + ([*of_sleeps(known), *of_spins(known)] if known.steps else [])
-    found += _tracers(known, None if lock is None else lock[1])
+    found += of_stops(known)
+    found += of_tracers(known, None if lock is None else lock[1])
     if known.steps:
-        found += _clock(known)
+        found += [*of_clock(known), *of_perturbation(known), *of_lines(known, None if lock is None else lock[:2])]
     if lock is not None and not _traced_by(found):
         found += _in_kernel(known, *lock)
     if user is not None and not any(one.cause in _SELF_EXPLAINED for one in found):
         found += _in_program(known, user[1])
+    if lock is not None and not any(one.supported for one in found):
+        found.append(_most_waited(*lock[:2]))
     if any(one.supported for one in found):
         # Who waits for locks wakes up often as well.
         found = [one for one in found if one.cause != POLLING]
-    return tuple(sorted(found, key=lambda one: -rank(one, found)))
+    whole = {id(one) for one in found if stands_whole(known, one)}
+    return tuple(sorted(found, key=lambda one: -rank(one, found) - (WHOLE if id(one) in whole else 0.0)))
 
 
 def rank(one: Hypothesis, among: Sequence[Hypothesis]) -> float:
@@ -639,7 +642,7 @@ def rank(one: Hypothesis, among: Sequence[Hypothesis]) -> float:
 
 def is_symptom(one: Hypothesis) -> bool:
     """Whether it says that a lock is waited for, not why."""
-    return one.cause in SYMPTOMS or one.cause in USER_RULES or one.cause == "program-locks"
+    return one.cause in SYMPTOMS or one.cause in USER_RULES or one.cause in ("program-locks", BUSY)
 
 
 def explains(cause: Hypothesis, symptom: Hypothesis) -> bool:
@@ -667,6 +670,8 @@ def neighbour(one: Hypothesis, among: Sequence[Hypothesis]) -> Hypothesis | None
 
 def culprit(one: Hypothesis, known: Investigation) -> Subject | None:
     """Who does it: the process or task behind the cause; None if that is not known."""
+    if one.claim.what in NOBODY_LEFT:
+        return None
     values = [value for told in (one.claim, *(e.fact for e in one.evidence)) for _, value in told.values]
     for kind in (Task, Process):
         for value in values:

@@ -9,6 +9,7 @@ from lockline.analysis.user_evidence import Goroutines
 from lockline.analysis.whatif import Bound
 from lockline.investigation.sleeps import Sleeps
 from lockline.investigation.spins import Spins
+from lockline.investigation.stops import Stop
 
 # ruled out: a step looked, and it is not so.  not testable: this machine lacks what would tell.
 State: TypeAlias = Literal["proven", "likely", "open", "ruled out", "not testable"]
@@ -155,6 +156,37 @@ class Unseen:
 
 
 @dataclass(frozen=True, slots=True)
+class LineSeen:
+    """A cache line that a step watched, or that a PMU sampled.
+
+    address: of its first byte.  moves: between CPUs, a second, and cpu: what they cost, of one CPU's time; None: of
+    samples.  at_least: a lower bound.  move_ns: what a move is taken to need.  part: of all sampled transfers.
+    acting: it is worth acting on.  verdict, sure, members, advice: as `lockline watch` has them.
+    """
+
+    address: int
+    moves: float | None
+    cpu: float | None
+    at_least: bool
+    move_ns: float
+    part: float
+    acting: bool
+    verdict: str
+    sure: Confidence
+    members: tuple[str, ...] = ()
+    advice: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ClockRead:
+    """Reads of a clock device.  part: of the time of all CPUs, None if reads were not timed."""
+
+    reads: int
+    part: float | None
+    read_ns: int
+
+
+@dataclass(frozen=True, slots=True)
 class Cost:
     """What a step cost.
 
@@ -186,7 +218,8 @@ class Observation:
     kernel_waiters, user_waiters: threads that wait on average for locks of the kernel, of programs; None: not looked
     at.  users: locks as all processes wait for them, whomever the investigation is about.  unclear: futexes that may be
     locks.  goroutines: programs whose goroutines wait unseen.  not_enough: why the recording says too little; "": it
-    does not.
+    does not.  stops: threads that something stops.  lines: that were watched.  clock: reads of a clock device, where
+    they were recorded.  perturbation: what a self-check says of lockline's own probes, '' where there was none.
     """
 
     probe: str
@@ -212,6 +245,10 @@ class Observation:
     bounds: tuple[Bound, ...] = ()
     sleeps: Sleeps | None = None
     spins: Spins | None = None
+    stops: tuple[Stop, ...] = ()
+    lines: tuple[LineSeen, ...] = ()
+    clock: ClockRead | None = None
+    perturbation: str = ""
 
 
 @dataclass(frozen=True, slots=True)

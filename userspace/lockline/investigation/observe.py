@@ -5,6 +5,7 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Any
 
 from lockline.analysis.answer import is_spinning, make_answer, user_waiting
 from lockline.analysis.episode_model import Doing, Episode
@@ -15,9 +16,11 @@ from lockline.analysis.user_evidence import GO_CHANNEL, GO_MUTEX, RWLOCK
 from lockline.analysis.whatif import what_if
 from lockline.investigation.model import (
     Blamed,
+    ClockRead,
     Counters,
     Holders,
     Holding,
+    LineSeen,
     Observation,
     Unseen,
     UserLockSeen,
@@ -27,6 +30,8 @@ from lockline.rules.common import callers, heaviest_caller
 
 LOCKS = 5
 USER_LOCKS = 5
+LINES = 10
+SHARED_LINE = "shared-line"
 # Processes that have a lock while others wait.
 BLAMED = 3
 # Less time in which holders wanted a CPU says nothing.
@@ -171,6 +176,35 @@ def _user_lock(report: Report, futex: FutexWaits) -> UserLockSeen:
     )
 
 
+def _lines(report: Report) -> tuple[LineSeen, ...]:
+    """The lines that were watched or sampled, those that move most first."""
+    if report.lines is None:
+        return ()
+    # What makes a map of lines takes long to load, and few steps have any.
+    from lockline.c2c.worth import worth_of_line
+
+    found = []
+    for line in report.lines.lines[:LINES]:
+        worth = worth_of_line(line, report.cpu_pairs, report.lines.c2c.transfers)
+        judgement, advice = line.report.judgement, line.report.advice
+        found.append(
+            LineSeen(
+                address=line.report.line.address,
+                moves=worth.moves,
+                cpu=worth.cpu,
+                at_least=worth.at_least,
+                move_ns=worth.move_ns,
+                part=worth.part or 0.0,
+                acting=worth.acting,
+                verdict=judgement.verdict,
+                sure=judgement.confidence,
+                members=tuple(member.name for member in judgement.members),
+                advice="" if advice is None else advice.text,
+            )
+        )
+    return tuple(found)
+
+
 def observe(report: Report, probe: str, counters: Counters | None = None) -> Observation:
     """What the report of a step says; counters: what the kernel counted meanwhile."""
     locks = sorted(report.locks, key=lambda lock: -lock.figures.wait_ns)[:LOCKS]
@@ -186,6 +220,7 @@ def observe(report: Report, probe: str, counters: Counters | None = None) -> Obs
             _user_lock(report, futex) for futex in sorted(contended, key=lambda futex: -futex.to_blame_ns)[:USER_LOCKS]
         ]
     answer = make_answer(report)
+    reads = report.clock_reads
     return Observation(
         probe=probe,
         duration_ns=report.window.duration_ns,
@@ -210,6 +245,11 @@ def observe(report: Report, probe: str, counters: Counters | None = None) -> Obs
         clocksource=report.host.clocksource or "",
         not_enough=answer.why if answer.kind == "not enough recorded" else "",
         bounds=what_if(report),
+        lines=_lines(report),
+        clock=None
+        if reads is None
+        else ClockRead(reads.figures.waits, reads.share if reads.timed else None, reads.figures.wait_ns),
+        perturbation="" if report.self_check is None else report.self_check.verdict,
     )
 
 
@@ -307,19 +347,30 @@ def holders_of(
     )
 
 
+def observe_lines(report: Report, probe: str) -> Observation:
+    """What the report of a step says that watched a line: the waits beside it are of all tasks, and left out."""
+    seen = observe(report, probe)
+    return _only(seen, lines=seen.lines, findings=tuple(found for found in seen.findings if found.rule == SHARED_LINE))
+
+
 def observe_users(report: Report, probe: str) -> Observation:
     """What the report of a step says that recorded one lock, of all processes: who uses it.
 
     Nothing else in it is about whom the investigation is about.
     """
     seen = observe(report, probe)
+    return _only(seen, users=seen.locks)
+
+
+def _only(seen: Observation, **kept: Any) -> Observation:
+    """A step without the waits that it saw, and with these parts of it."""
     return Observation(
-        probe=probe,
+        probe=seen.probe,
         duration_ns=seen.duration_ns,
         cpus=seen.cpus,
         kernel_waiters=0.0,
         longest_ns=0,
         waits=0,
-        users=seen.locks,
         clocksource=seen.clocksource,
+        **kept,
     )

@@ -31,7 +31,7 @@ GO_TRAP_NS = 20_000
 UNLOCKS_PER_WAIT = 20
 UNLOCK_NS = 100
 
-TOTALS, SLEEPS, SPINS, FUTEX, GO, THREADS, OWNERS, USERS, EPISODES, HOLDERS, PTRACE, WATCH = (
+TOTALS, SLEEPS, SPINS, FUTEX, GO, THREADS, OWNERS, USERS = (
     "totals",
     "sleeps",
     "spins",
@@ -40,11 +40,27 @@ TOTALS, SLEEPS, SPINS, FUTEX, GO, THREADS, OWNERS, USERS, EPISODES, HOLDERS, PTR
     "threads",
     "owners",
     "users",
+)
+EPISODES, HOLDERS, PTRACE, WATCH, HITM, CLOCK, SELF_CHECK = (
     "episodes",
     "holders",
     "ptrace",
     "watch",
+    "hitm",
+    "clock",
+    "self-check",
 )
+# Of each CPU's time: what watching may cost, as its own budget (`lockline watch --max-overhead`).
+WATCH_PART = 0.01
+# Memory samples a second of each CPU, and what one costs.
+HITM_SAMPLES_PER_S = 1_000
+HITM_SAMPLE_NS = 3_000
+# A probed read of a clock device, and how often each switch and interrupt asks for the time.
+CLOCK_READ_NS = 400
+READS_PER_SWITCH = 4
+# What the observer of a self-check takes of each CPU.
+OBSERVER_PART = 0.01
+CHECK_SLICE_MS = 250
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,12 +70,13 @@ class Known:
     totals_ns_per_s: float
     waits_per_s: float
     counters: Counters
+    cpus: int = 1
 
 
 def known_of(first: Observation, paid_ns: int, window_ns: int) -> Known:
     """From the step with totals."""
     seconds = max(window_ns / 1e9, 0.001)
-    return Known(paid_ns / seconds, first.waits / seconds, first.counters)
+    return Known(paid_ns / seconds, first.waits / seconds, first.counters, first.cpus)
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +129,23 @@ def _totals(known: Known) -> float:
     return known.totals_ns_per_s
 
 
+def _watch(known: Known) -> float:
+    return known.totals_ns_per_s + WATCH_PART * known.cpus * 1e9
+
+
+def _hitm(known: Known) -> float:
+    return known.totals_ns_per_s + HITM_SAMPLES_PER_S * HITM_SAMPLE_NS * known.cpus
+
+
+def _clock(known: Known) -> float:
+    events = known.counters.switches_per_s + known.counters.interrupts_per_s
+    return known.totals_ns_per_s + events * READS_PER_SWITCH * CLOCK_READ_NS
+
+
+def _self_check(known: Known) -> float:
+    return _episodes(known) / 2 + OBSERVER_PART * known.cpus * 1e9
+
+
 PROBES: Mapping[str, Probe] = {
     probe.name: probe
     for probe in (
@@ -126,5 +160,9 @@ PROBES: Mapping[str, Probe] = {
         Probe(EPISODES, ("--episodes", "--holders"), 0.15, "", _episodes),
         Probe(HOLDERS, ("--holders", "--holds"), 0.15, "spinlock holders", _holders),
         Probe(PTRACE, ("--ptrace", "--episodes"), 0.15, "", _episodes),
+        Probe(WATCH, (), 0.1, "watchpoints", _watch),
+        Probe(HITM, ("--hitm",), 0.1, "memory samples (HITM)", _hitm),
+        Probe(CLOCK, ("--clocksource",), 0.1, "", _clock),
+        Probe(SELF_CHECK, ("--episodes", f"--self-check={CHECK_SLICE_MS}ms"), 0.3, "", _self_check),
     )
 }

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What samples of running threads say of causes: those that wait on a CPU, which no other probe sees."""
 
-from lockline.analysis.findings import Confidence, Fact, Function, Measure, Process, Remedy, fact, part, remedy
+from lockline.analysis.findings import Confidence, Fact, Function, Measure, Process, Remedy, Text, fact, part, remedy
 from lockline.investigation import probes
 from lockline.investigation.model import Evidence, Hypothesis, Investigation
 from lockline.investigation.spins import ENOUGH_CPUS, Spin, Spins
@@ -39,7 +39,9 @@ def hot_atomics(known: Investigation) -> tuple[Spin, ...]:
     if seen is None or seen[1].samples < _ENOUGH_SAMPLES:
         return ()
     atomic = [one for one in seen[1].spins if one.kind == "atomic"]
-    return tuple(one for one in atomic if one.cpus >= ENOUGH_CPUS and one.part >= _HOT and one.threads > 1)
+    hot = (one for one in atomic if one.cpus >= ENOUGH_CPUS and one.part >= _HOT and one.threads > 1)
+    # Who changes words on lines of their own fights with nobody.
+    return tuple(one for one in hot if not one.word or one.sharing > 1)
 
 
 def spinning(known: Investigation) -> float:
@@ -71,7 +73,8 @@ def on_cpu_fact(one: Spin) -> Fact:
         return fact("why-yields", process=process, caller=caller)
     if one.kind == "atomic":
         return fact("why-atomics", process=process, function=function, part=part(one.part, "their CPU time"))
-    return fact("why-spins", process=process, function=function, caller=caller)
+    word = Text(one.name) if one.name else None
+    return fact("why-spins", process=process, function=function, caller=caller, word=word)
 
 
 def _hypothesis(number: int, spins: Spins, one: Spin) -> Hypothesis:
@@ -91,6 +94,8 @@ def _hypothesis(number: int, spins: Spins, one: Spin) -> Hypothesis:
         evidence.append(fact("why-spin-pause"))
     elif one.kind == "swap":
         evidence.append(fact("why-spin-swap"))
+    elif one.kind == "read":
+        evidence.append(fact("why-spin-read"))
     else:
         evidence.append(fact("why-spin-yield"))
     return Hypothesis(

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Literal, TypeAlias
 
 from lockline.base.values import dataclass
+from lockline.investigation.stops import Standing, Stop
 
 Kind: TypeAlias = Literal["file-lock", "semaphore"]
 
@@ -46,7 +47,22 @@ _OTHERS: tuple[tuple[tuple[str, ...], str], ...] = (
     ),
     (("wait_current_trans", "btrfs_commit", "wait_for_commit", "btrfs_wait"), "the file system's transaction"),
     (("balance_dirty_pages",), "the disk takes written pages too slowly (vm.dirty_ratio)"),
-    (("io_schedule", "submit_bio_wait", "blk_", "blkdev_", "bio_", "rq_qos_wait", "__wait_on_buffer"), "the disk"),
+    (("kernel_clone", "wait_for_vfork_done"), "a child that vfork() started, until it runs a program or ends"),
+    (
+        (
+            "io_schedule",
+            "__iomap_dio",
+            "iomap_dio",
+            "__blockdev_direct_IO",
+            "submit_bio_wait",
+            "blk_",
+            "blkdev_",
+            "bio_",
+            "rq_qos_wait",
+            "__wait_on_buffer",
+        ),
+        "the disk",
+    ),
     (("reclaim_throttle", "throttle_direct_reclaim", "mem_cgroup_handle_over_high", "shrink_"), "free memory"),
     (("do_signal_stop",), "stopped by a signal: kill -CONT lets it go on"),
     (("ptrace_stop",), "stopped by who traces it"),
@@ -57,6 +73,7 @@ _OTHERS: tuple[tuple[tuple[str, ...], str], ...] = (
     (("do_msgsnd",), "a message queue is full"),
     (("__wait_rcu_gp", "synchronize_rcu", "synchronize_srcu"), "an RCU grace period"),
 )
+_CANNOT_STOP = "a device, or another task: no signal ends this sleep"
 # A thread that asks for the time that it sleeps: kernel/time/hrtimer.c.
 _NAPS = ("hrtimer_nanosleep", "do_nanosleep", "common_nsleep")
 # Calls whose first argument is the file, and those whose is the set of semaphores: of x86-64 and of arm64.
@@ -84,7 +101,7 @@ class Sleeper:
     """A thread at one moment that sleeps in a function worth telling.
 
     name: of the file or the semaphore that it waits for, '' if not known.  inode: of that file, else 0.  semaphore: its
-    set and its number there, if it is one and both are known.
+    set and its number there, if it is one and both are known.  cannot_stop: no signal ends this sleep.
     """
 
     tgid: int
@@ -94,6 +111,7 @@ class Sleeper:
     name: str = ""
     inode: int = 0
     semaphore: tuple[int, int] | None = None
+    cannot_stop: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,12 +172,16 @@ class OtherSleep:
 
 @dataclass(frozen=True, slots=True)
 class Naps:
-    """Threads of a process that sleep for a moment, over and over.  threads: so many; rate: naps of each a second."""
+    """Threads of a process that sleep for a moment, over and over.  threads: so many; rate: naps of each a second.
+
+    function: of the program, that has one of them sleep; '' if it is not known.
+    """
 
     comm: str
     tgid: int
     threads: int
     rate: float
+    function: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,6 +194,8 @@ class Sleeps:
     blocked: tuple[Blocked, ...]
     others: tuple[OtherSleep, ...]
     naps: tuple[Naps, ...] = ()
+    stops: tuple[Stop, ...] = ()
+    standing: tuple[Standing, ...] = ()
 
 
 def parse_locks(text: str) -> tuple[LockEntry, ...]:
@@ -250,7 +274,7 @@ def sleeps_of(
         for sleeper in moment:
             kind = kind_of(sleeper.function)
             if kind is None:
-                others[sleeper.function, other_of(sleeper.function)] += 1
+                others[sleeper.function, _CANNOT_STOP if sleeper.cannot_stop else other_of(sleeper.function)] += 1
                 continue
             at[kind, sleeper.name].append(sleeper)
     number = max(1, len(looks)) * max(1, threads) / max(1, of_threads, threads)

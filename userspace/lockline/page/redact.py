@@ -17,8 +17,8 @@ from lockline.investigation.sleeps import Blocked
 from lockline.recording.rows import Container
 
 # Fields that hold such a name, whatever they are a part of.
-_COMMANDS = frozenset(("comm", "comms", "target_comm", "owner_comm", "from_comm", "holder_comm", "command"))
-_CGROUPS = frozenset(("cgroup", "throttled_group"))
+_COMMANDS = frozenset(("comm", "comms", "target_comm", "owner_comm", "from_comm", "holder_comm", "by_comm", "command"))
+_CGROUPS = frozenset(("cgroup", "throttled_group", "frozen_group"))
 _FILES = frozenset(("path", "file", "object", "mapping", "directory"))
 _HOSTS = frozenset(("host", "hostname", "boot_id"))
 _CONTAINERS = frozenset(("container", "pod", "namespace", "pod_uid", "image", "unit", "slice"))

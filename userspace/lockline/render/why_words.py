@@ -21,6 +21,10 @@ SENTENCES: Mapping[str, str] = {
     "why-step-users": "which other processes use {lock:full}",
     "why-step-episodes": "what the holder of {lock:full} does during long waits: runs, sleeps, or wants a CPU",
     "why-step-holders": "which function holds {lock:full}, and for how long",
+    "why-step-watch": "whether CPUs fight over the cache line of {name}: watchpoints on it",
+    "why-step-hitm": "which cache lines CPUs take from each other: the PMU's samples",
+    "why-step-clock": "how often the clock device is read, and for how long",
+    "why-step-self-check": "whether lockline's own probes make these waits: slices with and without them",
     "why-step-ptrace": "whether a tracer's loop makes tasks wait",
     # Claims.
     "why-kernel-locks": "tasks wait for locks of the kernel",
@@ -29,7 +33,7 @@ SENTENCES: Mapping[str, str] = {
     "why-file-lock": "Tasks wait for a lock on {file}[, which {holder} has]",
     "why-semaphore": "Tasks wait for {semaphore} of System V[, which {holder} took]",
     "why-spinning": "threads wait on CPUs: they spin in code of their own",
-    "why-spins": "Threads of {process} spin[ in {function}][, called from {caller}]: they wait on a CPU",
+    "why-spins": "Threads of {process} spin[ for {word}][ in {function}][, called from {caller}]: they wait on a CPU",
     "why-yields": "Threads of {process} call sched_yield() over and over[, from {caller}]: they wait on a CPU",
     "why-atomics": (
         "threads of {process} spend {part} of their CPU time in atomic instructions[ in {function}];"
@@ -46,7 +50,39 @@ SENTENCES: Mapping[str, str] = {
     "why-another-process": "another process than {process} has {lock} while that waits",
     "why-held-by-others": "{holder} has {lock} while {process} waits for it",
     "why-long-hold": "one function holds {lock} for long",
+    "why-stopped-by-signal": "{process} is stopped by a signal",
+    "why-stopped-by-tracer": "{process} stops again and again[ for {tracer}], which traces it",
+    "why-frozen": "{process} is frozen, with its control group[ {group}]",
+    "why-owner-gone": (
+        "{threads} threads of {process} wait for a mutex whose owner, thread {owner}, has ended: nobody releases it"
+    ),
+    "why-once": "{threads} threads of {process} wait until {owner} has made what is made once (pthread_once)",
+    "why-not-posted": ("{threads} threads of {process} wait for a semaphore[ in {function}], which nobody posts"),
+    "why-most-waited": "Tasks wait for {lock:full} more than for other locks, but not for long",
+    "why-line": "CPUs fight over the cache line of {name}[, which threads of {process} change in {function}]",
+    "why-line-open": "CPUs fight over the cache line of {name}",
+    "why-perturbation": "lockline's own probes make these waits",
     # For and against.
+    "why-threads-stopped": "{threads:.2f} of its {of} are stopped, on average",
+    "why-standing": (
+        "{threads} threads of {process} waited for it all the time, and none of them ran[; they are in {function}]"
+    ),
+    "why-owner-of-mutex": "the mutex names its owner, and there is no such thread",
+    "why-once-in": "{owner} is in the initialiser[, asleep in {function}]",
+    "why-idle-or-not": (
+        "workers with nothing to do look the same as those who wait for one that was not given back:"
+        " `gdb -p {process:id} -batch -ex 'thread apply all backtrace'` shows where they are"
+    ),
+    "why-line-moves": "it moves {moves:.0f} times a second between CPUs, which costs {cpu} at {each} a move",
+    "why-line-samples": "it has {part} of all loads from other CPUs' caches that were sampled",
+    "why-line-verdict": "{verdict}[: {members}]",
+    "why-line-still": "it moves {moves:.0f} times a second between CPUs, which costs {cpu} at most",
+    "why-line-unseen": "no access to the line was seen",
+    "why-clock-reads": "the clock device was read {reads} times, which took {part}",
+    "why-deeper-waits": "the steps with more probes saw {deeper:.2f} threads wait, the first step {first:.2f}",
+    "why-not-perturbed": "slices with and without the deeper probes do not differ",
+    "why-perturbed": "slices with and without the deeper probes differ: {verdict}",
+    "why-little": "{waits}, {part} in sum, {average} each[, most of them in {function}]",
     "why-seen-again": "seen in {steps} steps",
     "why-little-waiting": "{waits} lock waits, together {part}, the longest {longest}",
     "why-little-user-waiting": "waiting for locks of programs is {part}",
@@ -67,10 +103,13 @@ SENTENCES: Mapping[str, str] = {
     "why-spin-lock": "{function} takes a spinlock, which nobody sleeps for",
     "why-spin-pause": "the loop has the instruction that only waiting loops need: for a lock, a barrier or for work",
     "why-spin-swap": "the loop only exchanges a word and tests it, as a spinlock does",
+    "why-spin-read": "the loop only reads a word and tests it: nothing but another thread can end it",
     "why-spin-yield": "who yields in a loop waits for a lock, a barrier or for work",
     "why-not-sampled": "where the threads run was not sampled",
     "why-no-spins": "in {samples} samples of running threads, which use {cpus:.2f} CPUs, few spin",
-    "why-naps": "{threads} threads sleep {rate:.0f} times a second each; what for, the kernel does not see",
+    "why-naps": (
+        "{threads} threads sleep {rate:.0f} times a second each[, in {function}]; what for, the kernel does not see"
+    ),
     "why-threads-unknown": "the threads of {target} are known to the collector alone",
     "why-refused": "this kernel does not show it ({signal}: {reason})",
     "why-nobody-traced": "no process is being traced",
@@ -116,6 +155,20 @@ REMEDIES: Mapping[str, str] = {
         "`lockline record --futex --go -p {process:id}` follows goroutines: which mutex, and for how long"
     ),
     "why-ask-holder": "look at what {holder} does with {lock}: slow it down, or keep the two apart",
+    "why-line-layout": "{advice}",
+    "why-line-less": (
+        "let each thread count for itself, and add up when somebody asks; or keep what is changed often on lines of"
+        " its own (alignas(64))"
+    ),
+    "why-line-map": "`lockline watch {target} --map` shows which instructions take it from each other",
+    "why-continue": "`kill -CONT {process:id}` lets it go on",
+    "why-thaw": "thaw control group {group}: write 0 to its cgroup.freeze (v1: THAWED to freezer.state)",
+    "why-end-tracer": "end {tracer}, or detach it",
+    "why-trace-less": "trace fewer system calls (strace -e, --seccomp-bpf), or use perf trace, which stops nobody",
+    "why-make-robust": (
+        "make the mutex robust (PTHREAD_MUTEX_ROBUST): then the next one gets EOWNERDEAD when its owner ends"
+    ),
+    "why-start-anew": "end all that share that memory, and start them anew",
     "why-more-cpu": "give the process more CPU time, fewer threads, or a higher priority",
 }
 

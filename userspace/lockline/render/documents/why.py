@@ -17,7 +17,7 @@ from lockline.atlas import atlas
 from lockline.base.errors import LocklineError
 from lockline.investigation.choice import symptoms_of
 from lockline.investigation.elsewhere import sleeps_seen
-from lockline.investigation.hypotheses import HELD_BY_OTHERS, culprit, hypotheses, neighbour, waiting
+from lockline.investigation.hypotheses import BUSY, HELD_BY_OTHERS, culprit, hypotheses, neighbour, waiting
 from lockline.investigation.model import Hypothesis as Hypothesis_
 from lockline.investigation.model import Investigation
 from lockline.investigation.model import Step as Step_
@@ -36,7 +36,7 @@ _BOUNDS = 3
 # Of these causes the bound of the lock is not that of the cause.
 _NO_CPU = ("holder-throttled", "holder-no-cpu")
 _MORE_CPU = ". More CPU for the holder may bring more than that"
-_USE = SYMPTOMS
+_USE = (*SYMPTOMS, BUSY)
 
 
 @dataclass(frozen=True)
@@ -137,9 +137,10 @@ class Asleep:
 class OnCpu:
     """Threads that wait on CPUs, or that spend much of their time in atomic instructions."""
 
-    kind: Literal["spin", "swap", "yield", "atomic"] = shown(
+    kind: Literal["spin", "swap", "read", "yield", "atomic"] = shown(
         "spin: a loop with an instruction that only waiting loops need; swap: one that only exchanges a word and tests"
-        " it; yield: sched_yield(); atomic: instructions that need their cache line for themselves, which is no proof"
+        " it; read: one that only reads a word and tests it;"
+        " yield: sched_yield(); atomic: instructions that need their cache line for themselves, which is no proof"
         " of waiting"
     )
     process: str = shown("whose")

@@ -1,0 +1,167 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Threads that do not go on: stopped, or waiting for what nobody ends."""
+
+from collections.abc import Collection
+from dataclasses import replace
+
+import pytest
+
+from lockline.investigation import probes
+from lockline.investigation.choice import judge, proven
+from lockline.investigation.hypotheses import culprit, hypotheses
+from lockline.investigation.model import Investigation, Observation, Target
+from lockline.investigation.stops import (
+    Standing,
+    Stop,
+    Waiter,
+    caller_of,
+    kind_of_wait,
+    standing_of,
+    stop_of,
+    stops_of,
+    waits_for_futex,
+)
+from test_why import FUTEX_QUIET, NOBODY_SLEEPS, PROGRAM, finding, known_of, observation
+
+OF_PROGRAM = Target(("-p", "100"), "process 100", (100,))
+
+
+def of_program(*seen: Observation) -> Investigation:
+    """An investigation about process 100."""
+    return replace(known_of(*seen), target=OF_PROGRAM)
+
+
+def standing(kind: str, **changes: object) -> Observation:
+    """A look at sleeping threads, with some that stand still."""
+    made = Standing(kind, "server", 100, 0x7F00, 5, "take_table", **changes)  # type: ignore[arg-type]
+    return observation("sleeps", sleeps=replace(NOBODY_SLEEPS, standing=(made,)))
+
+
+@pytest.mark.parametrize(
+    ("function", "kind"),
+    [("do_signal_stop", "signal"), ("ptrace_stop.part.0", "tracer"), ("__refrigerator", "frozen"), ("do_wait", None)],
+)
+def test_where_the_kernel_keeps_who_is_stopped(function: str, kind: str | None) -> None:
+    assert stop_of(function) == kind
+
+
+def test_where_threads_wait_for_futexes() -> None:
+    assert waits_for_futex("futex_do_wait")
+    assert waits_for_futex("futex_wait_queue.isra.0")
+    assert not waits_for_futex("do_wait")
+
+
+@pytest.mark.parametrize(
+    ("functions", "kind", "caller"),
+    [
+        (("__GI___lll_lock_wait", "__pthread_mutex_lock", "take_table", "run"), "mutex", "take_table"),
+        (("__futex_abstimed_wait_common", "pthread_cond_wait", "pop", "run"), "other", ""),
+        # A mutex on the stack from before is not what is waited for.
+        (("pthread_cond_wait", "pop", "__pthread_mutex_lock"), "other", "pop"),
+        (("__new_sem_wait_slow64.constprop.0", "pop"), "semaphore", "pop"),
+        (("__pthread_once_slow", "config"), "once", "config"),
+        ((), "other", ""),
+    ],
+)
+def test_what_a_stack_waits_for(functions: tuple[str, ...], kind: str, caller: str) -> None:
+    assert kind_of_wait(functions) == kind
+    if kind != "other":
+        assert caller_of(functions) == caller
+
+
+MUTEX = ("__lll_lock_wait", "pthread_mutex_lock", "take_table")
+
+
+def stand(waiters: list[Waiter], owner: int = 0, alive: bool = True) -> tuple[Standing, ...]:
+    """Of waits whose mutex has that owner."""
+
+    def in_once(_: int, but: Collection[int]) -> tuple[int, str, str] | None:
+        return None if 9 in but else (9, "maker", "hrtimer_nanosleep")
+
+    return standing_of(waiters, lambda _, __: owner, lambda _: alive, in_once)
+
+
+def test_an_owner_that_has_ended() -> None:
+    waiters = [Waiter(tgid, tgid, "server", 0x7F00 + tgid, MUTEX) for tgid in (5, 6, 7)]
+    # Of one mutex in the memory of several processes, wherever each has it.
+    (one,) = stand(waiters, 4, alive=False)
+    assert (one.kind, one.threads, one.owner, one.gone, one.function) == ("mutex", 3, 4, True, "take_table")
+    assert not any(one.gone for one in stand(waiters, 4, alive=True))
+    assert not any(one.gone for one in stand(waiters, 0, alive=False))
+
+
+def test_who_is_in_an_initialiser() -> None:
+    (one,) = stand([Waiter(5, 6, "server", 0x10, ("__pthread_once_slow", "config"))])
+    assert (one.kind, one.owner, one.owner_comm, one.owner_in) == ("once", 9, "maker", "hrtimer_nanosleep")
+    assert stand([Waiter(5, 6, "server", 0x10, ("pthread_cond_wait", "pop"))]) == ()
+
+
+def test_who_is_stopped_on_average() -> None:
+    looks = [[(5, "a", "ptrace_stop")], [(5, "a", "ptrace_stop"), (5, "a", "ptrace_stop")], [], [(6, "b", "do_wait")]]
+    (one,) = stops_of(looks, {5: 4}, lambda _: (77, "strace"))
+    assert one == Stop("tracer", "a", 5, 0.75, 4, 77, "strace")
+
+
+def test_a_mutex_whose_owner_has_ended_is_the_cause() -> None:
+    known = of_program(observation("totals"), FUTEX_QUIET, standing("mutex", owner=77, gone=True))
+    verdict = judge(known, "proven")
+    assert verdict.cause is not None
+    assert (verdict.cause.cause, verdict.sure) == ("lock-not-released", "high")
+    # Who waits is not who did it, and who did it is gone.
+    assert culprit(verdict.cause, known) is None
+
+
+def test_an_initialiser_that_does_not_end_is_the_cause() -> None:
+    known = of_program(observation("totals"), FUTEX_QUIET, standing("once", owner=9, owner_comm="maker"))
+    verdict = judge(known, "proven")
+    assert verdict.cause is not None
+    assert (verdict.cause.cause, verdict.sure) == ("lock-not-released", "high")
+
+
+def test_a_semaphore_that_nobody_posts_leaves_a_doubt() -> None:
+    quiet = of_program(observation("totals"), FUTEX_QUIET, observation("sleeps"))
+    assert judge(quiet, "nothing left to try").sure == "high"
+    known = of_program(observation("totals"), FUTEX_QUIET, standing("semaphore"))
+    verdict = judge(known, "nothing left to try")
+    assert (verdict.kind, verdict.sure) == ("nothing", "medium")
+
+
+def test_a_frozen_process_is_proven_by_the_first_look() -> None:
+    stop = Stop("frozen", "server", 100, 8, 8, frozen_group="/jobs", whole=True)
+    blocked = finding("deadlock", PROGRAM, 5.0, "high")
+    known = of_program(observation("totals", stops=(stop,), findings=(blocked,)))
+    first = proven(known, hypotheses(known))
+    assert first is not None
+    assert first.cause == "stopped"
+
+
+def test_one_stopped_process_of_several_is_no_more_than_that() -> None:
+    stop = Stop("signal", "server", 100, 1, 1)
+    blocked = finding("deadlock", PROGRAM, 5.0, "high")
+    known = of_program(
+        observation("totals", stops=(stop,)), observation("futex", user_waiters=5.0, findings=(blocked,))
+    )
+    assert hypotheses(known)[0].cause == "deadlock"
+
+
+def test_a_tracer_that_stops_threads_is_the_cause() -> None:
+    stop = Stop("tracer", "server", 100, 1.9, 6, 77, "strace")
+    known = of_program(observation("totals"), FUTEX_QUIET, observation("sleeps", stops=(stop,)))
+    verdict = judge(known, "nothing left to try")
+    assert verdict.cause is not None
+    assert verdict.cause.cause == "stopped"
+
+
+def test_a_lock_that_no_rule_tells_of_is_named() -> None:
+    from test_why import lock
+
+    known = of_program(
+        observation("totals", kernel_waiters=0.05, waits=1000, locks=(lock(0.05, max_ns=1000),)), FUTEX_QUIET
+    )
+    verdict = judge(known, "nothing left to try")
+    assert verdict.cause is not None
+    assert (verdict.cause.cause, verdict.sure) == ("busy-lock", "low")
+
+
+def test_every_probe_is_named() -> None:
+    assert {probes.WATCH, probes.HITM, probes.CLOCK, probes.SELF_CHECK} <= set(probes.PROBES)

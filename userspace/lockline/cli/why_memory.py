@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Reads code and stacks of processes from their memory."""
+
+import os
+import platform
+from bisect import bisect_right
+from contextlib import suppress
+
+from lockline.cli.why_counters import PROC, text_of
+from lockline.investigation.spins import is_after_call
+
+
+class Memory:
+    """The memory of processes, open for as long as the block lasts."""
+
+    def __init__(self) -> None:
+        self._machine = platform.machine()
+        self._open: dict[int, int] = {}
+        self._code: dict[int, tuple[list[int], list[int]]] = {}
+
+    def __enter__(self) -> "Memory":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for descriptor in self._open.values():
+            if descriptor >= 0:
+                os.close(descriptor)
+
+    def read(self, tgid: int, begin: int, size: int) -> bytes:
+        """So many bytes from there on, or fewer; none if they cannot be read."""
+        if tgid not in self._open:
+            try:
+                self._open[tgid] = os.open(PROC / str(tgid) / "mem", os.O_RDONLY | os.O_CLOEXEC)
+            except OSError:
+                self._open[tgid] = -1
+        if self._open[tgid] < 0 or not 0 <= begin < 1 << 63:
+            return b""
+        with suppress(OSError, OverflowError):
+            return os.pread(self._open[tgid], size, begin)
+        return b""
+
+    def follows_call(self, tgid: int, address: int) -> bool:
+        """Whether a call stands before this place, so that a function may return to it."""
+        return is_after_call(self.read(tgid, address - 8, 8), self._machine)
+
+    def is_code(self, tgid: int, address: int) -> bool:
+        """Whether a process may run what is at this address."""
+        if tgid not in self._code:
+            ranges = []
+            for line in text_of(PROC / str(tgid) / "maps").splitlines():
+                words = line.split(None, 2)
+                begin, _, end = words[0].partition("-")
+                if len(words) > 1 and "x" in words[1]:
+                    ranges.append((int(begin, 16), int(end, 16)))
+            self._code[tgid] = [begin for begin, _ in ranges], [end for _, end in ranges]
+        begins, ends = self._code[tgid]
+        at = bisect_right(begins, address) - 1
+        return at >= 0 and address < ends[at]
+
+    def returns_to(self, tgid: int, address: int) -> bool:
+        """Whether a word of a stack may be where a function returns to."""
+        return self.is_code(tgid, address) and self.follows_call(tgid, address)

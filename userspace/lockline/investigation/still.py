@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What threads that do not go on say of causes: they are stopped, or wait for what nobody will end."""
+
+from lockline.analysis.findings import Function, Measure, Process, Remedy, Task, Text, fact, remedy
+from lockline.investigation.model import Evidence, Hypothesis, Investigation
+from lockline.investigation.stops import Standing, Stop
+
+STOPPED = "stopped"
+# Claims whose culprit has ended.
+NOBODY_LEFT = ("why-owner-gone",)
+# Of a process's threads, on average, from which on that is told.
+_ENOUGH = 0.25
+
+
+def stops_seen(known: Investigation) -> tuple[tuple[int, Stop], ...]:
+    """Whom of the target something stops, each as the last step saw it."""
+    last: dict[tuple[int, str], tuple[int, Stop]] = {}
+    for step, seen in known.observations:
+        for stop in seen.stops:
+            if stop.threads >= _ENOUGH:
+                last[stop.tgid, stop.kind] = (step.number, stop)
+    return tuple(last.values())
+
+
+def stopped(known: Investigation) -> float:
+    """Threads of the target that something stops, on average."""
+    return sum(stop.threads for _, stop in stops_seen(known))
+
+
+def _remedies(stop: Stop) -> tuple[Remedy, ...]:
+    process = Process(stop.comm, stop.tgid)
+    if stop.kind == "signal":
+        return (remedy("why-continue", process=process),)
+    if stop.kind == "frozen":
+        return (remedy("why-thaw", group=Text(stop.frozen_group or "its control group")),)
+    if stop.by:
+        return (remedy("why-end-tracer", tracer=Process(stop.by_comm, stop.by)), remedy("why-trace-less"))
+    return (remedy("why-trace-less"),)
+
+
+def _of_stop(number: int, stop: Stop) -> Hypothesis:
+    process = Process(stop.comm, stop.tgid)
+    if stop.kind == "frozen":
+        claim = fact("why-frozen", process=process, group=Text(stop.frozen_group) if stop.frozen_group else None)
+    elif stop.kind == "tracer":
+        claim = fact(
+            "why-stopped-by-tracer", tracer=Process(stop.by_comm, stop.by) if stop.by else None, process=process
+        )
+    else:
+        claim = fact("why-stopped-by-signal", process=process)
+    told = fact("why-threads-stopped", threads=Measure(stop.threads, "threads"), of=Measure(stop.of, "threads"))
+    return Hypothesis(
+        cause=STOPPED,
+        subject=process,
+        state="likely",
+        waiters=stop.threads,
+        claim=claim,
+        evidence=(Evidence(told, True, number),),
+        remedies=_remedies(stop),
+        sure="high",
+    )
+
+
+def stands_whole(known: Investigation, one: Hypothesis) -> bool:
+    """Whether it says that all of the target stands still: nothing else can be its cause then."""
+    return one.cause == STOPPED and any(
+        stop.whole and one.subject == Process(stop.comm, stop.tgid) for _, stop in stops_seen(known)
+    )
+
+
+def _waiting(one: Standing, looks: int) -> Evidence:
+    function = Function(one.function) if one.function else None
+    told = fact(
+        "why-standing",
+        threads=Measure(one.threads, "threads"),
+        process=Process(one.comm, one.tgid),
+        function=function,
+    )
+    return Evidence(told, True, looks)
+
+
+def _of_standing(number: int, one: Standing) -> Hypothesis | None:
+    process, threads = Process(one.comm, one.tgid), Measure(one.threads, "threads")
+    if one.kind == "mutex" and one.gone:
+        return Hypothesis(
+            cause="lock-not-released",
+            subject=process,
+            state="likely",
+            waiters=float(one.threads),
+            claim=fact("why-owner-gone", threads=threads, process=process, owner=Text(str(one.owner))),
+            evidence=(_waiting(one, number), Evidence(fact("why-owner-of-mutex"), True, number)),
+            remedies=(remedy("why-make-robust"), remedy("why-start-anew")),
+            sure="high",
+        )
+    if one.kind == "once" and one.owner:
+        owner = Task(one.owner_comm, one.owner)
+        inside = Function(one.owner_in) if one.owner_in else None
+        return Hypothesis(
+            cause="lock-not-released",
+            subject=owner,
+            state="likely",
+            waiters=float(one.threads),
+            claim=fact("why-once", threads=threads, process=process, owner=owner),
+            evidence=(_waiting(one, number), Evidence(fact("why-once-in", owner=owner, function=inside), True, number)),
+            remedies=(remedy("see-what-owner-does", process=Process("", one.tgid)),),
+            sure="high",
+        )
+    if one.kind == "semaphore":
+        against = fact("why-idle-or-not", process=process)
+        return Hypothesis(
+            cause="semaphore-not-posted",
+            subject=process,
+            state="not testable",
+            waiters=0.0,
+            claim=fact(
+                "why-not-posted",
+                threads=threads,
+                process=process,
+                function=Function(one.function) if one.function else None,
+            ),
+            evidence=(Evidence(against, False, number),),
+        )
+    return None
+
+
+def of_stops(known: Investigation) -> list[Hypothesis]:
+    """Whether something stops threads of the target, or they wait for what nobody will end."""
+    found = [_of_stop(number, stop) for number, stop in stops_seen(known)]
+    steps = [(step.number, seen.sleeps) for step, seen in known.observations if seen.sleeps is not None]
+    if steps:
+        number, sleeps = steps[-1]
+        found += [made for one in sleeps.standing if (made := _of_standing(number, one)) is not None]
+    return found

@@ -1,0 +1,191 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Threads that do not go on: stopped by a signal, a tracer or a freezer; and waits for futexes that nobody ends."""
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
+from typing import Literal, TypeAlias
+
+from lockline.base.values import dataclass
+
+# Where the kernel keeps a thread that is stopped: kernel/signal.c, kernel/freezer.c, kernel/cgroup/freezer.c.
+StopKind: TypeAlias = Literal["signal", "tracer", "frozen"]
+_STOPS: Mapping[str, StopKind] = {
+    "do_signal_stop": "signal",
+    "ptrace_stop": "tracer",
+    "do_freezer_trap": "frozen",
+    "__refrigerator": "frozen",
+}
+# Where it waits for a futex: kernel/futex/ of 5.10 to 7.x.
+_FUTEX_WAITS = ("futex_wait_queue", "futex_do_wait", "futex_wait", "__futex_wait", "do_futex")
+# What a thread waits for, by the C library's function that it called.
+WaitKind: TypeAlias = Literal["mutex", "once", "semaphore", "other"]
+_CALLS: tuple[tuple[tuple[str, ...], WaitKind], ...] = (
+    (("pthread_cond_", "__pthread_cond_", "pthread_barrier_", "pthread_join", "__pthread_clockjoin"), "other"),
+    (("sem_wait", "__new_sem_wait", "sem_clockwait", "__sem_wait", "do_futex_wait"), "semaphore"),
+    (("pthread_once", "__pthread_once"), "once"),
+    (("pthread_mutex_lock", "__pthread_mutex_lock", "___pthread_mutex_lock"), "mutex"),
+)
+
+
+# What the C library and its like have between a program and a nap.
+_NAP_CALLS = (
+    "nanosleep",
+    "__nanosleep",
+    "clock_nanosleep",
+    "__clock_nanosleep",
+    "usleep",
+    "sleep",
+    "thrd_sleep",
+    "__GI_",
+)
+
+
+def is_nap_call(function: str) -> bool:
+    """Whether a function only has its thread sleep."""
+    return function.startswith(_NAP_CALLS) or "sleep_for" in function or "sleep_until" in function
+
+
+def stop_of(function: str) -> StopKind | None:
+    """Why a thread in this kernel function is stopped; None: it is not."""
+    return _STOPS.get(function.partition(".")[0])
+
+
+def waits_for_futex(function: str) -> bool:
+    """Whether a thread in this kernel function waits for a futex."""
+    return function.partition(".")[0] in _FUTEX_WAITS
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """A process whose threads are stopped.  threads: so many on average, of `of`.
+
+    by: who traces it, 0: not known.  frozen_group: the control group that is frozen.  whole: nothing of
+    the target runs, of this process or another one of it.
+    """
+
+    kind: StopKind
+    comm: str
+    tgid: int
+    threads: float
+    of: int
+    by: int = 0
+    by_comm: str = ""
+    frozen_group: str = ""
+    whole: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Waiter:
+    """A thread that waited for one futex all the time: its word's address, and the functions that it came by.
+
+    functions: names on its stack from the leaf on, of which some may be left from earlier calls.
+    """
+
+    tgid: int
+    tid: int
+    comm: str
+    word: int
+    functions: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """Threads of a process that wait for one futex, and that nobody has let go on while it was looked.
+
+    function: of the program, that called.  owner: thread that a mutex names, or the one that is in the same
+    pthread_once(), 0: not known; gone: there is no such thread any more.  owner_in: the kernel function that it is in.
+    """
+
+    kind: WaitKind
+    comm: str
+    tgid: int
+    word: int
+    threads: int
+    function: str
+    owner: int = 0
+    owner_comm: str = ""
+    owner_in: str = ""
+    gone: bool = False
+
+
+def kind_of_wait(functions: Sequence[str]) -> WaitKind:
+    """What a thread waits for, by the first function on its stack that says so."""
+    for function in functions:
+        for names, kind in _CALLS:
+            if function.startswith(names):
+                return kind
+    return "other"
+
+
+def caller_of(functions: Sequence[str]) -> str:
+    """The function of the program that called the C library's; '' if there is none."""
+    waits = [at for at, function in enumerate(functions) if kind_of_wait((function,)) != "other"]
+    behind = functions[waits[-1] + 1 :] if waits else ()
+    return behind[0] if behind else ""
+
+
+def standing_of(
+    waiters: Sequence[Waiter],
+    owner: Callable[[int, int], int],
+    alive: Callable[[int], bool],
+    in_once: Callable[[int, Collection[int]], tuple[int, str, str] | None],
+) -> tuple[Standing, ...]:
+    """Waits by word.
+
+    owner: of a mutex, by process and address, 0: none.  alive: whether there is such a thread.  in_once: of a process
+    a thread that is in pthread_once() and none of these: its number, name and kernel function.
+    """
+    by_word: defaultdict[tuple[int, int, WaitKind], list[Waiter]] = defaultdict(list)
+    for one in waiters:
+        by_word[one.tgid, one.word, kind_of_wait(one.functions)].append(one)
+    found = []
+    for (tgid, word, kind), at in by_word.items():
+        if kind == "other":
+            continue
+        function = Counter(caller_of(one.functions) for one in at).most_common(1)[0][0]
+        made = Standing(kind, at[0].comm, tgid, word, len(at), function)
+        if kind == "mutex":
+            tid = owner(tgid, word)
+            made = Standing(kind, at[0].comm, tgid, word, len(at), function, owner=tid, gone=tid > 0 and not alive(tid))
+        elif kind == "once" and (first := in_once(tgid, {one.tid for one in at})) is not None:
+            made = Standing(kind, at[0].comm, tgid, word, len(at), function, *first)
+        found.append(made)
+    return tuple(sorted(_merged(found), key=lambda one: -one.threads))
+
+
+def _merged(found: Sequence[Standing]) -> list[Standing]:
+    """With those of several processes together that wait for one mutex in shared memory."""
+    by_owner: dict[int, Standing] = {}
+    rest = []
+    for one in found:
+        if one.gone and one.owner in by_owner:
+            first = by_owner[one.owner]
+            by_owner[one.owner] = replace(first, threads=first.threads + one.threads)
+        elif one.gone:
+            by_owner[one.owner] = one
+        else:
+            rest.append(one)
+    return [*by_owner.values(), *rest]
+
+
+def stops_of(
+    looks: Sequence[Sequence[tuple[int, str, str]]], threads: Mapping[int, int], who: Callable[[int], tuple[int, str]]
+) -> tuple[Stop, ...]:
+    """Who is stopped on average; looks: process, name and kernel function of threads that are stopped at each.
+
+    threads: of each process.  who: the tracer of a process, and its name.
+    """
+    seen: Counter[tuple[int, StopKind]] = Counter()
+    comms: dict[int, str] = {}
+    for moment in looks:
+        for tgid, comm, function in moment:
+            kind = stop_of(function)
+            if kind is not None:
+                seen[tgid, kind] += 1
+                comms[tgid] = comm
+    found = []
+    for (tgid, kind), count in seen.most_common():
+        by, by_comm = who(tgid) if kind == "tracer" else (0, "")
+        found.append(Stop(kind, comms[tgid], tgid, count / len(looks), threads.get(tgid, 1), by, by_comm))
+    return tuple(found)
