@@ -27,9 +27,12 @@ enum futex_op {
 	FUTEX_OP_WAKE2 = 17, /* futex_wake(), futex_wait() and futex_requeue(), 6.7 */
 	FUTEX_OP_WAIT2 = 18,
 	FUTEX_OP_REQUEUE2 = 19,
-	FUTEX_OP_GO_LOCK = 24,   /* no futex calls: a goroutine waits for a mutex, and one lets go */
-	FUTEX_OP_GO_UNLOCK = 25, /* of a mutex that others wait for */
+	FUTEX_OP_GO_LOCK = 24,   /* no futex calls: a goroutine waits for a mutex */
+	FUTEX_OP_GO_UNLOCK = 25, /* one lets go, signals or ends, which wakes another that waits */
 	FUTEX_OP_GO_SEND = 26,   /* likewise: a goroutine waits until somebody receives what it sends */
+	FUTEX_OP_GO_SELECT = 27, /* the same in a select, which may go on by another case too */
+	FUTEX_OP_GO_GROUP = 28,  /* it waits for a sync.WaitGroup */
+	FUTEX_OP_GO_COND = 29,   /* for a sync.Cond */
 	FUTEX_OP_NONE = 31
 };
 
@@ -81,14 +84,19 @@ struct futex_slot {
 #define GO_MUTEX_SEMAPHORE  4
 #define GO_WRITER_SEMAPHORE 8
 #define GO_READER_SEMAPHORE 12
+/* Where the lock of its list of waiters is in sync.Cond. */
+#define GO_COND_LOCK 24
+/* Of a select's channels to send to, the first ones are looked at. */
+#define GO_SELECT_SENDS 4
 
 struct go_slot {
 	__u64 key;      /* 0: free */
 	__u64 address;  /* of the lock */
 	__u64 begin_ns; /* 0: being written */
+	__u64 ready_ns; /* when it was made ready to run; 0: not yet, or not known */
 	__u32 tgid;
 	__u32 op;
-	__u32 pad[8];
+	__u32 pad[6];
 };
 
 /*

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Goroutines that wait for mutexes, and to send to channels (record --futex --go): uprobes at the functions through
- * which Go's sync asks the runtime to park one, and behind their call of runtime.semacquire1(); at the call of
- * runtime.gopark() in runtime.chansend(), and behind it.  Never at return: Go moves its stacks.  A goroutine parks
- * without its thread, so that it is followed by the pointer to itself that Go keeps in a register; what it waits for is
- * counted in a futex's row, at the mutex's address, or that of the channel's own lock.
+ * Goroutines that wait for mutexes, wait groups and conditions, and to send to channels (record --futex --go): uprobes
+ * at the functions through which Go's sync asks the runtime to park one, and behind their call of runtime.semacquire1();
+ * at the call of runtime.gopark() in runtime.chansend(), runtime.selectgo() and sync.runtime_notifyListWait(), and
+ * behind it.  Never at return: Go moves its stacks.  A goroutine parks without its thread, so that it is followed by the
+ * pointer to itself that Go keeps in a register; what it waits for is counted in a futex's row, at the address of the
+ * mutex or condition, of the channel's own lock, of the channel (select), or of the call (wait group).
+ *
+ * Who wakes one of those that sync parked does so in runtime.readyWithTime(): its argument names the goroutine.
  *
  * Part of futex.bpf.c: it has the rows and the events.
  */
@@ -38,6 +41,34 @@ static __always_inline __u64 go_second_argument(struct pt_regs *regs)
 	return regs->bx;
 #else
 	return regs->regs[1];
+#endif
+}
+
+static __always_inline __u64 go_fourth_argument(struct pt_regs *regs)
+{
+#if defined(__TARGET_ARCH_x86)
+	return regs->di;
+#else
+	return regs->regs[3];
+#endif
+}
+
+/* A bool is the low byte of its register. */
+static __always_inline __u8 go_sixth_argument(struct pt_regs *regs)
+{
+#if defined(__TARGET_ARCH_x86)
+	return regs->r8;
+#else
+	return regs->regs[5];
+#endif
+}
+
+static __always_inline __u64 go_frame(struct pt_regs *regs)
+{
+#if defined(__TARGET_ARCH_x86)
+	return regs->bp;
+#else
+	return regs->regs[29];
 #endif
 }
 
@@ -104,6 +135,7 @@ static __always_inline int go_begin(struct pt_regs *regs, __u64 address, __u32 o
 	slot->tgid = tgid;
 	slot->address = address;
 	slot->op = op;
+	slot->ready_ns = 0;
 	slot->begin_ns = clock_now(waits);
 	return 0;
 }
@@ -151,7 +183,7 @@ static __noinline int write_go_event(struct pt_regs *regs, struct futex_state *s
 	return 0;
 }
 
-/* begin_ns of the wait is how long it took from here on. */
+/* begin_ns of the wait is how long it took from here on, ready_ns how long from the wake-up to the CPU (0: not known). */
 static __noinline int go_record(struct pt_regs *regs, struct futex_state *state, struct go_slot *wait)
 {
 	__u64 weights, goroutine = goroutine_of(regs);
@@ -167,6 +199,8 @@ static __noinline int go_record(struct pt_regs *regs, struct futex_state *state,
 		__sync_fetch_and_or(&row->ops, FUTEX_BIT(op));
 	__sync_fetch_and_add(&row->calls, 1);
 	add_to_set(row->waiter_set, goroutine >> 6);
+	if (wait->ready_ns)
+		record_latency(row, wait->ready_ns);
 	weights = add_slept(row, wait->begin_ns);
 	if (samples_wait(state, row))
 		write_go_event(regs, state, wait, op, weights);
@@ -200,6 +234,84 @@ int go_send_enter(struct pt_regs *regs)
 	return lock ? go_begin(regs, lock, FUTEX_OP_GO_SEND) : 0;
 }
 
+/* Groups come and go; the call of Wait() is the same each time.  The frame is still that of Wait(). */
+SEC("?uprobe")
+int go_group_enter(struct pt_regs *regs)
+{
+	__u64 address = 0;
+
+	bpf_probe_read_user(&address, sizeof(address), (void *)(go_frame(regs) + sizeof(address)));
+	return go_begin(regs, address ? address : go_argument(regs), FUTEX_OP_GO_GROUP);
+}
+
+/* At the call of gopark(), as where one sends. */
+SEC("?uprobe")
+int go_cond_enter(struct pt_regs *regs)
+{
+	return go_begin(regs, go_second_argument(regs) - GO_COND_LOCK, FUTEX_OP_GO_COND);
+}
+
+/* A place for a thread: no goroutine lies there. */
+static __always_inline __u64 go_thread_key(__u64 pid_tgid)
+{
+	return futex_row_key(pid_tgid >> 32, 1ull << 63 | (__u32)pid_tgid);
+}
+
+/* The first channel that a select would send to; those it receives from come behind, and a nil one is never ready. */
+static __always_inline __u64 go_sends_to(struct pt_regs *regs)
+{
+	struct {
+		__u64 channel;
+		__u64 element;
+	} cases[GO_SELECT_SENDS] = {};
+	__u64 sends = go_fourth_argument(regs);
+
+	if (!go_sixth_argument(regs) || !sends)
+		return 0;
+	for (int i = 0; i < GO_SELECT_SENDS && (__u64)i < sends; i++) {
+		bpf_probe_read_user(&cases[i], sizeof(cases[i]), (void *)(go_argument(regs) + i * sizeof(cases[i])));
+		if (cases[i].channel)
+			return cases[i].channel;
+	}
+	return 0;
+}
+
+/*
+ * Where a select begins, its arguments are known; where it parks, that it waits.  Between the two it stays on its thread:
+ * Go does not preempt its own runtime.
+ */
+SEC("?uprobe")
+int go_select_enter(struct pt_regs *regs)
+{
+	struct futex_state *state = futex_state_of(bpf_get_smp_processor_id());
+	__u64 channel, key = go_thread_key(bpf_get_current_pid_tgid());
+	struct go_slot *slot;
+
+	if (!go_recorded(state))
+		return 0;
+	channel = go_sends_to(regs);
+	slot = go_slot_of(key, channel != 0);
+	if (slot)
+		slot->address = channel;
+	else if (channel)
+		count_futex(state, FUTEX_COUNT_GO_NO_SLOT);
+	return 0;
+}
+
+SEC("?uprobe")
+int go_select_park(struct pt_regs *regs)
+{
+	struct go_slot *slot = go_slot_of(go_thread_key(bpf_get_current_pid_tgid()), false);
+	__u64 channel = slot ? slot->address : 0;
+
+	if (!channel) {
+		go_recorded(futex_state_of(bpf_get_smp_processor_id()));
+		return 0;
+	}
+	slot->address = 0;
+	return go_begin(regs, channel, FUTEX_OP_GO_SELECT);
+}
+
 SEC("?uprobe")
 int go_leave(struct pt_regs *regs)
 {
@@ -216,36 +328,49 @@ int go_leave(struct pt_regs *regs)
 	wait.address = slot->address;
 	wait.op = slot->op;
 	wait.begin_ns = slot->begin_ns;
+	wait.ready_ns = slot->ready_ns;
+	/* Whoever has the place next may not wait. */
+	*(volatile __u64 *)&slot->begin_ns = 0;
 	/* Recorded or not: its next wait may have no begin. */
 	__sync_val_compare_and_swap(&slot->key, key, 0);
 	if (!waits || !wait.begin_ns)
 		return 0;
 	now = clock_now(waits);
+	/* A wake-up from before the wait is of the one before. */
+	wait.ready_ns = wait.ready_ns >= wait.begin_ns && now > wait.ready_ns ? now - wait.ready_ns : 0;
 	wait.begin_ns = now > wait.begin_ns ? now - wait.begin_ns : 0;
 	go_record(regs, state, &wait);
 	return 0;
 }
 
-/* Someone waits, or is about to. */
+/* One that waits is made ready: the argument is a sudog, which begins with the goroutine. */
 SEC("?uprobe")
-int go_unlock(struct pt_regs *regs)
+int go_ready(struct pt_regs *regs)
 {
 	struct futex_state *state = futex_state_of(bpf_get_smp_processor_id());
 	struct cpu_state *waits = go_recorded(state);
-	struct go_slot unlocked = {.tgid = bpf_get_current_pid_tgid() >> 32, .address = go_argument(regs)};
+	struct go_slot *slot, woken = {.tgid = bpf_get_current_pid_tgid() >> 32};
 	struct futex_row *row;
+	__u64 goroutine = 0;
 
-	if (!waits)
+	if (!waits || bpf_probe_read_user(&goroutine, sizeof(goroutine), (void *)go_argument(regs)))
 		return 0;
-	row = find_futex_row(state, bpf_get_smp_processor_id(), unlocked.tgid, unlocked.address);
+	/* No slot: it waited before the recording began. */
+	slot = go_slot_of(futex_row_key(woken.tgid, goroutine), false);
+	if (!slot || !slot->begin_ns)
+		return 0;
+	slot->ready_ns = clock_now(waits);
+	woken.address = slot->address;
+	row = find_futex_row(state, bpf_get_smp_processor_id(), woken.tgid, woken.address);
 	if (!row)
 		return 0;
 	if (!(row->ops & FUTEX_BIT(FUTEX_OP_GO_UNLOCK)))
 		__sync_fetch_and_or(&row->ops, FUTEX_BIT(FUTEX_OP_GO_UNLOCK));
 	add_to_set(row->waker_set, goroutine_of(regs) >> 6);
 	__sync_fetch_and_add(&row->wakes, 1);
+	__sync_fetch_and_add(&row->tasks_woken, 1);
 	if (takes_token(&state->wake_tokens, row))
-		write_go_event(regs, state, &unlocked, FUTEX_OP_GO_UNLOCK, pack_weights(1, 0));
+		write_go_event(regs, state, &woken, FUTEX_OP_GO_UNLOCK, pack_weights(1, 0));
 	return 0;
 }
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 
 // Eight goroutines: contended (one sync.Mutex), split (a mutex each), idle (a channel), rwmutex (six read, two write),
-// slow (they send to one that is slower), source (one of them does), busy (they send, and do nothing else).
+// slow (they send to one that is slower), select (the same in a select), source (one of them does), busy (they send,
+// and do nothing else), group (each waits for a goroutine that it starts), cond (they wait for a signal).
 // Prints "ready", begins at a line of its input, prints "busy" after 500 turns, and at the next line stops and
 // prints how long the goroutines have waited, in nanoseconds: by Go's block profile, which ends a wait when another
 // goroutine lets go, and by their own clock, from the call to the return.  Ends with its input.
@@ -69,6 +70,38 @@ func underSend(jobs chan int) {
 	atomic.AddInt64(&took, int64(time.Since(begin)))
 }
 
+//go:noinline
+func underSelect(jobs, ended chan int) {
+	begin := time.Now()
+	select {
+	case jobs <- 1:
+	case <-ended:
+	}
+	atomic.AddInt64(&took, int64(time.Since(begin)))
+}
+
+//go:noinline
+func underGroup() {
+	var group sync.WaitGroup
+	group.Add(1)
+	go func() {
+		defer group.Done()
+		work()
+	}()
+	begin := time.Now()
+	group.Wait()
+	atomic.AddInt64(&took, int64(time.Since(begin)))
+}
+
+//go:noinline
+func underCond(cond *sync.Cond) {
+	cond.L.Lock()
+	begin := time.Now()
+	cond.Wait()
+	atomic.AddInt64(&took, int64(time.Since(begin)))
+	cond.L.Unlock()
+}
+
 // Nanoseconds of the waits below these functions.
 func waited() int64 {
 	var text bytes.Buffer
@@ -97,7 +130,8 @@ func main() {
 	var readers sync.RWMutex
 	var group sync.WaitGroup
 	mode := os.Args[1]
-	jobs := make(chan int)
+	jobs, ended := make(chan int), make(chan int)
+	cond := sync.NewCond(&shared)
 	input := bufio.NewReader(os.Stdin)
 	runtime.SetBlockProfileRate(1)
 	fmt.Println("ready")
@@ -115,6 +149,12 @@ func main() {
 					jobs <- 1
 				case mode == "slow" || mode == "source" && number == 0:
 					underSend(jobs)
+				case mode == "select":
+					underSelect(jobs, ended)
+				case mode == "group":
+					underGroup()
+				case mode == "cond":
+					underCond(cond)
 				case mode == "source":
 					return
 				case mode == "split":
@@ -132,7 +172,15 @@ func main() {
 			}
 		}(number)
 	}
-	if mode == "slow" || mode == "source" || mode == "busy" {
+	if mode == "cond" {
+		go func() {
+			for {
+				time.Sleep(time.Millisecond)
+				cond.Signal()
+			}
+		}()
+	}
+	if mode == "slow" || mode == "select" || mode == "source" || mode == "busy" {
 		go func() {
 			for range jobs {
 				if mode != "busy" {

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from lockline.analysis.futex import LOCK, UNCLEAR, FutexWaits
+from lockline.analysis.futex import CONDITION, LOCK, UNCLEAR, FutexWaits
 from lockline.analysis.selection import Selection
-from lockline.analysis.user_locks import GO_CHANNEL, GO_MUTEX
+from lockline.analysis.user_evidence import GO_CHANNEL, GO_COND, GO_GROUP, GO_MUTEX, GO_RWMUTEX
 from lockline.recording.reader import open_recording
 from lockline.rules.report import make_report
 from support import Collector, why
@@ -20,6 +20,8 @@ SOURCE = Path(__file__).resolve().parents[1] / "languages/mutexes.go"
 GO = shutil.which("go", path="/usr/bin") or "go"
 # Of the clocks, which are not read at the same instant.
 SLACK = 0.02
+# Of Go's profile, where the same waits are compared.
+NEAR = 0.05
 MANY_CPUS = 4
 
 
@@ -93,7 +95,6 @@ def test_eight_goroutines_of_one_mutex(live: Path, recording: Path, program: Pat
     assert profile * (1 - SLACK) <= mutex.figures.wait_ns <= clock * (1 + SLACK)
     assert "user-lock" in rules
     assert "main.underMutex" in words
-    assert "wait-in" in words
     waiting = {frame.symbol for stack in mutex.stacks if stack.role == "waiter" for frame in stack.frames}
     assert "main.underMutex" in waiting
 
@@ -119,6 +120,51 @@ def test_goroutines_that_send(live: Path, recording: Path, program: Path, mode: 
     assert profile * (1 - SLACK) <= channel.figures.wait_ns <= clock * (1 + SLACK)
     assert ("user-lock" in rules) == (nature == LOCK)
     assert ("main.underSend" in words) == (nature == LOCK)
+
+
+def test_a_select_that_sends(live: Path, recording: Path, program: Path) -> None:
+    """The goroutines wait for the channel that they send to."""
+    profile, clock = record(live, recording, program, "select")
+    (channel,), rules, words = of_go(recording, GO_CHANNEL)
+    assert (channel.nature, channel.sure) == (LOCK, "medium")
+    assert "Go select" in channel.ops
+    assert profile * (1 - SLACK) <= channel.figures.wait_ns <= clock * (1 + SLACK)
+    assert "user-lock" in rules
+    assert "main.underSelect" in words
+
+
+def test_a_mutex_of_readers_and_writers(live: Path, recording: Path, program: Path) -> None:
+    """Go's profile ends a wait where another goroutine lets go: without the way from there to the CPU."""
+    profile, clock = record(live, recording, program, "rwmutex")
+    parts, rules, words = of_go(recording, GO_RWMUTEX)
+    # Before Go 1.20 its parts are rows of their own, and one of them looks like a sync.Mutex.
+    parts += of_go(recording, GO_MUTEX)[0]
+    assert {(part.nature, part.ops) for part in parts} == {(LOCK, ("Go lock", "Go unlock"))}
+    waited = sum(part.figures.wait_ns for part in parts)
+    assert profile * (1 - SLACK) <= waited <= clock * (1 + SLACK)
+    till_unlock = waited - sum(part.latency.wait_ns for part in parts)
+    assert abs(till_unlock - profile) <= NEAR * profile
+    assert "user-lock" in rules
+    assert "main.under" in words
+    # Writers that unlock let readers in, and are seen.
+    stacks = [stack for part in parts for stack in part.stacks if stack.role == "waker"]
+    waking = {frame.symbol for stack in stacks for frame in stack.frames}
+    assert waking & {"main.underWrite", "main.underRead"}
+
+
+@pytest.mark.parametrize(("mode", "make", "function"), [("group", GO_GROUP, "main.underGroup"), ("cond", GO_COND, "")])
+def test_goroutines_that_are_idle(
+    live: Path, recording: Path, program: Path, mode: str, make: str, function: str
+) -> None:
+    """A group that is not done yet and a condition are no contention; all groups of one call of Wait() are one row."""
+    profile, clock = record(live, recording, program, mode)
+    found, rules, _ = of_go(recording, make)
+    (waits,) = [one for one in found if one.futex.name.startswith(function)]
+    assert waits.nature == CONDITION
+    assert profile * (1 - SLACK) <= waits.figures.wait_ns <= clock * (1 + SLACK)
+    assert waits.total.wakes
+    assert not waits.total.tasks_woken > waits.total.slept
+    assert "user-lock" not in rules
 
 
 @pytest.mark.alone  # it costs too much only where it gets its share of the CPUs

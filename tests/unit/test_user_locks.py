@@ -210,7 +210,7 @@ PY_LOCK = ("_PySemaphore_Wait", "_PyParkingLot_Park", "_PyMutex_LockTimed")
         (parked(("__futex_wait", ""), (2, 3, 4), module="libcoreclr.so"), NET_LOCK),
         (parked(NET_POOL, (2, 3, 4), module="libcoreclr.so"), None),
         # Hardly any wait, as where an idle program ends.
-        (parked(NET_WAIT, (2, 3, 4), module="libcoreclr.so", slept=3), None),
+        (parked(NET_WAIT, (2, 3, 4), module="libcoreclr.so", slept=2), None),
     ],
 )
 def test_threads_that_park_on_words_of_their_own(words: list[Seen], make: str | None) -> None:

@@ -50,7 +50,7 @@ static struct futex *futex_of(struct futex_rows *rows, __u32 number)
 static void begin_anew(struct futex *futex)
 {
 	futex->first_row = futex->open_waits = 0;
-	futex->open_ops = futex->oldest_ns = 0;
+	futex->open_ops = futex->oldest_ns = futex->open_ns = 0;
 	futex->calls = futex_retired_calls(futex);
 }
 

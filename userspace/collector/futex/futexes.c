@@ -43,7 +43,8 @@ struct futexes {
 	struct recording *recording;
 	struct locks *locks;
 	struct stacks stacks;
-	struct mapped_array slot_array, table, buckets, states, events;
+	struct mapped_array slot_array, table, buckets, states, events, goroutines;
+	__u32 goroutine_slots; /* 0 without --go */
 	struct futex_slots slots;
 	struct futex_stacks user_stacks;
 	struct naming_sample sample; /* the one that is being stored */
@@ -103,6 +104,10 @@ int futexes_open(struct futexes **out, struct lockline_bpf *bpf, const struct si
 		err = err ?: maps_map(&futexes->buckets, bpf->maps.futex_buckets);
 		err = err ?: maps_map(&futexes->states, bpf->maps.futex_states);
 		err = err ?: maps_map(&futexes->events, bpf->maps.futex_events);
+		if (!err && bpf_map__max_entries(bpf->maps.go_slots) == GO_SLOTS) {
+			err = maps_map(&futexes->goroutines, bpf->maps.go_slots);
+			futexes->goroutine_slots = GO_SLOTS;
+		}
 		err = err ?: futex_stacks_open(&futexes->user_stacks, bpf->maps.futex_stacks, sizing->cpus);
 		err = err
 			      ?: futex_rows_open(&futexes->rows, &futexes->known, futexes->table.data, sizing->cpus,
@@ -125,6 +130,7 @@ void futexes_close(struct futexes *futexes)
 	maps_unmap(&futexes->buckets);
 	maps_unmap(&futexes->states);
 	maps_unmap(&futexes->events);
+	maps_unmap(&futexes->goroutines);
 	futex_stacks_close(&futexes->user_stacks);
 	futex_rows_close(&futexes->rows);
 	futexes_known_close(&futexes->known);
@@ -408,6 +414,34 @@ static int look_at_long_wait(struct futexes *futexes, struct futex *futex, __u32
 	return store_owned_wait(futexes, futex, &slot, owned, now_ns);
 }
 
+static void add_open(struct futex *futex, __u32 op, __u64 age)
+{
+	futex->open_waits++;
+	futex->open_ops |= FUTEX_BIT(op & 31);
+	futex->open_ns += age;
+	futex->oldest_ns = age > futex->oldest_ns ? age : futex->oldest_ns;
+}
+
+/* Waits of goroutines that still last; those of processes that are gone are forgotten. */
+static void look_at_goroutines(struct futexes *futexes, __u64 now_ns)
+{
+	struct go_slot *slots = futexes->goroutines.data;
+
+	for (__u32 i = 0; i < futexes->goroutine_slots; i++) {
+		__u64 key = __atomic_load_n(&slots[i].key, __ATOMIC_ACQUIRE);
+		__u64 begin_ns = __atomic_load_n(&slots[i].begin_ns, __ATOMIC_RELAXED);
+		__u64 age = now_ns > begin_ns ? now_ns - begin_ns : 0;
+
+		if (!key || !begin_ns || age < STALE_NS / 1000)
+			continue;
+		if (age > STALE_NS && task_gone(slots[i].tgid))
+			__atomic_compare_exchange_n(&slots[i].key, &key, 0, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
+		else
+			add_open(futexes_meet(&futexes->known, slots[i].tgid, slots[i].address, false), slots[i].op,
+				 age);
+	}
+}
+
 /* Calls that still last: those of threads that are gone are forgotten, waits belong to their futex. */
 static int look_at_slots(struct futexes *futexes, __u64 now_ns)
 {
@@ -436,9 +470,7 @@ static int look_at_slots(struct futexes *futexes, __u64 now_ns)
 		    !begin_ns)
 			continue;
 		futex = futexes_meet(&futexes->known, slot->tgid, slot->address, slot->flags & FUTEX_SHARED);
-		futex->open_waits++;
-		futex->open_ops |= FUTEX_BIT(slot->op & 31);
-		futex->oldest_ns = age > futex->oldest_ns ? age : futex->oldest_ns;
+		add_open(futex, slot->op, age);
 		if (age > STALE_NS)
 			err = look_at_long_wait(futexes, futex, i, begin_ns, now_ns);
 	}
@@ -479,8 +511,8 @@ static int store_total(struct futexes *futexes, struct futex *futex)
 		.max_latency_ns = sum->max_latency_ns, .waiters = bits(sum->waiter_set, sum->waiter_set),
 		.wakers = bits(sum->waker_set, sum->waker_set), .both = bits(sum->waiter_set, sum->waker_set),
 		.owner_samples = futex->owner_samples, .owners = futex->owners, .threads = futex->threads,
-		.open_waits = futex->open_waits, .oldest_ns = futex->oldest_ns, .histogram = {waits.bytes, waits.size},
-		.latency_histogram = {latencies.bytes, latencies.size});
+		.open_waits = futex->open_waits, .oldest_ns = futex->oldest_ns, .open_ns = futex->open_ns,
+		.histogram = {waits.bytes, waits.size}, .latency_histogram = {latencies.bytes, latencies.size});
 }
 
 static int store_buckets(struct futexes *futexes)
@@ -578,6 +610,8 @@ int futexes_flush(struct futexes *futexes, __u64 now_ns)
 	struct futexes_known *known = &futexes->known;
 	__u64 calls = futex_rows_read(&futexes->rows);
 	int err = look_at_slots(futexes, now_ns);
+
+	look_at_goroutines(futexes, now_ns);
 	struct futex *futex, *next;
 
 	err = err ?: store_buckets(futexes);

@@ -30,17 +30,17 @@ struct futex {
 	struct futex *same_as; /* the one that it is by another address */
 	struct futex_place place;
 	__u64 owner_samples;
-	__u64 owners;      /* samples in which a live thread of the process held it */
-	__u64 threads;     /* samples that waited for the word to change from a live thread's id */
-	__u64 calls;       /* to wait and to wake, up to now */
-	__u64 stored;      /* such calls when it was stored last */
-	__u64 used;        /* the flush in which it was met last */
-	__u32 uses;        /* by rows of the programs' table, and as same_as of others */
-	__u32 first_row;   /* number + 1 of a row that it has; the others follow (futex_rows.c) */
-	__u32 open_waits;  /* in progress */
-	__u32 open_stored; /* when it was stored last */
-	__u64 open_ops;    /* of those in progress: mask of FUTEX_BIT() */
-	__u64 oldest_ns;
+	__u64 owners;              /* samples in which a live thread of the process held it */
+	__u64 threads;             /* samples that waited for the word to change from a live thread's id */
+	__u64 calls;               /* to wait and to wake, up to now */
+	__u64 stored;              /* such calls when it was stored last */
+	__u64 used;                /* the flush in which it was met last */
+	__u32 uses;                /* by rows of the programs' table, and as same_as of others */
+	__u32 first_row;           /* number + 1 of a row that it has; the others follow (futex_rows.c) */
+	__u32 open_waits;          /* in progress */
+	__u32 open_stored;         /* when it was stored last */
+	__u64 open_ops;            /* of those in progress: mask of FUTEX_BIT() */
+	__u64 oldest_ns, open_ns;  /* the age of the oldest of those, and of all of them */
 	struct futex_row *retired; /* the figures of rows that were taken back; NULL: there were none */
 	UT_hash_handle by_key, by_place;
 };

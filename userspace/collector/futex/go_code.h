@@ -10,7 +10,7 @@ struct user_symbols;
 
 /* Bytes of a function that are looked at: of those of sync that lead to the runtime; of one of the runtime's own. */
 #define GO_SYNC_BYTES 256
-#define GO_CODE_BYTES 2048
+#define GO_CODE_BYTES 4096
 
 struct go_place {
 	__u64 address;            /* of the function, in the process */

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Goroutines that wait for a sync.Mutex or sync.RWMutex, or to send to a channel (record --futex --go): where Go's
- * runtime parks one, and where it goes on, has a uprobe in each process of -p, and in COMMAND.  What they see is in the
- * rows and rings of the futexes.
+ * Goroutines that wait for a sync.Mutex, sync.RWMutex, sync.WaitGroup or sync.Cond, or to send to a channel (record
+ * --futex --go): where Go's runtime parks one, where another makes it ready, and where it goes on, has a uprobe in each
+ * process of -p, and in COMMAND.  What they see is in the rows and rings of the futexes.
  */
 #include <stdint.h>
 #include <stdlib.h>
@@ -30,13 +30,30 @@
 #define TRAP_CALLS  40
 /* Processes whose programs are looked at. */
 #define MOST_PROCESSES 16
-/* In one of them: both ends of each wait, and the unlocks. */
-#define MOST_SITES 16
+/* In one of them: both ends of each wait, and the wake-ups. */
+#define MOST_SITES 24
 /* Calls of gopark() in chansend(): for a nil channel, where it waits for ever, and for any other. */
 #define CHANSEND_PARKS 2
-#define MOST_LINKS     (MOST_PROCESSES * MOST_SITES)
+/* Calls of gopark() in selectgo() and notifyListWait(). */
+#define ONE_PARK   1
+#define MOST_LINKS (MOST_PROCESSES * MOST_SITES)
 /* Before the recording, to tell how many traps there are now. */
 #define LOOK_US 100000
+
+/* Those that are taken away first, as there may be many of them; the locks last. */
+enum group { SELECTS, SENDS, LOCKS, GROUPS };
+
+static const struct {
+	const char *loss;
+	const char *told;
+	const char *meaning;
+} groups[GROUPS] = {
+	[SELECTS] = {"go_selects_stopped", "goroutines in a select are",
+		     "goroutines in a select were no longer followed: too many traps"},
+	[SENDS] = {"go_sends_stopped", "goroutines that send are",
+		   "goroutines that send were no longer followed: too many traps"},
+	[LOCKS] = {"go_stopped", "goroutines are", "goroutines were no longer followed: there were too many traps"},
+};
 
 struct links {
 	struct bpf_link *list[MOST_LINKS];
@@ -47,13 +64,13 @@ struct go_probes {
 	struct lockline_bpf *bpf;
 	struct recording *recording;
 	struct mapped_array states;
-	struct links mutexes, sends;
+	struct links list[GROUPS];
 	__u32 cpus;
 	long online;
 	double trap_ns;
 	__u64 own_traps; /* while that was measured */
 	__u64 looked_ns, looked_traps;
-	bool ended, sends_ended; /* too many traps */
+	bool ended[GROUPS]; /* too many traps */
 };
 
 static void add_bytes(struct sizing *s)
@@ -71,9 +88,11 @@ static bool sized(const struct options *options, const struct plan *plan)
 static int configure(struct lockline_bpf *bpf, const struct ground *ground)
 {
 	const bool wanted = ground->plan->futex && ground->options->go;
-	struct bpf_program *const programs[] = {bpf->progs.go_lock_enter, bpf->progs.go_write_enter,
-						bpf->progs.go_read_enter, bpf->progs.go_send_enter,
-						bpf->progs.go_leave,      bpf->progs.go_unlock};
+	struct bpf_program *const programs[] = {bpf->progs.go_lock_enter,   bpf->progs.go_write_enter,
+						bpf->progs.go_read_enter,   bpf->progs.go_group_enter,
+						bpf->progs.go_cond_enter,   bpf->progs.go_send_enter,
+						bpf->progs.go_select_enter, bpf->progs.go_select_park,
+						bpf->progs.go_leave,        bpf->progs.go_ready};
 	int err = bpf_map__set_max_entries(bpf->maps.go_slots, wanted ? GO_SLOTS : 1);
 
 	for (size_t i = 0; !err && i < sizeof(programs) / sizeof(programs[0]); i++)
@@ -114,14 +133,17 @@ static int attach_at(struct links *links, struct bpf_program *program, __u32 tgi
 /* What is to be attached to one process. */
 struct sites {
 	struct {
+		enum group group;
 		struct bpf_program *program;
 		__u64 file_offset;
 	} at[MOST_SITES];
-	int count, first_send;
+	enum group group; /* of those to come */
+	int count;
 };
 
 static void add_site(struct sites *sites, struct bpf_program *program, __u64 file_offset)
 {
+	sites->at[sites->count].group = sites->group;
 	sites->at[sites->count].program = program;
 	sites->at[sites->count++].file_offset = file_offset;
 }
@@ -141,28 +163,55 @@ static int find_wait(struct sites *sites, const struct go_probes *go, struct use
 	return 0;
 }
 
-static int find_sends(struct sites *sites, const struct go_probes *go, struct user_symbols *users, __u32 tgid)
+/* The calls of gopark() in a function, at most so many of them. */
+static int find_parks(struct sites *sites, const struct go_probes *go, const struct go_place *place, __u64 gopark,
+		      struct bpf_program *enter, int most)
 {
-	struct go_place place;
-	__u64 target;
 	size_t from = 0;
-	int err = user_symbols_address(users, tgid, "runtime.gopark", &target);
+	int count = 0;
 
-	err = err ?: go_place_find(users, tgid, "runtime.chansend", GO_CODE_BYTES, &place);
-	for (int i = 0; !err && i < CHANSEND_PARKS; i++) {
-		long end = go_call_end(place.code + from, place.code_bytes - from, place.address + from, target);
+	while (count < most) {
+		long end = go_call_end(place->code + from, place->code_bytes - from, place->address + from, gopark);
 
 		if (end < 0)
 			break;
 		from += end;
-		add_site(sites, go->bpf->progs.go_leave, place.file_offset + from);
-		add_site(sites, go->bpf->progs.go_send_enter, place.file_offset + from - GO_CALL_BYTES);
+		add_site(sites, go->bpf->progs.go_leave, place->file_offset + from);
+		add_site(sites, enter, place->file_offset + from - GO_CALL_BYTES);
+		count++;
 	}
-	return err;
+	return count;
 }
 
-/* -ENOENT: it is no Go program, or one without mutexes and channels. */
-static int find_sites(struct sites *sites, const struct go_probes *go, struct user_symbols *users, __u32 tgid)
+/* -ENOENT is no error: a program may lack any of these. */
+static int find_parks_of(struct sites *sites, const struct go_probes *go, struct user_symbols *users, __u32 tgid,
+			 const char *function, struct bpf_program *enter, int most)
+{
+	struct go_place place;
+	__u64 gopark;
+	int err = user_symbols_address(users, tgid, "runtime.gopark", &gopark);
+
+	err = err ?: go_place_find(users, tgid, function, GO_CODE_BYTES, &place);
+	if (!err)
+		find_parks(sites, go, &place, gopark, enter, most);
+	return err == -ENOENT ? 0 : err;
+}
+
+/* What a select waits for is known where it begins, whether it waits where it parks. */
+static int find_selects(struct sites *sites, const struct go_probes *go, struct user_symbols *users, __u32 tgid)
+{
+	struct go_place place;
+	__u64 gopark;
+	int err = user_symbols_address(users, tgid, "runtime.gopark", &gopark);
+
+	sites->group = SELECTS;
+	err = err ?: go_place_find(users, tgid, "runtime.selectgo", GO_CODE_BYTES, &place);
+	if (!err && find_parks(sites, go, &place, gopark, go->bpf->progs.go_select_park, ONE_PARK))
+		add_site(sites, go->bpf->progs.go_select_enter, place.file_offset);
+	return err == -ENOENT ? 0 : err;
+}
+
+static int find_locks(struct sites *sites, const struct go_probes *go, struct user_symbols *users, __u32 tgid)
 {
 	const struct {
 		const char *function;
@@ -172,31 +221,40 @@ static int find_sites(struct sites *sites, const struct go_probes *go, struct us
 		{"sync.runtime_SemacquireMutex", go->bpf->progs.go_lock_enter},
 		{"sync.runtime_SemacquireRWMutex", go->bpf->progs.go_write_enter},
 		{"sync.runtime_SemacquireRWMutexR", go->bpf->progs.go_read_enter},
+		{"sync.runtime_SemacquireWaitGroup", go->bpf->progs.go_group_enter}, /* since 1.23 */
+		{"sync.runtime_Semacquire", go->bpf->progs.go_group_enter},
 	};
-	static const char *const unlocks[] = {"internal/sync.(*Mutex).unlockSlow", "sync.(*Mutex).unlockSlow",
-					      "sync.(*RWMutex).rUnlockSlow"};
 	struct go_place place;
 	__u64 target;
 	int err = user_symbols_address(users, tgid, "runtime.semacquire1", &target);
 
+	sites->group = LOCKS;
 	for (size_t i = 0; !err && i < sizeof(waits) / sizeof(waits[0]); i++) {
 		err = find_wait(sites, go, users, tgid, waits[i].function, waits[i].enter, target);
 		if (err == -ENOENT)
 			err = 0;
 	}
-	for (size_t i = 0; !err && sites->count && i < sizeof(unlocks) / sizeof(unlocks[0]); i++) {
-		err = go_place_find(users, tgid, unlocks[i], GO_SYNC_BYTES, &place);
-		if (!err)
-			add_site(sites, go->bpf->progs.go_unlock, place.file_offset);
-		if (err == -ENOENT)
-			err = 0;
-	}
-	sites->first_send = sites->count;
-	if (!err) {
-		err = find_sends(sites, go, users, tgid);
-		if (err == -ENOENT)
-			err = 0;
-	}
+	err = err
+		      ?: find_parks_of(sites, go, users, tgid, "sync.runtime_notifyListWait",
+				       go->bpf->progs.go_cond_enter, ONE_PARK);
+	if (err || !sites->count)
+		return err;
+	err = go_place_find(users, tgid, "runtime.readyWithTime", GO_SYNC_BYTES, &place);
+	if (!err)
+		add_site(sites, go->bpf->progs.go_ready, place.file_offset);
+	return err == -ENOENT ? 0 : err;
+}
+
+/* -ENOENT: it is no Go program, or one without mutexes and channels. */
+static int find_sites(struct sites *sites, const struct go_probes *go, struct user_symbols *users, __u32 tgid)
+{
+	int err = find_locks(sites, go, users, tgid);
+
+	sites->group = SENDS;
+	err = err
+		      ?: find_parks_of(sites, go, users, tgid, "runtime.chansend", go->bpf->progs.go_send_enter,
+				       CHANSEND_PARKS);
+	err = err ?: find_selects(sites, go, users, tgid);
 	return err ?: sites->count ? 0 : -ENOENT;
 }
 
@@ -207,8 +265,7 @@ static int attach_process(struct go_probes *go, struct user_symbols *users, __u3
 	int err = find_sites(&sites, go, users, tgid);
 
 	for (int i = 0; !err && i < sites.count; i++)
-		err = attach_at(i < sites.first_send ? &go->mutexes : &go->sends, sites.at[i].program, tgid,
-				sites.at[i].file_offset);
+		err = attach_at(&go->list[sites.at[i].group], sites.at[i].program, tgid, sites.at[i].file_offset);
 	return err;
 }
 
@@ -237,7 +294,7 @@ static int measure_trap(struct go_probes *go)
 	int err = proc_mapping_at(getpid(), address, &mapping);
 
 	err = err
-		      ?: attach_at(&go->mutexes, go->bpf->progs.go_leave, getpid(),
+		      ?: attach_at(&go->list[LOCKS], go->bpf->progs.go_leave, getpid(),
 				   mapping.offset + (address - mapping.start));
 	if (err)
 		return err;
@@ -249,7 +306,7 @@ static int measure_trap(struct go_probes *go)
 		took = now_ns() - begin_ns;
 		least = took < least ? took : least;
 	}
-	detach(&go->mutexes);
+	detach(&go->list[LOCKS]);
 	go->own_traps = counted(go, -1);
 	go->trap_ns = (double)least / TRAP_CALLS;
 	return 0;
@@ -257,7 +314,10 @@ static int measure_trap(struct go_probes *go)
 
 static bool is_attached(const struct go_probes *go)
 {
-	return go->mutexes.count || go->sends.count;
+	for (int group = 0; group < GROUPS; group++)
+		if (go->list[group].count)
+			return true;
+	return false;
 }
 
 static double share_of(const struct go_probes *go, __u64 traps, __u64 window_ns)
@@ -265,8 +325,8 @@ static double share_of(const struct go_probes *go, __u64 traps, __u64 window_ns)
 	return traps * go->trap_ns / ((double)window_ns * go->online);
 }
 
-static const char what_traps[] = "--go puts traps where a goroutine waits for a mutex or to send, continues, or "
-				 "unlocks a mutex that others wait for";
+static const char what_traps[] = "--go puts traps where a goroutine waits for a mutex, a wait group, a condition or to "
+				 "send, where it is woken, and where it continues";
 
 /* Nothing is recorded yet: it can be stopped then. */
 static void tell_cost(struct go_probes *go)
@@ -300,8 +360,8 @@ static void close_go(void *state)
 {
 	struct go_probes *go = state;
 
-	detach(&go->sends);
-	detach(&go->mutexes);
+	for (int group = 0; group < GROUPS; group++)
+		detach(&go->list[group]);
 	maps_unmap(&go->states);
 	free(go);
 }
@@ -354,16 +414,17 @@ static int follow_command(void *state, struct ground *ground)
 	return err;
 }
 
-/* Those that send first: there may be many more of them. */
+/* One group a second, until few enough are left. */
 static void stop_most(struct go_probes *go, __u64 traps)
 {
-	const bool sends = go->sends.count;
+	int group = 0;
 
-	message("--go: %llu traps in the last second take more than %.0f %% of the CPUs' time; goroutines%s are no "
-		"longer followed",
-		traps, 100 * MOST_SHARE, sends ? " that send" : "");
-	detach(sends ? &go->sends : &go->mutexes);
-	*(sends ? &go->sends_ended : &go->ended) = true;
+	while (group < LOCKS && !go->list[group].count)
+		group++;
+	message("--go: %llu traps in the last second take more than %.0f %% of the CPUs' time; %s no longer followed",
+		traps, 100 * MOST_SHARE, groups[group].told);
+	detach(&go->list[group]);
+	go->ended[group] = true;
 }
 
 static int bound(void *state, struct ground *ground)
@@ -392,14 +453,10 @@ static int flush(void *state, struct ground *ground)
 				       .count = counted(go, FUTEX_COUNT_GO_NO_SLOT),
 				       .meaning = "waits of goroutines not recorded: too many were in progress",
 				       .severity = "loss");
-	err = err
-		      ?: recording_put(go->recording, loss, .name = "go_sends_stopped", .count = go->sends_ended,
-				       .meaning = "goroutines that send were no longer followed: too many traps",
-				       .severity = "loss");
-	return err
-		       ?: recording_put(go->recording, loss, .name = "go_stopped", .count = go->ended,
-					.meaning = "goroutines were no longer followed: there were too many traps",
-					.severity = "loss");
+	for (int group = 0; !err && group < GROUPS; group++)
+		err = recording_put(go->recording, loss, .name = groups[group].loss, .count = go->ended[group],
+				    .meaning = groups[group].meaning, .severity = "loss");
+	return err;
 }
 
 const struct subsystem go_subsystem = {

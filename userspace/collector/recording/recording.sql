@@ -7,7 +7,7 @@
 -- entries of one bucket add up.  See docs/recording.md.
 
 PRAGMA application_id = 0x6c6f636b; -- "lock"
-PRAGMA user_version = 8;
+PRAGMA user_version = 9;
 
 -- Host, kernel, options, begin and end: one row per fact, names in docs/recording.md.
 CREATE TABLE meta (
@@ -378,6 +378,7 @@ CREATE TABLE futex_total (
 	threads INTEGER NOT NULL,     -- that waited for the word to change from a live thread's id
 	open_waits INTEGER NOT NULL,  -- in progress for over 1 ms when the last interval ended
 	oldest_ns INTEGER NOT NULL,   -- age of the oldest of them
+	open_ns INTEGER NOT NULL,     -- sum of their ages
 	histogram BLOB NOT NULL,
 	latency_histogram BLOB NOT NULL
 );

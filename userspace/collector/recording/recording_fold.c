@@ -56,7 +56,7 @@ static const char apply_futexes[] =
 	"INSERT OR REPLACE INTO futex_total SELECT target, bits_or(ops), sum(calls), sum(slept), sum(wait_ns),"
 	" max(max_ns), sum(timed_out), sum(timed_out_ns), sum(again), sum(interrupted), sum(failed), sum(timed),"
 	" sum(value_2), sum(wakes), sum(wakes_empty), sum(tasks_woken), sum(latency_ns), max(max_latency_ns),"
-	" max(waiters), max(wakers), max(both), sum(owner_samples), sum(owners), sum(threads), 0, 0,"
+	" max(waiters), max(wakers), max(both), sum(owner_samples), sum(owners), sum(threads), 0, 0, 0,"
 	" histogram_sum(histogram), histogram_sum(latency_histogram)"
 	" FROM futex_total JOIN temp.gone ON gone.id = futex GROUP BY target;"
 	"DELETE FROM futex_total WHERE futex IN temp.going;"

@@ -10,7 +10,17 @@ from lockline.analysis.blocked import BlockedThread
 from lockline.analysis.model import Figures
 from lockline.analysis.parked import Word, parked
 from lockline.analysis.samples import UNKNOWN_WAITER
-from lockline.analysis.user_evidence import CONDITION_VARIABLE, GO_MUTEX, Calls, Goroutines, Recognised, Seen, Site
+from lockline.analysis.user_evidence import (
+    CONDITION_VARIABLE,
+    GO_MUTEX,
+    GO_RWMUTEX,
+    Calls,
+    Goroutines,
+    Recognised,
+    Seen,
+    Site,
+    open_ns,
+)
 from lockline.analysis.user_locks import recognise, unseen_goroutines
 from lockline.analysis.waits import UNKNOWN_LOCK
 from lockline.base import histogram
@@ -64,6 +74,9 @@ OPS = {
     24: "Go lock",
     25: "Go unlock",
     26: "Go send",
+    27: "Go select",
+    28: "Go group",
+    29: "Go cond",
 }
 
 # Shares of the rules below.
@@ -164,8 +177,8 @@ class FutexWaits:
 
     @property
     def waited_ns(self) -> int:
-        """Of the waits that ended, and of the oldest that had not: who waits for long may wait still."""
-        return self.figures.wait_ns + (self.total.oldest_ns if self.total.open_waits else 0)
+        """Of the waits that ended, and of those that had not (in old recordings the oldest of them)."""
+        return self.figures.wait_ns + open_ns(self.total)
 
     @property
     def longest_ns(self) -> int:
@@ -528,7 +541,7 @@ def _with_makes(
     for known in recognise(seen, unclear, window_ns, locks):
         merged.append(_as_one([by_id[word] for word in known.words], known, waiters))
         taken.update(known.words)
-    told = {entry.futex.tgid for entry in merged if entry.make == GO_MUTEX}
+    told = {entry.futex.tgid for entry in merged if entry.make in (GO_MUTEX, GO_RWMUTEX)}
     unseen = tuple(one for one in unseen_goroutines(seen, window_ns) if one.tgid not in told)
     return [*merged, *(entry for entry in found if entry.futex.id not in taken)], unseen
 

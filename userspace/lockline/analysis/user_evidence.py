@@ -17,7 +17,10 @@ PY_MUTEX = "CPython PyMutex"
 MONITOR = "Java monitor"
 JAVA_LOCK = "java.util.concurrent lock"
 GO_CHANNEL = "Go channel"
+GO_COND = "Go sync.Cond"
+GO_GROUP = "Go sync.WaitGroup"
 GO_MUTEX = "Go sync.Mutex"
+GO_RWMUTEX = "Go sync.RWMutex"
 RUST_MUTEX = "Rust Mutex"
 RUST_RWLOCK = "Rust RwLock"
 PARKING_LOT = "parking_lot lock"
@@ -26,6 +29,8 @@ FOLLY_MUTEX = "folly mutex"
 NET_MONITOR = ".NET monitor"
 NET_LOCK = ".NET lock"
 ATOMICS = "JavaScript Atomics lock"
+PY_LOCK = "Python threading.Lock"
+PY_PROCESS_LOCK = "Python multiprocessing.Lock"
 RUBY_GVL = "Ruby GVL"
 RUBY_MUTEX = "Ruby Mutex"
 RWLOCK = "pthread rwlock"
@@ -162,10 +167,24 @@ def waiting(words: Iterable[Seen], window_ns: int) -> float:
     return total_of(words, "wait_ns") / window_ns if window_ns else 0.0
 
 
+def asleep(words: Iterable[Seen], window_ns: int) -> float:
+    """Threads that sleep at these words on average: without the way from the wake-up to the CPU.
+
+    That way is the scheduler's: on a busy machine it makes idle threads seem to wait for long.
+    """
+    entries = tuple(words)
+    return (total_of(entries, "wait_ns") - total_of(entries, "latency_ns")) / window_ns if window_ns else 0.0
+
+
+def open_ns(total: rows.FutexTotal) -> int:
+    """How long the waits lasted that had not ended, ns; in recordings that lack the sum, the oldest of them."""
+    return max(total.open_ns, total.oldest_ns) if total.open_waits else 0
+
+
 def waiting_still(words: Sequence[Seen], window_ns: int) -> float:
-    """The same, with the oldest of the waits that have not ended."""
-    oldest = max((entry.total.oldest_ns for entry in words if entry.total.open_waits), default=0)
-    return waiting(words, window_ns) + (oldest / window_ns if window_ns else 0.0)
+    """The same, with the waits that have not ended."""
+    still = sum(open_ns(entry.total) for entry in words)
+    return waiting(words, window_ns) + (still / window_ns if window_ns else 0.0)
 
 
 def _mangled(name: str) -> str:
@@ -257,8 +276,7 @@ def nobody_holds(words: Sequence[Seen], window_ns: int) -> bool:
     While threads wait for a lock, one of the others has it.  Time from the wake-up to the CPU is no sleep: whoever
     was woken may have been given the lock.
     """
-    asleep = (total_of(words, "wait_ns") - total_of(words, "latency_ns")) / window_ns if window_ns else 0.0
-    return asleep > _users(words) - 1 + _MOMENT
+    return asleep(words, window_ns) > _users(words) - 1 + _MOMENT
 
 
 def lived(slept_ns: Iterable[int], window_ns: int) -> int:
@@ -336,7 +354,7 @@ def behaves_as_lock(words: Sequence[Seen], window_ns: int) -> str:
     work are all asleep.
     """
     woken, threads = _woken_by_a_call(words), waiting(words, window_ns)
-    if not _peers(words) or threads < SEVERAL or not woken or behaves_as_barrier(words):
+    if not _peers(words) or asleep(words, window_ns) < SEVERAL or not woken or behaves_as_barrier(words):
         return ""
     if nobody_holds(words, window_ns):
         return ""

@@ -18,7 +18,10 @@ from lockline.analysis.user_evidence import (
     FOLLY_MUTEX,
     GIL,
     GO_CHANNEL,
+    GO_COND,
+    GO_GROUP,
     GO_MUTEX,
+    GO_RWMUTEX,
     HALF,
     JAVA_LOCK,
     MONITOR,
@@ -28,7 +31,9 @@ from lockline.analysis.user_evidence import (
     OPENMP_BARRIER,
     OUT_OF_CONDITION,
     PARKING_LOT,
+    PY_LOCK,
     PY_MUTEX,
+    PY_PROCESS_LOCK,
     RUST_MUTEX,
     RUST_RWLOCK,
     SEVERAL,
@@ -38,6 +43,7 @@ from lockline.analysis.user_evidence import (
     Recognised,
     Seen,
     apart,
+    asleep,
     behaves_as_barrier,
     behaves_as_lock,
     below_c_library,
@@ -50,6 +56,7 @@ from lockline.analysis.user_evidence import (
     share_of,
     total_of,
     waiting,
+    waiting_still,
     wake_each_other,
 )
 from lockline.base.values import dataclass
@@ -212,7 +219,9 @@ _MAKES = (
 
 
 # Of threads that have words of their own; fewer do not tell who takes turns with whom.
-_FEW_WAITS = 20
+_FEW_WAITS = 8
+# Of each of them: the end of an idle program wakes its threads one by one.
+_WAITS_EACH = 3
 
 
 def _of_make(make: _Make, found: list[Seen], words: Collection[Seen], window_ns: int) -> Iterable[Recognised]:
@@ -220,10 +229,10 @@ def _of_make(make: _Make, found: list[Seen], words: Collection[Seen], window_ns:
     for circle in part(found) if make.words else [[one] for one in found]:
         circle.sort(key=lambda entry: (-entry.total.wait_ns, entry.futex.id))
         threads = waiting(circle, window_ns)
-        if make.peers and (threads < SEVERAL or not wake_each_other(circle) or nobody_holds(circle, window_ns)):
+        several = asleep(circle, window_ns) >= SEVERAL
+        if make.peers and (not several or not wake_each_other(circle) or nobody_holds(circle, window_ns)):
             continue
-        # The end of an idle program wakes its threads one by one.
-        if make.peers and make.words and total_of(circle, "slept") < _FEW_WAITS:
+        if make.peers and make.words and total_of(circle, "slept") < max(_FEW_WAITS, _WAITS_EACH * len(circle)):
             continue
         why = f"threads wait in {make.file or f'{make.waits[0]}()'}: {threads:.1f} on average"
         if make.peers:
@@ -263,50 +272,70 @@ def _made(processes: Processes, window_ns: int) -> Iterable[Recognised]:
                 yield from _of_make(make, found, words.values(), window_ns)
 
 
-# enum futex_op of bpf/futex.h: a goroutine waited for a mutex; one let go of a mutex that others waited for.
-_GO_OPS = 1 << 24 | 1 << 25
-# One waited to send to a channel.
+# enum futex_op of bpf/futex.h: a goroutine waited for a mutex.
+_GO_LOCK = 1 << 24
+# One waited to send to a channel; in a select, which may go on by another case; for a WaitGroup; for a Cond.
 _GO_SEND = 1 << 26
-_GO_FOLLOWED = _GO_OPS | _GO_SEND
+_GO_SELECT = 1 << 27
+_GO_GROUP = 1 << 28
+_GO_COND = 1 << 29
+_GO_FOLLOWED = _GO_LOCK | 1 << 25 | _GO_SEND | _GO_SELECT | _GO_GROUP | _GO_COND
+# Writers of a sync.RWMutex wait for its own mutex as well.
+_GO_WRITES = ("sync.(*RWMutex).Lock",)
+_GO_READS = ("sync.(*RWMutex).RLock", "sync.runtime_SemacquireRWMutexR")
 # Goroutines that wait to send, on average: as every now and then where receivers are quick.
 _HARDLY = 0.1
 
 
-def _channels(processes: Processes, window_ns: int) -> Iterable[Recognised]:
-    """Channels that goroutines were seen to wait to send to: receivers that wait are idle, and are not followed.
+def _channel(entry: Seen, window_ns: int) -> Recognised:
+    """Several that queue for a receiver are held back by it.  One that waits may be a source that nobody asks for more.
 
-    Several that queue for a receiver are held back by it.  One that waits may be a source that nobody asks for more.
+    A select may wait for another case as well.
     """
-    for words in processes.values():
-        for entry in words.values():
-            if not entry.total.ops & _GO_SEND or not entry.total.slept:
-                continue
-            threads = waiting((entry,), window_ns)
-            several, hardly = threads >= SEVERAL, threads < _HARDLY
-            yield Recognised(
-                (entry.futex.id,),
-                GO_CHANNEL,
-                lock=several,
-                sure="high" if several else "medium",
-                why=f"Go's runtime parks goroutines that send to a channel: {threads:.1f} wait on average, for its"
-                " receivers" + ("" if several or hardly else "; the receiver is slow, or nobody asks for more values"),
-                unclear=not several and not hardly,
-            )
+    threads = waiting_still((entry,), window_ns)
+    several, hardly = threads >= SEVERAL, threads < _HARDLY
+    alone = bool(entry.total.ops & _GO_SEND)
+    how = "" if alone else ", in a select"
+    return Recognised(
+        (entry.futex.id,),
+        GO_CHANNEL,
+        lock=several,
+        sure="high" if several and alone else "medium",
+        why=f"Go's runtime parks goroutines that send to a channel{how}: {threads:.1f} wait on average, for its"
+        " receivers" + ("" if several or hardly else "; the receiver is slow, or nobody asks for more values"),
+        unclear=not several and not hardly,
+    )
+
+
+def _goroutine_wait(entry: Seen, window_ns: int) -> Recognised | None:
+    """What goroutines were seen to wait for at this address (record --futex --go); None: nothing of the kind."""
+    ops, threads = entry.total.ops, waiting_still((entry,), window_ns)
+    if ops & _GO_LOCK:
+        why = f"Go's runtime parks goroutines for it: {threads:.1f} wait for it on average"
+        write, read = (share_from(entry.waits, names) for names in (_GO_WRITES, _GO_READS))
+        if write + read >= HALF:
+            why += f", {write:.0%} of that to write and {read:.0%} to read"
+        make = GO_RWMUTEX if write + read >= HALF else GO_MUTEX
+        return Recognised((entry.futex.id,), make, lock=True, sure="high", why=why)
+    # Receivers that wait are idle, and are not followed.
+    if ops & (_GO_SEND | _GO_SELECT):
+        return _channel(entry, window_ns)
+    if ops & _GO_GROUP:
+        why = f"goroutines wait until those of their group are done: {threads:.1f} on average"
+        return Recognised((entry.futex.id,), GO_GROUP, lock=False, sure="high", why=why)
+    if ops & _GO_COND:
+        why = f"goroutines wait for a condition, and others signal it: {threads:.1f} wait on average"
+        return Recognised((entry.futex.id,), GO_COND, lock=False, sure="high", why=why)
+    return None
 
 
 def _goroutines(processes: Processes, window_ns: int) -> Iterable[Recognised]:
-    """Mutexes that goroutines were seen to wait for, one by one (record --futex --go)."""
+    """Each mutex, channel, group and condition that goroutines were seen to wait for."""
     for words in processes.values():
         for entry in words.values():
-            if entry.total.ops & _GO_OPS and entry.total.slept:
-                threads = waiting((entry,), window_ns)
-                yield Recognised(
-                    (entry.futex.id,),
-                    GO_MUTEX,
-                    lock=True,
-                    sure="high",
-                    why=f"Go's runtime parks goroutines for it: {threads:.1f} wait for it on average",
-                )
+            found = _goroutine_wait(entry, window_ns) if entry.total.slept or entry.total.open_waits else None
+            if found is not None:
+                yield found
 
 
 _GO_UNLOCKS = ("sync.(*Mutex).unlockSlow", "sync.(*RWMutex).", "internal/sync.(*Mutex).unlockSlow")
@@ -429,12 +458,25 @@ def _barriers(processes: Processes, unclear: Collection[int]) -> Iterable[Recogn
                 )
 
 
+# Whoever waits there waits for a lock or for a queue; that it behaves like a lock tells which.
+_PYTHON_WAITS = (
+    (PY_PROCESS_LOCK, ("_multiprocessing_SemLock_acquire", "semlock_acquire")),
+    (PY_LOCK, ("PyThread_acquire_lock",)),
+)
+
+
+def _make_by_behaviour(words: Sequence[Seen]) -> str:
+    """The make of what behaves like a lock, by the functions that wait there."""
+    calls = [call for entry in words for call in entry.waits]
+    return next((make for make, names in _PYTHON_WAITS if share_from(calls, names) >= HALF), BEHAVIOUR)
+
+
 def _others(processes: Processes, unclear: Collection[int], window_ns: int) -> Iterable[Recognised]:
     for words in _pairs(processes):
         why = behaves_as_lock(words, window_ns) if any(entry.futex.id in unclear for entry in words) else ""
         ids = tuple(entry.futex.id for entry in words)
         if why:
-            yield Recognised(ids, BEHAVIOUR, lock=True, sure="medium", why=why)
+            yield Recognised(ids, _make_by_behaviour(words), lock=True, sure="medium", why=why)
         elif len(words) > 1:
             yield Recognised(ids, CONDITION_VARIABLE, lock=False, sure="high", why="")
 
@@ -451,7 +493,6 @@ def recognise(
     found: list[Recognised] = []
     for step in (
         _goroutines(processes, window_ns),
-        _channels(processes, window_ns),
         _gils(processes, window_ns),
         ruby_locks(processes, window_ns),
         pthreads.held_while_idle(processes, locks, window_ns),

@@ -12,7 +12,7 @@ from lockline.analysis.episode_model import Doing, Episode
 from lockline.analysis.findings import Process, Task
 from lockline.analysis.futex import LOCK, PARKED, UNCLEAR, FutexWaits
 from lockline.analysis.model import LockWaits, Report
-from lockline.analysis.user_evidence import GO_CHANNEL, GO_MUTEX, RWLOCK
+from lockline.analysis.user_evidence import GO_CHANNEL, GO_MUTEX, GO_RWMUTEX, RWLOCK
 from lockline.analysis.whatif import what_if
 from lockline.investigation.model import (
     Blamed,
@@ -170,7 +170,7 @@ def _user_lock(report: Report, futex: FutexWaits) -> UserLockSeen:
         waits=futex.figures.waits,
         waiters=report.window.share(futex.to_blame_ns) or 0.0,
         why=futex.why,
-        goroutines=futex.make in (GO_CHANNEL, GO_MUTEX),
+        goroutines=futex.make in (GO_CHANNEL, GO_MUTEX, GO_RWMUTEX),
         rwlock=futex.make == RWLOCK,
         users=tuple(sorted({task.tid for task in futex.tasks if task.tid > 0})),
     )

@@ -392,14 +392,15 @@ class Futex(NamedTuple):
     object: str
 
 
-@table("futex_total", since=2)
+@table("futex_total", since=2, added={"open_ns": (9, 0)})
 class FutexTotal(NamedTuple):
     """Waits and wakes of one futex over the whole run.
 
     ops: bits by enum futex_op of bpf/futex.h.  wait_ns, max_ns, timed_out_ns, latency_ns (from the wake-up to the
     CPU) and the histograms: of the calls that slept.  waiters, wakers, both: threads, by 128 hashes of their ids.
     owners: of the owner_samples those whose word's owner was another live thread of the process; threads: those that
-    waited for the word to change from a live thread's id.  open_waits: in progress at the end, of at most oldest_ns.
+    waited for the word to change from a live thread's id.  open_waits: in progress at the end, of at most oldest_ns,
+    and of open_ns together (0: not known).
     """
 
     futex: int
@@ -428,6 +429,7 @@ class FutexTotal(NamedTuple):
     threads: int
     open_waits: int
     oldest_ns: int
+    open_ns: int
     histogram: bytes
     latency_histogram: bytes
 

@@ -47,16 +47,19 @@ SENTENCES: Mapping[str, str] = {
         "The holder of {lock:short} sleeps with it held[, in {call}]: other threads of {process} wait for it"
     ),
     "holder-preempted-by-host": "The host takes CPUs away from lock holders",
-    "hot-atomics": "Threads of {process} wait for a lock that JavaScript makes of Atomics.wait()",
-    "hot-go-channel": "Goroutines of {process} queue to send to a channel: its receivers are too slow",
-    "hot-go-mutex": "Goroutines of {process} wait for a sync.Mutex or sync.RWMutex",
-    "hot-java-lock": "Threads of {process} wait for a lock of java.util.concurrent",
-    "hot-monitor": "Threads of {process} wait for a Java monitor (synchronized)",
+    "hot-atomics": "Threads of {process} wait for a lock that JavaScript makes of Atomics.wait()[, in {where}]",
+    "hot-go-channel": "Goroutines of {process} queue to send to a channel[ in {where}]: its receivers are too slow",
+    "hot-go-mutex": "Goroutines of {process} wait for a sync.Mutex[, in {where}]",
+    "hot-go-rwmutex": "Goroutines of {process} wait for a sync.RWMutex[, in {where}]",
+    "hot-java-lock": "Threads of {process} wait for a lock of java.util.concurrent[, in {where}]",
+    "hot-monitor": "Threads of {process} wait for a Java monitor (synchronized)[, in {where}]",
     "hot-net-lock": "Threads of {process} wait for each other in .NET: they seem to have a lock",
-    "hot-net-monitor": "Threads of {process} wait for a .NET monitor (lock)",
-    "hot-ruby-mutex": "Threads of {process} wait for a Mutex or Monitor of Ruby",
-    "hot-rwlock": "Threads of {process} wait for {lock:short}, a read-write lock of their own program",
-    "hot-py-mutex": "Threads of {process} wait for a lock of free-threaded Python (PyMutex)",
+    "hot-net-monitor": "Threads of {process} wait for a .NET monitor (lock)[, in {where}]",
+    "hot-ruby-mutex": "Threads of {process} wait for a Mutex or Monitor of Ruby[, in {where}]",
+    "hot-rwlock": "Threads of {process} wait for {lock:short}, a read-write lock of their own program[, in {where}]",
+    "hot-py-lock": "Threads of {process} wait for a lock of Python's threading (Lock, RLock)[, in {where}]",
+    "hot-py-mutex": "Threads of {process} wait for a lock of free-threaded Python (PyMutex)[, in {where}]",
+    "hot-py-process-lock": "Processes of {process} wait for a lock of Python's multiprocessing[, in {where}]",
     "inactive-wait": (
         "ptrace[ of {tracer}] waits in a loop for its tracee, which waits for the lock that the loop takes"
     ),
@@ -69,7 +72,7 @@ SENTENCES: Mapping[str, str] = {
     ),
     "line-shared-truly": ("The cache line of {lock} moves for {members:and}, which the same code uses on several CPUs"),
     "line-with-neighbour": "The neighbour of {lock}'s cache line is written, and both are fetched together",
-    "lock-by-behaviour": "Threads of {process} wait for each other, as for a lock: {lock:short}",
+    "lock-by-behaviour": "Threads of {process} wait for each other, as for a lock: {lock:short}[, in {where}]",
     "lock-behind": "The holder of {lock:short} waits for {other:short}: look at that one first",
     "lock-not-released": "{owner} does not release {lock}, with {threads} waiting",
     "long-hold": "{function} holds {lock:full} for long",
@@ -82,7 +85,7 @@ SENTENCES: Mapping[str, str] = {
     "thundering-herd": "Each wake-up wakes {threads} threads of {process} that want {lock:short}, and one gets it",
     "throttled-while-holding": "A limit of CPU time stops {holder} while it holds {lock}",
     "unfair": "Waiters for {lock:full} are overtaken",
-    "user-lock": "Threads of {process} wait for {lock:short} of their own program",
+    "user-lock": "Threads of {process} wait for {lock:short} of their own program[, in {where}]",
     "writers-starved": "Writers of {lock} are starved by readers",
     # Waits and holds of one lock.
     "queue": "{waiters:.1f} tasks wait for it at any moment, on average; {part} of all lock waiting",
@@ -145,7 +148,6 @@ SENTENCES: Mapping[str, str] = {
     "owner-seen": "{owner} was its owner at every look, for {held}",
     "user-waits": "{waits} waits of {average} on average: {part} of the window[; p99 {p99}]",
     "in-c-library": "{part} of the sampled waits are in {call}[, called from {caller}]",
-    "wait-in": "most of those who wait do so in {function}",
     "let-go-in": "most of those who wait are woken in {function}",
     "nature": "{why}",
     "still-waits": "{waits} wait{waits:s} had not ended, the oldest after {age}",
@@ -222,6 +224,9 @@ REMEDIES: Mapping[str, str] = {
     ),
     "go-narrow-mutex": (
         "do less with it held; split the data by key, each part with a mutex, or use sync/atomic where a word will do"
+    ),
+    "go-narrow-rwmutex": (
+        "do less with it held, above all to write; or keep what is read in an atomic.Pointer, and replace it as a whole"
     ),
     "java-lock-events": (
         "`jcmd PID JFR.start` records jdk.JavaMonitorEnter and jdk.ThreadPark: class and line of each long wait"

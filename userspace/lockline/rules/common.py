@@ -165,14 +165,28 @@ _NO_RELEASES = (
     ),
     *("pythread_wrapper", "_multiprocessing_", "runtime.", "sync.", "internal/sync."),
     *("uv_", "v8::", "Builtins_", "node::"),
+    *("Interpreter", "StubRoutines", "Stub Generator", "I2C/C2I", "__gthread_", "std::lock_guard", "std::unique_lock"),
+    *("std::shared_", "std::__", "std::recursive_mutex", "std::timed_mutex", "std::condition_variable"),
+    *("absl::", "Absl", "parking_lot", "lock_api", "crossbeam", "folly::"),
+    *("GOMP_", "gomp_", "__kmp", "omp_", "semlock"),
     *("rb_", "ruby_", "gvl_", "thread_sched_", "do_mutex_", "vm_exec", "vm_call_", "vm_sendish", "invoke_block_"),
 )
+
+
+# Of Java's own library: the names of compiled methods have the type that they return before that of the class.
+_JAVA_OWN = ("java.", "javax.", "jdk.", "sun.")
+
+
+def _is_own(name: str) -> bool:
+    """Whether a function is the program's, and not one of the C library or of a run time."""
+    method = name.partition("(")[0].rpartition(" ")[2]
+    return bool(name) and not name.startswith(_NO_RELEASES) and not method.startswith(_JAVA_OWN)
 
 
 def _own_function(futexes: Iterable[FutexWaits], role: str) -> str:
     by_function: defaultdict[str, int] = defaultdict(int)
     for stack in (stack for futex in futexes for stack in futex.stacks if stack.role == role):
-        names = [frame.symbol for frame in stack.frames if frame.symbol and not frame.symbol.startswith(_NO_RELEASES)]
+        names = [frame.symbol for frame in stack.frames if _is_own(frame.symbol)]
         if names:
             by_function[names[0]] += stack.samples
     return max(sorted(by_function), key=lambda name: by_function[name], default="")

@@ -38,11 +38,14 @@ from lockline.analysis.user_evidence import (
     GIL,
     GO_CHANNEL,
     GO_MUTEX,
+    GO_RWMUTEX,
     JAVA_LOCK,
     MONITOR,
     NET_LOCK,
     NET_MONITOR,
+    PY_LOCK,
     PY_MUTEX,
+    PY_PROCESS_LOCK,
     RUBY_GVL,
     RUBY_MUTEX,
     RUST_RWLOCK,
@@ -66,10 +69,13 @@ _CLAIMS = {
     "": "user-lock",
     BEHAVIOUR: "lock-by-behaviour",
     GIL: "gil-bound",
+    PY_LOCK: "hot-py-lock",
     PY_MUTEX: "hot-py-mutex",
+    PY_PROCESS_LOCK: "hot-py-process-lock",
     MONITOR: "hot-monitor",
     JAVA_LOCK: "hot-java-lock",
     GO_MUTEX: "hot-go-mutex",
+    GO_RWMUTEX: "hot-go-rwmutex",
     GO_CHANNEL: "hot-go-channel",
     RWLOCK: "hot-rwlock",
     RUST_RWLOCK: "hot-rwlock",
@@ -144,7 +150,7 @@ def _remedies(make: str, process: Process, released: str, stacks: bool) -> tuple
         return remedy("python-processes"), remedy("python-release-gil")
     if make == RUBY_GVL:
         return remedy("ruby-processes"), remedy("ruby-release-gvl"), remedy("ruby-fewer-threads")
-    if make in (PY_MUTEX, RUBY_MUTEX, ATOMICS):
+    if make in (PY_LOCK, PY_PROCESS_LOCK, PY_MUTEX, RUBY_MUTEX, ATOMICS):
         return (remedy("do-less-with-it-held"),)
     if make == MONITOR:
         return remedy("java-narrow-monitor"), remedy("java-lock-events")
@@ -156,6 +162,8 @@ def _remedies(make: str, process: Process, released: str, stacks: bool) -> tuple
         return remedy("java-narrow-lock"), remedy("java-lock-events")
     if make == GO_MUTEX:
         return remedy("go-narrow-mutex"), remedy("go-mutex-profile")
+    if make == GO_RWMUTEX:
+        return remedy("go-narrow-rwmutex"), remedy("go-block-profile")
     if make == GO_CHANNEL:
         return remedy("go-more-receivers"), remedy("go-block-profile")
     if make in (RWLOCK, RUST_RWLOCK):
@@ -201,7 +209,9 @@ def _claim(
         return fact(
             "c-library-lock", process=process, lock=lock if lock.name else None, call=Function(library.function)
         )
-    return fact(_CLAIMS.get(futex.make, "user-lock"), process=process, lock=lock)
+    where = waited_in(futex)
+    claim = _CLAIMS.get(futex.make, "user-lock")
+    return fact(claim, process=process, lock=lock, where=Function(where) if where else None)
 
 
 def _enough(futex: FutexWaits) -> bool:
@@ -216,7 +226,8 @@ def find(report: Report) -> list[Finding]:
     for futex in report.futexes.futexes if report.futexes is not None else ():
         if futex.nature != LOCK or not _enough(futex):
             continue
-        waiting = share(report, futex.waited_ns)
+        # A thread that was woken and has no CPU yet waits for the scheduler.
+        waiting = share(report, futex.waited_ns - futex.latency.wait_ns)
         # The last lock of a chain has a finding, however short its own queue is.
         if (
             max(waiting, share(report, futex.to_blame_ns)) < USER_WORTH_TELLING
@@ -254,11 +265,8 @@ def find(report: Report) -> list[Finding]:
                     caller=Function(library.caller) if library.caller else None,
                 )
             )
-        waited = waited_in(futex) if futex.make in (GO_MUTEX, GO_CHANNEL) else ""
-        if waited:
-            evidence.append(fact("wait-in", function=Function(waited)))
         released = released_in(futex)
-        if released and library is None:
+        if released and released != waited_in(futex) and library is None:
             evidence.append(fact("let-go-in", function=Function(released)))
         asleep, other = _sleeps_in(futex), _other(futex)
         rule = HELD_OVER_SLEEP if asleep else _RULES.get(futex.make, "user-lock")
