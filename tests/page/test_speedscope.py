@@ -23,7 +23,7 @@ FORMATS = {
     "speedscope": ("waits.json", "speedscope json file"),
     "folded": ("waits.txt", "collapsed stack format"),
     "pprof": ("waits.pb.gz", "protobuf encoded pprof file"),
-    "perfetto": ("waits.json", "Trace Event Format profile"),
+    "chrome": ("waits.json", "Trace Event Format profile"),
 }
 UNITS = {"ns": 1, "µs": 1e3, "ms": 1e6, "s": 1e9, "": 1}
 TIME = re.compile(r"([\d,.]+)(ns|µs|ms|s|) \(")
@@ -98,7 +98,7 @@ def test_pprof_stacks_run_the_right_way(recordings: dict[str, Path], window: Any
 
 def test_a_trace_has_the_long_waits(recordings: dict[str, Path], window: Any, tmp_path: Path) -> None:
     """The first track is the task that waits longest."""
-    rows = opened(window, recordings["example"], "perfetto", tmp_path)
+    rows = opened(window, recordings["example"], "chrome", tmp_path)
     assert all(row.name.startswith("waits for tasklist_lock") for row in rows)
     assert sorted(row.total for row in rows) == [8e6, 8e6, 40e6]
 

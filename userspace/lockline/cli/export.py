@@ -16,7 +16,8 @@ FORMATS = {
     "pprof": "gzip'd protobuf, for `go tool pprof`, Pyroscope, Parca, Polar Signals",
     "folded": "stacks on one line each, for flamegraph.pl and inferno",
     "speedscope": "JSON, for speedscope.app",
-    "perfetto": "JSON, for ui.perfetto.dev: waits and holdings over time",
+    "perfetto": "protobuf, for ui.perfetto.dev and trace_processor: waits and holdings over time",
+    "chrome": "the same as JSON, for chrome://tracing and speedscope.app",
     "firefox": "JSON, for profiler.firefox.com: stacks, and long waits over time",
     "csv": "waits by second, CPU and lock",
     "parquet": "the same columns; needs DuckDB: pip install 'lockline[export]'",
@@ -55,13 +56,15 @@ def _encoded(path: str, arguments: argparse.Namespace) -> bytes:
     style = Style(unicode=True, addresses=arguments.addresses)
     selection = Selection(kinds=arguments.kinds, lock=arguments.lock, from_ns=arguments.from_ns, to_ns=arguments.to_ns)
     wanted = arguments.format
-    timed = wanted in ("perfetto", "firefox")
+    timed = wanted in ("perfetto", "chrome", "firefox")
     with open_recording(path) as recording:
         report = make_report(recording, selection, ALL if timed else 0, ALL if timed else 0)
-        if wanted == "perfetto":
-            from lockline.export import trace
+        if wanted in ("perfetto", "chrome"):
+            from lockline.export import chrome, perfetto
+            from lockline.export.trace import read_trace
 
-            return trace.encode(recording, report, style)
+            trace = read_trace(recording, report, style)
+            return perfetto.encode(trace) if wanted == "perfetto" else chrome.encode(trace)
         if wanted in ("csv", "parquet"):
             from lockline.export import waits
 

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """A recording for the Firefox Profiler: stacks weighted by wait time, and long waits as markers, by task.
 
-The format is the processed one; the profiler brings files of older versions up to date.
+The format is the processed one, of the version that Mozilla's crate fxprof-processed-profile 0.8 writes; the profiler
+brings files of older versions up to date.
 """
 
 from collections import defaultdict
@@ -17,7 +18,7 @@ from lockline.export.stacks import by_path, to_json
 TRACKS = 100
 
 # docs-developer/CHANGELOG-formats.md of github.com/firefox-devtools/profiler.
-_GECKO_VERSION, _VERSION = 30, 48
+_GECKO_VERSION, _VERSION = 24, 55
 _INTERVAL = 1  # of a marker's phase
 
 _FIELDS = (("lock", "Lock"), ("kind", "Kind"), ("cpu", "CPU"))
@@ -61,7 +62,12 @@ def _columns(length: int, **columns: object) -> dict[str, Any]:
 
 def _markers(waits: Sequence[OutlierWait], tables: _Tables, window_begin_ns: int, style: Style) -> dict[str, Any]:
     data = [
-        {"type": "LockWait", "lock": clean(wait.lock, style), "kind": clean(wait.kind, style), "cpu": str(wait.cpu)}
+        {
+            "type": "LockWait",
+            "lock": tables.text(clean(wait.lock, style)),
+            "kind": tables.text(clean(wait.kind, style)),
+            "cpu": tables.text(str(wait.cpu)),
+        }
         for wait in waits
     ]
     begins = [(wait.begin_ns - window_begin_ns) / 1e6 for wait in waits]
@@ -71,7 +77,7 @@ def _markers(waits: Sequence[OutlierWait], tables: _Tables, window_begin_ns: int
 
 
 def _thread(
-    task: _Task, entries: Sequence[Entry], waits: Sequence[OutlierWait], report: Report, style: Style
+    task: _Task, process: str, entries: Sequence[Entry], waits: Sequence[OutlierWait], report: Report, style: Style
 ) -> dict[str, Any]:
     tables = _Tables()
     paths = by_path(entries, comm=False)
@@ -79,10 +85,11 @@ def _thread(
     markers = _markers(waits, tables, report.window.begin_ns, style)
     # Samples stand for waits of the whole recording: they have no time of their own, and are spread over it.
     step = report.window.duration_ns / 1e6 / max(1, len(stacks))
-    times = [index * step for index in range(len(stacks))]
+    deltas = [step if index else 0.0 for index in range(len(stacks))]
     weights = [ns / 1e6 for ns in paths.values()]
     functions, keys = len(tables.functions), list(tables.stacks)
     return {
+        "processName": process,
         "processType": "default",
         "processStartupTime": 0,
         "processShutdownTime": None,
@@ -92,15 +99,15 @@ def _thread(
         "name": task.comm,
         "isMainThread": task.tid == task.tgid,
         "pid": str(task.tgid),
-        "tid": task.tid,
-        "samples": _columns(len(stacks), stack=stacks, time=times, weight=weights) | {"weightType": "tracing-ms"},
+        "tid": str(task.tid),
+        "showMarkersInTimeline": bool(waits),
+        "samples": _columns(len(stacks), stack=stacks, timeDeltas=deltas, weight=weights, threadCPUDelta=0)
+        | {"weightType": "tracing-ms"},
         "markers": markers,
         "stackTable": _columns(
             len(keys),
             prefix=[prefix for prefix, _ in keys],
             frame=[function for _, function in keys],
-            category=0,
-            subcategory=0,
         ),
         "frameTable": _columns(
             functions,
@@ -111,7 +118,6 @@ def _thread(
             func=list(range(functions)),
             nativeSymbol=None,
             innerWindowID=0,
-            implementation=None,
             line=None,
             column=None,
         ),
@@ -147,6 +153,9 @@ def encode(profile: Profile, report: Report, style: Style) -> bytes:
         entries[_OTHERS] += entries.pop(task, [])
         waits[_OTHERS] += waits.pop(task, [])
     shown = [*ranked[:TRACKS], *([_OTHERS] if entries.get(_OTHERS) or waits.get(_OTHERS) else [])]
+    # A process is called as its first thread, or as any that is shown.
+    processes = {task.tgid: task.comm for task in reversed(shown)}
+    processes |= {task.tgid: task.comm for task in shown if task.tid == task.tgid}
     window = report.window
     return to_json(
         {
@@ -155,7 +164,6 @@ def encode(profile: Profile, report: Report, style: Style) -> bytes:
                 "startTime": profile.begin_unix_ns / 1e6,
                 "processType": 0,
                 "product": f"lockline, {profile.name}, {profile.side}",
-                "stackwalk": 1,
                 "version": _GECKO_VERSION,
                 "preprocessedProfileVersion": _VERSION,
                 "symbolicated": True,
@@ -168,13 +176,17 @@ def encode(profile: Profile, report: Report, style: Style) -> bytes:
                         "tableLabel": "{marker.data.lock} ({marker.data.kind})",
                         "chartLabel": "{marker.data.lock}",
                         "display": ["marker-chart", "marker-table"],
-                        "data": [
-                            {"key": key, "label": label, "format": "string", "searchable": True}
+                        "fields": [
+                            {"key": key, "label": label, "format": "unique-string", "searchable": True}
                             for key, label in _FIELDS
                         ],
                     }
                 ],
                 "sampleUnits": {"time": "ms", "eventDelay": "ms", "threadCPUDelta": "ns"},
+                "extensions": _columns(0, baseURL=[], id=[], name=[]),
+                "pausedRanges": [],
+                "usesOnlyOneStackType": True,
+                "sourceCodeIsNotOnSearchfox": True,
                 "profilingStartTime": 0,
                 "profilingEndTime": window.duration_ns / 1e6,
             },
@@ -182,6 +194,9 @@ def encode(profile: Profile, report: Report, style: Style) -> bytes:
             "pages": [],
             "counters": [],
             "profilerOverhead": [],
-            "threads": [_thread(task, entries.get(task, ()), waits.get(task, ()), report, style) for task in shown],
+            "threads": [
+                _thread(task, processes[task.tgid], entries.get(task, ()), waits.get(task, ()), report, style)
+                for task in shown
+            ],
         }
     )

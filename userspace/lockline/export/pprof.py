@@ -1,44 +1,15 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """A profile in pprof's format: contentions/count and delay/nanoseconds, as Go and Abseil write it.
 
-Numbers of fields are those of proto/profile.proto of github.com/google/pprof.  A protobuf message is a list of
-(number, value), so that the writer is shorter than what would load a library for it.
+Numbers of fields are those of proto/profile.proto of github.com/google/pprof.
 """
 
 import gzip
 import io
 from collections import defaultdict
-from collections.abc import Iterable
 
 from lockline.export.profile import KERNEL, Code, Entry, Profile
-
-_VARINT, _BYTES = 0, 2
-
-
-def varint(value: int) -> bytes:
-    """A number >= 0 in base 128, least significant digits first."""
-    digits = bytearray()
-    while value > 0x7F:
-        digits.append(value & 0x7F | 0x80)
-        value >>= 7
-    digits.append(value)
-    return bytes(digits)
-
-
-def number(field: int, value: int) -> bytes:
-    """A field that holds a number; 0 is what a missing one stands for."""
-    return varint(field << 3 | _VARINT) + varint(value) if value else b""
-
-
-def message(field: int, content: bytes) -> bytes:
-    """A field that holds a message, a text or packed numbers."""
-    return varint(field << 3 | _BYTES) + varint(len(content)) + content
-
-
-def packed(field: int, values: Iterable[int]) -> bytes:
-    """A repeated number."""
-    content = b"".join(map(varint, values))
-    return message(field, content) if content else b""
+from lockline.export.protobuf import message, number, packed, text
 
 
 class _Strings:
@@ -47,11 +18,11 @@ class _Strings:
     def __init__(self) -> None:
         self._ids = {"": 0}
 
-    def __getitem__(self, text: str) -> int:
-        return self._ids.setdefault(text, len(self._ids))
+    def __getitem__(self, content: str) -> int:
+        return self._ids.setdefault(content, len(self._ids))
 
     def encoded(self) -> bytes:
-        return b"".join(message(6, text.encode("utf-8", "replace")) for text in self._ids)
+        return b"".join(text(6, each) for each in self._ids)
 
 
 class _Code:
@@ -81,15 +52,15 @@ class _Code:
             mapping = self._files[code.file or KERNEL]
             parts.append(message(4, number(1, location) + number(2, mapping) + number(3, code.address or 0) + line))
         for (name, file), function in self._functions.items():
-            text = strings[name]
-            parts.append(message(5, number(1, function) + number(2, text) + number(3, text) + number(4, strings[file])))
+            named = number(2, strings[name]) + number(3, strings[name])
+            parts.append(message(5, number(1, function) + named + number(4, strings[file])))
         return b"".join(parts)
 
 
 def _labels(entry: Entry, strings: _Strings) -> bytes:
     labels = {"lock": entry.lock, "kind": entry.kind, "comm": entry.comm, "cgroup": entry.cgroup}
     return b"".join(
-        message(3, number(1, strings[key]) + number(2, strings[text])) for key, text in labels.items() if text
+        message(3, number(1, strings[key]) + number(2, strings[value])) for key, value in labels.items() if value
     )
 
 

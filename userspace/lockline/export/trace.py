@@ -1,43 +1,96 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A recording as a trace: for ui.perfetto.dev and chrome://tracing, in the Trace Event Format.
+"""What a trace of a recording shows, whatever its format: slices of time by thread and by CPU, and counters.
 
 Long waits are slices of their task, and of their CPU.  Where the recording has episodes, holdings are slices of the
 holder, and an arrow leads from the release that ended a wait to the waiter.  Counters show how many threads wait.
 """
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 from lockline.analysis.episode_model import Episode
 from lockline.analysis.model import Report
 from lockline.base.text import Style, clean
-from lockline.export.stacks import to_json
+from lockline.recording import rows
 from lockline.recording.reader import Recording
 
 # Locks with a counter of their own.
 COUNTERS = 20
 
-# Processes that do not exist: no pid is as large.
-_CPUS, _LOCKS = 1 << 30, (1 << 30) + 1
-# Tracks of one CPU: several sleeping waits may end on it at a time.
-_LANES = 64
-
 
 @dataclass(frozen=True, slots=True)
-class _Slice:
-    """A stretch of time of a task: a wait or a holding.  key: of the arrow that begins, or ends, at its end."""
+class Slice:
+    """A stretch of time of a task: it waits for a lock, or holds it.
 
+    category: "wait" or "hold".  stack: innermost function first.  starts, ends: the number of the arrow that begins
+    at the end of this holding, or that arrives at the end of this wait; 0: none.
+    """
+
+    category: str
     begin_ns: int
     length_ns: int
     tgid: int
     tid: int
     cpu: int
-    name: str
+    lock: str
     arguments: Mapping[str, str | int]
+    stack: tuple[str, ...] = ()
     starts: int = 0
     ends: int = 0
+
+    @property
+    def end_ns(self) -> int:
+        """When it ends."""
+        return self.begin_ns + self.length_ns
+
+    @property
+    def name(self) -> str:
+        """What a viewer writes on it."""
+        return f"{'holds' if self.category == 'hold' else 'waits for'} {self.lock}"
+
+
+@dataclass(frozen=True, slots=True)
+class Counter:
+    """How many threads wait for a lock: from each time in ns on, until the next one."""
+
+    name: str
+    points: tuple[tuple[int, float], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Trace:
+    """Times are those of the recording's clock, in ns.  threads: names by process and thread.  All texts are clean."""
+
+    begin_ns: int
+    begin_unix_ns: int | None
+    host: str
+    threads: Mapping[tuple[int, int], str]
+    slices: Sequence[Slice]
+    counters: Sequence[Counter]
+
+    def by_thread(self) -> dict[tuple[int, int], list[Slice]]:
+        """The slices of each process and thread, in order."""
+        found: defaultdict[tuple[int, int], list[Slice]] = defaultdict(list)
+        for part in self.slices:
+            found[part.tgid, part.tid].append(part)
+        return dict(sorted(found.items()))
+
+    def by_cpu(self) -> dict[int, list[Slice]]:
+        """The slices of each CPU, in order."""
+        found: defaultdict[int, list[Slice]] = defaultdict(list)
+        for part in self.slices:
+            found[part.cpu].append(part)
+        return dict(sorted(found.items()))
+
+    def task(self, part: Slice) -> str:
+        """Whose slice it is, as text."""
+        return f"{self.threads.get((part.tgid, part.tid), '')} ({part.tid})"
+
+    def process(self, tgid: int) -> str:
+        """What a process is called: as its first thread, or as any that is known."""
+        first = self.threads.get((tgid, tgid))
+        return first or next((name for (owner, _), name in sorted(self.threads.items()) if owner == tgid), "")
 
 
 class _Tasks:
@@ -66,19 +119,21 @@ class _Tasks:
         return self._tgid[tid]
 
 
-def _waits(report: Report, style: Style) -> Iterator[_Slice]:
+def _stack(frames: Iterable[rows.Frame], style: Style) -> tuple[str, ...]:
+    return tuple(clean(frame.symbol, style) or "[unknown]" for frame in frames)
+
+
+def _waits(report: Report, style: Style) -> Iterator[Slice]:
     for wait in report.outliers:
-        lock = clean(wait.lock, style)
+        lock, task = clean(wait.lock, style), wait.task
         arguments: dict[str, str | int] = {"lock": lock, "kind": clean(wait.kind, style), "cpu": wait.cpu}
         if wait.instance:
             arguments["instance"] = clean(wait.instance, style)
-        for index, frame in enumerate(wait.stack):
-            arguments[f"stack {index:02}"] = clean(frame.symbol, style) or "[unknown]"
-        task = wait.task
-        yield _Slice(wait.begin_ns, wait.wait_ns, task.tgid, task.tid, wait.cpu, f"waits for {lock}", arguments)
+        place = wait.begin_ns, wait.wait_ns, task.tgid, task.tid, wait.cpu, lock
+        yield Slice("wait", *place, arguments, _stack(wait.stack, style))
 
 
-def _holdings(episode: Episode, tasks: _Tasks, arrow: int, style: Style) -> Iterator[_Slice]:
+def _holdings(episode: Episode, tasks: _Tasks, arrow: int, style: Style) -> Iterator[Slice]:
     """From each release of the lock back to the one before it, or to the wait's begin; the last has the arrow."""
     end = episode.begin_ns + episode.duration_ns
     releases = [event for event in episode.events if event.type == "release" and event.time_ns <= end]
@@ -86,13 +141,14 @@ def _holdings(episode: Episode, tasks: _Tasks, arrow: int, style: Style) -> Iter
     for release in sorted(releases, key=lambda event: (event.time_ns, event.cpu)):
         if release.time_ns <= begin:
             continue
-        held = _Slice(
+        held = Slice(
+            "hold",
             begin,
             release.time_ns - begin,
             tasks.tgid(release.task.tid, release.task.comm),
             release.task.tid,
             release.cpu,
-            f"holds {lock}",
+            lock,
             {"lock": lock, "waiter": clean(f"{episode.waiter.comm} ({episode.waiter.tid})", style)},
             starts=arrow if release is releases[-1] and not episode.in_progress else 0,
         )
@@ -100,10 +156,10 @@ def _holdings(episode: Episode, tasks: _Tasks, arrow: int, style: Style) -> Iter
         yield held
 
 
-def _slices(report: Report, tasks: _Tasks, style: Style) -> list[_Slice]:
+def _slices(report: Report, tasks: _Tasks, style: Style) -> list[Slice]:
     """Waits, each once, and holdings, each once for a time and a task."""
     waits = {(wait.tid, wait.begin_ns): wait for wait in _waits(report, style)}
-    holdings: dict[tuple[int, int, str], _Slice] = {}
+    holdings: dict[tuple[int, int, str, int], Slice] = {}
     for arrow, episode in enumerate(report.episodes, 1):
         if episode.state == "moment":
             continue
@@ -112,67 +168,46 @@ def _slices(report: Report, tasks: _Tasks, style: Style) -> list[_Slice]:
         arguments: dict[str, str | int] = {"lock": lock, "kind": clean(episode.kind, style), "state": episode.state}
         wait = waits.get(key)
         found = list(_holdings(episode, tasks, arrow, style))
-        arrives = arrow if any(holding.starts for holding in found) else 0
-        waits[key] = _Slice(
+        waits[key] = Slice(
+            "wait",
             episode.begin_ns,
             episode.duration_ns,
             episode.tgid,
             episode.waiter.tid,
             episode.cpu,
-            f"waits for {lock}",
+            lock,
             arguments | dict(wait.arguments if wait else {}),
-            ends=arrives,
+            wait.stack if wait else _stack(episode.stack, style),
+            ends=arrow if any(holding.starts for holding in found) else 0,
         )
         tasks.add(episode.tgid, episode.waiter.tid, episode.waiter.comm)
         for holding in found:
             # Two who wait for the same lock see the same release: the longer look is kept, and both arrows.
-            place = holding.tid, holding.begin_ns + holding.length_ns, holding.name
-            holdings.setdefault((*place[:2], f"{place[2]} {holding.starts}" if holding.starts else place[2]), holding)
+            holdings.setdefault((holding.tid, holding.end_ns, holding.name, holding.starts), holding)
     return sorted([*waits.values(), *holdings.values()], key=lambda part: (part.begin_ns, -part.length_ns))
 
 
-def _lanes(slices: Sequence[_Slice]) -> Iterator[tuple[_Slice, int]]:
-    """Slices of one track in as many lanes as keep them from crossing each other."""
-    ends: list[int] = []
+def lanes(slices: Iterable[Slice]) -> Iterator[tuple[int, Slice]]:
+    """Slices of one track, in as many lanes as keep them from crossing: within a lane they follow or nest.
+
+    slices: in order of their begin, of equal ones the longest first.
+    """
+    # Ends of the slices of a lane that are open, outermost first.
+    open_ends: list[list[int]] = []
     for part in slices:
-        lane = next((index for index, end in enumerate(ends) if end <= part.begin_ns), len(ends))
-        if lane == len(ends):
-            if lane == _LANES:
-                continue
-            ends.append(0)
-        ends[lane] = part.begin_ns + part.length_ns
-        yield part, lane
+        for ends in open_ends:
+            while ends and ends[-1] <= part.begin_ns:
+                ends.pop()
+        fitting = (lane for lane, ends in enumerate(open_ends) if not ends or ends[-1] >= part.end_ns)
+        lane = next(fitting, len(open_ends))
+        if lane == len(open_ends):
+            open_ends.append([])
+        open_ends[lane].append(part.end_ns)
+        yield lane, part
 
 
-def _names(process: int, name: str, threads: Mapping[int, str]) -> Iterator[dict[str, Any]]:
-    yield {"ph": "M", "name": "process_name", "pid": process, "args": {"name": name}}
-    for thread, text in sorted(threads.items()):
-        yield {"ph": "M", "name": "thread_name", "pid": process, "tid": thread, "args": {"name": text}}
-
-
-def _events(part: _Slice, process: int, thread: int, origin_ns: int, arrows: bool) -> Iterator[dict[str, Any]]:
-    place = {"pid": process, "tid": thread}
-    begin, end = part.begin_ns - origin_ns, part.begin_ns + part.length_ns - origin_ns
-    category = "hold" if part.name.startswith("holds ") else "wait"
-    yield {
-        "ph": "X",
-        "name": part.name,
-        "cat": category,
-        **place,
-        "ts": begin / 1e3,
-        "dur": part.length_ns / 1e3,
-        "args": dict(part.arguments),
-    }
-    # An arrow belongs to the slice around its time: just before the end.
-    inside = max(begin, end - 1) / 1e3
-    if arrows and part.starts:
-        yield {"ph": "s", "name": "release", "cat": "release", "id": part.starts, **place, "ts": inside}
-    if arrows and part.ends:
-        yield {"ph": "f", "bp": "e", "name": "release", "cat": "release", "id": part.ends, **place, "ts": inside}
-
-
-def _counters(recording: Recording, report: Report, style: Style) -> Iterator[dict[str, Any]]:
-    """How many threads wait for each of the first locks, by interval."""
+def _counters(recording: Recording, report: Report, style: Style) -> Iterator[Counter]:
+    """Of the first locks, by interval."""
     window = report.window
     kinds = recording.kinds()
     heaviest = sorted(report.locks, key=lambda lock: -lock.figures.wait_ns)[:COUNTERS]
@@ -182,62 +217,27 @@ def _counters(recording: Recording, report: Report, style: Style) -> Iterator[di
         name = name_of.get((row.lock, kinds.get(row.kind, "")))
         if name is not None:
             sums[row.interval, name] += row.wait_ns
-    names = sorted(set(name_of.values()))
-    ends = []
+    points: defaultdict[str, list[tuple[int, float]]] = defaultdict(list)
+    end = None
     for interval in recording.intervals():
         length = interval.end_ns - interval.begin_ns
         if length <= 0 or interval.end_ns <= window.begin_ns or interval.begin_ns >= window.end_ns:
             continue
-        ends.append(interval.end_ns)
-        for name in names:
-            yield _counter(name, interval.begin_ns, window.begin_ns, sums[interval.id, name] / length, style)
-    if ends:
-        for name in names:
-            yield _counter(name, max(ends), window.begin_ns, 0, style)
+        end = max(end or 0, interval.end_ns)
+        for name in name_of.values():
+            points[name].append((interval.begin_ns, sums[interval.id, name] / length))
+    if end is not None:
+        for name in sorted(set(name_of.values())):
+            yield Counter(f"waiting for {clean(name, style)}", (*dict(points[name]).items(), (end, 0.0)))
 
 
-def _counter(name: str, time_ns: int, origin_ns: int, threads: float, style: Style) -> dict[str, Any]:
-    return {
-        "ph": "C",
-        "name": f"waiting for {clean(name, style)}",
-        "pid": _LOCKS,
-        "ts": (time_ns - origin_ns) / 1e3,
-        "args": {"threads": round(threads, 6)},
-    }
-
-
-def encode(recording: Recording, report: Report, style: Style) -> bytes:
-    """The trace; report: with all its long waits and episodes.  Times begin with the report's window.
-
-    Raises RecordingError if the recording is damaged.
-    """
+def read_trace(recording: Recording, report: Report, style: Style) -> Trace:
+    """The trace; report: with all its long waits and episodes.  Raises RecordingError if the recording is damaged."""
     tasks = _Tasks(report, style)
     slices = _slices(report, tasks, style)
-    origin = report.window.begin_ns
-    by_task: defaultdict[tuple[int, int], list[_Slice]] = defaultdict(list)
-    by_cpu: defaultdict[int, list[_Slice]] = defaultdict(list)
-    for part in slices:
-        by_task[part.tgid, part.tid].append(part)
-        by_cpu[part.cpu].append(part)
-    events: list[dict[str, Any]] = []
-    threads: defaultdict[int, dict[int, str]] = defaultdict(dict)
-    for (tgid, tid), parts in sorted(by_task.items()):
-        name = tasks.names.get((tgid, tid), "")
-        threads[tgid][tid] = name
-        for part in parts:
-            events += _events(part, tgid, tid, origin, arrows=True)
-    for tgid, names in sorted(threads.items()):
-        events += _names(tgid, tasks.names.get((tgid, tgid)) or next(iter(names.values())), names)
-    lanes: dict[int, str] = {}
-    for cpu, parts in sorted(by_cpu.items()):
-        for part, lane in _lanes(parts):
-            thread = cpu * _LANES + lane
-            lanes[thread] = f"CPU {cpu}" + (f" ({lane + 1})" if lane else "")
-            who = tasks.names.get((part.tgid, part.tid), "")
-            named = replace(part, cpu=cpu, arguments={"task": f"{who} ({part.tid})", **part.arguments})
-            events += _events(named, _CPUS, thread, origin, arrows=False)
-    events += _names(_CPUS, "CPUs", lanes)
-    events += _counters(recording, report, style)
-    events += _names(_LOCKS, "locks", {})
-    facts = {"made by": "lockline", "host": clean(report.host.name or "", style)}
-    return to_json({"displayTimeUnit": "ns", "otherData": facts, "traceEvents": events})
+    window = report.window
+    counters = tuple(_counters(recording, report, style))
+    host = clean(report.host.name or "", style)
+    unix = window.begin_unix_ns
+    since = None if unix is None else unix + window.begin_ns - window.recording_begin_ns
+    return Trace(window.begin_ns, since, host, tasks.names, slices, counters)
