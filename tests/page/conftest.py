@@ -7,7 +7,13 @@ from typing import Any
 
 import pytest
 
+from lockline.base.text import Style
 from lockline.cli import main as cli
+from lockline.investigation.choice import judge
+from lockline.page.html import Writer
+from lockline.page.why import make_page
+from lockline.render.documents import why as document
+from test_why import MACHINE, stories
 
 from .made import TOP, make_all
 
@@ -19,7 +25,7 @@ def recordings(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 @pytest.fixture(scope="session")
 def pages(recordings: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """A page of each recording, of a diff, of watched lines and of c2c data."""
+    """A page of each recording, of a diff, of watched lines, of c2c data and of an investigation."""
     directory = tmp_path_factory.mktemp("pages")
     text = TOP / "tests" / "c2c" / "reader_and_writer.txt"
     commands = {name: ["report", str(path)] for name, path in recordings.items()}
@@ -28,7 +34,10 @@ def pages(recordings: dict[str, Path], tmp_path_factory: pytest.TempPathFactory)
     commands["c2c"] = ["c2c", "report", str(text)]
     for name, command in commands.items():
         assert cli.main([*command, "--html", str(directory / f"{name}.html")]) in (0, 2)
-    return {name: directory / f"{name}.html" for name in commands}
+    known = stories()[-1]
+    story = document.make(known, judge(known, "time"), MACHINE)
+    (directory / "why.html").write_text(make_page(story, Writer(Style(unicode=True))), encoding="utf-8")
+    return {name: directory / f"{name}.html" for name in (*commands, "why")}
 
 
 @pytest.fixture(scope="session")

@@ -20,7 +20,7 @@ from lockline.rules.report import make_report
 
 from .made import MODULES, NAMES, TOP
 
-PAGES = (*NAMES, "diff", "watch", "c2c")
+PAGES = (*NAMES, "diff", "watch", "c2c", "why")
 SIZES = {"phone": (360, 740), "desk": (1280, 900), "4k": (3840, 2160)}
 SEEN = TOP / "build" / "page-test" / "seen"
 MILLISECONDS = 120_000
@@ -133,6 +133,91 @@ def test_keys_are_enough(pages: dict[str, Path], recordings: dict[str, Path], ch
             if status.inner_text() == text:
                 break
         assert seen == max(report.locks, key=lambda lock: lock.figures.wait_ns).figures.waits
+
+
+def test_keys_zoom(pages: dict[str, Path], chromium: Any) -> None:
+    with opened(chromium, pages["generated"]) as page:
+        live, status = page.locator("#timeline-chart .live"), page.locator("#timeline-chart [aria-live]")
+        live.focus()
+        for _ in range(3):
+            page.keyboard.press("ArrowRight")
+        spans = []
+        for key in "++--+0":
+            page.keyboard.press(key)
+            spans.append(status.inner_text())
+        assert spans == [
+            "shows 0 to 5 s",
+            "shows 1 to 3 s",
+            "shows 0 to 4 s",
+            "shows 0 to 8 s",
+            "shows 0 to 4 s",
+            "shows 0 to 10 s",
+        ]
+        page.keyboard.press("+")
+        assert "--from 0.001 --to 4.999" in page.locator("#zoomed").inner_text()
+        page.locator("#heat-chart .live").focus()
+        page.keyboard.press("End")
+        page.keyboard.press("+")
+        assert page.locator("#heat-chart [aria-live]").inner_text() == "shows 5 to 10 s"
+
+
+def test_keys_walk_through_a_flame_graph(pages: dict[str, Path], chromium: Any) -> None:
+    """From the outermost frame to the lock, and back; Enter zooms as a click does."""
+    with opened(chromium, pages["example"]) as page:
+        page.emulate_media(reduced_motion="reduce")
+        live, status = page.locator("#flame-chart .live"), page.locator("#flame-chart [aria-live]")
+        live.focus()
+        page.keyboard.press("Home")
+        seen = [status.inner_text()]
+        for _ in range(6):
+            page.keyboard.press("ArrowDown")
+            seen.append(status.inner_text())
+        names = [text.partition(":")[0] for text in seen]
+        assert names[:4] == ["all waiting", "strace", "do_syscall_64", "__x64_sys_ptrace"]
+        assert names[5] == "queued_write_lock_slowpath"
+        assert names[6] == "tasklist_lock (rwlock"
+        page.keyboard.press("ArrowUp")
+        assert status.inner_text() == seen[5]
+        assert live.locator(".at").count() == 1
+        page.keyboard.press("Enter")
+        wide = "() => document.querySelector('#flame-chart .at rect')?.getBoundingClientRect().width > 1000"
+        page.wait_for_function(wide)
+        page.keyboard.press("Escape")
+        assert status.inner_text() == ""
+
+
+def test_what_has_no_stack_is_last_in_a_flame_graph(pages: dict[str, Path], chromium: Any) -> None:
+    with opened(chromium, pages["generated"]) as page:
+        page.add_style_tag(content=".drawn .still { display: block !important; }")
+        for drawing in ("#flame-chart .live svg g.frame", "#flame-chart .still svg g"):
+            boxes = page.locator(drawing).evaluate_all(
+                """all => all.map(one => [one.querySelector("title").textContent,
+                                          one.querySelector("rect").getBoundingClientRect().x])"""
+            )
+            [unknown] = [at for words, at in boxes if words.startswith("[any task]")]
+            tasks = [at for words, at in boxes if words.startswith("worker/")]
+            assert len(tasks) > 3
+            assert max(tasks) < unknown
+
+
+@pytest.mark.parametrize("size", ["phone", "desk"])
+def test_labels_of_many_cpus_do_not_touch(size: str, pages: dict[str, Path], chromium: Any) -> None:
+    """Rows of text have free rows of pixels between them: left of the chart no long stretch of rows is written on."""
+    with opened(chromium, pages["huge"], size) as page:
+        runs = page.locator("#heat-chart canvas").evaluate_all(
+            """canvases => canvases.map(canvas => {
+              const pixels = canvas.getContext("2d").getImageData(0, 0, 60, canvas.height).data;
+              let run = 0, longest = 0;
+              for (let row = 0; row < canvas.height; row++) {
+                let written = false;
+                for (let x = 0; x < 60; x++) written ||= pixels[4 * (60 * row + x) + 3] > 60;
+                run = written ? run + 1 : 0;
+                longest = Math.max(longest, run);
+              }
+              return longest;
+            })"""
+        )
+        assert 5 < max(runs) < 16
 
 
 @pytest.mark.parametrize("name", PAGES)

@@ -11,13 +11,16 @@ from typing import Any
 
 from lockline.export.profile import Entry, Profile
 
+# In place of a command, of waits that no sample stands for.
+ANY_TASK = "[any task]"
+
 # Locks with a profile of their own.
 _LOCKS = 100
 
 
 def path(entry: Entry, comm: bool) -> tuple[str, ...]:
     """The names of a stack, outermost first: the command, the functions, the lock."""
-    task = (entry.comm or "[any task]",) if comm else ()
+    task = (entry.comm or ANY_TASK,) if comm else ()
     return (*task, *(code.name for code in reversed(entry.stack)), f"{entry.lock} ({entry.kind})")
 
 

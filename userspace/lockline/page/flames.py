@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from lockline.export.profile import Profile
-from lockline.export.stacks import by_path
+from lockline.export.stacks import ANY_TASK, by_path
 from lockline.page.svg import Node
 
 # Frames of one graph, and callers above each other.
@@ -37,7 +37,8 @@ def _frozen(name: str, node: _Growing, least: int, depth: int) -> Node:
     rest = sum(below.value for below in node.children.values()) - sum(child.value for child in children)
     if rest:
         children.append(Node(SMALLER, rest))
-    return Node(name, node.value, tuple(sorted(children, key=lambda child: (-child.value, child.name))))
+    # What has no stack is last: it is large, and says nothing.
+    return Node(name, node.value, tuple(sorted(children, key=lambda one: (one.name == ANY_TASK, -one.value, one.name))))
 
 
 def tree(profile: Profile, name: str) -> Node:

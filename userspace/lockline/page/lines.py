@@ -4,7 +4,7 @@
 from collections.abc import Sequence
 
 from lockline.c2c.live import LiveReport
-from lockline.c2c.model import C2cReport, LineReport
+from lockline.c2c.model import C2cReport, LineReport, Part
 from lockline.page import svg
 from lockline.page.document import Page, Section, figure, render
 from lockline.page.html import Content, Markup, Writer, joined
@@ -15,11 +15,15 @@ from lockline.render import c2c_text, watch_text
 MAPS = 30
 
 
+def _users(part: Part) -> str:
+    """Who uses a member, by what they do: "waiter: f, g; holder: h"."""
+    return "; ".join(f"{role}: {', '.join(functions[:3])}" for role, functions in part.roles.items())
+
+
 def _table(report: LineReport, write: Writer) -> Markup:
     rows: list[Sequence[Content]] = []
     for part in report.parts:
         counts = part.counts
-        users = "; ".join(f"{role}: {', '.join(functions[:3])}" for role, functions in part.roles.items())
         rows.append(
             (
                 part.name,
@@ -30,7 +34,7 @@ def _table(report: LineReport, write: Writer) -> Markup:
                 f"{counts.locked or 0:,}",
                 f"{counts.transfers:,}",
                 f"{part.share:.0%}",
-                users,
+                _users(part),
             )
         )
     titles = ("member", "type", "bytes", "reads", "writes", "atomic", "transfers", "of the cost", "who uses it")
@@ -38,23 +42,27 @@ def _table(report: LineReport, write: Writer) -> Markup:
 
 
 def _map(report: LineReport, write: Writer, label: str) -> Markup:
-    """The line's bytes from left to right: what lies where; then who reads, writes and takes it."""
+    """The line's bytes from left to right: what lies where, and how often it is read, written and taken."""
     members: list[svg.Bar] = []
-    reads: list[svg.Bar] = []
-    writes: list[svg.Bar] = []
-    takes: list[svg.Bar] = []
+    lanes: dict[str, list[svg.Bar]] = {"reads": [], "writes": [], "takes": []}
+
+    def counts(part: Part) -> tuple[int, int, int]:
+        found = part.counts
+        return found.loads or 0, (found.stores or 0) + (found.locked or 0), found.transfers
+
+    most = max((number for part in report.parts for number in counts(part)), default=0)
     for part in report.parts:
-        counts, end = part.counts, max(part.end, part.begin + 1)
+        end, users = max(part.end, part.begin + 1), _users(part)
         kind, mark = ("hold", "*") if part.is_lock else ("busy", "")
-        members.append(svg.Bar(part.begin, end, kind, part.name + mark))
-        for row, number, what in (
-            (reads, counts.loads or 0, "reads"),
-            (writes, (counts.stores or 0) + (counts.locked or 0), "writes"),
-            (takes, counts.transfers, "transfers"),
-        ):
+        members.append(
+            svg.Bar(part.begin, end, kind, part.name + mark, f"{part.name}, {users}" if users else part.name)
+        )
+        for (what, lane), number in zip(lanes.items(), counts(part), strict=True):
             if number:
-                row.append(svg.Bar(part.begin, end, "wait" if what == "transfers" else "event", f"{number:,}"))
-    rows = [("members", members), ("reads", reads), ("writes", writes), ("takes", takes)]
+                # The four palest colours: words are written on them.
+                shade = f"h{min(3, 4 * number // (most + 1))}"
+                lane.append(svg.Bar(part.begin, end, shade, f"{number:,}", f"{part.name}: {number:,} {what}"))
+    rows = [("members", members), *lanes.items()]
     return svg.lanes(write, label, rows, 0, report.line.size or 64, lambda bytes_: f"{bytes_:g} B")
 
 
@@ -66,7 +74,7 @@ def _lines(reports: Sequence[LineReport], write: Writer) -> Section:
         words = f"Verdict: {verdict.verdict}, {verdict.confidence} confidence."
         caption = (
             "The bytes of the line from left to right: what lies there (* is a lock), and how often it was read,"
-            " written, and taken by another CPU."
+            " written, and taken by another CPU. The more a part stands out, the more often. The table says by whom."
         )
         drawing = _map(report, write, f"Map of cache line {number}, {name}")
         advice = write("p", report.advice.text) if report.advice is not None else None

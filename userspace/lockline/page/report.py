@@ -158,7 +158,9 @@ def _histograms(report: Report, write: Writer) -> Section:
         if number
     ]
     table = write.table("Waits by length", ("lock", "from", "waits"), rows)
-    caption = "How many waits were how long (logarithmic).  Lengths in the marked part may be more than 10% off."
+    caption = "How many waits were how long (logarithmic)."
+    if any(trusted_ns(report, lock.kind) > min((low for low, _ in lengths(lock)), default=0) for lock in heaviest):
+        caption += " Lengths in the marked part may be more than 10% off."
     titles, octaves = lengths_of_all(heaviest, HISTOGRAMS)
     by_lock: list[Sequence[Content]] = [
         (

@@ -190,12 +190,13 @@ def flame(write: Writer, label: str, root: Node, levels: int = 24) -> Markup:
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """A stretch in a lane; kind: a class of its colour."""
+    """A stretch in a lane; kind: a class of its colour; tip: what the pointer shows, else the words."""
 
     begin: float
     end: float
     kind: str
     words: str
+    tip: str = ""
 
 
 def lanes(
@@ -229,7 +230,7 @@ def lanes(
                     words, start = shown, x + wide + 3
             box = write("rect", x=round(x, 1), y=y + 3, width=round(wide, 1), height=tall - 6, class_=bar.kind)
             text = _text(write, start, y + 17, words) if words else None
-            parts.append(write("g", write("title", f"{shown}, {unit(bar.end - bar.begin)}"), box, text))
+            parts.append(write("g", write("title", f"{bar.tip or shown}, {unit(bar.end - bar.begin)}"), box, text))
     height = len(rows) * tall + BOTTOM
     parts += [
         _text(write, left + tick * scale, height - 6, unit(round(tick)), "middle") for tick in _ticks(end - begin)

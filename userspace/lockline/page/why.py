@@ -2,9 +2,13 @@
 """The page of an investigation: cause, proof, what was ruled out, and what each step cost."""
 
 from lockline.base.numbers import duration, percent
-from lockline.page.document import Page, Section, render
+from lockline.page import svg
+from lockline.page.document import Page, Section, figure, render
 from lockline.page.html import Markup, Writer, joined
 from lockline.render.documents.why import Document
+
+# Of a step's cost.
+SIDES = ("price", "took")
 
 
 def _answer(document: Document, write: Writer) -> Section:
@@ -55,7 +59,18 @@ def _steps(document: Document, write: Writer) -> Section:
     budget = document.budget
     told = f"{duration(budget.paid_ns)} of CPU time of {duration(budget.allowed_ns)} allowed; starts are not in it."
     table = write.table("Steps, with their CPU time", titles, rows, left=(0, 1, 2))
-    return Section("steps", "Steps", joined((table, write("p", told))))
+    costs = [
+        (f"{step.number} {step.probe}", step.price_ns / 1e6, (step.probe_ns + step.collector_ns) / 1e6)
+        for step in document.steps
+    ]
+    parts = [table, write("p", told)]
+    if any(price or paid for _, price, paid in costs):
+        caption = "Milliseconds of CPU time of each step: its price as stated before, and what it took."
+        drawing = joined((svg.pairs(write, "CPU time of the steps", costs, SIDES), svg.legend(write, SIDES)))
+        figures = [(name, f"{price:.3g} ms", f"{paid:.3g} ms") for name, price, paid in costs]
+        beside = write.table("CPU time of the steps", ("step", *SIDES), figures)
+        parts.append(figure(write, "costs", caption, drawing, beside, chart=False))
+    return Section("steps", "Steps", joined(parts))
 
 
 def _unseen(document: Document, write: Writer) -> Section:

@@ -79,8 +79,16 @@ const zoom = (theme) => [
   { type: "inside", zoomOnMouseWheel: "ctrl", moveOnMouseWheel: false },
 ];
 
-// A chart and what its cursor says; points: how many places the cursor has, words: of a place, show: draws it there.
+// A chart and what its cursor says; points: how many places the cursor has, words: of a place, place: to draw it there,
+// step: which one of `steps` along the axis it is, of charts that zoom.
 const drawn = [];
+
+// Half of what is shown, or twice, around one step; [first, last] stay within the chart.
+function zoomed([first, last], steps, around, closer) {
+  const wide = Math.max(1, Math.min(steps, closer ? Math.floor((last - first + 1) / 2) : (last - first + 1) * 2));
+  const begin = Math.max(0, Math.min(steps - wide, around - Math.floor(wide / 2)));
+  return [begin, begin + wide - 1];
+}
 
 function chart(name, height, option, cursor) {
   const figure = document.getElementById(`${name}-chart`);
@@ -95,13 +103,27 @@ function chart(name, height, option, cursor) {
   new ResizeObserver(() => made.resize()).observe(live);
   live.tabIndex = 0;
   live.setAttribute("role", "application");
-  live.setAttribute("aria-label", `${figure.querySelector("figcaption").textContent} Arrow keys move along it.`);
+  const keys = cursor.step ? "Arrow keys move along it, + and - zoom, 0 shows all." : "Arrow keys move along it.";
+  live.setAttribute("aria-label", `${figure.querySelector("figcaption").textContent} ${keys}`);
   const status = document.createElement("p");
   status.className = "note";
   status.setAttribute("aria-live", "polite");
   live.after(status);
   let at = -1;
+  const zoomBy = (key) => {
+    const { startValue, endValue } = made.getOption().dataZoom[0];
+    const around = cursor.step(Math.max(0, at));
+    const [first, last] =
+      key === "0" ? [0, cursor.steps() - 1] : zoomed([startValue, endValue], cursor.steps(), around, key !== "-");
+    made.dispatchAction({ type: "dataZoom", startValue: first, endValue: last });
+    status.textContent = cursor.span(first, last);
+  };
   live.addEventListener("keydown", (event) => {
+    if (cursor.step && ["+", "=", "-", "0"].includes(event.key) && !event.ctrlKey && !event.metaKey) {
+      event.preventDefault();
+      zoomBy(event.key);
+      return;
+    }
     const step = { ArrowRight: 1, ArrowLeft: -1, PageDown: 10, PageUp: -10 }[event.key];
     if (step === undefined && event.key !== "Home" && event.key !== "End") return;
     event.preventDefault();
@@ -112,6 +134,12 @@ function chart(name, height, option, cursor) {
   });
   return made;
 }
+
+// For charts along the recording's time.
+const spans = (data) => ({
+  steps: () => data.steps.length,
+  span: (first, last) => `shows ${seconds(data.steps[first][0])} to ${seconds(data.steps[last][1])} s`,
+});
 
 function timeline(data) {
   if (!data.steps?.length) return;
@@ -146,14 +174,16 @@ function timeline(data) {
     points: () => data.steps.length,
     place: (index) => ({ seriesIndex: 0, dataIndex: index }),
     words: (index) => words(index).join(", "),
+    step: (index) => index,
+    ...spans(data),
   });
-  const zoomed = document.getElementById("zoomed");
+  const told = document.getElementById("zoomed");
   made?.on("datazoom", () => {
     const { startValue, endValue } = made.getOption().dataZoom[0];
     const whole = startValue === 0 && endValue === data.steps.length - 1;
     const from = seconds(data.steps[startValue][0] + 1e6);
     const to = seconds(data.steps[endValue][1] - 1e6);
-    zoomed.textContent = whole ? "" : `The same part as text: lockline report --from ${from} --to ${to}`;
+    told.textContent = whole ? "" : `The same part as text: lockline report --from ${from} --to ${to}`;
   });
 }
 
@@ -162,6 +192,7 @@ function heat(data) {
   const cells = [];
   data.cpus.forEach((row, y) => row[1].forEach((value, x) => value && cells.push([x, y, Math.log10(value), value])));
   const most = Math.max(...cells.map((cell) => cell[2]), 1);
+  const height = Math.min(900, 160 + 14 * data.cpus.length);
   const name = (row) => (/^\d+$/.test(row[0]) ? `CPU ${row[0]}` : row[0]);
   const words = (cell) =>
     `${name(data.cpus[cell[1]])}, ${seconds(data.steps[cell[0]][0])} s: waits for ${duration(cell[3])}`;
@@ -169,7 +200,13 @@ function heat(data) {
     ...common(theme, "Waiting on each CPU over time."),
     tooltip: { ...common(theme, "").tooltip, formatter: (part) => words(part.data) },
     xAxis: axis(theme, { type: "category", data: data.steps.map((step) => `${seconds(step[0])} s`) }),
-    yAxis: axis(theme, { type: "category", data: data.cpus.map(name), inverse: true }),
+    yAxis: axis(theme, {
+      type: "category",
+      data: data.cpus.map(name),
+      inverse: true,
+      // A label needs 16 pixels; rows may be thinner.
+      axisLabel: { color: theme.ink, interval: Math.ceil((16 * data.cpus.length) / (height - 92)) - 1 },
+    }),
     visualMap: {
       show: false,
       min: Math.max(0, most - 4),
@@ -178,12 +215,14 @@ function heat(data) {
       inRange: { color: theme.heat },
     },
     dataZoom: zoom(theme),
-    series: [{ type: "heatmap", data: cells, progressive: 1000, itemStyle: { borderWidth: 0 } }],
+    series: [{ type: "heatmap", data: cells, progressive: 8000, itemStyle: { borderWidth: 0 } }],
   });
-  chart("heat", Math.min(900, 160 + 14 * data.cpus.length), option, {
+  chart("heat", height, option, {
     points: () => cells.length,
     place: (index) => ({ seriesIndex: 0, dataIndex: index }),
     words: (index) => words(cells[index]),
+    step: (index) => cells[index][0],
+    ...spans(data),
   });
 }
 
@@ -200,7 +239,13 @@ function histogram(data) {
       grid: { left: 70, right: 16, top: 30, bottom: 28 },
       tooltip: { ...common(theme, "").tooltip, trigger: "axis", formatter: (parts) => words(parts[0].dataIndex) },
       xAxis: axis(theme, { type: "category", data: one().buckets.map((bucket) => duration(bucket[0])) }),
-      yAxis: axis(theme, { type: "log", name: "waits", min: 0.5 }),
+      // From a half on, or a single wait would have no height.
+      yAxis: axis(theme, {
+        type: "log",
+        name: "waits",
+        min: 0.5,
+        axisLabel: { color: theme.ink, formatter: (waits) => (waits < 1 ? "" : waits.toLocaleString("en")) },
+      }),
       series: [
         {
           type: "bar",
@@ -253,6 +298,11 @@ function flame(name, root) {
   status.className = "note";
   status.setAttribute("aria-live", "polite");
   const share = (value) => `${((value / root.value) * 100).toFixed(1)}%`;
+  const unknown = (node) => node.data.name === "[any task]";
+  const under = (node) => node.ancestors().some(unknown);
+  const say = (node) => {
+    status.textContent = `${node.data.name}: ${duration(node.value)}, ${share(node.value)} of all`;
+  };
   const made = flamegraph()
     .width(live.clientWidth || 900)
     .cellHeight(20)
@@ -260,15 +310,14 @@ function flame(name, root) {
     .transitionDuration(still ? 0 : 200)
     .inverted(true)
     .selfValue(false)
-    .sort((a, b) => b.value - a.value)
+    // What has no stack comes last: it is large, and says nothing.
+    .sort((a, b) => unknown(a) - unknown(b) || b.value - a.value)
     .label((node) => `${node.data.name}: ${duration(node.value)}, ${share(node.value)}`)
     .setColorMapper((node) => {
       const tint = [...node.data.name].reduce((sum, letter) => sum + letter.codePointAt(0), 0) % 5;
-      return node.highlight ? "var(--c0)" : `var(--f${tint})`;
+      return node.highlight ? "var(--c0)" : under(node) ? "var(--line)" : `var(--f${tint})`;
     })
-    .onClick((node) => {
-      status.textContent = `${node.data.name}: ${duration(node.value)}, ${share(node.value)} of all`;
-    });
+    .onClick((node) => say(node));
   select(live).datum(root).call(made);
   live.after(status);
   const reset = document.createElement("button");
@@ -289,9 +338,38 @@ function flame(name, root) {
   document.addEventListener("lockline-search", (event) => search(event.detail));
   const asked = document.getElementById("search")?.value.trim().toLowerCase();
   if (asked) search(asked);
-  // Enter on a frame does what a click does.
+  // The cursor is a frame: down to its largest callee, up to its caller, left and right to the caller's others.
+  let at = null;
+  // A zoom draws the frames anew.
+  const mark = () => select(live).selectAll("g.frame").classed("at", (node) => node === at);
+  live.tabIndex = 0;
+  live.setAttribute("role", "application");
+  const words = figure.querySelector("figcaption").textContent;
+  live.setAttribute("aria-label", `${words} Arrow keys move from frame to frame, Enter zooms, Escape shows all.`);
   live.addEventListener("keydown", (event) => {
+    const frames = new Map(select(live).selectAll("g.frame").nodes().map((box) => [select(box).datum(), box]));
+    const drawnOf = (nodes) => (nodes ?? []).filter((node) => frames.has(node)).sort((a, b) => a.x0 - b.x0);
+    const beside = (step) => {
+      const others = drawnOf(at.parent?.children);
+      return others[others.indexOf(at) + step];
+    };
+    const [first] = [...frames.keys()].sort((a, b) => a.depth - b.depth);
+    if (!frames.has(at)) at = null;
+    let next;
     if (event.key === "Escape") reset.click();
+    else if (event.key === "Enter" && at) made.zoomTo(at);
+    else if (event.key === "Enter") return;
+    else if (!["ArrowDown", "ArrowUp", "ArrowLeft", "ArrowRight", "Home"].includes(event.key)) return;
+    else if (!at || event.key === "Home") next = first;
+    else if (event.key === "ArrowDown") next = drawnOf(at.children)[0];
+    else if (event.key === "ArrowUp") next = at.parent;
+    else next = beside(event.key === "ArrowLeft" ? -1 : 1);
+    event.preventDefault();
+    if (next) {
+      at = next;
+      say(at);
+    }
+    mark();
   });
 }
 
