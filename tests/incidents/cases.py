@@ -25,12 +25,14 @@ _GROUP = "lockline-incidents"
 # From this part of the time on, in which tasks wait for a CPU, the machine is too small for its loads.
 PRESSURE = 0.8
 _NO_LOCK = ("nothing",)
-_KERNEL = ("convoy", "hot-lock", "long-hold", "writer-starved", "readers-starved", "unfair")
+_KERNEL = ("convoy", "hot-lock", "long-hold", "long-waits", "writer-starved", "readers-starved", "unfair")
 _USER = ("user-lock",)
 _NEIGHBOUR = ("held-by-others",)
 # What the neighbours of these do, with as many threads; read-maps of the program's own.
 NEIGHBOURS = {"files-seldom": ("one-directory", 4), "map-seldom": ("read-maps", 1)}
 _SLEEPS = ("holder-sleeps", "held-over-sleep")
+# Two CPUs hardly meet there.
+_LITTLE = (*_KERNEL, "busy-lock", *_NO_LOCK)
 _NO_CPU = ("holder-no-cpu", "priority-inversion", "holder-preempted")
 
 
@@ -122,6 +124,7 @@ CASES: tuple[Case, ...] = (
     _of("tested-spinlock", ("user-spin",), "tested_spin_lock"),
     _of("inheriting", (*_USER, *_KERNEL), "table_mutex", "rt_mutex"),
     _of("once", ("lock-not-released",), "once"),
+    _of("map-under-mutex", ("behind-lock", *_KERNEL, *_USER), "mmap_lock", "table_mutex"),
     _of("mounts", _KERNEL),
     _of("groups", _KERNEL, "cgroup_mutex", "i_rwsem", told=("director", "group")),
     _of("kernfs-readers", (*_KERNEL, *_NO_LOCK)),
@@ -132,9 +135,9 @@ CASES: tuple[Case, ...] = (
     _of("tracepoints", _KERNEL, "event_mutex", "perf_trace"),
     _of("rcu-callers", _NO_LOCK, told=("RCU",)),
     _of("renames", _KERNEL, "rename", "i_rwsem"),
-    _of("file-table", (*_KERNEL, "busy-lock"), "file_lock"),
-    _of("signals", (*_KERNEL, "busy-lock"), "siglock"),
-    _of("segments", (*_KERNEL, "busy-lock"), "shm"),
+    _of("file-table", _LITTLE),
+    _of("signals", _LITTLE),
+    _of("segments", _LITTLE),
     _of("one-epoll", _KERNEL, "mtx"),
     _of("slow-stream", (*_KERNEL, *_NO_LOCK), told=("buffer is full", "reader")),
     _of("full-pipe", _NO_LOCK, told=("pipe is full",)),

@@ -183,6 +183,18 @@ static void map_and_unmap(long thread)
 	must(!munmap(memory, size), "munmap");
 }
 
+/* The same under a mutex, beside threads that need none: mmap_lock makes both wait. */
+static void map_under_mutex(long thread)
+{
+	if (thread % 2) {
+		map_and_unmap(thread);
+		return;
+	}
+	pthread_mutex_lock(&table_mutex);
+	map_and_unmap(thread);
+	pthread_mutex_unlock(&table_mutex);
+}
+
 /* One arena: malloc() and free() of all threads take its mutex. */
 static void allocate(long thread)
 {
@@ -768,6 +780,7 @@ static const struct incident incidents[] = {
 	{"tested-spinlock", tested_spin_lock, NULL},
 	{"inheriting", long_section, prepare_inheriting},
 	{"once", make_once, NULL},
+	{"map-under-mutex", map_under_mutex, NULL},
 };
 
 static const struct incident *incident;

@@ -32,6 +32,7 @@ from lockline.analysis.findings import (
 )
 from lockline.analysis.user_evidence import Goroutines
 from lockline.investigation import probes
+from lockline.investigation.chain import of_chain
 from lockline.investigation.elsewhere import POLLING, blocked_elsewhere, of_sleeps
 from lockline.investigation.lines import fought_over, of_lines
 from lockline.investigation.machine import CLOCK_CAUSE, of_clock, of_perturbation, of_tracers, reading_clocks
@@ -617,6 +618,7 @@ def hypotheses(known: Investigation) -> tuple[Hypothesis, ...]:
         found += _in_kernel(known, *lock)
     if user is not None and not any(one.cause in _SELF_EXPLAINED for one in found):
         found += _in_program(known, user[1])
+    found += of_chain(known, found, None if user is None else Process(user[1].comm, user[1].tgid))
     if lock is not None and not any(one.supported for one in found):
         found.append(_most_waited(*lock[:2]))
     if any(one.supported for one in found):

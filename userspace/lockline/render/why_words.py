@@ -59,6 +59,7 @@ SENTENCES: Mapping[str, str] = {
     "why-once": "{threads} threads of {process} wait until {owner} has made what is made once (pthread_once)",
     "why-not-posted": ("{threads} threads of {process} wait for a semaphore[ in {function}], which nobody posts"),
     "why-most-waited": "Tasks wait for {lock:full} more than for other locks, but not for long",
+    "why-behind-lock": "Threads[ of {process}] that hold {lock} wait for {other:full} meanwhile: it makes both wait",
     "why-line": "CPUs fight over the cache line of {name}[, which threads of {process} change in {function}]",
     "why-line-open": "CPUs fight over the cache line of {name}",
     "why-perturbation": "lockline's own probes make these waits",
@@ -72,6 +73,10 @@ SENTENCES: Mapping[str, str] = {
     "why-idle-or-not": (
         "workers with nothing to do look the same as those who wait for one that was not given back:"
         " `gdb -p {process:id} -batch -ex 'thread apply all backtrace'` shows where they are"
+    ),
+    "why-sleeps-for-lock": (
+        "the holder of {lock} sleeps in {function}, which waits for a lock of the kernel: {other:full} has {waits} of"
+        " this process[, most of them in {caller}]"
     ),
     "why-line-moves": "it moves {moves:.0f} times a second between CPUs, which costs {cpu} at {each} a move",
     "why-line-samples": "it has {part} of all loads from other CPUs' caches that were sampled",

@@ -15,6 +15,7 @@ from lockline.analysis.answer import SYMPTOMS
 from lockline.analysis.findings import Confidence, Lock, Process
 from lockline.atlas import atlas
 from lockline.base.errors import LocklineError
+from lockline.investigation.chain import BEHIND_LOCK
 from lockline.investigation.choice import symptoms_of
 from lockline.investigation.elsewhere import sleeps_seen
 from lockline.investigation.hypotheses import BUSY, HELD_BY_OTHERS, culprit, hypotheses, neighbour, waiting
@@ -36,7 +37,7 @@ _BOUNDS = 3
 # Of these causes the bound of the lock is not that of the cause.
 _NO_CPU = ("holder-throttled", "holder-no-cpu")
 _MORE_CPU = ". More CPU for the holder may bring more than that"
-_USE = (*SYMPTOMS, BUSY)
+_USE = (*SYMPTOMS, BUSY, BEHIND_LOCK)
 
 
 @dataclass(frozen=True)
