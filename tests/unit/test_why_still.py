@@ -167,11 +167,12 @@ def test_every_probe_is_named() -> None:
     assert {probes.WATCH, probes.HITM, probes.CLOCK, probes.SELF_CHECK} <= set(probes.PROBES)
 
 
-def test_a_kernel_lock_behind_a_programs_lock() -> None:
+@pytest.mark.parametrize("function", ["__vm_munmap", "rwsem_down_write_slowpath"])
+def test_a_kernel_lock_behind_a_programs_lock(function: str) -> None:
     """The mutex is waited for because its holder waits for mmap_lock: both are the second one's doing."""
     from test_why import busy, threads, user_busy
 
-    slept = threads(running=0.1, sleeping=0.9, sleeps_in="rwsem_down_write_slowpath", sleeps_part=0.95)
+    slept = threads(running=0.1, sleeping=0.9, sleeps_in=function, sleeps_part=0.95)
     known = of_program(busy("totals", waiters=1.0), user_busy(), slept)
     verdict = judge(known, "nothing left to try")
     assert verdict.cause is not None

@@ -9,16 +9,19 @@ from lockline.investigation.model import Evidence, Hypothesis, Investigation, Wa
 
 BEHIND_LOCK = "behind-lock"
 _SLEEPS = ("holder-sleeps", "held-over-sleep")
-# Where the kernel has threads sleep for locks: kernel/locking/ of 5.10 to 7.x.
+# Where the kernel has threads sleep for locks, should wchan name it: kernel/locking/ of 5.10 to 7.x.
 _SLOW_PATHS = (
     *("rwsem_down_", "down_read", "down_write", "__down_", "__mutex_lock", "mutex_lock", "__ww_mutex_lock"),
     *("rt_mutex_", "__rt_mutex_", "rwbase_", "percpu_rwsem_wait", "__percpu_down", "schedule_preempt_disabled"),
 )
 
 
-def waits_for_lock(function: str) -> bool:
-    """Whether a thread in this kernel function sleeps for a lock of the kernel."""
-    return function.startswith(_SLOW_PATHS)
+def waits_for(function: str, lock: WaitedLock) -> bool:
+    """Whether a thread in this kernel function sleeps for that lock.
+
+    /proc/PID/wchan leaves out the functions of locks themselves: it has who called them, as the waits' stacks do.
+    """
+    return function.startswith(_SLOW_PATHS) or (bool(lock.caller) and function == lock.caller)
 
 
 def _sleeping_lock(known: Investigation, process: Process | None) -> tuple[int, WaitedLock] | None:
@@ -46,11 +49,13 @@ def of_chain(known: Investigation, among: Sequence[Hypothesis], process: Process
     for one in among:
         if one.cause not in _SLEEPS or not one.supported or not isinstance(one.subject, UserLock):
             continue
-        slow = next((name for name in _functions(one) if waits_for_lock(name)), None)
-        lock = _sleeping_lock(known, process) if slow is not None else None
-        if slow is None or lock is None:
+        lock = _sleeping_lock(known, process)
+        if lock is None:
             continue
         number, of = lock
+        slow = next((name for name in _functions(one) if waits_for(name, of)), None)
+        if slow is None:
+            continue
         behind = Lock(of.name, of.kind)
         told = fact(
             "why-sleeps-for-lock",
@@ -58,7 +63,7 @@ def of_chain(known: Investigation, among: Sequence[Hypothesis], process: Process
             function=Function(slow),
             other=behind,
             waits=Measure(of.waits, "waits"),
-            caller=Function(of.caller) if of.caller else None,
+            caller=Function(of.caller) if of.caller and of.caller != slow else None,
         )
         found.append(
             Hypothesis(

@@ -75,8 +75,8 @@ SENTENCES: Mapping[str, str] = {
         " `gdb -p {process:id} -batch -ex 'thread apply all backtrace'` shows where they are"
     ),
     "why-sleeps-for-lock": (
-        "the holder of {lock} sleeps in {function}, which waits for a lock of the kernel: {other:full} has {waits} of"
-        " this process[, most of them in {caller}]"
+        "the holder of {lock} sleeps in {function}; there it waits for a lock of the kernel: {other:full} has {waits}"
+        " of this process[, most of them in {caller}]"
     ),
     "why-line-moves": "it moves {moves:.0f} times a second between CPUs, which costs {cpu} at {each} a move",
     "why-line-samples": "it has {part} of all loads from other CPUs' caches that were sampled",
