@@ -131,7 +131,7 @@ CASES: tuple[Case, ...] = (
     _of("netns", _KERNEL),
     _of("proc-scan", (*_KERNEL, *_NO_LOCK)),
     _of("inotify", _KERNEL),
-    _of("perf-events", _KERNEL),
+    _of("perf-events", (*_KERNEL, "busy-lock")),
     _of("tracepoints", _KERNEL, "event_mutex", "perf_trace"),
     _of("rcu-callers", _NO_LOCK, told=("RCU",)),
     _of("renames", _KERNEL, "rename", "i_rwsem"),

@@ -468,6 +468,11 @@ def test_whether_the_holder_had_a_cpu() -> None:
     found = holders_of([first, moment(10, 10, 50), moment(20, 40, 90), moment(30, 70, 99)], 7)
     assert found.delayed == 60 / 80
     assert holders_of([first, moment(1, 1, 0), moment(1, 2, 0)], 7).delayed is None
+    # A thread that gets no CPU at all: the kernel adds up only when it does.
+    starved = [first, *[moment(5, 5, 0)] * 4]
+    assert holders_of(starved, 7, look_ns=50 * MS).delayed == 1.0
+    # What is added up then is not counted twice.
+    assert holders_of([*starved, moment(15, 165, 0)], 7, look_ns=50 * MS).delayed == 160 / 170
 
 
 def test_what_the_kernel_counts() -> None:

@@ -170,7 +170,7 @@ def _looked(choice: Choice, known: Investigation, number: int) -> Made:
         time.sleep(1 / probes.LOOKS_PER_S)
     took_ns = round((time.monotonic() - began) * 1e9)
     counters = difference(before, read_counters(), groups_of(lock.tgid), None)
-    holders = holders_of(looks, lock.address, lock.rwlock, lock.users)
+    holders = holders_of(looks, lock.address, lock.rwlock, lock.users, took_ns // len(looks))
     seen = replace(_nothing_seen(choice, known, took_ns), holders=holders, counters=counters)
     return _by_proc(choice, number, seen, _own_cpu_ns() - cpu)
 

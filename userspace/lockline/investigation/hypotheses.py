@@ -35,6 +35,7 @@ from lockline.investigation import probes
 from lockline.investigation.chain import of_chain
 from lockline.investigation.elsewhere import POLLING, blocked_elsewhere, of_sleeps
 from lockline.investigation.lines import fought_over, of_lines
+from lockline.investigation.little import BUSY, most_waited, of_program_waiting
 from lockline.investigation.machine import CLOCK_CAUSE, of_clock, of_perturbation, of_tracers, reading_clocks
 from lockline.investigation.model import (
     Blamed,
@@ -86,8 +87,6 @@ _BLAMED_SURELY = 0.8
 _ENOUGH_BLAMED = 20
 # More than any rank: of a process that stands still as a whole, whatever its threads wait for.
 WHOLE = 1e12
-# A lock that is waited for most, and of which no rule says more.
-BUSY = "busy-lock"
 # Of waiting that is there, but was not measured.
 UNSEEN_WAITING = ("unclear-wait", "unseen-goroutines")
 
@@ -215,28 +214,6 @@ def _kernel(known: Investigation) -> list[Hypothesis]:
     return [Hypothesis("kernel-locks", None, "ruled out", 0.0, claim, (Evidence(against, False, number),))]
 
 
-def _most_waited(number: int, lock: WaitedLock) -> Hypothesis:
-    """The lock with most of the waiting, which is too little for any rule: named, and no more than that."""
-    subject = Lock(lock.name, lock.kind)
-    told = fact(
-        "why-little",
-        waits=Measure(lock.waits, "waits"),
-        part=part(lock.waiters, "one thread's time"),
-        average=ns(lock.wait_ns / lock.waits if lock.waits else 0.0),
-        function=Function(lock.caller) if lock.caller else None,
-    )
-    return Hypothesis(
-        cause=BUSY,
-        subject=subject,
-        state="likely",
-        waiters=lock.waiters,
-        claim=fact("why-most-waited", lock=subject),
-        evidence=(Evidence(told, True, number),),
-        remedies=(remedy("take-less-often"),),
-        sure="low",
-    )
-
-
 def _unseen(known: Investigation, signal: str) -> Fact | None:
     """Why the kernel does not let this be seen; None if it does."""
     for _, seen in known.observations:
@@ -267,8 +244,7 @@ def _programs(known: Investigation) -> list[Hypothesis]:
         return [_unseen_goroutines(known, number, one.goroutines[0], user)]
     if user >= 0.1:
         # Waiting, and no rule says for which lock: many locks, each with little.
-        evidence = (Evidence(fact("why-user-waiting", threads=Measure(user, "threads")), True, number),)
-        return [Hypothesis("program-locks", None, "likely", user, claim, evidence, sure="low")]
+        return [of_program_waiting(number, user, one.user_locks)]
     against = fact("why-little-user-waiting", part=part(user, "one thread's time"))
     return [Hypothesis("program-locks", None, "ruled out", user, claim, (Evidence(against, False, number),))]
 
@@ -620,7 +596,7 @@ def hypotheses(known: Investigation) -> tuple[Hypothesis, ...]:
         found += _in_program(known, user[1])
     found += of_chain(known, found, None if user is None else Process(user[1].comm, user[1].tgid))
     if lock is not None and not any(one.supported for one in found):
-        found.append(_most_waited(*lock[:2]))
+        found.append(most_waited(*lock[:2]))
     if any(one.supported for one in found):
         # Who waits for locks wakes up often as well.
         found = [one for one in found if one.cause != POLLING]

@@ -269,18 +269,30 @@ class ThreadLook:
     delayed_ns: int | None = None
 
 
-def _delayed(moments: Sequence[Mapping[int, ThreadLook]]) -> float | None:
+def _delayed(moments: Sequence[Mapping[int, ThreadLook]], look_ns: int) -> float | None:
     """Of the time in which the likely holders wanted a CPU, the part in which they had none; None: not known.
 
-    moments: the likely holders of each.  Counted from one look to the next, of threads that are one in both.
+    moments: the likely holders of each; look_ns: from one to the next.  Counted from one look to the next, of threads
+    that are one in both.  The kernel adds up how long a thread wanted a CPU when it gets one: of one that is ready all
+    the time, and whose counts stand still, the looks themselves tell.
     """
     on_cpu = delayed = 0
+    starved: defaultdict[int, int] = defaultdict(int)
     for first, second in pairwise(moments):
         for tid in first.keys() & second.keys():
             before, after = first[tid], second[tid]
-            if None not in (before.on_cpu_ns, before.delayed_ns, after.on_cpu_ns, after.delayed_ns):
-                on_cpu += (after.on_cpu_ns or 0) - (before.on_cpu_ns or 0)
-                delayed += (after.delayed_ns or 0) - (before.delayed_ns or 0)
+            if None in (before.on_cpu_ns, before.delayed_ns, after.on_cpu_ns, after.delayed_ns):
+                continue
+            ran = (after.on_cpu_ns or 0) - (before.on_cpu_ns or 0)
+            wanted = (after.delayed_ns or 0) - (before.delayed_ns or 0)
+            if not ran and not wanted and before.state == after.state == "R":
+                starved[tid] += look_ns
+                continue
+            # What the kernel adds up now has the looks before in it.
+            starved[tid] = 0
+            on_cpu += ran
+            delayed += wanted
+    delayed += sum(starved.values())
     wanted = on_cpu + delayed
     return delayed / wanted if wanted >= ENOUGH_WANTED_NS else None
 
@@ -290,13 +302,17 @@ _RWLOCK_WORDS = 8
 
 
 def holders_of(
-    looks: Sequence[Sequence[ThreadLook]], futex: int, rwlock: bool = False, known_users: Collection[int] = ()
+    looks: Sequence[Sequence[ThreadLook]],
+    futex: int,
+    rwlock: bool = False,
+    known_users: Collection[int] = (),
+    look_ns: int = 0,
 ) -> Holders:
     """What the likely holder of a futex did, from looks at all threads of its process.
 
     A thread that is ever seen waiting for the futex uses it, and known_users do: those that were seen to wait for it,
     to own it or to let others on before.  At a moment when some of these wait, the others that wait at no futex are
-    those that may hold it: each has an equal part of that moment.
+    those that may hold it: each has an equal part of that moment.  look_ns: from one look to the next.
     """
     near = _RWLOCK_WORDS if rwlock else 0
 
@@ -342,7 +358,7 @@ def holders_of(
         disk=disk / known if known else 0.0,
         sleeps_in=name,
         sleeps_part=most / asleep if asleep else 0.0,
-        delayed=_delayed(likely),
+        delayed=_delayed(likely, look_ns),
         comm=comms.most_common(1)[0][0] if comms else "",
     )
 

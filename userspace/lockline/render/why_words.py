@@ -29,6 +29,7 @@ SENTENCES: Mapping[str, str] = {
     # Claims.
     "why-kernel-locks": "tasks wait for locks of the kernel",
     "why-program-locks": "threads wait for locks of their own programs",
+    "why-program-lock": "Threads of {process} wait for {lock} of their own program",
     "why-other-locks": "tasks wait for locks of files, or for semaphores of System V",
     "why-file-lock": "Tasks wait for a lock on {file}[, which {holder} has]",
     "why-semaphore": "Tasks wait for {semaphore} of System V[, which {holder} took]",
@@ -92,6 +93,9 @@ SENTENCES: Mapping[str, str] = {
     "why-little-waiting": "{waits} lock waits, together {part}, the longest {longest}",
     "why-little-user-waiting": "waiting for locks of programs is {part}",
     "why-user-waiting": "{threads:.2f} threads wait on average for locks of programs, none of which stands out",
+    "why-few-waits": (
+        "{threads:.2f} threads wait on average for locks of programs, most of them for this one; {waits} ended"
+    ),
     "why-unclear": "{threads:.2f} threads wait for it on average; {why}",
     "why-go-program": "it is a busy program in Go, whose goroutines wait without the kernel",
     "why-go-wakes": "{wakes} of the wakes that were sampled come from unlocking a mutex that goroutines wait for",

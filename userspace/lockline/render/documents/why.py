@@ -18,7 +18,8 @@ from lockline.base.errors import LocklineError
 from lockline.investigation.chain import BEHIND_LOCK
 from lockline.investigation.choice import symptoms_of
 from lockline.investigation.elsewhere import sleeps_seen
-from lockline.investigation.hypotheses import BUSY, HELD_BY_OTHERS, culprit, hypotheses, neighbour, waiting
+from lockline.investigation.hypotheses import HELD_BY_OTHERS, culprit, hypotheses, neighbour, waiting
+from lockline.investigation.little import BUSY
 from lockline.investigation.model import Hypothesis as Hypothesis_
 from lockline.investigation.model import Investigation
 from lockline.investigation.model import Step as Step_
