@@ -134,6 +134,9 @@ def test_waits_that_come_with_more_probes_are_checked(verdict: str, state: str) 
     known = known_of(*steps, *([checked] if verdict else []))
     assert state_of(known, "perturbation") == state
     assert (probes.SELF_CHECK in options_of(known)) == (not verdict)
+    # Fewer than six pairs of slices tell nothing.
+    late = replace(known, plan=replace(known.plan, seconds=8.0))
+    assert probes.SELF_CHECK not in options_of(late)
     same = known_of(busy("totals"), busy("episodes"), FUTEX_QUIET)
     assert not any(one.cause == "perturbation" for one in hypotheses(same))
 

@@ -40,7 +40,9 @@ SHORTEST_S = 1.0
 # A recording that costs less says nothing.
 LEAST_COST_NS = 20_000_000
 # A step with locks of programs: an owner is looked at each second, and counts as one that holds from 3 s on.
-SHORTEST = {probes.FUTEX: 4.0}
+SHORTEST = {probes.FUTEX: 4.0, probes.SELF_CHECK: probes.CHECK_SECONDS}
+# A step that says nothing if it is shorter: it is left out then.
+_USELESS = {probes.SELF_CHECK: probes.CHECK_SECONDS}
 # The first step's price is not known: of an idle kernel it is next to nothing.
 _FIRST = probes.Known(0.0, 0.0, Counters())
 
@@ -223,6 +225,7 @@ def next_steps(known: Investigation) -> tuple[Choice, ...]:
         if again != probes.TOTALS or not set(by_probe) - {probes.THREADS}:
             by_probe[again].append(replace(best, waiters=best.waiters * 0.5))
     choices = [_choice(name, known) for name in by_probe if _can(known, name)]
+    choices = [choice for choice in choices if choice.seconds >= _USELESS.get(choice.probe, 0.0)]
 
     def worth(choice: Choice) -> float:
         decides = sum(one.waiters for one in by_probe[choice.probe])
