@@ -3,6 +3,8 @@
 
 MEANINGS = {
     "barrier-imbalance": "Threads meet at a barrier. The same thread comes last nearly always, and the others wait.",
+    "behind-lock": "Who holds a program's lock waits for a lock of the kernel meanwhile. That lock makes both wait.",
+    "busy-lock": "Of the kernel's locks this one is waited for most, but for little in all.",
     "convoy": "There is a queue for one lock all the time. As soon as one task has it, the next one waits.",
     "cpu-starved": "One CPU waits much longer for locks than the other CPUs do.",
     "deadlock": "Threads wait for each other in a circle. None of them can go on, now or later.",
@@ -38,10 +40,15 @@ MEANINGS = {
     "program-locks": "Threads wait for locks of their programs, and no single lock stands out.",
     "readers-starved": "Readers of a lock wait much longer than its writers.",
     "semaphore": "Tasks wait for a semaphore of System V.",
+    "semaphore-not-posted": (
+        "Threads wait for a semaphore that nobody posts: they have nothing to do, or somebody has not given it back."
+    ),
     "shared-clocksource": "The clock of this machine is one device that all CPUs must read in turn (hpet, acpi_pm).",
     "shared-line": (
-        "The memory of a lock (its cache line) moves between CPUs so often that it can explain a part of the waiting."
+        "The memory of a lock (its cache line), or of what threads count in, moves between CPUs so often that it can "
+        "explain a part of the waiting."
     ),
+    "stopped": "A signal, a freezer or a tracer (strace, a debugger) stops threads of the program.",
     "thundering-herd": "A program wakes many threads at once, but only one can have the lock. The others wait again.",
     "unclear-wait": "Threads wait at one place in a program; it may be a lock, or they may wait for work.",
     "unfair": "Tasks that came later get the lock first, again and again.",
