@@ -183,3 +183,14 @@ def test_a_kernel_lock_behind_a_programs_lock(function: str) -> None:
     verdict = judge(of_program(busy("totals", waiters=1.0), user_busy(), disk), "nothing left to try")
     assert verdict.cause is not None
     assert verdict.cause.cause == "holder-sleeps"
+
+
+def test_a_tracer_of_others_is_no_cause() -> None:
+    """The step with ptrace's probes sees the whole machine; of the target nobody is traced."""
+    looped = replace(finding("convoy", PROGRAM, 5.0, "high"), rule="inactive-wait")
+    seen = observation("ptrace", findings=(looped,))
+    known = of_program(observation("totals"), FUTEX_QUIET, seen)
+    assert judge(known, "nothing left to try").kind == "nothing"
+    traced = replace(known.observations[0][1].counters, traced=1)
+    known = of_program(observation("totals", counters=traced, kernel_waiters=5.0), FUTEX_QUIET, seen)
+    assert any(one.cause == "inactive-wait" for one in hypotheses(known))

@@ -94,10 +94,10 @@ def groups_of(pid: int) -> tuple[str, ...]:
     return tuple("/" + "/".join(parts[: length + 1]) for length in range(len(parts))) or ("/",)
 
 
-def count_traced() -> int | None:
-    """How many processes are being traced; None if /proc cannot be read."""
+def count_traced(pids: Sequence[int] = ()) -> int | None:
+    """How many processes are being traced; pids: of these alone; None if /proc cannot be read."""
     try:
-        processes = [path for path in PROC.iterdir() if path.name.isdigit()]
+        processes = [PROC / str(pid) for pid in pids] or [path for path in PROC.iterdir() if path.name.isdigit()]
     except OSError:
         return None
     return sum(parse_tracer(text_of(path / "status")) for path in processes[:MOST_PROCESSES])

@@ -13,10 +13,12 @@ from lockline.analysis.whatif import Bound, within_cpus
 from lockline.base.collector import Started, end_with_us, start_collector
 from lockline.base.errors import LocklineError
 from lockline.cli.why_counters import (
+    MOST_CHILDREN,
     PROC,
     count_traced,
     cpu_seconds_of,
     cpus_used_by,
+    descendants_of,
     groups_of,
     look_at,
     read_counters,
@@ -28,7 +30,8 @@ from lockline.cli.why_still import stopped_now
 from lockline.investigation import probes
 from lockline.investigation.choice import most_cost_ns
 from lockline.investigation.counters import difference
-from lockline.investigation.model import Choice, Cost, Investigation, Observation, Outcome, Step
+from lockline.investigation.machine import TRACERS_LOCKS
+from lockline.investigation.model import Choice, Cost, Investigation, Observation, Outcome, Step, Target
 from lockline.investigation.observe import holders_of, observe, observe_lines, observe_users
 from lockline.recording.reader import open_recording
 from lockline.rules.report import make_report, with_lines
@@ -118,15 +121,22 @@ def _within_cpus(bound: Bound) -> Bound:
     return bound
 
 
+def _traced(target: Target, seen: Observation) -> int | None:
+    """How many traced processes may matter: the target's own, or any where it waits for what a tracer's loop takes."""
+    if not target.tgids or any(lock.name.startswith(TRACERS_LOCKS) for lock in seen.locks[:2]):
+        return count_traced()
+    return count_traced((*target.tgids, *descendants_of(target.tgids, MOST_CHILDREN)))
+
+
 def _recorded(choice: Choice, known: Investigation, number: int, path: Path) -> Made:
     before = read_counters()
-    traced = count_traced() if not known.steps else None
     start_s = _record(choice, path, most_cost_ns(known))
     after = read_counters()
     with open_recording(path) as opened:
         report = _with_processes(with_lines(make_report(opened, Selection(), OUTLIERS), opened))
     seen = _OBSERVED.get(choice.probe, observe)(report, choice.probe)
     seen = replace(seen, bounds=tuple(map(_within_cpus, seen.bounds)))
+    traced = _traced(known.target, seen) if not known.steps else None
     seen = replace(seen, counters=difference(before, after, _groups(known, seen), traced))
     if not known.steps:
         seen = replace(seen, stops=stopped_now(known.target.tgids))

@@ -106,6 +106,12 @@ def _waiters(finding: Finding, seen: Observation) -> float:
     return finding.impact.wait_ns / seen.duration_ns if seen.duration_ns else 0.0
 
 
+def _nobody_traced(known: Investigation) -> bool:
+    """Whether no process that matters is traced: a tracer of others is nothing to whom this is about."""
+    counted = [seen.counters.traced for _, seen in known.observations if seen.counters.traced is not None]
+    return bool(counted) and max(counted) == 0
+
+
 def _from_findings(known: Investigation) -> list[Hypothesis]:
     """What the rules found, by subject: of several steps the surest, then the one of most waiting."""
     best: dict[tuple[object, ...], Hypothesis] = {}
@@ -113,7 +119,7 @@ def _from_findings(known: Investigation) -> list[Hypothesis]:
         if seen.not_enough:
             continue
         for finding in seen.findings:
-            if finding.rule in (*_OWN, CLOCK_CAUSE):
+            if finding.rule in (*_OWN, CLOCK_CAUSE) or (finding.rule == "inactive-wait" and _nobody_traced(known)):
                 continue
             key = (finding.rule, _identity(finding.subject))
             waiters = _waiters(finding, seen)

@@ -9,6 +9,8 @@ from lockline.analysis.perturbation import MAKES
 from lockline.investigation import probes
 from lockline.investigation.model import Evidence, Hypothesis, Investigation, WaitedLock
 
+# What a tracer's loop takes, and what it waits for.
+TRACERS_LOCKS = ("runqueues", "task_struct.pi_lock", "rq.", "sighand", "tasklist")
 # One device for the time of all CPUs; lockline's own doing.
 CLOCK_CAUSE, PERTURBATION = "shared-clocksource", "perturbation"
 # CPUs that may wait for the device, as long as nobody has looked; what a read takes at least (docs/clocksource.md).
@@ -113,7 +115,8 @@ def of_tracers(known: Investigation, lock: WaitedLock | None) -> list[Hypothesis
     looked = [step.number for step, _ in known.observations if step.probe == probes.PTRACE]
     most = max((count for _, count in counted), default=None)
     if most == 0:
-        evidence = (Evidence(fact("why-nobody-traced"), False, counted[0][0]),)
+        target = Text(known.target.words) if known.target.tgids else None
+        evidence = (Evidence(fact("why-nobody-traced", target=target), False, counted[0][0]),)
         return [Hypothesis("tracer", None, "ruled out", 0.0, claim, evidence)]
     if any(seen.rule == "inactive-wait" for _, one in known.observations for seen in one.findings):
         return []
@@ -124,9 +127,7 @@ def of_tracers(known: Investigation, lock: WaitedLock | None) -> list[Hypothesis
         return []
     number = counted[0][0]
     evidence = (Evidence(fact("why-traced", processes=Measure(most, "processes")), True, number),)
-    likely = lock is not None and lock.name.startswith(
-        ("runqueues", "task_struct.pi_lock", "rq.", "sighand", "tasklist")
-    )
+    likely = lock is not None and lock.name.startswith(TRACERS_LOCKS)
     return [
         Hypothesis("tracer", None, "open", 1.0 if likely else 0.2, claim, evidence, tests=(probes.PTRACE,)),
     ]

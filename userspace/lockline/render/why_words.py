@@ -121,7 +121,7 @@ SENTENCES: Mapping[str, str] = {
     ),
     "why-threads-unknown": "the threads of {target} are known to the collector alone",
     "why-refused": "this kernel does not show it ({signal}: {reason})",
-    "why-nobody-traced": "no process is being traced",
+    "why-nobody-traced": "no process[ of {target}] is being traced",
     "why-traced": "{processes} processes are being traced",
     "why-no-turns": "no tracer was seen to loop",
     "why-own-clock": "the clock source is {clock}, which each CPU reads by itself",
