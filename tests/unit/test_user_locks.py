@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What kind of lock a program's futexes are: rows as the locks of each make leave them."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -22,7 +23,9 @@ from lockline.analysis.user_evidence import (
     OPENMP_BARRIER,
     PARKING_LOT,
     PY_MUTEX,
+    RUST_CHANNEL,
     RUST_MUTEX,
+    RUST_RWLOCK,
     RWLOCK,
     Calls,
     Goroutines,
@@ -585,3 +588,23 @@ QUEUE_INSIDE = ("rb_ensure", "?", "rb_vm_exec", "rb_yield", "rb_ensure", "rb_vm_
 )
 def test_mutexes_of_ruby(words: list[Seen], known: list[tuple[str, bool, str, int]]) -> None:
     assert told(words) == known
+
+
+SEND = ("syscall", "std::thread::park", "std::sync::mpmc::array::Channel<T>::send", "load::publish")
+
+
+@pytest.mark.parametrize(("wait_ns", "lock"), [(WINDOW * 9 // 10, True), (WINDOW // 4, False)])
+def test_threads_that_send_to_a_full_channel(wait_ns: int, lock: bool) -> None:
+    """The receiver wakes them, and waits elsewhere; few that wait may have nobody who wants more."""
+    (known,) = recognise(parked(SEND, (9,), wait_ns), set(), WINDOW)
+    assert (known.make, known.lock, known.unclear) == (RUST_CHANNEL, lock, not lock)
+
+
+def test_both_words_of_a_rwlock_of_rust() -> None:
+    """Readers wait at one, writers at the next."""
+    waits = ("syscall", "<std::sys::sync::rwlock::futex::RwLock>::read_contended")
+    readers, writers, third = parked(waits, (2, 3, 4))
+    near = writers.futex._replace(address=readers.futex.address + 4)
+    words = [replace(readers, waits=readers.waits + third.waits), replace(writers, futex=near)]
+    (known,) = recognise(words, set(), WINDOW)
+    assert (known.make, known.lock, len(known.words)) == (RUST_RWLOCK, True, 2)

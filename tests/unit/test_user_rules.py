@@ -12,6 +12,7 @@ from lockline.analysis.futex import (
     BARRIER,
     CONDITION,
     LOCK,
+    NONE,
     UNCLEAR,
     BarrierSite,
     Futexes,
@@ -110,6 +111,43 @@ def test_a_herd_at_a_mutex(quiet: Report, woken: int, function: str, herd: bool)
     if herd:
         assert told(findings[0]).title == "Each wake-up wakes 16 threads of server (7) that want jobs, and one gets it"
         assert "most are woken by add_job()" in told(findings[0]).evidence
+
+
+@pytest.mark.parametrize(
+    ("wakes", "woken", "awake_us", "told_"),
+    [
+        (1000, 8000, 10, "Each wake-up wakes 8 threads of server (7) in wait_for_job(), which sleep again at once"),
+        # They work; one is woken at a time; it happens now and then.
+        (1000, 8000, 200, ""),
+        (8000, 8000, 10, ""),
+        (100, 800, 10, ""),
+    ],
+)
+def test_threads_that_are_woken_in_vain(quiet: Report, wakes: int, woken: int, awake_us: int, told_: str) -> None:
+    asleep = 10 * 1000 * MS - woken * awake_us * 1000
+    condition = of_program(
+        3,
+        CONDITION,
+        asleep,
+        make=CONDITION_VARIABLE,
+        total={"wakes": wakes, "tasks_woken": woken, "waiters": 10},
+        stacks=(stack_of("waiter", 30, "pthread_cond_wait", "wait_for_job"),),
+    )
+    findings = find_all(replace(quiet, futexes=Futexes((condition,), ())))
+    assert [(found.rule, found.confidence) for found in findings] == ([("wake-storm", "medium")] if told_ else [])
+    if told_:
+        assert told(findings[0]).title == told_
+        words = "8,000 were woken, and were awake for 10.0 us on average: most had nothing to do"
+        assert words in told(findings[0]).evidence
+
+
+@pytest.mark.parametrize(("empty", "rule"), [(60_000, "wake-storm"), (10_000, "")])
+def test_calls_that_wake_nobody(quiet: Report, empty: int, rule: str) -> None:
+    futex = of_program(3, NONE, 0, total={"wakes": 60_000, "wakes_empty": empty})
+    findings = find_all(replace(quiet, futexes=Futexes((futex,), ())))
+    assert [found.rule for found in findings] == ([rule] if rule else [])
+    if rule:
+        assert told(findings[0]).evidence == ("60,000 calls a second wake nobody, of 60,000 in all",)
 
 
 @pytest.mark.parametrize(

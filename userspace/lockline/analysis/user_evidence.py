@@ -21,6 +21,7 @@ GO_COND = "Go sync.Cond"
 GO_GROUP = "Go sync.WaitGroup"
 GO_MUTEX = "Go sync.Mutex"
 GO_RWMUTEX = "Go sync.RWMutex"
+RUST_CHANNEL = "Rust channel"
 RUST_MUTEX = "Rust Mutex"
 RUST_RWLOCK = "Rust RwLock"
 PARKING_LOT = "parking_lot lock"
@@ -174,6 +175,11 @@ def asleep(words: Iterable[Seen], window_ns: int) -> float:
     """
     entries = tuple(words)
     return (total_of(entries, "wait_ns") - total_of(entries, "latency_ns")) / window_ns if window_ns else 0.0
+
+
+def several_wait(words: Sequence[Seen], window_ns: int) -> bool:
+    """Whether more than one thread waits there nearly all the time, and not for a CPU alone."""
+    return waiting(words, window_ns) >= SEVERAL and asleep(words, window_ns) >= HALF
 
 
 def open_ns(total: rows.FutexTotal) -> int:
@@ -354,7 +360,7 @@ def behaves_as_lock(words: Sequence[Seen], window_ns: int) -> str:
     work are all asleep.
     """
     woken, threads = _woken_by_a_call(words), waiting(words, window_ns)
-    if not _peers(words) or asleep(words, window_ns) < SEVERAL or not woken or behaves_as_barrier(words):
+    if not _peers(words) or not several_wait(words, window_ns) or not woken or behaves_as_barrier(words):
         return ""
     if nobody_holds(words, window_ns):
         return ""

@@ -34,6 +34,7 @@ from lockline.analysis.user_evidence import (
     PY_LOCK,
     PY_MUTEX,
     PY_PROCESS_LOCK,
+    RUST_CHANNEL,
     RUST_MUTEX,
     RUST_RWLOCK,
     SEVERAL,
@@ -43,7 +44,6 @@ from lockline.analysis.user_evidence import (
     Recognised,
     Seen,
     apart,
-    asleep,
     behaves_as_barrier,
     behaves_as_lock,
     below_c_library,
@@ -52,6 +52,7 @@ from lockline.analysis.user_evidence import (
     has,
     held_over_wait,
     nobody_holds,
+    several_wait,
     share_from,
     share_of,
     total_of,
@@ -144,8 +145,8 @@ class _Make:
     """A make of lock: functions of those who wait for it, and of waits there that are none (unless).
 
     peers: only if threads that wait also wake each other and somebody can have it, as idle workers come from the same
-    functions.  words: each of its threads waits at a word of its own.  file: also who waits in this file, whatever the
-    function; stripped files have no names.
+    functions.  words: each of its threads waits at a word of its own.  pair: it has two words.  file: also who waits in
+    this file, whatever the function; stripped files have no names.
     """
 
     name: str
@@ -153,6 +154,7 @@ class _Make:
     unless: tuple[str, ...] = ()
     peers: bool = False
     words: bool = False
+    pair: bool = False
     file: str = ""
 
 
@@ -188,7 +190,7 @@ _MAKES = (
     ),
     # Of those by one word the behaviour decides as well: whoever has it may wait for work.
     _Make(RUST_MUTEX, ("std::sync::Mutex::lock", "mutex::futex::Mutex"), peers=True),
-    _Make(RUST_RWLOCK, ("std::sync::RwLock", "rwlock::futex::RwLock"), peers=True),
+    _Make(RUST_RWLOCK, ("std::sync::RwLock", "rwlock::futex::RwLock"), peers=True, pair=True),
     _Make(
         PARKING_LOT,
         ("parking_lot::raw_mutex", "parking_lot::raw_rwlock", "parking_lot::remutex"),
@@ -224,12 +226,24 @@ _FEW_WAITS = 8
 _WAITS_EACH = 3
 
 
+def _pairs_of(found: Sequence[Seen]) -> list[list[Seen]]:
+    """Words of locks that have two side by side: readers wait at one, writers at the other."""
+    by_address = {entry.futex.address: entry for entry in found}
+    pairs: list[list[Seen]] = []
+    for address in sorted(by_address):
+        if pairs and len(pairs[-1]) == 1 and pairs[-1][0].futex.address == address - _GROUP:
+            pairs[-1].append(by_address[address])
+        else:
+            pairs.append([by_address[address]])
+    return pairs
+
+
 def _of_make(make: _Make, found: list[Seen], words: Collection[Seen], window_ns: int) -> Iterable[Recognised]:
     part = circles if make.peers else apart
-    for circle in part(found) if make.words else [[one] for one in found]:
+    for circle in part(found) if make.words else _pairs_of(found) if make.pair else [[one] for one in found]:
         circle.sort(key=lambda entry: (-entry.total.wait_ns, entry.futex.id))
         threads = waiting(circle, window_ns)
-        several = asleep(circle, window_ns) >= SEVERAL
+        several = several_wait(circle, window_ns)
         if make.peers and (not several or not wake_each_other(circle) or nobody_holds(circle, window_ns)):
             continue
         if make.peers and make.words and total_of(circle, "slept") < max(_FEW_WAITS, _WAITS_EACH * len(circle)):
@@ -327,6 +341,32 @@ def _goroutine_wait(entry: Seen, window_ns: int) -> Recognised | None:
         why = f"goroutines wait for a condition, and others signal it: {threads:.1f} wait on average"
         return Recognised((entry.futex.id,), GO_COND, lock=False, sure="high", why=why)
     return None
+
+
+_SENDS = ("Channel<T>::send",)
+
+
+def _rust_channels(processes: Processes, window_ns: int) -> Iterable[Recognised]:
+    """Channels of Rust, std's or crossbeam's, that threads wait to send to: each at a word of its own.
+
+    Those who receive from one wake the threads that send to it.
+    """
+    for words in processes.values():
+        found = [one for one in words.values() if not one.total.value_2 and share_from(one.waits, _SENDS) >= HALF]
+        for circle in circles(found):
+            threads = waiting(circle, window_ns)
+            if threads < _HARDLY:
+                continue
+            several = several_wait(circle, window_ns)
+            yield Recognised(
+                tuple(one.futex.id for one in sorted(circle, key=lambda one: (-one.total.wait_ns, one.futex.id))),
+                RUST_CHANNEL,
+                lock=several,
+                sure="high" if several else "medium",
+                why=f"threads wait to send to a channel that is full: {threads:.1f} on average"
+                + ("" if several else "; the receiver is slow, or nobody asks for more values"),
+                unclear=not several,
+            )
 
 
 def _goroutines(processes: Processes, window_ns: int) -> Iterable[Recognised]:
@@ -496,6 +536,7 @@ def recognise(
         _gils(processes, window_ns),
         ruby_locks(processes, window_ns),
         pthreads.held_while_idle(processes, locks, window_ns),
+        _rust_channels(processes, window_ns),
         _made(processes, window_ns),
         _go(processes, window_ns),
         pthreads.rwlocks(processes, window_ns),

@@ -56,6 +56,7 @@ SENTENCES: Mapping[str, str] = {
     "hot-net-lock": "Threads of {process} wait for each other in .NET: they seem to have a lock",
     "hot-net-monitor": "Threads of {process} wait for a .NET monitor (lock)[, in {where}]",
     "hot-ruby-mutex": "Threads of {process} wait for a Mutex or Monitor of Ruby[, in {where}]",
+    "hot-rust-channel": "Threads of {process} wait to send to a channel[ in {where}]: its receivers are too slow",
     "hot-rwlock": "Threads of {process} wait for {lock:short}, a read-write lock of their own program[, in {where}]",
     "hot-py-lock": "Threads of {process} wait for a lock of Python's threading (Lock, RLock)[, in {where}]",
     "hot-py-mutex": "Threads of {process} wait for a lock of free-threaded Python (PyMutex)[, in {where}]",
@@ -86,6 +87,8 @@ SENTENCES: Mapping[str, str] = {
     "throttled-while-holding": "A limit of CPU time stops {holder} while it holds {lock}",
     "unfair": "Waiters for {lock:full} are overtaken",
     "user-lock": "Threads of {process} wait for {lock:short} of their own program[, in {where}]",
+    "wakes-nobody": "{process} wakes threads that do not wait[, at {lock:short}]: each time a system call",
+    "woken-in-vain": "Each wake-up wakes {threads} threads of {process}[ in {where}], which sleep again at once",
     "writers-starved": "Writers of {lock} are starved by readers",
     # Waits and holds of one lock.
     "queue": "{waiters:.1f} tasks wait for it at any moment, on average; {part} of all lock waiting",
@@ -162,6 +165,8 @@ SENTENCES: Mapping[str, str] = {
     "barrier-in": "it is waited at in {function}",
     "comes-last": "{task} comes last in {part}; with even work it would be {even}",
     "out-of-condition": "{part} are of threads that a condition variable woke",
+    "awake-briefly": "{woken} were woken, and were awake for {awake} on average: most had nothing to do",
+    "empty-wakes": "{rate} calls a second wake nobody, of {calls} in all",
     "woken-by": "most are woken by {function}",
     "bucket-waits": "{waits} waits for {buckets} bucket{buckets:s}, {waiting}: {part} of the window",
     "buckets-collide": (
@@ -248,6 +253,9 @@ REMEDIES: Mapping[str, str] = {
     "load-less": (
         "load and look up symbols at the start; of exceptions: glibc 2.35 and GCC 12 or later unwind without this lock"
     ),
+    "more-receivers": (
+        "more threads that receive, or less to do for each value; a larger buffer helps with bursts alone"
+    ),
     "net-contention-events": (
         "`dotnet-trace collect -p PID --clrevents contention` records each wait for a lock, with its stack"
     ),
@@ -328,6 +336,9 @@ REMEDIES: Mapping[str, str] = {
     ),
     "wake-one": (
         "wake one thread where one can go on (pthread_cond_signal(), notify_one()), and unlock the mutex before that"
+    ),
+    "wake-if-waited": (
+        "count who waits beside the word, and call FUTEX_WAKE only where somebody does, as the C library's locks do"
     ),
     "watch-lock": "`lockline watch -i FILE 'lock:{lock}'` shows whether the bucket's line is shared falsely",
     "write-once": "format into a buffer of the thread's own, and write that with one call",

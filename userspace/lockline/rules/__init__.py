@@ -32,6 +32,7 @@ from lockline.rules import (
     shared_line,
     unfair,
     user_lock,
+    wake_storm,
 )
 from lockline.rules.impact import with_impact
 
@@ -41,6 +42,7 @@ RULES: tuple[Callable[[Report], list[Finding]], ...] = (
     blocked.find,
     user_lock.find,
     herd.find,
+    wake_storm.find,
     barrier.find,
     parked_lock.find,
     futex_bucket.find,

@@ -29,6 +29,7 @@ USER_RULES = (
     "parked-lock",
     "thundering-herd",
     "user-lock",
+    "wake-storm",
 )
 # What shares are of.
 THE_WINDOW = "the window"
@@ -149,7 +150,7 @@ _NO_RELEASES = (
     *("ObjectSynchronizer::", "InterpreterRuntime::", "Runtime1::", "OptoRuntime::", "os::Platform", "PlatformEvent::"),
     *("JavaCalls::", "JavaThread::", "Thread::call_run", "thread_entry", "thread_native_entry"),
     *("start_thread", "__clone"),
-    *("std::thread::_", "std::sys::", "std::mutex::", "std::condition_variable::"),
+    *("std::thread::", "std::sync::", "std::sys::", "std::mutex::", "std::condition_variable::"),
     *("core::ops::function::", "core::panic", "<core::", "<std::", "std::rt::", "<alloc::"),
     *(
         "drop_gil",

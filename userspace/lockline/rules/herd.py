@@ -8,10 +8,11 @@ from lockline.analysis.user_evidence import CONDITION_VARIABLE, HALF, OUT_OF_CON
 from lockline.rules.common import ENOUGH_WAITS, THE_WINDOW, USER_WORTH_TELLING, released_in, share
 
 # Threads that one call wakes: a queue of jobs wakes one.
-_HERD = 4
+HERD = 4
 
 
-def _woken_at_once(futex: FutexWaits) -> float:
+def woken_at_once(futex: FutexWaits) -> float:
+    """Threads that a call wakes on average, of the calls that wake any."""
     calls = futex.total.wakes - futex.total.wakes_empty
     return futex.total.tasks_woken / calls if calls > 0 else 0.0
 
@@ -37,7 +38,7 @@ def condition_of(report: Report, mutex: FutexWaits) -> FutexWaits | None:
         for futex in report.futexes.futexes
         if futex.make == CONDITION_VARIABLE
         and futex.futex.tgid == mutex.futex.tgid
-        and _woken_at_once(futex) >= _HERD
+        and woken_at_once(futex) >= HERD
         and futex.total.tasks_woken >= HALF * mutex.figures.waits
     ]
     return max(herds, key=lambda futex: futex.total.tasks_woken, default=None)
@@ -74,7 +75,7 @@ def find(report: Report) -> list[Finding]:
                     "thundering-herd",
                     process=process,
                     lock=lock,
-                    threads=Measure(_woken_at_once(condition), "threads"),
+                    threads=Measure(woken_at_once(condition), "threads"),
                 ),
                 evidence=tuple(evidence),
                 remedies=(remedy("wake-one"),),

@@ -48,6 +48,7 @@ from lockline.analysis.user_evidence import (
     PY_PROCESS_LOCK,
     RUBY_GVL,
     RUBY_MUTEX,
+    RUST_CHANNEL,
     RUST_RWLOCK,
     RWLOCK,
 )
@@ -78,6 +79,7 @@ _CLAIMS = {
     GO_RWMUTEX: "hot-go-rwmutex",
     GO_CHANNEL: "hot-go-channel",
     RWLOCK: "hot-rwlock",
+    RUST_CHANNEL: "hot-rust-channel",
     RUST_RWLOCK: "hot-rwlock",
     RUBY_GVL: "gvl-bound",
     RUBY_MUTEX: "hot-ruby-mutex",
@@ -164,6 +166,8 @@ def _remedies(make: str, process: Process, released: str, stacks: bool) -> tuple
         return remedy("go-narrow-mutex"), remedy("go-mutex-profile")
     if make == GO_RWMUTEX:
         return remedy("go-narrow-rwmutex"), remedy("go-block-profile")
+    if make == RUST_CHANNEL:
+        return (remedy("more-receivers"),)
     if make == GO_CHANNEL:
         return remedy("go-more-receivers"), remedy("go-block-profile")
     if make in (RWLOCK, RUST_RWLOCK):
