@@ -39,6 +39,28 @@ def directory(files: Path) -> Iterator[Path]:
         yield Path(name)
 
 
+def test_memory_that_never_comes(live: Path, recording: Path) -> None:
+    """A neighbour's file system does not answer whoever reads its futex: the recording goes on, and ends."""
+    if not Path("/dev/fuse").exists():
+        pytest.skip("no FUSE here: /dev/fuse is missing")
+    found = "SELECT count(*) FROM futex WHERE tgid = ? AND name = 'held_mutex'"
+    with tempfile.TemporaryDirectory(prefix="neighbour-") as directory:
+        Path(directory).chmod(0o755)
+        with Workload(live, "stuck_memory", SOMEBODY, directory) as neighbour:
+            collector = Collector(live, recording, "-a", "--futex", "--user-stacks", "--interval", "200ms").attached()
+            assert neighbour.do("stick")["event"] == "stuck"
+            wait_for(
+                lambda: number(recording, "SELECT value FROM cost WHERE name = 'reads_given_up'"), "a read given up"
+            )
+            with Workload(live, "futex_mutex") as honest:
+                honest.do(f"lock {ROUNDS} {HOLD_US}")
+                wait_for(lambda: number(recording, found, honest.pid), "the name of an honest mutex")
+            assert collector.stop() == 0, collector.errors()
+    with Recording(recording) as result:
+        assert result.integrity() == "ok"
+        assert result.begins_accounted() == result.begins() + result.loss("slow_paths")
+
+
 def number(recording: Path, query: str, *values: object) -> int:
     with Recording(recording) as result:
         return result.number(query, *values)

@@ -10,6 +10,7 @@
 #include "kernel/plan_json.h"
 #include "kernel/plan_make.h"
 #include "naming/naming_ask.h"
+#include "base/patience.h"
 #include "naming/naming_helper.h"
 #include "recording/recording_sums.h"
 #include "session/privileges.h"
@@ -47,6 +48,8 @@ int main(int argc, char **argv)
 	struct options options;
 	int err;
 
+	if (patience_reader_wanted(argc, argv))
+		return patience_reader_main();
 	if (naming_helper_wanted(argc, argv))
 		return naming_helper_main();
 	if (recording_sums_wanted(argc, argv))

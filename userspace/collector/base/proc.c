@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/patience.h"
 #include "base/proc.h"
 #include "base/small_file.h"
 
@@ -221,7 +222,7 @@ bool proc_map_line_parse(char *line, struct proc_map_line *out)
 
 int proc_mapping_at(__u32 tgid, __u64 address, struct proc_mapping *out)
 {
-	FILE *file = proc_open(tgid, "maps");
+	FILE *file = patience_open_maps(tgid);
 	struct proc_map_line found;
 	size_t capacity = 0;
 	char *line = NULL;
@@ -248,7 +249,7 @@ int proc_mapping_at(__u32 tgid, __u64 address, struct proc_mapping *out)
 
 bool proc_maps_file_of(__u32 tgid, const struct proc_mapping *mapping)
 {
-	FILE *file = proc_open(tgid, "maps");
+	FILE *file = patience_open_maps(tgid);
 	struct proc_map_line found;
 	size_t capacity = 0;
 	char *line = NULL;

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
-#include <sys/uio.h>
 
+#include "base/patience.h"
 #include "base/proc.h"
 #include "futex/futex_waiting.h"
 #include "base/small_file.h"
@@ -18,9 +18,7 @@
 
 bool futex_words(__u32 tgid, __u64 address, struct futex_words *words)
 {
-	struct iovec here = {words, sizeof(*words)}, there = {(void *)(unsigned long)address, sizeof(*words)};
-
-	return process_vm_readv(tgid, &here, 1, &there, 1, 0) == sizeof(*words);
+	return patience_read(tgid, address, words, sizeof(*words)) == sizeof(*words);
 }
 
 /* The system call that a thread is asleep in, as /proc has it: "NUMBER ARGUMENT..." */
@@ -105,7 +103,6 @@ static bool parse_place(const char *line, __u64 *sp, __u64 *pc)
 
 bool futex_waiting_stack(__u32 tgid, __u32 tid, __u64 address, struct user_stack *out)
 {
-	struct iovec here = {out->bytes, sizeof(out->bytes)}, there = {.iov_len = sizeof(out->bytes)};
 	struct futex_slot wait = {0};
 	char before[256], after[256];
 	ssize_t size;
@@ -114,8 +111,7 @@ bool futex_waiting_stack(__u32 tgid, __u32 tid, __u64 address, struct user_stack
 	if (!read_call(tgid, tid, before, sizeof(before)) || !parse_wait(before, &wait) || wait.address != address ||
 	    !parse_place(before, &sp, &out->pc))
 		return false;
-	there.iov_base = (void *)(unsigned long)sp;
-	size = process_vm_readv(tgid, &here, 1, &there, 1, 0);
+	size = patience_read(tgid, sp, out->bytes, sizeof(out->bytes));
 	if (size <= 0 || !read_call(tgid, tid, after, sizeof(after)) || strcmp(before, after))
 		return false;
 	memset(out->registers, 0, sizeof(out->registers));

@@ -3,9 +3,9 @@
 #include <fcntl.h>
 #include <stdbool.h>
 #include <string.h>
-#include <sys/uio.h>
 #include <unistd.h>
 
+#include "base/patience.h"
 #include "base/proc.h"
 #include "futex/go_code.h"
 #include "naming/user_symbols.h"
@@ -28,10 +28,8 @@ static ssize_t read_program(__u32 tgid, size_t most, struct go_place *place)
 static bool same_in_memory(__u32 tgid, const struct go_place *place)
 {
 	__u8 code[GO_CODE_BYTES];
-	struct iovec here = {code, place->code_bytes},
-		     there = {(void *)(unsigned long)place->address, place->code_bytes};
 
-	return process_vm_readv(tgid, &here, 1, &there, 1, 0) == (ssize_t)place->code_bytes &&
+	return patience_read(tgid, place->address, code, place->code_bytes) == (ssize_t)place->code_bytes &&
 	       !memcmp(code, place->code, place->code_bytes);
 }
 

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/patience.h"
 #include "base/proc.h"
 #include "memory/live_maps.h"
 
@@ -77,7 +78,7 @@ int live_maps_read(struct live_maps *maps, __u32 pid, __u64 now_ns)
 	if (!process || (process->read_ns && now_ns - process->read_ns < AGAIN_NS))
 		return 0;
 	process->read_ns = now_ns;
-	file = proc_open(pid, "maps");
+	file = patience_open_maps(pid);
 	if (!file) {
 		maps->unread++;
 		return 0;

@@ -24,6 +24,8 @@
 /* For a helper that does not run or was taken over; one that computes ends itself by its CPU time. */
 #define WAIT_NS 30000000000ull
 #define LOOK_MS 50
+/* How long the end of a helper is waited for, once it was killed. */
+#define ENDS_MS 1000
 /* A helper that holds more is started anew before the next file. */
 #define ENOUGH_BYTES (NAMING_MEMORY_BYTES / 2)
 /* Starts beyond these, and one a second, are refused: files that kill it must not keep a CPU busy. */
@@ -115,16 +117,21 @@ static void count_cpu(struct naming_client *client, const struct rusage *usage)
 static void stop(struct naming_client *client)
 {
 	struct rusage usage;
+	pid_t ended = 0;
 
 	if (client->socket < 0)
 		return;
 	close(client->socket);
 	client->socket = -1;
 	kill(client->pid, SIGKILL);
-	while (wait4(client->pid, NULL, 0, &usage) < 0)
-		if (errno != EINTR)
-			return;
-	count_cpu(client, &usage);
+	/* It may wait for a file where no signal reaches it. */
+	for (int i = 0; !ended && i < ENDS_MS; i++) {
+		ended = wait4(client->pid, NULL, WNOHANG, &usage);
+		if (!ended)
+			nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+	}
+	if (ended > 0)
+		count_cpu(client, &usage);
 	client->allocated = 0;
 	for (__u32 i = 0; i < NAMING_OBJECTS; i++)
 		client->objects[i].sent = false;

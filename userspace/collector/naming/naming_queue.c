@@ -17,6 +17,7 @@
 /* 9 MiB, as far as they are used. */
 #define MOST_SAMPLES 1024u
 #define STEP_NS      10000000ull
+#define GIVE_UP_S    2
 
 struct waiting {
 	struct naming_wish wish;
@@ -43,6 +44,7 @@ struct naming_queue {
 	bool names_turn; /* the next is a name, if there is one */
 	bool busy;       /* the thread looks for a name, or unwinds */
 	bool again;      /* these are the unnamed: what is known of them stays */
+	bool stuck;      /* the thread did not come back: it and this are left as they are */
 	bool settled;    /* nothing more is looked for */
 	bool end;
 	struct naming_queue_counts counts;
@@ -254,13 +256,19 @@ static bool wait_for_more(struct naming_queue *queue)
 /* No sample is lost: each has the frames that it came with. */
 static void give_up(struct naming_queue *queue)
 {
+	struct timespec until;
+
+	clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_sec += GIVE_UP_S;
 	naming_client_give_up(user_symbols_client(queue->users));
 	pthread_mutex_lock(&queue->lock);
 	queue->settled = true;
 	queue->counts.dropped += queue->wish_count;
 	queue->wish_count = 0;
-	while (queue->busy)
-		pthread_cond_wait(&queue->changed, &queue->lock);
+	/* A file system that does not answer may hold it up. */
+	while (queue->busy && !pthread_cond_timedwait(&queue->changed, &queue->lock, &until))
+		continue;
+	queue->stuck = queue->busy;
 	queue->counts.not_unwound += queue->samples_waiting;
 	queue->samples_done += queue->samples_waiting;
 	queue->samples_waiting = 0;
@@ -331,7 +339,7 @@ int naming_queue_open(struct naming_queue **out, unsigned int max_processes)
 
 void naming_queue_close(struct naming_queue *queue)
 {
-	if (!queue)
+	if (!queue || queue->stuck)
 		return;
 	naming_client_give_up(user_symbols_client(queue->users));
 	pthread_mutex_lock(&queue->lock);

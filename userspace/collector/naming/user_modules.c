@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/patience.h"
 #include "base/proc.h"
 #include "base/regular_file.h"
 #include "naming/user_modules.h"
@@ -95,7 +96,7 @@ static void keep_known(struct user_modules *found, const struct user_modules *be
 
 int user_modules_read(struct user_modules *modules, __u32 tgid)
 {
-	FILE *file = proc_open(tgid, "maps");
+	FILE *file = patience_open_maps(tgid);
 	struct reading reading = {};
 	size_t capacity = 0;
 	char *line = NULL;

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/patience.h"
 #include "base/proc.h"
 #include "naming/user_modules.h"
 #include "naming/user_unwind.h"
@@ -62,7 +63,7 @@ void user_unwind_close(struct user_unwind *users)
 
 static void read_code(struct process *process)
 {
-	FILE *file = proc_open(process->tgid, "maps");
+	FILE *file = patience_open_maps(process->tgid);
 	size_t capacity = 0;
 	char *line = NULL;
 

@@ -11,6 +11,7 @@
 #include <linux/types.h>
 
 #include "base/capabilities.h"
+#include "base/patience.h"
 #include "cli/options.h"
 #include "recording/output_file.h"
 #include "session/privileges.h"
@@ -110,6 +111,8 @@ void privileges_drop(const struct options *options, char *out, size_t size)
 {
 	int err = keep_alone(wanted(options));
 
+	/* The next ones have no more rights than this process. */
+	patience_end();
 	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || prctl(PR_SET_DUMPABLE, 0, 0, 0, 0))
 		err = err ?: -errno;
 	if (err)

@@ -410,7 +410,8 @@ static int run(struct session *session)
 			alive_ns = now_ns() + watchdog_ns;
 			notify("WATCHDOG=1");
 		}
-		if (interrupted(session) || now_ns() >= end_ns || workload_ended(&session->workload) ||
+		session->stacks.interrupted = interrupted(session);
+		if (session->stacks.interrupted || now_ns() >= end_ns || workload_ended(&session->workload) ||
 		    too_dear(session, cpu_begin_ns))
 			break;
 		err = self_check_tick(session->self_check, &check_ns);

@@ -6,6 +6,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/patience.h"
 #include "base/small_file.h"
 #include "cli/kinds.h"
 #include "base/clock.h"
@@ -373,6 +374,7 @@ static int write_cost(const struct summary *summary)
 		err = err ?: put_cost(summary, "naming_restarts", naming.helper.restarts, "restarts");
 	}
 	err = err ?: put_cost(summary, "commit_longest_ns", recording_longest_commit_ns(summary->recording), "ns");
+	err = err ?: put_cost(summary, "reads_given_up", patience_lost(), "reads");
 	err = err ?: put_cost(summary, "collector_user_ns", usage.user_ns, "ns");
 	err = err ?: put_cost(summary, "collector_system_ns", usage.system_ns, "ns");
 	err = err ?: put_cost(summary, "collector_peak_rss_bytes", usage.peak_rss_bytes, "bytes");

@@ -10,6 +10,8 @@
 
 /* A file that takes longer than this to read has no names in a recording that ends. */
 #define SETTLE_NS 8000000000ull
+/* After Ctrl-C nobody wants to wait. */
+#define SETTLE_INTERRUPTED_NS 1500000000ull
 
 int stacks_trim(const struct symbols *symbols, const __u64 **frames, int count)
 {
@@ -98,6 +100,7 @@ int stacks_put_names(struct stacks *stacks, bool last)
 
 	if (!stacks->naming)
 		return 0;
-	return last ? naming_queue_settle(stacks->naming, SETTLE_NS, &taker)
+	return last ? naming_queue_settle(stacks->naming, stacks->interrupted ? SETTLE_INTERRUPTED_NS : SETTLE_NS,
+					  &taker)
 		    : naming_queue_take(stacks->naming, &taker);
 }

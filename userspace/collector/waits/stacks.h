@@ -14,6 +14,7 @@ struct stacks {
 	struct recording *recording;
 	const struct symbols *symbols;
 	struct naming_queue *naming; /* NULL: user frames stay without names */
+	bool interrupted;            /* the recording is to end at once */
 };
 
 /* Drops the frames of the probe itself from the leaf; returns how many frames are left at *frames. */

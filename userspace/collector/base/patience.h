@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Reads of another process's memory, or of its list of mappings, that need not end: a page may be of a file system that
+ * the process itself serves (FUSE), and whoever waits for such a page cannot even be killed.  They are made by processes
+ * of their own, which are left alone when it takes too long.
+ */
+#ifndef LOCKLINE_PATIENCE_H
+#define LOCKLINE_PATIENCE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <sys/types.h>
+#include <linux/types.h>
+
+/* In main(), first: whether this process is to be such a reader, and what it does then.  Without these calls, as in
+ * tests, reads are made by whoever asks. */
+bool patience_reader_wanted(int argc, char **argv);
+int patience_reader_main(void);
+
+/* As process_vm_readv(2) of one range; -ETIMEDOUT, -EBUSY: a read of that process did not end, now or before. */
+ssize_t patience_read(__u32 tgid, __u64 address, void *out, size_t size);
+/* /proc/TGID/maps, in memory, up to 16 MiB of it; NULL with errno. */
+FILE *patience_open_maps(__u32 tgid);
+/* Ends the readers, so that the next ones have no more rights than the caller has by now. */
+void patience_end(void);
+/* Reads that did not end in time, ever. */
+__u64 patience_lost(void);
+
+#endif /* LOCKLINE_PATIENCE_H */
