@@ -25,7 +25,7 @@ from lockline.recording.reader import open_recording
 from lockline.render.function_pairs import render
 
 # Two functions, each with a thread of its own, and a PMU that samples stores.
-SEED = 3_000_027
+SEED = 80
 
 
 def imported(text: str, directory: Path) -> C2cReport:

@@ -382,17 +382,32 @@ def test_seldom_written_and_much_read_is_no_problem() -> None:
     assert verdict(20_000, 40, 3000) != "read mostly"
 
 
-def test_threads_that_pay_at_both_use_them_at_different_times() -> None:
-    """All threads add to a count, and read a field: in one go, they would find the line at the second."""
+def test_a_count_beside_a_field_keeps_what_its_own_uses_pay() -> None:
+    """All threads add to a count, and read a field: apart, the field costs nothing, and each use of the count pays."""
     threads = [1, 2, 3, 4]
 
-    def verdict(paid: int) -> str:
-        row = access((8, "add", 400, 300), threads)
-        count = replace(row, counts=row.counts._replace(local_hitm=paid))
+    def verdict(uses: int, paid: int) -> str:
+        row = access((8, "add", paid, 300), threads)
+        count = replace(row, counts=row.counts._replace(loads=uses, records=uses + 300))
         return judged(access((0, "look", 500, 0), threads), count).verdict
 
-    assert verdict(380) == "false sharing"
-    assert verdict(10) == "true sharing"
+    assert verdict(uses=60, paid=50) == "false sharing"
+    assert verdict(uses=700, paid=10) == "true sharing"
+
+
+def test_a_slot_that_a_master_writes_now_and_then_is_mostly_its_threads_own() -> None:
+    """Each thread polls its slot, which the others' writes beside it take away far more often than the master's."""
+
+    rows = []
+    for number in range(4):
+        poll = access((8 * number, "poll", 300, 0), [number + 1])
+        rows.append(replace(poll, counts=poll.counts._replace(loads=1000, records=1000)))
+        rows.append(access((8 * number, "clear", 0, 400), [number + 1]))
+        rows.append(access((8 * number, "post", 0, 40), [9]))
+    found = judged(*rows)
+    assert found.verdict == "false sharing"
+    assert found.confidence != "high"
+    assert any("beside the bytes that are paid for" in line for line in found.evidence)
 
 
 def test_a_single_stray_store_is_no_writer() -> None:

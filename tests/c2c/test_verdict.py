@@ -180,7 +180,7 @@ def test_advice_for_several_members_speaks_of_several(tmp_path: Path) -> None:
     assert one is not None
     assert one.text.startswith("Move +0x20 to its own cache line: it is read while")
     assert several is not None
-    assert several.text.startswith("Move +0x20, +0x28 and +0x30 to their own cache line: they are read while")
+    assert several.text.startswith("Move +0x20, +0x28 and +0x30 to a cache line of their own: they are read while")
 
 
 def test_the_same_function_on_other_threads_is_still_false_sharing(tmp_path: Path) -> None:

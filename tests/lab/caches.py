@@ -280,11 +280,17 @@ def play(program: Program, machine: Machine, steps: int, seed: int, apart: bool 
     return _Engine(program, machine, seed, apart).go(steps)
 
 
-def moves_of_lines(program: Program, run: Run) -> dict[int, float]:
-    """How often a line comes from another core, per access, by the line before anything is moved apart."""
+def moves_of_lines(program: Program, run: Run, work: Run | None = None) -> dict[int, float]:
+    """How often a line comes from another core, per access, by the line before anything is moved apart.
+
+    work: the run whose accesses these are (default: the same one).  Who waits less does more in the same time: the
+    moves of a variable are counted for as many accesses as it had there.
+    """
     uses: dict[int, int] = {}
-    moves: dict[int, int] = {}
+    moves: dict[int, float] = {}
     for variable in program.variables:
-        uses[variable.line] = uses.get(variable.line, 0) + run.uses[variable]
-        moves[variable.line] = moves.get(variable.line, 0) + run.moves[variable]
+        count = (work or run).uses[variable]
+        uses[variable.line] = uses.get(variable.line, 0) + count
+        share = run.moves[variable] / max(1, run.uses[variable])
+        moves[variable.line] = moves.get(variable.line, 0.0) + share * count
     return {line: moves[line] / max(1, uses[line]) for line in uses}

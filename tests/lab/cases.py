@@ -33,6 +33,7 @@ KINDS = (
     *("perf.data", "default", "default", "-N", "-NN", "-c tid,iaddr", "-NN -c tid,iaddr", "-d lcl", "-d rmt"),
     *("perf 4.10", "perf 5.4", "perf 5.11", "perf 5.17", "-c pid,iaddr", "browser", "browser 5.4", "no symbols"),
     *("statistics", "table", "cut columns", "cut end", "rows alone", "mangled", "mangled", "mangled"),
+    *("excerpt", "large rows"),
 )
 
 
@@ -67,7 +68,7 @@ def world_of(
     """The world of this program."""
     before = play(program, machine, STEPS, seed)
     after = play(program, machine, STEPS, seed, apart=True)
-    was, now = moves_of_lines(program, before), moves_of_lines(program, after)
+    was, now = moves_of_lines(program, before), moves_of_lines(program, after, before)
     gains = {line: 1 - now[line] / was[line] if was[line] else 0.0 for line in was}
     base = (0xFFFF888100000000 if program.kernel else 0x7F1200000000) + 0x1000 * rng.randrange(1 << 16)
     return World(program, machine, pmu, base, sample(program, before.events, pmu, base, rng), truths, gains, was)
@@ -144,6 +145,7 @@ def _text(world: World, kind: str, rng: random.Random) -> tuple[str, str, str]:
     else:
         text = report_text.text(report, style)
     changes = {"cut columns": texts.cut_columns, "cut end": texts.cut_lines, "rows alone": texts.rows_alone}
+    changes |= {"excerpt": texts.excerpt, "large rows": texts.large_rows}
     if kind in changes:
         text = changes[kind](text, rng)
     if how:

@@ -257,6 +257,77 @@ def published_fields(rng: random.Random, names: Names, line: int) -> tuple[Seque
     ], "true"
 
 
+def mailbox(rng: random.Random, names: Names, line: int) -> tuple[Sequence[Role], Truth]:
+    """Each worker polls a slot of its own, and clears it when a master has written to it; the master takes turns."""
+    threads = rng.choice((2, 3, 4, 6))
+    slots = tuple(Variable(f"slot{n}", line, offset) for n, offset in enumerate(_offsets(rng, threads)))
+    poll, post = names.function(), names.function()
+    seldom = rng.choice((0.02, 0.1, 0.5))
+    return [
+        Role(threads, ((Step("load", poll, slots, "own"), Step("store", poll, slots, "own", seldom)),), 20),
+        Role(1, ((Step("store", post, slots, "any"),),), rng.choice((20, 100, 400))),
+    ], "false"
+
+
+def slots_and_collector(rng: random.Random, names: Names, line: int) -> tuple[Sequence[Role], Truth]:
+    """Counters of threads, which another thread sums up now and then."""
+    threads = min(7, _threads(rng))
+    slots = tuple(Variable(f"slot{n}", line, offset) for n, offset in enumerate(_offsets(rng, threads)))
+    collect = names.function()
+    collector = tuple(Step("load", collect, (slot,)) for slot in slots)
+    return [
+        Role(threads, (tuple(_add(names.function(), slots, "own", rng.random() < 0.4)),), rng.choice((10, 60))),
+        Role(1, (collector,), rng.choice((200, 2000))),
+    ], "false"
+
+
+def count_with_limit(rng: random.Random, names: Names, line: int) -> tuple[Sequence[Role], Truth]:
+    """A count that all change, and a limit that the same functions read, at times without changing the count."""
+    used, limit = _offsets(rng, 2)
+    count, bound = (Variable("used", line, used),), (Variable("limit", line, limit),)
+    charge, uncharge = names.function(), names.function()
+    choices = (
+        (*_add(charge, count, "one", True), Step("load", charge, bound)),
+        (*_add(uncharge, count, "one", True), Step("load", uncharge, bound, "one", rng.choice((0.2, 1.0)))),
+        (Step("load", charge, bound),),
+    )
+    return [Role(_threads(rng), choices, rng.choice((20, 100)), (1.0, 1.0, rng.choice((0.0, 0.5, 2.0))))], "true"
+
+
+def lock_beside_readers(rng: random.Random, names: Names, line: int) -> tuple[Sequence[Role], Truth]:
+    """A lock, and beside it a field that others read without it."""
+    word = (Variable("lock", line, 0, lock=True),)
+    flags = (Variable("flags", line, 8 * rng.choice((1, 3, 6))),)
+    steps = (
+        Step("acquire", "native_queued_spin_lock_slowpath", word),
+        Step("release", "_raw_spin_unlock", word),
+    )
+    return [
+        Role(rng.choice((3, 4, 6)), (steps,), rng.choice((20, 100, 300))),
+        Role(_threads(rng), ((Step("load", names.function(), flags),),), rng.choice((20, 80))),
+    ], "both"
+
+
+def ring_of_many(rng: random.Random, names: Names, line: int) -> tuple[Sequence[Role], Truth]:
+    """A ring with producers and consumers: each kind changes its own end atomically and reads the other one."""
+    a, b = _offsets(rng, 2)
+    head, tail = (Variable("head", line, a),), (Variable("tail", line, b),)
+    put, get = names.function(), names.function()
+    seldom = rng.choice((0.1, 1.0))
+    return [
+        Role(
+            rng.choice((2, 3, 4)),
+            ((Step("load", put, tail, "one", seldom), *_add(put, head, "one", True)),),
+            rng.choice((20, 80)),
+        ),
+        Role(
+            rng.choice((2, 3, 4)),
+            ((Step("load", get, head, "one", seldom), *_add(get, tail, "one", True)),),
+            rng.choice((20, 80)),
+        ),
+    ], "true"
+
+
 def pair(rng: random.Random, names: Names, line: int) -> tuple[Sequence[Role], Truth]:
     """Two lines of one pair: some threads write the first, others read the second."""
     first = (Variable("hot", line & ~1, rng.choice(_offsets(rng, 2))),)
@@ -285,6 +356,11 @@ MAKERS: dict[Maker, float] = {
     read_fields_of_one_writer: 1,
     count_or_read: 2,
     published_fields: 0.7,
+    mailbox: 1,
+    slots_and_collector: 0.7,
+    count_with_limit: 1,
+    lock_beside_readers: 1,
+    ring_of_many: 0.7,
     pair: 0.5,
 }
 

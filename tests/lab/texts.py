@@ -193,7 +193,20 @@ def _markdown(text: str, _: random.Random) -> str:
 
 
 Change = Callable[[str, random.Random], str]
+
+
+def _in_json(text: str, _: random.Random) -> str:
+    return '{"body": "' + text.replace("\\", "\\\\").replace("\n", "\\n") + '"}'
+
+
 LOSSLESS: dict[str, Change] = {
+    "decimal comma": lambda text, _: re.sub(r"(\d+)\.(\d\d)%", r"\1,\2%", text),
+    "single spaces": _each(lambda line: re.sub(" +", " ", line)),
+    "journal": _each(lambda line: "Jan 02 10:11:12 host perf[331]: " + line),
+    "box": _each(lambda line: f"| {line} |"),
+    "JSON": _in_json,
+    "Windows": lambda text, _: text.replace("\n", "\r\n"),
+    "no brackets": _each(lambda line: re.sub(r"\[[k.]\] ", "", line)),
     "quoted": _each(lambda line: "> " + line),
     "quoted twice": _each(lambda line: "> > " + line),
     "indented": _each(lambda line: "      " + line),
@@ -220,6 +233,24 @@ def cut_columns(text: str, rng: random.Random) -> str:
 def cut_lines(text: str, rng: random.Random) -> str:
     """The end is missing."""
     return text[: len(text) - rng.randrange(len(text) // 4)]
+
+
+def excerpt(text: str, _: random.Random) -> str:
+    """The table of offsets with its header, of the first line alone: what people show of a report."""
+    at = text.rfind("Pareto")
+    lines = text[at:].split("\n")[2:]
+    rules = [i for i, line in enumerate(lines) if re.match(r"\s*-{20,}$", line)]
+    return "\n".join(lines[: rules[2]] if len(rules) > 2 else lines)
+
+
+def large_rows(text: str, _: random.Random) -> str:
+    """Rows in which nothing is 3 % are left out."""
+
+    def small(line: str) -> bool:
+        shares = re.findall(r"(\d+\.\d\d)%", line)
+        return len(shares) > 3 and all(float(share) < 3 for share in shares)
+
+    return "\n".join(line for line in text.split("\n") if not small(line))
 
 
 def rows_alone(text: str, _: random.Random) -> str:

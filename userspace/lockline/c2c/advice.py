@@ -47,9 +47,17 @@ def _movers(parts: Sequence[Part]) -> tuple[list[Part], tuple[str, str]]:
     )
 
 
-def _move(names: Sequence[str], why: tuple[str, str]) -> str:
+def _apart(moved: Sequence[Part]) -> bool:
+    """Whether each of them needs a line of its own: they are written, and not by one holder of a lock."""
+    return len(moved) > 1 and all(is_written(part) for part in moved) and not any("holder" in p.roles for p in moved)
+
+
+def _move(names: Sequence[str], why: tuple[str, str], apart: bool) -> str:
     listed = " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
-    return f"Move {listed} to {'its' if len(names) == 1 else 'their'} own cache line: {why[len(names) > 1]}."
+    if len(names) == 1:
+        return f"Move {listed} to its own cache line: {why[0]}."
+    where = ", each to a cache line of its own" if apart else " to a cache line of their own"
+    return f"Move {listed}{where}: {why[1]}."
 
 
 def largest_effect(parts: Sequence[Part]) -> float:
@@ -85,10 +93,11 @@ def _writes(part: Part) -> list[Access]:
     return [access for access in part.accesses if (access.counts.stores or 0) + (access.counts.locked or 0)]
 
 
-def line_begins(struct: Struct, moved: Sequence[Member]) -> dict[Member, int]:
+def line_begins(struct: Struct, moved: Sequence[Member], apart: bool = False) -> dict[Member, int]:
     """Padding in bytes before each member that must begin a line of its own, for the moved ones to be apart.
 
     A run of moved members begins a line; one that does so already ends one too: what follows must begin another.
+    apart: each of the moved ones begins a line.
     """
     padding: dict[Member, int] = {}
     shift = 0
@@ -98,7 +107,7 @@ def line_begins(struct: Struct, moved: Sequence[Member]) -> dict[Member, int]:
         begin = member.offset + shift
         if mine and not before:
             at_begin = begin % LINE == 0
-        if (mine and not before) or (before and not mine and at_begin):
+        if (mine and (apart or not before)) or (before and not mine and at_begin):
             padding[member] = -begin % LINE
             shift += padding[member]
         before = mine
@@ -109,13 +118,21 @@ def _natural_end(struct: Struct) -> int:
     return max((member.offset + member.size for member in struct.members), default=struct.size)
 
 
-def layout(types: Types, id_: str, base: int, parts: Sequence[Part], moved: Sequence[Member], kind: str) -> list[str]:
+def layout(
+    types: Types,
+    id_: str,
+    base: int,
+    parts: Sequence[Part],
+    moved: Sequence[Member],
+    kind: str,
+    apart: bool = False,
+) -> list[str]:
     """The structure as pahole prints it, with what each member pays; what is far from the line is left out."""
     struct = types.structs[id_]
     lines = [f"{struct.kind} {struct.name} {{"]
     end = 0
     skipped = 0
-    begins = {member for member, padding in line_begins(struct, moved).items() if padding}
+    begins = {member for member, padding in line_begins(struct, moved, apart).items() if padding}
     for member in struct.members:
         if member.offset > end and not skipped:
             lines.append(f"\t/* hole of {member.offset - end} bytes */")
@@ -191,8 +208,8 @@ def advise(
     )
     if judgement.verdict == "lock word":
         text = (
-            "Shorten or split what is done under the lock, or take it less often: padding changes nothing for the "
-            "lock's own word."
+            "Hold the lock for a shorter time, take it less often, or give parts of what it protects locks of their "
+            "own: padding changes nothing for the lock's own word."
         )
         beside = [part for part in judgement.members if not part.is_lock]
         share = sum(part.share for part in beside)
@@ -223,7 +240,7 @@ def advise(
     effect = largest_effect(parts)
     warning = _LOCK_WARNING if any(part.is_lock for part in judgement.members) else ""
     if struct is None or placement.base is None:
-        text = _move(list(dict.fromkeys(part.name for part in moved)), why)
+        text = _move(list(dict.fromkeys(part.name for part in moved)), why, _apart(moved))
         text += " " + _effect_words(parts, moved, kind)
         return Advice(
             text, tuple(part.name for part in moved), None, None, None, None, own_effect(moved), effect, warning, ()
@@ -254,14 +271,15 @@ def _separate(
     base = placement.base or 0
     found = [_top_member(struct, part.begin + base) for part in moved]
     members = list(dict.fromkeys(member for member in found if member is not None))
-    padding = sum(line_begins(struct, members).values())
+    apart = _apart(moved)
+    padding = sum(line_begins(struct, members, apart).values())
     size = -(-(_natural_end(struct) + padding) // LINE) * LINE
     names = [member.name or part.name for member, part in zip(found, moved, strict=True) if member is not None]
     names = list(dict.fromkeys(names))
     count = objects_of(placement, line, locks, cpus)
     growth = max(0, size - struct.size)
     text = (
-        f"{_move(names, why)} "
+        f"{_move(names, why, apart and len(names) == len(moved))} "
         f"Padding: {padding} bytes per {struct.name}, which grows from {struct.size} to {size} bytes"
     )
     text += f"; {_bytes(growth * count)} for all {count:,} of them." if count and count > 1 else "."
@@ -276,7 +294,7 @@ def _separate(
         own_effect(moved),
         effect,
         warning,
-        tuple(layout(types, id_, base, parts, members, kind)),
+        tuple(layout(types, id_, base, parts, members, kind, apart)),
     )
 
 

@@ -2,6 +2,7 @@
 """What a function's name tells of its accesses: that it takes a lock, lets go of one, or neither."""
 
 import re
+from collections.abc import Iterable
 from functools import lru_cache
 
 from lockline.recording.rows import Frame
@@ -28,6 +29,8 @@ _USER_LOCK = re.compile(
     # What people call their own ones.
     r"|(\w+_)?(spin|spinlock|ticket|mcs|clh|tas|ttas|mutex|rw|rwlock)_?((try|un)?lock|acquire|release|enter|exit)(_\w+)?"
 )
+# A spinlock and a count in one word of 64 bits, changed together.
+_LOCKREF = re.compile(r"_*lockref_(get|put|mark|lock)\w*")
 # Methods of a class that is a lock by its name.
 _LOCK_CLASS = re.compile(
     r"\w*([mM]utex|[sS]pin_?[lL]ock|[rR][wW]_?[lL]ock|([tT]icket|(?i:mcs|clh|t?tas))_?[lL]ock)(_?([iI]mpl|[bB]ase|T))?"
@@ -71,8 +74,28 @@ def is_lock_function(symbol: str) -> bool:
     """Whether the function works on a lock that it is given: takes it, waits for it, lets go of it."""
     word = _word(symbol)
     return bool(word) and (
-        is_lock_internal(Frame(0, word, 0, "")) or bool(_USER_LOCK.fullmatch(word)) or _is_method_of_lock(word)
+        is_lock_internal(Frame(0, word, 0, ""))
+        or bool(_USER_LOCK.fullmatch(word) or _LOCKREF.fullmatch(word))
+        or _is_method_of_lock(word)
     )
+
+
+_LOCK_WORD = re.compile(r"([tT]ry_?)?([uU]n)?_?[lL]ock")
+
+
+@lru_cache(_KEPT)
+def _half(symbol: str) -> tuple[str, bool] | None:
+    """A name without the word that says that it locks or unlocks, and whether it unlocks; None if it says neither."""
+    word = _word(symbol)
+    match = _LOCK_WORD.search(word)
+    return (f"{word[: match.start()]}*{word[match.end() :]}", bool(match[2])) if match else None
+
+
+def paired_locks(symbols: Iterable[str]) -> frozenset[str]:
+    """Those of some functions that are two halves of one lock by their names: x_lock or x_trylock, and x_unlock."""
+    halves = {symbol: half for symbol in symbols if (half := _half(symbol))}
+    both = {name for name, frees in halves.values() if frees} & {name for name, frees in halves.values() if not frees}
+    return frozenset(symbol for symbol, (name, _) in halves.items() if name in both)
 
 
 @lru_cache(_KEPT)

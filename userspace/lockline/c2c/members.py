@@ -42,22 +42,28 @@ LOCK_TYPES = SPIN_TYPES | frozenset(
         "percpu_rw_semaphore",
         "optimistic_spin_queue",
         "seqlock_t",
-    ]
-)
-ATOMIC_TYPES = frozenset(
-    [
-        "atomic_t",
-        "atomic64_t",
-        "atomic_long_t",
-        "refcount_t",
-        "refcount_struct",
-        "kref",
-        "seqcount",
-        "seqcount_t",
-        "seqcount_spinlock",
-        "seqcount_raw_spinlock",
         "lockref",
     ]
+)
+# Read before and after data that are written under them: nobody waits for one, and readers need both.
+SEQUENCE_TYPES = frozenset(
+    [
+        "seqcount",
+        "seqcount_t",
+        "seqcount_latch_t",
+        "seqcount_spinlock",
+        "seqcount_raw_spinlock",
+        "seqcount_rwlock",
+        "seqcount_mutex",
+        "seqcount_ww_mutex",
+        "seqcount_spinlock_t",
+        "seqcount_raw_spinlock_t",
+        "seqcount_rwlock_t",
+        "seqcount_mutex_t",
+    ]
+)
+ATOMIC_TYPES = SEQUENCE_TYPES | frozenset(
+    ["atomic_t", "atomic64_t", "atomic_long_t", "refcount_t", "refcount_struct", "rcuref_t", "kref"]
 )
 # Nobody changes or walks these without a lock, but for what RCU allows.
 LIST_TYPES = frozenset(
@@ -239,6 +245,11 @@ def is_lock_type(type_: str) -> bool:
 def is_atomic_type(type_: str) -> bool:
     """Whether a member of that type is meant to be used without a lock."""
     return base_type(type_) in ATOMIC_TYPES
+
+
+def is_sequence_type(type_: str) -> bool:
+    """Whether a member of that type is a sequence count."""
+    return base_type(type_) in SEQUENCE_TYPES
 
 
 def is_list_type(type_: str) -> bool:

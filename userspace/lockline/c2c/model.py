@@ -146,6 +146,8 @@ class Line:
     watch: Watch | None = None
     weighted: bool = False
     index: int | None = None
+    # Of transfers and of stores, by offset and instruction, where only shares are told: see c2c/shares.py.
+    shares: Mapping[tuple[int, int], tuple[int, int]] = field(default_factory=dict)
 
     @property
     def located(self) -> tuple[Access, ...]:

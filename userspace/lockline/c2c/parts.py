@@ -2,10 +2,10 @@
 """A line divided into members, or into offsets where members are not known, and who does what to each."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from lockline.base.values import dataclass
-from lockline.c2c.functions import is_lock_function, is_spin_function, is_unlock
+from lockline.c2c.functions import is_lock_function, is_spin_function, is_unlock, paired_locks
 from lockline.c2c.members import Place, Types, is_atomic_type, is_list_type, is_lock_type, place
 from lockline.c2c.model import Access, Counts, Line, LockOnLine, Part, Role, add_counts
 from lockline.c2c.users import STRAY, wrote
@@ -108,18 +108,23 @@ def _bounds(
     return _Bounds(offset, offset + 1, "", "", False, False)
 
 
+def _on_a_lock(access: Access, paired: Collection[str]) -> bool:
+    return is_lock_function(access.code.symbol) or access.code.symbol in paired
+
+
 def _sleeping_locks(by_offset: Mapping[int, Sequence[Access]]) -> list[_Bounds]:
     """Sleeping locks and those of programs (rwsem, pthread_mutex_t, one word), which only their own functions use.
 
     Such a function also looks at whether the owner runs, in the owner's task: there it writes nothing.
     """
     whole = sum(_weight(access) for accesses in by_offset.values() for access in accesses)
+    paired = paired_locks({access.code.symbol for accesses in by_offset.values() for access in accesses})
     found: list[list[int]] = []
     for offset, accesses in sorted(by_offset.items()):
         weight = sum(map(_weight, accesses))
         if weight <= STRAY * whole:
             continue
-        own = sum(_weight(access) for access in accesses if is_lock_function(access.code.symbol))
+        own = sum(_weight(access) for access in accesses if _on_a_lock(access, paired))
         if own < OWN * weight:
             found.append([])
         elif found and found[-1] and offset - found[-1][0] < LOCK_BYTES:
@@ -129,7 +134,7 @@ def _sleeping_locks(by_offset: Mapping[int, Sequence[Access]]) -> list[_Bounds]:
     bounds = []
     for offsets in filter(None, found):
         users = [access for offset in offsets for access in by_offset[offset]]
-        takes = any(is_lock_function(access.code.symbol) and not is_unlock(access.code.symbol) for access in users)
+        takes = any(_on_a_lock(access, paired) and not is_unlock(access.code.symbol) for access in users)
         # Of an owner's task nobody lets go.
         own = any(wrote(access) or is_unlock(access.code.symbol) for access in users)
         # A spinlock is one word too, and told apart by its functions, which access nothing else.

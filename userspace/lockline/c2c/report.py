@@ -41,6 +41,7 @@ from lockline.c2c.placement import (
     type_id,
     wanted_names,
 )
+from lockline.c2c.shares import by_shares
 from lockline.c2c.tables import find_buddies, read_lines, read_names, read_tables, score
 from lockline.c2c.verdict import actors, judge
 from lockline.c2c.watched import EXACT, even, place_by_target
@@ -250,12 +251,18 @@ def _line_report(
         on_line = locks_by_name(names, locks, word) or [
             LockOnLine(name, "", ("spinlock",), word, None, None, None, "code", {}) for name in names or [""]
         ]
-    fair = even(line)
+    fair = by_shares(line) if line.shares else even(line)
     parts, kind = divide(fair, types, id_, placement.base, on_line)
     seen = EXACT if line.watch is not None else coverage
     judgement = judge(
         fair, parts, kind, seen, buddy, placement.sure or placement.base is None, spins_per_second(on_line)
     )
+    if line.shares:
+        # What it was judged by are no counts.
+        shown, _ = divide(line, types, id_, placement.base, on_line)
+        parts = tuple(replace(part, counts=own.counts) for part in parts for own in shown if own.begin == part.begin)
+        members = {part.begin: part for part in parts}
+        judgement = replace(judgement, members=tuple(members.get(part.begin, part) for part in judgement.members))
     advice = advise(line, placement, id_, types, parts, judgement, on_line, cpus, cost_word(line, kind))
     listed, exact = _cpus(line.accesses)
     several = actors(line.accesses) > 1

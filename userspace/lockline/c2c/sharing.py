@@ -6,6 +6,7 @@ bytes that are loaded, the write was to other bytes: false sharing.  What the sa
 """
 
 from collections.abc import Sequence
+from math import exp, log
 from typing import Literal
 
 from lockline.base.values import dataclass
@@ -56,6 +57,8 @@ FEW_STORES = 20
 SELDOM = 0.08
 # A load that takes so many cycles has waited for others that wanted the line too: fetching it takes some hundred.
 QUEUE = 1000
+# Sampling by latency leaves out loads that find the line: that nearly all pay is no more than this.
+SATURATED = 0.95
 # A member with so much of the cost cannot be one user's own: the line would have to go elsewhere as often.
 MORE_THAN_HALF = 0.7
 
@@ -141,27 +144,36 @@ def _by_threads(
     if not written:
         return _unseen_writes(used, users)
     writers = {id(part): [row for row in significant(part.accesses) if wrote(row)] for part in written}
-    false = true = untold = 0.0
+    whole = kept = untold = shared = 0.0
     for part in used:
         for row in significant(part.accesses):
             price = cost(row.counts, kind)
             if not price:
                 continue
-            if _others_write(row, writers.get(id(part), ())):
-                true += price
-                continue
-            if not stores_told and part not in written and len(row.regulars) > 1:
+            mine = _others_write(row, writers.get(id(part), ()))
+            if not mine and not stores_told and part not in written and len(row.regulars) > 1:
                 untold += price
                 continue
-            if not _beside(row, part, written, writers):
+            if not mine and not _beside(row, part, written, writers):
                 continue
-            stays = _stays(row, part, written, writers, kind)
-            true += min(price, stays)
-            false += price - min(price, stays)
-    whole = false + true
+            whole += price
+            shared += price * mine
+            if not stores_told:
+                kept += price if mine else min(price, _stays(row, part, written, writers, kind))
+            elif mine:
+                kept += _kept(row, part, used, writers, kind)
     if not whole:
         return _unseen_writes(used, users)
+    if stores_told:
+        payers = frozenset[int]().union(
+            *(row.regulars for part in used for row in part.accesses if cost(row.counts, kind))
+        )
+        kept += sum(_blind_stores(part, writers[id(part)], payers) for part in written)
+    false = max(0.0, whole - kept)
     share = false / whole
+    if share >= MAINLY and shared > (1 - MOST) * whole:
+        reason = f"most of what others write is beside the bytes that are paid for; {1 - share:.0%} of the cost stays"
+        return Sharing("false", "shown", tuple(used), reason, share)
     if share >= MAINLY:
         reason = "the threads that pay do not use the bytes that others write"
         return Sharing("false", "proven" if share >= MOST else "shown", tuple(used), reason, share)
@@ -184,7 +196,44 @@ def _by_threads(
         reason = "the threads that pay use the bytes that others write"
         return Sharing("true", "proven", tuple(used), reason, share)
     reason = "one part of the cost is at these bytes, another part at bytes beside them"
-    return Sharing("false" if share > 0.45 else "true", "likely", tuple(used), reason, share)
+    return Sharing("false" if share > 0.4 else "true", "likely", tuple(used), reason, share)
+
+
+def _kept(row: Access, part: Part, used: Sequence[Part], writers: dict[int, list[Access]], kind: str) -> float:
+    """How many of a row's loads would still pay if its bytes had a line of their own.
+
+    A load pays if another thread has written since its own thread had the line.  How many such writes come between two
+    uses of the line is told by how often these pay; how many of them are to the very bytes, by where others write.
+    Between two uses of the bytes alone there is more time for them than between two uses of the line.
+    """
+    very = every = 0.0
+    for other in used:
+        for writer in writers.get(id(other), ()):
+            strangers = len(writer.regulars - row.regulars) / max(1, len(writer.regulars))
+            count = wrote(writer) * (strangers or (len(writer.regulars) > 1))
+            every += count
+            very += count if other is part else 0.0
+    if not very:
+        return 0.0
+    own = [[one for one in other.accesses if one.regulars & row.regulars] for other in used]
+    uses = sum(_loads(one) for rows in own for one in rows)
+    paid = sum(cost(one.counts, kind) for rows in own for one in rows)
+    at_bytes = sum(_loads(one) for one in part.accesses if one.regulars & row.regulars)
+    between = -log(1 - min(SATURATED, paid / max(1, uses))) * very / every
+    return _loads(row) * (1 - exp(-between * uses / max(1, at_bytes)))
+
+
+def _blind_stores(part: Part, writers: Sequence[Access], payers: frozenset[int]) -> float:
+    """Stores to bytes that others write too, which follow no load there, of threads that pay elsewhere on the line.
+
+    Each would fetch the line of these bytes, were they apart.
+    """
+    return sum(
+        max(0.0, wrote(row) - RATES * sum(_loads(one) for one in part.accesses if one.regulars & row.regulars))
+        for row in writers
+        if row.regulars & payers
+        and _others_write(row, [other for other in writers if other is not row] if len(row.regulars) < 2 else writers)
+    )
 
 
 def _beside(row: Access, part: Part, written: Sequence[Part], writers: dict[int, list[Access]]) -> bool:
@@ -421,14 +470,15 @@ def _writers(
         found = _read_beside(fought, written, everyone) or _written_for_others(fought, written, everyone)
         if found:
             return found
-    return Sharing(
-        "open",
-        "likely",
-        tuple(everyone),
-        "",
-        None,
-        f"several members are written, and whether each has its own users is not known; {THREADS}",
-    )
+    if len(written) > 1:
+        why = "several members are written, and whether each has its own users is not known"
+    else:
+        read = [part for part in everyone if part not in written]
+        why = (
+            f"{places(written)} is written and pays, {places(read)} {'pays' if len(read) == 1 else 'pay'} without "
+            "being written, and whether the same threads use both is not known"
+        )
+    return Sharing("open", "likely", tuple(everyone), "", None, f"{why}; {THREADS}")
 
 
 def _read_beside(fought: list[Part], written: list[Part], everyone: list[Part]) -> Sharing | None:

@@ -11,13 +11,14 @@ from itertools import chain, islice
 
 from lockline.base.values import dataclass
 from lockline.c2c.model import Access, Counts, Coverage, Line, Source, add_counts
+from lockline.c2c.shares import read_shares
 from lockline.c2c.users import stray_threads
 from lockline.c2c.watched import with_transfers
 from lockline.recording import memory
 from lockline.recording import memory_rows as rows
 from lockline.recording.code import UNKNOWN_CODE, Code, read_codes, unsigned
 from lockline.recording.conditions import among
-from lockline.recording.memory_rows import C2C_INDEXES
+from lockline.recording.memory_rows import C2C_INDEXES, C2C_SHARES
 from lockline.recording.reader import Recording
 from lockline.watch.model import Watch
 from lockline.watch.tables import read_watches
@@ -102,7 +103,7 @@ def _is_ordinary(sources: Sequence[Source]) -> bool:
     return bool(events) and not any(word in event for event in events for word in _MEMORY_EVENTS)
 
 
-def _coverage(sources: Sequence[Source], whole: memory.Whole) -> Coverage:
+def _coverage(sources: Sequence[Source], whole: memory.Whole, shares: bool) -> Coverage:
     records = _total(sources, "nr_entries")
     no_parse = _total(sources, "noparse")
     unparsable = no_parse / records if records and no_parse is not None else None
@@ -134,6 +135,9 @@ def _coverage(sources: Sequence[Source], whole: memory.Whole) -> Coverage:
             "stores were sampled in part at most" if stores else "the file does not say whether stores were sampled"
         )
         missing.append(f"{partly}: a line without stores may be written all the time")
+    if shares:
+        missing.append("the text tells shares without the totals that they are of")
+        return Coverage(records, unparsable, None, None, tuple(missing))
     if loads and not snoops:
         missing.append("no load says which cache served it (HITM, peer): transfers are not seen at all")
     return Coverage(records, unparsable, stores_seen, bool(snoops) if loads or stores else None, tuple(missing))
@@ -193,7 +197,12 @@ def read_tables(recording: Recording) -> Tables:
     transfers = whole.transfers + sum(map(_transfers_of, watches.values()))
     sampled = [source for source in sources if source.kind != WATCHPOINT]
     # What watching lacks is told of each line.
-    coverage = _coverage(sampled, whole) if sampled or not sources else Coverage(None, None, True, True, (), exact=True)
+    shares = C2C_SHARES in recording.meta()
+    coverage = (
+        _coverage(sampled, whole, shares)
+        if sampled or not sources
+        else Coverage(None, None, True, True, (), exact=True)
+    )
     return Tables(sources, coverage, tuple(lines), others, transfers, tuple(problems))
 
 
@@ -239,6 +248,7 @@ def read_lines(recording: Recording, wanted: Sequence[LineSum]) -> Iterator[Line
     """These lines with their accesses, in the same order.  Raises RecordingError if the recording is damaged."""
     nobody = memory.nobodys_threads(recording)
     indexes = _indexes(recording)
+    shares = read_shares(str(recording.meta().get(C2C_SHARES, "")))
     names: dict[int, str] = {}
     asked: set[int] = set()
     for batch in _batches(wanted):
@@ -257,7 +267,8 @@ def read_lines(recording: Recording, wanted: Sequence[LineSum]) -> Iterator[Line
                 accesses = with_transfers(accesses, line.watch)
             made = _line(line.row, tuple(accesses), _comms(threads, names))
             index = next((indexes[id_] for id_ in line.ids if id_ in indexes), None)
-            yield replace(made, ids=line.ids, source=line.source, watch=line.watch, index=index)
+            told = next((shares[id_] for id_ in line.ids if id_ in shares), {})
+            yield replace(made, ids=line.ids, source=line.source, watch=line.watch, index=index, shares=told)
 
 
 def read_names(recording: Recording, wanted: Sequence[LineSum]) -> Iterator[Line]:

@@ -57,6 +57,10 @@ def recover(total: int, percents: Sequence[Percent]) -> Recovered:
     # Offsets that perf leaves out, or that a paste lacks, keep their part of the total.
     target = total if excess >= -slack else min(total, (2 * total * sum(shares) + 100 * scale) // (200 * scale))
     if not (exact and sum(counts) <= total):
+        # What rounds to nothing is no evidence of anything: what is missing belongs to those that show a share.
+        bounds = [
+            (least, most if percent.value else 0) for (least, most), percent in zip(bounds, percents, strict=True)
+        ]
         counts = _adjusted(counts, bounds, target)
         exact = False
     return Recovered(tuple(counts), exact, problem)

@@ -11,12 +11,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from lockline.c2c import text_layouts as layouts
+from lockline.c2c.shares import PARTS, written_shares
 from lockline.c2c.store import Access, Code, Memory, Problem, Thread, merged
 from lockline.c2c.text_counts import recover
 from lockline.c2c.text_parse import C2cText
 from lockline.c2c.text_samples import Sample, decode
 from lockline.c2c.text_tables import NOWHERE, LineDetail, OffsetRow, TableRow
-from lockline.recording.memory_rows import C2C_INDEXES, MemoryCount, MemoryLine, MemorySource
+from lockline.recording.memory_rows import C2C_INDEXES, C2C_SHARES, MemoryCount, MemoryLine, MemorySource
 
 SOURCE_KIND = "c2c text"
 
@@ -33,6 +34,7 @@ class _Builder:
     codes: dict[tuple[int, str, str, int, str, str], int] = field(default_factory=dict)
     accesses: list[Access] = field(default_factory=list)
     problems: list[tuple[int, str]] = field(default_factory=list)
+    shares: list[str] = field(default_factory=list)
 
     def thread(self, pid: int | None, tid: int | None, comm: str) -> int:
         """The id of a thread; tid 0 where only the process is known."""
@@ -111,6 +113,9 @@ def _shares(
     """Counts per row of each column that has percentages and a total, and the columns that are exact."""
     counts: dict[str, tuple[int, ...]] = {}
     exact: set[str] = set()
+    if not totals:
+        builder.problems.append((detail.line, "its rows are shares of totals that are not in the text"))
+        return counts, exact
     for column in dict.fromkeys(column for row in detail.rows for column in row.percents):
         rows = [row for row in detail.rows if column in row.percents]
         if column not in totals or len(rows) != len(detail.rows):
@@ -183,6 +188,19 @@ def _by_cycles(row: OffsetRow) -> dict[str, int | None]:
     return {"loads": row.records if loaded else 0, "stores": 0 if loaded else row.records}
 
 
+def _round_down(
+    row: OffsetRow, values: dict[str, int | None], totals: Mapping[str, int], levels: Sequence[str]
+) -> None:
+    """Takes from a row's stores what rounding of their percentages has made of them beyond its records."""
+    over = sum(values[column] or 0 for column in levels) - (row.records if row.records is not None else 1 << 62)
+    rounding = sum(
+        -(-totals[column] // (200 * row.percents[column].scale)) for column in levels if column in row.percents
+    )
+    if 0 < over <= rounding:
+        most = max(levels, key=lambda column: values[column] or 0)
+        values[most] = max(0, (values[most] or 0) - over)
+
+
 def _row_access(
     line: int,
     row: OffsetRow,
@@ -202,6 +220,7 @@ def _row_access(
         values["records"] = row.records
     levels = [column for column in _STORES if column in totals]
     if levels and all(values.get(column) is not None for column in levels):
+        _round_down(row, values, totals, levels)
         stores = sum(values[column] or 0 for column in levels)
         # Stores without any of these levels are in the line's total alone: an offset may have more than it shows.
         whole = totals.get("stores", 0) <= sum(totals[column] for column in levels)
@@ -250,6 +269,24 @@ def _rest(line: int, totals: Mapping[str, int], accesses: Sequence[Access], wher
         builder.accesses.append(_fill(Access(line, NOWHERE, 0, 0), values))
 
 
+def _only_shares(line: int, rows: Sequence[OffsetRow], accesses: Sequence[Access]) -> str:
+    """The shares of a line's rows; of several columns, as remote and local HITM, the mean of those that tell any."""
+    told = {column for row in rows for column, percent in row.percents.items() if percent.value}
+
+    def mean(row: OffsetRow, columns: Sequence[str]) -> int:
+        found = [row.percents[column] for column in columns if column in row.percents]
+        return sum(percent.value * PARTS // (100 * percent.scale) for percent in found) // max(1, len(found))
+
+    stores = [column for column in _STORES if column in told]
+    paid = [column for column in layouts.COUNTS if column in told and column not in stores]
+    shares: dict[tuple[int, int], tuple[int, int]] = {}
+    for row, access in zip(rows, accesses, strict=False):
+        key = row.offset, access.code
+        before = shares.get(key, (0, 0))
+        shares[key] = before[0] + mean(row, paid), before[1] + mean(row, stores)
+    return written_shares(line, shares)
+
+
 def _add_line(row: TableRow | None, detail: LineDetail | None, size: int, builder: _Builder) -> None:
     known = row or detail
     assert known
@@ -281,6 +318,8 @@ def _add_line(row: TableRow | None, detail: LineDetail | None, size: int, builde
                 continue
             mine = {column: values[i] for column, values in counts.items()}
             accesses.append(_row_access(number, offset, mine, totals, detail, builder))
+        if not totals and detail.rows:
+            builder.shares.append(_only_shares(number, detail.rows, accesses))
     builder.accesses += accesses
     _rest(number, totals, accesses, known.line, builder)
 
@@ -297,6 +336,8 @@ def _report_tables(text: C2cText, name: str) -> Memory:
     meta: dict[str, str | int] = {"c2c_text": name, "c2c_text_line": text.first_line}
     if indexes:
         meta[C2C_INDEXES] = " ".join(f"{line}:{index}" for line, index in indexes.items())
+    if builder.shares:
+        meta[C2C_SHARES] = " ".join(builder.shares)
     if text.sort:
         meta["c2c_sort"] = text.sort
     if text.grouping:

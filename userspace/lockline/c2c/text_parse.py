@@ -154,9 +154,11 @@ def _refusal(lines: Sequence[Line], samples: SampleList | None, unread: Sequence
 
 
 def _content(drafts: Sequence[Draft]) -> int:
-    """How much of a text was read: figures and rows."""
+    """How much of a text was read: figures and rows; rows whose line has no totals are worth half."""
     return sum(
-        len(draft.counts) + len(draft.table) + sum(1 + len(detail.rows) for detail in draft.details) for draft in drafts
+        2 * (len(draft.counts) + len(draft.table))
+        + sum((1 + len(detail.rows)) << bool(detail.totals) for detail in draft.details)
+        for draft in drafts
     )
 
 

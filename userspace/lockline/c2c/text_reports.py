@@ -95,6 +95,7 @@ _VALUES_ALONE = re.compile(r"\s*(?:[\d.,-]+%?|N/A)(?:\s+(?:[\d.,-]+%?|N/A))*\s*$
 _NODES_ALONE = re.compile(r"\s*\d{1,4}(?:\{[^{}]*\}[\d{}\s,%./na-]*|(?:\s+\d{1,4}){0,2})$")
 _CALLCHAIN = re.compile(r"\s*(?:\||--)")
 _COMMENT = re.compile(r"(?<=[\d}])\s+(?=[^\s\d\[\]{},.])")
+_REMARK = re.compile(r"\s(?:<[-=<]+|//|/\*|#)\s*\S")
 _LONGEST_COMMENTED = 2000
 _RULE_LENGTH = 20
 _RULE_CHARACTERS = frozenset("#-=_. ")
@@ -199,6 +200,8 @@ class Scanner:
 
     def _close_detail(self) -> None:
         detail = self._open
+        if detail and not detail.rows and any(detail.totals.values()):
+            self._draft.problem(detail.line, "the totals of a line, and none of its offsets")
         if detail and (detail.rows or detail.totals):
             self._draft.details.append(
                 LineDetail(detail.line, detail.index, detail.address, detail.totals, tuple(detail.rows), detail.peer)
@@ -507,9 +510,15 @@ class Scanner:
         return layout
 
     def _offset_row(self, line: Line) -> bool:
-        if not self._pareto or not self._open:
-            self._draft.problem(line.number, "an offset without its line or its header: " + _shown(line.text))
+        if not self._pareto:
+            self._draft.problem(line.number, "an offset without its header: " + _shown(line.text))
             return True
+        if not self._open:
+            # Whoever published it has left out the line's totals and its address.
+            address = -len(self._draft.details) - 1
+            self._draft.sections.add(_PARETO)
+            self._section = _PARETO
+            self._open = _OpenDetail(line.number, None, address, {}, self._pareto.peer)
         text, parts = line.text, 1
         start = self._at
         while True:
@@ -538,6 +547,11 @@ class Scanner:
         What follows the nodes is no part of a row, unless it may be nodes that a mail program has wrapped.
         """
         assert self._pareto
+        remark = _REMARK.search(text) if len(text) <= _LONGEST_COMMENTED else None
+        if remark and layouts.CPU_NODES not in self._pareto.names:
+            # Columns that the author left empty are missing; the last word stands for them.
+            with suppress(RowError):
+                return parse_offset_row(self._pareto, text[: remark.start()] + " ?", number, cut=True)
         if layouts.CPU_NODES not in self._pareto.names or len(text) > _LONGEST_COMMENTED:
             return None
         for match in list(_COMMENT.finditer(text))[-_MAX_PARTS:]:

@@ -404,7 +404,8 @@ def parse_offset_row(layout: Layout, text: str, number: int, cut: bool = False) 
         names = _cut_names(wanted, rest) if layout.cut else _names(wanted, rest)
         if layouts.CPU_NODES in layout.names and not nodes:
             raise RowError("no nodes", incomplete=True)
-    edited = layouts.CODE not in layout.columns
+    # Where all names are there, the one in the symbol's place is the symbol, whatever marks it.
+    edited = layouts.CODE not in layout.columns or layouts.SOURCE in names
     space, symbol = _symbol(names[layouts.SYMBOL], edited) if layouts.SYMBOL in names else ("", "")
     source, symbol_offset = _source(names.get(layouts.SOURCE, ""), symbol)
     return OffsetRow(

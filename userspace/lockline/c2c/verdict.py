@@ -7,11 +7,13 @@ functions and threads, and on what the samples cannot show.
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from lockline.c2c.functions import is_spin_function
-from lockline.c2c.model import Access, Confidence, Coverage, Judgement, Line, Part, Verdict
+from lockline.c2c.members import is_sequence_type
+from lockline.c2c.model import Access, Confidence, Counts, Coverage, Judgement, Line, Part, Verdict
 from lockline.c2c.parts import COST_LOADS, COST_TRANSFERS, FEW_TRANSFERS, LOCK_BYTES, cost, cost_word
-from lockline.c2c.sharing import MEMBER, is_written, places, share_out
+from lockline.c2c.sharing import MEMBER, RECORD_STORES, THREADS, WHOLE_TEXT, is_written, places, share_out
 from lockline.c2c.users import everybody, named, several
 from lockline.c2c.watched import doubts as doubts_of_watching
 from lockline.watch.estimate import hit_rate, transfer_rate, unwatched_pairs
@@ -75,17 +77,19 @@ _DOES = (
 )
 
 
-def describe(part: Part, word: str) -> str:
-    """One member in words: its share, and who does what to it."""
+def describe(part: Part, word: str, counted: bool = True) -> str:
+    """One member in words: its share, and who does what to it.  counted: whether its stores are a count."""
     doing = [f"{text}{_by(part, *roles)}" for roles, text in _DOES if any(role in part.roles for role in roles)]
     stores = part.counts.stores or 0
-    writes = f", {stores:,} stores" if stores else ""
+    writes = f", {stores:,} stores" if stores and counted else ""
     name = part.name if not part.member else f"{part.member} (+{max(0, part.begin):#x})"
     return f"{name}: {_percent(part.share)} of the {word}{writes}; {'; '.join(doing)}"
 
 
 def _amount(line: Line) -> str:
     counts = line.counts
+    if line.shares:
+        return "shares alone: how many HITM, peer snoops and stores they are of is not told"
     if line.watch is not None:
         told = f"{counts.loads or 0:,} reads, {counts.stores or 0:,} writes"
         text = f"{counts.transfers:,} transfers between CPUs in {counts.records or 0:,} accesses ({told})"
@@ -136,6 +140,10 @@ class _Case:
         self.proven = False
         self.fought = [part for part in parts if part.share >= MEMBER]
 
+    def describe(self, part: Part) -> str:
+        """One member in words."""
+        return describe(replace(part, share=part.share * min(1.0, self.located)), self.word, not self.line.shares)
+
     def judge(
         self,
         verdict: Verdict,
@@ -150,7 +158,7 @@ class _Case:
         amount = (self.line.counts.records or 0) if verdict == "none" else cost(self.line.counts, self.kind)
         few = amount < SOME_TRANSFERS
         some = amount < SURE_TRANSFERS
-        weight = 2 * len(doubts) + len(every) - len(doubts) + 2 * few + some + weak
+        weight = 2 * len(doubts) + len(every) - len(doubts) + 2 * few + some + weak + 3 * bool(self.line.shares)
         confidence: Confidence = "high" if weight == 0 else "medium" if weight <= 2 else "low"
         if verdict == "too little evidence":
             confidence = "low"
@@ -159,6 +167,8 @@ class _Case:
 
     def _doubts(self, verdict: Verdict) -> list[str]:
         doubts = doubts_of_watching(self.line)
+        if self.line.shares:
+            doubts.append(f"only shares are told, not how many they are of; {WHOLE_TEXT}")
         watch = self.line.watch
         if verdict == "none" and watch and len(watch.windows) < FEW_WINDOWS and watch.watched_ns < watch.span_ns / 2:
             doubts.append(f"what happens in bursts can be missed by {len(watch.windows)} windows")
@@ -170,19 +180,22 @@ class _Case:
                     " saw less, as watching slows who uses it, or they missed its bursts"
                 )
         if self.parts and self.located < 0.8:
-            doubts.append(f"offsets are known of {_percent(self.located)} of the line's {self.word} alone")
+            known = f"offsets are known of {_percent(self.located)} of the line's {self.word} alone"
+            doubts.append(f"{known}; {WHOLE_TEXT.replace('tells it', 'tells the rest')}")
         if (self.coverage.unparsable or 0) >= 0.2:
-            doubts.append(f"{_percent(self.coverage.unparsable or 0)} of all records could not be read by perf")
+            unread = f"{_percent(self.coverage.unparsable or 0)} of all records could not be read by perf"
+            doubts.append(f"{unread}; `perf c2c report` of a newer perf may read them, from the same perf.data")
         if verdict in _ABOUT_WRITES and self.coverage.stores_seen is not True and not self.stores:
-            doubts.append("stores were not sampled, so who writes is not seen")
+            doubts.append(f"stores were not sampled, so who writes is not seen; {RECORD_STORES}")
         elif verdict in _ABOUT_WRITES and self.coverage.stores_seen is None:
-            doubts.append("stores were sampled in part at most")
+            doubts.append(f"stores were sampled in part at most; {RECORD_STORES}")
         if not self.sure and verdict == "false sharing":
             doubts.append("the members' names are inferred, see Type")
         if self.kind == COST_LOADS:
-            doubts.append("at which offsets CPUs waited for the line is not known; loads are used instead")
+            untold = "at which offsets CPUs waited for the line is not known; loads are used instead"
+            doubts.append(f"{untold}; `perf c2c report --stdio -d tot -NN -c tid,iaddr` shows HITM of each offset")
         if verdict in ("false sharing", "true sharing") and not self.proven and actors(self.line.accesses) < 2:
-            doubts.append("it is not known that more than one CPU or thread uses the line")
+            doubts.append(f"it is not known that more than one CPU or thread uses the line; {THREADS}")
         return doubts
 
 
@@ -307,14 +320,19 @@ def _no_transfer(case: _Case) -> Judgement | None:
     return case.judge("too little evidence", ["no transfer between caches was sampled"])
 
 
+def _is_locks_own(part: Part) -> bool:
+    """Whether it is a word of a lock.  A sequence count is one, but takes nothing from the data that it goes with."""
+    return part.is_lock or is_sequence_type(part.type)
+
+
 def _lock_word(case: _Case) -> Judgement | None:
     """Nearly all is the traffic of those who wait for a lock, on its word."""
-    locks = [part for part in case.parts if part.is_lock]
+    locks = [part for part in case.parts if _is_locks_own(part)]
     share = sum(part.share for part in locks)
     if share < LOCK_WORD or cost(case.line.counts, case.kind) < FEW_OF_LOCK:
         return None
-    evidence = [describe(part, case.word) for part in locks]
-    others = [part for part in case.parts if not part.is_lock and part.cost]
+    evidence = [case.describe(part) for part in locks]
+    others = [part for part in case.parts if not _is_locks_own(part) and part.cost]
     beside = sum(part.share for part in others)
     if others:
         evidence.append(f"all other members together: {_percent(beside)}")
@@ -355,7 +373,7 @@ def _with_a_lock(case: _Case) -> Judgement | None:
     ]
     if not others:
         return None
-    evidence = [describe(part, case.word) for part in sorted([*locks, *others], key=lambda part: -part.share)]
+    evidence = [case.describe(part) for part in sorted([*locks, *others], key=lambda part: -part.share)]
     # Of a lock of several words the functions tell which are its own.
     nameless = [
         part
@@ -375,6 +393,8 @@ def _stores_told(case: _Case) -> bool:
     """Whether a member without a sampled store is one that nobody writes."""
     if case.coverage.exact:
         return True
+    if case.line.shares:
+        return case.stores > 0 and not any(access.offset < 0 for access in case.line.accesses)
     if not case.stores or case.coverage.stores_seen is None or case.line.counts.stores is None:
         return False
     located = sum(access.counts.stores or 0 for access in case.line.located)
@@ -393,16 +413,27 @@ def _not_written(case: _Case) -> Judgement | None:
             f"the other half of its 128 bytes is written: {_amount(buddy)}",
             "the processor fetches both halves together (adjacent line prefetch)",
         ]
-        doubt = "prefetching is only inferred, from the neighbour's stores"
+        doubt = (
+            "prefetching is only inferred, from the neighbour's stores; `perf c2c report --stdio --double-cl` shows "
+            "both halves together"
+        )
         return case.judge("adjacent line", evidence, case.fought, [doubt])
     why = f"{case.word} show that somebody writes the line, but none of the file's stores is to it or to its neighbour"
     return case.judge("too little evidence", [why], case.fought)
 
 
+def _clean_copies(counts: Counts) -> int:
+    """Loads that a cache further away served: some find the line there because a write has taken it from theirs."""
+    return (counts.llc_hit or 0) + (counts.remote_hit or 0)
+
+
 def _shared(case: _Case) -> Judgement | None:
     """Who pays, and for whose writes."""
     found = share_out(case.parts, case.kind, _stores_told(case))
-    evidence = [describe(part, case.word) for part in found.parts]
+    evidence = [case.describe(part) for part in found.parts]
+    if found.kind == "open" and case.located < HARDLY:
+        why = f"offsets are known of {_percent(case.located)} of the line's {case.word} alone; {WHOLE_TEXT}"
+        return case.judge("too little evidence", [*evidence, f"not decided: {why}"], found.parts)
     if found.kind == "open":
         return case.judge("too little evidence", [*evidence, f"not decided: {found.open}"], found.parts)
     # What is there may be all that a cut has left of a line, unless several are seen to use the very bytes.
@@ -413,6 +444,12 @@ def _shared(case: _Case) -> Judgement | None:
     if found.reason:
         evidence.append(found.reason)
     doubts = [found.open] if found.open else []
+    beside = _clean_copies(case.line.counts) - sum(_clean_copies(part.counts) for part in found.parts)
+    if found.kind == "true" and beside > case.transfers:
+        doubts.append(
+            f"{beside:,} more loads of the line came from a clean copy elsewhere, at bytes that are not shown, or that "
+            "nobody writes; `perf c2c report --stdio --show-all` shows them"
+        )
     case.proven = found.strength == "proven"
     weak = {"proven": 0, "shown": 1, "likely": 3}[found.strength]
     return case.judge("false sharing" if found.kind == "false" else "true sharing", evidence, found.parts, doubts, weak)

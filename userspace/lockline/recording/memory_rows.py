@@ -7,6 +7,8 @@ from lockline.recording.tables import table
 
 # A fact in meta: "LINE:NUMBER ...", the number that the text of `perf c2c report` gives each line.
 C2C_INDEXES = "c2c_indexes"
+# Likewise "LINE:OFFSET:CODE:TRANSFERS:STORES ...", in parts of 10,000, of lines whose totals the text does not tell.
+C2C_SHARES = "c2c_shares"
 
 
 @table("memory_source", since=2)

@@ -44,6 +44,9 @@ def moves_words(worth: Worth) -> str:
 
 def _samples_words(line: LineReport, worth: Worth) -> str:
     transfers = line.line.counts.transfers
+    counts = line.line.counts
+    if all(told is None for told in (counts.local_hitm, counts.remote_hitm, counts.local_peer, counts.remote_peer)):
+        return "how often it moves is not told"
     what = "HITM" if line.line.counts.hitm or not line.line.counts.peer else "peer snoops"
     missed = line.line.counts.store_l1_miss or 0
     stores = f", and {missed:,} stores that missed the L1 cache" if transfers < SURE_TRANSFERS <= missed else ""
@@ -102,6 +105,14 @@ def _todo(line: LineReport, worth: Worth, command: str, style: Style, columns: i
         return filled("DO      ", f"see who uses it: {command}", columns, most)
     lines = filled("DO      ", clean(advice.text, style), columns, most)
     return lines + (filled("        But: ", clean(advice.warning, style), columns, 2) if advice.warning else [])
+
+
+def _settled(line: LineReport, worth: Worth, style: Style, columns: int, most: int) -> list[str]:
+    """The doubt that a command would settle, with that command."""
+    doubts = [doubt for doubt in line.judgement.doubts if "`" in doubt]
+    if not (worth.known and doubts):
+        return []
+    return filled("DOUBT   ", clean(doubts[0], style), columns, most)
 
 
 def _lines_table(
@@ -266,14 +277,17 @@ def render_c2c(report: C2cReport, style: Style, columns: int) -> str:
     trust += [f"missing: {clean(missing, style)}" for missing in report.coverage.missing]
     if report.problems:
         trust.append(f"{len(report.problems):,} place{'s' * (len(report.problems) > 1)} could not be read")
-    trust += [f"doubt: {clean(doubt, style)}" for doubt in first.judgement.doubts]
+    settled = bool(_settled(first, worth, style, columns, 1))
+    doubts = [doubt for doubt in first.judgement.doubts if not (settled and "`" in doubt)]
+    trust += [f"doubt: {clean(doubt, style)}" for doubt in doubts]
 
     def make(step: int) -> Sequence[Sequence[str]]:
         most_lines, members, advice, details = _STEPS[step]
         return (
             header,
             filled("ANSWER  ", answer_words(first, worth, style), columns, 6)
-            + _todo(first, worth, f"{command} --maps", style, columns, advice),
+            + _todo(first, worth, f"{command} --maps", style, columns, advice)
+            + _settled(first, worth, style, columns, advice + 1),
             _lines_table(lines, max(report.line_count, len(lines)), style, columns, most_lines),
             _members(_rows_of_report(first, members), style, columns),
             (_trust("; ".join(trust), columns, details) if trust else []) + more,
