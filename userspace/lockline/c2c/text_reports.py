@@ -511,7 +511,7 @@ class Scanner:
 
     def _offset_row(self, line: Line) -> bool:
         if not self._pareto:
-            self._draft.problem(line.number, "an offset without its header: " + _shown(line.text))
+            self._draft.problem(line.number, "an offset without its line or its header: " + _shown(line.text))
             return True
         if not self._open:
             # Whoever published it has left out the line's totals and its address.
