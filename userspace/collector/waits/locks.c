@@ -15,7 +15,7 @@
 /* Flushes after which a lock without rows may be forgotten. */
 #define FORGET_FLUSHES 4
 
-/* Locks that waited again after a pause, looked at in one flush: 10 to 30 us each. */
+/* Locks that waited again after a pause, looked at in one flush: up to five questions to the kernel each. */
 #define LOOKED_AT_MOST 64
 /* A pause: flushes without a wait. */
 #define PAUSE_FLUSHES 2
