@@ -8,6 +8,7 @@ from lockline.analysis.answer import by_impact, make_answer, trusted_ns
 from lockline.analysis.model import LockWaits, Report
 from lockline.base.numbers import count, duration, percent
 from lockline.export.profile import Profile, read_profile
+from lockline.export.stacks import ANY_TASK
 from lockline.page import flames, svg
 from lockline.page.document import Page, Section, figure, render
 from lockline.page.episodes import episodes_section
@@ -221,7 +222,7 @@ def _flame(name: str, title: str, caption: str, profile: Profile, root: svg.Node
         for path, ns in flames.stacks(profile, TABLE_STACKS)
     ]
     table = write.table("Stacks by waiting, outermost frame first", ("stack", "waiting", "of all"), rows)
-    drawing = svg.flame(write, title, root)
+    drawing = svg.flame(write, title, root, ANY_TASK)
     return Section(name, title, figure(write, name, caption, drawing, table))
 
 

@@ -160,14 +160,15 @@ def bars(write: Writer, label: str, buckets: Sequence[tuple[int, int]], trusted_
     return _svg(write, height, label, *parts)
 
 
-def flame(write: Writer, label: str, root: Node, levels: int = 24) -> Markup:
-    """A flame graph that hangs down: callers above, what they call below."""
+def flame(write: Writer, label: str, root: Node, unknown: str = "", levels: int = 24) -> Markup:
+    """A flame graph that hangs down: callers above, what they call below; gray from a frame called `unknown` on."""
     tall, total = 17, root.value or 1
     parts: list[Markup] = []
     deepest = 0
 
-    def draw(node: Node, x: float, depth: int) -> None:
+    def draw(node: Node, x: float, depth: int, gray: bool) -> None:
         nonlocal deepest
+        gray |= node.name == unknown
         wide = node.value / total * WIDTH
         if wide < 1.5 or depth >= levels:
             return
@@ -177,14 +178,14 @@ def flame(write: Writer, label: str, root: Node, levels: int = 24) -> Markup:
         tip = f"{shown}: {duration(node.value)}, {percent(node.value / total)}"
         box = write("rect", x=round(x, 1), y=depth * tall, width=round(wide - 0.5, 1), height=tall - 1)
         # Neighbours differ in colour; the same function has the same one everywhere.
-        tint = sum(map(ord, shown)) % 5
+        tint = "none" if gray else sum(map(ord, shown)) % 5
         text = _text(write, x + 3, depth * tall + 12, words) if words else None
         parts.append(write("g", write("title", tip), box, text, class_=f"f{tint}"))
         for child in node.children:
-            draw(child, x, depth + 1)
+            draw(child, x, depth + 1, gray)
             x += child.value / total * WIDTH
 
-    draw(root, 0.0, 0)
+    draw(root, 0.0, 0, gray=False)
     return _svg(write, (deepest + 1) * tall, label, *parts)
 
 
