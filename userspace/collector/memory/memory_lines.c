@@ -8,6 +8,8 @@
 
 #define PAGE_BITS 12
 #define RECENT    64
+/* Accesses of so many lines, with their threads, fit into a cache of the processor. */
+#define FEW_ACCESSES 512
 
 void memory_lines_open(struct memory_lines *lines, __u32 line_size, struct memory_budget *budget)
 {
@@ -40,16 +42,22 @@ void memory_lines_drop_indexes(struct memory_lines *lines)
 }
 
 /* Kinds are few: sums of equal ones are expanded when another kind takes their place. */
-static void count_kind(struct memory_lines *lines, __u32 kind)
+static __u32 count_kind(struct memory_lines *lines, const struct memory_sample *sample, bool mapped)
 {
-	__u32 at = (kind * 0x9e3779b1u) >> 26;
+	__u32 how = mapped << 1 | !sample->address;
+	__u32 at = ((sample->data_src ^ (__u64)how << 60) * 0x9e3779b97f4a7c15ull) >> 58;
 
-	if (lines->recent[at].kind != kind && lines->recent[at].count) {
-		memory_counts_add(&lines->totals, lines->recent[at].kind, lines->recent[at].count);
+	if (lines->recent[at].data_src != sample->data_src || lines->recent[at].how != how ||
+	    !lines->recent[at].count) {
+		if (lines->recent[at].count)
+			memory_counts_add(&lines->totals, lines->recent[at].kind, lines->recent[at].count);
+		lines->recent[at].data_src = sample->data_src;
+		lines->recent[at].how = how;
+		lines->recent[at].kind = memory_kind(sample->data_src, sample->address, mapped);
 		lines->recent[at].count = 0;
 	}
-	lines->recent[at].kind = kind;
 	lines->recent[at].count++;
+	return lines->recent[at].kind;
 }
 
 /* map_ip() of tools/perf/util/map.h. */
@@ -270,6 +278,8 @@ static void fetch_item(const struct hash_index *index, __u32 hash, const void *i
 static void fetch_access(const struct memory_lines *lines, struct memory_waiting *waiting)
 {
 	waiting->access_number = 0;
+	if (waiting->refused)
+		return;
 	hash_index_for(&lines->access_index, waiting->access_hash, found)
 	{
 		waiting->access_number = found + 1;
@@ -322,31 +332,30 @@ static int settle_access(struct memory_lines *lines, struct memory_waiting *wait
 	return 0;
 }
 
-/* Takes those that wait one step on: the newest has the number added - 1. */
-static int step(struct memory_lines *lines)
+/* Puts those that wait into the sums, in their turn. */
+static int settle(struct memory_lines *lines)
 {
-	enum { LINE_ITEM = 7, LINE = 14, ACCESS_ITEM = 21, MORE = 28, MORE_ITEMS = 35, ACCESS = 42 };
-	struct memory_waiting *waiting;
+	/* What lies in the processor's caches need not be fetched. */
+	const bool few = lines->access_count < FEW_ACCESSES;
+	struct memory_waiting *begin = lines->waiting, *end = begin + lines->waiting_count, *waiting;
 	int err = 0;
 
-#define AT(distance)                                \
-	(lines->added - lines->done > (distance) && \
-	 (waiting = &lines->waiting[(lines->added - 1 - (distance)) % MEMORY_WAITING]) && !waiting->refused)
-	if (AT(LINE_ITEM))
+	lines->waiting_count = 0;
+	for (waiting = begin; !few && waiting < end; waiting++)
 		fetch_item(&lines->line_index, waiting->line_hash, lines->lines, sizeof(*lines->lines));
-	if (AT(LINE))
+	for (waiting = begin; !err && waiting < end; waiting++)
 		err = settle_line(lines, waiting);
-	if (AT(ACCESS_ITEM))
+	for (waiting = begin; !few && waiting < end; waiting++)
 		fetch_access(lines, waiting);
-	if (AT(MORE) && waiting->access_number)
-		memory_access_fetch(&lines->accesses[waiting->access_number - 1]);
-	if (AT(MORE_ITEMS) && waiting->access_number)
-		memory_access_fetch_more(&lines->accesses[waiting->access_number - 1], &waiting->access);
-	if (!err && AT(ACCESS))
-		err = settle_access(lines, waiting);
-#undef AT
-	if (lines->added - lines->done > ACCESS)
-		lines->done++;
+	for (waiting = begin; !few && waiting < end; waiting++)
+		if (waiting->access_number)
+			memory_access_fetch(&lines->accesses[waiting->access_number - 1]);
+	for (waiting = begin; !few && waiting < end; waiting++)
+		if (waiting->access_number)
+			memory_access_fetch_more(&lines->accesses[waiting->access_number - 1], &waiting->access);
+	for (waiting = begin; !err && waiting < end; waiting++)
+		if (!waiting->refused)
+			err = settle_access(lines, waiting);
 	return err;
 }
 
@@ -355,11 +364,10 @@ int memory_lines_add(struct memory_lines *lines, const struct memory_sample *sam
 {
 	const struct memory_mapping *data = memory_space_find(space, sample->address);
 	const struct memory_mapping *code_mapping = memory_space_find(space, sample->ip);
-	__u32 kind = memory_kind(sample->data_src, sample->address, data && code_mapping);
-	struct memory_waiting *waiting = &lines->waiting[lines->added % MEMORY_WAITING];
+	__u32 kind = count_kind(lines, sample, data && code_mapping);
+	struct memory_waiting *waiting = &lines->waiting[lines->waiting_count];
 	__s64 code;
 
-	count_kind(lines, kind);
 	if (!sample->address)
 		return 0;
 	code = find_code(lines, sample, code_mapping);
@@ -380,23 +388,14 @@ int memory_lines_add(struct memory_lines *lines, const struct memory_sample *sam
 	};
 	describe_line(lines, waiting, sample, objects, data, space);
 	fetch_slot(&lines->line_index, waiting->line_hash);
-	lines->added++;
-	return step(lines);
+	return ++lines->waiting_count == MEMORY_WAITING ? settle(lines) : 0;
 }
 
 int memory_lines_finish(struct memory_lines *lines)
 {
-	int err = 0;
-
 	for (int i = 0; i < RECENT; i++) {
 		memory_counts_add(&lines->totals, lines->recent[i].kind, lines->recent[i].count);
 		lines->recent[i].count = 0;
 	}
-	/* Empty ones push the others out. */
-	for (__u32 last = lines->added; !err && (__s32)(last - lines->done) > 0;) {
-		lines->waiting[lines->added++ % MEMORY_WAITING].refused = true;
-		err = step(lines);
-	}
-	lines->added = lines->done;
-	return err;
+	return settle(lines);
 }

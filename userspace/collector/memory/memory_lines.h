@@ -56,7 +56,7 @@ struct memory_wait {
 	__u64 transfers; /* HITM and peer */
 };
 
-/* A sample on its way: what is looked up next is fetched from memory while others are worked on. */
+/* A sample on its way: what is looked up for one is fetched from memory while others are worked on. */
 struct memory_waiting {
 	struct memory_line line;
 	struct memory_access access;
@@ -74,8 +74,7 @@ struct memory_waiting {
 struct memory_lines {
 	__u32 line_size;
 	struct memory_waiting waiting[MEMORY_WAITING];
-	__u32 added; /* samples that were ever put there */
-	__u32 done;
+	__u32 waiting_count;
 	struct memory_line *lines;
 	__u32 line_count;
 	__u32 line_capacity;
@@ -98,10 +97,12 @@ struct memory_lines {
 	struct hash_index wait_index;
 	struct memory_counts totals;
 	struct {
-		__u32 kind;
+		__u64 data_src;
 		__u64 count;
-	} recent[64];  /* totals to come */
-	__u64 refused; /* samples of lines beyond the budget */
+		__u32 kind;
+		__u32 how; /* whether it is mapped, and has an address */
+	} recent[64];      /* totals to come */
+	__u64 refused;     /* samples of lines beyond the budget */
 	__u64 bad_cpus;
 	__u64 without_cpu;
 	struct memory_budget *budget;

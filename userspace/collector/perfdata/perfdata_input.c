@@ -52,17 +52,8 @@ void perfdata_input_close(struct perfdata_input *input)
 	input->buffer = NULL;
 }
 
-static size_t available(const struct perfdata_input *input)
+const __u8 *perfdata_input_read(struct perfdata_input *input, size_t size)
 {
-	__u64 held = input->end - input->begin, allowed = input->limit - input->offset;
-
-	return held < allowed ? held : allowed;
-}
-
-const __u8 *perfdata_input_peek(struct perfdata_input *input, size_t size)
-{
-	if (available(input) >= size)
-		return input->buffer + input->begin;
 	if (input->limit - input->offset < size)
 		return NULL;
 	memmove(input->buffer, input->buffer + input->begin, input->end - input->begin);
@@ -82,7 +73,7 @@ const __u8 *perfdata_input_peek(struct perfdata_input *input, size_t size)
 	return input->buffer;
 }
 
-void perfdata_input_skip(struct perfdata_input *input, __u64 size)
+void perfdata_input_skip_more(struct perfdata_input *input, __u64 size)
 {
 	__u64 held = input->end - input->begin;
 

@@ -28,9 +28,28 @@ struct perfdata_input {
 /* path "-": standard input.  Tells the user why not. */
 int perfdata_input_open(struct perfdata_input *input, const char *path);
 void perfdata_input_close(struct perfdata_input *input);
+/* As perfdata_input_peek() and perfdata_input_skip(), of what is not in the buffer. */
+const __u8 *perfdata_input_read(struct perfdata_input *input, size_t size);
+void perfdata_input_skip_more(struct perfdata_input *input, __u64 size);
+
 /* The next size bytes (at most PERFDATA_RECORD_MAX), without moving on; NULL: the input ends before. */
-const __u8 *perfdata_input_peek(struct perfdata_input *input, size_t size);
-void perfdata_input_skip(struct perfdata_input *input, __u64 size);
+static inline const __u8 *perfdata_input_peek(struct perfdata_input *input, size_t size)
+{
+	if (input->end - input->begin >= size && input->limit - input->offset >= size)
+		return input->buffer + input->begin;
+	return perfdata_input_read(input, size);
+}
+
+static inline void perfdata_input_skip(struct perfdata_input *input, __u64 size)
+{
+	if (input->end - input->begin < size || input->limit - input->offset < size) {
+		perfdata_input_skip_more(input, size);
+		return;
+	}
+	input->begin += size;
+	input->offset += size;
+}
+
 /* Goes on at another place; seekable inputs alone. */
 int perfdata_input_seek(struct perfdata_input *input, __u64 offset);
 /* A copy of another part of a seekable input, *got bytes of it: fewer if the file ends before. */

@@ -180,20 +180,32 @@ static bool has_time(__u64 time)
 	return time && time != MEMORY_NO_TIME;
 }
 
+struct memory_sample *perfdata_order_place(struct perfdata_order *order, int *err)
+{
+	*err = 0;
+	if (order->sample_count < order->sample_capacity && order->sample_count < PERFDATA_WAITING_SAMPLES)
+		return &order->samples[order->sample_count];
+	if (order->sample_count == PERFDATA_WAITING_SAMPLES)
+		*err = flush_half(order);
+	*err = *err
+		       ?: reserve((void **)&order->samples, order->sample_count + 1, &order->sample_capacity,
+				  sizeof(*order->samples));
+	return *err ? NULL : &order->samples[order->sample_count];
+}
+
 int perfdata_order_sample(struct perfdata_order *order, const struct memory_sample *sample)
 {
-	int err = 0;
+	struct memory_sample *place;
+	int err;
 
 	if (!has_time(sample->time))
 		return order->sample(order->context, sample);
-	if (order->sample_count == PERFDATA_WAITING_SAMPLES)
-		err = flush_half(order);
-	err = err
-		      ?: reserve((void **)&order->samples, order->sample_count + 1, &order->sample_capacity,
-				 sizeof(*order->samples));
-	if (err)
+	place = perfdata_order_place(order, &err);
+	if (!place)
 		return err;
-	order->samples[order->sample_count++] = *sample;
+	if (place != sample)
+		*place = *sample;
+	order->sample_count++;
 	order->added++;
 	if (sample->time > order->largest)
 		order->largest = sample->time;

@@ -41,6 +41,8 @@ struct perfdata_order {
 };
 
 void perfdata_order_close(struct perfdata_order *order);
+/* Where the next sample is to be written, for perfdata_order_sample(); NULL and *err if there is no room. */
+struct memory_sample *perfdata_order_place(struct perfdata_order *order, int *err);
 /* Both hand on at once what has no time. */
 int perfdata_order_sample(struct perfdata_order *order, const struct memory_sample *sample);
 int perfdata_order_change(struct perfdata_order *order, __u64 time, const struct perfdata_record_view *record);
