@@ -1,27 +1,79 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Frozen dataclasses that are quick to import.
 
-dataclasses.dataclass() compiles six methods for each class, about 1 ms where a report needs eighty classes and makes
-objects of few.  The decorator here has the library collect the fields, shares the methods that need no compiling, and
-compiles __init__ when the first object is made.  Type checkers see the library's own decorator.
+The library's dataclasses load `inspect`, and compile six methods for each class: a fifth of the start of a report.
+Here methods are shared, and __init__ is compiled when the first object is made.  The library knows these classes all
+the same: fields(), replace() and asdict() work, and load the library then.  Type checkers see the library's own
+decorator.
 """
 
-from typing import TYPE_CHECKING
+import sys
+from typing import TYPE_CHECKING, ClassVar
 
 if TYPE_CHECKING:
     from dataclasses import dataclass as dataclass
+    from dataclasses import field as field
+    from dataclasses import fields as fields
+    from dataclasses import is_dataclass as is_dataclass
+    from dataclasses import replace as replace
 else:
-    import dataclasses
+    _ABSENT = object()
+    _OWN = "__lockline_fields__"
+
+    class _Field:
+        """What the class says of one of its fields; name and type: set by dataclass()."""
+
+        __slots__ = ("compare", "default", "default_factory", "metadata", "name", "repr", "type")
+
+        def __init__(self, default, default_factory, shown, compare, metadata):
+            self.name = self.type = None
+            self.default = default
+            self.default_factory = default_factory
+            self.repr = shown
+            self.compare = compare
+            self.metadata = metadata or {}
+
+    def field(*, default=_ABSENT, default_factory=_ABSENT, metadata=None):
+        """As the library's, for its classes too where it is loaded."""
+        library = sys.modules.get("dataclasses")
+        if library is not None:
+            given = {"default": default, "default_factory": default_factory}
+            return library.field(
+                **{name: value for name, value in given.items() if value is not _ABSENT}, metadata=metadata
+            )
+        return _Field(default, default_factory, True, True, metadata)
+
+    def fields(shape):
+        """As the library's."""
+        own = getattr(shape, _OWN, None)
+        if own is not None:
+            return tuple(own.values())
+        import dataclasses
+
+        return dataclasses.fields(shape)
+
+    def is_dataclass(shape):
+        """As the library's, of classes."""
+        return isinstance(shape, type) and (hasattr(shape, _OWN) or hasattr(shape, "__dataclass_fields__"))
+
+    def replace(value, **changes):
+        """As the library's."""
+        own = getattr(type(value), _OWN, None)
+        if own is None:
+            import dataclasses
+
+            return dataclasses.replace(value, **changes)
+        return type(value)(*[changes.pop(name) if name in changes else getattr(value, name) for name in own], **changes)
 
     def _values(self, names):
         return tuple([getattr(self, name) for name in names])
 
     def _repr(self):
-        shown = [f"{field.name}={getattr(self, field.name)!r}" for field in dataclasses.fields(self) if field.repr]
+        shown = [f"{name}={getattr(self, name)!r}" for name, of in self.__lockline_fields__.items() if of.repr]
         return f"{type(self).__qualname__}({', '.join(shown)})"
 
     def _compared(self):
-        return _values(self, [field.name for field in dataclasses.fields(self) if field.compare])
+        return _values(self, [name for name, of in self.__lockline_fields__.items() if of.compare])
 
     def _eq(self, other):
         return _compared(self) == _compared(other) if type(other) is type(self) else NotImplemented
@@ -30,61 +82,135 @@ else:
         return hash(_compared(self))
 
     def _setattr(self, name, value):
-        raise dataclasses.FrozenInstanceError(f"cannot assign to field {name!r}")
+        from dataclasses import FrozenInstanceError
+
+        raise FrozenInstanceError(f"cannot assign to field {name!r}")
 
     def _delattr(self, name):
-        raise dataclasses.FrozenInstanceError(f"cannot delete field {name!r}")
+        from dataclasses import FrozenInstanceError
+
+        raise FrozenInstanceError(f"cannot delete field {name!r}")
 
     def _reduce(self):
-        return type(self), _values(self, [field.name for field in dataclasses.fields(self)])
+        return type(self), _values(self, self.__lockline_fields__)
 
     _SHARED = {
-        "__repr__": _repr,
-        "__eq__": _eq,
-        "__hash__": _hash,
         "__setattr__": _setattr,
         "__delattr__": _delattr,
         "__reduce__": _reduce,
+        "__repr__": _repr,
     }
+    _COMPARED = {"__eq__": _eq, "__hash__": _hash}
+
+    class _Library:
+        """What the library keeps in its own classes, made when it asks for it."""
+
+        def __init__(self, name):
+            self.name = name
+
+        def __get__(self, _, shape):
+            import dataclasses
+
+            listed = []
+            for name, of in getattr(shape, _OWN).items():
+                given = {"repr": of.repr, "compare": of.compare, "metadata": of.metadata}
+                if of.default is not _ABSENT:
+                    given["default"] = of.default
+                if of.default_factory is not _ABSENT:
+                    given["default_factory"] = of.default_factory
+                listed.append((name, of.type, dataclasses.field(**given)))
+            made = dataclasses.make_dataclass(shape.__name__, listed, frozen=True)
+            return getattr(made, self.name)
+
+    _LIBRARY = {name: _Library(name) for name in ("__dataclass_fields__", "__dataclass_params__")}
+
+    def _field_of(given):
+        if isinstance(given, _Field):
+            return given
+        library = sys.modules.get("dataclasses")
+        if library is None or not isinstance(given, library.Field):
+            return _Field(given, _ABSENT, True, True, None)
+        if not given.init or given.kw_only is True:
+            raise TypeError("every field is an argument by position")
+        default, factory = (
+            _ABSENT if value is library.MISSING else value for value in (given.default, given.default_factory)
+        )
+        return _Field(default, factory, given.repr, given.compare, given.metadata)
+
+    def _collect(cls):
+        """The fields by name, those of bases first."""
+        found = {}
+        for base in cls.__mro__[:0:-1]:
+            found.update(vars(base).get(_OWN, ()))
+        for name, kind in vars(cls).get("__annotations__", {}).items():
+            if kind is ClassVar or getattr(kind, "__origin__", None) is ClassVar:
+                continue
+            of = _field_of(vars(cls).get(name, _ABSENT))
+            of.name, of.type = name, kind
+            found[name] = of
+        return found
+
+    def _with_slots(cls, names):
+        """The class anew, with slots for its fields."""
+        inherited = {name for base in cls.__mro__[1:] for name in vars(base).get("__slots__", ())}
+        body = {name: value for name, value in vars(cls).items() if name not in names}
+        body.pop("__dict__", None)
+        body.pop("__weakref__", None)
+        body["__slots__"] = tuple(name for name in names if name not in inherited)
+        made = type(cls)(cls.__name__, cls.__bases__, body)
+        made.__qualname__ = cls.__qualname__
+        return made
 
     def _compile_init(cls):
-        names = {"_set": object.__setattr__, "_absent": dataclasses.MISSING}
+        names = {"_set": object.__setattr__, "_absent": _ABSENT}
         parameters, lines = ["self"], []
-        for field in dataclasses.fields(cls):
-            if not field.init or field.kw_only:
-                raise TypeError(f"{cls.__qualname__}.{field.name}: every field is an argument by position")
-            value = field.name
-            if field.default_factory is not dataclasses.MISSING:
-                names[f"_make_{value}"] = field.default_factory
-                parameters.append(f"{value}=_absent")
-                lines.append(f" _set(self, '{value}', _make_{value}() if {value} is _absent else {value})")
+        for name, of in getattr(cls, _OWN).items():
+            value = name
+            if of.default_factory is not _ABSENT:
+                names[f"_make_{name}"] = of.default_factory
+                parameters.append(f"{name}=_absent")
+                lines.append(f" _set(self, '{name}', _make_{name}() if {name} is _absent else {name})")
                 continue
-            if field.default is not dataclasses.MISSING:
-                names[f"_default_{value}"] = field.default
-                value = f"{value}=_default_{value}"
+            if of.default is not _ABSENT:
+                names[f"_default_{name}"] = of.default
+                value = f"{name}=_default_{name}"
             parameters.append(value)
-            lines.append(f" _set(self, '{field.name}', {field.name})")
+            lines.append(f" _set(self, '{name}', {name})")
         found = {}
         exec(f"def __init__({', '.join(parameters)}):\n" + ("\n".join(lines) or " pass"), names, found)
         return found["__init__"]
 
-    def dataclass(*, frozen, slots=False):
+    def dataclass(*, frozen, slots=False, eq=True):
         """The library's decorator of the same name, for frozen classes without __post_init__."""
         if not frozen:
             raise TypeError("frozen classes only")
 
         def decorate(cls):
             own = set(vars(cls))
-            made = dataclasses.dataclass(init=False, repr=False, eq=False, slots=slots)(cls)
+            collected = _collect(cls)
+            made = cls
+            if slots:
+                made = _with_slots(cls, collected)
+            else:
+                for name, of in collected.items():
+                    if name in own and of.default is _ABSENT:
+                        delattr(cls, name)
+                    elif name in own:
+                        setattr(cls, name, of.default)
+            setattr(made, _OWN, collected)
 
             def first(self, *arguments, **by_name):
                 made.__init__ = _compile_init(made)
                 made.__init__(self, *arguments, **by_name)
 
             made.__init__ = first
-            for name, method in _SHARED.items():
+            if "__match_args__" not in own:
+                made.__match_args__ = tuple(collected)
+            for name, method in (_SHARED | _COMPARED if eq else _SHARED).items():
                 if name not in own:
                     setattr(made, name, method)
+            for name, descriptor in _LIBRARY.items():
+                setattr(made, name, descriptor)
             return made
 
         return decorate

@@ -6,10 +6,9 @@ An address means something within one boot alone; across boots the name is the i
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from typing import TypeVar
 
-from lockline.base.values import dataclass
+from lockline.base.values import dataclass, replace
 from lockline.c2c.functions import is_lock_function
 from lockline.c2c.model import Line, LockOnLine
 from lockline.recording import rows

@@ -3,9 +3,8 @@
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 
-from lockline.base.values import dataclass
+from lockline.base.values import dataclass, replace
 from lockline.c2c.members import ReadProgram, ReadTypes
 from lockline.c2c.model import Access, C2cReport, LineReport, Role
 from lockline.c2c.report import make_c2c_report

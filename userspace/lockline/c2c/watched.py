@@ -3,8 +3,8 @@
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import replace
 
+from lockline.base.values import replace
 from lockline.c2c.model import Access, Counts, Coverage, Line, Placement
 from lockline.recording.code import Code
 from lockline.watch.estimate import covering, never_watched, pair_time, unwatched_pairs
