@@ -2,17 +2,18 @@
 """Finds and runs lockline-collect, the only part that talks to the kernel."""
 
 import os
-import shutil
 import signal
-import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from pathlib import Path
-from types import FrameType
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 
 from lockline.base.errors import LocklineError
+
+# Loading it takes as long as reading many samples: only who needs it does.
+if TYPE_CHECKING:
+    import subprocess
+    from types import FrameType
 
 NAME = "lockline-collect"
 
@@ -22,17 +23,17 @@ def find_collector() -> str:
 
     Raises LocklineError if there is none.
     """
-    launcher = Path(sys.argv[0]).resolve().parent
-    package = Path(__file__).resolve().parents[1]
-    for directory in (
-        launcher,
-        launcher.parent / "libexec" / "lockline",
-        launcher.parent / "libexec",
-        package.parents[1] / "build" / "bin",
-    ):
-        candidate = directory / NAME
-        if candidate.is_file() and os.access(candidate, os.X_OK):
-            return str(candidate)
+    # Without pathlib: it is asked for before anything else is loaded.
+    launcher = os.path.dirname(os.path.realpath(sys.argv[0]))  # noqa: PTH120
+    top = os.path.dirname(launcher)  # noqa: PTH120
+    package = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))  # noqa: PTH120
+    clone = os.path.dirname(os.path.dirname(package))  # noqa: PTH120
+    for directory in (launcher, f"{top}/libexec/lockline", f"{top}/libexec", f"{clone}/build/bin"):
+        candidate = f"{directory}/{NAME}"
+        if os.path.isfile(candidate) and os.access(candidate, os.X_OK):  # noqa: PTH113
+            return candidate
+    import shutil
+
     found = shutil.which(NAME)
     if found is None:
         raise LocklineError(f"{NAME} not found beside lockline or in PATH; build it with `make`")
@@ -55,6 +56,8 @@ def read_collector(arguments: Sequence[str]) -> str:
 
     Raises LocklineError if it fails, with nothing to add where it said why.
     """
+    import subprocess
+
     path = find_collector()
     try:
         done = subprocess.run([path, *arguments], stdout=subprocess.PIPE, check=False)
@@ -68,6 +71,8 @@ def read_collector(arguments: Sequence[str]) -> str:
 
 def spawn(arguments: Sequence[str], **how: Any) -> "subprocess.Popen[bytes]":
     """Runs lockline-collect; how: as Popen() takes it.  Raises LocklineError if it cannot be run."""
+    import subprocess
+
     path = find_collector()
     try:
         return subprocess.Popen([path, *arguments], **how)
@@ -80,6 +85,8 @@ def ask_names(places: Sequence[tuple[int, int]]) -> list[tuple[str, str]]:
 
     lockline-collect has a process without rights read the files.  Raises LocklineError if it cannot be run.
     """
+    import subprocess
+
     asked = "".join(f"{tgid} {address:x}\n" for tgid, address in places).encode("ascii")
     with spawn(["names"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:
         told = process.communicate(asked)[0].decode("utf-8", "replace").split("\n")
@@ -89,10 +96,65 @@ def ask_names(places: Sequence[tuple[int, int]]) -> list[tuple[str, str]]:
     return names + [("", "")] * (len(places) - len(names))
 
 
+def _notes(command: str, code: int, said: Sequence[str], err: bytes) -> list[str]:
+    """What a collector said: the lines on its stderr without "lockline: "; LocklineError if it failed."""
+    lines = err.decode("utf-8", "replace").splitlines()
+    notes = [line.removeprefix("lockline: ") for line in (*said, *lines) if line]
+    if code:
+        how = f"exit code {code}" if code > 0 else f"signal {-code}"
+        raise LocklineError(notes[-1] if notes else f"{NAME} {command} failed, {how}")
+    return notes
+
+
+class Importing:
+    """A lockline-collect that makes a recording, started without what subprocess loads; output: the recording.
+
+    Leaving its `with` before its finish() ends it.
+    """
+
+    def __init__(self, arguments: Sequence[str], output: str, source: IO[bytes] | None = None) -> None:
+        path = find_collector()
+        self.output = output
+        self._command = arguments[0]
+        # Not a pipe: nobody reads while it works.
+        self._said = os.memfd_create("stderr", os.MFD_CLOEXEC)
+        actions = [(os.POSIX_SPAWN_DUP2, self._said, 2), (os.POSIX_SPAWN_DUP2, self._said, 1)]
+        if source is not None:
+            actions.append((os.POSIX_SPAWN_DUP2, source.fileno(), 0))
+        # Python ignores these.
+        default = (signal.SIGPIPE, signal.SIGXFSZ)
+        self._pid = 0
+        try:
+            self._pid = os.posix_spawn(path, [path, *arguments], os.environ, file_actions=actions, setsigdef=default)
+        except (OSError, ValueError) as error:
+            os.close(self._said)
+            raise LocklineError(f"{path} cannot be run: {getattr(error, 'strerror', None) or error}") from error
+
+    def __enter__(self) -> "Importing":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Who leaves early needs no recording."""
+        if self._pid:
+            os.kill(self._pid, signal.SIGKILL)
+            os.waitpid(self._pid, 0)
+            self._pid = 0
+        os.close(self._said)
+
+    def finish(self) -> list[str]:
+        """Its notes, once, when the recording is there.  Raises LocklineError if it failed, in its own words."""
+        _, status = os.waitpid(self._pid, 0)
+        self._pid = 0
+        size = os.fstat(self._said).st_size
+        return _notes(self._command, os.waitstatus_to_exitcode(status), (), os.pread(self._said, size, 0))
+
+
 class Started:
     """A lockline-collect at work; leaving its `with` before its finish() ends it."""
 
     def __init__(self, arguments: Sequence[str], source: IO[bytes] | None = None) -> None:
+        import subprocess
+
         self.command = arguments[0]
         self.process = spawn(arguments, stdin=source, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
 
@@ -116,13 +178,7 @@ class Started:
     def finish_after(self, said: Sequence[str]) -> tuple[str, list[str]]:
         """As finish(), where the caller has read these lines of stderr already."""
         out, err = self.process.communicate()
-        lines = err.decode("utf-8", "replace").splitlines()
-        notes = [line.removeprefix("lockline: ") for line in (*said, *lines) if line]
-        code = self.process.returncode
-        if code:
-            how = f"exit code {code}" if code > 0 else f"signal {-code}"
-            raise LocklineError(notes[-1] if notes else f"{NAME} {self.command} failed, {how}")
-        return out.decode("utf-8", "replace"), notes
+        return out.decode("utf-8", "replace"), _notes(self.command, self.process.returncode, said, err)
 
 
 def start_collector(arguments: Sequence[str], source: IO[bytes] | None = None) -> Started:
@@ -140,7 +196,7 @@ def ask_collector(arguments: Sequence[str]) -> tuple[str, list[str]]:
 def ended_by_signals() -> Iterator[None]:
     """Turn SIGTERM and SIGHUP into an exit that passes the clean-up."""
 
-    def leave(number: int, frame: FrameType | None) -> None:
+    def leave(number: int, frame: "FrameType | None") -> None:
         raise SystemExit(128 + number)
 
     before = {number: signal.signal(number, leave) for number in (signal.SIGTERM, signal.SIGHUP)}

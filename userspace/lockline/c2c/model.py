@@ -2,10 +2,9 @@
 """The values that the analysis of memory accesses is made of.  Offsets and sizes in bytes, times in ns."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import field
 from typing import Literal, NamedTuple
 
-from lockline.base.values import dataclass
+from lockline.base.values import dataclass, field
 from lockline.recording.code import Code
 from lockline.watch.model import Watch
 
@@ -62,7 +61,9 @@ class Counts(NamedTuple):
     @property
     def transfers(self) -> int:
         """Accesses for which the line came from another core: sampled loads, or of a watched line all accesses."""
-        return self.hitm + self.peer + (self.watched or 0)
+        # Written out: it is asked for tens of thousands of times.
+        hitm = (self.local_hitm or 0) + (self.remote_hitm or 0)
+        return hitm + (self.local_peer or 0) + (self.remote_peer or 0) + (self.watched or 0)
 
 
 # Those that are columns of memory_access.
@@ -74,14 +75,12 @@ def add_counts(counts: Iterable[Counts]) -> Counts:
     every = list(counts)
     if len(every) == 1:
         return every[0]
-    return Counts(*map(_sum, zip(*every, strict=True)))
+    return Counts(*[_some(column) if None in column else sum(column) for column in zip(*every, strict=True)])
 
 
-def _sum(column: tuple[int | None, ...]) -> int | None:
-    if None in column:
-        told = [value for value in column if value is not None]
-        return sum(told) if told else None
-    return sum(column)  # type: ignore[arg-type]
+def _some(column: tuple[int | None, ...]) -> int | None:
+    told = [value for value in column if value is not None]
+    return sum(told) if told else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,10 +2,10 @@
 """From the memory accesses of a recording to a report: join, members, verdict and advice for each line."""
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
 
+from lockline.base.values import replace
 from lockline.c2c.advice import advise
 from lockline.c2c.functions import is_spin_function, is_unlock
 from lockline.c2c.join import (
@@ -50,7 +50,10 @@ from lockline.recording.reader import MetaValue, Recording
 # Inferring a type from the code is tried for the first lines alone; those after it are of little cost.
 INFERRED_LINES = 100
 # So many lines with all their accesses are held at once.
-FEW_LINES = 16
+FEW_LINES = 8
+
+# From an open recording, and the numbers of lines in a report.
+MakeLines = Callable[[Recording, Sequence[int]], Iterator[LineReport]]
 
 
 def make_c2c_report(
@@ -70,8 +73,8 @@ def make_c2c_report(
 
     Raises RecordingError if a recording is damaged.
     """
-    head, lines = open_c2c_report(recording, top, read_types, locks_recording, notes, path, read_program)
-    return replace(head, lines=tuple(lines))
+    head, count, make = open_c2c_report(recording, top, read_types, locks_recording, notes, path, read_program)
+    return replace(head, lines=tuple(make(recording, range(count))))
 
 
 def open_c2c_report(
@@ -82,8 +85,11 @@ def open_c2c_report(
     notes: Sequence[str] = (),
     path: str = "",
     read_program: ReadProgram | None = None,
-) -> tuple[C2cReport, Iterator[LineReport]]:
-    """The report without its lines, and these one by one: many lines with their accesses take much memory."""
+) -> tuple[C2cReport, int, MakeLines]:
+    """The report without its lines, how many these are, and what makes them: all accesses at once take much memory.
+
+    The lines are made by their numbers, which count from 0.
+    """
     tables = read_tables(recording)
     wanted = tables.lines[:top]
     locks = (
@@ -108,25 +114,18 @@ def open_c2c_report(
     named = list(read_names(recording, wanted))
     kernel = _types([line for line in named if line.space != "user"], locks, read_types)
     programs = _programs(named[:INFERRED_LINES], read_program)
-    return head, _line_reports(recording, read_lines(recording, wanted), kernel, programs, locks, head)
 
+    def make(source: Recording, numbers: Sequence[int]) -> Iterator[LineReport]:
+        lines = read_lines(source, [wanted[number] for number in numbers])
+        rest = iter(numbers)
+        while some := list(islice(lines, FEW_LINES)):
+            buddies = find_buddies(source, some)
+            for line in some:
+                types = programs.get(program_of(line), NO_TYPES) if line.space == "user" else kernel
+                buddy = buddies.get(line.address)
+                yield _line_report(line, types, locks, head.coverage, buddy, head.machine.cpus, next(rest))
 
-def _line_reports(
-    recording: Recording,
-    lines: Iterator[Line],
-    kernel: Types,
-    programs: Mapping[str, Types],
-    locks: Locks,
-    head: C2cReport,
-) -> Iterator[LineReport]:
-    number = 0
-    while some := list(islice(lines, FEW_LINES)):
-        buddies = find_buddies(recording, some)
-        for line in some:
-            types = programs.get(program_of(line), NO_TYPES) if line.space == "user" else kernel
-            buddy = buddies.get(line.address)
-            yield _line_report(line, types, locks, head.coverage, buddy, head.machine.cpus, number)
-            number += 1
+    return head, len(wanted), make
 
 
 def _has_locks(recording: Recording) -> bool:

@@ -6,10 +6,9 @@ A line is what perf c2c tells apart, summed over the events of one file.
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence, Set
-from dataclasses import replace
 from itertools import chain, islice
 
-from lockline.base.values import dataclass
+from lockline.base.values import dataclass, replace
 from lockline.c2c.model import Access, Counts, Coverage, Line, Source, add_counts
 from lockline.c2c.shares import read_shares
 from lockline.c2c.users import stray_threads
@@ -35,7 +34,7 @@ FILL_BUFFER_WEIGHT = 1 / 16
 # Parts of the names of events whose samples are memory accesses.
 _MEMORY_EVENTS = ("mem-", "mem_", "ldlat", "ibs_op", "spe", "memory", "load", "store")
 # Lines whose accesses are read in one query.
-_BATCH = 16
+_BATCH = 8
 _PROBLEM_CHARACTERS = 400
 
 

@@ -3,19 +3,20 @@
 
 import argparse
 import sys
-import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lockline.base.collector import start_collector
+from lockline.base.collector import Importing
 from lockline.base.errors import LocklineError
 from lockline.cli.c2c_inputs import STANDARD_INPUT, Input, check_options, kind_of
 from lockline.cli.c2c_inputs import opened as opened_input
+from lockline.cli.c2c_start import take
 from lockline.cli.common import add_html, check_html, positive
 from lockline.cli.progress import progress
+from lockline.cli.scratch import scratch
 from lockline.render.c2c_sections import SECTIONS
 
 if TYPE_CHECKING:
@@ -85,12 +86,13 @@ _MAKERS = ("c2c.report", "c2c.types_reader", "recording.reader")
 
 
 def _load(arguments: argparse.Namespace) -> None:
-    shown = "render.documents.lines" if getattr(arguments, "format", "") == "json" else "render.lines_screen"
+    shown = "cli.c2c_lines" if getattr(arguments, "format", "") == "json" else "render.lines_screen"
     for name in (*_MAKERS, shown) if arguments.c2c_command == "report" else ():
         import_module(f"lockline.{name}")
 
 
 def _import_perf_data(given: Input, output: Path, arguments: argparse.Namespace, *more: str) -> list[str]:
+    """Make the recording of a perf.data file; gives the import's notes.  Meanwhile a report's modules are loaded."""
     options = list(more)
     for option in ("kallsyms", "system_map", "symfs"):
         value = getattr(arguments, option)
@@ -100,9 +102,9 @@ def _import_perf_data(given: Input, output: Path, arguments: argparse.Namespace,
         source = opened.enter_context(given.path.open("rb")) if given.standard else None
         name = STANDARD_INPUT if given.standard else str(given.path)
         command = ["import", name, "-o", str(output), *options]
-        started = opened.enter_context(start_collector(command, source))
+        importing = opened.enter_context(Importing(command, str(output), source))
         _load(arguments)
-        return started.finish()[1]
+        return importing.finish()
 
 
 def _import(given: Input, output: Path, arguments: argparse.Namespace, *more: str) -> list[str]:
@@ -145,7 +147,13 @@ def _recording_of(given: Input, arguments: argparse.Namespace, directory: Path) 
         return
     imported = directory / "import.lockline"
     with progress("importing"):
-        notes = _import(given, imported, arguments, "-q")
+        early = take(str(given.path)) if kind == "perf.data" else None
+        if early is not None:
+            imported = Path(early.output)
+            _load(arguments)
+            notes = early.finish()
+        else:
+            notes = _import(given, imported, arguments, "-q")
         if arguments.recording and kind == "perf.data" and _names_from(imported, arguments.recording):
             notes = _import_perf_data(given, imported, arguments, "-q", "--recording", arguments.recording)
     for note in notes:
@@ -176,7 +184,7 @@ def _report(arguments: argparse.Namespace) -> str:
         raise LocklineError("--by functions works with text and JSON, not with --html")
     as_json = arguments.format == "json"
     with ExitStack() as opened:
-        directory = Path(opened.enter_context(tempfile.TemporaryDirectory(prefix="lockline-")))
+        directory = Path(opened.enter_context(scratch()))
         given = opened.enter_context(opened_input(arguments.input or arguments.file, directory))
         if arguments.recording is None and kind_of(given) == "recording":
             samples = _samples_of(given.path)
@@ -198,9 +206,12 @@ def _report(arguments: argparse.Namespace) -> str:
             with progress(_READING):
                 return _by_functions(make_c2c_report(*made), arguments)
         if arguments.html is None and as_json:
+            from lockline.cli.c2c_lines import make_lines
             from lockline.render.documents import lines as document
 
-            _print(document.pieces_of(*open_c2c_report(*made), arguments.addresses))
+            head, count, make = open_c2c_report(*made)
+            lines = make_lines(recording, count, make, arguments.addresses, directory)
+            _print(document.pieces_of(head, lines, arguments.addresses), directory / "report")
             return ""
         with progress(_READING):
             return _text(make_c2c_report(*made), arguments)
@@ -249,9 +260,9 @@ def _write_page(report: "C2cReport", arguments: argparse.Namespace) -> None:
     write_whole(Path(arguments.html), make_c2c_page(report, write, arguments.redact).encode())
 
 
-def _print(pieces: Iterator[str]) -> None:
-    """Pieces of a text, to standard output; nothing if one of them fails."""
-    with tempfile.TemporaryFile("w+", encoding="utf-8", newline="") as whole:
+def _print(pieces: Iterator[str], path: Path) -> None:
+    """Pieces of a text, to standard output; nothing if one of them fails.  path: where they wait for the last one."""
+    with path.open("w+", encoding="utf-8", newline="") as whole:
         with progress(_READING):
             whole.writelines(pieces)
         whole.seek(0)
@@ -265,7 +276,7 @@ def run(arguments: argparse.Namespace) -> tuple[str, int]:
     if arguments.c2c_command == "report":
         return _report(arguments), 0
     with (
-        tempfile.TemporaryDirectory(prefix="lockline-") as directory,
+        scratch() as directory,
         opened_input(arguments.file, Path(directory)) as given,
     ):
         check_options(arguments, kind_of(given), given.name)

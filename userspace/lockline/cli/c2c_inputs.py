@@ -7,11 +7,11 @@ import shutil
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 
 from lockline.base import files
 from lockline.base.errors import LocklineError
+from lockline.base.values import dataclass
 
 STANDARD_INPUT = "-"
 # Bytes at the begin of a list of symbols in which one has to stand.

@@ -118,6 +118,16 @@ def _run(arguments: Sequence[str]) -> tuple[str, int]:
         from lockline.base.collector import exec_collector
 
         exec_collector(arguments)
+    if first == "c2c":
+        from lockline.cli.c2c_start import started
+
+        with started(arguments):
+            return _run_parsed(first, arguments)
+    return _run_parsed(first, arguments)
+
+
+def _run_parsed(first: str, arguments: Sequence[str]) -> tuple[str, int]:
+    """A command whose options argparse reads."""
     from lockline.cli.common import with_negative_times
 
     try:

@@ -10,17 +10,15 @@ is None is null; a tuple is an array; of several dataclasses that one is taken w
 Types are looked at when a document is first asked for, not at import.
 """
 
-import dataclasses
 import json
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
-from operator import attrgetter
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 from lockline.base.text import hide_addresses, may_show
+from lockline.base.values import dataclass, field, fields, is_dataclass
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +72,9 @@ class Place:
 
 _KEY = "lockline"
 
+# As a source: the enclosing value.
+ITSELF = "."
+
 
 def shown(
     about: str = "",
@@ -84,16 +85,16 @@ def shown(
 ) -> Any:
     """A field of a document.
 
-    about: what it means.  source: where the value is: attributes with dots, or a function of the enclosing value;
-    None: the attribute of the field's name.  name: in JSON, if that is no name in Python.  where: without it the field
-    is left out.
+    about: what it means.  source: where the value is: attributes with dots, ITSELF, or a function of the enclosing
+    value; None: the attribute of the field's name.  name: in JSON, if that is no name in Python.  where: without it
+    the field is left out.
     """
-    return dataclasses.field(metadata={_KEY: Place(about, source, name, False, where)})
+    return field(metadata={_KEY: Place(about, source, name, False, where)})
 
 
 def inline(source: Source | None = None) -> Any:
     """A field whose own fields stand in its place; source: as of shown(), None: the enclosing value itself."""
-    return dataclasses.field(metadata={_KEY: Place("", source, None, True, None)})
+    return field(metadata={_KEY: Place("", source, None, True, None)})
 
 
 def with_addresses(_: Any, at: At) -> bool:
@@ -155,26 +156,36 @@ def fields_of(shape: type) -> list[Field]:
     """The fields of a document's dataclass."""
     return [
         Field(field.metadata[_KEY].name or field.name, field.name, field.type, field.metadata[_KEY])
-        for field in dataclasses.fields(shape)
+        for field in fields(shape)
     ]
 
 
-def _getter(place: Place, attribute: str) -> Callable[[Any, At], Any]:
-    source = place.source
-    if callable(source):
-        return source
-    if source is None and place.inline:
-        return lambda value, _: value
-    get = attrgetter(source or attribute)
-    return lambda value, _: get(value)
+class _Source:
+    """The code of an encoder that is being made: names that it uses, and how many variables it has."""
+
+    def __init__(self) -> None:
+        self.names: dict[str, Any] = {}
+        self.variables = 0
+
+    def name(self, value: Any) -> str:
+        """A name for the value."""
+        name = f"n{len(self.names)}"
+        self.names[name] = value
+        return name
+
+    def variable(self) -> str:
+        """A new variable."""
+        self.variables += 1
+        return f"v{self.variables}"
 
 
-def _text(value: str, at: At) -> str:
-    return at.text(value)
-
-
-def _optional(inner: _Encode | None) -> _Encode | None:
-    return None if inner is None else lambda value, at: None if value is None else inner(value, at)
+def _part(place: Place, attribute: str, value: str, at: str, source: _Source) -> str:
+    """Code for what a field shows of a value."""
+    if callable(place.source):
+        return f"{source.name(place.source)}({value}, {at})"
+    if place.source == ITSELF or (place.source is None and place.inline):
+        return value
+    return f"{value}.{place.source or attribute}"
 
 
 def _one_of(kinds: Sequence[Any]) -> _Encode:
@@ -187,78 +198,78 @@ def _one_of(kinds: Sequence[Any]) -> _Encode:
     return lambda value, at: by_type[type(value)](value, at)
 
 
-def _list(item: _Encode | None) -> _Encode:
-    return (lambda value, _: list(value)) if item is None else lambda value, at: [item(one, at) for one in value]
+def _object(shape: Any, value: str, at: str, source: _Source, inside: tuple[Any, ...]) -> str:
+    """Code for a dict of the fields of a value; those of inlined ones stand in their place."""
+    before = []
+    if not value.replace(".", "").isalnum():
+        variable = source.variable()
+        before.append(f"{variable} := {value}")
+        value = variable
+    enter = getattr(shape, "enter", None)
+    if enter is not None:
+        inner = source.variable()
+        before.append(f"{inner} := {source.name(enter)}({value}, {at})")
+        at = inner
+    items: list[str] = []
+    for one in fields_of(shape):
+        part = _part(one.place, one.attribute, value, at, source)
+        if one.place.inline:
+            items.append(f"**{_object(one.type, part, at, source, inside)}")
+            continue
+        item = f"{one.name!r}: {_code(one.type, part, at, source, inside) or part}"
+        if one.place.where is not None:
+            item = f"**({{{item}}} if {source.name(one.place.where)}({value}, {at}) else {{}})"
+        items.append(item)
+    # Inlined ones without a value of their own are a part of this display.
+    code = ", ".join(item[3:-1] if item.startswith("**{") else item for item in items)
+    return f"({', '.join(before)}, {{{code}}})[{len(before)}]" if before else f"{{{code}}}"
 
 
-def _dict(item: _Encode | None) -> _Encode:
-    if item is None:
-        return lambda value, _: dict(value)
-    return lambda value, at: {key: item(one, at) for key, one in value.items()}
-
-
-@cache
-def _encoder(kind: Any) -> _Encode | None:
-    """How values of a type become JSON; None: they are JSON."""
-    if dataclasses.is_dataclass(kind):
-        return _object(kind)
+def _code(kind: Any, value: str, at: str, source: _Source, inside: tuple[Any, ...]) -> str | None:
+    """Code for the JSON of a value, which is given as code; None: the value is JSON."""
+    if is_dataclass(kind):
+        if kind in inside:
+            return f"{source.name(lambda part, where: _encoder(kind)(part, where))}({value}, {at})"  # type: ignore[misc, arg-type]
+        return _object(kind, value, at, source, (*inside, kind))
     if kind is str:
-        return _text
+        return f"{at}.text({value})"
     origin, arguments = get_origin(kind), get_args(kind)
+    variable = source.variable()
     if origin is Annotated:
         for note in arguments[1:]:
             if isinstance(note, Policy):
-                return note.encode
-        return _encoder(arguments[0])
+                return f"{source.name(note.encode)}({value}, {at})"
+        return _code(arguments[0], value, at, source, inside)
     if origin in (Union, UnionType):
         some = [argument for argument in arguments if argument is not NoneType]
-        return _optional(_encoder(some[0]) if len(some) == 1 else _one_of(some))
+        if len(some) == 1:
+            inner = _code(some[0], variable, at, source, inside)
+        else:
+            inner = f"{source.name(_one_of(some))}({variable}, {at})"
+        return inner and f"(None if ({variable} := {value}) is None else {inner})"
     if origin is tuple:
-        return _list(_encoder(arguments[0]))
+        inner = _code(arguments[0], variable, at, source, inside)
+        return f"[{inner} for {variable} in {value}]" if inner else f"list({value})"
     if origin is dict:
-        return _dict(_encoder(arguments[1]))
+        inner, key = _code(arguments[1], variable, at, source, inside), source.variable()
+        return f"{{{key}: {inner} for {key}, {variable} in {value}.items()}}" if inner else f"dict({value})"
     if origin is Literal or kind in (int, float, bool, NoneType):
         return None
     raise TypeError(f"{kind!r} has no form in JSON")
 
 
-def _steps(shape: type, before: Callable[[Any, At], Any] | None = None) -> list[tuple[Any, ...]]:
-    """(name, get, encode, where) of each field; those of an inlined one in its place."""
-    steps: list[tuple[Any, ...]] = []
-    for field in fields_of(shape):
-        get = _getter(field.place, field.attribute)
-        if before is not None:
-            get = _after(before, get)
-        if field.place.inline:
-            steps += _steps(field.type, get)
-        else:
-            steps.append((field.name, get, _encoder(field.type), field.place.where))
-    return steps
+@cache
+def _encoder(kind: Any) -> _Encode | None:
+    """How values of a type become JSON; None: they are JSON.
 
-
-def _after(before: Callable[[Any, At], Any], get: Callable[[Any, At], Any]) -> Callable[[Any, At], Any]:
-    return lambda value, at: get(before(value, at), at)
-
-
-def _object(shape: Any) -> _Encode:
-    enter = getattr(shape, "enter", None)
-    steps: list[tuple[Any, ...]] = []
-
-    def encode(value: Any, at: At) -> dict[str, Any]:
-        if not steps:
-            # Not before, so that a document may have parts of its own kind.
-            steps.extend(_steps(shape))
-        if enter is not None:
-            at = enter(value, at)
-        found: dict[str, Any] = {}
-        for name, get, inner, where in steps:
-            if where is not None and not where(value, at):
-                continue
-            part = get(value, at)
-            found[name] = part if inner is None else inner(part, at)
-        return found
-
-    return encode
+    It is compiled, with its parts in it: long reports have tens of thousands.
+    """
+    source = _Source()
+    code = _code(kind, "value", "at", source, ())
+    if code is None:
+        return None
+    made: _Encode = eval(f"lambda value, at: {code}", source.names)
+    return made
 
 
 def walk(shape: type, value: Any, addresses: bool = False, top: int | None = None) -> dict[str, Any]:
@@ -270,34 +281,43 @@ def walk(shape: type, value: Any, addresses: bool = False, top: int | None = Non
     return found
 
 
-def pieces(shape: type, value: Any, long: str, entries: Iterable[Any], addresses: bool = False) -> Iterator[str]:
+@cache
+def _field_encoder(field: Field) -> _Encode:
+    source = _Source()
+    part = _part(field.place, field.attribute, "value", "at", source)
+    made: _Encode = eval(f"lambda value, at: {_code(field.type, part, 'at', source, ()) or part}", source.names)
+    return made
+
+
+def entries(shape: type, values: Iterable[Any], addresses: bool = False) -> Iterator[str]:
+    """The JSON of each of these parts of a document, for pieces()."""
+    at, encode = At(addresses, None, None), _encoder(shape)
+    assert encode is not None
+    for value in values:
+        yield json.dumps(encode(value, at), separators=(",", ":"), allow_nan=False)
+
+
+def pieces(shape: type, value: Any, long: str, listed: Iterable[str], addresses: bool = False) -> Iterator[str]:
     """One JSON object on one line, piece by piece: of the list in the field `long` one entry at a time.
 
-    entries: that list's values, which the value itself lacks.
+    listed: these, from entries(); the value itself lacks them.
     """
     at = At(addresses, None, value)
     before = "{"
-    for field in fields_of(shape):
-        assert not field.place.inline
-        assert field.place.where is None
-        yield f"{before}{json.dumps(field.name)}:"
+    for one in fields_of(shape):
+        assert not one.place.inline
+        assert one.place.where is None
+        yield f"{before}{json.dumps(one.name)}:"
         before = ","
-        if field.name == long:
-            yield from _entries(get_args(field.type)[0], entries, at)
+        if one.name != long:
+            yield json.dumps(_field_encoder(one)(value, at), separators=(",", ":"), allow_nan=False)
             continue
-        part, encode = _getter(field.place, field.attribute)(value, at), _encoder(field.type)
-        yield json.dumps(part if encode is None else encode(part, at), separators=(",", ":"), allow_nan=False)
+        between = "["
+        for entry in listed:
+            yield between + entry
+            between = ","
+        yield "]" if between == "," else "[]"
     yield "}\n"
-
-
-def _entries(kind: Any, entries: Iterable[Any], at: At) -> Iterator[str]:
-    encode = _encoder(kind)
-    assert encode is not None
-    between = "["
-    for entry in entries:
-        yield between + json.dumps(encode(entry, at), separators=(",", ":"), allow_nan=False)
-        between = ","
-    yield "]" if between == "," else "[]"
 
 
 def as_line(document: Mapping[str, Any]) -> str:

@@ -2,9 +2,9 @@
 """The comparison of two recordings or samples, lockline-diff/2."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
+from lockline.base.values import dataclass
 from lockline.diff.result import Diff
 from lockline.render.documents import schemas
 from lockline.render.walker import (

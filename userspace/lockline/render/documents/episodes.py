@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Long waits with what went on around them, in the report."""
 
-from dataclasses import dataclass
 from typing import Any, Literal
 
+from lockline.base.values import dataclass
 from lockline.render.documents.figures import Frame, caller_of
 from lockline.render.walker import At, Count, Name, inline, shown
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """An experiment, lockline-experiment/1: what `lockline experiment --format json` prints."""
 
-from dataclasses import dataclass
 from typing import Literal
 
+from lockline.base.values import dataclass
 from lockline.experiment.judge import Judgement
 from lockline.experiment.result import Result
 from lockline.render import experiment_words as words

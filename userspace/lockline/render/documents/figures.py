@@ -2,10 +2,10 @@
 """What several parts of the report have: figures of waits, stacks, tasks."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from lockline.base import histogram
+from lockline.base.values import dataclass
 from lockline.recording.rows import Frame as FrameRow
 from lockline.recording.stacks import without_internals
 from lockline.render.walker import Address, At, Count, Name, Pairs, inline, shown, with_addresses

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Findings in the report: their facts as values, and in words."""
 
-from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Literal
 
 from lockline.analysis import findings
 from lockline.analysis.findings import Confidence
+from lockline.base.values import dataclass
 from lockline.render.walker import Amount, At, Count, Limits, Name, shown
 
 Sentences = Annotated[tuple[str, ...], Limits({"minItems": 1})]

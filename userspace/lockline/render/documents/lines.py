@@ -2,12 +2,13 @@
 """What several documents have of cache lines, and the report of sampled lines, lockline-c2c/1."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
 from typing import Annotated, Any, Literal
 
+from lockline.base.values import dataclass, replace
 from lockline.c2c.model import C2cReport, Confidence, LineReport, Role, Verdict
 from lockline.render.documents import schemas
 from lockline.render.walker import (
+    ITSELF,
     Address,
     Amount,
     At,
@@ -19,6 +20,7 @@ from lockline.render.walker import (
     Policy,
     Positive,
     as_line,
+    entries,
     inline,
     pieces,
     shown,
@@ -121,10 +123,6 @@ class StoreHits:
     unknown: Count | None = shown("not known", "store_unknown")
 
 
-def _itself(value: Any, _: At) -> Any:
-    return value
-
-
 @dataclass(frozen=True)
 class Counts:
     """Samples, counted as perf c2c counts them."""
@@ -132,11 +130,11 @@ class Counts:
     records: Count | None = shown("samples")
     loads: Count | None = shown("loads")
     stores: Count | None = shown("stores")
-    hitm: Hitm = shown("loads that found the line modified in another cache", _itself)
-    peer: Peer = shown("loads that another core's cache served", _itself)
+    hitm: Hitm = shown("loads that found the line modified in another cache", ITSELF)
+    peer: Peer = shown("loads that another core's cache served", ITSELF)
     locked: Count | None = shown("with a LOCK prefix, or atomic")
-    load_hits: LoadHits = shown("what served the loads", _itself)
-    store_hits: StoreHits = shown("what the stores met", _itself)
+    load_hits: LoadHits = shown("what served the loads", ITSELF)
+    store_hits: StoreHits = shown("what the stores met", ITSELF)
     in_wait: Count | None = shown("records made while the thread waited for a lock")
     transfers: Count | None = shown(
         "of a watched line: accesses that followed another CPU's write; null of samples", "watched"
@@ -371,6 +369,11 @@ def render(report: C2cReport, addresses: bool = False) -> str:
     return as_line(document(report, addresses))
 
 
-def pieces_of(report: C2cReport, lines: Iterable[LineReport], addresses: bool = False) -> Iterator[str]:
-    """The same of a report whose lines come one by one, piece by piece."""
-    return pieces(Document, report, "lines", enumerate(lines, 1), addresses)
+def entries_of(lines: Iterable[tuple[int, LineReport]], addresses: bool = False) -> Iterator[str]:
+    """The JSON of lines, each with its rank."""
+    return entries(Line, lines, addresses)
+
+
+def pieces_of(report: C2cReport, lines: Iterable[str], addresses: bool = False) -> Iterator[str]:
+    """The JSON of a report whose lines come one by one from entries_of(), piece by piece."""
+    return pieces(Document, report, "lines", lines, addresses)

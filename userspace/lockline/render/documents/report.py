@@ -2,12 +2,12 @@
 """The report, lockline-report/2."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, Literal
 
 from lockline.analysis.answer import make_answer
 from lockline.analysis.model import Report
 from lockline.base import histogram
+from lockline.base.values import dataclass
 from lockline.render.documents import schemas
 from lockline.render.documents.episodes import Episode
 from lockline.render.documents.figures import Frame, Lengths, Stack, Waits, caller_of

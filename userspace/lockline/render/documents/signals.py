@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What stands beside the lock waits in the report: futexes, clock reads, tracers."""
 
-from dataclasses import dataclass
 from typing import Any, Literal
 
 from lockline.analysis.futex import BARRIER, CONDITION, LOCK, PARKED, POLL, SEMAPHORE, UNCLEAR
 from lockline.base import histogram
+from lockline.base.values import dataclass
 from lockline.render.documents.figures import PlainFrame, Sums, Task
 from lockline.render.walker import At, Count, Fraction, Name, Pairs, inline, shown
 

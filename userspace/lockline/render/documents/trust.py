@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What the probes do to the waits, and what a self-check found, in the report."""
 
-from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from lockline.analysis.trust import DISTORTION
+from lockline.base.values import dataclass
 from lockline.render.walker import Amount, Count, FiniteAmount, Fraction, Limits, Name, Positive, shown
 
 

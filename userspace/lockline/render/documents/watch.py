@@ -2,9 +2,9 @@
 """Watched and sampled lines, lockline-watch/1."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
 from typing import Annotated, Any, Literal
 
+from lockline.base.values import dataclass, replace
 from lockline.c2c.live import LiveLine, LiveReport
 from lockline.c2c.model import Role
 from lockline.render.documents import schemas

@@ -7,7 +7,6 @@ Other than the documents of a report this one is made, in words: it is read agai
 import dataclasses
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
@@ -15,6 +14,7 @@ from lockline.analysis.answer import SYMPTOMS
 from lockline.analysis.findings import Confidence, Lock, Process
 from lockline.atlas import atlas
 from lockline.base.errors import LocklineError
+from lockline.base.values import dataclass
 from lockline.investigation.chain import BEHIND_LOCK
 from lockline.investigation.choice import symptoms_of
 from lockline.investigation.elsewhere import sleeps_seen

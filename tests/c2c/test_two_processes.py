@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Long reports as JSON: two processes make what one makes, and a child that fails loses nothing."""
+
+import json
+import os
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pytest
+
+from c2c.bench_patterns import Scale
+from c2c.imported import COLLECTOR
+from lockline.base.collector import Importing
+from lockline.c2c.model import LineReport
+from lockline.c2c.report import open_c2c_report
+from lockline.cli import c2c_lines
+from lockline.recording.reader import Recording, open_recording
+
+LINES = 75
+
+
+@pytest.fixture(scope="module")
+def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A recording of 200 lines that many CPUs use."""
+    directory = tmp_path_factory.mktemp("even")
+    data = Scale("even", 40_000).write(directory / "perf.data")
+    output = directory / "out.lockline"
+    assert COLLECTOR.is_file()
+    with Importing(["import", str(data), "-o", str(output), "-q"], str(output)) as importing:
+        importing.finish()
+    return output
+
+
+def made(file: Path, directory: Path, cpus: int, monkeypatch: pytest.MonkeyPatch) -> tuple[list[str], list[int]]:
+    """The JSON of the lines on so many CPUs, and the processes that were started."""
+    children: list[int] = []
+    fork = os.fork
+
+    def count() -> int:
+        child = fork()
+        children.append(child)
+        return child
+
+    with monkeypatch.context() as patched, open_recording(file) as recording:
+        patched.setattr(os, "sched_getaffinity", lambda _: set(range(cpus)))
+        patched.setattr(os, "fork", count)
+        _, lines, make = open_c2c_report(recording, LINES)
+        return list(c2c_lines.make_lines(recording, lines, make, False, directory)), children
+
+
+def test_two_processes_make_the_same_lines(file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    one, none = made(file, tmp_path, 1, monkeypatch)
+    two, children = made(file, tmp_path, 2, monkeypatch)
+    assert (len(none), len(children)) == (0, 1)
+    assert one == two
+    assert [json.loads(line)["rank"] for line in two] == list(range(1, LINES + 1))
+    with pytest.raises(ChildProcessError):
+        os.waitpid(children[0], os.WNOHANG)
+
+
+def test_what_a_failed_child_leaves_out_is_made(file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole, _ = made(file, tmp_path, 1, monkeypatch)
+    here = os.getpid()
+
+    with open_recording(file) as recording:
+        _, lines, make = open_c2c_report(recording, LINES)
+
+        def failing(source: Recording, numbers: Sequence[int]) -> Iterator[LineReport]:
+            if os.getpid() != here:
+                os._exit(7)
+            return make(source, numbers)
+
+        monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1})
+        assert list(c2c_lines.make_lines(recording, lines, failing, False, tmp_path)) == whole
+
+
+def test_an_error_reaches_the_caller(file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def wrong(source: Recording, numbers: Sequence[int]) -> Iterator[LineReport]:
+        raise ValueError("wrong")
+
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1})
+    with open_recording(file) as recording, pytest.raises(ValueError, match="wrong"):
+        list(c2c_lines.make_lines(recording, LINES, wrong, False, tmp_path))

@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The import that begins before options are read: of which command lines, and what is left of it."""
+
+from pathlib import Path
+
+import pytest
+
+from lockline.base.errors import LocklineError
+from lockline.cli import c2c_start
+from lockline.cli.scratch import scratch
+
+PERF_DATA = b"PERFILE2" + bytes(200)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["FILE"],
+        ["FILE", "--format", "json", "--top", "3"],
+        ["--format=json", "FILE", "--all"],
+        ["-i", "FILE"],
+        ["--input=FILE", "--recording", "waits", "--addresses"],
+    ],
+)
+def test_a_command_line_without_doubt_is_taken(arguments: list[str]) -> None:
+    assert c2c_start._file_of(["c2c", "report", *arguments]) == "FILE"
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        [],
+        ["FILE", "OTHER"],
+        ["FILE", "-i", "OTHER"],
+        ["FILE", "--symfs", "/"],
+        ["FILE", "--kallsyms=K"],
+        ["FILE", "--form", "json"],
+        ["--help"],
+    ],
+)
+def test_any_other_waits_for_argparse(arguments: list[str]) -> None:
+    assert c2c_start._file_of(["c2c", "report", *arguments]) is None
+    assert c2c_start._file_of(["c2c", "import", "FILE"]) is None
+
+
+def collector(directory: Path, script: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A collector that runs this script."""
+    path = directory / "collector"
+    path.write_text(f"#!/bin/sh\n{script}\n")
+    path.chmod(0o700)
+    monkeypatch.setattr("lockline.base.collector.find_collector", lambda: str(path))
+
+
+def test_the_import_is_taken_by_its_file_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    collector(tmp_path, 'echo made > "$4"; echo "lockline: a note" >&2', monkeypatch)
+    file = tmp_path / "perf.data"
+    file.write_bytes(PERF_DATA)
+    with c2c_start.started(["c2c", "report", str(file)]):
+        assert c2c_start.take("another") is None
+        importing = c2c_start.take(str(file))
+        assert importing is not None
+        assert importing.finish() == ["a note"]
+        assert Path(importing.output).read_text() == "made\n"
+        directory = Path(importing.output).parent
+    assert not directory.exists()
+    assert c2c_start.take(str(file)) is None
+
+
+def test_an_import_that_nobody_takes_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    collector(tmp_path, "exec sleep 1000", monkeypatch)
+    file = tmp_path / "perf.data"
+    file.write_bytes(PERF_DATA)
+    with c2c_start.started(["c2c", "report", str(file)]):
+        importing = c2c_start.take(str(file))
+        assert importing is not None
+        process = Path(f"/proc/{importing._pid}")
+        assert process.exists()
+    assert not process.exists()
+
+
+def test_a_failed_import_says_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    collector(tmp_path, 'echo "lockline: cannot read it" >&2; exit 1', monkeypatch)
+    file = tmp_path / "perf.data"
+    file.write_bytes(PERF_DATA)
+    with c2c_start.started(["c2c", "report", str(file)]):
+        importing = c2c_start.take(str(file))
+        assert importing is not None
+        with pytest.raises(LocklineError, match=r"^cannot read it$"):
+            importing.finish()
+
+
+@pytest.mark.parametrize("content", [b"", b"SQLite format 3\0", b"text"])
+def test_other_files_are_not_imported(content: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    collector(tmp_path, f"touch {tmp_path}/ran", monkeypatch)
+    file = tmp_path / "file"
+    file.write_bytes(content)
+    with c2c_start.started(["c2c", "report", str(file)]):
+        assert c2c_start.take(str(file)) is None
+    with c2c_start.started(["c2c", "report", str(tmp_path / "missing")]):
+        assert c2c_start.take(str(tmp_path / "missing")) is None
+    assert not (tmp_path / "ran").exists()
+
+
+def test_a_scratch_directory_goes_with_its_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    with scratch() as name:
+        directory = Path(name)
+        assert directory.parent == tmp_path
+        assert directory.stat().st_mode & 0o777 == 0o700
+        (directory / "file").write_text("x")
+    assert list(tmp_path.iterdir()) == []
+    monkeypatch.setenv("TMPDIR", str(tmp_path / "missing"))
+    with scratch() as name:
+        assert Path(name).is_dir()
