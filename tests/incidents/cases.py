@@ -214,20 +214,22 @@ def _put(group: Path, pid: int) -> None:
         (group / "cgroup.procs").write_text(str(one))
 
 
-def _surround(case: Case, stack: ExitStack, process: "subprocess.Popen[bytes]", directory: Path) -> None:
-    """What else goes on around a program, for as long as the stack is open."""
+def _surround(
+    case: Case, stack: ExitStack, groups: ExitStack, process: "subprocess.Popen[bytes]", directory: Path
+) -> None:
+    """What else goes on around a program, for as long as the stack is open; groups: closed when nobody runs there."""
     if case.around == "beside hogs of CPUs":
         stack.enter_context(running((_INCIDENT, "compute", str(4 * (os.cpu_count() or 1))), directory))
     elif case.around == "beside a busy group":
-        group = stack.enter_context(_group("cpu", (("cpu.shares", "8192"), ("cpu.weight", "8000"))))
+        group = groups.enter_context(_group("cpu", (("cpu.shares", "8192"), ("cpu.weight", "8000"))))
         _put(group, stack.enter_context(running((_INCIDENT, "compute", "8"), directory)).pid)
     elif case.around == "with little memory":
-        group = stack.enter_context(
+        group = groups.enter_context(
             _group("memory", (("memory.limit_in_bytes", str(96 << 20)), ("memory.max", str(96 << 20))))
         )
         _put(group, process.pid)
     elif case.around == "frozen":
-        group = stack.enter_context(_group("freezer", ()))
+        group = groups.enter_context(_group("freezer", ()))
         _put(group, process.pid)
         v1 = (group / "freezer.state").exists()
         freeze, frozen, thawed = ("freezer.state", "FROZEN", "THAWED") if v1 else ("cgroup.freeze", "1", "0")
@@ -282,15 +284,15 @@ def running(command: tuple[str, ...], directory: Path) -> Iterator["subprocess.P
 
 def run_case(case: Case, options: tuple[str, ...] = (), whole_machine: bool = False) -> Result:
     """Run a case, and ask why."""
-    with ExitStack() as stack:
+    with ExitStack() as groups, ExitStack() as stack:
         directory = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="lockline-incidents-", dir="/var/tmp")))
         put = stack.enter_context(limited()) if case.around == "with a CPU limit" else None
         process = stack.enter_context(running(case.command, directory))
         if put is not None:
             put(process.pid)
         if case.command[1] in ("groups", "kernfs-readers"):
-            stack.callback(_remove_groups)
-        _surround(case, stack, process, directory)
+            groups.callback(_remove_groups)
+        _surround(case, stack, groups, process, directory)
         if case.around == "beside a neighbour":
             what, threads = NEIGHBOURS[case.command[1]]
             command = (_INCIDENT, what, str(threads), str(process.pid))
