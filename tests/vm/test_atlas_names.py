@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Names of the atlas that are members of types are in the kernels that it says; nothing is booted."""
+"""Names of the atlas are in the kernels that it says, and in their modules; nothing is booted."""
 
 import importlib.machinery
 import importlib.util
+import lzma
 import re
 import subprocess
 import sys
@@ -12,6 +13,7 @@ from types import ModuleType
 
 import pytest
 
+from kallsyms import symbols_of
 from lockline.atlas import atlas
 
 TOP = Path(__file__).resolve().parents[2]
@@ -85,33 +87,81 @@ class Types:
         return bool(rest and found)
 
 
-def types_of(path: Path) -> str:
-    """Its BTF as text."""
-    command = ["bpftool", "btf", "dump", "file", str(path), "format", "raw"]
+def types_of(path: Path, base: Path | None = None) -> str:
+    """Its BTF as text; base: of a module, the kernel's image."""
+    command = ["bpftool", *(["--base-btf", str(base)] if base else []), "btf", "dump", "file", str(path)]
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout
 
 
-# Members of variables, which BTF does not have.
+# Members of variables, whose types are no structures of their own.
 OF_VARIABLES = ("audit_queue.lock", "audit_backlog_wait.lock", "input_pool.lock", "base_crng.lock")
 # Of a module that no entry of the atlas belongs to.
 OF_MODULES = ("bfq_data.lock",)
 
 
-@pytest.mark.parametrize("kernel", atlas().kernels)
-def test_members_and_functions_are_in_the_kernel(kernel: str, tmp_path: Path) -> None:
-    """Names of variables, and of modules' types, are not looked up here."""
+def image_of(kernel: str, directory: Path) -> tuple[Path, bytes]:
+    """The kernel's unpacked image, as a file and as bytes."""
     kernels = fetcher()
     (fetched,) = [one for one in kernels.KERNELS if one.name == KERNELS[kernel]]
-    image = tmp_path / "vmlinux"
-    image.write_bytes(unpacked((kernels.fetch(fetched) / "vmlinuz").read_bytes()))
-    types = Types()
-    types.read(types_of(image))
-    names = [
-        name
+    image = directory / "vmlinux"
+    data = unpacked((kernels.fetch(fetched) / "vmlinuz").read_bytes())
+    image.write_bytes(data)
+    return image, data
+
+
+def names_of(kernel: str, module: bool) -> list[tuple[str, str]]:
+    """Names that the atlas says this kernel has, each with its module; of modules, or built in."""
+    return [
+        (name, lock.module)
         for lock in atlas().locks
         for name in lock.names
-        if not lock.module and kernel in lock.only_in.get(name, atlas().kernels)
+        if bool(lock.module) is module and kernel in lock.only_in.get(name, atlas().kernels)
     ]
+
+
+@pytest.mark.parametrize("kernel", atlas().kernels)
+def test_variables_are_in_the_kernel(kernel: str, tmp_path: Path) -> None:
+    """By the table of symbols that the kernel itself has, of which BTF has no variables."""
+    _, data = image_of(kernel, tmp_path)
+    symbols = symbols_of(data)
+    names = [name for name, _ in names_of(kernel, module=False)]
+    variables = [name for name in names if "." not in name]
+    variables += [name.partition(".")[0] for name in names if name in OF_VARIABLES]
+    assert len(variables) > 60
+    assert [name for name in variables if name not in symbols] == []
+    assert "no_such_mutex" not in symbols
+
+
+@pytest.mark.parametrize("kernel", atlas().kernels)
+def test_names_of_modules_are_in_them(kernel: str, tmp_path: Path) -> None:
+    """Types of modules by their own BTF, variables by their own symbols; some kernels have a module built in."""
+    image, data = image_of(kernel, tmp_path)
+    kernels = fetcher()
+    (fetched,) = [one for one in kernels.KERNELS if one.name == KERNELS[kernel]]
+    base = types_of(image)
+    symbols = symbols_of(data)
+    missing = {name for name, _ in names_of(kernel, module=True)}
+    assert len(missing) > 30
+    for packed in sorted(kernels.fetch_modules(fetched).iterdir()):
+        file = tmp_path / packed.name.removesuffix(".xz")
+        file.write_bytes(lzma.decompress(packed.read_bytes()) if packed.suffix == ".xz" else packed.read_bytes())
+        types = Types()
+        types.read(base)
+        types.read(types_of(file, image))
+        own = subprocess.run(["nm", str(file)], capture_output=True, text=True, check=True).stdout
+        known = symbols | set(own.split())
+        missing -= {name for name in missing if (types.has(name) if "." in name else name in known)}
+        assert not types.has("no_such_type.lock")
+    assert missing == set()
+
+
+@pytest.mark.parametrize("kernel", atlas().kernels)
+def test_members_and_functions_are_in_the_kernel(kernel: str, tmp_path: Path) -> None:
+    """Members of built-in types, and functions, by BTF."""
+    image, _ = image_of(kernel, tmp_path)
+    types = Types()
+    types.read(types_of(image))
+    names = [name for name, _ in names_of(kernel, module=False)]
     members = [name for name in names if "." in name and name not in OF_VARIABLES + OF_MODULES]
     assert len(members) > 100
     assert [name for name in members if not types.has(name)] == []
