@@ -7,8 +7,10 @@ means gets the interval that belongs to this test (P. Garthwaite: Confidence Int
 Blocks that are too short to be independent would make p too small: it is corrected by what a process with this
 correlation between neighbours (AR(1)) adds to the variance of a mean (N. F. Marriott, J. A. Pope, 1954, for the bias
 of the correlation).  A load that drifts for longer than a recording lasts is worse than that.  The slow waves in each
-recording tell how far the drift may go on between the two, and the interval is widened by it.  All functions are pure
-and give the same result each time; numbers must be finite and not below 0.
+recording tell how far the drift may go on between the two, and the interval is widened by it.  And the load of a real
+machine varies more over long times than independent blocks would: what halves, quarters and eighths of a recording
+differ by tells what two recordings may differ by (D. W. Allan's variance, 1966).  All functions are pure and give the
+same result each time; numbers must be finite and not below 0.
 """
 
 import math
@@ -39,6 +41,11 @@ _SLOW = (1, 2, 3)
 # the first wave's variance, a straight line 12, and there are few waves to tell it from).
 _DRIFTS = 1.8
 _BETWEEN = 18.0
+
+# Neighbouring parts: halves, quarters and eighths of a side.  Each time the parts are twice as long, the variance of
+# their difference falls by this power of two: 1 for independent values, 0 for 1/f noise.  Real loads lie between.
+_PARTS = (1, 2, 3)
+_FALLS = 0.5
 
 _NEARLY_ONE = 0.99
 # Of fewer values on a side their correlation cannot be told; of fewer on both only where it is significant.
@@ -250,6 +257,25 @@ def drift_error(before: Sequence[float], after: Sequence[float]) -> tuple[float,
     return math.sqrt(variance), math.sqrt(variance / (2 * noise)) if noise > 0 else math.inf
 
 
+def parts_error(before: Sequence[float], after: Sequence[float]) -> float | None:
+    """The standard error of the logarithm of the means' ratio, by what neighbouring parts of the sides differ by.
+
+    None: a side has no waiting, or too few values.
+    """
+    total, weight = 0.0, 0
+    for side in (before, after):
+        mean = fmean(side)
+        if mean <= 0:
+            return None
+        for halvings in _PARTS:
+            if 1 << halvings > len(side):
+                break
+            parts = cut(side, 1 << halvings)
+            total += math.fsum(((b - a) / mean) ** 2 for a, b in pairwise(parts)) * 2 ** (-_FALLS * halvings)
+            weight += len(parts) - 1
+    return math.sqrt(math.log1p(total / weight)) if weight and total > 0 else None
+
+
 def _of_drift(estimate: float, error: float, alpha: float) -> tuple[float, Interval]:
     """The p value and the interval of a ratio less 1 whose logarithm has this standard error."""
     log = math.log1p(estimate)
@@ -308,6 +334,11 @@ def compare_series(before: Sequence[float], after: Sequence[float], alpha: float
                 p, ratio = of_drift, room
             else:
                 p, ratio = max(p, of_drift), _both(ratio, room)
+        error_of_parts = parts_error(before, after)
+        if error_of_parts is not None:
+            of_parts, room = _of_drift(ratio.estimate, error_of_parts, alpha)
+            if of_parts > p:
+                p, ratio = of_parts, _both(ratio, room)
         ends = [None if one is None else one * base for one in (ratio.low, ratio.high)]
         difference = Interval(new - base, ends[0], ends[1], 1 - alpha)
     else:
