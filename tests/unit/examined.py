@@ -173,6 +173,14 @@ def futex_buckets(scene: Scene, each_ns: int = 30 * US) -> None:
     scene.waits(1, SPINLOCK, each_ns, 8_000, "server", where)
 
 
+def held_bucket(scene: Scene) -> None:
+    """One task holds a bucket's lock for long: the queue is no fault of the futexes."""
+    scene.builder.lock(1, "futex_hash_bucket.lock", "bucket 3", "slab")
+    where = ("native_queued_spin_lock_slowpath", "_raw_spin_lock", "futex_q_lock", "futex_wait_setup", "futex_wait")
+    scene.waits(1, SPINLOCK, 20 * MS, 24, "server", where)
+    scene.held(1, SPINLOCK, "reaper", 60, 1700 * MS, 68 * MS, ("_raw_spin_unlock", "futex_wake", "do_futex"))
+
+
 def calm_buckets(scene: Scene) -> None:
     futex_buckets(scene, 500)
 
@@ -460,6 +468,9 @@ CASES |= {
         list_of_file_locks,
         "convoy",
         ("file_rwsem", "mailer", "readers wait for writers; agent (1002)", "do read /proc/locks less often"),
+    ),
+    "a held bucket": Case(
+        held_bucket, "long-hold", ("futex_wake() holds", "reaper (1002)", "do look at what futex_wake() does")
     ),
     "a tracer": Case(tracer_without_holders, "hot-lock", ("tasklist_lock", "traced", "do stop the tracer")),
     "locks of kernel and program": Case(

@@ -12,8 +12,8 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
-
 from kallsyms import symbols_of
+
 from lockline.atlas import atlas
 
 TOP = Path(__file__).resolve().parents[2]

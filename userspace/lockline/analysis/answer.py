@@ -26,8 +26,10 @@ SHORT_NS = 200_000_000
 LOST = 0.1
 # A finding counts by its impact and by how often such findings are right.
 CONFIDENCE = {"high": 1.0, "medium": 0.6, "low": 0.3}
-# Rules that say that a lock is busy, not why.
-SYMPTOMS = ("convoy", "hot-lock", "long-waits")
+# Rules that say that a lock is busy, not why: of a known lock the atlas says what helps.
+OVERUSED = ("convoy", "hot-lock", "long-waits")
+# All rules that say less than one that names a cause of the same waits.
+SYMPTOMS = (*OVERUSED, "futex-bucket")
 # Rules that find threads that do not go on at all: no sum of waits is as bad.
 STANDSTILLS = ("deadlock", "lock-not-released")
 # Rules about waiting in user space that is for no lock.

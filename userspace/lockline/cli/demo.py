@@ -55,8 +55,9 @@ def run(arguments: argparse.Namespace) -> tuple[str, int]:
 
 
 def _say_whether(named: bool) -> None:
-    verdict = "as the load has it" if named else f"not what the load does: {WHAT}"
-    print(f"lockline: the report blames {'mmap_lock' if named else 'something else'}, {verdict}", file=sys.stderr)
+    agree = "the report blames mmap_lock: load and report agree"
+    differ = f"the report blames something else, but the load does this: {WHAT}"
+    print(f"lockline: {agree if named else differ}", file=sys.stderr)
 
 
 def _run_why(arguments: argparse.Namespace) -> tuple[str, int]:

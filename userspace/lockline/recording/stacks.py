@@ -59,7 +59,11 @@ def without_probe(frames: Sequence[Frame]) -> tuple[Frame, ...]:
 
 def without_internals(frames: Sequence[Frame]) -> tuple[Frame, ...]:
     """The frames from the caller of the lock's functions on; all if there would be none left."""
-    for index, frame in enumerate(frames):
+    begin = 0
+    # The trampoline of a probe at the lock's function has no name.
+    if len(frames) > 1 and not frames[0].symbol and (is_lock_internal(frames[1]) or is_wrapper(frames[1])):
+        begin = 1
+    for index, frame in enumerate(frames[begin:], begin):
         if not is_lock_internal(frame) and not is_wrapper(frame):
             return tuple(frames[index:])
     return tuple(frames)

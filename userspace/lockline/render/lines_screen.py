@@ -74,8 +74,8 @@ def answer_words(line: LineReport, worth: Worth, style: Style) -> str:
     name = name_of(line, style)
     if not worth.known:
         head = f"Too little was seen to judge {name}"
-    elif judgement.verdict == UNKNOWN:
-        head = f"Not worth acting on: {name} hardly moves"
+    elif judgement.verdict in (UNKNOWN, "none"):
+        head = f"Not worth acting on: {name} hardly moves between CPUs"
     elif worth.acting:
         perhaps = "Perhaps worth" if judgement.confidence == "low" else "Worth"
         head = f"{perhaps} acting on: {judgement.verdict} in {name}, confidence {judgement.confidence}"
@@ -83,7 +83,7 @@ def answer_words(line: LineReport, worth: Worth, style: Style) -> str:
         head = f"Not worth acting on: {judgement.verdict} in {name}, confidence {judgement.confidence}"
     how = moves_words(worth) if worth.moves is not None else _samples_words(line, worth)
     named = [clean(part.name, style) for part in judgement.members]
-    plain = f" {PLAIN[judgement.verdict]}"
+    plain = f" {PLAIN[judgement.verdict]}" if judgement.verdict != "none" else ""
     if judgement.verdict == UNKNOWN:
         why = clean(_unknown(judgement)[0], style)
         plain = "" if worth.known else f" Why: {why}." if why else plain

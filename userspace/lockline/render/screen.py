@@ -10,8 +10,8 @@ from lockline.analysis.answer import (
     NEGLIGIBLE_SHARE,
     NEGLIGIBLE_USER_SHARE,
     NEGLIGIBLE_WAIT_NS,
+    OVERUSED,
     STANDSTILLS,
-    SYMPTOMS,
     Answer,
     Cost,
     cost_of,
@@ -255,7 +255,7 @@ def _finding(
         lines += filled("           ", clean(seen, style), columns, 2)
     # What helps against a busy lock, the atlas knows better.
     # Of few waits it is the holder that matters.
-    use = isinstance(finding.subject, Lock) and finding.rule in SYMPTOMS and finding.confidence != "low"
+    use = isinstance(finding.subject, Lock) and finding.rule in OVERUSED and finding.confidence != "low"
     known = atlas().find(finding.subject.name) if use and isinstance(finding.subject, Lock) else None
     todo = known.helps_in(functions_of(finding.evidence))[:1] if known is not None else words.next[:1]
     lines += [line for step in todo if steps > 0 for line in filled("   do      ", clean(step, style), columns, steps)]
@@ -299,6 +299,9 @@ def _findings(
         return [cut(clean(small, style), columns)]
     title = "FINDINGS"
     rest = f"evidence: {_command(report, '--findings')}" if kept else ""
+    # A command is there to be copied, so it is never cut.
+    if width(rest) + len(title) + 12 > columns:
+        rest = "evidence: --findings"
     if len(ranked) > most:
         rest = f"{len(ranked)} found{', ' if rest else ''}{rest}"
     lines = [title + " " * max(1, columns - len(title) - width(rest)) + rest]

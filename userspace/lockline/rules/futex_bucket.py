@@ -54,9 +54,9 @@ def find(report: Report) -> list[Finding]:
                 claim=fact("futex-bucket", lock=subject),
                 evidence=tuple(evidence),
                 remedies=(
-                    remedy("watch-lock", lock=Lock(lock.name)),
-                    remedy("private-futex-hash"),
                     remedy("fewer-futex-waiters"),
+                    remedy("private-futex-hash"),
+                    remedy("watch-lock", lock=Lock(lock.name)),
                 ),
                 impact=Impact(lock.figures.wait_ns),
             )

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
-from lockline.analysis.answer import SYMPTOMS
+from lockline.analysis.answer import OVERUSED
 from lockline.analysis.findings import Confidence, Lock, Process
 from lockline.atlas import atlas
 from lockline.base.errors import LocklineError
@@ -38,7 +38,7 @@ _BOUNDS = 3
 # Of these causes the bound of the lock is not that of the cause.
 _NO_CPU = ("holder-throttled", "holder-no-cpu")
 _MORE_CPU = ". More CPU for the holder may bring more than that"
-_USE = (*SYMPTOMS, BUSY, BEHIND_LOCK)
+_USE = (*OVERUSED, BUSY, BEHIND_LOCK)
 
 
 @dataclass(frozen=True)
