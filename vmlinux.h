@@ -257,6 +257,11 @@ struct task_struct {
 	struct css_set *cgroups;
 };
 
+struct timespec64 {
+	__s64 tv_sec;
+	long tv_nsec;
+};
+
 struct bpf_iter_meta {
 	__u64 seq_num;
 };

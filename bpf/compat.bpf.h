@@ -27,6 +27,18 @@ extern void bpf_preempt_enable(void) __ksym __weak;
  */
 #define VERIFIED_ONCE __weak __noinline
 
+/*
+ * As stay_on_cpu() and leave_cpu(), for the programs of tracepoints: until 6.18 the kernel calls those with preemption
+ * off.  The type is of the guard that it has in place of that since.
+ */
+typedef struct {
+} class_srcu_fast_notrace_t;
+
+static __always_inline bool tracepoints_preemptible(void)
+{
+	return bpf_core_type_exists(class_srcu_fast_notrace_t);
+}
+
 static __always_inline void stay_on_cpu(void)
 {
 	if (bpf_preempt_disable)
@@ -37,6 +49,18 @@ static __always_inline void leave_cpu(void)
 {
 	if (bpf_preempt_enable)
 		bpf_preempt_enable();
+}
+
+static __always_inline void stay_at_tracepoint(void)
+{
+	if (tracepoints_preemptible())
+		stay_on_cpu();
+}
+
+static __always_inline void leave_tracepoint(void)
+{
+	if (tracepoints_preemptible())
+		leave_cpu();
 }
 
 /*

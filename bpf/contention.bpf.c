@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * lock:contention_begin and contention_end, since 5.19; and the slow paths of
- * writers that pass neither.  In one file, because both keep preemption off: libbpf
- * 1.1 cannot link two objects that call the same kernel function.
+ * spinlocks, and of writers that pass neither.  In one file, because libbpf 1.1
+ * cannot link two objects that call the same kernel function (compat.bpf.h, current.bpf.h).
  */
+#include "spin.bpf.h"
 #include "wait.bpf.h"
 #include <bpf/bpf_tracing.h>
 

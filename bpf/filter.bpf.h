@@ -51,13 +51,16 @@ static __noinline int in_filter_cgroup(void)
 	return 0;
 }
 
+static __always_inline bool wanted_ids(__u64 pid_tgid)
+{
+	if (filter_tasks && !task_bit(0, pid_tgid >> 32) && !task_bit(TASK_FILTER_WORDS, (__u32)pid_tgid))
+		return false;
+	return !filter_cgroup || in_filter_cgroup();
+}
+
 static __noinline __attribute__((unused)) int wanted_task(void)
 {
-	__u64 pid_tgid = bpf_get_current_pid_tgid();
-
-	if (filter_tasks && !task_bit(0, pid_tgid >> 32) && !task_bit(TASK_FILTER_WORDS, (__u32)pid_tgid))
-		return 0;
-	return !filter_cgroup || in_filter_cgroup();
+	return wanted_ids(bpf_get_current_pid_tgid());
 }
 
 /* Let in at begin for what they may turn out to be: spinlocks, for --kinds rqspinlock. */

@@ -92,17 +92,22 @@ enum lock_owner {
 #define SPIN_SAMPLED   (1u << 0) /* took a stack at begin */
 #define SPIN_SLOW_PATH (1u << 1) /* kept by a probe around the slow path: tracepoints inside it do not end it */
 #define SPIN_OTHER_ROW (1u << 2) /* its row is that of locks without one */
+#define SPIN_PLAIN     (1u << 3) /* nothing else was asked for: its end is a few lines long */
 
 struct spin_slot {
 	__u64 lock;
 	__u64 begin_ns;
-	__u64 task; /* address of its task_struct: read at once, unlike its tid, which costs 14 ns */
+	__u64 task; /* address of its task_struct */
 	__u32 row;  /* index in totals */
 	__u8 kind;
-	__u8 flags; /* SPIN_*; 0: its end is a few lines long */
-	__s16 kernel_frames;
-	__s16 user_frames;
-	__u8 pad[30];
+	__u8 flags; /* SPIN_* */
+	__u16 pad;
+};
+
+/* Of a spinning wait that took a stack: frames, or a negative errno. */
+struct spin_frames {
+	__s16 kernel;
+	__s16 user;
 };
 
 /* Why a begin or an end became no wait; see summary.c of the collector. */
@@ -124,30 +129,40 @@ enum counter {
 #define STATE_COARSE_CLOCK (1u << 1) /* the clocksource is a device that all CPUs share */
 #define STATE_SHALLOW      (1u << 2) /* record --self-check: the deeper probes are silent, or not attached */
 
+#define SPIN_TEXTS 2 /* slow paths of ordinary spinlocks */
+
+/* Beside begin_kinds.  Plain: all waits of these kinds are recorded, by a clock that is cheap. */
+#define BEGIN_PLAIN (1u << 31)
+#define END_PLAIN   (1u << 30) /* and nothing else is, neither holders nor futexes */
+
 /*
  * One per CPU; every line of it is written by that CPU alone, but for
  * sample_mask and stack_tokens, which the collector adapts now and then, and the
- * waits of dead threads, which it adds to COUNT_ORPHANED.  The
- * first line and one slot serve a spinning wait: a wait in a cold cache costs
- * what its lines cost.
+ * waits of dead threads, which it adds to COUNT_ORPHANED.  A wait in a cold cache
+ * costs what its lines cost: a spinning one needs the first line, slot included,
+ * and the one of threshold_ns.
  */
 struct cpu_state {
 	__u32 spin_depth;
-	__u32 sample_mask; /* one wait in sample_mask + 1 of a row takes a stack */
-	__u32 row_base;    /* of this CPU in totals; set before attaching, as the next three */
-	__u32 named_rows;  /* the KIND_COUNT rows after them take the waits without a row */
-	__u32 begin_kinds; /* mask of the kinds let in; 0: -C leaves this CPU out */
-	__u32 flags;       /* STATE_* */
+	__u32 begin_kinds;  /* mask of the kinds let in; 0: -C leaves this CPU out */
+	__u32 row_base;     /* of this CPU in totals; set before attaching, as the next two */
+	__u32 named_rows;   /* the KIND_COUNT rows after them take the waits without a row */
+	__u32 sample_mask;  /* one wait in sample_mask + 1 of a row takes a stack */
+	__u32 stack_tokens; /* stacks that may still be taken; refilled by the collector */
+	__u64 current_word; /* where the kernel keeps the address of this CPU's current task; 0: not known */
+	struct spin_slot spin[SPIN_DEPTH];
+	struct spin_frames spin_frames[SPIN_DEPTH];
 	__u64 threshold_ns;
 	__u64 ends;               /* seen, filtered ones included */
 	__u64 begins[KIND_COUNT]; /* by the kind that the event's flags say */
 	__u64 events;             /* wait events ever started in this CPU's ring */
 	__u32 rows_used;
-	__u32 stack_tokens; /* stacks that may still be taken; refilled by the collector */
+	__u32 flags; /* STATE_* */
 	__u64 counters[COUNT_LAST];
 	__u64 slow_paths[KIND_COUNT]; /* entered, as the probes around them see it: one program for each kind */
-	__u64 pad;
-	struct spin_slot spin[SPIN_DEPTH];
+	__u64 scratch;
+	__u32 caller_word; /* of the stack from a tracepoint's arguments on, plus 1: where its caller returns to; 0: not known */
+	__u32 pad[5];
 };
 
 /* Entered by a CPU, of all kinds. */
@@ -169,6 +184,7 @@ static inline __u64 slow_paths_of(const struct cpu_state *state)
 
 #define SLEEP_SAMPLED   (1u << 0)
 #define SLEEP_SLOW_PATH (1u << 1) /* begun by a probe around the slow path; no tracepoint told of it yet */
+#define SLEEP_PLAIN     (1u << 2) /* as SPIN_PLAIN */
 
 struct sleep_wait {
 	__u64 lock;
@@ -404,8 +420,8 @@ static inline __u32 histogram_bucket(__u64 ns)
 _Static_assert(sizeof(struct wait_row) == 64 + 4 * HISTOGRAM_BUCKETS, "row: header line + histogram");
 _Static_assert(sizeof(struct wait_row) % CACHE_LINE == 0, "rows share no line");
 _Static_assert(HISTOGRAM_OVERFLOW < HISTOGRAM_BUCKETS, "histogram fits");
-_Static_assert(sizeof(struct spin_slot) == CACHE_LINE, "spin slot");
-_Static_assert(offsetof(struct cpu_state, spin) % CACHE_LINE == 0, "spin slots share no line");
+_Static_assert(offsetof(struct cpu_state, spin) + sizeof(struct spin_slot) == CACHE_LINE, "first line: first slot too");
+_Static_assert(offsetof(struct cpu_state, threshold_ns) % CACHE_LINE == 0, "second line of a spinning wait");
 _Static_assert(sizeof(struct cpu_state) % CACHE_LINE == 0, "CPUs share no line");
 _Static_assert(sizeof(struct sleep_slot) == CACHE_LINE, "sleepers share no line");
 _Static_assert(sizeof(struct holding_record) == CACHE_LINE, "holding records share no line");

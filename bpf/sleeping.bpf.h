@@ -121,6 +121,38 @@ static __always_inline __s32 sleep_depth(struct cpu_state *state, struct sleep_s
 	return depth & (SLEEP_DEPTH - 1);
 }
 
+/*
+ * What nearly every sleeping wait is: nothing but waits is asked for, it is its task's only one, its slot and its row are
+ * at home, no stack is due.  False: it is more; a slot that was claimed stays so.
+ */
+static __always_inline bool begin_plain_sleeping(struct cpu_state *state, __u64 lock, __u32 kind)
+{
+	__u64 ids = current_ids(state), key = row_key(lock, kind);
+	__u32 tid = ids;
+	struct sleep_slot *slot = sleeper_at(tid & sleep_mask);
+	struct wait_row *row = row_at(home_row(state, key));
+
+	if (unlikely(!slot || !row || row->key != key || may_take_sample(state, row)))
+		return false;
+	if (slot->tid != tid) {
+		if (unlikely(slot->tid || slot->displaced || __sync_val_compare_and_swap(&slot->tid, 0, tid)))
+			return false;
+	} else if (unlikely(slot->depth)) {
+		return false;
+	}
+	slot->depth = 0;
+	row->begins++;
+	slot->wait[0].lock = lock;
+	slot->wait[0].kind = kind;
+	slot->wait[0].flags = SLEEP_PLAIN;
+	slot->wait[0].begin_cpu = bpf_get_smp_processor_id();
+	slot->tgid = ids >> 32;
+	slot->wait[0].begin_ns = bpf_ktime_get_ns();
+	/* The wait before its depth, for a reader on another CPU. */
+	publish(&slot->depth, 1);
+	return true;
+}
+
 static __noinline int begin_sleeping(void *ctx, struct cpu_state *state, __u64 lock, __u32 kind, bool slow_path)
 {
 	__u64 pid_tgid = bpf_get_current_pid_tgid();
@@ -199,8 +231,43 @@ static __always_inline void record_sleep(void *ctx, struct cpu_state *state, __u
 		record_wait(ctx, state, row, &ended, true);
 }
 
-/* 1 if the end belongs to a sleeping wait in flight. */
-static __noinline int end_sleeping(void *ctx, struct cpu_state *state, __u64 lock, __s32 result)
+/* The end of what begin_plain_sleeping() began; `now` as end_plain() has it. */
+static __always_inline bool end_plain_sleeping(struct cpu_state *state, __u64 lock, __u64 *now)
+{
+	__u32 tid = current_ids(state);
+	struct sleep_slot *slot = sleeper_at(tid & sleep_mask);
+	struct wait_row *row;
+	__u64 key, wait_ns;
+
+	if (unlikely(!slot || slot->tid != tid || slot->depth != 1 || slot->wait[0].lock != lock ||
+		     slot->wait[0].flags != SLEEP_PLAIN))
+		return false;
+	key = row_key(lock, slot->wait[0].kind & (KIND_COUNT - 1));
+	*now = bpf_ktime_get_ns();
+	wait_ns = *now - slot->wait[0].begin_ns;
+	if (unlikely((__s64)wait_ns < 0))
+		wait_ns = 0;
+	/* Looked for again: the waiter may have moved, and a mutex may have changed its kind. */
+	row = row_at(home_row(state, key));
+	if (unlikely(!row || row->key != key || wait_ns >= state->threshold_ns))
+		return false;
+	if (keeps_cpu()) {
+		add_wait(row, wait_ns, false);
+		add_pending(row, wait_ns, false);
+		barrier();
+		row->waits++;
+	} else {
+		add_wait(row, wait_ns, true);
+		add_pending(row, wait_ns, true);
+		__sync_fetch_and_add(&row->waits, 1);
+	}
+	slot->depth = 0;
+	publish(&slot->tid, 0);
+	return true;
+}
+
+/* 1 if the end belongs to a sleeping wait in flight; `now` 0: the clock was not read yet. */
+static __noinline int end_sleeping(void *ctx, struct cpu_state *state, __u64 lock, __s32 result, __u64 now)
 {
 	__u32 cpu = bpf_get_smp_processor_id();
 	__u32 tid = bpf_get_current_pid_tgid(), depth;
@@ -219,7 +286,7 @@ static __noinline int end_sleeping(void *ctx, struct cpu_state *state, __u64 loc
 		depth = 0;
 	}
 	/* Not before: an end whose begin was filtered out reads no clock. */
-	record_sleep(ctx, state, cpu, &slot->wait[depth], index * SLEEP_DEPTH + depth, result, clock_now(state));
+	record_sleep(ctx, state, cpu, &slot->wait[depth], index * SLEEP_DEPTH + depth, result, now ?: clock_now(state));
 	slot->depth = depth;
 	if (!depth)
 		release_sleeper(slot, index, tid);

@@ -16,7 +16,7 @@
 /* Drops what cannot be in flight any more below a new begin; the depth that is left. */
 static __noinline int live_depth(struct cpu_state *state, __u64 lock)
 {
-	__u64 task = bpf_get_current_task();
+	__u64 task = state ? current_address(state) : 0;
 	__u32 depth, live = 0;
 
 	if (!state)
@@ -57,10 +57,20 @@ static __always_inline bool in_slow_path(const struct cpu_state *state, __u64 lo
 #define STACK_WORDS 32
 #define STACK_READS 2
 
+/* arm64 signs return addresses in the bits that all addresses of the kernel have set. */
+static __always_inline bool in_text(__u64 address, __u64 begin, __u64 size)
+{
+	return (address | 0xffffull << 48) - begin < size;
+}
+
 static __always_inline bool in_resilient_text(__u64 address)
 {
-	/* arm64 signs return addresses in the bits that all addresses of the kernel have set. */
-	return (address | 0xffffull << 48) - resilient_text < resilient_text_size;
+	return in_text(address, resilient_text, resilient_text_size);
+}
+
+static __always_inline bool in_spin_text(__u64 address)
+{
+	return in_text(address, spin_text[0], spin_text_size[0]) || in_text(address, spin_text[1], spin_text_size[1]);
 }
 
 static __noinline int mentions_resilient(const void *stack)
@@ -75,15 +85,38 @@ static __noinline int mentions_resilient(const void *stack)
 	return 0;
 }
 
-/*
- * Whether the stack, on which the tracepoint's arguments lie, may have a return address in the function.
- * To look at its words takes a tenth of a walk, and nearly every answer is no.
- */
-static __always_inline bool stack_mentions_resilient(void *ctx)
+/* Where the stack has the return address in an ordinary slow path: there it has every caller's, until frames change. */
+static __noinline int find_caller_word(const void *stack)
 {
+	__u64 words[STACK_WORDS];
+
+	if (bpf_probe_read_kernel(words, sizeof(words), stack))
+		return 0;
+	for (int i = 0; i < STACK_WORDS; i++)
+		if (in_spin_text(words[i]))
+			return i + 1;
+	return 0;
+}
+
+/*
+ * Whether the stack, on which the tracepoint's arguments lie, may have a return address in the function.  One word
+ * tells that an ordinary slow path is the caller, once it is known which.  To look at all
+ * words takes a tenth of a walk, and nearly every answer is no.
+ */
+static __always_inline bool stack_mentions_resilient(void *ctx, struct cpu_state *state)
+{
+	if (state->caller_word) {
+		/* By way of memory, as a number. */
+		*(volatile __u64 *)&state->scratch = (__u64)ctx;
+		if (in_spin_text(
+			    kernel_word(*(volatile __u64 *)&state->scratch + (state->caller_word - 1) * sizeof(__u64))))
+			return false;
+	}
 	for (int i = 0; i < STACK_READS; i++)
 		if (mentions_resilient(ctx + i * STACK_WORDS * sizeof(__u64)))
 			return true;
+	if (spin_text_size[0] || spin_text_size[1])
+		state->caller_word = find_caller_word(ctx);
 	return false;
 }
 
@@ -106,19 +139,28 @@ static __noinline int called_by_resilient(void *ctx)
  */
 static __noinline __u32 spinlock_kind(void *ctx, struct cpu_state *state, __u64 lock)
 {
-	__u32 found;
+	__u64 key = row_key(lock, KIND_SPINLOCK), resilient_key = row_key(lock, KIND_RQSPINLOCK);
+	const struct wait_row *home;
 
-	if (!ctx || !state || is_at_home(state, lock, KIND_SPINLOCK))
+	if (!ctx || !state)
 		return KIND_SPINLOCK;
-	found = search_row(state, lock, KIND_SPINLOCK);
-	if (found < ROW_NO_PLACE)
+	home = row_at(home_row(state, key));
+	if (!home || home->key == key)
 		return KIND_SPINLOCK;
-	if (search_row(state, lock, KIND_RQSPINLOCK) < ROW_NO_PLACE)
+	if (home->key == resilient_key)
 		return KIND_RQSPINLOCK;
-	/* Once for a row, never for a lock that gets none. */
-	if (found == ROW_NO_PLACE || !stack_mentions_resilient(ctx))
-		return KIND_SPINLOCK;
-	return called_by_resilient(ctx) ? KIND_RQSPINLOCK : KIND_SPINLOCK;
+	if (home->key) {
+		__u32 found = is_shut_out(home, key) ? ROW_NO_PLACE : search_row(state, lock, KIND_SPINLOCK);
+
+		/* Looked for once for a row, never for a lock that gets none. */
+		if (found < ROW_NO_PLACE || is_shut_out(home, resilient_key))
+			return KIND_SPINLOCK;
+		if (search_row(state, lock, KIND_RQSPINLOCK) < ROW_NO_PLACE)
+			return KIND_RQSPINLOCK;
+		if (found == ROW_NO_PLACE)
+			return KIND_SPINLOCK;
+	}
+	return stack_mentions_resilient(ctx, state) && called_by_resilient(ctx) ? KIND_RQSPINLOCK : KIND_SPINLOCK;
 }
 
 /*
@@ -127,7 +169,7 @@ static __noinline __u32 spinlock_kind(void *ctx, struct cpu_state *state, __u64 
  */
 static __always_inline void push_spinning(struct cpu_state *state, struct spin_slot *slot, __u32 depth, __u64 lock)
 {
-	slot->task = bpf_get_current_task();
+	slot->task = current_address(state);
 	slot->begin_ns = 0;
 	slot->lock = lock;
 	barrier();
@@ -138,23 +180,42 @@ static __always_inline void push_spinning(struct cpu_state *state, struct spin_s
 	slot->lock = lock;
 }
 
-/* What nearly every wait is: the only one of its CPU, its row at home, no stack due.  False: it is more. */
-static __always_inline bool begin_straight(struct cpu_state *state, __u64 lock, __u32 kind, __u8 flags)
+static __always_inline void start_plain(struct cpu_state *state, __u64 lock, __u32 kind, __u32 row, __u8 flags)
+{
+	struct spin_slot *slot = &state->spin[0];
+
+	push_spinning(state, slot, 0, lock);
+	slot->row = row;
+	slot->kind = kind;
+	slot->flags = flags | SPIN_PLAIN;
+	slot->begin_ns = bpf_ktime_get_ns();
+}
+
+/*
+ * What nearly every wait is: nothing but waits is asked for, it is the only one of its CPU, its row is at home, no stack
+ * is due.  False: it is more.
+ */
+static __always_inline bool begin_plain(struct cpu_state *state, __u64 lock, __u32 kind, __u8 flags)
 {
 	__u64 key = row_key(lock, kind);
 	__u32 index = home_row(state, key);
 	struct wait_row *row = row_at(index);
-	struct spin_slot *slot = &state->spin[0];
 
-	if (unlikely(!kind_recorded(kind) || !row || row->key != key || state->spin_depth ||
-		     may_take_sample(state, row)))
+	if (unlikely(!row || row->key != key || may_take_sample(state, row)))
 		return false;
 	row->begins++;
-	push_spinning(state, slot, 0, lock);
-	slot->row = index;
-	slot->kind = kind;
-	slot->flags = flags;
-	slot->begin_ns = clock_now(state);
+	start_plain(state, lock, kind, index, flags);
+	return true;
+}
+
+/* The same of a lock for which the table has no place.  BPF's own lock is one spinlock of many then. */
+static __always_inline bool begin_plain_without_row(struct cpu_state *state, __u64 lock, __u32 kind)
+{
+	const struct wait_row *home = row_at(home_row(state, row_key(lock, kind)));
+
+	if (!home || home->key == row_key(lock, kind) || !is_shut_out(home, row_key(lock, KIND_RQSPINLOCK)))
+		return false;
+	start_plain(state, lock, kind, other_row(state, kind), SPIN_OTHER_ROW);
 	return true;
 }
 
@@ -180,15 +241,15 @@ static __noinline int begin_spinning(void *ctx, struct cpu_state *state, __u64 l
 		__u32 frames = walk_stacks(ctx, state, cpu * SPIN_DEPTH + depth, true);
 
 		flags |= SPIN_SAMPLED;
-		slot->kernel_frames = frames;
-		slot->user_frames = frames >> 16;
+		state->spin_frames[depth].kernel = frames;
+		state->spin_frames[depth].user = frames >> 16;
 	}
 	slot->flags = flags;
 	slot->begin_ns = clock_now(state);
 	return 0;
 }
 
-/* The tracepoint of spinlocks, when begin_straight() does not do. */
+/* The tracepoint of spinlocks, when begin_plain() does not do. */
 static __noinline int begin_spinlock(void *ctx, struct cpu_state *state, __u64 lock, __u32 kind)
 {
 	if (!ctx || !state)
@@ -216,33 +277,51 @@ static __noinline int find_below(struct cpu_state *state, __u64 lock)
 	return -1;
 }
 
-/* The end of what begin_straight() began, and of all that was no more by then.  With the lock held. */
-static __always_inline bool end_straight(struct cpu_state *state, struct spin_slot *slot, __u32 depth, __u64 lock,
-					 __u8 flags, __u64 now)
+/* What lies above the slot that is popped: an interrupt's, whose end the kernel skipped. */
+static __noinline int count_orphans_above(struct cpu_state *state, __u32 depth)
 {
-	struct wait_row *row;
-	__u64 wait_ns;
+	if (state && state->spin_depth > depth + 1)
+		count(state, COUNT_ORPHANED, state->spin_depth - depth - 1);
+	return 0;
+}
 
-	if (unlikely(slot->lock != lock || slot->flags != flags || !slot->begin_ns))
+/*
+ * The end of what begin_plain() began, with the lock held.  False: it is more, or no such wait; `now` is the time then
+ * if the clock was read.
+ */
+static __always_inline bool end_plain(struct cpu_state *state, __u64 lock, __u8 slow_path, __u64 *now)
+{
+	struct spin_slot *slot = &state->spin[0];
+	__u64 begin_ns = slot->begin_ns, wait_ns;
+	struct wait_row *row;
+	bool other_row = false;
+
+	if (unlikely(slot->flags != (SPIN_PLAIN | slow_path))) {
+		if (slot->flags != (SPIN_PLAIN | SPIN_OTHER_ROW) || slow_path || shares_other_rows)
+			return false;
+		other_row = true;
+	}
+	if (unlikely(!begin_ns || !(state->begin_kinds & END_PLAIN)))
 		return false;
+	*now = bpf_ktime_get_ns();
+	wait_ns = *now - begin_ns;
+	if (unlikely((__s64)wait_ns < 0))
+		wait_ns = 0;
 	row = row_at(slot->row);
-	wait_ns = now > slot->begin_ns ? now - slot->begin_ns : 0;
 	if (unlikely(!row || wait_ns >= state->threshold_ns))
 		return false;
 	add_wait(row, wait_ns, false);
 	add_pending(row, wait_ns, false);
 	barrier();
 	row->waits++;
-	if (record_holdings && !(state->flags & STATE_SHALLOW))
-		record_wait_holding(lock, slot->begin_ns, slot->begin_ns + wait_ns, slot->kind, 0);
-	if (record_futexes && !(state->flags & STATE_SHALLOW))
-		note_bucket_wait(lock, slot->kind, wait_ns);
+	if (unlikely(other_row))
+		state->counters[COUNT_TABLE_FULL]++;
 	/* Popped last: until here an interrupt pushes above the slot, and the kernel skips its end. */
 	barrier();
-	if (unlikely(state->spin_depth > depth + 1))
-		count(state, COUNT_ORPHANED, state->spin_depth - depth - 1);
+	if (unlikely(state->spin_depth != 1))
+		count_orphans_above(state, 0);
 	barrier();
-	state->spin_depth = depth;
+	state->spin_depth = 0;
 	return true;
 }
 
@@ -270,9 +349,10 @@ static __always_inline bool end_any_spinning(void *ctx, struct cpu_state *state,
 		return !slow_path;
 	if (!slot->begin_ns)
 		return false;
+	now = now ?: clock_now(state);
 	row = row_at(slot->row);
 	wait.wait_ns = now > slot->begin_ns ? now - slot->begin_ns : 0;
-	if (wait.wait_ns >= state->threshold_ns && slot->task != bpf_get_current_task()) {
+	if (wait.wait_ns >= state->threshold_ns && slot->task != current_address(state)) {
 		/* A lost end left the slot; whoever ends the same lock here now did not begin then. */
 		count(state, COUNT_ORPHANED, 1);
 	} else if (row) {
@@ -283,8 +363,8 @@ static __always_inline bool end_any_spinning(void *ctx, struct cpu_state *state,
 		wait.begin_cpu = cpu;
 		wait.result = result;
 		wait.stack = cpu * SPIN_DEPTH + depth;
-		wait.kernel_frames = slot->kernel_frames;
-		wait.user_frames = slot->user_frames;
+		wait.kernel_frames = state->spin_frames[depth].kernel;
+		wait.user_frames = state->spin_frames[depth].user;
 		wait.spinning = true;
 		wait.sampled = slot->flags & SPIN_SAMPLED;
 		wait.other_row = slot->flags & SPIN_OTHER_ROW;
@@ -296,14 +376,13 @@ static __always_inline bool end_any_spinning(void *ctx, struct cpu_state *state,
 		}
 	}
 	/* Popped last: until here an interrupt pushes above the slot and its stack. */
-	if (state->spin_depth > depth + 1)
-		count(state, COUNT_ORPHANED, state->spin_depth - depth - 1);
+	count_orphans_above(state, depth);
 	barrier();
 	state->spin_depth = depth;
 	return true;
 }
 
-/* 1 if the end belongs to a spinning wait in flight. */
+/* 1 if the end belongs to a spinning wait in flight; `now` 0: the clock was not read yet. */
 static __noinline int end_spinning(void *ctx, struct cpu_state *state, __u64 lock, __s32 result, __u64 now)
 {
 	return end_any_spinning(ctx, state, lock, result, now, false);

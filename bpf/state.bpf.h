@@ -19,7 +19,12 @@ const volatile __u32 sleep_mask __weak = 0; /* sleep slots - 1 */
 /* resilient_queued_spin_lock_slowpath(); 0: the kernel has none, or hides its address */
 const volatile __u64 resilient_text __weak = 0;
 const volatile __u64 resilient_text_size __weak = 0;
+/* native_queued_spin_lock_slowpath() or queued_spin_lock_slowpath(), and __pv_queued_spin_lock_slowpath(); as above */
+const volatile __u64 spin_text[SPIN_TEXTS] __weak = {};
+const volatile __u64 spin_text_size[SPIN_TEXTS] __weak = {};
 const volatile __u32 wait_kinds __weak = ~0u; /* kinds recorded at end */
+/* The slow paths of spinlocks are probed: two programs may then end waits for locks that share a row without a name */
+const volatile bool shares_other_rows __weak = false;
 const volatile bool user_stacks __weak = false;
 const volatile bool filter_tasks __weak = false;
 const volatile __u64 filter_cgroup __weak = 0; /* kernfs id; 0: no filter */

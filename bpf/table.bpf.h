@@ -10,8 +10,9 @@
 #ifndef TABLE_BPF_H
 #define TABLE_BPF_H
 
-#include "state.bpf.h"
 #include "compat.bpf.h"
+#include "current.bpf.h"
+#include "state.bpf.h"
 
 #define ROW_PROBES 16
 
@@ -41,27 +42,32 @@ static __always_inline bool set_owner(struct wait_row *row, __u64 lock, __u32 ow
 	return true;
 }
 
+#define TASK_WORD(task, member) kernel_word((task) + bpf_core_field_offset(struct task_struct, member))
+
 /* Whether the lock lies in an object of the waiter, which names it on every kernel. */
 static __noinline int find_owner(struct wait_row *row, __u64 lock)
 {
-	struct task_struct *task = (void *)bpf_get_current_task();
+	__u64 task = bpf_get_current_task();
 
 	if (!row)
 		return 0;
-	row->owner_tid = BPF_CORE_READ(task, pid);
-	return set_owner(row, lock, OWNER_TASK, (__u64)task, bpf_core_type_size(struct task_struct)) ||
-	       set_owner(row, lock, OWNER_MM, (__u64)BPF_CORE_READ(task, mm), bpf_core_type_size(struct mm_struct)) ||
-	       set_owner(row, lock, OWNER_SIGNAL, (__u64)BPF_CORE_READ(task, signal),
-			 bpf_core_type_size(struct signal_struct)) ||
-	       set_owner(row, lock, OWNER_SIGHAND, (__u64)BPF_CORE_READ(task, sighand),
+	row->owner_tid = TASK_WORD(task, pid);
+	return set_owner(row, lock, OWNER_TASK, task, bpf_core_type_size(struct task_struct)) ||
+	       set_owner(row, lock, OWNER_MM, TASK_WORD(task, mm), bpf_core_type_size(struct mm_struct)) ||
+	       set_owner(row, lock, OWNER_SIGNAL, TASK_WORD(task, signal), bpf_core_type_size(struct signal_struct)) ||
+	       set_owner(row, lock, OWNER_SIGHAND, TASK_WORD(task, sighand),
 			 bpf_core_type_size(struct sighand_struct)) ||
-	       set_owner(row, lock, OWNER_FILES, (__u64)BPF_CORE_READ(task, files),
-			 bpf_core_type_size(struct files_struct));
+	       set_owner(row, lock, OWNER_FILES, TASK_WORD(task, files), bpf_core_type_size(struct files_struct));
 }
 
+/* BPF's own spinlocks have the same home as others: a look there tells which it is. */
 static __always_inline __u32 home_row(const struct cpu_state *state, __u64 key)
 {
-	__u64 hash = (key >> 10 ^ key) * 0x9e3779b97f4a7c15ull >> 32;
+	__u64 hash;
+
+	if (row_kind(key) == KIND_RQSPINLOCK)
+		key ^= KIND_RQSPINLOCK ^ KIND_SPINLOCK;
+	hash = (key >> 10 ^ key) * 0x9e3779b97f4a7c15ull >> 32;
 
 	return state->row_base + (hash * state->named_rows >> 32);
 }
@@ -81,32 +87,40 @@ struct row_search {
 #define ROW_CAN_BE_CLAIMED (~0u)
 #define ROW_NO_PLACE       (~0u - 1)
 
-static long look_at_row(__u32 probe, struct row_search *search)
+/* Atomic: a program that interrupts this one may claim it too. */
+static __always_inline bool claim_row(struct cpu_state *state, struct wait_row *row, __u64 key, __u64 lock)
 {
-	struct wait_row *row = row_at(search->index), *home = search->home;
-	struct cpu_state *state = search->state;
+	if (__sync_val_compare_and_swap(&row->key, 0, key))
+		return false;
+	__sync_fetch_and_add(&state->rows_used, 1);
+	check_current_word(state, bpf_get_current_task());
+	find_owner(row, lock);
+	return true;
+}
 
+static long look_at_row(__u32 turn, struct row_search *search)
+{
+	struct wait_row *row, *home = search->home;
+	struct cpu_state *state = search->state;
+	__u32 probe = turn + 1; /* whoever searches has looked at home */
+
+	if (++search->index >= state->row_base + state->named_rows)
+		search->index = state->row_base;
+	row = row_at(search->index);
 	if (!row || (home->crowded && probe > home->reach))
 		return 1;
-	if (row->key != search->key && !row->key) {
+	if (!row->key) {
 		if (!search->claim) {
 			search->found = ROW_CAN_BE_CLAIMED;
 			return 1;
 		}
-		/* Atomic: a program that interrupts this one may claim it too. */
-		if (!__sync_val_compare_and_swap(&row->key, 0, search->key)) {
-			__sync_fetch_and_add(&state->rows_used, 1);
-			if (probe > home->reach)
-				home->reach = probe;
-			find_owner(row, search->lock);
-		}
+		if (claim_row(state, row, search->key, search->lock) && probe > home->reach)
+			home->reach = probe;
 	}
 	if (row->key == search->key) {
 		search->found = search->index;
 		return 1;
 	}
-	if (++search->index >= state->row_base + state->named_rows)
-		search->index = state->row_base;
 	return 0;
 }
 
@@ -125,7 +139,15 @@ static __noinline __u32 search_rows(struct cpu_state *state, __u64 lock, __u32 k
 	search.home = row_at(search.index);
 	if (!search.home)
 		return ROW_NO_PLACE;
-	bpf_loop(ROW_PROBES, look_at_row, &search, 0);
+	if (!search.home->key) {
+		if (!claim)
+			return ROW_CAN_BE_CLAIMED;
+		claim_row(state, search.home, search.key, lock);
+	}
+	if (search.home->key == search.key)
+		return search.index;
+	if (!search.home->crowded || search.home->reach)
+		bpf_loop(ROW_PROBES - 1, look_at_row, &search, 0);
 	return search.found;
 }
 
@@ -143,19 +165,16 @@ static __always_inline __u32 probe_rows(struct cpu_state *state, __u64 lock, __u
 	return other_row(state, kind);
 }
 
-/* Whether the lock has a row of that kind where one is looked for first. */
-static __always_inline bool is_at_home(const struct cpu_state *state, __u64 lock, __u32 kind)
-{
-	__u64 key = row_key(lock, kind);
-	const struct wait_row *row = row_at(home_row(state, key));
-
-	return row && row->key == key;
-}
-
 /* As probe_rows(), but claims none. */
 static __always_inline __u32 search_row(struct cpu_state *state, __u64 lock, __u32 kind)
 {
 	return search_rows(state, lock, kind, false);
+}
+
+/* Whether the look at one row says that the lock of `key` has none, nor a place for one. */
+static __always_inline bool is_shut_out(const struct wait_row *home, __u64 key)
+{
+	return home->crowded && !home->reach && home->key && home->key != key;
 }
 
 /* As probe_rows(), with the short way home in line: nearly every wait takes it. */

@@ -39,7 +39,7 @@ static __noinline int let_in(void *ctx, struct cpu_state *state, __u64 lock, __u
 {
 	if (!ctx || !state)
 		return 0;
-	if ((filter_tasks || filter_cgroup) && state->flags & STATE_FILTERED && !wanted_task())
+	if ((filter_tasks || filter_cgroup) && state->flags & STATE_FILTERED && !wanted_ids(current_ids(state)))
 		return 0;
 	if (filter_locks && !lock_wanted(ctx, state, lock, kind))
 		return 0;
@@ -54,21 +54,43 @@ static __always_inline bool wanted(void *ctx, struct cpu_state *state, __u64 loc
 	return !filtered || let_in(ctx, state, lock, kind, inner);
 }
 
-/* A kind that sleeps; its waiter may be preempted here, unlike one that spins. */
-static __always_inline void begin_sleeping_wait(void *ctx, __u64 lock, __u32 kind)
+/* Whether begin_plain() and the like may take the wait. */
+static __always_inline bool is_plain(const struct cpu_state *state, __u32 kind)
 {
-	struct cpu_state *state;
+	/* The begin of a wait that sleeps looks for the lock's owner, if that is recorded. */
+	const __u32 needed = BEGIN_PLAIN | (is_spinning(kind) ? 0 : END_PLAIN) | 1u << kind;
 
-	stay_on_cpu();
-	state = state_of(bpf_get_smp_processor_id());
-	if (state) {
-		state->begins[kind]++;
-		if (wanted(ctx, state, lock, kind, false))
-			begin_sleeping(ctx, state, lock, kind, false);
-		else
-			count(state, COUNT_FILTERED, 1);
-	}
-	leave_cpu();
+	return (state->begin_kinds & needed) == needed;
+}
+
+/* What is not plain.  Apart, as it is long. */
+static __noinline int begin_sleeping_wait(void *ctx, struct cpu_state *state, __u64 lock, __u32 kind)
+{
+	if (!ctx || !state)
+		return 0;
+	kind &= KIND_COUNT - 1;
+	if (wanted(ctx, state, lock, kind, false))
+		begin_sleeping(ctx, state, lock, kind, false);
+	else
+		count(state, COUNT_FILTERED, 1);
+	return 0;
+}
+
+static __noinline int begin_spinning_wait(void *ctx, struct cpu_state *state, __u64 lock, __u32 kind)
+{
+	if (!ctx || !state)
+		return 0;
+	kind &= KIND_COUNT - 1;
+	if (!state->spin_depth && is_plain(state, kind) && begin_plain_without_row(state, lock, kind))
+		return 0;
+	if (!wanted(ctx, state, lock, kind, true))
+		count(state, COUNT_FILTERED, 1);
+	else if (in_slow_path(state, lock))
+		/* Counted by this program alone, which never interrupts itself. */
+		state->counters[COUNT_REPEATED]++;
+	else
+		begin_spinlock(ctx, state, lock, kind);
+	return 0;
 }
 
 static __always_inline void begin_wait(void *ctx, __u64 lock, __u32 kind)
@@ -76,59 +98,78 @@ static __always_inline void begin_wait(void *ctx, __u64 lock, __u32 kind)
 	struct cpu_state *state;
 
 	kind &= KIND_COUNT - 1;
-	if (!is_spinning(kind)) {
-		begin_sleeping_wait(ctx, lock, kind);
-		return;
-	}
+	/* A waiter that sleeps may be preempted here, unlike one that spins. */
+	if (!is_spinning(kind))
+		stay_at_tracepoint();
 	state = state_of(bpf_get_smp_processor_id());
-	if (!state)
-		return;
-	state->begins[kind]++;
-	if (!wanted(ctx, state, lock, kind, true))
-		count(state, COUNT_FILTERED, 1);
-	else if (in_slow_path(state, lock))
-		/* Counted by this program alone, which never interrupts itself. */
-		state->counters[COUNT_REPEATED]++;
-	else if (unlikely(!begin_straight(state, lock, kind, 0)))
-		begin_spinlock(ctx, state, lock, kind);
+	if (state) {
+		state->begins[kind]++;
+		if (!is_spinning(kind)) {
+			if (unlikely(!is_plain(state, kind) || !begin_plain_sleeping(state, lock, kind)))
+				begin_sleeping_wait(ctx, state, lock, kind);
+		} else if (unlikely(state->spin_depth || !is_plain(state, kind) ||
+				    !begin_plain(state, lock, kind, 0))) {
+			begin_spinning_wait(ctx, state, lock, kind);
+		}
+	}
+	if (!is_spinning(kind))
+		leave_tracepoint();
 }
 
-/* What does not spin.  Apart, as it is long. */
-static __noinline int end_sleeping_wait(void *ctx, __u64 lock, __s32 result)
+/* What does not spin, is not plain, or has lost its begin. */
+static __noinline int end_any_wait(void *ctx, struct cpu_state *state, __u64 lock, __s32 result, __u64 now)
 {
-	struct cpu_state *state;
-
-	stay_on_cpu();
+	if (!ctx || !state)
+		return 0;
+	if (state->spin_depth && end_spinning(ctx, state, lock, result, now))
+		return 0;
+	stay_at_tracepoint();
 	state = state_of(bpf_get_smp_processor_id());
-	if (state && !end_sleeping(ctx, state, lock, result))
+	if (state && !end_sleeping(ctx, state, lock, result, now))
 		state->counters[COUNT_UNMATCHED]++;
-	leave_cpu();
+	leave_tracepoint();
+	return 0;
+}
+
+/*
+ * Apart, so that the program's own stack stays below 64 bytes: from there on the kernel gives a function one of its own
+ * (6.13), in lines that nothing else keeps warm.
+ */
+static __noinline int end_sleeping_wait(void *ctx, struct cpu_state *state, __u64 lock)
+{
+	bool done;
+	__u64 now = 0;
+
+	if (!ctx || !state)
+		return 0;
+	stay_at_tracepoint();
+	state = state_of(bpf_get_smp_processor_id());
+	done = state && end_plain_sleeping(state, lock, &now);
+	leave_tracepoint();
+	if (unlikely(!done))
+		end_any_wait(ctx, state, lock, 0, now);
 	return 0;
 }
 
 static __always_inline void end_wait(void *ctx, __u64 lock, __s32 result)
 {
 	struct cpu_state *state = state_of(bpf_get_smp_processor_id());
-	struct spin_slot *slot;
-	__u32 depth;
-	__u64 now;
+	__u64 now = 0;
 
 	if (!state)
 		return;
 	state->ends++;
-	if (likely(state->spin_depth)) {
-		depth = (state->spin_depth - 1) & (SPIN_DEPTH - 1);
-		slot = &state->spin[depth];
+	if (likely(state->spin_depth == 1 && state->spin[0].lock == lock)) {
 		/* Inside a slow path, whose probe reads the clock later. */
-		if (slot->lock == lock && slot->flags & SPIN_SLOW_PATH)
+		if (unlikely(state->spin[0].flags & SPIN_SLOW_PATH))
 			return;
-		now = clock_now(state);
-		if (likely(!result && end_straight(state, slot, depth, lock, 0, now)))
+		if (likely(!result && end_plain(state, lock, 0, &now)))
 			return;
-		if (end_spinning(ctx, state, lock, result, now))
-			return;
+	} else if (!state->spin_depth && !result) {
+		end_sleeping_wait(ctx, state, lock);
+		return;
 	}
-	end_sleeping_wait(ctx, lock, result);
+	end_any_wait(ctx, state, lock, result, now);
 }
 
 /* Entry of a function that spins for a lock from its first to its last instruction. */
@@ -140,12 +181,13 @@ static __always_inline void enter_slow_path(void *ctx, __u64 lock, __u32 kind)
 	if (!state)
 		return;
 	state->slow_paths[kind]++;
+	if (likely(!state->spin_depth && is_plain(state, kind) && begin_plain(state, lock, kind, SPIN_SLOW_PATH)))
+		return;
 	if (!kind_recorded(kind) || !wanted(ctx, state, lock, kind, false)) {
 		count(state, COUNT_FILTERED, 1);
 	} else {
 		add_waiter(lock, 1);
-		if (unlikely(!begin_straight(state, lock, kind, SPIN_SLOW_PATH)))
-			begin_spinning(ctx, state, lock, kind, SPIN_SLOW_PATH);
+		begin_spinning(ctx, state, lock, kind, SPIN_SLOW_PATH);
 	}
 }
 
@@ -169,17 +211,16 @@ static __noinline __u64 slow_path_lock(struct cpu_state *state)
 static __always_inline void leave_slow_path(void *ctx, __u64 lock)
 {
 	struct cpu_state *state = state_of(bpf_get_smp_processor_id());
-	__u32 depth;
-	__u64 now;
+	__u64 now = 0;
 
 	if (!state)
 		return;
 	if (!lock)
 		lock = slow_path_lock(state);
-	now = clock_now(state);
-	depth = (state->spin_depth - 1) & (SPIN_DEPTH - 1);
-	if (likely(state->spin_depth && end_straight(state, &state->spin[depth], depth, lock, SPIN_SLOW_PATH, now)) ||
-	    end_slow_path(ctx, state, lock, now))
+	if (likely(state->spin_depth == 1 && state->spin[0].lock == lock &&
+		   end_plain(state, lock, SPIN_SLOW_PATH, &now)))
+		return;
+	if (end_slow_path(ctx, state, lock, now))
 		add_waiter(lock, -1);
 	else
 		count(state, COUNT_UNMATCHED, 1);
@@ -212,7 +253,7 @@ static __always_inline void leave_sleeping_path(void *ctx, __u64 lock, __s32 res
 	stay_on_cpu();
 	state = state_of(bpf_get_smp_processor_id());
 	if (state)
-		end_sleeping(ctx, state, lock, result);
+		end_sleeping(ctx, state, lock, result, 0);
 	leave_cpu();
 }
 

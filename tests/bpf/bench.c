@@ -47,6 +47,17 @@ static void leave_out_all_but_memory(const struct wait_test_bpf *skeleton)
 	}
 }
 
+bool plain_waits = true;
+
+/* As the collector has it (probes.c). */
+static __u32 plain(const struct wait_test_bpf *skeleton, const struct settings *settings)
+{
+	if (!plain_waits || skeleton->rodata->filtered || skeleton->rodata->count_waiters ||
+	    settings->begin_kinds != settings->wait_kinds)
+		return 0;
+	return skeleton->rodata->record_holdings ? BEGIN_PLAIN : BEGIN_PLAIN | END_PLAIN;
+}
+
 /* What every test begins with, beside zeros. */
 static void bench_start(struct bench *bench, const struct settings *settings)
 {
@@ -54,7 +65,8 @@ static void bench_start(struct bench *bench, const struct settings *settings)
 	bench->state->row_base = TEST_CPU * TEST_ROWS;
 	bench->state->named_rows = TEST_ROWS - KIND_COUNT;
 	bench->state->sample_mask = TEST_SAMPLE - 1;
-	bench->state->begin_kinds = settings->begin_kinds;
+	bench->state->begin_kinds = settings->begin_kinds & ((1u << KIND_COUNT) - 1);
+	bench->state->begin_kinds |= plain(bench->skeleton, settings);
 	bench->state->flags = settings->filter_tasks ? STATE_FILTERED : 0;
 	bench->state->threshold_ns = settings->threshold_ns;
 	bench->state->stack_tokens = ~0u;

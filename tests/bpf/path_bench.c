@@ -4,7 +4,7 @@
  *
  * The product's own begin and end, loaded as raw tracepoints and run one at a
  * time by BPF_PROG_TEST_RUN on one CPU; the kernel times each run (BPF statistics).
- * Printed are medians, less that of a program that does nothing.  Cold: between two
+ * Printed are means of the middle half, less that of a program that does nothing.  Cold: between two
  * runs more memory is read than the CPU's own caches hold, code and rows go too.
  * --counts: the code alone, as JSON: bytes, functions, calls.
  */
@@ -24,6 +24,7 @@
 #include "bpf/lock_filter.h"
 #include "bpf/lockline.h"
 #include "lockline.skel.h"
+#include "names/lock_names.h"
 
 #define NAMED_ROWS    2048
 #define RING          64
@@ -81,6 +82,7 @@ struct path {
 	__u64 *task_filter;
 };
 
+static __u64 *current_words; /* by CPU, as the collector finds them */
 static char *evicted;
 static volatile char sink;
 
@@ -148,6 +150,29 @@ static struct lockline_bpf *open_programs(void)
 	return bpf;
 }
 
+/* By the programs that are run for the collector and never attached. */
+static void find_current_words(void)
+{
+	int cpus = libbpf_num_possible_cpus();
+	struct lockline_bpf *bpf = lockline_bpf__open();
+	struct bpf_program *program;
+	struct lock_names *names;
+	struct symbols *symbols;
+
+	current_words = calloc(cpus, sizeof(*current_words));
+	if (!bpf || !current_words)
+		refuse("cannot open the programs", errno);
+	bpf_object__for_each_program(program, bpf->obj)
+		bpf_program__set_autoload(program, !strncmp(bpf_program__name(program), "resolve_", 8));
+	if (lockline_bpf__load(bpf) || symbols_open(&symbols) || lock_names_open(&names, symbols, bpf))
+		refuse("cannot look for the current task", errno);
+	for (int cpu = 0; cpu < cpus; cpu++)
+		current_words[cpu] = lock_names_current_task(names, cpu);
+	lock_names_close(names);
+	symbols_close(symbols);
+	lockline_bpf__destroy(bpf);
+}
+
 static void path_open(struct path *path, const struct settings *settings)
 {
 	struct lockline_bpf *bpf = open_programs();
@@ -192,8 +217,11 @@ static void path_open(struct path *path, const struct settings *settings)
 
 		state->row_base = cpu * (NAMED_ROWS + KIND_COUNT);
 		state->named_rows = NAMED_ROWS;
+		state->current_word = current_words[cpu];
 		state->sample_mask = settings->stacks ? 0 : ~0u;
-		state->begin_kinds = ~0u;
+		state->begin_kinds = (1u << KIND_COUNT) - 1;
+		if (!bpf->rodata->filtered)
+			state->begin_kinds |= bpf->rodata->record_holdings ? BEGIN_PLAIN : BEGIN_PLAIN | END_PLAIN;
 		state->flags = settings->filtered ? STATE_FILTERED : 0;
 		state->threshold_ns = ~0ull;
 		state->stack_tokens = settings->stacks ? ~0u : 0;
@@ -253,10 +281,16 @@ static int compare(const void *left, const void *right)
 	return a < b ? -1 : a > b;
 }
 
-static double median(__u64 *values, int count)
+/* The mean of the middle half: as deaf to interrupts as the median, and finer than the clock's own steps of 10 ns. */
+static double middle(__u64 *values, int count)
 {
+	int first = count / 4, last = count - first;
+	double sum = 0;
+
 	qsort(values, count, sizeof(*values), compare);
-	return count % 2 ? values[count / 2] : (values[count / 2 - 1] + values[count / 2]) / 2.0;
+	for (int i = first; i < last; i++)
+		sum += values[i];
+	return sum / (last - first);
 }
 
 /* A program of two instructions, or one that reads the clock and no more. */
@@ -275,14 +309,14 @@ static int small_program(bool clock)
 	return fd;
 }
 
-static double median_of_small(int fd, bool cold, int rounds)
+static double middle_of_small(int fd, bool cold, int rounds)
 {
 	__u64 *times = calloc(rounds, sizeof(*times));
 	double result;
 
 	for (int i = 0; i < rounds; i++)
 		times[i] = timed(fd, 0, 0, cold);
-	result = median(times, rounds);
+	result = middle(times, rounds);
 	free(times);
 	return result;
 }
@@ -305,8 +339,8 @@ static void measure(const struct settings *settings, int rounds, const double em
 			*at_end = timed(path.end, lock, 0, false);
 		}
 		path_close(&path);
-		figures[2 * cold] = median(begins, rounds) - empty[cold];
-		figures[2 * cold + 1] = median(ends, rounds) - empty[0];
+		figures[2 * cold] = middle(begins, rounds) - empty[cold];
+		figures[2 * cold + 1] = middle(ends, rounds) - empty[0];
 	}
 	printf("%-36s %8.0f %6.0f %6.0f %9.0f %6.0f %6.0f\n", settings->name, figures[0], figures[1],
 	       figures[0] + figures[1], figures[2], figures[3], figures[2] + figures[3]);
@@ -315,22 +349,29 @@ static void measure(const struct settings *settings, int rounds, const double em
 }
 
 /*
- * Calls of the first function, which a common wait runs through: of helpers, and of functions of its own.  It
- * ends where the first of those begins.
+ * Calls of the first function, which a common wait runs through: of helpers, and of functions of its own; and the
+ * bytes of stack that it uses.  It ends where the first of those begins.
  */
-static void count_calls(const struct bpf_insn *insns, int count, int *helpers, int *functions)
+static void count_calls(const struct bpf_insn *insns, int count, int *helpers, int *functions, int *stack)
 {
 	int end = count;
 
-	*helpers = *functions = 0;
+	*helpers = *functions = *stack = 0;
 	/* The first function ends where another one begins, whoever calls that: what is compiled has the distance here. */
 	for (int i = 0; i < count; i++)
 		if (insns[i].code == (BPF_JMP | BPF_CALL) && insns[i].src_reg == BPF_PSEUDO_CALL &&
 		    i + 1 + insns[i].off > 0 && i + 1 + insns[i].off < end)
 			end = i + 1 + insns[i].off;
-	for (int i = 0; i < end; i++)
+	for (int i = 0; i < end; i++) {
+		__u8 kind = BPF_CLASS(insns[i].code);
+		bool kept = kind == BPF_LDX ? insns[i].src_reg == BPF_REG_10
+					    : (kind == BPF_STX || kind == BPF_ST) && insns[i].dst_reg == BPF_REG_10;
+
 		if (insns[i].code == (BPF_JMP | BPF_CALL))
 			*(insns[i].src_reg == BPF_PSEUDO_CALL ? functions : helpers) += 1;
+		if (kept && -insns[i].off > *stack)
+			*stack = -insns[i].off;
+	}
 }
 
 static void print_code(const struct bpf_program *program, bool last)
@@ -339,7 +380,7 @@ static void print_code(const struct bpf_program *program, bool last)
 	__u32 lengths[FUNCTIONS] = {};
 	struct bpf_prog_info info = {};
 	__u32 size = sizeof(info);
-	int helpers, functions;
+	int helpers, functions, stack;
 
 	if (bpf_obj_get_info_by_fd(bpf_program__fd(program), &info, &size))
 		refuse("cannot read the code of a program", errno);
@@ -352,11 +393,11 @@ static void print_code(const struct bpf_program *program, bool last)
 	};
 	if (bpf_obj_get_info_by_fd(bpf_program__fd(program), &info, &size))
 		refuse("cannot read the code of a program", errno);
-	count_calls(insns, info.xlated_prog_len / sizeof(*insns), &helpers, &functions);
+	count_calls(insns, info.xlated_prog_len / sizeof(*insns), &helpers, &functions, &stack);
 	printf(" {\"program\": \"%s\", \"bytes\": %u, \"first_bytes\": %u, \"functions\": %u, \"helper_calls\": %d, "
-	       "\"own_calls\": %d}%s\n",
+	       "\"own_calls\": %d, \"stack\": %d}%s\n",
 	       bpf_program__name(program), info.jited_prog_len, lengths[0], info.nr_jited_func_lens, helpers, functions,
-	       last ? "" : ",");
+	       stack, last ? "" : ",");
 }
 
 static void print_counts(void)
@@ -389,6 +430,7 @@ int main(int argc, char **argv)
 
 	if (rounds < 1 || rounds > NAMED_ROWS / 2)
 		refuse("ROUNDS", ERANGE);
+	find_current_words();
 	if (counts) {
 		print_counts();
 		return 0;
@@ -402,8 +444,8 @@ int main(int argc, char **argv)
 	if (statistics < 0)
 		refuse("cannot switch BPF statistics on", errno);
 	for (int cold = 0; cold < 2; cold++) {
-		empty[cold] = median_of_small(small_program(false), cold, rounds);
-		clock[cold] = median_of_small(small_program(true), cold, rounds) - empty[cold];
+		empty[cold] = middle_of_small(small_program(false), cold, rounds);
+		clock[cold] = middle_of_small(small_program(true), cold, rounds) - empty[cold];
 	}
 	print_counts();
 	printf("%-36s %8s %6s %6s %9s %6s %6s\n", "ns, less an empty program", "begin", "end", "both", "cold begin",

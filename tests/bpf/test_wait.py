@@ -12,10 +12,11 @@ from tap import parse_tap
 NAMES = re.findall(r"\tTEST\((\w+), \w+\)", Path(__file__).with_name("wait_test.c").read_text())
 
 
-@pytest.fixture(scope="module")
-def results(build: Path, bpf_machine: None) -> dict[str, tuple[bool, str]]:
+@pytest.fixture(scope="module", params=[(), ("--long-way",)], ids=["plain", "long-way"])
+def results(build: Path, bpf_machine: None, request: pytest.FixtureRequest) -> dict[str, tuple[bool, str]]:
     """Per test of wait_test: whether it passed, and what it complained of."""
-    done = subprocess.run([build / "tests" / "wait_test"], capture_output=True, text=True, timeout=900, check=False)
+    command = [build / "tests" / "wait_test", *request.param]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=900, check=False)
     assert "Bail out!" not in done.stdout, done.stdout + done.stderr
     return parse_tap(done.stdout)
 

@@ -65,6 +65,9 @@ struct settings {
 	bool memory_alone; /* load what run_memory(), run_begin() and run_end() run, and no more */
 };
 
+/* Waits take the short way where the collector would let them. */
+extern bool plain_waits;
+
 extern int test_failures;
 extern int test_checks;
 

@@ -301,6 +301,10 @@ void evidence_collect(struct evidence *evidence, const struct options *options, 
 	evidence->btf_resilient = has_type(btf, "rqspinlock", BTF_KIND_STRUCT);
 	find_function(symbols, "resilient_queued_spin_lock_slowpath", &evidence->resilient_text,
 		      &evidence->resilient_text_size);
+	find_function(symbols,
+		      evidence->btf_native_slow_path ? "native_queued_spin_lock_slowpath" : "queued_spin_lock_slowpath",
+		      &evidence->spin_text[0], &evidence->spin_text_size[0]);
+	find_function(symbols, "__pv_queued_spin_lock_slowpath", &evidence->spin_text[1], &evidence->spin_text_size[1]);
 	evidence->load_error = try_load(btf);
 	evidence->fentry_error = try_fentry(btf);
 	evidence->statistics_error = try_statistics();

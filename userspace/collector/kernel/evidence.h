@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <linux/types.h>
 
+#include "bpf/lockline.h"
 #include "kernel/lock_mode.h"
 #include "names/symbols.h"
 #include "cli/options.h"
@@ -62,6 +63,8 @@ struct evidence {
 	bool btf_resilient;          /* struct rqspinlock */
 	__u64 resilient_text;        /* resilient_queued_spin_lock_slowpath(); 0: not known */
 	__u64 resilient_text_size;
+	__u64 spin_text[SPIN_TEXTS]; /* the slow paths of ordinary spinlocks; 0: not known, or none */
+	__u64 spin_text_size[SPIN_TEXTS];
 	__u32 btf_release_functions; /* mask of enum release_function */
 	__u32 btf_context;           /* mask of enum context_probe */
 	int load_error;              /* an empty program for lock:contention_begin */

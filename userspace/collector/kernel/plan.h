@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <linux/types.h>
 
+#include "bpf/lockline.h"
 #include "names/symbols.h"
 #include "cli/options.h"
 #include "kernel/lock_mode.h"
@@ -71,6 +72,8 @@ struct plan {
 	bool contended_release;     /* lock:contended_release tells of sleeping locks, and where it can of spinlocks */
 	__u64 resilient_text;       /* resilient_queued_spin_lock_slowpath(); 0: none, or not known */
 	__u64 resilient_text_size;
+	__u64 spin_text[SPIN_TEXTS]; /* the slow paths of ordinary spinlocks; 0: not known, or none */
+	__u64 spin_text_size[SPIN_TEXTS];
 	bool tp_btf_contention; /* lock:contention_begin/end can be attached */
 	bool slab_kfunc;        /* bpf_get_kmem_cache is in the kernel's BTF */
 	__u32 possible_cpus;

@@ -441,6 +441,8 @@ void plan_decide(struct plan *plan, const struct evidence *evidence)
 	}
 	plan->resilient_text = evidence->resilient_text;
 	plan->resilient_text_size = evidence->resilient_text_size;
+	memcpy(plan->spin_text, evidence->spin_text, sizeof(plan->spin_text));
+	memcpy(plan->spin_text_size, evidence->spin_text_size, sizeof(plan->spin_text_size));
 	plan->read_slow_path = check_read_slow_path(&finding) == PROBE_ON;
 	plan_sleeping_paths(plan, &finding);
 	plan_releases(plan, &finding);

@@ -239,6 +239,21 @@ out:
 	return err;
 }
 
+__u64 lock_names_current_task(const struct lock_names *names, unsigned int cpu)
+{
+	/* A variable of its own, but from 6.2 to 6.14 the first member of a structure. */
+	static const char *const variables[] = {"current_task", "pcpu_hot"};
+	const struct percpu *percpu = &names->percpu;
+	__u32 offset;
+
+	if (!names->types || cpu >= percpu->cpus || !percpu->bases[cpu])
+		return 0;
+	for (size_t i = 0; i < sizeof(variables) / sizeof(*variables); i++)
+		if (types_percpu_offset(names->types, variables[i], &offset))
+			return percpu->bases[cpu] + offset;
+	return 0;
+}
+
 void lock_names_close(struct lock_names *names)
 {
 	if (!names)

@@ -30,6 +30,8 @@ void lock_names_resolve(struct lock_names *names, const struct lock_hint *hint, 
  */
 bool lock_names_reused(struct lock_names *names, __u64 address, const struct lock_identity *was, const char *type,
 		       __u32 offset);
+/* Where the kernel keeps the address of a CPU's current task (x86); 0: not known. */
+__u64 lock_names_current_task(const struct lock_names *names, unsigned int cpu);
 size_t lock_names_bytes(const struct lock_names *names);
 
 #endif /* LOCKLINE_LOCK_NAMES_H */

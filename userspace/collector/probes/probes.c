@@ -59,6 +59,18 @@ static __u32 begin_kinds(__u32 kinds)
 	return kinds & mutex ? kinds | mutex : kinds;
 }
 
+/* Whether waits may take the short way (lockline.h). */
+static __u32 plain(const struct probes *probes, __u32 kinds)
+{
+	const struct lockline_bpf *bpf = probes->bpf;
+	bool more = bpf->rodata->record_holdings || bpf->rodata->record_futexes;
+
+	if (bpf->rodata->filtered || bpf->rodata->count_waiters || begin_kinds(kinds) != kinds ||
+	    maps_cpu(&probes->maps, 0)->flags & STATE_COARSE_CLOCK)
+		return 0;
+	return more ? BEGIN_PLAIN : BEGIN_PLAIN | END_PLAIN;
+}
+
 static bool cpu_wanted(const struct options *options, __u32 cpu)
 {
 	for (size_t i = 0; i < options->cpus.count; i++)
@@ -351,6 +363,8 @@ __u32 probes_uncounted(const struct probes *probes)
 
 void probes_start(struct probes *probes, const struct options *options, __u32 cpus)
 {
+	__u32 kinds = options->kinds & ((1u << KIND_COUNT) - 1);
+
 	probes_read_misses(probes);
 	for (int i = 0; i < probes->attached_count; i++) {
 		probes->attached[i].misses_before = probes->attached[i].misses;
@@ -358,7 +372,8 @@ void probes_start(struct probes *probes, const struct options *options, __u32 cp
 	}
 	for (__u32 cpu = 0; cpu < cpus; cpu++)
 		__atomic_store_n(&maps_cpu(&probes->maps, cpu)->begin_kinds,
-				 cpu_wanted(options, cpu) ? begin_kinds(options->kinds) : 0, __ATOMIC_RELAXED);
+				 cpu_wanted(options, cpu) ? begin_kinds(kinds) | plain(probes, kinds) : 0,
+				 __ATOMIC_RELAXED);
 }
 
 void probes_stop(struct probes *probes, __u32 cpus)

@@ -25,7 +25,7 @@ static int visit_spinning(const struct maps *maps, const struct lock_names *name
 				.kind = slot->kind,
 				.cpu = cpu,
 				.stack = maps_spin_stack(maps, cpu, i),
-				.frames = slot->flags & SPIN_SAMPLED ? slot->kernel_frames : 0,
+				.frames = slot->flags & SPIN_SAMPLED ? state->spin_frames[i].kernel : 0,
 			};
 			__u64 task = slot->task;
 

@@ -98,8 +98,14 @@ static int configure(struct lockline_bpf *bpf, const struct ground *ground)
 	bpf->rodata->ring_mask = ground->sizing->ring_events - 1;
 	bpf->rodata->sleep_mask = ground->sizing->sleep_slots - 1;
 	bpf->rodata->wait_kinds = ground->options->kinds;
+	bpf->rodata->shares_other_rows =
+		ground->plan->spin_slow_path || ground->plan->paravirt_slow_path || ground->plan->read_slow_path;
 	bpf->rodata->resilient_text = ground->plan->resilient_text;
 	bpf->rodata->resilient_text_size = ground->plan->resilient_text_size;
+	for (int i = 0; i < SPIN_TEXTS; i++) {
+		bpf->rodata->spin_text[i] = ground->plan->spin_text[i];
+		bpf->rodata->spin_text_size[i] = ground->plan->spin_text_size[i];
+	}
 	bpf->rodata->user_stacks = ground->options->user_stacks;
 	return 0;
 }
@@ -125,6 +131,8 @@ static int open_waits(struct ground *ground, void **state)
 	err = err
 		      ?: events_open(&waits->events, maps, ground->recording, waits->locks, waits->totals,
 				     ground->stacks, ground->cgroups, ground->containers, ground->names);
+	for (__u32 cpu = 0; !err && cpu < maps->sizing->cpus; cpu++)
+		maps_cpu(maps, cpu)->current_word = lock_names_current_task(ground->names, cpu);
 	if (!err) {
 		ground->locks = waits->locks;
 		ground->events = waits->events;

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0
+/* SPDX-License-Identifier: GPL-2.0 */
 /*
  * The slow path of queued spinlocks, entry to exit: also the waits that the
  * tracepoints cannot see, of the first waiter (pending bit) and of test-and-set.
@@ -6,7 +6,11 @@
  * The targets are set at load: with PARAVIRT_SPINLOCKS both the native and the
  * paravirtual function exist and one of them is called; else there is
  * queued_spin_lock_slowpath() alone.  void (struct qspinlock *, u32), 5.10 to 7.2.
+ * Part of contention.bpf.c, for what both call (see there).
  */
+#ifndef SPIN_BPF_H
+#define SPIN_BPF_H
+
 #include "wait.bpf.h"
 #include <bpf/bpf_tracing.h>
 
@@ -67,3 +71,5 @@ int spin_kprobe_leave(struct pt_regs *ctx)
 	leave_slow_path(ctx, 0);
 	return 0;
 }
+
+#endif /* SPIN_BPF_H */
