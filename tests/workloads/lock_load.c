@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * lock_load futex|hand-over|directory|fork|ptrace THREADS [FILE]: makes threads wait for kernel locks
+ * lock_load futex|hand-over|directory|fork|ptrace|new-locks THREADS [FILE]: makes threads wait for kernel locks
  * until it is killed, where stress-ng is not at hand, or too uneven.
  *
  * FILE gets the rounds that each thread has made, while it makes them: one number of 8 bytes in each 128.
@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -101,6 +102,53 @@ static void trace(long thread)
 		;
 }
 
+#define PIPES_KEPT  512
+#define PIPE_FILLED 65536
+
+/* Two threads write to a pipe at once, which nobody has waited for before: its memory is not used again for a while. */
+static struct meeting {
+	int round;   /* the pipe that is there */
+	int written; /* by the guest, of that round */
+	int pipes[PIPES_KEPT][2];
+} __attribute__((aligned(128))) meetings[PAIRS];
+
+static void write_to(int pipe)
+{
+	static const char filling[PIPE_FILLED];
+
+	if (write(pipe, filling, sizeof(filling)) < 0 && errno != EAGAIN)
+		die("write: %s", strerror(errno));
+}
+
+static void wait_for(int *number, int least)
+{
+	while (__atomic_load_n(number, __ATOMIC_ACQUIRE) < least)
+		sched_yield();
+}
+
+static void new_locks(long thread)
+{
+	struct meeting *meeting = &meetings[thread / 2 % PAIRS];
+	int round, *ends;
+
+	if (thread % 2) {
+		round = meeting->written + 1;
+		wait_for(&meeting->round, round);
+		write_to(meeting->pipes[round % PIPES_KEPT][1]);
+		__atomic_store_n(&meeting->written, round, __ATOMIC_RELEASE);
+		return;
+	}
+	round = meeting->round + 1;
+	ends = meeting->pipes[round % PIPES_KEPT];
+	if (round > PIPES_KEPT && (close(ends[0]) || close(ends[1])))
+		die("close: %s", strerror(errno));
+	if (pipe2(ends, O_CLOEXEC | O_NONBLOCK))
+		die("pipe: %s", strerror(errno));
+	__atomic_store_n(&meeting->round, round, __ATOMIC_RELEASE);
+	write_to(ends[1]);
+	wait_for(&meeting->written, round);
+}
+
 struct rounds {
 	__u64 count;
 	__u64 pad[15];
@@ -113,7 +161,7 @@ static const struct load {
 } loads[] = {
 	{.name = "futex", .round = futex},         {.name = "hand-over", .round = hand_over, .pinned = true},
 	{.name = "directory", .round = directory}, {.name = "fork", .round = fork_and_wait},
-	{.name = "ptrace", .round = trace},
+	{.name = "ptrace", .round = trace},        {.name = "new-locks", .round = new_locks, .pinned = true},
 };
 
 static const struct load *load;
