@@ -1,15 +1,23 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* The words of -L and -S: what they mean, and which are refused.  The symbols are made up. */
+#include <errno.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <unistd.h>
 
 #include "base/spelling.h"
 #include "filter/lock_filter.h"
+#include "names/resolver.h"
 #include "tap.h"
 
 /* More variables than a kernel without CONFIG_KALLSYMS_ALL has. */
 #define VARIABLES 1200
+
+/* No kernel's code is read here. */
+int resolver_read(const struct resolver *resolver, __u64 address, void *out, size_t size)
+{
+	return -EFAULT;
+}
 
 static struct symbols *make_symbols(void)
 {

@@ -65,6 +65,7 @@ int code_arguments_arm64(const __u8 *code, size_t size, __u64 address, __u64 beg
 	}
 	return count;
 }
+
 /* mov $ADDRESS, %rdi, or lea OFFSET(%rip), %rdi.  Bytes that only look like one give an address that nobody shares. */
 int code_arguments_x86(const __u8 *code, size_t size, __u64 address, __u64 begin, __u64 end, __u64 *out, int max)
 {
