@@ -1,4 +1,4 @@
--- lockline recording, schema 6.  SPDX-License-Identifier: GPL-2.0-or-later
+-- The schema of a recording.  SPDX-License-Identifier: GPL-2.0-or-later
 --
 -- The one contract between the collector, which writes it, and the analysis,
 -- which reads it.  Times are CLOCK_MONOTONIC nanoseconds unless a name says
