@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The first screen of a report: the answer, and where to look further, in at most 24 lines of 80 columns."""
 
+import re
 import shlex
 import statistics
 from collections.abc import Sequence
@@ -33,6 +34,8 @@ from lockline.render.screen_parts import NARROWEST, filled, fitted
 FINDINGS = 3
 # Sentences of it where there is but one finding.
 EVIDENCE = 3
+# Of the evidence: the heading of a finding has the share already.
+REPEATED = re.compile(r"; [0-9.]+% of all lock waiting$")
 DEFAULT_RECORDING = "lockline.data"
 # Threads that wait on average from which on they are spoken of, though nobody knows what for.
 UNCLEAR_THREADS = 1.0
@@ -252,7 +255,7 @@ def _finding(
         what += f" ({percent_short(part)} of all waiting)"
     lines = filled(f" {number} {finding.confidence:8}", what, columns, 2)
     for seen in words.evidence[:evidence]:
-        lines += filled("           ", clean(seen, style), columns, 2)
+        lines += filled("           ", clean(REPEATED.sub("", seen), style), columns, 2)
     # What helps against a busy lock, the atlas knows better.
     # Of few waits it is the holder that matters.
     use = isinstance(finding.subject, Lock) and finding.rule in OVERUSED and finding.confidence != "low"
