@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 // Ten threads that take turns by what C++20 has: semaphore, atomic (a lock made of std::atomic::wait), shared
-// (std::shared_mutex, to write).  So many, as it spins before it sleeps.
+// (std::shared_mutex, to write).  So many, as it spins before it sleeps.  barrier: one of them comes last at each
+// std::barrier, and never waits there.
 // Prints "ready", and runs until its input has a line or ends.
 #include <atomic>
+#include <barrier>
 #include <chrono>
 #include <cstdio>
 #include <mutex>
@@ -17,16 +19,18 @@ namespace
 std::counting_semaphore<4> tokens{1};
 std::atomic<int> taken{0};
 std::shared_mutex cache_mutex;
+constexpr int threads = 10;
+std::barrier phase{threads};
 
-void work()
+void work(int microseconds = 200)
 {
-	auto end = std::chrono::steady_clock::now() + std::chrono::microseconds(200);
+	auto end = std::chrono::steady_clock::now() + std::chrono::microseconds(microseconds);
 
 	while (std::chrono::steady_clock::now() < end)
 		;
 }
 
-void run(const std::string &mode)
+void run(const std::string &mode, int thread)
 {
 	for (;;) {
 		if (mode == "semaphore") {
@@ -39,6 +43,9 @@ void run(const std::string &mode)
 			work();
 			taken = 0;
 			taken.notify_one();
+		} else if (mode == "barrier") {
+			work(thread == 2 ? 5000 : 20);
+			phase.arrive_and_wait();
 		} else {
 			std::unique_lock lock(cache_mutex);
 			work();
@@ -51,8 +58,8 @@ int main(int argc, char **argv)
 {
 	std::string mode = argc > 1 ? argv[1] : "";
 
-	for (int i = 0; i < 10; i++)
-		std::thread(run, mode).detach();
+	for (int i = 0; i < threads; i++)
+		std::thread(run, mode, i).detach();
 	puts("ready");
 	fflush(stdout);
 	getchar();

@@ -21,6 +21,7 @@ from lockline.analysis.user_evidence import (
     NET_LOCK,
     NET_MONITOR,
     OPENMP_BARRIER,
+    OPENMP_LOCK,
     PARKING_LOT,
     PY_MUTEX,
     RUST_CHANNEL,
@@ -416,6 +417,75 @@ def test_a_barrier_by_its_behaviour(changed: dict[str, int], module: str, make: 
     assert [one.make for one in recognise([word(2, 4096, **figures)], (2,), WINDOW)] == ([make] if make else [])
 
 
+AT_STD_BARRIER = "std::__atomic_wait_address<std::__barrier_phase_t, std::__tree_barrier<std::__empty_completion>::wait"
+
+
+@pytest.mark.parametrize("changed", [{"wakes": 1400, "wakes_empty": 500}, {"waiters": 3, "wakers": 1, "both": 0}])
+def test_a_barrier_of_cxx_where_the_last_thread_hardly_waits(changed: dict[str, int]) -> None:
+    """It may find nobody asleep yet, and be the only one that wakes."""
+    waits = tuple(from_functions("syscall", AT_STD_BARRIER, "work", task=task) for task in (1, 2, 3))
+    wakes = (from_functions("syscall", "std::barrier::arrive", "work", task=4),)
+    figures: dict[str, Any] = PEERS | {"tasks_woken": 2700, "waits": waits, "wakers_of": wakes} | changed
+    found = one(recognise([word(2, 4096, **figures)], (2,), WINDOW))
+    assert (found.make, found.lock, found.sure) == (ANY_BARRIER, False, "high")
+    assert [(site.function, site.last) for site in found.sites] == [("work", 4)]
+
+
+def test_a_barrier_of_rust_and_its_mutex() -> None:
+    """All that leave it at once queue for the mutex: that is no lock of the program's."""
+    inside = ("<std::sync::barrier::Barrier>::wait", "part", "start_thread")
+    mutex = tuple(
+        from_functions("<std::sys::sync::mutex::futex::Mutex>::lock_contended", *inside, task=t) for t in (1, 2)
+    )
+    figures: dict[str, Any] = PEERS | {"wait_ns": 2 * WINDOW}
+    words = [
+        word(2, 4096, value_2=1000, waits=mutex, wakers_of=mutex, **figures),
+        word(3, 4128, waits=(from_functions("syscall", *inside),), wakers_of=(from_functions("syscall", *inside),)),
+    ]
+    found = recognise(words, (), WINDOW, locks=(2,))
+    assert [(one.make, one.lock, [site.function for site in one.sites]) for one in found] == [
+        (ANY_BARRIER, False, []),
+        (ANY_BARRIER, False, ["part"]),
+    ]
+
+
+LIBC = "/lib/libc.so.6"
+LIBGOMP = "/usr/lib/x86_64-linux-gnu/libgomp.so.1.0.0"
+
+
+def in_region(task: int, region: str = "main._omp_fn.0") -> Calls:
+    """A call of stripped libgomp, by a thread of its team; '': by an idle one."""
+    frames = [rows.Frame(1, "", 0, LIBGOMP)]
+    frames += [rows.Frame(2, region, 0, "/srv/solve")] if region else []
+    frames += [rows.Frame(3, "", 0, LIBGOMP), rows.Frame(4, "start_thread", 0, LIBC)]
+    return Calls(task, tuple(frame.symbol for frame in frames if frame.symbol), (LIBGOMP,), 10, 10, tuple(frames))
+
+
+@pytest.mark.parametrize(
+    ("name", "woken", "waits_in", "wakes_in", "make", "lock", "unclear"),
+    [
+        (".gomp_critical_user_assembly", 900, "main._omp_fn.0", "main._omp_fn.0", OPENMP_LOCK, True, False),
+        # A lock that one thread takes again and again, or tasks that it makes.
+        ("", 900, "main._omp_fn.0", "main._omp_fn.0", OPENMP_LOCK, False, True),
+        # One thread comes last each time.
+        ("", 3 * 900, "main._omp_fn.0", "main._omp_fn.0", OPENMP_BARRIER, False, False),
+        # Workers without a region; those of another one.
+        ("", 3 * 900, "", "main", None, False, False),
+        ("", 3 * 900, "main._omp_fn.0", "main._omp_fn.1", None, False, False),
+    ],
+)
+def test_threads_of_openmp_of_which_one_never_waits(
+    name: str, woken: int, waits_in: str, wakes_in: str, make: str | None, lock: bool, unclear: bool
+) -> None:
+    waits = tuple(in_region(task, waits_in) for task in (1, 2, 3))
+    figures: dict[str, Any] = {"waiters": 3, "wakers": 1, "wakes": 900, "tasks_woken": woken, "wait_ns": 3 * WINDOW}
+    seen = word(2, 4096, name, waits=waits, wakers_of=(in_region(4, wakes_in),), **figures)
+    found = recognise([seen], (), WINDOW)
+    assert [(one.make, one.lock, one.unclear) for one in found] == ([(make, lock, unclear)] if make else [])
+    if make == OPENMP_BARRIER:
+        assert [(site.function, site.last, site.last_part) for site in found[0].sites] == [("main._omp_fn.0", 4, 1.0)]
+
+
 def test_one_word_of_a_condition_variable_is_known_by_its_function() -> None:
     waits = (from_functions("__futex_abstimed_wait_common", "pthread_cond_wait@@GLIBC_2.3.2", "serve"),)
     found = one(recognise([word(2, 4096, waits=waits)], (), WINDOW))
@@ -480,7 +550,7 @@ def test_other_run_times_have_no_goroutines() -> None:
     assert unseen_goroutines([word(2, 4096, slept=10_000, waits=waits)], WINDOW) == ()
 
 
-LIBC, RUBY_3_1, RUBY_3_3 = "/lib/libc.so.6", "/usr/lib/libruby-3.1.so.3.1.7", "/usr/lib/libruby-3.3.so.3.3.8"
+RUBY_3_1, RUBY_3_3 = "/usr/lib/libruby-3.1.so.3.1.7", "/usr/lib/libruby-3.3.so.3.3.8"
 LET_GO = "rb_threadptr_execute_interrupts"
 
 
@@ -545,6 +615,16 @@ def test_threads_of_ruby_that_wait_for_all_at_one_word(
 ) -> None:
     stack = ruby_stack(RUBY_3_3, 4096, *inside)
     assert told(ruby(stack, stack, stack, wakers=wakers, wait_ns=wait_ns)) == known
+
+
+def test_a_monitor_of_ruby_by_the_file_that_locks_it() -> None:
+    """monitor.so jumps to rb_mutex_lock(), which jumps on: no frame has its name."""
+    monitor = rows.Frame(3, "", 0, "/usr/lib/x86_64-linux-gnu/ruby/3.1.0/monitor.so")
+    enters = (*ruby_stack(RUBY_3_3, 4096, "?", "?")[:-1], monitor, rows.Frame(2, "", 0, RUBY_3_3))
+    assert told(ruby(enters, enters, enters)) == [("Ruby Mutex", True, "high", 3)]
+    # Its conditions sleep below functions with names.
+    waits = (*ruby_stack(RUBY_3_3, 4096, "?", "?", "rb_ensure")[:-1], monitor, rows.Frame(2, "", 0, RUBY_3_3))
+    assert told(ruby(waits, waits, waits)) == []
 
 
 def ruby_mutexes(*threads: tuple[int, int], held_over: tuple[str, ...] = ()) -> list[Seen]:

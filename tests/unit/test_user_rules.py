@@ -22,6 +22,7 @@ from lockline.analysis.futex import (
     HolderLook,
     with_blame,
 )
+from lockline.analysis.hidden_waits import HiddenWaits
 from lockline.analysis.model import Figures, Report
 from lockline.analysis.selection import Selection
 from lockline.analysis.user_evidence import CONDITION_VARIABLE, GO_MUTEX, RWLOCK, Goroutines
@@ -269,3 +270,15 @@ def test_goroutines_are_in_the_answer(quiet: Report) -> None:
     # Nobody knows whether they wait.
     report = replace(quiet, futexes=Futexes((), (), unseen=(Goroutines("api", 7, 0),)))
     assert "What goroutines of api wait for is not recorded here" in answer_words(report, make_answer(report), Style())
+
+
+def test_the_answer_says_what_would_show_them(quiet: Report) -> None:
+    def words(one: HiddenWaits) -> str:
+        report = replace(quiet, futexes=Futexes((), (), hidden=(one,)))
+        return answer_words(report, make_answer(report), Style())
+
+    assert "`jcmd 7 Thread.dump_to_file FILE` shows it" in words(HiddenWaits("virtual threads", "java", 7))
+    assert "jdk.JavaMonitorEnter" in words(HiddenWaits("virtual monitors", "java", 7))
+    told = words(HiddenWaits("python condition", "python3", 7, 4.9))
+    assert "4.9 threads of python3 (7) wait for others in threading" in told
+    assert "`py-spy dump --pid 7`" in told

@@ -15,6 +15,7 @@ import pytest
 
 import lockline.investigation
 from lockline.analysis.findings import Confidence, Finding, Impact, Lock, Process, Task, UserLock, fact, ns, remedy
+from lockline.analysis.hidden_waits import HiddenWaits
 from lockline.analysis.user_evidence import Goroutines
 from lockline.analysis.whatif import Bound
 from lockline.base.errors import LocklineError
@@ -346,6 +347,19 @@ def test_goroutines_that_nobody_follows_are_told() -> None:
     # Where a lock stands out, it is that.
     locked = known_of(observation("totals"), user_busy(goroutines=unseen))
     assert "unseen-goroutines" not in {one.cause for one in hypotheses(locked)}
+
+
+@pytest.mark.parametrize(("kind", "machine"), [("virtual threads", True), ("python condition", False)])
+def test_waits_that_only_the_run_time_explains(kind: Any, machine: bool) -> None:
+    """Nothing was seen of them, so no verdict says that nothing waits; idle threads of Python are everywhere."""
+    hidden = (HiddenWaits(kind, "app", 7, 0.0 if machine else 5.0),)
+    known = known_of(observation("totals"), observation("futex", user_waiters=0.0, hidden=hidden))
+    everywhere = replace(known, target=replace(known.target, tgids=()))
+    one_program = replace(known, target=replace(known.target, tgids=(7,)))
+    assert judge(one_program, "time").kind == "unclear"
+    assert (judge(everywhere, "time").kind == "unclear") is machine
+    (found,) = (one for one in hypotheses(one_program) if one.cause == "hidden-waits")
+    assert (found.state, found.sure) == ("not testable", "low")
 
 
 def test_goroutines_that_threads_wait_for_are_followed_next() -> None:

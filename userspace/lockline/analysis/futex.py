@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from lockline.analysis.behind import behind_of, blame
 from lockline.analysis.blocked import BlockedThread
+from lockline.analysis.hidden_waits import HiddenWaits, hidden_waits
 from lockline.analysis.model import Figures
 from lockline.analysis.parked import Word, parked
 from lockline.analysis.samples import UNKNOWN_WAITER
@@ -215,13 +216,15 @@ class BucketWaits:
 class Futexes:
     """All futexes, those of contended locks first, the one with most waiting first; the buckets; and who is blocked.
 
-    unseen: programs in Go whose goroutines wait for mutexes without a futex.
+    unseen: programs in Go whose goroutines wait for mutexes without a futex.  hidden: others, and threads that wait for
+    what their futexes do not tell.
     """
 
     futexes: tuple[FutexWaits, ...]
     buckets: tuple[BucketWaits, ...]
     blocked: tuple[BlockedThread, ...] = ()
     unseen: tuple[Goroutines, ...] = ()
+    hidden: tuple[HiddenWaits, ...] = ()
 
     def wait_ns(self, nature: str) -> int:
         """All waiting of that nature."""
@@ -530,7 +533,7 @@ def _with_makes(
     samples: Mapping[int, Sequence[rows.FutexSample]],
     waiters: Mapping[int, rows.Waiter],
     window_ns: int,
-) -> tuple[list[FutexWaits], tuple[Goroutines, ...]]:
+) -> tuple[list[FutexWaits], tuple[Goroutines, ...], tuple[HiddenWaits, ...]]:
     """The futexes, those that are one lock as one; and the programs whose waits are not among them."""
     by_id = {entry.futex.id: entry for entry in found}
     unclear = {entry.futex.id for entry in found if entry.nature == UNCLEAR}
@@ -543,7 +546,9 @@ def _with_makes(
         taken.update(known.words)
     told = {entry.futex.tgid for entry in merged if entry.make in (GO_MUTEX, GO_RWMUTEX)}
     unseen = tuple(one for one in unseen_goroutines(seen, window_ns) if one.tgid not in told)
-    return [*merged, *(entry for entry in found if entry.futex.id not in taken)], unseen
+    comms = {task: who.comm for task, who in waiters.items()}
+    hidden = hidden_waits(seen, taken, comms, window_ns)
+    return [*merged, *(entry for entry in found if entry.futex.id not in taken)], unseen, hidden
 
 
 def _buckets(
@@ -627,7 +632,7 @@ def read_futexes(recording: Recording, locks: Mapping[int, rows.Lock], window_ns
     waiters = recording.waiters()
     sums = [entry for entry in found if not entry.futex.tgid]
     words = [entry for entry in found if entry.futex.tgid]
-    words, unseen = _with_makes(recording, _with_parked(words, samples, waiters), samples, waiters, length_ns)
+    words, unseen, hidden = _with_makes(recording, _with_parked(words, samples, waiters), samples, waiters, length_ns)
     found = [*words, *sums]
     rank = {nature: place for place, nature in enumerate(NATURES)}
     found.sort(key=lambda entry: (rank[entry.nature], -entry.figures.wait_ns, entry.futex.id))
@@ -636,4 +641,5 @@ def read_futexes(recording: Recording, locks: Mapping[int, rows.Lock], window_ns
         _buckets(recording, known, locks),
         _blocked(recording, known),
         unseen,
+        hidden,
     )

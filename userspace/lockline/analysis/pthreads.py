@@ -8,6 +8,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from lockline.analysis.user_evidence import (
+    ANY_BARRIER,
     BARRIER,
     CONDITION_VARIABLE,
     HALF,
@@ -27,6 +28,12 @@ from lockline.base.c_library import FUTEX_CALLERS
 _RWLOCK_WAITS = ("pthread_rwlock_",)
 _WRITER_WAITS = ("pthread_rwlock_wrlock", "pthread_rwlock_timedwrlock", "pthread_rwlock_clockwrlock")
 _BARRIER_WAITS = ("pthread_barrier_wait",)
+# std::barrier of libstdc++ and of libc++, std::sync::Barrier of Rust.  Who comes last may find nobody asleep yet, and
+# may never wait itself.
+_STD_BARRIER_WAITS = (
+    *("std::__tree_barrier", "std::barrier<", "__barrier_algorithm_base", "__barrier_phase_t"),
+    "std::sync::barrier::Barrier",
+)
 _CONDITION_WAITS = ("pthread_cond_wait", "pthread_cond_timedwait", "pthread_cond_clockwait")
 
 # pthread_rwlock_t: __readers, __writers, __wrphase_futex, __writers_futex; it waits at the last two.
@@ -34,11 +41,12 @@ _PHASE_WORD = 8
 _WRITERS_WORD = 12
 
 # Of the C library and of run times around a call: not the program's own function.
-_NO_SITES = (*FUTEX_CALLERS, "gomp_")
+_NO_SITES = (*FUTEX_CALLERS, "gomp_", "std::", "<std::", "core::ops::function::")
 _BELOW_PROGRAM = ("start_thread", "__clone", "__libc_start", "_start", "GOMP_", "__kmp")
 
 
-def _site(call: Calls) -> str:
+def site(call: Calls) -> str:
+    """The program's function that a call comes from; '' if it has no name."""
     names = [name for name in call.functions if not name.startswith(_NO_SITES)]
     return names[0] if names and not names[0].startswith(_BELOW_PROGRAM) else ""
 
@@ -49,9 +57,9 @@ def sites_of(words: Sequence[Seen]) -> tuple[Site, ...]:
     last: defaultdict[str, defaultdict[int, int]] = defaultdict(lambda: defaultdict(int))
     for entry in words:
         for call in entry.waits:
-            wait_ns[_site(call)] += call.wait_ns
+            wait_ns[site(call)] += call.wait_ns
         for call in entry.wakes:
-            last[_site(call)][call.task] += call.waits
+            last[site(call)][call.task] += call.waits
     sampled = sum(wait_ns.values())
     every = sum(entry.total.wait_ns for entry in words)
     found = []
@@ -117,6 +125,17 @@ def barriers(processes: Processes) -> Iterator[Recognised]:
             # The word that threads wait at is the second of pthread_barrier_t.
             name=_whole_name(entry.futex.name, 4),
             sites=sites_of((entry,)),
+        )
+    for entry in _waited_from(processes, _STD_BARRIER_WAITS, HALF):
+        # Rust's has a mutex, for which those queue that come or leave at once.
+        mutex = entry.total.value_2 >= HALF * entry.total.calls > 0
+        yield Recognised(
+            (entry.futex.id,),
+            ANY_BARRIER,
+            lock=False,
+            sure="high",
+            why="a barrier's own mutex" if mutex else "threads wait at a barrier until the last one comes",
+            sites=() if mutex else sites_of((entry,)),
         )
 
 

@@ -53,7 +53,9 @@ _CALLERS = (
 )
 # Below these the program itself runs; a thread that sleeps there may do nothing but Kernel#sleep, Thread.stop.
 _RUNS = ("rb_yield", "rb_funcall", "rb_proc_call", "rb_block_call", "rb_method_call", "rb_vm_exec", "rb_vm_invoke")
-_MUTEX_CALLERS = ("rb_mutex_lock", "rb_mutex_synchronize", "do_mutex_lock")
+# Monitor's own file jumps to rb_mutex_lock(), which jumps on, so that neither has a frame of its own.
+_MONITOR_FILE = "monitor.so"
+_MUTEX_CALLERS = ("rb_mutex_lock", "rb_mutex_synchronize", "do_mutex_lock", _MONITOR_FILE)
 _UNLOCKS = ("rb_mutex_unlock",)
 # A queue, a condition variable and a join sleep so that they can clean up: what they wait for, another thread does.
 _WAITS_FOR_OTHERS = ("rb_ensure",)
@@ -92,6 +94,8 @@ def _asked(frames: Sequence[Frame]) -> _Asked | None:
     place = 0
     inside: list[str] = []
     for frame in below_c_library(frames):
+        if inside and frame.module.rpartition("/")[2] == _MONITOR_FILE:
+            return _Asked(_MONITOR_FILE, tuple(inside), place)
         if _ruby(frame.module) is None:
             # Where a thread of Ruby begins.
             return _Asked("", tuple(inside), place) if inside and is_c_library(frame.module) else None

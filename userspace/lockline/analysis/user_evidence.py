@@ -37,6 +37,7 @@ RUBY_MUTEX = "Ruby Mutex"
 RWLOCK = "pthread rwlock"
 BARRIER = "pthread barrier"
 OPENMP_BARRIER = "OpenMP barrier"
+OPENMP_LOCK = "OpenMP lock"
 ANY_BARRIER = "barrier"
 CONDITION_VARIABLE = "condition variable"
 BEHAVIOUR = "unknown make"
@@ -337,6 +338,12 @@ def _woken_by_a_call(words: Sequence[Seen]) -> float:
     """Tasks that a call wakes on average, of the calls that wake any."""
     calls = total_of(words, "wakes") - total_of(words, "wakes_empty")
     return total_of(words, "tasks_woken") / calls if calls > 0 else 0.0
+
+
+def wakes_all_others(entry: Seen) -> bool:
+    """Whether each call wakes nearly all who use the word, three threads or more: whoever wakes may never wait."""
+    users = _users((entry,))
+    return users >= _BARRIER_THREADS and _woken_by_a_call((entry,)) >= _ALL * (users - 1)
 
 
 def behaves_as_barrier(words: Sequence[Seen]) -> str:

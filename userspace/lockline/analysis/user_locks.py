@@ -7,7 +7,7 @@ By the layout of their words, the functions that wait and wake there, and who wa
 import functools
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
-from lockline.analysis import pthreads
+from lockline.analysis import openmp_waits, pthreads
 from lockline.analysis.ruby_locks import ruby_locks
 from lockline.analysis.user_evidence import (
     ABSL_MUTEX,
@@ -477,9 +477,6 @@ def _pairs(processes: Processes) -> Iterable[tuple[Seen, ...]]:
                 yield (entry,)
 
 
-_OPENMP = ("libgomp", "libomp", "libiomp")
-
-
 def _barriers(processes: Processes, unclear: Collection[int]) -> Iterable[Recognised]:
     """Barriers of whatever make, OpenMP's among them."""
     for words in processes.values():
@@ -487,7 +484,7 @@ def _barriers(processes: Processes, unclear: Collection[int]) -> Iterable[Recogn
             why = behaves_as_barrier((entry,)) if entry.futex.id in unclear else ""
             if why:
                 files = {module.rsplit("/", 1)[-1] for call in entry.waits for module in call.modules}
-                openmp = any(name.startswith(_OPENMP) for name in files)
+                openmp = any(name.startswith(openmp_waits.LIBRARIES) for name in files)
                 yield Recognised(
                     (entry.futex.id,),
                     OPENMP_BARRIER if openmp else ANY_BARRIER,
@@ -537,11 +534,12 @@ def recognise(
         ruby_locks(processes, window_ns),
         pthreads.held_while_idle(processes, locks, window_ns),
         _rust_channels(processes, window_ns),
+        pthreads.barriers(processes),
         _made(processes, window_ns),
         _go(processes, window_ns),
         pthreads.rwlocks(processes, window_ns),
-        pthreads.barriers(processes),
         _barriers(processes, unclear),
+        openmp_waits.openmp_waits(processes, window_ns),
         _woken(processes, window_ns),
         _others(processes, unclear, window_ns),
         pthreads.conditions(processes),

@@ -4,7 +4,18 @@
 import re
 
 # How those begin that stand between a futex call and the program's own function.
-FUTEX_CALLERS = ("pthread_", "__pthread_", "___pthread_", "__GI_", "__lll_", "sem_", "futex", "__futex", "syscall")
+FUTEX_CALLERS = (
+    "pthread_",
+    "__pthread_",
+    "___pthread_",
+    "__GI_",
+    "__lll_",
+    "sem_",
+    "__new_sem_",
+    "futex",
+    "__futex",
+    "syscall",
+)
 # How those begin whose purpose is to wait: who waits there waits for a lock of the program.
 LOCKING = (
     *("pthread_", "__pthread_", "___pthread_", "sem_", "__sem_", "__new_sem_", "mtx_", "cnd_", "thrd_", "call_once"),

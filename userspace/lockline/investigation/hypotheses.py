@@ -30,6 +30,7 @@ from lockline.analysis.findings import (
     part,
     remedy,
 )
+from lockline.analysis.hidden_waits import HiddenWaits
 from lockline.analysis.user_evidence import Goroutines
 from lockline.investigation import probes
 from lockline.investigation.chain import of_chain
@@ -88,7 +89,7 @@ _ENOUGH_BLAMED = 20
 # More than any rank: of a process that stands still as a whole, whatever its threads wait for.
 WHOLE = 1e12
 # Of waiting that is there, but was not measured.
-UNSEEN_WAITING = ("unclear-wait", "unseen-goroutines")
+UNSEEN_WAITING = ("hidden-waits", "unclear-wait", "unseen-goroutines")
 
 
 def _identity(subject: Subject) -> tuple[object, ...]:
@@ -248,6 +249,10 @@ def _programs(known: Investigation) -> list[Hypothesis]:
         return [_unclear(number, one.unclear[0])]
     if one.goroutines:
         return [_unseen_goroutines(known, number, one.goroutines[0], user)]
+    # Somewhere on a machine there are threads that wait for work: they count where somebody asks about their program.
+    hidden = [other for other in one.hidden if other.kind != "python condition" or known.target.tgids]
+    if hidden:
+        return [_hidden(number, hidden[0], user)]
     if user >= 0.1:
         # Waiting, and no rule says for which lock: many locks, each with little.
         return [of_program_waiting(number, user, one.user_locks)]
@@ -285,6 +290,29 @@ def _unseen_goroutines(known: Investigation, number: int, program: Goroutines, u
         evidence=(Evidence(told, bool(program.wakes), number),),
         tests=() if tried else (probes.GO,),
         remedies=(remedy("why-record-go", process=process),),
+        sure="low",
+    )
+
+
+def _hidden(number: int, program: HiddenWaits, user: float) -> Hypothesis:
+    """Waits that only the program's own run time explains."""
+    process = Process(program.comm, program.tgid)
+    told, advice = {
+        "virtual threads": (fact("why-virtual-threads"), remedy("why-dump-virtual", process=process)),
+        "virtual monitors": (fact("why-virtual-monitors"), remedy("why-record-monitors", process=process)),
+        "python condition": (
+            fact("why-python-condition", threads=Measure(program.threads, "threads")),
+            remedy("why-dump-python", process=process),
+        ),
+    }[program.kind]
+    return Hypothesis(
+        cause="hidden-waits",
+        subject=process,
+        state="not testable",
+        waiters=max(user, program.threads, _EXPECTED_USER),
+        claim=fact("why-hidden-waits", process=process),
+        evidence=(Evidence(told, False, number),),
+        remedies=(advice,),
         sure="low",
     )
 

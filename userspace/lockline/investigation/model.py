@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from lockline.analysis.findings import Confidence, Fact, Finding, Process, Remedy, Subject
+from lockline.analysis.hidden_waits import HiddenWaits
 from lockline.analysis.user_evidence import Goroutines
 from lockline.analysis.whatif import Bound
 from lockline.investigation.sleeps import Sleeps
@@ -217,7 +218,8 @@ class Observation:
 
     kernel_waiters, user_waiters: threads that wait on average for locks of the kernel, of programs; None: not looked
     at.  users: locks as all processes wait for them, whomever the investigation is about.  unclear: futexes that may be
-    locks.  goroutines: programs whose goroutines wait unseen.  not_enough: why the recording says too little; "": it
+    locks.  goroutines: programs whose goroutines wait unseen.  hidden: others that wait so.
+    not_enough: why the recording says too little; "": it
     does not.  stops: threads that something stops.  lines: that were watched.  clock: reads of a clock device, where
     they were recorded.  perturbation: what a self-check says of lockline's own probes, '' where there was none.
     """
@@ -234,6 +236,7 @@ class Observation:
     user_locks: tuple[UserLockSeen, ...] = ()
     unclear: tuple[UserLockSeen, ...] = ()
     goroutines: tuple[Goroutines, ...] = ()
+    hidden: tuple[HiddenWaits, ...] = ()
     holdings: tuple[Holding, ...] = ()
     blamed: tuple[Blamed, ...] = ()
     users: tuple[WaitedLock, ...] = ()

@@ -234,6 +234,7 @@ def observe(report: Report, probe: str, counters: Counters | None = None) -> Obs
         user_locks=tuple(user_locks),
         unclear=tuple(sorted(unclear, key=lambda one: -one.waiters)[:USER_LOCKS]),
         goroutines=report.futexes.unseen if report.futexes is not None else (),
+        hidden=report.futexes.hidden if report.futexes is not None else (),
         holdings=_holdings(report),
         blamed=tuple(one for lock in locks if (one := _blamed(lock)) is not None),
         counters=counters or Counters(),

@@ -17,6 +17,7 @@ MEANINGS = {
     "gvl-bound": "Ruby runs one thread of a process at a time. The other threads wait for its global lock, the GVL.",
     "held-by-others": "Another process holds the lock that this one waits for.",
     "held-over-sleep": "A thread sleeps while it holds a lock. All threads that want the lock sleep with it.",
+    "hidden-waits": "Threads of a program wait for what the kernel does not see. Tools of its language show it.",
     "holder-no-cpu": "The task that holds a lock wants to run, but gets no CPU.",
     "holder-preempted": (
         "This is a virtual machine, and its host takes a CPU away while a task on it has a spinlock. The waiters spin "

@@ -148,10 +148,10 @@ def _unclear_words(answer: Answer) -> str:
 
 
 def _unseen_words(report: Report, style: Style) -> str:
-    """Of goroutines, whose waits need other probes."""
+    """Of waits that need other probes, or other tools."""
     unseen = report.futexes.unseen if report.futexes is not None else ()
     if not unseen:
-        return ""
+        return _hidden_words(report, style)
     command = f"`lockline record --futex --go -p {unseen[0].tgid}`"
     comm = clean(unseen[0].comm, style)
     if unseen[0].wakes:
@@ -159,8 +159,36 @@ def _unseen_words(report: Report, style: Style) -> str:
     return f" What goroutines of {comm} wait for is not recorded here: {command} shows it."
 
 
-def _few_user(answer: Answer) -> str:
+_HIDDEN = {
+    "virtual threads": (
+        "What virtual threads of {program} wait for is not seen here: `jcmd {tgid} Thread.dump_to_file FILE` shows it."
+    ),
+    "virtual monitors": (
+        "Virtual threads of {program} wait for Java monitors, which is not seen here: JFR's jdk.JavaMonitorEnter shows"
+        " it (`jcmd {tgid} JFR.start`)."
+    ),
+    "python condition": (
+        "{threads} of {program} wait for others in threading: for a Semaphore or a full Queue, or for work."
+        " `py-spy dump --pid {tgid}` shows it."
+    ),
+}
+
+
+def _hidden_words(report: Report, style: Style) -> str:
+    """Of waits that the program's own tools explain."""
+    hidden = report.futexes.hidden if report.futexes is not None else ()
+    if not hidden:
+        return ""
+    first = hidden[0]
+    program = f"{clean(first.comm, style)} ({first.tgid})"
+    return " " + _HIDDEN[first.kind].format(program=program, tgid=first.tgid, threads=_threads(first.threads))
+
+
+def _few_user(report: Report, answer: Answer) -> str:
     if answer.user_waiting is None or answer.user_waiting < NEGLIGIBLE_SHARE:
+        return ""
+    # What is hidden matters more, and there is room for one of the two.
+    if report.futexes is not None and report.futexes.hidden:
         return ""
     return (
         f" So are programs' own locks: {answer.user_waiting:.2f} threads wait on average (negligible: under"
@@ -186,12 +214,14 @@ def _answer_words(report: Report, answer: Answer, style: Style) -> str:
         )
     if answer.kind == "negligible":
         if not totals.waits:
-            return f"Lock waiting is negligible: no wait in {duration(report.window.duration_ns)}." + _few_user(answer)
+            return f"Lock waiting is negligible: no wait in {duration(report.window.duration_ns)}." + _few_user(
+                report, answer
+            )
         return (
             f"Lock waiting is negligible: {totals.waits:,} waits, {duration(totals.wait_ns)} in"
             f" {duration(report.window.duration_ns)}, none over {duration(totals.max_ns)} (negligible: under"
             f" {NEGLIGIBLE_SHARE:.0%} of one thread's time, no wait of {duration(NEGLIGIBLE_WAIT_NS)})."
-            + _few_user(answer)
+            + _few_user(report, answer)
         )
     names = [lock_words(lock, style) for lock in answer.locks]
     # Beside locks of programs that matter, these are of the kernel's alone.

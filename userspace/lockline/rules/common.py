@@ -147,7 +147,8 @@ def record_again(report: Report, option: str, what: str) -> list[Remedy]:
 _NO_RELEASES = (
     *FUTEX_CALLERS,
     *("_ZN13ObjectMonitor", "ObjectMonitor::", "_ZN13SharedRuntime", "SharedRuntime::", "Unsafe_", "Parker::"),
-    *("ObjectSynchronizer::", "InterpreterRuntime::", "Runtime1::", "OptoRuntime::", "os::Platform", "PlatformEvent::"),
+    *("ObjectSynchronizer::", "LightweightSynchronizer::"),
+    *("InterpreterRuntime::", "Runtime1::", "OptoRuntime::", "os::Platform", "PlatformEvent::"),
     *("JavaCalls::", "JavaThread::", "Thread::call_run", "thread_entry", "thread_native_entry"),
     *("start_thread", "__clone"),
     *("std::thread::", "std::sync::", "std::sys::", "std::mutex::", "std::condition_variable::"),

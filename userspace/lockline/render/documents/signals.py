@@ -99,6 +99,9 @@ class FutexWaits:
     owner_verified: Count = shown("of them, those in which it was verified", "total.owners")
     in_progress: Count = shown("waits at the end", "total.open_waits")
     oldest_ns: Count = shown("of them", "total.oldest_ns")
+    in_progress_ns: Count = shown(
+        "of all of them; not in wait_ns", lambda futex, _: futex.waited_ns - futex.figures.wait_ns
+    )
     wake_to_run: Sums = shown("from the wake-up to the CPU", "latency")
     tasks: tuple[FutexTask, ...] = shown("of the first 20 futexes")
     stacks: tuple[FutexStack, ...] = shown("likewise, by role")

@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Programs whose waits their futexes do not explain (record --futex)."""
+
+import pytest
+
+from lockline.analysis.hidden_waits import HiddenWaits, hidden_waits
+from lockline.analysis.user_evidence import Seen
+from test_user_locks import WINDOW, from_functions, word
+
+SLEPT = 20 * WINDOW // 1_000_000_000 or 20
+COMMS = {1: "ForkJoinPool-1-", 2: "ForkJoinPool-1-", 3: "VirtualThread-u", 4: "ForkJoinPool-2-"}
+PARK = ("pthread_cond_wait", "Unsafe_Park")
+UNBLOCK = ("pthread_cond_wait", "JVM_TakeVirtualThreadListToUnblock")
+
+
+def java(helper: tuple[str, ...] | None, slept: int, unblocked: int = 1) -> list[Seen]:
+    """Two carriers, and a helper of virtual threads, if there is one."""
+    words = [word(2, 4096, comm="java", slept=slept, waits=(from_functions(*PARK, task=1),))]
+    words += [word(3, 8192, comm="java", slept=slept, waits=(from_functions(*PARK, task=2),))]
+    if helper is not None:
+        words += [word(4, 12288, comm="java", slept=unblocked, waits=(from_functions(*helper, task=3),))]
+    return words
+
+
+@pytest.mark.parametrize(
+    ("helper", "slept", "unblocked", "kind"),
+    [
+        (PARK, SLEPT, 0, "virtual threads"),
+        (UNBLOCK, SLEPT, 1, "virtual threads"),
+        (UNBLOCK, SLEPT, 2 * SLEPT, "virtual monitors"),
+        # A pool of the program's own; virtual threads that do nothing.
+        (None, 10 * SLEPT, 0, None),
+        (UNBLOCK, SLEPT // 4, 1, None),
+    ],
+)
+def test_virtual_threads_are_known_by_their_helper(
+    helper: tuple[str, ...] | None, slept: int, unblocked: int, kind: str | None
+) -> None:
+    # All these words are condition variables.
+    found = hidden_waits(java(helper, slept, unblocked), {2, 3, 4}, COMMS, WINDOW)
+    assert found == ((HiddenWaits(kind, "java", 7),) if kind else ())  # type: ignore[arg-type]
+
+
+def python(waits_in: str, slept: int, waiters: int = 1) -> list[Seen]:
+    """Five threads that wait at locks of their own."""
+    return [
+        word(n, 4096 * n, comm="python3", slept=slept, waiters=waiters, waits=(from_functions("sem_wait", waits_in),))
+        for n in range(2, 7)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("waits_in", "slept", "waiters", "hidden"),
+    [
+        ("PyThread_acquire_lock_timed", SLEPT, 1, True),
+        # Nobody wakes them; they queue for one lock; a pool's idle workers; another program.
+        ("PyThread_acquire_lock_timed", 0, 1, False),
+        ("PyThread_acquire_lock_timed", SLEPT, 5, False),
+        ("_queue_SimpleQueue_get", SLEPT, 1, False),
+        ("wait_for_job", SLEPT, 1, False),
+    ],
+)
+def test_threads_that_wait_for_conditions_of_python(waits_in: str, slept: int, waiters: int, hidden: bool) -> None:
+    words = python(waits_in, slept, waiters)
+    assert [one.kind for one in hidden_waits(words, (), {}, WINDOW)] == ["python condition"] * hidden
+    # What is known to be a lock is told as such.
+    assert hidden_waits(words, range(2, 7), {}, WINDOW) == ()

@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Programs whose waits their futexes do not explain, and what would: virtual threads of Java, conditions of Python."""
+
+from collections.abc import Collection, Iterable, Mapping
+from typing import Literal, TypeAlias
+
+from lockline.analysis.user_evidence import HALF, SEVERAL, Seen, by_process, has, share_from, waiting
+from lockline.base.values import dataclass
+
+Kind: TypeAlias = Literal["virtual threads", "virtual monitors", "python condition"]
+
+# The kernel keeps 15 characters of VirtualThread-unparker and VirtualThread-unblocker.  A JVM starts the first when a
+# virtual thread waits with a timeout, since JDK 24 the second with the first virtual thread.
+_HELPER = "VirtualThread-u"
+# Threads that run virtual threads.  Pools of a program may have such names too: alone they tell nothing.
+_CARRIER = "ForkJoinPool-"
+# The unblocker waits here for virtual threads that a monitor was handed to.
+_UNBLOCKS = ("JVM_TakeVirtualThreadListToUnblock",)
+# Where threading.Lock sleeps.  Each thread that waits for a Condition, Semaphore, Event or Queue has one of its own.
+_PYTHON_LOCKS = ("PyThread_acquire_lock", "PyMutex_LockTimed")
+# Of a pool's threads, which wait for work alone.
+_PYTHON_IDLE = ("SimpleQueue",)
+# Waits in a second from which on a program is not idle.
+_BUSY = 20
+
+
+@dataclass(frozen=True, slots=True)
+class HiddenWaits:
+    """A busy program that waits for what its futexes do not tell.
+
+    threads: that wait on average; 0: they wait without the kernel, nobody knows.
+    """
+
+    kind: Kind
+    comm: str
+    tgid: int
+    threads: float = 0.0
+
+
+def _slept(words: Iterable[Seen]) -> int:
+    return sum(entry.total.slept for entry in words)
+
+
+def _virtual(words: Iterable[Seen], comms: Mapping[int, str], window_ns: int) -> Kind | None:
+    """Whether virtual threads come and go in this process, and queue for monitors."""
+    entries = list(words)
+
+    def of(name: str) -> list[Seen]:
+        return [one for one in entries if any(comms.get(call.task, "").startswith(name) for call in one.waits)]
+
+    helper = of(_HELPER)
+    if not helper or _slept(of(_CARRIER)) * 1e9 < _BUSY * window_ns:
+        return None
+    unblocks = [one for one in helper if share_from(one.waits, _UNBLOCKS) >= HALF]
+    return "virtual monitors" if _slept(unblocks) * 1e9 >= _BUSY * window_ns else "virtual threads"
+
+
+def _python_condition(words: Iterable[Seen], window_ns: int) -> float:
+    """Threads that wait for conditions on average; 0.0: none, or nobody wakes them."""
+    found = [
+        one
+        for one in words
+        if one.total.waiters == 1
+        and one.total.timed_out < HALF * one.total.slept
+        and share_from(one.waits, _PYTHON_LOCKS, unless=_PYTHON_IDLE) >= HALF
+        and not any(has(call.functions, _PYTHON_IDLE) for call in one.waits)
+    ]
+    threads = waiting(found, window_ns)
+    return threads if threads >= SEVERAL and _slept(found) * 1e9 >= _BUSY * window_ns else 0.0
+
+
+def hidden_waits(
+    seen: Iterable[Seen], known: Collection[int], comms: Mapping[int, str], window_ns: int
+) -> tuple[HiddenWaits, ...]:
+    """Such programs, those with most threads waiting first.
+
+    known: ids of futexes that are known to be locks or conditions; comms: names of tasks by the id that calls have.
+    """
+    found = []
+    for (tgid, shared), words in by_process(seen).items():
+        if shared or not window_ns:
+            continue
+        comm = next(iter(words.values())).futex.comm
+        kind = _virtual(words.values(), comms, window_ns)
+        if kind is not None:
+            found.append(HiddenWaits(kind, comm, tgid))
+        threads = _python_condition((one for one in words.values() if one.futex.id not in known), window_ns)
+        if threads:
+            found.append(HiddenWaits("python condition", comm, tgid, threads))
+    return tuple(sorted(found, key=lambda one: (-one.threads, one.tgid, one.kind)))
