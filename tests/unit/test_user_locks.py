@@ -462,24 +462,26 @@ def in_region(task: int, region: str = "main._omp_fn.0") -> Calls:
 
 
 @pytest.mark.parametrize(
-    ("name", "woken", "waits_in", "wakes_in", "make", "lock", "unclear"),
+    ("lies_in", "woken", "waits_in", "wakes_in", "make", "lock", "unclear"),
     [
-        (".gomp_critical_user_assembly", 900, "main._omp_fn.0", "main._omp_fn.0", OPENMP_LOCK, True, False),
+        ("/srv/solve", 900, "main._omp_fn.0", "main._omp_fn.0", OPENMP_LOCK, True, False),
+        ("[stack]", 900, "main._omp_fn.0", "main._omp_fn.0", OPENMP_LOCK, True, False),
         # A lock that one thread takes again and again, or tasks that it makes.
-        ("", 900, "main._omp_fn.0", "main._omp_fn.0", OPENMP_LOCK, False, True),
+        ("[heap]", 900, "main._omp_fn.0", "main._omp_fn.0", OPENMP_LOCK, False, True),
         # One thread comes last each time.
-        ("", 3 * 900, "main._omp_fn.0", "main._omp_fn.0", OPENMP_BARRIER, False, False),
+        ("[heap]", 3 * 900, "main._omp_fn.0", "main._omp_fn.0", OPENMP_BARRIER, False, False),
         # Workers without a region; those of another one.
-        ("", 3 * 900, "", "main", None, False, False),
-        ("", 3 * 900, "main._omp_fn.0", "main._omp_fn.1", None, False, False),
+        ("[heap]", 3 * 900, "", "main", None, False, False),
+        ("[heap]", 3 * 900, "main._omp_fn.0", "main._omp_fn.1", None, False, False),
     ],
 )
 def test_threads_of_openmp_of_which_one_never_waits(
-    name: str, woken: int, waits_in: str, wakes_in: str, make: str | None, lock: bool, unclear: bool
+    lies_in: str, woken: int, waits_in: str, wakes_in: str, make: str | None, lock: bool, unclear: bool
 ) -> None:
     waits = tuple(in_region(task, waits_in) for task in (1, 2, 3))
     figures: dict[str, Any] = {"waiters": 3, "wakers": 1, "wakes": 900, "tasks_woken": woken, "wait_ns": 3 * WINDOW}
-    seen = word(2, 4096, name, waits=waits, wakers_of=(in_region(4, wakes_in),), **figures)
+    seen = word(2, 4096, waits=waits, wakers_of=(in_region(4, wakes_in),), **figures)
+    seen = replace(seen, futex=seen.futex._replace(object=lies_in))
     found = recognise([seen], (), WINDOW)
     assert [(one.make, one.lock, one.unclear) for one in found] == ([(make, lock, unclear)] if make else [])
     if make == OPENMP_BARRIER:

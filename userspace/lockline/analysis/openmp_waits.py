@@ -25,10 +25,12 @@ from lockline.analysis.user_evidence import (
     waiting,
     wakes_all_others,
 )
+from lockline.recording import rows
 
 LIBRARIES = ("libgomp", "libomp", "libiomp")
 # What GCC calls the lock of `#pragma omp critical (name)`.
 _CRITICAL = ".gomp_critical_user_"
+_MAIN_STACK = "[stack]"
 
 
 def _in_openmp(call: Calls) -> bool:
@@ -53,13 +55,20 @@ def openmp_waits(processes: Processes, window_ns: int) -> Iterable[Recognised]:
                 yield from _of_word(entry, window_ns)
 
 
+def _is_in_program(futex: rows.Futex) -> bool:
+    """Whether the word is a variable of the program: the libraries have their barriers and queues on the heap."""
+    file = futex.object.rpartition("/")[2] if futex.object.startswith("/") else ""
+    return futex.object == _MAIN_STACK or (bool(file) and not file.startswith(LIBRARIES))
+
+
 def _of_word(entry: Seen, window_ns: int) -> Iterable[Recognised]:
     region, threads = _region(entry.waits), waiting((entry,), window_ns)
     if not region or _region(entry.wakes) != region:
         return
     told = f"threads wait in {region}(), and are woken there: {threads:.1f} on average"
-    if entry.futex.name.startswith(_CRITICAL):
-        yield Recognised((entry.futex.id,), OPENMP_LOCK, lock=True, sure="high", why=f"a critical section: {told}")
+    if _is_in_program(entry.futex):
+        what = "a critical section" if entry.futex.name.startswith(_CRITICAL) else "a lock"
+        yield Recognised((entry.futex.id,), OPENMP_LOCK, lock=True, sure="high", why=f"{what}: {told}")
     elif wakes_all_others(entry):
         why = f"{told}; who comes last wakes all others"
         sites = pthreads.sites_of((entry,))
