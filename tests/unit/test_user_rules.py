@@ -272,6 +272,20 @@ def test_goroutines_are_in_the_answer(quiet: Report) -> None:
     assert "What goroutines of api wait for is not recorded here" in answer_words(report, make_answer(report), Style())
 
 
+def test_the_answer_has_barriers_at_which_no_one_thread_is_late(quiet: Report) -> None:
+    last = FutexTask("last", 74, 7, "worker-3", 30, 30, 0)
+
+    def words(last_part: float, waiting_ms: int) -> str:
+        site = BarrierSite("compute", waiting_ms * MS, 100, last, last_part)
+        futex = of_program(2, BARRIER, waiting_ms * MS, total={"waiters": 4}, sites=(site,))
+        report = replace(quiet, futexes=Futexes((futex,), ()))
+        return answer_words(report, make_answer(replace(report, findings=find_all(report))), Style())
+
+    assert "Besides, 2.7 threads wait at barriers on average, and no one thread comes last." in words(0.3, 2700)
+    assert "no one thread" not in words(0.9, 2700)
+    assert "at barriers" not in words(0.3, 500)
+
+
 def test_the_answer_says_what_would_show_them(quiet: Report) -> None:
     def words(one: HiddenWaits) -> str:
         report = replace(quiet, futexes=Futexes((), (), hidden=(one,)))

@@ -22,6 +22,7 @@ from lockline.analysis.answer import (
     user_waiting,
 )
 from lockline.analysis.findings import Finding, Lock
+from lockline.analysis.futex import BARRIER
 from lockline.analysis.model import LockWaits, Report
 from lockline.analysis.series import Slice
 from lockline.atlas import atlas
@@ -125,7 +126,7 @@ def answer_words(report: Report, answer: Answer, style: Style) -> str:
 def _answer_parts(report: Report, answer: Answer, style: Style) -> tuple[str, str]:
     """The answer, and what is not in it."""
     chosen = report.window.wait_filter
-    words = _answer_words(report, answer, style) + _unclear_words(answer)
+    words = _answer_words(report, answer, style) + _unclear_words(answer) + _barrier_words(report, answer)
     told = f"Only of the waits that {clean(chosen, style)} chose: {words}" if chosen else words
     return told, _unseen_words(report, style)
 
@@ -145,6 +146,15 @@ def _unclear_words(answer: Answer) -> str:
         f" Besides, {_threads(answer.unclear_waiting)} of programs wait on average; whether for a lock or for work "
         "is not known. See --futex."
     )
+
+
+def _barrier_words(report: Report, answer: Answer) -> str:
+    """Of barriers where no single thread is late: more than the answer has, and one thread waits all the time."""
+    futexes = report.futexes.futexes if report.futexes is not None else ()
+    waiting = report.window.share(sum(one.waited_ns for one in futexes if one.nature == BARRIER)) or 0.0
+    if answer.at_barriers or waiting < max(UNCLEAR_THREADS, answer.user_waiting or 0.0):
+        return ""
+    return f" Besides, {_threads(waiting)} wait at barriers on average, and no one thread comes last."
 
 
 def _unseen_words(report: Report, style: Style) -> str:
