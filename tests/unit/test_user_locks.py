@@ -23,7 +23,9 @@ from lockline.analysis.user_evidence import (
     OPENMP_BARRIER,
     OPENMP_LOCK,
     PARKING_LOT,
+    PY_LOCK,
     PY_MUTEX,
+    PY_QUEUE,
     RUST_CHANNEL,
     RUST_MUTEX,
     RUST_RWLOCK,
@@ -182,7 +184,7 @@ WAIT = ("PlatformEvent::park", "ObjectMonitor::wait", "JVM_MonitorWait")
 PARK = ("Parker::park", "Unsafe_Park", "LockSupport.park", "ReentrantLock.lock")
 TAKE = ("Parker::park", "Unsafe_Park", "LinkedBlockingQueue.take")
 ATOMICS_WAIT = ("v8::internal::FutexEmulation::WaitSync<int>", "v8::internal::Builtin_AtomicsWait")
-PY_LOCK = ("_PySemaphore_Wait", "_PyParkingLot_Park", "_PyMutex_LockTimed")
+PY_MUTEX_WAIT = ("_PySemaphore_Wait", "_PyParkingLot_Park", "_PyMutex_LockTimed")
 
 
 @pytest.mark.parametrize(
@@ -196,8 +198,8 @@ PY_LOCK = ("_PySemaphore_Wait", "_PyParkingLot_Park", "_PyMutex_LockTimed")
         (parked(PARK[:2], (9,)), None),
         (parked(TAKE, (2, 3, 4)), None),
         (parked(PARK, (2, 3, 4), WINDOW // 10), None),
-        (parked(PY_LOCK, (2, 3, 4)), PY_MUTEX),
-        (parked(PY_LOCK, (9,)), None),
+        (parked(PY_MUTEX_WAIT, (2, 3, 4)), PY_MUTEX),
+        (parked(PY_MUTEX_WAIT, (9,)), None),
         (parked(ATOMICS_WAIT, (2, 3, 4)), ATOMICS),
         # Workers that another thread has jobs for; all without one.
         (parked(ATOMICS_WAIT, (9,)), None),
@@ -429,6 +431,14 @@ def test_a_barrier_of_cxx_where_the_last_thread_hardly_waits(changed: dict[str, 
     found = one(recognise([word(2, 4096, **figures)], (2,), WINDOW))
     assert (found.make, found.lock, found.sure) == (ANY_BARRIER, False, "high")
     assert [(site.function, site.last) for site in found.sites] == [("work", 4)]
+
+
+def test_idle_threads_of_a_pool_of_python_pass_the_lock_of_its_queue_on() -> None:
+    figures: dict[str, Any] = PEERS | {"wait_ns": 29 * WINDOW // 10}
+    for function, make in (("_queue_SimpleQueue_get_impl", PY_QUEUE), ("lock_PyThread_acquire_lock", PY_LOCK)):
+        calls = tuple(from_functions("sem_wait", "PyThread_acquire_lock_timed", function, task=t) for t in (1, 2, 3, 4))
+        found = one(recognise([word(2, 4096, waits=calls, wakers_of=calls, **figures)], (2,), WINDOW))
+        assert (found.make, found.lock, found.unclear) == (make, make == PY_LOCK, False)
 
 
 def test_a_barrier_of_rust_and_its_mutex() -> None:

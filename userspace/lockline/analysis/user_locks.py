@@ -34,6 +34,7 @@ from lockline.analysis.user_evidence import (
     PY_LOCK,
     PY_MUTEX,
     PY_PROCESS_LOCK,
+    PY_QUEUE,
     RUST_CHANNEL,
     RUST_MUTEX,
     RUST_RWLOCK,
@@ -495,6 +496,19 @@ def _barriers(processes: Processes, unclear: Collection[int]) -> Iterable[Recogn
                 )
 
 
+# It has no limit: whoever waits for one waits for work.
+_PYTHON_QUEUE = ("_queue_SimpleQueue_get",)
+
+
+def _python_queues(processes: Processes) -> Iterable[Recognised]:
+    """Queues of CPython's thread pools, whose idle threads pass the queue's lock on, as those of a lock do."""
+    for words in processes.values():
+        for entry in words.values():
+            if share_from(entry.waits, _PYTHON_QUEUE) >= MOST:
+                why = "threads wait in SimpleQueue.get() for work"
+                yield Recognised((entry.futex.id,), PY_QUEUE, lock=False, sure="high", why=why)
+
+
 # Whoever waits there waits for a lock or for a queue; that it behaves like a lock tells which.
 _PYTHON_WAITS = (
     (PY_PROCESS_LOCK, ("_multiprocessing_SemLock_acquire", "semlock_acquire")),
@@ -541,6 +555,7 @@ def recognise(
         _barriers(processes, unclear),
         openmp_waits.openmp_waits(processes, window_ns),
         _woken(processes, window_ns),
+        _python_queues(processes),
         _others(processes, unclear, window_ns),
         pthreads.conditions(processes),
     ):
