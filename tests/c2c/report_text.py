@@ -44,12 +44,16 @@ class Offset:
 
 @dataclass(frozen=True)
 class Line:
-    """One cache line; remote and local are HITM, or peer snoops in that display.  Other loads are L1 hits."""
+    """One cache line; remote and local are HITM, or peer snoops in that display.
+
+    clean: loads that the local and the remote last level served, not modified.  Other loads are L1 hits.
+    """
 
     address: int
     offsets: tuple[Offset, ...]
     fill_buffer: int = 0
     node: str = "0"
+    clean: tuple[int, int] = (0, 0)
 
     def total(self, name: str) -> int:
         """The sum over the offsets."""
@@ -178,9 +182,9 @@ def _table_values(number: int, line: Line, report: Report, style: Style) -> list
     if style.version >= (5, 17):
         records += line.total("store_unknown")
     # Peer snoops are counted with the level they hit as well: local ones at L3, remote ones as remote hits.
-    llc, remote_hit = (local, remote) if style.peer else (0, 0)
+    llc, remote_hit = (local, remote) if style.peer else line.clean
     hitm = (0, 0) if style.peer else (local, remote)
-    l1 = line.loads - line.fill_buffer - remote - local
+    l1 = max(0, line.loads - line.fill_buffer - remote - local - sum(line.clean))
     head: list[object] = [number, f"{line.address:#x}"]
     head += [] if style.family == "4.10" else [line.node, 3]
     snoops: list[object] = [_percent(remote + local, everything), remote + local, local, remote]
@@ -202,8 +206,7 @@ def _table_values(number: int, line: Line, report: Report, style: Style) -> list
             line.fill_buffer,
             l1,
             0,
-            0,
-            0,
+            *line.clean,
         ]
     else:
         stores += [line.total("store_unknown")] if style.version >= (5, 17) else []

@@ -42,8 +42,9 @@ def access(
     return Access(offset, code, frozenset(threads), counts, cpus, count or (cpus or 0).bit_count(), "")
 
 
-def judged(*accesses: Access, coverage: Coverage = STORES) -> Judgement:
-    line = Line(0x4000, 64, "user", 1, "", "", 0, "", 0, add_counts(a.counts for a in accesses), accesses)
+def judged(*accesses: Access, coverage: Coverage = STORES, contradicted: bool = False) -> Judgement:
+    counts = add_counts(a.counts for a in accesses)
+    line = Line(0x4000, 64, "user", 1, "", "", 0, "", 0, counts, accesses, contradicted=contradicted)
     parts, kind = divide(line, NO_TYPES, "", None, ())
     return judge(line, parts, kind, coverage)
 
@@ -67,6 +68,10 @@ def test_one_function_on_many_offsets_is_evidence_of_neither_kind() -> None:
 
 def test_one_cpu_for_each_offset_is_false_sharing() -> None:
     found = judged(*slots(1))
+    # Rows of one CPU each may be of several CPUs, where it is not told which.
+    assert (found.verdict, found.confidence) == ("false sharing", "medium")
+    known = [replace(one, cpus=1 << (one.offset // 8)) for one in slots(1)]
+    found = judged(*known)
     assert (found.verdict, found.confidence) == ("false sharing", "high")
 
 
@@ -416,14 +421,16 @@ def test_a_single_stray_store_is_no_writer() -> None:
 
 
 def test_what_a_cut_has_left_of_a_line_is_not_all_of_it() -> None:
-    def verdict(hitm: int, count: int) -> str:
-        told = [access((0, "add", hitm, 0), count=count), access((0, "add", 0, 300), count=count)]
+    def verdict(hitm: int, count: int, threads: Sequence[int] = ()) -> str:
+        told = [access((0, "add", hitm, 0), threads, count=count), access((0, "add", 0, 300), threads, count=count)]
         rest = access((-1, "", 1000 - hitm, 0))
         return judged(*told, replace(rest, cpu_count=0)).verdict
 
     assert verdict(200, 0) == "too little evidence"
-    # Several are seen to write the very bytes that they pay for.
-    assert verdict(200, 4) == "true sharing"
+    # Several CPUs may be those of one thread that migrates.
+    assert verdict(200, 4) == "too little evidence"
+    # Several threads are seen to write the very bytes that they pay for.
+    assert verdict(200, 4, (1, 2, 3)) == "true sharing"
 
 
 def test_what_others_may_write_unseen_is_no_true_sharing() -> None:
@@ -437,3 +444,40 @@ def test_what_others_may_write_unseen_is_no_true_sharing() -> None:
 
     assert verdict(800) == "too little evidence"
     assert verdict(20) == "true sharing"
+
+
+def counter(records: int) -> tuple[Access, ...]:
+    """Two threads that add to one counter; records: of each, where 200 loads and 300 stores are told."""
+    made = access((8, "add", 100, 300), threads=[1, 2], cpus=0b11)
+    return (replace(made, counts=made.counts._replace(records=records)),)
+
+
+def test_figures_that_contradict_each_other_are_never_sure() -> None:
+    assert judged(*counter(500)).confidence == "high"
+    found = judged(*counter(250))
+    assert (found.verdict, found.confidence) == ("true sharing", "medium")
+    assert any("contradict each other" in doubt for doubt in found.doubts)
+    found = judged(*counter(500), contradicted=True)
+    assert (found.verdict, found.confidence) == ("true sharing", "medium")
+
+
+def test_stores_of_a_part_of_the_line_are_never_sure() -> None:
+    rest = replace(access((-1, "", 0, 100)), cpu_count=0)
+    found = judged(*counter(500), rest)
+    assert found.verdict == "true sharing"
+    assert found.confidence != "high"
+
+
+def test_a_clean_copy_was_waited_for_too() -> None:
+    """All read a limit and then count beside it: the first read finds the line modified, others its clean copy."""
+
+    def verdict(limit: int, used: int) -> str:
+        rows = []
+        for offset, hitm, clean, stores in ((0, 650, limit, 0), (8, 350, used, 1000)):
+            made = access((offset, "charge", hitm, stores), threads=[1, 2, 3, 4])
+            counts = made.counts._replace(loads=1000, records=1000 + stores, llc_hit=clean)
+            rows.append(replace(made, counts=counts))
+        return judged(*rows).verdict
+
+    assert verdict(0, 0) == "true sharing"
+    assert verdict(345, 640) == "false sharing"

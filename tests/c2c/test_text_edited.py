@@ -11,6 +11,7 @@ from c2c.known_report import REPORT, of_line, tables, total
 from c2c.report_text import Line, Offset, Report, Style
 from lockline.c2c.text_import import read_text
 from lockline.c2c.text_parse import TextImportError, parse
+from lockline.recording.memory_rows import C2C_CONTRADICTED
 
 ADDRESS = 0xFFFF888104C3D080
 STACKED = """\
@@ -47,6 +48,16 @@ def test_columns_that_people_left_out(text: str) -> None:
     }
     assert [access.store_l1_hit for access in memory.accesses] == [900, 0, 0]
     assert {code.symbol for code in memory.codes} == {"bump_seq", "get_conf", "get_mask"}
+
+
+def test_lines_whose_figures_contradict_each_other() -> None:
+    assert C2C_CONTRADICTED not in tables(STACKED).meta
+    # No whole number of 120 is 74 %: that is half a sample.
+    assert C2C_CONTRADICTED not in tables(STACKED.replace("75.00%", "74.00%")).meta
+    wrong = STACKED.replace(" 900    0xffff888104c3d080", "1000    0xffff888104c3d080")
+    memory = tables(STACKED + "\nThe next line:\n" + wrong.replace("3d080", "3d0c0"))
+    assert memory.meta[C2C_CONTRADICTED] == "2"
+    assert [problem for *_, problem in memory.problems if "1000 stores" in problem]
 
 
 def test_two_edited_tables_are_two_lines() -> None:

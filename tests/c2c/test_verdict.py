@@ -201,6 +201,16 @@ def test_a_counter_is_true_sharing(tmp_path: Path) -> None:
         code = builder.code("refcount_inc")
         builder.add(line, 8, code, 0, range(16), loads=200, stores=200, locked=200, remote_hitm=180)
 
+    # It may be one thread that migrates.
+    assert verdict_of(tmp_path, fill) == ("true sharing", "medium")
+
+
+def test_a_counter_of_known_threads_is_true_sharing(tmp_path: Path) -> None:
+    def fill(builder: MemoryBuilder, line: int) -> None:
+        code = builder.code("refcount_inc")
+        for thread in (7, 8):
+            builder.add(line, 8, code, builder.thread(thread), [1], loads=90, stores=90, locked=180, remote_hitm=80)
+
     assert verdict_of(tmp_path, fill) == ("true sharing", "high")
 
 

@@ -22,6 +22,7 @@ from lockline.base.errors import LocklineError
 from lockline.c2c.model import C2cReport, LineReport
 from lockline.c2c.report import make_c2c_report
 from lockline.c2c.text_import import import_text
+from lockline.c2c.users import named
 from lockline.recording.reader import open_recording
 
 # Functions whose names tell that there is a lock.
@@ -92,7 +93,7 @@ def right_verdicts(world: World, number: int, names: bool = True) -> set[str]:
         return {"read mostly", "none"}
     if gain > 0.45:
         return {"false sharing"} | quiet
-    if truth == "true" and gain < 0.2:
+    if truth == "true" and gain < 0.1:
         return {"true sharing"} | quiet
     return {"true sharing", "false sharing"} | quiet
 
@@ -208,7 +209,8 @@ def judge_world(world: World, seed: int, kinds: Sequence[str], each: int) -> Ite
 
 def outcome(world: World, seed: int, kind: str, number: int, line: LineReport | None) -> Outcome:
     """What the verdict on one line is worth."""
-    names = kind != "no symbols" and (kind != "perf.data" or world.program.kernel)
+    # A column of functions may have been cut off.
+    names = line is not None and any(named(access) for access in line.line.accesses)
     right = right_verdicts(world, number, names)
     truth = f"{world.truths[number]} ({world.gains[number]:.2f})"
     sampled = sum(sample.kind.store for sample in world.samples)

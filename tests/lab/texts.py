@@ -132,7 +132,12 @@ def report_of(
         shown += len(offsets)
         fill = sum(row.counts["ld_fbhit"] for _, row in rows)
         loads = sum(row.counts["load"] for _, row in rows)
-        found.append((score, Line(address, tuple(offsets), fill_buffer=fill, whole_loads=loads)))
+        clean = (
+            (0, 0)
+            if display == "peer"
+            else tuple(sum(row.counts[name] for _, row in rows) for name in ("ld_llchit", "rmt_hit"))
+        )
+        found.append((score, Line(address, tuple(offsets), fill_buffer=fill, clean=clean, whole_loads=loads)))
     found.sort(key=lambda pair: -pair[0])
     events = {
         "intel": ("cpu/mem-loads,ldlat=30/P", "cpu/mem-stores/P"),

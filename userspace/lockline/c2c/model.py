@@ -147,6 +147,8 @@ class Line:
     index: int | None = None
     # Of transfers and of stores, by offset and instruction, where only shares are told: see c2c/shares.py.
     shares: Mapping[tuple[int, int], tuple[int, int]] = field(default_factory=dict)
+    # Its figures in a text contradict each other.
+    contradicted: bool = False
 
     @property
     def located(self) -> tuple[Access, ...]:

@@ -60,6 +60,11 @@ def cost(counts: Counts, kind: str) -> int:
     return counts.loads or 0
 
 
+def clean_copies(counts: Counts) -> int:
+    """Loads that a cache further away served: some find the line there because a write has taken it from theirs."""
+    return (counts.llc_hit or 0) + (counts.remote_hit or 0)
+
+
 @dataclass(frozen=True, slots=True)
 class _Bounds:
     begin: int

@@ -12,7 +12,7 @@ from typing import Literal
 from lockline.base.values import dataclass
 from lockline.c2c.functions import is_lock_function
 from lockline.c2c.model import Access, Part
-from lockline.c2c.parts import cost
+from lockline.c2c.parts import COST_TRANSFERS, clean_copies, cost
 from lockline.c2c.users import (
     Users,
     apart,
@@ -21,7 +21,9 @@ from lockline.c2c.users import (
     elsewhere,
     same_code,
     several,
+    several_threads,
     significant,
+    surely_apart,
     users_of,
     wrote,
 )
@@ -62,6 +64,8 @@ SATURATED = 0.95
 # A member with so much of the cost cannot be one user's own: the line would have to go elsewhere as often.
 MORE_THAN_HALF = 0.7
 
+ALL_LOADS = "`perf c2c record --ldlat 3` samples more of them"
+TRY_APART = "`lockline diff` of a build with the members apart would tell"
 THREADS = "run `perf c2c report --stdio -NN -c tid,iaddr`: it shows which threads use which offsets"
 
 
@@ -103,10 +107,11 @@ def places(parts: Sequence[Part]) -> str:
     return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
 
 
-def share_out(parts: Sequence[Part], kind: str, stores_told: bool) -> Sharing:
+def share_out(parts: Sequence[Part], kind: str, stores_told: bool, clean: int = 0) -> Sharing:
     """What kind of sharing the line's cost is.
 
-    parts, kind: as of divide(); stores_told: whether a member without a sampled store is one that is not written.
+    parts, kind: as of divide(); stores_told: whether a member without a sampled store is one that is not written;
+    clean: loads of the line that a clean copy elsewhere served.
     """
     fought = [part for part in parts if part.share >= MEMBER]
     written = written_parts(parts)
@@ -115,7 +120,7 @@ def share_out(parts: Sequence[Part], kind: str, stores_told: bool) -> Sharing:
         return Sharing("open", "likely", (), "", None, "no member has a part in it")
     users = {id(part): users_of(part.accesses) for part in used}
     if all(users[id(part)].threads for part in used):
-        return _by_threads(used, written, users, kind, stores_told)
+        return _by_threads(used, written, users, stores_told, _Prices(parts, kind, clean))
     if not written:
         return _unseen_writes(used, users)
     found = _by_numbers(used, written, users, stores_told)
@@ -132,8 +137,32 @@ def _others_write(row: Access, writers: Sequence[Access]) -> bool:
     return any(len(writer.regulars | row.regulars) > 1 for writer in writers)
 
 
+class _Prices:
+    """How many loads of an access had to fetch the line because others had written to it.
+
+    The first to load it after a write finds it modified, and the next ones find the first one's clean copy.  Where the
+    clean copies are counted for the line alone, they are shared out over the loads that did not find it modified.
+    """
+
+    def __init__(self, parts: Sequence[Part], kind: str, clean: int) -> None:
+        self.kind = kind
+        rows = [row for part in parts for row in part.accesses]
+        told = sum(clean_copies(row.counts) for row in rows)
+        others = sum(_loads(row) - cost(row.counts, kind) for row in rows if row.counts.llc_hit is None)
+        self.rate = min(1.0, max(0, clean - told) / others) if others else 0.0
+
+    def of(self, row: Access) -> float:
+        """Of one access."""
+        price = cost(row.counts, self.kind)
+        if self.kind != COST_TRANSFERS:
+            return price
+        if row.counts.llc_hit is None:
+            return price + self.rate * (_loads(row) - price)
+        return min(_loads(row), price + clean_copies(row.counts))
+
+
 def _by_threads(
-    used: list[Part], written: list[Part], users: dict[int, Users], kind: str, stores_told: bool
+    used: list[Part], written: list[Part], users: dict[int, Users], stores_told: bool, prices: _Prices
 ) -> Sharing:
     every = frozenset[int]().union(*(users[id(part)].threads or () for part in used))
     if len(every) < 2:
@@ -147,7 +176,7 @@ def _by_threads(
     whole = kept = untold = shared = 0.0
     for part in used:
         for row in significant(part.accesses):
-            price = cost(row.counts, kind)
+            price = prices.of(row)
             if not price:
                 continue
             mine = _others_write(row, writers.get(id(part), ()))
@@ -158,16 +187,12 @@ def _by_threads(
                 continue
             whole += price
             shared += price * mine
-            if not stores_told:
-                kept += price if mine else min(price, _stays(row, part, written, writers, kind))
-            elif mine:
-                kept += _kept(row, part, used, writers, kind)
+            if mine:
+                kept += _kept(row, part, used, writers, prices)
     if not whole:
         return _unseen_writes(used, users)
     if stores_told:
-        payers = frozenset[int]().union(
-            *(row.regulars for part in used for row in part.accesses if cost(row.counts, kind))
-        )
+        payers = frozenset[int]().union(*(row.regulars for part in used for row in part.accesses if prices.of(row)))
         kept += sum(_blind_stores(part, writers[id(part)], payers) for part in written)
     false = max(0.0, whole - kept)
     share = false / whole
@@ -176,7 +201,7 @@ def _by_threads(
         return Sharing("false", "shown", tuple(used), reason, share)
     if share >= MAINLY:
         reason = "the threads that pay do not use the bytes that others write"
-        return Sharing("false", "proven" if share >= MOST else "shown", tuple(used), reason, share)
+        return Sharing("false", "proven" if share >= MOST and stores_told else "shown", tuple(used), reason, share)
     fought = [part for part in used if part.share >= MEMBER]
     strangers = [
         part
@@ -194,12 +219,20 @@ def _by_threads(
         return Sharing("open", "likely", tuple(used), "", None, why)
     if share <= 1 - MOST:
         reason = "the threads that pay use the bytes that others write"
-        return Sharing("true", "proven", tuple(used), reason, share)
+        return Sharing("true", "proven" if stores_told else "shown", tuple(used), reason, share)
+    most = share - sum(_hidden(row, part, used, writers, prices) for part in written for row in part.accesses) / whole
+    if share > 0.4 and most <= 1 - MOST:
+        why = "how often the bytes that are changed would be waited for if they were apart is not known: of the loads"
+        why += " that change them too few were sampled"
+        return Sharing("open", "likely", tuple(used), "", None, f"{why}; {ALL_LOADS}")
+    if share <= 0.4 and _saturated(used, prices):
+        why = "nearly all loads wait, so how many writes come between two of them is not known"
+        return Sharing("open", "likely", tuple(used), "", None, f"{why}; {TRY_APART}")
     reason = "one part of the cost is at these bytes, another part at bytes beside them"
     return Sharing("false" if share > 0.4 else "true", "likely", tuple(used), reason, share)
 
 
-def _kept(row: Access, part: Part, used: Sequence[Part], writers: dict[int, list[Access]], kind: str) -> float:
+def _kept(row: Access, part: Part, used: Sequence[Part], writers: dict[int, list[Access]], prices: _Prices) -> float:
     """How many of a row's loads would still pay if its bytes had a line of their own.
 
     A load pays if another thread has written since its own thread had the line.  How many such writes come between two
@@ -209,18 +242,39 @@ def _kept(row: Access, part: Part, used: Sequence[Part], writers: dict[int, list
     very = every = 0.0
     for other in used:
         for writer in writers.get(id(other), ()):
-            strangers = len(writer.regulars - row.regulars) / max(1, len(writer.regulars))
-            count = wrote(writer) * (strangers or (len(writer.regulars) > 1))
+            # How often a thread that wrote is not the one that loads.
+            pairs = len(writer.regulars) * len(row.regulars)
+            count = wrote(writer) * (1 - len(writer.regulars & row.regulars) / max(1, pairs))
             every += count
             very += count if other is part else 0.0
     if not very:
         return 0.0
     own = [[one for one in other.accesses if one.regulars & row.regulars] for other in used]
     uses = sum(_loads(one) for rows in own for one in rows)
-    paid = sum(cost(one.counts, kind) for rows in own for one in rows)
+    paid = sum(prices.of(one) for rows in own for one in rows)
     at_bytes = sum(_loads(one) for one in part.accesses if one.regulars & row.regulars)
     between = -log(1 - min(SATURATED, paid / max(1, uses))) * very / every
     return _loads(row) * (1 - exp(-between * uses / max(1, at_bytes)))
+
+
+def _hidden(row: Access, part: Part, used: Sequence[Part], writers: dict[int, list[Access]], prices: _Prices) -> float:
+    """How many more loads of a row may pay if its bytes are apart than _kept() tells.
+
+    An instruction that loads and stores loads as often as it stores; of loads that find the line few are sampled.  So
+    few loads as RATES tells are mistaken ones, of an instruction that stores alone.  Where a text has fewer loads than
+    HITM, its loads tell nothing.
+    """
+    loads = _loads(row)
+    told = (row.counts.loads or 0) >= loads >= wrote(row) / RATES
+    if not told or not _others_write(row, writers.get(id(part), ())):
+        return 0.0
+    return max(0.0, wrote(row) - _kept(row, part, used, writers, prices))
+
+
+def _saturated(used: Sequence[Part], prices: _Prices) -> bool:
+    """Whether nearly all loads of those who pay do so."""
+    rows = [row for part in used for row in part.accesses if prices.of(row)]
+    return sum(map(prices.of, rows)) >= SATURATED * sum(map(_loads, rows))
 
 
 def _blind_stores(part: Part, writers: Sequence[Access], payers: frozenset[int]) -> float:
@@ -241,33 +295,11 @@ def _beside(row: Access, part: Part, written: Sequence[Part], writers: dict[int,
     return any(_others_write(row, writers[id(other)]) for other in written if other is not part)
 
 
-def _stays(row: Access, part: Part, written: Sequence[Part], writers: dict[int, list[Access]], kind: str) -> float:
-    """How many of a row's transfers its threads would pay at other members, were these on other lines.
-
-    Who reads one member and then changes another one, which all change, pays for the second then.  Who pays at the
-    second as often already uses them at different times.
-    """
-    rate = cost(row.counts, kind) / max(1, _loads(row))
-    found = 0.0
-    for other in written:
-        if other is part:
-            continue
-        loads = paid = stores = 0.0
-        for access in other.accesses:
-            common = access.regulars & row.regulars
-            if common and _others_write(access, writers[id(other)]):
-                share = len(common) / len(access.regulars)
-                loads += _loads(access) * share
-                paid += cost(access.counts, kind) * share
-                stores += wrote(access) * share
-        # A store shows no transfer: each may be one that does not follow a load.
-        found += max(0.0, rate * loads - paid) + max(0.0, stores - RATES * loads)
-    return found
-
-
 def _loads(access: Access) -> int:
+    """Loads of an access: at least those that found the line modified, whatever a text says of its other figures."""
     counts = access.counts
-    return counts.loads if counts.loads is not None else max(0, (counts.records or 0) - (counts.stores or 0))
+    loads = counts.loads if counts.loads is not None else (counts.records or 0) - (counts.stores or 0)
+    return max(loads, counts.transfers)
 
 
 # Threads are not known
@@ -285,8 +317,12 @@ def _unseen_writes(used: list[Part], users: dict[int, Users]) -> Sharing:
     )
     if pairs and all(apart(users[id(one)], users[id(other)]) for one, other in pairs):
         reason = "nobody uses more than one of them, and each pays"
-        alone = all(len(users[id(part)].threads or "..") == 1 for part in fought)
-        return Sharing("false", "proven" if alone else "shown", tuple(fought), reason, None)
+        # Without stores the text shows a row only if it pays: others may use these bytes and pay nothing.  That each
+        # of many users pays at bytes of its own is no accident.  A file (which tells LOCK bits) has all rows.
+        rows = [access for part in fought for access in part.accesses]
+        listed = any(not row.counts.transfers or row.counts.locked is not None for row in rows)
+        own = len(fought) > 2 and all(len(users[id(part)].threads or "..") == 1 for part in fought)
+        return Sharing("false", "shown" if listed or own else "likely", tuple(fought), reason, None)
     if pairs and all(users[id(part)].alone for part in fought):
         reason = "one user alone has each of them, and each pays for another one's writes"
         return Sharing("false", "shown", tuple(fought), reason, None)
@@ -360,7 +396,10 @@ def _by_numbers(used: list[Part], written: list[Part], users: dict[int, Users], 
     if share >= MAINLY and (len(alone) > 1 or any(part not in alone for part in written)):
         each = "each of them" if len(alone) == len(everyone) else places(alone)
         reason = f"one CPU alone uses {each}, and pays for what others write beside it"
-        return Sharing("false", "proven" if share >= MOST else "shown", tuple(everyone), reason, share)
+        # Rows that one CPU makes each may be of several CPUs, where it is not told which.
+        known = {users[id(part)].cpus for part in everyone}
+        sure = share >= MOST and all(users[id(part)].cpus for part in alone) and len(known) > 1
+        return Sharing("false", "proven" if sure else "shown", tuple(everyone), reason, share)
     if not stores_told and sum(wrote(row) for part in written for row in part.accesses) < FEW_STORES:
         return _unseen_writes(used, users)
     victims = [part for part in fought if part not in written]
@@ -382,18 +421,19 @@ def _one_member(part: Part, users: Users, stores_told: bool) -> Sharing:
         why = "one CPU alone is seen at the only member, so who takes the line from it is not seen"
         return Sharing("open", "likely", (part,), "", None, f"{why}; {THREADS}")
     reason = "the same bytes are read and written by all of them: no layout changes that"
-    if not stores_told:
-        return Sharing("true", "likely", (part,), reason, 0.0, "stores elsewhere on the line may be missing")
+    seen = sum(_loads(row) + wrote(row) for row in part.accesses)
     if (
         users.threads is None
         and users.groups < 2
-        and part.cost < SELDOM * (part.counts.records or 0)
+        and part.cost < SELDOM * max(part.counts.records or 0, seen)
         and _wait(part) < QUEUE
         and not _written_for_others([part], [part], [part])
     ):
         why = f"one thread that migrates would look the same, as so few accesses find the line elsewhere; {THREADS}"
         return Sharing("open", "likely", (part,), "", None, why)
-    return Sharing("true", "proven" if several(users) else "shown", (part,), reason, 0.0)
+    if not stores_told:
+        return Sharing("true", "likely", (part,), reason, 0.0, "stores elsewhere on the line may be missing")
+    return Sharing("true", "proven" if several_threads(users) else "shown", (part,), reason, 0.0)
 
 
 def _victims(
@@ -416,7 +456,7 @@ def _victims(
         return Sharing(
             "open", "likely", tuple(everyone), "", None, "not all stores to the line are known; " + RECORD_STORES
         )
-    if all(apart(users[id(victim)], users[id(writer)]) for victim, writer in pairs):
+    if all(surely_apart(users[id(victim)], users[id(writer)]) for victim, writer in pairs):
         return Sharing("false", "proven", tuple(everyone), f"{reason}, by others", share)
     if all(differ(users[id(victim)], users[id(writer)]) for victim, writer in pairs):
         return Sharing("false", "shown", tuple(everyone), f"{reason}, mostly by other CPUs", share)
@@ -451,7 +491,7 @@ def _writers(
 ) -> Sharing:
     """Several members are written, or the ones that pay are."""
     pairs = [(one, other) for index, one in enumerate(everyone) for other in everyone[index + 1 :]]
-    if all(apart(users[id(one)], users[id(other)]) for one, other in pairs):
+    if all(surely_apart(users[id(one)], users[id(other)]) for one, other in pairs):
         return Sharing("false", "proven", tuple(everyone), "nobody uses more than one of them", None)
     first = max(fought, key=lambda part: part.share, default=None)
     if first is not None and first.share >= MORE_THAN_HALF and first in written and not users[id(first)].alone:

@@ -17,7 +17,7 @@ from lockline.recording import memory
 from lockline.recording import memory_rows as rows
 from lockline.recording.code import UNKNOWN_CODE, Code, read_codes, unsigned
 from lockline.recording.conditions import among
-from lockline.recording.memory_rows import C2C_INDEXES, C2C_SHARES
+from lockline.recording.memory_rows import C2C_CONTRADICTED, C2C_INDEXES, C2C_SHARES
 from lockline.recording.reader import Recording
 from lockline.watch.model import Watch
 from lockline.watch.tables import read_watches
@@ -248,6 +248,7 @@ def read_lines(recording: Recording, wanted: Sequence[LineSum]) -> Iterator[Line
     nobody = memory.nobodys_threads(recording)
     indexes = _indexes(recording)
     shares = read_shares(str(recording.meta().get(C2C_SHARES, "")))
+    contradicted = set(map(int, filter(_is_number, str(recording.meta().get(C2C_CONTRADICTED, "")).split())))
     names: dict[int, str] = {}
     asked: set[int] = set()
     for batch in _batches(wanted):
@@ -267,7 +268,15 @@ def read_lines(recording: Recording, wanted: Sequence[LineSum]) -> Iterator[Line
             made = _line(line.row, tuple(accesses), _comms(threads, names))
             index = next((indexes[id_] for id_ in line.ids if id_ in indexes), None)
             told = next((shares[id_] for id_ in line.ids if id_ in shares), {})
-            yield replace(made, ids=line.ids, source=line.source, watch=line.watch, index=index, shares=told)
+            yield replace(
+                made,
+                ids=line.ids,
+                source=line.source,
+                watch=line.watch,
+                index=index,
+                shares=told,
+                contradicted=not contradicted.isdisjoint(line.ids),
+            )
 
 
 def read_names(recording: Recording, wanted: Sequence[LineSum]) -> Iterator[Line]:

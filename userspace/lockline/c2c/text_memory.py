@@ -17,7 +17,14 @@ from lockline.c2c.text_counts import recover
 from lockline.c2c.text_parse import C2cText
 from lockline.c2c.text_samples import Sample, decode
 from lockline.c2c.text_tables import NOWHERE, LineDetail, OffsetRow, TableRow
-from lockline.recording.memory_rows import C2C_INDEXES, C2C_SHARES, MemoryCount, MemoryLine, MemorySource
+from lockline.recording.memory_rows import (
+    C2C_CONTRADICTED,
+    C2C_INDEXES,
+    C2C_SHARES,
+    MemoryCount,
+    MemoryLine,
+    MemorySource,
+)
 
 SOURCE_KIND = "c2c text"
 
@@ -35,6 +42,7 @@ class _Builder:
     accesses: list[Access] = field(default_factory=list)
     problems: list[tuple[int, str]] = field(default_factory=list)
     shares: list[str] = field(default_factory=list)
+    contradicted: set[int] = field(default_factory=set)
 
     def thread(self, pid: int | None, tid: int | None, comm: str) -> int:
         """The id of a thread; tid 0 where only the process is known."""
@@ -47,6 +55,15 @@ class _Builder:
         if not (address or symbol or name):
             return 0
         return self.codes.setdefault((address, space, symbol, offset, name, line), len(self.codes) + 1)
+
+    def problem(self, where: int, problem: str) -> None:
+        """What could not be read as it stands; where: line of the text."""
+        self.problems.append((where, problem))
+
+    def contradiction(self, where: int, problem: str) -> None:
+        """A problem of the newest line: its figures contradict each other."""
+        self.problem(where, problem)
+        self.contradicted.add(len(self.lines))
 
     def memory(self, name: str, event: str, counts: Mapping[str, int], meta: Mapping[str, str | int]) -> Memory:
         """The finished tables."""
@@ -93,7 +110,6 @@ def _pairs(text: C2cText, builder: _Builder) -> list[tuple[TableRow | None, Line
             continue
         used.add(at)
         pairs.append((row, details[at]))
-        _compare(row, details[at], builder)
     pairs += [(None, detail) for i, detail in enumerate(details) if i not in used]
     return pairs
 
@@ -104,7 +120,7 @@ def _compare(row: TableRow, detail: LineDetail, builder: _Builder) -> None:
         if in_table != total:
             name = column.replace("_", " ")
             problem = f"{total} {name} of {row.address:#x}, but {in_table} in line {row.line}"
-            builder.problems.append((detail.line, problem))
+            builder.contradiction(detail.line, problem)
 
 
 def _shares(
@@ -127,9 +143,10 @@ def _shares(
             continue
         recovered = recover(totals[column], [row.percents[column] for row in rows])
         if recovered.problem:
-            builder.problems.append(
-                (detail.line, f"{column.replace('_', ' ')} of {detail.address:#x}: {recovered.problem}")
-            )
+            problem = f"{column.replace('_', ' ')} of {detail.address:#x}: {recovered.problem}"
+            # A percentage that no whole number has is off by half a sample at most: nothing rests on that.
+            note = builder.contradiction if recovered.counts is None or not totals[column] else builder.problem
+            note(detail.line, problem)
         if recovered.counts is not None:
             counts[column] = recovered.counts
         if recovered.exact:
@@ -227,7 +244,7 @@ def _row_access(
         values.setdefault("stores", stores if stores or whole else None)
         if row.records is not None:
             if stores > row.records:
-                builder.problems.append((row.line, f"{row.records} records, but {stores} stores"))
+                builder.contradiction(row.line, f"{row.records} records, but {stores} stores")
             values.setdefault("loads", max(0, row.records - stores))
     elif row.records is not None and not levels:
         values.update(_by_cycles(row))
@@ -260,7 +277,7 @@ def _rest(line: int, totals: Mapping[str, int], accesses: Sequence[Access], wher
             problem = (
                 f"{told} {name} of the offsets, but {totals[column]} of the line: those of the offsets are left out"
             )
-            builder.problems.append((where, problem))
+            builder.contradiction(where, problem)
             told = 0
             for access in accesses:
                 setattr(access, column, None)
@@ -304,6 +321,8 @@ def _add_line(row: TableRow | None, detail: LineDetail | None, size: int, builde
         builder.lines.append(
             MemoryLine(number, 1, known.address, size, _space(known.address), max(0, pid), "", "", 0, nodes, pages)
         )
+    if row and detail:
+        _compare(row, detail, builder)
     totals = _totals(row, detail)
     accesses: list[Access] = []
     if detail:
@@ -338,6 +357,8 @@ def _report_tables(text: C2cText, name: str) -> Memory:
         meta[C2C_INDEXES] = " ".join(f"{line}:{index}" for line, index in indexes.items())
     if builder.shares:
         meta[C2C_SHARES] = " ".join(builder.shares)
+    if builder.contradicted:
+        meta[C2C_CONTRADICTED] = " ".join(map(str, sorted(builder.contradicted)))
     if text.sort:
         meta["c2c_sort"] = text.sort
     if text.grouping:

@@ -51,8 +51,9 @@ def code_known(accesses: Sequence[Access]) -> bool:
 
 
 def wrote(access: Access) -> int:
-    """Stores, or atomic instructions where these are told instead."""
-    return max(access.counts.stores or 0, access.counts.locked or 0)
+    """Stores, or atomic instructions where these are told instead: both their loads and their stores are locked."""
+    stores = access.counts.stores or 0
+    return max(stores, (access.counts.locked or 0) - stores)
 
 
 def significant(accesses: Iterable[Access]) -> list[Access]:
@@ -177,6 +178,17 @@ def several(users: Users) -> bool:
     if users.threads is not None:
         return len(users.threads) > 1
     return users.count > 1 or users.groups > 1
+
+
+def several_threads(users: Users) -> bool:
+    """Whether they are known to be more than one thread or process: several CPUs may be those of one that migrates."""
+    return len(users.threads) > 1 if users.threads is not None else users.groups > 1
+
+
+def surely_apart(one: Users, other: Users) -> bool:
+    """Whether nobody belongs to both, and both have samples enough to show all who do."""
+    enough = SAMPLES_PER_CPU * max(one.count, other.count, 1)
+    return apart(one, other) and min(one.samples, other.samples) >= enough
 
 
 def everybody(parts: Iterable[Part]) -> Users:

@@ -11,10 +11,10 @@ from dataclasses import replace
 
 from lockline.c2c.functions import is_spin_function
 from lockline.c2c.members import is_sequence_type
-from lockline.c2c.model import Access, Confidence, Counts, Coverage, Judgement, Line, Part, Verdict
-from lockline.c2c.parts import COST_LOADS, COST_TRANSFERS, FEW_TRANSFERS, LOCK_BYTES, cost, cost_word
+from lockline.c2c.model import Access, Confidence, Coverage, Judgement, Line, Part, Verdict
+from lockline.c2c.parts import COST_LOADS, COST_TRANSFERS, FEW_TRANSFERS, LOCK_BYTES, clean_copies, cost, cost_word
 from lockline.c2c.sharing import MEMBER, RECORD_STORES, THREADS, WHOLE_TEXT, is_written, places, share_out
-from lockline.c2c.users import everybody, named, several
+from lockline.c2c.users import everybody, named, several_threads
 from lockline.c2c.watched import doubts as doubts_of_watching
 from lockline.watch.estimate import hit_rate, transfer_rate, unwatched_pairs
 
@@ -111,6 +111,13 @@ def _amount(line: Line) -> str:
 _ABOUT_WRITES: tuple[Verdict, ...] = ("false sharing", "true sharing", "read mostly")
 
 
+def _contradicts_itself(access: Access) -> bool:
+    """Whether an access has more stores than records, or finds the line modified more often than it loads."""
+    counts = access.counts
+    more_stores = None not in (counts.stores, counts.records) and (counts.stores or 0) > (counts.records or 0)
+    return more_stores or (counts.loads is not None and counts.hitm + counts.peer > counts.loads)
+
+
 class _Case:
     """One line, and what the rules ask of it."""
 
@@ -167,6 +174,8 @@ class _Case:
 
     def _doubts(self, verdict: Verdict) -> list[str]:
         doubts = doubts_of_watching(self.line)
+        if self.line.contradicted or any(map(_contradicts_itself, self.line.located)):
+            doubts.append("figures of the line contradict each other, as where a text was typed by hand")
         if self.line.shares:
             doubts.append(f"only shares are told, not how many they are of; {WHOLE_TEXT}")
         watch = self.line.watch
@@ -179,7 +188,7 @@ class _Case:
                     f"CPUs spin for its lock {self.spins:,.0f} times a second, and each time it moves: the windows"
                     " saw less, as watching slows who uses it, or they missed its bursts"
                 )
-        if self.parts and self.located < 0.8:
+        if self.parts and self.located < TOLD:
             known = f"offsets are known of {_percent(self.located)} of the line's {self.word} alone"
             doubts.append(f"{known}; {WHOLE_TEXT.replace('tells it', 'tells the rest')}")
         if (self.coverage.unparsable or 0) >= 0.2:
@@ -189,6 +198,8 @@ class _Case:
             doubts.append(f"stores were not sampled, so who writes is not seen; {RECORD_STORES}")
         elif verdict in _ABOUT_WRITES and self.coverage.stores_seen is None:
             doubts.append(f"stores were sampled in part at most; {RECORD_STORES}")
+        elif verdict in _ABOUT_WRITES and self.stores and not self.line.shares and not _stores_told(self):
+            doubts.append(f"at which offsets the line is written is known in part; {WHOLE_TEXT}")
         if not self.sure and verdict == "false sharing":
             doubts.append("the members' names are inferred, see Type")
         if self.kind == COST_LOADS:
@@ -422,14 +433,9 @@ def _not_written(case: _Case) -> Judgement | None:
     return case.judge("too little evidence", [why], case.fought)
 
 
-def _clean_copies(counts: Counts) -> int:
-    """Loads that a cache further away served: some find the line there because a write has taken it from theirs."""
-    return (counts.llc_hit or 0) + (counts.remote_hit or 0)
-
-
 def _shared(case: _Case) -> Judgement | None:
     """Who pays, and for whose writes."""
-    found = share_out(case.parts, case.kind, _stores_told(case))
+    found = share_out(case.parts, case.kind, _stores_told(case), clean_copies(case.line.counts))
     evidence = [case.describe(part) for part in found.parts]
     if found.kind == "open" and case.located < HARDLY:
         why = f"offsets are known of {_percent(case.located)} of the line's {case.word} alone; {WHOLE_TEXT}"
@@ -437,14 +443,14 @@ def _shared(case: _Case) -> Judgement | None:
     if found.kind == "open":
         return case.judge("too little evidence", [*evidence, f"not decided: {found.open}"], found.parts)
     # What is there may be all that a cut has left of a line, unless several are seen to use the very bytes.
-    hardly = case.located < HARDLY and not several(everybody(found.parts))
+    hardly = case.located < HARDLY and not several_threads(everybody(found.parts))
     if found.kind == "true" and found.strength == "likely" and hardly:
         why = f"offsets are known of {_percent(case.located)} of the line's {case.word} alone"
         return case.judge("too little evidence", [*evidence, f"not decided: {why}"], found.parts)
     if found.reason:
         evidence.append(found.reason)
     doubts = [found.open] if found.open else []
-    beside = _clean_copies(case.line.counts) - sum(_clean_copies(part.counts) for part in found.parts)
+    beside = clean_copies(case.line.counts) - sum(clean_copies(part.counts) for part in found.parts)
     if found.kind == "true" and beside > case.transfers:
         doubts.append(
             f"{beside:,} more loads of the line came from a clean copy elsewhere, at bytes that are not shown, or that "

@@ -9,6 +9,8 @@ from lockline.recording.tables import table
 C2C_INDEXES = "c2c_indexes"
 # Likewise "LINE:OFFSET:CODE:TRANSFERS:STORES ...", in parts of 10,000, of lines whose totals the text does not tell.
 C2C_SHARES = "c2c_shares"
+# Ids of the lines whose figures in the text contradict each other.
+C2C_CONTRADICTED = "c2c_contradicted"
 
 
 @table("memory_source", since=2)
