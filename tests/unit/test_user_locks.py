@@ -433,6 +433,16 @@ def test_a_barrier_of_cxx_where_the_last_thread_hardly_waits(changed: dict[str, 
     assert [(site.function, site.last) for site in found.sites] == [("work", 4)]
 
 
+@pytest.mark.parametrize(("still", "lock"), [(WINDOW * 5 // 10, True), (WINDOW * 9 // 10, False)])
+def test_few_long_waits_for_a_lock_that_last_to_the_end(still: int, lock: bool) -> None:
+    """A Semaphore that one thread takes again and again; or all threads sleep: a pool without work."""
+    words = [
+        replace(one, total=one.total._replace(open_waits=1, open_ns=still))
+        for one in parked(PARK, (2, 3, 4), WINDOW // 10, slept=3)
+    ]
+    assert [found.lock for found in recognise(words, (), WINDOW)] == [True] * lock
+
+
 def test_idle_threads_of_a_pool_of_python_pass_the_lock_of_its_queue_on() -> None:
     figures: dict[str, Any] = PEERS | {"wait_ns": 29 * WINDOW // 10}
     for function, make in (("_queue_SimpleQueue_get_impl", PY_QUEUE), ("lock_PyThread_acquire_lock", PY_LOCK)):

@@ -20,6 +20,11 @@ _UNBLOCKS = ("JVM_TakeVirtualThreadListToUnblock",)
 _PYTHON_LOCKS = ("PyThread_acquire_lock", "PyMutex_LockTimed")
 # Of a pool's threads, which wait for work alone.
 _PYTHON_IDLE = ("SimpleQueue",)
+_COMMANDS: Mapping[Kind, str] = {
+    "virtual threads": "jcmd {} Thread.dump_to_file FILE",
+    "virtual monitors": "jcmd {} JFR.start",
+    "python condition": "py-spy dump --pid {}",
+}
 # Waits in a second from which on a program is not idle.
 _BUSY = 20
 
@@ -35,6 +40,11 @@ class HiddenWaits:
     comm: str
     tgid: int
     threads: float = 0.0
+
+    @property
+    def command(self) -> str:
+        """What shows what they wait for."""
+        return _COMMANDS[self.kind].format(self.tgid)
 
 
 def _slept(words: Iterable[Seen]) -> int:

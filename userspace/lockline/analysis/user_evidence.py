@@ -171,17 +171,19 @@ def waiting(words: Iterable[Seen], window_ns: int) -> float:
 
 
 def asleep(words: Iterable[Seen], window_ns: int) -> float:
-    """Threads that sleep at these words on average: without the way from the wake-up to the CPU.
+    """Threads that sleep at these words on average, to the end too: without the way from the wake-up to the CPU.
 
     That way is the scheduler's: on a busy machine it makes idle threads seem to wait for long.
     """
     entries = tuple(words)
-    return (total_of(entries, "wait_ns") - total_of(entries, "latency_ns")) / window_ns if window_ns else 0.0
+    still = sum(open_ns(entry.total) for entry in entries)
+    slept = total_of(entries, "wait_ns") - total_of(entries, "latency_ns") + still
+    return slept / window_ns if window_ns else 0.0
 
 
 def several_wait(words: Sequence[Seen], window_ns: int) -> bool:
     """Whether more than one thread waits there nearly all the time, and not for a CPU alone."""
-    return waiting(words, window_ns) >= SEVERAL and asleep(words, window_ns) >= HALF
+    return waiting_still(words, window_ns) >= SEVERAL and asleep(words, window_ns) >= HALF
 
 
 def open_ns(total: rows.FutexTotal) -> int:

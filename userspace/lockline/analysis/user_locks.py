@@ -243,11 +243,12 @@ def _of_make(make: _Make, found: list[Seen], words: Collection[Seen], window_ns:
     part = circles if make.peers else apart
     for circle in part(found) if make.words else _pairs_of(found) if make.pair else [[one] for one in found]:
         circle.sort(key=lambda entry: (-entry.total.wait_ns, entry.futex.id))
-        threads = waiting(circle, window_ns)
+        threads = waiting_still(circle, window_ns)
         several = several_wait(circle, window_ns)
         if make.peers and (not several or not wake_each_other(circle) or nobody_holds(circle, window_ns)):
             continue
-        if make.peers and make.words and total_of(circle, "slept") < max(_FEW_WAITS, _WAITS_EACH * len(circle)):
+        tasks = {call.task for entry in circle for call in entry.waits}
+        if make.peers and make.words and total_of(circle, "slept") < max(_FEW_WAITS, _WAITS_EACH * len(tasks)):
             continue
         why = f"threads wait in {make.file or f'{make.waits[0]}()'}: {threads:.1f} on average"
         if make.peers:

@@ -297,22 +297,20 @@ def _unseen_goroutines(known: Investigation, number: int, program: Goroutines, u
 def _hidden(number: int, program: HiddenWaits, user: float) -> Hypothesis:
     """Waits that only the program's own run time explains."""
     process = Process(program.comm, program.tgid)
-    told, advice = {
-        "virtual threads": (fact("why-virtual-threads"), remedy("why-dump-virtual", process=process)),
-        "virtual monitors": (fact("why-virtual-monitors"), remedy("why-record-monitors", process=process)),
-        "python condition": (
-            fact("why-python-condition", threads=Measure(program.threads, "threads")),
-            remedy("why-dump-python", process=process),
-        ),
+    told = {
+        "virtual threads": fact("why-virtual-threads"),
+        "virtual monitors": fact("why-virtual-monitors"),
+        "python condition": fact("why-python-condition", threads=Measure(program.threads, "threads")),
     }[program.kind]
+    command = Text(program.command)
     return Hypothesis(
         cause="hidden-waits",
         subject=process,
         state="not testable",
         waiters=max(user, program.threads, _EXPECTED_USER),
-        claim=fact("why-hidden-waits", process=process),
+        claim=fact("why-hidden-waits", process=process, command=command),
         evidence=(Evidence(told, False, number),),
-        remedies=(advice,),
+        remedies=(remedy("why-ask-run-time", command=command),),
         sure="low",
     )
 

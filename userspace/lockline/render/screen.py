@@ -170,16 +170,14 @@ def _unseen_words(report: Report, style: Style) -> str:
 
 
 _HIDDEN = {
-    "virtual threads": (
-        "What virtual threads of {program} wait for is not seen here: `jcmd {tgid} Thread.dump_to_file FILE` shows it."
-    ),
+    "virtual threads": ("What virtual threads of {program} wait for is not seen here: `{command}` shows it."),
     "virtual monitors": (
         "Virtual threads of {program} wait for Java monitors, which is not seen here: JFR's jdk.JavaMonitorEnter shows"
-        " it (`jcmd {tgid} JFR.start`)."
+        " it (`{command}`)."
     ),
     "python condition": (
         "{threads} of {program} wait for others in threading: for a Semaphore or a full Queue, or for work."
-        " `py-spy dump --pid {tgid}` shows it."
+        " `{command}` shows it."
     ),
 }
 
@@ -191,7 +189,7 @@ def _hidden_words(report: Report, style: Style) -> str:
         return ""
     first = hidden[0]
     program = f"{clean(first.comm, style)} ({first.tgid})"
-    return " " + _HIDDEN[first.kind].format(program=program, tgid=first.tgid, threads=_threads(first.threads))
+    return " " + _HIDDEN[first.kind].format(program=program, command=first.command, threads=_threads(first.threads))
 
 
 def _few_user(report: Report, answer: Answer) -> str:

@@ -44,7 +44,7 @@ SENTENCES: Mapping[str, str] = {
     "why-tracer": "a tracer makes tasks wait",
     "why-clock": "all CPUs wait for one clock device",
     "why-unclear-wait": "Threads of {process} wait for {lock}, which may be a lock",
-    "why-hidden-waits": "Threads of {process} wait, and their futexes do not show what for",
+    "why-hidden-waits": "Threads of {process} wait unseen: `{command}` shows what for",
     "why-unseen-goroutines": "Goroutines of {process} wait for mutexes, which the kernel does not see",
     "why-holder-sleeps": "The holder of {lock} sleeps with it held[, in {function}]",
     "why-holder-no-cpu": "The holder of {lock} wants a CPU and gets none",
@@ -99,9 +99,9 @@ SENTENCES: Mapping[str, str] = {
     ),
     "why-unclear": "{threads:.2f} threads wait for it on average; {why}",
     "why-virtual-threads": "it runs virtual threads, which wait without the kernel",
-    "why-virtual-monitors": "it runs virtual threads, which wait for Java monitors without the kernel",
+    "why-virtual-monitors": "virtual threads wait for Java monitors without the kernel (JFR: jdk.JavaMonitorEnter)",
     "why-python-condition": (
-        "{threads:.1f} threads wait for others in Python's threading: for a Semaphore or a full Queue, or for work"
+        "{threads:.1f} threads wait for others in threading: for a Semaphore or a full Queue, or for work"
     ),
     "why-go-program": "it is a busy program in Go, whose goroutines wait without the kernel",
     "why-go-wakes": "{wakes} of the wakes that were sampled come from unlocking a mutex that goroutines wait for",
@@ -166,9 +166,7 @@ REMEDIES: Mapping[str, str] = {
         "hold what they wait for for less time, run no more threads than there are CPUs, or use a mutex, which sleeps"
     ),
     "why-perf-spin": "`perf record -e cpu-clock -g -p {process:id}` shows all callers",
-    "why-dump-virtual": "`jcmd {process:id} Thread.dump_to_file FILE` shows what virtual threads wait for",
-    "why-record-monitors": "`jcmd {process:id} JFR.start` records jdk.JavaMonitorEnter: which monitor, how long",
-    "why-dump-python": "`py-spy dump --pid {process:id}` shows the line that each thread waits in",
+    "why-ask-run-time": "`{command}` shows what they wait for",
     "why-record-go": (
         "`lockline record --futex --go -p {process:id}` follows goroutines: which mutex, and for how long"
     ),
