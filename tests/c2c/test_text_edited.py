@@ -54,10 +54,10 @@ def test_lines_whose_figures_contradict_each_other() -> None:
     assert C2C_CONTRADICTED not in tables(STACKED).meta
     # No whole number of 120 is 74 %: that is half a sample.
     assert C2C_CONTRADICTED not in tables(STACKED.replace("75.00%", "74.00%")).meta
-    wrong = STACKED.replace(" 900    0xffff888104c3d080", "1000    0xffff888104c3d080")
+    wrong = STACKED.replace("25.00%   20.00%", "25.00%   30.00%")
     memory = tables(STACKED + "\nThe next line:\n" + wrong.replace("3d080", "3d0c0"))
     assert memory.meta[C2C_CONTRADICTED] == "2"
-    assert [problem for *_, problem in memory.problems if "1000 stores" in problem]
+    assert [problem for *_, problem in memory.problems if "add up to 110.00 %" in problem]
 
 
 def test_two_edited_tables_are_two_lines() -> None:

@@ -244,7 +244,7 @@ def _row_access(
         values.setdefault("stores", stores if stores or whole else None)
         if row.records is not None:
             if stores > row.records:
-                builder.contradiction(row.line, f"{row.records} records, but {stores} stores")
+                builder.problem(row.line, f"{row.records} records, but {stores} stores")
             values.setdefault("loads", max(0, row.records - stores))
     elif row.records is not None and not levels:
         values.update(_by_cycles(row))

@@ -14,7 +14,7 @@ from lockline.c2c.members import is_sequence_type
 from lockline.c2c.model import Access, Confidence, Coverage, Judgement, Line, Part, Verdict
 from lockline.c2c.parts import COST_LOADS, COST_TRANSFERS, FEW_TRANSFERS, LOCK_BYTES, clean_copies, cost, cost_word
 from lockline.c2c.sharing import MEMBER, RECORD_STORES, THREADS, WHOLE_TEXT, is_written, places, share_out
-from lockline.c2c.users import everybody, named, several_threads
+from lockline.c2c.users import everybody, named, several_threads, users_of
 from lockline.c2c.watched import doubts as doubts_of_watching
 from lockline.watch.estimate import hit_rate, transfer_rate, unwatched_pairs
 
@@ -40,6 +40,8 @@ SOME_TRANSFERS = 20
 # Of a line's stores and cost, what must be told by offset for a member without stores to be one that is not written.
 TOLD = 0.95
 FEW_STORES = 20
+# Of an access's records, what rounding makes of percentages that were typed by hand.
+ROUNDED = 0.01
 # With less of the cost by offset, the rest may be paid anywhere.
 HARDLY = 0.5
 
@@ -114,8 +116,11 @@ _ABOUT_WRITES: tuple[Verdict, ...] = ("false sharing", "true sharing", "read mos
 def _contradicts_itself(access: Access) -> bool:
     """Whether an access has more stores than records, or finds the line modified more often than it loads."""
     counts = access.counts
-    more_stores = None not in (counts.stores, counts.records) and (counts.stores or 0) > (counts.records or 0)
-    return more_stores or (counts.loads is not None and counts.hitm + counts.peer > counts.loads)
+    if counts.records is None:
+        return False
+    paid = counts.hitm + counts.peer if counts.loads is not None else 0
+    rounding = ROUNDED * counts.records
+    return (counts.stores or 0) - counts.records > rounding or paid - (counts.loads or 0) > rounding
 
 
 class _Case:
@@ -456,6 +461,7 @@ def _shared(case: _Case) -> Judgement | None:
             f"{beside:,} more loads of the line came from a clean copy elsewhere, at bytes that are not shown, or that "
             "nobody writes; `perf c2c report --stdio --show-all` shows them"
         )
-    case.proven = found.strength == "proven"
+    # Members that one CPU has each are of several: one alone would never find the line elsewhere.
+    case.proven = found.strength == "proven" or sum(users_of(part.accesses).alone for part in found.parts) > 1
     weak = {"proven": 0, "shown": 1, "likely": 3}[found.strength]
     return case.judge("false sharing" if found.kind == "false" else "true sharing", evidence, found.parts, doubts, weak)
