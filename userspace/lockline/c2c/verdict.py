@@ -448,7 +448,7 @@ def _shared(case: _Case) -> Judgement | None:
     if found.kind == "open":
         return case.judge("too little evidence", [*evidence, f"not decided: {found.open}"], found.parts)
     # What is there may be all that a cut has left of a line, unless several are seen to use the very bytes.
-    hardly = case.located < HARDLY and not several_threads(everybody(found.parts))
+    hardly = case.located < TOLD and not several_threads(everybody(found.parts))
     if found.kind == "true" and found.strength == "likely" and hardly:
         why = f"offsets are known of {_percent(case.located)} of the line's {case.word} alone"
         return case.judge("too little evidence", [*evidence, f"not decided: {why}"], found.parts)
