@@ -3,7 +3,6 @@
 
 import re
 import shlex
-import statistics
 from collections.abc import Sequence
 from datetime import datetime, timezone
 
@@ -368,7 +367,8 @@ def _time(report: Report, slices: Sequence[Slice], style: Style, columns: int, k
     heights = [waiters(group) for group in groups]
     # What is left at the end may be of an instant, in which one wait is very much.
     lengths = [group[-1].end_ns - group[0].begin_ns for group in groups]
-    whole = [2 * length >= statistics.median(lengths) for length in lengths]
+    usual = sorted(lengths)[len(lengths) // 2]
+    whole = [2 * length >= usual for length in lengths]
     most = max(height for height, full in zip(heights, whole, strict=True) if full) or max(heights)
     bars = style.bars
     line = "".join(bars[min(len(bars) - 1, int(height / most * len(bars)))] for height in heights)
