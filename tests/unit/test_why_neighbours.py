@@ -11,9 +11,10 @@ from lockline.analysis.model import Figures, Holder, LockWaits
 from lockline.base.text import Style
 from lockline.investigation import probes
 from lockline.investigation.choice import judge, next_steps, proven
-from lockline.investigation.hypotheses import HELD_BY_OTHERS, culprit, hypotheses
+from lockline.investigation.hypotheses import culprit, hypotheses
 from lockline.investigation.model import Blamed, Investigation, Target, WaitedLock
 from lockline.investigation.observe import BLAMED, _blamed
+from lockline.investigation.ranking import HELD_BY_OTHERS
 from lockline.render import why_screen
 from lockline.render.documents import why as document
 from test_why import FUTEX_QUIET, MACHINE, MS, PROGRAM, busy, finding, known_of, lock, observation

@@ -16,11 +16,8 @@ from lockline.analysis.answer import (
 from lockline.analysis.findings import Confidence, Fact, Lock, Process, Text, UserLock, fact
 from lockline.investigation import probes
 from lockline.investigation.hypotheses import (
-    HELD_BY_OTHERS,
     UNSEEN_WAITING,
-    explains,
     hypotheses,
-    is_symptom,
     main_goroutines,
     main_lock,
     main_user_lock,
@@ -29,6 +26,7 @@ from lockline.investigation.hypotheses import (
 from lockline.investigation.lines import suspect
 from lockline.investigation.machine import CLOCK_CAUSE
 from lockline.investigation.model import Choice, Counters, Hypothesis, Investigation, Verdict, WaitedLock
+from lockline.investigation.ranking import HELD_BY_OTHERS, explains, is_symptom
 from lockline.investigation.still import stands_whole
 
 # Of all waiting that was seen: what a proven cause explains at least.

@@ -10,7 +10,6 @@ from lockline.analysis.answer import (
     NEGLIGIBLE_SHARE,
     NEGLIGIBLE_WAIT_NS,
     STANDSTILLS,
-    SYMPTOMS,
 )
 from lockline.analysis.findings import (
     Confidence,
@@ -36,7 +35,7 @@ from lockline.investigation import probes
 from lockline.investigation.chain import of_chain
 from lockline.investigation.elsewhere import POLLING, blocked_elsewhere, of_sleeps
 from lockline.investigation.lines import fought_over, of_lines
-from lockline.investigation.little import BUSY, most_waited, of_program_waiting
+from lockline.investigation.little import most_waited, of_program_waiting
 from lockline.investigation.machine import CLOCK_CAUSE, of_clock, of_perturbation, of_tracers, reading_clocks
 from lockline.investigation.model import (
     Blamed,
@@ -49,6 +48,7 @@ from lockline.investigation.model import (
     UserLockSeen,
     WaitedLock,
 )
+from lockline.investigation.ranking import HELD_BY_OTHERS, names_of, neighbour, rank
 from lockline.investigation.running import of_spins, spinning
 from lockline.investigation.still import NOBODY_LEFT, of_stops, stands_whole, stopped
 from lockline.rules.common import USER_RULES
@@ -81,8 +81,6 @@ _OWN = ("perturbation",)
 _SELF_EXPLAINED = ("gil-bound", "gvl-bound", *STANDSTILLS)
 
 
-# The holder is another process than the one that waits.
-HELD_BY_OTHERS = "held-by-others"
 # The part of its waiting that one process is to blame for, and waits, from which on that is sure.
 _BLAMED_SURELY = 0.8
 _ENOUGH_BLAMED = 20
@@ -636,48 +634,6 @@ def hypotheses(known: Investigation) -> tuple[Hypothesis, ...]:
     return tuple(sorted(found, key=lambda one: -rank(one, found) - (WHOLE if id(one) in whole else 0.0)))
 
 
-def rank(one: Hypothesis, among: Sequence[Hypothesis]) -> float:
-    """What it explains times how sure it is; a symptom comes behind what causes it."""
-    score = CONFIDENCE[one.sure] * one.waiters
-    if one.cause in STANDSTILLS and one.supported:
-        # Threads that do not go on at all: no sum of waits is as bad.
-        return 1e9 + score
-    if not one.supported:
-        return score * 1e-6
-    if is_symptom(one):
-        causes = [CONFIDENCE[other.sure] * other.waiters for other in among if explains(other, one)]
-        return min([score, *(cause * 0.999 for cause in causes)])
-    return score
-
-
-def is_symptom(one: Hypothesis) -> bool:
-    """Whether it says that a lock is waited for, not why."""
-    return one.cause in SYMPTOMS or one.cause in USER_RULES or one.cause in ("program-locks", BUSY)
-
-
-def explains(cause: Hypothesis, symptom: Hypothesis) -> bool:
-    """Whether it says why that lock is waited for, and that is at least a third of it."""
-    if is_symptom(cause) or not cause.supported or cause.waiters < symptom.waiters / 3:
-        return False
-    names = _names(symptom)
-    return bool(names & _names(cause))
-
-
-def _names(one: Hypothesis) -> set[str]:
-    facts = (one.claim, *(evidence.fact for evidence in one.evidence))
-    values = [value for told in facts for _, value in told.values]
-    if one.subject is not None:
-        values.append(one.subject)
-    return {value.name for value in values if isinstance(value, Lock | UserLock)}
-
-
-def neighbour(one: Hypothesis, among: Sequence[Hypothesis]) -> Hypothesis | None:
-    """What says that another process has the lock that this one is about, if anything does."""
-    names = _names(one)
-    found = [other for other in among if other.cause == HELD_BY_OTHERS and other.supported and other is not one]
-    return next((other for other in found if names & _names(other)), None)
-
-
 def culprit(one: Hypothesis, known: Investigation) -> Subject | None:
     """Who does it: the process or task behind the cause; None if that is not known."""
     if one.claim.what in NOBODY_LEFT:
@@ -690,9 +646,9 @@ def culprit(one: Hypothesis, known: Investigation) -> Subject | None:
     other = neighbour(one, hypotheses(known))
     if other is not None:
         return culprit(other, known)
-    names = _names(one)
+    names = names_of(one)
     doubtful = [other for other in hypotheses(known) if other.cause == HELD_BY_OTHERS and other.state != "ruled out"]
-    if any(names & _names(other) for other in doubtful):
+    if any(names & names_of(other) for other in doubtful):
         # Who waits most is not who makes others wait.
         return None
     for _, seen in reversed(known.observations):

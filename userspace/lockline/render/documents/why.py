@@ -18,12 +18,13 @@ from lockline.base.values import dataclass
 from lockline.investigation.chain import BEHIND_LOCK
 from lockline.investigation.choice import symptoms_of
 from lockline.investigation.elsewhere import sleeps_seen
-from lockline.investigation.hypotheses import HELD_BY_OTHERS, culprit, hypotheses, neighbour, waiting
+from lockline.investigation.hypotheses import culprit, hypotheses, waiting
 from lockline.investigation.little import BUSY
 from lockline.investigation.model import Hypothesis as Hypothesis_
 from lockline.investigation.model import Investigation
 from lockline.investigation.model import Step as Step_
 from lockline.investigation.model import Verdict as Verdict_
+from lockline.investigation.ranking import HELD_BY_OTHERS, neighbour
 from lockline.investigation.running import hot_atomics, on_cpu_fact, spins_seen, worth_telling
 from lockline.render.documents import schemas
 from lockline.render.findings import functions_of, value_words
