@@ -93,28 +93,9 @@ def of_lines(known: Investigation, lock: tuple[int, WaitedLock] | None) -> list[
         tests = (probes.HITM, probes.WATCH)
         return [Hypothesis(SHARED_LINE, subject, "open", 0.5 * one.waiters, plain, tests=tests)]
     number, line = looked
-    if line is None:
-        return [
-            Hypothesis(
-                SHARED_LINE,
-                subject,
-                "ruled out",
-                0.0,
-                plain,
-                (Evidence(fact("why-line-unseen"), False, number),),
-            )
-        ]
-    if not line.acting:
-        return [
-            Hypothesis(
-                SHARED_LINE,
-                subject,
-                "ruled out",
-                0.0,
-                plain,
-                (Evidence(_amount(line), False, number),),
-            )
-        ]
+    if line is None or not line.acting:
+        against = fact("why-line-unseen") if line is None else _amount(line)
+        return [Hypothesis(SHARED_LINE, subject, "ruled out", 0.0, plain, (Evidence(against, False, number),))]
     sure: Confidence = "high" if (line.cpu or 0.0) >= _SURELY and line.sure == "high" else "medium"
     told = [_amount(line)]
     if line.verdict:
