@@ -57,7 +57,7 @@ int read_leave(void *ctx)
 	return 0;
 }
 
-/* Where fentry is not to be had (arm64 before 6.4, a kernel without function tracing). */
+/* Where fentry is not available (arm64 before 6.4, a kernel without function tracing). */
 SEC("?kprobe")
 int spin_kprobe_enter(struct pt_regs *ctx)
 {
