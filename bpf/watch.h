@@ -5,7 +5,7 @@
 
 #include "lockline.h"
 
-#define WATCH_RING      2048 /* records per CPU; many times what a CPU can write in a window */
+#define WATCH_RING      2048 /* records per CPU; more than it can write in WATCH_SLICE_NS */
 #define WATCH_REGISTERS 32
 #define WATCH_NO_KIND   0xff
 
