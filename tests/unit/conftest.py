@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from example_recording import make_example
+from hostile_recording import make_hostile
 from recording_generator import Shape, generate
 
 
@@ -20,3 +21,16 @@ def generated(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A recording of 8 CPUs, 60 locks and 10 s with plausible figures."""
     shape = Shape(cpus=8, locks=60, seconds=10, cells=150, seed=7, tasks=40, outliers=5)
     return generate(tmp_path_factory.mktemp("generated") / "generated.lockline", shape)
+
+
+@pytest.fixture(scope="session")
+def hostile(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A recording whose names are made to do harm."""
+    return make_hostile(tmp_path_factory.mktemp("hostile") / "hostile.lockline")
+
+
+@pytest.fixture(params=["example", "generated", "hostile"])
+def recording(request: pytest.FixtureRequest) -> Path:
+    """Each of the recordings above."""
+    found: Path = request.getfixturevalue(request.param)
+    return found

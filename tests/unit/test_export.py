@@ -18,7 +18,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hostile_recording import ADDRESS, FORBIDDEN, NAMES, make_hostile
+from hostile_recording import ADDRESS, FORBIDDEN, NAMES
 from lockline.analysis.model import Report
 from lockline.analysis.selection import Selection
 from lockline.base.errors import LocklineError
@@ -30,17 +30,6 @@ from pprof_reader import Pprof
 
 STACK_FORMATS = ("pprof", "folded", "speedscope", "firefox")
 FORMATS = (*STACK_FORMATS, "chrome", "csv")
-
-
-@pytest.fixture(scope="module")
-def hostile(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return make_hostile(tmp_path_factory.mktemp("hostile") / "hostile.lockline")
-
-
-@pytest.fixture(params=["example", "generated", "hostile"])
-def recording(request: pytest.FixtureRequest) -> Path:
-    found: Path = request.getfixturevalue(request.param)
-    return found
 
 
 def export(recording: Path, directory: Path, form: str, *options: str) -> Path:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hostile_recording import FORBIDDEN, make_hostile
+from hostile_recording import FORBIDDEN
 from hostile_recording import NAMES as HOSTILE
 from lockline.base.text import Style, clean
 from lockline.export import perfetto
@@ -20,17 +20,6 @@ from perfetto_reader import MONOTONIC, REALTIME, Perfetto, read
 from test_export import by_lock, export, report_of
 
 SECOND = 1_000_000_000
-
-
-@pytest.fixture(scope="module")
-def hostile(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return make_hostile(tmp_path_factory.mktemp("hostile") / "hostile.lockline")
-
-
-@pytest.fixture(params=["example", "generated", "hostile"])
-def recording(request: pytest.FixtureRequest) -> Path:
-    found: Path = request.getfixturevalue(request.param)
-    return found
 
 
 def spans(tracks: list[Any], begin_ns: int, category: str) -> list[tuple[int, int, str]]:

@@ -9,15 +9,12 @@
 #include <pthread.h>
 #include <sched.h>
 #include <semaphore.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
-#include <sys/sem.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -41,15 +38,9 @@ static struct striped {
 	pthread_mutex_t mutex;
 	long value;
 } stripes[KEYS];
-static atomic_long generation, counted;
-pthread_spinlock_t table_spin;
-static atomic_flag own_spin = ATOMIC_FLAG_INIT;
+static atomic_long generation;
 pthread_barrier_t barrier;
 static sem_t table_semaphore, work;
-static struct shared {
-	pthread_mutex_t mutex, other;
-	int semaphores;
-} * shared;
 static int file, ends[2], neighbour;
 
 void spin_us(long us)
@@ -326,54 +317,6 @@ void as_process(long thread, void (*round)(long thread))
 	die("the child has ended");
 }
 
-static void lock_file_once(long thread)
-{
-	static int locked = -1;
-
-	if (locked < 0)
-		locked = open("incident.lock", O_CREAT | O_RDWR | O_CLOEXEC, 0600);
-	must(locked >= 0 && !flock(locked, LOCK_EX), "flock");
-	sleep_us(thread ? 500 : 40000);
-	must(!flock(locked, LOCK_UN), "flock");
-	sleep_us(300);
-}
-
-static void lock_file(long thread)
-{
-	as_process(thread, lock_file_once);
-}
-
-static void take_semaphore_once(long thread)
-{
-	struct sembuf take = {.sem_op = -1, .sem_flg = SEM_UNDO}, give = {.sem_op = 1, .sem_flg = SEM_UNDO};
-
-	must(!semop(shared->semaphores, &take, 1), "semop");
-	sleep_us(thread ? 500 : 40000);
-	must(!semop(shared->semaphores, &give, 1), "semop");
-	sleep_us(300);
-}
-
-static void take_semaphore(long thread)
-{
-	as_process(thread, take_semaphore_once);
-}
-
-/* The one who has the mutex of several processes was stopped, as by Ctrl-Z or a debugger. */
-static void stopped_once(long thread)
-{
-	if (thread)
-		sleep_us(300000);
-	must(!pthread_mutex_lock(&shared->mutex), "lock");
-	if (!thread)
-		raise(SIGSTOP);
-	pthread_mutex_unlock(&shared->mutex);
-}
-
-static void stopped(long thread)
-{
-	as_process(thread, stopped_once);
-}
-
 /* A program that does little, and what a neighbour of it does much of. */
 static void files_seldom(long thread)
 {
@@ -404,48 +347,6 @@ static void read_maps(long thread)
 	close(maps);
 }
 
-/* Waits that no futex shows: on a CPU, or by looking again and again. */
-static void spin_lock(long thread)
-{
-	pthread_spin_lock(&table_spin);
-	spin_us(20);
-	pthread_spin_unlock(&table_spin);
-	spin_us(2);
-}
-
-static void own_spin_lock(long thread)
-{
-	while (atomic_flag_test_and_set(&own_spin))
-		continue;
-	spin_us(20);
-	atomic_flag_clear(&own_spin);
-	spin_us(2);
-}
-
-static void yield_lock(long thread)
-{
-	while (atomic_flag_test_and_set(&own_spin))
-		sched_yield();
-	spin_us(50);
-	atomic_flag_clear(&own_spin);
-}
-
-static void poll_lock(long thread)
-{
-	while (pthread_mutex_trylock(&table_mutex))
-		sleep_us(200);
-	spin_us(300);
-	pthread_mutex_unlock(&table_mutex);
-	sleep_us(100);
-}
-
-/* No lock at all, but one cache line that all threads write. */
-static void count(long thread)
-{
-	for (int i = 0; i < 1000; i++)
-		atomic_fetch_add(&counted, 1);
-}
-
 /* Three threads in a ring. */
 static pthread_mutex_t ring[3] = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_MUTEX_INITIALIZER, PTHREAD_MUTEX_INITIALIZER};
 
@@ -455,60 +356,6 @@ static void deadlock_of_three(long thread)
 	sleep_us(200000);
 	pthread_mutex_lock(&ring[(thread + 1) % 3]);
 	die("no deadlock");
-}
-
-/* Two processes, each with one mutex in shared memory. */
-static void deadlock_of_processes_once(long thread)
-{
-	must(!pthread_mutex_lock(thread % 2 ? &shared->mutex : &shared->other), "lock");
-	sleep_us(300000);
-	must(!pthread_mutex_lock(thread % 2 ? &shared->other : &shared->mutex), "lock");
-	die("no deadlock");
-}
-
-static void deadlock_of_processes(long thread)
-{
-	as_process(thread, deadlock_of_processes_once);
-}
-
-/* Who had the mutex of several processes has ended. */
-static void orphaned_once(long thread)
-{
-	if (thread)
-		sleep_us(300000);
-	must(!pthread_mutex_lock(&shared->mutex), "lock");
-	_exit(0);
-}
-
-static void orphaned(long thread)
-{
-	if (thread)
-		as_process(thread, orphaned_once);
-	if (!fork())
-		orphaned_once(thread);
-	for (;;)
-		pause();
-}
-
-/* The semaphore of several processes was taken by one that has ended, without SEM_UNDO. */
-static void leak_shared_once(long thread)
-{
-	struct sembuf take = {.sem_op = -1};
-
-	if (thread)
-		sleep_us(300000);
-	must(!semop(shared->semaphores, &take, 1), "semop");
-	_exit(0);
-}
-
-static void leak_shared(long thread)
-{
-	if (thread)
-		as_process(thread, leak_shared_once);
-	if (!fork())
-		leak_shared_once(thread);
-	for (;;)
-		pause();
 }
 
 /* A semaphore that guards a table, and that one thread does not give back. */
@@ -567,23 +414,6 @@ static void collide(long thread)
 	one->value++;
 	pthread_mutex_unlock(&one->mutex);
 	spin_us(20);
-}
-
-/* A short section, whose line others count in. */
-static struct {
-	pthread_mutex_t mutex;
-	atomic_long counter;
-} beside = {.mutex = PTHREAD_MUTEX_INITIALIZER};
-
-static void count_beside(long thread)
-{
-	if (thread % 2) {
-		atomic_fetch_add(&beside.counter, 1);
-		return;
-	}
-	pthread_mutex_lock(&beside.mutex);
-	spin_us(2);
-	pthread_mutex_unlock(&beside.mutex);
 }
 
 /* Threads that write lines to one stream, behind which a pipe is full. */
@@ -663,20 +493,6 @@ static void beside_real_time(long thread)
 	sleep_us(thread == 1 ? 50 : 500);
 }
 
-/* The same lock as own-spinlock, which looks before it exchanges: a loop that only reads. */
-static atomic_int tested_spin;
-
-static void tested_spin_lock(long thread)
-{
-	do
-		while (atomic_load_explicit(&tested_spin, memory_order_relaxed))
-			continue;
-	while (atomic_exchange(&tested_spin, 1));
-	spin_us(20);
-	atomic_store(&tested_spin, 0);
-	spin_us(2);
-}
-
 /* A mutex that inherits priorities: the kernel's own, when it is contended. */
 static void prepare_inheriting(long threads)
 {
@@ -699,34 +515,6 @@ static void make_slowly(void)
 static void make_once(long thread)
 {
 	pthread_once(&once, make_slowly);
-}
-
-/* What several processes share.  The set of semaphores is removed when all of them are gone: it would stay for ever. */
-static void make_shared(bool semaphores)
-{
-	pthread_mutexattr_t attributes;
-	int alive[2];
-	char none;
-
-	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	must(shared != MAP_FAILED, "mmap");
-	pthread_mutexattr_init(&attributes);
-	pthread_mutexattr_setpshared(&attributes, PTHREAD_PROCESS_SHARED);
-	pthread_mutex_init(&shared->mutex, &attributes);
-	pthread_mutex_init(&shared->other, &attributes);
-	if (!semaphores)
-		return;
-	shared->semaphores = semget(IPC_PRIVATE, 1, 0600);
-	must(shared->semaphores >= 0 && !semctl(shared->semaphores, 0, SETVAL, 1), "semget");
-	must(!pipe(alive), "pipe");
-	if (!fork()) {
-		setsid();
-		close(alive[1]);
-		while (read(alive[0], &none, 1) > 0)
-			continue;
-		_exit(semctl(shared->semaphores, 0, IPC_RMID) < 0);
-	}
-	close(alive[0]);
 }
 
 static const struct incident incidents[] = {
@@ -753,36 +541,24 @@ static const struct incident incidents[] = {
 	{"lock-chain", lock_chain, NULL},
 	{"slow-writer", slow_writer, NULL},
 	{"barrier", barrier_round, NULL},
-	{"file-lock", lock_file, NULL},
-	{"semaphore", take_semaphore, NULL},
-	{"stopped", stopped, NULL},
-	{"spinlock", spin_lock, NULL},
-	{"own-spinlock", own_spin_lock, NULL},
-	{"yield-lock", yield_lock, NULL},
-	{"poll-lock", poll_lock, NULL},
-	{"counter", count, NULL},
 	{"files-seldom", files_seldom, NULL},
 	{"map-seldom", map_seldom, NULL},
 	{"read-maps", read_maps, NULL},
 	{"deadlock-of-three", deadlock_of_three, NULL},
-	{"deadlock-of-processes", deadlock_of_processes, NULL},
-	{"orphaned", orphaned, NULL},
-	{"leaked-sysv", leak_shared, NULL},
 	{"leaked-semaphore", leak_semaphore, NULL},
 	{"starved-writer", starve_writers, NULL},
 	{"starved-readers", starve_readers, prepare_preference},
 	{"collisions", collide, NULL},
-	{"counter-beside", count_beside, NULL},
 	{"stream-log", log_to_stream, prepare_stream},
 	{"slow-producer", slow_producer, NULL},
 	{"low-priority", low_priority, NULL},
 	{"beside-real-time", beside_real_time, NULL},
-	{"tested-spinlock", tested_spin_lock, NULL},
 	{"inheriting", long_section, prepare_inheriting},
 	{"once", make_once, NULL},
 	{"map-under-mutex", map_under_mutex, NULL},
 };
 
+static const struct incident *const others[] = {kernel_incidents, spin_incidents, process_incidents};
 static const struct incident *incident;
 
 static void *run(void *argument)
@@ -801,9 +577,10 @@ int main(int argc, char **argv)
 	for (size_t i = 0; i < sizeof(incidents) / sizeof(incidents[0]); i++)
 		if (threads > 0 && !strcmp(argv[1], incidents[i].name))
 			incident = &incidents[i];
-	for (const struct incident *one = kernel_incidents; threads > 0 && one->name; one++)
-		if (!strcmp(argv[1], one->name))
-			incident = one;
+	for (size_t i = 0; threads > 0 && i < sizeof(others) / sizeof(others[0]); i++)
+		for (const struct incident *one = others[i]; one->name; one++)
+			if (!strcmp(argv[1], one->name))
+				incident = one;
 	if (!incident)
 		die("usage: incidents NAME THREADS [PID]");
 	if (argc == 4)
@@ -822,11 +599,9 @@ int main(int argc, char **argv)
 	file = open("incident.data", incident->round == append_synced ? flags | O_SYNC : flags, 0600);
 	must(file >= 0, "incident.data");
 	must(!unlink("incident.data"), "unlink");
-	pthread_spin_init(&table_spin, PTHREAD_PROCESS_PRIVATE);
 	pthread_barrier_init(&barrier, NULL, threads);
 	sem_init(&table_semaphore, 0, 1);
 	sem_init(&work, 0, 0);
-	make_shared(incident->round == take_semaphore || incident->round == leak_shared);
 	if (incident->prepare)
 		incident->prepare(threads);
 	/* Threads of their own: the first one would be the process, whose name others take from it. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What the planted causes of incidents.c and incidents_kernel.c share. */
+/* What the planted causes of incidents.c and incidents_*.c share. */
 #ifndef INCIDENTS_H
 #define INCIDENTS_H
 
@@ -14,8 +14,8 @@ struct incident {
 	void (*prepare)(long threads);
 };
 
-/* Loads that meet in the kernel; the last one has no name. */
-extern const struct incident kernel_incidents[];
+/* Loads that meet in the kernel, on a CPU, and among processes; the last of each has no name. */
+extern const struct incident kernel_incidents[], spin_incidents[], process_incidents[];
 
 /* Runs on a CPU for so long. */
 void spin_us(long us);

@@ -8,6 +8,7 @@ how everything was.
 import os
 import re
 import signal
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -24,7 +25,7 @@ _VALUE = re.compile(r"[A-Za-z0-9_ .,:\-]{1,200}")
 _GRACE = 2.0
 
 
-class Change:
+class Change(ABC):
     """One thing that is changed for the length of a slice.
 
     words: as in "With WORDS the load ...".  plan: what will be done.  grace_s: for how long it may stay beyond its
@@ -37,13 +38,13 @@ class Change:
     grace_s = _GRACE
     pids: tuple[int, ...] = ()
 
+    @abstractmethod
     def apply(self) -> None:
         """Begin a slice with the change.  Raises LocklineError."""
-        raise NotImplementedError
 
+    @abstractmethod
     def undo(self) -> None:
         """Put everything back.  Raises LocklineError if that fails."""
-        raise NotImplementedError
 
     def holds(self) -> bool:
         """Whether the change is as it should be, at the end of its slice."""
@@ -270,17 +271,17 @@ class _Threads(Change):
         """Threads that were made meanwhile get what the first thread has."""
         self._all(lambda tid: self._before.get(tid, self._before[self.pids[0]]))
 
+    @abstractmethod
     def wanted(self) -> object:
         """The value during the change."""
-        raise NotImplementedError
 
+    @abstractmethod
     def get(self, tid: int) -> object:
         """The value of a thread.  Raises OSError."""
-        raise NotImplementedError
 
+    @abstractmethod
     def put(self, tid: int, value: object) -> None:
         """Sets it.  Raises OSError."""
-        raise NotImplementedError
 
 
 class Nice(_Threads):

@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* Planted causes among several processes: what they share, and what stays locked when one of them ends or is stopped. */
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/sem.h>
+#include <unistd.h>
+
+#include "incidents.h"
+#include "workload.h"
+
+static struct shared {
+	pthread_mutex_t mutex, other;
+	int semaphores;
+} * shared;
+
+/* What several processes share.  The set of semaphores is removed when all of them are gone: it would stay for ever. */
+static void make_shared(bool semaphores)
+{
+	pthread_mutexattr_t attributes;
+	int alive[2];
+	char none;
+
+	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	must(shared != MAP_FAILED, "mmap");
+	pthread_mutexattr_init(&attributes);
+	pthread_mutexattr_setpshared(&attributes, PTHREAD_PROCESS_SHARED);
+	pthread_mutex_init(&shared->mutex, &attributes);
+	pthread_mutex_init(&shared->other, &attributes);
+	if (!semaphores)
+		return;
+	shared->semaphores = semget(IPC_PRIVATE, 1, 0600);
+	must(shared->semaphores >= 0 && !semctl(shared->semaphores, 0, SETVAL, 1), "semget");
+	must(!pipe(alive), "pipe");
+	if (!fork()) {
+		setsid();
+		close(alive[1]);
+		while (read(alive[0], &none, 1) > 0)
+			continue;
+		_exit(semctl(shared->semaphores, 0, IPC_RMID) < 0);
+	}
+	close(alive[0]);
+}
+
+static void prepare_mutexes(long threads)
+{
+	make_shared(false);
+}
+
+static void prepare_semaphores(long threads)
+{
+	make_shared(true);
+}
+
+/* Two processes, each with one mutex in shared memory. */
+static void deadlock_of_processes_once(long thread)
+{
+	must(!pthread_mutex_lock(thread % 2 ? &shared->mutex : &shared->other), "lock");
+	sleep_us(300000);
+	must(!pthread_mutex_lock(thread % 2 ? &shared->other : &shared->mutex), "lock");
+	die("no deadlock");
+}
+
+static void deadlock_of_processes(long thread)
+{
+	as_process(thread, deadlock_of_processes_once);
+}
+
+/* Who had the mutex of several processes has ended. */
+static void orphaned_once(long thread)
+{
+	if (thread)
+		sleep_us(300000);
+	must(!pthread_mutex_lock(&shared->mutex), "lock");
+	_exit(0);
+}
+
+static void orphaned(long thread)
+{
+	if (thread)
+		as_process(thread, orphaned_once);
+	if (!fork())
+		orphaned_once(thread);
+	for (;;)
+		pause();
+}
+
+/* The semaphore of several processes was taken by one that has ended, without SEM_UNDO. */
+static void leak_shared_once(long thread)
+{
+	struct sembuf take = {.sem_op = -1};
+
+	if (thread)
+		sleep_us(300000);
+	must(!semop(shared->semaphores, &take, 1), "semop");
+	_exit(0);
+}
+
+static void leak_shared(long thread)
+{
+	if (thread)
+		as_process(thread, leak_shared_once);
+	if (!fork())
+		leak_shared_once(thread);
+	for (;;)
+		pause();
+}
+
+static void lock_file_once(long thread)
+{
+	static int locked = -1;
+
+	if (locked < 0)
+		locked = open("incident.lock", O_CREAT | O_RDWR | O_CLOEXEC, 0600);
+	must(locked >= 0 && !flock(locked, LOCK_EX), "flock");
+	sleep_us(thread ? 500 : 40000);
+	must(!flock(locked, LOCK_UN), "flock");
+	sleep_us(300);
+}
+
+static void lock_file(long thread)
+{
+	as_process(thread, lock_file_once);
+}
+
+static void take_semaphore_once(long thread)
+{
+	struct sembuf take = {.sem_op = -1, .sem_flg = SEM_UNDO}, give = {.sem_op = 1, .sem_flg = SEM_UNDO};
+
+	must(!semop(shared->semaphores, &take, 1), "semop");
+	sleep_us(thread ? 500 : 40000);
+	must(!semop(shared->semaphores, &give, 1), "semop");
+	sleep_us(300);
+}
+
+static void take_semaphore(long thread)
+{
+	as_process(thread, take_semaphore_once);
+}
+
+/* The one who has the mutex of several processes was stopped, as by Ctrl-Z or a debugger. */
+static void stopped_once(long thread)
+{
+	if (thread)
+		sleep_us(300000);
+	must(!pthread_mutex_lock(&shared->mutex), "lock");
+	if (!thread)
+		raise(SIGSTOP);
+	pthread_mutex_unlock(&shared->mutex);
+}
+
+static void stopped(long thread)
+{
+	as_process(thread, stopped_once);
+}
+
+const struct incident process_incidents[] = {
+	{"file-lock", lock_file, NULL},
+	{"semaphore", take_semaphore, prepare_semaphores},
+	{"stopped", stopped, prepare_mutexes},
+	{"deadlock-of-processes", deadlock_of_processes, prepare_mutexes},
+	{"orphaned", orphaned, prepare_mutexes},
+	{"leaked-sysv", leak_shared, prepare_semaphores},
+	{NULL, NULL, NULL},
+};
