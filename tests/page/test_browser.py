@@ -22,6 +22,7 @@ from .made import MODULES, NAMES, TOP
 
 PAGES = (*NAMES, "diff", "watch", "c2c", "why")
 SIZES = {"phone": (360, 740), "desk": (1280, 900), "4k": (3840, 2160)}
+PAPER = {"paper": (718, 1047)}  # A4 without its margins, at 96 pixels an inch
 SEEN = TOP / "build" / "page-test" / "seen"
 MILLISECONDS = 120_000
 
@@ -50,7 +51,7 @@ def lay_out_all(page: Any) -> None:
 @contextmanager
 def opened(chromium: Any, path: Path, size: str = "desk", whole: bool = True, **options: Any) -> Iterator[Any]:
     """The page in a window; it must neither ask for anything nor complain.  whole: with all charts drawn."""
-    width, height = SIZES[size]
+    width, height = (SIZES | PAPER)[size]
     context = chromium.new_context(viewport={"width": width, "height": height}, **options)
     context.set_default_timeout(MILLISECONDS)
     page = context.new_page()
@@ -96,6 +97,21 @@ def test_axe_finds_nothing(name: str, size: str, scheme: str, pages: dict[str, P
         page.evaluate(axe)
         found = page.evaluate("axe.run({ resultTypes: ['violations'] })")["violations"]
         assert [(each["id"], each["nodes"][0]["html"][:200]) for each in found] == []
+
+
+# What sticks out of a page of paper is lost, and colours of a background are left out unless they are asked for.
+LOST_ON_PAPER = """() => [...document.querySelectorAll("pre, table, svg.drawing, .key")].filter(one =>
+  one.checkVisibility() && (one.getBoundingClientRect().right > innerWidth || one.scrollWidth > one.clientWidth + 1 &&
+  one.matches("pre") || one.matches(".key") && getComputedStyle(one).printColorAdjust !== "exact")
+).map(one => one.outerHTML.slice(0, 80))"""
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_paper_shows_all(name: str, pages: dict[str, Path], chromium: Any) -> None:
+    with opened(chromium, pages[name], "paper") as page:
+        page.emulate_media(media="print")
+        assert page.evaluate(LOST_ON_PAPER) == []
+        assert page.locator("section").count() > 1
 
 
 def test_without_scripts_every_chart_is_a_drawing(pages: dict[str, Path], chromium: Any) -> None:
