@@ -120,6 +120,9 @@ else:
                     given["default_factory"] = of.default_factory
                 listed.append((name, of.type, dataclasses.field(**given)))
             made = dataclasses.make_dataclass(shape.__name__, listed, frozen=True)
+            # A class of the library takes milliseconds to make: once is enough.
+            for name in _LIBRARY:
+                setattr(shape, name, getattr(made, name))
             return getattr(made, self.name)
 
     _LIBRARY = {name: _Library(name) for name in ("__dataclass_fields__", "__dataclass_params__")}

@@ -7,8 +7,8 @@ functions and threads, and on what the samples cannot show.
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 
+from lockline.base.values import replace
 from lockline.c2c.functions import is_spin_function
 from lockline.c2c.members import is_sequence_type
 from lockline.c2c.model import Access, Confidence, Coverage, Judgement, Line, Part, Verdict
