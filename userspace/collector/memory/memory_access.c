@@ -5,7 +5,10 @@
 
 #include "memory/memory_access.h"
 
-#define FIRST_BITS 2 /* of first_shares */
+#define FIRST_BITS  2 /* of first_shares */
+#define LIST_STEP   32
+#define LISTED_FULL 0xffff
+#define LISTED_MAX  (1u << 24)
 
 static __u32 place_of(__u32 thread, __u32 bits)
 {
@@ -22,27 +25,136 @@ static struct memory_share *find_share(struct memory_share *shares, __u32 bits, 
 	return &shares[at];
 }
 
-/* Room for one thread more, so that a place stays free. */
-static int reserve_share(struct memory_more *more, struct memory_budget *budget)
+static __u64 table_size(const struct memory_more *more)
 {
-	__u32 size = 1u << more->share_bits;
+	return more->shares && more->shares != more->first_shares ? sizeof(*more->shares) << more->share_bits : 0;
+}
+
+/* A table of this size with the threads that are there. */
+static int make_table(struct memory_more *more, __u32 bits, struct memory_budget *budget)
+{
+	__u64 size = sizeof(*more->shares) << bits, before = table_size(more);
 	struct memory_share *larger;
 
-	if (4 * (more->share_count + 1ull) <= 3ull * size)
-		return 0;
-	if (more->share_bits == 30 || !memory_budget_take(budget, size * sizeof(*larger)))
+	if (bits > 30 || !memory_budget_take(budget, size))
 		return -ENOSPC;
-	larger = calloc(2ull * size, sizeof(*larger));
-	if (!larger)
+	larger = calloc(1, size);
+	if (!larger) {
+		memory_budget_give(budget, size);
 		return -ENOMEM;
-	for (__u32 i = 0; i < size; i++)
+	}
+	for (__u32 i = 0; more->shares && i < 1u << more->share_bits; i++)
 		if (more->shares[i].records)
-			*find_share(larger, more->share_bits + 1, more->shares[i].thread) = more->shares[i];
-	if (more->shares != more->first_shares)
+			*find_share(larger, bits, more->shares[i].thread) = more->shares[i];
+	for (__u32 i = 0; i < more->listed_size; i++)
+		if (more->listed[i])
+			*find_share(larger, bits, i) = (struct memory_share){i, more->listed[i]};
+	if (before)
 		free(more->shares);
+	free(more->listed);
+	memory_budget_give(budget, before + more->listed_size * sizeof(*more->listed));
+	more->listed = NULL;
+	more->listed_size = 0;
 	more->shares = larger;
-	more->share_bits++;
+	more->share_bits = bits;
 	return 0;
+}
+
+/* Back to a table: of too few threads of too many, or a count that is at its end. */
+static int leave_list(struct memory_more *more, struct memory_budget *budget)
+{
+	__u32 bits = FIRST_BITS + 1;
+
+	while (4 * (more->share_count + 1ull) > 3ull << bits)
+		bits++;
+	return make_table(more, bits, budget);
+}
+
+static __u32 list_size(__u32 thread)
+{
+	return (thread / LIST_STEP + 1) * LIST_STEP;
+}
+
+/* Whether a list for threads up to this one takes no more room than a table that has just grown. */
+static bool list_fits(const struct memory_more *more, __u32 thread)
+{
+	return thread <= LISTED_MAX && list_size(thread) * sizeof(*more->listed) <= 16ull * more->share_count;
+}
+
+static int grow_list(struct memory_more *more, __u32 thread, struct memory_budget *budget)
+{
+	__u32 size = list_size(thread), before = more->listed_size;
+	__u16 *larger;
+
+	if (!memory_budget_take(budget, (size - before) * sizeof(*larger)))
+		return -ENOSPC;
+	larger = realloc(more->listed, size * sizeof(*larger));
+	if (!larger) {
+		memory_budget_give(budget, (size - before) * sizeof(*larger));
+		return -ENOMEM;
+	}
+	memset(larger + before, 0, (size - before) * sizeof(*larger));
+	more->listed = larger;
+	more->listed_size = size;
+	return 0;
+}
+
+/* Puts the threads of a full table into a list where that takes less room: 1 if it has. */
+static int enter_list(struct memory_more *more, __u32 thread, struct memory_budget *budget)
+{
+	int err;
+
+	for (__u32 i = 0; i < 1u << more->share_bits; i++) {
+		if (more->shares[i].records >= LISTED_FULL)
+			return 0;
+		if (more->shares[i].records && more->shares[i].thread > thread)
+			thread = more->shares[i].thread;
+	}
+	if (!list_fits(more, thread))
+		return 0;
+	err = grow_list(more, thread, budget);
+	if (err)
+		return err;
+	for (__u32 i = 0; i < 1u << more->share_bits; i++)
+		if (more->shares[i].records)
+			more->listed[more->shares[i].thread] = more->shares[i].records;
+	memory_budget_give(budget, table_size(more));
+	if (table_size(more))
+		free(more->shares);
+	more->shares = NULL;
+	return 1;
+}
+
+/* Room for one more sample of the thread, and for a thread that is new. */
+static int reserve_share(struct memory_more *more, __u32 thread, struct memory_budget *budget)
+{
+	int err;
+
+	if (more->listed) {
+		if (thread < more->listed_size)
+			return more->listed[thread] == LISTED_FULL ? leave_list(more, budget) : 0;
+		return list_fits(more, thread) ? grow_list(more, thread, budget) : leave_list(more, budget);
+	}
+	/* A place stays free. */
+	if (4 * (more->share_count + 1ull) <= 3ull << more->share_bits ||
+	    find_share(more->shares, more->share_bits, thread)->records)
+		return 0;
+	err = enter_list(more, thread, budget);
+	return err ? (err > 0 ? 0 : err) : make_table(more, more->share_bits + 1, budget);
+}
+
+/* One sample more; there is room. */
+static void count_share(struct memory_more *more, __u32 thread)
+{
+	struct memory_share *share;
+
+	if (more->listed) {
+		more->share_count += !more->listed[thread]++;
+		return;
+	}
+	share = find_share(more->shares, more->share_bits, thread);
+	share->thread = thread;
+	more->share_count += !share->records++;
 }
 
 static int reserve_kind(struct memory_more *more, struct memory_budget *budget)
@@ -120,7 +232,10 @@ void memory_access_fetch_more(const struct memory_access *access, const struct m
 
 	if (!more)
 		return;
-	__builtin_prefetch(&more->shares[place_of(sample->thread, more->share_bits)], 1);
+	if (more->listed)
+		__builtin_prefetch(&more->listed[sample->thread], 1);
+	else
+		__builtin_prefetch(&more->shares[place_of(sample->thread, more->share_bits)], 1);
 	__builtin_prefetch(more->kinds, 1);
 	if (more->cpus)
 		__builtin_prefetch(more->cpus + sample->cpu / 8, 1);
@@ -134,15 +249,11 @@ bool memory_access_full(const struct memory_access *access)
 static int add_to_more(struct memory_access *access, const struct memory_access *sample, struct memory_budget *budget)
 {
 	struct memory_more *more = access->more;
-	struct memory_share *share = find_share(more->shares, more->share_bits, sample->thread);
 	struct memory_kind_sum *kind = more->kinds, *end = kind + more->kind_count;
-	const bool first = !share->records;
-	int err = 0;
+	int err = reserve_share(more, sample->thread, budget);
 
 	while (kind < end && kind->kind != sample->kind)
 		kind++;
-	if (first)
-		err = reserve_share(more, budget);
 	if (!err && kind == end)
 		err = reserve_kind(more, budget);
 	if (!err && sample->cpu != access->cpu)
@@ -153,12 +264,7 @@ static int add_to_more(struct memory_access *access, const struct memory_access 
 		kind = &more->kinds[more->kind_count++];
 		*kind = (struct memory_kind_sum){.kind = sample->kind};
 	}
-	if (first) {
-		share = find_share(more->shares, more->share_bits, sample->thread);
-		share->thread = sample->thread;
-		more->share_count++;
-	}
-	share->records++;
+	count_share(more, sample->thread);
 	kind->count++;
 	kind->weight += sample->weight;
 	if (access->cpu == MEMORY_NO_CPU)
@@ -207,6 +313,11 @@ void memory_access_shares(const struct memory_access *access, struct memory_shar
 		*out = (struct memory_share){access->thread, access->count};
 		return;
 	}
+	for (__u32 i = 0; i < more->listed_size; i++)
+		if (more->listed[i])
+			out[count++] = (struct memory_share){i, more->listed[i]};
+	if (more->listed)
+		return;
 	for (__u32 i = 0; i < 1u << more->share_bits; i++)
 		if (more->shares[i].records)
 			out[count++] = more->shares[i];
@@ -218,7 +329,9 @@ void memory_access_mark(const struct memory_access *access, __u8 *threads)
 	const struct memory_more *more = access->more;
 
 	threads[access->thread] = 1;
-	for (__u32 i = 0; more && i < 1u << more->share_bits; i++)
+	for (__u32 i = 0; more && i < more->listed_size; i++)
+		threads[i] |= more->listed[i] > 0;
+	for (__u32 i = 0; more && more->shares && i < 1u << more->share_bits; i++)
 		if (more->shares[i].records)
 			threads[more->shares[i].thread] = 1;
 }
@@ -244,15 +357,18 @@ int memory_access_copy(struct memory_access *out, const struct memory_access *ac
 	if (!more)
 		return -ENOMEM;
 	more->kinds = more->first_kinds;
-	more->shares = more->first_shares;
+	more->shares = from->shares ? more->first_shares : NULL;
+	more->listed = NULL;
 	more->cpus = NULL;
 	if (from->kinds != from->first_kinds)
 		more->kinds = copy(from->kinds, from->kind_capacity * sizeof(*from->kinds));
-	if (from->shares != from->first_shares)
+	if (from->shares && from->shares != from->first_shares)
 		more->shares = copy(from->shares, sizeof(*from->shares) << from->share_bits);
+	if (from->listed)
+		more->listed = copy(from->listed, from->listed_size * sizeof(*from->listed));
 	if (from->cpus)
 		more->cpus = copy(from->cpus, from->cpu_bytes);
-	if (more->kinds && more->shares && (more->cpus || !from->cpus))
+	if (more->kinds && (more->shares || more->listed) && (more->cpus || !from->cpus))
 		return 0;
 	memory_access_free(out);
 	return -ENOMEM;
@@ -269,6 +385,7 @@ void memory_access_free(struct memory_access *access)
 		free(more->kinds);
 	if (more->shares != more->first_shares)
 		free(more->shares);
+	free(more->listed);
 	free(more->cpus);
 	free(more);
 }

@@ -24,15 +24,21 @@ struct memory_share {
 	__u32 records; /* 0: the place is free */
 };
 
-/* All kinds, threads and CPUs, as soon as one of them is not that of the first sample. */
+/*
+ * All kinds, threads and CPUs, as soon as one of them is not that of the first
+ * sample.  Threads are in a table by hash, or each has a place of its own in a
+ * list where that takes no more room: 2 bytes, where the table has 11 to 21.
+ */
 struct memory_more {
 	struct memory_kind_sum *kinds;
-	struct memory_share *shares; /* open addressing */
+	struct memory_share *shares; /* open addressing; NULL: they are listed */
+	__u16 *listed;               /* samples by thread; NULL: they are in the table */
 	__u8 *cpus;                  /* a bit set; NULL: none but the first sample's */
 	__u32 kind_count;
 	__u32 kind_capacity;
 	__u32 share_count;
 	__u32 share_bits;
+	__u32 listed_size; /* threads */
 	__u32 cpu_bytes;
 	struct memory_kind_sum first_kinds[2];
 	struct memory_share first_shares[4];

@@ -10,10 +10,13 @@
 #define RECENT    64
 /* Accesses of so many lines, with their threads, fit into a cache of the processor. */
 #define FEW_ACCESSES 512
+/* So often mappings change that state, of what is known, has room for. */
+#define KNOWN_CHANGES (1u << 28)
 
 void memory_lines_open(struct memory_lines *lines, __u32 line_size, struct memory_budget *budget)
 {
 	*lines = (struct memory_lines){.line_size = line_size, .budget = budget};
+	lines->known = calloc(1 << MEMORY_KNOWN_BITS, sizeof(*lines->known));
 }
 
 void memory_lines_close(struct memory_lines *lines)
@@ -25,6 +28,7 @@ void memory_lines_close(struct memory_lines *lines)
 	free(lines->accesses);
 	free(lines->pages);
 	free(lines->waits);
+	free(lines->known);
 	free(lines->line_index.slots);
 	free(lines->code_index.slots);
 	free(lines->access_index.slots);
@@ -35,6 +39,8 @@ void memory_lines_close(struct memory_lines *lines)
 
 void memory_lines_drop_indexes(struct memory_lines *lines)
 {
+	free(lines->known);
+	lines->known = NULL;
 	free(lines->access_index.slots);
 	free(lines->line_index.slots);
 	free(lines->code_index.slots);
@@ -227,7 +233,8 @@ static __u32 hash_access(const struct memory_access *access)
 	return hash_two((__u64)access->line << 32 | access->code, access->offset);
 }
 
-static int add_access(struct memory_lines *lines, const struct memory_access *wanted, __u32 hash)
+/* The number of the access, or negative errno. */
+static __s64 add_access(struct memory_lines *lines, const struct memory_access *wanted, __u32 hash)
 {
 	__u32 number = lines->access_count;
 	int err;
@@ -237,8 +244,10 @@ static int add_access(struct memory_lines *lines, const struct memory_access *wa
 		struct memory_access *access = &lines->accesses[found];
 
 		if (access->line == wanted->line && access->code == wanted->code && access->offset == wanted->offset &&
-		    !memory_access_full(access))
-			return memory_access_add(access, wanted, lines->budget);
+		    !memory_access_full(access)) {
+			err = memory_access_add(access, wanted, lines->budget);
+			return err ?: (__s64)found;
+		}
 	}
 	err = memory_reserve((void **)&lines->accesses, number, &lines->access_capacity, sizeof(*lines->accesses),
 			     lines->budget);
@@ -247,7 +256,7 @@ static int add_access(struct memory_lines *lines, const struct memory_access *wa
 		return err;
 	lines->accesses[number] = *wanted;
 	lines->access_count++;
-	return 0;
+	return number;
 }
 
 static __u16 take_cpu(struct memory_lines *lines, __u32 cpu)
@@ -277,8 +286,7 @@ static void fetch_item(const struct hash_index *index, __u32 hash, const void *i
 
 static void fetch_access(const struct memory_lines *lines, struct memory_waiting *waiting)
 {
-	waiting->access_number = 0;
-	if (waiting->refused)
+	if (waiting->refused || waiting->is_known)
 		return;
 	hash_index_for(&lines->access_index, waiting->access_hash, found)
 	{
@@ -298,8 +306,11 @@ static void fetch_slot(const struct hash_index *index, __u32 hash)
 static int settle_line(struct memory_lines *lines, struct memory_waiting *waiting)
 {
 	struct memory_access *access = &waiting->access;
-	__s64 number = find_line(lines, &waiting->line, waiting->line_hash);
+	__s64 number;
 
+	if (waiting->is_known)
+		return 0;
+	number = find_line(lines, &waiting->line, waiting->line_hash);
 	if (number < 0)
 		return refuse(lines, waiting, number);
 	access->line = number;
@@ -308,14 +319,39 @@ static int settle_line(struct memory_lines *lines, struct memory_waiting *waitin
 	return 0;
 }
 
+/* Adds to the access that is known, or finds it; its number, or negative errno. */
+static __s64 put_access(struct memory_lines *lines, struct memory_waiting *waiting)
+{
+	struct memory_access *access = waiting->is_known ? &lines->accesses[waiting->access_number - 1] : NULL;
+	__s64 number;
+	int err;
+
+	if (access) {
+		waiting->access.line = access->line;
+		if (!memory_access_full(access)) {
+			err = memory_access_add(access, &waiting->access, lines->budget);
+			return err ?: (__s64)waiting->access_number - 1;
+		}
+		waiting->access.code = access->code;
+		return add_access(lines, &waiting->access, hash_access(&waiting->access));
+	}
+	number = add_access(lines, &waiting->access, waiting->access_hash);
+	if (number >= 0 && lines->known) {
+		waiting->known.access = number + 1;
+		lines->known[waiting->place] = waiting->known;
+	}
+	return number;
+}
+
 static int settle_access(struct memory_lines *lines, struct memory_waiting *waiting)
 {
 	const struct memory_access *access = &waiting->access;
-	struct memory_line *line = &lines->lines[access->line];
-	int err = add_access(lines, access, waiting->access_hash);
+	__s64 number = put_access(lines, waiting);
+	struct memory_line *line;
 
-	if (err)
-		return refuse(lines, waiting, err);
+	if (number < 0)
+		return refuse(lines, waiting, number);
+	line = &lines->lines[access->line];
 	if (!line->samples)
 		line->thread = access->thread;
 	if (line->cpu == MEMORY_NO_CPU)
@@ -342,7 +378,8 @@ static int settle(struct memory_lines *lines)
 
 	lines->waiting_count = 0;
 	for (waiting = begin; !few && waiting < end; waiting++)
-		fetch_item(&lines->line_index, waiting->line_hash, lines->lines, sizeof(*lines->lines));
+		if (!waiting->is_known)
+			fetch_item(&lines->line_index, waiting->line_hash, lines->lines, sizeof(*lines->lines));
 	for (waiting = begin; !err && waiting < end; waiting++)
 		err = settle_line(lines, waiting);
 	for (waiting = begin; !few && waiting < end; waiting++)
@@ -359,18 +396,76 @@ static int settle(struct memory_lines *lines)
 	return err;
 }
 
-int memory_lines_add(struct memory_lines *lines, const struct memory_sample *sample, __u32 thread,
-		     const struct memory_objects *objects, const struct memory_space *space)
+static __u32 known_place(const struct memory_sample *sample)
+{
+	return ((sample->address * 0x9e3779b97f4a7c15ull) ^ (sample->ip * 0xff51afd7ed558ccdull)) >>
+	       (64 - MEMORY_KNOWN_BITS);
+}
+
+/* What the sample is to be known by, but for whether it is mapped. */
+static struct memory_known known_by(const struct memory_sample *sample, const struct memory_objects *objects,
+				    const struct memory_space *space)
+{
+	return (struct memory_known){
+		.address = sample->address,
+		.ip = sample->ip,
+		.space = space,
+		.state = objects->changes << 4 | (sample->cpumode & 7) << 1,
+	};
+}
+
+/* What is known of the sample, or NULL. */
+static const struct memory_known *look_up(const struct memory_lines *lines, const struct memory_sample *sample,
+					  const struct memory_objects *objects, const struct memory_space *space,
+					  __u32 place)
+{
+	const struct memory_known *found = &lines->known[place];
+	__u32 state = objects->changes << 4 | (sample->cpumode & 7) << 1;
+
+	if (!lines->known || objects->changes >= KNOWN_CHANGES)
+		return NULL;
+	return found->address == sample->address && found->ip == sample->ip && found->space == space &&
+			       found->state >> 1 == state >> 1 && found->access ?
+		       found :
+		       NULL;
+}
+
+/* Looks up what the sample adds to; gives whether both its address and its instruction are mapped. */
+static bool describe(struct memory_lines *lines, struct memory_waiting *waiting, const struct memory_sample *sample,
+		     const struct memory_objects *objects, const struct memory_space *space, __s64 *code)
 {
 	const struct memory_mapping *data = memory_space_find(space, sample->address);
 	const struct memory_mapping *code_mapping = memory_space_find(space, sample->ip);
-	__u32 kind = count_kind(lines, sample, data && code_mapping);
-	struct memory_waiting *waiting = &lines->waiting[lines->waiting_count];
-	__s64 code;
 
+	*code = 0;
+	if (!sample->address)
+		return data && code_mapping;
+	*code = find_code(lines, sample, code_mapping);
+	describe_line(lines, waiting, sample, objects, data, space);
+	waiting->known = known_by(sample, objects, space);
+	waiting->known.state |= data && code_mapping;
+	fetch_slot(&lines->line_index, waiting->line_hash);
+	return data && code_mapping;
+}
+
+int memory_lines_add(struct memory_lines *lines, const struct memory_sample *sample, __u32 thread,
+		     const struct memory_objects *objects, const struct memory_space *space)
+{
+	struct memory_waiting *waiting = &lines->waiting[lines->waiting_count];
+	const struct memory_known *known;
+	__u32 kind;
+	__s64 code = 0;
+
+	waiting->place = known_place(sample);
+	known = look_up(lines, sample, objects, space, waiting->place);
+	waiting->is_known = known;
+	waiting->access_number = known ? known->access : 0;
+	if (known)
+		__builtin_prefetch(&lines->accesses[known->access - 1], 1);
+	kind = count_kind(lines, sample,
+			  known ? known->state & 1 : describe(lines, waiting, sample, objects, space, &code));
 	if (!sample->address)
 		return 0;
-	code = find_code(lines, sample, code_mapping);
 	if (code < 0)
 		return refuse(lines, waiting, code);
 	waiting->refused = false;
@@ -386,8 +481,6 @@ int memory_lines_add(struct memory_lines *lines, const struct memory_sample *sam
 		.count = 1,
 		.weight = sample->weight,
 	};
-	describe_line(lines, waiting, sample, objects, data, space);
-	fetch_slot(&lines->line_index, waiting->line_hash);
 	return ++lines->waiting_count == MEMORY_WAITING ? settle(lines) : 0;
 }
 

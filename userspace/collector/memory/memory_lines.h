@@ -56,17 +56,34 @@ struct memory_wait {
 	__u64 transfers; /* HITM and peer */
 };
 
+/*
+ * What access a sample of this address and instruction adds to: most samples are
+ * of few, and need neither mappings nor keys to be looked up.
+ */
+struct memory_known {
+	__u64 address;
+	__u64 ip;
+	const struct memory_space *space;
+	__u32 state;  /* cpumode, whether it is mapped, and how often mappings had changed */
+	__u32 access; /* the number + 1; 0: none */
+};
+
+#define MEMORY_KNOWN_BITS 13
+
 /* A sample on its way: what is looked up for one is fetched from memory while others are worked on. */
 struct memory_waiting {
-	struct memory_line line;
 	struct memory_access access;
 	__u64 page;
 	__u64 lock;
 	__u32 wait_kind;
-	__u32 line_hash;
-	__u32 access_hash;   /* of one that has a line */
 	__u32 access_number; /* the number + 1 of the access that it likely adds to; 0: a new one */
+	__u32 place;         /* in known */
 	bool refused;
+	bool is_known; /* it adds to that access for sure; what follows is not set then */
+	__u32 line_hash;
+	__u32 access_hash; /* of one that has a line */
+	struct memory_known known;
+	struct memory_line line;
 };
 
 #define MEMORY_WAITING 64
@@ -75,6 +92,7 @@ struct memory_lines {
 	__u32 line_size;
 	struct memory_waiting waiting[MEMORY_WAITING];
 	__u32 waiting_count;
+	struct memory_known *known; /* by a hash, each in the place of the one before; NULL: no room */
 	struct memory_line *lines;
 	__u32 line_count;
 	__u32 line_capacity;

@@ -37,6 +37,7 @@ struct memory_objects {
 	struct hash_index by_name;
 	struct hash_index by_file;
 	struct memory_budget *budget;
+	__u32 changes; /* of address spaces; see memory_tasks.c */
 };
 
 void memory_objects_close(struct memory_objects *objects);

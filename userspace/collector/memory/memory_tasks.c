@@ -153,6 +153,7 @@ static int refused(struct memory_tasks *tasks, __s64 err)
 
 static void drop_space(struct memory_tasks *tasks, __u32 process)
 {
+	tasks->objects.changes++;
 	memory_space_free(tasks->processes[process].space, tasks->budget);
 	tasks->processes[process].space = NULL;
 }
@@ -198,6 +199,7 @@ static int kernel_mmap(struct memory_tasks *tasks, const struct memory_mmap *mma
 		return object;
 	mapping.object = object;
 	mapping.anonymous = true;
+	tasks->objects.changes++;
 	return memory_space_add(tasks->kernel_space, &mapping, tasks->budget);
 }
 
@@ -213,6 +215,7 @@ static int process_mmap(struct memory_tasks *tasks, const struct memory_mmap *mm
 				     mmap->build_id_size);
 	if (object < 0)
 		return object;
+	tasks->objects.changes++;
 	space = &tasks->processes[process].space;
 	if (!*space)
 		*space = memory_space_new(tasks->budget);
