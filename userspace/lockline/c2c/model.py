@@ -68,6 +68,8 @@ class Counts(NamedTuple):
 
 # Those that are columns of memory_access.
 COLUMNS = Counts._fields[:-1]
+# Those before it are told by every file of samples.
+_MOSTLY_TOLD = Counts._fields.index("in_wait")
 
 
 def add_counts(counts: Iterable[Counts]) -> Counts:
@@ -75,7 +77,18 @@ def add_counts(counts: Iterable[Counts]) -> Counts:
     every = list(counts)
     if len(every) == 1:
         return every[0]
-    return Counts(*[_some(column) if None in column else sum(column) for column in zip(*every, strict=True)])
+    try:
+        told = list(map(sum, zip(*[one[:_MOSTLY_TOLD] for one in every], strict=True)))
+        rest = [one[_MOSTLY_TOLD:] for one in every]
+    except TypeError:
+        told, rest = [], every
+    if not every:
+        return Counts()
+    return Counts._make([*told, *map(_sum, zip(*rest, strict=True))])
+
+
+def _sum(column: tuple[int | None, ...]) -> int | None:
+    return _some(column) if None in column else sum(column)  # type: ignore[arg-type]
 
 
 def _some(column: tuple[int | None, ...]) -> int | None:

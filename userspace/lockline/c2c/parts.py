@@ -9,6 +9,7 @@ from lockline.c2c.functions import is_lock_function, is_spin_function, is_unlock
 from lockline.c2c.members import Place, Types, is_atomic_type, is_list_type, is_lock_type, place
 from lockline.c2c.model import Access, Counts, Line, LockOnLine, Part, Role, add_counts
 from lockline.c2c.users import STRAY, wrote
+from lockline.recording.code import Code
 
 # Below so many HITM and peer snoops they tell little; then fill buffer hits speak, if there are many, and stores.
 FEW_TRANSFERS = 10
@@ -31,12 +32,13 @@ def cost_of_line(line: Line) -> str:
     Where what counts is not told by offset, loads stand for it.
     """
     counts = line.counts
-    located = add_counts(access.counts for access in line.located)
+    located = [access.counts for access in line.located]
     if counts.transfers >= FEW_TRANSFERS:
-        return COST_TRANSFERS if located.transfers or not located.loads else COST_LOADS
+        seen = any(one.transfers for one in located) or not any(one.loads for one in located)
+        return COST_TRANSFERS if seen else COST_LOADS
     if (counts.stores or 0) < MANY_FILL_BUFFER or (counts.fill_buffer or 0) < MANY_FILL_BUFFER:
         return COST_TRANSFERS
-    return COST_FILL_BUFFER if located.fill_buffer else COST_LOADS
+    return COST_FILL_BUFFER if any(one.fill_buffer for one in located) else COST_LOADS
 
 
 def cost_name(line: Line, kind: str) -> str:
@@ -182,6 +184,7 @@ def divide(
     for bounds, accesses in grouped.values():
         counts = add_counts(access.counts for access in accesses)
         price = cost(counts, kind)
+        role_of = {(access.offset, access.code): _role(access, bounds, view) for access in accesses}
         parts.append(
             Part(
                 begin=bounds.begin,
@@ -194,8 +197,8 @@ def divide(
                 counts=counts,
                 cost=price,
                 share=price / total if total else 0.0,
-                roles=_roles(accesses, bounds, view, kind),
-                role_of={(access.offset, access.code): _role(access, bounds, view) for access in accesses},
+                roles=_roles(accesses, role_of, kind),
+                role_of=role_of,
             )
         )
     return tuple(sorted(parts, key=lambda part: part.begin)), kind
@@ -249,12 +252,14 @@ def _role(access: Access, bounds: _Bounds, view: _View) -> Role:
     return "holder" if taken is not None or function in view.holders else "reader"
 
 
-def _roles(accesses: Sequence[Access], bounds: _Bounds, view: _View, kind: str) -> dict[Role, tuple[str, ...]]:
+def _roles(
+    accesses: Sequence[Access], role_of: Mapping[tuple[int, Code], Role], kind: str
+) -> dict[Role, tuple[str, ...]]:
     weights: defaultdict[Role, defaultdict[str, int]] = defaultdict(lambda: defaultdict(int))
     for access in accesses:
         name = access.code.function or "?"
         weight = 1 + (access.counts.records or 0) + 1000 * cost(access.counts, kind)
-        weights[_role(access, bounds, view)][name] += weight
+        weights[role_of[access.offset, access.code]][name] += weight
     return {
         which: tuple(sorted(functions, key=lambda name: (-functions[name], name)))
         for which, functions in weights.items()

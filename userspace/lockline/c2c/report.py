@@ -21,6 +21,7 @@ from lockline.c2c.members import NO_TYPES, ReadProgram, ReadTypes, Types, place
 from lockline.c2c.model import (
     Access,
     C2cReport,
+    Counts,
     Coverage,
     Line,
     LineReport,
@@ -189,8 +190,8 @@ def _lock_word_offset(line: Line) -> int | None:
     return max(words, key=lambda offset: (spins[offset], -offset)) if words else None
 
 
-def _join(line: Line, types: Types, locks: Locks, infer: bool) -> tuple[list[LockOnLine], Placement]:
-    """The locks of a line and its object, by the strongest evidence that there is."""
+def _join(line: Line, types: Types, locks: Locks, infer: bool, word: int | None) -> tuple[list[LockOnLine], Placement]:
+    """The locks of a line and its object, by the strongest evidence that there is; word: of _lock_word_offset()."""
     found = locks_by_address(line, locks)
     target = place_by_target(line)
     if target is not None:
@@ -206,7 +207,6 @@ def _join(line: Line, types: Types, locks: Locks, infer: bool) -> tuple[list[Loc
     if line.symbol and line.space != "other":
         found = found or locks_by_name([line.symbol], locks, -line.symbol_offset)
         return found, Placement("", None, "", False, (f"the line is {line.symbol}+{line.symbol_offset:#x}",), ())
-    word = _lock_word_offset(line)
     if not found and word is not None and line.space == "kernel":
         by_code = locks_by_code({access.code.function for access in line.accesses}, locks, word)
         placement = place_by_lock(by_code[0], types) if by_code else None
@@ -242,9 +242,9 @@ def _line_report(
     cpus: int | None,
     number: int,
 ) -> LineReport:
-    on_line, placement = _join(line, types, locks, number < INFERRED_LINES)
-    id_ = type_id(placement, line, types)
     word = _lock_word_offset(line)
+    on_line, placement = _join(line, types, locks, number < INFERRED_LINES, word)
+    id_ = type_id(placement, line, types)
     if not on_line and word is not None:
         names = _lock_names(placement, id_, types, line, word)
         on_line = locks_by_name(names, locks, word) or [
@@ -262,6 +262,8 @@ def _line_report(
         parts = tuple(replace(part, counts=own.counts) for part in parts for own in shown if own.begin == part.begin)
         members = {part.begin: part for part in parts}
         judgement = replace(judgement, members=tuple(members.get(part.begin, part) for part in judgement.members))
+    # What is added up already: of parts that are one offset's accesses.
+    known = {part.accesses[0].offset: part.counts for part in parts if fair is line and _one_offset(part)}
     advice = advise(line, placement, id_, types, parts, judgement, on_line, cpus, cost_word(line, kind))
     listed, exact = _cpus(line.accesses)
     several = actors(line.accesses) > 1
@@ -275,7 +277,7 @@ def _line_report(
         cpus_exact=exact,
         cpu_list=cpu_list(listed),
         placement=placement,
-        offsets=_offsets(line, types, id_, placement),
+        offsets=_offsets(line, types, id_, placement, known),
         parts=parts,
         judgement=judgement,
         locks=tuple(on_line),
@@ -313,7 +315,13 @@ def cpu_list(bits: int) -> str:
     return ",".join(ranges)
 
 
-def _offsets(line: Line, types: Types, id_: str, placement: Placement) -> tuple[OffsetReport, ...]:
+def _one_offset(part: Part) -> bool:
+    return len({access.offset for access in part.accesses}) == 1
+
+
+def _offsets(
+    line: Line, types: Types, id_: str, placement: Placement, known: Mapping[int, Counts]
+) -> tuple[OffsetReport, ...]:
     grouped: defaultdict[int, list[Access]] = defaultdict(list)
     for access in line.located:
         grouped[access.offset].append(access)
@@ -333,7 +341,7 @@ def _offsets(line: Line, types: Types, id_: str, placement: Placement) -> tuple[
                 offset=offset,
                 member=member,
                 symbol=symbol,
-                counts=add_counts(access.counts for access in accesses),
+                counts=known.get(offset) or add_counts(access.counts for access in accesses),
                 cpus=_cpu_count(accesses, listed),
                 accesses=tuple(ranked),
             )

@@ -5,13 +5,13 @@ A load finds a line modified elsewhere because another core has written to the l
 bytes that are loaded, the write was to other bytes: false sharing.  What the samples do not tell stays open.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from math import exp, log
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from lockline.base.values import dataclass
 from lockline.c2c.functions import is_lock_function
-from lockline.c2c.model import Access, Part
+from lockline.c2c.model import Access, Counts, Part
 from lockline.c2c.parts import COST_TRANSFERS, clean_copies, cost
 from lockline.c2c.users import (
     Users,
@@ -63,6 +63,9 @@ QUEUE = 1000
 SATURATED = 0.95
 # A member with so much of the cost cannot be one user's own: the line would have to go elsewhere as often.
 MORE_THAN_HALF = 0.7
+
+# In fewer than one of so many groups: they are not asked one by one for each member.
+_SPARSE = 8
 
 ALL_LOADS = "`perf c2c record --ldlat 3` samples more of them"
 TRY_APART = "`lockline diff` of a build with the members apart would tell"
@@ -120,7 +123,7 @@ def share_out(parts: Sequence[Part], kind: str, stores_told: bool, clean: int = 
         return Sharing("open", "likely", (), "", None, "no member has a part in it")
     users = {id(part): users_of(part.accesses) for part in used}
     if all(users[id(part)].threads for part in used):
-        return _by_threads(used, written, users, stores_told, _Prices(parts, kind, clean))
+        return _by_threads(used, written, users, stores_told, _Rows(used, parts, kind, clean))
     if not written:
         return _unseen_writes(used, users)
     found = _by_numbers(used, written, users, stores_told)
@@ -132,37 +135,87 @@ def share_out(parts: Sequence[Part], kind: str, stores_told: bool, clean: int = 
 # Threads are known
 
 
-def _others_write(row: Access, writers: Sequence[Access]) -> bool:
-    """Whether another thread than a load's own writes there."""
-    return any(len(writer.regulars | row.regulars) > 1 for writer in writers)
+class _Row(NamedTuple):
+    """What is asked of an access again and again.  threads: a bit set of the line's, without strays; price: see _Rows.
 
-
-class _Prices:
-    """How many loads of an access had to fetch the line because others had written to it.
-
-    The first to load it after a write finds it modified, and the next ones find the first one's clean copy.  Where the
-    clean copies are counted for the line alone, they are shared out over the loads that did not find it modified.
+    wrote: as of wrote(); told: the loads that are told, where loads has at least those that found the line modified.
     """
 
-    def __init__(self, parts: Sequence[Part], kind: str, clean: int) -> None:
-        self.kind = kind
-        rows = [row for part in parts for row in part.accesses]
-        told = sum(clean_copies(row.counts) for row in rows)
-        others = sum(_loads(row) - cost(row.counts, kind) for row in rows if row.counts.llc_hit is None)
-        self.rate = min(1.0, max(0, clean - told) / others) if others else 0.0
+    threads: int
+    users: int
+    loads: int
+    wrote: int
+    price: float
+    told: int
 
-    def of(self, row: Access) -> float:
-        """Of one access."""
-        price = cost(row.counts, self.kind)
-        if self.kind != COST_TRANSFERS:
+
+def _bit_sets(groups: Sequence[frozenset[int]]) -> list[int]:
+    """The groups as integers, with a bit for each of all their members."""
+    every = list(frozenset[int]().union(*groups))
+    if sum(map(len, groups)) * _SPARSE < len(every) * len(groups):
+        place = {member: 1 << number for number, member in enumerate(every)}
+        return [sum(map(place.__getitem__, group)) for group in groups]
+    # A byte for each, 0 or 1.
+    return [int.from_bytes(bytes(map(group.__contains__, every)), "little") for group in groups]
+
+
+class _Rows:
+    """The accesses of the members that count, by member.
+
+    The price of an access is how many of its loads had to fetch the line because others had written to it.  The first
+    to load it after a write finds it modified, and the next ones find the first one's clean copy.  Where the clean
+    copies are counted for the line alone, they are shared out over the loads that did not find it modified.
+    """
+
+    def __init__(self, used: Sequence[Part], parts: Sequence[Part], kind: str, clean: int) -> None:
+        accesses = [access for part in parts for access in part.accesses]
+        told = sum(clean_copies(access.counts) for access in accesses)
+        others = sum(_loads(access) - cost(access.counts, kind) for access in accesses if access.counts.llc_hit is None)
+        self._kind = kind
+        self._rate = min(1.0, max(0, clean - told) / others) if others else 0.0
+        counted = [access for part in used for access in part.accesses]
+        masks = _bit_sets([access.regulars for access in counted])
+        self._made = {id(access): self._row(access, mask) for access, mask in zip(counted, masks, strict=True)}
+
+    def of(self, accesses: Iterable[Access]) -> list[_Row]:
+        """Of accesses to the members that count."""
+        return [self._made[id(access)] for access in accesses]
+
+    def _row(self, access: Access, threads: int) -> _Row:
+        loads = _loads(access)
+        return _Row(
+            threads,
+            threads.bit_count(),
+            loads,
+            wrote(access),
+            self._price(access.counts, loads),
+            access.counts.loads or 0,
+        )
+
+    def _price(self, counts: Counts, loads: int) -> float:
+        price = cost(counts, self._kind)
+        if self._kind != COST_TRANSFERS:
             return price
-        if row.counts.llc_hit is None:
-            return price + self.rate * (_loads(row) - price)
-        return min(_loads(row), price + clean_copies(row.counts))
+        if counts.llc_hit is None:
+            return price + self._rate * (loads - price)
+        return min(loads, price + clean_copies(counts))
+
+
+# Members with their rows; of those that are written, with the rows that write, which are significant ones.
+_Written = Mapping[int, Sequence[_Row]]
+
+
+def _others_write(row: _Row, writers: Iterable[_Row]) -> bool:
+    """Whether another thread than a load's own writes there."""
+    for writer in writers:
+        both = writer.threads | row.threads
+        if both & (both - 1):
+            return True
+    return False
 
 
 def _by_threads(
-    used: list[Part], written: list[Part], users: dict[int, Users], stores_told: bool, prices: _Prices
+    used: list[Part], written: list[Part], users: dict[int, Users], stores_told: bool, rows: _Rows
 ) -> Sharing:
     every = frozenset[int]().union(*(users[id(part)].threads or () for part in used))
     if len(every) < 2:
@@ -172,15 +225,18 @@ def _by_threads(
         return Sharing("open", "likely", tuple(used), "", None, f"{why}; a longer `perf c2c record` would show others")
     if not written:
         return _unseen_writes(used, users)
-    writers = {id(part): [row for row in significant(part.accesses) if wrote(row)] for part in written}
+    main = {id(part): rows.of(significant(part.accesses)) for part in used}
+    writers = {id(part): [row for row in main[id(part)] if row.wrote] for part in written}
+    own = {id(part): rows.of(part.accesses) for part in used}
+    line = _Line(used, own, writers)
     whole = kept = untold = shared = 0.0
     for part in used:
-        for row in significant(part.accesses):
-            price = prices.of(row)
+        for row in main[id(part)]:
+            price = row.price
             if not price:
                 continue
             mine = _others_write(row, writers.get(id(part), ()))
-            if not mine and not stores_told and part not in written and len(row.regulars) > 1:
+            if not mine and not stores_told and part not in written and row.users > 1:
                 untold += price
                 continue
             if not mine and not _beside(row, part, written, writers):
@@ -188,12 +244,15 @@ def _by_threads(
             whole += price
             shared += price * mine
             if mine:
-                kept += _kept(row, part, used, writers, prices)
+                kept += line.kept(row, part)
     if not whole:
         return _unseen_writes(used, users)
     if stores_told:
-        payers = frozenset[int]().union(*(row.regulars for part in used for row in part.accesses if prices.of(row)))
-        kept += sum(_blind_stores(part, writers[id(part)], payers) for part in written)
+        payers = 0
+        for part in used:
+            for row in own[id(part)]:
+                payers |= row.threads if row.price else 0
+        kept += sum(_blind_stores(own[id(part)], writers[id(part)], payers) for part in written)
     false = max(0.0, whole - kept)
     share = false / whole
     if share >= MAINLY and shared > (1 - MOST) * whole:
@@ -220,77 +279,89 @@ def _by_threads(
     if share <= 1 - MOST:
         reason = "the threads that pay use the bytes that others write"
         return Sharing("true", "proven" if stores_told else "shown", tuple(used), reason, share)
-    most = share - sum(_hidden(row, part, used, writers, prices) for part in written for row in part.accesses) / whole
+    most = share - sum(line.hidden(row, part) for part in written for row in own[id(part)]) / whole
     if share > 0.4 and most <= 1 - MOST:
         why = "how often the bytes that are changed would be waited for if they were apart is not known: of the loads"
         why += " that change them too few were sampled"
         return Sharing("open", "likely", tuple(used), "", None, f"{why}; {ALL_LOADS}")
-    if share <= 0.4 and _saturated(used, prices):
+    if share <= 0.4 and _saturated([row for part in used for row in own[id(part)]]):
         why = "nearly all loads wait, so how many writes come between two of them is not known"
         return Sharing("open", "likely", tuple(used), "", None, f"{why}; {TRY_APART}")
     reason = "one part of the cost is at these bytes, another part at bytes beside them"
     return Sharing("false" if share > 0.4 else "true", "likely", tuple(used), reason, share)
 
 
-def _kept(row: Access, part: Part, used: Sequence[Part], writers: dict[int, list[Access]], prices: _Prices) -> float:
-    """How many of a row's loads would still pay if its bytes had a line of their own.
+class _Line:
+    """A line's members with their rows, and those of them that write."""
 
-    A load pays if another thread has written since its own thread had the line.  How many such writes come between two
-    uses of the line is told by how often these pay; how many of them are to the very bytes, by where others write.
-    Between two uses of the bytes alone there is more time for them than between two uses of the line.
-    """
-    very = every = 0.0
-    for other in used:
-        for writer in writers.get(id(other), ()):
+    def __init__(self, used: Sequence[Part], own: Mapping[int, Sequence[_Row]], writers: _Written) -> None:
+        self._own = own
+        self._writers = writers
+        self._rows = [own[id(part)] for part in used]
+        # In the order of the members, each with how much it writes: see kept().
+        self._write = [
+            (part, writer.threads, writer.users, writer.wrote) for part in used for writer in writers.get(id(part), ())
+        ]
+
+    def kept(self, row: _Row, part: Part) -> float:
+        """How many of a row's loads would still pay if its bytes had a line of their own.
+
+        A load pays if another thread has written since its own thread had the line.  How many such writes come between
+        two uses of the line is told by how often these pay; how many of them are to the very bytes, by where others
+        write.  Between two uses of the bytes alone there is more time for them than between two uses of the line.
+        """
+        threads, users = row.threads, row.users
+        very = every = 0.0
+        for other, writing, writers, wrote_there in self._write:
             # How often a thread that wrote is not the one that loads.
-            pairs = len(writer.regulars) * len(row.regulars)
-            count = wrote(writer) * (1 - len(writer.regulars & row.regulars) / max(1, pairs))
+            count = wrote_there * (1 - (writing & threads).bit_count() / max(1, writers * users))
             every += count
             very += count if other is part else 0.0
-    if not very:
-        return 0.0
-    own = [[one for one in other.accesses if one.regulars & row.regulars] for other in used]
-    uses = sum(_loads(one) for rows in own for one in rows)
-    paid = sum(prices.of(one) for rows in own for one in rows)
-    at_bytes = sum(_loads(one) for one in part.accesses if one.regulars & row.regulars)
-    between = -log(1 - min(SATURATED, paid / max(1, uses))) * very / every
-    return _loads(row) * (1 - exp(-between * uses / max(1, at_bytes)))
+        if not very:
+            return 0.0
+        uses, paid = 0, 0.0
+        for rows in self._rows:
+            for one in rows:
+                if one.threads & threads:
+                    uses += one.loads
+                    paid += one.price
+        at_bytes = sum(one.loads for one in self._own[id(part)] if one.threads & threads)
+        between = -log(1 - min(SATURATED, paid / max(1, uses))) * very / every
+        return row.loads * (1 - exp(-between * uses / max(1, at_bytes)))
+
+    def hidden(self, row: _Row, part: Part) -> float:
+        """How many more loads of a row may pay if its bytes are apart than kept() tells.
+
+        An instruction that loads and stores loads as often as it stores; of loads that find the line few are sampled.
+        So few loads as RATES tells are mistaken ones, of an instruction that stores alone.  Where a text has fewer
+        loads than HITM, its loads tell nothing.
+        """
+        told = row.told >= row.loads >= row.wrote / RATES
+        if not told or not _others_write(row, self._writers.get(id(part), ())):
+            return 0.0
+        return max(0.0, row.wrote - self.kept(row, part))
 
 
-def _hidden(row: Access, part: Part, used: Sequence[Part], writers: dict[int, list[Access]], prices: _Prices) -> float:
-    """How many more loads of a row may pay if its bytes are apart than _kept() tells.
-
-    An instruction that loads and stores loads as often as it stores; of loads that find the line few are sampled.  So
-    few loads as RATES tells are mistaken ones, of an instruction that stores alone.  Where a text has fewer loads than
-    HITM, its loads tell nothing.
-    """
-    loads = _loads(row)
-    told = (row.counts.loads or 0) >= loads >= wrote(row) / RATES
-    if not told or not _others_write(row, writers.get(id(part), ())):
-        return 0.0
-    return max(0.0, wrote(row) - _kept(row, part, used, writers, prices))
-
-
-def _saturated(used: Sequence[Part], prices: _Prices) -> bool:
+def _saturated(rows: Iterable[_Row]) -> bool:
     """Whether nearly all loads of those who pay do so."""
-    rows = [row for part in used for row in part.accesses if prices.of(row)]
-    return sum(map(prices.of, rows)) >= SATURATED * sum(map(_loads, rows))
+    paying = [row for row in rows if row.price]
+    return sum(row.price for row in paying) >= SATURATED * sum(row.loads for row in paying)
 
 
-def _blind_stores(part: Part, writers: Sequence[Access], payers: frozenset[int]) -> float:
+def _blind_stores(rows: Sequence[_Row], writers: Sequence[_Row], payers: int) -> float:
     """Stores to bytes that others write too, which follow no load there, of threads that pay elsewhere on the line.
 
     Each would fetch the line of these bytes, were they apart.
     """
     return sum(
-        max(0.0, wrote(row) - RATES * sum(_loads(one) for one in part.accesses if one.regulars & row.regulars))
+        max(0.0, row.wrote - RATES * sum(one.loads for one in rows if one.threads & row.threads))
         for row in writers
-        if row.regulars & payers
-        and _others_write(row, [other for other in writers if other is not row] if len(row.regulars) < 2 else writers)
+        if row.threads & payers
+        and _others_write(row, writers if row.users > 1 else [other for other in writers if other is not row])
     )
 
 
-def _beside(row: Access, part: Part, written: Sequence[Part], writers: dict[int, list[Access]]) -> bool:
+def _beside(row: _Row, part: Part, written: Sequence[Part], writers: _Written) -> bool:
     """Whether another thread writes to other bytes of the line: without that, nothing says why the line moved."""
     return any(_others_write(row, writers[id(other)]) for other in written if other is not part)
 

@@ -249,6 +249,7 @@ def read_lines(recording: Recording, wanted: Sequence[LineSum]) -> Iterator[Line
     indexes = _indexes(recording)
     shares = read_shares(str(recording.meta().get(C2C_SHARES, "")))
     contradicted = set(map(int, filter(_is_number, str(recording.meta().get(C2C_CONTRADICTED, "")).split())))
+    codes: dict[int, Code] = {}
     names: dict[int, str] = {}
     asked: set[int] = set()
     for batch in _batches(wanted):
@@ -256,16 +257,19 @@ def read_lines(recording: Recording, wanted: Sequence[LineSum]) -> Iterator[Line
         found: list[list[memory.AccessSum]] = [[] for _ in batch]
         for row in memory.access_sums(recording, list(owner)):
             found[owner[row.line]].append(row)
-        codes = read_codes(recording, {row.code for part in found for row in part})
-        users = [Counter(chain.from_iterable(row.threads for row in part)) for part in found]
-        new = sorted({thread for part in users for thread in part} - asked)
+        missing = {row.code for part in found for row in part} - codes.keys()
+        if missing:
+            codes.update(read_codes(recording, missing))
+        threads_of = [[frozenset(row.threads) for row in part] for part in found]
+        users = [frozenset[int]().union(*some) for some in threads_of]
+        new = sorted(frozenset[int]().union(*users) - asked)
         asked.update(new)
         names.update(memory.comms_of_threads(recording, new))
-        for line, part, threads in zip(batch, found, users, strict=True):
-            accesses = [_access(row, codes, nobody) for row in part]
+        for line, part, each, threads in zip(batch, found, threads_of, users, strict=True):
+            accesses = [_access(row, some, codes, nobody) for row, some in zip(part, each, strict=True)]
             if line.watch is not None:
                 accesses = with_transfers(accesses, line.watch)
-            made = _line(line.row, tuple(accesses), _comms(threads, names))
+            made = _line(line.row, tuple(accesses), _comms(part, threads, names))
             index = next((indexes[id_] for id_ in line.ids if id_ in indexes), None)
             told = next((shares[id_] for id_ in line.ids if id_ in shares), {})
             yield replace(
@@ -291,17 +295,17 @@ def read_names(recording: Recording, wanted: Sequence[LineSum]) -> Iterator[Line
         yield replace(_line(line.row, tuple(accesses), ()), watch=line.watch)
 
 
-def _comms(threads: Mapping[int, int], names: Mapping[int, str]) -> tuple[str, ...]:
-    """The names of most of a line's accesses; threads: of how many accesses each is."""
-    sums: Counter[str] = Counter()
-    for thread, accesses in threads.items():
-        if thread in names:
-            sums[names[thread]] += accesses
+def _comms(rows_: Sequence[memory.AccessSum], threads: Set[int], names: Mapping[int, str]) -> tuple[str, ...]:
+    """The names of most of a line's accesses, by threads; threads: of all of them."""
+    known = {names[thread] for thread in threads if thread in names}
+    if len(known) < 2:
+        return tuple(known)
+    every = chain.from_iterable(row.threads for row in rows_)
+    sums = Counter(names[thread] for thread in every if thread in names)
     return tuple(sorted(sums, key=lambda name: (-sums[name], name))[:COMMS])
 
 
-def _access(row: memory.AccessSum, codes: dict[int, Code], nobody: Set[int]) -> Access:
-    threads = frozenset(row.threads)
+def _access(row: memory.AccessSum, threads: frozenset[int], codes: dict[int, Code], nobody: Set[int]) -> Access:
     return Access(
         offset=row.offset,
         code=codes.get(row.code, UNKNOWN_CODE),

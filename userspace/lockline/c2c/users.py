@@ -90,6 +90,8 @@ class Users:
 
 
 def _nodes(access: Access) -> frozenset[str]:
+    if not access.nodes:
+        return frozenset()
     return frozenset(word.partition("{")[0] for word in access.nodes.replace("}", "} ").split() if word[:1].isdigit())
 
 
@@ -115,31 +117,30 @@ def stray_threads(threads: Sequence[int], records: Sequence[int]) -> frozenset[i
 def users_of(accesses: Iterable[Access]) -> Users:
     """Who makes these accesses."""
     rows = significant(accesses)
-    threads: set[int] | None = set()
     cpus: int | None = 0
-    nodes: set[str] | None = set()
     for row in rows:
-        threads = threads | row.regulars if threads is not None and row.regulars else None
         cpus = cpus | row.cpus if cpus is not None and row.cpus else None
-        where = _nodes(row)
-        nodes = nodes | where if nodes is not None and where else None
+    regulars = [row.regulars for row in rows]
+    threads = frozenset[int]().union(*regulars) if all(regulars) else None
+    places = [_nodes(row) for row in rows]
+    nodes = frozenset[str]().union(*places) if all(places) else None
     count = max((row.cpu_count for row in rows), default=0)
     if cpus:
         count = cpus.bit_count()
-    # Several instructions of one function are likely run by one thread; of several functions that is not known.
-    one_function = all(same_code([rows[0]], [row]) for row in rows[1:]) and code_known(rows) if rows else False
     groups = max((row.groups for row in rows), default=0)
     if threads:
         alone = len(threads) == 1
     elif cpus:
         alone = cpus.bit_count() == 1
     else:
-        alone = one_function and groups <= 1 and all(row.cpu_count == 1 for row in rows)
+        # Several instructions of one function are likely run by one thread; of several functions that is not known.
+        one_cpu = bool(rows) and groups <= 1 and all(row.cpu_count == 1 for row in rows)
+        alone = one_cpu and all(same_code([rows[0]], [row]) for row in rows[1:]) and code_known(rows)
     samples = sum(row.counts.records or 0 for row in rows)
     return Users(
-        frozenset(threads) if threads else None,
+        threads or None,
         cpus or None,
-        frozenset(nodes) if nodes else None,
+        nodes or None,
         count,
         groups,
         alone,
@@ -151,7 +152,7 @@ def apart(one: Users, other: Users) -> bool:
     """Whether it is known that nobody belongs to both."""
     if one.threads and other.threads:
         enough = SAMPLES_PER_CPU * max(len(one.threads), len(other.threads))
-        return not one.threads & other.threads and min(one.samples, other.samples) >= enough
+        return min(one.samples, other.samples) >= enough and one.threads.isdisjoint(other.threads)
     if one.cpus and other.cpus and not one.cpus & other.cpus:
         return True
     return bool(one.nodes and other.nodes and not one.nodes & other.nodes)

@@ -8,7 +8,6 @@ functions and threads, and on what the samples cannot show.
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from lockline.base.values import replace
 from lockline.c2c.functions import is_spin_function
 from lockline.c2c.members import is_sequence_type
 from lockline.c2c.model import Access, Confidence, Coverage, Judgement, Line, Part, Verdict
@@ -79,13 +78,17 @@ _DOES = (
 )
 
 
-def describe(part: Part, word: str, counted: bool = True) -> str:
-    """One member in words: its share, and who does what to it.  counted: whether its stores are a count."""
+def describe(part: Part, word: str, counted: bool = True, share: float | None = None) -> str:
+    """One member in words: its share, and who does what to it.
+
+    counted: whether its stores are a count; share: where it is another one than the member's own.
+    """
     doing = [f"{text}{_by(part, *roles)}" for roles, text in _DOES if any(role in part.roles for role in roles)]
     stores = part.counts.stores or 0
     writes = f", {stores:,} stores" if stores and counted else ""
     name = part.name if not part.member else f"{part.member} (+{max(0, part.begin):#x})"
-    return f"{name}: {_percent(part.share)} of the {word}{writes}; {'; '.join(doing)}"
+    of_all = _percent(part.share if share is None else share)
+    return f"{name}: {of_all} of the {word}{writes}; {'; '.join(doing)}"
 
 
 def _amount(line: Line) -> str:
@@ -154,7 +157,7 @@ class _Case:
 
     def describe(self, part: Part) -> str:
         """One member in words."""
-        return describe(replace(part, share=part.share * min(1.0, self.located)), self.word, not self.line.shares)
+        return describe(part, self.word, not self.line.shares, part.share * min(1.0, self.located))
 
     def judge(
         self,

@@ -198,8 +198,63 @@ def figures_of_lines(recording: Recording, lines: Sequence[int]) -> Iterator[tup
         yield line, tuple(figures)
 
 
+class _Alone(NamedTuple):
+    """What _single_accesses() selects behind the figures."""
+
+    cpu_count: int | None
+    nodes: str
+    thread: int
+    threads: bytes | None
+    cpus: bytes | None
+
+
+def _single_accesses(recording: Recording, lines: Sequence[int]) -> list[AccessSum] | None:
+    """As access_sums(), where each is one row; None if some are of several, or a value is not what it should be."""
+    query = f"""
+        SELECT line, offset, code, {", ".join(FIGURES)}, cpu_count, nodes, thread, threads, cpus
+        FROM memory_access{where(among("line", lines))} ORDER BY line, offset, code"""
+    last = len(_KEY_TYPES) + len(FIGURES)
+    found: list[AccessSum] = []
+    before: tuple[int, ...] = ()
+    types = _KEY_TYPES | _FIGURE_TYPES | accepted_types(_Alone)
+    for line, offset, code, *values in recording.checked(types, "memory_access", query):
+        cpu_count, nodes, thread, several, cpus = values[-5:]
+        key = line, offset, code
+        if key == before or (several and len(several) % _PAIR_BYTES):
+            return None
+        before = key
+        records = values[0]
+        if several:
+            pairs = _pairs(several)
+            threads, shares = pairs[0::2], pairs[1::2]
+        else:
+            threads, shares = (thread,), () if records is None or records < 0 else (records,)
+        found.append(
+            AccessSum(
+                line,
+                offset,
+                code,
+                tuple(values[: last - len(_KEY_TYPES)]),
+                cpu_count,
+                nodes,
+                threads,
+                shares,
+                None if cpus is None else int.from_bytes(cpus[:_MAX_CPU_BYTES], "little"),
+            )
+        )
+    return found
+
+
 def access_sums(recording: Recording, lines: Sequence[int]) -> Iterator[AccessSum]:
     """The accesses to these lines, by line, offset and instruction."""
+    # Samples that were imported or recorded are summed already.
+    alone = _single_accesses(recording, lines) if recording.schema >= _GROUPED_SINCE else None
+    if alone is not None:
+        return iter(alone)
+    return _access_sums(recording, lines)
+
+
+def _access_sums(recording: Recording, lines: Sequence[int]) -> Iterator[AccessSum]:
     query = f"""
         SELECT line, offset, code, {_SUMS}, MAX(cpu_count), MIN(nodes), GROUP_CONCAT(thread),
             GROUP_CONCAT(ifnull(records, -1)), MAX({_threads(recording)}), GROUP_CONCAT(hex(cpus)),
@@ -234,13 +289,19 @@ def _who(recording: Recording, behind: _Behind) -> tuple[Sequence[int], Sequence
     if behind.several:
         if len(behind.several) % _PAIR_BYTES:
             raise damaged(recording.path, "memory_access.threads is not a list of threads")
-        pairs = array("I", behind.several)
-        if sys.byteorder == "big":
-            pairs.byteswap()
+        pairs = _pairs(behind.several)
         return pairs[0::2], pairs[1::2]
     threads = array("q", map(int, (behind.threads or "").split(",")) if behind.threads else ())
     shares = array("q", map(int, (behind.shares or "").split(",")) if behind.shares else ())
     return threads, () if any(share < 0 for share in shares) else shares
+
+
+def _pairs(several: bytes) -> "array[int]":
+    """Threads and their records, by turns."""
+    pairs = array("I", several)
+    if sys.byteorder == "big":
+        pairs.byteswap()
+    return pairs
 
 
 def _united(sets: str | None) -> int | None:
