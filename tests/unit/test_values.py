@@ -5,7 +5,7 @@ import copy
 import dataclasses
 import pickle
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -86,3 +86,51 @@ def test_equal_objects_are_one_key_and_survive_copies() -> None:
 def test_a_class_that_it_cannot_make_is_refused() -> None:
     with pytest.raises(TypeError, match="frozen"):
         values.dataclass(frozen=False)
+
+
+class Library(NamedTuple):
+    """A row with the library's named tuple."""
+
+    id: int
+    name: str = ""
+    cpus: int | None = None
+
+
+class Ours(values.NamedTuple):
+    """The same with ours."""
+
+    id: int
+    name: str = ""
+    cpus: int | None = None
+
+    @property
+    def double(self) -> int:
+        """Twice its number."""
+        return self.id * 2
+
+
+def test_named_tuples_are_made_shown_and_changed_alike() -> None:
+    for arguments, by_name in (((1,), {}), ((1, "a"), {"cpus": 3}), ((), {"id": 2, "name": "b"})):
+        theirs, mine = Library(*arguments, **by_name), Ours(*arguments, **by_name)  # type: ignore[arg-type]
+        assert tuple(mine) == tuple(theirs)
+        assert repr(mine) == repr(theirs).replace("Library", "Ours")
+        assert mine._asdict() == theirs._asdict()
+        assert repr(mine._replace(name="c")) == repr(theirs._replace(name="c")).replace("Library", "Ours")
+        assert (mine.id, mine.name, mine.cpus, mine.double) == (*theirs, theirs.id * 2)
+        assert pickle.loads(pickle.dumps(mine)) == copy.copy(mine) == mine
+        assert hash(mine) == hash(theirs)
+    assert type(Ours._make([1, "a", None])) is Ours
+    assert (Ours._fields, Ours._field_defaults) == (Library._fields, Library._field_defaults)
+    assert Ours.__match_args__ == Library.__match_args__
+    assert not hasattr(Ours(1), "__dict__")
+
+
+def test_wrong_values_of_named_tuples_are_refused() -> None:
+    for kind in (Library, Ours):
+        for arguments, by_name in (((), {}), ((1, "", None, 5), {}), ((1,), {"what": 1}), ((1,), {"id": 2})):
+            with pytest.raises(TypeError):
+                kind(*arguments, **by_name)  # type: ignore[arg-type]
+        with pytest.raises(ValueError):
+            kind(1)._replace(what=1)  # type: ignore[call-arg]
+        with pytest.raises(AttributeError):
+            kind(1).id = 2  # type: ignore[misc]

@@ -2,9 +2,9 @@
 """The values that the analysis of memory accesses is made of.  Offsets and sizes in bytes, times in ns."""
 
 from collections.abc import Iterable, Mapping
-from typing import Literal, NamedTuple
+from typing import Literal
 
-from lockline.base.values import dataclass, field
+from lockline.base.values import NamedTuple, dataclass, field
 from lockline.recording.code import Code
 from lockline.watch.model import Watch
 
@@ -77,14 +77,13 @@ def add_counts(counts: Iterable[Counts]) -> Counts:
     every = list(counts)
     if len(every) == 1:
         return every[0]
-    try:
-        told = list(map(sum, zip(*[one[:_MOSTLY_TOLD] for one in every], strict=True)))
-        rest = [one[_MOSTLY_TOLD:] for one in every]
-    except TypeError:
-        told, rest = [], every
     if not every:
         return Counts()
-    return Counts._make([*told, *map(_sum, zip(*rest, strict=True))])
+    try:
+        told = list(map(sum, zip(*[one[:_MOSTLY_TOLD] for one in every], strict=True)))
+    except TypeError:
+        return Counts._make(map(_sum, zip(*every, strict=True)))
+    return Counts._make([*told, *map(_sum, zip(*[one[_MOSTLY_TOLD:] for one in every], strict=True))])
 
 
 def _sum(column: tuple[int | None, ...]) -> int | None:

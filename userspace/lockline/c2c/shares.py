@@ -6,8 +6,8 @@ shares; how much it is cannot.
 """
 
 from collections.abc import Mapping
-from dataclasses import replace
 
+from lockline.base.values import replace
 from lockline.c2c.model import Access, Counts, Line
 from lockline.recording.code import UNKNOWN_CODE
 

@@ -7,9 +7,9 @@ bytes that are loaded, the write was to other bytes: false sharing.  What the sa
 
 from collections.abc import Iterable, Mapping, Sequence
 from math import exp, log
-from typing import Literal, NamedTuple
+from typing import Literal
 
-from lockline.base.values import dataclass
+from lockline.base.values import NamedTuple, dataclass
 from lockline.c2c.functions import is_lock_function
 from lockline.c2c.model import Access, Counts, Part
 from lockline.c2c.parts import COST_TRANSFERS, clean_copies, cost

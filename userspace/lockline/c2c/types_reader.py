@@ -2,8 +2,6 @@
 """Gets types from `lockline-collect types`: of a file, of the recording, or of the running kernel if it is the same."""
 
 import os
-import platform
-import tempfile
 import zlib
 from collections.abc import Sequence
 from pathlib import Path
@@ -41,6 +39,8 @@ class TypeSource:
         return None
 
     def _read_stored(self, functions: Sequence[str], structs: Sequence[str], variables: Sequence[str]) -> Types:
+        import tempfile
+
         assert self.stored is not None
         with tempfile.NamedTemporaryFile(prefix="lockline-btf-") as file:
             file.write(self.stored)
@@ -83,12 +83,12 @@ def find_types(recordings: Sequence[Recording], file: str | None) -> TypeSource:
         if not other and (stored := stored_btf(recording)) is not None:
             return TypeSource(stored=stored)
     architectures = {str(fact["architecture"]) for fact in facts if fact.get("architecture")}
-    same = platform.release() in releases[:1] and architectures <= {platform.machine()}
+    same = os.uname().release in releases[:1] and architectures <= {os.uname().machine}
     if same and RUNNING_KERNEL.exists():
         return TypeSource(running=True)
     kernel = f"kernel {releases[0]}" if releases else "recorded kernel"
-    if RUNNING_KERNEL.exists() and architectures <= {platform.machine()}:
-        foreign = f"by types of the running kernel {platform.release()}, not of the {kernel}"
+    if RUNNING_KERNEL.exists() and architectures <= {os.uname().machine}:
+        foreign = f"by types of the running kernel {os.uname().release}, not of the {kernel}"
         note = f"types of the {kernel} are not here: only objects of known locks have members, {foreign}; see --btf"
         return TypeSource(running=True, foreign=foreign, note=note)
     return TypeSource(note=f"members have no names: types of the {kernel} are not here; give them with --btf FILE")

@@ -4,10 +4,10 @@
 import subprocess
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import NamedTuple
 
 from lockline.base.collector import spawn
 from lockline.base.errors import LocklineError, RecordingError
+from lockline.base.values import NamedTuple
 from lockline.recording.conditions import between
 from lockline.recording.connection import damaged
 from lockline.recording.reader import Recording, Span

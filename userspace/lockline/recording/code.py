@@ -2,8 +2,8 @@
 """Instructions that access memory, as recordings have them (table memory_code)."""
 
 from collections.abc import Iterable
-from typing import NamedTuple
 
+from lockline.base.values import NamedTuple
 from lockline.recording.conditions import among
 from lockline.recording.memory_rows import MemoryCode
 from lockline.recording.reader import Recording

@@ -2,7 +2,8 @@
 """Conditions on rows, made of names of columns, integers and constants: nothing of a recording becomes SQL."""
 
 from collections.abc import Iterable
-from typing import NamedTuple
+
+from lockline.base.values import NamedTuple
 
 
 class Condition(NamedTuple):

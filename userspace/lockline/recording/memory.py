@@ -7,8 +7,8 @@ Every function raises RecordingError if what it reads is damaged, and gives noth
 import sys
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
-from typing import NamedTuple
 
+from lockline.base.values import NamedTuple
 from lockline.recording.conditions import Condition, above, among, equal, where
 from lockline.recording.connection import damaged
 from lockline.recording.memory_rows import FIGURES, MemoryAccess, MemoryLine
@@ -223,11 +223,13 @@ def _single_accesses(recording: Recording, lines: Sequence[int]) -> list[AccessS
         if key == before or (several and len(several) % _PAIR_BYTES):
             return None
         before = key
-        records = values[0]
+        threads: Sequence[int]
+        shares: Sequence[int]
         if several:
             pairs = _pairs(several)
             threads, shares = pairs[0::2], pairs[1::2]
         else:
+            records = values[0]
             threads, shares = (thread,), () if records is None or records < 0 else (records,)
         found.append(
             AccessSum(

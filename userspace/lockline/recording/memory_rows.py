@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The tables of memory accesses, watched lines and pairs of CPUs.  Times in ns; see rows.py."""
 
-from typing import NamedTuple
-
+from lockline.base.values import NamedTuple
 from lockline.recording.tables import table
 
 # A fact in meta: "LINE:NUMBER ...", the number that the text of `perf c2c report` gives each line.

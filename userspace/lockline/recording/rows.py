@@ -4,8 +4,7 @@
 Each class with @table() describes one table of userspace/collector/recording/recording.sql.
 """
 
-from typing import NamedTuple
-
+from lockline.base.values import NamedTuple
 from lockline.recording.tables import table
 
 

@@ -2,8 +2,8 @@
 """Waits by interval, summed up in the database: an hour of 256 CPUs has millions of rows."""
 
 from collections.abc import Collection, Sequence
-from typing import NamedTuple
 
+from lockline.base.values import NamedTuple
 from lockline.recording.conditions import Condition, among, where
 from lockline.recording.reader import Recording
 
