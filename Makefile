@@ -200,7 +200,9 @@ test-kernels:
 .PHONY: soak
 soak:
 	scripts/setup kernels
-	$(MAKE) $(PARALLEL) all
+	$(MAKE) $(PARALLEL) all workloads
+	$(MAKE) $(PARALLEL) CROSS=arm64
+	$(MAKE) $(PARALLEL) -C tests/workloads CROSS=arm64
 	build/venv/bin/python scripts/soak
 
 .PHONY: soak-day
