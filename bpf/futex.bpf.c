@@ -28,7 +28,7 @@ static __always_inline void read_words(struct futex_slot *slot)
 	struct futex_words words = {};
 
 	/* The end of a page may have no more than the word. */
-	if (bpf_probe_read_user(&words, sizeof(words), (void *)slot->address))
+	if (slot->op != FUTEX_OP_YIELD && bpf_probe_read_user(&words, sizeof(words), (void *)slot->address))
 		bpf_probe_read_user(&words.word, sizeof(words.word), (void *)slot->address);
 	slot->word = words.word;
 	slot->owner = words.owner;
@@ -558,6 +558,7 @@ FUTEX_CALL(waitv_32, "__ia32_sys_futex_waitv")
 FUTEX_CALL(wake_32, "__ia32_sys_futex_wake")
 FUTEX_CALL(wait_32, "__ia32_sys_futex_wait")
 FUTEX_CALL(requeue_32, "__ia32_sys_futex_requeue")
+FUTEX_CALL(yield, "__do_sys_sched_yield")
 FUTEX_CALL(restart, "__do_sys_restart_syscall")
 
 /* The slot of a task that waits in a futex call, or NULL. */
@@ -587,7 +588,7 @@ int futex_waking(__u64 *ctx)
 	__u32 cpu = bpf_get_smp_processor_id();
 	struct cpu_state *waits = bpf_map_lookup_elem(&cpu_states, &cpu);
 
-	if (!slot || !waits || slot->flags & FUTEX_WOKEN)
+	if (!slot || !waits || slot->flags & FUTEX_WOKEN || slot->op == FUTEX_OP_YIELD)
 		return 0;
 	slot->waking_ns = clock_now(waits);
 	slot->waker_tid = bpf_get_current_pid_tgid();
@@ -605,6 +606,8 @@ int futex_switch(__u64 *ctx)
 	struct cpu_state *waits;
 	__u64 now;
 
+	if (slot && slot->op == FUTEX_OP_YIELD)
+		slot->flags |= FUTEX_RAN;
 	if (!slot || !(slot->flags & FUTEX_WOKEN))
 		return 0;
 	waits = bpf_map_lookup_elem(&cpu_states, &cpu);

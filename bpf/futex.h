@@ -27,6 +27,7 @@ enum futex_op {
 	FUTEX_OP_WAKE2 = 17, /* futex_wake(), futex_wait() and futex_requeue(), 6.7 */
 	FUTEX_OP_WAIT2 = 18,
 	FUTEX_OP_REQUEUE2 = 19,
+	FUTEX_OP_YIELD = 20,     /* sched_yield(): a thread that waits for others lets them run */
 	FUTEX_OP_GO_LOCK = 24,   /* no futex calls: a goroutine waits for a mutex */
 	FUTEX_OP_GO_UNLOCK = 25, /* one lets go, signals or ends, which wakes another that waits */
 	FUTEX_OP_GO_SEND = 26,   /* likewise: a goroutine waits until somebody receives what it sends */
@@ -43,10 +44,13 @@ enum futex_op {
 #define FUTEX_WAIT_OPS                                                                                    \
 	(FUTEX_BIT(FUTEX_OP_WAIT) | FUTEX_BIT(FUTEX_OP_WAIT_BITSET) | FUTEX_BIT(FUTEX_OP_LOCK_PI) |       \
 	 FUTEX_BIT(FUTEX_OP_LOCK_PI2) | FUTEX_BIT(FUTEX_OP_WAIT_REQUEUE_PI) | FUTEX_BIT(FUTEX_OP_WAITV) | \
-	 FUTEX_BIT(FUTEX_OP_WAIT2))
+	 FUTEX_BIT(FUTEX_OP_WAIT2) | FUTEX_BIT(FUTEX_OP_YIELD))
 #define FUTEX_REQUEUE_OPS                                                                                     \
 	(FUTEX_BIT(FUTEX_OP_REQUEUE) | FUTEX_BIT(FUTEX_OP_CMP_REQUEUE) | FUTEX_BIT(FUTEX_OP_CMP_REQUEUE_PI) | \
 	 FUTEX_BIT(FUTEX_OP_REQUEUE2))
+
+/* sched_yield() names no futex: all of a process are one row, at an address that no futex has. */
+#define FUTEX_YIELD_ADDRESS 1
 
 /* A task inside a futex call: open addressing by tid, as struct sleep_slot.  By the number of threads, a power of two. */
 #define FUTEX_LEAST_SLOTS 16384
@@ -55,7 +59,7 @@ enum futex_op {
 
 #define FUTEX_SHARED (1u << 0)
 #define FUTEX_TIMED  (1u << 1) /* with a timeout */
-#define FUTEX_RAN    (1u << 2) /* was woken, and then given a CPU: it slept */
+#define FUTEX_RAN    (1u << 2) /* was woken, and then given a CPU: it slept; of a yield: others ran meanwhile */
 #define FUTEX_WOKEN  (1u << 3) /* was woken, and has no CPU yet */
 #define FUTEX_SEM    (1u << 4) /* the word is that of a sem_t of glibc, without a token */
 #define FUTEX_PAUSED (1u << 5) /* a signal ended the call, which restart_syscall() may go on with */

@@ -13,11 +13,14 @@
 #if defined(__TARGET_ARCH_x86)
 #define NR_FUTEX   202
 #define NR_RESTART 219
+#define NR_YIELD   24
 #else
 #define NR_FUTEX   98
 #define NR_RESTART 128
+#define NR_YIELD   124
 #endif
 #define NR_FUTEX_32        240
+#define NR_YIELD_32        158
 #define NR_FUTEX_TIME64_32 422
 #define NR_FUTEX_WAITV     449
 #define NR_FUTEX_WAKE      454
@@ -45,12 +48,18 @@ struct waitv_entry {
 static __always_inline bool may_be_futex_call(long id)
 {
 	return id == NR_FUTEX || id == NR_FUTEX_32 || id == NR_FUTEX_TIME64_32 || id == NR_FUTEX_WAITV ||
-	       (id >= NR_FUTEX_WAKE && id <= NR_FUTEX_REQUEUE);
+	       (id >= NR_FUTEX_WAKE && id <= NR_FUTEX_REQUEUE) || id == NR_YIELD || id == NR_YIELD_32;
 }
 
 static __always_inline bool is_futex_call(long id, bool compat)
 {
-	return compat ? id != NR_FUTEX : id != NR_FUTEX_32 && id != NR_FUTEX_TIME64_32;
+	return compat ? id != NR_FUTEX && id != NR_YIELD
+		      : id != NR_FUTEX_32 && id != NR_FUTEX_TIME64_32 && id != NR_YIELD_32;
+}
+
+static __always_inline bool is_yield(long id)
+{
+	return id == NR_YIELD || id == NR_YIELD_32;
 }
 
 /* A call of a 32-bit task, or by a 64-bit task through the 32-bit entry. */
@@ -108,6 +117,11 @@ static __always_inline void read_call(struct pt_regs *regs, long id, bool compat
 {
 	__u32 flags;
 
+	if (is_yield(id)) {
+		call->op = FUTEX_OP_YIELD;
+		call->address = FUTEX_YIELD_ADDRESS;
+		return;
+	}
 	call->address = call_argument(regs, compat, 0);
 	if (id == NR_FUTEX_WAITV) {
 		call->op = FUTEX_OP_WAITV;

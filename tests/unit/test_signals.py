@@ -177,7 +177,7 @@ def test_locks_come_first_and_idle_time_is_no_contention(recording: Path) -> Non
     futexes = document(recording)["futexes"]
     assert [futex["name"] for futex in futexes["futexes"]] == ["big_lock", None]
     assert futexes["wait_ns"] == {
-        **dict.fromkeys(("parked", "barrier", "unclear", "poll", "semaphore"), 0),
+        **dict.fromkeys(("parked", "barrier", "spin", "unclear", "poll", "semaphore"), 0),
         "lock": 50 * MS,
         "condition": 9000 * MS,
     }

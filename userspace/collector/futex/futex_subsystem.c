@@ -89,6 +89,7 @@ static int choices(struct lockline_bpf *bpf, const struct plan *plan, struct cho
 		CALL(FUTEX_WAKE_FUNCTION_32, wake_32),
 		CALL(FUTEX_WAIT_FUNCTION_32, wait_32),
 		CALL(FUTEX_REQUEUE_FUNCTION_32, requeue_32),
+		CALL(YIELD_FUNCTION, yield),
 		CALL(RESTART_FUNCTION, restart),
 	};
 	const bool all_calls = plan->futex && !plan->futex_functions;

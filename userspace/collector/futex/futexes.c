@@ -563,7 +563,8 @@ static int store_losses(struct futexes *futexes, __u64 calls)
 
 	err = err
 		      ?: recording_put(futexes->recording, loss, .name = "futex_calls", .count = calls,
-				       .meaning = "futex calls that were followed to their end", .severity = "info");
+				       .meaning = "futex and sched_yield calls that were followed to their end",
+				       .severity = "info");
 	err = err
 		      ?: recording_put(
 				 futexes->recording, loss, .name = "futex_met", .count = futexes->met,

@@ -66,6 +66,7 @@ const char *const futex_function_names[FUTEX_FUNCTIONS] = {
 	[FUTEX_WAKE_FUNCTION_32] = "__ia32_sys_futex_wake",
 	[FUTEX_WAIT_FUNCTION_32] = "__ia32_sys_futex_wait",
 	[FUTEX_REQUEUE_FUNCTION_32] = "__ia32_sys_futex_requeue",
+	[YIELD_FUNCTION] = "__do_sys_sched_yield",
 	[RESTART_FUNCTION] = "__do_sys_restart_syscall",
 #else
 	[FUTEX_FUNCTION] = "__arm64_sys_futex",
@@ -74,6 +75,7 @@ const char *const futex_function_names[FUTEX_FUNCTIONS] = {
 	[FUTEX_WAIT_FUNCTION] = "__arm64_sys_futex_wait",
 	[FUTEX_REQUEUE_FUNCTION] = "__arm64_sys_futex_requeue",
 	[FUTEX_TIME32_FUNCTION_32] = "__arm64_sys_futex_time32",
+	[YIELD_FUNCTION] = "__arm64_sys_sched_yield",
 	[RESTART_FUNCTION] = "__arm64_sys_restart_syscall",
 #endif
 };

@@ -92,6 +92,7 @@ enum futex_function {
 	FUTEX_WAKE_FUNCTION_32,
 	FUTEX_WAIT_FUNCTION_32,
 	FUTEX_REQUEUE_FUNCTION_32,
+	YIELD_FUNCTION,   /* of 32-bit tasks too on x86-64 */
 	RESTART_FUNCTION, /* goes on with a wait that a signal interrupted */
 	FUTEX_FUNCTIONS
 };

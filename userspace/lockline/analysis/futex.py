@@ -15,6 +15,7 @@ from lockline.analysis.user_evidence import (
     CONDITION_VARIABLE,
     GO_MUTEX,
     GO_RWMUTEX,
+    YIELD_OP,
     Calls,
     Goroutines,
     Recognised,
@@ -33,6 +34,7 @@ from lockline.recording.reader import Recording
 LOCK = "lock"
 PARKED = "parked"
 BARRIER = "barrier"
+SPIN = "spin"
 SEMAPHORE = "semaphore"
 CONDITION = "condition or idle"
 POLL = "timed poll"
@@ -40,7 +42,7 @@ UNCLEAR = "unclear"
 NONE = "no wait"
 
 # As a report orders them.
-NATURES = (LOCK, PARKED, BARRIER, UNCLEAR, POLL, SEMAPHORE, CONDITION, NONE)
+NATURES = (LOCK, PARKED, BARRIER, SPIN, UNCLEAR, POLL, SEMAPHORE, CONDITION, NONE)
 
 # What a recording calls a holder's sleep that is no system call.
 PAGE_FAULT = "page fault"
@@ -71,6 +73,7 @@ OPS = {
     17: "futex_wake",
     18: "futex_wait",
     19: "futex_requeue",
+    20: "sched_yield",
     # No calls: goroutines (record --futex --go).
     24: "Go lock",
     25: "Go unlock",
@@ -79,6 +82,9 @@ OPS = {
     28: "Go group",
     29: "Go cond",
 }
+
+# FUTEX_YIELD_ADDRESS of bpf/futex.h.
+_YIELDS = 1
 
 # Shares of the rules below.
 _MOST = 0.8
@@ -242,6 +248,8 @@ def is_semaphore(total: rows.FutexTotal, calls: int) -> bool:
 
 def nature(total: rows.FutexTotal, semaphore: bool = False) -> tuple[str, str]:
     """What a futex is, by how it is used, and the reason: the first rule of docs/futex.md that holds."""
+    if total.ops == YIELD_OP:
+        return SPIN, "threads give their CPU away and look again (sched_yield): what they wait for, no futex tells"
     if not total.slept and not total.open_waits:
         return NONE, "no call slept" + (f": {total.again:,} found the word changed" if total.again else "")
     if total.ops & _PI_OPS:
@@ -505,7 +513,11 @@ def _site(site: Site, waiters: Mapping[int, rows.Waiter]) -> BarrierSite:
 
 
 def _as_one(words: Sequence[FutexWaits], known: Recognised, waiters: Mapping[int, rows.Waiter]) -> FutexWaits:
+    # Time in sched_yield() has no word: a lock is named by another of its words, or not at all.
+    words = sorted(words, key=lambda entry: entry.futex.address == _YIELDS)
     first = words[0]
+    if first.futex.address == _YIELDS:
+        first = replace(first, futex=first.futex._replace(name=""))
     merged = replace(
         first,
         futex=first.futex._replace(name=known.name or first.futex.name),
@@ -612,6 +624,7 @@ def read_futexes(recording: Recording, locks: Mapping[int, rows.Lock], window_ns
     """
     length_ns = _length_ns(recording) if window_ns is None else window_ns
     known = {row.id: row for row in recording.table(rows.Futex)}
+    known |= {id_: row._replace(name="sched_yield()") for id_, row in known.items() if row.address == _YIELDS}
     totals = [row for row in recording.table(rows.FutexTotal) if row.futex in known and _possible(row)]
     if not totals:
         return None

@@ -1,13 +1,27 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Programs whose waits their futexes do not explain, and what would: virtual threads of Java, conditions of Python."""
+"""Programs whose waits their futexes do not explain, and what would.
 
+Virtual threads of Java, conditions of Python, threads that spin.
+"""
+
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from typing import Literal, TypeAlias
 
-from lockline.analysis.user_evidence import HALF, SEVERAL, Seen, by_process, has, share_from, waiting
+from lockline.analysis.user_evidence import (
+    HALF,
+    SEVERAL,
+    Seen,
+    by_process,
+    has,
+    is_yields,
+    place_of,
+    share_from,
+    waiting,
+)
 from lockline.base.values import dataclass
 
-Kind: TypeAlias = Literal["virtual threads", "virtual monitors", "python condition"]
+Kind: TypeAlias = Literal["virtual threads", "virtual monitors", "python condition", "spin"]
 
 # The kernel keeps 15 characters of VirtualThread-unparker and VirtualThread-unblocker.  A JVM starts the first when a
 # virtual thread waits with a timeout, since JDK 24 the second with the first virtual thread.
@@ -24,22 +38,27 @@ _COMMANDS: Mapping[Kind, str] = {
     "virtual threads": "jcmd {} Thread.dump_to_file FILE",
     "virtual monitors": "jcmd {} JFR.start",
     "python condition": "py-spy dump --pid {}",
+    "spin": "lockline why -p {}",
 }
 # Waits in a second from which on a program is not idle.
 _BUSY = 20
+# Calls of sched_yield() in a second from which on threads spin, if each returns at once.
+_SPINS = 10_000
 
 
 @dataclass(frozen=True, slots=True)
 class HiddenWaits:
     """A busy program that waits for what its futexes do not tell.
 
-    threads: that wait on average; 0: they wait without the kernel, nobody knows.
+    threads: that wait on average; 0: they wait without the kernel, nobody knows.  function: of those that spin, where
+    most of their time is; '' unknown.
     """
 
     kind: Kind
     comm: str
     tgid: int
     threads: float = 0.0
+    function: str = ""
 
     @property
     def command(self) -> str:
@@ -79,6 +98,19 @@ def _python_condition(words: Iterable[Seen], window_ns: int) -> float:
     return threads if threads >= SEVERAL and _slept(found) * 1e9 >= _BUSY * window_ns else 0.0
 
 
+def _spinning(words: Iterable[Seen], window_ns: int) -> tuple[float, str] | None:
+    """Threads that yield on average, and where; None: hardly any."""
+    for entry in filter(is_yields, words):
+        threads = waiting((entry,), window_ns)
+        if threads < SEVERAL and entry.total.calls * 1e9 < _SPINS * window_ns:
+            continue
+        places: Counter[str] = Counter()
+        for call in entry.waits:
+            places[place_of(call)] += call.wait_ns
+        return threads, max(sorted(places), key=lambda place: places[place], default="")
+    return None
+
+
 def hidden_waits(
     seen: Iterable[Seen], known: Collection[int], comms: Mapping[int, str], window_ns: int
 ) -> tuple[HiddenWaits, ...]:
@@ -94,6 +126,9 @@ def hidden_waits(
         kind = _virtual(words.values(), comms, window_ns)
         if kind is not None:
             found.append(HiddenWaits(kind, comm, tgid))
+        spins = _spinning((one for one in words.values() if one.futex.id not in known), window_ns)
+        if spins is not None:
+            found.append(HiddenWaits("spin", comm, tgid, *spins))
         threads = _python_condition((one for one in words.values() if one.futex.id not in known), window_ns)
         if threads:
             found.append(HiddenWaits("python condition", comm, tgid, threads))

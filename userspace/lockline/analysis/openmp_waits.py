@@ -4,10 +4,13 @@
 A thread that comes last at each barrier, or takes a lock again before the others can, wakes them and never sleeps: so
 does a dispatcher.  But these threads wait and wake in the same function of the program: its parallel region.  Workers
 without a region wait below none of the program's functions.
+
+LLVM's library spins: its threads yield in its functions, whose names say what they wait for.
 """
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from lockline.analysis import pthreads
 from lockline.analysis.user_evidence import (
@@ -20,7 +23,9 @@ from lockline.analysis.user_evidence import (
     Recognised,
     Seen,
     below_c_library,
+    is_yields,
     several_wait,
+    share_from,
     share_of,
     waiting,
     wakes_all_others,
@@ -30,6 +35,12 @@ from lockline.recording import rows
 LIBRARIES = ("libgomp", "libomp", "libiomp")
 # What GCC calls the lock of `#pragma omp critical (name)`.
 _CRITICAL = ".gomp_critical_user_"
+# Functions of libomp that a program's code calls, those of GCC's interface among them.
+_LOCKS = (
+    *("__kmpc_critical", "__kmpc_set_lock", "__kmpc_set_nest_lock", "__kmpc_reduce", "__kmpc_ordered"),
+    *("omp_set_lock", "omp_set_nest_lock", "GOMP_critical", "GOMP_atomic", "GOMP_ordered"),
+)
+_BARRIERS = ("__kmpc_barrier", "__kmpc_cancel_barrier", "GOMP_barrier")
 _MAIN_STACK = "[stack]"
 
 
@@ -50,9 +61,29 @@ def _region(calls: Sequence[Calls]) -> str:
 def openmp_waits(processes: Processes, window_ns: int) -> Iterable[Recognised]:
     """Locks, critical sections and barriers of OpenMP, by the region that threads wait and wake in."""
     for words in processes.values():
-        for entry in words.values():
-            if share_of(entry.waits, _in_openmp) >= HALF:
+        there = [entry for entry in words.values() if share_of(entry.waits, _in_openmp) >= HALF]
+        known = tuple(_of_llvm(there, window_ns))
+        yield from known
+        taken = {word for one in known for word in one.words}
+        for entry in there:
+            if entry.futex.id not in taken:
                 yield from _of_word(entry, window_ns)
+
+
+def _of_llvm(words: Sequence[Seen], window_ns: int) -> Iterable[Recognised]:
+    """Locks and barriers at which threads yield, by the functions of libomp that they yield in."""
+    if not any(map(is_yields, words)):
+        return
+    for names, make, what in ((_LOCKS, OPENMP_LOCK, "a lock"), (_BARRIERS, OPENMP_BARRIER, "a barrier")):
+        found = [entry for entry in words if share_from(entry.waits, names) >= MOST]
+        if not any(map(is_yields, found)):
+            continue
+        found.sort(key=lambda entry: (-entry.total.wait_ns, entry.futex.id))
+        why = f"threads wait for {what} in libomp, mostly by sched_yield(): {waiting(found, window_ns):.1f} on average"
+        # They wake each other by chains: who wakes is not who came last.
+        sites = () if make == OPENMP_LOCK else pthreads.sites_of([replace(entry, wakes=()) for entry in found])
+        ids = tuple(entry.futex.id for entry in found)
+        yield Recognised(ids, make, lock=make == OPENMP_LOCK, sure="high", why=why, sites=sites)
 
 
 def _is_in_program(futex: rows.Futex) -> bool:

@@ -41,8 +41,8 @@ _PHASE_WORD = 8
 _WRITERS_WORD = 12
 
 # Of the C library and of run times around a call: not the program's own function.
-_NO_SITES = (*FUTEX_CALLERS, "gomp_", "std::", "<std::", "core::ops::function::")
-_BELOW_PROGRAM = ("start_thread", "__clone", "__libc_start", "_start", "GOMP_", "__kmp")
+_NO_SITES = (*FUTEX_CALLERS, "gomp_", "__kmp", "std::", "<std::", "core::ops::function::")
+_BELOW_PROGRAM = ("start_thread", "__clone", "__libc_start", "_start", "GOMP_")
 
 
 def site(call: Calls) -> str:

@@ -75,6 +75,9 @@ OUT_OF_CONDITION = (
     "pthread_cond_clockwait",
 )
 
+# enum futex_op of bpf/futex.h: sched_yield().  It names no word: all of a process are one row.
+YIELD_OP = 1 << 20
+
 # By process, and apart where processes share it: the words by address.
 Processes = Mapping[tuple[int, bool], Mapping[int, "Seen"]]
 
@@ -234,8 +237,28 @@ def wake_each_other(words: Sequence[Seen]) -> bool:
     return sum(waits for peer, waits in wakes if peer) >= MOST * sum(waits for _, waits in wakes) > 0
 
 
+def is_yields(entry: Seen) -> bool:
+    """Whether this is no word, but what a process's threads wait in sched_yield() for."""
+    return entry.total.ops == YIELD_OP
+
+
+def place_of(call: Calls) -> str:
+    """The function that called the C library's wait, or sched_yield(); '' if it has no name."""
+    caller = next(iter(below_c_library(call.frames)), None)
+    return caller.symbol if caller is not None else ""
+
+
 def circles(words: Sequence[Seen]) -> list[list[Seen]]:
-    """Words that one thread each waits at, parted by who wakes whom: those who queue for one lock wake each other."""
+    """Words that one thread each waits at, parted by who wakes whom: those who queue for one lock wake each other.
+
+    Who yields names no word: that time is the lock's if there is but one.
+    """
+    found = _circles([entry for entry in words if not is_yields(entry)])
+    yields = [entry for entry in words if is_yields(entry)]
+    return [[*found[0], *yields]] if len(found) == 1 else [*found, *([entry] for entry in yields)]
+
+
+def _circles(words: Sequence[Seen]) -> list[list[Seen]]:
     leader: dict[int, int] = {}
 
     def find(task: int) -> int:

@@ -52,7 +52,9 @@ from lockline.analysis.user_evidence import (
     circles,
     has,
     held_over_wait,
+    is_yields,
     nobody_holds,
+    place_of,
     several_wait,
     share_from,
     share_of,
@@ -466,6 +468,30 @@ def _woken(processes: Processes, window_ns: int) -> Iterable[Recognised]:
 # --- Of any make ---
 
 
+def _yields_at(processes: Processes, unclear: Collection[int]) -> dict[int, Seen]:
+    """The yields of threads that wait for an unclear word, by its id.
+
+    They spin before they sleep, from the same function; where threads wait there for several words, no one has them.
+    """
+    found = {}
+    for (tgid, _), words in processes.items():
+        for yields in filter(is_yields, words.values()):
+            of_process = (*words.values(), *processes.get((tgid, True), {}).values())
+            places = {place_of(call) for call in yields.waits}
+            for place in places - {""}:
+                if share_of(yields.waits, lambda call, at=place: place_of(call) == at) < MOST:  # type: ignore[misc]
+                    continue
+                there = [
+                    entry
+                    for entry in of_process
+                    if entry is not yields
+                    and share_of(entry.waits, lambda call, at=place: place_of(call) == at) >= MOST  # type: ignore[misc]
+                ]
+                if len(there) == 1 and there[0].futex.id in unclear:
+                    found[there[0].futex.id] = yields
+    return found
+
+
 def _pairs(processes: Processes) -> Iterable[tuple[Seen, ...]]:
     """The words as locks: both of a condition variable of glibc as one."""
     for words in processes.values():
@@ -524,12 +550,16 @@ def _make_by_behaviour(words: Sequence[Seen]) -> str:
 
 
 def _others(processes: Processes, unclear: Collection[int], window_ns: int) -> Iterable[Recognised]:
-    for words in _pairs(processes):
+    spun = _yields_at(processes, unclear)
+    for pair in _pairs(processes):
+        yields = [spun[entry.futex.id] for entry in pair if entry.futex.id in spun]
+        words = (*pair, *yields)
         why = behaves_as_lock(words, window_ns) if any(entry.futex.id in unclear for entry in words) else ""
         ids = tuple(entry.futex.id for entry in words)
         if why:
             yield Recognised(ids, _make_by_behaviour(words), lock=True, sure="medium", why=why)
-        elif len(words) > 1:
+        elif len(pair) > 1:
+            ids = tuple(entry.futex.id for entry in pair)
             yield Recognised(ids, CONDITION_VARIABLE, lock=False, sure="high", why="")
 
 

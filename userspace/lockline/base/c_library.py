@@ -15,6 +15,8 @@ FUTEX_CALLERS = (
     "futex",
     "__futex",
     "syscall",
+    "sched_yield",
+    "__sched_yield",
 )
 # How those begin whose purpose is to wait: who waits there waits for a lock of the program.
 LOCKING = (

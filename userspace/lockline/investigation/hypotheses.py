@@ -248,7 +248,12 @@ def _programs(known: Investigation) -> list[Hypothesis]:
     if one.goroutines:
         return [_unseen_goroutines(known, number, one.goroutines[0], user)]
     # Somewhere on a machine there are threads that wait for work: they count where somebody asks about their program.
-    hidden = [other for other in one.hidden if other.kind != "python condition" or known.target.tgids]
+    # Those that spin are sampled.
+    hidden = [
+        other
+        for other in one.hidden
+        if other.kind != "spin" and (other.kind != "python condition" or known.target.tgids)
+    ]
     if hidden:
         return [_hidden(number, hidden[0], user)]
     if user >= 0.1:

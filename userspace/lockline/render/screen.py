@@ -178,6 +178,10 @@ _HIDDEN = {
         "{threads} of {program} wait for others in threading: for a Semaphore or a full Queue, or for work."
         " `{command}` shows it."
     ),
+    "spin": (
+        "{threads} of {program} spin on average{place}: they give their CPU away (sched_yield) and look again."
+        " `{command}` samples what for."
+    ),
 }
 
 
@@ -188,7 +192,10 @@ def _hidden_words(report: Report, style: Style) -> str:
         return ""
     first = hidden[0]
     program = f"{clean(first.comm, style)} ({first.tgid})"
-    return " " + _HIDDEN[first.kind].format(program=program, command=first.command, threads=_threads(first.threads))
+    place = f" in {clean(first.function, style)}()" if first.function else ""
+    return " " + _HIDDEN[first.kind].format(
+        program=program, command=first.command, threads=_threads(first.threads), place=place
+    )
 
 
 def _few_user(report: Report, answer: Answer) -> str:

@@ -12,6 +12,7 @@ from lockline.analysis.futex import (
     NONE,
     PAGE_FAULT,
     PARKED,
+    SPIN,
     UNCLEAR,
     Futexes,
     FutexWaits,
@@ -176,7 +177,7 @@ def futexes(found: Futexes | None, style: Style, limit: int = FUTEXES) -> list[s
     parked = [futex for futex in shown if futex.nature == PARKED]
     for futex in shown:
         # One of those that are parked stands for the others.
-        if futex.nature in (LOCK, BARRIER, UNCLEAR) or futex in parked[:1]:
+        if futex.nature in (LOCK, BARRIER, SPIN, UNCLEAR) or futex in parked[:1]:
             lines.append(f"    {cut(_label(futex, style), 80)}")
             lines += _futex_details(futex, style)
     lines += _cut_stacks(found)

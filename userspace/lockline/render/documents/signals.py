@@ -3,14 +3,16 @@
 
 from typing import Any, Literal
 
-from lockline.analysis.futex import BARRIER, CONDITION, LOCK, PARKED, POLL, SEMAPHORE, UNCLEAR
+from lockline.analysis.futex import BARRIER, CONDITION, LOCK, PARKED, POLL, SEMAPHORE, SPIN, UNCLEAR
 from lockline.base import histogram
 from lockline.base.values import dataclass
 from lockline.render.documents.figures import PlainFrame, Sums, Task
 from lockline.render.walker import At, Count, Fraction, Name, Pairs, inline, shown
 
 Role = Literal["waiter", "waker", "owner"]
-Nature = Literal["lock", "parked", "barrier", "unclear", "timed poll", "semaphore", "condition or idle", "no wait"]
+Nature = Literal[
+    "lock", "parked", "barrier", "spin", "unclear", "timed poll", "semaphore", "condition or idle", "no wait"
+]
 
 
 def _top(name: str) -> Any:
@@ -121,6 +123,7 @@ class Natures:
     lock: Count = shown("locks", _of_nature(LOCK))
     parked: Count = shown("threads parked on a word of their own, and woken by each other", _of_nature(PARKED))
     barrier: Count = shown("barriers: whoever comes waits for the last", _of_nature(BARRIER))
+    spin: Count = shown("threads that give their CPU away while they wait (sched_yield)", _of_nature(SPIN))
     unclear: Count = shown("not clear", _of_nature(UNCLEAR))
     poll: Count = shown("polls with a timeout", _of_nature(POLL))
     semaphore: Count = shown("semaphores", _of_nature(SEMAPHORE))

@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Threads that wait by sched_yield(): what they wait for, where that can be told."""
+
+from typing import Any
+
+import pytest
+
+from lockline.analysis.futex import SPIN, nature
+from lockline.analysis.hidden_waits import HiddenWaits, hidden_waits
+from lockline.analysis.user_evidence import (
+    BEHAVIOUR,
+    OPENMP_BARRIER,
+    OPENMP_LOCK,
+    PARKING_LOT,
+    RUST_CHANNEL,
+    YIELD_OP,
+    Calls,
+    Seen,
+)
+from lockline.analysis.user_locks import recognise
+from lockline.recording import rows
+from user_words import LIBC, MS, WINDOW, word
+
+LIBOMP = "/usr/lib/llvm-14/lib/libomp.so.5"
+PROGRAM = "/srv/solve"
+
+
+def calls_from(*functions: str, module: str = PROGRAM, task: int = 1, leaf: str = "__sched_yield") -> Calls:
+    """A call of one thread, by way of the C library."""
+    frames = (rows.Frame(1, leaf, 0, LIBC), *(rows.Frame(2, name, 0, module) for name in functions))
+    return Calls(task, (leaf, *functions), (LIBC, module), 10, 10 * MS, frames)
+
+
+def by_four(*functions: str) -> list[Calls]:
+    """The same of four threads."""
+    return [calls_from(*functions, task=task) for task in (1, 2, 3, 4)]
+
+
+def yields(*waits: Calls, **figures: Any) -> Seen:
+    """The row of a process that yields."""
+    return word(90, 1, **{"ops": YIELD_OP, "wait_ns": 3 * WINDOW, "waiters": 4, "waits": waits} | figures)
+
+
+def lock_word(*functions: str, address: int = 4096, id_: int = 2, shared: int = 0) -> Seen:
+    """A word that three threads sleep at and wake each other, hardly ever: they spin before."""
+    waits = tuple(calls_from(*functions, task=task, leaf="syscall") for task in (1, 2, 3))
+    wakes = tuple(Calls(task, (), (), 10, 0) for task in (1, 2, 3))
+    peers = {"waiters": 3, "wakers": 3, "both": 3, "wakes": 900, "tasks_woken": 30, "wakes_empty": 870}
+    return word(id_, address, shared=shared, wait_ns=10 * MS, waits=waits, wakers_of=wakes, **peers)
+
+
+def test_yields_alone_are_spinning_that_no_futex_explains() -> None:
+    spun = yields(calls_from("take"))
+    assert nature(spun.total)[0] == SPIN
+    assert recognise([spun], (), WINDOW) == ()
+    assert hidden_waits([spun], (), {}, WINDOW) == (HiddenWaits("spin", "server", 7, 3.0, "take"),)
+    # What is known to be a lock's is told as such; a thread that now and then yields is nothing.
+    assert hidden_waits([spun], {90}, {}, WINDOW) == ()
+    assert hidden_waits([yields(calls_from("take"), wait_ns=MS)], (), {}, WINDOW) == ()
+    # Each returns at once, as nobody else wants the CPU: no time, and threads spin all the same.
+    busy = yields(calls_from("take"), wait_ns=MS, calls=1_000_000)
+    assert [one.kind for one in hidden_waits([busy], (), {}, WINDOW)] == ["spin"]
+
+
+@pytest.mark.parametrize("shared", [0, 1])
+def test_who_yields_and_sleeps_in_one_function_waits_for_one_lock(shared: int) -> None:
+    """As for a semaphore of C++20, whose futex libstdc++ calls shared."""
+    spun, slept = yields(*by_four("std::__wait", "run")), lock_word("std::__wait", "run", shared=shared)
+    (known,) = recognise([spun, slept], (2,), WINDOW)
+    assert (known.words, known.make, known.lock) == ((2, 90), BEHAVIOUR, True)
+
+
+def test_where_threads_wait_for_two_words_in_one_function_no_one_has_the_yields() -> None:
+    words = [yields(calls_from("wait")), lock_word("wait"), lock_word("wait", address=8192, id_=3)]
+    assert recognise(words, (2, 3), WINDOW) == ()
+    elsewhere = [yields(calls_from("other")), lock_word("wait")]
+    assert recognise(elsewhere, (2,), WINDOW) == ()
+
+
+@pytest.mark.parametrize(
+    ("function", "make"),
+    [
+        ("parking_lot::raw_mutex::RawMutex::lock_slow", PARKING_LOT),
+        ("crossbeam_channel::flavors::array::Channel<T>::send", RUST_CHANNEL),
+    ],
+)
+def test_yields_of_makes_that_are_known_by_their_functions(function: str, make: str) -> None:
+    (known,) = recognise([yields(*by_four(function)), lock_word(function)], (), WINDOW)
+    assert (known.make, known.lock, set(known.words)) == (make, True, {2, 90})
+
+
+@pytest.mark.parametrize(
+    ("function", "make", "lock"),
+    [
+        ("__kmpc_critical_with_hint", OPENMP_LOCK, True),
+        ("__kmpc_set_lock", OPENMP_LOCK, True),
+        ("__kmpc_barrier", OPENMP_BARRIER, False),
+        # Workers between two regions.
+        ("__kmp_fork_barrier", None, False),
+    ],
+)
+def test_threads_of_llvms_openmp_yield(function: str, make: str | None, lock: bool) -> None:
+    frames = (
+        rows.Frame(1, "__sched_yield", 0, LIBC),
+        rows.Frame(2, "__kmp_wait_4", 0, LIBOMP),
+        rows.Frame(3, function, 0, LIBOMP),
+        rows.Frame(4, ".omp_outlined.", 0, PROGRAM),
+    )
+    call = Calls(1, tuple(frame.symbol for frame in frames), (LIBC, LIBOMP, PROGRAM), 10, 10 * MS, frames)
+    found = recognise([yields(call)], (), WINDOW)
+    assert [(one.make, one.lock) for one in found] == ([(make, lock)] if make else [])
+    if make == OPENMP_BARRIER:
+        # They are woken by chains: nobody is said to come last.
+        assert [(site.function, site.rounds) for site in found[0].sites] == [(".omp_outlined.", 0)]
