@@ -472,7 +472,16 @@ CASES |= {
     "a held bucket": Case(
         held_bucket, "long-hold", ("futex_wake() holds", "reaper (1002)", "do look at what futex_wake() does")
     ),
-    "a tracer": Case(tracer_without_holders, "hot-lock", ("tasklist_lock", "traced", "do stop the tracer")),
+    "a tracer": Case(
+        tracer_without_holders,
+        "tracing",
+        (
+            "Tracing (ptrace) makes tasks wait",
+            "tasklist_lock",
+            "traced (1001)",
+            "do `grep TracerPid /proc/1001/status`",
+        ),
+    ),
     "locks of kernel and program": Case(
         both_worlds,
         "user-lock",

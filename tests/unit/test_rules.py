@@ -131,11 +131,28 @@ def test_convoy(made: Callable[..., Made], waits: int, found: bool) -> None:
 
 def test_convoy_of_several_locks_is_none(made: Callable[..., Made]) -> None:
     recording = made()
-    for lock in range(1, 4):
+    for lock in range(1, 6):
         recording.lock(lock, f"lock_{lock}")
         for cpu in range(4):
             recording.waits(lock, MUTEX, 1200 * US, 220, cpu)
     assert "convoy" not in rules_of(recording.findings())
+
+
+def test_convoys_of_two_locks_with_one_name(made: Callable[..., Made]) -> None:
+    """Each has a finding of its own, with its own waits and where they come from."""
+    recording = made()
+    for lock, length, pid, where in ((1, 1300 * US, 1001, "__vm_munmap"), (2, 1200 * US, 5, "do_mprotect_pkey")):
+        recording.builder.lock(lock, "mm_struct.mmap_lock", f"pid {pid}", "owner object")
+        for cpu in range(4):
+            recording.waits(lock, RWSEM_W, length, 220, cpu)
+        recording.builder.stack(lock, "down_write_killable", where)
+        recording.sample(lock, RWSEM_W, lock, 880, 880 * length)
+    first, second = (told(found) for found in recording.findings() if found.rule == "convoy")
+    assert "of waiter (1001)" in first.title
+    assert any("100.0% of the sampled waiting comes from __vm_munmap()" in line for line in first.evidence)
+    assert "[pid 5]" in second.title
+    assert any("880 waits of 1.20 ms" in line for line in second.evidence)
+    assert any("comes from do_mprotect_pkey()" in line for line in second.evidence)
 
 
 @pytest.mark.parametrize(("hold_ns", "found"), [(20 * US, True), (900 * US, False)])
@@ -423,6 +440,64 @@ def test_inactive_wait(made: Callable[..., Made], holder: bool, tracee: bool, co
         assert "inactive-wait" not in rules_of(findings)
     else:
         assert one(findings, "inactive-wait").confidence == confidence
+
+
+TRACEE = ("rt_spin_lock", "ptrace_stop.part.0", "ptrace_notify", "syscall_trace_enter")
+TRACER = ("_raw_spin_lock", "try_to_wake_up", "ptrace_request", "arch_ptrace", "__x64_sys_ptrace")
+
+
+@pytest.mark.parametrize(
+    ("stack", "traced"),
+    [
+        (TRACEE, True),
+        (TRACER, True),
+        # An interrupt came while the tracer ran: what it waits for is not of the tracing.
+        (("_raw_spin_lock", "sched_tick", "asm_sysvec_apic_timer_interrupt", *TRACER[2:]), False),
+        # Who reads /proc/PID/mem may do so under ptrace's rules, and traces nobody.
+        (("rwsem_down_read_slowpath", "ptrace_may_access", "mm_access", "proc_mem_open"), False),
+    ],
+)
+def test_waits_that_tracing_brings(made: Callable[..., Made], stack: tuple[str, ...], traced: bool) -> None:
+    recording = made()
+    recording.lock(1, "css_set_lock")
+    recording.waits(1, SPINLOCK, 2 * MS, 100)
+    recording.builder.stack(1, *stack)
+    recording.sample(1, SPINLOCK, 1, 100, 200 * MS)
+    findings = recording.findings()
+    assert ("tracing" in rules_of(findings)) == traced
+    if traced:
+        found = one(findings, "tracing")
+        assert findings[0].rule == "tracing"
+        assert "100.0% of the sampled waiting, 200 ms" in found.evidence[0]
+        # Who is traced is not who traces.
+        assert ("stop waiter (" in found.next[0]) == (stack is TRACER)
+
+
+def test_little_tracing_beside_other_waiting_is_none(made: Callable[..., Made]) -> None:
+    recording = made()
+    recording.lock(1, "css_set_lock")
+    recording.lock(2, "rename_lock")
+    recording.waits(1, SPINLOCK, 20 * US, 1000)
+    recording.waits(2, SPINLOCK, MS, 900)
+    recording.builder.stack(1, *TRACEE)
+    recording.builder.stack(2, "_raw_spin_lock", "d_move", "vfs_rename")
+    recording.sample(1, SPINLOCK, 1, 1000, 20 * MS)
+    recording.sample(2, SPINLOCK, 2, 900, 900 * MS)
+    assert "tracing" not in rules_of(recording.findings())
+
+
+def test_a_cpu_with_interrupts_off_comes_after_what_makes_it_wait(made: Callable[..., Made]) -> None:
+    recording = made()
+    recording.lock(1, "css_set_lock")
+    recording.waits(1, SPINLOCK, 400 * MS, 1)
+    recording.waits(1, SPINLOCK, 2 * MS, 75)
+    recording.builder.stack(1, "_raw_spin_lock_irq", "cgroup_enter_frozen", *TRACEE[1:])
+    recording.builder.stack(2, "_raw_spin_lock_irq", "cgroup_enter_frozen", "do_freezer_trap")
+    recording.sample(1, SPINLOCK, 1, 75, 150 * MS)
+    recording.sample(1, SPINLOCK, 2, 1, 400 * MS)
+    recording.outlier(1, SPINLOCK, 400 * MS, 2)
+    rules = rules_of(recording.findings())
+    assert rules.index("tracing") < rules.index("interrupts-off")
 
 
 def test_findings_come_by_impact_times_confidence_and_text_is_harmless(made: Callable[..., Made]) -> None:

@@ -30,6 +30,8 @@ CONFIDENCE = {"high": 1.0, "medium": 0.6, "low": 0.3}
 OVERUSED = ("convoy", "hot-lock", "long-waits")
 # All rules that say less than one that names a cause of the same waits.
 SYMPTOMS = (*OVERUSED, "futex-bucket")
+# Rules about what long waits do to others: why there are such waits goes first.
+EFFECTS = ("interrupts-off",)
 # Rules that find threads that do not go on at all: no sum of waits is as bad.
 STANDSTILLS = ("deadlock", "lock-not-released")
 # Rules about waiting in user space that is for no lock.
@@ -159,14 +161,14 @@ def _locks_of(finding: Finding) -> set[str]:
 
 
 def _causes(finding: Finding, findings: Sequence[Finding]) -> list[Finding]:
-    """Those that say why a lock is busy, of one that says only that it is."""
-    if finding.rule not in SYMPTOMS:
+    """Those that say why a lock is busy, of one that says only that it is, or what comes of it."""
+    if finding.rule not in (*SYMPTOMS, *EFFECTS):
         return []
     names = _locks_of(finding)
     return [
         cause
         for cause in findings
-        if cause.rule not in SYMPTOMS
+        if cause.rule not in (*SYMPTOMS, *EFFECTS)
         and cause.impact.wait_ns >= CAUSE * finding.impact.wait_ns
         and names & _locks_of(cause)
     ]
@@ -174,7 +176,7 @@ def _causes(finding: Finding, findings: Sequence[Finding]) -> list[Finding]:
 
 def is_explained(finding: Finding, findings: Sequence[Finding]) -> bool:
     """Whether it says that a lock is busy, and another one says why."""
-    return bool(_causes(finding, findings))
+    return finding.rule in SYMPTOMS and bool(_causes(finding, findings))
 
 
 def _score(finding: Finding) -> float:
@@ -189,7 +191,7 @@ def by_impact(findings: Sequence[Finding]) -> tuple[Finding, ...]:
 
     def key(found: Finding) -> tuple[float, bool]:
         score = min(map(_score, (found, *_causes(found, findings))))
-        return -score, found.rule in SYMPTOMS
+        return -score, found.rule in (*SYMPTOMS, *EFFECTS)
 
     return tuple(sorted(findings, key=key))
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from lockline.analysis.clocksource import ClockReads
     from lockline.analysis.futex import Futexes
     from lockline.analysis.perturbation import SelfCheck
-    from lockline.analysis.ptrace import Attaches, InactiveWaits
+    from lockline.analysis.ptrace import Attaches, InactiveWaits, TracedWaits
     from lockline.analysis.series import Slice
     from lockline.c2c.live import LiveReport
     from lockline.watch.pairs import Pair
@@ -295,7 +295,10 @@ class OwnCost:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """Everything that a report shows."""
+    """Everything that a report shows.
+
+    queues: single locks, of several with one name, that a task waits for all the time (on average), of the whole run.
+    """
 
     path: str
     host: Host
@@ -313,12 +316,14 @@ class Report:
     loss: tuple[rows.Loss, ...]
     cost: OwnCost
     trust: Trust
+    queues: tuple[LockWaits, ...] = ()
     findings: tuple[Finding, ...] = ()
     episodes: tuple[Episode, ...] = ()
     futexes: "Futexes | None" = None
     clock_reads: "ClockReads | None" = None
     inactive_waits: "InactiveWaits | None" = None
     attaches: "Attaches | None" = None
+    traced_waits: "TracedWaits | None" = None
     self_check: "SelfCheck | None" = None
     lines: "LiveReport | None" = None
     cpu_pairs: "tuple[Pair, ...]" = ()

@@ -9,13 +9,13 @@ from lockline.analysis.containers import by_cgroup, container_name, read_contain
 from lockline.analysis.episodes import read_episodes
 from lockline.analysis.futex import read_futexes
 from lockline.analysis.holders import with_holders
-from lockline.analysis.model import Host, OpenWait, OutlierWait, OwnCost, ProgramCost, Report, Window
+from lockline.analysis.model import Host, LockWaits, OpenWait, OutlierWait, OwnCost, ProgramCost, Report, Window
 from lockline.analysis.perturbation import read_self_check, seen_whole
-from lockline.analysis.ptrace import read_attaches, read_inactive_waits
+from lockline.analysis.ptrace import read_attaches, read_inactive_waits, read_traced_waits
 from lockline.analysis.samples import UNKNOWN_WAITER, sampled, tasks, with_stacks
 from lockline.analysis.selection import Selection, lock_matches, select_kinds
 from lockline.analysis.trust import COARSE_STEP_NS, make_trust
-from lockline.analysis.waits import UNKNOWN_LOCK, Limits, Waits, read_waits, selected_locks
+from lockline.analysis.waits import UNKNOWN_LOCK, Limits, Waits, read_instances, read_waits, selected_locks
 from lockline.base.errors import LocklineError
 from lockline.recording import rows
 from lockline.recording.reader import MetaValue, Recording, Span
@@ -23,6 +23,8 @@ from lockline.recording.stacks import without_probe
 
 # Long waits with what went on around them: enough for rules to judge by.
 EPISODES = 20
+# Single locks that a report looks at, of those that share a name.
+QUEUES = 8
 # A figure may exceed the window by what happens between reading the clock and reading the arrays.
 SLACK_NS = 1_000_000_000
 
@@ -313,10 +315,13 @@ def read_report(
         selected_kinds,
         None if chosen is None else sorted(chosen),
     )
+    single: tuple[LockWaits, ...] = ()
     # Stacks are of all kinds of a lock.
     shown = with_stacks(recording, waits.locks, span, kinds, sound=not impossible and selected_kinds is None)
     if span is None and selection.cpus is None:
         shown = with_holders(recording, shown, kinds, names)
+        single = read_instances(recording, waits.locks, kinds, locks, limits, max(1, window.duration_ns))[:QUEUES]
+        single = with_holders(recording, with_stacks(recording, single, span, kinds), kinds, names)
     rejected = waits.rejected + too_long + impossible
     selected = span is not None or selection.cpus is not None or selected_kinds is not None or chosen is not None
     cost = read_cost(
@@ -344,6 +349,7 @@ def read_report(
         totals=waits.totals,
         kinds=waits.kinds,
         locks=shown,
+        queues=single,
         cpus=waits.cpus,
         outliers=_outlier_waits(recording, outliers, waiters, locks, kinds, window.recording_begin_ns, names),
         outlier_count=outlier_count,
@@ -357,6 +363,9 @@ def read_report(
         clock_reads=read_clock_reads(recording, window.recording_end_ns - window.recording_begin_ns, window.cpus),
         inactive_waits=read_inactive_waits(recording),
         attaches=read_attaches(recording),
+        traced_waits=None
+        if selected or lock_ids is not None
+        else read_traced_waits(recording, locks, kinds, waiters, weights),
         episodes=tuple(
             replace(
                 episode,

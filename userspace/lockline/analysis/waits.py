@@ -6,7 +6,7 @@ product (cell_total), one in time the intervals that it covers (wait_interval).
 """
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from lockline.analysis.model import CpuWaits, Figures, KindWaits, LockWaits
 from lockline.analysis.selection import Selection, lock_matches
@@ -281,3 +281,28 @@ def _finish(
         rejected=totals.rejected,
         disagreement_ns=abs(sums.wait_ns - sum(cpu.figures.wait_ns for cpu in cpus)),
     )
+
+
+def read_instances(
+    recording: Recording,
+    entries: Sequence[LockWaits],
+    kinds: Mapping[int, str],
+    locks: Mapping[int, rows.Lock],
+    limits: Limits,
+    least_ns: int,
+) -> tuple[LockWaits, ...]:
+    """Single locks of those that share a name, with this much waiting or more in the whole run, most first.
+
+    Raises RecordingError if a histogram is damaged.
+    """
+    several = {
+        lock for entry in entries if entry.instances > 1 and entry.worst_instance_ns >= least_ns for lock in entry.ids
+    }
+    if not several:
+        return ()
+    totals = _Totals(True, locks, limits)
+    for row in recording.lock_totals():
+        if row.lock in several and row.wait_ns >= least_ns:
+            totals.add_lock(row)
+    found = [_lock_waits(group, kinds.get(kind, f"kind {kind}"), locks) for (_, kind), group in totals.groups.items()]
+    return order(found, "total")

@@ -36,7 +36,7 @@ from lockline.investigation.chain import of_chain
 from lockline.investigation.elsewhere import POLLING, blocked_elsewhere, of_sleeps
 from lockline.investigation.lines import fought_over, of_lines
 from lockline.investigation.little import most_waited, of_program_waiting
-from lockline.investigation.machine import CLOCK_CAUSE, of_clock, of_perturbation, of_tracers, reading_clocks
+from lockline.investigation.machine import CLOCK_CAUSE, TRACERS, of_clock, of_perturbation, of_tracers, reading_clocks
 from lockline.investigation.model import (
     Blamed,
     Evidence,
@@ -118,7 +118,7 @@ def _from_findings(known: Investigation) -> list[Hypothesis]:
         if seen.not_enough:
             continue
         for finding in seen.findings:
-            if finding.rule in (*_OWN, CLOCK_CAUSE) or (finding.rule == "inactive-wait" and _nobody_traced(known)):
+            if finding.rule in (*_OWN, CLOCK_CAUSE) or (finding.rule in TRACERS and _nobody_traced(known)):
                 continue
             key = (finding.rule, _identity(finding.subject))
             waiters = _waiters(finding, seen)
@@ -612,7 +612,7 @@ def _in_program(known: Investigation, lock: UserLockSeen) -> list[Hypothesis]:
 
 
 def _traced_by(hypotheses: Iterable[Hypothesis]) -> bool:
-    return any(one.cause == "inactive-wait" for one in hypotheses)
+    return any(one.cause in TRACERS for one in hypotheses)
 
 
 def hypotheses(known: Investigation) -> tuple[Hypothesis, ...]:

@@ -9,6 +9,8 @@ from lockline.analysis.perturbation import MAKES
 from lockline.investigation import probes
 from lockline.investigation.model import Evidence, Hypothesis, Investigation, WaitedLock
 
+# Rules that say that tracing makes tasks wait.
+TRACERS = ("inactive-wait", "tracing")
 # What a tracer's loop takes, and what it waits for.
 TRACERS_LOCKS = ("runqueues", "task_struct.pi_lock", "rq.", "sighand", "tasklist")
 # One device for the time of all CPUs; lockline's own doing.
@@ -118,7 +120,7 @@ def of_tracers(known: Investigation, lock: WaitedLock | None) -> list[Hypothesis
         target = Text(known.target.words) if known.target.tgids else None
         evidence = (Evidence(fact("why-nobody-traced", target=target), False, counted[0][0]),)
         return [Hypothesis("tracer", None, "ruled out", 0.0, claim, evidence)]
-    if any(seen.rule == "inactive-wait" for _, one in known.observations for seen in one.findings):
+    if any(seen.rule in TRACERS for _, one in known.observations for seen in one.findings):
         return []
     if looked:
         evidence = (Evidence(fact("why-no-turns"), False, looked[-1]),)

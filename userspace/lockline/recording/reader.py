@@ -6,6 +6,7 @@ for its type where it is read, and every fault becomes one RecordingError.
 """
 
 import os
+import re
 import sqlite3
 import struct
 from collections.abc import Iterator, Mapping, Sequence
@@ -262,6 +263,28 @@ class Recording:
             FROM {_sample_table(span)}{_sample_filter(span, locks, None, None if sound else _SAMPLE_POSSIBLE)}
             GROUP BY lock, kind, stack"""
         return list(self.select(rows.StackWeight, _sample_table(span), query))
+
+    def stacks_through(self, part: str) -> list[int]:
+        """The ids of kernel stacks through a function that has these letters, digits and underscores in its name."""
+        symbols = Condition(f"instr(symbol, '{re.sub('[^0-9A-Za-z_]', '', part)}')")
+        there = {
+            frame.address.to_bytes(8, "little", signed=True)
+            for frame in self.table(rows.FrameRow, among("tgid", [0]), symbols)
+        }
+        if not there:
+            return []
+        return [
+            stack.id
+            for stack in self.table(rows.Stack, among("tgid", [0]))
+            if any(stack.frames[at : at + 8] in there for at in range(0, len(stack.frames), 8))
+        ]
+
+    def samples_of(self, stacks: Sequence[int]) -> Iterator[rows.StackSample]:
+        """What the samples with these kernel stacks stand for, of the whole run, by task, lock, kind and stack."""
+        query = f"""
+            SELECT waiter, lock, kind, stack, SUM(wait_ns) FROM sample_total
+            {where(Condition(_SAMPLE_POSSIBLE), among("stack", stacks))} GROUP BY waiter, lock, kind, stack"""
+        return self.select(rows.StackSample, "sample_total", query)
 
     def impossible_samples(
         self,

@@ -299,6 +299,16 @@ class StackWeight(NamedTuple):
     wait_ns: int
 
 
+class StackSample(NamedTuple):
+    """What the samples of one task from one stack stand for, by lock and kind."""
+
+    waiter: int
+    lock: int
+    kind: int
+    stack: int
+    wait_ns: int
+
+
 @table("outlier")
 class Outlier(NamedTuple):
     """One wait over the threshold."""

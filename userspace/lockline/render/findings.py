@@ -32,7 +32,7 @@ from lockline.base.values import dataclass
 SENTENCES: Mapping[str, str] = {
     # Titles.
     "barrier-imbalance": "Threads of {process} wait at a barrier for {task}, which comes last",
-    "convoy": "Tasks queue for {lock:full}",
+    "convoy": "Tasks queue for {lock:full}[ of {process}]",
     "c-library-lock": "Threads of {process} wait for a lock of the C library, in {call}[: {lock}]",
     "cpu-starved": "{cpu} waits far longer than the others",
     "deadlock": "{threads} threads of {process} wait for each other, in a circle: a deadlock",
@@ -84,6 +84,7 @@ SENTENCES: Mapping[str, str] = {
     "shared-clocksource": "Every reading of the time queues for one device ({device})",
     "spun-interrupts-off": "{cpu} spun for {lock} with interrupts off for {waited}",
     "thundering-herd": "Each wake-up wakes {threads} threads of {process} that want {lock:short}, and one gets it",
+    "tracing": "Tracing (ptrace)[ by {tracer}] makes tasks wait for locks",
     "throttled-while-holding": "A limit of CPU time stops {holder} while it holds {lock}",
     "unfair": "Waiters for {lock:full} are overtaken",
     "user-lock": "Threads of {process} wait for {lock:short} of their own program[, in {where}]",
@@ -120,6 +121,7 @@ SENTENCES: Mapping[str, str] = {
     "one-wait-in": "{waiter} waited {waited} for {lock} on {cpu}, in {function}",
     "waited-in": "{waiter} waited in {function}[, called from {caller}]",
     "released-in": "{holder} made a waiter wait for {caused}, and released in {function}[, called from {caller}]",
+    "always-taken-off": "interrupts are inferred to be off: the kernel always takes this lock with them disabled",
     "inferred-from-taking": "interrupts are inferred to be off: that function takes the lock with them disabled",
     "inferred-from-release": (
         "inferred: that function restores interrupts, disabled when the lock was taken; the longest hold may be"
@@ -139,6 +141,9 @@ SENTENCES: Mapping[str, str] = {
         " end was {last} on {last_cpu}, {before_end} before]"
     ),
     "loop-holds": ("{holder} takes and drops {lock} in wait_task_inactive(): it caused {caused} of waiting in total"),
+    "traced-lock": "{waiting} of it for {lock:full}",
+    "traced-part": "{part} of the sampled waiting, {waiting}, is in code that runs only where tasks are traced",
+    "traced-task": "{tracee} waits most among the traced ones, when it stops for its tracer ({function})",
     "loop-waits": "wait_task_inactive() itself waits for {lock}: {waiting} of sampled waits",
     # Locks of programs.
     "waits-for-itself": "{thread} has waited {age} for {lock}, which it holds itself",
@@ -328,6 +333,7 @@ REMEDIES: Mapping[str, str] = {
         "take it less often, hold it for less time, or split what it protects; `lockline explain LOCK` may know more"
     ),
     "take-once": "take it only once in each thread, or make it a recursive lock",
+    "find-tracer": "`grep TracerPid /proc/{tracee:id}/status` names the tracer: stop it, or trace less on this machine",
     "stop-tracer": "stop {tracer}, or trace less on this machine",
     "trace-less": "find out who traces (strace, debuggers, checkpointing) and trace less on this machine",
     "try-without": (

@@ -51,6 +51,7 @@ MEANINGS = {
     ),
     "stopped": "A signal, a freezer or a tracer (strace, a debugger) stops threads of the program.",
     "thundering-herd": "A program wakes many threads at once, but only one can have the lock. The others wait again.",
+    "tracing": "A tracer (strace, a debugger) stops tasks again and again, and tracer and traced wait for locks there.",
     "unclear-wait": "Threads wait at one place in a program; it may be a lock, or they may wait for work.",
     "wake-storm": "A program wakes threads for nothing: many at once that sleep again, or nobody at all.",
     "unfair": "Tasks that came later get the lock first, again and again.",

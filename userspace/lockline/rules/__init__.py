@@ -20,7 +20,6 @@ from lockline.rules import (
     holder_preempted,
     holder_throttled,
     hot_lock,
-    inactive_wait,
     interrupts_off,
     long_hold,
     long_waits,
@@ -30,6 +29,7 @@ from lockline.rules import (
     readers_writers,
     shared_clock,
     shared_line,
+    tracing,
     unfair,
     user_lock,
     wake_storm,
@@ -37,7 +37,7 @@ from lockline.rules import (
 from lockline.rules.impact import with_impact
 
 RULES: tuple[Callable[[Report], list[Finding]], ...] = (
-    inactive_wait.find,
+    tracing.find,
     shared_clock.find,
     blocked.find,
     user_lock.find,

@@ -10,7 +10,7 @@ from lockline.analysis.futex import FutexWaits
 from lockline.analysis.model import Holder, LockWaits, Report
 from lockline.base.c_library import FUTEX_CALLERS
 from lockline.recording.rows import Frame
-from lockline.recording.stacks import without_internals
+from lockline.recording.stacks import is_lock_internal, without_internals
 
 US = 1_000
 MS = 1_000_000
@@ -63,7 +63,7 @@ def heaviest_caller(lock: LockWaits) -> tuple[str, float] | None:
     by_function: dict[str, int] = {}
     for stack in lock.stacks:
         functions = callers(stack.frames)
-        if functions:
+        if functions and not all(map(is_lock_internal, stack.frames)):
             by_function[functions[0]] = by_function.get(functions[0], 0) + stack.wait_ns
     if not by_function or not lock.sampled_ns:
         return None
@@ -96,6 +96,16 @@ def who_waits(report: Report, lock: LockWaits) -> list[Fact]:
     """The process that waits most for the lock."""
     most = _most_waiting(report, lock.name, lock.kind)
     return [fact("waited-by", process=most[0], part=part(most[1], "the sampled waiting"))] if most else []
+
+
+def whose_memory(report: Report, lock: LockWaits) -> Process | None:
+    """The process whose mappings the lock guards, if it is such a lock, and the process waits too."""
+    word, _, number = lock.worst_instance.partition(" ")
+    if word != "pid" or not number.isdigit() or not lock.name.startswith("mm_struct."):
+        return None
+    names = {task.tid == task.tgid: task.comm for task in report.tasks if task.tgid == int(number)}
+    comm = names.get(True) or names.get(False)
+    return Process(comm, int(number)) if comm else None
 
 
 def writers(report: Report, lock: LockWaits) -> list[Fact]:

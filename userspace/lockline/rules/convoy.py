@@ -3,12 +3,21 @@
 
 from lockline.analysis.findings import Confidence, Finding, Impact, Lock, Measure, fact, ns, part, remedy
 from lockline.analysis.model import LockWaits, Report
-from lockline.rules.common import ALL_WAITING, from_caller, record_again, share, which_file, worth_telling, writers
+from lockline.rules.common import (
+    ALL_WAITING,
+    from_caller,
+    record_again,
+    share,
+    which_file,
+    whose_memory,
+    worth_telling,
+    writers,
+)
 
 # Waiters on average, at any moment.
 QUEUE = 1.0
 # Of all waiting.
-PART = 0.5
+PART = 0.25
 # A queue of several: shorter waits are those behind the holder alone.
 HOLDS = 2
 
@@ -20,10 +29,12 @@ def _long_holds(lock: LockWaits) -> bool:
 
 
 def queues(report: Report) -> list[LockWaits]:
-    """Locks of which one instance has a waiter all the time, and half of all waiting."""
+    """Locks, each by itself, that have a waiter all the time, and a quarter of all waiting."""
+    single = {(lock.name, lock.kind) for lock in report.queues}
+    locks = [*report.queues, *(lock for lock in report.locks if (lock.name, lock.kind) not in single)]
     return [
         lock
-        for lock in worth_telling(report, report.locks)
+        for lock in worth_telling(report, locks)
         if share(report, lock.worst_instance_ns) >= QUEUE
         and lock.worst_instance_ns >= PART * report.totals.wait_ns
         and not _long_holds(lock)
@@ -31,7 +42,7 @@ def queues(report: Report) -> list[LockWaits]:
 
 
 def find(report: Report) -> list[Finding]:
-    """At least one waiter all the time, for one lock that has at least half of all waiting."""
+    """At least one waiter all the time, for one lock that has at least a quarter of all waiting."""
     found = []
     for lock in queues(report):
         evidence = [
@@ -50,13 +61,16 @@ def find(report: Report) -> list[Finding]:
         if fairness is not None and fairness.holds is not None and fairness.holds.waits:
             evidence.append(fact("held", average=ns(fairness.holds.average_ns)))
             sure = "high"
-        subject = Lock(lock.name, lock.kind, lock.worst_instance if lock.instances > 1 else "")
+        several = lock.instances > 1 or lock in report.queues
+        subject = Lock(lock.name, lock.kind, lock.worst_instance if several else "")
+        whose = whose_memory(report, lock)
+        named = subject if whose is None else Lock(lock.name, lock.kind)
         found.append(
             Finding(
                 rule="convoy",
                 subject=subject,
                 confidence=sure,
-                claim=fact("convoy", lock=subject),
+                claim=fact("convoy", lock=named, process=whose),
                 evidence=tuple(evidence),
                 remedies=(remedy("take-less-often"), *record_again(report, "--holders", "who-holds")),
                 impact=Impact(lock.worst_instance_ns),

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""ptrace's wait for its tracee to be off its CPU: a loop that takes the very lock the tracee needs to get there."""
+"""ptrace's wait for its tracee to be off its CPU: a loop that takes the very lock the tracee needs to get there.
+
+tracing.py joins it with the other waits that tracing brings.
+"""
 
 from collections.abc import Sequence
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Long holds, or long spinning, with interrupts off: that CPU serves no device and no timer meanwhile."""
 
-from lockline.analysis.findings import Cpu, Finding, Function, Impact, Lock, Task, fact, ns, remedy
+from lockline.analysis.findings import Cpu, Fact, Finding, Function, Impact, Lock, Task, fact, ns, remedy
 from lockline.analysis.model import Report
 from lockline.rules.common import MS, US, callers, who
 
@@ -10,6 +10,9 @@ LONG_HOLD_NS = 500 * US
 LONG_WAIT_NS = 1 * MS
 
 _TAKES = ("_raw_spin_lock_irqsave", "_raw_spin_lock_irq", "_raw_write_lock_irqsave", "_raw_write_lock_irq")
+# Locks that the kernel takes with interrupts off wherever it does, by any function: of run queues, their tasks, timers.
+_ALWAYS_OFF = ("runqueues.", "task_struct.pi_lock", "hrtimer_bases.lock")
+_PLAIN = ("_raw_spin_lock", "native_queued_spin_lock_slowpath", "queued_spin_lock_slowpath")
 _RELEASES = ("_raw_spin_unlock_irqrestore", "_raw_spin_unlock_irq", "_raw_write_unlock_irqrestore")
 
 
@@ -17,11 +20,18 @@ def _first(functions: list[str], among: tuple[str, ...]) -> Function:
     return Function(next(function for function in functions if function in among))
 
 
+def _why_off(functions: list[str]) -> Fact:
+    if any(function in _TAKES for function in functions):
+        return fact("inferred-from-taking")
+    return fact("always-taken-off")
+
+
 def _waits(report: Report) -> list[Finding]:
     found = []
     for outlier in report.outliers:
         functions = [frame.symbol for frame in outlier.stack]
-        if outlier.wait_ns < LONG_WAIT_NS or not any(function in _TAKES for function in functions):
+        takes = _TAKES + (_PLAIN if outlier.lock.startswith(_ALWAYS_OFF) else ())
+        if outlier.wait_ns < LONG_WAIT_NS or not any(function in takes for function in functions):
             continue
         site = callers(outlier.stack)
         cpu = Cpu(outlier.cpu)
@@ -35,10 +45,10 @@ def _waits(report: Report) -> list[Finding]:
                     fact(
                         "waited-in",
                         waiter=Task(outlier.task.comm, outlier.task.tid, outlier.container),
-                        function=_first(functions, _TAKES),
+                        function=_first(functions, takes),
                         caller=Function(site[0]) if site else None,
                     ),
-                    fact("inferred-from-taking"),
+                    _why_off(functions),
                 ),
                 remedies=(remedy("find-holder", cpu=cpu),),
                 impact=Impact(outlier.wait_ns),
