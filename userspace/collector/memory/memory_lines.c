@@ -422,12 +422,12 @@ static const struct memory_known *look_up(const struct memory_lines *lines, cons
 	const struct memory_known *found = &lines->known[place];
 	__u32 state = objects->changes << 4 | (sample->cpumode & 7) << 1;
 
-	if (!lines->known || objects->changes >= KNOWN_CHANGES)
+	if (!lines->known || objects->changes >= KNOWN_CHANGES || !found->access)
 		return NULL;
-	return found->address == sample->address && found->ip == sample->ip && found->space == space &&
-			       found->state >> 1 == state >> 1 && found->access ?
-		       found :
-		       NULL;
+	if (found->address != sample->address || found->ip != sample->ip || found->space != space ||
+	    found->state >> 1 != state >> 1)
+		return NULL;
+	return found;
 }
 
 /* Looks up what the sample adds to; gives whether both its address and its instruction are mapped. */
