@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """lockline: a profiler of lock contention on live Linux systems."""
 
-from pathlib import Path
-
 
 def version() -> str:
     """The version of this installation, from VERSION beside the package or at the top of the clone."""
+    from pathlib import Path
+
     package = Path(__file__).resolve().parent
     for path in (package / "VERSION", package.parents[1] / "VERSION"):
         if path.is_file():

@@ -59,3 +59,8 @@ def size(number: int) -> str:
             return f"{number} B" if unit == "B" else f"{value:.1f} {unit}"
         value /= 1024
     return f"{value:.1f} TiB"
+
+
+def as_number(text: str) -> int | None:
+    """The number that is written there, from 1 to 999999999; None if there is none."""
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 10 and int(text) > 0 else None

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """From an offset in an object to the member: reads what `lockline-collect types` prints (lockline-types/1)."""
 
-import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -161,6 +160,8 @@ ReadProgram = Callable[[str, Sequence[str], Sequence[str], Sequence[str]], Types
 
 def parse_types(text: str, foreign: str = "") -> Types:
     """Types from the collector's JSON.  Raises LocklineError if it is something else."""
+    import json
+
     try:
         document = json.loads(text)
         if document["schema"] != SCHEMA:

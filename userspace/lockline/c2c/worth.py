@@ -2,15 +2,18 @@
 """Whether a cache line that moves between CPUs costs enough to act on."""
 
 from collections.abc import Collection, Sequence
+from typing import TYPE_CHECKING
 
 from lockline.base.values import dataclass
 from lockline.c2c.join import spins_per_second
-from lockline.c2c.live import LiveLine
 from lockline.c2c.model import C2cReport, LineReport
 from lockline.c2c.verdict import SURE_TRANSFERS
 from lockline.watch.estimate import transfer_rate
 from lockline.watch.model import Rate
 from lockline.watch.pairs import Pair
+
+if TYPE_CHECKING:
+    from lockline.c2c.live import LiveLine
 
 # What a move takes where it was not measured: between cores of one socket 100 ns, between sockets about 300 ns.
 LEAST_NS, MOST_NS = 100.0, 300.0
@@ -73,7 +76,7 @@ def _of_samples(report: LineReport, everywhere: int) -> Worth:
     return Worth(acting, known, None, False, None, MOST_NS, False, part)
 
 
-def worth_of_line(line: LiveLine, pairs: Sequence[Pair], everywhere: int) -> Worth:
+def worth_of_line(line: "LiveLine", pairs: Sequence[Pair], everywhere: int) -> Worth:
     """Of a line that was watched, or sampled; everywhere: all sampled transfers of the recording."""
     if line.transfers is None:
         return _of_samples(line.report, everywhere)

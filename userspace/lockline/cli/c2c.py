@@ -1,35 +1,45 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """`lockline c2c import` and `lockline c2c report`: what the command line gives them, and where their data is from."""
 
-import argparse
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from lockline.base.collector import Importing
 from lockline.base.errors import LocklineError
 from lockline.cli.c2c_inputs import STANDARD_INPUT, Input, check_options, kind_of
 from lockline.cli.c2c_inputs import opened as opened_input
+from lockline.cli.c2c_options import (
+    FILES,
+    INPUT_OPTIONS,
+    JSON_LINES,
+    REPORT_OPTIONS,
+    SHOWN,
+    TEXT_LINES,
+    TYPES,
+    Option,
+)
 from lockline.cli.c2c_start import take
-from lockline.cli.common import add_html, check_html, positive
 from lockline.cli.progress import progress
 from lockline.cli.scratch import scratch
 from lockline.render.c2c_sections import SECTIONS
 
 if TYPE_CHECKING:
+    import argparse
+
     from lockline.c2c.model import C2cReport
 
-TEXT_LINES = 10
-JSON_LINES = 1000
 # What progress says.
 _READING = "reading the lines"
 
 
 def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     """Add the command c2c to the command line's."""
+    from lockline.cli.common import add_html
+
     c2c = commands.add_parser("c2c", help="cache lines of perf c2c data, joined with locks")
     parts = c2c.add_subparsers(dest="c2c_command", required=True, metavar="COMMAND")
 
@@ -38,60 +48,41 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
         "file", metavar="FILE", help="perf.data of `perf c2c record`, or text of `perf c2c report`; - is stdin"
     )
     imports.add_argument("-o", "--output", required=True, metavar="OUT", help="the recording")
-    _input_options(imports)
+    for option in INPUT_OPTIONS:
+        _add(imports, option)
 
     report = parts.add_parser("report", help="what the cache lines suffer from, who does it, and what to change")
-    files = report.add_mutually_exclusive_group(required=True)
-    files.add_argument(
-        "file", nargs="?", metavar="FILE", help="a recording, perf.data, or the text of a report; - is stdin"
-    )
-    files.add_argument("-i", "--input", metavar="FILE", help="the same, as in perf")
-    _input_options(report)
-    report.add_argument("--recording", metavar="R", help="lock waits of the same time, to join the lines with")
-    types = report.add_mutually_exclusive_group()
-    types.add_argument("--btf", metavar="F", help="types of the recorded kernel: raw BTF, or a vmlinux with it")
-    types.add_argument("--vmlinux", dest="btf", metavar="F", help="the same")
-    report.add_argument("--top", type=positive, metavar="N", help=f"lines (default: {TEXT_LINES}; json: {JSON_LINES})")
-    report.add_argument(
-        "--by",
-        choices=("lines", "functions"),
-        default="lines",
-        help="lines (default), or functions: pairs of one that waits for a line and one that writes it",
-    )
-    report.add_argument("--format", choices=("text", "json"), default="text", help="text (default) or json")
-    shown = report.add_argument_group("what to show, in place of the first screen")
-    shown.add_argument("--all", action="store_true", help="everything")
-    for name, what in SECTIONS.items():
-        shown.add_argument(f"--{name}", action="store_true", help=what)
-    report.add_argument(
-        "--color", choices=("auto", "always", "never"), default="auto", help="colours (default: auto, on a terminal)"
-    )
-    report.add_argument("--addresses", action="store_true", help="show kernel addresses")
+    groups: dict[str, Any] = {
+        "": report,
+        FILES: report.add_mutually_exclusive_group(required=True),
+        TYPES: report.add_mutually_exclusive_group(),
+        SHOWN: report.add_argument_group(SHOWN),
+    }
+    for option in REPORT_OPTIONS:
+        _add(groups[option.group], option)
     add_html(report)
     for part in (imports, report):
         part.set_defaults(parser=part)
 
 
-def _input_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--kallsyms", metavar="F", help="for a perf.data file: a copy of its machine's /proc/kallsyms")
-    parser.add_argument("--system-map", metavar="F", help="for a perf.data file: System.map of its kernel")
-    parser.add_argument("--symfs", metavar="DIR", help="for a perf.data file: where the programs are, instead of /")
-    parser.add_argument(
-        "--report", dest="number", type=positive, metavar="N", help="for a text with several reports: the N-th"
-    )
+def _add(group: "argparse._ActionsContainer", option: Option) -> None:
+    from lockline.cli.common import positive
+
+    told = {**option.told, "type": positive} if option.number else option.told
+    group.add_argument(*option.words, **told)
 
 
 # What a report is made with.  Loading it takes as long as reading many samples, so that both are done at once.
 _MAKERS = ("c2c.report", "c2c.types_reader", "recording.reader")
 
 
-def _load(arguments: argparse.Namespace) -> None:
+def _load(arguments: "argparse.Namespace") -> None:
     shown = "cli.c2c_lines" if getattr(arguments, "format", "") == "json" else "render.lines_screen"
     for name in (*_MAKERS, shown) if arguments.c2c_command == "report" else ():
         import_module(f"lockline.{name}")
 
 
-def _import_perf_data(given: Input, output: Path, arguments: argparse.Namespace, *more: str) -> list[str]:
+def _import_perf_data(given: Input, output: Path, arguments: "argparse.Namespace", *more: str) -> list[str]:
     """Make the recording of a perf.data file; gives the import's notes.  Meanwhile a report's modules are loaded."""
     options = list(more)
     for option in ("kallsyms", "system_map", "symfs"):
@@ -107,7 +98,7 @@ def _import_perf_data(given: Input, output: Path, arguments: argparse.Namespace,
         return importing.finish()
 
 
-def _import(given: Input, output: Path, arguments: argparse.Namespace, *more: str) -> list[str]:
+def _import(given: Input, output: Path, arguments: "argparse.Namespace", *more: str) -> list[str]:
     """Make the recording; gives notes for people.  more: options for the import of a perf.data file."""
     kind = kind_of(given)
     if kind == "recording":
@@ -138,7 +129,7 @@ def _note(text: str) -> None:
 
 
 @contextmanager
-def _recording_of(given: Input, arguments: argparse.Namespace, directory: Path) -> Iterator[Path]:
+def _recording_of(given: Input, arguments: "argparse.Namespace", directory: Path) -> Iterator[Path]:
     """A recording of the file's memory accesses: itself, or one that is made for the moment."""
     kind = kind_of(given)
     check_options(arguments, kind, given.name)
@@ -178,8 +169,11 @@ def _samples_of(path: Path) -> Path | None:
     return found
 
 
-def _report(arguments: argparse.Namespace) -> str:
-    check_html(arguments)
+def _report(arguments: "argparse.Namespace") -> str:
+    if arguments.html is not None or arguments.redact:
+        from lockline.cli.common import check_html
+
+        check_html(arguments)
     if arguments.by == "functions" and arguments.html is not None:
         raise LocklineError("--by functions works with text and JSON, not with --html")
     as_json = arguments.format == "json"
@@ -217,7 +211,7 @@ def _report(arguments: argparse.Namespace) -> str:
             return _text(make_c2c_report(*made), arguments)
 
 
-def _by_functions(report: "C2cReport", arguments: argparse.Namespace) -> str:
+def _by_functions(report: "C2cReport", arguments: "argparse.Namespace") -> str:
     from lockline.c2c.function_pairs import with_function_pairs
 
     report = with_function_pairs(report)
@@ -231,7 +225,7 @@ def _by_functions(report: "C2cReport", arguments: argparse.Namespace) -> str:
     return render(report, style(arguments.addresses), arguments.top or TEXT_LINES)
 
 
-def _text(report: "C2cReport", arguments: argparse.Namespace) -> str:
+def _text(report: "C2cReport", arguments: "argparse.Namespace") -> str:
     if arguments.html is not None:
         _write_page(report, arguments)
         return ""
@@ -250,7 +244,7 @@ def _text(report: "C2cReport", arguments: argparse.Namespace) -> str:
     return painted(text, arguments.color)
 
 
-def _write_page(report: "C2cReport", arguments: argparse.Namespace) -> None:
+def _write_page(report: "C2cReport", arguments: "argparse.Namespace") -> None:
     from lockline.base.text import Style
     from lockline.cli.output import write_whole
     from lockline.page.html import Writer
@@ -271,7 +265,7 @@ def _print(pieces: Iterator[str], path: Path) -> None:
         sys.stdout.flush()
 
 
-def run(arguments: argparse.Namespace) -> tuple[str, int]:
+def run(arguments: "argparse.Namespace") -> tuple[str, int]:
     """Run `lockline c2c`; gives what is to be printed, and the exit code.  Raises LocklineError."""
     if arguments.c2c_command == "report":
         return _report(arguments), 0

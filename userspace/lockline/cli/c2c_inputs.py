@@ -1,22 +1,24 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What `lockline c2c` reads: what a file is, standard input, and files that options name."""
 
-import argparse
 import re
-import shutil
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from lockline.base import files
 from lockline.base.errors import LocklineError
 from lockline.base.values import dataclass
 
+if TYPE_CHECKING:
+    import argparse
+
 STANDARD_INPUT = "-"
 # Bytes at the begin of a list of symbols in which one has to stand.
 _SYMBOLS_HEAD = 1 << 16
-_SYMBOL = re.compile(rb"^[0-9a-fA-F]{8,16} [A-Za-z?] \S", re.MULTILINE)
+_SYMBOL = rb"^[0-9a-fA-F]{8,16} [A-Za-z?] \S"
 _BTF = (b"\x9f\xeb", b"\xeb\x9f")
 _ELF = b"\x7fELF"
 
@@ -36,6 +38,8 @@ def opened(name: str, directory: Path) -> Iterator[Input]:
     if name != STANDARD_INPUT:
         yield Input(Path(name), name)
         return
+    import shutil
+
     copy = directory / "standard input"
     try:
         with copy.open("wb") as file:
@@ -65,7 +69,7 @@ def _head(path: Path, name: str, size: int) -> bytes:
         raise LocklineError(f"{name}: cannot be read: {getattr(error, 'strerror', None) or error}") from error
 
 
-def check_options(arguments: argparse.Namespace, kind: str, name: str) -> None:
+def check_options(arguments: "argparse.Namespace", kind: str, name: str) -> None:
     """Raises LocklineError if an option names a file that is not there or of the wrong kind, or does not fit."""
     for option in ("kallsyms", "system_map", "symfs"):
         value = getattr(arguments, option)
@@ -77,7 +81,7 @@ def check_options(arguments: argparse.Namespace, kind: str, name: str) -> None:
         if option == "symfs":
             if not Path(value).is_dir():
                 raise LocklineError(f"{word} {value}: not a directory")
-        elif not _SYMBOL.search(_head(Path(value), f"{word} {value}", _SYMBOLS_HEAD)):
+        elif not re.search(_SYMBOL, _head(Path(value), f"{word} {value}", _SYMBOLS_HEAD), re.MULTILINE):
             raise LocklineError(f"{word} {value}: not a list of symbols, as /proc/kallsyms and System.map are")
     btf = getattr(arguments, "btf", None)
     if btf is not None:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from lockline.base.errors import LocklineError
+from lockline.base.numbers import as_number
 
 Value = TypeVar("Value")
 
@@ -24,9 +25,10 @@ def argument(parse: Callable[[str], Value]) -> Callable[[str], Value]:
 
 
 def _positive(text: str) -> int:
-    if not (text.isascii() and text.isdigit() and len(text) < 10 and int(text) > 0):
+    number = as_number(text)
+    if number is None:
         raise ValueError(f"'{text}' must be a number from 1 to 999999999")
-    return int(text)
+    return number
 
 
 positive = argument(_positive)

@@ -127,7 +127,13 @@ def _run(arguments: Sequence[str]) -> tuple[str, int]:
 
 
 def _run_parsed(first: str, arguments: Sequence[str]) -> tuple[str, int]:
-    """A command whose options argparse reads."""
+    """A command with options."""
+    if first == "c2c":
+        from lockline.cli.c2c_options import plain
+
+        known = plain(arguments)
+        if known is not None:
+            return _on_page(lambda: import_module("lockline.cli.c2c").run(known), known)
     from lockline.cli.common import with_negative_times
 
     try:

@@ -2,17 +2,19 @@
 """A line on a terminal while a command works for more than a second: what it does, and for how long."""
 
 import sys
-import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TextIO
+from typing import TYPE_CHECKING, TextIO
+
+if TYPE_CHECKING:
+    import threading
 
 # Before the line appears, and between two of its steps.
 SECONDS = 1.0
 
 
-def _show(words: Callable[[], str], stream: TextIO, seconds: float, end: threading.Event) -> None:
+def _show(words: Callable[[], str], stream: TextIO, seconds: float, end: "threading.Event") -> None:
     begun, text = time.monotonic(), ""
     while not end.wait(seconds):
         text = f"lockline: {words()}, {time.monotonic() - begun:.0f} s"
@@ -33,6 +35,8 @@ def progress(words: str | Callable[[], str], stream: TextIO | None = None, secon
     if not shown.isatty():
         yield
         return
+    import threading
+
     told = (lambda: words) if isinstance(words, str) else words
     end = threading.Event()
     thread = threading.Thread(target=_show, args=(told, shown, seconds, end), daemon=True)

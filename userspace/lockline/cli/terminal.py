@@ -3,10 +3,9 @@
 
 import os
 import re
-import shlex
-import shutil
 import sys
 from collections.abc import Mapping
+from contextlib import suppress
 
 from lockline.base.text import WIDTH, Page, Style
 
@@ -22,16 +21,28 @@ _COERCED = ("C.UTF-8", "C.utf8", "UTF-8")
 _SURE = re.compile(r"^( \d )(high)( )", re.MULTILINE)
 
 
+def _size() -> tuple[int, int]:
+    """Columns and lines, as shutil has them: loading that takes as long as a tenth of a small report."""
+    asked = [
+        int(text) if text.isdigit() else 0 for text in (os.environ.get("COLUMNS", ""), os.environ.get("LINES", ""))
+    ]
+    seen = (0, 0)
+    if not all(asked) and sys.__stdout__ is not None:
+        with suppress(OSError, ValueError):
+            seen = os.get_terminal_size(sys.__stdout__.fileno())
+    return asked[0] or seen[0] or 80, asked[1] or seen[1] or 24
+
+
 def columns() -> int:
     """Of the terminal, or of COLUMNS; 80 where there is neither."""
-    return max(NARROW, min(WIDE, shutil.get_terminal_size((80, 24)).columns))
+    return max(NARROW, min(WIDE, _size()[0]))
 
 
 def page() -> Page:
     """What sections and tables are made for: the terminal, or COLUMNS; a program gets 120 columns, and whole names."""
     if not sys.stdout.isatty() and not os.environ.get("COLUMNS", "").isdigit():
         return Page(WIDTH, whole=True)
-    return Page(max(NARROW, min(WIDEST, shutil.get_terminal_size((80, 24)).columns)))
+    return Page(max(NARROW, min(WIDEST, _size()[0])))
 
 
 def _is_c_locale(environment: Mapping[str, str]) -> bool:
@@ -67,13 +78,16 @@ def painted(text: str, choice: str) -> str:
 def _pager() -> list[str]:
     """The user's choice; "cat" and "" are none."""
     chosen = os.environ.get("LOCKLINE_PAGER", os.environ.get("PAGER", "less"))
+    import shlex
+    import shutil
+
     command = shlex.split(chosen)
     return [] if not command or command[0] == "cat" or not shutil.which(command[0]) else command
 
 
 def show(text: str) -> None:
     """Writes to standard output, through a pager if that is a terminal and the text is longer than it."""
-    lines = shutil.get_terminal_size((80, 24)).lines
+    lines = _size()[1]
     if sys.stdout.isatty() and text.count("\n") >= lines and os.environ.get("TERM", "dumb") != "dumb":
         pager = _pager()
         if pager:

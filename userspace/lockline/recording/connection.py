@@ -5,7 +5,6 @@ A recording is data from elsewhere: it may be truncated, corrupted or made to ha
 """
 
 import os
-import shutil
 import sqlite3
 import sys
 from collections.abc import Iterator
@@ -113,6 +112,7 @@ def connected(path: Path) -> Iterator[sqlite3.Connection]:
         finally:
             connection.close()
         return
+    import shutil
     import tempfile
 
     with tempfile.TemporaryDirectory(prefix="lockline-") as directory:

@@ -3,10 +3,11 @@
 
 import re
 from collections.abc import Sequence
+from functools import cache
 
 from lockline.recording.rows import Frame
 
-_PROBE = re.compile(
+_PROBE = (
     r"ftrace_trampoline"
     r"|bpf_(prog_[0-9a-f]{16}_\w*|trampoline_\d+\w*|trace_run\d+|get_stack\w*|stack_walk\w*)|__bpf_(prog|trace)_\w+"
     r"|(__traceiter|trace|__probestub|perf_trace)_contention_\w+"
@@ -26,7 +27,7 @@ _INTERNAL = re.compile(
     r"|kvm_wait|pv_wait\w*|__pv_\w+"
 )
 # Thin wrappers around one lock, whose callers tell more: of wait queues, counters with a lock, run queues, consoles.
-_WRAPPER = re.compile(
+_WRAPPER = (
     r"lockref_\w+|_?(atomic|refcount)_dec_and_\w+|_?raw_spin_rq_\w+|(__)?task_rq_lock|double_rq_lock"
     r"|lock_(hr)?timer_base|(__)?lock_task_sighand|__up_console_sem"
     r"|__wake_up\w*|swake_up_\w+|__swait_\w+|prepare_to_s?wait\w*|add_wait_queue\w*|remove_wait_queue|finish_s?wait"
@@ -34,9 +35,15 @@ _WRAPPER = re.compile(
 )
 
 
+@cache
+def _compiled(pattern: str) -> re.Pattern[str]:
+    """Compiled when it is first needed: that takes a millisecond."""
+    return re.compile(pattern)
+
+
 def is_probe(frame: Frame) -> bool:
     """Whether the frame belongs to the probe, not to what was probed."""
-    return frame.module == "bpf" or _PROBE.fullmatch(frame.symbol.partition(".")[0]) is not None
+    return frame.module == "bpf" or _compiled(_PROBE).fullmatch(frame.symbol.partition(".")[0]) is not None
 
 
 def is_lock_internal(frame: Frame) -> bool:
@@ -46,7 +53,7 @@ def is_lock_internal(frame: Frame) -> bool:
 
 def is_wrapper(frame: Frame) -> bool:
     """Whether the frame is a function around one lock, so that its caller is who uses the lock."""
-    return _WRAPPER.fullmatch(frame.symbol.partition(".")[0]) is not None
+    return _compiled(_WRAPPER).fullmatch(frame.symbol.partition(".")[0]) is not None
 
 
 def without_probe(frames: Sequence[Frame]) -> tuple[Frame, ...]:

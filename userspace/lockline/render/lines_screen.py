@@ -3,16 +3,19 @@
 
 import shlex
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from lockline.base.numbers import count, duration, percent
 from lockline.base.text import Column, Style, clean, cut, table
-from lockline.c2c.live import LiveLine, LiveReport
 from lockline.c2c.model import C2cReport, Judgement, LineReport
 from lockline.c2c.report import cpu_list
 from lockline.c2c.verdict import SURE_TRANSFERS
 from lockline.c2c.worth import LEAST_NS, MOST_NS, UNKNOWN, WORTH_CPU, WORTH_PART, Worth, worth_of_line, worth_of_report
 from lockline.render.c2c_text import PLAIN, name_of, no_lines
 from lockline.render.screen_parts import NARROWEST, filled, fitted
+
+if TYPE_CHECKING:
+    from lockline.c2c.live import LiveLine, LiveReport
 
 # Rows of lines and of members, lines of advice, of the details: fewer by each step until the screen fits.
 _STEPS = ((4, 6, 3, 2), (3, 5, 3, 2), (3, 4, 2, 1), (2, 3, 2, 1), (1, 2, 1, 1))
@@ -157,7 +160,7 @@ def _functions(names: Sequence[str], columns: int, style: Style) -> str:
     return cut(", ".join(told[:shown]), max(8, columns - len(rest))) + rest
 
 
-def _rows_of_live(line: LiveLine, most: int) -> list[tuple[str, list[str], list[str], int]]:
+def _rows_of_live(line: "LiveLine", most: int) -> list[tuple[str, list[str], list[str], int]]:
     ranked = sorted(line.offsets, key=lambda one: (-one.transfers - one.hitm - one.peer, -(one.reads or 0)))
     shown = sorted(ranked[:most], key=lambda one: one.offset)
     return [
@@ -216,7 +219,7 @@ def _more(command: str, flags: str, columns: int, kept: bool) -> list[str]:
     return filled("MORE    ", f"{command} {flags}" if kept else flags, columns, 2)
 
 
-def render_watch(report: LiveReport, style: Style, columns: int, kept: bool = True) -> str:
+def render_watch(report: "LiveReport", style: Style, columns: int, kept: bool = True) -> str:
     """Of watched lines; columns: of the terminal.  kept: the recording is there to ask it for more."""
     columns = max(NARROWEST, columns)
     header = _header(report.c2c, "watch of", style, columns)
