@@ -22,7 +22,10 @@ from lockline.cli import demo
 from lockline.cli import help as help_texts
 from lockline.cli import main as cli
 from lockline.cli.common import add_wait_filter, wait_filter
+from lockline.recording.reader import open_recording
 from lockline.render.meanings import MEANINGS
+from lockline.rules.report import make_report
+from recording_generator import RecordingBuilder
 
 TOP = Path(__file__).resolve().parents[2]
 LAUNCHER = TOP / "scripts" / "lockline-launcher"
@@ -420,10 +423,11 @@ def test_demo_leaves_nothing_behind(monkeypatch: pytest.MonkeyPatch, tmp_path: P
         until ps -o pid= --ppid {own} | grep -qv "$$"; do sleep 0.05; done
         ps -o pid= --ppid {own} | grep -v "$$" > '{tmp_path}/load'""",
     )
-    report = demo.run_demo(1, Selection(), 5)
+    report, pid = demo.run_demo(1, Selection(), 5)
     assert report.locks[0].name == "tasklist_lock"
     assert len(report.slices) == report.window.intervals
     assert not demo.agrees(report)
+    assert not demo.found_beside(report, pid)
     assert list((tmp_path / "tmp").iterdir()) == []
     load_pids = [int(pid) for pid in (tmp_path / "load").read_text().split()]
     assert len(load_pids) == 1
@@ -438,6 +442,26 @@ def test_the_demo_fails_if_the_report_blames_another_lock(
     shown = capsys.readouterr()
     assert "ANSWER" in shown.out
     assert "something else, but the load does this" in shown.err
+
+
+@pytest.mark.parametrize(
+    ("pid", "each_ns", "found"), [(1001, 2_000_000, True), (7, 2_000_000, False), (1001, 100, False)]
+)
+def test_the_demo_beside_more_waiting_for_another_lock(tmp_path: Path, pid: int, each_ns: int, found: bool) -> None:
+    """The load's own process waits for its mmap_lock for a hundredth of the time or more."""
+    builder = RecordingBuilder(tmp_path / "busy.lockline", 4, 2, {})
+    builder.waiter(1, "python3")
+    builder.lock(1, demo.LOCK, "pid 1001", "owner object")
+    builder.lock(2, "tasklist_lock")
+    for interval in range(1, 5):
+        builder.waits(interval, 0, 1, 6, [each_ns] * 30)
+        builder.waits(interval, 0, 2, 6, [20_000_000] * 40)
+    builder.insert("sample_total", [(1, 1, 6, 0, 0, 9, 120, 120 * each_ns)])
+    builder.finish()
+    with open_recording(tmp_path / "busy.lockline") as recording:
+        report = make_report(recording, Selection(), 5)
+    assert not demo.agrees(report)
+    assert demo.found_beside(report, pid) == found
 
 
 def test_demo_tells_that_recording_failed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

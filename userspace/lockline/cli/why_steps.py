@@ -121,11 +121,18 @@ def _within_cpus(bound: Bound) -> Bound:
     return bound
 
 
-def _traced(target: Target, seen: Observation) -> int | None:
-    """How many traced processes may matter: the target's own, or any where it waits for what a tracer's loop takes."""
+def _traced(target: Target, seen: Observation, report: Report) -> int | None:
+    """How many traced processes may matter: the target's own, or any where it waits for what a tracer's loop takes.
+
+    Processes may be traced for a moment only: those that the recording saw stop for their tracers count too.
+    """
     if not target.tgids or any(lock.name.startswith(TRACERS_LOCKS) for lock in seen.locks[:2]):
-        return count_traced()
-    return count_traced((*target.tgids, *descendants_of(target.tgids, MOST_CHILDREN)))
+        now = count_traced()
+    else:
+        now = count_traced((*target.tgids, *descendants_of(target.tgids, MOST_CHILDREN)))
+    waits = report.traced_waits
+    stopped = {one.task.tgid for one in waits.tasks if not one.traces} if waits is not None else set()
+    return None if now is None else max(now, len(stopped))
 
 
 def _recorded(choice: Choice, known: Investigation, number: int, path: Path) -> Made:
@@ -136,7 +143,7 @@ def _recorded(choice: Choice, known: Investigation, number: int, path: Path) -> 
         report = _with_processes(with_lines(make_report(opened, Selection(), OUTLIERS), opened))
     seen = _OBSERVED.get(choice.probe, observe)(report, choice.probe)
     seen = replace(seen, bounds=tuple(map(_within_cpus, seen.bounds)))
-    traced = _traced(known.target, seen) if not known.steps else None
+    traced = _traced(known.target, seen, report) if not known.steps else None
     seen = replace(seen, counters=difference(before, after, _groups(known, seen), traced))
     if not known.steps:
         seen = replace(seen, stops=stopped_now(known.target.tgids))

@@ -7,6 +7,7 @@ from typing import Literal
 
 from lockline.analysis.answer import (
     CONFIDENCE,
+    EFFECTS,
     NEGLIGIBLE_SHARE,
     NEGLIGIBLE_WAIT_NS,
     STANDSTILLS,
@@ -120,8 +121,11 @@ def _from_findings(known: Investigation) -> list[Hypothesis]:
         for finding in seen.findings:
             if finding.rule in (*_OWN, CLOCK_CAUSE) or (finding.rule in TRACERS and _nobody_traced(known)):
                 continue
-            key = (finding.rule, _identity(finding.subject))
             waiters = _waiters(finding, seen)
+            if finding.rule in EFFECTS and waiters < NEGLIGIBLE_SHARE:
+                # One long wait: it says what came of it, and explains next to none of the waiting.
+                continue
+            key = (finding.rule, _identity(finding.subject))
             made = Hypothesis(
                 cause=finding.rule,
                 subject=finding.subject,

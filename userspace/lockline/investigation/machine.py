@@ -12,7 +12,7 @@ from lockline.investigation.model import Evidence, Hypothesis, Investigation, Wa
 # Rules that say that tracing makes tasks wait.
 TRACERS = ("inactive-wait", "tracing")
 # What a tracer's loop takes, and what it waits for.
-TRACERS_LOCKS = ("runqueues", "task_struct.pi_lock", "rq.", "sighand", "tasklist")
+TRACERS_LOCKS = ("runqueues", "task_struct.pi_lock", "rq.", "sighand", "tasklist", "signal_struct.wait_chldexit")
 # One device for the time of all CPUs; lockline's own doing.
 CLOCK_CAUSE, PERTURBATION = "shared-clocksource", "perturbation"
 # CPUs that may wait for the device, as long as nobody has looked; what a read takes at least (docs/clocksource.md).

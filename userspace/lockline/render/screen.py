@@ -44,6 +44,19 @@ SMALL = 0.1
 # Of the begins of waits: fewer losses change nothing on this screen.
 _LOST = 0.001
 
+# What is lost, in words; {}: how often.  --trust says it at length.
+_LOSSES = {
+    "events_overwritten": "{} samples of waits",
+    "events_torn": "{} samples of waits",
+    "holders_without_place": "{} holders, for want of memory",
+    "locks_without_place": "{} times a lock's row, for want of memory",
+    "no_slot": "{} waits, for want of memory",
+    "orphaned": "{} waits, whose end was not seen",
+    "recursion_misses": "{} events that came while a probe ran on the same CPU",
+    "samples_not_written": "{} samples of waits",
+    "turns_overwritten": "{} turns of locks",
+    "turns_torn": "{} turns of locks",
+}
 _MOST_BARS = 32
 # The worst interval is no news if it has hardly more than the average.
 _EVEN = 1.1
@@ -413,7 +426,8 @@ def trust_words(report: Report, marked: bool) -> str:
     worst = max(lost, key=lambda loss: loss.events, default=None)
     if worst is not None and worst.events >= _LOST * begins:
         more = f" and {len(lost) - 1} more kinds" if len(lost) > 1 else ""
-        parts.append(f"lost: {worst.name.replace('_', ' ')} {count(worst.events)}{more}")
+        what = _LOSSES.get(worst.name, "{} of " + worst.name.replace("_", " "))
+        parts.append(f"lost: {what.format(count(worst.events))}{more}")
     short = max((trusted_ns(report, lock.kind) for lock in report.locks), default=0)
     if short and (marked or not report.locks):
         parts.append(f"{MARK} waits under {duration(short)} may be more than 10% off")

@@ -484,7 +484,7 @@ def _cost(report: Report, style: Style) -> list[str]:
         if program.runs is None and cost.estimated_ns is not None and cost.ns_per_run:
             runs = f"about {count(round(cost.estimated_ns / cost.ns_per_run))} runs"
         each = "no time measured" if cost.ns_per_run is None else f"{cost.ns_per_run:.0f} ns each"
-        missed = f", {count(program.recursion_misses)} recursion misses" if program.recursion_misses else ""
+        missed = f", {count(program.recursion_misses)} runs skipped" if program.recursion_misses else ""
         lines.append(f"  {cut(clean(program.name, style), 30)}: {runs}, {each}{missed}{places.get(program.name, '')}")
     if report.cost.estimated_ns is not None:
         share = percent(report.cost.cpu_share) if report.cost.cpu_share is not None else "unknown share"

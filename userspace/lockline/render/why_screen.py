@@ -96,6 +96,14 @@ def line(document: Document, style: Style, columns: int) -> str:
     return cut(clean(f"WHY     {verdict.title} (sure: {verdict.confidence}); see --why", style), columns)
 
 
+def _bound_of_cause(document: Document) -> list[str]:
+    """What is gained at most without the lock that the verdict speaks of; nothing where no bound is of that one."""
+    verdict = document.verdict
+    told = " ".join((verdict.title, *verdict.proof))
+    bounds = [one.words for one in document.what_if if one.lock.partition(" ")[0] in told]
+    return bounds[:1] if verdict.kind == "cause" else []
+
+
 def render(document: Document, style: Style, columns: int, kept: str | None = None) -> str:
     """The screen; columns: of the terminal.  At 80 columns it has at most 24 lines.  kept: the recording's file."""
     verdict = document.verdict
@@ -131,7 +139,7 @@ def render(document: Document, style: Style, columns: int, kept: str | None = No
         main += _part("WHO", [verdict.culprit] if verdict.culprit else [], style, columns, 1, 1)
         main += _part("DO", verdict.remedies, style, columns, remedies, 2)
         proof = _part("PROOF", verdict.proof, style, columns, proofs, each)
-        bounds = [one.words for one in document.what_if[:1] if verdict.kind == "cause"]
+        bounds = _bound_of_cause(document)
         proof += _part("IF GONE", bounds, style, columns, 1, each)
         rest = _part("ALSO", others, style, columns, many, other)
         rest += _part("RULED", ruled_out, style, columns, many, other)

@@ -85,7 +85,9 @@ def _tracer(
         return Task(loop.task.comm, loop.task.tid)
     known = [(stack.wait_ns, holder) for _, holder, stack in held if holder.kind == "task"]
     if not known:
-        return None
+        waits = report.traced_waits
+        tracers = [one.task for one in waits.tasks if one.traces] if waits is not None else []
+        return Task(tracers[0].comm, tracers[0].tid) if tracers else None
     _, holder = max(known, key=lambda pair: pair[0])
     return Task(holder.comm, holder.tid)
 

@@ -11,7 +11,8 @@ from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 from lockline.analysis.answer import OVERUSED
-from lockline.analysis.findings import Confidence, Lock, Process
+from lockline.analysis.findings import Confidence, Lock, Process, UserLock
+from lockline.analysis.whatif import Bound
 from lockline.atlas import atlas
 from lockline.base.errors import LocklineError
 from lockline.base.values import dataclass
@@ -24,7 +25,7 @@ from lockline.investigation.model import Hypothesis as Hypothesis_
 from lockline.investigation.model import Investigation
 from lockline.investigation.model import Step as Step_
 from lockline.investigation.model import Verdict as Verdict_
-from lockline.investigation.ranking import HELD_BY_OTHERS, neighbour
+from lockline.investigation.ranking import HELD_BY_OTHERS, names_of, neighbour
 from lockline.investigation.running import hot_atomics, on_cpu_fact, spins_seen, worth_telling
 from lockline.render.documents import schemas
 from lockline.render.findings import functions_of, value_words
@@ -301,11 +302,16 @@ def _verdict(known: Investigation, verdict: Verdict_) -> Verdict:
     )
 
 
-def _what_if(known: Investigation, cause: str | None) -> tuple[WhatIf, ...]:
-    """For each lock the bound of the step that saw it last; the lock that is waited for most first."""
-    beyond = _MORE_CPU if cause in _NO_CPU else ""
+def _what_if(known: Investigation, cause: Hypothesis_ | None) -> tuple[WhatIf, ...]:
+    """For each lock the bound of the step that saw it last: the cause's locks, and then the one with most waiting."""
+    beyond = _MORE_CPU if cause is not None and cause.cause in _NO_CPU else ""
+    blamed = names_of(cause) if cause is not None else set()
+
+    def blames(bound: Bound) -> bool:
+        return isinstance(bound.lock, Lock | UserLock) and bound.lock.name in blamed
+
     bounds = {value_words(bound.lock): bound for _, seen in known.observations for bound in seen.bounds}
-    ranked = sorted(bounds.values(), key=lambda bound: -bound.waiters)
+    ranked = sorted(bounds.values(), key=lambda bound: (not blames(bound), -bound.waiters))
     return tuple(
         WhatIf(
             lock=value_words(bound.lock),
@@ -366,7 +372,7 @@ def make(known: Investigation, verdict: Verdict_, machine: Machine) -> Document:
         stalled=tuple(Stalled(name, part) for name, part in stalled),
         asleep=tuple(Asleep(one.function, one.what, one.threads) for one in sleeps[1].others) if sleeps else (),
         on_cpu=_on_cpu(known),
-        what_if=_what_if(known, verdict.cause.cause if verdict.cause is not None else None),
+        what_if=_what_if(known, verdict.cause),
     )
 
 
