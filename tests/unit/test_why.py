@@ -20,6 +20,7 @@ from lockline.analysis.user_evidence import Goroutines
 from lockline.analysis.whatif import Bound
 from lockline.base.errors import LocklineError
 from lockline.base.text import Style
+from lockline.cli import why_steps
 from lockline.cli.why import redacted
 from lockline.cli.why_counters import cpus_used_by
 from lockline.investigation import probes
@@ -683,3 +684,25 @@ def test_a_recording_leaves_something_for_the_looks() -> None:
     assert 200 * MS < nothing < looked < plan.allowed_ns
     # However little is left, a step that is begun sees something.
     assert most_cost_ns(known_of(observation("totals"), plan=plan, paid_ms=399)) == LEAST_COST_NS
+
+
+@pytest.mark.parametrize(
+    ("content", "used", "found"),
+    [
+        (b"\x7fELF" + bytes(4000) + b"\x04\0\0\0\x53\0\0\0\x04\0\0\0Go\0\0" + b"id", 1.4, True),
+        (b"\x7fELF" + bytes(4000) + b"\x04\0\0\0\x14\0\0\0\x03\0\0\0GNU\0" + b"id", 1.4, False),
+        # An idle one is held back by nothing that its goroutines do.
+        (b"\x7fELF" + bytes(4000) + b"\x04\0\0\0\x53\0\0\0\x04\0\0\0Go\0\0" + b"id", 0.1, False),
+    ],
+)
+def test_the_program_asked_about_is_of_go_and_busy(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, content: bytes, used: float, found: bool
+) -> None:
+    (tmp_path / "5").mkdir()
+    (tmp_path / "5" / "exe").write_bytes(content)
+    (tmp_path / "5" / "comm").write_text("server\n")
+    monkeypatch.setattr(why_steps, "PROC", tmp_path)
+    monkeypatch.setattr(why_steps, "cpus_used_by", lambda pid, seconds: used)
+    nothing = Observation(probe="futex", duration_ns=10**9, cpus=2, kernel_waiters=0.0, longest_ns=0, waits=0)
+    seen = why_steps._with_go(Target(("-p", "5"), "process 5", (5,)), nothing)
+    assert [(one.comm, one.tgid) for one in seen.goroutines] == ([("server", 5)] if found else [])

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from lockline.analysis.model import Holder, Report
 from lockline.analysis.selection import Selection
+from lockline.analysis.user_evidence import Goroutines
 from lockline.analysis.whatif import Bound, within_cpus
 from lockline.base.collector import Started, end_with_us, start_collector
 from lockline.base.errors import LocklineError
@@ -41,6 +42,11 @@ _RECORDS = "lockline: recording"
 OUTLIERS = 100
 # How long it is looked at how much of the CPUs a process uses.
 _LOOK_AT_CPUS_S = 0.3
+# A program that uses less is not held back by what its threads do on CPUs.
+_BUSY_CPUS = 0.5
+# The name and type (NT_GO_BUILD_ID) of a note of Go's linker: cmd/internal/buildid.
+_GO_NOTE = b"\x04\x00\x00\x00Go\x00\x00"
+_NOTE_BYTES = 1 << 15
 
 
 # Steps that record others' waits too.
@@ -135,6 +141,27 @@ def _traced(target: Target, seen: Observation, report: Report) -> int | None:
     return None if now is None else max(now, len(stopped))
 
 
+def _is_go(pid: int) -> bool:
+    """Whether the linker of Go made the program: by the note with its build ID, which lies near the file's begin."""
+    with suppress(OSError), (PROC / str(pid) / "exe").open("rb") as file:
+        return _GO_NOTE in file.read(_NOTE_BYTES)
+    return False
+
+
+def _with_go(target: Target, seen: Observation) -> Observation:
+    """With the program in Go that was asked about, if it is busy: its goroutines may wait where the kernel sees none.
+
+    Threads that run goroutines hardly sleep at futexes when there are more goroutines than CPUs.
+    """
+    if seen.goroutines or len(target.tgids) != 1 or not _is_go(target.tgids[0]):
+        return seen
+    (tgid,) = target.tgids
+    with suppress(OSError):
+        if cpus_used_by(tgid, _LOOK_AT_CPUS_S) >= _BUSY_CPUS:
+            return replace(seen, goroutines=(Goroutines(short_text(f"{PROC}/{tgid}/comm"), tgid, 0),))
+    return seen
+
+
 def _recorded(choice: Choice, known: Investigation, number: int, path: Path) -> Made:
     before = read_counters()
     start_s = _record(choice, path, most_cost_ns(known))
@@ -143,6 +170,8 @@ def _recorded(choice: Choice, known: Investigation, number: int, path: Path) -> 
         report = _with_processes(with_lines(make_report(opened, Selection(), OUTLIERS), opened))
     seen = _OBSERVED.get(choice.probe, observe)(report, choice.probe)
     seen = replace(seen, bounds=tuple(map(_within_cpus, seen.bounds)))
+    if choice.probe == probes.FUTEX:
+        seen = _with_go(known.target, seen)
     traced = _traced(known.target, seen, report) if not known.steps else None
     seen = replace(seen, counters=difference(before, after, _groups(known, seen), traced))
     if not known.steps:
