@@ -83,6 +83,17 @@ static __always_inline void publish(__u32 *word, __u32 value)
 #endif
 }
 
+static __always_inline void publish_long(__u64 *word, __u64 value)
+{
+#if defined(__TARGET_ARCH_x86)
+	barrier();
+	*(volatile __u64 *)word = value;
+	barrier();
+#else
+	__sync_lock_test_and_set(word, value);
+#endif
+}
+
 #define likely(condition)   __builtin_expect(!!(condition), 1)
 #define unlikely(condition) __builtin_expect(!!(condition), 0)
 

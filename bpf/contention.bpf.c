@@ -45,7 +45,16 @@ static __always_inline __u32 kind_of(__u32 flags)
 	}
 }
 
-/* Apart from the spinlocks, whose waiters have no time to spare: a kind known at compile time leaves no branches. */
+/* Of the four that nearly all sleeping waits have, without a look at all kinds. */
+static __always_inline __u32 common_sleeping_kind(__u32 flags)
+{
+	if ((flags | CONTENTION_SPIN) == (CONTENTION_MUTEX | CONTENTION_SPIN))
+		return KIND_MUTEX + (flags & CONTENTION_SPIN);
+	if (flags == CONTENTION_READ)
+		return KIND_RWSEM_READ;
+	return flags == CONTENTION_WRITE ? KIND_RWSEM_WRITE : KIND_END;
+}
+
 static __noinline int begin_other(void *ctx, __u64 lock, __u32 flags)
 {
 	begin_wait(ctx, lock, kind_of(flags));
@@ -55,8 +64,16 @@ static __noinline int begin_other(void *ctx, __u64 lock, __u32 flags)
 SEC("tp_btf/contention_begin")
 int BPF_PROG(contention_begin, void *lock, unsigned int flags)
 {
-	if (flags == CONTENTION_SPIN)
-		begin_wait(ctx, (__u64)lock, KIND_SPINLOCK);
+	__u32 kind;
+
+	/* A kind known at compile time leaves no branches to those who have no time to spare. */
+	if (likely(flags == CONTENTION_SPIN)) {
+		begin_that_spins(ctx, (__u64)lock, KIND_SPINLOCK);
+		return 0;
+	}
+	kind = common_sleeping_kind(flags);
+	if (likely(kind != KIND_END))
+		begin_that_sleeps(ctx, (__u64)lock, kind);
 	else
 		begin_other(ctx, (__u64)lock, flags);
 	return 0;

@@ -29,11 +29,14 @@ static __always_inline __u64 kernel_word(__u64 address)
 	return word->tv_sec;
 }
 
-/* Before a CPU's first row is claimed: whether the collector found the right word. */
-static __always_inline void check_current_word(struct cpu_state *state, __u64 task)
+/* Once on each CPU: whether the collector found the right word.  Until then, and without one, the helper is called. */
+static __noinline int adopt_current_word(struct cpu_state *state)
 {
-	if (state->current_word && kernel_word(state->current_word) != task)
-		state->current_word = 0;
+	__u64 task = bpf_get_current_task();
+
+	if (state && state->found_word && kernel_word(state->found_word) == task)
+		state->current_word = state->found_word;
+	return 0;
 }
 
 /* Address of its task_struct. */

@@ -8,6 +8,7 @@
 
 #include "state.bpf.h"
 #include "compat.bpf.h"
+#include "current.bpf.h"
 
 static __always_inline struct release_state *release_state_of(__u32 cpu)
 {
@@ -25,38 +26,53 @@ static __always_inline struct holding_record *begin_holding(struct release_state
 	index = cpu * (holding_mask + 1) + (*position & holding_mask);
 	holding = bpf_map_lookup_elem(&holding_records, &index);
 	if (holding)
-		__sync_lock_test_and_set(&holding->sequence, 0);
+		publish_long(&holding->sequence, 0);
 	return holding;
 }
 
 static __always_inline void end_holding(struct holding_record *holding, __u64 position)
 {
-	__sync_lock_test_and_set(&holding->sequence, position + 1);
+	publish_long(&holding->sequence, position + 1);
 }
 
 /* The end of a wait, recorded with the lock held: one line of this CPU's own. */
-static __noinline int record_wait_holding(__u64 lock, __u64 begin_ns, __u64 end_ns, __u32 kind, __u32 owner)
+static __always_inline void write_holding(__u64 ids, __u64 lock, __u64 begin_ns, __u64 end_ns, __u32 kind, __u32 owner)
 {
 	__u32 cpu = bpf_get_smp_processor_id();
 	struct release_state *state = release_state_of(cpu);
-	__u64 pid_tgid = bpf_get_current_pid_tgid(), position;
 	struct holding_record *holding;
+	__u64 position;
 
 	if (!state)
-		return 0;
+		return;
 	holding = begin_holding(state, cpu, &position);
 	if (!holding)
-		return 0;
+		return;
 	holding->time_ns = end_ns;
 	holding->lock = lock;
 	holding->begin_ns = begin_ns;
-	holding->tid = pid_tgid;
-	holding->tgid = pid_tgid >> 32;
+	holding->tid = ids;
+	holding->tgid = ids >> 32;
 	holding->owner_tid = owner == ~0u ? 0 : owner;
 	holding->kind = kind;
 	holding->flags = owner == ~0u ? HOLDING_READERS : 0;
 	holding->stack = 0;
 	end_holding(holding, position);
+}
+
+static __noinline int record_wait_holding(__u64 lock, __u64 begin_ns, __u64 end_ns, __u32 kind, __u32 owner)
+{
+	write_holding(bpf_get_current_pid_tgid(), lock, begin_ns, end_ns, kind, owner);
+	return 0;
+}
+
+/* Of the CPU's only spinning wait, which says when it began. */
+static __noinline int record_plain_holding(const struct cpu_state *state, __u64 wait_ns)
+{
+	if (!state || state->flags & STATE_SHALLOW)
+		return 0;
+	write_holding(current_ids(state), state->spin[0].lock, state->spin[0].begin_ns,
+		      state->spin[0].begin_ns + wait_ns, state->spin[0].kind, 0);
 	return 0;
 }
 

@@ -54,7 +54,7 @@ static __noinline int ask_for_name(void *ctx, __u64 lock, __u32 kind)
 	question->lock = lock;
 	question->kind = kind;
 	question->row.owner = OWNER_UNKNOWN;
-	find_owner(&question->row, lock);
+	find_owner(&question->row, lock, bpf_get_current_task());
 	bytes = bpf_get_stack(ctx, question->kernel, sizeof(question->kernel), 0);
 	question->kernel_frames = bytes < 0 ? 0 : (__u64)bytes / sizeof(__u64);
 	__sync_lock_test_and_set(&question->sequence, position + 1);

@@ -104,8 +104,8 @@ struct spin_slot {
 	__u16 pad;
 };
 
-/* Of a spinning wait that took a stack: frames, or a negative errno. */
-struct spin_frames {
+/* Of a wait that took a stack: frames, or a negative errno. */
+struct stack_lengths {
 	__s16 kernel;
 	__s16 user;
 };
@@ -113,12 +113,12 @@ struct spin_frames {
 /* Why a begin or an end became no wait; see summary.c of the collector. */
 enum counter {
 	COUNT_FILTERED,    /* begins that the filters keep out */
+	COUNT_UNMATCHED,   /* ends without a begin; in the same line */
 	COUNT_REPEATED,    /* further begins of a wait that is in flight: a mutex, a tracepoint in a slow path */
 	COUNT_NESTED,      /* begins while another wait is in flight: recorded too */
 	COUNT_ORPHANED,    /* begins whose end never came */
 	COUNT_TOO_DEEP,    /* waits not recorded: too many waits inside each other on one CPU or task */
 	COUNT_NO_SLOT,     /* begins of sleeping waits that found no slot */
-	COUNT_UNMATCHED,   /* ends without a begin */
 	COUNT_TABLE_FULL,  /* waits that went to the row of all unnamed locks */
 	COUNT_STACK_ERROR, /* stacks that the kernel refused */
 	COUNT_UNNAMED,     /* of the filtered: begins for locks that -L knows by name, and that had none yet */
@@ -133,7 +133,7 @@ enum counter {
 
 /* Beside begin_kinds.  Plain: all waits of these kinds are recorded, by a clock that is cheap. */
 #define BEGIN_PLAIN (1u << 31)
-#define END_PLAIN   (1u << 30) /* and nothing else is, neither holders nor futexes */
+#define END_PLAIN   (1u << 30) /* and no futexes are */
 
 /*
  * One per CPU; every line of it is written by that CPU alone, but for
@@ -149,9 +149,9 @@ struct cpu_state {
 	__u32 named_rows;   /* the KIND_COUNT rows after them take the waits without a row */
 	__u32 sample_mask;  /* one wait in sample_mask + 1 of a row takes a stack */
 	__u32 stack_tokens; /* stacks that may still be taken; refilled by the collector */
-	__u64 current_word; /* where the kernel keeps the address of this CPU's current task; 0: not known */
+	__u64 current_word; /* where the kernel keeps the address of this CPU's current task, once that was seen; else 0 */
 	struct spin_slot spin[SPIN_DEPTH];
-	struct spin_frames spin_frames[SPIN_DEPTH];
+	struct stack_lengths spin_frames[SPIN_DEPTH];
 	__u64 threshold_ns;
 	__u64 ends;               /* seen, filtered ones included */
 	__u64 begins[KIND_COUNT]; /* by the kind that the event's flags say */
@@ -162,7 +162,8 @@ struct cpu_state {
 	__u64 slow_paths[KIND_COUNT]; /* entered, as the probes around them see it: one program for each kind */
 	__u64 scratch;
 	__u32 caller_word; /* of the stack from a tracepoint's arguments on, plus 1: where its caller returns to; 0: not known */
-	__u32 pad[5];
+	__u32 pad[3];
+	__u64 found_word; /* current_word, as the collector found it; 0: not found */
 };
 
 /* Entered by a CPU, of all kinds. */
@@ -191,9 +192,11 @@ struct sleep_wait {
 	__u64 begin_ns;
 	__u8 kind;
 	__u8 flags; /* SLEEP_* */
-	__s16 kernel_frames;
-	__s16 user_frames;
 	__u16 begin_cpu;
+	union {
+		struct stack_lengths frames;
+		__u32 row; /* of a plain one: index in totals, of the CPU where it began */
+	};
 };
 
 struct sleep_slot {

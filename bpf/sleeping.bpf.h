@@ -130,7 +130,8 @@ static __always_inline bool begin_plain_sleeping(struct cpu_state *state, __u64 
 	__u64 ids = current_ids(state), key = row_key(lock, kind);
 	__u32 tid = ids;
 	struct sleep_slot *slot = sleeper_at(tid & sleep_mask);
-	struct wait_row *row = row_at(home_row(state, key));
+	__u32 index = home_row(state, key);
+	struct wait_row *row = row_at(index);
 
 	if (unlikely(!slot || !row || row->key != key || may_take_sample(state, row)))
 		return false;
@@ -145,6 +146,7 @@ static __always_inline bool begin_plain_sleeping(struct cpu_state *state, __u64 
 	slot->wait[0].lock = lock;
 	slot->wait[0].kind = kind;
 	slot->wait[0].flags = SLEEP_PLAIN;
+	slot->wait[0].row = index;
 	slot->wait[0].begin_cpu = bpf_get_smp_processor_id();
 	slot->tgid = ids >> 32;
 	slot->wait[0].begin_ns = bpf_ktime_get_ns();
@@ -183,8 +185,8 @@ static __noinline int begin_sleeping(void *ctx, struct cpu_state *state, __u64 l
 	if (wait->flags & SLEEP_SAMPLED) {
 		__u32 frames = walk_stacks(ctx, state, index * SLEEP_DEPTH + depth, false);
 
-		wait->kernel_frames = frames;
-		wait->user_frames = frames >> 16;
+		wait->frames.kernel = frames;
+		wait->frames.user = frames >> 16;
 	}
 	slot->tgid = pid_tgid >> 32;
 	if (record_holdings)
@@ -207,8 +209,8 @@ static __always_inline void record_sleep(void *ctx, struct cpu_state *state, __u
 		.begin_cpu = wait->begin_cpu,
 		.result = result,
 		.stack = stack,
-		.kernel_frames = wait->kernel_frames,
-		.user_frames = wait->user_frames,
+		.kernel_frames = wait->frames.kernel,
+		.user_frames = wait->frames.user,
 		.sampled = wait->flags & SLEEP_SAMPLED,
 	};
 	__u32 row_index;
@@ -231,24 +233,36 @@ static __always_inline void record_sleep(void *ctx, struct cpu_state *state, __u
 		record_wait(ctx, state, row, &ended, true);
 }
 
-/* The end of what begin_plain_sleeping() began; `now` as end_plain() has it. */
+/* The end of what begin_plain_sleeping() began, or of nothing; `now` as end_plain() has it. */
 static __always_inline bool end_plain_sleeping(struct cpu_state *state, __u64 lock, __u64 *now)
 {
 	__u32 tid = current_ids(state);
 	struct sleep_slot *slot = sleeper_at(tid & sleep_mask);
 	struct wait_row *row;
 	__u64 key, wait_ns;
+	__u32 index;
 
-	if (unlikely(!slot || slot->tid != tid || slot->depth != 1 || slot->wait[0].lock != lock ||
-		     slot->wait[0].flags != SLEEP_PLAIN))
+	if (unlikely(!slot))
 		return false;
-	key = row_key(lock, slot->wait[0].kind & (KIND_COUNT - 1));
+	if (slot->tid != tid) {
+		/* Of a wait that was filtered out, or lost its begin. */
+		if (unlikely(slot->displaced || !state->current_word))
+			return false;
+		state->counters[COUNT_UNMATCHED]++;
+		return true;
+	}
+	if (unlikely(slot->depth != 1 || slot->wait[0].lock != lock || slot->wait[0].flags != SLEEP_PLAIN))
+		return false;
 	*now = bpf_ktime_get_ns();
 	wait_ns = *now - slot->wait[0].begin_ns;
 	if (unlikely((__s64)wait_ns < 0))
 		wait_ns = 0;
-	/* Looked for again: the waiter may have moved, and a mutex may have changed its kind. */
-	row = row_at(home_row(state, key));
+	key = row_key(lock, slot->wait[0].kind & (KIND_COUNT - 1));
+	index = slot->wait[0].row;
+	if (index - state->row_base >= state->named_rows)
+		index = home_row(state, key);
+	/* Looked at again: the waiter may have moved, and a mutex may have changed its kind. */
+	row = row_at(index);
 	if (unlikely(!row || row->key != key || wait_ns >= state->threshold_ns))
 		return false;
 	if (keeps_cpu()) {

@@ -137,7 +137,7 @@ static __noinline int called_by_resilient(void *ctx)
  * Resilient queued spinlocks (BPF's own locks) pass the tracepoint with the flags
  * of a spinlock: the function that passed it tells, and after that the lock's row.
  */
-static __noinline __u32 spinlock_kind(void *ctx, struct cpu_state *state, __u64 lock)
+static __always_inline __u32 spinlock_kind(void *ctx, struct cpu_state *state, __u64 lock)
 {
 	__u64 key = row_key(lock, KIND_SPINLOCK), resilient_key = row_key(lock, KIND_RQSPINLOCK);
 	const struct wait_row *home;
@@ -192,8 +192,8 @@ static __always_inline void start_plain(struct cpu_state *state, __u64 lock, __u
 }
 
 /*
- * What nearly every wait is: nothing but waits is asked for, it is the only one of its CPU, its row is at home, no stack
- * is due.  False: it is more.
+ * What nearly every wait is: nothing but waits is asked for, it is the only one of its CPU, its row is at home and no
+ * stack is due, or the table has no place for its lock.  False: it is more.
  */
 static __always_inline bool begin_plain(struct cpu_state *state, __u64 lock, __u32 kind, __u8 flags)
 {
@@ -201,21 +201,20 @@ static __always_inline bool begin_plain(struct cpu_state *state, __u64 lock, __u
 	__u32 index = home_row(state, key);
 	struct wait_row *row = row_at(index);
 
-	if (unlikely(!row || row->key != key || may_take_sample(state, row)))
+	if (unlikely(!row))
 		return false;
-	row->begins++;
+	if (likely(row->key == key)) {
+		if (unlikely(may_take_sample(state, row)))
+			return false;
+		row->begins++;
+	} else {
+		/* BPF's own lock is one spinlock of many then. */
+		if (flags & SPIN_SLOW_PATH || !is_shut_out(row, row_key(lock, KIND_RQSPINLOCK)))
+			return false;
+		index = other_row(state, kind);
+		flags |= SPIN_OTHER_ROW;
+	}
 	start_plain(state, lock, kind, index, flags);
-	return true;
-}
-
-/* The same of a lock for which the table has no place.  BPF's own lock is one spinlock of many then. */
-static __always_inline bool begin_plain_without_row(struct cpu_state *state, __u64 lock, __u32 kind)
-{
-	const struct wait_row *home = row_at(home_row(state, row_key(lock, kind)));
-
-	if (!home || home->key == row_key(lock, kind) || !is_shut_out(home, row_key(lock, KIND_RQSPINLOCK)))
-		return false;
-	start_plain(state, lock, kind, other_row(state, kind), SPIN_OTHER_ROW);
 	return true;
 }
 
@@ -246,20 +245,6 @@ static __noinline int begin_spinning(void *ctx, struct cpu_state *state, __u64 l
 	}
 	slot->flags = flags;
 	slot->begin_ns = clock_now(state);
-	return 0;
-}
-
-/* The tracepoint of spinlocks, when begin_plain() does not do. */
-static __noinline int begin_spinlock(void *ctx, struct cpu_state *state, __u64 lock, __u32 kind)
-{
-	if (!ctx || !state)
-		return 0;
-	if (resilient_text && kind == KIND_SPINLOCK)
-		kind = spinlock_kind(ctx, state, lock) & (KIND_COUNT - 1);
-	if (kind_recorded(kind))
-		begin_spinning(ctx, state, lock, kind, 0);
-	else
-		count(state, COUNT_FILTERED, 1);
 	return 0;
 }
 
@@ -316,6 +301,8 @@ static __always_inline bool end_plain(struct cpu_state *state, __u64 lock, __u8 
 	row->waits++;
 	if (unlikely(other_row))
 		state->counters[COUNT_TABLE_FULL]++;
+	if (record_holdings)
+		record_plain_holding(state, wait_ns);
 	/* Popped last: until here an interrupt pushes above the slot, and the kernel skips its end. */
 	barrier();
 	if (unlikely(state->spin_depth != 1))

@@ -45,10 +45,8 @@ static __always_inline bool set_owner(struct wait_row *row, __u64 lock, __u32 ow
 #define TASK_WORD(task, member) kernel_word((task) + bpf_core_field_offset(struct task_struct, member))
 
 /* Whether the lock lies in an object of the waiter, which names it on every kernel. */
-static __noinline int find_owner(struct wait_row *row, __u64 lock)
+static __noinline int find_owner(struct wait_row *row, __u64 lock, __u64 task)
 {
-	__u64 task = bpf_get_current_task();
-
 	if (!row)
 		return 0;
 	row->owner_tid = TASK_WORD(task, pid);
@@ -93,8 +91,9 @@ static __always_inline bool claim_row(struct cpu_state *state, struct wait_row *
 	if (__sync_val_compare_and_swap(&row->key, 0, key))
 		return false;
 	__sync_fetch_and_add(&state->rows_used, 1);
-	check_current_word(state, bpf_get_current_task());
-	find_owner(row, lock);
+	if (!state->current_word)
+		adopt_current_word(state);
+	find_owner(row, lock, current_address(state));
 	return true;
 }
 

@@ -39,84 +39,101 @@ static __noinline int let_in(void *ctx, struct cpu_state *state, __u64 lock, __u
 {
 	if (!ctx || !state)
 		return 0;
-	if ((filter_tasks || filter_cgroup) && state->flags & STATE_FILTERED && !wanted_ids(current_ids(state)))
+	if (!wanted_ids(current_ids(state)))
 		return 0;
 	if (filter_locks && !lock_wanted(ctx, state, lock, kind))
 		return 0;
 	return !filter_callers || (inner && in_slow_path(state, lock)) || caller_wanted(ctx);
 }
 
-/* Without filters the verifier drops what asks them. */
+/* The verifier drops what is not asked for.  By task alone, as most are, a look at two words tells. */
 static __always_inline bool wanted(void *ctx, struct cpu_state *state, __u64 lock, __u32 kind, bool inner)
 {
 	if (unlikely(!(state->begin_kinds >> kind & 1)))
 		return false;
-	return !filtered || let_in(ctx, state, lock, kind, inner);
+	if (!filtered)
+		return true;
+	if (filter_cgroup || filter_locks || filter_callers)
+		return let_in(ctx, state, lock, kind, inner);
+	return wanted_ids(current_ids(state));
 }
 
 /* Whether begin_plain() and the like may take the wait. */
 static __always_inline bool is_plain(const struct cpu_state *state, __u32 kind)
 {
 	/* The begin of a wait that sleeps looks for the lock's owner, if that is recorded. */
-	const __u32 needed = BEGIN_PLAIN | (is_spinning(kind) ? 0 : END_PLAIN) | 1u << kind;
+	const __u32 needed = BEGIN_PLAIN | (is_spinning(kind) ? 0 : END_PLAIN);
 
+	if (record_holdings && !is_spinning(kind))
+		return false;
 	return (state->begin_kinds & needed) == needed;
 }
 
 /* What is not plain.  Apart, as it is long. */
-static __noinline int begin_sleeping_wait(void *ctx, struct cpu_state *state, __u64 lock, __u32 kind)
-{
-	if (!ctx || !state)
-		return 0;
-	kind &= KIND_COUNT - 1;
-	if (wanted(ctx, state, lock, kind, false))
-		begin_sleeping(ctx, state, lock, kind, false);
-	else
-		count(state, COUNT_FILTERED, 1);
-	return 0;
-}
-
 static __noinline int begin_spinning_wait(void *ctx, struct cpu_state *state, __u64 lock, __u32 kind)
 {
 	if (!ctx || !state)
 		return 0;
 	kind &= KIND_COUNT - 1;
-	if (!state->spin_depth && is_plain(state, kind) && begin_plain_without_row(state, lock, kind))
-		return 0;
-	if (!wanted(ctx, state, lock, kind, true))
-		count(state, COUNT_FILTERED, 1);
-	else if (in_slow_path(state, lock))
+	if (in_slow_path(state, lock)) {
 		/* Counted by this program alone, which never interrupts itself. */
 		state->counters[COUNT_REPEATED]++;
+		return 0;
+	}
+	if (resilient_text && kind == KIND_SPINLOCK)
+		kind = spinlock_kind(ctx, state, lock) & (KIND_COUNT - 1);
+	if (kind_recorded(kind))
+		begin_spinning(ctx, state, lock, kind, 0);
 	else
-		begin_spinlock(ctx, state, lock, kind);
+		count(state, COUNT_FILTERED, 1);
 	return 0;
 }
 
-static __always_inline void begin_wait(void *ctx, __u64 lock, __u32 kind)
+static __always_inline void begin_that_spins(void *ctx, __u64 lock, __u32 kind)
+{
+	struct cpu_state *state = state_of(bpf_get_smp_processor_id());
+
+	kind &= KIND_COUNT - 1;
+	if (!state)
+		return;
+	state->begins[kind]++;
+	if (unlikely(!wanted(ctx, state, lock, kind, true)))
+		count(state, COUNT_FILTERED, 1);
+	else if (unlikely(state->spin_depth || !is_plain(state, kind) || !begin_plain(state, lock, kind, 0)))
+		begin_spinning_wait(ctx, state, lock, kind);
+}
+
+static __always_inline void begin_that_sleeps(void *ctx, __u64 lock, __u32 kind)
 {
 	struct cpu_state *state;
 
 	kind &= KIND_COUNT - 1;
 	/* A waiter that sleeps may be preempted here, unlike one that spins. */
-	if (!is_spinning(kind))
-		stay_at_tracepoint();
+	stay_at_tracepoint();
 	state = state_of(bpf_get_smp_processor_id());
 	if (state) {
 		state->begins[kind]++;
-		if (!is_spinning(kind)) {
-			if (unlikely(!is_plain(state, kind) || !begin_plain_sleeping(state, lock, kind)))
-				begin_sleeping_wait(ctx, state, lock, kind);
-		} else if (unlikely(state->spin_depth || !is_plain(state, kind) ||
-				    !begin_plain(state, lock, kind, 0))) {
-			begin_spinning_wait(ctx, state, lock, kind);
-		}
+		if (unlikely(!wanted(ctx, state, lock, kind, false)))
+			count(state, COUNT_FILTERED, 1);
+		else if (unlikely(!is_plain(state, kind) || !begin_plain_sleeping(state, lock, kind)))
+			begin_sleeping(ctx, state, lock, kind, false);
 	}
-	if (!is_spinning(kind))
-		leave_tracepoint();
+	leave_tracepoint();
 }
 
-/* What does not spin, is not plain, or has lost its begin. */
+static __always_inline void begin_wait(void *ctx, __u64 lock, __u32 kind)
+{
+	bool spins = is_spinning(kind);
+
+	/* Else the compiler leaves out a mask that the verifier wants to see. */
+	barrier_var(kind);
+	if (spins)
+		begin_that_spins(ctx, lock, kind);
+	else
+		begin_that_sleeps(ctx, lock, kind);
+}
+
+/* What is not plain, or has lost its begin. */
 static __noinline int end_any_wait(void *ctx, struct cpu_state *state, __u64 lock, __s32 result, __u64 now)
 {
 	if (!ctx || !state)
@@ -125,32 +142,21 @@ static __noinline int end_any_wait(void *ctx, struct cpu_state *state, __u64 loc
 		return 0;
 	stay_at_tracepoint();
 	state = state_of(bpf_get_smp_processor_id());
-	if (state && !end_sleeping(ctx, state, lock, result, now))
+	if (state && !end_sleeping(ctx, state, lock, result, now)) {
 		state->counters[COUNT_UNMATCHED]++;
+		/* Of a CPU whose waits are all filtered out nothing else does. */
+		if (!state->current_word)
+			adopt_current_word(state);
+	}
 	leave_tracepoint();
 	return 0;
 }
 
 /*
- * Apart, so that the program's own stack stays below 64 bytes: from there on the kernel gives a function one of its own
- * (6.13), in lines that nothing else keeps warm.
+ * A call of a function costs a wait some 12 ns where returns are guarded: the ends of common waits call none.  The
+ * program's own stack stays below 64 bytes: from there on the kernel gives a function one of its own (6.13), in lines
+ * that nothing else keeps warm.
  */
-static __noinline int end_sleeping_wait(void *ctx, struct cpu_state *state, __u64 lock)
-{
-	bool done;
-	__u64 now = 0;
-
-	if (!ctx || !state)
-		return 0;
-	stay_at_tracepoint();
-	state = state_of(bpf_get_smp_processor_id());
-	done = state && end_plain_sleeping(state, lock, &now);
-	leave_tracepoint();
-	if (unlikely(!done))
-		end_any_wait(ctx, state, lock, 0, now);
-	return 0;
-}
-
 static __always_inline void end_wait(void *ctx, __u64 lock, __s32 result)
 {
 	struct cpu_state *state = state_of(bpf_get_smp_processor_id());
@@ -166,8 +172,16 @@ static __always_inline void end_wait(void *ctx, __u64 lock, __s32 result)
 		if (likely(!result && end_plain(state, lock, 0, &now)))
 			return;
 	} else if (!state->spin_depth && !result) {
-		end_sleeping_wait(ctx, state, lock);
-		return;
+		bool done = true;
+
+		stay_at_tracepoint();
+		if (tracepoints_preemptible())
+			state = state_of(bpf_get_smp_processor_id());
+		if (state)
+			done = end_plain_sleeping(state, lock, &now);
+		leave_tracepoint();
+		if (likely(done))
+			return;
 	}
 	end_any_wait(ctx, state, lock, result, now);
 }
@@ -181,11 +195,10 @@ static __always_inline void enter_slow_path(void *ctx, __u64 lock, __u32 kind)
 	if (!state)
 		return;
 	state->slow_paths[kind]++;
-	if (likely(!state->spin_depth && is_plain(state, kind) && begin_plain(state, lock, kind, SPIN_SLOW_PATH)))
-		return;
-	if (!kind_recorded(kind) || !wanted(ctx, state, lock, kind, false)) {
+	if (unlikely(!kind_recorded(kind) || !wanted(ctx, state, lock, kind, false))) {
 		count(state, COUNT_FILTERED, 1);
-	} else {
+	} else if (unlikely(state->spin_depth || !is_plain(state, kind) ||
+			    !begin_plain(state, lock, kind, SPIN_SLOW_PATH))) {
 		add_waiter(lock, 1);
 		begin_spinning(ctx, state, lock, kind, SPIN_SLOW_PATH);
 	}

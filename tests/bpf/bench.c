@@ -52,10 +52,9 @@ bool plain_waits = true;
 /* As the collector has it (probes.c). */
 static __u32 plain(const struct wait_test_bpf *skeleton, const struct settings *settings)
 {
-	if (!plain_waits || skeleton->rodata->filtered || skeleton->rodata->count_waiters ||
-	    settings->begin_kinds != settings->wait_kinds)
+	if (!plain_waits || skeleton->rodata->count_waiters || settings->begin_kinds != settings->wait_kinds)
 		return 0;
-	return skeleton->rodata->record_holdings ? BEGIN_PLAIN : BEGIN_PLAIN | END_PLAIN;
+	return BEGIN_PLAIN | END_PLAIN;
 }
 
 /* What every test begins with, beside zeros. */

@@ -145,6 +145,14 @@ static void put_later(struct feed *feed, const __u64 *values)
 	memcpy(feed->later[feed->later_end++], values, sizeof(feed->later[0]));
 }
 
+/* The filter is always there: whether it lets this process through. */
+static void let_through(struct bench *bench, bool wanted)
+{
+	__u64 *word = &bench->task_filter[getpid() / 64], bit = 1ull << getpid() % 64;
+
+	*word = wanted ? *word | bit : *word & ~bit;
+}
+
 void feed_command(struct feed *feed, const char *word, const __u64 *values)
 {
 	const __u64 own = (__u64)feed_command;
@@ -165,7 +173,7 @@ void feed_command(struct feed *feed, const char *word, const __u64 *values)
 	else if (!strcmp(word, "window"))
 		bench->state->begin_kinds = values[0] ? ~0u : 0;
 	else if (!strcmp(word, "filter"))
-		bench->state->flags = values[0] ? STATE_FILTERED : 0;
+		let_through(bench, !values[0]);
 	else if (!strcmp(word, "drain"))
 		drain(feed);
 	else if (!strcmp(word, "forget"))
@@ -184,7 +192,6 @@ void feed_command(struct feed *feed, const char *word, const __u64 *values)
 
 int main(int argc, char **argv)
 {
-	/* The filter is there, and lets nobody through, once it is switched on. */
 	const struct settings settings = {.threshold_ns = NEVER_OUTLIER,
 					  .begin_kinds = ~0u,
 					  .wait_kinds = ~0u,
@@ -204,7 +211,7 @@ int main(int argc, char **argv)
 	feed->anonymous = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	check("memory", feed->anonymous == MAP_FAILED ? -errno : 0);
 	bench_open(&feed->bench, &settings);
-	feed->bench.state->flags = 0;
+	let_through(&feed->bench, true);
 	check("the kernel's symbols", symbols_open(&symbols));
 	check("sums", live_sums_open(&feed->sums, symbols, 1));
 	check("the recording", recording_create(&feed->recording, argv[1]));

@@ -199,6 +199,9 @@ static void path_open(struct path *path, const struct settings *settings)
 	/* As on a kernel that has them: a lock that is no spinlock yet is looked at. */
 	bpf->rodata->resilient_text = 0xffffffff81000000;
 	bpf->rodata->resilient_text_size = 1;
+	/* And whose waiters' stacks have a word that tells: here the lock's. */
+	bpf->rodata->spin_text[0] = LOCK(0);
+	bpf->rodata->spin_text_size[0] = 1ull << 40;
 	resize(bpf, cpus);
 	error = lockline_bpf__load(bpf);
 	if (error)
@@ -217,12 +220,9 @@ static void path_open(struct path *path, const struct settings *settings)
 
 		state->row_base = cpu * (NAMED_ROWS + KIND_COUNT);
 		state->named_rows = NAMED_ROWS;
-		state->current_word = current_words[cpu];
+		state->found_word = current_words[cpu];
 		state->sample_mask = settings->stacks ? 0 : ~0u;
-		state->begin_kinds = (1u << KIND_COUNT) - 1;
-		if (!bpf->rodata->filtered)
-			state->begin_kinds |= bpf->rodata->record_holdings ? BEGIN_PLAIN : BEGIN_PLAIN | END_PLAIN;
-		state->flags = settings->filtered ? STATE_FILTERED : 0;
+		state->begin_kinds = ((1u << KIND_COUNT) - 1) | BEGIN_PLAIN | END_PLAIN;
 		state->threshold_ns = ~0ull;
 		state->stack_tokens = settings->stacks ? ~0u : 0;
 	}

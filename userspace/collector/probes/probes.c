@@ -63,12 +63,10 @@ static __u32 begin_kinds(__u32 kinds)
 static __u32 plain(const struct probes *probes, __u32 kinds)
 {
 	const struct lockline_bpf *bpf = probes->bpf;
-	bool more = bpf->rodata->record_holdings || bpf->rodata->record_futexes;
-
-	if (bpf->rodata->filtered || bpf->rodata->count_waiters || begin_kinds(kinds) != kinds ||
+	if (bpf->rodata->count_waiters || begin_kinds(kinds) != kinds ||
 	    maps_cpu(&probes->maps, 0)->flags & STATE_COARSE_CLOCK)
 		return 0;
-	return more ? BEGIN_PLAIN : BEGIN_PLAIN | END_PLAIN;
+	return bpf->rodata->record_futexes ? BEGIN_PLAIN : BEGIN_PLAIN | END_PLAIN;
 }
 
 static bool cpu_wanted(const struct options *options, __u32 cpu)

@@ -58,7 +58,7 @@ static int visit_sleeping(const struct maps *maps, __u64 before_ns, visit_open_w
 				.tgid = slot->tgid,
 				.cpu = waiting->begin_cpu,
 				.stack = maps_sleep_stack(maps, i, depth),
-				.frames = waiting->flags & SLEEP_SAMPLED ? waiting->kernel_frames : 0,
+				.frames = waiting->flags & SLEEP_SAMPLED ? waiting->frames.kernel : 0,
 			};
 
 			++*open;

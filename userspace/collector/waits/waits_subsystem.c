@@ -132,7 +132,7 @@ static int open_waits(struct ground *ground, void **state)
 		      ?: events_open(&waits->events, maps, ground->recording, waits->locks, waits->totals,
 				     ground->stacks, ground->cgroups, ground->containers, ground->names);
 	for (__u32 cpu = 0; !err && cpu < maps->sizing->cpus; cpu++)
-		maps_cpu(maps, cpu)->current_word = lock_names_current_task(ground->names, cpu);
+		maps_cpu(maps, cpu)->found_word = lock_names_current_task(ground->names, cpu);
 	if (!err) {
 		ground->locks = waits->locks;
 		ground->events = waits->events;
