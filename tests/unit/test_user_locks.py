@@ -310,14 +310,23 @@ def frame(symbol: str = "", module: str = "[anon]") -> rows.Frame:
     return rows.Frame(4096, symbol, 0, module)
 
 
-JVM = frame("Unsafe_Park", "/usr/lib/jvm/java-17/lib/server/libjvm.so")
+def java(folder: str) -> rows.Frame:
+    return frame("Unsafe_Park", f"{folder}/libjvm.so")
+
+
+JVM = java("/usr/lib/jvm/java-17/lib/server")
 EVALUATES = "_PyEval_EvalFrameDefault"
 
 
 @pytest.mark.parametrize(
     ("frames", "language"),
     [
-        ((JVM, frame()), "Java"),
+        ((JVM, frame()), "Java with map"),
+        ((java("/opt/jdk-21.0.2/lib/server"), frame()), "Java with map"),
+        ((java("/usr/lib/jvm/java-11-openjdk-amd64/lib/server"), frame()), "Java without map"),
+        ((java("/usr/lib/jvm/java-1.8.0-openjdk/jre/lib/amd64/server"), frame()), "Java without map"),
+        # An image says nothing of its version.
+        ((java("/opt/java/openjdk/lib/server"), frame()), "Java"),
         ((JVM, frame("void Threads.work()", "/tmp/perf-7.map")), ""),
         ((frame("uv_run", "/usr/bin/node"), frame()), "Node"),
         ((frame("", "/usr/share/dotnet/libcoreclr.so"), frame("", "/memfd:doublemapper")), ".NET"),

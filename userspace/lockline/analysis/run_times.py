@@ -10,21 +10,41 @@ from lockline.recording import rows
 _PYTHON = re.compile(r"python3\.(\d+)")
 # The first CPython that writes a map: 3.12.
 _PYTHON_WITH_MAP = 12
+# The first JDK that writes one.
+_JAVA_WITH_MAP = 17
+# /usr/lib/jvm/java-11-openjdk-amd64/..., jdk-21.0.2/..., java-1.8.0-openjdk/...
+_JAVA = re.compile(r"(?:java|jdk|jre|openjdk|temurin|zulu|corretto)-?(?:1\.)?(\d+)", re.IGNORECASE)
+# Until JDK 8 libjvm.so lay below a folder for the architecture.
+_JAVA_8 = re.compile(r"/lib/(?:amd64|aarch64|i386)/(?:server|client)/libjvm\.so")
+_JCMD = (
+    "run `jcmd {0} Compiler.perfmap` before the recording ends; if started with -XX:+PreserveFramePointer, callers too"
+)
+_AGENT = "this needs an agent that writes /tmp/perf-{0}.map, as perf-map-agent does, and -XX:+PreserveFramePointer"
 _SWITCHES = {
-    "Java": (
-        "start it with -XX:+PreserveFramePointer -XX:+UnlockDiagnosticVMOptions -XX:+DumpPerfMapAtExit, or with the"
-        " first of them and run `jcmd {} Compiler.perfmap` before the recording ends"
-    ),
+    "Java": f"JDK {_JAVA_WITH_MAP} or later: {_JCMD}; before: {_AGENT}",
+    "Java with map": _JCMD,
+    "Java without map": f"JDK {_JAVA_WITH_MAP} and later write them by jcmd; before, {_AGENT}",
     "Node": "start it with --perf-basic-prof",
     ".NET": "start it with DOTNET_PerfMapEnabled=1 (before .NET 6: COMPlus_PerfMapEnabled=1)",
     "Python": "start it with -X perf",
 }
 
 
-def _run_time(modules: Iterable[str]) -> str:
-    names = {module.rsplit("/", 1)[-1] for module in modules}
-    if "libjvm.so" in names:
+def _java(path: str) -> str:
+    """What switches names on in a JVM, by the version that the path of its libjvm.so tells, if it does."""
+    if _JAVA_8.search(path):
+        return "Java without map"
+    versions = [int(number) for number in _JAVA.findall(path)]
+    if not versions:
         return "Java"
+    return "Java with map" if versions[-1] >= _JAVA_WITH_MAP else "Java without map"
+
+
+def _run_time(modules: Iterable[str]) -> str:
+    files = tuple(modules)
+    names = {module.rsplit("/", 1)[-1] for module in files}
+    if "libjvm.so" in names:
+        return _java(next(module for module in files if module.endswith("/libjvm.so") or module == "libjvm.so"))
     if "libcoreclr.so" in names:
         return ".NET"
     return "Node" if any(name in ("node", "nodejs") or name.startswith("libnode.so") for name in names) else ""
@@ -41,7 +61,7 @@ def _python_without_names(frames: Sequence[rows.Frame]) -> bool:
 def without_names(processes: Mapping[int, Sequence[rows.Frame]]) -> dict[str, tuple[int, ...]]:
     """Processes whose run time could name code that has none in these frames, by what switches it on.
 
-    The switch is text in which {} stands for the first of these processes' ids.
+    The switch is text in which {0} stands for the first of these processes' ids.
     """
     found: defaultdict[str, list[int]] = defaultdict(list)
     for tgid, frames in sorted(processes.items()):
@@ -52,6 +72,11 @@ def without_names(processes: Mapping[int, Sequence[rows.Frame]]) -> dict[str, tu
         if language:
             found[language].append(tgid)
     return {language: tuple(tgids) for language, tgids in found.items()}
+
+
+def language_of(key: str) -> str:
+    """The language that a key of without_names() is of."""
+    return key.partition(" ")[0]
 
 
 def switch_on(language: str, tgids: Sequence[int]) -> str:

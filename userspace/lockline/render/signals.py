@@ -20,7 +20,7 @@ from lockline.analysis.futex import (
 )
 from lockline.analysis.model import Figures
 from lockline.analysis.ptrace import Attaches, InactiveWaits
-from lockline.analysis.run_times import switch_on, without_names
+from lockline.analysis.run_times import language_of, switch_on, without_names
 from lockline.analysis.user_evidence import BARRIER as PTHREAD_BARRIER
 from lockline.analysis.user_evidence import BEHAVIOUR, CONDITION_VARIABLE, RWLOCK
 from lockline.base.c_library import FUTEX_CALLERS
@@ -128,7 +128,8 @@ def _unnamed_code(found: Futexes) -> list[str]:
     for language, tgids in without_names(processes).items():
         of = ", ".join(map(str, tgids[:4]))
         lines += fill(
-            f"  Functions of {language} have no names (process {of}): {switch_on(language, tgids)}", rest="      "
+            f"  Functions of {language_of(language)} have no names (process {of}): {switch_on(language, tgids)}",
+            rest="      ",
         )
     return lines
 
