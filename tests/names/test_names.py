@@ -157,11 +157,11 @@ class UserNames:
     def __init__(self, program: Path) -> None:
         self.process = subprocess.Popen([program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
-    def lookup(self, pid: int, address: int) -> tuple[str, int, str]:
-        """Name, offset and module."""
+    def lookup(self, pid: int, address: int, how: str = "") -> tuple[str, int, str]:
+        """Name, offset and module; how: "again", with maps read again at once."""
         assert self.process.stdin is not None
         assert self.process.stdout is not None
-        self.process.stdin.write(f"{pid} {address:x}\n")
+        self.process.stdin.write(f"{pid} {address:x} {how}\n")
         self.process.stdin.flush()
         name, offset, module = self.process.stdout.readline().rstrip("\n").split("\t")
         return name, int(offset), module
@@ -246,6 +246,14 @@ def test_code_made_at_run_time(users: UserNames) -> None:
                 assert time.monotonic() < deadline, "the file is not read again"
                 time.sleep(0.1)
             assert users.lookup(process.pid, anonymous + 0x64) == ("half a line", 4, str(path))
+
+
+def test_a_map_that_is_written_when_the_recording_ends(users: UserNames) -> None:
+    """As Java writes it at its exit: the last look reads it, however lately it was not there."""
+    with target(sys.executable) as (process, (_, anonymous, _)):
+        assert users.lookup(process.pid, anonymous) == ("", 0, "[anon]")
+        with map_of(process.pid, f"{anonymous:x} 80 void Threads.run()\n"):
+            assert users.lookup(process.pid, anonymous, "again")[0] == "void Threads.run()"
 
 
 def test_what_is_no_map_of_the_process(users: UserNames, tmp_path: Path) -> None:

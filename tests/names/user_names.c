@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * Reads "TGID ADDRESS" lines, answers each with "name offset module", tab-separated; "TGID ADDRESS frames": how many
- * frames a stack of zeros has there.
+ * frames a stack of zeros has there; "TGID ADDRESS again": as the first, with maps read again.
  */
 #include <stdio.h>
 #include <string.h>
@@ -38,7 +38,9 @@ int main(int argc, char **argv)
 
 		if (words < 2)
 			return 1;
-		if (words == 3) {
+		if (words == 3 && !strcmp(what, "again")) {
+			user_symbols_maps_again(users);
+		} else if (words == 3) {
 			printf("%d\n", count_frames(unwind, tgid, address));
 			fflush(stdout);
 			continue;

@@ -44,6 +44,7 @@ struct naming_queue {
 	bool names_turn; /* the next is a name, if there is one */
 	bool busy;       /* the thread looks for a name, or unwinds */
 	bool again;      /* these are the unnamed: what is known of them stays */
+	bool maps_again; /* maps that may have been written since are read for them */
 	bool stuck;      /* the thread did not come back: it and this are left as they are */
 	bool settled;    /* nothing more is looked for */
 	bool end;
@@ -67,13 +68,17 @@ static bool is_unnamed(const struct named *named)
 static void find_name(struct naming_queue *queue)
 {
 	struct waiting next = queue->wishes[queue->first_wish];
+	const bool maps_are_old = queue->again && !queue->maps_again;
 	struct named named;
 	__u64 took;
 
+	queue->maps_again |= maps_are_old;
 	queue->first_wish = (queue->first_wish + 1) % MOST_WISHES;
 	queue->wish_count--;
 	pthread_mutex_unlock(&queue->lock);
 
+	if (maps_are_old)
+		user_symbols_maps_again(queue->users);
 	look_up(queue, &next.wish, &named);
 	took = now_ns() - next.asked_ns;
 

@@ -190,6 +190,12 @@ static bool name_in_map(struct user_symbols *users, struct process *process, __u
 	return *name;
 }
 
+void user_symbols_maps_again(struct user_symbols *users)
+{
+	for (unsigned int i = 0; i < users->count; i++)
+		users->processes[i].map_ns = 0;
+}
+
 int user_symbols_lookup(struct user_symbols *users, __u32 tgid, __u64 address, char *name, size_t name_size,
 			__u64 *offset, char *module, size_t module_size)
 {

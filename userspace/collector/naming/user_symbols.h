@@ -21,6 +21,9 @@ int user_symbols_lookup(struct user_symbols *users, __u32 tgid, __u64 address, c
 /* Address of a symbol by its exact name; -ENOENT, or -ESRCH: no such process. */
 int user_symbols_address(struct user_symbols *users, __u32 tgid, const char *name, __u64 *address);
 
+/* Maps of code that was made at run time are read again, however lately that was done. */
+void user_symbols_maps_again(struct user_symbols *users);
+
 /* Its counts, and the end of a call that lasts. */
 struct naming_client *user_symbols_client(struct user_symbols *users);
 
