@@ -4,6 +4,7 @@
 import json
 import os
 import random
+import signal
 import subprocess
 import sys
 import threading
@@ -214,6 +215,12 @@ def test_commands_that_fail_or_hang() -> None:
         run_shell("exit 3")
     with pytest.raises(LocklineError, match="takes longer than"):
         run_shell("sleep 60", 0.2)
+
+
+def test_a_command_may_leave_a_process_behind() -> None:
+    """It holds the command's output open, as a tracer that was started in the background does."""
+    left = int(run_shell("sleep 600 & echo $!"))
+    os.kill(left, signal.SIGKILL)
 
 
 @given(st.binary(max_size=200))

@@ -3,6 +3,7 @@
 
 import os
 import subprocess
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -15,6 +16,8 @@ from lockline.experiment.perf import tracepoint_hits, uprobe_hits
 from lockline.experiment.processes import is_gone, named
 from lockline.experiment.spec import Command, File, InputOutput, Memory, Spec, Tracepoint, Uprobe, number_in
 
+# Of what a command prints, at most so much is read.
+_MOST_PRINTED = 1 << 20
 COMMAND_SECONDS = 5.0
 # How long a counter is watched before the start, and how often.
 CHECK_SECONDS = 1.0
@@ -189,28 +192,32 @@ def _of_command(spec: Command) -> Iterator[Counter]:
 
 
 def run_shell(command: str, seconds: float = COMMAND_SECONDS) -> str:
-    """What a command of the user's prints.  Raises LocklineError if it fails, or takes too long."""
-    process = subprocess.Popen(
-        ["/bin/sh", "-c", command],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        # Ctrl-C is for lockline alone.
-        start_new_session=True,
-    )
-    with process:
-        try:
-            out, err = process.communicate(timeout=seconds)
-        except BaseException as error:
-            os.killpg(process.pid, 9)
-            if isinstance(error, subprocess.TimeoutExpired):
-                raise LocklineError(f"`{command}` takes longer than {seconds:g} s") from None
-            raise
+    """What a command of the user's prints.  Raises LocklineError if it fails, or takes too long.
+
+    It may leave a process behind that goes on printing, as `strace -p PID &`: a pipe would not end before that does.
+    """
+    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+        process = subprocess.Popen(
+            ["/bin/sh", "-c", command],
+            stdin=subprocess.DEVNULL,
+            stdout=out,
+            stderr=err,
+            # Ctrl-C is for lockline alone.
+            start_new_session=True,
+        )
+        with process:
+            try:
+                process.wait(seconds)
+            except BaseException as error:
+                os.killpg(process.pid, 9)
+                if isinstance(error, subprocess.TimeoutExpired):
+                    raise LocklineError(f"`{command}` takes longer than {seconds:g} s") from None
+                raise
+        printed, said = (os.pread(file.fileno(), _MOST_PRINTED, 0).decode("utf-8", "replace") for file in (out, err))
     if process.returncode:
-        said = err.decode("utf-8", "replace").strip().splitlines()
-        why = said[-1] if said else f"exit code {process.returncode}"
-        raise LocklineError(f"`{command}` failed: {why}")
-    return out.decode("utf-8", "replace")
+        lines = said.strip().splitlines()
+        raise LocklineError(f"`{command}` failed: {lines[-1] if lines else f'exit code {process.returncode}'}")
+    return printed
 
 
 _OPEN: dict[type, Callable[..., Iterator[Counter]]] = {

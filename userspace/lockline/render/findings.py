@@ -336,10 +336,6 @@ REMEDIES: Mapping[str, str] = {
     "find-tracer": "`grep TracerPid /proc/{tracee:id}/status` names the tracer: stop it, or trace less on this machine",
     "stop-tracer": "stop {tracer}, or trace less on this machine",
     "trace-less": "find out who traces (strace, debuggers, checkpointing) and trace less on this machine",
-    "try-without": (
-        "`lockline experiment --stop {process:id} --progress io:PID` shows how much more the load (PID) would get done"
-        " without it"
-    ),
     "wake-one": (
         "wake one thread where one can go on (pthread_cond_signal(), notify_one()), and unlock the mutex before that"
     ),

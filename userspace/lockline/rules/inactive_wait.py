@@ -160,7 +160,6 @@ def find(report: Report) -> list[Finding]:
             evidence=tuple(evidence),
             remedies=(
                 remedy("trace-less") if tracer is None else remedy("stop-tracer", tracer=tracer),
-                *([remedy("try-without", process=tracer)] if tracer is not None and tracer.tid else []),
                 remedy("record-ptrace"),
             ),
             impact=Impact(waited_ns + caused_ns + long_ns),

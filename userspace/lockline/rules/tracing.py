@@ -83,7 +83,6 @@ def find(report: Report) -> list[Finding]:
             evidence=(*_evidence(traced), *(loops[0].evidence if loops else ())),
             remedies=(
                 stop,
-                *([remedy("try-without", process=tracer)] if tracer is not None and tracer.tid else []),
                 *([] if report.inactive_waits is not None else [remedy("record-ptrace")]),
             ),
             impact=Impact(traced.wait_ns),
