@@ -15,6 +15,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/sysinfo.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <bpf/bpf.h>
@@ -42,6 +44,7 @@ struct settings {
 	__u32 flags; /* CONTENTION_* */
 	bool new_rows;
 	bool full;
+	int locks; /* as many in turn, whose rows exist */
 	bool filtered;
 	bool wanted;
 	__u64 only_lock; /* -L */
@@ -64,6 +67,10 @@ static const struct settings cases[] = {
 	{.name = "spinlock, new row, no stack", .flags = CONTENTION_SPIN, .new_rows = true},
 	{.name = "spinlock, new row with its stack", .flags = CONTENTION_SPIN, .new_rows = true, .stacks = true},
 	{.name = "spinlock, table full", .flags = CONTENTION_SPIN, .new_rows = true, .full = true},
+	{.name = "spinlock, 2 locks in turn", .flags = CONTENTION_SPIN, .locks = 2},
+	{.name = "spinlock, 32 locks in turn", .flags = CONTENTION_SPIN, .locks = 32},
+	{.name = "spinlock, 512 locks in turn", .flags = CONTENTION_SPIN, .locks = 512},
+	{.name = "spinlock, 1,800 locks in turn", .flags = CONTENTION_SPIN, .locks = 1800},
 	{.name = "spinlock, a stack each", .flags = CONTENTION_SPIN, .stacks = true},
 	{.name = "the same, --user-stacks", .flags = CONTENTION_SPIN, .stacks = true, .user_stacks = true},
 	{.name = "rwlock write, row exists", .flags = CONTENTION_SPIN | CONTENTION_WRITE},
@@ -71,6 +78,11 @@ static const struct settings cases[] = {
 	{.name = "the same, --holders", .flags = CONTENTION_MUTEX, .holders = true},
 	{.name = "mutex, new row, no stack", .flags = CONTENTION_MUTEX, .new_rows = true},
 	{.name = "rwsem write, row exists", .flags = CONTENTION_WRITE},
+};
+
+static const struct settings on_cpus[] = {
+	{.name = "spinlock", .flags = CONTENTION_SPIN},
+	{.name = "mutex", .flags = CONTENTION_MUTEX},
 };
 
 struct path {
@@ -330,9 +342,12 @@ static void measure(const struct settings *settings, int rounds, const double em
 		struct path path;
 
 		path_open(&path, settings);
-		for (int i = settings->full ? -FULL_LOCKS : 0; i < rounds; i++) {
+		for (int i = settings->full ? -FULL_LOCKS : -settings->locks; i < rounds; i++) {
 			/* Of a full table each home is known to be crowded after a first look. */
-			__u64 lock = LOCK(settings->full ? i & (FULL_LOCKS - 1) : settings->new_rows ? i : 1);
+			__u64 lock = LOCK(settings->full       ? i & (FULL_LOCKS - 1)
+					  : settings->locks    ? (i + settings->locks) % settings->locks
+					  : settings->new_rows ? i
+							       : 1);
 			__u64 *at_begin = &begins[i < 0 ? 0 : i], *at_end = &ends[i < 0 ? 0 : i];
 
 			*at_begin = timed(path.begin, lock, settings->flags, cold);
@@ -412,14 +427,48 @@ static void print_counts(void)
 	path_close(&path);
 }
 
-static void stay_on_one_cpu(void)
+static void stay_on_cpu(int cpu)
 {
 	cpu_set_t cpus;
 
 	CPU_ZERO(&cpus);
-	CPU_SET(sched_getcpu(), &cpus);
+	CPU_SET(cpu, &cpus);
 	if (sched_setaffinity(0, sizeof(cpus), &cpus))
 		refuse("cannot stay on one CPU", errno);
+}
+
+/* Waits for one lock on so many CPUs at once.  The kernel sums the time of all: means, interrupts and all. */
+static void measure_on_cpus(const struct settings *settings, int cpus, int rounds, const double empty[2])
+{
+	__u64 begin_ns, end_ns;
+	struct path path;
+
+	path_open(&path, settings);
+	begin_ns = run_time(path.begin);
+	end_ns = run_time(path.end);
+	fflush(stdout);
+	for (int cpu = 0; cpu < cpus; cpu++) {
+		pid_t child = fork();
+
+		if (child < 0)
+			refuse("cannot start a process", errno);
+		if (child)
+			continue;
+		stay_on_cpu(cpu);
+		for (int i = 0; i < rounds; i++) {
+			run(path.begin, LOCK(1), settings->flags);
+			run(path.end, LOCK(1), 0);
+		}
+		_exit(0);
+	}
+	for (int cpu = 0, status; cpu < cpus; cpu++)
+		if (wait(&status) < 0 || status)
+			refuse("a CPU's process failed", ECHILD);
+	begin_ns = run_time(path.begin) - begin_ns;
+	end_ns = run_time(path.end) - end_ns;
+	path_close(&path);
+	printf("%s, CPUs at once: %d, mean %*s%8.0f %6.0f\n", settings->name, cpus, (int)(14 - strlen(settings->name)),
+	       "", (double)begin_ns / rounds / cpus - empty[0], (double)end_ns / rounds / cpus - empty[0]);
 }
 
 int main(int argc, char **argv)
@@ -435,7 +484,7 @@ int main(int argc, char **argv)
 		print_counts();
 		return 0;
 	}
-	stay_on_one_cpu();
+	stay_on_cpu(sched_getcpu());
 	evicted = malloc(EVICTED_BYTES);
 	if (!evicted)
 		refuse("memory", ENOMEM);
@@ -453,6 +502,9 @@ int main(int argc, char **argv)
 	printf("%-36s %8.0f %6s %6s %9.0f\n", "a clock read alone", clock[0], "", "", clock[1]);
 	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++)
 		measure(&cases[i], rounds, empty);
+	for (int cpus = 1; cpus <= get_nprocs(); cpus *= 2)
+		for (size_t i = 0; i < sizeof(on_cpus) / sizeof(*on_cpus); i++)
+			measure_on_cpus(&on_cpus[i], cpus, 20 * rounds, empty);
 	close(statistics);
 	return 0;
 }
