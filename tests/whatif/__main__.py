@@ -41,7 +41,8 @@ AUTOGROUP_NICE = -15
 class Case:
     """A program of tests/workloads/switched.c.
 
-    limit: it runs with a tenth of a CPU, and the switch ends that.  beyond: what the switch does more than to end
+    limit: it runs with a tenth of a CPU, and the switch ends that.  tracer: strace traces it, and the switch ends that;
+    to stop a tracer by a signal would stop what it traces.  beyond: what the switch does more than to end
     waiting; the bound does not hold that.
     """
 
@@ -49,6 +50,7 @@ class Case:
     program: str
     threads: int
     limit: bool = False
+    tracer: bool = False
     beyond: str = ""
 
 
@@ -58,7 +60,8 @@ CASES = (
     Case("a hash collision gone", "collision", 6),
     Case("a line padded", "line", 3, beyond="the work is faster too"),
     Case("sleep moved out of a section", "asleep", 4),
-    Case("holder no longer throttled", "nothing", 4, True, "there is more CPU too"),
+    Case("holder no longer throttled", "nothing", 4, limit=True, beyond="there is more CPU too"),
+    Case("the tracer gone", "asleep", 4, tracer=True, beyond="the work is faster too"),
     Case("the top waiter's lock gone, which makes it worse", "gate", 6),
     Case("a switch that does nothing", "nothing", 4),
 )
@@ -99,6 +102,18 @@ def started(case: Case, directory: Path) -> Iterator[tuple[int, str, str]]:
         put = stack.enter_context(limited()) if case.limit else None
         load = stack.enter_context(running(("switched", case.program, str(case.threads)), directory))
         favour(load.pid)
+        if case.tracer:
+            tracer = directory / "tracer"
+            end = f"read tracer < {tracer} && kill $tracer"
+            # A tracer that has ended may stay in the table of processes for a while.
+            end += f"; while grep -q 'TracerPid:.[1-9]' /proc/{load.pid}/status; do sleep 0.01; done"
+            # An experiment may put it back twice.
+            begin = f"grep -q 'TracerPid:.[1-9]' /proc/{load.pid}/status && exit"
+            begin += f"; strace -f -qq -o /dev/null -p {load.pid} & echo $! > {tracer}"
+            stack.callback(shell, end)
+            shell(begin)
+            yield load.pid, end, begin
+            return
         if put is None:
             yield load.pid, f"kill -USR1 {load.pid}", f"kill -USR2 {load.pid}"
             return
@@ -185,7 +200,7 @@ def main() -> int:
     favour("self")
     results = []
     for case in CASES:
-        if arguments.names and case.program not in arguments.names:
+        if arguments.names and not {case.program, case.name} & set(arguments.names):
             continue
         result = measure(case, arguments.runs, arguments.seconds)
         told = [f"{ratio:.2f} ({low:.2f} to {high:.2f})" for ratio, low, high in result.ratios]
