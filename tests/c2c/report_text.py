@@ -321,6 +321,18 @@ def pareto(report: Report, style: Style) -> str:
     return "\n".join(parts)
 
 
+def offset_cells(report: Report, style: Style) -> tuple[list[Column], list[tuple[int, list[str]]]]:
+    """The columns of the offsets' rows, and for each row the address of its line and the cells."""
+    _, columns = _pareto_columns(report, style)
+    first = 0 if style.browser else 1
+    rows = [
+        (line.address, _offset_values(offset, line, report, style)[first:])
+        for line in report.lines
+        for offset in line.offsets
+    ]
+    return columns[first:], rows
+
+
 def statistics(report: Report, style: Style) -> str:
     """The figures of the whole file, and the events."""
     lines = report.lines

@@ -17,6 +17,9 @@ _SAMPLE = 1 << 16
 # A row of perf c2c has at most a few hundred characters, with --full-symbols a few thousand.
 MAX_LINE_CHARACTERS = 16384
 
+# Thin spaces between digits are a locale's; a hard space is one where others stand for spaces.
+_GROUPS = re.compile(r"(?<![\w.,])\d{1,3}(?:[\u2009\u202f]\d{3})+(?![\w.,%])")
+_HARD_GROUPS = re.compile(r"(?<![\w.,\u00a0])\d{1,3}(?:\u00a0\d{3})+(?![\w.,%\u00a0])")
 _SPACES = dict.fromkeys((*range(0x2000, 0x200B), 0xA0, 0x1680, 0x202F, 0x205F, 0x3000), " ")
 _NOTHING = dict.fromkeys((0x200B, 0x200C, 0x200D, 0x2060, 0xFEFF, 0xAD))
 _DASHES = dict.fromkeys((0x2010, 0x2011, 0x2012, 0x2013, 0x2014, 0x2015, 0x2212), "-")
@@ -113,6 +116,10 @@ def _without(lines: Sequence[Line], pattern: re.Pattern[str]) -> list[Line]:
     return [Line(number, pattern.sub("", text, count=1) if pattern.match(text) else text) for number, text in lines]
 
 
+def _joined(match: re.Match[str]) -> str:
+    return re.sub(r"\D", "", match.group())
+
+
 def clean_lines(text: str) -> tuple[list[Line], list[int]]:
     """The lines of a text, without quote marks, line numbers, entities, escapes and exotic spaces.
 
@@ -127,12 +134,18 @@ def clean_lines(text: str) -> tuple[list[Line], list[int]]:
     too_long: list[int] = []
     for number, line in raw:
         if len(line) > MAX_LINE_CHARACTERS:
+            # Blanks at its end are a terminal's or an editor's.
+            line = line.rstrip()
+        if len(line) > MAX_LINE_CHARACTERS:
             too_long.append(number)
             continue
         if "&" in line:
             line = html.unescape(line)
         if "\x1b" in line:
             line = _ESCAPE.sub("", line)
+        if not line.isascii():
+            line = _GROUPS.sub(_joined, line)
+            line = _HARD_GROUPS.sub(_joined, line) if " " in line else line
         lines.append(Line(number, line))
     for _ in range(_MAX_QUOTES):
         unquoted = _unquoted(lines)

@@ -7,6 +7,7 @@ None of these is perf's.  Each is tried, and kept only if more of a report can b
 import re
 from collections.abc import Callable, Sequence
 
+from lockline.c2c.text_cells import in_order
 from lockline.c2c.text_lines import Line
 
 # What is always there, and begins its line in a text of perf.
@@ -27,6 +28,8 @@ _BARS = str.maketrans({"|": " ", "\u2502": " ", "\u2503": " ", "\u2551": " "})
 _LONGEST_ROW = 2000
 _CELL = re.compile(r"[,;](?![^{}]*\})")
 _THOUSANDS = re.compile(r"(?<![\d,.{-])\d{1,3}(?:,\d{3})+(?![\d,}-])")
+# The same of other locales; perf itself prints a point in percentages alone.
+_OTHER_THOUSANDS = re.compile(r"(?<![\w,.'\u2019{:-])\d{1,3}(?:([.'\u2019])\d{3})(?:\1\d{3})*(?![\w,.'\u2019}%:-])")
 _DECIMAL = re.compile(r"(?<!\d)(\d{1,3}),(\d{1,6}%)")
 _ESCAPED = {"\\n": "\n", "\\t": "\t", '\\"': '"', "\\\\": "\\"}
 
@@ -77,12 +80,13 @@ def _separated(lines: Sequence[Line]) -> list[Line]:
 
 
 def _plain_numbers(lines: Sequence[Line]) -> list[Line]:
-    """Numbers as perf prints them: 1500 for 1,500, and 12.50% for 12,50%."""
+    """Numbers as perf prints them: 1500 for 1,500 and 1.500 and 1'500, and 12.50% for 12,50%."""
     found = []
     for line in lines:
         number, text = line
         if "," in text:
             text = _THOUSANDS.sub(lambda match: match.group().replace(",", ""), _DECIMAL.sub(r"\1.\2", text))
+        text = _OTHER_THOUSANDS.sub(lambda match: match.group().replace(match[1], ""), text)
         found.append(Line(number, text) if text is not line.text else line)
     return found
 
@@ -96,12 +100,41 @@ def of_perf(lines: Sequence[Line]) -> bool:
 
 
 READINGS: tuple[Callable[[Sequence[Line]], list[Line]], ...] = (
-    *(_without_prefix, _without_ends, _cells, _separated, _plain_numbers),
+    *(_without_prefix, _without_ends, _cells, _separated, _plain_numbers, in_order),
 )
 
 
+# As of a container's log: each line is an object of JSON, with the text in one member.
+_LOGGED = re.compile(r'\{[^{}\n]*?"(?:log|message|msg|text)" ?: ?"((?:[^"\\\n]|\\.)*)"[^\n]*')
+# As syslog writes what ends a line and what sets columns apart.
+_SYSLOG = {"#012": "\n", "#011": "\t"}
+
+
+def _logged(text: str) -> str:
+    """The text of a log whose lines are objects of JSON."""
+    lines = text.splitlines()
+    found = [_LOGGED.fullmatch(line.strip()) for line in lines]
+    if sum(match is not None for match in found) < _MOST * len(lines):
+        return text
+    return "\n".join(match[1].removesuffix("\\n") if match else line for line, match in zip(lines, found, strict=True))
+
+
 def unescaped(text: str) -> str:
-    """A text that is a string of JSON or of a program, as it was before."""
+    """A text that is a string of JSON or of a program, or a log's, as it was before."""
+    if text.lstrip()[:1] == "{" and text.count("\n") > 2:
+        logged = _logged(text)
+        if logged is not text:
+            return re.sub(r"\\(?:u[0-9a-fA-F]{4}|.)", _character, logged)
+    if text.count("#012") > 2 * text.count("\n"):
+        return re.sub("#01[12]", lambda match: _SYSLOG[match.group()], text)
     if text.count("\\n") <= text.count("\n"):
         return text
     return re.sub(r"\\[nt\"\\]", lambda match: _ESCAPED[match.group()], text)
+
+
+def _character(match: re.Match[str]) -> str:
+    """One character of a string of JSON."""
+    escaped = match.group()
+    if len(escaped) == 6:
+        return chr(int(escaped[2:], 16))
+    return _ESCAPED.get(escaped, {"\\r": "\r", "\\/": "/"}.get(escaped, escaped))

@@ -83,7 +83,7 @@ _TITLES = {
 }
 _TITLE_END = re.compile(r"\(\d+ entries, sorted on .*\)?")
 _BROWSER_LINE = re.compile(r"Cacheline (0x[0-9a-fA-F]{1,16})$")
-_VALUE = re.compile(r"(\d{1,3}(?:,\d{3})+|\d{1,18})(?![\d.,%])")
+_VALUE = re.compile(r"(\d{1,3}(?:,\d{3})+|\d{1,18})(?![\d.,%'\u2019])")
 _TABLE_ROW = re.compile(r"\s*\d{1,9}\s+0x[0-9a-fA-F]+(?:\s|$)")
 _ROW_IN_PROSE = re.compile(r"(?:^|\s)(\d{1,9}\s+0x[0-9a-fA-F]+(?:\s+(?:[\d.,-]+%?|N/A)){17,21})\s*$")
 _LINE_TOTALS = re.compile(r"\s*((?:\d{1,10}\s+){2,8})(0x[0-9a-fA-F]{1,16})\s*$")
@@ -590,10 +590,17 @@ class Scanner:
         """The row with the nodes that were wrapped into the next line."""
         assert self._pareto
         while row.nodes and self._continues() and _NODES_ALONE.match(self._lines[self._at + 1].text):
-            more = text + " " + self._lines[self._at + 1].text.strip()
-            if take_nodes(more)[1] == row.nodes or len(more) > 1 << 16:
+            number, rest = self._lines[self._at + 1]
+            more = text + " " + rest.strip()
+            try:
+                if take_nodes(more)[1] == row.nodes or len(more) > 1 << 16:
+                    break
+                row = parse_offset_row(self._pareto, more, row.line)
+            except RowError as error:
+                # The text ends within a list of CPUs.
+                self._draft.problem(number, f"{error}: {_shown(rest)}")
+                self._at += 1
                 break
-            row = parse_offset_row(self._pareto, more, row.line)
             text = more
             self._at += 1
         return row
