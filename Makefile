@@ -19,6 +19,7 @@
 #	make completions	build/help: completion for bash, zsh and fish, by shtab
 #	make page		what draws the charts of `lockline report --html`: build/page/charts.js, by npm
 #	make schemas		docs/*-schema.json, from the dataclasses of lockline.render.documents
+#	make lab		how right verdicts on cache lines are, on programs of known truth; CASES=20000 SEED=fresh
 #	make lab-incidents	whether `lockline why` finds causes that were planted; as root
 #	make lab-what-if	what is gained when a cause is taken away, beside what is foretold; as root
 #	make lab-languages	what `record --futex` makes of locks in eight languages; as root
@@ -273,11 +274,15 @@ lab-what-if:
 	$(MAKE) $(PARALLEL) all workloads
 	build/venv/bin/python tests/whatif $(WHATIF)
 
+# How right the verdicts on cache lines are; the tables of docs/c2c.md.  CASES: programs in one kind of input each;
+# SEED: `fresh`, or the first seed of a run that is to be repeated.
+CASES ?= 20000
+SEED ?= fresh
 .PHONY: lab
 lab:
 	scripts/setup test
 	$(MAKE) $(PARALLEL) all
-	build/venv/bin/python tests/lab $(LAB)
+	build/venv/bin/python tests/lab --cases $(CASES) --seed $(SEED) --docs docs/c2c.md $(LAB)
 
 # One target for each check, so that `make -k lint` runs the others where one fails.
 .PHONY: lint

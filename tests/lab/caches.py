@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Programs of a few threads, run through a model of caches: MESI, sockets, pairs of adjacent lines.
 
-Time is in cycles.  A core has one thread at a time; a load waits for its line, a plain store does not; a line goes to
-one core after the other.  Caches are never full: lines move because they are shared, and for no other reason.
+Time is in cycles.  A core has one thread at a time, and more threads than cores take turns; a load waits for its line,
+a plain store does not; a line goes to one core after the other.  Caches are never full: lines move because they are
+shared, and for no other reason.
 """
 
 import heapq
@@ -14,8 +15,10 @@ from typing import Literal, NamedTuple
 # upgrade: a store to a line whose data are here; the other copies have to go.
 Served = Literal["L1", "upgrade", "fill buffer", "LLC", "remote hit", "local HITM", "remote HITM", "DRAM"]
 MOVES = ("LLC", "remote hit", "local HITM", "remote HITM")
-Kind = Literal["load", "store", "atomic", "acquire", "release"]
-Who = Literal["one", "own", "any"]
+# acquire: loads until it is free, then an atomic instruction takes it; enter: the last load takes it (a ticket's turn).
+Kind = Literal["load", "store", "atomic", "acquire", "enter", "release"]
+# cpu: the slot of the CPU that the thread runs on.
+Who = Literal["one", "own", "any", "cpu"]
 
 LATENCY: Mapping[Served, int] = {
     "L1": 5,
@@ -29,6 +32,8 @@ LATENCY: Mapping[Served, int] = {
 }
 # Of a plain store, what the store buffer does not hide.
 STORE_SHARE = 0.2
+# A thread that shares its CPU runs for so many cycles before the next one.
+QUANTUM = 4000.0
 
 
 @dataclass(frozen=True)
@@ -44,9 +49,9 @@ class Machine:
         return cpu * self.sockets // self.cpus
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Variable:
-    """Bytes of a line; line counts from 0, group: variables that are one object's and one lock's."""
+    """Bytes of a line; line counts from 0.  Each is itself alone: two of one name are two variables."""
 
     name: str
     line: int
@@ -211,26 +216,34 @@ class _Engine:
         self.holders: dict[Variable, int] = {}
         cpus = list(range(machine.cpus))
         self.rng.shuffle(cpus)
-        self.threads: list[_Thread] = []
+        # Threads of each CPU; the first one runs.  awake: CPUs that have a time at which they go on.
+        self.queues: list[list[_Thread]] = [[] for _ in cpus]
+        self.awake: set[int] = set()
+        index = 0
         for role in program.roles:
             for in_role in range(role.threads):
-                index = len(self.threads)
-                self.threads.append(_Thread(role, index, in_role, cpus[index % machine.cpus]))
+                cpu = cpus[index % machine.cpus]
+                self.queues[cpu].append(_Thread(role, index, in_role, cpu))
+                index += 1
 
-    def _access(self, thread: _Thread, step: Step, variable: Variable, kind: str, now: float) -> float:
+    def _access(self, thread: _Thread, function: str, variable: Variable, kind: str, now: float) -> float:
         served, ready = self.caches.access(self.places[variable], thread.cpu, kind != "load", now)
         waited = ready - now
-        cost = waited if kind != "store" or served == "L1" else max(LATENCY["L1"], waited * STORE_SHARE)
-        self.run.uses[variable] += 1
-        self.run.moves[variable] += served in MOVES
-        event = Event(thread.index, thread.cpu, step.function, kind, variable, served, int(waited))
-        self.run.events.append(event)
-        return now + cost
+        run = self.run
+        run.uses[variable] += 1
+        if served in MOVES:
+            run.moves[variable] += 1
+        run.events.append(Event(thread.index, thread.cpu, function, kind, variable, served, int(waited)))
+        if kind == "store" and served != "L1":
+            return now + max(LATENCY["L1"], waited * STORE_SHARE)
+        return ready
 
     def _variable(self, thread: _Thread, step: Step) -> Variable:
-        if step.who == "own":
-            return step.variables[thread.in_role % len(step.variables)]
-        return step.variables[0] if step.who == "one" else self.rng.choice(step.variables)
+        if step.who == "one":
+            return step.variables[0]
+        if step.who == "any":
+            return self.rng.choice(step.variables)
+        return step.variables[(thread.in_role if step.who == "own" else thread.cpu) % len(step.variables)]
 
     def _next_steps(self, thread: _Thread) -> None:
         role = thread.role
@@ -238,41 +251,67 @@ class _Engine:
         chosen = role.choices[0] if len(role.choices) == 1 else self.rng.choices(role.choices, weights)[0]
         thread.steps = [step for step in chosen if step.chance >= 1 or self.rng.random() < step.chance]
         thread.at = 0
-        if self.program.moves and self.rng.random() < self.program.moves:
-            taken = {other.cpu: other for other in self.threads}
-            cpu = self.rng.randrange(self.machine.cpus)
-            if cpu in taken:
-                taken[cpu].cpu = thread.cpu
-            thread.cpu = cpu
+
+    def _migrate(self, thread: _Thread) -> int:
+        """The thread goes to another CPU, and who runs there comes here; gives a CPU that was idle before, or -1."""
+        cpu = self.rng.randrange(self.machine.cpus)
+        here, there = self.queues[thread.cpu], self.queues[cpu]
+        if cpu == thread.cpu:
+            return -1
+        here.remove(thread)
+        # Who is in the midst of its work is left where it is.
+        if there and there[0].at >= len(there[0].steps):
+            other = there.pop(0)
+            other.cpu = thread.cpu
+            here.insert(0, other)
+        thread.cpu = cpu
+        there.append(thread)
+        return -1 if cpu in self.awake else cpu
 
     def go(self, steps: int) -> Run:
-        queue = [(self.rng.random() * 100, thread.index) for thread in self.threads]
-        heapq.heapify(queue)
+        rng, queues, program = self.rng, self.queues, self.program
+        heap = [(rng.random() * 100, cpu, 0.0) for cpu, threads in enumerate(queues) if threads]
+        heapq.heapify(heap)
+        self.awake = {cpu for _, cpu, _ in heap}
         while len(self.run.events) < steps:
-            now, index = heapq.heappop(queue)
-            thread = self.threads[index]
+            now, cpu, since = heapq.heappop(heap)
+            if not queues[cpu]:
+                self.awake.discard(cpu)
+                continue
+            thread = queues[cpu][0]
             if thread.at >= len(thread.steps):
                 self._next_steps(thread)
-                work = thread.role.work
-                heapq.heappush(queue, (now + work * (0.5 + self.rng.random()), index))
+                if program.moves and rng.random() < program.moves:
+                    thread.at = len(thread.steps)
+                    woken = self._migrate(thread)
+                    thread.at = 0
+                    if woken >= 0:
+                        self.awake.add(woken)
+                        heapq.heappush(heap, (now, woken, now))
+                elif len(queues[cpu]) > 1 and now - since > QUANTUM:
+                    queues[cpu].append(queues[cpu].pop(0))
+                    since = now
+                heapq.heappush(heap, (now + thread.role.work * (0.5 + rng.random()), cpu, since))
                 continue
-            step = thread.steps[thread.at]
-            variable = self._variable(thread, step)
-            if step.kind == "acquire":
-                if variable in self.holders:
-                    # Waiters look at the word until it is free; who looks every cycle is sampled in a few of them.
-                    end = self._access(thread, step, variable, "load", now) + 30
-                else:
-                    self.holders[variable] = index
-                    end = self._access(thread, step, variable, "atomic", now)
-                    thread.at += 1
-            else:
-                if step.kind == "release":
-                    self.holders.pop(variable, None)
-                end = self._access(thread, step, variable, "store" if step.kind == "release" else step.kind, now)
-                thread.at += 1
-            heapq.heappush(queue, (end + 1 + self.rng.random() * 3, index))
+            heapq.heappush(heap, (self._step(thread, now) + 1 + rng.random() * 3, cpu, since))
         return self.run
+
+    def _step(self, thread: _Thread, now: float) -> float:
+        """The thread's next access; gives when it has its data."""
+        step = thread.steps[thread.at]
+        variable = self._variable(thread, step)
+        kind: str = step.kind
+        if kind in ("acquire", "enter"):
+            if variable in self.holders:
+                # Waiters look at the word until it is free; who looks every cycle is sampled in a few of them.
+                return self._access(thread, step.function, variable, "load", now) + 30
+            self.holders[variable] = thread.index
+            kind = "atomic" if kind == "acquire" else "load"
+        elif kind == "release":
+            self.holders.pop(variable, None)
+            kind = "store"
+        thread.at += 1
+        return self._access(thread, step.function, variable, kind, now)
 
 
 def play(program: Program, machine: Machine, steps: int, seed: int, apart: bool = False) -> Run:

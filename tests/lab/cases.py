@@ -4,20 +4,22 @@
 import random
 import re
 import sqlite3
-import sys
 import tempfile
-from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import NamedTuple
 
 from c2c import imported, report_text
 from c2c.report_text import Style
 from lab import texts
 from lab.caches import Machine, Program, moves_of_lines, play
-from lab.pmus import Pmu, Sample, make_pmu, sample
+from lab.odd_texts import CODES, ODD, TABLES
+from lab.pmus import Pmu, Sample, make_pmu, make_wide_pmu, sample
 from lab.programs import Truth, make_program
+from lab.signs import Signs, signs_of
+from lab.wide import make_wide_program
 from lockline.base.errors import LocklineError
 from lockline.c2c.model import C2cReport, LineReport
 from lockline.c2c.report import make_c2c_report
@@ -26,14 +28,21 @@ from lockline.c2c.users import named
 from lockline.recording.reader import open_recording
 
 # Functions whose names tell that there is a lock.
-_LOCKS = re.compile("spin_lock|mutex_|down_write")
-STEPS = 9000
+_LOCKS = re.compile("spin_lock|mutex_|down_write|down_read|_lock_slowpath|lockref_")
+STEPS = 6000
 # A line is costly if it comes from another core for so many of its accesses.
 COSTLY = 0.01
+# Padding that ends so much of a line's moves says that it was false sharing, or true sharing; between them it is mixed.
+MOSTLY_FALSE = 0.45
+MOSTLY_TRUE = 0.1
+# So much of a line's moves ends without the prefetch of the other half: they are its neighbour's.
+PAIRED = 0.45
+# Files live here for a moment only.
+_MEMORY = "/dev/shm" if Path("/dev/shm").is_dir() else None
 KINDS = (
     *("perf.data", "default", "default", "-N", "-NN", "-c tid,iaddr", "-NN -c tid,iaddr", "-d lcl", "-d rmt"),
     *("perf 4.10", "perf 5.4", "perf 5.11", "perf 5.17", "-c pid,iaddr", "browser", "browser 5.4", "no symbols"),
-    *("statistics", "table", "cut columns", "cut end", "rows alone", "mangled", "mangled", "mangled"),
+    *("statistics", "table", "cut columns", "cut end", "rows alone", "mangled", "mangled", "odd", "odd"),
     *("excerpt", "large rows"),
 )
 
@@ -42,7 +51,9 @@ KINDS = (
 class World:
     """A program, run and sampled.  gains: share of each line's moves that end when its variables are apart.
 
-    costs: moves per access."""
+    costs: moves per access; pairs: share of the moves that end where no halves of pairs are fetched together; own: of
+    the moves that stay then, the share that ends when the variables are apart, None if next to none stay.  wide: one of
+    the programs of wide.py."""
 
     program: Program
     machine: Machine
@@ -52,11 +63,23 @@ class World:
     truths: dict[int, Truth]
     gains: dict[int, float]
     costs: dict[int, float]
+    pairs: dict[int, float]
+    own: dict[int, float | None]
+    wide: bool = False
 
 
-def make_world(seed: int) -> World:
-    """A world of its own for each seed."""
+def make_world(seed: int, wide: bool = False) -> World:
+    """A world of its own for each seed; wide: of the programs, machines and ways of sampling of the second set."""
     rng = random.Random(seed)
+    if wide:
+        program, truths, pairs = make_wide_program(rng)
+        cpus = rng.choice((4, 8, 16, 32, 64, 128, 256))
+        # Data of each CPU have a place for each.
+        for role in program.roles:
+            for step in (step for choice in role.choices for step in choice if step.who == "cpu"):
+                cpus = min(cpus, len(step.variables))
+        machine = Machine(cpus, min(cpus // 2, rng.choice((1, 2, 4, 8))), adjacent=pairs)
+        return world_of(program, truths, machine, make_wide_pmu(rng), rng, seed, True)
     program, truths, pairs = make_program(rng)
     cpus = max(4, program.threads + rng.choice((0, 2, 8)))
     machine = Machine(cpus, rng.choice((1, 1, 2)), adjacent=pairs)
@@ -64,52 +87,97 @@ def make_world(seed: int) -> World:
 
 
 def world_of(
-    program: Program, truths: dict[int, Truth], machine: Machine, pmu: Pmu, rng: random.Random, seed: int
+    program: Program,
+    truths: dict[int, Truth],
+    machine: Machine,
+    pmu: Pmu,
+    rng: random.Random,
+    seed: int,
+    wide: bool = False,
 ) -> World:
     """The world of this program."""
     before = play(program, machine, STEPS, seed)
     after = play(program, machine, STEPS, seed, apart=True)
     was, now = moves_of_lines(program, before), moves_of_lines(program, after, before)
     gains = {line: 1 - now[line] / was[line] if was[line] else 0.0 for line in was}
+    pairs, alone = dict.fromkeys(was, 0.0), was
+    if machine.adjacent:
+        alone = moves_of_lines(program, play(program, replace(machine, adjacent=False), STEPS, seed), before)
+        pairs = {line: 1 - alone[line] / was[line] if was[line] else 0.0 for line in was}
+    own = {line: 1 - now[line] / alone[line] if alone[line] > COSTLY else None for line in was}
     base = (0xFFFF888100000000 if program.kernel else 0x7F1200000000) + 0x1000 * rng.randrange(1 << 16)
-    return World(program, machine, pmu, base, sample(program, before.events, pmu, base, rng), truths, gains, was)
+    samples = sample(program, before.events, pmu, base, rng)
+    return World(program, machine, pmu, base, samples, truths, gains, was, pairs, own, wide)
 
 
-def right_verdicts(world: World, number: int, names: bool = True) -> set[str]:
+def truth_of(world: World, number: int) -> str:
+    """What a line is, by the program, or where that leaves it open by what padding and prefetching do in the model."""
+    truth, gain = world.truths[number], world.gains[number]
+    if world.costs[number] < COSTLY or truth in ("read mostly", "migrating", "quiet"):
+        return "quiet"
+    if truth in ("lock", "both"):
+        return truth
+    if truth == "adjacent" or world.pairs[number] > PAIRED:
+        return "adjacent"
+    if gain > MOSTLY_FALSE:
+        return "false"
+    return "true" if gain < MOSTLY_TRUE else "mixed"
+
+
+def right_verdicts(world: World, number: int, names: bool = True) -> frozenset[str]:
     """The verdicts that are true of a line; one between both kinds of sharing may be called either.
 
     names: whether the input names functions: without names no lock can be told from other shared bytes.
     """
-    truth, gain, cost = world.truths[number], world.gains[number], world.costs[number]
-    quiet = {"read mostly", "none"} if cost < COSTLY else set()
+    truth = truth_of(world, number)
+    quiet = {"read mostly", "none"} if world.costs[number] < COSTLY else set()
+    if truth == "quiet" and world.truths[number] in ("read mostly", "migrating", "quiet"):
+        return frozenset(quiet | {"read mostly", "none"})
+    if truth == "quiet":
+        # It moves seldom: what it would suffer from if it moved more is right as well.
+        truth = str(world.truths[number])
+        if truth == "by model":
+            truth = "false" if world.gains[number] > MOSTLY_FALSE else "mixed"
+    locked = {"lock word"} if any(one.lock and one.line == number for one in world.program.variables) else set()
     if truth == "lock":
-        return {"lock word", "true sharing"} | quiet
+        return frozenset({"lock word", "true sharing"} | quiet)
     if truth == "both":
-        named = names and any(_LOCKS.search(sample.function) for sample in world.samples)
-        return {"lock word", "false sharing"} | (set() if named else {"true sharing"}) | quiet
-    if truth == "adjacent":
-        return {"adjacent line"} | quiet
-    if truth in ("read mostly", "migrating", "quiet"):
-        return {"read mostly", "none"}
-    if gain > 0.45:
-        return {"false sharing"} | quiet
-    if truth == "true" and gain < 0.1:
-        return {"true sharing"} | quiet
-    return {"true sharing", "false sharing"} | quiet
+        first = world.base + 64 * number
+        functions = {one.function for one in world.samples if first <= one.address < first + 64}
+        named = names and any(map(_LOCKS.search, functions))
+        return frozenset({"lock word", "false sharing"} | (set() if named else {"true sharing"}) | quiet)
+    # What the line suffers from besides its pair is true of it too.
+    own = world.own[number]
+    besides = {"false sharing"} if own is not None and own >= MOSTLY_TRUE else set()
+    besides |= {"true sharing"} | locked if own is not None and own <= MOSTLY_FALSE else set()
+    right = {
+        "adjacent": {"adjacent line"} | besides,
+        "false": {"false sharing"},
+        "true": {"true sharing"} | locked,
+        "mixed": {"true sharing", "false sharing"} | locked,
+    }[truth]
+    return frozenset(right | quiet)
 
 
-@dataclass(frozen=True)
-class Outcome:
-    """One line's verdict against the truth; verdict: '' if the report does not have the line at all."""
+class Outcome(NamedTuple):
+    """One line's verdict against the truth; verdict: '' if the report does not have the line at all.
+
+    costly: whether the line moves often; right: the verdicts that are true; signs: what the input tells of the line.
+    """
 
     seed: int
     kind: str
     what: str
+    wide: bool
     truth: str
+    gain: float
+    costly: bool
     verdict: str
     confidence: str
-    result: str  # right | wrong | cannot tell | not listed
+    right: frozenset[str]
+    result: str  # right | wrong | cannot tell | not listed | not sampled
     stores: str  # sampled | not sampled, or hardly
+    signs: Signs
 
 
 @dataclass(frozen=True)
@@ -123,21 +191,32 @@ class Reading:
     told: bool
 
 
-def _text(world: World, kind: str, rng: random.Random) -> tuple[str, str, str]:
-    """A text of this kind, the name of the kind, and what was done to it."""
-    how = ""
-    display = "peer" if world.pmu.family == "spe" else "tot"
+class _Text(NamedTuple):
+    """A text of some kind; name: the kind, with what was done to it; rows: of offsets that it has."""
+
+    content: bytes
+    name: str
+    rows: int
+
+
+def _style(world: World, kind: str, rng: random.Random) -> Style:
+    if kind in ("mangled", "odd"):
+        peer = world.pmu.family == "spe"
+        return Style("6.1", peer, node_info=rng.choice((0, 1, 2)), pid=rng.random() < 0.3, tid=rng.random() < 0.3)
     style = texts.STYLES.get(kind, Style("6.1"))
-    if display == "peer":
-        style = Style("6.1", True, "", style.browser, style.node_info, style.pid, style.tid)
+    if world.pmu.family == "spe":
+        return Style("6.1", True, "", style.browser, style.node_info, style.pid, style.tid)
+    return style
+
+
+def _text(world: World, kind: str, rng: random.Random) -> _Text:
+    """A text of this kind."""
+    display = "peer" if world.pmu.family == "spe" else "tot"
     if kind in ("-d lcl", "-d rmt") and display != "peer":
         display = kind[3:]
-    threads = style.tid
-    if kind == "mangled":
-        style = Style("6.1", display == "peer", node_info=rng.choice((0, 1, 2)), pid=rng.random() < 0.3)
-        how = rng.choice(list(texts.LOSSLESS))
+    style = _style(world, kind, rng)
     report, _ = texts.report_of(
-        world.samples, world.program, world.machine, world.pmu, threads, display, kind != "no symbols"
+        world.samples, world.program, world.machine, world.pmu, style.tid, display, kind != "no symbols"
     )
     if kind == "statistics":
         text = report_text.statistics(report, style)
@@ -145,32 +224,40 @@ def _text(world: World, kind: str, rng: random.Random) -> tuple[str, str, str]:
         text = report_text.statistics(report, style) + "\n" + report_text.table(report, style)
     else:
         text = report_text.text(report, style)
-    changes = {"cut columns": texts.cut_columns, "cut end": texts.cut_lines, "rows alone": texts.rows_alone}
-    changes |= {"excerpt": texts.excerpt, "large rows": texts.large_rows}
-    if kind in changes:
-        text = changes[kind](text, rng)
-    if how:
-        text = texts.LOSSLESS[how](text, rng)
-    return text, f"mangled: {how}" if how else kind, how
+    cuts = {"cut columns": texts.cut_columns, "cut end": texts.cut_lines, "rows alone": texts.rows_alone}
+    cuts |= {"excerpt": texts.excerpt, "large rows": texts.large_rows}
+    if kind in cuts:
+        text = cuts[kind](text, rng)
+    rows, code = texts.pareto_rows(text), "utf-8"
+    changes = {"mangled": texts.LOSSLESS, "odd": ODD}.get(kind)
+    if changes is None:
+        return _Text(text.encode(), kind, rows)
+    tables = [*TABLES, *CODES] if kind == "odd" else []
+    how = rng.choice([*changes, *tables])
+    if how in TABLES:
+        text = TABLES[how](report, style, rng)
+    elif how in CODES:
+        code = CODES[how]
+    else:
+        text = changes[how](text, rng)
+    return _Text(text.encode(code, "replace"), f"{kind}: {how}", rows)
 
 
 def _report(
     world: World, kind: str, rng: random.Random, directory: Path
 ) -> tuple[C2cReport | None, str, Reading | None]:
     recording = directory / "recording"
-    rows = 0
+    name, rows = kind, 0
     if kind == "perf.data":
         path = directory / "perf.data"
         symbols = texts.perf_data(world.samples, world.program, world.machine, world.pmu, path)
         done = imported.run(path, recording, ["--kallsyms", str(symbols)] if symbols else [])
         if done.returncode:
             raise RuntimeError(done.stderr)
-        name = kind
     else:
-        text, name, how = _text(world, kind, rng)
+        content, name, rows = _text(world, kind, rng)
         path = directory / "text"
-        path.write_text(text, encoding="utf-8")
-        rows = texts.pareto_rows(text) if not how.startswith("wrapped") else 0
+        path.write_bytes(content)
         try:
             import_text(path, recording)
         except LocklineError:
@@ -182,29 +269,45 @@ def _report(
     return report, name, Reading(0, name, rows, read, bool(report.problems))
 
 
-def _result(verdict: str, right: set[str]) -> str:
+def _result(verdict: str, right: frozenset[str]) -> str:
     if verdict == "too little evidence":
         return "cannot tell"
     return "right" if verdict in right else "wrong"
 
 
-def run_case(seed: int, kinds: Sequence[str] = KINDS, each: int = 3) -> Iterator[Outcome | Reading]:
+def run_case(seed: int, kinds: Sequence[str] = KINDS, each: int = 3, wide: bool = False) -> Iterator[Outcome | Reading]:
     """The outcomes of one world, in some kinds of input."""
-    yield from judge_world(make_world(seed), seed, kinds, each)
+    yield from judge_world(make_world(seed, wide), seed, kinds, each)
 
 
 def judge_world(world: World, seed: int, kinds: Sequence[str], each: int) -> Iterator[Outcome | Reading]:
-    """The outcomes of this world."""
+    """The outcomes of this world, in so many kinds of input that are chosen by lot."""
     rng = random.Random(seed * 7919 + 1)
-    chosen = dict.fromkeys(rng.choice(kinds) for _ in range(each))
+    names = list(dict.fromkeys(kinds))
+    weights = [kinds.count(name) for name in names]
+    chosen: list[str] = []
+    while len(chosen) < min(each, len(names)):
+        (kind,) = rng.choices(names, weights)
+        if kind not in chosen:
+            chosen.append(kind)
     for kind in chosen:
-        with tempfile.TemporaryDirectory() as directory:
+        with tempfile.TemporaryDirectory(dir=_MEMORY) as directory:
             report, name, reading = _report(world, kind, rng, Path(directory))
-        if reading is not None and kind != "perf.data":
-            yield Reading(seed, name, reading.rows, reading.read, reading.told)
+        if reading is None:
+            reading = Reading(0, name, 0, 0, True)
+        yield replace(reading, seed=seed)
         lines = {line.line.address: line for line in report.lines} if report else {}
         for number in sorted(world.truths):
             yield outcome(world, seed, name, number, lines.get(world.base + 64 * number))
+
+
+def _shows(world: World, number: int) -> bool:
+    """Whether any sample shows that the line moves."""
+    first = world.base + 64 * number
+    return any(
+        first <= one.address < first + 64 and {"lcl_hitm", "rmt_hitm", "lcl_peer", "rmt_peer"} & set(one.kind.counts)
+        for one in world.samples
+    )
 
 
 def outcome(world: World, seed: int, kind: str, number: int, line: LineReport | None) -> Outcome:
@@ -212,38 +315,20 @@ def outcome(world: World, seed: int, kind: str, number: int, line: LineReport | 
     # A column of functions may have been cut off.
     names = line is not None and any(named(access) for access in line.line.accesses)
     right = right_verdicts(world, number, names)
-    truth = f"{world.truths[number]} ({world.gains[number]:.2f})"
     sampled = sum(sample.kind.store for sample in world.samples)
-    stores = "sampled" if 50 * sampled > len(world.samples) else "not sampled, or hardly"
-    if line is None:
-        return Outcome(seed, kind, world.program.name, truth, "", "", "not listed", stores)
-    judgement = line.judgement
-    result = _result(judgement.verdict, right)
-    return Outcome(seed, kind, world.program.name, truth, judgement.verdict, judgement.confidence, result, stores)
-
-
-RESULTS = ("right", "wrong", "cannot tell")
-
-
-def table(outcomes: Iterable[Outcome], by: str) -> str:
-    """A table of Markdown: how many lines by one of an outcome's members, and the shares of each result."""
-    groups: dict[str, Counter[str]] = {}
-    for one in outcomes:
-        if one.result == "not listed":
-            continue
-        kind = "mangled" if one.kind.startswith("mangled") else one.kind
-        keys = {"verdict": f"{one.verdict} | {one.confidence}", "kind": f"{kind} | {one.stores}"}
-        key = keys.get(by) or str(getattr(one, by))
-        groups.setdefault(key, Counter())[one.result] += 1
-    head = {"verdict": "verdict | confidence", "kind": "kind of input | stores"}.get(by, by)
-    lines = [f"| {head} | lines | right | wrong | cannot tell |", "| --- " * (head.count("|") + 5) + "|"]
-    for key in sorted(groups):
-        counts = groups[key]
-        every = sum(counts.values())
-        lines.append(f"| {key} | {every} | " + " | ".join(f"{counts[name] / every:.0%}" for name in RESULTS) + " |")
-    return "\n".join(lines)
-
-
-def note(text: str) -> None:
-    """A word about the progress."""
-    print(text, file=sys.stderr)
+    verdict = line.judgement.verdict if line else ""
+    return Outcome(
+        seed,
+        kind,
+        world.program.name,
+        world.wide,
+        truth_of(world, number),
+        world.gains[number],
+        world.costs[number] >= COSTLY,
+        verdict,
+        line.judgement.confidence if line else "",
+        right,
+        _result(verdict, right) if line else "not listed" if _shows(world, number) else "not sampled",
+        "sampled" if 50 * sampled > len(world.samples) else "not sampled, or hardly",
+        signs_of(line.line) if line else Signs(),
+    )

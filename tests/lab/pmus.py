@@ -18,7 +18,8 @@ class Pmu:
 
     loads, stores: share of the accesses that are sampled; few_hitm: share of transfers that show as HITM, of the others
     the load is one more hit of the fill buffer (older Intel processors with one socket); skid: share of samples that
-    name a later instruction of the function; stray: share of samples with the address of another access.
+    name a later instruction of the function; far: share that name the access before, perhaps of another function;
+    stray: share of samples with the address of another access; most: no more samples than these are kept (0: all).
     """
 
     family: Family
@@ -27,6 +28,8 @@ class Pmu:
     few_hitm: float = 1.0
     skid: float = 0.0
     stray: float = 0.0
+    far: float = 0.0
+    most: int = 0
 
     @property
     def kinds(self) -> Mapping[str, Kind]:
@@ -99,6 +102,21 @@ def make_pmu(rng: random.Random) -> Pmu:
     return Pmu(family, loads, stores, few, skid, rng.choice((0.0, 0.0, 0.003)))
 
 
+def make_wide_pmu(rng: random.Random) -> Pmu:
+    """Sampling that is worse: few samples, skid into other functions, more mistaken addresses."""
+    pmu = make_pmu(rng)
+    return replace(
+        pmu,
+        stray=rng.choice((0.0, 0.003, 0.02)),
+        far=rng.choice((0.0, 0.0, 0.02, 0.1)),
+        most=rng.choice((0, 0, 0, 5, 10, 20, 50, 200)),
+    )
+
+
+# The instructions of a step, where they are not the one that it is called after.
+_KINDS = {"acquire": ("load", "atomic"), "enter": ("load",), "release": ("store",)}
+
+
 class Code:
     """Numbers the instructions of each function in the order in which they are met."""
 
@@ -109,8 +127,7 @@ class Code:
         for role in program.roles:
             for choice in role.choices:
                 for step in choice:
-                    kinds = {"acquire": ("load", "atomic"), "release": ("store",)}.get(step.kind, (step.kind,))
-                    for kind in kinds:
+                    for kind in _KINDS.get(step.kind, (step.kind,)):
                         number = self._number(step.function, kind, step.variables)
                         for variable in step.variables:
                             self.of[step.function, kind, variable] = number
@@ -145,6 +162,7 @@ def sample(program: Program, events: Sequence[Event], pmu: Pmu, base: int, rng: 
     code = Code(program)
     found: list[Sample] = []
     before = events[0].variable if events else None
+    last: dict[int, tuple[str, int]] = {}
     for event in events:
         variable = event.variable
         kinds: list[Kind] = []
@@ -159,12 +177,18 @@ def sample(program: Program, events: Sequence[Event], pmu: Pmu, base: int, rng: 
             place = variable
             if pmu.stray and before is not None and rng.random() < pmu.stray:
                 place = before
-            operation = code.of[event.function, event.kind, variable]
-            if rng.random() < pmu.skid:
+            function, operation = event.function, code.of[event.function, event.kind, variable]
+            if pmu.far and event.thread in last and rng.random() < pmu.far:
+                function, operation = last[event.thread]
+            elif rng.random() < pmu.skid:
                 operation = min(operation + 1, code.in_function[event.function])
             address = base + 64 * place.line + place.offset
-            found.append(Sample(event.thread, event.cpu, event.function, operation, address, kind, event.latency))
+            found.append(Sample(event.thread, event.cpu, function, operation, address, kind, event.latency))
         before = variable
+        if pmu.far:
+            last[event.thread] = event.function, code.of[event.function, event.kind, variable]
+    if pmu.most and len(found) > pmu.most:
+        found = [found[at] for at in sorted(rng.sample(range(len(found)), pmu.most))]
     return found
 
 

@@ -7,7 +7,7 @@ from typing import Literal
 
 from lab.caches import Program, Role, Step, Variable
 
-Truth = Literal["false", "true", "lock", "both", "read mostly", "migrating", "adjacent", "quiet"]
+Truth = Literal["false", "true", "lock", "both", "read mostly", "migrating", "adjacent", "quiet", "by model"]
 
 _ROOTS = (
     *("update", "push", "scan", "poll", "drain", "account", "tick", "flush", "merge", "visit", "enqueue", "charge"),
@@ -45,8 +45,8 @@ def _threads(rng: random.Random) -> int:
     return rng.choice((2, 3, 4, 4, 6, 8))
 
 
-def _add(function: str, variables: tuple[Variable, ...], who: Literal["one", "own", "any"], atomic: bool) -> list[Step]:
-    """variable++: a load and a store, or one atomic instruction."""
+def add(function: str, variables: tuple[Variable, ...], who: Literal["one", "own", "any"], atomic: bool) -> list[Step]:
+    """The steps of variable++: a load and a store, or one atomic instruction."""
     if atomic:
         return [Step("atomic", function, variables, who)]
     return [Step("load", function, variables, who), Step("store", function, variables, who)]
@@ -56,7 +56,7 @@ def own_slots(rng: random.Random, names: Names, line: int) -> tuple[Sequence[Rol
     """Each thread has a slot of an array; all of them run one function."""
     threads = min(8, _threads(rng))
     slots = tuple(Variable(f"slot{n}", line, offset) for n, offset in enumerate(_offsets(rng, threads)))
-    steps = _add(names.function(), slots, "own", rng.random() < 0.3)
+    steps = add(names.function(), slots, "own", rng.random() < 0.3)
     return [Role(threads, (tuple(steps),), rng.choice((10, 60, 200)))], "false"
 
 
@@ -64,14 +64,14 @@ def shared_counter(rng: random.Random, names: Names, line: int) -> tuple[Sequenc
     """One counter that all threads add to, from one function or from several."""
     counter = (Variable("counter", line, rng.choice(_offsets(rng, 4))),)
     atomic = rng.random() < 0.6
-    choices = tuple(tuple(_add(names.function(), counter, "one", atomic)) for _ in range(rng.choice((1, 1, 2, 3))))
+    choices = tuple(tuple(add(names.function(), counter, "one", atomic)) for _ in range(rng.choice((1, 1, 2, 3))))
     return [Role(_threads(rng), choices, rng.choice((10, 60, 200)))], "true"
 
 
 def any_slot(rng: random.Random, names: Names, line: int) -> tuple[Sequence[Role], Truth]:
     """A histogram: each thread adds to any slot, by one function; every slot is everybody's."""
     slots = tuple(Variable(f"bin{n}", line, offset) for n, offset in enumerate(_offsets(rng, rng.choice((2, 3, 4)))))
-    steps = tuple(_add(names.function(), slots, "any", rng.random() < 0.5))
+    steps = tuple(add(names.function(), slots, "any", rng.random() < 0.5))
     return [Role(_threads(rng), (steps,), rng.choice((10, 60, 200)))], "true"
 
 
@@ -83,7 +83,7 @@ def reader_and_writer(rng: random.Random, names: Names, line: int) -> tuple[Sequ
     config, count = (Variable("config", line, read),), (Variable("count", line, written),)
     reader = names.function()
     writer = reader if rng.random() < 0.2 else names.function()
-    stores = [Step("store", writer, count)] if rng.random() < 0.5 else _add(writer, count, "one", rng.random() < 0.5)
+    stores = [Step("store", writer, count)] if rng.random() < 0.5 else add(writer, count, "one", rng.random() < 0.5)
     readers = [Step("load", reader, config) for _ in range(rng.choice((1, 2, 4)))]
     return [
         Role(_threads(rng), (tuple(readers),), rng.choice((5, 30, 100))),
@@ -99,7 +99,7 @@ def read_then_count(rng: random.Random, names: Names, line: int) -> tuple[Sequen
     config, count = (Variable("limit", line, read),), (Variable("used", line, written),)
     first = names.function()
     second = first if rng.random() < 0.6 else names.function()
-    steps = [Step("load", first, config), *_add(second, count, "one", rng.random() < 0.6)]
+    steps = [Step("load", first, config), *add(second, count, "one", rng.random() < 0.6)]
     return [Role(_threads(rng), (tuple(steps),), rng.choice((10, 60, 200)))], "true"
 
 
@@ -112,8 +112,8 @@ def two_counters(rng: random.Random, names: Names, line: int) -> tuple[Sequence[
     atomic = rng.random() < 0.4
     threads = rng.choice((1, 1, 2, 4))
     return [
-        Role(threads, (tuple(_add(one, first, "one", atomic)),), rng.choice((10, 60))),
-        Role(threads, (tuple(_add(other, second, "one", atomic)),), rng.choice((10, 60))),
+        Role(threads, (tuple(add(one, first, "one", atomic)),), rng.choice((10, 60))),
+        Role(threads, (tuple(add(other, second, "one", atomic)),), rng.choice((10, 60))),
     ], "false"
 
 
@@ -123,7 +123,7 @@ def counters_together(rng: random.Random, names: Names, line: int) -> tuple[Sequ
     first, second = (Variable("packets", line, a),), (Variable("bytes", line, b),)
     atomic = rng.random() < 0.4
     function = names.function()
-    steps = (*_add(function, first, "one", atomic), *_add(function, second, "one", atomic))
+    steps = (*add(function, first, "one", atomic), *add(function, second, "one", atomic))
     return [Role(_threads(rng), (steps,), rng.choice((10, 60, 200)))], "true"
 
 
@@ -133,8 +133,8 @@ def counters_of_all(rng: random.Random, names: Names, line: int) -> tuple[Sequen
     first, second = (Variable("hits", line, a),), (Variable("misses", line, b),)
     atomic = rng.random() < 0.5
     choices = (
-        tuple(_add(names.function(), first, "one", atomic)),
-        tuple(_add(names.function(), second, "one", atomic)),
+        tuple(add(names.function(), first, "one", atomic)),
+        tuple(add(names.function(), second, "one", atomic)),
     )
     return [Role(_threads(rng), choices, rng.choice((10, 60, 200)), (0.5, 0.5))], "true"
 
@@ -146,8 +146,8 @@ def queue_ends(rng: random.Random, names: Names, line: int) -> tuple[Sequence[Ro
     put, get = names.function(), names.function()
     seldom = rng.choice((0.05, 0.3, 1.0))
     return [
-        Role(1, ((*_add(put, head, "one", False), Step("load", put, tail, "one", seldom)),), rng.choice((20, 80))),
-        Role(1, ((*_add(get, tail, "one", False), Step("load", get, head, "one", seldom)),), rng.choice((20, 80))),
+        Role(1, ((*add(put, head, "one", False), Step("load", put, tail, "one", seldom)),), rng.choice((20, 80))),
+        Role(1, ((*add(get, tail, "one", False), Step("load", get, head, "one", seldom)),), rng.choice((20, 80))),
     ], "false"
 
 
@@ -170,7 +170,7 @@ def _locked(rng: random.Random, names: Names, line: int, data: tuple[Variable, .
         take, free = "native_queued_spin_lock_slowpath", "_raw_spin_unlock"
     elif rng.random() < 0.5:
         free = take
-    inside = [step for variable in data for step in _add(holder, (variable,), "one", False)]
+    inside = [step for variable in data for step in add(holder, (variable,), "one", False)]
     steps = (Step("acquire", take, word), *inside, Step("release", free, word))
     return [Role(rng.choice((3, 4, 6, 8)), (steps,), rng.choice((20, 100, 300)))], "both" if data else "lock"
 
@@ -191,7 +191,7 @@ def sleeping_lock(rng: random.Random, names: Names, line: int) -> tuple[Sequence
     data = [
         step
         for number in range(rng.choice((0, 0, 1, 2)))
-        for step in _add(holder, (Variable(f"field{number}", line, 40 + 8 * number),), "one", False)
+        for step in add(holder, (Variable(f"field{number}", line, 40 + 8 * number),), "one", False)
     ]
     steps = (
         *(Step("load", spin, owner) for _ in range(rng.choice((1, 2, 4)))),
@@ -217,7 +217,7 @@ def read_mostly(rng: random.Random, names: Names, line: int) -> tuple[Sequence[R
 def migrating(rng: random.Random, names: Names, line: int) -> tuple[Sequence[Role], Truth]:
     """One thread's own counter; the thread goes from CPU to CPU."""
     counter = (Variable("private", line, rng.choice(_offsets(rng, 3))),)
-    return [Role(1, (tuple(_add(names.function(), counter, "one", False)),), 30)], "migrating"
+    return [Role(1, (tuple(add(names.function(), counter, "one", False)),), 30)], "migrating"
 
 
 def read_fields_of_one_writer(rng: random.Random, names: Names, line: int) -> tuple[Sequence[Role], Truth]:
@@ -226,7 +226,7 @@ def read_fields_of_one_writer(rng: random.Random, names: Names, line: int) -> tu
     reader, writer = names.function(), names.function()
     return [
         Role(_threads(rng), ((Step("load", reader, clock),),), rng.choice((20, 80))),
-        Role(1, (tuple(_add(writer, clock, "one", False)),), rng.choice((40, 100))),
+        Role(1, (tuple(add(writer, clock, "one", False)),), rng.choice((40, 100))),
     ], "true"
 
 
@@ -234,7 +234,7 @@ def count_or_read(rng: random.Random, names: Names, line: int) -> tuple[Sequence
     """A counter that every thread adds to, and fields that each of them reads at other times, by other functions."""
     first, *others = rng.sample(range(0, 64, 8), rng.choice((2, 3, 4)))
     count = (Variable("count", line, first),)
-    choices = [tuple(_add(names.function(), count, "one", rng.random() < 0.7))]
+    choices = [tuple(add(names.function(), count, "one", rng.random() < 0.7))]
     if rng.random() < 0.4:
         choices.append((Step("load", names.function(), count),))
     reader = names.function()
@@ -251,9 +251,7 @@ def published_fields(rng: random.Random, names: Names, line: int) -> tuple[Seque
     reader, writer = names.function(), names.function()
     return [
         Role(_threads(rng), (tuple(Step("load", reader, field) for field in fields),), rng.choice((20, 80))),
-        Role(
-            1, (tuple(step for field in fields for step in _add(writer, field, "one", False)),), rng.choice((40, 100))
-        ),
+        Role(1, (tuple(step for field in fields for step in add(writer, field, "one", False)),), rng.choice((40, 100))),
     ], "true"
 
 
@@ -276,7 +274,7 @@ def slots_and_collector(rng: random.Random, names: Names, line: int) -> tuple[Se
     collect = names.function()
     collector = tuple(Step("load", collect, (slot,)) for slot in slots)
     return [
-        Role(threads, (tuple(_add(names.function(), slots, "own", rng.random() < 0.4)),), rng.choice((10, 60))),
+        Role(threads, (tuple(add(names.function(), slots, "own", rng.random() < 0.4)),), rng.choice((10, 60))),
         Role(1, (collector,), rng.choice((200, 2000))),
     ], "false"
 
@@ -287,8 +285,8 @@ def count_with_limit(rng: random.Random, names: Names, line: int) -> tuple[Seque
     count, bound = (Variable("used", line, used),), (Variable("limit", line, limit),)
     charge, uncharge = names.function(), names.function()
     choices = (
-        (*_add(charge, count, "one", True), Step("load", charge, bound)),
-        (*_add(uncharge, count, "one", True), Step("load", uncharge, bound, "one", rng.choice((0.2, 1.0)))),
+        (*add(charge, count, "one", True), Step("load", charge, bound)),
+        (*add(uncharge, count, "one", True), Step("load", uncharge, bound, "one", rng.choice((0.2, 1.0)))),
         (Step("load", charge, bound),),
     )
     return [Role(_threads(rng), choices, rng.choice((20, 100)), (1.0, 1.0, rng.choice((0.0, 0.5, 2.0))))], "true"
@@ -317,12 +315,12 @@ def ring_of_many(rng: random.Random, names: Names, line: int) -> tuple[Sequence[
     return [
         Role(
             rng.choice((2, 3, 4)),
-            ((Step("load", put, tail, "one", seldom), *_add(put, head, "one", True)),),
+            ((Step("load", put, tail, "one", seldom), *add(put, head, "one", True)),),
             rng.choice((20, 80)),
         ),
         Role(
             rng.choice((2, 3, 4)),
-            ((Step("load", get, head, "one", seldom), *_add(get, tail, "one", True)),),
+            ((Step("load", get, head, "one", seldom), *add(get, tail, "one", True)),),
             rng.choice((20, 80)),
         ),
     ], "true"
@@ -333,7 +331,7 @@ def pair(rng: random.Random, names: Names, line: int) -> tuple[Sequence[Role], T
     first = (Variable("hot", line & ~1, rng.choice(_offsets(rng, 2))),)
     second = (Variable("cold", line | 1, rng.choice(_offsets(rng, 2))),)
     return [
-        Role(rng.choice((2, 3)), (tuple(_add(names.function(), first, "one", False)),), 40),
+        Role(rng.choice((2, 3)), (tuple(add(names.function(), first, "one", False)),), 40),
         Role(_threads(rng), ((Step("load", names.function(), second),),), 40),
     ], "adjacent"
 

@@ -50,7 +50,17 @@ def _code(program: Program) -> dict[str, int]:
     return {name: base + 0x1000 + 0x140 * number for number, name in enumerate(functions)}
 
 
+# The rows of the samples that were summed up last, for each way to do so: several texts are made of them.
+_LAST: dict[bool, tuple[Sequence[Sample], dict[tuple[int, int, str, int], Row]]] = {}
+
+
 def _rows(samples: Sequence[Sample], program: Program, threads: bool) -> dict[tuple[int, int, str, int], Row]:
+    if threads not in _LAST or _LAST[threads][0] is not samples:
+        _LAST[threads] = samples, _summed(samples, program, threads)
+    return _LAST[threads][1]
+
+
+def _summed(samples: Sequence[Sample], program: Program, threads: bool) -> dict[tuple[int, int, str, int], Row]:
     code = _code(program)
     rows: defaultdict[tuple[int, int, str, int], Row] = defaultdict(Row)
     for sample in samples:

@@ -123,6 +123,10 @@ def share_out(parts: Sequence[Part], kind: str, stores_told: bool, clean: int = 
         return Sharing("open", "likely", (), "", None, "no member has a part in it")
     users = {id(part): users_of(part.accesses) for part in used}
     if all(users[id(part)].threads for part in used):
+        for part in _fetched(parts, kind):
+            if id(part) not in users and (more := users_of(part.accesses)).threads:
+                users[id(part)] = more
+                used.append(part)
         return _by_threads(used, written, users, stores_told, _Rows(used, parts, kind, clean))
     if not written:
         return _unseen_writes(used, users)
@@ -130,6 +134,17 @@ def share_out(parts: Sequence[Part], kind: str, stores_told: bool, clean: int = 
     if found.kind == "open":
         return _by_cpus(used, written, kind) or found
     return found
+
+
+def _fetched(parts: Sequence[Part], kind: str) -> list[Part]:
+    """The members at which much of the line is fetched, where clean copies are told by instruction.
+
+    The first load after a write finds the line modified; who comes next finds a clean copy, and waits as well.
+    """
+    if kind != COST_TRANSFERS or any(row.counts.llc_hit is None for part in parts for row in part.accesses):
+        return []
+    prices = [part.cost + clean_copies(part.counts) for part in parts]
+    return [part for part, price in zip(parts, prices, strict=True) if price >= MEMBER * sum(prices) > 0]
 
 
 # Threads are known
@@ -214,6 +229,29 @@ def _others_write(row: _Row, writers: Iterable[_Row]) -> bool:
     return False
 
 
+def _unknown_rate(used: list[Part]) -> Sharing:
+    why = "nearly all loads wait, so how many writes come between two of them is not known"
+    return Sharing("open", "likely", tuple(used), "", None, f"{why}; {TRY_APART}")
+
+
+def _own_cpus(used: list[Part], written: list[Part], users: dict[int, Users], stores_told: bool) -> Sharing | None:
+    """Whether one CPU alone uses each member that pays, whatever threads run there: caches are CPUs', not threads'.
+
+    So it is with data of each CPU that threads use where they run.
+    """
+    sets = {id(part): users[id(part)].cpus for part in used}
+    alone = [part for part in used if part.share >= MEMBER and (sets[id(part)] or 0).bit_count() == 1]
+    share = sum(part.share for part in alone)
+    victims = [part for part in alone if any((sets[id(part)] or 0) & ~(sets[id(other)] or 0) for other in written)]
+    if share < MOST or not victims or len(used) < 2 or None in sets.values():
+        return None
+    if all(users[id(part)].alone for part in alone):
+        # One thread each: who does what is told by the threads.
+        return None
+    reason = "one CPU alone uses each of them, whatever thread runs there, and pays for what others write beside it"
+    return Sharing("false", "proven" if stores_told else "shown", tuple(used), reason, share)
+
+
 def _by_threads(
     used: list[Part], written: list[Part], users: dict[int, Users], stores_told: bool, rows: _Rows
 ) -> Sharing:
@@ -225,11 +263,15 @@ def _by_threads(
         return Sharing("open", "likely", tuple(used), "", None, f"{why}; a longer `perf c2c record` would show others")
     if not written:
         return _unseen_writes(used, users)
+    if own_cpus := _own_cpus(used, written, users, stores_told):
+        return own_cpus
     main = {id(part): rows.of(significant(part.accesses)) for part in used}
     writers = {id(part): [row for row in main[id(part)] if row.wrote] for part in written}
     own = {id(part): rows.of(part.accesses) for part in used}
     line = _Line(used, own, writers)
     whole = kept = untold = shared = 0.0
+    beside = dict.fromkeys(main, 0.0)
+    apart_price = 0.0
     for part in used:
         for row in main[id(part)]:
             price = row.price
@@ -243,8 +285,11 @@ def _by_threads(
                 continue
             whole += price
             shared += price * mine
-            if mine:
-                kept += line.kept(row, part)
+            if not any(row.threads & one.threads for other in written for one in own[id(other)]):
+                apart_price += price
+            stays = line.kept(row, part) if mine else 0.0
+            kept += stays
+            beside[id(part)] += max(0.0, price - stays)
     if not whole:
         return _unseen_writes(used, users)
     if stores_told:
@@ -255,9 +300,24 @@ def _by_threads(
         kept += sum(_blind_stores(own[id(part)], writers[id(part)], payers) for part in written)
     false = max(0.0, whole - kept)
     share = false / whole
+    saturated = _saturated([row for part in used for row in own[id(part)]])
+    both = shared > MAINLY * whole
+    if share >= MAINLY and both and saturated:
+        return _unknown_rate(used)
+    if shared > (1 - MOST) * whole and share > 0.4:
+        # What the threads that change the bytes would pay there, were they apart.
+        hidden = sum(line.hidden(row, part) for part in written for row in own[id(part)])
+        if share - hidden / whole <= 1 - MOST:
+            why = "how often the bytes that are changed would be waited for if they were apart is not known: of the"
+            why += " loads that change them too few were sampled"
+            return Sharing("open", "likely", tuple(used), "", None, f"{why}; {ALL_LOADS}")
     if share >= MAINLY and shared > (1 - MOST) * whole:
         reason = f"most of what others write is beside the bytes that are paid for; {1 - share:.0%} of the cost stays"
-        return Sharing("false", "shown", tuple(used), reason, share)
+        if apart_price >= (1 - MOST) * whole:
+            return Sharing("false", "shown", tuple(used), reason, share)
+        # The first of several loads pays for all of them, and of the others few are sampled.
+        why = "who pays loads the bytes that are written too, and may wait there instead if they are apart"
+        return Sharing("false", "likely", tuple(used), reason, share, f"{why}; {ALL_LOADS}")
     if share >= MAINLY:
         reason = "the threads that pay do not use the bytes that others write"
         return Sharing("false", "proven" if share >= MOST and stores_told else "shown", tuple(used), reason, share)
@@ -267,7 +327,8 @@ def _by_threads(
         for part in fought
         if any(apart(users[id(part)], users[id(other)]) for other in written if other is not part)
     ]
-    if sum(part.share for part in strangers) >= BOTH:
+    # Of what they pay, some stays: they share their own bytes too.
+    if sum(beside[id(part)] for part in strangers) >= BOTH * whole and not (both and saturated):
         stay = [part for part in written if several(users[id(part)])]
         reason = f"{places(strangers)} and the bytes written beside it are used by different threads"
         if stay:
@@ -279,14 +340,8 @@ def _by_threads(
     if share <= 1 - MOST:
         reason = "the threads that pay use the bytes that others write"
         return Sharing("true", "proven" if stores_told else "shown", tuple(used), reason, share)
-    most = share - sum(line.hidden(row, part) for part in written for row in own[id(part)]) / whole
-    if share > 0.4 and most <= 1 - MOST:
-        why = "how often the bytes that are changed would be waited for if they were apart is not known: of the loads"
-        why += " that change them too few were sampled"
-        return Sharing("open", "likely", tuple(used), "", None, f"{why}; {ALL_LOADS}")
-    if share <= 0.4 and _saturated([row for part in used for row in own[id(part)]]):
-        why = "nearly all loads wait, so how many writes come between two of them is not known"
-        return Sharing("open", "likely", tuple(used), "", None, f"{why}; {TRY_APART}")
+    if share <= 0.4 and saturated:
+        return _unknown_rate(used)
     reason = "one part of the cost is at these bytes, another part at bytes beside them"
     return Sharing("false" if share > 0.4 else "true", "likely", tuple(used), reason, share)
 

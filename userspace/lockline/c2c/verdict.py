@@ -365,8 +365,13 @@ def _lock_word(case: _Case) -> Judgement | None:
 def _few(case: _Case) -> Judgement | None:
     if case.kind != COST_TRANSFERS:
         return None
+    # Who finds a clean copy elsewhere has lost the line to a writer too, or its cache was full.
+    fetched = case.transfers + clean_copies(case.line.counts)
+    if (case.stores or case.transfers) and fetched >= RARE * case.loads and case.transfers < FEW_TRANSFERS:
+        return case.judge("too little evidence", [f"fewer than {FEW_TRANSFERS} transfers, but {fetched:,} fetches"])
     if case.transfers >= FEW_TRANSFERS:
         seldom = case.transfers < NEXT_TO_NONE * case.loads and case.stores < RARE * case.loads
+        seldom = seldom and fetched < RARE * case.loads
         if not seldom or not (case.stores and case.coverage.stores_seen):
             return None
         return case.judge("read mostly", ["almost no store, and no transfer among its loads"])
@@ -441,6 +446,30 @@ def _not_written(case: _Case) -> Judgement | None:
     return case.judge("too little evidence", [why], case.fought)
 
 
+def _fetched_beside(case: _Case, parts: Sequence[Part]) -> int:
+    """At least so many loads came from a clean copy elsewhere at other bytes than these members'."""
+    rows = [access.counts for part in parts for access in part.accesses]
+    here = sum(
+        clean_copies(row) if row.llc_hit is not None else max(0, (row.loads or 0) - row.transfers) for row in rows
+    )
+    untold = any(row.llc_hit is None and row.loads is None for row in rows)
+    return 0 if untold else clean_copies(case.line.counts) - here
+
+
+def _taken_along(case: _Case) -> str:
+    """A doubt where the other half of its 128 bytes pays without being written: who reads that fetches this one too."""
+    buddy = case.buddy
+    if buddy is None or buddy.counts.stores or not case.coverage.stores_seen or not case.stores:
+        return ""
+    if buddy.counts.transfers < max(FEW_TRANSFERS, MEMBER * case.transfers):
+        return ""
+    return (
+        f"the other half of its 128 bytes pays {buddy.counts.transfers:,} {case.word} without being written: who reads"
+        " it takes this half along (adjacent line prefetch), so a part of the cost is theirs; `perf c2c report --stdio "
+        "--double-cl` shows both halves together"
+    )
+
+
 def _shared(case: _Case) -> Judgement | None:
     """Who pays, and for whose writes."""
     found = share_out(case.parts, case.kind, _stores_told(case), clean_copies(case.line.counts))
@@ -464,6 +493,13 @@ def _shared(case: _Case) -> Judgement | None:
             f"{beside:,} more loads of the line came from a clean copy elsewhere, at bytes that are not shown, or that "
             "nobody writes; `perf c2c report --stdio --show-all` shows them"
         )
+    if found.kind == "true" and _fetched_beside(case, found.parts) > case.transfers:
+        why = f"{beside:,} loads of the line came from a clean copy elsewhere, most of them at bytes that are not shown"
+        return case.judge(
+            "too little evidence", [*evidence, f"not decided: {why}; `perf.data` tells where they are"], found.parts
+        )
+    if doubt := _taken_along(case):
+        doubts.append(doubt)
     # Members that one CPU has each are of several: one alone would never find the line elsewhere.
     case.proven = found.strength == "proven" or sum(users_of(part.accesses).alone for part in found.parts) > 1
     weak = {"proven": 0, "shown": 1, "likely": 3}[found.strength]

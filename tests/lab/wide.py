@@ -1,0 +1,336 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Programs with forms of sharing that real ones have: locks of many kinds, counts, rings, objects of an allocator.
+
+Most are "by model": which kind of sharing it is, is told by what padding brings in the model of caches.
+"""
+
+import random
+from collections.abc import Callable, Sequence
+
+from lab.caches import Program, Role, Step, Variable
+from lab.programs import Names, Truth, add
+
+Many = tuple[Sequence[Role], dict[int, Truth]]
+WideMaker = Callable[[random.Random, Names, int], Many]
+_WORK = (10, 40, 100, 300, 1000)
+
+
+def crowd(rng: random.Random, most: int = 64) -> int:
+    """A number of threads: few mostly, many at times."""
+    return min(most, rng.choice((2, 3, 4, 6, 8, 12, 16, 32, 64)))
+
+
+def _word(name: str, line: int, offset: int, lock: bool = False) -> tuple[Variable, ...]:
+    return (Variable(name, line, offset, lock),)
+
+
+def _inside(rng: random.Random, names: Names, line: int, places: Sequence[int]) -> list[Step]:
+    """What a lock's holder works on, beside the lock."""
+    holder = names.function()
+    chosen = rng.sample(list(places), min(len(places), rng.choice((0, 0, 1, 2, 3))))
+    return [step for at in sorted(chosen) for step in add(holder, _word(f"field{at}", line, at), "one", False)]
+
+
+def rw_semaphore(rng: random.Random, names: Names, line: int) -> Many:
+    """An rwsem: readers count themselves in and out, writers take it; the owner is watched by who spins."""
+    count, owner = _word("count", line, 0, True), _word("owner", line, 8)
+    data = _inside(rng, names, line, (40, 48, 56))
+    read = (
+        Step("atomic", "down_read", count),
+        *(Step("load", step.function, step.variables) for step in data[:1]),
+        Step("atomic", "up_read", count),
+    )
+    write = (
+        *(Step("load", "rwsem_spin_on_owner", owner) for _ in range(rng.choice((1, 3)))),
+        Step("acquire", "down_write", count),
+        Step("store", "down_write", owner),
+        *data,
+        Step("store", "up_write", owner),
+        Step("release", "up_write", count),
+    )
+    work = rng.choice(_WORK)
+    roles = [Role(crowd(rng, 16), (read, write), work, (rng.choice((0.0, 1.0, 5.0)), 1.0))]
+    return roles, {line: "both" if data else "lock"}
+
+
+def rw_spinlock(rng: random.Random, names: Names, line: int) -> Many:
+    """A qrwlock: readers add to its word, writers take it."""
+    word, wait = _word("cnts", line, 0, True), _word("wait_lock", line, 4)
+    data = _inside(rng, names, line, (16, 24, 32))
+    read = (
+        Step("atomic", "queued_read_lock_slowpath", word),
+        *(Step("load", step.function, step.variables) for step in data[:1]),
+        Step("atomic", "_raw_read_unlock", word),
+    )
+    write = (
+        Step("atomic", "queued_write_lock_slowpath", wait),
+        Step("acquire", "queued_write_lock_slowpath", word),
+        *data,
+        Step("release", "_raw_write_unlock", word),
+        Step("store", "queued_write_lock_slowpath", wait),
+    )
+    roles = [Role(crowd(rng, 16), (read, write), rng.choice(_WORK), (rng.choice((1.0, 5.0, 30.0)), 1.0))]
+    return roles, {line: "both" if data else "lock"}
+
+
+def sequence_count(rng: random.Random, names: Names, line: int) -> Many:
+    """A sequence number, and the data that it protects: readers read all of it, a writer changes all of it."""
+    seq = _word("sequence", line, 0)
+    data = [_word(f"field{n}", line, 8 + 8 * n) for n in range(rng.choice((1, 2, 4)))]
+    reader, writer = names.function(), names.function()
+    read = (Step("load", reader, seq), *(Step("load", reader, one) for one in data), Step("load", reader, seq))
+    bump = add(writer, seq, "one", False)
+    write = (*bump, *(Step("store", writer, one) for one in data), *bump)
+    return [Role(crowd(rng, 32), (read,), rng.choice(_WORK)), Role(1, (write,), rng.choice(_WORK))], {line: "by model"}
+
+
+def lock_and_count(rng: random.Random, names: Names, line: int) -> Many:
+    """A lockref: a spinlock and a count in eight bytes, changed together by cmpxchg, or with the lock taken."""
+    lock, count = _word("lock", line, 0, True), _word("count", line, 4)
+    get, put = "lockref_get", "lockref_put_return"
+    slow = (
+        Step("acquire", "native_queued_spin_lock_slowpath", lock),
+        *add(get, count, "one", False),
+        Step("release", "_raw_spin_unlock", lock),
+    )
+    fast = (Step("load", get, lock), Step("atomic", get, lock), Step("load", put, lock), Step("atomic", put, lock))
+    beside = []
+    if rng.random() < 0.5:
+        beside = [
+            Role(crowd(rng, 8), ((Step("load", names.function(), _word("flags", line, 32)),),), rng.choice(_WORK))
+        ]
+    roles = [Role(crowd(rng, 16), (fast, slow), rng.choice(_WORK), (1.0, rng.choice((0.1, 1.0)))), *beside]
+    return roles, {line: "both" if beside else "lock"}
+
+
+def ticket_lock(rng: random.Random, names: Names, line: int) -> Many:
+    """A ticket lock of the program's own: a counter of tickets, and the number that is served."""
+    apart = rng.choice((2, 4, 8))
+    tickets, serving = _word("next", line, 0), _word("serving", line, apart, True)
+    take = names.function()
+    free = take if rng.random() < 0.3 else names.function()
+    data = _inside(rng, names, line, (24, 32, 48))
+    steps = (
+        Step("atomic", take, tickets),
+        Step("enter", take, serving),
+        *data,
+        Step("release", free, serving),
+    )
+    return [Role(crowd(rng, 16), (steps,), rng.choice(_WORK))], {line: "both"}
+
+
+def queued_lock(rng: random.Random, names: Names, line: int) -> Many:
+    """An MCS lock: a tail that all exchange, and a node for each thread; the nodes are too close together, or not."""
+    threads = rng.choice((2, 3, 4, 6, 8))
+    tail = _word("tail", line, 0, True)
+    size = rng.choice((16, 64))
+    nodes = tuple(Variable(f"node{n}", line + 1 + n * size // 64, n * size % 64) for n in range(threads))
+    take, free = names.function(), names.function()
+    steps = (
+        Step("store", take, nodes, "own"),
+        Step("acquire", take, tail),
+        Step("load", take, nodes, "own"),
+        Step("store", take, nodes, "any"),
+        Step("load", free, nodes, "own"),
+        Step("release", free, tail),
+    )
+    lines = {variable.line for variable in nodes}
+    truths: dict[int, Truth] = dict.fromkeys(lines, "by model")
+    return [Role(threads, (steps,), rng.choice(_WORK))], {line: "lock", **truths}
+
+
+def count_in_struct(rng: random.Random, names: Names, line: int) -> Many:
+    """A reference count in a struct that is read for the most part: fields read with it, or far more often."""
+    at = rng.choice((0, 8, 24, 56))
+    count = _word("refs", line, at)
+    fields = [_word(f"field{n}", line, off) for n, off in enumerate(range(0, 64, 8)) if off != at][
+        : rng.choice((1, 3, 6))
+    ]
+    get, put, read = names.function(), names.function(), names.function()
+    use = tuple(Step("load", read, one) for one in fields)
+    hold = (Step("atomic", get, count), *use, Step("atomic", put, count))
+    look = use
+    often = rng.choice((0.0, 1.0, 10.0, 50.0))
+    return [Role(crowd(rng), (hold, look), rng.choice(_WORK), (1.0, often))], {line: "by model"}
+
+
+def per_cpu_slots(rng: random.Random, names: Names, line: int) -> Many:
+    """An array with a slot for each CPU, packed; threads use the slot of the CPU that they run on."""
+    size = rng.choice((4, 8, 16))
+    slots = tuple(Variable(f"cpu{n}", line + n * size // 64, n * size % 64) for n in range(rng.choice((4, 8, 16))))
+    steps = tuple(add(names.function(), slots, "cpu", rng.random() < 0.3))
+    truths: dict[int, Truth] = {slot.line: "by model" for slot in slots}
+    return [Role(crowd(rng, len(slots)), (steps,), rng.choice(_WORK))], truths
+
+
+def published_pointer(rng: random.Random, names: Names, line: int) -> Many:
+    """RCU: a pointer that all read and one changes now and then; beside it perhaps a count of the updates."""
+    pointer, other = _word("pointer", line, rng.choice((0, 16, 40))), _word("updates", line, 56)
+    reader, writer = names.function(), names.function()
+    seldom = rng.choice((0.001, 0.01, 0.1, 1.0))
+    steps = [Step("load", writer, pointer), Step("store", writer, pointer, "one", seldom)]
+    if rng.random() < 0.5:
+        steps += add(writer, other, "one", rng.random() < 0.5)
+    roles = [Role(crowd(rng), ((Step("load", reader, pointer),),), rng.choice(_WORK))]
+    return [*roles, Role(1, (tuple(steps),), rng.choice(_WORK))], {line: "by model"}
+
+
+def work_stealing(rng: random.Random, names: Names, line: int) -> Many:
+    """A deque: its owner pushes and pops at the bottom, thieves look at both ends and take from the top."""
+    top, bottom = _word("top", line, 0), _word("bottom", line, rng.choice((8, 16, 32)))
+    push, steal = names.function(), names.function()
+    pop = push if rng.random() < 0.3 else names.function()
+    own = (
+        (*add(push, bottom, "one", False), Step("load", push, top, "one", 0.3)),
+        (*add(pop, bottom, "one", False), Step("load", pop, top), Step("atomic", pop, top, "one", 0.1)),
+    )
+    thief = (
+        Step("load", steal, top),
+        Step("load", steal, bottom),
+        Step("atomic", steal, top, "one", rng.choice((0.05, 0.5))),
+    )
+    thieves = Role(rng.choice((1, 2, 4, 7)), (thief,), rng.choice((100, 400, 2000)))
+    return [Role(1, own, rng.choice((20, 60, 200))), thieves], {line: "by model"}
+
+
+def statistics_block(rng: random.Random, names: Names, line: int) -> Many:
+    """Counters in a block: each operation adds to some, and every thread does all operations, or has its own."""
+    counters = [_word(f"counter{n}", line, 8 * n) for n in range(rng.choice((3, 5, 8)))]
+    atomic = rng.random() < 0.5
+    operations = []
+    for _ in range(rng.choice((2, 3, 4))):
+        function = names.function()
+        touched = rng.sample(counters, rng.choice((1, 2, min(3, len(counters)))))
+        operations.append(tuple(step for one in touched for step in add(function, one, "one", atomic)))
+    work = rng.choice(_WORK)
+    if rng.random() < 0.5:
+        return [Role(crowd(rng), tuple(operations), work)], {line: "by model"}
+    return [Role(rng.choice((1, 1, 2, 4)), (one,), work) for one in operations], {line: "by model"}
+
+
+def flags_beside(rng: random.Random, names: Names, line: int) -> Many:
+    """Flags in one word: each thread sets its own bit, or has a byte of its own, and polls others' or its own."""
+    threads = rng.choice((2, 3, 4, 6, 8))
+    at = rng.choice((0, 8, 24))
+    if rng.random() < 0.5:
+        word = _word("flags", line, at)
+        setter = (Step("atomic", names.function(), word), Step("load", names.function(), word, "one", 0.5))
+        return [Role(threads, (setter,), rng.choice(_WORK))], {line: "by model"}
+    flags = tuple(Variable(f"flag{n}", line, at + n) for n in range(threads))
+    test, change = names.function(), names.function()
+    steps = (Step("load", test, flags, "own"), Step("store", change, flags, "own", rng.choice((0.1, 1.0))))
+    return [Role(threads, (steps,), rng.choice(_WORK))], {line: "by model"}
+
+
+def pair_of_own(rng: random.Random, names: Names, line: int) -> Many:
+    """Two lines of one pair, each with a thread of its own that writes it; both halves travel together."""
+    first, second = _word("left", line & ~1, 0), _word("right", line | 1, 0)
+    function = names.function()
+    other = function if rng.random() < 0.5 else names.function()
+    roles = [
+        Role(1, (tuple(add(function, first, "one", False)),), 40),
+        Role(1, (tuple(add(other, second, "one", False)),), 40),
+    ]
+    return roles, {line & ~1: "adjacent", line | 1: "adjacent"}
+
+
+def small_objects(rng: random.Random, names: Names, line: int) -> Many:
+    """Objects of an allocator, smaller than a line or across two: each thread works on its own, by the same code."""
+    size = rng.choice((16, 24, 32, 48, 80))
+    threads = rng.choice((2, 3, 4, 6))
+    fields = sorted(rng.sample(range(0, size, 8), min(size // 8, rng.choice((1, 2, 3)))))
+    function = names.function()
+    reader = function if rng.random() < 0.5 else names.function()
+    steps: list[Step] = []
+    lines: dict[int, Truth] = {}
+    for number, field in enumerate(fields):
+        objects = tuple(
+            Variable(f"object{n}.{field}", line + (n * size + field) // 64, (n * size + field) % 64)
+            for n in range(threads)
+        )
+        lines.update({one.line: "by model" for one in objects})
+        if number and rng.random() < 0.5:
+            steps.append(Step("load", reader, objects, "own"))
+        else:
+            steps += add(function, objects, "own", False)
+    return [Role(threads, (tuple(steps),), rng.choice(_WORK))], lines
+
+
+def big_array(rng: random.Random, names: Names, line: int) -> Many:
+    """A slot for each of many threads: an array of several lines."""
+    threads, size = rng.choice((8, 16, 24, 32)), rng.choice((8, 16, 32))
+    slots = tuple(Variable(f"slot{n}", line + n * size // 64, n * size % 64) for n in range(threads))
+    steps = tuple(add(names.function(), slots, "own", rng.random() < 0.3))
+    truths: dict[int, Truth] = {slot.line: "by model" for slot in slots}
+    return [Role(threads, (steps,), rng.choice(_WORK))], truths
+
+
+def seldom_written(rng: random.Random, names: Names, line: int) -> Many:
+    """Read by all, written now and then by one of them: whether that costs anything is a matter of how often."""
+    config = _word("config", line, rng.choice((0, 8, 32)))
+    other = _word("stamp", line, rng.choice((16, 48)))
+    written = other if rng.random() < 0.5 else config
+    reader, writer = names.function(), names.function()
+    chance = rng.choice((0.0, 0.0003, 0.001, 0.003, 0.01, 0.03))
+    readers = Role(crowd(rng, 16), ((Step("load", reader, config),),), rng.choice((10, 30, 100)))
+    write = (Step("load", reader, config), Step("store", writer, written, "one", chance))
+    return [readers, Role(1, (write,), rng.choice((10, 30, 100)))], {line: "by model"}
+
+
+def first_in_first_out(rng: random.Random, names: Names, line: int) -> Many:
+    """A ring of one producer and one consumer with its slots: ends in one line, each with a copy of the other one."""
+    head, tail = _word("head", line, 0), _word("tail", line, rng.choice((8, 32)))
+    seen_tail, seen_head = _word("seen_tail", line, 16), _word("seen_head", line, 48)
+    slots = tuple(Variable(f"entry{n}", line + 1, 8 * n) for n in range(8))
+    put, get = names.function(), names.function()
+    often = rng.choice((0.05, 0.3, 1.0))
+    produce = [
+        Step("load", put, head), Step("load", put, seen_tail), Step("load", put, tail, "one", often),
+        Step("store", put, seen_tail, "one", often), Step("store", put, slots, "any"), Step("store", put, head),
+    ]  # fmt: skip
+    consume = [
+        Step("load", get, tail), Step("load", get, seen_head), Step("load", get, head, "one", often),
+        Step("store", get, seen_head, "one", often), Step("load", get, slots, "any"), Step("store", get, tail),
+    ]  # fmt: skip
+    work = rng.choice((20, 80, 300))
+    return [Role(1, (tuple(produce),), work), Role(1, (tuple(consume),), work)], {
+        line: "by model",
+        line + 1: "by model",
+    }
+
+
+WIDE: dict[WideMaker, float] = {
+    rw_semaphore: 1,
+    rw_spinlock: 1,
+    sequence_count: 1,
+    lock_and_count: 1,
+    ticket_lock: 1.5,
+    queued_lock: 1,
+    count_in_struct: 1.5,
+    per_cpu_slots: 1.5,
+    published_pointer: 1.5,
+    work_stealing: 1.5,
+    statistics_block: 1.5,
+    flags_beside: 1,
+    pair_of_own: 0.5,
+    small_objects: 2,
+    big_array: 1,
+    seldom_written: 2.5,
+    first_in_first_out: 1,
+}
+
+
+def make_wide_program(rng: random.Random) -> tuple[Program, dict[int, Truth], bool]:
+    """A program of one to four of these, on lines of their own; what each line is; whether it wants pairs."""
+    names = Names(rng)
+    makers = rng.choices(list(WIDE), list(WIDE.values()), k=rng.choice((1, 1, 2, 2, 3, 4)))
+    roles: list[Role] = []
+    truths: dict[int, Truth] = {}
+    for index, maker in enumerate(makers):
+        made, lines = maker(rng, names, 16 * index + (0 if maker is pair_of_own else 2 * rng.randrange(2)))
+        roles += made
+        truths.update(lines)
+    moves = rng.choice((0.0, 0.0, 0.002, 0.01, 0.05))
+    pairs = pair_of_own in makers or rng.random() < 0.3
+    program = Program(" + ".join(maker.__name__ for maker in makers), tuple(roles), rng.random() < 0.5, moves)
+    return program, truths, pairs
