@@ -258,7 +258,7 @@ bench-c2c:
 lab-languages:
 	scripts/setup languages
 	$(MAKE) $(PARALLEL) all
-	build/venv/bin/python tests/languages/laboratory.py
+	build/venv/bin/python tests/languages/laboratory.py $(PARTS)
 
 # Programs with a planted cause, in random order; INCIDENTS= names some of them.
 .PHONY: lab-incidents

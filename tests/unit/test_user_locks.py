@@ -329,6 +329,7 @@ EVALUATES = "_PyEval_EvalFrameDefault"
         ((java("/opt/java/openjdk/lib/server"), frame()), "Java"),
         ((JVM, frame("void Threads.work()", "/tmp/perf-7.map")), ""),
         ((frame("uv_run", "/usr/bin/node"), frame()), "Node"),
+        ((frame("Builtins_InterpreterEntryTrampoline", "/usr/bin/node"),), "Node"),
         ((frame("", "/usr/share/dotnet/libcoreclr.so"), frame("", "/memfd:doublemapper")), ".NET"),
         ((frame("work", "/usr/bin/server"), frame()), ""),
         ((frame(EVALUATES, "/usr/bin/python3.12"),), "Python"),

@@ -24,7 +24,7 @@ _SWITCHES = {
     "Java": f"JDK {_JAVA_WITH_MAP} or later: {_JCMD}; before: {_AGENT}",
     "Java with map": _JCMD,
     "Java without map": f"JDK {_JAVA_WITH_MAP} and later write them by jcmd; before, {_AGENT}",
-    "Node": "start it with --perf-basic-prof",
+    "Node": "start it with --perf-basic-prof --interpreted-frames-native-stack",
     ".NET": "start it with DOTNET_PerfMapEnabled=1 (before .NET 6: COMPlus_PerfMapEnabled=1)",
     "Python": "start it with -X perf",
 }
@@ -50,6 +50,10 @@ def _run_time(modules: Iterable[str]) -> str:
     return "Node" if any(name in ("node", "nodejs") or name.startswith("libnode.so") for name in names) else ""
 
 
+# V8's code that interprets; with the second switch each function has a copy of its own.
+_INTERPRETS = "Builtins_InterpreterEntryTrampoline"
+
+
 def _python_without_names(frames: Sequence[rows.Frame]) -> bool:
     """Whether a CPython that could name its functions runs some, and has named none."""
     if any(frame.symbol.startswith("py::") for frame in frames):
@@ -66,6 +70,7 @@ def without_names(processes: Mapping[int, Sequence[rows.Frame]]) -> dict[str, tu
     found: defaultdict[str, list[int]] = defaultdict(list)
     for tgid, frames in sorted(processes.items()):
         made = any(not frame.symbol and ("[anon" in frame.module or "memfd:" in frame.module) for frame in frames)
+        made |= any(frame.symbol == _INTERPRETS for frame in frames)
         language = _run_time(frame.module for frame in frames) if made else ""
         if not language and _python_without_names(frames):
             language = "Python"
