@@ -425,7 +425,8 @@ def _loads(access: Access) -> int:
     """Loads of an access: at least those that found the line modified, whatever a text says of its other figures."""
     counts = access.counts
     loads = counts.loads if counts.loads is not None else (counts.records or 0) - (counts.stores or 0)
-    return max(loads, counts.transfers)
+    transfers = counts.transfers
+    return loads if loads > transfers else transfers
 
 
 # Threads are not known

@@ -52,22 +52,20 @@ def code_known(accesses: Sequence[Access]) -> bool:
 
 def wrote(access: Access) -> int:
     """Stores, or atomic instructions where these are told instead: both their loads and their stores are locked."""
-    stores = access.counts.stores or 0
-    return max(stores, (access.counts.locked or 0) - stores)
+    counts = access.counts
+    stores = counts.stores or 0
+    return max(stores, counts.locked - stores) if counts.locked else stores
 
 
 def significant(accesses: Iterable[Access]) -> list[Access]:
     """Without the few samples that may be strays."""
     every = list(accesses)
-    records = sum(access.counts.records or 0 for access in every)
-    transfers = sum(access.counts.transfers for access in every)
-    stores = sum(wrote(access) for access in every)
+    figures = [(access.counts.records or 0, access.counts.transfers, wrote(access)) for access in every]
+    records, transfers, stores = (STRAY * sum(column) for column in zip(*figures, strict=True)) if every else (0, 0, 0)
     kept = [
         access
-        for access in every
-        if (access.counts.records or 0) > STRAY * records
-        or access.counts.transfers > STRAY * transfers
-        or wrote(access) > STRAY * stores
+        for access, (seen, paid, written) in zip(every, figures, strict=True)
+        if seen > records or paid > transfers or written > stores
     ]
     return kept or every
 
