@@ -295,6 +295,47 @@ def test_a_budget_drops_lines_and_says_so(tmp_path: Path) -> None:
     assert f"{refused_samples} samples are in no line" in said
 
 
+def samples_of_threads(path: Path, line: int) -> Counter[int]:
+    """Samples by thread of the only access to the line of this address, as its row has them."""
+    query = f"SELECT threads, thread, records FROM memory_access JOIN memory_line ON line = id WHERE address = {line}"
+    ((several, thread, records),) = rows(path, query)
+    pairs = list(struct.iter_unpack("<II", several)) if several else [(thread, records)]
+    tids = dict(rows(path, "SELECT id, tid FROM memory_thread"))
+    assert [thread for thread, _ in pairs] == sorted({thread for thread, _ in pairs})
+    return Counter({tids[thread]: count for thread, count in pairs})
+
+
+@pytest.mark.parametrize("threads", [3, 5, 48, 300])
+def test_samples_are_counted_by_thread_however_many_there_are(tmp_path: Path, threads: int) -> None:
+    """Many threads are kept as a list, few as a table: back to it for a count above 16 bits, or a far thread."""
+    stream = Stream()
+    truth: Counter[int] = Counter()
+
+    samples: list[bytes] = []
+
+    def add(tid: int, address: int = HEAP, times: int = 1) -> None:
+        for _ in range(times):
+            sample = Sample(0, TEXT, PID, tid, len(samples) + 1, address, tid % 4, 0, HITM, 10, True)
+            samples.append(stream.make(sample))
+        if address == HEAP:
+            truth[tid] += times
+
+    for turn in range(3):
+        for number in range(threads):
+            add(PID + number, times=1 + (number + turn) % 3)
+    add(PID + 1, times=66_000)
+    for number in range(5000):
+        add(10_000 + number, HEAP + 4096)
+    add(14_999, times=2)
+    for number in range(threads):
+        add(PID + number)
+    add(PID + 1, times=2)
+    stream.data += b"".join(samples)
+    stream.write(tmp_path / "data")
+    import_to(tmp_path / "data", tmp_path / "out")
+    assert samples_of_threads(tmp_path / "out", HEAP) == truth
+
+
 def test_standard_input_may_be_a_pipe_or_a_file(tmp_path: Path) -> None:
     pipe = sharing_patterns.lock_word().changed(pipe=True).write(tmp_path / "pipe.data")
     import_to("-", tmp_path / "out", data=pipe.read_bytes())
