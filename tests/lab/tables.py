@@ -4,6 +4,7 @@
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
+from textwrap import fill
 
 from lab.cases import Outcome, Reading
 
@@ -13,6 +14,7 @@ VERDICTS = ("false sharing", "true sharing", "lock word", "adjacent line", "read
 QUIET = ("none", "read mostly")
 CONFIDENCES = ("high", "medium", "low")
 BEGIN, END = "<!-- laboratory: begin -->", "<!-- laboratory: end -->"
+_WIDTH = 100
 # So many lines that look alike, and so many of them with one true verdict, mean that the input tells it.
 ALIKE, CLEAR = 10, 0.9
 
@@ -23,7 +25,8 @@ def listed(outcomes: Iterable[Outcome]) -> list[Outcome]:
 
 
 def _markdown(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    lines = ["| " + " | ".join(head) + " |", "| --- " * len(head) + "|"]
+    columns = " | ".join(head)
+    lines = [f"| {columns} |", "| --- " * (columns.count(" | ") + 1) + "|"]
     return "\n".join([*lines, *("| " + " | ".join(map(str, row)) + " |" for row in rows)])
 
 
@@ -139,7 +142,7 @@ def report(found: Sequence[Outcome | Reading], head: str) -> str:
         if some and len(some) < len(outcomes):
             parts += [f"The {name} set of programs alone:", calibration(some)]
     parts += [hidden(outcomes), by_verdict(outcomes), by_kind(outcomes), readings(texts)]
-    return "\n\n".join(parts)
+    return "\n\n".join(parts).replace(".  ", ". ")
 
 
 def write(path: Path, text: str) -> None:
@@ -148,4 +151,6 @@ def write(path: Path, text: str) -> None:
     _, _, after = rest.partition(END)
     if not rest or not after:
         raise ValueError(f"{path}: no {BEGIN} ... {END}")
-    path.write_text(f"{before}{BEGIN}\n\n{text}\n\n{END}{after}", encoding="utf-8")
+    parts = [part if part.startswith("|") else fill(part, _WIDTH) for part in text.split("\n\n")]
+    made = "\n\n".join(parts)
+    path.write_text(f"{before}{BEGIN}\n\n{made}\n\n{END}{after}", encoding="utf-8")
