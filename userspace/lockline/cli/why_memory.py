@@ -1,12 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Reads code and stacks of processes from their memory."""
 
-import os
 import platform
 from bisect import bisect_right
-from contextlib import suppress
 
-from lockline.cli.why_counters import PROC, text_of
+from lockline.base.patience import Reader
 from lockline.investigation.spins import is_after_call
 
 
@@ -15,29 +13,18 @@ class Memory:
 
     def __init__(self) -> None:
         self._machine = platform.machine()
-        self._open: dict[int, int] = {}
+        self._reader = Reader()
         self._code: dict[int, tuple[list[int], list[int]]] = {}
 
     def __enter__(self) -> "Memory":
         return self
 
     def __exit__(self, *_: object) -> None:
-        for descriptor in self._open.values():
-            if descriptor >= 0:
-                os.close(descriptor)
+        self._reader.__exit__()
 
     def read(self, tgid: int, begin: int, size: int) -> bytes:
         """So many bytes from there on, or fewer; none if they cannot be read."""
-        if tgid not in self._open:
-            try:
-                self._open[tgid] = os.open(PROC / str(tgid) / "mem", os.O_RDONLY | os.O_CLOEXEC)
-            except OSError:
-                self._open[tgid] = -1
-        if self._open[tgid] < 0 or not 0 <= begin < 1 << 63:
-            return b""
-        with suppress(OSError, OverflowError):
-            return os.pread(self._open[tgid], size, begin)
-        return b""
+        return self._reader.memory(tgid, begin, size)
 
     def follows_call(self, tgid: int, address: int) -> bool:
         """Whether a call stands before this place, so that a function may return to it."""
@@ -47,7 +34,7 @@ class Memory:
         """Whether a process may run what is at this address."""
         if tgid not in self._code:
             ranges = []
-            for line in text_of(PROC / str(tgid) / "maps").splitlines():
+            for line in self._reader.maps(tgid).splitlines():
                 words = line.split(None, 2)
                 begin, _, end = words[0].partition("-")
                 if len(words) > 1 and "x" in words[1]:

@@ -13,6 +13,7 @@ from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
+from lockline.base.patience import Reader
 from lockline.cli.why_counters import CGROUPS, MOST_CHILDREN, PROC, descendants_of, short_text, text_of, threads_of
 from lockline.cli.why_still import FutexWaiters, caller_of_nap, state_of, stops_in, switches_of
 from lockline.investigation import probes
@@ -106,14 +107,18 @@ def _file_of(tgid: int, call: Sequence[int]) -> tuple[str, int]:
     return "", 0
 
 
+@cache
+def _reader() -> Reader:
+    """One for all looks; its process ends with ours."""
+    return Reader()
+
+
 def _number_in_set(tgid: int, address: int) -> int | None:
     """Which semaphore of a set, from the operation that a thread waits with; None if that cannot be read."""
-    try:
-        with (PROC / str(tgid) / "mem").open("rb", buffering=0) as memory:
-            memory.seek(address)
-            number, operation, _ = _SEMBUF.unpack(memory.read(_SEMBUF.size))
-    except (OSError, OverflowError, ValueError, struct.error):
+    content = _reader().memory(tgid, address, _SEMBUF.size)
+    if len(content) != _SEMBUF.size:
         return None
+    number, operation, _ = _SEMBUF.unpack(content)
     return number if operation <= 0 else None
 
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from lockline.base.errors import LocklineError
+from lockline.base.patience import Reader
 from lockline.experiment.elf import ElfFile
 from lockline.experiment.perf import tracepoint_hits, uprobe_hits
 from lockline.experiment.processes import is_gone, named
@@ -68,17 +69,13 @@ def _of_memory(spec: Memory) -> Iterator[Counter]:
     if not spec.size and size and (size not in (1, 2, 4, 8) or spec.offset):
         raise LocklineError(f"{spec.symbol} has {size} bytes: say how large the counter is, as in {spec.symbol}:8")
     length = spec.size or size or 8
-    try:
-        memory = os.open(f"/proc/{spec.pid}/mem", os.O_RDONLY | os.O_CLOEXEC)
-    except OSError as error:
-        raise LocklineError(f"the memory of {who} cannot be read: {error.strerror}") from error
+    reader = Reader()
 
     def read() -> float:
-        try:
-            content = os.pread(memory, length, place)
-        except (OSError, OverflowError):
-            content = b""
+        content = reader.memory(spec.pid, place, length)
         if len(content) != length:
+            if reader.given_up:
+                raise LocklineError(f"the memory of {who} at {place:#x} does not come: nobody serves its page")
             raise LocklineError(f"{who} has no memory at {place:#x}, or has ended")
         return int.from_bytes(content, "little")
 
@@ -88,16 +85,16 @@ def _of_memory(spec: Memory) -> Iterator[Counter]:
     try:
         yield counter
     finally:
-        os.close(memory)
+        reader.__exit__()
 
 
 def _mapped(pid: int) -> dict[str, tuple[int, int, str]]:
     """By file: where its first mapping is, from which byte of it, and the name under map_files."""
     found: dict[str, tuple[int, int, str]] = {}
-    try:
-        lines = Path(f"/proc/{pid}/maps").read_text(encoding="utf-8", errors="replace").splitlines()
-    except OSError:
-        raise LocklineError(f"process {pid} does not exist") from None
+    with Reader() as reader:
+        lines = reader.maps(pid).splitlines()
+    if not lines:
+        raise LocklineError(f"process {pid} does not exist, or does not show its mappings")
     for line in lines:
         fields = line.split(maxsplit=5)
         if len(fields) == 6 and fields[5].startswith("/") and fields[5] not in found:

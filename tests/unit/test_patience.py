@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Reads of other processes' memory: what is there, what is not, and a reader that never answers."""
+
+import ctypes
+import os
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+from lockline.base import patience
+from lockline.base.patience import Reader
+
+pytestmark = pytest.mark.usefixtures("build")
+
+
+def test_memory_and_mappings() -> None:
+    content = ctypes.create_string_buffer(b"in our memory")
+    with Reader() as reader:
+        assert reader.memory(os.getpid(), ctypes.addressof(content), 13) == b"in our memory"
+        assert sys.executable.rpartition("/")[2][:6] in reader.maps(os.getpid())
+        assert reader.given_up == 0
+
+
+def test_what_is_not_there() -> None:
+    with Reader() as reader:
+        assert reader.memory(os.getpid(), 0, 8) == b""
+        assert reader.memory(os.getpid(), 1 << 63, 8) == b""
+        # PID_MAX_LIMIT is 2^22.
+        assert reader.memory(4194305, 4096, 8) == b""
+        assert reader.maps(4194305) == ""
+        # It goes on after all that.
+        assert reader.maps(os.getpid())
+        assert reader.given_up == 0
+
+
+def test_a_reader_that_never_answers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is left alone with the process that it reads; others are read by a new one."""
+    real, started = patience.spawn, []
+
+    def spawn(arguments: list[str], **how: Any) -> "subprocess.Popen[bytes]":
+        if not started:
+            # Deaf to the question, as one that waits for a page.
+            started.append(subprocess.Popen(["sleep", "600"], **how))
+            return started[0]
+        return real(arguments, **how)
+
+    monkeypatch.setattr(patience, "spawn", spawn)
+    # What waits for a page is not ended by a signal.
+    monkeypatch.setattr(subprocess.Popen, "kill", lambda self: None)
+    content = ctypes.create_string_buffer(b"x")
+    with Reader() as reader:
+        assert reader.memory(1, 4096, 8) == b""
+        assert reader.given_up == 1
+        assert reader.memory(1, 4096, 8) == b"", "not asked a second time"
+        assert reader.memory(os.getpid(), ctypes.addressof(content), 1) == b"x"
+        assert reader.given_up == 1
+        started[0].terminate()
+        started[0].wait()
+        assert reader.given_up == 0, "it can be read again"

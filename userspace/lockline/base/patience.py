@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Reads of another process's memory, or of its list of mappings, that need not end.
+
+A page may be of a file system that the process itself serves, or behind a userfaultfd; whoever waits for it cannot
+always be killed.  Such reads are made by a process of their own, lockline-collect, which is left alone when it takes
+too long (userspace/collector/base/patience.c).
+"""
+
+import socket
+import struct
+import time
+from typing import TYPE_CHECKING
+
+from lockline.base.collector import spawn
+from lockline.base.errors import LocklineError
+
+if TYPE_CHECKING:
+    import subprocess
+
+# A page that is on a disk comes within this; the kernel takes long over very many mappings.
+MEMORY_SECONDS = 0.2
+MAPS_SECONDS = 2.0
+# So many readers may be left alone; after that nothing more is read.
+MOST_LEFT = 64
+_ARGUMENT = "--read-for-collector"
+# struct request and its answer, of patience.c.
+_REQUEST = struct.Struct("=QII")
+_RESULT = struct.Struct("=q")
+_MOST_BYTES = (16 << 20) + (64 << 10)
+
+
+class Reader:
+    """Reads of processes, for as long as the block lasts."""
+
+    def __init__(self) -> None:
+        self._process: subprocess.Popen[bytes] | None = None
+        self._socket: socket.socket | None = None
+        self._left: list[tuple[subprocess.Popen[bytes], int]] = []
+
+    def __enter__(self) -> "Reader":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._socket is not None:
+            self._socket.close()
+        if self._process is not None:
+            self._process.wait()
+        self._socket = self._process = None
+
+    @property
+    def given_up(self) -> int:
+        """Reads that have not ended."""
+        self._forget_ended()
+        return len(self._left)
+
+    def memory(self, tgid: int, begin: int, size: int) -> bytes:
+        """So many bytes from there on, or fewer; none if they cannot be read, or do not come."""
+        if not 0 <= begin < 1 << 63 or not 0 < size < 1 << 20:
+            return b""
+        return self._ask(tgid, begin, size, MEMORY_SECONDS)
+
+    def maps(self, tgid: int) -> str:
+        """/proc/TGID/maps, up to 16 MiB of it; '' if it cannot be read, or does not come."""
+        return self._ask(tgid, 0, 0, MAPS_SECONDS).decode("utf-8", "replace")
+
+    def _forget_ended(self) -> None:
+        self._left = [(process, tgid) for process, tgid in self._left if process.poll() is None]
+
+    def _ask(self, tgid: int, begin: int, size: int, seconds: float) -> bytes:
+        if self._left:
+            self._forget_ended()
+        if len(self._left) >= MOST_LEFT or any(of == tgid for _, of in self._left):
+            return b""
+        try:
+            answers = self._start()
+        except (OSError, LocklineError):
+            return b""
+        deadline = time.monotonic() + seconds
+        try:
+            answers.sendall(_REQUEST.pack(begin, tgid, size))
+            (result,) = _RESULT.unpack(_receive(answers, _RESULT.size, deadline))
+            if result > (size or _MOST_BYTES):
+                raise OSError("not an answer")
+            return _receive(answers, result, deadline) if result > 0 else b""
+        except (OSError, struct.error):
+            self._leave_alone(tgid)
+            return b""
+
+    def _start(self) -> socket.socket:
+        if self._socket is None:
+            import subprocess
+
+            ours, theirs = socket.socketpair()
+            with theirs:
+                try:
+                    self._process = spawn(
+                        [_ARGUMENT],
+                        stdin=theirs.fileno(),
+                        stdout=subprocess.DEVNULL,
+                        stderr=subprocess.DEVNULL,
+                        # Ctrl-C is ours: a read that is in work ends first.
+                        start_new_session=True,
+                    )
+                except LocklineError:
+                    ours.close()
+                    raise
+            self._socket = ours
+        return self._socket
+
+    def _leave_alone(self, tgid: int) -> None:
+        """Not waited for: where it waits no signal reaches it."""
+        if self._socket is not None:
+            self._socket.close()
+        if self._process is not None:
+            self._process.kill()
+            self._left.append((self._process, tgid))
+        self._socket = self._process = None
+
+
+def _receive(answers: socket.socket, size: int, deadline: float) -> bytes:
+    """So many bytes.  Raises OSError if they do not come."""
+    parts = []
+    while size:
+        left = deadline - time.monotonic()
+        if left <= 0:
+            raise TimeoutError
+        answers.settimeout(left)
+        part = answers.recv(min(size, 1 << 20))
+        if not part:
+            raise ConnectionResetError
+        parts.append(part)
+        size -= len(part)
+    return b"".join(parts)
