@@ -215,10 +215,21 @@ def test_a_counter_of_known_threads_is_true_sharing(tmp_path: Path) -> None:
 
 
 def test_a_counter_beside_one_that_others_write_is_false_sharing(tmp_path: Path) -> None:
+    """Eight CPUs fight for each of them on any line: how much a line of its own gains is not proven."""
+
     def fill(builder: MemoryBuilder, line: int) -> None:
         for offset, function, cpus in ((8, "count_a", range(8)), (16, "count_b", range(8, 16))):
             code = builder.code(function)
             builder.add(line, offset, code, 0, cpus, loads=200, stores=200, locked=200, local_hitm=90)
+
+    assert verdict_of(tmp_path, fill) == ("false sharing", "medium")
+
+
+def test_counters_of_one_cpu_each_are_proven_false_sharing(tmp_path: Path) -> None:
+    def fill(builder: MemoryBuilder, line: int) -> None:
+        for offset, function, cpu in ((8, "count_a", 0), (16, "count_b", 1)):
+            code = builder.code(function)
+            builder.add(line, offset, code, 0, [cpu], loads=200, stores=200, locked=200, local_hitm=90)
 
     assert verdict_of(tmp_path, fill) == ("false sharing", "high")
 

@@ -619,7 +619,10 @@ def _writers(
     """Several members are written, or the ones that pay are."""
     pairs = [(one, other) for index, one in enumerate(everyone) for other in everyone[index + 1 :]]
     if all(surely_apart(users[id(one)], users[id(other)]) for one, other in pairs):
-        return Sharing("false", "proven", tuple(everyone), "nobody uses more than one of them", None)
+        # What several use stays contended on a line of its own: how much of the cost ends is not proven.
+        sure = all(users[id(part)].alone for part in everyone)
+        reason = "nobody uses more than one of them"
+        return Sharing("false", "proven" if sure else "shown", tuple(everyone), reason, None)
     first = max(fought, key=lambda part: part.share, default=None)
     if first is not None and first.share >= MORE_THAN_HALF and first in written and not users[id(first)].alone:
         others = [part for part in everyone if part is not first]
