@@ -6,6 +6,7 @@
 #ifndef HOLDING_BPF_H
 #define HOLDING_BPF_H
 
+#include "event.bpf.h"
 #include "state.bpf.h"
 #include "compat.bpf.h"
 #include "current.bpf.h"
@@ -30,13 +31,20 @@ static __always_inline struct holding_record *begin_holding(struct release_state
 	return holding;
 }
 
-static __always_inline void end_holding(struct holding_record *holding, __u64 position)
+/*
+ * Tells the collector when a part of the ring was written.  The event is this CPU's own and takes no lock; who waits for
+ * it is woken by an interrupt of this CPU, which comes when the lock's holder lets interrupts in.
+ */
+static __always_inline void end_holding(void *ctx, struct holding_record *holding, __u64 position)
 {
 	publish_long(&holding->sequence, position + 1);
+	if (wake_mask && ((position + 1) & wake_mask) == 0)
+		bpf_perf_event_output(ctx, &holding_wakes, BPF_F_CURRENT_CPU, &position, sizeof(position));
 }
 
 /* The end of a wait, recorded with the lock held: one line of this CPU's own. */
-static __always_inline void write_holding(__u64 ids, __u64 lock, __u64 begin_ns, __u64 end_ns, __u32 kind, __u32 owner)
+static __always_inline void write_holding(void *ctx, __u64 ids, __u64 lock, __u64 begin_ns, __u64 end_ns, __u32 kind,
+					  __u32 owner)
 {
 	__u32 cpu = bpf_get_smp_processor_id();
 	struct release_state *state = release_state_of(cpu);
@@ -57,21 +65,24 @@ static __always_inline void write_holding(__u64 ids, __u64 lock, __u64 begin_ns,
 	holding->kind = kind;
 	holding->flags = owner == ~0u ? HOLDING_READERS : 0;
 	holding->stack = 0;
-	end_holding(holding, position);
+	end_holding(ctx, holding, position);
 }
 
-static __noinline int record_wait_holding(__u64 lock, __u64 begin_ns, __u64 end_ns, __u32 kind, __u32 owner)
+static __noinline int record_wait_holding(void *ctx, const struct ended_wait *wait, __u32 owner)
 {
-	write_holding(bpf_get_current_pid_tgid(), lock, begin_ns, end_ns, kind, owner);
+	if (!ctx || !wait)
+		return 0;
+	write_holding(ctx, bpf_get_current_pid_tgid(), wait->lock, wait->begin_ns, wait->begin_ns + wait->wait_ns,
+		      wait->kind, owner);
 	return 0;
 }
 
 /* Of the CPU's only spinning wait, which says when it began. */
-static __noinline int record_plain_holding(const struct cpu_state *state, __u64 wait_ns)
+static __noinline int record_plain_holding(void *ctx, const struct cpu_state *state, __u64 wait_ns)
 {
-	if (!state || state->flags & STATE_SHALLOW)
+	if (!ctx || !state || state->flags & STATE_SHALLOW)
 		return 0;
-	write_holding(current_ids(state), state->spin[0].lock, state->spin[0].begin_ns,
+	write_holding(ctx, current_ids(state), state->spin[0].lock, state->spin[0].begin_ns,
 		      state->spin[0].begin_ns + wait_ns, state->spin[0].kind, 0);
 	return 0;
 }

@@ -269,8 +269,8 @@ struct holding_record {
 	char comm[16];   /* of the releasing task */
 };
 
-#define RELEASE_STACKS 16 /* per CPU */
-#define RELEASE_TOKENS 4  /* the most stacks between two looks at the rings; few enough that none is overwritten */
+#define RELEASE_STACKS 32 /* per CPU */
+#define RELEASE_TOKENS 8  /* the most stacks between two looks at the rings; few enough that none is overwritten */
 #define HOLD_DEPTH     8
 
 /* A spinlock that a CPU holds, of those whose holds are measured. */

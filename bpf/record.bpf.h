@@ -115,8 +115,7 @@ static __always_inline void record_wait(void *ctx, struct cpu_state *state, stru
 	barrier();
 	add(&row->waits, 1, atomic);
 	if (record_holdings && !(state->flags & STATE_SHALLOW))
-		record_wait_holding(wait->lock, wait->begin_ns, wait->begin_ns + wait->wait_ns, wait->kind,
-				    owner_at_begin(wait));
+		record_wait_holding(ctx, wait, owner_at_begin(wait));
 	if (record_futexes && !(state->flags & STATE_SHALLOW))
 		note_bucket_wait(wait->lock, wait->kind, wait->wait_ns);
 }

@@ -68,7 +68,7 @@ static __noinline int record_release(void *ctx, __u64 lock, __u32 kind)
 	holding->stack = stack;
 	bpf_get_current_comm(holding->comm, sizeof(holding->comm));
 	holding->time_ns = clock_now(waits);
-	end_holding(holding, position);
+	end_holding(ctx, holding, position);
 	return 0;
 }
 

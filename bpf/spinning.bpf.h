@@ -274,7 +274,7 @@ static __noinline int count_orphans_above(struct cpu_state *state, __u32 depth)
  * The end of what begin_plain() began, with the lock held.  False: it is more, or no such wait; `now` is the time then
  * if the clock was read.
  */
-static __always_inline bool end_plain(struct cpu_state *state, __u64 lock, __u8 slow_path, __u64 *now)
+static __always_inline bool end_plain(void *ctx, struct cpu_state *state, __u64 lock, __u8 slow_path, __u64 *now)
 {
 	struct spin_slot *slot = &state->spin[0];
 	__u64 begin_ns = slot->begin_ns, wait_ns;
@@ -302,7 +302,7 @@ static __always_inline bool end_plain(struct cpu_state *state, __u64 lock, __u8 
 	if (unlikely(other_row))
 		state->counters[COUNT_TABLE_FULL]++;
 	if (record_holdings)
-		record_plain_holding(state, wait_ns);
+		record_plain_holding(ctx, state, wait_ns);
 	/* Popped last: until here an interrupt pushes above the slot, and the kernel skips its end. */
 	barrier();
 	if (unlikely(state->spin_depth != 1))

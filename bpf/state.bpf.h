@@ -31,6 +31,7 @@ const volatile __u64 filter_cgroup __weak = 0; /* kernfs id; 0: no filter */
 const volatile __s32 cgroup_v1_subsys __weak = -1;
 
 const volatile __u32 holding_mask __weak = 0;       /* turns per CPU - 1 */
+const volatile __u32 wake_mask __weak = 0;          /* turns until the collector is woken - 1; 0: it looks by itself */
 const volatile bool record_holdings __weak = false; /* --holders */
 const volatile bool count_waiters __weak = false;   /* their lock words do not tell */
 const volatile bool measure_holds __weak = false;   /* --holds */
@@ -71,6 +72,15 @@ SHARED_ARRAY(sleep_owners, __u32);
 SHARED_ARRAY(waiter_counts, struct waiter_count);
 SHARED_ARRAY(focus, __u64);
 SHARED_ARRAY(hold_rows, struct hold_row);
+
+/* Of each CPU an event that wakes the collector; see end_holding(). */
+struct {
+	__uint(type, BPF_MAP_TYPE_PERF_EVENT_ARRAY);
+	__uint(max_entries, 1);
+	__uint(key_size, sizeof(__u32));
+	__uint(value_size, sizeof(__u32));
+} holding_wakes SEC(".maps")
+__weak;
 
 SHARED_ARRAY(context_records, struct context_record);
 SHARED_ARRAY(context_states, struct context_state);

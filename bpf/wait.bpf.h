@@ -169,7 +169,7 @@ static __always_inline void end_wait(void *ctx, __u64 lock, __s32 result)
 		/* Inside a slow path, whose probe reads the clock later. */
 		if (unlikely(state->spin[0].flags & SPIN_SLOW_PATH))
 			return;
-		if (likely(!result && end_plain(state, lock, 0, &now)))
+		if (likely(!result && end_plain(ctx, state, lock, 0, &now)))
 			return;
 	} else if (!state->spin_depth && !result) {
 		bool done = true;
@@ -231,7 +231,7 @@ static __always_inline void leave_slow_path(void *ctx, __u64 lock)
 	if (!lock)
 		lock = slow_path_lock(state);
 	if (likely(state->spin_depth == 1 && state->spin[0].lock == lock &&
-		   end_plain(state, lock, SPIN_SLOW_PATH, &now)))
+		   end_plain(ctx, state, lock, SPIN_SLOW_PATH, &now)))
 		return;
 	if (end_slow_path(ctx, state, lock, now))
 		add_waiter(lock, -1);

@@ -97,12 +97,14 @@ void bench_open(struct bench *bench, const struct settings *settings)
 	bpf_map__set_max_entries(skeleton->maps.question_states, cpus);
 	bpf_map__set_max_entries(skeleton->maps.caller_ranges, TEST_CALLERS);
 	skeleton->rodata->holding_mask = TEST_HOLDINGS - 1;
+	skeleton->rodata->wake_mask = TEST_HOLDINGS / WAKE_PARTS - 1;
 	skeleton->rodata->context_mask = TEST_CONTEXT - 1;
 	skeleton->rodata->context_cpus = TEST_IPI_CPUS;
 	skeleton->rodata->record_holdings = settings->holders;
 	skeleton->rodata->count_waiters = settings->count_waiters;
 	skeleton->rodata->measure_holds = settings->holders;
 	bpf_map__set_max_entries(skeleton->maps.holding_records, cpus * TEST_HOLDINGS);
+	bpf_map__set_max_entries(skeleton->maps.holding_wakes, cpus);
 	bpf_map__set_max_entries(skeleton->maps.release_states, cpus);
 	bpf_map__set_max_entries(skeleton->maps.release_stacks, cpus * RELEASE_STACKS);
 	bpf_map__set_max_entries(skeleton->maps.sleep_owners, TEST_SLEEP * SLEEP_DEPTH);
@@ -156,7 +158,7 @@ void bench_clear(struct bench *bench, const struct settings *settings)
 	{
 		void *memory;
 
-		if (bpf_map__map_flags(map) & BPF_F_RDONLY_PROG)
+		if (bpf_map__map_flags(map) & BPF_F_RDONLY_PROG || bpf_map__type(map) == BPF_MAP_TYPE_PERF_EVENT_ARRAY)
 			continue;
 		/* Arrays all of them; another kind is refused here. */
 		memory = map_memory(map);

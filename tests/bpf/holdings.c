@@ -2,8 +2,11 @@
 /* Contended releases, ends of waits and holds, as --holders and --holds write them. */
 #include "wait_test.h"
 
+#include <poll.h>
 #include <string.h>
 #include <unistd.h>
+
+#include <bpf/libbpf.h>
 
 /* Of a spinlock: held; held with a waiter on the pending byte; held with a queue. */
 #define HELD    1u
@@ -54,6 +57,34 @@ void holdings_overwrite_the_oldest(struct bench *bench)
 		CHECK_EQUAL(bench->holdings[i].sequence, position + 1);
 		CHECK_EQUAL(bench->holdings[i].lock, LOCK(position));
 	}
+}
+
+/* At each quarter of the ring, and never when it is nearly full alone: who is woken needs time. */
+void a_quarter_of_the_ring_wakes(struct bench *bench)
+{
+	struct holder_wakes wakes;
+	struct pollfd ready = {.events = POLLIN};
+
+	CHECK_EQUAL(
+		holder_wakes_open(&wakes, bpf_map__fd(bench->skeleton->maps.holding_wakes), libbpf_num_possible_cpus()),
+		0);
+	ready.fd = wakes.fd;
+	CHECK(wakes.fd >= 0, "the kernel lets programs wake us");
+	/* Twice round the ring. */
+	for (int i = 1; i <= 2 * TEST_HOLDINGS; i++) {
+		const bool due = i % (TEST_HOLDINGS / WAKE_PARTS) == 0;
+
+		run_unlock(bench, LOCK(1), PENDING);
+		/* It comes by an interrupt: at once, or never. */
+		CHECK(poll(&ready, 1, due ? 10000 : 0) == due, "after %d turns", i);
+		holder_wakes_clear(&wakes);
+		CHECK(poll(&ready, 1, 0) == 0, "cleared after %d turns", i);
+	}
+	/* Ends of waits too. */
+	for (int i = 0; i < TEST_HOLDINGS / WAKE_PARTS; i++)
+		run_wait(bench, LOCK(3), KIND_SPINLOCK, 5000);
+	CHECK(poll(&ready, 1, 10000) == 1, "by ends of waits");
+	holder_wakes_close(&wakes);
 }
 
 void release_stacks_are_bounded(struct bench *bench)

@@ -629,6 +629,7 @@ static const struct test {
 	TEST(ends_of_waits_are_holdings, holders),
 	TEST(holdings_overwrite_the_oldest, holders),
 	TEST(release_stacks_are_bounded, holders),
+	TEST(a_quarter_of_the_ring_wakes, holders),
 	TEST(releases_outside_of_the_window_are_not, holders),
 	TEST(waiters_are_counted_where_no_word_tells, counted_waiters),
 	TEST(holds_of_locks_in_focus, holders),

@@ -10,6 +10,7 @@
 #include "bpf/lock_filter.h"
 #include "bpf/lockline.h"
 #include "bpf/memory.h"
+#include "holders/holder_wakes.h"
 #include "wait_test.skel.h"
 
 #define TEST_ROWS         48 /* of which KIND_COUNT take the waits of unnamed locks */
@@ -154,6 +155,7 @@ void context_of_ipis_to_several(struct bench *bench);
 void context_of_ipis_to_many(struct bench *bench);
 void shallow_slices_have_no_context(struct bench *bench);
 void release_stacks_are_bounded(struct bench *bench);
+void a_quarter_of_the_ring_wakes(struct bench *bench);
 void releases_outside_of_the_window_are_not(struct bench *bench);
 void waiters_are_counted_where_no_word_tells(struct bench *bench);
 void holds_of_locks_in_focus(struct bench *bench);

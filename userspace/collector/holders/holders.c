@@ -6,6 +6,7 @@
 
 #include "base/proc.h"
 #include "base/histogram_blob.h"
+#include "holders/holder_wakes.h"
 #include "holders/holders.h"
 #include "recording/recording_rows.h"
 
@@ -27,6 +28,7 @@ struct holders {
 	struct locks *locks;
 	struct stacks stacks;
 	struct holdings *holdings;
+	struct holder_wakes wakes;
 	__u64 *read;           /* per CPU */
 	__s64 *holding_stacks; /* by CPU and place in its ring: of the turn that was read there last */
 	struct read_holding *batch;
@@ -50,6 +52,7 @@ int holders_open(struct holders **out, const struct maps *maps, struct recording
 	holders->recording = recording;
 	holders->locks = locks;
 	holders->stacks = *stacks;
+	holders->wakes.fd = -1;
 	holders->read = calloc(maps->sizing->cpus, sizeof(*holders->read));
 	holders->holding_stacks =
 		calloc((size_t)maps->sizing->cpus * maps->sizing->ring_holdings, sizeof(*holders->holding_stacks));
@@ -66,10 +69,19 @@ void holders_close(struct holders *holders)
 	if (!holders)
 		return;
 	holdings_close(holders->holdings);
+	holder_wakes_close(&holders->wakes);
 	free(holders->read);
 	free(holders->holding_stacks);
 	free(holders->batch);
 	free(holders);
+}
+
+int holders_wake_by(struct holders *holders, int map, int *fd)
+{
+	int err = holder_wakes_open(&holders->wakes, map, holders->maps->sizing->cpus);
+
+	*fd = holders->wakes.fd;
+	return err;
 }
 
 static __s64 *holding_stack(const struct holders *holders, __u32 cpu, __u64 position)
@@ -144,6 +156,8 @@ int holders_drain(struct holders *holders, __u64 now_ns, bool last)
 	size_t settled = 0;
 	int err = 0;
 
+	/* First: what is written from here on tells anew. */
+	holder_wakes_clear(&holders->wakes);
 	for (__u32 cpu = 0; !err && cpu < holders->maps->sizing->cpus; cpu++)
 		err = read_ring(holders, cpu);
 	if (!holders->batch_size)

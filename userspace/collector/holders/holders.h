@@ -22,6 +22,11 @@ int holders_open(struct holders **out, const struct maps *maps, struct recording
 		 const struct stacks *stacks);
 void holders_close(struct holders *holders);
 /*
+ * Has the programs tell when rings fill; map: of their events.  *fd: readable then, until the next holders_drain(); -1:
+ * they cannot.  Negative errno: out of memory.
+ */
+int holders_wake_by(struct holders *holders, int map, int *fd);
+/*
  * Reads all rings.  Turns of the last moment wait for those that another CPU is
  * still writing, unless it is the last call.
  */

@@ -2,8 +2,11 @@
 #include <stddef.h>
 #include <unistd.h>
 
+#include <bpf/libbpf.h>
+
 #include "base/clock.h"
 #include "bpf/lockline.h"
+#include "holders/holder_wakes.h"
 #include "holders/holders.h"
 #include "holders/holders_subsystem.h"
 #include "holders/release_probes.h"
@@ -41,6 +44,7 @@ static int configure(struct lockline_bpf *bpf, const struct ground *ground)
 	__u32 records = ground->sizing->ring_holdings;
 
 	bpf->rodata->holding_mask = records ? records - 1 : 0;
+	bpf->rodata->wake_mask = records ? records / WAKE_PARTS - 1 : 0;
 	bpf->rodata->record_holdings = ground->options->holders;
 	bpf->rodata->count_waiters = ground->options->holders && ground->plan->spinlock_mode == SPINLOCK_TEST_AND_SET;
 	bpf->rodata->measure_holds = ground->plan->release_functions & SPIN_LOCKS;
@@ -55,7 +59,10 @@ static int open_holders(struct ground *ground, void **state)
 		err = holders_open(&ground->holders, &ground->probes->maps, ground->recording, ground->locks,
 				   ground->stacks);
 	*state = ground->holders;
-	return err;
+	return err || !ground->holders
+		       ? err
+		       : holders_wake_by(ground->holders, bpf_map__fd(ground->probes->bpf->maps.holding_wakes),
+					 &ground->hurry_fd);
 }
 
 /* The probes of unlocks are dear: their cost is shown before the recording begins. */

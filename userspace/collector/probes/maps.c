@@ -34,6 +34,7 @@ int maps_resize(struct lockline_bpf *bpf, const struct sizing *sizing, bool task
 		{bpf->maps.sleep_owners, holders ? sizing->sleep_slots * SLEEP_DEPTH : 1, 0},
 		{bpf->maps.waiter_counts, holders ? WAITER_COUNTS : 1, 0},
 		{bpf->maps.focus, holders ? FOCUS_LOCKS : 1, 0},
+		{bpf->maps.holding_wakes, holders ? sizing->cpus : 1, 0},
 		{bpf->maps.hold_rows, holders ? sizing->cpus * FOCUS_LOCKS : 1, 0},
 		{bpf->maps.context_records, sizing->ring_context ? sizing->cpus * sizing->ring_context : 1, 0},
 		{bpf->maps.context_states, sizing->ring_context ? sizing->cpus : 1, 0},

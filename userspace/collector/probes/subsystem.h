@@ -55,6 +55,7 @@ struct ground {
 	pid_t command;       /* COMMAND's process, once there is one */
 	__u64 open_waits;    /* by waits, at the end of an interval */
 	__u64 commit_ns;     /* CPU time of the last commit */
+	int hurry_fd;        /* readable when the rings of MOMENT_HURRY fill; -1: they are to be looked at */
 	/* To be called in the midst of what takes long: reads the rings. */
 	int (*pause)(void *context);
 	void *pause_context;
@@ -80,7 +81,7 @@ enum moment {
 	MOMENT_BEGIN,   /* waits are let in: what began before */
 	MOMENT_START,   /* all is set up; COMMAND runs next */
 	MOMENT_COMMAND, /* its program is in memory, and has not begun */
-	MOMENT_HURRY,   /* rings that fill in 10 ms */
+	MOMENT_HURRY,   /* rings that can fill in 10 ms */
 	MOMENT_DRAIN,   /* rings that fill in 50 ms */
 	MOMENT_LONG,    /* an interval's end: what takes long, and reads the rings meanwhile by pause() */
 	MOMENT_FLUSH,   /* then the figures of the interval */

@@ -42,7 +42,7 @@
 
 /* The rings are read this often: a ring holds more than a CPU writes in it. */
 #define POLL_NS 50000000ull
-/* Some fill faster: releases of --holders are many. */
+/* Some can fill faster: releases of --holders are many.  They tell when they do; else they are read this often. */
 #define HURRY_NS 10000000ull
 /* Processes of -p and -t are looked for this often. */
 #define LOOK_NS        1000000000ull
@@ -389,14 +389,16 @@ static int run(struct session *session)
 	__u64 end_ns = options->duration_ns ? session->ground.begin_ns + options->duration_ns : ~0ull, check_ns;
 	__u64 interval_end_ns = session->ground.begin_ns + interval_length(session), next_look_ns = 0, alive_ns = 0;
 	const __u64 watchdog_ns = notify_watchdog_ns();
-	const __u64 poll_ns = subsystems_care(&session->opened, MOMENT_HURRY) ? HURRY_NS : POLL_NS;
+	const bool looks = subsystems_care(&session->opened, MOMENT_HURRY) && session->ground.hurry_fd < 0;
+	const __u64 poll_ns = looks ? HURRY_NS : POLL_NS;
 	const __u64 cpu_begin_ns = cpu_ns();
 	int err = self_check_tick(session->self_check, &check_ns);
 
 	while (!err) {
 		__u64 now = now_ns(), next = now + poll_ns, tick = own_cost_tick(session->own_cost, now), wait;
 		struct pollfd poll_fds[] = {{.fd = session->signals, .events = POLLIN},
-					    {.fd = session->flight.trigger.marker, .events = POLLIN}};
+					    {.fd = session->flight.trigger.marker, .events = POLLIN},
+					    {.fd = session->ground.hurry_fd, .events = POLLIN}};
 		struct timespec timeout;
 
 		next = next < interval_end_ns ? next : interval_end_ns;
@@ -405,7 +407,7 @@ static int run(struct session *session)
 		next = next < check_ns ? next : check_ns;
 		wait = next > now ? next - now : 0;
 		timeout = (struct timespec){wait / 1000000000ull, wait % 1000000000ull};
-		ppoll(poll_fds, 2, &timeout, NULL);
+		ppoll(poll_fds, 3, &timeout, NULL);
 		if (watchdog_ns && now_ns() >= alive_ns) {
 			alive_ns = now_ns() + watchdog_ns;
 			notify("WATCHDOG=1");
@@ -635,6 +637,7 @@ int session_record(const struct options *options)
 		.flight = &session->flight,
 		.pause = drain_meanwhile,
 		.pause_context = session,
+		.hurry_fd = -1,
 	};
 	flight_init(&session->flight, options);
 	session->workload = (struct workload){.start = -1, .error = -1};
