@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "naming/naming_objects.h"
+#include "naming/unwind_memo.h"
 #include "naming/user_unwind.h"
 #include "tap.h"
 
@@ -26,6 +27,7 @@ static __u64 returns[3]; /* of inner, middle, outer */
 
 /* The helper's part, here: place 0 is not used. */
 static __u64 objects;
+static int asked; /* how often it was asked for frames */
 static struct stat opened[NAMING_OBJECTS];
 
 __u64 naming_client_object(struct naming_client *client, int fd, const struct stat *status)
@@ -51,6 +53,7 @@ bool naming_client_has(const struct naming_client *client, __u64 object)
 int naming_client_unwind(struct naming_client *client, __u64 object, const struct naming_stack *stack,
 			 struct naming_frames *frames)
 {
+	asked++;
 	return naming_object_unwind(object, stack, frames);
 }
 
@@ -179,6 +182,60 @@ static void a_stack_of_any_bytes(void)
 	CHECK(unwound(&stack, frames) <= FRAMES, "ends");
 }
 
+/* A thread waits in the same place again: the helper is not asked for it, and whatever differs is unwound anew. */
+static void a_stack_that_is_known(void)
+{
+	struct user_unwind *users = user_unwind_open(NULL);
+	struct user_stack stack = copy;
+	__u64 frames[FRAMES], again[FRAMES], place;
+	int count = user_unwind(users, &stack, frames), before = asked;
+
+	CHECK(count >= 4 && before, "%d frames", count);
+	/* What lies between the return addresses is data. */
+	stack.registers[FRAME_POINTER ^ 1] ^= 8;
+	CHECK(user_unwind(users, &stack, again) == count && !memcmp(frames, again, count * sizeof(*frames)),
+	      "the same");
+	CHECK(asked == before, "asked %d times more", asked - before);
+	stack.tgid = getppid();
+	user_unwind(users, &stack, again);
+	stack = copy;
+	stack.pc++;
+	user_unwind(users, &stack, again);
+	CHECK(asked > before, "another leaf");
+	before = asked;
+	stack = copy;
+	for (place = 0; memcmp(stack.bytes + place, &frames[1], sizeof(*frames)); place += 8)
+		;
+	memset(stack.bytes + place, 0, 8);
+	count = user_unwind(users, &stack, again);
+	CHECK(count == 1 && asked > before, "%d frames of a stack that is broken behind the first", count);
+	user_unwind_close(users);
+}
+
+static void memos_are_bounded_and_age(void)
+{
+	static struct unwind_memos memos;
+	__u64 bytes[4] = {}, frames[] = {0x1000, 0x2000}, found[FRAMES];
+	struct memo_stack stack = {.tgid = 1, .size = sizeof(bytes), .pc = 0x1000, .bytes = (const __u8 *)bytes};
+
+	bytes[3] = frames[1];
+	unwind_memo_keep(&memos, &stack, 1, frames, 1);
+	CHECK(!unwind_memo_find(&memos, &stack, 2, found), "one frame is nothing to know a stack by");
+	unwind_memo_keep(&memos, &stack, 1, frames, 2);
+	CHECK(unwind_memo_find(&memos, &stack, 2, found) == 2 && found[1] == frames[1], "known");
+	CHECK(!unwind_memo_find(&memos, &stack, 2 + UNWIND_MEMO_NS, found), "too old");
+	stack.size = 3 * 8 + 7;
+	CHECK(!unwind_memo_find(&memos, &stack, 2, found), "the return address is not in this copy");
+	stack.size = sizeof(bytes);
+	for (stack.tgid = 2; stack.tgid < 2 + UNWIND_MEMOS; stack.tgid++)
+		unwind_memo_keep(&memos, &stack, 1, frames, 2);
+	CHECK(unwind_memo_find(&memos, &stack, 2, found) == 0, "never seen");
+	stack.tgid = 1;
+	CHECK(!unwind_memo_find(&memos, &stack, 2, found), "the oldest made room");
+	stack.tgid = 2;
+	CHECK(unwind_memo_find(&memos, &stack, 2, found) == 2, "the second is there");
+}
+
 static void frame_pointers(void)
 {
 	__u64 stack[8] = {0, 0, 0x1030, 0x5555, 0, 0, 0, 0x6666}, registers[UNWIND_REGISTERS] = {};
@@ -198,8 +255,13 @@ static void frame_pointers(void)
 int main(void)
 {
 	static const struct test tests[] = {
-		TEST(our_own_stack),        TEST(no_more_than_asked_for), TEST(a_copy_that_ends_early),
-		TEST(a_stack_of_any_bytes), TEST(frame_pointers),
+		TEST(our_own_stack),
+		TEST(no_more_than_asked_for),
+		TEST(a_copy_that_ends_early),
+		TEST(a_stack_of_any_bytes),
+		TEST(frame_pointers),
+		TEST(a_stack_that_is_known),
+		TEST(memos_are_bounded_and_age),
 	};
 
 	/* Below this lies as much as is copied, however small the environment is. */

@@ -23,6 +23,8 @@
 /* Its mappings are read again when an address is in none of them, and after a while in any case. */
 #define REFRESH_NS 1000000000ull
 #define STALE_NS   (10 * REFRESH_NS)
+/* It is taken for the same process so long after it was looked at. */
+#define IDENTIFIED_NS 20000000ull
 
 /* What tells a process from one that had its id before, or from itself before an exec. */
 struct identity {
@@ -37,6 +39,7 @@ struct process {
 	struct user_modules modules;
 	__u64 used;         /* for the least recently used */
 	__u64 refreshed_ns; /* mappings were read */
+	__u64 identified_ns;
 	struct perf_map map;
 	__u64 map_object; /* of its file, as it was then; 0: it has none */
 	__u64 map_ns;     /* it was looked for; 0: never */
@@ -83,8 +86,8 @@ static void forget(struct process *process)
 /* NULL if the process is gone and was not met before. */
 static struct process *find_process(struct user_symbols *users, __u32 tgid)
 {
-	struct identity identity = identify(tgid);
 	struct process *process = NULL, *oldest = users->processes;
+	struct identity identity;
 
 	for (unsigned int i = 0; i < users->count; i++) {
 		if (users->processes[i].tgid == tgid)
@@ -92,6 +95,12 @@ static struct process *find_process(struct user_symbols *users, __u32 tgid)
 		if (users->processes[i].used < oldest->used)
 			oldest = &users->processes[i];
 	}
+	/* The frames of a stack come one after the other. */
+	if (process && now_ns() - process->identified_ns < IDENTIFIED_NS) {
+		process->used = ++users->uses;
+		return process;
+	}
+	identity = identify(tgid);
 	if (process && identity.start_time &&
 	    (process->identity.start_time != identity.start_time || process->identity.device != identity.device ||
 	     process->identity.inode != identity.inode)) {
@@ -112,6 +121,7 @@ static struct process *find_process(struct user_symbols *users, __u32 tgid)
 			return NULL;
 		}
 	}
+	process->identified_ns = now_ns();
 	process->used = ++users->uses;
 	return process;
 }

@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/patience.h"
 #include "base/proc.h"
+#include "naming/unwind_memo.h"
 #include "naming/user_modules.h"
 #include "naming/user_unwind.h"
 
@@ -43,6 +44,7 @@ struct user_unwind {
 	struct process processes[PROCESSES];
 	struct object objects[OBJECTS];
 	__u64 uses;
+	struct unwind_memos memos;
 };
 
 struct user_unwind *user_unwind_open(struct naming_client *client)
@@ -218,9 +220,9 @@ static void step_frame_pointer(const struct naming_stack *asked, struct naming_f
 	found->called = called;
 }
 
-int user_unwind(struct user_unwind *users, const struct user_stack *stack, __u64 *frames)
+static int unwind(struct user_unwind *users, const struct user_stack *stack, __u64 *frames)
 {
-	struct process *process = stack->tgid ? find_process(users, stack->tgid) : NULL;
+	struct process *process = find_process(users, stack->tgid);
 	struct naming_stack *asked = &users->asked;
 	struct naming_frames found = {};
 	int count = 0;
@@ -249,5 +251,26 @@ int user_unwind(struct user_unwind *users, const struct user_stack *stack, __u64
 		asked->state = found.state;
 		asked->called = found.called;
 	}
+	return count;
+}
+
+int user_unwind(struct user_unwind *users, const struct user_stack *stack, __u64 *frames)
+{
+	const struct memo_stack copy = {
+		.tgid = stack->tgid,
+		.size = stack->size < NAMING_STACK_BYTES ? stack->size : NAMING_STACK_BYTES,
+		.pc = stack->pc,
+		.bytes = stack->bytes,
+	};
+	const __u64 now = now_ns();
+	int count;
+
+	if (!stack->tgid)
+		return 0;
+	count = unwind_memo_find(&users->memos, &copy, now, frames);
+	if (count)
+		return count;
+	count = unwind(users, stack, frames);
+	unwind_memo_keep(&users->memos, &copy, now, frames, count);
 	return count;
 }
