@@ -4,6 +4,7 @@
 import json
 import math
 import os
+import platform
 import re
 import resource
 import signal
@@ -301,7 +302,8 @@ def test_the_limit_of_files_is_its_own(live: Path, recording: Path, tmp_path: Pa
 
 
 def test_the_bucket_of_a_futex(live: Path, recording: Path, tmp_path: Path) -> None:
-    """From a recording of the waits for its lock, which the futex's own calls made."""
+    """From a recording of the waits for its lock, which the futex's own calls made; the kernel's hash has the same."""
+    hashed = tmp_path / "hashed.lockline"
     found_at = tmp_path / "futexes.lockline"
     query = (
         "SELECT tgid, futex.address, lock.address FROM futex_bucket JOIN futex ON futex.id = futex JOIN lock ON"
@@ -315,10 +317,52 @@ def test_the_bucket_of_a_futex(live: Path, recording: Path, tmp_path: Path) -> N
         assert "has no wait for the lock of this futex's hash bucket" in said
         with watching(live, recording, "-i", str(found_at), f"futex:{tgid}:{address:#x}", "--max-overhead", "5"):
             wait_for(lambda: recording.exists() and windows_of(recording) > 5, "windows of the bucket")
-    with Recording(recording) as found:
-        assert found.rows("SELECT address, lock_offset FROM memory_line JOIN watch ON watch.line = memory_line.id") == [
-            (lock & ~63, lock & 63)
-        ]
+        with watching(live, hashed, f"futex:{tgid}:{address:#x}", "--max-overhead", "5"):
+            wait_for(lambda: hashed.exists() and windows_of(hashed) > 5, "windows of the bucket")
+    for file in (recording, hashed):
+        with Recording(file) as found:
+            query = "SELECT address, lock_offset FROM memory_line JOIN watch ON watch.line = memory_line.id"
+            assert found.rows(query) == [(lock & ~63, lock & 63)]
+
+
+# A thread waits for a futex, and another wakes it, for ever; arguments: the operations' flag, the kind of mapping.
+FUTEX_LOAD = """
+import ctypes, mmap, sys, threading, time
+flag, shared = int(sys.argv[1]), sys.argv[2] == "shared"
+page = mmap.mmap(-1, 4096, mmap.MAP_SHARED if shared else mmap.MAP_PRIVATE)
+word = ctypes.c_int.from_buffer(page, 256)
+library = ctypes.CDLL(None)
+call = lambda op: library.syscall(NUMBER, ctypes.byref(word), op | flag, 0, None, None, 0)
+threading.Thread(target=lambda: [call(0) for _ in iter(int, 1)], daemon=True).start()
+print(ctypes.addressof(word), flush=True)
+while True:
+    call(1)
+    time.sleep(0.001)
+""".replace("NUMBER", "202" if platform.machine() == "x86_64" else "98")
+
+
+@pytest.mark.parametrize("mapping", ["private", "shared"])
+@pytest.mark.parametrize("flag", [0, 128], ids=["without", "with"])
+def test_the_bucket_by_how_a_futex_is_used(
+    live: Path, recording: Path, mapping: str, flag: int, two_cpus: None
+) -> None:
+    """With FUTEX_PRIVATE_FLAG and without it the kernel looks in other places: the wrong one is never accessed."""
+    with subprocess.Popen(
+        [sys.executable, "-c", FUTEX_LOAD, str(flag), mapping], stdout=subprocess.PIPE, text=True
+    ) as load:
+        try:
+            assert load.stdout
+            address = int(load.stdout.readline())
+            with watching(live, recording, f"futex:{load.pid}:{address:#x}", "--max-overhead", "5"):
+                wait_for(
+                    lambda: (
+                        recording.exists()
+                        and ask(recording, "SELECT coalesce(sum(hits), 0) FROM watch_window") > [(20,)]
+                    ),
+                    "accesses to the bucket",
+                )
+        finally:
+            load.kill()
 
 
 def test_the_bucket_of_a_private_futex(live: Path, recording: Path, tmp_path: Path, two_cpus: None) -> None:

@@ -239,6 +239,7 @@ int proc_mapping_at(__u32 tgid, __u64 address, struct proc_mapping *out)
 		out->inode = found.inode;
 		out->major = found.major;
 		out->minor = found.minor;
+		out->shared = found.access[3] == 's';
 		snprintf(out->path, sizeof(out->path), "%s", found.path);
 		err = 0;
 	}

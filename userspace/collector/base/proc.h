@@ -35,6 +35,7 @@ struct proc_mapping {
 	__u64 inode;  /* 0: no file */
 	__u32 major;
 	__u32 minor;
+	bool shared;                 /* its writes are others' too */
 	char path[PROC_MAPPED_PATH]; /* as in /proc/PID/maps; "" if it has none */
 };
 

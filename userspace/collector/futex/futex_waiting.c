@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include <ctype.h>
 #include <dirent.h>
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -78,6 +79,24 @@ bool futex_still_waits(__u32 tgid, __u32 tid, __u64 address)
 	char call[256];
 
 	return read_call(tgid, tid, call, sizeof(call)) && parse_wait(call, &wait) && wait.address == address;
+}
+
+int futex_used_shared(__u32 tgid, __u64 address)
+{
+	DIR *dir = proc_open_directory(tgid, "task");
+	int found = -EAGAIN;
+	__u32 tid;
+
+	while (dir && found < 0 && (tid = proc_next(dir))) {
+		struct futex_slot wait = {0};
+		char call[256];
+
+		if (read_call(tgid, tid, call, sizeof(call)) && parse_wait(call, &wait) && wait.address == address)
+			found = !!(wait.flags & FUTEX_SHARED);
+	}
+	if (dir)
+		closedir(dir);
+	return found;
 }
 
 /* DWARF's number of the stack pointer. */

@@ -33,6 +33,12 @@ __u64 futex_waited_for(const char *line);
 bool futex_still_waits(__u32 tgid, __u32 tid, __u64 address);
 
 /*
+ * Whether the threads of a process use that futex without FUTEX_PRIVATE_FLAG: by one that is asleep in a call for it.
+ * -EAGAIN: none is now.
+ */
+int futex_used_shared(__u32 tgid, __u64 address);
+
+/*
  * Finds the threads that are asleep in a futex call, by /proc, and gives each a slot, as if it had begun to wait
  * at begin_ns.  After attaching, so that the programs see each of them leave.  Gives how many there are.  Of
  * processes and threads that were chosen alone: to name all that a whole machine's idle threads wait for takes seconds.

@@ -262,6 +262,7 @@ int watch_begin(struct watch *watch, __u64 now_ns)
 /* The task or process that the target belongs to; an id alone may be another's by now. */
 static int owner_changed(const struct watch *watch, const struct watch_line *line)
 {
+	const struct futex_shared private = {};
 	const struct watched *watched = &line->watched;
 	struct process_stat now;
 	__u64 bucket;
@@ -279,7 +280,8 @@ static int owner_changed(const struct watch *watch, const struct watch_line *lin
 	if (watched->object == line->task)
 		return 0;
 	/* A process's own hash is another one when it is resized. */
-	if (watched->futex && !futex_bucket_find(watch->base.names, line->task, watched->futex, &bucket, &own))
+	if (watched->futex &&
+	    !futex_bucket_find(watch->base.names, line->task, watched->futex, &private, &bucket, &own))
 		return bucket == watched->object ? 0 : 1;
 	return -1;
 }

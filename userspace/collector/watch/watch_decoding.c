@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
+#include "base/patience.h"
 #include "base/proc.h"
 #include "base/small_file.h"
 #include "watch/watch_decoding.h"
@@ -109,13 +108,8 @@ static size_t read_kernel(const struct watch_decoding *decoding, __u64 address, 
 
 static size_t read_user(__u32 tgid, __u64 address, __u8 *out, size_t size)
 {
-	int fd = proc_open_fd(tgid, "mem");
-	ssize_t done = -1;
+	ssize_t done = patience_read(tgid, address, out, size);
 
-	if (fd >= 0) {
-		done = pread(fd, out, size, address);
-		close(fd);
-	}
 	return done < 0 ? 0 : done;
 }
 

@@ -1,17 +1,21 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include <sqlite3.h>
 
+#include "base/patience.h"
 #include "base/proc.h"
 #include "bpf/watch.h"
 #include "futex/futex_bucket.h"
+#include "futex/futex_waiting.h"
 #include "names/lock_hints.h"
 #include "names/lock_names.h"
 #include "names/lock_types.h"
@@ -343,21 +347,22 @@ static int parse_user(const struct watch_finder *finder, const struct watched *t
 static int find_user(const struct watch_finder *finder, const char *text, struct watched *out)
 {
 	__u64 offset = 0;
-	FILE *memory;
+	ssize_t got;
 	__u8 byte;
 	int err = parse_user(finder, out, text, "write memory of a process as in user:812:0x55..., or user:812:table",
 			     &out->tgid, &out->address);
 
 	if (err)
 		return err;
-	memory = proc_open(out->tgid, "mem");
-	if (!memory || fseeko(memory, out->address, SEEK_SET) || fread(&byte, 1, 1, memory) != 1) {
+	got = patience_read(out->tgid, out->address, &byte, sizeof(byte));
+	if (got == -ETIMEDOUT || got == -EBUSY)
+		message("%s: the memory at 0x%llx of process %u does not come: it lies in a file, or behind a "
+			"userfaultfd, that nobody serves",
+			out->target, out->address, out->tgid);
+	else if (got != sizeof(byte))
 		message("%s: nothing can be read at 0x%llx of process %u", out->target, out->address, out->tgid);
-		if (memory)
-			fclose(memory);
+	if (got != sizeof(byte))
 		return -EFAULT;
-	}
-	fclose(memory);
 	user_symbols_lookup(finder->users, out->tgid, out->address, out->symbol, sizeof(out->symbol), &offset,
 			    out->mapping, sizeof(out->mapping));
 	out->symbol_offset = offset;
@@ -447,16 +452,60 @@ out:
 	return err;
 }
 
-/* Of a futex that is private to its process: where the kernel looks for it. */
-static int find_private_futex(const struct watch_finder *finder, __u32 tgid, __u64 address, struct watched *out)
+/* How long threads are looked at until one waits for the futex, and how often. */
+#define USE_LOOKS   50
+#define USE_LOOK_NS 10000000
+
+/*
+ * What the kernel hashes the futex by.  One waiting thread tells; memory that is shared can be used either way, and is
+ * taken for shared.
+ */
+static int find_use(const struct watch_finder *finder, const struct watched *target, __u32 tgid, __u64 address,
+		    struct futex_shared *out)
+{
+	const struct timespec pause = {.tv_nsec = USE_LOOK_NS};
+	struct proc_mapping mapping = {};
+	char path[PROC_PATH];
+	__u64 task;
+	int used = -EAGAIN, fd, err;
+
+	*out = (struct futex_shared){};
+	for (int i = 0; used < 0 && i < USE_LOOKS; i++) {
+		used = futex_used_shared(tgid, address);
+		if (used < 0)
+			nanosleep(&pause, NULL);
+	}
+	err = proc_mapping_at(tgid, address, &mapping);
+	out->shared = used >= 0 ? used : !err && mapping.shared;
+	if (used < 0 && !err)
+		message("%s: no thread waits for it now; it is taken for one %s FUTEX_PRIVATE_FLAG", target->target,
+			out->shared ? "without" : "with");
+	if (err || !out->shared || !mapping.shared)
+		return 0;
+	proc_path(path, sizeof(path), tgid, "map_files/%llx-%llx", mapping.start, mapping.end);
+	fd = open(path, O_PATH | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	err = watch_target_task(finder, getpid(), &task);
+	err = err ?: futex_bucket_sequence(finder->names, task, fd, &out->sequence);
+	close(fd);
+	out->page = (mapping.offset + address - mapping.start) / finder->names->page_size;
+	/* Nobody has called for a futex of this file. */
+	return err == -ENOENT ? -EOPNOTSUPP : err;
+}
+
+/* Where the kernel looks for a futex. */
+static int find_hashed_futex(const struct watch_finder *finder, __u32 tgid, __u64 address, struct watched *out)
 {
 	struct kernel_type type = names_struct(finder->names, "futex_hash_bucket", "");
+	struct futex_shared shared;
 	__u32 lock = 0, member;
 	__u64 task;
 	bool own;
 	int err = watch_target_task(finder, tgid, &task);
 
-	err = err ?: futex_bucket_find(finder->names, task, address, &out->object, &own);
+	err = err ?: find_use(finder, out, tgid, address, &shared);
+	err = err ?: futex_bucket_find(finder->names, task, address, &shared, &out->object, &own);
 
 	if (err == -ESRCH || err == -ENOENT)
 		message("%s: no such process", out->target);
@@ -483,7 +532,7 @@ static int find_private_futex(const struct watch_finder *finder, __u32 tgid, __u
 
 /*
  * futex:PID:ADDRESS|SYMBOL[+OFFSET]: the hash bucket whose lock the calls for this futex waited
- * for, as a recording with --futex saw it; without one, where a private futex is hashed.
+ * for, as a recording with --futex saw it; without one, where the kernel hashes it.
  */
 static int find_futex(const struct watch_finder *finder, const char *text, struct watched *out)
 {
@@ -498,7 +547,7 @@ static int find_futex(const struct watch_finder *finder, const char *text, struc
 	if (err)
 		return err;
 	if (!finder->recording)
-		return find_private_futex(finder, tgid, address, out);
+		return find_hashed_futex(finder, tgid, address, out);
 	err = ask_recording(finder,
 			    "SELECT lock.address FROM futex_bucket JOIN futex ON futex.id = futex JOIN lock ON"
 			    " lock.id = lock WHERE lock.address AND tgid = ?1 AND futex.address = ?2"
@@ -510,7 +559,7 @@ static int find_futex(const struct watch_finder *finder, const char *text, struc
 	sqlite3_bind_int64(row, 2, (__s64)address);
 	if (!first_address(row, &out->address)) {
 		message("%s: -i %s has no wait for the lock of this futex's hash bucket; lockline report shows which "
-			"futexes had any; without -i the bucket of a private futex is found",
+			"futexes had any; without -i the bucket is found by the kernel's hash",
 			out->target, show(finder->recording, shown));
 		err = -ENOENT;
 	}
