@@ -238,6 +238,8 @@ static void sizes(void)
 	refused("record --memory -1M", "not a size");
 	refused("record --sample 3", "not a power of two");
 	refused("record --sample 0", "out of range");
+	refused("record --futex-stacks 15", "needs --futex");
+	refused("record --futex --futex-stacks 0", "out of range");
 	refused("record --possible-cpus 8", "--sizes");
 	refused("record --sizes -- true", "COMMAND");
 	accepted("record --sizes --possible-cpus 256");

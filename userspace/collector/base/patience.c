@@ -105,6 +105,20 @@ static bool send_all(int socket, const void *data, size_t size)
 	return true;
 }
 
+/* The result and what was read, at once where they fit. */
+static bool send_answer(int socket, __s64 result, void *data)
+{
+	const size_t size = result > 0 ? result : 0;
+	struct iovec parts[] = {{&result, sizeof(result)}, {data, size}};
+	const struct msghdr message = {.msg_iov = parts, .msg_iovlen = 2};
+	ssize_t sent = sendmsg(socket, &message, MSG_NOSIGNAL);
+
+	if (sent < (ssize_t)sizeof(result))
+		return false;
+	sent -= sizeof(result);
+	return send_all(socket, (char *)data + sent, size - sent);
+}
+
 bool patience_reader_wanted(int argc, char **argv)
 {
 	has_readers = true;
@@ -122,8 +136,7 @@ int patience_reader_main(void)
 		__s64 result = !request.size ? read_maps(request.tgid, &data)
 			       : data        ? read_memory(&request, data)
 					     : -ENOMEM;
-		bool sent = send_all(STDIN_FILENO, &result, sizeof(result)) &&
-			    (result <= 0 || send_all(STDIN_FILENO, data, result));
+		bool sent = send_answer(STDIN_FILENO, result, data);
 
 		free(data);
 		if (!sent)
@@ -196,16 +209,22 @@ static void leave_alone(struct reader *reader, __u32 tgid)
 	pthread_mutex_unlock(&left_lock);
 }
 
+static bool wait_until(int socket, __u64 deadline_ns)
+{
+	const __u64 now = now_ns();
+	struct pollfd ready = {.fd = socket, .events = POLLIN};
+
+	return now < deadline_ns && poll(&ready, 1, (deadline_ns - now) / 1000000 + 1) > 0;
+}
+
 static bool receive(int socket, void *out, size_t size, __u64 deadline_ns)
 {
 	char *at = out;
 
 	while (size) {
-		__u64 now = now_ns();
-		struct pollfd ready = {.fd = socket, .events = POLLIN};
 		ssize_t bytes;
 
-		if (now >= deadline_ns || poll(&ready, 1, (deadline_ns - now) / 1000000 + 1) <= 0)
+		if (!wait_until(socket, deadline_ns))
 			return false;
 		bytes = recv(socket, at, size, MSG_DONTWAIT);
 		if (bytes <= 0)
@@ -216,12 +235,26 @@ static bool receive(int socket, void *out, size_t size, __u64 deadline_ns)
 	return true;
 }
 
+/* The result, and what has come of the rest by then, at out; its bytes, or -1. */
+static ssize_t receive_result(int socket, __s64 *result, void *out, size_t most, __u64 deadline_ns)
+{
+	struct iovec parts[] = {{result, sizeof(*result)}, {out, most}};
+	struct msghdr message = {.msg_iov = parts, .msg_iovlen = 2};
+	ssize_t bytes;
+
+	if (!wait_until(socket, deadline_ns))
+		return -1;
+	bytes = recvmsg(socket, &message, MSG_DONTWAIT);
+	return bytes < (ssize_t)sizeof(*result) ? -1 : bytes - (ssize_t)sizeof(*result);
+}
+
 /* out: where memory goes; or for mappings *text, which is malloc()ed. */
 static ssize_t ask(struct reader *reader, const struct request *request, __u32 most_ms, void *out, char **text)
 {
 	const __u64 deadline_ns = now_ns() + most_ms * 1000000ull;
 	const size_t most = request->size ?: MAPS_BYTES + FIRST_BYTES;
 	__s64 result = 0;
+	ssize_t here;
 	int err;
 
 	if (is_left_alone(request->tgid))
@@ -229,14 +262,16 @@ static ssize_t ask(struct reader *reader, const struct request *request, __u32 m
 	err = start(reader);
 	if (err)
 		return err;
-	if (!send_all(reader->socket, request, sizeof(*request)) ||
-	    !receive(reader->socket, &result, sizeof(result), deadline_ns) || result > (__s64)most)
+	if (!send_all(reader->socket, request, sizeof(*request)))
+		goto lost;
+	here = receive_result(reader->socket, &result, out, request->size, deadline_ns);
+	if (here < 0 || result > (__s64)most || here > (result > 0 ? result : 0))
 		goto lost;
 	if (result <= 0)
 		return result;
 	if (text)
 		*text = out = malloc(result);
-	if (out && receive(reader->socket, out, result, deadline_ns))
+	if (out && receive(reader->socket, (char *)out + here, result - here, deadline_ns))
 		return result;
 lost:
 	if (text) {

@@ -64,6 +64,7 @@ struct options {
 	const char *perf;       /* --perf PATH; default perf */
 	__u32 ldlat;            /* --ldlat CYCLES; 0: perf's default */
 	bool hitm;              /* --hitm */
+	__u32 futex_stacks;     /* --futex-stacks N; in a second; 0: as many as usual */
 	__u32 hitm_rate;        /* --hitm-rate N; samples per second, event and CPU */
 	const char *hitm_event; /* --hitm-event EVENT; NULL: the PMU's own memory events */
 	bool l3_misses;         /* --l3-misses */

@@ -76,6 +76,10 @@ int record_options_check(struct options *options)
 			"processes");
 		return -EINVAL;
 	}
+	if (options->futex_stacks && !options->futex) {
+		message("--futex-stacks needs --futex");
+		return -EINVAL;
+	}
 	if (hitm_options_check(options))
 		return -EINVAL;
 	if (!options->perf)

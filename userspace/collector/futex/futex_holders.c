@@ -13,6 +13,9 @@
 #include "recording/recording_rows.h"
 #include "syscall_names.h"
 
+/* So many looks at a mutex are made at each turn, then at every fourth, and those count for the turns between. */
+#define ENOUGH_LOOKS 100
+#define SELDOM       4
 /* The value of a mutex of the C library that is locked, with waiters. */
 #define LOCKED_WITH_WAITERS 2
 /* Below it lies the code of 32-bit programs, whose calls have other numbers. */
@@ -26,7 +29,10 @@ void futex_holders_meet(struct futex_holders *holders, const struct held_mutex *
 		struct held_mutex *known = &holders->mutexes[i];
 
 		if (known->futex == mutex->futex) {
+			const __u32 looks = known->looks;
+
 			*known = *mutex;
+			known->looks = looks;
 			return;
 		}
 		if (known->seen_ns < oldest->seen_ns)
@@ -72,7 +78,7 @@ const char *futex_holder_call(const char *line)
 	return syscall_names[number];
 }
 
-static int look(struct recording *recording, const struct held_mutex *mutex)
+static int look(struct recording *recording, const struct held_mutex *mutex, __u32 weight)
 {
 	__u32 holder = holder_of(mutex);
 	char state[2] = {holder ? task_state(holder) : 0};
@@ -96,18 +102,23 @@ static int look(struct recording *recording, const struct held_mutex *mutex)
 	if (holder_of(mutex) != holder)
 		return 0;
 	return recording_put(recording, futex_holder, .futex = mutex->futex, .state = state, .call = call,
-			     .function = strcmp(function, "0") ? function : "", .behind = behind, .looks = 1);
+			     .function = strcmp(function, "0") ? function : "", .behind = behind, .looks = weight);
 }
 
 int futex_holders_look(struct futex_holders *holders, struct recording *recording, __u64 now_ns)
 {
 	int err = 0;
 
+	holders->turn++;
 	for (int i = 0; !err && i < HELD_MUTEXES; i++) {
-		const struct held_mutex *mutex = &holders->mutexes[i];
+		struct held_mutex *mutex = &holders->mutexes[i];
+		/* A look has another process read the mutex's words, twice: many tell no more than some. */
+		const __u32 weight = mutex->looks < ENOUGH_LOOKS ? 1 : SELDOM;
 
-		if (mutex->futex && now_ns - mutex->seen_ns < HELD_FOR_NS)
-			err = look(recording, mutex);
+		if (!mutex->futex || now_ns - mutex->seen_ns >= HELD_FOR_NS || holders->turn % weight)
+			continue;
+		mutex->looks++;
+		err = look(recording, mutex, weight);
 	}
 	return err;
 }

@@ -22,17 +22,19 @@ struct held_mutex {
 	__u64 address;
 	__u64 seen_ns;
 	__u32 tgid;
+	__u32 looks; /* at it, ever */
 	bool pi;
 	bool shared; /* processes may share it: its holder may be of another one */
 };
 
 struct futex_holders {
 	struct held_mutex mutexes[HELD_MUTEXES];
+	__u32 turn;
 };
 
 /* A sampled wait was for this mutex, and it had an owner. */
 void futex_holders_meet(struct futex_holders *holders, const struct held_mutex *mutex);
-/* Looks at each of them that has waiters, once. */
+/* Looks at each of them that has waiters, once, or where enough is known at every fourth call. */
 int futex_holders_look(struct futex_holders *holders, struct recording *recording, __u64 now_ns);
 /* futex is no longer in the recording's table. */
 void futex_holders_forget(struct futex_holders *holders, __s64 futex);

@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/proc.h"
 #include "futex/futex_names.h"
 
@@ -20,14 +21,31 @@ void futex_place(__u32 tgid, __u64 address, struct futex_place *place)
 					      mapping.minor};
 }
 
+/* Answers of the last second: a process is asked about at each of its samples, and never changes its namespace. */
+#define ANSWERS   64
+#define ANSWER_NS 1000000000ull
+
+static struct {
+	__u64 at_ns; /* 0: none */
+	__u32 tgid;
+	bool same;
+} answers[ANSWERS];
+
 static bool same_namespace(__u32 tgid)
 {
+	const __u64 now = now_ns();
 	struct stat own, other;
 	char path[PROC_PATH];
+	const int place = tgid % ANSWERS;
 
+	if (answers[place].at_ns && answers[place].tgid == tgid && now - answers[place].at_ns < ANSWER_NS)
+		return answers[place].same;
 	proc_path(path, sizeof(path), tgid, "ns/pid");
-	return stat("/proc/self/ns/pid", &own) || stat(path, &other) ||
-	       (own.st_ino == other.st_ino && own.st_dev == other.st_dev);
+	answers[place].same = stat("/proc/self/ns/pid", &own) || stat(path, &other) ||
+			      (own.st_ino == other.st_ino && own.st_dev == other.st_dev);
+	answers[place].tgid = tgid;
+	answers[place].at_ns = now;
+	return answers[place].same;
 }
 
 /* The thread's id in its own namespace: the last of the line NSpid. */

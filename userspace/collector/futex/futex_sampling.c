@@ -15,27 +15,30 @@ static double within(double value, double most)
 
 void futex_sampling_read(struct futex_sampling *sampling, __u32 cpus, __u64 now_ns, __u64 taken)
 {
+	const __u32 a_second = sampling->a_second ?: FUTEX_SAMPLES_A_SECOND;
+	const double at_first = (double)a_second * FUTEX_SECONDS_AT_FIRST;
 	double due, factor;
 
 	sampling->turn++;
 	if (!sampling->last_ns) {
 		*sampling = (struct futex_sampling){
-			.ordinary = within(FUTEX_SAMPLES_AT_FIRST / (4.0 * cpus), MOST_ORDINARY),
-			.reserved = within(FUTEX_SAMPLES_AT_FIRST / (2.0 * cpus), FUTEX_RESERVED),
-			.credit = FUTEX_SAMPLES_AT_FIRST,
+			.ordinary = within(at_first / (4.0 * cpus), MOST_ORDINARY),
+			.reserved = within(at_first / (2.0 * cpus), FUTEX_RESERVED),
+			.credit = at_first,
 			.last_ns = now_ns,
+			.a_second = a_second,
 		};
 		return;
 	}
-	due = (now_ns - sampling->last_ns) * 1e-9 * FUTEX_SAMPLES_A_SECOND;
+	due = (now_ns - sampling->last_ns) * 1e-9 * a_second;
 	sampling->last_ns = now_ns;
 	sampling->credit += due - taken;
-	if (sampling->credit > FUTEX_SAMPLES_AT_FIRST)
-		sampling->credit = FUTEX_SAMPLES_AT_FIRST;
-	if (sampling->credit < -FUTEX_SAMPLES_AT_FIRST)
-		sampling->credit = -FUTEX_SAMPLES_AT_FIRST;
+	if (sampling->credit > at_first)
+		sampling->credit = at_first;
+	if (sampling->credit < -at_first)
+		sampling->credit = -at_first;
 	/* As long as there is credit, what is taken may be more than what is due; a debt is paid back in a second. */
-	due += sampling->credit > 0 ? sampling->credit / 4 : sampling->credit * due / FUTEX_SAMPLES_A_SECOND;
+	due += sampling->credit > 0 ? sampling->credit / 4 : sampling->credit * due / a_second;
 	factor = taken <= due ? GROWTH : due > 0 ? due / taken : LEAST;
 	sampling->ordinary = within(sampling->ordinary * factor, MOST_ORDINARY);
 	/* Rows with few samples come first, until ordinary ones get next to none. */

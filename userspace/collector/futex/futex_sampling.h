@@ -10,14 +10,15 @@
 
 /* Samples a second, waits and wakes together; more are unwound than stored where a program is new. */
 #define FUTEX_SAMPLES_A_SECOND 60
-/* So many at once at the beginning: a recording of a second has enough of them. */
-#define FUTEX_SAMPLES_AT_FIRST 240
+/* So many times that at once at the beginning: a recording of a second has enough of them. */
+#define FUTEX_SECONDS_AT_FIRST 4
 
 struct futex_sampling {
 	double ordinary; /* of each CPU and kind, for a row that has some already */
 	double reserved; /* likewise, for one that has few */
 	double credit;   /* samples that may come beyond the rate */
 	__u64 last_ns;   /* when the rings were read; 0: not yet */
+	__u32 a_second;  /* samples; 0: FUTEX_SAMPLES_A_SECOND */
 	__u32 turn;
 };
 

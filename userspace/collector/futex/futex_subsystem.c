@@ -117,7 +117,7 @@ static int open_futexes(struct ground *ground, void **state)
 	if (!ground->plan->futex)
 		return 0;
 	return futexes_open((struct futexes **)state, ground->probes->bpf, ground->sizing, ground->recording,
-			    ground->locks, ground->stacks);
+			    ground->locks, ground->stacks, ground->options->futex_stacks);
 }
 
 /* Before anything is recorded: it can be stopped then. */

@@ -82,7 +82,7 @@ int futexes_resize(struct lockline_bpf *bpf, const struct sizing *sizing, bool w
 }
 
 int futexes_open(struct futexes **out, struct lockline_bpf *bpf, const struct sizing *sizing,
-		 struct recording *recording, struct locks *locks, const struct stacks *stacks)
+		 struct recording *recording, struct locks *locks, const struct stacks *stacks, __u32 samples)
 {
 	struct futexes *futexes = calloc(1, sizeof(*futexes));
 	int err = -ENOMEM;
@@ -92,6 +92,7 @@ int futexes_open(struct futexes **out, struct lockline_bpf *bpf, const struct si
 	futexes->recording = recording;
 	futexes->locks = locks;
 	futexes->stacks = *stacks;
+	futexes->sampling.a_second = samples;
 	futexes->cpus = sizing->cpus;
 	futexes_known_open(&futexes->known, sizing->futexes);
 	futexes->read = calloc(sizing->cpus, sizeof(*futexes->read));

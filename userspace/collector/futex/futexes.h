@@ -22,9 +22,9 @@ struct lockline_bpf;
 
 /* Before load: sizes of the maps; wanted: with --futex. */
 int futexes_resize(struct lockline_bpf *bpf, const struct sizing *sizing, bool wanted);
-/* After load.  stacks needs user symbols. */
+/* After load.  stacks needs user symbols.  samples: a second, of all CPUs; 0: FUTEX_SAMPLES_A_SECOND. */
 int futexes_open(struct futexes **out, struct lockline_bpf *bpf, const struct sizing *sizing,
-		 struct recording *recording, struct locks *locks, const struct stacks *stacks);
+		 struct recording *recording, struct locks *locks, const struct stacks *stacks, __u32 samples);
 void futexes_close(struct futexes *futexes);
 /* After attaching: the waits that began before. */
 void futexes_meet_waiting(struct futexes *futexes, const struct probes *probes, const struct options *options,

@@ -11,13 +11,14 @@ import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lockline.base.collector import NAME, end_with_us, ended_by_signals, finish, spawn
 from lockline.base.errors import LocklineError
 from lockline.base.text import Style
+from lockline.base.values import replace
 from lockline.cli import terminal
 from lockline.cli.common import add_wait_filter, positive, wait_filter
 from lockline.cli.top_line import LineWatch
@@ -35,6 +36,8 @@ KEPT_SECONDS = 600
 _LOOK_MS = 100
 # What a collector may need to load its programs.
 _START_SECONDS = 60
+# Of locks of programs: a view is looked at for seconds, and half a minute of them tells enough.
+_STACKS_A_SECOND = 15
 # The lines of a frame that nobody looks at on a terminal.
 _BATCH_ROWS = 40
 
@@ -88,6 +91,7 @@ def _start(directory: Path, number: int, arguments: argparse.Namespace) -> _Live
     command += ["-p", arguments.pid] if arguments.pid else ["-a"]
     command += wait_filter(arguments)
     command += [f"--{name}" for name in ("holders", "futex") if getattr(arguments, name)]
+    command += ["--futex-stacks", str(_STACKS_A_SECOND)] if arguments.futex else []
     # What it has to say would tear the screen: it is shown at the end.
     with (directory / "messages").open("ab") as messages:
         process = spawn(

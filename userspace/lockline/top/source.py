@@ -4,7 +4,6 @@
 import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +16,7 @@ from lockline.analysis.samples import tasks, with_stacks
 from lockline.analysis.selection import Selection
 from lockline.analysis.waits import Limits, read_waits
 from lockline.base.errors import LocklineError, RecordingError
+from lockline.base.values import replace
 from lockline.recording.reader import Recording, open_recording
 from lockline.recording.rows import HolderTotal, Interval
 from lockline.top.state import State, key_of
