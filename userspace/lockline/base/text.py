@@ -6,6 +6,7 @@ import textwrap
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import lru_cache
 from typing import Any
 
 from lockline.base.values import dataclass
@@ -118,8 +119,11 @@ def _is_plain(character: str, style: Style) -> bool:
 
 def width(text: str) -> int:
     """Columns that a clean text takes."""
-    if text.isascii():
-        return len(text)
+    return len(text) if text.isascii() else _wide(text)
+
+
+@lru_cache(maxsize=512)
+def _wide(text: str) -> int:
     return sum(2 if unicodedata.east_asian_width(character) in "WF" else 1 for character in text)
 
 
