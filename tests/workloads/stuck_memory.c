@@ -9,9 +9,9 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
+#include <poll.h>
 #include <pthread.h>
 #include <sched.h>
-#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -54,13 +54,21 @@ static struct fuse_attr attributes(__u64 node)
 	};
 }
 
+/* Waits for a request; false: who holds the other end of `alive` has ended. */
+static bool is_asked(int fuse, int alive)
+{
+	struct pollfd fds[] = {{.fd = fuse, .events = POLLIN}, {.fd = alive}};
+
+	return poll(fds, 2, -1) > 0 && !fds[1].revents;
+}
+
 /* Answers all but the reads after the first one. */
-static void serve(int fuse)
+static void serve(int fuse, int alive)
 {
 	static char request[PAGE + 65536];
 	bool read_once = false;
 
-	while (read(fuse, request, sizeof(request)) > 0) {
+	while (is_asked(fuse, alive) && read(fuse, request, sizeof(request)) > 0) {
 		const struct fuse_in_header *in = (void *)request;
 		const struct fuse_init_in *init = (void *)(in + 1);
 		struct fuse_init_out begun = {
@@ -128,22 +136,21 @@ int main(int argc, char **argv)
 {
 	struct command command;
 	char path[512];
-	int fuse, fd;
-	const pid_t parent = getpid();
-	pid_t server;
+	int fuse, fd, alive[2];
 
 	if (argc != 3)
 		die("usage: stuck_memory UID DIRECTORY");
 	fuse = mount_ourselves(argv[2], argv[1]);
-	server = fork();
-	if (!server) {
-		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		if (getppid() != parent)
-			_exit(0);
-		serve(fuse);
+	/* No signal tells the server that we have ended: another user may not send it one. */
+	if (pipe2(alive, O_CLOEXEC))
+		die("pipe: %s", strerror(errno));
+	if (!fork()) {
+		close(alive[1]);
+		serve(fuse, alive[0]);
 		_exit(0);
 	}
 	close(fuse);
+	close(alive[0]);
 	if (setgroups(0, NULL) || setgid(strtoul(argv[1], NULL, 10)) || setuid(strtoul(argv[1], NULL, 10)) ||
 	    prctl(PR_SET_DUMPABLE, 1, 0, 0, 0))
 		die("cannot become user %s: %s", argv[1], strerror(errno));
