@@ -447,7 +447,7 @@ def test_what_others_may_write_unseen_is_no_true_sharing() -> None:
 
 
 def counter(records: int) -> tuple[Access, ...]:
-    """Two threads that add to one counter; records: of each, where 200 loads and 300 stores are told."""
+    """Two threads that add to one counter; records: of each, which stand for 200 loads and 300 stores."""
     made = access((8, "add", 100, 300), threads=[1, 2], cpus=0b11)
     return (replace(made, counts=made.counts._replace(records=records)),)
 

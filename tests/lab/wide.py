@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Programs with forms of sharing that real ones have: locks of many kinds, counts, rings, objects of an allocator.
 
-Most are "by model": which kind of sharing it is, is told by what padding brings in the model of caches.
+Most are "by model": what padding brings in the model of caches decides which kind of sharing it is.
 """
 
 import random

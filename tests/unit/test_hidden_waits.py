@@ -63,5 +63,5 @@ def python(waits_in: str, slept: int, waiters: int = 1) -> list[Seen]:
 def test_threads_that_wait_for_conditions_of_python(waits_in: str, slept: int, waiters: int, hidden: bool) -> None:
     words = python(waits_in, slept, waiters)
     assert [one.kind for one in hidden_waits(words, (), {}, WINDOW)] == ["python condition"] * hidden
-    # What is known to be a lock is told as such.
+    # A known lock keeps its own row.
     assert hidden_waits(words, range(2, 7), {}, WINDOW) == ()

@@ -54,7 +54,7 @@ def test_yields_alone_are_spinning_that_no_futex_explains() -> None:
     assert nature(spun.total)[0] == SPIN
     assert recognise([spun], (), WINDOW) == ()
     assert hidden_waits([spun], (), {}, WINDOW) == (HiddenWaits("spin", "server", 7, 3.0, "take"),)
-    # What is known to be a lock's is told as such; a thread that now and then yields is nothing.
+    # A known lock keeps its own row; a thread that yields now and then is nothing.
     assert hidden_waits([spun], {90}, {}, WINDOW) == ()
     assert hidden_waits([yields(calls_from("take"), wait_ns=MS)], (), {}, WINDOW) == ()
     # Each returns at once, as nobody else wants the CPU: no time, and threads spin all the same.

@@ -468,6 +468,10 @@ def _woken(processes: Processes, window_ns: int) -> Iterable[Recognised]:
 # --- Of any make ---
 
 
+def _mostly_at(place: str, entry: Seen) -> bool:
+    return share_of(entry.waits, lambda call: place_of(call) == place) >= MOST
+
+
 def _yields_at(processes: Processes, unclear: Collection[int]) -> dict[int, Seen]:
     """The yields of threads that wait for an unclear word, by its id.
 
@@ -479,14 +483,9 @@ def _yields_at(processes: Processes, unclear: Collection[int]) -> dict[int, Seen
             of_process = (*words.values(), *processes.get((tgid, True), {}).values())
             places = {place_of(call) for call in yields.waits}
             for place in places - {""}:
-                if share_of(yields.waits, lambda call, at=place: place_of(call) == at) < MOST:  # type: ignore[misc]
+                if not _mostly_at(place, yields):
                     continue
-                there = [
-                    entry
-                    for entry in of_process
-                    if entry is not yields
-                    and share_of(entry.waits, lambda call, at=place: place_of(call) == at) >= MOST  # type: ignore[misc]
-                ]
+                there = [entry for entry in of_process if entry is not yields and _mostly_at(place, entry)]
                 if len(there) == 1 and there[0].futex.id in unclear:
                     found[there[0].futex.id] = yields
     return found

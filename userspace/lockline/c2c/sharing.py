@@ -137,7 +137,7 @@ def share_out(parts: Sequence[Part], kind: str, stores_told: bool, clean: int = 
 
 
 def _fetched(parts: Sequence[Part], kind: str) -> list[Part]:
-    """The members at which much of the line is fetched, where clean copies are told by instruction.
+    """The members at which much of the line is fetched, where the file has clean copies by instruction.
 
     The first load after a write finds the line modified; who comes next finds a clean copy, and waits as well.
     """
@@ -153,7 +153,7 @@ def _fetched(parts: Sequence[Part], kind: str) -> list[Part]:
 class _Row(NamedTuple):
     """What is asked of an access again and again.  threads: a bit set of the line's, without strays; price: see _Rows.
 
-    wrote: as of wrote(); told: the loads that are told, where loads has at least those that found the line modified.
+    wrote: as of wrote(); told: the loads of the file; loads has at least those that found the line modified.
     """
 
     threads: int
@@ -246,7 +246,7 @@ def _own_cpus(used: list[Part], written: list[Part], users: dict[int, Users], st
     if share < MOST or not victims or len(used) < 2 or None in sets.values():
         return None
     if all(users[id(part)].alone for part in alone):
-        # One thread each: who does what is told by the threads.
+        # One thread each: the threads say who does what.
         return None
     reason = "one CPU alone uses each of them, whatever thread runs there, and pays for what others write beside it"
     return Sharing("false", "proven" if stores_told else "shown", tuple(used), reason, share)
