@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from lockline.c2c.members import Member, Struct, Types
 from lockline.c2c.model import Access, Advice, Judgement, Line, LockOnLine, Part, Placement
 from lockline.c2c.parts import COST_LOADS, WATCHED
-from lockline.c2c.sharing import is_written, places
+from lockline.c2c.sharing_model import is_written, places
 from lockline.c2c.verdict import actors
 
 LINE = 64

@@ -12,7 +12,8 @@ from lockline.c2c.functions import is_spin_function
 from lockline.c2c.members import is_sequence_type
 from lockline.c2c.model import Access, Confidence, Coverage, Judgement, Line, Part, Verdict
 from lockline.c2c.parts import COST_LOADS, COST_TRANSFERS, FEW_TRANSFERS, LOCK_BYTES, clean_copies, cost, cost_word
-from lockline.c2c.sharing import MEMBER, RECORD_STORES, THREADS, WHOLE_TEXT, is_written, places, share_out
+from lockline.c2c.sharing import share_out
+from lockline.c2c.sharing_model import MEMBER, RECORD_STORES, THREADS, WHOLE_TEXT, is_written, places
 from lockline.c2c.users import everybody, named, several_threads, users_of
 from lockline.c2c.watched import doubts as doubts_of_watching
 from lockline.watch.estimate import hit_rate, transfer_rate, unwatched_pairs

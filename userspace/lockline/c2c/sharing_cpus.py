@@ -1,0 +1,255 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What kind of sharing a line's cost is, where threads are not known: by CPUs, by how many they are, and by code."""
+
+from lockline.c2c.functions import is_lock_function
+from lockline.c2c.model import Part
+from lockline.c2c.parts import cost
+from lockline.c2c.sharing_model import (
+    FEW_STORES,
+    MAINLY,
+    MEMBER,
+    MOST,
+    RATES,
+    RECORD_STORES,
+    THREADS,
+    Sharing,
+    loads_of,
+    places,
+)
+from lockline.c2c.sharing_stores import unseen_writes
+from lockline.c2c.users import (
+    Users,
+    apart,
+    code_known,
+    differ,
+    same_code,
+    several_threads,
+    significant,
+    surely_apart,
+    users_of,
+    wrote,
+)
+
+# So much of it, paid at members that nobody writes, in code that does not write the line, is worth moving them.
+BESIDE = 0.25
+# On so many times the CPUs of those who write are readers that are others, wherever threads migrate.
+MANY_READERS = 4
+# A line of which so few accesses find it elsewhere may as well be one thread's, that migrates.
+SELDOM = 0.08
+# A load that takes so many cycles has waited for others that wanted the line too: fetching it takes some hundred.
+QUEUE = 1000
+# A member with so much of the cost cannot be one user's own: the line would have to go elsewhere as often.
+MORE_THAN_HALF = 0.7
+
+
+def by_cpus(used: list[Part], written: list[Part], kind: str) -> Sharing | None:
+    """By the CPUs of each instruction, where they tell it: what others write, and where.
+
+    Others are those of whose CPUs none is the row's: threads that migrate have CPUs in common, and are no others.
+    """
+    writers = [(part, row) for part in written for row in significant(part.accesses) if wrote(row)]
+    whole = false = true = 0.0
+    for part in used:
+        for row in significant(part.accesses):
+            price = cost(row.counts, kind)
+            whole += price
+            if not price or not row.cpus:
+                continue
+            others = [(place, wrote(writer)) for place, writer in writers if writer.cpus and not writer.cpus & row.cpus]
+            writes = sum(count for _, count in others)
+            if writes:
+                own = sum(count for place, count in others if place is part)
+                true += price * own / writes
+                false += price - price * own / writes
+    if false + true < MOST * whole or not whole:
+        return None
+    share = false / (false + true)
+    if share >= MAINLY:
+        return Sharing("false", "shown", tuple(used), "CPUs pay for what others write beside their bytes", share)
+    if share <= 1 - MAINLY:
+        reason = f"others write the very bytes that the CPUs pay for; {share:.0%} is paid for bytes beside them"
+        return Sharing("true", "shown", tuple(used), reason, share)
+    return None
+
+
+def by_numbers(used: list[Part], written: list[Part], users: dict[int, Users], stores_told: bool) -> Sharing:
+    """By what hardware allows: where the line is written, and on how many CPUs each member is used."""
+    fought = [part for part in used if part.share >= MEMBER]
+    everyone = [part for part in used if part in written or part.share >= MEMBER]
+    if len(everyone) == 1:
+        return _one_member(everyone[0], users[id(everyone[0])], stores_told)
+    alone = [part for part in fought if users[id(part)].alone]
+    share = sum(part.share for part in alone)
+    if share >= MAINLY and (len(alone) > 1 or any(part not in alone for part in written)):
+        each = "each of them" if len(alone) == len(everyone) else places(alone)
+        reason = f"one CPU alone uses {each}, and pays for what others write beside it"
+        # Rows that one CPU makes each may be of several CPUs, where it is not told which.
+        known = {users[id(part)].cpus for part in everyone}
+        sure = share >= MOST and all(users[id(part)].cpus for part in alone) and len(known) > 1
+        return Sharing("false", "proven" if sure else "shown", tuple(everyone), reason, share)
+    if not stores_told and sum(wrote(row) for part in written for row in part.accesses) < FEW_STORES:
+        return unseen_writes(used, users)
+    victims = [part for part in fought if part not in written]
+    share = sum(part.share for part in victims)
+    if share >= MAINLY:
+        return _victims(victims, written, everyone, users, share, stores_told)
+    return _writers(fought, written, everyone, users, stores_told)
+
+
+def _wait(part: Part) -> float:
+    """Mean cycles of the loads that found the line modified elsewhere; 0: not told."""
+    counts = part.counts
+    return ((counts.local_hitm_weight or 0) + (counts.remote_hitm_weight or 0)) / max(1, counts.hitm)
+
+
+def _one_member(part: Part, users: Users, stores_told: bool) -> Sharing:
+    """All that is written and all that pays is one member: whoever pays, pays for the member itself."""
+    if users.alone or not part.share:
+        why = "one CPU alone is seen at the only member, so who takes the line from it is not seen"
+        return Sharing("open", "likely", (part,), "", None, f"{why}; {THREADS}")
+    reason = "the same bytes are read and written by all of them: no layout changes that"
+    seen = sum(loads_of(row) + wrote(row) for row in part.accesses)
+    if (
+        users.threads is None
+        and users.groups < 2
+        and part.cost < SELDOM * max(part.counts.records or 0, seen)
+        and _wait(part) < QUEUE
+        and not _written_for_others([part], [part], [part])
+    ):
+        why = f"one thread that migrates would look the same, as so few accesses find the line elsewhere; {THREADS}"
+        return Sharing("open", "likely", (part,), "", None, why)
+    if not stores_told:
+        return Sharing("true", "likely", (part,), reason, 0.0, "stores elsewhere on the line may be missing")
+    return Sharing("true", "proven" if several_threads(users) else "shown", (part,), reason, 0.0)
+
+
+def _victims(
+    victims: list[Part],
+    written: list[Part],
+    everyone: list[Part],
+    users: dict[int, Users],
+    share: float,
+    stores_told: bool,
+) -> Sharing:
+    """Members that nobody writes pay: for the others, unless who reads the one also writes the other."""
+    pairs = [(victim, writer) for victim in victims for writer in written]
+    pay = "pays" if len(victims) == 1 else "pay"
+    reason = f"{places(victims)} {pay} {share:.0%} without being written; the line is written at {places(written)}"
+    open_ = (
+        "the code that reads the one and the code that writes the other run on as many CPUs: whether the same "
+        f"threads do both is not known; {THREADS}"
+    )
+    if not stores_told:
+        return Sharing(
+            "open", "likely", tuple(everyone), "", None, "not all stores to the line are known; " + RECORD_STORES
+        )
+    if all(surely_apart(users[id(victim)], users[id(writer)]) for victim, writer in pairs):
+        return Sharing("false", "proven", tuple(everyone), f"{reason}, by others", share)
+    if all(differ(users[id(victim)], users[id(writer)]) for victim, writer in pairs):
+        return Sharing("false", "shown", tuple(everyone), f"{reason}, mostly by other CPUs", share)
+    if all(
+        code_known(victim.accesses) and code_known(writer.accesses) and not same_code(victim.accesses, writer.accesses)
+        for victim, writer in pairs
+    ):
+        return Sharing("false", "likely", tuple(everyone), f"{reason}, by other code", share, open_)
+    return Sharing(
+        "open",
+        "likely",
+        tuple(everyone),
+        "",
+        None,
+        "the same function uses members that are written and members that are not, and by whom is not known; "
+        f"{THREADS}",
+    )
+
+
+def _slots(parts: list[Part], users: dict[int, Users]) -> bool:
+    """Whether they look like an array of which each thread has a slot.
+
+    The same code on an array that all threads use would run on as many CPUs at each place.
+    """
+    return all(same_code(parts[0].accesses, part.accesses) for part in parts) and all(
+        any(differ(users[id(part)], users[id(other)]) for other in parts if other is not part) for part in parts
+    )
+
+
+def _writers(
+    fought: list[Part], written: list[Part], everyone: list[Part], users: dict[int, Users], stores_told: bool
+) -> Sharing:
+    """Several members are written, or the ones that pay are."""
+    pairs = [(one, other) for index, one in enumerate(everyone) for other in everyone[index + 1 :]]
+    if all(surely_apart(users[id(one)], users[id(other)]) for one, other in pairs):
+        # What several use stays contended on a line of its own: how much of the cost ends is not proven.
+        sure = all(users[id(part)].alone for part in everyone)
+        reason = "nobody uses more than one of them"
+        return Sharing("false", "proven" if sure else "shown", tuple(everyone), reason, None)
+    first = max(fought, key=lambda part: part.share, default=None)
+    if first is not None and first.share >= MORE_THAN_HALF and first in written and not users[id(first)].alone:
+        others = [part for part in everyone if part is not first]
+        writes = sum(wrote(access) for part in others for access in part.accesses)
+        back = sum(part.cost for part in others)
+        if first.cost > RATES * writes + 3 * back:
+            reason = f"{places([first])} pays more often than all the others together could take the line from it"
+            return Sharing("true", "shown", tuple(everyone), reason, 0.0)
+    if all(differ(users[id(one)], users[id(other)]) for one, other in pairs):
+        return Sharing("false", "shown", tuple(everyone), "mostly other CPUs use each of them", None)
+    if _slots(everyone, users):
+        reason = "the same code uses each of them, but not on as many CPUs: each is some threads' own"
+        return Sharing("false", "likely", tuple(everyone), reason, None, f"who uses which is not known; {THREADS}")
+    if stores_told:
+        found = _read_beside(fought, written, everyone) or _written_for_others(fought, written, everyone)
+        if found:
+            return found
+    if len(written) > 1:
+        why = "several members are written, and whether each has its own users is not known"
+    else:
+        read = [part for part in everyone if part not in written]
+        why = (
+            f"{places(written)} is written and pays, {places(read)} {'pays' if len(read) == 1 else 'pay'} without "
+            "being written, and whether the same threads use both is not known"
+        )
+    return Sharing("open", "likely", tuple(everyone), "", None, f"{why}; {THREADS}")
+
+
+def _read_beside(fought: list[Part], written: list[Part], everyone: list[Part]) -> Sharing | None:
+    """Members that nobody writes pay much, beside a written one that pays too.
+
+    Were they used together, the first would find the line elsewhere, and the second would have it.
+    """
+    writers = [row for part in written for row in significant(part.accesses) if wrote(row)]
+    victims = [
+        part
+        for part in fought
+        if part not in written
+        and code_known(part.accesses)
+        and code_known(writers)
+        and not same_code(significant(part.accesses), writers)
+    ]
+    share = sum(part.share for part in victims)
+    if share < BESIDE:
+        return None
+    reason = (
+        f"{places(victims)} {'pays' if len(victims) == 1 else 'pay'} {share:.0%} without being written, in code that "
+        f"does not write the line; what is paid at {places(written)} stays (true sharing)"
+    )
+    return Sharing("false", "likely", tuple(everyone), reason, share, f"who uses which is not known; {THREADS}")
+
+
+def _written_for_others(fought: list[Part], written: list[Part], everyone: list[Part]) -> Sharing | None:
+    """Each member is written by some, and read by others: apart, they would pay as well."""
+    share = 0.0
+    for part in fought:
+        rows = significant(part.accesses)
+        writers = [row for row in rows if wrote(row)]
+        readers = [row for row in rows if not wrote(row)]
+        if any(is_lock_function(row.code.symbol) for row in rows):
+            return None
+        if part not in written or not writers or not readers:
+            continue
+        some, others = users_of(writers), users_of(readers)
+        if apart(some, others) or (differ(some, others) and others.count >= MANY_READERS * some.count):
+            share += part.share
+    if share < MOST:
+        return None
+    reason = "each of them is written by some, and read by others"
+    return Sharing("true", "shown", tuple(everyone), reason, None)

@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What is said of a line's sharing, and what all of its rules go by: which members count, and which are written."""
+
+from collections.abc import Sequence
+from typing import Literal
+
+from lockline.base.values import dataclass
+from lockline.c2c.model import Access, Part
+from lockline.c2c.users import wrote
+
+Kind = Literal["false", "true", "open"]
+# How far it is known: proven by who does what, shown by the numbers of CPUs, or likely by the code alone.
+Strength = Literal["proven", "shown", "likely"]
+
+# A member counts in the fight from this share of the line's cost on; less is spill-over or skid of the sampling.
+MEMBER = 0.05
+# A sampled store in so many loads is what skid and mistaken samples make of none.
+STRAY_STORES = 0.01
+# Of the line's stores, what mistaken addresses make at a member that nobody writes.
+STRAY_SHARE = 0.02
+# From this share on one kind of sharing is the line's; between these both are.
+MOST = 0.75
+MAINLY = 0.55
+# So much of the cost at members of strangers makes it false sharing too, whatever else is shared.
+BOTH = 0.1
+# Loads and stores are sampled at rates of their own: one sampled store may stand for so many more than a load.
+RATES = 10
+# From fewer stores nothing can be told of a member that has none.
+FEW_STORES = 20
+
+THREADS = "run `perf c2c report --stdio -NN -c tid,iaddr`: it shows which threads use which offsets"
+WHOLE_TEXT = "the whole text of `perf c2c report --stdio -NN -c tid,iaddr` tells it"
+RECORD_STORES = (
+    "record with stores (Intel: `perf c2c record -e ldlat-loads -e ldlat-stores`; Arm: SPE with store_filter=1; AMD's "
+    "IBS tags few stores: `perf annotate` shows which of these instructions write)"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Sharing:
+    """What kind of sharing a line's cost is, and why.  parts: the members that it is about; false_share: of the cost.
+
+    open: what keeps it from being known, with the command that would tell.
+    """
+
+    kind: Kind
+    strength: Strength
+    parts: tuple[Part, ...]
+    reason: str
+    false_share: float | None = None
+    open: str = ""
+
+
+def is_written(part: Part) -> bool:
+    """Whether it is more than a stray sample that stores to the member."""
+    writes = max(part.counts.stores or 0, part.counts.locked or 0)
+    return writes > STRAY_STORES * (part.counts.loads or 0)
+
+
+def written_parts(parts: Sequence[Part]) -> list[Part]:
+    """The members that are written, without strays."""
+    whole = sum(sum(wrote(access) for access in part.accesses) for part in parts)
+    return [
+        part
+        for part in parts
+        if is_written(part)
+        and sum(wrote(access) for access in part.accesses) > max(STRAY_SHARE * whole, whole >= FEW_STORES)
+    ]
+
+
+def places(parts: Sequence[Part]) -> str:
+    """Members in words."""
+    names = [part.name if not part.member else f"{part.member} (+{max(0, part.begin):#x})" for part in parts]
+    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
+
+
+def loads_of(access: Access) -> int:
+    """Loads of an access: at least those that found the line modified, whatever a text says of its other figures."""
+    counts = access.counts
+    loads = counts.loads if counts.loads is not None else (counts.records or 0) - (counts.stores or 0)
+    transfers = counts.transfers
+    return loads if loads > transfers else transfers

@@ -1,0 +1,295 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What a line's cost is paid for, where the threads of each access are known."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from math import exp, log
+
+from lockline.base.values import NamedTuple
+from lockline.c2c.model import Access, Counts, Part
+from lockline.c2c.parts import COST_TRANSFERS, clean_copies, cost
+from lockline.c2c.sharing_model import BOTH, MAINLY, MEMBER, MOST, RATES, RECORD_STORES, Sharing, loads_of, places
+from lockline.c2c.sharing_stores import unseen_writes
+from lockline.c2c.users import Users, apart, several, significant, wrote
+
+# Sampling by latency leaves out loads that find the line: that nearly all pay is no more than this.
+SATURATED = 0.95
+
+# In fewer than one of so many groups: they are not asked one by one for each member.
+_SPARSE = 8
+
+ALL_LOADS = "`perf c2c record --ldlat 3` samples more of them"
+TRY_APART = "`lockline diff` of a build with the members apart would tell"
+
+
+class _Row(NamedTuple):
+    """What is asked of an access again and again.  threads: a bit set of the line's, without strays; price: see Rows.
+
+    wrote: as of wrote(); told: the loads of the file; loads has at least those that found the line modified.
+    """
+
+    threads: int
+    users: int
+    loads: int
+    wrote: int
+    price: float
+    told: int
+
+
+def _bit_sets(groups: Sequence[frozenset[int]]) -> list[int]:
+    """The groups as integers, with a bit for each of all their members."""
+    every = list(frozenset[int]().union(*groups))
+    if sum(map(len, groups)) * _SPARSE < len(every) * len(groups):
+        place = {member: 1 << number for number, member in enumerate(every)}
+        return [sum(map(place.__getitem__, group)) for group in groups]
+    # A byte for each, 0 or 1.
+    return [int.from_bytes(bytes(map(group.__contains__, every)), "little") for group in groups]
+
+
+class Rows:
+    """The accesses of the members that count, by member.
+
+    The price of an access is how many of its loads had to fetch the line because others had written to it.  The first
+    to load it after a write finds it modified, and the next ones find the first one's clean copy.  Where the clean
+    copies are counted for the line alone, they are shared out over the loads that did not find it modified.
+    """
+
+    def __init__(self, used: Sequence[Part], parts: Sequence[Part], kind: str, clean: int) -> None:
+        accesses = [access for part in parts for access in part.accesses]
+        told = sum(clean_copies(access.counts) for access in accesses)
+        others = sum(
+            loads_of(access) - cost(access.counts, kind) for access in accesses if access.counts.llc_hit is None
+        )
+        self._kind = kind
+        self._rate = min(1.0, max(0, clean - told) / others) if others else 0.0
+        counted = [access for part in used for access in part.accesses]
+        masks = _bit_sets([access.regulars for access in counted])
+        self._made = {id(access): self._row(access, mask) for access, mask in zip(counted, masks, strict=True)}
+
+    def of(self, accesses: Iterable[Access]) -> list[_Row]:
+        """Of accesses to the members that count."""
+        return [self._made[id(access)] for access in accesses]
+
+    def _row(self, access: Access, threads: int) -> _Row:
+        loads = loads_of(access)
+        return _Row(
+            threads,
+            threads.bit_count(),
+            loads,
+            wrote(access),
+            self._price(access.counts, loads),
+            access.counts.loads or 0,
+        )
+
+    def _price(self, counts: Counts, loads: int) -> float:
+        price = cost(counts, self._kind)
+        if self._kind != COST_TRANSFERS:
+            return price
+        if counts.llc_hit is None:
+            return price + self._rate * (loads - price)
+        return min(loads, price + clean_copies(counts))
+
+
+# Members with their rows; of those that are written, with the rows that write, which are significant ones.
+_Written = Mapping[int, Sequence[_Row]]
+
+
+def _others_write(row: _Row, writers: Iterable[_Row]) -> bool:
+    """Whether another thread than a load's own writes there."""
+    for writer in writers:
+        both = writer.threads | row.threads
+        if both & (both - 1):
+            return True
+    return False
+
+
+def _unknown_rate(used: list[Part]) -> Sharing:
+    why = "nearly all loads wait, so how many writes come between two of them is not known"
+    return Sharing("open", "likely", tuple(used), "", None, f"{why}; {TRY_APART}")
+
+
+def _own_cpus(used: list[Part], written: list[Part], users: dict[int, Users], stores_told: bool) -> Sharing | None:
+    """Whether one CPU alone uses each member that pays, whatever threads run there: caches are CPUs', not threads'.
+
+    So it is with data of each CPU that threads use where they run.
+    """
+    sets = {id(part): users[id(part)].cpus for part in used}
+    alone = [part for part in used if part.share >= MEMBER and (sets[id(part)] or 0).bit_count() == 1]
+    share = sum(part.share for part in alone)
+    victims = [part for part in alone if any((sets[id(part)] or 0) & ~(sets[id(other)] or 0) for other in written)]
+    if share < MOST or not victims or len(used) < 2 or None in sets.values():
+        return None
+    if all(users[id(part)].alone for part in alone):
+        # One thread each: the threads say who does what.
+        return None
+    reason = "one CPU alone uses each of them, whatever thread runs there, and pays for what others write beside it"
+    return Sharing("false", "proven" if stores_told else "shown", tuple(used), reason, share)
+
+
+def by_threads(
+    used: list[Part], written: list[Part], users: dict[int, Users], stores_told: bool, rows: Rows
+) -> Sharing:
+    """What kind of sharing it is, by the threads of each access: who pays, and who writes there and beside it."""
+    every = frozenset[int]().union(*(users[id(part)].threads or () for part in used))
+    if len(every) < 2:
+        why = (
+            "one thread alone is seen on the line: it takes the line along when it migrates, or others were not sampled"
+        )
+        return Sharing("open", "likely", tuple(used), "", None, f"{why}; a longer `perf c2c record` would show others")
+    if not written:
+        return unseen_writes(used, users)
+    if own_cpus := _own_cpus(used, written, users, stores_told):
+        return own_cpus
+    main = {id(part): rows.of(significant(part.accesses)) for part in used}
+    writers = {id(part): [row for row in main[id(part)] if row.wrote] for part in written}
+    own = {id(part): rows.of(part.accesses) for part in used}
+    line = _Line(used, own, writers)
+    whole = kept = untold = shared = 0.0
+    beside = dict.fromkeys(main, 0.0)
+    apart_price = 0.0
+    for part in used:
+        for row in main[id(part)]:
+            price = row.price
+            if not price:
+                continue
+            mine = _others_write(row, writers.get(id(part), ()))
+            if not mine and not stores_told and part not in written and row.users > 1:
+                untold += price
+                continue
+            if not mine and not _beside(row, part, written, writers):
+                continue
+            whole += price
+            shared += price * mine
+            if not any(row.threads & one.threads for other in written for one in own[id(other)]):
+                apart_price += price
+            stays = line.kept(row, part) if mine else 0.0
+            kept += stays
+            beside[id(part)] += max(0.0, price - stays)
+    if not whole:
+        return unseen_writes(used, users)
+    if stores_told:
+        payers = 0
+        for part in used:
+            for row in own[id(part)]:
+                payers |= row.threads if row.price else 0
+        kept += sum(_blind_stores(own[id(part)], writers[id(part)], payers) for part in written)
+    false = max(0.0, whole - kept)
+    share = false / whole
+    saturated = _saturated([row for part in used for row in own[id(part)]])
+    both = shared > MAINLY * whole
+    if share >= MAINLY and both and saturated:
+        return _unknown_rate(used)
+    if shared > (1 - MOST) * whole and share > 0.4:
+        # What the threads that change the bytes would pay there, were they apart.
+        hidden = sum(line.hidden(row, part) for part in written for row in own[id(part)])
+        if share - hidden / whole <= 1 - MOST:
+            why = "how often the bytes that are changed would be waited for if they were apart is not known: of the"
+            why += " loads that change them too few were sampled"
+            return Sharing("open", "likely", tuple(used), "", None, f"{why}; {ALL_LOADS}")
+    if share >= MAINLY and shared > (1 - MOST) * whole:
+        reason = f"most of what others write is beside the bytes that are paid for; {1 - share:.0%} of the cost stays"
+        if apart_price >= (1 - MOST) * whole:
+            return Sharing("false", "shown", tuple(used), reason, share)
+        # The first of several loads pays for all of them, and of the others few are sampled.
+        why = "who pays loads the bytes that are written too, and may wait there instead if they are apart"
+        return Sharing("false", "likely", tuple(used), reason, share, f"{why}; {ALL_LOADS}")
+    if share >= MAINLY:
+        reason = "the threads that pay do not use the bytes that others write"
+        return Sharing("false", "proven" if share >= MOST and stores_told else "shown", tuple(used), reason, share)
+    fought = [part for part in used if part.share >= MEMBER]
+    strangers = [
+        part
+        for part in fought
+        if any(apart(users[id(part)], users[id(other)]) for other in written if other is not part)
+    ]
+    # Of what they pay, some stays: they share their own bytes too.
+    if sum(beside[id(part)] for part in strangers) >= BOTH * whole and not (both and saturated):
+        stay = [part for part in written if several(users[id(part)])]
+        reason = f"{places(strangers)} and the bytes written beside it are used by different threads"
+        if stay:
+            reason += f"; {places(stay)} is shared by several threads itself, and that part stays (true sharing)"
+        return Sharing("false", "shown", tuple(used), reason, share)
+    if untold > whole:
+        why = f"most of the cost is at bytes that others may write too, as not all stores are known; {RECORD_STORES}"
+        return Sharing("open", "likely", tuple(used), "", None, why)
+    if share <= 1 - MOST:
+        reason = "the threads that pay use the bytes that others write"
+        return Sharing("true", "proven" if stores_told else "shown", tuple(used), reason, share)
+    if share <= 0.4 and saturated:
+        return _unknown_rate(used)
+    reason = "one part of the cost is at these bytes, another part at bytes beside them"
+    return Sharing("false" if share > 0.4 else "true", "likely", tuple(used), reason, share)
+
+
+class _Line:
+    """A line's members with their rows, and those of them that write."""
+
+    def __init__(self, used: Sequence[Part], own: Mapping[int, Sequence[_Row]], writers: _Written) -> None:
+        self._own = own
+        self._writers = writers
+        self._rows = [own[id(part)] for part in used]
+        # In the order of the members, each with how much it writes: see kept().
+        self._write = [
+            (part, writer.threads, writer.users, writer.wrote) for part in used for writer in writers.get(id(part), ())
+        ]
+
+    def kept(self, row: _Row, part: Part) -> float:
+        """How many of a row's loads would still pay if its bytes had a line of their own.
+
+        A load pays if another thread has written since its own thread had the line.  How many such writes come between
+        two uses of the line is told by how often these pay; how many of them are to the very bytes, by where others
+        write.  Between two uses of the bytes alone there is more time for them than between two uses of the line.
+        """
+        threads, users = row.threads, row.users
+        very = every = 0.0
+        for other, writing, writers, wrote_there in self._write:
+            # How often a thread that wrote is not the one that loads.
+            count = wrote_there * (1 - (writing & threads).bit_count() / max(1, writers * users))
+            every += count
+            very += count if other is part else 0.0
+        if not very:
+            return 0.0
+        uses, paid = 0, 0.0
+        for rows in self._rows:
+            for one in rows:
+                if one.threads & threads:
+                    uses += one.loads
+                    paid += one.price
+        at_bytes = sum(one.loads for one in self._own[id(part)] if one.threads & threads)
+        between = -log(1 - min(SATURATED, paid / max(1, uses))) * very / every
+        return row.loads * (1 - exp(-between * uses / max(1, at_bytes)))
+
+    def hidden(self, row: _Row, part: Part) -> float:
+        """How many more loads of a row may pay if its bytes are apart than kept() tells.
+
+        An instruction that loads and stores loads as often as it stores; of loads that find the line few are sampled.
+        So few loads as RATES tells are mistaken ones, of an instruction that stores alone.  Where a text has fewer
+        loads than HITM, its loads tell nothing.
+        """
+        told = row.told >= row.loads >= row.wrote / RATES
+        if not told or not _others_write(row, self._writers.get(id(part), ())):
+            return 0.0
+        return max(0.0, row.wrote - self.kept(row, part))
+
+
+def _saturated(rows: Iterable[_Row]) -> bool:
+    """Whether nearly all loads of those who pay do so."""
+    paying = [row for row in rows if row.price]
+    return sum(row.price for row in paying) >= SATURATED * sum(row.loads for row in paying)
+
+
+def _blind_stores(rows: Sequence[_Row], writers: Sequence[_Row], payers: int) -> float:
+    """Stores to bytes that others write too, which follow no load there, of threads that pay elsewhere on the line.
+
+    Each would fetch the line of these bytes, were they apart.
+    """
+    return sum(
+        max(0.0, row.wrote - RATES * sum(one.loads for one in rows if one.threads & row.threads))
+        for row in writers
+        if row.threads & payers
+        and _others_write(row, writers if row.users > 1 else [other for other in writers if other is not row])
+    )
+
+
+def _beside(row: _Row, part: Part, written: Sequence[Part], writers: _Written) -> bool:
+    """Whether another thread writes to other bytes of the line: without that, nothing says why the line moved."""
+    return any(_others_write(row, writers[id(other)]) for other in written if other is not part)
