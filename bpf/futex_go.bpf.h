@@ -125,7 +125,8 @@ static __always_inline int go_begin(struct pt_regs *regs, __u64 address, __u32 o
 
 	if (!waits)
 		return 0;
-	/* It may have a slot: a function that finds its stack too small is entered again when it has a larger one. */
+	/* It may have a slot: of a wait whose end was not seen; and a function whose check of the stack is not known may
+	 * begin twice. */
 	slot = go_slot_of(futex_row_key(tgid, goroutine_of(regs)), true);
 	if (!slot) {
 		count_futex(state, FUTEX_COUNT_GO_NO_SLOT);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Where a call in a Go function returns to. */
+/* Where a call in a Go function returns to, and how long its check of the stack is. */
 #include <errno.h>
 
 #include "futex/go_code.h"
@@ -45,11 +45,42 @@ static void no_call_of_it(void)
 	CHECK(go_place_find(NULL, 1, "f", GO_CODE_BYTES, &place) == -ENOENT, "no such function");
 }
 
+#if defined(__x86_64__)
+/* runtime.readyWithTime of Go 1.26, runtime.selectgo of Go 1.19, and one that is so large that it is not known. */
+static const __u8 small[] = {0x49, 0x3b, 0x66, 0x10, 0x76, 0x7b, 0x55};
+static const __u8 large[] = {0x4c, 0x8d, 0xa4, 0x24, 0x48, 0xff, 0xff, 0xff, 0x4d, 0x3b,
+			     0x66, 0x10, 0x0f, 0x86, 0xe1, 0x14, 0x00, 0x00, 0x48};
+static const __u8 other[] = {0x49, 0x89, 0xe4, 0x49, 0x81, 0xec, 0x00, 0x10, 0x00, 0x00, 0x0f, 0x82, 0x00, 0x00, 0x00};
+#define SMALL 6
+#define LARGE 18
+#else
+static const __u8 small[] = {0x90, 0x0b, 0x40, 0xf9, 0xff, 0x63, 0x30, 0xeb,
+			     0x49, 0x03, 0x00, 0x54, 0xfe, 0x0f, 0x1d, 0xf8};
+static const __u8 large[] = {0x90, 0x0b, 0x40, 0xf9, 0xf1, 0x43, 0x02, 0xd1, 0x3f, 0x02,
+			     0x10, 0xeb, 0xe9, 0x92, 0x00, 0x54, 0xf4, 0x43, 0x04, 0xd1};
+static const __u8 other[] = {0x90, 0x0b, 0x40, 0xf9, 0xff, 0x63, 0x30, 0xeb, 0xfe, 0x0f, 0x1d, 0xf8};
+#define SMALL 12
+#define LARGE 16
+#endif
+
+static void behind_the_check(void)
+{
+	CHECK(go_stack_check_bytes(small, sizeof(small)) == SMALL, "a small function");
+	CHECK(go_stack_check_bytes(large, sizeof(large)) == LARGE, "a large function");
+	CHECK(go_stack_check_bytes(other, sizeof(other)) == 0, "another begin");
+	CHECK(go_stack_check_bytes(code, sizeof(code)) == 0, "no check");
+	for (size_t bytes = 0; bytes < SMALL; bytes++)
+		CHECK(go_stack_check_bytes(small, bytes) == 0, "cut off at %zu", bytes);
+	for (size_t bytes = 0; bytes < LARGE; bytes++)
+		CHECK(go_stack_check_bytes(large, bytes) == 0, "cut off at %zu", bytes);
+}
+
 int main(void)
 {
 	static const struct test tests[] = {
 		TEST(call_of_the_target),
 		TEST(no_call_of_it),
+		TEST(behind_the_check),
 	};
 
 	return RUN_TESTS(tests);

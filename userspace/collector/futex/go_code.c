@@ -66,6 +66,35 @@ static bool calls(const __u8 *code, __u64 from, __u64 target)
 	memcpy(&distance, code + 1, sizeof(distance));
 	return *code == 0xe8 && from + GO_CALL_BYTES + (__s64)distance == target;
 }
+
+/* The bytes of one instruction of the check. */
+struct instruction {
+	__u8 code[5];
+	__u8 given; /* of code; the rest of length differs */
+	__u8 length;
+};
+
+static size_t one_of(const __u8 *code, size_t bytes, const struct instruction *list, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		if (list[i].length <= bytes && !memcmp(code, list[i].code, list[i].given))
+			return list[i].length;
+	return 0;
+}
+
+size_t go_stack_check_bytes(const __u8 *code, size_t bytes)
+{
+	/* lea of %r12, where the function takes much; cmp of the goroutine's limit; jbe to the end of the function */
+	static const struct instruction leas[] = {{{0x4c, 0x8d, 0x64, 0x24}, 4, 5}, {{0x4c, 0x8d, 0xa4, 0x24}, 4, 8}},
+					compares[] = {{{0x49, 0x3b, 0x66, 0x10}, 4, 4},
+						      {{0x4d, 0x3b, 0x66, 0x10}, 4, 4}},
+					jumps[] = {{{0x76}, 1, 2}, {{0x0f, 0x86}, 2, 6}};
+	const size_t lea = one_of(code, bytes, leas, 2);
+	const size_t compare = one_of(code + lea, bytes - lea, compares, 2);
+	const size_t jump = one_of(code + lea + compare, bytes - lea - compare, jumps, 2);
+
+	return compare && jump ? lea + compare + jump : 0;
+}
 #else
 #define STEP 4
 
@@ -75,6 +104,25 @@ static bool calls(const __u8 *code, __u64 from, __u64 target)
 
 	memcpy(&instruction, code, sizeof(instruction));
 	return instruction >> 26 == 0x25 && from + (__s64)((__s32)(instruction << 6) >> 6) * 4 == target;
+}
+
+size_t go_stack_check_bytes(const __u8 *code, size_t bytes)
+{
+	/* ldr x16, [x28, #16]; cmp sp, x16, or sub x17, sp, #n and cmp x17, x16; b.ls to the end of the function */
+	static const struct {
+		__u32 mask;
+		__u32 instruction;
+	} small[] = {{~0u, 0xf9400b90}, {~0u, 0xeb3063ff}, {0xff00001f, 0x54000009}},
+	  large[] = {{~0u, 0xf9400b90}, {0xff8003ff, 0xd10003f1}, {~0u, 0xeb10023f}, {0xff00001f, 0x54000009}};
+	__u32 instructions[4] = {0};
+	bool is_small = true, is_large = true;
+
+	memcpy(instructions, code, bytes < sizeof(instructions) ? bytes : sizeof(instructions));
+	for (int i = 0; i < 3; i++)
+		is_small = is_small && (instructions[i] & small[i].mask) == small[i].instruction;
+	for (int i = 0; i < 4; i++)
+		is_large = is_large && (instructions[i] & large[i].mask) == large[i].instruction;
+	return is_small ? 12 : is_large ? 16 : 0;
 }
 #endif
 

@@ -35,4 +35,12 @@ int go_place_find(struct user_symbols *users, __u32 tgid, const char *function, 
 /* How far behind the begin of code at from the first call of target returns to; -ENOENT: there is no such call. */
 long go_call_end(const __u8 *code, size_t bytes, __u64 from, __u64 target);
 
+/*
+ * How long the check of the stack's size at the begin of a function is; 0: there is none that is known.  Where the stack is
+ * too small, or the runtime wants the goroutine to stop, the function begins once more: a probe at its begin would run
+ * twice for one call.  The registers and the stack are those of the begin behind the check as well (Go 1.17 to 1.26,
+ * stacksplit() in cmd/internal/obj/x86/obj6.go and arm64/obj7.go).
+ */
+size_t go_stack_check_bytes(const __u8 *code, size_t bytes);
+
 #endif /* LOCKLINE_GO_CODE_H */

@@ -148,6 +148,12 @@ static void add_site(struct sites *sites, struct bpf_program *program, __u64 fil
 	sites->at[sites->count++].file_offset = file_offset;
 }
 
+/* At the begin of a function. */
+static void add_begin(struct sites *sites, struct bpf_program *program, const struct go_place *place)
+{
+	add_site(sites, program, place->file_offset + go_stack_check_bytes(place->code, place->code_bytes));
+}
+
 /* The end of a wait before its begin: a wait whose end is not seen would keep its place. */
 static int find_wait(struct sites *sites, const struct go_probes *go, struct user_symbols *users, __u32 tgid,
 		     const char *function, struct bpf_program *enter, __u64 target)
@@ -159,7 +165,7 @@ static int find_wait(struct sites *sites, const struct go_probes *go, struct use
 	if (end < 0)
 		return end;
 	add_site(sites, go->bpf->progs.go_leave, place.file_offset + end);
-	add_site(sites, enter, place.file_offset);
+	add_begin(sites, enter, &place);
 	return 0;
 }
 
@@ -207,7 +213,7 @@ static int find_selects(struct sites *sites, const struct go_probes *go, struct 
 	sites->group = SELECTS;
 	err = err ?: go_place_find(users, tgid, "runtime.selectgo", GO_CODE_BYTES, &place);
 	if (!err && find_parks(sites, go, &place, gopark, go->bpf->progs.go_select_park, ONE_PARK))
-		add_site(sites, go->bpf->progs.go_select_enter, place.file_offset);
+		add_begin(sites, go->bpf->progs.go_select_enter, &place);
 	return err == -ENOENT ? 0 : err;
 }
 
@@ -241,7 +247,7 @@ static int find_locks(struct sites *sites, const struct go_probes *go, struct us
 		return err;
 	err = go_place_find(users, tgid, "runtime.readyWithTime", GO_SYNC_BYTES, &place);
 	if (!err)
-		add_site(sites, go->bpf->progs.go_ready, place.file_offset);
+		add_begin(sites, go->bpf->progs.go_ready, &place);
 	return err == -ENOENT ? 0 : err;
 }
 
