@@ -51,6 +51,7 @@ int resolve_cpu(__u64 *context)
 	if (!result)
 		return 0;
 	result->rq = 0;
+	result->task = (__u64)task;
 	if (!bpf_core_field_exists(task->se.cfs_rq) || !bpf_core_field_exists(own->rq))
 		return 0;
 	own = BPF_CORE_READ(task, se.cfs_rq);

@@ -25,7 +25,8 @@ struct slab_cache {
 };
 
 struct resolve_result {
-	__u64 rq; /* struct rq of the CPU asked for; 0: not found */
+	__u64 rq;   /* struct rq of the CPU asked for; 0: not found */
+	__u64 task; /* who asked */
 	struct slab_cache slab;
 	__s32 error; /* of the last read */
 	__u32 pad;
@@ -33,6 +34,6 @@ struct resolve_result {
 };
 
 _Static_assert(sizeof(struct slab_cache) == 72, "slab cache");
-_Static_assert(sizeof(struct resolve_result) == 88 + RESOLVE_BYTES, "result");
+_Static_assert(sizeof(struct resolve_result) == 96 + RESOLVE_BYTES, "result");
 
 #endif /* LOCKLINE_RESOLVE_H */

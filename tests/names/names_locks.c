@@ -49,8 +49,44 @@ static const __u8 code[0x100] = {
 	[0x60] = 0x48, 0xc7, 0xc7, 0xc0, 0x00, 0x00, 0x82, 0x48, 0xc7, 0xc7, 0x00, 0x01, 0x00, 0x82,
 };
 
+/* Words of other memory; what lies between those of one read is 0. */
+static struct {
+	__u64 address, value;
+} words[64];
+static int word_count;
+static __u64 own_task;
+
+static void put_word(__u64 address, __u64 value)
+{
+	expect(word_count < 64);
+	words[word_count].address = address;
+	words[word_count++].value = value;
+}
+
+static int read_words(__u64 address, __u8 *out, size_t size)
+{
+	bool found = false;
+
+	memset(out, 0, size);
+	for (int i = 0; i < word_count; i++) {
+		if (words[i].address < address || words[i].address + sizeof(__u64) > address + size)
+			continue;
+		memcpy(out + (words[i].address - address), &words[i].value, sizeof(__u64));
+		found = true;
+	}
+	return found ? 0 : -EFAULT;
+}
+
+int resolver_task(const struct resolver *resolver, __u64 *out)
+{
+	*out = own_task;
+	return own_task ? 0 : -ENOENT;
+}
+
 int resolver_read(const struct resolver *resolver, __u64 address, void *out, size_t size)
 {
+	if (word_count)
+		return read_words(address, out, size);
 	if (address < TEXT + 0x640 || address + size > TEXT + 0x640 + sizeof(code))
 		return -EFAULT;
 	memcpy(out, code + (address - TEXT - 0x640), size);
@@ -240,6 +276,75 @@ static void merged_caches_are_not_believed(void)
 	close_machine(names);
 }
 
+/* An object's page, of the slab whose first page is another, and its cache.  name: of 15 bytes at most. */
+static __u64 put_object(__u64 memory, __u64 pages, __u64 slab_begin, __u32 size, __u32 number, __u64 cache_address,
+			const char *name)
+{
+	__u64 object = slab_begin + (__u64)number * size, text[2] = {};
+	__u64 head = pages + (slab_begin - memory) / 4096 * 64, page = pages + (object - memory) / 4096 * 64;
+
+	strncpy((char *)text, name, sizeof(text) - 1);
+	if (page != head)
+		put_word(page + 8, head | 1);
+	put_word(head, 1u << 9);
+	put_word(head + 16, cache_address);
+	put_word(cache_address, (__u64)size << 32 | size);
+	put_word(cache_address + 8, 3u << 16);
+	put_word(cache_address + 16, 1);
+	put_word(cache_address + 24, cache_address + 64);
+	put_word(cache_address + 64, text[0]);
+	put_word(cache_address + 72, text[1]);
+	return object;
+}
+
+/* The collector's own task and memory lead to the table of pages, whose place no variable tells. */
+static struct slab_pages arm64_pages(struct lock_names *names, __u64 memory, __u64 pages, const char *mm_cache)
+{
+	struct slab_pages found;
+	__u64 mm;
+
+	word_count = 0;
+	own_task = put_object(memory, pages, memory + 0x4108000, 4672, 3, memory + 0x2000, "task_struct");
+	mm = put_object(memory, pages, memory + 0x5210000, 1088, 2, memory + 0x3000, mm_cache);
+	put_word(own_task + 8, mm);
+	slab_pages_open(&found, &names->resolver, names->symbols, names->types);
+	return found;
+}
+
+static void table_of_pages_arm64(void)
+{
+	struct lock_names *names = machine();
+	struct slab_cache cache;
+	struct slab_pages pages;
+	__u64 slab_begin;
+
+	/* Addresses of 48 bits, as of 6.1. */
+	pages = arm64_pages(names, 0xffff000000000000, 0xfffffc0000000000, "mm_struct");
+	expect(pages.memory == 0xffff000000000000 && pages.memory_end == 0xffff800000000000);
+	expect(pages.pages == 0xfffffc0000000000);
+	expect_number(slab_pages_find(&pages, &names->resolver, own_task + 64, &cache, &slab_begin), 0);
+	expect_text(cache.name, "task_struct");
+	expect_number(cache.size, 4672);
+	expect(slab_begin == 0xffff000004108000);
+	/* Behind the direct map a device's registers may lie. */
+	expect_number(slab_pages_find(&pages, &names->resolver, 0xffff800000000000, &cache, &slab_begin), -ENOENT);
+	/* Since 6.9; and addresses of 52 bits. */
+	pages = arm64_pages(names, 0xffff000000000000, 0xfffffdffc0000000, "mm_struct");
+	expect(pages.memory == 0xffff000000000000 && pages.pages == 0xfffffdffc0000000);
+	pages = arm64_pages(names, 0xfff0000000000000, 0xffffc1ffc0000000, "mm_struct");
+	expect(pages.memory == 0xfff0000000000000 && pages.memory_end == 0xffff800000000000);
+	expect(pages.pages == 0xffffc1ffc0000000);
+	expect_number(slab_pages_find(&pages, &names->resolver, own_task, &cache, &slab_begin), 0);
+	/* What one object alone confirms is not believed; nor a table elsewhere. */
+	pages = arm64_pages(names, 0xffff000000000000, 0xfffffc0000000000, "kmalloc-1k");
+	expect(!pages.pages);
+	pages = arm64_pages(names, 0xffff000000000000, 0xfffffb0000000000, "mm_struct");
+	expect(!pages.pages);
+	word_count = 0;
+	own_task = 0;
+	close_machine(names);
+}
+
 static void futex_buckets(void)
 {
 	struct lock_names *names = machine();
@@ -325,6 +430,7 @@ const struct test_case lock_cases[] = {CASE(per_cpu_variables),
 				       CASE(slabs_smaller_than_usual),
 				       CASE(kmalloc_objects_by_a_parameter),
 				       CASE(merged_caches_are_not_believed),
+				       CASE(table_of_pages_arm64),
 				       CASE(futex_buckets),
 				       CASE(call_sites),
 				       CASE(variables),

@@ -26,6 +26,10 @@ static void field(struct btf *btf, const char *name, int type, __u32 offset)
  * struct object { u32 flag : 3; spinlock_t lock; struct mutex mutexes[2]; struct lockref ref; rwlock_t rw;
  *                 const struct semaphore sem; struct bucket queues[]; };
  * struct mm_struct { u64 users; struct mutex mmap_lock; };
+ * struct task_struct { u64 state; struct mm_struct *mm; };
+ * struct page { u64 flags; u64 compound_head; u64 rest[6]; }; struct slab { u64 flags; u64 head; u64 slab_cache; };
+ * struct kmem_cache { u32 size, object_size, oo, min, refcount, red_left_pad; const char *name; };
+ * enum pageflags { PG_slab = 9 };
  * struct rq { struct raw_spinlock __lock; u32 cpu; };
  */
 struct btf *make_types(void)
@@ -33,7 +37,7 @@ struct btf *make_types(void)
 	struct btf *btf = btf__new_empty();
 	int u32, u64, qspinlock, raw, spinlock_union, spinlock, spinlock_t, arch, qrwlock, rwlock, rwlock_t, mutex,
 		semaphore, inner, lockref_union, lockref, chain, bucket, mutexes, semaphore_const, queues, object, rq,
-		variable, pointer, proto;
+		variable, pointer, proto, rest;
 
 	expect(btf);
 	u32 = btf__add_int(btf, "unsigned int", 4, 0);
@@ -88,6 +92,27 @@ struct btf *make_types(void)
 	struct_of(btf, "mm_struct", 24);
 	field(btf, "users", u64, 0);
 	field(btf, "mmap_lock", mutex, 8);
+	struct_of(btf, "task_struct", 16);
+	field(btf, "state", u64, 0);
+	field(btf, "mm", u64, 8);
+	rest = btf__add_array(btf, u32, u64, 6);
+	struct_of(btf, "page", 64);
+	field(btf, "flags", u64, 0);
+	field(btf, "compound_head", u64, 8);
+	field(btf, "rest", rest, 16);
+	struct_of(btf, "slab", 24);
+	field(btf, "flags", u64, 0);
+	field(btf, "slab_cache", u64, 16);
+	struct_of(btf, "kmem_cache", 32);
+	field(btf, "size", u32, 0);
+	field(btf, "object_size", u32, 4);
+	field(btf, "oo", u32, 8);
+	field(btf, "min", u32, 12);
+	field(btf, "refcount", u32, 16);
+	field(btf, "red_left_pad", u32, 20);
+	field(btf, "name", u64, 24);
+	btf__add_enum(btf, "pageflags", 4);
+	btf__add_enum_value(btf, "PG_slab", 9);
 	rq = struct_of(btf, "rq", 8);
 	field(btf, "__lock", raw, 0);
 	field(btf, "cpu", u32, 4);

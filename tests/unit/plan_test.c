@@ -387,7 +387,8 @@ static void old_kernel(void)
 	e.page_table = false;
 	plan_decide(&plan, &e);
 	well_formed(&plan);
-	state(&plan, "slab lock names", PROBE_UNAVAILABLE, "it came with 6.13; table of pages: x86-64 ");
+	state(&plan, "slab lock names", PROBE_UNAVAILABLE,
+	      "it came with 6.13; table of pages: needs arm64, or x86-64 ");
 	e.lock.major = 5;
 	e.lock.minor = 15;
 	e.btf_contention = false;

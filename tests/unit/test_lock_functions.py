@@ -94,3 +94,20 @@ def test_users_are_no_wrappers(by_collector: dict[str, bool]) -> None:
 def test_the_callers_caller_is_named(wrapper: str) -> None:
     frames = tuple(Frame(0, name, 0, "") for name in (wrapper, "release_task", "do_exit"))
     assert without_internals(frames)[0].symbol == "release_task"
+
+
+@pytest.mark.parametrize(("trampoline", "module"), [("", ""), ("bpf_trampoline_6442536468", "bpf")])
+def test_a_trampoline_within_the_locks_functions_hides_nothing(trampoline: str, module: str) -> None:
+    frames = (
+        Frame(0, "rwsem_down_write_slowpath", 0x3A4, ""),
+        Frame(0, trampoline, 0x54, module),
+        Frame(0, "rwsem_down_write_slowpath", 8, ""),
+        Frame(0, "down_write", 0x7C, ""),
+        Frame(0, "do_unlinkat", 0x128, ""),
+    )
+    assert without_internals(frames)[0].symbol == "do_unlinkat"
+    # Who calls the lock's user is no trampoline.
+    assert without_internals((*frames[4:], Frame(0, "", 0, "")))[0].symbol == "do_unlinkat"
+    # A program that takes a lock is its user.
+    program = Frame(0, "bpf_prog_6deef7357e7b4530_map_update", 0x40, "bpf")
+    assert without_internals((frames[0], program, frames[4]))[0] == program

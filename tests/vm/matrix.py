@@ -57,7 +57,6 @@ class Case:
     append: str = "tsc=reliable"
     clock: str = "precise"
     source: str = "fentry"  # of the waits that pass no tracepoint
-    slab_names: bool = True
     variables: bool = True  # in its symbol table: CONFIG_KALLSYMS_ALL
 
     def __str__(self) -> str:
@@ -101,13 +100,13 @@ CASES = (
     Case("bookworm", "6.1."),
     Case("bookworm", "6.1.", TEST_AND_SET, append="tsc=unstable clocksource=hpet", clock="coarse"),
     Case("bookworm-rt", "6.1."),
-    Case("bookworm-arm64", "6.1.", source="kprobe", slab_names=False, variables=False),
+    Case("bookworm-arm64", "6.1.", source="kprobe", variables=False),
     Case("trixie", "6.12."),
     Case("trixie", "6.12.", cpus=4),
     Case("trixie", "6.12.", TEST_AND_SET),
     Case("trixie", "6.12.", PARAVIRT, source="tp_btf contention_begin"),
     Case("trixie-rt", "6.12."),
-    Case("trixie-arm64", "6.12.", slab_names=False),
+    Case("trixie-arm64", "6.12."),
     Case("sid", "7."),
     Case("trixie-backports", "7."),
     Case("trixie-backports", "7.", TEST_AND_SET),

@@ -33,8 +33,7 @@ LOADS = {
         (),
         ("trac", "do stop lock_load ("),
     ),
-    # Where slab objects have no names the lock has that of the function that waits.
-    "directory": Load("lock_load directory 4", (), ("i_rwsem", "path_openat"), ("lock_load", "do ")),
+    "directory": Load("lock_load directory 4", (), ("i_rwsem",), ("lock_load", "do spread files over several")),
 }
 STRESS = Load(
     "stress-ng --ptrace 4 --quiet --timeout 0",

@@ -29,14 +29,13 @@ def test_doctor_tells_the_host(case: Case, guest: Guest) -> None:
 
 def test_doctor_tells_what_is_blind(case: Case, guest: Guest) -> None:
     probes = {probe["signal"]: probe for probe in guest.json("doctor.json")["probes"]}
-    for signal in ("lock waits", "per-CPU lock names", "rwlock waiters"):
+    for signal in ("lock waits", "per-CPU lock names", "slab lock names", "rwlock waiters"):
         assert probes[signal]["state"] == "on", probes[signal]
     assert probes["static lock names"]["state"] == ("on" if case.variables else "unavailable")
     first, queued = probes["spinlock first waiter"], probes["spinlock queued waiters"]
     assert (first["state"], first["source"]) == ("on", case.source), first
     assert queued["state"] == "on"
     assert queued["source"] == (case.source if case.spinlocks == TEST_AND_SET else "tp_btf contention_begin"), queued
-    assert probes["slab lock names"]["state"] == ("on" if case.slab_names else "unavailable")
     # With PREEMPT_RT the first two pass the tracepoints, or do not exist; 6.1's tracepoint spans the last.
     fentry = case.source != "kprobe"
     in_interrupt, spinning = probes["rwlock readers in interrupt"], probes["rwsem writers that win by spinning"]

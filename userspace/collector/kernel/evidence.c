@@ -310,7 +310,11 @@ void evidence_collect(struct evidence *evidence, const struct options *options, 
 	evidence->statistics_error = try_statistics();
 	evidence->kprobe_source = !access(EVENT_SOURCES "kprobe", F_OK);
 	evidence->symbols = look_at_symbols(symbols);
+#ifdef __aarch64__
+	evidence->page_table = true;
+#else
 	evidence->page_table = has_symbol(symbols, "vmemmap_base") && has_symbol(symbols, "page_offset_base");
+#endif
 	evidence->cgroup = look_at_cgroups();
 	first_line("/sys/devices/system/clocksource/clocksource0/current_clocksource", evidence->clocksource,
 		   sizeof(evidence->clocksource));

@@ -73,7 +73,7 @@ struct evidence {
 	bool kprobe_source;
 
 	enum symbol_table symbols;
-	bool page_table; /* variables that tell where the table of pages is */
+	bool page_table; /* it can be found: by variables, or on arm64 by a guess that is checked */
 	enum cgroup_layout cgroup;
 	char clocksource[64];
 	struct pmu_plan pmu;     /* memory events of the PMUs */

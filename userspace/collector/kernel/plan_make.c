@@ -206,7 +206,7 @@ static enum probe_state check_slab_pages(struct finding *finding)
 	if (check_programs(finding) != PROBE_ON)
 		return PROBE_UNAVAILABLE;
 	if (!finding->evidence->page_table)
-		return UNAVAILABLE("x86-64 with CONFIG_KALLSYMS_ALL alone");
+		return UNAVAILABLE("needs arm64, or x86-64 with CONFIG_KALLSYMS_ALL");
 	if (!finding->evidence->btf_slab_pages)
 		return UNAVAILABLE("BTF does not say which pages are slabs (before 5.17; 6.10 and 6.11)");
 	return ON("the cache of an address is read from its struct page");

@@ -77,6 +77,16 @@ int resolver_rq(const struct resolver *resolver, unsigned int cpu, __u64 *out)
 	return *out ? 0 : -ENOENT;
 }
 
+int resolver_task(const struct resolver *resolver, __u64 *out)
+{
+	int err = run(resolver, resolver->cpu_fd, 0, 0, 0, 0);
+
+	if (err)
+		return err;
+	*out = resolver->result->task;
+	return *out ? 0 : -ENOENT;
+}
+
 int resolver_slab(const struct resolver *resolver, __u64 address, struct slab_cache *out)
 {
 	int err = run(resolver, resolver->slab_fd, address, 0, 0, 0);

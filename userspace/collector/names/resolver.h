@@ -26,6 +26,8 @@ void resolver_close(struct resolver *resolver);
 int resolver_read(const struct resolver *resolver, __u64 address, void *out, size_t size);
 /* Address of the struct rq of a CPU; -ENOENT if it cannot be found. */
 int resolver_rq(const struct resolver *resolver, unsigned int cpu, __u64 *out);
+/* Address of the caller's task_struct. */
+int resolver_task(const struct resolver *resolver, __u64 *out);
 /* -ENOENT if address lies in no slab object. */
 int resolver_slab(const struct resolver *resolver, __u64 address, struct slab_cache *out);
 

@@ -54,20 +54,6 @@ static bool find_offsets(struct slab_pages *pages, const struct types *types)
 	       find_offset(types, "kmem_cache", "name", &pages->name) && pages->name + sizeof(__u64) <= RESOLVE_BYTES;
 }
 
-void slab_pages_open(struct slab_pages *pages, const struct resolver *resolver, const struct symbols *symbols,
-		     const struct types *types)
-{
-	__u64 table, memory;
-
-	*pages = (struct slab_pages){.page_size = sysconf(_SC_PAGESIZE)};
-	if (!types || !find_offsets(pages, types) || symbols_address(symbols, "vmemmap_base", &table) ||
-	    symbols_address(symbols, "page_offset_base", &memory) ||
-	    resolver_read(resolver, memory, &pages->memory, sizeof(pages->memory)))
-		return;
-	if (resolver_read(resolver, table, &pages->pages, sizeof(pages->pages)))
-		pages->pages = 0;
-}
-
 static __u32 word(const __u8 *bytes, __u32 offset)
 {
 	__u32 value;
@@ -117,8 +103,7 @@ int slab_pages_find(const struct slab_pages *pages, const struct resolver *resol
 
 	if (!pages->pages)
 		return -ENOSYS;
-	/* vmemmap follows the direct map and the vmalloc area. */
-	if (address < pages->memory || address >= pages->pages)
+	if (address < pages->memory || address >= pages->memory_end)
 		return -ENOENT;
 	page = pages->pages + (address - pages->memory) / pages->page_size * pages->page_bytes;
 	err = resolver_read(resolver, page, bytes, pages->page_bytes);
@@ -134,4 +119,72 @@ int slab_pages_find(const struct slab_pages *pages, const struct resolver *resol
 		return -ENOENT;
 	*slab = pages->memory + (page - pages->pages) / pages->page_bytes * pages->page_size;
 	return read_cache(pages, resolver, long_word(bytes, pages->slab_cache), out) ? -ENOENT : 0;
+}
+
+static bool find_by_variables(struct slab_pages *pages, const struct resolver *resolver, const struct symbols *symbols)
+{
+	__u64 table, memory;
+
+	if (symbols_address(symbols, "vmemmap_base", &table) || symbols_address(symbols, "page_offset_base", &memory) ||
+	    resolver_read(resolver, memory, &pages->memory, sizeof(pages->memory)) ||
+	    resolver_read(resolver, table, &pages->pages, sizeof(pages->pages)))
+		return false;
+	/* The table follows the direct map and the vmalloc area. */
+	pages->memory_end = pages->pages;
+	return true;
+}
+
+static bool is_object_of(const struct slab_pages *pages, const struct resolver *resolver, __u64 address,
+			 const char *cache)
+{
+	struct slab_cache found;
+	__u64 slab;
+
+	return !slab_pages_find(pages, resolver, address, &found, &slab) && !strcmp(found.name, cache) && found.size &&
+	       (address - slab) % found.size == found.red_left_pad;
+}
+
+/* arch/arm64/include/asm/memory.h: constants of the build, from CONFIG_ARM64_VA_BITS. */
+static void guess_arm64(struct slab_pages *pages, unsigned int bits, bool since_6_9)
+{
+	unsigned int bits_at_least = bits < 48 ? bits : 48;
+	__u64 page_room = 1;
+
+	while (page_room < pages->page_bytes)
+		page_room *= 2;
+	pages->memory = -(1ull << bits);
+	pages->memory_end = -(1ull << (bits_at_least - 1));
+	if (since_6_9) /* 32697ff38287 */
+		pages->pages =
+			-(1ull << 30) - (pages->memory_end - pages->memory) / pages->page_size * pages->page_bytes;
+	else
+		pages->pages = -((1ull << bits) / pages->page_size * page_room);
+}
+
+/* The right guess leads from the caller's task and memory to their caches, which are never merged with others. */
+static bool find_by_guess(struct slab_pages *pages, const struct resolver *resolver, const struct types *types)
+{
+	static const unsigned int address_bits[] = {48, 52, 39, 42, 47, 36};
+	__u64 task, mm;
+	__u32 offset;
+
+	if (!find_offset(types, "task_struct", "mm", &offset) || resolver_task(resolver, &task) ||
+	    resolver_read(resolver, task + offset, &mm, sizeof(mm)))
+		return false;
+	for (size_t i = 0; i < 2 * sizeof(address_bits) / sizeof(*address_bits); i++) {
+		guess_arm64(pages, address_bits[i / 2], i % 2 == 0);
+		if (is_object_of(pages, resolver, task, "task_struct") &&
+		    is_object_of(pages, resolver, mm, "mm_struct"))
+			return true;
+	}
+	return false;
+}
+
+void slab_pages_open(struct slab_pages *pages, const struct resolver *resolver, const struct symbols *symbols,
+		     const struct types *types)
+{
+	*pages = (struct slab_pages){.page_size = sysconf(_SC_PAGESIZE)};
+	if (types && find_offsets(pages, types) && !find_by_variables(pages, resolver, symbols) &&
+	    !find_by_guess(pages, resolver, types))
+		pages->pages = 0;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * From an address to its slab cache on kernels before 6.13, by the kernel's
- * table of pages.  Needs KALLSYMS_ALL, and x86-64, where the table's place is
- * in variables.
+ * table of pages.  On x86-64 two variables say where it is (KALLSYMS_ALL); on
+ * arm64 a guess that a known object must confirm.
  */
 #ifndef LOCKLINE_SLAB_PAGES_H
 #define LOCKLINE_SLAB_PAGES_H
@@ -20,6 +20,7 @@ struct types;
 struct slab_pages {
 	__u64 pages;  /* struct page of the first byte of memory; 0: not to be had */
 	__u64 memory; /* that byte's address in the direct map */
+	__u64 memory_end;
 	__u32 page_bytes;
 	__u32 page_size;
 	__u32 compound_head;

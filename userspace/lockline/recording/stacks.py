@@ -66,11 +66,13 @@ def without_probe(frames: Sequence[Frame]) -> tuple[Frame, ...]:
 
 def without_internals(frames: Sequence[Frame]) -> tuple[Frame, ...]:
     """The frames from the caller of the lock's functions on; all if there would be none left."""
-    begin = 0
-    # The trampoline of a probe at the lock's function has no name.
-    if len(frames) > 1 and not frames[0].symbol and (is_lock_internal(frames[1]) or is_wrapper(frames[1])):
-        begin = 1
-    for index, frame in enumerate(frames[begin:], begin):
-        if not is_lock_internal(frame) and not is_wrapper(frame):
+
+    def is_own(frame: Frame) -> bool:
+        return is_lock_internal(frame) or is_wrapper(frame)
+
+    for index, frame in enumerate(frames):
+        # What called one of the lock's functions in its place; not every kernel has a name for it.
+        is_trampoline = (not frame.symbol or is_probe(frame)) and any(map(is_own, frames[index + 1 : index + 2]))
+        if not is_own(frame) and not is_trampoline:
             return tuple(frames[index:])
     return tuple(frames)
