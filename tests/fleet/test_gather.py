@@ -32,11 +32,26 @@ def recordings(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     return [record(directory / f"{number}.data", day) for number, day in enumerate(days)]
 
 
+@pytest.fixture(scope="module")
+def not_gathered(recordings: list[Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """All recordings in a directory of which nothing is gathered."""
+    directory = tmp_path_factory.mktemp("added") / "fleet"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(gather, "LEAST", 1000)
+        assert run("add", directory, *recordings)[0] == 0
+    return directory
+
+
+@pytest.fixture(scope="module")
+def expected(not_gathered: Path) -> list[Any]:
+    """What its own files say, without the name of the directory."""
+    return everything(not_gathered)
+
+
 @pytest.fixture
-def fleet(recordings: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A directory that is not gathered; from two recordings on it would be."""
-    monkeypatch.setattr(gather, "LEAST", 1000)
-    assert run("add", tmp_path / "fleet", *recordings)[0] == 0
+def fleet(not_gathered: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A copy of it, where what is added next is gathered."""
+    shutil.copytree(not_gathered, tmp_path / "fleet", symlinks=True)
     monkeypatch.setattr(gather, "LEAST", 2)
     return tmp_path / "fleet"
 
@@ -68,11 +83,10 @@ def answers(fleet: Path) -> list[Any]:
     return found + [sorted(one) for one in rows]
 
 
-def test_answers_are_the_same(fleet: Path) -> None:
-    expected = answers(fleet)
+def test_answers_are_the_same(fleet: Path, expected: list[Any]) -> None:
     assert gathered_files(fleet) == []
     assert run("migrate", fleet) == (0, "has schema 2 already\n", "")
-    assert answers(fleet) == expected
+    assert everything(fleet) == expected
     # They come of the gathered files alone.
     placed = list(places(fleet))
     files = [Path(file) for found in files_of(placed, gather.TABLES, alone=True).values() for file in found]
@@ -83,19 +97,22 @@ def test_answers_are_the_same(fleet: Path) -> None:
     assert one == str(placed[0].path / "hours.parquet")
 
 
-def test_each_recording_counts_once(recordings: list[Path], fleet: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    target = fleet.parent / "slowly"
+def test_each_recording_counts_once(
+    recordings: list[Path], expected: list[Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(gather, "LEAST", 2)
+    target = tmp_path / "slowly"
     for path in recordings:
         assert run("add", target, path)[0] == 0
     # What was replaced is there for reports that have begun, and does not count.
     members = [name for one in gathered(target, DATE) for name in one.members]
     assert len(members) > len(set(members)) == HOSTS
-    assert everything(target) == everything(fleet)
+    assert everything(target) == expected
     monkeypatch.setattr(gather, "_GRACE_S", -1)
     assert run("add", target, *recordings)[0] == 0
     members = [name for one in gathered(target, DATE) for name in one.members]
     assert len(members) == len(set(members)) == HOSTS
-    assert everything(target) == everything(fleet)
+    assert everything(target) == expected
 
 
 def everything(fleet: Path) -> list[Any]:
@@ -173,8 +190,10 @@ list(add.add(Path(directory), [recording], add.Told(), 1))
 """
 
 
-def test_a_killed_writer_leaves_nothing_half_gathered(fleet: Path, recordings: list[Path], tmp_path: Path) -> None:
-    expected, flag = answers(fleet), tmp_path / "flag"
+def test_a_killed_writer_leaves_nothing_half_gathered(
+    fleet: Path, recordings: list[Path], expected: list[Any], tmp_path: Path
+) -> None:
+    flag = tmp_path / "flag"
     command = [sys.executable, "-c", STOPPED, str(flag), str(fleet), str(recordings[0])]
     writer = subprocess.Popen(command, env={**os.environ, "PYTHONPATH": str(TOP / "userspace")})
     deadline = time.monotonic() + DEADLINE_S
@@ -182,7 +201,7 @@ def test_a_killed_writer_leaves_nothing_half_gathered(fleet: Path, recordings: l
         assert writer.poll() is None
         assert time.monotonic() < deadline
         time.sleep(0.01)
-    assert answers(fleet) == expected
+    assert everything(fleet) == expected
     # Who adds meanwhile does not wait.
     assert run("add", fleet, recordings[1])[2] == ""
     writer.kill()
@@ -191,13 +210,12 @@ def test_a_killed_writer_leaves_nothing_half_gathered(fleet: Path, recordings: l
     assert run("add", fleet, recordings[0])[2] == ""
     assert gathered_files(fleet) != []
     assert list((fleet / ADDING).iterdir()) == []
-    assert answers(fleet) == expected
+    assert everything(fleet) == expected
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{", '{"a": 1}'])
-def test_members_that_cannot_be_read(text: str, fleet: Path) -> None:
-    expected = answers(fleet)
+def test_members_that_cannot_be_read(text: str, fleet: Path, expected: list[Any]) -> None:
     run("migrate", fleet)
     for one in gathered(fleet, DATE):
         (one.path / "members.json").write_text(text)
-    assert answers(fleet) == expected
+    assert everything(fleet) == expected
