@@ -29,7 +29,10 @@ BESIDE = (
     "test_aside",
     "test_c2c_record",
     "test_capabilities",
+    "test_doctor",
+    "test_experiment_live",
     "test_exporter",
+    "test_fleet_live",
     "test_futex_languages",
     "test_go",
     "test_hitm",
@@ -43,6 +46,7 @@ BESIDE = (
     "test_survival",
     "test_terminal",
     "test_top_live",
+    "test_why_live",
 )
 
 

@@ -158,6 +158,7 @@ def deep(command: Sequence[str | Path], **options: Any) -> dict[str, Any]:
     return measured
 
 
+@pytest.mark.alone
 @pytest.mark.usefixtures("two_cpus")
 def test_between_cpus(collector: Path) -> None:
     """Every pair of a small machine, without rights."""
@@ -179,6 +180,7 @@ def test_between_cpus(collector: Path) -> None:
     assert measured["counter_hz"] > 1e6
 
 
+@pytest.mark.alone
 def test_on_one_cpu(collector: Path) -> None:
     cpu = min(os.sched_getaffinity(0))
     measured = deep([collector, "doctor", "--deep"], preexec_fn=lambda: os.sched_setaffinity(0, {cpu}))

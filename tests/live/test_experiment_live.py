@@ -75,6 +75,7 @@ def switch(pid: int) -> tuple[str, ...]:
     return ("--on", f"kill -USR1 {pid}", "--off", f"kill -USR2 {pid}", "--progress", f"memory:{pid}:rounds")
 
 
+@pytest.mark.alone
 def test_a_cause_that_is_taken_away(tmp_path: Path) -> None:
     """Four threads that sleep with a mutex held, one after the other; without it, all at once."""
     with switched("asleep", 4, tmp_path) as load:
@@ -88,6 +89,7 @@ def test_a_cause_that_is_taken_away(tmp_path: Path) -> None:
     assert said["own_cpu_s"] > 0
 
 
+@pytest.mark.alone
 def test_a_change_that_does_nothing(tmp_path: Path) -> None:
     with switched("asleep", 4, tmp_path) as load:
         change = ("--on", "true", "--off", "true")
@@ -97,6 +99,7 @@ def test_a_change_that_does_nothing(tmp_path: Path) -> None:
     assert answer["high"] > 0.9
 
 
+@pytest.mark.alone
 @pytest.mark.usefixtures("two_cpus")
 def test_less_waiting_that_makes_it_worse(tmp_path: Path) -> None:
     """The mutex that is waited for most kept all but one from a lock that suffers from company."""
@@ -139,6 +142,7 @@ def victim_and_neighbour(directory: Path) -> Iterator[tuple[Path, int]]:
         yield counter, neighbour.pid
 
 
+@pytest.mark.alone
 def test_a_neighbour_that_is_stopped(tmp_path: Path) -> None:
     with victim_and_neighbour(tmp_path) as (counter, neighbour):
         said = result("--stop", str(neighbour), "--progress", f"file:{counter}", "-d", "4", "--slice", "0.15")
@@ -167,6 +171,7 @@ def control_group(pid: int) -> Iterator[tuple[str, Path]]:
             group.rmdir()
 
 
+@pytest.mark.alone
 def test_a_control_group_that_is_frozen(tmp_path: Path) -> None:
     with victim_and_neighbour(tmp_path) as (counter, neighbour), control_group(neighbour) as (name, file):
         said = result("--stop-cgroup", name, "--progress", f"file:{counter}", "-d", "4", "--slice", "0.15")

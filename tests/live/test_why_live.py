@@ -27,6 +27,7 @@ def wait_for_children(pid: int, number: int) -> tuple[int, ...]:
     return wait_for(lambda: found if len(found := descendants_of((pid,), 100)) >= number else (), "children")
 
 
+@pytest.mark.alone
 def test_a_program_that_sleeps_with_its_mutex_held(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Waits of 2 ms are the sleep's, whatever else the machine does: threads of the program hardly run."""
     kept = tmp_path / "kept.data"
@@ -66,6 +67,7 @@ def test_locks_of_files_and_semaphores(name: str, kind: str, tmp_path: Path) -> 
     assert (str(tmp_path / "incident.lock") if kind == "file-lock" else "semaphore 0 of set ") in lock.name
 
 
+@pytest.mark.alone
 @pytest.mark.parametrize(
     ("name", "kind", "function", "caller"),
     [
@@ -97,6 +99,7 @@ def test_threads_that_wait_on_cpus(name: str, kind: str, function: str, caller: 
     assert 0 < most.cpus <= seen.cpus
 
 
+@pytest.mark.alone
 @pytest.mark.parametrize("name", ["compute", "long-section", "idle"])
 def test_threads_that_work_or_sleep_do_not_wait_on_cpus(name: str, tmp_path: Path) -> None:
     with running(("incidents", name, "4"), tmp_path) as load:
@@ -104,6 +107,7 @@ def test_threads_that_work_or_sleep_do_not_wait_on_cpus(name: str, tmp_path: Pat
     assert not worth_telling(seen)
 
 
+@pytest.mark.alone
 def test_threads_that_poll_for_a_lock_are_counted(tmp_path: Path) -> None:
     with running(("incidents", "poll-lock", "3"), tmp_path) as load:
         # On a busy machine a thread is ready to run, and seldom seen asleep.
@@ -170,6 +174,7 @@ def test_threads_at_a_condition_variable_stand_for_nothing(tmp_path: Path) -> No
         assert look_at_sleeps(Target(("-p", str(load.pid)), ""), 1).standing == ()
 
 
+@pytest.mark.alone
 def test_a_process_that_is_stopped(tmp_path: Path) -> None:
     """The first step tells, and the last one: it runs again."""
     with running(("incidents", "compute", "2"), tmp_path) as load:
@@ -213,6 +218,7 @@ def test_threads_that_wait_for_each_other_for_ever(tmp_path: Path) -> None:
     assert story["verdict"]["ended"] == "proven"
 
 
+@pytest.mark.alone
 def test_a_program_without_locks_is_not_blamed_surely(tmp_path: Path) -> None:
     """An idle process: what is said is that nothing holds it back."""
     with running(("incidents", "idle", "2"), tmp_path) as load:
