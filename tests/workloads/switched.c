@@ -126,6 +126,17 @@ static void gate(long thread)
 		pthread_mutex_unlock(&gate_mutex);
 }
 
+/* The cause is one lock's holder that sleeps, and then another lock's. */
+static void another(long thread)
+{
+	pthread_mutex_t *mutex = gone ? &gate_mutex : &table_mutex;
+
+	pthread_mutex_lock(mutex);
+	sleep_us(2000);
+	pthread_mutex_unlock(mutex);
+	work(20);
+}
+
 /* The switch changes nothing. */
 static void nothing(long thread)
 {
@@ -138,7 +149,7 @@ static const struct program {
 	void (*round)(long thread);
 } programs[] = {
 	{"section", section}, {"split", split}, {"collision", collision}, {"line", line},
-	{"asleep", asleep},   {"gate", gate},   {"nothing", nothing},
+	{"asleep", asleep},   {"gate", gate},   {"another", another},     {"nothing", nothing},
 };
 
 static const struct program *program;

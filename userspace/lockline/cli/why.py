@@ -81,7 +81,9 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
         metavar="PART",
         help="budget: how much of all CPUs' time in -d SECONDS the steps may use (default: 1%%)",
     )
-    why.add_argument("--follow", action="store_true", help="go on until Ctrl-C, and report when the cause changes")
+    why.add_argument(
+        "--follow", action="store_true", help="go on until Ctrl-C: report when a cause ends and when another one begins"
+    )
     why.add_argument("-o", "--output", metavar="FILE", help="keep the recording that tells most, with the story in it")
     why.add_argument("--format", choices=("text", "json"), default="text", help="text (default) or json")
     add_html(why)
@@ -165,7 +167,8 @@ def _load(command: Sequence[str]) -> Iterator["subprocess.Popen[bytes] | None"]:
         process.wait()
 
 
-def _say(arguments: argparse.Namespace, text: str) -> None:
+def say(arguments: argparse.Namespace, text: str) -> None:
+    """Tell on stderr what is being done, unless -q says not to."""
     if not arguments.quiet:
         print(f"lockline: {clean(text, terminal.style(arguments.addresses))}", file=sys.stderr, flush=True)
 
@@ -242,14 +245,24 @@ def most_telling(known: Investigation, verdict: Verdict, recordings: dict[int, P
     return recordings[max(numbers)]
 
 
-def _machine(known: Investigation, begin_unix_ns: int) -> document.Machine:
+def machine_of(known: Investigation, begin_unix_ns: int) -> document.Machine:
+    """The machine that it runs on, and when the investigation began."""
     return document.Machine(platform.node(), platform.release(), known.plan.cpus, begin_unix_ns, version())
 
 
-def _keep(recording: Path, output: Path, story: document.Document) -> None:
-    """Keep the recording as that file, with the story; what was there becomes FILE.old, as `lockline record` does."""
+def keep(recording: Path, output: Path, story: document.Document, again: bool = False) -> None:
+    """Keep the recording as that file, with the story; what was there becomes FILE.old, as `lockline record` does.
+
+    again: what is there is ours, and is replaced.  Raises LocklineError if it cannot be written.
+    """
     add_investigation(recording, document.as_json(story).strip())
     try:
+        if again:
+            whole = output.with_name(f"{output.name}.new")
+            shutil.copyfile(recording, whole)
+            whole.chmod(0o600)
+            whole.replace(output)
+            return
         if output.exists():
             if not output.is_file():
                 raise LocklineError(f"{output}: not a plain file; name another one with -o")
@@ -279,19 +292,19 @@ def shown(story: document.Document, arguments: argparse.Namespace) -> str:
 
 def find(
     arguments: argparse.Namespace, target: Target, directory: Path, alive: Callable[[], bool] = lambda: True
-) -> tuple[document.Document, Verdict]:
+) -> document.Document:
     """One investigation, and its files.  Raises LocklineError if its first step fails, or -o cannot be written."""
     plan = Plan(float(arguments.duration), arguments.max_overhead, os.cpu_count() or 1)
     begin = time.time_ns()
-    known, ended, recordings = investigate(plan, target, directory, lambda text: _say(arguments, text), alive)
+    known, ended, recordings = investigate(plan, target, directory, lambda text: say(arguments, text), alive)
     verdict = judge(known, ended)
-    story = document.make(known, verdict, _machine(known, begin))
+    story = document.make(known, verdict, machine_of(known, begin))
     telling = most_telling(known, verdict, recordings)
     if arguments.output is not None:
         if telling is None:
             raise LocklineError("why: no step made a recording to keep")
-        _keep(telling, Path(arguments.output), story)
-    return redacted(known, verdict, _machine(known, begin)) if arguments.redact else story, verdict
+        keep(telling, Path(arguments.output), story)
+    return redacted(known, verdict, machine_of(known, begin)) if arguments.redact else story
 
 
 def redacted(known: Investigation, verdict: Verdict, machine: document.Machine) -> document.Document:
@@ -303,10 +316,6 @@ def redacted(known: Investigation, verdict: Verdict, machine: document.Machine) 
     # Judged anew: what a verdict says in plain text is made of the names that are left out.
     verdict = judge(known, verdict.ended)
     return document.make(known, verdict, replace(machine, hostname=names.host(machine.hostname)))
-
-
-def _identity(story: document.Document) -> tuple[str | None, str]:
-    return story.verdict.cause, story.verdict.title
 
 
 def run(arguments: argparse.Namespace) -> tuple[str, int]:
@@ -323,15 +332,7 @@ def run(arguments: argparse.Namespace) -> tuple[str, int]:
         target = target_of(arguments, None if load is None else load.pid)
         alive: Callable[[], bool] = (lambda: True) if load is None else (lambda: load.poll() is None)
         if not arguments.follow:
-            return shown(find(arguments, target, directory, alive)[0], arguments), 0
-        before: tuple[str | None, str] | None = None
-        with suppress(KeyboardInterrupt):
-            while True:
-                story, verdict = find(arguments, target, directory, alive)
-                if _identity(story) != before:
-                    before = _identity(story)
-                    sys.stdout.write(shown(story, arguments) + ("" if arguments.format == "json" else "\n"))
-                    sys.stdout.flush()
-                if verdict.ended == "interrupted":
-                    break
-    return "", 0
+            return shown(find(arguments, target, directory, alive), arguments), 0
+        from lockline.cli.why_follow import follow
+
+        return follow(arguments, target, directory), 0

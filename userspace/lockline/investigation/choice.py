@@ -180,7 +180,8 @@ def _options(name: str, known: Investigation) -> tuple[str, ...]:
     return (*target, *options)
 
 
-def _choice(name: str, known: Investigation) -> Choice:
+def choice_of(name: str, known: Investigation) -> Choice:
+    """A probe as the next step: for how long, of whom, and at what price."""
     probe = probes.PROBES[name]
     seconds = _seconds(known, probe)
     rate = probe.price(_known(known))
@@ -205,7 +206,7 @@ def _choice(name: str, known: Investigation) -> Choice:
 def next_steps(known: Investigation) -> tuple[Choice, ...]:
     """The probes that would tell something, the best first: waiting that it may decide about, by its price."""
     if not known.steps:
-        return (_choice(probes.TOTALS, known),)
+        return (choice_of(probes.TOTALS, known),)
     among = hypotheses(known)
     by_probe: defaultdict[str, list[Hypothesis]] = defaultdict(list)
     for one in among:
@@ -222,7 +223,7 @@ def next_steps(known: Investigation) -> tuple[Choice, ...]:
         # Each recording sees the kernel's locks once more.
         if again != probes.TOTALS or not set(by_probe) - {probes.THREADS}:
             by_probe[again].append(replace(best, waiters=best.waiters * 0.5))
-    choices = [_choice(name, known) for name in by_probe if _can(known, name)]
+    choices = [choice_of(name, known) for name in by_probe if _can(known, name)]
     choices = [choice for choice in choices if choice.seconds >= _USELESS.get(choice.probe, 0.0)]
 
     def worth(choice: Choice) -> float:

@@ -6,6 +6,7 @@ from lockline.page import svg
 from lockline.page.document import Page, Section, figure, render
 from lockline.page.html import Markup, Writer, joined
 from lockline.render.documents.why import Document
+from lockline.render.why_screen import clock
 
 # Of a step's cost.
 SIDES = ("price", "took")
@@ -22,6 +23,32 @@ def _answer(document: Document, write: Writer) -> Section:
     if document.what_if:
         parts += [write("h3", "What would be gained at most"), write.list(one.words for one in document.what_if)]
     return Section("answer", "Answer", joined(parts))
+
+
+def _followed(document: Document, write: Writer) -> Section:
+    """What was found one after the other, with --follow."""
+    followed = document.followed
+    assert followed is not None
+    rows = [
+        [
+            clock(chapter.begin_unix_ns),
+            "it goes on" if chapter.end_unix_ns is None else clock(chapter.end_unix_ns),
+            chapter.verdict.title,
+            chapter.verdict.confidence,
+            chapter.verdict.culprit or "",
+            "; ".join(chapter.verdict.remedies[:1]),
+            f"{chapter.verdict.waiters:.2f}",
+        ]
+        for chapter in followed.chapters
+    ]
+    titles = ("there by", "gone by", "what", "sure", "who", "what to do", "threads")
+    table = write.table("What was found, one after the other", titles, rows, left=(0, 1, 2, 3, 4, 5))
+    told = (
+        f"{followed.investigations} investigations and {followed.glances} short looks;"
+        f" {duration(followed.paid_ns)} of CPU time of {duration(followed.allowed_ns)} allowed."
+        + (f" {followed.left_out} older entries are left out." if followed.left_out else "")
+    )
+    return Section("followed", "The story", joined((table, write("p", told))))
 
 
 def _hypotheses(document: Document, write: Writer) -> Section:
@@ -81,6 +108,9 @@ def _unseen(document: Document, write: Writer) -> Section:
 
 def make_page(document: Document, write: Writer) -> str:
     """The page, as a file."""
-    sections = tuple(make(document, write) for make in (_answer, _hypotheses, _steps, _unseen))
+    parts = [_answer, _hypotheses, _steps, _unseen]
+    if document.followed is not None:
+        parts.insert(1, _followed)
+    sections = tuple(make(document, write) for make in parts)
     where = f"Linux {document.kernel_release}, {document.cpus} CPUs, {document.target}"
     return render(Page(f"Why {document.hostname} waits for locks", where, sections), write)

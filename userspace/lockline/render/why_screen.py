@@ -6,7 +6,7 @@ from datetime import datetime, timezone
 
 from lockline.base.numbers import duration, percent
 from lockline.base.text import Style, clean, cut
-from lockline.render.documents.why import Document, Hypothesis, Step
+from lockline.render.documents.why import Chapter, Document, Followed, Hypothesis, Step
 from lockline.render.screen_parts import filled, fitted
 
 _LABEL = 9
@@ -90,6 +90,38 @@ def _cost(document: Document) -> str:
     )
 
 
+def clock(unix_ns: int) -> str:
+    """The time of day, UTC."""
+    return datetime.fromtimestamp(unix_ns // 1_000_000_000, timezone.utc).strftime("%H:%M:%S")
+
+
+def chapter_line(chapter: Chapter) -> str:
+    """When it was, and what was found, in a sentence; the time is UTC."""
+    verdict = chapter.verdict
+    until = "it goes on" if chapter.end_unix_ns is None else f"ended by {clock(chapter.end_unix_ns)}"
+    text = f"{clock(chapter.begin_unix_ns)}, {until}: {verdict.title} (sure: {verdict.confidence})"
+    return text + (f"; who: {verdict.culprit}" if verdict.culprit and verdict.culprit not in verdict.title else "")
+
+
+def _followed(followed: Followed) -> str:
+    seconds = round((followed.end_unix_ns - followed.begin_unix_ns) / 1e9)
+    times = f"{followed.investigations} investigation{'' if followed.investigations == 1 else 's'}"
+    looks = f"{followed.glances} short look{'' if followed.glances == 1 else 's'}"
+    return (
+        f"{seconds // 60} min {seconds % 60} s, {times} and {looks}; {duration(followed.paid_ns)} of CPU,"
+        f" {duration(followed.allowed_ns)} allowed; starting collectors took {duration(followed.start_ns)} more"
+    )
+
+
+def story(followed: Followed, style: Style, columns: int, most: int = 99, each: int = 3) -> list[str]:
+    """What was found, one after the other, the newest `most` chapters (times are UTC); and what that cost."""
+    left = followed.left_out + max(0, len(followed.chapters) - most)
+    texts = [f"{left} earlier, see --format json"] if left else []
+    texts += [chapter_line(chapter) for chapter in followed.chapters[-most:]]
+    lines = _part("STORY", texts, style, columns, len(texts), each)
+    return [*lines, *filled(_label("TOLD"), clean(_followed(followed), style), columns, 3)]
+
+
 def line(document: Document, style: Style, columns: int) -> str:
     """The story in one line, for the report of its recording."""
     verdict = document.verdict
@@ -157,6 +189,10 @@ def render(document: Document, style: Style, columns: int, kept: str | None = No
         more += [f"{left} more: --format json"] if left else []
         if more:
             steps += filled(_label("MORE"), clean("; ".join(more), style), columns, 1)
-        return [[_header(document, style, columns)], main, proof, rest, steps]
+        followed = document.followed
+        told: list[str] = []
+        if followed is not None and len(followed.chapters) + followed.left_out > 1:
+            told = story(followed, style, columns, max(2, 5 - step), other)
+        return [[_header(document, style, columns)], main, told, proof, rest, steps]
 
     return fitted(parts, _STEPS)

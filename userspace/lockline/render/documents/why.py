@@ -170,6 +170,33 @@ class WhatIf:
 
 
 @dataclass(frozen=True)
+class Chapter:
+    """A time with one picture, of `lockline why --follow`."""
+
+    after_unix_ns: Count | None = shown("it began after that, when another picture was seen last; null: not known")
+    begin_unix_ns: Count = shown("it was there by then")
+    seen_unix_ns: Count = shown("when it was seen last")
+    end_unix_ns: Count | None = shown("it was gone by then; null: it went on at the end")
+    looks: Count = shown("short looks and investigations that it lasted for")
+    verdict: Verdict = shown("what was found")
+
+
+@dataclass(frozen=True)
+class Followed:
+    """What `lockline why --follow` saw until it ended, or so far."""
+
+    begin_unix_ns: Count = shown("its begin")
+    end_unix_ns: Count = shown("its end, or when this was written")
+    chapters: tuple[Chapter, ...] = shown("in their order")
+    left_out: Count = shown("older chapters that are not kept")
+    investigations: Count = shown("that were made")
+    glances: Count = shown("short looks between them, whether the picture has changed")
+    allowed_ns: Count = shown("CPU time that --max-overhead allows in this time")
+    paid_ns: Count = shown("CPU time of all investigations and glances, without the starts of collectors")
+    start_ns: Count = shown("CPU time of all starts")
+
+
+@dataclass(frozen=True)
 class Document:
     """The story of an investigation."""
 
@@ -189,6 +216,7 @@ class Document:
     asleep: tuple[Asleep, ...] = shown("threads of the target that sleep for other things than locks, if seen")
     on_cpu: tuple[OnCpu, ...] = shown("threads of the target that wait on CPUs, if that was looked at")
     what_if: tuple[WhatIf, ...] = shown("bounds, of the locks that are waited for most")
+    followed: Followed | None = shown("with --follow: all that was found, one after the other; null: without")
 
 
 @dataclass(frozen=True, slots=True)
@@ -373,6 +401,7 @@ def make(known: Investigation, verdict: Verdict_, machine: Machine) -> Document:
         asleep=tuple(Asleep(one.function, one.what, one.threads) for one in sleeps[1].others) if sleeps else (),
         on_cpu=_on_cpu(known),
         what_if=_what_if(known, verdict.cause),
+        followed=None,
     )
 
 
