@@ -157,6 +157,23 @@ static void count_share(struct memory_more *more, __u32 thread)
 	more->share_count += !share->records++;
 }
 
+/* No kind of a sample. */
+#define NO_KIND (~0u)
+
+/* The sum of a kind, or NULL.  Which of the first ones it is cannot be foreseen, and a wrong guess costs more than all. */
+static struct memory_kind_sum *find_kind(const struct memory_more *more, __u32 kind)
+{
+	struct memory_kind_sum *kinds = more->kinds;
+	__u32 at = (kinds[1].kind == kind) + 2 * (kinds[2].kind == kind) + 3 * (kinds[3].kind == kind);
+
+	if (kinds[at].kind == kind)
+		return &kinds[at];
+	for (at = MEMORY_KINDS; at < more->kind_count; at++)
+		if (kinds[at].kind == kind)
+			return &kinds[at];
+	return NULL;
+}
+
 static int reserve_kind(struct memory_more *more, struct memory_budget *budget)
 {
 	__u32 larger = 2 * more->kind_capacity;
@@ -211,7 +228,9 @@ static int make_more(struct memory_access *access, struct memory_budget *budget)
 	if (!more)
 		return -ENOMEM;
 	more->kinds = more->first_kinds;
-	more->kind_capacity = sizeof(more->first_kinds) / sizeof(more->first_kinds[0]);
+	more->kind_capacity = MEMORY_KINDS;
+	for (int i = 1; i < MEMORY_KINDS; i++)
+		more->kinds[i].kind = NO_KIND;
 	more->kinds[more->kind_count++] = (struct memory_kind_sum){access->kind, access->count, access->weight};
 	more->shares = more->first_shares;
 	more->share_bits = FIRST_BITS;
@@ -241,26 +260,19 @@ void memory_access_fetch_more(const struct memory_access *access, const struct m
 		__builtin_prefetch(more->cpus + sample->cpu / 8, 1);
 }
 
-bool memory_access_full(const struct memory_access *access)
-{
-	return access->count == ~0u;
-}
-
 static int add_to_more(struct memory_access *access, const struct memory_access *sample, struct memory_budget *budget)
 {
 	struct memory_more *more = access->more;
-	struct memory_kind_sum *kind = more->kinds, *end = kind + more->kind_count;
+	struct memory_kind_sum *kind = find_kind(more, sample->kind);
 	int err = reserve_share(more, sample->thread, budget);
 
-	while (kind < end && kind->kind != sample->kind)
-		kind++;
-	if (!err && kind == end)
+	if (!err && !kind)
 		err = reserve_kind(more, budget);
 	if (!err && sample->cpu != access->cpu)
 		err = reserve_cpu(more, sample->cpu, budget);
 	if (err)
 		return err;
-	if (kind == end) {
+	if (!kind) {
 		kind = &more->kinds[more->kind_count++];
 		*kind = (struct memory_kind_sum){.kind = sample->kind};
 	}
@@ -295,6 +307,15 @@ int memory_access_add(struct memory_access *access, const struct memory_access *
 __u32 memory_access_threads(const struct memory_access *access)
 {
 	return access->more ? access->more->share_count : 1;
+}
+
+bool memory_access_has_cpus(const struct memory_access *access)
+{
+	/* The first sample's CPU is not among them. */
+	for (__u32 i = 0; access->more && i < access->more->cpu_bytes; i++)
+		if (access->more->cpus[i])
+			return true;
+	return false;
 }
 
 static int compare_shares(const void *a, const void *b)

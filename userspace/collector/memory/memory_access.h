@@ -10,6 +10,7 @@
 
 #define MEMORY_CPUS   8192 /* the largest NR_CPUS of x86 and arm64 */
 #define MEMORY_NO_CPU 0xffff
+#define MEMORY_KINDS  4 /* so many are looked at without a branch */
 
 /* Samples of one kind. */
 struct memory_kind_sum {
@@ -40,7 +41,7 @@ struct memory_more {
 	__u32 share_bits;
 	__u32 listed_size; /* threads */
 	__u32 cpu_bytes;
-	struct memory_kind_sum first_kinds[2];
+	struct memory_kind_sum first_kinds[MEMORY_KINDS];
 	struct memory_share first_shares[4];
 };
 
@@ -54,11 +55,16 @@ struct memory_access {
 	__u32 kind;
 	__u32 count;
 	__u64 weight;
+	__u64 page; /* physical, of the last sample that has one and is in the line's pages; 0: none */
 	struct memory_more *more;
 };
 
 /* Whether no sample more can be counted: another access of the same key has to take it. */
-bool memory_access_full(const struct memory_access *access);
+static inline bool memory_access_full(const struct memory_access *access)
+{
+	return access->count == ~0u;
+}
+
 /* One sample more, with the sample's own values.  -ENOSPC: not within the budget, and nothing has changed. */
 int memory_access_add(struct memory_access *access, const struct memory_access *sample, struct memory_budget *budget);
 /* What memory_access_add() will look at is fetched from memory: what there is more, then what that points to. */
@@ -66,6 +72,8 @@ void memory_access_fetch(const struct memory_access *access);
 void memory_access_fetch_more(const struct memory_access *access, const struct memory_access *sample);
 /* How many threads have a part in it. */
 __u32 memory_access_threads(const struct memory_access *access);
+/* Whether samples of it are of several CPUs. */
+bool memory_access_has_cpus(const struct memory_access *access);
 /* Its threads, each with its samples, sorted; out has room for all. */
 void memory_access_shares(const struct memory_access *access, struct memory_share *out);
 /* Sets the byte of each of its threads. */

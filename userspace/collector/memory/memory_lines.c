@@ -7,7 +7,8 @@
 #include "memory/perf_samples.h"
 
 #define PAGE_BITS 12
-#define RECENT    64
+/* So many accesses before its turn one is fetched from memory. */
+#define AHEAD 16
 /* Accesses of so many lines, with their threads, fit into a cache of the processor. */
 #define FEW_ACCESSES 512
 /* So often mappings change that state, of what is known, has room for. */
@@ -51,7 +52,7 @@ void memory_lines_drop_indexes(struct memory_lines *lines)
 static __u32 count_kind(struct memory_lines *lines, const struct memory_sample *sample, bool mapped)
 {
 	__u32 how = mapped << 1 | !sample->address;
-	__u32 at = ((sample->data_src ^ (__u64)how << 60) * 0x9e3779b97f4a7c15ull) >> 58;
+	__u32 at = ((sample->data_src ^ (__u64)how << 60) * 0x9e3779b97f4a7c15ull) >> (64 - MEMORY_RECENT_BITS);
 
 	if (lines->recent[at].data_src != sample->data_src || lines->recent[at].how != how ||
 	    !lines->recent[at].count) {
@@ -79,12 +80,17 @@ static bool is_private_memory(const struct memory_mapping *mapping, const struct
 	return cpumode != CPUMODE_KERNEL && !mapping->shared && !memcmp(&object->file, &none, sizeof(none));
 }
 
-static void take_page(struct memory_lines *lines, __u32 number, __u64 physical)
+/* The access remembers its last page: mostly the next sample's too. */
+static void take_page(struct memory_lines *lines, struct memory_access *access, __u64 physical)
 {
-	struct memory_line *line = &lines->lines[number];
 	__u64 page = physical >> PAGE_BITS << PAGE_BITS;
-	__u32 hash;
+	__u32 hash, number = access->line;
+	struct memory_line *line;
 
+	if (!physical || (page && access->page == page))
+		return;
+	access->page = page;
+	line = &lines->lines[number];
 	if (!line->page || line->page == page) {
 		line->page = page;
 		return;
@@ -326,12 +332,13 @@ static __s64 put_access(struct memory_lines *lines, struct memory_waiting *waiti
 	__s64 number;
 	int err;
 
+	if (access && !memory_access_full(access)) {
+		err = memory_access_add(access, &waiting->access, lines->budget);
+		waiting->access.line = access->line;
+		return err ?: (__s64)waiting->access_number - 1;
+	}
 	if (access) {
 		waiting->access.line = access->line;
-		if (!memory_access_full(access)) {
-			err = memory_access_add(access, &waiting->access, lines->budget);
-			return err ?: (__s64)waiting->access_number - 1;
-		}
 		waiting->access.code = access->code;
 		return add_access(lines, &waiting->access, hash_access(&waiting->access));
 	}
@@ -345,24 +352,11 @@ static __s64 put_access(struct memory_lines *lines, struct memory_waiting *waiti
 
 static int settle_access(struct memory_lines *lines, struct memory_waiting *waiting)
 {
-	const struct memory_access *access = &waiting->access;
 	__s64 number = put_access(lines, waiting);
-	struct memory_line *line;
 
 	if (number < 0)
 		return refuse(lines, waiting, number);
-	line = &lines->lines[access->line];
-	if (!line->samples)
-		line->thread = access->thread;
-	if (line->cpu == MEMORY_NO_CPU)
-		line->cpu = access->cpu;
-	line->several |= line->thread != access->thread || (access->cpu != MEMORY_NO_CPU && line->cpu != access->cpu);
-	line->samples += line->samples < ~0u;
-	line->snoops += access->kind & ACCESS_SNOOPED && line->snoops < ~0u;
-	line->waits += access->kind & ACCESS_FILL_BUFFER && line->waits < ~0u;
-	line->stores |= access->kind & ACCESS_STORE;
-	if (waiting->page)
-		take_page(lines, access->line, waiting->page);
+	take_page(lines, &lines->accesses[number], waiting->page);
 	if (waiting->lock)
 		take_wait(lines, waiting);
 	return 0;
@@ -400,6 +394,12 @@ static __u32 known_place(const struct memory_sample *sample)
 {
 	return ((sample->address * 0x9e3779b97f4a7c15ull) ^ (sample->ip * 0xff51afd7ed558ccdull)) >>
 	       (64 - MEMORY_KNOWN_BITS);
+}
+
+void memory_lines_fetch(const struct memory_lines *lines, const struct memory_sample *sample)
+{
+	if (lines->known)
+		__builtin_prefetch(&lines->known[known_place(sample)]);
 }
 
 /* What the sample is to be known by, but for whether it is mapped. */
@@ -481,12 +481,58 @@ int memory_lines_add(struct memory_lines *lines, const struct memory_sample *sam
 		.count = 1,
 		.weight = sample->weight,
 	};
+	/* What lies in the processor's caches need not be fetched. */
+	if (known && lines->access_count < FEW_ACCESSES)
+		return settle_access(lines, waiting);
 	return ++lines->waiting_count == MEMORY_WAITING ? settle(lines) : 0;
+}
+
+/* What one access adds to the sums of its line. */
+static void add_to_line(struct memory_line *line, const struct memory_access *access)
+{
+	const struct memory_kind_sum one = {access->kind, access->count, 0};
+	const struct memory_kind_sum *kinds = access->more ? access->more->kinds : &one;
+	__u32 count = access->more ? access->more->kind_count : 1;
+	__u64 snoops = line->snoops, waits = line->waits, samples = line->samples;
+
+	if (!line->samples)
+		line->thread = access->thread;
+	if (line->cpu == MEMORY_NO_CPU)
+		line->cpu = access->cpu;
+	line->several |= line->thread != access->thread || (access->cpu != MEMORY_NO_CPU && line->cpu != access->cpu) ||
+			 memory_access_threads(access) > 1 || memory_access_has_cpus(access);
+	for (__u32 i = 0; i < count; i++) {
+		samples += kinds[i].count;
+		snoops += kinds[i].kind & ACCESS_SNOOPED ? kinds[i].count : 0;
+		waits += kinds[i].kind & ACCESS_FILL_BUFFER ? kinds[i].count : 0;
+		line->stores |= kinds[i].kind & ACCESS_STORE;
+	}
+	line->samples = samples < ~0u ? samples : ~0u;
+	line->snoops = snoops < ~0u ? snoops : ~0u;
+	line->waits = waits < ~0u ? waits : ~0u;
+}
+
+void memory_lines_sum(struct memory_lines *lines)
+{
+	for (__u32 i = 0; i < lines->line_count; i++) {
+		struct memory_line *line = &lines->lines[i];
+
+		line->samples = line->snoops = line->waits = 0;
+		line->several = line->stores = false;
+		line->cpu = MEMORY_NO_CPU;
+	}
+	for (__u32 i = 0; i < lines->access_count; i++) {
+		if (i + AHEAD < lines->access_count) {
+			memory_access_fetch(&lines->accesses[i + AHEAD]);
+			__builtin_prefetch(&lines->lines[lines->accesses[i + AHEAD].line], 1);
+		}
+		add_to_line(&lines->lines[lines->accesses[i].line], &lines->accesses[i]);
+	}
 }
 
 int memory_lines_finish(struct memory_lines *lines)
 {
-	for (int i = 0; i < RECENT; i++) {
+	for (int i = 0; i < 1 << MEMORY_RECENT_BITS; i++) {
 		memory_counts_add(&lines->totals, lines->recent[i].kind, lines->recent[i].count);
 		lines->recent[i].count = 0;
 	}

@@ -24,14 +24,16 @@ struct memory_line {
 	__u32 static_object; /* whose variables may be there; MEMORY_NO_OBJECT: none */
 	__u32 group;         /* part of the key, see struct memory_object */
 	__u32 pid;           /* 0: the key has none */
+	/* Of memory_lines_sum(). */
 	__u32 samples;
 	__u32 snoops; /* HITM and peer */
 	__u32 waits;  /* fill buffer hits */
-	__u32 thread; /* of the first sample */
-	__u16 cpu;    /* of the first sample that tells */
-	__u8 cpumode;
+	__u32 thread; /* of one of them */
+	__u16 cpu;    /* of one that tells */
 	bool several; /* threads or CPUs */
 	bool stores;
+	/* Of the samples themselves. */
+	__u8 cpumode;
 	bool pages; /* more than one: the others are in the set */
 };
 
@@ -68,7 +70,7 @@ struct memory_known {
 	__u32 access; /* the number + 1; 0: none */
 };
 
-#define MEMORY_KNOWN_BITS 13
+#define MEMORY_KNOWN_BITS 15
 
 /* A sample on its way: what is looked up for one is fetched from memory while others are worked on. */
 struct memory_waiting {
@@ -86,7 +88,8 @@ struct memory_waiting {
 	struct memory_line line;
 };
 
-#define MEMORY_WAITING 64
+#define MEMORY_WAITING     16
+#define MEMORY_RECENT_BITS 8
 
 struct memory_lines {
 	__u32 line_size;
@@ -118,9 +121,9 @@ struct memory_lines {
 		__u64 data_src;
 		__u64 count;
 		__u32 kind;
-		__u32 how; /* whether it is mapped, and has an address */
-	} recent[64];      /* totals to come */
-	__u64 refused;     /* samples of lines beyond the budget */
+		__u32 how;                 /* whether it is mapped, and has an address */
+	} recent[1 << MEMORY_RECENT_BITS]; /* totals to come */
+	__u64 refused;                     /* samples of lines beyond the budget */
 	__u64 bad_cpus;
 	__u64 without_cpu;
 	struct memory_budget *budget;
@@ -131,8 +134,12 @@ void memory_lines_close(struct memory_lines *lines);
 /* space: of the data, for what is mapped below it; NULL: none. */
 int memory_lines_add(struct memory_lines *lines, const struct memory_sample *sample, __u32 thread,
 		     const struct memory_objects *objects, const struct memory_space *space);
+/* What memory_lines_add() will look at first for this sample is fetched from memory. */
+void memory_lines_fetch(const struct memory_lines *lines, const struct memory_sample *sample);
 /* After the last sample: all of them are in the sums. */
 int memory_lines_finish(struct memory_lines *lines);
+/* The sums of each line, of what its accesses have now. */
+void memory_lines_sum(struct memory_lines *lines);
 /* Frees what is only needed to add samples. */
 void memory_lines_drop_indexes(struct memory_lines *lines);
 

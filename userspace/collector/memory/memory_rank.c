@@ -133,7 +133,7 @@ static int compare_accesses(const void *a, const void *b)
 	return x->code < y->code ? -1 : x->code > y->code;
 }
 
-int memory_rank_make(struct memory_rank *rank, const struct memory_lines *lines, __u64 accesses, bool own)
+int memory_rank_make(struct memory_rank *rank, struct memory_lines *lines, __u64 accesses, bool own)
 {
 	struct extent *extents = measure(lines);
 	__u32 *places = NULL, at = 0;
@@ -143,6 +143,7 @@ int memory_rank_make(struct memory_rank *rank, const struct memory_lines *lines,
 	*rank = (struct memory_rank){.own = own};
 	if (!extents)
 		return -ENOMEM;
+	memory_lines_sum(lines);
 	err = choose(rank, lines, extents, accesses, &kept);
 	if (err)
 		goto out;

@@ -21,7 +21,7 @@ struct memory_rank {
  * thousandth of all HITM and peer snoops: perf c2c lists no other.  own: as in the structure; without it the lines'
  * accesses are to live as long as the rank.
  */
-int memory_rank_make(struct memory_rank *rank, const struct memory_lines *lines, __u64 accesses, bool own);
+int memory_rank_make(struct memory_rank *rank, struct memory_lines *lines, __u64 accesses, bool own);
 void memory_rank_free(struct memory_rank *rank);
 
 #endif /* LOCKLINE_MEMORY_RANK_H */

@@ -65,13 +65,13 @@ static __s64 find_process(struct memory_tasks *tasks, __u32 pid)
 
 static __s64 find_task(struct memory_tasks *tasks, __u32 pid, __u32 tid)
 {
-	struct memory_task *task = tasks->task_count ? &tasks->tasks[tasks->last_task] : NULL;
-	__u32 hash, number = tasks->task_count;
+	__u32 hash, number = tasks->task_count, *recent = &tasks->recent[tid % MEMORY_RECENT_TASKS];
+	struct memory_task *task = *recent < number ? &tasks->tasks[*recent] : NULL;
 	__s64 process;
 	int err;
 
 	if (task && task->tid == tid && task->pid == pid)
-		return tasks->last_task;
+		return *recent;
 	hash = hash_two(tid, 0);
 	hash_index_for(&tasks->task_index, hash, found)
 	{
@@ -85,7 +85,7 @@ static __s64 find_task(struct memory_tasks *tasks, __u32 pid, __u32 tid)
 				return process;
 			*task = (struct memory_task){.tid = tid, .pid = pid, .process = process, .thread = NO_THREAD};
 		}
-		tasks->last_task = found;
+		*recent = found;
 		return found;
 	}
 	process = find_process(tasks, pid);
@@ -98,7 +98,7 @@ static __s64 find_task(struct memory_tasks *tasks, __u32 pid, __u32 tid)
 		return err;
 	tasks->tasks[tasks->task_count++] =
 		(struct memory_task){.tid = tid, .pid = pid, .process = process, .thread = NO_THREAD};
-	tasks->last_task = number;
+	*recent = number;
 	return number;
 }
 

@@ -31,6 +31,8 @@ struct memory_kernel {
 	__u8 build_id_size;
 };
 
+#define MEMORY_RECENT_TASKS 256
+
 struct memory_tasks {
 	struct memory_objects objects;
 	struct memory_space *kernel_space; /* the kernel and its modules */
@@ -48,7 +50,7 @@ struct memory_tasks {
 	__u32 process_count;
 	__u32 process_capacity;
 	struct hash_index process_index;
-	__u32 last_task;
+	__u32 recent[MEMORY_RECENT_TASKS]; /* tasks by their ids, each in the place of the one before */
 	struct memory_budget *budget;
 };
 

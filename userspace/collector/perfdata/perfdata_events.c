@@ -27,7 +27,8 @@ void perfdata_events_close(struct perfdata_events *events)
 
 static size_t hash_id(__u64 id, size_t capacity)
 {
-	return (id * 0x9e3779b97f4a7c15ull) >> 32 & (capacity - 1);
+	/* The highest bits: numbers one after the other get places of their own. */
+	return (id * 0x9e3779b97f4a7c15ull) >> (64 - __builtin_ctzll(capacity));
 }
 
 static struct perfdata_id *find_id(const struct perfdata_events *events, __u64 id)
@@ -278,50 +279,38 @@ static __u64 word_at(const __u8 *body, __u8 place)
 }
 
 /* Of a sample in this machine's byte order, whose fields all have their places. */
-static void take_fixed(const struct perfdata_event *event, const __u8 *body, struct memory_sample *out)
+static void take_fixed(const struct perfdata_event *event, const __u8 *body, __u16 misc, struct memory_sample *out)
 {
 	const struct perfdata_layout *layout = &event->layout;
-	__u64 ids = word_at(body, layout->tid);
+	__u64 ids = layout->tid == FIELD_NONE ? ~0ull : word_at(body, layout->tid);
+	__u64 weight = word_at(body, layout->weight);
 
-	out->ip = word_at(body, layout->ip);
-	if (layout->tid != FIELD_NONE) {
-		out->pid = ids;
-		out->tid = ids >> 32;
-	}
-	if (layout->time != FIELD_NONE)
-		out->time = word_at(body, layout->time);
-	out->address = word_at(body, layout->address);
-	if (layout->cpu != FIELD_NONE)
-		out->cpu = word_at(body, layout->cpu);
-	out->weight = word_at(body, layout->weight);
-	if (!(event->sample_type & SAMPLE_WEIGHT))
-		out->weight = (__u32)out->weight;
-	if (layout->data_src != FIELD_NONE)
-		out->data_src = word_at(body, layout->data_src);
-	out->physical = word_at(body, layout->physical);
+	*out = (struct memory_sample){
+		.time = layout->time == FIELD_NONE ? MEMORY_NO_TIME : word_at(body, layout->time),
+		.ip = word_at(body, layout->ip),
+		.address = word_at(body, layout->address),
+		.physical = word_at(body, layout->physical),
+		.data_src = layout->data_src == FIELD_NONE ? DATA_SRC_NONE : word_at(body, layout->data_src),
+		.weight = event->sample_type & SAMPLE_WEIGHT ? weight : (__u32)weight,
+		.pid = ids,
+		.tid = ids >> 32,
+		.cpu = layout->cpu == FIELD_NONE ? MEMORY_NO_ID : (__u32)word_at(body, layout->cpu),
+		.cpumode = misc & MISC_CPUMODE,
+	};
 }
 
-int perfdata_sample(struct perfdata_events *events, const __u8 *body, size_t size, __u16 misc,
-		    struct memory_sample *out)
+/* Field by field: of one whose fields are as long as they say, or of another byte order. */
+static int take_fields(const struct perfdata_event *event, struct perfdata_bytes bytes, __u16 misc,
+		       struct memory_sample *out)
 {
-	struct perfdata_bytes bytes = {.at = body, .end = body + size, .big = events->big};
-	struct perfdata_event *event = sample_event(events, body, size);
-	__u64 type;
+	__u64 type = event->sample_type;
 
-	if (!event)
-		return -ENOENT;
-	type = event->sample_type;
 	*out = (struct memory_sample){.time = MEMORY_NO_TIME,
 				      .data_src = DATA_SRC_NONE,
 				      .pid = MEMORY_NO_ID,
 				      .tid = MEMORY_NO_ID,
 				      .cpu = MEMORY_NO_ID,
 				      .cpumode = misc & MISC_CPUMODE};
-	if (event->layout.size && size >= event->layout.size && !events->big) {
-		take_fixed(event, body, out);
-		event->samples++;
-		return 0;
-	}
 	if (type & SAMPLE_IDENTIFIER)
 		perfdata_take(&bytes, 8);
 	if (type & SAMPLE_IP)
@@ -359,10 +348,24 @@ int perfdata_sample(struct perfdata_events *events, const __u8 *body, size_t siz
 		skip_registers(&bytes, event->regs_intr);
 	if (type & SAMPLE_PHYS_ADDR)
 		out->physical = perfdata_take_u64(&bytes);
-	if (bytes.cut)
-		return -EBADMSG;
-	event->samples++;
-	return 0;
+	return bytes.cut ? -EBADMSG : 0;
+}
+
+int perfdata_sample(struct perfdata_events *events, const __u8 *body, size_t size, __u16 misc,
+		    struct memory_sample *out)
+{
+	struct perfdata_event *event = sample_event(events, body, size);
+	int err = 0;
+
+	if (!event)
+		return -ENOENT;
+	if (event->layout.size && size >= event->layout.size && !events->big)
+		take_fixed(event, body, misc, out);
+	else
+		err = take_fields(event, (struct perfdata_bytes){.at = body, .end = body + size, .big = events->big},
+				  misc, out);
+	event->samples += !err;
+	return err;
 }
 
 __u64 perfdata_record_time(const struct perfdata_events *events, const __u8 *body, size_t *size)

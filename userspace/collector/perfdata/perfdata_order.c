@@ -5,6 +5,9 @@
 
 #include "perfdata/perfdata_order.h"
 
+/* So many samples before its turn a sample's way is prepared. */
+#define AHEAD 8
+
 struct perfdata_change {
 	__u64 time;
 	__u64 number;                       /* in the order of the file */
@@ -133,6 +136,8 @@ static int flush(struct perfdata_order *order, __u64 limit)
 	if (changes)
 		err = apply_all(order, limit, changes);
 	for (__u32 i = 0; !err && i < order->sample_count; i++) {
+		if (i + AHEAD < order->sample_count)
+			order->ahead(order->context, &order->samples[i + AHEAD]);
 		if (order->samples[i].time > limit)
 			order->samples[kept++] = order->samples[i];
 		else if (!changes)
@@ -175,16 +180,8 @@ static int flush_half(struct perfdata_order *order)
 	return err;
 }
 
-static bool has_time(__u64 time)
+struct memory_sample *perfdata_order_make_place(struct perfdata_order *order, int *err)
 {
-	return time && time != MEMORY_NO_TIME;
-}
-
-struct memory_sample *perfdata_order_place(struct perfdata_order *order, int *err)
-{
-	*err = 0;
-	if (order->sample_count < order->sample_capacity && order->sample_count < PERFDATA_WAITING_SAMPLES)
-		return &order->samples[order->sample_count];
 	if (order->sample_count == PERFDATA_WAITING_SAMPLES)
 		*err = flush_half(order);
 	*err = *err
@@ -193,32 +190,13 @@ struct memory_sample *perfdata_order_place(struct perfdata_order *order, int *er
 	return *err ? NULL : &order->samples[order->sample_count];
 }
 
-int perfdata_order_sample(struct perfdata_order *order, const struct memory_sample *sample)
-{
-	struct memory_sample *place;
-	int err;
-
-	if (!has_time(sample->time))
-		return order->sample(order->context, sample);
-	place = perfdata_order_place(order, &err);
-	if (!place)
-		return err;
-	if (place != sample)
-		*place = *sample;
-	order->sample_count++;
-	order->added++;
-	if (sample->time > order->largest)
-		order->largest = sample->time;
-	return 0;
-}
-
 int perfdata_order_change(struct perfdata_order *order, __u64 time, const struct perfdata_record_view *record)
 {
 	struct perfdata_change *change;
 	__u8 *copy;
 	int err = 0;
 
-	if (!has_time(time))
+	if (!perfdata_has_time(time))
 		return order->change(order->context, record);
 	if (order->change_count == PERFDATA_WAITING_CHANGES || order->change_bytes > PERFDATA_WAITING_BYTES)
 		err = flush_half(order);

@@ -20,6 +20,8 @@ struct perfdata_change;
 
 struct perfdata_order {
 	int (*sample)(void *context, const struct memory_sample *sample);
+	/* A sample that comes soon: what it needs can be fetched from memory. */
+	void (*ahead)(const void *context, const struct memory_sample *sample);
 	perfdata_record_function *change;
 	void *context;
 	struct memory_sample *samples;
@@ -41,11 +43,36 @@ struct perfdata_order {
 };
 
 void perfdata_order_close(struct perfdata_order *order);
-/* Where the next sample is to be written, for perfdata_order_sample(); NULL and *err if there is no room. */
-struct memory_sample *perfdata_order_place(struct perfdata_order *order, int *err);
-/* Both hand on at once what has no time. */
-int perfdata_order_sample(struct perfdata_order *order, const struct memory_sample *sample);
+/* As perfdata_order_place(), where there is no room left. */
+struct memory_sample *perfdata_order_make_place(struct perfdata_order *order, int *err);
+/* Changes and samples that have no time go on at once. */
 int perfdata_order_change(struct perfdata_order *order, __u64 time, const struct perfdata_record_view *record);
+static inline bool perfdata_has_time(__u64 time)
+{
+	return time && time != MEMORY_NO_TIME;
+}
+
+/* Where the next sample is to be written, for perfdata_order_sample(); NULL and *err if there is no room. */
+static inline struct memory_sample *perfdata_order_place(struct perfdata_order *order, int *err)
+{
+	*err = 0;
+	if (order->sample_count < order->sample_capacity && order->sample_count < PERFDATA_WAITING_SAMPLES)
+		return &order->samples[order->sample_count];
+	return perfdata_order_make_place(order, err);
+}
+
+/* A sample in that place. */
+static inline int perfdata_order_sample(struct perfdata_order *order, const struct memory_sample *sample)
+{
+	if (!perfdata_has_time(sample->time))
+		return order->sample(order->context, sample);
+	order->sample_count++;
+	order->added++;
+	if (sample->time > order->largest)
+		order->largest = sample->time;
+	return 0;
+}
+
 /* A round is complete. */
 int perfdata_order_round(struct perfdata_order *order);
 /* Hands on all that waits. */

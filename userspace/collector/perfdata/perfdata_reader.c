@@ -415,6 +415,14 @@ int perfdata_reader_run(struct perfdata_reader *reader, perfdata_record_function
 			.size = size - 8u,
 			.place = input->offset,
 		};
+		if (record.type == RECORD_SAMPLE) {
+			/* Nearly all are. */
+			reader->records++;
+			reader->bytes += size;
+			err = function(context, &record);
+			perfdata_input_skip(input, size);
+			continue;
+		}
 		behind = trailing(reader, &record);
 		if (record.type == RECORD_COMPRESSED || record.type == RECORD_COMPRESSED2)
 			err = unpack(reader, &record, function, context);

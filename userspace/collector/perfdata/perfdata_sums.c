@@ -3,6 +3,13 @@
 
 #include "perfdata/perfdata_sums.h"
 
+void perfdata_sums_ahead(const void *context, const struct memory_sample *sample)
+{
+	const struct perfdata_import *import = context;
+
+	memory_lines_fetch(&import->lines, sample);
+}
+
 int perfdata_sums_sample(void *context, const struct memory_sample *sample)
 {
 	struct perfdata_import *import = context;

@@ -35,6 +35,8 @@ struct perfdata_import {
 	char script_events[1024]; /* their names then, each with its end */
 };
 
+/* One that comes soon. */
+void perfdata_sums_ahead(const void *context, const struct memory_sample *sample);
 /* One sample, in its turn. */
 int perfdata_sums_sample(void *context, const struct memory_sample *sample);
 
