@@ -13,7 +13,7 @@ from lockline.investigation.choice import judge
 from lockline.page.html import Writer
 from lockline.page.why import make_page
 from lockline.render.documents import why as document
-from test_why import MACHINE, stories
+from why_cases import MACHINE, stories
 
 from .made import TOP, make_all
 

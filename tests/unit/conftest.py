@@ -1,13 +1,16 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Recordings that several tests read."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from example_recording import make_example
 from hostile_recording import make_hostile
+from lockline.analysis.model import Report
 from recording_generator import Shape, generate
+from rule_cases import SPINLOCK, US, Made
 
 
 @pytest.fixture(scope="session")
@@ -34,3 +37,18 @@ def recording(request: pytest.FixtureRequest) -> Path:
     """Each of the recordings above."""
     found: Path = request.getfixturevalue(request.param)
     return found
+
+
+@pytest.fixture
+def made(tmp_path: Path) -> Callable[..., Made]:
+    """Makes an empty recording with these facts."""
+    return lambda **meta: Made(tmp_path / "made.lockline", **meta)
+
+
+@pytest.fixture
+def quiet(made: Callable[..., Made]) -> Report:
+    """A report in which no rule finds anything."""
+    recording = made()
+    recording.lock(1, "tasklist_lock")
+    recording.waits(1, SPINLOCK, US, 3)
+    return recording.report()

@@ -72,8 +72,8 @@ def test_some_other_database(tmp_path: Path) -> None:
 def test_a_newer_schema(tmp_path: Path, example: Path) -> None:
     path = tmp_path / "newer"
     with changed(example, path) as connection:
-        connection.execute("PRAGMA user_version = 10")
-    assert "schema 10 is newer than this lockline reads (9)" in fault_of(path)
+        connection.execute("PRAGMA user_version = 11")
+    assert "schema 11 is newer than this lockline reads (10)" in fault_of(path)
 
 
 @pytest.mark.parametrize(

@@ -1,9 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The logic of an investigation, on generated facts: hypotheses, the next probe, when to stop, how sure."""
 
-import ast
-import html
-import json
 import subprocess
 import sys
 import time
@@ -13,15 +10,10 @@ from typing import Any
 
 import pytest
 
-import lockline.investigation
-from lockline.analysis.findings import Confidence, Finding, Impact, Lock, Process, Task, UserLock, fact, ns, remedy
+from lockline.analysis.findings import Task
 from lockline.analysis.hidden_waits import HiddenWaits
 from lockline.analysis.user_evidence import Goroutines
-from lockline.analysis.whatif import Bound
-from lockline.base.errors import LocklineError
-from lockline.base.text import Style
 from lockline.cli import why_steps
-from lockline.cli.why import redacted
 from lockline.cli.why_counters import cpus_used_by
 from lockline.investigation import probes
 from lockline.investigation.choice import LEAST_COST_NS, is_over, judge, most_cost_ns, next_steps, proven
@@ -37,154 +29,32 @@ from lockline.investigation.counters import (
 )
 from lockline.investigation.hypotheses import hypotheses
 from lockline.investigation.model import (
-    Cost,
     Counters,
     Holders,
     Holding,
-    Investigation,
     Observation,
     Plan,
-    Step,
     Target,
     Unseen,
-    UserLockSeen,
-    WaitedLock,
 )
 from lockline.investigation.observe import ThreadLook, holders_of
-from lockline.investigation.sleeps import Sleeps
-from lockline.investigation.spins import Spins
-from lockline.investigation.stops import Standing, Stop
-from lockline.page.html import Writer
-from lockline.page.why import make_page
-from lockline.render import why_screen, why_words
-from lockline.render.documents import why as document
-from schemas import validator_of
-from test_finding_words import asked
-
-S = 1_000_000_000
-MS = 1_000_000
-PROGRAM = Process("server", 100)
-USER_LOCK = UserLock("table_mutex", "")
-NOBODY_SPINS = Spins(samples=500, cpus=0.5, spins=())
-NOBODY_SLEEPS = Sleeps(looks=20, threads=8, all_of_them=True, blocked=(), others=())
-QUIET = Counters(switches_per_s=100, interrupts_per_s=100, traced=0)
-
-
-def lock(waiters: float = 3.0, **changes: Any) -> WaitedLock:
-    """A lock of the kernel that server waits for."""
-    made = WaitedLock(
-        name="mm_struct.mmap_lock",
-        kind="rwsem:W",
-        spinning=False,
-        waits=1000,
-        wait_ns=round(waiters * 2 * S),
-        max_ns=20 * MS,
-        waiters=waiters,
-        part=0.95,
-        caller="__vm_munmap",
-        caller_part=0.8,
-        process=PROGRAM,
-        process_part=0.9,
-    )
-    return replace(made, **changes)
-
-
-def user_lock(waiters: float = 3.0) -> UserLockSeen:
-    """A mutex of server."""
-    return UserLockSeen("table_mutex", "", 100, "server", 0x7F00, round(waiters * 2 * S), 1000, waiters)
-
-
-def finding(rule: str, subject: Any, waiters: float, sure: Confidence = "medium", seconds: float = 2) -> Finding:
-    """What a rule found."""
-    claims = {
-        "convoy": fact("convoy", lock=subject),
-        "user-lock": fact("user-lock", process=PROGRAM, lock=subject),
-        "deadlock": fact("deadlock-with-itself", process=PROGRAM),
-        "shared-clocksource": fact("own-clock-is-coarse"),
-    }
-    return Finding(
-        rule=rule,
-        subject=subject,
-        confidence=sure,
-        claim=claims[rule],
-        evidence=(fact("held", average=ns(1000)),),
-        remedies=(remedy("take-less-often"),),
-        impact=Impact(round(waiters * seconds * S)),
-    )
-
-
-def observation(probe: str, **changes: Any) -> Observation:
-    """A step that saw nothing."""
-    made = Observation(
-        probe=probe,
-        duration_ns=2 * S,
-        cpus=2,
-        kernel_waiters=0.0,
-        longest_ns=0,
-        waits=0,
-        counters=QUIET,
-        clocksource="tsc",
-        sleeps=NOBODY_SLEEPS,
-        spins=NOBODY_SPINS,
-    )
-    return replace(made, **changes)
-
-
-def busy(probe: str, sure: Confidence = "medium", waiters: float = 3.0, **changes: Any) -> Observation:
-    """A step that saw tasks queue for a lock of the kernel."""
-    found = finding("convoy", Lock("mm_struct.mmap_lock", "rwsem:W"), waiters, sure)
-    return observation(
-        probe,
-        kernel_waiters=waiters * 1.05,
-        longest_ns=20 * MS,
-        waits=1050,
-        locks=(lock(waiters),),
-        findings=(found,),
-        **changes,
-    )
-
-
-def known_of(*seen: Observation, paid_ms: float = 1, plan: Plan | None = None, outcome: Any = "done") -> Investigation:
-    """An investigation that made these steps."""
-    steps = tuple(
-        Step(
-            number=number,
-            probe=one.probe,
-            options=(),
-            why=fact("why-step-futex"),
-            outcome=outcome,
-            price_ns=0,
-            cost=Cost(round(paid_ms * MS / 2), round(paid_ms * MS / 2), 500 * MS, one.duration_ns, 2),
-            seen=one,
-        )
-        for number, one in enumerate(seen, 1)
-    )
-    return Investigation(Target(("-a",), "this machine"), plan or Plan(20, 0.01, 2), steps)
-
-
-FUTEX_QUIET = observation("futex", user_waiters=0.0)
-
-
-def user_busy(probe: str = "futex", sure: Confidence = "high", **changes: Any) -> Observation:
-    """A step that saw threads wait for a mutex of their program."""
-    return observation(
-        probe,
-        user_waiters=3.0,
-        user_locks=(user_lock(),),
-        findings=(finding("user-lock", USER_LOCK, 3.0, sure),),
-        **changes,
-    )
-
-
-def threads(**changes: Any) -> Observation:
-    """A look at the threads of the program."""
-    made = Holders(looks=40, known=40, running=1.0, sleeping=0.0, disk=0.0, sleeps_in="", sleeps_part=0, delayed=0.1)
-    return observation("threads", holders=replace(made, **changes))
-
-
-def state_of(known: Investigation, cause: str) -> str:
-    """The state of a hypothesis."""
-    return next(one.state for one in hypotheses(known) if one.cause == cause)
+from lockline.render import why_words
+from why_cases import (
+    FUTEX_QUIET,
+    MS,
+    PROGRAM,
+    QUIET,
+    S,
+    busy,
+    finding,
+    known_of,
+    lock,
+    observation,
+    state_of,
+    threads,
+    user_busy,
+    user_lock,
+)
 
 
 def test_totals_come_first() -> None:
@@ -527,38 +397,6 @@ def test_one_look_at_a_thread(stat: str, syscall: str, wchan: str, futex: int) -
     assert parse_look(5, "", "", "", "") is None
 
 
-def stories() -> list[Investigation]:
-    """Investigations of all sorts."""
-    return [
-        known_of(observation("totals"), FUTEX_QUIET),
-        known_of(busy("totals"), FUTEX_QUIET),
-        known_of(observation("totals"), user_busy(), threads(disk=0.9, running=0.1, sleeps_in="folio_wait_bit")),
-        known_of(observation("totals", not_enough="too short")),
-        known_of(busy("totals", unseen=(Unseen("spinlock holders", "refused", "who held it"),)), user_busy()),
-    ]
-
-
-MACHINE = document.Machine("host", "6.18.0", 2, 1_763_848_800 * S, "0.1.0")
-
-
-@pytest.mark.parametrize("known", stories())
-def test_the_story_is_the_same_after_it_was_kept(known: Investigation) -> None:
-    story = document.make(known, judge(known, "time"), MACHINE)
-    text = document.as_json(story)
-    validator_of("why").validate(json.loads(text))
-    assert document.from_json(text) == story
-
-
-def test_a_bound_of_a_lock_is_not_that_of_a_cpu_limit() -> None:
-    bounds = (Bound(UserLock("table_mutex", ""), 2.0, 4, 2.5),)
-    for delayed, more in ((0.9, True), (0.0, False)):
-        seen = (observation("totals"), replace(user_busy(), bounds=bounds), threads(delayed=delayed))
-        known = known_of(*seen)
-        story = document.make(known, judge(known, "time"), MACHINE)
-        assert (story.verdict.cause == "holder-no-cpu") == more
-        assert story.what_if[0].words.endswith("More CPU for the holder may bring more than that") == more
-
-
 def test_how_much_of_the_cpus_a_process_uses() -> None:
     program = [sys.executable, "-c", "while True: pass"]
     with subprocess.Popen(program) as busy_one, subprocess.Popen(["sleep", "60"]) as idle_one:
@@ -573,107 +411,6 @@ def test_how_much_of_the_cpus_a_process_uses() -> None:
             idle_one.kill()
     with pytest.raises(OSError):
         cpus_used_by(busy_one.pid, 0.01)
-
-
-@pytest.mark.parametrize("columns", [80, 100, 40])
-@pytest.mark.parametrize("known", stories())
-def test_the_screen_fits(known: Investigation, columns: int) -> None:
-    story = document.make(known, judge(known, "time"), MACHINE)
-    text = why_screen.render(story, Style(), columns, "why.data")
-    assert all(len(line) <= columns for line in text.splitlines())
-    if columns >= 80:
-        assert len(text.splitlines()) <= 24
-    assert story.verdict.confidence in text
-    assert len(why_screen.line(story, Style(), columns)) <= columns
-
-
-@pytest.mark.parametrize("known", stories())
-def test_the_page_has_the_story(known: Investigation) -> None:
-    story = document.make(known, judge(known, "time"), MACHINE)
-    story = replace(story, hostname="<script>")
-    page = make_page(story, Writer(Style(unicode=True)))
-    assert "<script>, " not in page
-    assert "&lt;script&gt;" in page
-    assert all(html.escape(one.title) in page for one in story.hypotheses)
-
-
-def test_a_redacted_page_names_nobody() -> None:
-    """No name of a host, command, group, container or file is in the page's bytes; what is left is the same story."""
-    stopped = replace(QUIET, throttled=0.6, throttled_group="/system.slice/zebra.service")
-    mapped = replace(user_lock(), name="", mapping="/srv/walrus/libqueue.so")
-    program = Process("ocelot", 100)
-    target = Target(("--container", "heron-7f", "-G", "/pod/lemur"), "container heron-7f, control group /pod/lemur")
-    dead = finding("deadlock", program, 2.0, "high")
-    found = replace(dead, claim=fact("deadlock-with-itself", process=program))
-    stories = [
-        known_of(
-            replace(busy("totals"), locks=(lock(process=program),)),
-            replace(user_busy(counters=stopped), user_locks=(replace(mapped, comm="ocelot"),)),
-            threads(delayed=0.9, comm="gibbon"),
-        ),
-        known_of(busy("totals", waiters=50), observation("futex", user_waiters=0.0, findings=(found,))),
-        known_of(
-            observation("totals"), observation("futex", user_waiters=0.0, goroutines=(Goroutines("ocelot", 7, 9),))
-        ),
-        known_of(
-            observation("totals"),
-            replace(user_busy(), findings=(finding("user-lock", UserLock("", mapped.mapping), 3.0, "high"),)),
-        ),
-    ]
-    tracer = Stop("tracer", "ocelot", 100, 2.0, 2, 77, "gibbon")
-    frozen = Stop("frozen", "ocelot", 100, 2.0, 2, frozen_group="/system.slice/zebra.service", whole=True)
-    standing = Standing("once", "ocelot", 100, 0x7F00, 5, "configure", 9, "gibbon", "hrtimer_nanosleep")
-    slept = observation("sleeps", sleeps=replace(NOBODY_SLEEPS, standing=(standing,)))
-    stories += [
-        known_of(observation("totals", stops=(frozen,))),
-        known_of(observation("totals"), FUTEX_QUIET, observation("sleeps", stops=(tracer,))),
-        known_of(observation("totals"), FUTEX_QUIET, slept),
-    ]
-    machine = replace(MACHINE, hostname="badger01")
-    secrets = ("badger", "ocelot", "gibbon", "zebra", "walrus", "heron", "lemur", "capybara")
-    named = set()
-    for known in stories:
-        steps = tuple(replace(step, message="capybara: no such thing", options=target.options) for step in known.steps)
-        known = replace(known, target=target, steps=steps)
-        verdict = judge(known, "time")
-        plain = document.make(known, verdict, machine)
-        hidden = redacted(known, verdict, machine)
-        page = make_page(hidden, Writer(Style(unicode=True)))
-        assert not [secret for secret in secrets if secret in page]
-        assert not [secret for secret in secrets if secret in document.as_json(hidden)]
-        named |= {secret for secret in secrets if secret in make_page(plain, Writer(Style(unicode=True)))}
-        assert (hidden.verdict.cause, hidden.verdict.confidence) == (plain.verdict.cause, plain.verdict.confidence)
-        assert "container-1" in page
-    # Without redaction all but one are there, in some story.
-    assert len(named) >= len(secrets) - 2, named
-
-
-@pytest.mark.parametrize("text", ["", "[]", "{}", '{"schema": 1}', "[" * 9999, '{"schema":"lockline-why/1"}'])
-def test_a_damaged_story_is_one_clear_line(text: str) -> None:
-    with pytest.raises(LocklineError, match="investigation cannot be read"):
-        document.from_json(text)
-
-
-def test_every_fact_has_words_and_no_words_are_left_over() -> None:
-    stated: dict[str, set[str]] = {}
-    for path in Path(lockline.investigation.__file__).parent.glob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            match node:
-                case ast.Call(
-                    func=ast.Name(id="fact" | "remedy"), args=[ast.Constant(value=str(what))], keywords=keywords
-                ):
-                    names = {keyword.arg for keyword in keywords if keyword.arg}
-                    stated[what] = stated.get(what, names) & names
-    for what, names in stated.items():
-        sentence = why_words.SENTENCES.get(what) or why_words.REMEDIES.get(what)
-        if sentence is not None:
-            assert asked(sentence) <= names, what
-    composed = {f"why-step-{name}" for name in probes.PROBES}
-    composed |= {f"why-step-{name}-again" for name, probe in probes.PROBES.items() if probe.steps > 1}
-    told = {"why-holder-throttled", "why-holder-no-cpu"}
-    known = set(stated) | composed | told
-    assert set(why_words.SENTENCES) | set(why_words.REMEDIES) <= known
-    assert {what for what in known if what.startswith("why-")} <= set(why_words.SENTENCES) | set(why_words.REMEDIES)
 
 
 def test_a_recording_leaves_something_for_the_looks() -> None:

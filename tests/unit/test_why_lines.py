@@ -13,8 +13,8 @@ from lockline.investigation.choice import judge, next_steps, proven
 from lockline.investigation.hypotheses import hypotheses
 from lockline.investigation.model import ClockRead, Investigation, LineSeen, Observation, Unseen
 from lockline.investigation.spins import Sample, Spin, Spins, spins_of, word_at
-from test_why import FUTEX_QUIET, busy, finding, known_of, lock, observation, state_of
 from test_why_spins import COMPARES, COUNTER, PLACES, READ, SPIN_LOCK, SWAP, arm
+from why_cases import FUTEX_QUIET, busy, finding, known_of, lock, observation, state_of
 
 ADDRESS = 0x7F0000000040
 HOT = Spin("atomic", "count", "/srv/server", "", "server", 100, 1.5, 0.9, 4, False, ADDRESS, "requests", 4)

@@ -17,7 +17,7 @@ from lockline.investigation.observe import BLAMED, _blamed
 from lockline.investigation.ranking import HELD_BY_OTHERS
 from lockline.render import why_screen
 from lockline.render.documents import why as document
-from test_why import FUTEX_QUIET, MACHINE, MS, PROGRAM, busy, finding, known_of, lock, observation
+from why_cases import FUTEX_QUIET, MACHINE, MS, PROGRAM, busy, finding, known_of, lock, observation
 
 NAME = "mm_struct.mmap_lock"
 BACKUP = Process("backup", 300)

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lockline.analysis.sleep_functions import kind_of, other_of
 from lockline.base.text import Style
 from lockline.cli.why import redacted
 from lockline.cli.why_sleeps import threads_wanted
@@ -20,8 +21,6 @@ from lockline.investigation.sleeps import (
     LockEntry,
     Sleeper,
     Sleeps,
-    kind_of,
-    other_of,
     parse_call,
     parse_locks,
     sleeps_of,
@@ -29,7 +28,7 @@ from lockline.investigation.sleeps import (
 )
 from lockline.render import why_screen, why_words
 from lockline.render.documents import why as document
-from test_why import FUTEX_QUIET, MACHINE, known_of, observation
+from why_cases import FUTEX_QUIET, MACHINE, known_of, observation
 
 LOCKS = """\
 1: POSIX  ADVISORY  WRITE 15695 fe:00:10002872 0 0

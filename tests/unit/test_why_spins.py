@@ -18,7 +18,7 @@ from lockline.investigation.sleeps import Naps
 from lockline.investigation.spins import Kind, Place, Sample, Spins, is_after_call, kind_at, spins_of, word_at
 from lockline.render import why_screen
 from lockline.render.documents import why as document
-from test_why import FUTEX_QUIET, MACHINE, NOBODY_SLEEPS, known_of, observation
+from why_cases import FUTEX_QUIET, MACHINE, NOBODY_SLEEPS, known_of, observation
 
 NOP = b"\x90"
 # glibc's pthread_spin_lock: lock decl (%rdi); jne 1f; xor %eax,%eax; ret; 1: pause; cmpl $0,(%rdi); jg; jmp 1b.

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from lockline.analysis.sleep_functions import waits_for_futex
 from lockline.investigation import probes
 from lockline.investigation.choice import judge, proven
 from lockline.investigation.hypotheses import culprit, hypotheses
@@ -19,9 +20,8 @@ from lockline.investigation.stops import (
     standing_of,
     stop_of,
     stops_of,
-    waits_for_futex,
 )
-from test_why import FUTEX_QUIET, NOBODY_SLEEPS, PROGRAM, finding, known_of, observation
+from why_cases import FUTEX_QUIET, NOBODY_SLEEPS, PROGRAM, finding, known_of, observation
 
 OF_PROGRAM = Target(("-p", "100"), "process 100", (100,))
 
@@ -153,7 +153,7 @@ def test_a_tracer_that_stops_threads_is_the_cause() -> None:
 
 
 def test_a_lock_that_no_rule_tells_of_is_named() -> None:
-    from test_why import lock
+    from why_cases import lock
 
     known = of_program(
         observation("totals", kernel_waiters=0.05, waits=1000, locks=(lock(0.05, max_ns=1000),)), FUTEX_QUIET
@@ -170,7 +170,7 @@ def test_every_probe_is_named() -> None:
 @pytest.mark.parametrize("function", ["__vm_munmap", "rwsem_down_write_slowpath"])
 def test_a_kernel_lock_behind_a_programs_lock(function: str) -> None:
     """The mutex is waited for because its holder waits for mmap_lock: both are the second one's doing."""
-    from test_why import busy, threads, user_busy
+    from why_cases import busy, threads, user_busy
 
     slept = threads(running=0.1, sleeping=0.9, sleeps_in=function, sleeps_part=0.95)
     known = of_program(busy("totals", waiters=1.0), user_busy(), slept)

@@ -1,0 +1,165 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""An investigation's story: kept and read again, on the screen, as a page, without names."""
+
+import ast
+import html
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+import lockline.investigation
+from lockline.analysis.findings import Process, UserLock, fact
+from lockline.analysis.user_evidence import Goroutines
+from lockline.analysis.whatif import Bound
+from lockline.base.errors import LocklineError
+from lockline.base.text import Style
+from lockline.cli.why import redacted
+from lockline.investigation import probes
+from lockline.investigation.choice import judge
+from lockline.investigation.model import (
+    Investigation,
+    Target,
+)
+from lockline.investigation.stops import Standing, Stop
+from lockline.page.html import Writer
+from lockline.page.why import make_page
+from lockline.render import why_screen, why_words
+from lockline.render.documents import why as document
+from schemas import validator_of
+from test_finding_words import asked
+from why_cases import (
+    FUTEX_QUIET,
+    MACHINE,
+    NOBODY_SLEEPS,
+    QUIET,
+    busy,
+    finding,
+    known_of,
+    lock,
+    observation,
+    stories,
+    threads,
+    user_busy,
+    user_lock,
+)
+
+
+@pytest.mark.parametrize("known", stories())
+def test_the_story_is_the_same_after_it_was_kept(known: Investigation) -> None:
+    story = document.make(known, judge(known, "time"), MACHINE)
+    text = document.as_json(story)
+    validator_of("why").validate(json.loads(text))
+    assert document.from_json(text) == story
+
+
+def test_a_bound_of_a_lock_is_not_that_of_a_cpu_limit() -> None:
+    bounds = (Bound(UserLock("table_mutex", ""), 2.0, 4, 2.5),)
+    for delayed, more in ((0.9, True), (0.0, False)):
+        seen = (observation("totals"), replace(user_busy(), bounds=bounds), threads(delayed=delayed))
+        known = known_of(*seen)
+        story = document.make(known, judge(known, "time"), MACHINE)
+        assert (story.verdict.cause == "holder-no-cpu") == more
+        assert story.what_if[0].words.endswith("More CPU for the holder may bring more than that") == more
+
+
+@pytest.mark.parametrize("columns", [80, 100, 40])
+@pytest.mark.parametrize("known", stories())
+def test_the_screen_fits(known: Investigation, columns: int) -> None:
+    story = document.make(known, judge(known, "time"), MACHINE)
+    text = why_screen.render(story, Style(), columns, "why.data")
+    assert all(len(line) <= columns for line in text.splitlines())
+    if columns >= 80:
+        assert len(text.splitlines()) <= 24
+    assert story.verdict.confidence in text
+    assert len(why_screen.line(story, Style(), columns)) <= columns
+
+
+@pytest.mark.parametrize("known", stories())
+def test_the_page_has_the_story(known: Investigation) -> None:
+    story = document.make(known, judge(known, "time"), MACHINE)
+    story = replace(story, hostname="<script>")
+    page = make_page(story, Writer(Style(unicode=True)))
+    assert "<script>, " not in page
+    assert "&lt;script&gt;" in page
+    assert all(html.escape(one.title) in page for one in story.hypotheses)
+
+
+def test_a_redacted_page_names_nobody() -> None:
+    """No name of a host, command, group, container or file is in the page's bytes; what is left is the same story."""
+    stopped = replace(QUIET, throttled=0.6, throttled_group="/system.slice/zebra.service")
+    mapped = replace(user_lock(), name="", mapping="/srv/walrus/libqueue.so")
+    program = Process("ocelot", 100)
+    target = Target(("--container", "heron-7f", "-G", "/pod/lemur"), "container heron-7f, control group /pod/lemur")
+    dead = finding("deadlock", program, 2.0, "high")
+    found = replace(dead, claim=fact("deadlock-with-itself", process=program))
+    stories = [
+        known_of(
+            replace(busy("totals"), locks=(lock(process=program),)),
+            replace(user_busy(counters=stopped), user_locks=(replace(mapped, comm="ocelot"),)),
+            threads(delayed=0.9, comm="gibbon"),
+        ),
+        known_of(busy("totals", waiters=50), observation("futex", user_waiters=0.0, findings=(found,))),
+        known_of(
+            observation("totals"), observation("futex", user_waiters=0.0, goroutines=(Goroutines("ocelot", 7, 9),))
+        ),
+        known_of(
+            observation("totals"),
+            replace(user_busy(), findings=(finding("user-lock", UserLock("", mapped.mapping), 3.0, "high"),)),
+        ),
+    ]
+    tracer = Stop("tracer", "ocelot", 100, 2.0, 2, 77, "gibbon")
+    frozen = Stop("frozen", "ocelot", 100, 2.0, 2, frozen_group="/system.slice/zebra.service", whole=True)
+    standing = Standing("once", "ocelot", 100, 0x7F00, 5, "configure", 9, "gibbon", "hrtimer_nanosleep")
+    slept = observation("sleeps", sleeps=replace(NOBODY_SLEEPS, standing=(standing,)))
+    stories += [
+        known_of(observation("totals", stops=(frozen,))),
+        known_of(observation("totals"), FUTEX_QUIET, observation("sleeps", stops=(tracer,))),
+        known_of(observation("totals"), FUTEX_QUIET, slept),
+    ]
+    machine = replace(MACHINE, hostname="badger01")
+    secrets = ("badger", "ocelot", "gibbon", "zebra", "walrus", "heron", "lemur", "capybara")
+    named = set()
+    for known in stories:
+        steps = tuple(replace(step, message="capybara: no such thing", options=target.options) for step in known.steps)
+        known = replace(known, target=target, steps=steps)
+        verdict = judge(known, "time")
+        plain = document.make(known, verdict, machine)
+        hidden = redacted(known, verdict, machine)
+        page = make_page(hidden, Writer(Style(unicode=True)))
+        assert not [secret for secret in secrets if secret in page]
+        assert not [secret for secret in secrets if secret in document.as_json(hidden)]
+        named |= {secret for secret in secrets if secret in make_page(plain, Writer(Style(unicode=True)))}
+        assert (hidden.verdict.cause, hidden.verdict.confidence) == (plain.verdict.cause, plain.verdict.confidence)
+        assert "container-1" in page
+    # Without redaction all but one are there, in some story.
+    assert len(named) >= len(secrets) - 2, named
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"schema": 1}', "[" * 9999, '{"schema":"lockline-why/1"}'])
+def test_a_damaged_story_is_one_clear_line(text: str) -> None:
+    with pytest.raises(LocklineError, match="investigation cannot be read"):
+        document.from_json(text)
+
+
+def test_every_fact_has_words_and_no_words_are_left_over() -> None:
+    stated: dict[str, set[str]] = {}
+    for path in Path(lockline.investigation.__file__).parent.glob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            match node:
+                case ast.Call(
+                    func=ast.Name(id="fact" | "remedy"), args=[ast.Constant(value=str(what))], keywords=keywords
+                ):
+                    names = {keyword.arg for keyword in keywords if keyword.arg}
+                    stated[what] = stated.get(what, names) & names
+    for what, names in stated.items():
+        sentence = why_words.SENTENCES.get(what) or why_words.REMEDIES.get(what)
+        if sentence is not None:
+            assert asked(sentence) <= names, what
+    composed = {f"why-step-{name}" for name in probes.PROBES}
+    composed |= {f"why-step-{name}-again" for name, probe in probes.PROBES.items() if probe.steps > 1}
+    told = {"why-holder-throttled", "why-holder-no-cpu"}
+    known = set(stated) | composed | told
+    assert set(why_words.SENTENCES) | set(why_words.REMEDIES) <= known
+    assert {what for what in known if what.startswith("why-")} <= set(why_words.SENTENCES) | set(why_words.REMEDIES)
