@@ -24,6 +24,7 @@ static void who_a_process_is(void)
 
 	CHECK(!process_stat_parse(STAT("S", "1"), &found), "parsed");
 	CHECK(found.start_time == 7788 && !found.ended, "%llu", found.start_time);
+	CHECK(found.cpu_ticks == 10 + 11 + 12 + 13, "%llu", found.cpu_ticks);
 	CHECK(!process_stat_parse(STAT("Z", "1"), &found) && found.ended, "a zombie");
 	CHECK(!process_stat_parse(STAT("Z", "3"), &found) && !found.ended, "others of it go on");
 	CHECK(process_stat_parse("", &found) && process_stat_parse("1 (x) S 1 2", &found), "cut short");

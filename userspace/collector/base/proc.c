@@ -12,12 +12,14 @@
 #include "base/small_file.h"
 
 /* Fields of /proc/ID/stat as proc(5) counts them. */
-#define FIELD_STATE    3
-#define FIELD_PARENT   4
-#define FIELD_PRIORITY 18
-#define FIELD_THREADS  20
-#define FIELD_START    22
-#define FIELD_POLICY   41
+#define FIELD_STATE     3
+#define FIELD_PARENT    4
+#define FIELD_CPU_FIRST 14 /* user, system; the same of children */
+#define FIELD_CPU_LAST  17
+#define FIELD_PRIORITY  18
+#define FIELD_THREADS   20
+#define FIELD_START     22
+#define FIELD_POLICY    41
 
 /* The kernel shows priorities less this. */
 #define MAX_RT_PRIO 100
@@ -137,6 +139,9 @@ int process_stat_parse(const char *text, struct process_stat *out)
 			break;
 		case FIELD_PARENT:
 			out->parent = strtoul(p, NULL, 10);
+			break;
+		case FIELD_CPU_FIRST ... FIELD_CPU_LAST:
+			out->cpu_ticks += strtoull(p, NULL, 10);
 			break;
 		case FIELD_PRIORITY:
 			out->priority = strtol(p, NULL, 10) + MAX_RT_PRIO;

@@ -25,6 +25,7 @@ struct process_stat {
 	int priority;     /* as task_struct.prio: below 100 real time, below 0 deadline */
 	int policy;       /* SCHED_*; -1: the kernel does not say */
 	__u64 start_time; /* clock ticks since boot */
+	__u64 cpu_ticks;  /* clock ticks on CPUs, of its threads and of children that it has waited for */
 	bool ended;       /* a zombie without other threads: its memory is gone */
 };
 

@@ -7,7 +7,7 @@
 -- entries of one bucket add up.  See docs/recording.md.
 
 PRAGMA application_id = 0x6c6f636b; -- "lock"
-PRAGMA user_version = 9;
+PRAGMA user_version = 10;
 
 -- Host, kernel, options, begin and end: one row per fact, names in docs/recording.md.
 CREATE TABLE meta (
@@ -127,6 +127,27 @@ CREATE TABLE wait_interval (
 	failed INTEGER NOT NULL,
 	histogram BLOB NOT NULL,
 	PRIMARY KEY (interval, cpu, lock, kind)
+) WITHOUT ROWID;
+
+-- What threads sleep in, at some moments (meta: sleep_looks).  seen: threads, summed over the moments, of
+-- sleep_threads_looked_at.
+CREATE TABLE sleeper (
+	tgid INTEGER NOT NULL,        -- 0: of several processes that have no row
+	comm TEXT NOT NULL,           -- what the process was called
+	function TEXT NOT NULL,       -- of the kernel, of /proc/PID/wchan; '': on a CPU, or waits for one
+	seen INTEGER NOT NULL,
+	PRIMARY KEY (tgid, function)
+) WITHOUT ROWID;
+
+-- Processes that wait for a lock on a file, of /proc/locks, which is read where a sleeper may wait for one.
+CREATE TABLE file_lock_wait (
+	file TEXT NOT NULL,           -- path, or MAJOR:MINOR:INODE
+	waiter INTEGER NOT NULL,      -- process
+	waiter_comm TEXT NOT NULL,
+	holder INTEGER NOT NULL,      -- process; 0: not known
+	holder_comm TEXT NOT NULL,
+	seen INTEGER NOT NULL,        -- at so many moments
+	PRIMARY KEY (file, waiter, holder)
 ) WITHOUT ROWID;
 
 CREATE TABLE cgroup (

@@ -11,6 +11,7 @@
 #include "perfdata/c2c_subsystem.h"
 #include "ptrace/ptrace_subsystem.h"
 #include "session/subsystems.h"
+#include "sleeps/sleeps_subsystem.h"
 #include "waits/waits_subsystem.h"
 #include "watch/watch_subsystem.h"
 
@@ -25,6 +26,7 @@ const struct subsystem *const subsystems[SUBSYSTEMS] = {
 	&episodes_subsystem,    /* --episodes, --flight, --until */
 	&ptrace_subsystem,      /* --ptrace */
 	&clocksource_subsystem, /* --clocksource */
+	&sleeps_subsystem,      /* what threads sleep in */
 	&futex_subsystem,       /* --futex */
 	&go_subsystem,          /* --go */
 	&memory_subsystem,      /* --hitm */

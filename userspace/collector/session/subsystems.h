@@ -5,7 +5,7 @@
 
 #include "probes/subsystem.h"
 
-#define SUBSYSTEMS 11
+#define SUBSYSTEMS 12
 
 extern const struct subsystem *const subsystems[SUBSYSTEMS];
 

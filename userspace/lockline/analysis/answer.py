@@ -39,7 +39,12 @@ BARRIERS = ("barrier-imbalance",)
 # What a cause explains at least of the waiting for the busy lock.
 CAUSE = 0.25
 
-Kind: TypeAlias = Literal["standstill", "negligible", "one lock", "several", "user space", "not enough recorded"]
+# Waits for locks that pass no tracepoint: what threads sleep in says so.
+OTHER_LOCKS = ("file-lock", "semaphore")
+
+Kind: TypeAlias = Literal[
+    "standstill", "negligible", "one lock", "several", "user space", "other locks", "not enough recorded"
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,6 +147,9 @@ def _of_kind(report: Report) -> Answer:
     why = _not_enough(report)
     if why:
         return Answer("not enough recorded", cost, locks, 0.0, longest, user, why)
+    others = report.sleepers.waiting(*OTHER_LOCKS) if report.sleepers is not None else 0.0
+    if others >= NEGLIGIBLE_USER_SHARE and others > max(waiting, user or 0.0):
+        return Answer("other locks", cost, locks, 0.0, longest, user)
     if user is not None and user > waiting and _user_matters(report, user):
         return Answer("user space", cost, locks, 0.0, longest, user)
     if waiting < NEGLIGIBLE_SHARE and report.totals.max_ns < NEGLIGIBLE_WAIT_NS:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from lockline.analysis.perturbation import SelfCheck
     from lockline.analysis.ptrace import Attaches, InactiveWaits, TracedWaits
     from lockline.analysis.series import Slice
+    from lockline.analysis.sleepers import Sleepers
     from lockline.c2c.live import LiveReport
     from lockline.watch.pairs import Pair
 
@@ -328,3 +329,4 @@ class Report:
     lines: "LiveReport | None" = None
     cpu_pairs: "tuple[Pair, ...]" = ()
     slices: "tuple[Slice, ...]" = ()
+    sleepers: "Sleepers | None" = None

@@ -14,6 +14,7 @@ from lockline.analysis.perturbation import read_self_check, seen_whole
 from lockline.analysis.ptrace import read_attaches, read_inactive_waits, read_traced_waits
 from lockline.analysis.samples import UNKNOWN_WAITER, sampled, tasks, with_stacks
 from lockline.analysis.selection import Selection, lock_matches, select_kinds
+from lockline.analysis.sleepers import read_sleepers
 from lockline.analysis.trust import COARSE_STEP_NS, make_trust
 from lockline.analysis.waits import UNKNOWN_LOCK, Limits, Waits, read_instances, read_waits, selected_locks
 from lockline.base.errors import LocklineError
@@ -375,4 +376,6 @@ def read_report(
             for episode in episodes
         ),
         self_check=self_check,
+        # They are of the whole run, and of all that was recorded.
+        sleepers=None if selected or lock_ids is not None else read_sleepers(recording, meta),
     )

@@ -13,6 +13,7 @@ from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
+from lockline.analysis.sleep_functions import is_nap, kind_of, other_of, waits_for_futex
 from lockline.base.patience import Reader
 from lockline.cli.why_counters import CGROUPS, MOST_CHILDREN, PROC, descendants_of, short_text, text_of, threads_of
 from lockline.cli.why_still import FutexWaiters, caller_of_nap, state_of, stops_in, switches_of
@@ -25,15 +26,11 @@ from lockline.investigation.sleeps import (
     Naps,
     Sleeper,
     Sleeps,
-    is_nap,
-    kind_of,
-    other_of,
     parse_call,
     parse_locks,
     sleeps_of,
     waited_for,
 )
-from lockline.investigation.stops import waits_for_futex
 
 # Of all looks together; those at each thread are fewer where there are many.
 MOST_READS = probes.SLEEP_LOOKS

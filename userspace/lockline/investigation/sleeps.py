@@ -6,94 +6,16 @@ is who changed the semaphore last.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
-from typing import Literal, TypeAlias
+from collections.abc import Sequence
 
+from lockline.analysis.sleep_functions import Kind, kind_of, other_of
 from lockline.base.values import dataclass
 from lockline.investigation.stops import Standing, Stop
 
-Kind: TypeAlias = Literal["file-lock", "semaphore"]
-
-# fs/locks.c and ipc/sem.c of 5.10 to 7.x, with what compilers fold into one another.
-_KINDS: Mapping[str, Kind] = {
-    "locks_lock_inode_wait": "file-lock",
-    "flock_lock_inode_wait": "file-lock",
-    "posix_lock_inode_wait": "file-lock",
-    "do_lock_file_wait": "file-lock",
-    "fcntl_setlk": "file-lock",
-    "fcntl_setlk64": "file-lock",
-    "__do_sys_flock": "file-lock",
-    "__break_lease": "file-lock",
-    "nfs4_proc_lock": "file-lock",
-    "nlmclnt_block": "file-lock",
-    "do_semtimedop": "semaphore",
-    "__do_semtimedop": "semaphore",
-    "do_semop": "semaphore",
-}
-# What is no lock, by how the function's name begins.
-_OTHERS: tuple[tuple[tuple[str, ...], str], ...] = (
-    (
-        ("pipe_write", "anon_pipe_write", "fifo_pipe_write", "pipe_wait_writable"),
-        "a pipe is full: its reader is slower",
-    ),
-    (
-        ("sk_stream_wait_memory", "unix_wait_for_peer", "sock_wait_for_wmem", "sock_alloc_send_pskb"),
-        "a socket's buffer is full: its reader is slower",
-    ),
-    (("folio_wait", "__folio_lock", "wait_on_page", "__lock_page", "__folio_wait"), "a page that is read or written"),
-    (
-        ("jbd2_", "wait_transaction", "add_transaction_credits", "start_this_handle", "xlog_", "xfs_log", "xfs_trans"),
-        "the file system's journal",
-    ),
-    (("wait_current_trans", "btrfs_commit", "wait_for_commit", "btrfs_wait"), "the file system's transaction"),
-    (("balance_dirty_pages",), "the disk takes written pages too slowly (vm.dirty_ratio)"),
-    (("kernel_clone", "wait_for_vfork_done"), "a child that vfork() started, until it runs a program or ends"),
-    (
-        (
-            "io_schedule",
-            "__iomap_dio",
-            "iomap_dio",
-            "__blockdev_direct_IO",
-            "submit_bio_wait",
-            "blk_",
-            "blkdev_",
-            "bio_",
-            "rq_qos_wait",
-            "__wait_on_buffer",
-        ),
-        "the disk",
-    ),
-    (("reclaim_throttle", "throttle_direct_reclaim", "mem_cgroup_handle_over_high", "shrink_"), "free memory"),
-    (("do_signal_stop",), "stopped by a signal: kill -CONT lets it go on"),
-    (("ptrace_stop",), "stopped by who traces it"),
-    (("do_freezer_trap", "__refrigerator"), "its control group is frozen"),
-    (("handle_userfault",), "a page that a program hands over (userfaultfd)"),
-    (("request_wait_answer", "fuse_"), "a file system's own program (FUSE)"),
-    (("rpc_", "nfs"), "a file server (NFS)"),
-    (("do_msgsnd",), "a message queue is full"),
-    (("__wait_rcu_gp", "synchronize_rcu", "synchronize_srcu"), "an RCU grace period"),
-)
 _CANNOT_STOP = "a device, or another task: no signal ends this sleep"
-# A thread that asks for the time that it sleeps: kernel/time/hrtimer.c.
-_NAPS = ("hrtimer_nanosleep", "do_nanosleep", "common_nsleep")
 # Calls whose first argument is the file, and those whose is the set of semaphores: of x86-64 and of arm64.
 FILE_CALLS = frozenset({73, 72, 32, 25})
 SEMAPHORE_CALLS = frozenset({65, 220, 193, 192})
-
-
-def kind_of(function: str) -> Kind | None:
-    """The kind of lock that a thread in this kernel function waits for; None if it is for none of these."""
-    return _KINDS.get(function.partition(".")[0])
-
-
-def other_of(function: str) -> str:
-    """What a thread in this kernel function waits for, if that is no lock and worth telling; else ''."""
-    return next((words for names, words in _OTHERS if function.startswith(names)), "")
-
-
-def is_nap(function: str) -> bool:
-    """Whether a thread in this kernel function sleeps for a time that it has chosen."""
-    return function.startswith(_NAPS)
 
 
 @dataclass(frozen=True, slots=True)

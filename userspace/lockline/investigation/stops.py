@@ -16,8 +16,6 @@ _STOPS: Mapping[str, StopKind] = {
     "do_freezer_trap": "frozen",
     "__refrigerator": "frozen",
 }
-# Where it waits for a futex: kernel/futex/ of 5.10 to 7.x.
-_FUTEX_WAITS = ("futex_wait_queue", "futex_do_wait", "futex_wait", "__futex_wait", "do_futex")
 # What a thread waits for, by the C library's function that it called.
 WaitKind: TypeAlias = Literal["mutex", "once", "semaphore", "other"]
 _CALLS: tuple[tuple[tuple[str, ...], WaitKind], ...] = (
@@ -49,11 +47,6 @@ def is_nap_call(function: str) -> bool:
 def stop_of(function: str) -> StopKind | None:
     """Why a thread in this kernel function is stopped; None: it is not."""
     return _STOPS.get(function.partition(".")[0])
-
-
-def waits_for_futex(function: str) -> bool:
-    """Whether a thread in this kernel function waits for a futex."""
-    return function.partition(".")[0] in _FUTEX_WAITS
 
 
 @dataclass(frozen=True, slots=True)

@@ -464,6 +464,28 @@ class FutexSample(NamedTuple):
     wait_ns: int
 
 
+@table("sleeper", since=10)
+class Sleeper(NamedTuple):
+    """Threads of a process that were seen in a kernel function, summed over the looks; columns as in recording.sql."""
+
+    tgid: int
+    comm: str
+    function: str
+    seen: int
+
+
+@table("file_lock_wait", since=10)
+class FileLockWait(NamedTuple):
+    """A process that waits for a lock on a file, at so many looks; holder: 0 if it is not known."""
+
+    file: str
+    waiter: int
+    waiter_comm: str
+    holder: int
+    holder_comm: str
+    seen: int
+
+
 @table("futex_owned_wait", since=4)
 class FutexOwnedWait(NamedTuple):
     """A wait in progress at the end for a lock whose owner is known; owner may be the waiter itself.

@@ -30,6 +30,7 @@ from lockline.base.text import Column, Style, clean, cut, table, width
 from lockline.render.findings import functions_of, worded
 from lockline.render.screen_locks import MARK, locks, user_lock_name, user_locks
 from lockline.render.screen_parts import NARROWEST, filled, fitted
+from lockline.render.screen_sleepers import looked_words, other_locks_words
 
 FINDINGS = 3
 # Sentences of it where there is but one finding.
@@ -61,6 +62,8 @@ _MOST_BARS = 32
 # The worst interval is no news if it has hardly more than the average.
 _EVEN = 1.1
 _ANSWER_LINES = 5
+# Where nothing else is to be shown.
+_LONE_ANSWER_LINES = 8
 
 # What is not seen bears on the answer only if it is a kind of waiter.
 _WAITERS = (
@@ -139,6 +142,9 @@ def _answer_parts(report: Report, answer: Answer, style: Style) -> tuple[str, st
     """The answer, and what is not in it."""
     chosen = report.window.wait_filter
     words = _answer_words(report, answer, style) + _unclear_words(answer) + _barrier_words(report, answer)
+    others = other_locks_words(report, style)
+    if others and answer.kind != "other locks":
+        words += f" Besides, {others[:1].lower()}{others[1:]}"
     told = f"Only of the waits that {clean(chosen, style)} chose: {words}" if chosen else words
     return told, _unseen_words(report, style)
 
@@ -147,7 +153,8 @@ def _answer(report: Report, answer: Answer, style: Style, columns: int) -> list[
     """The answer's lines; what it does not hold is left out where it does not fit."""
     told, besides = _answer_parts(report, answer, style)
     lines = filled("ANSWER  ", told + besides, columns)
-    return lines if len(lines) <= _ANSWER_LINES else filled("ANSWER  ", told, columns, _ANSWER_LINES)
+    most = _LONE_ANSWER_LINES if answer.kind in ("negligible", "other locks") else _ANSWER_LINES
+    return lines if len(lines) <= most else filled("ANSWER  ", told, columns, most)
 
 
 def _unclear_words(answer: Answer) -> str:
@@ -240,16 +247,17 @@ def _answer_words(report: Report, answer: Answer, style: Style) -> str:
             f"{_worst_user(report, answer, style)}. The kernel's locks: {cost or 'no waiting'}."
         )
     if answer.kind == "negligible":
+        rest = _few_user(report, answer) + looked_words(report, style)
         if not totals.waits:
-            return f"Lock waiting is negligible: no wait in {duration(report.window.duration_ns)}." + _few_user(
-                report, answer
-            )
+            none = f"no wait in {duration(report.window.duration_ns)}."
+            return f"Waiting for the kernel's locks is negligible: {none}{rest}"
         return (
-            f"Lock waiting is negligible: {totals.waits:,} waits, {duration(totals.wait_ns)} in"
+            f"Waiting for the kernel's locks is negligible: {totals.waits:,} waits, {duration(totals.wait_ns)} in"
             f" {duration(report.window.duration_ns)}, none over {duration(totals.max_ns)} (negligible: under"
-            f" {NEGLIGIBLE_SHARE:.0%} of one thread's time, no wait of {duration(NEGLIGIBLE_WAIT_NS)})."
-            + _few_user(report, answer)
+            f" {NEGLIGIBLE_SHARE:.0%} of one thread's time, no wait of {duration(NEGLIGIBLE_WAIT_NS)}).{rest}"
         )
+    if answer.kind == "other locks":
+        return f"{other_locks_words(report, style)} The kernel's own locks: {cost or 'no waiting'}."
     names = [lock_words(lock, style) for lock in answer.locks]
     # Beside locks of programs that matter, these are of the kernel's alone.
     user = answer.user_waiting or 0.0
@@ -349,7 +357,8 @@ def _findings(
     ranked = [
         found
         for found in report.findings
-        if not is_explained(found, report.findings) and (answer.kind != "negligible" or _worth_showing(found, report))
+        if not is_explained(found, report.findings)
+        and (answer.kind not in ("negligible", "other locks") or _worth_showing(found, report))
     ]
     if not ranked:
         hidden = len(report.findings)

@@ -395,14 +395,51 @@ class AnswerLock:
 class Answer:
     """The answer of the first screen."""
 
-    kind: Literal["standstill", "negligible", "one lock", "several", "user space", "not enough recorded"] = shown(
-        "which answer"
-    )
+    kind: Literal[
+        "standstill", "negligible", "one lock", "several", "user space", "other locks", "not enough recorded"
+    ] = shown("which answer")
     why: Name = shown("of 'not enough recorded', a sentence")
     cost: AnswerCost = shown("of all lock waiting")
     locks: tuple[AnswerLock, ...] = shown("that it is about, heaviest first")
     part: Amount = shown("that they have of all lock waiting; 0 without locks")
     user_waiting: Amount | None = shown("threads that wait for locks of programs, on average; null without --futex")
+
+
+@dataclass(frozen=True)
+class Asleep:
+    """Threads of a process that sleep in one way."""
+
+    comm: str = shown("of the process")
+    tgid: int = shown("process; 0: several")
+    kind: str = shown("file-lock, semaphore, futex (a lock of the program, or work), input, nap or other")
+    function: str = shown("of the kernel, that most of them sleep in")
+    what: str = shown("of other: what for, in words; '' if nobody knows")
+    threads: Amount = shown("so many on average")
+
+
+@dataclass(frozen=True)
+class FileLock:
+    """A process that waits for a lock on a file."""
+
+    file: str = shown("path, or MAJOR:MINOR:INODE")
+    waiter: int = shown("process")
+    waiter_comm: str = shown("its name")
+    holder: int = shown("process; 0: not known")
+    holder_comm: str = shown("its name")
+    looks: Count = shown("at which it waited, of five at most")
+
+
+@dataclass(frozen=True)
+class Sleepers:
+    """What threads slept in, at some moments of the whole recording."""
+
+    looks: Count = shown("moments")
+    threads: Amount = shown("there were, on average")
+    looked_at: Amount = shown("of these, on average")
+    on_cpu: Amount = shown("that ran or wanted a CPU, on average")
+    cpus: Amount | None = shown("that the chosen processes used on average; null: all tasks were recorded")
+    asleep: tuple[Asleep, ...] = shown("the others, most first")
+    file_locks: tuple[FileLock, ...] = shown("who waits for a lock on a file, and who has it")
 
 
 @dataclass(frozen=True)
@@ -450,6 +487,7 @@ class Document:
         "cache lines, as `lockline watch` has them", lambda report, _: report.lines.lines if report.lines else ()
     )
     cpu_pairs: tuple[CpuPair, ...] = shown("what `lockline doctor --deep` measured")
+    sleepers: Sleepers | None = shown("what threads slept in, at some moments; null: nobody looked")
     series: tuple[Slice, ...] = shown("waiting over time, by interval; empty with --cpu", "slices")
     episodes: tuple[Episode, ...] = shown("long waits with what went on around them")
     loss: tuple[Loss, ...] = shown("what the figures lack")

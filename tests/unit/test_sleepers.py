@@ -1,0 +1,163 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What threads slept in: read from a recording, and on the first screen."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from lockline.analysis.answer import make_answer
+from lockline.analysis.model import Report
+from lockline.analysis.sleep_functions import is_input
+from lockline.analysis.sleepers import Sleepers
+from lockline.base.text import Style, width
+from lockline.render import screen
+from lockline.render.screen_sleepers import why_command
+from rule_cases import MS, SPINLOCK, Made
+
+CHOSEN = {"chosen_cpu_ns": 20 * MS, "chosen_cpu_span_ns": 1000 * MS, "filter": "-p 70"}
+IDLE = ((70, "server", "futex_do_wait", 80), (70, "server", "ep_poll", 10), (70, "server", "", 10))
+IN_A_ROW = ((70, "job", "locks_lock_inode_wait", 30), (71, "job", "locks_lock_inode_wait", 10))
+
+
+def report_of(
+    made: Callable[..., Made],
+    sleepers: Sequence[tuple[int, str, str, int]],
+    files: Sequence[tuple[Any, ...]] = (),
+    waits: int = 1,
+    **meta: object,
+) -> Report:
+    """A report of ten looks at so many threads; waits of 1 ms for a lock of the kernel."""
+    looked_at = sum(seen for *_, seen in sleepers)
+    facts = {"sleep_looks": 10, "sleep_threads": looked_at, "sleep_threads_looked_at": looked_at} if sleepers else {}
+    recording = made(**{**facts, **meta})
+    recording.lock(1, "tasklist_lock")
+    recording.waits(1, SPINLOCK, MS, waits)
+    for tgid, comm, function, seen in sleepers:
+        recording.add("sleeper", tgid, comm, function, seen)
+    for row in files:
+        recording.add("file_lock_wait", *row)
+    return recording.report()
+
+
+def text_of(report: Report) -> str:
+    """The first screen on one line; it never is longer or wider than a terminal."""
+    lines = screen.render(report, (), Style(), 80).splitlines()
+    assert len(lines) <= 24
+    assert max(map(width, lines)) <= 80
+    return " ".join(" ".join(lines).split())
+
+
+def test_those_that_were_looked_at_stand_for_all(made: Callable[..., Made]) -> None:
+    report = report_of(made, IDLE, sleep_threads=400)
+    sleepers = report.sleepers
+    assert sleepers is not None
+    assert (sleepers.looks, sleepers.threads, sleepers.looked_at, sleepers.cpus) == (10, 40.0, 10.0, None)
+    assert [(one.kind, one.threads) for one in sleepers.asleep] == [("futex", 32.0), ("input", 4.0)]
+    assert sleepers.on_cpu == 4.0
+    assert sleepers.processes == (("server", 70),)
+
+
+def test_nobody_looked(made: Callable[..., Made]) -> None:
+    report = report_of(made, ())
+    assert report.sleepers is None
+    told = "Not looked at: locks of programs, locks on files, semaphores; `lockline why` does."
+    assert told in text_of(report)
+
+
+@pytest.mark.parametrize(("seen", "kind"), [(2, "other locks"), (0, "negligible")])
+def test_little_waiting_in_the_kernel_is_not_the_answer_where_a_file_is_waited_for(
+    made: Callable[..., Made], seen: int, kind: str
+) -> None:
+    rows = [(70, "job", "locks_lock_inode_wait", seen), (70, "job", "do_wait", 20)]
+    report = report_of(made, [row for row in rows if row[-1]])
+    assert make_answer(report).kind == kind
+    assert ("No thread was seen to wait for a lock on a file or a semaphore" in text_of(report)) == (not seen)
+
+
+@pytest.mark.parametrize(
+    ("files", "told"),
+    [
+        ((("/run/job.lock", 70, "job", 99, "cron", 5),), ": /run/job.lock, which cron (99) has."),
+        (
+            (("/run/job.lock", 70, "job", 71, "job", 3), ("/run/job.lock", 71, "job", 70, "job", 2)),
+            ": /run/job.lock, which they have in turn.",
+        ),
+        (
+            (("/run/job.lock", 70, "job", 98, "a", 3), ("/run/job.lock", 70, "job", 99, "b", 2)),
+            ": /run/job.lock, which several processes have in turn.",
+        ),
+        ((("/run/job.lock", 70, "job", 0, "", 3),), ": /run/job.lock."),
+        ((), "a lock on a file (flock, fcntl)."),
+    ],
+)
+def test_which_file_and_who_has_it(made: Callable[..., Made], files: Sequence[tuple[Any, ...]], told: str) -> None:
+    text = text_of(report_of(made, IN_A_ROW, files))
+    assert "ANSWER On average 4.0 threads (10 looks) of job (70) and 1 more of that name wait for a lock on" in text
+    assert told in text
+    assert "`lockline why -p 70` shows what its holder does." in text
+    assert "The kernel's own locks: spinning burns 0.10% of one CPU" in text
+
+
+def test_a_semaphore_has_another_question(made: Callable[..., Made]) -> None:
+    report = report_of(made, ((70, "job", "__do_semtimedop", 10),))
+    assert make_answer(report).kind == "other locks"
+    text = text_of(report)
+    assert "On average 1 thread (10 looks) of job (70) waits for a semaphore of System V (semop)." in text
+    assert "shows who had it last" in text
+
+
+def test_much_waiting_in_the_kernel_stays_the_answer(made: Callable[..., Made]) -> None:
+    """A second has 900 ms of waits for a lock of the kernel, and half a thread that waits for a file."""
+    report = report_of(made, ((70, "job", "locks_lock_inode_wait", 5),), waits=900)
+    assert make_answer(report).kind == "one lock"
+    text = text_of(report)
+    assert "One lock makes 100% of all lock waiting: tasklist_lock" in text
+    assert "Besides, on average 0.5 threads (10 looks) of job (70) wait for a lock on a file" in text
+
+
+def test_a_chosen_process_that_hardly_ran_and_hardly_waited(made: Callable[..., Made]) -> None:
+    text = text_of(report_of(made, IDLE, **CHOSEN))
+    assert "server (70) used 0.02 CPUs." in text
+    assert "Of 10.0 threads: 8.0 sleep in futexes (for a lock of the program, or for work), 1.0 wait for input" in text
+    assert "Not looked at: locks of programs; `lockline why -p 70` does." in text
+
+
+def test_threads_that_want_a_cpu(made: Callable[..., Made]) -> None:
+    rows = ((70, "make", "do_wait", 10), (71, "cc1", "", 40))
+    text = text_of(report_of(made, rows, chosen_cpu_ns=1500 * MS, chosen_cpu_span_ns=1000 * MS, filter="-p 70"))
+    assert "All 2 recorded processes together used 1.50 CPUs." in text
+    assert "2.5 want a CPU" in text
+
+
+@pytest.mark.parametrize(
+    ("words", "command"),
+    [
+        ("-a", "lockline why"),
+        ("", "lockline why"),
+        ("-p 7,8", "lockline why -p 7,8"),
+        ("-p 7 --kinds mutex", "lockline why"),
+        ("-- make -j8", "lockline why -- make -j8"),
+        (f"-- {'x' * 90}", "lockline why -- COMMAND"),
+    ],
+)
+def test_the_command_that_looks_further(made: Callable[..., Made], words: str, command: str) -> None:
+    assert why_command(report_of(made, IDLE, filter=words)) == command
+
+
+def test_names_of_others_do_no_harm(made: Callable[..., Made]) -> None:
+    files = (("/tmp/\x1b[31mred", 70, "job\x1b", 99, "\x1bcron", 5),)
+    assert "\x1b" not in text_of(report_of(made, ((70, "job\x1b[2J", "fcntl_setlk", 9),), files))
+
+
+def test_a_part_of_a_recording_has_no_looks(made: Callable[..., Made]) -> None:
+    report = report_of(made, IN_A_ROW)
+    assert isinstance(report.sleepers, Sleepers)
+    assert make_answer(replace(report, sleepers=None)).kind == "negligible"
+
+
+def test_where_a_thread_waits_for_input() -> None:
+    assert is_input("ep_poll")
+    assert is_input("inet_csk_accept")
+    assert not is_input("futex_do_wait")

@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What threads slept in at some moments of a recording: waits that pass no tracepoint of locks."""
+
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+
+from lockline.analysis.sleep_functions import (
+    Kind,
+    is_input,
+    is_nap,
+    kind_of,
+    other_of,
+    waits_for_futex,
+)
+from lockline.base.values import dataclass
+from lockline.recording import rows
+from lockline.recording.reader import MetaValue, Recording
+
+FUTEX, INPUT, NAP = "futex", "input", "nap"
+
+
+@dataclass(frozen=True, slots=True)
+class Asleep:
+    """Threads of one process that sleep in one way, on average.
+
+    kind: "file-lock", "semaphore", "futex" (a lock of the program, or work), "input" (a client, input, a child), "nap"
+    (a time that they choose), or "other"; what: of "other", in words, '' if nobody knows.
+    """
+
+    comm: str
+    tgid: int
+    kind: str
+    function: str
+    what: str
+    threads: float
+
+
+@dataclass(frozen=True, slots=True)
+class FileLock:
+    """A process that waits for a lock on a file.  looks: how often it was seen; holder: 0 if it is not known."""
+
+    file: str
+    waiter: int
+    waiter_comm: str
+    holder: int
+    holder_comm: str
+    looks: int
+
+
+@dataclass(frozen=True, slots=True)
+class Sleepers:
+    """looks: moments at which threads were looked at.  threads: there were, on average; looked_at: of these.
+
+    processes: name and id of each that was seen.  asleep: most threads first.  on_cpu: threads that ran or wanted a
+    CPU, on average.  cpus: that the chosen processes used on average, None where all tasks were recorded, or single
+    threads.
+    """
+
+    looks: int
+    threads: float
+    looked_at: float
+    processes: tuple[tuple[str, int], ...]
+    asleep: tuple[Asleep, ...]
+    on_cpu: float
+    cpus: float | None
+    file_locks: tuple[FileLock, ...]
+
+    def waiting(self, *kinds: str) -> float:
+        """Threads that sleep in one of these ways, on average."""
+        return sum(one.threads for one in self.asleep if one.kind in kinds)
+
+
+def _kind(function: str) -> tuple[str, str]:
+    """How a thread sleeps, and in words what it waits for where that is neither a lock nor work."""
+    lock: Kind | None = kind_of(function)
+    if lock is not None:
+        return lock, ""
+    if waits_for_futex(function):
+        return FUTEX, ""
+    if is_nap(function):
+        return NAP, ""
+    return (INPUT, "") if is_input(function) else ("other", other_of(function))
+
+
+def _number(meta: Mapping[str, MetaValue], name: str) -> int:
+    value = meta.get(name)
+    return value if isinstance(value, int) and 0 <= value < 1 << 62 else 0
+
+
+def _asleep(sleepers: Sequence[rows.Sleeper], each: float) -> tuple[Asleep, ...]:
+    """By process and way; the function is the one of most threads."""
+    seen: defaultdict[tuple[str, int, str, str], Counter[str]] = defaultdict(Counter)
+    for row in sleepers:
+        kind, what = _kind(row.function)
+        seen[row.comm, row.tgid, kind, what if kind != "other" or what else row.function][row.function] += row.seen
+    made = [
+        Asleep(comm, tgid, kind, functions.most_common(1)[0][0], what, functions.total() * each)
+        for (comm, tgid, kind, what), functions in seen.items()
+    ]
+    return tuple(sorted(made, key=lambda one: (-one.threads, one.tgid, one.function)))
+
+
+def read_sleepers(recording: Recording, meta: Mapping[str, MetaValue]) -> Sleepers | None:
+    """None if nobody looked."""
+    looks, looked_at = _number(meta, "sleep_looks"), _number(meta, "sleep_threads_looked_at")
+    if not looks or not looked_at:
+        return None
+    threads = max(looked_at, _number(meta, "sleep_threads"))
+    sleepers = [row for row in recording.table(rows.Sleeper) if row.seen > 0]
+    # Those that were looked at stand for all.
+    each = threads / looked_at / looks
+    span_ns = _number(meta, "chosen_cpu_span_ns")
+    return Sleepers(
+        looks=looks,
+        threads=threads / looks,
+        looked_at=looked_at / looks,
+        processes=tuple(sorted({(row.comm, row.tgid) for row in sleepers}, key=lambda one: one[1])),
+        asleep=_asleep([row for row in sleepers if row.function], each),
+        on_cpu=sum(row.seen for row in sleepers if not row.function) * each,
+        cpus=_number(meta, "chosen_cpu_ns") / span_ns if span_ns else None,
+        file_locks=tuple(
+            FileLock(*row) for row in recording.table(rows.FileLockWait, order="seen DESC") if row.seen > 0
+        ),
+    )

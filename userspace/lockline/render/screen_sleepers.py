@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The first screen's words on what threads sleep in: what was looked at, what was not, and which command tells."""
+
+from collections import Counter
+from collections.abc import Sequence
+
+from lockline.analysis.answer import NEGLIGIBLE_USER_SHARE, OTHER_LOCKS
+from lockline.analysis.model import Report
+from lockline.analysis.sleepers import FUTEX, INPUT, NAP, Asleep, Sleepers
+from lockline.base.text import Style, clean
+
+# Longer commands are not copied from a screen.
+_MOST_COMMAND = 48
+# Less than this of a thread is no news.
+_SOME = 0.1
+# Ways to sleep that a sentence holds.
+_WAYS = 3
+# Threads that could run and do not, from which on they are spoken of: a look comes when the recorder has a CPU.
+_WANTING = 0.5
+
+_LOCKS = {
+    "file-lock": ("a lock on a file (flock, fcntl)", "locks on files"),
+    "semaphore": ("a semaphore of System V (semop)", "semaphores"),
+}
+
+
+_TELLS = {"file-lock": "shows what its holder does", "semaphore": "shows who had it last"}
+
+
+def why_command(report: Report) -> str:
+    """The command that looks further at the same tasks."""
+    words = (report.window.filter or "").split()
+    if words[:1] == ["-p"] and len(words) == 2:
+        return f"lockline why -p {words[1]}"
+    if words[:1] == ["--"]:
+        command = f"lockline why {' '.join(words)}"
+        return command if len(command) <= _MOST_COMMAND else "lockline why -- COMMAND"
+    return "lockline why"
+
+
+def threads_words(threads: float) -> str:
+    """Threads on average."""
+    return "1 thread" if 0.95 <= threads < 1.05 else f"{threads:.1f} threads"
+
+
+def _who(of_kind: Sequence[Asleep], style: Style) -> str:
+    """Who waits: the process with most threads first."""
+    first = of_kind[0]
+    name = f"{clean(first.comm, style) or '?'} ({first.tgid})"
+    if len(of_kind) == 1:
+        return name
+    alike = len({one.comm for one in of_kind}) == 1
+    return f"{name} and {len(of_kind) - 1} more{' of that name' if alike else ' processes'}"
+
+
+def _file(sleepers: Sleepers, waiters: Sequence[Asleep], style: Style) -> str:
+    """The file that most wait for, and who has it."""
+    of_these = {one.tgid for one in waiters}
+    files = Counter(one.file for one in sleepers.file_locks for _ in range(one.looks) if one.waiter in of_these)
+    if not files:
+        return ""
+    file = files.most_common(1)[0][0]
+    waits = [one for one in sleepers.file_locks if one.file == file]
+    holders = {(one.holder_comm, one.holder) for one in waits if one.holder}
+    if len(holders) == 1:
+        ((comm, holder),) = holders
+        held = f", which {comm or '?'} ({holder}) has"
+    elif holders and {holder for _, holder in holders} <= {one.waiter for one in waits}:
+        held = ", which they have in turn"
+    else:
+        held = ", which several processes have in turn" if holders else ""
+    return clean(f": {file}{held}", style)
+
+
+def other_locks_words(report: Report, style: Style) -> str:
+    """Who waits for locks on files and semaphores; '' if hardly anybody does."""
+    sleepers = report.sleepers
+    if sleepers is None or sleepers.waiting(*OTHER_LOCKS) < NEGLIGIBLE_USER_SHARE:
+        return ""
+    kind = max(OTHER_LOCKS, key=sleepers.waiting)
+    of_kind = sorted((one for one in sleepers.asleep if one.kind == kind), key=lambda one: -one.threads)
+    file = _file(sleepers, of_kind, style) if kind == "file-lock" else ""
+    looks = "1 look" if sleepers.looks == 1 else f"{sleepers.looks} looks"
+    words = f"On average {threads_words(sleepers.waiting(kind))} ({looks}) of {_who(of_kind, style)} wait for"
+    words = words.replace(") wait", ") waits") if words.startswith("On average 1 thread (") else words
+    words += f" {_LOCKS[kind][0]}{file}."
+    others = sleepers.waiting(*OTHER_LOCKS) - sleepers.waiting(kind)
+    if others >= _SOME:
+        words += f" Others wait for {_LOCKS[next(one for one in OTHER_LOCKS if one != kind)][1]}: {others:.1f}."
+    chosen = why_command(report)
+    command = chosen if chosen != "lockline why" else f"lockline why -p {of_kind[0].tgid}"
+    return f"{words} `{command}` {_TELLS[kind]}."
+
+
+def _chosen_words(sleepers: Sleepers, cpus: float, style: Style) -> str:
+    """What the processes that were asked for did, where they did not wait for locks of the kernel."""
+    comm, tgid = sleepers.processes[0]
+    who = f"{clean(comm, style) or '?'} ({tgid})"
+    if len(sleepers.processes) > 1:
+        who = f"All {len(sleepers.processes)} recorded processes together"
+    ways: dict[tuple[str, str], tuple[Asleep, float]] = {}
+    for one in sleepers.asleep:
+        key = one.kind, (one.what or one.function) if one.kind == "other" else ""
+        ways[key] = one, ways.get(key, (one, 0.0))[1] + one.threads
+    parts = [
+        _way(one, threads)
+        for one, threads in sorted(ways.values(), key=lambda way: -way[1])[:_WAYS]
+        if threads >= _SOME
+    ]
+    if sleepers.on_cpu - cpus >= _WANTING:
+        parts.append(f"{sleepers.on_cpu - cpus:.1f} want a CPU")
+    of = f" Of {threads_words(sleepers.threads)}: {', '.join(parts)}." if parts else ""
+    return f" {who} used {cpus:.2f} CPUs.{of}"
+
+
+def _way(one: Asleep, threads: float) -> str:
+    number = f"{threads:.1f}"
+    if one.kind == FUTEX:
+        return f"{number} sleep in futexes (for a lock of the program, or for work)"
+    if one.kind == INPUT:
+        return f"{number} wait for input"
+    if one.kind == NAP:
+        return f"{number} nap"
+    if one.kind in _LOCKS:
+        return f"{number} wait for {_LOCKS[one.kind][1]}"
+    return f"{number} wait: {one.what}" if one.what else f"{number} sleep in {one.function}()"
+
+
+def looked_words(report: Report, style: Style) -> str:
+    """Where waiting for the kernel's locks is negligible: what else was looked at, and what was not."""
+    sleepers = report.sleepers
+    unseen = [] if report.futexes is not None else ["locks of programs"]
+    if sleepers is None:
+        unseen += ["locks on files", "semaphores"]
+        told = ""
+    else:
+        told = (
+            ""
+            if sleepers.waiting(*OTHER_LOCKS) >= NEGLIGIBLE_USER_SHARE
+            else (f" No thread was seen to wait for a lock on a file or a semaphore ({sleepers.looks} looks).")
+        )
+        if sleepers.cpus is not None:
+            told = _chosen_words(sleepers, sleepers.cpus, style) + told
+    if unseen:
+        told += f" Not looked at: {', '.join(unseen)}; `{why_command(report)}` does."
+    return told
