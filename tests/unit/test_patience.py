@@ -5,6 +5,8 @@ import ctypes
 import os
 import subprocess
 import sys
+import time
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -59,3 +61,29 @@ def test_a_reader_that_never_answers(monkeypatch: pytest.MonkeyPatch) -> None:
         started[0].terminate()
         started[0].wait()
         assert reader.given_up == 0, "it can be read again"
+
+
+def test_a_reader_that_gets_no_cpu(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """It could run all the time: it waits for no memory."""
+    ready = tmp_path / "ready"
+    late = (
+        "import os, sys, time\n"
+        "open(sys.argv[1], 'w').close()\n"
+        "os.read(0, 4096)\n"
+        f"end = time.monotonic() + {2 * patience.MEMORY_SECONDS}\n"
+        "while time.monotonic() < end: pass\n"
+        "os.write(0, (1).to_bytes(8, 'little') + b'x')\n"
+        "os.read(0, 4096)\n"
+    )
+
+    def spawn(arguments: list[str], **how: Any) -> "subprocess.Popen[bytes]":
+        process = subprocess.Popen([sys.executable, "-c", late, ready], **how)
+        deadline = time.monotonic() + 60
+        while not ready.exists() and time.monotonic() < deadline:
+            time.sleep(0.01)
+        return process
+
+    monkeypatch.setattr(patience, "spawn", spawn)
+    with Reader() as reader:
+        assert reader.memory(os.getpid(), 4096, 1) == b"x"
+        assert reader.given_up == 0

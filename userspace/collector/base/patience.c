@@ -15,6 +15,7 @@
 
 #include "base/clock.h"
 #include "base/patience.h"
+#include "base/small_file.h"
 
 #define ARGUMENT "--read-for-collector"
 /* A page that is on a disk comes within this; the rings hold more than is written meanwhile. */
@@ -23,6 +24,9 @@
 #define MAPS_MS     2000
 #define MAPS_BYTES  (16u << 20)
 #define FIRST_BYTES (64u << 10)
+/* A reader that could run but gets no CPU waits for no memory: it has this much longer. */
+#define STARVED_MS 4000
+#define LOOK_MS    20
 /* So many readers may be left alone; after that nothing more is read. */
 #define MOST_LEFT 64
 
@@ -209,24 +213,41 @@ static void leave_alone(struct reader *reader, __u32 tgid)
 	pthread_mutex_unlock(&left_lock);
 }
 
-static bool wait_until(int socket, __u64 deadline_ns)
+/* It runs, or waits for a CPU. */
+static bool could_run(pid_t pid)
 {
-	const __u64 now = now_ns();
-	struct pollfd ready = {.fd = socket, .events = POLLIN};
+	char path[32], state[32];
 
-	return now < deadline_ns && poll(&ready, 1, (deadline_ns - now) / 1000000 + 1) > 0;
+	snprintf(path, sizeof(path), "/proc/%d/status", pid);
+	return !value_of_key(path, "State", state, sizeof(state)) && *state == 'R';
 }
 
-static bool receive(int socket, void *out, size_t size, __u64 deadline_ns)
+static bool wait_until(const struct reader *reader, __u64 deadline_ns)
+{
+	const __u64 last_ns = deadline_ns + STARVED_MS * 1000000ull;
+	struct pollfd ready = {.fd = reader->socket, .events = POLLIN};
+
+	for (;;) {
+		const __u64 now = now_ns();
+		int answer = poll(&ready, 1, now < deadline_ns ? (int)((deadline_ns - now) / 1000000 + 1) : LOOK_MS);
+
+		if (answer > 0 || (answer < 0 && errno != EINTR))
+			return answer > 0;
+		if (now >= last_ns || (now_ns() >= deadline_ns && !could_run(reader->pid)))
+			return poll(&ready, 1, 0) > 0;
+	}
+}
+
+static bool receive(const struct reader *reader, void *out, size_t size, __u64 deadline_ns)
 {
 	char *at = out;
 
 	while (size) {
 		ssize_t bytes;
 
-		if (!wait_until(socket, deadline_ns))
+		if (!wait_until(reader, deadline_ns))
 			return false;
-		bytes = recv(socket, at, size, MSG_DONTWAIT);
+		bytes = recv(reader->socket, at, size, MSG_DONTWAIT);
 		if (bytes <= 0)
 			return false;
 		at += bytes;
@@ -236,24 +257,24 @@ static bool receive(int socket, void *out, size_t size, __u64 deadline_ns)
 }
 
 /* The result, and what has come of the rest by then, at out; its bytes, or -1. */
-static ssize_t receive_result(int socket, __s64 *result, void *out, size_t most, __u64 deadline_ns)
+static ssize_t receive_result(const struct reader *reader, __s64 *result, void *out, size_t most, __u64 deadline_ns)
 {
 	struct iovec parts[] = {{result, sizeof(*result)}, {out, most}};
 	struct msghdr message = {.msg_iov = parts, .msg_iovlen = 2};
 	ssize_t bytes;
 
-	if (!wait_until(socket, deadline_ns))
+	if (!wait_until(reader, deadline_ns))
 		return -1;
-	bytes = recvmsg(socket, &message, MSG_DONTWAIT);
+	bytes = recvmsg(reader->socket, &message, MSG_DONTWAIT);
 	return bytes < (ssize_t)sizeof(*result) ? -1 : bytes - (ssize_t)sizeof(*result);
 }
 
 /* out: where memory goes; or for mappings *text, which is malloc()ed. */
 static ssize_t ask(struct reader *reader, const struct request *request, __u32 most_ms, void *out, char **text)
 {
-	const __u64 deadline_ns = now_ns() + most_ms * 1000000ull;
 	const size_t most = request->size ?: MAPS_BYTES + FIRST_BYTES;
 	__s64 result = 0;
+	__u64 deadline_ns;
 	ssize_t here;
 	int err;
 
@@ -262,16 +283,17 @@ static ssize_t ask(struct reader *reader, const struct request *request, __u32 m
 	err = start(reader);
 	if (err)
 		return err;
+	deadline_ns = now_ns() + most_ms * 1000000ull;
 	if (!send_all(reader->socket, request, sizeof(*request)))
 		goto lost;
-	here = receive_result(reader->socket, &result, out, request->size, deadline_ns);
+	here = receive_result(reader, &result, out, request->size, deadline_ns);
 	if (here < 0 || result > (__s64)most || here > (result > 0 ? result : 0))
 		goto lost;
 	if (result <= 0)
 		return result;
 	if (text)
 		*text = out = malloc(result);
-	if (out && receive(reader->socket, (char *)out + here, result - here, deadline_ns))
+	if (out && receive(reader, (char *)out + here, result - here, deadline_ns))
 		return result;
 lost:
 	if (text) {

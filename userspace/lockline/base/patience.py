@@ -9,6 +9,7 @@ too long (userspace/collector/base/patience.c).
 import socket
 import struct
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lockline.base.collector import spawn
@@ -20,6 +21,9 @@ if TYPE_CHECKING:
 # A page that is on a disk comes within this; the kernel takes long over very many mappings.
 MEMORY_SECONDS = 0.2
 MAPS_SECONDS = 2.0
+# A reader that could run but gets no CPU waits for no memory: it has this much longer.
+STARVED_SECONDS = 4.0
+_LOOK_SECONDS = 0.02
 # So many readers may be left alone; after that nothing more is read.
 MOST_LEFT = 64
 _ARGUMENT = "--read-for-collector"
@@ -78,13 +82,40 @@ class Reader:
         deadline = time.monotonic() + seconds
         try:
             answers.sendall(_REQUEST.pack(begin, tgid, size))
-            (result,) = _RESULT.unpack(_receive(answers, _RESULT.size, deadline))
+            (result,) = _RESULT.unpack(self._receive(answers, _RESULT.size, deadline))
             if result > (size or _MOST_BYTES):
                 raise OSError("not an answer")
-            return _receive(answers, result, deadline) if result > 0 else b""
+            return self._receive(answers, result, deadline) if result > 0 else b""
         except (OSError, struct.error):
             self._leave_alone(tgid)
             return b""
+
+    def _receive(self, answers: socket.socket, size: int, deadline: float) -> bytes:
+        """So many bytes.  Raises OSError if they do not come."""
+        parts = []
+        while size:
+            left = deadline - time.monotonic()
+            last = left < -STARVED_SECONDS or (left <= 0 and not self._could_run())
+            answers.settimeout(max(left, _LOOK_SECONDS))
+            try:
+                part = answers.recv(min(size, 1 << 20))
+            except TimeoutError:
+                if last:
+                    raise
+                continue
+            if not part:
+                raise ConnectionResetError
+            parts.append(part)
+            size -= len(part)
+        return b"".join(parts)
+
+    def _could_run(self) -> bool:
+        """Whether the reader runs, or waits for a CPU."""
+        try:
+            status = Path(f"/proc/{self._process.pid}/stat").read_text() if self._process else ""
+        except OSError:
+            return False
+        return status.rpartition(")")[2].split()[:1] == ["R"]
 
     def _start(self) -> socket.socket:
         if self._socket is None:
@@ -115,19 +146,3 @@ class Reader:
             self._process.kill()
             self._left.append((self._process, tgid))
         self._socket = self._process = None
-
-
-def _receive(answers: socket.socket, size: int, deadline: float) -> bytes:
-    """So many bytes.  Raises OSError if they do not come."""
-    parts = []
-    while size:
-        left = deadline - time.monotonic()
-        if left <= 0:
-            raise TimeoutError
-        answers.settimeout(left)
-        part = answers.recv(min(size, 1 << 20))
-        if not part:
-            raise ConnectionResetError
-        parts.append(part)
-        size -= len(part)
-    return b"".join(parts)
