@@ -29,7 +29,7 @@ _KERNEL = ("convoy", "hot-lock", "long-hold", "long-waits", "writer-starved", "r
 _USER = ("user-lock",)
 _NEIGHBOUR = ("held-by-others",)
 # What the neighbours of these do, with as many threads; read-maps of the program's own.
-NEIGHBOURS = {"files-seldom": ("one-directory", 4), "map-seldom": ("read-maps", 1)}
+NEIGHBOURS = {"files-seldom": ("one-directory", 4), "map-seldom": ("read-maps", 1), "map-rolled-up": ("read-rollup", 1)}
 _SLEEPS = ("holder-sleeps", "held-over-sleep")
 # Two CPUs hardly meet there.
 _LITTLE = (*_KERNEL, "busy-lock", *_NO_LOCK)
@@ -150,8 +150,15 @@ CASES: tuple[Case, ...] = (
     _of("long-section", ("holder-no-cpu",), "table_mutex", around="beside a busy group"),
     _of("files-seldom", ("stopped",), "strace", around="under strace"),
     _of("sleep-in-section", ("stopped",), "frozen", around="frozen", told=("thaw",)),
+    _of("pool-synced", _SLEEPS, "pool_mutex"),
+    _of("map-rolled-up", _NEIGHBOUR, around="beside a neighbour", threads=4),
+    _of("files-seldom", (*_NEIGHBOUR, *_LITTLE), around="beside a limited neighbour", threads=4),
+    _of("rotation", ("file-lock",), "incident.log", threads=5),
+    _of("one-arena", _USER, "arena", threads=200, around="200 threads"),
+    _of("inversion", _NO_CPU, "device_mutex", threads=3),
+    _of("sequence", ("user-spin", *_NO_LOCK), threads=4),
     Case("a program in Python", ("python3", "-c", PYTHON_LOAD), ("gil-bound",), ("interpreter lock",)),
-    Case("ptrace", ("lock_load", "ptrace", "4"), ("inactive-wait", *_KERNEL)),
+    Case("ptrace", ("lock_load", "ptrace", "4"), ("inactive-wait", "tracing", "stopped"), ("lock_load",)),
     Case("forks", ("lock_load", "fork", "6"), (*_KERNEL, *_USER)),
 )
 
@@ -293,10 +300,13 @@ def run_case(case: Case, options: tuple[str, ...] = (), whole_machine: bool = Fa
         if case.command[1] in ("groups", "kernfs-readers"):
             groups.callback(_remove_groups)
         _surround(case, stack, groups, process, directory)
-        if case.around == "beside a neighbour":
+        neighbour = case.around in ("beside a neighbour", "beside a limited neighbour")
+        if neighbour:
             what, threads = NEIGHBOURS[case.command[1]]
             command = (_INCIDENT, what, str(threads), str(process.pid))
             other = stack.enter_context(running(command, directory)).pid
+        if case.around == "beside a limited neighbour":
+            groups.enter_context(limited())(other)
         target = () if whole_machine else ("-p", str(process.pid))
         began = time.monotonic()
         done = subprocess.run(
@@ -314,7 +324,7 @@ def run_case(case: Case, options: tuple[str, ...] = (), whole_machine: bool = Fa
     story = json.loads(done.stdout)
     verdict = story["verdict"]
     cause = verdict["cause"] or verdict["kind"]
-    if case.around == "beside a neighbour" and verdict["cause"] is not None:
+    if neighbour and verdict["cause"] not in (None, "busy-lock"):
         # Whose doing it is counts, whatever rule says so.
         cause = "held-by-others" if str(other) in (verdict["culprit"] or "") else "another's"
     # Beside other loads it is true of every holder that it wants a CPU.

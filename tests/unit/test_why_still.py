@@ -6,12 +6,14 @@ from dataclasses import replace
 
 import pytest
 
+from lockline.analysis.findings import Process
 from lockline.analysis.sleep_functions import waits_for_futex
 from lockline.investigation import probes
 from lockline.investigation.choice import judge, proven
 from lockline.investigation.hypotheses import culprit, hypotheses
 from lockline.investigation.model import Investigation, Observation, Target
 from lockline.investigation.stops import (
+    Halted,
     Standing,
     Stop,
     Waiter,
@@ -97,9 +99,28 @@ def test_who_is_in_an_initialiser() -> None:
 
 
 def test_who_is_stopped_on_average() -> None:
-    looks = [[(5, "a", "ptrace_stop")], [(5, "a", "ptrace_stop"), (5, "a", "ptrace_stop")], [], [(6, "b", "do_wait")]]
-    (one,) = stops_of(looks, {5: 4}, lambda _: (77, "strace"))
+    looks = [[tracee(5)], [tracee(5), tracee(5)], [], [Halted(6, "b", "do_wait")]]
+    (one,) = stops_of(looks, {5: 4})
     assert one == Stop("tracer", "a", 5, 0.75, 4, 77, "strace")
+
+
+def tracee(tgid: int, tracer: tuple[int, str] = (77, "strace")) -> Halted:
+    """A thread that its tracer has stopped."""
+    return Halted(tgid, "a", "ptrace_stop", tracer)
+
+
+def test_tracees_that_live_for_moments_count_for_their_tracer() -> None:
+    looks = [[tracee(2 * look), tracee(2 * look + 1)] for look in range(1, 9)]
+    (one,) = stops_of(looks, {})
+    assert (one.threads, one.of, one.by, one.by_comm, one.processes) == (2.0, 2, 77, "strace", 16)
+    # Those whose tracer is not known do not count for one.
+    unknown = stops_of([[tracee(look, (0, ""))] for look in range(1, 9)], {})
+    assert len(unknown) == 8
+    known = of_program(observation("totals"), FUTEX_QUIET, observation("sleeps", stops=(one,)))
+    verdict = judge(known, "nothing left to try")
+    assert verdict.cause is not None
+    assert (verdict.cause.cause, verdict.sure) == ("stopped", "high")
+    assert culprit(verdict.cause, known) == Process("strace", 77)
 
 
 def test_a_mutex_whose_owner_has_ended_is_the_cause() -> None:

@@ -333,18 +333,28 @@ static void map_seldom(long thread)
 }
 
 /* A monitoring agent that reads what a process has mapped: it has that process's mmap_lock meanwhile. */
-static void read_maps(long thread)
+static void read_all_of(const char *name)
 {
 	static _Thread_local char text[1 << 16];
 	char path[64];
 	int maps;
 
-	snprintf(path, sizeof(path), "/proc/%d/smaps", neighbour);
+	snprintf(path, sizeof(path), "/proc/%d/%s", neighbour, name);
 	maps = open(path, O_RDONLY | O_CLOEXEC);
 	must(maps >= 0, path);
 	while (read(maps, text, sizeof(text)) > 0)
 		continue;
 	close(maps);
+}
+
+static void read_maps(long thread)
+{
+	read_all_of("smaps");
+}
+
+static void read_rollup(long thread)
+{
+	read_all_of("smaps_rollup");
 }
 
 /* Three threads in a ring. */
@@ -544,6 +554,8 @@ static const struct incident incidents[] = {
 	{"files-seldom", files_seldom, NULL},
 	{"map-seldom", map_seldom, NULL},
 	{"read-maps", read_maps, NULL},
+	{"map-rolled-up", map_seldom, NULL},
+	{"read-rollup", read_rollup, NULL},
 	{"deadlock-of-three", deadlock_of_three, NULL},
 	{"leaked-semaphore", leak_semaphore, NULL},
 	{"starved-writer", starve_writers, NULL},
@@ -558,7 +570,7 @@ static const struct incident incidents[] = {
 	{"map-under-mutex", map_under_mutex, NULL},
 };
 
-static const struct incident *const others[] = {kernel_incidents, spin_incidents, process_incidents};
+static const struct incident *const others[] = {kernel_incidents, spin_incidents, process_incidents, holder_incidents};
 static const struct incident *incident;
 
 static void *run(void *argument)

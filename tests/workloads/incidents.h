@@ -14,8 +14,8 @@ struct incident {
 	void (*prepare)(long threads);
 };
 
-/* Loads that meet in the kernel, on a CPU, and among processes; the last of each has no name. */
-extern const struct incident kernel_incidents[], spin_incidents[], process_incidents[];
+/* Loads that meet in the kernel, on a CPU, among processes, and at a holder; the last of each has no name. */
+extern const struct incident kernel_incidents[], spin_incidents[], process_incidents[], holder_incidents[];
 
 /* Runs on a CPU for so long. */
 void spin_us(long us);

@@ -16,7 +16,7 @@ from pathlib import Path
 from lockline.analysis.sleep_functions import is_nap, kind_of, other_of, waits_for_futex
 from lockline.base.patience import Reader
 from lockline.cli.why_counters import CGROUPS, MOST_CHILDREN, PROC, descendants_of, short_text, text_of, threads_of
-from lockline.cli.why_still import FutexWaiters, caller_of_nap, state_of, stops_in, switches_of
+from lockline.cli.why_still import FutexWaiters, caller_of_nap, state_of, stops_in, switches_of, tracer_of
 from lockline.investigation import probes
 from lockline.investigation.model import Target
 from lockline.investigation.sleeps import (
@@ -31,6 +31,7 @@ from lockline.investigation.sleeps import (
     sleeps_of,
     waited_for,
 )
+from lockline.investigation.stops import stop_of
 
 # Of all looks together; those at each thread are fewer where there are many.
 MOST_READS = probes.SLEEP_LOOKS
@@ -144,7 +145,9 @@ def _sleeper(tgid: int, tid: int, napping: "_Napping", waiting: FutexWaiters | N
         return None
     comm = short_text(f"{task}/comm")
     if kind is None:
-        return Sleeper(tgid, tid, comm, function, cannot_stop=cannot_stop)
+        # Who traces it is read now: it may be gone at the end of the looks.
+        tracer = tracer_of(tgid) if stop_of(function) == "tracer" else (0, "")
+        return Sleeper(tgid, tid, comm, function, cannot_stop=cannot_stop, tracer=tracer)
     call = parse_call(short_text(f"{task}/syscall"))
     if kind == "file-lock":
         name, inode = _file_of(tgid, call)
@@ -282,6 +285,9 @@ def look_at_sleeps(target: Target, seconds: float) -> Sleeps:
     few = len(threads) <= MOST_NAPPING
     for left in range(number, 0, -1):
         first = waiting if left == number else None
+        if few and first is None and target.tgids:
+            # A program may end processes and make new ones all the time.
+            threads = threads_wanted(target)[:MOST_NAPPING]
         sleepers = [one for tgid, tid in threads if (one := _sleeper(tgid, tid, napping, first, few)) is not None]
         files = [one for one in sleepers if kind_of(one.function) == "file-lock"]
         read_locks = bool(files) and files_read < MOST_READS_OF_LOCKS

@@ -12,6 +12,7 @@ from lockline.cli.why_counters import CGROUPS, PROC, descendants_of, short_text,
 from lockline.cli.why_memory import Memory
 from lockline.investigation.sleeps import Sleeper, parse_call
 from lockline.investigation.stops import (
+    Halted,
     Standing,
     Stop,
     Waiter,
@@ -35,13 +36,19 @@ _MOST_THREADS = 32
 _MUTEX = struct.Struct("=iIi")
 
 
+def _status(pid: int, name: str) -> int:
+    """A number in /proc/PID/status; 0: there is none."""
+    for line in text_of(PROC / str(pid) / "status").splitlines():
+        if line.startswith(f"{name}:"):
+            return int(line.split()[1])
+    return 0
+
+
 def tracer_of(tgid: int) -> tuple[int, str]:
-    """Who traces a process, and its name; 0: nobody."""
-    for line in text_of(PROC / str(tgid) / "status").splitlines():
-        if line.startswith("TracerPid:"):
-            tracer = int(line.split()[1])
-            return tracer, short_text(f"{PROC}/{tracer}/comm") if tracer else ""
-    return 0, ""
+    """The process that traces a process, and its name; 0: none.  The kernel names the thread that traces."""
+    thread = _status(tgid, "TracerPid")
+    tracer = _status(thread, "Tgid") or thread if thread else 0
+    return tracer, short_text(f"{PROC}/{tracer}/comm") if tracer else ""
 
 
 def _frozen_group(tgid: int) -> str:
@@ -84,10 +91,13 @@ def stopped_now(tgids: Sequence[int]) -> tuple[Stop, ...]:
 
 def stops_in(looks: Sequence[Sequence[Sleeper]]) -> tuple[Stop, ...]:
     """Who is stopped on average."""
-    seen = [[(one.tgid, one.comm, one.function) for one in moment if stop_of(one.function)] for moment in looks]
-    processes = {tgid for moment in seen for tgid, _, _ in moment}
+    seen = [
+        [Halted(one.tgid, one.comm, one.function, one.tracer) for one in moment if stop_of(one.function)]
+        for moment in looks
+    ]
+    processes = {one.tgid for moment in seen for one in moment}
     threads = {tgid: len(threads_of(tgid, _MOST_WAITERS)) for tgid in processes}
-    return stops_of(seen, threads, tracer_of)
+    return stops_of(seen, threads)
 
 
 def switches_of(tgid: int, tid: int) -> int | None:

@@ -23,7 +23,8 @@ class Sleeper:
     """A thread at one moment that sleeps in a function worth telling.
 
     name: of the file or the semaphore that it waits for, '' if not known.  inode: of that file, else 0.  semaphore: its
-    set and its number there, if it is one and both are known.  cannot_stop: no signal ends this sleep.
+    set and its number there, if it is one and both are known.  cannot_stop: no signal ends this sleep.  tracer: the
+    process that has stopped it, and its name; 0: none.
     """
 
     tgid: int
@@ -34,6 +35,7 @@ class Sleeper:
     inode: int = 0
     semaphore: tuple[int, int] | None = None
     cannot_stop: bool = False
+    tracer: tuple[int, str] = (0, "")
 
 
 @dataclass(frozen=True, slots=True)

@@ -42,6 +42,10 @@ def _of_stop(number: int, stop: Stop) -> Hypothesis:
     process = Process(stop.comm, stop.tgid)
     if stop.kind == "frozen":
         claim = fact("why-frozen", process=process, group=Text(stop.frozen_group) if stop.frozen_group else None)
+    elif stop.kind == "tracer" and stop.processes > 1 and stop.by:
+        claim = fact(
+            "why-tracer-stops", tracer=Process(stop.by_comm, stop.by), processes=Measure(stop.processes, "processes")
+        )
     elif stop.kind == "tracer":
         claim = fact(
             "why-stopped-by-tracer", tracer=Process(stop.by_comm, stop.by) if stop.by else None, process=process
@@ -49,6 +53,8 @@ def _of_stop(number: int, stop: Stop) -> Hypothesis:
     else:
         claim = fact("why-stopped-by-signal", process=process)
     told = fact("why-threads-stopped", threads=Measure(stop.threads, "threads"), of=Measure(stop.of, "threads"))
+    if stop.kind == "tracer" and stop.processes > 1:
+        told = fact("why-tracees-stopped", threads=Measure(stop.threads, "threads"), function=Function("ptrace_stop"))
     return Hypothesis(
         cause=STOPPED,
         subject=process,

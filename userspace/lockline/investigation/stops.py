@@ -53,7 +53,8 @@ def stop_of(function: str) -> StopKind | None:
 class Stop:
     """A process whose threads are stopped.  threads: so many on average, of `of`.
 
-    by: who traces it, 0: not known.  frozen_group: the control group that is frozen.  whole: nothing of
+    by: who traces it, 0: not known; processes: that are stopped by the same, of which this one was seen most.
+    frozen_group: the control group that is frozen.  whole: nothing of
     the target runs, of this process or another one of it.
     """
 
@@ -66,6 +67,17 @@ class Stop:
     by_comm: str = ""
     frozen_group: str = ""
     whole: bool = False
+    processes: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Halted:
+    """A thread that is stopped at one moment, in that kernel function; tracer: who stopped it, 0: nobody is known."""
+
+    tgid: int
+    comm: str
+    function: str
+    tracer: tuple[int, str] = (0, "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,23 +174,48 @@ def _merged(found: Sequence[Standing]) -> list[Standing]:
     return [*by_owner.values(), *rest]
 
 
-def stops_of(
-    looks: Sequence[Sequence[tuple[int, str, str]]], threads: Mapping[int, int], who: Callable[[int], tuple[int, str]]
-) -> tuple[Stop, ...]:
-    """Who is stopped on average; looks: process, name and kernel function of threads that are stopped at each.
+def stops_of(looks: Sequence[Sequence[Halted]], threads: Mapping[int, int]) -> tuple[Stop, ...]:
+    """Who is stopped on average; looks: the threads that are stopped at each.  threads: of each process, 0: it is gone.
 
-    threads: of each process.  who: the tracer of a process, and its name.
+    All whom one tracer stops count together: it may trace many that live for moments.
     """
-    seen: Counter[tuple[int, StopKind]] = Counter()
+    seen: Counter[tuple[StopKind, int]] = Counter()
+    tracees: defaultdict[tuple[StopKind, int], Counter[int]] = defaultdict(Counter)
     comms: dict[int, str] = {}
+    tracers: dict[int, str] = {}
+    at_once: Counter[tuple[StopKind, int]] = Counter()
     for moment in looks:
-        for tgid, comm, function in moment:
-            kind = stop_of(function)
-            if kind is not None:
-                seen[tgid, kind] += 1
-                comms[tgid] = comm
+        now: defaultdict[tuple[StopKind, int], set[int]] = defaultdict(set)
+        for one in moment:
+            kind = stop_of(one.function)
+            if kind is None:
+                continue
+            by, by_comm = one.tracer
+            key = (kind, by or one.tgid)
+            seen[key] += 1
+            tracees[key][one.tgid] += 1
+            comms[one.tgid] = one.comm
+            now[key].add(one.tgid)
+            if by:
+                tracers[by] = by_comm
+        for key, processes in now.items():
+            at_once[key] = max(at_once[key], len(processes))
     found = []
-    for (tgid, kind), count in seen.most_common():
-        by, by_comm = who(tgid) if kind == "tracer" else (0, "")
-        found.append(Stop(kind, comms[tgid], tgid, count / len(looks), threads.get(tgid, 1), by, by_comm))
+    for key, count in seen.most_common():
+        kind, who = key
+        tgid = tracees[key].most_common(1)[0][0]
+        of = sum(threads.get(one, 0) for one in tracees[key])
+        by = who if kind == "tracer" and who in tracers else 0
+        found.append(
+            Stop(
+                kind=kind,
+                comm=comms[tgid],
+                tgid=tgid,
+                threads=count / len(looks),
+                of=max(of, at_once[key]),
+                by=by,
+                by_comm=tracers.get(by, ""),
+                processes=len(tracees[key]),
+            )
+        )
     return tuple(found)

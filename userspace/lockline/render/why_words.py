@@ -54,6 +54,7 @@ SENTENCES: Mapping[str, str] = {
     "why-long-hold": "one function holds {lock} for long",
     "why-stopped-by-signal": "{process} is stopped by a signal",
     "why-stopped-by-tracer": "{process} stops again and again[ for {tracer}], which traces it",
+    "why-tracer-stops": "{processes} processes stop again and again for {tracer}, which traces them",
     "why-frozen": "{process} is frozen, with its control group[ {group}]",
     "why-owner-gone": (
         "{threads} threads of {process} wait for a mutex whose owner, thread {owner}, has ended: nobody releases it"
@@ -67,6 +68,7 @@ SENTENCES: Mapping[str, str] = {
     "why-perturbation": "lockline's own probes make these waits",
     # For and against.
     "why-threads-stopped": "{threads:.2f} of its {of} are stopped, on average",
+    "why-tracees-stopped": "{threads:.2f} of their threads stand in {function} on average, until it lets them go on",
     "why-standing": (
         "{threads} threads of {process} waited for it all the time, and none of them ran[; they are in {function}]"
     ),
