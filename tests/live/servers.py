@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Real servers under load, Debian's memcached and PostgreSQL: unprivileged, with sockets and directories of their own.
+"""Real servers under load, Debian's memcached, PostgreSQL and MariaDB.
 
-Nothing of the machine's own services is touched, and nothing is left.  As root:
-servers do not run as root, and become `nobody`.
+They are unprivileged, with sockets and directories of their own.  Nothing of the machine's own services is touched,
+and nothing is left.  As root: servers do not run as root, and become `nobody`.
 """
 
 import os
@@ -16,6 +16,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 DEADLINE_S = 120.0
@@ -56,7 +57,7 @@ class Server:
             timeout=10 * DEADLINE_S,
             check=False,
         )
-        found = re.search(r"(?:tps = |TPS: )([\d.]+)", done.stdout)
+        found = re.search(r"(?:tps = |TPS: |transactions: .*\(|Requests per second: +)([\d.]+)", done.stdout)
         if done.returncode or not found:
             raise NoServerError(f"the load of {self.name} failed: {(done.stderr or done.stdout).strip()[-300:]}")
         return float(found[1])
@@ -91,7 +92,7 @@ def _descendants(pid: int) -> list[int]:
 
 
 @contextmanager
-def _started(command: list[str], log: Path, answers: Callable[[], bool], ask_to_end: signal.Signals) -> Iterator[int]:
+def started(command: list[str], log: Path, answers: Callable[[], bool], ask_to_end: signal.Signals) -> Iterator[int]:
     """The pid of a server that answers; ended with all that it started."""
     with log.open("w", encoding="utf-8") as output:
         process = subprocess.Popen(
@@ -121,35 +122,55 @@ def _started(command: list[str], log: Path, answers: Callable[[], bool], ask_to_
             process.wait()
 
 
+def run_in(directory: Path, *command: str) -> None:
+    """A command that prepares a server, as its user."""
+    done = subprocess.run(
+        command,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        cwd=directory,
+        user=USER,
+        group=GROUP,
+        extra_groups=[],
+        check=False,
+    )
+    if done.returncode:
+        raise NoServerError(f"{command[0]} failed: {done.stderr.strip()[-300:]}")
+
+
 @contextmanager
-def _directory() -> Iterator[Path]:
+def directory_of_server() -> Iterator[Path]:
     """An empty directory of the servers' user."""
     with tempfile.TemporaryDirectory(prefix="lockline-server-") as name:
         shutil.chown(name, USER, GROUP)
         yield Path(name)
 
 
-def _free_port() -> int:
+def free_port() -> int:
+    """A port of this machine that nobody listens at."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]
         return port
 
 
+def listens(port: int) -> bool:
+    """Whether somebody takes connections at this port."""
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
 @contextmanager
 def memcached(threads: int = 4) -> Iterator[Server]:
     """memcached with so many worker threads; its load gets nine times and sets once in ten requests."""
     server, load = program("memcached"), program("memcaslap", "memaslap")
-    port = _free_port()
-
-    def answers() -> bool:
-        with socket.socket() as probe:
-            return probe.connect_ex(("127.0.0.1", port)) == 0
+    port = free_port()
 
     options = ["-l", "127.0.0.1", "-p", str(port), "-U", "0", "-t", str(threads), "-m", "64", "-c", "4096"]
     with (
-        _directory() as directory,
-        _started([server, *options], directory / "log", answers, signal.SIGTERM) as pid,
+        directory_of_server() as directory,
+        started([server, *options], directory / "log", lambda: listens(port), signal.SIGTERM) as pid,
     ):
         yield Server(
             "memcached",
@@ -169,23 +190,8 @@ def postgresql(scale: int) -> Iterator[Server]:
     alone.
     """
     settings = {"listen_addresses": "", "fsync": "off", "autovacuum": "off", "jit": "off", "max_connections": "200"}
-    with _directory() as directory:
-
-        def run(*command: str) -> None:
-            done = subprocess.run(
-                command,
-                stdin=subprocess.DEVNULL,
-                capture_output=True,
-                text=True,
-                cwd=directory,
-                user=USER,
-                group=GROUP,
-                extra_groups=[],
-                check=False,
-            )
-            if done.returncode:
-                raise NoServerError(f"{command[0]} failed: {done.stderr.strip()[-300:]}")
-
+    with directory_of_server() as directory:
+        run = partial(run_in, directory)
         data = str(directory / "data")
         connect = ("-h", str(directory), "-U", "postgres")
         run(program("initdb"), "-D", data, "-A", "trust", "-U", "postgres", "--no-sync", "--no-locale")
@@ -195,7 +201,7 @@ def postgresql(scale: int) -> Iterator[Server]:
         def answers() -> bool:
             return subprocess.run([program("pg_isready"), "-q", *connect], check=False).returncode == 0
 
-        with _started(command, directory / "log", answers, signal.SIGINT) as pid:
+        with started(command, directory / "log", answers, signal.SIGINT) as pid:
             run(program("pgbench"), *connect, "-q", "-i", "-s", str(scale), "postgres")
             yield Server(
                 "PostgreSQL",
@@ -203,5 +209,37 @@ def postgresql(scale: int) -> Iterator[Server]:
                 lambda clients, requests: [
                     *(program("pgbench"), *connect, "-n", "-M", "prepared"),
                     *("-c", str(clients), "-t", str(requests), "postgres"),
+                ],
+            )
+
+
+@contextmanager
+def mariadb(rows: int = 1) -> Iterator[Server]:
+    """MariaDB with one table of so many rows, which sysbench updates by their key: with one row, all want the same.
+
+    The log is not waited for, since it is locks that are looked at and not disks.
+    """
+    sysbench = program("sysbench")
+    with directory_of_server() as directory:
+        where, data = str(directory / "socket"), str(directory / "data")
+        server = program("mariadbd")
+        words = ["--no-defaults", f"--datadir={data}"]
+        run_in(directory, program("mariadb-install-db"), *words, "--auth-root-authentication-method=normal")
+        words += [f"--socket={where}", "--skip-networking", "--performance-schema=on", "--max-connections=200"]
+        words += ["--innodb-flush-log-at-trx-commit=0", "--innodb-lock-wait-timeout=100"]
+        ask = [program("mariadb-admin"), "--no-defaults", f"--socket={where}", "-u", "root"]
+        load = [sysbench, "oltp_update_non_index", f"--mysql-socket={where}", "--mysql-user=root", "--mysql-db=test"]
+        load += ["--db-driver=mysql", "--tables=1", f"--table-size={rows}"]
+
+        def answers() -> bool:
+            return subprocess.run([*ask, "ping"], capture_output=True, check=False).returncode == 0
+
+        with started([server, *words], directory / "log", answers, signal.SIGTERM) as pid:
+            run_in(directory, *load, "prepare")
+            yield Server(
+                "MariaDB",
+                pid,
+                lambda clients, requests: [
+                    *(*load, "--time=0", f"--threads={clients}", f"--events={clients * requests}", "run"),
                 ],
             )

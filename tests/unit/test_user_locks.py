@@ -26,6 +26,7 @@ from lockline.analysis.user_evidence import (
     PY_LOCK,
     PY_MUTEX,
     PY_QUEUE,
+    ROW_LOCK,
     RUST_CHANNEL,
     RUST_MUTEX,
     RUST_RWLOCK,
@@ -179,6 +180,7 @@ PY_MUTEX_WAIT = ("_PySemaphore_Wait", "_PyParkingLot_Park", "_PyMutex_LockTimed"
         (parked(WAIT, (2, 3, 4)), None),
         (parked(PARK, (2, 3, 4)), JAVA_LOCK),
         # Workers without names that another thread wakes; the same by name; and a lock that is hardly waited for.
+        (parked(PARK[:2], (2, 3, 4)), JAVA_LOCK),
         (parked(PARK[:2], (9,)), None),
         (parked(TAKE, (2, 3, 4)), None),
         (parked(PARK, (2, 3, 4), WINDOW // 10), None),
@@ -208,6 +210,40 @@ def test_threads_that_park_on_words_of_their_own(words: list[Seen], make: str | 
     assert [one.make for one in found] == ([make] if make else [])
     if make:
         assert found[0].words == (2, 3, 4)
+
+
+@pytest.mark.parametrize(
+    ("functions", "from_9", "unclear"), [(PARK[:2], 1, True), (PARK[:2], 0, False), (PARK, 1, False)]
+)
+def test_workers_of_java_that_pass_jobs_on(functions: tuple[str, ...], from_9: int, unclear: bool) -> None:
+    """Who brings the jobs never waits there; where Java's functions have names, these tell."""
+    words = [
+        replace(entry, wakes=(*entry.wakes, Calls(9, (), (), from_9, 0)) if from_9 else entry.wakes)
+        for entry in parked(functions, (2, 3, 4))
+    ]
+    found = one(recognise(words, (), WINDOW))
+    assert (found.make, found.lock, found.unclear) == (JAVA_LOCK, not unclear, unclear)
+    assert ("jcmd" in found.why) == unclear
+
+
+UPDATE = ("__futex_wait", "pthread_cond_timedwait@@GLIBC_2.3.2", "handler::ha_index_read_map", "mysql_update")
+READ_PAGE = ("__futex_wait", "pthread_mutex_lock", "handler::ha_index_read_map", "mysql_update")
+COMMIT = ("pthread_cond_signal", "ha_commit_trans", "trans_commit_stmt")
+JOB = ("pthread_cond_signal", "tpool::thread_pool_generic::submit_task")
+
+
+@pytest.mark.parametrize(
+    ("waits", "wakes", "found"),
+    [(UPDATE, COMMIT, True), (UPDATE, JOB, False), (READ_PAGE, COMMIT, False), (UPDATE[:2], COMMIT, False)],
+)
+def test_rows_that_transactions_have_locked(waits: tuple[str, ...], wakes: tuple[str, ...], found: bool) -> None:
+    """Each thread waits at a condition of its own; those who commit wake it."""
+    words = [
+        replace(entry, wakes=tuple(replace(call, functions=wakes) for call in entry.wakes))
+        for entry in parked(waits, (2, 3, 4))
+    ]
+    locks = [lock for lock in recognise(words, (), WINDOW) if lock.lock]
+    assert [(lock.make, lock.sure, lock.words) for lock in locks] == [(ROW_LOCK, "high", (2, 3, 4))] * found
 
 
 def test_a_monitor_that_is_held_over_a_wait_by_threads_that_start_late() -> None:

@@ -8,6 +8,7 @@ who comes last wakes all others.
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
+from lockline.analysis.findings import UserLock
 from lockline.base.c_library import FUTEX_CALLERS, is_c_library
 from lockline.base.values import dataclass
 from lockline.recording import rows
@@ -35,6 +36,7 @@ PY_QUEUE = "Python queue"
 PY_PROCESS_LOCK = "Python multiprocessing.Lock"
 RUBY_GVL = "Ruby GVL"
 RUBY_MUTEX = "Ruby Mutex"
+ROW_LOCK = "database row lock"
 RWLOCK = "pthread rwlock"
 BARRIER = "pthread barrier"
 OPENMP_BARRIER = "OpenMP barrier"
@@ -147,6 +149,33 @@ class Goroutines:
     comm: str
     tgid: int
     wakes: int
+
+
+# Threads that each wait at a word of their own: its address and name are the waiter's, and not the lock's.
+_CALLED = {
+    MONITOR: "a Java monitor (its object moves; class not known)",
+    JAVA_LOCK: "a lock of java.util.concurrent",
+    NET_MONITOR: "a .NET monitor",
+    NET_LOCK: "a lock of .NET",
+    PARKING_LOT: "a lock of parking_lot",
+    ABSL_MUTEX: "an absl::Mutex",
+    PY_MUTEX: "a PyMutex",
+    ROW_LOCK: "locked rows of the database",
+    RUBY_MUTEX: "a Mutex of Ruby",
+    RUST_CHANNEL: "a channel of Rust",
+}
+# The address is the lock's: a variable has a name, what lies on the heap has none.
+_CALLED_ON_HEAP = {
+    GO_MUTEX: "a sync.Mutex",
+    GO_RWMUTEX: "a sync.RWMutex",
+    GO_CHANNEL: "a channel of Go",
+}
+
+
+def lock_called(futex: rows.Futex, make: str) -> UserLock:
+    """What a lock is called: by its make where that tells more than an address on a heap, else as the word is."""
+    name = _CALLED.get(make, "") or futex.name or _CALLED_ON_HEAP.get(make, "")
+    return UserLock(name, "" if name else futex.object)
 
 
 def by_process(seen: Iterable[Seen]) -> dict[tuple[int, bool], dict[int, Seen]]:

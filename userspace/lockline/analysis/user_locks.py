@@ -5,9 +5,11 @@ By the layout of their words, the functions that wait and wake there, and who wa
 """
 
 import functools
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from lockline.analysis import openmp_waits, pthreads
+from lockline.analysis.row_locks import row_locks
 from lockline.analysis.ruby_locks import ruby_locks
 from lockline.analysis.user_evidence import (
     ABSL_MUTEX,
@@ -148,8 +150,9 @@ class _Make:
     """A make of lock: functions of those who wait for it, and of waits there that are none (unless).
 
     peers: only if threads that wait also wake each other and somebody can have it, as idle workers come from the same
-    functions.  words: each of its threads waits at a word of its own.  pair: it has two words.  file: also who waits in
-    this file, whatever the function; stripped files have no names.
+    functions.  words: each of its threads waits at a word of its own.  pair: it has two words.  queues: idle workers
+    wait there too, which only functions with one of these in their names tell from those who wait for a lock.  file:
+    also who waits in this file, whatever the function; stripped files have no names.
     """
 
     name: str
@@ -158,6 +161,7 @@ class _Make:
     peers: bool = False
     words: bool = False
     pair: bool = False
+    queues: tuple[str, ...] = ()
     file: str = ""
 
 
@@ -184,6 +188,7 @@ _MAKES = (
         ("ConditionObject", "ConditionNode", "BlockingQueue", "ForkJoinPool", "SynchronousQueue", "awaitNanos"),
         peers=True,
         words=True,
+        queues=("java.util.concurrent", "LockSupport", "AbstractQueued", "ReentrantLock", "Semaphore"),
     ),
     _Make(
         PY_MUTEX,
@@ -227,6 +232,9 @@ _MAKES = (
 _FEW_WAITS = 8
 # Of each of them: the end of an idle program wakes its threads one by one.
 _WAITS_EACH = 3
+# Sampled wakes, and of all of them, by a thread that never waits: as many as this are no chance.
+_JOBS = 3
+_BRINGS_JOBS = 0.05
 
 
 def _pairs_of(found: Sequence[Seen]) -> list[list[Seen]]:
@@ -258,6 +266,8 @@ def _of_make(make: _Make, found: list[Seen], words: Collection[Seen], window_ns:
         # Who waits for a job, or for another lock, waits for others; who sleeps for a while is woken by the clock.
         others = (entry for entry in words if entry not in found and entry.total.timed_out < MOST * entry.total.slept)
         held = "" if make.peers else held_over_wait(circle, others, window_ns)
+        if make.queues and not share_from([call for entry in circle for call in entry.waits], make.queues):
+            held = _hands_out_work(circle)
         if not make.peers and not any(entry.wakes or entry.total.slept for entry in circle):
             held = "nobody released it during the recording: its holder may wait for work"
         if held:
@@ -271,6 +281,27 @@ def _of_make(make: _Make, found: list[Seen], words: Collection[Seen], window_ns:
             sure="medium" if make.peers and make.words else "high",
             why=why,
         )
+
+
+def _hands_out_work(words: Sequence[Seen]) -> str:
+    """Why the threads may be workers that wait for jobs; '' if nothing says so.
+
+    A thread that takes a lock as often as others do waits for it as often: one that wakes and was never seen to wait
+    there may bring the jobs, which workers pass on (java.util.concurrent.LinkedBlockingQueue: take() signals the next).
+    """
+    inside = {call.task for entry in words for call in entry.waits}
+    wakes: Counter[int] = Counter()
+    for call in (call for entry in words for call in entry.wakes):
+        wakes[call.task] += call.waits
+    every = sum(wakes.values())
+    brings = [task for task, count in wakes.items() if task not in inside and count >= max(_JOBS, _BRINGS_JOBS * every)]
+    if not brings:
+        return ""
+    part = sum(wakes[task] for task in brings) / every
+    return (
+        f"a thread that never waits there makes {part:.0%} of the wakes: it may bring jobs to idle workers; with the"
+        " names of Java's functions (`jcmd PID Compiler.perfmap` while lockline records) this would be known"
+    )
 
 
 def _waits_at(make: _Make, call: Calls) -> bool:
@@ -578,6 +609,7 @@ def recognise(
         ruby_locks(processes, window_ns),
         pthreads.held_while_idle(processes, locks, window_ns),
         _rust_channels(processes, window_ns),
+        row_locks(processes, window_ns),
         pthreads.barriers(processes),
         _made(processes, window_ns),
         _go(processes, window_ns),

@@ -16,10 +16,10 @@ from dataclasses import dataclass, replace
 from math import sqrt
 
 from lockline.analysis.answer import NEGLIGIBLE_SHARE
-from lockline.analysis.findings import Lock, Subject, UserLock
+from lockline.analysis.findings import Lock, Subject
 from lockline.analysis.futex import LOCK
 from lockline.analysis.model import LockWaits, Report
-from lockline.analysis.user_evidence import GIL, RUBY_GVL
+from lockline.analysis.user_evidence import GIL, RUBY_GVL, lock_called
 
 # Fewer waits say little of an average.
 ENOUGH_WAITS = 100
@@ -138,7 +138,7 @@ def _of_programs(report: Report) -> list[Bound]:
         waiters = report.window.share(futex.figures.wait_ns) or 0.0
         if waiters < NEGLIGIBLE_SHARE:
             continue
-        subject = UserLock(futex.futex.name, "" if futex.futex.name else futex.futex.object)
+        subject = lock_called(futex.futex, futex.make)
         threads, waits = futex.total.waiters, futex.figures.waits
         if waits < ENOUGH_WAITS or waits < WAITS_EACH * threads or threads < 2:
             why = "there were too few waits for it" if waits < ENOUGH_WAITS else "lockline sees no loop"

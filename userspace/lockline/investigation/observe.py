@@ -12,7 +12,7 @@ from lockline.analysis.episode_model import Doing, Episode
 from lockline.analysis.findings import Process, Task
 from lockline.analysis.futex import LOCK, PARKED, UNCLEAR, FutexWaits
 from lockline.analysis.model import LockWaits, Report
-from lockline.analysis.user_evidence import GO_CHANNEL, GO_MUTEX, GO_RWMUTEX, RWLOCK
+from lockline.analysis.user_evidence import GO_CHANNEL, GO_MUTEX, GO_RWMUTEX, RWLOCK, lock_called
 from lockline.analysis.whatif import what_if
 from lockline.investigation.model import (
     Blamed,
@@ -160,9 +160,10 @@ def _holdings(report: Report) -> tuple[Holding, ...]:
 
 
 def _user_lock(report: Report, futex: FutexWaits) -> UserLockSeen:
+    called = lock_called(futex.futex, futex.make)
     return UserLockSeen(
-        name=futex.futex.name,
-        mapping="" if futex.futex.name else futex.futex.object,
+        name=called.name,
+        mapping=called.mapping,
         tgid=futex.futex.tgid,
         comm=futex.futex.comm,
         address=futex.futex.address,

@@ -52,6 +52,7 @@ SENTENCES: Mapping[str, str] = {
     "hot-go-mutex": "Goroutines of {process} wait for a sync.Mutex[, in {where}]",
     "hot-go-rwmutex": "Goroutines of {process} wait for a sync.RWMutex[, in {where}]",
     "hot-java-lock": "Threads of {process} wait for a lock of java.util.concurrent[, in {where}]",
+    "hot-row-lock": "Threads of {process} wait for rows that other transactions have locked[, in {where}]",
     "hot-monitor": "Threads of {process} wait for a Java monitor (synchronized)[, in {where}]",
     "hot-net-lock": "Threads of {process} wait for each other in .NET: they seem to have a lock",
     "hot-net-monitor": "Threads of {process} wait for a .NET monitor (lock)[, in {where}]",
@@ -240,6 +241,14 @@ REMEDIES: Mapping[str, str] = {
     ),
     "java-lock-events": (
         "`jcmd PID JFR.start` records jdk.JavaMonitorEnter and jdk.ThreadPark: class and line of each long wait"
+    ),
+    "row-lock-less": (
+        "make transactions that change the same rows shorter, and change those rows last; spread a counter over several"
+        " rows"
+    ),
+    "row-lock-which": (
+        "`SELECT * FROM information_schema.innodb_lock_waits` and `innodb_locks` (MySQL 8: sys.innodb_lock_waits) tell"
+        " which row and statement"
     ),
     "java-narrow-lock": (
         "do less between lock() and unlock(); split the lock by key, or use a concurrent collection, StampedLock or"

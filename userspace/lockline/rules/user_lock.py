@@ -46,6 +46,7 @@ from lockline.analysis.user_evidence import (
     PY_LOCK,
     PY_MUTEX,
     PY_PROCESS_LOCK,
+    ROW_LOCK,
     RUBY_GVL,
     RUBY_MUTEX,
     RUST_CHANNEL,
@@ -86,6 +87,7 @@ _CLAIMS = {
     ATOMICS: "hot-atomics",
     NET_MONITOR: "hot-net-monitor",
     NET_LOCK: "hot-net-lock",
+    ROW_LOCK: "hot-row-lock",
 }
 
 
@@ -166,6 +168,8 @@ def _remedies(make: str, process: Process, released: str, stacks: bool) -> tuple
         return remedy("go-narrow-mutex"), remedy("go-mutex-profile")
     if make == GO_RWMUTEX:
         return remedy("go-narrow-rwmutex"), remedy("go-block-profile")
+    if make == ROW_LOCK:
+        return remedy("row-lock-less"), remedy("row-lock-which")
     if make == RUST_CHANNEL:
         return (remedy("more-receivers"),)
     if make == GO_CHANNEL:

@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Locks that a database keeps on rows of its tables, for which each of its threads waits at a condition of its own."""
+
+from collections.abc import Iterable, Sequence
+
+from lockline.analysis.user_evidence import (
+    HALF,
+    ROW_LOCK,
+    Processes,
+    Recognised,
+    Seen,
+    circles,
+    has,
+    share_from,
+    share_of,
+    total_of,
+    waiting_still,
+)
+
+# MariaDB and MySQL: the server asks the storage engine for a row in handler::ha_*() (sql/handler.h).  Where another
+# transaction has it locked, InnoDB waits there at the transaction's own condition variable (lock_wait() in
+# storage/innobase/lock/lock0lock.cc, MariaDB 10.6 and later; lock_wait_suspend_thread() in MySQL and before).
+_ASKS_FOR_ROW = ("handler::ha_", "handler::read_range_", "handler::multi_range_read_")
+_CONDITION = ("pthread_cond_wait", "pthread_cond_timedwait", "pthread_cond_clockwait")
+# Locks of rows are kept until the transaction ends, and let go of below these (sql/handler.cc).
+_ENDS_TRANSACTION = ("ha_commit_trans", "ha_commit_one_phase", "ha_commit_low", "ha_rollback_trans", "ha_rollback_low")
+
+
+def _waits_for_row(entry: Seen) -> bool:
+    # A page that is read from disk is waited for there too; a mutex is no condition.
+    if entry.total.value_2 or entry.total.owners:
+        return False
+    at_condition = share_of(
+        entry.waits, lambda call: has(call.functions, _CONDITION) and has(call.functions, _ASKS_FOR_ROW)
+    )
+    return at_condition >= HALF
+
+
+def _let_go(words: Sequence[Seen]) -> float:
+    """The share of the sampled wakes that come from the end of a transaction."""
+    return share_from([call for entry in words for call in entry.wakes], _ENDS_TRANSACTION)
+
+
+def row_locks(processes: Processes, window_ns: int) -> Iterable[Recognised]:
+    """All rows that the same threads want are one lock: which row it is, the threads do not tell."""
+    for words in processes.values():
+        for circle in circles([entry for entry in words.values() if _waits_for_row(entry)]):
+            let_go = _let_go(circle)
+            if let_go < HALF or not total_of(circle, "slept"):
+                continue
+            threads = waiting_still(circle, window_ns)
+            circle.sort(key=lambda entry: (-entry.total.wait_ns, entry.futex.id))
+            yield Recognised(
+                tuple(entry.futex.id for entry in circle),
+                ROW_LOCK,
+                lock=True,
+                sure="high",
+                why=f"threads that ask for a row wait at a condition of their own: {threads:.1f} on average;"
+                f" {let_go:.0%} of their wakes come from the end of a transaction",
+            )
