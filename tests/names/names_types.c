@@ -30,6 +30,9 @@ static void field(struct btf *btf, const char *name, int type, __u32 offset)
  * struct page { u64 flags; u64 compound_head; u64 rest[6]; }; struct slab { u64 flags; u64 head; u64 slab_cache; };
  * struct kmem_cache { u32 size, object_size, oo, min, refcount, red_left_pad; const char *name; };
  * enum pageflags { PG_slab = 9 };
+ * struct rt_mutex_base { raw_spinlock wait_lock; u64 owner; }; struct rt_mutex { struct rt_mutex_base rtmutex; };
+ * struct rwbase_rt { u32 readers; struct rt_mutex_base rtmutex; }; struct rw_semaphore { struct rwbase_rt rwbase; };
+ * struct rt_object { u64 users; struct rw_semaphore sem; struct rt_mutex pi_mutex; };
  * struct rq { struct raw_spinlock __lock; u32 cpu; };
  */
 struct btf *make_types(void)
@@ -37,7 +40,7 @@ struct btf *make_types(void)
 	struct btf *btf = btf__new_empty();
 	int u32, u64, qspinlock, raw, spinlock_union, spinlock, spinlock_t, arch, qrwlock, rwlock, rwlock_t, mutex,
 		semaphore, inner, lockref_union, lockref, chain, bucket, mutexes, semaphore_const, queues, object, rq,
-		variable, pointer, proto, rest;
+		variable, pointer, proto, rest, rt_base, rt_mutex, rwbase, rwsem;
 
 	expect(btf);
 	u32 = btf__add_int(btf, "unsigned int", 4, 0);
@@ -113,6 +116,20 @@ struct btf *make_types(void)
 	field(btf, "name", u64, 24);
 	btf__add_enum(btf, "pageflags", 4);
 	btf__add_enum_value(btf, "PG_slab", 9);
+	rt_base = struct_of(btf, "rt_mutex_base", 16);
+	field(btf, "wait_lock", raw, 0);
+	field(btf, "owner", u64, 8);
+	rt_mutex = struct_of(btf, "rt_mutex", 16);
+	field(btf, "rtmutex", rt_base, 0);
+	rwbase = struct_of(btf, "rwbase_rt", 24);
+	field(btf, "readers", u32, 0);
+	field(btf, "rtmutex", rt_base, 8);
+	rwsem = struct_of(btf, "rw_semaphore", 24);
+	field(btf, "rwbase", rwbase, 0);
+	struct_of(btf, "rt_object", 48);
+	field(btf, "users", u64, 0);
+	field(btf, "sem", rwsem, 8);
+	field(btf, "pi_mutex", rt_mutex, 32);
 	rq = struct_of(btf, "rq", 8);
 	field(btf, "__lock", raw, 0);
 	field(btf, "cpu", u32, 4);
@@ -135,16 +152,21 @@ static struct types *open_types(void)
 	return types;
 }
 
-static void expect_path(const struct types *types, __u32 offset, enum lock_kind kind, const char *wanted,
-			int wanted_index)
+static void expect_path_in(const struct types *types, const char *type, __u32 offset, enum lock_kind kind,
+			   const char *wanted, int wanted_index)
 {
 	char path[96];
 	int index;
 
-	expect_number(types_lock_path(types, types_struct(types, "object"), offset, kind, path, sizeof(path), &index),
-		      0);
+	expect_number(types_lock_path(types, types_struct(types, type), offset, kind, path, sizeof(path), &index), 0);
 	expect_text(path, wanted);
 	expect_number(index, wanted_index);
+}
+
+static void expect_path(const struct types *types, __u32 offset, enum lock_kind kind, const char *wanted,
+			int wanted_index)
+{
+	expect_path_in(types, "object", offset, kind, wanted, wanted_index);
 }
 
 static void expect_no_lock(const struct types *types, __u32 offset, enum lock_kind kind)
@@ -154,6 +176,19 @@ static void expect_no_lock(const struct types *types, __u32 offset, enum lock_ki
 
 	expect_number(types_lock_path(types, types_struct(types, "object"), offset, kind, path, sizeof(path), &index),
 		      -ENOENT);
+}
+
+/* With PREEMPT_RT: whichever of its parts is waited for first, and in whichever way. */
+static void parts_of_an_rt_lock_have_its_name(void)
+{
+	struct types *types = open_types();
+
+	expect_path_in(types, "rt_object", 8, KIND_RWLOCK_RT_READ, ".sem", -1);
+	expect_path_in(types, "rt_object", 16, KIND_RTMUTEX, ".sem", -1);
+	expect_path_in(types, "rt_object", 16, KIND_SPINLOCK, ".sem", -1);
+	expect_path_in(types, "rt_object", 32, KIND_RTMUTEX, ".pi_mutex", -1);
+	expect_path_in(types, "rt_object", 32, KIND_SPINLOCK, ".pi_mutex", -1);
+	types_close(types);
 }
 
 static void members_are_walked(void)
@@ -245,6 +280,7 @@ static void lookups_by_name(void)
 	}
 
 const struct test_case type_cases[] = {CASE(members_are_walked),
+				       CASE(parts_of_an_rt_lock_have_its_name),
 				       CASE(the_kind_tells_a_semaphore_from_its_spinlock),
 				       CASE(what_is_no_lock_is_refused),
 				       CASE(a_path_that_does_not_fit_is_refused),

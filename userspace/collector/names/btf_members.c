@@ -30,7 +30,9 @@ struct types {
 
 /*
  * The outermost type of these that begins at the address is the lock.  With
- * PREEMPT_RT spinlocks, mutexes and rwsems are made of an rt_mutex_base.
+ * PREEMPT_RT spinlocks, mutexes and rwsems are made of an rt_mutex_base, whose
+ * first member is a raw spinlock: at one address a lock has one name, whichever
+ * of the two is waited for first.
  */
 static const struct {
 	const char *name;
@@ -392,10 +394,38 @@ struct walk {
 	int index;
 };
 
-/* "raw_lock" and "rlock" are how spinlock_t is made, not what anybody calls it. */
+/*
+ * How spinlock_t is made, not what anybody calls it; and with PREEMPT_RT a
+ * rwsem: who waits for its rt-mutex waits for the rwsem.
+ */
 static bool is_wrapping(const char *member)
 {
-	return !*member || !strcmp(member, "raw_lock") || !strcmp(member, "rlock");
+	static const char *const members[] = {"", "raw_lock", "rlock", "rwbase", "rtmutex"};
+
+	for (size_t i = 0; i < sizeof(members) / sizeof(*members); i++)
+		if (!strcmp(member, members[i]))
+			return true;
+	return false;
+}
+
+static bool begins_with_rt_mutex(const struct types *types, __u32 type)
+{
+	for (int depth = 0; depth < DEEPEST; depth++) {
+		const struct btf_type *t = btf__type_by_id(types->btf, types_resolve(types, type));
+
+		if (!t || !btf_is_composite(t) || !btf_vlen(t))
+			return false;
+		if (!strcmp(btf__name_by_offset(types->btf, t->name_off), "rt_mutex_base"))
+			return true;
+		type = btf_members(t)->type;
+	}
+	return false;
+}
+
+static bool is_wanted(const struct walk *w, __u32 type, const char *name)
+{
+	return is_lock(name, w->kind) ||
+	       (w->kind == KIND_SPINLOCK && is_lock(name, KIND_RTMUTEX) && begins_with_rt_mutex(w->types, type));
 }
 
 static bool walk(struct walk *w, __u32 type, __u32 offset, size_t used, int depth);
@@ -442,7 +472,7 @@ static bool walk(struct walk *w, __u32 type, __u32 offset, size_t used, int dept
 		t = btf__type_by_id(w->types->btf, type);
 		if (!t)
 			return false;
-		if (!offset && t->name_off && is_lock(btf__name_by_offset(w->types->btf, t->name_off), w->kind)) {
+		if (!offset && t->name_off && is_wanted(w, type, btf__name_by_offset(w->types->btf, t->name_off))) {
 			w->path[used] = 0;
 			return true;
 		}

@@ -3,6 +3,7 @@
 #ifndef LOCKLINE_LOCK_NAME_H
 #define LOCKLINE_LOCK_NAME_H
 
+#include <stdbool.h>
 #include <linux/types.h>
 
 #include "bpf/lockline.h"
@@ -16,6 +17,8 @@ struct lock_name {
 	char type[64]; /* of the object that holds it, if that is known; else "" */
 	__u64 object;  /* where that begins */
 	__u64 cache;   /* its slab cache; 0: not known */
+	bool unsure;   /* another stack may tell more */
+	bool called;   /* it ends with the function that waited */
 };
 
 /* Whose object a lock lies in, as far as the kernel shows it. */

@@ -278,7 +278,7 @@ void lock_names_resolve(struct lock_names *names, const struct lock_hint *hint, 
 	if (!slab_name(names, hint, &sites, out) || !node_name(names, hint, out) ||
 	    !futex_name(names, hint, &sites, out) || !call_site_name(names, hint, &sites, out))
 		return;
-	*out = (struct lock_name){.name = "?", .source = NAME_UNKNOWN};
+	*out = (struct lock_name){.name = "?", .source = NAME_UNKNOWN, .unsure = true};
 }
 
 /* "pid N", where that process is gone: what bears its name is no more of it. */

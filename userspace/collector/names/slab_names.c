@@ -264,12 +264,13 @@ int slab_name(struct lock_names *names, const struct lock_hint *hint, const stru
 		slab_instance(names, &type, object.address, out);
 		return 0;
 	}
-	*out = (struct lock_name){.source = NAME_SLAB, .cache = object.cache.cache};
+	*out = (struct lock_name){.source = NAME_SLAB, .cache = object.cache.cache, .unsure = true};
 	if (object.merged)
 		snprintf(cache, sizeof(cache), "slab-%u", object.cache.object_size);
 	else
 		snprintf(cache, sizeof(cache), "%s", object.cache.name);
-	if (sites->count)
+	out->called = sites->count;
+	if (out->called)
 		snprintf(out->name, sizeof(out->name), "%s in %s", cache, sites->site[0].name);
 	else
 		snprintf(out->name, sizeof(out->name), "%s", cache);

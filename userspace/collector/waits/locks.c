@@ -9,7 +9,7 @@
 #include "recording/recording_fold.h"
 #include "recording/recording_rows.h"
 
-/* A name by call site may become better with the next stack; after that it is what it is. */
+/* A name may become better with the next stack; after that it is what it is. */
 #define NAMING_TRIES 3
 
 /* Flushes after which a lock without rows may be forgotten. */
@@ -121,9 +121,11 @@ static int name_lock(struct locks *locks, struct known_lock *lock, const struct 
 
 	lock->tries++;
 	lock_names_resolve(locks->names, hint, &name);
-	if (lock->tries > 1 && name.source == lock->source)
+	if (lock->tries > 1 && name.source == lock->source && name.unsure && name.called <= lock->called)
 		return 0;
 	lock->source = name.source;
+	lock->unsure = name.unsure;
+	lock->called = name.called;
 	lock->type = keep_type(locks, name.type);
 	lock->type_offset = lock->address - name.object;
 	lock->identity.cache = name.cache;
@@ -175,7 +177,7 @@ struct known_lock *locks_meet(struct locks *locks, const struct lock_hint *hint,
 		return NULL;
 	if (lock) {
 		lock->used = locks->flushes;
-		if (lock->source == NAME_UNKNOWN && hint->frame_count > 0 && lock->tries < NAMING_TRIES)
+		if (lock->unsure && hint->frame_count > 0 && lock->tries < NAMING_TRIES)
 			*err = name_lock(locks, lock, hint);
 		return *err ? NULL : lock;
 	}

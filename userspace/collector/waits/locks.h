@@ -16,13 +16,14 @@
 struct known_lock {
 	__u64 address;
 	__u32 id;
-	__u8 source;       /* enum name_source */
-	__u8 tries;        /* at a better name */
-	__u32 type_offset; /* of the lock in the object that holds it */
-	const char *type;  /* of that; "" if it is not known */
-	__u32 rows;        /* of the tables that are bound to it */
-	__u64 used;        /* the flush in which it was met, or waited for, last */
-	bool gone;         /* its address is another lock's by now */
+	__u8 source;         /* enum name_source */
+	__u8 tries;          /* at a better name */
+	bool unsure, called; /* of the name: as in lock_name */
+	__u32 type_offset;   /* of the lock in the object that holds it */
+	const char *type;    /* of that; "" if it is not known */
+	__u32 rows;          /* of the tables that are bound to it */
+	__u64 used;          /* the flush in which it was met, or waited for, last */
+	bool gone;           /* its address is another lock's by now */
 	struct lock_identity identity;
 	struct lock_total *totals;
 };
