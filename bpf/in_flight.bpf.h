@@ -10,6 +10,12 @@ static __always_inline struct sleep_slot *sleeper_at(__u32 index)
 	return bpf_map_lookup_elem(&sleepers, &index);
 }
 
+/* Where the slot of tid is looked for first. */
+static __always_inline __u32 sleeper_home(const struct cpu_state *state, __u32 tid)
+{
+	return tid & ((1u << (state->sleep_bits & 31)) - 1);
+}
+
 /* Index of the slot of tid, or -1. */
 static __always_inline __s32 find_sleeper(__u32 tid)
 {

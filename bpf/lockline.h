@@ -131,9 +131,26 @@ enum counter {
 
 #define SPIN_TEXTS 2 /* slow paths of ordinary spinlocks */
 
-/* Beside begin_kinds.  Plain: all waits of these kinds are recorded, by a clock that is cheap. */
-#define BEGIN_PLAIN (1u << 31)
-#define END_PLAIN   (1u << 30) /* and no futexes are */
+/*
+ * Beside begin_kinds: what else is asked for.  A common wait reads it in its CPU's first line; a constant of the
+ * programs would be a load from another line, although the verifier knows its value.
+ */
+#define BEGIN_PLAIN       (1u << 31) /* all waits of these kinds are recorded, by a clock that is cheap */
+#define END_PLAIN         (1u << 30) /* and no futexes are */
+#define BEGIN_UNFILTERED  (1u << 29) /* no filter but that by kind and CPU */
+#define BEGIN_PLAIN_SLEEP (1u << 28) /* as END_PLAIN; nor is the owner of a lock looked for */
+#define END_HOLDINGS      (1u << 27) /* --holders */
+
+static inline __u32 begin_flags(int plain, int filtered, int holders, int futexes)
+{
+	__u32 flags = (filtered ? 0 : BEGIN_UNFILTERED) | (holders ? END_HOLDINGS : 0);
+
+	if (!plain)
+		return flags;
+	if (futexes)
+		return flags | BEGIN_PLAIN;
+	return flags | BEGIN_PLAIN | END_PLAIN | (holders ? 0 : BEGIN_PLAIN_SLEEP);
+}
 
 /*
  * One per CPU; every line of it is written by that CPU alone, but for
@@ -143,7 +160,9 @@ enum counter {
  * and the one of threshold_ns.
  */
 struct cpu_state {
-	__u32 spin_depth;
+	__u16 spin_depth;
+	__u8 sleep_bits; /* of `sleep_mask`, for those who read this line anyway */
+	__u8 keeps; /* slots that threads may yet keep between their waits; refilled by the collector once it is 0 */
 	__u32 begin_kinds;  /* mask of the kinds let in; 0: -C leaves this CPU out */
 	__u32 row_base;     /* of this CPU in totals; set before attaching, as the next two */
 	__u32 named_rows;   /* the KIND_COUNT rows after them take the waits without a row */
@@ -199,12 +218,15 @@ struct sleep_wait {
 	};
 };
 
+/* Beside tgid, of a slot that stays its thread's between waits. */
+#define SLEEP_KEPT (1u << 31)
+
 struct sleep_slot {
 	__u32 tid;       /* 0: free */
 	__u32 displaced; /* tids whose home is here and that live elsewhere */
 	struct sleep_wait wait[SLEEP_DEPTH];
 	__u32 depth;
-	__u32 tgid;
+	__u32 tgid; /* and SLEEP_KEPT; of a free slot that of its last owner */
 };
 
 /*
@@ -391,26 +413,34 @@ static inline __u32 row_kind(__u64 key)
 	return key & 0xff;
 }
 
-/* 1 if v > limit, else 0; without the branch that BPF compares are made of. */
+/*
+ * 1 if v > limit, else 0; without a branch, which the CPU would foresee for one wait of two.  Were the compiler to see
+ * what the difference is for, it would make a compare of it, and BPF has those as branches alone.
+ */
 static inline __u64 above(__u64 v, __u64 limit)
 {
-	return (limit - v) >> 63;
+	__u64 difference = limit - v;
+
+	__asm__("" : "+r"(difference));
+	return difference >> 63;
 }
 
 static inline __u32 histogram_bucket(__u64 ns)
 {
-	__u64 v = ns >> HISTOGRAM_FIRST_SHIFT, shift, step;
+	__u64 v = ns >> HISTOGRAM_FIRST_SHIFT, shift = 0, step;
 
 	if (!v)
 		return 0;
 	if (ns >> HISTOGRAM_LAST_SHIFT)
 		return HISTOGRAM_OVERFLOW;
-	/* Floor of log2(v); BPF has no count-leading-zeros instruction, and v is below 2^30. */
-	shift = above(v, 0xffff) << 4;
-	v >>= shift;
-	step = above(v, 0xff) << 3;
-	v >>= step;
-	shift += step;
+	/* Floor of log2(v); BPF has no count-leading-zeros instruction, and v is below 2^30.  Most waits are below 16 us. */
+	if (__builtin_expect(v > 0xff, 0)) {
+		shift = above(v, 0xffff) << 4;
+		v >>= shift;
+		step = above(v, 0xff) << 3;
+		v >>= step;
+		shift += step;
+	}
 	step = above(v, 0xf) << 2;
 	v >>= step;
 	shift += step;

@@ -4,6 +4,10 @@
  * one cache line per waiter.  Only the waiter touches its slot; a slot is
  * claimed by compare-and-swap.  `displaced` lets a look-up stop at the home
  * slot unless some tid of that home lives elsewhere.
+ *
+ * A thread that finds its home as one of its process left it is taken for one that waits
+ * again and again.  It keeps the slot between its waits, and saves the locked operation.  Few slots may be kept
+ * (`keeps`): a table full of threads that do not wait would leave no place for those that do.
  */
 #ifndef SLEEPING_BPF_H
 #define SLEEPING_BPF_H
@@ -36,6 +40,8 @@ static __always_inline void release_sleeper(struct sleep_slot *slot, __u32 index
 	__u32 home = tid & sleep_mask;
 	struct sleep_slot *home_slot = sleeper_at(home);
 
+	if (slot->tgid & SLEEP_KEPT)
+		return;
 	if (index != home && home_slot)
 		__sync_fetch_and_add(&home_slot->displaced, -1);
 	publish(&slot->tid, 0);
@@ -128,27 +134,34 @@ static __always_inline __s32 sleep_depth(struct cpu_state *state, struct sleep_s
 static __always_inline bool begin_plain_sleeping(struct cpu_state *state, __u64 lock, __u32 kind)
 {
 	__u64 ids = current_ids(state), key = row_key(lock, kind);
-	__u32 tid = ids;
-	struct sleep_slot *slot = sleeper_at(tid & sleep_mask);
+	__u32 tid = ids, kept;
+	struct sleep_slot *slot = sleeper_at(sleeper_home(state, tid));
 	__u32 index = home_row(state, key);
 	struct wait_row *row = row_at(index);
 
 	if (unlikely(!slot || !row || row->key != key || may_take_sample(state, row)))
 		return false;
-	if (slot->tid != tid) {
+	if (slot->tid == tid) {
+		if (unlikely(slot->depth))
+			return false;
+		kept = slot->tgid & SLEEP_KEPT;
+	} else {
 		if (unlikely(slot->tid || slot->displaced || __sync_val_compare_and_swap(&slot->tid, 0, tid)))
 			return false;
-	} else if (unlikely(slot->depth)) {
-		return false;
+		kept = 0;
+		if (state->keeps && slot->tgid == ids >> 32) {
+			state->keeps--;
+			kept = SLEEP_KEPT;
+		}
+		slot->depth = 0;
 	}
-	slot->depth = 0;
 	row->begins++;
 	slot->wait[0].lock = lock;
 	slot->wait[0].kind = kind;
 	slot->wait[0].flags = SLEEP_PLAIN;
 	slot->wait[0].row = index;
 	slot->wait[0].begin_cpu = bpf_get_smp_processor_id();
-	slot->tgid = ids >> 32;
+	slot->tgid = ids >> 32 | kept;
 	slot->wait[0].begin_ns = bpf_ktime_get_ns();
 	/* The wait before its depth, for a reader on another CPU. */
 	publish(&slot->depth, 1);
@@ -188,7 +201,7 @@ static __noinline int begin_sleeping(void *ctx, struct cpu_state *state, __u64 l
 		wait->frames.kernel = frames;
 		wait->frames.user = frames >> 16;
 	}
-	slot->tgid = pid_tgid >> 32;
+	slot->tgid = pid_tgid >> 32 | (slot->tgid & SLEEP_KEPT);
 	if (record_holdings)
 		note_owner(index * SLEEP_DEPTH + depth, lock, kind);
 	wait->begin_ns = clock_now(state);
@@ -237,7 +250,7 @@ static __always_inline void record_sleep(void *ctx, struct cpu_state *state, __u
 static __always_inline bool end_plain_sleeping(struct cpu_state *state, __u64 lock, __u64 *now)
 {
 	__u32 tid = current_ids(state);
-	struct sleep_slot *slot = sleeper_at(tid & sleep_mask);
+	struct sleep_slot *slot = sleeper_at(sleeper_home(state, tid));
 	struct wait_row *row;
 	__u64 key, wait_ns;
 	__u32 index;
@@ -276,7 +289,8 @@ static __always_inline bool end_plain_sleeping(struct cpu_state *state, __u64 lo
 		__sync_fetch_and_add(&row->waits, 1);
 	}
 	slot->depth = 0;
-	publish(&slot->tid, 0);
+	if (!(slot->tgid & SLEEP_KEPT))
+		publish(&slot->tid, 0);
 	return true;
 }
 

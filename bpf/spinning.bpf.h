@@ -301,7 +301,7 @@ static __always_inline bool end_plain(void *ctx, struct cpu_state *state, __u64 
 	row->waits++;
 	if (unlikely(other_row))
 		state->counters[COUNT_TABLE_FULL]++;
-	if (record_holdings)
+	if (unlikely(state->begin_kinds & END_HOLDINGS) && record_holdings)
 		record_plain_holding(ctx, state, wait_ns);
 	/* Popped last: until here an interrupt pushes above the slot, and the kernel skips its end. */
 	barrier();

@@ -49,9 +49,11 @@ static __noinline int let_in(void *ctx, struct cpu_state *state, __u64 lock, __u
 /* The verifier drops what is not asked for.  By task alone, as most are, a look at two words tells. */
 static __always_inline bool wanted(void *ctx, struct cpu_state *state, __u64 lock, __u32 kind, bool inner)
 {
-	if (unlikely(!(state->begin_kinds >> kind & 1)))
+	__u32 kinds = state->begin_kinds;
+
+	if (unlikely(!(kinds >> kind & 1)))
 		return false;
-	if (!filtered)
+	if (likely(kinds & BEGIN_UNFILTERED) || !filtered)
 		return true;
 	if (filter_cgroup || filter_locks || filter_callers)
 		return let_in(ctx, state, lock, kind, inner);
@@ -61,12 +63,7 @@ static __always_inline bool wanted(void *ctx, struct cpu_state *state, __u64 loc
 /* Whether begin_plain() and the like may take the wait. */
 static __always_inline bool is_plain(const struct cpu_state *state, __u32 kind)
 {
-	/* The begin of a wait that sleeps looks for the lock's owner, if that is recorded. */
-	const __u32 needed = BEGIN_PLAIN | (is_spinning(kind) ? 0 : END_PLAIN);
-
-	if (record_holdings && !is_spinning(kind))
-		return false;
-	return (state->begin_kinds & needed) == needed;
+	return state->begin_kinds & (is_spinning(kind) ? BEGIN_PLAIN : BEGIN_PLAIN_SLEEP);
 }
 
 /* What is not plain.  Apart, as it is long. */
@@ -96,11 +93,12 @@ static __always_inline void begin_that_spins(void *ctx, __u64 lock, __u32 kind)
 	kind &= KIND_COUNT - 1;
 	if (!state)
 		return;
-	state->begins[kind]++;
 	if (unlikely(!wanted(ctx, state, lock, kind, true)))
 		count(state, COUNT_FILTERED, 1);
 	else if (unlikely(state->spin_depth || !is_plain(state, kind) || !begin_plain(state, lock, kind, 0)))
 		begin_spinning_wait(ctx, state, lock, kind);
+	/* Behind the clock, which waits for every load before it. */
+	state->begins[kind]++;
 }
 
 static __always_inline void begin_that_sleeps(void *ctx, __u64 lock, __u32 kind)
@@ -112,11 +110,11 @@ static __always_inline void begin_that_sleeps(void *ctx, __u64 lock, __u32 kind)
 	stay_at_tracepoint();
 	state = state_of(bpf_get_smp_processor_id());
 	if (state) {
-		state->begins[kind]++;
 		if (unlikely(!wanted(ctx, state, lock, kind, false)))
 			count(state, COUNT_FILTERED, 1);
 		else if (unlikely(!is_plain(state, kind) || !begin_plain_sleeping(state, lock, kind)))
 			begin_sleeping(ctx, state, lock, kind, false);
+		state->begins[kind]++;
 	}
 	leave_tracepoint();
 }
@@ -165,13 +163,17 @@ static __always_inline void end_wait(void *ctx, __u64 lock, __s32 result)
 	if (!state)
 		return;
 	state->ends++;
+	if (unlikely(result)) {
+		end_any_wait(ctx, state, lock, result, 0);
+		return;
+	}
 	if (likely(state->spin_depth == 1 && state->spin[0].lock == lock)) {
 		/* Inside a slow path, whose probe reads the clock later. */
 		if (unlikely(state->spin[0].flags & SPIN_SLOW_PATH))
 			return;
-		if (likely(!result && end_plain(ctx, state, lock, 0, &now)))
+		if (likely(end_plain(ctx, state, lock, 0, &now)))
 			return;
-	} else if (!state->spin_depth && !result) {
+	} else if (!state->spin_depth) {
 		bool done = true;
 
 		stay_at_tracepoint();
@@ -183,7 +185,7 @@ static __always_inline void end_wait(void *ctx, __u64 lock, __s32 result)
 		if (likely(done))
 			return;
 	}
-	end_any_wait(ctx, state, lock, result, now);
+	end_any_wait(ctx, state, lock, 0, now);
 }
 
 /* Entry of a function that spins for a lock from its first to its last instruction. */
@@ -194,14 +196,15 @@ static __always_inline void enter_slow_path(void *ctx, __u64 lock, __u32 kind)
 	kind &= KIND_COUNT - 1;
 	if (!state)
 		return;
-	state->slow_paths[kind]++;
-	if (unlikely(!kind_recorded(kind) || !wanted(ctx, state, lock, kind, false))) {
+	if (unlikely(!wanted(ctx, state, lock, kind, false) ||
+		     (!(state->begin_kinds & BEGIN_PLAIN) && !kind_recorded(kind)))) {
 		count(state, COUNT_FILTERED, 1);
 	} else if (unlikely(state->spin_depth || !is_plain(state, kind) ||
 			    !begin_plain(state, lock, kind, SPIN_SLOW_PATH))) {
 		add_waiter(lock, 1);
 		begin_spinning(ctx, state, lock, kind, SPIN_SLOW_PATH);
 	}
+	state->slow_paths[kind]++;
 }
 
 /* The lock that this CPU waits for in a slow path: a return probe sees no arguments. */

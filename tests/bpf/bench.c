@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "wait_test.h"
+#include "current_words.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -50,11 +51,23 @@ static void leave_out_all_but_memory(const struct wait_test_bpf *skeleton)
 bool plain_waits = true;
 
 /* As the collector has it (probes.c). */
-static __u32 plain(const struct wait_test_bpf *skeleton, const struct settings *settings)
+static __u32 flags_of(const struct wait_test_bpf *skeleton, const struct settings *settings)
 {
-	if (!plain_waits || skeleton->rodata->count_waiters || settings->begin_kinds != settings->wait_kinds)
-		return 0;
-	return BEGIN_PLAIN | END_PLAIN;
+	bool plain = plain_waits && !skeleton->rodata->count_waiters && settings->begin_kinds == settings->wait_kinds;
+
+	return begin_flags(plain, skeleton->rodata->filtered, skeleton->rodata->record_holdings, false);
+}
+
+/* Found once: it takes a load of the product's programs. */
+static __u64 current_word(void)
+{
+	static const __u64 *words;
+
+	if (!words)
+		words = find_current_words();
+	if (!words)
+		refuse("cannot look for the current task", errno);
+	return words[TEST_CPU];
 }
 
 /* What every test begins with, beside zeros. */
@@ -62,10 +75,12 @@ static void bench_start(struct bench *bench, const struct settings *settings)
 {
 	bench->skeleton->bss->clock_ns = 3600ull * 1000000000;
 	bench->state->row_base = TEST_CPU * TEST_ROWS;
+	bench->state->sleep_bits = __builtin_ctz(TEST_SLEEP);
 	bench->state->named_rows = TEST_ROWS - KIND_COUNT;
 	bench->state->sample_mask = TEST_SAMPLE - 1;
 	bench->state->begin_kinds = settings->begin_kinds & ((1u << KIND_COUNT) - 1);
-	bench->state->begin_kinds |= plain(bench->skeleton, settings);
+	bench->state->begin_kinds |= flags_of(bench->skeleton, settings);
+	bench->state->found_word = current_word();
 	bench->state->flags = settings->filter_tasks ? STATE_FILTERED : 0;
 	bench->state->threshold_ns = settings->threshold_ns;
 	bench->state->stack_tokens = ~0u;

@@ -26,7 +26,7 @@
 #include "bpf/lock_filter.h"
 #include "bpf/lockline.h"
 #include "lockline.skel.h"
-#include "names/lock_names.h"
+#include "current_words.h"
 
 #define NAMED_ROWS    2048
 #define RING          64
@@ -94,7 +94,7 @@ struct path {
 	__u64 *task_filter;
 };
 
-static __u64 *current_words; /* by CPU, as the collector finds them */
+static const __u64 *current_words; /* by CPU */
 static char *evicted;
 static volatile char sink;
 
@@ -162,29 +162,6 @@ static struct lockline_bpf *open_programs(void)
 	return bpf;
 }
 
-/* By the programs that are run for the collector and never attached. */
-static void find_current_words(void)
-{
-	int cpus = libbpf_num_possible_cpus();
-	struct lockline_bpf *bpf = lockline_bpf__open();
-	struct bpf_program *program;
-	struct lock_names *names;
-	struct symbols *symbols;
-
-	current_words = calloc(cpus, sizeof(*current_words));
-	if (!bpf || !current_words)
-		refuse("cannot open the programs", errno);
-	bpf_object__for_each_program(program, bpf->obj)
-		bpf_program__set_autoload(program, !strncmp(bpf_program__name(program), "resolve_", 8));
-	if (lockline_bpf__load(bpf) || symbols_open(&symbols) || lock_names_open(&names, symbols, bpf))
-		refuse("cannot look for the current task", errno);
-	for (int cpu = 0; cpu < cpus; cpu++)
-		current_words[cpu] = lock_names_current_task(names, cpu);
-	lock_names_close(names);
-	symbols_close(symbols);
-	lockline_bpf__destroy(bpf);
-}
-
 static void path_open(struct path *path, const struct settings *settings)
 {
 	struct lockline_bpf *bpf = open_programs();
@@ -232,9 +209,11 @@ static void path_open(struct path *path, const struct settings *settings)
 
 		state->row_base = cpu * (NAMED_ROWS + KIND_COUNT);
 		state->named_rows = NAMED_ROWS;
+		state->sleep_bits = __builtin_ctz(SLEEP_SLOTS);
 		state->found_word = current_words[cpu];
 		state->sample_mask = settings->stacks ? 0 : ~0u;
-		state->begin_kinds = ((1u << KIND_COUNT) - 1) | BEGIN_PLAIN | END_PLAIN;
+		state->begin_kinds =
+			((1u << KIND_COUNT) - 1) | begin_flags(true, bpf->rodata->filtered, settings->holders, false);
 		state->threshold_ns = ~0ull;
 		state->stack_tokens = settings->stacks ? ~0u : 0;
 	}
@@ -479,7 +458,9 @@ int main(int argc, char **argv)
 
 	if (rounds < 1 || rounds > NAMED_ROWS / 2)
 		refuse("ROUNDS", ERANGE);
-	find_current_words();
+	current_words = find_current_words();
+	if (!current_words)
+		refuse("cannot look for the current task", errno);
 	if (counts) {
 		print_counts();
 		return 0;

@@ -44,6 +44,20 @@ static void one_spinning_wait(struct bench *bench)
 		CHECK_EQUAL(bench->state->counters[i], 0);
 }
 
+/* The current task is read where the kernel keeps it, once that was seen to be right. */
+static void the_current_task_needs_no_helper(struct bench *bench)
+{
+	if (!bench->state->found_word)
+		return; /* on kernels before 6.2, and on other machines */
+	run_wait(bench, LOCK(1), KIND_SPINLOCK, 1000);
+	CHECK_EQUAL(bench->state->current_word, bench->state->found_word);
+	/* A word that is not the one is never used. */
+	bench->state->current_word = 0;
+	bench->state->found_word += 8;
+	run_wait(bench, LOCK(2), KIND_SPINLOCK, 1000);
+	CHECK_EQUAL(bench->state->current_word, 0);
+}
+
 static void kinds_of_one_lock_have_own_rows(struct bench *bench)
 {
 	enum lock_kind kind;
@@ -150,52 +164,6 @@ static void end_without_begin(struct bench *bench)
 	CHECK_EQUAL(waits_of_all(bench), 1);
 }
 
-static void mutex_begins_often_and_ends_once(struct bench *bench)
-{
-	struct wait_row *row;
-
-	run_begin(bench, LOCK(6), KIND_MUTEX_SPIN);
-	run_begin(bench, LOCK(6), KIND_MUTEX);
-	run_begin(bench, LOCK(6), KIND_MUTEX_SPIN);
-	run_begin(bench, LOCK(6), KIND_MUTEX);
-	CHECK(sleeper_of(bench, gettid()), "the waiter has no slot");
-	run_end(bench, LOCK(6), 0);
-	CHECK(!sleeper_of(bench, gettid()), "the slot is not free again");
-	CHECK_EQUAL(bench->state->counters[COUNT_REPEATED], 3);
-	row = row_of(bench, LOCK(6), KIND_MUTEX);
-	CHECK(row && row->waits == 1, "it slept: one wait of kind mutex");
-	CHECK_EQUAL(waits_of_all(bench), 1);
-	run_begin(bench, LOCK(6), KIND_MUTEX_SPIN);
-	run_end(bench, LOCK(6), 0);
-	row = row_of(bench, LOCK(6), KIND_MUTEX_SPIN);
-	CHECK(row && row->waits == 1, "it never slept: one wait of kind mutex-spin");
-	CHECK_EQUAL(begins_of_all(bench), waits_of_all(bench) + bench->state->counters[COUNT_REPEATED]);
-}
-
-/* Memory for rows is scarce: a wait leaves the row that it ends in, and no other. */
-static void a_mutex_has_one_row(struct bench *bench)
-{
-	for (int i = 0; i < 3; i++) {
-		run_begin(bench, LOCK(1), KIND_MUTEX_SPIN);
-		run_begin(bench, LOCK(1), KIND_MUTEX);
-		CHECK_EQUAL(bench->state->rows_used, 1); /* claimed by the begin, without the lock */
-		run_begin(bench, LOCK(1), KIND_MUTEX_SPIN);
-		run_end(bench, LOCK(1), 0);
-	}
-	CHECK_EQUAL(bench->state->rows_used, 1);
-	CHECK(row_of(bench, LOCK(1), KIND_MUTEX)->waits == 3, "it slept");
-	for (int i = 0; i < 3; i++) {
-		run_begin(bench, LOCK(2), KIND_MUTEX_SPIN);
-		run_end(bench, LOCK(2), 0);
-	}
-	CHECK_EQUAL(bench->state->rows_used, 2);
-	CHECK(row_of(bench, LOCK(2), KIND_MUTEX_SPIN)->waits == 3, "it never slept");
-	/* The first of each row, whichever begin it was. */
-	CHECK_EQUAL(bench->state->events, 2);
-	CHECK(row_of(bench, LOCK(1), KIND_MUTEX)->has_stack, "no stack of the one");
-	CHECK(row_of(bench, LOCK(2), KIND_MUTEX_SPIN)->has_stack, "no stack of the other");
-}
-
 static void kinds_left_out_have_no_rows(struct bench *bench)
 {
 	run_begin(bench, LOCK(1), KIND_MUTEX_SPIN);
@@ -232,60 +200,6 @@ static void mutexes_of_a_full_table(struct bench *bench)
 		run_wait(bench, LOCK(400 + i), KIND_MUTEX_SPIN, 1000);
 	CHECK_EQUAL(other_row_of(bench, KIND_MUTEX_SPIN)->waits, TEST_SAMPLE);
 	CHECK_EQUAL(bench->state->events - events, 2); /* its first, and one of a period */
-}
-
-static void sleeping_waits_nest(struct bench *bench)
-{
-	run_begin(bench, LOCK(8), KIND_RWSEM_WRITE);
-	run_begin(bench, LOCK(9), KIND_MUTEX);
-	run_begin(bench, LOCK(10), KIND_SPINLOCK);
-	run_end(bench, LOCK(10), 0);
-	run_end(bench, LOCK(9), 0);
-	run_end(bench, LOCK(8), 0);
-	CHECK_EQUAL(waits_of_all(bench), 3);
-	CHECK_EQUAL(bench->state->counters[COUNT_NESTED], 1);
-	CHECK_EQUAL(bench->state->counters[COUNT_UNMATCHED], 0);
-}
-
-static void lost_end_of_a_sleeping_wait(struct bench *bench)
-{
-	run_begin(bench, LOCK(11), KIND_RWSEM_READ);
-	run_begin(bench, LOCK(11), KIND_RWSEM_READ);
-	run_end(bench, LOCK(11), 0);
-	CHECK_EQUAL(bench->state->counters[COUNT_ORPHANED], 1);
-	CHECK_EQUAL(waits_of_all(bench), 1);
-	CHECK(!sleeper_of(bench, gettid()), "the slot is not free again");
-}
-
-static void sleepers_without_slot_are_counted(struct bench *bench)
-{
-	__u32 home = gettid() & (TEST_SLEEP - 1), probe;
-
-	/* Others live in all the places where this thread could. */
-	for (probe = 0; probe < SLEEP_PROBES; probe++)
-		bench->sleepers[(home + probe) & (TEST_SLEEP - 1)].tid = ~0u - probe;
-	run_begin(bench, LOCK(12), KIND_MUTEX);
-	run_end(bench, LOCK(12), 0);
-	CHECK_EQUAL(bench->state->counters[COUNT_NO_SLOT], 1);
-	CHECK_EQUAL(bench->state->counters[COUNT_UNMATCHED], 1);
-	CHECK_EQUAL(waits_of_all(bench), 0);
-}
-
-static void displaced_sleepers_are_found(struct bench *bench)
-{
-	__u32 home = gettid() & (TEST_SLEEP - 1);
-
-	bench->sleepers[home].tid = ~0u;
-	run_begin(bench, LOCK(13), KIND_MUTEX);
-	CHECK_EQUAL(bench->sleepers[home].displaced, 1);
-	/* The one that lived at home leaves; the displaced one must still be found. */
-	bench->sleepers[home].tid = 0;
-	run_begin(bench, LOCK(13), KIND_MUTEX);
-	run_end(bench, LOCK(13), 0);
-	CHECK_EQUAL(bench->state->counters[COUNT_REPEATED], 1);
-	CHECK_EQUAL(bench->sleepers[home].displaced, 0);
-	CHECK_EQUAL(waits_of_all(bench), 1);
-	CHECK(!sleeper_of(bench, gettid()), "the slot is not free again");
 }
 
 static void full_table_loses_names_not_time(struct bench *bench)
@@ -583,6 +497,7 @@ static const struct test {
 #function, function, &settings \
 	}
 	TEST(one_spinning_wait, everything),
+	TEST(the_current_task_needs_no_helper, everything),
 	TEST(kinds_of_one_lock_have_own_rows, everything),
 	TEST(failed_waits_are_told, everything),
 	TEST(spinning_waits_nest, everything),
@@ -598,6 +513,9 @@ static const struct test {
 	TEST(lost_end_of_a_sleeping_wait, everything),
 	TEST(sleepers_without_slot_are_counted, everything),
 	TEST(displaced_sleepers_are_found, everything),
+	TEST(who_waits_again_keeps_the_slot, everything),
+	TEST(few_slots_are_kept, everything),
+	TEST(a_kept_slot_is_not_taken, everything),
 	TEST(full_table_loses_names_not_time, everything),
 	TEST(histogram_boundaries, everything),
 	TEST(histogram_takes_each_wait, everything),

@@ -123,6 +123,17 @@ struct sleep_slot *sleeper_of(struct bench *bench, __u32 tid);
 __u64 waits_of_all(const struct bench *bench);
 __u64 begins_of_all(const struct bench *bench);
 
+/* sleepers.c */
+void mutex_begins_often_and_ends_once(struct bench *bench);
+void a_mutex_has_one_row(struct bench *bench);
+void sleeping_waits_nest(struct bench *bench);
+void lost_end_of_a_sleeping_wait(struct bench *bench);
+void sleepers_without_slot_are_counted(struct bench *bench);
+void displaced_sleepers_are_found(struct bench *bench);
+void who_waits_again_keeps_the_slot(struct bench *bench);
+void few_slots_are_kept(struct bench *bench);
+void a_kept_slot_is_not_taken(struct bench *bench);
+
 /* slow_paths.c */
 void slow_path_covers_tracepoints(struct bench *bench);
 void slow_paths_nest(struct bench *bench);

@@ -120,11 +120,53 @@ static void living_and_young_waits_stay(void)
 	CHECK(open_waits() == 2, "%llu", open_waits());
 }
 
+/* A slot that is kept between waits goes with its thread, and is no wait. */
+static void kept_slots_of_dead_threads_are_freed(void)
+{
+	__u32 tid = dead_thread(), next = 0;
+	struct sleep_slot *slot;
+
+	empty();
+	slot = put(tid, 0, 0, 1);
+	slot->tgid = tid | SLEEP_KEPT;
+	CHECK(!open_waits(), "%llu", open_waits());
+	slot->wait[0].begin_ns = LATER - 5000000000ull;
+	in_flight_free_dead(&maps, LATER, &next);
+	CHECK(slot->tid == tid, "a thread that waited a moment ago was looked for");
+	slot->wait[0].begin_ns = 1;
+	in_flight_free_dead(&maps, LATER, &next);
+	CHECK(!slot->tid && slot->tgid == tid, "the slot is still kept");
+	CHECK(!states[1].counters[COUNT_ORPHANED], "%llu", states[1].counters[COUNT_ORPHANED]);
+	slot = put(gettid(), 0, 0, 1);
+	slot->tgid = getpid() | SLEEP_KEPT;
+	in_flight_free_dead(&maps, LATER, &next);
+	CHECK(slot->tid == (__u32)gettid(), "the slot of a thread that lives");
+}
+
+static void few_slots_may_be_kept(void)
+{
+	empty();
+	in_flight_let_keep(&maps);
+	CHECK(states[0].keeps == 2 && states[1].keeps == 2, "%u, %u", states[0].keeps, states[1].keeps);
+	/* A CPU that has some left gets no more, and what is kept counts. */
+	states[0].keeps = 1;
+	states[1].keeps = 0;
+	for (__u32 i = 0; i < 3; i++) {
+		put(SLOTS + i, 0, 0, 1)->tgid = 1 | SLEEP_KEPT;
+		in_flight_let_keep(&maps);
+		CHECK(states[0].keeps == 1, "%u", states[0].keeps);
+		CHECK(states[1].keeps == (i ? 0 : 1), "%u of %u", states[1].keeps, i);
+		states[1].keeps = 0;
+	}
+}
+
 int main(void)
 {
 	static const struct test tests[] = {
 		TEST(dead_threads_leave_their_slots),
 		TEST(living_and_young_waits_stay),
+		TEST(kept_slots_of_dead_threads_are_freed),
+		TEST(few_slots_may_be_kept),
 	};
 
 	return RUN_TESTS(tests);

@@ -59,14 +59,14 @@ static __u32 begin_kinds(__u32 kinds)
 	return kinds & mutex ? kinds | mutex : kinds;
 }
 
-/* Whether waits may take the short way (lockline.h). */
-static __u32 plain(const struct probes *probes, __u32 kinds)
+/* Whether waits may take the short way, and what else is asked for (lockline.h). */
+static __u32 flags_of(const struct probes *probes, __u32 kinds)
 {
 	const struct lockline_bpf *bpf = probes->bpf;
-	if (bpf->rodata->count_waiters || begin_kinds(kinds) != kinds ||
-	    maps_cpu(&probes->maps, 0)->flags & STATE_COARSE_CLOCK)
-		return 0;
-	return bpf->rodata->record_futexes ? BEGIN_PLAIN : BEGIN_PLAIN | END_PLAIN;
+	bool plain = !bpf->rodata->count_waiters && begin_kinds(kinds) == kinds &&
+		     !(maps_cpu(&probes->maps, 0)->flags & STATE_COARSE_CLOCK);
+
+	return begin_flags(plain, bpf->rodata->filtered, bpf->rodata->record_holdings, bpf->rodata->record_futexes);
 }
 
 static bool cpu_wanted(const struct options *options, __u32 cpu)
@@ -86,6 +86,7 @@ static void set_states(struct probes *probes, const struct options *options, con
 
 		state->sample_mask = period - 1;
 		state->row_base = cpu * sizing->rows;
+		state->sleep_bits = __builtin_ctz(sizing->sleep_slots);
 		state->named_rows = sizing->named_rows;
 		state->flags = flags;
 		state->stack_tokens = sampling_tokens(options);
@@ -370,7 +371,7 @@ void probes_start(struct probes *probes, const struct options *options, __u32 cp
 	}
 	for (__u32 cpu = 0; cpu < cpus; cpu++)
 		__atomic_store_n(&maps_cpu(&probes->maps, cpu)->begin_kinds,
-				 cpu_wanted(options, cpu) ? begin_kinds(kinds) | plain(probes, kinds) : 0,
+				 cpu_wanted(options, cpu) ? begin_kinds(kinds) | flags_of(probes, kinds) : 0,
 				 __ATOMIC_RELAXED);
 }
 

@@ -348,6 +348,7 @@ int events_end_interval(struct events *events, __s64 interval, __u64 now_ns, __u
 		err = trim_outliers(events, interval);
 	events->outliers = 0;
 	in_flight_free_dead(events->maps, now_ns, &events->next_dead);
+	in_flight_let_keep(events->maps);
 	err = err ?: recording_clear(events->recording, TABLE_OPEN_WAIT);
 	return err
 		       ?: in_flight_visit(events->maps, events->names, now_ns - OPEN_WAIT_AGE_NS, look_at_open_wait,

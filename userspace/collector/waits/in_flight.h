@@ -31,4 +31,10 @@ int in_flight_visit(const struct maps *maps, const struct lock_names *names, __u
  */
 void in_flight_free_dead(const struct maps *maps, __u64 now_ns, __u32 *next);
 
+/*
+ * Lets threads that wait often keep their slots between waits, on CPUs that have no more left to give, as long as few
+ * slots of all are kept.
+ */
+void in_flight_let_keep(const struct maps *maps);
+
 #endif /* LOCKLINE_IN_FLIGHT_H */
