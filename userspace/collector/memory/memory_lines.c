@@ -398,7 +398,8 @@ static __u32 known_place(const struct memory_sample *sample)
 
 void memory_lines_fetch(const struct memory_lines *lines, const struct memory_sample *sample)
 {
-	if (lines->known)
+	/* What lies in the processor's caches need not be fetched. */
+	if (lines->known && lines->access_count >= FEW_ACCESSES)
 		__builtin_prefetch(&lines->known[known_place(sample)]);
 }
 
