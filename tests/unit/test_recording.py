@@ -310,8 +310,8 @@ def test_a_log_in_a_directory_that_cannot_be_written(
 
     connect = module._connect
 
-    def refuse(path: Path, parameters: str) -> sqlite3.Connection:
-        if path == killed:
+    def refuse(path: str, parameters: str) -> sqlite3.Connection:
+        if path == str(killed):
             error = sqlite3.OperationalError("unable to open database file")
             error.sqlite_errorcode = fault
             raise error
@@ -333,7 +333,7 @@ def test_no_log_in_a_directory_that_cannot_be_written(tmp_path: Path, monkeypatc
     path.write_bytes(content)
     connect = module._connect
 
-    def refuse(path: Path, parameters: str) -> sqlite3.Connection:
+    def refuse(path: str, parameters: str) -> sqlite3.Connection:
         if "immutable" not in parameters:
             error = sqlite3.OperationalError("unable to open database file")
             error.sqlite_errorcode = sqlite3.SQLITE_CANTOPEN

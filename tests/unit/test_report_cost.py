@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from example_recording import make_example
 from lockline.analysis.selection import Selection
 from lockline.analysis.series import read_slices
 from lockline.base.text import Style
@@ -42,7 +43,7 @@ class Reads:
         self.queries: list[str] = []
         connect = module._connect
 
-        def watched(path: Path, parameters: str) -> sqlite3.Connection:
+        def watched(path: str, parameters: str) -> sqlite3.Connection:
             connection = connect(path, parameters)
             connection.set_authorizer(self._authorize)
             connection.set_trace_callback(self.queries.append)
@@ -68,6 +69,22 @@ def test_a_whole_run_is_read_from_its_totals(generated: Path, monkeypatch: pytes
     tables = tables_read(generated, selection, monkeypatch)
     holders = {"holder_total", "release_stack", "fairness"}
     assert tables == EVERY_REPORT | holders | {"lock_total", "cpu_total", "sample_total"}
+
+
+def test_columns_are_asked_for_where_a_table_is_not_todays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A recording of this version has its text for each table, which is compared in place of its columns."""
+    path = make_example(tmp_path / "example")
+    plain = sqlite3.connect(path)
+    plain.execute("ALTER TABLE kind RENAME TO other")
+    plain.execute("CREATE TABLE kind (id INTEGER PRIMARY KEY, name TEXT NOT NULL, more INTEGER)")
+    plain.execute("INSERT INTO kind SELECT id, name, 0 FROM other")
+    plain.commit()
+    plain.close()
+    reads = Reads(monkeypatch)
+    with open_recording(path) as recording:
+        assert recording.kinds()
+    asked = [query for query in reads.queries if "table_xinfo" in query]
+    assert asked == ["PRAGMA table_xinfo(kind)"]
 
 
 def test_a_selection_of_cpus_is_read_from_the_cells(generated: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -102,7 +119,7 @@ def count_steps(monkeypatch: pytest.MonkeyPatch) -> list[int]:
         counted[0] += STEPS_AT_ONCE
         return 0
 
-    def watched(path: Path, parameters: str) -> sqlite3.Connection:
+    def watched(path: str, parameters: str) -> sqlite3.Connection:
         connection = connect(path, parameters)
         connection.set_progress_handler(step, STEPS_AT_ONCE)
         return connection

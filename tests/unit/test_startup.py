@@ -22,7 +22,8 @@ sys.exit(code)
 def modules(*arguments: str) -> set[str]:
     """The modules that a command loads."""
     done = subprocess.run(
-        [sys.executable, "-c", PROGRAM, *arguments],
+        # -S: what a machine's site-packages load at each start is not ours.
+        [sys.executable, "-S", "-c", PROGRAM, *arguments],
         cwd=TOP / "userspace",
         capture_output=True,
         text=True,
@@ -66,3 +67,13 @@ def test_a_small_report_loads_what_it_shows(tmp_path: Path) -> None:
     assert not loaded & {f"lockline.{name}" for name in unused}
     assert not loaded & {"lockline.base.statistics", "lockline.base.paired_test", "lockline.base.collector"}
     assert not loaded & {"subprocess", "statistics", "tempfile", "difflib", "importlib.resources"}
+
+
+def test_a_report_of_cache_lines_loads_no_pathlib(tmp_path: Path) -> None:
+    """The interpreter, its modules and ours take most of the time of a report of a million samples."""
+    recording = str(make_example(tmp_path / "example"))
+    for more in ([], ["--format", "json"]):
+        loaded = modules("c2c", "report", recording, *more)
+        assert "lockline.c2c.report" in loaded
+        assert not loaded & {"pathlib", "urllib.parse", "ipaddress", "zlib", "argparse", "tempfile", "subprocess"}
+    assert "textwrap" not in loaded

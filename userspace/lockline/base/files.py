@@ -1,7 +1,35 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Which kind of file this is, by its first bytes."""
+"""What a file is, by its first bytes and its path; without pathlib, which takes as long to load as a small report."""
+
+import errno
+import os
+import stat
 
 # https://sqlite.org/fileformat.html, 1.3: a recording is such a file.
 SQLITE = b"SQLite format 3\0"
 # By version and byte order: PERF_MAGIC of tools/perf/util/header.c.
 PERF = (b"PERFILE2", b"2ELIFREP", b"PERFFILE", b"ELIFFREP")
+
+_ABSENT = (errno.ENOENT, errno.ENOTDIR, errno.EBADF, errno.ELOOP)
+
+
+def plain_path(path: str | os.PathLike[str]) -> str:
+    """The path as pathlib writes it: without ".", and without "/" that say nothing."""
+    text = os.fspath(path)
+    begin = len(text) - len(text.lstrip("/"))
+    # Two are a root of their own, says POSIX.
+    root = "//" if begin == 2 else "/" if begin else ""
+    return root + "/".join(part for part in text.split("/") if part not in ("", ".")) or "."
+
+
+def is_regular(path: str) -> bool | None:
+    """Whether it is a regular file; None if there is nothing.  Raises OSError if that cannot be known."""
+    try:
+        return stat.S_ISREG(os.stat(path).st_mode)  # noqa: PTH116
+    except OSError as error:
+        if error.errno not in _ABSENT:
+            raise
+    except ValueError:
+        # No path has a zero byte.
+        pass
+    return None

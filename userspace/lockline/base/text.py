@@ -2,7 +2,6 @@
 """Numbers, names and columns.  What comes from a recording is made harmless for a terminal here."""
 
 import re
-import textwrap
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -19,6 +18,13 @@ _WORDS = 8
 
 # Kernel addresses: canonical upper half, with or without 0x.
 _ADDRESS = re.compile(r"(?:0x)?\bffff[0-9a-f]{12}\b|0xffff[0-9a-f]{12}", re.IGNORECASE)
+
+
+def _wrap(text: str, most: int, **options: Any) -> list[str]:
+    # JSON wraps nothing, and need not wait for it.
+    import textwrap
+
+    return textwrap.wrap(text, most, **options)
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,7 +174,7 @@ def fill(text: str, first: str = "", rest: str = "", columns: int = WIDTH, cut_w
 
     first, rest: what the first line and the others begin with.  cut_words: no word is longer than a line.
     """
-    return textwrap.wrap(
+    return _wrap(
         text,
         min(columns, page().columns),
         initial_indent=first,
@@ -181,7 +187,7 @@ def fill(text: str, first: str = "", rest: str = "", columns: int = WIDTH, cut_w
 def beside(label: str, text: str) -> list[str]:
     """A clean text on as many lines as it takes, to the right of its label; one line at least."""
     indent = " " * width(label)
-    lines = textwrap.wrap(text, max(_NAMES, min(WIDTH, page().columns) - len(indent)), break_on_hyphens=False) or [""]
+    lines = _wrap(text, max(_NAMES, min(WIDTH, page().columns) - len(indent)), break_on_hyphens=False) or [""]
     return [label + lines[0], *(indent + line for line in lines[1:])]
 
 
@@ -196,7 +202,7 @@ def folded(text: str) -> str:
             lines.append(line)
             continue
         indent = " " * min(len(line) - len(line.lstrip()) + 2, most // 2)
-        lines += textwrap.wrap(
+        lines += _wrap(
             line, most, subsequent_indent=indent, break_on_hyphens=False, drop_whitespace=True, replace_whitespace=False
         )
     return "\n".join(lines)
@@ -275,5 +281,5 @@ def _in_two(columns: Sequence[Column], lines: Sequence[Sequence[str]], indent: s
         said = " ".join(line[index] for index in words if line[index])
         found.append(indent + cut(said, page().columns - len(indent)))
         below = " ".join(pad(line[index], needed[index], right=True) for index in figures)
-        found += textwrap.wrap(below, page().columns, initial_indent=indent + "  ", subsequent_indent=indent + "  ")
+        found += _wrap(below, page().columns, initial_indent=indent + "  ", subsequent_indent=indent + "  ")
     return found

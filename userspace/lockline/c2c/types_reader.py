@@ -2,12 +2,11 @@
 """Gets types from `lockline-collect types`: of a file, of the recording, or of the running kernel if it is the same."""
 
 import os
-import zlib
 from collections.abc import Sequence
-from pathlib import Path
 
 from lockline.base.collector import ask_collector, find_collector
 from lockline.base.errors import LocklineError
+from lockline.base.files import is_regular
 from lockline.base.values import dataclass
 from lockline.c2c.members import NO_TYPES, ReadTypes, Types, parse_types
 from lockline.recording.conditions import equal
@@ -17,7 +16,7 @@ from lockline.recording.reader import Recording
 # The kernel takes no longer argument than 128 KiB.
 MAX_ARGUMENT = 120_000
 MAX_BTF_BYTES = 256 << 20
-RUNNING_KERNEL = Path("/sys/kernel/btf/vmlinux")
+RUNNING_KERNEL = "/sys/kernel/btf/vmlinux"
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +52,8 @@ def stored_btf(recording: Recording) -> bytes | None:
     for row in recording.table(Btf, equal("name", "vmlinux")):
         if not 0 < row.size <= MAX_BTF_BYTES:
             raise LocklineError(f"{recording.path}: the recording is damaged: BTF of {row.size} bytes")
+        import zlib
+
         unpack = zlib.decompressobj()
         try:
             data = unpack.decompress(row.data, row.size)
@@ -84,10 +85,10 @@ def find_types(recordings: Sequence[Recording], file: str | None) -> TypeSource:
             return TypeSource(stored=stored)
     architectures = {str(fact["architecture"]) for fact in facts if fact.get("architecture")}
     same = os.uname().release in releases[:1] and architectures <= {os.uname().machine}
-    if same and RUNNING_KERNEL.exists():
+    if same and is_regular(RUNNING_KERNEL):
         return TypeSource(running=True)
     kernel = f"kernel {releases[0]}" if releases else "recorded kernel"
-    if RUNNING_KERNEL.exists() and architectures <= {os.uname().machine}:
+    if is_regular(RUNNING_KERNEL) and architectures <= {os.uname().machine}:
         foreign = f"by types of the running kernel {os.uname().release}, not of the {kernel}"
         note = f"types of the {kernel} are not here: only objects of known locks have members, {foreign}; see --btf"
         return TypeSource(running=True, foreign=foreign, note=note)

@@ -5,11 +5,11 @@ import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from importlib import import_module
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lockline.base.collector import Importing
 from lockline.base.errors import LocklineError
+from lockline.base.files import plain_path
 from lockline.cli.c2c_inputs import STANDARD_INPUT, Input, check_options, kind_of
 from lockline.cli.c2c_inputs import opened as opened_input
 from lockline.cli.c2c_options import (
@@ -82,7 +82,7 @@ def _load(arguments: "argparse.Namespace") -> None:
         import_module(f"lockline.{name}")
 
 
-def _import_perf_data(given: Input, output: Path, arguments: "argparse.Namespace", *more: str) -> list[str]:
+def _import_perf_data(given: Input, output: str, arguments: "argparse.Namespace", *more: str) -> list[str]:
     """Make the recording of a perf.data file; gives the import's notes.  Meanwhile a report's modules are loaded."""
     options = list(more)
     for option in ("kallsyms", "system_map", "symfs"):
@@ -90,15 +90,15 @@ def _import_perf_data(given: Input, output: Path, arguments: "argparse.Namespace
         if value is not None:
             options += ["--" + option.replace("_", "-"), value]
     with ExitStack() as opened:
-        source = opened.enter_context(given.path.open("rb")) if given.standard else None
-        name = STANDARD_INPUT if given.standard else str(given.path)
-        command = ["import", name, "-o", str(output), *options]
-        importing = opened.enter_context(Importing(command, str(output), source))
+        source = opened.enter_context(open(given.path, "rb")) if given.standard else None
+        name = STANDARD_INPUT if given.standard else given.path
+        command = ["import", name, "-o", output, *options]
+        importing = opened.enter_context(Importing(command, output, source))
         _load(arguments)
         return importing.finish()
 
 
-def _import(given: Input, output: Path, arguments: "argparse.Namespace", *more: str) -> list[str]:
+def _import(given: Input, output: str, arguments: "argparse.Namespace", *more: str) -> list[str]:
     """Make the recording; gives notes for people.  more: options for the import of a perf.data file."""
     kind = kind_of(given)
     if kind == "recording":
@@ -106,12 +106,14 @@ def _import(given: Input, output: Path, arguments: "argparse.Namespace", *more: 
     if kind == "perf.data":
         return _import_perf_data(given, output, arguments, *more)
     # The layouts of perf's texts take longer to load than most reports to make.
+    from pathlib import Path
+
     from lockline.c2c.text_import import import_text
 
-    return list(import_text(given.path, output, arguments.number, given.name).notes)
+    return list(import_text(Path(given.path), Path(output), arguments.number, given.name).notes)
 
 
-def _names_from(imported: Path, waits: str) -> bool:
+def _names_from(imported: str, waits: str) -> bool:
     """Whether kernel code of an import without names can be named by a recording of the same boot."""
     from lockline.recording.reader import open_recording
 
@@ -129,18 +131,18 @@ def _note(text: str) -> None:
 
 
 @contextmanager
-def _recording_of(given: Input, arguments: "argparse.Namespace", directory: Path) -> Iterator[Path]:
+def _recording_of(given: Input, arguments: "argparse.Namespace", directory: str) -> Iterator[str]:
     """A recording of the file's memory accesses: itself, or one that is made for the moment."""
     kind = kind_of(given)
     check_options(arguments, kind, given.name)
     if kind == "recording":
         yield given.path
         return
-    imported = directory / "import.lockline"
+    imported = f"{directory}/import.lockline"
     with progress("importing"):
-        early = take(str(given.path)) if kind == "perf.data" else None
+        early = take(given.path) if kind == "perf.data" else None
         if early is not None:
-            imported = Path(early.output)
+            imported = early.output
             _load(arguments)
             notes = early.finish()
         else:
@@ -152,7 +154,7 @@ def _recording_of(given: Input, arguments: "argparse.Namespace", directory: Path
     yield imported
 
 
-def _samples_of(path: Path) -> Path | None:
+def _samples_of(path: str) -> str | None:
     """The perf.data file that `lockline record --c2c` has made beside a recording; None if it has none."""
     from lockline.recording.memory_rows import MemorySource
     from lockline.recording.reader import open_recording
@@ -162,8 +164,10 @@ def _samples_of(path: Path) -> Path | None:
         if not samples or any(True for _ in recording.table(MemorySource)):
             return None
     # Both may have been moved together.
-    places = [Path(str(samples)), path.parent / Path(str(samples)).name]
-    found = next((place for place in places if place.is_file()), None)
+    from pathlib import Path
+
+    places = [Path(str(samples)), Path(path).parent / Path(str(samples)).name]
+    found = next((str(place) for place in places if place.is_file()), None)
     if found is None:
         raise LocklineError(f"{path}: its memory samples are in {samples}, which is missing; put that file beside it")
     return found
@@ -178,12 +182,12 @@ def _report(arguments: "argparse.Namespace") -> str:
         raise LocklineError("--by functions works with text and JSON, not with --html")
     as_json = arguments.format == "json"
     with ExitStack() as opened:
-        directory = Path(opened.enter_context(scratch()))
+        directory = opened.enter_context(scratch())
         given = opened.enter_context(opened_input(arguments.input or arguments.file, directory))
         if arguments.recording is None and kind_of(given) == "recording":
             samples = _samples_of(given.path)
             if samples is not None:
-                arguments.recording, given = str(given.path), Input(samples, str(samples))
+                arguments.recording, given = given.path, Input(samples, samples)
         file = opened.enter_context(_recording_of(given, arguments, directory))
         from lockline.c2c.report import make_c2c_report, open_c2c_report
         from lockline.c2c.types_reader import find_types, read_program
@@ -205,7 +209,7 @@ def _report(arguments: "argparse.Namespace") -> str:
 
             head, count, make = open_c2c_report(*made)
             lines = make_lines(recording, count, make, arguments.addresses, directory)
-            _print(document.pieces_of(head, lines, arguments.addresses), directory / "report")
+            _print(document.pieces_of(head, lines, arguments.addresses), f"{directory}/report")
             return ""
         with progress(_READING):
             return _text(make_c2c_report(*made), arguments)
@@ -245,6 +249,8 @@ def _text(report: "C2cReport", arguments: "argparse.Namespace") -> str:
 
 
 def _write_page(report: "C2cReport", arguments: "argparse.Namespace") -> None:
+    from pathlib import Path
+
     from lockline.base.text import Style
     from lockline.cli.output import write_whole
     from lockline.page.html import Writer
@@ -254,9 +260,9 @@ def _write_page(report: "C2cReport", arguments: "argparse.Namespace") -> None:
     write_whole(Path(arguments.html), make_c2c_page(report, write, arguments.redact).encode())
 
 
-def _print(pieces: Iterator[str], path: Path) -> None:
+def _print(pieces: Iterator[str], path: str) -> None:
     """Pieces of a text, to standard output; nothing if one of them fails.  path: where they wait for the last one."""
-    with path.open("w+", encoding="utf-8", newline="") as whole:
+    with open(path, "w+", encoding="utf-8", newline="") as whole:
         with progress(_READING):
             whole.writelines(pieces)
         whole.seek(0)
@@ -271,11 +277,11 @@ def run(arguments: "argparse.Namespace") -> tuple[str, int]:
         return _report(arguments), 0
     with (
         scratch() as directory,
-        opened_input(arguments.file, Path(directory)) as given,
+        opened_input(arguments.file, directory) as given,
     ):
         check_options(arguments, kind_of(given), given.name)
         with progress("importing"):
-            notes = _import(given, Path(arguments.output), arguments)
+            notes = _import(given, plain_path(arguments.output), arguments)
         for note in notes:
             _note(note)
     return "", 0

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What `lockline c2c` reads: what a file is, standard input, and files that options name."""
 
+import os
 import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lockline.base import files
@@ -27,22 +27,22 @@ _ELF = b"\x7fELF"
 class Input:
     """A file that is read; name: as people know it.  standard: it holds what came from standard input."""
 
-    path: Path
+    path: str
     name: str
     standard: bool = False
 
 
 @contextmanager
-def opened(name: str, directory: Path) -> Iterator[Input]:
+def opened(name: str, directory: str) -> Iterator[Input]:
     """The file of this name; standard input becomes a file in the directory."""
     if name != STANDARD_INPUT:
-        yield Input(Path(name), name)
+        yield Input(files.plain_path(name), name)
         return
     import shutil
 
-    copy = directory / "standard input"
+    copy = f"{directory}/standard input"
     try:
-        with copy.open("wb") as file:
+        with open(copy, "wb") as file:
             shutil.copyfileobj(sys.stdin.buffer, file)
     except OSError as error:
         raise LocklineError(f"standard input: cannot be read: {error.strerror}") from error
@@ -59,11 +59,11 @@ def kind_of(given: Input) -> str:
     return "recording" if head.startswith(files.SQLITE) else "text"
 
 
-def _head(path: Path, name: str, size: int) -> bytes:
+def _head(path: str, name: str, size: int) -> bytes:
     try:
-        if path.exists() and not path.is_file():
+        if files.is_regular(path) is False:
             raise LocklineError(f"{name}: not a file")
-        with path.open("rb") as file:
+        with open(path, "rb") as file:
             return file.read(size)
     except (OSError, ValueError) as error:
         raise LocklineError(f"{name}: cannot be read: {getattr(error, 'strerror', None) or error}") from error
@@ -79,13 +79,13 @@ def check_options(arguments: "argparse.Namespace", kind: str, name: str) -> None
         if kind != "perf.data":
             raise LocklineError(f"{word} is for perf.data files only; the {kind} {name} has its symbols in it")
         if option == "symfs":
-            if not Path(value).is_dir():
+            if not os.path.isdir(value):  # noqa: PTH112
                 raise LocklineError(f"{word} {value}: not a directory")
-        elif not re.search(_SYMBOL, _head(Path(value), f"{word} {value}", _SYMBOLS_HEAD), re.MULTILINE):
+        elif not re.search(_SYMBOL, _head(value, f"{word} {value}", _SYMBOLS_HEAD), re.MULTILINE):
             raise LocklineError(f"{word} {value}: not a list of symbols, as /proc/kallsyms and System.map are")
     btf = getattr(arguments, "btf", None)
     if btf is not None:
-        head = _head(Path(btf), f"--btf {btf}", 4)
+        head = _head(btf, f"--btf {btf}", 4)
         if not head.startswith((*_BTF, _ELF)):
             raise LocklineError(f"--btf {btf}: neither BTF nor a vmlinux with it")
         if head == _ELF:

@@ -7,7 +7,6 @@ group of lines.
 
 import os
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 
 from lockline.c2c.model import LineReport
 from lockline.c2c.report import MakeLines
@@ -24,7 +23,7 @@ def _is_childs(number: int) -> bool:
     return bool(number // GROUP % 2)
 
 
-def _child(path: Path, file: Path, make: MakeLines, numbers: Sequence[int], addresses: bool) -> int:
+def _child(path: str, file: str, make: MakeLines, numbers: Sequence[int], addresses: bool) -> int:
     """Starts the child, which writes its lines to the file; gives its process."""
     child = os.fork()
     if child:
@@ -32,7 +31,7 @@ def _child(path: Path, file: Path, make: MakeLines, numbers: Sequence[int], addr
     code = 1
     try:
         # The connection is the parent's, and no good here.
-        with open_recording(path) as recording, file.open("w", encoding="utf-8") as out:
+        with open_recording(path) as recording, open(file, "w", encoding="utf-8") as out:
             for text in _numbered(make(recording, numbers), numbers, addresses):
                 out.write(text + "\n")
         code = 0
@@ -45,15 +44,15 @@ def _numbered(reports: Iterator[LineReport], numbers: Sequence[int], addresses: 
     return document.entries_of(zip((number + 1 for number in numbers), reports, strict=True), addresses)
 
 
-def make_lines(recording: Recording, count: int, make: MakeLines, addresses: bool, directory: Path) -> Iterator[str]:
+def make_lines(recording: Recording, count: int, make: MakeLines, addresses: bool, directory: str) -> Iterator[str]:
     """The JSON of the report's lines, best first.  directory: for files; the recording does not change meanwhile."""
     if count < MANY or len(os.sched_getaffinity(0)) < 2:
         yield from _numbered(make(recording, range(count)), range(count), addresses)
         return
     ours = [number for number in range(count) if not _is_childs(number)]
     theirs = [number for number in range(count) if _is_childs(number)]
-    file = directory / "lines"
-    child = _child(Path(recording.path), file, make, theirs, addresses)
+    file = f"{directory}/lines"
+    child = _child(recording.path, file, make, theirs, addresses)
     try:
         own = list(_numbered(make(recording, ours), ours, addresses))
     finally:
@@ -62,7 +61,7 @@ def make_lines(recording: Recording, count: int, make: MakeLines, addresses: boo
         others: Iterator[str] = _numbered(make(recording, theirs), theirs, addresses)
         yield from _merged(count, iter(own), others)
         return
-    with file.open(encoding="utf-8") as made:
+    with open(file, encoding="utf-8") as made:
         yield from _merged(count, iter(own), (line.rstrip("\n") for line in made))
 
 

@@ -9,11 +9,9 @@ import sqlite3
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
-from urllib.parse import quote
 
 from lockline.base.errors import RecordingError
-from lockline.base.files import SQLITE
+from lockline.base.files import SQLITE, is_regular
 from lockline.recording import memory_rows, rows  # noqa: F401 - they fill TABLES
 from lockline.recording.tables import OLDEST_SCHEMA, SCHEMA_VERSION, TABLES
 
@@ -31,10 +29,15 @@ def damaged(path: str, why: object) -> RecordingError:
     return RecordingError(f"{path}: the recording is damaged: {why}")
 
 
-def _connect(path: Path, parameters: str) -> sqlite3.Connection:
+# Bytes of a path that mean themselves in a URI.
+_PLAIN = frozenset(b"/-._~0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz")
+
+
+def _connect(path: str, parameters: str) -> sqlite3.Connection:
     # An absolute path after an empty authority: nothing in it can pass for a part of the URI.
-    location = b"/" + os.fsencode(path.absolute()).lstrip(b"/")
-    uri = f"file://{quote(location)}?{parameters}"
+    location = b"/" + os.fsencode(os.path.join(os.getcwd(), path)).lstrip(b"/")  # noqa: PTH109, PTH118
+    quoted = "".join(chr(byte) if byte in _PLAIN else f"%{byte:02X}" for byte in location)
+    uri = f"file://{quoted}?{parameters}"
     connection = sqlite3.connect(uri, uri=True, isolation_level=None)
     try:
         connection.text_factory = lambda text: text.decode("utf-8", "replace")
@@ -53,14 +56,15 @@ def _connect(path: Path, parameters: str) -> sqlite3.Connection:
     return connection
 
 
-def check_header(path: Path) -> None:
+def check_header(path: str) -> None:
     """Tell what is no SQLite file, or a truncated one, before SQLite says less clearly."""
     try:
-        if not path.is_file():
-            if path.exists():
-                raise RecordingError(f"{path}: not a file")
+        regular = is_regular(path)
+        if regular is None:
             raise RecordingError(f"{path}: no such file; make one with `lockline record -o {path}`")
-        with path.open("rb") as file:
+        if not regular:
+            raise RecordingError(f"{path}: not a file")
+        with open(path, "rb") as file:
             header = file.read(100)
             size = file.seek(0, os.SEEK_END)
     except (OSError, ValueError) as error:
@@ -76,13 +80,13 @@ def check_header(path: Path) -> None:
         raise RecordingError(f"{path}: truncated, {size} bytes of {max(pages * page_bytes, 100)}")
 
 
-def _wal(path: Path) -> Path:
-    return path.with_name(path.name + "-wal")
+def _wal(path: str) -> str:
+    return f"{path}-wal"
 
 
-def _has_wal(path: Path) -> bool:
+def _has_wal(path: str) -> bool:
     try:
-        return _wal(path).stat().st_size > 0
+        return os.stat(_wal(path)).st_size > 0  # noqa: PTH116
     except OSError:
         return False
 
@@ -95,7 +99,7 @@ def _cannot_be_opened_there(error: sqlite3.OperationalError) -> bool:
 
 
 @contextmanager
-def connected(path: Path) -> Iterator[sqlite3.Connection]:
+def connected(path: str) -> Iterator[sqlite3.Connection]:
     """A read-only connection, also where SQLite cannot make its index of the write-ahead log.
 
     That is so in a directory that cannot be written to.  No collector is at work there (it would have made
@@ -117,7 +121,7 @@ def connected(path: Path) -> Iterator[sqlite3.Connection]:
 
     with tempfile.TemporaryDirectory(prefix="lockline-") as directory:
         if _has_wal(path):
-            copy = Path(directory) / "recording"
+            copy = f"{directory}/recording"
             shutil.copyfile(path, copy)
             shutil.copyfile(_wal(path), _wal(copy))
             connection = _connect(copy, "mode=ro")
@@ -129,7 +133,16 @@ def connected(path: Path) -> Iterator[sqlite3.Connection]:
             connection.close()
 
 
-def check_schema(path: Path, connection: sqlite3.Connection) -> int:
+def _schema_text() -> str:
+    """The statements that make today's tables, as SQLite keeps them; '' where they are missing."""
+    try:
+        with open(f"{os.path.dirname(__file__)}/recording.sql", encoding="utf-8") as file:  # noqa: PTH120
+            return file.read()
+    except OSError:
+        return ""
+
+
+def check_schema(path: str, connection: sqlite3.Connection) -> int:
     """Gives the schema's version, if all of its tables are there."""
     (application,) = connection.execute("PRAGMA application_id").fetchone()
     (schema,) = connection.execute("PRAGMA user_version").fetchone()
@@ -140,18 +153,22 @@ def check_schema(path: Path, connection: sqlite3.Connection) -> int:
             f"{path}: schema {schema} is newer than this lockline reads ({SCHEMA_VERSION}); use a newer lockline"
         )
     if schema < OLDEST_SCHEMA:
-        raise damaged(str(path), f"schema {schema} does not exist")
+        raise damaged(path, f"schema {schema} does not exist")
     # A view or a computed column in a table's place could run for ever.
     tables = {
         name: sql
         for name, sql in connection.execute("SELECT name, sql FROM sqlite_schema WHERE type = 'table'")
         if isinstance(sql, str) and sql.upper().startswith("CREATE TABLE")
     }
+    ours = _schema_text() if schema == SCHEMA_VERSION else ""
     for table in (table for table in TABLES.values() if table.since <= schema):
         if table.name not in tables:
-            raise damaged(str(path), f"no table {table.name}")
+            raise damaged(path, f"no table {table.name}")
+        # To ask SQLite for the columns of each takes longer than to read all lines of a report.
+        if tables[table.name] in ours:
+            continue
         plain = {row[1] for row in connection.execute(f"PRAGMA table_xinfo({table.name})") if row[6] == 0}
         missing = {column.name for column in table.present(schema)} - plain
         if missing:
-            raise damaged(str(path), f"no column {table.name}.{min(missing)}")
+            raise damaged(path, f"no column {table.name}.{min(missing)}")
     return int(schema)

@@ -11,10 +11,10 @@ import sqlite3
 import struct
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from pathlib import Path
 from typing import Any
 
 from lockline.base.errors import RecordingError
+from lockline.base.files import plain_path
 from lockline.recording import rows
 from lockline.recording.conditions import Condition, among, between, where
 from lockline.recording.connection import FAULTS, check_header, check_schema, connected, damaged
@@ -368,7 +368,7 @@ def open_recording(path: str | os.PathLike[str]) -> Iterator[Recording]:
 
     Raises RecordingError if it cannot be opened, is no recording, truncated, damaged, or of a newer schema.
     """
-    file = Path(path)
+    file = plain_path(path)
     with ExitStack() as opened:
         # Only what opening raises is the recording's fault, not what the caller raises meanwhile.
         try:
@@ -376,7 +376,7 @@ def open_recording(path: str | os.PathLike[str]) -> Iterator[Recording]:
             connection = opened.enter_context(connected(file))
             schema = check_schema(file, connection)
         except FAULTS as error:
-            raise damaged(str(file), error) from error
+            raise damaged(file, error) from error
         except OSError as error:
             raise RecordingError(f"{file}: cannot be read: {error.strerror}") from error
-        yield Recording(str(file), connection, schema)
+        yield Recording(file, connection, schema)
