@@ -118,7 +118,7 @@ int rwsem_write_leave(void *ctx)
 }
 
 /*
- * Where fentry is not to be had.  Returns are probed as long as the kernel's
+ * Where the kernel has no fentry.  Returns are probed as long as the kernel's
  * few slots for them last, and sleepers take them too: a return that is missed
  * after that costs the wait of a writer that spun, no more.  What failed
  * has ended by contention_end; what did not returns its lock.

@@ -39,7 +39,7 @@ RW_UNLOCK(write_unlock_irqrestore, _raw_write_unlock_irqrestore, KIND_RWLOCK_WRI
 RW_UNLOCK(write_unlock_irq, _raw_write_unlock_irq, KIND_RWLOCK_WRITE)
 RW_UNLOCK(write_unlock_bh, _raw_write_unlock_bh, KIND_RWLOCK_WRITE)
 
-/* Where fentry is not to be had; one program for all four functions. */
+/* Where the kernel has no fentry; one program for all four functions. */
 SEC("?kprobe")
 int spin_kprobe_unlock(struct pt_regs *ctx)
 {

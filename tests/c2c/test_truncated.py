@@ -63,7 +63,7 @@ def test_a_file_that_ends_early_opens_with_what_it_holds(pipe: bool, compressed:
             found = imported.read(output)
             held = found.counts["nr_entries"]
             assert held == sum(line.total.counts["records"] for line in found.lines), length
-            # A file that lacks only features has all its samples, and says what it lacks.
+            # A file that lacks only features has all its samples, and a problem names what is missing.
             assert found.problems or held == samples, length
         if not compressed:
             present = whole_samples(whole[:length]) if length > data_begin(whole) else 0

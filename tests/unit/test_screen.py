@@ -129,6 +129,23 @@ def test_many_findings_leave_room_for_the_locks(generated: Path) -> None:
     assert any(line.startswith(" 1 high") for line in lines)
 
 
+@pytest.mark.parametrize(
+    ("wait_ns", "small"), [(1_080_000_000, ", a small effect: 0.27 threads)"), (4_000_000_000, "")]
+)
+def test_a_sure_cause_of_a_small_effect(example: Path, wait_ns: int, small: str) -> None:
+    """Of four seconds; that a cause is sure does not say that it matters."""
+    report, _ = read(example)
+    subject = Lock("gil", "mutex")
+    found = Finding(
+        "gil-bound", subject, "high", fact("convoy", lock=subject), (), (remedy("take-less-often"),), Impact(wait_ns)
+    )
+    one = replace(report_of(report, lock("gil", "mutex", 9_000, wait_ns, 900_000)), findings=(found,))
+    text = " ".join(" ".join(lines_of(one)).split())
+    assert " 1 high " in text
+    assert ("a small effect" in text) == bool(small)
+    assert small in text
+
+
 def test_quiet_is_an_answer(example: Path) -> None:
     report, _ = read(example)
     quiet = report_of(report, lock("rq", "spinlock", 21, 89_000, 9_000))

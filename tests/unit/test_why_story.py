@@ -76,6 +76,24 @@ def test_the_screen_fits(known: Investigation, columns: int) -> None:
     assert len(why_screen.line(story, Style(), columns)) <= columns
 
 
+@pytest.mark.parametrize(
+    ("waiters", "words"),
+    [
+        (3.0, "It keeps 3.00 threads waiting, "),
+        (0.5, "It keeps 0.50 threads waiting, "),
+        (0.27, "Its effect is small: it keeps 0.27 threads waiting, "),
+        (0.001, "Its effect is small: it keeps under 0.01 threads waiting, "),
+    ],
+)
+def test_how_sure_and_how_much_are_two_things(waiters: float, words: str) -> None:
+    known = known_of(busy("totals"), FUTEX_QUIET)
+    story = document.make(known, judge(known, "time"), MACHINE)
+    story = replace(story, verdict=replace(story.verdict, waiters=waiters, confidence="high"))
+    text = " ".join(why_screen.render(story, Style(), 80).split())
+    assert words in text
+    assert "SURE high;" in text
+
+
 @pytest.mark.parametrize("known", stories())
 def test_the_page_has_the_story(known: Investigation) -> None:
     story = document.make(known, judge(known, "time"), MACHINE)

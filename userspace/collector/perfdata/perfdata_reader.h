@@ -29,7 +29,7 @@ struct perfdata_reader {
 	__u64 odd_trace; /* records by the number of trace data that are something else */
 };
 
-/* Reads the header.  Tells the user why not; -EISDIR is told by nobody. */
+/* Reads the header.  Prints why it cannot; prints nothing for -EISDIR. */
 int perfdata_reader_open(struct perfdata_reader *reader, const char *path, struct memory_problems *problems);
 void perfdata_reader_close(struct perfdata_reader *reader);
 /* All records.  Fails only with what function returns. */

@@ -42,7 +42,7 @@ static bool may_be_replaced(const char *path)
 	ssize_t length;
 
 	if (fd < 0)
-		return true; /* what hinders us is told by what comes next */
+		return true; /* the next step reports what is wrong */
 	length = read(fd, begin, sizeof(begin));
 	close(fd);
 	return !length || (length == sizeof(begin) && !memcmp(begin, magic, sizeof(begin)));

@@ -107,7 +107,7 @@ static int catch_signals(struct session *session)
 	return session->signals < 0 ? -errno : 0;
 }
 
-/* What is not to be had without privileges, told before anything is written. */
+/* Says what is missing, as privileges are, before anything is written. */
 static int check_plan(const struct session *session)
 {
 	if (session->plan.tp_btf_contention)

@@ -197,7 +197,7 @@ static void print_struct_id(struct printer *p, __u32 id)
 		json_key_text(&p->json, "struct", number);
 }
 
-/* An array is told as its elements: how many, how far apart, and their structure. */
+/* Of an array its elements are described: how many, how far apart, and their structure. */
 static __u32 element(const struct printer *p, __u32 id, __u64 *count)
 {
 	const struct btf_type *type;

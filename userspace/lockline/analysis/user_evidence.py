@@ -51,7 +51,7 @@ HALF = 0.5
 NEARLY_ALL = 0.8
 _ONE_THREAD = 1.1
 _SEVERAL_TASKS = 2
-# Of a window, the shortest life of threads that is told by their sleep.
+# Threads that were asleep for this part of a window lived that long at least; shorter lives cannot be told.
 _MOSTLY_THERE = 0.6
 # Threads that wait on average: more than one nearly all the time.  Two that take turns have 1.0.
 SEVERAL = 1.2

@@ -68,7 +68,7 @@ class Counts(NamedTuple):
 
 # Those that are columns of memory_access.
 COLUMNS = Counts._fields[:-1]
-# Those before it are told by every file of samples.
+# Every file of samples has the ones before it.
 _MOSTLY_TOLD = Counts._fields.index("in_wait")
 
 

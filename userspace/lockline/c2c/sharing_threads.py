@@ -235,9 +235,9 @@ class _Line:
     def kept(self, row: _Row, part: Part) -> float:
         """How many of a row's loads would still pay if its bytes had a line of their own.
 
-        A load pays if another thread has written since its own thread had the line.  How many such writes come between
-        two uses of the line is told by how often these pay; how many of them are to the very bytes, by where others
-        write.  Between two uses of the bytes alone there is more time for them than between two uses of the line.
+        A load pays if another thread has written since its own thread had the line.  How often loads pay shows how
+        many such writes come between two uses of the line; where others write shows how many of them are to the very
+        bytes.  Between two uses of the bytes alone there is more time for them than between two uses of the line.
         """
         threads, users = row.threads, row.users
         very = every = 0.0

@@ -111,7 +111,7 @@ class Layout:
 
 
 def header_words(text: str) -> list[str]:
-    """The columns' names in a header line; spaces within a name are told by the words, not by their number."""
+    """The columns' names in a header line; the words say which spaces are within a name, not the number of spaces."""
     words = _NODE_WORDS.sub(lambda match: "".join(match.group().split()), text.replace("#", " ")).split()
     names: list[str] = []
     for word in words:

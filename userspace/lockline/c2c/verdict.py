@@ -170,7 +170,7 @@ class _Case:
     ) -> Judgement:
         """A judgement with the confidence that the data allow."""
         every = [*doubts, *self._doubts(verdict)]
-        # That nothing moves is told by accesses that did not make it move.
+        # Accesses that did not move the line show that nothing moves.
         amount = (self.line.counts.records or 0) if verdict == "none" else cost(self.line.counts, self.kind)
         few = amount < SOME_TRANSFERS
         some = amount < SURE_TRANSFERS

@@ -10,7 +10,7 @@ from lockline.recording.code import Code
 from lockline.watch.estimate import covering, never_watched, pair_time, unwatched_pairs
 from lockline.watch.model import Watch, Window
 
-# From such a share on, what was lost or replaced is told as a doubt.
+# From such a share on, what was lost or replaced is a doubt that the report names.
 MUCH = 0.05
 # Times that differ by less are taken to be the same, so that the figures are those that were seen.
 ALIKE = 1.1

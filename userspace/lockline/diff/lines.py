@@ -112,7 +112,7 @@ def _read_side(recording: Recording, types: TypeNames, usable: frozenset[str]) -
     counts = recording.table(rows.MemoryCount)
     samples = sum(count.value for count in counts if count.name == "nr_entries" and count.value > 0)
     recorded = sum(row.records or 0 for row in sums)
-    # A line's accesses are among the samples; a source that tells too few, or none, is told by its lines.
+    # A line's accesses are among the samples; where a source gives too few, or none, the sum over its lines counts.
     samples = max(samples, recorded)
     if not samples:
         raise LocklineError(f"{recording.path}: does not say how many samples it has, so rates cannot be compared")

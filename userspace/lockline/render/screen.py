@@ -29,7 +29,7 @@ from lockline.base.numbers import count, duration, percent
 from lockline.base.text import Column, Style, clean, cut, table, width
 from lockline.render.findings import functions_of, worded
 from lockline.render.screen_locks import MARK, locks, user_lock_name, user_locks
-from lockline.render.screen_parts import NARROWEST, filled, fitted
+from lockline.render.screen_parts import NARROWEST, SMALL_EFFECT, few_threads, filled, fitted
 from lockline.render.screen_sleepers import looked_words, other_locks_words
 
 FINDINGS = 3
@@ -317,7 +317,10 @@ def _finding(
     part = finding.impact.wait_ns / every if every else 0.0
     what = f"{clean(words.title, style)}"
     if 0 < part <= 1:
-        what += f" ({percent_short(part)} of all waiting)"
+        waiting = report.window.share(finding.impact.wait_ns) or 0.0
+        # How sure it is says nothing of how much it matters.
+        small = f", a small effect: {few_threads(waiting)}" if waiting < SMALL_EFFECT else ""
+        what += f" ({percent_short(part)} of all waiting{small})"
     lines = filled(f" {number} {finding.confidence:8}", what, columns, 2)
     for seen in words.evidence[:evidence]:
         lines += filled("           ", clean(REPEATED.sub("", seen), style), columns, 2)

@@ -9,6 +9,8 @@ from lockline.base.text import cut, paragraphs
 # Of a first screen at 80 columns.
 LINES = 24
 NARROWEST = 40
+# Threads or CPUs that wait on average: however sure a cause is, less than this is a small effect.
+SMALL_EFFECT = 0.5
 
 
 def filled(label: str, text: str, columns: int, most: int = 99) -> list[str]:
@@ -24,6 +26,11 @@ def filled(label: str, text: str, columns: int, most: int = 99) -> list[str]:
     )
     # A word longer than the line (a path) is cut, not pushed over the edge.
     return [cut(line, columns) for line in lines]
+
+
+def few_threads(threads: float) -> str:
+    """So few threads that two digits matter: never 0.00 of what is more than nothing."""
+    return "under 0.01 threads" if 0 < threads < 0.01 else f"{threads:.2f} threads"
 
 
 def fitted(make: Callable[[int], Iterable[Sequence[str]]], steps: int) -> str:

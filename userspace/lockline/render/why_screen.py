@@ -7,7 +7,7 @@ from datetime import datetime, timezone
 from lockline.base.numbers import duration, percent
 from lockline.base.text import Style, clean, cut
 from lockline.render.documents.why import Chapter, Document, Followed, Hypothesis, Step
-from lockline.render.screen_parts import filled, fitted
+from lockline.render.screen_parts import SMALL_EFFECT, few_threads, filled, fitted
 
 _LABEL = 9
 # Each step of fitted() leaves something out.
@@ -58,8 +58,12 @@ def _cause(document: Document) -> str:
     verdict = document.verdict
     text = f"{verdict.title}."
     if verdict.kind == "cause" and verdict.waiters:
-        text += f" It keeps {verdict.waiters:.2f} threads waiting"
-        text += f", {min(99, round(verdict.part * 100)) if verdict.part < 1 else 100}% of all." if verdict.part else "."
+        part = min(99, round(verdict.part * 100)) if verdict.part < 1 else 100
+        of_all = f", {part}% of all that wait" if verdict.part else ""
+        keeps = f"it keeps {few_threads(verdict.waiters)} waiting{of_all}."
+        # How sure the cause is says nothing of how much it matters.
+        small = verdict.waiters < SMALL_EFFECT
+        text += f" Its effect is small: {keeps}" if small else f" {keeps.capitalize()}"
     return text
 
 

@@ -21,7 +21,7 @@ from lockline.analysis.findings import (
 )
 from lockline.analysis.model import Report
 
-# Longer cycles, and more standstills, are told by their number.
+# Of longer cycles, and of more standstills, the finding gives only the number.
 THREADS_TOLD = 8
 STANDSTILLS_TOLD = 3
 # An owner that was seen this long, at three looks a second apart, has not merely come by.
