@@ -131,6 +131,27 @@ def test_threads_that_want_a_cpu(made: Callable[..., Made]) -> None:
     assert "2.5 want a CPU" in text
 
 
+@pytest.mark.parametrize("waits", [1, 20])
+@pytest.mark.parametrize(("running", "told"), [(4, True), (2, False)])
+def test_a_busy_program_may_wait_for_its_own_locks(
+    made: Callable[..., Made], running: int, told: bool, waits: int
+) -> None:
+    """A pool at rest sleeps in futexes too, and nothing of it runs."""
+    rows = ((70, "server", "futex_do_wait", 60), (70, "server", "", running), (71, "pool", "futex_do_wait", 90))
+    text = text_of(report_of(made, rows, waits=waits))
+    assert ("6.0 threads of server (70) sleep in futexes while 0.4 run or want a CPU" in text) == told
+    assert ("`lockline why -p 70` tells." in text) == told
+    assert ("Lock waiting is little (0.02 threads on average)." in text) == (waits == 20)
+    assert "pool" not in text
+
+
+@pytest.mark.parametrize(("running", "told"), [(70, True), (60, False)])
+def test_cpus_are_short(made: Callable[..., Made], running: int, told: bool) -> None:
+    """Of four CPUs, with as many threads and half as many again, and one."""
+    text = text_of(report_of(made, ((70, "cc1", "", running), (71, "sh", "do_wait", 9))))
+    assert ("CPUs are short: on average 7.0 threads run or want one of 4." in text) == told
+
+
 @pytest.mark.parametrize(
     ("words", "command"),
     [

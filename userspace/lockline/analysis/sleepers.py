@@ -17,6 +17,10 @@ from lockline.recording import rows
 from lockline.recording.reader import MetaValue, Recording
 
 FUTEX, INPUT, NAP = "futex", "input", "nap"
+# A process that may wait for its own locks: threads that sleep in futexes, and that run meanwhile, on average.  Where
+# nothing runs a pool is idle, and nobody holds a lock for long without running or sleeping elsewhere.
+_SEVERAL = 1.5
+_BUSY = 0.3
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +37,19 @@ class Asleep:
     function: str
     what: str
     threads: float
+
+
+@dataclass(frozen=True, slots=True)
+class InFutexes:
+    """A process that is busy, and of which several threads sleep in futexes: for a lock of its own, or for work.
+
+    threads: that sleep there, on_cpu: that ran or wanted a CPU, on average.
+    """
+
+    comm: str
+    tgid: int
+    threads: float
+    on_cpu: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +70,7 @@ class Sleepers:
 
     processes: name and id of each that was seen.  asleep: most threads first.  on_cpu: threads that ran or wanted a
     CPU, on average.  cpus: that the chosen processes used on average, None where all tasks were recorded, or single
-    threads.
+    threads.  in_futexes: most threads there first.
     """
 
     looks: int
@@ -64,6 +81,7 @@ class Sleepers:
     on_cpu: float
     cpus: float | None
     file_locks: tuple[FileLock, ...]
+    in_futexes: tuple[InFutexes, ...] = ()
 
     def waiting(self, *kinds: str) -> float:
         """Threads that sleep in one of these ways, on average."""
@@ -100,6 +118,16 @@ def _asleep(sleepers: Sequence[rows.Sleeper], each: float) -> tuple[Asleep, ...]
     return tuple(sorted(made, key=lambda one: (-one.threads, one.tgid, one.function)))
 
 
+def _in_futexes(sleepers: Sequence[rows.Sleeper], asleep: Sequence[Asleep], each: float) -> tuple[InFutexes, ...]:
+    on_cpu = {(row.comm, row.tgid): row.seen * each for row in sleepers if not row.function}
+    found = [
+        InFutexes(one.comm, one.tgid, one.threads, on_cpu.get((one.comm, one.tgid), 0.0))
+        for one in asleep
+        if one.kind == FUTEX and one.tgid and one.threads >= _SEVERAL
+    ]
+    return tuple(one for one in found if one.on_cpu >= _BUSY)
+
+
 def read_sleepers(recording: Recording, meta: Mapping[str, MetaValue]) -> Sleepers | None:
     """None if nobody looked."""
     looks, looked_at = _number(meta, "sleep_looks"), _number(meta, "sleep_threads_looked_at")
@@ -110,15 +138,17 @@ def read_sleepers(recording: Recording, meta: Mapping[str, MetaValue]) -> Sleepe
     # Those that were looked at stand for all.
     each = threads / looked_at / looks
     span_ns = _number(meta, "chosen_cpu_span_ns")
+    asleep = _asleep([row for row in sleepers if row.function], each)
     return Sleepers(
         looks=looks,
         threads=threads / looks,
         looked_at=looked_at / looks,
         processes=tuple(sorted({(row.comm, row.tgid) for row in sleepers}, key=lambda one: one[1])),
-        asleep=_asleep([row for row in sleepers if row.function], each),
+        asleep=asleep,
         on_cpu=sum(row.seen for row in sleepers if not row.function) * each,
         cpus=_number(meta, "chosen_cpu_ns") / span_ns if span_ns else None,
         file_locks=tuple(
             FileLock(*row) for row in recording.table(rows.FileLockWait, order="seen DESC") if row.seen > 0
         ),
+        in_futexes=_in_futexes(sleepers, asleep, each),
     )

@@ -16,6 +16,7 @@ from lockline.analysis.answer import (
     Cost,
     cost_of,
     is_explained,
+    is_spinning,
     make_answer,
     trusted_ns,
     user_waiting,
@@ -30,7 +31,7 @@ from lockline.base.text import Column, Style, clean, cut, table, width
 from lockline.render.findings import functions_of, worded
 from lockline.render.screen_locks import MARK, locks, user_lock_name, user_locks
 from lockline.render.screen_parts import NARROWEST, SMALL_EFFECT, few_threads, filled, fitted
-from lockline.render.screen_sleepers import looked_words, other_locks_words
+from lockline.render.screen_sleepers import cpu_words, futex_words, looked_words, other_locks_words
 
 FINDINGS = 3
 # Sentences of it where there is but one finding.
@@ -153,7 +154,8 @@ def _answer(report: Report, answer: Answer, style: Style, columns: int) -> list[
     """The answer's lines; what it does not hold is left out where it does not fit."""
     told, besides = _answer_parts(report, answer, style)
     lines = filled("ANSWER  ", told + besides, columns)
-    most = _LONE_ANSWER_LINES if answer.kind in ("negligible", "other locks") else _ANSWER_LINES
+    alone = answer.kind in ("negligible", "other locks") or (report.window.share(_all_waiting(report)) or 0.0) < SMALL
+    most = _LONE_ANSWER_LINES if alone else _ANSWER_LINES
     return lines if len(lines) <= most else filled("ANSWER  ", told, columns, most)
 
 
@@ -259,26 +261,30 @@ def _answer_words(report: Report, answer: Answer, style: Style) -> str:
     if answer.kind == "other locks":
         return f"{other_locks_words(report, style)} The kernel's own locks: {cost or 'no waiting'}."
     names = [lock_words(lock, style) for lock in answer.locks]
+    waiting = report.window.share(totals.wait_ns) or 0.0
     # Beside locks of programs that matter, these are of the kernel's alone.
     user = answer.user_waiting or 0.0
     waits_of = "the waiting for the kernel's locks" if user >= NEGLIGIBLE_USER_SHARE else "all lock waiting"
     if answer.kind == "one lock":
         lock = answer.locks[0]
         one = "One lock makes" if lock.instances == 1 else f"{lock.instances:,} locks of one name make"
-        what = f"{one} {percent_short(answer.part)} of {waits_of}: {names[0]}."
+        little = f"Lock waiting is little ({few_threads(waiting)} on average). " if waiting < SMALL else ""
+        what = f"{little}{one} {percent_short(answer.part)} of {waits_of}: {names[0]}."
         cost = cost_words(cost_of(report, [(lock.kind, lock.figures)]), cpus)
+        if little and not is_spinning(lock.kind):
+            cost = ""
     else:
         what = (
             f"Several locks: {', '.join(names)} make {percent_short(answer.part)} of {waits_of}."
             if names
             else f"Many locks share the waiting: none of {len(report.locks):,} has a tenth of it."
         )
-    waiting = report.window.share(totals.wait_ns) or 0.0
     worth = "" if waiting >= NEGLIGIBLE_SHARE else " It is little in sum, but single waits are long."
+    hint = (futex_words(report, style) + cpu_words(report)).strip() if waiting < SMALL_EFFECT else ""
     besides = ""
     if user >= NEGLIGIBLE_USER_SHARE:
         besides = f"Programs' own locks keep {_threads(user)} waiting on average{_worst_user(report, answer, style)}."
-    parts = (what, sentence(cost) + worth, _longest(report, answer, style), besides)
+    parts = (what, sentence(cost) + worth, _longest(report, answer, style), besides, hint)
     return " ".join(part for part in parts if part)
 
 

@@ -17,6 +17,8 @@ _SOME = 0.1
 _WAYS = 3
 # Threads that could run and do not, from which on they are spoken of: a look comes when the recorder has a CPU.
 _WANTING = 0.5
+# CPUs are short where so many threads, and one more, run or want each.
+_CROWDED = 1.5
 
 _LOCKS = {
     "file-lock": ("a lock on a file (flock, fcntl)", "locks on files"),
@@ -126,6 +128,27 @@ def _way(one: Asleep, threads: float) -> str:
     return f"{number} wait: {one.what}" if one.what else f"{number} sleep in {one.function}()"
 
 
+def futex_words(report: Report, style: Style) -> str:
+    """A busy process whose threads may wait for its own locks, where these were not recorded; '' if there is none."""
+    sleepers = report.sleepers
+    if sleepers is None or report.futexes is not None or sleepers.cpus is not None or not sleepers.in_futexes:
+        return ""
+    most = sleepers.in_futexes[0]
+    who = f"{clean(most.comm, style) or '?'} ({most.tgid})"
+    return (
+        f" {threads_words(most.threads).capitalize()} of {who} sleep in futexes while {most.on_cpu:.1f} run or want a"
+        f" CPU: for a lock of the program, or for work. `lockline why -p {most.tgid}` tells."
+    )
+
+
+def cpu_words(report: Report) -> str:
+    """Whether CPUs are what is short, where all tasks were looked at; '' if not."""
+    sleepers, cpus = report.sleepers, report.window.cpus
+    if sleepers is None or sleepers.cpus is not None or not cpus or sleepers.on_cpu < _CROWDED * cpus + 1:
+        return ""
+    return f" CPUs are short: on average {sleepers.on_cpu:.1f} threads run or want one of {cpus}."
+
+
 def looked_words(report: Report, style: Style) -> str:
     """Where waiting for the kernel's locks is negligible: what else was looked at, and what was not."""
     sleepers = report.sleepers
@@ -141,6 +164,10 @@ def looked_words(report: Report, style: Style) -> str:
         )
         if sleepers.cpus is not None:
             told = _chosen_words(sleepers, sleepers.cpus, style) + told
-    if unseen:
+        told = cpu_words(report) + told
+    hint = futex_words(report, style)
+    if hint and unseen == ["locks of programs"]:
+        told += f" Not looked at: locks of programs.{hint}"
+    elif unseen:
         told += f" Not looked at: {', '.join(unseen)}; `{why_command(report)}` does."
     return told

@@ -7,6 +7,7 @@ from datetime import datetime, timezone
 from lockline.base.numbers import duration, percent
 from lockline.base.text import Style, clean, cut
 from lockline.render.documents.why import Chapter, Document, Followed, Hypothesis, Step
+from lockline.render.screen import percent_short
 from lockline.render.screen_parts import SMALL_EFFECT, few_threads, filled, fitted
 
 _LABEL = 9
@@ -58,8 +59,7 @@ def _cause(document: Document) -> str:
     verdict = document.verdict
     text = f"{verdict.title}."
     if verdict.kind == "cause" and verdict.waiters:
-        part = min(99, round(verdict.part * 100)) if verdict.part < 1 else 100
-        of_all = f", {part}% of all that wait" if verdict.part else ""
+        of_all = f", {percent_short(verdict.part)} of all that wait" if verdict.part else ""
         keeps = f"it keeps {few_threads(verdict.waiters)} waiting{of_all}."
         # How sure the cause is says nothing of how much it matters.
         small = verdict.waiters < SMALL_EFFECT

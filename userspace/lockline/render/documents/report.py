@@ -418,6 +418,16 @@ class Asleep:
 
 
 @dataclass(frozen=True)
+class InFutexes:
+    """A busy process of which several threads sleep in futexes: for a lock of its own, or for work."""
+
+    comm: str = shown("of the process")
+    tgid: int = shown("process")
+    threads: Amount = shown("that sleep there, on average")
+    on_cpu: Amount = shown("that ran or wanted a CPU, on average")
+
+
+@dataclass(frozen=True)
 class FileLock:
     """A process that waits for a lock on a file."""
 
@@ -440,6 +450,7 @@ class Sleepers:
     cpus: Amount | None = shown("that the chosen processes used on average; null: all tasks were recorded")
     asleep: tuple[Asleep, ...] = shown("the others, most first")
     file_locks: tuple[FileLock, ...] = shown("who waits for a lock on a file, and who has it")
+    in_futexes: tuple[InFutexes, ...] = shown("busy processes with threads in futexes, most first")
 
 
 @dataclass(frozen=True)
