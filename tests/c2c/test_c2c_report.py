@@ -263,7 +263,7 @@ def test_of_totals_alone_no_line_is_judged(tmp_path: Path, capsys: pytest.Captur
     ("name", "content", "words"),
     [
         ("empty", b"", "empty"),
-        ("noise", bytes(range(256)) * 20, "not a text"),
+        ("noise", bytes(range(256)) * 20, "nor a text"),
         ("prose", b"Dear all,\nnothing here.\n", "perf c2c"),
         ("other.sqlite", None, "not a lockline recording"),
         ("cut.lockline", b"SQLite format 3\0", "truncated"),

@@ -224,7 +224,7 @@ def test_refused_in_one_line(name: str, tmp_path: Path) -> None:
 def test_files_that_are_no_text(tmp_path: Path) -> None:
     path = tmp_path / "file"
     path.write_bytes(b"PERFILE2\0\0\0")
-    with pytest.raises(LocklineError, match="not a text"):
+    with pytest.raises(LocklineError, match="nor a text"):
         read_text(path)
     with path.open("wb") as file:
         file.truncate(MAX_BYTES + 1)

@@ -130,7 +130,9 @@ def test_wrong_usage(arguments: list[str], capsys: pytest.CaptureFixture[str]) -
     assert caught.value.code == 1
     captured = capsys.readouterr()
     assert captured.out == ""
-    assert "usage: lockline" in captured.err
+    assert "lockline help" in captured.err or "--help`\n" in captured.err
+    # What is wrong, in a line; without a command, or with one that nobody knows, how to find one in another.
+    assert captured.err.count("\n") == 1 + (arguments == ["nonsense"])
 
 
 @pytest.mark.parametrize(
@@ -182,15 +184,15 @@ def test_the_file_as_perf_takes_it(example: Path, capsys: pytest.CaptureFixture[
         (["c2c", "import", "a", "-o", "b", "c"], "c2c import"),
     ],
 )
-def test_an_unknown_argument_is_told_with_the_usage_of_its_command(
+def test_an_unknown_argument_is_told_with_its_command(
     arguments: list[str], command: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(SystemExit) as caught:
         cli.main(arguments)
     assert caught.value.code == 1
-    err = capsys.readouterr().err
-    assert err.startswith(f"usage: lockline {command} [-h]")
-    assert f"lockline {command}: error: unrecognized arguments: {arguments[-1]}\n" in err
+    what = "no such option" if arguments[-1].startswith("-") else "one argument too many"
+    told = f"lockline {command}: {arguments[-1]}: {what}; see `lockline {command} --help`\n"
+    assert capsys.readouterr().err == told
 
 
 @pytest.mark.parametrize(
@@ -208,10 +210,59 @@ def test_a_wrong_command_is_told_with_the_one_that_was_meant(
     assert "\x1b" not in err
 
 
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["report", "FILE"],
+        ["report", "-i", "FILE"],
+        ["watch", "-i", "FILE", "lock:tasklist_lock"],
+        ["diff", "EXAMPLE", "FILE"],
+        ["export", "--format", "chrome", "-i", "FILE", "-o", "out"],
+        ["save", "-10s", "-i", "FILE", "-o", "out"],
+        ["top", "--once", "FILE"],
+        ["c2c", "report", "FILE"],
+        ["c2c", "import", "FILE", "-o", "out"],
+    ],
+    ids=" ".join,
+)
+@pytest.mark.parametrize("content", [None, b"", bytes(range(256)) * 20], ids=["missing", "empty", "garbage"])
+def test_a_file_that_is_none_of_ours_is_one_line(
+    command: list[str],
+    content: bytes | None,
+    example: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Each command names the file, in words of ours and not in those of SQLite."""
+    monkeypatch.chdir(tmp_path)
+    if content is not None:
+        (tmp_path / "FILE").write_bytes(content)
+    words = [str(example) if word == "EXAMPLE" else word for word in command]
+    assert cli.main(words) == 1
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err.count("\n") == 1
+    assert "FILE" in captured.err
+    assert not any(word in captured.err for word in ("database", "no such table", "Errno"))
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_wrong_word_of_a_command_is_told_with_the_one_that_was_meant(capsys: pytest.CaptureFixture[str]) -> None:
+    for arguments, meant in ((["c2c", "raport"], "report"), (["report", "--color", "alway"], "always")):
+        with pytest.raises(SystemExit) as caught:
+            cli.main(arguments)
+        assert caught.value.code == 1
+        err = capsys.readouterr().err
+        assert f"did you mean {meant}?" in err
+        assert err.count("\n") == 1
+
+
 def test_a_wrong_option_is_told_with_the_one_that_was_meant(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         cli.main(["report", "--finding5", "--zzzzzz"])
-    assert "--finding5 --zzzzzz; did you mean --findings?" in capsys.readouterr().err
+    told = "--finding5 --zzzzzz: no such option; did you mean --findings?; see `lockline report --help`"
+    assert told in capsys.readouterr().err
 
 
 def test_help_names_each_command_once_with_an_example(capsys: pytest.CaptureFixture[str]) -> None:
@@ -313,7 +364,7 @@ def test_a_full_disk_is_one_line(example: Path) -> None:
             env={**os.environ, "PYTHONPATH": str(TOP / "userspace")},
         )
     assert done.returncode == 1
-    assert done.stderr == "lockline: [Errno 28] No space left on device\n"
+    assert done.stderr == "lockline: cannot write the output: No space left on device\n"
 
 
 @pytest.mark.parametrize("encoding, full", [("utf-8", "█"), ("ascii", "#"), ("latin-1", "#")])

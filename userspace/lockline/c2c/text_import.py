@@ -103,7 +103,7 @@ def read_text(path: Path, name: str = "") -> str:
     if wide := _wide(data[:4096]):
         return data.decode(wide, "replace")
     if data[:4096].count(0) * _STRAY_ZERO > len(data[:4096]):
-        raise TextImportError(f"{shown}: not a text")
+        raise TextImportError(f"{shown}: neither a recording, nor perf.data, nor a text")
     return data.decode("utf-8", "replace")
 
 

@@ -128,6 +128,8 @@ def _is_recording(path: str) -> bool:
             magic = file.read(len(files.SQLITE))
     except (OSError, ValueError) as error:
         raise LocklineError(f"{path}: cannot be read: {getattr(error, 'strerror', None) or error}") from error
+    if not magic and Path(path).is_file():
+        raise LocklineError(f"{path}: empty")
     if magic.startswith(files.PERF):
         raise LocklineError(f"{path}: a perf.data file; make a recording of it with `lockline c2c import` first")
     return magic == files.SQLITE
@@ -202,7 +204,7 @@ def make_diff(arguments: argparse.Namespace) -> Diff:
     kinds = [_is_recording(path) for path in (arguments.before, arguments.after)]
     if kinds[0] != kinds[1]:
         names = [
-            f"{path} is {'a recording' if kind else 'not'}"
+            f"{path} is {'a recording' if kind else 'none'}"
             for path, kind in zip((arguments.before, arguments.after), kinds, strict=True)
         ]
         raise LocklineError(f"give two files of the same kind: {names[0]}, {names[1]}")

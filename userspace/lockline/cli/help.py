@@ -184,8 +184,9 @@ def of_word(word: str) -> str:
 
 
 def refuse_options(parser: "argparse.ArgumentParser", unknown: Sequence[str]) -> NoReturn:
-    """End with the usage of the command, and with the option that was meant.  Raises SystemExit."""
-    text = f"unrecognized arguments: {' '.join(unknown)}"
+    """End with the option that was meant.  Raises SystemExit."""
+    what = "no such option" if unknown[0].startswith("-") else "one argument too many"
+    text = f"{' '.join(unknown)}: {what}"
     options = [option for action in parser._actions for option in action.option_strings]
     meant = [nearest(word.partition("=")[0], options) for word in unknown if word.startswith("--")]
     if any(meant):

@@ -48,9 +48,9 @@ _COMMANDS = (
 
 def make_parser(wanted: Sequence[str] = _COMMANDS, examples: bool = True) -> "argparse.ArgumentParser":
     """The parser of these commands; examples: with those at the end of each help."""
-    import argparse
+    from lockline.cli.parser import Parser
 
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="lockline", description="Which lock holds this machine back, who waits for it, and from where."
     )
     parser.add_argument("--version", action="version", version=f"lockline {version()}")
@@ -147,7 +147,7 @@ def _run_parsed(first: str, arguments: Sequence[str]) -> tuple[str, int]:
         if unknown:
             from lockline.cli.help import refuse_options
 
-            # With the usage of the command, not of all of them.
+            # Of the command, not of all of them.
             refuse_options(parsed.parser, unknown)
     except SystemExit as stopped:
         # argparse's 2 would say that a threshold was hit, or that something regressed.
@@ -218,7 +218,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         _drop_output()
         return 0
     except OSError as error:
-        _complain(str(error))
+        # Of a file that was opened its name; else it is what we write that finds no place.
+        _complain(str(error) if error.filename else f"cannot write the output: {error.strerror or error}")
         _drop_output()
         return 1
     except KeyboardInterrupt:

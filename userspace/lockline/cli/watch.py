@@ -20,7 +20,9 @@ from lockline.c2c.live import LiveReport, live_report
 from lockline.c2c.types_reader import find_types
 from lockline.cli.common import add_html, check_html
 from lockline.cli.common import positive as positive_number
+from lockline.cli.parser import Parser
 from lockline.cli.terminal import columns, page, painted, style
+from lockline.recording.connection import check_header
 from lockline.recording.reader import open_recording
 from lockline.render import lines_screen, watch_text
 from lockline.render.documents import watch as document
@@ -34,7 +36,7 @@ _EPILOG = "All other options, and TARGET, are the collector's:"
 
 def parser(positive: Callable[[str], int]) -> argparse.ArgumentParser:
     """The options that are not the collector's."""
-    made = argparse.ArgumentParser(
+    made = Parser(
         prog="lockline watch",
         usage=_USAGE,
         description="Watch a cache line: who reads it, who writes it, who takes it from whom.",
@@ -137,6 +139,7 @@ def make_report(
         return show(Path(options.input), options), options, 0
     if options.input is not None:
         # Where the collector finds the lock that is to be watched.
+        check_header(Path(options.input))
         rest = ["-i", options.input, *rest]
     if not rest:
         raise LocklineError("watch: no target; name a lock, a symbol, an address, or a recording with -i FILE")
