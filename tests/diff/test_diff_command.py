@@ -161,7 +161,7 @@ def test_refusals(tmp_path: Path, run: Run, sides: tuple[Path, Path]) -> None:
         (("a", "b", "--top", "0"), "must be a number above 0"),
         (("a", "b", "--higher-is-better", "--lower-is-better"), "not allowed with"),
         (("a", "b", "--format", "json", "--changelog"), "not allowed with"),
-        (("a", "b", "--no-such"), "unrecognized arguments"),
+        (("a", "b", "--no-such"), "no such option"),
     ],
 )
 def test_wrong_usage_is_no_regression(run: Run, arguments: tuple[str, ...], message: str) -> None:

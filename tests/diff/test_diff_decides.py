@@ -141,8 +141,8 @@ def test_neighbouring_parts_of_real_recordings_differ_as_rarely_as_stated(second
         sides = [(series[i : i + number], series[i + number : i + 2 * number]) for i in begins]
         alarms.append(sum(significant(compare_series(*pair)) for pair in sides) / len(sides))
     # Of 100 splits a rate of 5 % has a standard error of 2.2 %, and these overlap.
-    assert max(alarms) <= 0.1, alarms
-    assert sum(alarms) / len(alarms) <= 0.06, alarms
+    assert max(alarms) <= 0.07, alarms
+    assert sum(alarms) / len(alarms) <= 0.04, alarms
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,8 @@ from lockline.base.statistics import (
     hodges_lehmann,
     holm,
     mann_whitney,
+    student_p,
+    student_quantile,
     summarize,
 )
 
@@ -232,3 +234,13 @@ def test_summary() -> None:
     assert summarize([5.0]).deviation is None
     # Rounding must not put a mean outside of its values.
     assert summarize([0.1] * 3).average == 0.1
+
+
+@pytest.mark.parametrize(
+    ("freedom", "quantile"), [(1, 12.706), (2, 4.303), (3, 3.182), (4, 2.776), (9, 2.262), (10, 2.228), (30, 2.042)]
+)
+def test_students_distribution(freedom: int, quantile: float) -> None:
+    """Tables have these quantiles of 95 %."""
+    assert student_quantile(0.05, freedom) == pytest.approx(quantile, abs=6e-4)
+    assert student_p(quantile, freedom) == pytest.approx(0.05, abs=1e-4)
+    assert (student_p(0.0, freedom), student_p(math.inf, freedom)) == (1.0, 0.0)

@@ -60,6 +60,7 @@ def test_a_small_report_loads_what_it_shows(tmp_path: Path) -> None:
     assert {name for name in of_lockline(loaded) if name.startswith("lockline.cli.")} == {
         "lockline.cli.common",
         "lockline.cli.main",
+        "lockline.cli.parser",
         "lockline.cli.report",
         "lockline.cli.terminal",
     }

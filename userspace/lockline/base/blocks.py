@@ -9,8 +9,9 @@ correlation between neighbours (AR(1)) adds to the variance of a mean (N. F. Mar
 of the correlation).  A load that drifts for longer than a recording lasts is worse than that.  The slow waves in each
 recording tell how far the drift may go on between the two, and the interval is widened by it.  And the load of a real
 machine varies more over long times than independent blocks would: what halves, quarters and eighths of a recording
-differ by tells what two recordings may differ by (D. W. Allan's variance, 1966).  All functions are pure and give the
-same result each time; numbers must be finite and not below 0.
+differ by tells what two recordings may differ by (D. W. Allan's variance, 1966).  An error that is estimated from a
+few parts is itself uncertain: there Student's distribution takes the normal one's place (W. S. Gosset, 1908).  All
+functions are pure and give the same result each time; numbers must be finite and not below 0.
 """
 
 import math
@@ -22,7 +23,7 @@ from functools import lru_cache
 from itertools import combinations, pairwise, product
 from statistics import NormalDist, fmean
 
-from lockline.base.statistics import ALPHA, Interval, Test
+from lockline.base.statistics import ALPHA, Interval, Test, student_p, student_quantile
 
 # Blocks of the shorter side, if it has as many values: eight on each side can be exchanged in 12,870 ways.
 BLOCKS = 8
@@ -46,6 +47,9 @@ _BETWEEN = 18.0
 # their difference falls by this power of two: 1 for independent values, 0 for 1/f noise.  Real loads lie between.
 _PARTS = (1, 2, 3)
 _FALLS = 0.5
+# These differences overlap: 22 of them, of two sides, tell a variance as well as 12 independent ones if the values are
+# independent, and as 7 to 9 if neighbours' correlation is 0.9 and more.
+_FREEDOM = 0.4
 
 _NEARLY_ONE = 0.99
 # Of fewer values on a side their correlation cannot be told; of fewer on both only where it is significant.
@@ -257,8 +261,10 @@ def drift_error(before: Sequence[float], after: Sequence[float]) -> tuple[float,
     return math.sqrt(variance), math.sqrt(variance / (2 * noise)) if noise > 0 else math.inf
 
 
-def parts_error(before: Sequence[float], after: Sequence[float]) -> float | None:
+def parts_error(before: Sequence[float], after: Sequence[float]) -> tuple[float, int] | None:
     """The standard error of the logarithm of the means' ratio, by what neighbouring parts of the sides differ by.
+
+    With its degrees of freedom.
 
     None: a side has no waiting, or too few values.
     """
@@ -273,16 +279,21 @@ def parts_error(before: Sequence[float], after: Sequence[float]) -> float | None
             parts = cut(side, 1 << halvings)
             total += math.fsum(((b - a) / mean) ** 2 for a, b in pairwise(parts)) * 2 ** (-_FALLS * halvings)
             weight += len(parts) - 1
-    return math.sqrt(math.log1p(total / weight)) if weight and total > 0 else None
+    return (math.sqrt(math.log1p(total / weight)), max(1, round(_FREEDOM * weight))) if total > 0 else None
 
 
-def _of_drift(estimate: float, error: float, alpha: float) -> tuple[float, Interval]:
-    """The p value and the interval of a ratio less 1 whose logarithm has this standard error."""
+def _of_drift(estimate: float, error: float, alpha: float, freedom: int | None = None) -> tuple[float, Interval]:
+    """The p value and the interval of a ratio less 1 whose logarithm has this standard error.
+
+    freedom: degrees of freedom of the error, None: it is known.
+    """
     log = math.log1p(estimate)
-    reach = _NORMAL.inv_cdf(1 - alpha / 2) * error
+    reach = error * (_NORMAL.inv_cdf(1 - alpha / 2) if freedom is None else student_quantile(alpha, freedom))
     # The largest exponent of a float is 709.
     low, high = math.expm1(max(-700.0, log - reach)), math.expm1(min(700.0, log + reach))
-    return math.erfc(abs(log) / error / math.sqrt(2)), Interval(estimate, low, high, 1 - alpha)
+    off = abs(log) / error
+    p = math.erfc(off / math.sqrt(2)) if freedom is None else student_p(off, freedom)
+    return p, Interval(estimate, low, high, 1 - alpha)
 
 
 def _both(first: Interval, second: Interval) -> Interval:
@@ -336,7 +347,7 @@ def compare_series(before: Sequence[float], after: Sequence[float], alpha: float
                 p, ratio = max(p, of_drift), _both(ratio, room)
         error_of_parts = parts_error(before, after)
         if error_of_parts is not None:
-            of_parts, room = _of_drift(ratio.estimate, error_of_parts, alpha)
+            of_parts, room = _of_drift(ratio.estimate, error_of_parts[0], alpha, error_of_parts[1])
             if of_parts > p:
                 p, ratio = of_parts, _both(ratio, room)
         ends = [None if one is None else one * base for one in (ratio.low, ratio.high)]

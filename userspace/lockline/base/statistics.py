@@ -227,6 +227,34 @@ def detectable(before: Sequence[float], after: Sequence[float], alpha: float = A
     return (_NORMAL.inv_cdf(1 - alpha / 2) + _NORMAL.inv_cdf(POWER)) * spread * math.sqrt(math.pi / 3)
 
 
+def student_p(off: float, freedom: int) -> float:
+    """The two-sided p value of Student's t, of whole degrees of freedom (M. Abramowitz, I. Stegun, 26.7)."""
+    if math.isinf(off):
+        return 0.0
+    angle = math.atan(off / math.sqrt(freedom))
+    sine, cosine = math.sin(angle), math.cos(angle)
+    odd = freedom % 2
+    term = cosine if odd else 1.0
+    total = 0.0 if freedom == 1 else term
+    for k in range(2 + odd, freedom - 1, 2):
+        term *= cosine * cosine * (k - 1) / k
+        total += term
+    inside = 2 / math.pi * (angle + sine * total) if odd else sine * total
+    return min(1.0, max(0.0, 1 - inside))
+
+
+@lru_cache(maxsize=64)
+def student_quantile(alpha: float, freedom: int) -> float:
+    """How many standard errors an interval of confidence 1 - alpha reaches to either side."""
+    low, high = 0.0, 1.0
+    while student_p(high, freedom) > alpha:
+        high *= 2
+    for _ in range(60):
+        middle = (low + high) / 2
+        low, high = (middle, high) if student_p(middle, freedom) > alpha else (low, middle)
+    return high
+
+
 def holm(values: Sequence[float]) -> list[float]:
     """Holm's corrected p values, in the order of the values."""
     corrected = [0.0] * len(values)

@@ -6,7 +6,6 @@ import re
 from typing import NoReturn
 
 from lockline.base.text import Style, clean
-from lockline.cli.help import nearest
 
 _CHOICE = re.compile(r"invalid choice: '([^']*)' \(choose from (.*)\)$")
 
@@ -16,6 +15,9 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """End with one line and exit code 1 (argparse's 2 would say that something regressed)."""
+        # Only who made a mistake loads the words of all commands.
+        from lockline.cli.help import nearest
+
         choice = _CHOICE.search(message)
         if choice:
             meant = nearest(choice.group(1), re.findall(r"[\w.-]+", choice.group(2)))
