@@ -2,6 +2,7 @@
 """The division of the memory budget, for machines that nobody here has."""
 
 import json
+import re
 import subprocess
 from pathlib import Path
 
@@ -54,6 +55,18 @@ def test_the_default_holds(cpus: int) -> None:
     assert figures["budget_bytes"] == DEFAULT
     assert figures["total_bytes"] <= DEFAULT
     assert figures["named_rows_per_cpu"] >= 3 * LEAST_ROWS
+
+
+def test_512_cpus_fit_within_the_default() -> None:
+    """With the rows and names that many_cpus_test.c has, where no lock that holds a thousandth loses its name."""
+    source = (Path(__file__).with_name("many_cpus_test.c")).read_text()
+    numbers = re.findall(r"^#define (CPUS|ROWS|NAMES)\s+(\d+)$", source, re.MULTILINE)
+    wanted = {name: int(value) for name, value in numbers}
+    figures = parts(f"--possible-cpus={wanted['CPUS']}")
+    assert wanted["CPUS"] == 512
+    assert figures["total_bytes"] <= figures["budget_bytes"] == DEFAULT
+    assert figures["named_rows_per_cpu"] >= wanted["ROWS"]
+    assert figures["locks"] >= wanted["NAMES"]
 
 
 @pytest.mark.parametrize("cpus", [1024, 8192])

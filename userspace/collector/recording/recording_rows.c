@@ -76,6 +76,7 @@ static const char *const sql[STATEMENTS] = {
 	[FIND_OUTLIER] = "SELECT max(id) FROM outlier",
 	[FIND_CELL] = "SELECT waits, wait_ns, max_ns, failed, histogram FROM cell_total WHERE lock = ? AND kind = ?"
 		      " AND cpu = ?",
+	[FIND_CPU] = "SELECT waits, wait_ns, max_ns, failed, histogram FROM cpu_total WHERE cpu = ? AND kind = ?",
 	[FIND_HOT_LOCK] = "SELECT address FROM lock JOIN lock_total ON lock.id = lock_total.lock WHERE address"
 			  " GROUP BY lock.id HAVING sum(waits) * 100 >= (SELECT sum(waits) FROM lock_total)"
 			  " ORDER BY sum(waits) DESC, lock.id LIMIT 1 OFFSET ?",
@@ -285,14 +286,11 @@ int recording_put_row(struct recording *recording, enum recording_table table, c
 	return err;
 }
 
-int recording_find_cell(struct recording *recording, __s64 lock, __u32 kind, __u32 cpu, struct recorded_cell *cell)
+static int find_figures(struct recording *recording, sqlite3_stmt *statement, struct recorded_cell *cell)
 {
-	sqlite3_stmt *statement = with_two(recording, FIND_CELL, lock, kind);
-	int code, size, err = 0;
+	int code = sqlite3_step(statement), size, err = 0;
 
 	*cell = (struct recorded_cell){0};
-	sqlite3_bind_int64(statement, 3, cpu);
-	code = sqlite3_step(statement);
 	if (code == SQLITE_ROW) {
 		cell->waits = sqlite3_column_int64(statement, 0);
 		cell->wait_ns = sqlite3_column_int64(statement, 1);
@@ -309,6 +307,19 @@ int recording_find_cell(struct recording *recording, __s64 lock, __u32 kind, __u
 	}
 	sqlite3_reset(statement);
 	return err;
+}
+
+int recording_find_cell(struct recording *recording, __s64 lock, __u32 kind, __u32 cpu, struct recorded_cell *cell)
+{
+	sqlite3_stmt *statement = with_two(recording, FIND_CELL, lock, kind);
+
+	sqlite3_bind_int64(statement, 3, cpu);
+	return find_figures(recording, statement, cell);
+}
+
+int recording_find_cpu(struct recording *recording, __u32 cpu, __u32 kind, struct recorded_cell *cell)
+{
+	return find_figures(recording, with_two(recording, FIND_CPU, cpu, kind), cell);
 }
 
 int recording_put_text(struct recording *recording, const char *name, const char *text)

@@ -20,7 +20,7 @@ int recording_put_number(struct recording *recording, const char *name, __s64 nu
 /* Adds to the row that is there, where recording_put() replaces it. */
 int recording_add_memory_wait(struct recording *recording, const struct recorded_memory_wait *row);
 
-/* A row of cell_total. */
+/* The figures of a row of cell_total, or of cpu_total. */
 struct recorded_cell {
 	__u64 waits;
 	__u64 wait_ns;
@@ -31,6 +31,7 @@ struct recorded_cell {
 
 /* What the file has of a lock, kind and CPU so far; zeroes if nothing. */
 int recording_find_cell(struct recording *recording, __s64 lock, __u32 kind, __u32 cpu, struct recorded_cell *cell);
+int recording_find_cpu(struct recording *recording, __u32 cpu, __u32 kind, struct recorded_cell *cell);
 
 /* The id of a row; 0: there is none.  Negative errno on failure. */
 __s64 recording_find_waiter(struct recording *recording, __u32 tid, __u32 tgid, const char *comm, __u64 cgroup);

@@ -26,10 +26,8 @@ struct totals {
 	struct locks *locks;
 	struct row_last_read *last_reads; /* as the rows in the map */
 	size_t last_read_bytes;
-	__u32 *rows_seen;       /* per CPU: claimed when rows were met last */
-	struct figures *cpus;   /* [cpu * KIND_COUNT + kind] */
-	struct figures *others; /* the same, of locks without a row or a place */
-	__u64 *cpu_kinds;       /* per CPU: kinds that changed */
+	__u32 *rows_seen;                  /* per CPU: claimed when rows were met last */
+	struct figures gained[KIND_COUNT]; /* by the CPU that is being flushed, in this flush */
 	struct wrap *wraps;
 	size_t wrap_count;
 	__u32 *rows_live; /* per CPU: as the last flush found them */
@@ -53,13 +51,9 @@ int totals_open(struct totals **out, const struct maps *maps, struct recording *
 	totals->last_reads =
 		mmap(NULL, totals->last_read_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	totals->rows_seen = calloc(sizing->cpus, sizeof(*totals->rows_seen));
-	totals->others = calloc((size_t)sizing->cpus * KIND_COUNT, sizeof(*totals->others));
-	totals->cpus = calloc((size_t)sizing->cpus * KIND_COUNT, sizeof(*totals->cpus));
-	totals->cpu_kinds = calloc(sizing->cpus, sizeof(*totals->cpu_kinds));
 	totals->rows_live = calloc(sizing->cpus, sizeof(*totals->rows_live));
 	totals->can_age = programs_can_be_waited_for();
-	if (totals->last_reads == MAP_FAILED || !totals->rows_seen || !totals->cpus || !totals->others ||
-	    !totals->cpu_kinds || !totals->rows_live) {
+	if (totals->last_reads == MAP_FAILED || !totals->rows_seen || !totals->rows_live) {
 		totals_close(totals);
 		return -ENOMEM;
 	}
@@ -74,9 +68,6 @@ void totals_close(struct totals *totals)
 	if (totals->last_reads && totals->last_reads != MAP_FAILED)
 		munmap(totals->last_reads, totals->last_read_bytes);
 	free(totals->rows_seen);
-	free(totals->cpus);
-	free(totals->others);
-	free(totals->cpu_kinds);
 	free(totals->wraps);
 	free(totals->rows_live);
 	free(totals);
@@ -183,26 +174,6 @@ static struct histogram_blob encode(const struct figures *figures)
 	return blob;
 }
 
-/* Several rows share the cell of the locks that have none: what they gained is summed here. */
-static int put_other_cell(struct totals *totals, __u32 cpu, __u32 kind, const struct figures *gained,
-			  const struct histogram_blob *gained_blob)
-{
-	struct figures *other = &totals->others[cpu * KIND_COUNT + (kind & (KIND_COUNT - 1))];
-	struct histogram_blob blob;
-
-	for (int i = 0; i < gained_blob->size; i += HISTOGRAM_ENTRY) {
-		const unsigned char *entry = gained_blob->bytes + i;
-
-		other->histogram[entry[0] | entry[1] << 8] +=
-			entry[2] | entry[3] << 8 | entry[4] << 16 | (__u32)entry[5] << 24;
-	}
-	add_figures(other, gained);
-	blob = encode(other);
-	return recording_put(totals->recording, cell_total, .lock = OTHER_LOCK, .kind = kind, .cpu = cpu,
-			     .waits = other->waits, .wait_ns = other->wait_ns, .max_ns = other->max_ns,
-			     .failed = other->failed, .histogram = {blob.bytes, blob.size});
-}
-
 static void add_blob(struct figures *figures, const struct histogram_blob *blob)
 {
 	for (int i = 0; i + HISTOGRAM_ENTRY <= blob->size; i += HISTOGRAM_ENTRY) {
@@ -213,24 +184,28 @@ static void add_blob(struct figures *figures, const struct histogram_blob *blob)
 	}
 }
 
-/* A cell that several rows of its CPU may have had, one after the other: added to what the file has. */
+static void add_cell(struct figures *to, const struct recorded_cell *cell)
+{
+	add_blob(to, &cell->histogram);
+	add_figures(to, &(struct figures){.waits = cell->waits,
+					  .wait_ns = cell->wait_ns,
+					  .max_ns = cell->max_ns,
+					  .failed = cell->failed});
+}
+
+/* A cell that several rows of its CPU may have, at once or one after the other: added to what the file has. */
 static int add_to_cell(struct totals *totals, __u32 cpu, struct lock_total *total, const struct figures *gained,
 		       const struct histogram_blob *gained_blob)
 {
-	struct figures sum = {0};
+	struct figures sum = *gained;
 	struct recorded_cell cell;
 	struct histogram_blob blob;
 	int err = recording_find_cell(totals->recording, total->lock, total->kind, cpu, &cell);
 
 	if (err)
 		return err;
-	add_blob(&sum, &cell.histogram);
 	add_blob(&sum, gained_blob);
-	add_figures(&sum, gained);
-	add_figures(&sum, &(struct figures){.waits = cell.waits,
-					    .wait_ns = cell.wait_ns,
-					    .max_ns = cell.max_ns,
-					    .failed = cell.failed});
+	add_cell(&sum, &cell);
 	if (sum.wait_ns > total->worst_cpu_ns) {
 		total->worst_cpu = cpu;
 		total->worst_cpu_ns = sum.wait_ns;
@@ -248,7 +223,7 @@ static int flush_row(struct totals *totals, __s64 interval, __u32 cpu, __u32 ind
 	__u32 number = cpu * totals->maps->sizing->rows + index;
 	struct row_last_read *last_read = &totals->last_reads[number];
 	struct lock_total *total = last_read->total;
-	struct figures *by_cpu = &totals->cpus[cpu * KIND_COUNT + (total->kind & (KIND_COUNT - 1))];
+	struct figures *by_cpu = &totals->gained[total->kind & (KIND_COUNT - 1)];
 	struct histogram_blob gained_blob = {.size = 0}, cell_blob = {.size = 0};
 	struct figures gained = {0};
 	int err = 0;
@@ -289,7 +264,6 @@ static int flush_row(struct totals *totals, __s64 interval, __u32 cpu, __u32 ind
 	add_figures(&total->figures, &gained);
 	add_figures(by_cpu, &gained);
 	total->changed = true;
-	totals->cpu_kinds[cpu] |= 1ull << total->kind;
 	if (!totals->aged && last_read->wait_ns > total->worst_cpu_ns) {
 		total->worst_cpu = cpu;
 		total->worst_cpu_ns = last_read->wait_ns;
@@ -301,9 +275,7 @@ static int flush_row(struct totals *totals, __s64 interval, __u32 cpu, __u32 ind
 				    .histogram = {gained_blob.bytes, gained_blob.size});
 	if (err)
 		return err;
-	if (total->lock == OTHER_LOCK)
-		return put_other_cell(totals, cpu, total->kind, &gained, &gained_blob);
-	if (totals->aged)
+	if (totals->aged || total->lock == OTHER_LOCK)
 		return add_to_cell(totals, cpu, total, &gained, &gained_blob);
 	return recording_put(totals->recording, cell_total, .lock = total->lock, .kind = total->kind, .cpu = cpu,
 			     .waits = last_read->waits, .wait_ns = last_read->wait_ns, .max_ns = last_read->max_ns,
@@ -322,14 +294,23 @@ static int put_lock_total(const struct lock_total *total, void *data)
 			     .histogram = {blob.bytes, blob.size});
 }
 
+/* Few gain something in a flush, and 512 CPUs would have thousands of sums: the file has them. */
 static int put_cpu_total(struct totals *totals, __u32 cpu, __u32 kind)
 {
-	const struct figures *figures = &totals->cpus[cpu * KIND_COUNT + kind];
-	struct histogram_blob blob = encode(figures);
+	struct figures *sum = &totals->gained[kind];
+	struct recorded_cell cell;
+	struct histogram_blob blob;
+	int err = recording_find_cpu(totals->recording, cpu, kind, &cell);
 
-	return recording_put(totals->recording, cpu_total, .cpu = cpu, .kind = kind, .waits = figures->waits,
-			     .wait_ns = figures->wait_ns, .max_ns = figures->max_ns, .failed = figures->failed,
-			     .histogram = {blob.bytes, blob.size});
+	if (err)
+		return err;
+	add_cell(sum, &cell);
+	blob = encode(sum);
+	err = recording_put(totals->recording, cpu_total, .cpu = cpu, .kind = kind, .waits = sum->waits,
+			    .wait_ns = sum->wait_ns, .max_ns = sum->max_ns, .failed = sum->failed,
+			    .histogram = {blob.bytes, blob.size});
+	*sum = (struct figures){0};
+	return err;
 }
 
 /*
@@ -503,9 +484,8 @@ int totals_flush(struct totals *totals, __s64 interval)
 				err = flush_row(totals, interval, cpu, i);
 		}
 		for (__u32 kind = 0; !err && kind < KIND_COUNT; kind++)
-			if (totals->cpu_kinds[cpu] >> kind & 1)
+			if (totals->gained[kind].waits || totals->gained[kind].wait_ns)
 				err = put_cpu_total(totals, cpu, kind);
-		totals->cpu_kinds[cpu] = 0;
 		if (!err)
 			age_rows(totals, cpu, waited);
 	}
