@@ -31,7 +31,9 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "base/patience.h"
 #include "memory/live_sums.h"
+#include "naming/naming_helper.h"
 #include "names/symbols.h"
 #include "recording/recording_rows.h"
 
@@ -203,6 +205,10 @@ int main(int argc, char **argv)
 	char line[256];
 	cpu_set_t cpu;
 
+	if (patience_reader_wanted(argc, argv))
+		return patience_reader_main();
+	if (naming_helper_wanted(argc, argv))
+		return naming_helper_main();
 	if (argc != 2 || !feed)
 		return 1;
 	CPU_ZERO(&cpu);

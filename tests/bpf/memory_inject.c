@@ -3,13 +3,16 @@
  * Memory samples for a collector that runs (record --hitm) on a machine without
  * such a PMU: written into the last CPU's ring as the program would write them.
  *
- *	memory_inject PID PER_SECOND LINES
+ *	memory_inject PID PER_SECOND LINES [own FILE...]
  *
+ * own: of lines of this program's memory, by its own code, rather than of the kernel's; and in turn of each file, mapped
+ * here, as if its first page were code and data.
  * Sample n, from 0 on, has its address, instruction, data source and lock by n
  * alone, so that it is known what the first so many of them add up to.  Events
  * must be on other CPUs.  Prints how many there were, and when, until SIGTERM.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -32,6 +35,19 @@
 /* union perf_mem_data_src: a load; hit in L3, snoop HITM; a load; hit in L1 */
 #define LOCAL_HITM (1ull << 1 | 1ull << 6 | 1ull << 11 | 1ull << 23)
 #define L1_HIT     (1ull << 1 | 1ull << 6 | 1ull << 8 | 1ull << 20)
+
+/* For "own": a variable, and a function, whose names are to be found. */
+char injected_lines[64 * 64] __attribute__((aligned(64)));
+
+void injected_code(void)
+{
+	__asm__ volatile(".skip 64, 0x90");
+}
+
+#define MOST_FILES 64
+
+static __u64 first_lines[1 + MOST_FILES] = {FIRST_LINE}, first_codes[1 + MOST_FILES] = {FIRST_CODE};
+static __u32 places = 1;
 
 struct ring {
 	struct memory_state *state;
@@ -124,8 +140,8 @@ static void put_sample(const struct ring *ring, __u64 n, __u32 lines)
 	__atomic_store_n(&ring->state->records, position + 1, __ATOMIC_RELEASE);
 	__atomic_store_n(&record->sequence, 0, __ATOMIC_SEQ_CST);
 	record->time_ns = now_ns();
-	record->address = FIRST_LINE + 64 * (n % lines) + 8 * (n % 3);
-	record->ip = FIRST_CODE + 16 * (n % 4);
+	record->address = first_lines[n % places] + 64 * (n / places % lines) + 8 * (n % 3);
+	record->ip = first_codes[n % places] + 16 * (n % 4);
 	record->data_src = n % 2 ? L1_HIT : LOCAL_HITM;
 	record->physical = 0;
 	record->lock = n % 5 ? 0 : LOCK;
@@ -144,9 +160,22 @@ int main(int argc, char **argv)
 	__u32 lines;
 	double rate;
 
-	if (argc != 4) {
-		fprintf(stderr, "usage: memory_inject PID PER_SECOND LINES\n");
+	if (argc < 4 || (argc > 4 && (strcmp(argv[4], "own") || atoi(argv[3]) > 64)) || argc > 5 + MOST_FILES) {
+		fprintf(stderr, "usage: memory_inject PID PER_SECOND LINES [own FILE...]\n");
 		return 1;
+	}
+	if (argc > 4) {
+		first_lines[0] = (unsigned long)injected_lines;
+		first_codes[0] = (unsigned long)injected_code;
+	}
+	for (int i = 5; i < argc; i++) {
+		int file = open(argv[i], O_RDONLY | O_CLOEXEC);
+		void *page = mmap(NULL, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE, file, 0);
+
+		if (file < 0 || page == MAP_FAILED)
+			die(argv[i]);
+		first_lines[places] = first_codes[places] = (unsigned long)page;
+		places++;
 	}
 	rate = atof(argv[2]);
 	lines = atoi(argv[3]);

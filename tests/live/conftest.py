@@ -35,6 +35,13 @@ def two_cpus() -> None:
         pytest.skip("needs two CPUs")
 
 
+@pytest.fixture
+def spare_cpu() -> None:
+    """Skips without a CPU beside the one that has events."""
+    if (os.cpu_count() or 1) < 2:
+        pytest.skip("needs two CPUs")
+
+
 @pytest.fixture(autouse=True)
 def nothing_left() -> Iterator[None]:
     """A failed test leaves nothing running for the next one."""

@@ -6,12 +6,11 @@ beside those that have events.  What sample n is, is known by n alone.
 """
 
 import json
-import os
 import random
 import signal
 import subprocess
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
@@ -31,23 +30,20 @@ OPTIONS = ("-a", "-C", "0", "-I", "0.5", "--hitm", "--hitm-event", CLOCK, "--hit
 Access = tuple[int, int]  # address of the line, offset
 
 
-@pytest.fixture
-def spare_cpu() -> None:
-    """Skips without a CPU beside the one that has events."""
-    if (os.cpu_count() or 1) < 2:
-        pytest.skip("needs two CPUs")
-
-
 @contextmanager
-def injected(build: Path, pid: int, told: Path, lines: int = LINES, rate: int = PER_SECOND) -> Iterator[None]:
-    """Samples for a collector, with a log of how many there were, and when."""
+def injected(
+    build: Path, pid: int, told: Path, lines: int = LINES, rate: int = PER_SECOND, *, own: Sequence[str | Path] = ()
+) -> Iterator["subprocess.Popen[str]"]:
+    """Samples for a collector, with a log of how many there were, and when; own: as it takes it."""
     with told.open("w") as output:
         process = subprocess.Popen(
-            [build / "tests" / "memory_inject", str(pid), str(rate), str(lines)], stdout=output, text=True
+            [build / "tests" / "memory_inject", str(pid), str(rate), str(lines), *own],
+            stdout=output,
+            text=True,
         )
         started.append(process)
         try:
-            yield
+            yield process
         finally:
             process.send_signal(signal.SIGTERM)
             assert process.wait(DEADLINE_S) == 0

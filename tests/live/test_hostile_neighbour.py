@@ -61,49 +61,6 @@ def test_memory_that_never_comes(live: Path, recording: Path) -> None:
         assert result.begins_accounted() == result.begins() + result.loss("slow_paths")
 
 
-@pytest.fixture
-def stuck(live: Path) -> Iterator[tuple[int, int]]:
-    """A process whose memory does not come any more, and the address of that page."""
-    if not Path("/dev/fuse").exists():
-        pytest.skip("no FUSE here: /dev/fuse is missing")
-    with tempfile.TemporaryDirectory(prefix="neighbour-") as directory:
-        Path(directory).chmod(0o755)
-        with Workload(live, "stuck_memory", SOMEBODY, directory) as neighbour:
-            (line,) = [
-                line
-                for line in Path(f"/proc/{neighbour.pid}/maps").read_text().splitlines()
-                if line.endswith(f"{directory}/word")
-            ]
-            assert neighbour.do("stick")["event"] == "stuck"
-            yield neighbour.pid, int(line.partition("-")[0], 16)
-
-
-# What looks into the memory of a process by itself, what it exits with, and what it says.
-LOOKS = {
-    "experiment": (("experiment", "--nice", "{pid}=5", "--progress", "memory:{pid}:{address:#x}"), 1, "does not come"),
-}
-
-
-@pytest.mark.parametrize("look", LOOKS)
-def test_looks_end_where_memory_never_comes(
-    live: Path, recording: Path, stuck: tuple[int, int], look: str, two_cpus: None
-) -> None:
-    """Whoever reads such a page itself waits for good, and no signal ends it."""
-    arguments, code, said = LOOKS[look]
-    pid, address = stuck
-    command = [one.format(pid=pid, address=address, file=recording) for one in arguments]
-    process = subprocess.Popen(
-        [live / "bin/lockline", *command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
-    )
-    try:
-        out, _ = process.communicate(timeout=120)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        pytest.fail(f"lockline {look} hangs")
-    assert process.returncode == code, out
-    assert said in out
-
-
 def number(recording: Path, query: str, *values: object) -> int:
     with Recording(recording) as result:
         return result.number(query, *values)

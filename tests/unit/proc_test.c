@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/proc.h"
+#include "base/proc_mapping.h"
 #include "base/small_file.h"
 #include "tap.h"
 

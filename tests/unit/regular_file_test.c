@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/proc.h"
+#include "base/proc_mapping.h"
 #include "base/regular_file.h"
 #include "tap.h"
 

@@ -9,19 +9,24 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/patience.h"
+#include "base/proc.h"
+#include "base/regular_file.h"
 #include "base/small_file.h"
 
 #define ARGUMENT "--read-for-collector"
 /* A page that is on a disk comes within this; the rings hold more than is written meanwhile. */
 #define MEMORY_MS 200
 /* Mappings are read apart from the rings; the kernel takes long over very many. */
-#define MAPS_MS     2000
+#define MAPS_MS 2000
+/* What is mapped has its inode in memory.  Whoever ends a recording waits no longer than this for a name. */
+#define OPEN_MS     500
 #define MAPS_BYTES  (16u << 20)
 #define FIRST_BYTES (64u << 10)
 /* A reader that could run but gets no CPU waits for no memory: it has this much longer. */
@@ -30,10 +35,25 @@
 /* So many readers may be left alone; after that nothing more is read. */
 #define MOST_LEFT 64
 
+enum what { READ_MEMORY, READ_MAPS, OPEN_MAPPED, OPEN_BELOW_ROOT, LOOK_AT_PROGRAM };
+
+/* lockline/base/patience.py has the same. */
 struct request {
-	__u64 address;
+	__u32 what;
 	__u32 tgid;
-	__u32 size; /* of memory; 0: the mappings */
+	__u64 address;
+	__u32 size; /* of memory */
+	__u32 path; /* bytes of a path that follow, with its 0 */
+	/* OPEN_MAPPED */
+	__u64 start, end, inode;
+	__u32 major, minor;
+};
+
+/* What came of a request: bytes at `data`, or a descriptor that goes with them. */
+struct result {
+	ssize_t bytes; /* or negative errno */
+	char *data;    /* malloc()ed, or NULL */
+	int fd;        /* -1: none */
 };
 
 struct reader {
@@ -44,6 +64,7 @@ struct reader {
 
 static struct reader memory_reader = {.lock = PTHREAD_MUTEX_INITIALIZER, .socket = -1};
 static struct reader maps_reader = {.lock = PTHREAD_MUTEX_INITIALIZER, .socket = -1};
+static struct reader opener = {.lock = PTHREAD_MUTEX_INITIALIZER, .socket = -1};
 static bool has_readers;
 
 /* Readers that did not answer, and whom they read. */
@@ -109,18 +130,79 @@ static bool send_all(int socket, const void *data, size_t size)
 	return true;
 }
 
-/* The result and what was read, at once where they fit. */
-static bool send_answer(int socket, __s64 result, void *data)
+/* The result and what was read, at once where they fit; a descriptor with the first byte. */
+static bool send_answer(int socket, const struct result *result)
 {
-	const size_t size = result > 0 ? result : 0;
-	struct iovec parts[] = {{&result, sizeof(result)}, {data, size}};
-	const struct msghdr message = {.msg_iov = parts, .msg_iovlen = 2};
-	ssize_t sent = sendmsg(socket, &message, MSG_NOSIGNAL);
+	char control[CMSG_SPACE(sizeof(int))] = {};
+	const __s64 bytes = result->bytes;
+	const size_t size = bytes > 0 ? bytes : 0;
+	struct iovec parts[] = {{(void *)&bytes, sizeof(bytes)}, {result->data, size}};
+	struct msghdr message = {.msg_iov = parts, .msg_iovlen = 2};
+	ssize_t sent;
 
-	if (sent < (ssize_t)sizeof(result))
+	if (result->fd >= 0) {
+		struct cmsghdr *header;
+
+		message.msg_control = control;
+		message.msg_controllen = sizeof(control);
+		header = CMSG_FIRSTHDR(&message);
+		header->cmsg_level = SOL_SOCKET;
+		header->cmsg_type = SCM_RIGHTS;
+		header->cmsg_len = CMSG_LEN(sizeof(int));
+		memcpy(CMSG_DATA(header), &result->fd, sizeof(int));
+	}
+	sent = sendmsg(socket, &message, MSG_NOSIGNAL);
+	if (sent < (ssize_t)sizeof(bytes))
 		return false;
-	sent -= sizeof(result);
-	return send_all(socket, (char *)data + sent, size - sent);
+	sent -= sizeof(bytes);
+	return send_all(socket, result->data + sent, size - sent);
+}
+
+static ssize_t look_at_program(__u32 tgid, struct stat *status)
+{
+	char path[PROC_PATH];
+
+	proc_path(path, sizeof(path), tgid, "exe");
+	return stat(path, status) ? -errno : 0;
+}
+
+static int open_wanted(const struct request *request, const char *path, struct stat *status)
+{
+	const struct mapped_file mapped = {
+		.tgid = request->tgid,
+		.start = request->start,
+		.end = request->end,
+		.inode = request->inode,
+		.major = request->major,
+		.minor = request->minor,
+		.path = path,
+	};
+
+	return request->what == OPEN_MAPPED ? mapped_file_open(&mapped, status)
+					    : regular_file_open_of(request->tgid, path, status);
+}
+
+static struct result make_result(const struct request *request, const char *path)
+{
+	const size_t room = request->what == READ_MEMORY ? request->size : sizeof(struct stat);
+	struct result result = {.bytes = -ENOMEM, .fd = -1};
+
+	if (request->what == READ_MAPS) {
+		result.bytes = read_maps(request->tgid, &result.data);
+		return result;
+	}
+	result.data = calloc(1, room ?: 1);
+	if (!result.data)
+		return result;
+	if (request->what == READ_MEMORY)
+		result.bytes = read_memory(request, result.data);
+	else if (request->what == LOOK_AT_PROGRAM)
+		result.bytes = look_at_program(request->tgid, (struct stat *)result.data) ?: (ssize_t)room;
+	else
+		result.bytes = result.fd = open_wanted(request, path, (struct stat *)result.data);
+	if (result.fd >= 0)
+		result.bytes = room;
+	return result;
 }
 
 bool patience_reader_wanted(int argc, char **argv)
@@ -131,18 +213,24 @@ bool patience_reader_wanted(int argc, char **argv)
 
 int patience_reader_main(void)
 {
+	static char path[PROC_MAPPED_PATH];
 	struct request request;
 
 	prctl(PR_SET_NAME, "lockline-reads");
 	prctl(PR_SET_DUMPABLE, 0);
 	while (recv(STDIN_FILENO, &request, sizeof(request), MSG_WAITALL) == sizeof(request)) {
-		char *data = request.size ? malloc(request.size) : NULL;
-		__s64 result = !request.size ? read_maps(request.tgid, &data)
-			       : data        ? read_memory(&request, data)
-					     : -ENOMEM;
-		bool sent = send_answer(STDIN_FILENO, result, data);
+		struct result result;
+		bool sent;
 
-		free(data);
+		if (request.path > sizeof(path) ||
+		    (request.path && recv(STDIN_FILENO, path, request.path, MSG_WAITALL) != (ssize_t)request.path))
+			break;
+		path[request.path ? request.path - 1 : 0] = 0;
+		result = make_result(&request, path);
+		sent = send_answer(STDIN_FILENO, &result);
+		free(result.data);
+		if (result.fd >= 0)
+			close(result.fd);
 		if (!sent)
 			break;
 	}
@@ -256,65 +344,159 @@ static bool receive(const struct reader *reader, void *out, size_t size, __u64 d
 	return true;
 }
 
-/* The result, and what has come of the rest by then, at out; its bytes, or -1. */
-static ssize_t receive_result(const struct reader *reader, __s64 *result, void *out, size_t most, __u64 deadline_ns)
+/* The result, and what has come of the rest by then, at out; its bytes, or -1.  fd: what came with it, or -1. */
+static ssize_t receive_result(const struct reader *reader, __s64 *result, void *out, size_t most, int *fd,
+			      __u64 deadline_ns)
 {
+	char control[CMSG_SPACE(sizeof(int))];
 	struct iovec parts[] = {{result, sizeof(*result)}, {out, most}};
-	struct msghdr message = {.msg_iov = parts, .msg_iovlen = 2};
+	struct msghdr message = {
+		.msg_iov = parts, .msg_iovlen = 2, .msg_control = control, .msg_controllen = sizeof(control)};
+	struct cmsghdr *header;
 	ssize_t bytes;
 
+	*fd = -1;
 	if (!wait_until(reader, deadline_ns))
 		return -1;
-	bytes = recvmsg(reader->socket, &message, MSG_DONTWAIT);
+	bytes = recvmsg(reader->socket, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+	header = bytes > 0 ? CMSG_FIRSTHDR(&message) : NULL;
+	if (header && header->cmsg_level == SOL_SOCKET && header->cmsg_type == SCM_RIGHTS &&
+	    header->cmsg_len == CMSG_LEN(sizeof(int)))
+		memcpy(fd, CMSG_DATA(header), sizeof(int));
 	return bytes < (ssize_t)sizeof(*result) ? -1 : bytes - (ssize_t)sizeof(*result);
 }
 
-/* out: where memory goes; or for mappings *text, which is malloc()ed. */
-static ssize_t ask(struct reader *reader, const struct request *request, __u32 most_ms, void *out, char **text)
+/* A question, and where its answer goes. */
+struct question {
+	struct request request;
+	const char *path; /* NULL: none */
+	__u32 most_ms;
+	void *out;   /* memory, or a struct stat; NULL: *text, which is malloc()ed */
+	size_t size; /* at out */
+	char *text;
+	int fd; /* a descriptor that came with the answer, or -1 */
+};
+
+static bool send_question(int socket, const struct question *question)
 {
-	const size_t most = request->size ?: MAPS_BYTES + FIRST_BYTES;
-	__s64 result = 0;
+	return send_all(socket, &question->request, sizeof(question->request)) &&
+	       (!question->path || send_all(socket, question->path, question->request.path));
+}
+
+/* False: no answer in time, or none that can be.  *bytes: or negative errno. */
+static bool receive_answer(const struct reader *reader, struct question *question, __u64 deadline_ns, __s64 *bytes)
+{
+	const size_t most = question->out ? question->size : MAPS_BYTES + FIRST_BYTES;
+	ssize_t here = receive_result(reader, bytes, question->out, question->out ? question->size : 0, &question->fd,
+				      deadline_ns);
+	void *out = question->out;
+
+	if (here < 0 || *bytes > (__s64)most || here > (*bytes > 0 ? *bytes : 0))
+		return false;
+	if (*bytes > 0 && !out)
+		out = question->text = malloc(*bytes);
+	return *bytes <= 0 || (out && receive(reader, (char *)out + here, *bytes - here, deadline_ns));
+}
+
+static ssize_t ask_reader(struct reader *reader, struct question *question)
+{
 	__u64 deadline_ns;
-	ssize_t here;
+	__s64 bytes = 0;
 	int err;
 
-	if (is_left_alone(request->tgid))
+	if (is_left_alone(question->request.tgid))
 		return -EBUSY;
 	err = start(reader);
 	if (err)
 		return err;
-	deadline_ns = now_ns() + most_ms * 1000000ull;
-	if (!send_all(reader->socket, request, sizeof(*request)))
-		goto lost;
-	here = receive_result(reader, &result, out, request->size, deadline_ns);
-	if (here < 0 || result > (__s64)most || here > (result > 0 ? result : 0))
-		goto lost;
-	if (result <= 0)
-		return result;
-	if (text)
-		*text = out = malloc(result);
-	if (out && receive(reader, (char *)out + here, result - here, deadline_ns))
-		return result;
-lost:
-	if (text) {
-		free(*text);
-		*text = NULL;
-	}
-	leave_alone(reader, request->tgid);
+	deadline_ns = now_ns() + question->most_ms * 1000000ull;
+	if (send_question(reader->socket, question) && receive_answer(reader, question, deadline_ns, &bytes))
+		return bytes;
+	if (question->fd >= 0)
+		close(question->fd);
+	free(question->text);
+	question->fd = -1;
+	question->text = NULL;
+	leave_alone(reader, question->request.tgid);
 	return -ETIMEDOUT;
+}
+
+static ssize_t ask(struct reader *reader, struct question *question)
+{
+	ssize_t result;
+
+	question->fd = -1;
+	pthread_mutex_lock(&reader->lock);
+	result = ask_reader(reader, question);
+	pthread_mutex_unlock(&reader->lock);
+	return result;
 }
 
 ssize_t patience_read(__u32 tgid, __u64 address, void *out, size_t size)
 {
-	const struct request request = {.address = address, .tgid = tgid, .size = size};
+	struct question question = {
+		.request = {.what = READ_MEMORY, .address = address, .tgid = tgid, .size = size},
+		.most_ms = MEMORY_MS,
+		.out = out,
+		.size = size,
+	};
+
+	return has_readers ? ask(&memory_reader, &question) : read_memory(&question.request, out);
+}
+
+/* A descriptor, or negative errno. */
+static int open_patiently(struct question *question, struct stat *status)
+{
 	ssize_t result;
 
+	question->most_ms = OPEN_MS;
+	question->out = status;
+	question->size = sizeof(*status);
+	question->request.path = strlen(question->path) + 1;
+	if (question->request.path > PROC_MAPPED_PATH)
+		return -ENAMETOOLONG;
 	if (!has_readers)
-		return read_memory(&request, out);
-	pthread_mutex_lock(&memory_reader.lock);
-	result = ask(&memory_reader, &request, MEMORY_MS, out, NULL);
-	pthread_mutex_unlock(&memory_reader.lock);
-	return result;
+		return open_wanted(&question->request, question->path, status);
+	result = ask(&opener, question);
+	if (result < 0)
+		return result;
+	return question->fd < 0 ? -EPROTO : question->fd;
+}
+
+int patience_open_mapped(const struct mapped_file *mapped, struct stat *status)
+{
+	struct question question = {
+		.request = {.what = OPEN_MAPPED,
+			    .tgid = mapped->tgid,
+			    .start = mapped->start,
+			    .end = mapped->end,
+			    .inode = mapped->inode,
+			    .major = mapped->major,
+			    .minor = mapped->minor},
+		.path = mapped->path,
+	};
+
+	return open_patiently(&question, status);
+}
+
+int patience_open_of(__u32 tgid, const char *path, struct stat *status)
+{
+	struct question question = {.request = {.what = OPEN_BELOW_ROOT, .tgid = tgid}, .path = path};
+
+	return open_patiently(&question, status);
+}
+
+int patience_program(__u32 tgid, struct stat *status)
+{
+	struct question question = {
+		.request = {.what = LOOK_AT_PROGRAM, .tgid = tgid},
+		.most_ms = OPEN_MS,
+		.out = status,
+		.size = sizeof(*status),
+	};
+	ssize_t result = has_readers ? ask(&opener, &question) : look_at_program(tgid, status);
+
+	return result < 0 ? result : 0;
 }
 
 static FILE *stream_of(const char *text, size_t size)
@@ -330,23 +512,15 @@ static FILE *stream_of(const char *text, size_t size)
 
 FILE *patience_open_maps(__u32 tgid)
 {
-	const struct request request = {.tgid = tgid};
-	char *text = NULL;
+	struct question question = {.request = {.what = READ_MAPS, .tgid = tgid}, .most_ms = MAPS_MS};
 	FILE *file = NULL;
-	ssize_t size;
+	ssize_t size = has_readers ? ask(&maps_reader, &question) : read_maps(tgid, &question.text);
 
-	if (has_readers) {
-		pthread_mutex_lock(&maps_reader.lock);
-		size = ask(&maps_reader, &request, MAPS_MS, NULL, &text);
-		pthread_mutex_unlock(&maps_reader.lock);
-	} else {
-		size = read_maps(tgid, &text);
-	}
 	if (size < 0)
 		errno = -size;
 	else
-		file = stream_of(text, size);
-	free(text);
+		file = stream_of(question.text, size);
+	free(question.text);
 	return file;
 }
 
@@ -365,6 +539,7 @@ void patience_end(void)
 {
 	end(&memory_reader);
 	end(&maps_reader);
+	end(&opener);
 }
 
 __u64 patience_lost(void)

@@ -29,17 +29,6 @@ struct process_stat {
 	bool ended;       /* a zombie without other threads: its memory is gone */
 };
 
-struct proc_mapping {
-	__u64 start;
-	__u64 end;
-	__u64 offset; /* in its file */
-	__u64 inode;  /* 0: no file */
-	__u32 major;
-	__u32 minor;
-	bool shared;                 /* its writes are others' too */
-	char path[PROC_MAPPED_PATH]; /* as in /proc/PID/maps; "" if it has none */
-};
-
 /* "/proc/ID/" and what the format gives, cut to size. */
 __attribute__((format(printf, 4, 5))) void proc_path(char *out, size_t size, __u32 id, const char *format, ...);
 /* Opens /proc/ID/NAME to read: a stream, a descriptor, a directory.  NULL or negative errno. */
@@ -87,9 +76,4 @@ struct proc_map_line {
 };
 
 bool proc_map_line_parse(char *line, struct proc_map_line *out);
-/* The mapping of the process that holds address; -ENOENT if there is none. */
-int proc_mapping_at(__u32 tgid, __u64 address, struct proc_mapping *out);
-/* Whether the process maps the file, or the shared memory, of this mapping. */
-bool proc_maps_file_of(__u32 tgid, const struct proc_mapping *mapping);
-
 #endif /* LOCKLINE_PROC_H */

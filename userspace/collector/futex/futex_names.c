@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "base/proc.h"
+#include "base/proc_mapping.h"
 #include "futex/futex_names.h"
 
 /* In a container the kernel is asked for each thread's own id: of so many at most. */

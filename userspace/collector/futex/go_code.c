@@ -7,6 +7,7 @@
 
 #include "base/patience.h"
 #include "base/proc.h"
+#include "base/proc_mapping.h"
 #include "futex/go_code.h"
 #include "naming/user_symbols.h"
 

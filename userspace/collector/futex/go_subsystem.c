@@ -13,6 +13,7 @@
 
 #include "base/clock.h"
 #include "base/proc.h"
+#include "base/proc_mapping.h"
 #include "bpf/futex.h"
 #include "cli/message.h"
 #include "futex/go_code.h"

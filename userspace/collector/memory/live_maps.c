@@ -27,6 +27,8 @@ static int parse_line(struct memory_tasks *tasks, __u32 pid, char *line)
 	struct memory_file_id file = {};
 	struct proc_map_line map;
 	struct memory_mmap mmap = {.pid = pid, .file = &file};
+	__u32 count;
+	int err;
 
 	if (!proc_map_line_parse(line, &map) || map.start >= map.end)
 		return 0;
@@ -36,7 +38,11 @@ static int parse_line(struct memory_tasks *tasks, __u32 pid, char *line)
 	mmap.name = *map.path ? map.path : "//anon";
 	mmap.name_length = strlen(mmap.name);
 	mmap.anonymous = !map.inode;
-	return memory_tasks_mmap(tasks, &mmap);
+	count = tasks->objects.count;
+	err = memory_tasks_mmap(tasks, &mmap);
+	if (tasks->objects.count > count)
+		tasks->objects.list[count].pid = pid;
+	return err;
 }
 
 int live_maps_parse(struct memory_tasks *tasks, __u32 pid, FILE *file)

@@ -9,6 +9,7 @@
 #include "kernel/cpu_topology.h"
 #include "memory/live_sums.h"
 #include "memory/perf_samples.h"
+#include "naming/naming_client.h"
 
 #define LINE_SIZE   64
 #define MOST_MEMORY (256ull << 20)
@@ -99,10 +100,17 @@ static char *list_events(const struct pmu_plan *plan)
 }
 
 /* The session's symbols will do until the last time: reading them anew takes longer than the rings of samples last. */
-static int open_names(struct memory_symbols **out, const struct live_sums *sums, struct utsname *host, bool last)
+static int open_names(struct memory_symbols **out, struct live_sums *sums, struct utsname *host, bool last)
 {
 	struct memory_symbol_sources sources = {.hostname = host->nodename, .release = host->release};
 
+	if (!sums->client) {
+		int err = naming_client_open(&sums->client);
+
+		if (err)
+			return err;
+	}
+	sources.client = sums->client;
 	uname(host);
 	sources.written_ns = clock_ns(CLOCK_REALTIME);
 	if (!symbols_hidden(sums->symbols)) {
@@ -137,6 +145,8 @@ int live_sums_write(struct live_sums *sums, const struct live_sums_write *to, st
 			.uncounted = to->uncounted,
 		};
 
+		if (sums->client)
+			naming_client_meanwhile(sums->client, to->turn.pause, to->turn.context);
 		err = memory_update_write(&sums->update, &write, &to->turn, rank);
 	}
 	memory_symbols_close(symbols);
@@ -147,6 +157,7 @@ int live_sums_write(struct live_sums *sums, const struct live_sums_write *to, st
 void live_sums_close(struct live_sums *sums)
 {
 	memory_update_free(&sums->update);
+	naming_client_close(sums->client);
 	live_maps_close(&sums->maps);
 	memory_lines_close(&sums->lines);
 	memory_tasks_close(&sums->tasks);

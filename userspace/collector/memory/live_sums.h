@@ -17,7 +17,8 @@ struct live_sums {
 	struct live_maps maps;
 	struct memory_topology topology; /* of CPUs alone */
 	struct memory_update update;
-	__u64 kept; /* accesses, as of an import */
+	struct naming_client *client; /* NULL until a name is wanted */
+	__u64 kept;                   /* accesses, as of an import */
 	__u32 cpus;
 };
 

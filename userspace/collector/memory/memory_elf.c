@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Symbols and lines of files that processes mapped, by elfutils. */
+/* Symbols and lines of files that processes mapped: by elfutils, or while they live by the naming helper. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,15 +9,22 @@
 #include <unistd.h>
 #include <elfutils/libdwfl.h>
 
+#include "base/patience.h"
 #include "base/regular_file.h"
 #include "names/build_id.h"
 #include "names/debug_files.h"
 #include "memory/memory_elf.h"
+#include "naming/elf_symbols.h"
+#include "naming/naming_client.h"
 
 struct memory_elf {
 	Dwfl *dwfl;
 	Dwfl_Module *module;
 	bool source_lines;
+	/* Or, of processes that live, by the helper. */
+	struct naming_client *client;
+	__u64 number;
+	char name[NAMING_NAME];
 };
 
 /* Installed debug files alone. */
@@ -88,6 +95,34 @@ static struct memory_elf *open_elf(const struct memory_symbols *symbols, const s
 	return elf;
 }
 
+/*
+ * Below the root of the process that was seen to map it, as it may be in a container; of one that is gone below ours.
+ * Nobody has a build id of it: it must be the very inode.
+ */
+static struct memory_elf *open_live(const struct memory_symbols *symbols, const struct memory_object *object)
+{
+	struct memory_elf *elf = calloc(1, sizeof(*elf));
+	struct stat status;
+	int fd;
+
+	if (!elf)
+		return NULL;
+	fd = object->pid ? patience_open_of(object->pid, object->name, &status) : -ESRCH;
+	if (fd == -ENOENT || fd == -ESRCH)
+		fd = patience_open_of(getpid(), object->name, &status);
+	if (fd >= 0 && is_untouched(symbols, object, &status)) {
+		elf->client = symbols->sources.client;
+		elf->number = naming_client_object(elf->client, fd, &status);
+	} else if (fd >= 0) {
+		close(fd);
+	}
+	if (!elf->number) {
+		free(elf);
+		return NULL;
+	}
+	return elf;
+}
+
 struct memory_elf *memory_elf_open(const struct memory_symbols *symbols, const struct memory_object *object)
 {
 	const char *symfs = symbols->sources.symfs ?: "";
@@ -96,6 +131,8 @@ struct memory_elf *memory_elf_open(const struct memory_symbols *symbols, const s
 
 	if (object->anonymous || object->name[0] != '/')
 		return NULL;
+	if (symbols->sources.client)
+		return open_live(symbols, object);
 	if (snprintf(path, sizeof(path), "%s%s", symfs, object->name) < (int)sizeof(path))
 		elf = open_elf(symbols, object, path);
 	if (!elf && object->build_id_size &&
@@ -116,44 +153,11 @@ void memory_elf_close(struct memory_elf *elf)
 	free(elf);
 }
 
-/* From an offset in the file to an address in the module; with_bss: also behind the file's part of a segment. */
-static int find_address(struct memory_elf *elf, __u64 unit, bool with_bss, __u64 *out)
+/* By the helper; a name that is not there is "". */
+static int ask(struct memory_elf *elf, __u64 unit, bool variable, const char **name, __u64 *offset)
 {
-	GElf_Addr bias;
-	Elf *file = dwfl_module_getelf(elf->module, &bias);
-	size_t count;
-
-	if (!file || elf_getphdrnum(file, &count))
-		return -ENOENT;
-	for (size_t i = 0; i < count; i++) {
-		GElf_Phdr segment;
-		__u64 size;
-
-		if (!gelf_getphdr(file, i, &segment) || segment.p_type != PT_LOAD)
-			continue;
-		/* A file of debug symbols alone has the segments, and nothing in them. */
-		size = with_bss || !segment.p_filesz ? segment.p_memsz : segment.p_filesz;
-		if (unit < segment.p_offset || unit - segment.p_offset >= size ||
-		    (with_bss && !(segment.p_flags & PF_W)))
-			continue;
-		*out = unit - segment.p_offset + segment.p_vaddr + bias;
-		return 0;
-	}
-	return -ENOENT;
-}
-
-static int find_symbol(struct memory_elf *elf, __u64 address, bool variable, const char **name, __u64 *offset)
-{
-	GElf_Off in_symbol = 0;
-	GElf_Sym symbol;
-	const char *found = dwfl_module_addrinfo(elf->module, address, &in_symbol, &symbol, NULL, NULL, NULL);
-
-	if (!found || !*found || (variable && GELF_ST_TYPE(symbol.st_info) == STT_FUNC) ||
-	    (variable && in_symbol >= symbol.st_size))
-		return -ENOENT;
-	*name = found;
-	*offset = in_symbol;
-	return 0;
+	*name = elf->name;
+	return naming_client_at(elf->client, elf->number, unit, variable, elf->name, sizeof(elf->name), offset);
 }
 
 int memory_elf_code(struct memory_elf *elf, __u64 unit, const char **name, __u64 *offset, char *line, size_t size)
@@ -164,18 +168,23 @@ int memory_elf_code(struct memory_elf *elf, __u64 unit, const char **name, __u64
 	int number = 0;
 
 	*line = 0;
-	if (find_address(elf, unit, false, &address))
+	if (elf->client)
+		return ask(elf, unit, false, name, offset);
+	if (elf_symbols_address(elf->module, unit, false, &address))
 		return -ENOENT;
 	found = elf->source_lines ? dwfl_module_getsrc(elf->module, address) : NULL;
 	file = found ? dwfl_lineinfo(found, NULL, &number, NULL, NULL, NULL) : NULL;
 	if (file && number > 0)
 		snprintf(line, size, "%s:%d", file, number);
-	return find_symbol(elf, address, false, name, offset);
+	return elf_symbols_find(elf->module, address, false, name, offset);
 }
 
 int memory_elf_variable(struct memory_elf *elf, __u64 unit, const char **name, __u64 *offset)
 {
 	__u64 address;
 
-	return find_address(elf, unit, true, &address) ?: find_symbol(elf, address, true, name, offset);
+	if (elf->client)
+		return ask(elf, unit, true, name, offset);
+	return elf_symbols_address(elf->module, unit, true, &address)
+		       ?: elf_symbols_find(elf->module, address, true, name, offset);
 }

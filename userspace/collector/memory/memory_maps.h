@@ -27,6 +27,7 @@ struct memory_object {
 	__u8 build_id_size; /* 0: not known */
 	bool anonymous;     /* no file: addresses stay as they are */
 	bool named_by_id;   /* file holds the number of a file, not a build id or nothing */
+	__u32 pid;          /* of a process that lives: who was seen to map it first; 0: not known */
 	__u32 group;        /* the first object of this file; of anonymous ones one and the same */
 };
 

@@ -9,12 +9,15 @@
 #include "memory/memory_tasks.h"
 #include "names/symbols.h"
 
+struct naming_client;
+
 struct memory_symbol_sources {
 	const struct symbols *running; /* of the very kernel and boot; the caller keeps them; or NULL */
 	const char *kallsyms;          /* --kallsyms FILE or NULL */
 	const char *system_map;        /* --system-map FILE or NULL */
 	const char *recording;         /* --recording FILE or NULL */
 	const char *symfs;             /* --symfs DIR or NULL */
+	struct naming_client *client;  /* reads files of processes that live; NULL: a file of samples is imported */
 	bool source_lines;
 	const char *hostname; /* of the source; "" if not known */
 	const char *release;

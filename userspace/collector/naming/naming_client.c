@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/proc.h"
 #include "base/regular_file.h"
 #include "base/small_file.h"
 #include "names/build_id.h"
@@ -26,6 +27,10 @@
 #define LOOK_MS 50
 /* How long the end of a helper is waited for, once it was killed. */
 #define ENDS_MS 1000
+/* A helper that waits for a file so long, without having computed, waits for a server that does not answer. */
+#define FILE_MS 1000
+/* So many such helpers are borne, which no signal ends; with more of them nothing is named until one has ended. */
+#define MOST_LEFT 16
 /* A helper that holds more is started anew before the next file. */
 #define ENOUGH_BYTES (NAMING_MEMORY_BYTES / 2)
 /* Starts beyond these, and one a second, are refused: files that kill it must not keep a CPU busy. */
@@ -58,8 +63,11 @@ struct naming_client {
 	__u64 starts;
 	__u64 first_start_ns;
 	__u64 allocated;
+	pid_t left[MOST_LEFT]; /* 0: free */
 	struct naming_counts counts;
 	atomic_bool given_up;
+	int (*meanwhile)(void *context); /* NULL: nothing is to be done */
+	void *context;
 };
 
 /* A request with what comes and goes besides; the frames are there if the stack is. */
@@ -70,6 +78,29 @@ struct question {
 	struct naming_frames *frames;
 };
 
+/* Whether one more helper may be left alone; those that have ended meanwhile no longer count. */
+static bool may_leave_one(struct naming_client *client)
+{
+	bool room = false;
+
+	for (int i = 0; i < MOST_LEFT; i++) {
+		if (client->left[i] && waitpid(client->left[i], NULL, WNOHANG))
+			client->left[i] = 0;
+		room |= !client->left[i];
+	}
+	return room;
+}
+
+static void leave_alone(struct naming_client *client)
+{
+	for (int i = 0; i < MOST_LEFT; i++) {
+		if (!client->left[i]) {
+			client->left[i] = client->pid;
+			return;
+		}
+	}
+}
+
 static int start(struct naming_client *client)
 {
 	static char *const arguments[] = {"lockline-names", NAMING_HELPER_ARGUMENT, NULL};
@@ -79,7 +110,7 @@ static int start(struct naming_client *client)
 	sigset_t blocked, usual;
 	int ends[2], err;
 
-	if (client->starts >= STARTS + (now_ns() - client->first_start_ns) / 1000000000ull)
+	if (!may_leave_one(client) || client->starts >= STARTS + (now_ns() - client->first_start_ns) / 1000000000ull)
 		return -EAGAIN;
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends))
 		return -errno;
@@ -132,6 +163,8 @@ static void stop(struct naming_client *client)
 	}
 	if (ended > 0)
 		count_cpu(client, &usage);
+	else
+		leave_alone(client);
 	client->allocated = 0;
 	for (__u32 i = 0; i < NAMING_OBJECTS; i++)
 		client->objects[i].sent = false;
@@ -172,17 +205,43 @@ static ssize_t receive_message(const struct naming_client *client, struct questi
 	return recvmsg(client->socket, &message, MSG_DONTWAIT);
 }
 
+struct progress {
+	__u64 cpu_ns;
+	int still; /* looks that found it as it was, waiting for a file */
+};
+
+/* Whether it has waited for a file all the while, at one look of many. */
+static bool waits_for_a_file(const struct naming_client *client, struct progress *progress)
+{
+	struct timespec time = {};
+	clockid_t clock;
+	__u64 cpu_ns;
+
+	if (clock_getcpuclockid(client->pid, &clock) || clock_gettime(clock, &time))
+		return false;
+	cpu_ns = time.tv_sec * 1000000000ull + time.tv_nsec;
+	progress->still = task_state(client->pid) == 'D' && cpu_ns == progress->cpu_ns ? progress->still + 1 : 0;
+	progress->cpu_ns = cpu_ns;
+	return progress->still >= FILE_MS / LOOK_MS;
+}
+
 static int receive_answer(struct naming_client *client, struct question *question)
 {
 	const ssize_t length = sizeof(question->answer) + (question->frames ? sizeof(*question->frames) : 0);
 	const __u64 deadline = now_ns() + WAIT_NS;
 	struct naming_answer *answer = &question->answer;
+	struct progress progress = {};
 
 	while (!atomic_load(&client->given_up) && now_ns() < deadline) {
 		struct pollfd poll_fd = {.fd = client->socket, .events = POLLIN};
 
-		if (poll(&poll_fd, 1, LOOK_MS) <= 0)
+		if (poll(&poll_fd, 1, LOOK_MS) <= 0) {
+			if (waits_for_a_file(client, &progress))
+				return -EIO;
+			if (client->meanwhile && client->meanwhile(client->context))
+				return -ECANCELED;
 			continue;
+		}
 		if (receive_message(client, question) != length)
 			return -EPIPE;
 		answer->name[sizeof(answer->name) - 1] = 0;
@@ -252,7 +311,7 @@ static int ask_once(struct naming_client *client, struct object *object, struct 
 	if (err) {
 		stop(client);
 		client->counts.restarts += !atomic_load(&client->given_up);
-		err = -EPIPE;
+		err = err == -EIO ? err : -EPIPE;
 	}
 	return err;
 }
@@ -276,7 +335,7 @@ static int ask_about(struct naming_client *client, __u64 number, struct question
 	object->used = ++client->uses;
 	for (int i = 0; err == -EPIPE && i < 2; i++)
 		err = atomic_load(&client->given_up) ? -ECANCELED : ask_once(client, object, question);
-	if (err == -EPIPE && !atomic_load(&client->given_up)) {
+	if ((err == -EPIPE || err == -EIO) && !atomic_load(&client->given_up)) {
 		object->bad = true;
 		client->counts.objects++;
 	} else if (err) {
@@ -381,6 +440,24 @@ int naming_client_symbol(struct naming_client *client, __u64 object, const struc
 		*offset = question.answer.offset;
 	}
 	return err;
+}
+
+int naming_client_at(struct naming_client *client, __u64 object, __u64 file_offset, bool variable, char *name,
+		     size_t size, __u64 *offset)
+{
+	struct question question = {
+		.request = {.type = variable ? NAMING_VARIABLE_AT : NAMING_CODE_AT, .place.file_offset = file_offset}};
+	int err = ask_about(client, object, &question);
+
+	snprintf(name, size, "%s", err ? "" : question.answer.name);
+	*offset = err ? 0 : question.answer.offset;
+	return err ?: *name ? err : -ENOENT;
+}
+
+void naming_client_meanwhile(struct naming_client *client, int (*call)(void *context), void *context)
+{
+	client->meanwhile = call;
+	client->context = context;
 }
 
 int naming_client_find(struct naming_client *client, __u64 object, __u64 file_offset, const char *name, __u64 *distance)

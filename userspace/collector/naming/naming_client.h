@@ -9,6 +9,7 @@
 #ifndef LOCKLINE_NAMING_CLIENT_H
 #define LOCKLINE_NAMING_CLIENT_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <sys/stat.h>
 #include <linux/types.h>
@@ -46,10 +47,16 @@ int naming_client_symbol(struct naming_client *client, __u64 object, const struc
 int naming_client_find(struct naming_client *client, __u64 object, __u64 file_offset, const char *name,
 		       __u64 *distance);
 
+/* What is at an offset of the file; variable: no code.  -ENOENT: nothing that has a name. */
+int naming_client_at(struct naming_client *client, __u64 object, __u64 file_offset, bool variable, char *name,
+		     size_t size, __u64 *offset);
+
 /* Frames of a stack as long as their code is in the object; -ENOENT: its leaf's code is not in a frame table. */
 int naming_client_unwind(struct naming_client *client, __u64 object, const struct naming_stack *stack,
 			 struct naming_frames *frames);
 
+/* Called again and again while an answer is waited for; NULL: nothing is. */
+void naming_client_meanwhile(struct naming_client *client, int (*call)(void *context), void *context);
 /* From any thread: the request that runs ends soon, and further ones at once, without an answer. */
 void naming_client_give_up(struct naming_client *client);
 void naming_client_counts(const struct naming_client *client, struct naming_counts *out);

@@ -81,6 +81,10 @@ static int answer_request(struct naming_request *request, int fd, struct naming_
 	case NAMING_SYMBOL:
 		err = naming_object_symbol(object, &request->place, answer);
 		break;
+	case NAMING_CODE_AT:
+	case NAMING_VARIABLE_AT:
+		err = naming_object_at(object, request->place.file_offset, request->type == NAMING_VARIABLE_AT, answer);
+		break;
 	case NAMING_FIND:
 		err = naming_object_find(object, request->place.file_offset, request->name, answer);
 		break;

@@ -8,6 +8,7 @@
 #include <sys/auxv.h>
 
 #include "naming/demangle.h"
+#include "naming/elf_symbols.h"
 #include "naming/naming_go.h"
 #include "naming/naming_index.h"
 #include "naming/naming_map.h"
@@ -258,6 +259,19 @@ int naming_object_symbol(__u32 object, const struct naming_place *place, struct 
 		answer->offset = address - begin;
 	}
 	return 0;
+}
+
+int naming_object_at(__u32 object, __u64 file_offset, bool variable, struct naming_answer *answer)
+{
+	Dwfl_Module *module = objects[object].module;
+	const char *name;
+	__u64 address;
+	int err = module ? elf_symbols_address(module, file_offset, variable, &address) : -ENOENT;
+
+	err = err ?: elf_symbols_find(module, address, variable, &name, (__u64 *)&answer->offset);
+	if (!err)
+		snprintf(answer->name, sizeof(answer->name), "%s", name);
+	return err;
 }
 
 int naming_object_find(__u32 object, __u64 file_offset, const char *name, struct naming_answer *answer)

@@ -3,6 +3,7 @@
 #ifndef LOCKLINE_NAMING_OBJECTS_H
 #define LOCKLINE_NAMING_OBJECTS_H
 
+#include <stdbool.h>
 #include <elfutils/libdwfl.h>
 
 #include "naming/naming_protocol.h"
@@ -24,6 +25,8 @@ Dwfl_Module *naming_object_module(__u32 place);
 int naming_object_address(__u32 object, const struct naming_place *place, GElf_Addr *out);
 
 int naming_object_symbol(__u32 object, const struct naming_place *place, struct naming_answer *answer);
+/* -ENOENT: no symbol is there. */
+int naming_object_at(__u32 object, __u64 file_offset, bool variable, struct naming_answer *answer);
 /* Frames of a stack as long as their code is in the object; -ENOENT: its leaf's code is not in a frame table. */
 int naming_object_unwind(__u32 object, const struct naming_stack *stack, struct naming_frames *frames);
 int naming_object_find(__u32 object, __u64 file_offset, const char *name, struct naming_answer *answer);

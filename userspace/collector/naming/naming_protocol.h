@@ -28,8 +28,10 @@ enum naming_request_type {
 	NAMING_OPEN_MAP, /* with a descriptor: a file of lines "begin size name"; a place's distance is then the address */
 	NAMING_DEBUG,    /* with a descriptor: where the object's symbols are, if it has none itself */
 	NAMING_CLOSE,
-	NAMING_SYMBOL, /* of an address: name and offset in it */
-	NAMING_FIND,   /* the distance of a symbol's address, by its exact name */
+	NAMING_SYMBOL,      /* of an address: name and offset in it */
+	NAMING_FIND,        /* the distance of a symbol's address, by its exact name */
+	NAMING_CODE_AT,     /* what is at an offset of the file, which no process has mapped there any more */
+	NAMING_VARIABLE_AT, /* likewise, and it is no code */
 	NAMING_UNWIND, /* with a struct naming_stack: frames as long as they are in the object, a struct naming_frames */
 };
 

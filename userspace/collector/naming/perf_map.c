@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "base/patience.h"
 #include "base/proc.h"
 #include "base/regular_file.h"
 #include "naming/perf_map.h"
@@ -13,18 +15,26 @@
 /* Clocks of the process's start and of the file are read at different times, and ticks are coarse. */
 #define SLACK_SECONDS 2
 
+/* The root may be of a file system that does not answer: which inode it is needs no answer. */
+static bool same_inode(const char *ours, const char *theirs)
+{
+	struct statx a, b;
+
+	return !statx(AT_FDCWD, ours, AT_STATX_DONT_SYNC, 0, &a) &&
+	       !statx(AT_FDCWD, theirs, AT_STATX_DONT_SYNC, 0, &b) && a.stx_ino == b.stx_ino &&
+	       a.stx_dev_major == b.stx_dev_major && a.stx_dev_minor == b.stx_dev_minor;
+}
+
 static bool in_our_mounts(__u32 tgid)
 {
-	struct stat ours, theirs;
 	char path[PROC_PATH];
 
 	proc_path(path, sizeof(path), tgid, "ns/mnt");
-	if (stat("/proc/self/ns/mnt", &ours) || stat(path, &theirs) || ours.st_ino != theirs.st_ino)
+	if (!same_inode("/proc/self/ns/mnt", path))
 		return false;
 	/* It may have another root in them. */
 	proc_path(path, sizeof(path), tgid, "root");
-	return !stat("/", &ours) && !stat(path, &theirs) && ours.st_ino == theirs.st_ino &&
-	       ours.st_dev == theirs.st_dev;
+	return same_inode("/", path);
 }
 
 /* The last of a line of numbers: its own of "NSpid". */
@@ -62,7 +72,7 @@ int perf_map_open(const struct perf_map *map, struct stat *status)
 	int fd = -ESRCH;
 
 	if (*map->path)
-		fd = regular_file_open_of(map->tgid, map->path, status);
+		fd = patience_open_of(map->tgid, map->path, status);
 	if (fd < 0 && map->in_our_mounts)
 		fd = regular_file_open(map->path, LINK_REFUSED, status);
 	/* Another's, or that of a process which had this id before. */

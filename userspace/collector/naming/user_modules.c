@@ -7,6 +7,7 @@
 
 #include "base/patience.h"
 #include "base/proc.h"
+#include "base/proc_mapping.h"
 #include "base/regular_file.h"
 #include "naming/user_modules.h"
 
@@ -151,5 +152,5 @@ int user_module_open(const struct user_module *module, __u32 tgid, struct stat *
 	mapped.start = mapping.start;
 	mapped.end = mapping.end;
 	mapped.path = mapping.path;
-	return mapped_file_open(&mapped, status);
+	return patience_open_mapped(&mapped, status);
 }

@@ -12,7 +12,9 @@
 #include <sys/stat.h>
 
 #include "base/clock.h"
+#include "base/patience.h"
 #include "base/proc.h"
+#include "base/proc_mapping.h"
 #include "base/small_file.h"
 #include "naming/naming_client.h"
 #include "naming/perf_map.h"
@@ -58,12 +60,10 @@ static struct identity identify(__u32 tgid)
 	struct identity identity = {};
 	struct process_stat process;
 	struct stat status;
-	char path[PROC_PATH];
 
 	if (process_stat_read(tgid, &process))
 		return identity;
-	proc_path(path, sizeof(path), tgid, "exe");
-	if (stat(path, &status))
+	if (patience_program(tgid, &status))
 		return identity;
 	identity.start_time = process.start_time;
 	identity.device = status.st_dev;

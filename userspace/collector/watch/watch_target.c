@@ -13,6 +13,7 @@
 
 #include "base/patience.h"
 #include "base/proc.h"
+#include "base/proc_mapping.h"
 #include "bpf/watch.h"
 #include "futex/futex_bucket.h"
 #include "futex/futex_waiting.h"
@@ -465,7 +466,7 @@ static int find_use(const struct watch_finder *finder, const struct watched *tar
 {
 	const struct timespec pause = {.tv_nsec = USE_LOOK_NS};
 	struct proc_mapping mapping = {};
-	char path[PROC_PATH];
+	struct stat status;
 	__u64 task;
 	int used = -EAGAIN, fd, err;
 
@@ -482,10 +483,16 @@ static int find_use(const struct watch_finder *finder, const struct watched *tar
 			out->shared ? "without" : "with");
 	if (err || !out->shared || !mapping.shared)
 		return 0;
-	proc_path(path, sizeof(path), tgid, "map_files/%llx-%llx", mapping.start, mapping.end);
-	fd = open(path, O_PATH | O_CLOEXEC);
+	fd = patience_open_mapped(&(struct mapped_file){.tgid = tgid,
+							.start = mapping.start,
+							.end = mapping.end,
+							.inode = mapping.inode,
+							.major = mapping.major,
+							.minor = mapping.minor,
+							.path = mapping.path},
+				  &status);
 	if (fd < 0)
-		return -errno;
+		return fd;
 	err = watch_target_task(finder, getpid(), &task);
 	err = err ?: futex_bucket_sequence(finder->names, task, fd, &out->sequence);
 	close(fd);

@@ -27,10 +27,19 @@ _LOOK_SECONDS = 0.02
 # So many readers may be left alone; after that nothing more is read.
 MOST_LEFT = 64
 _ARGUMENT = "--read-for-collector"
-# struct request and its answer, of patience.c.
-_REQUEST = struct.Struct("=QII")
+# struct request and its answer, of patience.c: what, process, address, size; what is behind that is for opens.
+_REQUEST = struct.Struct("=IIQI36x")
+_MEMORY, _MAPS = 0, 1
 _RESULT = struct.Struct("=q")
 _MOST_BYTES = (16 << 20) + (64 << 10)
+
+
+# Readers that did not answer, and whom they read: of all that there ever were in this process.
+_left: "list[tuple[subprocess.Popen[bytes], int]]" = []
+
+
+def _forget_ended() -> None:
+    _left[:] = [(process, tgid) for process, tgid in _left if process.poll() is None]
 
 
 class Reader:
@@ -39,7 +48,6 @@ class Reader:
     def __init__(self) -> None:
         self._process: subprocess.Popen[bytes] | None = None
         self._socket: socket.socket | None = None
-        self._left: list[tuple[subprocess.Popen[bytes], int]] = []
 
     def __enter__(self) -> "Reader":
         return self
@@ -54,26 +62,23 @@ class Reader:
     @property
     def given_up(self) -> int:
         """Reads that have not ended."""
-        self._forget_ended()
-        return len(self._left)
+        _forget_ended()
+        return len(_left)
 
     def memory(self, tgid: int, begin: int, size: int) -> bytes:
         """So many bytes from there on, or fewer; none if they cannot be read, or do not come."""
         if not 0 <= begin < 1 << 63 or not 0 < size < 1 << 20:
             return b""
-        return self._ask(tgid, begin, size, MEMORY_SECONDS)
+        return self._ask(_MEMORY, tgid, begin, size, MEMORY_SECONDS)
 
     def maps(self, tgid: int) -> str:
         """/proc/TGID/maps, up to 16 MiB of it; '' if it cannot be read, or does not come."""
-        return self._ask(tgid, 0, 0, MAPS_SECONDS).decode("utf-8", "replace")
+        return self._ask(_MAPS, tgid, 0, 0, MAPS_SECONDS).decode("utf-8", "replace")
 
-    def _forget_ended(self) -> None:
-        self._left = [(process, tgid) for process, tgid in self._left if process.poll() is None]
-
-    def _ask(self, tgid: int, begin: int, size: int, seconds: float) -> bytes:
-        if self._left:
-            self._forget_ended()
-        if len(self._left) >= MOST_LEFT or any(of == tgid for _, of in self._left):
+    def _ask(self, what: int, tgid: int, begin: int, size: int, seconds: float) -> bytes:
+        if _left:
+            _forget_ended()
+        if len(_left) >= MOST_LEFT or any(of == tgid for _, of in _left):
             return b""
         try:
             answers = self._start()
@@ -81,7 +86,7 @@ class Reader:
             return b""
         deadline = time.monotonic() + seconds
         try:
-            answers.sendall(_REQUEST.pack(begin, tgid, size))
+            answers.sendall(_REQUEST.pack(what, tgid, begin, size))
             (result,) = _RESULT.unpack(self._receive(answers, _RESULT.size, deadline))
             if result > (size or _MOST_BYTES):
                 raise OSError("not an answer")
@@ -144,5 +149,5 @@ class Reader:
             self._socket.close()
         if self._process is not None:
             self._process.kill()
-            self._left.append((self._process, tgid))
+            _left.append((self._process, tgid))
         self._socket = self._process = None
