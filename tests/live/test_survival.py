@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """However a recording ends: what was committed can be read, and nothing stays behind."""
 
+import errno
 import os
 import random
 import re
@@ -19,8 +20,13 @@ from typing import Self
 
 import pytest
 
-from support import Collector, Recording, bpf_objects, running, wait_for
+from support import Collector, Recording, Workload, bpf_objects, running, wait_for
 
+# How long a recording is stopped; more waits than the rings of the least memory hold.
+STOPPED_S = float(os.environ.get("LOCKLINE_STOPPED_S", "5"))
+MOST_EVENTS = 2000
+FROZEN_S = 2
+KIND_MUTEX = 3
 KILLS = 14
 KILLS_AT_ONCE = 4
 KINDS_OF_OBJECTS = ("prog", "map", "link")
@@ -222,21 +228,20 @@ def test_output_that_cannot_be_made(live: Path, tmp_path: Path) -> None:
     assert directory.is_dir()
 
 
-class PrivateMount:
-    """A small tmpfs on a directory, in a mount namespace of its own."""
+TMPFS = 'mount -t tmpfs -o "$2" tmpfs "$1"'
+# A file system whose quotas this kernel has; $2 is a file that holds it.
+QUOTA = (
+    'mount -o loop "$2" "$1.whole" && btrfs quota enable "$1.whole" && btrfs -q subvolume create "$1.whole/part"'
+    ' && mount --bind "$1.whole/part" "$1" && btrfs qgroup limit 6M "$1"'
+)
 
-    def __init__(self, directory: Path, options: str) -> None:
+
+class PrivateMount:
+    """A small file system on a directory, in a mount namespace of its own: a tmpfs, or what the command mounts."""
+
+    def __init__(self, directory: Path, options: str | Path, command: str = TMPFS) -> None:
         self._process = subprocess.Popen(
-            [
-                "unshare",
-                "-m",
-                "sh",
-                "-c",
-                'mount -t tmpfs -o "$2" tmpfs "$1" && echo mounted && cat',
-                "sh",
-                directory,
-                options,
-            ],
+            ["unshare", "-m", "sh", "-c", f"{{ {command}; }} >&2 && echo mounted && cat", "sh", directory, options],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -245,7 +250,7 @@ class PrivateMount:
         assert self._process.stdout is not None
         if self._process.stdout.readline() != "mounted\n":
             _, errors = self._process.communicate()
-            pytest.skip(f"cannot mount a tmpfs in a namespace: {errors.strip()}")
+            pytest.skip(f"cannot mount it in a namespace: {errors.strip()}")
         self.enter = ("nsenter", "-t", str(self._process.pid), "-m")
         self.inside = Path(f"/proc/{self._process.pid}/root") / str(directory).lstrip("/")
 
@@ -314,6 +319,102 @@ def test_full_disk(live: Path, tmp_path: Path, load: None) -> None:
         )[0]
         assert not gaps
         assert result.number("SELECT count(*) - max(id) + min(id) - 1 FROM interval") == 0
+
+
+@pytest.fixture
+def image(tmp_path: Path) -> Path:
+    """A file with an empty file system of 128 MiB."""
+    if not shutil.which("mkfs.btrfs"):
+        pytest.skip("btrfs-progs is not installed")
+    image = tmp_path / "image"
+    with image.open("wb") as file:
+        file.truncate(128 << 20)
+    subprocess.run(["mkfs.btrfs", "-q", image], check=True, capture_output=True)
+    return image
+
+
+def test_frozen_file_system(live: Path, tmp_path: Path, image: Path, load: None) -> None:
+    """Writes stand still for a while (fsfreeze, a snapshot of the storage): it goes on, and says for how long."""
+    directory = tmp_path / "small"
+    directory.mkdir()
+    with PrivateMount(directory, image, 'mount -o loop "$2" "$1"') as small:
+        path = directory / "x.lockline"
+        collector = Collector(live, path, "-a", "-I", "0.1", prefix=small.enter).attached()
+        wait_for(lambda: small.intervals(path) >= 2, "interval")
+        freeze = [*small.enter, "fsfreeze"]
+        subprocess.run([*freeze, "--freeze", directory], check=True)
+        try:
+            stat_file = Path(f"/proc/{collector.process.pid}/stat")
+            wait_for(lambda: stat_file.read_text().rpartition(")")[2].split()[0] == "D", "a write that stands still")
+            time.sleep(FROZEN_S)
+        finally:
+            subprocess.run([*freeze, "--unfreeze", directory], check=True)
+        before = small.intervals(path)
+        wait_for(lambda: small.intervals(path) > before + 2, "intervals after it")
+        assert collector.stop() == 0, collector.errors()
+        copy = tmp_path / "copy"
+        shutil.copytree(small.inside, copy)
+    assert_whole(live, copy / "x.lockline", before + 2)
+    with Recording(copy / "x.lockline") as result:
+        assert result.begins() == result.begins_accounted()
+        assert result.number("SELECT value FROM cost WHERE name = 'commit_longest_ns'") >= FROZEN_S * 1e9
+
+
+def test_quota(live: Path, tmp_path: Path, image: Path, load: None) -> None:
+    """EDQUOT, of a file system with space: the recording goes on in memory until the quota is lifted."""
+    directory = tmp_path / "small"
+    for made in (directory, tmp_path / "small.whole"):
+        made.mkdir()
+    with PrivateMount(directory, image, QUOTA) as small:
+        path = directory / "x.lockline"
+        collector = Collector(live, path, "-a", "-I", "0.1", prefix=small.enter).attached()
+        wait_for(lambda: small.intervals(path) >= 2, "interval")
+        with pytest.raises(OSError, match=os.strerror(errno.EDQUOT)):
+            (small.inside / "filler").write_bytes(b"\1" * (16 << 20))
+        line = collector.says("space")
+        assert "x.lockline" in line
+        assert "in memory" in line
+        before = small.intervals(path)
+        subprocess.run([*small.enter, "btrfs", "qgroup", "limit", "none", directory], check=True)
+        assert "nothing was lost" in collector.says("space")
+        wait_for(lambda: small.intervals(path) > before + 10, "intervals after it")
+        assert collector.stop() == 0
+        copy = tmp_path / "copy"
+        shutil.copytree(small.inside, copy)
+    assert_whole(live, copy / "x.lockline", before + 10)
+    with Recording(copy / "x.lockline") as result:
+        assert result.begins() == result.begins_accounted()
+        assert result.number("SELECT count(*) - max(id) + min(id) - 1 FROM interval") == 0
+
+
+def test_stopped_for_a_while(live: Path, recording: Path, tmp_path: Path) -> None:
+    """SIGSTOP beside a load that the rings do not hold: what is lost is told, and the totals have every wait."""
+    # Each wait is an event; the rings are small.
+    options = ("-a", "-I", "0.2", "--threshold", "100us", "--memory", "4M")
+    collector = Collector(live, recording, *options).attached()
+    rounds = 0
+    with Workload(live, "uffd_mutex") as waiters:
+        wait_for(lambda: intervals(recording) >= 2, "interval")
+        collector.process.send_signal(signal.SIGSTOP)
+        stat_file = Path(f"/proc/{collector.process.pid}/stat")
+        wait_for(lambda: stat_file.read_text().rpartition(")")[2].split()[0] == "T", "a collector that is stopped")
+        stood = time.monotonic()
+        while rounds < MOST_EVENTS or time.monotonic() - stood < STOPPED_S:
+            waiters.do("go 100 1000")
+            rounds += 100
+        collector.process.send_signal(signal.SIGCONT)
+        done = intervals(recording)
+        wait_for(lambda: intervals(recording) > done + 1, "intervals after it")
+        assert collector.stop() == 0, collector.errors()
+    assert_whole(live, recording, done + 1)
+    with Recording(recording) as result:
+        assert result.begins() == result.begins_accounted()
+        assert result.loss("events_overwritten") > 0
+        assert result.number("SELECT sum(waits) FROM lock_total WHERE kind = ?", KIND_MUTEX) >= rounds
+        # The pause is one interval, and none is made up.
+        assert result.number("SELECT max(end_ns - begin_ns) FROM interval") >= (STOPPED_S - 1) * 1e9
+    said = subprocess.run([live / "bin/lockline", "report", recording], capture_output=True, text=True, check=False)
+    assert "lost" in said.stdout + said.stderr
 
 
 def test_full_disk_up_to_the_end(live: Path, tmp_path: Path, load: None) -> None:
