@@ -31,8 +31,10 @@
 #define FILE_MS 1000
 /* So many such helpers are borne, which no signal ends; with more of them nothing is named until one has ended. */
 #define MOST_LEFT 16
-/* A helper that holds more is started anew before the next file. */
-#define ENOUGH_BYTES (NAMING_MEMORY_BYTES / 2)
+/* A helper that holds more closes what was asked for longest ago. */
+#define ENOUGH_BYTES (NAMING_MEMORY_BYTES / 4)
+/* One that holds more with nothing else open is started anew before the next file. */
+#define TOO_MANY_BYTES (NAMING_MEMORY_BYTES / 2)
 /* Starts beyond these, and one a second, are refused: files that kill it must not keep a CPU busy. */
 #define STARTS 64
 
@@ -295,7 +297,7 @@ static int ask_once(struct naming_client *client, struct object *object, struct 
 {
 	int err = 0, refusal = 0;
 
-	if (client->allocated > ENOUGH_BYTES && !object->sent)
+	if (client->allocated > TOO_MANY_BYTES && !object->sent)
 		stop(client);
 	if (client->socket < 0)
 		err = start(client);
@@ -324,6 +326,33 @@ static struct object *find_object(const struct naming_client *client, __u64 numb
 	return NULL;
 }
 
+/* The object that was asked for longest ago of those that the helper has open, but this one. */
+static struct object *oldest_sent(struct naming_client *client, const struct object *but)
+{
+	struct object *oldest = NULL;
+
+	for (__u32 i = 0; i < NAMING_OBJECTS; i++) {
+		struct object *object = &client->objects[i];
+
+		if (object->sent && object != but && (!oldest || object->used < oldest->used))
+			oldest = object;
+	}
+	return oldest;
+}
+
+/* What is closed is known still, and is sent again when it is asked for. */
+static void make_room(struct naming_client *client, const struct object *but)
+{
+	struct question question = {.request.type = NAMING_CLOSE};
+	struct object *object;
+
+	while (client->allocated > ENOUGH_BYTES && client->socket >= 0 && (object = oldest_sent(client, but))) {
+		object->sent = false;
+		if (ask(client, object, &question, -1))
+			stop(client);
+	}
+}
+
 /* The second time with a new helper that has nothing else open: then it was this file. */
 static int ask_about(struct naming_client *client, __u64 number, struct question *question)
 {
@@ -341,6 +370,7 @@ static int ask_about(struct naming_client *client, __u64 number, struct question
 	} else if (err) {
 		client->counts.refused++;
 	}
+	make_room(client, object);
 	return err ?: question->answer.error < 0 ? (err ?: question->answer.error) : 0;
 }
 

@@ -13,6 +13,8 @@
 #include "naming/naming_sandbox.h"
 
 #define SOCKET STDIN_FILENO
+/* So much that was freed is kept for the next file. */
+#define FREE_BYTES (8u << 20)
 
 bool naming_helper_wanted(int argc, char **argv)
 {
@@ -77,6 +79,9 @@ static int answer_request(struct naming_request *request, int fd, struct naming_
 		break;
 	case NAMING_CLOSE:
 		naming_object_close(object);
+		/* What is free between the others' goes back to the kernel too. */
+		if (mallinfo2().fordblks > FREE_BYTES)
+			malloc_trim(FREE_BYTES);
 		break;
 	case NAMING_SYMBOL:
 		err = naming_object_symbol(object, &request->place, answer);
@@ -112,7 +117,7 @@ static __u64 allocated(void)
 {
 	const struct mallinfo2 memory = mallinfo2();
 
-	return memory.arena + memory.hblkhd;
+	return memory.uordblks + memory.hblkhd;
 }
 
 int naming_helper_main(void)
