@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The naming helper closes what was asked for longest ago, before it holds too much: it is not started anew for that."""
+"""The naming helper closes what was asked for longest ago before it holds too much, and is not started anew."""
 
 import ctypes
 import mmap
@@ -76,11 +76,12 @@ def test_many_files_with_many_symbols(build: Path, tmp_path: Path) -> None:
     addresses = [ctypes.addressof(ctypes.c_char.from_buffer(one)) for one in maps]
     # Each twice, the second time when most have been closed.
     asked = "".join(f"{os.getpid()} {address + place:x}\n" for address in [*addresses, *addresses])
-    with subprocess.Popen(
-        [build / "bin/lockline-collect", "names"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    ) as process:
-        with Watch(process.pid) as watch:
-            told = process.communicate(asked, timeout=240)[0].splitlines()
+    command = [build / "bin/lockline-collect", "names"]
+    with (
+        subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process,
+        Watch(process.pid) as watch,
+    ):
+        told = process.communicate(asked, timeout=240)[0].splitlines()
     assert [line.split("\t")[2] for line in told] == ["f4711"] * 2 * COPIES
     assert len(watch.most) == 1, f"the helper was started anew: {watch.most}"
     (most,) = watch.most.values()
