@@ -90,14 +90,17 @@ def test_one_function_on_fewer_cpus_at_some_offsets_has_slots() -> None:
 def test_cpus_of_rows_tell_whose_writes_they_pay() -> None:
     """As many CPUs are at both places: at each of them one half reads what the other half writes."""
 
-    def verdict(*readers: int) -> str:
+    def verdict(*readers: int) -> tuple[str, str]:
         rows = [access((8 * n, "read", 200, 0), cpus=readers[n]) for n in range(2)]
         rows += [access((8 * n, "add", 0, 300), cpus=(0b0011, 0b1100)[n]) for n in range(2)]
-        return judged(*rows).verdict
+        found = judged(*rows)
+        return found.verdict, found.confidence
 
-    assert verdict(0b1100, 0b0011) == "true sharing"
-    # Of rows with CPUs in common a thread that migrates may be both.
-    assert verdict(0b1111, 0b1111) == "too little evidence"
+    # Of CPUs in common a thread that migrates may be all.
+    assert verdict(0b1100, 0b0011) == ("true sharing", "low")
+    assert verdict(0b1111, 0b1111) == ("true sharing", "low")
+    # CPUs that read the one and write the other alone pay for writes beside what they read.
+    assert verdict(0b0011, 0b1100)[0] == "false sharing"
 
 
 def test_rows_that_pay_as_often_are_of_strangers() -> None:

@@ -47,9 +47,13 @@ def _movers(parts: Sequence[Part]) -> tuple[list[Part], tuple[str, str]]:
     )
 
 
-def _apart(moved: Sequence[Part]) -> bool:
-    """Whether each of them needs a line of its own: they are written, and not by one holder of a lock."""
-    return len(moved) > 1 and all(is_written(part) for part in moved) and not any("holder" in p.roles for p in moved)
+def _apart(moved: Sequence[Part], members: Sequence[Part]) -> bool:
+    """Whether each of them needs a line of its own: they are written, and not by one holder of a lock.
+
+    members: all that the verdict is about; if no store to any of them was sampled, each may be written.
+    """
+    written = all(map(is_written, moved)) or not any(map(is_written, members))
+    return len(moved) > 1 and written and not any("holder" in part.roles for part in moved)
 
 
 def _move(names: Sequence[str], why: tuple[str, str], apart: bool) -> str:
@@ -237,15 +241,16 @@ def advise(
     moved, why = _movers(judgement.members)
     if not moved:
         return None
+    apart = _apart(moved, judgement.members)
     effect = largest_effect(parts)
     warning = _LOCK_WARNING if any(part.is_lock for part in judgement.members) else ""
     if struct is None or placement.base is None:
-        text = _move(list(dict.fromkeys(part.name for part in moved)), why, _apart(moved))
+        text = _move(list(dict.fromkeys(part.name for part in moved)), why, apart)
         text += " " + _effect_words(parts, moved, kind)
         return Advice(
             text, tuple(part.name for part in moved), None, None, None, None, own_effect(moved), effect, warning, ()
         )
-    return _separate(line, placement, struct, types, id_, parts, moved, why, effect, warning, locks, cpus, kind)
+    return _separate(line, placement, struct, types, id_, parts, moved, why, apart, effect, warning, locks, cpus, kind)
 
 
 _LOCK_WARNING = (
@@ -262,6 +267,7 @@ def _separate(
     parts: Sequence[Part],
     moved: Sequence[Part],
     why: tuple[str, str],
+    apart: bool,
     effect: float,
     warning: str,
     locks: Sequence[LockOnLine],
@@ -271,7 +277,6 @@ def _separate(
     base = placement.base or 0
     found = [_top_member(struct, part.begin + base) for part in moved]
     members = list(dict.fromkeys(member for member in found if member is not None))
-    apart = _apart(moved)
     padding = sum(line_begins(struct, members, apart).values())
     size = -(-(_natural_end(struct) + padding) // LINE) * LINE
     names = [member.name or part.name for member, part in zip(found, moved, strict=True) if member is not None]

@@ -7,13 +7,14 @@ bytes that are loaded, the write was to other bytes: false sharing.  What the sa
 
 from collections.abc import Sequence
 
+from lockline.base.values import replace
 from lockline.c2c.model import Part
 from lockline.c2c.parts import COST_TRANSFERS, clean_copies
-from lockline.c2c.sharing_cpus import by_cpus, by_numbers
-from lockline.c2c.sharing_model import MEMBER, Sharing, written_parts
+from lockline.c2c.sharing_cpus import by_numbers
+from lockline.c2c.sharing_model import LONGER, MEMBER, THREADS, Sharing, seldom_written, written_parts
 from lockline.c2c.sharing_stores import unseen_writes
-from lockline.c2c.sharing_threads import Rows, by_threads
-from lockline.c2c.users import users_of
+from lockline.c2c.sharing_threads import Rows, by_threads, shared_out
+from lockline.c2c.users import Users, same_cpus, users_of
 
 
 def share_out(parts: Sequence[Part], kind: str, stores_told: bool, clean: int = 0) -> Sharing:
@@ -22,8 +23,17 @@ def share_out(parts: Sequence[Part], kind: str, stores_told: bool, clean: int = 
     parts, kind: as of divide(); stores_told: whether a member without a sampled store is one that is not written;
     clean: loads of the line that a clean copy elsewhere served.
     """
-    fought = [part for part in parts if part.share >= MEMBER]
     written = written_parts(parts)
+    if written or not stores_told or not (seldom := seldom_written(parts)):
+        return _share_out(parts, written, kind, stores_told, clean)
+    found = _share_out(parts, seldom, kind, stores_told, clean)
+    why = f"few of its stores were sampled, and others may be at other bytes; {LONGER}"
+    return found if found.kind == "open" else replace(found, strength="likely", open=found.open or why)
+
+
+def _share_out(parts: Sequence[Part], written: list[Part], kind: str, stores_told: bool, clean: int) -> Sharing:
+    """The same; written: the members that are."""
+    fought = [part for part in parts if part.share >= MEMBER]
     used = sorted({id(part): part for part in (*fought, *written)}.values(), key=lambda part: -part.share)
     if not used:
         return Sharing("open", "likely", (), "", None, "no member has a part in it")
@@ -37,9 +47,28 @@ def share_out(parts: Sequence[Part], kind: str, stores_told: bool, clean: int = 
     if not written:
         return unseen_writes(used, users)
     found = by_numbers(used, written, users, stores_told)
-    if found.kind == "open":
-        return by_cpus(used, written, kind) or found
-    return found
+    if found.strength == "proven" or len(used) < 2 or not all(users[id(part)].cpus for part in used):
+        return found
+    return _by_cpus(
+        found, used, users, shared_out(used, written, users, stores_told, Rows(used, parts, kind, clean, True))
+    )
+
+
+def _by_cpus(found: Sharing, used: list[Part], users: dict[int, Users], by_cpu: Sharing) -> Sharing:
+    """What the CPUs of each access tell, beside what their numbers tell: found; by_cpu: as if they were threads.
+
+    CPUs have the caches.  Threads that migrate make users of bytes that are others look like the same ones, and never
+    the same ones like others: that others use them is shown, that the same ones do is likely.
+    """
+    if by_cpu.kind == "open":
+        several_each = found.kind == "false" and found.strength == "shown" and not any(users[id(p)].alone for p in used)
+        why = f"several CPUs use each of them, and what they pay for each other stays; {by_cpu.open}"
+        return replace(found, strength="likely", open=why) if several_each else found
+    if by_cpu.kind == "true":
+        if not same_cpus([users[id(part)] for part in used]):
+            return found
+        return replace(by_cpu, strength="likely", open=f"threads that migrate would look the same; {THREADS}")
+    return replace(by_cpu, strength="shown" if by_cpu.strength == "proven" else by_cpu.strength)
 
 
 def _fetched(parts: Sequence[Part], kind: str) -> list[Part]:

@@ -3,7 +3,6 @@
 
 from lockline.c2c.functions import is_lock_function
 from lockline.c2c.model import Part
-from lockline.c2c.parts import cost
 from lockline.c2c.sharing_model import (
     FEW_STORES,
     MAINLY,
@@ -40,36 +39,6 @@ SELDOM = 0.08
 QUEUE = 1000
 # A member with so much of the cost cannot be one user's own: the line would have to go elsewhere as often.
 MORE_THAN_HALF = 0.7
-
-
-def by_cpus(used: list[Part], written: list[Part], kind: str) -> Sharing | None:
-    """By the CPUs of each instruction, where they tell it: what others write, and where.
-
-    Others are those of whose CPUs none is the row's: threads that migrate have CPUs in common, and are no others.
-    """
-    writers = [(part, row) for part in written for row in significant(part.accesses) if wrote(row)]
-    whole = false = true = 0.0
-    for part in used:
-        for row in significant(part.accesses):
-            price = cost(row.counts, kind)
-            whole += price
-            if not price or not row.cpus:
-                continue
-            others = [(place, wrote(writer)) for place, writer in writers if writer.cpus and not writer.cpus & row.cpus]
-            writes = sum(count for _, count in others)
-            if writes:
-                own = sum(count for place, count in others if place is part)
-                true += price * own / writes
-                false += price - price * own / writes
-    if false + true < MOST * whole or not whole:
-        return None
-    share = false / (false + true)
-    if share >= MAINLY:
-        return Sharing("false", "shown", tuple(used), "CPUs pay for what others write beside their bytes", share)
-    if share <= 1 - MAINLY:
-        reason = f"others write the very bytes that the CPUs pay for; {share:.0%} is paid for bytes beside them"
-        return Sharing("true", "shown", tuple(used), reason, share)
-    return None
 
 
 def by_numbers(used: list[Part], written: list[Part], users: dict[int, Users], stores_told: bool) -> Sharing:

@@ -27,8 +27,12 @@ BOTH = 0.1
 RATES = 10
 # From fewer stores nothing can be told of a member that has none.
 FEW_STORES = 20
+# So many stores at one member, with nearly all of the line's, are no strays, however many loads there are.
+SELDOM_STORES = 5
+NEARLY_ALL = 0.9
 
 THREADS = "run `perf c2c report --stdio -NN -c tid,iaddr`: it shows which threads use which offsets"
+LONGER = "a longer `perf c2c record -F max -a sleep 60` samples more of them"
 WHOLE_TEXT = "the whole text of `perf c2c report --stdio -NN -c tid,iaddr` tells it"
 RECORD_STORES = (
     "record with stores (Intel: `perf c2c record -e ldlat-loads -e ldlat-stores`; Arm: SPE with store_filter=1; AMD's "
@@ -65,6 +69,14 @@ def written_parts(parts: Sequence[Part]) -> list[Part]:
         for part in parts
         if is_written(part)
         and sum(wrote(access) for access in part.accesses) > max(STRAY_SHARE * whole, whole >= FEW_STORES)
+    ]
+
+
+def seldom_written(parts: Sequence[Part]) -> list[Part]:
+    """The one member with nearly all sampled stores of a line, though they are few for its loads: a flag, a pointer."""
+    writes = [sum(wrote(access) for access in part.accesses) for part in parts]
+    return [
+        part for part, here in zip(parts, writes, strict=True) if here >= max(SELDOM_STORES, NEARLY_ALL * sum(writes))
     ]
 
 

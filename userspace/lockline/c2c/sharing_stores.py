@@ -28,7 +28,7 @@ def unseen_writes(used: list[Part], users: dict[int, Users]) -> Sharing:
         # of many users pays at bytes of its own is no accident.  A file (which tells LOCK bits) has all rows.
         rows = [access for part in fought for access in part.accesses]
         listed = any(not row.counts.transfers or row.counts.locked is not None for row in rows)
-        own = len(fought) > 2 and all(len(users[id(part)].threads or "..") == 1 for part in fought)
+        own = len(fought) > 2 and all(users[id(part)].alone for part in fought)
         return Sharing("false", "shown" if listed or own else "likely", tuple(fought), reason, None)
     if pairs and all(users[id(part)].alone for part in fought):
         reason = "one user alone has each of them, and each pays for another one's writes"

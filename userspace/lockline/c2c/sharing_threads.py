@@ -7,9 +7,20 @@ from math import exp, log
 from lockline.base.values import NamedTuple
 from lockline.c2c.model import Access, Counts, Part
 from lockline.c2c.parts import COST_TRANSFERS, clean_copies, cost
-from lockline.c2c.sharing_model import BOTH, MAINLY, MEMBER, MOST, RATES, RECORD_STORES, Sharing, loads_of, places
+from lockline.c2c.sharing_model import (
+    BOTH,
+    MAINLY,
+    MEMBER,
+    MOST,
+    RATES,
+    RECORD_STORES,
+    Sharing,
+    Strength,
+    loads_of,
+    places,
+)
 from lockline.c2c.sharing_stores import unseen_writes
-from lockline.c2c.users import Users, apart, several, significant, wrote
+from lockline.c2c.users import Users, apart, same_cpus, several, significant, wrote
 
 # Sampling by latency leaves out loads that find the line: that nearly all pay is no more than this.
 SATURATED = 0.95
@@ -18,6 +29,7 @@ SATURATED = 0.95
 _SPARSE = 8
 
 ALL_LOADS = "`perf c2c record --ldlat 3` samples more of them"
+CPUS = "`perf script -F cpu,tid,addr,ip,sym` shows the CPU of each access"
 TRY_APART = "`lockline diff` of a build with the members apart would tell"
 
 
@@ -53,7 +65,9 @@ class Rows:
     copies are counted for the line alone, they are shared out over the loads that did not find it modified.
     """
 
-    def __init__(self, used: Sequence[Part], parts: Sequence[Part], kind: str, clean: int) -> None:
+    def __init__(
+        self, used: Sequence[Part], parts: Sequence[Part], kind: str, clean: int, by_cpu: bool = False
+    ) -> None:
         accesses = [access for part in parts for access in part.accesses]
         told = sum(clean_copies(access.counts) for access in accesses)
         others = sum(
@@ -62,7 +76,7 @@ class Rows:
         self._kind = kind
         self._rate = min(1.0, max(0, clean - told) / others) if others else 0.0
         counted = [access for part in used for access in part.accesses]
-        masks = _bit_sets([access.regulars for access in counted])
+        masks = [access.cpus or 0 for access in counted] if by_cpu else _bit_sets([one.regulars for one in counted])
         self._made = {id(access): self._row(access, mask) for access, mask in zip(counted, masks, strict=True)}
 
     def of(self, accesses: Iterable[Access]) -> list[_Row]:
@@ -139,6 +153,13 @@ def by_threads(
         return unseen_writes(used, users)
     if own_cpus := _own_cpus(used, written, users, stores_told):
         return own_cpus
+    return shared_out(used, written, users, stores_told, rows)
+
+
+def shared_out(
+    used: list[Part], written: list[Part], users: dict[int, Users], stores_told: bool, rows: Rows
+) -> Sharing:
+    """What kind of sharing it is, by who makes each access: threads, or the CPUs where only these are known."""
     main = {id(part): rows.of(significant(part.accesses)) for part in used}
     writers = {id(part): [row for row in main[id(part)] if row.wrote] for part in written}
     own = {id(part): rows.of(part.accesses) for part in used}
@@ -213,7 +234,15 @@ def by_threads(
         return Sharing("open", "likely", tuple(used), "", None, why)
     if share <= 1 - MOST:
         reason = "the threads that pay use the bytes that others write"
-        return Sharing("true", "proven" if stores_told else "shown", tuple(used), reason, share)
+        strength: Strength = "proven" if stores_told else "shown"
+        places_of = [users[id(part)] for part in used if part.share >= MEMBER]
+        if len(places_of) < 2 or same_cpus(places_of):
+            return Sharing("true", strength, tuple(used), reason, share)
+        if not all(one.cpus for one in places_of):
+            # Data of each CPU have the threads in common that run there one after the other.
+            return Sharing("true", "shown", tuple(used), reason, share)
+        why = f"other CPUs use each of them: they may be data of each CPU, which threads use where they run; {CPUS}"
+        return Sharing("true", "likely", tuple(used), reason, share, why)
     if share <= 0.4 and saturated:
         return _unknown_rate(used)
     reason = "one part of the cost is at these bytes, another part at bytes beside them"

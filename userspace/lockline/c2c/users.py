@@ -20,6 +20,8 @@ STRAY_THREAD = 0.05
 FULL = 20
 # A CPU that takes part shows itself in so many samples.
 SAMPLES_PER_CPU = 4
+# Of the CPUs of two members, so many are of one alone though all of them use both.
+OTHER_CPUS = 0.3
 
 
 def named(access: Access) -> bool:
@@ -170,6 +172,16 @@ def differ(one: Users, other: Users) -> bool:
     if one.threads and other.threads:
         return len(one.threads & other.threads) * 2 <= min(len(one.threads), len(other.threads))
     return apart(one, other) or _more(one, other) or _more(other, one)
+
+
+def same_cpus(every: Sequence[Users]) -> bool:
+    """Whether these are known to be on the same CPUs, but for a few that samples have missed."""
+    sets = [one.cpus for one in every]
+    return all(
+        one and other and (one ^ other).bit_count() <= OTHER_CPUS * (one | other).bit_count()
+        for index, one in enumerate(sets)
+        for other in sets[index + 1 :]
+    )
 
 
 def several(users: Users) -> bool:

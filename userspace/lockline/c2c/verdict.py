@@ -13,7 +13,7 @@ from lockline.c2c.members import is_sequence_type
 from lockline.c2c.model import Access, Confidence, Coverage, Judgement, Line, Part, Verdict
 from lockline.c2c.parts import COST_LOADS, COST_TRANSFERS, FEW_TRANSFERS, LOCK_BYTES, clean_copies, cost, cost_word
 from lockline.c2c.sharing import share_out
-from lockline.c2c.sharing_model import MEMBER, RECORD_STORES, THREADS, WHOLE_TEXT, is_written, places
+from lockline.c2c.sharing_model import LONGER, MEMBER, RECORD_STORES, THREADS, WHOLE_TEXT, is_written, places
 from lockline.c2c.users import everybody, named, several_threads, users_of
 from lockline.c2c.watched import doubts as doubts_of_watching
 from lockline.watch.estimate import hit_rate, transfer_rate, unwatched_pairs
@@ -29,10 +29,17 @@ NEXT_TO_NONE = 0.0025
 MANY_LOADS = 100
 # Waiters' traffic needs no more samples than these to be known as such: it is known by its functions.
 FEW_OF_LOCK = 3
+# Fewer transfers than these may all be mistaken samples; with more, who pays for whose writes is worth a weak verdict.
+LEAST = 3
 # A line that moves less often than this costs less than 0.01 % of a CPU, at 1 us for each time.
 QUIET_PER_SECOND = 100
 # So many transfers at that rate would have been seen in the time of watching: that there is none is no accident.
 EXPECTED = 30
+# Both halves of a pair pay as each other's neighbour: neither so many times as often as the other.
+PAIR = 4
+# One thread alone uses a line: of its accesses, and of its transfers, which mistaken samples have more often.
+ALONE = 0.95
+ALONE_PAYS = 0.8
 # From fewer windows nothing can be told of what happens in bursts, as of threads that seldom run at once.
 FEW_WINDOWS = 30
 SURE_TRANSFERS = 100
@@ -169,7 +176,7 @@ class _Case:
         weak: int = 0,
     ) -> Judgement:
         """A judgement with the confidence that the data allow."""
-        every = [*doubts, *self._doubts(verdict)]
+        every = [*doubts, *self._doubts(verdict, "".join(doubts))]
         # Accesses that did not move the line show that nothing moves.
         amount = (self.line.counts.records or 0) if verdict == "none" else cost(self.line.counts, self.kind)
         few = amount < SOME_TRANSFERS
@@ -181,7 +188,8 @@ class _Case:
         told = [_amount(self.line), *evidence]
         return Judgement(verdict, confidence, tuple(told), tuple(members), tuple(every))
 
-    def _doubts(self, verdict: Verdict) -> list[str]:
+    def _doubts(self, verdict: Verdict, asked: str) -> list[str]:
+        """What is not known; asked: the doubts that the rule itself has, with their commands."""
         doubts = doubts_of_watching(self.line)
         if self.line.contradicted or any(map(_contradicts_itself, self.line.located)):
             doubts.append("figures of the line contradict each other, as where a text was typed by hand")
@@ -200,15 +208,14 @@ class _Case:
         if self.parts and self.located < TOLD:
             known = f"offsets are known of {_percent(self.located)} of the line's {self.word} alone"
             doubts.append(f"{known}; {WHOLE_TEXT.replace('tells it', 'tells the rest')}")
+        paid = cost(self.line.counts, self.kind)
+        if verdict in _ABOUT_WRITES[:2] and paid < SOME_TRANSFERS and not self.line.shares and not watch:
+            doubts.append(f"it rests on {paid:,} samples of {self.word}; {LONGER}")
         if (self.coverage.unparsable or 0) >= 0.2:
             unread = f"{_percent(self.coverage.unparsable or 0)} of all records could not be read by perf"
             doubts.append(f"{unread}; `perf c2c report` of a newer perf may read them, from the same perf.data")
-        if verdict in _ABOUT_WRITES and self.coverage.stores_seen is not True and not self.stores:
-            doubts.append(f"stores were not sampled, so who writes is not seen; {RECORD_STORES}")
-        elif verdict in _ABOUT_WRITES and self.coverage.stores_seen is None:
-            doubts.append(f"stores were sampled in part at most; {RECORD_STORES}")
-        elif verdict in _ABOUT_WRITES and self.stores and not self.line.shares and not _stores_told(self):
-            doubts.append(f"at which offsets the line is written is known in part; {WHOLE_TEXT}")
+        if verdict in _ABOUT_WRITES and RECORD_STORES not in asked and (unseen := self._unseen_stores()):
+            doubts.append(unseen)
         if not self.sure and verdict == "false sharing":
             doubts.append("the members' names are inferred, see Type")
         if self.kind == COST_LOADS:
@@ -217,6 +224,16 @@ class _Case:
         if verdict in ("false sharing", "true sharing") and not self.proven and actors(self.line.accesses) < 2:
             doubts.append(f"it is not known that more than one CPU or thread uses the line; {THREADS}")
         return doubts
+
+    def _unseen_stores(self) -> str:
+        """What is not known of the line's stores, or ''."""
+        if self.coverage.stores_seen is not True and not self.stores:
+            return f"stores were not sampled, so who writes is not seen; {RECORD_STORES}"
+        if self.coverage.stores_seen is None:
+            return f"stores were sampled in part at most; {RECORD_STORES}"
+        if self.stores and not self.line.shares and not _stores_told(self):
+            return f"at which offsets the line is written is known in part; {WHOLE_TEXT}"
+        return ""
 
 
 def judge(
@@ -368,8 +385,10 @@ def _few(case: _Case) -> Judgement | None:
         return None
     # Who finds a clean copy elsewhere has lost the line to a writer too, or its cache was full.
     fetched = case.transfers + clean_copies(case.line.counts)
+    if case.line.watch is None and LEAST <= case.transfers < FEW_TRANSFERS and fetched >= RARE * case.loads:
+        return None
     if (case.stores or case.transfers) and fetched >= RARE * case.loads and case.transfers < FEW_TRANSFERS:
-        return case.judge("too little evidence", [f"fewer than {FEW_TRANSFERS} transfers, but {fetched:,} fetches"])
+        return case.judge("too little evidence", [f"fewer than {LEAST} transfers, but {fetched:,} fetches", LONGER])
     if case.transfers >= FEW_TRANSFERS:
         seldom = case.transfers < NEXT_TO_NONE * case.loads and case.stores < RARE * case.loads
         seldom = seldom and fetched < RARE * case.loads
@@ -380,7 +399,8 @@ def _few(case: _Case) -> Judgement | None:
     if not written and case.loads >= MANY_LOADS and case.transfers < RARE * case.loads:
         return case.judge("read mostly", ["almost no store, and no transfer among its loads"])
     why = f"fewer than {FEW_TRANSFERS} transfers"
-    return case.judge("too little evidence", [why if case.line.watch else f"{why}, and few fill buffer hits"])
+    told = [why] if case.line.watch else [f"{why}, and few fill buffer hits", LONGER]
+    return case.judge("too little evidence", told)
 
 
 def _with_a_lock(case: _Case) -> Judgement | None:
@@ -447,6 +467,57 @@ def _not_written(case: _Case) -> Judgement | None:
     return case.judge("too little evidence", [why], case.fought)
 
 
+_DOUBLE = "`perf c2c report --stdio --double-cl` shows both halves together"
+
+
+def _both_halves_pay(case: _Case) -> bool:
+    """Whether the other half of its 128 bytes is written as well, and pays as well."""
+    buddy = case.buddy
+    if buddy is None or not buddy.counts.stores or not case.stores:
+        return False
+    return PAIR * buddy.counts.transfers >= case.transfers and buddy.counts.transfers <= PAIR * case.transfers
+
+
+def _one_user(line: Line) -> bool:
+    """Whether one thread, or one CPU, makes nearly all accesses of a line and pays nearly all."""
+    rows = line.located
+    if not all(row.regulars for row in rows):
+        cpus = users_of(rows).cpus
+        return cpus is not None and cpus.bit_count() == 1
+    records: Counter[frozenset[int]] = Counter()
+    paid: Counter[frozenset[int]] = Counter()
+    for row in rows:
+        records[row.regulars] += row.counts.records or 0
+        paid[row.regulars] += row.counts.transfers
+    first, most = records.most_common(1)[0]
+    return len(first) == 1 and most >= ALONE * records.total() and paid[first] >= ALONE_PAYS * paid.total()
+
+
+def _pair_of_users(case: _Case) -> Judgement | None:
+    """One thread or CPU alone uses the line, and the other half of its 128 bytes is written."""
+    buddy = case.buddy
+    if buddy is None or not case.line.located or (buddy.counts.stores or 0) < FEW_TRANSFERS:
+        return None
+    if not _one_user(case.line):
+        return None
+    evidence = [
+        "one thread or CPU alone uses the line, so nobody takes it away for these bytes",
+        f"the other half of its 128 bytes is written: {_amount(buddy)}",
+        "the processor fetches both halves together (adjacent line prefetch)",
+    ]
+    return case.judge("adjacent line", evidence, case.fought, [f"prefetching is only inferred; {_DOUBLE}"])
+
+
+def _pair_untold(case: _Case) -> str:
+    """A doubt where a line's users may be one thread that migrates, and the other half has another one."""
+    if not _both_halves_pay(case) or several_threads(everybody(case.fought)):
+        return ""
+    return (
+        "the other half of its 128 bytes is written too, and pays as much: each may be one thread's own, and the halves"
+        f" travel together (adjacent line prefetch); {_DOUBLE}, and {THREADS.removeprefix('run ')}"
+    )
+
+
 def _fetched_beside(case: _Case, parts: Sequence[Part]) -> int:
     """At least so many loads came from a clean copy elsewhere at other bytes than these members'."""
     rows = [access.counts for part in parts for access in part.accesses]
@@ -475,6 +546,8 @@ def _shared(case: _Case) -> Judgement | None:
     """Who pays, and for whose writes."""
     found = share_out(case.parts, case.kind, _stores_told(case), clean_copies(case.line.counts))
     evidence = [case.describe(part) for part in found.parts]
+    if pair := _pair_of_users(case):
+        return pair
     if found.kind == "open" and case.located < HARDLY:
         why = f"offsets are known of {_percent(case.located)} of the line's {case.word} alone; {WHOLE_TEXT}"
         return case.judge("too little evidence", [*evidence, f"not decided: {why}"], found.parts)
@@ -500,6 +573,8 @@ def _shared(case: _Case) -> Judgement | None:
             "too little evidence", [*evidence, f"not decided: {why}; `perf.data` tells where they are"], found.parts
         )
     if doubt := _taken_along(case):
+        doubts.append(doubt)
+    if found.kind == "true" and len(found.parts) == 1 and (doubt := _pair_untold(case)):
         doubts.append(doubt)
     # Members that one CPU has each are of several: one alone would never find the line elsewhere.
     case.proven = found.strength == "proven" or sum(users_of(part.accesses).alone for part in found.parts) > 1
