@@ -74,6 +74,17 @@ def test_columns_in_another_order_are_known_by_their_names(how: str, seed: int) 
     assert figures(read) == [{}, [], wanted]
 
 
+@pytest.mark.parametrize("style", [Style("6.1", peer=True), Style("5.4", pid=True)])
+def test_a_side_whose_group_stands_before_it_is_known(style: Style) -> None:
+    """The words of a group stand over its first column alone: the one behind it is called Lcl, of HITM or of peers."""
+    read = parse(TABLES["Markdown table"](REPORT, style, random.Random(3)))
+    assert not read.problems
+    shares = "local_peer" if style.peer else "local_hitm"
+    rows = [row for detail in read.details for row in detail.rows]
+    assert len(rows) == 4
+    assert sum(row.percents[shares].value > 0 for row in rows) == 3
+
+
 def test_two_reports_are_two() -> None:
     read = parse(ODD["two reports"](TEXT, random.Random(1)))
     assert (read.reports, read.report) == (2, 1)

@@ -227,7 +227,7 @@ def advise(
     if judgement.verdict == "true sharing":
         text = (
             "All of them need the same bytes: keep a copy per CPU, batch the updates, or write less often (test before "
-            "writing). Padding alone does not help."
+            "writing). Padding ends nothing of what is paid for these bytes."
         )
         return Advice(text, (), None, None, None, None, None, None, "", shown)
     if judgement.verdict == "adjacent line":

@@ -11,10 +11,10 @@ from lockline.base.values import replace
 from lockline.c2c.model import Part
 from lockline.c2c.parts import COST_TRANSFERS, clean_copies
 from lockline.c2c.sharing_cpus import by_numbers
-from lockline.c2c.sharing_model import LONGER, MEMBER, THREADS, Sharing, seldom_written, written_parts
+from lockline.c2c.sharing_model import LONGER, MEMBER, THREADS, Sharing, is_written, seldom_written, written_parts
 from lockline.c2c.sharing_stores import unseen_writes
 from lockline.c2c.sharing_threads import Rows, by_threads, shared_out
-from lockline.c2c.users import Users, same_cpus, users_of
+from lockline.c2c.users import Users, apart, same_cpus, significant, users_of, wrote
 
 
 def share_out(parts: Sequence[Part], kind: str, stores_told: bool, clean: int = 0) -> Sharing:
@@ -65,10 +65,26 @@ def _by_cpus(found: Sharing, used: list[Part], users: dict[int, Users], by_cpu: 
         why = f"several CPUs use each of them, and what they pay for each other stays; {by_cpu.open}"
         return replace(found, strength="likely", open=why) if several_each else found
     if by_cpu.kind == "true":
-        if not same_cpus([users[id(part)] for part in used]):
+        if not same_cpus([users[id(part)] for part in used]) or _array(used):
             return found
         return replace(by_cpu, strength="likely", open=f"threads that migrate would look the same; {THREADS}")
     return replace(by_cpu, strength="shown" if by_cpu.strength == "proven" else by_cpu.strength)
+
+
+def _array(used: Sequence[Part]) -> bool:
+    """Whether it may be slots of threads that migrate, which look like an array that all use.
+
+    The same functions write to all members, and on no member others read than those who write.
+    """
+    one_code = len({frozenset(row.code.function for row in part.accesses) for part in used}) == 1
+    return one_code and all(map(is_written, used)) and not any(map(_read_by_others, used))
+
+
+def _read_by_others(part: Part) -> bool:
+    """Whether the CPUs that read a member are others than those that write to it."""
+    rows = significant(part.accesses)
+    readers, writers = [row for row in rows if not wrote(row)], [row for row in rows if wrote(row)]
+    return bool(readers and writers) and apart(users_of(readers), users_of(writers))
 
 
 def _fetched(parts: Sequence[Part], kind: str) -> list[Part]:

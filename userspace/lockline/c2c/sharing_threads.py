@@ -214,7 +214,7 @@ def shared_out(
         why = "who pays loads the bytes that are written too, and may wait there instead if they are apart"
         return Sharing("false", "likely", tuple(used), reason, share, f"{why}; {ALL_LOADS}")
     if share >= MAINLY:
-        reason = "the threads that pay do not use the bytes that others write"
+        reason = "those who pay do not use the bytes that others write"
         return Sharing("false", "proven" if share >= MOST and stores_told else "shown", tuple(used), reason, share)
     fought = [part for part in used if part.share >= MEMBER]
     strangers = [
@@ -225,15 +225,17 @@ def shared_out(
     # Of what they pay, some stays: they share their own bytes too.
     if sum(beside[id(part)] for part in strangers) >= BOTH * whole and not (both and saturated):
         stay = [part for part in written if several(users[id(part)])]
-        reason = f"{places(strangers)} and the bytes written beside it are used by different threads"
+        reason = f"{places(strangers)} and the bytes written beside it are used by others"
         if stay:
-            reason += f"; {places(stay)} is shared by several threads itself, and that part stays (true sharing)"
+            reason += f"; {places(stay)} is shared by several itself, and that part stays (true sharing)"
         return Sharing("false", "shown", tuple(used), reason, share)
     if untold > whole:
         why = f"most of the cost is at bytes that others may write too, as not all stores are known; {RECORD_STORES}"
         return Sharing("open", "likely", tuple(used), "", None, why)
     if share <= 1 - MOST:
-        reason = "the threads that pay use the bytes that others write"
+        reason = "those who pay use the bytes that others write"
+        if share >= BOTH:
+            reason += f"; {share:.0%} is paid for writes beside them, and ends if these move (false sharing)"
         strength: Strength = "proven" if stores_told else "shown"
         places_of = [users[id(part)] for part in used if part.share >= MEMBER]
         if len(places_of) < 2 or same_cpus(places_of):

@@ -80,6 +80,12 @@ def _named(cell: str, percents: bool, braces: bool) -> str:
     return max(found)[1] if found else ""
 
 
+def _side(cell: str, head: Sequence[str]) -> str:
+    """The name of a column whose group stands over the column before it alone: the other side of that one."""
+    side = {"lcl": "Lcl", "local": "Lcl", "rmt": "Rmt", "remote": "Rmt"}.get(cell.strip().lower(), "")
+    return side and side + ("Peer" if any("peer snoop" in other.lower() for other in head) else "Hitm")
+
+
 def _ends(name: str, end: str) -> bool:
     return name == end or name.endswith(" " + end)
 
@@ -90,7 +96,9 @@ def _columns(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
     for at, cell in enumerate(head):
         values = [row[at] for row in rows if row[at]]
         percents = "%" in cell or any("%" in value and "{" not in value for value in values)
-        names.append(_named(cell, percents, any("{" in value for value in values)))
+        names.append(
+            _named(cell, percents, any("{" in value for value in values)) or (percents and _side(cell, head)) or ""
+        )
     known = [name for name in names if name]
     shares = sum(name in _SHARES for name in known)
     if shares < 2 or "Offset" not in known or len(set(known)) < len(known):

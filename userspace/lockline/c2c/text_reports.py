@@ -100,7 +100,7 @@ _LONGEST_COMMENTED = 2000
 _RULE_LENGTH = 20
 _RULE_CHARACTERS = frozenset("#-=_. ")
 
-_HEADER_FIRST = {"Index", "Num", "Rmt", "Lcl", "RmtHitm", "LclHitm", "LclHit", "Hit"}
+_HEADER_FIRST = {"Index", "Num", "Rmt", "Lcl", "RmtHitm", "LclHitm", "RmtPeer", "LclPeer", "LclHit", "Hit"}
 
 # Bytes of the shortest cache line.
 _SMALLEST_LINE = 32
