@@ -51,6 +51,7 @@ struct settings {
 	bool named;      /* -L by name, the verdict known */
 	bool callers;    /* -S, and none of them calls */
 	bool holders;
+	bool claims; /* its slot anew for each wait, as a thread that waits seldom does */
 	bool stacks; /* for each wait */
 	bool user_stacks;
 };
@@ -75,6 +76,7 @@ static const struct settings cases[] = {
 	{.name = "the same, --user-stacks", .flags = CONTENTION_SPIN, .stacks = true, .user_stacks = true},
 	{.name = "rwlock write, row exists", .flags = CONTENTION_SPIN | CONTENTION_WRITE},
 	{.name = "mutex, row exists", .flags = CONTENTION_MUTEX},
+	{.name = "the same, the slot claimed each time", .flags = CONTENTION_MUTEX, .claims = true},
 	{.name = "the same, --holders", .flags = CONTENTION_MUTEX, .holders = true},
 	{.name = "mutex, new row, no stack", .flags = CONTENTION_MUTEX, .new_rows = true},
 	{.name = "rwsem write, row exists", .flags = CONTENTION_WRITE},
@@ -209,6 +211,7 @@ static void path_open(struct path *path, const struct settings *settings)
 
 		state->row_base = cpu * (NAMED_ROWS + KIND_COUNT);
 		state->named_rows = NAMED_ROWS;
+		state->keeps = settings->claims ? 0 : 255;
 		state->sleep_bits = __builtin_ctz(SLEEP_SLOTS);
 		state->found_word = current_words[cpu];
 		state->sample_mask = settings->stacks ? 0 : ~0u;
