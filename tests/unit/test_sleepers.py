@@ -89,6 +89,10 @@ def test_little_waiting_in_the_kernel_is_not_the_answer_where_a_file_is_waited_f
             ": /run/job.lock, which several processes have in turn.",
         ),
         ((("/run/job.lock", 70, "job", 0, "", 3),), ": /run/job.lock."),
+        (
+            (("/run/job.lock", 70, "job", 99, "", 3),),
+            ": /run/job.lock, taken by a process that has ended (99).",
+        ),
         ((), "a lock on a file (flock, fcntl)."),
     ],
 )

@@ -66,7 +66,8 @@ def _file(sleepers: Sleepers, waiters: Sequence[Asleep], style: Style) -> str:
     holders = {(one.holder_comm, one.holder) for one in waits if one.holder}
     if len(holders) == 1:
         ((comm, holder),) = holders
-        held = f", which {comm or '?'} ({holder}) has"
+        # As `flock 9` in a shell script does, which leaves the lock to whoever has the file open.
+        held = f", which {comm} ({holder}) has" if comm else f", taken by a process that has ended ({holder})"
     elif holders and {holder for _, holder in holders} <= {one.waiter for one in waits}:
         held = ", which they have in turn"
     else:
