@@ -285,3 +285,10 @@ def test_slots_without_stores_go_each_to_a_line_of_its_own(tmp_path: Path) -> No
     advice = judged(text_of(*given), tmp_path).advice
     assert advice is not None
     assert "each to a cache line of its own" in advice.text
+
+
+def test_loads_that_a_cut_has_taken_are_not_absent(tmp_path: Path) -> None:
+    """Without the columns behind the code's address nothing tells how many loads there are."""
+    _, *given = STORIES["reader and writer by thread"]
+    text = "\n".join(line[:150] for line in text_of(*given).split("\n"))
+    assert judged(text, tmp_path).judgement.verdict == FALSE

@@ -74,6 +74,8 @@ class Rows:
             loads_of(access) - cost(access.counts, kind) for access in accesses if access.counts.llc_hit is None
         )
         self._kind = kind
+        # Where loads are not told, that a store has none before it is not told either.
+        self.loads_told = all(access.counts.loads is not None for part in used for access in part.accesses)
         self._rate = min(1.0, max(0, clean - told) / others) if others else 0.0
         counted = [access for part in used for access in part.accesses]
         masks = [access.cpus or 0 for access in counted] if by_cpu else _bit_sets([one.regulars for one in counted])
@@ -187,7 +189,7 @@ def shared_out(
             beside[id(part)] += max(0.0, price - stays)
     if not whole:
         return unseen_writes(used, users)
-    if stores_told:
+    if stores_told and rows.loads_told:
         payers = 0
         for part in used:
             for row in own[id(part)]:
