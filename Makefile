@@ -11,7 +11,7 @@
 #	make fuzz		every fuzzer for FUZZ_SECONDS (60)
 #	make bench		what lockline costs, beside the tools installed here
 #	make bench-path		what each path of a wait through its programs costs, warm and cold
-#	make bench-servers	what it costs memcached and PostgreSQL, under load
+#	make bench-servers	what it costs seven servers, under load
 #	make bench-c2c		what reading samples of cache lines costs, beside perf
 #	make bench-fleet	what adding recordings to a fleet costs, and its reports
 #	make bench-watch	what watching lines costs the load that is watched

@@ -226,6 +226,22 @@ def test_workers_of_java_that_pass_jobs_on(functions: tuple[str, ...], from_9: i
     assert ("jcmd" in found.why) == unclear
 
 
+@pytest.mark.parametrize(("others", "unclear"), [(TAKE, True), (PARK, False)])
+def test_waits_without_names_beside_some_with_names(others: tuple[str, ...], unclear: bool) -> None:
+    """A map of compiled code names a part of it: what has no name is taken for the same."""
+    named = [
+        replace(entry, waits=tuple(replace(call, functions=(*others, "LockSupport.park")) for call in entry.waits))
+        for entry in parked(others, (2, 3, 4), WINDOW // 10)
+    ]
+    named = [
+        replace(entry, futex=entry.futex._replace(id=at + 20, address=at * 4096 + 99 * 4096), wakes=())
+        for at, entry in enumerate(named)
+    ]
+    found = recognise([*parked(PARK[:2], (2, 3, 4), WINDOW * 45 // 100), *named], (), WINDOW)
+    locks = [one.unclear for one in found if one.make == JAVA_LOCK and 2 in one.words]
+    assert locks == [unclear]
+
+
 UPDATE = ("__futex_wait", "pthread_cond_timedwait@@GLIBC_2.3.2", "handler::ha_index_read_map", "mysql_update")
 READ_PAGE = ("__futex_wait", "pthread_mutex_lock", "handler::ha_index_read_map", "mysql_update")
 COMMIT = ("pthread_cond_signal", "ha_commit_trans", "trans_commit_stmt")

@@ -266,8 +266,8 @@ def _of_make(make: _Make, found: list[Seen], words: Collection[Seen], window_ns:
         # Who waits for a job, or for another lock, waits for others; who sleeps for a while is woken by the clock.
         others = (entry for entry in words if entry not in found and entry.total.timed_out < MOST * entry.total.slept)
         held = "" if make.peers else held_over_wait(circle, others, window_ns)
-        if make.queues and not share_from([call for entry in circle for call in entry.waits], make.queues):
-            held = _hands_out_work(circle)
+        if make.queues:
+            held = _waits_for_jobs(make, circle, words)
         if not make.peers and not any(entry.wakes or entry.total.slept for entry in circle):
             held = "nobody released it during the recording: its holder may wait for work"
         if held:
@@ -281,6 +281,23 @@ def _of_make(make: _Make, found: list[Seen], words: Collection[Seen], window_ns:
             sure="medium" if make.peers and make.words else "high",
             why=why,
         )
+
+
+def _waits_for_jobs(make: _Make, circle: Sequence[Seen], words: Collection[Seen]) -> str:
+    """Why these threads may be idle workers; '' if nothing says so.
+
+    A map of compiled code lacks what was compiled after it was written: what the same threads' waits with names are
+    tells of those without.
+    """
+    tasks = {call.task for entry in circle for call in entry.waits}
+    calls = [call for entry in words for call in entry.waits if call.task in tasks and has(call.functions, make.waits)]
+    named = [call for call in calls if has(call.functions, make.queues)]
+    if not named:
+        return _hands_out_work(circle)
+    below = share_from(named, make.unless)
+    if below < HALF:
+        return ""
+    return f"of these threads' waits whose functions have names {below:.0%} are for jobs, at a queue or a condition"
 
 
 def _hands_out_work(words: Sequence[Seen]) -> str:

@@ -158,7 +158,7 @@ _NO_RELEASES = (
     *FUTEX_CALLERS,
     *("_ZN13ObjectMonitor", "ObjectMonitor::", "_ZN13SharedRuntime", "SharedRuntime::", "Unsafe_", "Parker::"),
     *("ObjectSynchronizer::", "LightweightSynchronizer::"),
-    *("InterpreterRuntime::", "Runtime1::", "OptoRuntime::", "os::Platform", "PlatformEvent::"),
+    *("InterpreterRuntime::", "Runtime1::", "OptoRuntime::", "_complete_monitor_", "os::Platform", "PlatformEvent::"),
     *("JavaCalls::", "JavaThread::", "Thread::call_run", "thread_entry", "thread_native_entry"),
     *("start_thread", "__clone"),
     *("std::thread::", "std::sync::", "std::sys::", "std::mutex::", "std::condition_variable::"),
@@ -186,13 +186,17 @@ _NO_RELEASES = (
 
 
 # Of Java's own library: the names of compiled methods have the type that they return before that of the class.
-_JAVA_OWN = ("java.", "javax.", "jdk.", "sun.")
+_JAVA_OWN = ("java.", "javax.", "jdk.", "sun.", "com.sun.")
+# Code that HotSpot makes for itself (share/c1/c1_Runtime1.cpp).
+_JAVA_STUB = " Runtime1 stub"
 
 
 def _is_own(name: str) -> bool:
     """Whether a function is the program's, and not one of the C library or of a run time."""
     method = name.partition("(")[0].rpartition(" ")[2]
-    return bool(name) and not name.startswith(_NO_RELEASES) and not method.startswith(_JAVA_OWN)
+    if not name or name.startswith(_NO_RELEASES) or name.endswith(_JAVA_STUB):
+        return False
+    return not method.startswith(_JAVA_OWN)
 
 
 def _own_function(futexes: Iterable[FutexWaits], role: str) -> str:
