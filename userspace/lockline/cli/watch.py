@@ -139,7 +139,7 @@ def make_report(
         return show(Path(options.input), options), options, 0
     if options.input is not None:
         # Where the collector finds the lock that is to be watched.
-        check_header(Path(options.input))
+        check_header(options.input)
         rest = ["-i", options.input, *rest]
     if not rest:
         raise LocklineError("watch: no target; name a lock, a symbol, an address, or a recording with -i FILE")
