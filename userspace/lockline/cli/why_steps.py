@@ -13,6 +13,7 @@ from lockline.analysis.user_evidence import Goroutines
 from lockline.analysis.whatif import Bound, within_cpus
 from lockline.base.collector import Started, end_with_us, start_collector
 from lockline.base.errors import LocklineError
+from lockline.base.patience import Reader
 from lockline.cli.why_counters import (
     MOST_CHILDREN,
     PROC,
@@ -142,9 +143,17 @@ def _traced(target: Target, seen: Observation, report: Report) -> int | None:
 
 
 def _is_go(pid: int) -> bool:
-    """Whether the linker of Go made the program: by the note with its build ID, which lies near the file's begin."""
-    with suppress(OSError), (PROC / str(pid) / "exe").open("rb") as file:
-        return _GO_NOTE in file.read(_NOTE_BYTES)
+    """Whether the linker of Go made the program: by the note with its build ID, which lies near the file's begin.
+
+    It is read where it is mapped: whoever opens the file may wait for a file system that does not answer.
+    """
+    with Reader() as reader:
+        for line in reader.maps(pid).splitlines():
+            words = line.split(maxsplit=5)
+            # The program lies below its libraries.
+            if len(words) == 6 and words[5].startswith("/") and not int(words[2], 16):
+                begin, end = (int(number, 16) for number in words[0].split("-"))
+                return _GO_NOTE in reader.memory(pid, begin, min(_NOTE_BYTES, end - begin))
     return False
 
 
