@@ -42,7 +42,7 @@ class Servers:
         self._started: dict[str, Server] = {}
 
     def get(self, kind: str) -> Server:
-        """The server of this kind; skips the test with the reason if it is not to be had."""
+        """The server of this kind; skips the test with the reason if it is not installed."""
         if kind not in self._started:
             try:
                 self._started[kind] = self._stack.enter_context(KINDS[kind]())
