@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """`lockline why` on this kernel: planted causes are found, the recording has the story, and nothing is left."""
 
+import itertools
 import json
 import os
 import signal
@@ -48,6 +49,29 @@ def test_a_program_that_sleeps_with_its_mutex_held(tmp_path: Path, capsys: pytes
     assert json.loads(capsys.readouterr().out) == story
     assert cli.main(["report", str(kept)]) == 0
     assert "\nWHY " in capsys.readouterr().out
+
+
+def test_a_chain_of_locks_ends_at_the_sleep(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Who has the first mutex waits for the second one, whose holder sleeps: most waiting comes to that sleep."""
+    kept = tmp_path / "kept.data"
+    tries = itertools.count()
+
+    def found() -> list[str]:
+        # On a busy machine few looks meet the holders.
+        directory = tmp_path / str(next(tries))
+        directory.mkdir()
+        story = why(directory, "-p", str(load.pid), "-d", "10", "-o", str(kept))
+        first = story["wait_graph"]["ends"][0]
+        return list(first["path"]) if first["kind"] == "sleep" else []
+
+    with running(("incidents", "lock-chain", "5"), tmp_path) as load:
+        path = wait_for(found, "way to the sleep")
+    locks = [name for name in path if name.endswith("_mutex") and not name.startswith("the holder")]
+    assert locks == ["first_mutex", "second_mutex"]
+    assert "nanosleep" in path[-1]
+    capsys.readouterr()
+    assert cli.main(["report", str(kept), "--blame"]) == 0
+    assert "first_mutex <- the holder of first_mutex" in " ".join(capsys.readouterr().out.split())
 
 
 @pytest.mark.parametrize(("name", "kind"), [("file-lock", "file-lock"), ("semaphore", "semaphore")])

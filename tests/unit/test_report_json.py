@@ -30,6 +30,7 @@ KEYS += [
     "ptrace_attaches",
     "lines",
     "cpu_pairs",
+    "wait_graph",
     "sleepers",
     "series",
 ]

@@ -17,7 +17,7 @@ from lockline.investigation.model import Plan
 from lockline.render import why_screen
 from lockline.render.documents import why as document
 from schemas import validator_of
-from test_why import MACHINE, USER_LOCK, S, finding, known_of, lock, observation, user_lock
+from why_cases import MACHINE, USER_LOCK, S, finding, known_of, lock, observation, user_lock
 
 PLAN = Plan(seconds=20, max_overhead=0.01, cpus=2)
 QUIET = Picture("nothing", "", frozenset(), "high", 0.0)

@@ -95,6 +95,9 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
         help="the N longest waits and what happened around them (record --episodes or --flight)",
     )
     shown.add_argument("--why", action="store_true", help="the story of the investigation (lockline why -o FILE)")
+    shown.add_argument(
+        "--blame", action="store_true", help="who waits for whom in the end: chains, knots, critical path"
+    )
     shown.add_argument("--what-if", action="store_true", help="what would be gained at most without a lock")
     add_times(report)
 
@@ -155,6 +158,11 @@ def _sections(report: "Report", arguments: argparse.Namespace) -> str:
         from lockline.render import whatif
 
         parts.append(whatif.render(what_if(report), style, terminal.columns()))
+    if arguments.blame:
+        from lockline.analysis.waitgraph_of import waitgraph_of
+        from lockline.render import waitgraph
+
+        parts.append(waitgraph.render(waitgraph_of(report), style, terminal.columns()))
     if arguments.time:
         from lockline.render import screen
 

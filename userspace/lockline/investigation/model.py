@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The values of an investigation: what each step saw, what may be the cause, and what it cost.  Times are ns."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 from lockline.analysis.findings import Confidence, Fact, Finding, Process, Remedy, Subject
 from lockline.analysis.hidden_waits import HiddenWaits
 from lockline.analysis.user_evidence import Goroutines
+from lockline.analysis.waitgraph import Critical, Flow
 from lockline.analysis.whatif import Bound
 from lockline.investigation.sleeps import Sleeps
 from lockline.investigation.spins import Spins
@@ -222,6 +223,7 @@ class Observation:
     not_enough: why the recording says too little; "": it
     does not.  stops: threads that something stops.  lines: that were watched.  clock: reads of a clock device, where
     they were recorded.  perturbation: what a self-check says of lockline's own probes, '' where there was none.
+    flow: who waits for whom.  critical: the critical path through the long waits that were kept.
     """
 
     probe: str
@@ -252,6 +254,8 @@ class Observation:
     lines: tuple[LineSeen, ...] = ()
     clock: ClockRead | None = None
     perturbation: str = ""
+    flow: Flow = field(default_factory=Flow)
+    critical: tuple[Critical, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,8 @@ from lockline.analysis.findings import Process, Task
 from lockline.analysis.futex import LOCK, PARKED, UNCLEAR, FutexWaits
 from lockline.analysis.model import LockWaits, Report
 from lockline.analysis.user_evidence import GO_CHANNEL, GO_MUTEX, GO_RWMUTEX, RWLOCK, lock_called
+from lockline.analysis.waitgraph import critical_path
+from lockline.analysis.waitgraph_of import flow_of, timed_waits
 from lockline.analysis.whatif import what_if
 from lockline.investigation.model import (
     Blamed,
@@ -252,6 +254,8 @@ def observe(report: Report, probe: str, counters: Counters | None = None) -> Obs
         if reads is None
         else ClockRead(reads.figures.waits, reads.share if reads.timed else None, reads.figures.wait_ns),
         perturbation="" if report.self_check is None else report.self_check.verdict,
+        flow=flow_of(report),
+        critical=critical_path(timed_waits(report)),
     )
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from lockline.analysis.findings import Process, Task, Text, UserLock
 from lockline.analysis.model import CgroupWaits, Host, Report, Window
+from lockline.analysis.waitgraph import Flow
 from lockline.fleet.compare import Spread
 from lockline.fleet.model import FleetReport, Group, GroupEffect
 from lockline.investigation.model import Investigation, Step, Target
@@ -73,6 +74,9 @@ class Redactor:
             return self._target(value)
         if isinstance(value, Text):
             return replace(value, text=self._without_target(value.text))
+        if isinstance(value, Flow):
+            # Its names are keys, and no page shows it.
+            return Flow()
         if isinstance(value, Blocked) and value.kind == "file-lock":
             value = replace(value, name=self._word("file", value.name))
         if isinstance(value, Step):

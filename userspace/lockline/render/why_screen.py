@@ -6,6 +6,7 @@ from datetime import datetime, timezone
 
 from lockline.base.numbers import duration, percent
 from lockline.base.text import Style, clean, cut
+from lockline.render.documents.waitgraph import end_words, knot_words
 from lockline.render.documents.why import Chapter, Document, Followed, Hypothesis, Step
 from lockline.render.screen import percent_short
 from lockline.render.screen_parts import SMALL_EFFECT, few_threads, filled, fitted
@@ -13,6 +14,8 @@ from lockline.render.screen_parts import SMALL_EFFECT, few_threads, filled, fitt
 _LABEL = 9
 # Each step of fitted() leaves something out.
 _STEPS = 8
+# Nodes of a way over two locks.
+_CHAIN = 4
 # Threads that sleep for something else, from which on that is worth a line.
 _ASLEEP = 0.5
 _ENDED = {
@@ -140,6 +143,19 @@ def _bound_of_cause(document: Document) -> list[str]:
     return bounds[:1] if verdict.kind == "cause" else []
 
 
+def _chain(document: Document) -> list[str]:
+    """The way from one lock over another to who makes all of them wait; nothing where there is one lock alone."""
+    graph = document.wait_graph
+    if graph is None or document.verdict.kind != "cause":
+        return []
+    if graph.knots:
+        return [knot_words(graph.knots[0])]
+    first = graph.ends[0] if graph.ends else None
+    # A lock, its holder, another lock: and whoever has that.
+    ends_at_lock = first is not None and first.kind in ("lock", "user lock")
+    return [end_words(first)] if first is not None and len(first.path) + ends_at_lock >= _CHAIN else []
+
+
 def render(document: Document, style: Style, columns: int, kept: str | None = None) -> str:
     """The screen; columns: of the terminal.  At 80 columns it has at most 24 lines.  kept: the recording's file."""
     verdict = document.verdict
@@ -175,6 +191,7 @@ def render(document: Document, style: Style, columns: int, kept: str | None = No
         main += _part("WHO", [verdict.culprit] if verdict.culprit else [], style, columns, 1, 1)
         main += _part("DO", verdict.remedies, style, columns, remedies, 2)
         proof = _part("PROOF", verdict.proof, style, columns, proofs, each)
+        proof += _part("CHAIN", _chain(document), style, columns, 1, 2)
         bounds = _bound_of_cause(document)
         proof += _part("IF GONE", bounds, style, columns, 1, each)
         rest = _part("ALSO", others, style, columns, many, other)

@@ -6,14 +6,16 @@ from typing import Any, Literal
 
 from lockline.analysis.answer import make_answer
 from lockline.analysis.model import Report
+from lockline.analysis.waitgraph_of import waitgraph_of
 from lockline.base import histogram
 from lockline.base.values import dataclass
-from lockline.render.documents import schemas
+from lockline.render.documents import schemas, waitgraph
 from lockline.render.documents.episodes import Episode
 from lockline.render.documents.figures import Frame, Lengths, Stack, Waits, caller_of
 from lockline.render.documents.findings import Finding
 from lockline.render.documents.signals import Attaches, ClockReads, Futexes, InactiveWaits
 from lockline.render.documents.trust import SelfCheck, Trust
+from lockline.render.documents.waitgraph import WaitGraph
 from lockline.render.documents.watch import CpuPair, Line
 from lockline.render.findings import worded
 from lockline.render.walker import (
@@ -498,6 +500,9 @@ class Document:
         "cache lines, as `lockline watch` has them", lambda report, _: report.lines.lines if report.lines else ()
     )
     cpu_pairs: tuple[CpuPair, ...] = shown("what `lockline doctor --deep` measured")
+    wait_graph: WaitGraph = shown(
+        "who waits for whom in the end", lambda report, _: waitgraph.made(waitgraph_of(report))
+    )
     sleepers: Sleepers | None = shown("what threads slept in, at some moments; null: nobody looked")
     series: tuple[Slice, ...] = shown("waiting over time, by interval; empty with --cpu", "slices")
     episodes: tuple[Episode, ...] = shown("long waits with what went on around them")

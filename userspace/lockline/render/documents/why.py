@@ -16,6 +16,7 @@ from lockline.analysis.whatif import Bound
 from lockline.atlas import atlas
 from lockline.base.errors import LocklineError
 from lockline.base.values import dataclass
+from lockline.investigation.blame import graph_of
 from lockline.investigation.chain import BEHIND_LOCK
 from lockline.investigation.choice import symptoms_of
 from lockline.investigation.elsewhere import sleeps_seen
@@ -27,7 +28,8 @@ from lockline.investigation.model import Step as Step_
 from lockline.investigation.model import Verdict as Verdict_
 from lockline.investigation.ranking import HELD_BY_OTHERS, names_of, neighbour
 from lockline.investigation.running import hot_atomics, on_cpu_fact, spins_seen, worth_telling
-from lockline.render.documents import schemas
+from lockline.render.documents import schemas, waitgraph
+from lockline.render.documents.waitgraph import WaitGraph
 from lockline.render.findings import functions_of, value_words
 from lockline.render.walker import Amount, Count, Fraction, as_line, shown, walk
 from lockline.render.whatif import bound_words
@@ -216,6 +218,9 @@ class Document:
     asleep: tuple[Asleep, ...] = shown("threads of the target that sleep for other things than locks, if seen")
     on_cpu: tuple[OnCpu, ...] = shown("threads of the target that wait on CPUs, if that was looked at")
     what_if: tuple[WhatIf, ...] = shown("bounds, of the locks that are waited for most")
+    wait_graph: WaitGraph | None = shown(
+        "who waits for whom in the end, as far as the steps know; null: an older version"
+    )
     followed: Followed | None = shown("with --follow: all that was found, one after the other; null: without")
 
 
@@ -401,6 +406,7 @@ def make(known: Investigation, verdict: Verdict_, machine: Machine) -> Document:
         asleep=tuple(Asleep(one.function, one.what, one.threads) for one in sleeps[1].others) if sleeps else (),
         on_cpu=_on_cpu(known),
         what_if=_what_if(known, verdict.cause),
+        wait_graph=waitgraph.made(graph_of(known)),
         followed=None,
     )
 
