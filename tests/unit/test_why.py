@@ -436,9 +436,12 @@ def test_the_program_asked_about_is_of_go_and_busy(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, content: bytes, used: float, found: bool
 ) -> None:
     (tmp_path / "5").mkdir()
-    (tmp_path / "5" / "exe").write_bytes(content)
     (tmp_path / "5" / "comm").write_text("server\n")
     monkeypatch.setattr(why_steps, "PROC", tmp_path)
+    monkeypatch.setattr(
+        why_steps.Reader, "maps", lambda reader, pid: "400000-402000 r-xp 00000000 fe:00 7   /srv/a server\n"
+    )
+    monkeypatch.setattr(why_steps.Reader, "memory", lambda reader, pid, begin, size: content[:size])
     monkeypatch.setattr(why_steps, "cpus_used_by", lambda pid, seconds: used)
     nothing = Observation(probe="futex", duration_ns=10**9, cpus=2, kernel_waiters=0.0, longest_ns=0, waits=0)
     seen = why_steps._with_go(Target(("-p", "5"), "process 5", (5,)), nothing)
