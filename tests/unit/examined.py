@@ -402,7 +402,9 @@ CASES: dict[str, Case] = {
         starved_writers, "writer-starved", ("Writers of inode.i_rwsem", "appender", "do shorten what the readers do")
     ),
     "starved readers": Case(
-        starved_readers, "readers-starved", ("Readers of mm_struct.mmap_lock", "monitor", "do shorten what the writers")
+        starved_readers,
+        "readers-starved",
+        ("Readers of mm_struct.mmap_lock", "monitor", "jvm (1002)", "do change protection"),
     ),
     "host takes CPUs away": Case(
         host_preempts,

@@ -28,6 +28,8 @@ LOST = 0.1
 CONFIDENCE = {"high": 1.0, "medium": 0.6, "low": 0.3}
 # Rules that say that a lock is busy, not why: of a known lock the atlas says what helps.
 OVERUSED = ("convoy", "hot-lock", "long-waits")
+# And those that say which side makes the other wait, and in which function.
+STARVED = ("readers-starved", "writer-starved")
 # All rules that say less than one that names a cause of the same waits.
 SYMPTOMS = (*OVERUSED, "futex-bucket")
 # Rules about what long waits do to others: why there are such waits goes first.

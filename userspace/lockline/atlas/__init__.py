@@ -37,6 +37,10 @@ class KnownLock:
     only_in: dict[str, tuple[str, ...]] = field(default_factory=dict)
     where: dict[str, int] = field(default_factory=dict)
 
+    def speaks_of(self, functions: Iterable[str]) -> bool:
+        """Whether what helps is for waits in one of these functions, or for any."""
+        return not self.where or any(part in name for name in functions for part in self.where)
+
     def helps_in(self, functions: Iterable[str]) -> tuple[str, ...]:
         """What helps, what is for waits in these functions first."""
         fitting = [self.helps[index] for name in functions for part, index in self.where.items() if part in name]

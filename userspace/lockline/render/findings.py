@@ -103,6 +103,8 @@ SENTENCES: Mapping[str, str] = {
     "busy": "it is held for {part} of the time, {average} on average",
     "waited-by": "{process} does {part} of the waiting that was sampled",
     "written-by": "readers wait for writers; {process} does {part} of the sampled waiting to write",
+    "other-side-in": "{part} of the sampled waiting for {how} comes from {function}",
+    "others-take": "one thread alone waits; {process} takes the lock for {how} in {function}",
     "inode-file": "`{command}` names the file (MOUNT{where})",
     "from-caller": "{part} of the sampled waiting comes from {function}",
     "held": "held for {average} on average",

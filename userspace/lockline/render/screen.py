@@ -12,6 +12,7 @@ from lockline.analysis.answer import (
     NEGLIGIBLE_WAIT_NS,
     OVERUSED,
     STANDSTILLS,
+    STARVED,
     Answer,
     Cost,
     cost_of,
@@ -332,8 +333,11 @@ def _finding(
         lines += filled("           ", clean(REPEATED.sub("", seen), style), columns, 2)
     # What helps against a busy lock, the atlas knows better.
     # Of few waits it is the holder that matters.
-    use = isinstance(finding.subject, Lock) and finding.rule in OVERUSED and finding.confidence != "low"
+    use = isinstance(finding.subject, Lock) and finding.rule in (*OVERUSED, *STARVED) and finding.confidence != "low"
     known = atlas().find(finding.subject.name) if use and isinstance(finding.subject, Lock) else None
+    # Where the other side's function is none that the atlas speaks of, it does not know that side.
+    if known is not None and finding.rule in STARVED and not known.speaks_of(functions_of(finding.evidence)):
+        known = None
     todo = known.helps_in(functions_of(finding.evidence))[:1] if known is not None else words.next[:1]
     lines += [line for step in todo if steps > 0 for line in filled("   do      ", clean(step, style), columns, steps)]
     return lines

@@ -116,6 +116,39 @@ def writers(report: Report, lock: LockWaits) -> list[Fact]:
     return [fact("written-by", process=most[0], part=part(most[1], "the sampled waiting"))] if most else []
 
 
+def _other_side(report: Report, lock: LockWaits) -> LockWaits | None:
+    """The waits for the lock in the other way: of readers for a writer's, and the reverse."""
+    family, _, side = lock.kind.partition(":")
+    kind = f"{family}:{ {'R': 'W', 'W': 'R'}.get(side, '') }"
+    same = (one for one in report.locks if (one.name, one.kind) == (lock.name, kind))
+    return next((one for one in same if lock.worst_instance in ("", one.worst_instance)), None)
+
+
+def _how(lock: LockWaits) -> Text:
+    return Text("reading" if lock.kind.endswith(":R") else "writing")
+
+
+def other_takers(report: Report, lock: LockWaits) -> list[Fact]:
+    """Where one thread alone waits: who takes the lock in the other way.  A thread does not wait for itself."""
+    waiting = {task.tid for task in report.tasks if (task.lock, task.kind) == (lock.name, lock.kind)}
+    other = _other_side(report, lock) if len(waiting) == 1 else None
+    most = _most_waiting(report, lock.name, other.kind) if other is not None else None
+    caller = heaviest_caller(other) if other is not None else None
+    if other is None or most is None or caller is None:
+        return []
+    return [fact("others-take", process=most[0], how=_how(other), function=Function(caller[0]))]
+
+
+def other_side_in(report: Report, lock: LockWaits) -> list[Fact]:
+    """In which function most of the waiting for the lock in the other way is."""
+    other = _other_side(report, lock)
+    caller = heaviest_caller(other) if other is not None else None
+    if other is None or caller is None:
+        return []
+    share_of_it = part(caller[1], "the sampled waiting")
+    return [fact("other-side-in", part=share_of_it, how=_how(other), function=Function(caller[0]))]
+
+
 def which_file(lock: LockWaits) -> list[Fact]:
     """How to find the file of an inode's lock."""
     words = lock.worst_instance.split()

@@ -25,7 +25,8 @@ from lockline.analysis.model import Holder, LockWaits, Report, StackShare
 from lockline.rules.common import MS, callers, share
 
 _LOOP = ("wait_task_inactive", "ptrace_check_attach")
-_TRACEE = ("ptrace_stop", "ptrace_notify", "ptrace_do_notify", "do_jobctl_trap", "get_signal")
+# get_signal() is in every delivery of a signal.
+_TRACEE = ("ptrace_stop", "ptrace_notify", "ptrace_do_notify", "do_jobctl_trap")
 _LOCKS = ("runqueues", "task_struct.pi_lock", "rq.")
 LONG_NS = 1 * MS
 WORTH_TELLING = 0.01

@@ -13,6 +13,7 @@ from lockline.rules.common import (
     ENOUGH_WAITS,
     MS,
     from_caller,
+    other_takers,
     record_again,
     share,
     which_file,
@@ -49,6 +50,7 @@ def find(report: Report) -> list[Finding]:
                 confidence=sure,
                 claim=fact("long-waits", lock=subject),
                 evidence=(
+                    *other_takers(report, lock),
                     fact("waits", waits=Measure(lock.figures.waits, "waits"), average=ns(lock.figures.average_ns)),
                     fact(
                         "costs-threads-of",

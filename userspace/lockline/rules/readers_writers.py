@@ -3,7 +3,7 @@
 
 from lockline.analysis.findings import Confidence, Fact, Finding, Impact, Lock, Measure, Text, fact, ns, part, remedy
 from lockline.analysis.model import LockWaits, Report
-from lockline.rules.common import ENOUGH_WAITS, share
+from lockline.rules.common import ENOUGH_WAITS, other_side_in, share, writers
 
 # Average wait of one side over that of the other.
 TIMES = 5.0
@@ -41,8 +41,8 @@ def _waits(lock: LockWaits) -> Fact:
 def find(report: Report) -> list[Finding]:
     """One side waits at least five times as long as the other, and long enough to matter."""
     found = []
-    for readers, writers in _pairs(report):
-        for starved, other, writers_starve in ((writers, readers, True), (readers, writers, False)):
+    for read, written in _pairs(report):
+        for starved, other, writers_starve in ((written, read, True), (read, written, False)):
             if starved is None or starved.figures.waits < ENOUGH_WAITS:
                 continue
             if share(report, starved.figures.wait_ns) < WORTH_TELLING:
@@ -65,6 +65,7 @@ def find(report: Report) -> list[Finding]:
             elif not writers_starve or held is None or held < 0.5:
                 # One side alone tells nothing, unless its holders are known.
                 continue
+            evidence += [*writers(report, starved), *other_side_in(report, starved)]
             if writers_starve and held is not None:
                 evidence.append(fact("held-by-readers", part=part(held, "the waiting")))
                 sure = "high" if held >= 0.5 else sure
