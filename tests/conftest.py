@@ -43,9 +43,12 @@ BESIDE = (
     "test_privileges",
     "test_servers",
     "test_starts_and_ends",
+    "test_sleepers_live",
     "test_survival",
     "test_terminal",
     "test_top_live",
+    "test_web_servers",
+    "test_why_follow",
     "test_why_live",
 )
 
