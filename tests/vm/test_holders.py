@@ -304,6 +304,16 @@ def test_order_of_service(results: Callable[[Section], Guest], section: Section)
         assert fairness["overtaken"] <= fairness["waits"] // 50, fairness
 
 
+SLEEPING_UNLOCKS = {"mutex_unlocks", "rwsem_write_unlock", "rwsem_read_unlock", "rt_spin_unlocks"}
+
+
+def test_unlocks_are_probed_only_where_the_kernel_does_not_tell(case: HolderCase, guest: Guest) -> None:
+    """Since 7.2 the kernel passes contended_release itself: no other unlock of a sleeping lock pays for a probe."""
+    programs = {name for (name,) in Run(guest, "bucket").query("SELECT name FROM program")}
+    assert ("contended_release" in programs) == (case.sleeping_source == "tp_btf contended_release"), programs
+    assert bool(programs & SLEEPING_UNLOCKS) == (case.sleeping_source == "fentry"), programs
+
+
 def test_the_holder_of_a_mutex_whose_waiter_sleeps(case: HolderCase, guest: Guest) -> None:
     """Here every release is contended, and passes contended_release, or mutex_unlock() with the waiters' flag set."""
     if case.arm64:
