@@ -2,6 +2,7 @@
 """What all tests share: their tiers, where the build is, and what this machine can do."""
 
 import os
+import signal
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,10 @@ UNTIMED = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow, H
 settings.register_profile("same", UNTIMED, derandomize=True)
 settings.register_profile("new", UNTIMED, print_blob=True)
 settings.load_profile("new" if os.environ.get("LOCKLINE_RANDOM") else "same")
+
+# A shell starts what runs in the background with Ctrl-C ignored, and programs that tests start would inherit that.
+if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 TESTS = Path(__file__).resolve().parent
 # Tests that start emulated guests, or build what only those run.
@@ -32,7 +37,6 @@ BESIDE = (
     "test_doctor",
     "test_experiment_live",
     "test_exporter",
-    "test_fleet_live",
     "test_futex_languages",
     "test_go",
     "test_hitm",
@@ -48,7 +52,7 @@ BESIDE = (
     "test_terminal",
     "test_top_live",
     "test_web_servers",
-    "test_why_follow",
+    "test_why_follow_live",
     "test_why_live",
 )
 

@@ -249,8 +249,8 @@ REMEDIES: Mapping[str, str] = {
         " rows"
     ),
     "row-lock-which": (
-        "`SELECT * FROM information_schema.innodb_lock_waits` and `innodb_locks` (MySQL 8: sys.innodb_lock_waits) tell"
-        " which row and statement"
+        "the tables innodb_lock_waits and innodb_locks of information_schema (MySQL 8: sys.innodb_lock_waits) name the"
+        " row and the statement"
     ),
     "java-narrow-lock": (
         "do less between lock() and unlock(); split the lock by key, or use a concurrent collection, StampedLock or"
