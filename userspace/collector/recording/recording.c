@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "cli/message.h"
 #include "recording/recording_internal.h"
+#include "recording/shm_pages.h"
 #include "recording_schema.h"
 
 /* How long a reader may keep the file locked. */
@@ -80,7 +81,7 @@ static int create(struct recording **out, const char *path, bool whole)
 					 : strerror(-err));
 		goto out;
 	}
-	err = open_database(recording);
+	err = (whole ? 0 : shm_pages_guard()) ?: open_database(recording);
 	if (err)
 		goto out;
 	sqlite3_extended_result_codes(recording->db, 1);
@@ -233,7 +234,7 @@ static int start_disk(struct recording *recording)
 /* Before the next transaction: one that begins while the journal is on its way keeps it from being used again. */
 static void fold_journal(struct recording *recording)
 {
-	const __u64 folds = recording->journal_bytes / recording->fold_bytes;
+	const __u64 folds = shm_pages_are_aside() ? 0 : recording->journal_bytes / recording->fold_bytes;
 	const bool was_held = recording_disk_is_held(recording->disk);
 
 	recording_disk_ask(recording->disk, folds);
@@ -246,6 +247,8 @@ int recording_commit(struct recording *recording)
 	__u64 begin_ns = now_ns(), lasted_ns;
 	int err;
 
+	if (shm_pages_are_aside())
+		shm_pages_return();
 	if (hold(recording))
 		return 0;
 	err = execute(recording, "COMMIT", "write");
@@ -290,8 +293,10 @@ int recording_publish(struct recording *recording)
 
 int recording_finish(struct recording *recording)
 {
-	int err = execute(recording, "COMMIT", "finish");
+	int err;
 
+	shm_pages_return();
+	err = execute(recording, "COMMIT", "finish");
 	recording_finalize(recording);
 	recording_disk_close(recording->disk);
 	recording->disk = NULL;
@@ -300,7 +305,8 @@ int recording_finish(struct recording *recording)
 		tell_written(recording);
 		/* One that does not go on, as it was stopped, must not hold up the end. */
 		sqlite3_busy_timeout(recording->db, FINISH_BUSY_MS);
-		sqlite3_wal_checkpoint_v2(recording->db, NULL, SQLITE_CHECKPOINT_TRUNCATE, NULL, NULL);
+		if (!shm_pages_are_aside())
+			sqlite3_wal_checkpoint_v2(recording->db, NULL, SQLITE_CHECKPOINT_TRUNCATE, NULL, NULL);
 		sqlite3_exec(recording->db, "PRAGMA journal_mode = DELETE", NULL, NULL, NULL);
 		output_file_give(&recording->file);
 	}
