@@ -288,7 +288,7 @@ def test_slots_without_stores_go_each_to_a_line_of_its_own(tmp_path: Path) -> No
 
 
 def test_loads_that_a_cut_has_taken_are_not_absent(tmp_path: Path) -> None:
-    """Without the columns behind the code's address nothing tells how many loads there are."""
+    """Without the columns behind the code's address the number of loads is not known."""
     _, *given = STORIES["reader and writer by thread"]
     text = "\n".join(line[:150] for line in text_of(*given).split("\n"))
     assert judged(text, tmp_path).judgement.verdict == FALSE

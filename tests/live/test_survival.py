@@ -298,6 +298,23 @@ def full_disk(live: Path, tmp_path: Path) -> Iterator[tuple[PrivateMount, Path, 
         yield small, path, collector
 
 
+def goes_on_from(before: int, small: PrivateMount, path: Path, collector: Collector, copy: Path) -> None:
+    """With space again: it says so, more intervals come, and a copy of the file outlives the mount."""
+    assert "nothing was lost" in collector.says("space")
+    wait_for(lambda: small.intervals(path) > before + 10, "intervals after it")
+    assert collector.stop() == 0
+    shutil.copytree(small.inside, copy)
+
+
+@contextmanager
+def whole_copy(live: Path, copy: Path, least: int) -> Iterator[Recording]:
+    """The copied recording: so many intervals at least, and each begin accounted for."""
+    assert_whole(live, copy / "x.lockline", least)
+    with Recording(copy / "x.lockline") as result:
+        assert result.begins() == result.begins_accounted()
+        yield result
+
+
 def test_full_disk(live: Path, tmp_path: Path, load: None) -> None:
     """While the disk is full the recording goes on in memory; with space again nothing is missing."""
     with full_disk(live, tmp_path) as (small, path, collector):
@@ -306,14 +323,8 @@ def test_full_disk(live: Path, tmp_path: Path, load: None) -> None:
         time.sleep(1)
         assert small.intervals(path) == before
         (small.inside / "filler").unlink()
-        assert "nothing was lost" in collector.says("space")
-        wait_for(lambda: small.intervals(path) > before + 10, "intervals after it")
-        assert collector.stop() == 0
-        copy = tmp_path / "copy"
-        shutil.copytree(small.inside, copy)
-    assert_whole(live, copy / "x.lockline", before + 10)
-    with Recording(copy / "x.lockline") as result:
-        assert result.begins() == result.begins_accounted()
+        goes_on_from(before, small, path, collector, tmp_path / "copy")
+    with whole_copy(live, tmp_path / "copy", before + 10) as result:
         (gaps,) = result.rows(
             "SELECT count(*) FROM interval a JOIN interval b ON b.id = a.id + 1 WHERE a.end_ns <> b.begin_ns"
         )[0]
@@ -379,19 +390,13 @@ def test_quota(live: Path, tmp_path: Path, image: Path, load: None) -> None:
         # btrfs may have no space within the quota for that itself, until its next transaction.
         lift = [*small.enter, "btrfs", "qgroup", "limit", "none", "0/256", tmp_path / "small.whole"]
         wait_for(lambda: subprocess.run(lift, capture_output=True, check=False).returncode == 0, "end of the quota")
-        assert "nothing was lost" in collector.says("space")
-        wait_for(lambda: small.intervals(path) > before + 10, "intervals after it")
-        assert collector.stop() == 0
-        copy = tmp_path / "copy"
-        shutil.copytree(small.inside, copy)
-    assert_whole(live, copy / "x.lockline", before + 10)
-    with Recording(copy / "x.lockline") as result:
-        assert result.begins() == result.begins_accounted()
+        goes_on_from(before, small, path, collector, tmp_path / "copy")
+    with whole_copy(live, tmp_path / "copy", before + 10) as result:
         assert result.number("SELECT count(*) - max(id) + min(id) - 1 FROM interval") == 0
 
 
 def test_stopped_for_a_while(live: Path, recording: Path, tmp_path: Path) -> None:
-    """SIGSTOP beside a load that the rings do not hold: what is lost is told, and the totals have every wait."""
+    """SIGSTOP beside a load that the rings do not hold: the report says what is lost; totals have every wait."""
     # Each wait is an event; the rings are small.
     options = ("-a", "-I", "0.2", "--threshold", "100us", "--memory", "4M")
     collector = Collector(live, recording, *options).attached()

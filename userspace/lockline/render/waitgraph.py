@@ -6,7 +6,7 @@ from lockline.base.text import Style, clean, fill
 from lockline.render.documents.waitgraph import critical_words, end_words, knot_words, made
 
 _MOST = 5
-# Of all waiting, that an end is told from.
+# An end with less of all waiting is left out.
 _LEAST = 0.01
 
 
