@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/proc.h"
 #include "recording/shm_pages.h"
 
 #define PAGE_BYTES 4096
@@ -43,56 +44,29 @@ static void take(void)
 		;
 }
 
-static unsigned long long number_at(const char **text, unsigned int base)
+static bool is_index(const char *path)
 {
-	unsigned long long number = 0;
+	size_t length = strlen(path);
 
-	for (;; (*text)++) {
-		char one = **text;
-		unsigned int digit = one >= '0' && one <= '9'   ? one - '0'
-				     : one >= 'a' && one <= 'f' ? one - 'a' + 10
-								: 16;
-
-		if (digit >= base)
-			return number;
-		number = number * base + digit;
-	}
+	return length > strlen(suffix) && !strcmp(path + length - strlen(suffix), suffix);
 }
 
-/* A line of /proc/self/maps: BEGIN-END PERMISSIONS OFFSET DEVICE INODE PATH. */
-static struct mapping parse(const char *line)
-{
-	const char *end = line + strlen(line);
-	struct mapping found = {.begin = number_at(&line, 16)};
-
-	line += *line == '-';
-	found.end = number_at(&line, 16);
-	found.shared = end - line > 5 && line[4] == 's';
-	for (int field = 0; *line && field < 2; line++)
-		field += *line == ' ';
-	found.offset = number_at(&line, 16);
-	for (int field = 0; *line && field < 2; line++)
-		field += *line == ' ';
-	found.inode = number_at(&line, 10);
-	found.is_index = end - line > (long)strlen(suffix) && !strcmp(end - strlen(suffix), suffix);
-	return found;
-}
-
-static bool holds(const struct mapping *mapping, uintptr_t address, unsigned long long inode)
+static bool holds(const struct proc_map_line *line, uintptr_t address, unsigned long long inode)
 {
 	if (address)
-		return address >= mapping->begin && address < mapping->end;
-	return mapping->is_index && mapping->inode == inode && !mapping->offset;
+		return address >= line->start && address < line->end;
+	return is_index(line->path) && line->inode == inode && !line->offset;
 }
 
 /*
  * Where this address lies; without one, where the first page of the index with this inode does.  An end of 0: not found.
- * By system calls alone, as in a signal's handler.
+ * Without malloc(), as in a signal's handler.
  */
 static struct mapping find_mapping(uintptr_t address, unsigned long long inode)
 {
 	struct mapping found = {};
 	char line[LINE_BYTES], some[LINE_BYTES];
+	struct proc_map_line in;
 	size_t length = 0;
 	ssize_t bytes;
 	int fd = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
@@ -111,9 +85,9 @@ static struct mapping find_mapping(uintptr_t address, unsigned long long inode)
 			}
 			line[length] = 0;
 			length = 0;
-			found = parse(line);
-			if (!holds(&found, address, inode))
-				found.end = 0;
+			if (proc_map_line_parse(line, &in) && holds(&in, address, inode))
+				found = (struct mapping){
+					in.start, in.end, in.offset, in.inode, in.access[3] == 's', is_index(in.path)};
 		}
 	}
 	if (fd >= 0)
