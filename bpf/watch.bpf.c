@@ -25,7 +25,7 @@ struct watch_registers {
 #define INTERRUPTS_OFF(registers) ((registers)->pstate & 0x80)
 #define IN_USER(registers)        (((registers)->pstate & 0xf) == 0)
 #define INSTRUCTION(registers)    ((registers)->pc)
-/* That one is told apart from a load's by the processor: watch_hit() is not called, too. */
+/* The processor distinguishes that one from a load's: watch_hit() is not called, too. */
 #define WRITE_IS_ITS_OWN_HIT true
 #else
 struct watch_registers {

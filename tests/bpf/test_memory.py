@@ -228,7 +228,7 @@ def test_a_process_is_named_by_its_mappings(build: Path, feed: Feeder) -> None:
     lines = fed.rows("SELECT object, symbol, symbol_offset, offset FROM memory_line JOIN memory_access ON line = id")
     assert sorted(lines) == [("//anon", "", 0, 0), (program, "feed_line", 0, 16)]
     assert fed.rows("SELECT symbol, offset, object FROM memory_code") == [("feed_command", 0, program)]
-    # What others cannot reach is told with its process.
+    # What others cannot reach is listed with its process.
     assert [name for name, pid in fed.rows("SELECT object, pid FROM memory_line") if pid] == ["//anon"]
 
 

@@ -18,7 +18,7 @@
 #define TEST_SLEEP        64
 #define TEST_HOLDINGS     16
 #define TEST_CONTEXT      16
-#define TEST_IPI_CPUS     200 /* possible, as the programs are told */
+#define TEST_IPI_CPUS     200 /* possible, as the programs' constant says */
 #define TEST_SAMPLE       8
 #define TEST_CPU          0
 #define TASK_FILTER_WORDS (4194304 / 64) /* PID_MAX_LIMIT bits */

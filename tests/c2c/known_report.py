@@ -92,6 +92,6 @@ def of_line(memory: Memory, address: int) -> list[Access]:
 
 
 def total(accesses: Sequence[Access], name: str) -> int | None:
-    """The sum of a count where it is told, or None."""
+    """The sum of a count where the report has it, or None."""
     values = [getattr(access, name) for access in accesses if getattr(access, name) is not None]
     return sum(values) if values else None

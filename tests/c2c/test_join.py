@@ -147,7 +147,7 @@ def test_locks_that_no_function_of_the_line_waits_for_are_not_joined(tmp_path: P
         locks = read_locks(recording, recording)
     assert [lock.name for lock in locks_by_code({"futex_wake", "x"}, locks)] == ["futex_hash_bucket.lock"]
     assert locks_by_code({"x", "y"}, locks) == []
-    # Two locks that fit alike: none is told.
+    # Two locks that fit alike: none is named.
     assert locks_by_code({"futex_wake", "something_else"}, locks) == []
     (lock,) = locks_by_name(["other.lock", "no.lock"], locks)
     assert (lock.name, lock.waits, lock.join) == ("other.lock", 50, "name")

@@ -104,7 +104,7 @@ def test_cpus_of_rows_tell_whose_writes_they_pay() -> None:
 
 
 def test_rows_that_pay_as_often_are_of_strangers() -> None:
-    """No store is told: of two members used together the second is found in the cache."""
+    """The data have no stores: of two members used together the second is found in the cache."""
 
     def verdict(loads: int) -> tuple[str, str]:
         one = access((0, "take", 300, 0), count=4)

@@ -40,7 +40,7 @@ _NO_CPU = ("holder-no-cpu", "priority-inversion", "holder-preempted")
 class Case:
     """command: of build/workloads.  causes: any of these is right.  names: one of these is in the title, if any are.
 
-    around: what else goes on.  told: one of these is in what is told beside the answer, or to do, if any are.
+    around: what else goes on.  told: one of these stands beside the answer, or in its advice, if any are.
     """
 
     name: str

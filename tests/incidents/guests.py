@@ -18,9 +18,9 @@ _LEFT_OUT = shutil.ignore_patterns(
     "site-packages", "dist-packages", "*.a",
 )  # fmt: skip
 _PYTHON = "python"
-# Where each case's story is told, a line each.
+# The file with each case's story, a line each.
 STORIES = "stories"
-# An emulated processor is some thirty times slower: what a probe costs there says nothing of a machine.
+# An emulated processor is some thirty times slower: what a probe costs there does not hold for a real machine.
 _OVERHEAD = "60%"
 _SECONDS = 30
 # With a thread for each CPU the emulator may run what it translated from the middle of a patch (tests/vm/boots.py).

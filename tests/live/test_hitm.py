@@ -107,7 +107,7 @@ def test_no_event_stays(live: Path, recording: Path, number: signal.Signals) -> 
 
 @pytest.mark.usefixtures("no_memory_events")
 def test_without_a_pmu(live: Path, recording: Path) -> None:
-    """It is told, and the recording goes on."""
+    """The report says so, and the recording goes on."""
     with Collector(live, recording, "--hitm", "-d", "0.1") as run:
         assert run.wait() == 0
         errors = run.errors()

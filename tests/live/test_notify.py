@@ -17,7 +17,7 @@ SECONDS = 60
 
 @pytest.fixture(params=["path", "abstract"])
 def manager(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[socket.socket]:
-    """A socket as systemd's; collectors are told of it, and of a watchdog."""
+    """A socket as systemd's; collectors get its name, and a watchdog's interval."""
     with tempfile.TemporaryDirectory() as directory, socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as opened:
         name = f"{directory}/notify" if request.param == "path" else f"@lockline-test-{os.getpid()}"
         opened.bind(name if request.param == "path" else "\0" + name[1:])

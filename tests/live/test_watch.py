@@ -413,7 +413,7 @@ def test_a_run_queue(live: Path, recording: Path, tmp_path: Path) -> None:
             "SELECT sum(records), sum(CASE WHEN loads OR stores THEN records ELSE 0 END), sum(locked)"
             " FROM memory_access"
         )[0]
-        assert known >= 0.95 * records, "nearly every instruction is told"
+        assert known >= 0.95 * records, "nearly every instruction is known"
         assert locked > 0
         assert found.number("SELECT count(*) FROM btf WHERE name = 'vmlinux'") == 1
         off, of = found.rows("SELECT sum(off), sum(records) FROM memory_interrupts")[0]

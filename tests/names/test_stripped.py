@@ -75,7 +75,7 @@ def test_functions_of_go(users: UserNames, tmp_path: Path, how: tuple[str, ...],
     program = tmp_path / "functions"
     assert bool(symbols(program)) == (STRIPPED not in how)
     said, found = names_of(program, users)
-    # From 1.21 on a program is told `[...]` for the types of a generic function, which the table has.
+    # From 1.21 on Go's runtime gives `[...]` for the types of a generic function, which the table has.
     assert [
         (name if "[...]" not in said_name else re.sub(r"\[.*\]", "[...]", name), offset)
         for (name, offset), (said_name, _) in zip(found, said, strict=True)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * The program stands in for perf itself: called as `... c2c record ...` it
- * speaks perf's control protocol, and writes what it is told into the file of
+ * speaks perf's control protocol, and writes what it receives into the file of
  * -o, whose name says how it is to behave.
  */
 #include <errno.h>

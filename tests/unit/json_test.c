@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* What the JSON writer makes of what it is told. */
+/* What the JSON writer makes of its calls. */
 #include <stdlib.h>
 
 #include "base/json.h"

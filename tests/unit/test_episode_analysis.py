@@ -347,7 +347,7 @@ def test_nothing_has_ended_a_wait_in_progress() -> None:
 def test_the_owner_field_stands_in_for_releases() -> None:
     events = [event(10 * MS, "acquired", WAITER, HOLDER, cpu=1, length=10 * MS)]
     assert [one.task.tid for one in explained(events, "mutex").holders] == [HOLDER]
-    # Another's turn says nothing of this wait.
+    # Another's turn does not explain this wait.
     events = [event(10 * MS, "acquired", OTHER, HOLDER, cpu=1, length=10 * MS)]
     assert explained(events, "mutex").holders == ()
 

@@ -130,7 +130,7 @@ def test_halves_of_a_line_that_are_watched_by_turns(tmp_path: Path) -> None:
     events = ping_pong((0, 40), 100_000)
     seen = look(events, in_windows(SECOND, MS, 5 * MS, sets=(LOW, HIGH)))
     watch = watch_of(seen, tmp_path)
-    # No window saw both, so no transfer was seen, and that is told.
+    # No window saw both, so no transfer was seen, and the result says so.
     assert seen.transfer_count == 0
     assert estimate.unwatched_pairs(watch, [0, 40]) == [(0, 40)]
     moves = estimate.transfer_rate(watch, [0, 40])

@@ -20,7 +20,7 @@ for last; do :; done
 export TMPDIR=HERE
 FILTER exec sh -c "$last"
 """
-# Says how it was called; records until SIGTERM if it is told to.
+# Says how it was called; records until SIGTERM if asked to.
 COLLECTOR = """#!/bin/sh
 printf '%s\\n' "$@" >CALLED
 for word; do case $word in -o) next=1 ;; *) [ -z "$next" ] || output=$word; next= ;; esac; done

@@ -377,7 +377,7 @@ EVALUATES = "_PyEval_EvalFrameDefault"
         ((java("/opt/jdk-21.0.2/lib/server"), frame()), "Java with map"),
         ((java("/usr/lib/jvm/java-11-openjdk-amd64/lib/server"), frame()), "Java without map"),
         ((java("/usr/lib/jvm/java-1.8.0-openjdk/jre/lib/amd64/server"), frame()), "Java without map"),
-        # An image says nothing of its version.
+        # An image does not give its version.
         ((java("/opt/java/openjdk/lib/server"), frame()), "Java"),
         ((JVM, frame("void Threads.work()", "/tmp/perf-7.map")), ""),
         ((frame("uv_run", "/usr/bin/node"), frame()), "Node"),

@@ -207,7 +207,7 @@ def test_waits_that_may_be_for_a_lock_are_told_and_not_as_sure() -> None:
 def test_goroutines_that_nobody_follows_are_told() -> None:
     unseen = (Goroutines("api", 7, 40),)
     known = known_of(observation("totals"), observation("futex", user_waiters=0.01, goroutines=unseen))
-    # They are followed next; what refuses that is told.
+    # They are followed next; the answer says what refuses that.
     (step,) = next_steps(known)
     assert (step.probe, step.options) == ("go", ("-p", "7", "--futex", "--go"))
     refused = replace(known.steps[-1], number=3, probe="go", outcome="failed", seen=None)
@@ -309,7 +309,7 @@ def test_no_probe_is_made_more_often_than_it_tells_something() -> None:
 
 
 def test_who_held_it() -> None:
-    """Threads 1 to 3 use the futex; of the others nothing is told."""
+    """Threads 1 to 3 use the futex; of the others nothing is known."""
 
     def look(tid: int, state: str, futex: int = 0, where: str = "") -> ThreadLook:
         return ThreadLook(tid, f"thread{tid}", state, futex, where)

@@ -269,7 +269,7 @@ static void when_windows_are_typed(void)
 {
 	begin_sums();
 	told(100000, 1, R, ANY);
-	CHECK(!watch_typed_every(&sums), "all are told");
+	CHECK(!watch_typed_every(&sums), "all are classified");
 	told(1, 2, 0, ANY);
 	CHECK(!watch_typed_every(&sums), "one is no reason");
 	for (int i = 0; i < 40; i++) {

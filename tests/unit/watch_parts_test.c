@@ -146,7 +146,7 @@ static void cpus_come_and_go(void)
 	CHECK(!online_cpus_changed(&online), "the same");
 	CHECK(pwrite(fd, "0,2\n", 4, 0) == 4, "written");
 	CHECK(online_cpus_changed(&online), "CPU 1 went");
-	CHECK(!online_cpus_changed(&online), "it is told once");
+	CHECK(!online_cpus_changed(&online), "it is reported once");
 	CHECK(!online_cpus_list(&online, &wanted, &list), "\"%s\"", online.text);
 	CHECK(list.count == 2 && list.ids[0] == 0 && list.ids[1] == 2, "%zu of them", list.count);
 	free(list.ids);

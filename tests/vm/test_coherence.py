@@ -43,7 +43,7 @@ MEMBERS, MEMBER, TWO_LINES, FUTEX, WATCHED_MEMBERS = range(1, 6)
 SECOND_MEMBER = 32
 MOST_SAMPLES, MOST_OWN_LOADS = 300_000, 20_000
 ROWS = 1 << 22
-# dbf408b6678a ("plugins: optimize cpu_index code generation"): the CPU for which code was translated is told.
+# dbf408b6678a ("plugins: optimize cpu_index code generation"): plugins get the CPU for which code was translated.
 FIRST_TO_MIX_UP_CPUS = 10
 # Share of accesses that watching may miss: while the collector that reads the results is preempted in the kernel,
 # no BPF program runs on its CPU.
@@ -387,7 +387,7 @@ def test_a_watched_bucket(single: Followed) -> None:
         assert 0 <= sums.records - accesses <= max(4, sums.records * MOST_MISSED), offset
         missed += sums.records - accesses
     # An access that was missed takes a transfer with it, or leaves it to the next access.  And the order is that of the
-    # times taken in the exceptions: if the CPUs change places between an access and that, two are told in turn.
+    # times taken in the exceptions: if the CPUs change places between an access and that, two swap their order.
     transfers = sum(sums.transfers for sums in truth.values())
     unsure = 2 * missed + max(10, transfers // 10)
     assert abs(transfers - line["transfers"]) <= unsure

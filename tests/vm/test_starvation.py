@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """A tracer that turns in wait_task_inactive() while its tracee wants the same lock: flights, and who did what.
 
-Virtual CPUs share no cache line that one of them could be starved of: what is checked is that both sides, the turns,
-the lock and what came before the end are told, on kernels with PREEMPT_RT.  Known holds are in test_known_episodes.py.
+Virtual CPUs share no cache line that one of them could be starved of: the test checks that the report has both sides,
+the turns, the lock and what came before the end, on kernels with PREEMPT_RT.  Known holds are in test_known_episodes.py.
 """
 
 import sqlite3

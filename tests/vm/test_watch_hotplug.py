@@ -12,7 +12,7 @@ from matrix import boot, chosen, kernel_of
 COUNT = 200
 CHANGED = "CPUs went online or offline"
 
-# In the collector's COMMAND.  The second thread runs on CPU 1 where it is told to, else on CPU 0.
+# In the collector's COMMAND.  The second thread runs on CPU 1 where asked to, else on CPU 0.
 SHARED = """
 begin() { echo "go $1 $2" >&5; }
 end() { read -r answer <&6; echo "$answer" >> $rounds; }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Reads, writes, and reads and writes a few bytes each of one line, as often as it
- * is told, by instructions that no disassembler can tell for sure: they are
+ * Reads, writes, and reads and writes a few bytes each of one line, as often as
+ * asked, by instructions that no disassembler can tell for sure: they are
  * code made at run time, without a symbol, right behind memory that cannot be
  * read; and a byte 0x0f makes another instruction of each that ends where it ends.
  *

@@ -14,7 +14,7 @@
  * Marks: a program in the guest maps a page at MARKS (tests/workloads/marks.h) and writes to the Nth byte of it: then
  * phase N begins with nothing known of any line; with N = 0 it ends.
  *
- * The caches are perfect ones: a line stays until another vCPU takes it.  Lines are told apart by physical
+ * The caches are perfect ones: a line stays until another vCPU takes it.  Lines are distinguished by physical
  * address, since one has several virtual ones (the kernel's own mapping of a page and the user's); the
  * table has the virtual address, by which perf and people know them.
  *

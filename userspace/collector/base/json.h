@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Writes JSON to a stream as it is told, without spaces; commas and escapes are
+ * Writes JSON to a stream, call by call, without spaces; commas and escapes are
  * its work.
  *
  * Text is ASCII: a byte that is none is written as if it were Latin-1.  Errors of

@@ -20,7 +20,7 @@ struct flight {
 };
 
 void flight_init(struct flight *flight, const struct options *options);
-/* The trigger first, so that a marker that cannot be watched is told before anything is recorded. */
+/* The trigger first, so that a marker that cannot be watched fails before anything is recorded. */
 int flight_open(struct flight *flight, struct recording *recording);
 void flight_close(struct flight *flight);
 /* on_wait of events_listen(); data is the flight. */

@@ -22,7 +22,7 @@
 #include "recording/recording_fold.h"
 #include "recording/recording_rows.h"
 
-/* Waits in progress that are told with their owner; those beyond are counted. */
+/* Waits in progress that are reported with their owner; those beyond are counted. */
 #define OWNED_WAITS 256
 /* Threads that wait for long whose stacks are looked at in one interval. */
 #define WAITING_SAMPLES 16

@@ -65,7 +65,7 @@ struct holdings_losses {
 	__u64 without_place; /* turns of locks, or holders, for which there was no room */
 };
 
-/* locks, cells: how many locks, and how many (lock, kind, holder, stack) are told apart. */
+/* locks, cells: how many locks, and how many (lock, kind, holder, stack) are kept apart. */
 int holdings_open(struct holdings **out, size_t locks, size_t cells);
 void holdings_close(struct holdings *holdings);
 

@@ -12,7 +12,7 @@
 struct live_event {
 	int fd;
 	int leader; /* of its group; -1: it has none */
-	void *ring; /* of perf's records, none of them samples; NULL: not to be had */
+	void *ring; /* of perf's records, none of them samples; NULL: not available */
 };
 
 struct live_events {

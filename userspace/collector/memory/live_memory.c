@@ -89,7 +89,7 @@ int live_memory_open(struct live_memory **out, const struct options *options, st
 
 	*out = NULL;
 	if (!plan->hitm) {
-		/* Asked for, and not to be had: why is in the plan. */
+		/* Asked for, and not available: the plan says why. */
 		if (options->hitm)
 			message("no memory samples: %s; the recording goes on without them",
 				plan_probe(plan, SIGNAL_HITM)->reason);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * record --hitm: samples of the PMU's memory events, each with the lock wait
- * that was in flight.  What cannot be had is told, and the recording goes on.
+ * that was in flight.  The plan says what is not available, and the recording goes on.
  */
 #ifndef LOCKLINE_LIVE_MEMORY_H
 #define LOCKLINE_LIVE_MEMORY_H

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Memory samples summed by cache line, offset and instruction, and the threads of
- * each: lines are told apart as sort__dcacheline_cmp() of tools/perf/util/sort.c,
- * Linux 6.12, tells them.
+ * each: lines are distinguished as by sort__dcacheline_cmp() of
+ * tools/perf/util/sort.c, Linux 6.12.
  */
 #ifndef LOCKLINE_MEMORY_LINES_H
 #define LOCKLINE_MEMORY_LINES_H

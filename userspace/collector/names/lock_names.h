@@ -17,7 +17,7 @@ extern const char *const name_source_names[NAME_SOURCES]; /* as in recording.sql
 
 /*
  * bpf holds the resolver programs (bpf/resolve.bpf.c), run by BPF_PROG_TEST_RUN
- * and never attached; may be NULL (then per-CPU and slab names are not to be had).
+ * and never attached; may be NULL (then there are no per-CPU and slab names).
  */
 int lock_names_open(struct lock_names **out, const struct symbols *symbols, struct lockline_bpf *bpf);
 void lock_names_close(struct lock_names *names);

@@ -18,7 +18,7 @@ struct types;
 
 /* Offsets of the members that are read. */
 struct slab_pages {
-	__u64 pages;  /* struct page of the first byte of memory; 0: not to be had */
+	__u64 pages;  /* struct page of the first byte of memory; 0: not known */
 	__u64 memory; /* that byte's address in the direct map */
 	__u64 memory_end;
 	__u32 page_bytes;

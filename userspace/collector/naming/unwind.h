@@ -35,7 +35,7 @@ void unwind_begin(struct unwind_state *state, __u64 pc, const __u64 *registers);
 __u64 unwind_stack_pointer(const struct unwind_state *state);
 /*
  * To the caller.  address: of state's pc, as the frame table counts.  called: the pc is a return address, and the
- * call lies before it; is set for the next.  -ENOENT: the table says nothing of this place; -ENODATA: that was
+ * call lies before it; is set for the next.  -ENOENT: the table does not have this place; -ENODATA: that was
  * the outermost frame; -EFAULT: what the next frame needs is not in the copy.
  */
 int unwind_step(Dwarf_CFI *table, __u64 address, struct unwind_state *state, const struct unwind_stack *stack,

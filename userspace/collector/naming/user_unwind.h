@@ -23,7 +23,7 @@ struct user_stack {
 /* NULL: no memory.  The client must outlive it. */
 struct user_unwind *user_unwind_open(struct naming_client *client);
 void user_unwind_close(struct user_unwind *users);
-/* How many frames were found, leaf first, NAMING_FRAMES at most; 0 if the leaf's code says nothing of its caller. */
+/* How many frames were found, leaf first, NAMING_FRAMES at most; 0 if the leaf's code does not tell its caller. */
 int user_unwind(struct user_unwind *users, const struct user_stack *stack, __u64 *frames);
 
 #endif /* LOCKLINE_USER_UNWIND_H */

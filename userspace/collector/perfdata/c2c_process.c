@@ -173,7 +173,7 @@ static int ask(struct c2c_process *process, const char *command)
 	char answer[16];
 	int status;
 
-	/* SIGPIPE is ignored: a perf that is gone is told below. */
+	/* SIGPIPE is ignored: the code below reports a perf that is gone. */
 	if (write(process->control, command, strlen(command)) < 0 && errno != EPIPE) {
 		snprintf(process->why, sizeof(process->why), "cannot tell perf to %.20s: %s", command, strerror(errno));
 		return -EIO;

@@ -112,7 +112,7 @@ int c2c_record_open(struct c2c_record **out, const struct options *options, stru
 	return err;
 }
 
-/* Samples that were had no more: the plan as it is stored, and the user, are told. */
+/* There are no more samples: the stored plan says so, and so does a line for the user. */
 static int give_up(struct c2c_record *c2c)
 {
 	c2c->running = false;

@@ -9,8 +9,8 @@
 struct c2c_record;
 
 /*
- * Starts perf, its events off, and stores the kernel's types.  What cannot be
- * had is told, and stands in the plan as the signal "memory samples".  Fails
+ * Starts perf, its events off, and stores the kernel's types.  A line says
+ * what is not available; it is the plan's signal "memory samples".  Fails
  * only if the recording cannot be written.
  */
 int c2c_record_open(struct c2c_record **out, const struct options *options, struct plan *plan,

@@ -21,7 +21,7 @@ static int verbose_level;
 
 static int print_libbpf(enum libbpf_print_level level, const char *format, va_list arguments)
 {
-	/* libbpf's own lines are for -v; what fails is told in ours. */
+	/* libbpf's own lines are for -v; what fails is reported in ours. */
 	if (verbose_level < 1 || (level == LIBBPF_DEBUG && verbose_level < 2))
 		return 0;
 	return vfprintf(stderr, format, arguments);

@@ -57,7 +57,7 @@ int probes_load(const struct ground *ground, const struct subsystem *const *subs
 /* Lets a process, and what it forks, through the task filter. */
 void probes_follow(struct probes *probes, __u32 tgid);
 bool probes_followed(const struct probes *probes, __u32 tgid);
-/* A program that cannot be attached fails the run only for the lock waits themselves; the plan is told of others. */
+/* A program that cannot be attached fails the run only for the lock waits themselves; the plan notes others. */
 int probes_attach(struct probes *probes, struct plan *plan);
 /*
  * Lets waits in.  Attached programs count them as filtered until then: where functions are

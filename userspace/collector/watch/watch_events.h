@@ -17,7 +17,7 @@
 #define WATCH_PLACES     (64 / WATCH_SLOT_BYTES)
 
 /*
- * Two watchpoints at one place, so that reads and writes are told apart.  x86
+ * Two watchpoints at one place, to distinguish reads from writes.  x86
  * has none for reads alone: there each access hits the one, and a write both,
  * in one exception.  arm64 has them; each access hits one.
  */

@@ -81,7 +81,7 @@ static void describe(const struct watch_finder *finder, struct watched *out)
 	struct symbol symbol;
 
 	lock_names_resolve(finder->names, &hint, &name);
-	/* Of a slab's object the type is told where it has a lock there. */
+	/* A slab's object gets a type where it has a lock there. */
 	out->is_lock = out->lock || (*name.type && name.source == NAME_SLAB);
 	if (!*out->type && *name.type) {
 		snprintf(out->type, sizeof(out->type), "%s", name.type);

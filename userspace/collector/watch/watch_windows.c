@@ -502,7 +502,7 @@ int watch_windows_begin(struct watch_windows *windows, double share, const struc
 	windows->running = true;
 	/* A window is to end when it is over, also where the load leaves no CPU; without it windows are longer. */
 	pthread_setschedparam(windows->thread, SCHED_FIFO, &first);
-	/* Who is told that the recording goes on is to be seen from then on. */
+	/* From the moment that the recording is said to go on, accesses are to be seen. */
 	for (int i = 0; i < FIRST_WINDOW_MS && windows->line_count; i++) {
 		if (__atomic_load_n(&windows->begun, __ATOMIC_ACQUIRE))
 			break;

@@ -35,7 +35,7 @@ MOST_ALL_EVENTS = 400_000
 MOST_LINKS = 8
 # A holder that went off its CPU longer ago than this is not looked for.
 BEFORE_NS = 10_000_000_000
-# Holders of one wait of which it is told what they did.
+# Holders of one wait whose doings are kept.
 MOST_HOLDERS = 64
 # Waits among which the next link of a chain is looked for.
 MOST_EPISODES = 10_000

@@ -25,7 +25,7 @@ from lockline.analysis.user_evidence import GIL, RUBY_GVL, lock_called
 ENOUGH_WAITS = 100
 # Threads that live for a few waits each are no loop.
 WAITS_EACH = 4
-# Locks that are told.
+# Locks that are reported.
 MOST = 3
 # The figures' own uncertainty: so many standard errors of a count.
 ERRORS = 3.0

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What to change in a structure's layout, what it costs, and what it can at most bring.
 
-Neither waiting time nor HITM are a gain: what is told is the share of the line's transfers that can go away.
+Neither waiting time nor HITM are a gain: advice gives the share of the line's transfers that can go away.
 """
 
 from collections.abc import Sequence

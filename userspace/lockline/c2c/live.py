@@ -102,7 +102,7 @@ class WaitOnLine:
 
 @dataclass(frozen=True, slots=True)
 class LiveLine:
-    """All that is told of one line.  hits, transfers: of a watched line; cost: of watching it."""
+    """All that a report says of one line.  hits, transfers: of a watched line; cost: of watching it."""
 
     report: LineReport
     source: str

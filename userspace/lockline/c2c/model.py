@@ -157,7 +157,7 @@ class Line:
     watch: Watch | None = None
     weighted: bool = False
     index: int | None = None
-    # Of transfers and of stores, by offset and instruction, where only shares are told: see c2c/shares.py.
+    # Of transfers and of stores, by offset and instruction, where the source has only shares: see c2c/shares.py.
     shares: Mapping[tuple[int, int], tuple[int, int]] = field(default_factory=dict)
     # Its figures in a text contradict each other.
     contradicted: bool = False
@@ -282,7 +282,7 @@ class OffsetReport:
 
 @dataclass(frozen=True, slots=True)
 class LineReport:
-    """All that is told of one line."""
+    """All that a report says of one line."""
 
     line: Line
     score: float

@@ -203,7 +203,7 @@ def _join(line: Line, types: Types, locks: Locks, infer: bool, word: int | None)
     by_symbol = place_by_symbol(line, types)
     if by_symbol:
         return found, by_symbol
-    # Where neither kernel nor program is told, it is a line's number in a text.
+    # Where neither kernel nor program is known, it is a line's number in a text.
     if line.symbol and line.space != "other":
         found = found or locks_by_name([line.symbol], locks, -line.symbol_offset)
         return found, Placement("", None, "", False, (f"the line is {line.symbol}+{line.symbol_offset:#x}",), ())

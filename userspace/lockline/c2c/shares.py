@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A line of which only shares are told: percentages by offset, without the totals that they are shares of.
+"""A line of which only shares are known: percentages by offset, without the totals that they are shares of.
 
 So are pages of the terminal browser and short excerpts.  Which member pays and which is written can be judged by
 shares; how much it is cannot.
@@ -41,7 +41,7 @@ def read_shares(text: str) -> dict[int, dict[tuple[int, int], tuple[int, int]]]:
 def by_shares(line: Line) -> Line:
     """The line with counts that have these shares, to be judged by; never to be shown.
 
-    No access pays more often than it loads, as far as loads are told.
+    No access pays more often than it loads, as far as loads are known.
     """
     bounds = [
         access.counts.loads * PARTS // paid

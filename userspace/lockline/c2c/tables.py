@@ -195,7 +195,7 @@ def read_tables(recording: Recording) -> Tables:
     others = max(0, line_count - sum(len(line.ids) for line in lines))
     transfers = whole.transfers + sum(map(_transfers_of, watches.values()))
     sampled = [source for source in sources if source.kind != WATCHPOINT]
-    # What watching lacks is told of each line.
+    # What watching cannot see stands with each line.
     shares = C2C_SHARES in recording.meta()
     coverage = (
         _coverage(sampled, whole, shares)

@@ -314,7 +314,7 @@ def _add_line(row: TableRow | None, detail: LineDetail | None, size: int, builde
     pages = 1 if row and row.pa_count == 1 else 0
     nodes = row.nodes if row else ""
     if known.address < 0:
-        # Lines are told apart by their addresses: such a line gets one that no data have.
+        # Lines are distinguished by their addresses: such a line gets one that no data have.
         name = f"line {known.index} of the text"
         builder.lines.append(MemoryLine(number, 1, -known.address * size, size, "other", 0, "", name, 0, nodes, pages))
     else:
@@ -367,7 +367,7 @@ def _report_tables(text: C2cText, name: str) -> Memory:
 
 
 def _sample_line(sample: Sample, lines: dict[tuple[int, int], int], builder: _Builder) -> int:
-    """The id of a sample's line; in user space lines of several processes are told apart."""
+    """The id of a sample's line; in user space lines of several processes differ."""
     address = sample.address & ~(_LINE_BYTES - 1)
     space = _space(address)
     pid = sample.pid if space == "user" else 0

@@ -53,7 +53,7 @@ def code_known(accesses: Sequence[Access]) -> bool:
 
 
 def wrote(access: Access) -> int:
-    """Stores, or atomic instructions where these are told instead: both their loads and their stores are locked."""
+    """Stores, or atomic instructions where the source has these instead: both their loads and their stores are locked."""
     counts = access.counts
     stores = counts.stores or 0
     return max(stores, counts.locked - stores) if counts.locked else stores
@@ -76,7 +76,7 @@ def significant(accesses: Iterable[Access]) -> list[Access]:
 class Users:
     """Who makes some accesses.  Of threads, CPUs and nodes: None if they are not known of all of the accesses.
 
-    count: at least so many CPUs, 0 if not even that is told; groups: at least so many threads or processes; alone: one
+    count: at least so many CPUs, 0 if not even that is known; groups: at least so many threads or processes; alone: one
     CPU, or one thread, made all of them; samples: of the accesses.
     """
 

@@ -20,7 +20,7 @@ from lockline.watch.estimate import hit_rate, transfer_rate, unwatched_pairs
 
 # From this share on a lock's word is what the line suffers from, and other members do not matter.
 LOCK_WORD = 0.85
-# Functions that are named where nothing else of a line is told.
+# Functions that are named where nothing else of a line is known.
 PAYERS = 3
 # Transfers in so many loads are next to none.
 RARE = 0.01
@@ -194,7 +194,7 @@ class _Case:
         if self.line.contradicted or any(map(_contradicts_itself, self.line.located)):
             doubts.append("figures of the line contradict each other, as where a text was typed by hand")
         if self.line.shares:
-            doubts.append(f"only shares are told, not how many they are of; {WHOLE_TEXT}")
+            doubts.append(f"only shares are known, not how many accesses they are of; {WHOLE_TEXT}")
         watch = self.line.watch
         if verdict == "none" and watch and len(watch.windows) < FEW_WINDOWS and watch.watched_ns < watch.span_ns / 2:
             doubts.append(f"what happens in bursts can be missed by {len(watch.windows)} windows")

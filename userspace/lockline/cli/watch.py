@@ -144,7 +144,7 @@ def make_report(
     if not rest:
         raise LocklineError("watch: no target; name a lock, a symbol, an address, or a recording with -i FILE")
     if options.btf is not None and (read := find_types((), options.btf).reader()) is not None:
-        # A wrong file is told before the watch, not instead of it.
+        # A wrong file is refused before the watch, not instead of it.
         read((), ("task_struct",), ())
     with tempfile.TemporaryDirectory(prefix="lockline-watch-") as directory:
         output = Path(options.output) if options.output is not None else Path(directory) / "watch.lockline"

@@ -47,7 +47,7 @@ _CONDITIONS = (
     ("interval_ns", "intervals"),
     ("lockline_version", "versions of lockline"),
 )
-# Longer by more than this is told.
+# Longer by more than this is reported.
 _MAX_LENGTH_RATIO = 1.25
 
 

@@ -46,7 +46,7 @@ def attributes_of(
     place: tuple[int, int] = (0, 0),
     user: tuple[int, int] = (0, 0),
 ) -> bytes:
-    """What the kernel is told about an event.
+    """What the kernel gets to know about an event.
 
     sampled: each so many (period), with these parts of a sample.  place: config1 and config2.  user: registers of user
     space, by their bits, and bytes of its stack, that a sample has.

@@ -18,7 +18,7 @@ def comm_of(pid: int) -> str:
 
 
 def named(pid: int) -> str:
-    """A process as people are told of it.  Raises LocklineError if it does not exist."""
+    """A process in words for people.  Raises LocklineError if it does not exist."""
     comm = comm_of(pid)
     if not comm:
         raise LocklineError(f"process {pid} does not exist")

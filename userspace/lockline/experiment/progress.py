@@ -275,7 +275,7 @@ def refuse_coarse(words: str, found: Check, slice_s: float) -> None:
             f"{words} takes {found.reading_s * 1e3:.0f} ms to read: too long for slices of {slice_s:g} s;"
             f" {_longer(found.reading_s * 10)}"
         )
-    # Single events may be rare; a sum that is told now and then says when it was told, not when work was done.
+    # Single events may be rare; a sum that is updated now and then shows when it was updated, not when work was done.
     # One that moved between most looks may do so more often than we looked.
     if found.moved < 0.5 and found.rate > 1.5 * found.steps and found.steps * slice_s < 3:
         raise LocklineError(

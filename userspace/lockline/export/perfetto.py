@@ -163,7 +163,7 @@ def _counters(trace: Trace, tracks: _Tracks, events: _Events) -> None:
 
 
 def _clocks(trace: Trace) -> Iterator[bytes]:
-    """Times are the kernel's monotonic ones; the wall clock's are told where they are known."""
+    """Times are the kernel's monotonic ones; the wall clock's are given where they are known."""
     clocks = [(_MONOTONIC, trace.begin_ns)]
     if trace.begin_unix_ns is not None and 0 <= trace.begin_unix_ns < 1 << 63:
         clocks.append((_REALTIME, trace.begin_unix_ns))

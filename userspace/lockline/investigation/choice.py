@@ -281,7 +281,7 @@ def judge(known: Investigation, ended: Ended) -> Verdict:
     seen = [one for _, one in known.observations if not one.not_enough]
     if not seen:
         return Verdict("unclear", "low", None, among, ended)
-    # Of next to no waiting no cause is told, but for what is sure whatever the waiting.
+    # Next to no waiting has no cause, but for what is sure whatever the waiting.
     user = waiting(known)[1]
     if _nothing_waits(known) and not standing:
         tested = user is not None

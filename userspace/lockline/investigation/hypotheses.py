@@ -74,7 +74,7 @@ THROTTLED = 0.1
 DELAYED = 0.6
 # Threads that wait for locks of programs, as long as nobody has looked.
 _EXPECTED_USER = 0.5
-# Threads from which on a wait that may be one for a lock is told.
+# Threads from which on a wait that may be one for a lock is reported.
 UNCLEAR_WAITERS = 0.1
 # Findings about lockline, not about the load.
 _OWN = ("perturbation",)
@@ -557,7 +557,7 @@ def _looked(seen: Observation, holders: Holders) -> Fact:
 def _in_program(known: Investigation, lock: UserLockSeen) -> list[Hypothesis]:
     """Why a program's lock is waited for so long."""
     subject = UserLock(lock.name, lock.mapping)
-    # No thread has it, or it is told already what those that have it do.
+    # No thread has it, or a finding says already what those that have it do.
     told_asleep = any(found.rule == "held-over-sleep" for _, one in known.observations for found in one.findings)
     if lock.goroutines or told_asleep:
         return []

@@ -33,7 +33,7 @@ _SVC_ARM = 0xD4000001
 _NUMBERS_ARM = frozenset({0xD2800F88, 0x52800F88})
 # Functions that are locks by their name: the C library's.
 LOCKS = ("pthread_spin_lock", "__pthread_spin_lock", "pthread_spin_trylock")
-# Threads of a process, on average, from which on they are told.
+# Threads of a process, on average, from which on they are reported.
 ENOUGH_CPUS = 0.05
 
 

@@ -8,7 +8,7 @@ from lockline.investigation.stops import Standing, Stop
 STOPPED = "stopped"
 # Claims whose culprit has ended.
 NOBODY_LEFT = ("why-owner-gone",)
-# Of a process's threads, on average, from which on that is told.
+# Of a process's threads, on average, from which on that is reported.
 _ENOUGH = 0.25
 
 

@@ -13,7 +13,7 @@ from lockline.recording.reader import Recording, Span
 from lockline.recording.tables import TABLES
 from lockline.recording.writer import write_recording
 
-# What others refer to, or what is told of the whole machine.
+# What others refer to, or what is about the whole machine.
 _WHOLE = ("kind", "lock", "cgroup", "container", "waiter", "stack", "frame", "btf", "cpu_pair")
 _BY_INTERVAL = ("wait_interval", "sample_interval", "outlier")
 # Signals whose tables have totals of the whole recording alone.

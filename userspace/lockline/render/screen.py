@@ -325,7 +325,7 @@ def _finding(
     what = f"{clean(words.title, style)}"
     if 0 < part <= 1:
         waiting = report.window.share(finding.impact.wait_ns) or 0.0
-        # How sure it is says nothing of how much it matters.
+        # How sure it is does not show how much it matters.
         small = f", a small effect: {few_threads(waiting)}" if waiting < SMALL_EFFECT else ""
         what += f" ({percent_short(part)} of all waiting{small})"
     lines = filled(f" {number} {finding.confidence:8}", what, columns, 2)

@@ -64,7 +64,7 @@ def _cause(document: Document) -> str:
     if verdict.kind == "cause" and verdict.waiters:
         of_all = f", {percent_short(verdict.part)} of all that wait" if verdict.part else ""
         keeps = f"it keeps {few_threads(verdict.waiters)} waiting{of_all}."
-        # How sure the cause is says nothing of how much it matters.
+        # How sure the cause is does not show how much it matters.
         small = verdict.waiters < SMALL_EFFECT
         text += f" Its effect is small: {keeps}" if small else f" {keeps.capitalize()}"
     return text

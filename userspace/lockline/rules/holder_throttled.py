@@ -11,7 +11,7 @@ LONG_NS = 1 * MS
 
 
 def find(report: Report) -> list[Finding]:
-    """Waits of 1 ms whose holder was throttled for a third of its hold (record --episodes); the longest is told."""
+    """Waits of 1 ms whose holder was throttled for a third of its hold (record --episodes); the longest is shown."""
     found = [
         (episode, holder)
         for episode in report.episodes

@@ -174,7 +174,7 @@ def transfer_rate(watch: Watch, offsets: Iterable[int]) -> Rate:
     """Transfers of the line between CPUs; offsets: where it was accessed.
 
     Windows that watched all of these see every transfer.  Some of its bytes give a lower bound: whatever happens on
-    others meanwhile, the line moves at least once for each transfer among these.  It is told where there are no
+    others meanwhile, the line moves at least once for each transfer among these.  It is used where there are no
     windows of all bytes, or where these few saw less than the bound.
     """
     seen = sum(window.transfers for window in watch.windows)
