@@ -2,7 +2,8 @@
 """A tracer that turns in wait_task_inactive() while its tracee wants the same lock: flights, and who did what.
 
 Virtual CPUs share no cache line that one of them could be starved of: the test checks that the report has both sides,
-the turns, the lock and what came before the end, on kernels with PREEMPT_RT.  Known holds are in test_known_episodes.py.
+the turns, the lock and what came before the end, on kernels with PREEMPT_RT.  Known holds are in
+test_known_episodes.py.
 """
 
 import sqlite3

@@ -53,7 +53,7 @@ def code_known(accesses: Sequence[Access]) -> bool:
 
 
 def wrote(access: Access) -> int:
-    """Stores, or atomic instructions where the source has these instead: both their loads and their stores are locked."""
+    """Stores, or atomic instructions where only these are known: both their loads and their stores are locked."""
     counts = access.counts
     stores = counts.stores or 0
     return max(stores, counts.locked - stores) if counts.locked else stores
