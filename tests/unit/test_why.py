@@ -22,11 +22,13 @@ from lockline.investigation.counters import (
     difference,
     parse_look,
     parse_pressure,
+    parse_ready,
     parse_schedstat,
     parse_stat,
     parse_throttled,
     parse_tracer,
 )
+from lockline.investigation.holding import Owner, ThreadLook, holders_of, part_on_cpu
 from lockline.investigation.hypotheses import hypotheses
 from lockline.investigation.model import (
     Counters,
@@ -37,7 +39,6 @@ from lockline.investigation.model import (
     Target,
     Unseen,
 )
-from lockline.investigation.observe import ThreadLook, holders_of
 from lockline.render import why_words
 from why_cases import (
     FUTEX_QUIET,
@@ -160,6 +161,17 @@ def test_a_programs_lock_leads_to_its_threads() -> None:
         ({"running": 0.1, "sleeping": 0.2, "disk": 0.7, "sleeps_in": "folio_wait_bit"}, "holder-sleeps"),
         ({"delayed": 0.9}, "holder-no-cpu"),
         ({"delayed": 0.9, "known": 3}, "user-lock"),
+        # 10 tasks want 2 CPUs: who has none for 80 % of the time has its fair part.  The lock does not name its holder,
+        # and threads that use it stand for that one.
+        ({"delayed": 0.8, "tasks": 10.0, "cpus": 2}, "user-lock"),
+        # It gets less than half of that: others are let go before it.
+        ({"delayed": 0.95, "tasks": 10.0, "cpus": 2}, "holder-no-cpu"),
+        # The lock names its holder, and that one mostly waits for a CPU.
+        ({"delayed": 0.8, "tasks": 10.0, "cpus": 2, "owners": 30}, "holder-no-cpu"),
+        ({"delayed": 0.55, "owners": 30}, "holder-no-cpu"),
+        # It runs, sleeps and wants a CPU: for none of these for half of the time.
+        ({"delayed": 0.8, "running": 0.6, "sleeping": 0.4, "owners": 30}, "user-lock"),
+        ({"delayed": 0.95, "running": 0.4, "disk": 0.6, "owners": 30, "sleeps_in": "fsync"}, "holder-sleeps"),
     ],
 )
 def test_what_the_threads_tell(looks: dict[str, Any], cause: str) -> None:
@@ -167,6 +179,52 @@ def test_what_the_threads_tell(looks: dict[str, Any], cause: str) -> None:
     verdict = judge(known, is_over(known) or "time")
     assert verdict.cause is not None
     assert verdict.cause.cause == cause
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "same", "part"),
+    [
+        # It stood still, ready, and has the lock all the time.
+        ((100, 50), (100, 50), True, 0.0),
+        # Who let go has run, though no tick has added that up yet.
+        ((100, 50), (100, 50), False, 1.0),
+        ((100, 50), (1100, 50), True, 1.0),
+        # It got a CPU, after a long wait.
+        ((100, 50), (1100, 9050), True, 0.1),
+        ((100, 50), (None, None), True, None),
+    ],
+)
+def test_the_part_of_a_holders_time_on_a_cpu(before: Any, after: Any, same: bool, part: float | None) -> None:
+    first, second = (ThreadLook(1, "server", "R", 0, "", *times) for times in (before, after))
+    assert part_on_cpu(first, second, same) == part
+
+
+def test_who_the_lock_names_is_its_holder() -> None:
+    """Three of four threads use the lock; one waits, one has it asleep on a disk, and one wants a CPU with no lock."""
+    waits, asleep, ready = (
+        ThreadLook(1, "waits", "S", 7, "futex_do_wait", 0, 0),
+        ThreadLook(2, "has it", "D", 0, "folio_wait_bit", 0, 0),
+        ThreadLook(3, "ready", "R", 0, "", 0, 0),
+    )
+    looks = [[waits, asleep, ready]] * 10
+    guessed = holders_of(looks, 7, known_users=(2, 3), look_ns=50 * MS)
+    assert (guessed.running, guessed.disk, guessed.owners, guessed.exact) == (0.5, 0.5, 0, False)
+    assert guessed.wants_cpu == 0.5
+    known = holders_of(looks, 7, known_users=(2, 3), look_ns=50 * MS, owners=[Owner(asleep)] * 9)
+    assert (known.running, known.disk, known.owners, known.known, known.exact) == (0.0, 1.0, 9, 9, True)
+    assert (known.wants_cpu, known.sleeps_in, known.comm) == (0.0, "folio_wait_bit", "has it")
+    # A few names are too few, and the time on a CPU counts of those alone that were ready.
+    few = holders_of(looks, 7, known_users=(2, 3), look_ns=50 * MS, owners=[Owner(asleep), *[None] * 9])
+    assert (few.owners, few.exact, few.running) == (1, False, 0.5)
+    half = [Owner(ready, 0.0), Owner(ready, 0.5), Owner(asleep)] * 3
+    mixed = holders_of(looks, 7, look_ns=50 * MS, owners=half)
+    assert (mixed.delayed, mixed.running) == (0.75, pytest.approx(2 / 3))
+    assert mixed.wants_cpu == pytest.approx(0.5)
+
+
+def test_tasks_that_want_a_cpu() -> None:
+    assert parse_ready("3.20 1.10 0.90 7/430 2211") == 6
+    assert parse_ready("") == parse_ready("1 2 3 x 4") == 0
 
 
 def test_a_cpu_limit_is_the_cause_where_it_stops_the_group_of_who_waits() -> None:

@@ -15,7 +15,7 @@ from lockline.investigation.counters import (
     parse_throttled,
     parse_tracer,
 )
-from lockline.investigation.observe import ThreadLook
+from lockline.investigation.holding import ThreadLook
 
 PROC = Path("/proc")
 CGROUPS = Path("/sys/fs/cgroup")
@@ -126,15 +126,15 @@ def descendants_of(pids: Sequence[int], most: int) -> tuple[int, ...]:
     return tuple(found[:most])
 
 
+def look_at_thread(pid: int, tid: int) -> ThreadLook | None:
+    """One thread of a process; None if it is gone."""
+    task = PROC / str(pid) / "task" / str(tid)
+    return parse_look(tid, *(text_of(task / name) for name in ("stat", "syscall", "wchan", "schedstat")))
+
+
 def look_at(pid: int, most: int) -> list[ThreadLook]:
     """All threads of a process, at most so many, one after the other."""
-    found = []
-    for tid in threads_of(pid, most):
-        task = PROC / str(pid) / "task" / str(tid)
-        look = parse_look(tid, *(text_of(task / name) for name in ("stat", "syscall", "wchan", "schedstat")))
-        if look is not None:
-            found.append(look)
-    return found
+    return [look for tid in threads_of(pid, most) if (look := look_at_thread(pid, tid)) is not None]
 
 
 def cpu_seconds_of(pid: int) -> float:

@@ -22,10 +22,10 @@ from lockline.cli.why_counters import (
     cpus_used_by,
     descendants_of,
     groups_of,
-    look_at,
     read_counters,
     short_text,
 )
+from lockline.cli.why_holders import look_at_holders
 from lockline.cli.why_sleeps import look_at_sleeps, process_of
 from lockline.cli.why_spins import look_at_spins
 from lockline.cli.why_still import stopped_now
@@ -34,7 +34,7 @@ from lockline.investigation.choice import most_cost_ns
 from lockline.investigation.counters import difference
 from lockline.investigation.machine import TRACERS_LOCKS
 from lockline.investigation.model import Choice, Cost, Investigation, Observation, Outcome, Step, Target
-from lockline.investigation.observe import holders_of, observe, observe_lines, observe_users
+from lockline.investigation.observe import observe, observe_lines, observe_users
 from lockline.recording.reader import open_recording
 from lockline.rules.report import make_report, with_lines
 
@@ -214,20 +214,12 @@ def _by_proc(choice: Choice, number: int, seen: Observation, cpu_ns: int) -> Mad
 def _looked(choice: Choice, known: Investigation, number: int) -> Made:
     """Looks at the threads of a process in /proc, without the collector."""
     assert choice.of is not None
-    lock, most = choice.of, probes.THREADS_LOOKED_AT
-    before, began, cpu = read_counters(), time.monotonic(), _own_cpu_ns()
-    looks = []
-    end = began + choice.seconds
-    while time.monotonic() < end:
-        looks.append(look_at(lock.tgid, most))
-        if not looks[-1]:
-            raise LocklineError(f"process {lock.tgid} is gone")
-        time.sleep(1 / probes.LOOKS_PER_S)
+    before, began, cpu, children = read_counters(), time.monotonic(), _own_cpu_ns(), _children_cpu_ns()
+    holders = look_at_holders(choice.of, choice.seconds)
     took_ns = round((time.monotonic() - began) * 1e9)
-    counters = difference(before, read_counters(), groups_of(lock.tgid), None)
-    holders = holders_of(looks, lock.address, lock.rwlock, lock.users, took_ns // len(looks))
+    counters = difference(before, read_counters(), groups_of(choice.of.tgid), None)
     seen = replace(_nothing_seen(choice, known, took_ns), holders=holders, counters=counters)
-    return _by_proc(choice, number, seen, _own_cpu_ns() - cpu)
+    return _by_proc(choice, number, seen, _own_cpu_ns() - cpu + _children_cpu_ns() - children)
 
 
 def _slept(choice: Choice, known: Investigation, number: int) -> Made:

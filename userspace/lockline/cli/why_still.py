@@ -4,11 +4,11 @@
 import struct
 from collections import Counter, defaultdict
 from collections.abc import Collection, Sequence
-from contextlib import suppress
 from dataclasses import replace
 
 from lockline.base.collector import ask_names
 from lockline.cli.why_counters import CGROUPS, PROC, descendants_of, short_text, text_of, threads_of
+from lockline.cli.why_holders import owner_of_mutex
 from lockline.cli.why_memory import Memory
 from lockline.investigation.sleeps import Sleeper, parse_call
 from lockline.investigation.stops import (
@@ -32,8 +32,6 @@ _STACK_BYTES = 1536
 _MOST_FRAMES = 24
 # Threads among which the one is looked for that runs an initialiser.
 _MOST_THREADS = 32
-# glibc's mutex: lock word, count, owner (sysdeps/nptl/bits/struct_mutex.h, of 64 bits).
-_MUTEX = struct.Struct("=iIi")
 
 
 def _status(pid: int, name: str) -> int:
@@ -132,25 +130,13 @@ class FutexWaiters:
         ]
         with Memory() as memory:
             return standing_of(
-                _waiters(still, memory), lambda tgid, word: _owner(memory, tgid, word), _is_alive, _Once(memory)
+                _waiters(still, memory), lambda tgid, word: owner_of_mutex(memory, tgid, word), _is_alive, _Once(memory)
             )
 
 
 def _is_alive(tid: int) -> bool:
     """Whether there is such a thread; one that has ended, and whose parent has not noticed, releases nothing."""
     return state_of(tid) not in ("", "Z", "X")
-
-
-def _owner(memory: Memory, tgid: int, word: int) -> int:
-    """The thread that a mutex of glibc names as its owner; 0: none, or its number is another one's here."""
-    with suppress(OSError):
-        if (PROC / str(tgid) / "ns" / "pid").readlink() == (PROC / "self" / "ns" / "pid").readlink():
-            data = memory.read(tgid, word, _MUTEX.size)
-            if len(data) == _MUTEX.size:
-                lock, _, owner = _MUTEX.unpack(data)
-                # 2: it is locked, and others wait.
-                return owner if lock == 2 and owner > 0 else 0
-    return 0
 
 
 def _stack_of(call: Sequence[str]) -> tuple[int, int] | None:

@@ -4,8 +4,8 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from lockline.investigation.holding import ThreadLook
 from lockline.investigation.model import Counters
-from lockline.investigation.observe import ThreadLook
 
 # futex() of x86-64 and of arm64, futex_wait(): their first argument is the word.
 _FUTEX_CALLS = frozenset({202, 98, 455})
@@ -118,6 +118,13 @@ def parse_look(tid: int, stat: str, syscall: str, wchan: str, schedstat: str) ->
     name = wchan.strip()
     times = parse_schedstat(schedstat) or (None, None)
     return ThreadLook(tid, head.partition("(")[2], state[0], futex, "" if name == "0" else name, *times)
+
+
+def parse_ready(loadavg: str) -> int:
+    """Of /proc/loadavg: the tasks that run or want a CPU, but for the one that reads; 0 if it does not tell."""
+    words = loadavg.split()
+    ready = words[3].partition("/")[0] if len(words) > 3 else ""
+    return max(0, int(ready) - 1) if ready.isdigit() else 0
 
 
 def parse_schedstat(text: str) -> tuple[int, int] | None:

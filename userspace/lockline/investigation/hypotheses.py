@@ -72,6 +72,10 @@ HOLD_NS = 50_000
 THROTTLED = 0.1
 # The part of the time that a thread wants a CPU and has none, beside others that want one too.
 DELAYED = 0.6
+# Of its fair part of the CPUs: who gets less of it is kept from running, whatever others do.
+FAIR = 0.5
+# Tasks for each CPU, from which on the CPUs are short.
+SHORT_OF_CPUS = 1.5
 # Threads that wait for locks of programs, as long as nobody has looked.
 _EXPECTED_USER = 0.5
 # Threads from which on a wait that may be one for a lock is reported.
@@ -546,7 +550,8 @@ def _looked(seen: Observation, holders: Holders) -> Fact:
         looks=Measure(holders.looks, "moments"),
         known=Measure(holders.known, "moments"),
         holder=Text(holders.comm) if holders.comm else None,
-        running=part(holders.running, "these moments"),
+        running=part(holders.running - holders.wants_cpu, "these moments"),
+        waiting=part(holders.wants_cpu, "these moments"),
         asleep=part(holders.sleeping + holders.disk, "these moments"),
         function=Function(holders.sleeps_in)
         if holders.sleeps_in and holders.sleeping + holders.disk >= HARDLY
@@ -606,12 +611,32 @@ def _in_program(known: Investigation, lock: UserLockSeen) -> list[Hypothesis]:
         found.append(
             _sleeps(subject, asleep, lock.waiters, holders.sleeps_in, told_fact, holders.known >= ENOUGH_LOOKS)
         )
-        delayed = holders.delayed or 0.0
-        evidence_delay = [
-            Evidence(fact("why-delayed", part=part(delayed, "the time in which its threads wanted one")), True, number)
-        ]
-        share = delayed * holders.running if delayed >= DELAYED else 0.0
-        found.append(_no_cpu(subject, share, lock.waiters, False, evidence_delay, True))
+        found.append(_wants_cpu(number, subject, lock.waiters, holders))
+    return found
+
+
+def _wants_cpu(number: int, lock: UserLock, waiters: float, holders: Holders) -> Hypothesis:
+    """Whether the holder of a program's lock mostly waits for a CPU.
+
+    If the lock names its holder, what that one does is known.  Else all threads that use the lock stand for it: on a
+    machine where everything waits for a CPU they do so too, and that does not show what happens with the lock held.
+    """
+    delayed, tasks = holders.delayed or 0.0, holders.tasks
+    told = [Evidence(fact("why-delayed", part=part(delayed, "the time in which its threads wanted one")), True, number)]
+    short = tasks >= SHORT_OF_CPUS * holders.cpus > 0
+    if short:
+        wanted = fact("why-short-of-cpus", tasks=Measure(tasks, "tasks"), cpus=Measure(holders.cpus, "CPUs"))
+        told.append(Evidence(wanted, True, number))
+    as_all = short and not holders.exact and 1 - delayed >= FAIR * holders.cpus / tasks
+    share = 0.0 if as_all or (delayed < DELAYED and not holders.exact) else holders.wants_cpu
+    found = _no_cpu(lock, share, waiters, False, told, True)
+    if short and found.state == "likely":
+        return replace(
+            found,
+            claim=fact(
+                "why-holder-no-cpu", lock=lock, tasks=Measure(tasks, "tasks"), cpus=Measure(holders.cpus, "CPUs")
+            ),
+        )
     return found
 
 

@@ -13,6 +13,8 @@ from lockline.investigation.sleeps import Sleeps
 from lockline.investigation.spins import Spins
 from lockline.investigation.stops import Stop
 
+# Moments at which a lock named its holder, from which on no other moments are needed.
+ENOUGH_OWNERS = 8
 # ruled out: a step looked, and it is not so.  not testable: this machine lacks what would tell.
 State: TypeAlias = Literal["proven", "likely", "open", "ruled out", "not testable"]
 Outcome: TypeAlias = Literal["done", "failed", "over budget", "not started", "interrupted"]
@@ -116,7 +118,8 @@ class Holders:
 
     looks: moments with a waiter.  running, sleeping, disk: parts of them, by the state of the one thread that uses the
     lock and does not wait for it.  sleeps_in: kernel function, the most frequent one.  delayed: of the time in which
-    threads of the process wanted a CPU, the part in which they had none.
+    the holder wanted a CPU, the part in which it had none.  owners: moments at which the lock itself named its holder;
+    from ENOUGH_OWNERS on these moments alone count.  tasks: that wanted one of all CPUs, on average; 0: not known.
     """
 
     looks: int
@@ -128,6 +131,19 @@ class Holders:
     sleeps_part: float
     delayed: float | None
     comm: str = ""
+    owners: int = 0
+    tasks: float = 0.0
+    cpus: int = 0
+
+    @property
+    def exact(self) -> bool:
+        """Whether the lock itself said who its holder is."""
+        return self.owners >= ENOUGH_OWNERS
+
+    @property
+    def wants_cpu(self) -> float:
+        """The part of the moments at which the holder wanted a CPU and had none."""
+        return self.running * (self.delayed or 0.0)
 
 
 @dataclass(frozen=True, slots=True)

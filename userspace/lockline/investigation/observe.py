@@ -2,9 +2,7 @@
 """From the report of one step to what it saw."""
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
-from itertools import pairwise
+from collections.abc import Sequence
 from typing import Any
 
 from lockline.analysis.answer import is_spinning, make_answer, user_waiting
@@ -20,7 +18,6 @@ from lockline.investigation.model import (
     Blamed,
     ClockRead,
     Counters,
-    Holders,
     Holding,
     LineSeen,
     Observation,
@@ -36,8 +33,6 @@ LINES = 10
 SHARED_LINE = "shared-line"
 # Processes that have a lock while others wait.
 BLAMED = 3
-# Less time in which holders wanted a CPU says nothing.
-ENOUGH_WANTED_NS = 5_000_000
 # Signals whose lack bears on a cause.
 _BEARING = (
     "spinlock holders",
@@ -256,116 +251,6 @@ def observe(report: Report, probe: str, counters: Counters | None = None) -> Obs
         perturbation="" if report.self_check is None else report.self_check.verdict,
         flow=flow_of(report),
         critical=critical_path(timed_waits(report)),
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class ThreadLook:
-    """One thread at one moment, as /proc tells: state letter, the futex that it waits for (0: none), and where.
-
-    on_cpu_ns: since it began; delayed_ns: in which it wanted a CPU and had none; None: not known.
-    """
-
-    tid: int
-    comm: str
-    state: str
-    futex: int
-    sleeps_in: str
-    on_cpu_ns: int | None = None
-    delayed_ns: int | None = None
-
-
-def _delayed(moments: Sequence[Mapping[int, ThreadLook]], look_ns: int) -> float | None:
-    """Of the time in which the likely holders wanted a CPU, the part in which they had none; None: not known.
-
-    moments: the likely holders of each; look_ns: from one to the next.  Counted from one look to the next, of threads
-    that are one in both.  The kernel adds up how long a thread wanted a CPU when it gets one: of one that is ready all
-    the time, and whose counts stand still, the looks themselves tell.
-    """
-    on_cpu = delayed = 0
-    starved: defaultdict[int, int] = defaultdict(int)
-    for first, second in pairwise(moments):
-        for tid in first.keys() & second.keys():
-            before, after = first[tid], second[tid]
-            if None in (before.on_cpu_ns, before.delayed_ns, after.on_cpu_ns, after.delayed_ns):
-                continue
-            ran = (after.on_cpu_ns or 0) - (before.on_cpu_ns or 0)
-            wanted = (after.delayed_ns or 0) - (before.delayed_ns or 0)
-            if not ran and not wanted and before.state == after.state == "R":
-                starved[tid] += look_ns
-                continue
-            # What the kernel adds up now has the looks before in it.
-            starved[tid] = 0
-            on_cpu += ran
-            delayed += wanted
-    delayed += sum(starved.values())
-    wanted = on_cpu + delayed
-    return delayed / wanted if wanted >= ENOUGH_WANTED_NS else None
-
-
-# How far apart the words of one pthread_rwlock_t lie: readers wait at one, writers at both.
-_RWLOCK_WORDS = 8
-
-
-def holders_of(
-    looks: Sequence[Sequence[ThreadLook]],
-    futex: int,
-    rwlock: bool = False,
-    known_users: Collection[int] = (),
-    look_ns: int = 0,
-) -> Holders:
-    """What the likely holder of a futex did, from looks at all threads of its process.
-
-    A thread that is ever seen waiting for the futex uses it, and known_users do: those that were seen to wait for it,
-    to own it or to let others on before.  At a moment when some of these wait, the others that wait at no futex are
-    those that may hold it: each has an equal part of that moment.  look_ns: from one look to the next.
-    """
-    near = _RWLOCK_WORDS if rwlock else 0
-
-    def waits(look: ThreadLook) -> bool:
-        return bool(look.futex) and abs(look.futex - futex) <= near
-
-    users = {look.tid for moment in looks for look in moment if waits(look)} | set(known_users)
-    waiting = 0
-    known = running = sleeping = disk = 0.0
-    functions: defaultdict[str, float] = defaultdict(float)
-    comms: Counter[str] = Counter()
-    likely: list[dict[int, ThreadLook]] = []
-    for moment in looks:
-        if not any(waits(look) for look in moment):
-            likely.append({})
-            continue
-        waiting += 1
-        # Who waits at another futex has let this one go if that is a condition variable, as it mostly is.  If it is a
-        # lock, the recording of futexes has seen that chain.
-        candidates = [look for look in moment if look.tid in users and not look.futex]
-        likely.append({look.tid: look for look in candidates})
-        if not candidates:
-            continue
-        known += 1
-        for look in candidates:
-            part = 1 / len(candidates)
-            comms[look.comm] += 1
-            if look.state == "R":
-                running += part
-                continue
-            if look.state == "D":
-                disk += part
-            else:
-                sleeping += part
-            functions[look.sleeps_in] += part
-    asleep = sleeping + disk
-    name, most = max(functions.items(), key=lambda item: (item[1], item[0]), default=("", 0.0))
-    return Holders(
-        looks=waiting,
-        known=round(known),
-        running=running / known if known else 0.0,
-        sleeping=sleeping / known if known else 0.0,
-        disk=disk / known if known else 0.0,
-        sleeps_in=name,
-        sleeps_part=most / asleep if asleep else 0.0,
-        delayed=_delayed(likely, look_ns),
-        comm=comms.most_common(1)[0][0] if comms else "",
     )
 
 

@@ -47,7 +47,7 @@ SENTENCES: Mapping[str, str] = {
     "why-hidden-waits": "Threads of {process} wait unseen: `{command}` shows what for",
     "why-unseen-goroutines": "Goroutines of {process} wait for mutexes, which the kernel does not see",
     "why-holder-sleeps": "The holder of {lock} sleeps with it held[, in {function}]",
-    "why-holder-no-cpu": "The holder of {lock} wants a CPU and gets none",
+    "why-holder-no-cpu": "The holder of {lock} wants a CPU and gets none[: {tasks} tasks want {cpus} CPUs]",
     "why-holder-throttled": "A CPU limit stops the holder of {lock}",
     "why-another-process": "another process than {process} has {lock} while that waits",
     "why-held-by-others": "{holder} has {lock} while {process} waits for it",
@@ -147,10 +147,11 @@ SENTENCES: Mapping[str, str] = {
     "why-no-long-hold": "no function that holds {lock} for long was seen",
     "why-looks": (
         "at {known} of {looks} moments with waiters the likely holder[ ({holder})] is known: it ran at {running} of"
-        " them, and slept at {asleep}[, mostly in {function}]"
+        " them, wanted a CPU at {waiting}, and slept at {asleep}[, mostly in {function}]"
     ),
     "why-few-looks": "only at {looks} moments with waiters the likely holder was known",
     "why-delayed": "the likely holder had no CPU for {part} of the time that it wanted one",
+    "why-short-of-cpus": "{tasks} tasks want the {cpus} CPUs of this machine, on average",
     "why-throttled": "control group {group} was stopped by its CPU limit for {part} of the time",
 }
 

@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Looks at the threads of a process while they wait for one of its locks: who has it, and what that thread does."""
+
+import os
+import struct
+import time
+from contextlib import suppress
+from dataclasses import replace
+
+from lockline.base.errors import LocklineError
+from lockline.cli.why_counters import PROC, look_at, look_at_thread, short_text
+from lockline.cli.why_memory import Memory
+from lockline.investigation import probes
+from lockline.investigation.counters import parse_ready
+from lockline.investigation.holding import Owner, ThreadLook, holders_of, part_on_cpu
+from lockline.investigation.model import Holders, UserLockSeen
+
+# glibc's mutex: lock word, count, owner (sysdeps/nptl/bits/struct_mutex.h, of 64 bits).
+_MUTEX = struct.Struct("=IIi")
+# The lock word when it is locked and others wait; of one that inherits priority, the bits with the owner.
+_WAITED_FOR = 2
+_TID_MASK = 0x3FFFFFFF
+# From a look at an owner to the next: longer than a tick of the slowest kernels (CONFIG_HZ=100).
+_GAP_S = 0.012
+
+
+def owner_of_mutex(memory: Memory, tgid: int, word: int) -> int:
+    """The thread that a mutex of glibc names as its owner, while others wait; 0: none, or its number differs here."""
+    with suppress(OSError):
+        if (PROC / str(tgid) / "ns" / "pid").readlink() == (PROC / "self" / "ns" / "pid").readlink():
+            data = memory.read(tgid, word, _MUTEX.size)
+            if len(data) == _MUTEX.size:
+                lock, _, owner = _MUTEX.unpack(data)
+                return owner if owner > 0 and (lock == _WAITED_FOR or lock & _TID_MASK == owner) else 0
+    return 0
+
+
+class _OwnerLooks:
+    """Looks at whom a lock names as its owner, if it does."""
+
+    def __init__(self, lock: UserLockSeen, memory: Memory) -> None:
+        self._lock, self._memory = lock, memory
+        # Neither goroutines nor readers are named.
+        self._named = not (lock.goroutines or lock.rwlock)
+
+    def _owner(self) -> int:
+        return owner_of_mutex(self._memory, self._lock.tgid, self._lock.address) if self._named else 0
+
+    def first(self) -> ThreadLook | None:
+        """The owner, if it is the same before and after the look at it."""
+        tid = self._owner()
+        look = look_at_thread(self._lock.tgid, tid) if tid else None
+        # A thread that is ready may let go meanwhile: it had the lock.
+        return look if look is None or look.state == "R" or self._owner() == tid else None
+
+    def second(self, first: ThreadLook | None) -> Owner | None:
+        """The same a moment later, which tells whether it had a CPU."""
+        if first is None:
+            return None
+        after = look_at_thread(self._lock.tgid, first.tid)
+        ran = None if after is None else part_on_cpu(first, after, self._owner() == first.tid)
+        return Owner(first, ran)
+
+
+def look_at_holders(lock: UserLockSeen, seconds: float) -> Holders:
+    """What the holder of a lock does, from looks at all threads of its process.  Raises LocklineError if it is gone."""
+    looks: list[list[ThreadLook]] = []
+    owners: list[Owner | None] = []
+    ready = []
+    began = time.monotonic()
+    with Memory() as memory:
+        of_owner = _OwnerLooks(lock, memory)
+        while time.monotonic() < began + seconds:
+            first = of_owner.first()
+            looks.append(look_at(lock.tgid, probes.THREADS_LOOKED_AT))
+            if not looks[-1]:
+                raise LocklineError(f"process {lock.tgid} is gone")
+            ready.append(parse_ready(short_text(f"{PROC}/loadavg")))
+            time.sleep(_GAP_S)
+            owners.append(of_owner.second(first))
+            time.sleep(1 / probes.LOOKS_PER_S - _GAP_S)
+    look_ns = round((time.monotonic() - began) * 1e9) // len(looks)
+    found = holders_of(looks, lock.address, lock.rwlock, lock.users, look_ns, owners)
+    return replace(found, tasks=sum(ready) / len(ready), cpus=os.cpu_count() or 1)

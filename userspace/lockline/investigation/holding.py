@@ -1,0 +1,164 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What the holder of a program's lock does: from looks at the threads of its process."""
+
+from collections import Counter, defaultdict
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise, zip_longest
+
+from lockline.investigation.model import ENOUGH_OWNERS, Holders
+
+# Less time in which holders wanted a CPU does not count.
+ENOUGH_WANTED_NS = 5_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class ThreadLook:
+    """One thread at one moment, as /proc tells: state letter, the futex that it waits for (0: none), and where.
+
+    on_cpu_ns: since it began; delayed_ns: in which it wanted a CPU and had none; None: not known.
+    """
+
+    tid: int
+    comm: str
+    state: str
+    futex: int
+    sleeps_in: str
+    on_cpu_ns: int | None = None
+    delayed_ns: int | None = None
+
+
+def _delayed(moments: Sequence[Mapping[int, ThreadLook]], look_ns: int) -> float | None:
+    """Of the time in which the likely holders wanted a CPU, the part in which they had none; None: not known.
+
+    moments: the likely holders of each; look_ns: from one to the next.  Counted from one look to the next, of threads
+    that are one in both.  The kernel adds up how long a thread wanted a CPU when it gets one: of one that is ready all
+    the time, and whose counts stand still, the looks themselves tell.
+    """
+    on_cpu = delayed = 0
+    starved: defaultdict[int, int] = defaultdict(int)
+    for first, second in pairwise(moments):
+        for tid in first.keys() & second.keys():
+            before, after = first[tid], second[tid]
+            if None in (before.on_cpu_ns, before.delayed_ns, after.on_cpu_ns, after.delayed_ns):
+                continue
+            ran = (after.on_cpu_ns or 0) - (before.on_cpu_ns or 0)
+            wanted = (after.delayed_ns or 0) - (before.delayed_ns or 0)
+            if not ran and not wanted and before.state == after.state == "R":
+                starved[tid] += look_ns
+                continue
+            # What the kernel adds up now has the looks before in it.
+            starved[tid] = 0
+            on_cpu += ran
+            delayed += wanted
+    delayed += sum(starved.values())
+    wanted = on_cpu + delayed
+    return delayed / wanted if wanted >= ENOUGH_WANTED_NS else None
+
+
+@dataclass(frozen=True, slots=True)
+class Owner:
+    """Whom a mutex names as its owner at one moment; ran: if it is ready, the part of that time on a CPU, or None."""
+
+    look: ThreadLook
+    ran: float | None = None
+
+
+def part_on_cpu(before: ThreadLook, after: ThreadLook, same: bool) -> float | None:
+    """Of two looks at a thread that is ready at the first: the part of its time on a CPU; None: not known.
+
+    same: it is the owner at both.  What it has waited for a CPU is added up when it gets one, with what was before the
+    first look: that is right, as it waited at that look then.  The looks are further apart than the scheduler's tick,
+    which adds up what a running thread uses.
+    """
+    if None in (before.on_cpu_ns, before.delayed_ns, after.on_cpu_ns, after.delayed_ns):
+        return None
+    ran = max(0, (after.on_cpu_ns or 0) - (before.on_cpu_ns or 0))
+    wanted = max(0, (after.delayed_ns or 0) - (before.delayed_ns or 0))
+    if not ran and not wanted:
+        # Who lets go of a lock runs.
+        return 0.0 if same else 1.0
+    return ran / (ran + wanted)
+
+
+def _delayed_owners(owners: Sequence[Owner | None]) -> float | None:
+    """The same of owners that were ready: each moment counts alike."""
+    ran = [one.ran for one in owners if one is not None and one.look.state == "R" and one.ran is not None]
+    return 1 - sum(ran) / len(ran) if ran else None
+
+
+# How far apart the words of one pthread_rwlock_t lie: readers wait at one, writers at both.
+_RWLOCK_WORDS = 8
+
+
+def holders_of(
+    looks: Sequence[Sequence[ThreadLook]],
+    futex: int,
+    rwlock: bool = False,
+    known_users: Collection[int] = (),
+    look_ns: int = 0,
+    owners: Sequence[Owner | None] = (),
+) -> Holders:
+    """What the likely holder of a futex did, from looks at all threads of its process.
+
+    A thread that is ever seen waiting for the futex uses it, and known_users do: those that were seen to wait for it,
+    to own it or to let others on before.  At a moment when some of these wait, the others that wait at no futex are
+    those that may hold it: each has an equal part of that moment.  look_ns: from one look to the next.  owners: whom
+    the lock names at each look, as far as it does: with enough of these, nothing is guessed.
+    """
+    near = _RWLOCK_WORDS if rwlock else 0
+
+    def waits(look: ThreadLook) -> bool:
+        return bool(look.futex) and abs(look.futex - futex) <= near
+
+    users = {look.tid for moment in looks for look in moment if waits(look)} | set(known_users)
+    named = [
+        owner if owner is not None and not owner.look.futex and any(map(waits, moment)) else None
+        for moment, owner in zip_longest(looks, owners[: len(looks)])
+    ]
+    owned = sum(owner is not None for owner in named)
+    exact = owned >= ENOUGH_OWNERS
+    waiting = 0
+    known = running = sleeping = disk = 0.0
+    functions: defaultdict[str, float] = defaultdict(float)
+    comms: Counter[str] = Counter()
+    likely: list[dict[int, ThreadLook]] = []
+    for moment, owner in zip(looks, named, strict=True):
+        if not any(waits(look) for look in moment):
+            likely.append({})
+            continue
+        waiting += 1
+        # Who waits at another futex has let this one go if that is a condition variable, as it mostly is.  If it is a
+        # lock, the recording of futexes has seen that chain.
+        candidates = [look for look in moment if look.tid in users and not look.futex]
+        if exact:
+            candidates = [] if owner is None else [owner.look]
+        likely.append({look.tid: look for look in candidates})
+        if not candidates:
+            continue
+        known += 1
+        for look in candidates:
+            part = 1 / len(candidates)
+            comms[look.comm] += 1
+            if look.state == "R":
+                running += part
+                continue
+            if look.state == "D":
+                disk += part
+            else:
+                sleeping += part
+            functions[look.sleeps_in] += part
+    asleep = sleeping + disk
+    name, most = max(functions.items(), key=lambda item: (item[1], item[0]), default=("", 0.0))
+    return Holders(
+        looks=waiting,
+        known=round(known),
+        running=running / known if known else 0.0,
+        sleeping=sleeping / known if known else 0.0,
+        disk=disk / known if known else 0.0,
+        sleeps_in=name,
+        sleeps_part=most / asleep if asleep else 0.0,
+        delayed=_delayed_owners(named) if exact else _delayed(likely, look_ns),
+        owners=owned,
+        comm=comms.most_common(1)[0][0] if comms else "",
+    )
