@@ -12,6 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <time.h>
@@ -181,15 +183,23 @@ static void show_variables(const struct live *live)
 			  member(live, member(live, read_word(live, address), "pglist_data", "node_zones"), "zone",
 				 "lock"),
 			  KIND_SPINLOCK);
+	if (!symbols_address(live->symbols, "root_mem_cgroup", &address)) {
+		address = read_word(live, member(live, read_word(live, address), "mem_cgroup", "nodeinfo"));
+		address = member(live, address, "mem_cgroup_per_node", "lruvec");
+		show_from(live, "pages of a cgroup", member(live, address, "lruvec", "lru_lock"), KIND_SPINLOCK,
+			  "folio_lruvec_lock_irqsave");
+	}
 }
 
 static int show_files(const struct live *live)
 {
 	int pipe_fds[2] = {-1, -1}, sockets[2] = {-1, -1}, epoll = epoll_create1(0), directory = open("/", O_RDONLY);
 	struct epoll_event event = {};
-	__u64 file, pipe_object, inode, sock, epoll_object;
+	int event_fd = eventfd(0, 0), memory = memfd_create("memory", 0);
+	__u64 file, pipe_object, inode, sock, epoll_object, super;
 
-	if (epoll < 0 || directory < 0 || pipe(pipe_fds) || socketpair(AF_UNIX, SOCK_STREAM, 0, sockets))
+	if (epoll < 0 || directory < 0 || event_fd < 0 || memory < 0 || pipe(pipe_fds) ||
+	    socketpair(AF_UNIX, SOCK_STREAM, 0, sockets))
 		return -errno;
 	epoll_ctl(epoll, EPOLL_CTL_ADD, pipe_fds[0], &event);
 	inode = follow(live, file_of(live, pipe_fds[0]), "file", "f_inode");
@@ -198,12 +208,23 @@ static int show_files(const struct live *live)
 		  function(live, "anon_pipe_write") ? "anon_pipe_write" : "pipe_write");
 	show_from(live, "pipe rd_wait", member(live, pipe_object, "pipe_inode_info", "rd_wait"), KIND_SPINLOCK,
 		  function(live, "anon_pipe_read") ? "anon_pipe_read" : "pipe_read");
+	show_from(live, "pipe rd_wait, polled", member(live, pipe_object, "pipe_inode_info", "rd_wait"), KIND_SPINLOCK,
+		  "poll_freewait");
+	show_from(live, "eventfd, polled",
+		  member(live, follow(live, file_of(live, event_fd), "file", "private_data"), "eventfd_ctx", "wqh"),
+		  KIND_SPINLOCK, "poll_freewait");
 	show_from(live, "pipe mutex, strange caller", member(live, pipe_object, "pipe_inode_info", "mutex"), KIND_MUTEX,
 		  "vfs_read");
 
 	file = file_of(live, directory);
 	inode = follow(live, file, "file", "f_inode");
 	show_lock(live, "directory inode", member(live, inode, "inode", "i_rwsem"), KIND_RWSEM_READ);
+	super = follow(live, follow(live, file_of(live, memory), "file", "f_inode"), "inode", "i_sb");
+	show_from(live, "inodes of a file system", member(live, super, "super_block", "s_inode_list_lock"),
+		  KIND_SPINLOCK, "evict");
+	show_from(live, "tmpfs",
+		  member(live, follow(live, super, "super_block", "s_fs_info"), "shmem_sb_info", "stat_lock"),
+		  KIND_SPINLOCK, "shmem_mknod");
 	show_lock(live, "dentry lock",
 		  member(live, read_word(live, member(live, file, "file", "f_path") + 8), "dentry", "d_lockref"),
 		  KIND_SPINLOCK);
