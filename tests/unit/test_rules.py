@@ -253,43 +253,6 @@ def test_holder_preempted(
 
 
 @pytest.mark.parametrize(
-    ("function", "length_ns", "found"),
-    [
-        ("_raw_spin_lock_irqsave", 2 * MS, True),
-        ("_raw_spin_lock", 2 * MS, False),
-        ("_raw_spin_lock_irqsave", 200 * US, False),
-    ],
-)
-def test_spinning_with_interrupts_off(made: Callable[..., Made], function: str, length_ns: int, found: bool) -> None:
-    recording = made()
-    recording.lock(1, "timer_bases.lock", "per-CPU symbol")
-    recording.waits(1, SPINLOCK, length_ns, 1)
-    recording.builder.stack(1, "native_queued_spin_lock_slowpath", function, "lock_timer_base")
-    recording.outlier(1, SPINLOCK, length_ns, 1)
-    findings = recording.findings()
-    assert ("interrupts-off" in rules_of(findings)) == found
-    if found:
-        assert any("inferred" in evidence for evidence in one(findings, "interrupts-off").evidence)
-
-
-@pytest.mark.parametrize(
-    ("function", "most_ns", "found"),
-    [
-        ("_raw_spin_unlock_irqrestore", 900 * US, True),
-        ("_raw_spin_unlock", 900 * US, False),
-        ("_raw_spin_unlock_irq", 90 * US, False),
-    ],
-)
-def test_held_with_interrupts_off(made: Callable[..., Made], function: str, most_ns: int, found: bool) -> None:
-    recording = made()
-    recording.lock(1, "timer_bases.lock", "per-CPU symbol")
-    recording.waits(1, SPINLOCK, most_ns, 1)
-    recording.builder.stack(1, function, "mod_timer")
-    recording.held(1, SPINLOCK, 2, 3, most_ns, most_ns, stack=1)
-    assert ("interrupts-off" in rules_of(recording.findings())) == found
-
-
-@pytest.mark.parametrize(
     ("clocksource", "cpus", "found"), [("hpet", 4, True), ("acpi_pm", 2, True), ("hpet", 1, False), ("tsc", 4, False)]
 )
 def test_shared_clock(made: Callable[..., Made], clocksource: str, cpus: int, found: bool) -> None:

@@ -83,7 +83,7 @@ SENTENCES: Mapping[str, str] = {
     "priority-inversion": "{waiter}, a real-time task, waits for {lock} while its holder {holder} does not run",
     "readers-starved": "Readers of {lock} are starved by writers",
     "shared-clocksource": "Every reading of the time queues for one device ({device})",
-    "spun-interrupts-off": "{cpu} spun for {lock} with interrupts off for {waited}",
+    "spun-interrupts-off": "{cpu} spun for {lock} with interrupts off for {waited}[, the longest of {waits}]",
     "thundering-herd": "Each wake-up wakes {threads} threads of {process} that want {lock:short}, and one gets it",
     "tracing": "Tracing (ptrace)[ by {tracer}] makes tasks wait for locks",
     "throttled-while-holding": "A limit of CPU time stops {holder} while it holds {lock}",
@@ -129,6 +129,10 @@ SENTENCES: Mapping[str, str] = {
     "inferred-from-release": (
         "inferred: that function restores interrupts, disabled when the lock was taken; the longest hold may be"
         " another one"
+    ),
+    "many-locks-stall": (
+        "waiters spun for {limit} or more for {locks}, and no lock has more than half of that time: something may"
+        " stop CPUs from outside, as a host or firmware does"
     ),
     "such-waits": "the recording has {waits} such waits of {limit} or more",
     "holder-throttled": "{holder} held it for {held} of that, and was throttled for {throttled}: {part}",
@@ -222,6 +226,10 @@ REMEDIES: Mapping[str, str] = {
     "even-work": "split the work evenly, or into small parts that whoever is free takes (OpenMP: schedule(dynamic))",
     "fewer-futex-waiters": "spin in user space before the system call, or have fewer threads wait on one futex",
     "find-holder": "find who held it meanwhile: that CPU could not even serve its timer",
+    "find-who-stops-cpus": (
+        "look whether the host takes CPUs away (column st of `vmstat 1`) or firmware stops them (`turbostat --show"
+        " SMI`), before you look for a holder"
+    ),
     "generator-by-thread": "give each thread a generator of its own: rand_r(), random_r(), std::mt19937",
     "go-block-profile": (
         "`go tool pprof http://HOST/debug/pprof/block` (runtime.SetBlockProfileRate) has the lines that send and those"

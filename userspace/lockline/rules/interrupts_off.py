@@ -1,13 +1,20 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Long holds, or long spinning, with interrupts off: that CPU serves no device and no timer meanwhile."""
 
-from lockline.analysis.findings import Cpu, Fact, Finding, Function, Impact, Lock, Task, fact, ns, remedy
-from lockline.analysis.model import Report
-from lockline.rules.common import MS, US, callers, who
+from collections import Counter, defaultdict
 
-# An interrupt that is late by so much is a latency problem of its own.
+from lockline.analysis.answer import NEGLIGIBLE_WAIT_NS, is_spinning
+from lockline.analysis.findings import Cpu, Fact, Finding, Function, Impact, Lock, Measure, Task, fact, ns, remedy
+from lockline.analysis.model import OutlierWait, Report
+from lockline.rules.common import MS, US, WORTH_TELLING, callers, share, who
+
+# Shorter ones are not looked at: most kernels have drivers that keep interrupts off for as long.
 LONG_HOLD_NS = 500 * US
 LONG_WAIT_NS = 1 * MS
+
+# Where so many locks stall alike, and none of them has half of it, whoever stops CPUs from outside is at work.
+STALLED_LOCKS = 4
+ONE_LOCK = 0.5
 
 _TAKES = ("_raw_spin_lock_irqsave", "_raw_spin_lock_irq", "_raw_write_lock_irqsave", "_raw_write_lock_irq")
 # Locks that the kernel takes with interrupts off wherever it does, by any function: of run queues, their tasks, timers.
@@ -26,36 +33,74 @@ def _why_off(functions: list[str]) -> Fact:
     return fact("always-taken-off")
 
 
+def _matters(report: Report, longest_ns: int, total_ns: int) -> bool:
+    """Whether anybody would notice: often, or once for long.  Who runs a real-time kernel notices each."""
+    realtime = "PREEMPT_RT" in (report.host.kernel_version or "")
+    return realtime or longest_ns >= NEGLIGIBLE_WAIT_NS or share(report, total_ns) >= WORTH_TELLING
+
+
+def _stalled_locks(report: Report) -> int:
+    """How many locks have long spinning waits, if that is the CPUs' matter and not one lock's; else 0."""
+    stalled = Counter[str]()
+    for wait in report.outliers:
+        if wait.wait_ns >= LONG_WAIT_NS and is_spinning(wait.kind):
+            stalled[wait.lock] += wait.wait_ns
+    spread = len(stalled) >= STALLED_LOCKS and max(stalled.values()) <= ONE_LOCK * stalled.total()
+    return len(stalled) if spread else 0
+
+
+def _takes(wait: OutlierWait) -> tuple[str, ...]:
+    return _TAKES + (_PLAIN if wait.lock.startswith(_ALWAYS_OFF) else ())
+
+
+def _is_off(wait: OutlierWait) -> bool:
+    return is_spinning(wait.kind) and any(frame.symbol in _takes(wait) for frame in wait.stack)
+
+
+def _of_cpu(waits: list[OutlierWait], stalled: int) -> Finding:
+    """Of one CPU and one lock; stalled: how many locks stall, if it is all of them.  The longest tells the story."""
+    longest = max(waits, key=lambda wait: wait.wait_ns)
+    functions = [frame.symbol for frame in longest.stack]
+    site = callers(longest.stack)
+    cpu = Cpu(longest.cpu)
+    return Finding(
+        rule="interrupts-off",
+        subject=cpu,
+        confidence="low" if stalled else "medium",
+        claim=fact(
+            "spun-interrupts-off",
+            cpu=cpu,
+            lock=Lock(longest.lock),
+            waited=ns(longest.wait_ns),
+            waits=Measure(len(waits), "waits") if len(waits) > 1 else None,
+        ),
+        evidence=(
+            fact(
+                "waited-in",
+                waiter=Task(longest.task.comm, longest.task.tid, longest.container),
+                function=_first(functions, _takes(longest)),
+                caller=Function(site[0]) if site else None,
+            ),
+            _why_off(functions),
+            *((fact("many-locks-stall", locks=Measure(stalled, "locks"), limit=ns(LONG_WAIT_NS)),) if stalled else ()),
+        ),
+        remedies=(remedy("find-who-stops-cpus") if stalled else remedy("find-holder", cpu=cpu),),
+        impact=Impact(sum(wait.wait_ns for wait in waits)),
+    )
+
+
 def _waits(report: Report) -> list[Finding]:
-    found = []
-    for outlier in report.outliers:
-        functions = [frame.symbol for frame in outlier.stack]
-        takes = _TAKES + (_PLAIN if outlier.lock.startswith(_ALWAYS_OFF) else ())
-        if outlier.wait_ns < LONG_WAIT_NS or not any(function in takes for function in functions):
-            continue
-        site = callers(outlier.stack)
-        cpu = Cpu(outlier.cpu)
-        found.append(
-            Finding(
-                rule="interrupts-off",
-                subject=cpu,
-                confidence="medium",
-                claim=fact("spun-interrupts-off", cpu=cpu, lock=Lock(outlier.lock), waited=ns(outlier.wait_ns)),
-                evidence=(
-                    fact(
-                        "waited-in",
-                        waiter=Task(outlier.task.comm, outlier.task.tid, outlier.container),
-                        function=_first(functions, takes),
-                        caller=Function(site[0]) if site else None,
-                    ),
-                    _why_off(functions),
-                ),
-                remedies=(remedy("find-holder", cpu=cpu),),
-                impact=Impact(outlier.wait_ns),
-            )
-        )
-    # The longest tells the story.
-    return found[:1]
+    waits: defaultdict[tuple[int, str], list[OutlierWait]] = defaultdict(list)
+    for wait in report.outliers:
+        if wait.wait_ns >= LONG_WAIT_NS and _is_off(wait):
+            waits[wait.cpu, wait.lock].append(wait)
+    stalled = _stalled_locks(report)
+    found = [
+        _of_cpu(some, stalled)
+        for some in waits.values()
+        if _matters(report, max(wait.wait_ns for wait in some), sum(wait.wait_ns for wait in some))
+    ]
+    return sorted(found, key=lambda finding: -finding.impact.wait_ns)[:1]
 
 
 def _holds(report: Report) -> list[Finding]:
@@ -63,6 +108,8 @@ def _holds(report: Report) -> list[Finding]:
     for lock in report.locks:
         for holder in lock.holders:
             if holder.max_caused_ns < LONG_HOLD_NS:
+                continue
+            if not _matters(report, holder.max_caused_ns, holder.caused_ns):
                 continue
             for stack in holder.stacks:
                 functions = [frame.symbol for frame in stack.frames]
@@ -95,5 +142,5 @@ def _holds(report: Report) -> list[Finding]:
 
 
 def find(report: Report) -> list[Finding]:
-    """The longest spinning, and the longest hold, that are inferred to be with interrupts off."""
+    """The most spinning of one CPU, and the worst holder, that are inferred to be with interrupts off."""
     return _waits(report) + _holds(report)
