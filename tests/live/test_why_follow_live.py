@@ -83,3 +83,40 @@ def test_one_cause_ends_and_another_begins(tmp_path: Path, capsys: pytest.Captur
     screen = capsys.readouterr().out
     assert "\nSTORY " in screen
     assert "ended by" in screen
+
+
+def test_sigterm_tells_the_story_of_a_machine(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Of the whole machine, whose causes are not ours alone: SIGTERM ends it as Ctrl-C does."""
+    page, said, kept, scratch = (tmp_path / name for name in ("page.html", "said", "kept.data", "scratch"))
+    scratch.mkdir()
+    with running(("switched", "another", "4"), tmp_path), said.open("wb") as errors:
+        command = ["why", "-a", "--follow", "-d", "8", "--html", str(page), "-o", str(kept)]
+        follower = subprocess.Popen(
+            [sys.executable, "-m", "lockline", *command, "--max-overhead", "50%"],
+            env={**os.environ, "PYTHONPATH": str(TOP / "userspace"), "TMPDIR": str(scratch)},
+            stdout=subprocess.PIPE,
+            stderr=errors,
+        )
+        try:
+            wait_for(lambda: page.exists() or follower.poll() is not None, "the first answer")
+            assert follower.poll() is None, said.read_text()
+            first = page.read_text()
+            follower.terminate()
+            assert follower.wait(60) == 0, said.read_text()
+        finally:
+            follower.kill()
+            follower.wait()
+    assert list(scratch.iterdir()) == []
+    assert kept.stat().st_mode & 0o777 == 0o600
+    assert 'id="followed"' in first
+    assert 'id="followed"' in page.read_text()
+    # The recording tells the same, as a page too.
+    capsys.readouterr()
+    assert cli.main(["report", str(kept), "--why", "--format", "json"]) == 0
+    story = json.loads(capsys.readouterr().out)
+    validator_of("why").validate(story)
+    followed = story["followed"]
+    assert followed["chapters"]
+    assert followed["investigations"] >= 1
+    assert followed["end_unix_ns"] > followed["begin_unix_ns"]
+    assert story["target"] == "this machine"

@@ -6,6 +6,9 @@ from typing import Any
 
 import pytest
 
+from lockline.analysis.findings import Process, UserLock
+from lockline.analysis.futex import LOCK, FutexWaits
+from lockline.analysis.model import Figures
 from lockline.analysis.run_times import switch_on, without_names
 from lockline.analysis.user_evidence import (
     ANY_BARRIER,
@@ -27,6 +30,7 @@ from lockline.analysis.user_evidence import (
     PY_MUTEX,
     PY_QUEUE,
     ROW_LOCK,
+    RUBY_GVL,
     RUST_CHANNEL,
     RUST_MUTEX,
     RUST_RWLOCK,
@@ -39,8 +43,11 @@ from lockline.analysis.user_evidence import (
 )
 from lockline.analysis.user_locks import recognise, unseen_goroutines
 from lockline.recording import rows
+from lockline.render.findings import fact_words
+from lockline.rules.user_lock import _claim
 from user_words import LIBC, MS, WINDOW, word
 
+NO_FIGURES = Figures(0, 0, 0, 0, ())
 PEERS = {"waiters": 4, "wakers": 4, "both": 4, "wakes": 900, "tasks_woken": 900}
 
 
@@ -635,3 +642,21 @@ def test_both_words_of_a_rwlock_of_rust() -> None:
     words = [replace(readers, waits=readers.waits + third.waits), replace(writers, futex=near)]
     (known,) = recognise(words, set(), WINDOW)
     assert (known.make, known.lock, len(known.words)) == (RUST_RWLOCK, True, 2)
+
+
+@pytest.mark.parametrize(
+    ("make", "waiting", "claim"),
+    [
+        (GIL, 0.27, "gil-at-times"),
+        (GIL, 2.0, "gil-bound"),
+        (RUBY_GVL, 0.2, "gvl-at-times"),
+        (RUBY_GVL, 0.5, "gvl-bound"),
+    ],
+)
+def test_a_program_that_hardly_waits_is_not_bound(make: str, waiting: float, claim: str) -> None:
+    """That threads wait for the lock is as sure; that it holds the program back is not said."""
+    seen = word(1, 4096)
+    futex = FutexWaits(seen.futex, seen.total, LOCK, "", NO_FIGURES, NO_FIGURES, make=make)
+    told = _claim(futex, Process("app", 7), UserLock("gil", ""), None, None, waiting)
+    assert told.what == claim
+    assert "bound" in fact_words(told) if claim.endswith("bound") else "at times" in fact_words(told)

@@ -189,14 +189,15 @@ def test_what_the_threads_tell(looks: dict[str, Any], cause: str) -> None:
         # Who let go has run, though no tick has added that up yet.
         ((100, 50), (100, 50), False, 1.0),
         ((100, 50), (1100, 50), True, 1.0),
-        # It got a CPU, after a long wait.
+        # It got a CPU, after a wait within the gap, and after one that had begun before the first look.
         ((100, 50), (1100, 9050), True, 0.1),
+        ((100, 50), (1100, 10051), False, 0.0),
         ((100, 50), (None, None), True, None),
     ],
 )
 def test_the_part_of_a_holders_time_on_a_cpu(before: Any, after: Any, same: bool, part: float | None) -> None:
     first, second = (ThreadLook(1, "server", "R", 0, "", *times) for times in (before, after))
-    assert part_on_cpu(first, second, same) == part
+    assert part_on_cpu(first, second, same, gap_ns=10_000) == part
 
 
 def test_who_the_lock_names_is_its_holder() -> None:

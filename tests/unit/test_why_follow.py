@@ -14,12 +14,15 @@ from lockline.investigation import probes
 from lockline.investigation.choice import judge
 from lockline.investigation.follow import Following, Glimpse, Picture
 from lockline.investigation.model import Plan
+from lockline.page.html import Writer
+from lockline.page.why import make_page
 from lockline.render import why_screen
 from lockline.render.documents import why as document
 from schemas import validator_of
 from why_cases import MACHINE, USER_LOCK, S, finding, known_of, lock, observation, user_lock
 
 PLAN = Plan(seconds=20, max_overhead=0.01, cpus=2)
+WRITE = Writer(Style(unicode=True))
 QUIET = Picture("nothing", "", frozenset(), "high", 0.0)
 
 
@@ -236,5 +239,16 @@ def test_the_story_of_both_is_told() -> None:
     told = "\n".join(why_screen.story(followed, Style(), 100))
     assert "it goes on" in told
     assert "2 investigations and 11 short looks" in told
+    # The page has both, with names as text; that of a single investigation has no such part.
+    hostile = replace(chapters[0], verdict=replace(made.verdict, title="<b>The first one", culprit="<i>x (7)"))
+    page = make_page(replace(story, followed=replace(followed, chapters=(hostile, chapters[1]), left_out=3)), WRITE)
+    assert "&lt;b&gt;The first one" in page
+    assert "&lt;i&gt;x (7)" in page
+    assert "<b>" not in page
+    assert page.count("it goes on") == 1
+    assert "2 investigations and 11 short looks" in page
+    assert "3 older entries are left out" in page
+    assert 'id="followed"' in page
+    assert 'id="followed"' not in make_page(made, WRITE)
     # A story of an older lockline has none.
     assert document.from_json(document.as_json(made)).followed is None

@@ -189,8 +189,8 @@ class Follower:
         return (len(chapters) + self.found.state.left_out, chapters[-1].end_ns if chapters else None)
 
     def run(self) -> None:
-        """Go on until Ctrl-C, or until nobody is left whom it is about.  Raises LocklineError."""
-        with suppress(KeyboardInterrupt):
+        """Go on until Ctrl-C or SIGTERM, or until nobody is left whom it is about.  Raises LocklineError."""
+        with _until_asked():
             while not self.found.over:
                 before = self._identity()
                 move = logic.next_move(self.found.state, time.monotonic_ns())
@@ -211,17 +211,29 @@ class Follower:
 
 
 @contextmanager
+def _until_asked() -> Iterator[None]:
+    """Ctrl-C and SIGTERM (see ended_by_signals()) end it, and the story follows; SIGHUP leaves, as nobody reads it."""
+    try:
+        with suppress(KeyboardInterrupt):
+            yield
+    except SystemExit as left:
+        if left.code != 128 + signal.SIGTERM:
+            raise
+
+
+@contextmanager
 def _undisturbed() -> Iterator[None]:
-    """A second Ctrl-C does not leave the story half written."""
+    """A second Ctrl-C or SIGTERM does not leave the story half written."""
 
     def later(number: int, frame: FrameType | None) -> None:
         del number, frame
 
-    before = signal.signal(signal.SIGINT, later)
+    before = {number: signal.signal(number, later) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def follow(arguments: argparse.Namespace, target: Target, directory: Path) -> str:

@@ -4,6 +4,7 @@
 import os
 import struct
 import time
+from collections.abc import Collection
 from contextlib import suppress
 from dataclasses import replace
 
@@ -17,21 +18,24 @@ from lockline.investigation.model import Holders, UserLockSeen
 
 # glibc's mutex: lock word, count, owner (sysdeps/nptl/bits/struct_mutex.h, of 64 bits).
 _MUTEX = struct.Struct("=IIi")
-# The lock word when it is locked and others wait; of one that inherits priority, the bits with the owner.
-_WAITED_FOR = 2
+# The lock word when it is locked; when others wait, too; of one that inherits priority, the bits with the owner.
+_LOCKED, _WAITED_FOR = 1, 2
 _TID_MASK = 0x3FFFFFFF
 # From a look at an owner to the next: longer than a tick of the slowest kernels (CONFIG_HZ=100).
 _GAP_S = 0.012
 
 
-def owner_of_mutex(memory: Memory, tgid: int, word: int) -> int:
-    """The thread that a mutex of glibc names as its owner, while others wait; 0: none, or its number differs here."""
+def owner_of_mutex(memory: Memory, tgid: int, word: int, values: Collection[int] = (_WAITED_FOR,)) -> int:
+    """The thread that a mutex of glibc names as its owner; 0: none, or its number differs here.
+
+    values: of its lock word, that are believed.
+    """
     with suppress(OSError):
         if (PROC / str(tgid) / "ns" / "pid").readlink() == (PROC / "self" / "ns" / "pid").readlink():
             data = memory.read(tgid, word, _MUTEX.size)
             if len(data) == _MUTEX.size:
                 lock, _, owner = _MUTEX.unpack(data)
-                return owner if owner > 0 and (lock == _WAITED_FOR or lock & _TID_MASK == owner) else 0
+                return owner if owner > 0 and (lock in values or lock & _TID_MASK == owner) else 0
     return 0
 
 
@@ -44,7 +48,9 @@ class _OwnerLooks:
         self._named = not (lock.goroutines or lock.rwlock)
 
     def _owner(self) -> int:
-        return owner_of_mutex(self._memory, self._lock.tgid, self._lock.address) if self._named else 0
+        # Who takes it before a woken waiter does stores that it is locked, and no more.
+        values = (_LOCKED, _WAITED_FOR)
+        return owner_of_mutex(self._memory, self._lock.tgid, self._lock.address, values) if self._named else 0
 
     def first(self) -> ThreadLook | None:
         """The owner, if it is the same before and after the look at it."""
@@ -58,7 +64,7 @@ class _OwnerLooks:
         if first is None:
             return None
         after = look_at_thread(self._lock.tgid, first.tid)
-        ran = None if after is None else part_on_cpu(first, after, self._owner() == first.tid)
+        ran = None if after is None else part_on_cpu(first, after, self._owner() == first.tid, round(_GAP_S * 1e9))
         return Owner(first, ran)
 
 

@@ -64,12 +64,12 @@ class Owner:
     ran: float | None = None
 
 
-def part_on_cpu(before: ThreadLook, after: ThreadLook, same: bool) -> float | None:
+def part_on_cpu(before: ThreadLook, after: ThreadLook, same: bool, gap_ns: int) -> float | None:
     """Of two looks at a thread that is ready at the first: the part of its time on a CPU; None: not known.
 
-    same: it is the owner at both.  What it has waited for a CPU is added up when it gets one, with what was before the
-    first look: that is right, as it waited at that look then.  The looks are further apart than the scheduler's tick,
-    which adds up what a running thread uses.
+    same: it is the owner at both.  gap_ns: from one to the other, more than the scheduler's tick, which adds up what a
+    running thread uses.  How long a thread waited for a CPU is added up when it gets one: what is more than the gap
+    began before the first look.
     """
     if None in (before.on_cpu_ns, before.delayed_ns, after.on_cpu_ns, after.delayed_ns):
         return None
@@ -78,7 +78,7 @@ def part_on_cpu(before: ThreadLook, after: ThreadLook, same: bool) -> float | No
     if not ran and not wanted:
         # Who lets go of a lock runs.
         return 0.0 if same else 1.0
-    return ran / (ran + wanted)
+    return 0.0 if wanted > gap_ns else ran / (ran + wanted)
 
 
 def _delayed_owners(owners: Sequence[Owner | None]) -> float | None:

@@ -40,6 +40,8 @@ SENTENCES: Mapping[str, str] = {
     "futex-bucket": "System calls of futexes queue for the kernel's own hash buckets",
     "gil-bound": "{process} is bound by Python's global interpreter lock: one of its threads runs at a time",
     "gvl-bound": "{process} is bound by Ruby's global VM lock (GVL): one of its threads runs at a time",
+    "gil-at-times": "Threads of {process} wait at times for Python's global interpreter lock, which one of them has",
+    "gvl-at-times": "Threads of {process} wait at times for Ruby's global VM lock (GVL), which one of them has",
     "hot-lock": "{lock:full} is hot: many waits that add up",
     "long-waits": "Waits for {lock:full} are few but long",
     "held-interrupts-off": "{lock} is held with interrupts off for up to {most}",

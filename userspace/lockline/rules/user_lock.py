@@ -63,10 +63,14 @@ _WORTH_ADDING = 0.1
 # The part of the looks at holders from which on something is what they do.
 _MOSTLY = 0.5
 HELD_OVER_SLEEP = "held-over-sleep"
+# Threads that wait for an interpreter's lock on average, from which on their program is bound by it.
+BOUND = 0.5
 # System calls in which a holder waits for another lock of its program.
 _FUTEX_CALLS = ("futex", "futex_wait", "futex_waitv")
 # Findings of their own, and what they say, by the kind of lock.
 _RULES = {GIL: "gil-bound", RUBY_GVL: "gvl-bound", MONITOR: "hot-monitor", NET_MONITOR: "hot-monitor"}
+# What they say of a program that is not bound by it.
+_SELDOM = {GIL: "gil-at-times", RUBY_GVL: "gvl-at-times"}
 _CLAIMS = {
     "": "user-lock",
     BEHAVIOUR: "lock-by-behaviour",
@@ -206,7 +210,12 @@ def _of_chain(report: Report, futex: FutexWaits) -> list[Fact]:
 
 
 def _claim(
-    futex: FutexWaits, process: Process, lock: UserLock, asleep: HolderLook | None, library: CLibraryLock | None
+    futex: FutexWaits,
+    process: Process,
+    lock: UserLock,
+    asleep: HolderLook | None,
+    library: CLibraryLock | None,
+    waiting: float,
 ) -> Fact:
     other = _other(futex)
     if other is not None:
@@ -217,6 +226,8 @@ def _claim(
         return fact(
             "c-library-lock", process=process, lock=lock if lock.name else None, call=Function(library.function)
         )
+    if futex.make in _SELDOM and waiting < BOUND:
+        return fact(_SELDOM[futex.make], process=process)
     where = waited_in(futex)
     claim = _CLAIMS.get(futex.make, "user-lock")
     return fact(claim, process=process, lock=lock, where=Function(where) if where else None)
@@ -284,7 +295,7 @@ def find(report: Report) -> list[Finding]:
                 rule=rule,
                 subject=lock,
                 confidence="high" if owners or library or (futex.make and futex.sure == "high") else "medium",
-                claim=_claim(futex, process, lock, asleep, library),
+                claim=_claim(futex, process, lock, asleep, library, waiting),
                 evidence=tuple(evidence),
                 remedies=((remedy("shorten-other", other=other, lock=lock),) if other else ())
                 + (remedy("no-sleep-with-it-held"),) * bool(asleep)
