@@ -75,10 +75,10 @@ struct row_search {
 	struct cpu_state *state;
 	struct wait_row *home;
 	__u64 key;
-	__u64 lock;
 	__u32 index;
 	__u32 found;
 	bool claim;
+	bool claimed;
 };
 
 /* Of search_row(): neither an index. */
@@ -86,15 +86,20 @@ struct row_search {
 #define ROW_NO_PLACE       (~0u - 1)
 
 /* Atomic: a program that interrupts this one may claim it too. */
-static __always_inline bool claim_row(struct cpu_state *state, struct wait_row *row, __u64 key, __u64 lock)
+static __always_inline void claim_row(struct row_search *search, struct wait_row *row)
 {
-	if (__sync_val_compare_and_swap(&row->key, 0, key))
-		return false;
+	search->claimed = !__sync_val_compare_and_swap(&row->key, 0, search->key);
+}
+
+/* Apart from the search: the verifier would walk it for each way there. */
+static __noinline int begin_row(struct cpu_state *state, struct wait_row *row, __u64 lock)
+{
+	if (!state || !row)
+		return 0;
 	__sync_fetch_and_add(&state->rows_used, 1);
 	if (!state->current_word)
 		adopt_current_word(state);
-	find_owner(row, lock, current_address(state));
-	return true;
+	return find_owner(row, lock, current_address(state));
 }
 
 static long look_at_row(__u32 turn, struct row_search *search)
@@ -113,7 +118,8 @@ static long look_at_row(__u32 turn, struct row_search *search)
 			search->found = ROW_CAN_BE_CLAIMED;
 			return 1;
 		}
-		if (claim_row(state, row, search->key, search->lock) && probe > home->reach)
+		claim_row(search, row);
+		if (search->claimed && probe > home->reach)
 			home->reach = probe;
 	}
 	if (row->key == search->key) {
@@ -129,8 +135,7 @@ static long look_at_row(__u32 turn, struct row_search *search)
  */
 static __noinline __u32 search_rows(struct cpu_state *state, __u64 lock, __u32 kind, bool claim)
 {
-	struct row_search search = {
-		.state = state, .key = row_key(lock, kind), .lock = lock, .found = ROW_NO_PLACE, .claim = claim};
+	struct row_search search = {.state = state, .key = row_key(lock, kind), .found = ROW_NO_PLACE, .claim = claim};
 
 	if (!state)
 		return ROW_NO_PLACE;
@@ -141,12 +146,14 @@ static __noinline __u32 search_rows(struct cpu_state *state, __u64 lock, __u32 k
 	if (!search.home->key) {
 		if (!claim)
 			return ROW_CAN_BE_CLAIMED;
-		claim_row(state, search.home, search.key, lock);
+		claim_row(&search, search.home);
 	}
 	if (search.home->key == search.key)
-		return search.index;
-	if (!search.home->crowded || search.home->reach)
+		search.found = search.index;
+	else if (!search.home->crowded || search.home->reach)
 		bpf_loop(ROW_PROBES - 1, look_at_row, &search, 0);
+	if (search.claimed)
+		begin_row(state, row_at(search.found), lock);
 	return search.found;
 }
 
