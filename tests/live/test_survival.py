@@ -25,7 +25,8 @@ from support import Collector, Recording, Workload, bpf_objects, running, wait_f
 # How long a recording is stopped; more waits than the rings of the least memory hold.
 STOPPED_S = float(os.environ.get("LOCKLINE_STOPPED_S", "5"))
 MOST_EVENTS = 2000
-FROZEN_S = 2
+# How long a file system takes no writes; the queue in memory holds all events of that time, the rings a few.
+FROZEN_S = float(os.environ.get("LOCKLINE_FROZEN_S", "10"))
 KIND_MUTEX = 3
 KILLS = 14
 KILLS_AT_ONCE = 4
@@ -344,22 +345,43 @@ def image(tmp_path: Path) -> Path:
     return image
 
 
+def states(pid: int) -> dict[int, str]:
+    """The state of each thread, as in /proc/PID/stat."""
+    found = {}
+    for task in Path(f"/proc/{pid}/task").iterdir():
+        try:
+            found[int(task.name)] = (task / "stat").read_text().rpartition(")")[2].split()[0]
+        except (FileNotFoundError, ProcessLookupError):
+            continue  # it ended meanwhile
+    return found
+
+
 def test_frozen_file_system(live: Path, tmp_path: Path, image: Path, load: None) -> None:
-    """Writes stand still for a while (fsfreeze, a snapshot of the storage): it goes on, and the pause shows."""
+    """Writes stand still for a while (fsfreeze, a snapshot of the storage): nothing is lost, and the report tells."""
     directory = tmp_path / "small"
     directory.mkdir()
-    with PrivateMount(directory, image, 'mount -o loop "$2" "$1"') as small:
+    with PrivateMount(directory, image, 'mount -o loop "$2" "$1"') as small, Workload(live, "uffd_mutex") as waiters:
         path = directory / "x.lockline"
-        collector = Collector(live, path, "-a", "-I", "0.1", prefix=small.enter).attached()
+        # Each wait is an event; the rings are small.
+        options = ("-a", "-I", "0.1", "--threshold", "100us", "--memory", "4M")
+        collector = Collector(live, path, *options, prefix=small.enter).attached()
+        pid = collector.process.pid
         wait_for(lambda: small.intervals(path) >= 2, "interval")
         freeze = [*small.enter, "fsfreeze"]
         subprocess.run([*freeze, "--freeze", directory], check=True)
+        rounds = 0
         try:
-            stat_file = Path(f"/proc/{collector.process.pid}/stat")
-            wait_for(lambda: stat_file.read_text().rpartition(")")[2].split()[0] == "D", "a write that stands still")
-            time.sleep(FROZEN_S)
+            wait_for(lambda: "D" in states(pid).values(), "a write that stands still")
+            stood = time.monotonic()
+            while rounds < MOST_EVENTS or time.monotonic() - stood < FROZEN_S:
+                waiters.do("go 100 1000")
+                rounds += 100
+                # Who reads the rings never waits for the file system.
+                assert states(pid)[pid] != "D"
+            assert "x.lockline" in collector.says("does not answer")
         finally:
             subprocess.run([*freeze, "--unfreeze", directory], check=True)
+        assert "nothing was lost" in collector.says("answers again")
         before = small.intervals(path)
         wait_for(lambda: small.intervals(path) > before + 2, "intervals after it")
         assert collector.stop() == 0, collector.errors()
@@ -368,8 +390,18 @@ def test_frozen_file_system(live: Path, tmp_path: Path, image: Path, load: None)
     assert_whole(live, copy / "x.lockline", before + 2)
     with Recording(copy / "x.lockline") as result:
         assert result.begins() == result.begins_accounted()
-        # The pause is one interval, and none is made up.
-        assert result.number("SELECT max(end_ns - begin_ns) FROM interval") >= FROZEN_S * 1e9
+        # More than the rings hold was kept in memory.
+        assert result.loss("events_overwritten") == 0
+        assert result.number("SELECT value FROM cost WHERE name = 'commit_longest_ns'") >= FROZEN_S * 1e9
+        # The pause is one interval, and none is made up; of its single waits the longest are kept.
+        pause, length_ns = result.rows("SELECT id, end_ns - begin_ns FROM interval ORDER BY 2 DESC LIMIT 1")[0]
+        assert length_ns >= FROZEN_S * 1e9
+        kept = result.number("SELECT count(*) FROM outlier WHERE interval = ?", pause)
+        assert kept + result.loss("outliers_dropped") >= rounds
+    report = [live / "bin/lockline", "report", copy / "x.lockline"]
+    for options in ((), ("--trust",)):
+        said = subprocess.run([*report, *options], capture_output=True, text=True, check=True)
+        assert "did not answer" in said.stdout
 
 
 def test_quota(live: Path, tmp_path: Path, image: Path, load: None) -> None:

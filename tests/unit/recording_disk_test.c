@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #include "recording/recording_internal.h"
-#include "recording/recording_keep.h"
+#include "recording/recording_interval.h"
 #include "recording/recording_rows.h"
 #include "tap.h"
 
@@ -284,13 +284,18 @@ static int put_rows(struct recording *recording, int interval)
 	return err;
 }
 
+static void nothing_meanwhile(void *context)
+{
+}
+
 static int put_interval(struct recording *recording, struct keeper *keeper, int interval)
 {
+	struct recording_interval_end end = {
+		.keeper = keeper, .now_ns = (interval + 1) * SECOND, .meanwhile = nothing_meanwhile};
 	int err = recording_put(recording, interval, .id = interval, .begin_ns = interval * SECOND,
 				.end_ns = (interval + 1) * SECOND);
 
-	err = err ?: recording_keep(recording, keeper, (interval + 1) * SECOND);
-	return err ?: recording_commit(recording);
+	return err ?: recording_end_interval(recording, &end);
 }
 
 /* Whether nothing was written to the journal since it was synced. */

@@ -268,6 +268,103 @@ static void backward(void)
 	end_record(open);
 }
 
+static struct ring_aside aside;
+static const struct ring kept = {
+	.records = records,
+	.written = &written,
+	.count = COUNT,
+	.bytes = sizeof(struct record),
+	.sequence = offsetof(struct record, sequence),
+	.aside = &aside,
+};
+
+/* Reads all, in order; how many. */
+static __u64 read_kept(__u64 *position, struct ring_losses *losses)
+{
+	struct ring_pass pass;
+	struct record copy;
+	__u64 count = 0, least = 0;
+
+	ring_begin(&pass, &kept, *position, losses);
+	while (ring_next(&pass, &copy, losses)) {
+		CHECK(copy.position == pass.position - 1 && copy.position >= least, "%llu", copy.position);
+		CHECK(copy.words[0] == copy.position && copy.words[WORDS - 1] == copy.position, "a mix of two records");
+		least = copy.position + 1;
+		count++;
+	}
+	*position = pass.position;
+	return count;
+}
+
+static void put_aside(void)
+{
+	struct ring_losses losses = {};
+	__u64 position = 0;
+
+	empty();
+	put(3);
+	CHECK(read_kept(&position, &losses) == 3, "before");
+	/* More than the ring holds, and what came after the last time is read from the ring. */
+	for (int round = 0; round < 100; round++) {
+		put(COUNT - 1);
+		ring_put_aside(&kept, &position, &losses);
+	}
+	CHECK(position == 3 && ring_has_aside(&aside), "%llu", position);
+	put(2);
+	CHECK(read_kept(&position, &losses) == 100 * (COUNT - 1) + 2, "%llu", position);
+	CHECK(position == written && !ring_has_aside(&aside) && !aside.room, "%llu", position);
+	CHECK(!losses.overwritten && !losses.torn && !ring_aside_was_full(), "%llu", losses.overwritten);
+	/* Nothing to put aside, and what was lost before is counted once. */
+	ring_put_aside(&kept, &position, &losses);
+	put(3 * COUNT);
+	ring_put_aside(&kept, &position, &losses);
+	put(3 * COUNT);
+	CHECK(read_kept(&position, &losses) == 2 * COUNT, "%llu", position);
+	CHECK(losses.overwritten == 4 * COUNT && position == written, "%llu", losses.overwritten);
+}
+
+static void put_aside_by_parts(void)
+{
+	struct ring_losses losses = {};
+	struct ring_pass pass;
+	struct record copy;
+	__u64 position = 0;
+
+	empty();
+	put(COUNT);
+	ring_put_aside(&kept, &position, &losses);
+	put(COUNT);
+	/* As a reader whose batch is full. */
+	ring_begin(&pass, &kept, position, &losses);
+	for (__u64 want = 0; want < 3; want++)
+		CHECK(ring_next(&pass, &copy, &losses) && copy.position == want, "%llu", copy.position);
+	position = pass.position;
+	CHECK(read_kept(&position, &losses) == 2 * COUNT - 3 && position == written, "%llu", position);
+	CHECK(!losses.overwritten, "%llu", losses.overwritten);
+}
+
+static void no_memory_to_put_aside(void)
+{
+	const __u64 most = RING_ASIDE_BYTES / sizeof(struct record);
+	struct ring_losses losses = {};
+	__u64 position = 0, count = 0, got;
+
+	empty();
+	for (; count < 2 * most; count += COUNT) {
+		put(COUNT);
+		ring_put_aside(&kept, &position, &losses);
+	}
+	CHECK(ring_aside_was_full() && !ring_aside_was_full(), "not full");
+	got = read_kept(&position, &losses);
+	/* Each is read, or counted as lost; nearly all of the memory is used. */
+	CHECK(got + losses.overwritten == count && position == written, "%llu of %llu", got, count);
+	CHECK(got <= most + COUNT && got > most / 10 * 9, "%llu of %llu", got, most);
+	/* All of it is given back. */
+	put(COUNT);
+	ring_put_aside(&kept, &position, &losses);
+	CHECK(read_kept(&position, &losses) == COUNT && !ring_aside_was_full(), "%llu", position);
+}
+
 int main(void)
 {
 	static const struct test tests[] = {
@@ -280,6 +377,9 @@ int main(void)
 		TEST(against_a_writer_that_never_waits),
 		TEST(a_reader_that_starts_again),
 		TEST(backward),
+		TEST(put_aside),
+		TEST(put_aside_by_parts),
+		TEST(no_memory_to_put_aside),
 	};
 
 	return RUN_TESTS(tests);

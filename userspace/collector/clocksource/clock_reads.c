@@ -34,7 +34,8 @@ struct clock_reads {
 	int *counters; /* by CPU; -1: none */
 	bool timed;
 	__u32 cpus;
-	__u64 *read; /* per CPU: position in its ring */
+	__u64 *read;              /* per CPU: position in its ring */
+	struct ring_aside *aside; /* per CPU */
 	struct ring_losses losses;
 };
 
@@ -115,9 +116,10 @@ int clock_reads_open(struct clock_reads **out, struct lockline_bpf *bpf, __u32 c
 	reads->timed = bpf->rodata->clock_cycles_mult;
 	reads->counters = malloc(cpus * sizeof(*reads->counters));
 	reads->read = calloc(cpus, sizeof(*reads->read));
+	reads->aside = calloc(cpus, sizeof(*reads->aside));
 	for (__u32 cpu = 0; reads->counters && cpu < cpus; cpu++)
 		reads->counters[cpu] = -1;
-	if (reads->counters && reads->read) {
+	if (reads->counters && reads->read && reads->aside) {
 		err = maps_map(&reads->states, bpf->maps.clock_states);
 		err = err ?: maps_map(&reads->samples, bpf->maps.clock_reads);
 		if (!err && reads->timed)
@@ -140,6 +142,7 @@ void clock_reads_close(struct clock_reads *reads)
 	maps_unmap(&reads->states);
 	maps_unmap(&reads->samples);
 	free(reads->counters);
+	ring_free_asides(reads->aside, reads->cpus);
 	free(reads->read);
 	free(reads);
 }
@@ -180,7 +183,17 @@ static struct ring ring_of(const struct clock_reads *reads, __u32 cpu)
 		.count = CLOCK_RING_READS,
 		.bytes = sizeof(struct clock_read),
 		.sequence = offsetof(struct clock_read, sequence),
+		.aside = &reads->aside[cpu],
 	};
+}
+
+void clock_reads_put_aside(struct clock_reads *reads)
+{
+	for (__u32 cpu = 0; cpu < reads->cpus; cpu++) {
+		const struct ring ring = ring_of(reads, cpu);
+
+		ring_put_aside(&ring, &reads->read[cpu], &reads->losses);
+	}
 }
 
 int clock_reads_drain(struct clock_reads *reads)

@@ -19,6 +19,8 @@ int clock_reads_open(struct clock_reads **out, struct lockline_bpf *bpf, __u32 c
 		     const struct stacks *stacks, const char *function);
 void clock_reads_close(struct clock_reads *reads);
 int clock_reads_drain(struct clock_reads *reads);
+/* Copies what the rings hold; clock_reads_drain() reads it later. */
+void clock_reads_put_aside(struct clock_reads *reads);
 int clock_reads_flush(struct clock_reads *reads);
 
 #endif /* LOCKLINE_CLOCK_READS_H */

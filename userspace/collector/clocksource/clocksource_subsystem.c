@@ -40,6 +40,12 @@ static int drain(void *state, struct ground *ground)
 	return clock_reads_drain(state);
 }
 
+static int put_aside(void *state, struct ground *ground)
+{
+	clock_reads_put_aside(state);
+	return 0;
+}
+
 static int flush(void *state, struct ground *ground)
 {
 	return clock_reads_flush(state);
@@ -55,6 +61,6 @@ const struct subsystem clocksource_subsystem = {
 	.choices = choices,
 	.configure = configure,
 	.open = {[STAGE_LOADED] = open_reads},
-	.at = {[MOMENT_DRAIN] = drain, [MOMENT_FLUSH] = flush},
+	.at = {[MOMENT_DRAIN] = drain, [MOMENT_ASIDE] = put_aside, [MOMENT_FLUSH] = flush},
 	.close = close_reads,
 };

@@ -162,6 +162,12 @@ static int drain(void *state, struct ground *ground)
 	return futexes_drain(state);
 }
 
+static int put_aside(void *state, struct ground *ground)
+{
+	futexes_put_aside(state);
+	return 0;
+}
+
 static int flush(void *state, struct ground *ground)
 {
 	return futexes_drain(state) ?: futexes_flush(state, now_ns());
@@ -180,6 +186,6 @@ const struct subsystem futex_subsystem = {
 	.choices = choices,
 	.configure = configure,
 	.open = {[STAGE_LOADED] = open_futexes, [STAGE_ATTACHED] = tell},
-	.at = {[MOMENT_BEGIN] = begin, [MOMENT_DRAIN] = drain, [MOMENT_FLUSH] = flush},
+	.at = {[MOMENT_BEGIN] = begin, [MOMENT_DRAIN] = drain, [MOMENT_ASIDE] = put_aside, [MOMENT_FLUSH] = flush},
 	.close = close_futexes,
 };

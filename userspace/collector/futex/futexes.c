@@ -49,7 +49,8 @@ struct futexes {
 	struct futex_stacks user_stacks;
 	struct naming_sample sample; /* the one that is being stored */
 	__u32 cpus;
-	__u64 *read; /* per CPU */
+	__u64 *read;              /* per CPU */
+	struct ring_aside *aside; /* per CPU */
 	struct futex_sampling sampling;
 	__u64 *looked_at;    /* per slot: begin of the wait whose owner was looked for */
 	struct owned *owned; /* per slot: and was found */
@@ -96,10 +97,11 @@ int futexes_open(struct futexes **out, struct lockline_bpf *bpf, const struct si
 	futexes->cpus = sizing->cpus;
 	futexes_known_open(&futexes->known, sizing->futexes);
 	futexes->read = calloc(sizing->cpus, sizeof(*futexes->read));
+	futexes->aside = calloc(sizing->cpus, sizeof(*futexes->aside));
 	futexes->looked_at = calloc(sizing->futex_slots, sizeof(*futexes->looked_at));
 	futexes->owned = calloc(sizing->futex_slots, sizeof(*futexes->owned));
 	futexes->bucket_ids = calloc((size_t)sizing->cpus * FUTEX_BUCKET_ROWS, sizeof(*futexes->bucket_ids));
-	if (futexes->read && futexes->looked_at && futexes->owned && futexes->bucket_ids) {
+	if (futexes->read && futexes->aside && futexes->looked_at && futexes->owned && futexes->bucket_ids) {
 		err = maps_map(&futexes->slot_array, bpf->maps.futex_slots);
 		err = err ?: maps_map(&futexes->table, bpf->maps.futex_rows);
 		err = err ?: maps_map(&futexes->buckets, bpf->maps.futex_buckets);
@@ -136,6 +138,7 @@ void futexes_close(struct futexes *futexes)
 	futex_rows_close(&futexes->rows);
 	futexes_known_close(&futexes->known);
 	free(futexes->bucket_ids);
+	ring_free_asides(futexes->aside, futexes->cpus);
 	free(futexes->read);
 	free(futexes->looked_at);
 	free(futexes->owned);
@@ -287,7 +290,17 @@ static struct ring ring_of(const struct futexes *futexes, __u32 cpu)
 		.count = FUTEX_RING_EVENTS,
 		.bytes = sizeof(struct futex_event),
 		.sequence = offsetof(struct futex_event, sequence),
+		.aside = &futexes->aside[cpu],
 	};
+}
+
+void futexes_put_aside(struct futexes *futexes)
+{
+	for (__u32 cpu = 0; cpu < futexes->cpus; cpu++) {
+		const struct ring ring = ring_of(futexes, cpu);
+
+		ring_put_aside(&ring, &futexes->read[cpu], &futexes->losses);
+	}
 }
 
 int futexes_drain(struct futexes *futexes)

@@ -31,6 +31,8 @@ void futexes_meet_waiting(struct futexes *futexes, const struct probes *probes, 
 			  __u64 begin_ns);
 /* Reads the samples. */
 int futexes_drain(struct futexes *futexes);
+/* Copies what the rings hold; futexes_drain() reads it later. */
+void futexes_put_aside(struct futexes *futexes);
 /* Stores the totals, the waits in progress, the bucket locks, and what was lost. */
 int futexes_flush(struct futexes *futexes, __u64 now_ns);
 

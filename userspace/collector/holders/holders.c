@@ -29,8 +29,9 @@ struct holders {
 	struct stacks stacks;
 	struct holdings *holdings;
 	struct holder_wakes wakes;
-	__u64 *read;           /* per CPU */
-	__s64 *holding_stacks; /* by CPU and place in its ring: of the turn that was read there last */
+	__u64 *read;              /* per CPU */
+	struct ring_aside *aside; /* per CPU */
+	__s64 *holding_stacks;    /* by CPU and place in its ring: of the turn that was read there last */
 	struct read_holding *batch;
 	size_t batch_size;
 	size_t batch_room;
@@ -54,9 +55,12 @@ int holders_open(struct holders **out, const struct maps *maps, struct recording
 	holders->stacks = *stacks;
 	holders->wakes.fd = -1;
 	holders->read = calloc(maps->sizing->cpus, sizeof(*holders->read));
+	holders->aside = calloc(maps->sizing->cpus, sizeof(*holders->aside));
 	holders->holding_stacks =
 		calloc((size_t)maps->sizing->cpus * maps->sizing->ring_holdings, sizeof(*holders->holding_stacks));
-	err = holders->read && holders->holding_stacks ? holdings_open(&holders->holdings, LOCKS, CELLS) : -ENOMEM;
+	err = holders->read && holders->aside && holders->holding_stacks
+		      ? holdings_open(&holders->holdings, LOCKS, CELLS)
+		      : -ENOMEM;
 	if (err)
 		holders_close(holders);
 	else
@@ -70,6 +74,7 @@ void holders_close(struct holders *holders)
 		return;
 	holdings_close(holders->holdings);
 	holder_wakes_close(&holders->wakes);
+	ring_free_asides(holders->aside, holders->maps->sizing->cpus);
 	free(holders->read);
 	free(holders->holding_stacks);
 	free(holders->batch);
@@ -125,9 +130,17 @@ static int add(struct holders *holders, const struct holding_record *holding, __
 	return read->stack < 0 ? -EIO : 0;
 }
 
-static int read_ring(struct holders *holders, __u32 cpu)
+static struct ring ring_of(const struct holders *holders, __u32 cpu)
 {
 	struct ring ring = maps_holdings(holders->maps, cpu);
+
+	ring.aside = &holders->aside[cpu];
+	return ring;
+}
+
+static int read_ring(struct holders *holders, __u32 cpu)
+{
+	struct ring ring = ring_of(holders, cpu);
 	struct ring_losses *losses = &holders->losses.ring;
 	struct holding_record holding;
 	struct ring_pass pass;
@@ -140,6 +153,16 @@ static int read_ring(struct holders *holders, __u32 cpu)
 	/* Their stacks have been read. */
 	__atomic_store_n(&maps_release(holders->maps, cpu)->stack_tokens, RELEASE_TOKENS, __ATOMIC_RELAXED);
 	return err;
+}
+
+void holders_put_aside(struct holders *holders)
+{
+	holder_wakes_clear(&holders->wakes);
+	for (__u32 cpu = 0; cpu < holders->maps->sizing->cpus; cpu++) {
+		const struct ring ring = ring_of(holders, cpu);
+
+		ring_put_aside(&ring, &holders->read[cpu], &holders->losses.ring);
+	}
 }
 
 static int by_time(const void *a, const void *b)

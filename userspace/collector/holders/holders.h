@@ -31,6 +31,8 @@ int holders_wake_by(struct holders *holders, int map, int *fd);
  * still writing, unless it is the last call.
  */
 int holders_drain(struct holders *holders, __u64 now_ns, bool last);
+/* Copies what the rings hold; holders_drain() reads it later. */
+void holders_put_aside(struct holders *holders);
 /* Stores what changed, and chooses the locks whose holds are measured. */
 int holders_flush(struct holders *holders);
 /* Id in the recording of the stack taken at the release at that position of the CPU's ring; 0: none, or not read yet. */

@@ -88,6 +88,12 @@ static int hurry(void *state, struct ground *ground)
 	return holders_drain(state, now_ns(), ground->last);
 }
 
+static int put_aside(void *state, struct ground *ground)
+{
+	holders_put_aside(state);
+	return 0;
+}
+
 static int flush(void *state, struct ground *ground)
 {
 	return holders_flush(state);
@@ -105,6 +111,6 @@ const struct subsystem holders_subsystem = {
 	.choices = release_choices,
 	.configure = configure,
 	.open = {[STAGE_LOADED] = open_holders, [STAGE_ATTACHED] = tell},
-	.at = {[MOMENT_HURRY] = hurry, [MOMENT_FLUSH] = flush},
+	.at = {[MOMENT_HURRY] = hurry, [MOMENT_ASIDE] = put_aside, [MOMENT_FLUSH] = flush},
 	.close = close_holders,
 };

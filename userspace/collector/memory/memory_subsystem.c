@@ -69,7 +69,7 @@ const struct subsystem memory_subsystem = {
 	.sized = sized,
 	.configure = configure,
 	.open = {[STAGE_LOADED] = open_memory},
-	.at = {[MOMENT_DRAIN] = drain, [MOMENT_LONG] = write_long, [MOMENT_COMMIT] = committed},
+	.at = {[MOMENT_DRAIN] = drain, [MOMENT_ASIDE] = drain, [MOMENT_LONG] = write_long, [MOMENT_COMMIT] = committed},
 	.end = end,
 	.close = close_memory,
 };

@@ -83,6 +83,7 @@ enum moment {
 	MOMENT_COMMAND, /* its program is in memory, and has not begun */
 	MOMENT_HURRY,   /* rings that can fill in 10 ms */
 	MOMENT_DRAIN,   /* rings that fill in 50 ms */
+	MOMENT_ASIDE,   /* while the file is written: nothing may be put into it, and rings are copied aside */
 	MOMENT_LONG,    /* an interval's end: what takes long, and reads the rings meanwhile by pause() */
 	MOMENT_FLUSH,   /* then the figures of the interval */
 	MOMENT_WAITS,   /* then what was seen of waits one by one */

@@ -261,7 +261,8 @@ int recording_commit(struct recording *recording)
 	lasted_ns = now_ns() - begin_ns;
 	if (lasted_ns > recording->longest_commit_ns)
 		recording->longest_commit_ns = lasted_ns;
-	return err ?: execute(recording, "BEGIN", "write");
+	/* At once what touches the file system: rows are then put into memory alone, until the next commit. */
+	return err ?: execute(recording, "BEGIN IMMEDIATE", "write");
 }
 
 __u64 recording_longest_commit_ns(const struct recording *recording)

@@ -102,6 +102,7 @@ int recording_disk_open(struct recording_disk **out, const char *path)
 	pthread_mutex_init(&disk->lock, NULL);
 	disk->path = strdup(path);
 	sigfillset(&all);
+	sigdelset(&all, SIGBUS);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
 	err = disk->path ? -pthread_create(&disk->thread, NULL, work, disk) : -ENOMEM;
 	pthread_sigmask(SIG_SETMASK, &before, NULL);

@@ -18,7 +18,7 @@
 #include "session/descendants.h"
 #include "episodes/flight.h"
 #include "filter/lock_filter.h"
-#include "recording/recording_keep.h"
+#include "recording/recording_interval.h"
 #include "lockline.skel.h"
 #include "probes/measurement.h"
 #include "cli/message.h"
@@ -79,6 +79,8 @@ struct session {
 	__u64 interval_begin_ns;
 	__u64 next_drain_ns;
 	__u64 next_hurry_ns;
+	__u64 watchdog_ns; /* how often systemd is told that it lives; 0: never */
+	__u64 next_alive_ns;
 	struct sampling *sampling; /* per CPU */
 	__u64 ending_ns;           /* what ending the last interval took */
 };
@@ -281,11 +283,36 @@ static int put_summary(struct session *session, __u64 now)
 	return summary_write(&summary);
 }
 
+static void tell_alive(struct session *session)
+{
+	if (!session->watchdog_ns || now_ns() < session->next_alive_ns)
+		return;
+	session->next_alive_ns = now_ns() + session->watchdog_ns;
+	notify("WATCHDOG=1");
+}
+
+/* The file is being written, which may take for ever. */
+static void while_written(void *context)
+{
+	struct session *session = context;
+
+	tell_alive(session);
+	own_cost_tick(session->own_cost, now_ns());
+	/* Nothing fails here. */
+	subsystems_at(&session->opened, &session->ground, MOMENT_ASIDE);
+	if (now_ns() < session->next_drain_ns)
+		return;
+	session->next_drain_ns = now_ns() + POLL_NS;
+	sampling_refill(&session->probes.maps, session->options, session->sampling);
+}
+
 static int end_interval(struct session *session, bool last)
 {
+	struct recording_interval_end end = {
+		.keeper = &session->keeper, .meanwhile = while_written, .context = session};
 	struct ground *ground = &session->ground;
 	struct opened *opened = &session->opened;
-	__u64 now, length, cpu_ns;
+	__u64 now, length;
 	int err;
 
 	set_interval(session, last);
@@ -299,14 +326,11 @@ static int end_interval(struct session *session, bool last)
 	err = err ?: put_interval(session, now);
 	err = err ?: stacks_put_names(&session->stacks, last);
 	err = err ?: put_summary(session, now);
-	cpu_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
-	err = err ?: recording_keep(session->recording, &session->keeper, now);
-	err = err ?: recording_commit(session->recording);
-	ground->commit_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID) - cpu_ns;
+	end.now_ns = now;
+	err = err ?: recording_end_interval(session->recording, &end);
+	ground->commit_ns = end.cpu_ns;
 	/* Nothing fails here. */
 	subsystems_at(opened, ground, MOMENT_COMMIT);
-	if (!err)
-		recording_settle(session->recording);
 	if (!err && !last)
 		progress_show(&session->progress, session->recording, now - ground->begin_ns);
 	sampling_adapt(&session->probes.maps, session->options, session->sampling, length ?: 1);
@@ -387,13 +411,13 @@ static int run(struct session *session)
 {
 	const struct options *options = session->options;
 	__u64 end_ns = options->duration_ns ? session->ground.begin_ns + options->duration_ns : ~0ull, check_ns;
-	__u64 interval_end_ns = session->ground.begin_ns + interval_length(session), next_look_ns = 0, alive_ns = 0;
-	const __u64 watchdog_ns = notify_watchdog_ns();
+	__u64 interval_end_ns = session->ground.begin_ns + interval_length(session), next_look_ns = 0;
 	const bool looks = subsystems_care(&session->opened, MOMENT_HURRY) && session->ground.hurry_fd < 0;
 	const __u64 poll_ns = looks ? HURRY_NS : POLL_NS;
 	const __u64 cpu_begin_ns = cpu_ns();
 	int err = self_check_tick(session->self_check, &check_ns);
 
+	session->watchdog_ns = notify_watchdog_ns();
 	while (!err) {
 		__u64 now = now_ns(), next = now + poll_ns, tick = own_cost_tick(session->own_cost, now), wait;
 		struct pollfd poll_fds[] = {{.fd = session->signals, .events = POLLIN},
@@ -408,10 +432,7 @@ static int run(struct session *session)
 		wait = next > now ? next - now : 0;
 		timeout = (struct timespec){wait / 1000000000ull, wait % 1000000000ull};
 		ppoll(poll_fds, 3, &timeout, NULL);
-		if (watchdog_ns && now_ns() >= alive_ns) {
-			alive_ns = now_ns() + watchdog_ns;
-			notify("WATCHDOG=1");
-		}
+		tell_alive(session);
 		session->stacks.interrupted = interrupted(session);
 		if (session->stacks.interrupted || now_ns() >= end_ns || workload_ended(&session->workload) ||
 		    too_dear(session, cpu_begin_ns))

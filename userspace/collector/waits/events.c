@@ -26,13 +26,14 @@ struct events {
 	struct cgroup_paths *cgroups;
 	struct containers *containers;
 	const struct lock_names *names;
-	__u64 *read;       /* per CPU: position of the next record */
-	char *batch;       /* the records of one CPU, copied */
-	size_t batch_size; /* records in it */
-	bool rows_met;     /* all rows of that CPU, for the sake of this batch */
-	__u64 outliers;    /* of this interval */
-	__u32 next_dead;   /* of in_flight_free_dead() */
-	on_wait on_wait;   /* NULL: nobody wants the long waits */
+	__u64 *read;              /* per CPU: position of the next record */
+	struct ring_aside *aside; /* per CPU */
+	char *batch;              /* the records of one CPU, copied */
+	size_t batch_size;        /* records in it */
+	bool rows_met;            /* all rows of that CPU, for the sake of this batch */
+	__u64 outliers;           /* of this interval */
+	__u32 next_dead;          /* of in_flight_free_dead() */
+	on_wait on_wait;          /* NULL: nobody wants the long waits */
 	void *listener;
 	struct event_losses losses;
 };
@@ -55,8 +56,9 @@ int events_open(struct events **out, const struct maps *maps, struct recording *
 	events->containers = containers;
 	events->names = names;
 	events->read = calloc(sizing->cpus, sizeof(*events->read));
+	events->aside = calloc(sizing->cpus, sizeof(*events->aside));
 	events->batch = malloc((size_t)sizing->ring_events * sizing->event_bytes);
-	if (!events->read || !events->batch) {
+	if (!events->read || !events->aside || !events->batch) {
 		events_close(events);
 		return -ENOMEM;
 	}
@@ -68,6 +70,7 @@ void events_close(struct events *events)
 {
 	if (!events)
 		return;
+	ring_free_asides(events->aside, events->maps->sizing->cpus);
 	free(events->read);
 	free(events->batch);
 	free(events);
@@ -89,16 +92,25 @@ static struct wait_event *batch_event(const struct events *events, size_t index)
 	return (void *)(events->batch + index * events->maps->sizing->event_bytes);
 }
 
-/* Copies what the CPU wrote since the last call; a record in the making is left for the next. */
-static void read_ring(struct events *events, __u32 cpu)
+static struct ring ring_of(const struct events *events, __u32 cpu)
 {
 	struct ring ring = maps_events(events->maps, cpu);
+
+	ring.aside = &events->aside[cpu];
+	return ring;
+}
+
+/* Copies what the CPU wrote since the last call, as far as a batch goes; a record in the making is left for the next. */
+static void read_ring(struct events *events, __u32 cpu)
+{
+	struct ring ring = ring_of(events, cpu);
 	struct ring_pass pass;
 
 	events->batch_size = 0;
 	events->rows_met = false;
 	ring_begin(&pass, &ring, events->read[cpu], &events->losses.ring);
-	while (ring_next(&pass, batch_event(events, events->batch_size), &events->losses.ring))
+	while (events->batch_size < ring.count &&
+	       ring_next(&pass, batch_event(events, events->batch_size), &events->losses.ring))
 		events->batch_size++;
 	events->read[cpu] = pass.position;
 }
@@ -252,21 +264,43 @@ static int store_event(struct events *events, const struct wait_event *event, __
 			.lock = lock, .waiter = waiter, .stack = stack, .frames = frames, .frame_count = count});
 }
 
+/* At most as many as the ring holds. */
+static int drain_batch(struct events *events, __u32 cpu, __s64 interval)
+{
+	int err;
+
+	read_ring(events, cpu);
+	err = totals_meet_rows(events->totals, cpu, false, stack_of_lock, events);
+	if (events->batch_size && recording_is_full(events->recording)) {
+		events->losses.not_written += events->batch_size;
+		return err;
+	}
+	for (size_t i = 0; !err && i < events->batch_size; i++)
+		err = store_event(events, batch_event(events, i), interval);
+	return err;
+}
+
 int events_drain(struct events *events, __s64 interval)
 {
+	bool more;
 	int err = 0;
 
 	for (__u32 cpu = 0; !err && cpu < events->maps->sizing->cpus; cpu++) {
-		read_ring(events, cpu);
-		err = totals_meet_rows(events->totals, cpu, false, stack_of_lock, events);
-		if (events->batch_size && recording_is_full(events->recording)) {
-			events->losses.not_written += events->batch_size;
-			continue;
-		}
-		for (size_t i = 0; !err && i < events->batch_size; i++)
-			err = store_event(events, batch_event(events, i), interval);
+		do {
+			more = ring_has_aside(&events->aside[cpu]);
+			err = drain_batch(events, cpu, interval);
+		} while (!err && more);
 	}
 	return err;
+}
+
+void events_put_aside(struct events *events)
+{
+	for (__u32 cpu = 0; cpu < events->maps->sizing->cpus; cpu++) {
+		const struct ring ring = ring_of(events, cpu);
+
+		ring_put_aside(&ring, &events->read[cpu], &events->losses.ring);
+	}
 }
 
 /* What is known of a wait that still lasts. */

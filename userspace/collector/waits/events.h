@@ -51,6 +51,8 @@ void events_close(struct events *events);
 void events_listen(struct events *events, on_wait on_wait, void *data);
 /* Reads all rings; waits go to the interval with that id. */
 int events_drain(struct events *events, __s64 interval);
+/* Copies what the rings hold; events_drain() reads it later. */
+void events_put_aside(struct events *events);
 /* The interval is over: keeps its longest outliers, replaces the waits in progress; *open counts those. */
 int events_end_interval(struct events *events, __s64 interval, __u64 now_ns, __u64 *open);
 /* Calls hear for each wait that lasts for longer than age_ns (1 ms at least); nothing is stored. */

@@ -144,6 +144,12 @@ static int drain(void *state, struct ground *ground)
 	return events_drain(ground->events, ground->wait_interval);
 }
 
+static int put_aside(void *state, struct ground *ground)
+{
+	events_put_aside(ground->events);
+	return 0;
+}
+
 static int flush(void *state, struct ground *ground)
 {
 	struct waits *waits = state;
@@ -165,6 +171,9 @@ const struct subsystem waits_subsystem = {
 	.choices = choices,
 	.configure = configure,
 	.open = {[STAGE_LOADED] = open_waits},
-	.at = {[MOMENT_DRAIN] = drain, [MOMENT_FLUSH] = flush, [MOMENT_WAITS] = end_interval},
+	.at = {[MOMENT_DRAIN] = drain,
+	       [MOMENT_ASIDE] = put_aside,
+	       [MOMENT_FLUSH] = flush,
+	       [MOMENT_WAITS] = end_interval},
 	.close = close_waits,
 };

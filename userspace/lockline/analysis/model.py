@@ -283,6 +283,10 @@ class ProgramCost:
     estimated_ns: int | None
 
 
+# From here on people are told that the file system stood still; the collector tells them at the same time.
+STALL_NS = 2_000_000_000
+
+
 @dataclass(frozen=True, slots=True)
 class OwnCost:
     """What recording cost; cpu_share: estimated kernel time over the CPU time of all CPUs."""
@@ -292,6 +296,16 @@ class OwnCost:
     estimated_ns: int | None
     cpu_share: float | None
     unavailable: str | None
+
+    def value(self, name: str) -> int:
+        """A cost of the collector by name; 0 if the recording does not have it."""
+        return next((cost.value for cost in self.collector if cost.name == name), 0)
+
+    @property
+    def stalled_ns(self) -> int:
+        """How long the file system did not take an interval, the longest time; 0: at most STALL_NS."""
+        longest = self.value("commit_longest_ns")
+        return longest if longest > STALL_NS else 0
 
 
 @dataclass(frozen=True, slots=True)

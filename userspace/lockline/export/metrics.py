@@ -191,7 +191,7 @@ def advance(before: Metrics, report: Report, most_locks: int, most_containers: i
     findings = dict.fromkeys(before.findings, 0)
     for finding in report.findings:
         findings[finding.rule] = findings.get(finding.rule, 0) + 1
-    memory = next((cost.value for cost in report.cost.collector if cost.name == "collector_peak_rss_bytes"), 0)
+    memory = report.cost.value("collector_peak_rss_bytes")
     return replace(
         before,
         run=report.window.recording_begin_ns,

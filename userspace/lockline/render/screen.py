@@ -438,6 +438,8 @@ def trust_words(report: Report, marked: bool) -> str:
     if gone is not None:
         since = duration(max(0, gone - report.window.recording_begin_ns))
         parts.append(f"only totals of the first {since} (--keep)")
+    if report.cost.stalled_ns:
+        parts.append(f"the file system did not answer for {duration(report.cost.stalled_ns)}")
     unseen = [
         probe.signal for probe in report.probes if probe.signal in _WAITERS and probe.state in ("blind", "unavailable")
     ]

@@ -465,6 +465,9 @@ def _kept(window: Window) -> list[str]:
 
 def _footer(report: Report, style: Style) -> list[str]:
     lines = _kept(report.window)
+    if report.cost.stalled_ns:
+        text = f"the recording's file system did not answer for {duration(report.cost.stalled_ns)}; meanwhile"
+        lines += _wrapped("  note", f"{text} events were kept in memory, and that time is one interval")
     for loss in sorted(report.loss, key=lambda loss: (loss.severity != "loss", loss.name)):
         if loss.events:
             mark = "lost" if loss.severity == "loss" else "note"

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include <pthread.h>
+#include <signal.h>
+#include <time.h>
+
+#include "base/clock.h"
+#include "base/ring.h"
+#include "cli/message.h"
+#include "recording/recording_internal.h"
+#include "recording/recording_interval.h"
+
+#define MEANWHILE_NS 5000000ull
+/* A file system that takes longer stands still, and people are told. */
+#define STALL_NS 2000000000ull
+
+struct job {
+	struct recording *recording;
+	struct recording_interval_end *end;
+	int err;
+};
+
+static void *write_interval(void *argument)
+{
+	struct job *job = argument;
+	const __u64 cpu_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+
+	job->err = recording_keep(job->recording, job->end->keeper, job->end->now_ns);
+	job->err = job->err ?: recording_commit(job->recording);
+	if (!job->err)
+		recording_settle(job->recording);
+	job->end->cpu_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID) - cpu_ns;
+	return NULL;
+}
+
+/* Signals are for the first thread; a SIGBUS is of who causes it: see shm_pages.h. */
+static int start(pthread_t *thread, struct job *job)
+{
+	sigset_t others, before;
+	int err;
+
+	sigfillset(&others);
+	sigdelset(&others, SIGBUS);
+	pthread_sigmask(SIG_SETMASK, &others, &before);
+	err = pthread_create(thread, NULL, write_interval, job);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	return err;
+}
+
+static bool ended(pthread_t thread, __u64 wait_ns)
+{
+	const __u64 until_ns = now_ns() + wait_ns;
+	const struct timespec until = {until_ns / 1000000000ull, until_ns % 1000000000ull};
+
+	return !pthread_clockjoin_np(thread, NULL, CLOCK_MONOTONIC, &until);
+}
+
+int recording_end_interval(struct recording *recording, struct recording_interval_end *end)
+{
+	struct job job = {.recording = recording, .end = end};
+	const __u64 begin_ns = now_ns();
+	bool told = false;
+	pthread_t thread;
+
+	ring_aside_was_full();
+	if (start(&thread, &job)) {
+		write_interval(&job);
+		return job.err;
+	}
+	while (!ended(thread, MEANWHILE_NS)) {
+		end->meanwhile(end->context);
+		if (told || now_ns() - begin_ns < STALL_NS)
+			continue;
+		told = true;
+		message("%s: its file system does not answer; the recording goes on in memory", recording->path);
+	}
+	if (told && !job.err)
+		message("%s: its file system answers again after %.1f s; %s", recording->path,
+			(now_ns() - begin_ns) / 1e9,
+			ring_aside_was_full() ? "more came than memory holds, the report says how much was lost"
+					      : "nothing was lost");
+	return job.err;
+}
