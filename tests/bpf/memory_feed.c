@@ -2,7 +2,8 @@
 /*
  * Memory samples made up, through the program that takes them and the
  * collector's sums, into a recording: what a machine with such a PMU would
- * give.  Commands on standard input, one per line, numbers in any base of C:
+ * give.  Arguments: the recording, and a copy of /proc/kallsyms.  Commands on
+ * standard input, one per line, numbers in any base of C:
  *
  *	begin LOCK KIND		a wait begins, on this CPU, of this task
  *	end LOCK
@@ -209,7 +210,7 @@ int main(int argc, char **argv)
 		return patience_reader_main();
 	if (naming_helper_wanted(argc, argv))
 		return naming_helper_main();
-	if (argc != 2 || !feed)
+	if (argc != 3 || !feed)
 		return 1;
 	CPU_ZERO(&cpu);
 	CPU_SET(TEST_CPU, &cpu);
@@ -218,7 +219,7 @@ int main(int argc, char **argv)
 	check("memory", feed->anonymous == MAP_FAILED ? -errno : 0);
 	bench_open(&feed->bench, &settings);
 	let_through(&feed->bench, true);
-	check("the kernel's symbols", symbols_open(&symbols));
+	check("the kernel's symbols", symbols_open_file(&symbols, argv[2]));
 	check("sums", live_sums_open(&feed->sums, symbols, 1));
 	check("the recording", recording_create(&feed->recording, argv[1]));
 	while (fgets(line, sizeof(line), stdin)) {

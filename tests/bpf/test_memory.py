@@ -59,13 +59,13 @@ Feeder = Callable[[Sequence[str]], Fed]
 
 
 @pytest.fixture
-def feed(build: Path, bpf_machine: None, tmp_path: Path) -> Feeder:
+def feed(build: Path, bpf_machine: None, kallsyms: Path, tmp_path: Path) -> Feeder:
     """Runs commands of memory_feed."""
 
     def run(commands: Sequence[str]) -> Fed:
         path = tmp_path / "fed.lockline"
         done = subprocess.run(
-            [build / "tests" / "memory_feed", path],
+            [build / "tests" / "memory_feed", path, kallsyms],
             input="".join(f"{command}\n" for command in commands),
             capture_output=True,
             text=True,

@@ -47,7 +47,7 @@ Feeder = Callable[[Sequence[str]], Tables]
 
 
 @pytest.fixture
-def feed(build: Path, bpf_machine: None, tmp_path: Path) -> Feeder:
+def feed(build: Path, bpf_machine: None, kallsyms: Path, tmp_path: Path) -> Feeder:
     """Runs commands of memory_feed; the tables that it leaves, also if it dies."""
     count = 0
 
@@ -56,7 +56,7 @@ def feed(build: Path, bpf_machine: None, tmp_path: Path) -> Feeder:
         count += 1
         path = tmp_path / f"fed-{count}.lockline"
         done = subprocess.run(
-            [*CPU_SHARE, build / "tests" / "memory_feed", path],
+            [*CPU_SHARE, build / "tests" / "memory_feed", path, kallsyms],
             input="".join(f"{command}\n" for command in commands),
             capture_output=True,
             text=True,
