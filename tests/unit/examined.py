@@ -332,6 +332,25 @@ def tracer_without_holders(scene: Scene) -> None:
     scene.waits(1, RWLOCK_W, 300 * US, 2_000, "traced", ("queued_write_lock_slowpath", "ptrace_stop"))
 
 
+def second_queue(scene: Scene, each_ns: int = 600 * US) -> None:
+    """Eight threads wait for one lock, and more than one for another, which has an eighth of all waiting."""
+    mmap_storm(scene, each_ns=200 * US)
+    scene.builder.lock(2, "pipe_inode_info.mutex", "", "slab")
+    scene.waits(2, MUTEX, each_ns, 2_000, "writer", ("__mutex_lock", "pipe_write", "vfs_write"))
+
+
+def little_beside(scene: Scene) -> None:
+    """Beside the same lock less than one thread waits for the other one."""
+    second_queue(scene, 480 * US)
+
+
+def other_side(scene: Scene) -> None:
+    """Those who read wait as long as that second queue, for the lock that is the first cause already."""
+    mmap_storm(scene, each_ns=200 * US)
+    where = ("rwsem_down_read_slowpath", "down_read", "lock_mm_and_find_vma", "exc_page_fault")
+    scene.waits(1, RWSEM_R, 600 * US, 2_000, "allocator", where)
+
+
 def both_worlds(scene: Scene) -> None:
     """A queue for a lock of the kernel, and one for a program's: each share is of all waiting."""
     one_inode(scene, 200, 15 * MS)
@@ -343,6 +362,11 @@ CASES: dict[str, Case] = {
         mmap_storm,
         "convoy",
         ("mm_struct.mmap_lock", "allocator", "threads wait asleep", "do let the allocator keep memory"),
+    ),
+    "a second queue": Case(
+        second_queue,
+        "convoy",
+        ("queue for mm_struct.mmap_lock", "2 medium", "queue for pipe_inode_info.mutex", "1.2 tasks wait for it"),
     ),
     "pipe mutex": Case(pipe_mutex, "hot-lock", ("pipe_inode_info.mutex", "writer", "0.30 threads wait asleep", "do ")),
     "run queues of 64 CPUs": Case(

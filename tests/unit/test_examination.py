@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The examination: of recordings whose cause is known, the first screen names cause, culprit and remedy."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from examined import CASES, NEAR_MISSES, Case, Scene
+from examined import CASES, NEAR_MISSES, Case, Scene, little_beside, other_side
 from lockline.analysis.episode_model import Doing, Episode, EpisodeHolder, Party
 from lockline.analysis.model import Report
 from lockline.analysis.selection import Selection
@@ -56,6 +57,13 @@ def test_cause_culprit_and_remedy(name: str, tmp_path: Path) -> None:
     assert report.findings[0].rule == case.rule
     assert lines[2].startswith("ANSWER  ")
     assert screen_of(report, Style())
+
+
+@pytest.mark.parametrize("fill", [little_beside, other_side])
+def test_no_second_cause_is_made_up(fill: Callable[[Scene], None], tmp_path: Path) -> None:
+    report = report_of(Case(fill, "convoy", ()), tmp_path / "recording.data")
+    assert [found.rule for found in report.findings] == ["convoy"]
+    assert " 2 medium" not in "\n".join(screen_of(report))
 
 
 @pytest.mark.parametrize("name", NEAR_MISSES)

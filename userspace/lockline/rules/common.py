@@ -37,6 +37,10 @@ ALL_WAITING = "all lock waiting"
 # Waits that a statement about their distribution needs.
 ENOUGH_WAITS = 20
 
+# Of all waiting: what a lock has that is the main cause, or one of the main ones; and what a second one has.
+MAIN_PART = 0.25
+SECOND_PART = 0.1
+
 
 def share(report: Report, wait_ns: int) -> float:
     """Wait time as a share of the window; 0 without a window."""
@@ -51,6 +55,22 @@ def worth_telling(report: Report, locks: Iterable[LockWaits]) -> list[LockWaits]
         for lock in locks
         if lock.figures.waits >= ENOUGH_WAITS and length and lock.figures.wait_ns / length >= WORTH_TELLING
     ]
+
+
+def stands_out(report: Report, lock: LockWaits, wait_ns: int) -> bool:
+    """Whether so much waiting for a lock is a cause of its own: a quarter of all.
+
+    Behind another cause one waiter all the time is enough, with a tenth of all.  Readers and writers of one lock are
+    one cause: the side that waits less is no second one.
+    """
+    main_ns = MAIN_PART * report.totals.wait_ns
+    if wait_ns >= main_ns:
+        return True
+    if share(report, wait_ns) < 1 or wait_ns < SECOND_PART * report.totals.wait_ns:
+        return False
+    more = [other for other in report.locks if other.figures.wait_ns > lock.figures.wait_ns]
+    behind_another = any(other.figures.wait_ns >= main_ns for other in more)
+    return behind_another and not any(other.name == lock.name and other.kind != lock.kind for other in more)
 
 
 def callers(frames: Sequence[Frame]) -> tuple[str, ...]:

@@ -8,6 +8,7 @@ from lockline.rules.common import (
     from_caller,
     record_again,
     share,
+    stands_out,
     which_file,
     whose_memory,
     worth_telling,
@@ -16,8 +17,6 @@ from lockline.rules.common import (
 
 # Waiters on average, at any moment.
 QUEUE = 1.0
-# Of all waiting.
-PART = 0.25
 # A queue of several: shorter waits are those behind the holder alone.
 HOLDS = 2
 
@@ -29,20 +28,20 @@ def _long_holds(lock: LockWaits) -> bool:
 
 
 def queues(report: Report) -> list[LockWaits]:
-    """Locks, each by itself, that have a waiter all the time, and a quarter of all waiting."""
+    """Locks, each by itself, that have a waiter all the time, and enough of all waiting."""
     single = {(lock.name, lock.kind) for lock in report.queues}
     locks = [*report.queues, *(lock for lock in report.locks if (lock.name, lock.kind) not in single)]
     return [
         lock
         for lock in worth_telling(report, locks)
         if share(report, lock.worst_instance_ns) >= QUEUE
-        and lock.worst_instance_ns >= PART * report.totals.wait_ns
+        and stands_out(report, lock, lock.worst_instance_ns)
         and not _long_holds(lock)
     ]
 
 
 def find(report: Report) -> list[Finding]:
-    """At least one waiter all the time, for one lock that has at least a quarter of all waiting."""
+    """At least one waiter all the time, for one lock that stands out among all."""
     found = []
     for lock in queues(report):
         evidence = [

@@ -14,6 +14,7 @@ from lockline.rules.common import (
     from_caller,
     record_again,
     share,
+    stands_out,
     which_file,
     who_waits,
     worth_telling,
@@ -24,8 +25,6 @@ from lockline.rules.common import (
 COST = 0.1
 # Fewer waits a second are single events, which the longest waits tell.
 RATE = 100
-# Of all waiting.
-PART = 0.25
 
 
 def _cost(report: Report, lock: LockWaits) -> Fact:
@@ -56,14 +55,14 @@ def _rate(report: Report, lock: LockWaits) -> float:
 
 
 def hot(report: Report) -> list[LockWaits]:
-    """Locks with a quarter of all waiting, which cost a tenth of a CPU or thread; waited for often, but no queues."""
+    """Locks with enough of all waiting, which cost a tenth of a CPU or thread; waited for often, but no queues."""
     queues = {(lock.name, lock.kind) for lock in convoy.queues(report)}
     return [
         lock
         for lock in worth_telling(report, report.locks)
         if share(report, lock.figures.wait_ns) >= COST
         and _rate(report, lock) >= RATE
-        and lock.figures.wait_ns >= PART * report.totals.wait_ns
+        and stands_out(report, lock, lock.figures.wait_ns)
         and (lock.name, lock.kind) not in queues
     ]
 

@@ -16,6 +16,7 @@ from lockline.rules.common import (
     other_takers,
     record_again,
     share,
+    stands_out,
     which_file,
     who_waits,
     writers,
@@ -29,13 +30,13 @@ def _long(report: Report, lock: LockWaits) -> bool:
     return (
         not is_spinning(lock.kind)
         and share(report, lock.figures.wait_ns) >= hot_lock.COST
-        and lock.figures.wait_ns >= hot_lock.PART * report.totals.wait_ns
+        and stands_out(report, lock, lock.figures.wait_ns)
         and lock.figures.average_ns >= LONG_NS
     )
 
 
 def find(report: Report) -> list[Finding]:
-    """A lock with a quarter of all waiting that costs a tenth of a thread, by waits of a millisecond on average."""
+    """A lock that stands out and costs a tenth of a thread, by waits of a millisecond on average."""
     told = {(lock.name, lock.kind) for lock in (*convoy.queues(report), *hot_lock.hot(report))}
     found = []
     for lock in report.locks:
