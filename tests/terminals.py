@@ -36,15 +36,23 @@ def read_terminal(leader: int) -> bytes:
 
 
 class Tmux:
-    """lockline top in a window of a server of its own."""
+    """lockline top, or another command of lockline, in a window of a server of its own."""
 
-    def __init__(self, directory: Path, arguments: list[str], columns: int, rows: int, **environment: str) -> None:
+    def __init__(
+        self,
+        directory: Path,
+        arguments: list[str],
+        columns: int,
+        rows: int,
+        command: str = "top",
+        **environment: str,
+    ) -> None:
         self._socket = str(directory / "tmux")
         sets = [f"{name}={value}" for name, value in {"PYTHONPATH": str(TOP / "userspace"), **environment}.items()]
         # tmux does not always know the exit status of what has ended: the shell writes it down.
         self._status = directory / "status"
         told = ["sh", "-c", '"$@"; echo $? >"$0"', str(self._status)]
-        program = [*told, "env", *sets, sys.executable, "-m", "lockline", "top", *arguments]
+        program = [*told, "env", *sets, sys.executable, "-m", "lockline", command, *arguments]
         size = ("-x", str(columns), "-y", str(rows))
         stay = (";", "set-option", "-g", "remain-on-exit", "on")
         self.tmux("-f", "/dev/null", "new-session", "-d", *size, *program, *stay)
@@ -83,6 +91,13 @@ class Tmux:
                 return
             time.sleep(0.1)
         assert found[: len(expected)] == list(expected)
+
+    def until_it_begins(self, expected: Sequence[str]) -> None:
+        """Waits for a screen that begins with these lines."""
+        deadline = time.monotonic() + SECONDS
+        while (found := [line.rstrip() for line in self.screen()][: len(expected)]) != list(expected):
+            assert time.monotonic() < deadline, found
+            time.sleep(0.1)
 
     def until_it_ends(self, status: int) -> None:
         """Waits for the program's end; its exit status."""

@@ -3,6 +3,8 @@
 
 import os
 import pty
+import re
+import shutil
 import struct
 import subprocess
 import sys
@@ -104,6 +106,33 @@ def windows(tmp_path: Path) -> Iterator[list[Tmux]]:
     """The windows that a test opens; each server is ended."""
     with tmux_windows() as opened:
         yield opened
+
+
+def test_the_keys_of_the_pager(example: Path, tmp_path: Path, windows: list[Tmux]) -> None:
+    """Those that docs/troubleshooting.md names, in less; q ends it, with the exit code of the report."""
+    if not shutil.which("less"):
+        pytest.skip("needs less")
+    arguments = [str(example), "--all"]
+    lines = [line.rstrip() for line in on_a_terminal(["report", *arguments], PAGER="cat").splitlines()]
+    first, second = lines[:23], lines[23:46]
+    last = next(line for line in reversed(lines) if line)
+    windows.append(Tmux(tmp_path, arguments, 80, 24, command="report", TERM="xterm", LC_ALL="C.UTF-8"))
+    (window,) = windows
+    window.until_it_begins(first)
+    window.tmux("send-keys", "Space")
+    window.until_it_begins(second)
+    window.tmux("send-keys", "b")
+    window.until_it_begins(first)
+    # It stands on the second page alone.
+    found = next(line for line in second if line and line not in first)
+    window.tmux("send-keys", "-l", f"/{re.escape(found[:30])}")
+    window.tmux("send-keys", "Enter")
+    window.until_it_begins([found])
+    window.tmux("send-keys", "g")
+    window.until_it_begins(first)
+    assert last not in "\n".join(window.screen())
+    window.tmux("send-keys", "q")
+    window.until_it_ends(0)
 
 
 @pytest.mark.parametrize("term", ["screen", "xterm", "tmux-256color"])
