@@ -307,7 +307,7 @@ class Boots:
             )
             console = out / "console"
             text = console.read_text(errors="replace") if console.exists() else ""
-            if any(not (out / one.name / "uptime").exists() for one in sections):
+            if len(run.sections) < len(sections):
                 self.say(f"{boot}: {done.stderr.strip() or f'exit {done.returncode}'}; {text.strip()[-400:]}")
             return "\n".join([f"{boot}: exit {done.returncode}: {done.stderr}", text])[-6000:]
 
