@@ -59,6 +59,16 @@ def test_cause_culprit_and_remedy(name: str, tmp_path: Path) -> None:
     assert screen_of(report, Style())
 
 
+def test_a_part_of_a_recording_says_that_sleepers_are_not_known(tmp_path: Path) -> None:
+    """What threads slept in was looked at for the whole recording: of a part (--from, --last) it is not known."""
+    case = NEAR_MISSES["quiet machine"]
+    report_of(case, tmp_path / "recording.data")
+    with open_recording(tmp_path / "recording.data") as recording:
+        report = make_report(recording, Selection(from_ns=-2 * 1000 * MS), 5)
+        text = words_of(screen_of(replace(report, slices=read_slices(recording, report))))
+    assert "Not looked at: locks of programs, locks on files, semaphores" in text
+
+
 @pytest.mark.parametrize("fill", [little_beside, other_side])
 def test_no_second_cause_is_made_up(fill: Callable[[Scene], None], tmp_path: Path) -> None:
     report = report_of(Case(fill, "convoy", ()), tmp_path / "recording.data")

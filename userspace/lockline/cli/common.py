@@ -60,15 +60,15 @@ def add_times(parser: argparse.ArgumentParser) -> None:
         dest="from_ns",
         type=argument(parse_moment),
         metavar="TIME",
-        help="show the time from here on: seconds since the recording began, or with a unit, as in 90, 1.5s, 300ms, 2m;"
-        " with a minus before its end, as in -10m",
+        help="begin at this time: seconds since the recording began, or with a unit, as in 90, 1.5s, 300ms, 2m;"
+        " with a minus: before its end, as in -10m",
     )
     parser.add_argument(
         "--to",
         dest="to_ns",
         type=argument(parse_moment),
         metavar="TIME",
-        help="show the time up to here, written as for --from",
+        help="end at this time, written as for --from",
     )
     parser.add_argument(
         "--last", dest="from_ns", type=argument(last), metavar="TIME", help="the last part, as in 10m: --from -10m"

@@ -64,7 +64,7 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     what.add_argument("--cpus", metavar="PID=LIST", help="put this process on these CPUs, as 0-3,7, and back")
     what.add_argument("--set", metavar="NAME=VALUE", help="set this sysctl, and back; needs --change-sysctl")
     parser.add_argument(
-        "--change-sysctl", action="store_true", help="with --set: yes, change the sysctl of this machine"
+        "--change-sysctl", action="store_true", help="with --set: confirm that this machine's sysctl may change"
     )
     parser.add_argument(
         "--progress",
