@@ -2,7 +2,10 @@
 """Which functions work on a lock that they are given, by their names in the kernel and in libraries."""
 
 import pytest
+from hypothesis import given
+from hypothesis.strategies import from_regex
 
+from lockline.c2c import functions
 from lockline.c2c.functions import is_lock_function, is_spin_function, is_unlock
 
 TAKE = [
@@ -97,3 +100,8 @@ def test_a_hostile_name_takes_no_longer_than_a_short_one(part: str) -> None:
     """A pattern that backtracks would not end: a megabyte is matched as often as 256 characters are."""
     short, long = part * (256 // len(part)), part * (1_000_000 // len(part))
     assert is_lock_function(long) == is_lock_function(short)
+
+
+@given(from_regex(functions._USER_LOCK, fullmatch=True) | from_regex(functions._LOCKREF, fullmatch=True))
+def test_no_name_of_a_lock_is_passed_over_for_its_words(name: str) -> None:
+    assert functions._may_be_users_lock(name)

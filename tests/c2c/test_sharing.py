@@ -39,7 +39,9 @@ def access(
     )
     address = 0x1000 + 0x100 * sum(map(ord, function)) + (8 if stores else 0)
     code = Code(address, "user", function, 0, "program", "")
-    return Access(offset, code, frozenset(threads), counts, cpus, count or (cpus or 0).bit_count(), "")
+    return Access(
+        offset, code, sum(1 << thread for thread in threads), counts, cpus, count or (cpus or 0).bit_count(), ""
+    )
 
 
 def judged(*accesses: Access, coverage: Coverage = STORES, contradicted: bool = False) -> Judgement:
@@ -484,3 +486,23 @@ def test_a_clean_copy_was_waited_for_too() -> None:
 
     assert verdict(0, 0) == "true sharing"
     assert verdict(345, 640) == "false sharing"
+
+
+def test_one_sample_of_each_member_shows_no_user_alone() -> None:
+    # Each sample has one CPU, whoever else uses the member.
+    once = [access((8 * n, f"f{n}", 1, n == 2), cpus=1 << n) for n in range(3)]
+    once = [replace(row, counts=row.counts._replace(loads=1, records=1)) for row in once]
+    found = judged(*once)
+    assert found.confidence == "low"
+    assert not any("CPU alone" in reason or "do not use the bytes" in reason for reason in found.evidence), found
+    often = [access((8 * n, f"f{n}", 40, 30), cpus=1 << n) for n in range(3)]
+    assert judged(*often).verdict == "false sharing"
+
+
+def test_without_stores_many_users_of_each_member_may_wait_for_each_other() -> None:
+    def rows(loads: int) -> list[Access]:
+        made = [access((8 * n, f"f{n}", 300, 0), threads=range(4 * n, 4 * n + 4)) for n in range(2)]
+        return [replace(row, counts=row.counts._replace(loads=loads, records=loads)) for row in made]
+
+    assert judged(*rows(300), coverage=Coverage(100_000, 0.0, False, True, ())).verdict == "too little evidence"
+    assert judged(*rows(900), coverage=Coverage(100_000, 0.0, False, True, ())).verdict == "false sharing"

@@ -292,3 +292,28 @@ def test_loads_that_a_cut_has_taken_are_not_absent(tmp_path: Path) -> None:
     _, *given = STORIES["reader and writer by thread"]
     text = "\n".join(line[:150] for line in text_of(*given).split("\n"))
     assert judged(text, tmp_path).judgement.verdict == FALSE
+
+
+def test_a_word_of_a_spinlock_and_a_count_is_a_lock(tmp_path: Path) -> None:
+    rows = [row(0, "lockref_put_return", 60, 80, 60, 6), row(0, "native_queued_spin_lock_slowpath", 40, 0, 40, 6)]
+    assert judged(text_of(rows, CPUS, (), ()), tmp_path).judgement.verdict == LOCK
+
+
+def two_halves(*rows: Offset) -> str:
+    """The text of --double-cl: a line of 128 bytes."""
+    return text_of(rows, CPUS, (), ()).replace("456740", "456700")
+
+
+def test_two_lines_that_a_text_shows_as_one_are_no_false_sharing(tmp_path: Path) -> None:
+    apart = two_halves(row(0x8, "rx_poll", 400, 300, 900, [1]), row(0x48, "tx_clean", 380, 310, 880, [2]))
+    found = judged(apart, tmp_path).judgement
+    assert found.verdict == PAIR
+    assert found.confidence != "high"
+    assert any("getconf LEVEL1_DCACHE_LINESIZE" in doubt for doubt in found.doubts)
+
+
+def test_a_half_of_two_lines_that_a_text_shows_as_one_is_judged_by_itself(tmp_path: Path) -> None:
+    rows = [row(0x8, "rx_poll", 400, 300, 900, [1]), row(0x10, "tx_clean", 380, 310, 880, [2])]
+    found = judged(two_halves(*rows, row(0x48, "account", 90, 310, 880, [2])), tmp_path).judgement
+    assert found.verdict == FALSE
+    assert [part.begin for part in found.members] == [0x8, 0x10]

@@ -342,7 +342,7 @@ CODE = Code(0x1000, "user", "", 0, "program", "")
 
 def access(offset: int, address: int, hitm: int) -> Access:
     counts = Counts(records=hitm, loads=hitm, local_hitm=hitm)
-    return Access(offset, CODE._replace(address=address), frozenset(), counts, None, 2, "")
+    return Access(offset, CODE._replace(address=address), 0, counts, None, 2, "")
 
 
 def judged(*accesses: Access, coverage: Coverage | None = None) -> Judgement:
@@ -384,7 +384,7 @@ def test_every_line_has_a_verdict_with_evidence(
     rows: list[tuple[int, str, list[int | None], int | None]], stores_seen: bool | None, named: bool
 ) -> None:
     accesses = tuple(
-        Access(offset, Code(number, "kernel", symbol, 0, "", ""), frozenset({number}), Counts(*counts), cpus, 1, "")
+        Access(offset, Code(number, "kernel", symbol, 0, "", ""), 1 << number, Counts(*counts), cpus, 1, "")
         for number, (offset, symbol, counts, cpus) in enumerate(rows)
     )
     line = Line(LINE, 64, "kernel", 0, "", "", 0, "", 0, add_counts(a.counts for a in accesses), accesses)

@@ -167,6 +167,7 @@ ODD: dict[str, Change] = {
     "thousands, quote": _with_thousands("'"),
     "thousands, thin space": _with_thousands("\u202f"),
     "thousands, hard space": _with_thousands("\u00a0"),
+    "space before percent": lambda text, _: re.sub(r"(\d\.\d+)%", r"\1 %", text),
     "colours": _coloured,
     "typescript": _typescript,
     "format flowed": _flowed,

@@ -2,6 +2,9 @@
 """What an input tells of a line, coarsely: for how many alike lines the truth is one and the same."""
 
 from collections import defaultdict
+from collections.abc import Iterable
+from functools import reduce
+from operator import or_
 from typing import NamedTuple
 
 from lockline.c2c.functions import is_lock_function
@@ -31,17 +34,16 @@ def _step(count: float, steps: tuple[float, ...]) -> int:
 
 def _sets(parts: list[list[Access]]) -> list[frozenset[int]] | None:
     """The threads that use each, or else the CPUs."""
-    if all(access.threads for part in parts for access in part):
-        return [frozenset[int]().union(*(access.regulars for access in part)) for part in parts]
-    if all(access.cpus for part in parts for access in part):
-        sets = []
-        for part in parts:
-            bits = 0
-            for access in part:
-                bits |= access.cpus or 0
-            sets.append(frozenset(cpu for cpu in range(bits.bit_length()) if bits >> cpu & 1))
-        return sets
+    for who in (lambda access: access.regulars, lambda access: access.cpus):
+        if all(map(who, (access for part in parts for access in part))):
+            return [_members(map(who, part)) for part in parts]
     return None
+
+
+def _members(sets: Iterable[int]) -> frozenset[int]:
+    """What is in any of these sets of bits."""
+    bits = reduce(or_, sets, 0)
+    return frozenset(bit for bit in range(bits.bit_length()) if bits >> bit & 1)
 
 
 def _users(sets: list[frozenset[int]] | None, parts: list[list[Access]]) -> str:

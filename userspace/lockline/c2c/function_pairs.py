@@ -24,7 +24,7 @@ def name_of(code: Code) -> str:
 
 def _one_thread(waiter: Access, writer: Access) -> bool:
     """Whether both are the same thread's alone: what it writes itself, it does not wait for."""
-    return len(waiter.regulars) == 1 and waiter.regulars == writer.regulars
+    return waiter.regulars.bit_count() == 1 and waiter.regulars == writer.regulars
 
 
 @dataclass(slots=True)

@@ -12,7 +12,7 @@ _UNLOCK = re.compile(
     r".*([rR]elease|[eE]xit)\w*|(.*[.:])?\w*[uU]nlock\w*|(.*[.:])?(Slow)?Unlock\w*|_*up(_(read|write))?|__up(_\w+)?|rwsem_wake\w*|downgrade_write|percpu_up_\w+|__percpu_up_\w+"
 )
 # The C library's; absl, folly, TBB, Boost, jemalloc, tcmalloc; Go's sync and runtime; Rust's std and parking_lot.
-_USER_LOCK = re.compile(
+_USER_LOCK = (
     r"_*(GI_+)?_*pthread_(mutex|spin|rwlock)_(\w*lock\w*|rdlock|wrlock)\w*|_*lll_\w*lock\w*"
     r"|futex_wait_simple|__sem_wait\w*|std::(__\d::)?(recursive_|shared_)?mutex::\w*lock\w*"
     r"|absl::(\w+::)*(Mutex|SpinLock)::~?\w*|(tcmalloc::)?SpinLock::(Slow)?(Unl|L)ock\w*|malloc_mutex_\w*lock\w*"
@@ -29,6 +29,8 @@ _USER_LOCK = re.compile(
     # What people call their own ones.
     r"|(\w+_)?(spin|spinlock|ticket|mcs|clh|tas|ttas|mutex|rw|rwlock)_?((try|un)?lock|acquire|release|enter|exit)(_\w+)?"
 )
+# What it takes to be one of these, in lower case: to compile the names takes longer than to import many samples.
+_WORDS = ("lock", "mutex", "futex", "sem_wait", "tas", "monitor", "acquire", "release", "enter", "exit")
 # A spinlock and a count in one word of 64 bits, changed together.
 _LOCKREF = re.compile(r"_*lockref_(get|put|mark|lock)\w*")
 # Methods of a class that is a lock by its name.
@@ -63,6 +65,19 @@ def _is_method_of_lock(word: str) -> bool:
     return bool(_LOCK_CLASS.fullmatch(name) and _LOCK_METHOD.fullmatch(method))
 
 
+def _may_be_users_lock(word: str) -> bool:
+    """Whether the name has any of the words that a lock's function has."""
+    lower = word.lower()
+    return any(part in lower for part in _WORDS)
+
+
+def _is_users_lock(word: str) -> bool:
+    if not _may_be_users_lock(word):
+        return False
+    # The library keeps what it has compiled.
+    return bool(re.fullmatch(_USER_LOCK, word) or _LOCKREF.fullmatch(word)) or _is_method_of_lock(word)
+
+
 @lru_cache(_KEPT)
 def is_unlock(symbol: str) -> bool:
     """Whether the function lets go of a lock that it is given."""
@@ -73,11 +88,7 @@ def is_unlock(symbol: str) -> bool:
 def is_lock_function(symbol: str) -> bool:
     """Whether the function works on a lock that it is given: takes it, waits for it, lets go of it."""
     word = _word(symbol)
-    return bool(word) and (
-        is_lock_internal(Frame(0, word, 0, ""))
-        or bool(_USER_LOCK.fullmatch(word) or _LOCKREF.fullmatch(word))
-        or _is_method_of_lock(word)
-    )
+    return bool(word) and (is_lock_internal(Frame(0, word, 0, "")) or _is_users_lock(word))
 
 
 _LOCK_WORD = re.compile(r"([tT]ry_?)?([uU]n)?_?[lL]ock")

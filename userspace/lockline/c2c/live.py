@@ -200,7 +200,7 @@ class _Seen:
         for access in offset.accesses:
             sums = states.get((access.offset, access.code_id), (0, 0))
             instructions.append(
-                Instruction(access, _role(report, access), Interrupts(sums[0], sums[1]), self._comms([access]))
+                Instruction(access, _role(report, access), Interrupts(sums[0], sums[1]), self._comms(report, [access]))
             )
         counts = offset.counts
         cpus = 0
@@ -220,7 +220,7 @@ class _Seen:
             peer=counts.peer,
             transfers=counts.transfers,
             cpus=cpus,
-            comms=self._comms(offset.accesses),
+            comms=self._comms(report, offset.accesses),
             interrupts=_together([instruction.interrupts for instruction in instructions]),
             instructions=tuple(instructions),
             coverage=coverage(watch, offset.offset) if watch else None,
@@ -229,11 +229,11 @@ class _Seen:
             transfer_rate=offset_transfer_rate(watch, offset.offset, counts.transfers) if watch else None,
         )
 
-    def _comms(self, accesses: Sequence[Access]) -> tuple[str, ...]:
+    def _comms(self, report: LineReport, accesses: Sequence[Access]) -> tuple[str, ...]:
         weights: defaultdict[str, int] = defaultdict(int)
         for access in accesses:
-            for thread in access.threads:
-                if thread in self.comms:
+            for bit, thread in enumerate(report.line.threads):
+                if access.threads >> bit & 1 and thread in self.comms:
                     weights[self.comms[thread]] += access.counts.records or 0
         return tuple(sorted(weights, key=lambda comm: (-weights[comm], comm)))
 

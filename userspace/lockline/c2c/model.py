@@ -97,28 +97,28 @@ def _some(column: tuple[int | None, ...]) -> int | None:
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """Accesses from one instruction to one offset of a line; threads: ids of those that are known.
+    """Accesses from one instruction to one offset of a line; threads: a bit set of those that are known.
 
-    strays: those of them with so few of the samples that they may be mistaken ones.  code_id: of the instruction in the
-    recording, 0: not known.  groups: so many threads, processes if threads are unknown, have accesses of their own
-    in these sums; cpu_count is then of one of them.
+    Bit n is the n-th of the line's threads.  strays: those with so few of the samples that they may be mistaken ones.
+    code_id: of the instruction in the recording, 0: not known.  groups: so many threads, processes if threads are
+    unknown, have accesses of their own in these sums; cpu_count is then of one of them.
     """
 
     offset: int
     code: Code
-    threads: frozenset[int]
+    threads: int
     counts: Counts
     cpus: int | None  # a bit set; None: not known which
     cpu_count: int  # at least so many; 0: not known
     nodes: str
     code_id: int = 0
     groups: int = 0
-    strays: frozenset[int] = frozenset()
+    strays: int = 0
 
     @property
-    def regulars(self) -> frozenset[int]:
+    def regulars(self) -> int:
         """The threads without the strays: those that the rules go by."""
-        return self.threads - self.strays if self.strays else self.threads
+        return self.threads & ~self.strays
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +135,8 @@ class Source:
 class Line:
     """One cache line: counts of all its accesses, and these by offset and instruction.
 
-    comms: names of the tasks that use it, the most frequent first.  ids: in the recording; source: kind of
+    threads: ids in the recording, in the order of the accesses' bits.  comms: names of the tasks that use it, the most
+    frequent first.  ids: in the recording; source: kind of
     memory_source; watch: how it was watched, if it was.  weighted: the accesses are as if every byte had been watched
     for the same time, the counts as they were seen.  index: its number in the text of `perf c2c report`.
     """
@@ -151,6 +152,7 @@ class Line:
     pages: int
     counts: Counts
     accesses: tuple[Access, ...]
+    threads: tuple[int, ...] = ()
     comms: tuple[str, ...] = ()
     ids: tuple[int, ...] = ()
     source: str = ""
@@ -165,7 +167,7 @@ class Line:
     @property
     def located(self) -> tuple[Access, ...]:
         """The accesses whose offset is known."""
-        return tuple(access for access in self.accesses if access.offset >= 0)
+        return tuple([access for access in self.accesses if access.offset >= 0])
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,8 +200,28 @@ class LockOnLine:
 
 
 @dataclass(frozen=True, slots=True)
+class Users:
+    """Who makes some accesses.  Of threads and CPUs (bit sets), and of nodes: None if not known of all of the accesses.
+
+    count: at least so many CPUs, 0 if not even that is known; groups: at least so many threads or processes; alone: one
+    CPU, or one thread, made all of them; samples: of the accesses.
+    """
+
+    threads: int | None
+    cpus: int | None
+    nodes: frozenset[str] | None
+    count: int
+    groups: int
+    alone: bool
+    samples: int
+
+
+@dataclass(frozen=True, slots=True)
 class Part:
-    """The accesses to one member, or to one offset of which the member is not known."""
+    """The accesses to one member, or to one offset of which the member is not known.
+
+    main: without the few samples that may be strays; users: who makes these.
+    """
 
     begin: int  # offset in the line
     end: int
@@ -208,6 +230,8 @@ class Part:
     is_lock: bool
     is_atomic: bool
     accesses: tuple[Access, ...]
+    main: tuple[Access, ...]
+    users: Users
     counts: Counts
     cost: int  # samples in which the line's transfer was waited for
     share: float  # of the line's cost at known offsets

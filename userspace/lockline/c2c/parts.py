@@ -8,7 +8,7 @@ from lockline.base.values import dataclass
 from lockline.c2c.functions import is_lock_function, is_spin_function, is_unlock, paired_locks
 from lockline.c2c.members import Place, Types, is_atomic_type, is_list_type, is_lock_type, place
 from lockline.c2c.model import Access, Counts, Line, LockOnLine, Part, Role, add_counts
-from lockline.c2c.users import STRAY, wrote
+from lockline.c2c.users import STRAY, significant, users_of_all, wrote
 from lockline.recording.code import Code
 
 # Below so many HITM and peer snoops they tell little; then fill buffer hits speak, if there are many, and stores.
@@ -88,12 +88,15 @@ def _weight(access: Access) -> int:
     return (access.counts.records or 0) + access.counts.transfers
 
 
+def _is_spin_word(accesses: Sequence[Access]) -> bool:
+    """Whether most of who takes it spins there; stray samples have the address of another access."""
+    known = sum(_weight(access) for access in accesses if is_spin_function(access.code.symbol))
+    return 2 * known > sum(_weight(access) for access in accesses if not is_unlock(access.code.symbol))
+
+
 def _bounds(
     offset: int, accesses: Sequence[Access], found: Place | None, base: int, locks: Sequence[LockOnLine]
 ) -> _Bounds:
-    # Stray samples have the address of another access.
-    known = sum(_weight(access) for access in accesses if is_spin_function(access.code.symbol))
-    by_functions = 2 * known > sum(_weight(access) for access in accesses if not is_unlock(access.code.symbol))
     if found is not None and found.unit:
         begin = found.unit_offset - base
         return _Bounds(
@@ -108,7 +111,7 @@ def _bounds(
         span = _lock_span(lock)
         if span and span[0] <= offset < span[1]:
             return _Bounds(*span, lock.name.rpartition(".")[2], "", True, False)
-    if by_functions:
+    if _is_spin_word(accesses):
         # The lock's word: waiters watch its bytes and its halves one by one.
         begin = offset & ~3
         return _Bounds(begin, begin + 4, "", "", True, False)
@@ -145,8 +148,7 @@ def _sleeping_locks(by_offset: Mapping[int, Sequence[Access]]) -> list[_Bounds]:
         # Of an owner's task nobody lets go.
         own = any(wrote(access) or is_unlock(access.code.symbol) for access in users)
         # A spinlock is one word too, and told apart by its functions, which access nothing else.
-        spins = any(is_spin_function(access.code.symbol) for access in users)
-        if takes and own and (len(offsets) > 1 or not spins):
+        if takes and own and (len(offsets) > 1 or not _is_spin_word(users)):
             size = 8 if len(offsets) > 1 else 4
             bounds.append(_Bounds(offsets[0], offsets[-1] + size, "", "", True, False))
     return bounds
@@ -183,6 +185,7 @@ def divide(
     parts = []
     for bounds, accesses in grouped.values():
         counts = add_counts(access.counts for access in accesses)
+        main = tuple(significant(accesses))
         price = cost(counts, kind)
         role_of = {(access.offset, access.code): _role(access, bounds, view) for access in accesses}
         parts.append(
@@ -194,6 +197,8 @@ def divide(
                 is_lock=bounds.is_lock,
                 is_atomic=bounds.is_atomic,
                 accesses=tuple(accesses),
+                main=main,
+                users=users_of_all(main),
                 counts=counts,
                 cost=price,
                 share=price / total if total else 0.0,

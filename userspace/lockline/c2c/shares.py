@@ -54,7 +54,7 @@ def by_shares(line: Line) -> Line:
     paid, wrote = (max(0, PARTS - sum(column)) for column in zip(*line.shares.values(), strict=True))
     if max(paid, wrote) > ROUNDING:
         rest = Counts(local_hitm=paid * whole // PARTS, loads=paid * whole // PARTS, stores=wrote * NOMINAL // PARTS)
-        accesses += (Access(-1, UNKNOWN_CODE, frozenset(), rest, None, 0, ""),)
+        accesses += (Access(-1, UNKNOWN_CODE, 0, rest, None, 0, ""),)
     transfers = sum(access.counts.local_hitm or 0 for access in accesses)
     stores = sum(access.counts.stores or 0 for access in accesses)
     loads = sum(access.counts.loads or 0 for access in accesses)

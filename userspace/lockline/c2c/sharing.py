@@ -14,7 +14,7 @@ from lockline.c2c.sharing_cpus import by_numbers
 from lockline.c2c.sharing_model import LONGER, MEMBER, THREADS, Sharing, is_written, seldom_written, written_parts
 from lockline.c2c.sharing_stores import unseen_writes
 from lockline.c2c.sharing_threads import Rows, by_threads, shared_out
-from lockline.c2c.users import Users, apart, same_cpus, significant, users_of, wrote
+from lockline.c2c.users import apart, repeated, same_cpus, users_of, wrote
 
 
 def share_out(parts: Sequence[Part], kind: str, stores_told: bool, clean: int = 0) -> Sharing:
@@ -37,35 +37,32 @@ def _share_out(parts: Sequence[Part], written: list[Part], kind: str, stores_tol
     used = sorted({id(part): part for part in (*fought, *written)}.values(), key=lambda part: -part.share)
     if not used:
         return Sharing("open", "likely", (), "", None, "no member has a part in it")
-    users = {id(part): users_of(part.accesses) for part in used}
-    if all(users[id(part)].threads for part in used):
-        for part in _fetched(parts, kind):
-            if id(part) not in users and (more := users_of(part.accesses)).threads:
-                users[id(part)] = more
-                used.append(part)
-        return by_threads(used, written, users, stores_told, Rows(used, parts, kind, clean))
+    if all(part.users.threads for part in used):
+        known = {id(part) for part in used}
+        used += [part for part in _fetched(parts, kind) if id(part) not in known and part.users.threads]
+        return by_threads(used, written, stores_told, Rows(used, parts, kind, clean))
     if not written:
-        return unseen_writes(used, users)
-    found = by_numbers(used, written, users, stores_told)
-    if found.strength == "proven" or len(used) < 2 or not all(users[id(part)].cpus for part in used):
+        return unseen_writes(used)
+    found = by_numbers(used, written, stores_told)
+    if found.strength == "proven" or len(used) < 2 or not all(part.users.cpus for part in used):
         return found
-    return _by_cpus(
-        found, used, users, shared_out(used, written, users, stores_told, Rows(used, parts, kind, clean, True))
-    )
+    if not repeated(part.users for part in used):
+        return found
+    return _by_cpus(found, used, shared_out(used, written, stores_told, Rows(used, parts, kind, clean, True)))
 
 
-def _by_cpus(found: Sharing, used: list[Part], users: dict[int, Users], by_cpu: Sharing) -> Sharing:
+def _by_cpus(found: Sharing, used: list[Part], by_cpu: Sharing) -> Sharing:
     """What the CPUs of each access tell, beside what their numbers tell: found; by_cpu: as if they were threads.
 
     CPUs have the caches.  Threads that migrate make users of bytes that are others look like the same ones, and never
     the same ones like others: that others use them is shown, that the same ones do is likely.
     """
     if by_cpu.kind == "open":
-        several_each = found.kind == "false" and found.strength == "shown" and not any(users[id(p)].alone for p in used)
+        several_each = found.kind == "false" and found.strength == "shown" and not any(p.users.alone for p in used)
         why = f"several CPUs use each of them, and what they pay for each other stays; {by_cpu.open}"
         return replace(found, strength="likely", open=why) if several_each else found
     if by_cpu.kind == "true":
-        if not same_cpus([users[id(part)] for part in used]) or _array(used):
+        if not same_cpus([part.users for part in used]) or _array(used):
             return found
         return replace(by_cpu, strength="likely", open=f"threads that migrate would look the same; {THREADS}")
     return replace(by_cpu, strength="shown" if by_cpu.strength == "proven" else by_cpu.strength)
@@ -82,8 +79,7 @@ def _array(used: Sequence[Part]) -> bool:
 
 def _read_by_others(part: Part) -> bool:
     """Whether the CPUs that read a member are others than those that write to it."""
-    rows = significant(part.accesses)
-    readers, writers = [row for row in rows if not wrote(row)], [row for row in rows if wrote(row)]
+    readers, writers = [row for row in part.main if not wrote(row)], [row for row in part.main if wrote(row)]
     return bool(readers and writers) and apart(users_of(readers), users_of(writers))
 
 

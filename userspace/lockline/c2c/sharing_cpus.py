@@ -17,13 +17,12 @@ from lockline.c2c.sharing_model import (
 )
 from lockline.c2c.sharing_stores import unseen_writes
 from lockline.c2c.users import (
-    Users,
     apart,
     code_known,
     differ,
+    repeated,
     same_code,
     several_threads,
-    significant,
     surely_apart,
     users_of,
     wrote,
@@ -41,28 +40,29 @@ QUEUE = 1000
 MORE_THAN_HALF = 0.7
 
 
-def by_numbers(used: list[Part], written: list[Part], users: dict[int, Users], stores_told: bool) -> Sharing:
+def by_numbers(used: list[Part], written: list[Part], stores_told: bool) -> Sharing:
     """By what hardware allows: where the line is written, and on how many CPUs each member is used."""
     fought = [part for part in used if part.share >= MEMBER]
     everyone = [part for part in used if part in written or part.share >= MEMBER]
     if len(everyone) == 1:
-        return _one_member(everyone[0], users[id(everyone[0])], stores_told)
-    alone = [part for part in fought if users[id(part)].alone]
+        return _one_member(everyone[0], stores_told)
+    alone = [part for part in fought if part.users.alone]
     share = sum(part.share for part in alone)
-    if share >= MAINLY and (len(alone) > 1 or any(part not in alone for part in written)):
+    others = len(alone) > 1 or any(part not in alone for part in written)
+    if share >= MAINLY and others and repeated(part.users for part in alone):
         each = "each of them" if len(alone) == len(everyone) else places(alone)
         reason = f"one CPU alone uses {each}, and pays for what others write beside it"
         # Rows that one CPU makes each may be of several CPUs, where it is not told which.
-        known = {users[id(part)].cpus for part in everyone}
-        sure = share >= MOST and all(users[id(part)].cpus for part in alone) and len(known) > 1
+        known = {part.users.cpus for part in everyone}
+        sure = share >= MOST and all(part.users.cpus for part in alone) and len(known) > 1
         return Sharing("false", "proven" if sure else "shown", tuple(everyone), reason, share)
     if not stores_told and sum(wrote(row) for part in written for row in part.accesses) < FEW_STORES:
-        return unseen_writes(used, users)
+        return unseen_writes(used)
     victims = [part for part in fought if part not in written]
     share = sum(part.share for part in victims)
     if share >= MAINLY:
-        return _victims(victims, written, everyone, users, share, stores_told)
-    return _writers(fought, written, everyone, users, stores_told)
+        return _victims(victims, written, everyone, share, stores_told)
+    return _writers(fought, written, everyone, stores_told)
 
 
 def _wait(part: Part) -> float:
@@ -71,8 +71,9 @@ def _wait(part: Part) -> float:
     return ((counts.local_hitm_weight or 0) + (counts.remote_hitm_weight or 0)) / max(1, counts.hitm)
 
 
-def _one_member(part: Part, users: Users, stores_told: bool) -> Sharing:
+def _one_member(part: Part, stores_told: bool) -> Sharing:
     """All that is written and all that pays is one member: whoever pays, pays for the member itself."""
+    users = part.users
     if users.alone or not part.share:
         why = "one CPU alone is seen at the only member, so who takes the line from it is not seen"
         return Sharing("open", "likely", (part,), "", None, f"{why}; {THREADS}")
@@ -96,7 +97,6 @@ def _victims(
     victims: list[Part],
     written: list[Part],
     everyone: list[Part],
-    users: dict[int, Users],
     share: float,
     stores_told: bool,
 ) -> Sharing:
@@ -112,9 +112,9 @@ def _victims(
         return Sharing(
             "open", "likely", tuple(everyone), "", None, "not all stores to the line are known; " + RECORD_STORES
         )
-    if all(surely_apart(users[id(victim)], users[id(writer)]) for victim, writer in pairs):
+    if all(surely_apart(victim.users, writer.users) for victim, writer in pairs):
         return Sharing("false", "proven", tuple(everyone), f"{reason}, by others", share)
-    if all(differ(users[id(victim)], users[id(writer)]) for victim, writer in pairs):
+    if all(differ(victim.users, writer.users) for victim, writer in pairs):
         return Sharing("false", "shown", tuple(everyone), f"{reason}, mostly by other CPUs", share)
     if all(
         code_known(victim.accesses) and code_known(writer.accesses) and not same_code(victim.accesses, writer.accesses)
@@ -132,37 +132,35 @@ def _victims(
     )
 
 
-def _slots(parts: list[Part], users: dict[int, Users]) -> bool:
+def _slots(parts: list[Part]) -> bool:
     """Whether they look like an array of which each thread has a slot.
 
     The same code on an array that all threads use would run on as many CPUs at each place.
     """
     return all(same_code(parts[0].accesses, part.accesses) for part in parts) and all(
-        any(differ(users[id(part)], users[id(other)]) for other in parts if other is not part) for part in parts
+        any(differ(part.users, other.users) for other in parts if other is not part) for part in parts
     )
 
 
-def _writers(
-    fought: list[Part], written: list[Part], everyone: list[Part], users: dict[int, Users], stores_told: bool
-) -> Sharing:
+def _writers(fought: list[Part], written: list[Part], everyone: list[Part], stores_told: bool) -> Sharing:
     """Several members are written, or the ones that pay are."""
     pairs = [(one, other) for index, one in enumerate(everyone) for other in everyone[index + 1 :]]
-    if all(surely_apart(users[id(one)], users[id(other)]) for one, other in pairs):
+    if all(surely_apart(one.users, other.users) for one, other in pairs):
         # What several use stays contended on a line of its own: how much of the cost ends is not proven.
-        sure = all(users[id(part)].alone for part in everyone)
+        sure = all(part.users.alone for part in everyone)
         reason = "nobody uses more than one of them"
         return Sharing("false", "proven" if sure else "shown", tuple(everyone), reason, None)
     first = max(fought, key=lambda part: part.share, default=None)
-    if first is not None and first.share >= MORE_THAN_HALF and first in written and not users[id(first)].alone:
+    if first is not None and first.share >= MORE_THAN_HALF and first in written and not first.users.alone:
         others = [part for part in everyone if part is not first]
         writes = sum(wrote(access) for part in others for access in part.accesses)
         back = sum(part.cost for part in others)
         if first.cost > RATES * writes + 3 * back:
             reason = f"{places([first])} pays more often than all the others together could take the line from it"
             return Sharing("true", "shown", tuple(everyone), reason, 0.0)
-    if all(differ(users[id(one)], users[id(other)]) for one, other in pairs):
+    if all(differ(one.users, other.users) for one, other in pairs):
         return Sharing("false", "shown", tuple(everyone), "mostly other CPUs use each of them", None)
-    if _slots(everyone, users):
+    if _slots(everyone):
         reason = "the same code uses each of them, but not on as many CPUs: each is some threads' own"
         return Sharing("false", "likely", tuple(everyone), reason, None, f"who uses which is not known; {THREADS}")
     if stores_told:
@@ -185,14 +183,14 @@ def _read_beside(fought: list[Part], written: list[Part], everyone: list[Part]) 
 
     Were they used together, the first would find the line elsewhere, and the second would have it.
     """
-    writers = [row for part in written for row in significant(part.accesses) if wrote(row)]
+    writers = [row for part in written for row in part.main if wrote(row)]
     victims = [
         part
         for part in fought
         if part not in written
         and code_known(part.accesses)
         and code_known(writers)
-        and not same_code(significant(part.accesses), writers)
+        and not same_code(part.main, writers)
     ]
     share = sum(part.share for part in victims)
     if share < BESIDE:
@@ -208,10 +206,9 @@ def _written_for_others(fought: list[Part], written: list[Part], everyone: list[
     """Each member is written by some, and read by others: apart, they would pay as well."""
     share = 0.0
     for part in fought:
-        rows = significant(part.accesses)
-        writers = [row for row in rows if wrote(row)]
-        readers = [row for row in rows if not wrote(row)]
-        if any(is_lock_function(row.code.symbol) for row in rows):
+        writers = [row for row in part.main if wrote(row)]
+        readers = [row for row in part.main if not wrote(row)]
+        if any(is_lock_function(row.code.symbol) for row in part.main):
             return None
         if part not in written or not writers or not readers:
             continue

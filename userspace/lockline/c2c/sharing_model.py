@@ -23,6 +23,8 @@ MOST = 0.75
 MAINLY = 0.55
 # So much of the cost at members of strangers makes it false sharing too, whatever else is shared.
 BOTH = 0.1
+# Sampling by latency leaves out loads that find the line: that nearly all pay is no more than this.
+SATURATED = 0.95
 # Loads and stores are sampled at rates of their own: one sampled store may stand for so many more than a load.
 RATES = 10
 # From fewer stores nothing can be told of a member that has none.
@@ -63,13 +65,10 @@ def is_written(part: Part) -> bool:
 
 def written_parts(parts: Sequence[Part]) -> list[Part]:
     """The members that are written, without strays."""
-    whole = sum(sum(wrote(access) for access in part.accesses) for part in parts)
-    return [
-        part
-        for part in parts
-        if is_written(part)
-        and sum(wrote(access) for access in part.accesses) > max(STRAY_SHARE * whole, whole >= FEW_STORES)
-    ]
+    writes = [sum(map(wrote, part.accesses)) for part in parts]
+    whole = sum(writes)
+    least = max(STRAY_SHARE * whole, whole >= FEW_STORES)
+    return [part for part, here in zip(parts, writes, strict=True) if is_written(part) and here > least]
 
 
 def seldom_written(parts: Sequence[Part]) -> list[Part]:

@@ -14,19 +14,14 @@ from lockline.c2c.sharing_model import (
     MOST,
     RATES,
     RECORD_STORES,
+    SATURATED,
     Sharing,
     Strength,
     loads_of,
     places,
 )
 from lockline.c2c.sharing_stores import unseen_writes
-from lockline.c2c.users import Users, apart, same_cpus, several, significant, wrote
-
-# Sampling by latency leaves out loads that find the line: that nearly all pay is no more than this.
-SATURATED = 0.95
-
-# In fewer than one of so many groups: they are not asked one by one for each member.
-_SPARSE = 8
+from lockline.c2c.users import apart, repeated, same_cpus, several, wrote
 
 ALL_LOADS = "`perf c2c record --ldlat 3` samples more of them"
 CPUS = "`perf script -F cpu,tid,addr,ip,sym` shows the CPU of each access"
@@ -45,16 +40,6 @@ class _Row(NamedTuple):
     wrote: int
     price: float
     told: int
-
-
-def _bit_sets(groups: Sequence[frozenset[int]]) -> list[int]:
-    """The groups as integers, with a bit for each of all their members."""
-    every = list(frozenset[int]().union(*groups))
-    if sum(map(len, groups)) * _SPARSE < len(every) * len(groups):
-        place = {member: 1 << number for number, member in enumerate(every)}
-        return [sum(map(place.__getitem__, group)) for group in groups]
-    # A byte for each, 0 or 1.
-    return [int.from_bytes(bytes(map(group.__contains__, every)), "little") for group in groups]
 
 
 class Rows:
@@ -78,8 +63,9 @@ class Rows:
         self.loads_told = all(access.counts.loads is not None for part in used for access in part.accesses)
         self._rate = min(1.0, max(0, clean - told) / others) if others else 0.0
         counted = [access for part in used for access in part.accesses]
-        masks = [access.cpus or 0 for access in counted] if by_cpu else _bit_sets([one.regulars for one in counted])
-        self._made = {id(access): self._row(access, mask) for access, mask in zip(counted, masks, strict=True)}
+        self._made = {
+            id(access): self._row(access, (access.cpus or 0) if by_cpu else access.regulars) for access in counted
+        }
 
     def of(self, accesses: Iterable[Access]) -> list[_Row]:
         """Of accesses to the members that count."""
@@ -123,46 +109,46 @@ def _unknown_rate(used: list[Part]) -> Sharing:
     return Sharing("open", "likely", tuple(used), "", None, f"{why}; {TRY_APART}")
 
 
-def _own_cpus(used: list[Part], written: list[Part], users: dict[int, Users], stores_told: bool) -> Sharing | None:
+def _own_cpus(used: list[Part], written: list[Part], stores_told: bool) -> Sharing | None:
     """Whether one CPU alone uses each member that pays, whatever threads run there: caches are CPUs', not threads'.
 
     So it is with data of each CPU that threads use where they run.
     """
-    sets = {id(part): users[id(part)].cpus for part in used}
+    sets = {id(part): part.users.cpus for part in used}
     alone = [part for part in used if part.share >= MEMBER and (sets[id(part)] or 0).bit_count() == 1]
     share = sum(part.share for part in alone)
     victims = [part for part in alone if any((sets[id(part)] or 0) & ~(sets[id(other)] or 0) for other in written)]
     if share < MOST or not victims or len(used) < 2 or None in sets.values():
         return None
-    if all(users[id(part)].alone for part in alone):
+    if not repeated(part.users for part in alone):
+        return None
+    if all(part.users.alone for part in alone):
         # One thread each: the threads say who does what.
         return None
     reason = "one CPU alone uses each of them, whatever thread runs there, and pays for what others write beside it"
     return Sharing("false", "proven" if stores_told else "shown", tuple(used), reason, share)
 
 
-def by_threads(
-    used: list[Part], written: list[Part], users: dict[int, Users], stores_told: bool, rows: Rows
-) -> Sharing:
+def by_threads(used: list[Part], written: list[Part], stores_told: bool, rows: Rows) -> Sharing:
     """What kind of sharing it is, by the threads of each access: who pays, and who writes there and beside it."""
-    every = frozenset[int]().union(*(users[id(part)].threads or () for part in used))
-    if len(every) < 2:
+    every = 0
+    for part in used:
+        every |= part.users.threads or 0
+    if every.bit_count() < 2:
         why = (
             "one thread alone is seen on the line: it takes the line along when it migrates, or others were not sampled"
         )
         return Sharing("open", "likely", tuple(used), "", None, f"{why}; a longer `perf c2c record` would show others")
     if not written:
-        return unseen_writes(used, users)
-    if own_cpus := _own_cpus(used, written, users, stores_told):
+        return unseen_writes(used)
+    if own_cpus := _own_cpus(used, written, stores_told):
         return own_cpus
-    return shared_out(used, written, users, stores_told, rows)
+    return shared_out(used, written, stores_told, rows)
 
 
-def shared_out(
-    used: list[Part], written: list[Part], users: dict[int, Users], stores_told: bool, rows: Rows
-) -> Sharing:
+def shared_out(used: list[Part], written: list[Part], stores_told: bool, rows: Rows) -> Sharing:
     """What kind of sharing it is, by who makes each access: threads, or the CPUs where only these are known."""
-    main = {id(part): rows.of(significant(part.accesses)) for part in used}
+    main = {id(part): rows.of(part.main) for part in used}
     writers = {id(part): [row for row in main[id(part)] if row.wrote] for part in written}
     own = {id(part): rows.of(part.accesses) for part in used}
     line = _Line(used, own, writers)
@@ -188,7 +174,7 @@ def shared_out(
             kept += stays
             beside[id(part)] += max(0.0, price - stays)
     if not whole:
-        return unseen_writes(used, users)
+        return unseen_writes(used)
     if stores_told and rows.loads_told:
         payers = 0
         for part in used:
@@ -220,13 +206,11 @@ def shared_out(
         return Sharing("false", "proven" if share >= MOST and stores_told else "shown", tuple(used), reason, share)
     fought = [part for part in used if part.share >= MEMBER]
     strangers = [
-        part
-        for part in fought
-        if any(apart(users[id(part)], users[id(other)]) for other in written if other is not part)
+        part for part in fought if any(apart(part.users, other.users) for other in written if other is not part)
     ]
     # Of what they pay, some stays: they share their own bytes too.
     if sum(beside[id(part)] for part in strangers) >= BOTH * whole and not (both and saturated):
-        stay = [part for part in written if several(users[id(part)])]
+        stay = [part for part in written if several(part.users)]
         reason = f"{places(strangers)} and the bytes written beside it are used by others"
         if stay:
             reason += f"; {places(stay)} is shared by several itself, and that part stays (true sharing)"
@@ -239,7 +223,7 @@ def shared_out(
         if share >= BOTH:
             reason += f"; {share:.0%} is paid for writes beside them, and ends if these move (false sharing)"
         strength: Strength = "proven" if stores_told else "shown"
-        places_of = [users[id(part)] for part in used if part.share >= MEMBER]
+        places_of = [part.users for part in used if part.share >= MEMBER]
         if len(places_of) < 2 or same_cpus(places_of):
             return Sharing("true", strength, tuple(used), reason, share)
         if not all(one.cpus for one in places_of):

@@ -5,13 +5,15 @@ A line is what perf c2c tells apart, summed over the events of one file.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from functools import reduce
 from itertools import chain, islice
+from operator import or_
 
 from lockline.base.values import dataclass, replace
 from lockline.c2c.model import Access, Counts, Coverage, Line, Source, add_counts
 from lockline.c2c.shares import read_shares
-from lockline.c2c.users import stray_threads
+from lockline.c2c.users import may_have_strays, stray_threads
 from lockline.c2c.watched import with_transfers
 from lockline.recording import memory
 from lockline.recording import memory_rows as rows
@@ -36,6 +38,9 @@ _MEMORY_EVENTS = ("mem-", "mem_", "ldlat", "ibs_op", "spe", "memory", "load", "s
 # Lines whose accesses are read in one query.
 _BATCH = 8
 _PROBLEM_CHARACTERS = 400
+# Where fewer than one in so many is wanted they are looked up one by one.
+_SPARSE = 8
+_DIGITS = bytes.maketrans(b"\0\1", b"01")
 
 
 LineKey = tuple[str, str, int, int]
@@ -224,7 +229,8 @@ def find_buddies(recording: Recording, lines: Sequence[Line]) -> dict[int, Line]
     for line, figures in memory.figures_of_lines(recording, list(owner)):
         found[owner[line]].append(Counts(*figures))
     return {
-        key[3] ^ 64: replace(_line(grouped[key][0], (), ()), counts=add_counts(parts)) for key, parts in found.items()
+        key[3] ^ 64: replace(_line(grouped[key][0], (), (), ()), counts=add_counts(parts))
+        for key, parts in found.items()
     }
 
 
@@ -260,16 +266,15 @@ def read_lines(recording: Recording, wanted: Sequence[LineSum]) -> Iterator[Line
         missing = {row.code for part in found for row in part} - codes.keys()
         if missing:
             codes.update(read_codes(recording, missing))
-        threads_of = [[frozenset(row.threads) for row in part] for part in found]
-        users = [frozenset[int]().union(*some) for some in threads_of]
-        new = sorted(frozenset[int]().union(*users) - asked)
+        groups = [_Threads(part, nobody) for part in found]
+        new = sorted(frozenset[int]().union(*(group.ids for group in groups)) - asked)
         asked.update(new)
         names.update(memory.comms_of_threads(recording, new))
-        for line, part, each, threads in zip(batch, found, threads_of, users, strict=True):
-            accesses = [_access(row, some, codes, nobody) for row, some in zip(part, each, strict=True)]
+        for line, part, group in zip(batch, found, groups, strict=True):
+            accesses = [_access(row, group, codes) for row in part]
             if line.watch is not None:
                 accesses = with_transfers(accesses, line.watch)
-            made = _line(line.row, tuple(accesses), _comms(part, threads, names))
+            made = _line(line.row, tuple(accesses), group.places, _comms(part, group.ids, names))
             index = next((indexes[id_] for id_ in line.ids if id_ in indexes), None)
             told = next((shares[id_] for id_ in line.ids if id_ in shares), {})
             yield replace(
@@ -290,12 +295,12 @@ def read_names(recording: Recording, wanted: Sequence[LineSum]) -> Iterator[Line
     for row in memory.line_functions(recording, list(owner)):
         if row.symbol:
             code, counts = UNKNOWN_CODE._replace(symbol=row.symbol), Counts(local_hitm=max(0, row.snoops))
-            found[owner[row.line]].append(Access(-1, code, frozenset(), counts, None, 0, ""))
+            found[owner[row.line]].append(Access(-1, code, 0, counts, None, 0, ""))
     for line, accesses in zip(wanted, found, strict=True):
-        yield replace(_line(line.row, tuple(accesses), ()), watch=line.watch)
+        yield replace(_line(line.row, tuple(accesses), (), ()), watch=line.watch)
 
 
-def _comms(rows_: Sequence[memory.AccessSum], threads: Set[int], names: Mapping[int, str]) -> tuple[str, ...]:
+def _comms(rows_: Sequence[memory.AccessSum], threads: Sequence[int], names: Mapping[int, str]) -> tuple[str, ...]:
     """The names of most of a line's accesses, by threads; threads: of all of them."""
     known = {names[thread] for thread in threads if thread in names}
     if len(known) < 2:
@@ -305,18 +310,62 @@ def _comms(rows_: Sequence[memory.AccessSum], threads: Set[int], names: Mapping[
     return tuple(sorted(sums, key=lambda name: (-sums[name], name))[:COMMS])
 
 
-def _access(row: memory.AccessSum, threads: frozenset[int], codes: dict[int, Code], nobody: Set[int]) -> Access:
+class _Threads:
+    """The threads of a line, and which bit each has in the sets of its accesses.
+
+    ids: of the threads; places: by bit.  Where all ids are small, a thread's bit is its id.
+    """
+
+    def __init__(self, part: Sequence[memory.AccessSum], nobody: Set[int]) -> None:
+        self.places: Sequence[int]
+        sets = [row.thread_set for row in part]
+        self._are_ids = None not in sets
+        if self._are_ids:
+            known = reduce(or_, filter(None, sets), 0) & ~sum(1 << one for one in nobody if 0 <= one < memory.MAX_SET)
+            self._known = known
+            self.places = range(known.bit_length())
+            self.ids = [thread for thread in self.places if known >> thread & 1]
+            return
+        self.ids = sorted(frozenset[int]().union(*(row.threads for row in part)) - nobody)
+        self.places = self.ids
+        self._bit = {thread: number for number, thread in enumerate(self.ids)}
+
+    def of(self, row: memory.AccessSum) -> int:
+        """The threads of an access, as a set of bits."""
+        if self._are_ids:
+            return (row.thread_set or 0) & self._known
+        return self._bits(row.threads)
+
+    def strays(self, row: memory.AccessSum) -> int:
+        """Those of an access with so few of its samples that they may be mistaken."""
+        records = row.shares
+        if not may_have_strays(records):
+            return 0
+        strays = stray_threads(row.threads, records)
+        return self._bits(strays) if strays else 0
+
+    def _bits(self, wanted: Iterable[int]) -> int:
+        some = frozenset(wanted)
+        if self._are_ids:
+            return sum(1 << thread for thread in some if thread in self.places) & self._known
+        if len(some) * _SPARSE < len(self.ids):
+            return sum(1 << self._bit[thread] for thread in some if thread in self._bit)
+        digits = bytes(map(some.__contains__, self.ids)).translate(_DIGITS)
+        return int(digits[::-1] or b"0", 2)
+
+
+def _access(row: memory.AccessSum, threads: _Threads, codes: dict[int, Code]) -> Access:
     return Access(
         offset=row.offset,
         code=codes.get(row.code, UNKNOWN_CODE),
-        threads=threads if nobody.isdisjoint(threads) else threads - nobody,
+        threads=threads.of(row),
         counts=_counts(row.figures),
         cpus=row.cpus,
         cpu_count=row.cpus.bit_count() if row.cpus is not None else max(0, row.cpu_count or 0),
         nodes=row.nodes,
         code_id=row.code,
-        groups=len(row.threads),
-        strays=stray_threads(row.threads, row.shares) if len(row.shares) > 1 else frozenset(),
+        groups=row.thread_set.bit_count() if row.thread_set is not None else len(row.threads),
+        strays=threads.strays(row),
     )
 
 
@@ -327,7 +376,7 @@ def _counts(figures: memory.Figures) -> Counts:
     return Counts(*(None if value is None else max(0, value) for value in figures))
 
 
-def _line(row: rows.MemoryLine, accesses: tuple[Access, ...], comms: tuple[str, ...]) -> Line:
+def _line(row: rows.MemoryLine, accesses: tuple[Access, ...], threads: Sequence[int], comms: tuple[str, ...]) -> Line:
     return Line(
         address=unsigned(row.address),
         size=row.size if row.size in (32, 64, 128, 256) else 64,
@@ -340,5 +389,6 @@ def _line(row: rows.MemoryLine, accesses: tuple[Access, ...], comms: tuple[str, 
         pages=row.pages,
         counts=add_counts(access.counts for access in accesses),
         accesses=accesses,
+        threads=tuple(threads),
         comms=comms,
     )

@@ -20,6 +20,8 @@ MAX_LINE_CHARACTERS = 16384
 # Thin spaces between digits are a locale's; a hard space is one where others stand for spaces.
 _GROUPS = re.compile(r"(?<![\w.,])\d{1,3}(?:[\u2009\u202f]\d{3})+(?![\w.,%])")
 _HARD_GROUPS = re.compile(r"(?<![\w.,\u00a0])\d{1,3}(?:\u00a0\d{3})+(?![\w.,%\u00a0])")
+# Some locales put a space before the sign.
+_PERCENT = re.compile(r"(?<=\d[.,]\d)(\d*)[ \u00a0\u202f]%")
 _SPACES = dict.fromkeys((*range(0x2000, 0x200B), 0xA0, 0x1680, 0x202F, 0x205F, 0x3000), " ")
 _NOTHING = dict.fromkeys((0x200B, 0x200C, 0x200D, 0x2060, 0xFEFF, 0xAD))
 _DASHES = dict.fromkeys((0x2010, 0x2011, 0x2012, 0x2013, 0x2014, 0x2015, 0x2212), "-")
@@ -146,7 +148,7 @@ def clean_lines(text: str) -> tuple[list[Line], list[int]]:
         if not line.isascii():
             line = _GROUPS.sub(_joined, line)
             line = _HARD_GROUPS.sub(_joined, line) if " " in line else line
-        lines.append(Line(number, line))
+        lines.append(Line(number, _PERCENT.sub(r"\1%", line) if " %" in line or "\u00a0%" in line else line))
     for _ in range(_MAX_QUOTES):
         unquoted = _unquoted(lines)
         if unquoted == lines:

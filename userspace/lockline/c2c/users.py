@@ -7,8 +7,7 @@ apart, and CPUs in common do not join them.
 
 from collections.abc import Iterable, Sequence
 
-from lockline.base.values import dataclass
-from lockline.c2c.model import Access, Part
+from lockline.c2c.model import Access, Part, Users
 
 # Instructions no further apart are of one function, where symbols do not tell.
 NEAR_CODE = 64
@@ -22,6 +21,10 @@ FULL = 20
 SAMPLES_PER_CPU = 4
 # Of the CPUs of two members, so many are of one alone though all of them use both.
 OTHER_CPUS = 0.3
+# Were the users the same, so many pairs of samples, one of each member, would be of one CPU: none is no accident.
+MEET = 2
+# One sample has one user, whoever else there is.  So many more that all repeat it are no accident.
+REPEATED = 3
 
 
 def named(access: Access) -> bool:
@@ -59,50 +62,37 @@ def wrote(access: Access) -> int:
     return max(stores, counts.locked - stores) if counts.locked else stores
 
 
-def significant(accesses: Iterable[Access]) -> list[Access]:
+def significant(accesses: Sequence[Access]) -> Sequence[Access]:
     """Without the few samples that may be strays."""
-    every = list(accesses)
-    figures = [(access.counts.records or 0, access.counts.transfers, wrote(access)) for access in every]
-    records, transfers, stores = (STRAY * sum(column) for column in zip(*figures, strict=True)) if every else (0, 0, 0)
+    if len(accesses) < 2:
+        return accesses
+    figures = [(access.counts.records or 0, access.counts.transfers, wrote(access)) for access in accesses]
+    records, transfers, stores = (STRAY * sum(column) for column in zip(*figures, strict=True))
     kept = [
         access
-        for access, (seen, paid, written) in zip(every, figures, strict=True)
+        for access, (seen, paid, written) in zip(accesses, figures, strict=True)
         if seen > records or paid > transfers or written > stores
     ]
-    return kept or every
+    return kept or accesses
 
 
-@dataclass(frozen=True, slots=True)
-class Users:
-    """Who makes some accesses.  Of threads, CPUs and nodes: None if they are not known of all of the accesses.
-
-    count: at least so many CPUs, 0 if not even that is known; groups: at least so many threads or processes; alone: one
-    CPU, or one thread, made all of them; samples: of the accesses.
-    """
-
-    threads: frozenset[int] | None
-    cpus: int | None
-    nodes: frozenset[str] | None
-    count: int
-    groups: int
-    alone: bool
-    samples: int
+def _nodes(told: str) -> frozenset[str]:
+    return frozenset(word.partition("{")[0] for word in told.replace("}", "} ").split() if word[:1].isdigit())
 
 
-def _nodes(access: Access) -> frozenset[str]:
-    if not access.nodes:
-        return frozenset()
-    return frozenset(word.partition("{")[0] for word in access.nodes.replace("}", "} ").split() if word[:1].isdigit())
+def may_have_strays(records: Sequence[int]) -> bool:
+    """Whether one of the threads with so many samples each has enough for another one's to be few beside them."""
+    return max(records, default=0) >= FULL
 
 
 def stray_threads(threads: Sequence[int], records: Sequence[int]) -> frozenset[int]:
     """Of the threads of one instruction, those with so few samples that skid, mistakes and visits can make them.
 
-    records: of each thread, in the same order.  A thread is none because others are busier: only the least of all are,
-    as long as they have next to nothing together.
+    records: of each thread, in the same order, of which may_have_strays() is true.  A thread is none because others
+    are busier: only the least of all are, as long as they have next to nothing together.
     """
-    most = max(records, default=0)
-    if most < FULL or min(records) > STRAY_THREAD * most:
+    most = max(records)
+    if min(records) > STRAY_THREAD * most:
         return frozenset()
     room = max(1.0, STRAY_THREAD * sum(records))
     found = []
@@ -114,48 +104,56 @@ def stray_threads(threads: Sequence[int], records: Sequence[int]) -> frozenset[i
     return frozenset(found)
 
 
-def users_of(accesses: Iterable[Access]) -> Users:
-    """Who makes these accesses."""
-    rows = significant(accesses)
+def users_of(accesses: Sequence[Access]) -> Users:
+    """Who makes these accesses, without the few samples that may be strays."""
+    return users_of_all(significant(accesses))
+
+
+def users_of_all(rows: Sequence[Access]) -> Users:
+    """Who makes these accesses, each of which counts."""
     cpus: int | None = 0
+    threads: int | None = 0
+    count = groups = samples = 0
     for row in rows:
         cpus = cpus | row.cpus if cpus is not None and row.cpus else None
-    regulars = [row.regulars for row in rows]
-    threads = frozenset[int]().union(*regulars) if all(regulars) else None
-    places = [_nodes(row) for row in rows]
-    nodes = frozenset[str]().union(*places) if all(places) else None
-    count = max((row.cpu_count for row in rows), default=0)
+        regulars = row.threads & ~row.strays
+        threads = threads | regulars if threads is not None and regulars else None
+        count = max(count, row.cpu_count)
+        groups = max(groups, row.groups)
+        samples += max(row.counts.records or 0, row.counts.transfers + wrote(row))
     if cpus:
         count = cpus.bit_count()
-    groups = max((row.groups for row in rows), default=0)
+    places = [_nodes(told) for told in {row.nodes for row in rows}]
+    nodes = frozenset[str]().union(*places) if all(places) else None
     if threads:
-        alone = len(threads) == 1
+        alone = threads.bit_count() == 1
     elif cpus:
-        alone = cpus.bit_count() == 1
+        alone = count == 1
     else:
         # Several instructions of one function are likely run by one thread; of several functions that is not known.
         one_cpu = bool(rows) and groups <= 1 and all(row.cpu_count == 1 for row in rows)
         alone = one_cpu and all(same_code([rows[0]], [row]) for row in rows[1:]) and code_known(rows)
-    samples = sum(row.counts.records or 0 for row in rows)
-    return Users(
-        threads or None,
-        cpus or None,
-        nodes or None,
-        count,
-        groups,
-        alone,
-        samples,
-    )
+    return Users(threads or None, cpus or None, nodes or None, count, groups, alone, samples)
 
 
 def apart(one: Users, other: Users) -> bool:
     """Whether it is known that nobody belongs to both."""
     if one.threads and other.threads:
-        enough = SAMPLES_PER_CPU * max(len(one.threads), len(other.threads))
-        return min(one.samples, other.samples) >= enough and one.threads.isdisjoint(other.threads)
+        if one.threads & other.threads:
+            return False
+        enough = SAMPLES_PER_CPU * max(one.threads.bit_count(), other.threads.bit_count())
+        return min(one.samples, other.samples) >= enough
+    pairs = one.samples * other.samples
     if one.cpus and other.cpus and not one.cpus & other.cpus:
-        return True
-    return bool(one.nodes and other.nodes and not one.nodes & other.nodes)
+        return pairs >= MEET * (one.cpus | other.cpus).bit_count()
+    if one.nodes and other.nodes and not one.nodes & other.nodes:
+        return pairs >= MEET * len(one.nodes | other.nodes)
+    return False
+
+
+def repeated(every: Iterable[Users]) -> bool:
+    """Whether it is no accident that one user alone is seen at each member: samples enough repeat it."""
+    return sum(max(0, one.samples - 1) for one in every) >= REPEATED
 
 
 def _more(one: Users, other: Users) -> bool:
@@ -170,7 +168,8 @@ def _more(one: Users, other: Users) -> bool:
 def differ(one: Users, other: Users) -> bool:
     """Whether they are known to be mostly others: were they the same, they would be seen on the same CPUs."""
     if one.threads and other.threads:
-        return len(one.threads & other.threads) * 2 <= min(len(one.threads), len(other.threads))
+        fewer = min(one.threads.bit_count(), other.threads.bit_count())
+        return (one.threads & other.threads).bit_count() * 2 <= fewer
     return apart(one, other) or _more(one, other) or _more(other, one)
 
 
@@ -187,13 +186,13 @@ def same_cpus(every: Sequence[Users]) -> bool:
 def several(users: Users) -> bool:
     """Whether they are known to be more than one."""
     if users.threads is not None:
-        return len(users.threads) > 1
+        return users.threads.bit_count() > 1
     return users.count > 1 or users.groups > 1
 
 
 def several_threads(users: Users) -> bool:
     """Whether they are known to be more than one thread or process: several CPUs may be those of one that migrates."""
-    return len(users.threads) > 1 if users.threads is not None else users.groups > 1
+    return users.threads.bit_count() > 1 if users.threads is not None else users.groups > 1
 
 
 def surely_apart(one: Users, other: Users) -> bool:
@@ -204,4 +203,4 @@ def surely_apart(one: Users, other: Users) -> bool:
 
 def everybody(parts: Iterable[Part]) -> Users:
     """The users of some members together."""
-    return users_of(access for part in parts for access in part.accesses)
+    return users_of([access for part in parts for access in part.accesses])

@@ -8,9 +8,10 @@ functions and threads, and on what the samples cannot show.
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
+from lockline.base.values import replace
 from lockline.c2c.functions import is_spin_function
 from lockline.c2c.members import is_sequence_type
-from lockline.c2c.model import Access, Confidence, Coverage, Judgement, Line, Part, Verdict
+from lockline.c2c.model import Access, Confidence, Coverage, Judgement, Line, Part, Role, Verdict, add_counts
 from lockline.c2c.parts import COST_LOADS, COST_TRANSFERS, FEW_TRANSFERS, LOCK_BYTES, clean_copies, cost, cost_word
 from lockline.c2c.sharing import share_out
 from lockline.c2c.sharing_model import LONGER, MEMBER, RECORD_STORES, THREADS, WHOLE_TEXT, is_written, places
@@ -20,6 +21,9 @@ from lockline.watch.estimate import hit_rate, transfer_rate, unwatched_pairs
 
 # From this share on a lock's word is what the line suffers from, and other members do not matter.
 LOCK_WORD = 0.85
+# Bytes of a line, as nearly all processors have it; a kind of source.
+HALF = 64
+TEXT = "c2c text"
 # Functions that are named where nothing else of a line is known.
 PAYERS = 3
 # Transfers in so many loads are next to none.
@@ -55,34 +59,31 @@ HARDLY = 0.5
 
 def actors(accesses: Iterable[Access]) -> int:
     """At least so many threads or CPUs make these accesses."""
-    threads: set[int] = set()
-    cpus = 0
-    most = 0
+    threads = cpus = most = 0
     for access in accesses:
         threads |= access.threads
         cpus |= access.cpus or 0
         most = max(most, access.cpu_count)
-    return max(len(threads), cpus.bit_count(), most)
+    return max(threads.bit_count(), cpus.bit_count(), most)
 
 
 def _percent(share: float) -> str:
     return f"{share:.0%}"
 
 
-def _by(part: Part, *wanted: str) -> str:
-    functions = [name for role in wanted for name in part.roles.get(role, ())]  # type: ignore[call-overload]
-    shown = [name for name in dict.fromkeys(functions) if name != "?"][:3]
+def _by(functions: Iterable[str]) -> str:
+    shown = [name for name in functions if name != "?"][:3]
     return f" by {', '.join(shown)}" if shown else ""
 
 
-_DOES = (
-    (("waiter",), "taken or waited for"),
-    (("unlock",), "released"),
-    (("holder",), "used under the lock"),
-    (("lockless reader",), "read without the lock"),
-    (("atomic",), "changed atomically"),
-    (("writer",), "written"),
-    (("reader",), "read"),
+_DOES: tuple[tuple[Role, str], ...] = (
+    ("waiter", "taken or waited for"),
+    ("unlock", "released"),
+    ("holder", "used under the lock"),
+    ("lockless reader", "read without the lock"),
+    ("atomic", "changed atomically"),
+    ("writer", "written"),
+    ("reader", "read"),
 )
 
 
@@ -91,7 +92,7 @@ def describe(part: Part, word: str, counted: bool = True, share: float | None = 
 
     counted: whether its stores are a count; share: where it is another one than the member's own.
     """
-    doing = [f"{text}{_by(part, *roles)}" for roles, text in _DOES if any(role in part.roles for role in roles)]
+    doing = [f"{text}{_by(part.roles[role])}" for role, text in _DOES if role in part.roles]
     stores = part.counts.stores or 0
     writes = f", {stores:,} stores" if stores and counted else ""
     name = part.name if not part.member else f"{part.member} (+{max(0, part.begin):#x})"
@@ -251,6 +252,10 @@ def judge(
     members' names are more than inferred; spins: waits a second in which a CPU spun for a lock of the line meanwhile.
     """
     case = _Case(line, parts, kind, coverage, buddy, sure, spins)
+    return _of_two_lines(case, _first_that_fits(case))
+
+
+def _first_that_fits(case: _Case) -> Judgement:
     for rule in (
         _unshared,
         _not_located,
@@ -265,6 +270,34 @@ def judge(
         if judgement is not None:
             return judgement
     return case.judge("too little evidence", ["no rule fits what was sampled"])
+
+
+def _of_two_lines(case: _Case, found: Judgement) -> Judgement:
+    """The verdict on a line of 128 bytes in a text: --double-cl shows two lines of 64 bytes so.
+
+    Members in different halves are on different lines then.  They meet only where the processor fetches both together.
+    """
+    line = case.line
+    if line.source != TEXT or line.size != 2 * HALF or len({part.begin < HALF for part in found.members}) < 2:
+        return found
+    halves = []
+    for begin in (0, HALF):
+        parts = [part for part in case.parts if begin <= part.begin < begin + HALF]
+        paid = sum(part.cost for part in parts)
+        accesses = tuple(access for part in parts for access in part.accesses)
+        counts = add_counts(access.counts for access in accesses)
+        own = replace(line, address=line.address + begin, size=HALF, accesses=accesses, counts=counts)
+        halves.append((paid, own, [replace(part, share=part.cost / paid if paid else 0.0) for part in parts]))
+    other, (_, half, parts) = sorted(halves, key=lambda one: one[0])
+    judged = judge(half, parts, case.kind, case.coverage, other[1], case.sure)
+    shows = "the text shows 128 bytes as one line: two lines of 64 bytes (--double-cl)"
+    doubt = (
+        f"where a line itself has 128 bytes the verdict is {found.verdict}; `getconf LEVEL1_DCACHE_LINESIZE` on the"
+        " machine tells"
+    )
+    lower: dict[Confidence, Confidence] = {"high": "medium", "medium": "low", "low": "low"}
+    evidence = (found.evidence[0], f"{shows}; of the half that costs more:", *judged.evidence)
+    return replace(judged, confidence=lower[judged.confidence], evidence=evidence, doubts=(*judged.doubts, doubt))
 
 
 def _unshared(case: _Case) -> Judgement | None:
@@ -484,13 +517,15 @@ def _one_user(line: Line) -> bool:
     if not all(row.regulars for row in rows):
         cpus = users_of(rows).cpus
         return cpus is not None and cpus.bit_count() == 1
-    records: Counter[frozenset[int]] = Counter()
-    paid: Counter[frozenset[int]] = Counter()
+    if not any(row.regulars.bit_count() == 1 for row in rows):
+        return False
+    records: Counter[int] = Counter()
+    paid: Counter[int] = Counter()
     for row in rows:
         records[row.regulars] += row.counts.records or 0
         paid[row.regulars] += row.counts.transfers
     first, most = records.most_common(1)[0]
-    return len(first) == 1 and most >= ALONE * records.total() and paid[first] >= ALONE_PAYS * paid.total()
+    return first.bit_count() == 1 and most >= ALONE * records.total() and paid[first] >= ALONE_PAYS * paid.total()
 
 
 def _pair_of_users(case: _Case) -> Judgement | None:
@@ -577,6 +612,6 @@ def _shared(case: _Case) -> Judgement | None:
     if found.kind == "true" and len(found.parts) == 1 and (doubt := _pair_untold(case)):
         doubts.append(doubt)
     # Members that one CPU has each are of several: one alone would never find the line elsewhere.
-    case.proven = found.strength == "proven" or sum(users_of(part.accesses).alone for part in found.parts) > 1
+    case.proven = found.strength == "proven" or sum(part.users.alone for part in found.parts) > 1
     weak = {"proven": 0, "shown": 1, "likely": 3}[found.strength]
     return case.judge("false sharing" if found.kind == "false" else "true sharing", evidence, found.parts, doubts, weak)

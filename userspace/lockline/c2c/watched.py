@@ -40,7 +40,7 @@ def with_transfers(accesses: Sequence[Access], watch: Watch) -> list[Access]:
         found.append(replace(access, counts=access.counts._replace(watched=count)))
     for (offset, code), count in sums.items():
         bits = cpus[offset, code]
-        found.append(Access(offset, code, frozenset(), Counts(watched=count), bits, bits.bit_count(), ""))
+        found.append(Access(offset, code, 0, Counts(watched=count), bits, bits.bit_count(), ""))
     return found
 
 

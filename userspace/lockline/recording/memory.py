@@ -23,6 +23,8 @@ _MAX_CPU_BYTES = 8192
 _SINCE = 2
 # A row of several threads has them in one column.
 _GROUPED_SINCE = 5
+# Larger ids make no bits: sets of one line's own threads are shorter then.
+MAX_SET = 1 << 12
 # Threads whose names are asked for at once.
 _NAMES = 10_000
 # A thread's id, and its records.
@@ -82,8 +84,8 @@ class SharedLine(NamedTuple):
 class AccessSum(NamedTuple):
     """The accesses of one instruction to one offset of a line; figures: as FIGURES.
 
-    threads: their ids; shares: how many records each of them has, in the same order, () where it is not told.
-    cpus: a bit set, None where a row has none.
+    cpus: a bit set, None where a row has none.  thread_set: likewise of the threads' ids, None where one of these is
+    large; who: threads and their records, as they are or as the recording has them.
     """
 
     line: int
@@ -92,9 +94,19 @@ class AccessSum(NamedTuple):
     figures: Figures
     cpu_count: int | None
     nodes: str
-    threads: Sequence[int]
-    shares: Sequence[int]
     cpus: int | None
+    thread_set: int | None
+    who: "bytes | tuple[Sequence[int], Sequence[int]]"
+
+    @property
+    def threads(self) -> Sequence[int]:
+        """The threads' ids."""
+        return _pairs(self.who)[0::2] if isinstance(self.who, bytes) else self.who[0]
+
+    @property
+    def shares(self) -> Sequence[int]:
+        """How many records each of them has, in the same order, () where it is not told."""
+        return _pairs(self.who)[1::2] if isinstance(self.who, bytes) else self.who[1]
 
 
 class Symbol(NamedTuple):
@@ -203,45 +215,60 @@ class _Alone(NamedTuple):
 
     cpu_count: int | None
     nodes: str
+    cpus: bytes | None
     thread: int
     threads: bytes | None
-    cpus: bytes | None
+
+
+# A byte that is 0 as a digit, and any other one.
+_IS_ZERO = b"1" + b"0" * 255
+
+
+def _set_of(several: bytes) -> int | None:
+    """The ids of some threads as a bit set; None if one is large.  To look at each id takes ten times as long."""
+    if several[2::_PAIR_BYTES].strip(b"\0") or several[3::_PAIR_BYTES].strip(b"\0"):
+        return None
+    low, high = several[0::_PAIR_BYTES], several[1::_PAIR_BYTES]
+    found = 0
+    # The ids are sorted: those of one high byte stand together.
+    for block in set(high):
+        begin, count = high.find(block), high.count(block)
+        if block << 8 >= MAX_SET or high[begin : begin + count].strip(bytes((block,))):
+            return None
+        # A table of all bytes: it has 0 for each that is there, and every other one for itself.
+        ids = low[begin : begin + count]
+        digits = bytes.maketrans(ids, bytes(count)).translate(_IS_ZERO)
+        bits = int(digits[::-1], 2)
+        found |= (bits if 0 in ids else bits & ~1) << (block << 8)
+    return found
 
 
 def _single_accesses(recording: Recording, lines: Sequence[int]) -> list[AccessSum] | None:
     """As access_sums(), where each is one row; None if some are of several, or a value is not what it should be."""
     query = f"""
-        SELECT line, offset, code, {", ".join(FIGURES)}, cpu_count, nodes, thread, threads, cpus
+        SELECT line, offset, code, {", ".join(FIGURES)}, cpu_count, nodes, cpus, thread, threads
         FROM memory_access{where(among("line", lines))} ORDER BY line, offset, code"""
-    last = len(_KEY_TYPES) + len(FIGURES)
     found: list[AccessSum] = []
     before: tuple[int, ...] = ()
     types = _KEY_TYPES | _FIGURE_TYPES | accepted_types(_Alone)
     for line, offset, code, *values in recording.checked(types, "memory_access", query):
-        cpu_count, nodes, thread, several, cpus = values[-5:]
+        cpu_count, nodes, cpus, thread, several = values[-5:]
         key = line, offset, code
         if key == before or (several and len(several) % _PAIR_BYTES):
             return None
         before = key
-        threads: Sequence[int]
-        shares: Sequence[int]
-        if several:
-            pairs = _pairs(several)
-            threads, shares = pairs[0::2], pairs[1::2]
-        else:
-            records = values[0]
-            threads, shares = (thread,), () if records is None or records < 0 else (records,)
+        records = values[0]
         found.append(
             AccessSum(
                 line,
                 offset,
                 code,
-                tuple(values[: last - len(_KEY_TYPES)]),
+                tuple(values[:-5]),
                 cpu_count,
                 nodes,
-                threads,
-                shares,
                 None if cpus is None else int.from_bytes(cpus[:_MAX_CPU_BYTES], "little"),
+                _set_of(several) if several else 1 << thread if 0 <= thread < MAX_SET else None,
+                several or ((thread,), () if records is None or records < 0 else (records,)),
             )
         )
     return found
@@ -275,9 +302,9 @@ def _access_sums(recording: Recording, lines: Sequence[int]) -> Iterator[AccessS
             row[len(_KEY_TYPES) : last],
             behind.cpu_count,
             behind.nodes,
-            threads,
-            shares,
             None if behind.unknown_cpus else _united(behind.cpu_sets),
+            None,
+            (threads, shares),
         )
 
 

@@ -153,7 +153,7 @@ class Access:
         "of the instruction, with --addresses, or in user space",
         lambda one, at: one.code.address if one.code.address and at.may_show(one.code.address) else None,
     )
-    threads: KnownCount = shown("how many threads", lambda one, _: len(one.threads))
+    threads: KnownCount = shown("how many threads", lambda one, _: one.threads.bit_count())
     records: Count | None = shown("samples", "counts.records")
     loads: Count | None = shown("loads", "counts.loads")
     stores: Count | None = shown("stores", "counts.stores")
