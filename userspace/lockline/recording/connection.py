@@ -92,10 +92,29 @@ def _has_wal(path: str) -> bool:
 
 
 def _cannot_be_opened_there(error: sqlite3.OperationalError) -> bool:
-    """Whether SQLite failed for where the file is, not for what it is."""
+    """Whether SQLite failed for where the file is, or for want of room there, not for what it is."""
     if sys.version_info >= (3, 11):
-        return error.sqlite_errorcode & 0xFF in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY)
-    return any(words in str(error) for words in ("unable to open database file", "readonly database"))
+        code = error.sqlite_errorcode
+        return (
+            code & 0xFF in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_FULL)
+            or code == sqlite3.SQLITE_IOERR_SHMSIZE
+        )
+    words = ("unable to open database file", "readonly database", "database or disk is full")
+    return any(word in str(error) for word in words)
+
+
+def _connect_in_place(path: str) -> sqlite3.Connection:
+    """Without a copy.
+
+    Where there is an index of the log it is only read.  To set a mark there writes into a mapping, which is a SIGBUS
+    on a full file system that writes to a new place each time (btrfs).
+    """
+    try:
+        return _connect(path, "mode=ro&readonly_shm=1")
+    except sqlite3.OperationalError as error:
+        if not _cannot_be_opened_there(error):
+            raise
+    return _connect(path, "mode=ro")
 
 
 @contextmanager
@@ -106,7 +125,7 @@ def connected(path: str) -> Iterator[sqlite3.Connection]:
     the index), so that a copy is consistent; without a log the file alone is complete.
     """
     try:
-        connection = _connect(path, "mode=ro")
+        connection = _connect_in_place(path)
     except sqlite3.OperationalError as error:
         if not _cannot_be_opened_there(error):
             raise
