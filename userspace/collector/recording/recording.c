@@ -242,6 +242,17 @@ static void fold_journal(struct recording *recording)
 		recording_disk_wait(recording->disk, folds * FOLD_MS < FOLD_MOST_MS ? folds * FOLD_MS : FOLD_MOST_MS);
 }
 
+/*
+ * At once what touches the file system: rows are then put into memory alone, until the next commit.  Where a full disk
+ * refuses that, the first row asks again.
+ */
+static int begin(struct recording *recording)
+{
+	if (sqlite3_exec(recording->db, "BEGIN IMMEDIATE", NULL, NULL, NULL) == SQLITE_OK)
+		return 0;
+	return execute(recording, "BEGIN", "write");
+}
+
 int recording_commit(struct recording *recording)
 {
 	__u64 begin_ns = now_ns(), lasted_ns;
@@ -261,8 +272,7 @@ int recording_commit(struct recording *recording)
 	lasted_ns = now_ns() - begin_ns;
 	if (lasted_ns > recording->longest_commit_ns)
 		recording->longest_commit_ns = lasted_ns;
-	/* At once what touches the file system: rows are then put into memory alone, until the next commit. */
-	return err ?: execute(recording, "BEGIN IMMEDIATE", "write");
+	return err ?: begin(recording);
 }
 
 __u64 recording_longest_commit_ns(const struct recording *recording)
