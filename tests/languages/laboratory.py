@@ -20,9 +20,10 @@ from pathlib import Path
 from typing import Any
 
 HERE = Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE.parents[1] / "userspace"))
+sys.path[:0] = [str(HERE.parents[1] / "userspace"), str(HERE.parent)]
 
-from lockline.analysis.futex import LOCK, read_futexes  # noqa: E402 - found by the line above
+from jvms import JAVA_COMPILERS, jvms  # noqa: E402 - found by the line above
+from lockline.analysis.futex import LOCK, read_futexes  # noqa: E402
 from lockline.recording import rows  # noqa: E402
 from lockline.recording.reader import open_recording  # noqa: E402
 
@@ -57,10 +58,7 @@ LANGUAGES = (
         "Java",
         "javac",
         ("javac", "-d", "{}", f"{HERE}/Threads.java"),
-        (
-            *("java", "-XX:+PreserveFramePointer", "-XX:+UnlockDiagnosticVMOptions", "-XX:+DumpPerfMapAtExit"),
-            *("-cp", "{}", "Threads"),
-        ),
+        ("java", "-cp", "{}", "Threads"),
         ("monitor", "lock"),
         own=("Threads.",),
     ),
@@ -181,7 +179,7 @@ SPINS = (
 class Reach:
     """Programs whose stacks are to reach their own functions.
 
-    options: of `record`.  warm: recorded from 3 s after its begin on; named: what names its code meanwhile.
+    options: of `record`.  warm: recorded from 3 s after its begin on.
     """
 
     name: str
@@ -192,7 +190,6 @@ class Reach:
     own: tuple[str, ...]
     options: tuple[str, ...] = ()
     warm: bool = False
-    named: tuple[str, ...] = ()
 
 
 REACH = (
@@ -205,25 +202,18 @@ REACH = (
         ("main", "start_thread"),
     ),
     Reach("Go, --go", "go", LANGUAGES[4].build, ("{}/go",), ("contended",), ("main.",), options=("--go",)),
-    Reach(
-        "Java 17, -XX:+PreserveFramePointer, jcmd",
-        "javac",
-        ("javac", "-d", "{}", f"{HERE}/Threads.java"),
-        ("java", "-XX:+PreserveFramePointer", "-cp", "{}", "Threads"),
-        ("monitor", "lock"),
-        ("Threads.",),
-        warm=True,
-        named=("jcmd", "PID", "Compiler.perfmap"),
-    ),
-    Reach(
-        "Java 17, jcmd alone",
-        "javac",
-        (),
-        ("java", "-cp", "{}", "Threads"),
-        ("monitor", "lock"),
-        ("Threads.",),
-        warm=True,
-        named=("jcmd", "PID", "Compiler.perfmap"),
+    *(
+        Reach(
+            f"Java {version}, {switch or 'no switch'}",
+            "javac",
+            ("javac", "--release", "17", "-d", "{}", f"{HERE}/Threads.java"),
+            (str(java), *([switch] if switch else ()), "-cp", "{}", "Threads"),
+            ("monitor", "lock"),
+            ("Threads.",),
+            warm=True,
+        )
+        for version, java in jvms().items()
+        for switch in ("", *JAVA_COMPILERS.values())
     ),
     Reach("Ruby", "ruby", (), ("ruby", f"{HERE}/threads.rb"), ("contended", "mutex"), ("rb_", "ruby_")),
     Reach(
@@ -265,7 +255,7 @@ def record(command: list[str], path: Path, options: Sequence[str] = ()) -> dict[
 
 
 def record_warm(reached: Reach, command: list[str], path: Path) -> dict[str, int]:
-    """Records a program that has run for a while, and has its code named meanwhile."""
+    """Records a program that has run for a while."""
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as program:
         assert program.stdout is not None
         while (line := program.stdout.readline()) and "ready" not in line:
@@ -273,12 +263,7 @@ def record_warm(reached: Reach, command: list[str], path: Path) -> dict[str, int
         time.sleep(SECONDS)
         pid = str(program.pid)
         record_it = [str(LOCKLINE), "record", "--futex", "-p", pid, "-d", str(SECONDS), "-o", str(path)]
-        with subprocess.Popen([*record_it, *reached.options], stderr=subprocess.DEVNULL) as process:
-            time.sleep(SECONDS / 2)
-            if reached.named:
-                subprocess.run(
-                    [pid if word == "PID" else word for word in reached.named], check=True, capture_output=True
-                )
+        process = subprocess.run([*record_it, *reached.options], stderr=subprocess.DEVNULL, check=False)
         out, _ = program.communicate("\n")
     if process.returncode:
         raise SystemExit(f"{' '.join(record_it)}: exit code {process.returncode}")

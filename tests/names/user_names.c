@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * Reads "TGID ADDRESS" lines, answers each with "name offset module", tab-separated; "TGID ADDRESS frames": how many
- * frames a stack of zeros has there; "TGID ADDRESS again": as the first, with maps read again.
+ * frames a stack of zeros has there; "TGID ADDRESS again": as the first, with maps read again; "TGID ADDRESS java":
+ * what the process's JVM calls the code there.
  */
 #include <stdio.h>
 #include <string.h>
@@ -38,6 +39,13 @@ int main(int argc, char **argv)
 
 		if (words < 2)
 			return 1;
+		if (words == 3 && !strcmp(what, "java")) {
+			if (!user_unwind_name(unwind, tgid, address, true, name, sizeof(name), &offset))
+				*name = offset = 0;
+			printf("%s\t%llu\t[java]\n", name, (unsigned long long)offset);
+			fflush(stdout);
+			continue;
+		}
 		if (words == 3 && !strcmp(what, "again")) {
 			user_symbols_maps_again(users);
 		} else if (words == 3) {

@@ -57,6 +57,19 @@ int naming_client_unwind(struct naming_client *client, __u64 object, const struc
 	return naming_object_unwind(object, stack, frames);
 }
 
+/* No JVM runs here. */
+int naming_client_hotspot(struct naming_client *client, __u64 object, __u32 tgid, const struct naming_jvm *jvm,
+			  const struct naming_stack *stack, struct naming_frames *frames)
+{
+	return -ENOENT;
+}
+
+int naming_client_hotspot_name(struct naming_client *client, __u64 object, __u32 tgid, const struct naming_jvm *jvm,
+			       __u64 address, char *name, size_t size, __u64 *offset)
+{
+	return -ENOENT;
+}
+
 /* Between the frames lie the sanitizer's own bytes. */
 __attribute__((noinline, no_sanitize("address"))) static void copy_stack(const volatile __u8 *from)
 {
@@ -219,21 +232,36 @@ static void memos_are_bounded_and_age(void)
 	struct memo_stack stack = {.tgid = 1, .size = sizeof(bytes), .pc = 0x1000, .bytes = (const __u8 *)bytes};
 
 	bytes[3] = frames[1];
-	unwind_memo_keep(&memos, &stack, 1, frames, 1);
+	unwind_memo_keep(&memos, &stack, 1, frames, 1, 0);
 	CHECK(!unwind_memo_find(&memos, &stack, 2, found), "one frame is nothing to know a stack by");
-	unwind_memo_keep(&memos, &stack, 1, frames, 2);
+	unwind_memo_keep(&memos, &stack, 1, frames, 2, 0);
 	CHECK(unwind_memo_find(&memos, &stack, 2, found) == 2 && found[1] == frames[1], "known");
 	CHECK(!unwind_memo_find(&memos, &stack, 2 + UNWIND_MEMO_NS, found), "too old");
 	stack.size = 3 * 8 + 7;
 	CHECK(!unwind_memo_find(&memos, &stack, 2, found), "the return address is not in this copy");
 	stack.size = sizeof(bytes);
 	for (stack.tgid = 2; stack.tgid < 2 + UNWIND_MEMOS; stack.tgid++)
-		unwind_memo_keep(&memos, &stack, 1, frames, 2);
+		unwind_memo_keep(&memos, &stack, 1, frames, 2, 0);
 	CHECK(unwind_memo_find(&memos, &stack, 2, found) == 0, "never seen");
 	stack.tgid = 1;
 	CHECK(!unwind_memo_find(&memos, &stack, 2, found), "the oldest made room");
 	stack.tgid = 2;
 	CHECK(unwind_memo_find(&memos, &stack, 2, found) == 2, "the second is there");
+}
+
+static void a_method_in_another_has_no_place(void)
+{
+	static struct unwind_memos memos;
+	__u64 bytes[4] = {}, frames[] = {0x1000, 0x7000, 0x2000}, found[FRAMES];
+	struct memo_stack stack = {.tgid = 1, .size = sizeof(bytes), .pc = 0x1000, .bytes = (const __u8 *)bytes};
+
+	bytes[2] = frames[2];
+	unwind_memo_keep(&memos, &stack, 1, frames, 3, 0);
+	CHECK(!unwind_memo_find(&memos, &stack, 2, found), "0x7000 is not on the stack");
+	unwind_memo_keep(&memos, &stack, 1, frames, 3, 1 << 1);
+	CHECK(unwind_memo_find(&memos, &stack, 2, found) == 3 && found[1] == frames[1], "known");
+	bytes[2] = 0x3000;
+	CHECK(!unwind_memo_find(&memos, &stack, 2, found), "another caller");
 }
 
 static void frame_pointers(void)
@@ -262,6 +290,7 @@ int main(void)
 		TEST(frame_pointers),
 		TEST(a_stack_that_is_known),
 		TEST(memos_are_bounded_and_age),
+		TEST(a_method_in_another_has_no_place),
 	};
 
 	/* Below this lies as much as is copied, however small the environment is. */

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/patience.h"
 #include "base/proc.h"
 #include "base/regular_file.h"
 #include "base/small_file.h"
@@ -35,6 +36,10 @@
 #define ENOUGH_BYTES (NAMING_MEMORY_BYTES / 4)
 /* One that holds more with nothing else open is started anew before the next file. */
 #define TOO_MANY_BYTES (NAMING_MEMORY_BYTES / 2)
+/* Pages of a process's memory for one question, and how long they are read: some 400 come in 20 ms, or on a machine
+ * whose CPUs are all taken in a second. */
+#define MOST_PAGES 8192
+#define PAGES_NS   3000000000ull
 /* Starts beyond these, and one a second, are refused: files that kill it must not keep a CPU busy. */
 #define STARTS 64
 
@@ -78,6 +83,9 @@ struct question {
 	struct naming_answer answer;
 	const struct naming_stack *stack;
 	struct naming_frames *frames;
+	__u32 memory_of; /* the process whose memory it may want; 0: none's */
+	__u32 pages;     /* that it had */
+	__u64 until_ns;  /* it has more; set by its first page */
 };
 
 /* Whether one more helper may be left alone; those that have ended meanwhile no longer count. */
@@ -227,6 +235,28 @@ static bool waits_for_a_file(const struct naming_client *client, struct progress
 	return progress->still >= FILE_MS / LOOK_MS;
 }
 
+/* Sends a page that the helper asks for.  A process that is not readable in time ends the question's pages. */
+static int send_page(const struct naming_client *client, struct question *question)
+{
+	struct naming_page page = {};
+	const __u64 now = now_ns();
+	ssize_t bytes;
+
+	if (!question->memory_of || question->pages++ == MOST_PAGES)
+		return -EPIPE;
+	if (question->pages == 1)
+		question->until_ns = now + PAGES_NS;
+	if (now < question->until_ns) {
+		bytes = patience_read(question->memory_of, question->answer.offset, page.bytes, sizeof(page.bytes));
+		page.error = bytes == sizeof(page.bytes) ? 0 : bytes < 0 ? bytes : -EFAULT;
+	} else {
+		page.error = -ETIMEDOUT;
+	}
+	if (page.error == -ETIMEDOUT || page.error == -EBUSY)
+		question->until_ns = now;
+	return send(client->socket, &page, sizeof(page), MSG_NOSIGNAL) == sizeof(page) ? 0 : -EPIPE;
+}
+
 static int receive_answer(struct naming_client *client, struct question *question)
 {
 	const ssize_t length = sizeof(question->answer) + (question->frames ? sizeof(*question->frames) : 0);
@@ -246,6 +276,13 @@ static int receive_answer(struct naming_client *client, struct question *questio
 		}
 		if (receive_message(client, question) != length)
 			return -EPIPE;
+		if (answer->error == NAMING_WANTS_PAGE) {
+			int err = send_page(client, question);
+
+			if (err)
+				return err;
+			continue;
+		}
 		answer->name[sizeof(answer->name) - 1] = 0;
 		make_printable(answer->name);
 		if (answer->id_size > sizeof(answer->id))
@@ -364,7 +401,8 @@ static int ask_about(struct naming_client *client, __u64 number, struct question
 	object->used = ++client->uses;
 	for (int i = 0; err == -EPIPE && i < 2; i++)
 		err = atomic_load(&client->given_up) ? -ECANCELED : ask_once(client, object, question);
-	if ((err == -EPIPE || err == -EIO) && !atomic_load(&client->given_up)) {
+	/* What a JVM has in its memory says nothing of its file. */
+	if ((err == -EPIPE || err == -EIO) && !question->memory_of && !atomic_load(&client->given_up)) {
 		object->bad = true;
 		client->counts.objects++;
 	} else if (err) {
@@ -512,6 +550,34 @@ int naming_client_unwind(struct naming_client *client, __u64 object, const struc
 	/* Numbers are believed, how many there are is not. */
 	if (!err && frames->count > NAMING_FRAMES)
 		err = -EPROTO;
+	return err;
+}
+
+int naming_client_hotspot(struct naming_client *client, __u64 object, __u32 tgid, const struct naming_jvm *jvm,
+			  const struct naming_stack *stack, struct naming_frames *frames)
+{
+	struct question question = {
+		.request = {.type = NAMING_HOTSPOT, .jvm = *jvm},
+		.stack = stack,
+		.frames = frames,
+		.memory_of = tgid,
+	};
+	int err = ask_about(client, object, &question);
+
+	return err ?: frames->count > NAMING_FRAMES ? -EPROTO : 0;
+}
+
+int naming_client_hotspot_name(struct naming_client *client, __u64 object, __u32 tgid, const struct naming_jvm *jvm,
+			       __u64 address, char *name, size_t size, __u64 *offset)
+{
+	struct question question = {
+		.request = {.type = NAMING_HOTSPOT_NAME, .jvm = *jvm, .place.distance = address},
+		.memory_of = tgid,
+	};
+	int err = ask_about(client, object, &question);
+
+	snprintf(name, size, "%s", err ? "" : question.answer.name);
+	*offset = err ? 0 : question.answer.offset;
 	return err;
 }
 

@@ -55,6 +55,13 @@ int naming_client_at(struct naming_client *client, __u64 object, __u64 file_offs
 int naming_client_unwind(struct naming_client *client, __u64 object, const struct naming_stack *stack,
 			 struct naming_frames *frames);
 
+/* Frames as long as their code was made by the JVM, whose libjvm.so the object is; its memory is read of tgid. */
+int naming_client_hotspot(struct naming_client *client, __u64 object, __u32 tgid, const struct naming_jvm *jvm,
+			  const struct naming_stack *stack, struct naming_frames *frames);
+/* name "" if it has none. */
+int naming_client_hotspot_name(struct naming_client *client, __u64 object, __u32 tgid, const struct naming_jvm *jvm,
+			       __u64 address, char *name, size_t size, __u64 *offset);
+
 /* Called again and again while an answer is waited for; NULL: nothing is. */
 void naming_client_meanwhile(struct naming_client *client, int (*call)(void *context), void *context);
 /* From any thread: the request that runs ends soon, and further ones at once, without an answer. */

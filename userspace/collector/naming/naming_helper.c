@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "naming/naming_helper.h"
+#include "naming/naming_hotspot.h"
 #include "naming/naming_objects.h"
 #include "naming/naming_protocol.h"
 #include "naming/naming_sandbox.h"
@@ -25,6 +26,11 @@ bool naming_helper_wanted(int argc, char **argv)
 static struct naming_stack stack;
 static struct naming_frames frames;
 
+static bool has_frames(const struct naming_request *request)
+{
+	return request->type == NAMING_UNWIND || request->type == NAMING_HOTSPOT;
+}
+
 /* False at the end; fd: -1 where none came with it. */
 static bool receive(struct naming_request *request, int *fd)
 {
@@ -41,7 +47,7 @@ static bool receive(struct naming_request *request, int *fd)
 	if (header && header->cmsg_level == SOL_SOCKET && header->cmsg_type == SCM_RIGHTS &&
 	    header->cmsg_len == CMSG_LEN(sizeof(int)))
 		memcpy(fd, CMSG_DATA(header), sizeof(int));
-	return length == (ssize_t)(sizeof(*request) + (request->type == NAMING_UNWIND ? sizeof(stack) : 0));
+	return length == (ssize_t)(sizeof(*request) + (has_frames(request) ? sizeof(stack) : 0));
 }
 
 static bool send_answer(struct naming_answer *answer, bool with_frames)
@@ -50,6 +56,29 @@ static bool send_answer(struct naming_answer *answer, bool with_frames)
 	const struct msghdr message = {.msg_iov = parts, .msg_iovlen = with_frames ? 2 : 1};
 
 	return sendmsg(SOCKET, &message, MSG_NOSIGNAL) > 0;
+}
+
+static bool receive_page(struct naming_page *page)
+{
+	struct iovec part = {page, sizeof(*page)};
+	struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1};
+
+	return recvmsg(SOCKET, &message, MSG_CMSG_CLOEXEC) == sizeof(*page);
+}
+
+/* Of the process that the request is about.  Frames go with it where they are waited for. */
+static int fetch_page(void *context, __u64 address, __u8 *out)
+{
+	const struct naming_request *request = context;
+	struct naming_answer wanted = {.error = NAMING_WANTS_PAGE, .offset = address};
+	static struct naming_page page;
+
+	if (!send_answer(&wanted, has_frames(request)) || !receive_page(&page))
+		return -EPIPE;
+	if (page.error)
+		return page.error;
+	memcpy(out, page.bytes, sizeof(page.bytes));
+	return 0;
 }
 
 /* Takes the descriptor. */
@@ -97,6 +126,15 @@ static int answer_request(struct naming_request *request, int fd, struct naming_
 		memset(&frames, 0, sizeof(frames));
 		err = naming_object_unwind(object, &stack, &frames);
 		break;
+	case NAMING_HOTSPOT:
+		memset(&frames, 0, sizeof(frames));
+		err = naming_hotspot_unwind(object, &(struct naming_memory){&request->jvm, fetch_page, request}, &stack,
+					    &frames);
+		break;
+	case NAMING_HOTSPOT_NAME:
+		err = naming_hotspot_name(object, &(struct naming_memory){&request->jvm, fetch_page, request},
+					  request->place.distance, answer);
+		break;
 	default:
 		err = -ENOSYS;
 	}
@@ -135,7 +173,7 @@ int naming_helper_main(void)
 		answer.error = answer_request(&request, fd, &answer);
 		set_time(0);
 		answer.allocated = allocated();
-		if (!send_answer(&answer, request.type == NAMING_UNWIND))
+		if (!send_answer(&answer, has_frames(&request)))
 			return 1;
 	}
 	return 0;

@@ -4,6 +4,9 @@
  * answer, each a message of a SOCK_SEQPACKET socket.  A descriptor comes with
  * the request that names it, by SCM_RIGHTS; none ever comes with an answer.
  *
+ * A question about a JVM is answered from that process's memory.  The helper cannot read it: it asks back for one
+ * page after the other, before it answers, and gets no other process's.
+ *
  * The helper is what may have been taken over by a hostile file: the collector
  * believes nothing of an answer but that it is text and numbers.
  */
@@ -33,6 +36,18 @@ enum naming_request_type {
 	NAMING_CODE_AT,     /* what is at an offset of the file, which no process has mapped there any more */
 	NAMING_VARIABLE_AT, /* likewise, and it is no code */
 	NAMING_UNWIND, /* with a struct naming_stack: frames as long as they are in the object, a struct naming_frames */
+	NAMING_HOTSPOT, /* likewise: as long as they are in code that the JVM made, whose libjvm.so the object is */
+	NAMING_HOTSPOT_NAME, /* of a place.distance of that code, or of a method that such a frame is of */
+};
+
+/* Instead of an answer's error: the page at its offset is wanted; a struct naming_page is sent. */
+#define NAMING_WANTS_PAGE 1
+
+/* A process that runs HotSpot. */
+struct naming_jvm {
+	__u64 number;      /* never another's; 0: none */
+	__u64 start;       /* where libjvm.so's code is mapped */
+	__u64 file_offset; /* which part of the file that is */
 };
 
 /* An address: so far behind where this offset of the object's file is mapped. */
@@ -45,6 +60,7 @@ struct naming_request {
 	__u32 type;
 	__u32 object; /* its place, below NAMING_OBJECTS */
 	struct naming_place place;
+	struct naming_jvm jvm;  /* of NAMING_HOTSPOT, NAMING_HOTSPOT_NAME */
 	char name[NAMING_NAME]; /* of NAMING_FIND */
 };
 
@@ -76,11 +92,20 @@ struct naming_stack {
 /* Follows the answer. */
 struct naming_frames {
 	struct unwind_state state; /* of the next frame, in another mapping, if end is 0 */
-	__u64 pc[NAMING_FRAMES];
+	__u64 pc[NAMING_FRAMES];   /* of a method that is interpreted or put into another: the method's address */
 	__u32 count;
 	__u32 called;
-	__s32 end; /* negative errno: there is no further frame */
+	__s32 end;     /* negative errno: there is no further frame */
+	__u32 java;    /* bits of the frames that the JVM names */
+	__u32 inlined; /* bits of those that were put into the next one, and are not on the stack */
 	__u32 pad;
+};
+
+#define NAMING_PAGE_BYTES 4096
+
+struct naming_page {
+	__s32 error; /* 0 or negative errno */
+	__u8 bytes[NAMING_PAGE_BYTES];
 };
 
 #endif /* LOCKLINE_NAMING_PROTOCOL_H */

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include <errno.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -51,18 +52,34 @@ struct naming_queue {
 	struct naming_queue_counts counts;
 };
 
+static bool is_unnamed(const struct named *named)
+{
+	return named->wish.thing == NAMED_FRAME && !*named->name && !strcmp(named->module, "[anon]");
+}
+
+/* Of code that a JVM made; meet: also where no stack of the process was unwound. */
+static bool name_of_jvm(struct naming_queue *queue, struct named *out, bool meet)
+{
+	if (out->wish.thing != NAMED_FRAME || !queue->unwind ||
+	    !user_unwind_name(queue->unwind, out->wish.tgid, out->wish.address, meet, out->name, sizeof(out->name),
+			      &out->offset))
+		return false;
+	snprintf(out->module, sizeof(out->module), "[java]");
+	return true;
+}
+
 static void look_up(struct naming_queue *queue, const struct naming_wish *wish, struct named *out)
 {
 	memset(out, 0, sizeof(*out));
 	out->wish = *wish;
+	/* Of a JVM by itself, which a map that it wrote may be older than. */
+	if (name_of_jvm(queue, out, false))
+		return;
 	/* Best effort: the process may be gone. */
 	user_symbols_lookup(queue->users, wish->tgid, wish->address, out->name, sizeof(out->name), &out->offset,
 			    out->module, sizeof(out->module));
-}
-
-static bool is_unnamed(const struct named *named)
-{
-	return named->wish.thing == NAMED_FRAME && !*named->name && !strcmp(named->module, "[anon]");
+	if (is_unnamed(out))
+		name_of_jvm(queue, out, true);
 }
 
 static void find_name(struct naming_queue *queue)

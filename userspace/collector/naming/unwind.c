@@ -35,7 +35,13 @@ __u64 unwind_stack_pointer(const struct unwind_state *state)
 	return state->registers[STACK_POINTER];
 }
 
-static int read_word(const struct unwind_stack *stack, __u64 address, __u64 *out)
+int unwind_frame_pointer(const struct unwind_state *state, __u64 *out)
+{
+	*out = state->registers[FRAME_POINTER];
+	return state->known >> FRAME_POINTER & 1 ? 0 : -EFAULT;
+}
+
+int unwind_word(const struct unwind_stack *stack, __u64 address, __u64 *out)
 {
 	if (address < stack->address || stack->size < sizeof(*out) ||
 	    address - stack->address > stack->size - sizeof(*out))
@@ -158,7 +164,7 @@ static int operate(struct machine *machine, const Dwarf_Op *op, const struct unw
 		value = machine->operands[--machine->count];
 		if (op->atom == DW_OP_plus_uconst)
 			return push(machine, value + op->number);
-		err = read_word(stack, value, &value);
+		err = unwind_word(stack, value, &value);
 		return err ?: push(machine, value);
 	}
 	return two(machine, op->atom);
@@ -191,7 +197,7 @@ static int caller_register(Dwarf_Frame *frame, int number, const struct unwind_s
 	if (err)
 		return err;
 	*out = machine.operands[machine.count - 1];
-	return machine.value ? 0 : read_word(stack, *out, out);
+	return machine.value ? 0 : unwind_word(stack, *out, out);
 }
 
 static int to_caller(Dwarf_Frame *frame, struct unwind_state *state, const struct unwind_stack *stack)
@@ -241,21 +247,25 @@ int unwind_step(Dwarf_CFI *table, __u64 address, struct unwind_state *state, con
 	return err;
 }
 
-int unwind_step_frame_pointer(struct unwind_state *state, const struct unwind_stack *stack, bool *called)
+int unwind_to(struct unwind_state *state, __u64 pc, __u64 stack_pointer, __u64 frame_pointer)
 {
-	__u64 frame = state->registers[FRAME_POINTER], caller, pc;
-	int err;
-
-	if (!(state->known >> FRAME_POINTER & 1) || frame % 8 || frame < state->registers[STACK_POINTER])
-		return -ENODATA;
-	err = read_word(stack, frame, &caller) ?: read_word(stack, frame + sizeof(caller), &pc);
-	if (err)
-		return err;
-	if (!(pc & ADDRESS_MASK))
+	if (!(pc & ADDRESS_MASK) || stack_pointer <= state->registers[STACK_POINTER])
 		return -ENODATA;
 	*state = (struct unwind_state){.pc = pc & ADDRESS_MASK, .known = 1ull << FRAME_POINTER | 1ull << STACK_POINTER};
-	state->registers[FRAME_POINTER] = caller;
-	state->registers[STACK_POINTER] = frame + 2 * sizeof(caller);
-	*called = true;
+	state->registers[FRAME_POINTER] = frame_pointer;
+	state->registers[STACK_POINTER] = stack_pointer;
 	return 0;
+}
+
+int unwind_step_frame_pointer(struct unwind_state *state, const struct unwind_stack *stack, bool *called)
+{
+	__u64 frame, caller, pc;
+	int err;
+
+	if (unwind_frame_pointer(state, &frame) || frame % 8 || frame < state->registers[STACK_POINTER])
+		return -ENODATA;
+	err = unwind_word(stack, frame, &caller) ?: unwind_word(stack, frame + sizeof(caller), &pc);
+	err = err ?: unwind_to(state, pc, frame + 2 * sizeof(caller), caller);
+	*called |= !err;
+	return err;
 }

@@ -33,6 +33,12 @@ struct unwind_stack {
 /* registers: by DWARF's numbers, without the program counter; 16 of x86-64, 32 of arm64. */
 void unwind_begin(struct unwind_state *state, __u64 pc, const __u64 *registers);
 __u64 unwind_stack_pointer(const struct unwind_state *state);
+/* -EFAULT: it is not known. */
+int unwind_frame_pointer(const struct unwind_state *state, __u64 *out);
+/* -EFAULT: it is not in the copy. */
+int unwind_word(const struct unwind_stack *stack, __u64 address, __u64 *out);
+/* To a caller of which no more is known; -ENODATA: its frame does not lie behind, or it has no code. */
+int unwind_to(struct unwind_state *state, __u64 pc, __u64 stack_pointer, __u64 frame_pointer);
 /*
  * To the caller.  address: of state's pc, as the frame table counts.  called: the pc is a return address, and the
  * call lies before it; is set for the next.  -ENOENT: the table does not have this place; -ENODATA: that was

@@ -4,7 +4,7 @@
 
 #include "naming/unwind_memo.h"
 
-_Static_assert(NAMING_STACK_BYTES <= 1 << 16, "places are 16 bits");
+_Static_assert(NAMING_STACK_BYTES <= UNWIND_NO_PLACE, "places are 16 bits");
 
 static __u64 word_at(const struct memo_stack *stack, __u32 place)
 {
@@ -17,7 +17,8 @@ static __u64 word_at(const struct memo_stack *stack, __u32 place)
 static bool is_like(const struct unwind_memo *memo, const struct memo_stack *stack)
 {
 	for (__u32 i = 1; i < memo->count; i++)
-		if (memo->places[i] + sizeof(__u64) > stack->size || word_at(stack, memo->places[i]) != memo->frames[i])
+		if (memo->places[i] != UNWIND_NO_PLACE && (memo->places[i] + sizeof(__u64) > stack->size ||
+							   word_at(stack, memo->places[i]) != memo->frames[i]))
 			return false;
 	return true;
 }
@@ -38,22 +39,26 @@ int unwind_memo_find(struct unwind_memos *memos, const struct memo_stack *stack,
 }
 
 /* Where the frames' return addresses are, each above the one before. */
-static bool find_places(struct unwind_memo *memo, const struct memo_stack *stack)
+static bool find_places(struct unwind_memo *memo, const struct memo_stack *stack, __u32 inlined)
 {
 	__u32 place = 0;
 
-	for (__u32 i = 1; i < memo->count; i++, place += sizeof(__u64)) {
+	for (__u32 i = 1; i < memo->count; i++) {
+		memo->places[i] = UNWIND_NO_PLACE;
+		if (inlined >> i & 1)
+			continue;
 		while (place + sizeof(__u64) <= stack->size && word_at(stack, place) != memo->frames[i])
 			place += sizeof(__u64);
 		if (place + sizeof(__u64) > stack->size)
 			return false;
 		memo->places[i] = place;
+		place += sizeof(__u64);
 	}
 	return true;
 }
 
 void unwind_memo_keep(struct unwind_memos *memos, const struct memo_stack *stack, __u64 now_ns, const __u64 *frames,
-		      int count)
+		      int count, __u32 inlined)
 {
 	struct unwind_memo *oldest = memos->list, made = {.tgid = stack->tgid, .count = count, .at_ns = now_ns};
 
@@ -61,7 +66,7 @@ void unwind_memo_keep(struct unwind_memos *memos, const struct memo_stack *stack
 	if (count < 2 || count > NAMING_FRAMES || frames[0] != stack->pc)
 		return;
 	memcpy(made.frames, frames, count * sizeof(*frames));
-	if (!find_places(&made, stack))
+	if (!find_places(&made, stack, inlined))
 		return;
 	for (int i = 0; i < UNWIND_MEMOS; i++)
 		if (memos->list[i].used < oldest->used)

@@ -4,7 +4,7 @@
  * costs a question to the naming helper.  A stack is known if it begins at the same code and has the same return
  * addresses in the same places: each tells where the next one is, as long as its code finds its frame by the stack
  * pointer.  Code that keeps a frame pointer could lead elsewhere; then all places would have to hold what calls of the
- * same depth left there.
+ * same depth left there.  A method that a compiler put into its caller has no place of its own.
  */
 #ifndef LOCKLINE_UNWIND_MEMO_H
 #define LOCKLINE_UNWIND_MEMO_H
@@ -13,7 +13,8 @@
 
 #include "naming/naming_protocol.h"
 
-#define UNWIND_MEMOS 256
+#define UNWIND_MEMOS    256
+#define UNWIND_NO_PLACE 0xffff
 /* A stack that could not be followed to its end is tried anew after this. */
 #define UNWIND_MEMO_NS 10000000000ull
 
@@ -41,8 +42,8 @@ struct unwind_memos {
 
 /* The frames of a stack like this one, leaf first; 0: none is known. */
 int unwind_memo_find(struct unwind_memos *memos, const struct memo_stack *stack, __u64 now_ns, __u64 *frames);
-/* Keeps what was found, if all return addresses lie in the copy. */
+/* Keeps what was found, if all return addresses lie in the copy; inlined: bits of the frames that have none. */
 void unwind_memo_keep(struct unwind_memos *memos, const struct memo_stack *stack, __u64 now_ns, const __u64 *frames,
-		      int count);
+		      int count, __u32 inlined);
 
 #endif /* LOCKLINE_UNWIND_MEMO_H */

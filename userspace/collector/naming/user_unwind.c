@@ -9,6 +9,7 @@
 #include "base/proc.h"
 #include "naming/unwind_memo.h"
 #include "naming/user_modules.h"
+#include "naming/user_symbol_cache.h"
 #include "naming/user_unwind.h"
 
 #define PROCESSES 16
@@ -17,6 +18,8 @@
 /* Mappings are read again as often, and sooner if code is not in them. */
 #define REFRESH_NS 1000000000ull
 #define MISSED_NS  50000000ull
+/* A JVM that could not be read is tried again after this. */
+#define REFUSED_NS 10000000000ull
 
 struct code {
 	__u64 start, end, offset, inode;
@@ -29,6 +32,8 @@ struct process {
 	__u64 read_ns;
 	struct code *code;
 	int count;
+	struct naming_jvm jvm; /* number 0: it runs none */
+	__u64 jvm_refused_ns;  /* 0: it was read, or not yet */
 };
 
 struct object {
@@ -45,14 +50,25 @@ struct user_unwind {
 	struct object objects[OBJECTS];
 	__u64 uses;
 	struct unwind_memos memos;
+	__u64 jvms;                      /* numbers that were given */
+	struct user_symbol_cache *names; /* of JVMs' code and methods, by the JVM's number; NULL: no memory */
+};
+
+/* A stack as it was found. */
+struct found_frames {
+	__u64 *pc;
+	int count;
+	__u32 java, inlined; /* as of struct naming_frames */
 };
 
 struct user_unwind *user_unwind_open(struct naming_client *client)
 {
 	struct user_unwind *users = calloc(1, sizeof(*users));
 
-	if (users)
-		users->client = client;
+	if (!users)
+		return NULL;
+	users->client = client;
+	users->names = user_symbol_cache_open();
 	return users;
 }
 
@@ -60,10 +76,32 @@ void user_unwind_close(struct user_unwind *users)
 {
 	for (int i = 0; users && i < PROCESSES; i++)
 		free(users->processes[i].code);
+	if (users)
+		user_symbol_cache_close(users->names);
 	free(users);
 }
 
-static void read_code(struct process *process)
+/* Whether a file is HotSpot's, or one that was there until it was replaced. */
+static bool is_libjvm(const char *path)
+{
+	const char *name = strrchr(path, '/');
+	char cut[sizeof("libjvm.so") + 1];
+
+	if (!name)
+		return false;
+	user_module_path(cut, sizeof(cut), name + 1);
+	return !strcmp(cut, "libjvm.so") || !strcmp(name, "/libjvm.so (deleted)");
+}
+
+static void meet_jvm(struct user_unwind *users, struct process *process, const struct proc_map_line *map)
+{
+	if (process->jvm.number && process->jvm.start == map->start && process->jvm.file_offset == map->offset)
+		return;
+	process->jvm = (struct naming_jvm){++users->jvms, map->start, map->offset};
+	process->jvm_refused_ns = 0;
+}
+
+static void read_code(struct user_unwind *users, struct process *process)
 {
 	FILE *file = patience_open_maps(process->tgid);
 	size_t capacity = 0;
@@ -77,15 +115,18 @@ static void read_code(struct process *process)
 	while (process->count < CODE && getline(&line, &capacity, file) > 0) {
 		struct proc_map_line map;
 
-		if (proc_map_line_parse(line, &map) && map.access[2] == 'x')
-			process->code[process->count++] = (struct code){
-				.start = map.start,
-				.end = map.end,
-				.offset = map.offset,
-				.inode = map.inode,
-				.major = map.major,
-				.minor = map.minor,
-			};
+		if (!proc_map_line_parse(line, &map) || map.access[2] != 'x')
+			continue;
+		process->code[process->count++] = (struct code){
+			.start = map.start,
+			.end = map.end,
+			.offset = map.offset,
+			.inode = map.inode,
+			.major = map.major,
+			.minor = map.minor,
+		};
+		if (map.inode && is_libjvm(map.path))
+			meet_jvm(users, process, &map);
 	}
 	free(line);
 	fclose(file);
@@ -112,9 +153,10 @@ static struct process *find_process(struct user_unwind *users, __u32 tgid)
 	if (found->tgid != tgid) {
 		found->tgid = tgid;
 		found->count = 0;
-		read_code(found);
+		found->jvm.number = 0;
+		read_code(users, found);
 	} else if (now_ns() - found->read_ns > REFRESH_NS) {
-		read_code(found);
+		read_code(users, found);
 	}
 	found->used = ++users->uses;
 	return found;
@@ -137,12 +179,12 @@ static const struct code *code_at(const struct process *process, __u64 pc)
 	return NULL;
 }
 
-static const struct code *find_code(struct process *process, __u64 pc)
+static const struct code *find_code(struct user_unwind *users, struct process *process, __u64 pc)
 {
 	const struct code *code = code_at(process, pc);
 
 	if (!code && now_ns() - process->read_ns > MISSED_NS) {
-		read_code(process);
+		read_code(users, process);
 		code = code_at(process, pc);
 	}
 	return code;
@@ -220,38 +262,97 @@ static void step_frame_pointer(const struct naming_stack *asked, struct naming_f
 	found->called = called;
 }
 
-static int unwind(struct user_unwind *users, const struct user_stack *stack, __u64 *frames)
+/* The object of the process's libjvm.so; 0: it runs none that can be read now. */
+static __u64 jvm_of(struct user_unwind *users, struct process *process)
 {
-	struct process *process = find_process(users, stack->tgid);
+	const struct code *code;
+
+	if (!process->jvm.number || (process->jvm_refused_ns && now_ns() - process->jvm_refused_ns < REFUSED_NS))
+		return 0;
+	code = code_at(process, process->jvm.start);
+	return code ? object_of(users, process->tgid, code) : 0;
+}
+
+/* Frames as long as they are in code that the process's JVM made; false: it made none here. */
+static bool ask_jvm(struct user_unwind *users, struct process *process, int left, struct naming_frames *found)
+{
+	const __u64 libjvm = jvm_of(users, process);
+	int err;
+
+	users->asked.most = left;
+	if (!libjvm)
+		return false;
+	err = naming_client_hotspot(users->client, libjvm, process->tgid, &process->jvm, &users->asked, found);
+	process->jvm_refused_ns = err && err != -ENOENT ? now_ns() : 0;
+	return !err && found->count && found->count <= users->asked.most;
+}
+
+static void unwind(struct user_unwind *users, struct process *process, const struct user_stack *stack,
+		   struct found_frames *out)
+{
 	struct naming_stack *asked = &users->asked;
 	struct naming_frames found = {};
-	int count = 0;
 
-	if (!process)
-		return 0;
 	memset(asked, 0, sizeof(*asked));
 	unwind_begin(&asked->state, stack->pc, stack->registers);
 	asked->address = unwind_stack_pointer(&asked->state);
 	asked->size = stack->size < NAMING_STACK_BYTES ? stack->size : NAMING_STACK_BYTES;
 	memcpy(asked->bytes, stack->bytes, asked->size);
-	while (!found.end && count < NAMING_FRAMES) {
-		const struct code *code = find_code(process, asked->state.pc);
+	while (!found.end && out->count < NAMING_FRAMES) {
+		const struct code *code = find_code(users, process, asked->state.pc);
+		const int left = NAMING_FRAMES - out->count;
+		__u64 object;
 
 		/* No code: what was taken for a return address was none. */
 		if (!code)
 			break;
-		asked->leaf = !count;
-		if (!ask_helper(users, object_of(users, stack->tgid, code), code, NAMING_FRAMES - count, &found)) {
-			if (!count)
-				return 0;
+		asked->leaf = !out->count;
+		object = object_of(users, stack->tgid, code);
+		memset(&found, 0, sizeof(found));
+		if (!ask_helper(users, object, code, left, &found) &&
+		    (object || !out->count || !ask_jvm(users, process, left, &found))) {
+			if (!out->count)
+				return;
 			step_frame_pointer(asked, &found);
 		}
-		memcpy(frames + count, found.pc, found.count * sizeof(*frames));
-		count += found.count;
+		memcpy(out->pc + out->count, found.pc, found.count * sizeof(*found.pc));
+		out->java |= found.java << out->count;
+		out->inlined |= found.inlined << out->count;
+		out->count += found.count;
 		asked->state = found.state;
 		asked->called = found.called;
 	}
-	return count;
+}
+
+static bool find_name(struct user_unwind *users, struct process *process, __u64 address, char *name, size_t size,
+		      __u64 *offset)
+{
+	const struct naming_place place = {.distance = address};
+	__u64 libjvm;
+
+	if (!process->jvm.number)
+		return false;
+	if (user_symbol_cache_find(users->names, process->jvm.number, &place, name, size, offset))
+		return *name;
+	libjvm = jvm_of(users, process);
+	if (!libjvm || naming_client_hotspot_name(users->client, libjvm, process->tgid, &process->jvm, address, name,
+						  size, offset))
+		return false;
+	user_symbol_cache_put(users->names, process->jvm.number, &place, name, *offset);
+	return *name;
+}
+
+bool user_unwind_name(struct user_unwind *users, __u32 tgid, __u64 address, bool meet, char *name, size_t size,
+		      __u64 *offset)
+{
+	struct process *process = NULL;
+
+	for (int i = 0; i < PROCESSES; i++)
+		if (users->processes[i].tgid == tgid)
+			process = &users->processes[i];
+	if (!process && meet && tgid)
+		process = find_process(users, tgid);
+	return process && find_name(users, process, address, name, size, offset);
 }
 
 int user_unwind(struct user_unwind *users, const struct user_stack *stack, __u64 *frames)
@@ -262,7 +363,11 @@ int user_unwind(struct user_unwind *users, const struct user_stack *stack, __u64
 		.pc = stack->pc,
 		.bytes = stack->bytes,
 	};
+	struct found_frames found = {.pc = frames};
 	const __u64 now = now_ns();
+	struct process *process;
+	char name[NAMING_NAME];
+	__u64 offset;
 	int count;
 
 	if (!stack->tgid)
@@ -270,7 +375,14 @@ int user_unwind(struct user_unwind *users, const struct user_stack *stack, __u64
 	count = unwind_memo_find(&users->memos, &copy, now, frames);
 	if (count)
 		return count;
-	count = unwind(users, stack, frames);
-	unwind_memo_keep(&users->memos, &copy, now, frames, count);
-	return count;
+	process = find_process(users, stack->tgid);
+	if (!process)
+		return 0;
+	unwind(users, process, stack, &found);
+	/* Now: its process may be gone when it is asked for. */
+	for (int i = 0; i < found.count; i++)
+		if (found.java >> i & 1)
+			find_name(users, process, frames[i], name, sizeof(name), &offset);
+	unwind_memo_keep(&users->memos, &copy, now, frames, found.count, found.inlined);
+	return found.count;
 }

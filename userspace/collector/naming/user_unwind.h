@@ -6,6 +6,8 @@
 #ifndef LOCKLINE_USER_UNWIND_H
 #define LOCKLINE_USER_UNWIND_H
 
+#include <stdbool.h>
+#include <stddef.h>
 #include <linux/types.h>
 
 #include "naming/naming_client.h"
@@ -25,5 +27,12 @@ struct user_unwind *user_unwind_open(struct naming_client *client);
 void user_unwind_close(struct user_unwind *users);
 /* How many frames were found, leaf first, NAMING_FRAMES at most; 0 if the leaf's code does not tell its caller. */
 int user_unwind(struct user_unwind *users, const struct user_stack *stack, __u64 *frames);
+
+/*
+ * The name of a frame of a JVM's code, or of one of its methods, which is read when its stack is unwound: the process
+ * may end soon.  meet: also of a process that no stack was unwound of.
+ */
+bool user_unwind_name(struct user_unwind *users, __u32 tgid, __u64 address, bool meet, char *name, size_t size,
+		      __u64 *offset);
 
 #endif /* LOCKLINE_USER_UNWIND_H */

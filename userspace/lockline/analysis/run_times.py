@@ -10,7 +10,7 @@ from lockline.recording import rows
 _PYTHON = re.compile(r"python3\.(\d+)")
 # The first CPython that writes a map: 3.12.
 _PYTHON_WITH_MAP = 12
-# The first JDK that writes one.
+# The first JDK that writes one.  lockline names Java's functions without it, where it can read the JVM.
 _JAVA_WITH_MAP = 17
 # /usr/lib/jvm/java-11-openjdk-amd64/..., jdk-21.0.2/..., java-1.8.0-openjdk/...
 _JAVA = re.compile(r"(?:java|jdk|jre|openjdk|temurin|zulu|corretto)-?(?:1\.)?(\d+)", re.IGNORECASE)

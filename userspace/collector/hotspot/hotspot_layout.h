@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Where HotSpot keeps what, as it tells itself: each JVM exports tables of its structures (gHotSpotVMStructs,
+ * gHotSpotVMTypes, gHotSpotVMIntConstants), which its own tools read.  So this follows its version.
+ */
+#ifndef LOCKLINE_HOTSPOT_LAYOUT_H
+#define LOCKLINE_HOTSPOT_LAYOUT_H
+
+#include <stdbool.h>
+#include <linux/types.h>
+
+#include "hotspot/hotspot_memory.h"
+
+/* Members, by their offset; static ones, by their address. */
+enum hotspot_field {
+	CODE_CACHE_HEAPS, /* static */
+	CODE_CACHE_HEAP,  /* static; until JDK 8 */
+	ARRAY_LENGTH,
+	ARRAY_DATA,
+	HEAP_MEMORY,
+	HEAP_SEGMENTS,
+	HEAP_SEGMENT_SHIFT,
+	SPACE_LOW,
+	SPACE_HIGH,
+	BLOCK_USED,
+	BLOB_NAME,
+	BLOB_SIZE,
+	BLOB_FRAME_SIZE,
+	BLOB_CODE_BEGIN,
+	BLOB_CODE_OFFSET,
+	BLOB_DATA_OFFSET,
+	BLOB_RELOCATION_SIZE,
+	BLOB_MUTABLE_DATA,
+	COMPILED_METHOD,
+	COMPILED_SCOPES,
+	NMETHOD_METHOD,
+	NMETHOD_SCOPES,
+	NMETHOD_PCS,
+	NMETHOD_DEPENDENCIES,
+	NMETHOD_METADATA,
+	NMETHOD_IMMUTABLE_DATA,
+	PC_OFFSET,
+	PC_SCOPE,
+	METHOD_CONST,
+	CONST_METHOD_CONSTANTS,
+	CONST_METHOD_NAME,
+	CONSTANTS_HOLDER,
+	CONSTANTS_LENGTH,
+	KLASS_NAME,
+	SYMBOL_LENGTH,
+	SYMBOL_LENGTH_AND_COUNT, /* JDK 12 and 13 */
+	SYMBOL_BODY,
+	HOTSPOT_FIELDS
+};
+
+enum hotspot_size { SIZE_CONSTANT_POOL, SIZE_HEAP_BLOCK, SIZE_PC_DESC, HOTSPOT_SIZES };
+
+struct hotspot_layout {
+	__u64 fields[HOTSPOT_FIELDS]; /* HOTSPOT_ABSENT: this version has none */
+	__u64 sizes[HOTSPOT_SIZES];   /* likewise */
+	/* Of an interpreted frame, in words from its frame pointer. */
+	__s32 sender_sp, last_sp;
+};
+
+#define HOTSPOT_ABSENT (~0ull)
+
+/* What the tables are found by. */
+enum hotspot_symbol {
+	STRUCTS,
+	STRUCT_STRIDE,
+	STRUCT_TYPE,
+	STRUCT_FIELD,
+	STRUCT_OFFSET,
+	STRUCT_ADDRESS,
+	TYPES,
+	TYPE_STRIDE,
+	TYPE_NAME,
+	TYPE_SIZE,
+	CONSTANTS,
+	CONSTANT_STRIDE,
+	CONSTANT_NAME,
+	CONSTANT_VALUE,
+	HOTSPOT_SYMBOLS
+};
+
+extern const char *const hotspot_symbols[HOTSPOT_SYMBOLS];
+
+/* addresses: of these symbols, in the JVM's memory.  -ENODATA: the tables lack what is needed, as before it began. */
+int hotspot_layout_read(struct hotspot_layout *layout, struct hotspot_memory *memory, const __u64 *addresses);
+bool hotspot_has(const struct hotspot_layout *layout, enum hotspot_field field);
+/* A number at a member of what is at base; -ENOENT: the layout has no such member. */
+int hotspot_member(const struct hotspot_layout *layout, struct hotspot_memory *memory, __u64 base,
+		   enum hotspot_field field, __u64 *out);
+
+#endif /* LOCKLINE_HOTSPOT_LAYOUT_H */

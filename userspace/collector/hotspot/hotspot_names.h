@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Names of a JVM's methods. */
+#ifndef LOCKLINE_HOTSPOT_NAMES_H
+#define LOCKLINE_HOTSPOT_NAMES_H
+
+#include <stddef.h>
+
+#include "hotspot/hotspot_layout.h"
+
+/* "package.Class.method" of a Method*; negative errno: that is none. */
+int hotspot_method_name(const struct hotspot_layout *layout, struct hotspot_memory *memory, __u64 method, char *out,
+			size_t size);
+
+#endif /* LOCKLINE_HOTSPOT_NAMES_H */
