@@ -36,8 +36,7 @@
 #define ENOUGH_BYTES (NAMING_MEMORY_BYTES / 4)
 /* One that holds more with nothing else open is started anew before the next file. */
 #define TOO_MANY_BYTES (NAMING_MEMORY_BYTES / 2)
-/* Pages of a process's memory for one question, and how long they are read: some 400 come in 20 ms, or on a machine
- * whose CPUs are all taken in a second. */
+/* Pages of a process's memory for one question, and how long they are read. */
 #define MOST_PAGES 8192
 #define PAGES_NS   3000000000ull
 /* Starts beyond these, and one a second, are refused: files that kill it must not keep a CPU busy. */
