@@ -50,12 +50,12 @@ static __always_inline __u64 current_address(const struct cpu_state *state)
 /* As bpf_get_current_pid_tgid(). */
 static __always_inline __u64 current_ids(const struct cpu_state *state)
 {
-	const struct task_struct *task;
+	__u32 pid = bpf_core_field_offset(struct task_struct, pid);
 
-	if (!bpf_rdonly_cast || !state->current_word)
+	/* In one word, as the kernel has them one behind the other. */
+	if (!bpf_rdonly_cast || !state->current_word || bpf_core_field_offset(struct task_struct, tgid) != pid + 4)
 		return bpf_get_current_pid_tgid();
-	task = bpf_rdonly_cast((void *)current_address(state), bpf_core_type_id_kernel(struct task_struct));
-	return (__u64)task->tgid << 32 | (__u32)task->pid;
+	return kernel_word(current_address(state) + pid);
 }
 
 #endif /* CURRENT_BPF_H */

@@ -130,23 +130,25 @@ static __always_inline __s32 sleep_depth(struct cpu_state *state, struct sleep_s
 /*
  * What nearly every sleeping wait is: nothing but waits is asked for, it is its task's only one, its slot and its row are
  * at home, no stack is due.  False: it is more; a slot that was claimed stays so.
+ *
+ * The clock is read before slot and row are looked at, as in begin_plain().  What belongs in the slot is written as
+ * soon as it is known: nobody looks at it while its depth is 0, and a program that keeps much needs a stack of its own.
  */
 static __always_inline bool begin_plain_sleeping(struct cpu_state *state, __u64 lock, __u32 kind)
 {
-	__u64 ids = current_ids(state), key = row_key(lock, kind);
-	__u32 tid = ids, kept;
-	struct sleep_slot *slot = sleeper_at(sleeper_home(state, tid));
-	__u32 index = home_row(state, key);
-	struct wait_row *row = row_at(index);
+	__u64 now = bpf_ktime_get_ns(), ids = current_ids(state), key = row_key(lock, kind);
+	__u32 index = sleeper_home(state, ids), kept;
+	struct sleep_slot *slot = sleeper_at(index);
+	struct wait_row *row;
 
-	if (unlikely(!slot || !row || row->key != key || may_take_sample(state, row)))
+	if (unlikely(!slot))
 		return false;
-	if (slot->tid == tid) {
+	if (slot->tid == (__u32)ids) {
 		if (unlikely(slot->depth))
 			return false;
 		kept = slot->tgid & SLEEP_KEPT;
 	} else {
-		if (unlikely(slot->tid || slot->displaced || __sync_val_compare_and_swap(&slot->tid, 0, tid)))
+		if (unlikely(slot->tid || slot->displaced || __sync_val_compare_and_swap(&slot->tid, 0, (__u32)ids)))
 			return false;
 		kept = 0;
 		if (state->keeps && slot->tgid == ids >> 32) {
@@ -155,14 +157,18 @@ static __always_inline bool begin_plain_sleeping(struct cpu_state *state, __u64 
 		}
 		slot->depth = 0;
 	}
-	row->begins++;
+	slot->tgid = ids >> 32 | kept;
+	slot->wait[0].begin_ns = now;
 	slot->wait[0].lock = lock;
 	slot->wait[0].kind = kind;
 	slot->wait[0].flags = SLEEP_PLAIN;
-	slot->wait[0].row = index;
 	slot->wait[0].begin_cpu = bpf_get_smp_processor_id();
-	slot->tgid = ids >> 32 | kept;
-	slot->wait[0].begin_ns = bpf_ktime_get_ns();
+	index = home_row(state, key);
+	slot->wait[0].row = index;
+	row = row_at(index);
+	if (unlikely(!row || row->key != key || may_take_sample(state, row)))
+		return false;
+	row->begins++;
 	/* The wait before its depth, for a reader on another CPU. */
 	publish(&slot->depth, 1);
 	return true;
@@ -249,12 +255,17 @@ static __always_inline void record_sleep(void *ctx, struct cpu_state *state, __u
 /* The end of what begin_plain_sleeping() began, or of nothing; `now` as end_plain() has it. */
 static __always_inline bool end_plain_sleeping(struct cpu_state *state, __u64 lock, __u64 *now)
 {
-	__u32 tid = current_ids(state);
-	struct sleep_slot *slot = sleeper_at(sleeper_home(state, tid));
+	struct sleep_slot *slot;
 	struct wait_row *row;
 	__u64 key, wait_ns;
-	__u32 index;
+	__u32 index, tid;
 
+	/* Before the looks, as in begin_plain(); but a filter keeps begins out whose ends come here. */
+	if (likely((state->begin_kinds & (BEGIN_PLAIN_SLEEP | BEGIN_UNFILTERED)) ==
+		   (BEGIN_PLAIN_SLEEP | BEGIN_UNFILTERED)))
+		*now = bpf_ktime_get_ns();
+	tid = current_ids(state);
+	slot = sleeper_at(sleeper_home(state, tid));
 	if (unlikely(!slot))
 		return false;
 	if (slot->tid != tid) {
@@ -266,7 +277,8 @@ static __always_inline bool end_plain_sleeping(struct cpu_state *state, __u64 lo
 	}
 	if (unlikely(slot->depth != 1 || slot->wait[0].lock != lock || slot->wait[0].flags != SLEEP_PLAIN))
 		return false;
-	*now = bpf_ktime_get_ns();
+	if (unlikely(!*now))
+		*now = bpf_ktime_get_ns();
 	wait_ns = *now - slot->wait[0].begin_ns;
 	if (unlikely((__s64)wait_ns < 0))
 		wait_ns = 0;

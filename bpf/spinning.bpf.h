@@ -99,19 +99,26 @@ static __noinline int find_caller_word(const void *stack)
 }
 
 /*
- * Whether the stack, on which the tracepoint's arguments lie, may have a return address in the function.  One word
- * tells that an ordinary slow path is the caller, once it is known which.  To look at all
- * words takes a tenth of a walk, and nearly every answer is no.
+ * Whether one word of the stack, on which the tracepoint's arguments lie, tells that an ordinary slow path is the
+ * caller.  False: it does not, or it is not known which word.
+ */
+static __always_inline bool called_by_ordinary(void *ctx, struct cpu_state *state)
+{
+	if (!state->caller_word)
+		return false;
+	/* By way of memory, as a number. */
+	*(volatile __u64 *)&state->scratch = (__u64)ctx;
+	return in_spin_text(kernel_word(*(volatile __u64 *)&state->scratch + (state->caller_word - 1) * sizeof(__u64)));
+}
+
+/*
+ * Whether the stack may have a return address in the function.  To look at all words takes a tenth of a walk, and nearly
+ * every answer is no.
  */
 static __always_inline bool stack_mentions_resilient(void *ctx, struct cpu_state *state)
 {
-	if (state->caller_word) {
-		/* By way of memory, as a number. */
-		*(volatile __u64 *)&state->scratch = (__u64)ctx;
-		if (in_spin_text(
-			    kernel_word(*(volatile __u64 *)&state->scratch + (state->caller_word - 1) * sizeof(__u64))))
-			return false;
-	}
+	if (called_by_ordinary(ctx, state))
+		return false;
 	for (int i = 0; i < STACK_READS; i++)
 		if (mentions_resilient(ctx + i * STACK_WORDS * sizeof(__u64)))
 			return true;
@@ -180,28 +187,25 @@ static __always_inline void push_spinning(struct cpu_state *state, struct spin_s
 	slot->lock = lock;
 }
 
-static __always_inline void start_plain(struct cpu_state *state, __u64 lock, __u32 kind, __u32 row, __u8 flags)
-{
-	struct spin_slot *slot = &state->spin[0];
-
-	push_spinning(state, slot, 0, lock);
-	slot->row = row;
-	slot->kind = kind;
-	slot->flags = flags | SPIN_PLAIN;
-	slot->begin_ns = bpf_ktime_get_ns();
-}
-
 /*
  * What nearly every wait is: nothing but waits is asked for, it is the only one of its CPU, its row is at home and no
  * stack is due, or the table has no place for its lock.  False: it is more.
+ *
+ * The clock is read before the row is looked at: its read waits for all loads before it, and the row's line is the one
+ * that other work drives out of the caches.  It comes while the wait goes on.
  */
 static __always_inline bool begin_plain(struct cpu_state *state, __u64 lock, __u32 kind, __u8 flags)
 {
-	__u64 key = row_key(lock, kind);
+	__u64 key = row_key(lock, kind), now;
 	__u32 index = home_row(state, key);
 	struct wait_row *row = row_at(index);
+	struct spin_slot *slot = &state->spin[0];
 
 	if (unlikely(!row))
+		return false;
+	now = bpf_ktime_get_ns();
+	/* An interrupt came between, and the kernel skipped the end of its wait. */
+	if (unlikely(state->spin_depth))
 		return false;
 	if (likely(row->key == key)) {
 		if (unlikely(may_take_sample(state, row)))
@@ -214,7 +218,40 @@ static __always_inline bool begin_plain(struct cpu_state *state, __u64 lock, __u
 		index = other_row(state, kind);
 		flags |= SPIN_OTHER_ROW;
 	}
-	start_plain(state, lock, kind, index, flags);
+	push_spinning(state, slot, 0, lock);
+	slot->row = index;
+	slot->kind = kind;
+	slot->flags = flags | SPIN_PLAIN;
+	slot->begin_ns = now;
+	return true;
+}
+
+/*
+ * The first wait of this CPU for a lock, whose home is free, where begin_plain() would take the next: locks come and go
+ * by the thousand, each call of a function costs 12 ns, and its code is cold.  False: it is more.
+ */
+static __always_inline bool begin_first(void *ctx, struct cpu_state *state, __u64 lock, __u32 kind)
+{
+	__u64 key = row_key(lock, kind);
+	__u32 index = home_row(state, key);
+	struct wait_row *row = row_at(index);
+
+	if (state->spin_depth || !(state->begin_kinds & BEGIN_PLAIN) || !row || row->key)
+		return false;
+	/* It would take a stack. */
+	if (!state->sample_mask || state->stack_tokens > STACK_RESERVE)
+		return false;
+	if (resilient_text && kind == KIND_SPINLOCK && !called_by_ordinary(ctx, state))
+		return false;
+	if (__sync_val_compare_and_swap(&row->key, 0, key))
+		return false;
+	begin_row(state, row, lock);
+	row->begins = 1;
+	push_spinning(state, &state->spin[0], 0, lock);
+	state->spin[0].row = index;
+	state->spin[0].kind = kind;
+	state->spin[0].flags = SPIN_PLAIN;
+	state->spin[0].begin_ns = bpf_ktime_get_ns();
 	return true;
 }
 

@@ -4,9 +4,9 @@
  *
  * The rules of this path: no map operation that locks or allocates; only
  * memory that this CPU alone writes, but for the slot of a sleeping wait;
- * the time stamp last in begin and first in end, so that lockline's own time is
- * not in the wait; what can be done at begin is done there, because end runs
- * with the lock held.
+ * the clock before slots and rows that may be far away, because its read waits for all loads before it, but after
+ * what takes long (a new row, a stack), so that this is not in the wait; what can be done at begin is done there,
+ * because end runs with the lock held.
  *
  * A program never runs twice at once on a CPU (prog->active; raw tracepoints:
  * commit 05b24ff9b2cf), so what only begin, or only end, writes needs no
@@ -72,6 +72,8 @@ static __noinline int begin_spinning_wait(void *ctx, struct cpu_state *state, __
 	if (!ctx || !state)
 		return 0;
 	kind &= KIND_COUNT - 1;
+	if (likely(begin_first(ctx, state, lock, kind)))
+		return 0;
 	if (in_slow_path(state, lock)) {
 		/* Counted by this program alone, which never interrupts itself. */
 		state->counters[COUNT_REPEATED]++;

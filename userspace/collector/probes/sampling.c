@@ -2,12 +2,17 @@
 #include "probes/sampling.h"
 
 /*
- * Stacks that the sampling aims at, in a second of a CPU: one for so many waits, within bounds.  A walk takes 4 us:
- * 30 ns of each wait, less where waits are many; where they are few it is at most 0.002 % of the CPU's time.
+ * Stacks that the sampling aims at, in a second of a CPU: one for so many waits, within bounds.  A walk takes 4 us, which
+ * would be most of what a wait costs: 8 ns of each, less where waits are many; where they are few it is at most
+ * 0.001 % of the CPU's time.  The first stacks of a CPU come faster, for 30 ns of each wait: a short recording needs
+ * them, and in a long one the others add up.
  */
-#define WAITS_TO_A_SAMPLE 128
-#define SAMPLES_LEAST     4
+#define WAITS_TO_A_SAMPLE 512
+#define SAMPLES_LEAST     2
 #define SAMPLES_MOST      10
+#define SAMPLES_SOON      64
+#define SOON_WAITS        128
+#define SOON_LEAST        4
 #define SAMPLE_PERIOD_MAX 4096
 /* A CPU may take so many at once, after a calm second and when it first meets its locks. */
 #define STACK_TOKENS_MOST   16
@@ -26,11 +31,14 @@ __u32 sampling_tokens(const struct options *options)
 	return options->sample_period ? ~0u : STACK_TOKENS_FIRST;
 }
 
-static __u32 samples_per_second(__u64 rate)
+/* taken: events of the CPU so far, each with a stack. */
+static __u32 samples_per_second(__u64 rate, __u64 taken)
 {
-	__u64 samples = rate / WAITS_TO_A_SAMPLE;
+	bool soon = taken < SAMPLES_SOON;
+	__u64 samples = rate / (soon ? SOON_WAITS : WAITS_TO_A_SAMPLE);
+	__u32 least = soon ? SOON_LEAST : SAMPLES_LEAST;
 
-	return samples < SAMPLES_LEAST ? SAMPLES_LEAST : samples > SAMPLES_MOST ? SAMPLES_MOST : samples;
+	return samples < least ? least : samples > SAMPLES_MOST ? SAMPLES_MOST : samples;
 }
 
 /* One wait in N, N by the CPU's rate. */
@@ -47,7 +55,7 @@ void sampling_adapt(const struct maps *maps, const struct options *options, stru
 		begins += slow_paths_of(state);
 		rate = (begins - sampling[cpu].begins) * 1000000000ull / interval_ns;
 		sampling[cpu].begins = begins;
-		sampling[cpu].per_second = samples_per_second(rate);
+		sampling[cpu].per_second = samples_per_second(rate, state->events);
 		while (period < SAMPLE_PERIOD_MAX && (__u64)period * sampling[cpu].per_second < rate)
 			period *= 2;
 		if (!options->sample_period && state->sample_mask != period - 1)
