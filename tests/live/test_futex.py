@@ -95,7 +95,10 @@ def test_what_the_holder_of_a_mutex_does(live: Path, recording: Path) -> None:
     asleep = [look for look in mutex.holders if (look.state, look.call) == ("S", "clock_nanosleep")]
     # One at every 50 ms that it is waited for; a machine that is busy takes fewer.
     assert sum(look.looks for look in asleep) >= 20, mutex.holders
-    assert sum(look.looks for look in mutex.holders if look not in asleep) <= 3, mutex.holders
+    # Between two naps it runs, or on a machine that is busy wants a CPU.
+    others = [look for look in mutex.holders if look not in asleep]
+    assert {look.state for look in others} <= {"R"}, mutex.holders
+    assert 3 * sum(look.looks for look in others) <= sum(look.looks for look in asleep), mutex.holders
     assert all("nanosleep" in look.function for look in asleep), mutex.holders
     found = finding(recording, "held-over-sleep")
     assert found.title == (

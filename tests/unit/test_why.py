@@ -38,6 +38,7 @@ from lockline.investigation.model import (
     Plan,
     Target,
     Unseen,
+    unread,
 )
 from lockline.render import why_words
 from why_cases import (
@@ -78,6 +79,13 @@ def test_a_quiet_machine_is_told_as_such() -> None:
     assert (verdict.kind, verdict.sure) == ("nothing", "high")
     # Nobody looked at programs: not as sure.
     assert judge(known_of(observation("totals")), "time").sure == "medium"
+
+
+def test_a_process_that_could_not_be_read_is_no_quiet_one() -> None:
+    stuck = replace(FUTEX_QUIET, unseen=unread(2))
+    verdict = judge(known_of(observation("totals"), stuck), "nothing left to try")
+    assert (verdict.kind, verdict.sure) == ("nothing", "medium")
+    assert unread(0) == ()
 
 
 def test_nothing_is_proven_before_both_kinds_of_locks_were_looked_at() -> None:

@@ -80,14 +80,17 @@ static void fork_and_wait(long thread)
 /* Each request to a tracee waits until it has stopped running (wait_task_inactive()). */
 static void trace(long thread)
 {
+	const pid_t tracer = getpid();
 	pid_t child = fork();
 	int status;
 
 	if (child < 0)
 		die("fork: %s", strerror(errno));
 	if (!child) {
-		/* It would have a processor for good. */
+		/* It would have a processor for good; the tracer may have ended before it asked. */
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		if (getppid() != tracer)
+			_exit(0);
 		ptrace(PTRACE_TRACEME, 0, NULL, NULL);
 		raise(SIGSTOP);
 		for (;;)

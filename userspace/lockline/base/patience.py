@@ -42,6 +42,12 @@ def _forget_ended() -> None:
     _left[:] = [(process, tgid) for process, tgid in _left if process.poll() is None]
 
 
+def left_alone() -> int:
+    """Readers of this process that have not ended: what they were to read is not known."""
+    _forget_ended()
+    return len(_left)
+
+
 class Reader:
     """Reads of processes, for as long as the block lasts."""
 
@@ -62,8 +68,7 @@ class Reader:
     @property
     def given_up(self) -> int:
         """Reads that have not ended."""
-        _forget_ended()
-        return len(_left)
+        return left_alone()
 
     def memory(self, tgid: int, begin: int, size: int) -> bytes:
         """So many bytes from there on, or fewer; none if they cannot be read, or do not come."""

@@ -13,7 +13,7 @@ from lockline.analysis.user_evidence import Goroutines
 from lockline.analysis.whatif import Bound, within_cpus
 from lockline.base.collector import Started, end_with_us, start_collector
 from lockline.base.errors import LocklineError
-from lockline.base.patience import Reader
+from lockline.base.patience import Reader, left_alone
 from lockline.cli.why_counters import (
     MOST_CHILDREN,
     PROC,
@@ -33,7 +33,7 @@ from lockline.investigation import probes
 from lockline.investigation.choice import most_cost_ns
 from lockline.investigation.counters import difference
 from lockline.investigation.machine import TRACERS_LOCKS
-from lockline.investigation.model import Choice, Cost, Investigation, Observation, Outcome, Step, Target
+from lockline.investigation.model import Choice, Cost, Investigation, Observation, Outcome, Step, Target, unread
 from lockline.investigation.observe import observe, observe_lines, observe_users
 from lockline.recording.reader import open_recording
 from lockline.rules.report import make_report, with_lines
@@ -171,6 +171,11 @@ def _with_go(target: Target, seen: Observation) -> Observation:
     return seen
 
 
+def _with_unread(seen: Observation) -> Observation:
+    """With the reads of ours that did not end, beside those of the collector."""
+    return replace(seen, unseen=(*seen.unseen, *unread(left_alone())))
+
+
 def _recorded(choice: Choice, known: Investigation, number: int, path: Path) -> Made:
     before = read_counters()
     start_s = _record(choice, path, most_cost_ns(known))
@@ -185,6 +190,7 @@ def _recorded(choice: Choice, known: Investigation, number: int, path: Path) -> 
     seen = replace(seen, counters=difference(before, after, _groups(known, seen), traced))
     if not known.steps:
         seen = replace(seen, stops=stopped_now(known.target.tgids))
+    seen = _with_unread(seen)
     return Made(_step(choice, number, "done", _cost(report, start_s), seen), path)
 
 
@@ -208,7 +214,7 @@ def _nothing_seen(choice: Choice, known: Investigation, took_ns: int) -> Observa
 def _by_proc(choice: Choice, number: int, seen: Observation, cpu_ns: int) -> Made:
     """A step that looked in /proc, without the collector."""
     cost = Cost(0, cpu_ns, 0, seen.duration_ns, seen.cpus)
-    return Made(_step(choice, number, "done", cost, seen), None)
+    return Made(_step(choice, number, "done", cost, _with_unread(seen)), None)
 
 
 def _looked(choice: Choice, known: Investigation, number: int) -> Made:

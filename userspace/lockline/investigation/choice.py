@@ -25,7 +25,7 @@ from lockline.investigation.hypotheses import (
 )
 from lockline.investigation.lines import suspect
 from lockline.investigation.machine import CLOCK_CAUSE
-from lockline.investigation.model import Choice, Counters, Hypothesis, Investigation, Verdict, WaitedLock
+from lockline.investigation.model import UNREAD, Choice, Counters, Hypothesis, Investigation, Verdict, WaitedLock
 from lockline.investigation.ranking import HELD_BY_OTHERS, explains, is_symptom
 from lockline.investigation.still import stands_whole
 
@@ -257,6 +257,11 @@ def _nothing_waits(known: Investigation) -> bool:
     return kernel < NEGLIGIBLE_SHARE and longest < NEGLIGIBLE_WAIT_NS and (user is None or user < NEGLIGIBLE_USER_SHARE)
 
 
+def _has_unread(known: Investigation) -> bool:
+    """Whether a process could not be read: what was not read may be a lock."""
+    return any(one.signal == UNREAD for _, seen in known.observations for one in seen.unseen)
+
+
 def _sure(known: Investigation, among: Sequence[Hypothesis], first: Hypothesis) -> Confidence:
     """How sure the verdict is.
 
@@ -284,7 +289,7 @@ def judge(known: Investigation, ended: Ended) -> Verdict:
     # Next to no waiting has no cause, but for what is sure whatever the waiting.
     user = waiting(known)[1]
     if _nothing_waits(known) and not standing:
-        tested = user is not None
+        tested = user is not None and not _has_unread(known)
         rest = tuple(one for one in among if one.state in ("open", "not testable"))
         return Verdict("nothing", "high" if tested and not rest else "medium", None, rest, ended)
     if not supported:

@@ -173,6 +173,18 @@ class Unseen:
     lost: str
 
 
+# The signal of unread().
+UNREAD = "memory of processes"
+
+
+def unread(reads: int) -> tuple[Unseen, ...]:
+    """That so many reads of processes' memory or files were given up, because they did not end."""
+    if not reads:
+        return ()
+    many = "a read" if reads == 1 else f"{reads} reads"
+    return (Unseen(UNREAD, f"{many} did not end in time", "what the threads of those processes wait for"),)
+
+
 @dataclass(frozen=True, slots=True)
 class LineSeen:
     """A cache line that a step watched, or that a PMU sampled.

@@ -24,6 +24,7 @@ from lockline.investigation.model import (
     Unseen,
     UserLockSeen,
     WaitedLock,
+    unread,
 )
 from lockline.rules.common import callers, heaviest_caller
 
@@ -236,10 +237,13 @@ def observe(report: Report, probe: str, counters: Counters | None = None) -> Obs
         holdings=_holdings(report),
         blamed=tuple(one for lock in locks if (one := _blamed(lock)) is not None),
         counters=counters or Counters(),
-        unseen=tuple(
-            Unseen(probe.signal, probe.reason, probe.lost)
-            for probe in report.probes
-            if probe.signal in _BEARING and probe.state in ("unavailable", "blind")
+        unseen=(
+            *(
+                Unseen(probe.signal, probe.reason, probe.lost)
+                for probe in report.probes
+                if probe.signal in _BEARING and probe.state in ("unavailable", "blind")
+            ),
+            *unread(report.cost.value("reads_given_up")),
         ),
         clocksource=report.host.clocksource or "",
         not_enough=answer.why if answer.kind == "not enough recorded" else "",

@@ -6,6 +6,7 @@ from datetime import datetime, timezone
 
 from lockline.base.numbers import duration, percent
 from lockline.base.text import Style, clean, cut
+from lockline.investigation.model import UNREAD
 from lockline.render.documents.waitgraph import end_words, knot_words
 from lockline.render.documents.why import Chapter, Document, Followed, Hypothesis, Step
 from lockline.render.screen import percent_short
@@ -166,7 +167,8 @@ def render(document: Document, style: Style, columns: int, kept: str | None = No
         for one in shown
         if one.state in ("likely", "proven") and one.waiters >= 0.25 * verdict.waiters
     ]
-    unknown = [_open(one) for one in shown if one.state in ("open", "not testable")]
+    unknown = [f"{one.lost}: {one.reason}" for one in document.unseen if one.signal == UNREAD]
+    unknown += [_open(one) for one in shown if one.state in ("open", "not testable")]
     stalled = (
         [
             f"{one.threads:.1f} threads are asleep in {one.function}(): {one.what}"
