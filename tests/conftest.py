@@ -41,6 +41,7 @@ BESIDE = (
     "test_go",
     "test_hitm",
     "test_hitm_killed",
+    "test_hostile_looks",
     "test_hostile_neighbour",
     "test_names",
     "test_notify",
