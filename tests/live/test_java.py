@@ -65,7 +65,7 @@ def is_of_lock(symbol: str) -> bool:
 def reach(path: Path, mode: str) -> tuple[int, float]:
     """How many stacks were sampled, and what part of them has the program's functions.
 
-    HotSpot keeps no scope for the place where code of C2 lets go of a monitor: there the caller is told alone.
+    HotSpot keeps no scope for the place where code of C2 lets go of a monitor: there only the caller has a name.
     """
     every = there = 0
     for sample, frames in stacks_of(path):

@@ -273,7 +273,7 @@ static void check_jvm(bool outside, __u8 without)
 	CHECK(!look(NMETHOD, PLACE) && code.kind == HOTSPOT_COMPILED, "compiled");
 	CHECK(code.frame_bytes == 48 && code.method == outer_method, "%u", code.frame_bytes);
 	CHECK(code.inlined_count == 1 && code.inlined[0] == inner_method, "%u", code.inlined_count);
-	CHECK(!look(NMETHOD, PLACE + 1) && !code.inlined_count, "of another place nothing is told");
+	CHECK(!look(NMETHOD, PLACE + 1) && !code.inlined_count, "another place has no names");
 	CHECK(!look(STUB, 8) && code.kind == HOTSPOT_STUB, "a stub");
 	CHECK_TEXT(code.name, "Stub");
 	CHECK(!look(INTERPRETER, 8) && code.kind == HOTSPOT_INTERPRETER, "the interpreter");

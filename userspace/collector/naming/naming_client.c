@@ -400,7 +400,7 @@ static int ask_about(struct naming_client *client, __u64 number, struct question
 	object->used = ++client->uses;
 	for (int i = 0; err == -EPIPE && i < 2; i++)
 		err = atomic_load(&client->given_up) ? -ECANCELED : ask_once(client, object, question);
-	/* What a JVM has in its memory says nothing of its file. */
+	/* A JVM that cannot be read is no fault of its file. */
 	if ((err == -EPIPE || err == -EIO) && !question->memory_of && !atomic_load(&client->given_up)) {
 		object->bad = true;
 		client->counts.objects++;

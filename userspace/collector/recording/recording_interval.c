@@ -10,7 +10,7 @@
 #include "recording/recording_interval.h"
 
 #define MEANWHILE_NS 5000000ull
-/* A file system that takes longer stands still, and people are told. */
+/* A file system that takes longer stands still: a message says so. */
 #define STALL_NS 2000000000ull
 
 struct job {

@@ -79,7 +79,7 @@ struct session {
 	__u64 interval_begin_ns;
 	__u64 next_drain_ns;
 	__u64 next_hurry_ns;
-	__u64 watchdog_ns; /* how often systemd is told that it lives; 0: never */
+	__u64 watchdog_ns; /* how often systemd hears that it lives; 0: never */
 	__u64 next_alive_ns;
 	struct sampling *sampling; /* per CPU */
 	__u64 ending_ns;           /* what ending the last interval took */

@@ -283,7 +283,7 @@ class ProgramCost:
     estimated_ns: int | None
 
 
-# From here on people are told that the file system stood still; the collector tells them at the same time.
+# From here on the report says that the file system stood still; the collector says so at the same time.
 STALL_NS = 2_000_000_000
 
 
