@@ -3,6 +3,7 @@
  * What x86 instructions touch, beside Zydis, whose tables were made by others.  The collector cannot use Zydis itself:
  * Debian has it as a shared library alone, and the collector is one static binary.
  */
+#include <string.h>
 #include <Zydis/Zydis.h>
 
 #include "watch/watch_code.h"
@@ -25,16 +26,10 @@ static bool moves_nothing(ZydisMnemonic mnemonic)
 	case ZYDIS_MNEMONIC_CLFLUSHOPT:
 	case ZYDIS_MNEMONIC_CLWB:
 	case ZYDIS_MNEMONIC_CLDEMOTE:
-	case ZYDIS_MNEMONIC_PREFETCH:
-	case ZYDIS_MNEMONIC_PREFETCHNTA:
-	case ZYDIS_MNEMONIC_PREFETCHT0:
-	case ZYDIS_MNEMONIC_PREFETCHT1:
-	case ZYDIS_MNEMONIC_PREFETCHT2:
-	case ZYDIS_MNEMONIC_PREFETCHW:
-	case ZYDIS_MNEMONIC_PREFETCHWT1:
 		return true;
 	default:
-		return false;
+		/* Some of them are not in Zydis 4.0. */
+		return !strncmp(ZydisMnemonicGetString(mnemonic), "prefetch", 8);
 	}
 }
 
@@ -42,7 +37,9 @@ static bool moves_nothing(ZydisMnemonic mnemonic)
 static bool differs(const ZydisDecodedInstruction *instruction)
 {
 	switch (instruction->mnemonic) {
-	case ZYDIS_MNEMONIC_BNDMOV:   /* MPX is gone from processors */
+	case ZYDIS_MNEMONIC_BNDLDX: /* MPX is gone from processors */
+	case ZYDIS_MNEMONIC_BNDSTX:
+	case ZYDIS_MNEMONIC_BNDMOV:
 	case ZYDIS_MNEMONIC_CLRSSBSY: /* tokens of shadow stacks */
 	case ZYDIS_MNEMONIC_JKNZD:    /* of a coprocessor that is no longer made */
 	case ZYDIS_MNEMONIC_JKZD:

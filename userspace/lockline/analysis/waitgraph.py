@@ -272,7 +272,7 @@ def solve(flow: Flow, critical: Sequence[Critical] = ()) -> WaitGraph:
             for target, part in passes.items():
                 if target not in inside:
                     inflow[target] += part * visits
-    total = sum(threads for threads in flow.waits.values() if threads > 0)
+    total = math.fsum(threads for threads in flow.waits.values() if threads > 0)
     paths = _paths(flow, shares)
     ranked = sorted(ends.items(), key=lambda item: (-item[1], item[0]))
     return WaitGraph(
