@@ -187,6 +187,19 @@ static __always_inline void push_spinning(struct cpu_state *state, struct spin_s
 	slot->lock = lock;
 }
 
+/* All of it but the time. */
+static __always_inline struct spin_slot *start_plain(struct cpu_state *state, __u64 lock, __u32 kind, __u32 row,
+						     __u8 flags)
+{
+	struct spin_slot *slot = &state->spin[0];
+
+	push_spinning(state, slot, 0, lock);
+	slot->row = row;
+	slot->kind = kind;
+	slot->flags = flags | SPIN_PLAIN;
+	return slot;
+}
+
 /*
  * What nearly every wait is: nothing but waits is asked for, it is the only one of its CPU, its row is at home and no
  * stack is due, or the table has no place for its lock.  False: it is more.
@@ -199,7 +212,6 @@ static __always_inline bool begin_plain(struct cpu_state *state, __u64 lock, __u
 	__u64 key = row_key(lock, kind), now;
 	__u32 index = home_row(state, key);
 	struct wait_row *row = row_at(index);
-	struct spin_slot *slot = &state->spin[0];
 
 	if (unlikely(!row))
 		return false;
@@ -218,11 +230,7 @@ static __always_inline bool begin_plain(struct cpu_state *state, __u64 lock, __u
 		index = other_row(state, kind);
 		flags |= SPIN_OTHER_ROW;
 	}
-	push_spinning(state, slot, 0, lock);
-	slot->row = index;
-	slot->kind = kind;
-	slot->flags = flags | SPIN_PLAIN;
-	slot->begin_ns = now;
+	start_plain(state, lock, kind, index, flags)->begin_ns = now;
 	return true;
 }
 
@@ -235,6 +243,7 @@ static __always_inline bool begin_first(void *ctx, struct cpu_state *state, __u6
 	__u64 key = row_key(lock, kind);
 	__u32 index = home_row(state, key);
 	struct wait_row *row = row_at(index);
+	struct spin_slot *slot;
 
 	if (state->spin_depth || !(state->begin_kinds & BEGIN_PLAIN) || !row || row->key)
 		return false;
@@ -247,11 +256,8 @@ static __always_inline bool begin_first(void *ctx, struct cpu_state *state, __u6
 		return false;
 	begin_row(state, row, lock);
 	row->begins = 1;
-	push_spinning(state, &state->spin[0], 0, lock);
-	state->spin[0].row = index;
-	state->spin[0].kind = kind;
-	state->spin[0].flags = SPIN_PLAIN;
-	state->spin[0].begin_ns = bpf_ktime_get_ns();
+	slot = start_plain(state, lock, kind, index, 0);
+	slot->begin_ns = bpf_ktime_get_ns();
 	return true;
 }
 

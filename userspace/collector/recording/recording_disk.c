@@ -2,7 +2,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,6 +9,7 @@
 #include <unistd.h>
 #include <sqlite3.h>
 
+#include "base/thread.h"
 #include "recording/recording_disk.h"
 
 struct recording_disk {
@@ -90,7 +90,6 @@ int recording_disk_open(struct recording_disk **out, const char *path)
 {
 	struct recording_disk *disk = calloc(1, sizeof(*disk));
 	pthread_condattr_t monotonic;
-	sigset_t all, before;
 	int err;
 
 	if (!disk)
@@ -101,11 +100,7 @@ int recording_disk_open(struct recording_disk **out, const char *path)
 	pthread_condattr_destroy(&monotonic);
 	pthread_mutex_init(&disk->lock, NULL);
 	disk->path = strdup(path);
-	sigfillset(&all);
-	sigdelset(&all, SIGBUS);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	err = disk->path ? -pthread_create(&disk->thread, NULL, work, disk) : -ENOMEM;
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	err = disk->path ? thread_start(&disk->thread, work, disk) : -ENOMEM;
 	if (err) {
 		release(disk);
 		return err;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include <pthread.h>
-#include <signal.h>
 #include <time.h>
 
 #include "base/clock.h"
 #include "base/ring.h"
+#include "base/thread.h"
 #include "cli/message.h"
 #include "recording/recording_internal.h"
 #include "recording/recording_interval.h"
@@ -32,20 +32,6 @@ static void *write_interval(void *argument)
 	return NULL;
 }
 
-/* Signals are for the first thread; a SIGBUS is of who causes it: see shm_pages.h. */
-static int start(pthread_t *thread, struct job *job)
-{
-	sigset_t others, before;
-	int err;
-
-	sigfillset(&others);
-	sigdelset(&others, SIGBUS);
-	pthread_sigmask(SIG_SETMASK, &others, &before);
-	err = pthread_create(thread, NULL, write_interval, job);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	return err;
-}
-
 static bool ended(pthread_t thread, __u64 wait_ns)
 {
 	const __u64 until_ns = now_ns() + wait_ns;
@@ -62,7 +48,7 @@ int recording_end_interval(struct recording *recording, struct recording_interva
 	pthread_t thread;
 
 	ring_aside_was_full();
-	if (start(&thread, &job)) {
+	if (thread_start(&thread, write_interval, &job)) {
 		write_interval(&job);
 		return job.err;
 	}
