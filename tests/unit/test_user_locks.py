@@ -96,6 +96,13 @@ def test_what_only_looks_like_the_gil_is_a_condition_variable(words: list[Seen])
     assert GIL not in {found.make for found in recognise(words, (), WINDOW)}
 
 
+def test_a_word_that_is_only_woken_is_no_gil_of_its_own() -> None:
+    """The mutex of the second condition variable: unlocked with a wake-up that found nobody."""
+    woken = word(6, 4096 + 96, "_PyRuntime+0x200", "python3", calls=0, slept=0, wait_ns=0, wakes=1, wakes_empty=1)
+    found = one(recognise([*gil("_PyRuntime+0x1a0"), woken], (), WINDOW))
+    assert found.words == (2, 3, 4, 5, 6)
+
+
 def test_take_gil_tells_the_gil_of_a_sub_interpreter() -> None:
     waits = (Calls(1, ("futex_abstimed_wait_cancelable", "take_gil", "PyEval_RestoreThread"), (), 10, 10),)
     found = one(recognise([word(2, 4096, comm="uwsgi", timed=1000, waits=waits)], (), WINDOW))

@@ -102,7 +102,8 @@ def _in_python(entry: Seen) -> bool:
 def _gil_at(words: Mapping[int, Seen], low: int) -> tuple[list[Seen], str]:
     """The words of the GIL whose condition variable has its first word there, and by what it is known."""
     pair = [words[at] for at in (low, low + _GROUP) if at in words]
-    if not pair or any(entry.total.timed < MOST * entry.total.calls for entry in pair):
+    # Who unlocks a mutex may wake its word though nobody waits there: no call to wait, so none without a timeout.
+    if not pair or not all(entry.total.timed >= MOST * entry.total.calls > 0 for entry in pair):
         return [], ""
     known = next((by for by in map(_of_gil, pair) if by), "")
     mutex = words.get(low + _BEHIND_GROUPS)
