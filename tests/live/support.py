@@ -16,7 +16,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self, TypeVar
@@ -337,6 +337,15 @@ def bpf_objects(kind: str) -> set[int]:
         return done if done.returncode == 0 else None
 
     return {entry["id"] for entry in json.loads(wait_for(show, f"list of {kind}s from bpftool").stdout or "[]")}
+
+
+def bpf_links(process: int) -> int:
+    """How many links of BPF programs this process has open."""
+    count = 0
+    for descriptor in Path(f"/proc/{process}/fd").iterdir():
+        with suppress(FileNotFoundError):
+            count += str(descriptor.readlink()) == "anon_inode:bpf_link"
+    return count
 
 
 def why(directory: Path, *arguments: str) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from support import Collector, Recording, decode, running, wait_for
+from support import Collector, Recording, bpf_links, decode, running, wait_for
 from test_episodes import report
 
 TOP = Path(__file__).resolve().parent.parent.parent
@@ -126,21 +126,12 @@ FEW_LINKS = 8
 def test_probes_are_taken_off_in_truth(live: Path, recording: Path) -> None:
     """The collector's links come and go; those of the waits stay."""
 
-    def links(process: int) -> int:
-        targets = []
-        for file in Path(f"/proc/{process}/fd").iterdir():
-            try:
-                targets.append(str(file.readlink()))
-            except FileNotFoundError:
-                continue
-        return targets.count("anon_inode:bpf_link")
-
     with Collector(live, recording, "--self-check=0.25", "--episodes", "--futex") as collector:
         process = collector.process.pid
         # While they are attached one by one, any number of them is seen: no number is the slice's own.
-        wait_for(lambda: 2 <= links(process) <= FEW_LINKS, "slice without the deeper probes")
-        wait_for(lambda: links(process) > FEW_LINKS + 10, "slice with them")
-        few = wait_for(lambda: (count := links(process)) <= FEW_LINKS and count, "slice without them again")
+        wait_for(lambda: 2 <= bpf_links(process) <= FEW_LINKS, "slice without the deeper probes")
+        wait_for(lambda: bpf_links(process) > FEW_LINKS + 10, "slice with them")
+        few = wait_for(lambda: (count := bpf_links(process)) <= FEW_LINKS and count, "slice without them again")
         assert few >= 2
 
 

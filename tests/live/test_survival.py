@@ -20,7 +20,7 @@ from typing import Self
 
 import pytest
 
-from support import Collector, Recording, Workload, bpf_objects, running, wait_for
+from support import Collector, Recording, Workload, bpf_links, bpf_objects, running, wait_for
 
 # How long a recording is stopped; more waits than the rings of the least memory hold.
 STOPPED_S = float(os.environ.get("LOCKLINE_STOPPED_S", "5"))
@@ -391,6 +391,16 @@ def test_frozen_file_system(live: Path, tmp_path: Path, image: Path, load: None)
         assert "nothing was lost" in collector.says("answers again")
         before = small.intervals(path)
         wait_for(lambda: small.intervals(path) > before + 2, "intervals after it")
+        # Ctrl-C while it stands still once more: the file has to wait, the machine does not.
+        subprocess.run([*freeze, "--freeze", directory], check=True)
+        try:
+            wait_for(lambda: "D" in states(pid).values(), "a write that stands still")
+            assert bpf_links(pid)
+            collector.process.send_signal(signal.SIGINT)
+            wait_for(lambda: not bpf_links(pid), "that nothing is attached")
+            assert "nothing is measured" in collector.says("any more")
+        finally:
+            subprocess.run([*freeze, "--unfreeze", directory], check=True)
         assert collector.stop() == 0, collector.errors()
         copy = tmp_path / "copy"
         shutil.copytree(small.inside, copy)

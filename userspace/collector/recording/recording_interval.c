@@ -44,7 +44,6 @@ int recording_end_interval(struct recording *recording, struct recording_interva
 {
 	struct job job = {.recording = recording, .end = end};
 	const __u64 begin_ns = now_ns();
-	bool told = false;
 	pthread_t thread;
 
 	ring_aside_was_full();
@@ -54,12 +53,12 @@ int recording_end_interval(struct recording *recording, struct recording_interva
 	}
 	while (!ended(thread, MEANWHILE_NS)) {
 		end->meanwhile(end->context);
-		if (told || now_ns() - begin_ns < STALL_NS)
+		if (end->stalled || now_ns() - begin_ns < STALL_NS)
 			continue;
-		told = true;
+		end->stalled = true;
 		message("%s: its file system does not answer; the recording goes on in memory", recording->path);
 	}
-	if (told && !job.err)
+	if (end->stalled && !job.err)
 		message("%s: its file system answers again after %.1f s; %s", recording->path,
 			(now_ns() - begin_ns) / 1e9,
 			ring_aside_was_full() ? "more came than memory holds, the report says how much was lost"

@@ -6,6 +6,7 @@
 #ifndef LOCKLINE_RECORDING_INTERVAL_H
 #define LOCKLINE_RECORDING_INTERVAL_H
 
+#include <stdbool.h>
 #include <linux/types.h>
 
 #include "recording/recording_keep.h"
@@ -17,6 +18,7 @@ struct recording_interval_end {
 	void (*meanwhile)(void *context);
 	void *context;
 	__u64 cpu_ns; /* out: CPU time that it took */
+	bool stalled; /* out: the file system does not answer, and a message said so */
 };
 
 /* Keeps of the past what it should, commits, settles, begins the next interval.  Returns when that is done. */

@@ -75,8 +75,13 @@ struct session {
 	struct ground ground; /* what the subsystems stand on */
 	struct opened opened; /* and which are of this recording */
 	int signals;
+	bool running; /* until it is over */
+	bool told;    /* that it is over, and the file system does not answer */
+	struct recording_interval_end interval_end;
 	__s64 interval;
 	__u64 interval_begin_ns;
+	__u64 end_ns;       /* of -d; ~0: none */
+	__u64 cpu_begin_ns; /* the collector's CPU time when it began to record */
 	__u64 next_drain_ns;
 	__u64 next_hurry_ns;
 	__u64 watchdog_ns; /* how often systemd hears that it lives; 0: never */
@@ -291,6 +296,65 @@ static void tell_alive(struct session *session)
 	notify("WATCHDOG=1");
 }
 
+/* Whether a signal asks for the end; COMMAND's own end is looked at by the caller. */
+static bool interrupted(struct session *session)
+{
+	struct signalfd_siginfo info;
+	bool end = false;
+
+	while (read(session->signals, &info, sizeof(info)) == sizeof(info))
+		if (info.ssi_signo == SIGUSR2)
+			trigger_signal(&session->flight.trigger);
+		else
+			end |= info.ssi_signo != SIGCHLD;
+	return end;
+}
+
+static __u64 cpu_ns(void)
+{
+	struct own_usage usage = {};
+
+	return own_cost_usage(&usage) ? 0 : usage.user_ns + usage.system_ns;
+}
+
+/* Whether --max-cost is used up. */
+static bool too_dear(struct session *session)
+{
+	__u64 elapsed_ns = now_ns() - session->ground.begin_ns;
+
+	if (!session->options->max_cost_ns ||
+	    own_cost_estimate(session->own_cost, elapsed_ns) + cpu_ns() - session->cpu_begin_ns <
+		    session->options->max_cost_ns)
+		return false;
+	progress_clear(&session->progress);
+	if (!session->options->quiet)
+		message("the CPU time of --max-cost is used up");
+	return true;
+}
+
+static bool is_over(struct session *session)
+{
+	session->stacks.interrupted |= interrupted(session);
+	return session->stacks.interrupted || now_ns() >= session->end_ns || workload_ended(&session->workload) ||
+	       too_dear(session);
+}
+
+/* Nothing is measured from then on, and nothing stays attached.  Leaves the recording alone. */
+static void stop_measuring(struct session *session)
+{
+	if (session->ground.stop_ns)
+		return;
+	/* Where functions are probed detaching takes seconds: the recording ends before it. */
+	if (session->own_cost) {
+		probes_stop(&session->probes, session->sizing.cpus);
+		session->ground.stop_ns = now_ns();
+		own_cost_stop(session->own_cost, session->ground.stop_ns);
+	}
+	subsystems_end(&session->opened);
+	probes_read_misses(&session->probes);
+	probes_detach(&session->probes);
+}
+
 /* The file is being written, which may take for ever. */
 static void while_written(void *context)
 {
@@ -303,13 +367,18 @@ static void while_written(void *context)
 	if (now_ns() < session->next_drain_ns)
 		return;
 	session->next_drain_ns = now_ns() + POLL_NS;
+	if (session->running && is_over(session))
+		stop_measuring(session);
+	if (session->ground.stop_ns && session->interval_end.stalled && !session->told) {
+		session->told = true;
+		message("nothing is measured any more; what is in memory is written once the file system answers");
+	}
 	sampling_refill(&session->probes.maps, session->options, session->sampling);
 }
 
 static int end_interval(struct session *session, bool last)
 {
-	struct recording_interval_end end = {
-		.keeper = &session->keeper, .meanwhile = while_written, .context = session};
+	struct recording_interval_end *end = &session->interval_end;
 	struct ground *ground = &session->ground;
 	struct opened *opened = &session->opened;
 	__u64 now, length;
@@ -326,9 +395,10 @@ static int end_interval(struct session *session, bool last)
 	err = err ?: put_interval(session, now);
 	err = err ?: stacks_put_names(&session->stacks, last);
 	err = err ?: put_summary(session, now);
-	end.now_ns = now;
-	err = err ?: recording_end_interval(session->recording, &end);
-	ground->commit_ns = end.cpu_ns;
+	*end = (struct recording_interval_end){
+		.keeper = &session->keeper, .now_ns = now, .meanwhile = while_written, .context = session};
+	err = err ?: recording_end_interval(session->recording, end);
+	ground->commit_ns = end->cpu_ns;
 	/* Nothing fails here. */
 	subsystems_at(opened, ground, MOMENT_COMMIT);
 	if (!err && !last)
@@ -338,20 +408,6 @@ static int end_interval(struct session *session, bool last)
 	session->interval += !err;
 	set_interval(session, false);
 	return err;
-}
-
-/* Whether a signal asks for the end; COMMAND's own end is looked at by the caller. */
-static bool interrupted(struct session *session)
-{
-	struct signalfd_siginfo info;
-	bool end = false;
-
-	while (read(session->signals, &info, sizeof(info)) == sizeof(info))
-		if (info.ssi_signo == SIGUSR2)
-			trigger_signal(&session->flight.trigger);
-		else
-			end |= info.ssi_signo != SIGCHLD;
-	return end;
 }
 
 /* What the rings hold is copied before detaching, which takes seconds where functions are probed. */
@@ -386,37 +442,18 @@ static __u64 interval_length(const struct session *session)
 	return length < INTERVAL_NS ? length : INTERVAL_NS;
 }
 
-static __u64 cpu_ns(void)
-{
-	struct own_usage usage = {};
-
-	return own_cost_usage(&usage) ? 0 : usage.user_ns + usage.system_ns;
-}
-
-/* Whether --max-cost is used up; cpu_begin_ns: the collector's CPU time when it began to record. */
-static bool too_dear(struct session *session, __u64 cpu_begin_ns)
-{
-	__u64 elapsed_ns = now_ns() - session->ground.begin_ns;
-
-	if (!session->options->max_cost_ns ||
-	    own_cost_estimate(session->own_cost, elapsed_ns) + cpu_ns() - cpu_begin_ns < session->options->max_cost_ns)
-		return false;
-	progress_clear(&session->progress);
-	if (!session->options->quiet)
-		message("the CPU time of --max-cost is used up");
-	return true;
-}
-
 static int run(struct session *session)
 {
 	const struct options *options = session->options;
-	__u64 end_ns = options->duration_ns ? session->ground.begin_ns + options->duration_ns : ~0ull, check_ns;
 	__u64 interval_end_ns = session->ground.begin_ns + interval_length(session), next_look_ns = 0;
 	const bool looks = subsystems_care(&session->opened, MOMENT_HURRY) && session->ground.hurry_fd < 0;
 	const __u64 poll_ns = looks ? HURRY_NS : POLL_NS;
-	const __u64 cpu_begin_ns = cpu_ns();
+	__u64 check_ns;
 	int err = self_check_tick(session->self_check, &check_ns);
 
+	session->end_ns = options->duration_ns ? session->ground.begin_ns + options->duration_ns : ~0ull;
+	session->cpu_begin_ns = cpu_ns();
+	session->running = true;
 	session->watchdog_ns = notify_watchdog_ns();
 	while (!err) {
 		__u64 now = now_ns(), next = now + poll_ns, tick = own_cost_tick(session->own_cost, now), wait;
@@ -426,16 +463,14 @@ static int run(struct session *session)
 		struct timespec timeout;
 
 		next = next < interval_end_ns ? next : interval_end_ns;
-		next = next < end_ns ? next : end_ns;
+		next = next < session->end_ns ? next : session->end_ns;
 		next = next < tick ? next : tick;
 		next = next < check_ns ? next : check_ns;
 		wait = next > now ? next - now : 0;
 		timeout = (struct timespec){wait / 1000000000ull, wait % 1000000000ull};
 		ppoll(poll_fds, 3, &timeout, NULL);
 		tell_alive(session);
-		session->stacks.interrupted = interrupted(session);
-		if (session->stacks.interrupted || now_ns() >= end_ns || workload_ended(&session->workload) ||
-		    too_dear(session, cpu_begin_ns))
+		if (session->ground.stop_ns || is_over(session))
 			break;
 		err = self_check_tick(session->self_check, &check_ns);
 		err = err ?: hurry(session);
@@ -586,15 +621,8 @@ static int finish(struct session *session, int err)
 
 	notify("STOPPING=1");
 	progress_clear(&session->progress);
-	/* Where functions are probed detaching takes seconds: the recording ends before it. */
-	if (session->own_cost) {
-		probes_stop(&session->probes, session->sizing.cpus);
-		session->ground.stop_ns = now_ns();
-		own_cost_stop(session->own_cost, session->ground.stop_ns);
-	}
-	subsystems_end(&session->opened);
-	probes_read_misses(&session->probes);
-	probes_detach(&session->probes);
+	session->running = false;
+	stop_measuring(session);
 	if (!err && session->own_cost)
 		err = end_interval(session, true);
 	if (err) {
