@@ -10,6 +10,7 @@ import shutil
 import stat
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -274,7 +275,7 @@ def test_help_names_each_command_once_with_an_example(capsys: pytest.CaptureFixt
     listed = [line.split()[0] for line in overview.splitlines() if re.match(r"  [a-z0-9]+  ", line)]
     assert sorted(listed) == sorted({*cli._COMMANDS, *cli._COLLECTORS, "help"})
     assert sorted(help_texts.EXAMPLES) == sorted({"", *cli._COMMANDS, *cli._COLLECTORS})
-    assert max(map(len, overview.splitlines())) <= 100
+    assert max(map(len, overview.splitlines())) <= 80
     for command in cli._COMMANDS:
         with pytest.raises(SystemExit) as caught:
             cli.main(["help", command])
@@ -380,7 +381,7 @@ def test_output_in_the_terminals_encoding(installed: Path, example: Path, encodi
 
 def test_record_is_the_collectors_own(installed: Path) -> None:
     make_script(installed / "bin" / collector.NAME, 'printf "%s\\n" "$@"; exit 7')
-    arguments = ["record", "--help", "-C", "0-3", "--", "sh", "-c", "echo a b"]
+    arguments = ["record", "--futex", "-C", "0-3", "--", "sh", "-c", "echo a b"]
     done = run(installed / "bin" / "lockline", *arguments)
     assert done.returncode == 7
     assert done.stdout.splitlines() == arguments
@@ -532,3 +533,49 @@ def test_the_filter_of_waits_is_given_to_the_collector() -> None:
     assert wait_filter(parser.parse_args([])) == ()
     assert wait_filter(parser.parse_args(["-L", "mmap_lock,*inode*"])) == ("-L", "mmap_lock,*inode*")
     assert wait_filter(parser.parse_args(["-S", "ext4_*", "-L", "0xffff"])) == ("-L", "0xffff", "-S", "ext4_*")
+
+
+@pytest.mark.parametrize("columns", ["80", "60"])
+@pytest.mark.parametrize("command", [name for name in help_texts.COMMANDS if name != "help"])
+def test_help_says_what_a_command_does_and_fits_the_terminal(
+    command: str, columns: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", columns)
+    with suppress(SystemExit):
+        cli.main([command, "--help"])
+    text = capsys.readouterr().out
+    assert text.startswith(f"usage: lockline {command} ")
+    rest = text.partition("\n\n")[2]
+    described = rest.partition("\n\n")[0].replace("\n", " ")
+    assert described[0].isupper()
+    assert described.endswith(".")
+    assert len(described) > 40
+    for what, how in help_texts.EXAMPLES[command]:
+        assert f"  {what}" in text
+        assert f"      {how}" in text
+    body = rest.partition("\nExamples:")[0].partition("\nformats:")[0]
+    words = [line for line in body.splitlines() if len(line) > int(columns)]
+    # A word alone on its line is not cut.
+    assert not [line for line in words if len(line.split()) > 1], words
+
+
+def test_help_of_watch_names_its_targets(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["watch", "--help"]) == 0
+    text = capsys.readouterr().out
+    assert "\n\nTARGET: lock:NAME (with -i RECORDING), SYMBOL" in text
+    # What both parsers have is there once.
+    for option in ("-h,", "-i ", "-o ", "--auto", "--kinds"):
+        assert len(re.findall(rf"^ +{re.escape(option)}", text, re.MULTILINE)) == 1, option
+
+
+def test_help_of_record_is_whole(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["record", "--help"]) == 0
+    text = capsys.readouterr().out
+    for option in ("--host", "--ssh", "--holders", "--until", "--version"):
+        assert len(re.findall(rf"^      {option} ", text, re.MULTILINE)) == 1, option
+
+
+@pytest.mark.parametrize("word", ["help", "-h", "--help"])
+def test_help_of_help(word: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["help", word]) == 0
+    assert capsys.readouterr().out == help_texts.overview()

@@ -15,6 +15,7 @@
 #include "cli/record_options.h"
 #include "cli/version.h"
 #include "base/values.h"
+#include "base/wrapped.h"
 #include "cli/watch_options.h"
 
 enum value_kind {
@@ -53,8 +54,8 @@ enum value_kind {
 #define MAX_NAMES        131071 /* bytes; the longest argument that the kernel takes */
 
 struct option_row {
-	int letter; /* above CHAR_MAX: long form alone */
-	const char *name;
+	int letter;       /* above CHAR_MAX: long form alone */
+	const char *name; /* NULL: no option, but the heading of those that follow */
 	const char *argument;
 	const char *help;
 	enum value_kind kind;
@@ -65,6 +66,10 @@ struct option_row {
 };
 
 #define AT(field) offsetof(struct options, field)
+#define HEADING(text)          \
+	{                      \
+		.help = (text) \
+	}
 
 enum {
 	ONLY_LONG = CHAR_MAX,
@@ -125,107 +130,141 @@ enum {
 };
 
 static const struct option_row rows[] = {
-	{'o', "output", "FILE", "write the recording to FILE; default for `record`: lockline.data", VALUE_TEXT,
-	 FOR_WAITS | FOR_IMPORT, 1, PATH_MAX - 1, AT(output)},
+	HEADING("which line, and how closely"),
+	{AUTO, "auto", "[=N]", "instead of TARGET: the N most contended locks, one after another; default 3",
+	 VALUE_PERHAPS, FOR_WATCH, 3, 64, AT(watch_auto)},
+	{'i', "input", "RECORDING", "a recording of this boot, for TARGET lock:NAME", VALUE_TEXT, FOR_WATCH, 1,
+	 PATH_MAX - 1, AT(watch_input)},
+	{OFFSETS, "offsets", "LIST", "bytes of the line to watch, as in 0-7,16; default all 64", VALUE_TEXT, FOR_WATCH,
+	 1, 255, AT(watch_offsets)},
+	{ACCESS, "access", "HOW",
+	 "how to tell reads from writes: instruction, or watchpoint (half as many places at once); auto, the default: "
+	 "by the instruction, and by watchpoint where that fails",
+	 VALUE_TEXT, FOR_WATCH, 1, 16, AT(watch_access_name)},
+	{MAX_OVERHEAD, "max-overhead", "PERCENT",
+	 "watch less of the time if it costs more than this part of a CPU; default 1", VALUE_TEXT, FOR_WATCH, 1, 16,
+	 AT(max_overhead)},
+	{FULL, "full", NULL, "watch all the time, whatever it costs", VALUE_FLAG, FOR_WATCH, 0, 0, AT(watch_full)},
+	HEADING("what to record"),
 	{'a', "all", NULL, "every process on every CPU; the default if nothing else is chosen", VALUE_FLAG, FOR_WAITS,
 	 0, 0, AT(all)},
-	{'p', "pid", "PID,...", "these processes, their children, and what they fork", VALUE_IDS, FOR_WAITS, 1, MAX_PID,
-	 AT(pids)},
+	{'p', "pid", "PID,...", "only these processes, their children, and what they fork", VALUE_IDS, FOR_WAITS, 1,
+	 MAX_PID, AT(pids)},
 	{'t', "tid", "TID,...", "only these threads", VALUE_IDS, FOR_WAITS, 1, MAX_PID, AT(tids)},
 	{'C', "cpu", "LIST", "only waits on these CPUs, as in 0-3,7", VALUE_CPUS, FOR_WAITS, 0, MAX_CPUS - 1, AT(cpus)},
-	{'G', "cgroup", "PATH", "tasks in this cgroup or below it; v1: CONTROLLER:PATH", VALUE_TEXT, FOR_WAITS, 1,
-	 PATH_MAX - 1, AT(cgroup)},
-	{CONTAINER, "container", "NAME", "tasks of this container: its name, or 12 digits of its id or more",
+	{'G', "cgroup", "PATH", "only tasks in this control group or below it; cgroup v1: CONTROLLER:PATH", VALUE_TEXT,
+	 FOR_WAITS, 1, PATH_MAX - 1, AT(cgroup)},
+	{CONTAINER, "container", "NAME", "only tasks of this container: its name, or at least 12 digits of its id",
 	 VALUE_TEXT, FOR_WAITS, 1, 255, AT(container)},
-	{POD, "pod", "NS/NAME", "tasks of this pod; with --container: of that container in it", VALUE_TEXT, FOR_WAITS,
-	 1, 511, AT(pod)},
+	{POD, "pod", "NS/NAME", "only tasks of this pod; with --container: of that container in it", VALUE_TEXT,
+	 FOR_WAITS, 1, 511, AT(pod)},
 	{'L', "lock-filter", "LOCK,...",
 	 "only these locks: a variable, an address, type.member as a report names it, or a pattern as '*inode*'",
 	 VALUE_TEXT, FOR_RECORD, 1, MAX_FILTER, AT(locks)},
 	{'S', "callstack-filter", "FUNC,...",
 	 "only waits with one of these kernel functions in their stack; also a pattern, as 'ext4_*'", VALUE_TEXT,
 	 FOR_RECORD, 1, MAX_FILTER, AT(callers)},
-	{KINDS, "kinds", "KIND,...", "spinlock, rwlock, mutex, rwsem, rtmutex, ...; default all", VALUE_KINDS,
-	 FOR_WAITS, 0, 0, AT(kinds)},
+	{KINDS, "kinds", "KIND,...", "only these kinds of locks (listed below), as in spinlock,mutex; default: all",
+	 VALUE_KINDS, FOR_WAITS, 0, 0, AT(kinds)},
+	HEADING("the file, and its length"),
+	{'o', "output", "FILE", "write the recording to FILE; default of record: lockline.data", VALUE_TEXT,
+	 FOR_WAITS | FOR_IMPORT, 1, PATH_MAX - 1, AT(output)},
 	{'d', "duration", "TIME", "stop after this time: seconds, or with a suffix ms, s, m", VALUE_SECONDS, FOR_WAITS,
 	 SECOND / 1000, 366 * 86400 * SECOND, AT(duration_ns)},
-	{MAX_COST, "max-cost", "TIME",
-	 "stop when lockline itself has used this much CPU time: its probes and its collector together", VALUE_SECONDS,
-	 FOR_RECORD, SECOND / 1000, 366 * 86400 * SECOND, AT(max_cost_ns)},
-	{'I', "interval", "TIME",
-	 "length of one row of the time series, at least 100ms; default: short at first, then 1s", VALUE_SECONDS,
-	 FOR_RECORD, SECOND / 10, 3600 * SECOND, AT(interval_ns)},
+	{MAX_COST, "max-cost", "TIME", "stop when lockline itself, with its probes, has used this much CPU time",
+	 VALUE_SECONDS, FOR_RECORD, SECOND / 1000, 366 * 86400 * SECOND, AT(max_cost_ns)},
+	{END_WITH, "end-with", "PID", "end the recording when this process ends", VALUE_U32, FOR_WAITS, 1, MAX_PID,
+	 AT(end_with)},
+	{TEMPORARY, "temporary", NULL, "do not print the recording's name: it is removed afterwards", VALUE_FLAG,
+	 FOR_WATCH, 0, 0, AT(temporary)},
 	{KEEP, "keep", "TIME",
 	 "record for days: keep full detail of the last TIME, as in 24h; older intervals are joined, then removed",
 	 VALUE_SECONDS, FOR_RECORD, SECOND, 366 * 86400 * SECOND, AT(keep_ns)},
 	{MAX_SIZE, "max-size", "SIZE", "keep the file below this size, as in 1G: the oldest detail is removed first",
 	 VALUE_SIZE, FOR_RECORD, 4 << 20, 1ull << 44, AT(max_bytes)},
-	{THRESHOLD, "threshold", "TIME", "keep each wait of this length or longer, as in 250us; default 1ms",
-	 VALUE_TIME, FOR_WAITS, 0, 3600 * SECOND, AT(threshold_ns)},
-	{SAMPLE, "sample", "N",
-	 "keep one in N of a lock's shorter waits; N is a power of two; default: chosen by their rate",
-	 VALUE_POWER_OF_TWO, FOR_RECORD, 1, 1 << 20, AT(sample_period)},
-	{MEMORY, "memory", "SIZE",
-	 "memory for the kernel's tables, with a suffix K, M, G; default 64M, more if the CPUs need it; with import: "
-	 "memory for its sums, default 1G",
-	 VALUE_SIZE, FOR_WAITS | FOR_IMPORT, 1 << 20, 1ull << 36, AT(memory_bytes)},
-	{POSSIBLE_CPUS, "possible-cpus", "N", "with --sizes: as if the machine had N possible CPUs", VALUE_U32,
-	 FOR_RECORD, 1, MAX_CPUS, AT(possible_cpus)},
-	{USER_STACKS, "user-stacks", NULL, "also record the waiter's stack in user space", VALUE_FLAG, FOR_RECORD, 0, 0,
-	 AT(user_stacks)},
-	{C2C, "c2c", NULL, "also run perf c2c record, which writes memory samples to FILE.perf.data", VALUE_FLAG,
-	 FOR_RECORD, 0, 0, AT(c2c)},
-	{PERF, "perf", "PATH", "the perf to run for --c2c, or to decode what lockline cannot; default perf", VALUE_TEXT,
-	 FOR_RECORD | FOR_IMPORT, 1, PATH_MAX - 1, AT(perf)},
-	{LDLAT, "ldlat", "CYCLES",
-	 "with --c2c or --hitm: only loads that take at least this many cycles; default: perf's own", VALUE_U32,
-	 FOR_RECORD, 1, 65535, AT(ldlat)},
-	{HITM, "hitm", NULL, "also memory samples of the PMU, each with the lock wait in flight", VALUE_FLAG, FOR_BOTH,
-	 0, 0, AT(hitm)},
+	{'I', "interval", "TIME",
+	 "one row of the waiting over time covers this long; at least 100ms; default: 100ms at first, then longer, up "
+	 "to 1s",
+	 VALUE_SECONDS, FOR_RECORD, SECOND / 10, 3600 * SECOND, AT(interval_ns)},
+	HEADING("also record"),
+	{HOLDERS, "holders", NULL,
+	 "also who held the locks; probes every unlock, and prints what that costs before it starts", VALUE_FLAG,
+	 FOR_BOTH, 0, 0, AT(holders)},
+	{HOLDS, "holds", NULL, "with --holders: also how long the most contended spinlocks are held", VALUE_FLAG,
+	 FOR_BOTH, 0, 0, AT(holds)},
+	{EPISODES, "episodes", NULL,
+	 "also what happened on the CPUs around long waits: interrupts, context switches, wake-ups", VALUE_FLAG,
+	 FOR_BOTH, 0, 0, AT(episodes)},
+	{FUTEX, "futex", NULL,
+	 "also waits for locks of programs (futexes), who wakes and who owns them; prints what that costs before it "
+	 "starts",
+	 VALUE_FLAG, FOR_BOTH, 0, 0, AT(futex)},
+	{FUTEX_STACKS, "futex-stacks", "N",
+	 "with --futex: take this many stacks a second, of all CPUs together; default 60; fewer cost less", VALUE_U32,
+	 FOR_RECORD, 1, 1000, AT(futex_stacks)},
+	{GO, "go", NULL,
+	 "with --futex and -p or COMMAND: also goroutines that wait for a sync.Mutex, a sync.RWMutex or a channel; "
+	 "prints what that costs before it starts",
+	 VALUE_FLAG, FOR_RECORD, 0, 0, AT(go)},
+	{PTRACE, "ptrace", NULL, "also tracers that wait for their tracees, in wait_task_inactive()", VALUE_FLAG,
+	 FOR_BOTH, 0, 0, AT(ptrace)},
+	{CLOCKSOURCE, "clocksource", NULL, "also reads of a clock device that all CPUs share: hpet, acpi_pm",
+	 VALUE_FLAG, FOR_BOTH, 0, 0, AT(clocksource)},
+	{USER_STACKS, "user-stacks", NULL, "also the program's own stack of those who wait", VALUE_FLAG, FOR_RECORD, 0,
+	 0, AT(user_stacks)},
+	HEADING("cache lines, by samples of the PMU"),
+	{HITM, "hitm", NULL,
+	 "also memory samples of the PMU, each with the lock that its task waits for at that moment", VALUE_FLAG,
+	 FOR_BOTH, 0, 0, AT(hitm)},
 	{HITM_RATE, "hitm-rate", "N", "with --hitm: samples per second, event and CPU; default 1000", VALUE_U32,
 	 FOR_RECORD, 1, 10000, AT(hitm_rate)},
 	{HITM_EVENT, "hitm-event", "EVENT", "with --hitm: use this event, as in cpu/mem-loads,ldlat=50/P", VALUE_TEXT,
 	 FOR_BOTH, 1, 200, AT(hitm_event)},
 	{L3_MISSES, "l3-misses", NULL, "with --hitm, on AMD Zen 4: only accesses that miss the last-level cache",
 	 VALUE_FLAG, FOR_BOTH, 0, 0, AT(l3_misses)},
-	{HOLDERS, "holders", NULL, "also who held the locks; probes every unlock, and prints the cost first",
-	 VALUE_FLAG, FOR_BOTH, 0, 0, AT(holders)},
-	{HOLDS, "holds", NULL, "with --holders: also how long the most contended spinlocks are held", VALUE_FLAG,
-	 FOR_BOTH, 0, 0, AT(holds)},
-	{EPISODES, "episodes", NULL, "also what happened around long waits: interrupts, context switches, wake-ups",
-	 VALUE_FLAG, FOR_BOTH, 0, 0, AT(episodes)},
+	{C2C, "c2c", NULL, "also run `perf c2c record`, which writes memory samples to FILE.perf.data", VALUE_FLAG,
+	 FOR_RECORD, 0, 0, AT(c2c)},
+	{PERF, "perf", "PATH", "the perf to run for --c2c, or to decode what lockline cannot; default perf", VALUE_TEXT,
+	 FOR_RECORD | FOR_IMPORT, 1, PATH_MAX - 1, AT(perf)},
+	{LDLAT, "ldlat", "CYCLES",
+	 "with --c2c or --hitm: only loads that take at least this many cycles; default: as perf", VALUE_U32,
+	 FOR_RECORD, 1, 65535, AT(ldlat)},
+	HEADING("stop at an event"),
 	{FLIGHT, "flight", NULL,
-	 "keep only totals until --until or SIGUSR2 ends the recording; then add the last seconds", VALUE_FLAG,
-	 FOR_RECORD, 0, 0, AT(flight)},
-	{UNTIL, "until", "CONDITION", "end with exit code 2 when this is true, as 'wait>400us'; see the manual",
+	 "a flight recorder: keep only totals until --until or SIGUSR2 ends the recording; then add the last ten "
+	 "seconds",
+	 VALUE_FLAG, FOR_RECORD, 0, 0, AT(flight)},
+	{UNTIL, "until", "CONDITION",
+	 "end with exit code 2 when this is true, as 'wait>400us'; `man lockline-record` has all conditions",
 	 VALUE_TEXT, FOR_RECORD, 1, 1023, AT(until)},
 	{SAVE_LAST, "save-last", "TIME",
-	 "with --until: go on recording, and save the last TIME, as in 10m, to FILE.saved-DATE-TIME.data",
-	 VALUE_SECONDS, FOR_RECORD, SECOND, 366 * 86400 * SECOND, AT(save_last_ns)},
+	 "with --until: do not end, but save the last TIME, as in 10m, to FILE.saved-DATE-TIME.data", VALUE_SECONDS,
+	 FOR_RECORD, SECOND, 366 * 86400 * SECOND, AT(save_last_ns)},
 	{SAVES, "saves", "N", "with --save-last: keep the N newest parts; default 8", VALUE_U32, FOR_RECORD, 1, 1000,
 	 AT(saves)},
-	{FUTEX, "futex", NULL,
-	 "also waits for locks of programs (futexes), with wakers and owners; prints the cost first", VALUE_FLAG,
-	 FOR_BOTH, 0, 0, AT(futex)},
-	{FUTEX_STACKS, "futex-stacks", "N",
-	 "with --futex: stacks of waits and wakes in a second, of all CPUs; default 60; fewer cost less", VALUE_U32,
-	 FOR_RECORD, 1, 1000, AT(futex_stacks)},
-	{GO, "go", NULL,
-	 "with --futex and -p: also goroutines that wait for a sync.Mutex or sync.RWMutex; prints the cost first",
-	 VALUE_FLAG, FOR_RECORD, 0, 0, AT(go)},
-	{PTRACE, "ptrace", NULL, "also tracers that wait for their tracees, in wait_task_inactive()", VALUE_FLAG,
-	 FOR_BOTH, 0, 0, AT(ptrace)},
-	{CLOCKSOURCE, "clocksource", NULL, "also reads of a clock device that all CPUs share: hpet, acpi_pm",
-	 VALUE_FLAG, FOR_BOTH, 0, 0, AT(clocksource)},
-	{DEEP, "deep", NULL,
-	 "also measure how long a cache line takes between CPUs, and how far their clocks are apart", VALUE_FLAG,
-	 FOR_BOTH, 0, 0, AT(deep)},
+	HEADING("detail and memory"),
+	{THRESHOLD, "threshold", "TIME", "keep each single wait of this length or longer, as in 250us; default 1ms",
+	 VALUE_TIME, FOR_WAITS, 0, 3600 * SECOND, AT(threshold_ns)},
+	{SAMPLE, "sample", "N",
+	 "keep one in N of a lock's shorter waits with its stack; N is a power of two; default: chosen by their rate",
+	 VALUE_POWER_OF_TWO, FOR_RECORD, 1, 1 << 20, AT(sample_period)},
+	{MEMORY, "memory", "SIZE",
+	 "memory for lockline's tables, with a suffix K, M, G; default 64M, more where there are many CPUs; import: 1G",
+	 VALUE_SIZE, FOR_WAITS | FOR_IMPORT, 1 << 20, 1ull << 36, AT(memory_bytes)},
+	{SIZES, "sizes", NULL, "only print, as JSON, how the memory would be divided; record nothing", VALUE_FLAG,
+	 FOR_RECORD, 0, 0, AT(sizes_only)},
+	{POSSIBLE_CPUS, "possible-cpus", "N", "with --sizes: as if the machine had N possible CPUs", VALUE_U32,
+	 FOR_RECORD, 1, MAX_CPUS, AT(possible_cpus)},
+	HEADING("lockline itself"),
 	{SELF_CHECK, "self-check", "[=TIME]",
-	 "check whether lockline hides or causes stalls: compares slices of this length (default 2s) with and without "
+	 "check whether lockline itself hides or causes long waits: compare slices of time (default 2s) with and "
+	 "without "
 	 "its deeper probes",
 	 VALUE_SLICE, FOR_RECORD, SECOND / 4, 3600 * SECOND, AT(self_check_ns)},
-	{SIZES, "sizes", NULL, "only print, as JSON, how the memory would be used; record nothing", VALUE_FLAG,
-	 FOR_RECORD, 0, 0, AT(sizes_only)},
+	{DEEP, "deep", NULL,
+	 "first measure how long a cache line takes between CPUs, and how far their clocks are apart", VALUE_FLAG,
+	 FOR_BOTH, 0, 0, AT(deep)},
+	HEADING("types"),
 	{BTF, "btf", "FILE", "take types from this vmlinux or raw BTF; default: the running kernel", VALUE_TEXT,
 	 FOR_TYPES, 1, PATH_MAX - 1, AT(btf)},
 	{PROGRAM, "program", "FILE", "take types from a program's DWARF", VALUE_TEXT, FOR_TYPES, 1, PATH_MAX - 1,
@@ -236,6 +275,7 @@ static const struct option_row rows[] = {
 	 AT(structs)},
 	{VARIABLE, "variable", "NAME,...", "variables that BTF has: the per-CPU ones", VALUE_TEXT, FOR_TYPES, 1,
 	 MAX_NAMES, AT(variables)},
+	HEADING("the samples and their names"),
 	{KALLSYMS, "kallsyms", "FILE", "the kernel's symbols: a copy of its /proc/kallsyms", VALUE_TEXT, FOR_IMPORT, 1,
 	 PATH_MAX - 1, AT(kallsyms)},
 	{SYSTEM_MAP, "system-map", "FILE", "the kernel's symbols: its System.map", VALUE_TEXT, FOR_IMPORT, 1,
@@ -254,27 +294,11 @@ static const struct option_row rows[] = {
 	{DECODER, "decoder", "WHO",
 	 "who reads the file: native, perf (by `perf script`), or auto, the default: perf only where it must",
 	 VALUE_TEXT, FOR_IMPORT, 1, 16, AT(decoder_name)},
-	{'i', "input", "RECORDING", "a recording of this boot, for TARGET lock:NAME", VALUE_TEXT, FOR_WATCH, 1,
-	 PATH_MAX - 1, AT(watch_input)},
-	{AUTO, "auto", "[=N]", "instead of TARGET: the N most contended locks, one after another; default 3",
-	 VALUE_PERHAPS, FOR_WATCH, 3, 64, AT(watch_auto)},
-	{OFFSETS, "offsets", "LIST", "bytes of the line to watch, as in 0-7,16; default all 64", VALUE_TEXT, FOR_WATCH,
-	 1, 255, AT(watch_offsets)},
-	{MAX_OVERHEAD, "max-overhead", "PERCENT", "CPU time that watching may cost on any CPU; default 1", VALUE_TEXT,
-	 FOR_WATCH, 1, 16, AT(max_overhead)},
-	{FULL, "full", NULL, "always watch, whatever it costs", VALUE_FLAG, FOR_WATCH, 0, 0, AT(watch_full)},
-	{ACCESS, "access", "HOW",
-	 "tell reads from writes by instruction, or by watchpoint (half as many places at once); auto, the default:"
-	 " by instruction, and by watchpoint where that fails",
-	 VALUE_TEXT, FOR_WATCH, 1, 16, AT(watch_access_name)},
-	{END_WITH, "end-with", "PID", "end the recording when this process ends", VALUE_U32, FOR_WAITS, 1, MAX_PID,
-	 AT(end_with)},
-	{TEMPORARY, "temporary", NULL, "do not print the recording's name: it is removed afterwards", VALUE_FLAG,
-	 FOR_WATCH, 0, 0, AT(temporary)},
+	HEADING("messages and help"),
 	{'q', "quiet", NULL, "no progress on stderr", VALUE_FLAG, FOR_BOTH | FOR_IMPORT | FOR_WATCH, 0, 0, AT(quiet)},
-	{'v', "verbose", NULL, "more on stderr", VALUE_COUNTER, FOR_BOTH | FOR_WATCH, 0, 0, AT(verbose)},
-	{'h', "help", NULL, "this text", VALUE_HELP, FOR_ALL, 0, 0, 0},
-	{VERSION, "version", NULL, "the version", VALUE_VERSION, FOR_ALL, 0, 0, 0},
+	{'v', "verbose", NULL, "more messages on stderr", VALUE_COUNTER, FOR_BOTH | FOR_WATCH, 0, 0, AT(verbose)},
+	{'h', "help", NULL, "show this help, and exit", VALUE_HELP, FOR_ALL, 0, 0, 0},
+	{VERSION, "version", NULL, "show the version, and exit", VALUE_VERSION, FOR_ALL, 0, 0, 0},
 };
 
 #define ROWS (sizeof(rows) / sizeof(rows[0]))
@@ -286,26 +310,36 @@ static const struct {
 	const char *help;
 } commands[] = {
 	{"record", COMMAND_RECORD, "record [OPTIONS] [-- COMMAND [ARGUMENT...]]",
-	 "Record lock waits until Ctrl-C, for -d TIME, or as long as COMMAND runs."},
+	 "Record lock waits until Ctrl-C, for -d TIME, or as long as COMMAND runs. Needs root, or CAP_BPF and "
+	 "CAP_PERFMON. The recording is one "
+	 "file; "
+	 "`lockline report` shows it."},
 	{"doctor", COMMAND_DOCTOR, "doctor [OPTIONS]",
-	 "Print as JSON what this kernel offers for each signal, and what is blind."},
+	 "Print as JSON what this kernel offers for each signal, and what it hides."},
 	{"types", COMMAND_TYPES, "types [OPTIONS]",
 	 "Print as JSON the layout of structures and the parameters of functions, from BTF or DWARF."},
 	{"import", COMMAND_IMPORT, "import PERF.DATA -o FILE [OPTIONS]",
-	 "Sum the memory samples of `perf c2c record` or `perf mem record` by cache line; -: from a pipe."},
+	 "Sum the memory samples of `perf c2c record` or `perf mem record` by cache line. PERF.DATA: a file, or - for "
+	 "a pipe."},
 	{"watch", COMMAND_WATCH, "watch [OPTIONS] TARGET | --auto [-- COMMAND [ARGUMENT...]]",
-	 "Record who touches the cache line of TARGET, by watchpoints, and lock waits beside it."},
+	 "Watch a cache line: who reads it, who writes it, who takes it from whom. Records lock waits beside it."},
 };
 
 #define COMMANDS (sizeof(commands) / sizeof(commands[0]))
 
+#define COMMAND_INDENT 10
+
 static void print_usage(void)
 {
 	printf("usage: lockline-collect COMMAND [OPTIONS]\n\n");
-	for (size_t i = 0; i < COMMANDS; i++)
-		printf("  %-8s%s\n", commands[i].name, commands[i].help);
+	for (size_t i = 0; i < COMMANDS; i++) {
+		printf("  %-8s", commands[i].name);
+		print_wrapped(commands[i].help, COMMAND_INDENT, COMMAND_INDENT, terminal_columns());
+	}
 	printf("\n`lockline-collect COMMAND --help` lists the options; --version prints the version.\n");
 }
+
+#define HELP_INDENT 24
 
 static bool takes_argument_perhaps(enum value_kind kind)
 {
@@ -318,26 +352,50 @@ static bool by_lockline(enum command command)
 	return command == COMMAND_RECORD || command == COMMAND_WATCH || command == COMMAND_DOCTOR;
 }
 
+static void print_row(const struct option_row *row, size_t columns)
+{
+	char left[HELP_INDENT + 24];
+	bool lettered = row->letter < ONLY_LONG;
+	int length = snprintf(left, sizeof(left), "  %c%c%c --%s%s%s", lettered ? '-' : ' ',
+			      lettered ? row->letter : ' ', lettered ? ',' : ' ', row->name,
+			      row->argument && !takes_argument_perhaps(row->kind) ? " " : "", row->argument ?: "");
+
+	printf("%s", left);
+	if (length + 2 > HELP_INDENT) {
+		putchar('\n');
+		length = 0;
+	}
+	printf("%*s", HELP_INDENT - length, "");
+	print_wrapped(row->help, HELP_INDENT, HELP_INDENT, columns);
+}
+
 static void print_help(enum command command)
 {
-	printf("usage: lockline%s %s\n%s\n\n", by_lockline(command) ? "" : "-collect", commands[command].usage,
-	       commands[command].help);
-	for (size_t i = 0; i < ROWS; i++) {
-		char left[48];
+	const size_t columns = terminal_columns();
+	const char *heading = NULL;
 
-		if (!(rows[i].commands & 1u << command))
+	printf("usage: lockline%s %s\n\n", by_lockline(command) ? "" : "-collect", commands[command].usage);
+	print_wrapped(commands[command].help, 0, 0, columns);
+	for (size_t i = 0; i < ROWS; i++) {
+		if (!rows[i].name)
+			heading = rows[i].help;
+		if (!rows[i].name || !(rows[i].commands & 1u << command))
 			continue;
-		snprintf(left, sizeof(left), "%c%c%c --%s%s%s", rows[i].letter < ONLY_LONG ? '-' : ' ',
-			 rows[i].letter < ONLY_LONG ? rows[i].letter : ' ', rows[i].letter < ONLY_LONG ? ',' : ' ',
-			 rows[i].name, rows[i].argument && !takes_argument_perhaps(rows[i].kind) ? " " : "",
-			 rows[i].argument ? rows[i].argument : "");
-		printf("  %-25s %s\n", left, rows[i].help);
+		if (heading)
+			printf("\n%s:\n", heading);
+		heading = NULL;
+		print_row(&rows[i], columns);
 	}
-	if (command == COMMAND_WATCH)
-		printf("\nTARGET: %s.\n", WATCH_TARGET_FORMS);
-	if (command == COMMAND_RECORD || command == COMMAND_WATCH)
-		printf("\nKinds: %s.\nWith COMMAND, its process and what it forks are recorded; with -a, everything.\n",
-		       KIND_WORDS);
+	if (command == COMMAND_WATCH) {
+		putchar('\n');
+		print_wrapped("TARGET: " WATCH_TARGET_FORMS ".", 0, 0, columns);
+	}
+	if (command == COMMAND_RECORD || command == COMMAND_WATCH) {
+		putchar('\n');
+		print_wrapped("Kinds of locks: " KIND_WORDS ".", 0, 0, columns);
+		print_wrapped("With COMMAND, its process and what it forks are recorded; with -a, everything.", 0, 0,
+			      columns);
+	}
 }
 
 /* The option as it was written most likely: "-d" or "--kinds". */
@@ -431,7 +489,7 @@ static const struct option_row *row_of(int letter, enum command command)
 	const struct option_row *other = NULL;
 
 	for (size_t i = 0; i < ROWS; i++) {
-		if (rows[i].letter != letter)
+		if (!rows[i].name || rows[i].letter != letter)
 			continue;
 		if (rows[i].commands & 1u << command)
 			return &rows[i];
@@ -447,7 +505,9 @@ static void describe(struct option longs[ROWS + 1], char shorts[3 * ROWS + 3])
 
 	memcpy(shorts, "+:", 2);
 	for (size_t i = 0; i < ROWS; i++) {
-		longs[i] = (struct option){rows[i].name,
+		if (!rows[i].name)
+			continue;
+		*longs++ = (struct option){rows[i].name,
 					   !rows[i].argument                      ? no_argument
 					   : takes_argument_perhaps(rows[i].kind) ? optional_argument
 										  : required_argument,
@@ -458,7 +518,7 @@ static void describe(struct option longs[ROWS + 1], char shorts[3 * ROWS + 3])
 		if (rows[i].argument)
 			*end++ = ':';
 	}
-	longs[ROWS] = (struct option){};
+	*longs = (struct option){};
 	*end = 0;
 }
 
@@ -471,9 +531,11 @@ static const char *nearest(enum command command, const char *word)
 	if (strncmp(word, "--", 2) || !word[2])
 		return NULL;
 	for (size_t i = 0; i < ROWS; i++) {
-		size_t far =
-			rows[i].commands & 1u << command ? spelling_distance(word + 2, rows[i].name, least) : SIZE_MAX;
+		size_t far;
 
+		if (!rows[i].name || !(rows[i].commands & 1u << command))
+			continue;
+		far = spelling_distance(word + 2, rows[i].name, least);
 		if (far < least || (far == least && !found)) {
 			least = far;
 			found = rows[i].name;

@@ -48,7 +48,7 @@ def wait_filter(arguments: argparse.Namespace) -> tuple[str, ...]:
     return (*(("-L", locks) if locks else ()), *(("-S", callers) if callers else ()))
 
 
-def add_times(parser: argparse.ArgumentParser) -> None:
+def add_times(parser: "argparse.ArgumentParser | argparse._ArgumentGroup") -> None:
     """Add the options that select a time of a recording, for Selection.from_ns and to_ns."""
     from lockline.analysis.selection import parse_moment, parse_time
 

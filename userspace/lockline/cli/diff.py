@@ -66,7 +66,6 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     parser = commands.add_parser(
         "diff",
         help="compare two recordings, or a benchmark's samples, before and after a change",
-        description="Compare two recordings, or two files of a benchmark's samples.  Exit code 2: something regressed.",
     )
     parser.add_argument("before", metavar="BEFORE", help="a recording, or a file of numbers or of a benchmark's output")
     parser.add_argument("after", metavar="AFTER", help="the same kind of file")

@@ -52,8 +52,6 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     parser = commands.add_parser(
         "experiment",
         help="take a suspected cause away for moments, and see how much more gets done (as root)",
-        description="Take a suspected cause away and put it back, in short slices in random order, and tell how much"
-        " more gets done without it.  Everything is put back at the end, also on Ctrl-C and if lockline is killed.",
     )
     what = parser.add_argument_group("what is changed: one of these")
     what.add_argument("--stop", metavar="PID,...", help="stop these processes (SIGSTOP), and let them go on")

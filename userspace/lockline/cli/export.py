@@ -13,10 +13,10 @@ from lockline.cli.output import write_whole
 from lockline.cli.report import DEFAULT_RECORDING, default_recording, kinds_argument
 
 FORMATS = {
-    "pprof": "gzip'd protobuf, for `go tool pprof`, Pyroscope, Parca, Polar Signals",
+    "pprof": "compressed protobuf, for `go tool pprof`, Pyroscope, Parca",
     "folded": "stacks on one line each, for flamegraph.pl and inferno",
     "speedscope": "JSON, for speedscope.app",
-    "perfetto": "protobuf, for ui.perfetto.dev and trace_processor: waits and holdings over time",
+    "perfetto": "protobuf, for ui.perfetto.dev: waits and holds over time",
     "chrome": "the same as JSON, for chrome://tracing and speedscope.app",
     "firefox": "JSON, for profiler.firefox.com: stacks, and long waits over time",
     "csv": "waits by second, CPU and lock",
@@ -29,11 +29,10 @@ ALL = -1
 
 def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     """Add the command's parser."""
-    listed = "\n".join(f"  {name:11}{what}" for name, what in FORMATS.items())
+    listed = "\n".join(f"  {name:12}{what}" for name, what in FORMATS.items())
     export = commands.add_parser(
         "export",
         help="write a recording for another tool: pprof, speedscope, Perfetto, ...",
-        description="Write a recording for another tool.  Its sums are those of `lockline report`.",
         epilog=f"formats:\n{listed}",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )

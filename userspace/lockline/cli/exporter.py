@@ -50,14 +50,24 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
         "--once", action="store_true", help="print the metrics after one interval, or write FILE, then stop"
     )
     exporter.add_argument(
-        "-i", "--input", metavar="FILE", help="show the metrics of this recording, which may still be incomplete"
+        "-i", "--input", metavar="FILE", help="show the metrics of this recording, also while it is being written"
     )
-    exporter.add_argument("--interval", type=positive, default=DEFAULT_INTERVAL, metavar="SECONDS", help="default: 15")
+    exporter.add_argument(
+        "--interval",
+        type=positive,
+        default=DEFAULT_INTERVAL,
+        metavar="SECONDS",
+        help="how often the metrics are brought up to date; default: 15",
+    )
     exporter.add_argument(
         "--locks", type=positive, default=50, metavar="N", help="how many locks have a series of their own; default: 50"
     )
     exporter.add_argument(
-        "--containers", type=positive, default=50, metavar="N", help="how many containers have one; default: 50"
+        "--containers",
+        type=positive,
+        default=50,
+        metavar="N",
+        help="how many containers have series of their own; default: 50",
     )
 
 

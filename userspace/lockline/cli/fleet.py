@@ -92,7 +92,6 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     fleet = commands.add_parser(
         "fleet",
         help="recordings of many hosts in one directory, and what they say together",
-        description="Recordings of many hosts in one directory, as Parquet, and what they say together.",
     )
     actions = fleet.add_subparsers(dest="action", required=True, metavar="ACTION")
 

@@ -12,7 +12,7 @@ GROUPS: tuple[tuple[str, tuple[tuple[str, str], ...]], ...] = (
         "Record, as root",
         (
             ("why", "find the cause of lock waiting, step by step"),
-            ("experiment", "take a suspected cause away for moments, and see how much more gets done"),
+            ("experiment", "take a suspected cause away, and see how much more gets done"),
             ("record", "record lock waits"),
             ("watch", "watch who uses a lock's cache line, or show what was watched"),
             ("top", "show the locks with most waiting, live or from a recording"),
@@ -24,22 +24,52 @@ GROUPS: tuple[tuple[str, tuple[tuple[str, str], ...]], ...] = (
         "Look",
         (
             ("report", "show a recording: which lock, who waits, what to do"),
-            ("explain", "say what a kernel lock protects, and what helps against waits for it"),
+            ("explain", "say what a kernel lock protects, and what helps against waits"),
             ("export", "write a recording for another tool"),
-            ("save", "copy a part of a recording to a file of its own, also while it is being written"),
+            ("save", "copy a part of a recording to a file of its own"),
         ),
     ),
-    ("Compare", (("diff", "compare two recordings, or benchmark results, before and after a change"),)),
-    ("Many machines", (("fleet", "add recordings of many hosts to a directory, and report on all of them"),)),
-    ("Cache lines", (("c2c", "cache lines of perf c2c data, joined with locks"),)),
+    ("Compare", (("diff", "compare recordings, or benchmark results: what did a change do?"),)),
+    ("Many machines", (("fleet", "collect recordings of many hosts, and report on all of them"),)),
+    ("Cache lines", (("c2c", "show the cache lines of perf c2c data, and the locks on them"),)),
     (
         "Help",
         (
             ("doctor", "say what this kernel lets lockline see, and what it hides"),
-            ("help", "show this, the options of a command, or what a finding or a lock is"),
+            ("help", "show this, the options of a command, or what a finding or lock is"),
         ),
     ),
 )
+
+# What a command does, for its help and its manual page.
+DESCRIPTIONS: dict[str, str] = {
+    "why": "Find out why this machine, or a process, waits for locks.  It works in steps: each step looks at what tells"
+    " most for the least cost.  It stops when the cause is proven.",
+    "experiment": "Take a suspected cause away and put it back, in short slices in random order, and measure how much"
+    " more gets done without it.  Everything is put back at the end, also on Ctrl-C and if lockline is killed.",
+    "watch": "Watch a cache line: who reads it, who writes it, who takes it from whom.",
+    "top": "Show the locks with most waiting, live (as root) or from a recording.  Press h for the keys.",
+    "exporter": "Record lock waits all the time, and serve their totals as metrics for Prometheus, or write them to a"
+    " file for node_exporter.  Needs root.  docs/metrics.md lists the metrics.",
+    "demo": "Start a load whose cause is known, record it, and show the report.  The load: threads of one process map"
+    " memory, touch it and unmap it, so they wait for its mmap_lock.  The last line says whether load and report agree;"
+    " if not, the exit code is 1.  Needs root.  Nothing stays on the machine.",
+    "report": "Show what a recording says.  Without options, this is one screen: the answer (which lock, who waits),"
+    " up to three findings with what to do, and how far to trust the figures.  Other options show more, or only a part"
+    " of the recording.  Needs no root, and runs on any machine.",
+    "explain": "Say what a lock of the kernel protects, what usually makes tasks wait for it, how to confirm that, and"
+    " what helps.  Needs no recording and no root.",
+    "export": "Write a recording as a file for another tool.  Its sums are those of `lockline report`.",
+    "save": "Copy a part of a recording to a recording of its own, also while it is being written.  -10m means"
+    " --last 10m.  Locks of programs (--futex) and holders (--holders) are only kept as totals, so a part does not have"
+    " them.",
+    "diff": "Compare two recordings, or two files with a benchmark's results: what changed, by how much, and whether"
+    " that can be chance.  Exit code 2: something got worse.",
+    "fleet": "Keep recordings of many hosts in one directory, as Parquet, and report on all of them together.",
+    "c2c": "Show which cache lines move between CPUs, why, and what to change: from perf c2c data, or from the text of"
+    " its report, joined with the locks on these lines.",
+    "doctor": "Say what this kernel lets lockline see, and what it hides.  Run it as root, as for a recording.",
+}
 
 # command -> what to do, and how.
 EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
@@ -62,7 +92,7 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
         ("and without the nightly backup?", "lockline experiment --stop-cgroup backup.service --progress io:PID"),
         (
             "a switch of your own, and your own counter",
-            "lockline experiment --on './split on' --off './split off' --progress memory:PID:requests",
+            "lockline experiment --on ./on --off ./off --progress file:/run/count",
         ),
     ),
     "record": (
@@ -80,7 +110,10 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
         ("the answer", "lockline report"),
         ("everything that was recorded of one lock", "lockline report --lock mmap_lock --all"),
         ("the third second", "lockline report --from 2 --to 3"),
+        ("who waits, and where from", "lockline report --tasks --stacks"),
+        ("who made them wait, of a recording with --holders", "lockline report --holders"),
         ("the last ten minutes", "lockline report --last 10m"),
+        ("a page to send around", "lockline report --html waits.html"),
         ("for a script", "lockline report --format json | jq .findings"),
     ),
     "diff": (
@@ -93,15 +126,25 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
         ("this machine, now", "lockline top"),
         ("a recording, interval by interval", "lockline top lockline.data"),
     ),
-    "exporter": (("metrics at one address", "lockline exporter --listen 127.0.0.1:9435"),),
-    "demo": (("see lockline at work, as root", "lockline demo"),),
-    "explain": (("what is mmap_lock?", "lockline explain mmap_lock"),),
+    "exporter": (
+        ("metrics at one address", "lockline exporter --listen 127.0.0.1:9435"),
+        ("a file for node_exporter", "lockline exporter --textfile /var/lib/node_exporter/lockline.prom"),
+        ("look at the metrics once", "lockline exporter --once"),
+    ),
+    "demo": (
+        ("see lockline at work, as root", "lockline demo"),
+        ("see it find the cause of the same load in steps", "lockline demo --why"),
+    ),
+    "explain": (
+        ("what is mmap_lock?", "lockline explain mmap_lock"),
+        ("which locks of file systems are known?", "lockline explain --list | grep -i ext4"),
+    ),
     "export": (("a flame graph in speedscope", "lockline export lockline.data --format speedscope -o waits.json"),),
     "save": (("the last ten minutes", "lockline save --last 10m -o incident.data"),),
     "fleet": (
         ("add the recordings of all hosts", "lockline fleet add fleet/ */lockline.data"),
         ("what costs the fleet most this week, and what is new", "lockline fleet report fleet/"),
-        ("a question of your own", "lockline fleet sql fleet/ 'SELECT lock, share FROM lock_shares ORDER BY 2'"),
+        ("a question of your own", "lockline fleet sql fleet/ 'SELECT lock, share FROM lock_shares'"),
     ),
     "c2c": (
         ("what perf c2c record found", "lockline c2c report perf.data"),
@@ -131,8 +174,8 @@ def overview() -> str:
     lines += _examples("")
     lines += [
         "",
-        "`lockline help COMMAND` shows the options of a command, `lockline help hot-lock` what a finding",
-        "means, `lockline --version` the version.",
+        "`lockline help COMMAND` shows the options of a command, `lockline help hot-lock`",
+        "what a finding means, `lockline --version` the version.",
     ]
     return "\n".join(lines) + "\n"
 

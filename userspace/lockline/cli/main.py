@@ -57,34 +57,40 @@ def make_parser(wanted: Sequence[str] = _COMMANDS, examples: bool = True) -> "ar
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for name in wanted:
         import_module(f"lockline.cli.{name}").add_parser(commands)
-        if examples:
-            _with_examples(commands.choices[name], name)
+        _describe(commands.choices[name], name, examples)
     for command in commands.choices.values():
         if command.get_default("parser") is None:
             command.set_defaults(parser=command)
     return parser
 
 
-def _with_examples(parser: "argparse.ArgumentParser", name: str) -> None:
-    """Examples at the end of a command's help; they keep their lines."""
+def _describe(parser: "argparse.ArgumentParser", name: str, examples: bool) -> None:
+    """What a command does, and examples at the end of its help; they keep their lines."""
     import argparse
 
-    from lockline.cli.help import epilog
+    from lockline.base.text import fill
+    from lockline.cli import terminal
+    from lockline.cli.help import DESCRIPTIONS, epilog
 
-    parser.epilog = epilog(name)
-    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.description = DESCRIPTIONS[name]
+    for actions in (action for action in parser._actions if isinstance(action, argparse._SubParsersAction)):
+        for action in actions._choices_actions:
+            words = action.help or ""
+            actions.choices[action.dest].description = f"{words[:1].upper()}{words[1:]}."
+    if examples:
+        parser.description = "\n".join(fill(parser.description, columns=terminal.columns()))
+        parser.epilog = "\n\n".join(part for part in (parser.epilog, epilog(name)) if part)
+        parser.formatter_class = argparse.RawDescriptionHelpFormatter
 
 
 def _help(wanted: Sequence[str]) -> tuple[str, int]:
     """`lockline help [WORD]`."""
     from lockline.cli import help as helps
 
-    if not wanted:
+    if not wanted or list(wanted) in (["help"], ["-h"], ["--help"]):
         return helps.overview(), 0
     if len(wanted) > 1 or wanted[0] not in helps.COMMANDS:
         return helps.of_word(" ".join(wanted)), 0
-    if wanted[0] == "help":
-        return helps.overview(), 0
     return _run([wanted[0], "--help"])
 
 
@@ -109,7 +115,11 @@ def _run(arguments: Sequence[str]) -> tuple[str, int]:
         sys.stdout.flush()
         return "", 0
     if first == "record":
-        # All its options, --help among them, are the collector's.
+        if arguments[1:] in (["-h"], ["--help"]):
+            from lockline.cli import collector_help
+
+            return collector_help.of_record(), 0
+        # All its other options are the collector's.
         if any(word.startswith("--host") for word in arguments):
             from lockline.cli import remote
 

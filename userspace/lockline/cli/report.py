@@ -54,37 +54,37 @@ def _kinds(text: str) -> tuple[str, ...]:
 kinds_argument = argument(_kinds)
 
 
-def add_options(parser: argparse.ArgumentParser) -> None:
-    """Add what every command has that shows a report."""
-    parser.add_argument("--format", choices=("text", "json"), default="text", help="text (default) or json")
-    parser.add_argument("--sort", choices=SORTS, default="total", help="order of the locks (default: total)")
-    parser.add_argument("--top", type=positive, metavar="N", help="rows of each table (default: as fits; json: all)")
-    parser.add_argument(
+def add_options(parser: argparse.ArgumentParser) -> argparse._ArgumentGroup:
+    """Add what every command has that shows a report; gives their group."""
+    shown = parser.add_argument_group("how it is shown")
+    shown.add_argument("--format", choices=("text", "json"), default="text", help="text (default) or json")
+    shown.add_argument("--sort", choices=SORTS, default="total", help="order of the locks (default: total)")
+    shown.add_argument("--top", type=positive, metavar="N", help="rows of each table (default: as fits; json: all)")
+    shown.add_argument(
         "--by", choices=GROUPINGS, default="identity", help="one row per name and kind (default), or per lock"
     )
-    parser.add_argument("--addresses", action="store_true", help="show kernel addresses")
-    parser.add_argument(
+    shown.add_argument("--addresses", action="store_true", help="show kernel addresses")
+    shown.add_argument(
         "--color", choices=("auto", "always", "never"), default="auto", help="colours (default: auto, on a terminal)"
     )
+    return shown
 
 
 def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     """Add the command's parser."""
     report = commands.add_parser("report", help="show a recording")
     files = report.add_mutually_exclusive_group()
-    files.add_argument("file", nargs="?", metavar="FILE", help=f"default: {DEFAULT_RECORDING}")
+    files.add_argument("file", nargs="?", metavar="FILE", help=f"the recording; default: {DEFAULT_RECORDING}")
     files.add_argument("-i", "--input", metavar="FILE", help="the same, as in perf")
-    add_options(report)
-    report.add_argument(
-        "--kinds", type=kinds_argument, metavar="LIST", help="only these kinds, as spinlock,rwsem,mutex*"
-    )
-    report.add_argument("--cpu", type=argument(parse_cpus), metavar="LIST", help="only waits on these CPUs, as 0-3,7")
-    report.add_argument("--lock", metavar="PATTERN", help="only locks whose name holds this text, or matches *, ?, [")
-    report.add_argument(
+    part = report.add_argument_group("which part of the recording")
+    add_times(part)
+    part.add_argument("--kinds", type=kinds_argument, metavar="LIST", help="only these kinds, as spinlock,rwsem,mutex*")
+    part.add_argument("--cpu", type=argument(parse_cpus), metavar="LIST", help="only waits on these CPUs, as 0-3,7")
+    part.add_argument("--lock", metavar="PATTERN", help="only locks whose name holds this text, or matches *, ?, [")
+    part.add_argument(
         "--container", metavar="NAME", help="who waits, and the longest waits, in this container: a name or an id"
     )
-    report.add_argument("--pod", metavar="NS/NAME", help="the same for this pod")
-    add_html(report)
+    part.add_argument("--pod", metavar="NS/NAME", help="the same for this pod")
     shown = report.add_argument_group("what to show, in place of the first screen")
     for name, what in SECTIONS.items():
         shown.add_argument(f"--{name}", action="store_true", help=what)
@@ -99,7 +99,7 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
         "--blame", action="store_true", help="who waits for whom in the end: chains, knots, critical path"
     )
     shown.add_argument("--what-if", action="store_true", help="what would be gained at most without a lock")
-    add_times(report)
+    add_html(add_options(report))
 
 
 def default_recording() -> str:

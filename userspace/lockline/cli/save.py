@@ -18,11 +18,6 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     save = commands.add_parser(
         "save",
         help="copy a part of a recording to a file of its own, also while it is being written",
-        description=(
-            "Copy a part of a recording to a recording of its own, also while it is being written.  -10m means "
-            "--last 10m.  Locks of programs (--futex) and holders (--holders) are only kept as totals, so a part "
-            "does not have them."
-        ),
     )
     files = save.add_mutually_exclusive_group()
     files.add_argument("file", nargs="?", metavar="FILE", help=f"default: {DEFAULT_RECORDING}, or the service's")

@@ -47,7 +47,6 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     top = commands.add_parser(
         "top",
         help="the locks with most waiting, live (as root) or from a recording",
-        description="Show the locks with most waiting, live (as root) or from a recording.  h shows the keys.",
     )
     top.add_argument("file", nargs="?", metavar="FILE", help="show this recording instead of this machine")
     shown = top.add_mutually_exclusive_group()

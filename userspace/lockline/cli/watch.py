@@ -13,13 +13,14 @@ from dataclasses import replace
 from pathlib import Path
 from types import FrameType
 
-from lockline.base.collector import NAME, end_with_us, ended_by_signals, find_collector, finish, spawn
+from lockline.base.collector import NAME, end_with_us, ended_by_signals, finish, spawn
 from lockline.base.errors import LocklineError
 from lockline.base.text import Style, folded, on_page
 from lockline.c2c.live import LiveReport, live_report
 from lockline.c2c.types_reader import find_types
 from lockline.cli.common import add_html, check_html
 from lockline.cli.common import positive as positive_number
+from lockline.cli.help import DESCRIPTIONS, epilog
 from lockline.cli.parser import Parser
 from lockline.cli.terminal import columns, page, painted, style
 from lockline.recording.connection import check_header
@@ -31,7 +32,6 @@ TEXT_LINES = 10
 JSON_LINES = 1000
 
 _USAGE = "lockline watch TARGET [options] [-- COMMAND]\n       lockline watch -i FILE [options]"
-_EPILOG = "All other options, and TARGET, are the collector's:"
 
 
 def parser(positive: Callable[[str], int]) -> argparse.ArgumentParser:
@@ -39,11 +39,11 @@ def parser(positive: Callable[[str], int]) -> argparse.ArgumentParser:
     made = Parser(
         prog="lockline watch",
         usage=_USAGE,
-        description="Watch a cache line: who reads it, who writes it, who takes it from whom.",
+        description=DESCRIPTIONS["watch"],
         add_help=False,
         allow_abbrev=False,
     )
-    made.add_argument("-h", "--help", action="store_true", help="show this, and the collector's options")
+    made.add_argument("-h", "--help", action="store_true", help="show this help message and exit")
     made.add_argument(
         "-i",
         "--input",
@@ -73,19 +73,14 @@ def parse(argv: Sequence[str], positive: Callable[[str], int]) -> tuple[argparse
 
 
 def _help(positive: Callable[[str], int]) -> str:
-    from lockline.cli.help import epilog
+    from lockline.cli import collector_help
 
-    done = subprocess.run([find_collector(), "watch", "--help"], capture_output=True, text=True, check=False)
-    # Without its usage, and without the options that are here already.
-    theirs = (done.stdout or done.stderr).splitlines()
     mine = {option for action in parser(positive)._actions for option in action.option_strings}
-    options = [line for line in theirs[2:] if not _names(line) & (mine - {"-a"})]
-    return f"{parser(positive).format_help()}\n{_EPILOG}\n" + "\n".join(options) + f"\n\n{epilog('watch')}\n"
-
-
-def _names(line: str) -> set[str]:
-    """The options that a line of the collector's help is about."""
-    return {word.rstrip(",").partition("[")[0] for word in line[:28].split() if word.startswith("-")}
+    # Without its usage and description.
+    theirs = collector_help.lines_of("watch", columns())
+    begin = next((index for index, line in enumerate(theirs) if line.endswith(":")), 0)
+    rest = collector_help.without(theirs[begin:], mine - {"-a"})
+    return f"{parser(positive).format_help()}\n{rest}\n\n{epilog('watch')}\n"
 
 
 @contextmanager

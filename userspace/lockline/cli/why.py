@@ -53,10 +53,6 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     why = commands.add_parser(
         "why",
         help="find the cause of lock waiting, step by step (as root)",
-        description=(
-            "Find out why this machine, or a process, waits for locks.  It works in steps: each step looks at what "
-            "tells most for the least cost.  It stops when the cause is proven."
-        ),
     )
     who = why.add_argument_group("what to look at")
     who.add_argument("-a", "--all", action="store_true", help="the whole machine (default)")
