@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from lockline.analysis.findings import Task
+from lockline.analysis.findings import Task, UserLock
 from lockline.analysis.hidden_waits import HiddenWaits
 from lockline.analysis.user_evidence import Goroutines
 from lockline.cli import why_steps
@@ -229,6 +229,35 @@ def test_who_the_lock_names_is_its_holder() -> None:
     mixed = holders_of(looks, 7, look_ns=50 * MS, owners=half)
     assert (mixed.delayed, mixed.running) == (0.75, pytest.approx(2 / 3))
     assert mixed.wants_cpu == pytest.approx(0.5)
+
+
+def test_several_that_sleep_at_once_have_places_of_a_pool() -> None:
+    """Two of four wait, and two others sleep in one call: nobody has a lock alone."""
+    waits = [ThreadLook(tid, "server", "S", 7, "futex_do_wait", 0, 0) for tid in (1, 2)]
+    asleep = [ThreadLook(tid, "server", "S", 0, "unix_stream_read_generic", 0, 0) for tid in (3, 4)]
+    elsewhere = ThreadLook(4, "server", "S", 0, "hrtimer_nanosleep", 0, 0)
+    users = (3, 4)
+    together = holders_of([[*waits, *asleep]] * 10, 7, known_users=users)
+    assert (together.together, together.places, together.sleeping) == (1.0, 2.0, 1.0)
+    apart = holders_of([[*waits, asleep[0], elsewhere]] * 10, 7, known_users=users)
+    assert (apart.together, apart.places) == (0.0, 1.0)
+
+    def verdict_of(holders: Holders, **changes: Any) -> Any:
+        lock_seen = replace(user_lock(2.0), **changes)
+        found = finding("user-lock", UserLock("table_mutex", ""), 2.0, seconds=4)
+        futex = replace(FUTEX_QUIET, user_waiters=2.0, user_locks=(lock_seen,), findings=(found,))
+        known = known_of(observation("totals"), futex, observation("threads", holders=holders))
+        return judge(known, "nothing left to try")
+
+    pool = verdict_of(together, counts=True)
+    assert (pool.cause.cause, pool.sure) == ("small-pool", "medium")
+    # What one thread alone may have is a lock, whoever else sleeps.
+    assert (verdict_of(together).cause.cause, verdict_of(together).sure) == ("holder-sleeps", "high")
+    # Of a lock of unknown make it is never sure that its holder was seen.
+    assert (verdict_of(apart, counts=True).cause.cause, verdict_of(apart, counts=True).sure) == (
+        "holder-sleeps",
+        "medium",
+    )
 
 
 def test_tasks_that_want_a_cpu() -> None:

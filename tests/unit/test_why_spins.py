@@ -14,8 +14,22 @@ from lockline.cli.why import redacted
 from lockline.investigation import probes
 from lockline.investigation.choice import judge, next_steps
 from lockline.investigation.model import Investigation
+from lockline.investigation.running import worth_telling
 from lockline.investigation.sleeps import Naps
-from lockline.investigation.spins import Kind, Place, Sample, Spins, is_after_call, kind_at, spins_of, word_at
+from lockline.investigation.spins import (
+    Kind,
+    Place,
+    Sample,
+    Spins,
+    Wanted,
+    is_after_call,
+    kind_at,
+    part_got,
+    spins_of,
+    with_yields,
+    word_at,
+    yields_of,
+)
 from lockline.render import why_screen
 from lockline.render.documents import why as document
 from why_cases import FUTEX_QUIET, MACHINE, NOBODY_SLEEPS, known_of, observation
@@ -235,6 +249,72 @@ def test_threads_that_may_poll_for_a_lock_leave_a_doubt(rate: float, threads: in
     known = known_of(*(seen for _, seen in known.observations), observation("sleeps", sleeps=sleeps))
     verdict = judge(known, "nothing left to try")
     assert (verdict.kind, verdict.sure) == ("nothing", sure)
+
+
+def left(tid: int, at: int, switches: int, samples: int = 10) -> list[Sample]:
+    """A thread of process 7 that left its CPU so often at one place, as samples tell."""
+    return [Sample(7, tid, at, CALLER, stands_for=switches // samples)] * samples
+
+
+def yielding(samples: Sequence[Sample], waited: float) -> Spins:
+    """Samples of switches, beside few samples of running threads: each thread waited for a CPU for so long."""
+    wanted = {tid: Wanted(0.01, waited) for tid in (8, 9)}
+    kinds: dict[tuple[int, int], Kind] = {(7, LOOP): "yield"}
+    places = {**PLACES, LOOP: "__sched_yield"}
+    found = yields_of(samples, kinds, lambda _, at: Place(places[at], "/srv/server"), lambda _: "server", wanted, 2.0)
+    return with_yields(replace(sampled((8, 9), 0, 20), got=part_got(wanted.values())), found)
+
+
+def test_threads_that_yield_are_found_by_their_switches() -> None:
+    """They hardly run: the rest of the time they wait for a CPU again, which samples of running threads do not see."""
+    spins = yielding([*left(8, LOOP, 900), *left(8, ELSEWHERE, 100), *left(9, LOOP, 1000)], 0.8)
+    (spin,) = spins.spins
+    assert (spin.kind, spin.caller, spin.threads, spin.several) == ("yield", "take_table", 2, True)
+    assert (spin.switches, spin.part) == (950.0, 0.95)
+    assert spin.cpus == pytest.approx(0.8 * 0.9 + 0.8)
+    verdict = judge(after(spins), "nothing left to try")
+    assert verdict.cause is not None
+    assert (verdict.cause.cause, verdict.sure) == ("user-spin", "medium")
+    story = document.make(after(spins), verdict, MACHINE)
+    assert "call sched_yield() 950 times a second" in " ".join(story.verdict.proof)
+
+
+@pytest.mark.parametrize(
+    ("samples", "waited"),
+    [
+        # Whose switches are others' doing; who yields seldom; who gets a CPU again at once; few samples.
+        ([*left(8, LOOP, 100), *left(8, ELSEWHERE, 900)], 0.8),
+        (left(8, LOOP, 50), 0.8),
+        (left(8, LOOP, 1000), 0.01),
+        (left(8, LOOP, 1000, 4), 0.8),
+    ],
+)
+def test_who_yields_in_passing_does_not_wait(samples: Sequence[Sample], waited: float) -> None:
+    assert not worth_telling(yielding(samples, waited))
+
+
+def test_a_process_that_yields_is_told_once() -> None:
+    more = yielding(left(8, LOOP, 1000), 0.8)
+    both = with_yields(replace(more, spins=sampled((8,), 100, 0, "", "yield").spins), more.spins)
+    assert [one.switches for one in both.spins] == [500.0]
+    # Where samples of running threads show more of it, these tell.
+    less = with_yields(replace(more, spins=sampled((8,), 1000, 0, "", "yield").spins), more.spins)
+    assert [one.switches for one in less.spins] == [0.0]
+
+
+def test_nobody_is_sure_of_threads_that_got_no_cpu() -> None:
+    """Their samples are too few to say that they do not spin; of threads that want no CPU few samples are enough."""
+    starved = replace(sampled((8, 9), 0, 20), got=0.05)
+    assert starved.wanted == pytest.approx(0.8)
+    verdict = judge(after(starved), "nothing left to try")
+    assert (verdict.kind, verdict.sure) == ("nothing", "medium")
+    assert judge(after(replace(starved, got=1.0)), "nothing left to try").sure == "high"
+
+
+def test_what_counts_as_spinning_follows_what_threads_got() -> None:
+    few = sampled((8, 9), 20, 20)
+    assert not worth_telling(few)
+    assert worth_telling(replace(sampled((8, 9), 20, 40), got=0.1))
 
 
 def test_a_page_without_names_has_none() -> None:

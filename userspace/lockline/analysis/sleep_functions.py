@@ -63,6 +63,12 @@ _OTHERS: tuple[tuple[tuple[str, ...], str], ...] = (
     (("request_wait_answer", "fuse_"), "a file system's own program (FUSE)"),
     (("rpc_", "nfs"), "a file server (NFS)"),
     (("do_msgsnd",), "a message queue is full"),
+    # ipc/mqueue.c: of a full queue, or of an empty one.
+    (("wq_sleep", "do_mq_timedsend"), "a message queue is full, or empty (POSIX)"),
+    (
+        ("sigsuspend", "__do_sys_rt_sigsuspend"),
+        "a signal (some run times stop all threads like this, to collect garbage)",
+    ),
     (("__wait_rcu_gp", "synchronize_rcu", "synchronize_srcu"), "an RCU grace period"),
 )
 # A thread that asks for the time that it sleeps: kernel/time/hrtimer.c.

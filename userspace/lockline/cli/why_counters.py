@@ -103,6 +103,14 @@ def count_traced(pids: Sequence[int] = ()) -> int | None:
     return sum(parse_tracer(text_of(path / "status")) for path in processes[:MOST_PROCESSES])
 
 
+def process_of(tid: int) -> int:
+    """The process of a thread; 0: it is gone."""
+    for line in text_of(PROC / str(tid) / "status").splitlines():
+        if line.startswith("Tgid:"):
+            return int(line.split()[1])
+    return 0
+
+
 def threads_of(pid: int, most: int) -> list[int]:
     """The threads of a process, at most so many; none if it is gone."""
     with suppress(OSError):

@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import replace
 
 from lockline.base.errors import LocklineError
-from lockline.cli.why_counters import PROC, look_at, look_at_thread, short_text
+from lockline.cli.why_counters import PROC, look_at, look_at_thread, process_of, short_text
 from lockline.cli.why_memory import Memory
 from lockline.investigation import probes
 from lockline.investigation.counters import parse_ready
@@ -52,10 +52,14 @@ class _OwnerLooks:
         values = (_LOCKED, _WAITED_FOR)
         return owner_of_mutex(self._memory, self._lock.tgid, self._lock.address, values) if self._named else 0
 
+    def _look(self, tid: int) -> ThreadLook | None:
+        # It may be of another process, which shares the lock.
+        return look_at_thread(process_of(tid) if self._lock.processes else self._lock.tgid, tid)
+
     def first(self) -> ThreadLook | None:
         """The owner, if it is the same before and after the look at it."""
         tid = self._owner()
-        look = look_at_thread(self._lock.tgid, tid) if tid else None
+        look = self._look(tid) if tid else None
         # A thread that is ready may let go meanwhile: it had the lock.
         return look if look is None or look.state == "R" or self._owner() == tid else None
 
@@ -63,9 +67,17 @@ class _OwnerLooks:
         """The same a moment later, which tells whether it had a CPU."""
         if first is None:
             return None
-        after = look_at_thread(self._lock.tgid, first.tid)
+        after = self._look(first.tid)
         ran = None if after is None else part_on_cpu(first, after, self._owner() == first.tid, round(_GAP_S * 1e9))
         return Owner(first, ran)
+
+
+def _look_at_all(lock: UserLockSeen) -> list[ThreadLook]:
+    """All threads of the processes that use it, as far as there is time."""
+    found: list[ThreadLook] = []
+    for tgid in {lock.tgid, *lock.processes}:
+        found += look_at(tgid, probes.THREADS_LOOKED_AT - len(found))
+    return found
 
 
 def look_at_holders(lock: UserLockSeen, seconds: float) -> Holders:
@@ -78,7 +90,7 @@ def look_at_holders(lock: UserLockSeen, seconds: float) -> Holders:
         of_owner = _OwnerLooks(lock, memory)
         while time.monotonic() < began + seconds:
             first = of_owner.first()
-            looks.append(look_at(lock.tgid, probes.THREADS_LOOKED_AT))
+            looks.append(_look_at_all(lock))
             if not looks[-1]:
                 raise LocklineError(f"process {lock.tgid} is gone")
             ready.append(parse_ready(short_text(f"{PROC}/loadavg")))

@@ -15,7 +15,16 @@ from pathlib import Path
 
 from lockline.analysis.sleep_functions import is_nap, kind_of, other_of, waits_for_futex
 from lockline.base.patience import Reader
-from lockline.cli.why_counters import CGROUPS, MOST_CHILDREN, PROC, descendants_of, short_text, text_of, threads_of
+from lockline.cli.why_counters import (
+    CGROUPS,
+    MOST_CHILDREN,
+    PROC,
+    descendants_of,
+    process_of,
+    short_text,
+    text_of,
+    threads_of,
+)
 from lockline.cli.why_still import FutexWaiters, caller_of_nap, state_of, stops_in, switches_of, tracer_of
 from lockline.investigation import probes
 from lockline.investigation.model import Target
@@ -62,14 +71,6 @@ def _of_group(path: str) -> list[int]:
         if "cgroup.procs" in files:
             found |= {int(word) for word in text_of(Path(directory) / "cgroup.procs").split() if word.isdigit()}
     return sorted(found)
-
-
-def process_of(tid: int) -> int:
-    """The process of a thread; 0: it is gone."""
-    for line in text_of(PROC / str(tid) / "status").splitlines():
-        if line.startswith("Tgid:"):
-            return int(line.split()[1])
-    return 0
 
 
 def threads_wanted(target: Target) -> list[tuple[int, int]]:

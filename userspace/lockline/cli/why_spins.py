@@ -8,9 +8,9 @@ import platform
 import struct
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cache
 
 from lockline.base.collector import ask_names
@@ -20,30 +20,54 @@ from lockline.cli.why_memory import Memory
 from lockline.cli.why_sleeps import threads_wanted
 from lockline.experiment.perf import attributes_of, online_cpus, open_event
 from lockline.investigation import probes
+from lockline.investigation.counters import parse_schedstat
 from lockline.investigation.model import Target
-from lockline.investigation.spins import AROUND, Kind, Place, Sample, Spins, kind_at, spins_of, word_at
+from lockline.investigation.spins import (
+    AROUND,
+    Kind,
+    Place,
+    Sample,
+    Spins,
+    Wanted,
+    kind_at,
+    part_got,
+    spins_of,
+    with_yields,
+    word_at,
+    yields_of,
+)
 
 # The registers of a sample by their bits, and where the next instruction and (arm64) the link register are among them:
 # ax to sp, ip, r8 to r15; x0 to x30, sp, pc (arch/*/include/uapi/asm/perf_regs.h).
 _REGISTERS = {"x86_64": (0xFF01FF, 8, None), "aarch64": ((1 << 33) - 1, 32, 30)}
-_SOFTWARE, _CPU_CLOCK = 1, 0
-# PERF_SAMPLE_TID, _REGS_USER, _STACK_USER; disabled, and idle time does not count.
-_SAMPLE_TYPE = 1 << 1 | 1 << 12 | 1 << 13
-_FLAGS = 1 << 0 | 1 << 7
+_SOFTWARE, _CPU_CLOCK, _SWITCHES = 1, 0, 3
+# PERF_SAMPLE_TID, _PERIOD, _REGS_USER, _STACK_USER; disabled, and idle time does not count; so often a second.
+_SAMPLE_TYPE = 1 << 1 | 1 << 8 | 1 << 12 | 1 << 13
+_DISABLED, _BUT_IDLE, _OFTEN = 1 << 0, 1 << 7, 1 << 10
 _ENABLE = 0x2400
 _RECORD_SAMPLE = 9
 # Where the ring's first page has head and tail.
 _HEAD = 1024
 _SHORTEST_PERIOD_NS = 1_003_000
 # Of a sample, but for its registers.
-_RECORD_BYTES = 56
+_RECORD_BYTES = 64
+# The kernel finds the period of switches by and by: it takes a quarter of the samples that it is asked for.
+_ASKED_FOR = 4 * probes.SWITCH_SAMPLES
+_MOST_SWITCH_SAMPLES_PER_S = 2_000
+# Threads of which it is read how long they wanted a CPU.
+_MOST_THREADS = 500
 # Addresses whose code is read, the most frequent ones; a loop that waits has few.
 _MOST_ADDRESSES = 1024
 _MOST_NAMES = 256
 
 
-def _samples_of(ring: mmap.mmap, mask: int, next_: int, link: int | None) -> Iterator[Sample]:
-    """The samples of one CPU: those of threads that have code of their own."""
+def _samples_of(
+    ring: mmap.mmap, mask: int, next_: int, link: int | None, whom: Collection[int] | None
+) -> Iterator[Sample | None]:
+    """The samples of one CPU, of threads that have code of their own; None in place of those of other threads.
+
+    whom: threads; None: all.
+    """
     registers = mask.bit_count()
     (head,) = struct.unpack_from("<Q", ring, _HEAD)
     data = ring[mmap.PAGESIZE : mmap.PAGESIZE + min(head, len(ring) - mmap.PAGESIZE)]
@@ -53,19 +77,66 @@ def _samples_of(ring: mmap.mmap, mask: int, next_: int, link: int | None) -> Ite
         if size < 8 or at + size > len(data):
             return
         # Of a thread of the kernel the registers are none, and the record is shorter.
-        if kind == _RECORD_SAMPLE and size >= 8 + 8 + 8 + 8 * registers + 8:
-            tgid, tid, of = struct.unpack_from("<iiQ", data, at + 8)
-            if of:
-                values = struct.unpack_from(f"<{registers}Q", data, at + 24)
-                stack = at + 24 + 8 * registers
+        if kind == _RECORD_SAMPLE and size >= 8 + 8 + 8 + 8 + 8 * registers + 8:
+            tgid, tid, period, of = struct.unpack_from("<iiQQ", data, at + 8)
+            if of and whom is not None and tid not in whom:
+                yield None
+            elif of:
+                values = struct.unpack_from(f"<{registers}Q", data, at + 32)
+                stack = at + 32 + 8 * registers
                 (room,) = struct.unpack_from("<Q", data, stack)
                 top = struct.unpack_from("<Q", data, stack + 8)[0] if room >= 8 else 0
-                yield Sample(tgid, tid, values[next_], top if link is None else values[link], values)
+                back = top if link is None else values[link]
+                yield Sample(tgid, tid, values[next_], back, values, stands_for=period)
         at += size
 
 
-def _sampled(seconds: float) -> tuple[list[Sample], float, int]:
-    """All samples of all CPUs, how long that took (s), and the time between two samples of a CPU (ns)."""
+class _Timer:
+    """Samples of one kind, of all CPUs.  Raises LocklineError if the kernel refuses."""
+
+    def __init__(self, stack: ExitStack, cpus: Sequence[int], attributes: bytes, samples: float) -> None:
+        """samples: of each CPU, at most."""
+        self._known = _REGISTERS[platform.machine()]
+        self._descriptors = []
+        self._rings = []
+        wanted = samples * (_RECORD_BYTES + 8 * self._known[0].bit_count()) * 1.25 / mmap.PAGESIZE
+        pages = 1 << max(1, round(wanted + 0.5) - 1).bit_length()
+        for cpu in cpus:
+            try:
+                descriptor = open_event(attributes, -1, cpu)
+                stack.callback(os.close, descriptor)
+                self._descriptors.append(descriptor)
+                self._rings.append(stack.enter_context(mmap.mmap(descriptor, (1 + pages) * mmap.PAGESIZE)))
+            except OSError as error:
+                raise LocklineError(f"running threads cannot be sampled: {error.strerror}") from error
+
+    def begin(self) -> None:
+        """From now on."""
+        for descriptor in self._descriptors:
+            fcntl.ioctl(descriptor, _ENABLE, 0)
+
+    def samples(self, whom: Collection[int] | None) -> tuple[list[Sample], int]:
+        """Those that were taken of these threads (None: of all), and how many were taken in all."""
+        every = [one for ring in self._rings for one in _samples_of(ring, *self._known, whom)]
+        return [one for one in every if one is not None], len(every)
+
+
+@dataclass(frozen=True, slots=True)
+class _Sampled:
+    """Threads that ran, each for period_ns, and those that left their CPUs, in so many seconds.
+
+    every: samples that were taken of all threads.
+    """
+
+    ran: list[Sample]
+    left: list[Sample]
+    every: int
+    seconds: float
+    period_ns: int
+
+
+def _sampled(seconds: float, whom: Callable[[], Collection[int] | None]) -> _Sampled:
+    """Samples of all CPUs; whom: asked at the end, of which threads (None: of all)."""
     known = _REGISTERS.get(platform.machine())
     if known is None:
         raise LocklineError(f"code of {platform.machine()} is not known to lockline")
@@ -74,28 +145,45 @@ def _sampled(seconds: float) -> tuple[list[Sample], float, int]:
     except (OSError, ValueError) as error:
         raise LocklineError(f"running threads cannot be sampled: which CPUs run is not known: {error}") from error
     period_ns = max(_SHORTEST_PERIOD_NS, round(seconds * 1e9 * len(cpus) / probes.SPIN_SAMPLES))
-    size = _RECORD_BYTES + 8 * known[0].bit_count()
-    wanted = seconds * 1e9 / period_ns * size * 1.25 / mmap.PAGESIZE
-    pages = 1 << max(1, round(wanted + 0.5) - 1).bit_length()
-    attributes = attributes_of(_SOFTWARE, _CPU_CLOCK, _FLAGS, (period_ns, _SAMPLE_TYPE), user=(known[0], 8))
+    often = max(1, min(_MOST_SWITCH_SAMPLES_PER_S, round(_ASKED_FOR / seconds / len(cpus))))
+    user = (known[0], 8)
+    running = attributes_of(_SOFTWARE, _CPU_CLOCK, _DISABLED | _BUT_IDLE, (period_ns, _SAMPLE_TYPE), user=user)
+    leaving = attributes_of(_SOFTWARE, _SWITCHES, _DISABLED | _OFTEN, (often, _SAMPLE_TYPE), user=user)
     with ExitStack() as stack:
-        rings = []
-        descriptors = []
-        for cpu in cpus:
-            try:
-                descriptor = open_event(attributes, -1, cpu)
-                stack.callback(os.close, descriptor)
-                descriptors.append(descriptor)
-                rings.append(stack.enter_context(mmap.mmap(descriptor, (1 + pages) * mmap.PAGESIZE)))
-            except OSError as error:
-                raise LocklineError(f"running threads cannot be sampled: {error.strerror}") from error
-        for descriptor in descriptors:
-            fcntl.ioctl(descriptor, _ENABLE, 0)
+        timers = (
+            _Timer(stack, cpus, running, seconds * 1e9 / period_ns),
+            _Timer(stack, cpus, leaving, seconds * often),
+        )
+        for timer in timers:
+            timer.begin()
         began = time.monotonic()
         time.sleep(seconds)
         took = time.monotonic() - began
-        samples = [sample for ring in rings for sample in _samples_of(ring, *known)]
-    return samples, took, period_ns
+        wanted = whom()
+        (ran, of_ran), (left, of_left) = (timer.samples(wanted) for timer in timers)
+    # Who runs on has left nothing.
+    return _Sampled([replace(one, stands_for=0) for one in ran], left, of_ran + of_left, took, period_ns)
+
+
+def _times_of(threads: Sequence[tuple[int, int]]) -> dict[int, tuple[int, int]]:
+    """Of these threads: ns on a CPU, and ns in which each wanted one, since it began."""
+    found = {}
+    for tgid, tid in threads[:_MOST_THREADS]:
+        times = parse_schedstat(short_text(f"{PROC}/{tgid}/task/{tid}/schedstat"))
+        if times is not None:
+            found[tid] = times
+    return found
+
+
+def _wanted(
+    before: Mapping[int, tuple[int, int]], after: Mapping[int, tuple[int, int]], ns: float
+) -> dict[int, Wanted]:
+    """What each thread got of the CPUs in so many ns.  How long it waited is added up when it gets one."""
+    return {
+        tid: Wanted((ran - before[tid][0]) / ns, min(1.0, max(0, waited - before[tid][1]) / ns))
+        for tid, (ran, waited) in after.items()
+        if tid in before
+    }
 
 
 def _kind_at(memory: Memory, tgid: int, address: int) -> Kind | None:
@@ -118,22 +206,37 @@ def look_at_spins(target: Target, seconds: float) -> tuple[Spins, int]:
 
     Raises LocklineError if the kernel refuses, or of a machine whose code is not known.
     """
-    every, took, period_ns = _sampled(seconds)
     whole = target.options[0] == "-a"
-    wanted = set() if whole else {tid for _, tid in threads_wanted(target)}
+    before = _times_of([] if whole else threads_wanted(target))
+    after: dict[int, tuple[int, int]] = {}
+
+    def whom() -> Collection[int] | None:
+        threads = [] if whole else threads_wanted(target)
+        after.update(_times_of(threads))
+        return None if whole else {tid for _, tid in threads}
+
+    seen = _sampled(seconds, whom)
+    wanted = _wanted(before, after, seen.seconds * 1e9)
     own = os.getpid()
-    samples = [one for one in every if (whole or one.tid in wanted) and one.tgid != own]
-    frequent = Counter((one.tgid, one.address) for one in samples).most_common(_MOST_ADDRESSES)
+    samples = [one for one in seen.ran if one.tgid != own]
+    left = [one for one in seen.left if one.tgid != own]
+    frequent = Counter((one.tgid, one.address) for one in (*samples, *left)).most_common(_MOST_ADDRESSES)
     with Memory() as memory:
         kinds = {key: kind for key, _ in frequent if (kind := _kind_at(memory, *key)) is not None}
-        at = [one for one in samples if (one.tgid, one.address) in kinds]
+        yields = [one for one in left if kinds.get((one.tgid, one.address)) == "yield"]
+        at = [*(one for one in samples if (one.tgid, one.address) in kinds), *yields]
         backs = Counter((one.tgid, one.back) for one in at if one.back).most_common(_MOST_NAMES)
         known = {key for key, _ in backs if memory.follows_call(*key)}
         words = {id(one): _word_at(memory, one) for one in at if kinds[one.tgid, one.address] != "yield"}
-    samples = [
-        replace(one, back=one.back if (one.tgid, one.back) in known else 0, registers=(), word=words.get(id(one), 0))
-        for one in samples
-    ]
+    samples, left = (
+        [
+            replace(
+                one, back=one.back if (one.tgid, one.back) in known else 0, registers=(), word=words.get(id(one), 0)
+            )
+            for one in some
+        ]
+        for some in (samples, left)
+    )
     asked = [key for key, _ in Counter((one.tgid, one.address) for one in at).most_common(_MOST_NAMES)]
     # A return address may be the first one behind its function.
     asked += [(tgid, back - 1) for tgid, back in known]
@@ -149,4 +252,7 @@ def look_at_spins(target: Target, seconds: float) -> tuple[Spins, int]:
     def comm(tgid: int) -> str:
         return short_text(f"{PROC}/{tgid}/comm")
 
-    return spins_of(samples, kinds, place, comm, period_ns / 1e9 / took), len(every)
+    each = seen.period_ns / 1e9 / seen.seconds
+    spins = spins_of(samples, kinds, place, comm, each, part_got(wanted.values()))
+    yielding = yields_of(left, kinds, place, comm, wanted, seen.seconds)
+    return with_yields(spins, yielding), seen.every

@@ -22,11 +22,12 @@ from lockline.cli.why_counters import (
     cpus_used_by,
     descendants_of,
     groups_of,
+    process_of,
     read_counters,
     short_text,
 )
 from lockline.cli.why_holders import look_at_holders
-from lockline.cli.why_sleeps import look_at_sleeps, process_of
+from lockline.cli.why_sleeps import look_at_sleeps
 from lockline.cli.why_spins import look_at_spins
 from lockline.cli.why_still import stopped_now
 from lockline.investigation import probes
@@ -102,7 +103,8 @@ def _cost(report: Report, start_s: float) -> Cost:
 def _groups(known: Investigation, seen: Observation) -> tuple[str, ...]:
     """The control groups whose limits matter: of the target, and of who waits most."""
     pids = list(known.target.tgids)
-    pids += [lock.tgid for lock in seen.user_locks[:1]]
+    # Of a lock that processes share, the limit of who owns it: a waiter's makes nobody else wait.
+    pids += [lock.owned_by or lock.tgid for lock in seen.user_locks[:1]]
     pids += [lock.process.tgid for lock in seen.locks[:1] if lock.process is not None and lock.process.tgid]
     return tuple({group for pid in pids if pid > 0 for group in groups_of(pid)})
 
@@ -223,7 +225,7 @@ def _looked(choice: Choice, known: Investigation, number: int) -> Made:
     before, began, cpu, children = read_counters(), time.monotonic(), _own_cpu_ns(), _children_cpu_ns()
     holders = look_at_holders(choice.of, choice.seconds)
     took_ns = round((time.monotonic() - began) * 1e9)
-    counters = difference(before, read_counters(), groups_of(choice.of.tgid), None)
+    counters = difference(before, read_counters(), groups_of(choice.of.owned_by or choice.of.tgid), None)
     seen = replace(_nothing_seen(choice, known, took_ns), holders=holders, counters=counters)
     return _by_proc(choice, number, seen, _own_cpu_ns() - cpu + _children_cpu_ns() - children)
 

@@ -121,6 +121,7 @@ def holders_of(
     waiting = 0
     known = running = sleeping = disk = 0.0
     functions: defaultdict[str, float] = defaultdict(float)
+    asleep_at_once: list[int] = []
     comms: Counter[str] = Counter()
     likely: list[dict[int, ThreadLook]] = []
     for moment, owner in zip(looks, named, strict=True):
@@ -137,6 +138,8 @@ def holders_of(
         if not candidates:
             continue
         known += 1
+        places = Counter(look.sleeps_in for look in candidates if look.state != "R")
+        asleep_at_once.append(max(places.values(), default=0))
         for look in candidates:
             part = 1 / len(candidates)
             comms[look.comm] += 1
@@ -161,4 +164,6 @@ def holders_of(
         delayed=_delayed_owners(named) if exact else _delayed(likely, look_ns),
         owners=owned,
         comm=comms.most_common(1)[0][0] if comms else "",
+        together=sum(count > 1 for count in asleep_at_once) / known if known else 0.0,
+        places=sum(asleep_at_once) / known if known else 0.0,
     )

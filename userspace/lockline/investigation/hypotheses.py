@@ -74,6 +74,9 @@ THROTTLED = 0.1
 DELAYED = 0.6
 # Of its fair part of the CPUs: who gets less of it is kept from running, whatever others do.
 FAIR = 0.5
+# Moments with waiters at which several threads at once have what these wait for: it is no lock then.
+POOL = 0.8
+POOL_CAUSE = "small-pool"
 # Tasks for each CPU, from which on the CPUs are short.
 SHORT_OF_CPUS = 1.5
 # Threads that wait for locks of programs, as long as nobody has looked.
@@ -559,6 +562,28 @@ def _looked(seen: Observation, holders: Holders) -> Fact:
     )
 
 
+def _pool(number: int, lock: UserLockSeen, holders: Holders) -> Hypothesis:
+    """Several threads at once have what others wait for: places of a pool, connections, slots."""
+    subject = UserLock(lock.name, lock.mapping)
+    function = Function(holders.sleeps_in) if holders.sleeps_in else None
+    told = fact(
+        "why-together",
+        part=part(holders.together, "the moments with waiters"),
+        places=Measure(holders.places, "threads"),
+        function=function,
+    )
+    return Hypothesis(
+        cause=POOL_CAUSE,
+        subject=subject,
+        state="likely",
+        waiters=lock.waiters,
+        claim=fact("why-pool", lock=subject, process=Process(lock.comm, lock.tgid), function=function),
+        evidence=(Evidence(told, True, number),),
+        remedies=(remedy("why-larger-pool", lock=subject), remedy("why-shorter-use", function=function)),
+        sure="medium",
+    )
+
+
 def _in_program(known: Investigation, lock: UserLockSeen) -> list[Hypothesis]:
     """Why a program's lock is waited for so long."""
     subject = UserLock(lock.name, lock.mapping)
@@ -607,10 +632,12 @@ def _in_program(known: Investigation, lock: UserLockSeen) -> list[Hypothesis]:
         ]
         return found
     asleep = holders.sleeping + holders.disk
+    # Where one thread alone can have it, who sleeps has it; what several share lets others go on for another reason.
+    counts = lock.counts and not holders.exact
+    if counts and holders.together >= POOL:
+        return [*found, _pool(number, lock, holders)]
     if not found:
-        found.append(
-            _sleeps(subject, asleep, lock.waiters, holders.sleeps_in, told_fact, holders.known >= ENOUGH_LOOKS)
-        )
+        found.append(_sleeps(subject, asleep, lock.waiters, holders.sleeps_in, told_fact, not counts))
         found.append(_wants_cpu(number, subject, lock.waiters, holders))
     return found
 

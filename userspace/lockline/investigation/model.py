@@ -96,6 +96,8 @@ class UserLockSeen:
 
     why: it is one, or why that is not clear.  goroutines: they wait for it, and no threads.
     rwlock: a pthread_rwlock_t, of two words.  users: threads that were seen to wait for it, own it or wake others.
+    processes: those of users, where several share it; owned_by: the one that was seen to own it most, 0: not known.
+    counts: nothing says that one thread has it at a time: a semaphore, a condition variable, or of unknown make.
     """
 
     name: str
@@ -110,6 +112,9 @@ class UserLockSeen:
     goroutines: bool = False
     rwlock: bool = False
     users: tuple[int, ...] = ()
+    processes: tuple[int, ...] = ()
+    owned_by: int = 0
+    counts: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +125,8 @@ class Holders:
     lock and does not wait for it.  sleeps_in: kernel function, the most frequent one.  delayed: of the time in which
     the holder wanted a CPU, the part in which it had none.  owners: moments at which the lock itself named its holder;
     from ENOUGH_OWNERS on these moments alone count.  tasks: that wanted one of all CPUs, on average; 0: not known.
+    together: the part of the moments at which two threads or more slept in one function, each a likely holder; places:
+    so many, on average.
     """
 
     looks: int
@@ -134,6 +141,8 @@ class Holders:
     owners: int = 0
     tasks: float = 0.0
     cpus: int = 0
+    together: float = 0.0
+    places: float = 0.0
 
     @property
     def exact(self) -> bool:

@@ -10,7 +10,15 @@ from lockline.analysis.episode_model import Doing, Episode
 from lockline.analysis.findings import Process, Task
 from lockline.analysis.futex import LOCK, PARKED, UNCLEAR, FutexWaits
 from lockline.analysis.model import LockWaits, Report
-from lockline.analysis.user_evidence import GO_CHANNEL, GO_MUTEX, GO_RWMUTEX, RWLOCK, lock_called
+from lockline.analysis.user_evidence import (
+    BEHAVIOUR,
+    CONDITION_VARIABLE,
+    GO_CHANNEL,
+    GO_MUTEX,
+    GO_RWMUTEX,
+    RWLOCK,
+    lock_called,
+)
 from lockline.analysis.waitgraph import critical_path
 from lockline.analysis.waitgraph_of import flow_of, timed_waits
 from lockline.analysis.whatif import what_if
@@ -159,6 +167,10 @@ def _holdings(report: Report) -> tuple[Holding, ...]:
 
 def _user_lock(report: Report, futex: FutexWaits) -> UserLockSeen:
     called = lock_called(futex.futex, futex.make)
+    owners = Counter[int]()
+    for task in futex.tasks:
+        if task.role == "owner" and task.tgid > 0:
+            owners[task.tgid] += task.samples
     return UserLockSeen(
         name=called.name,
         mapping=called.mapping,
@@ -172,6 +184,9 @@ def _user_lock(report: Report, futex: FutexWaits) -> UserLockSeen:
         goroutines=futex.make in (GO_CHANNEL, GO_MUTEX, GO_RWMUTEX),
         rwlock=futex.make == RWLOCK,
         users=tuple(sorted({task.tid for task in futex.tasks if task.tid > 0})),
+        processes=tuple(sorted({task.tgid for task in futex.tasks if task.tgid > 0})) if futex.futex.shared else (),
+        owned_by=owners.most_common(1)[0][0] if owners else 0,
+        counts=futex.semaphore or (not owners and futex.make in (BEHAVIOUR, CONDITION_VARIABLE)),
     )
 
 

@@ -20,8 +20,8 @@ THREADS_LOOKED_AT = 48
 # Of a look at what one thread sleeps in, a file, and so many of them in a second.
 SLEEP_LOOK_NS = 40_000
 SLEEP_LOOKS = 1_500
-# Samples of where threads run, in all, and what one costs: the interrupt, and to look at it.
-SPIN_SAMPLES = 4_000
+# Samples of where threads run, and of those that leave their CPUs, in all; what one costs: to take and to look at it.
+SPIN_SAMPLES, SWITCH_SAMPLES = 4_000, 1_000
 SPIN_SAMPLE_NS = 10_000
 SPIN_INTERRUPT_NS = 2_000
 # Traps at contended mutexes of a program in Go: a guess, and the collector stops at 10 % of the CPUs.
@@ -124,7 +124,7 @@ def _sleeps(_: Known) -> float:
 
 
 def _spins(_: Known) -> float:
-    return SPIN_SAMPLES * SPIN_SAMPLE_NS
+    return (SPIN_SAMPLES + SWITCH_SAMPLES) * SPIN_SAMPLE_NS
 
 
 def _totals(known: Known) -> float:

@@ -14,6 +14,8 @@ _NOT_IN_PASSING = 0.1
 _HOT = 0.3
 # Samples from which on they say something.
 _ENOUGH_SAMPLES = 50
+# Calls of sched_yield() a second from which on threads wait so.
+_ENOUGH_YIELDS_PER_S = 50.0
 
 
 def spins_seen(known: Investigation) -> tuple[int, Spins] | None:
@@ -24,10 +26,22 @@ def spins_seen(known: Investigation) -> tuple[int, Spins] | None:
 
 def worth_telling(spins: Spins) -> tuple[Spin, ...]:
     """Who waits on CPUs more than in passing."""
-    if spins.samples < _ENOUGH_SAMPLES:
-        return ()
+    # On a machine that is short of CPUs all that threads do there is less: what they want counts.
+    enough = ENOUGH_CPUS * spins.got
     spinning = [one for one in spins.spins if one.kind != "atomic"]
-    return tuple(one for one in spinning if one.cpus >= ENOUGH_CPUS and one.part >= _NOT_IN_PASSING)
+    return tuple(
+        one
+        for one in spinning
+        if (one.switches >= _ENOUGH_YIELDS_PER_S and one.cpus >= ENOUGH_CPUS)
+        or (
+            not one.switches and spins.samples >= _ENOUGH_SAMPLES and one.cpus >= enough and one.part >= _NOT_IN_PASSING
+        )
+    )
+
+
+def too_few(spins: Spins) -> bool:
+    """Whether threads that want CPUs got too little of them for the samples to say anything."""
+    return spins.samples < _ENOUGH_SAMPLES and spins.wanted >= ENOUGH_CPUS
 
 
 def hot_atomics(known: Investigation) -> tuple[Spin, ...]:
@@ -79,15 +93,23 @@ def on_cpu_fact(one: Spin) -> Fact:
 
 def _hypothesis(number: int, spins: Spins, one: Spin) -> Hypothesis:
     process = Process(one.comm, one.tgid)
-    evidence = [
-        fact(
+    if one.switches:
+        first = fact(
+            "why-yield-switches",
+            rate=Measure(one.switches, "per second"),
+            threads=Measure(one.threads, "threads"),
+            part=part(one.part, "all their switches"),
+            waiting=Measure(one.cpus, "threads"),
+        )
+    else:
+        first = fact(
             "why-spin-samples",
             samples=Measure(spins.samples, "samples"),
             cpus=Measure(one.cpus, "CPUs"),
             threads=Measure(one.threads, "threads"),
             part=part(one.part, "their CPU time"),
         )
-    ]
+    evidence = [first]
     if one.is_lock:
         evidence.append(fact("why-spin-lock", function=Function(one.function)))
     elif one.kind == "spin":
@@ -125,5 +147,8 @@ def of_spins(known: Investigation) -> list[Hypothesis]:
     if told:
         return [_hypothesis(number, spins, one) for one in told]
     samples, cpus = Measure(spins.samples, "samples"), Measure(spins.cpus, "CPUs")
+    if too_few(spins):
+        few = fact("why-few-samples", samples=samples, got=part(spins.got, "the time in which they wanted a CPU"))
+        return [Hypothesis("user-spin", None, "not testable", 0.0, claim, (Evidence(few, False, number),))]
     against = fact("why-no-spins", samples=samples, cpus=cpus)
     return [Hypothesis("user-spin", None, "ruled out", 0.0, claim, (Evidence(against, False, number),))]

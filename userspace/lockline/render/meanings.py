@@ -49,6 +49,10 @@ MEANINGS = {
         "The memory of a lock (its cache line), or of what threads count in, moves between CPUs so often that it can "
         "explain a part of the waiting."
     ),
+    "small-pool": (
+        "Threads wait until others give something back, and several have one at a time: a pool of connections, slots"
+        " or workers is too small, or each is kept for too long."
+    ),
     "stopped": "A signal, a freezer or a tracer (strace, a debugger) stops threads of the program.",
     "thundering-herd": "A program wakes many threads at once, but only one can have the lock. The others wait again.",
     "tracing": "A tracer (strace, a debugger) stops tasks again and again, and tracer and traced wait for locks there.",

@@ -63,6 +63,10 @@ SENTENCES: Mapping[str, str] = {
     "why-not-posted": ("{threads} threads of {process} wait for a semaphore[ in {function}], which nobody posts"),
     "why-most-waited": "Tasks wait for {lock:full} more than for other locks, but not for long",
     "why-behind-lock": "Threads[ of {process}] that hold {lock} wait for {other:full} meanwhile: it makes both wait",
+    "why-pool": (
+        "Threads of {process} wait at {lock} for others that sleep[ in {function}], several at once: a pool is too"
+        " small"
+    ),
     "why-line": "CPUs fight over the cache line of {name}[, which threads of {process} change in {function}]",
     "why-line-open": "CPUs fight over the cache line of {name}",
     "why-perturbation": "lockline's own probes make these waits",
@@ -121,6 +125,11 @@ SENTENCES: Mapping[str, str] = {
     "why-spin-pause": "the loop has the instruction that only waiting loops need: for a lock, a barrier or for work",
     "why-spin-swap": "the loop only exchanges a word and tests it, as a spinlock does",
     "why-spin-read": "the loop only reads a word and tests it: nothing but another thread can end it",
+    "why-yield-switches": (
+        "{threads} threads call sched_yield() {rate:,.0f} times a second, {part}; {waiting:.1f} of them wait for a"
+        " CPU again"
+    ),
+    "why-few-samples": ("its threads had a CPU for {got} alone: {samples} samples do not tell whether they spin"),
     "why-spin-yield": "who yields in a loop waits for a lock, a barrier or for work",
     "why-not-sampled": "where the threads run was not sampled",
     "why-no-spins": "in {samples} samples of running threads, which use {cpus:.2f} CPUs, few spin",
@@ -149,6 +158,9 @@ SENTENCES: Mapping[str, str] = {
         "at {known} of {looks} moments with waiters the likely holder[ ({holder})] is known: it ran at {running} of"
         " them, wanted a CPU at {waiting}, and slept at {asleep}[, mostly in {function}]"
     ),
+    "why-together": (
+        "at {part} two threads or more that let others go on slept at once[, in {function}]: {places:.1f} on average"
+    ),
     "why-few-looks": "only at {looks} moments with waiters the likely holder was known",
     "why-delayed": "the likely holder had no CPU for {part} of the time that it wanted one",
     "why-short-of-cpus": "{tasks} tasks want the {cpus} CPUs of this machine, on average",
@@ -157,6 +169,8 @@ SENTENCES: Mapping[str, str] = {
 
 REMEDIES: Mapping[str, str] = {
     "why-move-out": "move what sleeps in {function} out of the section that holds {lock}",
+    "why-larger-pool": "if {lock} hands out connections, slots or jobs: allow more of them at once",
+    "why-shorter-use": "give each back sooner: look at what threads do that have one[, in {function}]",
     "why-sleep-less": "find what the holder of {lock} waits for, and do that without the lock",
     "why-shorten-file-lock": "look at what {holder} does with {file} locked, and shorten that",
     "why-find-file-lock": "`lslocks` tells who has the lock; shorten what is done with {file} locked",
