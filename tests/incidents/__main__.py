@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Asks `lockline why` about programs with a planted cause, in random order, as root: `make lab-incidents`.
 
-tests/incidents [NAME...] [--seed 1] [--machine] [--kernel trixie]
+tests/incidents [NAME...] [--seed 1] [--part 1/4] [--machine] [--kernel trixie]
+tests/incidents --of STORIES      the table of answers that --stories has kept
 """
 
 import argparse
@@ -30,7 +31,7 @@ def _tell(result: Result, verbose: bool, stories: Path | None) -> None:
             file.write(json.dumps(dataclasses.asdict(result)) + "\n")
 
 
-def _of_guest(told: dict[str, object]) -> Result:
+def _of_story(told: dict[str, object]) -> Result:
     case = next(one for one in CASES if one.name == told["case"]["name"])  # type: ignore[index]
     return Result(**{**told, "case": case, "probes": tuple(told["probes"])})  # type: ignore[arg-type]
 
@@ -38,7 +39,7 @@ def _of_guest(told: dict[str, object]) -> Result:
 def _in_guest(arguments: argparse.Namespace) -> list[Result]:
     words = [*arguments.names, "--seed", str(arguments.seed), *(["--machine"] if arguments.machine else [])]
     with tempfile.TemporaryDirectory(prefix="lockline-incidents-", dir="/var/tmp") as directory:
-        results = [_of_guest(one) for one in run_in_guest(arguments.kernel, words, Path(directory))]
+        results = [_of_story(one) for one in run_in_guest(arguments.kernel, words, Path(directory))]
     for result in results:
         _tell(result, arguments.verbose, arguments.stories)
     return results
@@ -49,6 +50,8 @@ def main() -> int:
     parser = argparse.ArgumentParser(description="Whether `lockline why` finds causes that were planted.")
     parser.add_argument("names", nargs="*", metavar="NAME", help="cases whose name begins so; default: all")
     parser.add_argument("--seed", type=int, default=1, help="of their order")
+    parser.add_argument("--part", default="1/1", metavar="K/N", help="the K-th of N parts of the cases in that order")
+    parser.add_argument("--of", type=Path, metavar="STORIES", help="ask nothing: tell what such a file has")
     parser.add_argument("--machine", action="store_true", help="ask about the whole machine, not the process")
     parser.add_argument("-v", "--verbose", action="store_true", help="each story, as JSON")
     parser.add_argument("--stories", type=Path, metavar="FILE", help="add each answer to a file, as JSON, a line each")
@@ -58,13 +61,16 @@ def main() -> int:
     arguments = parser.parse_args()
     options = ["--max-overhead", arguments.max_overhead] if arguments.max_overhead else []
     options += ["-d", arguments.duration] if arguments.duration else []
-    if arguments.kernel:
+    if arguments.of:
+        results = [_of_story(json.loads(line)) for line in arguments.of.read_text().splitlines()]
+    elif arguments.kernel:
         results = _in_guest(arguments)
     else:
         cases = [case for case in CASES if not arguments.names or case.name.startswith(tuple(arguments.names))]
         random.Random(arguments.seed).shuffle(cases)
         results = []
-        for case in cases:
+        part, parts = map(int, arguments.part.split("/"))
+        for case in cases[part - 1 :: parts]:
             try:
                 results.append(run_case(case, tuple(options), arguments.machine))
             except RuntimeError as error:
@@ -73,13 +79,19 @@ def main() -> int:
             _tell(results[-1], arguments.verbose, arguments.stories)
     results.sort(key=lambda one: CASES.index(one.case))
     right = sum(one.right for one in results)
-    high = [one for one in results if one.sure == "high"]
     print(table(results))
     starved = sum(one.starved for one in results)
+    most = max((one.paid for one in results), default=0.0)
     print(
         f"\n{right} of {len(results)} right; {starved} name the lock, and the want of CPUs that the machine had;"
-        f" of {len(high)} that are sure {sum(one.right for one in high)} right."
+        f" {most:.0%} of the budget at most."
     )
+    for sure in ("high", "medium", "low"):
+        told = [one for one in results if one.sure == sure]
+        print(
+            f"{sure}: {len(told)}, right {sum(one.right for one in told)}, "
+            f"the lock and no CPU {sum(one.starved for one in told)}"
+        )
     return 0
 
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from lockline.cli.why_counters import descendants_of
+from lockline.cli.why_counters import descendants_of, short_text
 
 ROOT = Path(__file__).resolve().parents[2]
 BUILD = ROOT / "build"
@@ -157,6 +157,26 @@ CASES: tuple[Case, ...] = (
     _of("one-arena", _USER, "arena", threads=200, around="200 threads"),
     _of("inversion", _NO_CPU, "device_mutex", threads=3),
     _of("sequence", ("user-spin", *_NO_LOCK), threads=4),
+    _of("dead-thread", ("lock-not-released",)),
+    _of("robust-sleep", _SLEEPS, "robust_mutex"),
+    _of("adaptive", _USER, "adaptive_mutex"),
+    _of("timed-lock", _SLEEPS, "recursive_mutex"),
+    _of("call-in-section", _SLEEPS, "session_mutex"),
+    _of("child-in-section", _SLEEPS, "session_mutex"),
+    _of("stuck-log", ("lock-not-released", *_SLEEPS), "session_mutex"),
+    _of("traced-holder", ("stopped", "lock-not-released"), threads=5),
+    _of("limited-holder", ("holder-throttled",), threads=5, around="with a CPU limit for its holder"),
+    _of("page-chain", ("behind-lock", "holder-sleeps"), "i_rwsem"),
+    _of("full-queue", _NO_LOCK, told=("message queue",)),
+    _of("counted-connections", ("small-pool",), "connections"),
+    _of("connections", ("small-pool",), "queue_filled"),
+    _of("busy-worker", _NO_LOCK),
+    _of("stop-the-world", _NO_LOCK, told=("signal",)),
+    _of("unwind-lock", _USER),
+    _of("time-zone", _USER),
+    _of("ticket-lock", ("user-spin",), "take_ticket", threads=4),
+    _of("one-cpu", _NO_LOCK),
+    _of("protect-storm", _KERNEL, "mmap_lock", threads=4),
     Case("a program in Python", ("python3", "-c", PYTHON_LOAD), ("gil-bound",), ("interpreter lock",)),
     Case("ptrace", ("lock_load", "ptrace", "4"), ("inactive-wait", "tracing", "stopped"), ("lock_load",)),
     Case("forks", ("lock_load", "fork", "6"), (*_KERNEL, *_USER)),
@@ -221,6 +241,17 @@ def _put(group: Path, pid: int) -> None:
         (group / "cgroup.procs").write_text(str(one))
 
 
+def _named(comm: str, pid: int) -> int:
+    """The process of that name which another one has forked, as soon as there is one.  Raises RuntimeError."""
+    deadline = time.monotonic() + 30
+    while time.monotonic() < deadline:
+        for child in descendants_of((pid,), 100):
+            if short_text(f"/proc/{child}/comm") == comm:
+                return child
+        time.sleep(0.05)
+    raise RuntimeError(f"no process {comm}")
+
+
 def _surround(
     case: Case, stack: ExitStack, groups: ExitStack, process: "subprocess.Popen[bytes]", directory: Path
 ) -> None:
@@ -230,6 +261,9 @@ def _surround(
     elif case.around == "beside a busy group":
         group = groups.enter_context(_group("cpu", (("cpu.shares", "8192"), ("cpu.weight", "8000"))))
         _put(group, stack.enter_context(running((_INCIDENT, "compute", "8"), directory)).pid)
+    elif case.around == "with a CPU limit for its holder":
+        put = groups.enter_context(limited())
+        put(_named("holder", process.pid))
     elif case.around == "with little memory":
         group = groups.enter_context(
             _group("memory", (("memory.limit_in_bytes", str(96 << 20)), ("memory.max", str(96 << 20))))

@@ -14,8 +14,9 @@ struct incident {
 	void (*prepare)(long threads);
 };
 
-/* Loads that meet in the kernel, on a CPU, among processes, and at a holder; the last of each has no name. */
+/* Loads that meet in the kernel, on a CPU, among processes, at a holder, at an owner and at queues: ended by no name. */
 extern const struct incident kernel_incidents[], spin_incidents[], process_incidents[], holder_incidents[];
+extern const struct incident owner_incidents[], queue_incidents[];
 
 /* Runs on a CPU for so long. */
 void spin_us(long us);
