@@ -361,6 +361,22 @@ def test_members_that_some_write_and_others_read_are_true_sharing() -> None:
     assert found(16)[0] == "too little evidence"
 
 
+def test_cpus_that_only_read_what_others_write_show_true_sharing() -> None:
+    """Half of the CPUs count a word up, the others poll it and write beside it; both pay for the word."""
+
+    def found(polling: int) -> Judgement:
+        return judged(
+            access((0, "poll", 700, 0), cpus=polling),
+            access((0, "count", 400, 0), cpus=0x0F),
+            access((0, "count", 0, 900), cpus=0x0F),
+            access((8, "poll", 0, 1200), cpus=polling),
+        )
+
+    judgement = found(0xF0)
+    assert (judgement.verdict, judgement.confidence) == ("true sharing", "low")
+    assert any("the writes at +0x8 beside it" in doubt for doubt in judgement.doubts)
+
+
 @pytest.mark.parametrize(
     "take, free", [("sync.(*Mutex).lockSlow", "sync.(*Mutex).Unlock"), ("Spinlock::lock()", "Spinlock::unlock()")]
 )

@@ -11,10 +11,19 @@ from lockline.base.values import replace
 from lockline.c2c.model import Part
 from lockline.c2c.parts import COST_TRANSFERS, clean_copies
 from lockline.c2c.sharing_cpus import by_numbers
-from lockline.c2c.sharing_model import LONGER, MEMBER, THREADS, Sharing, is_written, seldom_written, written_parts
+from lockline.c2c.sharing_model import (
+    LONGER,
+    MEMBER,
+    THREADS,
+    Sharing,
+    is_written,
+    places,
+    seldom_written,
+    written_parts,
+)
 from lockline.c2c.sharing_stores import unseen_writes
 from lockline.c2c.sharing_threads import Rows, by_threads, shared_out
-from lockline.c2c.users import apart, repeated, same_cpus, users_of, wrote
+from lockline.c2c.users import apart, repeated, same_cpus, surely_apart, users_of, wrote
 
 
 def share_out(parts: Sequence[Part], kind: str, stores_told: bool, clean: int = 0) -> Sharing:
@@ -60,11 +69,18 @@ def _by_cpus(found: Sharing, used: list[Part], by_cpu: Sharing) -> Sharing:
     if by_cpu.kind == "open":
         several_each = found.kind == "false" and found.strength == "shown" and not any(p.users.alone for p in used)
         why = f"several CPUs use each of them, and what they pay for each other stays; {by_cpu.open}"
-        return replace(found, strength="likely", open=why) if several_each else found
+        if several_each:
+            return replace(found, strength="likely", open=why)
+        # The CPUs say who uses what, so that is not what is missing.
+        return by_cpu if found.kind == "open" else found
     if by_cpu.kind == "true":
-        if not same_cpus([part.users for part in used]) or _array(used):
+        shown = all(_read_by_others(part) for part in used if part.share >= MEMBER)
+        if not shown and (not same_cpus([part.users for part in used]) or _array(used)):
             return found
-        return replace(by_cpu, strength="likely", open=f"threads that migrate would look the same; {THREADS}")
+        why = "threads that migrate would look the same"
+        if shown and (others := [part for part in used if part.share < MEMBER]):
+            why = f"a part may be paid for the writes at {places(others)} beside it"
+        return replace(by_cpu, strength="likely", open=f"{why}; {THREADS}")
     return replace(by_cpu, strength="shown" if by_cpu.strength == "proven" else by_cpu.strength)
 
 
@@ -78,9 +94,14 @@ def _array(used: Sequence[Part]) -> bool:
 
 
 def _read_by_others(part: Part) -> bool:
-    """Whether the CPUs that read a member are others than those that write to it."""
+    """Whether the CPUs that read a member are others than those that write to it, or surely some of them are."""
     readers, writers = [row for row in part.main if not wrote(row)], [row for row in part.main if wrote(row)]
-    return bool(readers and writers) and apart(users_of(readers), users_of(writers))
+    if not readers or not writers:
+        return False
+    changing = users_of(writers)
+    return apart(users_of(readers), changing) or any(
+        surely_apart(users_of([row]), changing) for row in readers if row.counts.transfers
+    )
 
 
 def _fetched(parts: Sequence[Part], kind: str) -> list[Part]:

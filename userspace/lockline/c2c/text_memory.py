@@ -315,7 +315,7 @@ def _add_line(row: TableRow | None, detail: LineDetail | None, size: int, builde
     nodes = row.nodes if row else ""
     if known.address < 0:
         # Lines are distinguished by their addresses: such a line gets one that no data have.
-        name = f"line {known.index} of the text"
+        name = "the only line of the text" if known.index is None else f"line {known.index} of the text"
         builder.lines.append(MemoryLine(number, 1, -known.address * size, size, "other", 0, "", name, 0, nodes, pages))
     else:
         builder.lines.append(
