@@ -31,7 +31,7 @@ def check_run_queue(guest: Guest, least_told: float) -> None:
     records, told = guest.rows("run.lockline", known)[0]
     assert told >= least_told * records
     names = {row[0] for row in guest.rows("run.lockline", "SELECT symbol FROM memory_code")}
-    assert any("schedule" in name or "enqueue" in name or "dequeue" in name for name in names), names
+    assert any(part in name for name in names for part in ("sched", "queue", "raw_spin_rq")), names
 
 
 # Who waits for the load's answer reads, and makes no process meanwhile: what others do may be followed, too.

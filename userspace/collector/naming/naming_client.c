@@ -527,6 +527,14 @@ void naming_client_meanwhile(struct naming_client *client, int (*call)(void *con
 	client->context = context;
 }
 
+/* Whether it is left alone, as the helper did not get through it. */
+static bool is_bad(struct naming_client *client, __u64 number)
+{
+	const struct object *object = find_object(client, number);
+
+	return object && object->bad;
+}
+
 int naming_client_find(struct naming_client *client, __u64 object, __u64 file_offset, const char *name, __u64 *distance)
 {
 	struct question question = {.request = {.type = NAMING_FIND, .place.file_offset = file_offset}};
@@ -537,7 +545,10 @@ int naming_client_find(struct naming_client *client, __u64 object, __u64 file_of
 	strcpy(question.request.name, name);
 	err = ask_about(client, object, &question);
 	*distance = err ? 0 : question.answer.offset;
-	return err;
+	if (!err)
+		return 0;
+	/* A file that the helper refuses has no symbols. */
+	return !is_bad(client, object) && (err == -ENOENT || question.answer.error < 0) ? -ENOENT : -EIO;
 }
 
 int naming_client_unwind(struct naming_client *client, __u64 object, const struct naming_stack *stack,

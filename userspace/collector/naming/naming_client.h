@@ -43,7 +43,7 @@ bool naming_client_has(const struct naming_client *client, __u64 object);
 /* name "" if it has none; -ERANGE: the address belongs to another mapping. */
 int naming_client_symbol(struct naming_client *client, __u64 object, const struct naming_place *place, char *name,
 			 size_t size, __u64 *offset);
-/* How far behind file_offset the symbol is mapped; -ENOENT. */
+/* How far behind file_offset the symbol is mapped; -ENOENT; -EIO: the helper did not get through the file. */
 int naming_client_find(struct naming_client *client, __u64 object, __u64 file_offset, const char *name,
 		       __u64 *distance);
 

@@ -272,17 +272,22 @@ struct naming_client *user_symbols_client(struct user_symbols *users)
 int user_symbols_address(struct user_symbols *users, __u32 tgid, const char *name, __u64 *address)
 {
 	struct process *process = tgid ? find_process(users, tgid) : NULL;
+	int err = -ENOENT;
 
 	if (!process)
 		return -ESRCH;
 	for (unsigned int i = 0; i < process->modules.count; i++) {
 		struct user_module *module = &process->modules.list[i];
 		__u64 object = object_of(users, process, module), distance;
+		int found = object ? naming_client_find(users->client, object, module->file_offset, name, &distance)
+				   : -ENOENT;
 
-		if (!object || naming_client_find(users->client, object, module->file_offset, name, &distance))
-			continue;
-		*address = module->start + distance;
-		return 0;
+		if (!found) {
+			*address = module->start + distance;
+			return 0;
+		}
+		/* It may be in what was not read. */
+		err = found == -ENOENT ? err : found;
 	}
-	return -ENOENT;
+	return err;
 }

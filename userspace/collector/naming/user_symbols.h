@@ -18,7 +18,7 @@ void user_symbols_close(struct user_symbols *users);
 int user_symbols_lookup(struct user_symbols *users, __u32 tgid, __u64 address, char *name, size_t name_size,
 			__u64 *offset, char *module, size_t module_size);
 
-/* Address of a symbol by its exact name; -ENOENT, or -ESRCH: no such process. */
+/* Address of a symbol by its exact name; -ENOENT; -ESRCH: no such process; -EIO: not all files could be read. */
 int user_symbols_address(struct user_symbols *users, __u32 tgid, const char *name, __u64 *address);
 
 /* Maps of code that was made at run time are read again, however lately that was done. */

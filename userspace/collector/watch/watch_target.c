@@ -311,6 +311,17 @@ static int find_member_of_task(const struct watch_finder *finder, const char *te
 	return err;
 }
 
+static void tell_no_symbol(const char *target, __u64 pid, const char *name, int err)
+{
+	if (err == -ESRCH)
+		message("%s: no such process", target);
+	else if (err == -ENOENT)
+		message("%s: process %llu has no symbol %s", target, pid, name);
+	else
+		message("%s: not all symbols of process %llu could be read; try again, or give the address", target,
+			pid);
+}
+
 /* PID:ADDRESS or PID:SYMBOL[+OFFSET]; example: of what is meant. */
 static int parse_user(const struct watch_finder *finder, const struct watched *target, const char *text,
 		      const char *example, __u32 *tgid, __u64 *address)
@@ -331,7 +342,7 @@ static int parse_user(const struct watch_finder *finder, const struct watched *t
 			return not_a_target(target->target, "the offset must be a number");
 		err = user_symbols_address(finder->users, pid, name, address);
 		if (err) {
-			message("%s: process %llu has no symbol %s", target->target, pid, name);
+			tell_no_symbol(target->target, pid, name, err);
 			return err;
 		}
 		*address += add;
