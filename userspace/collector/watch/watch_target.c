@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -313,8 +314,10 @@ static int find_member_of_task(const struct watch_finder *finder, const char *te
 
 static void tell_no_symbol(const char *target, __u64 pid, const char *name, int err)
 {
-	if (err == -ESRCH)
+	if (err == -ESRCH && kill(pid, 0) && errno == ESRCH)
 		message("%s: no such process", target);
+	else if (err == -ESRCH)
+		message("%s: process %llu cannot be read", target, pid);
 	else if (err == -ENOENT)
 		message("%s: process %llu has no symbol %s", target, pid, name);
 	else
