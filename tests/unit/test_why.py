@@ -385,6 +385,19 @@ def test_a_step_that_is_too_dear_is_shortened_or_not_started() -> None:
     assert not futex.affordable
 
 
+def test_a_short_recording_costs_no_less_than_the_first_one() -> None:
+    """To begin and to end it takes most of the time of one on a quiet machine; a look has neither."""
+    first = probes.known_of(observation("totals"), 40 * MS, 2 * S)
+    assert probes.price_of("totals", first, 0.5) == 40 * MS
+    assert probes.price_of("totals", first, 4.0) == 80 * MS
+    looks = [probes.price_of("threads", first, seconds) for seconds in (1.0, 2.0)]
+    assert looks[1] == 2 * looks[0]
+    for name in ("futex", "threads", "episodes"):
+        paid = probes.price_of(name, first, 1.5)
+        assert probes.seconds_for(name, first, paid) == pytest.approx(1.5)
+    assert probes.seconds_for("futex", first, 30 * MS) < 0
+
+
 def test_the_budget_ends_it() -> None:
     assert is_over(known_of(observation("totals"), paid_ms=400)) == "budget"
     assert is_over(known_of(observation("totals"), paid_ms=399)) is None

@@ -206,6 +206,30 @@ def test_a_kernel_lock_behind_a_programs_lock(function: str) -> None:
     assert verdict.cause.cause == "holder-sleeps"
 
 
+@pytest.mark.parametrize(
+    ("at_futex", "looks", "all_of_them", "sure"),
+    [
+        # Nobody slept at a futex at 20 looks, or next to nobody; too often; too few looks; some were not looked at.
+        (0, 20, True, "high"),
+        (1, 20, True, "high"),
+        (4, 20, True, "medium"),
+        (0, 3, True, "medium"),
+        (0, 20, False, "medium"),
+        (None, 20, True, "medium"),
+    ],
+)
+def test_looks_at_sleeping_threads_can_rule_locks_of_programs_out(
+    at_futex: int | None, looks: int, all_of_them: bool, sure: str
+) -> None:
+    """A tracer that stops one thread of several, where recording futexes would cost too much."""
+    stop = Stop("tracer", "server", 100, 1.0, 4, by=9, by_comm="strace", processes=3)
+    seen = replace(NOBODY_SLEEPS, looks=looks, at_futex=at_futex, all_of_them=all_of_them, stops=(stop,))
+    known = of_program(observation("totals"), observation("sleeps", sleeps=seen, stops=(stop,)))
+    verdict = judge(known, "budget")
+    assert verdict.cause is not None
+    assert (verdict.cause.cause, verdict.sure) == ("stopped", sure)
+
+
 def test_a_tracer_of_others_is_no_cause() -> None:
     """The step with ptrace's probes sees the whole machine; of the target nobody is traced."""
     looped = replace(finding("convoy", PROGRAM, 5.0, "high"), rule="inactive-wait")

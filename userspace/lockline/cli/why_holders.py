@@ -80,15 +80,18 @@ def _look_at_all(lock: UserLockSeen) -> list[ThreadLook]:
     return found
 
 
-def look_at_holders(lock: UserLockSeen, seconds: float) -> Holders:
-    """What the holder of a lock does, from looks at all threads of its process.  Raises LocklineError if it is gone."""
+def look_at_holders(lock: UserLockSeen, seconds: float, most_ns: int) -> Holders:
+    """What the holder of a lock does, from looks at all threads of its process, which take no more CPU time than that.
+
+    Raises LocklineError if the process is gone.
+    """
     looks: list[list[ThreadLook]] = []
     owners: list[Owner | None] = []
     ready = []
-    began = time.monotonic()
+    began, used_ns = time.monotonic(), time.process_time_ns()
     with Memory() as memory:
         of_owner = _OwnerLooks(lock, memory)
-        while time.monotonic() < began + seconds:
+        while time.monotonic() < began + seconds and time.process_time_ns() - used_ns < most_ns:
             first = of_owner.first()
             looks.append(_look_at_all(lock))
             if not looks[-1]:
@@ -97,6 +100,6 @@ def look_at_holders(lock: UserLockSeen, seconds: float) -> Holders:
             time.sleep(_GAP_S)
             owners.append(of_owner.second(first))
             time.sleep(1 / probes.LOOKS_PER_S - _GAP_S)
-    look_ns = round((time.monotonic() - began) * 1e9) // len(looks)
+    look_ns = round((time.monotonic() - began) * 1e9) // max(1, len(looks))
     found = holders_of(looks, lock.address, lock.rwlock, lock.users, look_ns, owners)
-    return replace(found, tasks=sum(ready) / len(ready), cpus=os.cpu_count() or 1)
+    return replace(found, tasks=sum(ready) / max(1, len(ready)), cpus=os.cpu_count() or 1)

@@ -132,13 +132,18 @@ def _semaphore_of(tgid: int, call: Sequence[int]) -> tuple[str, tuple[int, int] 
 
 
 def _sleeper(tgid: int, tid: int, napping: "_Napping", waiting: FutexWaiters | None, few: bool) -> Sleeper | None:
-    """What a thread sleeps in, if that is worth telling; waiting: of the first look; few: there is time for more."""
+    """What a thread sleeps in, if that is worth telling; waiting: of the first look; few: there is time for more.
+
+    Threads at futexes are counted where those are counted that nap.
+    """
     task = f"{PROC}/{tgid}/task/{tid}"
     function = short_text(f"{task}/wchan")
     if is_nap(function):
         napping.seen(tgid, tid)
-    if waiting is not None and waits_for_futex(function):
-        waiting.seen(tgid, tid)
+    if waits_for_futex(function):
+        napping.at_futex += 1
+        if waiting is not None:
+            waiting.seen(tgid, tid)
     kind = kind_of(function)
     # What else cannot be interrupted waits for a device, or for another task.
     cannot_stop = few and kind is None and not other_of(function) and state_of(tid) == "D"
@@ -235,9 +240,10 @@ def _semaphores(sleepers: Sequence[Sleeper]) -> Iterator[Held]:
 
 
 class _Napping:
-    """Counts the naps of threads that were seen in one."""
+    """Counts the naps of threads that were seen in one; at_futex: looks at a thread that sleeps at a futex."""
 
     def __init__(self) -> None:
+        self.at_futex = 0
         self._first: dict[tuple[int, int], tuple[float, int]] = {}
         self._seen: Counter[tuple[int, int]] = Counter()
 
@@ -269,8 +275,12 @@ class _Napping:
         )
 
 
-def look_at_sleeps(target: Target, seconds: float) -> Sleeps:
-    """Look at the target's threads some times within so many seconds; of very many at some, chosen by chance."""
+def look_at_sleeps(target: Target, seconds: float, most_ns: int = 10**9) -> Sleeps:
+    """Look at the target's threads some times within so many seconds; of very many at some, chosen by chance.
+
+    most_ns: CPU time after which no more looks are made than the fewest.
+    """
+    used_ns = time.process_time_ns()
     _who_has_open.cache_clear()
     threads = threads_wanted(target)
     every = len(threads)
@@ -295,7 +305,15 @@ def look_at_sleeps(target: Target, seconds: float) -> Sleeps:
         files_read += read_locks
         looks.append(sleepers)
         held.append([*(_file_locks(files) if read_locks else ()), *_semaphores(sleepers)])
+        if time.process_time_ns() - used_ns >= most_ns and number - left + 1 >= FEWEST_LOOKS:
+            break
         # By chance, so as not to look at the beat of a load alone.
         time.sleep(max(0.0, (end - time.monotonic()) / left * random.uniform(0.5, 1.0)) if left > 1 else 0.0)
     made = sleeps_of(looks, held, len(threads), every)
-    return replace(made, naps=napping.rates(number), stops=stops_in(looks), standing=waiting.standing())
+    return replace(
+        made,
+        naps=napping.rates(len(looks)),
+        stops=stops_in(looks),
+        standing=waiting.standing(),
+        at_futex=napping.at_futex,
+    )

@@ -51,6 +51,8 @@ _GO_NOTE = b"\x04\x00\x00\x00Go\x00\x00"
 _NOTE_BYTES = 1 << 15
 
 
+# Of what is left of the budget.
+_FOR_LOOKS = 0.7
 # Steps that record others' waits too.
 _OBSERVED = {probes.USERS: observe_users, probes.WATCH: observe_lines}
 
@@ -219,11 +221,16 @@ def _by_proc(choice: Choice, number: int, seen: Observation, cpu_ns: int) -> Mad
     return Made(_step(choice, number, "done", cost, _with_unread(seen)), None)
 
 
+def _most_for_looks(known: Investigation) -> int:
+    """CPU time that looks may take before what they saw is made sense of, ns."""
+    return round(_FOR_LOOKS * (known.plan.allowed_ns - known.paid_ns))
+
+
 def _looked(choice: Choice, known: Investigation, number: int) -> Made:
     """Looks at the threads of a process in /proc, without the collector."""
     assert choice.of is not None
     before, began, cpu, children = read_counters(), time.monotonic(), _own_cpu_ns(), _children_cpu_ns()
-    holders = look_at_holders(choice.of, choice.seconds)
+    holders = look_at_holders(choice.of, choice.seconds, _most_for_looks(known))
     took_ns = round((time.monotonic() - began) * 1e9)
     counters = difference(before, read_counters(), groups_of(choice.of.owned_by or choice.of.tgid), None)
     seen = replace(_nothing_seen(choice, known, took_ns), holders=holders, counters=counters)
@@ -234,7 +241,7 @@ def _slept(choice: Choice, known: Investigation, number: int) -> Made:
     """Looks at what the target's threads sleep in."""
     began, cpu = time.monotonic(), _own_cpu_ns()
     children = _children_cpu_ns()
-    sleeps = look_at_sleeps(known.target, choice.seconds)
+    sleeps = look_at_sleeps(known.target, choice.seconds, _most_for_looks(known))
     took_ns = round((time.monotonic() - began) * 1e9)
     # A job that somebody has stopped is no incident of a machine.
     stops = () if known.target.options[0] == "-a" else sleeps.stops

@@ -21,6 +21,7 @@ from lockline.investigation.hypotheses import (
     main_goroutines,
     main_lock,
     main_user_lock,
+    most_for_programs,
     waiting,
 )
 from lockline.investigation.lines import suspect
@@ -69,8 +70,9 @@ def proven(known: Investigation, among: Sequence[Hypothesis]) -> Hypothesis | No
     """The cause that is proven; None if none is.
 
     It is proven if a step saw it with high confidence, or two steps saw it; it explains half of all waiting that
-    was seen; both the kernel's locks and those of programs were looked at; and no rival that may explain a quarter
-    as much is left to test, by a probe that is there.  Threads that stand still need no more than to be seen surely.
+    was seen; both the kernel's locks and those of programs were looked at (of these it is enough that few threads
+    slept at futexes); and no rival that may explain a quarter as much is left to test, by a probe that is there.
+    Threads that stand still need no more than to be seen surely.
     """
     if not among or not among[0].supported:
         return None
@@ -81,7 +83,9 @@ def proven(known: Investigation, among: Sequence[Hypothesis]) -> Hypothesis | No
         return None
     kernel, user = waiting(known)
     if user is None and first.cause != CLOCK_CAUSE:
-        return None
+        user = most_for_programs(known)
+        if user is None or user >= RIVAL * first.waiters:
+            return None
     total = kernel + (user or 0.0)
     if first.waiters < PROVEN_PART * total:
         return None
@@ -184,13 +188,14 @@ def choice_of(name: str, known: Investigation) -> Choice:
     """A probe as the next step: for how long, of whom, and at what price."""
     probe = probes.PROBES[name]
     seconds = _seconds(known, probe)
-    rate = probe.price(_known(known))
+    of_first = _known(known)
     left = known.plan.allowed_ns - known.paid_ns
-    price = round(rate * seconds)
-    if price > left and rate > 0 and left / rate >= SHORTEST_S:
+    price = round(probes.price_of(name, of_first, seconds))
+    shorter = probes.seconds_for(name, of_first, left)
+    if price > left and shorter >= SHORTEST_S:
         # A shorter look is what can be paid.
-        seconds = left / rate
-        price = round(rate * seconds)
+        seconds = shorter
+        price = round(probes.price_of(name, of_first, seconds))
     user = main_user_lock(known)
     return Choice(
         probe=name,

@@ -179,6 +179,16 @@ def waiting(known: Investigation) -> tuple[float, float | None]:
     return max(kernel, default=0.0) + elsewhere, None if user is None else user[1].user_waiters
 
 
+def most_for_programs(known: Investigation) -> float | None:
+    """Threads that may sleep for locks of programs, at most, where no futexes were recorded; None: nobody looked.
+
+    Who spins for one is sampled.
+    """
+    looked = [seen.sleeps.most_at_futex for _, seen in known.observations if seen.sleeps is not None]
+    found = [one for one in looked if one is not None]
+    return min(found, default=None)
+
+
 def main_lock(known: Investigation) -> tuple[int, WaitedLock, Observation] | None:
     """The kernel's lock that is worth looking into, as the step saw it that saw most of it."""
     found = [
@@ -248,7 +258,9 @@ def _programs(known: Investigation) -> list[Hypothesis]:
         if refused is not None:
             evidence = (Evidence(refused, False, 0),)
             return [Hypothesis("program-locks", None, "not testable", _EXPECTED_USER, claim, evidence)]
-        return [Hypothesis("program-locks", None, "open", _EXPECTED_USER, claim, tests=(probes.FUTEX,))]
+        most = most_for_programs(known)
+        expected = _EXPECTED_USER if most is None else min(most, _EXPECTED_USER)
+        return [Hypothesis("program-locks", None, "open", expected, claim, tests=(probes.FUTEX,))]
     number, one = seen
     user = one.user_waiters or 0.0
     told = any(found.rule in (*USER_RULES, *STANDSTILLS) for found in one.findings)

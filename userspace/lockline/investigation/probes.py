@@ -21,8 +21,10 @@ THREADS_LOOKED_AT = 48
 SLEEP_LOOK_NS = 40_000
 SLEEP_LOOKS = 1_500
 # Samples of where threads run, and of those that leave their CPUs, in all; what one costs: to take and to look at it.
+# A CPU is sampled a thousand times a second at most.
 SPIN_SAMPLES, SWITCH_SAMPLES = 4_000, 1_000
-SPIN_SAMPLE_NS = 10_000
+SPIN_SAMPLE_NS = 25_000
+SPIN_SAMPLES_OF_CPU = 1_000
 SPIN_INTERRUPT_NS = 2_000
 # Traps at contended mutexes of a program in Go: a guess, and the collector stops at 10 % of the CPUs.
 GO_TRAPS_PER_S = 2_000
@@ -67,18 +69,19 @@ CHECK_SECONDS = 5.5
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What prices are made of: the first step, and what it cost a second."""
+    """What prices are made of: the first step, what it cost, and what that is a second."""
 
     totals_ns_per_s: float
     waits_per_s: float
     counters: Counters
     cpus: int = 1
+    totals_ns: float = 0.0
 
 
 def known_of(first: Observation, paid_ns: int, window_ns: int) -> Known:
     """From the step with totals."""
     seconds = max(window_ns / 1e9, 0.001)
-    return Known(paid_ns / seconds, first.waits / seconds, first.counters, first.cpus)
+    return Known(paid_ns / seconds, first.waits / seconds, first.counters, first.cpus, paid_ns)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +98,28 @@ class Probe:
     signal: str
     price: Callable[[Known], float]
     steps: int = 1
+
+
+# Steps without a recording.
+LOOKS = (SLEEPS, SPINS, THREADS)
+
+
+def price_of(name: str, known: Known, seconds: float) -> float:
+    """What a step of so many seconds costs, ns: a short recording costs no less than the first one to begin and end."""
+    rate = PROBES[name].price(known)
+    if name in LOOKS:
+        return rate * seconds
+    return max(rate * seconds, known.totals_ns + (rate - known.totals_ns_per_s) * seconds)
+
+
+def seconds_for(name: str, known: Known, price_ns: float) -> float:
+    """How long a step may be for that price, s."""
+    rate = PROBES[name].price(known)
+    if rate <= 0:
+        return 0.0
+    if name in LOOKS or rate <= known.totals_ns_per_s:
+        return price_ns / rate
+    return min(price_ns / rate, (price_ns - known.totals_ns) / (rate - known.totals_ns_per_s))
 
 
 def _futex(known: Known) -> float:
@@ -123,8 +148,8 @@ def _sleeps(_: Known) -> float:
     return SLEEP_LOOKS * SLEEP_LOOK_NS
 
 
-def _spins(_: Known) -> float:
-    return (SPIN_SAMPLES + SWITCH_SAMPLES) * SPIN_SAMPLE_NS
+def _spins(known: Known) -> float:
+    return (min(SPIN_SAMPLES, SPIN_SAMPLES_OF_CPU * known.cpus) + SWITCH_SAMPLES) * SPIN_SAMPLE_NS
 
 
 def _totals(known: Known) -> float:
