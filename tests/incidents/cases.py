@@ -82,7 +82,7 @@ CASES: tuple[Case, ...] = (
     _of("leak", ("lock-not-released",), "table_mutex"),
     _of("mmap-storm", _KERNEL, "mmap_lock"),
     _of("one-arena", _USER, "arena"),
-    _of("pipe", _KERNEL, "pipe_inode_info", "pipe"),
+    _of("pipe", (*_KERNEL, "busy-lock"), "pipe_inode_info", "pipe"),
     _of("one-file", (*_SLEEPS, *_KERNEL), "inode", "i_rwsem"),
     _of("one-file-synced", (*_SLEEPS, *_KERNEL), "inode", "i_rwsem"),
     _of("one-directory", _KERNEL, "inode", "i_rwsem"),
@@ -96,7 +96,7 @@ CASES: tuple[Case, ...] = (
     _of("barrier", ("barrier-imbalance",)),
     _of("file-lock", ("file-lock",), "incident.lock"),
     _of("semaphore", ("semaphore",)),
-    _of("stopped", ("lock-not-released",)),
+    _of("stopped", ("lock-not-released", "stopped")),
     _of("spinlock", ("user-spin",), "pthread_spin_lock"),
     _of("own-spinlock", ("user-spin",), "own_spin_lock"),
     _of("yield-lock", ("user-spin",), "sched_yield"),
@@ -362,9 +362,8 @@ def run_case(case: Case, options: tuple[str, ...] = (), whole_machine: bool = Fa
         # Whose doing it is counts, whatever rule says so.
         cause = "held-by-others" if str(other) in (verdict["culprit"] or "") else "another's"
     # Beside other loads it is true of every holder that it wants a CPU.
-    starved = (
-        cause == "holder-no-cpu" and _pressure(story) >= PRESSURE and not set(case.causes) & {"nothing", "gil-bound"}
-    )
+    locked = "user-lock" in case.causes or not set(case.causes) & {"nothing", "gil-bound"}
+    starved = cause == "holder-no-cpu" and _pressure(story) >= PRESSURE and locked
     named = not case.names or any(name in verdict["title"] for name in case.names)
     beside = [
         *verdict["remedies"],
