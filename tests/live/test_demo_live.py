@@ -12,9 +12,17 @@ from lockline.cli import main as cli
 pytestmark = pytest.mark.usefixtures("live")
 
 
-@pytest.mark.parametrize("beside", [(), ("incidents", "file-lock", "12")], ids=["alone", "beside more waiting"])
-def test_the_demo(tmp_path: Path, capsys: pytest.CaptureFixture[str], beside: tuple[str, ...]) -> None:
-    """Of twelve processes eleven wait for a file as long as the demo lasts; its own load makes two threads wait."""
+@pytest.mark.parametrize(
+    ("beside", "first"),
+    [
+        ((), "mm_struct.mmap_lock"),
+        (("incidents", "file-lock", "12"), "a lock on a file (flock, fcntl)"),
+        (("incidents", "one-directory", "24"), "i_rwsem"),
+    ],
+    ids=["alone", "beside a file's lock", "beside a heavier lock of the kernel"],
+)
+def test_the_demo(tmp_path: Path, capsys: pytest.CaptureFixture[str], beside: tuple[str, ...], first: str) -> None:
+    """Beside twelve processes with one file, or 24 threads in one directory: these wait more."""
     with ExitStack() as stack:
         if beside:
             stack.enter_context(running(beside, tmp_path))
@@ -23,7 +31,9 @@ def test_the_demo(tmp_path: Path, capsys: pytest.CaptureFixture[str], beside: tu
     text = " ".join(captured.out.split())
     assert code == 0, captured.err + captured.out
     assert "load and report agree" in captured.err
+    assert "threads of one process map memory" in captured.err
     assert "mmap_lock" in text
+    answer = text.partition("ANSWER")[2]
+    assert first in answer.partition("FINDINGS")[0].partition("LOCKS")[0]
     if beside:
-        assert "a lock on a file (flock, fcntl)" in text
-        assert "incident.lock" in text
+        assert "because other programs of this machine wait more for that" in captured.err

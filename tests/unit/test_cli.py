@@ -451,7 +451,7 @@ def test_demo_of_why_fails_if_it_blames_something_else(
     assert cli.main(["demo", "--why"]) == 1
     shown = capsys.readouterr()
     assert "tasklist_lock" in shown.out
-    assert "something else, but the load does this" in shown.err
+    assert "do not agree: `why` names something else, but the load does this" in shown.err
     assert list((tmp_path / "tmp").iterdir()) == []
 
 
@@ -481,8 +481,7 @@ def test_demo_leaves_nothing_behind(monkeypatch: pytest.MonkeyPatch, tmp_path: P
     report, pid = demo.run_demo(1, Selection(), 5)
     assert report.locks[0].name == "tasklist_lock"
     assert len(report.slices) == report.window.intervals
-    assert not demo.agrees(report)
-    assert not demo.found_beside(report, pid)
+    assert demo.verdict(report, pid)[0] is False
     assert list((tmp_path / "tmp").iterdir()) == []
     load_pids = [int(pid) for pid in (tmp_path / "load").read_text().split()]
     assert len(load_pids) == 1
@@ -496,7 +495,7 @@ def test_the_demo_fails_if_the_report_blames_another_lock(
     assert cli.main(["demo", "-d", "1"]) == 1
     shown = capsys.readouterr()
     assert "ANSWER" in shown.out
-    assert "something else, but the load does this" in shown.err
+    assert "do not agree: the report names tasklist_lock, but the load does this" in shown.err
 
 
 @pytest.mark.parametrize(
@@ -515,8 +514,9 @@ def test_the_demo_beside_more_waiting_for_another_lock(tmp_path: Path, pid: int,
     builder.finish()
     with open_recording(tmp_path / "busy.lockline") as recording:
         report = make_report(recording, Selection(), 5)
-    assert not demo.agrees(report)
-    assert demo.found_beside(report, pid) == found
+    agree, told = demo.verdict(report, pid)
+    assert agree == found
+    assert ("The report names tasklist_lock first" if found else "do not agree") in told
 
 
 def test_demo_tells_that_recording_failed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -43,10 +43,8 @@ def run(arguments: argparse.Namespace) -> tuple[str, int]:
     if arguments.why:
         return _run_why(arguments)
     report, pid = run_demo(arguments.duration, reports.selection_of(arguments), reports.outlier_limit(arguments))
-    named = agrees(report)
-    beside = not named and found_beside(report, pid)
-    _say_whether(named, beside)
-    named = named or beside
+    named, told = verdict(report, pid)
+    print(f"lockline: {told}", file=sys.stderr)
     if arguments.format == "json":
         return reports.render(report, arguments), 0 if named else 1
     from lockline.render import screen
@@ -54,19 +52,6 @@ def run(arguments: argparse.Namespace) -> tuple[str, int]:
     # Its recording is gone: no command can show more of it.
     text = screen.render(report, report.slices, terminal.style(arguments.addresses), terminal.columns(), kept=False)
     return terminal.painted(text, arguments.color), 0 if named else 1
-
-
-def _say_whether(named: bool, beside: bool = False) -> None:
-    if named:
-        told = "the report blames mmap_lock: load and report agree"
-    elif beside:
-        told = (
-            "load and report agree: the load's threads wait for its mmap_lock. The answer names other locks first,"
-            " because other programs of this machine wait more for those"
-        )
-    else:
-        told = f"the report blames something else, but the load does this: {WHAT}"
-    print(f"lockline: {told}", file=sys.stderr)
 
 
 def _run_why(arguments: argparse.Namespace) -> tuple[str, int]:
@@ -86,7 +71,12 @@ def _run_why(arguments: argparse.Namespace) -> tuple[str, int]:
         story = why.find(asked, why.target_of(asked, None), directory)
         text = why.shown(story, asked)
         named = any(LOCK in told for told in (story.verdict.title, *story.verdict.proof))
-    _say_whether(named)
+    told = (
+        "`why` blames mmap_lock: load and answer agree"
+        if named
+        else f"load and answer do not agree: `why` names something else, but the load does this: {WHAT}"
+    )
+    print(f"lockline: {told}", file=sys.stderr)
     return text, 0 if named else 1
 
 
@@ -128,16 +118,35 @@ def contended_load(directory: Path) -> Iterator[int]:
         _stop(processes)
 
 
-def agrees(report: Report) -> bool:
-    """Whether the answer names what the load does; other loads of the machine may stand beside it."""
-    return any(lock.name.startswith(LOCK) for lock in make_answer(report).locks)
-
-
-def found_beside(report: Report, pid: int) -> bool:
-    """Whether the report has what the load does, with more waiting of other programs beside it."""
+def load_waiting(report: Report, pid: int) -> float:
+    """Threads of the load that wait for its mmap_lock on average, by samples; 0 if hardly anybody waits."""
     heavy = NEGLIGIBLE_SHARE * report.window.duration_ns
-    return any(lock.name.startswith(LOCK) and lock.figures.wait_ns >= heavy for lock in report.locks) and any(
-        task.tgid == pid and task.lock.startswith(LOCK) for task in report.tasks
+    if not any(lock.name.startswith(LOCK) and lock.figures.wait_ns >= heavy for lock in report.locks):
+        return 0.0
+    of_load = sum(task.lock_ns for task in report.tasks if task.tgid == pid and task.lock.startswith(LOCK))
+    return report.window.share(of_load) or 0.0
+
+
+def named_first(report: Report) -> str:
+    """What the answer names first."""
+    answer = make_answer(report)
+    if answer.kind == "other locks":
+        return "locks on files, or semaphores"
+    if answer.kind == "user space":
+        return "locks of programs"
+    return answer.locks[0].name if answer.locks and answer.kind != "negligible" else "no lock"
+
+
+def verdict(report: Report, pid: int) -> tuple[bool, str]:
+    """Whether the report has found what the load does, and a sentence that says so."""
+    waiting, first = load_waiting(report, pid), named_first(report)
+    if not waiting:
+        return False, f"load and report do not agree: the report names {first}, but the load does this: {WHAT}"
+    if first.startswith(LOCK):
+        return True, "the report blames mmap_lock: load and report agree"
+    return True, (
+        f"load and report agree: the load keeps {max(waiting, 0.01):.2f} threads waiting for its mmap_lock on average."
+        f" The report names {first} first, because other programs of this machine wait more for that"
     )
 
 
