@@ -81,6 +81,25 @@ class Answer:
     unclear_waiting: float = 0.0
 
 
+def family(kind: str) -> str:
+    """What kind of lock it is, in whichever way it is taken: rwsem for rwsem:R, mutex for mutex-spin."""
+    return kind.partition(":")[0].removesuffix("-spin")
+
+
+def whole_locks(report: Report) -> list[tuple[LockWaits, ...]]:
+    """Locks, or locks of one name, with all the ways in which they are waited for; heaviest first, within each too."""
+    each = report.window.selection.by == "instance"
+    found: dict[tuple[str, str, str], list[LockWaits]] = {}
+    for lock in sorted(report.locks, key=lambda lock: -lock.figures.wait_ns):
+        found.setdefault((lock.name, family(lock.kind), lock.worst_instance if each else ""), []).append(lock)
+    return sorted(map(tuple, found.values()), key=lambda ways: -waiting_for(ways))
+
+
+def waiting_for(ways: Sequence[LockWaits]) -> int:
+    """Waiting for a lock in all these ways, in ns."""
+    return sum(way.figures.wait_ns for way in ways)
+
+
 def is_spinning(kind: str) -> bool:
     """Whether who waits for such a lock burns its CPU meanwhile."""
     return kind in SPINNING_KINDS
@@ -141,7 +160,8 @@ def _of_kind(report: Report) -> Answer:
     total_ns = report.totals.wait_ns
     cost = cost_of(report, [(kind.kind, kind.figures) for kind in report.kinds])
     longest = max(report.outliers, key=lambda wait: wait.wait_ns, default=None)
-    locks = tuple(sorted(report.locks, key=lambda lock: -lock.figures.wait_ns))
+    whole = whole_locks(report)
+    locks = tuple(way for ways in whole for way in ways)
     user = user_waiting(report)
     waiting = report.window.share(total_ns) or 0.0
     if any(found.rule in STANDSTILLS for found in report.findings):
@@ -156,12 +176,12 @@ def _of_kind(report: Report) -> Answer:
         return Answer("user space", cost, locks, 0.0, longest, user)
     if waiting < NEGLIGIBLE_SHARE and report.totals.max_ns < NEGLIGIBLE_WAIT_NS:
         return Answer("negligible", cost, locks, 0.0, longest, user)
-    first = locks[0].figures.wait_ns / total_ns if locks and total_ns else 0.0
+    first = waiting_for(whole[0]) / total_ns if whole and total_ns else 0.0
     if first >= ONE_LOCK:
-        return Answer("one lock", cost, locks[:1], first, longest, user)
-    heavy = [lock for lock in locks[:3] if lock.figures.wait_ns * 10 >= total_ns]
-    part = sum(lock.figures.wait_ns for lock in heavy) / total_ns if total_ns else 0.0
-    return Answer("several", cost, tuple(heavy), part, longest, user)
+        return Answer("one lock", cost, whole[0], first, longest, user)
+    heavy = [ways for ways in whole[:3] if waiting_for(ways) * 10 >= total_ns]
+    part = sum(map(waiting_for, heavy)) / total_ns if total_ns else 0.0
+    return Answer("several", cost, tuple(way for ways in heavy for way in ways), part, longest, user)
 
 
 def _locks_of(finding: Finding) -> set[str]:

@@ -43,6 +43,7 @@ SENTENCES: Mapping[str, str] = {
     "gil-at-times": "Threads of {process} wait at times for Python's global interpreter lock, which one of them has",
     "gvl-at-times": "Threads of {process} wait at times for Ruby's global VM lock (GVL), which one of them has",
     "hot-lock": "{lock:full} is hot: many waits that add up",
+    "many-locks": "{locks} locks share the waiting, and none of them has a quarter of it",
     "long-waits": "Waits for {lock:full} are few but long",
     "held-interrupts-off": "{lock} is held with interrupts off for up to {most}",
     "held-over-sleep": (
@@ -104,6 +105,13 @@ SENTENCES: Mapping[str, str] = {
     "spread": "over {locks} locks of this name; the worst of them has {part} of it",
     "busy": "it is held for {part} of the time, {average} on average",
     "waited-by": "{process} does {part} of the waiting that was sampled",
+    "wait-too": "its {who} wait too: {part} of all lock waiting",
+    "waited-by-all": "processes named {process} do {part} of the waiting that was sampled",
+    "waited-in-cgroup": "tasks of control group {cgroup} do {part} of the waiting that was sampled",
+    "below-function": "{part} of the sampled waiting is below {function}, for several locks",
+    "in-one-type": "{part} of all lock waiting is for locks of {type}",
+    "nothing-in-common": "the waits have neither process, control group nor kernel function in common",
+    "heaviest-of-many": "the heaviest are {locks:and}: {part} together",
     "written-by": "readers wait for writers; {process} does {part} of the sampled waiting to write",
     "other-side-in": "{part} of the sampled waiting for {how} comes from {function}",
     "others-take": "one thread alone waits; {process} takes the lock for {how} in {function}",
@@ -365,6 +373,11 @@ REMEDIES: Mapping[str, str] = {
     ),
     "watch-lock": "`lockline watch -i FILE 'lock:{lock}'` shows whether the bucket's line is shared falsely",
     "write-once": "format into a buffer of the thread's own, and write that with one call",
+    "call-less-often": "find out why {function} is called so often: `lockline record -S {function:name} --user-stacks`",
+    "each-little": "do not start with one of the locks: without it, at most its own part of the waiting is gone",
+    "why-of-cgroup": "`lockline why -G {cgroup}` looks at what these tasks do",
+    "why-of-process": "`lockline why -p {process:id}` looks at what this process does",
+    "who-hold": "`lockline record --holders` shows who holds the locks while others wait",
     "who-holds-longest": "`lockline record --episodes -d 30` shows who holds it in the longest waits",
     "who-holds": "`lockline record --holders` shows who holds it while they wait",
 }
@@ -443,6 +456,8 @@ class _Word:
             return value.name or "a lock"
         if isinstance(value, Process) and spec == "id":
             return str(value.tgid)
+        if isinstance(value, Function) and spec == "name":
+            return value.name
         if isinstance(value, Task) and spec == "id":
             return str(value.tid)
         if isinstance(value, tuple) and spec == "and":

@@ -35,6 +35,10 @@ MEANINGS = {
     "lock-not-released": "A thread has held a lock for seconds, and others wait for it all that time.",
     "long-waits": "A lock has few waits, but each of them is long. The tasks that wait sleep all that time.",
     "long-hold": "One function of the kernel holds a lock for long, and that causes most of the waiting for it.",
+    "many-locks": (
+        "Many locks share the waiting, so none of them is the cause. What the waits have in common may be: one "
+        "process, or one function."
+    ),
     "parked-lock": "Processes wait on semaphores and wake each other there, as for a lock that they make themselves.",
     "perturbation": "lockline's own probes change the long waits here: they cause some of them, or hide some.",
     "priority-inversion": "A real-time task waits for a lock whose holder does not get a CPU.",

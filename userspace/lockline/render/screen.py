@@ -10,17 +10,21 @@ from lockline.analysis.answer import (
     NEGLIGIBLE_SHARE,
     NEGLIGIBLE_USER_SHARE,
     NEGLIGIBLE_WAIT_NS,
+    ONE_LOCK,
     OVERUSED,
     STANDSTILLS,
     STARVED,
     Answer,
     Cost,
     cost_of,
+    family,
     is_explained,
     is_spinning,
     make_answer,
     trusted_ns,
     user_waiting,
+    waiting_for,
+    whole_locks,
 )
 from lockline.analysis.findings import Finding, Lock
 from lockline.analysis.futex import BARRIER
@@ -99,12 +103,16 @@ def _header(report: Report, style: Style, columns: int) -> str:
     return cut(clean(", ".join(part for part in parts if part), style), columns)
 
 
-def lock_words(lock: LockWaits, style: Style) -> str:
-    """A lock by name and kind."""
+def lock_words(ways: Sequence[LockWaits], style: Style) -> str:
+    """A lock by name and kind; ways: in which it is waited for, heaviest first."""
+    lock = ways[0]
     # Where a lock lies in the kernel says nothing more, if it has a name.
     place = lock.worst_instance if not (lock.worst_instance.startswith("_text+") and atlas().find(lock.name)) else ""
     where = f" [{place}]" if lock.instances == 1 and place else ""
-    return clean(f"{lock.name or '?'}{where} ({lock.kind})", style)
+    # A way that hardly anybody waits in is not worth the words.
+    known = [way for way in ways if way.figures.wait_ns * 10 >= waiting_for(ways)]
+    kind = lock.kind if len(known) == 1 else family(lock.kind)
+    return clean(f"{lock.name or '?'}{where} ({kind})", style)
 
 
 def _cpus(cpus: float) -> str:
@@ -140,24 +148,27 @@ def answer_words(report: Report, answer: Answer, style: Style) -> str:
     return "".join(_answer_parts(report, answer, style))
 
 
-def _answer_parts(report: Report, answer: Answer, style: Style) -> tuple[str, str]:
-    """The answer, and what is not in it."""
+def _answer_parts(report: Report, answer: Answer, style: Style) -> list[str]:
+    """The answer, and what may be left out of it, the last first."""
     chosen = report.window.wait_filter
     words = _answer_words(report, answer, style) + _unclear_words(answer) + _barrier_words(report, answer)
-    others = other_locks_words(report, style)
-    if others and answer.kind != "other locks":
-        words += f" Besides, {others[:1].lower()}{others[1:]}"
-    told = f"Only of the waits that {clean(chosen, style)} chose: {words}" if chosen else words
-    return told, _unseen_words(report, style)
+    parts = [f"Only of the waits that {clean(chosen, style)} chose: {words}" if chosen else words]
+    if answer.kind != "other locks":
+        parts += [f" Besides, {part[:1].lower()}{part[1:]}" for part in other_locks_words(report, style)[:1]]
+        parts += [f" {part}" for part in other_locks_words(report, style)[1:]]
+    return [*parts, _unseen_words(report, style)]
 
 
 def _answer(report: Report, answer: Answer, style: Style, columns: int) -> list[str]:
-    """The answer's lines; what it does not hold is left out where it does not fit."""
-    told, besides = _answer_parts(report, answer, style)
-    lines = filled("ANSWER  ", told + besides, columns)
+    """The answer's lines; whole sentences are left out where there is no room."""
+    parts = _answer_parts(report, answer, style)
     alone = answer.kind in ("negligible", "other locks") or (report.window.share(_all_waiting(report)) or 0.0) < SMALL
     most = _LONE_ANSWER_LINES if alone else _ANSWER_LINES
-    return lines if len(lines) <= most else filled("ANSWER  ", told, columns, most)
+    for kept in range(len(parts), 0, -1):
+        lines = filled("ANSWER  ", "".join(parts[:kept]), columns)
+        if len(lines) <= most:
+            return lines
+    return filled("ANSWER  ", parts[0], columns, most)
 
 
 def _unclear_words(answer: Answer) -> str:
@@ -260,19 +271,24 @@ def _answer_words(report: Report, answer: Answer, style: Style) -> str:
             f" {NEGLIGIBLE_SHARE:.0%} of one thread's time, no wait of {duration(NEGLIGIBLE_WAIT_NS)}).{rest}"
         )
     if answer.kind == "other locks":
-        return f"{other_locks_words(report, style)} The kernel's own locks: {cost or 'no waiting'}."
-    names = [lock_words(lock, style) for lock in answer.locks]
+        told = " ".join(other_locks_words(report, style))
+        return f"{told} The kernel's own locks: {cost or 'no waiting'}{_mostly_for(report, style)}."
+    locks = _whole(answer)
+    names = [lock_words(ways, style) for ways in locks]
     waiting = report.window.share(totals.wait_ns) or 0.0
     # Beside locks of programs that matter, these are of the kernel's alone.
     user = answer.user_waiting or 0.0
     waits_of = "the waiting for the kernel's locks" if user >= NEGLIGIBLE_USER_SHARE else "all lock waiting"
     if answer.kind == "one lock":
-        lock = answer.locks[0]
-        one = "One lock makes" if lock.instances == 1 else f"{lock.instances:,} locks of one name make"
+        ways = locks[0]
+        number, waits = max(way.instances for way in ways), sum(way.figures.waits for way in ways)
+        one = "One lock makes" if number == 1 else f"{number:,} locks of one name make"
+        if waits == 1:
+            one = "One single wait makes"
         little = f"Lock waiting is little ({few_threads(waiting)} on average). " if waiting < SMALL else ""
-        what = f"{little}{one} {percent_short(answer.part)} of {waits_of}: {names[0]}."
-        cost = cost_words(cost_of(report, [(lock.kind, lock.figures)]), cpus)
-        if little and not is_spinning(lock.kind):
+        what = f"{little}{one} {percent_short(answer.part)} of {waits_of}: {'for ' if waits == 1 else ''}{names[0]}."
+        cost = cost_words(cost_of(report, [(way.kind, way.figures) for way in ways]), cpus)
+        if little and not is_spinning(ways[0].kind):
             cost = ""
     else:
         what = (
@@ -287,6 +303,32 @@ def _answer_words(report: Report, answer: Answer, style: Style) -> str:
         besides = f"Programs' own locks keep {_threads(user)} waiting on average{_worst_user(report, answer, style)}."
     parts = (what, sentence(cost) + worth, _longest(report, answer, style), besides, hint)
     return " ".join(part for part in parts if part)
+
+
+def _whole(answer: Answer) -> list[list[LockWaits]]:
+    """The locks that the answer is about, each with all the ways in which it is waited for."""
+    found: list[list[LockWaits]] = []
+    for way in answer.locks:
+        last = found[-1][0] if found else None
+        if (
+            last is not None
+            and (last.name, family(last.kind)) == (way.name, family(way.kind))
+            and last.kind != way.kind
+        ):
+            found[-1].append(way)
+        else:
+            found.append([way])
+    return found
+
+
+def _mostly_for(report: Report, style: Style) -> str:
+    """Which of the kernel's locks has most of their waiting, if that matters and one has half."""
+    waiting = report.window.share(report.totals.wait_ns) or 0.0
+    heaviest = next(iter(whole_locks(report)), ())
+    part = waiting_for(heaviest) / report.totals.wait_ns if report.totals.wait_ns else 0.0
+    if waiting < SMALL or part < ONE_LOCK:
+        return ""
+    return f", {percent_short(part)} of it for {lock_words(heaviest, style)}"
 
 
 def _worst_user(report: Report, answer: Answer, style: Style) -> str:

@@ -75,11 +75,11 @@ def _file(sleepers: Sleepers, waiters: Sequence[Asleep], style: Style) -> str:
     return clean(f": {file}{held}", style)
 
 
-def other_locks_words(report: Report, style: Style) -> str:
-    """Who waits for locks on files and semaphores; '' if hardly anybody does."""
+def other_locks_words(report: Report, style: Style) -> list[str]:
+    """Who waits for locks on files and semaphores, and how to look further; [] if hardly anybody does."""
     sleepers = report.sleepers
     if sleepers is None or sleepers.waiting(*OTHER_LOCKS) < NEGLIGIBLE_USER_SHARE:
-        return ""
+        return []
     kind = max(OTHER_LOCKS, key=sleepers.waiting)
     of_kind = sorted((one for one in sleepers.asleep if one.kind == kind), key=lambda one: -one.threads)
     file = _file(sleepers, of_kind, style) if kind == "file-lock" else ""
@@ -92,7 +92,7 @@ def other_locks_words(report: Report, style: Style) -> str:
         words += f" Others wait for {_LOCKS[next(one for one in OTHER_LOCKS if one != kind)][1]}: {others:.1f}."
     chosen = why_command(report)
     command = chosen if chosen != "lockline why" else f"lockline why -p {of_kind[0].tgid}"
-    return f"{words} `{command}` {_TELLS[kind]}."
+    return [words, f"`{command}` {_TELLS[kind]}."]
 
 
 def _chosen_words(sleepers: Sleepers, cpus: float, style: Style) -> str:
@@ -136,9 +136,10 @@ def futex_words(report: Report, style: Style) -> str:
         return ""
     most = sleepers.in_futexes[0]
     who = f"{clean(most.comm, style) or '?'} ({most.tgid})"
+    sleep = f"{threads_words(most.threads)} {'sleeps in a futex' if most.threads < 1.05 else 'sleep in futexes'}"
     return (
-        f" {threads_words(most.threads).capitalize()} of {who} sleep in futexes while {most.on_cpu:.1f} run or want a"
-        f" CPU: for a lock of the program, or for work. `lockline why -p {most.tgid}` tells."
+        f" In {who}, {sleep} while {most.on_cpu:.1f} run or want a CPU: they may wait for a lock of the program, or"
+        f" have no work. `lockline why -p {most.tgid}` shows which."
     )
 
 

@@ -23,6 +23,7 @@ from lockline.rules import (
     interrupts_off,
     long_hold,
     long_waits,
+    many_locks,
     parked_lock,
     perturbation,
     priority_inversion,
@@ -35,6 +36,7 @@ from lockline.rules import (
     wake_storm,
 )
 from lockline.rules.impact import with_impact
+from lockline.rules.sides import one_cause
 
 RULES: tuple[Callable[[Report], list[Finding]], ...] = (
     tracing.find,
@@ -57,13 +59,15 @@ RULES: tuple[Callable[[Report], list[Finding]], ...] = (
     convoy.find,
     hot_lock.find,
     long_waits.find,
+    many_locks.find,
     perturbation.find,
 )
 
 
 def find_all(report: Report) -> tuple[Finding, ...]:
     """What the rules find in a report: by impact times confidence, most first."""
-    return by_impact([with_impact(report, finding) for rule in RULES for finding in rule(report)])
+    found = one_cause(report, [finding for rule in RULES for finding in rule(report)])
+    return by_impact([with_impact(report, finding) for finding in found])
 
 
 def find_in_lines(report: Report) -> tuple[Finding, ...]:
