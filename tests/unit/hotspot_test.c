@@ -6,11 +6,9 @@
 
 #include "hotspot/hotspot_code.h"
 #include "hotspot/hotspot_names.h"
+#include "hotspot_image.h"
 #include "tap.h"
 
-#define BASE   0x7f0000000000ull
-#define BYTES  (256u << 10)
-#define STRIDE 48
 #define ROUNDS 3000
 /* Places in the code, and in the JVM's own structures. */
 #define SEGMENT     128
@@ -20,56 +18,10 @@
 #define INTERPRETER 12
 #define SEGMENTS    64
 
-static __u8 image[BYTES];
-static __u64 used;
-static __u64 addresses[HOTSPOT_SYMBOLS];
 static __u64 low, outer_method, inner_method, segment_map, scope_data;
-static struct hotspot_memory memory;
 static struct hotspot_layout layout;
 static struct hotspot_heaps heaps;
 static struct hotspot_code code;
-
-static int fetch(void *context, __u64 address, __u8 *out)
-{
-	if (address < BASE || address - BASE > BYTES - HOTSPOT_PAGE)
-		return -EFAULT;
-	memcpy(out, image + (address - BASE), HOTSPOT_PAGE);
-	return 0;
-}
-
-static __u64 room(__u64 bytes)
-{
-	const __u64 at = BASE + used;
-
-	used += (bytes + 15) & ~15ull;
-	return at;
-}
-
-static void set(__u64 address, __u64 size, __u64 value)
-{
-	memcpy(image + (address - BASE), &value, size);
-}
-
-static __u64 text(const char *string)
-{
-	const __u64 at = room(strlen(string) + 1);
-
-	strcpy((char *)image + (at - BASE), string);
-	return at;
-}
-
-static __u64 word(__u64 value)
-{
-	const __u64 at = room(8);
-
-	set(at, 8, value);
-	return at;
-}
-
-struct row {
-	const char *type, *field;
-	__u64 offset, address;
-};
 
 static __u64 array, inside_metadata;
 
@@ -111,27 +63,8 @@ static __u64 put_structs(bool outside)
 		{"Symbol", "_length", 4, 0},
 		{"Symbol", "_body", 6, 0},
 	};
-	const int count = sizeof(rows) / sizeof(rows[0]);
-	const __u64 at = room((count + 1) * STRIDE);
 
-	for (int i = 0; i < count; i++) {
-		set(at + i * STRIDE, 8, text(rows[i].type));
-		set(at + i * STRIDE + 8, 8, text(rows[i].field));
-		set(at + i * STRIDE + 32, 8, rows[i].offset);
-		set(at + i * STRIDE + 40, 8, rows[i].address);
-	}
-	return at;
-}
-
-static __u64 put_named(const char *const *names, const __u64 *values, int count)
-{
-	const __u64 at = room((count + 1) * 16);
-
-	for (int i = 0; i < count; i++) {
-		set(at + i * 16, 8, text(names[i]));
-		set(at + i * 16 + 8, 8, values[i]);
-	}
-	return at;
+	return put_rows(rows, sizeof(rows) / sizeof(rows[0]));
 }
 
 static void put_tables(bool outside)
@@ -140,26 +73,7 @@ static void put_tables(bool outside)
 	static const char *const constants[] = {"frame::interpreter_frame_sender_sp_offset"};
 	const __u64 sizes[] = {72, 16, 16}, values[] = {-1};
 
-	addresses[STRUCTS] = word(put_structs(outside));
-	addresses[STRUCT_STRIDE] = word(STRIDE);
-	addresses[STRUCT_TYPE] = word(0);
-	addresses[STRUCT_FIELD] = word(8);
-	addresses[STRUCT_OFFSET] = word(32);
-	addresses[STRUCT_ADDRESS] = word(40);
-	addresses[TYPES] = word(put_named(types, sizes, 3));
-	addresses[TYPE_STRIDE] = addresses[CONSTANT_STRIDE] = word(16);
-	addresses[TYPE_NAME] = addresses[CONSTANT_NAME] = word(0);
-	addresses[TYPE_SIZE] = addresses[CONSTANT_VALUE] = word(8);
-	addresses[CONSTANTS] = word(put_named(constants, values, 1));
-}
-
-static __u64 put_symbol(const char *name)
-{
-	const __u64 at = room(6 + strlen(name));
-
-	set(at + 4, 2, strlen(name));
-	memcpy(image + (at + 6 - BASE), name, strlen(name));
-	return at;
+	put_tables_at(put_structs(outside), put_named(types, sizes, 3), put_named(constants, values, 1));
 }
 
 static __u64 put_method(const char *class, const char *name)

@@ -72,8 +72,8 @@ def test_some_other_database(tmp_path: Path) -> None:
 def test_a_newer_schema(tmp_path: Path, example: Path) -> None:
     path = tmp_path / "newer"
     with changed(example, path) as connection:
-        connection.execute("PRAGMA user_version = 11")
-    assert "schema 11 is newer than this lockline reads (10)" in fault_of(path)
+        connection.execute("PRAGMA user_version = 12")
+    assert "schema 12 is newer than this lockline reads (11)" in fault_of(path)
 
 
 @pytest.mark.parametrize(
@@ -88,6 +88,7 @@ def test_a_newer_schema(tmp_path: Path, example: Path) -> None:
         (4, "container"),
         (5, "investigation"),
         (6, "futex_holder"),
+        (10, "java_monitor"),
     ],
 )
 def test_an_older_schema_reads_as_if_what_it_lacks_were_empty(

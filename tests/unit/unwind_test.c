@@ -64,6 +64,17 @@ int naming_client_hotspot(struct naming_client *client, __u64 object, __u32 tgid
 	return -ENOENT;
 }
 
+int naming_client_monitors(struct naming_client *client, __u64 object, __u32 tgid, const struct naming_jvm *jvm,
+			   __u32 cursor, struct hotspot_monitors *monitors)
+{
+	return -ENOENT;
+}
+
+void naming_client_counts(const struct naming_client *client, struct naming_counts *out)
+{
+	*out = (struct naming_counts){};
+}
+
 int naming_client_hotspot_name(struct naming_client *client, __u64 object, __u32 tgid, const struct naming_jvm *jvm,
 			       __u64 address, char *name, size_t size, __u64 *offset)
 {

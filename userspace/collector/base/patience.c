@@ -35,7 +35,7 @@
 /* So many readers may be left alone; after that nothing more is read. */
 #define MOST_LEFT 64
 
-enum what { READ_MEMORY, READ_MAPS, OPEN_MAPPED, OPEN_BELOW_ROOT, LOOK_AT_PROGRAM };
+enum what { READ_MEMORY, READ_MAPS, OPEN_MAPPED, OPEN_BELOW_ROOT, LOOK_AT_PROGRAM, READ_WORDS };
 
 /* lockline/base/patience.py has the same. */
 struct request {
@@ -43,7 +43,7 @@ struct request {
 	__u32 tgid;
 	__u64 address;
 	__u32 size; /* of memory */
-	__u32 path; /* bytes of a path that follow, with its 0 */
+	__u32 path; /* bytes of a path that follow, with its 0; of READ_WORDS: of the addresses */
 	/* OPEN_MAPPED */
 	__u64 start, end, inode;
 	__u32 major, minor;
@@ -81,6 +81,25 @@ static ssize_t read_memory(const struct request *request, void *out)
 	struct iovec here = {out, request->size}, there = {(void *)(unsigned long)request->address, request->size};
 	ssize_t bytes = process_vm_readv(request->tgid, &here, 1, &there, 1, 0);
 
+	return bytes < 0 ? -errno : bytes;
+}
+
+/* addresses: as they came, of so many words as the request's size has. */
+static ssize_t read_words(const struct request *request, const void *addresses, void *out)
+{
+	const __u32 count = request->size / sizeof(__u64);
+	struct iovec here = {out, count * sizeof(__u64)}, there[PATIENCE_WORDS];
+	ssize_t bytes;
+
+	if (!count || count > PATIENCE_WORDS)
+		return -EINVAL;
+	for (__u32 i = 0; i < count; i++) {
+		__u64 address;
+
+		memcpy(&address, (const char *)addresses + i * sizeof(address), sizeof(address));
+		there[i] = (struct iovec){(void *)(unsigned long)address, sizeof(address)};
+	}
+	bytes = process_vm_readv(request->tgid, &here, 1, there, count, 0);
 	return bytes < 0 ? -errno : bytes;
 }
 
@@ -184,7 +203,8 @@ static int open_wanted(const struct request *request, const char *path, struct s
 
 static struct result make_result(const struct request *request, const char *path)
 {
-	const size_t room = request->what == READ_MEMORY ? request->size : sizeof(struct stat);
+	const bool memory = request->what == READ_MEMORY || request->what == READ_WORDS;
+	const size_t room = memory ? request->size : sizeof(struct stat);
 	struct result result = {.bytes = -ENOMEM, .fd = -1};
 
 	if (request->what == READ_MAPS) {
@@ -196,6 +216,8 @@ static struct result make_result(const struct request *request, const char *path
 		return result;
 	if (request->what == READ_MEMORY)
 		result.bytes = read_memory(request, result.data);
+	else if (request->what == READ_WORDS)
+		result.bytes = read_words(request, path, result.data);
 	else if (request->what == LOOK_AT_PROGRAM)
 		result.bytes = look_at_program(request->tgid, (struct stat *)result.data) ?: (ssize_t)room;
 	else
@@ -442,6 +464,24 @@ ssize_t patience_read(__u32 tgid, __u64 address, void *out, size_t size)
 	};
 
 	return has_readers ? ask(&memory_reader, &question) : read_memory(&question.request, out);
+}
+
+ssize_t patience_read_words(__u32 tgid, const __u64 *addresses, __u32 count, __u64 *out)
+{
+	/* One byte more, as of a path's 0. */
+	char asked[PATIENCE_WORDS * sizeof(*addresses) + 1] = {};
+	struct question question = {
+		.request = {.what = READ_WORDS, .tgid = tgid, .size = count * sizeof(*out), .path = sizeof(asked)},
+		.path = asked,
+		.most_ms = MEMORY_MS,
+		.out = out,
+		.size = count * sizeof(*out),
+	};
+
+	if (!count || count > PATIENCE_WORDS)
+		return -EINVAL;
+	memcpy(asked, addresses, count * sizeof(*addresses));
+	return has_readers ? ask(&memory_reader, &question) : read_words(&question.request, asked, out);
 }
 
 /* A descriptor, or negative errno. */

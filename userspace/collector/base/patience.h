@@ -24,6 +24,9 @@ int patience_reader_main(void);
 
 /* As process_vm_readv(2) of one range; -ETIMEDOUT, -EBUSY: a read of that process did not end, now or before. */
 ssize_t patience_read(__u32 tgid, __u64 address, void *out, size_t size);
+/* The same of words that lie apart, so many at most. */
+#define PATIENCE_WORDS 32
+ssize_t patience_read_words(__u32 tgid, const __u64 *addresses, __u32 count, __u64 *out);
 /* /proc/TGID/maps, in memory, up to 16 MiB of it; NULL with errno. */
 FILE *patience_open_maps(__u32 tgid);
 /* As mapped_file_open() and regular_file_open_of() in base/regular_file.h; status is not NULL. */

@@ -155,30 +155,6 @@ static int find_scope(const struct hotspot_layout *layout, struct hotspot_memory
 	return err ?: -ENOENT;
 }
 
-/*
- * A number of 1 to 5 bytes (UNSIGNED5): a byte below a bound ends it.  Since JDK 20 no byte is 0, and all count one
- * less: `without` is 1 then.
- */
-static int read_number(struct hotspot_memory *memory, __u64 *at, __u32 without, __u32 *out)
-{
-	__u32 sum = 0;
-
-	for (int i = 0; i < 5; i++) {
-		__u64 byte;
-		int err = hotspot_number(memory, (*at)++, 1, &byte);
-
-		if (err)
-			return err;
-		if (byte < without)
-			return -EINVAL;
-		sum += (__u32)(byte - without) << 6 * i;
-		if (byte < 192)
-			break;
-	}
-	*out = sum;
-	return 0;
-}
-
 /* Believed only if the scopes end at the compiled method itself. */
 static int read_inlined(struct hotspot_memory *memory, const struct scopes *scopes, __u64 metadata, __u32 without,
 			__u64 scope, struct hotspot_code *code)
@@ -188,9 +164,9 @@ static int read_inlined(struct hotspot_memory *memory, const struct scopes *scop
 	for (int i = 0; i <= HOTSPOT_INLINED; i++) {
 		__u64 at = scopes->data + scope, method;
 		__u32 sender, index;
-		int err = read_number(memory, &at, without, &sender);
+		int err = hotspot_unsigned5(memory, &at, without, &sender);
 
-		err = err ?: read_number(memory, &at, without, &index);
+		err = err ?: hotspot_unsigned5(memory, &at, without, &index);
 		if (!err && !index)
 			err = -EINVAL;
 		err = err ?: hotspot_word(memory, metadata + (index - 1ull) * sizeof(method), &method);

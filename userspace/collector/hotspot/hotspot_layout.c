@@ -68,6 +68,55 @@ static const struct {
 	[SYMBOL_LENGTH] = {"Symbol", "_length", false, 2},
 	[SYMBOL_LENGTH_AND_COUNT] = {"Symbol", "_length_and_refcount", false, 4},
 	[SYMBOL_BODY] = {"Symbol", "_body", false, 1},
+	[THREADS_LIST] = {"ThreadsSMRSupport", "_java_thread_list", true, 8},
+	[THREADS_FIRST] = {"Threads", "_thread_list", true, 8},
+	[THREADS_COUNT] = {"ThreadsList", "_length", false, 4},
+	[THREADS_ARRAY] = {"ThreadsList", "_threads", false, 8},
+	[THREAD_NEXT] = {"JavaThread", "_next", false, 8},
+	[THREAD_OSTHREAD] = {"JavaThread", "_osthread", false, 8},
+	[THREAD_STACK_BASE] = {"JavaThread", "_stack_base", false, 8},
+	[THREAD_STACK_SIZE] = {"JavaThread", "_stack_size", false, 8},
+	[THREAD_OBJECT] = {"JavaThread", "_threadObj", false, 8},
+	[THREAD_VIRTUAL] = {"JavaThread", "_vthread", false, 8},
+	[THREAD_PENDING] = {"JavaThread", "_current_pending_monitor", false, 8},
+	[THREAD_OWNER_ID] = {"JavaThread", "_monitor_owner_id", false, 8},
+	[THREAD_LOCK_STACK] = {"JavaThread", "_lock_stack", false, 8},
+	[LOCK_STACK_TOP] = {"LockStack", "_top", false, 4},
+	[LOCK_STACK_BASE] = {"LockStack", "_base[0]", false, 8},
+	[OSTHREAD_ID] = {"OSThread", "_thread_id", false, 4},
+	[MONITOR_OBJECT] = {"ObjectMonitor", "_object", false, 8},
+	[MONITOR_OWNER] = {"ObjectMonitor", "_owner", false, 8},
+	[OOP_KLASS] = {"oopDesc", "_metadata._klass", false, 8},
+	[NARROW_KLASS_BASE] = {"CompressedKlassPointers", "_narrow_klass._base", true, 8},
+	[NARROW_KLASS_SHIFT] = {"CompressedKlassPointers", "_narrow_klass._shift", true, 4},
+	[NARROW_OOP_BASE] = {"CompressedOops", "_narrow_oop._base", true, 8},
+	[NARROW_OOP_SHIFT] = {"CompressedOops", "_narrow_oop._shift", true, 4},
+	[KLASS_SUPER] = {"Klass", "_super", false, 8},
+	[INSTANCE_CONSTANTS] = {"InstanceKlass", "_constants", false, 8},
+	[INSTANCE_FIELDS] = {"InstanceKlass", "_fields", false, 8},
+	[INSTANCE_FIELD_COUNT] = {"InstanceKlass", "_java_fields_count", false, 2},
+	[INSTANCE_FIELD_STREAM] = {"InstanceKlass", "_fieldinfo_stream", false, 8},
+	[BYTES_DATA] = {"Array<u1>", "_data", false, 1},
+	[HALVES_DATA] = {"Array<u2>", "_data", false, 2},
+};
+
+/* What some versions call the same. */
+static const struct {
+	enum hotspot_field field;
+	const char *type, *name;
+} others[] = {
+	/* Since JDK 24. */
+	{NARROW_KLASS_BASE, "CompressedKlassPointers", "_base"},
+	{NARROW_KLASS_SHIFT, "CompressedKlassPointers", "_shift"},
+	{NARROW_OOP_BASE, "CompressedOops", "_base"},
+	{NARROW_OOP_SHIFT, "CompressedOops", "_shift"},
+	{THREAD_OSTHREAD, "Thread", "_osthread"},
+	/* Until JDK 11 or 12. */
+	{NARROW_KLASS_BASE, "Universe", "_narrow_klass._base"},
+	{NARROW_KLASS_SHIFT, "Universe", "_narrow_klass._shift"},
+	{NARROW_OOP_BASE, "Universe", "_narrow_oop._base"},
+	{NARROW_OOP_SHIFT, "Universe", "_narrow_oop._shift"},
+	{THREAD_PENDING, "Thread", "_current_pending_monitor"},
 };
 
 static const char *const sizes[HOTSPOT_SIZES] = {
@@ -115,6 +164,20 @@ static int entry_name(struct hotspot_memory *memory, __u64 entry, __u64 offset, 
 	return err ?: text ? hotspot_text(memory, text, out, NAME) : -ENOENT;
 }
 
+/* HOTSPOT_FIELDS: none that is wanted. */
+static enum hotspot_field field_called(const char *type, const char *name)
+{
+	enum hotspot_field found = HOTSPOT_FIELDS;
+
+	for (int i = 0; i < HOTSPOT_FIELDS; i++)
+		if (fields[i].type && !strcmp(fields[i].type, type) && !strcmp(fields[i].name, name))
+			found = i;
+	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
+		if (!strcmp(others[i].type, type) && !strcmp(others[i].name, name))
+			found = others[i].field;
+	return found;
+}
+
 static int read_structs(struct hotspot_layout *layout, struct hotspot_memory *memory, const __u64 *addresses)
 {
 	__u64 field_at, address_at;
@@ -127,19 +190,14 @@ static int read_structs(struct hotspot_layout *layout, struct hotspot_memory *me
 	if (!err && (field_at > table.stride - sizeof(__u64) || address_at > table.stride - sizeof(__u64)))
 		err = -ENODATA;
 	for (int i = 0; !err && i < MOST_ENTRIES; i++, table.at += table.stride) {
-		__u64 *value = NULL;
-		__u64 where = table.value;
+		enum hotspot_field field;
 
 		err = entry_name(memory, table.at, table.name, type);
 		err = err ?: entry_name(memory, table.at, field_at, name);
-		for (int j = 0; !err && j < HOTSPOT_FIELDS; j++) {
-			if (!fields[j].type || strcmp(fields[j].type, type) || strcmp(fields[j].name, name))
-				continue;
-			value = &layout->fields[j];
-			where = fields[j].is_static ? address_at : table.value;
-		}
-		if (value)
-			err = hotspot_word(memory, table.at + where, value);
+		field = err ? HOTSPOT_FIELDS : field_called(type, name);
+		if (field != HOTSPOT_FIELDS)
+			err = hotspot_word(memory, table.at + (fields[field].is_static ? address_at : table.value),
+					   &layout->fields[field]);
 	}
 	return err == -ENOENT ? 0 : err;
 }
@@ -210,5 +268,6 @@ int hotspot_member(const struct hotspot_layout *layout, struct hotspot_memory *m
 	*out = 0;
 	if (!hotspot_has(layout, field))
 		return -ENOENT;
-	return hotspot_number(memory, base + layout->fields[field], fields[field].size, out);
+	return hotspot_number(memory, (fields[field].is_static ? 0 : base) + layout->fields[field], fields[field].size,
+			      out);
 }

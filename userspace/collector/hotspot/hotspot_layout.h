@@ -50,6 +50,38 @@ enum hotspot_field {
 	SYMBOL_LENGTH,
 	SYMBOL_LENGTH_AND_COUNT, /* JDK 12 and 13 */
 	SYMBOL_BODY,
+	/* Who waits for which monitor (hotspot_monitors.h). */
+	THREADS_LIST,  /* static */
+	THREADS_FIRST, /* static; until JDK 11, with THREAD_NEXT */
+	THREADS_COUNT,
+	THREADS_ARRAY,
+	THREAD_NEXT,
+	THREAD_OSTHREAD,
+	THREAD_STACK_BASE,
+	THREAD_STACK_SIZE,
+	THREAD_OBJECT,
+	THREAD_VIRTUAL, /* since JDK 21: what it runs, which may be itself */
+	THREAD_PENDING,
+	THREAD_OWNER_ID,   /* since JDK 24 */
+	THREAD_LOCK_STACK, /* since JDK 21 */
+	LOCK_STACK_TOP,
+	LOCK_STACK_BASE,
+	OSTHREAD_ID,
+	MONITOR_OBJECT,
+	MONITOR_OWNER,
+	/* Objects (hotspot_objects.h). */
+	OOP_KLASS,
+	NARROW_KLASS_BASE,  /* static */
+	NARROW_KLASS_SHIFT, /* static */
+	NARROW_OOP_BASE,    /* static */
+	NARROW_OOP_SHIFT,   /* static */
+	KLASS_SUPER,
+	INSTANCE_CONSTANTS,
+	INSTANCE_FIELDS, /* until JDK 20 */
+	INSTANCE_FIELD_COUNT,
+	INSTANCE_FIELD_STREAM, /* since JDK 21 */
+	BYTES_DATA,
+	HALVES_DATA,
 	HOTSPOT_FIELDS
 };
 

@@ -81,6 +81,24 @@ int hotspot_word(struct hotspot_memory *memory, __u64 address, __u64 *out)
 	return hotspot_number(memory, address, sizeof(*out), out);
 }
 
+int hotspot_words(struct hotspot_memory *memory, const __u64 *addresses, __u32 count, __u64 *out)
+{
+	int err = 0;
+
+	for (__u32 first = 0; !err && first < count; first += HOTSPOT_WORDS) {
+		const __u32 rest = count - first, part = rest < HOTSPOT_WORDS ? rest : HOTSPOT_WORDS;
+
+		if (!memory->left)
+			return -E2BIG;
+		memory->left--;
+		if (memory->fetch_words)
+			err = memory->fetch_words(memory->context, addresses + first, part, out + first);
+		for (__u32 i = 0; !err && !memory->fetch_words && i < part; i++)
+			err = hotspot_word(memory, addresses[first + i], &out[first + i]);
+	}
+	return err;
+}
+
 int hotspot_text(struct hotspot_memory *memory, __u64 address, char *out, size_t size)
 {
 	for (size_t i = 0; i < size; i++) {
@@ -92,5 +110,25 @@ int hotspot_text(struct hotspot_memory *memory, __u64 address, char *out, size_t
 			return 0;
 	}
 	out[size - 1] = 0;
+	return 0;
+}
+
+int hotspot_unsigned5(struct hotspot_memory *memory, __u64 *at, __u32 without, __u32 *out)
+{
+	__u32 sum = 0;
+
+	for (int i = 0; i < 5; i++) {
+		__u64 byte;
+		int err = hotspot_number(memory, (*at)++, 1, &byte);
+
+		if (err)
+			return err;
+		if (byte < without)
+			return -EINVAL;
+		sum += (__u32)(byte - without) << 6 * i;
+		if (byte < 192)
+			break;
+	}
+	*out = sum;
 	return 0;
 }

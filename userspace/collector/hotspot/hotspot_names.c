@@ -15,9 +15,8 @@ static int symbol_length(const struct hotspot_layout *layout, struct hotspot_mem
 	return err;
 }
 
-/* Text of the Java class file: printable, or bytes of UTF-8.  What does not fit is cut. */
-static int read_symbol(const struct hotspot_layout *layout, struct hotspot_memory *memory, __u64 symbol, char *out,
-		       size_t size)
+int hotspot_symbol_text(const struct hotspot_layout *layout, struct hotspot_memory *memory, __u64 symbol, char *out,
+			size_t size)
 {
 	__u64 length;
 	int err = symbol_length(layout, memory, symbol, &length);
@@ -62,7 +61,7 @@ int hotspot_method_name(const struct hotspot_layout *layout, struct hotspot_memo
 	err = err
 		      ?: hotspot_word(memory, constants + layout->sizes[SIZE_CONSTANT_POOL] + index * sizeof(symbol),
 				      &symbol);
-	err = err ?: read_symbol(layout, memory, class_symbol, out, size);
+	err = err ?: hotspot_symbol_text(layout, memory, class_symbol, out, size);
 	if (err)
 		return err;
 	used = strlen(out);
@@ -70,5 +69,5 @@ int hotspot_method_name(const struct hotspot_layout *layout, struct hotspot_memo
 	if (used > size / 2)
 		used = size / 2;
 	out[used++] = '.';
-	return read_symbol(layout, memory, symbol & ~1ull, out + used, size - used);
+	return hotspot_symbol_text(layout, memory, symbol & ~1ull, out + used, size - used);
 }

@@ -76,12 +76,13 @@ struct naming_client {
 	void *context;
 };
 
-/* A request with what comes and goes besides; the frames are there if the stack is. */
+/* A request with what comes and goes besides. */
 struct question {
 	struct naming_request request;
 	struct naming_answer answer;
 	const struct naming_stack *stack;
-	struct naming_frames *frames;
+	void *found; /* what comes with its answer; NULL: nothing */
+	size_t found_bytes;
 	__u32 memory_of; /* the process whose memory it may want; 0: none's */
 	__u32 pages;     /* that it had */
 	__u64 until_ns;  /* it has more; set by its first page */
@@ -206,10 +207,10 @@ static ssize_t receive_message(const struct naming_client *client, struct questi
 {
 	struct iovec parts[] = {
 		{&question->answer, sizeof(question->answer)},
-		{question->frames, sizeof(*question->frames)},
+		{question->found, question->found_bytes},
 	};
 	/* No room for descriptors: what it might send is closed by the kernel. */
-	struct msghdr message = {.msg_iov = parts, .msg_iovlen = question->frames ? 2 : 1};
+	struct msghdr message = {.msg_iov = parts, .msg_iovlen = question->found ? 2 : 1};
 
 	return recvmsg(client->socket, &message, MSG_DONTWAIT);
 }
@@ -234,23 +235,36 @@ static bool waits_for_a_file(const struct naming_client *client, struct progress
 	return progress->still >= FILE_MS / LOOK_MS;
 }
 
-/* Sends a page that the helper asks for.  A process that is not readable in time ends the question's pages. */
+/* What the helper asks for, into a page. */
+static int read_wanted(const struct question *question, struct naming_page *page)
+{
+	const struct naming_answer *wanted = &question->answer;
+	__u64 addresses[HOTSPOT_WORDS];
+	ssize_t bytes, size = sizeof(page->bytes);
+
+	if (wanted->error == NAMING_WANTS_PAGE) {
+		bytes = patience_read(question->memory_of, wanted->offset, page->bytes, size);
+	} else {
+		if (!wanted->offset || wanted->offset > HOTSPOT_WORDS)
+			return -EINVAL;
+		size = wanted->offset * sizeof(*addresses);
+		memcpy(addresses, wanted->name, size);
+		bytes = patience_read_words(question->memory_of, addresses, wanted->offset, (__u64 *)page->bytes);
+	}
+	return bytes == size ? 0 : bytes < 0 ? bytes : -EFAULT;
+}
+
+/* Sends what the helper asks for.  A process that is not readable in time ends the question's pages. */
 static int send_page(const struct naming_client *client, struct question *question)
 {
 	struct naming_page page = {};
 	const __u64 now = now_ns();
-	ssize_t bytes;
 
 	if (!question->memory_of || question->pages++ == MOST_PAGES)
 		return -EPIPE;
 	if (question->pages == 1)
 		question->until_ns = now + PAGES_NS;
-	if (now < question->until_ns) {
-		bytes = patience_read(question->memory_of, question->answer.offset, page.bytes, sizeof(page.bytes));
-		page.error = bytes == sizeof(page.bytes) ? 0 : bytes < 0 ? bytes : -EFAULT;
-	} else {
-		page.error = -ETIMEDOUT;
-	}
+	page.error = now < question->until_ns ? read_wanted(question, &page) : -ETIMEDOUT;
 	if (page.error == -ETIMEDOUT || page.error == -EBUSY)
 		question->until_ns = now;
 	return send(client->socket, &page, sizeof(page), MSG_NOSIGNAL) == sizeof(page) ? 0 : -EPIPE;
@@ -258,7 +272,7 @@ static int send_page(const struct naming_client *client, struct question *questi
 
 static int receive_answer(struct naming_client *client, struct question *question)
 {
-	const ssize_t length = sizeof(question->answer) + (question->frames ? sizeof(*question->frames) : 0);
+	const ssize_t length = sizeof(question->answer) + question->found_bytes;
 	const __u64 deadline = now_ns() + WAIT_NS;
 	struct naming_answer *answer = &question->answer;
 	struct progress progress = {};
@@ -275,7 +289,7 @@ static int receive_answer(struct naming_client *client, struct question *questio
 		}
 		if (receive_message(client, question) != length)
 			return -EPIPE;
-		if (answer->error == NAMING_WANTS_PAGE) {
+		if (answer->error == NAMING_WANTS_PAGE || answer->error == NAMING_WANTS_WORDS) {
 			int err = send_page(client, question);
 
 			if (err)
@@ -554,7 +568,12 @@ int naming_client_find(struct naming_client *client, __u64 object, __u64 file_of
 int naming_client_unwind(struct naming_client *client, __u64 object, const struct naming_stack *stack,
 			 struct naming_frames *frames)
 {
-	struct question question = {.request.type = NAMING_UNWIND, .stack = stack, .frames = frames};
+	struct question question = {
+		.request.type = NAMING_UNWIND,
+		.stack = stack,
+		.found = frames,
+		.found_bytes = sizeof(*frames),
+	};
 	int err = ask_about(client, object, &question);
 
 	/* Numbers are believed, how many there are is not. */
@@ -569,12 +588,42 @@ int naming_client_hotspot(struct naming_client *client, __u64 object, __u32 tgid
 	struct question question = {
 		.request = {.type = NAMING_HOTSPOT, .jvm = *jvm},
 		.stack = stack,
-		.frames = frames,
+		.found = frames,
+		.found_bytes = sizeof(*frames),
 		.memory_of = tgid,
 	};
 	int err = ask_about(client, object, &question);
 
 	return err ?: frames->count > NAMING_FRAMES ? -EPROTO : 0;
+}
+
+int naming_client_monitors(struct naming_client *client, __u64 object, __u32 tgid, const struct naming_jvm *jvm,
+			   __u32 cursor, struct hotspot_monitors *monitors)
+{
+	struct question question = {
+		.request = {.type = NAMING_HOTSPOT_MONITORS, .jvm = *jvm, .place.distance = cursor},
+		.found = monitors,
+		.found_bytes = sizeof(*monitors),
+		.memory_of = tgid,
+	};
+	int err = ask_about(client, object, &question);
+
+	if (err)
+		return err;
+	if (monitors->count > HOTSPOT_MONITORS || monitors->waiters > HOTSPOT_LOOKED)
+		return -EPROTO;
+	for (__u32 i = 0; i < monitors->count; i++) {
+		struct hotspot_monitor *monitor = &monitors->list[i];
+
+		monitor->class[sizeof(monitor->class) - 1] = 0;
+		monitor->owner_name[sizeof(monitor->owner_name) - 1] = 0;
+		make_printable(monitor->class);
+		make_printable(monitor->owner_name);
+	}
+	for (__u32 i = 0; i < monitors->waiters; i++)
+		if (monitors->waiter[i].monitor >= monitors->count)
+			return -EPROTO;
+	return 0;
 }
 
 int naming_client_hotspot_name(struct naming_client *client, __u64 object, __u32 tgid, const struct naming_jvm *jvm,

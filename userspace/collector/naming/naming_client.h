@@ -58,6 +58,9 @@ int naming_client_unwind(struct naming_client *client, __u64 object, const struc
 /* Frames as long as their code was made by the JVM, whose libjvm.so the object is; its memory is read of tgid. */
 int naming_client_hotspot(struct naming_client *client, __u64 object, __u32 tgid, const struct naming_jvm *jvm,
 			  const struct naming_stack *stack, struct naming_frames *frames);
+/* Who waits for a monitor of that JVM now; cursor: of the look before.  Counts are within their bounds. */
+int naming_client_monitors(struct naming_client *client, __u64 object, __u32 tgid, const struct naming_jvm *jvm,
+			   __u32 cursor, struct hotspot_monitors *monitors);
 /* name "" if it has none. */
 int naming_client_hotspot_name(struct naming_client *client, __u64 object, __u32 tgid, const struct naming_jvm *jvm,
 			       __u64 address, char *name, size_t size, __u64 *offset);

@@ -24,11 +24,22 @@ bool naming_helper_wanted(int argc, char **argv)
 
 /* What comes with a request to unwind, and goes with its answer. */
 static struct naming_stack stack;
-static struct naming_frames frames;
+static union {
+	struct naming_frames frames;
+	struct hotspot_monitors monitors;
+} found;
 
-static bool has_frames(const struct naming_request *request)
+static bool has_stack(const struct naming_request *request)
 {
 	return request->type == NAMING_UNWIND || request->type == NAMING_HOTSPOT;
+}
+
+/* What goes with the answer to a request, and while one is made. */
+static size_t found_bytes(const struct naming_request *request)
+{
+	if (request->type == NAMING_HOTSPOT_MONITORS)
+		return sizeof(found.monitors);
+	return has_stack(request) ? sizeof(found.frames) : 0;
 }
 
 /* False at the end; fd: -1 where none came with it. */
@@ -47,13 +58,13 @@ static bool receive(struct naming_request *request, int *fd)
 	if (header && header->cmsg_level == SOL_SOCKET && header->cmsg_type == SCM_RIGHTS &&
 	    header->cmsg_len == CMSG_LEN(sizeof(int)))
 		memcpy(fd, CMSG_DATA(header), sizeof(int));
-	return length == (ssize_t)(sizeof(*request) + (has_frames(request) ? sizeof(stack) : 0));
+	return length == (ssize_t)(sizeof(*request) + (has_stack(request) ? sizeof(stack) : 0));
 }
 
-static bool send_answer(struct naming_answer *answer, bool with_frames)
+static bool send_answer(struct naming_answer *answer, const struct naming_request *request)
 {
-	struct iovec parts[] = {{answer, sizeof(*answer)}, {&frames, sizeof(frames)}};
-	const struct msghdr message = {.msg_iov = parts, .msg_iovlen = with_frames ? 2 : 1};
+	struct iovec parts[] = {{answer, sizeof(*answer)}, {&found, found_bytes(request)}};
+	const struct msghdr message = {.msg_iov = parts, .msg_iovlen = 2};
 
 	return sendmsg(SOCKET, &message, MSG_NOSIGNAL) > 0;
 }
@@ -66,14 +77,14 @@ static bool receive_page(struct naming_page *page)
 	return recvmsg(SOCKET, &message, MSG_CMSG_CLOEXEC) == sizeof(*page);
 }
 
-/* Of the process that the request is about.  Frames go with it where they are waited for. */
+/* Of the process that the request is about. */
 static int fetch_page(void *context, __u64 address, __u8 *out)
 {
 	const struct naming_request *request = context;
 	struct naming_answer wanted = {.error = NAMING_WANTS_PAGE, .offset = address};
 	static struct naming_page page;
 
-	if (!send_answer(&wanted, has_frames(request)) || !receive_page(&page))
+	if (!send_answer(&wanted, request) || !receive_page(&page))
 		return -EPIPE;
 	if (page.error)
 		return page.error;
@@ -81,15 +92,31 @@ static int fetch_page(void *context, __u64 address, __u8 *out)
 	return 0;
 }
 
+/* The same of words that lie apart. */
+static int fetch_words(void *context, const __u64 *addresses, __u32 count, __u64 *out)
+{
+	struct naming_answer wanted = {.error = NAMING_WANTS_WORDS, .offset = count};
+	static struct naming_page page;
+
+	memcpy(wanted.name, addresses, count * sizeof(*addresses));
+	if (!send_answer(&wanted, context) || !receive_page(&page))
+		return -EPIPE;
+	if (!page.error)
+		memcpy(out, page.bytes, count * sizeof(*out));
+	return page.error;
+}
+
 /* Takes the descriptor. */
 static int answer_request(struct naming_request *request, int fd, struct naming_answer *answer)
 {
+	const struct naming_memory memory = {&request->jvm, fetch_page, fetch_words, request};
 	const __u32 object = request->object;
 	int err = 0;
 
 	request->name[sizeof(request->name) - 1] = 0;
 	if (object >= NAMING_OBJECTS)
 		return -EINVAL;
+	memset(&found, 0, sizeof(found));
 	switch (request->type) {
 	case NAMING_OPEN:
 		err = fd < 0 ? -EBADF : naming_object_open(object, fd, answer);
@@ -123,17 +150,16 @@ static int answer_request(struct naming_request *request, int fd, struct naming_
 		err = naming_object_find(object, request->place.file_offset, request->name, answer);
 		break;
 	case NAMING_UNWIND:
-		memset(&frames, 0, sizeof(frames));
-		err = naming_object_unwind(object, &stack, &frames);
+		err = naming_object_unwind(object, &stack, &found.frames);
 		break;
 	case NAMING_HOTSPOT:
-		memset(&frames, 0, sizeof(frames));
-		err = naming_hotspot_unwind(object, &(struct naming_memory){&request->jvm, fetch_page, request}, &stack,
-					    &frames);
+		err = naming_hotspot_unwind(object, &memory, &stack, &found.frames);
+		break;
+	case NAMING_HOTSPOT_MONITORS:
+		err = naming_hotspot_monitors(object, &memory, request->place.distance, &found.monitors);
 		break;
 	case NAMING_HOTSPOT_NAME:
-		err = naming_hotspot_name(object, &(struct naming_memory){&request->jvm, fetch_page, request},
-					  request->place.distance, answer);
+		err = naming_hotspot_name(object, &memory, request->place.distance, answer);
 		break;
 	default:
 		err = -ENOSYS;
@@ -173,7 +199,7 @@ int naming_helper_main(void)
 		answer.error = answer_request(&request, fd, &answer);
 		set_time(0);
 		answer.allocated = allocated();
-		if (!send_answer(&answer, has_frames(&request)))
+		if (!send_answer(&answer, &request))
 			return 1;
 	}
 	return 0;

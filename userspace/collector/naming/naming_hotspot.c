@@ -29,6 +29,7 @@ struct jvm {
 	struct hotspot_layout layout;
 	struct hotspot_heaps heaps;
 	struct known_code codes[CODES];
+	struct hotspot_known known;
 };
 
 static struct jvm jvms[JVMS];
@@ -50,13 +51,15 @@ static int read_layout(struct jvm *jvm, __u32 libjvm, const struct naming_jvm *a
 	return hotspot_layout_read(&jvm->layout, &memory, addresses);
 }
 
-static int find_jvm(__u32 libjvm, const struct naming_memory *from, struct jvm **out)
+/* Where its structures have what. */
+static int find_layout(__u32 libjvm, const struct naming_memory *from, struct jvm **out)
 {
 	const struct naming_jvm *asked = from->jvm;
 	struct jvm *jvm = jvms;
 	int err;
 
 	memory.fetch = from->fetch;
+	memory.fetch_words = from->fetch_words;
 	memory.context = from->context;
 	hotspot_memory_begin(&memory);
 	if (!asked->number)
@@ -71,6 +74,20 @@ static int find_jvm(__u32 libjvm, const struct naming_memory *from, struct jvm *
 			return err;
 		jvm->number = asked->number;
 	}
+	jvm->used = ++uses;
+	*out = jvm;
+	return 0;
+}
+
+/* The same with its code. */
+static int find_jvm(__u32 libjvm, const struct naming_memory *from, struct jvm **out)
+{
+	struct jvm *jvm;
+	int err = find_layout(libjvm, from, out);
+
+	if (err)
+		return err;
+	jvm = *out;
 	if (!jvm->heaps_ns || now_ns() - jvm->heaps_ns > HEAPS_NS) {
 		err = hotspot_heaps_read(&jvm->heaps, &jvm->layout, &memory);
 		/* It may have ended: what was read of it is still known. */
@@ -78,8 +95,6 @@ static int find_jvm(__u32 libjvm, const struct naming_memory *from, struct jvm *
 			return err;
 		jvm->heaps_ns = now_ns();
 	}
-	jvm->used = ++uses;
-	*out = jvm;
 	return 0;
 }
 
@@ -211,4 +226,13 @@ int naming_hotspot_name(__u32 libjvm, const struct naming_memory *asked, __u64 a
 		return hotspot_method_name(&jvm->layout, &memory, code->method, answer->name, sizeof(answer->name));
 	snprintf(answer->name, sizeof(answer->name), "HotSpot::%s", code->name);
 	return 0;
+}
+
+int naming_hotspot_monitors(__u32 libjvm, const struct naming_memory *asked, __u32 cursor,
+			    struct hotspot_monitors *monitors)
+{
+	struct jvm *jvm;
+	int err = find_layout(libjvm, asked, &jvm);
+
+	return err ?: hotspot_monitors_read(&jvm->layout, &memory, &jvm->known, now_ns(), cursor, monitors);
 }

@@ -8,16 +8,20 @@
 
 #include "naming/naming_protocol.h"
 
-/* The process that a question is about, and what reads a page of its memory; negative errno. */
+/* The process that a question is about, and what reads its memory, as of struct hotspot_memory. */
 struct naming_memory {
 	const struct naming_jvm *jvm;
 	int (*fetch)(void *context, __u64 address, __u8 *out);
+	int (*fetch_words)(void *context, const __u64 *addresses, __u32 count, __u64 *out);
 	void *context;
 };
 
 /* libjvm: its object.  -ENOENT: the leaf is in no code of the JVM's. */
 int naming_hotspot_unwind(__u32 libjvm, const struct naming_memory *asked, const struct naming_stack *from,
 			  struct naming_frames *frames);
+/* Who waits for which monitor now; cursor: of the look before. */
+int naming_hotspot_monitors(__u32 libjvm, const struct naming_memory *asked, __u32 cursor,
+			    struct hotspot_monitors *monitors);
 /* Of an address of the JVM's code, or of a method. */
 int naming_hotspot_name(__u32 libjvm, const struct naming_memory *asked, __u64 address, struct naming_answer *answer);
 

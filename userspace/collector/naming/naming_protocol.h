@@ -15,6 +15,7 @@
 
 #include <linux/types.h>
 
+#include "hotspot/hotspot_monitors.h"
 #include "naming/unwind.h"
 
 /* Objects that the helper has open at once, by place. */
@@ -37,11 +38,15 @@ enum naming_request_type {
 	NAMING_VARIABLE_AT, /* likewise, and it is no code */
 	NAMING_UNWIND, /* with a struct naming_stack: frames as long as they are in the object, a struct naming_frames */
 	NAMING_HOTSPOT, /* likewise: as long as they are in code that the JVM made, whose libjvm.so the object is */
+	NAMING_HOTSPOT_MONITORS, /* of that JVM, from the thread that place.distance numbers on: a struct hotspot_monitors */
 	NAMING_HOTSPOT_NAME, /* of a place.distance of that code, or of a method that such a frame is of */
 };
 
 /* Instead of an answer's error: the page at its offset is wanted; a struct naming_page is sent. */
 #define NAMING_WANTS_PAGE 1
+
+/* Likewise: the words at its offset's number of addresses, which are in its name, are wanted at the page's begin. */
+#define NAMING_WANTS_WORDS 2
 
 /* A process that runs HotSpot. */
 struct naming_jvm {
@@ -60,7 +65,7 @@ struct naming_request {
 	__u32 type;
 	__u32 object; /* its place, below NAMING_OBJECTS */
 	struct naming_place place;
-	struct naming_jvm jvm;  /* of NAMING_HOTSPOT, NAMING_HOTSPOT_NAME */
+	struct naming_jvm jvm;  /* of NAMING_HOTSPOT and what follows it */
 	char name[NAMING_NAME]; /* of NAMING_FIND */
 };
 
@@ -89,7 +94,7 @@ struct naming_stack {
 	__u8 bytes[NAMING_STACK_BYTES];
 };
 
-/* Follows the answer. */
+/* Follows the answer of NAMING_UNWIND and NAMING_HOTSPOT. */
 struct naming_frames {
 	struct unwind_state state; /* of the next frame, in another mapping, if end is 0 */
 	__u64 pc[NAMING_FRAMES];   /* of a method that is interpreted or put into another: the method's address */
@@ -102,6 +107,8 @@ struct naming_frames {
 };
 
 #define NAMING_PAGE_BYTES 4096
+
+_Static_assert(HOTSPOT_WORDS * sizeof(__u64) <= NAMING_NAME, "the addresses of words are in a name");
 
 struct naming_page {
 	__s32 error; /* 0 or negative errno */

@@ -17,8 +17,10 @@
 #define MOST_UNNAMED 4096u
 /* 9 MiB, as far as they are used. */
 #define MOST_SAMPLES 1024u
-#define STEP_NS      10000000ull
-#define GIVE_UP_S    2
+/* At monitors; those that find no room are left out. */
+#define MOST_LOOKS 32u
+#define STEP_NS    10000000ull
+#define GIVE_UP_S  2
 
 struct waiting {
 	struct naming_wish wish;
@@ -42,6 +44,8 @@ struct naming_queue {
 	struct naming_sample
 		samples[MOST_SAMPLES]; /* those that are done, then those that wait, the first maybe in work */
 	__u32 first_sample, samples_done, samples_waiting;
+	struct monitor_look looks[MOST_LOOKS];
+	__u32 first_look, look_count;
 	bool names_turn; /* the next is a name, if there is one */
 	bool busy;       /* the thread looks for a name, or unwinds */
 	bool again;      /* these are the unnamed: what is known of them stays */
@@ -132,6 +136,35 @@ static void find_frames(struct naming_queue *queue)
 	queue->samples_waiting--;
 }
 
+static void find_waiters(struct naming_queue *queue)
+{
+	struct monitor_look look;
+	bool found;
+
+	pthread_mutex_unlock(&queue->lock);
+	found = user_unwind_look(queue->unwind, &look);
+	pthread_mutex_lock(&queue->lock);
+	if (found && queue->look_count < MOST_LOOKS)
+		queue->looks[(queue->first_look + queue->look_count++) % MOST_LOOKS] = look;
+}
+
+/* For a wish or a sample, or until then; 0: for as long as it takes. */
+static void wait_until(struct naming_queue *queue, __u64 until_ns)
+{
+	const __u64 now = now_ns();
+	struct timespec until;
+
+	if (!until_ns) {
+		pthread_cond_wait(&queue->changed, &queue->lock);
+		return;
+	}
+	clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_nsec += until_ns > now ? (until_ns - now) % 1000000000 : 0;
+	until.tv_sec += (until_ns > now ? (until_ns - now) / 1000000000 : 0) + until.tv_nsec / 1000000000;
+	until.tv_nsec %= 1000000000;
+	pthread_cond_timedwait(&queue->changed, &queue->lock, &until);
+}
+
 static void *work(void *context)
 {
 	struct naming_queue *queue = context;
@@ -139,13 +172,17 @@ static void *work(void *context)
 	pthread_mutex_lock(&queue->lock);
 	while (!queue->end) {
 		const bool names = queue->wish_count && queue->found_count < MOST_FOUND;
+		const __u64 look = queue->unwind && !queue->settled ? user_unwind_look_due(queue->unwind) : 0;
+		const bool looks = look && look <= now_ns();
 
-		if (queue->settled || (!names && !queue->samples_waiting)) {
-			pthread_cond_wait(&queue->changed, &queue->lock);
+		if (queue->settled || (!names && !queue->samples_waiting && !looks)) {
+			wait_until(queue, look);
 			continue;
 		}
 		queue->busy = true;
-		if (names && (queue->names_turn || !queue->samples_waiting))
+		if (looks)
+			find_waiters(queue);
+		else if (names && (queue->names_turn || !queue->samples_waiting))
 			find_name(queue);
 		else
 			find_frames(queue);
@@ -241,9 +278,25 @@ static void drop_sample(struct naming_queue *queue)
 	pthread_mutex_unlock(&queue->lock);
 }
 
+static bool take_look(struct naming_queue *queue, struct monitor_look *out)
+{
+	bool any;
+
+	pthread_mutex_lock(&queue->lock);
+	any = queue->look_count;
+	if (any) {
+		*out = queue->looks[queue->first_look];
+		queue->first_look = (queue->first_look + 1) % MOST_LOOKS;
+		queue->look_count--;
+	}
+	pthread_mutex_unlock(&queue->lock);
+	return any;
+}
+
 int naming_queue_take(struct naming_queue *queue, const struct naming_taker *taker)
 {
 	const struct naming_sample *sample;
+	struct monitor_look look;
 	struct named named;
 	int err = 0;
 
@@ -254,6 +307,8 @@ int naming_queue_take(struct naming_queue *queue, const struct naming_taker *tak
 	}
 	for (__u32 i = 0; !err && i < MOST_FOUND && take_name(queue, &named); i++)
 		err = taker->name(taker->context, &named);
+	for (__u32 i = 0; !err && i < MOST_LOOKS && take_look(queue, &look); i++)
+		err = taker->look(taker->context, &look);
 	return err;
 }
 

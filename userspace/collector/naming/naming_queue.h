@@ -48,6 +48,7 @@ struct naming_sample {
 struct naming_taker {
 	int (*name)(void *context, const struct named *named);
 	int (*sample)(void *context, const struct naming_sample *sample);
+	int (*look)(void *context, const struct monitor_look *look);
 	void *context;
 };
 

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/clock.h"
 #include "base/patience.h"
@@ -20,6 +21,12 @@
 #define MISSED_NS  50000000ull
 /* A JVM that could not be read is tried again after this. */
 #define REFUSED_NS 10000000000ull
+/* Monitors are looked at so often at most, less often where nobody waits, and so long after a stack of the JVM. */
+#define LOOK_NS        50000000ull
+#define SELDOM_LOOK_NS 1000000000ull
+#define LOOK_FOR_NS    500000000ull
+/* A look's CPU time is this part of the time to the next one, at most. */
+#define LOOK_COST 100
 
 struct code {
 	__u64 start, end, offset, inode;
@@ -34,6 +41,10 @@ struct process {
 	int count;
 	struct naming_jvm jvm; /* number 0: it runs none */
 	__u64 jvm_refused_ns;  /* 0: it was read, or not yet */
+	__u64 unwound_ns;      /* when its last stack was */
+	__u64 look_ns;         /* when its monitors are to be looked at again, */
+	__u64 look_after_ns;   /* which is so long after the last look, */
+	__u32 cursor;          /* at the threads from this one on */
 };
 
 struct object {
@@ -154,6 +165,7 @@ static struct process *find_process(struct user_unwind *users, __u32 tgid)
 		found->tgid = tgid;
 		found->count = 0;
 		found->jvm.number = 0;
+		found->look_ns = 0;
 		read_code(users, found);
 	} else if (now_ns() - found->read_ns > REFRESH_NS) {
 		read_code(users, found);
@@ -372,12 +384,13 @@ int user_unwind(struct user_unwind *users, const struct user_stack *stack, __u64
 
 	if (!stack->tgid)
 		return 0;
-	count = unwind_memo_find(&users->memos, &copy, now, frames);
-	if (count)
-		return count;
 	process = find_process(users, stack->tgid);
 	if (!process)
 		return 0;
+	process->unwound_ns = now;
+	count = unwind_memo_find(&users->memos, &copy, now, frames);
+	if (count)
+		return count;
 	unwind(users, process, stack, &found);
 	/* Now: its process may be gone when it is asked for. */
 	for (int i = 0; i < found.count; i++)
@@ -385,4 +398,64 @@ int user_unwind(struct user_unwind *users, const struct user_stack *stack, __u64
 			find_name(users, process, frames[i], name, sizeof(name), &offset);
 	unwind_memo_keep(&users->memos, &copy, now, frames, found.count, found.inlined);
 	return found.count;
+}
+
+static struct process *due(const struct user_unwind *users)
+{
+	const struct process *found = NULL;
+	const __u64 now = now_ns();
+
+	for (int i = 0; i < PROCESSES; i++) {
+		const struct process *process = &users->processes[i];
+
+		if (process->tgid && process->jvm.number && now - process->unwound_ns < LOOK_FOR_NS &&
+		    (!found || process->look_ns < found->look_ns))
+			found = process;
+	}
+	return (struct process *)found;
+}
+
+__u64 user_unwind_look_due(const struct user_unwind *users)
+{
+	const struct process *process = due(users);
+
+	return !process ? 0 : process->look_ns ?: 1;
+}
+
+/* Of this thread and of the helper, which alternate. */
+static __u64 cpu_ns(const struct user_unwind *users)
+{
+	struct naming_counts counts;
+	struct timespec own = {};
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &own);
+	naming_client_counts(users->client, &counts);
+	return counts.cpu_ns + own.tv_sec * 1000000000ull + own.tv_nsec;
+}
+
+bool user_unwind_look(struct user_unwind *users, struct monitor_look *out)
+{
+	struct process *process = due(users);
+	const __u64 begin = cpu_ns(users);
+	__u64 libjvm, cost;
+	int err;
+
+	if (!process || process->look_ns > now_ns())
+		return false;
+	out->tgid = process->tgid;
+	libjvm = jvm_of(users, process);
+	err = !libjvm ? -ENOENT
+		      : naming_client_monitors(users->client, libjvm, process->tgid, &process->jvm, process->cursor,
+					       &out->monitors);
+	/* The first one reads the tables. */
+	cost = process->look_ns ? cpu_ns(users) - begin : 0;
+	process->cursor = err ? 0 : out->monitors.cursor;
+	process->look_after_ns = !err && out->monitors.count ? LOOK_NS : 2 * process->look_after_ns;
+	if (process->look_after_ns < LOOK_NS)
+		process->look_after_ns = LOOK_NS;
+	if (process->look_after_ns > SELDOM_LOOK_NS)
+		process->look_after_ns = SELDOM_LOOK_NS;
+	process->look_ns =
+		now_ns() + (process->look_after_ns > LOOK_COST * cost ? process->look_after_ns : LOOK_COST * cost);
+	return !err;
 }

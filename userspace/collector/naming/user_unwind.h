@@ -35,4 +35,15 @@ int user_unwind(struct user_unwind *users, const struct user_stack *stack, __u64
 bool user_unwind_name(struct user_unwind *users, __u32 tgid, __u64 address, bool meet, char *name, size_t size,
 		      __u64 *offset);
 
+/* Monitors of a JVM that threads wait for, at one moment. */
+struct monitor_look {
+	__u32 tgid;
+	struct hotspot_monitors monitors;
+};
+
+/* When the next look at a JVM is due whose stacks were unwound just now; 0: at none. */
+__u64 user_unwind_look_due(const struct user_unwind *users);
+/* Looks at the one that is due longest; false: none is, or it cannot be read. */
+bool user_unwind_look(struct user_unwind *users, struct monitor_look *out);
+
 #endif /* LOCKLINE_USER_UNWIND_H */

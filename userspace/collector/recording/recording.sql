@@ -7,7 +7,7 @@
 -- entries of one bucket add up.  See docs/recording.md.
 
 PRAGMA application_id = 0x6c6f636b; -- "lock"
-PRAGMA user_version = 10;
+PRAGMA user_version = 11;
 
 -- Host, kernel, options, begin and end: one row per fact, names in docs/recording.md.
 CREATE TABLE meta (
@@ -449,6 +449,35 @@ CREATE TABLE futex_holder (
 	behind INTEGER NOT NULL,      -- address of the futex that it waits for itself, in its own process; 0: none
 	looks INTEGER NOT NULL,
 	PRIMARY KEY (futex, state, call, function, behind)
+) WITHOUT ROWID;
+
+-- Looks at the threads of a JVM: the looks are to each other as the time that its threads wait for monitors.
+CREATE TABLE java_look (
+	tgid INTEGER NOT NULL,
+	looks INTEGER NOT NULL,       -- at it, with threads that waited or without
+	untold REAL NOT NULL,         -- threads that waited for monitors without a row, summed over the looks
+	PRIMARY KEY (tgid)
+) WITHOUT ROWID;
+
+-- Monitors that threads waited for at those looks.
+CREATE TABLE java_monitor (
+	tgid INTEGER NOT NULL,
+	address INTEGER NOT NULL,     -- of HotSpot's ObjectMonitor: the object moves
+	class TEXT NOT NULL,          -- of the object; '': it could not be read
+	looks INTEGER NOT NULL,       -- in which somebody waited for it
+	waiting REAL NOT NULL,        -- threads that did, summed over the looks
+	PRIMARY KEY (tgid, address, class)
+) WITHOUT ROWID;
+
+-- Who waited for it or owned it meanwhile.
+CREATE TABLE java_monitor_thread (
+	tgid INTEGER NOT NULL,
+	address INTEGER NOT NULL,
+	role TEXT NOT NULL,           -- waiter or owner
+	tid INTEGER NOT NULL,         -- as that process sees it; 0: not known
+	name TEXT NOT NULL,           -- of an owner, in Java; ''
+	looks INTEGER NOT NULL,
+	PRIMARY KEY (tgid, address, role, tid, name)
 ) WITHOUT ROWID;
 
 -- Waits for the lock of the kernel's hash bucket, by the futex whose call led there.

@@ -29,6 +29,9 @@ static const struct {
 					     " wait_ns = wait_ns + excluded.wait_ns"},
 	[TABLE_FUTEX_SAMPLE] = {"INSERT", "samples = samples + excluded.samples, waits = waits + excluded.waits,"
 					  " wait_ns = wait_ns + excluded.wait_ns"},
+	[TABLE_JAVA_LOOK] = {"INSERT", "looks = looks + excluded.looks, untold = untold + excluded.untold"},
+	[TABLE_JAVA_MONITOR] = {"INSERT", "looks = looks + excluded.looks, waiting = waiting + excluded.waiting"},
+	[TABLE_JAVA_MONITOR_THREAD] = {"INSERT", "looks = looks + excluded.looks"},
 	[TABLE_FUTEX_HOLDER] = {"INSERT", "looks = looks + excluded.looks"},
 	[TABLE_CLOCK_SAMPLE] = {"INSERT", "samples = samples + excluded.samples, reads = reads + excluded.reads,"
 					  " read_ns = read_ns + excluded.read_ns"},

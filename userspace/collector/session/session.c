@@ -64,6 +64,7 @@ struct session {
 	struct cgroup_paths *cgroups;
 	struct containers *containers;
 	struct stacks stacks;
+	struct monitors monitors;
 	struct recording *recording;
 	struct keeper keeper;
 	struct probes probes;
@@ -134,7 +135,11 @@ static int open_analysis(struct session *session)
 	err = err ?: cgroup_paths_open(&session->cgroups, session->hierarchy);
 	err = err ?: containers_open(&session->containers, "/");
 	session->stacks = (struct stacks){
-		.recording = session->recording, .symbols = session->symbols, .naming = session->naming};
+		.recording = session->recording,
+		.symbols = session->symbols,
+		.naming = session->naming,
+		.monitors = &session->monitors,
+	};
 	ground->recording = session->recording;
 	ground->names = session->names;
 	ground->cgroups = session->cgroups;

@@ -94,9 +94,16 @@ static int put_sample(void *context, const struct naming_sample *sample)
 	return stacks_put_sample(context, sample);
 }
 
+static int put_look(void *context, const struct monitor_look *look)
+{
+	struct stacks *stacks = context;
+
+	return monitors_put(stacks->monitors, stacks->recording, look);
+}
+
 int stacks_put_names(struct stacks *stacks, bool last)
 {
-	const struct naming_taker taker = {.name = put_name, .sample = put_sample, .context = stacks};
+	const struct naming_taker taker = {.name = put_name, .sample = put_sample, .look = put_look, .context = stacks};
 
 	if (!stacks->naming)
 		return 0;

@@ -9,12 +9,14 @@
 #include "names/symbols.h"
 #include "naming/naming_queue.h"
 #include "recording/recording.h"
+#include "waits/monitors.h"
 
 struct stacks {
 	struct recording *recording;
 	const struct symbols *symbols;
 	struct naming_queue *naming; /* NULL: user frames stay without names */
 	bool interrupted;            /* the recording is to end at once */
+	struct monitors *monitors;   /* those that are in the recording */
 };
 
 /* Drops the frames of the probe itself from the leaf; returns how many frames are left at *frames. */
@@ -25,7 +27,7 @@ __s64 stacks_id(struct stacks *stacks, __u32 tgid, const __u64 *frames, int coun
 /* Puts a sample of a futex into the recording, with the stack that it has. */
 int stacks_put_sample(struct stacks *stacks, const struct naming_sample *sample);
 
-/* Puts the names of user space and the unwound samples that were found into the recording; last: waits for those that are not, for a while. */
+/* Puts the names of user space, the unwound samples and the looks at monitors that were found into the recording; last: waits for those that are not, for a while. */
 int stacks_put_names(struct stacks *stacks, bool last);
 
 #endif /* LOCKLINE_STACKS_H */

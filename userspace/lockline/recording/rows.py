@@ -523,6 +523,42 @@ class FutexHolder(NamedTuple):
     looks: int
 
 
+@table("java_look", since=11)
+class JavaLook(NamedTuple):
+    """Looks at the threads of a JVM; untold: threads that waited for monitors without a row, summed over the looks."""
+
+    tgid: int
+    looks: int
+    untold: float
+
+
+@table("java_monitor", since=11, columns={"class_name": "class"})
+class JavaMonitor(NamedTuple):
+    """A monitor that threads of a JVM waited for at its looks.
+
+    address: of HotSpot's ObjectMonitor; class_name: of the object, '' if it could not be read; looks: in which somebody
+    waited; waiting: threads that did, summed over the looks.
+    """
+
+    tgid: int
+    address: int
+    class_name: str
+    looks: int
+    waiting: float
+
+
+@table("java_monitor_thread", since=11)
+class JavaMonitorThread(NamedTuple):
+    """Who waited for a monitor, or owned it meanwhile; tid: as the process sees it, 0: not known; name: in Java."""
+
+    tgid: int
+    address: int
+    role: str
+    tid: int
+    name: str
+    looks: int
+
+
 @table("futex_bucket", since=2)
 class FutexBucket(NamedTuple):
     """Waits for the lock of a kernel hash bucket, by the futex whose call led there."""

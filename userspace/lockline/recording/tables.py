@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from lockline.base.values import dataclass
 
-SCHEMA_VERSION = 10
+SCHEMA_VERSION = 11
 OLDEST_SCHEMA = 1
 
 Row = TypeVar("Row", bound=tuple[Any, ...])
