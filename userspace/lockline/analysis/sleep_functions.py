@@ -22,6 +22,8 @@ _KINDS: Mapping[str, Kind] = {
     "__do_semtimedop": "semaphore",
     "do_semop": "semaphore",
 }
+# For a signal: kernel/signal.c.
+_SIGNALS = ("sigsuspend", "__do_sys_rt_sigsuspend")
 # What is no lock, by how the function's name begins.
 _OTHERS: tuple[tuple[tuple[str, ...], str], ...] = (
     (
@@ -65,10 +67,7 @@ _OTHERS: tuple[tuple[tuple[str, ...], str], ...] = (
     (("do_msgsnd",), "a message queue is full"),
     # ipc/mqueue.c: of a full queue, or of an empty one.
     (("wq_sleep", "do_mq_timedsend"), "a message queue is full, or empty (POSIX)"),
-    (
-        ("sigsuspend", "__do_sys_rt_sigsuspend"),
-        "a signal (some run times stop all threads like this, to collect garbage)",
-    ),
+    (_SIGNALS, "a signal (some run times stop all threads like this, to collect garbage)"),
     (("__wait_rcu_gp", "synchronize_rcu", "synchronize_srcu"), "an RCU grace period"),
 )
 # A thread that asks for the time that it sleeps: kernel/time/hrtimer.c.
@@ -93,6 +92,11 @@ def kind_of(function: str) -> Kind | None:
 def other_of(function: str) -> str:
     """What a thread in this kernel function waits for, if that is no lock and worth telling; else ''."""
     return next((words for names, words in _OTHERS if function.startswith(names)), "")
+
+
+def waits_for_signal(function: str) -> bool:
+    """Whether a thread in this kernel function waits for a signal: an only thread, as a shell's, for its child."""
+    return function.startswith(_SIGNALS)
 
 
 def is_nap(function: str) -> bool:

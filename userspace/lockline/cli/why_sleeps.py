@@ -13,7 +13,7 @@ from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
-from lockline.analysis.sleep_functions import is_nap, kind_of, other_of, waits_for_futex
+from lockline.analysis.sleep_functions import is_nap, kind_of, other_of, waits_for_futex, waits_for_signal
 from lockline.base.patience import Reader
 from lockline.cli.why_counters import (
     CGROUPS,
@@ -144,6 +144,8 @@ def _sleeper(tgid: int, tid: int, napping: "_Napping", waiting: FutexWaiters | N
         napping.at_futex += 1
         if waiting is not None:
             waiting.seen(tgid, tid)
+    if waits_for_signal(function) and len(threads_of(tgid, 2)) == 1:
+        return None
     kind = kind_of(function)
     # What else cannot be interrupted waits for a device, or for another task.
     cannot_stop = few and kind is None and not other_of(function) and state_of(tid) == "D"
