@@ -42,6 +42,10 @@ LEAST_COST_NS = 20_000_000
 SHORTEST = {probes.FUTEX: 4.0, probes.SELF_CHECK: probes.CHECK_SECONDS}
 # A step that says nothing if it is shorter: it is left out then.
 _USELESS = {probes.SELF_CHECK: probes.CHECK_SECONDS}
+# A step whose recording ends by itself before the budget is used up, and which alone sees half of all locks: it is made
+# though it may be short, if so many times the first one's cost is left.
+_ENDS_ITSELF = (probes.FUTEX,)
+_WORTH_TRYING = 3.0
 # The first step's price is not known: of an idle kernel it is next to nothing.
 _FIRST = probes.Known(0.0, 0.0, Counters())
 
@@ -196,6 +200,9 @@ def choice_of(name: str, known: Investigation) -> Choice:
         # A shorter look is what can be paid.
         seconds = shorter
         price = round(probes.price_of(name, of_first, seconds))
+    elif price > left and name in _ENDS_ITSELF and left >= _WORTH_TRYING * of_first.totals_ns > 0:
+        # The price is of all that the machine does; the recording ends when it has cost its part.
+        price = left
     user = main_user_lock(known)
     return Choice(
         probe=name,

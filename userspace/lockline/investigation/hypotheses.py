@@ -644,6 +644,12 @@ def _in_program(known: Investigation, lock: UserLockSeen) -> list[Hypothesis]:
         ]
         return found
     asleep = holders.sleeping + holders.disk
+    if lock.owned_by and not holders.exact:
+        # Who has it changed faster than it was looked at: who does not wait is no holder for that.
+        changed = Evidence(fact("why-owner-changes", looks=Measure(holders.owners, "moments")), False, number)
+        return found or [
+            Hypothesis(cause, subject, "not testable", 0.2 * lock.waiters, claim, (changed,)) for cause, claim in claims
+        ]
     # Where one thread alone can have it, who sleeps has it; what several share lets others go on for another reason.
     counts = lock.counts and not holders.exact
     if counts and holders.together >= POOL:

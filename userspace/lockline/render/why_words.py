@@ -162,6 +162,7 @@ SENTENCES: Mapping[str, str] = {
         "at {part} two threads or more that let others go on slept at once[, in {function}]: {places:.1f} on average"
     ),
     "why-few-looks": "only at {looks} moments with waiters the likely holder was known",
+    "why-owner-changes": "only at {looks} moments did the lock name an owner that stayed long enough to be looked at",
     "why-delayed": "the likely holder had no CPU for {part} of the time that it wanted one",
     "why-short-of-cpus": "{tasks} tasks want the {cpus} CPUs of this machine, on average",
     "why-throttled": "control group {group} was stopped by its CPU limit for {part} of the time",
