@@ -2,8 +2,8 @@
 """Frozen dataclasses and named tuples that are quick to import.
 
 The library's dataclasses load `inspect`, and compile six methods for each class: a fifth of the start of a report.
-Here methods are shared, and __init__ is compiled when the first object is made.  The library knows these classes all
-the same: fields(), replace() and asdict() work, and load the library then.  Named tuples likewise have all that the
+Here methods are shared, and __init__ is compiled when a class has made some objects.  The library knows these classes
+all the same: fields(), replace() and asdict() work, and load the library then.  Named tuples likewise have all that the
 library's have.  Type checkers see the library's own.
 """
 
@@ -22,6 +22,8 @@ else:
 
     _ABSENT = object()
     _OWN = "__lockline_fields__"
+    # To compile a method takes as long as to make so many objects without it.
+    _FEW = 20
 
     class _Field:
         """What the class says of one of its fields; name and type: set by dataclass()."""
@@ -156,12 +158,13 @@ else:
             found[name] = of
         return found
 
-    def _with_slots(cls, names):
-        """The class anew, with slots for its fields."""
+    def _with_slots(cls, names, more):
+        """The class anew, with slots for its fields, and more attributes."""
         inherited = {name for base in cls.__mro__[1:] for name in vars(base).get("__slots__", ())}
         body = {name: value for name, value in vars(cls).items() if name not in names}
         body.pop("__dict__", None)
         body.pop("__weakref__", None)
+        body.update(more)
         body["__slots__"] = tuple(name for name in names if name not in inherited)
         made = type(cls)(cls.__name__, cls.__bases__, body)
         made.__qualname__ = cls.__qualname__
@@ -186,6 +189,21 @@ else:
         exec(f"def __init__({', '.join(parameters)}):\n" + ("\n".join(lines) or " pass"), names, found)
         return found["__init__"]
 
+    def _set_fields(self, arguments, by_name):
+        """What __init__ does, without being compiled; False: the arguments do not fit."""
+        own = self.__lockline_fields__
+        values = list(arguments)
+        for of in list(own.values())[len(values) :]:
+            value = by_name.pop(of.name, of.default)
+            if value is _ABSENT and of.default_factory is not _ABSENT:
+                value = of.default_factory()
+            values.append(value)
+        if by_name or len(values) > len(own) or any(value is _ABSENT for value in values):
+            return False
+        for name, value in zip(own, values, strict=True):
+            object.__setattr__(self, name, value)
+        return True
+
     def dataclass(*, frozen, slots=False, eq=True):
         """The library's decorator of the same name, for frozen classes without __post_init__."""
         if not frozen:
@@ -194,29 +212,30 @@ else:
         def decorate(cls):
             own = set(vars(cls))
             collected = _collect(cls)
-            made = cls
-            if slots:
-                made = _with_slots(cls, collected)
-            else:
-                for name, of in collected.items():
-                    if name in own and of.default is _ABSENT:
-                        delattr(cls, name)
-                    elif name in own:
-                        setattr(cls, name, of.default)
-            setattr(made, _OWN, collected)
+            calls = 0
 
             def first(self, *arguments, **by_name):
-                made.__init__ = _compile_init(made)
-                made.__init__(self, *arguments, **by_name)
+                nonlocal calls
+                calls += 1
+                if calls > _FEW or not _set_fields(self, arguments, dict(by_name)):
+                    made.__init__ = _compile_init(made)
+                    made.__init__(self, *arguments, **by_name)
 
-            made.__init__ = first
-            if "__match_args__" not in own:
-                made.__match_args__ = tuple(collected)
-            for name, method in (_SHARED | _COMPARED if eq else _SHARED).items():
-                if name not in own:
-                    setattr(made, name, method)
-            for name, descriptor in _LIBRARY.items():
-                setattr(made, name, descriptor)
+            more = {_OWN: collected, "__init__": first, **_LIBRARY}
+            shared = {"__match_args__": tuple(collected), **_SHARED, **(_COMPARED if eq else {})}
+            more.update((name, value) for name, value in shared.items() if name not in own)
+            if slots:
+                # At once: each attribute that is set later has Python look through the class.
+                made = _with_slots(cls, collected, more)
+                return made
+            made = cls
+            for name, of in collected.items():
+                if name in own and of.default is _ABSENT:
+                    delattr(cls, name)
+                elif name in own:
+                    setattr(cls, name, of.default)
+            for name, value in more.items():
+                setattr(made, name, value)
             return made
 
         return decorate
@@ -234,18 +253,26 @@ else:
         """Makes classes of named tuples, but for the base of all."""
 
         def __new__(cls, name, bases, body):
-            made = super().__new__(cls, name, bases, {"__slots__": (), **body})
+            # At once: each attribute that is set later has Python look through the class.
+            getters = {name: _tuplegetter(number, None) for number, name in enumerate(body.get("__annotations__", ()))}
+            made = super().__new__(cls, name, bases, {"__slots__": (), **body, **getters})
             if bases == (tuple,):
                 return made
             made._fields = made.__match_args__ = tuple(made.__annotations__)
             made._field_defaults = {name: body[name] for name in made._fields if name in body}
+            calls = 0
 
             def first(_, *arguments, **by_name):
+                nonlocal calls
+                calls += 1
+                if calls <= _FEW and not by_name and len(arguments) == len(made._fields):
+                    return tuple.__new__(made, arguments)
                 made.__new__ = staticmethod(_compile_new(made))
                 return made(*arguments, **by_name)
 
             made.__new__ = staticmethod(first)
-            for number, name in enumerate(made._fields):
+            # Python 3.14 makes annotations when they are asked for.
+            for number, name in enumerate(made._fields[len(getters) :], len(getters)):
                 setattr(made, name, _tuplegetter(number, None))
             return made
 

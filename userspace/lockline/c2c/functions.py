@@ -3,12 +3,12 @@
 
 import re
 from collections.abc import Iterable
-from functools import lru_cache
+from functools import cache, lru_cache
 
 from lockline.recording.rows import Frame
 from lockline.recording.stacks import is_lock_internal
 
-_UNLOCK = re.compile(
+_UNLOCK = (
     r".*([rR]elease|[eE]xit)\w*|(.*[.:])?\w*[uU]nlock\w*|(.*[.:])?(Slow)?Unlock\w*|_*up(_(read|write))?|__up(_\w+)?|rwsem_wake\w*|downgrade_write|percpu_up_\w+|__percpu_up_\w+"
 )
 # The C library's; absl, folly, TBB, Boost, jemalloc, tcmalloc; Go's sync and runtime; Rust's std and parking_lot.
@@ -29,40 +29,47 @@ _USER_LOCK = (
     # What people call their own ones.
     r"|(\w+_)?(spin|spinlock|ticket|mcs|clh|tas|ttas|mutex|rw|rwlock)_?((try|un)?lock|acquire|release|enter|exit)(_\w+)?"
 )
-# What it takes to be one of these, in lower case: to compile the names takes longer than to import many samples.
+# What it takes to be one of these, in lower case.
 _WORDS = ("lock", "mutex", "futex", "sem_wait", "tas", "monitor", "acquire", "release", "enter", "exit")
 # A spinlock and a count in one word of 64 bits, changed together.
-_LOCKREF = re.compile(r"_*lockref_(get|put|mark|lock)\w*")
+_LOCKREF = r"_*lockref_(get|put|mark|lock)\w*"
 # Methods of a class that is a lock by its name.
-_LOCK_CLASS = re.compile(
+_LOCK_CLASS = (
     r"\w*([mM]utex|[sS]pin_?[lL]ock|[rR][wW]_?[lL]ock|([tT]icket|(?i:mcs|clh|t?tas))_?[lL]ock)(_?([iI]mpl|[bB]ase|T))?"
 )
-_LOCK_METHOD = re.compile(r"~?\w*([lL]ock|[aA]cquire|[rR]elease|[eE]nter|[eE]xit)\w*")
+_LOCK_METHOD = r"~?\w*([lL]ock|[aA]cquire|[rR]elease|[eE]nter|[eE]xit)\w*"
 # Their lock is an argument, and first in line where the waiters' traffic is.
-_SLOW_PATH = re.compile(
+_SLOW_PATH = (
     r"(__pv_|native_)?queued_(spin|read|write)_lock_slowpath|_*raw_(spin|read|write)_(try)?lock\w*|do_raw_\w*lock\w*"
 )
 
 
 # What compilers add to a function's name.
-_ADDED = re.compile(r"\.(constprop|isra|part|cold|llvm|lto_priv|clone|\d).*|@.*", re.DOTALL)
+_ADDED = r"(?s)\.(constprop|isra|part|cold|llvm|lto_priv|clone|\d).*|@.*"
 # Longer names are of no lock that is known.
 _LONGEST = 256
 # Functions whose answer is kept: the same ones are asked about on line after line.
 _KEPT = 4096
 
 
+@cache
+def _compiled(pattern: str) -> re.Pattern[str]:
+    """Compiled when it is first needed: all of them take as long as the rules of a small report."""
+    return re.compile(pattern)
+
+
 def _word(symbol: str) -> str:
     # The wrapper of a paravirt function, which saves registers.
     word = symbol[:_LONGEST].removeprefix("__raw_callee_save_")
     # Parameters, but of a method in Go the receiver.
-    return _ADDED.sub("", word if ".(*" in word else word.partition("(")[0])
+    word = word if ".(*" in word else word.partition("(")[0]
+    return _compiled(_ADDED).sub("", word) if "." in word or "@" in word else word
 
 
 def _is_method_of_lock(word: str) -> bool:
     owner, _, method = word.rpartition("::")
     name = owner.partition("<")[0].rpartition("::")[2]
-    return bool(_LOCK_CLASS.fullmatch(name) and _LOCK_METHOD.fullmatch(method))
+    return bool(_compiled(_LOCK_CLASS).fullmatch(name) and _compiled(_LOCK_METHOD).fullmatch(method))
 
 
 def _may_be_users_lock(word: str) -> bool:
@@ -74,14 +81,14 @@ def _may_be_users_lock(word: str) -> bool:
 def _is_users_lock(word: str) -> bool:
     if not _may_be_users_lock(word):
         return False
-    # The library keeps what it has compiled.
-    return bool(re.fullmatch(_USER_LOCK, word) or _LOCKREF.fullmatch(word)) or _is_method_of_lock(word)
+    known = _compiled(_USER_LOCK).fullmatch(word) or _compiled(_LOCKREF).fullmatch(word)
+    return known is not None or _is_method_of_lock(word)
 
 
 @lru_cache(_KEPT)
 def is_unlock(symbol: str) -> bool:
     """Whether the function lets go of a lock that it is given."""
-    return bool(_UNLOCK.fullmatch(_word(symbol))) and is_lock_function(symbol)
+    return is_lock_function(symbol) and _compiled(_UNLOCK).fullmatch(_word(symbol)) is not None
 
 
 @lru_cache(_KEPT)
@@ -91,14 +98,14 @@ def is_lock_function(symbol: str) -> bool:
     return bool(word) and (is_lock_internal(Frame(0, word, 0, "")) or _is_users_lock(word))
 
 
-_LOCK_WORD = re.compile(r"([tT]ry_?)?([uU]n)?_?[lL]ock")
+_LOCK_WORD = r"([tT]ry_?)?([uU]n)?_?[lL]ock"
 
 
 @lru_cache(_KEPT)
 def _half(symbol: str) -> tuple[str, bool] | None:
     """A name without the word that says that it locks or unlocks, and whether it unlocks; None if it says neither."""
     word = _word(symbol)
-    match = _LOCK_WORD.search(word)
+    match = _compiled(_LOCK_WORD).search(word) if "ock" in word else None
     return (f"{word[: match.start()]}*{word[match.end() :]}", bool(match[2])) if match else None
 
 
@@ -112,4 +119,5 @@ def paired_locks(symbols: Iterable[str]) -> frozenset[str]:
 @lru_cache(_KEPT)
 def is_spin_function(symbol: str) -> bool:
     """Whether the function accesses nothing of a spinlock or rwlock but its word."""
-    return _SLOW_PATH.fullmatch(_word(symbol)) is not None
+    word = _word(symbol)
+    return "lock" in word and _compiled(_SLOW_PATH).fullmatch(word) is not None

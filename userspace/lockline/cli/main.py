@@ -7,7 +7,6 @@ Each command is a module with add_parser() and run(), which is imported when it 
 longer than a small report.
 """
 
-import gc
 import os
 import sys
 from collections.abc import Sequence
@@ -20,10 +19,6 @@ from lockline.base.errors import LocklineError
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Callable
-
-# So many objects are made before Python looks for cycles.  Reports have next to none, and at Python's 700 the search
-# takes a tenth of their time.
-_COLLECT_AFTER = 50_000
 
 # Their options are the collector's; record has no others.
 _COLLECTORS = ("record", "watch")
@@ -212,7 +207,6 @@ def _drop_output() -> None:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; gives the exit code.  Output goes to stdout, all else to stderr."""
-    gc.set_threshold(_COLLECT_AFTER)
     try:
         text, code = _run(sys.argv[1:] if argv is None else argv)
         if text:

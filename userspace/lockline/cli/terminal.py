@@ -14,11 +14,11 @@ _HEADINGS = (
     "ANSWER CAUSE UNCLEAR SURE WHO PROOF RULED UNKNOWN ALSO BESIDES IF STEPS COST WHY"
     " WORK FINDINGS LOCKS LINES MEMBERS CHANGES DO TIME TRUST MORE"
 )
-_HEADING = re.compile(rf"^({_HEADINGS.replace(' ', '|')})(?= |$)", re.MULTILINE)
+_HEADING = rf"(?m)^({_HEADINGS.replace(' ', '|')})(?= |$)"
 # The C locale, and what Python puts in its place.
 _C = ("C", "POSIX")
 _COERCED = ("C.UTF-8", "C.utf8", "UTF-8")
-_SURE = re.compile(r"^( \d )(high)( )", re.MULTILINE)
+_SURE = r"(?m)^( \d )(high)( )"
 
 
 def _size() -> tuple[int, int]:
@@ -71,8 +71,8 @@ def painted(text: str, choice: str) -> str:
     """A first screen as --color says: its headings in bold, sure findings in red."""
     if not wants_color(choice):
         return text
-    text = _HEADING.sub("\x1b[1m\\1\x1b[0m", text)
-    return _SURE.sub("\\1\x1b[31m\\2\x1b[0m\\3", text)
+    text = re.sub(_HEADING, "\x1b[1m\\1\x1b[0m", text)
+    return re.sub(_SURE, "\\1\x1b[31m\\2\x1b[0m\\3", text)
 
 
 def _pager() -> list[str]:

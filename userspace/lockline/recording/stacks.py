@@ -15,7 +15,7 @@ _PROBE = (
 
 # The functions that take locks, wait for them or release them.  With the wrappers below it is what
 # symbol_is_lock_internal() of the collector has, but for the probe and the scheduler.
-_INTERNAL = re.compile(
+_INTERNAL = (
     r"_*(raw_callee_save_+)?(pv_|native_)?queued_(spin|read|write)_(try)?(un)?lock\w*"
     r"|_*raw_(spin|read|write)_(try)?(un)?lock\w*|do_raw_\w*lock\w*"
     r"|resilient_\w*_lock\w*|rqspinlock_\w+|_*bpf_(res_)?spin_\w+|rust_helper_(spin|mutex)_\w+"
@@ -48,7 +48,7 @@ def is_probe(frame: Frame) -> bool:
 
 def is_lock_internal(frame: Frame) -> bool:
     """Whether the frame is a function that takes locks, not a user of one."""
-    return _INTERNAL.fullmatch(frame.symbol.partition(".")[0]) is not None
+    return _compiled(_INTERNAL).fullmatch(frame.symbol.partition(".")[0]) is not None
 
 
 def is_wrapper(frame: Frame) -> bool:

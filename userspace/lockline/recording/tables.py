@@ -7,6 +7,7 @@ several times faster than dataclasses: a report reads hundreds of thousands.
 """
 
 from collections.abc import Callable, Mapping
+from functools import cached_property
 from types import UnionType
 from typing import Any, TypeVar
 
@@ -29,14 +30,30 @@ class Column:
     default: int | str | None
 
 
-@dataclass(frozen=True, slots=True)
 class Table:
-    """A table; recordings before schema `since` lack it, and read as if it were empty."""
+    """A table; recordings before schema `since` lack it, and read as if it were empty.  row: the class of its rows."""
 
-    name: str
-    row: type
-    since: int
-    columns: tuple[Column, ...]
+    def __init__(
+        self,
+        name: str,
+        row: type,
+        since: int,
+        renamed: Mapping[str, str],
+        added: Mapping[str, tuple[int, int | str | None]],
+    ) -> None:
+        self.name = name
+        self.row = row
+        self.since = since
+        self._renamed = renamed
+        self._added = added
+
+    @cached_property
+    def columns(self) -> tuple[Column, ...]:
+        """Its columns, described when they are asked for: a report needs those of few tables."""
+        return tuple(
+            Column(self._renamed.get(field, field), field, types, *self._added.get(field, (self.since, None)))
+            for field, types in accepted_types(self.row).items()
+        )
 
     def present(self, schema: int) -> tuple[Column, ...]:
         """The columns that a recording of this schema has."""
@@ -68,21 +85,6 @@ def accepted_types(row: type) -> dict[str, tuple[type, ...]]:
     }
 
 
-def describe(
-    row: type, name: str, since: int, columns: Mapping[str, str], added: Mapping[str, tuple[int, int | str | None]]
-) -> Table:
-    """The description that the decorator table() makes."""
-    return Table(
-        name,
-        row,
-        since,
-        tuple(
-            Column(columns.get(field, field), field, types, *added.get(field, (since, None)))
-            for field, types in accepted_types(row).items()
-        ),
-    )
-
-
 def table(
     name: str,
     since: int = OLDEST_SCHEMA,
@@ -96,7 +98,7 @@ def table(
     """
 
     def decorate(row: type[Row]) -> type[Row]:
-        TABLES[name] = _BY_ROW[row] = describe(row, name, since, columns or {}, added or {})
+        TABLES[name] = _BY_ROW[row] = Table(name, row, since, columns or {}, added or {})
         return row
 
     return decorate
