@@ -5,8 +5,7 @@ import re
 from collections.abc import Iterable
 from functools import cache, lru_cache
 
-from lockline.recording.rows import Frame
-from lockline.recording.stacks import is_lock_internal
+from lockline.recording.stacks import takes_locks
 
 _UNLOCK = (
     r".*([rR]elease|[eE]xit)\w*|(.*[.:])?\w*[uU]nlock\w*|(.*[.:])?(Slow)?Unlock\w*|_*up(_(read|write))?|__up(_\w+)?|rwsem_wake\w*|downgrade_write|percpu_up_\w+|__percpu_up_\w+"
@@ -95,7 +94,7 @@ def is_unlock(symbol: str) -> bool:
 def is_lock_function(symbol: str) -> bool:
     """Whether the function works on a lock that it is given: takes it, waits for it, lets go of it."""
     word = _word(symbol)
-    return bool(word) and (is_lock_internal(Frame(0, word, 0, "")) or _is_users_lock(word))
+    return bool(word) and (takes_locks(word) or _is_users_lock(word))
 
 
 _LOCK_WORD = r"([tT]ry_?)?([uU]n)?_?[lL]ock"

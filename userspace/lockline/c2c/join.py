@@ -6,16 +6,18 @@ An address means something within one boot alone; across boots the name is the i
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from lockline.base.values import dataclass, replace
 from lockline.c2c.functions import is_lock_function
 from lockline.c2c.model import Line, LockOnLine
-from lockline.recording import rows
 from lockline.recording.code import unsigned
 from lockline.recording.memory import Symbol, code_symbols, frame_symbols
 from lockline.recording.reader import MetaValue, Recording
 from lockline.recording.stacks import without_internals, without_probe
+
+if TYPE_CHECKING:
+    from lockline.recording.rows import Lock
 
 # Facts of meta that tell one boot of one kernel from another; where both have one it must be the same.
 BOOT_FACTS = ("boot_id", "kernel_text_address")
@@ -153,7 +155,7 @@ def _frozen(groups: Mapping[Key, list[LockOnLine]]) -> dict[Key, tuple[LockOnLin
 
 
 def _callers(
-    recording: Recording, named: Mapping[int, rows.Lock]
+    recording: Recording, named: "Mapping[int, Lock]"
 ) -> tuple[dict[str, dict[str, int]], dict[str, dict[str, int]]]:
     """By name of lock: where functions have it (lowest return address), and their share of its sampled waits."""
     weights = sorted(recording.stack_weights(list(named)), key=lambda row: -row.wait_ns)[:MAX_STACKS]

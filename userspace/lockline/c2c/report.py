@@ -94,7 +94,7 @@ def open_c2c_report(
     tables = read_tables(recording)
     wanted = tables.lines[:top]
     locks = (
-        read_locks(locks_recording or recording, recording) if locks_recording or _has_locks(recording) else NO_LOCKS
+        read_locks(locks_recording or recording, recording) if locks_recording or recording.has_locks() else NO_LOCKS
     )
     told = list(notes)
     if locks_recording is not None:
@@ -127,10 +127,6 @@ def open_c2c_report(
                 yield _line_report(line, types, locks, head.coverage, buddy, head.machine.cpus, next(rest))
 
     return head, len(wanted), make
-
-
-def _has_locks(recording: Recording) -> bool:
-    return bool(recording.locks())
 
 
 def _join_note(locks: Locks) -> str:

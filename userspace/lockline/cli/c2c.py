@@ -193,7 +193,8 @@ def _report(arguments: "argparse.Namespace") -> str:
         from lockline.c2c.types_reader import find_types, read_program
         from lockline.recording.reader import open_recording
 
-        recording = opened.enter_context(open_recording(file))
+        # Of a text foreign words are in it; of perf.data our own collector has written every value.
+        recording = opened.enter_context(open_recording(file, made_here=kind_of(given) == "perf.data"))
         waits = opened.enter_context(open_recording(arguments.recording)) if arguments.recording else None
         types = find_types([recording] if waits is None else [recording, waits], arguments.btf)
         by_functions = arguments.by == "functions"

@@ -23,7 +23,9 @@ def _is_childs(number: int) -> bool:
     return bool(number // GROUP % 2)
 
 
-def _child(path: str, file: str, make: MakeLines, numbers: Sequence[int], addresses: bool) -> int:
+def _child(
+    path: str, made_here: bool, file: str, make: MakeLines, numbers: Sequence[int], addresses: bool
+) -> int:
     """Starts the child, which writes its lines to the file; gives its process."""
     child = os.fork()
     if child:
@@ -31,7 +33,7 @@ def _child(path: str, file: str, make: MakeLines, numbers: Sequence[int], addres
     code = 1
     try:
         # The connection is the parent's, and no good here.
-        with open_recording(path) as recording, open(file, "w", encoding="utf-8") as out:
+        with open_recording(path, made_here) as recording, open(file, "w", encoding="utf-8") as out:
             for text in _numbered(make(recording, numbers), numbers, addresses):
                 out.write(text + "\n")
         code = 0
@@ -52,7 +54,7 @@ def make_lines(recording: Recording, count: int, make: MakeLines, addresses: boo
     ours = [number for number in range(count) if not _is_childs(number)]
     theirs = [number for number in range(count) if _is_childs(number)]
     file = f"{directory}/lines"
-    child = _child(recording.path, file, make, theirs, addresses)
+    child = _child(recording.path, recording.made_here, file, make, theirs, addresses)
     try:
         own = list(_numbered(make(recording, ours), ours, addresses))
     finally:

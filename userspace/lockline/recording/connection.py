@@ -12,7 +12,6 @@ from contextlib import contextmanager
 
 from lockline.base.errors import RecordingError
 from lockline.base.files import SQLITE, is_regular
-from lockline.recording import memory_rows, rows  # noqa: F401 - they fill TABLES
 from lockline.recording.tables import OLDEST_SCHEMA, SCHEMA_VERSION, TABLES
 
 APPLICATION_ID = 0x6C6F636B
@@ -161,8 +160,8 @@ def _schema_text() -> str:
         return ""
 
 
-def check_schema(path: str, connection: sqlite3.Connection) -> int:
-    """Gives the schema's version, if all of its tables are there."""
+def schema_of(path: str, connection: sqlite3.Connection) -> int:
+    """Gives the schema's version, if it is a recording of one that is known."""
     (application,) = connection.execute("PRAGMA application_id").fetchone()
     (schema,) = connection.execute("PRAGMA user_version").fetchone()
     if application != APPLICATION_ID:
@@ -173,6 +172,13 @@ def check_schema(path: str, connection: sqlite3.Connection) -> int:
         )
     if schema < OLDEST_SCHEMA:
         raise damaged(path, f"schema {schema} does not exist")
+    return int(schema)
+
+
+def check_tables(path: str, connection: sqlite3.Connection, schema: int) -> None:
+    """Raises RecordingError unless all tables of the schema are there."""
+    from lockline.recording import memory_rows, rows  # noqa: F401 - they fill TABLES
+
     # A view or a computed column in a table's place could run for ever.
     tables = {
         name: sql
@@ -190,4 +196,3 @@ def check_schema(path: str, connection: sqlite3.Connection) -> int:
         missing = {column.name for column in table.present(schema)} - plain
         if missing:
             raise damaged(path, f"no column {table.name}.{min(missing)}")
-    return int(schema)

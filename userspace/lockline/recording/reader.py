@@ -11,14 +11,19 @@ import sqlite3
 import struct
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from lockline.base.errors import RecordingError
 from lockline.base.files import plain_path
-from lockline.recording import rows
+from lockline.base.late import Late
 from lockline.recording.conditions import Condition, among, between, where
-from lockline.recording.connection import FAULTS, check_header, check_schema, connected, damaged
+from lockline.recording.connection import FAULTS, check_header, check_tables, connected, damaged, schema_of
 from lockline.recording.tables import Row, accepted_types, table_of
+
+if TYPE_CHECKING:
+    from lockline.recording import rows
+else:
+    rows = Late("lockline.recording.rows")
 
 _MAX_INTEGER = (1 << 63) - 1
 _MAX_ROW_TYPES = 1024
@@ -57,9 +62,10 @@ class Recording:
     Every method raises RecordingError if what it reads is damaged.
     """
 
-    def __init__(self, path: str, connection: sqlite3.Connection, schema: int) -> None:
+    def __init__(self, path: str, connection: sqlite3.Connection, schema: int, made_here: bool = False) -> None:
         self.path = path
         self.schema = schema
+        self.made_here = made_here
         self._connection = connection
 
     @contextmanager
@@ -93,6 +99,9 @@ class Recording:
 
         query: SQL made of constants and integers.  table: what a fault is said to be in.
         """
+        if self.made_here:
+            yield from self.raw(query)
+            return
         accepted: set[tuple[type, ...]] = set()
         try:
             # Not by raw(): of tens of thousands of rows a generator in a generator is felt.
@@ -137,19 +146,19 @@ class Recording:
             facts[name] = value
         return facts
 
-    def probes(self) -> list[rows.Probe]:
+    def probes(self) -> "list[rows.Probe]":
         """The plan, by signal."""
         return list(self.table(rows.Probe, order="signal"))
 
-    def programs(self) -> list[rows.Program]:
+    def programs(self) -> "list[rows.Program]":
         """Run counts and run times of the BPF programs."""
         return list(self.table(rows.Program, order="name"))
 
-    def costs(self) -> list[rows.Cost]:
+    def costs(self) -> "list[rows.Cost]":
         """Own cost of the collector."""
         return list(self.table(rows.Cost, order="name"))
 
-    def losses(self) -> list[rows.Loss]:
+    def losses(self) -> "list[rows.Loss]":
         """What was seen and did not become a wait."""
         return list(self.table(rows.Loss, order="name"))
 
@@ -161,20 +170,24 @@ class Recording:
         """Names of the kinds by id."""
         return {row.id: row.name for row in self.table(rows.Kind, order="id")}
 
-    def locks(self, span: Span | None = None) -> dict[int, rows.Lock]:
+    def has_locks(self) -> bool:
+        """Whether any lock is in it."""
+        return any(True for _ in self.raw("SELECT 1 FROM lock LIMIT 1"))
+
+    def locks(self, span: Span | None = None) -> "dict[int, rows.Lock]":
         """All locks by id, or those that were waited for in these intervals."""
         waited = None if span is None else Condition(f"id IN (SELECT lock FROM wait_interval{where(_within(span))})")
         return {row.id: row for row in self.table(rows.Lock, waited)}
 
-    def intervals(self, newest: int | None = None) -> list[rows.Interval]:
+    def intervals(self, newest: int | None = None) -> "list[rows.Interval]":
         """The intervals, oldest first; or so many of the newest, newest first."""
         return list(self.table(rows.Interval, order="id" if newest is None else "id DESC", limit=newest))
 
-    def lock_totals(self, kinds: Sequence[int] | None = None) -> Iterator[rows.LockTotal]:
+    def lock_totals(self, kinds: Sequence[int] | None = None) -> "Iterator[rows.LockTotal]":
         """Whole run, by lock and kind."""
         return self.table(rows.LockTotal, _member("kind", kinds))
 
-    def cpu_totals(self, kinds: Sequence[int] | None = None) -> Iterator[rows.CpuTotal]:
+    def cpu_totals(self, kinds: Sequence[int] | None = None) -> "Iterator[rows.CpuTotal]":
         """Whole run, by CPU and kind."""
         return self.table(rows.CpuTotal, _member("kind", kinds))
 
@@ -184,7 +197,7 @@ class Recording:
         locks: Sequence[int] | None = None,
         cpus: Sequence[int] | None = None,
         kinds: Sequence[int] | None = None,
-    ) -> Iterator[rows.Cell]:
+    ) -> "Iterator[rows.Cell]":
         """By lock, kind and CPU: of the whole run, or one row per interval of a span."""
         table = "cell_total" if span is None else "wait_interval"
         query = f"SELECT {table_of(rows.Cell).select(self.schema)} FROM {table}" + where(
@@ -195,7 +208,7 @@ class Recording:
         )
         return self.select(rows.Cell, table, query)
 
-    def interval_sums(self, longest_ns: int | None) -> Iterator[rows.IntervalSum]:
+    def interval_sums(self, longest_ns: int | None) -> "Iterator[rows.IntervalSum]":
         """By interval, lock and kind, over the CPUs; without rows that have a wait longer than longest_ns."""
         longest = _MAX_INTEGER if longest_ns is None else min(longest_ns, _MAX_INTEGER)
         query = f"""
@@ -204,7 +217,7 @@ class Recording:
             GROUP BY interval, lock, kind"""
         return self.select(rows.IntervalSum, "wait_interval", query)
 
-    def interval_cells(self, span: Span) -> Iterator[rows.IntervalCell]:
+    def interval_cells(self, span: Span) -> "Iterator[rows.IntervalCell]":
         """By interval, lock, kind and CPU, of the intervals of a span; rows that no recording can have are left out."""
         query = f"""
             SELECT interval, lock, kind, cpu, wait_ns FROM wait_interval
@@ -217,7 +230,7 @@ class Recording:
         locks: Sequence[int] | None = None,
         kinds: Sequence[int] | None = None,
         sound: bool = False,
-    ) -> list[rows.TaskWeight]:
+    ) -> "list[rows.TaskWeight]":
         """What the samples of each task stand for, and the lock and kind that it waited longest for.
 
         sound: impossible_samples() found none, so that they need not be looked for again.
@@ -232,7 +245,7 @@ class Recording:
             GROUP BY waiter"""
         return list(self.select(rows.TaskWeight, table, query))
 
-    def _task_totals(self, table: str, chosen: str) -> list[rows.TaskWeight]:
+    def _task_totals(self, table: str, chosen: str) -> "list[rows.TaskWeight]":
         """The same of a table whose key begins with the task: nothing is sorted, where a large machine has much."""
         query = f"""
             SELECT waiter, samples, waits, wait_ns, (
@@ -253,7 +266,7 @@ class Recording:
 
     def stack_weights(
         self, locks: Sequence[int], span: Span | None = None, sound: bool = False
-    ) -> list[rows.StackWeight]:
+    ) -> "list[rows.StackWeight]":
         """What the samples of these locks stand for, by lock, kind and stack (0: samples without one).
 
         sound: as of task_weights().
@@ -279,7 +292,7 @@ class Recording:
             if any(stack.frames[at : at + 8] in there for at in range(0, len(stack.frames), 8))
         ]
 
-    def samples_of(self, stacks: Sequence[int]) -> Iterator[rows.StackSample]:
+    def samples_of(self, stacks: Sequence[int]) -> "Iterator[rows.StackSample]":
         """What the samples with these kernel stacks stand for, of the whole run, by task, lock, kind and stack."""
         query = f"""
             SELECT waiter, lock, kind, stack, SUM(wait_ns) FROM sample_total
@@ -306,7 +319,7 @@ class Recording:
         cpus: Sequence[int] | None = None,
         kinds: Sequence[int] | None = None,
         waiters: Sequence[int] | None = None,
-    ) -> tuple[list[rows.Outlier], int, int]:
+    ) -> "tuple[list[rows.Outlier], int, int]":
         """The longest `limit` waits over the threshold, longest first, of those no longer than longest_ns.
 
         Also gives how many of them there are in all, and how many are longer or negative.
@@ -328,7 +341,7 @@ class Recording:
         )
         return list(longest), every - left_out, left_out
 
-    def open_waits(self) -> list[rows.OpenWait]:
+    def open_waits(self) -> "list[rows.OpenWait]":
         """Waits in progress when the last interval ended, oldest first."""
         return list(self.table(rows.OpenWait, order="age_ns DESC, tid"))
 
@@ -336,14 +349,14 @@ class Recording:
         """The story of the investigation that made the recording, as JSON; None if there was none."""
         return next((row.document for row in self.table(rows.Investigation, order="id", limit=1)), None)
 
-    def waiters(self, ids: Sequence[int] | None = None) -> dict[int, rows.Waiter]:
+    def waiters(self, ids: Sequence[int] | None = None) -> "dict[int, rows.Waiter]":
         """All tasks that waited in a sample or an outlier, or those of these ids, by id."""
         query = f"""
             SELECT waiter.id, tid, tgid, comm, ifnull(path, ''), waiter.cgroup
             FROM waiter LEFT JOIN cgroup ON cgroup.id = waiter.cgroup{where(_member("waiter.id", ids))}"""
         return {row.id: row for row in self.select(rows.Waiter, "waiter", query)}
 
-    def stacks(self, ids: Sequence[int]) -> dict[int, tuple[rows.Frame, ...]]:
+    def stacks(self, ids: Sequence[int]) -> "dict[int, tuple[rows.Frame, ...]]":
         """The frames of the stacks of these ids, leaf first; ids without a stack are left out."""
         addresses: dict[int, tuple[int, tuple[int, ...]]] = {}
         for stack in self.table(rows.Stack, among("id", ids)):
@@ -363,8 +376,10 @@ class Recording:
 
 
 @contextmanager
-def open_recording(path: str | os.PathLike[str]) -> Iterator[Recording]:
+def open_recording(path: str | os.PathLike[str], made_here: bool = False) -> Iterator[Recording]:
     """Open a recording for reading, finished or still being written.
+
+    made_here: our own collector has just made it where nobody else can write, so that its values need no checks.
 
     Raises RecordingError if it cannot be opened, is no recording, truncated, damaged, or of a newer schema.
     """
@@ -374,9 +389,11 @@ def open_recording(path: str | os.PathLike[str]) -> Iterator[Recording]:
         try:
             check_header(file)
             connection = opened.enter_context(connected(file))
-            schema = check_schema(file, connection)
+            schema = schema_of(file, connection)
+            if not made_here:
+                check_tables(file, connection, schema)
         except FAULTS as error:
             raise damaged(file, error) from error
         except OSError as error:
             raise RecordingError(f"{file}: cannot be read: {error.strerror}") from error
-        yield Recording(file, connection, schema)
+        yield Recording(file, connection, schema, made_here)

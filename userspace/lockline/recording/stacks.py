@@ -4,8 +4,10 @@
 import re
 from collections.abc import Sequence
 from functools import cache
+from typing import TYPE_CHECKING
 
-from lockline.recording.rows import Frame
+if TYPE_CHECKING:
+    from lockline.recording.rows import Frame
 
 _PROBE = (
     r"ftrace_trampoline"
@@ -41,22 +43,27 @@ def _compiled(pattern: str) -> re.Pattern[str]:
     return re.compile(pattern)
 
 
-def is_probe(frame: Frame) -> bool:
+def is_probe(frame: "Frame") -> bool:
     """Whether the frame belongs to the probe, not to what was probed."""
     return frame.module == "bpf" or _compiled(_PROBE).fullmatch(frame.symbol.partition(".")[0]) is not None
 
 
-def is_lock_internal(frame: Frame) -> bool:
+def takes_locks(symbol: str) -> bool:
+    """Whether a function of the kernel is one that takes locks, not a user of one."""
+    return _compiled(_INTERNAL).fullmatch(symbol.partition(".")[0]) is not None
+
+
+def is_lock_internal(frame: "Frame") -> bool:
     """Whether the frame is a function that takes locks, not a user of one."""
-    return _compiled(_INTERNAL).fullmatch(frame.symbol.partition(".")[0]) is not None
+    return takes_locks(frame.symbol)
 
 
-def is_wrapper(frame: Frame) -> bool:
+def is_wrapper(frame: "Frame") -> bool:
     """Whether the frame is a function around one lock, so that its caller is who uses the lock."""
     return _compiled(_WRAPPER).fullmatch(frame.symbol.partition(".")[0]) is not None
 
 
-def without_probe(frames: Sequence[Frame]) -> tuple[Frame, ...]:
+def without_probe(frames: "Sequence[Frame]") -> "tuple[Frame, ...]":
     """The frames from the first one that is not the probe's; all if there would be none left."""
     for index, frame in enumerate(frames):
         if not is_probe(frame):
@@ -64,10 +71,10 @@ def without_probe(frames: Sequence[Frame]) -> tuple[Frame, ...]:
     return tuple(frames)
 
 
-def without_internals(frames: Sequence[Frame]) -> tuple[Frame, ...]:
+def without_internals(frames: "Sequence[Frame]") -> "tuple[Frame, ...]":
     """The frames from the caller of the lock's functions on; all if there would be none left."""
 
-    def is_own(frame: Frame) -> bool:
+    def is_own(frame: "Frame") -> bool:
         return is_lock_internal(frame) or is_wrapper(frame)
 
     for index, frame in enumerate(frames):
