@@ -266,16 +266,26 @@ static int find_text(struct recording *recording, sqlite3_stmt *statement, char 
 	return err;
 }
 
+/* NULL if it cannot be prepared: running it tells that then. */
+static sqlite3_stmt *statement_of(struct recording *recording, enum statement which)
+{
+	if (!recording->statements[which])
+		prepare(recording, sql[which], &recording->statements[which]);
+	return recording->statements[which];
+}
+
 /* The statement with its first argument, and its second, if those are integers. */
 static sqlite3_stmt *with(struct recording *recording, enum statement which, __s64 first)
 {
-	sqlite3_bind_int64(recording->statements[which], 1, first);
-	return recording->statements[which];
+	sqlite3_stmt *statement = statement_of(recording, which);
+
+	sqlite3_bind_int64(statement, 1, first);
+	return statement;
 }
 
 static sqlite3_stmt *with_two(struct recording *recording, enum statement which, __s64 first, __s64 second)
 {
-	sqlite3_bind_int64(recording->statements[which], 2, second);
+	sqlite3_bind_int64(statement_of(recording, which), 2, second);
 	return with(recording, which, first);
 }
 
@@ -283,6 +293,9 @@ int recording_put_row(struct recording *recording, enum recording_table table, c
 {
 	int err;
 
+	/* An import writes few of the tables. */
+	if (!recording->rows[table] && prepare_row(recording, table) != SQLITE_OK)
+		return recording_failed(recording, "write");
 	bind_row(recording->rows[table], table, row);
 	err = run(recording, recording->rows[table]);
 	recording->interval |= table == TABLE_INTERVAL && !err;
@@ -337,8 +350,10 @@ int recording_put_number(struct recording *recording, const char *name, __s64 nu
 
 int recording_add_memory_wait(struct recording *recording, const struct recorded_memory_wait *row)
 {
-	bind_row(recording->statements[ADD_MEMORY_WAIT], TABLE_MEMORY_WAIT, row);
-	return run(recording, recording->statements[ADD_MEMORY_WAIT]);
+	sqlite3_stmt *statement = statement_of(recording, ADD_MEMORY_WAIT);
+
+	bind_row(statement, TABLE_MEMORY_WAIT, row);
+	return run(recording, statement);
 }
 
 __s64 recording_find_waiter(struct recording *recording, __u32 tid, __u32 tgid, const char *comm, __u64 cgroup)
@@ -391,7 +406,7 @@ __s64 recording_has_frame(struct recording *recording, __u32 tgid, __u64 address
 
 __s64 recording_last_outlier(struct recording *recording)
 {
-	return find(recording, recording->statements[FIND_OUTLIER]);
+	return find(recording, statement_of(recording, FIND_OUTLIER));
 }
 
 __s64 recording_hot_lock(struct recording *recording, __u32 rank)
@@ -443,7 +458,7 @@ int recording_place_outliers(struct recording *recording, __s64 interval)
 
 int recording_age_episodes(struct recording *recording)
 {
-	return run(recording, recording->statements[AGE_EPISODES]);
+	return run(recording, statement_of(recording, AGE_EPISODES));
 }
 
 int recording_set_frame_name(struct recording *recording, __u32 tgid, __u64 address, const char *symbol, __u64 offset,

@@ -8,7 +8,8 @@ from functools import cache, lru_cache
 from lockline.recording.stacks import takes_locks
 
 _UNLOCK = (
-    r".*([rR]elease|[eE]xit)\w*|(.*[.:])?\w*[uU]nlock\w*|(.*[.:])?(Slow)?Unlock\w*|_*up(_(read|write))?|__up(_\w+)?|rwsem_wake\w*|downgrade_write|percpu_up_\w+|__percpu_up_\w+"
+    r".*([rR]elease|[eE]xit)\w*|(.*[.:])?\w*[uU]nlock\w*|(.*[.:])?(Slow)?Unlock\w*"
+    r"|_*up(_(read|write))?|__up(_\w+)?|rwsem_wake\w*|downgrade_write|percpu_up_\w+|__percpu_up_\w+"
 )
 # The C library's; absl, folly, TBB, Boost, jemalloc, tcmalloc; Go's sync and runtime; Rust's std and parking_lot.
 _USER_LOCK = (

@@ -23,9 +23,7 @@ def _is_childs(number: int) -> bool:
     return bool(number // GROUP % 2)
 
 
-def _child(
-    path: str, made_here: bool, file: str, make: MakeLines, numbers: Sequence[int], addresses: bool
-) -> int:
+def _child(path: str, made_here: bool, file: str, make: MakeLines, numbers: Sequence[int], addresses: bool) -> int:
     """Starts the child, which writes its lines to the file; gives its process."""
     child = os.fork()
     if child:
