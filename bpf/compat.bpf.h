@@ -22,8 +22,8 @@ extern void bpf_preempt_disable(void) __ksym __weak;
 extern void bpf_preempt_enable(void) __ksym __weak;
 
 /*
- * Of a function of whole numbers: the verifier walks it once, not at each call.  From 6.10 to 6.14 (81f1d7a583fa) none
- * may be called behind stay_on_cpu().
+ * Of a function of whole numbers and structures: the verifier walks it once, not at each call.  From 6.10 to 6.14
+ * (81f1d7a583fa) none may be called behind stay_on_cpu().
  */
 #define VERIFIED_ONCE __weak __noinline
 

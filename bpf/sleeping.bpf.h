@@ -48,7 +48,7 @@ static __always_inline void release_sleeper(struct sleep_slot *slot, __u32 index
 }
 
 /* As samples_sleeper(), for a lock without a row at home. */
-static __noinline int samples_away(struct cpu_state *state, __u64 lock, __u32 kind)
+static __noinline int samples_away(struct cpu_state *state, __u64 lock, __u32 kind, bool held)
 {
 	__u32 index = ROW_CAN_BE_CLAIMED, asleep;
 	struct wait_row *row;
@@ -58,13 +58,13 @@ static __noinline int samples_away(struct cpu_state *state, __u64 lock, __u32 ki
 	if (kind != KIND_MUTEX_SPIN) {
 		if (!kind_recorded(kind))
 			return 0;
-		row = row_at(probe_rows(state, lock, kind));
+		row = row_at(probe_rows(state, lock, kind, held));
 		return row && takes_sample(state, row);
 	}
 	if (kind_recorded(KIND_MUTEX_SPIN))
-		index = search_row(state, lock, KIND_MUTEX_SPIN);
+		index = search_row(state, lock, KIND_MUTEX_SPIN, held);
 	if (index >= ROW_NO_PLACE && kind_recorded(KIND_MUTEX)) {
-		asleep = search_row(state, lock, KIND_MUTEX);
+		asleep = search_row(state, lock, KIND_MUTEX, held);
 		if (asleep < ROW_NO_PLACE || !kind_recorded(KIND_MUTEX_SPIN))
 			index = asleep;
 	}
@@ -79,12 +79,12 @@ static __noinline int samples_away(struct cpu_state *state, __u64 lock, __u32 ki
  * spinning or by sleeping, and a row for each would be one too many: until it
  * sleeps it looks at the rows that there are.
  */
-static __always_inline bool samples_sleeper(struct cpu_state *state, __u64 lock, __u32 kind)
+static __always_inline bool samples_sleeper(struct cpu_state *state, __u64 lock, __u32 kind, bool held)
 {
 	__u64 key = row_key(lock, kind);
 	struct wait_row *row = row_at(home_row(state, key));
 
-	return row && row->key == key ? takes_sample(state, row) : samples_away(state, lock, kind);
+	return row && row->key == key ? takes_sample(state, row) : samples_away(state, lock, kind, held);
 }
 
 /* Depth at which a new begin is kept, or -1 if it only repeats the wait in flight. */
@@ -103,7 +103,7 @@ static __always_inline __s32 sleep_depth(struct cpu_state *state, struct sleep_s
 			last->kind = KIND_MUTEX;
 			/* Its row, while the lock is not held. */
 			if (kind_recorded(KIND_MUTEX))
-				find_row(state, lock, KIND_MUTEX, &row_index);
+				find_row(state, lock, KIND_MUTEX, &row_index, slow_path);
 		}
 		count(state, COUNT_REPEATED, 1);
 		return -1;
@@ -199,7 +199,7 @@ static __noinline int begin_sleeping(void *ctx, struct cpu_state *state, __u64 l
 	wait->lock = lock;
 	wait->kind = kind;
 	wait->begin_cpu = bpf_get_smp_processor_id();
-	wait->flags = (samples_sleeper(state, lock, kind & (KIND_COUNT - 1)) ? SLEEP_SAMPLED : 0) |
+	wait->flags = (samples_sleeper(state, lock, kind & (KIND_COUNT - 1), slow_path) ? SLEEP_SAMPLED : 0) |
 		      (slow_path ? SLEEP_SLOW_PATH : 0);
 	if (wait->flags & SLEEP_SAMPLED) {
 		__u32 frames = walk_stacks(ctx, state, index * SLEEP_DEPTH + depth, false);
@@ -240,7 +240,7 @@ static __always_inline void record_sleep(void *ctx, struct cpu_state *state, __u
 		return;
 	}
 	/* Looked for again: the waiter may have moved, and a mutex may have changed its kind. */
-	row = find_row(state, ended.lock, ended.kind, &row_index);
+	row = find_row(state, ended.lock, ended.kind, &row_index, true);
 	if (!row)
 		return;
 	ended.other_row = is_other_row(state, row_index);

@@ -157,12 +157,12 @@ static __always_inline __u32 spinlock_kind(void *ctx, struct cpu_state *state, _
 	if (home->key == resilient_key)
 		return KIND_RQSPINLOCK;
 	if (home->key) {
-		__u32 found = is_shut_out(home, key) ? ROW_NO_PLACE : search_row(state, lock, KIND_SPINLOCK);
+		__u32 found = is_shut_out(home, key) ? ROW_NO_PLACE : search_row(state, lock, KIND_SPINLOCK, false);
 
 		/* Looked for once for a row, never for a lock that gets none. */
 		if (found < ROW_NO_PLACE || is_shut_out(home, resilient_key))
 			return KIND_SPINLOCK;
-		if (search_row(state, lock, KIND_RQSPINLOCK) < ROW_NO_PLACE)
+		if (search_row(state, lock, KIND_RQSPINLOCK, false) < ROW_NO_PLACE)
 			return KIND_RQSPINLOCK;
 		if (found == ROW_NO_PLACE)
 			return KIND_SPINLOCK;
@@ -271,7 +271,7 @@ static __noinline int begin_spinning(void *ctx, struct cpu_state *state, __u64 l
 		return 0;
 	depth = (state->spin_depth ? live_depth(state, lock) : 0) & (SPIN_DEPTH - 1);
 	slot = &state->spin[depth];
-	row = find_row(state, lock, kind, &row_index);
+	row = find_row(state, lock, kind, &row_index, false);
 	if (!row)
 		return 0;
 	push_spinning(state, slot, depth, lock);

@@ -133,7 +133,7 @@ static long look_at_row(__u32 turn, struct row_search *search)
  * In a loop of the kernel's, whose body it verifies once: bpf_loop(), 5.17 (e6f2dd0f8067).  Unrolled, the verifier
  * walked 100,000 instructions at each start.
  */
-static __noinline __u32 search_rows(struct cpu_state *state, __u64 lock, __u32 kind, bool claim)
+static __always_inline __u32 search_all_rows(struct cpu_state *state, __u64 lock, __u32 kind, bool claim)
 {
 	struct row_search search = {.state = state, .key = row_key(lock, kind), .found = ROW_NO_PLACE, .claim = claim};
 
@@ -157,10 +157,24 @@ static __noinline __u32 search_rows(struct cpu_state *state, __u64 lock, __u32 k
 	return search.found;
 }
 
-/* Index of the row of (lock, kind) when it is not at home: found, or claimed, or the row of unnamed locks. */
-static __always_inline __u32 probe_rows(struct cpu_state *state, __u64 lock, __u32 kind)
+/* In search.bpf.h: the verifier walks it once, and not for each way there, which was half of its work at each start. */
+__u32 search_rows_once(struct cpu_state *state, __u64 lock, __u32 kind, bool claim);
+
+static __noinline __u32 search_rows_here(struct cpu_state *state, __u64 lock, __u32 kind, bool claim)
 {
-	__u32 index = search_rows(state, lock, kind, true);
+	return search_all_rows(state, lock, kind, claim);
+}
+
+/* held: behind stay_on_cpu(), where no function may be called that is VERIFIED_ONCE. */
+static __always_inline __u32 search_rows(struct cpu_state *state, __u64 lock, __u32 kind, bool claim, bool held)
+{
+	return held ? search_rows_here(state, lock, kind, claim) : search_rows_once(state, lock, kind, claim);
+}
+
+/* Index of the row of (lock, kind) when it is not at home: found, or claimed, or the row of unnamed locks. */
+static __always_inline __u32 probe_rows(struct cpu_state *state, __u64 lock, __u32 kind, bool held)
+{
+	__u32 index = search_rows(state, lock, kind, true, held);
 	struct wait_row *home;
 
 	if (index != ROW_NO_PLACE)
@@ -172,9 +186,9 @@ static __always_inline __u32 probe_rows(struct cpu_state *state, __u64 lock, __u
 }
 
 /* As probe_rows(), but claims none. */
-static __always_inline __u32 search_row(struct cpu_state *state, __u64 lock, __u32 kind)
+static __always_inline __u32 search_row(struct cpu_state *state, __u64 lock, __u32 kind, bool held)
 {
-	return search_rows(state, lock, kind, false);
+	return search_rows(state, lock, kind, false, held);
 }
 
 /* Whether the look at one row says that the lock of `key` has none, nor a place for one. */
@@ -184,7 +198,8 @@ static __always_inline bool is_shut_out(const struct wait_row *home, __u64 key)
 }
 
 /* As probe_rows(), with the short way home in line: nearly every wait takes it. */
-static __always_inline struct wait_row *find_row(struct cpu_state *state, __u64 lock, __u32 kind, __u32 *index)
+static __always_inline struct wait_row *find_row(struct cpu_state *state, __u64 lock, __u32 kind, __u32 *index,
+						 bool held)
 {
 	__u64 key = row_key(lock, kind);
 	struct wait_row *row;
@@ -193,7 +208,7 @@ static __always_inline struct wait_row *find_row(struct cpu_state *state, __u64 
 	row = row_at(*index);
 	if (row && row->key == key)
 		return row;
-	*index = probe_rows(state, lock, kind);
+	*index = probe_rows(state, lock, kind, held);
 	return row_at(*index);
 }
 

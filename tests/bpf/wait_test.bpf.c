@@ -11,6 +11,7 @@ __u64 clock_ns;
 
 #define bpf_ktime_get_ns() (clock_ns)
 #include "release.bpf.h"
+#include "search.bpf.h"
 #include "context.bpf.h"
 #include "memory.bpf.h"
 
