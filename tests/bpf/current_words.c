@@ -8,6 +8,7 @@
 
 #include "current_words.h"
 #include "lockline.skel.h"
+#include "names/btf_members.h"
 #include "names/lock_names.h"
 
 /* By the programs that are run for the collector and never attached. */
@@ -16,6 +17,7 @@ static int read_current_words(struct lockline_bpf *bpf, __u64 *words, int cpus)
 	struct bpf_program *program;
 	struct lock_names *names;
 	struct symbols *symbols;
+	struct types *types;
 	int err;
 
 	bpf_object__for_each_program(program, bpf->obj)
@@ -23,12 +25,16 @@ static int read_current_words(struct lockline_bpf *bpf, __u64 *words, int cpus)
 	err = lockline_bpf__load(bpf) ?: symbols_open(&symbols);
 	if (err)
 		return err;
-	err = lock_names_open(&names, symbols, bpf);
+	err = types_open(&types);
+	if (err)
+		types = NULL;
+	err = lock_names_open(&names, symbols, types, bpf);
 	if (!err) {
 		for (int cpu = 0; cpu < cpus; cpu++)
 			words[cpu] = lock_names_current_task(names, cpu);
 		lock_names_close(names);
 	}
+	types_close(types);
 	symbols_close(symbols);
 	return err;
 }

@@ -26,6 +26,7 @@
 struct live {
 	struct lock_names *names;
 	struct symbols *symbols;
+	struct types *types;
 	__u64 task;
 };
 
@@ -252,7 +253,9 @@ int main(void)
 	if (!err)
 		err = symbols_open(&live.symbols);
 	if (!err)
-		err = lock_names_open(&live.names, live.symbols, bpf);
+		err = types_open(&live.types);
+	if (!err)
+		err = lock_names_open(&live.names, live.symbols, live.types, bpf);
 	if (!err)
 		err = show_run_queues(&live);
 	if (!err) {
@@ -261,6 +264,7 @@ int main(void)
 		err = show_files(&live);
 	}
 	lock_names_close(live.names);
+	types_close(live.types);
 	symbols_close(live.symbols);
 	lockline_bpf__destroy(bpf);
 	return err ? 1 : 0;

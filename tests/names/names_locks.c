@@ -119,6 +119,7 @@ static struct lock_names *machine_of(const char *text)
 	struct lock_names *names = calloc(1, sizeof(*names));
 	char path[] = "/tmp/names_test.XXXXXX";
 	struct symbols *symbols;
+	struct types *types;
 	int fd = mkstemp(path);
 
 	expect(names);
@@ -128,7 +129,8 @@ static struct lock_names *machine_of(const char *text)
 	expect_number(symbols_open_file(&symbols, path), 0);
 	unlink(path);
 	names->symbols = symbols;
-	expect_number(types_open_btf(&names->types, make_types()), 0);
+	expect_number(types_open_btf(&types, make_types()), 0);
+	names->types = types;
 	names->percpu = (struct percpu){.cpus = 4, .size = 4096, .bases = calloc(4, sizeof(__u64))};
 	for (int i = 0; i < 4; i++)
 		names->percpu.bases[i] = PERCPU + i * 65536ull;
@@ -148,9 +150,11 @@ static struct lock_names *machine(void)
 
 static void close_machine(struct lock_names *names)
 {
+	struct types *types = (struct types *)names->types;
 	struct symbols *symbols = (struct symbols *)names->symbols;
 
 	lock_names_close(names);
+	types_close(types);
 	symbols_close(symbols);
 }
 

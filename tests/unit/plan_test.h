@@ -14,7 +14,7 @@
 
 /* plan_make() is not run here: these tests make up the evidence. */
 void evidence_collect(struct evidence *evidence, const struct options *options, const struct symbols *symbols,
-		      bool thorough)
+		      struct types **types, bool thorough)
 {
 	abort();
 }

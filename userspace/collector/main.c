@@ -6,6 +6,7 @@
 #include "kernel/cpu_pairs.h"
 #include "cli/message.h"
 #include "cli/command_line.h"
+#include "names/btf_members.h"
 #include "perfdata/perfdata_import.h"
 #include "kernel/plan_json.h"
 #include "kernel/plan_make.h"
@@ -23,13 +24,14 @@ static int doctor(const struct options *options)
 {
 	struct cpu_pairs *pairs = NULL;
 	struct symbols *symbols = NULL;
+	struct types *types = NULL;
 	char kept[PLAN_TEXT];
 	struct plan plan;
 	int err = symbols_open(&symbols);
 
 	if (err)
 		message("cannot read the kernel's symbols: %s", strerror(-err));
-	err = plan_make(&plan, options, symbols);
+	err = plan_make(&plan, options, symbols, &types);
 	if (!err) {
 		privileges_expected(options, kept, sizeof(kept));
 		plan_put_fact(&plan, "privileges_kept", kept);
@@ -39,6 +41,7 @@ static int doctor(const struct options *options)
 	if (!err)
 		err = plan_print_json(&plan, pairs);
 	cpu_pairs_close(pairs);
+	types_close(types);
 	symbols_close(symbols);
 	return err;
 }

@@ -16,34 +16,21 @@
 
 #include "kernel/evidence.h"
 #include "base/small_file.h"
+#include "names/btf_members.h"
 
 #define EVENT_SOURCES    "/sys/bus/event_source/devices/"
 #define MOST_BREAKPOINTS 64
 
-static struct btf *load_btf(int *err)
+static bool has_type(const struct types *types, const char *name, unsigned int kind)
 {
-	libbpf_print_fn_t print = libbpf_set_print(NULL); /* a kernel without BTF is a finding, not an error */
-	struct btf *btf = btf__load_vmlinux_btf();
-
-	*err = libbpf_get_error(btf);
-	libbpf_set_print(print);
-	return *err ? NULL : btf;
+	return types && types_of_kind(types, name, kind);
 }
 
-static bool has_type(const struct btf *btf, const char *name, __u32 kind)
+static bool has_value(const struct types *types, const char *enumeration, const char *name)
 {
-	return btf && btf__find_by_name_kind(btf, name, kind) > 0;
-}
+	__s64 value;
 
-static bool has_value(const struct btf *btf, const char *enumeration, const char *name)
-{
-	int id = btf ? btf__find_by_name_kind(btf, enumeration, BTF_KIND_ENUM) : -ENOENT;
-	const struct btf_type *type = id > 0 ? btf__type_by_id(btf, id) : NULL;
-
-	for (__u16 i = 0; type && i < btf_vlen(type); i++)
-		if (!strcmp(btf__name_by_offset(btf, btf_enum(type)[i].name_off), name))
-			return true;
-	return false;
+	return types && types_enumerator(types, enumeration, name, &value);
 }
 
 static bool has_symbol(const struct symbols *symbols, const char *name)
@@ -53,9 +40,9 @@ static bool has_symbol(const struct symbols *symbols, const char *name)
 	return symbols && !symbols_address(symbols, name, &address);
 }
 
-static bool has_function(const struct btf *btf, const struct symbols *symbols, const char *name)
+static bool has_function(const struct types *types, const struct symbols *symbols, const char *name)
 {
-	return has_type(btf, name, BTF_KIND_FUNC) || has_symbol(symbols, name);
+	return has_type(types, name, BTF_KIND_FUNC) || has_symbol(symbols, name);
 }
 
 /* Address and size, 0 if not known.  A table of symbols has no sizes: the function ends where another begins. */
@@ -89,10 +76,10 @@ static int load_empty(enum bpf_attach_type type, int target)
 	return fd < 0 ? -errno : fd;
 }
 
-static int try_load(const struct btf *btf)
+static int try_load(const struct types *types)
 {
-	int target = btf ? btf__find_by_name_kind(btf, "btf_trace_contention_begin", BTF_KIND_TYPEDEF) : -ENOENT;
-	int fd = target < 0 ? target : load_empty(BPF_TRACE_RAW_TP, target);
+	int target = types ? types_of_kind(types, "btf_trace_contention_begin", BTF_KIND_TYPEDEF) : 0;
+	int fd = target ? load_empty(BPF_TRACE_RAW_TP, target) : -ENOENT;
 
 	if (fd < 0)
 		return fd;
@@ -101,10 +88,10 @@ static int try_load(const struct btf *btf)
 }
 
 /* bpf_fentry_test1() is the kernel's own target for such trials: nothing else calls it. */
-static int try_fentry(const struct btf *btf)
+static int try_fentry(const struct types *types)
 {
-	int target = btf ? btf__find_by_name_kind(btf, "bpf_fentry_test1", BTF_KIND_FUNC) : -ENOENT;
-	int fd = target < 0 ? target : load_empty(BPF_TRACE_FENTRY, target);
+	int target = types ? types_of_kind(types, "bpf_fentry_test1", BTF_KIND_FUNC) : 0;
+	int fd = target ? load_empty(BPF_TRACE_FENTRY, target) : -ENOENT;
 	int link, err = 0;
 
 	if (fd < 0)
@@ -181,7 +168,7 @@ static enum cgroup_layout look_at_cgroups(void)
 	return v1 && v2 ? CGROUP_HYBRID : v1 ? CGROUP_V1 : v2 ? CGROUP_V2 : CGROUP_NONE;
 }
 
-static void look_at_locks(struct evidence *evidence, const struct btf *btf, const struct symbols *symbols)
+static void look_at_locks(struct evidence *evidence, const struct types *types, const struct symbols *symbols)
 {
 	static const char *const hypervisor_functions[] = {
 		[HYPERVISOR_KVM] = "kvm_wait",
@@ -214,12 +201,12 @@ static void look_at_locks(struct evidence *evidence, const struct btf *btf, cons
 	lock->nopvspin = has_word(text, "nopvspin") ||
 			 (lock->hypervisor == HYPERVISOR_XEN && has_word(text, "xen_nopvspin")) ||
 			 (lock->hypervisor == HYPERVISOR_HYPERV && has_word(text, "hv_nopvspin"));
-	lock->functions_known = btf || (symbols && !symbols_hidden(symbols));
-	lock->paravirt = has_type(btf, "paravirt_patch_template", BTF_KIND_STRUCT) ||
-			 has_function(btf, symbols, "native_pv_lock_init");
-	lock->paravirt_spinlocks = has_function(btf, symbols, "__pv_queued_spin_lock_slowpath");
+	lock->functions_known = types || (symbols && !symbols_hidden(symbols));
+	lock->paravirt = has_type(types, "paravirt_patch_template", BTF_KIND_STRUCT) ||
+			 has_function(types, symbols, "native_pv_lock_init");
+	lock->paravirt_spinlocks = has_function(types, symbols, "__pv_queued_spin_lock_slowpath");
 	if (lock->hypervisor != HYPERVISOR_NONE && hypervisor_functions[lock->hypervisor])
-		lock->hypervisor_locks = has_function(btf, symbols, hypervisor_functions[lock->hypervisor]);
+		lock->hypervisor_locks = has_function(types, symbols, hypervisor_functions[lock->hypervisor]);
 }
 
 static enum symbol_table look_at_symbols(const struct symbols *symbols)
@@ -231,12 +218,12 @@ static enum symbol_table look_at_symbols(const struct symbols *symbols)
 	return symbols_have_data(symbols) ? SYMBOLS_ALL : SYMBOLS_TEXT;
 }
 
-static void look_at_futexes(struct evidence *evidence, const struct btf *btf, const struct symbols *symbols)
+static void look_at_futexes(struct evidence *evidence, const struct types *types, const struct symbols *symbols)
 {
 	for (int i = 0; i < FUTEX_FUNCTIONS; i++) {
 		const char *name = futex_function_names[i];
 
-		if (name && has_type(btf, name, BTF_KIND_FUNC))
+		if (name && has_type(types, name, BTF_KIND_FUNC))
 			evidence->btf_futex_functions |= 1u << i;
 		if (name && has_symbol(symbols, name))
 			evidence->futex_functions |= 1u << i;
@@ -244,10 +231,11 @@ static void look_at_futexes(struct evidence *evidence, const struct btf *btf, co
 }
 
 void evidence_collect(struct evidence *evidence, const struct options *options, const struct symbols *symbols,
-		      bool thorough)
+		      struct types **opened, bool thorough)
 {
-	struct btf *btf;
+	const struct types *types;
 
+	*opened = NULL;
 	*evidence = (struct evidence){
 		.user_stacks = options->user_stacks,
 		.holders = options->holders,
@@ -261,52 +249,54 @@ void evidence_collect(struct evidence *evidence, const struct options *options, 
 		.fentry_error = NOT_TRIED,
 		.breakpoint_error = NOT_TRIED,
 	};
-	btf = load_btf(&evidence->btf_error);
-	look_at_locks(evidence, btf, symbols);
-	evidence->btf_contention = has_type(btf, "btf_trace_contention_begin", BTF_KIND_TYPEDEF) &&
-				   has_type(btf, "btf_trace_contention_end", BTF_KIND_TYPEDEF);
-	evidence->btf_fork = has_type(btf, "btf_trace_sched_process_fork", BTF_KIND_TYPEDEF);
-	evidence->btf_release = has_type(btf, "btf_trace_contended_release", BTF_KIND_TYPEDEF);
-	evidence->spin_release = evidence->btf_release && has_function(btf, symbols, SPIN_RELEASE);
-	evidence->rw_release = evidence->spin_release && has_function(btf, symbols, RW_RELEASE);
-	evidence->btf_wait_task = has_type(btf, "btf_trace_sched_wait_task", BTF_KIND_TYPEDEF);
-	evidence->btf_wait_inactive = has_type(btf, WAIT_INACTIVE, BTF_KIND_FUNC);
-	evidence->btf_ptrace_attach = has_type(btf, PTRACE_ATTACH_FUNCTION, BTF_KIND_FUNC);
-	evidence->btf_futex = has_type(btf, "btf_trace_sys_enter", BTF_KIND_TYPEDEF) &&
-			      has_type(btf, "btf_trace_sys_exit", BTF_KIND_TYPEDEF) &&
-			      has_type(btf, "btf_trace_sched_waking", BTF_KIND_TYPEDEF) &&
-			      has_type(btf, "btf_trace_sched_switch", BTF_KIND_TYPEDEF);
-	look_at_futexes(evidence, btf, symbols);
-	evidence->btf_percpu = has_type(btf, "runqueues", BTF_KIND_VAR);
-	evidence->btf_slab = has_type(btf, "bpf_get_kmem_cache", BTF_KIND_FUNC);
+	evidence->btf_error = types_open(opened);
+	types = *opened;
+	look_at_locks(evidence, types, symbols);
+	evidence->btf_contention = has_type(types, "btf_trace_contention_begin", BTF_KIND_TYPEDEF) &&
+				   has_type(types, "btf_trace_contention_end", BTF_KIND_TYPEDEF);
+	evidence->btf_fork = has_type(types, "btf_trace_sched_process_fork", BTF_KIND_TYPEDEF);
+	evidence->btf_release = has_type(types, "btf_trace_contended_release", BTF_KIND_TYPEDEF);
+	evidence->spin_release = evidence->btf_release && has_function(types, symbols, SPIN_RELEASE);
+	evidence->rw_release = evidence->spin_release && has_function(types, symbols, RW_RELEASE);
+	evidence->btf_wait_task = has_type(types, "btf_trace_sched_wait_task", BTF_KIND_TYPEDEF);
+	evidence->btf_wait_inactive = has_type(types, WAIT_INACTIVE, BTF_KIND_FUNC);
+	evidence->btf_ptrace_attach = has_type(types, PTRACE_ATTACH_FUNCTION, BTF_KIND_FUNC);
+	evidence->btf_futex = has_type(types, "btf_trace_sys_enter", BTF_KIND_TYPEDEF) &&
+			      has_type(types, "btf_trace_sys_exit", BTF_KIND_TYPEDEF) &&
+			      has_type(types, "btf_trace_sched_waking", BTF_KIND_TYPEDEF) &&
+			      has_type(types, "btf_trace_sched_switch", BTF_KIND_TYPEDEF);
+	look_at_futexes(evidence, types, symbols);
+	evidence->btf_percpu = has_type(types, "runqueues", BTF_KIND_VAR);
+	evidence->btf_slab = has_type(types, "bpf_get_kmem_cache", BTF_KIND_FUNC);
 	/* As slab_pages.c tells them; struct slab came with 5.17. */
-	evidence->btf_slab_pages = has_type(btf, "slab", BTF_KIND_STRUCT) &&
-				   (has_value(btf, "pagetype", "PGTY_slab") || has_value(btf, "pageflags", "PG_slab"));
-	evidence->btf_native_slow_path = has_type(btf, "native_queued_spin_lock_slowpath", BTF_KIND_FUNC);
-	evidence->btf_paravirt_slow_path = has_type(btf, "__pv_queued_spin_lock_slowpath", BTF_KIND_FUNC);
-	evidence->btf_queued_slow_path = has_type(btf, "queued_spin_lock_slowpath", BTF_KIND_FUNC);
+	evidence->btf_slab_pages =
+		has_type(types, "slab", BTF_KIND_STRUCT) &&
+		(has_value(types, "pagetype", "PGTY_slab") || has_value(types, "pageflags", "PG_slab"));
+	evidence->btf_native_slow_path = has_type(types, "native_queued_spin_lock_slowpath", BTF_KIND_FUNC);
+	evidence->btf_paravirt_slow_path = has_type(types, "__pv_queued_spin_lock_slowpath", BTF_KIND_FUNC);
+	evidence->btf_queued_slow_path = has_type(types, "queued_spin_lock_slowpath", BTF_KIND_FUNC);
 	for (int i = 0; i < RELEASE_FUNCTIONS; i++)
-		if (has_type(btf, release_function_names[i], BTF_KIND_FUNC))
+		if (has_type(types, release_function_names[i], BTF_KIND_FUNC))
 			evidence->btf_release_functions |= 1u << i;
 	for (int i = 0; i < CONTEXT_PROBES; i++) {
 		char name[64];
 
 		snprintf(name, sizeof(name), "btf_trace_%s", context_tracepoints[i]);
-		if (has_type(btf, name, BTF_KIND_TYPEDEF))
+		if (has_type(types, name, BTF_KIND_TYPEDEF))
 			evidence->btf_context |= 1u << i;
 	}
-	evidence->btf_read_slow_path = has_type(btf, "queued_read_lock_slowpath", BTF_KIND_FUNC);
-	evidence->btf_rwsem_slow_path = has_type(btf, RWSEM_SLOW_PATH, BTF_KIND_FUNC);
-	evidence->btf_percpu_slow_path = has_type(btf, PERCPU_SLOW_PATH, BTF_KIND_FUNC);
-	evidence->btf_resilient = has_type(btf, "rqspinlock", BTF_KIND_STRUCT);
+	evidence->btf_read_slow_path = has_type(types, "queued_read_lock_slowpath", BTF_KIND_FUNC);
+	evidence->btf_rwsem_slow_path = has_type(types, RWSEM_SLOW_PATH, BTF_KIND_FUNC);
+	evidence->btf_percpu_slow_path = has_type(types, PERCPU_SLOW_PATH, BTF_KIND_FUNC);
+	evidence->btf_resilient = has_type(types, "rqspinlock", BTF_KIND_STRUCT);
 	find_function(symbols, "resilient_queued_spin_lock_slowpath", &evidence->resilient_text,
 		      &evidence->resilient_text_size);
 	find_function(symbols,
 		      evidence->btf_native_slow_path ? "native_queued_spin_lock_slowpath" : "queued_spin_lock_slowpath",
 		      &evidence->spin_text[0], &evidence->spin_text_size[0]);
 	find_function(symbols, "__pv_queued_spin_lock_slowpath", &evidence->spin_text[1], &evidence->spin_text_size[1]);
-	evidence->load_error = try_load(btf);
-	evidence->fentry_error = try_fentry(btf);
+	evidence->load_error = try_load(types);
+	evidence->fentry_error = try_fentry(types);
 	evidence->statistics_error = try_statistics();
 	evidence->kprobe_source = !access(EVENT_SOURCES "kprobe", F_OK);
 	evidence->symbols = look_at_symbols(symbols);
@@ -319,15 +309,14 @@ void evidence_collect(struct evidence *evidence, const struct options *options, 
 	first_line("/sys/devices/system/clocksource/clocksource0/current_clocksource", evidence->clocksource,
 		   sizeof(evidence->clocksource));
 	evidence->btf_clock_read = clock_read_function(evidence->clocksource) &&
-				   has_type(btf, clock_read_function(evidence->clocksource), BTF_KIND_FUNC);
+				   has_type(types, clock_read_function(evidence->clocksource), BTF_KIND_FUNC);
 	evidence->cycle_counter = !access(EVENT_SOURCES "msr/events/tsc", F_OK);
 	pmu_plan_make(&evidence->pmu, &(struct pmu_wish){.root = PMU_ROOT,
 							 .ldlat = options->ldlat,
 							 .l3_misses = options->l3_misses,
 							 .event = options->hitm_event});
-	evidence->btf_kernel_context = has_type(btf, "bpf_cast_to_kern_ctx", BTF_KIND_FUNC);
+	evidence->btf_kernel_context = has_type(types, "bpf_cast_to_kern_ctx", BTF_KIND_FUNC);
 	evidence->breakpoint_source = !access(EVENT_SOURCES "breakpoint", F_OK);
 	if (thorough)
 		evidence->breakpoint_error = try_breakpoints(&evidence->breakpoints);
-	btf__free(btf);
 }

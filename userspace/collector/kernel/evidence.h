@@ -24,6 +24,8 @@ enum cgroup_layout { CGROUP_NONE, CGROUP_V1, CGROUP_HYBRID, CGROUP_V2 };
 /* Of the _error fields: 0 works, negative errno: refused, NOT_TRIED: only the doctor tries it. */
 #define NOT_TRIED 1
 
+struct types;
+
 struct evidence {
 	bool user_stacks;  /* asked for */
 	bool holders;      /* asked for */
@@ -88,6 +90,6 @@ struct evidence {
  * patching, and undoes it at once.
  */
 void evidence_collect(struct evidence *evidence, const struct options *options, const struct symbols *symbols,
-		      bool thorough);
+		      struct types **types, bool thorough);
 
 #endif /* LOCKLINE_EVIDENCE_H */

@@ -452,12 +452,12 @@ void plan_decide(struct plan *plan, const struct evidence *evidence)
 		decide(i, &finding, &plan->probes[plan->probe_count++]);
 }
 
-int plan_make(struct plan *plan, const struct options *options, const struct symbols *symbols)
+int plan_make(struct plan *plan, const struct options *options, const struct symbols *symbols, struct types **types)
 {
 	bool thorough = options->command == COMMAND_DOCTOR;
 	struct evidence evidence;
 
-	evidence_collect(&evidence, options, symbols, thorough);
+	evidence_collect(&evidence, options, symbols, types, thorough);
 	plan_decide(plan, &evidence);
 	host_facts(plan, &evidence, thorough);
 	return 0;

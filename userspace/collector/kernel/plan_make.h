@@ -8,9 +8,13 @@
 #include "kernel/plan.h"
 
 struct evidence;
+struct types;
 
-/* Looks, attaches nothing, changes nothing, never fails on a missing feature. */
-int plan_make(struct plan *plan, const struct options *options, const struct symbols *symbols);
+/*
+ * Looks, attaches nothing, changes nothing, never fails on a missing feature.  types: the kernel's, which the caller
+ * closes; NULL: it has none.
+ */
+int plan_make(struct plan *plan, const struct options *options, const struct symbols *symbols, struct types **types);
 
 /* The plan without facts, from the evidence alone. */
 void plan_decide(struct plan *plan, const struct evidence *evidence);

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <bpf/btf.h>
+#include <bpf/libbpf.h>
 
 #include "names/btf_members.h"
 
@@ -13,7 +14,7 @@
 struct types {
 	struct btf *btf;
 	__u32 first;  /* the first type that is not the base's */
-	__u32 *slots; /* open addressing by name: ids of structs, unions and functions */
+	__u32 *slots; /* open addressing by name: ids of types that have a name of their own */
 	__u32 slot_mask;
 	const struct btf_type *percpu; /* the DATASEC; NULL: none */
 };
@@ -77,7 +78,8 @@ static __u32 hash_name(const char *name)
 
 static bool is_indexed(const struct btf_type *type)
 {
-	return type->name_off && (btf_is_composite(type) || btf_is_func(type));
+	return type->name_off && (btf_is_composite(type) || btf_is_func(type) || btf_is_typedef(type) ||
+				  btf_is_any_enum(type) || btf_is_var(type));
 }
 
 static int index_names(struct types *types)
@@ -144,7 +146,11 @@ static int open_loaded(struct types **out, struct btf *btf)
 
 int types_open(struct types **out)
 {
-	return open_loaded(out, btf__load_vmlinux_btf());
+	libbpf_print_fn_t print = libbpf_set_print(NULL); /* a kernel without BTF is a finding, not an error */
+	int err = open_loaded(out, btf__load_vmlinux_btf());
+
+	libbpf_set_print(print);
+	return err;
 }
 
 int types_open_module(struct types **out, const struct types *kernel, const char *module)
@@ -173,14 +179,14 @@ size_t types_bytes(const struct types *types)
 	       (types->slot_mask + 1) * sizeof(*types->slots);
 }
 
-static __u32 find(const struct types *types, const char *name, bool function)
+static __u32 find(const struct types *types, const char *name, __u32 kinds)
 {
 	for (__u32 slot = hash_name(name) & types->slot_mask; types->slots[slot];
 	     slot = (slot + 1) & types->slot_mask) {
 		__u32 id = types->slots[slot];
 		const struct btf_type *type = btf__type_by_id(types->btf, id);
 
-		if (btf_is_func(type) == function && !strcmp(btf__name_by_offset(types->btf, type->name_off), name))
+		if (kinds & 1u << btf_kind(type) && !strcmp(btf__name_by_offset(types->btf, type->name_off), name))
 			return id;
 	}
 	return 0;
@@ -188,12 +194,17 @@ static __u32 find(const struct types *types, const char *name, bool function)
 
 __u32 types_struct(const struct types *types, const char *name)
 {
-	return find(types, name, false);
+	return find(types, name, 1u << BTF_KIND_STRUCT | 1u << BTF_KIND_UNION);
 }
 
 __u32 types_function(const struct types *types, const char *name)
 {
-	return find(types, name, true);
+	return find(types, name, 1u << BTF_KIND_FUNC);
+}
+
+__u32 types_of_kind(const struct types *types, const char *name, unsigned int kind)
+{
+	return find(types, name, 1u << kind);
 }
 
 static const struct btf_type *percpu_variable(const struct types *types, const struct btf_var_secinfo *info)

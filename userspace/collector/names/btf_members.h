@@ -14,7 +14,7 @@ struct btf;
 /* BTF with an index by name; types are numbered as in BTF, 0 is no type. */
 struct types;
 
-int types_open(struct types **out);                      /* of the running kernel */
+int types_open(struct types **out);                      /* of the running kernel; says nothing if there are none */
 int types_open_btf(struct types **out, struct btf *btf); /* takes btf over, on success alone */
 /* What a module adds; its types may use the kernel's, which is closed after it. */
 int types_open_module(struct types **out, const struct types *kernel, const char *module);
@@ -23,6 +23,8 @@ size_t types_bytes(const struct types *types);
 
 __u32 types_struct(const struct types *types, const char *name); /* struct or union */
 __u32 types_function(const struct types *types, const char *name);
+/* A type of a name of its own of this kind (BTF_KIND_TYPEDEF...). */
+__u32 types_of_kind(const struct types *types, const char *name, unsigned int kind);
 /* The per-CPU variable whose image holds offset, in the static per-CPU area. */
 __u32 types_percpu_variable(const struct types *types, __u32 offset, const char **name, __u32 *offset_in_variable);
 /* Offset and size of a per-CPU variable; false if it is not there. */

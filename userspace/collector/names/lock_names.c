@@ -210,7 +210,8 @@ static void find_code_locks(struct lock_names *names)
 		code_locks_open(&names->code_locks, &names->resolver, names->symbols, begin, names->image_end);
 }
 
-int lock_names_open(struct lock_names **out, const struct symbols *symbols, struct lockline_bpf *bpf)
+int lock_names_open(struct lock_names **out, const struct symbols *symbols, const struct types *types,
+		    struct lockline_bpf *bpf)
 {
 	struct lock_names *names = calloc(1, sizeof(*names));
 	int err;
@@ -222,10 +223,7 @@ int lock_names_open(struct lock_names **out, const struct symbols *symbols, stru
 	find_image(names);
 	resolver_open(&names->resolver, bpf);
 	find_code_locks(names);
-	/* Without BTF the symbols and the call sites remain. */
-	err = types_open(&names->types);
-	if (err == -ENOMEM)
-		goto out;
+	names->types = types;
 	err = percpu_open(&names->percpu, &names->resolver, symbols, names->types);
 	if (err)
 		goto out;
@@ -260,7 +258,6 @@ void lock_names_close(struct lock_names *names)
 		return;
 	for (int i = 0; i < names->module_count; i++)
 		types_close(names->modules[i].types);
-	types_close(names->types);
 	slab_aliases_close(&names->aliases);
 	percpu_close(&names->percpu);
 	resolver_close(&names->resolver);

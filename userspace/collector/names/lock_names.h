@@ -12,14 +12,17 @@
 
 struct lockline_bpf;
 struct lock_names;
+struct types;
 
 extern const char *const name_source_names[NAME_SOURCES]; /* as in recording.sql */
 
 /*
  * bpf holds the resolver programs (bpf/resolve.bpf.c), run by BPF_PROG_TEST_RUN
  * and never attached; may be NULL (then there are no per-CPU and slab names).
+ * types: NULL without BTF; the symbols and the call sites remain then.  Both are closed after it.
  */
-int lock_names_open(struct lock_names **out, const struct symbols *symbols, struct lockline_bpf *bpf);
+int lock_names_open(struct lock_names **out, const struct symbols *symbols, const struct types *types,
+		    struct lockline_bpf *bpf);
 void lock_names_close(struct lock_names *names);
 /* Never fails: at worst NAME_UNKNOWN with name "?". */
 void lock_names_resolve(struct lock_names *names, const struct lock_hint *hint, struct lock_name *out);

@@ -24,7 +24,7 @@ struct lock_names {
 	const struct symbols *symbols;
 	struct resolver resolver;
 	struct percpu percpu;
-	struct types *types; /* NULL: the kernel has no BTF */
+	const struct types *types; /* NULL: the kernel has no BTF */
 	struct module_types modules[MODULE_TYPES];
 	int module_count;
 	struct slab_aliases aliases;

@@ -22,6 +22,7 @@
 #include "lockline.skel.h"
 #include "probes/measurement.h"
 #include "cli/message.h"
+#include "names/btf_members.h"
 #include "names/lock_names.h"
 #include "names/symbols.h"
 #include "naming/naming_queue.h"
@@ -59,6 +60,7 @@ struct session {
 	int hierarchy;
 	struct lock_filter lock_filter;
 	struct symbols *symbols;
+	struct types *types;         /* the kernel's */
 	struct naming_queue *naming; /* NULL: nothing of user space is named */
 	struct lock_names *names;
 	struct cgroup_paths *cgroups;
@@ -128,7 +130,7 @@ static int check_plan(const struct session *session)
 static int open_analysis(struct session *session)
 {
 	struct ground *ground = &session->ground;
-	int err = lock_names_open(&session->names, session->symbols, session->probes.bpf);
+	int err = lock_names_open(&session->names, session->symbols, session->types, session->probes.bpf);
 
 	if (!err && (session->options->user_stacks || subsystems_name_user_code(&session->plan)))
 		err = naming_queue_open(&session->naming, USER_PROCESSES);
@@ -182,7 +184,7 @@ static int open_session(struct session *session)
 		return err;
 	}
 	session->ground.symbols = session->symbols;
-	err = plan_make(&session->plan, options, session->symbols);
+	err = plan_make(&session->plan, options, session->symbols, &session->types);
 	err = err ?: check_plan(session);
 	err = err ?: session_check_namespace(options);
 	err = err ?: session_check_processes(options);
@@ -663,6 +665,7 @@ static void close_session(struct session *session)
 	containers_close(session->containers);
 	lock_names_close(session->names);
 	naming_queue_close(session->naming);
+	types_close(session->types);
 	symbols_close(session->symbols);
 	probes_close(&session->probes);
 	lock_filter_free(&session->lock_filter);
