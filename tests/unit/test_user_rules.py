@@ -25,7 +25,7 @@ from lockline.analysis.futex import (
 from lockline.analysis.hidden_waits import HiddenWaits
 from lockline.analysis.model import Figures, Report
 from lockline.analysis.selection import Selection
-from lockline.analysis.user_evidence import CONDITION_VARIABLE, GO_MUTEX, RWLOCK, Goroutines
+from lockline.analysis.user_evidence import CONDITION_VARIABLE, GIL, GO_MUTEX, RUBY_GVL, RWLOCK, Goroutines
 from lockline.base.text import Style
 from lockline.recording.reader import open_recording
 from lockline.recording.rows import Frame, Futex, FutexTotal
@@ -55,8 +55,9 @@ def of_program(number: int, nature: str, wait_ns: int, **changed: Any) -> FutexW
     total = FutexTotal._make([number, *(0 for _ in FutexTotal._fields[1:])])._replace(**changed.pop("total", {}))
     figures = Figures(wait_ns // (MS // 5), wait_ns, MS, 0, ())
     name = changed.pop("name", "jobs")
+    at_once = replace(figures, wait_ns=0, max_ns=0)
     return FutexWaits(
-        Futex(number, 7, "server", 4096 * number, 0, name, ""), total, nature, "as it is", figures, figures, **changed
+        Futex(number, 7, "server", 4096 * number, 0, name, ""), total, nature, "as it is", figures, at_once, **changed
     )
 
 
@@ -86,6 +87,29 @@ def test_who_comes_last_at_a_barrier(
         assert "it is waited at in compute()" in told(findings[0]).evidence
         answer = make_answer(replace(report, findings=findings))
         assert (answer.kind, answer.at_barriers) == ("user space", answer.user_waiting)
+
+
+@pytest.mark.parametrize(
+    ("make", "wait_ns", "latency_ns", "rules"),
+    [
+        (GIL, 300 * MS, 20 * MS, ["gil-bound"]),
+        (RUBY_GVL, 300 * MS, 20 * MS, ["gvl-bound"]),
+        # On starved CPUs whoever has it wants one, too; but one thread that waits for it all the time is bound by it.
+        (GIL, 300 * MS, 150 * MS, []),
+        (RUBY_GVL, 300 * MS, 150 * MS, []),
+        (GIL, 3000 * MS, 1000 * MS, ["gil-bound"]),
+        # Without the time from the wake-up to the CPU there is too little; of a mutex, too.
+        (GIL, 120 * MS, 30 * MS, []),
+        ("", 120 * MS, 30 * MS, []),
+        ("", 130 * MS, 20 * MS, ["user-lock"]),
+    ],
+)
+def test_waiting_for_a_cpu_is_no_waiting_for_a_lock(
+    quiet: Report, make: str, wait_ns: int, latency_ns: int, rules: list[str]
+) -> None:
+    futex = of_program(2, LOCK, wait_ns, make=make)
+    futex = replace(futex, latency=replace(futex.figures, wait_ns=latency_ns))
+    assert [found.rule for found in find_all(replace(quiet, futexes=Futexes((futex,), ())))] == rules
 
 
 def stack_of(role: str, waits: int, *functions: str) -> FutexStack:
@@ -211,9 +235,9 @@ def test_a_lock_of_the_c_library(quiet: Report) -> None:
 
 def test_few_but_long_waits_for_what_is_known_to_be_a_lock(quiet: Report) -> None:
     total = FutexTotal._make([2, *(0 for _ in FutexTotal._fields[1:])])
-    figures = Figures(3, 3000 * MS, 2000 * MS, 0, ())
+    figures, at_once = Figures(3, 3000 * MS, 2000 * MS, 0, ()), Figures(3, 0, 0, 0, ())
     futex = FutexWaits(
-        Futex(2, 7, "server", 4096, 0, "table", ""), total, LOCK, "a pthread rwlock", figures, figures, make=RWLOCK
+        Futex(2, 7, "server", 4096, 0, "table", ""), total, LOCK, "a pthread rwlock", figures, at_once, make=RWLOCK
     )
     findings = find_all(replace(quiet, futexes=Futexes((futex,), ())))
     assert told(findings[0]).title == ("Threads of server (7) wait for table, a read-write lock of their own program")

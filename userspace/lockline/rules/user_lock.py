@@ -65,6 +65,8 @@ _MOSTLY = 0.5
 HELD_OVER_SLEEP = "held-over-sleep"
 # Threads that wait for an interpreter's lock on average, from which on their program is bound by it.
 BOUND = 0.5
+# Waits for such a lock and waits for a CPU are alike up to this ratio.
+_AS_LONG = 3
 # System calls in which a holder waits for another lock of its program.
 _FUTEX_CALLS = ("futex", "futex_wait", "futex_waitv")
 # Findings of their own, and what they say, by the kind of lock.
@@ -239,6 +241,12 @@ def _enough(futex: FutexWaits) -> bool:
     return futex.figures.waits >= ENOUGH_WAITS or (sure and futex.longest_ns >= LONG_NS)
 
 
+def _wants_a_cpu(futex: FutexWaits, waiting: float) -> bool:
+    """Whether threads wait for an interpreter's lock no longer than for a CPU: whoever has it waits for one as well."""
+    asleep_ns = futex.waited_ns - futex.latency.wait_ns
+    return futex.make in _SELDOM and waiting < BOUND and asleep_ns <= _AS_LONG * futex.latency.wait_ns
+
+
 def find(report: Report) -> list[Finding]:
     """Futexes that are contended locks, with a tenth of the window waited for; conditions and polls are none."""
     found = []
@@ -249,8 +257,9 @@ def find(report: Report) -> list[Finding]:
         waiting = share(report, futex.waited_ns - futex.latency.wait_ns)
         # The last lock of a chain has a finding, however short its own queue is.
         if (
-            max(waiting, share(report, futex.to_blame_ns)) < USER_WORTH_TELLING
+            max(waiting, share(report, futex.to_blame_ns - futex.latency.wait_ns)) < USER_WORTH_TELLING
             or condition_of(report, futex) is not None
+            or _wants_a_cpu(futex, waiting)
         ):
             continue
         lock = UserLock(futex.futex.name, "")
