@@ -5,7 +5,7 @@
 // Prints "ready", runs until a line or the end of its input.
 "use strict";
 
-const { Worker, isMainThread, workerData } = require("node:worker_threads");
+const { Worker, isMainThread, parentPort, workerData } = require("node:worker_threads");
 const crypto = require("node:crypto");
 
 const THREADS = 5;
@@ -36,20 +36,33 @@ function hash() {
 	crypto.pbkdf2("secret", "salt", 20000, 32, "sha256", hash);
 }
 
+/* Once all of them run, and some time later: what they do to start is over. */
+function startWorkers(word) {
+	let started = 0;
+
+	for (let i = 0; i < THREADS; i++)
+		new Worker(__filename, { workerData: word }).once("message", () => {
+			if (++started === THREADS) setTimeout(() => console.log("ready"), 500);
+		});
+}
+
 function start(mode) {
 	if (mode === "contended") {
-		const word = new SharedArrayBuffer(4);
-		for (let i = 0; i < THREADS; i++) new Worker(__filename, { workerData: word });
+		startWorkers(new SharedArrayBuffer(4));
 	} else if (mode === "pool") {
 		for (let i = 0; i < 16; i++) hash();
+		setTimeout(() => console.log("ready"), 500);
 	} else {
-		for (let i = 0; i < THREADS; i++) new Worker(__filename, { workerData: null });
+		startWorkers(null);
 		require("node:http").createServer().listen(0, "127.0.0.1");
 	}
 	process.stdin.on("data", () => process.exit(0)).on("end", () => process.exit(0));
-	setTimeout(() => console.log("ready"), 500);
 }
 
-if (isMainThread) start(process.argv[2]);
-else if (workerData) underMutex(new Int32Array(workerData));
-else require("node:worker_threads").parentPort.on("message", () => {});
+if (isMainThread) {
+	start(process.argv[2]);
+} else {
+	parentPort.postMessage("started");
+	if (workerData) underMutex(new Int32Array(workerData));
+	else parentPort.on("message", () => {});
+}

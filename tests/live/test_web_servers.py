@@ -121,8 +121,11 @@ def test_java_whose_handlers_take_a_monitor(live: Path, servers: Servers, record
 
 @pytest.mark.parametrize("kind", ["Python", "gunicorn"])
 def test_python_whose_handlers_compute(live: Path, servers: Servers, recording: Path, kind: str) -> None:
-    """Threads that do nothing but interpret: one at a time."""
-    report = loaded(live, recording, servers.get(kind), 20)
+    """Threads that do nothing but interpret: one at a time.
+
+    Each request takes longer than the interpreter lets a thread run, so that others wait however slow the clients are.
+    """
+    report = loaded(live, recording, servers.get(kind), 5)
     (gil,) = of_make(report, GIL)
     assert gil.nature == LOCK
     assert (report.findings[0].rule, report.findings[0].confidence) == ("gil-bound", "high")

@@ -8,11 +8,11 @@ import sys
 from collections.abc import Callable, Iterable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
-TURNS = 20_000
+TURNS = 200_000
 
 
 def compute() -> int:
-    """Some 1 ms of interpreted code, which holds the GIL."""
+    """Some 10 ms of interpreted code, which holds the GIL."""
     total = 0
     for number in range(TURNS):
         total += number
