@@ -105,7 +105,10 @@ def test_go_whose_handlers_take_a_mutex(live: Path, servers: Servers, recording:
 
 
 def test_java_whose_handlers_take_a_monitor(live: Path, servers: Servers, recording: Path) -> None:
-    """The JDK's server has monitors of its own that the same threads wait for: they are in the sum, too."""
+    """The JDK's server has monitors of its own that the same threads wait for: they are in the sum, too.
+
+    By the server's clock a thread also waits for a CPU before it sleeps: on average as long as after it.
+    """
     server = servers.get("Java")
     assert isinstance(server, web_servers.WebServer)
     # Until its methods are compiled, and its threads started.
@@ -115,7 +118,8 @@ def test_java_whose_handlers_take_a_monitor(live: Path, servers: Servers, record
     waited = int(server.ask("/waited")) - before
     monitors = of_make(report, MONITOR)
     assert all(one.nature == LOCK for one in monitors)
-    assert sum(one.figures.wait_ns for one in monitors) >= (1 - NEAR) * waited
+    known = sum(one.figures.wait_ns + one.latency.wait_ns for one in monitors)
+    assert known >= (1 - NEAR) * waited
     assert (report.findings[0].rule, report.findings[0].confidence) == ("hot-monitor", "high")
 
 
