@@ -98,6 +98,7 @@ def test_who_comes_last_at_a_barrier(
         (GIL, 300 * MS, 150 * MS, []),
         (RUBY_GVL, 300 * MS, 150 * MS, []),
         (GIL, 3000 * MS, 1000 * MS, ["gil-bound"]),
+        (RUBY_GVL, 1600 * MS, 1160 * MS, ["gvl-bound"]),
         # Without the time from the wake-up to the CPU there is too little; of a mutex, too.
         (GIL, 120 * MS, 30 * MS, []),
         ("", 120 * MS, 30 * MS, []),

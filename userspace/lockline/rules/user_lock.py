@@ -241,10 +241,10 @@ def _enough(futex: FutexWaits) -> bool:
     return futex.figures.waits >= ENOUGH_WAITS or (sure and futex.longest_ns >= LONG_NS)
 
 
-def _wants_a_cpu(futex: FutexWaits, waiting: float) -> bool:
-    """Whether threads wait for an interpreter's lock no longer than for a CPU: whoever has it waits for one as well."""
-    asleep_ns = futex.waited_ns - futex.latency.wait_ns
-    return futex.make in _SELDOM and waiting < BOUND and asleep_ns <= _AS_LONG * futex.latency.wait_ns
+def _wants_a_cpu(report: Report, futex: FutexWaits) -> bool:
+    """Whether few threads wait for an interpreter's lock, no longer than for a CPU: whoever has it wants one as well."""
+    seldom = futex.make in _SELDOM and share(report, futex.waited_ns) < BOUND
+    return seldom and futex.waited_ns - futex.latency.wait_ns <= _AS_LONG * futex.latency.wait_ns
 
 
 def find(report: Report) -> list[Finding]:
@@ -259,7 +259,7 @@ def find(report: Report) -> list[Finding]:
         if (
             max(waiting, share(report, futex.to_blame_ns - futex.latency.wait_ns)) < USER_WORTH_TELLING
             or condition_of(report, futex) is not None
-            or _wants_a_cpu(futex, waiting)
+            or _wants_a_cpu(report, futex)
         ):
             continue
         lock = UserLock(futex.futex.name, "")
