@@ -292,6 +292,18 @@ def test_a_table_without_offsets_is_read(tmp_path: Path) -> None:
     assert sum(access.local_hitm or 0 for access in memory.accesses) == 1028 + 103
 
 
+@pytest.mark.parametrize(
+    "told, transfers", [("", 1593), ("Load Local HITM : 19,000\nLoad Remote HITM : 100\n", 19_100)]
+)
+def test_a_part_is_of_all_that_the_text_tells(tmp_path: Path, told: str, transfers: int) -> None:
+    """The statistics count the HITM of all lines, also of those that were not copied."""
+    text, recording = tmp_path / "c2c.txt", tmp_path / "c2c.lockline"
+    text.write_text(told + without_offsets("permission"), encoding="utf-8")
+    import_text(text, recording)
+    with open_recording(recording) as opened:
+        assert make_c2c_report(opened, 30).transfers == transfers
+
+
 def test_functions_alone_tell_a_lock(tmp_path: Path) -> None:
     found = []
     for function in ("permission", "native_queued_spin_lock_slowpath"):

@@ -67,7 +67,7 @@ class Tables:
     coverage: Coverage
     lines: tuple[LineSum, ...]  # best first: those that processors transfer among each other
     other_lines: int  # that were sampled, and show no transfer
-    transfers: int
+    transfers: int  # of all lines, also those that a text does not show
     problems: tuple[tuple[int, str], ...]
 
 
@@ -101,6 +101,11 @@ def _total(sources: Sequence[Source], *names: str) -> int | None:
     return sum(known) if known else None
 
 
+def _snoops(sources: Sequence[Source]) -> int | None:
+    """HITM and peer snoops of all lines, as far as the files tell their sum."""
+    return _total(sources, "lcl_hitm", "rmt_hitm", "lcl_peer", "rmt_peer")
+
+
 def _is_ordinary(sources: Sequence[Source]) -> bool:
     """Whether the samples are of events that are not about memory: most of them are of other instructions then."""
     events = [event for source in sources if source.kind == "perf.data" for event in source.events]
@@ -118,7 +123,7 @@ def _coverage(sources: Sequence[Source], whole: memory.Whole, shares: bool) -> C
     enough = 50 * (stores or 0) > (loads or 0) if stores is not None and loads is not None else bool(whole.stores)
     stores = whole.stores if stores is None else stores
     loads = whole.loads if loads is None else loads
-    snoops = whole.transfers or _total(sources, "lcl_hitm", "rmt_hitm", "lcl_peer", "rmt_peer") or 0
+    snoops = whole.transfers or _snoops(sources) or 0
     stores_seen = None if stores is None or not (stores or loads) else enough
     sampled_in_part = ordinary or any("ibs_op" in event for source in sources for event in source.events)
     if stores_seen and (sampled_in_part or (unparsable or 0) >= 0.5):
@@ -198,7 +203,9 @@ def read_tables(recording: Recording) -> Tables:
     seen = recording.meta().get("lines_seen")
     line_count = max(memory.line_count(recording), seen if isinstance(seen, int) else 0)
     others = max(0, line_count - sum(len(line.ids) for line in lines))
-    transfers = whole.transfers + sum(map(_transfers_of, watches.values()))
+    # A text may have the totals of more lines than it shows.
+    told = _snoops(sources) or 0
+    transfers = max(whole.transfers, told) + sum(map(_transfers_of, watches.values()))
     sampled = [source for source in sources if source.kind != WATCHPOINT]
     # What watching cannot see stands with each line.
     shares = C2C_SHARES in recording.meta()
