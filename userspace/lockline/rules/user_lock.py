@@ -242,7 +242,7 @@ def _enough(futex: FutexWaits) -> bool:
 
 
 def _wants_a_cpu(report: Report, futex: FutexWaits) -> bool:
-    """Whether few threads wait for an interpreter's lock, no longer than for a CPU: whoever has it wants one as well."""
+    """Whether few threads wait for an interpreter's lock, no longer than for a CPU: its owner wants one as well."""
     seldom = futex.make in _SELDOM and share(report, futex.waited_ns) < BOUND
     return seldom and futex.waited_ns - futex.latency.wait_ns <= _AS_LONG * futex.latency.wait_ns
 
