@@ -6,6 +6,7 @@ import json
 import os
 import signal
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -72,6 +73,27 @@ def test_a_chain_of_locks_ends_at_the_sleep(tmp_path: Path, capsys: pytest.Captu
     capsys.readouterr()
     assert cli.main(["report", str(kept), "--blame"]) == 0
     assert "first_mutex <- the holder of first_mutex" in " ".join(capsys.readouterr().out.split())
+
+
+def test_a_chain_goes_on_through_a_lock_of_the_kernel(tmp_path: Path) -> None:
+    """Who has the mutex waits for a file's lock, whose holder waits for a page: all of that is one chain."""
+    tries = itertools.count()
+
+    def found() -> dict[str, Any]:
+        # On a busy machine few looks meet the holders.
+        directory = tmp_path / str(next(tries))
+        directory.mkdir()
+        story = why(directory, "-p", str(load.pid), "-d", "10")
+        path = " ".join(story["wait_graph"]["ends"][0]["path"]) if story["wait_graph"]["ends"] else ""
+        return story if "session_mutex" in path and "i_rwsem" in path else {}
+
+    with running(("incidents", "page-chain", "5"), tmp_path) as load:
+        story = wait_for(found, "way through the file's lock")
+    path = story["wait_graph"]["ends"][0]["path"]
+    assert path[:2] == ["session_mutex", "the holder of session_mutex"]
+    assert "i_rwsem" in path[2]
+    assert story["verdict"]["cause"] in ("behind-lock", "held-over-sleep", "holder-sleeps")
+    assert story["verdict"]["cause"] != "behind-lock" or "i_rwsem" in story["verdict"]["title"]
 
 
 @pytest.mark.parametrize(("name", "kind"), [("file-lock", "file-lock"), ("semaphore", "semaphore")])

@@ -249,6 +249,9 @@ def test_several_that_sleep_at_once_have_places_of_a_pool() -> None:
         known = known_of(observation("totals"), futex, observation("threads", holders=holders))
         return judge(known, "nothing left to try")
 
+    # A mutex that names owners, who change faster than it is looked at: who sleeps elsewhere is not taken for one.
+    changing = verdict_of(replace(together, owners=3), owned_by=100)
+    assert (changing.cause.cause, changing.sure) == ("user-lock", "medium")
     pool = verdict_of(together, counts=True)
     assert (pool.cause.cause, pool.sure) == ("small-pool", "medium")
     # What one thread alone may have is a lock, whoever else sleeps.

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What may be the cause, with what speaks for it and against it: made anew of all steps after each of them."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import replace
-from typing import Literal
 
 from lockline.analysis.answer import (
     CONFIDENCE,
@@ -16,11 +15,9 @@ from lockline.analysis.findings import (
     Confidence,
     Fact,
     Finding,
-    Function,
     Lock,
     Measure,
     Process,
-    Remedy,
     Subject,
     Task,
     Text,
@@ -35,13 +32,13 @@ from lockline.analysis.user_evidence import Goroutines
 from lockline.investigation import probes
 from lockline.investigation.chain import of_chain
 from lockline.investigation.elsewhere import POLLING, blocked_elsewhere, of_sleeps
+from lockline.investigation.in_program import HARDLY, MOSTLY, holder_no_cpu, holder_sleeps, of_program_lock
 from lockline.investigation.lines import fought_over, of_lines
 from lockline.investigation.little import most_waited, of_program_waiting
 from lockline.investigation.machine import CLOCK_CAUSE, TRACERS, of_clock, of_perturbation, of_tracers, reading_clocks
 from lockline.investigation.model import (
     Blamed,
     Evidence,
-    Holders,
     Holding,
     Hypothesis,
     Investigation,
@@ -56,29 +53,14 @@ from lockline.rules.common import USER_RULES
 
 # Of all waiting, from where on one lock is looked into.
 MAIN = 0.25
-# Of the time of a hold, or of looks at a holder: what it mostly does, and what it does not do.
-MOSTLY = 0.5
-HARDLY = 0.25
 # Of an owner that may have let go since: from here on it did not stand still.
 OWNER_RAN = 0.7
-# Long waits with a holder, and looks, from which on they say something.
+# Long waits with a holder from which on they say something.
 ENOUGH_HOLDS = 3
-ENOUGH_LOOKS = 8
 # A wait so long may be one for a holder that does not run; shorter ones are for holders at work.
 LONG_NS = 1_000_000
 # A hold so long is not a hand-off.
 HOLD_NS = 50_000
-# How long a group must be stopped to be a cause.
-THROTTLED = 0.1
-# The part of the time that a thread wants a CPU and has none, beside others that want one too.
-DELAYED = 0.6
-# Of its fair part of the CPUs: who gets less of it is kept from running, whatever others do.
-FAIR = 0.5
-# Moments with waiters at which several threads at once have what these wait for: it is no lock then.
-POOL = 0.8
-POOL_CAUSE = "small-pool"
-# Tasks for each CPU, from which on the CPUs are short.
-SHORT_OF_CPUS = 1.5
 # Threads that wait for locks of programs, as long as nobody has looked.
 _EXPECTED_USER = 0.5
 # Threads from which on a wait that may be one for a lock is reported.
@@ -341,38 +323,6 @@ def _hidden(number: int, program: HiddenWaits, user: float) -> Hypothesis:
     )
 
 
-def _sleeps(lock: Subject, part_: float, waiters: float, function: str, evidence: Evidence, enough: bool) -> Hypothesis:
-    state: Literal["likely", "ruled out"] = "likely" if part_ >= MOSTLY else "ruled out"
-    where = Function(function) if function and part_ >= MOSTLY else None
-    remedies: tuple[Remedy, ...] = (remedy("why-move-out", function=where, lock=lock),) if where else ()
-    return Hypothesis(
-        cause="holder-sleeps",
-        subject=lock,
-        state=state,
-        waiters=waiters * part_,
-        claim=fact("why-holder-sleeps", lock=lock, function=where),
-        evidence=(replace(evidence, supports=state == "likely"),),
-        remedies=remedies or (remedy("why-sleep-less", lock=lock),),
-        sure="high" if enough and part_ >= 0.7 else "medium",
-    )
-
-
-def _no_cpu(
-    lock: Subject, part_: float, waiters: float, throttled: bool, evidence: Sequence[Evidence], enough: bool
-) -> Hypothesis:
-    state: Literal["likely", "ruled out"] = "likely" if part_ >= MOSTLY else "ruled out"
-    return Hypothesis(
-        cause="holder-throttled" if throttled else "holder-no-cpu",
-        subject=lock,
-        state=state,
-        waiters=waiters * part_,
-        claim=fact("why-holder-throttled" if throttled else "why-holder-no-cpu", lock=lock),
-        evidence=tuple(replace(one, supports=state == "likely") for one in evidence),
-        remedies=(remedy("raise-cpu-limit"),) if throttled else (remedy("why-more-cpu"),),
-        sure="high" if throttled and enough else "medium",
-    )
-
-
 def _of_holding(number: int, lock: WaitedLock, holding: Holding) -> list[Hypothesis]:
     """What the holders of a kernel's lock did, as the long waits tell."""
     subject = Lock(lock.name, lock.kind)
@@ -397,8 +347,8 @@ def _of_holding(number: int, lock: WaitedLock, holding: Holding) -> list[Hypothe
     enough = holding.waits >= ENOUGH_HOLDS
     throttled = holding.throttled_ns >= HARDLY * known
     return [
-        _sleeps(subject, asleep, lock.waiters, holding.function, told, enough),
-        _no_cpu(subject, stopped, lock.waiters, throttled, [told], enough),
+        holder_sleeps(subject, asleep, lock.waiters, holding.function, told, enough),
+        holder_no_cpu(subject, stopped, lock.waiters, throttled, [told], enough),
     ]
 
 
@@ -559,132 +509,6 @@ def _long_hold(known: Investigation, number: int, lock: WaitedLock, seen: Observ
     return [Hypothesis("long-hold", subject, "open", 0.5 * lock.waiters, claim, tests=(probes.HOLDERS,))]
 
 
-def _looked(seen: Observation, holders: Holders) -> Fact:
-    return fact(
-        "why-looks",
-        looks=Measure(holders.looks, "moments"),
-        known=Measure(holders.known, "moments"),
-        holder=Text(holders.comm) if holders.comm else None,
-        running=part(holders.running - holders.wants_cpu, "these moments"),
-        waiting=part(holders.wants_cpu, "these moments"),
-        asleep=part(holders.sleeping + holders.disk, "these moments"),
-        function=Function(holders.sleeps_in)
-        if holders.sleeps_in and holders.sleeping + holders.disk >= HARDLY
-        else None,
-    )
-
-
-def _pool(number: int, lock: UserLockSeen, holders: Holders) -> Hypothesis:
-    """Several threads at once have what others wait for: places of a pool, connections, slots."""
-    subject = UserLock(lock.name, lock.mapping)
-    function = Function(holders.sleeps_in) if holders.sleeps_in else None
-    told = fact(
-        "why-together",
-        part=part(holders.together, "the moments with waiters"),
-        places=Measure(holders.places, "threads"),
-        function=function,
-    )
-    return Hypothesis(
-        cause=POOL_CAUSE,
-        subject=subject,
-        state="likely",
-        waiters=lock.waiters,
-        claim=fact("why-pool", lock=subject, process=Process(lock.comm, lock.tgid), function=function),
-        evidence=(Evidence(told, True, number),),
-        remedies=(remedy("why-larger-pool", lock=subject), remedy("why-shorter-use", function=function)),
-        sure="medium",
-    )
-
-
-def _in_program(known: Investigation, lock: UserLockSeen) -> list[Hypothesis]:
-    """Why a program's lock is waited for so long."""
-    subject = UserLock(lock.name, lock.mapping)
-    # No thread has it, or a finding says already what those that have it do.
-    told_asleep = any(found.rule == "held-over-sleep" for _, one in known.observations for found in one.findings)
-    if lock.goroutines or told_asleep:
-        return []
-    looks = [(step.number, seen, seen.holders) for step, seen in known.observations if seen.holders is not None]
-    claims = (
-        ("holder-sleeps", fact("why-holder-sleeps", lock=subject)),
-        ("holder-no-cpu", fact("why-holder-no-cpu", lock=subject)),
-    )
-    groups = [
-        (step.number, seen.counters)
-        for step, seen in known.observations
-        if seen.counters.throttled is not None and seen.counters.throttled >= THROTTLED
-    ]
-    found: list[Hypothesis] = []
-    if groups:
-        number, counters = max(groups, key=lambda one: one[1].throttled or 0.0)
-        stopped = counters.throttled or 0.0
-        evidence = [
-            Evidence(
-                fact("why-throttled", group=Text(counters.throttled_group), part=part(stopped, "the time")),
-                True,
-                number,
-            )
-        ]
-        told = _no_cpu(subject, max(stopped, MOSTLY), lock.waiters, True, evidence, stopped >= HARDLY)
-        found.append(replace(told, sure="high" if stopped >= HARDLY else "medium"))
-    if not looks:
-        found += [
-            Hypothesis(cause, subject, "open", 0.4 * lock.waiters, claim, tests=(probes.THREADS,))
-            for cause, claim in claims
-            if not (found and cause == "holder-no-cpu")
-        ]
-        return found
-    number, seen, holders = looks[-1]
-    told_fact = Evidence(_looked(seen, holders), True, number)
-    if holders.known < ENOUGH_LOOKS:
-        evidence_few = (Evidence(fact("why-few-looks", looks=Measure(holders.known, "moments")), False, number),)
-        found += [
-            Hypothesis(cause, subject, "not testable", 0.2 * lock.waiters, claim, evidence_few)
-            for cause, claim in claims
-            if not (found and cause == "holder-no-cpu")
-        ]
-        return found
-    asleep = holders.sleeping + holders.disk
-    if lock.owned_by and not holders.exact:
-        # Who has it changed faster than it was looked at: who does not wait is no holder for that.
-        changed = Evidence(fact("why-owner-changes", looks=Measure(holders.owners, "moments")), False, number)
-        return found or [
-            Hypothesis(cause, subject, "not testable", 0.2 * lock.waiters, claim, (changed,)) for cause, claim in claims
-        ]
-    # Where one thread alone can have it, who sleeps has it; what several share lets others go on for another reason.
-    counts = lock.counts and not holders.exact
-    if counts and holders.together >= POOL:
-        return [*found, _pool(number, lock, holders)]
-    if not found:
-        found.append(_sleeps(subject, asleep, lock.waiters, holders.sleeps_in, told_fact, not counts))
-        found.append(_wants_cpu(number, subject, lock.waiters, holders))
-    return found
-
-
-def _wants_cpu(number: int, lock: UserLock, waiters: float, holders: Holders) -> Hypothesis:
-    """Whether the holder of a program's lock mostly waits for a CPU.
-
-    If the lock names its holder, what that one does is known.  Else all threads that use the lock stand for it: on a
-    machine where everything waits for a CPU they do so too, and that does not show what happens with the lock held.
-    """
-    delayed, tasks = holders.delayed or 0.0, holders.tasks
-    told = [Evidence(fact("why-delayed", part=part(delayed, "the time in which its threads wanted one")), True, number)]
-    short = tasks >= SHORT_OF_CPUS * holders.cpus > 0
-    if short:
-        wanted = fact("why-short-of-cpus", tasks=Measure(tasks, "tasks"), cpus=Measure(holders.cpus, "CPUs"))
-        told.append(Evidence(wanted, True, number))
-    as_all = short and not holders.exact and 1 - delayed >= FAIR * holders.cpus / tasks
-    share = 0.0 if as_all or (delayed < DELAYED and not holders.exact) else holders.wants_cpu
-    found = _no_cpu(lock, share, waiters, False, told, True)
-    if short and found.state == "likely":
-        return replace(
-            found,
-            claim=fact(
-                "why-holder-no-cpu", lock=lock, tasks=Measure(tasks, "tasks"), cpus=Measure(holders.cpus, "CPUs")
-            ),
-        )
-    return found
-
-
 def _traced_by(hypotheses: Iterable[Hypothesis]) -> bool:
     return any(one.cause in TRACERS for one in hypotheses)
 
@@ -702,7 +526,7 @@ def hypotheses(known: Investigation) -> tuple[Hypothesis, ...]:
     if lock is not None and not _traced_by(found):
         found += _in_kernel(known, *lock)
     if user is not None and not any(one.cause in _SELF_EXPLAINED for one in found):
-        found += _in_program(known, user[1])
+        found += of_program_lock(known, user[1])
     found += of_chain(known, found, None if user is None else Process(user[1].comm, user[1].tgid))
     if lock is not None and not any(one.supported for one in found):
         found.append(most_waited(*lock[:2]))

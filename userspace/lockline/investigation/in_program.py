@@ -1,0 +1,201 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Why a lock of a program is waited for so long: what looks at the threads that use it tell of its holder."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Literal
+
+from lockline.analysis.findings import (
+    Fact,
+    Function,
+    Measure,
+    Process,
+    Remedy,
+    Subject,
+    Text,
+    UserLock,
+    fact,
+    part,
+    remedy,
+)
+from lockline.investigation import probes
+from lockline.investigation.model import Evidence, Holders, Hypothesis, Investigation, Observation, UserLockSeen
+
+# Of the time of a hold, or of looks at a holder: what it mostly does, and what it does not do.
+MOSTLY = 0.5
+HARDLY = 0.25
+# Looks from which on they say something.
+ENOUGH_LOOKS = 8
+# How long a group must be stopped to be a cause.
+THROTTLED = 0.1
+# The part of the time that a thread wants a CPU and has none, beside others that want one too.
+DELAYED = 0.6
+# Of its fair part of the CPUs: who gets less of it is kept from running, whatever others do.
+FAIR = 0.5
+# Moments with waiters at which several threads at once have what these wait for: it is no lock then.
+POOL = 0.8
+POOL_CAUSE = "small-pool"
+# Tasks for each CPU, from which on the CPUs are short.
+SHORT_OF_CPUS = 1.5
+
+
+def holder_sleeps(
+    lock: Subject, part_: float, waiters: float, function: str, evidence: Evidence, enough: bool
+) -> Hypothesis:
+    """Whether the holder of a lock sleeps with it held, for that part of the time; enough: to be sure."""
+    state: Literal["likely", "ruled out"] = "likely" if part_ >= MOSTLY else "ruled out"
+    where = Function(function) if function and part_ >= MOSTLY else None
+    remedies: tuple[Remedy, ...] = (remedy("why-move-out", function=where, lock=lock),) if where else ()
+    return Hypothesis(
+        cause="holder-sleeps",
+        subject=lock,
+        state=state,
+        waiters=waiters * part_,
+        claim=fact("why-holder-sleeps", lock=lock, function=where),
+        evidence=(replace(evidence, supports=state == "likely"),),
+        remedies=remedies or (remedy("why-sleep-less", lock=lock),),
+        sure="high" if enough and part_ >= 0.7 else "medium",
+    )
+
+
+def holder_no_cpu(
+    lock: Subject, part_: float, waiters: float, throttled: bool, evidence: Sequence[Evidence], enough: bool
+) -> Hypothesis:
+    """Whether the holder of a lock wants a CPU and has none, or a CPU limit stops it, for that part of the time."""
+    state: Literal["likely", "ruled out"] = "likely" if part_ >= MOSTLY else "ruled out"
+    return Hypothesis(
+        cause="holder-throttled" if throttled else "holder-no-cpu",
+        subject=lock,
+        state=state,
+        waiters=waiters * part_,
+        claim=fact("why-holder-throttled" if throttled else "why-holder-no-cpu", lock=lock),
+        evidence=tuple(replace(one, supports=state == "likely") for one in evidence),
+        remedies=(remedy("raise-cpu-limit"),) if throttled else (remedy("why-more-cpu"),),
+        sure="high" if throttled and enough else "medium",
+    )
+
+
+def _looked(seen: Observation, holders: Holders) -> Fact:
+    return fact(
+        "why-looks",
+        looks=Measure(holders.looks, "moments"),
+        known=Measure(holders.known, "moments"),
+        holder=Text(holders.comm) if holders.comm else None,
+        running=part(holders.running - holders.wants_cpu, "these moments"),
+        waiting=part(holders.wants_cpu, "these moments"),
+        asleep=part(holders.sleeping + holders.disk, "these moments"),
+        function=Function(holders.sleeps_in)
+        if holders.sleeps_in and holders.sleeping + holders.disk >= HARDLY
+        else None,
+    )
+
+
+def _pool(number: int, lock: UserLockSeen, holders: Holders) -> Hypothesis:
+    """Several threads at once have what others wait for: places of a pool, connections, slots."""
+    subject = UserLock(lock.name, lock.mapping)
+    function = Function(holders.sleeps_in) if holders.sleeps_in else None
+    told = fact(
+        "why-together",
+        part=part(holders.together, "the moments with waiters"),
+        places=Measure(holders.places, "threads"),
+        function=function,
+    )
+    return Hypothesis(
+        cause=POOL_CAUSE,
+        subject=subject,
+        state="likely",
+        waiters=lock.waiters,
+        claim=fact("why-pool", lock=subject, process=Process(lock.comm, lock.tgid), function=function),
+        evidence=(Evidence(told, True, number),),
+        remedies=(remedy("why-larger-pool", lock=subject), remedy("why-shorter-use", function=function)),
+        sure="medium",
+    )
+
+
+def of_program_lock(known: Investigation, lock: UserLockSeen) -> list[Hypothesis]:
+    """Why a program's lock is waited for so long."""
+    subject = UserLock(lock.name, lock.mapping)
+    # No thread has it, or a finding says already what those that have it do.
+    told_asleep = any(found.rule == "held-over-sleep" for _, one in known.observations for found in one.findings)
+    if lock.goroutines or told_asleep:
+        return []
+    looks = [(step.number, seen, seen.holders) for step, seen in known.observations if seen.holders is not None]
+    claims = (
+        ("holder-sleeps", fact("why-holder-sleeps", lock=subject)),
+        ("holder-no-cpu", fact("why-holder-no-cpu", lock=subject)),
+    )
+    groups = [
+        (step.number, seen.counters)
+        for step, seen in known.observations
+        if seen.counters.throttled is not None and seen.counters.throttled >= THROTTLED
+    ]
+    found: list[Hypothesis] = []
+    if groups:
+        number, counters = max(groups, key=lambda one: one[1].throttled or 0.0)
+        stopped = counters.throttled or 0.0
+        evidence = [
+            Evidence(
+                fact("why-throttled", group=Text(counters.throttled_group), part=part(stopped, "the time")),
+                True,
+                number,
+            )
+        ]
+        told = holder_no_cpu(subject, max(stopped, MOSTLY), lock.waiters, True, evidence, stopped >= HARDLY)
+        found.append(replace(told, sure="high" if stopped >= HARDLY else "medium"))
+    if not looks:
+        found += [
+            Hypothesis(cause, subject, "open", 0.4 * lock.waiters, claim, tests=(probes.THREADS,))
+            for cause, claim in claims
+            if not (found and cause == "holder-no-cpu")
+        ]
+        return found
+    number, seen, holders = looks[-1]
+    told_fact = Evidence(_looked(seen, holders), True, number)
+    if holders.known < ENOUGH_LOOKS:
+        evidence_few = (Evidence(fact("why-few-looks", looks=Measure(holders.known, "moments")), False, number),)
+        found += [
+            Hypothesis(cause, subject, "not testable", 0.2 * lock.waiters, claim, evidence_few)
+            for cause, claim in claims
+            if not (found and cause == "holder-no-cpu")
+        ]
+        return found
+    asleep = holders.sleeping + holders.disk
+    if lock.owned_by and not holders.exact:
+        # Who has it changed faster than it was looked at: who does not wait is no holder for that.
+        changed = Evidence(fact("why-owner-changes", looks=Measure(holders.owners, "moments")), False, number)
+        return found or [
+            Hypothesis(cause, subject, "not testable", 0.2 * lock.waiters, claim, (changed,)) for cause, claim in claims
+        ]
+    # Where one thread alone can have it, who sleeps has it; what several share lets others go on for another reason.
+    counts = lock.counts and not holders.exact
+    if counts and holders.together >= POOL:
+        return [*found, _pool(number, lock, holders)]
+    if not found:
+        found.append(holder_sleeps(subject, asleep, lock.waiters, holders.sleeps_in, told_fact, not counts))
+        found.append(_wants_cpu(number, subject, lock.waiters, holders))
+    return found
+
+
+def _wants_cpu(number: int, lock: UserLock, waiters: float, holders: Holders) -> Hypothesis:
+    """Whether the holder of a program's lock mostly waits for a CPU.
+
+    If the lock names its holder, what that one does is known.  Else all threads that use the lock stand for it: on a
+    machine where everything waits for a CPU they do so too, and that does not show what happens with the lock held.
+    """
+    delayed, tasks = holders.delayed or 0.0, holders.tasks
+    told = [Evidence(fact("why-delayed", part=part(delayed, "the time in which its threads wanted one")), True, number)]
+    short = tasks >= SHORT_OF_CPUS * holders.cpus > 0
+    if short:
+        wanted = fact("why-short-of-cpus", tasks=Measure(tasks, "tasks"), cpus=Measure(holders.cpus, "CPUs"))
+        told.append(Evidence(wanted, True, number))
+    as_all = short and not holders.exact and 1 - delayed >= FAIR * holders.cpus / tasks
+    share = 0.0 if as_all or (delayed < DELAYED and not holders.exact) else holders.wants_cpu
+    found = holder_no_cpu(lock, share, waiters, False, told, True)
+    if short and found.state == "likely":
+        return replace(
+            found,
+            claim=fact(
+                "why-holder-no-cpu", lock=lock, tasks=Measure(tasks, "tasks"), cpus=Measure(holders.cpus, "CPUs")
+            ),
+        )
+    return found
