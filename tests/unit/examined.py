@@ -513,7 +513,7 @@ CASES |= {
         "user-lock",
         (
             "100% of the waiting for the kernel's locks",
-            "Programs' own locks keep 2.0 threads waiting on average, all of it for cache_lock of server (70)",
+            "Programs' own locks keep 2.0 threads waiting on average, all of them for cache_lock of server (70)",
             "(40% of all waiting)",
             "(60% of all waiting)",
             "cache_lock of 70",
@@ -537,7 +537,7 @@ NEAR_MISSES: dict[str, Case] = {
     "calm slab": Case(calm_slab, "", ("kmem_cache..list_lock",)),
     "calm cgroups": Case(calm_cgroups, "", ("negligible", "cgroup_mutex")),
     "a file that is seldom written": Case(seldom_written, "", ("none: all waiting together is under 10%",)),
-    "one wait of 15 ms": Case(one_short_wait, "", ("It is little in sum, but single waits are long",)),
+    "one wait of 15 ms": Case(one_short_wait, "", ("Single waits are long, though",)),
     "idle pool": Case(idle_pool, "", ("negligible",)),
     "TSC": Case(lambda scene: clocksource(scene), "", ("runqueues.__lock",)),
 }

@@ -2,6 +2,7 @@
 """The first screen: an answer always, within 24 lines of 80 columns."""
 
 import shlex
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -20,6 +21,7 @@ from lockline.recording.reader import open_recording
 from lockline.recording.rows import Loss
 from lockline.render import screen
 from lockline.rules.report import make_report
+from rule_cases import MS, RWSEM_W, Made
 
 UNICODE = Style(unicode=True)
 SECOND = 1_000_000_000
@@ -160,7 +162,7 @@ def test_one_long_wait_is_not_negligible(example: Path) -> None:
     report, _ = read(example)
     one = report_of(report, lock("mmap_lock", "rwsem:W", 1, 12_000_000, 12_000_000))
     assert make_answer(one).kind == "one lock"
-    assert "single waits are long" in " ".join(" ".join(lines_of(one)).split())
+    assert "Single waits are long" in " ".join(" ".join(lines_of(one)).split())
 
 
 def test_one_lock_and_what_it_costs(example: Path) -> None:
@@ -319,3 +321,20 @@ def test_the_c_locale_is_ascii(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("LC_ALL", "C")
     assert not terminal.style().unicode
+
+
+@pytest.mark.parametrize(("each_ms", "names_holder"), [(60, True), (100, False)])
+def test_long_waits_of_seldom_waiters_ask_who_holds_it(
+    made: Callable[..., Made], each_ms: int, names_holder: bool
+) -> None:
+    """Of one second: where nearly always somebody waits, who waits is who holds it too, and the atlas knows more."""
+    recording = made()
+    recording.builder.lock(1, "mm_struct.mmap_lock", "pid 7", "owner object")
+    recording.waits(1, RWSEM_W, each_ms * MS // 10, 80)
+    recording.builder.stack(1, "rwsem_down_write_slowpath", "vm_mmap_pgoff", "do_syscall_64")
+    recording.sample(1, RWSEM_W, 1, 80, 80 * each_ms * MS // 10)
+    report = recording.report()
+    assert [found.rule for found in report.findings] == ["long-waits"]
+    text = " ".join(screen.render(report, report.slices, Style(), 80).split())
+    assert ("do `lockline record --episodes -d 30` shows who holds it" in text) == names_holder
+    assert ("do let the allocator keep memory" in text) == (not names_holder)

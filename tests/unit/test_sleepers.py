@@ -124,7 +124,7 @@ def test_much_waiting_in_the_kernel_stays_the_answer(made: Callable[..., Made]) 
 def test_a_chosen_process_that_hardly_ran_and_hardly_waited(made: Callable[..., Made]) -> None:
     text = text_of(report_of(made, IDLE, **CHOSEN))
     assert "server (70) used 0.02 CPUs." in text
-    assert "Of 10.0 threads: 8.0 sleep in futexes (for a lock of the program, or for work), 1.0 wait for input" in text
+    assert "Of 10 threads: 8.0 sleep in futexes (for a lock of the program, or for work), 1.0 wait for input" in text
     assert "Not looked at: locks of programs; `lockline why -p 70` does." in text
 
 
@@ -143,8 +143,8 @@ def test_a_busy_program_may_wait_for_its_own_locks(
     """A pool at rest sleeps in futexes too, and nothing of it runs."""
     rows = ((70, "server", "futex_do_wait", 60), (70, "server", "", running), (71, "pool", "futex_do_wait", 90))
     text = text_of(report_of(made, rows, waits=waits))
-    assert ("6.0 threads of server (70) sleep in futexes while 0.4 run or want a CPU" in text) == told
-    assert ("`lockline why -p 70` tells." in text) == told
+    assert ("In server (70), 6.0 threads sleep in futexes while 0.4 run or want a CPU" in text) == told
+    assert ("`lockline why -p 70` shows which." in text) == told
     assert ("Lock waiting is little (0.02 threads on average)." in text) == (waits == 20)
     assert "pool" not in text
 

@@ -27,7 +27,8 @@ LOST = 0.1
 # A finding counts by its impact and by how often such findings are right.
 CONFIDENCE = {"high": 1.0, "medium": 0.6, "low": 0.3}
 # Rules that say that a lock is busy, not why: of a known lock the atlas says what helps.
-OVERUSED = ("convoy", "hot-lock", "long-waits")
+LONG_WAITS = "long-waits"
+OVERUSED = ("convoy", "hot-lock", LONG_WAITS)
 # And those that say which side makes the other wait, and in which function.
 STARVED = ("readers-starved", "writer-starved")
 # All rules that say less than one that names a cause of the same waits.

@@ -54,6 +54,11 @@ _OTHERS: tuple[tuple[tuple[str, ...], str], ...] = (
             "bio_",
             "rq_qos_wait",
             "__wait_on_buffer",
+            "ext4_read_bh",
+            "__ext4_sb_bread",
+            "__bread_gfp",
+            "__sync_dirty_buffer",
+            "sync_dirty_buffer",
         ),
         "the disk",
     ),
@@ -68,6 +73,8 @@ _OTHERS: tuple[tuple[tuple[str, ...], str], ...] = (
     # ipc/mqueue.c: of a full queue, or of an empty one.
     (("wq_sleep", "do_mq_timedsend"), "a message queue is full, or empty (POSIX)"),
     (_SIGNALS, "a signal (some run times stop all threads like this, to collect garbage)"),
+    # Where not all mutexes of the kernel are such: PI futexes.
+    (("rt_mutex_", "__rt_mutex_"), "a mutex with priority inheritance"),
     (("__wait_rcu_gp", "synchronize_rcu", "synchronize_srcu"), "an RCU grace period"),
 )
 # A thread that asks for the time that it sleeps: kernel/time/hrtimer.c.

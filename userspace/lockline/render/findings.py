@@ -171,7 +171,7 @@ SENTENCES: Mapping[str, str] = {
     "behind": "{threads} more behind them, for up to {age}",
     "may-be-idle": "it waits for input: if that is the next job, these are idle workers behind a mutex",
     "owner-seen": "{owner} was its owner at every look, for {held}",
-    "user-waits": "{waits} waits of {average} on average: {part} of the window[; p99 {p99}]",
+    "user-waits": "{waits} waits of {average} on average: {part:.2f} threads wait at any moment[; p99 {p99}]",
     "in-c-library": "{part} of the sampled waits are in {call}[, called from {caller}]",
     "let-go-in": "most of those who wait are woken in {function}",
     "nature": "{why}",

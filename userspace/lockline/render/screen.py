@@ -3,10 +3,12 @@
 
 import re
 import shlex
+from collections import Counter
 from collections.abc import Sequence
 from datetime import datetime, timezone
 
 from lockline.analysis.answer import (
+    LONG_WAITS,
     NEGLIGIBLE_SHARE,
     NEGLIGIBLE_USER_SHARE,
     NEGLIGIBLE_WAIT_NS,
@@ -48,6 +50,8 @@ DEFAULT_RECORDING = "lockline.data"
 UNCLEAR_THREADS = 1.0
 # A tenth of one CPU or thread: rules find no fault with less.
 SMALL = 0.1
+# Of the time: somebody waits for a lock seldom.
+SELDOM = 0.5
 # Of the begins of waits: fewer losses change nothing on this screen.
 _LOST = 0.001
 
@@ -296,12 +300,12 @@ def _answer_words(report: Report, answer: Answer, style: Style) -> str:
             if names
             else f"Many locks share the waiting: none of {len(report.locks):,} has a tenth of it."
         )
-    worth = "" if waiting >= NEGLIGIBLE_SHARE else " It is little in sum, but single waits are long."
+    worth = "" if waiting >= NEGLIGIBLE_SHARE else "Single waits are long, though."
     hint = (futex_words(report, style) + cpu_words(report)).strip() if waiting < SMALL_EFFECT else ""
     besides = ""
     if user >= NEGLIGIBLE_USER_SHARE:
         besides = f"Programs' own locks keep {_threads(user)} waiting on average{_worst_user(report, answer, style)}."
-    parts = (what, sentence(cost) + worth, _longest(report, answer, style), besides, hint)
+    parts = (what, sentence(cost), worth, _longest(report, answer, style), besides, hint)
     return " ".join(part for part in parts if part)
 
 
@@ -328,7 +332,7 @@ def _mostly_for(report: Report, style: Style) -> str:
     part = waiting_for(heaviest) / report.totals.wait_ns if report.totals.wait_ns else 0.0
     if waiting < SMALL or part < ONE_LOCK:
         return ""
-    return f", {percent_short(part)} of it for {lock_words(heaviest, style)}"
+    return f"; {percent_short(part)} of this waiting is for {lock_words(heaviest, style)}"
 
 
 def _worst_user(report: Report, answer: Answer, style: Style) -> str:
@@ -337,9 +341,22 @@ def _worst_user(report: Report, answer: Answer, style: Style) -> str:
     if worst is None or not answer.user_waiting or answer.at_barriers:
         return ""
     part = (report.window.share(worst.waited_ns) or 0.0) / answer.user_waiting
+    if part < 0.5:
+        return _worst_program(report, answer.user_waiting, style)
     whose = f"{user_lock_name(worst)} of {worst.futex.comm or '?'} ({worst.futex.tgid})"
-    much = "all" if part >= 0.995 else percent_short(part)
-    return f", {much} of it for {clean(whose, style)}" if part >= 0.5 else ""
+    much = "all of them" if part >= 0.995 else f"{percent_short(part)} of this"
+    return f", {much} for {clean(whose, style)}"
+
+
+def _worst_program(report: Report, waiting: float, style: Style) -> str:
+    """The program that has half of the waiting for locks of programs or more, where no one lock has."""
+    by_comm: Counter[str] = Counter()
+    for one in user_locks(report):
+        by_comm[one.futex.comm] += one.waited_ns
+    ((comm, most_ns),) = by_comm.most_common(1)
+    part = (report.window.share(most_ns) or 0.0) / waiting
+    much = "all of them" if part >= 0.995 else f"{percent_short(part)} of this"
+    return f", {much} in {clean(comm, style)}" if part >= 0.5 and comm else ""
 
 
 def percent_short(fraction: float) -> str:
@@ -376,6 +393,7 @@ def _finding(
     # What helps against a busy lock, the atlas knows better.
     # Of few waits it is the holder that matters.
     use = isinstance(finding.subject, Lock) and finding.rule in (*OVERUSED, *STARVED) and finding.confidence != "low"
+    use = use and not _held_by_others(finding, report)
     known = atlas().find(finding.subject.name) if use and isinstance(finding.subject, Lock) else None
     # Where the other side's function is none that the atlas speaks of, it does not know that side.
     if known is not None and finding.rule in STARVED and not known.speaks_of(functions_of(finding.evidence)):
@@ -383,6 +401,20 @@ def _finding(
     todo = known.helps_in(functions_of(finding.evidence))[:1] if known is not None else words.next[:1]
     lines += [line for step in todo if steps > 0 for line in filled("   do      ", clean(step, style), columns, steps)]
     return lines
+
+
+def _held_by_others(finding: Finding, report: Report) -> bool:
+    """Whether waits are long, and so seldom that those who wait are hardly those who hold the lock too.
+
+    Where they are, most holders have one that waits behind them.  Who holds it can still be recorded, or it is known.
+    """
+    if finding.rule != LONG_WAITS or any(one.what == "others-take" for one in finding.evidence):
+        return False
+    subject = finding.subject
+    lock = next((one for one in report.locks if isinstance(subject, Lock) and one.name == subject.name), None)
+    if lock is None or not any(one.action == "who-holds-longest" for one in finding.remedies):
+        return False
+    return (report.window.share(lock.worst_instance_ns) or 0.0) < SELDOM
 
 
 def _worth_showing(finding: Finding, report: Report) -> bool:

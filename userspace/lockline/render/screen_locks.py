@@ -6,7 +6,7 @@ from collections import defaultdict
 from lockline.analysis.answer import trusted_ns
 from lockline.analysis.futex import LOCK, PARKED, FutexWaits
 from lockline.analysis.model import Figures, LockWaits, Report
-from lockline.analysis.user_evidence import BEHAVIOUR
+from lockline.analysis.user_evidence import BEHAVIOUR, RWLOCK
 from lockline.base.numbers import count, duration
 from lockline.base.text import Column, Style, clean, cut_member, table
 from lockline.base.values import dataclass
@@ -33,6 +33,9 @@ class _Row:
 
 def user_lock_name(futex: FutexWaits) -> str:
     """What a lock of a program is called: its make or its symbol."""
+    # A read-write lock of the C library is the program's own variable.
+    if futex.make == RWLOCK and futex.futex.name:
+        return futex.futex.name
     return futex.make if futex.make not in ("", BEHAVIOUR) else futex.futex.name or "a lock"
 
 

@@ -42,6 +42,8 @@ def why_command(report: Report) -> str:
 
 def threads_words(threads: float) -> str:
     """Threads on average."""
+    if threads >= 10:
+        return f"{threads:,.0f} threads"
     return "1 thread" if 0.95 <= threads < 1.05 else f"{threads:.1f} threads"
 
 
@@ -126,7 +128,7 @@ def _way(one: Asleep, threads: float) -> str:
         return f"{number} nap"
     if one.kind in _LOCKS:
         return f"{number} wait for {_LOCKS[one.kind][1]}"
-    return f"{number} wait: {one.what}" if one.what else f"{number} sleep in {one.function}()"
+    return f"{number} wait ({one.what})" if one.what else f"{number} sleep in {one.function}()"
 
 
 def futex_words(report: Report, style: Style) -> str:
