@@ -69,6 +69,8 @@ _LOSSES = {
     "turns_torn": "{} turns of locks",
 }
 _MOST_BARS = 32
+# Before what to do about a finding.
+_DO = "   do      "
 # The worst interval is no news if it has hardly more than the average.
 _EVEN = 1.1
 _ANSWER_LINES = 5
@@ -399,7 +401,7 @@ def _finding(
     if known is not None and finding.rule in STARVED and not known.speaks_of(functions_of(finding.evidence)):
         known = None
     todo = known.helps_in(functions_of(finding.evidence))[:1] if known is not None else words.next[:1]
-    lines += [line for step in todo if steps > 0 for line in filled("   do      ", clean(step, style), columns, steps)]
+    lines += [line for step in todo if steps > 0 for line in filled(_DO, clean(step, style), columns, steps)]
     return lines
 
 
@@ -434,7 +436,7 @@ def _nothing_found(report: Report, answer: Answer, columns: int, kept: bool) -> 
     if report.episodes:
         again = _command(report, f"--episodes {min(3, len(report.episodes))}")
     lines = ["FINDINGS  none: no single lock stands out"]
-    return lines + filled("   do      ", f"see who holds the locks in the longest waits: {again}", columns, 2)
+    return lines + filled(_DO, f"see who holds the locks in the longest waits: {again}", columns, 2)
 
 
 def _findings(
@@ -462,11 +464,16 @@ def _findings(
         rest = f"{len(ranked)} found{', ' if rest else ''}{rest}"
     lines = [title + " " * max(1, columns - len(title) - width(rest)) + rest]
     lines = [cut(clean(lines[0].rstrip(), style), columns)]
+    told: list[str] = []
     for number, finding in enumerate(ranked[:most], 1):
         evidence = about if len(ranked) == 1 else min(about, 1)
         # Where room is short, the first finding's advice is the one to read to its end.
         room = steps if number == 1 else max(1, steps - 1)
-        lines += _finding(number, finding, report, style, columns, evidence, room)
+        shown = _finding(number, finding, report, style, columns, evidence, room)
+        # The same advice is given once: of several directories, say.
+        begin = next((index for index, line in enumerate(shown) if line.startswith(_DO)), len(shown))
+        lines += shown[:begin] if shown[begin:] == told else shown
+        told = shown[begin:]
     return lines
 
 

@@ -125,10 +125,12 @@ def _way(one: Asleep, threads: float) -> str:
     if one.kind == INPUT:
         return f"{number} wait for input"
     if one.kind == NAP:
-        return f"{number} nap"
+        return f"{number} sleep on a timer"
     if one.kind in _LOCKS:
         return f"{number} wait for {_LOCKS[one.kind][1]}"
-    return f"{number} wait ({one.what})" if one.what else f"{number} sleep in {one.function}()"
+    if one.what in ("", one.function):
+        return f"{number} sleep in {one.function}()"
+    return f"{number} wait ({one.what})"
 
 
 def futex_words(report: Report, style: Style) -> str:
