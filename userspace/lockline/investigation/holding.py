@@ -164,6 +164,6 @@ def holders_of(
         delayed=_delayed_owners(named) if exact else _delayed(likely, look_ns),
         owners=owned,
         comm=comms.most_common(1)[0][0] if comms else "",
-        together=sum(count > 1 for count in asleep_at_once) / known if known else 0.0,
+        together=sum(count > 1 for count in asleep_at_once) / some if (some := sum(map(bool, asleep_at_once))) else 0.0,
         places=sum(asleep_at_once) / known if known else 0.0,
     )

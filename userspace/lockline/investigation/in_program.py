@@ -33,7 +33,7 @@ DELAYED = 0.6
 # Of its fair part of the CPUs: who gets less of it is kept from running, whatever others do.
 FAIR = 0.5
 # Moments with waiters at which several threads at once have what these wait for: it is no lock then.
-POOL = 0.8
+POOL = 0.65
 POOL_CAUSE = "small-pool"
 # Tasks for each CPU, from which on the CPUs are short.
 SHORT_OF_CPUS = 1.5
@@ -96,7 +96,7 @@ def _pool(number: int, lock: UserLockSeen, holders: Holders) -> Hypothesis:
     function = Function(holders.sleeps_in) if holders.sleeps_in else None
     told = fact(
         "why-together",
-        part=part(holders.together, "the moments with waiters"),
+        part=part(holders.together, "the moments at which one slept"),
         places=Measure(holders.places, "threads"),
         function=function,
     )

@@ -125,7 +125,7 @@ class Holders:
     lock and does not wait for it.  sleeps_in: kernel function, the most frequent one.  delayed: of the time in which
     the holder wanted a CPU, the part in which it had none.  owners: moments at which the lock itself named its holder;
     from ENOUGH_OWNERS on these moments alone count.  tasks: that wanted one of all CPUs, on average; 0: not known.
-    together: the part of the moments at which two threads or more slept in one function, each a likely holder; places:
+    together: of the moments at which a likely holder slept, the part at which two or more did, in one function; places:
     so many, on average.
     """
 

@@ -159,7 +159,7 @@ SENTENCES: Mapping[str, str] = {
         " them, wanted a CPU at {waiting}, and slept at {asleep}[, mostly in {function}]"
     ),
     "why-together": (
-        "at {part} two threads or more that let others go on slept at once[, in {function}]: {places:.1f} on average"
+        "at {part} two threads or more that use it slept at once[, in {function}]: {places:.1f} on average"
     ),
     "why-few-looks": "only at {looks} moments with waiters the likely holder was known",
     "why-owner-changes": "only at {looks} moments did the lock name an owner that stayed long enough to be looked at",
