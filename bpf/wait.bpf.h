@@ -176,16 +176,16 @@ static __always_inline void end_wait(void *ctx, __u64 lock, __s32 result)
 		if (likely(end_plain(ctx, state, lock, 0, &now)))
 			return;
 	} else if (!state->spin_depth) {
-		bool done = true;
-
 		stay_at_tracepoint();
 		if (tracepoints_preemptible())
 			state = state_of(bpf_get_smp_processor_id());
-		if (state)
-			done = end_plain_sleeping(state, lock, &now);
-		leave_tracepoint();
-		if (likely(done))
+		if (likely(!state || end_plain_sleeping(state, lock, &now))) {
+			/* Else the compiler leaves once for both, and keeps which it is. */
+			barrier();
+			leave_tracepoint();
 			return;
+		}
+		leave_tracepoint();
 	}
 	end_any_wait(ctx, state, lock, 0, now);
 }
