@@ -129,8 +129,10 @@ def no_lines(report: C2cReport) -> list[str]:
     for name, word in (("load", "loads"), ("ld_fbhit", "fill buffer hits"), ("store", "stores")):
         if name in totals:
             told.append(f"{totals[name]:,} {word}")
-    text = f"Lines move between processors ({', '.join(told)} in all), but the file has totals alone: which lines, and "
-    return wrapped(text + "which members, a whole report or the perf.data file tells.", "", "")
+    text = (
+        f"Lines move between processors ({', '.join(told)} in all), but this file has totals alone. Which lines they "
+    )
+    return wrapped(text + "are, and which members, only the whole report or the perf.data file shows.", "", "")
 
 
 def _answer(report: C2cReport, style: Style) -> list[str]:

@@ -65,6 +65,9 @@ _LOSSES = {
     "orphaned": "{} waits, whose end was not seen",
     "recursion_misses": "{} events that came while a probe ran on the same CPU",
     "samples_not_written": "{} samples of waits",
+    "stack_error": "{} stacks",
+    "table_full": "the lock of {} waits, for want of memory",
+    "too_deep": "{} waits inside other waits",
     "turns_overwritten": "{} turns of locks",
     "turns_torn": "{} turns of locks",
 }
@@ -259,7 +262,7 @@ def _answer_words(report: Report, answer: Answer, style: Style) -> str:
         idle = ", or wait for work" if any(one.what == "may-be-idle" for one in stuck.evidence) else ""
         return f"Threads stand still{idle}: {clean(worded(stuck).title, style)}.{others}"
     if answer.kind == "not enough recorded":
-        return f"Not enough recorded for an answer: {answer.why}. Record for longer: lockline record -a -d 10"
+        return f"Not enough recorded for an answer: {answer.why}. Record for longer: `lockline record -a -d 10`."
     if answer.kind == "user space":
         what = "at barriers" if 2 * answer.at_barriers > (answer.user_waiting or 0.0) else "for locks"
         return (
