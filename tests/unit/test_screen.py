@@ -338,3 +338,17 @@ def test_long_waits_of_seldom_waiters_ask_who_holds_it(
     text = " ".join(screen.render(report, report.slices, Style(), 80).split())
     assert ("do `lockline record --episodes -d 30` shows who holds it" in text) == names_holder
     assert ("do let the allocator keep memory" in text) == (not names_holder)
+
+
+@pytest.mark.parametrize(("beside_us", "one"), [(1, True), (200, False)])
+def test_a_lock_with_all_the_waiting_of_its_name_is_one_lock(
+    made: Callable[..., Made], beside_us: int, one: bool
+) -> None:
+    recording = made()
+    for number, pid, length in ((1, 7, 10 * MS), (2, 9, beside_us * 1_000)):
+        recording.builder.lock(number, "mm_struct.mmap_lock", f"pid {pid}", "owner object")
+        recording.waits(number, RWSEM_W, length, 40)
+    report = recording.report()
+    text = " ".join(screen.render(report, report.slices, Style(), 80).split())
+    assert ("One lock makes 100% of all lock waiting: mm_struct.mmap_lock [pid 7]" in text) == one
+    assert ("2 locks of one name make 100%" in text) == (not one)

@@ -112,12 +112,17 @@ def _header(report: Report, style: Style, columns: int) -> str:
     return cut(clean(", ".join(part for part in parts if part), style), columns)
 
 
+def _is_one(lock: LockWaits) -> bool:
+    """Whether it is one lock, or one of several of a name has all but a hundredth of their waiting."""
+    return lock.instances == 1 or 100 * lock.worst_instance_ns >= 99 * lock.figures.wait_ns > 0
+
+
 def lock_words(ways: Sequence[LockWaits], style: Style) -> str:
     """A lock by name and kind; ways: in which it is waited for, heaviest first."""
     lock = ways[0]
     # Where a lock lies in the kernel says nothing more, if it has a name.
     place = lock.worst_instance if not (lock.worst_instance.startswith("_text+") and atlas().find(lock.name)) else ""
-    where = f" [{place}]" if lock.instances == 1 and place else ""
+    where = f" [{place}]" if _is_one(lock) and place else ""
     # A way that hardly anybody waits in is not worth the words.
     known = [way for way in ways if way.figures.wait_ns * 10 >= waiting_for(ways)]
     kind = lock.kind if len(known) == 1 else family(lock.kind)
@@ -290,7 +295,10 @@ def _answer_words(report: Report, answer: Answer, style: Style) -> str:
     waits_of = "the waiting for the kernel's locks" if user >= NEGLIGIBLE_USER_SHARE else "all lock waiting"
     if answer.kind == "one lock":
         ways = locks[0]
-        number, waits = max(way.instances for way in ways), sum(way.figures.waits for way in ways)
+        number, waits = (
+            max(1 if _is_one(way) else way.instances for way in ways),
+            sum(way.figures.waits for way in ways),
+        )
         one = "One lock makes" if number == 1 else f"{number:,} locks of one name make"
         if waits == 1:
             one = "One single wait makes"
