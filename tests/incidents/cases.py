@@ -320,7 +320,8 @@ def running(command: tuple[str, ...], directory: Path) -> Iterator["subprocess.P
     try:
         yield process
     finally:
-        os.killpg(process.pid, signal.SIGKILL)
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
         process.wait()
 
 
