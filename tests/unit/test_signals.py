@@ -251,7 +251,7 @@ def test_stacks_that_end_at_once_are_told(recording: Path) -> None:
     with open_recording(recording) as opened:
         text = render_text.render(make_report(opened, Selection(), 10), Style())
     assert "10 of 10 sampled stacks are one frame deep" in text
-    assert "-fno-omit-frame-pointer" in text
+    assert "-fasynchronous-unwind-tables" in text
 
 
 def test_clock_reads_and_tracers(recording: Path) -> None:

@@ -8,6 +8,7 @@ from dataclasses import replace
 from lockline.analysis.behind import behind_of, blame
 from lockline.analysis.blocked import BlockedThread
 from lockline.analysis.hidden_waits import HiddenWaits, hidden_waits
+from lockline.analysis.java_monitors import Monitor, monitors_of
 from lockline.analysis.model import Figures
 from lockline.analysis.parked import Word, parked
 from lockline.analysis.samples import UNKNOWN_WAITER
@@ -15,6 +16,7 @@ from lockline.analysis.user_evidence import (
     CONDITION_VARIABLE,
     GO_MUTEX,
     GO_RWMUTEX,
+    MONITOR,
     YIELD_OP,
     Calls,
     Goroutines,
@@ -156,7 +158,7 @@ class FutexWaits:
     medium.  words: other futexes that are parts of it, and are in all figures.  sites: of a barrier.
     holders: what those who have it do, most looks first.  behind: another lock that they wait for meanwhile, as part
     of the looks; before: locks whose holders wait for this one, and the waiting that comes from there.  blamed_ns:
-    all waiting that this lock is to blame for, None: its own.
+    all waiting that this lock is to blame for, None: its own.  monitors: of Java's, that the waits were for.
     """
 
     futex: rows.Futex
@@ -176,6 +178,7 @@ class FutexWaits:
     behind: tuple[rows.Futex, float] | None = None
     before: tuple[tuple[rows.Futex, int], ...] = ()
     blamed_ns: int | None = None
+    monitors: tuple[Monitor, ...] = ()
 
     @property
     def to_blame_ns(self) -> int:
@@ -379,6 +382,21 @@ def with_blame(found: Sequence[FutexWaits]) -> tuple[FutexWaits, ...]:
     )
 
 
+def _monitor_lines(
+    found: Iterable[FutexWaits], samples: Mapping[int, Sequence[rows.FutexSample]], waiters: Mapping[int, rows.Waiter]
+) -> dict[int, dict[int, set[int]]]:
+    """Of Java monitors: by process, the futexes' ids, with the threads that wait there."""
+    lines: defaultdict[int, dict[int, set[int]]] = defaultdict(dict)
+    for entry in found:
+        if entry.make == MONITOR:
+            lines[entry.futex.tgid][entry.futex.id] = {
+                waiters.get(sample.task, UNKNOWN_WAITER).tid
+                for sample in _samples_of(entry, samples)
+                if sample.role == "waiter"
+            }
+    return lines
+
+
 def _in_detail(
     recording: Recording,
     found: Sequence[FutexWaits],
@@ -390,6 +408,7 @@ def _in_detail(
     heaviest = {entry.futex.id: _heaviest(_samples_of(entry, samples)) for entry in first}
     frames = recording.stacks(sorted({stack for stacks in heaviest.values() for _, stack, *_ in stacks}))
     holders = _holders(recording)
+    monitors = monitors_of(recording, _monitor_lines(first, samples, waiters))
     detailed = [
         replace(
             entry,
@@ -401,6 +420,7 @@ def _in_detail(
             ),
             # As its owners: of a lock of several words the inner mutex has them.
             holders=() if entry.words else tuple(holders.get(entry.futex.id, ())[:HOLDERS_PER_FUTEX]),
+            monitors=tuple(monitors.get(entry.futex.id, ())),
         )
         for entry in first
     ]

@@ -16,14 +16,20 @@ _JAVA_WITH_MAP = 17
 _JAVA = re.compile(r"(?:java|jdk|jre|openjdk|temurin|zulu|corretto)-?(?:1\.)?(\d+)", re.IGNORECASE)
 # Until JDK 8 libjvm.so lay below a folder for the architecture.
 _JAVA_8 = re.compile(r"/lib/(?:amd64|aarch64|i386)/(?:server|client)/libjvm\.so")
+# Needed only where that failed: then stacks go by frame pointers, and names come from a map alone.
+_UNREAD = "lockline could not read this JVM by its own tables (it ended too soon, or is not HotSpot); "
 _JCMD = (
-    "run `jcmd {0} Compiler.perfmap` before the recording ends; if started with -XX:+PreserveFramePointer, callers too"
+    _UNREAD + "`jcmd {0} Compiler.perfmap` before the recording ends names its code, and with"
+    " -XX:+PreserveFramePointer its callers too"
 )
-_AGENT = "this needs an agent that writes /tmp/perf-{0}.map, as perf-map-agent does, and -XX:+PreserveFramePointer"
+_AGENT = (
+    _UNREAD + "an agent that writes /tmp/perf-{0}.map, as perf-map-agent does, names its code, and with"
+    " -XX:+PreserveFramePointer its callers too"
+)
 _SWITCHES = {
-    "Java": f"JDK {_JAVA_WITH_MAP} or later: {_JCMD}; before: {_AGENT}",
+    "Java": f"{_JCMD}; before JDK {_JAVA_WITH_MAP} an agent has to write that map, as perf-map-agent does",
     "Java with map": _JCMD,
-    "Java without map": f"JDK {_JAVA_WITH_MAP} and later write them by jcmd; before, {_AGENT}",
+    "Java without map": _AGENT,
     "Node": "start it with --perf-basic-prof --interpreted-frames-native-stack",
     ".NET": "start it with DOTNET_PerfMapEnabled=1 (before .NET 6: COMPlus_PerfMapEnabled=1)",
     "Python": "start it with -X perf",

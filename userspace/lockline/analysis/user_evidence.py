@@ -153,7 +153,7 @@ class Goroutines:
 
 # Threads that each wait at a word of their own: its address and name are the waiter's, and not the lock's.
 _CALLED = {
-    MONITOR: "a Java monitor (its object moves; class not known)",
+    MONITOR: "a Java monitor (its object moves)",
     JAVA_LOCK: "a lock of java.util.concurrent",
     NET_MONITOR: "a .NET monitor",
     NET_LOCK: "a lock of .NET",
@@ -172,8 +172,13 @@ _CALLED_ON_HEAP = {
 }
 
 
-def lock_called(futex: rows.Futex, make: str) -> UserLock:
-    """What a lock is called: by its make where that tells more than an address on a heap, else as the word is."""
+def lock_called(futex: rows.Futex, make: str, class_name: str = "") -> UserLock:
+    """What a lock is called: by its make where that tells more than an address on a heap, else as the word is.
+
+    class_name: of a Java monitor's object, if it is known.
+    """
+    if make == MONITOR and class_name:
+        return UserLock(f"the monitor of class {class_name}", "")
     name = _CALLED.get(make, "") or futex.name or _CALLED_ON_HEAP.get(make, "")
     return UserLock(name, "" if name else futex.object)
 

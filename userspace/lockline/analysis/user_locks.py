@@ -317,8 +317,8 @@ def _hands_out_work(words: Sequence[Seen]) -> str:
         return ""
     part = sum(wakes[task] for task in brings) / every
     return (
-        f"a thread that never waits there makes {part:.0%} of the wakes: it may bring jobs to idle workers; with the"
-        " names of Java's functions (`jcmd PID Compiler.perfmap` while lockline records) this would be known"
+        f"a thread that never waits there makes {part:.0%} of the wakes: it may bring jobs to idle workers;"
+        " the names of Java's functions would tell, and lockline could not read them from this JVM"
     )
 
 

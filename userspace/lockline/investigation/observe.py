@@ -9,6 +9,7 @@ from lockline.analysis.answer import is_spinning, make_answer, user_waiting
 from lockline.analysis.episode_model import Doing, Episode
 from lockline.analysis.findings import Process, Task
 from lockline.analysis.futex import LOCK, PARKED, UNCLEAR, FutexWaits
+from lockline.analysis.java_monitors import class_of, told
 from lockline.analysis.model import LockWaits, Report
 from lockline.analysis.user_evidence import (
     BEHAVIOUR,
@@ -166,7 +167,7 @@ def _holdings(report: Report) -> tuple[Holding, ...]:
 
 
 def _user_lock(report: Report, futex: FutexWaits) -> UserLockSeen:
-    called = lock_called(futex.futex, futex.make)
+    called = lock_called(futex.futex, futex.make, class_of(futex.monitors))
     owners = Counter[int]()
     for task in futex.tasks:
         if task.role == "owner" and task.tgid > 0:
@@ -180,7 +181,7 @@ def _user_lock(report: Report, futex: FutexWaits) -> UserLockSeen:
         wait_ns=futex.waited_ns,
         waits=futex.figures.waits,
         waiters=report.window.share(futex.to_blame_ns) or 0.0,
-        why=futex.why,
+        why=futex.why + told(futex.monitors),
         goroutines=futex.make in (GO_CHANNEL, GO_MUTEX, GO_RWMUTEX),
         rwlock=futex.make == RWLOCK,
         users=tuple(sorted({task.tid for task in futex.tasks if task.tid > 0})),

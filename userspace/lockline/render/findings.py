@@ -56,6 +56,9 @@ SENTENCES: Mapping[str, str] = {
     "hot-go-rwmutex": "Goroutines of {process} wait for a sync.RWMutex[, in {where}]",
     "hot-java-lock": "Threads of {process} wait for a lock of java.util.concurrent[, in {where}]",
     "hot-row-lock": "Threads of {process} wait for rows that other transactions have locked[, in {where}]",
+    "hot-monitor-of": (
+        "Threads of {process} wait for the monitor of class {class_name}[, owned by thread {owner}][, in {where}]"
+    ),
     "hot-monitor": "Threads of {process} wait for a Java monitor (synchronized)[, in {where}]",
     "hot-net-lock": "Threads of {process} wait for each other in .NET: they seem to have a lock",
     "hot-net-monitor": "Threads of {process} wait for a .NET monitor (lock)[, in {where}]",
@@ -181,6 +184,10 @@ SENTENCES: Mapping[str, str] = {
     "cascade": "{threads:.2f} threads more wait for {lock:short}, whose holder waits for this one",
     "holder-waited-for": "at {part} of {looks} looks its holder waited for {lock:short}",
     "holder-waited": "at {part} of {looks} looks its holder waited for another lock of the program",
+    "monitor-seen": (
+        "at {looks} looks {part} of the waiting threads waited for the monitor of class {class_name}"
+        "[, which thread {owner} owned at {owned}]"
+    ),
     "owners-seen": "seen as its owner: {owners}",
     "parked": "{processes} processes wait, each on a semaphore of its own, and wake each other there",
     "barrier-waits": "{threads:.1f} threads wait there on average",

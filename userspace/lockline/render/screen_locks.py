@@ -5,6 +5,7 @@ from collections import defaultdict
 
 from lockline.analysis.answer import trusted_ns
 from lockline.analysis.futex import LOCK, PARKED, FutexWaits
+from lockline.analysis.java_monitors import class_of
 from lockline.analysis.model import Figures, LockWaits, Report
 from lockline.analysis.user_evidence import BEHAVIOUR, RWLOCK
 from lockline.base.numbers import count, duration
@@ -32,7 +33,10 @@ class _Row:
 
 
 def user_lock_name(futex: FutexWaits) -> str:
-    """What a lock of a program is called: its make or its symbol."""
+    """What a lock of a program is called: the class of a monitor's object, its make or its symbol."""
+    class_name = class_of(futex.monitors)
+    if class_name:
+        return f"monitor of {class_name}"
     # A read-write lock of the C library is the program's own variable.
     if futex.make == RWLOCK and futex.futex.name:
         return futex.futex.name

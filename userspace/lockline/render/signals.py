@@ -18,6 +18,7 @@ from lockline.analysis.futex import (
     FutexWaits,
     HolderLook,
 )
+from lockline.analysis.java_monitors import heaviest, owner_of
 from lockline.analysis.model import Figures
 from lockline.analysis.ptrace import Attaches, InactiveWaits
 from lockline.analysis.run_times import language_of, switch_on, without_names
@@ -51,6 +52,12 @@ def _label(futex: FutexWaits, style: Style) -> str:
         return clean(futex_label(futex.futex), style)
     if futex.make in (RWLOCK, PTHREAD_BARRIER) and futex.futex.name:
         return clean(f"{futex.make} {futex_label(futex.futex)}", style)
+    monitor = heaviest(futex.monitors)
+    if monitor is not None:
+        owner = owner_of(monitor)
+        owned = f', owned by thread "{clean(owner, style)}"' if owner else ""
+        of = f"{clean(futex.futex.comm, style) or '?'} {futex.futex.tgid}"
+        return f"monitor of class {clean(monitor.class_name, style)}{owned}, {of}"
     return f"{futex.make} of {clean(futex.futex.comm, style) or '?'} {futex.futex.tgid}"
 
 
@@ -92,6 +99,14 @@ def _futex_details(futex: FutexWaits, style: Style) -> list[str]:
             for look in futex.holders[:3]
         )
         lines += fill(f"      its holder, at {count(every)} looks: {done}", rest="          ")
+    for monitor in futex.monitors:
+        owner = f'thread "{clean(monitor.owner, style)}"' if monitor.owner else f"thread {monitor.owner_tid}"
+        had = f"; {owner} owned it at {percent(monitor.owner_part)} of them" if monitor.owner_tid else ""
+        lines += fill(
+            f"      {percent(monitor.part)} of those seen waiting, at {count(monitor.looks)} looks: for the monitor of"
+            f" class {clean(monitor.class_name, style) or '?'} ({monitor.address:#x}){had}",
+            rest="          ",
+        )
     for site in futex.sites:
         if site.last is not None:
             where = f" in {clean(site.function, style)}()" if site.function else ""
@@ -111,8 +126,8 @@ def _cut_stacks(found: Futexes) -> list[str]:
     if not every or ended < every / 2:
         return []
     told = (
-        f"  {count(ended)} of {count(every)} sampled stacks are one frame deep: that program, or its C library, has "
-        "no frame pointers; built with -fno-omit-frame-pointer it would show its callers"
+        f"  {count(ended)} of {count(every)} sampled stacks are one frame deep: their code has neither call frame "
+        "information nor frame pointers, or its process had ended; -fasynchronous-unwind-tables makes the former"
     )
     return [told]
 

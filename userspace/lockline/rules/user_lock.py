@@ -31,6 +31,8 @@ from lockline.analysis.findings import (
     remedy,
 )
 from lockline.analysis.futex import LOCK, PAGE_FAULT, FutexWaits, HolderLook
+from lockline.analysis.java_monitors import ENOUGH_LOOKS as ENOUGH_AT_MONITORS
+from lockline.analysis.java_monitors import class_of, heaviest, owner_of
 from lockline.analysis.model import Report
 from lockline.analysis.user_evidence import (
     ATOMICS,
@@ -52,6 +54,7 @@ from lockline.analysis.user_evidence import (
     RUST_CHANNEL,
     RUST_RWLOCK,
     RWLOCK,
+    lock_called,
 )
 from lockline.rules.common import ENOUGH_WAITS, THE_WINDOW, USER_WORTH_TELLING, released_in, share, waited_in
 from lockline.rules.herd import condition_of
@@ -154,6 +157,22 @@ def _done_by_holders(futex: FutexWaits) -> list[Fact]:
     return found
 
 
+def _monitors_seen(futex: FutexWaits) -> list[Fact]:
+    """Evidence of which monitors of Java the waits were for, and who had them."""
+    return [
+        fact(
+            "monitor-seen",
+            looks=Measure(monitor.looks, "looks"),
+            part=part(monitor.part, "the threads seen waiting"),
+            class_name=Text(monitor.class_name),
+            owner=Text(f'"{monitor.owner}"') if monitor.owner else None,
+            owned=part(monitor.owner_part, "the looks") if monitor.owner else None,
+        )
+        for monitor in futex.monitors
+        if monitor.class_name and monitor.looks >= ENOUGH_AT_MONITORS and monitor.part >= _WORTH_ADDING
+    ]
+
+
 def _remedies(make: str, process: Process, released: str, stacks: bool) -> tuple[Remedy, ...]:
     """What to do, in the language's terms."""
     if make == GIL:
@@ -231,6 +250,16 @@ def _claim(
     if futex.make in _SELDOM and waiting < BOUND:
         return fact(_SELDOM[futex.make], process=process)
     where = waited_in(futex)
+    monitor = heaviest(futex.monitors)
+    if futex.make == MONITOR and monitor is not None:
+        owner = owner_of(monitor)
+        return fact(
+            "hot-monitor-of",
+            process=process,
+            class_name=Text(monitor.class_name),
+            owner=Text(f'"{owner}"') if owner else None,
+            where=Function(where) if where else None,
+        )
     claim = _CLAIMS.get(futex.make, "user-lock")
     return fact(claim, process=process, lock=lock, where=Function(where) if where else None)
 
@@ -262,7 +291,8 @@ def find(report: Report) -> list[Finding]:
             or _wants_a_cpu(report, futex)
         ):
             continue
-        lock = UserLock(futex.futex.name, "")
+        called = class_of(futex.monitors)
+        lock = lock_called(futex.futex, futex.make, called) if called else UserLock(futex.futex.name, "")
         p99 = futex.figures.percentile(0.99)
         evidence = [fact("nature", why=Text(futex.why))]
         if futex.figures.waits:
@@ -282,7 +312,7 @@ def find(report: Report) -> list[Finding]:
         owners = _tasks(futex, "owner") if not futex.make else ()
         if owners:
             evidence.append(fact("owners-seen", owners=owners))
-        evidence += _of_chain(report, futex) + _done_by_holders(futex)
+        evidence += _of_chain(report, futex) + _done_by_holders(futex) + _monitors_seen(futex)
         library = c_library_lock(futex) if futex.make in ("", BEHAVIOUR) else None
         if library is not None:
             evidence.append(

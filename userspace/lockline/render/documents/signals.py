@@ -76,6 +76,19 @@ class Behind:
 
 
 @dataclass(frozen=True)
+class JavaMonitor:
+    """A monitor of Java that the waits were for, by looks at the JVM's threads."""
+
+    class_name: Name = shown("of its object")
+    address: Count = shown("of HotSpot's ObjectMonitor; its object moves")
+    part: Fraction = shown("of the threads seen waiting, and so of the waiting")
+    looks: Count = shown("at which somebody waited for it")
+    owner: Name = shown("the thread that had it most often then, as Java calls it")
+    owner_tid: Count = shown("of that thread, as its process sees it; 0: no owner was seen")
+    owner_part: Fraction = shown("of the looks")
+
+
+@dataclass(frozen=True)
 class FutexWaits:
     """A futex, and all that was done with it over the whole run; figures: of the calls that slept."""
 
@@ -109,6 +122,7 @@ class FutexWaits:
     stacks: tuple[FutexStack, ...] = shown("likewise, by role")
     holders: tuple[HolderLook, ...] = shown("likewise, of mutexes: what their holders did, most looks first")
     behind: Behind | None = shown("a lock that its holders wait for meanwhile; null: none")
+    monitors: tuple[JavaMonitor, ...] = shown("of Java, that the waits were for, those with most waiting first")
     to_blame_ns: Count = shown("waiting that is its doing: for it, and at locks whose holders wait for it")
 
 

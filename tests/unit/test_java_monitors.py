@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Which monitors threads of Java wait for, by looks at their JVM, and what the report makes of that."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lockline.analysis import java_monitors
+from lockline.analysis.futex import LOCK, Futexes, FutexWaits
+from lockline.analysis.java_monitors import Monitor, class_of, monitors_of
+from lockline.analysis.model import Figures
+from lockline.analysis.selection import Selection
+from lockline.analysis.user_evidence import MONITOR, lock_called
+from lockline.base.text import Style
+from lockline.recording.reader import open_recording
+from lockline.recording.rows import Futex, FutexTotal
+from lockline.render.screen_locks import user_lock_name
+from lockline.render.signals import futexes
+from lockline.rules import find_all
+from lockline.rules.report import make_report
+from recording_generator import RecordingBuilder
+from told import told
+
+MS = 1_000_000
+LEDGER = Monitor(4096, "shop.Ledger", 0.8, 40, "clerk", 71, 0.75)
+STOCK = Monitor(8192, "shop.Stock", 0.2, 30, "clerk-2", 72, 0.1)
+
+
+def builder_at(path: Path) -> RecordingBuilder:
+    builder = RecordingBuilder(path, seconds=1, cpus=4)
+    lock = builder.lock(1, "tasklist_lock", "", "symbol")
+    builder.waits(1, 0, lock, 0, [1000] * 3)
+    return builder
+
+
+def recorded(path: Path, monitors: list[tuple[Any, ...]], threads: list[tuple[Any, ...]], untold: float = 0) -> Path:
+    """Of process 70: its monitors (address, class, looks, waiting) and their threads (address, role, tid, name, looks)."""
+    builder = builder_at(path)
+    builder.connection.execute("INSERT INTO java_look VALUES (70, 50, ?)", (untold,))
+    builder.connection.executemany("INSERT INTO java_monitor VALUES (70, ?, ?, ?, ?)", monitors)
+    builder.connection.executemany("INSERT INTO java_monitor_thread VALUES (70, ?, ?, ?, ?, ?)", threads)
+    return builder.finish()
+
+
+def test_parts_of_one_row(tmp_path: Path) -> None:
+    """Where a class was not readable at times it is the other looks'; what found no row has its part too."""
+    path = recorded(
+        tmp_path / "one",
+        [(4096, "shop.Ledger", 30, 60.0), (4096, "", 10, 20.0), (8192, "shop.Stock", 10, 10.0)],
+        [(4096, "owner", 71, "clerk", 30), (4096, "owner", 72, "other", 5), (8192, "waiter", 71, "", 10)],
+        untold=10.0,
+    )
+    with open_recording(path) as recording:
+        found = monitors_of(recording, {70: {2: {71, 72}}, 80: {3: {81}}})
+    first, second = found.pop(2)
+    assert not found
+    assert first == Monitor(4096, "shop.Ledger", 0.8, 40, "clerk", 71, 0.75)
+    assert (second.class_name, second.part, second.owner_tid) == ("shop.Stock", 0.1, 0)
+
+
+def test_each_row_has_the_monitors_of_its_threads(tmp_path: Path) -> None:
+    path = recorded(
+        tmp_path / "two",
+        [(4096, "shop.Ledger", 30, 60.0), (8192, "shop.Stock", 30, 90.0), (12288, "shop.Nobody", 1, 1.0)],
+        [(4096, "waiter", 71, "", 30), (8192, "waiter", 73, "", 20), (8192, "waiter", 71, "", 1)],
+    )
+    with open_recording(path) as recording:
+        found = monitors_of(recording, {70: {2: {71, 72}, 3: {73}}})
+        assert monitors_of(recording, {}) == {}
+    assert {line: [(one.class_name, one.part) for one in monitors] for line, monitors in found.items()} == {
+        2: [("shop.Ledger", 1.0)],
+        3: [("shop.Stock", 1.0)],
+    }
+
+
+@pytest.mark.parametrize(
+    ("monitors", "class_name"),
+    [
+        ((LEDGER, STOCK), "shop.Ledger"),
+        # Unknown class; too few looks; none with half of the threads.
+        ((replace(LEDGER, class_name=""),), ""),
+        ((replace(LEDGER, looks=4),), ""),
+        ((replace(LEDGER, part=0.4), replace(STOCK, part=0.4)), ""),
+        ((), ""),
+    ],
+)
+def test_what_a_row_is_called(monitors: tuple[Monitor, ...], class_name: str) -> None:
+    assert class_of(monitors) == class_name
+    name = lock_called(Futex(2, 7, "java", 4096, 0, "", ""), MONITOR, class_of(monitors)).name
+    assert name == ("the monitor of class shop.Ledger" if class_name else "a Java monitor (its object moves)")
+    assert java_monitors.told(monitors) == (
+        '; at 40 looks 80% of them waited for the monitor of class shop.Ledger, owned by thread "clerk" at 75% of the'
+        " looks"
+        if class_name
+        else ""
+    )
+
+
+def contended(*monitors: Monitor) -> FutexWaits:
+    total = FutexTotal._make([2, *(0 for _ in FutexTotal._fields[1:])])
+    figures = Figures(1000, 800 * MS, MS, 0, ())
+    futex = Futex(2, 7, "java", 4096, 0, "", "")
+    return FutexWaits(futex, total, LOCK, "as it is", figures, figures, make=MONITOR, monitors=monitors)
+
+
+@pytest.mark.parametrize(("owner_part", "owned"), [(0.75, ', owned by thread "clerk"'), (0.4, "")])
+def test_the_finding_names_the_class_and_who_owns_it(tmp_path: Path, owner_part: float, owned: str) -> None:
+    path = builder_at(tmp_path / "quiet").finish()
+    with open_recording(path) as recording:
+        quiet = make_report(recording, Selection(), 10)
+    futex = contended(replace(LEDGER, owner_part=owner_part), STOCK)
+    (finding,) = find_all(replace(quiet, futexes=Futexes((futex,), ())))
+    text = told(finding)
+    assert text.title == f"Threads of java (7) wait for the monitor of class shop.Ledger{owned}"
+    (first, second) = [line for line in text.evidence if "looks" in line]
+    assert first == (
+        "at 40 looks 80.0% of the waiting threads waited for the monitor of class shop.Ledger, which thread"
+        f' "clerk" owned at {owner_part:.1%}'
+    )
+    assert 'class shop.Stock, which thread "clerk-2" owned at 10.0%' in second
+    assert user_lock_name(futex) == "monitor of shop.Ledger"
+
+
+def test_the_row_and_its_details() -> None:
+    text = "\n".join(futexes(Futexes((contended(LEDGER, STOCK),), ()), Style()))
+    assert 'monitor of class shop.Ledger, owned by thread "clerk", java 7' in text
+    words = " ".join(text.split())
+    assert "80.0% of those seen waiting, at 40 looks: for the monitor of class shop.Ledger (0x1000)" in words
+    assert 'thread "clerk" owned it at 75.0% of them' in words
