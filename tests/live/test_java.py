@@ -114,3 +114,18 @@ def test_stacks_reach_the_program(
     assert program.returncode == 0
     every, part = reach(recording, mode)
     assert part >= REACH, f"{part:.0%} of {every}"
+    if mode == "monitor":
+        who_owns(recording)
+
+
+def who_owns(path: Path) -> None:
+    """All wait for one monitor, whose class and owners are known: each thread has it at times."""
+    with open_recording(path) as recording:
+        (monitor,) = recording.table(rows.JavaMonitor)
+        threads = list(recording.table(rows.JavaMonitorThread))
+    assert monitor.class_name == "java.lang.Object"
+    assert monitor.waiting >= monitor.looks > 0
+    owners = {one.name: one.tid for one in threads if one.role == "owner"}
+    assert owners
+    assert all(name.startswith("worker-") for name in owners)
+    assert 0 not in owners.values()

@@ -36,7 +36,7 @@ def builder_at(path: Path) -> RecordingBuilder:
 
 
 def recorded(path: Path, monitors: list[tuple[Any, ...]], threads: list[tuple[Any, ...]], untold: float = 0) -> Path:
-    """Of process 70: its monitors (address, class, looks, waiting) and their threads (address, role, tid, name, looks)."""
+    """Of process 70: its monitors (address, class, looks, waiting), and threads (address, role, tid, name, looks)."""
     builder = builder_at(path)
     builder.connection.execute("INSERT INTO java_look VALUES (70, 50, ?)", (untold,))
     builder.connection.executemany("INSERT INTO java_monitor VALUES (70, ?, ?, ?, ?)", monitors)
@@ -102,7 +102,8 @@ def contended(*monitors: Monitor) -> FutexWaits:
     total = FutexTotal._make([2, *(0 for _ in FutexTotal._fields[1:])])
     figures = Figures(1000, 800 * MS, MS, 0, ())
     futex = Futex(2, 7, "java", 4096, 0, "", "")
-    return FutexWaits(futex, total, LOCK, "as it is", figures, figures, make=MONITOR, monitors=monitors)
+    at_once = Figures(1000, 0, 0, 0, ())
+    return FutexWaits(futex, total, LOCK, "as it is", figures, at_once, make=MONITOR, monitors=monitors)
 
 
 @pytest.mark.parametrize(("owner_part", "owned"), [(0.75, ', owned by thread "clerk"'), (0.4, "")])
