@@ -41,6 +41,14 @@ def changed(source: Path, target: Path) -> Iterator[sqlite3.Connection]:
     connection.close()
 
 
+def test_what_was_made_here_reads_the_same(example: Path) -> None:
+    with open_recording(example) as opened, open_recording(example, made_here=True) as trusted:
+        assert trusted.schema == opened.schema
+        for described in TABLES.values():
+            assert list(trusted.table(described.row)) == list(opened.table(described.row))
+        assert trusted.has_locks() is opened.has_locks() is bool(opened.locks())
+
+
 def test_no_file(tmp_path: Path) -> None:
     assert "no such file" in fault_of(tmp_path / "absent")
 

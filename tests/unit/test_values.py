@@ -51,6 +51,23 @@ def test_objects_are_made_shown_and_compared_alike(pair: tuple[Any, Any]) -> Non
     assert repr(dataclasses.replace(ours("a"), ns=9)) == repr(dataclasses.replace(library("a"), ns=9))
 
 
+def test_the_first_objects_and_later_ones_are_made_alike(pair: tuple[Any, Any]) -> None:
+    _, ours = pair
+    for number in range(50):
+        made = ours("a", cpus=(number,))
+        assert dataclasses.asdict(made) == {"lock": "a", "ns": 5, "cpus": (number,), "tags": {}}
+
+    class Pair(values.NamedTuple):
+        """Two numbers."""
+
+        first: int
+        second: int = 2
+
+    for number in range(50):
+        assert Pair(number, 3) == (number, 3)
+        assert Pair(number).second == 2
+
+
 def test_wrong_arguments_are_refused(pair: tuple[Any, Any]) -> None:
     for kind in pair:
         for arguments, by_name in (((), {}), (("a", 1, (), {}, 5), {}), (("a",), {"what": 1}), (("a",), {"lock": "b"})):

@@ -2,7 +2,7 @@
 """Reads a recording (the tables of userspace/collector/recording/recording.sql), and nothing but what is asked for.
 
 A recording is data from elsewhere: it may be truncated, corrupted or made to harm.  Every value is checked
-for its type where it is read, and every fault becomes one RecordingError.
+for its type where it is read, unless our own collector has just made it, and every fault becomes one RecordingError.
 """
 
 import os
@@ -95,7 +95,7 @@ class Recording:
             raise damaged(self.path, error) from error
 
     def checked(self, fields: Mapping[str, tuple[type, ...]], table: str, query: str) -> Iterator[tuple[Any, ...]]:
-        """The rows of a query, each value of exactly one of its field's types; for this package alone.
+        """The rows of a query, each value of exactly one of its field's types, if they need checks; for this package.
 
         query: SQL made of constants and integers.  table: what a fault is said to be in.
         """
