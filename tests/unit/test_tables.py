@@ -18,7 +18,7 @@ from lockline.c2c.store import Access
 from lockline.recording import memory_rows, rows
 from lockline.recording.conditions import Condition, above, among, at_most_bytes, between, either, equal, where
 from lockline.recording.reader import Recording
-from lockline.recording.tables import OLDEST_SCHEMA, SCHEMA_VERSION, TABLES, describe, table_of
+from lockline.recording.tables import OLDEST_SCHEMA, SCHEMA_VERSION, TABLES, Table, table_of
 from recording_generator import SCHEMA
 
 PACKAGE = Path(__file__).resolve().parents[2] / "userspace" / "lockline"
@@ -76,7 +76,7 @@ class Grown(NamedTuple):
 
 
 def test_columns_that_an_older_recording_lacks_have_their_defaults(connection: sqlite3.Connection) -> None:
-    grown = describe(Grown, "grown", 2, {"waits": "count"}, {"waits": (3, None), "comm": (4, "it's not known")})
+    grown = Table("grown", Grown, 2, {"waits": "count"}, {"waits": (3, None), "comm": (4, "it's not known")})
     connection.execute("CREATE TABLE grown (id INTEGER)")
     connection.execute("INSERT INTO grown VALUES (7)")
     assert [column.name for column in grown.present(2)] == ["id"]
