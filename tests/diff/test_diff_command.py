@@ -173,7 +173,7 @@ def test_wrong_usage_is_no_regression(run: Run, arguments: tuple[str, ...], mess
 def test_help_tells_the_exit_code(run: Run) -> None:
     code, out, _ = run("--help")
     assert code == 0
-    assert "Exit code 2: something regressed" in " ".join(out.split())
+    assert "Exit code 2: something got worse" in " ".join(out.split())
 
 
 def test_inconclusive_fails_if_wanted(tmp_path: Path, run: Run, sides: tuple[Path, Path]) -> None:

@@ -99,7 +99,9 @@ def test_what_the_holder_of_a_mutex_does(live: Path, recording: Path) -> None:
     others = [look for look in mutex.holders if look not in asleep]
     assert {look.state for look in others} <= {"R"}, mutex.holders
     assert 3 * sum(look.looks for look in others) <= sum(look.looks for look in asleep), mutex.holders
-    assert all("nanosleep" in look.function for look in asleep), mutex.holders
+    # Where it sleeps is read after its state: at a look or two it is awake by then.
+    assert all("nanosleep" in look.function for look in asleep if look.function), mutex.holders
+    assert sum(look.looks for look in asleep if not look.function) <= 3, mutex.holders
     found = finding(recording, "held-over-sleep")
     assert found.title == (
         f"The holder of held_mutex sleeps with it held, in clock_nanosleep(): other threads of "

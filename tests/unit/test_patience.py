@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from lockline.base import patience
-from lockline.base.patience import Reader
+from lockline.base.patience import Reader, left_alone
 
 pytestmark = pytest.mark.usefixtures("build")
 
@@ -22,7 +22,7 @@ def test_memory_and_mappings() -> None:
     with Reader() as reader:
         assert reader.memory(os.getpid(), ctypes.addressof(content), 13) == b"in our memory"
         assert sys.executable.rpartition("/")[2][:6] in reader.maps(os.getpid())
-        assert reader.given_up == 0
+        assert left_alone() == 0
 
 
 def test_what_is_not_there() -> None:
@@ -32,9 +32,10 @@ def test_what_is_not_there() -> None:
         # PID_MAX_LIMIT is 2^22.
         assert reader.memory(4194305, 4096, 8) == b""
         assert reader.maps(4194305) == ""
-        # It goes on after all that.
+        # It is known not to be there, and the reader goes on after all that.
+        assert not reader.late
         assert reader.maps(os.getpid())
-        assert reader.given_up == 0
+        assert left_alone() == 0
 
 
 def test_a_reader_that_never_answers(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -54,13 +55,14 @@ def test_a_reader_that_never_answers(monkeypatch: pytest.MonkeyPatch) -> None:
     content = ctypes.create_string_buffer(b"x")
     with Reader() as reader:
         assert reader.memory(1, 4096, 8) == b""
-        assert reader.given_up == 1
+        assert (left_alone(), reader.late) == (1, True)
         assert reader.memory(1, 4096, 8) == b"", "not asked a second time"
+        assert reader.late
         assert reader.memory(os.getpid(), ctypes.addressof(content), 1) == b"x"
-        assert reader.given_up == 1
+        assert left_alone() == 1
         started[0].terminate()
         started[0].wait()
-        assert reader.given_up == 0, "it can be read again"
+        assert left_alone() == 0, "it can be read again"
 
 
 def test_a_reader_that_gets_no_cpu(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -86,4 +88,4 @@ def test_a_reader_that_gets_no_cpu(monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
     monkeypatch.setattr(patience, "spawn", spawn)
     with Reader() as reader:
         assert reader.memory(os.getpid(), 4096, 1) == b"x"
-        assert reader.given_up == 0
+        assert left_alone() == 0

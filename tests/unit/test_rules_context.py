@@ -211,10 +211,10 @@ def test_a_lock_of_a_program(
 ) -> None:
     """An idle pool waits on conditions, for as long as it likes."""
     total = FutexTotal._make([2, *(0 for _ in FutexTotal._fields[1:])])
-    figures = Figures(waits, wait_ns, wait_ns // waits, 0, ())
+    figures, woken = Figures(waits, wait_ns, wait_ns // waits, 0, ()), Figures(waits, 0, 0, 0, ())
     tasks = (FutexTask("owner", 71, 7, "server", 3, 3, MS),) if owner else ()
     futex = FutexWaits(
-        Futex(2, 7, "server", 4096, 0, "", ""), total, nature, "as its word tells", figures, figures, tasks=tasks
+        Futex(2, 7, "server", 4096, 0, "", ""), total, nature, "as its word tells", figures, woken, tasks=tasks
     )
     findings = find_all(replace(quiet, futexes=Futexes((futex,), ())))
     if confidence is None:

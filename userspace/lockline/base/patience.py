@@ -52,6 +52,8 @@ class Reader:
     """Reads of processes, for as long as the block lasts."""
 
     def __init__(self) -> None:
+        # Whether what was asked for last did not come in time.
+        self.late = False
         self._process: subprocess.Popen[bytes] | None = None
         self._socket: socket.socket | None = None
 
@@ -64,11 +66,6 @@ class Reader:
         if self._process is not None:
             self._process.wait()
         self._socket = self._process = None
-
-    @property
-    def given_up(self) -> int:
-        """Reads that have not ended."""
-        return left_alone()
 
     def memory(self, tgid: int, begin: int, size: int) -> bytes:
         """So many bytes from there on, or fewer; none if they cannot be read, or do not come."""
@@ -83,7 +80,8 @@ class Reader:
     def _ask(self, what: int, tgid: int, begin: int, size: int, seconds: float) -> bytes:
         if _left:
             _forget_ended()
-        if len(_left) >= MOST_LEFT or any(of == tgid for _, of in _left):
+        self.late = len(_left) >= MOST_LEFT or any(of == tgid for _, of in _left)
+        if self.late:
             return b""
         try:
             answers = self._start()
@@ -150,6 +148,7 @@ class Reader:
 
     def _leave_alone(self, tgid: int) -> None:
         """Not waited for: where it waits no signal reaches it."""
+        self.late = True
         if self._socket is not None:
             self._socket.close()
         if self._process is not None:

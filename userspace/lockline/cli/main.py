@@ -41,8 +41,10 @@ _COMMANDS = (
 )
 
 
-def make_parser(wanted: Sequence[str] = _COMMANDS, examples: bool = True) -> "argparse.ArgumentParser":
-    """The parser of these commands; examples: with those at the end of each help."""
+def make_parser(
+    wanted: Sequence[str] = _COMMANDS, examples: bool = True, described: bool = True
+) -> "argparse.ArgumentParser":
+    """The parser of these commands; examples: with those at the end of each help; described: with what each does."""
     from lockline.cli.parser import Parser
 
     parser = Parser(
@@ -52,7 +54,8 @@ def make_parser(wanted: Sequence[str] = _COMMANDS, examples: bool = True) -> "ar
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for name in wanted:
         import_module(f"lockline.cli.{name}").add_parser(commands)
-        _describe(commands.choices[name], name, examples)
+        if described:
+            _describe(commands.choices[name], name, examples)
     for command in commands.choices.values():
         if command.get_default("parser") is None:
             command.set_defaults(parser=command)
@@ -146,9 +149,9 @@ def _run_parsed(first: str, arguments: Sequence[str]) -> tuple[str, int]:
             from lockline.cli import watch
 
             return watch.run(arguments[1:])
-        parsed, unknown = make_parser([first], examples="-h" in arguments or "--help" in arguments).parse_known_args(
-            with_negative_times(arguments)
-        )
+        asked = "-h" in arguments or "--help" in arguments
+        parser = make_parser([first], examples=asked, described=asked)
+        parsed, unknown = parser.parse_known_args(with_negative_times(arguments))
         if unknown:
             from lockline.cli.help import refuse_options
 

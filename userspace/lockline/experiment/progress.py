@@ -74,7 +74,7 @@ def _of_memory(spec: Memory) -> Iterator[Counter]:
     def read() -> float:
         content = reader.memory(spec.pid, place, length)
         if len(content) != length:
-            if reader.given_up:
+            if reader.late:
                 raise LocklineError(f"the memory of {who} at {place:#x} does not come: nobody serves its page")
             raise LocklineError(f"{who} has no memory at {place:#x}, or has ended")
         return int.from_bytes(content, "little")
