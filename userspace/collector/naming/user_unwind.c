@@ -143,6 +143,15 @@ static void read_code(struct user_unwind *users, struct process *process)
 	fclose(file);
 }
 
+/* Without a look at its mappings: NULL where they are not known. */
+static struct process *known_process(struct user_unwind *users, __u32 tgid)
+{
+	for (int i = 0; i < PROCESSES; i++)
+		if (users->processes[i].tgid == tgid)
+			return &users->processes[i];
+	return NULL;
+}
+
 static struct process *find_process(struct user_unwind *users, __u32 tgid)
 {
 	struct process *found = users->processes;
@@ -384,12 +393,12 @@ int user_unwind(struct user_unwind *users, const struct user_stack *stack, __u64
 
 	if (!stack->tgid)
 		return 0;
-	process = find_process(users, stack->tgid);
-	if (!process)
-		return 0;
-	process->unwound_ns = now;
+	/* First: of more processes than have a place here each one's mappings would be read anew. */
 	count = unwind_memo_find(&users->memos, &copy, now, frames);
-	if (count)
+	process = count ? known_process(users, stack->tgid) : find_process(users, stack->tgid);
+	if (process)
+		process->unwound_ns = now;
+	if (count || !process)
 		return count;
 	unwind(users, process, stack, &found);
 	/* Now: its process may be gone when it is asked for. */
