@@ -2,11 +2,12 @@
 """The first screen's table of locks: those of the kernel and, if futexes were recorded, those of programs."""
 
 from collections import defaultdict
+from collections.abc import Mapping
 
 from lockline.analysis.answer import trusted_ns
 from lockline.analysis.futex import LOCK, PARKED, FutexWaits
 from lockline.analysis.java_monitors import class_of
-from lockline.analysis.model import Figures, LockWaits, Report
+from lockline.analysis.model import Figures, Report
 from lockline.analysis.user_evidence import BEHAVIOUR, RWLOCK
 from lockline.base.numbers import count, duration
 from lockline.base.text import Column, Style, clean, cut_member, table
@@ -49,22 +50,22 @@ def user_locks(report: Report) -> list[FutexWaits]:
     return sorted(found, key=lambda one: -one.waited_ns)
 
 
-def _first(by_comm: dict[str, int]) -> str:
+def _first(by_comm: Mapping[str, int]) -> str:
     names = sorted(by_comm, key=lambda comm: -by_comm[comm])
     return names[0] + (f", +{len(names) - 1}" if len(names) > 1 else "") if names else ""
 
 
-def _kernel_row(report: Report, lock: LockWaits) -> _Row:
-    """Who waits: the commands, longest first, as far as samples tell."""
-    by_comm: defaultdict[str, int] = defaultdict(int)
+def _kernel_rows(report: Report) -> list[_Row]:
+    """Of each lock who waits, too: the commands, longest first, as far as samples tell."""
+    waiters: defaultdict[tuple[str, str], defaultdict[str, int]] = defaultdict(lambda: defaultdict(int))
     for task in report.tasks:
-        if task.lock == lock.name and task.kind == lock.kind:
-            by_comm[task.comm] += task.lock_ns
-    figures = lock.figures
-    trusted = trusted_ns(report, lock.kind)
-    return _Row(
-        lock.name, lock.instances, lock.kind, figures, figures.wait_ns, figures.max_ns, _first(by_comm), trusted
-    )
+        waiters[task.lock, task.kind][task.comm] += task.lock_ns
+    found = []
+    for lock in report.locks:
+        figures, who = lock.figures, _first(waiters.get((lock.name, lock.kind), {}))
+        trusted = trusted_ns(report, lock.kind)
+        found.append(_Row(lock.name, lock.instances, lock.kind, figures, figures.wait_ns, figures.max_ns, who, trusted))
+    return found
 
 
 def _user_row(futex: FutexWaits) -> _Row:
@@ -84,7 +85,7 @@ def _marked(row: _Row, ns: int | None) -> str:
 
 def locks(report: Report, style: Style, columns: int, most: int) -> tuple[list[str], bool]:
     """The table, and whether a figure in it is marked."""
-    ranked = [_kernel_row(report, lock) for lock in report.locks]
+    ranked = _kernel_rows(report)
     ranked += [_user_row(futex) for futex in user_locks(report) if futex.waited_ns]
     ranked.sort(key=lambda row: -row.wait_ns)
     if not ranked:
