@@ -64,7 +64,7 @@ class Cost:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """kind: see the constants of this module.  locks: those it is about, heaviest first; part: of all waiting.
+    """kind: see the constants of this module.  whole: as of whole_locks(), those it is about; part: of all waiting.
 
     longest: the longest single wait that was kept with its task.  why: of "not enough recorded", in one sentence.
     user_waiting: threads that wait on average for locks and uneven barriers of programs (record --futex), None without;
@@ -73,13 +73,18 @@ class Answer:
 
     kind: Kind
     cost: Cost
-    locks: tuple[LockWaits, ...]
+    whole: tuple[tuple[LockWaits, ...], ...]
     part: float
     longest: OutlierWait | None
     user_waiting: float | None = None
     why: str = ""
     at_barriers: float = 0.0
     unclear_waiting: float = 0.0
+
+    @property
+    def locks(self) -> tuple[LockWaits, ...]:
+        """All ways in which these locks are waited for, those of one lock together."""
+        return tuple(way for ways in self.whole for way in ways)
 
 
 def family(kind: str) -> str:
@@ -161,28 +166,27 @@ def _of_kind(report: Report) -> Answer:
     total_ns = report.totals.wait_ns
     cost = cost_of(report, [(kind.kind, kind.figures) for kind in report.kinds])
     longest = max(report.outliers, key=lambda wait: wait.wait_ns, default=None)
-    whole = whole_locks(report)
-    locks = tuple(way for ways in whole for way in ways)
+    whole = tuple(whole_locks(report))
     user = user_waiting(report)
     waiting = report.window.share(total_ns) or 0.0
     if any(found.rule in STANDSTILLS for found in report.findings):
-        return Answer("standstill", cost, locks[:1], 0.0, longest, user)
+        return Answer("standstill", cost, tuple(ways[:1] for ways in whole[:1]), 0.0, longest, user)
     why = _not_enough(report)
     if why:
-        return Answer("not enough recorded", cost, locks, 0.0, longest, user, why)
+        return Answer("not enough recorded", cost, whole, 0.0, longest, user, why)
     others = report.sleepers.waiting(*OTHER_LOCKS) if report.sleepers is not None else 0.0
     if others >= NEGLIGIBLE_USER_SHARE and others > max(waiting, user or 0.0):
-        return Answer("other locks", cost, locks, 0.0, longest, user)
+        return Answer("other locks", cost, whole, 0.0, longest, user)
     if user is not None and user > waiting and _user_matters(report, user):
-        return Answer("user space", cost, locks, 0.0, longest, user)
+        return Answer("user space", cost, whole, 0.0, longest, user)
     if waiting < NEGLIGIBLE_SHARE and report.totals.max_ns < NEGLIGIBLE_WAIT_NS:
-        return Answer("negligible", cost, locks, 0.0, longest, user)
+        return Answer("negligible", cost, whole, 0.0, longest, user)
     first = waiting_for(whole[0]) / total_ns if whole and total_ns else 0.0
     if first >= ONE_LOCK:
-        return Answer("one lock", cost, whole[0], first, longest, user)
-    heavy = [ways for ways in whole[:3] if waiting_for(ways) * 10 >= total_ns]
+        return Answer("one lock", cost, whole[:1], first, longest, user)
+    heavy = tuple(ways for ways in whole[:3] if waiting_for(ways) * 10 >= total_ns)
     part = sum(map(waiting_for, heavy)) / total_ns if total_ns else 0.0
-    return Answer("several", cost, tuple(way for ways in heavy for way in ways), part, longest, user)
+    return Answer("several", cost, heavy, part, longest, user)
 
 
 def _locks_of(finding: Finding) -> set[str]:

@@ -168,8 +168,8 @@ def _answer_parts(report: Report, answer: Answer, style: Style) -> list[str]:
     words = _answer_words(report, answer, style) + _unclear_words(answer) + _barrier_words(report, answer)
     parts = [f"Only of the waits that {clean(chosen, style)} chose: {words}" if chosen else words]
     if answer.kind != "other locks":
-        parts += [f" Besides, {part[:1].lower()}{part[1:]}" for part in other_locks_words(report, style)[:1]]
-        parts += [f" {part}" for part in other_locks_words(report, style)[1:]]
+        for number, part in enumerate(other_locks_words(report, style)):
+            parts.append(f" {part}" if number else f" Besides, {part[:1].lower()}{part[1:]}")
     return [*parts, _unseen_words(report, style)]
 
 
@@ -287,14 +287,13 @@ def _answer_words(report: Report, answer: Answer, style: Style) -> str:
     if answer.kind == "other locks":
         told = " ".join(other_locks_words(report, style))
         return f"{told} The kernel's own locks: {cost or 'no waiting'}{_mostly_for(report, style)}."
-    locks = _whole(answer)
-    names = [lock_words(ways, style) for ways in locks]
+    names = [lock_words(ways, style) for ways in answer.whole]
     waiting = report.window.share(totals.wait_ns) or 0.0
     # Beside locks of programs that matter, these are of the kernel's alone.
     user = answer.user_waiting or 0.0
     waits_of = "the waiting for the kernel's locks" if user >= NEGLIGIBLE_USER_SHARE else "all lock waiting"
     if answer.kind == "one lock":
-        ways = locks[0]
+        ways = answer.whole[0]
         number, waits = (
             max(1 if _is_one(way) else way.instances for way in ways),
             sum(way.figures.waits for way in ways),
@@ -320,22 +319,6 @@ def _answer_words(report: Report, answer: Answer, style: Style) -> str:
         besides = f"Programs' own locks keep {_threads(user)} waiting on average{_worst_user(report, answer, style)}."
     parts = (what, sentence(cost), worth, _longest(report, answer, style), besides, hint)
     return " ".join(part for part in parts if part)
-
-
-def _whole(answer: Answer) -> list[list[LockWaits]]:
-    """The locks that the answer is about, each with all the ways in which it is waited for."""
-    found: list[list[LockWaits]] = []
-    for way in answer.locks:
-        last = found[-1][0] if found else None
-        if (
-            last is not None
-            and (last.name, family(last.kind)) == (way.name, family(way.kind))
-            and last.kind != way.kind
-        ):
-            found[-1].append(way)
-        else:
-            found.append([way])
-    return found
 
 
 def _mostly_for(report: Report, style: Style) -> str:
