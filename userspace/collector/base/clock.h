@@ -20,4 +20,9 @@ static inline __u64 now_ns(void)
 	return clock_ns(CLOCK_MONOTONIC);
 }
 
+static inline struct timespec timespec_of(__u64 ns)
+{
+	return (struct timespec){ns / 1000000000ull, ns % 1000000000ull};
+}
+
 #endif /* LOCKLINE_CLOCK_H */

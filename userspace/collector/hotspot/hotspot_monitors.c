@@ -78,6 +78,12 @@ static int members(struct look *look, const __u64 *bases, __u32 count, __u64 off
 	return hotspot_words(look->memory, addresses, count, out);
 }
 
+/* Where a thread is kept of those that are known. */
+static __u32 place_of(__u64 thread)
+{
+	return thread / 64 % HOTSPOT_KNOWN_THREADS;
+}
+
 /* Their ids, 0 where they are not known. */
 static void thread_ids(struct look *look, const __u64 *threads, __u32 count, __u32 *out)
 {
@@ -86,22 +92,22 @@ static void thread_ids(struct look *look, const __u64 *threads, __u32 count, __u
 	__u32 missing = 0;
 
 	for (__u32 i = 0; i < count; i++)
-		if (known->threads[threads[i] / 64 % HOTSPOT_KNOWN_THREADS].at != threads[i] ||
-		    look->now_ns - known->threads[threads[i] / 64 % HOTSPOT_KNOWN_THREADS].ns > KNOWN_NS)
+		if (known->threads[place_of(threads[i])].at != threads[i] ||
+		    look->now_ns - known->threads[place_of(threads[i])].ns > KNOWN_NS)
 			unknown[missing++] = threads[i];
 	if (!hotspot_has(look->layout, THREAD_OSTHREAD) || !hotspot_has(look->layout, OSTHREAD_ID) ||
 	    members(look, unknown, missing, look->layout->fields[THREAD_OSTHREAD], native) ||
 	    members(look, native, missing, look->layout->fields[OSTHREAD_ID], tids))
 		missing = 0;
 	for (__u32 i = 0; i < missing; i++) {
-		const __u32 place = unknown[i] / 64 % HOTSPOT_KNOWN_THREADS;
+		const __u32 place = place_of(unknown[i]);
 
 		known->threads[place].at = unknown[i];
 		known->threads[place].ns = look->now_ns;
 		known->threads[place].tid = tids[i];
 	}
 	for (__u32 i = 0; i < count; i++) {
-		const __u32 place = threads[i] / 64 % HOTSPOT_KNOWN_THREADS;
+		const __u32 place = place_of(threads[i]);
 
 		out[i] = known->threads[place].at == threads[i] ? known->threads[place].tid : 0;
 	}

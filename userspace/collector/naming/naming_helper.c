@@ -116,7 +116,7 @@ static int answer_request(struct naming_request *request, int fd, struct naming_
 	request->name[sizeof(request->name) - 1] = 0;
 	if (object >= NAMING_OBJECTS)
 		return -EINVAL;
-	memset(&found, 0, sizeof(found));
+	memset(&found, 0, found_bytes(request));
 	switch (request->type) {
 	case NAMING_OPEN:
 		err = fd < 0 ? -EBADF : naming_object_open(object, fd, answer);

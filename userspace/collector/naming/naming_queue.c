@@ -5,9 +5,9 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/clock.h"
+#include "base/thread.h"
 #include "naming/naming_queue.h"
 #include "naming/user_symbols.h"
 
@@ -20,7 +20,7 @@
 /* At monitors; those that find no room are left out. */
 #define MOST_LOOKS 32u
 #define STEP_NS    10000000ull
-#define GIVE_UP_S  2
+#define GIVE_UP_NS 2000000000ull
 
 struct waiting {
 	struct naming_wish wish;
@@ -151,18 +151,10 @@ static void find_waiters(struct naming_queue *queue)
 /* For a wish or a sample, or until then; 0: for as long as it takes. */
 static void wait_until(struct naming_queue *queue, __u64 until_ns)
 {
-	const __u64 now = now_ns();
-	struct timespec until;
-
-	if (!until_ns) {
+	if (until_ns)
+		thread_wait_until(&queue->changed, &queue->lock, until_ns);
+	else
 		pthread_cond_wait(&queue->changed, &queue->lock);
-		return;
-	}
-	clock_gettime(CLOCK_REALTIME, &until);
-	until.tv_nsec += until_ns > now ? (until_ns - now) % 1000000000 : 0;
-	until.tv_sec += (until_ns > now ? (until_ns - now) / 1000000000 : 0) + until.tv_nsec / 1000000000;
-	until.tv_nsec %= 1000000000;
-	pthread_cond_timedwait(&queue->changed, &queue->lock, &until);
 }
 
 static void *work(void *context)
@@ -315,16 +307,12 @@ int naming_queue_take(struct naming_queue *queue, const struct naming_taker *tak
 /* Waits for a moment at most; false: nothing is left. */
 static bool wait_for_more(struct naming_queue *queue)
 {
-	struct timespec until;
+	const __u64 until_ns = now_ns() + STEP_NS;
 	bool left;
 
-	clock_gettime(CLOCK_REALTIME, &until);
-	until.tv_nsec += STEP_NS;
-	until.tv_sec += until.tv_nsec / 1000000000;
-	until.tv_nsec %= 1000000000;
 	pthread_mutex_lock(&queue->lock);
 	if (!queue->found_count && !queue->samples_done && (queue->wish_count || queue->samples_waiting || queue->busy))
-		pthread_cond_timedwait(&queue->changed, &queue->lock, &until);
+		thread_wait_until(&queue->changed, &queue->lock, until_ns);
 	left = queue->found_count || queue->wish_count || queue->samples_done || queue->samples_waiting || queue->busy;
 	pthread_mutex_unlock(&queue->lock);
 	return left;
@@ -333,17 +321,15 @@ static bool wait_for_more(struct naming_queue *queue)
 /* No sample is lost: each has the frames that it came with. */
 static void give_up(struct naming_queue *queue)
 {
-	struct timespec until;
+	const __u64 until_ns = now_ns() + GIVE_UP_NS;
 
-	clock_gettime(CLOCK_REALTIME, &until);
-	until.tv_sec += GIVE_UP_S;
 	naming_client_give_up(user_symbols_client(queue->users));
 	pthread_mutex_lock(&queue->lock);
 	queue->settled = true;
 	queue->counts.dropped += queue->wish_count;
 	queue->wish_count = 0;
 	/* A file system that does not answer may hold it up. */
-	while (queue->busy && !pthread_cond_timedwait(&queue->changed, &queue->lock, &until))
+	while (queue->busy && thread_wait_until(&queue->changed, &queue->lock, until_ns))
 		continue;
 	queue->stuck = queue->busy;
 	queue->counts.not_unwound += queue->samples_waiting;

@@ -154,18 +154,13 @@ static struct process *known_process(struct user_unwind *users, __u32 tgid)
 
 static struct process *find_process(struct user_unwind *users, __u32 tgid)
 {
-	struct process *found = users->processes;
+	struct process *found = known_process(users, tgid);
 
-	for (int i = 0; i < PROCESSES; i++) {
-		struct process *process = &users->processes[i];
-
-		if (process->tgid == tgid) {
-			found = process;
-			break;
-		}
-		if (process->used < found->used)
-			found = process;
-	}
+	if (!found)
+		found = users->processes;
+	for (int i = 0; found->tgid != tgid && i < PROCESSES; i++)
+		if (users->processes[i].used < found->used)
+			found = &users->processes[i];
 	if (!found->code)
 		found->code = calloc(CODE, sizeof(*found->code));
 	if (!found->code)

@@ -50,7 +50,7 @@ static void *watch(void *data)
 	prctl(PR_SET_TIMERSLACK, 1);
 	wanted = now_ns() + OBSERVER_PERIOD_NS;
 	while (!__atomic_load_n(&watcher->observer->stop, __ATOMIC_RELAXED)) {
-		until = (struct timespec){wanted / 1000000000ull, wanted % 1000000000ull};
+		until = timespec_of(wanted);
 		if (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL))
 			continue;
 		now = now_ns();

@@ -89,15 +89,11 @@ static void release(struct recording_disk *disk)
 int recording_disk_open(struct recording_disk **out, const char *path)
 {
 	struct recording_disk *disk = calloc(1, sizeof(*disk));
-	pthread_condattr_t monotonic;
 	int err;
 
 	if (!disk)
 		return -ENOMEM;
-	pthread_condattr_init(&monotonic);
-	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-	pthread_cond_init(&disk->changed, &monotonic);
-	pthread_condattr_destroy(&monotonic);
+	pthread_cond_init(&disk->changed, NULL);
 	pthread_mutex_init(&disk->lock, NULL);
 	disk->path = strdup(path);
 	err = disk->path ? thread_start(&disk->thread, work, disk) : -ENOMEM;
@@ -132,16 +128,11 @@ void recording_disk_ask(struct recording_disk *disk, bool fold)
 
 void recording_disk_wait(struct recording_disk *disk, __u32 most_ms)
 {
-	struct timespec until;
-	int err = 0;
+	const __u64 until_ns = now_ns() + most_ms * 1000000ull;
 
-	clock_gettime(CLOCK_MONOTONIC, &until);
-	until.tv_nsec += most_ms % 1000 * 1000000;
-	until.tv_sec += most_ms / 1000 + until.tv_nsec / 1000000000;
-	until.tv_nsec %= 1000000000;
 	pthread_mutex_lock(&disk->lock);
-	while (!err && disk->done < disk->asked)
-		err = pthread_cond_timedwait(&disk->changed, &disk->lock, &until);
+	while (disk->done < disk->asked && thread_wait_until(&disk->changed, &disk->lock, until_ns))
+		continue;
 	pthread_mutex_unlock(&disk->lock);
 }
 

@@ -34,8 +34,7 @@ static void *write_interval(void *argument)
 
 static bool ended(pthread_t thread, __u64 wait_ns)
 {
-	const __u64 until_ns = now_ns() + wait_ns;
-	const struct timespec until = {until_ns / 1000000000ull, until_ns % 1000000000ull};
+	const struct timespec until = timespec_of(now_ns() + wait_ns);
 
 	return !pthread_clockjoin_np(thread, NULL, CLOCK_MONOTONIC, &until);
 }

@@ -78,8 +78,7 @@ struct session {
 	struct ground ground; /* what the subsystems stand on */
 	struct opened opened; /* and which are of this recording */
 	int signals;
-	bool running; /* until it is over */
-	bool told;    /* that it is over, and the file system does not answer */
+	bool told; /* that it is over, and the file system does not answer */
 	struct recording_interval_end interval_end;
 	__s64 interval;
 	__u64 interval_begin_ns;
@@ -341,7 +340,6 @@ static bool too_dear(struct session *session)
 
 static bool is_over(struct session *session)
 {
-	session->stacks.interrupted |= interrupted(session);
 	return session->stacks.interrupted || now_ns() >= session->end_ns || workload_ended(&session->workload) ||
 	       too_dear(session);
 }
@@ -374,7 +372,8 @@ static void while_written(void *context)
 	if (now_ns() < session->next_drain_ns)
 		return;
 	session->next_drain_ns = now_ns() + POLL_NS;
-	if (session->running && is_over(session))
+	session->stacks.interrupted |= interrupted(session);
+	if (!session->ground.stop_ns && is_over(session))
 		stop_measuring(session);
 	if (session->ground.stop_ns && session->interval_end.stalled && !session->told) {
 		session->told = true;
@@ -460,7 +459,6 @@ static int run(struct session *session)
 
 	session->end_ns = options->duration_ns ? session->ground.begin_ns + options->duration_ns : ~0ull;
 	session->cpu_begin_ns = cpu_ns();
-	session->running = true;
 	session->watchdog_ns = notify_watchdog_ns();
 	while (!err) {
 		__u64 now = now_ns(), next = now + poll_ns, tick = own_cost_tick(session->own_cost, now), wait;
@@ -474,9 +472,10 @@ static int run(struct session *session)
 		next = next < tick ? next : tick;
 		next = next < check_ns ? next : check_ns;
 		wait = next > now ? next - now : 0;
-		timeout = (struct timespec){wait / 1000000000ull, wait % 1000000000ull};
+		timeout = timespec_of(wait);
 		ppoll(poll_fds, 3, &timeout, NULL);
 		tell_alive(session);
+		session->stacks.interrupted |= interrupted(session);
 		if (session->ground.stop_ns || is_over(session))
 			break;
 		err = self_check_tick(session->self_check, &check_ns);
@@ -628,7 +627,6 @@ static int finish(struct session *session, int err)
 
 	notify("STOPPING=1");
 	progress_clear(&session->progress);
-	session->running = false;
 	stop_measuring(session);
 	if (!err && session->own_cost)
 		err = end_interval(session, true);

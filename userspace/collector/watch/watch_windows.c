@@ -179,7 +179,7 @@ static void sleep_until(struct watch_windows *windows, __u64 ns)
 	__u64 now;
 
 	while (!is_ending(windows) && (now = now_ns()) < ns) {
-		struct timespec timeout = {(ns - now) / 1000000000ull, (ns - now) % 1000000000ull};
+		const struct timespec timeout = timespec_of(ns - now);
 
 		ppoll(&fd, 1, &timeout, NULL);
 	}
