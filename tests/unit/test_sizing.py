@@ -49,6 +49,12 @@ def test_a_budget_is_kept_or_refused(cpus: int, mebibytes: int, wished: set[str]
         assert figures[name].bit_count() == 1, name
 
 
+def test_cpus_of_this_machine() -> None:
+    """Those that are there, offline or not, and no slots where one may come."""
+    last = re.split("[-,]", Path("/sys/devices/system/cpu/present").read_text())[-1]
+    assert parts()["cpus"] == int(last) + 1
+
+
 @pytest.mark.parametrize("cpus", [1, 2, 64, 256])
 def test_the_default_holds(cpus: int) -> None:
     figures = parts(f"--possible-cpus={cpus}")

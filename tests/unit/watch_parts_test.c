@@ -162,6 +162,22 @@ static void cpus_come_and_go(void)
 	CHECK(online_cpus_open(&online, path), "there is none");
 }
 
+static void cpus_of_a_list(void)
+{
+	char path[] = "/tmp/lockline_present_XXXXXX";
+	int fd = mkstemp(path);
+	__u32 end;
+
+	CHECK(fd >= 0 && write(fd, "0-3,8-11\n", 9) == 9, "%s", path);
+	CHECK(cpus_listed(path, 0, &end) == 8 && end == 12, "to %u", end);
+	CHECK(cpus_listed(path, 4, &end) == 4 && end == 12, "to %u", end);
+	CHECK(!cpus_listed(path, 12, &end) && end == 12, "to %u", end);
+	CHECK(pwrite(fd, "0-b,8-11\n", 9, 0) == 9 && !cpus_listed(path, 0, &end) && !end, "no list: to %u", end);
+	close(fd);
+	unlink(path);
+	CHECK(!cpus_listed(path, 0, &end) && !end, "there is none: to %u", end);
+}
+
 static void the_limit_of_files(void)
 {
 	struct rlimit was, now;
@@ -224,8 +240,9 @@ int main(void)
 		TEST(a_byte_is_enough),      TEST(a_hot_line_is_refused_whole),
 		TEST(others_may_be_watched), TEST(what_is_outside_is_left_out),
 		TEST(what_waits_is_bounded), TEST(slices_of_nothing_are_one),
-		TEST(cpus_come_and_go),      TEST(the_limit_of_files),
-		TEST(options_of_the_kernel), TEST(atomics_of_arm64),
+		TEST(cpus_come_and_go),      TEST(cpus_of_a_list),
+		TEST(the_limit_of_files),    TEST(options_of_the_kernel),
+		TEST(atomics_of_arm64),
 	};
 
 	return RUN_TESTS(tests);

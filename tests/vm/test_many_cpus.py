@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Memory where many CPUs are possible: the kernel's arrays have a part for each."""
+"""Memory where many CPUs are possible and few are there: the kernel's arrays have a part for each of these."""
 
+import json
 import re
 from collections.abc import Callable
 
@@ -14,6 +15,7 @@ BUDGET = 64 << 20
 
 # The kernel's own account of the maps, and the collector's memory while it records.
 COMMAND = f"""
+lockline-collect record --sizes --memory 64M --possible-cpus 2 > two
 lockline-collect record -a --memory 64M -o run.lockline -- {LOAD} 2> messages &
 recorder=$!
 until grep -q recording messages || ! kill -0 $recorder; do sleep 0.1; done
@@ -37,6 +39,12 @@ def test_attaches_and_records(guest: Guest) -> None:
     assert guest.facts("meta")["cpus_possible"] == str(POSSIBLE)
     assert guest.begins() > 0
     assert guest.accounted_begins() == guest.begins()
+
+
+def test_slots_that_are_empty_take_no_memory(guest: Guest) -> None:
+    two = json.loads(guest.text("two"))
+    assert guest.facts("meta")["named_rows_per_cpu"] == two["named_rows_per_cpu"]
+    assert guest.facts("cost")["map_bytes"] == two["map_bytes"]
 
 
 def test_tables_keep_the_budget(guest: Guest) -> None:

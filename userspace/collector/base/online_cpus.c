@@ -6,7 +6,10 @@
 #include <unistd.h>
 
 #include "base/online_cpus.h"
+#include "base/small_file.h"
 #include "base/values.h"
+
+#define MOST_CPUS 8192
 
 int online_cpus_open(struct online_cpus *online, const char *path)
 {
@@ -45,10 +48,28 @@ int online_cpus_list(const struct online_cpus *online, const struct id_list *wan
 	int err;
 
 	*list = (struct id_list){};
-	err = parse_ids(online->text, true, 0, 8191, 8192, list, why);
+	err = parse_ids(online->text, true, 0, MOST_CPUS - 1, MOST_CPUS, list, why);
 	for (size_t i = 0; !err && i < list->count; i++)
 		if (!wanted->count || id_list_has(wanted, list->ids[i]))
 			list->ids[kept++] = list->ids[i];
 	list->count = kept;
 	return err;
+}
+
+__u32 cpus_listed(const char *path, __u32 from, __u32 *end)
+{
+	char text[4096], why[VALUE_WHY];
+	struct id_list list = {};
+	__u32 count = 0;
+
+	*end = 0;
+	if (first_line(path, text, sizeof(text)) || parse_ids(text, true, 0, MOST_CPUS - 1, MOST_CPUS, &list, why))
+		list.count = 0;
+	for (size_t i = 0; i < list.count; i++) {
+		count += list.ids[i] >= from;
+		if (list.ids[i] >= *end)
+			*end = list.ids[i] + 1;
+	}
+	free(list.ids);
+	return count;
 }

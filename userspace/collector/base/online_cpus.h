@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The CPUs that are online, read anew at little cost. */
+/* The CPUs that there are and those that are online, read anew at little cost. */
 #ifndef LOCKLINE_ONLINE_CPUS_H
 #define LOCKLINE_ONLINE_CPUS_H
 
@@ -8,6 +8,8 @@
 #include "base/values.h"
 
 #define ONLINE_CPUS "/sys/devices/system/cpu/online"
+/* Offline ones too, but no slots that a CPU may be put into one day: those are among the possible ones. */
+#define PRESENT_CPUS "/sys/devices/system/cpu/present"
 
 struct online_cpus {
 	int fd;
@@ -20,5 +22,7 @@ void online_cpus_close(struct online_cpus *online);
 bool online_cpus_changed(struct online_cpus *online);
 /* Those of the text that are wanted (no ids: all); list->ids is to be freed. */
 int online_cpus_list(const struct online_cpus *online, const struct id_list *wanted, struct id_list *list);
+/* How many CPUs of a list in a file have at least the number `from`; *end: one more than the highest. 0 without a list. */
+__u32 cpus_listed(const char *path, __u32 from, __u32 *end);
 
 #endif /* LOCKLINE_ONLINE_CPUS_H */

@@ -45,7 +45,7 @@ struct options {
 	__u64 threshold_ns;    /* --threshold TIME (suffix ns, us, ms, s); default 1 ms */
 	__u32 sample_period; /* --sample N: one wait in N of a row; power of two; 0: by the rate of waits, the default */
 	__u64 memory_bytes;  /* --memory SIZE (K, M, G); 0: 64M, or more where the CPUs need it */
-	__u32 possible_cpus;    /* --possible-cpus N, for sizing tests; 0: ask libbpf */
+	__u32 possible_cpus;    /* --possible-cpus N, for sizing tests; 0: those there are */
 	bool user_stacks;       /* --user-stacks */
 	bool holders;           /* --holders, or --holds */
 	bool holds;             /* --holds */

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/online_cpus.h"
 #include "base/small_file.h"
 #include "base/values.h"
 #include "cli/hitm_options.h"
@@ -12,27 +13,27 @@
 
 #define DEFAULT_SAVES 8
 
-/* -C names CPUs that this machine may have; a typo would record nothing in silence. */
+/* -C names CPUs that this machine has; a typo would record nothing in silence. */
 static int check_cpus(const struct options *options)
 {
-	struct id_list possible = {};
+	struct id_list present = {};
 	char text[4096], why[VALUE_WHY];
 	int err = 0;
 
 	/* Without it, in a sandbox without sysfs, the range in the table still holds. */
-	if (!options->cpus.count || first_line("/sys/devices/system/cpu/possible", text, sizeof(text)))
+	if (!options->cpus.count || first_line(PRESENT_CPUS, text, sizeof(text)))
 		return 0;
-	if (parse_ids(text, true, 0, MAX_CPUS - 1, MAX_CPUS, &possible, why))
+	if (parse_ids(text, true, 0, MAX_CPUS - 1, MAX_CPUS, &present, why))
 		goto out;
 	for (size_t i = 0; i < options->cpus.count; i++) {
-		if (!id_list_has(&possible, options->cpus.ids[i])) {
-			message("-C: there is no CPU %u; the possible CPUs are %s", options->cpus.ids[i], text);
+		if (!id_list_has(&present, options->cpus.ids[i])) {
+			message("-C: there is no CPU %u; the CPUs of this machine are %s", options->cpus.ids[i], text);
 			err = -EINVAL;
 			goto out;
 		}
 	}
 out:
-	free(possible.ids);
+	free(present.ids);
 	return err;
 }
 

@@ -139,16 +139,16 @@ static bool covers(const struct id_list *list, __u32 cpu)
 }
 
 static int open_everywhere(struct live_events *events, const struct pmu_event *event, const struct id_list *wanted,
-			   __u32 possible_cpus, int program)
+			   __u32 all_cpus, int program)
 {
 	struct id_list own = {};
 	struct chosen chosen = {};
 	char why[VALUE_WHY];
 	int err = 0;
 
-	if (*event->cpus && parse_ids(event->cpus, true, 0, possible_cpus, possible_cpus + 1, &own, why))
+	if (*event->cpus && parse_ids(event->cpus, true, 0, all_cpus, all_cpus + 1, &own, why))
 		return -EINVAL;
-	for (__u32 cpu = 0; !err && cpu < possible_cpus; cpu++) {
+	for (__u32 cpu = 0; !err && cpu < all_cpus; cpu++) {
 		if (!covers(wanted, cpu) || !covers(&own, cpu))
 			continue;
 		err = open_on_cpu(events, event, &chosen, cpu, program);
@@ -179,18 +179,18 @@ static void start(struct live_events *events)
 }
 
 int live_events_open(struct live_events *events, const struct pmu_plan *plan, __u32 rate, const struct id_list *cpus,
-		     __u32 possible_cpus, int program)
+		     __u32 all_cpus, int program)
 {
 	int first = 0;
 
 	*events = (struct live_events){.rate = allowed_rate(rate)};
-	events->list = calloc((size_t)possible_cpus * plan->count + 1, sizeof(*events->list));
+	events->list = calloc((size_t)all_cpus * plan->count + 1, sizeof(*events->list));
 	if (!events->list)
 		return -ENOMEM;
 	/* Each event of each CPU is a file or two. */
 	files_limit_raise();
 	for (int i = 0; i < plan->count; i++) {
-		int err = open_everywhere(events, &plan->events[i], cpus, possible_cpus, program);
+		int err = open_everywhere(events, &plan->events[i], cpus, all_cpus, program);
 
 		if (err && !*events->failed)
 			snprintf(events->failed, sizeof(events->failed), "%.150s: %s", plan->events[i].name,

@@ -27,7 +27,7 @@ struct live_events {
 
 /* On these CPUs (none: all).  Negative errno if no event can be opened, with failed. */
 int live_events_open(struct live_events *events, const struct pmu_plan *plan, __u32 rate, const struct id_list *cpus,
-		     __u32 possible_cpus, int program);
+		     __u32 all_cpus, int program);
 /* What the kernel says beside samples. */
 void live_events_drain(struct live_events *events);
 /* Reads the times. */

@@ -51,7 +51,7 @@ static int open_memory(struct live_memory *memory, struct plan *plan, struct pro
 {
 	int program = bpf_program__fd(probes->bpf->progs.memory_sample), err;
 
-	memory->cpus = plan->possible_cpus;
+	memory->cpus = probes->maps.sizing->cpus;
 	memory->read = calloc(memory->cpus, sizeof(*memory->read));
 	if (!memory->read)
 		return -ENOMEM;

@@ -195,7 +195,7 @@ static int open_session(struct session *session)
 	session->hierarchy = !session->cgroup.id  ? cgroup_hierarchy()
 			     : session->cgroup.v2 ? CGROUP_HIERARCHY_V2
 						  : session->cgroup.subsys_id;
-	err = sizing_for_options(options, session->plan.possible_cpus, &session->plan, &session->sizing);
+	err = sizing_for_options(options, &session->plan, &session->sizing);
 	if (!err)
 		err = probes_load(&session->ground, subsystems, SUBSYSTEMS,
 				  session->cgroup.id ? &session->cgroup : NULL, session->hierarchy);

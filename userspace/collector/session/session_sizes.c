@@ -4,18 +4,32 @@
 
 #include <bpf/libbpf.h>
 
+#include "base/online_cpus.h"
 #include "base/proc.h"
 #include "cli/message.h"
 #include "session/session_sizes.h"
 #include "session/subsystems.h"
 
-int sizing_for_options(const struct options *options, __u32 cpus, const struct plan *plan, struct sizing *sizing)
+/* One more than the highest CPU there is: what a machine has no CPU for, though one may come, gets no memory. */
+static __u32 cpus_of_machine(void)
+{
+	int possible;
+	__u32 end;
+
+	if (cpus_listed(PRESENT_CPUS, 0, &end))
+		return end;
+	possible = libbpf_num_possible_cpus();
+	return possible > 0 ? possible : 0;
+}
+
+int sizing_for_options(const struct options *options, const struct plan *plan, struct sizing *sizing)
 {
 	const struct size_part *parts[SUBSYSTEMS];
 	struct sizing_wish wish = {.budget = options->memory_bytes,
 				   .user_stacks = options->user_stacks,
 				   .threads = proc_threads(),
 				   .parts = parts};
+	__u32 cpus = options->possible_cpus ?: cpus_of_machine();
 	__u64 need;
 	int err;
 
@@ -24,7 +38,7 @@ int sizing_for_options(const struct options *options, __u32 cpus, const struct p
 			parts[wish.part_count++] = subsystems[i]->sizes;
 	err = sizing_make(sizing, cpus, &wish, &need);
 	if (err == -ENOSPC)
-		message("--memory %llu KiB is too little for %u possible CPUs: at least %llu KiB are needed",
+		message("--memory %llu KiB is too little for %u CPUs: at least %llu KiB are needed",
 			options->memory_bytes >> 10, cpus, (need + 1023) >> 10);
 	return err;
 }
@@ -32,11 +46,8 @@ int sizing_for_options(const struct options *options, __u32 cpus, const struct p
 int session_sizes(const struct options *options)
 {
 	struct sizing s;
-	int cpus = options->possible_cpus ? (int)options->possible_cpus : libbpf_num_possible_cpus(), err;
+	int err = sizing_for_options(options, NULL, &s);
 
-	if (cpus < 0)
-		return cpus;
-	err = sizing_for_options(options, cpus, NULL, &s);
 	if (err)
 		return err;
 	printf("{\"cpus\": %u, \"named_rows_per_cpu\": %u, \"ring_events_per_cpu\": %u, \"sleep_slots\": %u, "

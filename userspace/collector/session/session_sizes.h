@@ -7,7 +7,7 @@
 #include "probes/sizing.h"
 
 /* The division of the memory that the options ask for; plan: NULL if every signal is taken as available.  A refusal has been told. */
-int sizing_for_options(const struct options *options, __u32 cpus, const struct plan *plan, struct sizing *sizing);
+int sizing_for_options(const struct options *options, const struct plan *plan, struct sizing *sizing);
 
 /* The memory plan as JSON on stdout. */
 int session_sizes(const struct options *options);

@@ -6,6 +6,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/online_cpus.h"
 #include "base/patience.h"
 #include "base/small_file.h"
 #include "cli/kinds.h"
@@ -279,6 +280,7 @@ static int write_naming_losses(const struct summary *summary)
 
 static int write_losses(const struct summary *summary, const struct sums *sums)
 {
+	__u32 end, added = cpus_listed(PRESENT_CPUS, summary->maps->sizing->cpus, &end);
 	int err = 0;
 
 	for (size_t i = 0; !err && i < sizeof(counters) / sizeof(counters[0]); i++)
@@ -293,6 +295,9 @@ static int write_losses(const struct summary *summary, const struct sums *sums)
 				  "tracepoints");
 	err = err ?: put_loss(summary, "ends", sums->ends, "info", "ends seen, those of filtered waits included");
 	err = err ?: put_loss(summary, "open", summary->open_waits, "info", "waits that still last");
+	err = err
+		      ?: put_loss(summary, "cpus_added", added, "loss",
+				  "CPUs that came after the recording began: waits on them are not in it");
 	err = err
 		      ?: put_loss(summary, "events_overwritten", summary->losses->ring.overwritten, "loss",
 				  "samples and outliers that the ring lost before they were read; their waits are in "
