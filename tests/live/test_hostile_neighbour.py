@@ -12,7 +12,7 @@ from hostile_files import HOSTILE
 from support import Collector, Recording, Workload, wait_for
 
 SOMEBODY = "65534"
-WAYS = ("fifo", "files", "changing", "names", "forks")
+WAYS = ("fifo", "files", "changing", "names", "forks", "owners")
 ROUNDS, HOLD_US = 5, 2000
 # Addresses of the neighbour that the recording has met, before its end is asked for.
 FRAMES = 20
@@ -59,6 +59,34 @@ def test_memory_that_never_comes(live: Path, recording: Path) -> None:
     with Recording(recording) as result:
         assert result.integrity() == "ok"
         assert result.begins_accounted() == result.begins() + result.loss("slow_paths")
+
+
+def test_nobody_is_blamed_by_a_forged_owner(live: Path, recording: Path, directory: Path) -> None:
+    """Words that look like mutexes of another process, in memory that it has mapped too, but not shared."""
+    options = ("-a", "--futex", "--interval", "200ms")
+    with (
+        Workload(live, "neighbour", SOMEBODY, directory, "owners") as other,
+        Workload(live, "neighbour", SOMEBODY, directory, "owners") as neighbour,
+    ):
+        rounds = neighbour.do(f"blame {other.pid}")["owners"]
+        collector = Collector(live, recording, *options).attached()
+        # Each has its own futexes, though the place in the file is the same.
+        shared = "SELECT count(*) FROM futex JOIN futex_total ON futex = id WHERE tgid = ? AND shared AND slept > 10"
+        for process in (other, neighbour):
+            wait_for(lambda pid=process.pid: number(recording, shared, pid) > 0, "a futex of each")
+        wait_for(lambda: neighbour.do("count")["owners"] > rounds + 2, "further rounds")
+        # A wait of over a second in progress has had its look.
+        done = number(recording, "SELECT max(id) FROM interval")
+        wait_for(lambda: number(recording, "SELECT max(id) FROM interval") > done + 20, "intervals of four seconds")
+        assert collector.stop() == 0, collector.errors()
+    lasting = "SELECT count(*) FROM futex_owned_wait WHERE tgid = ? AND owner IN (1, ?)"
+    sampled = (
+        "SELECT count(*) FROM futex_sample JOIN futex ON futex.id = futex JOIN waiter ON waiter.id = task"
+        " WHERE role = 'owner' AND futex.tgid = ? AND waiter.tid IN (1, ?)"
+    )
+    assert [number(recording, query, neighbour.pid, other.pid) for query in (lasting, sampled)] == [0, 0]
+    looked = "SELECT coalesce(sum(owner_samples), 0) FROM futex_total JOIN futex ON id = futex WHERE tgid = ?"
+    assert number(recording, looked, neighbour.pid) > 0
 
 
 def number(recording: Path, query: str, *values: object) -> int:

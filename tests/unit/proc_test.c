@@ -118,6 +118,39 @@ static void mappings(void)
 	munmap(page, 4096);
 }
 
+static struct proc_mapping mapping_of(int fd, int protection, int flags, void **memory)
+{
+	struct proc_mapping mapping = {};
+
+	*memory = mmap(NULL, 4096, protection, flags, fd, 0);
+	CHECK(*memory != MAP_FAILED && !proc_mapping_at(getpid(), (unsigned long)*memory, &mapping), "mapped");
+	return mapping;
+}
+
+/* Who only reads a file, or writes a copy of it, can take no lock that another process has in it. */
+static void memory_of_two(void)
+{
+	const int fd = memfd_create("lock", 0);
+	struct proc_mapping mapping;
+	void *memory, *written;
+
+	CHECK(!ftruncate(fd, 4096), "a page");
+	mapping = mapping_of(fd, PROT_READ | PROT_WRITE, MAP_PRIVATE, &memory);
+	CHECK(mapping.inode && !proc_shares_memory_of(getpid(), &mapping), "a copy");
+	mapping_of(fd, PROT_READ | PROT_WRITE, MAP_SHARED, &written);
+	CHECK(!proc_shares_memory_of(getpid(), &mapping), "a copy, whoever shares the file");
+	munmap(written, 4096);
+	munmap(memory, 4096);
+	mapping = mapping_of(fd, PROT_READ, MAP_SHARED, &memory);
+	CHECK(!proc_shares_memory_of(getpid(), &mapping), "nobody writes it");
+	mapping_of(fd, PROT_READ | PROT_WRITE, MAP_SHARED, &written);
+	CHECK(proc_shares_memory_of(getpid(), &mapping), "written through the other mapping");
+	CHECK(!proc_shares_memory_of(NOBODY, &mapping), "no process");
+	munmap(written, 4096);
+	munmap(memory, 4096);
+	close(fd);
+}
+
 static void names_of_tasks_alone(void)
 {
 	DIR *all = opendir("/proc"), *own = proc_open_directory(getpid(), "task");
@@ -145,8 +178,8 @@ static void paths_are_cut(void)
 int main(void)
 {
 	static const struct test tests[] = {
-		TEST(who_a_process_is), TEST(fields_of_stat),       TEST(a_child),       TEST(nobody),
-		TEST(mappings),         TEST(names_of_tasks_alone), TEST(paths_are_cut),
+		TEST(who_a_process_is), TEST(fields_of_stat),       TEST(a_child),       TEST(nobody), TEST(mappings),
+		TEST(memory_of_two),    TEST(names_of_tasks_alone), TEST(paths_are_cut),
 	};
 
 	return RUN_TESTS(tests);

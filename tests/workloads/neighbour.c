@@ -10,8 +10,11 @@
  * changing: a mapping becomes another file's, and its file is cut and written again, all the time.
  * names: threads and files have names with escape codes and of two lines.
  * forks: processes that live for one wait.
+ * owners: words that say they are mutexes of another process, in memory that it seems to share with it; lists of robust
+ * futexes that lead nowhere.
  *
  * "count": how often it went round, for each way.
+ * "blame TID": the owner of all that it waits for is that thread; before, it is init.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -28,11 +31,13 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 #include <linux/futex.h>
 
 #include "workload.h"
 
+#define PAGE    4096
 #define MAPPED  (256u << 10)
 #define WAIT_NS 200000
 #define FORKS   4
@@ -198,6 +203,95 @@ static void fork_often(void)
 		continue;
 }
 
+/* Of glibc's: its lock, its owner, its kind. */
+struct mutex_words {
+	unsigned int lock, count, owner, users;
+	int kind;
+};
+
+static atomic_uint blamed = 1;
+
+static long wait_for_word(unsigned int *word, int op, long ns)
+{
+	const struct timespec wait = {.tv_sec = ns / 1000000000, .tv_nsec = ns % 1000000000};
+	struct timespec until;
+
+	/* Of FUTEX_LOCK_PI an end, not a length. */
+	clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_nsec += ns % 1000000000;
+	until.tv_sec += ns / 1000000000 + until.tv_nsec / 1000000000;
+	until.tv_nsec %= 1000000000;
+	return syscall(SYS_futex, word, op, *(volatile unsigned int *)word,
+		       (op & FUTEX_CMD_MASK) == FUTEX_LOCK_PI ? &until : &wait, NULL, 0);
+}
+
+/* The data of this program's file: every process that runs it has that mapped, each its own. */
+static struct mutex_words *forged_mutexes(void)
+{
+	static char *file;
+	int fd = file ? -1 : open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+
+	if (!file)
+		file = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE, fd, 0);
+	if (file == MAP_FAILED)
+		die("its own file: %s", strerror(errno));
+	if (fd >= 0)
+		close(fd);
+	return (void *)file;
+}
+
+/* In memory that nobody else sees, and that the kernel takes for shared; it lasts until the blamed one changes. */
+static void *blame_for_long(void *unused)
+{
+	struct mutex_words *mutex = forged_mutexes() + 1;
+
+	for (;;) {
+		*mutex = (struct mutex_words){.lock = 2, .owner = atomic_load(&blamed), .users = 1};
+		for (int i = 0; i < 20 && mutex->owner == atomic_load(&blamed); i++)
+			wait_for_word(&mutex->lock, FUTEX_WAIT, 100000000);
+		wait_for_word(&mutex->lock, FUTEX_WAIT, 3000000000);
+	}
+	return unused;
+}
+
+/* A list of robust futexes that goes round, and one that leads into the kernel; the kernel walks it when they end. */
+static void end_with_bad_list(bool round)
+{
+	static struct robust_list_head head;
+
+	if (fork())
+		return;
+	head.list.next = round ? &head.list : (void *)0xffff888000000000ull;
+	head.list_op_pending = (void *)&head;
+	syscall(SYS_set_robust_list, &head, sizeof(head));
+	wait_for_word(&forged_mutexes()->lock, FUTEX_WAIT, WAIT_NS);
+	_exit(0);
+}
+
+static void forge_owners(void)
+{
+	static const int ops[] = {FUTEX_WAIT, FUTEX_WAIT_PRIVATE, FUTEX_LOCK_PI, FUTEX_LOCK_PI_PRIVATE};
+	static atomic_bool begun;
+	const unsigned int owner = atomic_load(&blamed);
+	const unsigned int owners[] = {owner, getpid(), 0x3fffffff, 0, -1u};
+	struct mutex_words *mutex = forged_mutexes() + 4;
+	pthread_t thread;
+
+	if (!atomic_exchange(&begun, true) && pthread_create(&thread, NULL, blame_for_long, NULL))
+		die("a thread: %s", strerror(errno));
+	for (size_t i = 0; i < WAITS * sizeof(owners) / sizeof(*owners); i++) {
+		const int op = ops[i / 4 % 4], cmd = op & FUTEX_CMD_MASK;
+
+		*mutex = (struct mutex_words){.owner = owners[i % 5], .users = i, .kind = i * 0x11111111};
+		mutex->lock = cmd == FUTEX_LOCK_PI ? owners[i % 5] | FUTEX_WAITERS : 2;
+		wait_for_word(&mutex->lock, op, WAIT_NS);
+	}
+	end_with_bad_list(true);
+	end_with_bad_list(false);
+	while (waitpid(-1, NULL, 0) > 0)
+		continue;
+}
+
 static struct way {
 	const char *name;
 	void (*go)(void);
@@ -205,7 +299,7 @@ static struct way {
 	atomic_ulong rounds;
 } ways[] = {
 	{.name = "fifo", .go = be_fifo},   {.name = "files", .go = use_files},  {.name = "changing", .go = change},
-	{.name = "names", .go = be_named}, {.name = "forks", .go = fork_often},
+	{.name = "names", .go = be_named}, {.name = "forks", .go = fork_often}, {.name = "owners", .go = forge_owners},
 };
 
 #define WAYS (sizeof(ways) / sizeof(ways[0]))
@@ -258,7 +352,10 @@ int main(int argc, char **argv)
 	}
 	printf("{\"event\": \"ready\"}\n");
 	fflush(stdout);
-	while (next_command(&command))
+	while (next_command(&command)) {
+		if (!strcmp(command.word, "blame"))
+			atomic_store(&blamed, command.count);
 		count();
+	}
 	_exit(0);
 }

@@ -34,19 +34,20 @@ int proc_mapping_at(__u32 tgid, __u64 address, struct proc_mapping *out)
 	return err;
 }
 
-bool proc_maps_file_of(__u32 tgid, const struct proc_mapping *mapping)
+bool proc_shares_memory_of(__u32 tgid, const struct proc_mapping *mapping)
 {
 	FILE *file = patience_open_maps(tgid);
 	struct proc_map_line found;
 	size_t capacity = 0;
 	char *line = NULL;
-	bool maps = false;
+	bool shares = false;
 
-	while (file && !maps && getline(&line, &capacity, file) > 0)
-		maps = proc_map_line_parse(line, &found) && found.inode == mapping->inode &&
-		       found.major == mapping->major && found.minor == mapping->minor;
+	while (file && !shares && mapping->shared && mapping->inode && getline(&line, &capacity, file) > 0)
+		shares = proc_map_line_parse(line, &found) && found.inode == mapping->inode &&
+			 found.major == mapping->major && found.minor == mapping->minor && found.access[1] == 'w' &&
+			 found.access[3] == 's';
 	free(line);
 	if (file)
 		fclose(file);
-	return maps;
+	return shares;
 }

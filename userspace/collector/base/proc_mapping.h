@@ -21,7 +21,7 @@ struct proc_mapping {
 
 /* The mapping of the process that holds address; -ENOENT if there is none. */
 int proc_mapping_at(__u32 tgid, __u64 address, struct proc_mapping *out);
-/* Whether the process maps the file, or the shared memory, of this mapping. */
-bool proc_maps_file_of(__u32 tgid, const struct proc_mapping *mapping);
+/* Whether the process can write what this mapping of another one shows: the same file, or shared memory, of both. */
+bool proc_shares_memory_of(__u32 tgid, const struct proc_mapping *mapping);
 
 #endif /* LOCKLINE_PROC_MAPPING_H */

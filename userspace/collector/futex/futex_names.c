@@ -17,7 +17,8 @@ void futex_place(__u32 tgid, __u64 address, struct futex_place *place)
 	struct proc_mapping mapping;
 
 	*place = (struct futex_place){};
-	if (!proc_mapping_at(tgid, address, &mapping) && mapping.inode)
+	/* What is written to a private mapping of a file is the process's own. */
+	if (!proc_mapping_at(tgid, address, &mapping) && mapping.inode && mapping.shared)
 		*place = (struct futex_place){mapping.inode, mapping.offset + (address - mapping.start), mapping.major,
 					      mapping.minor};
 }
@@ -88,8 +89,8 @@ __u32 futex_thread(__u32 tgid, __u32 tid, __u64 address, bool shared)
 
 	if (found || !shared || !tid || !same_namespace(tgid) || task_leader(tid, &other) || other == tgid)
 		return found;
-	/* Of a process that has the same memory: what is no lock may look like the number of any thread. */
-	if (proc_mapping_at(tgid, address, &mapping) || !mapping.inode || !proc_maps_file_of(other, &mapping))
+	/* It has to be able to take the lock: a word that is none, or that lies, may be the number of any thread. */
+	if (proc_mapping_at(tgid, address, &mapping) || !proc_shares_memory_of(other, &mapping))
 		return 0;
 	return tid;
 }
