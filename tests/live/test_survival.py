@@ -363,6 +363,19 @@ def states(pid: int) -> dict[int, str]:
     return found
 
 
+def reader_ends_while_it_is_frozen(build: Path, path: Path, small: PrivateMount) -> None:
+    """One line, or Ctrl-C; SQLite itself would stand still, as root, where no signal ends it."""
+    command = [*small.enter, build / "bin" / "lockline", "report", path]
+    said = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    assert (said.returncode, said.stdout) == (1, "")
+    assert re.fullmatch(r"lockline: .*x\.lockline: its file system takes no changes.*\n", said.stderr), said.stderr
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
+        wait_for(lambda: process.poll() is not None or children.read_text(), "one who asks the file system")
+        process.send_signal(signal.SIGINT)
+        assert process.wait(timeout=120) in (130, -signal.SIGINT)
+
+
 def test_frozen_file_system(live: Path, tmp_path: Path, image: Path, load: None) -> None:
     """Writes stand still for a while (fsfreeze, a snapshot of the storage): nothing is lost, and the report tells."""
     directory = tmp_path / "small"
@@ -386,6 +399,7 @@ def test_frozen_file_system(live: Path, tmp_path: Path, image: Path, load: None)
                 # Who reads the rings never waits for the file system.
                 assert states(pid)[pid] != "D"
             assert "x.lockline" in collector.says("does not answer")
+            reader_ends_while_it_is_frozen(live, path, small)
         finally:
             subprocess.run([*freeze, "--unfreeze", directory], check=True)
         assert "nothing was lost" in collector.says("answers again")

@@ -3,6 +3,7 @@
 
 import errno
 import os
+import select
 import stat
 
 # https://sqlite.org/fileformat.html, 1.3: a recording is such a file.
@@ -33,3 +34,29 @@ def is_regular(path: str) -> bool | None:
         # No path has a zero byte.
         pass
     return None
+
+
+def takes_changes(path: str, patience_s: float) -> bool:
+    """Whether a change of a file ends in time; it changes nothing.
+
+    A child makes it, which is left alone if it does not: who waits for a file system cannot be ended.
+    """
+    end, of_child = os.pipe()
+    child = os.fork()
+    if not child:
+        try:
+            os.setsid()  # Ctrl-C is for others
+            # Whoever reads what we print must not wait for the child.
+            os.closerange(0, of_child)
+            os.closerange(of_child + 1, of_child + 256)
+            os.fchown(os.open(path, os.O_RDONLY), -1, -1)
+        finally:
+            os._exit(0)
+    os.close(of_child)
+    try:
+        ended = bool(select.select([end], [], [], patience_s)[0])
+    finally:
+        os.close(end)
+    if ended:
+        os.waitpid(child, 0)
+    return ended

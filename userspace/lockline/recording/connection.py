@@ -11,13 +11,16 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from lockline.base.errors import RecordingError
-from lockline.base.files import SQLITE, is_regular
+from lockline.base.files import SQLITE, is_regular, takes_changes
 from lockline.recording.tables import OLDEST_SCHEMA, SCHEMA_VERSION, TABLES
 
 APPLICATION_ID = 0x6C6F636B
 
 # No text or blob of a true recording comes near this.
 MAX_VALUE_BYTES = 4 << 20
+
+# So long a file system may take for a change of a file; a busy disk needs some seconds.
+PATIENCE_S = 10.0
 
 # What a damaged file makes SQLite raise; its messages may quote bytes that are no text.
 FAULTS = (sqlite3.Error, OverflowError, UnicodeDecodeError)
@@ -123,6 +126,12 @@ def connected(path: str) -> Iterator[sqlite3.Connection]:
     That is so in a directory that cannot be written to.  No collector is at work there (it would have made
     the index), so that a copy is consistent; without a log the file alone is complete.
     """
+    # As root SQLite sets the log's owner anew when it opens it: on a frozen file system it waits there, and no signal
+    # ends that.
+    if os.geteuid() == 0 and _has_wal(path) and not takes_changes(_wal(path), PATIENCE_S):
+        raise RecordingError(
+            f"{path}: its file system takes no changes, as if it were frozen (fsfreeze); try again when it does"
+        )
     try:
         connection = _connect_in_place(path)
     except sqlite3.OperationalError as error:
