@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Locks whose holders wait for another lock: whose doing the waiting is."""
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lockline.analysis.behind import ENOUGH_LOOKS, Behind, behind_of, blame
+from lockline.analysis.behind import ENOUGH_LOOKS, Behind, Place, Places, behind_of, blame
 
 
 def test_a_holder_that_waits_for_another_lock() -> None:
@@ -50,3 +52,19 @@ def test_no_waiting_is_lost_or_counted_twice(waited: dict[int, int], behind: dic
     assert all(one.ns >= 0 for one in found.values())
     # Waiting at a lock is some lock's doing, once.
     assert sum(one.ns for one in found.values()) == pytest.approx(sum(waited.values()), rel=1e-9, abs=1)
+
+
+def test_a_lock_that_processes_share_is_found_under_another_one_of_them() -> None:
+    """It stands under the process that was seen first; what was forked has it at the same address."""
+    first = Place(1, 10, 0x100, True, frozenset({10, 11, 12}))
+    second = Place(2, 12, 0x200, True, frozenset({12, 13}))
+    own = Place(3, 12, 0x300, False, frozenset({12}))
+    places = Places((first, second, own))
+    assert places.behind(first, 0x200) == 2
+    # A process's own lock is at that address there alone; and nothing is behind a lock whose holder waits for none.
+    assert places.behind(first, 0x300) == places.behind(first, 0) == 0
+    assert places.behind(own, 0x200) == places.behind(second, 0x200) == 2
+    # Others have something else at the address; of two that may be meant none is sure.
+    strangers = Place(4, 50, 0x200, True, frozenset({50}))
+    assert Places((first, strangers)).behind(first, 0x200) == 0
+    assert Places((first, second, replace(strangers, processes=frozenset({11})))).behind(first, 0x200) == 0

@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 
-from lockline.analysis.findings import Task, UserLock
+from lockline.analysis.findings import Task, UserLock, fact
 from lockline.analysis.hidden_waits import HiddenWaits
 from lockline.analysis.user_evidence import Goroutines
 from lockline.cli import why_steps
 from lockline.cli.why_counters import cpus_used_by
 from lockline.investigation import probes
-from lockline.investigation.choice import LEAST_COST_NS, is_over, judge, most_cost_ns, next_steps, proven
+from lockline.investigation.choice import LEAST_COST_NS, is_over, judge, left_unpaid, most_cost_ns, next_steps, proven
 from lockline.investigation.counters import (
     Reading,
     difference,
@@ -36,6 +36,7 @@ from lockline.investigation.model import (
     Holding,
     Observation,
     Plan,
+    Step,
     Target,
     Unseen,
     unread,
@@ -176,6 +177,11 @@ def test_a_programs_lock_leads_to_its_threads() -> None:
         ({"delayed": 0.95, "tasks": 10.0, "cpus": 2}, "holder-no-cpu"),
         # The lock names its holder, and that one mostly waits for a CPU.
         ({"delayed": 0.8, "tasks": 10.0, "cpus": 2, "owners": 30}, "holder-no-cpu"),
+        # The threads that use the lock keep the CPUs busy themselves: others of them run meanwhile.
+        ({"delayed": 0.8, "tasks": 10.0, "cpus": 2, "owners": 30, "used_cpus": 1.6}, "user-lock"),
+        ({"delayed": 0.8, "tasks": 10.0, "cpus": 2, "owners": 30, "used_cpus": 0.6}, "holder-no-cpu"),
+        # They do, and the holder gets less than half of its fair part: it comes after the others.
+        ({"delayed": 0.95, "tasks": 10.0, "cpus": 2, "owners": 30, "used_cpus": 1.6}, "holder-no-cpu"),
         ({"delayed": 0.55, "owners": 30}, "holder-no-cpu"),
         # It runs, sleeps and wants a CPU: for none of these for half of the time.
         ({"delayed": 0.8, "running": 0.6, "sleeping": 0.4, "owners": 30}, "user-lock"),
@@ -389,7 +395,10 @@ def test_a_step_that_is_too_dear_is_shortened_or_not_started() -> None:
     # Others may make these switches: it ends by itself when it has cost its part.
     assert futex.affordable
     assert (futex.seconds, futex.price_ns) == (4.0, plan.allowed_ns - MS)
-    (futex,) = next_steps(known_of(observation("totals", counters=many), plan=plan, paid_ms=150))
+    (futex,) = next_steps(known_of(observation("totals", counters=many), plan=plan, paid_ms=250))
+    assert (futex.affordable, futex.price_ns) == (True, 150 * MS)
+    # Less than half of what the first step has cost is left.
+    (futex,) = next_steps(known_of(observation("totals", counters=many), plan=plan, paid_ms=270))
     assert not futex.affordable
 
 
@@ -477,6 +486,43 @@ def test_whether_the_holder_had_a_cpu() -> None:
     assert holders_of([*starved, moment(15, 165, 0)], 7, look_ns=50 * MS).delayed == 160 / 170
 
 
+def test_how_many_cpus_the_threads_that_use_a_lock_keep_busy() -> None:
+    """Over 200 ms one thread ran for 200 ms, another for 100; a third, which does not use the lock, is not counted."""
+
+    def moment(ms: int) -> list[ThreadLook]:
+        return [
+            ThreadLook(1, "a", "R", 0, "", 2 * ms * MS, 0),
+            ThreadLook(2, "b", "S", 7, "futex_do_wait", ms * MS, 0),
+            ThreadLook(3, "c", "R", 0, "", 2 * ms * MS, 0),
+        ]
+
+    looks = [moment(0), moment(50), moment(100)]
+    assert holders_of(looks, 7, known_users=(1,), look_ns=100 * MS).used_cpus == 1.5
+    # Whom the lock names uses it; with one look there is no time.
+    assert holders_of(looks, 7, look_ns=100 * MS, owners=[Owner(looks[0][0])]).used_cpus == 1.5
+    assert holders_of(looks[:1], 7, known_users=(1,), look_ns=100 * MS).used_cpus == 0.0
+
+
+def test_where_cpus_are_short_a_lock_is_not_proven_without_its_holder() -> None:
+    """The owner changed faster than it was looked at."""
+    owned = replace(user_busy(), user_locks=(replace(user_lock(), owned_by=100),))
+    for tasks, sure in ((1.0, "high"), (10.0, "medium")):
+        known = known_of(observation("totals"), owned, threads(owners=3, tasks=tasks, cpus=2))
+        verdict = judge(known, is_over(known) or "nothing left to try")
+        assert verdict.cause is not None
+        assert (verdict.cause.cause, verdict.sure) == ("user-lock", sure)
+
+
+def test_a_probe_that_was_too_dear_is_no_probe_that_tells_nothing() -> None:
+    known = known_of(observation("totals"), user_busy())
+    assert not left_unpaid(known)
+    dear = Step(3, "threads", (), fact("why-step-futex"), "not started", 500 * MS)
+    assert left_unpaid(replace(known, steps=(*known.steps, dear)))
+    # Another one that would tell nothing more does not count.
+    useless = replace(dear, probe="watch")
+    assert not left_unpaid(replace(known, steps=(*known.steps, useless)))
+
+
 def test_what_the_kernel_counts() -> None:
     assert parse_stat("cpu  1 2 3 4 5 6 7 8 9 9\nintr 77 1 2\nctxt 88\n") == (88, 77, 8, 36)
     assert parse_stat("") == (0, 0, 0, 0)
@@ -536,6 +582,9 @@ def test_a_recording_leaves_something_for_the_looks() -> None:
     nothing = most_cost_ns(known_of(plan=plan))
     looked = most_cost_ns(known_of(observation(probes.SLEEPS), observation(probes.THREADS), plan=plan, paid_ms=0))
     assert 200 * MS < nothing < looked < plan.allowed_ns
+    # With episodes the end costs more, which comes on top.
+    first = known_of(observation("totals"), plan=plan, paid_ms=60)
+    assert most_cost_ns(first, probes.EPISODES) == most_cost_ns(first, probes.FUTEX) - round(0.8 * 60 * MS)
     # However little is left, a step that is begun sees something.
     assert most_cost_ns(known_of(observation("totals"), plan=plan, paid_ms=399)) == LEAST_COST_NS
 

@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from lockline.analysis.findings import Lock, Process
+from lockline.analysis.findings import Lock, Process, fact
 from lockline.analysis.model import Figures, Holder, LockWaits
 from lockline.base.text import Style
 from lockline.investigation import probes
 from lockline.investigation.choice import judge, next_steps, proven
 from lockline.investigation.hypotheses import culprit, hypotheses
-from lockline.investigation.model import Blamed, Investigation, Target, WaitedLock
+from lockline.investigation.model import Blamed, Investigation, Plan, Step, Target, WaitedLock
 from lockline.investigation.observe import BLAMED, _blamed
 from lockline.investigation.ranking import HELD_BY_OTHERS
 from lockline.render import why_screen
@@ -131,6 +131,21 @@ def test_starved_writers_have_a_culprit() -> None:
     story = document.make(known, verdict, MACHINE)
     assert story.verdict.culprit == "backup (300)"
     assert "backup (300)" in story.verdict.remedies[0]
+
+
+def test_readers_for_whom_the_budget_was_too_small_keep_the_cause_from_being_sure() -> None:
+    """They have the lock all the time: they may be another process."""
+    starved = replace(finding("convoy", Lock(NAME, "rwsem:W"), 3.0, "high"), rule="writer-starved")
+    owners = replace(busy("owners", blamed=(READERS,)), locks=(lock(address=-1),), findings=(starved,))
+    known = known_of(owners, FUTEX_QUIET, plan=Plan(20, 0.01, 2))
+    known = replace(known, target=Target(("-p", "100"), "process 100", (100,)))
+    assert "users" in {choice.probe for choice in next_steps(known)}
+    dear = Step(3, "users", (), fact("why-step-futex"), "not started", 500 * MS)
+    unpaid = replace(known, steps=(*known.steps, dear))
+    assert told(unpaid).state == "open"
+    assert "users" not in {choice.probe for choice in next_steps(unpaid)}
+    assert proven(unpaid, hypotheses(unpaid)) is None
+    assert judge(unpaid, "budget").sure == "medium"
 
 
 def holder(kind: str, comm: str, tgid: int, caused_ms: int) -> Holder:

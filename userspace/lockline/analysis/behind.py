@@ -5,7 +5,7 @@ By the looks at holders (record --futex): at each of them it is known which fute
 """
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from lockline.base.values import dataclass
 
@@ -34,6 +34,41 @@ class Blame:
     ns: int
     behind: Behind | None
     before: tuple[tuple[int, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A futex, by the address that it has in one process.  shared: by processes, of which some are known."""
+
+    id: int
+    tgid: int
+    address: int
+    shared: bool
+    processes: frozenset[int]
+
+
+class Places:
+    """Futexes by where they are."""
+
+    def __init__(self, places: Iterable[Place]) -> None:
+        self._own: dict[tuple[int, int], int] = {}
+        self._shared: defaultdict[int, list[Place]] = defaultdict(list)
+        for one in places:
+            self._own[one.tgid, one.address] = one.id
+            if one.shared:
+                self._shared[one.address].append(one)
+
+    def behind(self, lock: Place, address: int) -> int:
+        """What a holder of that lock waits for at an address of its own process; 0 if that is not known.
+
+        A lock that processes share stands under one of them.  What was forked has its memory at the same addresses; of
+        several there is none that is sure.
+        """
+        own = self._own.get((lock.tgid, address), 0)
+        if own or not lock.shared:
+            return own
+        others = [one.id for one in self._shared[address] if one.processes & lock.processes]
+        return others[0] if len(others) == 1 else 0
 
 
 def _leads_back(edges: Mapping[int, Behind], start: int) -> bool:

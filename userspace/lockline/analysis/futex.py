@@ -5,7 +5,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from lockline.analysis.behind import behind_of, blame
+from lockline.analysis.behind import Place, Places, behind_of, blame
 from lockline.analysis.blocked import BlockedThread
 from lockline.analysis.hidden_waits import HiddenWaits, hidden_waits
 from lockline.analysis.java_monitors import Monitor, monitors_of
@@ -357,13 +357,19 @@ def _holders(recording: Recording) -> dict[int, list[HolderLook]]:
     return found
 
 
+def place_of(one: FutexWaits) -> Place:
+    """Where a futex is, and who uses it."""
+    users = frozenset({one.futex.tgid, *(task.tgid for task in one.tasks)})
+    return Place(one.futex.id, one.futex.tgid, one.futex.address, bool(one.futex.shared), users)
+
+
 def with_blame(found: Sequence[FutexWaits]) -> tuple[FutexWaits, ...]:
     """The futexes, with what holders of one lock that wait for another one make of it."""
-    by_address = {(entry.futex.tgid, entry.futex.address): entry.futex.id for entry in found}
+    places = Places(map(place_of, found))
     by_id = {entry.futex.id: entry for entry in found}
     edges = {}
     for entry in found:
-        looks = [(by_address.get((entry.futex.tgid, look.behind), 0), look.looks) for look in entry.holders]
+        looks = [(places.behind(place_of(entry), look.behind), look.looks) for look in entry.holders]
         edge = behind_of(looks)
         if edge is not None and entry.nature == LOCK:
             edges[entry.futex.id] = edge

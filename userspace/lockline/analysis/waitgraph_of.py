@@ -8,8 +8,9 @@ wait for meanwhile: looks of record --futex.
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 
+from lockline.analysis.behind import Places
 from lockline.analysis.episode_model import Episode, Party
-from lockline.analysis.futex import LOCK, PARKED, FutexWaits
+from lockline.analysis.futex import LOCK, PARKED, FutexWaits, place_of
 from lockline.analysis.model import Holder, Report
 from lockline.analysis.waitgraph import Flow, Node, TimedWait, WaitGraph, critical_path, solve
 from lockline.recording import rows
@@ -106,11 +107,10 @@ def _sleepers(report: Report) -> Mapping[tuple[int, str], str]:
 def _add_futexes(report: Report, futexes: Iterable[FutexWaits], flows: _Flows) -> None:
     """From locks of programs to their holders, and to what these sleep in: another lock, or what is none."""
     asleep_for = _sleepers(report)
-    nodes = {}
-    for one in futexes:
-        if one.nature in (LOCK, PARKED):
-            nodes[one.futex.tgid, one.futex.address] = one
-    for (tgid, _), one in nodes.items():
+    locks = {one.futex.id: one for one in futexes if one.nature in (LOCK, PARKED)}
+    places = Places(map(place_of, locks.values()))
+    for one in locks.values():
+        tgid = one.futex.tgid
         node = _user_lock(one.futex)
         flows.waits[node] += one.waited_ns
         looks = sum(look.looks for look in one.holders)
@@ -122,7 +122,7 @@ def _add_futexes(report: Report, futexes: Iterable[FutexWaits], flows: _Flows) -
         for look in one.holders:
             part = one.waited_ns * look.looks // looks
             function = look.function.partition(".")[0]
-            behind = nodes.get((tgid, look.behind)) if look.behind else None
+            behind = locks.get(places.behind(place_of(one), look.behind)) if look.behind else None
             if behind is not None:
                 flows.passes[holder, _user_lock(behind.futex)] += part
             elif look.state == "R":

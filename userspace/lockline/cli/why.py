@@ -23,7 +23,7 @@ from lockline.cli import terminal
 from lockline.cli.common import add_html, add_wait_filter, argument, check_html, positive, wait_filter
 from lockline.cli.why_counters import MOST_CHILDREN, descendants_of
 from lockline.cli.why_steps import Made, make_step, not_started
-from lockline.investigation.choice import Ended, is_over, judge, next_steps
+from lockline.investigation.choice import Ended, is_over, judge, left_unpaid, next_steps
 from lockline.investigation.model import Choice, Investigation, Plan, Target, Verdict
 from lockline.recording.writer import add_investigation
 from lockline.render import why_screen
@@ -202,7 +202,7 @@ def investigate(
     while ended is None and len(known.steps) < MOST_STEPS:
         choices = next_steps(known)
         if not choices:
-            ended = "nothing left to try"
+            ended = "budget" if left_unpaid(known) else "nothing left to try"
             break
         choice = choices[0]
         number = len(known.steps) + 1

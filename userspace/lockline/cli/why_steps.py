@@ -182,7 +182,7 @@ def _with_unread(seen: Observation) -> Observation:
 
 def _recorded(choice: Choice, known: Investigation, number: int, path: Path) -> Made:
     before = read_counters()
-    start_s = _record(choice, path, most_cost_ns(known))
+    start_s = _record(choice, path, most_cost_ns(known, choice.probe))
     after = read_counters()
     with open_recording(path) as opened:
         report = _with_processes(with_lines(make_report(opened, Selection(), OUTLIERS), opened))

@@ -24,7 +24,9 @@ from lockline.investigation.hypotheses import (
     most_for_programs,
     waiting,
 )
+from lockline.investigation.in_program import SHORT_OF_CPUS
 from lockline.investigation.lines import suspect
+from lockline.investigation.little import BUSY_WAITERS
 from lockline.investigation.machine import CLOCK_CAUSE
 from lockline.investigation.model import UNREAD, Choice, Counters, Hypothesis, Investigation, Verdict, WaitedLock
 from lockline.investigation.ranking import HELD_BY_OTHERS, explains, is_symptom
@@ -45,7 +47,7 @@ _USELESS = {probes.SELF_CHECK: probes.CHECK_SECONDS}
 # A step whose recording ends by itself before the budget is used up, and which alone sees half of all locks: it is made
 # though it may be short, if so many times the first one's cost is left.
 _ENDS_ITSELF = (probes.FUTEX,)
-_WORTH_TRYING = 3.0
+_WORTH_TRYING = 0.5
 # The first step's price is not known: of an idle kernel it is next to nothing.
 _FIRST = probes.Known(0.0, 0.0, Counters())
 
@@ -70,13 +72,21 @@ def _is_seen(known: Investigation, probe: probes.Probe) -> bool:
     return not probe.signal or probe.signal not in refused
 
 
+def _may_want_cpu(known: Investigation, among: Sequence[Hypothesis]) -> bool:
+    """Whether the CPUs are short, and the looks could not tell if the holder of a program's lock had one."""
+    unknown = any(one.cause == "holder-no-cpu" and one.state == "not testable" for one in among)
+    looks = [seen.holders for _, seen in known.observations if seen.holders is not None]
+    return unknown and any(one.tasks >= SHORT_OF_CPUS * one.cpus > 0 for one in looks)
+
+
 def proven(known: Investigation, among: Sequence[Hypothesis]) -> Hypothesis | None:
     """The cause that is proven; None if none is.
 
     It is proven if a step saw it with high confidence, or two steps saw it; it explains half of all waiting that
     was seen; both the kernel's locks and those of programs were looked at (of these it is enough that few threads
     slept at futexes); and no rival that may explain a quarter as much is left to test, by a probe that is there.
-    Threads that stand still need no more than to be seen surely.
+    Threads that stand still need no more than to be seen surely.  Where the CPUs are short, a program's lock is proven
+    only if its holder could be looked at: it may be kept from running.
     """
     if not among or not among[0].supported:
         return None
@@ -84,6 +94,8 @@ def proven(known: Investigation, among: Sequence[Hypothesis]) -> Hypothesis | No
     if first.cause in STANDSTILLS or stands_whole(known, first):
         return first if first.sure == "high" else None
     if first.sure != "high" and not (first.seen > 1 and first.sure == "medium"):
+        return None
+    if first.cause == "user-lock" and _may_want_cpu(known, among):
         return None
     kernel, user = waiting(known)
     if user is None and first.cause != CLOCK_CAUSE:
@@ -99,7 +111,10 @@ def proven(known: Investigation, among: Sequence[Hypothesis]) -> Hypothesis | No
 def rivals(
     known: Investigation, among: Sequence[Hypothesis], first: Hypothesis, testable: bool = False
 ) -> tuple[Hypothesis, ...]:
-    """What else may be the cause; testable: those alone that a probe that was not tried yet would tell."""
+    """What else may be the cause; testable: those alone that a probe that was not tried yet would tell.
+
+    Where the budget is too small for such a probe, the rival stays.
+    """
     found = []
     for other in among:
         if other is first or other.state == "ruled out" or other.waiters < RIVAL * first.waiters:
@@ -107,16 +122,22 @@ def rivals(
         if other.cause != HELD_BY_OTHERS and (explains(first, other) or explains(other, first)):
             # The same waiting, told twice.
             continue
-        open_probes = [name for name in other.tests if _can(known, name)]
+        open_probes = [name for name in other.tests if _can(known, name) or _unpaid(known, name)]
         if testable and not open_probes:
             continue
         found.append(other)
     return tuple(found)
 
 
+def _unpaid(known: Investigation, name: str) -> bool:
+    """Whether a probe was not started because of its price."""
+    return any(step.probe == name and step.outcome == "not started" for step in known.steps)
+
+
 def _can(known: Investigation, name: str) -> bool:
     probe = probes.PROBES[name]
-    return _tried(known, name) < probe.steps and _is_seen(known, probe)
+    # What is left gets less, and its price does not.
+    return not _unpaid(known, name) and _tried(known, name) < probe.steps and _is_seen(known, probe)
 
 
 def _wanted_s(known: Investigation, probe: probes.Probe) -> float:
@@ -129,13 +150,17 @@ def _seconds(known: Investigation, probe: probes.Probe) -> float:
     return max(SHORTEST_S, min(_wanted_s(known, probe), left))
 
 
-def most_cost_ns(known: Investigation) -> int:
-    """What a recording may cost, so that the looks in /proc, which cost little and tell much, can still be paid."""
+def most_cost_ns(known: Investigation, name: str = "") -> int:
+    """What a recording may cost, so that the looks in /proc, which cost little and tell much, can still be paid.
+
+    name: of its probe.  One with episodes ends with more to look up than the first step, and that comes on top.
+    """
     left = known.plan.allowed_ns - known.paid_ns
     to_come = [probes.PROBES[name] for name in (probes.SLEEPS, probes.THREADS) if not _tried(known, name)]
     looks = sum(probe.price(_known(known)) * _wanted_s(known, probe) for probe in to_come)
     # To end a recording takes time as well: names are looked up, stacks unwound.
-    return max(LEAST_COST_NS, round(0.8 * max(left - looks, left / 2)))
+    end = _known(known).totals_ns if name and "--episodes" in probes.PROBES[name].options else 0.0
+    return max(LEAST_COST_NS, round(0.8 * (max(left - looks, left / 2) - end)))
 
 
 def _why(name: str, known: Investigation) -> Fact:
@@ -246,6 +271,11 @@ def next_steps(known: Investigation) -> tuple[Choice, ...]:
     return tuple(sorted(choices, key=lambda choice: -worth(choice)))
 
 
+def left_unpaid(known: Investigation) -> bool:
+    """Whether a probe would tell more, and was not started because of its price."""
+    return any(one.state == "open" and any(_unpaid(known, name) for name in one.tests) for one in hypotheses(known))
+
+
 def is_over(known: Investigation) -> Ended | None:
     """Why nothing more is looked at; None: go on."""
     if known.steps and known.steps[-1].outcome == "interrupted":
@@ -264,9 +294,11 @@ def is_over(known: Investigation) -> Ended | None:
 def _nothing_waits(known: Investigation) -> bool:
     kernel, user = waiting(known)
     longest = max((seen.longest_ns for _, seen in known.observations), default=0)
-    if any(one.cause in UNSEEN_WAITING for one in hypotheses(known)):
+    among = hypotheses(known)
+    if any(one.cause in UNSEEN_WAITING for one in among):
         return False
-    return kernel < NEGLIGIBLE_SHARE and longest < NEGLIGIBLE_WAIT_NS and (user is None or user < NEGLIGIBLE_USER_SHARE)
+    little = NEGLIGIBLE_SHARE if any(one.supported for one in among) else BUSY_WAITERS
+    return kernel < little and longest < NEGLIGIBLE_WAIT_NS and (user is None or user < NEGLIGIBLE_USER_SHARE)
 
 
 def _has_unread(known: Investigation) -> bool:

@@ -56,6 +56,18 @@ def _delayed(moments: Sequence[Mapping[int, ThreadLook]], look_ns: int) -> float
     return delayed / wanted if wanted >= ENOUGH_WANTED_NS else None
 
 
+def _used_ns(moments: Sequence[Sequence[ThreadLook]], users: Collection[int]) -> int:
+    """CPU time of these threads, from the first look at each to the last one."""
+    first: dict[int, int] = {}
+    last: dict[int, int] = {}
+    for moment in moments:
+        for look in moment:
+            if look.tid in users and look.on_cpu_ns is not None:
+                first.setdefault(look.tid, look.on_cpu_ns)
+                last[look.tid] = look.on_cpu_ns
+    return sum(max(0, last[tid] - first[tid]) for tid in first)
+
+
 @dataclass(frozen=True, slots=True)
 class Owner:
     """Whom a mutex names as its owner at one moment; ran: if it is ready, the part of that time on a CPU, or None."""
@@ -152,6 +164,8 @@ def holders_of(
                 sleeping += part
             functions[look.sleeps_in] += part
     asleep = sleeping + disk
+    users |= {owner.look.tid for owner in owners if owner is not None}
+    length_ns = look_ns * (len(looks) - 1)
     name, most = max(functions.items(), key=lambda item: (item[1], item[0]), default=("", 0.0))
     return Holders(
         looks=waiting,
@@ -163,6 +177,7 @@ def holders_of(
         sleeps_part=most / asleep if asleep else 0.0,
         delayed=_delayed_owners(named) if exact else _delayed(likely, look_ns),
         owners=owned,
+        used_cpus=_used_ns(looks, users) / length_ns if length_ns > 0 else 0.0,
         comm=comms.most_common(1)[0][0] if comms else "",
         together=sum(count > 1 for count in asleep_at_once) / some if (some := sum(map(bool, asleep_at_once))) else 0.0,
         places=sum(asleep_at_once) / known if known else 0.0,

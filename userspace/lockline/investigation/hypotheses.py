@@ -34,7 +34,7 @@ from lockline.investigation.chain import of_chain
 from lockline.investigation.elsewhere import POLLING, blocked_elsewhere, of_sleeps
 from lockline.investigation.in_program import HARDLY, MOSTLY, holder_no_cpu, holder_sleeps, of_program_lock
 from lockline.investigation.lines import fought_over, of_lines
-from lockline.investigation.little import most_waited, of_program_waiting
+from lockline.investigation.little import BUSY_WAITERS, most_waited, of_program_waiting
 from lockline.investigation.machine import CLOCK_CAUSE, TRACERS, of_clock, of_perturbation, of_tracers, reading_clocks
 from lockline.investigation.model import (
     Blamed,
@@ -470,12 +470,12 @@ def _by_readers(
     """Who the readers are that have the lock: who waits to read it, as far as that is one process."""
     subject = Lock(lock.name, lock.kind)
     users = [(step.number, user) for step, seen in known.observations for user in seen.users if user.name == lock.name]
-    looked = [step for step in known.steps if step.probe == probes.USERS]
+    looked = [step for step, seen in known.observations if step.probe == probes.USERS]
     if known.target.options[:1] == ("-a",):
         users = [(told.step, lock)]
     elif not looked and lock.address is not None:
         claim = fact("why-another-process", lock=subject, process=waiter)
-        return [Hypothesis(HELD_BY_OTHERS, subject, "open", MAIN * lock.waiters, claim, tests=(probes.USERS,))]
+        return [Hypothesis(HELD_BY_OTHERS, subject, "open", share * lock.waiters, claim, tests=(probes.USERS,))]
     for number, user in users:
         if user.readers:
             process, of_readers = user.readers[0]
@@ -528,7 +528,7 @@ def hypotheses(known: Investigation) -> tuple[Hypothesis, ...]:
     if user is not None and not any(one.cause in _SELF_EXPLAINED for one in found):
         found += of_program_lock(known, user[1])
     found += of_chain(known, found, None if user is None else Process(user[1].comm, user[1].tgid))
-    if lock is not None and not any(one.supported for one in found):
+    if lock is not None and lock[1].waiters >= BUSY_WAITERS and not any(one.supported for one in found):
         found.append(most_waited(*lock[:2]))
     if any(one.supported for one in found):
         # Who waits for locks wakes up often as well.

@@ -181,6 +181,8 @@ def _wants_cpu(number: int, lock: UserLock, waiters: float, holders: Holders) ->
 
     If the lock names its holder, what that one does is known.  Else all threads that use the lock stand for it: on a
     machine where everything waits for a CPU they do so too, and that does not show what happens with the lock held.
+    If these threads keep the CPUs busy themselves, and the holder gets its fair part, it waits for those that the lock
+    lets on: then the lock is the cause.
     """
     delayed, tasks = holders.delayed or 0.0, holders.tasks
     told = [Evidence(fact("why-delayed", part=part(delayed, "the time in which its threads wanted one")), True, number)]
@@ -188,7 +190,14 @@ def _wants_cpu(number: int, lock: UserLock, waiters: float, holders: Holders) ->
     if short:
         wanted = fact("why-short-of-cpus", tasks=Measure(tasks, "tasks"), cpus=Measure(holders.cpus, "CPUs"))
         told.append(Evidence(wanted, True, number))
-    as_all = short and not holders.exact and 1 - delayed >= FAIR * holders.cpus / tasks
+    fair = short and 1 - delayed >= FAIR * holders.cpus / tasks
+    own = holders.used_cpus >= MOSTLY * holders.cpus
+    if fair and own:
+        used = fact(
+            "why-own-threads", used=Measure(holders.used_cpus, "CPUs"), cpus=Measure(holders.cpus, "CPUs"), lock=lock
+        )
+        told.append(Evidence(used, False, number))
+    as_all = fair and (own or not holders.exact)
     share = 0.0 if as_all or (delayed < DELAYED and not holders.exact) else holders.wants_cpu
     found = holder_no_cpu(lock, share, waiters, False, told, True)
     if short and found.state == "likely":

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from lockline.analysis.findings import Function, Lock, Measure, Process, UserLock, fact, ns, part, remedy
 from lockline.investigation.model import Evidence, Hypothesis, UserLockSeen, WaitedLock
 
-# A lock that is waited for most, and of which no rule says more.
+# A lock that is waited for most, and of which no rule says more; threads from which on it is worth an answer.
 BUSY = "busy-lock"
+BUSY_WAITERS = 0.05
 # Of all waiting for locks of programs: from here on it is for one lock.
 _MOST = 0.5
 

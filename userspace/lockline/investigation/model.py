@@ -125,6 +125,7 @@ class Holders:
     lock and does not wait for it.  sleeps_in: kernel function, the most frequent one.  delayed: of the time in which
     the holder wanted a CPU, the part in which it had none.  owners: moments at which the lock itself named its holder;
     from ENOUGH_OWNERS on these moments alone count.  tasks: that wanted one of all CPUs, on average; 0: not known.
+    used_cpus: CPUs that the threads which use the lock kept busy meanwhile, all together; 0: not known.
     together: of the moments at which a likely holder slept, the part at which two or more did, in one function; places:
     so many, on average.
     """
@@ -141,6 +142,7 @@ class Holders:
     owners: int = 0
     tasks: float = 0.0
     cpus: int = 0
+    used_cpus: float = 0.0
     together: float = 0.0
     places: float = 0.0
 

@@ -23,7 +23,7 @@ _ENDED = {
     "proven": "ended early: the cause is proven",
     "nothing left to try": "ended: no probe would tell more",
     "time": "ended: the time is over (-d)",
-    "budget": "ended: the budget is used up (--max-overhead)",
+    "budget": "ended: the budget (--max-overhead) pays no further step",
     "interrupted": "ended: interrupted",
     "target gone": "ended: the processes are gone",
 }
@@ -41,12 +41,11 @@ def _part(label: str, texts: Sequence[str], style: Style, columns: int, most: in
     return lines
 
 
+# The longest that fits: who was asked about counts more than the second of it.
+_TIMES = ("%Y-%m-%d %H:%M:%S UTC", "%Y-%m-%d %H:%M UTC", "%H:%M UTC")
+
+
 def _header(document: Document, style: Style, columns: int) -> str:
-    when = (
-        datetime.fromtimestamp(document.begin_unix_ns // 1_000_000_000, timezone.utc)
-        if document.begin_unix_ns
-        else None
-    )
     made = sum(step.outcome in ("done", "over budget") for step in document.steps)
     parts = [
         document.hostname,
@@ -54,9 +53,13 @@ def _header(document: Document, style: Style, columns: int) -> str:
         f"{document.cpus} CPUs",
         f"{document.target}",
         f"{made} step{'' if made == 1 else 's'}",
-        when.strftime("%Y-%m-%d %H:%M:%S UTC") if when else "",
     ]
-    return cut(clean(", ".join(part for part in parts if part), style), columns)
+    text = clean(", ".join(part for part in parts if part), style)
+    if document.begin_unix_ns:
+        when = datetime.fromtimestamp(document.begin_unix_ns // 1_000_000_000, timezone.utc)
+        times = (f"{text}, {when.strftime(form)}" for form in _TIMES)
+        text = next((one for one in times if len(one) <= columns), text)
+    return cut(text, columns)
 
 
 def _cause(document: Document) -> str:
