@@ -3,7 +3,8 @@
 """Asks `lockline why` about programs with a planted cause, in random order, as root: `make lab-incidents`.
 
 tests/incidents [NAME...] [--seed 1] [--part 1/4] [--machine] [--kernel trixie]
-tests/incidents --of STORIES      the table of answers that --stories has kept
+tests/incidents --of STORIES [--costs]    the table of answers (of costs) that --stories has kept
+tests/incidents --costs NAME...           what each costs, beside the fixed recordings that would be needed
 """
 
 import argparse
@@ -18,6 +19,7 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "userspace")]
 
 from incidents.cases import CASES, Result, run_case, table  # noqa: E402
+from incidents.costs import costs_table, steps_table  # noqa: E402
 from incidents.guests import run_in_guest  # noqa: E402
 
 
@@ -52,6 +54,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1, help="of their order")
     parser.add_argument("--part", default="1/1", metavar="K/N", help="the K-th of N parts of the cases in that order")
     parser.add_argument("--of", type=Path, metavar="STORIES", help="ask nothing: tell what such a file has")
+    parser.add_argument("--costs", action="store_true", help="what steps cost, beside fixed recordings")
     parser.add_argument("--machine", action="store_true", help="ask about the whole machine, not the process")
     parser.add_argument("-v", "--verbose", action="store_true", help="each story, as JSON")
     parser.add_argument("--stories", type=Path, metavar="FILE", help="add each answer to a file, as JSON, a line each")
@@ -61,12 +64,16 @@ def main() -> int:
     arguments = parser.parse_args()
     options = ["--max-overhead", arguments.max_overhead] if arguments.max_overhead else []
     options += ["-d", arguments.duration] if arguments.duration else []
+    named = [case for case in CASES if not arguments.names or case.name.startswith(tuple(arguments.names))]
+    if arguments.costs and not arguments.of:
+        print(costs_table([case for case in named if not case.around]))
+        return 0
     if arguments.of:
         results = [_of_story(json.loads(line)) for line in arguments.of.read_text().splitlines()]
     elif arguments.kernel:
         results = _in_guest(arguments)
     else:
-        cases = [case for case in CASES if not arguments.names or case.name.startswith(tuple(arguments.names))]
+        cases = named
         random.Random(arguments.seed).shuffle(cases)
         results = []
         part, parts = map(int, arguments.part.split("/"))
@@ -77,6 +84,9 @@ def main() -> int:
                 print(f"no answer: {error}", file=sys.stderr, flush=True)
                 continue
             _tell(results[-1], arguments.verbose, arguments.stories)
+    if arguments.costs:
+        print(steps_table(results))
+        return 0
     results.sort(key=lambda one: CASES.index(one.case))
     right = sum(one.right for one in results)
     print(table(results))

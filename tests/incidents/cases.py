@@ -21,7 +21,10 @@ BUILD = ROOT / "build"
 # Where limits of CPU time are set: cgroup v1's controller, or v2.
 _V1 = Path("/sys/fs/cgroup/cpu")
 _V2 = Path("/sys/fs/cgroup")
-_GROUP = "lockline-incidents"
+# Several laboratories may run at once.
+GROUP = f"lockline-incidents-{os.getpid()}"
+# Of the sessions of the programs and of lockline: against those of what else the machine does.
+_AUTOGROUP_NICE = -15
 # From this part of the time on, in which tasks wait for a CPU, the machine is too small for its loads.
 PRESSURE = 0.8
 _NO_LOCK = ("nothing",)
@@ -96,7 +99,7 @@ CASES: tuple[Case, ...] = (
     _of("barrier", ("barrier-imbalance",)),
     _of("file-lock", ("file-lock",), "incident.lock"),
     _of("semaphore", ("semaphore",)),
-    _of("stopped", ("lock-not-released", "stopped")),
+    _of("stopped", ("lock-not-released",), told=("kill -CONT",)),
     _of("spinlock", ("user-spin",), "pthread_spin_lock"),
     _of("own-spinlock", ("user-spin",), "own_spin_lock"),
     _of("yield-lock", ("user-spin",), "sched_yield"),
@@ -116,7 +119,7 @@ CASES: tuple[Case, ...] = (
     _of("starved-writer", (*_SLEEPS, *_USER), "config_lock"),
     _of("starved-readers", _USER, "config_lock"),
     _of("collisions", _USER, "stripes"),
-    _of("counter-beside", (*_USER, *_NO_LOCK)),
+    _of("counter-beside", (*_USER, "shared-line"), "beside"),
     _of("stream-log", (*_SLEEPS, *_USER)),
     _of("slow-producer", _NO_LOCK),
     _of("low-priority", _NO_CPU, "table_mutex"),
@@ -145,13 +148,12 @@ CASES: tuple[Case, ...] = (
     _of("open-file-lock", ("file-lock",), "range.lock"),
     _of("fork-large", _KERNEL, "mmap_lock"),
     _of("disk", _NO_LOCK, told=("disk",)),
-    _of("reclaim", _LITTLE, around="with little memory"),
+    _of("reclaim", _NO_LOCK, around="with little memory"),
     _of("vfork", _NO_LOCK),
     _of("long-section", ("holder-no-cpu",), "table_mutex", around="beside a busy group"),
     _of("files-seldom", ("stopped",), "strace", around="under strace"),
     _of("sleep-in-section", ("stopped",), "frozen", around="frozen", told=("thaw",)),
-    # Where fsync() takes the CPU and not the disk, its holder runs.
-    _of("pool-synced", (*_SLEEPS, *_USER), "pool_mutex"),
+    _of("pool-synced", _SLEEPS, "pool_mutex"),
     _of("map-rolled-up", _NEIGHBOUR, around="beside a neighbour", threads=4),
     _of("files-seldom", (*_NEIGHBOUR, *_LITTLE), around="beside a limited neighbour", threads=4),
     _of("rotation", ("file-lock",), "incident.log", threads=5),
@@ -178,6 +180,22 @@ CASES: tuple[Case, ...] = (
     _of("ticket-lock", ("user-spin",), "take_ticket", threads=4),
     _of("one-cpu", _NO_LOCK),
     _of("protect-storm", _KERNEL, "mmap_lock", threads=4),
+    _of("fault-in-section", _SLEEPS, "cache_mutex"),
+    _of("slow-reader", (*_SLEEPS, *_USER), "routes_lock"),
+    _of("consumer-section", _USER, "jobs_mutex"),
+    _of("semaphore-section", _USER, "guard"),
+    _of("records", ("file-lock",), "accounts.db"),
+    _of("chain-across", _SLEEPS, "shared memory"),
+    _of("journal", _SLEEPS, "cache_mutex"),
+    _of("print-lines", _USER),
+    _of("grow-and-shrink", _KERNEL, "i_rwsem", "inode"),
+    _of("inheriting-sleep", (*_SLEEPS, *_KERNEL), "pi_mutex", "rt_mutex"),
+    _of("inner-section", _USER, "inner_mutex"),
+    _of("idle-class", _NO_CPU, "idle_mutex"),
+    _of("accept-one", _NO_LOCK),
+    _of("poll-herd", _LITTLE),
+    _of("compute", _NO_LOCK, around="beside hogs of CPUs"),
+    _of("sleep-in-section", _SLEEPS, "table_mutex", around="with a CPU limit"),
     Case("a program in Python", ("python3", "-c", PYTHON_LOAD), ("gil-bound",), ("interpreter lock",)),
     Case("ptrace", ("lock_load", "ptrace", "4"), ("inactive-wait", "tracing", "stopped"), ("lock_load",)),
     Case("forks", ("lock_load", "fork", "6"), (*_KERNEL, *_USER)),
@@ -216,7 +234,7 @@ class Result:
 def _group(controller: str, settings: tuple[tuple[str, str], ...]) -> Iterator[Path]:
     """A control group of a hierarchy of v1 (of v2 if there is none), which is removed when it is empty."""
     top = _V2 / controller
-    group = (top if top.is_dir() else _V2) / f"{_GROUP}-{controller}"
+    group = (top if top.is_dir() else _V2) / f"{GROUP}-{controller}"
     group.mkdir(exist_ok=True)
     try:
         for name, value in settings:
@@ -260,7 +278,7 @@ def _surround(
     if case.around == "beside hogs of CPUs":
         stack.enter_context(running((_INCIDENT, "compute", str(4 * (os.cpu_count() or 1))), directory))
     elif case.around == "beside a busy group":
-        group = groups.enter_context(_group("cpu", (("cpu.shares", "8192"), ("cpu.weight", "8000"))))
+        group = groups.enter_context(_group("cpu", (("cpu.shares", "262144"), ("cpu.weight", "10000"))))
         _put(group, stack.enter_context(running((_INCIDENT, "compute", "8"), directory)).pid)
     elif case.around == "with a CPU limit for its holder":
         put = groups.enter_context(limited())
@@ -285,7 +303,7 @@ def _surround(
 
 def _group_file(name: str, v1: str, v2: str) -> Path:
     top = _V1 if (_V1 / "cpu.stat").exists() else _V2
-    return top / _GROUP / (v1 if top == _V1 else v2) if name else top / _GROUP
+    return top / GROUP / (v1 if top == _V1 else v2) if name else top / GROUP
 
 
 @contextmanager
@@ -304,6 +322,13 @@ def limited() -> Iterator[Callable[[int], None]]:
         _remove(group)
 
 
+def favour(pid: int | str) -> None:
+    """The session of that process gets CPUs before others, where the kernel groups tasks by session."""
+    path = Path(f"/proc/{pid}/autogroup")
+    if path.exists():
+        path.write_text(str(_AUTOGROUP_NICE))
+
+
 @contextmanager
 def running(command: tuple[str, ...], directory: Path) -> Iterator["subprocess.Popen[bytes]"]:
     """A program in a process group of its own, killed with all that it started."""
@@ -318,6 +343,7 @@ def running(command: tuple[str, ...], directory: Path) -> Iterator["subprocess.P
         start_new_session=True,
     )
     try:
+        favour(process.pid)
         yield process
     finally:
         with suppress(ProcessLookupError):
@@ -351,6 +377,8 @@ def run_case(case: Case, options: tuple[str, ...] = (), whole_machine: bool = Fa
             capture_output=True,
             text=True,
             check=False,
+            start_new_session=True,
+            preexec_fn=lambda: favour("self"),
         )
         seconds = time.monotonic() - began
         if process.poll() is not None:

@@ -22,7 +22,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "userspace")]
 
-from incidents.cases import limited, running  # noqa: E402
+from incidents.cases import GROUP, favour, limited, running  # noqa: E402
 from lockline.analysis.selection import Selection  # noqa: E402
 from lockline.analysis.whatif import Bound, what_if  # noqa: E402
 from lockline.experiment.progress import opened  # noqa: E402
@@ -33,8 +33,6 @@ from lockline.rules.report import make_report  # noqa: E402
 
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT / "userspace")}
 LOCKLINE = (sys.executable, "-m", "lockline")
-# Against other sessions of a machine that does more than this.
-AUTOGROUP_NICE = -15
 
 
 @dataclass(frozen=True)
@@ -88,20 +86,12 @@ class Result:
         return None if gain is None else 1 + gain
 
 
-def favour(pid: int | str) -> None:
-    """Its session gets CPUs before others, where the kernel groups tasks by session."""
-    path = Path(f"/proc/{pid}/autogroup")
-    if path.exists():
-        path.write_text(str(AUTOGROUP_NICE))
-
-
 @contextmanager
 def started(case: Case, directory: Path) -> Iterator[tuple[int, str, str]]:
     """The program, and the commands that turn its switch."""
     with ExitStack() as stack:
         put = stack.enter_context(limited()) if case.limit else None
         load = stack.enter_context(running(("switched", case.program, str(case.threads)), directory))
-        favour(load.pid)
         if case.tracer:
             tracer = directory / "tracer"
             end = f"read tracer < {tracer} && kill $tracer"
@@ -119,7 +109,7 @@ def started(case: Case, directory: Path) -> Iterator[tuple[int, str, str]]:
             return
         put(load.pid)
         tops = (Path("/sys/fs/cgroup/cpu"), Path("/sys/fs/cgroup"))
-        group = next(top for top in tops if (top / "cpu.stat").exists() or top == tops[-1]) / "lockline-incidents"
+        group = next(top for top in tops if (top / "cpu.stat").exists() or top == tops[-1]) / GROUP
         v1, v2 = group / "cpu.cfs_quota_us", group / "cpu.max"
         if v1.exists():
             yield load.pid, f"echo -1 > {v1}", f"echo 10000 > {v1}"
@@ -167,7 +157,9 @@ def measure(case: Case, runs: int, seconds: int) -> Result:
                 shell(off)
                 arguments = ["--on", on, "--off", off, "--progress", spec, "-q", "--format", "json"]
                 command = [*LOCKLINE, "experiment", *arguments, "-d", str(seconds), "--slice", "0.1"]
-                done = subprocess.run(command, env=ENVIRONMENT, check=True, capture_output=True, text=True)
+                done = subprocess.run(command, env=ENVIRONMENT, check=False, capture_output=True, text=True)
+                if done.returncode:
+                    raise RuntimeError(f"{case.name}: {done.stderr.strip()}")
                 answer = json.loads(done.stdout)["answer"]
                 high = math.inf if answer["high"] is None else answer["high"]
                 ratios.append((answer["ratio"] or math.inf, answer["low"] or 0.0, high))

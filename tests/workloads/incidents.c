@@ -570,8 +570,8 @@ static const struct incident incidents[] = {
 	{"map-under-mutex", map_under_mutex, NULL},
 };
 
-static const struct incident *const others[] = {kernel_incidents, spin_incidents,  process_incidents,
-						holder_incidents, owner_incidents, queue_incidents};
+static const struct incident *const others[] = {kernel_incidents, spin_incidents,  process_incidents, holder_incidents,
+						owner_incidents,  queue_incidents, server_incidents};
 static const struct incident *incident;
 
 static void *run(void *argument)
