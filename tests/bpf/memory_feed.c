@@ -2,8 +2,12 @@
 /*
  * Memory samples made up, through the program that takes them and the
  * collector's sums, into a recording: what a machine with such a PMU would
- * give.  Arguments: the recording, and a copy of /proc/kallsyms.  Commands on
- * standard input, one per line, numbers in any base of C:
+ * give.  To load the programs takes a hundred times as long as to feed them, so
+ * they are loaded once.  Argument: a copy of /proc/kallsyms.  Standard input has
+ * lines of two paths, divided by a tab: of the commands, and of the recording
+ * that they make, in a process of its own and from empty maps.  For each it
+ * prints the state's counters as JSON, unless the process died, and then its
+ * status as of wait().  Commands, one per line, numbers in any base of C:
  *
  *	begin LOCK KIND		a wait begins, on this CPU, of this task
  *	end LOCK
@@ -19,8 +23,6 @@
  *	later ADDRESS IP DATA_SRC WEIGHT FLAGS	a sample in the midst of the next write, or behind it
  *	write			the tables, as at the end of an interval
  *	die			by SIGKILL
- *
- * Prints the state's counters as JSON, and writes the recording.
  */
 #include "wait_test.h"
 
@@ -30,6 +32,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/patience.h"
@@ -193,36 +196,17 @@ void feed_command(struct feed *feed, const char *word, const __u64 *values)
 		check(word, -EINVAL);
 }
 
-int main(int argc, char **argv)
+/* Standard input is left to the process that made this one. */
+static void feed_recording(struct feed *feed, const char *commands, const char *recording)
 {
-	const struct settings settings = {.threshold_ns = NEVER_OUTLIER,
-					  .begin_kinds = ~0u,
-					  .wait_kinds = ~0u,
-					  .filter_tasks = true,
-					  .memory_alone = true};
-	struct feed *feed = calloc(1, sizeof(*feed));
 	const struct memory_state *state;
-	struct symbols *symbols;
 	char line[256];
-	cpu_set_t cpu;
+	FILE *file;
 
-	if (patience_reader_wanted(argc, argv))
-		return patience_reader_main();
-	if (naming_helper_wanted(argc, argv))
-		return naming_helper_main();
-	if (argc != 3 || !feed)
-		return 1;
-	CPU_ZERO(&cpu);
-	CPU_SET(TEST_CPU, &cpu);
-	check("this CPU", sched_setaffinity(0, sizeof(cpu), &cpu) ? -errno : 0);
-	feed->anonymous = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	check("memory", feed->anonymous == MAP_FAILED ? -errno : 0);
-	bench_open(&feed->bench, &settings);
-	let_through(&feed->bench, true);
-	check("the kernel's symbols", symbols_open_file(&symbols, argv[2]));
-	check("sums", live_sums_open(&feed->sums, symbols, 1));
-	check("the recording", recording_create(&feed->recording, argv[1]));
-	while (fgets(line, sizeof(line), stdin)) {
+	file = fopen(commands, "re");
+	check("the commands", file ? 0 : -errno);
+	check("the recording", recording_create(&feed->recording, recording));
+	while (fgets(line, sizeof(line), file)) {
 		char *state_of_words, *word = strtok_r(line, " \n", &state_of_words), *number;
 		__u64 values[5] = {};
 
@@ -231,6 +215,7 @@ int main(int argc, char **argv)
 		if (word)
 			feed_command(feed, word, values);
 	}
+	fclose(file);
 	write_tables(feed, true);
 	check("the recording's end", recording_finish(feed->recording));
 	state = feed->bench.memory;
@@ -239,6 +224,61 @@ int main(int argc, char **argv)
 	       state->samples, state->records, state->without_source, state->without_address, state->filtered,
 	       state->nested, feed->overwritten);
 	live_sums_close(&feed->sums);
+	fflush(stdout);
+}
+
+/* Its status as of wait(). */
+static int feed_apart(struct feed *feed, const struct symbols *symbols, const char *commands, const char *recording)
+{
+	pid_t child = fork();
+	int status;
+
+	check("a process", child < 0 ? -errno : 0);
+	if (!child) {
+		let_through(&feed->bench, true);
+		check("sums", live_sums_open(&feed->sums, symbols, 1));
+		feed_recording(feed, commands, recording);
+		_exit(0);
+	}
+	check("the end of a process", waitpid(child, &status, 0) < 0 ? -errno : 0);
+	return status;
+}
+
+int main(int argc, char **argv)
+{
+	const struct settings settings = {.threshold_ns = NEVER_OUTLIER,
+					  .begin_kinds = ~0u,
+					  .wait_kinds = ~0u,
+					  .filter_tasks = true,
+					  .memory_alone = true};
+	struct feed *feed = calloc(1, sizeof(*feed));
+	char *line = NULL, *commands, *recording;
+	struct symbols *symbols;
+	size_t room = 0;
+	cpu_set_t cpu;
+
+	if (patience_reader_wanted(argc, argv))
+		return patience_reader_main();
+	if (naming_helper_wanted(argc, argv))
+		return naming_helper_main();
+	if (argc != 2 || !feed)
+		return 1;
+	CPU_ZERO(&cpu);
+	CPU_SET(TEST_CPU, &cpu);
+	check("this CPU", sched_setaffinity(0, sizeof(cpu), &cpu) ? -errno : 0);
+	feed->anonymous = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	check("memory", feed->anonymous == MAP_FAILED ? -errno : 0);
+	bench_open(&feed->bench, &settings);
+	check("the kernel's symbols", symbols_open_file(&symbols, argv[1]));
+	while (getline(&line, &room, stdin) > 0) {
+		commands = strtok(line, "\t\n");
+		recording = strtok(NULL, "\t\n");
+		check("two paths", recording ? 0 : -EINVAL);
+		bench_clear(&feed->bench, &settings);
+		printf("status %d\n", feed_apart(feed, symbols, commands, recording));
+		fflush(stdout);
+	}
+	free(line);
 	symbols_close(symbols);
 	bench_close(&feed->bench);
 	free(feed);

@@ -6,7 +6,6 @@ What a data source word counts as is written down by hand in c2c/access_kinds.py
 
 import json
 import sqlite3
-import subprocess
 from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import closing
@@ -18,6 +17,7 @@ import pytest
 
 from c2c import imported
 from c2c.access_kinds import IBS, INTEL, NO_ADDRESS, SPE, Kind
+from memory_feeder import Feeder
 
 LINE = 0xFFFF_8881_2345_6000
 CODE = 0xFFFF_FFFF_8110_0000
@@ -55,25 +55,18 @@ class Fed:
         return imported.read(self.path)
 
 
-Feeder = Callable[[Sequence[str]], Fed]
+Feed = Callable[[Sequence[str]], Fed]
 
 
 @pytest.fixture
-def feed(build: Path, bpf_machine: None, kallsyms: Path, tmp_path: Path) -> Feeder:
+def feed(feeder: Feeder, tmp_path: Path) -> Feed:
     """Runs commands of memory_feed."""
 
     def run(commands: Sequence[str]) -> Fed:
         path = tmp_path / "fed.lockline"
-        done = subprocess.run(
-            [build / "tests" / "memory_feed", path, kallsyms],
-            input="".join(f"{command}\n" for command in commands),
-            capture_output=True,
-            text=True,
-            timeout=900,
-            check=False,
-        )
-        assert done.returncode == 0, done.stdout + done.stderr
-        return Fed(json.loads(done.stdout), path)
+        status, printed = feeder.feed(commands, path)
+        assert status == 0, printed
+        return Fed(json.loads(printed), path)
 
     return run
 
@@ -93,7 +86,7 @@ def has_source(kind: Kind) -> bool:
     return bool(kind.word & 0x1E)
 
 
-def test_every_encoding_is_counted_as_perf_counts_it(feed: Feeder) -> None:
+def test_every_encoding_is_counted_as_perf_counts_it(feed: Feed) -> None:
     commands = [sample(kind.word, LINE + 64 * at, CODE, kind.weight) for at, (_, kind) in enumerate(KINDS)]
     fed = feed(commands)
     lines = {line.address: line for line in fed.tables.lines}
@@ -122,7 +115,7 @@ def test_every_encoding_is_counted_as_perf_counts_it(feed: Feeder) -> None:
 
 
 @pytest.mark.parametrize("word", [0, IBS["not a memory op"].word, 1])
-def test_nothing_is_made_up_without_a_data_source(feed: Feeder, word: int) -> None:
+def test_nothing_is_made_up_without_a_data_source(feed: Feed, word: int) -> None:
     fed = feed([sample(word)] * 5)
     assert fed.counters["samples"] == fed.counters["without_source"] == 5
     assert fed.counters["records"] == 0
@@ -130,7 +123,7 @@ def test_nothing_is_made_up_without_a_data_source(feed: Feeder, word: int) -> No
 
 
 @pytest.mark.parametrize("operation", NO_ADDRESS)
-def test_a_sample_without_address_is_in_no_line(feed: Feeder, operation: str) -> None:
+def test_a_sample_without_address_is_in_no_line(feed: Feed, operation: str) -> None:
     word = HITM if operation == "load" else INTEL["store, L1 hit"].word
     fed = feed([sample(word, 0)])
     assert fed.counters["without_address"] == 1
@@ -149,7 +142,7 @@ def in_wait(fed: Fed) -> int:
 
 
 @pytest.mark.parametrize("kind", [SPINLOCK, RWLOCK_WRITE, MUTEX, MUTEX_SPIN])
-def test_a_sample_is_linked_to_the_wait_in_flight(feed: Feeder, kind: int) -> None:
+def test_a_sample_is_linked_to_the_wait_in_flight(feed: Feed, kind: int) -> None:
     fed = feed(
         [
             sample(),
@@ -165,7 +158,7 @@ def test_a_sample_is_linked_to_the_wait_in_flight(feed: Feeder, kind: int) -> No
     assert fed.counters["records"] == 7
 
 
-def test_the_innermost_wait_counts(feed: Feeder) -> None:
+def test_the_innermost_wait_counts(feed: Feed) -> None:
     fed = feed(
         [
             f"begin {LOCK} {RWLOCK_WRITE}",
@@ -186,13 +179,13 @@ def test_the_innermost_wait_counts(feed: Feeder) -> None:
     assert waits(fed) == {(LOCK, RWLOCK_WRITE): (1, 1), (OTHER, SPINLOCK): (10, 10), (LOCK, MUTEX): (4, 4)}
 
 
-def test_a_slot_that_a_lost_end_left_is_no_wait(feed: Feeder) -> None:
+def test_a_slot_that_a_lost_end_left_is_no_wait(feed: Feed) -> None:
     fed = feed([f"begin {LOCK} {SPINLOCK}", "forget", sample()])
     assert waits(fed) == {}
     assert fed.counters["records"] == 1
 
 
-def test_interrupts_are_told(feed: Feeder) -> None:
+def test_interrupts_are_told(feed: Feed) -> None:
     fed = feed(
         [
             *[sample(flags=INTERRUPTS_ON)] * 3,
@@ -204,7 +197,7 @@ def test_interrupts_are_told(feed: Feeder) -> None:
     assert fed.rows("SELECT offset, records FROM memory_access ORDER BY offset") == [(0, 5), (8, 1)]
 
 
-def test_names_and_places(feed: Feeder) -> None:
+def test_names_and_places(feed: Feed) -> None:
     fed = feed([sample()])
     assert fed.rows("SELECT kind, name, event FROM memory_source ORDER BY id") == [
         ("PMU", "cpu", "cpu/mem-loads,ldlat=30/P"),
@@ -215,14 +208,14 @@ def test_names_and_places(feed: Feeder) -> None:
     assert fed.rows("SELECT space FROM memory_code") == [("kernel",)]
 
 
-def test_memory_of_a_process(feed: Feeder) -> None:
+def test_memory_of_a_process(feed: Feed) -> None:
     """User code on an address that is mapped nowhere, and kernel code on it."""
     fed = feed([sample(address=0x1000, code=0x2000), sample(address=0x1000)])
     assert sorted(fed.rows("SELECT space, object FROM memory_line")) == [("other", ""), ("user", "")]
     assert fed.tables.counts["nomap"] == 2
 
 
-def test_a_process_is_named_by_its_mappings(build: Path, feed: Feeder) -> None:
+def test_a_process_is_named_by_its_mappings(build: Path, feed: Feed) -> None:
     fed = feed([f"own {HITM:#x}", f"anonymous {HITM:#x}"])
     program = str((build / "tests" / "memory_feed").resolve())
     lines = fed.rows("SELECT object, symbol, symbol_offset, offset FROM memory_line JOIN memory_access ON line = id")
@@ -232,7 +225,7 @@ def test_a_process_is_named_by_its_mappings(build: Path, feed: Feeder) -> None:
     assert [name for name, pid in fed.rows("SELECT object, pid FROM memory_line") if pid] == ["//anon"]
 
 
-def test_the_ring_overwrites_and_says_so(feed: Feeder) -> None:
+def test_the_ring_overwrites_and_says_so(feed: Feed) -> None:
     fed = feed([sample()] * (RING + 30))
     assert fed.counters["records"] == RING + 30
     assert fed.counters["overwritten"] == 30
@@ -242,7 +235,7 @@ def test_the_ring_overwrites_and_says_so(feed: Feeder) -> None:
     assert fed.tables.counts["nr_entries"] == 2 * RING
 
 
-def test_what_is_left_out(feed: Feeder) -> None:
+def test_what_is_left_out(feed: Feed) -> None:
     fed = feed(
         [
             "busy 1",

@@ -7,7 +7,6 @@ Samples are made up and go through the real program, the collector's sums and it
 import random
 import signal
 import sqlite3
-import subprocess
 from collections.abc import Callable, Sequence
 from contextlib import closing
 from pathlib import Path
@@ -16,10 +15,8 @@ from typing import Any
 import pytest
 
 from c2c.access_kinds import INTEL
+from memory_feeder import Feeder
 
-# make test gives these tests the least priority, at which a reader of names may get no CPU for seconds: lockline leaves
-# it alone then.
-CPU_SHARE = ("nice", "-n", "-19")
 LINE = 0xFFFF_8881_2345_6000
 CODE = 0xFFFF_FFFF_8110_0000
 LOCKS = (0xFFFF_8880_0000_1000, 0xFFFF_8880_0000_2040)
@@ -43,11 +40,11 @@ TABLES = {
 }
 
 Tables = dict[str, list[tuple[Any, ...]]]
-Feeder = Callable[[Sequence[str]], Tables]
+Feed = Callable[[Sequence[str]], Tables]
 
 
 @pytest.fixture
-def feed(build: Path, bpf_machine: None, kallsyms: Path, tmp_path: Path) -> Feeder:
+def feed(feeder: Feeder, tmp_path: Path) -> Feed:
     """Runs commands of memory_feed; the tables that it leaves, also if it dies."""
     count = 0
 
@@ -55,16 +52,8 @@ def feed(build: Path, bpf_machine: None, kallsyms: Path, tmp_path: Path) -> Feed
         nonlocal count
         count += 1
         path = tmp_path / f"fed-{count}.lockline"
-        done = subprocess.run(
-            [*CPU_SHARE, build / "tests" / "memory_feed", path, kallsyms],
-            input="".join(f"{command}\n" for command in commands),
-            capture_output=True,
-            text=True,
-            timeout=900,
-            check=False,
-        )
-        expected = -signal.SIGKILL if "die" in commands else 0
-        assert done.returncode == expected, done.stdout + done.stderr
+        status, printed = feeder.feed(commands, path)
+        assert status == (-signal.SIGKILL if "die" in commands else 0), printed
         with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as connection:
             assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
             return {name: sorted(connection.execute(query).fetchall()) for name, query in TABLES.items()}
@@ -105,7 +94,7 @@ def split(randomness: random.Random, commands: Sequence[str], writes: int) -> li
 # Without room for all lines some are pushed out by others, and come back.
 @pytest.mark.parametrize(("lines", "keep"), [(FEW_LINES, 50_000), (MANY_LINES, 50_000), (MANY_LINES, 40), (3000, 7)])
 @pytest.mark.parametrize("seed", range(3))
-def test_any_intervals_give_the_tables_of_one(feed: Feeder, lines: int, keep: int, seed: int) -> None:
+def test_any_intervals_give_the_tables_of_one(feed: Feed, lines: int, keep: int, seed: int) -> None:
     randomness = random.Random(f"{seed} {lines} {keep}")
     commands = [f"keep {keep}", *samples(randomness, 400, lines)]
     whole = feed(commands)
@@ -121,7 +110,7 @@ def total(tables: Tables) -> int:
 
 @pytest.mark.parametrize("keep", [50_000, 40])
 @pytest.mark.parametrize("seed", range(3))
-def test_a_killed_recording_is_as_one_that_ended_with_its_last_write(feed: Feeder, keep: int, seed: int) -> None:
+def test_a_killed_recording_is_as_one_that_ended_with_its_last_write(feed: Feed, keep: int, seed: int) -> None:
     randomness = random.Random(f"{seed} {keep} killed")
     begin, rest = (samples(randomness, 200, MANY_LINES) for _ in range(2))
     first = [f"keep {keep}", *split(randomness, begin, 4)]
@@ -137,14 +126,14 @@ def test_a_killed_recording_is_as_one_that_ended_with_its_last_write(feed: Feede
     assert total(killed) == taken == dict(row[1:] for row in killed["memory_count"])["nr_entries"]
 
 
-def test_a_recording_killed_before_a_write_has_no_sample(feed: Feeder) -> None:
+def test_a_recording_killed_before_a_write_has_no_sample(feed: Feed) -> None:
     killed = feed([*samples(random.Random(1), 50, FEW_LINES), "die"])
     assert killed["memory_access"] == killed["memory_line"] == killed["memory_count"] == []
 
 
 @pytest.mark.parametrize("keep", [50_000, 40])
 @pytest.mark.parametrize("seed", range(3))
-def test_samples_that_come_while_tables_are_written(feed: Feeder, keep: int, seed: int) -> None:
+def test_samples_that_come_while_tables_are_written(feed: Feed, keep: int, seed: int) -> None:
     """They are in the next write, whole, and in nothing of this one."""
     randomness = random.Random(f"{seed} {keep} meanwhile")
     begin = samples(randomness, 200, MANY_LINES)
@@ -159,7 +148,7 @@ def test_samples_that_come_while_tables_are_written(feed: Feeder, keep: int, see
     assert feed([f"keep {keep}", *begin, *later, "write", *["write"] * 3]) == whole
 
 
-def test_user_code_is_named_as_it_goes_on(build: Path, feed: Feeder) -> None:
+def test_user_code_is_named_as_it_goes_on(build: Path, feed: Feed) -> None:
     program = str((build / "tests" / "memory_feed").resolve())
     killed = feed([f"own {WORDS[0]:#x}", "write", f"own {WORDS[0]:#x}", "die"])
     assert [(row[7], row[6]) for row in killed["memory_line"]] == [("feed_line", program)]
