@@ -58,7 +58,7 @@ class Stream:
         self.packer = Packer(file)
         attribute = perfdata.attribute(file, EVENT) + struct.pack(f"<{len(EVENT.ids)}Q", *EVENT.ids)
         self.make = maker("<", file.fields, [EVENT.ids], [EVENT.period])
-        self.data = struct.pack("<8sQ", b"PERFILE2", 16) + self.packer.record(perfdata.ATTR, 0, attribute)
+        self.data = bytearray(struct.pack("<8sQ", b"PERFILE2", 16) + self.packer.record(perfdata.ATTR, 0, attribute))
 
     def sample(self, time: int, address: int, tid: int = PID, cpu: int = 0, pid: int = PID) -> "Stream":
         """A HITM of user code."""
