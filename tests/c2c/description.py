@@ -110,6 +110,15 @@ class Truth:
     instructions: dict[tuple[LineKey, int, int], Counts] = field(default_factory=dict)
     first: dict[LineKey, int] = field(default_factory=dict)
 
+    def counts_of(self, key: LineKey, offset: int, ip: int, address: int) -> tuple[Counts, Counts, Counts, Counts]:
+        """All that accesses of one instruction, asked for once, count in; address: of the line, as the first has it."""
+        if key not in self.lines:
+            self.first[key], self.lines[key] = address, Counts()
+        if (key, offset) not in self.offsets:
+            self.offsets[key, offset] = Counts()
+        counts = self.instructions[key, offset, ip] = Counts()
+        return self.total, self.lines[key], self.offsets[key, offset], counts
+
     # Once it is whole it is asked for each line of a report: a search through all would take most of the tests' time.
     @cached_property
     def keys_at(self) -> dict[int, list[LineKey]]:
@@ -237,6 +246,8 @@ class Description:
         truth = Truth()
         mappings = self.complete().mappings
         cache: dict[tuple[bool, int, int, bool], Mapping | None] = {}
+        # By what a LineKey is made of, the offset and the instruction: most accesses are at a place of earlier ones.
+        counted: dict[tuple[bool, bool, int, int, int, int, int], tuple[Counts, ...]] = {}
 
         def mapping_of(access: Access, address: int) -> Mapping | None:
             key = access.user, access.thread.pid if access.user else -1, address, access.later
@@ -260,16 +271,11 @@ class Description:
                     address = access.address - data.start + data.offset
                 elif not data.flags & MAP_SHARED:
                     pid = access.thread.pid
-            key = LineKey(access.user, data is not None, inode, pid, address & -LINE)
-            offset = address % LINE
+            place = access.user, data is not None, inode, pid, address & -LINE, address % LINE, access.ip
+            if place not in counted:
+                counted[place] = truth.counts_of(LineKey(*place[:5]), *place[5:], access.address & -LINE)
             weight = self.weight(access, index)
-            truth.first.setdefault(key, access.address & -LINE)
-            for counts in (
-                truth.total,
-                truth.lines.setdefault(key, Counts()),
-                truth.offsets.setdefault((key, offset), Counts()),
-                truth.instructions.setdefault((key, offset, access.ip), Counts()),
-            ):
+            for counts in counted[place]:
                 counts.add(names, access.cpu, weight, repeats)
         return truth
 

@@ -38,19 +38,20 @@ COUNTS = {
 WEIGHTS = ("remote_hitm_weight", "local_hitm_weight", "load_weight", "load_weights")
 
 
+COLUMNS = (*COUNTS, *WEIGHTS)
+
+
 @dataclass
 class Numbers:
-    """Sums of rows of memory_access: counts and weights by column, and the CPUs."""
+    """Sums of rows of memory_access: counts and weights by column, without those of nothing; a bit for each CPU."""
 
     counts: Counter[str] = field(default_factory=Counter)
-    cpus: set[int] = field(default_factory=set)
+    cpu_bits: int = 0
 
-    def add(self, row: sqlite3.Row) -> None:
-        """Add a row; what the source does not tell is nothing."""
-        for name in (*COUNTS, *WEIGHTS):
-            self.counts[name] += row[name] or 0
-        bits = int.from_bytes(row["cpus"] or b"", "little")
-        self.cpus |= {cpu for cpu in range(bits.bit_length()) if bits >> cpu & 1}
+    @property
+    def cpus(self) -> set[int]:
+        """The CPUs."""
+        return {cpu for cpu in range(self.cpu_bits.bit_length()) if self.cpu_bits >> cpu & 1}
 
 
 @dataclass(frozen=True)
@@ -103,15 +104,21 @@ def read(path: Path) -> Imported:
             for row in connection.execute("SELECT * FROM memory_line")
         }
         code = {row["id"]: row for row in connection.execute("SELECT * FROM memory_code")}
-        for row in connection.execute("SELECT * FROM memory_access"):
-            line = lines[row["line"]]
-            instruction = row["offset"], _unsigned(code[row["code"]]["address"])
+        query = f"SELECT line, offset, code, cpus, {', '.join(COLUMNS)} FROM memory_access"
+        for id_, offset, place, cpus, *values in map(tuple, connection.execute(query)):
+            line = lines[id_]
+            instruction = offset, _unsigned(code[place]["address"])
+            # What the source does not tell is nothing.
+            told = [(name, value) for name, value in zip(COLUMNS, values, strict=True) if value]
+            bits = int.from_bytes(cpus or b"", "little")
             for numbers in (
                 line.total,
-                line.offsets.setdefault(row["offset"], Numbers()),
+                line.offsets.setdefault(offset, Numbers()),
                 line.instructions.setdefault(instruction, Numbers()),
             ):
-                numbers.add(row)
+                numbers.cpu_bits |= bits
+                for name, value in told:
+                    numbers.counts[name] += value
         return Imported(
             counts,
             list(lines.values()),

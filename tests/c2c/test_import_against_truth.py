@@ -24,23 +24,34 @@ STATS = (
 )
 
 
-def expected(counts: Counts) -> dict[str, int]:
-    """The columns of memory_access that these counts make."""
-    found = {column: sum(counts[name] for name in names) for column, names in COUNTS.items()}
-    weights = {name: counts.weights.get(name, (0, 0)) for name in ("rmt_hitm", "lcl_hitm")}
-    loads = [counts.weights.get(name, (0, 0)) for name in ("load", "lcl_peer", "rmt_peer")]
-    found["remote_hitm_weight"] = weights["rmt_hitm"][0]
-    found["local_hitm_weight"] = weights["lcl_hitm"][0]
-    found["load_weight"] = sum(total for total, _ in loads)
-    found["load_weights"] = sum(number for _, number in loads)
-    return found
+# Each of perf's counts is part of one column.
+COLUMN_OF = {name: column for column, names in COUNTS.items() for name in names}
+LOADS = ("load", "lcl_peer", "rmt_peer")
+
+
+def expected(counts: Counts) -> Counter[str]:
+    """The columns of memory_access that these counts make, without those of nothing."""
+    found: Counter[str] = Counter()
+    for name, count in counts.stats.items():
+        if count and name in COLUMN_OF:
+            found[COLUMN_OF[name]] += count
+    for group, (total, number) in counts.weights.items():
+        if group in LOADS:
+            found["load_weight"] += total
+            found["load_weights"] += number
+        else:
+            found["local_hitm_weight" if group == "lcl_hitm" else "remote_hitm_weight"] += total
+    return +found
 
 
 def differences(numbers: Numbers, counts: Counts) -> dict[str, tuple[int, int]]:
     """Columns in which an import is not the truth: (import, truth)."""
     wanted = expected(counts)
-    found = {name: (numbers.counts[name], wanted[name]) for name in wanted if numbers.counts[name] != wanted[name]}
-    if numbers.cpus != counts.cpus:
+    found = {}
+    if numbers.counts != wanted:
+        names = numbers.counts.keys() | wanted.keys()
+        found = {name: (numbers.counts[name], wanted[name]) for name in names if numbers.counts[name] != wanted[name]}
+    if numbers.cpu_bits != sum(1 << cpu for cpu in counts.cpus):
         found["cpus"] = len(numbers.cpus), len(counts.cpus)
     return found
 
