@@ -10,7 +10,7 @@ import pytest
 
 import lockline.rules
 from lockline.analysis.findings import Cpu, Fact, Lock, Measure, Process, Task, Text, fact, ns, part, remedy
-from lockline.render import findings
+from lockline.render import findings, why_words
 
 RULES = sorted(Path(lockline.rules.__file__).parent.glob("*.py"))
 
@@ -91,3 +91,16 @@ def test_what_is_missing_is_left_out() -> None:
     )
     assert findings.fact_words(told) == "w (1) waited 5 ns for l, while w (1) on CPU 0 made 60 turns"
     assert findings.remedy_words(remedy("see-where-taken", process=Process("", 7))).startswith("`gdb -p 7 ")
+
+
+@pytest.mark.parametrize(
+    ("what", "many", "words"),
+    [
+        ("why-not-posted", 1, "1 thread of server (7) waits for a semaphore, which nobody posts"),
+        ("why-not-posted", 2, "2 threads of server (7) wait for a semaphore, which nobody posts"),
+        ("woken-in-vain", 1, "Each wake-up wakes 1 thread of server (7), and it sleeps again at once"),
+    ],
+)
+def test_one_thread_is_no_threads(what: str, many: int, words: str) -> None:
+    values = (("threads", Measure(many, "threads")), ("process", Process("server", 7)))
+    assert findings.say({**findings.SENTENCES, **why_words.SENTENCES}[what], values) == words

@@ -3,13 +3,14 @@
 
 import os
 import pty
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from diff.two_sides import LOAD, SPINLOCK, make_recording, numbers
+from diff.two_sides import LOAD, MUTEX, SPINLOCK, make_recording, numbers
 from lockline.base.text import Style, width
 from lockline.c2c.live import LiveReport, make_live_report
 from lockline.cli import main as cli
@@ -147,6 +148,22 @@ def test_diff_names_what_got_worse_and_whether_it_matters(
     assert "Less waiting does not always mean more throughput" in text
     assert cli.main(files["diff, same"]) == 0
     assert "ANSWER No difference" in " ".join(capsys.readouterr().out.split())
+
+
+def test_waiting_is_told_as_report_tells_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Spinning as CPUs and sleeping as threads, in the first screen and in all of it."""
+    sleeping = {"a_lock": (MUTEX, 40, 10_000.0)}
+    before = make_recording(tmp_path / "before", sleeping, 1)
+    after = make_recording(tmp_path / "after", sleeping | {"b_lock": (SPINLOCK, 60, 50_000.0)}, 2)
+    cli.main(["diff", str(before), str(after)])
+    text = capsys.readouterr().out
+    assert re.search(r"a_lock \(mutex\) +0\.0\d+ threads +0\.0\d+ threads", text), text
+    assert re.search(r"b_lock \(spinlock\) +0\.00% CPU +\d\.\d\d% CPU", text), text
+    sleeping["a_lock"] = (MUTEX, 400, 10e6)
+    assert cli.main(["diff", str(before), str(make_recording(tmp_path / "third", sleeping, 3))]) == 2
+    assert re.search(r"a_lock \(mutex\) +0\.0\d+ threads +\d\d\.\d threads +\+", capsys.readouterr().out)
+    cli.main(["diff", str(before), str(after), "--all"])
+    assert re.search(r"lock +kind +waits/s +after +threads +after", capsys.readouterr().out)
 
 
 def test_a_trifle_that_got_worse_is_not_worth_acting_on(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

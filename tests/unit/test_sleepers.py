@@ -104,6 +104,19 @@ def test_which_file_and_who_has_it(made: Callable[..., Made], files: Sequence[tu
     assert "The kernel's own locks: spinning burns 0.10% of one CPU" in text
 
 
+def test_of_two_files_each_has_its_own_waiters(made: Callable[..., Made]) -> None:
+    """What waits for one file is not said to wait for the other, and is not who to look at."""
+    jobs = [(tgid, "job", "locks_lock_inode_wait", 10) for tgid in (70, 71, 72)]
+    queue = [(60, "flock", "locks_lock_inode_wait", 20), *jobs]
+    files = [("/run/queue", 60, "flock", 98, "cron", 2), *(("/run/job", tgid, "job", 99, "db", 3) for tgid in (70, 71))]
+    text = text_of(report_of(made, queue, files))
+    assert (
+        "On average 5.0 threads (10 looks) wait for locks on 2 files (flock, fcntl), most often for /run/job, which"
+        " db (99) has: job (70) and 1 more of that name." in text
+    )
+    assert "`lockline why -p 70` shows what its holder does." in text
+
+
 def test_a_semaphore_has_another_question(made: Callable[..., Made]) -> None:
     report = report_of(made, ((70, "job", "__do_semtimedop", 10),))
     assert make_answer(report).kind == "other locks"

@@ -142,7 +142,7 @@ def test_a_herd_at_a_mutex(quiet: Report, woken: int, function: str, herd: bool)
 @pytest.mark.parametrize(
     ("wakes", "woken", "awake_us", "told_"),
     [
-        (1000, 8000, 10, "Each wake-up wakes 8 threads of server (7) in wait_for_job(), which sleep again at once"),
+        (1000, 8000, 10, "Each wake-up wakes 8 threads of server (7) in wait_for_job(), and they sleep again at once"),
         # They work; one is woken at a time; it happens now and then.
         (1000, 8000, 200, ""),
         (8000, 8000, 10, ""),

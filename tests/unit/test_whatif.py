@@ -178,4 +178,7 @@ def test_threads_that_compute_gain_no_more_than_there_are_cpus(
     bound = within_cpus(Bound(UserLock("gil", ""), gain, 6, 5.0, computes=12), used, cpus)
     assert (bound.gain, bound.cpus) == (told, binding)
     if binding and told:
-        assert bound_words(bound) == f"Without gil its 6 threads get at most +{told:.0%} done; then the 2 CPUs bind"
+        assert (
+            bound_words(bound)
+            == f"Without gil its 6 threads get at most +{told:.0%} done; then the 2 CPUs are the limit"
+        )

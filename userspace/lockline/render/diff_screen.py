@@ -20,6 +20,8 @@ from lockline.render.screen_parts import NARROWEST, filled, fitted
 
 # Rows of changes, warnings, lines of one warning: fewer by each step until the screen fits.
 _STEPS = ((9, 3, 2), (7, 2, 2), (5, 2, 1), (3, 1, 1))
+# Threads that are told apart from none.
+_FEWEST = 0.001
 _HEADS = {
     "improved": "Better",
     "regressed": "Worse",
@@ -48,7 +50,12 @@ def _number(value: float) -> str:
 
 
 def _waiters(share: float, spinning: bool) -> str:
-    return percent(share) + (" CPU" if spinning else "")
+    """Waiting as `report` says it: spinning as CPUs, sleeping as threads that wait on average."""
+    if spinning:
+        return f"{share:.3g} CPUs" if share >= 1 else f"{percent(share)} CPU"
+    if 0 < share < _FEWEST:
+        return f"<{_FEWEST:g} threads"
+    return f"{count(round(share)) if share >= 1000 else format(share, '.3g' if share >= 1 else '.2g')} threads"
 
 
 def _wait_row(wait: WaitDifference) -> _Row:
@@ -230,8 +237,8 @@ def _changes(diff: Diff, labels: Labels, style: Style, columns: int, most: int) 
     if not rows:
         return []
     heads = [
-        Column(cut(labels[0], 11), 11),
-        Column(cut(labels[1], 11), 11),
+        Column(cut(labels[0], 14), 14),
+        Column(cut(labels[1], 14), 14),
         Column("change", 10),
         Column("verdict", 10, right=False),
     ]

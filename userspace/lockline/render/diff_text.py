@@ -193,8 +193,12 @@ def _samples(samples: SamplesDiff, labels: Labels) -> list[str]:
     ]
 
 
-def _share(rates: Rates) -> str:
-    return percent(rates.share)
+def _waiting(rates: Rates) -> str:
+    """Threads that wait on average, in at most 7 characters."""
+    share = rates.share
+    if share >= 100:
+        return count(round(share))
+    return f"{share:.3g}" if share >= 0.001 or not share else "<0.001"
 
 
 def _per_second(rates: Rates) -> str:
@@ -224,8 +228,8 @@ def _wait_rows(differences: Sequence[WaitDifference], style: Style) -> list[list
             clean(difference.kind or "all", style),
             _per_second(difference.before),
             _per_second(difference.after),
-            _share(difference.before),
-            _share(difference.after),
+            _waiting(difference.before),
+            _waiting(difference.after),
             _presence(difference, delta(difference.before.share, difference.after.share)),
             _range(difference.comparison.judgement) if difference.comparison else "",
             _wait_verdict(difference),
@@ -276,7 +280,7 @@ def _waits(waits: WaitsDiff, style: Style, labels: Labels, rows: int) -> list[li
         Column("kind", 10, right=False),
         Column("waits/s", 7),
         Column(cut(labels[1], 7), 7),
-        Column("share", 7),
+        Column("threads", 7),
         Column(cut(labels[1], 7), 7),
         Column("change", 11),
         Column("95 % interval", 15),
@@ -289,10 +293,10 @@ def _waits(waits: WaitsDiff, style: Style, labels: Labels, rows: int) -> list[li
         *(column for title in ("avg", "p50", "p99", "max") for column in (Column(title, 8), Column("", 8))),
     ]
     kinds = len(waits.kinds)
-    note = f"judged from {percent(waits.min_share)} on; p allows for {waits.judged} locks and {kinds} kinds (Holm)"
+    note = f"judged from {waits.min_share:g} threads on; p allows for {waits.judged} locks and {kinds} kinds (Holm)"
     return [
         [
-            "Waiting (share: wait time per time, 100% is one waiter all the time; less waiting is not always faster)",
+            "Waiting (threads: so many wait on average; less waiting does not always mean more throughput)",
             *table(columns, _wait_rows(both, style)),
             *_more(len(waits.locks), rows),
             f"  {note}",

@@ -96,7 +96,10 @@ SENTENCES: Mapping[str, str] = {
     "unfair": "Waiters for {lock:full} are overtaken",
     "user-lock": "Threads of {process} wait for {lock:short} of their own program[, in {where}]",
     "wakes-nobody": "{process} wakes threads that do not wait[, at {lock:short}]: each time a system call",
-    "woken-in-vain": "Each wake-up wakes {threads} threads of {process}[ in {where}], which sleep again at once",
+    "woken-in-vain": (
+        "Each wake-up wakes {threads} {threads:thread|threads} of {process}[ in {where}], and"
+        " {threads:it sleeps|they sleep} again at once"
+    ),
     "writers-starved": "Writers of {lock} are starved by readers",
     # Waits and holds of one lock.
     "queue": "{waiters:.1f} tasks wait for it at any moment, on average; {part} of all lock waiting",
@@ -456,6 +459,9 @@ class _Word:
         if isinstance(value, Measure):
             if spec == "s":
                 return "s" if value.value > 1 else ""
+            if "|" in spec:
+                one, many = spec.split("|")
+                return one if round(value.value) == 1 else many
             return format(value.value, spec)
         if isinstance(value, Lock) and spec == "full":
             return f"{_lock(value)} ({value.kind})"

@@ -57,13 +57,18 @@ def _who(of_kind: Sequence[Asleep], style: Style) -> str:
     return f"{name} and {len(of_kind) - 1} more{' of that name' if alike else ' processes'}"
 
 
-def _file(sleepers: Sleepers, waiters: Sequence[Asleep], style: Style) -> str:
-    """The file that most wait for, and who has it."""
+def _files(sleepers: Sleepers, waiters: Sequence[Asleep]) -> list[str]:
+    """The files that these wait for, the one that most wait for first."""
     of_these = {one.tgid for one in waiters}
-    files = Counter(one.file for one in sleepers.file_locks for _ in range(one.looks) if one.waiter in of_these)
-    if not files:
-        return ""
-    file = files.most_common(1)[0][0]
+    looks = Counter[str]()
+    for one in sleepers.file_locks:
+        if one.waiter in of_these:
+            looks[one.file] += one.looks
+    return [file for file, _ in looks.most_common()]
+
+
+def _file(sleepers: Sleepers, file: str, style: Style) -> str:
+    """A file, and who has its lock."""
     waits = [one for one in sleepers.file_locks if one.file == file]
     holders = {(one.holder_comm, one.holder) for one in waits if one.holder}
     if len(holders) == 1:
@@ -74,7 +79,7 @@ def _file(sleepers: Sleepers, waiters: Sequence[Asleep], style: Style) -> str:
         held = ", which they have in turn"
     else:
         held = ", which several processes have in turn" if holders else ""
-    return clean(f": {file}{held}", style)
+    return clean(f"{file}{held}", style)
 
 
 def other_locks_words(report: Report, style: Style) -> list[str]:
@@ -84,14 +89,25 @@ def other_locks_words(report: Report, style: Style) -> list[str]:
         return []
     kind = max(OTHER_LOCKS, key=sleepers.waiting)
     of_kind = sorted((one for one in sleepers.asleep if one.kind == kind), key=lambda one: -one.threads)
-    file = _file(sleepers, of_kind, style) if kind == "file-lock" else ""
+    files = _files(sleepers, of_kind) if kind == "file-lock" else []
     looks = "1 look" if sleepers.looks == 1 else f"{sleepers.looks} looks"
-    words = f"On average {threads_words(sleepers.waiting(kind))} ({looks}) of {_who(of_kind, style)} wait for"
-    words = words.replace(") wait", ") waits") if words.startswith("On average 1 thread (") else words
-    words += f" {_LOCKS[kind][0]}{file}."
+    many = threads_words(sleepers.waiting(kind))
+    waits = "waits" if many == "1 thread" else "wait"
+    if len(files) > 1:
+        # Who waits for one of them says nothing about another one.
+        first = {one.waiter for one in sleepers.file_locks if one.file == files[0]}
+        of_kind = [one for one in of_kind if one.tgid in first]
+        words = (
+            f"On average {many} ({looks}) {waits} for locks on {len(files)} files (flock, fcntl), most often for"
+            f" {_file(sleepers, files[0], style)}: {_who(of_kind, style)}."
+        )
+    else:
+        file = f": {_file(sleepers, files[0], style)}" if files else ""
+        words = f"On average {many} ({looks}) of {_who(of_kind, style)} {waits} for {_LOCKS[kind][0]}{file}."
     others = sleepers.waiting(*OTHER_LOCKS) - sleepers.waiting(kind)
     if others >= _SOME:
-        words += f" Others wait for {_LOCKS[next(one for one in OTHER_LOCKS if one != kind)][1]}: {others:.1f}."
+        other = _LOCKS[next(one for one in OTHER_LOCKS if one != kind)][1]
+        words += f" On average {threads_words(others)} more {'waits' if 0.95 <= others < 1.05 else 'wait'} for {other}."
     chosen = why_command(report)
     command = chosen if chosen != "lockline why" else f"lockline why -p {of_kind[0].tgid}"
     return [words, f"`{command}` {_TELLS[kind]}."]

@@ -27,8 +27,8 @@ def bound_words(bound: Bound) -> str:
         return f"Without waiting for {name}: unknown, {bound.why_not}"
     most = f"at most +{bound.gain:.0%}" if bound.gain <= _MUCH else f"at most {bound.gain + 1:.0f} times as much"
     if bound.cpus:
-        return f"Without {name} its {bound.threads} threads get {most} done; then the {bound.cpus} CPUs bind"
-    then = f"then {_lock(bound.binds)} binds" if bound.binds is not None else "then their own work binds"
+        return f"Without {name} its {bound.threads} threads get {most} done; then the {bound.cpus} CPUs are the limit"
+    then = f"then {_lock(bound.binds)} is the limit" if bound.binds is not None else "then their own work is the limit"
     return f"Without waiting for {name} its {bound.threads} threads get {most} done; {then}"
 
 

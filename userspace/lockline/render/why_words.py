@@ -57,10 +57,17 @@ SENTENCES: Mapping[str, str] = {
     "why-tracer-stops": "{processes} processes stop again and again for {tracer}, which traces them",
     "why-frozen": "{process} is frozen, with its control group[ {group}]",
     "why-owner-gone": (
-        "{threads} threads of {process} wait for a mutex whose owner, thread {owner}, has ended: nobody releases it"
+        "{threads} {threads:thread|threads} of {process} {threads:waits|wait} for a mutex that nobody releases: its"
+        " owner, thread {owner}, has ended"
     ),
-    "why-once": "{threads} threads of {process} wait until {owner} has made what is made once (pthread_once)",
-    "why-not-posted": ("{threads} threads of {process} wait for a semaphore[ in {function}], which nobody posts"),
+    "why-once": (
+        "{threads} {threads:thread|threads} of {process} {threads:waits|wait} for {owner}, which runs an initialiser"
+        " (pthread_once)"
+    ),
+    "why-not-posted": (
+        "{threads} {threads:thread|threads} of {process} {threads:waits|wait} for a semaphore[ in {function}], which"
+        " nobody posts"
+    ),
     "why-most-waited": "Tasks wait for {lock:full} more than for other locks, but not for long",
     "why-behind-lock": "Threads[ of {process}] that hold {lock} wait for {other:full} meanwhile: it makes both wait",
     "why-pool": (
@@ -74,7 +81,7 @@ SENTENCES: Mapping[str, str] = {
     "why-threads-stopped": "{threads:.2f} of its {of} are stopped, on average",
     "why-tracees-stopped": "{threads:.2f} of their threads stand in {function} on average, until it lets them go on",
     "why-standing": (
-        "{threads} threads of {process} waited for it all the time, and none of them ran[; they are in {function}]"
+        "{threads} {threads:thread|threads} of {process} waited for it all the time and never ran[; in {function}]"
     ),
     "why-owner-of-mutex": "the mutex names its owner, and there is no such thread",
     "why-once-in": "{owner} is in the initialiser[, asleep in {function}]",
@@ -115,10 +122,12 @@ SENTENCES: Mapping[str, str] = {
     "why-file-holder": "by /proc/locks and open files {holder} had it at {seen} of {known} looks[, in {function}]",
     "why-semaphore-holder": "{holder} changed it last at {seen} of {known} looks[; it slept in {function}]",
     "why-holder-unknown": "who has it is not known",
-    "why-none-blocked": "at {looks} looks at {threads} threads none was asleep for one",
-    "why-some-looked-at": "at {looks} looks at {threads} threads, chosen by chance, none was asleep for one",
+    "why-none-blocked": "{looks} {looks:look|looks} at {threads} {threads:thread|threads}: none was asleep for one",
+    "why-some-looked-at": (
+        "{looks} {looks:look|looks} at {threads} {threads:thread|threads}, chosen by chance: none was asleep for one"
+    ),
     "why-spin-samples": (
-        "{samples} samples of running threads: {cpus:.2f} CPUs spin on average, of {threads} threads,"
+        "{samples} samples of running threads: {cpus:.2f} CPUs spin on average, of {threads} {threads:thread|threads},"
         " {part} of their time on a CPU"
     ),
     "why-spin-lock": "{function} takes a spinlock, which nobody sleeps for",
@@ -126,17 +135,18 @@ SENTENCES: Mapping[str, str] = {
     "why-spin-swap": "the loop only exchanges a word and tests it, as a spinlock does",
     "why-spin-read": "the loop only reads a word and tests it: nothing but another thread can end it",
     "why-yield-switches": (
-        "{threads} threads call sched_yield() {rate:,.0f} times a second, {part}; {waiting:.1f} of them wait for a"
-        " CPU again"
+        "{threads} {threads:thread calls|threads call} sched_yield() {rate:,.0f} times a second, {part};"
+        " {waiting:.1f} of them wait for a CPU again"
     ),
-    "why-few-samples": ("its threads had a CPU for {got} alone: {samples} samples do not tell whether they spin"),
+    "why-few-samples": ("its threads had a CPU for only {got}: {samples} samples are too few to say whether they spin"),
     "why-spin-yield": "who yields in a loop waits for a lock, a barrier or for work",
     "why-not-sampled": "where the threads run was not sampled",
     "why-no-spins": "in {samples} samples of running threads, which use {cpus:.2f} CPUs, few spin",
     "why-naps": (
-        "{threads} threads sleep {rate:.0f} times a second each[, in {function}]; what for, the kernel does not see"
+        "{threads} {threads:thread sleeps|threads sleep} {rate:.0f} times a second each[, in {function}]; the kernel"
+        " does not see what for"
     ),
-    "why-threads-unknown": "the threads of {target} are known to the collector alone",
+    "why-threads-unknown": "only the collector knows the threads of {target}",
     "why-refused": "this kernel does not show it ({signal}: {reason})",
     "why-nobody-traced": "no process[ of {target}] is being traced",
     "why-traced": "{processes} processes are being traced",
