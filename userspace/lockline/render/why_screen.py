@@ -21,7 +21,7 @@ _CHAIN = 4
 _ASLEEP = 0.5
 _ENDED = {
     "proven": "ended early: the cause is proven",
-    "nothing left to try": "ended: no probe would tell more",
+    "nothing left to try": "ended: no further step would show more",
     "time": "ended: the time is over (-d)",
     "budget": "ended: the budget (--max-overhead) pays no further step",
     "interrupted": "ended: interrupted",
