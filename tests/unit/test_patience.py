@@ -2,6 +2,7 @@
 """Reads of other processes' memory: what is there, what is not, and a reader that never answers."""
 
 import ctypes
+import mmap
 import os
 import subprocess
 import sys
@@ -13,6 +14,7 @@ import pytest
 
 from lockline.base import patience
 from lockline.base.patience import Reader, left_alone
+from lockline.cli.why_memory import Memory
 
 pytestmark = pytest.mark.usefixtures("build")
 
@@ -23,6 +25,30 @@ def test_memory_and_mappings() -> None:
         assert reader.memory(os.getpid(), ctypes.addressof(content), 13) == b"in our memory"
         assert sys.executable.rpartition("/")[2][:6] in reader.maps(os.getpid())
         assert left_alone() == 0
+
+
+@pytest.mark.parametrize(
+    ("access", "shared"),
+    [(mmap.ACCESS_WRITE, True), (mmap.ACCESS_READ, False), (mmap.ACCESS_COPY, False)],
+    ids=["shared", "read", "copy"],
+)
+def test_memory_that_another_process_can_write(tmp_path: Path, access: int, shared: bool) -> None:
+    """The word of a lock in it may name a thread of that process as its owner; in others it lies."""
+    path = tmp_path / "memory"
+    path.write_bytes(bytes(4096))
+    holds = "import mmap, sys; f = open(sys.argv[1], 'r+b'); m = mmap.mmap(f.fileno(), 4096, access=int(sys.argv[2]))"
+    command = [sys.executable, "-c", f"{holds}; print(1, flush=True); input()", path, str(access)]
+    with path.open("r+b") as file, mmap.mmap(file.fileno(), 4096) as ours, Memory() as memory:
+        word = ctypes.c_char.from_buffer(ours)
+        address = ctypes.addressof(word)
+        with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
+            assert other.stdout is not None
+            assert other.stdout.readline() == b"1\n"
+            assert memory.shared_with(os.getpid(), address, other.pid) == shared
+            # What is not in that file.
+            assert not memory.shared_with(os.getpid(), ctypes.addressof(ctypes.c_int()), other.pid)
+            other.communicate(b"\n")
+        del word
 
 
 def test_what_is_not_there() -> None:

@@ -53,8 +53,13 @@ class _OwnerLooks:
         return owner_of_mutex(self._memory, self._lock.tgid, self._lock.address, values) if self._named else 0
 
     def _look(self, tid: int) -> ThreadLook | None:
-        # It may be of another process, which shares the lock.
-        return look_at_thread(process_of(tid) if self._lock.processes else self._lock.tgid, tid)
+        lock, tgid = self._lock, self._lock.tgid
+        if lock.processes:
+            # It may be of another one, which shares the lock; a word that lies may name anybody.
+            tgid = process_of(tid)
+            if tgid not in (lock.tgid, *lock.processes) and not self._memory.shared_with(lock.tgid, lock.address, tgid):
+                return None
+        return look_at_thread(tgid, tid)
 
     def first(self) -> ThreadLook | None:
         """The owner, if it is the same before and after the look at it."""

@@ -44,6 +44,21 @@ class Memory:
         at = bisect_right(begins, address) - 1
         return at >= 0 and address < ends[at]
 
+    def shared_with(self, tgid: int, address: int, other: int) -> bool:
+        """Whether another process can write what is at this address of a process: it has the same memory, shared."""
+        files: list[set[tuple[str, str]]] = []
+        for of in (tgid, other):
+            files.append(set())
+            for line in self._reader.maps(of).splitlines():
+                # BEGIN-END ACCESS OFFSET DEVICE INODE PATH
+                words = line.split(None, 5)
+                if len(words) < 5 or words[4] == "0" or words[1][3] != "s":
+                    continue
+                begin, end = (int(part, 16) for part in words[0].split("-"))
+                if begin <= address < end if of == tgid else words[1][1] == "w":
+                    files[-1].add((words[3], words[4]))
+        return bool(files[0] & files[1])
+
     def returns_to(self, tgid: int, address: int) -> bool:
         """Whether a word of a stack may be where a function returns to."""
         return self.is_code(tgid, address) and self.follows_call(tgid, address)
