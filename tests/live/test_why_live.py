@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from cgroups import cgroup, cgroup_mounts
 from incidents.cases import running
 from lockline.cli import main as cli
 from lockline.cli.why_counters import descendants_of, text_of
@@ -50,6 +51,25 @@ def test_a_program_that_sleeps_with_its_mutex_held(tmp_path: Path, capsys: pytes
     assert json.loads(capsys.readouterr().out) == story
     assert cli.main(["report", str(kept)]) == 0
     assert "\nWHY " in capsys.readouterr().out
+
+
+@pytest.mark.alone
+def test_a_control_group_is_asked_about(tmp_path: Path) -> None:
+    """What runs in it is looked at, in the recordings and in /proc."""
+    mounts = cgroup_mounts()
+    if not mounts:
+        pytest.skip("no cgroup hierarchy is mounted")
+    with (
+        cgroup(next(iter(mounts.values()))) as directory,
+        running(("incidents", "sleep-in-section", "4"), tmp_path) as load,
+    ):
+        (directory / "cgroup.procs").write_text(str(load.pid))
+        story = why(tmp_path, "-G", str(directory), "-d", "10")
+    verdict = story["verdict"]
+    assert verdict["kind"] == "cause"
+    assert "table_mutex" in verdict["title"]
+    assert "incidents" in verdict["culprit"]
+    assert str(directory) in story["target"]
 
 
 def test_a_chain_of_locks_ends_at_the_sleep(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

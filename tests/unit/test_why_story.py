@@ -18,10 +18,7 @@ from lockline.base.text import Style
 from lockline.cli.why import redacted
 from lockline.investigation import probes
 from lockline.investigation.choice import judge
-from lockline.investigation.model import (
-    Investigation,
-    Target,
-)
+from lockline.investigation.model import Investigation, Step, Target
 from lockline.investigation.stops import Standing, Stop
 from lockline.page.html import Writer
 from lockline.page.why import make_page
@@ -32,6 +29,7 @@ from test_finding_words import asked
 from why_cases import (
     FUTEX_QUIET,
     MACHINE,
+    MS,
     NOBODY_SLEEPS,
     QUIET,
     busy,
@@ -62,6 +60,26 @@ def test_a_bound_of_a_lock_is_not_that_of_a_cpu_limit() -> None:
         story = document.make(known, judge(known, "time"), MACHINE)
         assert (story.verdict.cause == "holder-no-cpu") == more
         assert story.what_if[0].words.endswith("More CPU for the holder may bring more than that") == more
+
+
+def test_what_the_budget_left_out_is_said() -> None:
+    known = known_of(observation("totals"))
+    dear = Step(2, "futex", (), fact("why-step-futex"), "not started", 500 * MS)
+    known = replace(known, steps=(*known.steps, dear))
+    text = why_screen.render(document.make(known, judge(known, "budget"), MACHINE), Style(), 120)
+    assert "threads wait for locks of their own programs: not looked at (the budget is too small)" in text
+    assert "ended: the budget (--max-overhead) pays no further step" in text
+    assert text.count("futex not started") == 1
+
+
+@pytest.mark.parametrize("columns", [60, 80, 100])
+def test_the_header_names_whom_it_is_about(columns: int) -> None:
+    """Of the time as much as fits."""
+    story = document.make(known_of(observation("totals")), judge(known_of(observation("totals")), "time"), MACHINE)
+    header = why_screen.render(replace(story, target="process 31337"), Style(), columns).splitlines()[0]
+    assert "process 31337" in header
+    assert header.endswith("UTC")
+    assert len(header) <= columns
 
 
 @pytest.mark.parametrize("columns", [80, 100, 40])

@@ -9,7 +9,7 @@ import pytest
 from incidents.guests import run_in_guest
 
 # Of locks of programs and of the kernel, and nothing at all: few, as each takes a minute or two there.
-NAMES = ("sleep-in-section", "deadlock-of-three", "one-directory", "own-files")
+NAMES = ("robust-sleep", "deadlock-of-three", "one-directory", "own-files")
 
 
 @pytest.mark.parametrize("kernel", os.environ.get("KERNELS", "trixie").split())

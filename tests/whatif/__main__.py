@@ -196,7 +196,7 @@ def main() -> int:
             continue
         result = measure(case, arguments.runs, arguments.seconds)
         told = [f"{ratio:.2f} ({low:.2f} to {high:.2f})" for ratio, low, high in result.ratios]
-        print(f"{case.name}: {result.truth:.2f}; {', '.join(told)}", file=sys.stderr, flush=True)
+        print(f"{case.name}: {result.truth:.2f}, bound {result.bound}; {', '.join(told)}", file=sys.stderr, flush=True)
         results.append(result)
     print(table(results))
     outside = [one for one in results if one.bound is not None and one.truth > one.bound and not one.case.beyond]

@@ -195,9 +195,8 @@ def _kind_at(memory: Memory, tgid: int, address: int) -> Kind | None:
     return kind_at(code, at, platform.machine()) if code else None
 
 
-def _word_at(memory: Memory, one: Sample) -> int:
-    """What the atomic instruction changes that a thread is at."""
-    code = memory.read(one.tgid, one.address - AROUND, 2 * AROUND)
+def _word_at(one: Sample, code: bytes) -> int:
+    """What the atomic instruction changes that a thread is at; code: around it."""
     return word_at(code, AROUND, platform.machine(), one.address, one.registers) if code else 0
 
 
@@ -227,7 +226,13 @@ def look_at_spins(target: Target, seconds: float) -> tuple[Spins, int]:
         at = [*(one for one in samples if (one.tgid, one.address) in kinds), *yields]
         backs = Counter((one.tgid, one.back) for one in at if one.back).most_common(_MOST_NAMES)
         known = {key for key, _ in backs if memory.follows_call(*key)}
-        words = {id(one): _word_at(memory, one) for one in at if kinds[one.tgid, one.address] != "yield"}
+        # A loop that waits has few places, and thousands of samples.
+        code = {
+            key: memory.read(key[0], key[1] - AROUND, 2 * AROUND) for key in {(one.tgid, one.address) for one in at}
+        }
+        words = {
+            id(one): _word_at(one, code[one.tgid, one.address]) for one in at if kinds[one.tgid, one.address] != "yield"
+        }
     samples, left = (
         [
             replace(

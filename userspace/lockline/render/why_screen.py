@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The first screen of `lockline why`: cause, culprit, remedy, proof, and what was ruled out; at most 24 lines."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import datetime, timezone
 
 from lockline.base.numbers import duration, percent
@@ -78,10 +78,11 @@ def _ruled_out(one: Hypothesis) -> str:
     return f"{one.title}: {'; '.join(one.evidence_against)}"
 
 
-def _open(one: Hypothesis) -> str:
+def _open(one: Hypothesis, unpaid: Collection[str]) -> str:
+    """unpaid: probes that were not started."""
     if one.state == "not testable":
         return f"{one.title}: {'; '.join(one.evidence_against)}"
-    return f"{one.title}: not looked at"
+    return f"{one.title}: not looked at{' (the budget is too small)' if set(one.probes) & set(unpaid) else ''}"
 
 
 def _cost_of(step: Step) -> str:
@@ -171,7 +172,8 @@ def render(document: Document, style: Style, columns: int, kept: str | None = No
         if one.state in ("likely", "proven") and one.waiters >= 0.25 * verdict.waiters
     ]
     unknown = [f"{one.lost}: {one.reason}" for one in document.unseen if one.signal == UNREAD]
-    unknown += [_open(one) for one in shown if one.state in ("open", "not testable")]
+    unpaid = [step.probe for step in document.steps if step.outcome == "not started"]
+    unknown += [_open(one, unpaid) for one in shown if one.state in ("open", "not testable")]
     stalled = (
         [
             f"{one.threads:.1f} threads are asleep in {one.function}(): {one.what}"
