@@ -185,7 +185,7 @@ CASES: tuple[Case, ...] = (
     _of("consumer-section", _USER, "jobs_mutex"),
     _of("semaphore-section", _USER, "guard"),
     _of("records", ("file-lock",), "accounts.db"),
-    _of("chain-across", _SLEEPS, "shared memory"),
+    _of("chain-across", _SLEEPS, "nanosleep"),
     _of("journal", _SLEEPS, "cache_mutex"),
     _of("print-lines", _USER),
     _of("grow-and-shrink", _KERNEL, "i_rwsem", "inode"),

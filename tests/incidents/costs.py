@@ -41,22 +41,25 @@ def steps_table(results: Sequence[Result]) -> str:
             else:
                 refused[step["probe"]] += 1
     lines = [
-        "| probe | steps | not started | s | CPU ms | of the CPUs meanwhile | to start, CPU ms |",
-        "| --- | --- | --- | --- | --- | --- | --- |",
+        "| step | made | not started | records, s | foretold, ms | cost, ms | most, ms | to start, ms |",
+        "| --- | --- | --- | --- | --- | --- | --- | --- |",
     ]
     for probe, steps in sorted(made.items(), key=lambda item: -len(item[1])):
-        paid = statistics.median((step["probe_ns"] + step["collector_ns"]) / 1e6 for step in steps)
-        seconds = statistics.median(step["seconds"] for step in steps)
-        share = statistics.median(step["share"] for step in steps)
-        start = statistics.median(step["start_ns"] / 1e6 for step in steps)
+        costs = [(step["probe_ns"] + step["collector_ns"]) / 1e6 for step in steps]
+        seconds, price, start = (
+            statistics.median(step[name] for step in steps) for name in ("seconds", "price_ns", "start_ns")
+        )
         lines.append(
-            f"| `{probe}` | {len(steps)} | {refused[probe]} | {seconds:.1f} | {paid:.0f} | {share:.1%} | {start:.0f} |"
+            f"| `{probe}` | {len(steps)} | {refused[probe]} | {seconds:.1f} | {price / 1e6:.0f} |"
+            f" {statistics.median(costs):.0f} | {max(costs):.0f} | {start / 1e6:.0f} |"
         )
     budgets = [one.story["budget"] for one in results]
+    paid, start = (statistics.median(one[name] / 1e6 for one in budgets) for name in ("paid_ns", "start_ns"))
+    seconds = statistics.median(one.seconds for one in results)
+    steps_of_one = statistics.median(len(one.probes) for one in results)
     lines.append(
-        f"| an investigation | {len(results)} | | {statistics.median(one.seconds for one in results):.1f} |"
-        f" {statistics.median(one['paid_ns'] / 1e6 for one in budgets):.0f} | |"
-        f" {statistics.median(one['start_ns'] / 1e6 for one in budgets):.0f} |"
+        f"\nAn investigation has {steps_of_one:.0f} steps, takes {seconds:.0f} s, costs {paid:.0f} ms, and"
+        f" {start:.0f} ms to start its collectors (medians of {len(results)})."
     )
     return "\n".join(lines)
 

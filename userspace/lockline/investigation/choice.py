@@ -333,7 +333,9 @@ def judge(known: Investigation, ended: Ended) -> Verdict:
     # Next to no waiting has no cause, but for what is sure whatever the waiting.
     user = waiting(known)[1]
     if _nothing_waits(known) and not standing:
-        tested = user is not None and not _has_unread(known)
+        # Waiting of which no rule says anything is little, and it is there.
+        none = waiting(known)[0] < NEGLIGIBLE_SHARE
+        tested = none and user is not None and not _has_unread(known)
         rest = tuple(one for one in among if one.state in ("open", "not testable"))
         return Verdict("nothing", "high" if tested and not rest else "medium", None, rest, ended)
     if not supported:

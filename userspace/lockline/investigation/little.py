@@ -8,7 +8,7 @@ from lockline.investigation.model import Evidence, Hypothesis, UserLockSeen, Wai
 
 # A lock that is waited for most, and of which no rule says more; threads from which on it is worth an answer.
 BUSY = "busy-lock"
-BUSY_WAITERS = 0.05
+BUSY_WAITERS = 0.02
 # Of all waiting for locks of programs: from here on it is for one lock.
 _MOST = 0.5
 
