@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Texts whose tables people have edited, or that other programs or other displays of perf have made."""
 
+import quopri
 import re
 from pathlib import Path
 
@@ -166,6 +167,15 @@ def test_wide_characters(tmp_path: Path, encoding: str) -> None:
     text = report_text.text(REPORT, Style("6.1"))
     path = tmp_path / "report.txt"
     path.write_bytes(text.encode(encoding))
+    assert of_line(tables(read_text(path)), 0x7F3A51C02040) == of_line(tables(text), 0x7F3A51C02040)
+
+
+@pytest.mark.parametrize("form", ["bytes", "quoted-printable"])
+def test_blanks_of_windows_1252(tmp_path: Path, form: str) -> None:
+    text = report_text.text(REPORT, Style("6.1"))
+    path = tmp_path / "report.txt"
+    foreign = ("What we saw \u2013 it\u2019s bad:\n" + text.replace("  ", "\u00a0 ")).encode("cp1252")
+    path.write_bytes(quopri.encodestring(foreign) if form == "quoted-printable" else foreign)
     assert of_line(tables(read_text(path)), 0x7F3A51C02040) == of_line(tables(text), 0x7F3A51C02040)
 
 

@@ -17,6 +17,7 @@ from typing import BinaryIO
 
 from lockline.base.errors import LocklineError
 from lockline.c2c.store import write_recording
+from lockline.c2c.text_lines import narrow
 from lockline.c2c.text_memory import memory_tables
 from lockline.c2c.text_parse import C2cText, TextImportError, parse
 
@@ -84,7 +85,7 @@ def _wide(head: bytes) -> str:
 
 
 def read_text(path: Path, name: str = "") -> str:
-    """A text file of at most MAX_BYTES, in UTF-8 or UTF-16; bytes that are no text are replaced.
+    """A text file of at most MAX_BYTES, in UTF-8, UTF-16 or Windows-1252; bytes that are no text are replaced.
 
     name: as people know the file (default: its path).
 
@@ -104,7 +105,7 @@ def read_text(path: Path, name: str = "") -> str:
         return data.decode(wide, "replace")
     if data[:4096].count(0) * _STRAY_ZERO > len(data[:4096]):
         raise TextImportError(f"{shown}: neither a recording, nor perf.data, nor a text")
-    return data.decode("utf-8", "replace")
+    return narrow(data)
 
 
 def import_text(path: Path, output: Path, report: int | None = None, name: str = "") -> C2cText:

@@ -59,6 +59,24 @@ class Line(NamedTuple):
     text: str
 
 
+def narrow(data: bytes) -> str:
+    """Text of bytes: UTF-8, but for the lines that are none, as of mails and pages in Windows-1252.
+
+    Their blanks that do not break are bytes that UTF-8 has no place for.
+    """
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        return "".join(map(_narrow_line, data.splitlines(keepends=True)))
+
+
+def _narrow_line(line: bytes) -> str:
+    try:
+        return line.decode()
+    except UnicodeDecodeError:
+        return line.decode("cp1252", "replace")
+
+
 def _split(text: str) -> Iterator[tuple[int, str]]:
     yield from enumerate(text.replace("\r\n", "\n").replace("\r", "\n").split("\n"), 1)
 
@@ -72,10 +90,10 @@ def _unfold(lines: Iterator[tuple[int, str]]) -> Iterator[tuple[int, str]]:
         if line.endswith("=") and len(parts) < MAX_LINE_CHARACTERS:
             parts += line[:-1]
             continue
-        yield first, quopri.decodestring((parts + line).encode("utf-8", "replace")).decode("utf-8", "replace")
+        yield first, narrow(quopri.decodestring((parts + line).encode("utf-8", "replace")))
         first, parts = 0, ""
     if parts:
-        yield first, quopri.decodestring(parts.encode("utf-8", "replace")).decode("utf-8", "replace")
+        yield first, narrow(quopri.decodestring(parts.encode("utf-8", "replace")))
 
 
 def _from_html(lines: Iterator[tuple[int, str]]) -> Iterator[tuple[int, str]]:
