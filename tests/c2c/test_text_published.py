@@ -163,3 +163,18 @@ def test_every_doubt_about_samples_names_a_command(tmp_path: Path) -> None:
     found = judgement(text + row("0.00 40.00 0.00 0.00 0.00", 0x20, 800, 1, "[.] two"), tmp_path)
     assert found.doubts
     assert all("`perf " in doubt for doubt in found.doubts)
+
+
+def test_a_table_alone_tells_the_whole_by_its_shares(tmp_path: Path) -> None:
+    """Two of many lines, without the statistics: 648 HITM that are 6.50 % are not two thirds of all."""
+    text = """\
+#        ----------- Cacheline ----------    Total      Tot  ----- LLC Load Hitm -----  ---- Store Reference ----
+# Index             Address  Node  PA cnt  records     Hitm    Total      Lcl      Rmt    Total    L1Hit   L1Miss
+      0      0x7f3a51c01f80     0    1624     4789    6.50%      648      648        0     1211      667      544
+      1      0x7f3a51c02340     0    1464     2331    4.33%      432      432        0      582      582        0
+"""
+    found = report(text, tmp_path)
+    assert abs(found.transfers - 9970) < 20
+    assert "6.50% of all" in " ".join(render_c2c(found, Style(), 80).split())
+    contradicting = report(text.replace("4.33%", "8.33%"), tmp_path)
+    assert contradicting.transfers == 648 + 432

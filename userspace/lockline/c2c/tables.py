@@ -19,7 +19,7 @@ from lockline.recording import memory
 from lockline.recording import memory_rows as rows
 from lockline.recording.code import UNKNOWN_CODE, Code, read_codes, unsigned
 from lockline.recording.conditions import among
-from lockline.recording.memory_rows import C2C_CONTRADICTED, C2C_INDEXES, C2C_SHARES
+from lockline.recording.memory_rows import C2C_CONTRADICTED, C2C_INDEXES, C2C_SHARES, C2C_TRANSFERS
 from lockline.recording.reader import Recording
 from lockline.watch.model import Watch
 from lockline.watch.tables import read_watches
@@ -204,7 +204,8 @@ def read_tables(recording: Recording) -> Tables:
     line_count = max(memory.line_count(recording), seen if isinstance(seen, int) else 0)
     others = max(0, line_count - sum(len(line.ids) for line in lines))
     # A text may have the totals of more lines than it shows.
-    told = _snoops(sources) or 0
+    shares_tell = recording.meta().get(C2C_TRANSFERS)
+    told = max(_snoops(sources) or 0, shares_tell if isinstance(shares_tell, int) else 0)
     transfers = max(whole.transfers, told) + sum(map(_transfers_of, watches.values()))
     sampled = [source for source in sources if source.kind != WATCHPOINT]
     # What watching cannot see stands with each line.

@@ -5,7 +5,7 @@ A percentage has two decimals: of a total of up to 10,000 at most one whole numb
 nearest is taken, so that the numbers of all offsets still add up to the total.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from lockline.c2c.text_tables import Percent
@@ -64,6 +64,17 @@ def recover(total: int, percents: Sequence[Percent]) -> Recovered:
         counts = _adjusted(counts, bounds, target)
         exact = False
     return Recovered(tuple(counts), exact, problem)
+
+
+def whole_of(parts: Iterable[tuple[int, Percent]]) -> int | None:
+    """What some counts are these shares of, within rounding; None if too few tell it, or they contradict each other."""
+    least, most, told = 0.0, float("inf"), 0
+    for count, share in parts:
+        if count and share.value:
+            told += 1
+            least = max(least, 200 * share.scale * count / (2 * share.value + 1))
+            most = min(most, 200 * share.scale * count / (2 * share.value - 1))
+    return round((least + most) / 2) if told > 1 and least <= most else None
 
 
 def _adjusted(counts: list[int], bounds: Sequence[tuple[int, int]], target: int) -> list[int]:

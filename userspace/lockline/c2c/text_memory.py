@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from lockline.c2c import text_layouts as layouts
 from lockline.c2c.shares import PARTS, written_shares
 from lockline.c2c.store import Access, Code, Memory, Problem, Thread, merged
-from lockline.c2c.text_counts import recover
+from lockline.c2c.text_counts import recover, whole_of
 from lockline.c2c.text_parse import C2cText
 from lockline.c2c.text_samples import Sample, decode
 from lockline.c2c.text_tables import NOWHERE, LineDetail, OffsetRow, TableRow
@@ -21,6 +21,7 @@ from lockline.recording.memory_rows import (
     C2C_CONTRADICTED,
     C2C_INDEXES,
     C2C_SHARES,
+    C2C_TRANSFERS,
     MemoryCount,
     MemoryLine,
     MemorySource,
@@ -343,6 +344,14 @@ def _add_line(row: TableRow | None, detail: LineDetail | None, size: int, builde
     _rest(number, totals, accesses, known.line, builder)
 
 
+_SNOOPS = ("local_hitm", "remote_hitm", "local_peer", "remote_peer")
+
+
+def _transfers(rows: Sequence[TableRow]) -> int | None:
+    """HITM and peer snoops of the whole file, by the shares of the lines in the table, if these are shares of them."""
+    return whole_of((sum(row.counts.get(name, 0) for name in _SNOOPS), row.share) for row in rows if row.share)
+
+
 def _report_tables(text: C2cText, name: str) -> Memory:
     builder = _Builder(problems=list(text.problems))
     size = _line_bytes(text.details)
@@ -359,6 +368,9 @@ def _report_tables(text: C2cText, name: str) -> Memory:
         meta[C2C_SHARES] = " ".join(builder.shares)
     if builder.contradicted:
         meta[C2C_CONTRADICTED] = " ".join(map(str, sorted(builder.contradicted)))
+    whole = _transfers(text.table) if "lcl_hitm" not in text.counts else None
+    if whole is not None:
+        meta[C2C_TRANSFERS] = whole
     if text.sort:
         meta["c2c_sort"] = text.sort
     if text.grouping:

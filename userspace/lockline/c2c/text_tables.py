@@ -48,10 +48,19 @@ class RowError(ValueError):
 
 
 @dataclass(frozen=True)
+class Percent:
+    """A printed percentage: value / scale percent, rounded to half of 1 / scale."""
+
+    value: int
+    scale: int
+
+
+@dataclass(frozen=True)
 class TableRow:
     """One cache line of the table: what the text counts of it, by the names of text_layouts.
 
-    line: its number in the text; pa_count: changes of the physical address between its samples, as perf prints it.
+    line: its number in the text; pa_count: changes of the physical address between its samples, as perf prints it;
+    share: of what the display sorts by, in all of the file, None where the column is not there.
     """
 
     line: int
@@ -60,14 +69,7 @@ class TableRow:
     nodes: str
     pa_count: int | None
     counts: Mapping[str, int]
-
-
-@dataclass(frozen=True)
-class Percent:
-    """A printed percentage: value / scale percent, rounded to half of 1 / scale."""
-
-    value: int
-    scale: int
+    share: Percent | None = None
 
 
 @dataclass(frozen=True)
@@ -208,6 +210,7 @@ def parse_table_row(layout: Layout, words: Sequence[str], number: int) -> tuple[
     index: int | None = None
     address: int | None = None
     pa_count: int | None = None
+    share: Percent | None = None
     nodes = ""
     counts: dict[str, int] = {}
     for column, word in zip(columns, words, strict=False):
@@ -220,7 +223,7 @@ def parse_table_row(layout: Layout, words: Sequence[str], number: int) -> tuple[
         elif column == layouts.PA_COUNT:
             pa_count = _count(word)
         elif column == layouts.PERCENT:
-            _percent(word)
+            share = _percent(word)
         elif not column.startswith(layouts.UNKNOWN):
             value = _count(word)
             if counts.setdefault(column, value) != value:
@@ -230,7 +233,7 @@ def parse_table_row(layout: Layout, words: Sequence[str], number: int) -> tuple[
     if not counts:
         raise RowError("no counts")
     problems += broken_sums(counts)
-    return TableRow(number, index, address, nodes, pa_count, counts), problems
+    return TableRow(number, index, address, nodes, pa_count, counts, share), problems
 
 
 def whole_row(words: Sequence[str], number: int) -> tuple[Layout, TableRow] | None:

@@ -10,6 +10,8 @@ C2C_INDEXES = "c2c_indexes"
 C2C_SHARES = "c2c_shares"
 # Ids of the lines whose figures in the text contradict each other.
 C2C_CONTRADICTED = "c2c_contradicted"
+# HITM and peer snoops of all lines, by the shares that the text gives some of them: within rounding.
+C2C_TRANSFERS = "c2c_transfers"
 
 
 @table("memory_source", since=2)
