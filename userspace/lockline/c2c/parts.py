@@ -91,6 +91,8 @@ def _weight(access: Access) -> int:
 def _is_spin_word(accesses: Sequence[Access]) -> bool:
     """Whether most of who takes it spins there; stray samples have the address of another access."""
     known = sum(_weight(access) for access in accesses if is_spin_function(access.code.symbol))
+    if not known:
+        return False
     return 2 * known > sum(_weight(access) for access in accesses if not is_unlock(access.code.symbol))
 
 
@@ -127,8 +129,11 @@ def _sleeping_locks(by_offset: Mapping[int, Sequence[Access]]) -> list[_Bounds]:
 
     Such a function also looks at whether the owner runs, in the owner's task: there it writes nothing.
     """
+    symbols = {access.code.symbol for accesses in by_offset.values() for access in accesses}
+    paired = paired_locks(symbols)
+    if not paired and not any(map(is_lock_function, symbols)):
+        return []
     whole = sum(_weight(access) for accesses in by_offset.values() for access in accesses)
-    paired = paired_locks({access.code.symbol for accesses in by_offset.values() for access in accesses})
     found: list[list[int]] = []
     for offset, accesses in sorted(by_offset.items()):
         weight = sum(map(_weight, accesses))

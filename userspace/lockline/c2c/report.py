@@ -176,6 +176,8 @@ def _programs(lines: Sequence[Line], read_program: ReadProgram | None) -> dict[s
 
 def _lock_word_offset(line: Line) -> int | None:
     """Where in the line its waiters spin, if anywhere: stray samples make no lock of what others use."""
+    if not any(map(is_spin_function, {access.code.symbol for access in line.accesses})):
+        return None
     spins: defaultdict[int, int] = defaultdict(int)
     others: defaultdict[int, int] = defaultdict(int)
     for access in line.located:

@@ -13,7 +13,7 @@ from operator import or_
 from lockline.base.values import dataclass, replace
 from lockline.c2c.model import Access, Counts, Coverage, Line, Source, add_counts
 from lockline.c2c.shares import read_shares
-from lockline.c2c.users import may_have_strays, stray_threads
+from lockline.c2c.users import FULL, stray_threads
 from lockline.c2c.watched import with_transfers
 from lockline.recording import memory
 from lockline.recording import memory_rows as rows
@@ -346,10 +346,9 @@ class _Threads:
 
     def strays(self, row: memory.AccessSum) -> int:
         """Those of an access with so few of its samples that they may be mistaken."""
-        records = row.shares
-        if not may_have_strays(records):
+        if not row.reaches(FULL):
             return 0
-        strays = stray_threads(row.threads, records)
+        strays = stray_threads(row.threads, row.shares)
         return self._bits(strays) if strays else 0
 
     def _bits(self, wanted: Iterable[int]) -> int:

@@ -6,6 +6,7 @@ apart, and CPUs in common do not join them.
 """
 
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 
 from lockline.c2c.model import Access, Part, Users
 
@@ -76,19 +77,15 @@ def significant(accesses: Sequence[Access]) -> Sequence[Access]:
     return kept or accesses
 
 
+@lru_cache(256)
 def _nodes(told: str) -> frozenset[str]:
     return frozenset(word.partition("{")[0] for word in told.replace("}", "} ").split() if word[:1].isdigit())
-
-
-def may_have_strays(records: Sequence[int]) -> bool:
-    """Whether one of the threads with so many samples each has enough for another one's to be few beside them."""
-    return max(records, default=0) >= FULL
 
 
 def stray_threads(threads: Sequence[int], records: Sequence[int]) -> frozenset[int]:
     """Of the threads of one instruction, those with so few samples that skid, mistakes and visits can make them.
 
-    records: of each thread, in the same order, of which may_have_strays() is true.  A thread is none because others
+    records: of each thread, in the same order, of which one has FULL or more.  A thread is none because others
     are busier: only the least of all are, as long as they have next to nothing together.
     """
     most = max(records)

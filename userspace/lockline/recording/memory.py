@@ -29,6 +29,7 @@ MAX_SET = 1 << 12
 _NAMES = 10_000
 # A thread's id, and its records.
 _PAIR_BYTES = 8
+_BYTES = bytes(range(256))
 _TRANSFERS = "ifnull(local_hitm, 0) + ifnull(remote_hitm, 0) + ifnull(local_peer, 0) + ifnull(remote_peer, 0)"
 _SUMS = ", ".join(f"SUM({name})" for name in FIGURES)
 _TYPES = accepted_types(MemoryAccess)
@@ -107,6 +108,15 @@ class AccessSum(NamedTuple):
     def shares(self) -> Sequence[int]:
         """How many records each of them has, in the same order, () where it is not told."""
         return _pairs(self.who)[1::2] if isinstance(self.who, bytes) else self.who[1]
+
+    def reaches(self, least: int) -> bool:
+        """Whether one of them has so many records, at most 256."""
+        if not isinstance(self.who, bytes):
+            return max(self.who[1], default=0) >= least
+        # By bytes: to make a number of each takes ten times as long.
+        if any(self.who[at::_PAIR_BYTES].strip(b"\0") for at in (5, 6, 7)):
+            return True
+        return bool(self.who[4::_PAIR_BYTES].translate(None, _BYTES[:least]))
 
 
 class Symbol(NamedTuple):
