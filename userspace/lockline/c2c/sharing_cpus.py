@@ -4,6 +4,7 @@
 from lockline.c2c.functions import is_lock_function
 from lockline.c2c.model import Part
 from lockline.c2c.sharing_model import (
+    BESIDE,
     FEW_STORES,
     MAINLY,
     MEMBER,
@@ -28,8 +29,6 @@ from lockline.c2c.users import (
     wrote,
 )
 
-# So much of it, paid at members that nobody writes, in code that does not write the line, is worth moving them.
-BESIDE = 0.25
 # On so many times the CPUs of those who write are readers that are others, wherever threads migrate.
 MANY_READERS = 4
 # A line of which so few accesses find it elsewhere may as well be one thread's, that migrates.

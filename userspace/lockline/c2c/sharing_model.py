@@ -21,6 +21,9 @@ STRAY_SHARE = 0.02
 # From this share on one kind of sharing is the line's; between these both are.
 MOST = 0.75
 MAINLY = 0.55
+# So much of the cost beside what decides the kind is not small: paid at members that nobody writes, in code that does
+# not write the line, it is worth moving them.
+BESIDE = 0.25
 # So much of the cost at members of strangers makes it false sharing too, whatever else is shared.
 BOTH = 0.1
 # Sampling by latency leaves out loads that find the line: that nearly all pay is no more than this.

@@ -2,12 +2,15 @@
 """What a line's cost is paid for, where the threads of each access are known."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import reduce
 from math import exp, log
+from operator import or_
 
 from lockline.base.values import NamedTuple
 from lockline.c2c.model import Access, Counts, Part
 from lockline.c2c.parts import COST_TRANSFERS, clean_copies, cost
 from lockline.c2c.sharing_model import (
+    BESIDE,
     BOTH,
     MAINLY,
     MEMBER,
@@ -151,10 +154,12 @@ def shared_out(used: list[Part], written: list[Part], stores_told: bool, rows: R
     main = {id(part): rows.of(part.main) for part in used}
     writers = {id(part): [row for row in main[id(part)] if row.wrote] for part in written}
     own = {id(part): rows.of(part.accesses) for part in used}
-    line = _Line(used, own, writers)
+    line = _Line(used, own, writers, main)
     whole = kept = untold = shared = 0.0
     beside = dict.fromkeys(main, 0.0)
-    apart_price = 0.0
+    apart_price = elsewhere = 0.0
+    # Of all who use the members that are written.
+    using = reduce(or_, (one.threads for other in written for one in own[id(other)]), 0)
     for part in used:
         for row in main[id(part)]:
             price = row.price
@@ -168,8 +173,10 @@ def shared_out(used: list[Part], written: list[Part], stores_told: bool, rows: R
                 continue
             whole += price
             shared += price * mine
-            if not any(row.threads & one.threads for other in written for one in own[id(other)]):
+            if not row.threads & using:
                 apart_price += price
+            if not mine and line.uses_written_beside(row, part):
+                elsewhere += price
             stays = line.kept(row, part) if mine else 0.0
             kept += stays
             beside[id(part)] += max(0.0, price - stays)
@@ -201,6 +208,11 @@ def shared_out(used: list[Part], written: list[Part], stores_told: bool, rows: R
         # The first of several loads pays for all of them, and of the others few are sampled.
         why = "who pays loads the bytes that are written too, and may wait there instead if they are apart"
         return Sharing("false", "likely", tuple(used), reason, share, f"{why}; {ALL_LOADS}")
+    if share >= MAINLY and elsewhere >= BESIDE * whole:
+        # Of two loads in a row the first alone pays: apart, the other one may.
+        reason = "others write beside the bytes that are paid for"
+        why = "those who pay also use bytes that others write, and may wait there instead if they are apart"
+        return Sharing("false", "likely", tuple(used), reason, share, f"{why}; {TRY_APART}")
     if share >= MAINLY:
         reason = "those who pay do not use the bytes that others write"
         return Sharing("false", "proven" if share >= MOST and stores_told else "shown", tuple(used), reason, share)
@@ -222,7 +234,11 @@ def shared_out(used: list[Part], written: list[Part], stores_told: bool, rows: R
         reason = "those who pay use the bytes that others write"
         if share >= BOTH:
             reason += f"; {share:.0%} is paid for writes beside them, and ends if these move (false sharing)"
-        strength: Strength = "proven" if stores_told else "shown"
+        # An estimate that is near to both kinds is no proof.
+        strength: Strength = "proven" if stores_told and share < BOTH else "shown"
+        if saturated and len([part for part in written if part.share >= MEMBER]) > 1:
+            why = "nearly all loads wait, so how much of it would end if each had a line of its own is not known"
+            return Sharing("true", "likely", tuple(used), reason, share, f"{why}; {TRY_APART}")
         places_of = [part.users for part in used if part.share >= MEMBER]
         if len(places_of) < 2 or same_cpus(places_of):
             return Sharing("true", strength, tuple(used), reason, share)
@@ -240,10 +256,14 @@ def shared_out(used: list[Part], written: list[Part], stores_told: bool, rows: R
 class _Line:
     """A line's members with their rows, and those of them that write."""
 
-    def __init__(self, used: Sequence[Part], own: Mapping[int, Sequence[_Row]], writers: _Written) -> None:
+    def __init__(
+        self, used: Sequence[Part], own: Mapping[int, Sequence[_Row]], writers: _Written, main: _Written
+    ) -> None:
         self._own = own
         self._writers = writers
-        self._rows = [own[id(part)] for part in used]
+        self._rows = [(one.threads, one.loads, one.price) for part in used for one in own[id(part)]]
+        self._written = [part for part in used if writers.get(id(part))]
+        self._using = {id(part): reduce(or_, (row.threads for row in main[id(part)]), 0) for part in self._written}
         # In the order of the members, each with how much it writes: see kept().
         self._write = [
             (part, writer.threads, writer.users, writer.wrote) for part in used for writer in writers.get(id(part), ())
@@ -266,14 +286,20 @@ class _Line:
         if not very:
             return 0.0
         uses, paid = 0, 0.0
-        for rows in self._rows:
-            for one in rows:
-                if one.threads & threads:
-                    uses += one.loads
-                    paid += one.price
+        for others, loads, price in self._rows:
+            if others & threads:
+                uses += loads
+                paid += price
         at_bytes = sum(one.loads for one in self._own[id(part)] if one.threads & threads)
         between = -log(1 - min(SATURATED, paid / max(1, uses))) * very / every
         return row.loads * (1 - exp(-between * uses / max(1, at_bytes)))
+
+    def uses_written_beside(self, row: _Row, part: Part) -> bool:
+        """Whether who pays at bytes of their own also uses other bytes of the line that others write."""
+        return any(
+            other is not part and row.threads & self._using[id(other)] and _others_write(row, self._writers[id(other)])
+            for other in self._written
+        )
 
     def hidden(self, row: _Row, part: Part) -> float:
         """How many more loads of a row may pay if its bytes are apart than kept() tells.

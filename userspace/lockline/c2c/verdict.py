@@ -14,7 +14,7 @@ from lockline.c2c.members import is_sequence_type
 from lockline.c2c.model import Access, Confidence, Coverage, Judgement, Line, Part, Role, Verdict, add_counts
 from lockline.c2c.parts import COST_LOADS, COST_TRANSFERS, FEW_TRANSFERS, LOCK_BYTES, clean_copies, cost, cost_word
 from lockline.c2c.sharing import share_out
-from lockline.c2c.sharing_model import LONGER, MEMBER, RECORD_STORES, THREADS, WHOLE_TEXT, is_written, places
+from lockline.c2c.sharing_model import BESIDE, LONGER, MEMBER, RECORD_STORES, THREADS, WHOLE_TEXT, is_written, places
 from lockline.c2c.users import everybody, named, several_threads, users_of
 from lockline.c2c.watched import doubts as doubts_of_watching
 from lockline.watch.estimate import hit_rate, transfer_rate, unwatched_pairs
@@ -577,6 +577,20 @@ def _taken_along(case: _Case) -> str:
     )
 
 
+def _read_unseen(case: _Case) -> str:
+    """A doubt where many loads are at offsets that a text leaves out: who pays may read there what others write.
+
+    perf lists no row of an offset and an instruction that has neither HITM nor stores.
+    """
+    unseen = sum(access.counts.loads or 0 for access in case.line.accesses if access.offset < 0)
+    if unseen < BESIDE * case.loads or case.line.shares:
+        return ""
+    return (
+        f"{unseen:,} of {case.loads:,} loads are at bytes that are not shown: who pays may read there what others "
+        "write; `perf script -F tid,addr,ip,sym` shows them"
+    )
+
+
 def _shared(case: _Case) -> Judgement | None:
     """Who pays, and for whose writes."""
     found = share_out(case.parts, case.kind, _stores_told(case), clean_copies(case.line.counts))
@@ -607,6 +621,8 @@ def _shared(case: _Case) -> Judgement | None:
         return case.judge(
             "too little evidence", [*evidence, f"not decided: {why}; `perf.data` tells where they are"], found.parts
         )
+    if found.kind == "false" and (doubt := _read_unseen(case)):
+        doubts.append(doubt)
     if doubt := _taken_along(case):
         doubts.append(doubt)
     if found.kind == "true" and len(found.parts) == 1 and (doubt := _pair_untold(case)):

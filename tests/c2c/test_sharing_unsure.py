@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Where samples fit one kind of sharing, and what a line of their own would bring is not known: no high confidence."""
+
+from dataclasses import replace
+
+from c2c.test_sharing import access, judged
+from lockline.c2c.model import Access, Counts
+from lockline.recording.code import Code
+
+FIRST, SECOND, MASTER = 1, 2, 3
+
+
+def row(offset: int, thread: int, *, loads: int = 0, hitm: int = 0, stores: int = 0, clean: int = 0) -> Access:
+    """What one thread does at one offset, as a perf.data file tells it."""
+    counts = Counts(
+        records=loads + stores, loads=loads, stores=stores, local_hitm=hitm, remote_hitm=0, llc_hit=clean, locked=0
+    )
+    code = Code(0x1000 + 0x100 * thread + 8 * bool(stores), "user", f"work{thread}", 0, "program", "")
+    return Access(offset, code, 1 << thread, counts, 1 << thread, 1, "")
+
+
+def ends_of_a_queue() -> list[Access]:
+    """Two threads: each changes its end, and pays for that as the other one has changed its own."""
+    return [
+        made
+        for thread, end in ((FIRST, 0), (SECOND, 32))
+        for made in (row(end, thread, loads=400, hitm=200), row(end, thread, stores=300))
+    ]
+
+
+def test_who_pays_and_reads_what_others_write_beside_it_may_wait_there_instead() -> None:
+    """The first of two loads brings the line along, so that the second one never pays."""
+    own = judged(*ends_of_a_queue())
+    assert (own.verdict, own.confidence) == ("false sharing", "high")
+    found = judged(*ends_of_a_queue(), row(32, FIRST, loads=400), row(0, SECOND, loads=400))
+    assert (found.verdict, found.confidence) == ("false sharing", "low")
+    assert any("may wait there instead" in doubt for doubt in found.doubts)
+    # A stray sample at the other's bytes is no use of them.
+    stray = judged(*ends_of_a_queue(), row(32, FIRST, loads=2), row(0, SECOND, loads=2))
+    assert (stray.verdict, stray.confidence) == ("false sharing", "high")
+
+
+def test_loads_at_bytes_that_a_text_leaves_out_are_a_doubt() -> None:
+    """perf lists no offset that has neither HITM nor stores: these loads may be at the other one's bytes."""
+    left_out = replace(row(-1, FIRST, loads=800), threads=0, cpus=None, cpu_count=0)
+    found = judged(*ends_of_a_queue(), left_out)
+    assert (found.verdict, found.confidence) == ("false sharing", "medium")
+    assert any("800 of 1,600 loads are at bytes that are not shown" in doubt for doubt in found.doubts)
+    assert all("`perf " in doubt for doubt in found.doubts)
+    few = judged(*ends_of_a_queue(), replace(left_out, counts=Counts(records=80, loads=80, stores=0)))
+    assert few.confidence == "high"
+
+
+def test_what_padding_brings_is_not_known_where_nearly_all_loads_wait() -> None:
+    """Two counters that all change in one go: when a thread gets the one, has it the other?  Waiting hides it."""
+
+    def counters(loads: int) -> list[Access]:
+        some = [
+            access((offset, "add", 100, stores), threads=(1, 2, 3), cpus=0b1110)
+            for offset in (0, 32)
+            for stores in (0, 200)
+        ]
+        return [
+            replace(one, counts=one.counts._replace(loads=loads, records=loads + (one.counts.stores or 0)))
+            for one in some
+        ]
+
+    assert judged(*counters(400)).confidence == "high"
+    found = judged(*counters(100))
+    assert (found.verdict, found.confidence) == ("true sharing", "low")
+    assert any("`lockline diff` of a build with the members apart" in doubt for doubt in found.doubts)
+
+
+def test_an_estimate_near_both_kinds_is_no_proof() -> None:
+    """Two threads poll a slot each, and a master writes to both: a fifth of the cost is the neighbour's, or more."""
+    rows = (
+        *(row(24, FIRST, loads=141, hitm=117, clean=20), row(24, FIRST, stores=1), row(24, MASTER, stores=134)),
+        *(row(32, SECOND, loads=151, hitm=107, clean=31), row(32, SECOND, stores=3), row(32, MASTER, stores=150)),
+    )
+    found = judged(*(replace(one, cpus=0b1110, cpu_count=3) for one in rows))
+    assert found.verdict == "true sharing"
+    assert any("ends if these move (false sharing)" in told for told in found.evidence)
+    assert found.confidence == "medium"
