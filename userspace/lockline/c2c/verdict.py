@@ -193,7 +193,8 @@ class _Case:
         """What is not known; asked: the doubts that the rule itself has, with their commands."""
         doubts = doubts_of_watching(self.line)
         if self.line.contradicted or any(map(_contradicts_itself, self.line.located)):
-            doubts.append("figures of the line contradict each other, as where a text was typed by hand")
+            contradict = "figures of the line contradict each other, as where a text was typed by hand"
+            doubts.append(f"{contradict}; `perf c2c report --stdio` prints them anew from the perf.data file")
         if self.line.shares:
             doubts.append(f"only shares are known, not how many accesses they are of; {WHOLE_TEXT}")
         watch = self.line.watch
