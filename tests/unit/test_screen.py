@@ -97,6 +97,17 @@ def test_waits_before_a_name_are_told(example: Path) -> None:
     assert "1 wait came before the lock had a name" in screen.trust_words(one, False)
 
 
+@pytest.mark.parametrize(("added", "words"), [(1, "1 CPU"), (3, "3 CPUs")])
+def test_cpus_that_came_later_are_told(example: Path, added: int, words: str) -> None:
+    """Whatever else was counted: how many waits these had is not known."""
+    report, _ = read(example)
+    losses = (Loss("cpus_added", added, "", "loss"), Loss("too_deep", 1, "", "loss"))
+    report = replace(report_of(report), kinds=(KindWaits("spinlock", 10_000_000, figures(0, 0, 0)),), loss=losses)
+    said = screen.trust_words(report, False)
+    assert f"no waits on {words} that came later" in said
+    assert "nearly complete" not in said
+
+
 def test_the_answer_stands_on_the_third_line(example: Path) -> None:
     lines = lines_of(*read(example))
     assert lines[2].startswith("ANSWER  ")

@@ -520,7 +520,10 @@ def trust_words(report: Report, marked: bool) -> str:
     ]
     if unseen:
         parts.append(f"not seen: {unseen[0]}" if len(unseen) == 1 else f"{len(unseen)} kinds of waiters are not seen")
-    lost = [loss for loss in report.loss if loss.severity == "loss" and loss.events]
+    lost = [loss for loss in report.loss if loss.severity == "loss" and loss.events and loss.name != "cpus_added"]
+    # How many waits that were is not known.
+    if added := sum(loss.events for loss in report.loss if loss.name == "cpus_added"):
+        parts.append(f"no waits on {'1 CPU' if added == 1 else f'{count(added)} CPUs'} that came later")
     begins = sum(kind.begins or 0 for kind in report.kinds)
     worst = max(lost, key=lambda loss: loss.events, default=None)
     if worst is not None and worst.events >= _LOST * begins:
