@@ -90,7 +90,7 @@ def _amount(report: LineReport) -> str:
 PLAIN = {
     "lock word": "Its cost is the lock itself: those who wait for it take its word from each other.",
     "false sharing": "Members that have nothing to do with each other share the line, and make each other wait.",
-    "true sharing": "All of them need the same bytes; it is not the layout.",
+    "true sharing": "They all use the same bytes: another layout does not help.",
     "adjacent line": "Nothing on it is written: it moves because the other half of its 128 bytes is.",
     "read mostly": "It is read, hardly ever written; it is no problem.",
     "none": "It hardly moves between CPUs; it is no problem.",
