@@ -51,6 +51,10 @@ WAITS = (5 * MS,) * 10
         (total(waits=WAITS, value_2=5, waiters=4, wakers=1, both=1, tasks_woken=9), CONDITION),
         (total(waits=WAITS, value_2=8, waiters=1, wakers=1), LOCK),
         (total(waits=WAITS, value_2=7, waiters=1, wakers=1), CONDITION),
+        # A place to park: one thread is woken there by others.  Who has had a mutex wakes it, even if nobody waits.
+        (total(waits=WAITS, value_2=10, waiters=1, wakers=5, tasks_woken=10), CONDITION),
+        (total(waits=WAITS, value_2=10, waiters=1, wakers=2, both=1, tasks_woken=10), LOCK),
+        (total(waits=WAITS, value_2=10, waiters=1, wakers=1, tasks_woken=7), LOCK),
         # A counter that happened to pass 2.
         (total(waits=WAITS[:2], value_2=2, waiters=1, wakers=1), CONDITION),
         (total(waits=WAITS[:1], owner_samples=1, threads=1), CONDITION),

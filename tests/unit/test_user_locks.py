@@ -35,6 +35,7 @@ from lockline.analysis.user_evidence import (
     RUST_MUTEX,
     RUST_RWLOCK,
     RWLOCK,
+    TBB_MUTEX,
     Calls,
     Goroutines,
     Recognised,
@@ -175,6 +176,7 @@ def parked(
     ]
 
 
+TBB_LOCK = ("syscall", "tbb::detail::r1::wait_on_address", "tbb::detail::d1::mutex::lock", "serve")
 NET_ENTER = ("__futex_wait", "CPalSynchronizationManager::BlockThread", "AwareLock::EnterEpilogHelper")
 NET_WAIT = ("__futex_wait", "CPalSynchronizationManager::BlockThread", "SyncBlock::Wait")
 NET_POOL = ("__futex_wait", "CPalSynchronizationManager::BlockThread", "CLRLifoSemaphore::Wait")
@@ -208,6 +210,11 @@ PY_MUTEX_WAIT = ("_PySemaphore_Wait", "_PyParkingLot_Park", "_PyMutex_LockTimed"
         (parked(PARK[:2], (2, 3, 4), WINDOW), None),
         (parked(("syscall", "parking_lot::raw_mutex::RawMutex::lock_slow"), (2, 3, 4)), PARKING_LOT),
         (parked(("syscall", "parking_lot::condvar::Condvar::wait_until_internal"), (2, 3, 4)), None),
+        (parked(TBB_LOCK, (2, 3, 4)), TBB_MUTEX),
+        # Those of TBB that wait at a queue, or without work, and wake each other.
+        (parked(("syscall", "tbb::detail::r1::wait_bounded_queue_monitor"), (2, 3, 4)), None),
+        (parked(("syscall", "tbb::detail::r1::rml::private_worker::run"), (2, 3, 4)), None),
+        (parked(TBB_LOCK, (9,)), None),
         (parked(NET_ENTER, (2, 3, 4)), NET_MONITOR),
         (parked(NET_ENTER, (9,)), NET_MONITOR),
         # A semaphore that is used as a lock; one that others release; a run time without names, and its idle workers.

@@ -249,6 +249,14 @@ def is_semaphore(total: rows.FutexTotal, calls: int) -> bool:
     return calls >= _MOST * total.calls > 0
 
 
+def _is_handed(total: rows.FutexTotal) -> bool:
+    """Whether one thread waits at a word and others wake it, which itself never does: a place to park, no mutex.
+
+    Who has waited for a mutex has it then, and wakes the word in its turn, whether somebody waits there or not.
+    """
+    return total.waiters == 1 and not total.both and total.tasks_woken >= _MOST * max(total.slept, _FEW_CALLS)
+
+
 def nature(total: rows.FutexTotal, semaphore: bool = False) -> tuple[str, str]:
     """What a futex is, by how it is used, and the reason: the first rule of docs/futex.md that holds."""
     if total.ops == YIELD_OP:
@@ -264,7 +272,8 @@ def nature(total: rows.FutexTotal, semaphore: bool = False) -> tuple[str, str]:
     shared = total.both >= _HALF * total.waiters > 0 and max(total.waiters, total.wakers) <= _FULL_SET
     if total.value_2 >= _HALF * total.calls and shared:
         return LOCK, "waits expect the value 2 (locked, with waiters), and the threads that wait also wake"
-    if total.value_2 >= _MOST * total.calls and total.calls >= _FEW_CALLS:
+    handed = _is_handed(total)
+    if total.value_2 >= _MOST * total.calls and total.calls >= _FEW_CALLS and not handed:
         return LOCK, "waits expect the value 2: locked, with waiters"
     if total.threads and total.threads >= _HALF * total.owner_samples:
         return CONDITION, "waits end when a thread does (pthread_join)"
@@ -282,6 +291,8 @@ def nature(total: rows.FutexTotal, semaphore: bool = False) -> tuple[str, str]:
             UNCLEAR,
             "the threads that wait also wake: a lock that the program makes itself, or threads that take turns",
         )
+    if handed and total.value_2:
+        return CONDITION, "one thread waits here, and never wakes the word itself: others wake it up"
     if not total.slept and not total.wakes:
         return CONDITION, "its threads slept the whole time: nobody woke them"
     return CONDITION, "nobody holds it, and others wake those who wait"

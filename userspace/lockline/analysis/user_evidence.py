@@ -28,6 +28,7 @@ RUST_RWLOCK = "Rust RwLock"
 PARKING_LOT = "parking_lot lock"
 ABSL_MUTEX = "absl::Mutex"
 FOLLY_MUTEX = "folly mutex"
+TBB_MUTEX = "TBB mutex"
 NET_MONITOR = ".NET monitor"
 NET_LOCK = ".NET lock"
 ATOMICS = "JavaScript Atomics lock"
@@ -159,6 +160,7 @@ _CALLED = {
     NET_LOCK: "a lock of .NET",
     PARKING_LOT: "a lock of parking_lot",
     ABSL_MUTEX: "an absl::Mutex",
+    TBB_MUTEX: "a mutex of TBB",
     PY_MUTEX: "a PyMutex",
     ROW_LOCK: "locked rows of the database",
     RUBY_MUTEX: "a Mutex of Ruby",

@@ -41,6 +41,7 @@ from lockline.analysis.user_evidence import (
     RUST_MUTEX,
     RUST_RWLOCK,
     SEVERAL,
+    TBB_MUTEX,
     Calls,
     Goroutines,
     Processes,
@@ -211,6 +212,13 @@ _MAKES = (
         ABSL_MUTEX,
         ("absl::Mutex::LockSlow", "absl::Mutex::ReaderLock", "AbslInternalPerThreadSemWait"),
         ("absl::CondVar", "absl::Mutex::Await", "absl::Notification", "absl::BlockingCounter"),
+        peers=True,
+        words=True,
+    ),
+    # Idle workers and those who wait at a queue of TBB do so in other functions of the library.
+    _Make(
+        TBB_MUTEX,
+        ("tbb::detail::r1::wait_on_address", "tbb::detail::d1::mutex::lock", "tbb::detail::d1::rw_mutex::lock"),
         peers=True,
         words=True,
     ),
