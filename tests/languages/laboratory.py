@@ -2,8 +2,9 @@
 """What `record --futex` makes of programs in nine languages: `make lab-languages`; PARTS="reach spins" for some tables.
 
 Each is built from its source here, and recorded from its begin to its end: contended, idle, and with the lock split.
-The program's own counters are the truth.  Then locks that spin before they sleep; what part of the sampled stacks
-reaches the program's own function; other kinds of waiting: the finding that each must have, or none.
+The program's own counters are the truth.  The same for locks of libraries in C++.  Then locks that spin before they
+sleep; what part of the sampled stacks reaches the program's own function; other kinds of waiting: the finding that
+each must have, or none.
 What has no compiler here is left out, and said to be.  Exit code 1: a finding is missing, or one too many.
 """
 
@@ -79,6 +80,29 @@ LANGUAGES = (
         own=("Threads::UnderMutex",),
     ),
 )
+
+
+_FLAGS = "pkg-config --cflags --libs"
+_PROGRAM = "g++ -O2 -std=c++20 -fPIC -pthread"
+# Locks of libraries, by the package of pkg-config that they need.
+MAKES = {
+    package: Language(
+        name,
+        "pkg-config",
+        (
+            *("sh", "-c"),
+            f"{_PROGRAM} -DMAKE={name.upper()} {HERE}/makes.cc -o {{}}/makes_{name} $({_FLAGS} {package})",
+        ),
+        (f"{{}}/makes_{name}",),
+        own=("under_lock", "std::thread::_State_impl"),
+    )
+    for name, package in {
+        "absl": "absl_synchronization",
+        "tbb": "tbb",
+        "Qt": "Qt5Core",
+        "glib": "glib-2.0",
+    }.items()
+}
 
 
 @dataclass(frozen=True)
@@ -376,6 +400,21 @@ def tell_languages(directory: str) -> int:
     return 0
 
 
+def tell_makes(directory: str) -> int:
+    """Prints the same of locks of libraries."""
+    print(f"\n{'':7} {'mode':10} {'finding':12} {'locks':>10} {'off':>7} {'reach':>6}  heaviest lock")
+    for package, make in MAKES.items():
+        if (
+            shutil.which("pkg-config") is None
+            or subprocess.run(["pkg-config", "--exists", package], check=False).returncode
+        ):
+            print(f"{make.name:7} no {package} here")
+            continue
+        for mode, path, truth in build_and_record(make, (*make.contended, "idle", "split"), directory):
+            print(row(make, mode, path, truth), flush=True)
+    return 0
+
+
 def tell_spins(directory: str) -> int:
     """Prints the sums of locks that spin, beside the programs' own."""
     print(f"\n{'':34} {'mode':10} {'finding':12} {'heaviest':>9} of {'counted':>9} {'off':>7}  what it is")
@@ -407,7 +446,13 @@ def tell_kinds(directory: str) -> int:
     return wrong
 
 
-PARTS = {"languages": tell_languages, "spins": tell_spins, "reach": tell_reach, "kinds": tell_kinds}
+PARTS = {
+    "languages": tell_languages,
+    "makes": tell_makes,
+    "spins": tell_spins,
+    "reach": tell_reach,
+    "kinds": tell_kinds,
+}
 
 
 def main() -> int:

@@ -234,6 +234,22 @@ def test_a_lock_of_the_c_library(quiet: Report) -> None:
     assert "allocate less there" in told(found).next[0]
 
 
+@pytest.mark.parametrize(
+    "library",
+    [
+        ("tbb::detail::r1::wait_on_address", "tbb::detail::d1::mutex::lock"),
+        ("QBasicMutex::lockInternal",),
+        ("QWaitCondition::wait", "QReadWriteLock::tryLockForWrite"),
+        ("g_mutex_lock_slowpath", "g_mutex_lock"),
+        ("boost::mutex::lock",),
+    ],
+)
+def test_the_programs_function_and_not_the_librarys_that_waits_for_it(quiet: Report, library: tuple[str, ...]) -> None:
+    mutex = of_program(2, LOCK, 400 * MS, stacks=(stack_of("waiter", 30, "syscall", *library, "book", "main"),))
+    (found,) = find_all(replace(quiet, futexes=Futexes((mutex,), ())))
+    assert " in book()" in told(found).title
+
+
 def test_few_but_long_waits_for_what_is_known_to_be_a_lock(quiet: Report) -> None:
     total = FutexTotal._make([2, *(0 for _ in FutexTotal._fields[1:])])
     figures, at_once = Figures(3, 3000 * MS, 2000 * MS, 0, ()), Figures(3, 0, 0, 0, ())

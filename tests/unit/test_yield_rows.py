@@ -13,6 +13,7 @@ from lockline.analysis.user_evidence import (
     OPENMP_LOCK,
     PARKING_LOT,
     RUST_CHANNEL,
+    TBB_MUTEX,
     YIELD_OP,
     Calls,
     Seen,
@@ -87,6 +88,28 @@ def test_where_threads_wait_for_two_words_in_one_function_no_one_has_the_yields(
 def test_yields_of_makes_that_are_known_by_their_functions(function: str, make: str) -> None:
     (known,) = recognise([yields(*by_four(function)), lock_word(function)], (), WINDOW)
     assert (known.make, known.lock, set(known.words)) == (make, True, {2, 90})
+
+
+@pytest.mark.parametrize(("spins", "joined"), [("take", True), ("run", False), ("", False)])
+def test_what_a_header_puts_into_the_program_spins_and_calls_the_library_to_sleep(spins: str, joined: bool) -> None:
+    """As a mutex of TBB: the yields are the lock's, where they come from the function that also sleeps."""
+    names = (("syscall", LIBC), ("tbb::detail::r1::wait_on_address", "/usr/lib/libtbb.so.12"))
+    frames = tuple(rows.Frame(1, name, 0, module) for name, module in (*names, ("take", PROGRAM), ("run", PROGRAM)))
+    functions = tuple(frame.symbol for frame in frames)
+    slept = [
+        word(
+            task,
+            4096 * task,
+            value_2=1000,
+            waits=(Calls(task, functions, (), 10, 10 * MS, frames),),
+            wakers_of=tuple(Calls(other, (), (), 5, 0) for other in (1, 2, 3) if other != task),
+            wait_ns=WINDOW * 6 // 10,
+        )
+        for task in (1, 2, 3)
+    ]
+    spun = yields(*(calls_from(spins, "run", task=task) for task in (1, 2, 3)), wait_ns=100 * MS)
+    (known,) = recognise([*slept, spun], (), WINDOW)
+    assert (known.make, known.lock, set(known.words)) == (TBB_MUTEX, True, {1, 2, 3, *([90] if joined else [])})
 
 
 @pytest.mark.parametrize(

@@ -338,11 +338,36 @@ def _waits_at(make: _Make, call: Calls) -> bool:
     return not has(call.functions, make.unless)
 
 
+def _caller(call: Calls, module: str = "") -> rows.Frame | None:
+    """The first function behind the C library's wait, of one file if it is named."""
+    return next((frame for frame in below_c_library(call.frames) if module in ("", frame.module)), None)
+
+
+def _is_at(place: tuple[str, str], call: Calls) -> bool:
+    symbol, module = place
+    frame = _caller(call, module)
+    return frame is not None and frame.symbol == symbol
+
+
+def _spins_there(yields: Seen, found: Sequence[Seen]) -> bool:
+    """Whether the function that yields is the first of its file that these waits come from, too.
+
+    What a library's header makes part of the program spins, and then calls the library to sleep.
+    """
+    places = {(frame.symbol, frame.module) for call in yields.waits if (frame := _caller(call)) and frame.symbol}
+    waits = [call for entry in found for call in entry.waits]
+    tests = [functools.partial(_is_at, place) for place in sorted(places)]
+    return any(share_of(yields.waits, test) >= MOST and share_of(waits, test) >= MOST for test in tests)
+
+
 def _made(processes: Processes, window_ns: int) -> Iterable[Recognised]:
     for words in processes.values():
         for make in _MAKES:
             waits_there = functools.partial(_waits_at, make)
             found = [entry for entry in words.values() if share_of(entry.waits, waits_there) >= HALF]
+            if found and make.peers and make.words:
+                spun = [entry for entry in words.values() if is_yields(entry) and entry not in found]
+                found += [entry for entry in spun if _spins_there(entry, found)]
             if found:
                 yield from _of_make(make, found, words.values(), window_ns)
 

@@ -242,7 +242,9 @@ _NO_RELEASES = (
         "std::timed_mutex",
         "std::condition_variable",
     ),
-    *("absl::", "Absl", "parking_lot", "lock_api", "crossbeam", "folly::"),
+    *("absl::", "Absl", "parking_lot", "lock_api", "crossbeam", "folly::", "tbb::", "boost::"),
+    *("QBasicMutex::", "QMutex::", "QRecursiveMutex::", "QReadWriteLock::", "QSemaphore::", "QWaitCondition::"),
+    *("g_mutex_", "g_rec_mutex_", "g_rw_lock_", "g_cond_", "g_async_queue_"),
     *("GOMP_", "gomp_", "__kmp", "omp_", "semlock"),
     *("rb_", "ruby_", "gvl_", "thread_sched_", "do_mutex_", "vm_exec", "vm_call_", "vm_sendish", "invoke_block_"),
 )
