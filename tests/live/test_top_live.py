@@ -62,6 +62,7 @@ def test_it_follows_its_terminal_while_it_records(tmp_path: Path) -> None:
     assert list(scratch.iterdir()) == []
 
 
+@pytest.mark.alone  # it takes debug registers, which the tests of watch need
 def test_w_watches_the_line_of_the_lock(two_cpus: None, tmp_path: Path) -> None:
     if not Path("/sys/bus/event_source/devices/breakpoint").exists():
         pytest.skip("this kernel has no event source for breakpoints")
