@@ -9,8 +9,6 @@
 #include "base/small_file.h"
 #include "base/values.h"
 
-#define MOST_CPUS 8192
-
 int online_cpus_open(struct online_cpus *online, const char *path)
 {
 	*online = (struct online_cpus){.fd = open(path, O_RDONLY | O_CLOEXEC)};
@@ -48,7 +46,7 @@ int online_cpus_list(const struct online_cpus *online, const struct id_list *wan
 	int err;
 
 	*list = (struct id_list){};
-	err = parse_ids(online->text, true, 0, MOST_CPUS - 1, MOST_CPUS, list, why);
+	err = parse_ids(online->text, true, 0, MAX_CPUS - 1, MAX_CPUS, list, why);
 	for (size_t i = 0; !err && i < list->count; i++)
 		if (!wanted->count || id_list_has(wanted, list->ids[i]))
 			list->ids[kept++] = list->ids[i];
@@ -63,7 +61,7 @@ __u32 cpus_listed(const char *path, __u32 from, __u32 *end)
 	__u32 count = 0;
 
 	*end = 0;
-	if (first_line(path, text, sizeof(text)) || parse_ids(text, true, 0, MOST_CPUS - 1, MOST_CPUS, &list, why))
+	if (first_line(path, text, sizeof(text)) || parse_ids(text, true, 0, MAX_CPUS - 1, MAX_CPUS, &list, why))
 		list.count = 0;
 	for (size_t i = 0; i < list.count; i++) {
 		count += list.ids[i] >= from;

@@ -7,6 +7,8 @@
 
 #include "base/values.h"
 
+#define MAX_CPUS 8192 /* the largest NR_CPUS of x86 and arm64 */
+
 #define ONLINE_CPUS "/sys/devices/system/cpu/online"
 /* Offline ones too, but no slots that a CPU may be put into one day: those are among the possible ones. */
 #define PRESENT_CPUS "/sys/devices/system/cpu/present"

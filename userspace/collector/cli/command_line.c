@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/online_cpus.h"
 #include "base/spelling.h"
 #include "cli/kinds.h"
 #include "cli/import_options.h"

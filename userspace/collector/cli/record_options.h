@@ -5,8 +5,6 @@
 
 #include "cli/options.h"
 
-#define MAX_CPUS 8192 /* the largest NR_CPUS of x86 and arm64 */
-
 /* Those that exclude or need each other, and what they are without being said. */
 int record_options_check(struct options *options);
 

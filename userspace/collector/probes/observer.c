@@ -9,10 +9,10 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/online_cpus.h"
 #include "probes/observer.h"
 
 #define STACK_BYTES (64 << 10)
-#define MAX_CPUS    8192
 
 /* Written by its thread alone, but for max_ns, which a reader takes. */
 struct watcher {

@@ -3,7 +3,9 @@
 
 import platform
 from bisect import bisect_right
+from collections.abc import Iterator
 
+from lockline.base.mappings import Mapped, mappings
 from lockline.base.patience import Reader
 from lockline.investigation.spins import is_after_call
 
@@ -33,31 +35,20 @@ class Memory:
     def is_code(self, tgid: int, address: int) -> bool:
         """Whether a process may run what is at this address."""
         if tgid not in self._code:
-            ranges = []
-            for line in self._reader.maps(tgid).splitlines():
-                words = line.split(None, 2)
-                begin, _, end = words[0].partition("-")
-                if len(words) > 1 and "x" in words[1]:
-                    ranges.append((int(begin, 16), int(end, 16)))
-            self._code[tgid] = [begin for begin, _ in ranges], [end for _, end in ranges]
+            code = [one for one in mappings(self._reader.maps(tgid)) if "x" in one.access]
+            self._code[tgid] = [one.begin for one in code], [one.end for one in code]
         begins, ends = self._code[tgid]
         at = bisect_right(begins, address) - 1
         return at >= 0 and address < ends[at]
 
     def shared_with(self, tgid: int, address: int, other: int) -> bool:
         """Whether another process can write what is at this address of a process: it has the same memory, shared."""
-        files: list[set[tuple[str, str]]] = []
-        for of in (tgid, other):
-            files.append(set())
-            for line in self._reader.maps(of).splitlines():
-                # BEGIN-END ACCESS OFFSET DEVICE INODE PATH
-                words = line.split(None, 5)
-                if len(words) < 5 or words[4] == "0" or words[1][3] != "s":
-                    continue
-                begin, end = (int(part, 16) for part in words[0].split("-"))
-                if begin <= address < end if of == tgid else words[1][1] == "w":
-                    files[-1].add((words[3], words[4]))
-        return bool(files[0] & files[1])
+        here = {one.file for one in self._shared(tgid) if one.begin <= address < one.end}
+        return bool(here) and any(one.file in here and one.access[1] == "w" for one in self._shared(other))
+
+    def _shared(self, tgid: int) -> Iterator[Mapped]:
+        """Mappings of a file, or of shared memory, that are shared."""
+        return (one for one in mappings(self._reader.maps(tgid)) if one.access[3:] == "s" and one.file[1] != "0")
 
     def returns_to(self, tgid: int, address: int) -> bool:
         """Whether a word of a stack may be where a function returns to."""

@@ -13,6 +13,7 @@ from lockline.analysis.user_evidence import Goroutines
 from lockline.analysis.whatif import Bound, within_cpus
 from lockline.base.collector import Started, end_with_us, start_collector
 from lockline.base.errors import LocklineError
+from lockline.base.mappings import mappings
 from lockline.base.patience import Reader, left_alone
 from lockline.cli.why_counters import (
     MOST_CHILDREN,
@@ -152,12 +153,10 @@ def _is_go(pid: int) -> bool:
     It is read where it is mapped: whoever opens the file may wait for a file system that does not answer.
     """
     with Reader() as reader:
-        for line in reader.maps(pid).splitlines():
-            words = line.split(maxsplit=5)
+        for one in mappings(reader.maps(pid)):
             # The program lies below its libraries.
-            if len(words) == 6 and words[5].startswith("/") and not int(words[2], 16):
-                begin, end = (int(number, 16) for number in words[0].split("-"))
-                return _GO_NOTE in reader.memory(pid, begin, min(_NOTE_BYTES, end - begin))
+            if one.path.startswith("/") and not one.offset:
+                return _GO_NOTE in reader.memory(pid, one.begin, min(_NOTE_BYTES, one.end - one.begin))
     return False
 
 

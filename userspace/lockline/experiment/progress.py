@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from lockline.base.errors import LocklineError
+from lockline.base.mappings import mappings
 from lockline.base.patience import Reader
 from lockline.experiment.elf import ElfFile
 from lockline.experiment.perf import tracepoint_hits, uprobe_hits
@@ -92,13 +93,12 @@ def _mapped(pid: int) -> dict[str, tuple[int, int, str]]:
     """By file: where its first mapping is, from which byte of it, and the name under map_files."""
     found: dict[str, tuple[int, int, str]] = {}
     with Reader() as reader:
-        lines = reader.maps(pid).splitlines()
-    if not lines:
+        maps = reader.maps(pid)
+    if not maps:
         raise LocklineError(f"process {pid} does not exist, or does not show its mappings")
-    for line in lines:
-        fields = line.split(maxsplit=5)
-        if len(fields) == 6 and fields[5].startswith("/") and fields[5] not in found:
-            found[fields[5]] = int(fields[0].split("-")[0], 16), int(fields[2], 16), fields[0]
+    for one in mappings(maps):
+        if one.path.startswith("/") and one.path not in found:
+            found[one.path] = one.begin, one.offset, one.place
     return found
 
 

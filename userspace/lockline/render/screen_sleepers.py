@@ -47,6 +47,11 @@ def threads_words(threads: float) -> str:
     return "1 thread" if 0.95 <= threads < 1.05 else f"{threads:.1f} threads"
 
 
+def _wait(many: str) -> str:
+    """The verb that goes with threads_words()."""
+    return "waits" if many == "1 thread" else "wait"
+
+
 def _who(of_kind: Sequence[Asleep], style: Style) -> str:
     """Who waits: the process with most threads first."""
     first = of_kind[0]
@@ -92,7 +97,7 @@ def other_locks_words(report: Report, style: Style) -> list[str]:
     files = _files(sleepers, of_kind) if kind == "file-lock" else []
     looks = "1 look" if sleepers.looks == 1 else f"{sleepers.looks} looks"
     many = threads_words(sleepers.waiting(kind))
-    waits = "waits" if many == "1 thread" else "wait"
+    waits = _wait(many)
     if len(files) > 1:
         # Who waits for one of them says nothing about another one.
         first = {one.waiter for one in sleepers.file_locks if one.file == files[0]}
@@ -107,7 +112,8 @@ def other_locks_words(report: Report, style: Style) -> list[str]:
     others = sleepers.waiting(*OTHER_LOCKS) - sleepers.waiting(kind)
     if others >= _SOME:
         other = _LOCKS[next(one for one in OTHER_LOCKS if one != kind)][1]
-        words += f" On average {threads_words(others)} more {'waits' if 0.95 <= others < 1.05 else 'wait'} for {other}."
+        more = threads_words(others)
+        words += f" On average {more} more {_wait(more)} for {other}."
     chosen = why_command(report)
     command = chosen if chosen != "lockline why" else f"lockline why -p {of_kind[0].tgid}"
     return [words, f"`{command}` {_TELLS[kind]}."]

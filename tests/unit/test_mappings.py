@@ -1,0 +1,19 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Lines of /proc/PID/maps."""
+
+from lockline.base.mappings import Mapped, mappings
+
+TEXT = """\
+7f0000001000-7f0000003000 rw-s 00002000 fe:01 77                         /srv/a b
+7f0000003000-7f0000004000 r-xp 00000000 00:00 0
+no mapping
+7f0000004000-7f00000050"""
+
+
+def test_lines_are_read_and_a_cut_one_is_left_out() -> None:
+    assert list(mappings(TEXT)) == [
+        Mapped(
+            "7f0000001000-7f0000003000", 0x7F0000001000, 0x7F0000003000, "rw-s", 0x2000, ("fe:01", "77"), "/srv/a b"
+        ),
+        Mapped("7f0000003000-7f0000004000", 0x7F0000003000, 0x7F0000004000, "r-xp", 0, ("00:00", "0"), ""),
+    ]

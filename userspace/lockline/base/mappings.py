@@ -1,0 +1,30 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The lines of /proc/PID/maps (proc(5))."""
+
+from collections.abc import Iterator
+
+from lockline.base.values import NamedTuple
+
+
+class Mapped(NamedTuple):
+    """One mapping.  place: its name under map_files; file: device and inode, "0" where there is no file."""
+
+    place: str
+    begin: int
+    end: int
+    access: str
+    offset: int
+    file: tuple[str, str]
+    path: str
+
+
+def mappings(text: str) -> Iterator[Mapped]:
+    """Each line BEGIN-END ACCESS OFFSET DEVICE INODE [PATH]; what is none, as where the text was cut, is left out."""
+    for line in text.splitlines():
+        words = line.split(maxsplit=5)
+        try:
+            place, access, offset, device, inode = words[:5]
+            begin, end = (int(part, 16) for part in place.split("-"))
+            yield Mapped(place, begin, end, access, int(offset, 16), (device, inode), "".join(words[5:]))
+        except ValueError:
+            continue
