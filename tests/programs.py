@@ -2,6 +2,7 @@
 """Test programs in C, built by make: `make test-programs` makes all of them before the tests start."""
 
 import fcntl
+import os
 import subprocess
 from pathlib import Path
 
@@ -23,3 +24,8 @@ def make(directory: Path, *targets: str) -> None:
     if done.returncode:
         where = directory.relative_to(TOP)
         pytest.fail(f"make -C {where} {' '.join(targets)}: {done.stdout}{done.stderr}", pytrace=False)
+
+
+def go_environment() -> dict[str, str]:
+    """To build a program of one file in Go.  What is compiled is kept: since 1.20 Go's own library is, too."""
+    return os.environ | {"GOCACHE": str(TOP / "build" / "go"), "GO111MODULE": "off"}

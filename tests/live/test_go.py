@@ -13,6 +13,7 @@ from lockline.analysis.selection import Selection
 from lockline.analysis.user_evidence import GO_CHANNEL, GO_COND, GO_GROUP, GO_MUTEX, GO_RWMUTEX
 from lockline.recording.reader import open_recording
 from lockline.rules.report import make_report
+from programs import go_environment
 from support import Collector, why
 
 SOURCE = Path(__file__).resolve().parents[1] / "languages/mutexes.go"
@@ -29,9 +30,9 @@ MANY_CPUS = 4
 def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Without a symbol table: its functions are found by Go's own."""
     directory = tmp_path_factory.mktemp("go")
-    environment = os.environ | {"GOCACHE": str(directory / "cache"), "GO111MODULE": "off"}
     built = directory / "mutexes"
-    subprocess.run([GO, "build", "-ldflags=-s -w", "-o", built, SOURCE], env=environment, check=True, timeout=300)
+    build = [GO, "build", "-ldflags=-s -w", "-o", built, SOURCE]
+    subprocess.run(build, env=go_environment(), check=True, timeout=300)
     return built
 
 

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Web servers in Go, Java and Python, and nginx, as tests/live/servers.py runs servers: what they wait for is known."""
 
-import os
 import shutil
 import signal
 import subprocess
@@ -11,6 +10,7 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from programs import go_environment
 from servers import Server, directory_of_server, free_port, listens, program, started
 
 SOURCES = Path(__file__).resolve().parent / "servers_of"
@@ -65,10 +65,9 @@ def go() -> AbstractContextManager[WebServer]:
     """net/http: its handlers take one sync.Mutex."""
 
     def make(directory: Path, port: int) -> list[str]:
-        environment = os.environ | {"GOCACHE": str(directory / "cache"), "GO111MODULE": "off"}
         built = directory / "server"
         build = [program(GO), "build", "-o", str(built), str(SOURCES / "server.go")]
-        subprocess.run(build, env=environment, check=True, timeout=300)
+        subprocess.run(build, env=go_environment(), check=True, timeout=300)
         return [str(built), str(port)]
 
     return _serving("Go", make)

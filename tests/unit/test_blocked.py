@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Who waits for whom: circles and standstills among threads, in made-up waits of every shape."""
 
+from dataclasses import replace
+
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lockline.analysis.blocked import BlockedThread, who_waits_for_whom
+from lockline.analysis.blocked import BlockedThread, kept_idle, who_waits_for_whom
 from lockline.analysis.futex import Futexes
 from lockline.recording.rows import Futex
 from lockline.rules import blocked
@@ -102,6 +105,28 @@ def test_idle_workers_may_stand_behind_a_mutex() -> None:
     (finding,) = found(waits(2, 1, inside="inet_csk_accept"), waits(3, 1, inside="inet_csk_accept"))
     assert (finding.rule, finding.confidence) == ("lock-not-released", "medium")
     assert finding.evidence[-1] == "it waits for input: if that is the next job, these are idle workers behind a mutex"
+
+
+def kept(tid: int, lock: int, owner: int = 1, inside: str = "do_epoll_wait") -> BlockedThread:
+    """A thread's wait for one of several locks of an owner."""
+    one = waits(tid, owner, inside=inside)
+    return replace(one, futex=one.futex._replace(id=lock, address=4096 + 64 * lock))
+
+
+@pytest.mark.parametrize(
+    ("blocked", "idle"),
+    [
+        ([kept(2, 20), kept(3, 30), kept(4, 40)], {20, 30, 40}),
+        # A lock that was forgotten; one of its own; an owner at work; one that waits for a lock itself.
+        ([kept(2, 20), kept(3, 20), kept(4, 40)], set()),
+        ([kept(2, 20)], set()),
+        ([kept(2, 20, inside="do_nanosleep"), kept(3, 30, inside="do_nanosleep")], set()),
+        ([kept(2, 20), kept(3, 30), waits(1, 9)], set()),
+    ],
+    ids=["redis", "forgotten", "one", "sleeps", "chain"],
+)
+def test_threads_that_are_kept_idle_by_locks_of_their_own(blocked: list[BlockedThread], idle: set[int]) -> None:
+    assert kept_idle(blocked) == idle
 
 
 def test_an_owner_seen_once_may_have_come_by() -> None:

@@ -134,6 +134,8 @@ def test_a_herd_at_a_mutex(quiet: Report, woken: int, function: str, herd: bool)
     )
     findings = find_all(replace(quiet, futexes=Futexes((mutex, condition), ())))
     assert [found.rule for found in findings] == ["thundering-herd" if herd else "user-lock"]
+    remedies = told(findings[0]).next
+    assert any("before you signal" in one for one in remedies) == (not herd and function == "pthread_cond_wait")
     if herd:
         assert told(findings[0]).title == "Each wake-up wakes 16 threads of server (7) that want jobs, and one gets it"
         assert "most are woken by add_job()" in told(findings[0]).evidence

@@ -1,13 +1,17 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Threads that do not go on: stopped, or waiting for what nobody ends."""
 
+import struct
 from collections.abc import Collection
 from dataclasses import replace
+from typing import cast
 
 import pytest
 
 from lockline.analysis.findings import Process
 from lockline.analysis.sleep_functions import waits_for_futex
+from lockline.cli.why_memory import Memory
+from lockline.cli.why_still import with_semaphore
 from lockline.investigation import probes
 from lockline.investigation.choice import judge, proven
 from lockline.investigation.hypotheses import culprit, hypotheses
@@ -69,6 +73,38 @@ def test_what_a_stack_waits_for(functions: tuple[str, ...], kind: str, caller: s
     assert kind_of_wait(functions) == kind
     if kind != "other":
         assert caller_of(functions) == caller
+
+
+class Words:
+    """Memory of which each read finds the same two words."""
+
+    def __init__(self, tokens: int, waiting: int) -> None:
+        self._data = struct.pack("=II", tokens, waiting)
+
+    def read(self, _tgid: int, _begin: int, size: int) -> bytes:
+        return self._data[:size]
+
+
+@pytest.mark.parametrize(
+    ("functions", "words", "expected", "semaphore"),
+    [
+        (("leak", "run"), (0, 3), 0, True),
+        ((), (0, 2), 0, True),
+        # It has a token; fewer are counted than wait; it waits for a 2; it is known for another wait.
+        (("leak",), (1, 3), 0, False),
+        (("leak",), (0, 1), 0, False),
+        (("leak",), (0, 3), 2, False),
+        (("pthread_cond_wait", "pop"), (0, 3), 0, False),
+    ],
+)
+def test_a_semaphore_whose_function_is_on_no_stack(
+    functions: tuple[str, ...], words: tuple[int, int], expected: int, semaphore: bool
+) -> None:
+    """As sem_wait() of glibc 2.41 is not."""
+    at = [(5, tid, f"202 0x1000 0x189 {expected:#x} 0x0 0x0 0xffffffff 0x7ffe 0x7f00") for tid in (6, 7)]
+    found = with_semaphore(cast("Memory", Words(*words)), at, functions)
+    assert (kind_of_wait(found) == "semaphore") == semaphore
+    assert found[len(found) - len(functions) :] == functions
 
 
 MUTEX = ("__lll_lock_wait", "pthread_mutex_lock", "take_table")

@@ -165,10 +165,10 @@ static __u8 x86_access(const cs_insn *instruction, int number)
 		"lmsw", "verr",  "verw", "inv",  "out",   "lods",  "scas",  "clwb", "vmptrld", "vmxon", "xlat",
 	};
 	static const char *const writers[] = {
-		"mov",  "vmov",    "set",      "sto",      "stm",       "str",       "vst",     "pop",    "fst",
-		"fist", "fnst",    "fnsave",   "fbst",     "fxs",       "xsav",      "sgdt",    "sidt",   "sldt",
-		"smsw", "extract", "vextract", "pextr",    "vpextr",    "vcvtps2ph", "ins",     "kmov",   "vpsc",
-		"vsca", "vpco",    "vcom",     "vmaskmov", "vpmaskmov", "vpmov",     "maskmov", "vmread", "vmptrst",
+		"mov",      "vmov",      "set",    "sto",       "stm",    "str",     "vst",  "pop",   "fst",  "fist",
+		"fnst",     "fnsave",    "fbst",   "fxs",       "xsav",   "sgdt",    "sidt", "sldt",  "smsw", "extract",
+		"vextract", "pextr",     "vpextr", "vcvtps2ph", "ins",    "kmov",    "vpsc", "vsca",  "vpco", "vcom",
+		"vmaskmov", "vpmaskmov", "vpmov",  "maskmov",   "vmread", "vmptrst", "wrss", "wruss",
 	};
 	const char *mnemonic = strrchr(instruction->mnemonic, ' ');
 

@@ -7,6 +7,19 @@ from collections.abc import Iterable, Mapping, Sequence
 from lockline.base.values import dataclass
 from lockline.recording import rows
 
+# Functions of the kernel in which threads wait for input: an idle worker sleeps there, and has the queue's mutex.
+_FOR_INPUT = frozenset(
+    (
+        *("pipe_read", "anon_pipe_read", "fifo_pipe_read", "n_tty_read", "eventfd_read", "timerfd_read"),
+        *("ep_poll", "do_epoll_wait", "poll_schedule_timeout", "do_poll", "do_select"),
+        *("inet_csk_accept", "inet_csk_wait_for_connect", "wait_woken", "sk_wait_data", "tcp_recvmsg_locked"),
+        *("__skb_wait_for_more_packets", "unix_stream_read_generic", "unix_stream_data_wait"),
+        *("do_sigtimedwait", "do_msgrcv", "wq_sleep"),
+    )
+)
+# Locks of one owner, each with a waiter of its own, from which on that is no chance.
+_SEVERAL_LOCKS = 2
+
 
 @dataclass(frozen=True, slots=True)
 class BlockedThread:
@@ -28,6 +41,11 @@ class BlockedThread:
     owner_state: str
     owner_in: str
 
+    @property
+    def for_input(self) -> bool:
+        """Whether the owner waits for input: it may be the next job."""
+        return self.owner_state == "S" and self.owner_in in _FOR_INPUT
+
 
 @dataclass(frozen=True, slots=True)
 class Cycle:
@@ -48,6 +66,26 @@ class Standstill:
     def direct(self) -> tuple[BlockedThread, ...]:
         """Those that wait for a lock of the owner's own."""
         return tuple(thread for thread in self.threads if thread.owner == self.owner)
+
+
+def kept_idle(blocked: Iterable[BlockedThread]) -> frozenset[int]:
+    """Ids of locks by which idle threads are kept: a thread holds several, and waits for input.
+
+    At each of them one thread waits, for which it is (io_threads_mutex of Redis).  Behind a lock that was forgotten all
+    who need it wait.
+    """
+    by_owner: defaultdict[int, defaultdict[int, list[BlockedThread]]] = defaultdict(lambda: defaultdict(list))
+    owners = set()
+    for thread in blocked:
+        by_owner[thread.owner][thread.futex.id].append(thread)
+        owners.add(thread.tid)
+    found: set[int] = set()
+    for owner, locks in by_owner.items():
+        waits = [thread for at in locks.values() for thread in at]
+        alone = all(len(at) == 1 for at in locks.values()) and len(locks) >= _SEVERAL_LOCKS
+        if alone and owner not in owners and all(one.for_input and not one.futex.shared for one in waits):
+            found.update(locks)
+    return frozenset(found)
 
 
 def _behind(roots: Iterable[int], waiting: Mapping[int, Sequence[BlockedThread]]) -> tuple[BlockedThread, ...]:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from lockline.analysis.behind import Place, Places, behind_of, blame
-from lockline.analysis.blocked import BlockedThread
+from lockline.analysis.blocked import BlockedThread, kept_idle
 from lockline.analysis.hidden_waits import HiddenWaits, hidden_waits
 from lockline.analysis.java_monitors import Monitor, monitors_of
 from lockline.analysis.model import Figures
@@ -242,6 +242,8 @@ class Futexes:
 
 # A row without a process: of those that found no place, or of processes that have ended (docs/recording.md).
 _MANY = "the sum of many futexes: they had no row of their own, or their processes have ended"
+
+_KEPT_IDLE = "one thread waits here, and whoever has it waits for input; it has the locks of others in the same way: idle threads"
 
 
 def is_semaphore(total: rows.FutexTotal, calls: int) -> bool:
@@ -682,6 +684,9 @@ def read_futexes(recording: Recording, locks: Mapping[int, rows.Lock], window_ns
     waiters = recording.waiters()
     sums = [entry for entry in found if not entry.futex.tgid]
     words = [entry for entry in found if entry.futex.tgid]
+    blocked = _blocked(recording, known)
+    idle = kept_idle(blocked)
+    words = [replace(entry, nature=CONDITION, why=_KEPT_IDLE) if entry.futex.id in idle else entry for entry in words]
     words, unseen, hidden = _with_makes(recording, _with_parked(words, samples, waiters), samples, waiters, length_ns)
     found = [*words, *sums]
     rank = {nature: place for place, nature in enumerate(NATURES)}
@@ -689,7 +694,7 @@ def read_futexes(recording: Recording, locks: Mapping[int, rows.Lock], window_ns
     return Futexes(
         _in_detail(recording, found, samples, waiters),
         _buckets(recording, known, locks),
-        _blocked(recording, known),
+        tuple(thread for thread in blocked if thread.futex.id not in idle),
         unseen,
         hidden,
     )

@@ -19,6 +19,7 @@ from lockline.analysis.user_evidence import (
     Recognised,
     Seen,
     Site,
+    expects_2,
     held_over_wait,
     share_from,
     waiting_still,
@@ -128,7 +129,7 @@ def barriers(processes: Processes) -> Iterator[Recognised]:
         )
     for entry in _waited_from(processes, _STD_BARRIER_WAITS, HALF):
         # Rust's has a mutex, for which those queue that come or leave at once.
-        mutex = entry.total.value_2 >= HALF * entry.total.calls > 0
+        mutex = expects_2(entry.total)
         yield Recognised(
             (entry.futex.id,),
             ANY_BARRIER,
@@ -143,7 +144,7 @@ def conditions(processes: Processes) -> Iterator[Recognised]:
     """Condition variables of which one word was seen."""
     for entry in _waited_from(processes, _CONDITION_WAITS, MOST):
         total = entry.total
-        if total.value_2 or total.owners or total.timed_out >= MOST * max(total.slept, 1):
+        if expects_2(total) or total.owners or total.timed_out >= MOST * max(total.slept, 1):
             continue
         yield Recognised(
             (entry.futex.id,),

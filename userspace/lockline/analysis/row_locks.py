@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Locks that a database keeps on rows of its tables, for which each of its threads waits at a condition of its own."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import pairwise
 
 from lockline.analysis.user_evidence import (
     HALF,
@@ -10,6 +11,7 @@ from lockline.analysis.user_evidence import (
     Recognised,
     Seen,
     circles,
+    expects_2,
     has,
     share_from,
     share_of,
@@ -25,10 +27,13 @@ _CONDITION = ("pthread_cond_wait", "pthread_cond_timedwait", "pthread_cond_clock
 # Locks of rows are kept until the transaction ends, and let go of below these (sql/handler.cc).
 _ENDS_TRANSACTION = ("ha_commit_trans", "ha_commit_one_phase", "ha_commit_low", "ha_rollback_trans", "ha_rollback_low")
 
+# Conditions at the same distance from each other, from which on they are of one array.
+_ENOUGH_OF_ARRAY = 4
+
 
 def _waits_for_row(entry: Seen) -> bool:
     # A page that is read from disk is waited for there too; a mutex is no condition.
-    if entry.total.value_2 or entry.total.owners:
+    if expects_2(entry.total) or entry.total.owners:
         return False
     at_condition = share_of(
         entry.waits, lambda call: has(call.functions, _CONDITION) and has(call.functions, _ASKS_FOR_ROW)
@@ -41,13 +46,40 @@ def _let_go(words: Sequence[Seen]) -> float:
     return share_from([call for entry in words for call in entry.wakes], _ENDS_TRANSACTION)
 
 
+def _unsampled(circle: Sequence[Seen], words: Mapping[int, Seen]) -> list[Seen]:
+    """Words beside those of a circle at which no wait was sampled: who waits there is known by where they lie.
+
+    A condition variable has two words.  The transactions of a pool lie in an array, each with its own condition.
+    """
+    known = {_condition_of(entry) for entry in circle}
+    places = sorted(known)
+    steps = [after - before for before, after in pairwise(places)]
+    step = min(steps, default=0)
+    if len(places) >= _ENOUGH_OF_ARRAY and all(at % step == 0 for at in steps):
+        known.update(range(places[0] - step, places[-1] + step + 1, step))
+    return [
+        entry
+        for entry in words.values()
+        if not entry.waits and not expects_2(entry.total) and not entry.total.owners and _condition_of(entry) in known
+    ]
+
+
+def _condition_of(entry: Seen) -> int:
+    """The address of its two words, if it is a condition variable."""
+    return entry.futex.address & ~7
+
+
 def row_locks(processes: Processes, window_ns: int) -> Iterable[Recognised]:
     """All rows that the same threads want are one lock: which row it is, the threads do not tell."""
     for words in processes.values():
+        left = dict(words)
         for circle in circles([entry for entry in words.values() if _waits_for_row(entry)]):
             let_go = _let_go(circle)
             if let_go < HALF or not total_of(circle, "slept"):
                 continue
+            circle += _unsampled(circle, left)
+            for entry in circle:
+                left.pop(entry.futex.address, None)
             threads = waiting_still(circle, window_ns)
             circle.sort(key=lambda entry: (-entry.total.wait_ns, entry.futex.id))
             yield Recognised(

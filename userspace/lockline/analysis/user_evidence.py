@@ -194,6 +194,14 @@ def by_process(seen: Iterable[Seen]) -> dict[tuple[int, bool], dict[int, Seen]]:
     return found
 
 
+def expects_2(total: rows.FutexTotal) -> bool:
+    """Whether its waits expect a 2, as nearly all for a mutex do.
+
+    The word of a condition variable counts: since glibc 2.41 it passes the 2 as any other number.
+    """
+    return total.value_2 >= HALF * total.calls > 0
+
+
 def total_of(words: Iterable[Seen], figure: str) -> int:
     """A figure of all these words together."""
     return sum(int(getattr(entry.total, figure)) for entry in words)

@@ -53,6 +53,7 @@ from lockline.analysis.user_evidence import (
     below_c_library,
     by_process,
     circles,
+    expects_2,
     has,
     held_over_wait,
     is_yields,
@@ -77,7 +78,7 @@ _SECOND_CONDITION = 88
 
 
 def _is_condition(total: rows.FutexTotal) -> bool:
-    return not total.value_2 and not total.owners and bool(total.ops & 1 << 9)
+    return not expects_2(total) and not total.owners and bool(total.ops & 1 << 9)
 
 
 # --- CPython's global interpreter lock ---
@@ -108,7 +109,7 @@ def _gil_at(words: Mapping[int, Seen], low: int) -> tuple[list[Seen], str]:
         return [], ""
     known = next((by for by in map(_of_gil, pair) if by), "")
     mutex = words.get(low + _BEHIND_GROUPS)
-    if not known and mutex is not None and mutex.total.value_2 and any(map(_in_python, pair)):
+    if not known and mutex is not None and expects_2(mutex.total) and any(map(_in_python, pair)):
         both = all(entry.total.both >= HALF * entry.total.waiters > 0 for entry in pair)
         second = range(low + _SECOND_CONDITION, low + _SECOND_CONDITION + _BEHIND_GROUPS + 1, _GROUP)
         known = "layout" if both and any(at in words for at in second) else ""
@@ -438,7 +439,7 @@ def _rust_channels(processes: Processes, window_ns: int) -> Iterable[Recognised]
     Those who receive from one wake the threads that send to it.
     """
     for words in processes.values():
-        found = [one for one in words.values() if not one.total.value_2 and share_from(one.waits, _SENDS) >= HALF]
+        found = [one for one in words.values() if not expects_2(one.total) and share_from(one.waits, _SENDS) >= HALF]
         for circle in circles(found):
             threads = waiting(circle, window_ns)
             if threads < _HARDLY:
@@ -535,7 +536,7 @@ def _woken(processes: Processes, window_ns: int) -> Iterable[Recognised]:
             # By number: one waker that loses its CPU makes one wait long.
             there = sum(call.waits for call in entry.waits if has(call.functions, OUT_OF_CONDITION))
             every = sum(call.waits for call in entry.waits)
-            if not entry.total.value_2 or threads >= HALF or not every or there < MOST * every:
+            if not expects_2(entry.total) or threads >= HALF or not every or there < MOST * every:
                 continue
             yield Recognised(
                 (entry.futex.id,),

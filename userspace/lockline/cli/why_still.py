@@ -18,6 +18,7 @@ from lockline.investigation.stops import (
     Waiter,
     is_nap_call,
     kind_of_wait,
+    names_no_wait,
     standing_of,
     stop_of,
     stops_of,
@@ -30,6 +31,8 @@ _MOST_WAITERS = 256
 _MOST_OF_A_WORD = 3
 _STACK_BYTES = 1536
 _MOST_FRAMES = 24
+# sem_t of glibc on 64 bits: tokens, and how many wait (struct new_sem, sysdeps/nptl/internaltypes.h).
+_SEMAPHORE = struct.Struct("=II")
 # Threads among which the one is looked for that runs an initialiser.
 _MOST_THREADS = 32
 
@@ -175,6 +178,27 @@ def caller_of_nap(tgid: int, tid: int) -> str:
     return next((name for name in functions if not is_nap_call(name)), "")
 
 
+def _is_semaphore(memory: Memory, tgid: int, call: Sequence[int], threads: int) -> bool:
+    """Whether a wait is one for a sem_t of glibc on 64 bits: it has no token, and counts those who wait.
+
+    Since glibc 2.41 sem_wait() ends in a jump to a function without a name, and is on no stack (nptl/sem_wait.c).
+    """
+    _, word, _, expected, *_ = call
+    data = memory.read(tgid, word, _SEMAPHORE.size)
+    if expected or len(data) != _SEMAPHORE.size:
+        return False
+    tokens, waiting = _SEMAPHORE.unpack(data)
+    return not tokens and threads <= waiting <= _MOST_WAITERS
+
+
+def with_semaphore(memory: Memory, at: Sequence[tuple[int, int, str]], functions: tuple[str, ...]) -> tuple[str, ...]:
+    """The functions of threads at one word, with the one that glibc leaves out."""
+    tgid, _, call = at[0]
+    if names_no_wait(functions) and _is_semaphore(memory, tgid, parse_call(call), len(at)):
+        return ("sem_wait", *functions)
+    return functions
+
+
 def _waiters(still: Sequence[tuple[int, int, str]], memory: Memory) -> list[Waiter]:
     """Each with what it waits for: of many at one word the stacks of a few stand for all."""
     by_word: defaultdict[tuple[int, int], list[tuple[int, int, str]]] = defaultdict(list)
@@ -189,7 +213,9 @@ def _waiters(still: Sequence[tuple[int, int, str]], memory: Memory) -> list[Wait
         stacks = [functions[tid] for _, tid, _ in at[:_MOST_OF_A_WORD]]
         ((usual, _),) = Counter(stacks).most_common(1)
         comm = short_text(f"{PROC}/{tgid}/comm")
-        found += [Waiter(tgid, tid, comm, word, functions.get(tid, usual)) for _, tid, _ in at]
+        found += [
+            Waiter(tgid, tid, comm, word, with_semaphore(memory, at, functions.get(tid, usual))) for _, tid, _ in at
+        ]
     return found
 
 

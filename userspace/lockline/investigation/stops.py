@@ -123,6 +123,12 @@ def kind_of_wait(functions: Sequence[str]) -> WaitKind:
     return "other"
 
 
+def names_no_wait(functions: Sequence[str]) -> bool:
+    """Whether none of these functions says what a thread waits for."""
+    known = tuple(name for names, _ in _CALLS for name in names)
+    return not any(function.startswith(known) for function in functions)
+
+
 def caller_of(functions: Sequence[str]) -> str:
     """The function of the program that called the C library's; '' if there is none."""
     waits = [at for at, function in enumerate(functions) if kind_of_wait((function,)) != "other"]

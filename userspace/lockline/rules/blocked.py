@@ -28,18 +28,6 @@ STANDSTILLS_TOLD = 3
 SURE_NS = 2_500_000_000
 
 
-# Functions of the kernel in which threads wait for input: an idle worker sleeps there, and has the queue's mutex.
-_FOR_INPUT = frozenset(
-    (
-        *("pipe_read", "anon_pipe_read", "fifo_pipe_read", "n_tty_read", "eventfd_read", "timerfd_read"),
-        *("ep_poll", "do_epoll_wait", "poll_schedule_timeout", "do_poll", "do_select"),
-        *("inet_csk_accept", "inet_csk_wait_for_connect", "wait_woken", "sk_wait_data", "tcp_recvmsg_locked"),
-        *("__skb_wait_for_more_packets", "unix_stream_read_generic", "unix_stream_data_wait"),
-        *("do_sigtimedwait", "do_msgrcv", "wq_sleep"),
-    )
-)
-
-
 def _lock(thread: BlockedThread) -> UserLock:
     return UserLock(thread.futex.name, "" if thread.futex.name else thread.futex.object)
 
@@ -115,7 +103,7 @@ def _standstill(still: Standstill) -> Finding:
     if direct[0].owner_state in ("R", "S", "D", "T"):
         function = Function(direct[0].owner_in) if direct[0].owner_in else None
         evidence.append(fact("owner-state", state=Text(direct[0].owner_state), function=function))
-    for_input = direct[0].owner_state == "S" and direct[0].owner_in in _FOR_INPUT
+    for_input = direct[0].for_input
     if for_input:
         evidence.append(fact("may-be-idle"))
     owner_process = Process("", still.owner if direct[0].futex.shared else direct[0].tgid)

@@ -17,8 +17,8 @@ def woken_at_once(futex: FutexWaits) -> float:
     return futex.total.tasks_woken / calls if calls > 0 else 0.0
 
 
-def _out_of_condition(futex: FutexWaits) -> float:
-    """The part of the sampled waits for a mutex of threads that a condition variable had woken."""
+def out_of_condition(futex: FutexWaits) -> float:
+    """The part of the sampled waits for a mutex of threads that a condition variable had woken, 0 to 1."""
     waits = [(stack.waits, stack) for stack in futex.stacks if stack.role == "waiter"]
     there = sum(
         count
@@ -31,7 +31,7 @@ def _out_of_condition(futex: FutexWaits) -> float:
 
 def condition_of(report: Report, mutex: FutexWaits) -> FutexWaits | None:
     """The condition variable whose herds make most of the waiting for this mutex."""
-    if report.futexes is None or mutex.nature != LOCK or _out_of_condition(mutex) < HALF:
+    if report.futexes is None or mutex.nature != LOCK or out_of_condition(mutex) < HALF:
         return None
     herds = [
         futex
@@ -61,7 +61,7 @@ def find(report: Report) -> list[Finding]:
                 average=ns(mutex.figures.average_ns),
                 part=part(waiting, THE_WINDOW),
             ),
-            fact("out-of-condition", part=part(_out_of_condition(mutex), "the sampled waits")),
+            fact("out-of-condition", part=part(out_of_condition(mutex), "the sampled waits")),
         ]
         waker = released_in(condition)
         if waker:

@@ -57,7 +57,7 @@ from lockline.analysis.user_evidence import (
     lock_called,
 )
 from lockline.rules.common import ENOUGH_WAITS, THE_WINDOW, USER_WORTH_TELLING, released_in, share, waited_in
-from lockline.rules.herd import condition_of
+from lockline.rules.herd import condition_of, out_of_condition
 
 # A wait that needs no others beside it.
 LONG_NS = 1_000_000_000
@@ -324,6 +324,9 @@ def find(report: Report) -> list[Finding]:
                 )
             )
         released = released_in(futex)
+        woken = out_of_condition(futex) if futex.make in ("", BEHAVIOUR) else 0.0
+        if woken >= _MOSTLY:
+            evidence.append(fact("out-of-condition", part=part(woken, "the sampled waits")))
         if released and released != waited_in(futex) and library is None:
             evidence.append(fact("let-go-in", function=Function(released)))
         asleep, other = _sleeps_in(futex), _other(futex)
@@ -338,6 +341,7 @@ def find(report: Report) -> list[Finding]:
                 evidence=tuple(evidence),
                 remedies=((remedy("shorten-other", other=other, lock=lock),) if other else ())
                 + (remedy("no-sleep-with-it-held"),) * bool(asleep)
+                + (remedy("wake-without-it"),) * (woken >= _MOSTLY)
                 + (
                     _LIBRARY_REMEDIES[library.kind]
                     if library is not None
