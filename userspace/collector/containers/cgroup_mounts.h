@@ -26,6 +26,7 @@ int cgroup_mounts_parse(struct cgroup_mounts *out, FILE *mountinfo);
 void cgroup_mounts_free(struct cgroup_mounts *mounts);
 
 /* Mount point of a hierarchy by subsys_id or CGROUP_HIERARCHY_V2; -ENOENT if it is not mounted. */
-int cgroup_mount_of(int subsys_id, char directory[PATH_MAX]);
+struct types;
+int cgroup_mount_of(const struct types *types, int subsys_id, char directory[PATH_MAX]);
 
 #endif /* LOCKLINE_CGROUP_MOUNTS_H */

@@ -193,7 +193,7 @@ const char *cgroup_path(struct cgroup_paths *paths, __u64 id)
 	return err ? "" : remember(paths, id, path);
 }
 
-int cgroup_paths_open(struct cgroup_paths **out, int subsys_id)
+int cgroup_paths_open(struct cgroup_paths **out, const struct types *types, int subsys_id)
 {
 	struct cgroup_paths *paths = calloc(1, sizeof(*paths));
 	struct stat root;
@@ -203,7 +203,7 @@ int cgroup_paths_open(struct cgroup_paths **out, int subsys_id)
 		return -ENOMEM;
 	paths->by_handle = true;
 	paths->mount_fd = -1;
-	if (!cgroup_mount_of(subsys_id, paths->mount))
+	if (!cgroup_mount_of(types, subsys_id, paths->mount))
 		paths->mount_fd = open(paths->mount, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	paths->mount_length = strlen(paths->mount);
 	if (paths->mount_fd < 0)

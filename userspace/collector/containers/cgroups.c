@@ -10,11 +10,10 @@
 #include <sys/vfs.h>
 #include <linux/magic.h>
 
-#include <bpf/btf.h>
-
 #include "containers/cgroup_mounts.h"
 #include "containers/cgroups.h"
 #include "cli/message.h"
+#include "names/btf_members.h"
 #include "base/values.h"
 
 /* Below a mount, with a leading "/" and no trailing one; "" names the mount itself. */
@@ -42,28 +41,18 @@ static const char *below(const char *mount, const char *directory)
 }
 
 /* enum cgroup_subsys_id depends on what the kernel was built with. */
-static int subsys_id(const char *controller)
+static int subsys_id(const struct types *types, const char *controller)
 {
-	struct btf *btf = btf__load_vmlinux_btf();
-	const struct btf_type *type;
 	char wanted[64];
-	int id, found = -ENOENT;
+	__s64 id;
 
-	if (!btf)
-		return -errno;
 	/* the block controller has kept its old name on v1 */
 	snprintf(wanted, sizeof(wanted), "%s_cgrp_id", strcmp(controller, "blkio") ? controller : "io");
-	id = btf__find_by_name_kind(btf, "cgroup_subsys_id", BTF_KIND_ENUM);
-	type = id > 0 ? btf__type_by_id(btf, id) : NULL;
-	for (int i = 0; type && i < btf_vlen(type); i++)
-		if (!strcmp(btf__name_by_offset(btf, btf_enum(type)[i].name_off), wanted))
-			found = btf_enum(type)[i].val;
-	btf__free(btf);
-	return found;
+	return types && types_enumerator(types, "cgroup_subsys_id", wanted, &id) ? id : -ENOENT;
 }
 
-static int fill(struct cgroup_target *out, const struct cgroup_mount *mount, const char *directory,
-		const char *argument)
+static int fill(struct cgroup_target *out, const struct cgroup_mount *mount, const struct types *types,
+		const char *directory, const char *argument)
 {
 	char shown[VALUE_SHOWN];
 	struct stat stat_of;
@@ -90,7 +79,7 @@ static int fill(struct cgroup_target *out, const struct cgroup_mount *mount, con
 			show(argument, shown));
 		return -EINVAL;
 	}
-	out->subsys_id = subsys_id(mount->controller);
+	out->subsys_id = subsys_id(types, mount->controller);
 	if (out->subsys_id < 0) {
 		message("-G %s: the kernel's BTF does not say which number this controller has: %s",
 			show(argument, shown), mount->controller);
@@ -99,7 +88,8 @@ static int fill(struct cgroup_target *out, const struct cgroup_mount *mount, con
 	return 0;
 }
 
-static int resolve_absolute(const struct cgroup_mounts *mounts, const char *argument, struct cgroup_target *out)
+static int resolve_absolute(const struct cgroup_mounts *mounts, const struct types *types, const char *argument,
+			    struct cgroup_target *out)
 {
 	char directory[PATH_MAX], shown[VALUE_SHOWN];
 	const struct cgroup_mount *best = NULL;
@@ -119,7 +109,7 @@ static int resolve_absolute(const struct cgroup_mounts *mounts, const char *argu
 		message("-G %s: not below a cgroup mount; see `grep cgroup /proc/self/mounts`", show(argument, shown));
 		return -EINVAL;
 	}
-	return fill(out, best, directory, argument);
+	return fill(out, best, types, directory, argument);
 }
 
 static bool has_controller(const struct cgroup_mount *mount, const char *name, size_t length)
@@ -136,7 +126,8 @@ static bool has_controller(const struct cgroup_mount *mount, const char *name, s
 	return false;
 }
 
-static int resolve_relative(const struct cgroup_mounts *mounts, const char *argument, struct cgroup_target *out)
+static int resolve_relative(const struct cgroup_mounts *mounts, const struct types *types, const char *argument,
+			    struct cgroup_target *out)
 {
 	const char *colon = strchr(argument, ':'), *path = argument;
 	char joined[PATH_MAX], directory[PATH_MAX], shown[VALUE_SHOWN];
@@ -156,14 +147,14 @@ static int resolve_relative(const struct cgroup_mounts *mounts, const char *argu
 		if (join(joined, mount->directory, path) || !realpath(joined, directory) ||
 		    !below(mount->directory, directory))
 			continue;
-		return fill(out, mount, directory, argument);
+		return fill(out, mount, types, directory, argument);
 	}
 	message("-G %s: no such cgroup; give its path below a mount as in system.slice, or its directory",
 		show(argument, shown));
 	return -ENOENT;
 }
 
-int cgroup_resolve(const char *argument, struct cgroup_target *out)
+int cgroup_resolve(const struct types *types, const char *argument, struct cgroup_target *out)
 {
 	struct cgroup_mounts mounts;
 	int err = cgroup_mounts_read(&mounts);
@@ -174,9 +165,9 @@ int cgroup_resolve(const char *argument, struct cgroup_target *out)
 		message("-G: no cgroup hierarchy is mounted here; mount one, as in `mount -t cgroup2 none "
 			"/sys/fs/cgroup`");
 	else if (*argument == '/' && access(argument, F_OK) == 0)
-		err = resolve_absolute(&mounts, argument, out);
+		err = resolve_absolute(&mounts, types, argument, out);
 	else
-		err = resolve_relative(&mounts, argument, out);
+		err = resolve_relative(&mounts, types, argument, out);
 	cgroup_mounts_free(&mounts);
 	return err;
 }
@@ -194,7 +185,7 @@ static bool is_divided(const char *directory)
 	return divided;
 }
 
-int cgroup_hierarchy(void)
+int cgroup_hierarchy(const struct types *types)
 {
 	struct cgroup_mounts mounts;
 	int found = CGROUP_HIERARCHY_V2;
@@ -210,7 +201,7 @@ int cgroup_hierarchy(void)
 			break;
 		if (!mounts.mounts[i].controller[0])
 			continue;
-		id = subsys_id(mounts.mounts[i].controller);
+		id = subsys_id(types, mounts.mounts[i].controller);
 		if (id >= 0) {
 			found = id;
 			break;
@@ -220,7 +211,7 @@ int cgroup_hierarchy(void)
 	return found;
 }
 
-int cgroup_mount_of(int subsys, char directory[PATH_MAX])
+int cgroup_mount_of(const struct types *types, int subsys, char directory[PATH_MAX])
 {
 	struct cgroup_mounts mounts;
 	int err = cgroup_mounts_read(&mounts);
@@ -232,7 +223,7 @@ int cgroup_mount_of(int subsys, char directory[PATH_MAX])
 		const struct cgroup_mount *mount = &mounts.mounts[i];
 
 		if (mount->v2 ? subsys != CGROUP_HIERARCHY_V2
-			      : !mount->controller[0] || subsys_id(mount->controller) != subsys)
+			      : !mount->controller[0] || subsys_id(types, mount->controller) != subsys)
 			continue;
 		snprintf(directory, PATH_MAX, "%s", mount->directory);
 		err = 0;

@@ -10,6 +10,9 @@
 
 #define CGROUP_HIERARCHY_V2 (-1)
 
+/* The kernel's, which tell the numbers of v1's controllers; NULL: it has none to tell. */
+struct types;
+
 /* What the programs compare: the cgroup itself and all below it. */
 struct cgroup_target {
 	bool v2;             /* task->cgroups->dfl_cgrp; else task->cgroups->subsys[subsys_id]->cgroup */
@@ -25,19 +28,19 @@ struct cgroup_target {
  * line on stderr says why: -ENOENT, -EINVAL (not a cgroup's directory, or a v1
  * hierarchy without a controller), or what the kernel said.
  */
-int cgroup_resolve(const char *argument, struct cgroup_target *out);
+int cgroup_resolve(const struct types *types, const char *argument, struct cgroup_target *out);
 
 /*
  * The hierarchy that tells waiters apart when no -G chooses one: v2 if it is
  * mounted and divided, else the first v1 controller's that is divided; in
  * doubt v2.  A subsys_id or CGROUP_HIERARCHY_V2.
  */
-int cgroup_hierarchy(void);
+int cgroup_hierarchy(const struct types *types);
 
 /* id -> path in one hierarchy; bounded memory. */
 struct cgroup_paths;
 
-int cgroup_paths_open(struct cgroup_paths **out, int subsys_id);
+int cgroup_paths_open(struct cgroup_paths **out, const struct types *types, int subsys_id);
 void cgroup_paths_close(struct cgroup_paths *paths);
 /* "" if it is gone or was never to be seen; valid until the next call. */
 const char *cgroup_path(struct cgroup_paths *paths, __u64 id);

@@ -96,6 +96,17 @@ static bool in_use(const char *path)
 	return busy;
 }
 
+int output_file_check(const char *path)
+{
+	char *resolved = NULL;
+	int err = resolve(path, &resolved);
+
+	if (!err && in_use(resolved))
+		err = -EBUSY;
+	free(resolved);
+	return err;
+}
+
 int output_file_create(struct output_file *file, const char *path)
 {
 	int err;

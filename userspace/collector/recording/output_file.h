@@ -12,6 +12,8 @@ struct output_file {
 	bool moved;   /* an earlier recording waits as PATH.previous */
 };
 
+/* As output_file_create() would say at once; changes nothing.  That the disk is full or read-only, only that tells. */
+int output_file_check(const char *path);
 /* Mode 0600.  -EEXIST: neither a file nor nothing; -EBUSY: another collector writes it. */
 int output_file_create(struct output_file *file, const char *path);
 /* As PATH.part; an earlier file stays until output_file_publish(). */

@@ -89,6 +89,23 @@ static int note_journal(void *argument, sqlite3 *db, const char *schema, int fra
 	return SQLITE_OK;
 }
 
+/* Why there can be no recording of this name. */
+static int refused(const char *path, int err)
+{
+	if (err)
+		message("cannot write %s: %s; choose another place with -o", path,
+			err == -EBUSY    ? "another lockline is recording to it"
+			: err == -EEXIST ? "it exists and is not a recording"
+			: err == -ELOOP  ? "it is a symbolic link, and lockline does not follow links"
+					 : strerror(-err));
+	return err;
+}
+
+int recording_check(const char *path)
+{
+	return refused(path, output_file_check(path));
+}
+
 static int create(struct recording **out, const char *path, bool whole)
 {
 	struct recording *recording = calloc(1, sizeof(*recording));
@@ -101,14 +118,8 @@ static int create(struct recording **out, const char *path, bool whole)
 	err = !recording->path ? -ENOMEM
 	      : whole          ? output_file_create_beside(&recording->file, path)
 			       : output_file_create(&recording->file, path);
-	if (err) {
-		message("cannot write %s: %s; choose another place with -o", path,
-			err == -EBUSY    ? "another lockline is recording to it"
-			: err == -EEXIST ? "it exists and is not a recording"
-			: err == -ELOOP  ? "it is a symbolic link, and lockline does not follow links"
-					 : strerror(-err));
+	if (refused(path, err))
 		goto out;
-	}
 	err = (whole ? write_empty(recording) : shm_pages_guard()) ?: open_database(recording);
 	if (err)
 		goto out;

@@ -39,6 +39,8 @@ static inline struct recorded_integer recorded(__s64 value)
 	return (struct recorded_integer){.value = value, .known = true};
 }
 
+/* Before what takes long: whether there can be a recording of that name.  A refusal has been told. */
+int recording_check(const char *path);
 /* A recording that is there is put aside; mode 0600. */
 int recording_create(struct recording **out, const char *path);
 /*

@@ -133,7 +133,7 @@ static int open_analysis(struct session *session)
 
 	if (!err && (session->options->user_stacks || subsystems_name_user_code(&session->plan)))
 		err = naming_queue_open(&session->naming, USER_PROCESSES);
-	err = err ?: cgroup_paths_open(&session->cgroups, session->hierarchy);
+	err = err ?: cgroup_paths_open(&session->cgroups, session->types, session->hierarchy);
 	err = err ?: containers_open(&session->containers, "/");
 	session->stacks = (struct stacks){
 		.recording = session->recording,
@@ -168,7 +168,7 @@ static int choose_cgroup(struct session *session)
 			return err;
 		cgroup = directory;
 	}
-	return cgroup ? cgroup_resolve(cgroup, &session->cgroup) : 0;
+	return cgroup ? cgroup_resolve(session->types, cgroup, &session->cgroup) : 0;
 }
 
 static int open_session(struct session *session)
@@ -176,8 +176,14 @@ static int open_session(struct session *session)
 	const struct options *options = session->options;
 	int err = catch_signals(session);
 
-	if (!err)
-		err = symbols_open(&session->symbols);
+	/* What needs nothing of the kernel comes first: a slip in the command line is told at once. */
+	err = err ?: session_check_namespace(options);
+	err = err ?: session_check_processes(options);
+	err = err ?: session_end_with(options);
+	err = err ?: recording_check(options->output);
+	if (err)
+		return err;
+	err = symbols_open(&session->symbols);
 	if (err) {
 		message("cannot read the kernel's symbols: %s", strerror(-err));
 		return err;
@@ -185,14 +191,11 @@ static int open_session(struct session *session)
 	session->ground.symbols = session->symbols;
 	err = plan_make(&session->plan, options, session->symbols, &session->types);
 	err = err ?: check_plan(session);
-	err = err ?: session_check_namespace(options);
-	err = err ?: session_check_processes(options);
-	err = err ?: session_end_with(options);
 	err = err ?: choose_cgroup(session);
 	err = err ?: lock_filter_make(&session->lock_filter, options, session->symbols);
 	if (err)
 		return err;
-	session->hierarchy = !session->cgroup.id  ? cgroup_hierarchy()
+	session->hierarchy = !session->cgroup.id  ? cgroup_hierarchy(session->types)
 			     : session->cgroup.v2 ? CGROUP_HIERARCHY_V2
 						  : session->cgroup.subsys_id;
 	err = sizing_for_options(options, &session->plan, &session->sizing);
