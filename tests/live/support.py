@@ -16,7 +16,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self, TypeVar
@@ -303,8 +303,14 @@ class Recording:
         self.close()
 
 
+# A load that wants all CPUs leaves them to who looks at it: the looking ends sooner, and with it the load.
+LOAD_NICE = 10
+
+
 @contextmanager
-def running(*command: str | Path, cwd: Path | None = None) -> Iterator[subprocess.Popen[bytes]]:
+def running(
+    *command: str | Path, cwd: Path | None = None, nice: int = LOAD_NICE, end: signal.Signals = signal.SIGTERM
+) -> Iterator[subprocess.Popen[bytes]]:
     """A load in a process group of its own, ended with all that it started."""
     process = subprocess.Popen(
         command,
@@ -313,18 +319,32 @@ def running(*command: str | Path, cwd: Path | None = None) -> Iterator[subproces
         stderr=subprocess.DEVNULL,
         cwd=cwd,
         process_group=0,
+        preexec_fn=lambda: os.nice(nice) and None,
     )
     try:
         yield process
     finally:
         try:
-            os.killpg(process.pid, signal.SIGTERM)
+            os.killpg(process.pid, end)
             process.wait(10)
         except subprocess.TimeoutExpired:
             os.killpg(process.pid, signal.SIGKILL)
             process.wait(DEADLINE_S)
         except ProcessLookupError:
             process.wait(DEADLINE_S)
+
+
+def planted(
+    command: tuple[str, ...], directory: Path, nice: int = LOAD_NICE
+) -> AbstractContextManager[subprocess.Popen[bytes]]:
+    """One of build/workloads, or another program, that may be stopped or frozen: killed at its end.
+
+    Unlike those of the laboratory (incidents/cases.py) it has no session of its own, which the kernel would give as
+    many CPUs as all tests together.
+    """
+    path = TOP / "build" / "workloads" / command[0]
+    program = path if path.exists() else command[0]
+    return running(program, *command[1:], cwd=directory, nice=nice, end=signal.SIGKILL)
 
 
 def bpf_objects(kind: str) -> set[int]:

@@ -17,6 +17,8 @@ import pytest
 from support import Collector, Recording, Workload, running, wait_for
 
 ENOUGH = 50_000
+# Threads by kind of lock_load: most waits of those who hand over are for run queues, and these are many in little time.
+LOADS = {"futex": 2, "hand-over": 4, "ptrace": 1, "directory": 2}
 
 # Flags of lock:contention_begin by the kind that they mean.
 KINDS = {
@@ -48,17 +50,16 @@ def last_counts(counter: Workload) -> dict[str, Any]:
 
 
 def test_every_begin_is_accounted_for(live: Path, recording: Path, tmp_path: Path) -> None:
-    for tool in ("stress-ng", "perf"):
-        if not shutil.which(tool):
-            pytest.skip(f"{tool} is not installed")
+    if not shutil.which("perf"):
+        pytest.skip("perf is not installed")
     outer = Workload(live, "wait_counter")
     with Collector(live, recording, "-a") as collector:
         inner = Workload(live, "wait_counter")
         with ExitStack() as load:
-            load.enter_context(running("stress-ng", "--futex", "4", cwd=tmp_path))
-            load.enter_context(running("stress-ng", "--ptrace", "4", cwd=tmp_path))
+            for kind, threads in LOADS.items():
+                load.enter_context(running(live / "workloads" / "lock_load", kind, str(threads), cwd=tmp_path))
             load.enter_context(
-                running("sh", "-c", "while :; do perf bench sched messaging -g 2 -l 200; done", cwd=tmp_path)
+                running("sh", "-c", "while :; do perf bench sched messaging -g 1 -l 200; done", cwd=tmp_path)
             )
             wait_for(lambda: inner.do("read")["begins"] >= ENOUGH, f"{ENOUGH} waits of the load")
         inside = last_counts(inner)

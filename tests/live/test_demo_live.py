@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from incidents.cases import running
 from lockline.cli import main as cli
+from support import planted
 
 pytestmark = pytest.mark.usefixtures("live")
 
@@ -25,7 +25,7 @@ def test_the_demo(tmp_path: Path, capsys: pytest.CaptureFixture[str], beside: tu
     """Beside twelve processes with one file, or 24 threads in one directory: these wait more."""
     with ExitStack() as stack:
         if beside:
-            stack.enter_context(running(beside, tmp_path))
+            stack.enter_context(planted(beside, tmp_path, nice=19))
         code = cli.main(["demo", "-d", "4"])
     captured = capsys.readouterr()
     text = " ".join(captured.out.split())

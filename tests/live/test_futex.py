@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from incidents.cases import running as incident
 from lockline.analysis.futex import CONDITION, LOCK, NONE, POLL, SEMAPHORE, FutexWaits, read_futexes
 from lockline.analysis.selection import Selection
 from lockline.analysis.user_evidence import RWLOCK
@@ -17,7 +16,7 @@ from lockline.cli.why_counters import descendants_of
 from lockline.recording.reader import open_recording
 from lockline.rules import find_all
 from lockline.rules.report import make_report
-from support import DEADLINE_S, Collector, Recording, Workload, running, wait_for
+from support import DEADLINE_S, Collector, Recording, Workload, planted, running, wait_for
 from told import Told, told
 
 ROUNDS = 20
@@ -460,7 +459,7 @@ def test_a_lock_whose_holder_waits_for_another_one(live: Path, recording: Path, 
     """Four threads wait for the first mutex, and one at a time for the second: that one is to blame for all of it."""
     query = "SELECT sum(looks) FROM futex_holder JOIN futex ON id = futex WHERE name = 'first_mutex'"
     with (
-        incident(("incidents", "lock-chain", "5"), tmp_path) as load,
+        planted(("incidents", "lock-chain", "5"), tmp_path) as load,
         collecting(live, recording, load.pid),
         Recording(recording) as result,
     ):
@@ -479,7 +478,7 @@ def test_a_lock_whose_holder_waits_for_another_one(live: Path, recording: Path, 
 
 
 def test_a_mutex_of_several_processes_whose_holder_is_stopped(live: Path, recording: Path, tmp_path: Path) -> None:
-    with incident(("incidents", "stopped", "5"), tmp_path) as load:
+    with planted(("incidents", "stopped", "5"), tmp_path) as load:
         children = wait_for(lambda: five if len(five := descendants_of((load.pid,), 9)) == 5 else (), "processes")
 
         def stopped() -> list[int]:

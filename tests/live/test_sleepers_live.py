@@ -7,9 +7,8 @@ from typing import Any
 
 import pytest
 
-from incidents.cases import running
 from lockline.cli import main as cli
-from support import Collector, Recording, wait_for
+from support import Collector, Recording, planted, wait_for
 
 
 def recorded(build: Path, output: Path, pid: int, capsys: pytest.CaptureFixture[str], looks: int = 4) -> dict[str, Any]:
@@ -29,7 +28,7 @@ def test_waiting_that_no_tracepoint_sees(
     live: Path, recording: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], kind: str
 ) -> None:
     """One of five processes has it for most of the time, and the four others wait."""
-    with running(("incidents", kind, "5"), tmp_path) as load:
+    with planted(("incidents", kind, "5"), tmp_path) as load:
         report = recorded(live, recording, load.pid, capsys)
     assert report["answer"]["kind"] == "other locks"
     asleep = report["sleepers"]["asleep"]
@@ -43,7 +42,7 @@ def test_waiting_that_no_tracepoint_sees(
 def test_a_program_that_hardly_runs(
     live: Path, recording: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with running(("incidents", "idle", "4"), tmp_path) as load:
+    with planted(("incidents", "idle", "4"), tmp_path) as load:
         report = recorded(live, recording, load.pid, capsys)
     sleepers = report["sleepers"]
     assert report["answer"]["kind"] == "negligible"
@@ -58,7 +57,7 @@ def test_a_program_that_hardly_runs(
 def test_all_tasks(live: Path, recording: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Without -p every process of the machine may be looked at; this load is one of them."""
     query = "SELECT count(*) FROM file_lock_wait WHERE file = ?"
-    with running(("incidents", "file-lock", "5"), tmp_path), Collector(live, recording) as collector:
+    with planted(("incidents", "file-lock", "5"), tmp_path), Collector(live, recording) as collector:
         with Recording(recording) as result:
             wait_for(lambda: result.number(query, str(tmp_path / "incident.lock")), "wait for the file")
         collector.stop()

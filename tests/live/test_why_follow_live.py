@@ -11,10 +11,9 @@ from typing import Any
 
 import pytest
 
-from incidents.cases import running
 from lockline.cli import main as cli
 from schemas import validator_of
-from support import TOP, wait_for
+from support import TOP, planted, wait_for
 
 pytestmark = pytest.mark.usefixtures("live")
 
@@ -34,7 +33,7 @@ def test_one_cause_ends_and_another_begins(tmp_path: Path, capsys: pytest.Captur
     printed, said, kept = tmp_path / "printed", tmp_path / "said", tmp_path / "kept.data"
     scratch = tmp_path / "scratch"
     scratch.mkdir()
-    with running(("switched", "another", "4"), tmp_path) as load, printed.open("wb") as out, said.open("wb") as errors:
+    with planted(("switched", "another", "4"), tmp_path) as load, printed.open("wb") as out, said.open("wb") as errors:
         command = ["why", "--follow", "--format", "json", "-p", str(load.pid), "-d", "8", "-o", str(kept)]
         follower = subprocess.Popen(
             [sys.executable, "-m", "lockline", *command, "--max-overhead", "50%"],
@@ -89,7 +88,7 @@ def test_sigterm_tells_the_story_of_a_machine(tmp_path: Path, capsys: pytest.Cap
     """Of the whole machine, whose causes are not ours alone: SIGTERM ends it as Ctrl-C does."""
     page, said, kept, scratch = (tmp_path / name for name in ("page.html", "said", "kept.data", "scratch"))
     scratch.mkdir()
-    with running(("switched", "another", "4"), tmp_path), said.open("wb") as errors:
+    with planted(("switched", "another", "4"), tmp_path), said.open("wb") as errors:
         command = ["why", "-a", "--follow", "-d", "8", "--html", str(page), "-o", str(kept)]
         follower = subprocess.Popen(
             [sys.executable, "-m", "lockline", *command, "--max-overhead", "50%"],

@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 
 from cgroups import cgroup, cgroup_mounts
-from incidents.cases import running
 from lockline.cli import main as cli
 from lockline.cli.why_counters import descendants_of, text_of
 from lockline.cli.why_sleeps import look_at_sleeps
@@ -20,7 +19,7 @@ from lockline.cli.why_still import stopped_now
 from lockline.investigation.model import Target
 from lockline.investigation.running import worth_telling
 from lockline.investigation.stops import Standing
-from support import wait_for, why
+from support import planted, wait_for, why
 
 pytestmark = pytest.mark.usefixtures("live")
 
@@ -34,7 +33,7 @@ def wait_for_children(pid: int, number: int) -> tuple[int, ...]:
 def test_a_program_that_sleeps_with_its_mutex_held(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Waits of 2 ms are the sleep's, whatever else the machine does: threads of the program hardly run."""
     kept = tmp_path / "kept.data"
-    with running(("incidents", "sleep-in-section", "4"), tmp_path) as load:
+    with planted(("incidents", "sleep-in-section", "4"), tmp_path) as load:
         story = why(tmp_path, "-p", str(load.pid), "-d", "10", "-o", str(kept))
     verdict = story["verdict"]
     assert verdict["kind"] == "cause"
@@ -61,7 +60,7 @@ def test_a_control_group_is_asked_about(tmp_path: Path) -> None:
         pytest.skip("no cgroup hierarchy is mounted")
     with (
         cgroup(next(iter(mounts.values()))) as directory,
-        running(("incidents", "sleep-in-section", "4"), tmp_path) as load,
+        planted(("incidents", "sleep-in-section", "4"), tmp_path) as load,
     ):
         (directory / "cgroup.procs").write_text(str(load.pid))
         story = why(tmp_path, "-G", str(directory), "-d", "10")
@@ -85,7 +84,7 @@ def test_a_chain_of_locks_ends_at_the_sleep(tmp_path: Path, capsys: pytest.Captu
         first = story["wait_graph"]["ends"][0]
         return list(first["path"]) if first["kind"] == "sleep" else []
 
-    with running(("incidents", "lock-chain", "5"), tmp_path) as load:
+    with planted(("incidents", "lock-chain", "5"), tmp_path) as load:
         path = wait_for(found, "way to the sleep")
     locks = [name for name in path if name.endswith("_mutex") and not name.startswith("the holder")]
     assert locks == ["first_mutex", "second_mutex"]
@@ -107,7 +106,7 @@ def test_a_chain_goes_on_through_a_lock_of_the_kernel(tmp_path: Path) -> None:
         path = " ".join(story["wait_graph"]["ends"][0]["path"]) if story["wait_graph"]["ends"] else ""
         return story if "session_mutex" in path and "i_rwsem" in path else {}
 
-    with running(("incidents", "page-chain", "5"), tmp_path) as load:
+    with planted(("incidents", "page-chain", "5"), tmp_path) as load:
         story = wait_for(found, "way through the file's lock")
     path = story["wait_graph"]["ends"][0]["path"]
     assert path[:2] == ["session_mutex", "the holder of session_mutex"]
@@ -119,7 +118,7 @@ def test_a_chain_goes_on_through_a_lock_of_the_kernel(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("name", "kind"), [("file-lock", "file-lock"), ("semaphore", "semaphore")])
 def test_locks_of_files_and_semaphores(name: str, kind: str, tmp_path: Path) -> None:
     """One of five processes has it for most of the time, and the four others wait."""
-    with running(("incidents", name, "5"), tmp_path) as load:
+    with planted(("incidents", name, "5"), tmp_path) as load:
         children = wait_for_children(load.pid, 5)
         seen = look_at_sleeps(Target(("-p", str(load.pid)), ""), 2)
     assert seen.all_of_them
@@ -146,7 +145,7 @@ def test_locks_of_files_and_semaphores(name: str, kind: str, tmp_path: Path) -> 
 )
 def test_threads_that_wait_on_cpus(name: str, kind: str, function: str, caller: str, tmp_path: Path) -> None:
     """The threads of each do little else; on a busy machine they have less of the CPUs, and fewer samples."""
-    with running(("incidents", name, "4"), tmp_path) as load:
+    with planted(("incidents", name, "4"), tmp_path, nice=0) as load:
         seen, every = look_at_spins(Target(("-p", str(load.pid)), ""), 2)
     assert every >= seen.samples > 50
     most = seen.spins[0]
@@ -168,7 +167,10 @@ def test_threads_that_wait_on_cpus(name: str, kind: str, function: str, caller: 
 @pytest.mark.alone
 def test_threads_that_yield_are_found_on_a_machine_that_is_short_of_cpus(tmp_path: Path) -> None:
     """Beside sixteen that compute they hardly run, and few samples of running threads meet them."""
-    with running(("incidents", "compute", "16"), tmp_path), running(("incidents", "yield-lock", "4"), tmp_path) as load:
+    with (
+        planted(("incidents", "compute", "16"), tmp_path),
+        planted(("incidents", "yield-lock", "4"), tmp_path) as load,
+    ):
         told = wait_for(lambda: worth_telling(look_at_spins(Target(("-p", str(load.pid)), ""), 2)[0]), "yields")
     assert [(one.kind, one.tgid, one.caller) for one in told] == [("yield", load.pid, "yield_lock")]
     assert told[0].switches > 0
@@ -177,14 +179,14 @@ def test_threads_that_yield_are_found_on_a_machine_that_is_short_of_cpus(tmp_pat
 @pytest.mark.alone
 @pytest.mark.parametrize("name", ["compute", "long-section", "idle"])
 def test_threads_that_work_or_sleep_do_not_wait_on_cpus(name: str, tmp_path: Path) -> None:
-    with running(("incidents", name, "4"), tmp_path) as load:
+    with planted(("incidents", name, "4"), tmp_path) as load:
         seen, _ = look_at_spins(Target(("-p", str(load.pid)), ""), 1)
     assert not worth_telling(seen)
 
 
 @pytest.mark.alone
 def test_threads_that_poll_for_a_lock_are_counted(tmp_path: Path) -> None:
-    with running(("incidents", "poll-lock", "3"), tmp_path) as load:
+    with planted(("incidents", "poll-lock", "3"), tmp_path) as load:
         # On a busy machine a thread is ready to run, and seldom seen asleep.
         (naps,) = wait_for(lambda: look_at_sleeps(Target(("-p", str(load.pid)), ""), 1).naps, "naps")
     assert (naps.tgid, naps.comm) == (load.pid, "incidents")
@@ -194,9 +196,9 @@ def test_threads_that_poll_for_a_lock_are_counted(tmp_path: Path) -> None:
 def test_a_lock_that_is_left_to_who_started_its_taker(tmp_path: Path) -> None:
     """`flock 9` in a shell script takes the lock and ends: the script has it, by the file that is open there."""
     script = "exec 9>job.lock; flock 9; while :; do sleep 1; done"
-    with running(("sh", "-c", script), tmp_path) as first:
+    with planted(("sh", "-c", script), tmp_path) as first:
         wait_for(lambda: "sleep" in _children_of(first.pid), "holder")
-        with running(("sh", "-c", script), tmp_path) as second:
+        with planted(("sh", "-c", script), tmp_path) as second:
             wait_for(lambda: "flock" in _children_of(second.pid), "waiter")
             seen = look_at_sleeps(Target(("-p", str(second.pid)), ""), 1)
     (lock,) = seen.blocked
@@ -220,7 +222,7 @@ def standing_of(load_pid: int, threads: int) -> Standing:
 
 def test_a_mutex_whose_owner_has_ended(tmp_path: Path) -> None:
     """One of four processes took the mutex in their shared memory, and ended."""
-    with running(("incidents", "orphaned", "4"), tmp_path) as load:
+    with planted(("incidents", "orphaned", "4"), tmp_path) as load:
         wait_for_children(load.pid, 4)
         found = standing_of(load.pid, 3)
         assert (found.kind, found.gone, found.function) == ("mutex", True, "orphaned_once")
@@ -231,7 +233,7 @@ def test_a_mutex_whose_owner_has_ended(tmp_path: Path) -> None:
 
 
 def test_who_runs_an_initialiser_that_does_not_end(tmp_path: Path) -> None:
-    with running(("incidents", "once", "4"), tmp_path) as load:
+    with planted(("incidents", "once", "4"), tmp_path) as load:
         found = standing_of(load.pid, 3)
     assert found.kind == "once"
     assert found.owner not in (0, load.pid)
@@ -239,20 +241,20 @@ def test_who_runs_an_initialiser_that_does_not_end(tmp_path: Path) -> None:
 
 
 def test_a_semaphore_that_was_not_given_back_is_no_proof(tmp_path: Path) -> None:
-    with running(("incidents", "leaked-semaphore", "4"), tmp_path) as load:
+    with planted(("incidents", "leaked-semaphore", "4"), tmp_path) as load:
         found = standing_of(load.pid, 3)
     assert (found.kind, found.function) == ("semaphore", "leak_semaphore")
 
 
 def test_threads_at_a_condition_variable_stand_for_nothing(tmp_path: Path) -> None:
-    with running(("incidents", "pool", "4"), tmp_path) as load:
+    with planted(("incidents", "pool", "4"), tmp_path) as load:
         assert look_at_sleeps(Target(("-p", str(load.pid)), ""), 1).standing == ()
 
 
 @pytest.mark.alone
 def test_a_process_that_is_stopped(tmp_path: Path) -> None:
     """The first step tells, and the last one: it runs again."""
-    with running(("incidents", "compute", "2"), tmp_path) as load:
+    with planted(("incidents", "compute", "2"), tmp_path) as load:
         assert stopped_now((load.pid,)) == ()
         os.kill(load.pid, signal.SIGSTOP)
         wait_for(lambda: stopped_now((load.pid,)), "stop")
@@ -266,7 +268,7 @@ def test_a_process_that_is_stopped(tmp_path: Path) -> None:
 
 def test_a_lock_of_an_open_file_names_who_has_it(tmp_path: Path) -> None:
     """F_OFD_SETLKW: /proc/locks names no process, so who has the file open with a lock does."""
-    with running(("incidents", "open-file-lock", "4"), tmp_path) as load:
+    with planted(("incidents", "open-file-lock", "4"), tmp_path) as load:
         children = wait_for_children(load.pid, 4)
         seen = wait_for(
             lambda: [one for one in look_at_sleeps(Target(("-p", str(load.pid)), ""), 1).blocked if one.holder],
@@ -278,7 +280,7 @@ def test_a_lock_of_an_open_file_names_who_has_it(tmp_path: Path) -> None:
 
 def test_a_lock_of_a_file_is_the_cause(tmp_path: Path) -> None:
     """Of the process that is named, and of those that it has forked before."""
-    with running(("incidents", "file-lock", "5"), tmp_path) as load:
+    with planted(("incidents", "file-lock", "5"), tmp_path) as load:
         wait_for_children(load.pid, 5)
         story = why(tmp_path, "-p", str(load.pid), "-d", "8")
     assert (story["verdict"]["kind"], story["verdict"]["cause"]) == ("cause", "file-lock")
@@ -287,7 +289,7 @@ def test_a_lock_of_a_file_is_the_cause(tmp_path: Path) -> None:
 
 
 def test_threads_that_wait_for_each_other_for_ever(tmp_path: Path) -> None:
-    with running(("incidents", "deadlock", "2"), tmp_path) as load:
+    with planted(("incidents", "deadlock", "2"), tmp_path) as load:
         story = why(tmp_path, "-p", str(load.pid), "-d", "10")
     assert (story["verdict"]["cause"], story["verdict"]["confidence"]) == ("deadlock", "high")
     assert story["verdict"]["ended"] == "proven"
@@ -296,7 +298,7 @@ def test_threads_that_wait_for_each_other_for_ever(tmp_path: Path) -> None:
 @pytest.mark.alone
 def test_a_program_without_locks_is_not_blamed_surely(tmp_path: Path) -> None:
     """An idle process: what is said is that nothing holds it back."""
-    with running(("incidents", "idle", "2"), tmp_path) as load:
+    with planted(("incidents", "idle", "2"), tmp_path) as load:
         story = why(tmp_path, "-p", str(load.pid), "-d", "8")
     assert story["verdict"]["kind"] == "nothing"
     assert {"totals", "futex"} <= {step["probe"] for step in story["steps"]}
