@@ -243,7 +243,10 @@ class Futexes:
 # A row without a process: of those that found no place, or of processes that have ended (docs/recording.md).
 _MANY = "the sum of many futexes: they had no row of their own, or their processes have ended"
 
-_KEPT_IDLE = "one thread waits here, and whoever has it waits for input; it has the locks of others in the same way: idle threads"
+_KEPT_IDLE = (
+    "one thread waits here, and whoever has the lock waits for input, with other locks at which one thread waits each:"
+    " idle threads"
+)
 
 
 def is_semaphore(total: rows.FutexTotal, calls: int) -> bool:

@@ -375,7 +375,9 @@ REMEDIES: Mapping[str, str] = {
     "find-tracer": "`grep TracerPid /proc/{tracee:id}/status` names the tracer: stop it, or trace less on this machine",
     "stop-tracer": "stop {tracer}, or trace less on this machine",
     "trace-less": "find out who traces (strace, debuggers, checkpointing) and trace less on this machine",
-    "wake-without-it": "release the lock before you signal the condition: else who is woken finds it taken, and sleeps again",
+    "wake-without-it": (
+        "release the lock before you signal the condition: else who is woken finds it taken, and sleeps again"
+    ),
     "wake-one": (
         "wake one thread where one can go on (pthread_cond_signal(), notify_one()), and unlock the mutex before that"
     ),
