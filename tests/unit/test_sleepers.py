@@ -12,7 +12,7 @@ from lockline.analysis.model import Report
 from lockline.analysis.sleep_functions import is_input
 from lockline.analysis.sleepers import Sleepers
 from lockline.base.text import Style, width
-from lockline.render import screen
+from lockline.render import screen, signals
 from lockline.render.screen_sleepers import why_command
 from rule_cases import MS, SPINLOCK, Made
 
@@ -26,12 +26,14 @@ def report_of(
     sleepers: Sequence[tuple[int, str, str, int]],
     files: Sequence[tuple[Any, ...]] = (),
     waits: int = 1,
+    futex: str = "off",
     **meta: object,
 ) -> Report:
     """A report of ten looks at so many threads; waits of 1 ms for a lock of the kernel."""
     looked_at = sum(seen for *_, seen in sleepers)
     facts = {"sleep_looks": 10, "sleep_threads": looked_at, "sleep_threads_looked_at": looked_at} if sleepers else {}
     recording = made(**{**facts, **meta})
+    recording.add("probe", "futex waits", futex, "", "", "")
     recording.lock(1, "tasklist_lock")
     recording.waits(1, SPINLOCK, MS, waits)
     for tgid, comm, function, seen in sleepers:
@@ -132,6 +134,13 @@ def test_much_waiting_in_the_kernel_stays_the_answer(made: Callable[..., Made]) 
     text = text_of(report)
     assert "One lock makes 100% of all lock waiting: tasklist_lock" in text
     assert "Besides, on average 0.5 threads (10 looks) of job (70) wait for a lock on a file" in text
+
+
+def test_futexes_of_which_nobody_waited_in_one_were_looked_at(made: Callable[..., Made]) -> None:
+    """An event loop that is at rest, recorded with --futex."""
+    report = report_of(made, IDLE, futex="on", **CHOSEN)
+    assert "Not looked at" not in text_of(report)
+    assert signals.futexes(report.futexes, Style()) == ["User space: no thread waited in a futex"]
 
 
 def test_a_chosen_process_that_hardly_ran_and_hardly_waited(made: Callable[..., Made]) -> None:

@@ -659,8 +659,16 @@ def _length_ns(recording: Recording) -> int:
     return max(end - begin, 0) if isinstance(begin, int) and isinstance(end, int) else 0
 
 
+# enum signal SIGNAL_FUTEX of the collector (kernel/signals.h).
+_SIGNAL = "futex waits"
+
+
+def _were_recorded(recording: Recording) -> bool:
+    return any(probe.signal == _SIGNAL and probe.state == "on" for probe in recording.table(rows.Probe))
+
+
 def read_futexes(recording: Recording, locks: Mapping[int, rows.Lock], window_ns: int | None = None) -> Futexes | None:
-    """The futexes of the whole run, which lasted window_ns (None: as the recording says); None if there are none.
+    """The futexes of the whole run, which lasted window_ns (None: as the recording says); None: nobody looked.
 
     Raises RecordingError if a histogram is damaged.
     """
@@ -669,7 +677,7 @@ def read_futexes(recording: Recording, locks: Mapping[int, rows.Lock], window_ns
     known |= {id_: row._replace(name="sched_yield()") for id_, row in known.items() if row.address == _YIELDS}
     totals = [row for row in recording.table(rows.FutexTotal) if row.futex in known and _possible(row)]
     if not totals:
-        return None
+        return Futexes((), ()) if _were_recorded(recording) else None
     semaphores = {row.futex: row.calls for row in recording.table(rows.FutexSemaphore)}
     found = []
     for total in totals:

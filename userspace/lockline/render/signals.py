@@ -153,12 +153,14 @@ def futexes(found: Futexes | None, style: Style, limit: int = FUTEXES) -> list[s
     """The section of the report; empty without recorded futexes."""
     if found is None:
         return []
+    if not found.futexes:
+        return ["User space: no thread waited in a futex"]
     sums = ", ".join(
         f"{nature} {duration(found.wait_ns(nature))}"
         for nature in NATURES
         if nature != NONE and any(futex.nature == nature for futex in found.futexes)
     )
-    lines = _wrapped(f"User space: waits in futexes ({sums or 'none'}; locks are contention, parked waits may be)")
+    lines = _wrapped(f"User space: waits in futexes ({sums}; locks are contention, parked waits may be)")
     columns = [
         Column("nature", 17, right=False),
         Column("waits", 7),
