@@ -20,7 +20,7 @@ from typing import Self
 
 import pytest
 
-from support import Collector, Recording, Workload, bpf_links, bpf_objects, running, wait_for
+from support import Collector, Recording, Workload, bpf_links, bpf_objects, planted, wait_for
 
 # How long a recording is stopped; more waits than the rings of the least memory hold.
 STOPPED_S = float(os.environ.get("LOCKLINE_STOPPED_S", "5"))
@@ -45,11 +45,10 @@ SYSCTLS = (
 
 
 @pytest.fixture
-def load(tmp_path: Path) -> Iterator[None]:
-    """Contention while a test runs."""
-    if not shutil.which("stress-ng"):
-        pytest.skip("stress-ng is not installed")
-    with running("stress-ng", "--futex", "2", cwd=tmp_path):
+def load(live: Path, tmp_path: Path) -> Iterator[None]:
+    """Contention while a test runs: threads that make files in one directory, and mostly rest."""
+    (tmp_path / "files").mkdir()
+    with planted(("incidents", "files-seldom", "16"), tmp_path / "files"):
         yield
 
 

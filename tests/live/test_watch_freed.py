@@ -10,6 +10,8 @@ from support import Collector, Recording, Workload, wait_for
 # What the lock's waits are, and what of its line is watched; of an eventfd a free object's link lies there too.
 KINDS = {"pipe": ("mutex%", "0-31"), "eventfd": ("spinlock", "8-15,32-39"), "socket": ("spinlock", "")}
 OTHERS = 2000
+# Of the threads that use the object: they need not keep both CPUs busy to wait for each other.
+REST_US = "500"
 
 
 @pytest.fixture(autouse=True)
@@ -58,7 +60,7 @@ def more_windows(path: Path) -> None:
 def test_an_object_that_is_closed(live: Path, recording: Path, tmp_path: Path, kind: str) -> None:
     """Objects of its kind come and go all the time; only when it goes itself that is said."""
     offsets = ("--offsets", KINDS[kind][1]) if KINDS[kind][1] else ()
-    with Workload(live, "reused_objects", kind) as workload:
+    with Workload(live, "reused_objects", kind, REST_US) as workload:
         workload.do("use 0")
         target = lock_in_use(live, workload, kind, tmp_path / "waits.lockline")
         options = ("-i", str(tmp_path / "waits.lockline"), target, "--full", *offsets)
@@ -82,7 +84,7 @@ def test_an_object_that_is_closed(live: Path, recording: Path, tmp_path: Path, k
 
 def test_one_that_lives_among_those_that_go(live: Path, recording: Path, tmp_path: Path) -> None:
     """Its neighbour is closed, and so are thousands of its kind."""
-    with Workload(live, "reused_objects", "eventfd") as workload:
+    with Workload(live, "reused_objects", "eventfd", REST_US) as workload:
         workload.do("use 1")
         target = lock_in_use(live, workload, "eventfd", tmp_path / "waits.lockline")
         options = ("-i", str(tmp_path / "waits.lockline"), target, "--full", "--offsets", KINDS["eventfd"][1])
@@ -96,7 +98,7 @@ def test_one_that_lives_among_those_that_go(live: Path, recording: Path, tmp_pat
 
 def test_seen_seldom(live: Path, recording: Path, tmp_path: Path) -> None:
     """At the default budget nearly all of it happens between windows: the list of free objects tells."""
-    with Workload(live, "reused_objects", "pipe") as workload:
+    with Workload(live, "reused_objects", "pipe", REST_US) as workload:
         workload.do("use 0")
         target = lock_in_use(live, workload, "pipe", tmp_path / "waits.lockline")
         options = ("-i", str(tmp_path / "waits.lockline"), target)

@@ -175,7 +175,7 @@ def test_mariadb_whose_clients_update_one_row(live: Path, servers: Servers, reco
 def test_mariadb_whose_clients_read_one_row(live: Path, servers: Servers, recording: Path) -> None:
     """Who only reads waits for no row."""
     server = servers.get("MariaDB")
-    reads = ["oltp_point_select" if word.startswith("oltp_") else word for word in server.load(CLIENTS, 500)]
+    reads = ["oltp_point_select" if word.startswith("oltp_") else word for word in server.load(CLIENTS, 100)]
     with Collector(live, recording, "--futex", "-p", str(server.pid)):
         subprocess.run(reads, stdout=subprocess.DEVNULL, check=True, timeout=600)
     assert of_make(report_of(recording), ROW_LOCK) == []

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * reused_objects pipe|eventfd|timerfd|socket: two long-lived objects of the kernel with a lock in each, and others of
- * the same kind that come and go.
+ * reused_objects pipe|eventfd|timerfd|socket [REST_US]: two long-lived objects of the kernel with a lock in each, and
+ * others of the same kind that come and go.  The threads rest for so long after some uses, where their number does not
+ * matter.
  *
  * "use N" has threads on CPU 0 and 1 contend for the lock of object N (0 or 1) until another one is named; "rest": for
  * none.  "reuse COUNT": each of these threads makes and closes COUNT further objects meanwhile.  "close N" closes
@@ -10,6 +11,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
@@ -24,6 +26,7 @@
 #define OBJECTS 2
 #define USES    1000 /* before "use" is answered */
 #define BYTES   512
+#define BURST   32 /* uses before a rest */
 
 struct object {
 	int fds[2]; /* -1: none */
@@ -94,6 +97,7 @@ static const struct kind kinds[] = {
 static const struct kind *kind;
 static struct object objects[OBJECTS];
 static int used = -1;
+static long rest_ns; /* 0: they do not */
 static __u64 rounds[THREADS], left[THREADS];
 
 static void make(struct object *object)
@@ -114,7 +118,7 @@ static void unmake(struct object *object)
 
 static void *run(void *argument)
 {
-	const struct timespec pause = {.tv_nsec = 100 * NSEC_PER_USEC};
+	const struct timespec pause = {.tv_nsec = 100 * NSEC_PER_USEC}, rest = {.tv_nsec = rest_ns};
 	long cpu = (long)argument;
 
 	pin_to_cpu(cpu);
@@ -131,6 +135,8 @@ static void *run(void *argument)
 			__atomic_fetch_sub(&left[cpu], 1, __ATOMIC_RELEASE);
 		} else if (number < 0) {
 			nanosleep(&pause, NULL);
+		} else if (rest_ns && rounds[cpu] % BURST == 0) {
+			nanosleep(&rest, NULL);
 		}
 		__atomic_fetch_add(&rounds[cpu], 1, __ATOMIC_RELEASE);
 	}
@@ -195,11 +201,12 @@ int main(int argc, char **argv)
 	struct command command;
 	pthread_t thread;
 
-	for (size_t i = 0; argc == 2 && i < sizeof(kinds) / sizeof(kinds[0]); i++)
+	for (size_t i = 0; (argc == 2 || argc == 3) && i < sizeof(kinds) / sizeof(kinds[0]); i++)
 		if (!strcmp(argv[1], kinds[i].name))
 			kind = &kinds[i];
 	if (!kind)
-		die("usage: reused_objects pipe|eventfd|timerfd|socket");
+		die("usage: reused_objects pipe|eventfd|timerfd|socket [REST_US]");
+	rest_ns = argc == 3 ? atol(argv[2]) * NSEC_PER_USEC : 0;
 	commands_open();
 	for (int i = 0; i < OBJECTS; i++)
 		make(&objects[i]);
