@@ -48,7 +48,7 @@ SYSCTLS = (
 def load(live: Path, tmp_path: Path) -> Iterator[None]:
     """Contention while a test runs: threads that make files in one directory, and mostly rest."""
     (tmp_path / "files").mkdir()
-    with planted(("incidents", "files-seldom", "16"), tmp_path / "files"):
+    with planted(("incidents", "files-seldom", "8"), tmp_path / "files"):
         yield
 
 
