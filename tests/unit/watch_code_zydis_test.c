@@ -37,15 +37,20 @@ static bool moves_nothing(ZydisMnemonic mnemonic)
 static bool differs(const ZydisDecodedInstruction *instruction)
 {
 	switch (instruction->mnemonic) {
-	case ZYDIS_MNEMONIC_BNDLDX: /* MPX is gone from processors */
+	case ZYDIS_MNEMONIC_BNDCL: /* MPX is gone from processors */
+	case ZYDIS_MNEMONIC_BNDCN:
+	case ZYDIS_MNEMONIC_BNDCU:
+	case ZYDIS_MNEMONIC_BNDLDX:
+	case ZYDIS_MNEMONIC_BNDMK:
 	case ZYDIS_MNEMONIC_BNDSTX:
 	case ZYDIS_MNEMONIC_BNDMOV:
 	case ZYDIS_MNEMONIC_CLRSSBSY: /* tokens of shadow stacks */
 	case ZYDIS_MNEMONIC_JKNZD:    /* of a coprocessor that is no longer made */
 	case ZYDIS_MNEMONIC_JKZD:
-	case ZYDIS_MNEMONIC_PTWRITE: /* capstone 4 takes it for xsave */
-	case ZYDIS_MNEMONIC_VMCLEAR: /* Zydis: the operand is read; the processor writes the region, too */
-	case ZYDIS_MNEMONIC_XSAVE:   /* Zydis: the header is read as well */
+	case ZYDIS_MNEMONIC_MOVDIR64B: /* capstone 5 lacks what it writes, where a register points: a device's portal */
+	case ZYDIS_MNEMONIC_PTWRITE:   /* capstone 4 takes it for xsave */
+	case ZYDIS_MNEMONIC_VMCLEAR:   /* Zydis: the operand is read; the processor writes the region, too */
+	case ZYDIS_MNEMONIC_XSAVE:     /* Zydis: the header is read as well */
 	case ZYDIS_MNEMONIC_XSAVE64:
 	case ZYDIS_MNEMONIC_XSAVEOPT:
 	case ZYDIS_MNEMONIC_XSAVEOPT64:
