@@ -94,33 +94,45 @@ def test_experiment_ends(live: Path, stuck: Callable[[str], Workload], two_cpus:
     assert "does not come" in out
 
 
-def test_a_recording_goes_on_beside_all(live: Path, recording: Path, stuck: Callable[[str], Workload]) -> None:
-    """Futexes and stacks of all of them are wanted; an honest one's still have names, and Ctrl-C ends it."""
-    collector = Collector(live, recording, "-a", "--futex", "--user-stacks", "--interval", "200ms").attached()
-    for way in WAYS:
-        stuck(way)
+def test_a_recording_goes_on_beside_all(
+    live: Path, recording: Path, tmp_path: Path, stuck: Callable[[str], Workload]
+) -> None:
+    """Futexes and stacks of all of them are wanted; an honest one's still have names, and Ctrl-C ends it.
 
-    def count(query: str, *values: object) -> int:
-        with Recording(recording) as result:
+    Stacks are sampled, and of the whole machine most would be of whatever runs beside this test: a second recording, of
+    these processes alone, has those of the honest one.
+    """
+    options = ("--futex", "--user-stacks", "--interval", "200ms")
+    collectors = [Collector(live, recording, "-a", *options).attached()]
+    neighbours = [stuck(way) for way in WAYS]
+
+    def count(path: Path, query: str, *values: object) -> int:
+        with Recording(path) as result:
             return result.number(query, *values)
 
-    wait_for(lambda: count("SELECT value FROM cost WHERE name = 'reads_given_up'") > 0, "a read given up")
     with Workload(live, "futex_mutex") as honest:
+        chosen = tmp_path / "chosen.lockline"
+        pids = ",".join(str(process.pid) for process in (honest, *neighbours))
+        collectors.append(Collector(live, chosen, "-p", pids, *options).attached())
 
-        def count_while_it_waits(query: str) -> int:
-            # Samples are few, and of all programs: it waits until one of its own has come.
+        def count_while_it_waits(path: Path, query: str) -> int:
             honest.do("lock 20 2000")
-            return count(query, honest.pid)
+            return count(path, query, honest.pid)
 
-        found = "SELECT count(*) FROM futex WHERE tgid = ? AND name = 'held_mutex'"
-        wait_for(lambda: count_while_it_waits(found), "the name of an honest mutex")
+        given_up = "SELECT value FROM cost WHERE name = 'reads_given_up'"
+        mutex = "SELECT count(*) FROM futex WHERE tgid = ? AND name = 'held_mutex'"
+        for path in (recording, chosen):
+            wait_for(lambda path=path: count(path, given_up) > 0, "a read given up")
+            wait_for(lambda path=path: count_while_it_waits(path, mutex), "the name of an honest mutex")
         stack = "SELECT count(*) FROM frame WHERE tgid = ? AND symbol <> ''"
-        wait_for(lambda: count_while_it_waits(stack), "the name of an honest frame")
-        assert collector.stop() == 0, collector.errors()
-    with Recording(recording) as result:
-        assert result.integrity() == "ok"
-        assert result.begins_accounted() == result.begins() + result.loss("slow_paths")
-        assert result.rows("SELECT value FROM meta WHERE name = 'state'") == [("complete",)]
+        wait_for(lambda: count_while_it_waits(chosen, stack), "the name of an honest frame")
+        for collector in collectors:
+            assert collector.stop() == 0, collector.errors()
+    for path in (recording, chosen):
+        with Recording(path) as result:
+            assert result.integrity() == "ok"
+            assert result.begins_accounted() == result.begins() + result.loss("slow_paths")
+            assert result.rows("SELECT value FROM meta WHERE name = 'state'") == [("complete",)]
 
 
 @pytest.mark.parametrize("end", [signal.SIGINT, signal.SIGTERM])
