@@ -178,3 +178,16 @@ def test_a_table_alone_tells_the_whole_by_its_shares(tmp_path: Path) -> None:
     assert "6.50% of all" in " ".join(render_c2c(found, Style(), 80).split())
     contradicting = report(text.replace("4.33%", "8.33%"), tmp_path)
     assert contradicting.transfers == 648 + 432
+
+
+def test_stores_of_rows_that_were_left_out_are_still_the_lines(tmp_path: Path) -> None:
+    """Rows without their table: the line's own row has all of its stores, as it has all of its HITM."""
+    text = (
+        HEADER
+        + totals(1000, 2000, 900, 100, 0)
+        + row("70 60 40 30 0", 0x8, 5000, 64, "[k] down_write")
+        + row("10 20 0 0 0", 0x0, 900, 64, "[k] insert", "0  0  150")
+    )
+    line = report(text, tmp_path).lines[0].line
+    assert (line.counts.transfers, line.counts.stores) == (3000, 1000)
+    assert sum(access.counts.stores or 0 for access in line.located) == 390

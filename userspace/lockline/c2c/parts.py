@@ -63,8 +63,13 @@ def cost(counts: Counts, kind: str) -> int:
 
 
 def clean_copies(counts: Counts) -> int:
-    """Loads that a cache further away served: some find the line there because a write has taken it from theirs."""
-    return (counts.llc_hit or 0) + (counts.remote_hit or 0)
+    """Loads that a cache further away served: some find the line there because a write has taken it from theirs.
+
+    perf counts a load that a peer's cache served as a hit at its level too: it is a transfer, and not a second load.
+    """
+    local = (counts.llc_hit or 0) - (counts.local_peer or 0)
+    remote = (counts.remote_hit or 0) - (counts.remote_peer or 0)
+    return max(0, local) + max(0, remote)
 
 
 @dataclass(frozen=True, slots=True)

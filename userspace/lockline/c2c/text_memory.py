@@ -283,6 +283,11 @@ def _rest(line: int, totals: Mapping[str, int], accesses: Sequence[Access], wher
             for access in accesses:
                 setattr(access, column, None)
         values[column] = totals[column] - told
+    levels = [column for column in _STORES if column in totals]
+    if levels and "stores" not in totals:
+        # Rows without their table: the levels are all that is told of the line's stores.
+        told = sum(access.stores or 0 for access in accesses)
+        values["stores"] = max(0, sum(totals[column] for column in levels) - told)
     if any(values.values()):
         builder.accesses.append(_fill(Access(line, NOWHERE, 0, 0), values))
 
