@@ -1,12 +1,15 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Runs `perf c2c report` and reads its tables, with nothing in common with lockline's own import of such text."""
 
+import os
 import re
 import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+# Another one than the installed perf, for a run by hand.
+PERF = os.environ.get("LOCKLINE_PERF", "perf")
 # The columns of "Shared Data Cache Line Table" after the address, by the names of struct c2c_stats.
 LINE_COLUMNS = (
     "node",
@@ -75,7 +78,7 @@ class Report:
 def version() -> tuple[int, int]:
     """Version of the perf that is installed; PerfError without one."""
     try:
-        done = subprocess.run(["perf", "--version"], capture_output=True, text=True, check=True)
+        done = subprocess.run([PERF, "--version"], capture_output=True, text=True, check=True)
     except (OSError, subprocess.CalledProcessError) as error:
         raise PerfError("perf cannot be run") from error
     found = re.search(r"(\d+)\.(\d+)", done.stdout)
@@ -86,7 +89,7 @@ def version() -> tuple[int, int]:
 
 def run_report(path: Path, options: Sequence[str] = ()) -> str:
     """The text of `perf c2c report --stdio`; without --no-source perf 6.1 dies where a program's file is missing."""
-    command = ["perf", "c2c", "report", "-i", str(path), "--stdio", "--no-source", "--full-symbols", *options]
+    command = [PERF, "c2c", "report", "-i", str(path), "--stdio", "--no-source", "--full-symbols", *options]
     done = subprocess.run(
         command, capture_output=True, text=True, errors="replace", stdin=subprocess.DEVNULL, check=False
     )

@@ -284,8 +284,8 @@ def pareto_rows(text: str) -> int:
 # perf.data
 
 
-def perf_data(samples: Sequence[Sample], program: Program, machine: Machine, pmu: Pmu, path: Path) -> Path | None:
-    """Writes the perf.data file; gives its kernel's symbols where there are any."""
+def description_of(samples: Sequence[Sample], program: Program, machine: Machine, pmu: Pmu) -> Description:
+    """What a perf.data file of these samples holds."""
     made = FileMachine(cpus=machine.cpus, nodes=machine.sockets, hostname="lab", memory_bytes=16 << 30)
     events = {"intel": intel_events, "ibs": ibs_events, "spe": spe_events}[pmu.family](machine.cpus)
     code = _code(program)
@@ -302,7 +302,6 @@ def perf_data(samples: Sequence[Sample], program: Program, machine: Machine, pmu
         for sample in samples
     ]
     kernel: Image | None = None
-    symbols = None
     if program.kernel:
         kernel = image(KERNEL_TEXT, list(code), [("data", 64)], bytes(20))
         kernel = Image(
@@ -311,9 +310,17 @@ def perf_data(samples: Sequence[Sample], program: Program, machine: Machine, pmu
             [type(symbol)(symbol.name, code.get(symbol.name, symbol.address), 0x140) for symbol in kernel.symbols[:-1]],
             kernel.build_id,
         )
-        symbols = path.with_suffix(".kallsyms")
-        symbols.write_text(kernel.kallsyms(), encoding="utf-8")
-    Description("lab", File(made, events), accesses, kernel).write(path)
+    return Description("lab", File(made, events), accesses, kernel)
+
+
+def perf_data(samples: Sequence[Sample], program: Program, machine: Machine, pmu: Pmu, path: Path) -> Path | None:
+    """Writes the perf.data file; gives its kernel's symbols where there are any."""
+    description = description_of(samples, program, machine, pmu)
+    description.write(path)
+    if description.kernel is None:
+        return None
+    symbols = path.with_suffix(".kallsyms")
+    symbols.write_text(description.kernel.kallsyms(), encoding="utf-8")
     return symbols
 
 
