@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from c2c import imported, perf_output
+from c2c.description import Counts
 from c2c.imported import COUNTS, Imported, ImportedLine, Numbers
 from c2c.measure import LOCKLINE
 from c2c.perf_output import Line, Report
@@ -24,12 +25,12 @@ from lab.cases import make_world
 SEEDS = range(640_000, 640_012)
 
 
-def stats(numbers: Numbers) -> Counter[str]:
+def stats(numbers: Numbers) -> Counts:
     """An import's sums under perf's names; what perf derives from others is derived."""
     found = Counter({COUNTS[column][0]: count for column, count in numbers.counts.items() if column in COUNTS})
     found["tot_hitm"] = found["lcl_hitm"] + found["rmt_hitm"]
     found["tot_peer"] = found["lcl_peer"] + found["rmt_peer"]
-    return found
+    return Counts(found)
 
 
 def check_totals(report: Report, found: Imported) -> None:

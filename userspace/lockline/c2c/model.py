@@ -2,6 +2,7 @@
 """The values that the analysis of memory accesses is made of.  Offsets and sizes in bytes, times in ns."""
 
 from collections.abc import Iterable, Mapping
+from operator import add
 from typing import Literal
 
 from lockline.base.values import NamedTuple, dataclass, field
@@ -61,15 +62,17 @@ class Counts(NamedTuple):
     @property
     def transfers(self) -> int:
         """Accesses for which the line came from another core: sampled loads, or of a watched line all accesses."""
-        # Written out: it is asked for tens of thousands of times.
-        hitm = (self.local_hitm or 0) + (self.remote_hitm or 0)
-        return hitm + (self.local_peer or 0) + (self.remote_peer or 0) + (self.watched or 0)
+        # In one go: it is asked for tens of thousands of times.
+        local, remote, peer, far = self[_FIRST_TRANSFER:_LAST_TRANSFER]
+        return (local or 0) + (remote or 0) + (peer or 0) + (far or 0) + (self.watched or 0)
 
 
+_FIRST_TRANSFER, _LAST_TRANSFER = Counts._fields.index("local_hitm"), Counts._fields.index("remote_peer") + 1
 # Those that are columns of memory_access.
 COLUMNS = Counts._fields[:-1]
 # Every file of samples has the ones before it.
 _MOSTLY_TOLD = Counts._fields.index("in_wait")
+_NEITHER = (None, None)
 
 
 def add_counts(counts: Iterable[Counts]) -> Counts:
@@ -80,9 +83,14 @@ def add_counts(counts: Iterable[Counts]) -> Counts:
     if not every:
         return Counts()
     try:
-        told = list(map(sum, zip(*[one[:_MOSTLY_TOLD] for one in every], strict=True)))
+        if len(every) == 2:
+            told = list(map(add, every[0][:_MOSTLY_TOLD], every[1][:_MOSTLY_TOLD]))
+        else:
+            told = list(map(sum, zip(*[one[:_MOSTLY_TOLD] for one in every], strict=True)))
     except TypeError:
         return Counts._make(map(_sum, zip(*every, strict=True)))
+    if every[0][_MOSTLY_TOLD:] == _NEITHER and {one[_MOSTLY_TOLD:] for one in every} == {_NEITHER}:
+        return Counts._make((*told, *_NEITHER))
     return Counts._make([*told, *map(_sum, zip(*[one[_MOSTLY_TOLD:] for one in every], strict=True))])
 
 

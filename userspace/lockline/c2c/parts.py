@@ -69,7 +69,7 @@ def clean_copies(counts: Counts) -> int:
     """
     local = (counts.llc_hit or 0) - (counts.local_peer or 0)
     remote = (counts.remote_hit or 0) - (counts.remote_peer or 0)
-    return max(0, local) + max(0, remote)
+    return (local if local > 0 else 0) + (remote if remote > 0 else 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +102,12 @@ def _is_spin_word(accesses: Sequence[Access]) -> bool:
 
 
 def _bounds(
-    offset: int, accesses: Sequence[Access], found: Place | None, base: int, locks: Sequence[LockOnLine]
+    offset: int,
+    accesses: Sequence[Access],
+    found: Place | None,
+    base: int,
+    locks: Sequence[LockOnLine],
+    spins: bool,
 ) -> _Bounds:
     if found is not None and found.unit:
         begin = found.unit_offset - base
@@ -118,7 +123,7 @@ def _bounds(
         span = _lock_span(lock)
         if span and span[0] <= offset < span[1]:
             return _Bounds(*span, lock.name.rpartition(".")[2], "", True, False)
-    if _is_spin_word(accesses):
+    if spins and _is_spin_word(accesses):
         # The lock's word: waiters watch its bytes and its halves one by one.
         begin = offset & ~3
         return _Bounds(begin, begin + 4, "", "", True, False)
@@ -129,12 +134,11 @@ def _on_a_lock(access: Access, paired: Collection[str]) -> bool:
     return is_lock_function(access.code.symbol) or access.code.symbol in paired
 
 
-def _sleeping_locks(by_offset: Mapping[int, Sequence[Access]]) -> list[_Bounds]:
+def _sleeping_locks(by_offset: Mapping[int, Sequence[Access]], symbols: Collection[str]) -> list[_Bounds]:
     """Sleeping locks and those of programs (rwsem, pthread_mutex_t, one word), which only their own functions use.
 
     Such a function also looks at whether the owner runs, in the owner's task: there it writes nothing.
     """
-    symbols = {access.code.symbol for accesses in by_offset.values() for access in accesses}
     paired = paired_locks(symbols)
     if not paired and not any(map(is_lock_function, symbols)):
         return []
@@ -172,51 +176,63 @@ def divide(
     id_: the object's structure, '' if it is not known; base: where the line lies in it.
     """
     kind = cost_of_line(line)
+    located = line.located
     by_offset: defaultdict[int, list[Access]] = defaultdict(list)
-    for access in line.located:
+    for access in located:
         by_offset[access.offset].append(access)
+    symbols = {access.code.symbol for access in located}
+    # Most lines have no lock on them: that is seen once, by the names of all functions.
+    spins = any(map(is_spin_function, symbols))
     grouped: dict[tuple[int, str], tuple[_Bounds, list[Access]]] = {}
-    word_locks = _sleeping_locks(by_offset)
+    word_locks = _sleeping_locks(by_offset, symbols)
     for offset in sorted(by_offset):
         accesses = by_offset[offset]
         found = place(types, id_, base + offset) if id_ and base is not None else None
-        bounds = _bounds(offset, accesses, found, base or 0, locks)
-        inside = next((lock for lock in word_locks if lock.begin <= offset < lock.end), None)
-        if inside and not bounds.member:
-            bounds = inside
+        bounds = _bounds(offset, accesses, found, base or 0, locks, spins)
+        if word_locks and not bounds.member:
+            inside = next((lock for lock in word_locks if lock.begin <= offset < lock.end), None)
+            if inside:
+                bounds = inside
+            elif bounds.is_lock:
+                word_locks.append(bounds)
         elif bounds.is_lock and not bounds.member:
             word_locks.append(bounds)
-        grouped.setdefault((bounds.begin, bounds.member), (bounds, []))[1].extend(accesses)
-    total = sum(cost(access.counts, kind) for access in line.located)
+        key = bounds.begin, bounds.member
+        if key in grouped:
+            grouped[key][1].extend(accesses)
+        else:
+            grouped[key] = bounds, accesses
     callers = {function: offset for lock in locks for function, offset in lock.callers.items()}
-    has_lock = bool(locks) or any(bounds.is_lock for bounds, _ in grouped.values())
+    has_lock = bool(locks) or True in [bounds.is_lock for bounds, _ in grouped.values()]
     holders = _holders(grouped.values()) if has_lock else frozenset()
     view = _View(has_lock, callers, holders)
+    counts_of = [add_counts([access.counts for access in accesses]) for _, accesses in grouped.values()]
+    prices = [cost(counts, kind) for counts in counts_of]
+    total = sum(prices)
     parts = []
-    for bounds, accesses in grouped.values():
-        counts = add_counts(access.counts for access in accesses)
+    for (bounds, accesses), counts, price in zip(grouped.values(), counts_of, prices, strict=True):
         main = tuple(significant(accesses))
-        price = cost(counts, kind)
         role_of = {(access.offset, access.code): _role(access, bounds, view) for access in accesses}
         parts.append(
             Part(
-                begin=bounds.begin,
-                end=bounds.end,
-                member=bounds.member,
-                type=bounds.type,
-                is_lock=bounds.is_lock,
-                is_atomic=bounds.is_atomic,
-                accesses=tuple(accesses),
-                main=main,
-                users=users_of_all(main),
-                counts=counts,
-                cost=price,
-                share=price / total if total else 0.0,
-                roles=_roles(accesses, role_of, kind),
-                role_of=role_of,
+                bounds.begin,
+                bounds.end,
+                bounds.member,
+                bounds.type,
+                bounds.is_lock,
+                bounds.is_atomic,
+                tuple(accesses),
+                main,
+                users_of_all(main),
+                counts,
+                price,
+                price / total if total else 0.0,
+                _roles(accesses, role_of, kind),
+                role_of,
             )
         )
-    return tuple(sorted(parts, key=lambda part: part.begin)), kind
+    parts.sort(key=lambda part: part.begin)
+    return tuple(parts), kind
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,21 +259,22 @@ def _holders(groups: Iterable[tuple[_Bounds, list[Access]]]) -> frozenset[str]:
 
 def _role(access: Access, bounds: _Bounds, view: _View) -> Role:
     """What an access does: by its function, by being in a wait, by the LOCK bit, and by its place in the code."""
-    counts = access.counts
-    stores, locked = counts.stores or 0, counts.locked or 0
-    function = access.code.function
-    if is_unlock(access.code.symbol):
-        return "unlock"
-    if (counts.in_wait or 0) * 2 > (counts.records or 0) or is_lock_function(access.code.symbol):
+    counts, code = access.counts, access.code
+    symbol = code.symbol
+    if is_lock_function(symbol):
+        return "unlock" if is_unlock(symbol) else "waiter"
+    if (counts.in_wait or 0) * 2 > (counts.records or 0):
         return "waiter"
+    stores, locked = counts.stores, counts.locked
     if bounds.is_lock:
         return "unlock" if stores and not locked else "waiter"
     if locked:
         return "atomic"
     if not view.has_lock:
         return "writer" if stores else "reader"
+    function = code.function
     taken = view.callers.get(function)
-    before = taken is not None and access.code.offset < taken
+    before = taken is not None and code.offset < taken
     if stores:
         return "writer" if before and bounds.is_atomic else "holder"
     if is_list_type(bounds.type):
@@ -270,12 +287,14 @@ def _role(access: Access, bounds: _Bounds, view: _View) -> Role:
 def _roles(
     accesses: Sequence[Access], role_of: Mapping[tuple[int, Code], Role], kind: str
 ) -> dict[Role, tuple[str, ...]]:
-    weights: defaultdict[Role, defaultdict[str, int]] = defaultdict(lambda: defaultdict(int))
+    weights: dict[Role, dict[str, int]] = {}
     for access in accesses:
-        name = access.code.function or "?"
-        weight = 1 + (access.counts.records or 0) + 1000 * cost(access.counts, kind)
-        weights[role_of[access.offset, access.code]][name] += weight
+        counts, code = access.counts, access.code
+        name = code.function or "?"
+        weight = 1 + (counts.records or 0) + 1000 * cost(counts, kind)
+        of_role = weights.setdefault(role_of[access.offset, code], {})
+        of_role[name] = of_role.get(name, 0) + weight
     return {
-        which: tuple(sorted(functions, key=lambda name: (-functions[name], name)))
+        which: tuple(sorted(functions, key=lambda name: (-functions[name], name)) if len(functions) > 1 else functions)
         for which, functions in weights.items()
     }

@@ -141,9 +141,11 @@ def place_by_code(line: Line, types: Types, base: int | None = None) -> Placemen
 
     base: where the object begins, if that is known otherwise.  None if nothing fits well enough.
     """
-    groups = _groups(line.located)
     # From another kernel's types nothing is inferred.
-    if not groups or types.foreign:
+    if types.foreign or not types.structs:
+        return None
+    groups = _groups(line.located)
+    if not groups:
         return None
     fits = sorted(_fits(groups, types, base), key=lambda fit: (-fit.score, types.name(fit.id), fit.base))
     fits = [fit for fit in fits if fit.score >= ENOUGH and (fit.direct or len(fit.fitting) > 1)]

@@ -271,7 +271,7 @@ def _line_report(
         score=score(line.counts.transfers, line.counts.fill_buffer or 0, written),
         cost=cost(line.counts, kind),
         cost_is=cost_name(line, kind),
-        cpus=_cpu_count(line.accesses, listed),
+        cpus=_cpu_count(line.accesses),
         cpus_exact=exact,
         cpu_list=cpu_list(listed),
         placement=placement,
@@ -294,8 +294,13 @@ def _cpus(accesses: Sequence[Access]) -> tuple[int, bool]:
     return bits, exact and bits > 0
 
 
-def _cpu_count(accesses: Sequence[Access], listed: int) -> int | None:
-    most = max((access.cpu_count for access in accesses), default=0)
+def _cpu_count(accesses: Sequence[Access]) -> int | None:
+    listed = most = 0
+    for access in accesses:
+        if access.cpus:
+            listed |= access.cpus
+        if access.cpu_count > most:
+            most = access.cpu_count
     return max(listed.bit_count(), most) or None
 
 
@@ -331,19 +336,12 @@ def _offsets(
         if found is not None and placement.base is not None:
             rest = placement.base + offset - found.offset
             member = f"{found.path}+{rest:#x}" if rest else found.path
-        ranked = sorted(accesses, key=lambda a: (-a.counts.transfers, -(a.counts.records or 0), a.code.address))
+        ranked = accesses
+        if len(accesses) > 1:
+            ranked = sorted(accesses, key=lambda a: (-a.counts.transfers, -(a.counts.records or 0), a.code.address))
         symbol = next((access.code.symbol for access in ranked if access.code.symbol), "")
-        listed, _ = _cpus(accesses)
-        reports.append(
-            OffsetReport(
-                offset=offset,
-                member=member,
-                symbol=symbol,
-                counts=known.get(offset) or add_counts(access.counts for access in accesses),
-                cpus=_cpu_count(accesses, listed),
-                accesses=tuple(ranked),
-            )
-        )
+        counts = known.get(offset) or add_counts([access.counts for access in accesses])
+        reports.append(OffsetReport(offset, member, symbol, counts, _cpu_count(accesses), tuple(ranked)))
     return tuple(reports)
 
 

@@ -109,7 +109,7 @@ def _fetched(parts: Sequence[Part], kind: str) -> list[Part]:
 
     The first load after a write finds the line modified; who comes next finds a clean copy, and waits as well.
     """
-    if kind != COST_TRANSFERS or any(row.counts.llc_hit is None for part in parts for row in part.accesses):
+    if kind != COST_TRANSFERS or None in [row.counts.llc_hit for part in parts for row in part.accesses]:
         return []
     prices = [part.cost + clean_copies(part.counts) for part in parts]
     return [part for part, price in zip(parts, prices, strict=True) if price >= MEMBER * sum(prices) > 0]

@@ -4,10 +4,10 @@
 from collections.abc import Iterable, Mapping, Sequence
 from functools import reduce
 from math import exp, log
-from operator import or_
+from operator import and_, or_
 
 from lockline.base.values import NamedTuple
-from lockline.c2c.model import Access, Counts, Part
+from lockline.c2c.model import Access, Part
 from lockline.c2c.parts import COST_TRANSFERS, clean_copies, cost
 from lockline.c2c.sharing_model import (
     BESIDE,
@@ -56,18 +56,25 @@ class Rows:
     def __init__(
         self, used: Sequence[Part], parts: Sequence[Part], kind: str, clean: int, by_cpu: bool = False
     ) -> None:
-        accesses = [access for part in parts for access in part.accesses]
-        told = sum(clean_copies(access.counts) for access in accesses)
-        others = sum(
-            loads_of(access) - cost(access.counts, kind) for access in accesses if access.counts.llc_hit is None
-        )
         self._kind = kind
-        # Where loads are not told, that a store has none before it is not told either.
-        self.loads_told = all(access.counts.loads is not None for part in used for access in part.accesses)
-        self._rate = min(1.0, max(0, clean - told) / others) if others else 0.0
         counted = [access for part in used for access in part.accesses]
+        every = [access.counts for part in parts for access in part.accesses]
+        # Where loads are not told, that a store has none before it is not told either.
+        self.loads_told = None not in [access.counts.loads for access in counted]
+        self._rate = 0.0
+        # Where every access has its own clean copies, the line's are not shared out.
+        if None in [counts.llc_hit for counts in every]:
+            told = sum(map(clean_copies, every))
+            others = sum(
+                loads_of(access) - cost(access.counts, kind)
+                for part in parts
+                for access in part.accesses
+                if access.counts.llc_hit is None
+            )
+            self._rate = min(1.0, max(0, clean - told) / others) if others else 0.0
         self._made = {
-            id(access): self._row(access, (access.cpus or 0) if by_cpu else access.regulars) for access in counted
+            id(access): self._row(access, (access.cpus or 0) if by_cpu else access.threads & ~access.strays)
+            for access in counted
         }
 
     def of(self, accesses: Iterable[Access]) -> list[_Row]:
@@ -75,23 +82,14 @@ class Rows:
         return [self._made[id(access)] for access in accesses]
 
     def _row(self, access: Access, threads: int) -> _Row:
-        loads = loads_of(access)
-        return _Row(
-            threads,
-            threads.bit_count(),
-            loads,
-            wrote(access),
-            self._price(access.counts, loads),
-            access.counts.loads or 0,
-        )
-
-    def _price(self, counts: Counts, loads: int) -> float:
-        price = cost(counts, self._kind)
-        if self._kind != COST_TRANSFERS:
-            return price
-        if counts.llc_hit is None:
-            return price + self._rate * (loads - price)
-        return min(loads, price + clean_copies(counts))
+        counts, loads = access.counts, loads_of(access)
+        price: float = cost(counts, self._kind)
+        if self._kind == COST_TRANSFERS:
+            if counts.llc_hit is None:
+                price = price + self._rate * (loads - price)
+            else:
+                price = min(loads, price + clean_copies(counts))
+        return _Row._make((threads, threads.bit_count(), loads, wrote(access), price, counts.loads or 0))
 
 
 # Members with their rows; of those that are written, with the rows that write, which are significant ones.
@@ -100,8 +98,9 @@ _Written = Mapping[int, Sequence[_Row]]
 
 def _others_write(row: _Row, writers: Iterable[_Row]) -> bool:
     """Whether another thread than a load's own writes there."""
+    threads = row.threads
     for writer in writers:
-        both = writer.threads | row.threads
+        both = writer.threads | threads
         if both & (both - 1):
             return True
     return False
@@ -217,11 +216,15 @@ def shared_out(used: list[Part], written: list[Part], stores_told: bool, rows: R
         reason = "those who pay do not use the bytes that others write"
         return Sharing("false", "proven" if share >= MOST and stores_told else "shown", tuple(used), reason, share)
     fought = [part for part in used if part.share >= MEMBER]
-    strangers = [
-        part for part in fought if any(apart(part.users, other.users) for other in written if other is not part)
-    ]
+    # What they pay at most is looked at first: who uses what takes longer to compare.
+    if not (both and saturated) and sum(beside[id(part)] for part in fought) >= BOTH * whole:
+        strangers = [
+            part for part in fought if any(apart(part.users, other.users) for other in written if other is not part)
+        ]
+    else:
+        strangers = []
     # Of what they pay, some stays: they share their own bytes too.
-    if sum(beside[id(part)] for part in strangers) >= BOTH * whole and not (both and saturated):
+    if strangers and sum(beside[id(part)] for part in strangers) >= BOTH * whole:
         stay = [part for part in written if several(part.users)]
         reason = f"{places(strangers)} and the bytes written beside it are used by others"
         if stay:
@@ -268,6 +271,13 @@ class _Line:
         self._write = [
             (part, writer.threads, writer.users, writer.wrote) for part in used for writer in writers.get(id(part), ())
         ]
+        # Most lines have a thread that uses all of their bytes: its uses, and what they cost, are the line's.
+        self._everywhere = reduce(and_, [row[0] for row in self._rows]) if self._rows else 0
+        self._uses = sum([row[1] for row in self._rows])
+        self._paid = 0.0
+        for row in self._rows:
+            self._paid += row[2]
+        self._kept: dict[int, float] = {}
 
     def kept(self, row: _Row, part: Part) -> float:
         """How many of a row's loads would still pay if its bytes had a line of their own.
@@ -276,21 +286,31 @@ class _Line:
         many such writes come between two uses of the line; where others write shows how many of them are to the very
         bytes.  Between two uses of the bytes alone there is more time for them than between two uses of the line.
         """
+        known = self._kept.get(id(row))
+        if known is None:
+            known = self._kept[id(row)] = self._stays(row, part)
+        return known
+
+    def _stays(self, row: _Row, part: Part) -> float:
         threads, users = row.threads, row.users
         very = every = 0.0
         for other, writing, writers, wrote_there in self._write:
             # How often a thread that wrote is not the one that loads.
-            count = wrote_there * (1 - (writing & threads).bit_count() / max(1, writers * users))
+            count = wrote_there * (1 - (writing & threads).bit_count() / (writers * users or 1))
             every += count
-            very += count if other is part else 0.0
+            if other is part:
+                very += count
         if not very:
             return 0.0
-        uses, paid = 0, 0.0
-        for others, loads, price in self._rows:
-            if others & threads:
-                uses += loads
-                paid += price
-        at_bytes = sum(one.loads for one in self._own[id(part)] if one.threads & threads)
+        if threads & self._everywhere:
+            uses, paid = self._uses, self._paid
+        else:
+            uses, paid = 0, 0.0
+            for others, loads, price in self._rows:
+                if others & threads:
+                    uses += loads
+                    paid += price
+        at_bytes = sum([one.loads for one in self._own[id(part)] if one.threads & threads])
         between = -log(1 - min(SATURATED, paid / max(1, uses))) * very / every
         return row.loads * (1 - exp(-between * uses / max(1, at_bytes)))
 
@@ -335,4 +355,4 @@ def _blind_stores(rows: Sequence[_Row], writers: Sequence[_Row], payers: int) ->
 
 def _beside(row: _Row, part: Part, written: Sequence[Part], writers: _Written) -> bool:
     """Whether another thread writes to other bytes of the line: without that, nothing says why the line moved."""
-    return any(_others_write(row, writers[id(other)]) for other in written if other is not part)
+    return any(other is not part and _others_write(row, writers[id(other)]) for other in written)

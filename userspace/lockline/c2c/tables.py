@@ -12,7 +12,7 @@ from operator import or_
 
 from lockline.base.values import dataclass, replace
 from lockline.c2c.model import Access, Counts, Coverage, Line, Source, add_counts
-from lockline.c2c.shares import read_shares
+from lockline.c2c.shares import Shares, read_shares
 from lockline.c2c.users import FULL, stray_threads
 from lockline.c2c.watched import with_transfers
 from lockline.recording import memory
@@ -35,6 +35,8 @@ COMMS = 4
 FILL_BUFFER_WEIGHT = 1 / 16
 # Parts of the names of events whose samples are memory accesses.
 _MEMORY_EVENTS = ("mem-", "mem_", "ldlat", "ibs_op", "spe", "memory", "load", "store")
+# What is asked of the other half of a pair: to sum all of its figures takes as long as to read a line.
+_OF_BUDDIES = ("records", "loads", "stores", "local_hitm", "remote_hitm", "local_peer", "remote_peer")
 # Lines whose accesses are read in one query.
 _BATCH = 8
 _PROBLEM_CHARACTERS = 400
@@ -234,12 +236,9 @@ def find_buddies(recording: Recording, lines: Sequence[Line]) -> dict[int, Line]
         if (wanted[key[3]].space, wanted[key[3]].pid) == (key[0], key[2])
     }
     found: defaultdict[LineKey, list[Counts]] = defaultdict(list)
-    for line, figures in memory.figures_of_lines(recording, list(owner)):
-        found[owner[line]].append(Counts(*figures))
-    return {
-        key[3] ^ 64: replace(_line(grouped[key][0], (), (), ()), counts=add_counts(parts))
-        for key, parts in found.items()
-    }
+    for line, figures in memory.figures_of_lines(recording, list(owner), _OF_BUDDIES):
+        found[owner[line]].append(Counts(**dict(zip(_OF_BUDDIES, figures, strict=True))))
+    return {key[3] ^ 64: replace(_line(grouped[key][0], ()), counts=add_counts(parts)) for key, parts in found.items()}
 
 
 def _batches(values: Sequence[LineSum]) -> Iterator[Sequence[LineSum]]:
@@ -264,8 +263,7 @@ def read_lines(recording: Recording, wanted: Sequence[LineSum]) -> Iterator[Line
     shares = read_shares(str(recording.meta().get(C2C_SHARES, "")))
     contradicted = set(map(int, filter(_is_number, str(recording.meta().get(C2C_CONTRADICTED, "")).split())))
     codes: dict[int, Code] = {}
-    names: dict[int, str] = {}
-    asked: set[int] = set()
+    names = _Names()
     for batch in _batches(wanted):
         owner = {id_: number for number, line in enumerate(batch) for id_ in line.ids}
         found: list[list[memory.AccessSum]] = [[] for _ in batch]
@@ -275,24 +273,24 @@ def read_lines(recording: Recording, wanted: Sequence[LineSum]) -> Iterator[Line
         if missing:
             codes.update(read_codes(recording, missing))
         groups = [_Threads(part, nobody) for part in found]
-        new = sorted(frozenset[int]().union(*(group.ids for group in groups)) - asked)
-        asked.update(new)
-        names.update(memory.comms_of_threads(recording, new))
+        names.ask(recording, groups)
         for line, part, group in zip(batch, found, groups, strict=True):
-            accesses = [_access(row, group, codes) for row in part]
+            accesses = _accesses(part, group, codes)
             if line.watch is not None:
                 accesses = with_transfers(accesses, line.watch)
-            made = _line(line.row, tuple(accesses), group.places, _comms(part, group.ids, names))
-            index = next((indexes[id_] for id_ in line.ids if id_ in indexes), None)
-            told = next((shares[id_] for id_ in line.ids if id_ in shares), {})
-            yield replace(
-                made,
-                ids=line.ids,
-                source=line.source,
-                watch=line.watch,
-                index=index,
-                shares=told,
-                contradicted=not contradicted.isdisjoint(line.ids),
+            index = next((indexes[id_] for id_ in line.ids if id_ in indexes), None) if indexes else None
+            told = next((shares[id_] for id_ in line.ids if id_ in shares), {}) if shares else {}
+            yield _line(
+                line.row,
+                tuple(accesses),
+                group.places,
+                names.of(part, group),
+                line.ids,
+                line.source,
+                line.watch,
+                index,
+                told,
+                not contradicted.isdisjoint(line.ids),
             )
 
 
@@ -305,43 +303,37 @@ def read_names(recording: Recording, wanted: Sequence[LineSum]) -> Iterator[Line
             code, counts = UNKNOWN_CODE._replace(symbol=row.symbol), Counts(local_hitm=max(0, row.snoops))
             found[owner[row.line]].append(Access(-1, code, 0, counts, None, 0, ""))
     for line, accesses in zip(wanted, found, strict=True):
-        yield replace(_line(line.row, tuple(accesses), (), ()), watch=line.watch)
-
-
-def _comms(rows_: Sequence[memory.AccessSum], threads: Sequence[int], names: Mapping[int, str]) -> tuple[str, ...]:
-    """The names of most of a line's accesses, by threads; threads: of all of them."""
-    known = {names[thread] for thread in threads if thread in names}
-    if len(known) < 2:
-        return tuple(known)
-    every = chain.from_iterable(row.threads for row in rows_)
-    sums = Counter(names[thread] for thread in every if thread in names)
-    return tuple(sorted(sums, key=lambda name: (-sums[name], name))[:COMMS])
+        yield _line(line.row, tuple(accesses), watch=line.watch)
 
 
 class _Threads:
     """The threads of a line, and which bit each has in the sets of its accesses.
 
-    ids: of the threads; places: by bit.  Where all ids are small, a thread's bit is its id.
+    places: ids by bit.  Where all ids are small, a thread's bit is its id.  known: their bits, 0 where ids are large.
     """
+
+    known = 0
 
     def __init__(self, part: Sequence[memory.AccessSum], nobody: Set[int]) -> None:
         self.places: Sequence[int]
         sets = [row.thread_set for row in part]
         self._are_ids = None not in sets
         if self._are_ids:
-            known = reduce(or_, filter(None, sets), 0) & ~sum(1 << one for one in nobody if 0 <= one < memory.MAX_SET)
-            self._known = known
-            self.places = range(known.bit_length())
-            self.ids = [thread for thread in self.places if known >> thread & 1]
+            self.known = reduce(or_, filter(None, sets), 0) & ~_bits_of(nobody)
+            self.places = range(self.known.bit_length())
             return
-        self.ids = sorted(frozenset[int]().union(*(row.threads for row in part)) - nobody)
-        self.places = self.ids
-        self._bit = {thread: number for number, thread in enumerate(self.ids)}
+        self.places = sorted(frozenset[int]().union(*(row.threads for row in part)) - nobody)
+        self._bit = {thread: number for number, thread in enumerate(self.places)}
+
+    @property
+    def ids(self) -> Iterable[int]:
+        """Of the threads."""
+        return _places_of(self.known) if self._are_ids else self.places
 
     def of(self, row: memory.AccessSum) -> int:
         """The threads of an access, as a set of bits."""
         if self._are_ids:
-            return (row.thread_set or 0) & self._known
+            return (row.thread_set or 0) & self.known
         return self._bits(row.threads)
 
     def strays(self, row: memory.AccessSum) -> int:
@@ -354,36 +346,103 @@ class _Threads:
     def _bits(self, wanted: Iterable[int]) -> int:
         some = frozenset(wanted)
         if self._are_ids:
-            return sum(1 << thread for thread in some if thread in self.places) & self._known
-        if len(some) * _SPARSE < len(self.ids):
+            return sum(1 << thread for thread in some if thread in self.places) & self.known
+        if len(some) * _SPARSE < len(self.places):
             return sum(1 << self._bit[thread] for thread in some if thread in self._bit)
-        digits = bytes(map(some.__contains__, self.ids)).translate(_DIGITS)
+        digits = bytes(map(some.__contains__, self.places)).translate(_DIGITS)
         return int(digits[::-1] or b"0", 2)
 
 
-def _access(row: memory.AccessSum, threads: _Threads, codes: dict[int, Code]) -> Access:
-    return Access(
-        offset=row.offset,
-        code=codes.get(row.code, UNKNOWN_CODE),
-        threads=threads.of(row),
-        counts=_counts(row.figures),
-        cpus=row.cpus,
-        cpu_count=row.cpus.bit_count() if row.cpus is not None else max(0, row.cpu_count or 0),
-        nodes=row.nodes,
-        code_id=row.code,
-        groups=row.thread_set.bit_count() if row.thread_set is not None else len(row.threads),
-        strays=threads.strays(row),
-    )
+class _Names:
+    """The names of tasks, of the threads that were met so far."""
+
+    def __init__(self) -> None:
+        self._asked = 0
+        self._names: dict[int, str] = {}
+        # Those of small ids, as bit sets by name.
+        self._sets: dict[str, int] = {}
+
+    def ask(self, recording: Recording, groups: Sequence[_Threads]) -> None:
+        """Learn the names of these threads."""
+        new: set[int] = set()
+        for group in groups:
+            if group.known:
+                new.update(_places_of(group.known & ~self._asked))
+            else:
+                new.update(thread for thread in group.ids if thread not in self._names)
+        for thread, name in memory.comms_of_threads(recording, sorted(new)).items():
+            self._names[thread] = name
+            if 0 <= thread < memory.MAX_SET:
+                self._sets[name] = self._sets.get(name, 0) | 1 << thread
+        self._asked |= _bits_of(new)
+
+    def of(self, rows_: Sequence[memory.AccessSum], group: _Threads) -> tuple[str, ...]:
+        """The names of most of a line's accesses, by threads; group: all of them."""
+        if group.known:
+            known = {name for name, bits in self._sets.items() if bits & group.known}
+        else:
+            known = {self._names[thread] for thread in group.ids if thread in self._names}
+        if len(known) < 2:
+            return tuple(known)
+        every = chain.from_iterable(row.threads for row in rows_)
+        sums = Counter(self._names[thread] for thread in every if thread in self._names)
+        return tuple(sorted(sums, key=lambda name: (-sums[name], name))[:COMMS])
+
+
+def _bits_of(numbers: Iterable[int]) -> int:
+    """A bit set of those that are small."""
+    return reduce(or_, (1 << number for number in numbers if 0 <= number < memory.MAX_SET), 0)
+
+
+def _places_of(bits: int) -> Iterator[int]:
+    """The numbers of the bits that are set."""
+    while bits:
+        low = bits & -bits
+        yield low.bit_length() - 1
+        bits ^= low
+
+
+def _accesses(part: Sequence[memory.AccessSum], threads: _Threads, codes: Mapping[int, Code]) -> list[Access]:
+    found = []
+    for row in part:
+        cpus, several = row.cpus, row.thread_set
+        found.append(
+            Access(
+                row.offset,
+                codes.get(row.code, UNKNOWN_CODE),
+                threads.of(row),
+                _counts(row.figures),
+                cpus,
+                cpus.bit_count() if cpus is not None else max(0, row.cpu_count or 0),
+                row.nodes,
+                row.code,
+                several.bit_count() if several is not None else len(row.threads),
+                threads.strays(row),
+            )
+        )
+    return found
 
 
 def _counts(figures: memory.Figures) -> Counts:
     """The figures; what is below 0 in a damaged recording is 0."""
     if min(filter(None, figures), default=0) >= 0:
-        return Counts(*figures)
+        # None of the last one: it is no column.
+        return Counts._make((*figures, None))
     return Counts(*(None if value is None else max(0, value) for value in figures))
 
 
-def _line(row: rows.MemoryLine, accesses: tuple[Access, ...], threads: Sequence[int], comms: tuple[str, ...]) -> Line:
+def _line(
+    row: rows.MemoryLine,
+    accesses: tuple[Access, ...],
+    threads: Sequence[int] = (),
+    comms: tuple[str, ...] = (),
+    ids: tuple[int, ...] = (),
+    source: str = "",
+    watch: Watch | None = None,
+    index: int | None = None,
+    shares: Shares | None = None,
+    contradicted: bool = False,
+) -> Line:
     return Line(
         address=unsigned(row.address),
         size=row.size if row.size in (32, 64, 128, 256) else 64,
@@ -394,8 +453,14 @@ def _line(row: rows.MemoryLine, accesses: tuple[Access, ...], threads: Sequence[
         symbol_offset=row.symbol_offset,
         nodes=row.nodes,
         pages=row.pages,
-        counts=add_counts(access.counts for access in accesses),
+        counts=add_counts([access.counts for access in accesses]),
         accesses=accesses,
         threads=tuple(threads),
         comms=comms,
+        ids=ids,
+        source=source,
+        watch=watch,
+        index=index,
+        shares=shares or {},
+        contradicted=contradicted,
     )

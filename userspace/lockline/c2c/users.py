@@ -68,7 +68,7 @@ def significant(accesses: Sequence[Access]) -> Sequence[Access]:
     if len(accesses) < 2:
         return accesses
     figures = [(access.counts.records or 0, access.counts.transfers, wrote(access)) for access in accesses]
-    records, transfers, stores = (STRAY * sum(column) for column in zip(*figures, strict=True))
+    records, transfers, stores = [STRAY * sum(column) for column in zip(*figures, strict=True)]
     kept = [
         access
         for access, (seen, paid, written) in zip(accesses, figures, strict=True)
@@ -108,20 +108,30 @@ def users_of(accesses: Sequence[Access]) -> Users:
 
 def users_of_all(rows: Sequence[Access]) -> Users:
     """Who makes these accesses, each of which counts."""
-    cpus: int | None = 0
-    threads: int | None = 0
-    count = groups = samples = 0
+    cpus = threads = count = groups = samples = 0
+    # Whether each access tells them.
+    cpus_told = threads_told = bool(rows)
     for row in rows:
-        cpus = cpus | row.cpus if cpus is not None and row.cpus else None
-        regulars = row.threads & ~row.strays
-        threads = threads | regulars if threads is not None and regulars else None
-        count = max(count, row.cpu_count)
-        groups = max(groups, row.groups)
-        samples += max(row.counts.records or 0, row.counts.transfers + wrote(row))
+        counts, regulars = row.counts, row.threads & ~row.strays
+        if row.cpus:
+            cpus |= row.cpus
+        else:
+            cpus_told = False
+        if regulars:
+            threads |= regulars
+        else:
+            threads_told = False
+        if row.cpu_count > count:
+            count = row.cpu_count
+        if row.groups > groups:
+            groups = row.groups
+        records, moved = counts.records or 0, counts.transfers + wrote(row)
+        samples += records if records > moved else moved
+    cpus, threads = cpus if cpus_told else 0, threads if threads_told else 0
     if cpus:
         count = cpus.bit_count()
     places = [_nodes(told) for told in {row.nodes for row in rows}]
-    nodes = frozenset[str]().union(*places) if all(places) else None
+    nodes = (places[0] if len(places) == 1 else frozenset[str]().union(*places)) if all(places) else None
     if threads:
         alone = threads.bit_count() == 1
     elif cpus:

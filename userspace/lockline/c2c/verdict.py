@@ -63,7 +63,8 @@ def actors(accesses: Iterable[Access]) -> int:
     for access in accesses:
         threads |= access.threads
         cpus |= access.cpus or 0
-        most = max(most, access.cpu_count)
+        if access.cpu_count > most:
+            most = access.cpu_count
     return max(threads.bit_count(), cpus.bit_count(), most)
 
 
@@ -128,11 +129,14 @@ _ABOUT_WRITES: tuple[Verdict, ...] = ("false sharing", "true sharing", "read mos
 def _contradicts_itself(access: Access) -> bool:
     """Whether an access has more stores than records, or finds the line modified more often than it loads."""
     counts = access.counts
-    if counts.records is None:
+    records, stores = counts.records, counts.stores or 0
+    if records is None:
         return False
-    paid = counts.hitm + counts.peer if counts.loads is not None else 0
-    rounding = ROUNDED * counts.records
-    return (counts.stores or 0) - counts.records > rounding or paid - (counts.loads or 0) > rounding
+    rounding = ROUNDED * records
+    if stores - records > rounding:
+        return True
+    loads = counts.loads
+    return loads is not None and counts.transfers - (counts.watched or 0) - loads > rounding
 
 
 class _Case:
@@ -149,6 +153,7 @@ class _Case:
         spins: float,
     ) -> None:
         self.line = line
+        self.rows = line.located
         self.parts = parts
         self.kind = kind
         self.word = cost_word(line, kind)
@@ -162,7 +167,15 @@ class _Case:
         whole = cost(line.counts, kind)
         self.located = sum(part.cost for part in parts) / whole if whole else 1.0
         self.proven = False
+        self._stores_told: bool | None = None
         self.fought = [part for part in parts if part.share >= MEMBER]
+
+    @property
+    def stores_told(self) -> bool:
+        """Whether a member without a sampled store is one that nobody writes."""
+        if self._stores_told is None:
+            self._stores_told = _stores_told(self)
+        return self._stores_told
 
     def describe(self, part: Part) -> str:
         """One member in words."""
@@ -192,7 +205,7 @@ class _Case:
     def _doubts(self, verdict: Verdict, asked: str) -> list[str]:
         """What is not known; asked: the doubts that the rule itself has, with their commands."""
         doubts = doubts_of_watching(self.line)
-        if self.line.contradicted or any(map(_contradicts_itself, self.line.located)):
+        if self.line.contradicted or any(map(_contradicts_itself, self.rows)):
             contradict = "figures of the line contradict each other, as where a text was typed by hand"
             doubts.append(f"{contradict}; `perf c2c report --stdio` prints them anew from the perf.data file")
         if self.line.shares:
@@ -233,7 +246,7 @@ class _Case:
             return f"stores were not sampled, so who writes is not seen; {RECORD_STORES}"
         if self.coverage.stores_seen is None:
             return f"stores were sampled in part at most; {RECORD_STORES}"
-        if self.stores and not self.line.shares and not _stores_told(self):
+        if self.stores and not self.line.shares and not self.stores_told:
             return f"at which offsets the line is written is known in part; {WHOLE_TEXT}"
         return ""
 
@@ -469,14 +482,13 @@ def _with_a_lock(case: _Case) -> Judgement | None:
 
 
 def _stores_told(case: _Case) -> bool:
-    """Whether a member without a sampled store is one that nobody writes."""
     if case.coverage.exact:
         return True
     if case.line.shares:
         return case.stores > 0 and not any(access.offset < 0 for access in case.line.accesses)
     if not case.stores or case.coverage.stores_seen is None or case.line.counts.stores is None:
         return False
-    located = sum(access.counts.stores or 0 for access in case.line.located)
+    located = sum([access.counts.stores or 0 for access in case.rows])
     enough = case.stores >= FEW_STORES or case.coverage.stores_seen is True
     return enough and located >= TOLD * case.stores and case.located >= TOLD
 
@@ -515,10 +527,12 @@ def _both_halves_pay(case: _Case) -> bool:
 def _one_user(line: Line) -> bool:
     """Whether one thread, or one CPU, makes nearly all accesses of a line and pays nearly all."""
     rows = line.located
-    if not all(row.regulars for row in rows):
+    regulars = [row.threads & ~row.strays for row in rows]
+    if not all(regulars):
         cpus = users_of(rows).cpus
         return cpus is not None and cpus.bit_count() == 1
-    if not any(row.regulars.bit_count() == 1 for row in rows):
+    # Several threads are no power of two.
+    if 0 not in [threads & (threads - 1) for threads in regulars]:
         return False
     records: Counter[int] = Counter()
     paid: Counter[int] = Counter()
@@ -532,7 +546,7 @@ def _one_user(line: Line) -> bool:
 def _pair_of_users(case: _Case) -> Judgement | None:
     """One thread or CPU alone uses the line, and the other half of its 128 bytes is written."""
     buddy = case.buddy
-    if buddy is None or not case.line.located or (buddy.counts.stores or 0) < FEW_TRANSFERS:
+    if buddy is None or not case.rows or (buddy.counts.stores or 0) < FEW_TRANSFERS:
         return None
     if not _one_user(case.line):
         return None
@@ -557,11 +571,15 @@ def _pair_untold(case: _Case) -> str:
 def _fetched_beside(case: _Case, parts: Sequence[Part]) -> int:
     """At least so many loads came from a clean copy elsewhere at other bytes than these members'."""
     rows = [access.counts for part in parts for access in part.accesses]
-    here = sum(
-        clean_copies(row) if row.llc_hit is not None else max(0, (row.loads or 0) - row.transfers) for row in rows
-    )
-    untold = any(row.llc_hit is None and row.loads is None for row in rows)
-    return 0 if untold else clean_copies(case.line.counts) - here
+    if None in [row.llc_hit for row in rows]:
+        here = sum(
+            clean_copies(row) if row.llc_hit is not None else max(0, (row.loads or 0) - row.transfers) for row in rows
+        )
+        if any(row.llc_hit is None and row.loads is None for row in rows):
+            return 0
+    else:
+        here = sum(map(clean_copies, rows))
+    return clean_copies(case.line.counts) - here
 
 
 def _taken_along(case: _Case) -> str:
@@ -594,7 +612,7 @@ def _read_unseen(case: _Case) -> str:
 
 def _shared(case: _Case) -> Judgement | None:
     """Who pays, and for whose writes."""
-    found = share_out(case.parts, case.kind, _stores_told(case), clean_copies(case.line.counts))
+    found = share_out(case.parts, case.kind, case.stores_told, clean_copies(case.line.counts))
     evidence = [case.describe(part) for part in found.parts]
     if pair := _pair_of_users(case):
         return pair

@@ -52,6 +52,7 @@ def make_lines(recording: Recording, count: int, make: MakeLines, addresses: boo
     ours = [number for number in range(count) if not _is_childs(number)]
     theirs = [number for number in range(count) if _is_childs(number)]
     file = f"{directory}/lines"
+    document.prepare_entries()
     child = _child(recording.path, recording.made_here, file, make, theirs, addresses)
     try:
         own = list(_numbered(make(recording, ours), ours, addresses))

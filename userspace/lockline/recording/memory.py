@@ -7,6 +7,7 @@ Every function raises RecordingError if what it reads is damaged, and gives noth
 import sys
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
+from functools import cache
 
 from lockline.base.values import NamedTuple
 from lockline.recording.conditions import Condition, above, among, equal, where
@@ -86,7 +87,8 @@ class AccessSum(NamedTuple):
     """The accesses of one instruction to one offset of a line; figures: as FIGURES.
 
     cpus: a bit set, None where a row has none.  thread_set: likewise of the threads' ids, None where one of these is
-    large; who: threads and their records, as they are or as the recording has them.
+    large; who: threads and their records, as they are or as the recording has them; small: records of each thread, b""
+    where one of these is above 255, or not known.
     """
 
     line: int
@@ -98,6 +100,7 @@ class AccessSum(NamedTuple):
     cpus: int | None
     thread_set: int | None
     who: "bytes | tuple[Sequence[int], Sequence[int]]"
+    small: bytes = b""
 
     @property
     def threads(self) -> Sequence[int]:
@@ -114,6 +117,8 @@ class AccessSum(NamedTuple):
         if not isinstance(self.who, bytes):
             return max(self.who[1], default=0) >= least
         # By bytes: to make a number of each takes ten times as long.
+        if self.small:
+            return bool(self.small.translate(None, _BYTES[:least]))
         if any(self.who[at::_PAIR_BYTES].strip(b"\0") for at in (5, 6, 7)):
             return True
         return bool(self.who[4::_PAIR_BYTES].translate(None, _BYTES[:least]))
@@ -213,10 +218,14 @@ def lines_at_the_same_address(recording: Recording, ids: Iterable[int]) -> Itera
     return recording.table(MemoryLine, Condition(same))
 
 
-def figures_of_lines(recording: Recording, lines: Sequence[int]) -> Iterator[tuple[int, Figures]]:
-    """The figures of each of these lines, in sums, with its id."""
-    query = f"SELECT line, {_SUMS} FROM memory_access{where(among('line', lines))} GROUP BY line"
-    for line, *figures in recording.checked({"line": (int,)} | _FIGURE_TYPES, "memory_access", query):
+def figures_of_lines(
+    recording: Recording, lines: Sequence[int], names: Sequence[str] = FIGURES
+) -> Iterator[tuple[int, Figures]]:
+    """The figures of these names of each of these lines, in sums, with its id."""
+    sums = ", ".join(f"SUM({name})" for name in names)
+    query = f"SELECT line, {sums} FROM memory_access{where(among('line', lines))} GROUP BY line"
+    types = {"line": (int,)} | {name: _FIGURE_TYPES[name] for name in names}
+    for line, *figures in recording.checked(types, "memory_access", query):
         yield line, tuple(figures)
 
 
@@ -234,23 +243,35 @@ class _Alone(NamedTuple):
 _IS_ZERO = b"1" + b"0" * 255
 
 
-def _set_of(several: bytes) -> int | None:
-    """The ids of some threads as a bit set; None if one is large.  To look at each id takes ten times as long."""
-    if several[2::_PAIR_BYTES].strip(b"\0") or several[3::_PAIR_BYTES].strip(b"\0"):
-        return None
+@cache
+def _large(threads: int) -> int:
+    """The bits that are 0 in so many pairs of a thread and its records where no id and no count is large."""
+    return int.from_bytes(b"\0\0\xff\xff\0\xff\xff\xff" * threads, "little")
+
+
+def _set_of(several: bytes) -> tuple[int | None, bytes]:
+    """The ids of some threads as a bit set, None if one is large; and the counts of their records, b"" likewise.
+
+    To look at each id takes ten times as long.
+    """
+    small = not int.from_bytes(several, "little") & _large(len(several) // _PAIR_BYTES)
+    if not small and (several[2::_PAIR_BYTES].strip(b"\0") or several[3::_PAIR_BYTES].strip(b"\0")):
+        return None, b""
     low, high = several[0::_PAIR_BYTES], several[1::_PAIR_BYTES]
-    found = 0
+    found = begin = 0
     # The ids are sorted: those of one high byte stand together.
-    for block in set(high):
-        begin, count = high.find(block), high.count(block)
-        if block << 8 >= MAX_SET or high[begin : begin + count].strip(bytes((block,))):
-            return None
+    while begin < len(high):
+        block = high[begin]
+        count = high.count(block)
+        if block << 8 >= MAX_SET or high[begin : begin + count].count(block) != count:
+            return None, b""
         # A table of all bytes: it has 0 for each that is there, and every other one for itself.
         ids = low[begin : begin + count]
         digits = bytes.maketrans(ids, bytes(count)).translate(_IS_ZERO)
         bits = int(digits[::-1], 2)
         found |= (bits if 0 in ids else bits & ~1) << (block << 8)
-    return found
+        begin += count
+    return found, several[4::_PAIR_BYTES] if small else b""
 
 
 def _single_accesses(recording: Recording, lines: Sequence[int]) -> list[AccessSum] | None:
@@ -259,26 +280,37 @@ def _single_accesses(recording: Recording, lines: Sequence[int]) -> list[AccessS
         SELECT line, offset, code, {", ".join(FIGURES)}, cpu_count, nodes, cpus, thread, threads
         FROM memory_access{where(among("line", lines))} ORDER BY line, offset, code"""
     found: list[AccessSum] = []
-    before: tuple[int, ...] = ()
+    line = offset = code = -1
     types = _KEY_TYPES | _FIGURE_TYPES | accepted_types(_Alone)
-    for line, offset, code, *values in recording.checked(types, "memory_access", query):
-        cpu_count, nodes, cpus, thread, several = values[-5:]
-        key = line, offset, code
-        if key == before or (several and len(several) % _PAIR_BYTES):
+    first, last = len(_KEY_TYPES), len(_KEY_TYPES) + len(FIGURES)
+    for row in recording.checked(types, "memory_access", query):
+        cpu_count, nodes, bits, thread, several = row[last:]
+        if row[2] == code and row[1] == offset and row[0] == line:
             return None
-        before = key
-        records = values[0]
+        line, offset, code = row[:first]
+        cpus = None if bits is None else int.from_bytes(bits[:_MAX_CPU_BYTES], "little")
+        figures = row[first:last]
+        if several:
+            if len(several) % _PAIR_BYTES:
+                return None
+            threads, small = _set_of(several)
+            # By _make(): thousands of them are made.
+            found.append(
+                AccessSum._make((line, offset, code, figures, cpu_count, nodes, cpus, threads, several, small))
+            )
+            continue
+        records = figures[0]
         found.append(
             AccessSum(
                 line,
                 offset,
                 code,
-                tuple(values[:-5]),
+                figures,
                 cpu_count,
                 nodes,
-                None if cpus is None else int.from_bytes(cpus[:_MAX_CPU_BYTES], "little"),
-                _set_of(several) if several else 1 << thread if 0 <= thread < MAX_SET else None,
-                several or ((thread,), () if records is None or records < 0 else (records,)),
+                cpus,
+                1 << thread if 0 <= thread < MAX_SET else None,
+                ((thread,), () if records is None or records < 0 else (records,)),
             )
         )
     return found

@@ -26,12 +26,14 @@ class At:
     """Where the walk is: whether addresses are wanted, how many entries of long lists, and what encloses the value.
 
     report: the value that the document is of.  space: of the line that encloses the value, "kernel" or "user".
+    names: the JSON of names, for encoders that write text.
     """
 
     addresses: bool
     top: int | None
     report: Any
     space: str = "kernel"
+    names: Mapping[str, str] = field(default_factory=dict)
 
     def text(self, value: str) -> str:
         """Text as it may be shown."""
@@ -51,9 +53,13 @@ class Limits:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Policy:
-    """How a value becomes JSON where its type alone does not say it."""
+    """How a value becomes JSON where its type alone does not say it.
+
+    made: the type of what encode() gives, where it is simpler than any JSON, or one of the classes below that say so.
+    """
 
     encode: Callable[[Any, "At"], Any]
+    made: Any = None
 
 
 Source = str | Callable[[Any, At], Any]
@@ -74,6 +80,18 @@ _KEY = "lockline"
 
 # As a source: the enclosing value.
 ITSELF = "."
+
+
+class Plain:
+    """Stands for text that has no address in it any more."""
+
+
+class TextIfAny:
+    """Stands for text that is null where it is ''."""
+
+
+class NumberIfAny:
+    """Stands for a number that is null where it is 0."""
 
 
 def shown(
@@ -114,14 +132,18 @@ def _finite(value: float | None, _: At) -> float | None:
 
 
 # '' and 0 are how a recording says that something is not known.
-Name = Annotated[str | None, Policy(lambda value, at: at.text(value) if value else None), Limits({"minLength": 1})]
-Known = Annotated[int | None, Policy(lambda value, _: value or None)]
-KnownCount = Annotated[int | None, Policy(lambda value, _: value or None), Limits({"minimum": 1})]
+Name = Annotated[
+    str | None,
+    Policy(lambda value, at: at.text(value) if value else None, TextIfAny),
+    Limits({"minLength": 1}),
+]
+Known = Annotated[int | None, Policy(lambda value, _: value or None, NumberIfAny)]
+KnownCount = Annotated[int | None, Policy(lambda value, _: value or None, NumberIfAny), Limits({"minimum": 1})]
 # What is infinite, or no number, is null.
 Finite = Annotated[float | None, Policy(_finite)]
 FiniteAmount = Annotated[float | None, Policy(_finite), Limits({"minimum": 0})]
 Address = Annotated[
-    str, Policy(lambda value, _: f"{value & (1 << 64) - 1:#x}"), Limits({"pattern": "^0x[0-9a-f]{1,16}$"})
+    str, Policy(lambda value, _: f"{value & (1 << 64) - 1:#x}", Plain), Limits({"pattern": "^0x[0-9a-f]{1,16}$"})
 ]
 # Pairs of numbers, such as buckets of a histogram and what is in them.
 Pairs = Annotated[
@@ -272,6 +294,148 @@ def _encoder(kind: Any) -> _Encode | None:
     return made
 
 
+def _compact(value: Any) -> str:
+    return json.dumps(value, separators=(",", ":"), allow_nan=False)
+
+
+_quoted = json.encoder.encode_basestring_ascii
+
+
+def _amount(value: float) -> str:
+    if not math.isfinite(value):
+        raise ValueError("a number that is none has no form in JSON")
+    return repr(value)
+
+
+class _Names(dict[str, str]):
+    """The JSON of names as they may be shown: the same ones stand in line after line."""
+
+    def __init__(self, addresses: bool) -> None:
+        super().__init__()
+        self._addresses = addresses
+
+    def __missing__(self, name: str) -> str:
+        found = self[name] = _quoted(name if self._addresses else hide_addresses(name))
+        return found
+
+
+class _Template:
+    """Text with places, and code for what stands in each."""
+
+    def __init__(self) -> None:
+        self.text = ""
+        self.codes: list[str] = []
+
+    def add(self, text: str, code: str | None = None) -> None:
+        """More text, and a place behind it."""
+        self.text += text.replace("%", "%%") + ("" if code is None else "%s")
+        if code is not None:
+            self.codes.append(code)
+
+    def code(self) -> str:
+        """Code for the whole."""
+        return f"({self.text!r} % ({''.join(code + ', ' for code in self.codes)}))"
+
+
+def _write_object(shape: Any, value: str, at: str, source: _Source, inside: tuple[Any, ...], out: _Template) -> bool:
+    """The fields of a value, without the braces; False: some may be left out, which no template can."""
+    before = []
+    if not value.replace(".", "").isalnum():
+        variable = source.variable()
+        before.append(f"{variable} := {value}")
+        value = variable
+    enter = getattr(shape, "enter", None)
+    if enter is not None:
+        inner = source.variable()
+        before.append(f"{inner} := {source.name(enter)}({value}, {at})")
+        at = inner
+    first = len(out.codes)
+    between = ""
+    for one in fields_of(shape):
+        part = _part(one.place, one.attribute, value, at, source)
+        if one.place.where is not None:
+            return False
+        if one.place.inline:
+            out.add(between)
+            if not _write_object(one.type, part, at, source, inside, out):
+                return False
+        else:
+            out.add(f"{between}{_quoted(one.name)}:")
+            if is_dataclass(one.type) and one.type not in inside:
+                # A part of the same text.
+                out.add("{")
+                if not _write_object(one.type, part, at, source, (*inside, one.type), out):
+                    return False
+                out.add("}")
+            else:
+                out.add("", _text_code(one.type, part, at, source, inside))
+        between = ","
+    if before and len(out.codes) > first:
+        out.codes[first] = f"({', '.join(before)}, {out.codes[first]})[{len(before)}]"
+    return True
+
+
+def _text_code(kind: Any, value: str, at: str, source: _Source, inside: tuple[Any, ...]) -> str:
+    """Code for the JSON text of a value, or for a value whose text is its JSON."""
+    if is_dataclass(kind) and kind not in inside:
+        template = _Template()
+        template.add("{")
+        if _write_object(kind, value, at, source, (*inside, kind), template):
+            template.add("}")
+            return template.code()
+    if kind is str:
+        return f"{source.name(_quoted)}({at}.text({value}))"
+    if kind is Plain:
+        return f"{source.name(_quoted)}({value})"
+    if kind is int:
+        return value
+    if kind is bool:
+        return f"('true' if {value} else 'false')"
+    if kind is float:
+        return f"{source.name(_amount)}({value})"
+    origin, arguments = get_origin(kind), get_args(kind)
+    variable = source.variable()
+    if origin is Annotated:
+        policy = next((note for note in arguments[1:] if isinstance(note, Policy)), None)
+        if policy is None:
+            return _text_code(arguments[0], value, at, source, inside)
+        if policy.made is TextIfAny:
+            return f"({at}.names[{variable}] if ({variable} := {value}) else 'null')"
+        if policy.made is NumberIfAny:
+            return f"({value} or 'null')"
+        if policy.made is not None:
+            made = f"{source.name(policy.encode)}({value}, {at})"
+            return _text_code(policy.made, made, at, source, inside)
+    if origin in (Union, UnionType):
+        some = [argument for argument in arguments if argument is not NoneType]
+        if len(some) == 1:
+            inner = _text_code(some[0], variable, at, source, inside)
+            return f"('null' if ({variable} := {value}) is None else {inner})"
+    if origin is tuple:
+        inner = _text_code(arguments[0], variable, at, source, inside)
+        texts = f"[{inner} for {variable} in {value}]"
+        return f"'[' + ','.join({texts if inner != variable else f'map(str, {value})'}) + ']'"
+    if origin is Literal and all(isinstance(argument, str) for argument in arguments):
+        return f"{source.name(_quoted)}({value})"
+    if origin is dict and arguments[0] is not int:
+        inner, key = _text_code(arguments[1], variable, at, source, inside), source.variable()
+        pair = f"{source.name(_quoted)}({key}) + ':' + str({inner})"
+        pairs = f"[{pair} for {key}, {variable} in {value}.items()]"
+        return f"'{{' + ','.join({pairs}) + '}}'"
+    plain = _code(kind, value, at, source, inside) or value
+    return f"{source.name(_compact)}({plain})"
+
+
+@cache
+def _text_encoder(kind: Any) -> Callable[[Any, At], str]:
+    """How values of a type become JSON text at once, compiled likewise."""
+    source = _Source()
+    made: Callable[[Any, At], str] = eval(
+        f"lambda value, at: {_text_code(kind, 'value', 'at', source, ())}", source.names
+    )
+    return made
+
+
 def walk(shape: type, value: Any, addresses: bool = False, top: int | None = None) -> dict[str, Any]:
     """A document as JSON values; addresses: with kernel addresses; top: entries of long lists, None for all."""
     encode = _encoder(shape)
@@ -291,10 +455,14 @@ def _field_encoder(field: Field) -> _Encode:
 
 def entries(shape: type, values: Iterable[Any], addresses: bool = False) -> Iterator[str]:
     """The JSON of each of these parts of a document, for pieces()."""
-    at, encode = At(addresses, None, None), _encoder(shape)
-    assert encode is not None
+    at, encode = At(addresses, None, None, names=_Names(addresses)), _text_encoder(shape)
     for value in values:
-        yield json.dumps(encode(value, at), separators=(",", ":"), allow_nan=False)
+        yield encode(value, at)
+
+
+def prepare(shape: type) -> None:
+    """Compile what entries() needs, before the process is divided."""
+    _text_encoder(shape)
 
 
 def pieces(shape: type, value: Any, long: str, listed: Iterable[str], addresses: bool = False) -> Iterator[str]:

@@ -23,6 +23,7 @@ from lockline.render.walker import (
     entries,
     inline,
     pieces,
+    prepare,
     shown,
     walk,
 )
@@ -372,6 +373,11 @@ def render(report: C2cReport, addresses: bool = False) -> str:
 def entries_of(lines: Iterable[tuple[int, LineReport]], addresses: bool = False) -> Iterator[str]:
     """The JSON of lines, each with its rank."""
     return entries(Line, lines, addresses)
+
+
+def prepare_entries() -> None:
+    """What entries_of() needs, made before processes share it."""
+    prepare(Line)
 
 
 def pieces_of(report: C2cReport, lines: Iterable[str], addresses: bool = False) -> Iterator[str]:
