@@ -16,7 +16,8 @@ pytestmark = pytest.mark.usefixtures("live")
     ("beside", "first"),
     [
         ((), "mm_struct.mmap_lock"),
-        (("incidents", "file-lock", "12"), "a lock on a file (flock, fcntl)"),
+        # "a lock on a file", or "locks on 2 files" beside others that wait for one.
+        (("incidents", "file-lock", "12"), "(flock, fcntl)"),
         (("incidents", "one-directory", "24"), "i_rwsem"),
     ],
     ids=["alone", "beside a file's lock", "beside a heavier lock of the kernel"],

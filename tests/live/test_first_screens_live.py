@@ -85,6 +85,7 @@ def switches(status: Path) -> int:
     return total
 
 
+@pytest.mark.alone
 @pytest.mark.usefixtures("two_cpus")
 def test_the_first_lines_of_a_watch(live: Path, recording: Path) -> None:
     """While it is shown at its end, and again from its file: the verdict, and whether it is worth acting on."""
