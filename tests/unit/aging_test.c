@@ -11,6 +11,7 @@
 #include <sys/syscall.h>
 
 #include "tap.h"
+#include "unsynced.h"
 #include "waits/totals.h"
 
 #define ROWS   16

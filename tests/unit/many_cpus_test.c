@@ -10,6 +10,7 @@
 #include <sys/syscall.h>
 
 #include "tap.h"
+#include "unsynced.h"
 #include "waits/totals.h"
 
 #define CPUS 512

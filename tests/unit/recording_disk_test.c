@@ -322,76 +322,115 @@ static bool wait_for_sync(void)
 	return is_synced();
 }
 
+/* What a file has. */
+struct image {
+	unsigned char *data;
+	size_t size, room;
+};
+
+/* As ftruncate() does it: what is added is zero. */
+static void resize(struct image *image, size_t size)
+{
+	if (size > image->room) {
+		image->room = 2 * size;
+		image->data = realloc(image->data, image->room);
+	}
+	if (size > image->size)
+		memset(image->data + image->size, 0, size - image->size);
+	image->size = size;
+}
+
+static void write_part(struct image *image, const struct entry *entry, int part, int size)
+{
+	if (entry->offset + part + size > (sqlite3_int64)image->size)
+		resize(image, entry->offset + part + size);
+	memcpy(image->data + entry->offset + part, entry->data + part, size);
+}
+
+/* The disk may have any of the sectors; the order of pages matters more: most are kept whole. */
+static void write_in_parts(struct image *image, const struct entry *entry)
+{
+	for (int part = 0; part < entry->size; part += SECTOR) {
+		if (part ? rand() % 16 == 0 : rand() % 2) {
+			if (!part)
+				break;
+			continue;
+		}
+		write_part(image, entry, part, entry->size - part < SECTOR ? entry->size - part : SECTOR);
+	}
+}
+
+static void write_file(const char *name, const struct image *image)
+{
+	FILE *file = fopen(name, "w");
+
+	CHECK(fwrite(image->data, 1, image->size, file) == image->size, "write");
+	fclose(file);
+}
+
 /* Writes what the disk has at this point of the log; lost: what was not synced may be missing. */
 static void cut(size_t point, bool lost, const char *to)
 {
-	char names[2][PATH_MAX + 64];
-	FILE *files[2];
+	static struct image images[2];
+	char journal[PATH_MAX + 64];
 	size_t synced[2] = {0, 0};
 
-	snprintf(names[DATABASE], sizeof(names[0]), "%.128s", to);
-	snprintf(names[JOURNAL], sizeof(names[0]), "%.128s-wal", to);
-	remove_files(to);
 	for (int i = 0; i < 2; i++)
-		files[i] = fopen(names[i], "w+");
+		resize(&images[i], 0);
 	for (size_t i = 0; i < point; i++)
 		if (entries[i].what == SYNCED)
 			synced[entries[i].which] = i;
 	for (size_t i = 0; i < point; i++) {
 		const struct entry *entry = &entries[i];
 		const bool sure = !lost || i < synced[entry->which];
-		FILE *file = files[entry->which];
+		struct image *image = &images[entry->which];
 
-		if (entry->what == TRUNCATED && (sure || rand() % 2)) {
-			fflush(file);
-			CHECK(!ftruncate(fileno(file), entry->offset), "truncate");
-		}
-		for (int part = 0; entry->what == WRITTEN && part < entry->size; part += SECTOR) {
-			int size = entry->size - part < SECTOR ? entry->size - part : SECTOR;
-
-			/* The disk may have any of the sectors; the order of pages matters more: most are kept whole. */
-			if (!sure && (part ? rand() % 16 == 0 : rand() % 2)) {
-				if (!part)
-					break;
-				continue;
-			}
-			fseek(file, entry->offset + part, SEEK_SET);
-			fwrite(entry->data + part, size, 1, file);
-		}
+		if (entry->what == TRUNCATED && (sure || rand() % 2))
+			resize(image, entry->offset);
+		else if (entry->what == WRITTEN && sure)
+			write_part(image, entry, 0, entry->size);
+		else if (entry->what == WRITTEN)
+			write_in_parts(image, entry);
 	}
-	for (int i = 0; i < 2; i++)
-		fclose(files[i]);
+	remove_files(to);
+	snprintf(journal, sizeof(journal), "%.128s-wal", to);
+	write_file(to, &images[DATABASE]);
+	write_file(journal, &images[JOURNAL]);
 }
 
-static long long ask(const char *of, const char *query)
+static long long ask(sqlite3 *db, const char *query)
 {
 	sqlite3_stmt *row = NULL;
-	sqlite3 *db = NULL;
 	long long answer = -1;
 
-	if (sqlite3_open_v2(of, &db, SQLITE_OPEN_READWRITE, "unix") == SQLITE_OK &&
-	    sqlite3_prepare_v2(db, query, -1, &row, NULL) == SQLITE_OK && sqlite3_step(row) == SQLITE_ROW)
+	if (sqlite3_prepare_v2(db, query, -1, &row, NULL) == SQLITE_OK && sqlite3_step(row) == SQLITE_ROW)
 		answer = sqlite3_column_int64(row, 0);
 	sqlite3_finalize(row);
-	sqlite3_close(db);
 	return answer;
 }
 
 /* The last interval that is there, of a file that agrees with itself. */
 static long long check_file(const char *of, const char *when, size_t point)
 {
-	long long last = ask(of, "SELECT max(id) FROM interval");
+	sqlite3 *db = NULL;
+	long long last;
 
-	CHECK(ask(of, "SELECT count(*) FROM pragma_integrity_check WHERE integrity_check = 'ok'") == 1,
+	/* Its journal is brought into the file; no power is lost meanwhile. */
+	CHECK(sqlite3_open_v2(of, &db, SQLITE_OPEN_READWRITE, "unix") == SQLITE_OK &&
+		      sqlite3_exec(db, "PRAGMA synchronous = OFF", NULL, NULL, NULL) == SQLITE_OK,
+	      "%s at entry %zu: no recording", when, point);
+	last = ask(db, "SELECT max(id) FROM interval");
+	CHECK(ask(db, "SELECT count(*) FROM pragma_integrity_check WHERE integrity_check = 'ok'") == 1,
 	      "%s at entry %zu: the file is damaged", when, point);
-	CHECK(!ask(of,
+	CHECK(!ask(db,
 		   "SELECT count(*) FROM interval a JOIN interval b ON b.id = (SELECT min(id) FROM interval WHERE id >"
 		   " a.id) WHERE a.end_ns <> b.begin_ns"),
 	      "%s at entry %zu: intervals with gaps", when, point);
-	CHECK(!ask(of, "SELECT count(*) FROM wait_interval WHERE interval NOT IN (SELECT id FROM interval)"),
+	CHECK(!ask(db, "SELECT count(*) FROM wait_interval WHERE interval NOT IN (SELECT id FROM interval)"),
 	      "%s at entry %zu: waits of an interval that is not there", when, point);
-	CHECK(ask(of, "SELECT max(waits) FROM lock_total") == (last < 0 ? -1 : 100 * last + ROWS - 1) || last < 1,
+	CHECK(ask(db, "SELECT max(waits) FROM lock_total") == (last < 0 ? -1 : 100 * last + ROWS - 1) || last < 1,
 	      "%s at entry %zu: totals are not of the last interval", when, point);
+	sqlite3_close(db);
 	return last;
 }
 

@@ -11,6 +11,7 @@
 #include "recording/recording_keep.h"
 #include "recording/recording_rows.h"
 #include "tap.h"
+#include "unsynced.h"
 
 #define SECOND 1000000000ull
 #define START  (1000 * SECOND)

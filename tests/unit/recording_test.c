@@ -10,6 +10,7 @@
 
 #include "recording/recording_rows.h"
 #include "tap.h"
+#include "unsynced.h"
 
 static char directory[] = "/tmp/recording_test.XXXXXX", path[PATH_MAX], other[PATH_MAX];
 /* What happens to the new file between its making and SQLite's opening. */

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "tap.h"
+#include "unsynced.h"
 #include "waits/totals.h"
 
 static struct wait_row row;
