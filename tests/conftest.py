@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What all tests share: their tiers, where the build is, and what this machine can do."""
 
+import gc
 import os
 import signal
 from pathlib import Path
@@ -63,6 +64,17 @@ BESIDE = (
     "test_why_follow_live",
     "test_why_live",
 )
+
+
+# Half a million objects of thousands of tests stay to the end: to look for garbage among them again and again takes a
+# third of the time in which they are collected.
+gc.disable()
+
+
+def pytest_collection_finish() -> None:
+    """From here on garbage is looked for, among what the tests make alone."""
+    gc.freeze()
+    gc.enable()
 
 
 def tier(item: pytest.Item) -> str:
