@@ -23,6 +23,8 @@ from lab.cases import make_world
 
 # Of both sets; with all families of PMUs, and with programs in the kernel and outside.
 SEEDS = range(640_000, 640_012)
+# A mean is printed without its fraction.
+HALF = 0.5001
 
 
 def stats(numbers: Numbers) -> Counts:
@@ -67,16 +69,15 @@ def check_line(line: Line, found: ImportedLine, symbols: dict[int, str], peers: 
 
 
 def check_cycles(line: Line, found: ImportedLine, peers: bool) -> None:
-    """The mean cycles of a row's loads."""
+    """The mean cycles of a row's loads.  perf's mean grows sample by sample, so that half a cycle goes either way."""
+    if peers:
+        return
     for row in line.rows:
         numbers = found.instructions[row.offset, row.ip].counts
-        hitm = numbers["remote_hitm"], numbers["local_hitm"]
-        if not peers:
-            sums = numbers["remote_hitm_weight"], numbers["local_hitm_weight"]
-            means = tuple(round(weight / count) if count else 0 for weight, count in zip(sums, hitm, strict=True))
-            assert row.means[:2] == means, (hex(line.address), row)
-            others = numbers["load_weights"]
-            assert row.means[2] == (round(numbers["load_weight"] / others) if others else 0), (hex(line.address), row)
+        sums = numbers["remote_hitm_weight"], numbers["local_hitm_weight"], numbers["load_weight"]
+        loads = numbers["remote_hitm"], numbers["local_hitm"], numbers["load_weights"]
+        for mean, weight, count in zip(row.means, sums, loads, strict=True):
+            assert abs(mean - (weight / count if count else 0)) < HALF, (hex(line.address), row)
 
 
 def by_offset(line: Line) -> dict[int, tuple[int, int]]:
