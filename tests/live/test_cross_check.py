@@ -59,7 +59,7 @@ def test_every_begin_is_accounted_for(live: Path, recording: Path, tmp_path: Pat
             for kind, threads in LOADS.items():
                 load.enter_context(running(live / "workloads" / "lock_load", kind, str(threads), cwd=tmp_path))
             load.enter_context(
-                running("sh", "-c", "while :; do perf bench sched messaging -g 1 -l 200; done", cwd=tmp_path)
+                running("sh", "-c", "while perf bench sched messaging -g 1 -l 200; do sleep 1; done", cwd=tmp_path)
             )
             wait_for(lambda: inner.do("read")["begins"] >= ENOUGH, f"{ENOUGH} waits of the load")
         inside = last_counts(inner)

@@ -59,7 +59,7 @@ def test_a_heavy_lock_with_lost_samples(
             collector.process.send_signal(signal.SIGSTOP)
             before = switches(waits)
             # A wait for the map is a switch of its thread.
-            wait_for(lambda: switches(waits) > before + 4000, "waits while the collector stands still")
+            wait_for(lambda: switches(waits) > before + 2500, "waits while the collector stands still")
             collector.process.send_signal(signal.SIGCONT)
             wait_for(lambda: result.number(lost), "lost events")
             collector.stop()
