@@ -93,16 +93,21 @@ class Lines:
         return self.seen
 
 
+# A load that wants all CPUs leaves them to who looks at it: the looking ends sooner, and with it the load.
+LOAD_NICE = 10
+
+
 class Workload:
     """A program of tests/workloads that has said that it is ready."""
 
-    def __init__(self, build: Path, name: str, *arguments: str | Path) -> None:
+    def __init__(self, build: Path, name: str, *arguments: str | Path, nice: int = 0) -> None:
         self.process = subprocess.Popen(
             [build / "workloads" / name, *arguments],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
+            preexec_fn=lambda: os.nice(nice) and None,
         )
         started.append(self.process)
         self._output = Lines(self.process.stdout)
@@ -301,10 +306,6 @@ class Recording:
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-
-# A load that wants all CPUs leaves them to who looks at it: the looking ends sooner, and with it the load.
-LOAD_NICE = 10
 
 
 @contextmanager

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from schemas import validator_of
-from support import ATTACHED, DEADLINE_S, Collector, Lines, Recording, Workload, wait_for
+from support import ATTACHED, DEADLINE_S, LOAD_NICE, Collector, Lines, Recording, Workload, wait_for
 
 TOP = Path(__file__).resolve().parents[2]
 # Enough for the time of any test.
@@ -175,7 +175,7 @@ def test_a_line_that_explains_waits(live: Path, recording: Path, tmp_path: Path,
     before = tmp_path / "waits.lockline"
     query = "SELECT name, instance FROM lock JOIN lock_total ON lock.id = lock WHERE address AND source = 'slab'"
     query += " GROUP BY lock.id HAVING sum(waits) > 20 ORDER BY sum(wait_ns) DESC"
-    with Workload(live, "reused_objects", "pipe") as workload:
+    with Workload(live, "reused_objects", "pipe", nice=LOAD_NICE) as workload:
         workload.do("use 0")
         with Collector(live, before, "-p", str(workload.pid)):
 

@@ -28,6 +28,8 @@
 /* Of a line that has more places than can be watched at once, this long without a limit of cost. */
 #define ROTATE_NS       50000000ull
 #define FIRST_WINDOW_MS 1000
+#define TRIES           20
+#define TRY_AGAIN_NS    5000000
 
 struct line {
 	struct watch_place place;
@@ -118,8 +120,14 @@ static struct watch_state *state_of(const struct watch_windows *windows, __u32 c
 
 int watch_windows_try(struct watch_windows *windows, __u64 line)
 {
+	const struct timespec pause = {.tv_nsec = TRY_AGAIN_NS};
 	int slots = watch_events_free(&windows->events, line);
 
+	/* lockline doctor, and a watch that begins, have registers for a moment: it must not cost us them for good. */
+	for (int i = 1; i < TRIES && slots < WATCH_SLOTS && (slots > 0 || slots == -ENOSPC || slots == -EBUSY); i++) {
+		nanosleep(&pause, NULL);
+		slots = watch_events_free(&windows->events, line);
+	}
 	if (slots > 0 && slots < windows->slots)
 		windows->slots = slots;
 	return slots;
