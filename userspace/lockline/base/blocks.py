@@ -24,7 +24,7 @@ from itertools import combinations, pairwise, product
 from operator import ge, itemgetter, le, truediv
 from statistics import NormalDist, fmean
 
-from lockline.base.statistics import ALPHA, Interval, Test, student_p, student_quantile
+from lockline.base.statistics import ALPHA, Interval, Test, ranked, student_p, student_quantile
 
 # Blocks of the shorter side, if it has as many values: eight on each side can be exchanged in 12,870 ways.
 BLOCKS = 8
@@ -57,8 +57,6 @@ _NEARLY_ONE = 0.99
 _FEWEST = 8
 _MANY = 48
 _SAME = 1e-9
-# Of so many values one is looked at to guess where a rank is.
-_SAMPLED = 32
 _NORMAL = NormalDist()
 
 
@@ -230,21 +228,12 @@ def _exchanges(before: Sequence[float], after: Sequence[float]) -> list[_Exchang
     ]
 
 
-def _smallest(values: list[float], rank: int) -> float:
-    """The value of this rank, from 0: sorted()[rank] in a fraction of the time where the rank is low."""
-    # What is at most a value of a sample, which is likely to be a little above the one that is sought.
-    sample = sorted(values[::_SAMPLED])
-    limit = sample[min(len(sample) - 1, rank * 3 // (2 * _SAMPLED) + 2)]
-    few = [value for value in values if value <= limit]
-    return sorted(few if len(few) > rank else values)[rank]
-
-
 def _ends(lows: list[float], highs: list[float], tail: float) -> tuple[float | None, float | None]:
     """Of the interval, from what would be the ratio (or difference) for which each exchange changes nothing."""
     outside = math.floor(tail * (len(lows) + 1)) - 1
     if outside < 0:
         return None, None
-    return _smallest(lows, outside), -_smallest([-high for high in highs], outside)
+    return ranked(lows, outside), -ranked([-high for high in highs], outside)
 
 
 def _ratio(exchanges: Sequence[_Exchanges], estimate: float, tail: float, confidence: float) -> Interval:

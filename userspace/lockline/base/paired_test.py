@@ -13,7 +13,10 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from operator import add, ge, itemgetter, le
 from statistics import NormalDist
+
+from lockline.base.statistics import ranked
 
 ALPHA = 0.05
 POWER = 0.8
@@ -52,12 +55,17 @@ def _grouped(pairs: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
     return [(math.fsum(first for first, _ in group), math.fsum(second for _, second in group)) for group in groups]
 
 
-def _all_sums(pairs: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
+# The sums of the first of each pair of a subset, and those of the second.
+_Sums = tuple[list[float], list[float]]
+
+
+def _all_sums(pairs: Sequence[tuple[float, float]]) -> _Sums:
     """The sums of every subset, the empty one first."""
-    sums = [(0.0, 0.0)]
+    ones, others = [0.0], [0.0]
     for one, other in pairs:
-        sums += [(a + one, b + other) for a, b in sums]
-    return sums
+        ones += [value + one for value in ones]
+        others += [value + other for value in others]
+    return ones, others
 
 
 @lru_cache(maxsize=4)
@@ -68,23 +76,26 @@ def _draws(sizes: tuple[int, ...]) -> tuple[tuple[int, ...], ...]:
     return tuple(zip(*([generator.choice(one) for one in ranges] for _ in range(DRAWN)), strict=True))
 
 
-def _subset_sums(pairs: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
+def _subset_sums(pairs: Sequence[tuple[float, float]]) -> _Sums:
     """The sums of the subsets that are looked at, the empty one first."""
     if len(pairs) <= EXACT_PAIRS:
         return _all_sums(pairs)
     # Eight pairs at a time: a draw is then some look-ups.
     tables = [_all_sums(pairs[start : start + 8]) for start in range(0, len(pairs), 8)]
     ones, others = [0.0] * DRAWN, [0.0] * DRAWN
-    for table, draws in zip(tables, _draws(tuple(map(len, tables))), strict=True):
-        ones = [one + table[index][0] for one, index in zip(ones, draws, strict=True)]
-        others = [other + table[index][1] for other, index in zip(others, draws, strict=True)]
-    return [(0.0, 0.0), *zip(ones, others, strict=True)]
+    for table, draws in zip(tables, _draws(tuple(len(table[0]) for table in tables)), strict=True):
+        ones = list(map(add, ones, itemgetter(*draws)(table[0])))
+        others = list(map(add, others, itemgetter(*draws)(table[1])))
+    return [0.0, *ones], [0.0, *others]
 
 
-def _ratio(one: float, other: float, undefined: float) -> float:
-    if other > 0:
-        return one / other
-    return math.inf if one > 0 else undefined
+def _bounds(ones: Sequence[float], others: Sequence[float], outside: int) -> tuple[float, float]:
+    """The ratios with so many others below and above; those of nothing to nothing are below, and above."""
+    known = [one / other if other > 0 else math.inf for one, other in zip(ones, others, strict=True) if one or other]
+    inside = outside - (len(ones) - len(known))
+    if inside < 0:
+        return -math.inf, math.inf
+    return ranked(known, inside), -ranked([-ratio for ratio in known], inside)
 
 
 def paired_test(pairs: Sequence[tuple[float, float]], alpha: float = ALPHA) -> PairedTest:
@@ -95,15 +106,13 @@ def paired_test(pairs: Sequence[tuple[float, float]], alpha: float = ALPHA) -> P
     if not pairs:
         raise ValueError("no pairs")
     pairs = _grouped(pairs)
-    sums = _subset_sums(pairs)
-    looked_at = len(sums)
+    ones, others = _subset_sums(pairs)
+    looked_at = len(ones)
     # Exchanging a subset makes the sums' difference as large or larger, at a ratio r, if its own ratio is r or less.
-    least = sorted(_ratio(a, b, -math.inf) for a, b in sums)
-    most = sorted(_ratio(a, b, math.inf) for a, b in sums)
-    larger = sum(a <= b for a, b in sums) / looked_at
-    smaller = sum(a >= b for a, b in sums) / looked_at
-    outside = math.floor(looked_at * alpha / 2)
-    low, high = max(0.0, least[outside]), most[looked_at - 1 - outside]
+    least, most = _bounds(ones, others, math.floor(looked_at * alpha / 2))
+    larger = sum(map(le, ones, others)) / looked_at
+    smaller = sum(map(ge, ones, others)) / looked_at
+    low, high = max(0.0, least), most
     first, second = math.fsum(a for a, _ in pairs), math.fsum(b for _, b in pairs)
     detectable = None
     if low > 0 and high < math.inf:

@@ -25,6 +25,8 @@ EXACT_SAMPLES = 60
 # Up to so many events in all the binomial distribution is summed, beyond it is taken as normal.
 EXACT_EVENTS = 1_000
 
+# Of so many values one is looked at to guess where a rank is.
+_SAMPLED = 32
 _NORMAL = NormalDist()
 
 
@@ -71,6 +73,15 @@ def summarize(values: Sequence[float]) -> Summary:
     average = min(max(fmean(values), min(values)), max(values))
     deviation = stdev(values) if len(values) > 1 else None
     return Summary(len(values), average, median(values), min(values), max(values), deviation)
+
+
+def ranked(values: Sequence[float], rank: int) -> float:
+    """The value of this rank, from 0: sorted()[rank] in a fraction of the time where the rank is low."""
+    # What is at most a value of a sample, which is likely to be a little above the one that is sought.
+    sample = sorted(values[::_SAMPLED])
+    limit = sample[min(len(sample) - 1, rank * 3 // (2 * _SAMPLED) + 2)]
+    few = [value for value in values if value <= limit]
+    return sorted(few if len(few) > rank else values)[rank]
 
 
 def _doubled_ranks(values: Sequence[float]) -> list[int]:
@@ -265,14 +276,11 @@ def holm(values: Sequence[float]) -> list[float]:
     return corrected
 
 
-def _log_binomial(successes: int, trials: int, log_chance: float, log_rest: float) -> float:
-    ways = math.lgamma(trials + 1) - math.lgamma(successes + 1) - math.lgamma(trials - successes + 1)
-    # 0 * log(0) is 0 here.
-    return (
-        ways
-        + (successes * log_chance if successes else 0)
-        + ((trials - successes) * log_rest if successes < trials else 0)
-    )
+@lru_cache(maxsize=16)
+def _log_ways(trials: int) -> tuple[float, ...]:
+    """The logarithms of the numbers of ways to choose 0, 1, 2 ... of so many."""
+    logs = [math.lgamma(number + 1) for number in range(trials + 1)]
+    return tuple(logs[trials] - one - other for one, other in zip(logs, reversed(logs), strict=True))
 
 
 def _binomial_at_most(successes: int, trials: int, chance: float) -> float:
@@ -284,8 +292,9 @@ def _binomial_at_most(successes: int, trials: int, chance: float) -> float:
     if trials > EXACT_EVENTS:
         z = (successes + 0.5 - trials * chance) / math.sqrt(trials * chance * (1 - chance))
         return 0.5 * math.erfc(-z / math.sqrt(2))
-    logs = math.log(chance), math.log1p(-chance)
-    return min(1.0, math.fsum(math.exp(_log_binomial(k, trials, *logs)) for k in range(successes + 1)))
+    log, rest = math.log(chance), math.log1p(-chance)
+    logs = [ways + k * log + (trials - k) * rest for k, ways in enumerate(_log_ways(trials)[: successes + 1])]
+    return min(1.0, math.fsum(map(math.exp, logs)))
 
 
 def _bisect_chance(wanted: Callable[[float], bool]) -> float:
