@@ -168,12 +168,17 @@ def test_threads_that_wait_on_cpus(name: str, kind: str, function: str, caller: 
 def test_threads_that_yield_are_found_on_a_machine_that_is_short_of_cpus(tmp_path: Path) -> None:
     """Beside sixteen that compute they hardly run, and few samples of running threads meet them."""
     with (
-        planted(("incidents", "compute", "16"), tmp_path),
-        planted(("incidents", "yield-lock", "4"), tmp_path) as load,
+        planted(("incidents", "compute", "16"), tmp_path, nice=0),
+        planted(("incidents", "yield-lock", "4"), tmp_path, nice=0) as load,
     ):
-        told = wait_for(lambda: worth_telling(look_at_spins(Target(("-p", str(load.pid)), ""), 2)[0]), "yields")
-    assert [(one.kind, one.tgid, one.caller) for one in told] == [("yield", load.pid, "yield_lock")]
-    assert told[0].switches > 0
+
+        def told_by_switches() -> bool:
+            # One look may meet nothing but the exchange before the yield, or none of the switches.
+            told = worth_telling(look_at_spins(Target(("-p", str(load.pid)), ""), 2)[0])
+            yields = [(one.kind, one.tgid, one.caller) for one in told if one.switches > 0]
+            return yields == [("yield", load.pid, "yield_lock")] and len(told) == 1
+
+        wait_for(told_by_switches, "look that tells yields, by switches, and nothing else")
 
 
 @pytest.mark.alone
