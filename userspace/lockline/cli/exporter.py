@@ -87,11 +87,13 @@ def _handler(page: _Page) -> type[BaseHTTPRequestHandler]:
             if self.path.partition("?")[0] != "/metrics":
                 self.send_error(404, "see /metrics")
                 return
+            # Once: a newer page, of another length, may come meanwhile.
+            text = page.text
             self.send_response(200)
             self.send_header("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
-            self.send_header("Content-Length", str(len(page.text)))
+            self.send_header("Content-Length", str(len(text)))
             self.end_headers()
-            self.wfile.write(page.text)
+            self.wfile.write(text)
 
         def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - as http.server has it
             """Nothing: a scrape is no event."""
