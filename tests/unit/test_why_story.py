@@ -15,10 +15,11 @@ from lockline.analysis.user_evidence import Goroutines
 from lockline.analysis.whatif import Bound
 from lockline.base.errors import LocklineError
 from lockline.base.text import Style
+from lockline.cli import why as why_command
 from lockline.cli.why import redacted
 from lockline.investigation import probes
 from lockline.investigation.choice import judge
-from lockline.investigation.model import Investigation, Step, Target
+from lockline.investigation.model import Investigation, Plan, Step, Target
 from lockline.investigation.stops import Standing, Stop
 from lockline.page.html import Writer
 from lockline.page.why import make_page
@@ -199,3 +200,14 @@ def test_every_fact_has_words_and_no_words_are_left_over() -> None:
     known = set(stated) | composed | told
     assert set(why_words.SENTENCES) | set(why_words.REMEDIES) <= known
     assert {what for what in known if what.startswith("why-")} <= set(why_words.SENTENCES) | set(why_words.REMEDIES)
+
+
+def test_why_the_first_step_failed_is_said_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """What makes the whole command fail is its error: it was also said of the step."""
+    step = Step(1, "totals", (), fact("why-locks"), "failed", 0, message="no process 7")
+    monkeypatch.setattr(why_command, "make_step", lambda *_: why_command.Made(step, None))
+    said: list[str] = []
+    with pytest.raises(LocklineError, match="no process 7"):
+        why_command.investigate(Plan(20, 0.01, 2), Target(("-p", "7"), "process 7"), tmp_path, said.append)
+    assert len(said) == 1
+    assert "no process 7" not in said[0]

@@ -212,10 +212,11 @@ def investigate(
             continue
         say(_announced(choice, number))
         made = make_step(choice, known, directory)
-        say(_told(made))
         known = _with(known, made, recordings)
         if made.step.outcome == "failed" and not known.observations:
+            # Then it is the command's own error, which is said once.
             raise LocklineError(made.step.message)
+        say(_told(made))
         ended = is_over(known) or (None if alive() else "target gone")
     return known, ended or "nothing left to try", recordings
 
