@@ -18,6 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lockline.base.errors import LocklineError
+from lockline.base.paired_test import paired_test
 from lockline.base.text import Style
 from lockline.cli import experiment as command
 from lockline.cli import main as cli
@@ -257,6 +258,30 @@ def pairs_of(ratio: float, number: int, noise: float = 0.05, seed: int = 1, rate
         return Slice(0.15, 0.15 * rate * factor * lot.lognormvariate(0, noise), 0.2)
 
     return [Pair(one(ratio), one(1), lot.random() < 0.5) for _ in range(number)]
+
+
+def bursts_of(ratio: float, number: int, seed: int, length: int = 4) -> list[Pair]:
+    """Pairs whose change has an effect that comes and goes: so many that follow each other have the same one."""
+    lot = random.Random(seed)
+    pairs: list[Pair] = []
+    for start in range(0, number, length):
+        pairs += pairs_of(ratio * lot.lognormvariate(0, 0.3), length, seed=100 * seed + start)
+    return pairs
+
+
+def test_an_effect_that_comes_and_goes_makes_the_interval_wide() -> None:
+    """Neighbours that are alike are no evidence of their own."""
+    held = narrow = 0
+    for seed in range(40):
+        pairs = bursts_of(1.5, 32, seed)
+        test = judge(pairs, 13.0).test
+        assert test is not None
+        held += test.low <= 1.5 <= test.high
+        alone = paired_test([(one.changed.rate, one.unchanged.rate) for one in pairs])
+        assert test.low <= alone.low <= alone.high <= test.high
+        assert test.p >= alone.p
+        narrow += alone.low <= 1.5 <= alone.high
+    assert held >= 36 > narrow
 
 
 @pytest.mark.parametrize(("ratio", "verdict"), [(3.0, "more"), (1.2, "more"), (0.5, "less"), (1.0, "no difference")])

@@ -2,14 +2,15 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What is truly gained when a cause is taken away: beside `lockline report --what-if`, and `lockline experiment`.
 
-As root: `make lab-what-if`.  Each program has a switch that takes its cause away.  The truth is from long runs in both
-states, one after the other.
+As root: `make lab-what-if`.  Each program has a switch that takes its cause away.  The truth is from long runs in
+both states, in pairs whose order is drawn by lot, with an interval of its own: it is measured, and not exact either.
 """
 
 import argparse
 import json
 import math
 import os
+import random
 import subprocess
 import sys
 import tempfile
@@ -25,6 +26,7 @@ sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "userspace")]
 from incidents.cases import GROUP, favour, limited, running  # noqa: E402
 from lockline.analysis.selection import Selection  # noqa: E402
 from lockline.analysis.whatif import Bound, what_if  # noqa: E402
+from lockline.base.paired_test import PairedTest, paired_test  # noqa: E402
 from lockline.experiment.progress import opened  # noqa: E402
 from lockline.experiment.spec import parse_spec  # noqa: E402
 from lockline.recording.reader import open_recording  # noqa: E402
@@ -67,23 +69,45 @@ CASES = (
 
 @dataclass(frozen=True)
 class Result:
-    """truth: work without the cause : with it.  held: of the experiments, those whose interval has the truth."""
+    """long: work without the cause : with it, of the long runs.  ratios: the experiments', with their intervals."""
 
     case: Case
-    truth: float
+    long: PairedTest
     bounds: tuple[Bound, ...]
     ratios: tuple[tuple[float, float, float], ...]
 
     @property
+    def truth(self) -> float:
+        """What the long runs measure."""
+        return math.inf if self.long.ratio is None else self.long.ratio
+
+    @property
     def held(self) -> int:
-        """Experiments whose interval has the truth."""
+        """Experiments whose interval has what the long runs measure, as if that were exact."""
         return sum(low <= self.truth <= high for _, low, high in self.ratios)
+
+    @property
+    def agree(self) -> int:
+        """Experiments that differ from the long runs by no more than both intervals allow, which are independent."""
+        return sum(_agree(one, (self.truth, self.long.low, self.long.high)) for one in self.ratios)
 
     @property
     def bound(self) -> float | None:
         """The most that is gained without the lock that is waited for most, as a ratio."""
         gain = self.bounds[0].gain if self.bounds else None
         return None if gain is None else 1 + gain
+
+
+def _agree(one: tuple[float, float, float], other: tuple[float, float, float]) -> bool:
+    """Whether two ratios differ by no more than the root of the sum of the squares of their intervals' halves.
+
+    The halves are those that face each other.  Without a ratio nothing is said, so nothing differs.
+    """
+    lower, upper = sorted((one, other))
+    if not (lower[0] > 0 and upper[0] < math.inf and lower[2] < math.inf and upper[1] > 0):
+        return lower[2] >= upper[1]
+    up, down = math.log(lower[2] / lower[0]), math.log(upper[0] / upper[1])
+    return math.log(upper[0] / lower[0]) <= math.hypot(up, down)
 
 
 @contextmanager
@@ -140,44 +164,57 @@ def bounds_of(pid: int, directory: Path, seconds: int) -> tuple[Bound, ...]:
         return what_if(make_report(recording, Selection(), 10))
 
 
-def measure(case: Case, runs: int, seconds: int) -> Result:
-    """One program: the bound, and the truth of so many runs in both states, with an experiment after each."""
+def _experiment(case: Case, on: str, off: str, spec: str, seconds: int) -> tuple[float, float, float]:
+    """What one says: the ratio, and its interval."""
+    arguments = ["--on", on, "--off", off, "--progress", spec, "-q", "--format", "json", "-d", str(seconds)]
+    command = [*LOCKLINE, "experiment", *arguments]
+    done = subprocess.run(command, env=ENVIRONMENT, check=False, capture_output=True, text=True)
+    if done.returncode:
+        raise RuntimeError(f"{case.name}: {done.stderr.strip()}")
+    answer = json.loads(done.stdout)["answer"]
+    high = math.inf if answer["high"] is None else answer["high"]
+    return answer["ratio"] or math.inf, answer["low"] or 0.0, high
+
+
+def measure(case: Case, runs: int, seconds: int, experiments: int) -> Result:
+    """One program: the bound, and the truth of so many pairs of long runs, with the experiments in between."""
     with tempfile.TemporaryDirectory(prefix="lockline-whatif-", dir="/var/tmp") as name:
         directory = Path(name)
         with started(case, directory) as (pid, on, off):
             spec = f"memory:{pid}:rounds"
             bounds = bounds_of(pid, directory, seconds)
-            without, with_cause = 0.0, 0.0
+            pairs = []
             ratios = []
             # In turn with the experiments: what else the machine does falls on both.
-            for _ in range(runs):
-                with_cause += speed(spec, seconds)
-                shell(on)
-                without += speed(spec, seconds)
+            for run in range(runs):
+                speeds = {}
+                for state in random.sample((on, off), 2):
+                    shell(state)
+                    speeds[state] = speed(spec, seconds)
                 shell(off)
-                arguments = ["--on", on, "--off", off, "--progress", spec, "-q", "--format", "json"]
-                command = [*LOCKLINE, "experiment", *arguments, "-d", str(seconds), "--slice", "0.1"]
-                done = subprocess.run(command, env=ENVIRONMENT, check=False, capture_output=True, text=True)
-                if done.returncode:
-                    raise RuntimeError(f"{case.name}: {done.stderr.strip()}")
-                answer = json.loads(done.stdout)["answer"]
-                high = math.inf if answer["high"] is None else answer["high"]
-                ratios.append((answer["ratio"] or math.inf, answer["low"] or 0.0, high))
-    return Result(case, without / with_cause, bounds, tuple(ratios))
+                pairs.append((speeds[on], speeds[off]))
+                if len(ratios) * runs <= run * experiments and len(ratios) < experiments:
+                    ratios.append(_experiment(case, on, off, spec, 2 * seconds))
+    return Result(case, paired_test(pairs), bounds, tuple(ratios))
+
+
+def _ratio_words(ratio: float, low: float, high: float) -> str:
+    return f"{ratio:.3g} ({low:.3g} to {high:.3g})"
 
 
 def table(results: list[Result]) -> str:
     """The results in Markdown."""
     lines = [
-        "| what is taken away | measured | bound | within | the bound's words | experiments that hold it |",
-        "| --- | --- | --- | --- | --- | --- |",
+        "| what is taken away | long runs | bound | within | the bound's words | experiments that hold it | agree |",
+        "| --- | --- | --- | --- | --- | --- | --- |",
     ]
     for one in results:
         bound = "cannot be told" if one.bound is None else f"{one.bound:.2f}"
         within = "-" if one.bound is None else "yes" if one.truth <= one.bound else f"no: {one.case.beyond or '?'}"
         said = bound_words(one.bounds[0]) if one.bounds else "no lock is waited for enough"
         lines.append(
-            f"| {one.case.name} | {one.truth:.2f} | {bound} | {within} | {said} | {one.held} of {len(one.ratios)} |"
+            f"| {one.case.name} | {_ratio_words(one.truth, one.long.low, one.long.high)} | {bound} | {within} | {said}"
+            f" | {one.held} of {len(one.ratios)} | {one.agree} |"
         )
     return "\n".join(lines)
 
@@ -186,23 +223,27 @@ def main() -> int:
     """Command line."""
     parser = argparse.ArgumentParser(description="What is truly gained when a cause is taken away.")
     parser.add_argument("names", nargs="*", metavar="PROGRAM", help="of switched; default: all")
-    parser.add_argument("--runs", type=int, default=20, help="long runs in both states, and experiments (default: 20)")
-    parser.add_argument("--seconds", type=int, default=4, help="of each run (default: 4)")
+    parser.add_argument("--runs", type=int, default=20, help="long runs in both states (default: 20)")
+    parser.add_argument("--experiments", type=int, default=20, help="of each program, no more than runs (default: 20)")
+    parser.add_argument("--seconds", type=int, default=4, help="of each run, and half of each experiment (default: 4)")
     arguments = parser.parse_args()
     favour("self")
     results = []
     for case in CASES:
         if arguments.names and not {case.program, case.name} & set(arguments.names):
             continue
-        result = measure(case, arguments.runs, arguments.seconds)
-        told = [f"{ratio:.2f} ({low:.2f} to {high:.2f})" for ratio, low, high in result.ratios]
-        print(f"{case.name}: {result.truth:.2f}, bound {result.bound}; {', '.join(told)}", file=sys.stderr, flush=True)
+        result = measure(case, arguments.runs, arguments.seconds, arguments.experiments)
+        told = [_ratio_words(*one) for one in result.ratios]
+        truth = _ratio_words(result.truth, result.long.low, result.long.high)
+        print(f"{case.name}: {truth}, bound {result.bound}; {', '.join(told)}", file=sys.stderr, flush=True)
         results.append(result)
     print(table(results))
     outside = [one for one in results if one.bound is not None and one.truth > one.bound and not one.case.beyond]
     held, runs = sum(one.held for one in results), sum(len(one.ratios) for one in results)
+    agree = sum(one.agree for one in results)
     print(
-        f"\n{held} of {runs} experiments hold the measured ratio; {len(outside)} gains by less"
+        f"\n{held} of {runs} experiments hold the measured ratio; {agree} differ from the long runs by no more than"
+        f" both intervals allow; {len(outside)} gains by less"
         " waiting alone are above their bound."
     )
     return 1 if outside else 0

@@ -3,7 +3,7 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from lockline.base.paired_test import PairedTest, paired_test
@@ -11,6 +11,8 @@ from lockline.base.paired_test import PairedTest, paired_test
 Verdict = Literal["more", "less", "no difference", "cannot be told"]
 # With fewer no interval excludes anything.
 FEWEST_PAIRS = 6
+# With fewer blocks the interval says more about their number than about how much they differ.
+_FEWEST_BLOCKS = 8
 # An interval within this factor of 1 shows that there is no difference that matters.
 _NO_MATTER = 1.2
 # The difference that a longer experiment is to show.
@@ -57,6 +59,34 @@ def _rate(slices: Sequence[Slice]) -> float:
     return math.fsum(one.work for one in slices) / seconds if seconds else 0.0
 
 
+def _test(rates: Sequence[tuple[float, float]]) -> PairedTest:
+    """The test of the pairs, and of blocks of 2, 4, 8, ... pairs that follow each other: the widest interval.
+
+    Each alone is a valid test that the change makes the same difference in each pair.  If that difference comes and
+    goes, as with other load on the machine, pairs that follow each other are alike: only blocks that are longer than
+    that show how much the difference varies.
+    """
+    test = paired_test(rates)
+    size = 2
+    while -(-len(rates) // size) >= _FEWEST_BLOCKS:
+        blocks = [rates[start : start + size] for start in range(0, len(rates), size)]
+        sums = [(math.fsum(one for one, _ in block), math.fsum(other for _, other in block)) for block in blocks]
+        wider = paired_test(sums)
+        detectable = None
+        if test.detectable is not None and wider.detectable is not None:
+            detectable = max(test.detectable, wider.detectable)
+        test = replace(
+            test,
+            low=min(test.low, wider.low),
+            high=max(test.high, wider.high),
+            p=max(test.p, wider.p),
+            smallest_p=wider.smallest_p,
+            detectable=detectable,
+        )
+        size *= 2
+    return test
+
+
 def _enough_s(test: PairedTest, took_s: float) -> float | None:
     """How long an experiment shows a difference of WORTH_SEEING: the interval narrows with the root of the time."""
     if test.detectable is None or test.detectable <= 1:
@@ -71,7 +101,7 @@ def judge(pairs: Sequence[Pair], took_s: float) -> Judgement:
         why = f"there are {len(pairs)} pairs of slices, and {FEWEST_PAIRS} are needed"
         enough = took_s / len(pairs) * FEWEST_PAIRS if pairs else None
         return Judgement("cannot be told", None, changed, unchanged, why, enough)
-    test = paired_test([(one.changed.rate, one.unchanged.rate) for one in pairs])
+    test = _test([(one.changed.rate, one.unchanged.rate) for one in pairs])
     if not changed and not unchanged:
         return Judgement("cannot be told", test, changed, unchanged, "the counter did not move in any slice")
     if test.low > 1:
