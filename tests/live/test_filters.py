@@ -151,7 +151,7 @@ def test_container(live: Path, recording: Path) -> None:
     "options, word",
     [
         (["--container", "no such container"], "--container no such container: no cgroup of that name"),
-        (["--pod", "nowhere/nothing"], "--pod nowhere/nothing: no cgroup of that name"),
+        (["--pod", "nowhere/nothing"], "--pod nowhere/nothing: no cgroup of that name; does the pod run on this node?"),
     ],
 )
 def test_a_container_that_is_not_there(live: Path, recording: Path, options: list[str], word: str) -> None:

@@ -152,7 +152,7 @@ int container_resolve(const char *name, const char *pod, char directory[PATH_MAX
 	if (!search->found) {
 		err = -ENOENT;
 		message("%s %s: no cgroup of that name%s", option, show(wanted, shown),
-			name ? "; give a name, or 12 digits of an id or more" : "; write it as NAMESPACE/NAME");
+			name ? "; give a name, or 12 digits of an id or more" : "; does the pod run on this node?");
 	} else if (search->found > 1) {
 		err = -ENOTUNIQ;
 		message("%s %s: several have that name: %s and %s; use an id, --pod, or -G", option,
