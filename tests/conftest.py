@@ -66,8 +66,7 @@ BESIDE = (
 )
 
 
-# Half a million objects of thousands of tests stay to the end: to look for garbage among them again and again takes a
-# third of the time in which they are collected.
+# The objects of thousands of tests stay to the end: it is a waste to look for garbage among them again and again.
 gc.disable()
 
 

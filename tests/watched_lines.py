@@ -293,7 +293,7 @@ def bursts(seconds: int, seed: int, busy: float = 0.3) -> list[Event]:
         if generator.random() < busy:
             end = time + length
             while time < end:
-                # As expovariate(), in half of its time: these are millions.
+                # As expovariate(), without its call: these are millions.
                 time += int(-log(1.0 - chance()) / (1 / (20 * US))) + 1
                 cpu ^= chance() < 0.4
                 every.append(Event(time, cpu, 0, names[cpu], chance() < 0.5))
