@@ -27,6 +27,7 @@ from incidents.cases import GROUP, favour, limited, running  # noqa: E402
 from lockline.analysis.selection import Selection  # noqa: E402
 from lockline.analysis.whatif import Bound, what_if  # noqa: E402
 from lockline.base.paired_test import PairedTest, paired_test  # noqa: E402
+from lockline.experiment.judge import FEWEST_PAIRS  # noqa: E402
 from lockline.experiment.progress import opened  # noqa: E402
 from lockline.experiment.spec import parse_spec  # noqa: E402
 from lockline.recording.reader import open_recording  # noqa: E402
@@ -124,6 +125,9 @@ def started(case: Case, directory: Path) -> Iterator[tuple[int, str, str]]:
             # An experiment may put it back twice.
             begin = f"grep -q 'TracerPid:.[1-9]' /proc/{load.pid}/status && exit"
             begin += f"; strace -f -qq -o /dev/null -p {load.pid} & echo $! > {tracer}"
+            # Until it has attached, or ended: the next one would be a second tracer.
+            begin += f"; until grep -q 'TracerPid:.[1-9]' /proc/{load.pid}/status; do"
+            begin += " kill -0 $! 2> /dev/null || break; sleep 0.01; done"
             stack.callback(shell, end)
             shell(begin)
             yield load.pid, end, begin
@@ -227,6 +231,8 @@ def main() -> int:
     parser.add_argument("--experiments", type=int, default=20, help="of each program, no more than runs (default: 20)")
     parser.add_argument("--seconds", type=int, default=4, help="of each run, and half of each experiment (default: 4)")
     arguments = parser.parse_args()
+    if arguments.runs < FEWEST_PAIRS:
+        parser.error(f"--runs {arguments.runs}: the long runs have no interval with fewer than {FEWEST_PAIRS}")
     favour("self")
     results = []
     for case in CASES:
