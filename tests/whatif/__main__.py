@@ -188,7 +188,7 @@ def measure(case: Case, runs: int, seconds: int, experiments: int) -> Result:
             spec = f"memory:{pid}:rounds"
             bounds = bounds_of(pid, directory, seconds)
             pairs = []
-            ratios = []
+            ratios: list[tuple[float, float, float]] = []
             # In turn with the experiments: what else the machine does falls on both.
             for run in range(runs):
                 speeds = {}
