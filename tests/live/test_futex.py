@@ -306,7 +306,9 @@ sys.stdin.readline()
     (lock,) = [futex for futex in futexes(recording, it.pid) if low <= futex.futex.address < low + 56]
     assert (lock.nature, lock.make, lock.figures.waits) == (LOCK, RWLOCK, 0)
     found = finding(recording, "user-lock")
+    assert found.title.startswith("Writers of ")
     assert "a read-write lock of their own program" in found.title
+    assert any("readers overlap, or one keeps it" in line for line in found.evidence), found.evidence
     assert any("1 wait had not ended, the oldest after" in line for line in found.evidence), found.evidence
     assert [one.rule for one in findings(recording, "user-lock")] == ["user-lock"]
 

@@ -64,7 +64,7 @@ def test_those_that_were_looked_at_stand_for_all(made: Callable[..., Made]) -> N
 def test_nobody_looked(made: Callable[..., Made]) -> None:
     report = report_of(made, ())
     assert report.sleepers is None
-    told = "Not looked at: locks of programs, locks on files, semaphores; `lockline why` does."
+    told = "Not looked at: locks of programs, locks on files, semaphores, spinning in programs; `lockline why` does."
     assert told in text_of(report)
 
 
@@ -81,26 +81,31 @@ def test_little_waiting_in_the_kernel_is_not_the_answer_where_a_file_is_waited_f
 @pytest.mark.parametrize(
     ("files", "told"),
     [
-        ((("/run/job.lock", 70, "job", 99, "cron", 5),), ": /run/job.lock, which cron (99) has."),
+        ((("/run/job.lock", 70, "job", 99, "cron", 5),), ": /run/job.lock, which cron (99) holds."),
         (
             (("/run/job.lock", 70, "job", 71, "job", 3), ("/run/job.lock", 71, "job", 70, "job", 2)),
-            ": /run/job.lock, which they have in turn.",
+            ": /run/job.lock, which they hold in turn.",
         ),
         (
             (("/run/job.lock", 70, "job", 98, "a", 3), ("/run/job.lock", 70, "job", 99, "b", 2)),
-            ": /run/job.lock, which several processes have in turn.",
+            ": /run/job.lock, which several processes hold in turn.",
         ),
         ((("/run/job.lock", 70, "job", 0, "", 3),), ": /run/job.lock."),
         (
             (("/run/job.lock", 70, "job", 99, "", 3),),
-            ": /run/job.lock, taken by a process that has ended (99).",
+            (
+                ": /run/job.lock; the process that took it (99) has ended, and one that it left the open file to keeps"
+                " it locked (`fuser -v /run/job.lock`)."
+            ),
         ),
         ((), "a lock on a file (flock, fcntl)."),
     ],
 )
 def test_which_file_and_who_has_it(made: Callable[..., Made], files: Sequence[tuple[Any, ...]], told: str) -> None:
     text = text_of(report_of(made, IN_A_ROW, files))
-    assert "ANSWER On average 4.0 threads (10 looks) of job (70) and 1 more of that name wait for a lock on" in text
+    assert (
+        "ANSWER On average 4.0 threads (looked 10 times) of job (70) and 1 more of that name wait for a lock on" in text
+    )
     assert told in text
     assert "`lockline why -p 70` shows what its holder does." in text
     assert "The kernel's own locks: spinning burns 0.10% of one CPU" in text
@@ -113,8 +118,8 @@ def test_of_two_files_each_has_its_own_waiters(made: Callable[..., Made]) -> Non
     files = [("/run/queue", 60, "flock", 98, "cron", 2), *(("/run/job", tgid, "job", 99, "db", 3) for tgid in (70, 71))]
     text = text_of(report_of(made, queue, files))
     assert (
-        "On average 5.0 threads (10 looks) wait for locks on 2 files (flock, fcntl), most often for /run/job, which"
-        " db (99) has: job (70) and 1 more of that name." in text
+        "On average 5.0 threads (looked 10 times) wait for locks on 2 files (flock, fcntl), most often for /run/job,"
+        " which db (99) holds: job (70) and 1 more of that name." in text
     )
     assert "`lockline why -p 70` shows what its holder does." in text
 
@@ -123,7 +128,7 @@ def test_a_semaphore_has_another_question(made: Callable[..., Made]) -> None:
     report = report_of(made, ((70, "job", "__do_semtimedop", 10),))
     assert make_answer(report).kind == "other locks"
     text = text_of(report)
-    assert "On average 1 thread (10 looks) of job (70) waits for a semaphore of System V (semop)." in text
+    assert "On average 1 thread (looked 10 times) of job (70) waits for a semaphore of System V (semop)." in text
     assert "shows who had it last" in text
 
 
@@ -133,7 +138,7 @@ def test_much_waiting_in_the_kernel_stays_the_answer(made: Callable[..., Made]) 
     assert make_answer(report).kind == "one lock"
     text = text_of(report)
     assert "One lock makes 100% of all lock waiting: tasklist_lock" in text
-    assert "Besides, on average 0.5 threads (10 looks) of job (70) wait for a lock on a file" in text
+    assert "Besides, on average 0.5 threads (looked 10 times) of job (70) wait for a lock on a file" in text
 
 
 def test_futexes_of_which_nobody_waited_in_one_were_looked_at(made: Callable[..., Made]) -> None:
@@ -154,7 +159,7 @@ def test_threads_that_want_a_cpu(made: Callable[..., Made]) -> None:
     rows = ((70, "make", "do_wait", 10), (71, "cc1", "", 40))
     text = text_of(report_of(made, rows, chosen_cpu_ns=1500 * MS, chosen_cpu_span_ns=1000 * MS, filter="-p 70"))
     assert "All 2 recorded processes together used 1.50 CPUs." in text
-    assert "2.5 want a CPU" in text
+    assert "2.5 wait for a CPU" in text
 
 
 @pytest.mark.parametrize("waits", [1, 20])
@@ -165,7 +170,7 @@ def test_a_busy_program_may_wait_for_its_own_locks(
     """A pool at rest sleeps in futexes too, and nothing of it runs."""
     rows = ((70, "server", "futex_do_wait", 60), (70, "server", "", running), (71, "pool", "futex_do_wait", 90))
     text = text_of(report_of(made, rows, waits=waits))
-    assert ("In server (70), 6.0 threads sleep in futexes while 0.4 run or want a CPU" in text) == told
+    assert ("In server (70), 6.0 threads sleep in futexes while 0.4 run or wait for a CPU" in text) == told
     assert ("`lockline why -p 70` shows which." in text) == told
     assert ("Lock waiting is little (0.02 threads on average)." in text) == (waits == 20)
     assert "pool" not in text
@@ -175,7 +180,7 @@ def test_a_busy_program_may_wait_for_its_own_locks(
 def test_cpus_are_short(made: Callable[..., Made], running: int, told: bool) -> None:
     """Of four CPUs, with as many threads and half as many again, and one."""
     text = text_of(report_of(made, ((70, "cc1", "", running), (71, "sh", "do_wait", 9))))
-    assert ("CPUs are short: on average 7.0 threads run or want one of 4." in text) == told
+    assert ("CPUs are short: on average 7.0 threads run or wait for one of 4." in text) == told
 
 
 @pytest.mark.parametrize(

@@ -487,6 +487,33 @@ def test_two_read_write_locks_side_by_side_are_two() -> None:
     assert [one.words for one in recognise(words, (), WINDOW)] == [(2,), (3,)]
 
 
+@pytest.mark.parametrize(
+    ("offset", "function", "behind"),
+    [
+        # At the phase a writer waits for readers, and readers for a writer; at the last word writers for a writer.
+        (8, WRITE, True),
+        (8, READ, False),
+        (12, WRITE, False),
+    ],
+)
+def test_whether_writers_wait_for_readers(offset: int, function: str, behind: bool) -> None:
+    """The wait of a writer that is never let in lasts to the end."""
+    still = {"slept": 0, "calls": 0, "wait_ns": 0, "open_waits": 1, "open_ns": WINDOW, "oldest_ns": WINDOW}
+    found = one(recognise([word(2, 4096 + offset, waits=(from_functions(function, "put"),), **still)], (), WINDOW))
+    assert (found.make, found.lock, found.behind_readers) == (RWLOCK, True, behind)
+
+
+def test_readers_that_let_writers_pass_wait_at_the_first_word() -> None:
+    """PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP."""
+    words = [
+        word(2, 4096, waits=(from_functions(READ, "get"),)),
+        word(3, 4096 + 8, waits=(from_functions(WRITE, "put"),)),
+        word(4, 4096 + 12, waits=(from_functions(WRITE, "put"),)),
+    ]
+    found = one(recognise(words, (), WINDOW))
+    assert (set(found.words), found.name, found.behind_readers) == ({2, 3, 4}, "", False)
+
+
 LAST = tuple(from_functions("pthread_barrier_wait", "phase", "start_thread", task=task) for task in (4, 4, 4, 3))
 AT_BARRIER = tuple(from_functions("pthread_barrier_wait", "phase", task=task) for task in (1, 2, 3))
 

@@ -275,6 +275,31 @@ def test_a_wait_that_has_not_ended_counts(quiet: Report) -> None:
     assert (answer.kind, round(answer.user_waiting or 0.0, 2)) == ("user space", 0.9)
 
 
+@pytest.mark.parametrize(
+    ("total", "shared", "says", "todo"),
+    [
+        (
+            {},
+            0,
+            "they wait for its readers, who never let it go to a writer",
+            "`gdb -p 7 -batch -ex 'p *(int *)0x1ff8'`",
+        ),
+        # In memory that processes share the address is another one in each.
+        ({}, 1, "they wait for its readers, who never let it go to a writer", "glibc lets new readers pass a writer"),
+        ({"slept": 3, "tasks_woken": 3}, 0, "they wait until its readers let go", "glibc lets new readers pass"),
+    ],
+)
+def test_writers_that_wait_for_readers(quiet: Report, total: dict[str, int], shared: int, says: str, todo: str) -> None:
+    still = {"open_waits": 1, "oldest_ns": 900 * MS, "open_ns": 900 * MS}
+    futex = of_program(2, LOCK, 4 * MS, total=still | total, make=RWLOCK, behind_readers=True)
+    futex = replace(futex, futex=futex.futex._replace(shared=shared))
+    (found,) = find_all(replace(quiet, futexes=Futexes((futex,), ())))
+    words = told(found)
+    assert words.title == "Writers of server (7) wait for readers of jobs, a read-write lock of their own program"
+    assert any(line.startswith(says) for line in words.evidence)
+    assert words.next[0].startswith(todo)
+
+
 def test_waits_that_cannot_be_told_are_spoken_of(quiet: Report) -> None:
     report = replace(quiet, futexes=Futexes((of_program(2, UNCLEAR, 3 * quiet.window.duration_ns),), ()))
     words = answer_words(report, make_answer(report), Style())

@@ -159,6 +159,7 @@ class FutexWaits:
     holders: what those who have it do, most looks first.  behind: another lock that they wait for meanwhile, as part
     of the looks; before: locks whose holders wait for this one, and the waiting that comes from there.  blamed_ns:
     all waiting that this lock is to blame for, None: its own.  monitors: of Java's, that the waits were for.
+    behind_readers: of a rwlock, that nearly all who wait are writers, for its readers to let go.
     """
 
     futex: rows.Futex
@@ -179,6 +180,7 @@ class FutexWaits:
     before: tuple[tuple[rows.Futex, int], ...] = ()
     blamed_ns: int | None = None
     monitors: tuple[Monitor, ...] = ()
+    behind_readers: bool = False
 
     @property
     def to_blame_ns(self) -> int:
@@ -569,7 +571,14 @@ def _as_one(words: Sequence[FutexWaits], known: Recognised, waiters: Mapping[int
         words=tuple(entry.futex.id for entry in words[1:]),
     )
     if known.lock:
-        return replace(merged, nature=LOCK, why=known.why, make=known.make, sure=known.sure)
+        return replace(
+            merged,
+            nature=LOCK,
+            why=known.why,
+            make=known.make,
+            sure=known.sure,
+            behind_readers=known.behind_readers,
+        )
     if known.sites:
         sites = tuple(_site(site, waiters) for site in known.sites)
         return replace(merged, nature=BARRIER, why=known.why, make=known.make, sure=known.sure, sites=sites)

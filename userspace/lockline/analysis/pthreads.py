@@ -21,6 +21,7 @@ from lockline.analysis.user_evidence import (
     Site,
     expects_2,
     held_over_wait,
+    open_ns,
     share_from,
     waiting_still,
 )
@@ -37,8 +38,11 @@ _STD_BARRIER_WAITS = (
 )
 _CONDITION_WAITS = ("pthread_cond_wait", "pthread_cond_timedwait", "pthread_cond_clockwait")
 
-# pthread_rwlock_t: __readers, __writers, __wrphase_futex, __writers_futex; it waits at the last two.
-_PHASE_WORD = 8
+# pthread_rwlock_t: __readers, __writers, __wrphase_futex, __writers_futex.  Readers wait at the phase for a writer to
+# let go, and a writer for readers; at the last word for another writer.  Where writers are preferred, readers let them
+# pass at the first word.
+_READERS_WORD = 0
+PHASE_WORD = 8
 _WRITERS_WORD = 12
 
 # Of the C library and of run times around a call: not the program's own function.
@@ -81,13 +85,33 @@ def _whole_name(name: str, offset: int) -> str:
     return "" if rest < 0 else f"{base}+{rest:#x}" if rest else base
 
 
+def _rwlock_at(address: int, words: Collection[int]) -> int:
+    """Where the rwlock lies of which this is a word; words: all that threads wait at in such functions."""
+    if address % 8:
+        return address - _WRITERS_WORD
+    # Another lock's words are further away than its own.
+    first = address + PHASE_WORD in words or address + _WRITERS_WORD in words
+    return address - (_READERS_WORD if first else PHASE_WORD)
+
+
+def _behind_readers(low: int, parts: Iterable[Seen]) -> float:
+    """The part of the waiting for a rwlock that is of writers who wait until its readers let go."""
+    every = there = 0.0
+    for entry in parts:
+        waited = entry.total.wait_ns + open_ns(entry.total)
+        every += waited
+        if entry.futex.address - low == PHASE_WORD:
+            there += waited * share_from(entry.waits, _WRITER_WAITS)
+    return there / every if every else 0.0
+
+
 def rwlocks(processes: Processes, window_ns: int) -> Iterator[Recognised]:
     """Read-write locks: each is a lock, whoever waits."""
     for words in processes.values():
         found: defaultdict[int, list[Seen]] = defaultdict(list)
-        for address, entry in words.items():
-            if share_from(entry.waits, _RWLOCK_WAITS) >= HALF:
-                found[address - (_WRITERS_WORD if address % 8 else _PHASE_WORD)].append(entry)
+        waited_at = {at for at, entry in words.items() if share_from(entry.waits, _RWLOCK_WAITS) >= HALF}
+        for address in sorted(waited_at):
+            found[_rwlock_at(address, waited_at)].append(words[address])
         for low, parts in found.items():
             parts.sort(key=lambda entry: (-entry.total.wait_ns, entry.futex.id))
             calls = [call for entry in parts for call in entry.waits]
@@ -103,6 +127,7 @@ def rwlocks(processes: Processes, window_ns: int) -> Iterator[Recognised]:
                     f" {writers:.0%} of that to write and {1 - writers:.0%} to read"
                 ),
                 name=_whole_name(first.name, first.address - low),
+                behind_readers=_behind_readers(low, parts) >= MOST,
             )
 
 

@@ -127,7 +127,7 @@ class Recognised:
 
     lock: it is contended.  sites: it is a barrier.  unclear: it cannot be told whether it is contended.
     sure: high or medium.  why: '' where the words' own nature holds.  name: of the whole object, '' if that is the
-    first word's.
+    first word's.  behind_readers: of a rwlock, that nearly all who wait are writers, for its readers to let go.
     """
 
     words: tuple[int, ...]
@@ -138,6 +138,7 @@ class Recognised:
     name: str = ""
     sites: tuple[Site, ...] = ()
     unclear: bool = False
+    behind_readers: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -64,6 +64,9 @@ SENTENCES: Mapping[str, str] = {
     "hot-net-monitor": "Threads of {process} wait for a .NET monitor (lock)[, in {where}]",
     "hot-ruby-mutex": "Threads of {process} wait for a Mutex or Monitor of Ruby[, in {where}]",
     "hot-rust-channel": "Threads of {process} wait to send to a channel[ in {where}]: its receivers are too slow",
+    "writers-behind-readers": (
+        "Writers of {process} wait for readers of {lock:short}, a read-write lock of their own program[, in {where}]"
+    ),
     "hot-rwlock": "Threads of {process} wait for {lock:short}, a read-write lock of their own program[, in {where}]",
     "hot-py-lock": "Threads of {process} wait for a lock of Python's threading (Lock, RLock)[, in {where}]",
     "hot-py-mutex": "Threads of {process} wait for a lock of free-threaded Python (PyMutex)[, in {where}]",
@@ -181,6 +184,11 @@ SENTENCES: Mapping[str, str] = {
     "in-c-library": "{part} of the sampled waits are in {call}[, called from {caller}]",
     "let-go-in": "most of those who wait are woken in {function}",
     "nature": "{why}",
+    "for-readers": "they wait until its readers let go, and not for another writer",
+    "readers-never-let-go": (
+        "they wait for its readers, who never let it go to a writer: readers overlap, or one keeps it (which cannot be"
+        " told from here)"
+    ),
     "still-waits": "{waits} wait{waits:s} had not ended, the oldest after {age}",
     "holder-ran": "at {part} of {looks} looks its holder ran, or waited for a CPU",
     "holder-slept": "at {part} of {looks} looks its holder slept[ in {call}][, in the kernel's {function}]",
@@ -322,6 +330,11 @@ REMEDIES: Mapping[str, str] = {
     "pause-between": (
         "the CPU that releases it still has it in its cache and takes it again: leave a pause between two sections"
     ),
+    "rwlock-one-reader": (
+        "`gdb -p {process:id} -batch -ex 'p *(int *){readers}'` twice: if the number changes, readers overlap, and"
+        " PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP lets writers in; if not, one reader keeps it"
+    ),
+    "shorten-reading": "do less while it is held to read; or let readers do without it (RCU, a copy)",
     "shorten-rwlock": "do less with it held, above all to write; or let readers do without it (RCU, a copy)",
     "rwlock-writers-first": (
         "glibc lets new readers pass a writer that waits: PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP changes that"

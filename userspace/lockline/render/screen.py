@@ -13,6 +13,7 @@ from lockline.analysis.answer import (
     NEGLIGIBLE_USER_SHARE,
     NEGLIGIBLE_WAIT_NS,
     ONE_LOCK,
+    OTHER_LOCKS,
     OVERUSED,
     STANDSTILLS,
     STARVED,
@@ -366,9 +367,10 @@ def sentence(text: str) -> str:
 
 
 def _all_waiting(report: Report) -> int:
-    """All waiting for locks that was recorded, of the kernel and of programs, in ns."""
-    user = user_waiting(report) or 0.0
-    return report.totals.wait_ns + round(user * report.window.duration_ns)
+    """All waiting for locks that was recorded, of the kernel, of programs, and on files and semaphores, in ns."""
+    others = report.sleepers.waiting(*OTHER_LOCKS) if report.sleepers is not None else 0.0
+    threads = (user_waiting(report) or 0.0) + others
+    return report.totals.wait_ns + round(threads * report.window.duration_ns)
 
 
 def _finding(
@@ -527,7 +529,8 @@ def trust_words(report: Report, marked: bool) -> str:
     begins = sum(kind.begins or 0 for kind in report.kinds)
     worst = max(lost, key=lambda loss: loss.events, default=None)
     if worst is not None and worst.events >= _LOST * begins:
-        more = f" and {len(lost) - 1} more kinds" if len(lost) > 1 else ""
+        kinds = "1 more kind" if len(lost) == 2 else f"{len(lost) - 1} more kinds"
+        more = f", and {kinds} of loss" if len(lost) > 1 else ""
         what = _LOSSES.get(worst.name, "{} of " + worst.name.replace("_", " "))
         parts.append(f"lost: {what.format(count(worst.events))}{more}")
     short = max((trusted_ns(report, lock.kind) for lock in report.locks), default=0)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The first screen's words on what threads sleep in: what was looked at, what was not, and which command tells."""
 
+import shlex
 from collections import Counter
 from collections.abc import Sequence
 
@@ -72,18 +73,30 @@ def _files(sleepers: Sleepers, waiters: Sequence[Asleep]) -> list[str]:
     return [file for file, _ in looks.most_common()]
 
 
+def _left_behind(holder: int, file: str) -> str:
+    """Of a lock whose taker has ended: it is held while the file is open, as by `flock 9` in a shell script."""
+    command = f"`fuser -v {shlex.quote(file)}`" if file.startswith("/") else "`lslocks`"
+    return (
+        f"; the process that took it ({holder}) has ended, and one that it left the open file to keeps it locked"
+        f" ({command})"
+    )
+
+
+def _looked(looks: int) -> str:
+    return "looked once" if looks == 1 else f"looked {looks} times"
+
+
 def _file(sleepers: Sleepers, file: str, style: Style) -> str:
     """A file, and who has its lock."""
     waits = [one for one in sleepers.file_locks if one.file == file]
     holders = {(one.holder_comm, one.holder) for one in waits if one.holder}
     if len(holders) == 1:
         ((comm, holder),) = holders
-        # As `flock 9` in a shell script does, which leaves the lock to whoever has the file open.
-        held = f", which {comm} ({holder}) has" if comm else f", taken by a process that has ended ({holder})"
+        held = f", which {comm} ({holder}) holds" if comm else _left_behind(holder, file)
     elif holders and {holder for _, holder in holders} <= {one.waiter for one in waits}:
-        held = ", which they have in turn"
+        held = ", which they hold in turn"
     else:
-        held = ", which several processes have in turn" if holders else ""
+        held = ", which several processes hold in turn" if holders else ""
     return clean(f"{file}{held}", style)
 
 
@@ -95,7 +108,7 @@ def other_locks_words(report: Report, style: Style) -> list[str]:
     kind = max(OTHER_LOCKS, key=sleepers.waiting)
     of_kind = sorted((one for one in sleepers.asleep if one.kind == kind), key=lambda one: -one.threads)
     files = _files(sleepers, of_kind) if kind == "file-lock" else []
-    looks = "1 look" if sleepers.looks == 1 else f"{sleepers.looks} looks"
+    looks = _looked(sleepers.looks)
     many = threads_words(sleepers.waiting(kind))
     waits = _wait(many)
     if len(files) > 1:
@@ -135,7 +148,7 @@ def _chosen_words(sleepers: Sleepers, cpus: float, style: Style) -> str:
         if threads >= _SOME
     ]
     if sleepers.on_cpu - cpus >= _WANTING:
-        parts.append(f"{sleepers.on_cpu - cpus:.1f} want a CPU")
+        parts.append(f"{sleepers.on_cpu - cpus:.1f} wait for a CPU")
     of = f" Of {threads_words(sleepers.threads)}: {', '.join(parts)}." if parts else ""
     return f" {who} used {cpus:.2f} CPUs.{of}"
 
@@ -164,7 +177,7 @@ def futex_words(report: Report, style: Style) -> str:
     who = f"{clean(most.comm, style) or '?'} ({most.tgid})"
     sleep = f"{threads_words(most.threads)} {'sleeps in a futex' if most.threads < 1.05 else 'sleep in futexes'}"
     return (
-        f" In {who}, {sleep} while {most.on_cpu:.1f} run or want a CPU: they may wait for a lock of the program, or"
+        f" In {who}, {sleep} while {most.on_cpu:.1f} run or wait for a CPU: they may wait for a lock of the program, or"
         f" have no work. `lockline why -p {most.tgid}` shows which."
     )
 
@@ -174,7 +187,7 @@ def cpu_words(report: Report) -> str:
     sleepers, cpus = report.sleepers, report.window.cpus
     if sleepers is None or sleepers.cpus is not None or not cpus or sleepers.on_cpu < _CROWDED * cpus + 1:
         return ""
-    return f" CPUs are short: on average {sleepers.on_cpu:.1f} threads run or want one of {cpus}."
+    return f" CPUs are short: on average {sleepers.on_cpu:.1f} threads run or wait for one of {cpus}."
 
 
 def looked_words(report: Report, style: Style) -> str:
@@ -188,14 +201,17 @@ def looked_words(report: Report, style: Style) -> str:
         told = (
             ""
             if sleepers.waiting(*OTHER_LOCKS) >= NEGLIGIBLE_USER_SHARE
-            else (f" No thread was seen to wait for a lock on a file or a semaphore ({sleepers.looks} looks).")
+            else (f" No thread was seen to wait for a lock on a file or a semaphore ({_looked(sleepers.looks)}).")
         )
         if sleepers.cpus is not None:
             told = _chosen_words(sleepers, sleepers.cpus, style) + told
         told = cpu_words(report) + told
-    hint = futex_words(report, style)
-    if hint and unseen == ["locks of programs"]:
-        told += f" Not looked at: locks of programs.{hint}"
+    hint = futex_words(report, style) if unseen == ["locks of programs"] else ""
+    # A thread that spins in its program runs, as one that works does.
+    if sleepers is None or (sleepers.on_cpu if sleepers.cpus is None else sleepers.cpus) >= _WANTING:
+        unseen.append("spinning in programs")
+    if hint:
+        told += f" Not looked at: {', '.join(unseen)}.{hint}"
     elif unseen:
         told += f" Not looked at: {', '.join(unseen)}; `{why_command(report)}` does."
     return told

@@ -4,6 +4,7 @@
 from lockline.analysis.findings import Finding, Impact, Lock, Measure, Process, fact, ns, part, remedy
 from lockline.analysis.model import Report
 from lockline.rules.common import THE_WINDOW, callers, from_caller, share, worth_telling
+from lockline.rules.hot_lock import COST
 
 _FUNCTIONS = ("futex_q_lock", "futex_wake", "futex_wait_setup", "futex_requeue", "futex_hash", "futex_q_unlock")
 
@@ -13,10 +14,12 @@ def _is_bucket(name: str) -> bool:
 
 
 def find(report: Report) -> list[Finding]:
-    """Waits for a futex_hash_bucket's lock that amount to something."""
+    """Waits for a futex_hash_bucket's lock that cost a tenth of a CPU, as of any hot lock."""
     found = []
     for lock in worth_telling(report, report.locks):
         in_futex = [stack for stack in lock.stacks if any(name in _FUNCTIONS for name in callers(stack.frames)[:3])]
+        if share(report, lock.figures.wait_ns) < COST:
+            continue
         if not _is_bucket(lock.name) and not (lock.kind == "spinlock" and in_futex and lock.source == "unknown"):
             continue
         subject = Lock(lock.name, lock.kind)

@@ -34,6 +34,7 @@ from lockline.analysis.futex import LOCK, PAGE_FAULT, FutexWaits, HolderLook
 from lockline.analysis.java_monitors import ENOUGH_LOOKS as ENOUGH_AT_MONITORS
 from lockline.analysis.java_monitors import class_of, heaviest, owner_of
 from lockline.analysis.model import Report
+from lockline.analysis.pthreads import PHASE_WORD
 from lockline.analysis.user_evidence import (
     ATOMICS,
     BEHAVIOUR,
@@ -260,8 +261,25 @@ def _claim(
             owner=Text(f'"{owner}"') if owner else None,
             where=Function(where) if where else None,
         )
-    claim = _CLAIMS.get(futex.make, "user-lock")
+    claim = "writers-behind-readers" if futex.behind_readers else _CLAIMS.get(futex.make, "user-lock")
     return fact(claim, process=process, lock=lock, where=Function(where) if where else None)
+
+
+def _never_woken(futex: FutexWaits) -> bool:
+    """Whether writers still wait for readers, of whom none has let the lock go to them."""
+    return futex.behind_readers and not futex.total.slept and not futex.total.tasks_woken
+
+
+def _of_writers(futex: FutexWaits) -> tuple[Remedy, ...]:
+    """What to do for writers that wait for readers.  Whether it is one reader, or several overlap, a debugger tells."""
+    # Shared memory lies elsewhere in each process.
+    if not _never_woken(futex) or futex.futex.shared:
+        return remedy("rwlock-writers-first"), remedy("shorten-reading")
+    readers = Text(f"{futex.futex.address - PHASE_WORD:#x}")
+    return (
+        remedy("rwlock-one-reader", process=Process("", futex.futex.tgid), readers=readers),
+        remedy("rwlock-writers-first"),
+    )
 
 
 def _enough(futex: FutexWaits) -> bool:
@@ -309,6 +327,8 @@ def find(report: Report) -> list[Finding]:
         open_ns = futex.waited_ns - futex.figures.wait_ns
         if open_ns >= _WORTH_ADDING * futex.waited_ns:
             evidence.append(fact("still-waits", waits=Measure(futex.total.open_waits, "waits"), age=ns(open_ns)))
+        if futex.behind_readers:
+            evidence.append(fact("readers-never-let-go" if _never_woken(futex) else "for-readers"))
         owners = _tasks(futex, "owner") if not futex.make else ()
         if owners:
             evidence.append(fact("owners-seen", owners=owners))
@@ -345,6 +365,8 @@ def find(report: Report) -> list[Finding]:
                 + (
                     _LIBRARY_REMEDIES[library.kind]
                     if library is not None
+                    else _of_writers(futex)
+                    if futex.behind_readers
                     else _remedies(
                         futex.make,
                         Process("", futex.futex.tgid),
