@@ -157,9 +157,9 @@ def test_readings_of_a_shared_clock(quiet: Report) -> None:
 def test_collisions_in_the_futex_hash(made: Callable[..., Made]) -> None:
     recording = made()
     recording.lock(1, "futex_hash_bucket.lock", "slab")
-    recording.waits(1, SPINLOCK, 500 * US, 100)
+    recording.waits(1, SPINLOCK, 500 * US, 300)
     futexes = tuple((Futex(number, 7, "server", 4096 * number, 0, "", ""), 10, 10 * US) for number in (2, 3))
-    shared = BucketWaits("futex_hash_bucket.lock", "", 100, 50 * MS, MS, futexes)
+    shared = BucketWaits("futex_hash_bucket.lock", "", 300, 150 * MS, MS, futexes)
     alone = BucketWaits("futex_hash_bucket.lock", "", 10, MS, MS, futexes[:1])
     report = replace(recording.report(), futexes=Futexes((), (shared, alone)))
     evidence = one(find_all(report), "futex-bucket").evidence

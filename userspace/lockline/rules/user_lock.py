@@ -261,7 +261,9 @@ def _claim(
             owner=Text(f'"{owner}"') if owner else None,
             where=Function(where) if where else None,
         )
-    claim = "writers-behind-readers" if futex.behind_readers else _CLAIMS.get(futex.make, "user-lock")
+    if futex.behind_readers:
+        return fact("writers-behind-readers", process=process, lock=lock, where=Function(where) if where else None)
+    claim = _CLAIMS.get(futex.make, "user-lock")
     return fact(claim, process=process, lock=lock, where=Function(where) if where else None)
 
 
@@ -328,7 +330,7 @@ def find(report: Report) -> list[Finding]:
         if open_ns >= _WORTH_ADDING * futex.waited_ns:
             evidence.append(fact("still-waits", waits=Measure(futex.total.open_waits, "waits"), age=ns(open_ns)))
         if futex.behind_readers:
-            evidence.append(fact("readers-never-let-go" if _never_woken(futex) else "for-readers"))
+            evidence.append(fact("readers-never-let-go") if _never_woken(futex) else fact("for-readers"))
         owners = _tasks(futex, "owner") if not futex.make else ()
         if owners:
             evidence.append(fact("owners-seen", owners=owners))
