@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What cannot be watched, and is told before a debug register is taken: others may run beside these tests."""
+"""What watch refuses before it takes a debug register: others may run beside these tests."""
 
 import os
 from pathlib import Path

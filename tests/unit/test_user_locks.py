@@ -29,7 +29,6 @@ from lockline.analysis.user_evidence import (
     PY_LOCK,
     PY_MUTEX,
     PY_QUEUE,
-    ROW_LOCK,
     RUBY_GVL,
     RUST_CHANNEL,
     RUST_MUTEX,
@@ -46,7 +45,7 @@ from lockline.analysis.user_locks import recognise, unseen_goroutines
 from lockline.recording import rows
 from lockline.render.findings import fact_words
 from lockline.rules.user_lock import _claim
-from user_words import LIBC, MS, WINDOW, word
+from user_words import LIBC, MS, WINDOW, parked, word
 
 NO_FIGURES = Figures(0, 0, 0, 0, ())
 PEERS = {"waiters": 4, "wakers": 4, "both": 4, "wakes": 900, "tasks_woken": 900}
@@ -156,28 +155,6 @@ def test_the_words_of_a_condition_variable_are_one() -> None:
     assert recognise([word(2, 4096), word(3, 4100, value_2=1000)], (), WINDOW) == ()
 
 
-def parked(
-    functions: tuple[str, ...],
-    wakers: tuple[int, ...],
-    wait_ns: int = WINDOW * 6 // 10,
-    module: str = "",
-    slept: int = 1000,
-) -> list[Seen]:
-    """Three threads, each on a word of its own; wakers by task; module: what calls the C library's function."""
-    frames = tuple(rows.Frame(1, name, 0, module) for name in functions if module)
-    return [
-        word(
-            number,
-            4096 * number,
-            wait_ns=wait_ns,
-            slept=slept,
-            waits=(Calls(number, functions, (), 10, 10, frames),),
-            wakers_of=tuple(Calls(task, (), (), 5, 0) for task in wakers if task != number),
-        )
-        for number in (2, 3, 4)
-    ]
-
-
 TBB_LOCK = ("syscall", "tbb::detail::r1::wait_on_address", "tbb::detail::d1::mutex::lock", "serve")
 NET_ENTER = ("__futex_wait", "CPalSynchronizationManager::BlockThread", "AwareLock::EnterEpilogHelper")
 NET_WAIT = ("__futex_wait", "CPalSynchronizationManager::BlockThread", "SyncBlock::Wait")
@@ -263,53 +240,6 @@ def test_waits_without_names_beside_some_with_names(others: tuple[str, ...], unc
     found = recognise([*parked(PARK[:2], (2, 3, 4), WINDOW * 45 // 100), *named], (), WINDOW)
     locks = [one.unclear for one in found if one.make == JAVA_LOCK and 2 in one.words]
     assert locks == [unclear]
-
-
-UPDATE = ("__futex_wait", "pthread_cond_timedwait@@GLIBC_2.3.2", "handler::ha_index_read_map", "mysql_update")
-READ_PAGE = ("__futex_wait", "pthread_mutex_lock", "handler::ha_index_read_map", "mysql_update")
-COMMIT = ("pthread_cond_signal", "ha_commit_trans", "trans_commit_stmt")
-JOB = ("pthread_cond_signal", "tpool::thread_pool_generic::submit_task")
-
-
-@pytest.mark.parametrize(
-    ("waits", "wakes", "found"),
-    [(UPDATE, COMMIT, True), (UPDATE, JOB, False), (READ_PAGE, COMMIT, False), (UPDATE[:2], COMMIT, False)],
-)
-def test_rows_that_transactions_have_locked(waits: tuple[str, ...], wakes: tuple[str, ...], found: bool) -> None:
-    """Each thread waits at a condition of its own; those who commit wake it."""
-    words = [
-        replace(entry, wakes=tuple(replace(call, functions=wakes) for call in entry.wakes))
-        for entry in parked(waits, (2, 3, 4))
-    ]
-    locks = [lock for lock in recognise(words, (), WINDOW) if lock.lock]
-    assert [(lock.make, lock.sure, lock.words) for lock in locks] == [(ROW_LOCK, "high", (2, 3, 4))] * found
-
-
-def test_conditions_of_transactions_at_which_no_wait_was_sampled() -> None:
-    """They lie in an array; the words of a condition variable of glibc 2.41 pass the 2 like any other number."""
-    at = dict(enumerate(parked(UPDATE, (2, 3, 4)), 10))
-    sampled = [
-        replace(
-            at[10 + number % 3],
-            futex=at[10].futex._replace(id=number, address=0x1000 + 0xB00 * number),
-            total=at[10].total._replace(value_2=1),
-            wakes=(Calls((number + 1) % 3 + 2, COMMIT, (), 5, 0),),
-        )
-        for number in (0, 1, 3, 4, 6)
-    ]
-    unsampled = [
-        replace(sampled[0], futex=at[10].futex._replace(id=20 + number, address=address), waits=(), wakes=())
-        for number, address in enumerate(
-            (0x1000 + 0xB00 * 2, 0x1000 + 0xB00 * 7 + 4, 0x1004, 0x1000 + 0xB00 * 9, 0x1040)
-        )
-    ]
-    mutex = replace(
-        unsampled[0],
-        futex=at[10].futex._replace(id=30, address=0x1000 + 0xB00 * 5),
-        total=at[10].total._replace(value_2=at[10].total.calls),
-    )
-    locks = [one for one in recognise([*sampled, *unsampled, mutex], (), WINDOW) if one.make == ROW_LOCK]
-    assert [set(one.words) for one in locks] == [{0, 1, 3, 4, 6, 20, 21, 22}]
 
 
 def test_a_monitor_that_is_held_over_a_wait_by_threads_that_start_late() -> None:

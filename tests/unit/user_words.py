@@ -3,7 +3,7 @@
 
 from typing import Any
 
-from lockline.analysis.user_evidence import Seen
+from lockline.analysis.user_evidence import Calls, Seen
 from lockline.recording import rows
 
 LIBC = "/lib/libc.so.6"
@@ -22,3 +22,25 @@ def word(futex: int, address: int, name: str = "", comm: str = "server", **figur
     values |= {"calls": 1000, "slept": 1000, "wait_ns": WINDOW} | figures
     total = rows.FutexTotal(**values)
     return Seen(rows.Futex(futex, 7, comm, address, shared, name, ""), total, waits, wakes)
+
+
+def parked(
+    functions: tuple[str, ...],
+    wakers: tuple[int, ...],
+    wait_ns: int = WINDOW * 6 // 10,
+    module: str = "",
+    slept: int = 1000,
+) -> list[Seen]:
+    """Three threads, each on a word of its own; wakers by task; module: what calls the C library's function."""
+    frames = tuple(rows.Frame(1, name, 0, module) for name in functions if module)
+    return [
+        word(
+            number,
+            4096 * number,
+            wait_ns=wait_ns,
+            slept=slept,
+            waits=(Calls(number, functions, (), 10, 10, frames),),
+            wakers_of=tuple(Calls(task, (), (), 5, 0) for task in wakers if task != number),
+        )
+        for number in (2, 3, 4)
+    ]

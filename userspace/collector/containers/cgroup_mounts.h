@@ -8,6 +8,8 @@
 #include <stddef.h>
 #include <stdio.h>
 
+struct types;
+
 struct cgroup_mount {
 	bool v2;
 	char controller[32];   /* v1: one of its controllers; "" if it has none (name=systemd) */
@@ -26,7 +28,6 @@ int cgroup_mounts_parse(struct cgroup_mounts *out, FILE *mountinfo);
 void cgroup_mounts_free(struct cgroup_mounts *mounts);
 
 /* Mount point of a hierarchy by subsys_id or CGROUP_HIERARCHY_V2; -ENOENT if it is not mounted. */
-struct types;
 int cgroup_mount_of(const struct types *types, int subsys_id, char directory[PATH_MAX]);
 
 #endif /* LOCKLINE_CGROUP_MOUNTS_H */

@@ -176,7 +176,7 @@ static int open_session(struct session *session)
 	const struct options *options = session->options;
 	int err = catch_signals(session);
 
-	/* What needs nothing of the kernel comes first: a slip in the command line is told at once. */
+	/* What needs nothing of the kernel comes first: a slip in the command line ends it at once. */
 	err = err ?: session_check_namespace(options);
 	err = err ?: session_check_processes(options);
 	err = err ?: session_end_with(options);

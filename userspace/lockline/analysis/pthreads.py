@@ -22,6 +22,7 @@ from lockline.analysis.user_evidence import (
     expects_2,
     held_over_wait,
     open_ns,
+    seems_mutex,
     share_from,
     waiting_still,
 )
@@ -169,7 +170,7 @@ def conditions(processes: Processes) -> Iterator[Recognised]:
     """Condition variables of which one word was seen."""
     for entry in _waited_from(processes, _CONDITION_WAITS, MOST):
         total = entry.total
-        if expects_2(total) or total.owners or total.timed_out >= MOST * max(total.slept, 1):
+        if seems_mutex(total) or total.timed_out >= MOST * max(total.slept, 1):
             continue
         yield Recognised(
             (entry.futex.id,),

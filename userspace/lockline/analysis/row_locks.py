@@ -11,8 +11,8 @@ from lockline.analysis.user_evidence import (
     Recognised,
     Seen,
     circles,
-    expects_2,
     has,
+    seems_mutex,
     share_from,
     share_of,
     total_of,
@@ -33,7 +33,7 @@ _ENOUGH_OF_ARRAY = 4
 
 def _waits_for_row(entry: Seen) -> bool:
     # A page that is read from disk is waited for there too; a mutex is no condition.
-    if expects_2(entry.total) or entry.total.owners:
+    if seems_mutex(entry.total):
         return False
     at_condition = share_of(
         entry.waits, lambda call: has(call.functions, _CONDITION) and has(call.functions, _ASKS_FOR_ROW)
@@ -60,7 +60,7 @@ def _unsampled(circle: Sequence[Seen], words: Mapping[int, Seen]) -> list[Seen]:
     return [
         entry
         for entry in words.values()
-        if not entry.waits and not expects_2(entry.total) and not entry.total.owners and _condition_of(entry) in known
+        if not entry.waits and not seems_mutex(entry.total) and _condition_of(entry) in known
     ]
 
 

@@ -203,6 +203,11 @@ def expects_2(total: rows.FutexTotal) -> bool:
     return total.value_2 >= HALF * total.calls > 0
 
 
+def seems_mutex(total: rows.FutexTotal) -> bool:
+    """Whether its waits are as for a mutex: they expect a 2, or a thread was seen to own it."""
+    return expects_2(total) or total.owners > 0
+
+
 def total_of(words: Iterable[Seen], figure: str) -> int:
     """A figure of all these words together."""
     return sum(int(getattr(entry.total, figure)) for entry in words)

@@ -59,6 +59,7 @@ from lockline.analysis.user_evidence import (
     is_yields,
     nobody_holds,
     place_of,
+    seems_mutex,
     several_wait,
     share_from,
     share_of,
@@ -78,7 +79,7 @@ _SECOND_CONDITION = 88
 
 
 def _is_condition(total: rows.FutexTotal) -> bool:
-    return not expects_2(total) and not total.owners and bool(total.ops & 1 << 9)
+    return not seems_mutex(total) and bool(total.ops & 1 << 9)
 
 
 # --- CPython's global interpreter lock ---

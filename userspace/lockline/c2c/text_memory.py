@@ -285,7 +285,7 @@ def _rest(line: int, totals: Mapping[str, int], accesses: Sequence[Access], wher
         values[column] = totals[column] - told
     levels = [column for column in _STORES if column in totals]
     if levels and "stores" not in totals:
-        # Rows without their table: the levels are all that is told of the line's stores.
+        # Rows without their table: of the line's stores the text has the levels alone.
         told = sum(access.stores or 0 for access in accesses)
         values["stores"] = max(0, sum(totals[column] for column in levels) - told)
     if any(values.values()):

@@ -223,14 +223,11 @@ def _lines(report: Report) -> tuple[LineSeen, ...]:
 def observe(report: Report, probe: str, counters: Counters | None = None) -> Observation:
     """What the report of a step says; counters: what the kernel counted meanwhile."""
     locks = sorted(report.locks, key=lambda lock: -lock.figures.wait_ns)[:LOCKS]
-    looked = any(one.signal == "futex waits" and one.state == "on" for one in report.probes)
-    user_waiters = 0.0 if looked else None
     user_locks: list[UserLockSeen] = []
     unclear: list[UserLockSeen] = []
     if report.futexes is not None:
         unclear = [_user_lock(report, futex) for futex in report.futexes.futexes if futex.nature == UNCLEAR]
         contended = [futex for futex in report.futexes.futexes if futex.nature in (LOCK, PARKED)]
-        user_waiters = user_waiting(report)
         user_locks = [
             _user_lock(report, futex) for futex in sorted(contended, key=lambda futex: -futex.to_blame_ns)[:USER_LOCKS]
         ]
@@ -245,7 +242,7 @@ def observe(report: Report, probe: str, counters: Counters | None = None) -> Obs
         waits=report.totals.waits,
         locks=tuple(_lock(report, lock) for lock in locks),
         findings=report.findings,
-        user_waiters=user_waiters,
+        user_waiters=user_waiting(report),
         user_locks=tuple(user_locks),
         unclear=tuple(sorted(unclear, key=lambda one: -one.waiters)[:USER_LOCKS]),
         goroutines=report.futexes.unseen if report.futexes is not None else (),

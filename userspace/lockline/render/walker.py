@@ -220,8 +220,8 @@ def _one_of(kinds: Sequence[Any]) -> _Encode:
     return lambda value, at: by_type[type(value)](value, at)
 
 
-def _object(shape: Any, value: str, at: str, source: _Source, inside: tuple[Any, ...]) -> str:
-    """Code for a dict of the fields of a value; those of inlined ones stand in their place."""
+def _entered(shape: Any, value: str, at: str, source: _Source) -> tuple[list[str], str, str]:
+    """Code that runs before a value's fields are looked at; and what then stands for the value, and for where it is."""
     before = []
     if not value.replace(".", "").isalnum():
         variable = source.variable()
@@ -232,6 +232,12 @@ def _object(shape: Any, value: str, at: str, source: _Source, inside: tuple[Any,
         inner = source.variable()
         before.append(f"{inner} := {source.name(enter)}({value}, {at})")
         at = inner
+    return before, value, at
+
+
+def _object(shape: Any, value: str, at: str, source: _Source, inside: tuple[Any, ...]) -> str:
+    """Code for a dict of the fields of a value; those of inlined ones stand in their place."""
+    before, value, at = _entered(shape, value, at, source)
     items: list[str] = []
     for one in fields_of(shape):
         part = _part(one.place, one.attribute, value, at, source)
@@ -339,16 +345,7 @@ class _Template:
 
 def _write_object(shape: Any, value: str, at: str, source: _Source, inside: tuple[Any, ...], out: _Template) -> bool:
     """The fields of a value, without the braces; False: some may be left out, which no template can."""
-    before = []
-    if not value.replace(".", "").isalnum():
-        variable = source.variable()
-        before.append(f"{variable} := {value}")
-        value = variable
-    enter = getattr(shape, "enter", None)
-    if enter is not None:
-        inner = source.variable()
-        before.append(f"{inner} := {source.name(enter)}({value}, {at})")
-        at = inner
+    before, value, at = _entered(shape, value, at, source)
     first = len(out.codes)
     between = ""
     for one in fields_of(shape):
