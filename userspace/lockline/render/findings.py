@@ -331,8 +331,8 @@ REMEDIES: Mapping[str, str] = {
         "the CPU that releases it still has it in its cache and takes it again: leave a pause between two sections"
     ),
     "rwlock-one-reader": (
-        "`gdb -p {process:id} -batch -ex 'p *(int *){readers}'` twice: if the number changes, readers overlap, and"
-        " PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP lets writers in; if not, one reader keeps it"
+        "`gdb -p {process:id} -batch -ex 'p *(int *){readers}'`, a few times: if the number changes, readers overlap,"
+        " and PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP lets writers in; if it never does, one may keep it"
     ),
     "shorten-reading": "do less while it is held to read; or let readers do without it (RCU, a copy)",
     "shorten-rwlock": "do less with it held, above all to write; or let readers do without it (RCU, a copy)",
