@@ -5,6 +5,7 @@ from collections.abc import Callable
 
 import pytest
 
+from lockline.investigation.observe import observe
 from rule_cases import MS, MUTEX, SPINLOCK, US, Made, one, rules_of
 
 REALTIME = "#1 SMP PREEMPT_RT Debian 6.12.107-1"
@@ -100,6 +101,34 @@ def test_where_many_locks_stall_it_may_be_the_cpus(
     assert told.confidence == ("low" if outside else "medium")
     assert any("from outside" in evidence for evidence in told.evidence) == outside
     assert ("vmstat" in told.next[0]) == outside
+
+
+@pytest.mark.parametrize(
+    ("hypervisor", "steal_ns", "cpus", "host"),
+    [
+        ("KVM (KVMKVMKVM)", 20 * MS, 2, True),
+        ("KVM (KVMKVMKVM)", 10 * MS, 2, False),  # it took less than the CPU waited
+        ("KVM (KVMKVMKVM)", 10 * MS, 4, True),  # one CPU that is taken away keeps three
+        ("KVM (KVMKVMKVM)", 20 * MS, 1, False),
+        ("KVM (KVMKVMKVM)", None, 2, False),
+        ("none", 20 * MS, 2, False),
+    ],
+)
+def test_a_host_may_have_taken_the_holders_cpu_away(
+    made: Callable[..., Made], hypervisor: str, steal_ns: int | None, cpus: int, host: bool
+) -> None:
+    """Whoever has such a lock cannot be preempted by its own kernel."""
+    readings = {} if steal_ns is None else {"steal_begin_ns": 7, "steal_end_ns": 7 + steal_ns}
+    recording = made(hypervisor=hypervisor, cpus_online=str(cpus), **readings)
+    spun(recording, 17 * MS, 1)
+    report = recording.report()
+    told = one(report.findings, "interrupts-off")
+    assert told.confidence == ("low" if host else "medium")
+    assert any("the host took" in evidence for evidence in told.evidence) == host
+    assert ("CPUs of its own" in told.next[0]) == host
+    seen = observe(report, "totals")
+    assert seen.longest_ns == (0 if host else 17 * MS)
+    assert (seen.kernel_waiters == 0) == host
 
 
 @pytest.mark.parametrize(

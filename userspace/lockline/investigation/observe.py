@@ -10,7 +10,8 @@ from lockline.analysis.episode_model import Doing, Episode
 from lockline.analysis.findings import Process, Task
 from lockline.analysis.futex import LOCK, PARKED, UNCLEAR, FutexWaits
 from lockline.analysis.java_monitors import class_of, told
-from lockline.analysis.model import LockWaits, Report
+from lockline.analysis.model import LockWaits, OutlierWait, Report
+from lockline.analysis.stolen import by_host
 from lockline.analysis.user_evidence import (
     BEHAVIOUR,
     CONDITION_VARIABLE,
@@ -220,6 +221,20 @@ def _lines(report: Report) -> tuple[LineSeen, ...]:
     return tuple(found)
 
 
+def _no_locks_doing(report: Report) -> tuple[OutlierWait, ...]:
+    """Waits that are the host's doing, and too few for a rule: they say nothing of the load."""
+    if any(found.rule == "holder-preempted" for found in report.findings):
+        return ()
+    return by_host(report)
+
+
+def _longest_ns(report: Report, but: Sequence[OutlierWait]) -> int:
+    """The longest wait but for these."""
+    if report.totals.max_ns not in {wait.wait_ns for wait in but}:
+        return report.totals.max_ns
+    return max((wait.wait_ns for wait in report.outliers if wait not in but), default=0)
+
+
 def observe(report: Report, probe: str, counters: Counters | None = None) -> Observation:
     """What the report of a step says; counters: what the kernel counted meanwhile."""
     locks = sorted(report.locks, key=lambda lock: -lock.figures.wait_ns)[:LOCKS]
@@ -233,12 +248,14 @@ def observe(report: Report, probe: str, counters: Counters | None = None) -> Obs
         ]
     answer = make_answer(report)
     reads = report.clock_reads
+    stolen = _no_locks_doing(report)
+    waited_ns = max(0, report.totals.wait_ns - sum(wait.wait_ns for wait in stolen))
     return Observation(
         probe=probe,
         duration_ns=report.window.duration_ns,
         cpus=report.window.cpus or len(report.cpus) or 1,
-        kernel_waiters=report.window.share(report.totals.wait_ns) or 0.0,
-        longest_ns=report.totals.max_ns,
+        kernel_waiters=report.window.share(waited_ns) or 0.0,
+        longest_ns=_longest_ns(report, stolen),
         waits=report.totals.waits,
         locks=tuple(_lock(report, lock) for lock in locks),
         findings=report.findings,

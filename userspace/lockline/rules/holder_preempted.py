@@ -3,30 +3,24 @@
 
 from lockline.analysis.findings import Finding, Impact, Lock, Machine, Measure, Text, fact, ns, part, remedy
 from lockline.analysis.model import Report
-from lockline.rules.common import MS, share
+from lockline.analysis.stolen import SLICE_NS, hypervisor, long_spins, steal
+from lockline.rules.common import share
 
-# A scheduling slice of a host, roughly; no kernel code spins so long for a section of its own.
-SLICE_NS = 1 * MS
 WORTH_TELLING = 0.005
 ENOUGH_STEAL = 0.01
 LOCKS_NAMED = 3
-_SPINNING = ("spinlock", "rwlock:R", "rwlock:W")
 
 
 def find(report: Report) -> list[Finding]:
     """In a virtual machine: spinlock waits as long as a host's slice, by a host that took time away meanwhile."""
-    hypervisor = report.host.facts.get("hypervisor", "")
-    cpus = report.window.cpus or len(report.cpus)
-    if not hypervisor or hypervisor.startswith("none") or not report.window.duration_ns or not cpus:
+    host, taken = hypervisor(report), steal(report)
+    if not host or not report.window.duration_ns:
         return []
-    long = [outlier for outlier in report.outliers if outlier.kind in _SPINNING and outlier.wait_ns >= SLICE_NS]
+    long = long_spins(report)
     long_ns = sum(outlier.wait_ns for outlier in long)
     if len(long) < 3 or share(report, long_ns) < WORTH_TELLING:
         return []
-    recorded_ns = report.window.recording_end_ns - report.window.recording_begin_ns
-    stolen_ns = report.window.steal_ns
-    steal = None if stolen_ns is None or recorded_ns <= 0 else stolen_ns / (recorded_ns * cpus)
-    if steal is not None and steal < ENOUGH_STEAL:
+    if taken is not None and taken < ENOUGH_STEAL:
         return []
     locks = sorted({outlier.lock for outlier in long})
     evidence = [
@@ -38,10 +32,10 @@ def find(report: Report) -> list[Finding]:
             locks=Measure(len(locks), "locks"),
             names=tuple(Lock(name) for name in locks[:LOCKS_NAMED]),
         ),
-        fact("guest-of", hypervisor=Text(hypervisor)),
+        fact("guest-of", hypervisor=Text(host)),
     ]
-    if steal is not None:
-        evidence.append(fact("stolen", part=part(steal, "the time of all CPUs")))
+    if taken is not None:
+        evidence.append(fact("stolen", part=part(taken, "the time of all CPUs")))
     remedies = [remedy("own-cpus-for-guest")]
     if report.host.spinlock_mode == "test-and-set":
         remedies.append(remedy("paravirtual-spinlocks-yield"))
@@ -49,7 +43,7 @@ def find(report: Report) -> list[Finding]:
         Finding(
             rule="holder-preempted",
             subject=Machine(),
-            confidence="high" if steal is not None and len(locks) > 1 else "medium" if steal is not None else "low",
+            confidence="high" if taken is not None and len(locks) > 1 else "medium" if taken is not None else "low",
             claim=fact("holder-preempted-by-host"),
             evidence=tuple(evidence),
             remedies=tuple(remedies),

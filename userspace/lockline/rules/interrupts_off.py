@@ -4,8 +4,23 @@
 from collections import Counter, defaultdict
 
 from lockline.analysis.answer import NEGLIGIBLE_WAIT_NS, is_spinning
-from lockline.analysis.findings import Cpu, Fact, Finding, Function, Impact, Lock, Measure, Task, fact, ns, remedy
+from lockline.analysis.findings import (
+    Cpu,
+    Fact,
+    Finding,
+    Function,
+    Impact,
+    Lock,
+    Measure,
+    Remedy,
+    Task,
+    fact,
+    ns,
+    part,
+    remedy,
+)
 from lockline.analysis.model import OutlierWait, Report
+from lockline.analysis.stolen import by_host, steal
 from lockline.rules.common import MS, US, WORTH_TELLING, callers, share, who
 
 # Shorter ones are not looked at: most kernels have drivers that keep interrupts off for as long.
@@ -57,8 +72,12 @@ def _is_off(wait: OutlierWait) -> bool:
     return is_spinning(wait.kind) and any(frame.symbol in _takes(wait) for frame in wait.stack)
 
 
-def _of_cpu(waits: list[OutlierWait], stalled: int) -> Finding:
-    """Of one CPU and one lock; stalled: how many locks stall, if it is all of them.  The longest tells the story."""
+def _of_cpu(waits: list[OutlierWait], stalled: int, taken: float | None) -> Finding:
+    """Of one CPU and one lock; the longest wait tells the story.
+
+    stalled: how many locks stall, if it is all of them.  taken: the part of the CPUs' time that the host took away, if
+    that explains all such waits.
+    """
     longest = max(waits, key=lambda wait: wait.wait_ns)
     functions = [frame.symbol for frame in longest.stack]
     site = callers(longest.stack)
@@ -66,7 +85,7 @@ def _of_cpu(waits: list[OutlierWait], stalled: int) -> Finding:
     return Finding(
         rule="interrupts-off",
         subject=cpu,
-        confidence="low" if stalled else "medium",
+        confidence="low" if stalled or taken is not None else "medium",
         claim=fact(
             "spun-interrupts-off",
             cpu=cpu,
@@ -83,10 +102,17 @@ def _of_cpu(waits: list[OutlierWait], stalled: int) -> Finding:
             ),
             _why_off(functions),
             *((fact("many-locks-stall", locks=Measure(stalled, "locks"), limit=ns(LONG_WAIT_NS)),) if stalled else ()),
+            *((fact("stolen", part=part(taken, "the time of all CPUs")),) if taken is not None else ()),
         ),
-        remedies=(remedy("find-who-stops-cpus") if stalled else remedy("find-holder", cpu=cpu),),
+        remedies=(_remedy(cpu, stalled, taken),),
         impact=Impact(sum(wait.wait_ns for wait in waits)),
     )
+
+
+def _remedy(cpu: Cpu, stalled: int, taken: float | None) -> Remedy:
+    if taken is not None:
+        return remedy("own-cpus-for-guest")
+    return remedy("find-who-stops-cpus") if stalled else remedy("find-holder", cpu=cpu)
 
 
 def _waits(report: Report) -> list[Finding]:
@@ -95,8 +121,9 @@ def _waits(report: Report) -> list[Finding]:
         if wait.wait_ns >= LONG_WAIT_NS and _is_off(wait):
             waits[wait.cpu, wait.lock].append(wait)
     stalled = _stalled_locks(report)
+    taken = steal(report) if by_host(report) else None
     found = [
-        _of_cpu(some, stalled)
+        _of_cpu(some, stalled, taken)
         for some in waits.values()
         if _matters(report, max(wait.wait_ns for wait in some), sum(wait.wait_ns for wait in some))
     ]
