@@ -610,6 +610,44 @@ def test_slices_in_random_order(monkeypatch: pytest.MonkeyPatch) -> None:
     assert 0 < made.changed_s < made.seconds
 
 
+class Limited(Doubling):
+    """A CPU limit, as the kernel's: a tenth of each period, at its begin; the first period begins when it is set."""
+
+    def __init__(self, clock: Clock) -> None:
+        super().__init__(clock.monotonic)
+        self._clock, self._until = clock, 0.0
+        self._work, self._since, self._limited = 0.0, 0.0, True
+
+    def read(self) -> float:
+        now = self._clock.monotonic()
+        if self._limited:
+            periods, rest = divmod(now - self._since, 0.1)
+            return self._work + 0.01 * round(periods) + min(rest, 0.01)
+        return self._work + now - self._since
+
+    def _set(self, limited: bool) -> None:
+        self._work, self._since, self._limited = self.read(), self._clock.monotonic(), limited
+
+    def apply(self) -> None:
+        self._set(limited=False)
+
+    def undo(self) -> None:
+        if not self._limited:
+            self._set(limited=True)
+
+
+@pytest.mark.parametrize("slice_s", [0.2, 0.4, 0.5, 1.0])
+def test_a_limit_that_acts_in_periods_is_measured_as_it_is(slice_s: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of one and a half periods the half would be without CPU time in each slice: the gain came out too large."""
+    clock = Clock()
+    monkeypatch.setattr("lockline.experiment.run.time", clock)
+    change = Limited(clock)
+    made = experiment(change, Counter("work", change.read), slice_s, 16 * slice_s, random.Random(3).random)
+    test = judge(made.pairs, made.seconds).test
+    assert test is not None
+    assert test.ratio == pytest.approx(10.0, rel=0.02)
+
+
 @pytest.mark.parametrize("where", ["apply", "read", "undo"])
 def test_all_is_put_back_after_an_error(where: str, monkeypatch: pytest.MonkeyPatch) -> None:
     change = Doubling()

@@ -180,8 +180,11 @@ def _experiment(case: Case, on: str, off: str, spec: str, seconds: int) -> tuple
     return answer["ratio"] or math.inf, answer["low"] or 0.0, high
 
 
-def measure(case: Case, runs: int, seconds: int, experiments: int) -> Result:
-    """One program: the bound, and the truth of so many pairs of long runs, with the experiments in between."""
+def measure(case: Case, runs: int, seconds: int, experiments: int, each_s: int) -> Result:
+    """One program: the bound, and the truth of so many pairs of long runs, with the experiments in between.
+
+    each_s: of an experiment.
+    """
     with tempfile.TemporaryDirectory(prefix="lockline-whatif-", dir="/var/tmp") as name:
         directory = Path(name)
         with started(case, directory) as (pid, on, off):
@@ -198,7 +201,7 @@ def measure(case: Case, runs: int, seconds: int, experiments: int) -> Result:
                 shell(off)
                 pairs.append((speeds[on], speeds[off]))
                 if len(ratios) * runs <= run * experiments and len(ratios) < experiments:
-                    ratios.append(_experiment(case, on, off, spec, 2 * seconds))
+                    ratios.append(_experiment(case, on, off, spec, each_s))
     return Result(case, paired_test(pairs), bounds, tuple(ratios))
 
 
@@ -209,16 +212,17 @@ def _ratio_words(ratio: float, low: float, high: float) -> str:
 def table(results: list[Result]) -> str:
     """The results in Markdown."""
     lines = [
-        "| what is taken away | long runs | bound | within | the bound's words | experiments that hold it | agree |",
-        "| --- | --- | --- | --- | --- | --- | --- |",
+        "| what is taken away | long runs | experiments | hold it | agree | bound | within | the bound's words |",
+        "| --- | --- | --- | --- | --- | --- | --- | --- |",
     ]
     for one in results:
         bound = "cannot be told" if one.bound is None else f"{one.bound:.2f}"
         within = "-" if one.bound is None else "yes" if one.truth <= one.bound else f"no: {one.case.beyond or '?'}"
         said = bound_words(one.bounds[0]) if one.bounds else "no lock is waited for enough"
         lines.append(
-            f"| {one.case.name} | {_ratio_words(one.truth, one.long.low, one.long.high)} | {bound} | {within} | {said}"
-            f" | {one.held} of {len(one.ratios)} | {one.agree} |"
+            f"| {one.case.name} | {_ratio_words(one.truth, one.long.low, one.long.high)}"
+            f" | {', '.join(_ratio_words(*ratio) for ratio in one.ratios)} | {one.held} of {len(one.ratios)}"
+            f" | {one.agree} | {bound} | {within} | {said} |"
         )
     return "\n".join(lines)
 
@@ -227,9 +231,10 @@ def main() -> int:
     """Command line."""
     parser = argparse.ArgumentParser(description="What is truly gained when a cause is taken away.")
     parser.add_argument("names", nargs="*", metavar="PROGRAM", help="of switched; default: all")
-    parser.add_argument("--runs", type=int, default=20, help="long runs in both states (default: 20)")
-    parser.add_argument("--experiments", type=int, default=20, help="of each program, no more than runs (default: 20)")
-    parser.add_argument("--seconds", type=int, default=4, help="of each run, and half of each experiment (default: 4)")
+    parser.add_argument("--runs", type=int, default=16, help="long runs in both states (default: 16)")
+    parser.add_argument("--experiments", type=int, default=4, help="of each program, no more than runs (default: 4)")
+    parser.add_argument("--seconds", type=int, default=3, help="of each run (default: 3)")
+    parser.add_argument("--each", type=int, default=10, help="seconds of each experiment (default: 10)")
     arguments = parser.parse_args()
     if arguments.runs < FEWEST_PAIRS:
         parser.error(f"--runs {arguments.runs}: the long runs have no interval with fewer than {FEWEST_PAIRS}")
@@ -238,7 +243,7 @@ def main() -> int:
     for case in CASES:
         if arguments.names and not {case.program, case.name} & set(arguments.names):
             continue
-        result = measure(case, arguments.runs, arguments.seconds, arguments.experiments)
+        result = measure(case, arguments.runs, arguments.seconds, arguments.experiments, arguments.each)
         told = [_ratio_words(*one) for one in result.ratios]
         truth = _ratio_words(result.truth, result.long.low, result.long.high)
         print(f"{case.name}: {truth}, bound {result.bound}; {', '.join(told)}", file=sys.stderr, flush=True)

@@ -15,11 +15,11 @@ from lockline.experiment.changes import Change, Commands, Cpus, Freeze, Nice, St
 from lockline.experiment.judge import FEWEST_PAIRS, judge
 from lockline.experiment.progress import MOST_SLICE, Counter, check, opened
 from lockline.experiment.result import Result, Told
-from lockline.experiment.run import WARM_UP, enough_pairs, experiment
+from lockline.experiment.run import enough_pairs, experiment, measured_s
 from lockline.experiment.spec import parse_pid, parse_spec
 
 DEFAULT_SECONDS = 20
-DEFAULT_SLICE = 0.2
+DEFAULT_SLICE = 0.4
 _SHORTEST_SLICE = 0.02
 
 
@@ -29,7 +29,7 @@ def _slice(text: str) -> float:
     except ValueError:
         value = -1.0
     if not _SHORTEST_SLICE <= value <= MOST_SLICE:
-        raise ValueError(f"'{text}' must be seconds from {_SHORTEST_SLICE:g} to {MOST_SLICE:g}, as in 0.2")
+        raise ValueError(f"'{text}' must be seconds from {_SHORTEST_SLICE:g} to {MOST_SLICE:g}, as in 0.4")
     return value
 
 
@@ -224,7 +224,7 @@ def make(arguments: argparse.Namespace) -> Result:
         who=counter.who,
         check_rate=checked.rate,
         slice_s=arguments.slice,
-        warm_up=WARM_UP,
+        warm_up=1 - measured_s(arguments.slice) / arguments.slice,
     )
     judged = judge(made.pairs, made.seconds)
     return Result(told, made, judged, own, own / made.seconds / (os.cpu_count() or 1) if made.seconds else 0.0)

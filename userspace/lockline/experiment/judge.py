@@ -9,10 +9,8 @@ from typing import Literal
 from lockline.base.paired_test import PairedTest, paired_test
 
 Verdict = Literal["more", "less", "no difference", "cannot be told"]
-# With fewer no interval excludes anything.
+# With fewer, of pairs or of blocks of them, no interval excludes anything.
 FEWEST_PAIRS = 6
-# With fewer blocks the interval says more about their number than about how much they differ.
-_FEWEST_BLOCKS = 8
 # An interval within this factor of 1 shows that there is no difference that matters.
 _NO_MATTER = 1.2
 # The difference that a longer experiment is to show.
@@ -68,7 +66,7 @@ def _test(rates: Sequence[tuple[float, float]]) -> PairedTest:
     """
     test = paired_test(rates)
     size = 2
-    while -(-len(rates) // size) >= _FEWEST_BLOCKS:
+    while -(-len(rates) // size) >= FEWEST_PAIRS:
         blocks = [rates[start : start + size] for start in range(0, len(rates), size)]
         sums = [(math.fsum(one for one, _ in block), math.fsum(other for _, other in block)) for block in blocks]
         wider = paired_test(sums)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Makes the slices of an experiment."""
 
+import math
 import random
 import signal
 import time
@@ -15,7 +16,10 @@ from lockline.experiment.judge import Pair, Slice
 from lockline.experiment.progress import Counter
 
 # The first part of a slice is not measured: what was stopped has to stop, and what waited for it has to go on.
-WARM_UP = 0.25
+_WARM_UP = 0.25
+# A CPU limit gives its time once in each such period, and starts one when it is set (kernel/sched/fair.c).  Of one and
+# a half periods that begin at the same place each time, the half would always be the one without CPU time.
+_PERIOD_S = 0.1
 # A slice that ended within this time before the guard would have acted is left out.
 _EARLIER_S = 0.5
 
@@ -50,10 +54,17 @@ def _read(counter: Counter) -> tuple[float, float]:
     return value, (before + time.monotonic()) / 2
 
 
+def measured_s(slice_s: float) -> float:
+    """How much of a slice is measured, at its end, s: whole periods of a CPU limit, if there is room for one."""
+    rest = slice_s * (1 - _WARM_UP)
+    periods = math.floor(rest / _PERIOD_S + 1e-6)
+    return periods * _PERIOD_S if periods else rest
+
+
 def _measured(counter: Counter, slice_s: float) -> tuple[float, float]:
     """Seconds and work of a slice, from now on, after its warm-up."""
     begin = time.monotonic()
-    time.sleep(slice_s * WARM_UP)
+    time.sleep(slice_s - measured_s(slice_s))
     before, since = _read(counter)
     time.sleep(max(0.0, begin + slice_s - time.monotonic()))
     after, until = _read(counter)
