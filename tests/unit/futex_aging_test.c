@@ -4,16 +4,16 @@
  * futexes that are forgotten, in random order: each call must be stored exactly
  * once, and a futex that turns hot late must get a row and a name.
  */
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include <sys/syscall.h>
 
+#define CPUS        2
+#define ONLINE_CPUS CPUS
 #include "futex/futex_rows.h"
+#include "grace_period.h"
 #include "tap.h"
 
-#define CPUS    2
 #define PER_CPU 64
 #define NAMES   128
 #define ROUNDS  600
@@ -86,28 +86,10 @@ static void write_found(void)
 	found = NULL;
 }
 
-/* MEMBARRIER_CMD_GLOBAL: the program that runs gets to its end. */
-long __wrap_syscall(long number, ...)
+static void programs_end(void)
 {
-	va_list arguments;
-	int command;
-
-	va_start(arguments, number);
-	command = va_arg(arguments, int);
-	va_end(arguments);
-	CHECK(number == SYS_membarrier, "system call %ld", number);
-	if (!command)
-		return 1;
 	waited_for++;
 	write_found();
-	return 0;
-}
-
-long __real_sysconf(int name);
-
-long __wrap_sysconf(int name)
-{
-	return name == _SC_NPROCESSORS_ONLN ? 2 : __real_sysconf(name);
 }
 
 static void store(struct futex *futex)

@@ -3,17 +3,17 @@
  * The tables of 512 CPUs, as large as 64 MiB let them be (test_sizing.py holds ROWS against the product), read by the
  * collector while a made-up machine waits: no lock that holds a thousandth of the waiting may be without a name.
  */
-#include <stdarg.h>
 #include <stdlib.h>
 #include <unistd.h>
 #include <sqlite3.h>
-#include <sys/syscall.h>
 
+#define CPUS        512
+#define ONLINE_CPUS CPUS
+#include "grace_period.h"
 #include "tap.h"
 #include "unsynced.h"
 #include "waits/totals.h"
 
-#define CPUS 512
 /* Of each CPU, and names of all. */
 #define ROWS  64
 #define NAMES 4096
@@ -53,24 +53,8 @@ bool lock_names_reused(struct lock_names *names, __u64 address, const struct loc
 	return false;
 }
 
-/* MEMBARRIER_CMD_GLOBAL: no program runs meanwhile. */
-long __wrap_syscall(long number, ...)
+static void programs_end(void)
 {
-	va_list arguments;
-	int command;
-
-	va_start(arguments, number);
-	command = va_arg(arguments, int);
-	va_end(arguments);
-	CHECK(number == SYS_membarrier, "system call %ld", number);
-	return !command;
-}
-
-long __real_sysconf(int name);
-
-long __wrap_sysconf(int name)
-{
-	return name == _SC_NPROCESSORS_ONLN ? CPUS : __real_sysconf(name);
 }
 
 static __u32 draw(__u32 below)
