@@ -67,7 +67,7 @@ static struct own_cost *start(struct kernel with)
 	struct own_cost *cost;
 
 	kernel = with;
-	CHECK(!own_cost_open(&cost, programs, 2, 5 * SECOND), "open");
+	CHECK(!own_cost_open(&cost, programs, 2, 5 * SECOND, false), "open");
 	return cost;
 }
 
@@ -115,6 +115,32 @@ static void gaps_grow_to_ten_seconds(void)
 	}
 	own_cost_close(cost);
 	CHECK(!statistics_on(), "closed with the collector");
+}
+
+/* A cost that is held against a limit: half of the time is measured, the open window too. */
+static void windows_come_often_where_the_cost_is_limited(void)
+{
+	struct own_cost *cost;
+	__u64 now = 5 * SECOND;
+
+	kernel = (struct kernel){};
+	CHECK(!own_cost_open(&cost, programs, 2, now, true), "open");
+	run_programs(4);
+	CHECK(own_cost_estimate(cost, now + 20 * MS, 40 * MS) == 1200, "%llu",
+	      (unsigned long long)own_cost_estimate(cost, now + 20 * MS, 40 * MS));
+	for (int window = 0; window < 20; window++) {
+		__u64 closed = own_cost_tick(cost, now), opened;
+
+		CHECK(closed - now == 100 * MS, "window %d lasts %llu ns", window, (unsigned long long)(closed - now));
+		opened = own_cost_tick(cost, closed);
+		CHECK(opened - closed >= 100 * MS && opened - closed <= 120 * MS, "gap %d is %llu ns", window,
+		      (unsigned long long)(opened - closed));
+		own_cost_tick(cost, opened);
+		now = opened;
+	}
+	CHECK(own_cost_estimate(cost, now, SECOND) == 300, "%llu",
+	      (unsigned long long)own_cost_estimate(cost, now, SECOND));
+	own_cost_close(cost);
 }
 
 static void somebody_else_keeps_them_on(void)
@@ -184,8 +210,13 @@ static void usage_of_this_process(void)
 }
 
 static const struct test tests[] = {
-	TEST(windows_alone_are_measured), TEST(gaps_grow_to_ten_seconds), TEST(somebody_else_keeps_them_on),
-	TEST(without_the_right),          TEST(stop_closes_the_window),   TEST(counters_that_go_back),
+	TEST(windows_alone_are_measured),
+	TEST(gaps_grow_to_ten_seconds),
+	TEST(windows_come_often_where_the_cost_is_limited),
+	TEST(somebody_else_keeps_them_on),
+	TEST(without_the_right),
+	TEST(stop_closes_the_window),
+	TEST(counters_that_go_back),
 	TEST(usage_of_this_process),
 };
 

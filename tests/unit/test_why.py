@@ -15,6 +15,7 @@ from lockline.analysis.hidden_waits import HiddenWaits
 from lockline.analysis.user_evidence import Goroutines
 from lockline.cli import why_steps
 from lockline.cli.why_counters import cpus_used_by
+from lockline.cli.why_spins import thinned
 from lockline.investigation import probes
 from lockline.investigation.choice import LEAST_COST_NS, is_over, judge, left_unpaid, most_cost_ns, next_steps, proven
 from lockline.investigation.counters import (
@@ -41,6 +42,7 @@ from lockline.investigation.model import (
     Unseen,
     unread,
 )
+from lockline.investigation.spins import Sample
 from lockline.render import why_words
 from why_cases import (
     FUTEX_QUIET,
@@ -584,7 +586,9 @@ def test_a_recording_leaves_something_for_the_looks() -> None:
     assert 200 * MS < nothing < looked < plan.allowed_ns
     # With episodes the end costs more, which comes on top.
     first = known_of(observation("totals"), plan=plan, paid_ms=60)
-    assert most_cost_ns(first, probes.EPISODES) == most_cost_ns(first, probes.FUTEX) - round(0.8 * 60 * MS)
+    assert most_cost_ns(first, probes.EPISODES) == most_cost_ns(first) - round(0.8 * 60 * MS)
+    # Names are asked for behind the end.
+    assert most_cost_ns(first, probes.FUTEX) == most_cost_ns(first) - round(0.8 * probes.NAMES_NS)
     # However little is left, a step that is begun sees something.
     assert most_cost_ns(known_of(observation("totals"), plan=plan, paid_ms=399)) == LEAST_COST_NS
 
@@ -612,3 +616,20 @@ def test_the_program_asked_about_is_of_go_and_busy(
     nothing = Observation(probe="futex", duration_ns=10**9, cpus=2, kernel_waiters=0.0, longest_ns=0, waits=0)
     seen = why_steps._with_go(Target(("-p", "5"), "process 5", (5,)), nothing)
     assert [(one.comm, one.tgid) for one in seen.goroutines] == ([("server", 5)] if found else [])
+
+
+@pytest.mark.parametrize(("taken", "most"), [(100, 200), (1000, 200)])
+def test_fewer_samples_stand_for_all(taken: int, most: int) -> None:
+    """Where the budget does not pay to look at all of them."""
+    samples = [Sample(7, 8, number, 0, stands_for=3) for number in range(taken)]
+    kept, factor = thinned(samples, most)
+    assert len(kept) == min(taken, most)
+    assert len(kept) * factor == taken
+    assert sum(one.stands_for for one in kept) == 3 * taken
+    assert len({one.address for one in kept}) == len(kept)
+
+
+@pytest.mark.parametrize(("paid_ms", "most_ms"), [(0, 280), (300, 70), (360, 15)])
+def test_looks_leave_the_time_to_ask_for_names(paid_ms: int, most_ms: int) -> None:
+    known = known_of(observation("totals"), plan=Plan(20, 0.01, 2), paid_ms=paid_ms)
+    assert why_steps._most_for_looks(known) == most_ms * MS

@@ -15,6 +15,8 @@
 #define WINDOW_NS (100 * MS)
 /* Short recordings get several windows, long ones about one in 10 s: the gap doubles. */
 #define FIRST_GAP_NS (500 * MS)
+/* Where the cost is limited: of a load in bursts few windows tell too little. */
+#define SHORT_GAP_NS (100 * MS)
 #define LAST_GAP_NS  (9500 * MS)
 /* Spread, so that the windows do not keep step with a periodic load. */
 #define GAP_SPREAD_NS (1000 * MS)
@@ -38,6 +40,7 @@ struct own_cost {
 	bool external; /* statistics are on for the whole machine, by somebody else's doing */
 	bool in_window;
 	bool stopped;
+	bool often;
 	char unavailable[128];
 	__u64 next_ns;
 	__u64 gap_ns;
@@ -117,10 +120,11 @@ static void close_window(struct own_cost *cost, __u64 now_ns)
 	cost->windows++;
 	cost->window_ns += grown(now_ns, cost->opened_ns);
 	cost->next_ns = now_ns + cost->gap_ns + now_ns % GAP_SPREAD_NS * cost->gap_ns / LAST_GAP_NS;
-	cost->gap_ns = cost->gap_ns * 2 < LAST_GAP_NS ? cost->gap_ns * 2 : LAST_GAP_NS;
+	if (!cost->often)
+		cost->gap_ns = cost->gap_ns * 2 < LAST_GAP_NS ? cost->gap_ns * 2 : LAST_GAP_NS;
 }
 
-int own_cost_open(struct own_cost **out, const struct own_program *programs, size_t count, __u64 now_ns)
+int own_cost_open(struct own_cost **out, const struct own_program *programs, size_t count, __u64 now_ns, bool often)
 {
 	struct own_cost *cost = calloc(1, sizeof(*cost) + count * sizeof(cost->measured[0]));
 
@@ -128,7 +132,8 @@ int own_cost_open(struct own_cost **out, const struct own_program *programs, siz
 	if (!cost)
 		return -ENOMEM;
 	cost->stats_fd = -1;
-	cost->gap_ns = FIRST_GAP_NS;
+	cost->often = often;
+	cost->gap_ns = often ? SHORT_GAP_NS : FIRST_GAP_NS;
 	cost->count = count;
 	for (size_t i = 0; i < count; i++) {
 		struct counters now = {};
@@ -169,13 +174,20 @@ void own_cost_stop(struct own_cost *cost, __u64 now_ns)
 	cost->stopped = true;
 }
 
-__u64 own_cost_estimate(const struct own_cost *cost, __u64 elapsed_ns)
+__u64 own_cost_estimate(const struct own_cost *cost, __u64 now_ns, __u64 elapsed_ns)
 {
-	__u64 measured_ns = 0;
+	__u64 measured_ns = 0, window_ns = cost->window_ns;
 
-	for (size_t i = 0; i < cost->count; i++)
+	for (size_t i = 0; i < cost->count; i++) {
+		struct counters now;
+
 		measured_ns += cost->measured[i].ns;
-	return cost->window_ns ? (__u64)((double)measured_ns / cost->window_ns * elapsed_ns) : 0;
+		if (cost->in_window && !read_counters(cost->measured[i].program.fd, &now))
+			measured_ns += grown(now.ns, cost->measured[i].opened.ns);
+	}
+	if (cost->in_window)
+		window_ns += grown(now_ns, cost->opened_ns);
+	return window_ns ? (__u64)((double)measured_ns / window_ns * elapsed_ns) : 0;
 }
 
 size_t own_cost_count(const struct own_cost *cost)

@@ -47,8 +47,9 @@ struct own_usage {
  * Call right after attach; opens the first window.  now_ns is CLOCK_MONOTONIC.
  * Succeeds without the right to statistics: measured_* then stay 0 and
  * own_cost_unavailable() says why.
+ * often: half of the time is measured, for a cost that is held against a limit.
  */
-int own_cost_open(struct own_cost **out, const struct own_program *programs, size_t count, __u64 now_ns);
+int own_cost_open(struct own_cost **out, const struct own_program *programs, size_t count, __u64 now_ns, bool often);
 void own_cost_close(struct own_cost *cost);
 
 /* To be called from the poll loop; returns the time at which it has something to do next. */
@@ -64,8 +65,8 @@ __u64 own_cost_window_ns(const struct own_cost *cost);         /* sum of the clo
 __u64 own_cost_windows(const struct own_cost *cost);           /* closed windows */
 const char *own_cost_unavailable(const struct own_cost *cost); /* NULL: statistics can be had */
 
-/* Run time of all programs in elapsed_ns, by the windows so far: 0 before the first one is closed. */
-__u64 own_cost_estimate(const struct own_cost *cost, __u64 elapsed_ns);
+/* Run time of all programs in elapsed_ns, by the windows so far, the open one too. */
+__u64 own_cost_estimate(const struct own_cost *cost, __u64 now_ns, __u64 elapsed_ns);
 
 int own_cost_usage(struct own_usage *out);
 

@@ -249,7 +249,7 @@ static int begin(struct session *session)
 	err = err ?: put_beginning(session);
 	err = err
 		      ?: own_cost_open(&session->own_cost, session->probes.programs, session->probes.program_count,
-				       ground->begin_ns);
+				       ground->begin_ns, options->max_cost_ns);
 	err = err ?: self_check_open(&session->self_check, options, &session->probes, session->recording);
 	err = err ?: self_check_begin(session->self_check);
 	err = err ?: subsystems_at(&session->opened, ground, MOMENT_START);

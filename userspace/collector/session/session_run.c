@@ -135,13 +135,14 @@ static __u64 cpu_ns(void)
 	return own_cost_usage(&usage) ? 0 : usage.user_ns + usage.system_ns;
 }
 
-/* Whether --max-cost is used up. */
+/* Whether --max-cost is used up, with what the end will take: the last interval has to be written. */
 static bool too_dear(struct session *session)
 {
-	__u64 elapsed_ns = now_ns() - session->ground.begin_ns;
+	__u64 now = now_ns(), elapsed_ns = now - session->ground.begin_ns;
 
 	if (!session->options->max_cost_ns ||
-	    own_cost_estimate(session->own_cost, elapsed_ns) + cpu_ns() - session->cpu_begin_ns <
+	    own_cost_estimate(session->own_cost, now, elapsed_ns) + cpu_ns() - session->cpu_begin_ns +
+			    session->ending_cpu_ns <
 		    session->options->max_cost_ns)
 		return false;
 	progress_clear(&session->progress);
@@ -300,12 +301,14 @@ int session_run(struct session *session)
 		trigger_look(&session->flight.trigger);
 		err = err ?: flight_keep_aside(&session->flight, session->interval);
 		if (!err && !flight_fired(&session->flight) && now_ns() >= interval_end_ns) {
-			__u64 started_ns = now_ns();
+			__u64 started_ns = now_ns(), cpu_before_ns = cpu_ns(), cpu;
 
 			/* Without a place for its rows the interval goes on: one that is longer takes no more room. */
 			if (!recording_is_full(session->recording))
 				err = session_end_interval(session, false);
 			session->ending_ns = now_ns() - started_ns;
+			cpu = cpu_ns() - cpu_before_ns;
+			session->ending_cpu_ns = cpu > session->ending_cpu_ns ? cpu : session->ending_cpu_ns;
 			interval_end_ns += interval_length(session);
 			if (interval_end_ns <= now_ns())
 				interval_end_ns = now_ns() + interval_length(session);

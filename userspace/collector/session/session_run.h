@@ -56,6 +56,7 @@ struct session {
 	__u64 next_alive_ns;
 	struct sampling *sampling; /* per CPU */
 	__u64 ending_ns;           /* what ending the last interval took */
+	__u64 ending_cpu_ns;       /* the most CPU time that ending one took */
 };
 
 /* What the figures of this moment belong to; last: nothing is measured after it. */

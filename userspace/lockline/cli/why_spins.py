@@ -5,6 +5,7 @@ import fcntl
 import mmap
 import os
 import platform
+import random
 import struct
 import time
 from collections import Counter
@@ -58,6 +59,8 @@ _MOST_SWITCH_SAMPLES_PER_S = 2_000
 _MOST_THREADS = 500
 # Addresses whose code is read, the most frequent ones; a loop that waits has few.
 _MOST_ADDRESSES = 1024
+# With fewer samples, of each kind, the looks say nothing.
+_FEWEST_SAMPLES = 200
 _MOST_NAMES = 256
 
 
@@ -200,11 +203,22 @@ def _word_at(one: Sample, code: bytes) -> int:
     return word_at(code, AROUND, platform.machine(), one.address, one.registers) if code else 0
 
 
-def look_at_spins(target: Target, seconds: float) -> tuple[Spins, int]:
+def thinned(samples: Sequence[Sample], most: int) -> tuple[list[Sample], float]:
+    """So many samples, drawn by lot, and how many each stands for; all of them, if they are no more."""
+    if len(samples) <= most:
+        return list(samples), 1.0
+    factor = len(samples) / most
+    kept = random.sample(samples, most)
+    return [replace(one, stands_for=round(one.stands_for * factor)) for one in kept], factor
+
+
+def look_at_spins(target: Target, seconds: float, most_ns: int = 10**9) -> tuple[Spins, int]:
     """Sample the target's threads, and tell which wait on CPUs, and where; and the number of all samples.
 
+    most_ns: CPU time that it may take; where there are samples for more, some are looked at, chosen by chance.
     Raises LocklineError if the kernel refuses, or of a machine whose code is not known.
     """
+    used_ns = time.process_time_ns()
     whole = target.options[0] == "-a"
     before = _times_of([] if whole else threads_wanted(target))
     after: dict[int, tuple[int, int]] = {}
@@ -217,8 +231,10 @@ def look_at_spins(target: Target, seconds: float) -> tuple[Spins, int]:
     seen = _sampled(seconds, whom)
     wanted = _wanted(before, after, seen.seconds * 1e9)
     own = os.getpid()
-    samples = [one for one in seen.ran if one.tgid != own]
-    left = [one for one in seen.left if one.tgid != own]
+    of_others = [[one for one in some if one.tgid != own] for some in (seen.ran, seen.left)]
+    rest_ns = most_ns - (time.process_time_ns() - used_ns)
+    most = max(_FEWEST_SAMPLES, rest_ns // (2 * probes.SPIN_SAMPLE_NS) // len(of_others))
+    (samples, factor), (left, _) = (thinned(some, most) for some in of_others)
     frequent = Counter((one.tgid, one.address) for one in (*samples, *left)).most_common(_MOST_ADDRESSES)
     with Memory() as memory:
         kinds = {key: kind for key, _ in frequent if (kind := _kind_at(memory, *key)) is not None}
@@ -257,7 +273,7 @@ def look_at_spins(target: Target, seconds: float) -> tuple[Spins, int]:
     def comm(tgid: int) -> str:
         return short_text(f"{PROC}/{tgid}/comm")
 
-    each = seen.period_ns / 1e9 / seen.seconds
+    each = factor * seen.period_ns / 1e9 / seen.seconds
     spins = spins_of(samples, kinds, place, comm, each, part_got(wanted.values()))
     yielding = yields_of(left, kinds, place, comm, wanted, seen.seconds)
     return with_yields(spins, yielding), seen.every

@@ -222,7 +222,8 @@ def _by_proc(choice: Choice, number: int, seen: Observation, cpu_ns: int) -> Mad
 
 def _most_for_looks(known: Investigation) -> int:
     """CPU time that looks may take before what they saw is made sense of, ns."""
-    return round(_FOR_LOOKS * (known.plan.allowed_ns - known.paid_ns))
+    left = known.plan.allowed_ns - known.paid_ns
+    return round(min(_FOR_LOOKS * left, left - probes.NAMES_NS))
 
 
 def _looked(choice: Choice, known: Investigation, number: int) -> Made:
@@ -251,7 +252,7 @@ def _slept(choice: Choice, known: Investigation, number: int) -> Made:
 def _ran(choice: Choice, known: Investigation, number: int) -> Made:
     """Samples of where the target's threads run."""
     began, cpu, children = time.monotonic(), _own_cpu_ns(), _children_cpu_ns()
-    spins, samples = look_at_spins(known.target, choice.seconds)
+    spins, samples = look_at_spins(known.target, choice.seconds, _most_for_looks(known))
     took_ns = round((time.monotonic() - began) * 1e9)
     seen = replace(_nothing_seen(choice, known, took_ns), spins=spins)
     # The interrupts are not our process's time: as each was estimated.

@@ -48,6 +48,7 @@ _USELESS = {probes.SELF_CHECK: probes.CHECK_SECONDS}
 # though it may be short, if so many times the first one's cost is left.
 _ENDS_ITSELF = (probes.FUTEX,)
 _WORTH_TRYING = 0.5
+_LEAST_LEFT_NS = LEAST_COST_NS + probes.NAMES_NS
 # The first step's price is not known: of an idle kernel it is next to nothing.
 _FIRST = probes.Known(0.0, 0.0, Counters())
 
@@ -158,8 +159,10 @@ def most_cost_ns(known: Investigation, name: str = "") -> int:
     left = known.plan.allowed_ns - known.paid_ns
     to_come = [probes.PROBES[name] for name in (probes.SLEEPS, probes.THREADS) if not _tried(known, name)]
     looks = sum(probe.price(_known(known)) * _wanted_s(known, probe) for probe in to_come)
-    # To end a recording takes time as well: names are looked up, stacks unwound.
-    end = _known(known).totals_ns if name and "--episodes" in probes.PROBES[name].options else 0.0
+    # Behind its end names are looked up, stacks unwound.
+    options = probes.PROBES[name].options if name else ()
+    end = _known(known).totals_ns if "--episodes" in options else 0.0
+    end += probes.NAMES_NS if "--futex" in options else 0.0
     return max(LEAST_COST_NS, round(0.8 * (max(left - looks, left / 2) - end)))
 
 
@@ -225,7 +228,7 @@ def choice_of(name: str, known: Investigation) -> Choice:
         # A shorter look is what can be paid.
         seconds = shorter
         price = round(probes.price_of(name, of_first, seconds))
-    elif price > left and name in _ENDS_ITSELF and left >= _WORTH_TRYING * of_first.totals_ns > 0:
+    elif price > left and name in _ENDS_ITSELF and left >= max(_WORTH_TRYING * of_first.totals_ns, _LEAST_LEFT_NS):
         # The price is of all that the machine does; the recording ends when it has cost its part.
         price = left
     user = main_user_lock(known)

@@ -13,6 +13,9 @@ SWITCH_NS = 400
 INTERRUPT_NS = 250
 # System calls for each switch, where nobody counts them.
 SYSCALLS_PER_SWITCH = 10
+# Names of functions of programs are asked for behind the looks, or behind a recording: a program of ours loads their
+# symbols.
+NAMES_NS = 25_000_000
 # Of a look at one thread in /proc, three files.
 LOOK_NS = 30_000
 LOOKS_PER_S = 20
