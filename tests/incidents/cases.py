@@ -73,6 +73,23 @@ for _ in range(6):
     threading.Thread(target=compute).start()
 """
 
+# One thread at a time writes records, and a slow reader keeps the pipe full.
+PYTHON_WRITES = """
+import os, threading, time
+lock = threading.Lock()
+output, into = os.pipe()
+def read():
+    while os.read(output, 4096):
+        time.sleep(0.002)
+def log():
+    while True:
+        with lock:
+            os.write(into, b"x" * 1000)
+threading.Thread(target=read).start()
+for _ in range(6):
+    threading.Thread(target=log).start()
+"""
+
 CASES: tuple[Case, ...] = (
     _of("long-section", _USER, "table_mutex"),
     _of("short-sections", _USER, "table_mutex"),
@@ -197,6 +214,17 @@ CASES: tuple[Case, ...] = (
     _of("poll-herd", _LITTLE),
     _of("compute", _NO_LOCK, around="beside hogs of CPUs"),
     _of("sleep-in-section", _SLEEPS, "table_mutex", around="with a CPU limit"),
+    _of("own-maps", _KERNEL, "mmap_lock"),
+    _of("terminal", (*_KERNEL, "holder-sleeps"), "tty", "atomic_write"),
+    _of("pinned-worker", _NO_CPU, "pinned_mutex"),
+    _of("trimmed", _USER, "arena"),
+    _of("rotated-log", _SLEEPS, "rotate_mutex"),
+    _of("timed-waits", _NO_LOCK, threads=40),
+    _of("sorts", _NO_LOCK, threads=12),
+    _of("plugins", _USER, "_rtld", "load_lock"),
+    _of("attributes", _KERNEL, "i_rwsem", "inode"),
+    _of("tokens", _NO_LOCK, told=("pipe",)),
+    Case("writes in Python", ("python3", "-c", PYTHON_WRITES), (*_SLEEPS, *_USER)),
     Case("a program in Python", ("python3", "-c", PYTHON_LOAD), ("gil-bound",), ("interpreter lock",)),
     Case("ptrace", ("lock_load", "ptrace", "4"), ("inactive-wait", "tracing", "stopped"), ("lock_load",)),
     Case("forks", ("lock_load", "fork", "6"), (*_KERNEL, *_USER)),

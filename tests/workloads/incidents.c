@@ -571,7 +571,7 @@ static const struct incident incidents[] = {
 };
 
 static const struct incident *const others[] = {kernel_incidents, spin_incidents,  process_incidents, holder_incidents,
-						owner_incidents,  queue_incidents, server_incidents};
+						owner_incidents,  queue_incidents, server_incidents,  mixed_incidents};
 static const struct incident *incident;
 
 static void *run(void *argument)

@@ -14,9 +14,12 @@ struct incident {
 	void (*prepare)(long threads);
 };
 
-/* Loads that meet in the kernel, on a CPU, among processes, at a holder, at an owner, at queues and in servers: ended by no name. */
+/*
+ * Loads that meet in the kernel, on a CPU, among processes, at a holder, at an owner, at queues, in servers, and of all
+ * kinds: ended by no name.
+ */
 extern const struct incident kernel_incidents[], spin_incidents[], process_incidents[], holder_incidents[];
-extern const struct incident owner_incidents[], queue_incidents[], server_incidents[];
+extern const struct incident owner_incidents[], queue_incidents[], server_incidents[], mixed_incidents[];
 
 /* Runs on a CPU for so long. */
 void spin_us(long us);
