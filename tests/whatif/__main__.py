@@ -17,7 +17,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -35,6 +35,7 @@ from lockline.render.whatif import bound_words  # noqa: E402
 from lockline.rules.report import make_report  # noqa: E402
 
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT / "userspace")}
+MOST_TRIES = 5
 LOCKLINE = (sys.executable, "-m", "lockline")
 
 
@@ -70,11 +71,15 @@ CASES = (
 
 @dataclass(frozen=True)
 class Result:
-    """long: work without the cause : with it, of the long runs.  ratios: the experiments', with their intervals."""
+    """long: work without the cause : with it, of the long runs.  ratios: the experiments', with their intervals.
+
+    bound: the most that is gained without the lock that is waited for most, as a ratio; said: in words.
+    """
 
     case: Case
     long: PairedTest
-    bounds: tuple[Bound, ...]
+    bound: float | None
+    said: str
     ratios: tuple[tuple[float, float, float], ...]
 
     @property
@@ -91,12 +96,6 @@ class Result:
     def agree(self) -> int:
         """Experiments that differ from the long runs by no more than both intervals allow, which are independent."""
         return sum(_agree(one, (self.truth, self.long.low, self.long.high)) for one in self.ratios)
-
-    @property
-    def bound(self) -> float | None:
-        """The most that is gained without the lock that is waited for most, as a ratio."""
-        gain = self.bounds[0].gain if self.bounds else None
-        return None if gain is None else 1 + gain
 
 
 def _agree(one: tuple[float, float, float], other: tuple[float, float, float]) -> bool:
@@ -169,15 +168,21 @@ def bounds_of(pid: int, directory: Path, seconds: int) -> tuple[Bound, ...]:
 
 
 def _experiment(case: Case, on: str, off: str, spec: str, seconds: int) -> tuple[float, float, float]:
-    """What one says: the ratio, and its interval."""
+    """What one says: the ratio, and its interval.  One that says nothing is made again: the machine was too busy."""
     arguments = ["--on", on, "--off", off, "--progress", spec, "-q", "--format", "json", "-d", str(seconds)]
     command = [*LOCKLINE, "experiment", *arguments]
-    done = subprocess.run(command, env=ENVIRONMENT, check=False, capture_output=True, text=True)
-    if done.returncode:
-        raise RuntimeError(f"{case.name}: {done.stderr.strip()}")
-    answer = json.loads(done.stdout)["answer"]
-    high = math.inf if answer["high"] is None else answer["high"]
-    return answer["ratio"] or math.inf, answer["low"] or 0.0, high
+    for _ in range(MOST_TRIES):
+        done = subprocess.run(command, env=ENVIRONMENT, check=False, capture_output=True, text=True)
+        if done.returncode:
+            print(f"{case.name}: {done.stderr.strip()}", file=sys.stderr, flush=True)
+            continue
+        said = json.loads(done.stdout)
+        answer = said["answer"]
+        high = math.inf if answer["high"] is None else answer["high"]
+        if answer["low"] or high < math.inf:
+            return answer["ratio"] or math.inf, answer["low"] or 0.0, high
+        print(f"{case.name}: an experiment says nothing: {said['title']}", file=sys.stderr, flush=True)
+    raise RuntimeError(f"{case.name}: {MOST_TRIES} experiments say nothing")
 
 
 def measure(case: Case, runs: int, seconds: int, experiments: int, each_s: int) -> Result:
@@ -202,11 +207,21 @@ def measure(case: Case, runs: int, seconds: int, experiments: int, each_s: int) 
                 pairs.append((speeds[on], speeds[off]))
                 if len(ratios) * runs <= run * experiments and len(ratios) < experiments:
                     ratios.append(_experiment(case, on, off, spec, each_s))
-    return Result(case, paired_test(pairs), bounds, tuple(ratios))
+    gain = bounds[0].gain if bounds else None
+    said = bound_words(bounds[0]) if bounds else "no lock is waited for enough"
+    return Result(case, paired_test(pairs), None if gain is None else 1 + gain, said, tuple(ratios))
 
 
 def _ratio_words(ratio: float, low: float, high: float) -> str:
     return f"{ratio:.3g} ({low:.3g} to {high:.3g})"
+
+
+def of_text(line: str) -> Result:
+    """A result that --keep has kept."""
+    told = json.loads(line)
+    case = next(one for one in CASES if one.name == told["case"]["name"])
+    ratios = tuple((ratio, low, high) for ratio, low, high in told["ratios"])
+    return Result(**{**told, "case": case, "long": PairedTest(**told["long"]), "ratios": ratios})
 
 
 def table(results: list[Result]) -> str:
@@ -218,11 +233,10 @@ def table(results: list[Result]) -> str:
     for one in results:
         bound = "cannot be told" if one.bound is None else f"{one.bound:.2f}"
         within = "-" if one.bound is None else "yes" if one.truth <= one.bound else f"no: {one.case.beyond or '?'}"
-        said = bound_words(one.bounds[0]) if one.bounds else "no lock is waited for enough"
         lines.append(
             f"| {one.case.name} | {_ratio_words(one.truth, one.long.low, one.long.high)}"
             f" | {', '.join(_ratio_words(*ratio) for ratio in one.ratios)} | {one.held} of {len(one.ratios)}"
-            f" | {one.agree} | {bound} | {within} | {said} |"
+            f" | {one.agree} | {bound} | {within} | {one.said} |"
         )
     return "\n".join(lines)
 
@@ -231,23 +245,28 @@ def main() -> int:
     """Command line."""
     parser = argparse.ArgumentParser(description="What is truly gained when a cause is taken away.")
     parser.add_argument("names", nargs="*", metavar="PROGRAM", help="of switched; default: all")
-    parser.add_argument("--runs", type=int, default=16, help="long runs in both states (default: 16)")
-    parser.add_argument("--experiments", type=int, default=4, help="of each program, no more than runs (default: 4)")
-    parser.add_argument("--seconds", type=int, default=3, help="of each run (default: 3)")
+    parser.add_argument("--keep", type=Path, metavar="FILE", help="add each result to a file, as JSON, a line each")
+    parser.add_argument("--of", type=Path, metavar="FILE", help="run nothing: the table of what such a file has")
+    parser.add_argument("--runs", type=int, default=10, help="long runs in both states (default: 10)")
+    parser.add_argument("--experiments", type=int, default=3, help="of each program, no more than runs (default: 3)")
+    parser.add_argument("--seconds", type=int, default=2, help="of each run (default: 2)")
     parser.add_argument("--each", type=int, default=10, help="seconds of each experiment (default: 10)")
     arguments = parser.parse_args()
     if arguments.runs < FEWEST_PAIRS:
         parser.error(f"--runs {arguments.runs}: the long runs have no interval with fewer than {FEWEST_PAIRS}")
     favour("self")
-    results = []
+    results = [] if arguments.of is None else [of_text(line) for line in arguments.of.read_text().splitlines()]
     for case in CASES:
-        if arguments.names and not {case.program, case.name} & set(arguments.names):
+        if arguments.of is not None or (arguments.names and not {case.program, case.name} & set(arguments.names)):
             continue
         result = measure(case, arguments.runs, arguments.seconds, arguments.experiments, arguments.each)
         told = [_ratio_words(*one) for one in result.ratios]
         truth = _ratio_words(result.truth, result.long.low, result.long.high)
         print(f"{case.name}: {truth}, bound {result.bound}; {', '.join(told)}", file=sys.stderr, flush=True)
         results.append(result)
+        if arguments.keep is not None:
+            with arguments.keep.open("a") as file:
+                file.write(json.dumps(asdict(result)) + "\n")
     print(table(results))
     outside = [one for one in results if one.bound is not None and one.truth > one.bound and not one.case.beyond]
     held, runs = sum(one.held for one in results), sum(len(one.ratios) for one in results)

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import median
 
 from lockline.base.errors import LocklineError
 from lockline.base.mappings import mappings
@@ -238,7 +239,7 @@ class Check:
     """How a counter moves before the start.
 
     rate: in a second.  steps: how often it was seen to move in a second; moved: at which part of the looks.
-    reading_s: how long it takes to read.
+    reading_s: how long it takes to read, mostly: whoever looks may lose its CPU now and then.
     """
 
     rate: float
@@ -250,20 +251,19 @@ class Check:
 def check(counter: Counter, slice_s: float, seconds: float = CHECK_SECONDS) -> Check:
     """Watch a counter for a moment.  Raises LocklineError if it does not move, or cannot be used in such slices."""
     begin, first = time.monotonic(), counter.read()
-    last, steps, looks = first, 0, 1
-    spent = time.monotonic() - begin
+    last, steps = first, 0
+    spent = [time.monotonic() - begin]
     while time.monotonic() - begin < seconds:
         time.sleep(_LOOK_SECONDS)
         before = time.monotonic()
         now = counter.read()
-        spent += time.monotonic() - before
-        looks += 1
+        spent.append(time.monotonic() - before)
         steps += counter.grown(last, now) > 0
         last = now
     took = time.monotonic() - begin
     if not steps:
         raise LocklineError(f"{counter.words} did not move in {took:.0f} s: it must grow while the load works")
-    found = Check(counter.grown(first, last) / took, steps / took, steps / (looks - 1), spent / looks)
+    found = Check(counter.grown(first, last) / took, steps / took, steps / (len(spent) - 1), median(spent))
     refuse_coarse(counter.words, found, slice_s)
     return found
 
