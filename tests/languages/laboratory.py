@@ -24,7 +24,8 @@ HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE.parents[1] / "userspace"), str(HERE.parent)]
 
 from jvms import JAVA_COMPILERS, jvms  # noqa: E402 - found by the line above
-from lockline.analysis.futex import LOCK, read_futexes  # noqa: E402
+from lockline.analysis.futex import read_futexes  # noqa: E402
+from lockline.analysis.futex_waits import LOCK  # noqa: E402
 from lockline.recording import rows  # noqa: E402
 from lockline.recording.reader import open_recording  # noqa: E402
 

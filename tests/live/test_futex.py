@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from lockline.analysis.futex import CONDITION, LOCK, NONE, POLL, SEMAPHORE, FutexWaits, read_futexes
+from lockline.analysis.futex import read_futexes
+from lockline.analysis.futex_waits import CONDITION, LOCK, NONE, POLL, SEMAPHORE, FutexWaits
 from lockline.analysis.selection import Selection
 from lockline.analysis.user_evidence import RWLOCK
 from lockline.cli.why_counters import descendants_of

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from lockline.analysis.futex import LOCK
+from lockline.analysis.futex_waits import LOCK
 from lockline.analysis.selection import Selection
 from lockline.analysis.user_evidence import ATOMICS, GIL, RUBY_GVL, RUBY_MUTEX
 from lockline.recording.reader import open_recording

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from lockline.analysis.futex import CONDITION, LOCK, UNCLEAR, FutexWaits
+from lockline.analysis.futex_waits import CONDITION, LOCK, UNCLEAR, FutexWaits
 from lockline.analysis.selection import Selection
 from lockline.analysis.user_evidence import GO_CHANNEL, GO_COND, GO_GROUP, GO_MUTEX, GO_RWMUTEX
 from lockline.recording.reader import open_recording

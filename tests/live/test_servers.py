@@ -16,18 +16,8 @@ from pathlib import Path
 
 import pytest
 
-from lockline.analysis.futex import (
-    CONDITION,
-    LOCK,
-    NATURES,
-    NONE,
-    PARKED,
-    POLL,
-    SEMAPHORE,
-    UNCLEAR,
-    Futexes,
-    read_futexes,
-)
+from lockline.analysis.futex import read_futexes
+from lockline.analysis.futex_waits import CONDITION, LOCK, NATURES, NONE, PARKED, POLL, SEMAPHORE, UNCLEAR, Futexes
 from lockline.analysis.model import Report
 from lockline.analysis.selection import Selection
 from lockline.recording.reader import open_recording

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import web_servers
-from lockline.analysis.futex import LOCK, PARKED, FutexWaits
+from lockline.analysis.futex_waits import LOCK, PARKED, FutexWaits
 from lockline.analysis.model import Report
 from lockline.analysis.selection import Selection
 from lockline.analysis.user_evidence import GIL, GO_MUTEX, MONITOR, ROW_LOCK

@@ -4,7 +4,7 @@
 import subprocess
 from pathlib import Path
 
-from lockline.analysis.futex import SPIN
+from lockline.analysis.futex_waits import SPIN
 from lockline.analysis.selection import Selection
 from lockline.recording.reader import open_recording
 from lockline.rules.report import make_report

@@ -16,7 +16,7 @@ from lockline.analysis.c_library_locks import (
     kind_of,
     plain_name,
 )
-from lockline.analysis.futex import LOCK, FutexStack, FutexWaits
+from lockline.analysis.futex_waits import LOCK, FutexStack, FutexWaits
 from lockline.analysis.model import Figures
 from lockline.base.c_library import is_c_library
 from lockline.recording.rows import Frame, Futex, FutexTotal

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from lockline.analysis import java_monitors
-from lockline.analysis.futex import LOCK, Futexes, FutexWaits
+from lockline.analysis.futex_waits import LOCK, Futexes, FutexWaits
 from lockline.analysis.java_monitors import Monitor, class_of, monitors_of
 from lockline.analysis.model import Figures
 from lockline.analysis.selection import Selection

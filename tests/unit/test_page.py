@@ -17,7 +17,7 @@ import pytest
 
 from example_recording import make_example
 from hostile_recording import FORBIDDEN, NAMES, make_hostile
-from lockline.analysis.futex import Futexes
+from lockline.analysis.futex_waits import Futexes
 from lockline.analysis.model import Report
 from lockline.analysis.selection import Selection
 from lockline.base.numbers import count, duration

@@ -9,7 +9,7 @@ import pytest
 
 from lockline.analysis.clocksource import ClockReads
 from lockline.analysis.episode_model import Doing, Episode, EpisodeHolder, Loop, Party, Relief
-from lockline.analysis.futex import (
+from lockline.analysis.futex_waits import (
     CONDITION,
     LOCK,
     PARKED,

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from lockline.analysis.futex import CONDITION, LOCK, NONE, POLL, SEMAPHORE, UNCLEAR, is_semaphore, nature
+from lockline.analysis.futex_waits import CONDITION, LOCK, NONE, POLL, SEMAPHORE, UNCLEAR, is_semaphore, nature
 from lockline.analysis.parked import Word, parked
 from lockline.analysis.selection import Selection
 from lockline.base import histogram

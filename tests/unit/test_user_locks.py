@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from lockline.analysis.findings import Process, UserLock
-from lockline.analysis.futex import LOCK, FutexWaits
+from lockline.analysis.futex_waits import LOCK, FutexWaits
 from lockline.analysis.model import Figures
 from lockline.analysis.run_times import switch_on, without_names
 from lockline.analysis.user_evidence import (

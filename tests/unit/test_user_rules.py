@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from lockline.analysis.answer import make_answer
-from lockline.analysis.futex import (
+from lockline.analysis.futex import with_blame
+from lockline.analysis.futex_waits import (
     BARRIER,
     CONDITION,
     LOCK,
@@ -20,7 +21,6 @@ from lockline.analysis.futex import (
     FutexTask,
     FutexWaits,
     HolderLook,
-    with_blame,
 )
 from lockline.analysis.hidden_waits import HiddenWaits
 from lockline.analysis.model import Figures, Report

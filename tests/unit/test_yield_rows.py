@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from lockline.analysis.futex import SPIN, nature
+from lockline.analysis.futex_waits import SPIN, nature
 from lockline.analysis.hidden_waits import HiddenWaits, hidden_waits
 from lockline.analysis.user_evidence import (
     BEHAVIOUR,

@@ -140,10 +140,9 @@ static bool too_dear(struct session *session)
 {
 	__u64 now = now_ns(), elapsed_ns = now - session->ground.begin_ns;
 
-	if (!session->options->max_cost_ns ||
-	    own_cost_estimate(session->own_cost, now, elapsed_ns) + cpu_ns() - session->cpu_begin_ns +
-			    session->ending_cpu_ns <
-		    session->options->max_cost_ns)
+	if (!session->options->max_cost_ns || own_cost_estimate(session->own_cost, now, elapsed_ns) + cpu_ns() -
+							      session->cpu_begin_ns + session->ending_cpu_ns <
+						      session->options->max_cost_ns)
 		return false;
 	progress_clear(&session->progress);
 	if (!session->options->quiet)

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Literal, TypeAlias
 
 from lockline.analysis.findings import Finding, Lock
-from lockline.analysis.futex import LOCK, PARKED, UNCLEAR
+from lockline.analysis.futex_waits import LOCK, PARKED, UNCLEAR
 from lockline.analysis.model import Figures, LockWaits, OutlierWait, Report
 from lockline.base.values import dataclass
 

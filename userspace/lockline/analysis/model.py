@@ -14,7 +14,7 @@ from lockline.recording import rows
 
 if TYPE_CHECKING:
     from lockline.analysis.clocksource import ClockReads
-    from lockline.analysis.futex import Futexes
+    from lockline.analysis.futex_waits import Futexes
     from lockline.analysis.perturbation import SelfCheck
     from lockline.analysis.ptrace import Attaches, InactiveWaits, TracedWaits
     from lockline.analysis.series import Slice

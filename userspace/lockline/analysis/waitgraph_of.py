@@ -10,7 +10,8 @@ from collections.abc import Iterable, Mapping
 
 from lockline.analysis.behind import Places
 from lockline.analysis.episode_model import Episode, Party
-from lockline.analysis.futex import LOCK, PARKED, FutexWaits, place_of
+from lockline.analysis.futex import place_of
+from lockline.analysis.futex_waits import LOCK, PARKED, FutexWaits
 from lockline.analysis.model import Holder, Report
 from lockline.analysis.waitgraph import Flow, Node, TimedWait, WaitGraph, critical_path, solve
 from lockline.recording import rows

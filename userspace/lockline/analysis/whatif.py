@@ -17,7 +17,7 @@ from math import sqrt
 
 from lockline.analysis.answer import NEGLIGIBLE_SHARE
 from lockline.analysis.findings import Lock, Subject
-from lockline.analysis.futex import LOCK
+from lockline.analysis.futex_waits import LOCK
 from lockline.analysis.java_monitors import class_of
 from lockline.analysis.model import LockWaits, Report
 from lockline.analysis.user_evidence import GIL, RUBY_GVL, lock_called

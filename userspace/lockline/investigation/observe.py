@@ -8,7 +8,7 @@ from typing import Any
 from lockline.analysis.answer import is_spinning, make_answer, user_waiting
 from lockline.analysis.episode_model import Doing, Episode
 from lockline.analysis.findings import Process, Task
-from lockline.analysis.futex import LOCK, PARKED, UNCLEAR, FutexWaits
+from lockline.analysis.futex_waits import LOCK, PARKED, UNCLEAR, FutexWaits
 from lockline.analysis.java_monitors import class_of, told
 from lockline.analysis.model import LockWaits, OutlierWait, Report
 from lockline.analysis.stolen import by_host

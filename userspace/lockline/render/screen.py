@@ -30,7 +30,7 @@ from lockline.analysis.answer import (
     whole_locks,
 )
 from lockline.analysis.findings import Finding, Lock
-from lockline.analysis.futex import BARRIER
+from lockline.analysis.futex_waits import BARRIER
 from lockline.analysis.model import LockWaits, Report
 from lockline.analysis.series import Slice
 from lockline.atlas import atlas

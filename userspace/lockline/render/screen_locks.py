@@ -5,7 +5,7 @@ from collections import defaultdict
 from collections.abc import Mapping
 
 from lockline.analysis.answer import trusted_ns
-from lockline.analysis.futex import LOCK, PARKED, FutexWaits
+from lockline.analysis.futex_waits import LOCK, PARKED, FutexWaits
 from lockline.analysis.java_monitors import class_of
 from lockline.analysis.model import Figures, Report
 from lockline.analysis.user_evidence import BEHAVIOUR, RWLOCK

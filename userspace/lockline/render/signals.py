@@ -5,7 +5,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 
 from lockline.analysis.clocksource import ClockReads
-from lockline.analysis.futex import (
+from lockline.analysis.futex_waits import (
     BARRIER,
     LOCK,
     NATURES,

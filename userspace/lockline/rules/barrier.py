@@ -13,7 +13,7 @@ from lockline.analysis.findings import (
     part,
     remedy,
 )
-from lockline.analysis.futex import BARRIER, BarrierSite, FutexWaits
+from lockline.analysis.futex_waits import BARRIER, BarrierSite, FutexWaits
 from lockline.analysis.model import Report
 from lockline.rules.common import ENOUGH_WAITS, USER_WORTH_TELLING, share
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from lockline.analysis.answer import NEGLIGIBLE_USER_SHARE
 from lockline.analysis.findings import Fact, Function, Process, Remedy, Task, Text, fact, part, remedy
-from lockline.analysis.futex import FutexWaits
+from lockline.analysis.futex_waits import FutexWaits
 from lockline.analysis.model import Holder, LockWaits, Report
 from lockline.base.c_library import FUTEX_CALLERS
 from lockline.recording.rows import Frame

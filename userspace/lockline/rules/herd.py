@@ -2,7 +2,7 @@
 """A thundering herd: a condition variable wakes many threads at once, and they queue for its mutex (record --futex)."""
 
 from lockline.analysis.findings import Finding, Function, Impact, Measure, Process, UserLock, fact, ns, part, remedy
-from lockline.analysis.futex import LOCK, FutexWaits
+from lockline.analysis.futex_waits import LOCK, FutexWaits
 from lockline.analysis.model import Report
 from lockline.analysis.user_evidence import CONDITION_VARIABLE, HALF, OUT_OF_CONDITION
 from lockline.rules.common import ENOUGH_WAITS, THE_WINDOW, USER_WORTH_TELLING, released_in, share

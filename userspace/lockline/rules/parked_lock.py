@@ -4,7 +4,7 @@
 from collections import defaultdict
 
 from lockline.analysis.findings import Finding, Function, Impact, Measure, Process, fact, ns, part, remedy
-from lockline.analysis.futex import PARKED, FutexWaits
+from lockline.analysis.futex_waits import PARKED, FutexWaits
 from lockline.analysis.model import Report
 from lockline.rules.common import ENOUGH_WAITS, THE_WINDOW, USER_WORTH_TELLING, most_released, share
 

@@ -30,7 +30,7 @@ from lockline.analysis.findings import (
     part,
     remedy,
 )
-from lockline.analysis.futex import LOCK, PAGE_FAULT, FutexWaits, HolderLook
+from lockline.analysis.futex_waits import LOCK, PAGE_FAULT, FutexWaits, HolderLook
 from lockline.analysis.java_monitors import ENOUGH_LOOKS as ENOUGH_AT_MONITORS
 from lockline.analysis.java_monitors import class_of, heaviest, owner_of
 from lockline.analysis.model import Report

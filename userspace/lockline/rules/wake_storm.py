@@ -14,7 +14,7 @@ from lockline.analysis.findings import (
     ns,
     remedy,
 )
-from lockline.analysis.futex import CONDITION, LOCK, SEMAPHORE, UNCLEAR, FutexWaits
+from lockline.analysis.futex_waits import CONDITION, LOCK, SEMAPHORE, UNCLEAR, FutexWaits
 from lockline.analysis.model import Report
 from lockline.rules.common import released_in, waited_in
 from lockline.rules.herd import HERD, condition_of, woken_at_once

@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from lockline.analysis.containers import container_name, read_containers
-from lockline.analysis.futex import Futexes, read_futexes
+from lockline.analysis.futex import read_futexes
+from lockline.analysis.futex_waits import Futexes
 from lockline.analysis.holders import with_holders
 from lockline.analysis.model import LockWaits, Report
 from lockline.analysis.report import SLACK_NS, read_report
