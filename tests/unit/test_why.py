@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The logic of an investigation, on generated facts: hypotheses, the next probe, when to stop, how sure."""
 
+import os
 import subprocess
 import sys
 import time
@@ -13,8 +14,10 @@ import pytest
 from lockline.analysis.findings import Task, UserLock, fact
 from lockline.analysis.hidden_waits import HiddenWaits
 from lockline.analysis.user_evidence import Goroutines
+from lockline.base.errors import LocklineError
+from lockline.cli import why as command
 from lockline.cli import why_steps
-from lockline.cli.why_counters import cpus_used_by
+from lockline.cli.why_counters import cpus_used_by, watched
 from lockline.cli.why_spins import thinned
 from lockline.investigation import probes
 from lockline.investigation.choice import LEAST_COST_NS, is_over, judge, left_unpaid, most_cost_ns, next_steps, proven
@@ -633,3 +636,39 @@ def test_fewer_samples_stand_for_all(taken: int, most: int) -> None:
 def test_looks_leave_the_time_to_ask_for_names(paid_ms: int, most_ms: int) -> None:
     known = known_of(observation("totals"), plan=Plan(20, 0.01, 2), paid_ms=paid_ms)
     assert why_steps._most_for_looks(known) == most_ms * MS
+
+
+def test_who_has_ended_waits_for_nothing() -> None:
+    """A program that ended in the first step was said to be held back by no lock."""
+    gone = judge(known_of(observation("totals")), "target gone")
+    assert (gone.kind, gone.sure, gone.ended) == ("unclear", "low", "target gone")
+    # One that was looked at is judged by what was seen.
+    assert judge(known_of(observation("totals"), FUTEX_QUIET), "target gone").kind == "nothing"
+    assert judge(known_of(observation("totals")), "interrupted").kind == "nothing"
+
+
+def test_a_target_is_watched() -> None:
+    process = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    others = Target(("-p", "999999999"), ""), Target(("-G", "/no/such/group"), ""), Target(("-a",), "")
+    ended = watched(Target(("-p", str(process.pid)), "")), watched(Target(("-t", str(process.pid)), ""))
+    unknown = [watched(one) for one in others]
+    assert all(alive() for alive in (*ended, *unknown))
+    process.kill()
+    os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
+    assert not any(alive() for alive in ended), "a zombie"
+    process.wait()
+    assert not any(alive() for alive in ended)
+    assert all(alive() for alive in unknown), "of what was not there nobody knows that it is gone"
+
+
+def test_a_budget_that_pays_no_step_is_refused() -> None:
+    with pytest.raises(LocklineError, match=r"--max-overhead 0\.01% pays 4\.00 ms of CPU in 20 s.*take 0\.08%"):
+        command._check_budget(Plan(20, 0.0001, 2))
+    command._check_budget(Plan(20, 0.0008, 2))
+
+
+def test_a_file_that_cannot_be_written_is_refused_before_the_steps(tmp_path: Path) -> None:
+    command._check_output(None)
+    command._check_output(str(tmp_path / "why.data"))
+    with pytest.raises(LocklineError, match="cannot be written"):
+        command._check_output(str(tmp_path / "none" / "why.data"))

@@ -2,6 +2,7 @@
 """`lockline why`: finds the cause of lock waiting in steps, each chosen by what the ones before have seen."""
 
 import argparse
+import math
 import os
 import platform
 import shutil
@@ -21,9 +22,9 @@ from lockline.base.numbers import duration, percent
 from lockline.base.text import Style, clean
 from lockline.cli import terminal
 from lockline.cli.common import add_html, add_wait_filter, argument, check_html, positive, wait_filter
-from lockline.cli.why_counters import MOST_CHILDREN, descendants_of
+from lockline.cli.why_counters import MOST_CHILDREN, descendants_of, watched
 from lockline.cli.why_steps import Made, make_step, not_started
-from lockline.investigation.choice import Ended, is_over, judge, left_unpaid, next_steps
+from lockline.investigation.choice import LEAST_BUDGET_NS, Ended, is_over, judge, left_unpaid, next_steps
 from lockline.investigation.model import Choice, Investigation, Plan, Target, Verdict
 from lockline.recording.writer import add_investigation
 from lockline.render import why_screen
@@ -287,11 +288,34 @@ def shown(story: document.Document, arguments: argparse.Namespace) -> str:
     return terminal.painted(text, arguments.color)
 
 
+def plan_of(arguments: argparse.Namespace) -> Plan:
+    """What the investigation may use."""
+    return Plan(float(arguments.duration), arguments.max_overhead, os.cpu_count() or 1)
+
+
+def _check_output(output: str | None) -> None:
+    """Raises LocklineError if a file could not be made there: that is better said before the steps are paid."""
+    if output is not None and not os.access(Path(output).absolute().parent, os.W_OK | os.X_OK):
+        raise LocklineError(
+            f"{output}: cannot be written: {Path(output).absolute().parent} is no directory to write in"
+        )
+
+
+def _check_budget(plan: Plan) -> None:
+    """Raises LocklineError if not even the first step can be paid."""
+    if plan.allowed_ns < LEAST_BUDGET_NS:
+        enough = math.ceil(LEAST_BUDGET_NS / (plan.seconds * 1e9 * plan.cpus) * 1e4) / 1e4
+        raise LocklineError(
+            f"why: --max-overhead {plan.max_overhead:.2%} pays {duration(plan.allowed_ns)} of CPU in {plan.seconds:g}"
+            f" s, and the first step costs {duration(LEAST_BUDGET_NS)} or more: take {enough:.2%}, or a longer -d"
+        )
+
+
 def find(
     arguments: argparse.Namespace, target: Target, directory: Path, alive: Callable[[], bool] = lambda: True
 ) -> document.Document:
     """One investigation, and its files.  Raises LocklineError if its first step fails, or -o cannot be written."""
-    plan = Plan(float(arguments.duration), arguments.max_overhead, os.cpu_count() or 1)
+    plan = plan_of(arguments)
     begin = time.time_ns()
     known, ended, recordings = investigate(plan, target, directory, lambda text: say(arguments, text), alive)
     verdict = judge(known, ended)
@@ -322,12 +346,14 @@ def run(arguments: argparse.Namespace) -> tuple[str, int]:
         raise LocklineError("why: recording needs root; run it with sudo")
     if arguments.follow and arguments.load:
         raise LocklineError("why: --follow looks at what runs already; name it with -p")
+    _check_output(arguments.output)
+    _check_budget(plan_of(arguments))
     with ExitStack() as stack:
         stack.enter_context(ended_by_signals())
         directory = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="lockline-why-")))
         load = stack.enter_context(_load(arguments.load))
         target = target_of(arguments, None if load is None else load.pid)
-        alive: Callable[[], bool] = (lambda: True) if load is None else (lambda: load.poll() is None)
+        alive: Callable[[], bool] = watched(target) if load is None else (lambda: load.poll() is None)
         if not arguments.follow:
             return shown(find(arguments, target, directory, alive), arguments), 0
         from lockline.cli.why_follow import follow

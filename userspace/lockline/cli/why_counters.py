@@ -3,7 +3,7 @@
 
 import os
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -16,6 +16,7 @@ from lockline.investigation.counters import (
     parse_tracer,
 )
 from lockline.investigation.holding import ThreadLook
+from lockline.investigation.model import Target
 
 PROC = Path("/proc")
 CGROUPS = Path("/sys/fs/cgroup")
@@ -46,6 +47,11 @@ def text_of(path: Path) -> str:
         return path.read_text(encoding="utf-8", errors="replace")
     except OSError:
         return ""
+
+
+def group_directory(name: str) -> Path:
+    """Of a control group that was named by its path, or by its directory."""
+    return Path(name) if name.startswith(str(CGROUPS)) else CGROUPS / name.lstrip("/")
 
 
 def _hierarchy() -> Path:
@@ -132,6 +138,22 @@ def descendants_of(pids: Sequence[int], most: int) -> tuple[int, ...]:
         nearest = sorted(children - set(pids) - set(found))
         found += nearest
     return tuple(found[:most])
+
+
+def _is_there(target: Target) -> bool:
+    """Whether a process or thread that was named still lives, or the control group is there."""
+    kind, named = target.options[0], target.options[1] if len(target.options) > 1 else ""
+    if kind in ("-p", "-t"):
+        states = [short_text(f"{PROC}/{tid}/stat").rpartition(")")[2].split()[:1] for tid in named.split(",")]
+        # A zombie does nothing any more.
+        return any(state and state != ["Z"] for state in states)
+    return kind == "-G" and group_directory(named).is_dir()
+
+
+def watched(target: Target) -> Callable[[], bool]:
+    """Tells whether anybody is left whom it is about; of what cannot be looked at now nobody knows that it is gone."""
+    there = _is_there(target)
+    return lambda: not there or _is_there(target)
 
 
 def look_at_thread(pid: int, tid: int) -> ThreadLook | None:

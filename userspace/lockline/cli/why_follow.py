@@ -2,7 +2,6 @@
 """`lockline why --follow`: investigates, watches whether the picture changes, and tells the whole story at the end."""
 
 import argparse
-import os
 import shutil
 import signal
 import sys
@@ -16,13 +15,13 @@ from types import FrameType
 from lockline.base.errors import LocklineError
 from lockline.base.text import clean
 from lockline.cli import terminal
-from lockline.cli.why import investigate, keep, machine_of, most_telling, redacted, say, shown
-from lockline.cli.why_counters import PROC
+from lockline.cli.why import investigate, keep, machine_of, most_telling, plan_of, redacted, say, shown
+from lockline.cli.why_counters import watched
 from lockline.cli.why_steps import make_step
 from lockline.investigation import follow as logic
 from lockline.investigation import probes
 from lockline.investigation.choice import choice_of, judge
-from lockline.investigation.model import Investigation, Plan, Target, Verdict
+from lockline.investigation.model import Investigation, Target, Verdict
 from lockline.render import why_screen
 from lockline.render.documents import why as document
 
@@ -56,17 +55,13 @@ def _start_ns(known: Investigation) -> int:
     return sum(step.cost.start_ns for step in known.steps if step.cost is not None)
 
 
-def _alive(target: Target) -> bool:
-    """Whether anybody is left whom it is about; where no process was named there always is."""
-    return not target.tgids or any((PROC / str(tgid)).exists() for tgid in target.tgids)
-
-
 class Follower:
     """One run of `lockline why --follow`."""
 
     def __init__(self, arguments: argparse.Namespace, target: Target, directory: Path) -> None:
         self.arguments, self.target, self.directory = arguments, target, directory
-        self.plan = Plan(float(arguments.duration), arguments.max_overhead, os.cpu_count() or 1)
+        self.alive = watched(target)
+        self.plan = plan_of(arguments)
         # Of CLOCK_MONOTONIC to the time of day.
         self.offset_ns = time.time_ns() - time.monotonic_ns()
         self.found = _Found(logic.begin(self.plan, time.monotonic_ns()), directory / "kept.lockline")
@@ -108,7 +103,7 @@ class Follower:
         began, begin_unix_ns = time.monotonic_ns(), time.time_ns()
         plan = replace(self.plan, max_overhead=move.allowed_ns / (self.plan.seconds * 1e9 * self.plan.cpus))
         known, ended, recordings = investigate(
-            plan, self.target, directory, lambda text: say(self.arguments, text), lambda: _alive(self.target)
+            plan, self.target, directory, lambda text: say(self.arguments, text), self.alive
         )
         found.start_ns += _start_ns(known)
         verdict = judge(known, ended)
@@ -154,7 +149,7 @@ class Follower:
         if not found.over and any(step.outcome != "failed" for step in seen.steps):
             glimpse = logic.glimpse_of(seen)
             found.state = logic.glanced(found.state, began, time.monotonic_ns(), seen.paid_ns, glimpse)
-        elif not found.over and _alive(self.target):
+        elif not found.over and self.alive():
             raise LocklineError(seen.steps[0].message)
         shutil.rmtree(directory)
 
@@ -194,7 +189,7 @@ class Follower:
             while not self.found.over:
                 before = self._identity()
                 move = logic.next_move(self.found.state, time.monotonic_ns())
-                if not _alive(self.target):
+                if not self.alive():
                     say(self.arguments, f"{self.target.words} is gone")
                     break
                 if move.kind == "wait":

@@ -16,10 +16,10 @@ from pathlib import Path
 from lockline.analysis.sleep_functions import is_nap, kind_of, other_of, waits_for_futex, waits_for_signal
 from lockline.base.patience import Reader
 from lockline.cli.why_counters import (
-    CGROUPS,
     MOST_CHILDREN,
     PROC,
     descendants_of,
+    group_directory,
     process_of,
     short_text,
     text_of,
@@ -65,9 +65,8 @@ def _processes() -> list[int]:
 
 
 def _of_group(path: str) -> list[int]:
-    top = Path(path) if path.startswith(str(CGROUPS)) else CGROUPS / path.lstrip("/")
     found: set[int] = set()
-    for directory, _, files in os.walk(top):
+    for directory, _, files in os.walk(group_directory(path)):
         if "cgroup.procs" in files:
             found |= {int(word) for word in text_of(Path(directory) / "cgroup.procs").split() if word.isdigit()}
     return sorted(found)

@@ -40,6 +40,8 @@ RIVAL = 0.25
 SHORTEST_S = 1.0
 # A recording that costs less says nothing.
 LEAST_COST_NS = 20_000_000
+# What the first step costs on an idle machine, its end included: without so much nothing is looked at.
+LEAST_BUDGET_NS = 30_000_000
 # A step with locks of programs: an owner is looked at each second, and counts as one that holds from 3 s on.
 SHORTEST = {probes.FUTEX: 4.0, probes.SELF_CHECK: probes.CHECK_SECONDS}
 # A step that says nothing if it is shorter: it is left out then.
@@ -340,6 +342,9 @@ def judge(known: Investigation, ended: Ended) -> Verdict:
         none = waiting(known)[0] < NEGLIGIBLE_SHARE
         tested = none and user is not None and not _has_unread(known)
         rest = tuple(one for one in among if one.state in ("open", "not testable"))
+        if ended == "target gone" and user is None:
+            # Who is gone waits for nothing.
+            return Verdict("unclear", "low", None, rest, ended)
         return Verdict("nothing", "high" if tested and not rest else "medium", None, rest, ended)
     if not supported:
         return Verdict("unclear", "low", None, rivals_of_nothing(among), ended)

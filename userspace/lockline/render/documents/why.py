@@ -291,6 +291,8 @@ def _nothing(known: Investigation, verdict: Verdict_) -> Verdict:
     title = f"No lock{looked} holds {known.target.words} back"
     if verdict.kind == "unclear":
         title = f"Tasks of {known.target.words} wait, and no cause was found" if kernel or user else "Nothing was seen"
+        if verdict.ended == "target gone":
+            title = f"Of {known.target.words} too little was seen: it has ended"
     return Verdict(
         kind=verdict.kind,
         confidence=verdict.sure,
