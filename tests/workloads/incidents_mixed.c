@@ -75,7 +75,7 @@ static void write_terminal(long thread)
 	sleep_us(500);
 }
 
-/* Thread 0 works in a section on the CPU that a thread with no lock keeps busy. */
+/* Thread 0 works in a section on the CPU that threads with no lock keep busy: longer than a turn of the scheduler. */
 static void pin(void)
 {
 	cpu_set_t first;
@@ -101,6 +101,17 @@ static void prepare_pinned(long threads)
 		must(!pthread_create(&thread, NULL, keep_busy, NULL), "pthread_create");
 }
 
+static void work_us(long us)
+{
+	struct timespec used;
+	long end = 0;
+
+	do {
+		clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used);
+		end = end ?: used.tv_sec * 1000000 + used.tv_nsec / 1000 + us;
+	} while (used.tv_sec * 1000000 + used.tv_nsec / 1000 < end);
+}
+
 static void pinned_worker(long thread)
 {
 	static __thread bool pinned;
@@ -110,7 +121,7 @@ static void pinned_worker(long thread)
 		pinned = true;
 	}
 	pthread_mutex_lock(&pinned_mutex);
-	spin_us(thread ? 20 : 2000);
+	work_us(thread ? 20 : 10000);
 	pthread_mutex_unlock(&pinned_mutex);
 	sleep_us(thread ? 500 : 100);
 }
