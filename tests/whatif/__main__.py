@@ -36,6 +36,7 @@ from lockline.rules.report import make_report  # noqa: E402
 
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT / "userspace")}
 MOST_TRIES = 5
+BOUND_SECONDS = 3
 LOCKLINE = (sys.executable, "-m", "lockline")
 
 
@@ -194,7 +195,7 @@ def measure(case: Case, runs: int, seconds: int, experiments: int, each_s: int) 
         directory = Path(name)
         with started(case, directory) as (pid, on, off):
             spec = f"memory:{pid}:rounds"
-            bounds = bounds_of(pid, directory, seconds)
+            bounds = bounds_of(pid, directory, BOUND_SECONDS)
             pairs = []
             ratios: list[tuple[float, float, float]] = []
             # In turn with the experiments: what else the machine does falls on both.
@@ -247,9 +248,9 @@ def main() -> int:
     parser.add_argument("names", nargs="*", metavar="PROGRAM", help="of switched; default: all")
     parser.add_argument("--keep", type=Path, metavar="FILE", help="add each result to a file, as JSON, a line each")
     parser.add_argument("--of", type=Path, metavar="FILE", help="run nothing: the table of what such a file has")
-    parser.add_argument("--runs", type=int, default=10, help="long runs in both states (default: 10)")
+    parser.add_argument("--runs", type=int, default=24, help="long runs in both states (default: 24)")
     parser.add_argument("--experiments", type=int, default=3, help="of each program, no more than runs (default: 3)")
-    parser.add_argument("--seconds", type=int, default=2, help="of each run (default: 2)")
+    parser.add_argument("--seconds", type=int, default=1, help="of each run (default: 1)")
     parser.add_argument("--each", type=int, default=10, help="seconds of each experiment (default: 10)")
     arguments = parser.parse_args()
     if arguments.runs < FEWEST_PAIRS:
