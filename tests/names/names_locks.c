@@ -25,6 +25,7 @@ static const char functions[] = "ffffffff81000000 T _text\n"
 				"ffffffff81000660 T rtnl_trylock\n"
 				"ffffffff81000680 T d_move\n"
 				"ffffffff810006a0 T d_exchange\n"
+				"ffffffff810006d0 T exp_funnel_lock\n"
 				"ffffffff81000700 T _etext\n"
 				"ffffffff83000000 B __init_begin\n";
 
@@ -373,6 +374,13 @@ static void call_sites(void)
 	expect_called(names, DATA + 0x40, KIND_RWLOCK_WRITE, TEXT + 0x500, "tasklist_lock", "_text+0x1000040",
 		      NAME_CALL_SITE);
 	expect_called(names, DATA + 0x40, KIND_RWLOCK_READ, TEXT + 0x600, "tasklist_lock", "_text+0x1000040",
+		      NAME_CALL_SITE);
+	/* A mutex that one function alone takes; who spins for it waits for the same one. */
+	expect_called(names, DATA + 0x90, KIND_MUTEX, TEXT + 0x6d0, "rcu_state.exp_mutex", "_text+0x1000090",
+		      NAME_CALL_SITE);
+	expect_called(names, DATA + 0x90, KIND_MUTEX_SPIN, TEXT + 0x6d0, "rcu_state.exp_mutex", "_text+0x1000090",
+		      NAME_CALL_SITE);
+	expect_called(names, DATA + 0x90, KIND_RWSEM_READ, TEXT + 0x6d0, "exp_funnel_lock", "_text+0x1000090",
 		      NAME_CALL_SITE);
 	/* the same function, but a lock that is no variable of the kernel */
 	expect_called(names, 0xffffc90000010000, KIND_RWLOCK_WRITE, TEXT + 0x500, "release_task", "", NAME_CALL_SITE);

@@ -52,7 +52,10 @@ static const char *const exact[] = {"down",
 				    "lock_timer_base",
 				    "lock_hrtimer_base",
 				    "__lock_task_sighand",
-				    "lock_task_sighand"};
+				    "lock_task_sighand",
+				    "fdget_pos",
+				    "__fdget_pos",
+				    "__f_unlock_pos"};
 
 bool symbol_is_lock_internal(const char *name)
 {

@@ -76,6 +76,7 @@ static const struct {
 	{"n_tty_", "tty_struct"},
 	{"n_tty_", "tty_port"},
 	{"pty_", "tty_port"},
+	{"file_tty_write", "tty_struct"},
 	{"flush_to_ldisc", "tty_port"},
 	{"fuse_", "fuse_conn"},
 	{"fuse_", "fuse_dev"},
@@ -125,11 +126,13 @@ static const struct {
 	{"__dev_queue_xmit", "netdev_queue"},
 	{"netlink_", "netlink_sock"},
 	{"packet_", "packet_sock"},
+	{"acct_", "bsd_acct_struct"},
 };
 
 #define SPINLOCK (1u << KIND_SPINLOCK | 1u << KIND_RTMUTEX)
 #define RWLOCK \
 	(1u << KIND_RWLOCK_READ | 1u << KIND_RWLOCK_WRITE | 1u << KIND_RWLOCK_RT_READ | 1u << KIND_RWLOCK_RT_WRITE)
+#define MUTEX        (1u << KIND_MUTEX | 1u << KIND_MUTEX_SPIN | 1u << KIND_RTMUTEX)
 #define PERCPU_RWSEM (1u << KIND_PERCPU_RWSEM_READ | 1u << KIND_PERCPU_RWSEM_WRITE)
 
 /* Locks of the kernel image that their takers give away, for kernels without KALLSYMS_ALL. */
@@ -174,6 +177,7 @@ static const struct {
 	{"cgroup_leave_frozen", SPINLOCK, "css_set_lock"},
 	{"cgroup_post_fork", SPINLOCK, "css_set_lock"},
 	{"cgroup_exit", SPINLOCK, "css_set_lock"},
+	{"cgroup_free", SPINLOCK, "css_set_lock"},
 	{"cgroup_release", SPINLOCK, "css_set_lock"},
 	{"copy_process", PERCPU_RWSEM, "cgroup_threadgroup_rwsem"},
 	{"exit_signals", PERCPU_RWSEM, "cgroup_threadgroup_rwsem"},
@@ -202,6 +206,22 @@ static const struct {
 	{"force_qs_rnp", SPINLOCK, "rcu_node.lock"},
 	{"rcu_report_qs_rdp", SPINLOCK, "rcu_node.lock"},
 	{"note_gp_changes", SPINLOCK, "rcu_node.lock"},
+	{"exp_funnel_lock", MUTEX, "rcu_state.exp_mutex"},
+	{"synchronize_rcu_expedited", MUTEX, "rcu_state.exp_mutex"},
+	{"rcu_barrier", MUTEX, "rcu_state.barrier_mutex"},
+	{"membarrier_private_expedited", MUTEX, "membarrier_ipi_mutex"},
+	{"membarrier_global_expedited", MUTEX, "membarrier_ipi_mutex"},
+	{"sync_runqueues_membarrier_state", MUTEX, "membarrier_ipi_mutex"},
+	{"sys_membarrier", MUTEX, "membarrier_ipi_mutex"},
+	{"text_poke_copy", MUTEX, "text_mutex"},
+	{"text_poke_set", MUTEX, "text_mutex"},
+	{"bpf_arch_text_poke", MUTEX, "text_mutex"},
+	{"__bpf_arch_text_poke", MUTEX, "text_mutex"},
+	{"arch_jump_label_transform", MUTEX, "text_mutex"},
+	{"arch_jump_label_transform_apply", MUTEX, "text_mutex"},
+	{"arch_jump_label_transform_queue", MUTEX, "text_mutex"},
+	{"arch_static_call_transform", MUTEX, "text_mutex"},
+	{"ftrace_arch_code_modify_prepare", MUTEX, "text_mutex"},
 };
 
 /* Locks of objects that neither a symbol nor a slab cache leads to, by functions that take no other of that kind. */
