@@ -289,6 +289,53 @@ def cgroups_held(scene: Scene, each_ns: int = 12 * MS, releases: int = 200) -> N
     scene.held(1, MUTEX, "systemd", releases, 200 * each_ns, 3 * each_ns, released)
 
 
+def read_mappings(scene: Scene, reads: int = 60, each_ns: int = 5 * MS) -> None:
+    """An agent reads the mappings of a server whose threads unmap."""
+    scene.builder.lock(1, "mm_struct.mmap_lock", "pid 1001", "owner object")
+    unmapping = ("rwsem_down_write_slowpath", "down_write_killable", "__vm_munmap", "do_syscall_64")
+    reading = ("rwsem_down_read_slowpath", "down_read_killable", "m_start", "seq_read_iter", "vfs_read")
+    scene.waits(1, RWSEM_W, 15 * MS, 40, "server", unmapping)
+    scene.tasks["its thread"] = scene.builder.waiter(50, "server", 1001)
+    scene.waits(1, RWSEM_W, 15 * MS, 20, "its thread", unmapping)
+    scene.waits(1, RWSEM_R, each_ns, reads, "agent", reading)
+
+
+def mappings_read_at_length(scene: Scene) -> None:
+    """The agent hardly waits itself: whoever unmaps is quick."""
+    read_mappings(scene, each_ns=500 * US)
+
+
+def seldom_read_mappings(scene: Scene) -> None:
+    """The same agent looks once in a while: it is the server that holds its threads up."""
+    read_mappings(scene, 8)
+
+
+def short_groups(scene: Scene) -> None:
+    """A directory of a control group file system, in which groups come and go."""
+    scene.builder.lock(1, "inode.i_rwsem", "inode 1 cgroup2", "slab")
+    where = ("rwsem_down_write_slowpath", "down_write", "do_rmdir", "__x64_sys_rmdir")
+    scene.waits(1, RWSEM_W, 10 * MS, 400, "runner", where)
+
+
+def shared_position(scene: Scene, call: str = "__x64_sys_getdents64") -> None:
+    """Threads that list a directory through one descriptor."""
+    scene.builder.lock(1, "file.f_pos_lock", "", "slab")
+    scene.waits(1, MUTEX, 5 * MS, 800, "lister", ("__mutex_lock.constprop.0", "fdget_pos", call, "do_syscall_64"))
+
+
+def unmounts(scene: Scene) -> None:
+    """Programs that mount and unmount all the time."""
+    scene.builder.lock(1, "rcu_state.exp_mutex", "", "call site")
+    where = ("__mutex_lock.constprop.0", "exp_funnel_lock", "synchronize_rcu_expedited", "namespace_unlock")
+    scene.waits(1, MUTEX, 600 * US, 1000, "sandbox", where)
+
+
+def accounting(scene: Scene) -> None:
+    """Short processes, each of which writes a record of itself when it ends."""
+    scene.builder.lock(1, "bsd_acct_struct.lock", "", "slab")
+    scene.waits(1, MUTEX, 4 * MS, 400, "sh", ("__mutex_lock.constprop.0", "acct_process", "do_exit"))
+
+
 def calm_cgroups(scene: Scene) -> None:
     cgroups_held(scene, 40 * US)
 
@@ -449,7 +496,10 @@ CASES: dict[str, Case] = {
 # Causes that were chosen without a look at the rules.
 CASES |= {
     "network agent": Case(
-        network_agent, "hot-lock", ("rtnl_mutex", "kubelet", "0.89 threads wait asleep", "do poll statistics"), 8
+        network_agent,
+        "hot-lock",
+        ("rtnl_mutex", "kubelet", "0.89 threads wait asleep", "do list links and statistics"),
+        8,
     ),
     "slab of packets": Case(
         slab_of_packets,
@@ -507,6 +557,33 @@ CASES |= {
             "traced (1001)",
             "do `grep TracerPid /proc/1001/status`",
         ),
+    ),
+    "a reader of mappings": Case(
+        read_mappings,
+        "long-waits",
+        ("mmap_lock", "another process takes it for reading: agent (1003), in m_start()", "do read /proc/PID/smaps"),
+    ),
+    "a reader of many mappings": Case(
+        mappings_read_at_length,
+        "writer-starved",
+        ("mmap_lock", "another process takes it for reading: agent (1003), in m_start()", "do read /proc/PID/smaps"),
+    ),
+    "a reader of mappings that comes seldom": Case(
+        seldom_read_mappings, "long-waits", ("mmap_lock", "server (1001)", "do let the allocator keep memory")
+    ),
+    "short control groups": Case(
+        short_groups, "convoy", ("inode 1 cgroup2", "do keep control groups instead of making and removing")
+    ),
+    "one position": Case(
+        shared_position,
+        "convoy",
+        ("file.f_pos_lock", "comes from __x64_sys_getdents64()", "do an open file of its own for each thread"),
+    ),
+    "unmounts": Case(
+        unmounts, "hot-lock", ("rcu_state.exp_mutex", "sandbox (1001)", "do fewer mounts, network devices")
+    ),
+    "accounting": Case(
+        accounting, "convoy", ("bsd_acct_struct.lock", "acct_process()", "do switch process accounting off")
     ),
     "locks of kernel and program": Case(
         both_worlds,

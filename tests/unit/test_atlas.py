@@ -32,6 +32,34 @@ def test_an_entry_is_whole(lock: KnownLock) -> None:
     assert set().union(*lock.only_in.values()) <= set(atlas().kernels)
 
 
+# System calls that arm64 and newer architectures have by another name; perf trace refuses what is none.
+LEGACY = {
+    *("access", "dup2", "epoll_create", "epoll_wait", "eventfd", "fork", "getdents", "inotify_init", "link", "lstat"),
+    *("mkdir", "open", "pipe", "poll", "rename", "rmdir", "select", "signalfd", "stat", "symlink", "unlink", "vfork"),
+}
+
+
+@pytest.mark.parametrize("lock", LOCKS, ids=lambda lock: lock.names[0])
+def test_what_confirms_works_on_every_architecture(lock: KnownLock) -> None:
+    calls = re.findall(r"perf trace .*?-e (?:'([^']*)'|(\S+))", lock.confirm)
+    named = {name for quoted, plain in calls for name in (quoted or plain).split(",")}
+    assert named & LEGACY == set()
+    assert not any("*" in plain for _, plain in calls)
+
+
+@pytest.mark.parametrize("lock", LOCKS, ids=lambda lock: lock.names[0])
+def test_advice_of_a_place_is_there(lock: KnownLock) -> None:
+    assert all(0 <= index < len(lock.helps) for index in (*lock.where.values(), *lock.on.values()))
+
+
+def test_the_file_system_matters_more_than_the_function() -> None:
+    lock = atlas().find("inode.i_rwsem")
+    assert lock
+    assert lock.helps_in(["do_rmdir"], "inode 1 cgroup2")[0].startswith("keep control groups")
+    assert lock.helps_in(["do_rmdir"], "inode 4711 vda")[0].startswith("spread files")
+    assert lock.helps_in(["do_rmdir"])[0].startswith("spread files")
+
+
 @pytest.mark.parametrize(
     ("given", "found"),
     [

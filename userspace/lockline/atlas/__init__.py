@@ -21,7 +21,8 @@ class KnownLock:
     """One kind of lock, under all names that lockline gives it.
 
     only_in: names that only some of the kernels have by which the atlas was checked.  module: what must be loaded.
-    where: parts of the names of functions that wait, and which of `helps` is for them.
+    where: parts of the names of functions that wait, and which of `helps` is for them.  on: the same by the file
+    system of the inode that the lock is of.
     """
 
     names: tuple[str, ...]
@@ -36,14 +37,17 @@ class KnownLock:
     module: str = ""
     only_in: dict[str, tuple[str, ...]] = field(default_factory=dict)
     where: dict[str, int] = field(default_factory=dict)
+    on: dict[str, int] = field(default_factory=dict)
 
     def speaks_of(self, functions: Iterable[str]) -> bool:
         """Whether what helps is for waits in one of these functions, or for any."""
         return not self.where or any(part in name for name in functions for part in self.where)
 
-    def helps_in(self, functions: Iterable[str]) -> tuple[str, ...]:
-        """What helps, what is for waits in these functions first."""
-        fitting = [self.helps[index] for name in functions for part, index in self.where.items() if part in name]
+    def helps_in(self, functions: Iterable[str], instance: str = "") -> tuple[str, ...]:
+        """What helps, what is for waits in these functions first; before that, what is for the lock's file system."""
+        system = instance.rpartition(" ")[2]
+        fitting = [self.helps[self.on[system]]] if system in self.on else []
+        fitting += [self.helps[index] for name in functions for part, index in self.where.items() if part in name]
         return tuple(dict.fromkeys((*fitting, *self.helps)))
 
 
@@ -104,11 +108,12 @@ class Atlas:
 def _known_lock(entry: dict[str, object]) -> KnownLock:
     texts = {key: value for key, value in entry.items() if isinstance(value, str)}
     lists = {key: tuple(value) for key, value in entry.items() if isinstance(value, list)}
-    only, where = entry.get("only_in", {}), entry.get("where", {})
+    only, where, on = entry.get("only_in", {}), entry.get("where", {}), entry.get("on", {})
     assert isinstance(only, dict)
     assert isinstance(where, dict)
+    assert isinstance(on, dict)
     only_in = {name: tuple(kernels) for name, kernels in only.items()}
-    return KnownLock(**texts, **lists, only_in=only_in, where=where)  # type: ignore[arg-type]
+    return KnownLock(**texts, **lists, only_in=only_in, where=where, on=on)  # type: ignore[arg-type]
 
 
 @cache

@@ -31,7 +31,7 @@ _INTERNAL = (
 # Thin wrappers around one lock, whose callers tell more: of wait queues, counters with a lock, run queues, consoles.
 _WRAPPER = (
     r"lockref_\w+|_?(atomic|refcount)_dec_and_\w+|_?raw_spin_rq_\w+|(__)?task_rq_lock|double_rq_lock"
-    r"|lock_(hr)?timer_base|(__)?lock_task_sighand|__up_console_sem"
+    r"|lock_(hr)?timer_base|(__)?lock_task_sighand|__up_console_sem|_*fdget_pos|__f_unlock_pos"
     r"|__wake_up\w*|swake_up_\w+|__swait_\w+|prepare_to_s?wait\w*|add_wait_queue\w*|remove_wait_queue|finish_s?wait"
     r"|wait_for_completion\w*|complete(_all|_with_flags)?|autoremove_wake_function|schedule_rtlock|(raw_)?spin_lock_irqsave_\w+"
 )

@@ -124,6 +124,7 @@ SENTENCES: Mapping[str, str] = {
     "written-by": "readers wait for writers; {process} does {part} of the sampled waiting to write",
     "other-side-in": "{part} of the sampled waiting for {how} comes from {function}",
     "others-take": "one thread alone waits; {process} takes the lock for {how} in {function}",
+    "visited-by": "another process takes it for {how}: {process}, in {function}",
     "inode-file": "`{command}` names the file (MOUNT{where})",
     "from-caller": "{part} of the sampled waiting comes from {function}",
     "held": "held for {average} on average",

@@ -396,9 +396,19 @@ def _finding(
     # Where the other side's function is none that the atlas speaks of, it does not know that side.
     if known is not None and finding.rule in STARVED and not known.speaks_of(functions_of(finding.evidence)):
         known = None
-    todo = known.helps_in(functions_of(finding.evidence))[:1] if known is not None else words.next[:1]
+    advice = known.helps_in(functions_of(finding.evidence), _instance(finding, report)) if known is not None else ()
+    todo = (advice or words.next)[:1]
     lines += [line for step in todo if steps > 0 for line in filled(_DO, clean(step, style), columns, steps)]
     return lines
+
+
+def _instance(finding: Finding, report: Report) -> str:
+    """Which of the locks of a name a finding is about: the one that is waited for longest."""
+    subject = finding.subject
+    if not isinstance(subject, Lock):
+        return ""
+    same = (one for one in report.locks if (one.name, one.kind) == (subject.name, subject.kind))
+    return next((one.worst_instance for one in same), "")
 
 
 def _held_by_others(finding: Finding, report: Report) -> bool:
@@ -406,7 +416,7 @@ def _held_by_others(finding: Finding, report: Report) -> bool:
 
     Where they are, most holders have one that waits behind them.  Who holds it can still be recorded, or it is known.
     """
-    if finding.rule != LONG_WAITS or any(one.what == "others-take" for one in finding.evidence):
+    if finding.rule != LONG_WAITS or any(one.what in ("others-take", "visited-by") for one in finding.evidence):
         return False
     subject = finding.subject
     lock = next((one for one in report.locks if isinstance(subject, Lock) and one.name == subject.name), None)

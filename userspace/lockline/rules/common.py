@@ -169,6 +169,24 @@ def other_side_in(report: Report, lock: LockWaits) -> list[Fact]:
     return [fact("other-side-in", part=share_of_it, how=_how(other), function=Function(caller[0]))]
 
 
+# Of the waits of the side that a lock is judged by: a visitor that waits less often hardly ever has it.
+VISITS = 0.25
+
+
+def visitor(report: Report, lock: LockWaits) -> list[Fact]:
+    """Of a process' own lock: which other process takes it in the other way, and where.
+
+    Nobody but that process needs its lock: others only look at it, or change it from outside.
+    """
+    whose, other = whose_memory(report, lock), _other_side(report, lock)
+    if whose is None or other is None or other.figures.waits < VISITS * lock.figures.waits:
+        return []
+    most, caller = _most_waiting(report, lock.name, other.kind), heaviest_caller(other)
+    if most is None or caller is None or most[0].tgid == whose.tgid:
+        return []
+    return [fact("visited-by", process=most[0], how=_how(other), function=Function(caller[0]))]
+
+
 def which_file(lock: LockWaits) -> list[Fact]:
     """How to find the file of an inode's lock."""
     words = lock.worst_instance.split()

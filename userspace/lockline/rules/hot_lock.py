@@ -15,6 +15,7 @@ from lockline.rules.common import (
     record_again,
     share,
     stands_out,
+    visitor,
     which_file,
     who_waits,
     worth_telling,
@@ -89,7 +90,7 @@ def find(report: Report) -> list[Finding]:
                     part=part(lock.worst_instance_ns / lock.figures.wait_ns, "the locks' waiting"),
                 )
             )
-        evidence += [*writers(report, lock), *_busy(report, lock), *who_waits(report, lock)]
+        evidence += [*visitor(report, lock), *writers(report, lock), *_busy(report, lock), *who_waits(report, lock)]
         evidence += [*from_caller(lock), *which_file(lock)]
         found.append(
             Finding(

@@ -17,6 +17,7 @@ from lockline.rules.common import (
     record_again,
     share,
     stands_out,
+    visitor,
     which_file,
     who_waits,
     writers,
@@ -51,7 +52,7 @@ def find(report: Report) -> list[Finding]:
                 confidence=sure,
                 claim=fact("long-waits", lock=subject),
                 evidence=(
-                    *other_takers(report, lock),
+                    *(other_takers(report, lock) or visitor(report, lock)),
                     fact("waits", waits=Measure(lock.figures.waits, "waits"), average=ns(lock.figures.average_ns)),
                     fact(
                         "costs-threads-of",

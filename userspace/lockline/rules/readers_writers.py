@@ -3,7 +3,7 @@
 
 from lockline.analysis.findings import Confidence, Fact, Finding, Impact, Lock, Measure, Text, fact, ns, part, remedy
 from lockline.analysis.model import LockWaits, Report
-from lockline.rules.common import ENOUGH_WAITS, other_side_in, share, writers
+from lockline.rules.common import ENOUGH_WAITS, other_side_in, share, visitor, writers
 
 # Average wait of one side over that of the other.
 TIMES = 5.0
@@ -65,7 +65,10 @@ def find(report: Report) -> list[Finding]:
             elif not writers_starve or held is None or held < 0.5:
                 # One side alone tells nothing, unless its holders are known.
                 continue
-            evidence += [*writers(report, starved), *other_side_in(report, starved)]
+            evidence += [
+                *writers(report, starved),
+                *(visitor(report, starved) or other_side_in(report, starved)),
+            ]
             if writers_starve and held is not None:
                 evidence.append(fact("held-by-readers", part=part(held, "the waiting")))
                 sure = "high" if held >= 0.5 else sure
