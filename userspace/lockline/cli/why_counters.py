@@ -41,10 +41,11 @@ def short_text(path: str) -> str:
         os.close(file)
 
 
-def text_of(path: Path) -> str:
+def text_of(path: Path | str) -> str:
     """What a file has; '' if it cannot be read."""
     try:
-        return path.read_text(encoding="utf-8", errors="replace")
+        with os.fdopen(os.open(path, os.O_RDONLY | os.O_CLOEXEC), "rb", buffering=0) as file:
+            return file.readall().decode("utf-8", "replace")
     except OSError:
         return ""
 
@@ -120,7 +121,7 @@ def process_of(tid: int) -> int:
 def threads_of(pid: int, most: int) -> list[int]:
     """The threads of a process, at most so many; none if it is gone."""
     with suppress(OSError):
-        return sorted(int(path.name) for path in (PROC / str(pid) / "task").iterdir())[:most]
+        return sorted(map(int, os.listdir(f"{PROC}/{pid}/task")))[:most]
     return []
 
 
@@ -133,7 +134,7 @@ def descendants_of(pids: Sequence[int], most: int) -> tuple[int, ...]:
             int(word)
             for pid in nearest
             for tid in threads_of(pid, most)
-            for word in text_of(PROC / str(pid) / "task" / str(tid) / "children").split()
+            for word in text_of(f"{PROC}/{pid}/task/{tid}/children").split()
         }
         nearest = sorted(children - set(pids) - set(found))
         found += nearest
@@ -158,8 +159,8 @@ def watched(target: Target) -> Callable[[], bool]:
 
 def look_at_thread(pid: int, tid: int) -> ThreadLook | None:
     """One thread of a process; None if it is gone."""
-    task = PROC / str(pid) / "task" / str(tid)
-    return parse_look(tid, *(text_of(task / name) for name in ("stat", "syscall", "wchan", "schedstat")))
+    task = f"{PROC}/{pid}/task/{tid}"
+    return parse_look(tid, *(short_text(f"{task}/{name}") for name in ("stat", "syscall", "wchan", "schedstat")))
 
 
 def look_at(pid: int, most: int) -> list[ThreadLook]:
