@@ -120,8 +120,8 @@ def process_of(tid: int) -> int:
 
 def threads_of(pid: int, most: int) -> list[int]:
     """The threads of a process, at most so many; none if it is gone."""
-    with suppress(OSError):
-        return sorted(map(int, os.listdir(f"{PROC}/{pid}/task")))[:most]
+    with suppress(OSError), os.scandir(f"{PROC}/{pid}/task") as entries:
+        return sorted(int(entry.name) for entry in entries)[:most]
     return []
 
 
