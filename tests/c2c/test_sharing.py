@@ -17,7 +17,7 @@ from lab.texts import pareto_rows, rows_alone
 from lockline.base.errors import LocklineError
 from lockline.c2c.members import NO_TYPES
 from lockline.c2c.model import Access, Counts, Coverage, Judgement, Line, add_counts
-from lockline.c2c.parts import clean_copies, divide
+from lockline.c2c.parts import divide
 from lockline.c2c.report import make_c2c_report
 from lockline.c2c.text_import import import_text, memory_tables, read_text
 from lockline.c2c.text_parse import parse
@@ -518,11 +518,11 @@ def test_a_clean_copy_was_waited_for_too() -> None:
 
 def test_a_peer_snoop_is_no_clean_copy_too() -> None:
     """perf counts a load that a peer served as a hit of the last or of the remote cache as well (Arm SPE)."""
-    assert clean_copies(Counts(llc_hit=100, local_peer=100)) == 0
-    assert clean_copies(Counts(llc_hit=120, local_peer=100, remote_hit=7, remote_peer=3)) == 24
+    assert Counts(llc_hit=100, local_peer=100).clean == 0
+    assert Counts(llc_hit=120, local_peer=100, remote_hit=7, remote_peer=3).clean == 24
     # Of peers in the second cache it does not.
-    assert clean_copies(Counts(l2_hit=50, llc_hit=10, local_peer=60)) == 0
-    assert clean_copies(Counts(llc_hit=120, local_hitm=100, remote_hit=7, remote_hitm=3)) == 127
+    assert Counts(l2_hit=50, llc_hit=10, local_peer=60).clean == 0
+    assert Counts(llc_hit=120, local_hitm=100, remote_hit=7, remote_hitm=3).clean == 127
 
 
 def test_one_sample_of_each_member_shows_no_user_alone() -> None:

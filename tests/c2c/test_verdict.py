@@ -17,6 +17,7 @@ from lockline.c2c.model import Access, Code, Counts, Coverage, Judgement, Line, 
 from lockline.c2c.parts import divide
 from lockline.c2c.report import cpu_list, make_c2c_report
 from lockline.c2c.verdict import judge
+from lockline.recording.memory_rows import FIGURES
 from lockline.recording.reader import open_recording
 
 LINE = 0xFFFF88A123000000
@@ -366,12 +367,16 @@ def test_what_could_not_be_read_makes_less_sure() -> None:
     assert len(unsure.doubts) == len(sure.doubts) + 1
 
 
+def test_a_report_reads_the_figures_that_it_shows() -> None:
+    assert Counts._fields[:-1] == FIGURES
+
+
 @given(
     st.lists(
         st.tuples(
             st.integers(-1, 63),
             st.sampled_from(["", SLOW_PATH, "reader", "futex_wake", "mutex_unlock", "0x1234"]),
-            st.lists(st.none() | st.integers(0, 300), min_size=26, max_size=26),
+            st.lists(st.none() | st.integers(0, 300), min_size=len(FIGURES), max_size=len(FIGURES)),
             st.none() | st.integers(0, 2**70),
         ),
         max_size=8,

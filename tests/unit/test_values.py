@@ -51,6 +51,22 @@ def test_objects_are_made_shown_and_compared_alike(pair: tuple[Any, Any]) -> Non
     assert repr(dataclasses.replace(ours("a"), ns=9)) == repr(dataclasses.replace(library("a"), ns=9))
 
 
+def test_what_is_worked_out_of_the_fields_is_there_at_once() -> None:
+    class Worked:
+        __slots__ = ("double",)
+        double: int
+
+    @values.dataclass(frozen=True, slots=True)
+    class Time(Worked):
+        ns: int
+
+        def __post_init__(self) -> None:
+            object.__setattr__(self, "double", 2 * self.ns)
+
+    assert [Time(number).double for number in range(50)] == list(range(0, 100, 2))
+    assert values.replace(Time(1), ns=4).double == dataclasses.replace(Time(1), ns=4).double == 8
+
+
 def test_the_first_objects_and_later_ones_are_made_alike(pair: tuple[Any, Any]) -> None:
     _, ours = pair
     for number in range(50):

@@ -185,6 +185,8 @@ else:
                 value = f"{name}=_default_{name}"
             parameters.append(value)
             lines.append(f" _set(self, '{name}', {name})")
+        if hasattr(cls, "__post_init__"):
+            lines.append(" self.__post_init__()")
         found = {}
         exec(f"def __init__({', '.join(parameters)}):\n" + ("\n".join(lines) or " pass"), names, found)
         return found["__init__"]
@@ -202,10 +204,12 @@ else:
             return False
         for name, value in zip(own, values, strict=True):
             object.__setattr__(self, name, value)
+        if hasattr(self, "__post_init__"):
+            self.__post_init__()
         return True
 
     def dataclass(*, frozen, slots=False, eq=True):
-        """The library's decorator of the same name, for frozen classes without __post_init__."""
+        """The library's decorator of the same name, for frozen classes."""
         if not frozen:
             raise TypeError("frozen classes only")
 

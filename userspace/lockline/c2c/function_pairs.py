@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from lockline.c2c.model import Access, C2cReport, FunctionPair, LineReport, LockOnLine, PairPlace
-from lockline.c2c.users import wrote
 from lockline.recording.code import Code
 
 
@@ -43,18 +42,18 @@ class _Sums:
 def _of_line(report: LineReport) -> dict[tuple[str, str], _Sums]:
     """One line's transfers by waiter and writer."""
     members = {offset.offset: offset.member or f"+{offset.offset:#x}" for offset in report.offsets}
-    writers = [(access, wrote(access)) for access in report.line.accesses if wrote(access)]
+    writers = [(access, access.wrote) for access in report.line.accesses if access.wrote]
     found: defaultdict[tuple[str, str], _Sums] = defaultdict(_Sums)
     for access in report.line.accesses:
-        if not access.counts.transfers:
+        if not access.transfers:
             continue
         waiter, at = name_of(access.code), members.get(access.offset, "")
         others = [(writer, stores) for writer, stores in writers if not _one_thread(access, writer)]
         whole = sum(stores for _, stores in others)
         if not whole:
-            found[waiter, ""].add(access.counts.transfers, at, "")
+            found[waiter, ""].add(access.transfers, at, "")
         for writer, stores in others:
-            part = access.counts.transfers * stores / whole
+            part = access.transfers * stores / whole
             found[waiter, name_of(writer.code)].add(part, at, members.get(writer.offset, ""))
     return found
 

@@ -18,7 +18,10 @@ Role = Literal["waiter", "unlock", "holder", "lockless reader", "atomic", "reade
 
 
 class Counts(NamedTuple):
-    """Samples, counted as perf c2c does (c2c_decode_stats() of tools/perf/util/mem-events.c); None: not told."""
+    """Samples, counted as perf c2c does (c2c_decode_stats() of tools/perf/util/mem-events.c); None: not told.
+
+    All but the last are FIGURES of the recording, in their order.
+    """
 
     records: int | None = None
     loads: int | None = None
@@ -38,13 +41,8 @@ class Counts(NamedTuple):
     store_l1_hit: int | None = None
     store_l1_miss: int | None = None
     store_unknown: int | None = None
-    blocked: int | None = None
-    no_map: int | None = None
-    no_parse: int | None = None
     remote_hitm_weight: int | None = None
     local_hitm_weight: int | None = None
-    load_weight: int | None = None
-    load_weights: int | None = None
     in_wait: int | None = None
     # Of a watched line, where all accesses are seen: a CPU touched it after another had written.  No column.
     watched: int | None = None
@@ -66,10 +64,19 @@ class Counts(NamedTuple):
         local, remote, peer, far = self[_FIRST_TRANSFER:_LAST_TRANSFER]
         return (local or 0) + (remote or 0) + (peer or 0) + (far or 0) + (self.watched or 0)
 
+    @property
+    def clean(self) -> int:
+        """Loads that a cache further away served: some find the line there because a write has taken it from theirs.
+
+        perf counts a load that a peer's cache served as a hit at its level too: it is a transfer, and not a second
+        load.
+        """
+        local = (self.llc_hit or 0) - (self.local_peer or 0)
+        remote = (self.remote_hit or 0) - (self.remote_peer or 0)
+        return (local if local > 0 else 0) + (remote if remote > 0 else 0)
+
 
 _FIRST_TRANSFER, _LAST_TRANSFER = Counts._fields.index("local_hitm"), Counts._fields.index("remote_peer") + 1
-# Those that are columns of memory_access.
-COLUMNS = Counts._fields[:-1]
 # Every file of samples has the ones before it.
 _MOSTLY_TOLD = Counts._fields.index("in_wait")
 _NEITHER = (None, None)
@@ -103,8 +110,40 @@ def _some(column: tuple[int | None, ...]) -> int | None:
     return sum(told) if told else None
 
 
+_put = object.__setattr__
+
+
+class _Asked:
+    """What the rules ask of an access again and again: worked out once, when it is made.
+
+    transfers and clean: of the counts.  wrote: stores, or atomic instructions where only these are known: both their
+    loads and their stores are locked.  found: loads, at least those that found the line modified, whatever a text says
+    of its other figures.  function: of the code.
+    """
+
+    __slots__ = ("clean", "found", "function", "transfers", "wrote")
+
+    counts: Counts
+    code: Code
+    clean: int
+    found: int
+    function: str
+    transfers: int
+    wrote: int
+
+    def __post_init__(self) -> None:
+        counts = self.counts
+        stores, transfers = counts.stores or 0, counts.transfers
+        loads = counts.loads if counts.loads is not None else (counts.records or 0) - stores
+        _put(self, "transfers", transfers)
+        _put(self, "clean", counts.clean)
+        _put(self, "wrote", max(stores, counts.locked - stores) if counts.locked else stores)
+        _put(self, "found", loads if loads > transfers else transfers)
+        _put(self, "function", self.code.function)
+
+
 @dataclass(frozen=True, slots=True)
-class Access:
+class Access(_Asked):
     """Accesses from one instruction to one offset of a line; threads: a bit set of those that are known.
 
     Bit n is the n-th of the line's threads.  strays: those with so few of the samples that they may be mistaken ones.

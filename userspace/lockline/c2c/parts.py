@@ -3,12 +3,13 @@
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from functools import cache
 
 from lockline.base.values import dataclass
 from lockline.c2c.functions import is_lock_function, is_spin_function, is_unlock, paired_locks
 from lockline.c2c.members import Place, Types, is_atomic_type, is_list_type, is_lock_type, place
 from lockline.c2c.model import Access, Counts, Line, LockOnLine, Part, Role, add_counts
-from lockline.c2c.users import STRAY, significant, users_of_all, wrote
+from lockline.c2c.users import STRAY, significant, users_of_all
 from lockline.recording.code import Code
 
 # Below so many HITM and peer snoops they tell little; then fill buffer hits speak, if there are many, and stores.
@@ -32,13 +33,13 @@ def cost_of_line(line: Line) -> str:
     Where what counts is not told by offset, loads stand for it.
     """
     counts = line.counts
-    located = [access.counts for access in line.located]
+    located = line.located
     if counts.transfers >= FEW_TRANSFERS:
-        seen = any(one.transfers for one in located) or not any(one.loads for one in located)
+        seen = any(one.transfers for one in located) or not any(one.counts.loads for one in located)
         return COST_TRANSFERS if seen else COST_LOADS
     if (counts.stores or 0) < MANY_FILL_BUFFER or (counts.fill_buffer or 0) < MANY_FILL_BUFFER:
         return COST_TRANSFERS
-    return COST_FILL_BUFFER if any(one.fill_buffer for one in located) else COST_LOADS
+    return COST_FILL_BUFFER if any(one.counts.fill_buffer for one in located) else COST_LOADS
 
 
 def cost_name(line: Line, kind: str) -> str:
@@ -62,16 +63,6 @@ def cost(counts: Counts, kind: str) -> int:
     return counts.loads or 0
 
 
-def clean_copies(counts: Counts) -> int:
-    """Loads that a cache further away served: some find the line there because a write has taken it from theirs.
-
-    perf counts a load that a peer's cache served as a hit at its level too: it is a transfer, and not a second load.
-    """
-    local = (counts.llc_hit or 0) - (counts.local_peer or 0)
-    remote = (counts.remote_hit or 0) - (counts.remote_peer or 0)
-    return (local if local > 0 else 0) + (remote if remote > 0 else 0)
-
-
 @dataclass(frozen=True, slots=True)
 class _Bounds:
     begin: int
@@ -90,7 +81,7 @@ def _lock_span(lock: LockOnLine) -> tuple[int, int] | None:
 
 
 def _weight(access: Access) -> int:
-    return (access.counts.records or 0) + access.counts.transfers
+    return (access.counts.records or 0) + access.transfers
 
 
 def _is_spin_word(accesses: Sequence[Access]) -> bool:
@@ -127,6 +118,11 @@ def _bounds(
         # The lock's word: waiters watch its bytes and its halves one by one.
         begin = offset & ~3
         return _Bounds(begin, begin + 4, "", "", True, False)
+    return _offset_alone(offset)
+
+
+@cache
+def _offset_alone(offset: int) -> _Bounds:
     return _Bounds(offset, offset + 1, "", "", False, False)
 
 
@@ -160,7 +156,7 @@ def _sleeping_locks(by_offset: Mapping[int, Sequence[Access]], symbols: Collecti
         users = [access for offset in offsets for access in by_offset[offset]]
         takes = any(_on_a_lock(access, paired) and not is_unlock(access.code.symbol) for access in users)
         # Of an owner's task nobody lets go.
-        own = any(wrote(access) or is_unlock(access.code.symbol) for access in users)
+        own = any(access.wrote or is_unlock(access.code.symbol) for access in users)
         # A spinlock is one word too, and told apart by its functions, which access nothing else.
         if takes and own and (len(offsets) > 1 or not _is_spin_word(users)):
             size = 8 if len(offsets) > 1 else 4
@@ -212,7 +208,14 @@ def divide(
     parts = []
     for (bounds, accesses), counts, price in zip(grouped.values(), counts_of, prices, strict=True):
         main = tuple(significant(accesses))
-        role_of = {(access.offset, access.code): _role(access, bounds, view) for access in accesses}
+        role_of: dict[tuple[int, Code], Role] = {}
+        roles: dict[Role, dict[str, int]] = {}
+        for access in accesses:
+            role = role_of[access.offset, access.code] = _role(access, bounds, view)
+            paid = access.transfers if kind == COST_TRANSFERS else cost(access.counts, kind)
+            of_role = roles.setdefault(role, {})
+            name = access.function or "?"
+            of_role[name] = of_role.get(name, 0) + 1 + (access.counts.records or 0) + 1000 * paid
         parts.append(
             Part(
                 bounds.begin,
@@ -227,7 +230,7 @@ def divide(
                 counts,
                 price,
                 price / total if total else 0.0,
-                _roles(accesses, role_of, kind),
+                {role: _most_first(functions) for role, functions in roles.items()},
                 role_of,
             )
         )
@@ -250,17 +253,16 @@ class _View:
 
 def _holders(groups: Iterable[tuple[_Bounds, list[Access]]]) -> frozenset[str]:
     return frozenset(
-        access.code.function
+        access.function
         for bounds, accesses in groups
         for access in accesses
-        if not bounds.is_lock and access.counts.stores and not access.counts.locked and access.code.function
+        if not bounds.is_lock and access.counts.stores and not access.counts.locked and access.function
     )
 
 
 def _role(access: Access, bounds: _Bounds, view: _View) -> Role:
     """What an access does: by its function, by being in a wait, by the LOCK bit, and by its place in the code."""
-    counts, code = access.counts, access.code
-    symbol = code.symbol
+    counts, symbol = access.counts, access.code.symbol
     if is_lock_function(symbol):
         return "unlock" if is_unlock(symbol) else "waiter"
     if (counts.in_wait or 0) * 2 > (counts.records or 0):
@@ -272,9 +274,9 @@ def _role(access: Access, bounds: _Bounds, view: _View) -> Role:
         return "atomic"
     if not view.has_lock:
         return "writer" if stores else "reader"
-    function = code.function
+    function = access.function
     taken = view.callers.get(function)
-    before = taken is not None and code.offset < taken
+    before = taken is not None and access.code.offset < taken
     if stores:
         return "writer" if before and bounds.is_atomic else "holder"
     if is_list_type(bounds.type):
@@ -284,17 +286,7 @@ def _role(access: Access, bounds: _Bounds, view: _View) -> Role:
     return "holder" if taken is not None or function in view.holders else "reader"
 
 
-def _roles(
-    accesses: Sequence[Access], role_of: Mapping[tuple[int, Code], Role], kind: str
-) -> dict[Role, tuple[str, ...]]:
-    weights: dict[Role, dict[str, int]] = {}
-    for access in accesses:
-        counts, code = access.counts, access.code
-        name = code.function or "?"
-        weight = 1 + (counts.records or 0) + 1000 * cost(counts, kind)
-        of_role = weights.setdefault(role_of[access.offset, code], {})
-        of_role[name] = of_role.get(name, 0) + weight
-    return {
-        which: tuple(sorted(functions, key=lambda name: (-functions[name], name)) if len(functions) > 1 else functions)
-        for which, functions in weights.items()
-    }
+def _most_first(weights: Mapping[str, int]) -> tuple[str, ...]:
+    if len(weights) < 2:
+        return tuple(weights)
+    return tuple(sorted(weights, key=lambda name: (-weights[name], name)))

@@ -44,7 +44,7 @@ def program_of(line: Line) -> str:
     weights: defaultdict[str, int] = defaultdict(int)
     for access in line.located:
         if access.code.symbol and access.code.object.startswith("/"):
-            weights[access.code.object] += 1 + access.counts.transfers
+            weights[access.code.object] += 1 + access.transfers
     return max(weights, key=lambda name: (weights[name], name)) if weights else ""
 
 
@@ -56,7 +56,7 @@ def wanted_names(lines: Sequence[Line], locks: Sequence[LockOnLine]) -> tuple[li
     for line in lines:
         for access in line.accesses:
             if access.code.declared:
-                weights[access.code.declared] += 1 + access.counts.transfers
+                weights[access.code.declared] += 1 + access.transfers
         if line.symbol:
             variables[line.symbol] = None
             structs[line.symbol] = None

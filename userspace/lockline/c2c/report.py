@@ -183,7 +183,7 @@ def _lock_word_offset(line: Line) -> int | None:
     for access in line.located:
         weights = spins if is_spin_function(access.code.symbol) else others
         if not is_unlock(access.code.symbol):
-            weights[access.offset & ~3] += 1 + access.counts.transfers * 1000 + (access.counts.records or 0)
+            weights[access.offset & ~3] += 1 + access.transfers * 1000 + (access.counts.records or 0)
     words = [offset for offset, weight in spins.items() if weight > others[offset]]
     return max(words, key=lambda offset: (spins[offset], -offset)) if words else None
 
@@ -206,7 +206,7 @@ def _join(line: Line, types: Types, locks: Locks, infer: bool, word: int | None)
         found = found or locks_by_name([line.symbol], locks, -line.symbol_offset)
         return found, Placement("", None, "", False, (f"the line is {line.symbol}+{line.symbol_offset:#x}",), ())
     if not found and word is not None and line.space == "kernel":
-        by_code = locks_by_code({access.code.function for access in line.accesses}, locks, word)
+        by_code = locks_by_code({access.function for access in line.accesses}, locks, word)
         placement = place_by_lock(by_code[0], types) if by_code else None
         if placement:
             evidence = (
@@ -319,7 +319,12 @@ def cpu_list(bits: int) -> str:
 
 
 def _one_offset(part: Part) -> bool:
-    return len({access.offset for access in part.accesses}) == 1
+    # They are sorted by it.
+    return part.accesses[0].offset == part.accesses[-1].offset
+
+
+def _paid_first(access: Access) -> tuple[int, int, int]:
+    return -access.transfers, -(access.counts.records or 0), access.code.address
 
 
 def _offsets(
@@ -336,12 +341,11 @@ def _offsets(
         if found is not None and placement.base is not None:
             rest = placement.base + offset - found.offset
             member = f"{found.path}+{rest:#x}" if rest else found.path
-        ranked = accesses
         if len(accesses) > 1:
-            ranked = sorted(accesses, key=lambda a: (-a.counts.transfers, -(a.counts.records or 0), a.code.address))
-        symbol = next((access.code.symbol for access in ranked if access.code.symbol), "")
+            accesses.sort(key=_paid_first)
+        symbol = accesses[0].code.symbol or next((access.code.symbol for access in accesses if access.code.symbol), "")
         counts = known.get(offset) or add_counts([access.counts for access in accesses])
-        reports.append(OffsetReport(offset, member, symbol, counts, _cpu_count(accesses), tuple(ranked)))
+        reports.append(OffsetReport(offset, member, symbol, counts, _cpu_count(accesses), tuple(accesses)))
     return tuple(reports)
 
 

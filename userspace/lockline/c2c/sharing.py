@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from lockline.base.values import replace
 from lockline.c2c.model import Part
-from lockline.c2c.parts import COST_TRANSFERS, clean_copies
+from lockline.c2c.parts import COST_TRANSFERS
 from lockline.c2c.sharing_cpus import by_numbers
 from lockline.c2c.sharing_model import (
     LONGER,
@@ -23,7 +23,7 @@ from lockline.c2c.sharing_model import (
 )
 from lockline.c2c.sharing_stores import unseen_writes
 from lockline.c2c.sharing_threads import Rows, by_threads, shared_out
-from lockline.c2c.users import apart, repeated, same_cpus, surely_apart, users_of, wrote
+from lockline.c2c.users import apart, repeated, same_cpus, surely_apart, users_of
 
 
 def share_out(parts: Sequence[Part], kind: str, stores_told: bool, clean: int = 0) -> Sharing:
@@ -89,18 +89,18 @@ def _array(used: Sequence[Part]) -> bool:
 
     The same functions write to all members, and on no member others read than those who write.
     """
-    one_code = len({frozenset(row.code.function for row in part.accesses) for part in used}) == 1
+    one_code = len({frozenset(row.function for row in part.accesses) for part in used}) == 1
     return one_code and all(map(is_written, used)) and not any(map(_read_by_others, used))
 
 
 def _read_by_others(part: Part) -> bool:
     """Whether the CPUs that read a member are others than those that write to it, or surely some of them are."""
-    readers, writers = [row for row in part.main if not wrote(row)], [row for row in part.main if wrote(row)]
+    readers, writers = [row for row in part.main if not row.wrote], [row for row in part.main if row.wrote]
     if not readers or not writers:
         return False
     changing = users_of(writers)
     return apart(users_of(readers), changing) or any(
-        surely_apart(users_of([row]), changing) for row in readers if row.counts.transfers
+        surely_apart(users_of([row]), changing) for row in readers if row.transfers
     )
 
 
@@ -111,5 +111,5 @@ def _fetched(parts: Sequence[Part], kind: str) -> list[Part]:
     """
     if kind != COST_TRANSFERS or None in [row.counts.llc_hit for part in parts for row in part.accesses]:
         return []
-    prices = [part.cost + clean_copies(part.counts) for part in parts]
+    prices = [part.cost + part.counts.clean for part in parts]
     return [part for part, price in zip(parts, prices, strict=True) if price >= MEMBER * sum(prices) > 0]

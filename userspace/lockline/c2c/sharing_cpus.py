@@ -13,7 +13,6 @@ from lockline.c2c.sharing_model import (
     RECORD_STORES,
     THREADS,
     Sharing,
-    loads_of,
     places,
 )
 from lockline.c2c.sharing_stores import unseen_writes
@@ -26,7 +25,6 @@ from lockline.c2c.users import (
     several_threads,
     surely_apart,
     users_of,
-    wrote,
 )
 
 # On so many times the CPUs of those who write are readers that are others, wherever threads migrate.
@@ -55,7 +53,7 @@ def by_numbers(used: list[Part], written: list[Part], stores_told: bool) -> Shar
         known = {part.users.cpus for part in everyone}
         sure = share >= MOST and all(part.users.cpus for part in alone) and len(known) > 1
         return Sharing("false", "proven" if sure else "shown", tuple(everyone), reason, share)
-    if not stores_told and sum(wrote(row) for part in written for row in part.accesses) < FEW_STORES:
+    if not stores_told and sum(row.wrote for part in written for row in part.accesses) < FEW_STORES:
         return unseen_writes(used)
     victims = [part for part in fought if part not in written]
     share = sum(part.share for part in victims)
@@ -77,7 +75,7 @@ def _one_member(part: Part, stores_told: bool) -> Sharing:
         why = "one CPU alone is seen at the only member, so who takes the line from it is not seen"
         return Sharing("open", "likely", (part,), "", None, f"{why}; {THREADS}")
     reason = "the same bytes are read and written by all of them: no layout changes that"
-    seen = sum(loads_of(row) + wrote(row) for row in part.accesses)
+    seen = sum(row.found + row.wrote for row in part.accesses)
     if (
         users.threads is None
         and users.groups < 2
@@ -152,7 +150,7 @@ def _writers(fought: list[Part], written: list[Part], everyone: list[Part], stor
     first = max(fought, key=lambda part: part.share, default=None)
     if first is not None and first.share >= MORE_THAN_HALF and first in written and not first.users.alone:
         others = [part for part in everyone if part is not first]
-        writes = sum(wrote(access) for part in others for access in part.accesses)
+        writes = sum(access.wrote for part in others for access in part.accesses)
         back = sum(part.cost for part in others)
         if first.cost > RATES * writes + 3 * back:
             reason = f"{places([first])} pays more often than all the others together could take the line from it"
@@ -182,7 +180,7 @@ def _read_beside(fought: list[Part], written: list[Part], everyone: list[Part]) 
 
     Were they used together, the first would find the line elsewhere, and the second would have it.
     """
-    writers = [row for part in written for row in part.main if wrote(row)]
+    writers = [row for part in written for row in part.main if row.wrote]
     victims = [
         part
         for part in fought
@@ -205,8 +203,8 @@ def _written_for_others(fought: list[Part], written: list[Part], everyone: list[
     """Each member is written by some, and read by others: apart, they would pay as well."""
     share = 0.0
     for part in fought:
-        writers = [row for row in part.main if wrote(row)]
-        readers = [row for row in part.main if not wrote(row)]
+        writers = [row for row in part.main if row.wrote]
+        readers = [row for row in part.main if not row.wrote]
         if any(is_lock_function(row.code.symbol) for row in part.main):
             return None
         if part not in written or not writers or not readers:

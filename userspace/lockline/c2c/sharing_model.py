@@ -5,8 +5,7 @@ from collections.abc import Sequence
 from typing import Literal
 
 from lockline.base.values import dataclass
-from lockline.c2c.model import Access, Part
-from lockline.c2c.users import wrote
+from lockline.c2c.model import Part
 
 Kind = Literal["false", "true", "open"]
 # How far it is known: proven by who does what, shown by the numbers of CPUs, or likely by the code alone.
@@ -68,7 +67,7 @@ def is_written(part: Part) -> bool:
 
 def written_parts(parts: Sequence[Part]) -> list[Part]:
     """The members that are written, without strays."""
-    writes = [sum(map(wrote, part.accesses)) for part in parts]
+    writes = [sum(access.wrote for access in part.accesses) for part in parts]
     whole = sum(writes)
     least = max(STRAY_SHARE * whole, whole >= FEW_STORES)
     return [part for part, here in zip(parts, writes, strict=True) if is_written(part) and here > least]
@@ -76,7 +75,7 @@ def written_parts(parts: Sequence[Part]) -> list[Part]:
 
 def seldom_written(parts: Sequence[Part]) -> list[Part]:
     """The one member with nearly all sampled stores of a line, though they are few for its loads: a flag, a pointer."""
-    writes = [sum(wrote(access) for access in part.accesses) for part in parts]
+    writes = [sum(access.wrote for access in part.accesses) for part in parts]
     return [
         part for part, here in zip(parts, writes, strict=True) if here >= max(SELDOM_STORES, NEARLY_ALL * sum(writes))
     ]
@@ -86,11 +85,3 @@ def places(parts: Sequence[Part]) -> str:
     """Members in words."""
     names = [part.name if not part.member else f"{part.member} (+{max(0, part.begin):#x})" for part in parts]
     return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
-
-
-def loads_of(access: Access) -> int:
-    """Loads of an access: at least those that found the line modified, whatever a text says of its other figures."""
-    counts = access.counts
-    loads = counts.loads if counts.loads is not None else (counts.records or 0) - (counts.stores or 0)
-    transfers = counts.transfers
-    return loads if loads > transfers else transfers

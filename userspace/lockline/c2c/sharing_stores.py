@@ -3,7 +3,7 @@
 
 from lockline.c2c.functions import is_lock_function
 from lockline.c2c.model import Part
-from lockline.c2c.sharing_model import BOTH, MEMBER, RECORD_STORES, SATURATED, WHOLE_TEXT, Sharing, loads_of
+from lockline.c2c.sharing_model import BOTH, MEMBER, RECORD_STORES, SATURATED, WHOLE_TEXT, Sharing
 from lockline.c2c.users import apart, elsewhere, repeated, several
 
 # Two members that are used together do not both pay so much: the first finds the line, the second has it.
@@ -35,7 +35,7 @@ def unseen_writes(used: list[Part]) -> Sharing:
         # Without stores the text shows a row only if it pays: others may use these bytes and pay nothing.  That each
         # of many users pays at bytes of its own is no accident.  A file (which tells LOCK bits) has all rows.
         rows = [access for part in fought for access in part.accesses]
-        listed = any(not row.counts.transfers or row.counts.locked is not None for row in rows)
+        listed = any(not row.transfers or row.counts.locked is not None for row in rows)
         own = len(fought) > 2 and alone
         return Sharing("false", "shown" if listed or own else "likely", tuple(fought), reason, None)
     if pairs and alone:
@@ -59,7 +59,7 @@ def _saturated(parts: list[Part]) -> bool:
     """Whether nearly all loads pay, as far as these are told."""
     rows = [row for part in parts for row in part.accesses]
     told = all(row.counts.loads is not None or row.counts.records is not None for row in rows)
-    return told and sum(part.cost for part in parts) >= SATURATED * sum(map(loads_of, rows))
+    return told and sum(part.cost for part in parts) >= SATURATED * sum(row.found for row in rows)
 
 
 def _rate(part: Part) -> float:

@@ -8,7 +8,7 @@ from operator import and_, or_
 
 from lockline.base.values import NamedTuple
 from lockline.c2c.model import Access, Part
-from lockline.c2c.parts import COST_TRANSFERS, clean_copies, cost
+from lockline.c2c.parts import COST_TRANSFERS, cost
 from lockline.c2c.sharing_model import (
     BESIDE,
     BOTH,
@@ -20,11 +20,10 @@ from lockline.c2c.sharing_model import (
     SATURATED,
     Sharing,
     Strength,
-    loads_of,
     places,
 )
 from lockline.c2c.sharing_stores import unseen_writes
-from lockline.c2c.users import apart, repeated, same_cpus, several, wrote
+from lockline.c2c.users import apart, repeated, same_cpus, several
 
 ALL_LOADS = "`perf c2c record --ldlat 3` samples more of them"
 CPUS = "`perf script -F cpu,tid,addr,ip,sym` shows the CPU of each access"
@@ -46,7 +45,7 @@ class _Row(NamedTuple):
 
 
 class Rows:
-    """The accesses of the members that count, by member.
+    """The accesses of the members that count, by member; main: those that are no strays.
 
     The price of an access is how many of its loads had to fetch the line because others had written to it.  The first
     to load it after a write finds it modified, and the next ones find the first one's clean copy.  Where the clean
@@ -56,40 +55,38 @@ class Rows:
     def __init__(
         self, used: Sequence[Part], parts: Sequence[Part], kind: str, clean: int, by_cpu: bool = False
     ) -> None:
-        self._kind = kind
-        counted = [access for part in used for access in part.accesses]
-        every = [access.counts for part in parts for access in part.accesses]
+        accesses = [access for part in parts for access in part.accesses]
         # Where loads are not told, that a store has none before it is not told either.
-        self.loads_told = None not in [access.counts.loads for access in counted]
-        self._rate = 0.0
+        self.loads_told = None not in [access.counts.loads for part in used for access in part.accesses]
+        rate = 0.0
         # Where every access has its own clean copies, the line's are not shared out.
-        if None in [counts.llc_hit for counts in every]:
-            told = sum(map(clean_copies, every))
+        if None in [access.counts.llc_hit for access in accesses]:
+            told = sum(access.clean for access in accesses)
             others = sum(
-                loads_of(access) - cost(access.counts, kind)
-                for part in parts
-                for access in part.accesses
-                if access.counts.llc_hit is None
+                access.found - cost(access.counts, kind) for access in accesses if access.counts.llc_hit is None
             )
-            self._rate = min(1.0, max(0, clean - told) / others) if others else 0.0
-        self._made = {
-            id(access): self._row(access, (access.cpus or 0) if by_cpu else access.threads & ~access.strays)
-            for access in counted
-        }
+            rate = min(1.0, max(0, clean - told) / others) if others else 0.0
+        self.own = {id(part): [_row(access, kind, rate, by_cpu) for access in part.accesses] for part in used}
+        self.main: dict[int, list[_Row]] = {}
+        for part in used:
+            rows = self.own[id(part)]
+            if len(part.main) < len(rows):
+                main = set(map(id, part.main))
+                rows = [row for row, access in zip(rows, part.accesses, strict=True) if id(access) in main]
+            self.main[id(part)] = rows
 
-    def of(self, accesses: Iterable[Access]) -> list[_Row]:
-        """Of accesses to the members that count."""
-        return [self._made[id(access)] for access in accesses]
 
-    def _row(self, access: Access, threads: int) -> _Row:
-        counts, loads = access.counts, loads_of(access)
-        price: float = cost(counts, self._kind)
-        if self._kind == COST_TRANSFERS:
-            if counts.llc_hit is None:
-                price = price + self._rate * (loads - price)
-            else:
-                price = min(loads, price + clean_copies(counts))
-        return _Row._make((threads, threads.bit_count(), loads, wrote(access), price, counts.loads or 0))
+def _row(access: Access, kind: str, rate: float, by_cpu: bool) -> _Row:
+    """Of an access; rate: of its loads that did not find the line modified, so many found a clean copy."""
+    counts, loads = access.counts, access.found
+    if kind != COST_TRANSFERS:
+        price: float = cost(counts, kind)
+    elif counts.llc_hit is None:
+        price = access.transfers + rate * (loads - access.transfers)
+    else:
+        price = min(loads, access.transfers + access.clean)
+    threads = (access.cpus or 0) if by_cpu else access.regulars
+    return _Row._make((threads, threads.bit_count(), loads, access.wrote, price, counts.loads or 0))
 
 
 # Members with their rows; of those that are written, with the rows that write, which are significant ones.
@@ -150,9 +147,8 @@ def by_threads(used: list[Part], written: list[Part], stores_told: bool, rows: R
 
 def shared_out(used: list[Part], written: list[Part], stores_told: bool, rows: Rows) -> Sharing:
     """What kind of sharing it is, by who makes each access: threads, or the CPUs where only these are known."""
-    main = {id(part): rows.of(part.main) for part in used}
+    main, own = rows.main, rows.own
     writers = {id(part): [row for row in main[id(part)] if row.wrote] for part in written}
-    own = {id(part): rows.of(part.accesses) for part in used}
     line = _Line(used, own, writers, main)
     whole = kept = untold = shared = 0.0
     beside = dict.fromkeys(main, 0.0)
@@ -256,6 +252,11 @@ def shared_out(used: list[Part], written: list[Part], stores_told: bool, rows: R
     return Sharing("false" if share > 0.4 else "true", "likely", tuple(used), reason, share)
 
 
+def _writes_between(paid: float, uses: int) -> float:
+    """How many writes of others come between two uses of which so many in all are paid for."""
+    return -log(1 - min(SATURATED, paid / max(1, uses)))
+
+
 class _Line:
     """A line's members with their rows, and those of them that write."""
 
@@ -274,9 +275,10 @@ class _Line:
         # Most lines have a thread that uses all of their bytes: its uses, and what they cost, are the line's.
         self._everywhere = reduce(and_, [row[0] for row in self._rows]) if self._rows else 0
         self._uses = sum([row[1] for row in self._rows])
-        self._paid = 0.0
+        paid = 0.0
         for row in self._rows:
-            self._paid += row[2]
+            paid += row[2]
+        self._writes = _writes_between(paid, self._uses)
         self._kept: dict[int, float] = {}
 
     def kept(self, row: _Row, part: Part) -> float:
@@ -303,15 +305,16 @@ class _Line:
         if not very:
             return 0.0
         if threads & self._everywhere:
-            uses, paid = self._uses, self._paid
+            uses, writes = self._uses, self._writes
         else:
             uses, paid = 0, 0.0
             for others, loads, price in self._rows:
                 if others & threads:
                     uses += loads
                     paid += price
+            writes = _writes_between(paid, uses)
         at_bytes = sum([one.loads for one in self._own[id(part)] if one.threads & threads])
-        between = -log(1 - min(SATURATED, paid / max(1, uses))) * very / every
+        between = writes * very / every
         return row.loads * (1 - exp(-between * uses / max(1, at_bytes)))
 
     def uses_written_beside(self, row: _Row, part: Part) -> bool:
@@ -328,8 +331,9 @@ class _Line:
         So few loads as RATES tells are mistaken ones, of an instruction that stores alone.  Where a text has fewer
         loads than HITM, its loads tell nothing.
         """
-        told = row.told >= row.loads >= row.wrote / RATES
-        if not told or not _others_write(row, self._writers.get(id(part), ())):
+        if not row.wrote or not row.told >= row.loads >= row.wrote / RATES:
+            return 0.0
+        if not _others_write(row, self._writers.get(id(part), ())):
             return 0.0
         return max(0.0, row.wrote - self.kept(row, part))
 
@@ -337,7 +341,7 @@ class _Line:
 def _saturated(rows: Iterable[_Row]) -> bool:
     """Whether nearly all loads of those who pay do so."""
     paying = [row for row in rows if row.price]
-    return sum(row.price for row in paying) >= SATURATED * sum(row.loads for row in paying)
+    return sum([row.price for row in paying]) >= SATURATED * sum([row.loads for row in paying])
 
 
 def _blind_stores(rows: Sequence[_Row], writers: Sequence[_Row], payers: int) -> float:
@@ -345,12 +349,15 @@ def _blind_stores(rows: Sequence[_Row], writers: Sequence[_Row], payers: int) ->
 
     Each would fetch the line of these bytes, were they apart.
     """
-    return sum(
-        max(0.0, row.wrote - RATES * sum(one.loads for one in rows if one.threads & row.threads))
-        for row in writers
-        if row.threads & payers
-        and _others_write(row, writers if row.users > 1 else [other for other in writers if other is not row])
-    )
+    blind = 0.0
+    for row in writers:
+        if not row.threads & payers:
+            continue
+        rest = row.wrote - RATES * sum([one.loads for one in rows if one.threads & row.threads])
+        others = writers if row.users > 1 else [other for other in writers if other is not row]
+        if rest > 0 and _others_write(row, others):
+            blind += rest
+    return blind
 
 
 def _beside(row: _Row, part: Part, written: Sequence[Part], writers: _Written) -> bool:

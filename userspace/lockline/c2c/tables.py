@@ -275,7 +275,7 @@ def read_lines(recording: Recording, wanted: Sequence[LineSum]) -> Iterator[Line
         groups = [_Threads(part, nobody) for part in found]
         names.ask(recording, groups)
         for line, part, group in zip(batch, found, groups, strict=True):
-            accesses = _accesses(part, group, codes)
+            accesses = _accesses(part, group, codes, recording.made_here)
             if line.watch is not None:
                 accesses = with_transfers(accesses, line.watch)
             index = next((indexes[id_] for id_ in line.ids if id_ in indexes), None) if indexes else None
@@ -402,7 +402,11 @@ def _places_of(bits: int) -> Iterator[int]:
         bits ^= low
 
 
-def _accesses(part: Sequence[memory.AccessSum], threads: _Threads, codes: Mapping[int, Code]) -> list[Access]:
+def _accesses(
+    part: Sequence[memory.AccessSum], threads: _Threads, codes: Mapping[int, Code], sound: bool
+) -> list[Access]:
+    """sound: the figures need no checks."""
+    make = _sound_counts if sound else _counts
     found = []
     for row in part:
         cpus, several = row.cpus, row.thread_set
@@ -411,7 +415,7 @@ def _accesses(part: Sequence[memory.AccessSum], threads: _Threads, codes: Mappin
                 row.offset,
                 codes.get(row.code, UNKNOWN_CODE),
                 threads.of(row),
-                _counts(row.figures),
+                make(row.figures),
                 cpus,
                 cpus.bit_count() if cpus is not None else max(0, row.cpu_count or 0),
                 row.nodes,
@@ -423,11 +427,15 @@ def _accesses(part: Sequence[memory.AccessSum], threads: _Threads, codes: Mappin
     return found
 
 
+def _sound_counts(figures: memory.Figures) -> Counts:
+    # None of the last one: it is no column.
+    return Counts._make((*figures, None))
+
+
 def _counts(figures: memory.Figures) -> Counts:
     """The figures; what is below 0 in a damaged recording is 0."""
     if min(filter(None, figures), default=0) >= 0:
-        # None of the last one: it is no column.
-        return Counts._make((*figures, None))
+        return _sound_counts(figures)
     return Counts(*(None if value is None else max(0, value) for value in figures))
 
 

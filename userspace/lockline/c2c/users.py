@@ -6,7 +6,8 @@ apart, and CPUs in common do not join them.
 """
 
 from collections.abc import Iterable, Sequence
-from functools import lru_cache
+from functools import lru_cache, reduce
+from operator import and_, or_
 
 from lockline.c2c.model import Access, Part, Users
 
@@ -36,8 +37,8 @@ def named(access: Access) -> bool:
 
 def same_code(one: Sequence[Access], other: Sequence[Access]) -> bool:
     """Whether some function makes accesses of both; without names, instructions near each other are of one."""
-    names = {access.code.function for access in one if named(access)}
-    if names & {access.code.function for access in other if named(access)}:
+    names = {access.function for access in one if named(access)}
+    if names & {access.function for access in other if named(access)}:
         return True
     places = [access.code.address for access in one if not named(access)]
     others = [access.code.address for access in other if not named(access)]
@@ -56,23 +57,20 @@ def code_known(accesses: Sequence[Access]) -> bool:
     return all(named(access) or access.code.address for access in accesses)
 
 
-def wrote(access: Access) -> int:
-    """Stores, or atomic instructions where only these are known: both their loads and their stores are locked."""
-    counts = access.counts
-    stores = counts.stores or 0
-    return max(stores, counts.locked - stores) if counts.locked else stores
-
-
 def significant(accesses: Sequence[Access]) -> Sequence[Access]:
     """Without the few samples that may be strays."""
     if len(accesses) < 2:
         return accesses
-    figures = [(access.counts.records or 0, access.counts.transfers, wrote(access)) for access in accesses]
-    records, transfers, stores = [STRAY * sum(column) for column in zip(*figures, strict=True)]
+    records = transfers = stores = 0.0
+    for access in accesses:
+        records += access.counts.records or 0
+        transfers += access.transfers
+        stores += access.wrote
+    records, transfers, stores = STRAY * records, STRAY * transfers, STRAY * stores
     kept = [
         access
-        for access, (seen, paid, written) in zip(accesses, figures, strict=True)
-        if seen > records or paid > transfers or written > stores
+        for access in accesses
+        if (access.counts.records or 0) > records or access.transfers > transfers or access.wrote > stores
     ]
     return kept or accesses
 
@@ -112,7 +110,7 @@ def users_of_all(rows: Sequence[Access]) -> Users:
     # Whether each access tells them.
     cpus_told = threads_told = bool(rows)
     for row in rows:
-        counts, regulars = row.counts, row.threads & ~row.strays
+        regulars = row.threads & ~row.strays if row.strays else row.threads
         if row.cpus:
             cpus |= row.cpus
         else:
@@ -125,7 +123,7 @@ def users_of_all(rows: Sequence[Access]) -> Users:
             count = row.cpu_count
         if row.groups > groups:
             groups = row.groups
-        records, moved = counts.records or 0, counts.transfers + wrote(row)
+        records, moved = row.counts.records or 0, row.transfers + row.wrote
         samples += records if records > moved else moved
     cpus, threads = cpus if cpus_told else 0, threads if threads_told else 0
     if cpus:
@@ -183,10 +181,17 @@ def differ(one: Users, other: Users) -> bool:
 def same_cpus(every: Sequence[Users]) -> bool:
     """Whether these are known to be on the same CPUs, but for a few that samples have missed."""
     sets = [one.cpus for one in every]
+    known = [one for one in sets if one]
+    if len(known) < len(sets):
+        return len(sets) < 2
+    # No two of them differ by more than all do.
+    differing = reduce(or_, known, 0) & ~reduce(and_, known, -1)
+    if differing.bit_count() <= OTHER_CPUS * min([one.bit_count() for one in known], default=0):
+        return True
     return all(
-        one and other and (one ^ other).bit_count() <= OTHER_CPUS * (one | other).bit_count()
-        for index, one in enumerate(sets)
-        for other in sets[index + 1 :]
+        (one ^ other).bit_count() <= OTHER_CPUS * (one | other).bit_count()
+        for index, one in enumerate(known)
+        for other in known[index + 1 :]
     )
 
 

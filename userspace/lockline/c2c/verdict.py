@@ -12,7 +12,7 @@ from lockline.base.values import replace
 from lockline.c2c.functions import is_spin_function
 from lockline.c2c.members import is_sequence_type
 from lockline.c2c.model import Access, Confidence, Coverage, Judgement, Line, Part, Role, Verdict, add_counts
-from lockline.c2c.parts import COST_LOADS, COST_TRANSFERS, FEW_TRANSFERS, LOCK_BYTES, clean_copies, cost, cost_word
+from lockline.c2c.parts import COST_LOADS, COST_TRANSFERS, FEW_TRANSFERS, LOCK_BYTES, cost, cost_word
 from lockline.c2c.sharing import share_out
 from lockline.c2c.sharing_model import BESIDE, LONGER, MEMBER, RECORD_STORES, THREADS, WHOLE_TEXT, is_written, places
 from lockline.c2c.users import everybody, named, several_threads, users_of
@@ -382,8 +382,8 @@ def _payers(line: Line) -> list[tuple[str, float]]:
     """The functions that transfers are paid in, and their parts, most first."""
     costs: Counter[str] = Counter()
     for access in line.accesses:
-        if access.code.symbol and access.counts.transfers:
-            costs[access.code.symbol] += access.counts.transfers
+        if access.code.symbol and access.transfers:
+            costs[access.code.symbol] += access.transfers
     whole = line.counts.transfers
     return [(name, paid / whole) for name, paid in costs.most_common() if whole]
 
@@ -431,7 +431,7 @@ def _few(case: _Case) -> Judgement | None:
     if case.kind != COST_TRANSFERS:
         return None
     # Who finds a clean copy elsewhere has lost the line to a writer too, or its cache was full.
-    fetched = case.transfers + clean_copies(case.line.counts)
+    fetched = case.transfers + case.line.counts.clean
     if case.line.watch is None and LEAST <= case.transfers < FEW_TRANSFERS and fetched >= RARE * case.loads:
         return None
     if (case.stores or case.transfers) and fetched >= RARE * case.loads and case.transfers < FEW_TRANSFERS:
@@ -538,7 +538,7 @@ def _one_user(line: Line) -> bool:
     paid: Counter[int] = Counter()
     for row in rows:
         records[row.regulars] += row.counts.records or 0
-        paid[row.regulars] += row.counts.transfers
+        paid[row.regulars] += row.transfers
     first, most = records.most_common(1)[0]
     return first.bit_count() == 1 and most >= ALONE * records.total() and paid[first] >= ALONE_PAYS * paid.total()
 
@@ -572,14 +572,12 @@ def _fetched_beside(case: _Case, parts: Sequence[Part]) -> int:
     """At least so many loads came from a clean copy elsewhere at other bytes than these members'."""
     rows = [access.counts for part in parts for access in part.accesses]
     if None in [row.llc_hit for row in rows]:
-        here = sum(
-            clean_copies(row) if row.llc_hit is not None else max(0, (row.loads or 0) - row.transfers) for row in rows
-        )
+        here = sum(row.clean if row.llc_hit is not None else max(0, (row.loads or 0) - row.transfers) for row in rows)
         if any(row.llc_hit is None and row.loads is None for row in rows):
             return 0
     else:
-        here = sum(map(clean_copies, rows))
-    return clean_copies(case.line.counts) - here
+        here = sum(row.clean for row in rows)
+    return case.line.counts.clean - here
 
 
 def _taken_along(case: _Case) -> str:
@@ -612,7 +610,7 @@ def _read_unseen(case: _Case) -> str:
 
 def _shared(case: _Case) -> Judgement | None:
     """Who pays, and for whose writes."""
-    found = share_out(case.parts, case.kind, case.stores_told, clean_copies(case.line.counts))
+    found = share_out(case.parts, case.kind, case.stores_told, case.line.counts.clean)
     evidence = [case.describe(part) for part in found.parts]
     if pair := _pair_of_users(case):
         return pair
@@ -629,7 +627,7 @@ def _shared(case: _Case) -> Judgement | None:
     if found.reason:
         evidence.append(found.reason)
     doubts = [found.open] if found.open else []
-    beside = clean_copies(case.line.counts) - sum(clean_copies(part.counts) for part in found.parts)
+    beside = case.line.counts.clean - sum(part.counts.clean for part in found.parts)
     if found.kind == "true" and beside > case.transfers:
         doubts.append(
             f"{beside:,} more loads of the line came from a clean copy elsewhere, at bytes that are not shown, or that "

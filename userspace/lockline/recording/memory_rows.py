@@ -116,8 +116,10 @@ class MemoryAccess(NamedTuple):
     threads: bytes | None
 
 
-# The columns of memory_access that add up.
-FIGURES = tuple(MemoryAccess._fields[4:-4])
+# Columns of memory_access that add up, and that no report shows or goes by.
+_UNSHOWN = frozenset(("blocked", "no_map", "no_parse", "load_weight", "load_weights"))
+# The others that add up.
+FIGURES = tuple(name for name in MemoryAccess._fields[4:-4] if name not in _UNSHOWN)
 
 
 @table("memory_problem", since=2)
