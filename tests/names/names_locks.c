@@ -26,6 +26,7 @@ static const char functions[] = "ffffffff81000000 T _text\n"
 				"ffffffff81000680 T d_move\n"
 				"ffffffff810006a0 T d_exchange\n"
 				"ffffffff810006d0 T exp_funnel_lock\n"
+				"ffffffff810006e0 T __do_semtimedop\n"
 				"ffffffff81000700 T _etext\n"
 				"ffffffff83000000 B __init_begin\n";
 
@@ -270,6 +271,21 @@ static void kmalloc_objects_by_a_parameter(void)
 	close_machine(names);
 }
 
+static void semaphores_at_the_end_of_their_set(void)
+{
+	struct lock_names *names = machine();
+
+	slab = cache("kmalloc-cg-512", 512);
+	expect_called(names, SLAB + 512 + 256 + 16, KIND_SPINLOCK, TEXT + 0x6e0, "sem.lock", "semaphore 0", NAME_SLAB);
+	expect_called(names, SLAB + 512 + 256 + 64 + 16, KIND_RTMUTEX, TEXT + 0x6e0, "sem.lock", "semaphore 1",
+		      NAME_SLAB);
+	expect_called(names, SLAB + 512 + 256 + 20, KIND_SPINLOCK, TEXT + 0x6e0, "kmalloc-cg-512 in __do_semtimedop",
+		      "+0x114", NAME_SLAB);
+	expect_called(names, SLAB + 512 + 256 + 16, KIND_SPINLOCK, TEXT + 0x200, "kmalloc-cg-512 in vfs_write",
+		      "+0x110", NAME_SLAB);
+	close_machine(names);
+}
+
 static void merged_caches_are_not_believed(void)
 {
 	struct lock_names *names = machine();
@@ -441,6 +457,7 @@ const struct test_case lock_cases[] = {CASE(per_cpu_variables),
 				       CASE(slab_objects_behind_a_red_zone),
 				       CASE(slabs_smaller_than_usual),
 				       CASE(kmalloc_objects_by_a_parameter),
+				       CASE(semaphores_at_the_end_of_their_set),
 				       CASE(merged_caches_are_not_believed),
 				       CASE(table_of_pages_arm64),
 				       CASE(futex_buckets),

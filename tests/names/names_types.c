@@ -25,6 +25,8 @@ static void field(struct btf *btf, const char *name, int type, __u32 offset)
  * struct bucket { u32 waiters; spinlock_t lock; u64 chain[7]; };
  * struct object { u32 flag : 3; spinlock_t lock; struct mutex mutexes[2]; struct lockref ref; rwlock_t rw;
  *                 const struct semaphore sem; struct bucket queues[]; };
+ * struct sem { u32 semval; u32 rest[3]; spinlock_t lock; u8 more[44]; };
+ * struct sem_array { spinlock_t perm; u8 more[252]; struct sem sems[]; };
  * struct mm_struct { u64 users; struct mutex mmap_lock; };
  * struct task_struct { u64 state; struct mm_struct *mm; };
  * struct page { u64 flags; u64 compound_head; u64 rest[6]; }; struct slab { u64 flags; u64 head; u64 slab_cache; };
@@ -40,7 +42,7 @@ struct btf *make_types(void)
 	struct btf *btf = btf__new_empty();
 	int u32, u64, qspinlock, raw, spinlock_union, spinlock, spinlock_t, arch, qrwlock, rwlock, rwlock_t, mutex,
 		semaphore, inner, lockref_union, lockref, chain, bucket, mutexes, semaphore_const, queues, object, rq,
-		variable, pointer, proto, rest, rt_base, rt_mutex, rwbase, rwsem;
+		variable, pointer, proto, rest, rt_base, rt_mutex, rwbase, rwsem, sem;
 
 	expect(btf);
 	u32 = btf__add_int(btf, "unsigned int", 4, 0);
@@ -98,6 +100,13 @@ struct btf *make_types(void)
 	struct_of(btf, "task_struct", 16);
 	field(btf, "state", u64, 0);
 	field(btf, "mm", u64, 8);
+	sem = struct_of(btf, "sem", 64);
+	field(btf, "semval", u32, 0);
+	field(btf, "lock", spinlock_t, 16);
+	sem = btf__add_array(btf, u32, sem, 0);
+	struct_of(btf, "sem_array", 256);
+	field(btf, "perm", spinlock_t, 0);
+	field(btf, "sems", sem, 256);
 	rest = btf__add_array(btf, u32, u64, 6);
 	struct_of(btf, "page", 64);
 	field(btf, "flags", u64, 0);

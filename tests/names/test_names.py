@@ -40,6 +40,7 @@ CASES = (
     "slab_objects_behind_a_red_zone",
     "slabs_smaller_than_usual",
     "kmalloc_objects_by_a_parameter",
+    "semaphores_at_the_end_of_their_set",
     "merged_caches_are_not_believed",
     "table_of_pages_arm64",
     "futex_buckets",

@@ -127,12 +127,33 @@ static const struct {
 	{"netlink_", "netlink_sock"},
 	{"packet_", "packet_sock"},
 	{"acct_", "bsd_acct_struct"},
+	{"blk_insert_flush", "blk_flush_queue"},
+	{"blk_flush_", "blk_flush_queue"},
+	{"mq_flush_data_end_io", "blk_flush_queue"},
+	{"flush_end_io", "blk_flush_queue"},
+	{"flock_lock_inode", "file_lock_context"},
+	{"posix_lock_inode", "file_lock_context"},
+	{"locks_", "file_lock_context"},
+	{"sync_bdevs", "gendisk"},
+	{"bdev_open", "gendisk"},
+	{"bdev_release", "gendisk"},
+	{"blkdev_get_", "gendisk"},
+	{"blkdev_put", "gendisk"},
+	{"sync_inodes_sb", "backing_dev_info"},
+	{"sync_inodes_sb", "super_block"},
+	{"ipcget", "ipc_namespace"},
+	{"do_shmat", "ipc_namespace"},
+	{"shm_", "ipc_namespace"},
+	{"shmctl_", "ipc_namespace"},
+	{"semctl_", "ipc_namespace"},
+	{"msgctl_", "ipc_namespace"},
 };
 
 #define SPINLOCK (1u << KIND_SPINLOCK | 1u << KIND_RTMUTEX)
 #define RWLOCK \
 	(1u << KIND_RWLOCK_READ | 1u << KIND_RWLOCK_WRITE | 1u << KIND_RWLOCK_RT_READ | 1u << KIND_RWLOCK_RT_WRITE)
 #define MUTEX        (1u << KIND_MUTEX | 1u << KIND_MUTEX_SPIN | 1u << KIND_RTMUTEX)
+#define RWSEM        (1u << KIND_RWSEM_READ | 1u << KIND_RWSEM_WRITE)
 #define PERCPU_RWSEM (1u << KIND_PERCPU_RWSEM_READ | 1u << KIND_PERCPU_RWSEM_WRITE)
 
 /* Locks of the kernel image that their takers give away, for kernels without KALLSYMS_ALL. */
@@ -178,6 +199,10 @@ static const struct {
 	{"cgroup_post_fork", SPINLOCK, "css_set_lock"},
 	{"cgroup_exit", SPINLOCK, "css_set_lock"},
 	{"cgroup_free", SPINLOCK, "css_set_lock"},
+	{"css_task_iter_end", SPINLOCK, "css_set_lock"},
+	{"css_task_iter_next", SPINLOCK, "css_set_lock"},
+	{"css_task_iter_start", SPINLOCK, "css_set_lock"},
+	{"proc_cgroup_show", SPINLOCK, "css_set_lock"},
 	{"cgroup_release", SPINLOCK, "css_set_lock"},
 	{"copy_process", PERCPU_RWSEM, "cgroup_threadgroup_rwsem"},
 	{"exit_signals", PERCPU_RWSEM, "cgroup_threadgroup_rwsem"},
@@ -206,6 +231,21 @@ static const struct {
 	{"force_qs_rnp", SPINLOCK, "rcu_node.lock"},
 	{"rcu_report_qs_rdp", SPINLOCK, "rcu_node.lock"},
 	{"note_gp_changes", SPINLOCK, "rcu_node.lock"},
+	{"rcu_core", SPINLOCK, "rcu_node.lock"},
+	{"start_poll_synchronize_rcu_common", SPINLOCK, "rcu_node.lock"},
+	{"free_percpu", SPINLOCK, "pcpu_lock"},
+	{"pcpu_alloc", SPINLOCK, "pcpu_lock"},
+	{"pcpu_alloc", MUTEX, "pcpu_alloc_mutex"},
+	{"pcpu_alloc_noprof", SPINLOCK, "pcpu_lock"},
+	{"pcpu_alloc_noprof", MUTEX, "pcpu_alloc_mutex"},
+	{"do_shmat", RWSEM, "ipc_ids.rwsem"},
+	{"ipcget", RWSEM, "ipc_ids.rwsem"},
+	{"msgctl_down", RWSEM, "ipc_ids.rwsem"},
+	{"semctl_down", RWSEM, "ipc_ids.rwsem"},
+	{"shm_close", RWSEM, "ipc_ids.rwsem"},
+	{"shmctl_down", RWSEM, "ipc_ids.rwsem"},
+	{"sysvipc_proc_start", RWSEM, "ipc_ids.rwsem"},
+	{"__shm_close", RWSEM, "ipc_ids.rwsem"},
 	{"exp_funnel_lock", MUTEX, "rcu_state.exp_mutex"},
 	{"synchronize_rcu_expedited", MUTEX, "rcu_state.exp_mutex"},
 	{"rcu_barrier", MUTEX, "rcu_state.barrier_mutex"},
@@ -326,4 +366,11 @@ bool hint_is_futex(const char *function, enum lock_kind kind)
 		return false;
 	return !strncmp(function, "futex_", 6) || !strncmp(function, "__futex_", 8) || !strcmp(function, "do_futex") ||
 	       !strcmp(function, "handle_futex_death") || !strcmp(function, "unqueue_me_pi");
+}
+
+bool hint_is_semaphore(const char *function, enum lock_kind kind)
+{
+	if (kind != KIND_SPINLOCK && kind != KIND_RTMUTEX)
+		return false;
+	return strstr(function, "semtimedop") || !strncmp(function, "semctl_", 7) || !strcmp(function, "exit_sem");
 }

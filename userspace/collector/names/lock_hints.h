@@ -23,5 +23,7 @@ void hint_each_static_lock(void (*visit)(const char *name, void *data), void *da
 const char *hint_variable_type(const char *variable);
 /* True for a function of the futex code, whose spinlock is that of a hash bucket. */
 bool hint_is_futex(const char *function, enum lock_kind kind);
+/* True for a function of System V semaphores, whose spinlock is that of a semaphore or of its set. */
+bool hint_is_semaphore(const char *function, enum lock_kind kind);
 
 #endif /* LOCKLINE_LOCK_HINTS_H */

@@ -207,27 +207,38 @@ void slab_instance(struct lock_names *names, const struct kernel_type *type, __u
 	}
 }
 
-/* A process's own futex hash, where it is small enough for a slab. */
-static bool try_futex(struct lock_names *names, const struct object *object, const struct call_sites *sites,
-		      enum lock_kind kind, struct lock_name *out)
+/* An element's member "lock", in the array that an object ends with. */
+static bool try_array(struct lock_names *names, const struct object *object, const char *whole, const char *array,
+		      const char *element, const char *called, struct lock_name *out)
 {
-	struct kernel_type hash = names_struct(names, "futex_private_hash", "");
-	struct kernel_type bucket = names_struct(names, "futex_hash_bucket", "");
-	__u32 queues, lock, member, distance;
+	struct kernel_type header = names_struct(names, whole, "");
+	struct kernel_type one = names_struct(names, element, "");
+	__u32 begin, lock, member, distance;
 	__s64 size;
 
-	if (!sites->count || !hint_is_futex(sites->site[0].name, kind) || !hash.id || !bucket.id ||
-	    !types_member(hash.types, hash.id, "queues", &queues, &member) ||
-	    !types_member(bucket.types, bucket.id, "lock", &lock, &member))
+	if (!header.id || !one.id || !types_member(header.types, header.id, array, &begin, &member) ||
+	    !types_member(one.types, one.id, "lock", &lock, &member))
 		return false;
-	size = types_size(bucket.types, bucket.id);
-	distance = object->offset - queues - lock;
-	if (size <= 0 || object->offset < queues + lock || distance % size)
+	size = types_size(one.types, one.id);
+	distance = object->offset - begin - lock;
+	if (size <= 0 || object->offset < begin + lock || distance % size)
 		return false;
-	names_object(&bucket, object->address + object->offset - lock, out);
-	snprintf(out->name, sizeof(out->name), "futex_hash_bucket.lock");
-	snprintf(out->instance, sizeof(out->instance), "bucket %u", (__u32)(distance / size));
+	names_object(&one, object->address + object->offset - lock, out);
+	snprintf(out->name, sizeof(out->name), "%s.lock", element);
+	snprintf(out->instance, sizeof(out->instance), "%s %u", called, (__u32)(distance / size));
 	return true;
+}
+
+static bool try_arrays(struct lock_names *names, const struct object *object, const struct call_sites *sites,
+		       enum lock_kind kind, struct lock_name *out)
+{
+	if (!sites->count)
+		return false;
+	/* A process's own futex hash, where it is small enough for a slab. */
+	if (hint_is_futex(sites->site[0].name, kind))
+		return try_array(names, object, "futex_private_hash", "queues", "futex_hash_bucket", "bucket", out);
+	return hint_is_semaphore(sites->site[0].name, kind) &&
+	       try_array(names, object, "sem_array", "sems", "sem", "semaphore", out);
 }
 
 static bool is_kmalloc(const char *cache)
@@ -256,7 +267,7 @@ int slab_name(struct lock_names *names, const struct lock_hint *hint, const stru
 	for (int i = 0; i < (object.slab || object.cache.order == object.cache.min_order ? 1 : 2); i++) {
 		if (!find_object(names, hint->address, i ? object.cache.min_order : object.cache.order, &object))
 			continue;
-		if (try_futex(names, &object, sites, hint->kind, out))
+		if (try_arrays(names, &object, sites, hint->kind, out))
 			return 0;
 		if (!try_type(names, &object, sites, hint->kind, &type, out))
 			continue;
