@@ -336,6 +336,15 @@ def accounting(scene: Scene) -> None:
     scene.waits(1, MUTEX, 4 * MS, 400, "sh", ("__mutex_lock.constprop.0", "acct_process", "do_exit"))
 
 
+def most_of_little(scene: Scene) -> None:
+    """One lock costs 8 % of a CPU, several others 4 % together."""
+    scene.builder.lock(1, "unix_sock.lock", "", "slab")
+    scene.waits(1, SPINLOCK, 8 * US, 10_000, "sender", ("_raw_spin_lock", "unix_dgram_sendmsg"))
+    for number in range(2, 6):
+        scene.builder.lock(number, f"object_{number}.lock", "", "slab")
+        scene.waits(number, SPINLOCK, 10 * US, 1_000)
+
+
 def calm_cgroups(scene: Scene) -> None:
     cgroups_held(scene, 40 * US)
 
@@ -615,6 +624,9 @@ NEAR_MISSES: dict[str, Case] = {
     "calm cgroups": Case(calm_cgroups, "", ("negligible", "cgroup_mutex")),
     "a file that is seldom written": Case(seldom_written, "", ("none: all waiting together is under 10%",)),
     "one wait of 15 ms": Case(one_short_wait, "", ("Single waits are long, though",)),
+    "a lock that has most of little": Case(
+        most_of_little, "", ("One lock makes 67%", "none: waiting for that lock is under 10% of one CPU or thread"), 2
+    ),
     "idle pool": Case(idle_pool, "", ("negligible",)),
     "TSC": Case(lambda scene: clocksource(scene), "", ("runqueues.__lock",)),
 }

@@ -441,7 +441,12 @@ def _nothing_found(report: Report, answer: Answer, columns: int, kept: bool) -> 
     again = "lockline record --episodes -d 30"
     if report.episodes:
         again = _command(report, f"--episodes {min(3, len(report.episodes))}")
-    lines = ["FINDINGS  none: no single lock stands out"]
+    why = "no single lock stands out"
+    if answer.kind == "one lock":
+        if (report.window.share(waiting_for(answer.whole[0])) or 0.0) < SMALL:
+            return [cut(f"FINDINGS  none: waiting for that lock is under {SMALL:.0%} of one CPU or thread", columns)]
+        why = "no rule says why that lock is waited for"
+    lines = [cut(f"FINDINGS  none: {why}", columns)]
     return lines + filled(_DO, f"see who holds the locks in the longest waits: {again}", columns, 2)
 
 
