@@ -61,7 +61,7 @@ int BPF_PROG(contention_begin, void *lock, unsigned int flags)
 
 	/* A kind known at compile time leaves no branches to those who have no time to spare. */
 	if (likely(flags == CONTENTION_SPIN)) {
-		begin_that_spins(ctx, (__u64)lock, KIND_SPINLOCK);
+		begin_that_spins(ctx, (__u64)lock, KIND_SPINLOCK, 0);
 		return 0;
 	}
 	kind = common_sleeping_kind(flags);
@@ -73,9 +73,9 @@ int BPF_PROG(contention_begin, void *lock, unsigned int flags)
 }
 
 SEC("tp_btf/contention_end")
-int BPF_PROG(contention_end, void *lock, int result)
+int contention_end(__u64 *ctx)
 {
-	end_wait(ctx, (__u64)lock, result);
+	end_wait(ctx);
 	return 0;
 }
 

@@ -80,7 +80,7 @@ static __noinline int record_wait_holding(void *ctx, const struct ended_wait *wa
 /* Of the CPU's only spinning wait, which says when it began. */
 static __noinline int record_plain_holding(void *ctx, const struct cpu_state *state, __u64 wait_ns)
 {
-	if (!ctx || !state || state->flags & STATE_SHALLOW)
+	if (!record_holdings || !ctx || !state || state->flags & STATE_SHALLOW)
 		return 0;
 	write_holding(ctx, current_ids(state), state->spin[0].lock, state->spin[0].begin_ns,
 		      state->spin[0].begin_ns + wait_ns, state->spin[0].kind, 0);

@@ -89,10 +89,11 @@ enum lock_owner {
  */
 #define SPIN_DEPTH 8
 
-#define SPIN_SAMPLED   (1u << 0) /* took a stack at begin */
+#define SPIN_HOLDINGS  (1u << 0) /* of a plain one: END_HOLDINGS */
 #define SPIN_SLOW_PATH (1u << 1) /* kept by a probe around the slow path: tracepoints inside it do not end it */
 #define SPIN_OTHER_ROW (1u << 2) /* its row is that of locks without one */
 #define SPIN_PLAIN     (1u << 3) /* nothing else was asked for: its end is a few lines long */
+#define SPIN_SAMPLED   (1u << 4) /* took a stack at begin */
 
 struct spin_slot {
 	__u64 lock;
@@ -140,6 +141,12 @@ enum counter {
 #define BEGIN_UNFILTERED  (1u << 29) /* no filter but that by kind and CPU */
 #define BEGIN_PLAIN_SLEEP (1u << 28) /* as END_PLAIN; nor is the owner of a lock looked for */
 #define END_HOLDINGS      (1u << 27) /* --holders */
+
+/* What a plain wait's slot has of it. */
+static inline __u32 plain_flags(__u32 begin_kinds)
+{
+	return begin_kinds / (END_PLAIN / SPIN_PLAIN) & (SPIN_PLAIN | SPIN_HOLDINGS);
+}
 
 static inline __u32 begin_flags(int plain, int filtered, int holders, int futexes)
 {
@@ -429,18 +436,12 @@ static inline __u32 histogram_bucket(__u64 ns)
 {
 	__u64 v = ns >> HISTOGRAM_FIRST_SHIFT, shift = 0, step;
 
+	/* Floor of log2(v); BPF has no count-leading-zeros instruction, and v is below 2^30.  Most waits are below 16 us. */
+	if (v > 0xff)
+		goto long_wait;
 	if (!v)
 		return 0;
-	if (ns >> HISTOGRAM_LAST_SHIFT)
-		return HISTOGRAM_OVERFLOW;
-	/* Floor of log2(v); BPF has no count-leading-zeros instruction, and v is below 2^30.  Most waits are below 16 us. */
-	if (__builtin_expect(v > 0xff, 0)) {
-		shift = above(v, 0xffff) << 4;
-		v >>= shift;
-		step = above(v, 0xff) << 3;
-		v >>= step;
-		shift += step;
-	}
+short_wait:
 	step = above(v, 0xf) << 2;
 	v >>= step;
 	shift += step;
@@ -448,11 +449,21 @@ static inline __u32 histogram_bucket(__u64 ns)
 	v >>= step;
 	shift += step + (v >> 1);
 	return 1 + shift * 4 + (ns >> (shift + HISTOGRAM_FIRST_SHIFT - 2) & 3);
+long_wait:
+	if (ns >> HISTOGRAM_LAST_SHIFT)
+		return HISTOGRAM_OVERFLOW;
+	shift = above(v, 0xffff) << 4;
+	v >>= shift;
+	step = above(v, 0xff) << 3;
+	v >>= step;
+	shift += step;
+	goto short_wait;
 }
 
 _Static_assert(sizeof(struct wait_row) == 64 + 4 * HISTOGRAM_BUCKETS, "row: header line + histogram");
 _Static_assert(sizeof(struct wait_row) % CACHE_LINE == 0, "rows share no line");
 _Static_assert(HISTOGRAM_OVERFLOW < HISTOGRAM_BUCKETS, "histogram fits");
+_Static_assert(END_PLAIN / SPIN_PLAIN == END_HOLDINGS / SPIN_HOLDINGS, "as far apart: plain_flags() has one shift");
 _Static_assert(offsetof(struct cpu_state, spin) + sizeof(struct spin_slot) == CACHE_LINE, "first line: first slot too");
 _Static_assert(offsetof(struct cpu_state, threshold_ns) % CACHE_LINE == 0, "second line of a spinning wait");
 _Static_assert(sizeof(struct cpu_state) % CACHE_LINE == 0, "CPUs share no line");

@@ -29,12 +29,10 @@ static __always_inline bool takes_sample(struct cpu_state *state, struct wait_ro
 	return true;
 }
 
-/* Whether takes_sample() may say yes. */
-static __always_inline bool may_take_sample(const struct cpu_state *state, const struct wait_row *row)
+/* Whether takes_sample() may say yes, but for its tokens: 0 if so, of most waits not.  A product is one branch less. */
+static __always_inline __u32 no_sample_due(const struct cpu_state *state, const struct wait_row *row)
 {
-	__u32 mask = state->sample_mask;
-
-	return ((row->begins & mask) == mask || !row->has_stack) && state->stack_tokens;
+	return (~row->begins & state->sample_mask) * row->has_stack;
 }
 
 static __always_inline void add(__u64 *value, __u64 n, bool atomic)
@@ -86,11 +84,15 @@ static __always_inline __u32 owner_at_begin(const struct ended_wait *wait)
 static __always_inline void add_wait(struct wait_row *row, __u64 wait_ns, bool atomic)
 {
 	__u32 bucket = histogram_bucket(wait_ns) & (HISTOGRAM_BUCKETS - 1);
+	__s64 max_ns, difference;
 
 	add(&row->wait_ns, wait_ns, atomic);
 	/* Where programs can be preempted a maximum may be lost here; its bucket and its outlier stand. */
-	if (wait_ns > row->max_ns)
-		row->max_ns = wait_ns;
+	/* Without a branch, as above(); both are below 2^63. */
+	max_ns = row->max_ns;
+	difference = max_ns - wait_ns;
+	barrier_var(difference);
+	row->max_ns = max_ns - (difference & difference >> 63);
 	add32(&row->histogram[bucket], 1, atomic);
 }
 

@@ -131,32 +131,31 @@ static __always_inline __s32 sleep_depth(struct cpu_state *state, struct sleep_s
  * What nearly every sleeping wait is: nothing but waits is asked for, it is its task's only one, its slot and its row are
  * at home, no stack is due.  False: it is more; a slot that was claimed stays so.
  *
- * The clock is read before slot and row are looked at, as in begin_plain().  What belongs in the slot is written as
+ * The clock is read before slot and row are looked at, as in begin_that_spins().  What belongs in the slot is written as
  * soon as it is known: nobody looks at it while its depth is 0, and a program that keeps much needs a stack of its own.
  */
 static __always_inline bool begin_plain_sleeping(struct cpu_state *state, __u64 lock, __u32 kind)
 {
-	__u64 now = bpf_ktime_get_ns(), ids = current_ids(state), key = row_key(lock, kind);
-	__u32 index = sleeper_home(state, ids), kept;
-	struct sleep_slot *slot = sleeper_at(index);
+	__u64 now = bpf_ktime_get_ns(), ids, key = row_key(lock, kind);
+	struct sleep_slot *slot;
 	struct wait_row *row;
+	__u32 index, kept;
 
-	if (unlikely(!slot))
+	if (!bpf_rdonly_cast)
+		goto no_cast;
+	if (!state->current_word)
+		goto ask;
+	ids = current_ids_by_word(state);
+look:
+	slot = sleeper_at(sleeper_home(state, ids));
+	if (!slot)
 		return false;
-	if (slot->tid == (__u32)ids) {
-		if (unlikely(slot->depth))
-			return false;
-		kept = slot->tgid & SLEEP_KEPT;
-	} else {
-		if (unlikely(slot->tid || slot->displaced || __sync_val_compare_and_swap(&slot->tid, 0, (__u32)ids)))
-			return false;
-		kept = 0;
-		if (state->keeps && slot->tgid == ids >> 32) {
-			state->keeps--;
-			kept = SLEEP_KEPT;
-		}
-		slot->depth = 0;
-	}
+	if (slot->tid != (__u32)ids)
+		goto claim;
+	if (slot->depth)
+		return false;
+	kept = slot->tgid & SLEEP_KEPT;
+keep:
 	slot->tgid = ids >> 32 | kept;
 	slot->wait[0].begin_ns = now;
 	slot->wait[0].lock = lock;
@@ -166,12 +165,36 @@ static __always_inline bool begin_plain_sleeping(struct cpu_state *state, __u64 
 	index = home_row(state, key);
 	slot->wait[0].row = index;
 	row = row_at(index);
-	if (unlikely(!row || row->key != key || may_take_sample(state, row)))
+	if (!row || row->key != key)
 		return false;
+	if (!no_sample_due(state, row))
+		goto due;
+begin:
 	row->begins++;
 	/* The wait before its depth, for a reader on another CPU. */
 	publish(&slot->depth, 1);
 	return true;
+claim:
+	if (slot->tid || slot->displaced || __sync_val_compare_and_swap(&slot->tid, 0, (__u32)ids))
+		return false;
+	kept = 0;
+	if (state->keeps && slot->tgid == ids >> 32) {
+		state->keeps--;
+		kept = SLEEP_KEPT;
+	}
+	slot->depth = 0;
+	goto keep;
+due:
+	if (!state->stack_tokens)
+		goto begin;
+	return false;
+ask:
+	ids = bpf_get_current_pid_tgid();
+	goto look;
+no_cast:
+	TOLD_APART;
+	ids = bpf_get_current_pid_tgid();
+	goto look;
 }
 
 static __noinline int begin_sleeping(void *ctx, struct cpu_state *state, __u64 lock, __u32 kind, bool slow_path)
@@ -252,43 +275,47 @@ static __always_inline void record_sleep(void *ctx, struct cpu_state *state, __u
 		record_wait(ctx, state, row, &ended, true);
 }
 
-/* The end of what begin_plain_sleeping() began, or of nothing; `now` as end_plain() has it. */
-static __always_inline bool end_plain_sleeping(struct cpu_state *state, __u64 lock, __u64 *now)
+/*
+ * The end of what begin_plain_sleeping() began, or of nothing.  False: it is more.  The clock is read before the looks, as
+ * in begin_that_spins(); but a filter keeps begins out whose ends come here.
+ */
+static __always_inline bool end_plain_sleeping(struct cpu_state *state, __u64 lock)
 {
 	struct sleep_slot *slot;
 	struct wait_row *row;
-	__u64 key, wait_ns;
+	__u64 now = 0, wait_ns;
 	__u32 index, tid;
 
-	/* Before the looks, as in begin_plain(); but a filter keeps begins out whose ends come here. */
-	if (likely((state->begin_kinds & (BEGIN_PLAIN_SLEEP | BEGIN_UNFILTERED)) ==
-		   (BEGIN_PLAIN_SLEEP | BEGIN_UNFILTERED)))
-		*now = bpf_ktime_get_ns();
-	tid = current_ids(state);
+	if (~state->begin_kinds & (BEGIN_PLAIN_SLEEP | BEGIN_UNFILTERED))
+		goto look;
+	now = bpf_ktime_get_ns();
+look:
+	if (!bpf_rdonly_cast)
+		goto no_cast;
+	if (!state->current_word)
+		goto ask;
+	tid = current_ids_by_word(state);
+told:
 	slot = sleeper_at(sleeper_home(state, tid));
-	if (unlikely(!slot))
+	if (!slot)
 		return false;
-	if (slot->tid != tid) {
-		/* Of a wait that was filtered out, or lost its begin. */
-		if (unlikely(slot->displaced || !state->current_word))
-			return false;
-		state->counters[COUNT_UNMATCHED]++;
-		return true;
-	}
-	if (unlikely(slot->depth != 1 || slot->wait[0].lock != lock || slot->wait[0].flags != SLEEP_PLAIN))
+	if (slot->tid != tid)
+		goto no_wait;
+	if (slot->depth != 1 || slot->wait[0].lock != lock || slot->wait[0].flags != SLEEP_PLAIN)
 		return false;
-	if (unlikely(!*now))
-		*now = bpf_ktime_get_ns();
-	wait_ns = *now - slot->wait[0].begin_ns;
-	if (unlikely((__s64)wait_ns < 0))
-		wait_ns = 0;
-	key = row_key(lock, slot->wait[0].kind & (KIND_COUNT - 1));
+	if (!now)
+		goto late;
+timed:
+	/* Above all thresholds if the clock went back. */
+	wait_ns = now - slot->wait[0].begin_ns;
 	index = slot->wait[0].row;
+	/* The waiter may have moved: its row is then of another CPU. */
 	if (index - state->row_base >= state->named_rows)
-		index = home_row(state, key);
-	/* Looked at again: the waiter may have moved, and a mutex may have changed its kind. */
+		goto moved;
+look_at_row:
 	row = row_at(index);
-	if (unlikely(!row || row->key != key || wait_ns >= state->threshold_ns))
+	/* And a mutex may have changed its kind. */
+	if (!row || row->key != row_key(lock, slot->wait[0].kind) || wait_ns >= state->threshold_ns)
 		return false;
 	if (keeps_cpu()) {
 		add_wait(row, wait_ns, false);
@@ -304,10 +331,29 @@ static __always_inline bool end_plain_sleeping(struct cpu_state *state, __u64 lo
 	if (!(slot->tgid & SLEEP_KEPT))
 		publish(&slot->tid, 0);
 	return true;
+no_wait:
+	/* It was filtered out, or its begin was lost. */
+	if (slot->displaced || !state->current_word)
+		return false;
+	state->counters[COUNT_UNMATCHED]++;
+	return true;
+late:
+	now = bpf_ktime_get_ns();
+	goto timed;
+moved:
+	index = home_row(state, row_key(lock, slot->wait[0].kind));
+	goto look_at_row;
+ask:
+	tid = bpf_get_current_pid_tgid();
+	goto told;
+no_cast:
+	TOLD_APART;
+	tid = bpf_get_current_pid_tgid();
+	goto told;
 }
 
-/* 1 if the end belongs to a sleeping wait in flight; `now` 0: the clock was not read yet. */
-static __noinline int end_sleeping(void *ctx, struct cpu_state *state, __u64 lock, __s32 result, __u64 now)
+/* 1 if the end belongs to a sleeping wait in flight. */
+static __noinline int end_sleeping(void *ctx, struct cpu_state *state, __u64 lock, __s32 result)
 {
 	__u32 cpu = bpf_get_smp_processor_id();
 	__u32 tid = bpf_get_current_pid_tgid(), depth;
@@ -326,7 +372,7 @@ static __noinline int end_sleeping(void *ctx, struct cpu_state *state, __u64 loc
 		depth = 0;
 	}
 	/* Not before: an end whose begin was filtered out reads no clock. */
-	record_sleep(ctx, state, cpu, &slot->wait[depth], index * SLEEP_DEPTH + depth, result, now ?: clock_now(state));
+	record_sleep(ctx, state, cpu, &slot->wait[depth], index * SLEEP_DEPTH + depth, result, clock_now(state));
 	slot->depth = depth;
 	if (!depth)
 		release_sleeper(slot, index, tid);

@@ -174,9 +174,10 @@ static __always_inline __u32 spinlock_kind(void *ctx, struct cpu_state *state, _
  * The next slot is reserved before it is filled: another begin program may
  * interrupt this one here, and pushes above it.
  */
-static __always_inline void push_spinning(struct cpu_state *state, struct spin_slot *slot, __u32 depth, __u64 lock)
+static __always_inline void push_spinning(struct cpu_state *state, struct spin_slot *slot, __u32 depth, __u64 lock,
+					  __u64 task)
 {
-	slot->task = current_address(state);
+	slot->task = task;
 	slot->begin_ns = 0;
 	slot->lock = lock;
 	barrier();
@@ -189,53 +190,19 @@ static __always_inline void push_spinning(struct cpu_state *state, struct spin_s
 
 /* All of it but the time. */
 static __always_inline struct spin_slot *start_plain(struct cpu_state *state, __u64 lock, __u32 kind, __u32 row,
-						     __u8 flags)
+						     __u32 flags, __u64 task)
 {
 	struct spin_slot *slot = &state->spin[0];
 
-	push_spinning(state, slot, 0, lock);
+	push_spinning(state, slot, 0, lock, task);
 	slot->row = row;
 	slot->kind = kind;
-	slot->flags = flags | SPIN_PLAIN;
+	slot->flags = flags | plain_flags(state->begin_kinds);
 	return slot;
 }
 
 /*
- * What nearly every wait is: nothing but waits is asked for, it is the only one of its CPU, its row is at home and no
- * stack is due, or the table has no place for its lock.  False: it is more.
- *
- * The clock is read before the row is looked at: its read waits for all loads before it, and the row's line is the one
- * that other work drives out of the caches.  It comes while the wait goes on.
- */
-static __always_inline bool begin_plain(struct cpu_state *state, __u64 lock, __u32 kind, __u8 flags)
-{
-	__u64 key = row_key(lock, kind), now;
-	__u32 index = home_row(state, key);
-	struct wait_row *row = row_at(index);
-
-	if (unlikely(!row))
-		return false;
-	now = bpf_ktime_get_ns();
-	/* An interrupt came between, and the kernel skipped the end of its wait. */
-	if (unlikely(state->spin_depth))
-		return false;
-	if (likely(row->key == key)) {
-		if (unlikely(may_take_sample(state, row)))
-			return false;
-		row->begins++;
-	} else {
-		/* BPF's own lock is one spinlock of many then. */
-		if (flags & SPIN_SLOW_PATH || !is_shut_out(row, row_key(lock, KIND_RQSPINLOCK)))
-			return false;
-		index = other_row(state, kind);
-		flags |= SPIN_OTHER_ROW;
-	}
-	start_plain(state, lock, kind, index, flags)->begin_ns = now;
-	return true;
-}
-
-/*
- * The first wait of this CPU for a lock, whose home is free, where begin_plain() would take the next: locks come and go
+ * The first wait of this CPU for a lock, whose home is free, where begin_that_spins() would take the next as a plain one: locks come and go
  * by the thousand, each call of a function costs 12 ns, and its code is cold.  False: it is more.
  */
 static __always_inline bool begin_first(void *ctx, struct cpu_state *state, __u64 lock, __u32 kind)
@@ -256,7 +223,7 @@ static __always_inline bool begin_first(void *ctx, struct cpu_state *state, __u6
 		return false;
 	begin_row(state, row, lock);
 	row->begins = 1;
-	slot = start_plain(state, lock, kind, index, 0);
+	slot = start_plain(state, lock, kind, index, 0, current_address(state));
 	slot->begin_ns = bpf_ktime_get_ns();
 	return true;
 }
@@ -274,7 +241,7 @@ static __noinline int begin_spinning(void *ctx, struct cpu_state *state, __u64 l
 	row = find_row(state, lock, kind, &row_index, false);
 	if (!row)
 		return 0;
-	push_spinning(state, slot, depth, lock);
+	push_spinning(state, slot, depth, lock, current_address(state));
 	slot->row = row_index;
 	slot->kind = kind;
 	if (is_other_row(state, row_index))
@@ -314,54 +281,66 @@ static __noinline int count_orphans_above(struct cpu_state *state, __u32 depth)
 }
 
 /*
- * The end of what begin_plain() began, with the lock held.  False: it is more, or no such wait; `now` is the time then
- * if the clock was read.
+ * The end of a plain wait, with the lock held.  False: it is more, or no such wait.  What is rare stands last, as in begin_that_spins().
  */
-static __always_inline bool end_plain(void *ctx, struct cpu_state *state, __u64 lock, __u8 slow_path, __u64 *now)
+static __always_inline bool end_plain(void *ctx, struct cpu_state *state, __u32 slow_path)
 {
 	struct spin_slot *slot = &state->spin[0];
-	__u64 begin_ns = slot->begin_ns, wait_ns;
+	__u64 wait_ns;
 	struct wait_row *row;
-	bool other_row = false;
+	__u32 more = 0;
 
-	if (unlikely(slot->flags != (SPIN_PLAIN | slow_path))) {
-		if (slot->flags != (SPIN_PLAIN | SPIN_OTHER_ROW) || slow_path || shares_other_rows)
-			return false;
-		other_row = true;
-	}
-	if (unlikely(!begin_ns || !(state->begin_kinds & END_PLAIN)))
-		return false;
-	*now = bpf_ktime_get_ns();
-	wait_ns = *now - begin_ns;
-	if (unlikely((__s64)wait_ns < 0))
-		wait_ns = 0;
+	if (slot->flags != (SPIN_PLAIN | slow_path))
+		goto rare;
+plain:
+	/* Above all thresholds if the clock went back, or was not read at begin. */
+	wait_ns = bpf_ktime_get_ns() - slot->begin_ns;
 	row = row_at(slot->row);
-	if (unlikely(!row || wait_ns >= state->threshold_ns))
+	if (!row || wait_ns >= state->threshold_ns)
 		return false;
 	add_wait(row, wait_ns, false);
 	add_pending(row, wait_ns, false);
 	barrier();
 	row->waits++;
-	if (unlikely(other_row))
-		state->counters[COUNT_TABLE_FULL]++;
-	if (unlikely(state->begin_kinds & END_HOLDINGS) && record_holdings)
-		record_plain_holding(ctx, state, wait_ns);
+	if (more)
+		goto more;
+added:
 	/* Popped last: until here an interrupt pushes above the slot, and the kernel skips its end. */
 	barrier();
-	if (unlikely(state->spin_depth != 1))
-		count_orphans_above(state, 0);
+	if (state->spin_depth != 1)
+		goto orphans;
 	barrier();
 	state->spin_depth = 0;
 	return true;
+rare:
+	more = slot->flags ^ (SPIN_PLAIN | slow_path);
+	if (more & ~(SPIN_HOLDINGS | SPIN_OTHER_ROW))
+		return false;
+	if (!(more & SPIN_OTHER_ROW) || (!slow_path && !shares_other_rows))
+		goto plain;
+	return false;
+more:
+	if (more & SPIN_OTHER_ROW)
+		state->counters[COUNT_TABLE_FULL]++;
+	if (more & SPIN_HOLDINGS)
+		record_plain_holding(ctx, state, wait_ns);
+	goto added;
+orphans:
+	count_orphans_above(state, 0);
+	barrier();
+	state->spin_depth = 0;
+	TOLD_APART;
+	return true;
 }
 
-static __always_inline bool end_any_spinning(void *ctx, struct cpu_state *state, __u64 lock, __s32 result, __u64 now,
+static __always_inline bool end_any_spinning(void *ctx, struct cpu_state *state, __u64 lock, __s32 result,
 					     bool slow_path)
 {
 	__u32 cpu = bpf_get_smp_processor_id(), depth;
 	struct ended_wait wait;
 	struct spin_slot *slot;
 	struct wait_row *row;
+	__u64 now;
 
 	if (!ctx || !state || !state->spin_depth)
 		return false;
@@ -379,7 +358,7 @@ static __always_inline bool end_any_spinning(void *ctx, struct cpu_state *state,
 		return !slow_path;
 	if (!slot->begin_ns)
 		return false;
-	now = now ?: clock_now(state);
+	now = clock_now(state);
 	row = row_at(slot->row);
 	wait.wait_ns = now > slot->begin_ns ? now - slot->begin_ns : 0;
 	if (wait.wait_ns >= state->threshold_ns && slot->task != current_address(state)) {
@@ -412,15 +391,15 @@ static __always_inline bool end_any_spinning(void *ctx, struct cpu_state *state,
 	return true;
 }
 
-/* 1 if the end belongs to a spinning wait in flight; `now` 0: the clock was not read yet. */
-static __noinline int end_spinning(void *ctx, struct cpu_state *state, __u64 lock, __s32 result, __u64 now)
+/* 1 if the end belongs to a spinning wait in flight. */
+static __noinline int end_spinning(void *ctx, struct cpu_state *state, __u64 lock, __s32 result)
 {
-	return end_any_spinning(ctx, state, lock, result, now, false);
+	return end_any_spinning(ctx, state, lock, result, false);
 }
 
-static __noinline int end_slow_path(void *ctx, struct cpu_state *state, __u64 lock, __u64 now)
+static __noinline int end_slow_path(void *ctx, struct cpu_state *state, __u64 lock)
 {
-	return end_any_spinning(ctx, state, lock, 0, now, true);
+	return end_any_spinning(ctx, state, lock, 0, true);
 }
 
 #endif /* SPINNING_BPF_H */

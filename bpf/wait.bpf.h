@@ -60,6 +60,12 @@ static __always_inline bool wanted(void *ctx, struct cpu_state *state, __u64 loc
 	return wanted_ids(current_ids(state));
 }
 
+/* What begin_kinds has of nearly every wait: then wanted() and is_plain() need not be asked. */
+static __always_inline __u32 plain_bits(__u32 kind)
+{
+	return 1u << kind | BEGIN_UNFILTERED | (is_spinning(kind) ? BEGIN_PLAIN : BEGIN_PLAIN_SLEEP);
+}
+
 /* Whether begin_plain() and the like may take the wait. */
 static __always_inline bool is_plain(const struct cpu_state *state, __u32 kind)
 {
@@ -88,19 +94,90 @@ static __noinline int begin_spinning_wait(void *ctx, struct cpu_state *state, __
 	return 0;
 }
 
-static __always_inline void begin_that_spins(void *ctx, __u64 lock, __u32 kind)
+/*
+ * A wait that spins, from a tracepoint or (SPIN_SLOW_PATH) around the whole slow path.  What nearly every wait is stands
+ * first and in a row: nothing but waits is asked for, it is the only one of its CPU, its row is at home and no stack is
+ * due.  The compilers lay blocks out as they are written, whatever is likely; and between two waits other work drives
+ * out code, too, and what the CPU knew of its jumps.
+ *
+ * The clock is read before the row is looked at: its read waits for all loads before it, and the row's line is the one
+ * that other work drives out of the caches.  It comes while the wait goes on.
+ */
+static __always_inline void begin_that_spins(void *ctx, __u64 lock, __u32 kind, __u32 flags)
 {
 	struct cpu_state *state = state_of(bpf_get_smp_processor_id());
+	__u64 key = row_key(lock, kind), now, task;
+	struct wait_row *row;
+	__u32 index;
 
 	kind &= KIND_COUNT - 1;
 	if (!state)
 		return;
-	if (unlikely(!wanted(ctx, state, lock, kind, true)))
-		count(state, COUNT_FILTERED, 1);
-	else if (unlikely(state->spin_depth || !is_plain(state, kind) || !begin_plain(state, lock, kind, 0)))
-		begin_spinning_wait(ctx, state, lock, kind);
+	if (~state->begin_kinds & plain_bits(kind))
+		goto uncommon;
+plain:
+	index = home_row(state, key);
+	row = row_at(index);
+	if (!row)
+		goto not_plain;
+	now = bpf_ktime_get_ns();
+	if (state->spin_depth)
+		goto not_plain;
+	if (row->key != key)
+		goto not_at_home;
+	if (!no_sample_due(state, row))
+		goto due;
+begin:
+	row->begins++;
+	if (!bpf_rdonly_cast)
+		goto no_cast;
+	if (!state->current_word)
+		goto ask;
+	task = current_address_by_word(state);
+start:
+	start_plain(state, lock, kind, index, flags, task)->begin_ns = now;
+seen:
 	/* Behind the clock, which waits for every load before it. */
-	state->begins[kind]++;
+	if (flags & SPIN_SLOW_PATH)
+		state->slow_paths[kind]++;
+	else
+		state->begins[kind]++;
+	return;
+due:
+	if (!state->stack_tokens)
+		goto begin;
+	goto not_plain;
+ask:
+	task = bpf_get_current_task();
+	goto start;
+no_cast:
+	TOLD_APART;
+	task = bpf_get_current_task();
+	goto start;
+not_at_home:
+	/* If the table has no place for it: BPF's own lock is one spinlock of many then. */
+	if (flags & SPIN_SLOW_PATH || !is_shut_out(row, row_key(lock, KIND_RQSPINLOCK)))
+		goto not_plain;
+	start_plain(state, lock, kind, other_row(state, kind), SPIN_OTHER_ROW, current_address(state))->begin_ns = now;
+	goto seen;
+uncommon:
+	if (!wanted(ctx, state, lock, kind, !(flags & SPIN_SLOW_PATH)))
+		goto filtered_out;
+	if (is_plain(state, kind))
+		goto plain;
+not_plain:
+	if (!(flags & SPIN_SLOW_PATH)) {
+		begin_spinning_wait(ctx, state, lock, kind);
+		goto seen;
+	}
+	if (!kind_recorded(kind))
+		goto filtered_out;
+	add_waiter(lock, 1);
+	begin_spinning(ctx, state, lock, kind, SPIN_SLOW_PATH);
+	goto seen;
+filtered_out:
+	count(state, COUNT_FILTERED, 1);
+	goto seen;
 }
 
 static __always_inline void begin_that_sleeps(void *ctx, __u64 lock, __u32 kind)
@@ -111,14 +188,28 @@ static __always_inline void begin_that_sleeps(void *ctx, __u64 lock, __u32 kind)
 	/* A waiter that sleeps may be preempted here, unlike one that spins. */
 	stay_at_tracepoint();
 	state = state_of(bpf_get_smp_processor_id());
-	if (state) {
-		if (unlikely(!wanted(ctx, state, lock, kind, false)))
-			count(state, COUNT_FILTERED, 1);
-		else if (unlikely(!is_plain(state, kind) || !begin_plain_sleeping(state, lock, kind)))
-			begin_sleeping(ctx, state, lock, kind, false);
-		state->begins[kind]++;
-	}
+	if (!state)
+		goto leave;
+	if (~state->begin_kinds & plain_bits(kind))
+		goto uncommon;
+plain:
+	if (!begin_plain_sleeping(state, lock, kind))
+		goto not_plain;
+seen:
+	state->begins[kind]++;
+leave:
 	leave_tracepoint();
+	return;
+uncommon:
+	if (!wanted(ctx, state, lock, kind, false)) {
+		count(state, COUNT_FILTERED, 1);
+		goto seen;
+	}
+	if (is_plain(state, kind))
+		goto plain;
+not_plain:
+	begin_sleeping(ctx, state, lock, kind, false);
+	goto seen;
 }
 
 static __always_inline void begin_wait(void *ctx, __u64 lock, __u32 kind)
@@ -128,21 +219,27 @@ static __always_inline void begin_wait(void *ctx, __u64 lock, __u32 kind)
 	/* Else the compiler leaves out a mask that the verifier wants to see. */
 	barrier_var(kind);
 	if (spins)
-		begin_that_spins(ctx, lock, kind);
+		begin_that_spins(ctx, lock, kind, 0);
 	else
 		begin_that_sleeps(ctx, lock, kind);
 }
 
 /* What is not plain, or has lost its begin. */
-static __noinline int end_any_wait(void *ctx, struct cpu_state *state, __u64 lock, __s32 result, __u64 now)
+static __noinline int end_any_wait(__u64 *ctx, struct cpu_state *state)
 {
+	__s32 result;
+	__u64 lock;
+
 	if (!ctx || !state)
 		return 0;
-	if (state->spin_depth && end_spinning(ctx, state, lock, result, now))
+	lock = ctx[0];
+	result = ctx[1];
+	state->ends++;
+	if (state->spin_depth && end_spinning(ctx, state, lock, result))
 		return 0;
 	stay_at_tracepoint();
 	state = state_of(bpf_get_smp_processor_id());
-	if (state && !end_sleeping(ctx, state, lock, result, now)) {
+	if (state && !end_sleeping(ctx, state, lock, result)) {
 		state->counters[COUNT_UNMATCHED]++;
 		/* Of a CPU whose waits are all filtered out nothing else does. */
 		if (!state->current_word)
@@ -153,60 +250,58 @@ static __noinline int end_any_wait(void *ctx, struct cpu_state *state, __u64 loc
 }
 
 /*
- * A call of a function costs a wait some 12 ns where returns are guarded: the ends of common waits call none.  The
- * program's own stack stays below 64 bytes: from there on the kernel gives a function one of its own (6.13), in lines
- * that nothing else keeps warm.
+ * ctx: the lock, and the result.  A call of a function costs a wait some 12 ns where returns are guarded: the ends of
+ * common waits call none.  The program's own stack stays below 64 bytes: from there on the kernel gives a function one
+ * of its own (6.13), in lines that nothing else keeps warm.
  */
-static __always_inline void end_wait(void *ctx, __u64 lock, __s32 result)
+static __always_inline void end_wait(__u64 *ctx)
 {
 	struct cpu_state *state = state_of(bpf_get_smp_processor_id());
-	__u64 now = 0;
 
 	if (!state)
 		return;
+	if ((__s32)ctx[1])
+		goto uncommon;
+	if (state->spin_depth != 1)
+		goto not_spinning;
+	if (state->spin[0].lock != ctx[0])
+		goto uncommon;
+	if (!end_plain(ctx, state, 0))
+		goto not_plain;
+seen:
+	/* Behind the clock, as in begin_that_spins(). */
 	state->ends++;
-	if (unlikely(result)) {
-		end_any_wait(ctx, state, lock, result, 0);
-		return;
+	return;
+not_plain:
+	/* Inside a slow path, whose probe reads the clock later. */
+	if (state->spin[0].flags & SPIN_SLOW_PATH)
+		goto seen;
+	goto uncommon;
+not_spinning:
+	if (state->spin_depth)
+		goto uncommon;
+	stay_at_tracepoint();
+	if (tracepoints_preemptible()) {
+		state = state_of(bpf_get_smp_processor_id());
+		if (!state)
+			goto leave;
 	}
-	if (likely(state->spin_depth == 1 && state->spin[0].lock == lock)) {
-		/* Inside a slow path, whose probe reads the clock later. */
-		if (unlikely(state->spin[0].flags & SPIN_SLOW_PATH))
-			return;
-		if (likely(end_plain(ctx, state, lock, 0, &now)))
-			return;
-	} else if (!state->spin_depth) {
-		stay_at_tracepoint();
-		if (tracepoints_preemptible())
-			state = state_of(bpf_get_smp_processor_id());
-		if (likely(!state || end_plain_sleeping(state, lock, &now))) {
-			/* Else the compiler leaves once for both, and keeps which it is. */
-			barrier();
-			leave_tracepoint();
-			return;
-		}
-		leave_tracepoint();
-	}
-	end_any_wait(ctx, state, lock, 0, now);
+	if (!end_plain_sleeping(state, ctx[0]))
+		goto not_plain_sleeping;
+	state->ends++;
+leave:
+	leave_tracepoint();
+	return;
+not_plain_sleeping:
+	leave_tracepoint();
+uncommon:
+	end_any_wait(ctx, state);
 }
 
 /* Entry of a function that spins for a lock from its first to its last instruction. */
 static __always_inline void enter_slow_path(void *ctx, __u64 lock, __u32 kind)
 {
-	struct cpu_state *state = state_of(bpf_get_smp_processor_id());
-
-	kind &= KIND_COUNT - 1;
-	if (!state)
-		return;
-	if (unlikely(!wanted(ctx, state, lock, kind, false) ||
-		     (!(state->begin_kinds & BEGIN_PLAIN) && !kind_recorded(kind)))) {
-		count(state, COUNT_FILTERED, 1);
-	} else if (unlikely(state->spin_depth || !is_plain(state, kind) ||
-			    !begin_plain(state, lock, kind, SPIN_SLOW_PATH))) {
-		add_waiter(lock, 1);
-		begin_spinning(ctx, state, lock, kind, SPIN_SLOW_PATH);
-	}
-	state->slow_paths[kind]++;
+	begin_that_spins(ctx, lock, kind, SPIN_SLOW_PATH);
 }
 
 /* The lock that this CPU waits for in a slow path: a return probe sees no arguments. */
@@ -229,16 +324,14 @@ static __noinline __u64 slow_path_lock(struct cpu_state *state)
 static __always_inline void leave_slow_path(void *ctx, __u64 lock)
 {
 	struct cpu_state *state = state_of(bpf_get_smp_processor_id());
-	__u64 now = 0;
 
 	if (!state)
 		return;
 	if (!lock)
 		lock = slow_path_lock(state);
-	if (likely(state->spin_depth == 1 && state->spin[0].lock == lock &&
-		   end_plain(ctx, state, lock, SPIN_SLOW_PATH, &now)))
+	if (likely(state->spin_depth == 1 && state->spin[0].lock == lock && end_plain(ctx, state, SPIN_SLOW_PATH)))
 		return;
-	if (end_slow_path(ctx, state, lock, now))
+	if (end_slow_path(ctx, state, lock))
 		add_waiter(lock, -1);
 	else
 		count(state, COUNT_UNMATCHED, 1);
@@ -271,7 +364,7 @@ static __always_inline void leave_sleeping_path(void *ctx, __u64 lock, __s32 res
 	stay_on_cpu();
 	state = state_of(bpf_get_smp_processor_id());
 	if (state)
-		end_sleeping(ctx, state, lock, result, 0);
+		end_sleeping(ctx, state, lock, result);
 	leave_cpu();
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * path_bench [--counts] [ROUNDS]: what the programs of a wait cost, path by path.
+ * path_bench [--counts] [ROUNDS [NAME]]: what the programs of a wait cost, path by path.  NAME: of the paths whose names
+ * have it in them alone.
  *
  * The product's own begin and end, loaded as raw tracepoints and run one at a
  * time by BPF_PROG_TEST_RUN on one CPU; the kernel times each run (BPF statistics).
@@ -371,8 +372,40 @@ static void count_calls(const struct bpf_insn *insns, int count, int *helpers, i
 	}
 }
 
+/* What runs from the first instruction on if no condition jumps: the way of a common wait that spins. */
+struct straight {
+	int insns;
+	int jumps;
+	int helpers;
+	int functions;
+};
+
+static struct straight walk_straight(const struct bpf_insn *insns, int count)
+{
+	struct straight way = {};
+
+	for (int i = 0; i < count && way.insns < count; i++) {
+		const struct bpf_insn *insn = &insns[i];
+
+		way.insns++;
+		if (insn->code == (BPF_JMP | BPF_EXIT))
+			break;
+		if (insn->code == (BPF_JMP | BPF_CALL)) {
+			*(insn->src_reg == BPF_PSEUDO_CALL ? &way.functions : &way.helpers) += 1;
+		} else if (insn->code == (BPF_JMP | BPF_JA)) {
+			i += insn->off;
+			way.jumps++;
+		} else if (insn->code == (BPF_LD | BPF_IMM | BPF_DW)) {
+			i++; /* one instruction in two places */
+		}
+	}
+	return way;
+}
+
 static void print_code(const struct bpf_program *program, bool last)
 {
+	struct straight way;
+
 	static struct bpf_insn insns[16384];
 	__u32 lengths[FUNCTIONS] = {};
 	struct bpf_prog_info info = {};
@@ -391,10 +424,13 @@ static void print_code(const struct bpf_program *program, bool last)
 	if (bpf_obj_get_info_by_fd(bpf_program__fd(program), &info, &size))
 		refuse("cannot read the code of a program", errno);
 	count_calls(insns, info.xlated_prog_len / sizeof(*insns), &helpers, &functions, &stack);
+	way = walk_straight(insns, info.xlated_prog_len / sizeof(*insns));
 	printf(" {\"program\": \"%s\", \"bytes\": %u, \"first_bytes\": %u, \"functions\": %u, \"helper_calls\": %d, "
-	       "\"own_calls\": %d, \"stack\": %d}%s\n",
+	       "\"own_calls\": %d, \"stack\": %d,\n  \"straight\": {\"insns\": %d, \"jumps\": %d, \"helper_calls\": "
+	       "%d, "
+	       "\"own_calls\": %d}}%s\n",
 	       bpf_program__name(program), info.jited_prog_len, lengths[0], info.nr_jited_func_lens, helpers, functions,
-	       stack, last ? "" : ",");
+	       stack, way.insns, way.jumps, way.helpers, way.functions, last ? "" : ",");
 }
 
 static void print_counts(void)
@@ -457,6 +493,7 @@ int main(int argc, char **argv)
 {
 	bool counts = argc > 1 && !strcmp(argv[1], "--counts");
 	int rounds = argc > 1 && !counts ? atoi(argv[1]) : 501, statistics;
+	const char *wanted = argc > 2 ? argv[2] : "";
 	double empty[2], clock[2];
 
 	if (rounds < 1 || rounds > NAMED_ROWS / 2)
@@ -480,13 +517,15 @@ int main(int argc, char **argv)
 		empty[cold] = middle_of_small(small_program(false), cold, rounds);
 		clock[cold] = middle_of_small(small_program(true), cold, rounds) - empty[cold];
 	}
-	print_counts();
+	if (!*wanted)
+		print_counts();
 	printf("%-36s %8s %6s %6s %9s %6s %6s\n", "ns, less an empty program", "begin", "end", "both", "cold begin",
 	       "end", "both");
 	printf("%-36s %8.0f %6s %6s %9.0f\n", "a clock read alone", clock[0], "", "", clock[1]);
 	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++)
-		measure(&cases[i], rounds, empty);
-	for (int cpus = 1; cpus <= get_nprocs(); cpus *= 2)
+		if (strstr(cases[i].name, wanted))
+			measure(&cases[i], rounds, empty);
+	for (int cpus = 1; cpus <= get_nprocs() && !*wanted; cpus *= 2)
 		for (size_t i = 0; i < sizeof(on_cpus) / sizeof(*on_cpus); i++)
 			measure_on_cpus(&on_cpus[i], cpus, 20 * rounds, empty);
 	close(statistics);

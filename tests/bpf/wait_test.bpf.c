@@ -33,7 +33,7 @@ int begin_mutex(__u64 *context)
 SEC("raw_tp")
 int run_end(__u64 *context)
 {
-	end_wait(context, context[0], context[1]);
+	end_wait(context);
 	return 0;
 }
 
