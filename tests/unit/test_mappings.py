@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Lines of /proc/PID/maps."""
 
-from lockline.base.mappings import Mapped, mappings
+from lockline.base.mappings import Mapped, code_in, mappings
 
 TEXT = """\
 7f0000001000-7f0000003000 rw-s 00002000 fe:01 77                         /srv/a b
@@ -17,3 +17,11 @@ def test_lines_are_read_and_a_cut_one_is_left_out() -> None:
         ),
         Mapped("7f0000003000-7f0000004000", 0x7F0000003000, 0x7F0000004000, "r-xp", 0, ("00:00", "0"), ""),
     ]
+
+
+def test_code_alone_is_found_without_the_rest() -> None:
+    assert (
+        code_in(TEXT)
+        == [(one.begin, one.end) for one in mappings(TEXT) if "x" in one.access]
+        == [(0x7F0000003000, 0x7F0000004000)]
+    )

@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The lines of /proc/PID/maps (proc(5))."""
 
+import re
 from collections.abc import Iterator
 
 from lockline.base.values import NamedTuple
+
+_CODE = re.compile(r"^([0-9a-f]+)-([0-9a-f]+) ..x", re.MULTILINE)
 
 
 class Mapped(NamedTuple):
@@ -28,3 +31,8 @@ def mappings(text: str) -> Iterator[Mapped]:
             yield Mapped(place, begin, end, access, int(offset, 16), (device, inode), "".join(words[5:]))
         except ValueError:
             continue
+
+
+def code_in(text: str) -> list[tuple[int, int]]:
+    """Begin and end of what a process may run.  A process may have many mappings, and little of it is code."""
+    return [(int(begin, 16), int(end, 16)) for begin, end in _CODE.findall(text)]

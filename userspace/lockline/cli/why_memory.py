@@ -5,7 +5,7 @@ import platform
 from bisect import bisect_right
 from collections.abc import Iterator
 
-from lockline.base.mappings import Mapped, mappings
+from lockline.base.mappings import Mapped, code_in, mappings
 from lockline.base.patience import Reader
 from lockline.investigation.spins import is_after_call
 
@@ -35,8 +35,8 @@ class Memory:
     def is_code(self, tgid: int, address: int) -> bool:
         """Whether a process may run what is at this address."""
         if tgid not in self._code:
-            code = [one for one in mappings(self._reader.maps(tgid)) if "x" in one.access]
-            self._code[tgid] = [one.begin for one in code], [one.end for one in code]
+            code = code_in(self._reader.maps(tgid))
+            self._code[tgid] = [begin for begin, _ in code], [end for _, end in code]
         begins, ends = self._code[tgid]
         at = bisect_right(begins, address) - 1
         return at >= 0 and address < ends[at]
