@@ -128,7 +128,7 @@ def test_a_host_may_have_taken_the_holders_cpu_away(
     assert ("CPUs of its own" in told.next[0]) == host
     seen = observe(report, "totals")
     assert seen.longest_ns == (0 if host else 17 * MS)
-    assert (seen.kernel_waiters == 0) == host
+    assert (seen.kernel_waiters == 0) == (seen.locks[0].waiters == 0) == host
 
 
 @pytest.mark.parametrize(

@@ -83,7 +83,29 @@ def _readers(report: Report, lock: LockWaits) -> tuple[tuple[Process, float], ..
     return tuple((process, waited / total) for process, waited in by_process.most_common(BLAMED)) if total else ()
 
 
-def _lock(report: Report, lock: LockWaits) -> WaitedLock:
+def _no_locks_doing(report: Report) -> tuple[OutlierWait, ...]:
+    """Waits that are the host's doing, and too few for a rule: they say nothing of the load."""
+    if any(found.rule == "holder-preempted" for found in report.findings):
+        return ()
+    return by_host(report)
+
+
+def _longest_ns(report: Report, but: Sequence[OutlierWait]) -> int:
+    """The longest wait but for these."""
+    if report.totals.max_ns not in {wait.wait_ns for wait in but}:
+        return report.totals.max_ns
+    return max((wait.wait_ns for wait in report.outliers if wait not in but), default=0)
+
+
+def _waited_ns(report: Report, but: Sequence[OutlierWait]) -> int:
+    """All waiting but for these."""
+    return max(0, report.totals.wait_ns - sum(wait.wait_ns for wait in but))
+
+
+def _lock(report: Report, lock: LockWaits, stolen: Sequence[OutlierWait]) -> WaitedLock:
+    """stolen: waits that do not count."""
+    of_lock = sum(wait.wait_ns for wait in stolen if (wait.lock, wait.kind) == (lock.name, lock.kind))
+    wait_ns, all_ns = max(0, lock.figures.wait_ns - of_lock), _waited_ns(report, stolen)
     caller = heaviest_caller(lock)
     process, part = _most_waiting(report, lock)
     return WaitedLock(
@@ -91,10 +113,10 @@ def _lock(report: Report, lock: LockWaits) -> WaitedLock:
         kind=lock.kind,
         spinning=is_spinning(lock.kind),
         waits=lock.figures.waits,
-        wait_ns=lock.figures.wait_ns,
+        wait_ns=wait_ns,
         max_ns=lock.figures.max_ns,
-        waiters=report.window.share(lock.figures.wait_ns) or 0.0,
-        part=lock.figures.wait_ns / report.totals.wait_ns if report.totals.wait_ns else 0.0,
+        waiters=report.window.share(wait_ns) or 0.0,
+        part=wait_ns / all_ns if all_ns else 0.0,
         caller="" if caller is None else caller[0],
         caller_part=0.0 if caller is None else caller[1],
         process=process,
@@ -221,23 +243,10 @@ def _lines(report: Report) -> tuple[LineSeen, ...]:
     return tuple(found)
 
 
-def _no_locks_doing(report: Report) -> tuple[OutlierWait, ...]:
-    """Waits that are the host's doing, and too few for a rule: they say nothing of the load."""
-    if any(found.rule == "holder-preempted" for found in report.findings):
-        return ()
-    return by_host(report)
-
-
-def _longest_ns(report: Report, but: Sequence[OutlierWait]) -> int:
-    """The longest wait but for these."""
-    if report.totals.max_ns not in {wait.wait_ns for wait in but}:
-        return report.totals.max_ns
-    return max((wait.wait_ns for wait in report.outliers if wait not in but), default=0)
-
-
 def observe(report: Report, probe: str, counters: Counters | None = None) -> Observation:
     """What the report of a step says; counters: what the kernel counted meanwhile."""
-    locks = sorted(report.locks, key=lambda lock: -lock.figures.wait_ns)[:LOCKS]
+    stolen = _no_locks_doing(report)
+    most = sorted(report.locks, key=lambda lock: -lock.figures.wait_ns)[:LOCKS]
     user_locks: list[UserLockSeen] = []
     unclear: list[UserLockSeen] = []
     if report.futexes is not None:
@@ -248,16 +257,14 @@ def observe(report: Report, probe: str, counters: Counters | None = None) -> Obs
         ]
     answer = make_answer(report)
     reads = report.clock_reads
-    stolen = _no_locks_doing(report)
-    waited_ns = max(0, report.totals.wait_ns - sum(wait.wait_ns for wait in stolen))
     return Observation(
         probe=probe,
         duration_ns=report.window.duration_ns,
         cpus=report.window.cpus or len(report.cpus) or 1,
-        kernel_waiters=report.window.share(waited_ns) or 0.0,
+        kernel_waiters=report.window.share(_waited_ns(report, stolen)) or 0.0,
         longest_ns=_longest_ns(report, stolen),
         waits=report.totals.waits,
-        locks=tuple(_lock(report, lock) for lock in locks),
+        locks=tuple(sorted((_lock(report, lock, stolen) for lock in most), key=lambda lock: -lock.wait_ns)),
         findings=report.findings,
         user_waiters=user_waiting(report),
         user_locks=tuple(user_locks),
@@ -265,7 +272,7 @@ def observe(report: Report, probe: str, counters: Counters | None = None) -> Obs
         goroutines=report.futexes.unseen if report.futexes is not None else (),
         hidden=report.futexes.hidden if report.futexes is not None else (),
         holdings=_holdings(report),
-        blamed=tuple(one for lock in locks if (one := _blamed(lock)) is not None),
+        blamed=tuple(one for lock in most if (one := _blamed(lock)) is not None),
         counters=counters or Counters(),
         unseen=(
             *(
