@@ -39,13 +39,13 @@ def record(build: Path, path: Path, *options: str) -> Path:
 
 def test_the_whole_path(live: Path, two_cpus: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     identity = secrets.token_hex(32)
-    # Where there is v1, a task's control group is that of its memory.
+    # Where v2 has groups, a task's group is that of v2, also beside v1: this one sees to it, whatever others make.
     mounts = cgroup_mounts("memory")
     if not mounts:
         pytest.skip("no cgroup hierarchy is mounted")
     monkeypatch.setattr(gather, "LEAST", len(OPTIONS))
     with ExitStack() as stack:
-        home = stack.enter_context(cgroup(mounts.get("v1") or mounts["v2"], f"docker-{identity}.scope"))
+        home = stack.enter_context(cgroup(mounts.get("v2") or mounts["v1"], f"docker-{identity}.scope"))
         # Its waits are long, and each is recorded: of a holder that sleeps, in a container.
         held = stack.enter_context(Workload(live, "uffd_mutex"))
         (home / f"docker-{identity}.scope" / "cgroup.procs").write_text(str(held.pid))
