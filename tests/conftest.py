@@ -27,6 +27,8 @@ TESTS = Path(__file__).resolve().parent
 KERNEL_FOLDERS = ("vm", "cross")
 # Those with tests that attach BPF programs.
 LIVE_FOLDERS = ("live", "names")
+# None of their tests is pure.
+UNPURE_FOLDERS = (*KERNEL_FOLDERS, "page", "spark", "live")
 # They load BPF programs and run them by BPF_PROG_TEST_RUN: nothing is attached, so others may run beside them.
 UNATTACHED_FOLDER = "bpf"
 # Files of live tests that may run beside others, with less priority (scripts/run-tests).  They compare no times, which
@@ -74,6 +76,12 @@ def pytest_collection_finish() -> None:
     """From here on garbage is looked for, among what the tests make alone."""
     gc.freeze()
     gc.enable()
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Of the pure tests alone: to load the others takes each process a second, the clients of Spark most of it."""
+    top = collection_path.parent == TESTS and collection_path.name in UNPURE_FOLDERS
+    return True if top and config.option.markexpr == "pure" else None
 
 
 def tier(item: pytest.Item) -> str:

@@ -7,7 +7,7 @@ The samples and the truth of a Description come from the same list of accesses.
 import itertools
 import random
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from operator import attrgetter
@@ -241,8 +241,8 @@ class Description:
                 found = mapping
         return found
 
-    def truth(self, repeats: int = 1) -> Truth:
-        """What perf c2c must count in this file."""
+    def truth(self, repeats: int = 1, lines: Collection[int] | None = None) -> Truth:
+        """What perf c2c must count in this file, or of the lines at these addresses alone."""
         truth = Truth()
         mappings = self.complete().mappings
         cache: dict[tuple[bool, int, int, bool], Mapping | None] = {}
@@ -256,6 +256,8 @@ class Description:
             return cache[key]
 
         for index, access in enumerate(self._ordered()):
+            if lines is not None and access.address & -LINE not in lines:
+                continue
             data = mapping_of(access, access.address)
             names: tuple[str, ...] = ("nr_entries", *access.kind.counts)
             if not access.address and "noparse" not in names:
