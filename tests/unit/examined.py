@@ -438,7 +438,7 @@ CASES: dict[str, Case] = {
         64,
     ),
     "long holder": Case(
-        long_holder, "long-hold", ("tasklist_lock", "release_task() holds", "do look at what release_task() does")
+        long_holder, "long-hold", ("tasklist_lock", "release_task() holds", "reaper (1002)", "do fewer short processes")
     ),
     "ptrace on PREEMPT_RT": Case(
         rt_ptrace,
@@ -479,7 +479,9 @@ CASES: dict[str, Case] = {
         ("Programs wait mostly for locks of their own", "cache_lock", "server", "refresher", "--user-stacks -p 70"),
     ),
     "starved writers": Case(
-        starved_writers, "writer-starved", ("Writers of inode.i_rwsem", "appender", "do shorten what the readers do")
+        starved_writers,
+        "writer-starved",
+        ("Writers of inode.i_rwsem", "appender", "do write one file and read another"),
     ),
     "starved readers": Case(
         starved_readers,
@@ -498,7 +500,11 @@ CASES: dict[str, Case] = {
     "interrupts off": Case(
         interrupts_off,
         "interrupts-off",
-        ("CPU 1 spun for timer_bases.lock with interrupts off", "kworker/1:2", "do find who held it"),
+        (
+            "CPU 1 spun for timer_bases.lock with interrupts off",
+            "kworker/1:2",
+            "do `lockline record --episodes -d 30` shows who",
+        ),
     ),
 }
 
@@ -530,7 +536,7 @@ CASES |= {
             "cgroup_rmdir() holds",
             "systemd (1002) causes 100.0% of that",
             "runc",
-            "do look at what cgroup_rmdir()",
+            "do keep cgroups instead of making them",
         ),
         8,
     ),
@@ -589,7 +595,9 @@ CASES |= {
         ("file.f_pos_lock", "comes from __x64_sys_getdents64()", "do an open file of its own for each thread"),
     ),
     "unmounts": Case(
-        unmounts, "hot-lock", ("rcu_state.exp_mutex", "sandbox (1001)", "do fewer mounts, network devices")
+        unmounts,
+        "hot-lock",
+        ("It guards expedited grace periods", "sandbox (1001)", "do fewer mounts, network devices"),
     ),
     "accounting": Case(
         accounting, "convoy", ("bsd_acct_struct.lock", "acct_process()", "do switch process accounting off")

@@ -29,6 +29,7 @@ CONFIDENCE = {"high": 1.0, "medium": 0.6, "low": 0.3}
 # Rules that say that a lock is busy, not why: of a known lock the atlas says what helps.
 LONG_WAITS = "long-waits"
 OVERUSED = ("convoy", "hot-lock", LONG_WAITS)
+LONG_HOLD = "long-hold"
 # And those that say which side makes the other wait, and in which function.
 STARVED = ("readers-starved", "writer-starved")
 # All rules that say less than one that names a cause of the same waits.

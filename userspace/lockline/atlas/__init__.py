@@ -43,6 +43,10 @@ class KnownLock:
         """Whether what helps is for waits in one of these functions, or for any."""
         return not self.where or any(part in name for name in functions for part in self.where)
 
+    def where_in(self, functions: Iterable[str]) -> bool:
+        """Whether something that helps is for these functions, and not for any."""
+        return bool(self.where) and self.speaks_of(functions)
+
     def helps_in(self, functions: Iterable[str], instance: str = "") -> tuple[str, ...]:
         """What helps, what is for waits in these functions first; before that, what is for the lock's file system."""
         system = instance.rpartition(" ")[2]

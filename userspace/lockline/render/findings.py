@@ -254,7 +254,9 @@ REMEDIES: Mapping[str, str] = {
     "do-less-with-it-held": "do less with the lock held, and split it: one for each part of the data",
     "even-work": "split the work evenly, or into small parts that whoever is free takes (OpenMP: schedule(dynamic))",
     "fewer-futex-waiters": "spin in user space before the system call, or have fewer threads wait on one futex",
-    "find-holder": "find who held it meanwhile: that CPU could not even serve its timer",
+    "find-holder": (
+        "`lockline record --episodes -d 30` shows who holds it meanwhile: no interrupt is served on the waiting CPU"
+    ),
     "find-who-stops-cpus": (
         "look whether the host takes CPUs away (column st of `vmstat 1`) or firmware stops them (`turbostat --show"
         " SMI`), before you look for a holder"

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from datetime import datetime, timezone
 
 from lockline.analysis.answer import (
+    LONG_HOLD,
     LONG_WAITS,
     NEGLIGIBLE_SHARE,
     NEGLIGIBLE_USER_SHARE,
@@ -29,11 +30,11 @@ from lockline.analysis.answer import (
     waiting_for,
     whole_locks,
 )
-from lockline.analysis.findings import Finding, Lock
+from lockline.analysis.findings import Finding, Function, Lock
 from lockline.analysis.futex_waits import BARRIER
 from lockline.analysis.model import LockWaits, Report
 from lockline.analysis.series import Slice
-from lockline.atlas import atlas
+from lockline.atlas import KnownLock, atlas
 from lockline.base.numbers import count, duration, percent
 from lockline.base.text import Column, Style, clean, cut, table, width
 from lockline.render.findings import functions_of, worded
@@ -163,10 +164,10 @@ def answer_words(report: Report, answer: Answer, style: Style) -> str:
     return "".join(_answer_parts(report, answer, style))
 
 
-def _answer_parts(report: Report, answer: Answer, style: Style) -> list[str]:
-    """The answer, and what may be left out of it, the last first."""
+def _answer_parts(report: Report, answer: Answer, style: Style, guards: str = "") -> list[str]:
+    """The answer, and what may be left out of it, the last first.  guards: a sentence on what the lock protects."""
     chosen = report.window.wait_filter
-    words = _answer_words(report, answer, style) + _unclear_words(answer) + _barrier_words(report, answer)
+    words = _answer_words(report, answer, style, guards) + _unclear_words(answer) + _barrier_words(report, answer)
     parts = [f"Only of the waits that {clean(chosen, style)} chose: {words}" if chosen else words]
     if answer.kind != "other locks":
         for number, part in enumerate(other_locks_words(report, style)):
@@ -176,14 +177,26 @@ def _answer_parts(report: Report, answer: Answer, style: Style) -> list[str]:
 
 def _answer(report: Report, answer: Answer, style: Style, columns: int) -> list[str]:
     """The answer's lines; whole sentences are left out where there is no room."""
-    parts = _answer_parts(report, answer, style)
+    guards = _guards(answer)
+    parts = _answer_parts(report, answer, style, guards)
     alone = answer.kind in ("negligible", "other locks") or (report.window.share(_all_waiting(report)) or 0.0) < SMALL
     most = _LONE_ANSWER_LINES if alone else _ANSWER_LINES
+    if guards:
+        lines = filled("ANSWER  ", "".join(parts), columns)
+        if len(lines) <= most:
+            return lines
+        parts = _answer_parts(report, answer, style)
     for kept in range(len(parts), 0, -1):
         lines = filled("ANSWER  ", "".join(parts[:kept]), columns)
         if len(lines) <= most:
             return lines
     return filled("ANSWER  ", parts[0], columns, most)
+
+
+def _guards(answer: Answer) -> str:
+    """What the lock is there for, in plain words, if it is one lock that the atlas knows."""
+    known = atlas().find(answer.locks[0].name) if answer.kind == "one lock" and answer.locks else None
+    return f"It guards {known.title}." if known is not None else ""
 
 
 def _unclear_words(answer: Answer) -> str:
@@ -259,7 +272,7 @@ def _few_user(report: Report, answer: Answer) -> str:
     )
 
 
-def _answer_words(report: Report, answer: Answer, style: Style) -> str:
+def _answer_words(report: Report, answer: Answer, style: Style, guards: str = "") -> str:
     totals, cpus = report.totals, report.window.cpus
     cost = cost_words(answer.cost, cpus)
     if answer.kind == "standstill":
@@ -313,6 +326,7 @@ def _answer_words(report: Report, answer: Answer, style: Style) -> str:
             if names
             else f"Many locks share the waiting: none of {len(report.locks):,} has a tenth of it."
         )
+    what += f" {guards}" if guards and answer.kind == "one lock" else ""
     worth = "" if waiting >= NEGLIGIBLE_SHARE else "Single waits are long, though."
     hint = (futex_words(report, style) + cpu_words(report)).strip() if waiting < SMALL_EFFECT else ""
     besides = ""
@@ -393,13 +407,23 @@ def _finding(
     use = isinstance(finding.subject, Lock) and finding.rule in (*OVERUSED, *STARVED) and finding.confidence != "low"
     use = use and not _held_by_others(finding, report)
     known = atlas().find(finding.subject.name) if use and isinstance(finding.subject, Lock) else None
+    # Nobody but a kernel's developer can shorten a function of it; who calls it may do so less often.
+    if isinstance(finding.subject, Function) and (held := _held_lock(finding)) is not None:
+        known = held if held.where_in([finding.subject.name]) else None
     # Where the other side's function is none that the atlas speaks of, it does not know that side.
     if known is not None and finding.rule in STARVED and not known.speaks_of(functions_of(finding.evidence)):
         known = None
-    advice = known.helps_in(functions_of(finding.evidence), _instance(finding, report)) if known is not None else ()
+    functions = functions_of((finding.claim, *finding.evidence))
+    advice = known.helps_in(functions, _instance(finding, report)) if known is not None else ()
     todo = (advice or words.next)[:1]
     lines += [line for step in todo if steps > 0 for line in filled(_DO, clean(step, style), columns, steps)]
     return lines
+
+
+def _held_lock(finding: Finding) -> KnownLock | None:
+    """The lock that a function holds for long, if the atlas knows it."""
+    lock = next((value for _, value in finding.claim.values if isinstance(value, Lock)), None)
+    return atlas().find(lock.name) if lock is not None and finding.rule == LONG_HOLD else None
 
 
 def _instance(finding: Finding, report: Report) -> str:

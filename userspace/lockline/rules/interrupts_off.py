@@ -72,7 +72,7 @@ def _is_off(wait: OutlierWait) -> bool:
     return is_spinning(wait.kind) and any(frame.symbol in _takes(wait) for frame in wait.stack)
 
 
-def _of_cpu(waits: list[OutlierWait], stalled: int, taken: float | None) -> Finding:
+def _of_cpu(waits: list[OutlierWait], stalled: int, taken: float | None, looked: bool) -> Finding:
     """Of one CPU and one lock; the longest wait tells the story.
 
     stalled: how many locks stall, if it is all of them.  taken: the part of the CPUs' time that the host took away, if
@@ -104,15 +104,17 @@ def _of_cpu(waits: list[OutlierWait], stalled: int, taken: float | None) -> Find
             *((fact("many-locks-stall", locks=Measure(stalled, "locks"), limit=ns(LONG_WAIT_NS)),) if stalled else ()),
             *((fact("stolen", part=part(taken, "the time of all CPUs")),) if taken is not None else ()),
         ),
-        remedies=(_remedy(cpu, stalled, taken),),
+        remedies=(_remedy(cpu, stalled, taken, looked),),
         impact=Impact(sum(wait.wait_ns for wait in waits)),
     )
 
 
-def _remedy(cpu: Cpu, stalled: int, taken: float | None) -> Remedy:
+def _remedy(cpu: Cpu, stalled: int, taken: float | None, looked: bool) -> Remedy:
     if taken is not None:
         return remedy("own-cpus-for-guest")
-    return remedy("find-who-stops-cpus") if stalled else remedy("find-holder", cpu=cpu)
+    if stalled:
+        return remedy("find-who-stops-cpus")
+    return remedy("see-episode") if looked else remedy("find-holder", cpu=cpu)
 
 
 def _waits(report: Report) -> list[Finding]:
@@ -123,7 +125,7 @@ def _waits(report: Report) -> list[Finding]:
     stalled = _stalled_locks(report)
     taken = steal(report) if by_host(report) else None
     found = [
-        _of_cpu(some, stalled, taken)
+        _of_cpu(some, stalled, taken, bool(report.episodes))
         for some in waits.values()
         if _matters(report, max(wait.wait_ns for wait in some), sum(wait.wait_ns for wait in some))
     ]
