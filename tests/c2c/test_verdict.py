@@ -367,6 +367,22 @@ def test_what_could_not_be_read_makes_less_sure() -> None:
     assert len(unsure.doubts) == len(sure.doubts) + 1
 
 
+@pytest.mark.parametrize(("loads", "doubt"), [(None, "is not told"), (0, "")])
+def test_a_doubt_about_loads_that_are_not_shown_counts_none_where_none_is_told(loads: int | None, doubt: str) -> None:
+    accesses = tuple(
+        Access(
+            offset, CODE._replace(symbol=f"f{offset}"), 0, Counts(600, loads, stores, None, hitm), 1 << offset, 1, ""
+        )
+        for offset, hitm, stores in ((0, 200, 300), (8, 200, 300))
+    )
+    line = Line(LINE, 64, "user", 1, "", "", 0, "", 0, add_counts(a.counts for a in accesses), accesses)
+    judged = judge(line, *divide(line, types(), "", None, ()), Coverage(1200, 0.0, True, True, ()))
+    assert judged.verdict == "false sharing"
+    told = [one for one in judged.doubts if "loads" in one and "not shown" in one]
+    assert bool(told) == bool(doubt)
+    assert all(doubt in one and "0 of 0" not in one for one in told)
+
+
 def test_a_report_reads_the_figures_that_it_shows() -> None:
     assert Counts._fields[:-1] == FIGURES
 

@@ -112,9 +112,10 @@ def open_c2c_report(
         problems=tables.problems,
         notes=tuple(told),
     )
-    named = list(read_names(recording, wanted))
-    kernel = _types([line for line in named if line.space != "user"], locks, read_types)
-    programs = _programs(named[:INFERRED_LINES], read_program)
+    kernels = [line for line in wanted if line.row.space != "user"] if read_types is not None else []
+    kernel = _types(list(read_names(recording, kernels)), locks, read_types)
+    users = [line for line in wanted[:INFERRED_LINES] if line.row.space == "user"] if read_program is not None else []
+    programs = _programs(list(read_names(recording, users)), read_program)
 
     def make(source: Recording, numbers: Sequence[int]) -> Iterator[LineReport]:
         lines = read_lines(source, [wanted[number] for number in numbers])

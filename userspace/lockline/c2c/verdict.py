@@ -599,13 +599,15 @@ def _read_unseen(case: _Case) -> str:
 
     perf lists no row of an offset and an instruction that has neither HITM nor stores.
     """
-    unseen = sum(access.counts.loads or 0 for access in case.line.accesses if access.offset < 0)
-    if unseen < BESIDE * case.loads or case.line.shares:
+    if case.line.shares:
         return ""
-    return (
-        f"{unseen:,} of {case.loads:,} loads are at bytes that are not shown: who pays may read there what others "
-        "write; `perf script -F tid,addr,ip,sym` shows them"
-    )
+    may = "who pays may read there what others write; `perf script -F tid,addr,ip,sym` shows them"
+    if case.line.counts.loads is None:
+        return f"whether there are loads at bytes that are not shown is not told: {may}"
+    unseen = sum(access.counts.loads or 0 for access in case.line.accesses if access.offset < 0)
+    if not unseen or unseen < BESIDE * case.loads:
+        return ""
+    return f"{unseen:,} of {case.loads:,} loads are at bytes that are not shown: {may}"
 
 
 def _shared(case: _Case) -> Judgement | None:
