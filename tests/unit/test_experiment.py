@@ -269,11 +269,12 @@ def bursts_of(ratio: float, number: int, seed: int, length: int = 4) -> list[Pai
     return pairs
 
 
-def test_an_effect_that_comes_and_goes_makes_the_interval_wide() -> None:
+@pytest.mark.parametrize(("number", "length"), [(32, 4), (12, 2)])
+def test_an_effect_that_comes_and_goes_makes_the_interval_wide(number: int, length: int) -> None:
     """Neighbours that are alike are no evidence of their own."""
     held = narrow = 0
     for seed in range(40):
-        pairs = bursts_of(1.5, 32, seed)
+        pairs = bursts_of(1.5, number, seed, length)
         test = judge(pairs, 13.0).test
         assert test is not None
         held += test.low <= 1.5 <= test.high

@@ -672,3 +672,11 @@ def test_a_file_that_cannot_be_written_is_refused_before_the_steps(tmp_path: Pat
     command._check_output(str(tmp_path / "why.data"))
     with pytest.raises(LocklineError, match="cannot be written"):
         command._check_output(str(tmp_path / "none" / "why.data"))
+
+
+def test_watching_pays_no_recording() -> None:
+    """It took 41 to 43 ms of 97 that were foretold, and was not started with 73 left: its own budget holds it."""
+    first = probes.Known(57e6 / 2, 0.0, Counters(), cpus=2, totals_ns=57e6)
+    price = probes.price_of(probes.WATCH, first, 2.0)
+    assert 43 * MS <= price <= 73 * MS
+    assert probes.seconds_for(probes.WATCH, first, price) == pytest.approx(2.0)

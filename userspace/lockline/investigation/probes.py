@@ -112,6 +112,8 @@ def price_of(name: str, known: Known, seconds: float) -> float:
     rate = PROBES[name].price(known)
     if name in LOOKS:
         return rate * seconds
+    if name == WATCH:
+        return NAMES_NS + rate * seconds
     return max(rate * seconds, known.totals_ns + (rate - known.totals_ns_per_s) * seconds)
 
 
@@ -120,6 +122,8 @@ def seconds_for(name: str, known: Known, price_ns: float) -> float:
     rate = PROBES[name].price(known)
     if rate <= 0:
         return 0.0
+    if name == WATCH:
+        return (price_ns - NAMES_NS) / rate
     if name in LOOKS or rate <= known.totals_ns_per_s:
         return price_ns / rate
     return min(price_ns / rate, (price_ns - known.totals_ns) / (rate - known.totals_ns_per_s))
@@ -160,7 +164,8 @@ def _totals(known: Known) -> float:
 
 
 def _watch(known: Known) -> float:
-    return known.totals_ns_per_s + WATCH_PART * known.cpus * 1e9
+    # Its own budget holds all that it does but for its end.
+    return WATCH_PART * known.cpus * 1e9
 
 
 def _hitm(known: Known) -> float:
