@@ -597,7 +597,7 @@ CASES |= {
     "unmounts": Case(
         unmounts,
         "hot-lock",
-        ("It guards expedited grace periods", "sandbox (1001)", "do fewer mounts, network devices"),
+        ("It guards waits for all CPUs at once (RCU", "sandbox (1001)", "do fewer mounts, network devices"),
     ),
     "accounting": Case(
         accounting, "convoy", ("bsd_acct_struct.lock", "acct_process()", "do switch process accounting off")
