@@ -591,7 +591,7 @@ def test_a_recording_leaves_something_for_the_looks() -> None:
     first = known_of(observation("totals"), plan=plan, paid_ms=60)
     assert most_cost_ns(first, probes.EPISODES) == most_cost_ns(first) - round(0.8 * 60 * MS)
     # Names are asked for behind the end.
-    assert most_cost_ns(first, probes.FUTEX) == most_cost_ns(first) - round(0.8 * probes.NAMES_NS)
+    assert most_cost_ns(first, probes.FUTEX) == most_cost_ns(first) - round(0.8 * probes.FUTEX_END_NS)
     # However little is left, a step that is begun sees something.
     assert most_cost_ns(known_of(observation("totals"), plan=plan, paid_ms=399)) == LEAST_COST_NS
 

@@ -50,7 +50,7 @@ _USELESS = {probes.SELF_CHECK: probes.CHECK_SECONDS}
 # though it may be short, if so many times the first one's cost is left.
 _ENDS_ITSELF = (probes.FUTEX,)
 _WORTH_TRYING = 0.5
-_LEAST_LEFT_NS = LEAST_COST_NS + probes.NAMES_NS
+_LEAST_LEFT_NS = LEAST_COST_NS + probes.FUTEX_END_NS
 # The first step's price is not known: of an idle kernel it is next to nothing.
 _FIRST = probes.Known(0.0, 0.0, Counters())
 
@@ -164,7 +164,7 @@ def most_cost_ns(known: Investigation, name: str = "") -> int:
     # Behind its end names are looked up, stacks unwound.
     options = probes.PROBES[name].options if name else ()
     end = _known(known).totals_ns if "--episodes" in options else 0.0
-    end += probes.NAMES_NS if "--futex" in options else 0.0
+    end += probes.FUTEX_END_NS if "--futex" in options else 0.0
     return max(LEAST_COST_NS, round(0.8 * (max(left - looks, left / 2) - end)))
 
 

@@ -16,6 +16,8 @@ SYSCALLS_PER_SWITCH = 10
 # Names of functions of programs are asked for behind the looks, or behind a recording: a program of ours loads their
 # symbols.
 NAMES_NS = 25_000_000
+# To end a recording with locks of programs, names among it: 15 to 38 ms.
+FUTEX_END_NS = 40_000_000
 # Of a look at one thread in /proc, three files.
 LOOK_NS = 30_000
 LOOKS_PER_S = 20
