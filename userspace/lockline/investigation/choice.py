@@ -40,6 +40,8 @@ RIVAL = 0.25
 SHORTEST_S = 1.0
 # A recording that costs less says nothing.
 LEAST_COST_NS = 20_000_000
+# Of the budget: where the first step costs more, as with hundreds of thousands of waits a second, it has seen enough.
+_FOR_FIRST = 0.5
 # What the first step costs on an idle machine, its end included: without so much nothing is looked at.
 LEAST_BUDGET_NS = 30_000_000
 # A step with locks of programs: an owner is looked at each second, and counts as one that holds from 3 s on.
@@ -165,7 +167,10 @@ def most_cost_ns(known: Investigation, name: str = "") -> int:
     options = probes.PROBES[name].options if name else ()
     end = _known(known).totals_ns if "--episodes" in options else 0.0
     end += probes.FUTEX_END_NS if "--futex" in options else 0.0
-    return max(LEAST_COST_NS, round(0.8 * (max(left - looks, left / 2) - end)))
+    most = max(left - looks, left / 2) - end
+    if not known.observations:
+        most = min(most, _FOR_FIRST * left)
+    return max(LEAST_COST_NS, round(0.8 * most))
 
 
 def _why(name: str, known: Investigation) -> Fact:
