@@ -432,32 +432,43 @@ static inline __u64 above(__u64 v, __u64 limit)
 	return difference >> 63;
 }
 
-static inline __u32 histogram_bucket(__u64 ns)
-{
-	__u64 v = ns >> HISTOGRAM_FIRST_SHIFT, shift = 0, step;
+/* A call costs a wait some 12 ns. */
+#define BUCKET_INLINE static inline __attribute__((always_inline))
 
-	/* Floor of log2(v); BPF has no count-leading-zeros instruction, and v is below 2^30.  Most waits are below 16 us. */
-	if (v > 0xff)
-		goto long_wait;
-	if (!v)
-		return 0;
-short_wait:
-	step = above(v, 0xf) << 2;
+/* Of ns, below 2^(shift + 14): its bucket, with floor(log2(ns >> 6)) found from v = ns >> (6 + shift) on. */
+BUCKET_INLINE __u32 bucket_from(__u64 ns, __u64 v, __u64 shift)
+{
+	__u64 step = above(v, 0xf) << 2;
+
 	v >>= step;
 	shift += step;
 	step = above(v, 3) << 1;
 	v >>= step;
 	shift += step + (v >> 1);
 	return 1 + shift * 4 + (ns >> (shift + HISTOGRAM_FIRST_SHIFT - 2) & 3);
-long_wait:
+}
+
+/* Most waits are short: 16 us. */
+#define SHORT_WAIT_NS (1u << (HISTOGRAM_FIRST_SHIFT + 8))
+
+BUCKET_INLINE __u32 short_bucket(__u64 ns)
+{
+	return ns >> HISTOGRAM_FIRST_SHIFT ? bucket_from(ns, ns >> HISTOGRAM_FIRST_SHIFT, 0) : 0;
+}
+
+/* BPF has no count-leading-zeros instruction. */
+BUCKET_INLINE __u32 histogram_bucket(__u64 ns)
+{
+	__u64 v = ns >> HISTOGRAM_FIRST_SHIFT, shift, step;
+
+	if (ns < SHORT_WAIT_NS)
+		return short_bucket(ns);
 	if (ns >> HISTOGRAM_LAST_SHIFT)
 		return HISTOGRAM_OVERFLOW;
 	shift = above(v, 0xffff) << 4;
 	v >>= shift;
 	step = above(v, 0xff) << 3;
-	v >>= step;
-	shift += step;
-	goto short_wait;
+	return bucket_from(ns, v >> step, shift + step);
 }
 
 _Static_assert(sizeof(struct wait_row) == 64 + 4 * HISTOGRAM_BUCKETS, "row: header line + histogram");

@@ -81,19 +81,18 @@ static __always_inline __u32 owner_at_begin(const struct ended_wait *wait)
 	return owner ? *owner : 0;
 }
 
-static __always_inline void add_wait(struct wait_row *row, __u64 wait_ns, bool atomic)
+static __always_inline void add_wait(struct wait_row *row, __u64 wait_ns, __u32 bucket, bool atomic)
 {
-	__u32 bucket = histogram_bucket(wait_ns) & (HISTOGRAM_BUCKETS - 1);
-	__s64 max_ns, difference;
+	__s64 max_ns = row->max_ns, difference = max_ns - wait_ns;
 
 	add(&row->wait_ns, wait_ns, atomic);
-	/* Where programs can be preempted a maximum may be lost here; its bucket and its outlier stand. */
-	/* Without a branch, as above(); both are below 2^63. */
-	max_ns = row->max_ns;
-	difference = max_ns - wait_ns;
+	/*
+	 * Without a branch, as above(); both are below 2^63.  Where programs can be preempted a maximum may be lost here; its
+	 * bucket and its outlier stand.
+	 */
 	barrier_var(difference);
 	row->max_ns = max_ns - (difference & difference >> 63);
-	add32(&row->histogram[bucket], 1, atomic);
+	add32(&row->histogram[bucket & (HISTOGRAM_BUCKETS - 1)], 1, atomic);
 }
 
 /* Until a sample or the collector takes them. */
@@ -106,7 +105,7 @@ static __always_inline void add_pending(struct wait_row *row, __u64 wait_ns, boo
 static __always_inline void record_wait(void *ctx, struct cpu_state *state, struct wait_row *row,
 					struct ended_wait *wait, bool atomic)
 {
-	add_wait(row, wait->wait_ns, atomic);
+	add_wait(row, wait->wait_ns, histogram_bucket(wait->wait_ns), atomic);
 	if (wait->result)
 		add32(&row->failed, 1, atomic);
 	if (wait->sampled || wait->wait_ns >= state->threshold_ns)

@@ -284,7 +284,7 @@ static __always_inline bool end_plain_sleeping(struct cpu_state *state, __u64 lo
 	struct sleep_slot *slot;
 	struct wait_row *row;
 	__u64 now = 0, wait_ns;
-	__u32 index, tid;
+	__u32 index, tid, bucket;
 
 	if (~state->begin_kinds & (BEGIN_PLAIN_SLEEP | BEGIN_UNFILTERED))
 		goto look;
@@ -317,20 +317,30 @@ look_at_row:
 	/* And a mutex may have changed its kind. */
 	if (!row || row->key != row_key(lock, slot->wait[0].kind) || wait_ns >= state->threshold_ns)
 		return false;
+	if (wait_ns >= SHORT_WAIT_NS)
+		goto long_wait;
+	bucket = short_bucket(wait_ns);
+add:
 	if (keeps_cpu()) {
-		add_wait(row, wait_ns, false);
+		add_wait(row, wait_ns, bucket, false);
 		add_pending(row, wait_ns, false);
 		barrier();
 		row->waits++;
 	} else {
-		add_wait(row, wait_ns, true);
+		add_wait(row, wait_ns, bucket, true);
 		add_pending(row, wait_ns, true);
 		__sync_fetch_and_add(&row->waits, 1);
 	}
 	slot->depth = 0;
 	if (!(slot->tgid & SLEEP_KEPT))
-		publish(&slot->tid, 0);
+		goto release;
 	return true;
+release:
+	publish(&slot->tid, 0);
+	return true;
+long_wait:
+	bucket = histogram_bucket(wait_ns);
+	goto add;
 no_wait:
 	/* It was filtered out, or its begin was lost. */
 	if (slot->displaced || !state->current_word)

@@ -281,14 +281,15 @@ static __noinline int count_orphans_above(struct cpu_state *state, __u32 depth)
 }
 
 /*
- * The end of a plain wait, with the lock held.  False: it is more, or no such wait.  What is rare stands last, as in begin_that_spins().
+ * The end of a plain wait, with the lock held.  False: it is more, or no such wait.  What is rare stands last, as in
+ * begin_that_spins().
  */
 static __always_inline bool end_plain(void *ctx, struct cpu_state *state, __u32 slow_path)
 {
 	struct spin_slot *slot = &state->spin[0];
 	__u64 wait_ns;
 	struct wait_row *row;
-	__u32 more = 0;
+	__u32 bucket, more;
 
 	if (slot->flags != (SPIN_PLAIN | slow_path))
 		goto rare;
@@ -298,11 +299,18 @@ plain:
 	row = row_at(slot->row);
 	if (!row || wait_ns >= state->threshold_ns)
 		return false;
-	add_wait(row, wait_ns, false);
+	if (wait_ns >= SHORT_WAIT_NS)
+		goto long_wait;
+	bucket = short_bucket(wait_ns);
+add:
+	add_wait(row, wait_ns, bucket, false);
 	add_pending(row, wait_ns, false);
 	barrier();
 	row->waits++;
-	if (more)
+	/* Behind the clock, as in begin_that_spins(). */
+	if (!slow_path)
+		state->ends++;
+	if (slot->flags != (SPIN_PLAIN | slow_path))
 		goto more;
 added:
 	/* Popped last: until here an interrupt pushes above the slot, and the kernel skips its end. */
@@ -319,10 +327,13 @@ rare:
 	if (!(more & SPIN_OTHER_ROW) || (!slow_path && !shares_other_rows))
 		goto plain;
 	return false;
+long_wait:
+	bucket = histogram_bucket(wait_ns);
+	goto add;
 more:
-	if (more & SPIN_OTHER_ROW)
+	if (slot->flags & SPIN_OTHER_ROW)
 		state->counters[COUNT_TABLE_FULL]++;
-	if (more & SPIN_HOLDINGS)
+	if (slot->flags & SPIN_HOLDINGS)
 		record_plain_holding(ctx, state, wait_ns);
 	goto added;
 orphans:

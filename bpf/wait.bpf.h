@@ -266,17 +266,13 @@ static __always_inline void end_wait(__u64 *ctx)
 		goto not_spinning;
 	if (state->spin[0].lock != ctx[0])
 		goto uncommon;
-	if (!end_plain(ctx, state, 0))
-		goto not_plain;
-seen:
-	/* Behind the clock, as in begin_that_spins(). */
+	if (end_plain(ctx, state, 0))
+		return;
+	/* Inside a slow path, whose probe reads the clock later. */
+	if (!(state->spin[0].flags & SPIN_SLOW_PATH))
+		goto uncommon;
 	state->ends++;
 	return;
-not_plain:
-	/* Inside a slow path, whose probe reads the clock later. */
-	if (state->spin[0].flags & SPIN_SLOW_PATH)
-		goto seen;
-	goto uncommon;
 not_spinning:
 	if (state->spin_depth)
 		goto uncommon;

@@ -18,9 +18,11 @@ MOST_STACK = 48
 # The clock for either kind of wait, and what is called for the current task where its address is not known: once more
 # for a lock without a row, whose way is apart.  The CPU's number on kernels that do not inline it.
 MOST_HELPER_CALLS = {"contention_begin": 5 + 2, "contention_end": 4 + 2}
-# Of a wait that spins.  It jumps behind its looks into arrays, over the rest of the histogram, and to the exit.
+# What is rare: none of the common ways.
+MOST_OWN_CALLS = 3
+# Of a wait that spins.  It jumps behind its looks into arrays, and to the exit.
 MOST_STRAIGHT_INSNS = 125
-MOST_STRAIGHT_JUMPS = 5
+MOST_STRAIGHT_JUMPS = 3
 # The clock; the kernel inlines the CPU's number since 6.10.
 STRAIGHT_HELPERS = 1 if tuple(int(part) for part in platform.release().split(".")[:2]) >= (6, 10) else 2
 
@@ -40,6 +42,7 @@ class Code(TypedDict):
     bytes: int
     first_bytes: int
     helper_calls: int
+    own_calls: int
     stack: int
     straight: Straight
 
@@ -62,6 +65,7 @@ def test_code_of_a_wait_is_bounded(programs: dict[str, Code], name: str) -> None
 @pytest.mark.parametrize("name", MOST_HELPER_CALLS)
 def test_a_common_wait_calls_few_helpers(programs: dict[str, Code], name: str) -> None:
     assert 0 < programs[name]["helper_calls"] <= MOST_HELPER_CALLS[name]
+    assert programs[name]["own_calls"] <= MOST_OWN_CALLS
 
 
 @pytest.mark.parametrize("name", MOST_BYTES)
