@@ -4,6 +4,7 @@
 import hashlib
 import random
 from collections.abc import Mapping, Sequence
+from functools import cache
 
 from c2c.access_kinds import IBS, INTEL, Kind
 from c2c.description import Builder, Description, Thread, ibs_events, intel_events
@@ -89,6 +90,7 @@ def build_id(name: str) -> bytes:
     return hashlib.sha1(name.encode()).digest()
 
 
+@cache
 def kernel() -> Image:
     """The kernel of the generated files, at the address to which KASLR moved it."""
     return image(TEXT, FUNCTIONS, VARIABLES, build_id("vmlinux"))
@@ -160,6 +162,7 @@ INTEL_BIG = Machine(
 )
 
 
+@cache
 def futex_bucket() -> Description:
     """S4: the bucket's line, 129 + 31 HITM from 156 of 176 CPUs; loads and stores as two events."""
     symbols = kernel()

@@ -4,6 +4,7 @@
 import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 PAGE = 0x1000
@@ -32,10 +33,11 @@ class Image:
 
     def symbol(self, name: str) -> Symbol:
         """The symbol of this name; KeyError if there is none."""
-        for symbol in self.symbols:
-            if symbol.name == name:
-                return symbol
-        raise KeyError(name)
+        return self._by_name[name]
+
+    @cached_property
+    def _by_name(self) -> dict[str, Symbol]:
+        return {symbol.name: symbol for symbol in reversed(self.symbols)}
 
     def kallsyms(self, shift: int = 0) -> str:
         """The text of /proc/kallsyms; with a shift, of the System.map of the kernel before KASLR moved it."""

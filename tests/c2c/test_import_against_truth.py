@@ -13,7 +13,7 @@ from c2c.imported import COUNTS, Imported, ImportedLine, Numbers
 from c2c.lock_recording import write_lock_recording
 from c2c.perfdata_generator import DESCRIPTIONS
 from c2c.scale_pattern import scale
-from c2c.test_against_perf import VARIANTS, vary
+from c2c.test_against_perf import VARIANTS, bucket_truth, vary
 
 # Sums that are not in memory_count: perf prints them from others.
 STATS = (
@@ -117,8 +117,7 @@ MORE_VARIANTS: dict[str, dict[str, object]] = {
 
 @pytest.mark.parametrize("name", sorted(MORE_VARIANTS))
 def test_lockline_counts_the_same_in_every_variant(name: str, tmp_path: Path) -> None:
-    description = vary(patterns.futex_bucket(), MORE_VARIANTS[name])
-    check(import_of(description, tmp_path), description.truth())
+    check(import_of(vary(patterns.futex_bucket(), MORE_VARIANTS[name]), tmp_path), bucket_truth())
 
 
 @pytest.mark.parametrize("pipe", [False, True])
