@@ -156,8 +156,9 @@ def test_the_other_half_of_a_pair_is_a_doubt() -> None:
 
 
 def test_what_many_alike_lines_are_the_input_tells() -> None:
-    outcomes = [one for seed in range(12) for one in run_case(seed, ["perf.data"], 1) if isinstance(one, Outcome)]
-    alike = [outcomes[0]._replace(seed=seed, right=frozenset({"false sharing"})) for seed in range(20)]
+    found = (one for seed in range(12) for one in run_case(seed, ["perf.data"], 1) if isinstance(one, Outcome))
+    first = next(found)
+    alike = [first._replace(seed=seed, right=frozenset({"false sharing"})) for seed in range(20)]
     assert len(tables.tellable(alike)) == 20
     mixed = [one._replace(right=frozenset({"true sharing"})) if at % 2 else one for at, one in enumerate(alike)]
     assert not tables.tellable(mixed)
