@@ -11,6 +11,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Protocol
 
+from programs import kept
+
 PAGE = 4096
 # More than the naming helper may allocate.
 BOMB = 320 << 20
@@ -51,9 +53,23 @@ class Compressor(Protocol):
         """The rest."""
 
 
-def squeezed(how: Compressor, size: int = BOMB) -> bytes:
+# As little work as each can do.
+COMPRESSORS: dict[str, Callable[[], Compressor]] = {
+    "xz": lambda: lzma.LZMACompressor(preset=0),
+    "zlib": lambda: zlib.compressobj(1),
+    "deflate": lambda: zlib.compressobj(1, zlib.DEFLATED, -15),
+    "bz2": lambda: bz2.BZ2Compressor(1),
+}
+
+
+def squeezed(how: str, size: int = BOMB) -> bytes:
     """Zeros: a few hundred KB for so many bytes."""
-    return b"".join(how.compress(STEP) for _ in range(size // len(STEP))) + how.flush()
+
+    def write(path: Path) -> None:
+        compressor = COMPRESSORS[how]()
+        path.write_bytes(b"".join(compressor.compress(STEP) for _ in range(size // len(STEP))) + compressor.flush())
+
+    return kept(f"{size}-zeros-{how}", [Path(__file__)], write).read_bytes()
 
 
 def compressed_symbols(kind: int, content: bytes) -> bytes:
@@ -89,18 +105,16 @@ def damaged(path: Path, seed: int, count: int) -> bytes:
 
 def gzip_bomb() -> bytes:
     """A whole file in gzip."""
-    return gzip.compress(b"\x7fELF")[:10] + squeezed(zlib.compressobj(1, zlib.DEFLATED, -15))
+    return gzip.compress(b"\x7fELF")[:10] + squeezed("deflate")
 
 
 # One file for each way to do harm that is linked in; made from a real program.
 HOSTILE: dict[str, Callable[[Path], bytes]] = {
-    "xz in .gnu_debugdata": lambda _: elf(
-        (".gnu_debugdata", SHT_PROGBITS, 0, squeezed(lzma.LZMACompressor(preset=0), SLOW_BOMB), 0, 0)
-    ),
-    "zlib in a section": lambda _: compressed_symbols(1, squeezed(zlib.compressobj(1))),
+    "xz in .gnu_debugdata": lambda _: elf((".gnu_debugdata", SHT_PROGBITS, 0, squeezed("xz", SLOW_BOMB), 0, 0)),
+    "zlib in a section": lambda _: compressed_symbols(1, squeezed("zlib")),
     "zstd in a section": lambda _: compressed_symbols(2, b"\x28\xb5\x2f\xfd\x00\x58" + bytes(64)),
     "gzip around the file": lambda _: gzip_bomb(),
-    "bzip2 around the file": lambda _: squeezed(bz2.BZ2Compressor(1), SLOW_BOMB),
+    "bzip2 around the file": lambda _: squeezed("bz2", SLOW_BOMB),
     "many symbols": lambda _: many_symbols(),
     "cut in its head": lambda real: cut(real, 40),
     "cut in its middle": lambda real: cut(real, real.stat().st_size // 2),

@@ -1,9 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Test programs in C, built by make: `make test-programs` makes all of them before the tests start."""
+"""Test programs in C, built by make, and files that take long to make.
+
+`make test-programs` makes all programs before the tests start.
+"""
 
 import fcntl
+import hashlib
 import os
 import subprocess
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import pytest
@@ -29,3 +34,27 @@ def make(directory: Path, *targets: str) -> None:
 def go_environment() -> dict[str, str]:
     """To build a program of one file in Go.  What is compiled is kept: since 1.20 Go's own library is, too."""
     return os.environ | {"GOCACHE": str(TOP / "build" / "go"), "GO111MODULE": "off"}
+
+
+def kept(name: str, sources: Iterable[Path], make_file: Callable[[Path], object]) -> Path:
+    """A file that takes seconds to make, in build/tests/kept: it is made again when its sources are others.
+
+    Who tests with it does not change it.  It is this user's own: perf reads no others.
+    """
+    digest = hashlib.sha256(str(os.geteuid()).encode())
+    for source in sorted(sources):
+        digest.update(source.read_bytes())
+    folder = TOP / "build" / "tests" / "kept"
+    found = folder / f"{name}.{digest.hexdigest()[:16]}"
+    folder.mkdir(parents=True, exist_ok=True)
+    # One makes it, and the others wait.
+    with (folder / ".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not found.exists():
+            part = folder / f"{name}.part"
+            make_file(part)
+            part.replace(found)
+            for other in folder.glob(f"{name}.*"):
+                if other != found:
+                    other.unlink()
+    return found
