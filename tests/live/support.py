@@ -36,14 +36,22 @@ HISTOGRAM_ENTRY = struct.Struct("<HI")
 Value = TypeVar("Value")
 
 
+# Seconds between two looks: a long wait is looked at less often, for a look takes milliseconds of a CPU, and many
+# states that are waited for last a tenth of a second.
+SOON, SELDOM = 0.02, 0.06
+SELDOM_AFTER = 20  # looks
+
+
 def wait_for(condition: Callable[[], Value], what: str) -> Value:
     """Poll until condition() is true; its value.  Fails with `what` after the deadline."""
     deadline = time.monotonic() + DEADLINE_S
+    looks = 0
     while time.monotonic() < deadline:
         value = condition()
         if value:
             return value
-        time.sleep(0.02)
+        looks += 1
+        time.sleep(SOON if looks < SELDOM_AFTER else SELDOM)
     raise AssertionError(f"within {DEADLINE_S:.0f} s: no {what}")
 
 

@@ -357,8 +357,8 @@ def test_the_bucket_of_a_private_futex(live: Path, recording: Path, tmp_path: Pa
 def test_a_run_queue(live: Path, recording: Path, tmp_path: Path) -> None:
     """A kernel's line under load: members, functions of scheduling, transfers."""
     with (
-        running("stress-ng", "--futex", "2", "--timeout", "120", "--temp-path", tmp_path),
         watching(live, recording, "runqueues:0", "--max-overhead", "5"),
+        running("stress-ng", "--futex", "2", "--timeout", "120", "--temp-path", tmp_path),
     ):
 
         def seen() -> bool:
@@ -387,10 +387,10 @@ def test_a_run_queue(live: Path, recording: Path, tmp_path: Path) -> None:
 
 def test_the_locks_waited_for_most(live: Path, recording: Path, tmp_path: Path) -> None:
     with (
+        watching(live, recording, "--auto=2"),
         running(
             "stress-ng", "--futex", "2", "--dentry", "2", "--timeout", "120", "--temp-path", tmp_path, cwd=tmp_path
         ),
-        watching(live, recording, "--auto=2"),
     ):
 
         def seen() -> bool:

@@ -200,8 +200,8 @@ def test_the_kernel_under_load(live: Path, recording: Path, tmp_path: Path, targ
     """Instruction by instruction, on the line of a run queue, and of the locks waited for most: futex buckets."""
     which = ["--auto=2"] if target == "auto" else [target]
     with (
-        running("stress-ng", "--futex", "2", "--timeout", "300", "--temp-path", tmp_path),
         watching(live, recording, *which, "--access", "watchpoint", "--max-overhead", "10"),
+        running("stress-ng", "--futex", "2", "--timeout", "300", "--temp-path", tmp_path),
     ):
 
         def compared(found: Recording) -> bool:
