@@ -383,10 +383,6 @@ def test_a_doubt_about_loads_that_are_not_shown_counts_none_where_none_is_told(l
     assert all(doubt in one and "0 of 0" not in one for one in told)
 
 
-def test_a_report_reads_the_figures_that_it_shows() -> None:
-    assert Counts._fields[:-1] == FIGURES
-
-
 @given(
     st.lists(
         st.tuples(

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import pytest
 
 from lockline.base.errors import RecordingError
-from lockline.c2c.model import COLUMNS
+from lockline.c2c.model import Counts
 from lockline.c2c.store import Access
 from lockline.recording import memory_rows, rows
 from lockline.recording.conditions import Condition, above, among, at_most_bytes, between, either, equal, where
@@ -61,7 +61,7 @@ def test_the_version_is_the_schemas(connection: sqlite3.Connection) -> None:
 
 
 def test_what_is_counted_and_what_is_written_of_accesses_are_the_columns() -> None:
-    assert memory_rows.FIGURES == COLUMNS
+    assert Counts._fields == (*memory_rows.FIGURES, "watched")
     assert [item.name for item in fields(Access)] == [
         column.name for column in table_of(memory_rows.MemoryAccess).columns
     ]
