@@ -15,30 +15,35 @@ ENOUGH_SPINNING = 100
 Bounds = list[tuple[int, int]]
 
 
-def assert_waits(row: Row, bounds: Bounds) -> None:
-    """Count exactly; sum, maximum and every bucket within what is possible."""
+def assert_waits(row: Row, bounds: Bounds, met: bool = False) -> None:
+    """Count exactly; sum, maximum and every bucket within what is possible.
+
+    met: others take the lock too, each for less than half of what the workload does.
+    """
     lower = sorted(low for low, _ in bounds)
     upper = sorted(high for _, high in bounds)
-    assert row.waits == len(bounds)
-    assert sum(lower) <= row.wait_ns <= sum(upper)
+    buckets = [index for index, count in sorted(row.histogram.items()) for _ in range(count)]
+    assert len(buckets) == row.waits
+    short = [index for index in buckets if met and index < bucket(lower[0] // 2)]
+    assert row.waits - len(short) == len(bounds)
+    assert sum(lower) <= row.wait_ns <= sum(upper) + len(short) * lower[0] // 2
     assert lower[-1] <= row.max_ns <= upper[-1]
     assert row.failed == 0
     # The k-th shortest wait lies between the k-th lower and the k-th upper bound.
-    buckets = [index for index, count in sorted(row.histogram.items()) for _ in range(count)]
-    assert len(buckets) == len(bounds)
+    buckets = buckets[len(short) :]
     for index, low, high in zip(buckets, lower, upper, strict=True):
         assert bucket(low) <= index <= bucket(high)
 
 
-def record_waits(live: Path, recording: Path, workload: Workload, pid: int, kind: str) -> Row:
+def record_waits(live: Path, recording: Path, workload: Workload, pid: int, kind: str, met: bool = False) -> Row:
     """Record ROUNDS waits of a workload; the one lock of that kind that it waited for so often."""
     with Collector(live, recording, "-p", str(pid), "--threshold", "1ms"):
         bounds: Bounds = [(low, high) for low, high in workload.do(f"go {ROUNDS} {HOLD_US}")["waits"]]
     with Recording(recording) as result:
         rows = result.locks(kind)
         assert rows, f"no wait of kind {kind}: {result.locks()}"
-        assert_waits(rows[0], bounds)
-        assert [row.waits for row in rows if row.waits >= ROUNDS] == [ROUNDS]
+        assert_waits(rows[0], bounds, met)
+        assert sum(row.waits >= ROUNDS for row in rows) == 1
         # All are over the threshold: each is kept, and can be held against its own bounds.
         outliers = result.rows(
             "SELECT outlier.wait_ns FROM outlier JOIN kind ON kind.id = outlier.kind"
@@ -69,7 +74,8 @@ def test_rwsem(live: Path, recording: Path, tmp_path: Path, directory: str) -> N
 
 def test_mmap_lock(live: Path, recording: Path, two_cpus: None) -> None:
     with Workload(live, "mmap_lock") as workload:
-        row = record_waits(live, recording, workload, workload.ready["waiter"], "rwsem:W")
+        # Whoever reads its mappings meanwhile, as other recordings do, has the lock for a moment.
+        row = record_waits(live, recording, workload, workload.ready["waiter"], "rwsem:W", met=True)
     assert row.name == "mm_struct.mmap_lock"
 
 
