@@ -81,7 +81,8 @@ def test_hostile_files_are_passed_by(live: Path, recording: Path, tmp_path: Path
                 return got.number(seen) > len(files)
 
         wait_for(objects, "lines of all files")
-        assert collector.stop() == 0, collector.errors()
+    # Not before: a sample that is being put in is counted already, and in no ring yet.
+    assert collector.stop() == 0, collector.errors()
     with Recording(recording) as got:
         assert got.integrity() == "ok"
         assert_sums_hold(got)
