@@ -60,8 +60,8 @@ PARALLEL = $(if $(filter -j%,$(MAKEFLAGS)),,-j$(shell nproc))
 
 BPF_SOURCES := $(wildcard bpf/*.bpf.c)
 BPF_OBJECTS := $(BPF_SOURCES:bpf/%.bpf.c=$(BUILD)/bpf/%.bpf.o)
-# Code in the order in which it is written: a common wait runs straight on (bpf/wait.bpf.h).
-BPF_CFLAGS := -g -O2 -target bpf -mcpu=v3 -mllvm -disable-block-placement -D__TARGET_ARCH_$(ARCH) \
+include bpf/flags.mk
+BPF_CFLAGS := $(BPF_CODE) -D__TARGET_ARCH_$(ARCH) \
 	-Wall -Wextra -Werror -Wno-missing-declarations \
 	-Wno-unused-parameter -I. -Ibpf
 

@@ -128,11 +128,12 @@ static __always_inline __s32 sleep_depth(struct cpu_state *state, struct sleep_s
 }
 
 /*
- * What nearly every sleeping wait is: nothing but waits is asked for, it is its task's only one, its slot and its row are
- * at home, no stack is due.  False: it is more; a slot that was claimed stays so.
+ * What nearly every sleeping wait is: nothing but waits is asked for, it is its task's only one, its slot and its row
+ * are at home, no stack is due.  False: it is more; a slot that was claimed stays so.
  *
- * The clock is read before slot and row are looked at, as in begin_that_spins().  What belongs in the slot is written as
- * soon as it is known: nobody looks at it while its depth is 0, and a program that keeps much needs a stack of its own.
+ * The clock is read before slot and row are looked at, as in begin_that_spins().  What belongs in the slot is written
+ * as soon as it is known: nobody looks at it while its depth is 0, and a program that keeps much needs a stack of its
+ * own.
  */
 static __always_inline bool begin_plain_sleeping(struct cpu_state *state, __u64 lock, __u32 kind)
 {
@@ -276,8 +277,8 @@ static __always_inline void record_sleep(void *ctx, struct cpu_state *state, __u
 }
 
 /*
- * The end of what begin_plain_sleeping() began, or of nothing.  False: it is more.  The clock is read before the looks, as
- * in begin_that_spins(); but a filter keeps begins out whose ends come here.
+ * The end of what begin_plain_sleeping() began, or of nothing.  False: it is more.  The clock is read before the looks,
+ * as in begin_that_spins(); but a filter keeps begins out whose ends come here.
  */
 static __always_inline bool end_plain_sleeping(struct cpu_state *state, __u64 lock)
 {

@@ -202,8 +202,8 @@ static __always_inline struct spin_slot *start_plain(struct cpu_state *state, __
 }
 
 /*
- * The first wait of this CPU for a lock, whose home is free, where begin_that_spins() would take the next as a plain one: locks come and go
- * by the thousand, each call of a function costs 12 ns, and its code is cold.  False: it is more.
+ * The first wait of this CPU for a lock, whose home is free, where begin_that_spins() would take the next as a plain
+ * one: locks come and go by the thousand, each call of a function costs 12 ns, and its code is cold.  False: it is more.
  */
 static __always_inline bool begin_first(void *ctx, struct cpu_state *state, __u64 lock, __u32 kind)
 {

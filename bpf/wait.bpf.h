@@ -60,16 +60,21 @@ static __always_inline bool wanted(void *ctx, struct cpu_state *state, __u64 loc
 	return wanted_ids(current_ids(state));
 }
 
+static __always_inline __u32 plain_bit(__u32 kind)
+{
+	return is_spinning(kind) ? BEGIN_PLAIN : BEGIN_PLAIN_SLEEP;
+}
+
 /* What begin_kinds has of nearly every wait: then wanted() and is_plain() need not be asked. */
 static __always_inline __u32 plain_bits(__u32 kind)
 {
-	return 1u << kind | BEGIN_UNFILTERED | (is_spinning(kind) ? BEGIN_PLAIN : BEGIN_PLAIN_SLEEP);
+	return 1u << kind | BEGIN_UNFILTERED | plain_bit(kind);
 }
 
-/* Whether begin_plain() and the like may take the wait. */
+/* Whether a wait of this kind may be a plain one: nothing but waits is asked for. */
 static __always_inline bool is_plain(const struct cpu_state *state, __u32 kind)
 {
-	return state->begin_kinds & (is_spinning(kind) ? BEGIN_PLAIN : BEGIN_PLAIN_SLEEP);
+	return state->begin_kinds & plain_bit(kind);
 }
 
 /* What is not plain.  Apart, as it is long. */
@@ -95,10 +100,10 @@ static __noinline int begin_spinning_wait(void *ctx, struct cpu_state *state, __
 }
 
 /*
- * A wait that spins, from a tracepoint or (SPIN_SLOW_PATH) around the whole slow path.  What nearly every wait is stands
- * first and in a row: nothing but waits is asked for, it is the only one of its CPU, its row is at home and no stack is
- * due.  The compilers lay blocks out as they are written, whatever is likely; and between two waits other work drives
- * out code, too, and what the CPU knew of its jumps.
+ * A wait that spins, from a tracepoint or (SPIN_SLOW_PATH) around the whole slow path.  What nearly every wait is
+ * stands first and in a row: nothing but waits is asked for, it is the only one of its CPU, its row is at home and no
+ * stack is due.  The compilers lay blocks out as they are written, whatever is likely; and between two waits other work
+ * drives out code, too, and what the CPU knew of its jumps.
  *
  * The clock is read before the row is looked at: its read waits for all loads before it, and the row's line is the one
  * that other work drives out of the caches.  It comes while the wait goes on.

@@ -404,9 +404,8 @@ static struct straight walk_straight(const struct bpf_insn *insns, int count)
 
 static void print_code(const struct bpf_program *program, bool last)
 {
-	struct straight way;
-
 	static struct bpf_insn insns[16384];
+	struct straight way;
 	__u32 lengths[FUNCTIONS] = {};
 	struct bpf_prog_info info = {};
 	__u32 size = sizeof(info);
@@ -426,9 +425,8 @@ static void print_code(const struct bpf_program *program, bool last)
 	count_calls(insns, info.xlated_prog_len / sizeof(*insns), &helpers, &functions, &stack);
 	way = walk_straight(insns, info.xlated_prog_len / sizeof(*insns));
 	printf(" {\"program\": \"%s\", \"bytes\": %u, \"first_bytes\": %u, \"functions\": %u, \"helper_calls\": %d, "
-	       "\"own_calls\": %d, \"stack\": %d,\n  \"straight\": {\"insns\": %d, \"jumps\": %d, \"helper_calls\": "
-	       "%d, "
-	       "\"own_calls\": %d}}%s\n",
+	       "\"own_calls\": %d, \"stack\": %d,\n"
+	       "  \"straight\": {\"insns\": %d, \"jumps\": %d, \"helper_calls\": %d, \"own_calls\": %d}}%s\n",
 	       bpf_program__name(program), info.jited_prog_len, lengths[0], info.nr_jited_func_lens, helpers, functions,
 	       stack, way.insns, way.jumps, way.helpers, way.functions, last ? "" : ",");
 }

@@ -5,7 +5,6 @@
 #include <malloc.h>
 #include <pthread.h>
 #include <pty.h>
-#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -76,18 +75,9 @@ static void write_terminal(long thread)
 }
 
 /* Thread 0 works in a section on the CPU that threads with no lock keep busy: longer than a turn of the scheduler. */
-static void pin(void)
-{
-	cpu_set_t first;
-
-	CPU_ZERO(&first);
-	CPU_SET(0, &first);
-	must(!sched_setaffinity(0, sizeof(first), &first), "sched_setaffinity");
-}
-
 static void *keep_busy(void *argument)
 {
-	pin();
+	pin_to_cpu(0);
 	for (;;)
 		spin_us(1000);
 	return NULL;
@@ -117,7 +107,7 @@ static void pinned_worker(long thread)
 	static __thread bool pinned;
 
 	if (!thread && !pinned) {
-		pin();
+		pin_to_cpu(0);
 		pinned = true;
 	}
 	pthread_mutex_lock(&pinned_mutex);

@@ -149,6 +149,7 @@ static const struct {
 	{"msgctl_", "ipc_namespace"},
 };
 
+/* With PREEMPT_RT a spinlock is an rt-mutex. */
 #define SPINLOCK (1u << KIND_SPINLOCK | 1u << KIND_RTMUTEX)
 #define RWLOCK \
 	(1u << KIND_RWLOCK_READ | 1u << KIND_RWLOCK_WRITE | 1u << KIND_RWLOCK_RT_READ | 1u << KIND_RWLOCK_RT_WRITE)
@@ -361,8 +362,7 @@ const char *hint_variable_type(const char *variable)
 
 bool hint_is_futex(const char *function, enum lock_kind kind)
 {
-	/* With PREEMPT_RT a bucket's spinlock is an rt-mutex. */
-	if (kind != KIND_SPINLOCK && kind != KIND_RTMUTEX)
+	if (!(1u << kind & SPINLOCK))
 		return false;
 	return !strncmp(function, "futex_", 6) || !strncmp(function, "__futex_", 8) || !strcmp(function, "do_futex") ||
 	       !strcmp(function, "handle_futex_death") || !strcmp(function, "unqueue_me_pi");
@@ -370,7 +370,7 @@ bool hint_is_futex(const char *function, enum lock_kind kind)
 
 bool hint_is_semaphore(const char *function, enum lock_kind kind)
 {
-	if (kind != KIND_SPINLOCK && kind != KIND_RTMUTEX)
+	if (!(1u << kind & SPINLOCK))
 		return false;
 	return strstr(function, "semtimedop") || !strncmp(function, "semctl_", 7) || !strcmp(function, "exit_sem");
 }

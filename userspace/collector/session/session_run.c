@@ -138,11 +138,13 @@ static __u64 cpu_ns(void)
 /* Whether --max-cost is used up, with what the end will take: the last interval has to be written. */
 static bool too_dear(struct session *session)
 {
-	__u64 now = now_ns(), elapsed_ns = now - session->ground.begin_ns;
+	__u64 now = now_ns(), cost_ns;
 
-	if (!session->options->max_cost_ns || own_cost_estimate(session->own_cost, now, elapsed_ns) + cpu_ns() -
-							      session->cpu_begin_ns + session->ending_cpu_ns <
-						      session->options->max_cost_ns)
+	if (!session->options->max_cost_ns)
+		return false;
+	cost_ns = own_cost_estimate(session->own_cost, now, now - session->ground.begin_ns);
+	cost_ns += cpu_ns() - session->cpu_begin_ns + session->ending_cpu_ns;
+	if (cost_ns < session->options->max_cost_ns)
 		return false;
 	progress_clear(&session->progress);
 	if (!session->options->quiet)

@@ -295,10 +295,11 @@ def plan_of(arguments: argparse.Namespace) -> Plan:
 
 def _check_output(output: str | None) -> None:
     """Raises LocklineError if a file could not be made there: that is better said before the steps are paid."""
-    if output is not None and not os.access(Path(output).absolute().parent, os.W_OK | os.X_OK):
-        raise LocklineError(
-            f"{output}: cannot be written: {Path(output).absolute().parent} is no directory to write in"
-        )
+    if output is None:
+        return
+    directory = Path(output).absolute().parent
+    if not os.access(directory, os.W_OK | os.X_OK):
+        raise LocklineError(f"{output}: cannot be written: {directory} is no directory to write in")
 
 
 def _check_budget(plan: Plan) -> None:

@@ -44,7 +44,7 @@ def short_text(path: str) -> str:
 def text_of(path: Path | str) -> str:
     """What a file has; '' if it cannot be read."""
     try:
-        with os.fdopen(os.open(path, os.O_RDONLY | os.O_CLOEXEC), "rb", buffering=0) as file:
+        with open(path, "rb", buffering=0) as file:
             return file.readall().decode("utf-8", "replace")
     except OSError:
         return ""

@@ -326,7 +326,7 @@ def _answer_words(report: Report, answer: Answer, style: Style, guards: str = ""
             if names
             else f"Many locks share the waiting: none of {len(report.locks):,} has a tenth of it."
         )
-    what += f" {guards}" if guards and answer.kind == "one lock" else ""
+    what += f" {guards}" if guards else ""
     worth = "" if waiting >= NEGLIGIBLE_SHARE else "Single waits are long, though."
     hint = (futex_words(report, style) + cpu_words(report)).strip() if waiting < SMALL_EFFECT else ""
     besides = ""
