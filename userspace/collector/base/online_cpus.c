@@ -54,6 +54,22 @@ int online_cpus_list(const struct online_cpus *online, const struct id_list *wan
 	return err;
 }
 
+void online_cpus_follow(struct online_cpus *online, __u32 cpus, void (*came)(void *context, __u32 cpu),
+			void (*gone)(void *context, __u32 cpu), void *context)
+{
+	const struct id_list all = {};
+	struct id_list list;
+
+	if (!online_cpus_changed(online) || online_cpus_list(online, &all, &list))
+		return;
+	for (__u32 cpu = 0; cpu < cpus; cpu++)
+		if (id_list_has(&list, cpu))
+			came(context, cpu);
+		else
+			gone(context, cpu);
+	free(list.ids);
+}
+
 __u32 cpus_listed(const char *path, __u32 from, __u32 *end)
 {
 	char text[4096], why[VALUE_WHY];

@@ -12,6 +12,7 @@
 
 #include "base/ring.h"
 #include "base/clock.h"
+#include "base/online_cpus.h"
 #include "bpf/clocksource.h"
 #include "clocksource/clock_reads.h"
 #include "base/histogram_blob.h"
@@ -32,6 +33,8 @@ struct clock_reads {
 	struct mapped_array states, samples;
 	const char *function;
 	int *counters; /* by CPU; -1: none */
+	int counter_map;
+	struct online_cpus online;
 	bool timed;
 	__u32 cpus;
 	__u64 *read;              /* per CPU: position in its ring */
@@ -84,21 +87,45 @@ int clock_reads_resize(struct lockline_bpf *bpf, __u32 cpus, const char *functio
 	return err;
 }
 
-/* One for each CPU that is online, where the programs find it. */
+/* That of one CPU, where the programs find it; 0 too if the CPU is not online. */
+static int add_counter(struct clock_reads *reads, __u32 cpu)
+{
+	reads->counters[cpu] = open_counter(cpu);
+	if (reads->counters[cpu] < 0)
+		return reads->counters[cpu] == -ENODEV ? 0 : reads->counters[cpu];
+	return bpf_map_update_elem(reads->counter_map, &cpu, &reads->counters[cpu], BPF_ANY) ? -errno : 0;
+}
+
 static int open_counters(struct clock_reads *reads, const struct lockline_bpf *bpf)
 {
-	int map = bpf_map__fd(bpf->maps.cycle_counters), err = 0;
+	int err = 0;
 
-	for (__u32 cpu = 0; !err && cpu < reads->cpus; cpu++) {
-		reads->counters[cpu] = open_counter(cpu);
-		if (reads->counters[cpu] == -ENODEV)
-			continue; /* not online */
-		if (reads->counters[cpu] < 0)
-			err = reads->counters[cpu];
-		else if (bpf_map_update_elem(map, &cpu, &reads->counters[cpu], BPF_ANY))
-			err = -errno;
-	}
+	reads->counter_map = bpf_map__fd(bpf->maps.cycle_counters);
+	online_cpus_open(&reads->online, ONLINE_CPUS);
+	for (__u32 cpu = 0; !err && cpu < reads->cpus; cpu++)
+		err = add_counter(reads, cpu);
 	return err;
+}
+
+/* Without a counter its reads are counted, and have no length. */
+static void cpu_came(void *context, __u32 cpu)
+{
+	struct clock_reads *reads = context;
+
+	if (reads->counters[cpu] < 0)
+		add_counter(reads, cpu);
+}
+
+/* A counter stays dead when its CPU comes back. */
+static void cpu_gone(void *context, __u32 cpu)
+{
+	struct clock_reads *reads = context;
+
+	if (reads->counters[cpu] < 0)
+		return;
+	bpf_map_delete_elem(reads->counter_map, &cpu);
+	close(reads->counters[cpu]);
+	reads->counters[cpu] = -1;
 }
 
 int clock_reads_open(struct clock_reads **out, struct lockline_bpf *bpf, __u32 cpus, struct recording *recording,
@@ -113,6 +140,7 @@ int clock_reads_open(struct clock_reads **out, struct lockline_bpf *bpf, __u32 c
 	reads->stacks = *stacks;
 	reads->function = function;
 	reads->cpus = cpus;
+	reads->online.fd = -1;
 	reads->timed = bpf->rodata->clock_cycles_mult;
 	reads->counters = malloc(cpus * sizeof(*reads->counters));
 	reads->read = calloc(cpus, sizeof(*reads->read));
@@ -141,6 +169,7 @@ void clock_reads_close(struct clock_reads *reads)
 			close(reads->counters[cpu]);
 	maps_unmap(&reads->states);
 	maps_unmap(&reads->samples);
+	online_cpus_close(&reads->online);
 	free(reads->counters);
 	ring_free_asides(reads->aside, reads->cpus);
 	free(reads->read);
@@ -200,6 +229,8 @@ int clock_reads_drain(struct clock_reads *reads)
 {
 	int err = 0;
 
+	if (reads->online.fd >= 0)
+		online_cpus_follow(&reads->online, reads->cpus, cpu_came, cpu_gone, reads);
 	for (__u32 cpu = 0; !err && cpu < reads->cpus; cpu++) {
 		struct ring ring = ring_of(reads, cpu);
 		struct clock_read sample;

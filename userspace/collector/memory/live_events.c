@@ -10,6 +10,7 @@
 #include <sys/syscall.h>
 
 #include "base/files_limit.h"
+#include "cli/message.h"
 #include "memory/live_events.h"
 #include "base/small_file.h"
 #include "base/values.h"
@@ -19,13 +20,6 @@
 #ifndef PERF_SAMPLE_WEIGHT_STRUCT
 #define PERF_SAMPLE_WEIGHT_STRUCT (1u << 24)
 #endif
-
-/* An event's settings that its PMU took, for its other CPUs. */
-struct chosen {
-	bool known;
-	bool exclude_guest;
-	int precise;
-};
 
 static int perf_event_open(struct perf_event_attr *attr, __u32 cpu, int group)
 {
@@ -54,7 +48,8 @@ static int open_leader(const struct pmu_event *event, __u32 cpu)
  * collecting many in the PMU's own buffer (large PEBS), of which the program
  * would see the last alone.
  */
-static int open_sampler(const struct pmu_event *event, const struct chosen *chosen, __u32 rate, __u32 cpu, int leader)
+static int open_sampler(const struct pmu_event *event, const struct live_settings *chosen, __u32 rate, __u32 cpu,
+			int leader)
 {
 	struct perf_event_attr attr = {
 		.size = sizeof(attr),
@@ -78,7 +73,7 @@ static int open_sampler(const struct pmu_event *event, const struct chosen *chos
 }
 
 /* What the PMU takes: of guests nothing, if it can tell; as precise as it can. */
-static int open_somehow(const struct pmu_event *event, struct chosen *chosen, __u32 rate, __u32 cpu, int leader)
+static int open_somehow(const struct pmu_event *event, struct live_settings *chosen, __u32 rate, __u32 cpu, int leader)
 {
 	int err = -EINVAL;
 
@@ -86,7 +81,7 @@ static int open_somehow(const struct pmu_event *event, struct chosen *chosen, __
 		return open_sampler(event, chosen, rate, cpu, leader);
 	for (int guests = 0; guests < 2; guests++) {
 		for (int precise = event->precise; precise >= event->least; precise--) {
-			*chosen = (struct chosen){.exclude_guest = !guests, .precise = precise};
+			*chosen = (struct live_settings){.exclude_guest = !guests, .precise = precise};
 			err = open_sampler(event, chosen, rate, cpu, leader);
 			chosen->known = err >= 0;
 			if (err >= 0 || (err != -EINVAL && err != -EOPNOTSUPP))
@@ -106,10 +101,10 @@ static void close_event(struct live_event *event)
 		close(event->leader);
 }
 
-static int open_on_cpu(struct live_events *events, const struct pmu_event *event, struct chosen *chosen, __u32 cpu,
-		       int program)
+static int open_on_cpu(struct live_events *events, int which, __u32 cpu)
 {
-	struct live_event opened = {.fd = -1, .leader = -1};
+	const struct pmu_event *event = &events->plan->events[which];
+	struct live_event opened = {.cpu = cpu, .fd = -1, .leader = -1};
 	int err = 0;
 
 	if (event->aux) {
@@ -117,10 +112,10 @@ static int open_on_cpu(struct live_events *events, const struct pmu_event *event
 		if (opened.leader < 0)
 			return opened.leader;
 	}
-	opened.fd = open_somehow(event, chosen, events->rate, cpu, opened.leader);
+	opened.fd = open_somehow(event, &events->settings[which], events->rate, cpu, opened.leader);
 	if (opened.fd < 0)
 		err = opened.fd;
-	else if (ioctl(opened.fd, PERF_EVENT_IOC_SET_BPF, program))
+	else if (ioctl(opened.fd, PERF_EVENT_IOC_SET_BPF, events->program))
 		err = -errno;
 	if (err) {
 		close_event(&opened);
@@ -138,20 +133,20 @@ static bool covers(const struct id_list *list, __u32 cpu)
 	return !list->count || id_list_has(list, cpu);
 }
 
-static int open_everywhere(struct live_events *events, const struct pmu_event *event, const struct id_list *wanted,
-			   __u32 all_cpus, int program)
+/* One event on the CPUs [from, end) of those that it is wanted on. */
+static int open_between(struct live_events *events, int which, __u32 from, __u32 end)
 {
+	const struct pmu_event *event = &events->plan->events[which];
 	struct id_list own = {};
-	struct chosen chosen = {};
 	char why[VALUE_WHY];
 	int err = 0;
 
-	if (*event->cpus && parse_ids(event->cpus, true, 0, all_cpus, all_cpus + 1, &own, why))
+	if (*event->cpus && parse_ids(event->cpus, true, 0, events->cpus, events->cpus + 1, &own, why))
 		return -EINVAL;
-	for (__u32 cpu = 0; !err && cpu < all_cpus; cpu++) {
-		if (!covers(wanted, cpu) || !covers(&own, cpu))
+	for (__u32 cpu = from; !err && cpu < end; cpu++) {
+		if (!covers(events->wanted, cpu) || !covers(&own, cpu))
 			continue;
-		err = open_on_cpu(events, event, &chosen, cpu, program);
+		err = open_on_cpu(events, which, cpu);
 		/* Not online. */
 		if (err == -ENODEV || err == -ENXIO)
 			err = 0;
@@ -171,9 +166,9 @@ static __u32 allowed_rate(__u32 rate)
 	return most && most < rate ? most : rate;
 }
 
-static void start(struct live_events *events)
+static void start(struct live_events *events, int from)
 {
-	for (int i = 0; i < events->count; i++)
+	for (int i = from; i < events->count; i++)
 		ioctl(events->list[i].leader >= 0 ? events->list[i].leader : events->list[i].fd, PERF_EVENT_IOC_ENABLE,
 		      0);
 }
@@ -183,14 +178,16 @@ int live_events_open(struct live_events *events, const struct pmu_plan *plan, __
 {
 	int first = 0;
 
-	*events = (struct live_events){.rate = allowed_rate(rate)};
+	*events = (struct live_events){
+		.plan = plan, .wanted = cpus, .cpus = all_cpus, .program = program, .rate = allowed_rate(rate)};
+	online_cpus_open(&events->online, ONLINE_CPUS);
 	events->list = calloc((size_t)all_cpus * plan->count + 1, sizeof(*events->list));
 	if (!events->list)
 		return -ENOMEM;
 	/* Each event of each CPU is a file or two. */
 	files_limit_raise();
 	for (int i = 0; i < plan->count; i++) {
-		int err = open_everywhere(events, &plan->events[i], cpus, all_cpus, program);
+		int err = open_between(events, i, 0, all_cpus);
 
 		if (err && !*events->failed)
 			snprintf(events->failed, sizeof(events->failed), "%.150s: %s", plan->events[i].name,
@@ -203,7 +200,7 @@ int live_events_open(struct live_events *events, const struct pmu_plan *plan, __
 		live_events_close(events);
 		return first ?: -ENODEV;
 	}
-	start(events);
+	start(events, 0);
 	return 0;
 }
 
@@ -227,24 +224,79 @@ static __u64 count_throttles(void *ring)
 	return found;
 }
 
-void live_events_drain(struct live_events *events)
+static void drain_event(struct live_events *events, const struct live_event *event)
+{
+	if (event->ring)
+		events->throttled += count_throttles(event->ring);
+}
+
+static void add_times(const struct live_event *event, __u64 *enabled_ns, __u64 *running_ns)
+{
+	__u64 values[3]; /* count, time enabled, time running */
+
+	if (read(event->fd, values, sizeof(values)) != sizeof(values))
+		return;
+	*enabled_ns += values[1];
+	*running_ns += values[2];
+}
+
+static void cpu_came(void *context, __u32 cpu)
+{
+	struct live_events *events = context;
+	int before = events->count;
+
+	for (int i = 0; i < before; i++)
+		if (events->list[i].cpu == cpu)
+			return;
+	for (int i = 0; i < events->plan->count; i++) {
+		int err = open_between(events, i, cpu, cpu + 1);
+
+		if (err)
+			message("memory samples: %.150s: %s on CPU %u, which came online; the recording goes on "
+				"without these",
+				events->plan->events[i].name, strerror(-err), cpu);
+	}
+	start(events, before);
+}
+
+/* An event stays dead when its CPU comes back. */
+static void cpu_gone(void *context, __u32 cpu)
+{
+	struct live_events *events = context;
+	int kept = 0;
+
+	for (int i = 0; i < events->count; i++) {
+		struct live_event *event = &events->list[i];
+
+		if (event->cpu != cpu) {
+			events->list[kept++] = *event;
+			continue;
+		}
+		drain_event(events, event);
+		add_times(event, &events->gone_enabled_ns, &events->gone_running_ns);
+		close_event(event);
+	}
+	events->count = kept;
+}
+
+static void drain_all(struct live_events *events)
 {
 	for (int i = 0; i < events->count; i++)
-		if (events->list[i].ring)
-			events->throttled += count_throttles(events->list[i].ring);
+		drain_event(events, &events->list[i]);
+}
+
+void live_events_drain(struct live_events *events)
+{
+	online_cpus_follow(&events->online, events->cpus, cpu_came, cpu_gone, events);
+	drain_all(events);
 }
 
 void live_events_times(struct live_events *events)
 {
-	events->enabled_ns = events->running_ns = 0;
-	for (int i = 0; i < events->count; i++) {
-		__u64 values[3]; /* count, time enabled, time running */
-
-		if (read(events->list[i].fd, values, sizeof(values)) != sizeof(values))
-			continue;
-		events->enabled_ns += values[1];
-		events->running_ns += values[2];
-	}
+	events->enabled_ns = events->gone_enabled_ns;
+	events->running_ns = events->gone_running_ns;
+	for (int i = 0; i < events->count; i++)
+		add_times(&events->list[i], &events->enabled_ns, &events->running_ns);
 }
 
 void live_events_stop(struct live_events *events)
@@ -254,13 +306,15 @@ void live_events_stop(struct live_events *events)
 
 		ioctl(event->leader >= 0 ? event->leader : event->fd, PERF_EVENT_IOC_DISABLE, 0);
 	}
-	live_events_drain(events);
+	drain_all(events);
 }
 
 void live_events_close(struct live_events *events)
 {
 	for (int i = 0; i < events->count; i++)
 		close_event(&events->list[i]);
+	if (events->plan)
+		online_cpus_close(&events->online);
 	free(events->list);
 	events->list = NULL;
 	events->count = 0;
