@@ -11,8 +11,8 @@ import argparse
 import dataclasses
 import json
 import random
+import signal
 import sys
-import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -23,14 +23,18 @@ from incidents.costs import costs_table, steps_table  # noqa: E402
 from incidents.guests import run_in_guest  # noqa: E402
 
 
+def _keep(result: Result, stories: Path | None) -> None:
+    if stories is not None:
+        with stories.open("a") as file:
+            file.write(json.dumps(dataclasses.asdict(result)) + "\n")
+
+
 def _tell(result: Result, verbose: bool, stories: Path | None) -> None:
     told = "right" if result.right else "starved" if result.starved else "WRONG"
     print(f"{told} {result.sure:6} {result.case.name}: {result.cause}: {result.title}", file=sys.stderr, flush=True)
     if verbose:
         print(result.story, file=sys.stderr)
-    if stories is not None:
-        with stories.open("a") as file:
-            file.write(json.dumps(dataclasses.asdict(result)) + "\n")
+    _keep(result, stories)
 
 
 def _of_story(told: dict[str, object]) -> Result:
@@ -39,11 +43,18 @@ def _of_story(told: dict[str, object]) -> Result:
 
 
 def _in_guest(arguments: argparse.Namespace) -> list[Result]:
-    words = [*arguments.names, "--seed", str(arguments.seed), *(["--machine"] if arguments.machine else [])]
-    with tempfile.TemporaryDirectory(prefix="lockline-incidents-", dir="/var/tmp") as directory:
-        results = [_of_story(one) for one in run_in_guest(arguments.kernel, words, Path(directory))]
-    for result in results:
-        _tell(result, arguments.verbose, arguments.stories)
+    words = [*arguments.names, "--seed", str(arguments.seed), "--part", arguments.part]
+    words += ["--machine"] if arguments.machine else []
+    results = []
+    try:
+        for line in run_in_guest(arguments.kernel, words):
+            if line.startswith("{"):
+                results.append(_of_story(json.loads(line)))
+                _keep(results[-1], arguments.stories)
+            else:
+                print(line, file=sys.stderr, flush=True)
+    except RuntimeError as error:
+        print(error, file=sys.stderr)
     return results
 
 
@@ -62,6 +73,8 @@ def main() -> int:
     parser.add_argument("--max-overhead", help="of `lockline why`")
     parser.add_argument("-d", "--duration", help="of `lockline why`")
     arguments = parser.parse_args()
+    # What was started ends with us.
+    signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
     options = ["--max-overhead", arguments.max_overhead] if arguments.max_overhead else []
     options += ["-d", arguments.duration] if arguments.duration else []
     named = [case for case in CASES if not arguments.names or case.name.startswith(tuple(arguments.names))]

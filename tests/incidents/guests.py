@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The laboratory in guests of other kernels: Python, lockline and the programs, in one directory for scripts/vm."""
 
-import json
 import os
+import shlex
 import shutil
 import subprocess
 import sys
 import sysconfig
-from collections.abc import Sequence
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +20,9 @@ _LEFT_OUT = shutil.ignore_patterns(
     "site-packages", "dist-packages", "*.a",
 )  # fmt: skip
 _PYTHON = "python"
-# The file with each case's story, a line each.
-STORIES = "stories"
+# A serial port more: what the guest says of each case leaves by it at once.
+_PORT = "/dev/ttyS2"
+_LOOK_S = 0.5
 # An emulated processor is some thirty times slower: what a probe costs there does not hold for a real machine.
 _OVERHEAD = "60%"
 _SECONDS = 30
@@ -30,10 +33,12 @@ _TIMEOUT_S = 7200
 
 _SCRIPT = """
 mkdir -p /var/tmp
+stty -F {port} raw -echo
 echo 1 > /proc/sys/kernel/bpf_stats_enabled
 echo +cpu +memory > /sys/fs/cgroup/cgroup.subtree_control
 export PYTHONHOME=/{python} PYTHONDONTWRITEBYTECODE=1
-exec {interpreter} /lockline/tests/incidents {arguments} --stories {stories} --max-overhead {overhead} -d {seconds}
+exec {interpreter} /lockline/tests/incidents {arguments} --stories {port} \\
+    --max-overhead {overhead} -d {seconds} 2> {port}
 """
 
 
@@ -61,29 +66,48 @@ def make_tree(directory: Path) -> Path:
     return python
 
 
-def run_in_guest(kernel: str, arguments: Sequence[str], directory: Path) -> list[dict[str, Any]]:
-    """Run cases in a guest of that kernel: their results, as the guest's own run tells them.
+def lines_as_they_come(process: "subprocess.Popen[Any]", file: Path) -> Iterator[str]:
+    """The whole lines of a file that grows until the process ends."""
+    rest = ""
+    with file.open(errors="replace") as opened:
+        ended = False
+        while not ended:
+            ended = process.poll() is not None
+            *lines, rest = (rest + opened.read()).split("\n")
+            yield from lines
+            if not ended:
+                time.sleep(_LOOK_S)
 
-    directory: where the tree, and what the guest leaves, are put.  Raises RuntimeError if the guest brings nothing.
+
+def run_in_guest(kernel: str, arguments: Sequence[str]) -> Iterator[str]:
+    """Run cases in a guest of that kernel: each line that the guest's own run tells, as it comes.
+
+    Lines of JSON are results; the others are words for who waits.  Raises RuntimeError if the guest fails.
     """
-    tree, left = directory / "tree", directory / "left"
-    tree.mkdir()
-    python = make_tree(tree)
-    script = _SCRIPT.format(
-        python=_PYTHON,
-        interpreter=python.name,
-        stories=STORIES,
-        overhead=_OVERHEAD,
-        seconds=_SECONDS,
-        arguments=" ".join(arguments),
-    )
-    command: list[str | os.PathLike[str]] = [
-        ROOT / "scripts" / "vm", "--kernel", kernel, "--memory", "2G", "--timeout", str(_TIMEOUT_S),
-        "--accel", _EMULATOR, "--append", "tsc=reliable", "--add", python, "--tree", tree, "--get", left, "--", script,
-    ]  # fmt: skip
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    told = left / STORIES
-    if not told.exists():
-        errors = (left / "stderr").read_text() if (left / "stderr").exists() else ""
-        raise RuntimeError(f"{kernel}: {done.stderr.strip()} {errors.strip()[-500:]}")
-    return [json.loads(line) for line in told.read_text().splitlines()]
+    with tempfile.TemporaryDirectory(prefix="lockline-incidents-", dir="/var/tmp") as directory:
+        tree, told = Path(directory) / "tree", Path(directory) / "told"
+        tree.mkdir()
+        told.touch()
+        python = make_tree(tree)
+        script = _SCRIPT.format(
+            python=_PYTHON,
+            interpreter=python.name,
+            port=_PORT,
+            overhead=_OVERHEAD,
+            seconds=_SECONDS,
+            arguments=" ".join(map(shlex.quote, arguments)),
+        )
+        port = ("-chardev", f"file,id=told,path={told}", "-serial", "chardev:told")
+        command: list[str | os.PathLike[str]] = [
+            ROOT / "scripts" / "vm", "--kernel", kernel, "--memory", "2G", "--timeout", str(_TIMEOUT_S),
+            "--accel", _EMULATOR, "--append", "tsc=reliable", "--add", python, "--tree", tree,
+            *(f"--qemu={word}" for word in port), "--", script,
+        ]  # fmt: skip
+        with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as process:
+            try:
+                yield from lines_as_they_come(process, told)
+            finally:
+                process.terminate()
+            assert process.stderr is not None
+            if process.returncode:
+                raise RuntimeError(f"{kernel}: {process.stderr.read().strip()[-500:]}")
