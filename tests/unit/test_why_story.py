@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """An investigation's story: kept and read again, on the screen, as a page, without names."""
 
+import argparse
 import ast
 import html
 import json
@@ -15,6 +16,7 @@ from lockline.analysis.user_evidence import Goroutines
 from lockline.analysis.whatif import Bound
 from lockline.base.errors import LocklineError
 from lockline.base.text import Style
+from lockline.cli import main as cli
 from lockline.cli import why as why_command
 from lockline.cli.why import redacted
 from lockline.investigation import probes
@@ -23,8 +25,10 @@ from lockline.investigation.model import Investigation, Plan, Step, Target
 from lockline.investigation.stops import Standing, Stop
 from lockline.page.html import Writer
 from lockline.page.why import make_page
+from lockline.recording.writer import add_investigation
 from lockline.render import why_screen, why_words
 from lockline.render.documents import why as document
+from recording_generator import RecordingBuilder
 from schemas import validator_of
 from test_finding_words import asked
 from why_cases import (
@@ -61,6 +65,26 @@ def test_a_bound_of_a_lock_is_not_that_of_a_cpu_limit() -> None:
         story = document.make(known, judge(known, "time"), MACHINE)
         assert (story.verdict.cause == "holder-no-cpu") == more
         assert story.what_if[0].words.endswith("More CPU for the holder may bring more than that") == more
+
+
+def test_all_bounds_are_told_where_they_are_asked_for(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Behind the answer; the answer itself has that of the cause alone."""
+    bounds = (Bound(UserLock("table_mutex", ""), 2.0, 4, 2.5), Bound(UserLock("log_mutex", ""), 0.5, 4, 1.0))
+    known = known_of(observation("totals"), replace(user_busy(), bounds=bounds))
+    story = document.make(known, judge(known, "time"), MACHINE)
+    parser = argparse.ArgumentParser()
+    why_command.add_parser(parser.add_subparsers())
+    plain, whole = (why_command.shown(story, parser.parse_args(["why", *words])) for words in ([], ["--what-if"]))
+    assert "log_mutex" not in plain
+    assert whole.startswith(plain)
+    added = whole[len(plain) :]
+    assert added.count("Without waiting for") == 2
+    assert "log_mutex its 4 threads get at most +50% done" in added
+    path = tmp_path / "kept.lockline"
+    RecordingBuilder(path).finish()
+    add_investigation(path, document.as_json(story).strip())
+    assert cli.main(["report", str(path), "--why", "--what-if"]) == 0
+    assert added in capsys.readouterr().out
 
 
 def test_what_the_budget_left_out_is_said() -> None:

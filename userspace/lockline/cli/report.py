@@ -157,7 +157,8 @@ def _sections(report: "Report", arguments: argparse.Namespace) -> str:
         from lockline.analysis.whatif import what_if
         from lockline.render import whatif
 
-        parts.append(whatif.render(what_if(report), style, terminal.columns()))
+        bounds = tuple(map(whatif.bound_words, what_if(report)))
+        parts.append(whatif.render(bounds, style, terminal.columns()))
     if arguments.blame:
         from lockline.analysis.waitgraph_of import waitgraph_of
         from lockline.render import waitgraph
@@ -185,7 +186,9 @@ def _why(recording: "Recording", path: str, arguments: argparse.Namespace) -> st
     document = why.from_json(story)
     if arguments.format == "json":
         return why.as_json(document, arguments.addresses)
-    text = why_screen.render(document, terminal.style(arguments.addresses), terminal.columns(), path)
+    style, columns = terminal.style(arguments.addresses), terminal.columns()
+    text = why_screen.render(document, style, columns, path)
+    text += why_screen.bounds(document, style, columns) if arguments.what_if else ""
     return terminal.painted(text, arguments.color)
 
 

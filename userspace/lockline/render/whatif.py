@@ -32,13 +32,13 @@ def bound_words(bound: Bound) -> str:
     return f"Without waiting for {name} its {bound.threads} threads get {most} done; {then}"
 
 
-def render(bounds: Sequence[Bound], style: Style, columns: int) -> str:
-    """The section of a report."""
+def render(bounds: Sequence[str], style: Style, columns: int) -> str:
+    """The section of a report, or of an investigation's story; bounds: each in words."""
     if not bounds:
         return "What if: no lock has enough waiting to gain anything\n"
     lines = ["What if (bounds: the gain may be less, none, or a loss)"]
     for bound in bounds:
-        lines += fill(clean(bound_words(bound), style), "  ", "    ", columns)
+        lines += fill(clean(bound, style), "  ", "    ", columns)
     lines += fill(
         "Only threads that were seen to wait count. It is assumed that work always finds a free CPU. The bound is of"
         " waiting alone: what makes the work itself faster (more CPU, a line padded) may bring more.",

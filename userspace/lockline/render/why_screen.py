@@ -7,6 +7,7 @@ from datetime import datetime, timezone
 from lockline.base.numbers import duration, percent
 from lockline.base.text import Style, clean, cut
 from lockline.investigation.model import UNREAD
+from lockline.render import whatif
 from lockline.render.documents.waitgraph import end_words, knot_words
 from lockline.render.documents.why import Chapter, Document, Followed, Hypothesis, Step
 from lockline.render.screen import percent_short
@@ -148,6 +149,11 @@ def _bound_of_cause(document: Document) -> list[str]:
     return bounds[:1] if verdict.kind == "cause" else []
 
 
+def bounds(document: Document, style: Style, columns: int) -> str:
+    """What is gained at most without each of the locks that are waited for most: --what-if."""
+    return "\n" + whatif.render([one.words for one in document.what_if], style, columns)
+
+
 def _chain(document: Document) -> list[str]:
     """The way from one lock over another to who makes all of them wait; nothing where there is one lock alone."""
     graph = document.wait_graph
@@ -199,8 +205,7 @@ def render(document: Document, style: Style, columns: int, kept: str | None = No
         main += _part("DO", verdict.remedies, style, columns, remedies, 2)
         proof = _part("PROOF", verdict.proof, style, columns, proofs, each)
         proof += _part("CHAIN", _chain(document), style, columns, 1, 2)
-        bounds = _bound_of_cause(document)
-        proof += _part("IF GONE", bounds, style, columns, 1, each)
+        proof += _part("IF GONE", _bound_of_cause(document), style, columns, 1, each)
         rest = _part("ALSO", others, style, columns, many, other)
         rest += _part("RULED", ruled_out, style, columns, many, other)
         rest += _part("UNKNOWN", unknown, style, columns, many, other)
