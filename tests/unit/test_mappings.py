@@ -25,3 +25,12 @@ def test_code_alone_is_found_without_the_rest() -> None:
         == [(one.begin, one.end) for one in mappings(TEXT) if "x" in one.access]
         == [(0x7F0000003000, 0x7F0000004000)]
     )
+
+
+def test_code_is_told_by_the_access_and_not_by_a_path() -> None:
+    text = (
+        "7f0000001000-7f0000003000 rw-p 00002000 fe:01 77   /srv/7f0000001000-7f0000003000 r-xp 00000000\n"
+        "7f0000003000-7f0000004000 --xs 00000000 fe:01 78   /srv/libxp 00000000.so\n"
+        "ffffffffff600000-ffffffffff601000 --xp 00000000 00:00 0   [vsyscall]\n"
+    )
+    assert code_in(text) == [(0x7F0000003000, 0x7F0000004000), (0xFFFFFFFFFF600000, 0xFFFFFFFFFF601000)]

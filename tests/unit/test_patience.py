@@ -15,6 +15,7 @@ import pytest
 from lockline.base import patience
 from lockline.base.patience import Reader, left_alone
 from lockline.cli.why_memory import Memory
+from lockline.investigation import probes
 
 pytestmark = pytest.mark.usefixtures("build")
 
@@ -62,6 +63,25 @@ def test_what_is_not_there() -> None:
         assert not reader.late
         assert reader.maps(os.getpid())
         assert left_alone() == 0
+
+
+def test_of_more_mappings_than_can_be_paid_no_name_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Their list is read no further than the budget pays for."""
+    code = ctypes.cast(ctypes.CDLL(None).getpid, ctypes.c_void_p).value or 0
+    with Reader() as reader:
+        whole = len(reader.maps(os.getpid()))
+        cut = len(reader.maps(os.getpid(), 4096))
+    assert 4096 <= cut < whole
+    monkeypatch.setattr(probes, "ORDINARY_MAPS_BYTES", 4096)
+    with Memory(0) as memory:
+        assert not memory.is_code(os.getpid(), code)
+        assert not memory.affords_names(os.getpid())
+        assert memory.unpaid == {os.getpid()}
+    # A byte is paid for, and a page may come in its place.
+    with Memory(probes.MAPS_BYTE_NS * (whole + (64 << 10))) as memory:
+        assert memory.is_code(os.getpid(), code)
+        assert memory.affords_names(os.getpid())
+        assert not memory.unpaid
 
 
 def test_a_reader_that_never_answers(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -42,7 +42,7 @@ struct request {
 	__u32 what;
 	__u32 tgid;
 	__u64 address;
-	__u32 size; /* of memory */
+	__u32 size; /* of memory; of READ_MAPS: no more than that, 0: MAPS_BYTES */
 	__u32 path; /* bytes of a path that follow, with its 0; of READ_WORDS: of the addresses */
 	/* OPEN_MAPPED */
 	__u64 start, end, inode;
@@ -103,8 +103,8 @@ static ssize_t read_words(const struct request *request, const void *addresses, 
 	return bytes < 0 ? -errno : bytes;
 }
 
-/* out: malloc()ed. */
-static ssize_t read_maps(__u32 tgid, char **out)
+/* Up to so many bytes, and to the end of the room that was made for them.  out: malloc()ed. */
+static ssize_t read_maps(__u32 tgid, size_t most, char **out)
 {
 	size_t room = FIRST_BYTES, used = 0;
 	ssize_t bytes = 0;
@@ -116,7 +116,7 @@ static ssize_t read_maps(__u32 tgid, char **out)
 	if (fd < 0)
 		return -errno;
 	*out = malloc(room);
-	while (*out && used < MAPS_BYTES) {
+	while (*out && used < most) {
 		if (used == room) {
 			char *larger = realloc(*out, room *= 2);
 
@@ -208,7 +208,7 @@ static struct result make_result(const struct request *request, const char *path
 	struct result result = {.bytes = -ENOMEM, .fd = -1};
 
 	if (request->what == READ_MAPS) {
-		result.bytes = read_maps(request->tgid, &result.data);
+		result.bytes = read_maps(request->tgid, request->size ?: MAPS_BYTES, &result.data);
 		return result;
 	}
 	result.data = calloc(1, room ?: 1);
@@ -554,7 +554,7 @@ FILE *patience_open_maps(__u32 tgid)
 {
 	struct question question = {.request = {.what = READ_MAPS, .tgid = tgid}, .most_ms = MAPS_MS};
 	FILE *file = NULL;
-	ssize_t size = has_readers ? ask(&maps_reader, &question) : read_maps(tgid, &question.text);
+	ssize_t size = has_readers ? ask(&maps_reader, &question) : read_maps(tgid, MAPS_BYTES, &question.text);
 
 	if (size < 0)
 		errno = -size;

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 from lockline.base.values import NamedTuple
 
-_CODE = re.compile(r"^([0-9a-f]+)-([0-9a-f]+) ..x", re.MULTILINE)
+_CODE = re.compile(r"x[ps] [0-9a-f]{8}")
+_PLACE = re.compile(r"([0-9a-f]+)-([0-9a-f]+) ..")
 
 
 class Mapped(NamedTuple):
@@ -35,4 +36,10 @@ def mappings(text: str) -> Iterator[Mapped]:
 
 def code_in(text: str) -> list[tuple[int, int]]:
     """Begin and end of what a process may run.  A process may have many mappings, and little of it is code."""
-    return [(int(begin, 16), int(end, 16)) for begin, end in _CODE.findall(text)]
+    found = []
+    for one in _CODE.finditer(text):
+        # An x is looked for fast, and stands in few other lines; a path may have all of it.
+        place = _PLACE.fullmatch(text, text.rfind("\n", 0, one.start()) + 1, one.start())
+        if place is not None:
+            found.append((int(place[1], 16), int(place[2], 16)))
+    return found

@@ -31,7 +31,8 @@ _ARGUMENT = "--read-for-collector"
 _REQUEST = struct.Struct("=IIQI36x")
 _MEMORY, _MAPS = 0, 1
 _RESULT = struct.Struct("=q")
-_MOST_BYTES = (16 << 20) + (64 << 10)
+MOST_MAPS_BYTES = 16 << 20
+_MOST_BYTES = MOST_MAPS_BYTES + (64 << 10)
 
 
 # Readers that did not answer, and whom they read: of all that there ever were in this process.
@@ -73,9 +74,9 @@ class Reader:
             return b""
         return self._ask(_MEMORY, tgid, begin, size, MEMORY_SECONDS)
 
-    def maps(self, tgid: int) -> str:
-        """/proc/TGID/maps, up to 16 MiB of it; '' if it cannot be read, or does not come."""
-        return self._ask(_MAPS, tgid, 0, 0, MAPS_SECONDS).decode("utf-8", "replace")
+    def maps(self, tgid: int, most: int = MOST_MAPS_BYTES) -> str:
+        """/proc/TGID/maps, so many bytes of it or a little more; '' if it cannot be read, or does not come."""
+        return self._ask(_MAPS, tgid, 0, most, MAPS_SECONDS).decode("utf-8", "replace")
 
     def _ask(self, what: int, tgid: int, begin: int, size: int, seconds: float) -> bytes:
         if _left:
@@ -91,7 +92,7 @@ class Reader:
         try:
             answers.sendall(_REQUEST.pack(what, tgid, begin, size))
             (result,) = _RESULT.unpack(self._receive(answers, _RESULT.size, deadline))
-            if result > (size or _MOST_BYTES):
+            if result > (size if what == _MEMORY else _MOST_BYTES):
                 raise OSError("not an answer")
             return self._receive(answers, result, deadline) if result > 0 else b""
         except (OSError, struct.error):

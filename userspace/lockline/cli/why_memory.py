@@ -6,17 +6,28 @@ from bisect import bisect_right
 from collections.abc import Iterator
 
 from lockline.base.mappings import Mapped, code_in, mappings
-from lockline.base.patience import Reader
+from lockline.base.patience import MOST_MAPS_BYTES, Reader
+from lockline.investigation import probes
 from lockline.investigation.spins import is_after_call
 
 
 class Memory:
-    """The memory of processes, open for as long as the block lasts."""
+    """The memory of processes, open for as long as the block lasts.
 
-    def __init__(self) -> None:
+    rest_ns: CPU time that may be used for lists of mappings that are longer than usual, and for the names behind them.
+    """
+
+    def __init__(self, rest_ns: int = probes.MAPS_BYTE_NS * MOST_MAPS_BYTES) -> None:
         self._machine = platform.machine()
         self._reader = Reader()
         self._code: dict[int, tuple[list[int], list[int]]] = {}
+        self._rest_bytes = max(0, rest_ns) // probes.MAPS_BYTE_NS
+        self._unpaid: set[int] = set()
+
+    @property
+    def unpaid(self) -> frozenset[int]:
+        """The processes whose mappings were too many to be read."""
+        return frozenset(self._unpaid)
 
     def __enter__(self) -> "Memory":
         return self
@@ -35,11 +46,26 @@ class Memory:
     def is_code(self, tgid: int, address: int) -> bool:
         """Whether a process may run what is at this address."""
         if tgid not in self._code:
-            code = code_in(self._reader.maps(tgid))
+            code = code_in(self._maps(tgid))
             self._code[tgid] = [begin for begin, _ in code], [end for _, end in code]
         begins, ends = self._code[tgid]
         at = bisect_right(begins, address) - 1
         return at >= 0 and address < ends[at]
+
+    def affords_names(self, tgid: int) -> bool:
+        """Whether names of the code of a process can be paid for."""
+        self.is_code(tgid, 0)
+        return tgid not in self._unpaid
+
+    def _maps(self, tgid: int) -> str:
+        """The list of mappings; '' if it is too long to be paid for.  It is read no further than that."""
+        most = min(MOST_MAPS_BYTES, probes.ORDINARY_MAPS_BYTES + self._rest_bytes)
+        text = self._reader.maps(tgid, most)
+        self._rest_bytes -= min(self._rest_bytes, max(0, len(text) - probes.ORDINARY_MAPS_BYTES))
+        if most <= len(text) < MOST_MAPS_BYTES:
+            self._unpaid.add(tgid)
+            return ""
+        return text
 
     def shared_with(self, tgid: int, address: int, other: int) -> bool:
         """Whether another process can write what is at this address of a process: it has the same memory, shared."""

@@ -25,6 +25,7 @@ from lockline.cli.why_counters import (
     text_of,
     threads_of,
 )
+from lockline.cli.why_memory import Memory
 from lockline.cli.why_still import FutexWaiters, caller_of_nap, state_of, stops_in, switches_of, tracer_of
 from lockline.investigation import probes
 from lockline.investigation.model import Target
@@ -256,7 +257,7 @@ class _Napping:
             if switches is not None:
                 self._first[tgid, tid] = time.monotonic(), switches
 
-    def rates(self, looks: int) -> tuple[Naps, ...]:
+    def rates(self, looks: int, memory: Memory) -> tuple[Naps, ...]:
         """Of each process the threads that nap at many looks, and how often each does."""
         by_process: defaultdict[int, list[tuple[float, int]]] = defaultdict(list)
         for (tgid, tid), (began, before) in self._first.items():
@@ -270,16 +271,16 @@ class _Napping:
                 tgid=tgid,
                 threads=len(rates),
                 rate=sum(rate for rate, _ in rates) / len(rates),
-                function=caller_of_nap(tgid, max(rates)[1]),
+                function=caller_of_nap(memory, tgid, max(rates)[1]),
             )
             for tgid, rates in by_process.items()
         )
 
 
-def look_at_sleeps(target: Target, seconds: float, most_ns: int = 10**9) -> Sleeps:
+def look_at_sleeps(target: Target, seconds: float, most_ns: int = 10**9, names_ns: int = 10**9) -> Sleeps:
     """Look at the target's threads some times within so many seconds; of very many at some, chosen by chance.
 
-    most_ns: CPU time after which no more looks are made than the fewest.
+    most_ns: CPU time after which no more looks are made than the fewest.  names_ns: what comes on top for names.
     """
     used_ns = time.process_time_ns()
     _who_has_open.cache_clear()
@@ -311,10 +312,13 @@ def look_at_sleeps(target: Target, seconds: float, most_ns: int = 10**9) -> Slee
         # By chance, so as not to look at the beat of a load alone.
         time.sleep(max(0.0, (end - time.monotonic()) / left * random.uniform(0.5, 1.0)) if left > 1 else 0.0)
     made = sleeps_of(looks, held, len(threads), every)
-    return replace(
-        made,
-        naps=napping.rates(len(looks)),
-        stops=stops_in(looks),
-        standing=waiting.standing(),
-        at_futex=napping.at_futex,
-    )
+    rest_ns = most_ns + names_ns - probes.NAMES_NS - (time.process_time_ns() - used_ns)
+    with Memory(rest_ns) as memory:
+        seen = replace(
+            made,
+            naps=napping.rates(len(looks), memory),
+            stops=stops_in(looks),
+            standing=waiting.standing(memory),
+            at_futex=napping.at_futex,
+        )
+        return replace(seen, unnamed=len(memory.unpaid))

@@ -212,10 +212,11 @@ def thinned(samples: Sequence[Sample], most: int) -> tuple[list[Sample], float]:
     return [replace(one, stands_for=round(one.stands_for * factor)) for one in kept], factor
 
 
-def look_at_spins(target: Target, seconds: float, most_ns: int = 10**9) -> tuple[Spins, int]:
+def look_at_spins(target: Target, seconds: float, most_ns: int = 10**9, names_ns: int = 10**9) -> tuple[Spins, int]:
     """Sample the target's threads, and tell which wait on CPUs, and where; and the number of all samples.
 
     most_ns: CPU time that it may take; where there are samples for more, some are looked at, chosen by chance.
+    names_ns: what comes on top for names.
     Raises LocklineError if the kernel refuses, or of a machine whose code is not known.
     """
     used_ns = time.process_time_ns()
@@ -236,7 +237,7 @@ def look_at_spins(target: Target, seconds: float, most_ns: int = 10**9) -> tuple
     most = max(_FEWEST_SAMPLES, rest_ns // (2 * probes.SPIN_SAMPLE_NS) // len(of_others))
     (samples, factor), (left, _) = (thinned(some, most) for some in of_others)
     frequent = Counter((one.tgid, one.address) for one in (*samples, *left)).most_common(_MOST_ADDRESSES)
-    with Memory() as memory:
+    with Memory(most_ns + names_ns - probes.NAMES_NS - (time.process_time_ns() - used_ns)) as memory:
         kinds = {key: kind for key, _ in frequent if (kind := _kind_at(memory, *key)) is not None}
         yields = [one for one in left if kinds.get((one.tgid, one.address)) == "yield"]
         at = [*(one for one in samples if (one.tgid, one.address) in kinds), *yields]
@@ -249,6 +250,8 @@ def look_at_spins(target: Target, seconds: float, most_ns: int = 10**9) -> tuple
         words = {
             id(one): _word_at(one, code[one.tgid, one.address]) for one in at if kinds[one.tgid, one.address] != "yield"
         }
+        named = {tgid for tgid in {one.tgid for one in at} if memory.affords_names(tgid)}
+        unnamed = len(memory.unpaid)
     samples, left = (
         [
             replace(
@@ -263,6 +266,7 @@ def look_at_spins(target: Target, seconds: float, most_ns: int = 10**9) -> tuple
     asked += [(tgid, back - 1) for tgid, back in known]
     changed = Counter((one.tgid, one.word) for one in samples if one.word)
     asked += [key for key, _ in changed.most_common(_MOST_NAMES)]
+    asked = [key for key in asked if key[0] in named]
     names = dict(zip(asked, ask_names(asked), strict=True)) if asked else {}
 
     def place(tgid: int, address: int) -> Place:
@@ -276,4 +280,4 @@ def look_at_spins(target: Target, seconds: float, most_ns: int = 10**9) -> tuple
     each = factor * seen.period_ns / 1e9 / seen.seconds
     spins = spins_of(samples, kinds, place, comm, each, part_got(wanted.values()))
     yielding = yields_of(left, kinds, place, comm, wanted, seen.seconds)
-    return with_yields(spins, yielding), seen.every
+    return replace(with_yields(spins, yielding), unnamed=unnamed), seen.every

@@ -35,7 +35,17 @@ from lockline.investigation import probes
 from lockline.investigation.choice import most_cost_ns
 from lockline.investigation.counters import difference
 from lockline.investigation.machine import TRACERS_LOCKS
-from lockline.investigation.model import Choice, Cost, Investigation, Observation, Outcome, Step, Target, unread
+from lockline.investigation.model import (
+    Choice,
+    Cost,
+    Investigation,
+    Observation,
+    Outcome,
+    Step,
+    Target,
+    unnamed,
+    unread,
+)
 from lockline.investigation.observe import observe, observe_lines, observe_users
 from lockline.recording.reader import open_recording
 from lockline.rules.report import make_report, with_lines
@@ -226,6 +236,11 @@ def _most_for_looks(known: Investigation) -> int:
     return round(min(_FOR_LOOKS * left, left - probes.NAMES_NS))
 
 
+def _for_names(known: Investigation) -> int:
+    """CPU time for names behind looks, ns."""
+    return known.plan.allowed_ns - known.paid_ns - _most_for_looks(known)
+
+
 def _looked(choice: Choice, known: Investigation, number: int) -> Made:
     """Looks at the threads of a process in /proc, without the collector."""
     assert choice.of is not None
@@ -241,20 +256,20 @@ def _slept(choice: Choice, known: Investigation, number: int) -> Made:
     """Looks at what the target's threads sleep in."""
     began, cpu = time.monotonic(), _own_cpu_ns()
     children = _children_cpu_ns()
-    sleeps = look_at_sleeps(known.target, choice.seconds, _most_for_looks(known))
+    sleeps = look_at_sleeps(known.target, choice.seconds, _most_for_looks(known), _for_names(known))
     took_ns = round((time.monotonic() - began) * 1e9)
     # A job that somebody has stopped is no incident of a machine.
     stops = () if known.target.options[0] == "-a" else sleeps.stops
-    seen = replace(_nothing_seen(choice, known, took_ns), sleeps=sleeps, stops=stops)
+    seen = replace(_nothing_seen(choice, known, took_ns), sleeps=sleeps, stops=stops, unseen=unnamed(sleeps.unnamed))
     return _by_proc(choice, number, seen, _own_cpu_ns() - cpu + _children_cpu_ns() - children)
 
 
 def _ran(choice: Choice, known: Investigation, number: int) -> Made:
     """Samples of where the target's threads run."""
     began, cpu, children = time.monotonic(), _own_cpu_ns(), _children_cpu_ns()
-    spins, samples = look_at_spins(known.target, choice.seconds, _most_for_looks(known))
+    spins, samples = look_at_spins(known.target, choice.seconds, _most_for_looks(known), _for_names(known))
     took_ns = round((time.monotonic() - began) * 1e9)
-    seen = replace(_nothing_seen(choice, known, took_ns), spins=spins)
+    seen = replace(_nothing_seen(choice, known, took_ns), spins=spins, unseen=unnamed(spins.unnamed))
     # The interrupts are not our process's time: as each was estimated.
     paid_ns = _own_cpu_ns() - cpu + _children_cpu_ns() - children + samples * probes.SPIN_INTERRUPT_NS
     return _by_proc(choice, number, seen, paid_ns)

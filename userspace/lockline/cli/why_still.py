@@ -124,17 +124,16 @@ class FutexWaiters:
         if len(self._first) < _MOST_WAITERS:
             self._first[tgid, tid] = switches_of(tgid, tid), _call_of(tgid, tid)
 
-    def standing(self) -> tuple[Standing, ...]:
+    def standing(self, memory: Memory) -> tuple[Standing, ...]:
         """What those wait for that have not run meanwhile."""
         still = [
             (tgid, tid, call)
             for (tgid, tid), (switches, call) in self._first.items()
             if switches is not None and switches_of(tgid, tid) == switches and _call_of(tgid, tid) == call
         ]
-        with Memory() as memory:
-            return standing_of(
-                _waiters(still, memory), lambda tgid, word: owner_of_mutex(memory, tgid, word), _is_alive, _Once(memory)
-            )
+        return standing_of(
+            _waiters(still, memory), lambda tgid, word: owner_of_mutex(memory, tgid, word), _is_alive, _Once(memory)
+        )
 
 
 def _is_alive(tid: int) -> bool:
@@ -156,6 +155,8 @@ def _addresses(memory: Memory, tgid: int, call: str) -> list[int]:
     if at is None:
         return []
     stack, instruction = at
+    if not memory.affords_names(tgid):
+        return []
     data = memory.read(tgid, stack, _STACK_BYTES)
     words = struct.unpack_from(f"={len(data) // 8}Q", data)
     return [instruction, *(word for word in words if memory.returns_to(tgid, word))][:_MOST_FRAMES]
@@ -171,10 +172,9 @@ def _functions(memory: Memory, threads: Sequence[tuple[int, int, str]]) -> list[
     ]
 
 
-def caller_of_nap(tgid: int, tid: int) -> str:
+def caller_of_nap(memory: Memory, tgid: int, tid: int) -> str:
     """The function of the program that has a thread sleep for a time; '' if it is not known."""
-    with Memory() as memory:
-        (functions,) = _functions(memory, [(tgid, tid, _call_of(tgid, tid))])
+    (functions,) = _functions(memory, [(tgid, tid, _call_of(tgid, tid))])
     return next((name for name in functions if not is_nap_call(name)), "")
 
 

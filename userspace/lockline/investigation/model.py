@@ -188,6 +188,15 @@ class Unseen:
 UNREAD = "memory of processes"
 
 
+def unnamed(processes: int) -> tuple[Unseen, ...]:
+    """That so many processes have more mappings than the budget pays for."""
+    if not processes:
+        return ()
+    many = "a process has" if processes == 1 else f"{processes} processes have"
+    reason = f"{many} more mappings than the budget pays to read (--max-overhead)"
+    return (Unseen(UNREAD, reason, "which functions of programs threads wait in"),)
+
+
 def unread(reads: int) -> tuple[Unseen, ...]:
     """That so many reads of processes' memory or files were given up, because they did not end."""
     if not reads:

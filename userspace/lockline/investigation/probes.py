@@ -16,6 +16,11 @@ SYSCALLS_PER_SWITCH = 10
 # Names of functions of programs are asked for behind the looks, or behind a recording: a program of ours loads their
 # symbols.
 NAMES_NS = 25_000_000
+# For each byte of a process' list of mappings that comes on top: it is read here and by that program.  20,000 mappings
+# are 1 MB, and take 50 to 75 ms.
+MAPS_BYTE_NS = 60
+# The list of an ordinary process is shorter, and is in NAMES_NS.
+ORDINARY_MAPS_BYTES = 64 << 10
 # To end a recording with locks of programs, names among it: 15 to 38 ms.
 FUTEX_END_NS = 40_000_000
 # Of a look at one thread in /proc, three files.

@@ -114,7 +114,8 @@ class Naps:
 class Sleeps:
     """What the looks at the target's threads saw.  threads: looked at each time; all_of_them: no other was left out.
 
-    at_futex: threads that slept at a futex, summed up over the looks; None: not counted.
+    at_futex: threads that slept at a futex, summed up over the looks; None: not counted.  unnamed: processes with more
+    mappings than could be paid for, so that no function of theirs was named.
     """
 
     looks: int
@@ -126,6 +127,7 @@ class Sleeps:
     stops: tuple[Stop, ...] = ()
     standing: tuple[Standing, ...] = ()
     at_futex: int | None = None
+    unnamed: int = 0
 
     @property
     def most_at_futex(self) -> float | None:

@@ -476,13 +476,14 @@ class Spin:
 class Spins:
     """What samples of running threads saw.  samples: of the target's threads; cpus: that they used, on average.
 
-    got: of the time in which they wanted a CPU, the part in which they had one.
+    got: of the time in which they wanted a CPU, the part in which they had one.  unnamed: as of Sleeps.
     """
 
     samples: int
     cpus: float
     spins: tuple[Spin, ...]
     got: float = 1.0
+    unnamed: int = 0
 
     @property
     def wanted(self) -> float:
