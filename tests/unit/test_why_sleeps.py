@@ -156,7 +156,7 @@ def test_nobody_is_sure_that_nothing_waits_before_it_was_looked_at() -> None:
     assert [step.probe for step in next_steps(known)] == [probes.SLEEPS]
     assert judge(known, "time").sure == "medium"
     # A container's threads are known to the collector alone.
-    known = replace(known, target=Target(("--container", "db"), "container db", has_threads=False))
+    known = replace(known, target=Target(("-a", "-L", "db"), "this machine (of -L db)", has_threads=False))
     assert next_steps(known) == ()
     assert judge(known, "nothing left to try").sure == "medium"
     assert {one.state for one in hypotheses(known) if one.cause == "other-locks"} == {"not testable"}

@@ -152,7 +152,8 @@ def test_a_redacted_page_names_nobody() -> None:
     stopped = replace(QUIET, throttled=0.6, throttled_group="/system.slice/zebra.service")
     mapped = replace(user_lock(), name="", mapping="/srv/walrus/libqueue.so")
     program = Process("ocelot", 100)
-    target = Target(("--container", "heron-7f", "-G", "/pod/lemur"), "container heron-7f, control group /pod/lemur")
+    asked = ("--container", "heron-7f", "--pod", "otter/vole")
+    target = Target(("-G", "/pod/lemur"), "container heron-7f, pod otter/vole", asked=asked)
     dead = finding("deadlock", program, 2.0, "high")
     found = replace(dead, claim=fact("deadlock-with-itself", process=program))
     stories = [
@@ -180,7 +181,7 @@ def test_a_redacted_page_names_nobody() -> None:
         known_of(observation("totals"), FUTEX_QUIET, slept),
     ]
     machine = replace(MACHINE, hostname="badger01")
-    secrets = ("badger", "ocelot", "gibbon", "zebra", "walrus", "heron", "lemur", "capybara")
+    secrets = ("badger", "ocelot", "gibbon", "zebra", "walrus", "heron", "lemur", "otter", "vole", "capybara")
     named = set()
     for known in stories:
         steps = tuple(replace(step, message="capybara: no such thing", options=target.options) for step in known.steps)

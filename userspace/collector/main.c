@@ -10,6 +10,7 @@
 #include "perfdata/perfdata_import.h"
 #include "kernel/plan_json.h"
 #include "kernel/plan_make.h"
+#include "containers/cgroup_ask.h"
 #include "naming/naming_ask.h"
 #include "base/patience.h"
 #include "naming/naming_helper.h"
@@ -59,6 +60,8 @@ int main(int argc, char **argv)
 		return recording_sums_main(argv);
 	if (naming_ask_wanted(argc, argv))
 		return naming_ask_main();
+	if (cgroup_ask_wanted(argc, argv))
+		return cgroup_ask_main(argv);
 	err = options_parse(&options, argc, argv);
 	if (err)
 		return err < 0;

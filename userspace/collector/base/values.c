@@ -240,3 +240,11 @@ const char *show(const char *text, char shown[VALUE_SHOWN])
 	strcpy(shown + i, text[i] ? "..." : "");
 	return shown;
 }
+
+const char *on_a_line(char *text)
+{
+	for (char *one = text; *one; one++)
+		if ((unsigned char)*one < ' ' || *one == 0x7f)
+			*one = '?';
+	return text;
+}

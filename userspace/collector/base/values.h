@@ -37,5 +37,7 @@ bool id_list_has(const struct id_list *list, __u32 id);
 
 /* Foreign text fit for one line of a message: cut short, control characters as '?'. */
 const char *show(const char *text, char shown[VALUE_SHOWN]);
+/* The same text, whole: names are other people's, and what would end a line, or a field of it, becomes a '?'. */
+const char *on_a_line(char *text);
 
 #endif /* LOCKLINE_VALUES_H */

@@ -71,6 +71,7 @@ static int fill(struct cgroup_target *out, const struct cgroup_mount *mount, con
 	out->id = stat_of.st_ino;
 	out->subsys_id = CGROUP_HIERARCHY_V2;
 	snprintf(out->path, sizeof(out->path), "%s", below(mount->directory, directory));
+	snprintf(out->directory, sizeof(out->directory), "%s", directory);
 	if (mount->v2)
 		return 0;
 	if (!mount->controller[0]) {

@@ -19,6 +19,7 @@ struct cgroup_target {
 	int subsys_id;       /* v1: enum cgroup_subsys_id of the running kernel; v2: CGROUP_HIERARCHY_V2 */
 	__u64 id;            /* kernfs id: inode number of the directory, unique in its hierarchy */
 	char path[PATH_MAX]; /* below the mount: "/", "/system.slice/a.service" */
+	char directory[PATH_MAX];
 };
 
 /*

@@ -137,7 +137,7 @@ int container_resolve(const char *name, const char *pod, char directory[PATH_MAX
 {
 	struct search *search = calloc(1, sizeof(*search));
 	struct cgroup_mounts mounts = {};
-	char shown[VALUE_SHOWN], other[VALUE_SHOWN];
+	char shown[VALUE_SHOWN];
 	const char *option = name ? "--container" : "--pod", *wanted = name ?: pod;
 	int err = search ? cgroup_mounts_read(&mounts) : -ENOMEM;
 
@@ -155,8 +155,9 @@ int container_resolve(const char *name, const char *pod, char directory[PATH_MAX
 			name ? "; give a name, or 12 digits of an id or more" : "; does the pod run on this node?");
 	} else if (search->found > 1) {
 		err = -ENOTUNIQ;
-		message("%s %s: several have that name: %s and %s; use an id, --pod, or -G", option,
-			show(wanted, shown), search->first, show(search->second, other));
+		message("%s %s: several have that name: %s and %s; name one with %s", option, show(wanted, shown),
+			on_a_line(search->first), on_a_line(search->second),
+			name && !pod ? "an id, --pod, or -G" : "-G");
 	}
 out:
 	if (search)

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/values.h"
 #include "naming/naming_ask.h"
 #include "naming/naming_protocol.h"
 #include "naming/user_symbols.h"
@@ -14,15 +15,6 @@
 bool naming_ask_wanted(int argc, char **argv)
 {
 	return argc == 2 && !strcmp(argv[1], "names");
-}
-
-/* Names are other people's: what would end a line, or a field of it, does not go through. */
-static const char *on_a_line(char *text)
-{
-	for (char *one = text; *one; one++)
-		if ((unsigned char)*one < ' ' || *one == 0x7f)
-			*one = '?';
-	return text;
 }
 
 int naming_ask_main(void)

@@ -99,6 +99,19 @@ def ask_names(places: Sequence[tuple[int, int]]) -> list[tuple[str, str]]:
     return names + [("", "")] * (len(places) - len(names))
 
 
+def ask_group(cgroup: str, container: str, pod: str) -> str:
+    """The directory of the control group that -G, --container and --pod name; '' for what is not named.
+
+    Raises LocklineError, in the collector's words, if there is none, or several.
+    """
+    import subprocess
+
+    with spawn(["group", cgroup, container, pod], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        told, err = process.communicate()
+    _notes("group", process.returncode, (), err)
+    return os.fsdecode(told.rstrip(b"\n"))
+
+
 def _notes(command: str, code: int, said: Sequence[str], err: bytes) -> list[str]:
     """What a collector said: the lines on its stderr without "lockline: "; LocklineError if it failed."""
     lines = err.decode("utf-8", "replace").splitlines()

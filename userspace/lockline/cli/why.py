@@ -16,7 +16,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from lockline import version
-from lockline.base.collector import ended_by_signals
+from lockline.base.collector import ask_group, ended_by_signals
 from lockline.base.errors import LocklineError
 from lockline.base.numbers import duration, percent
 from lockline.base.text import Style, clean
@@ -121,6 +121,14 @@ def _processes(pids: tuple[int, ...]) -> Target:
     return Target(("-p", ",".join(map(str, pids))), words, pids)
 
 
+def _group(cgroup: str, container: str, pod: str) -> Target:
+    """One of these names it.  All steps are of its directory: the looks in /proc, too."""
+    names = (("control group", "-G", cgroup), ("container", "--container", container), ("pod", "--pod", pod))
+    words = ", ".join(f"{what} {name}" for what, _, name in names if name)
+    asked = tuple(word for _, option, name in names if name for word in (option, name))
+    return Target(("-G", ask_group(cgroup, container, pod)), words, asked=asked)
+
+
 def _tasks(arguments: argparse.Namespace, load: int | None) -> Target:
     named = [name for name in ("pid", "tid", "cgroup", "container", "pod") if getattr(arguments, name)]
     if len(named) + (load is not None) > 1 and named != ["container", "pod"]:
@@ -132,16 +140,8 @@ def _tasks(arguments: argparse.Namespace, load: int | None) -> Target:
     if arguments.tid:
         _ids(arguments.tid, "-t")
         return Target(("-t", arguments.tid), f"thread {arguments.tid}")
-    if arguments.cgroup:
-        return Target(("-G", arguments.cgroup), f"control group {arguments.cgroup}")
-    options: list[str] = []
-    words: list[str] = []
-    for name in ("container", "pod"):
-        if getattr(arguments, name):
-            options += [f"--{name}", getattr(arguments, name)]
-            words.append(f"{name} {getattr(arguments, name)}")
-    if options:
-        return Target(tuple(options), ", ".join(words), has_threads=False)
+    if arguments.cgroup or arguments.container or arguments.pod:
+        return _group(arguments.cgroup or "", arguments.container or "", arguments.pod or "")
     return Target(("-a",), "this machine")
 
 

@@ -50,11 +50,6 @@ def text_of(path: Path | str) -> str:
         return ""
 
 
-def group_directory(name: str) -> Path:
-    """Of a control group that was named by its path, or by its directory."""
-    return Path(name) if name.startswith(str(CGROUPS)) else CGROUPS / name.lstrip("/")
-
-
 def _hierarchy() -> Path:
     """Where the CPU controller's groups are: of cgroup v2, or of v1's cpu."""
     for name in ("cpu,cpuacct", "cpu"):
@@ -148,7 +143,7 @@ def _is_there(target: Target) -> bool:
         states = [short_text(f"{PROC}/{tid}/stat").rpartition(")")[2].split()[:1] for tid in named.split(",")]
         # A zombie does nothing any more.
         return any(state and state != ["Z"] for state in states)
-    return kind == "-G" and group_directory(named).is_dir()
+    return kind == "-G" and Path(named).is_dir()
 
 
 def watched(target: Target) -> Callable[[], bool]:

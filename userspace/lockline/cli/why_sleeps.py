@@ -19,7 +19,6 @@ from lockline.cli.why_counters import (
     MOST_CHILDREN,
     PROC,
     descendants_of,
-    group_directory,
     process_of,
     short_text,
     text_of,
@@ -65,9 +64,9 @@ def _processes() -> list[int]:
     return []
 
 
-def _of_group(path: str) -> list[int]:
+def _of_group(group: str) -> list[int]:
     found: set[int] = set()
-    for directory, _, files in os.walk(group_directory(path)):
+    for directory, _, files in os.walk(group):
         if "cgroup.procs" in files:
             found |= {int(word) for word in text_of(Path(directory) / "cgroup.procs").split() if word.isdigit()}
     return sorted(found)

@@ -363,13 +363,16 @@ class Hypothesis:
 class Target:
     """Whom the investigation is about: options of the collector, in words; tgids: its processes, () for all.
 
-    has_threads: they are found in /proc without the collector, which alone knows containers and locks.
+    asked: the options that named a container or a pod, where the collector gets another one.
+
+    has_threads: they are found in /proc without the collector, which alone knows which wait for some locks.
     """
 
     options: tuple[str, ...]
     words: str
     tgids: tuple[int, ...] = ()
     has_threads: bool = True
+    asked: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

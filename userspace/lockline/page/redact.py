@@ -104,10 +104,10 @@ class Redactor:
         return text
 
     def _target(self, target: Target) -> Target:
-        for option, name in itertools.pairwise(target.options):
+        for option, name in itertools.pairwise((*target.options, *target.asked)):
             if option in _OPTIONS and name:
                 self._told[name] = self._word(_OPTIONS[option], name)
-        return replace(target, options=(), words=self._without_target(target.words))
+        return replace(target, options=(), asked=(), words=self._without_target(target.words))
 
     def host(self, name: str) -> str:
         """What stands for a host."""
