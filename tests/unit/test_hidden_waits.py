@@ -65,3 +65,21 @@ def test_threads_that_wait_for_conditions_of_python(waits_in: str, slept: int, w
     assert [one.kind for one in hidden_waits(words, (), {}, WINDOW)] == ["python condition"] * hidden
     # A known lock keeps its own row.
     assert hidden_waits(words, range(2, 7), {}, WINDOW) == ()
+
+
+@pytest.mark.parametrize(
+    ("functions", "slept", "kind"),
+    [
+        (("pthread_cond_wait", "waitForCapability", "schedule"), SLEPT, "Haskell threads"),
+        (("syscall", "ethr_event_swait", "", "erts_schedule"), SLEPT, "Erlang processes"),
+        (("syscall", "tokio::runtime::scheduler::multi_thread::park::Inner::park_condvar"), SLEPT, "tokio tasks"),
+        # At rest; a pool beside a scheduler.
+        (("pthread_cond_wait", "waitForCapability", "schedule"), SLEPT // 4, None),
+        (("syscall", "tokio::runtime::blocking::pool::Inner::run"), SLEPT, None),
+    ],
+)
+def test_schedulers_whose_tasks_wait_without_the_kernel(
+    functions: tuple[str, ...], slept: int, kind: str | None
+) -> None:
+    words = [word(2, 4096, comm="h", slept=slept, waits=(from_functions(*functions, task=1),))]
+    assert [one.kind for one in hidden_waits(words, {2}, {}, WINDOW)] == ([kind] if kind else [])

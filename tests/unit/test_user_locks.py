@@ -16,6 +16,7 @@ from lockline.analysis.user_evidence import (
     BARRIER,
     BEHAVIOUR,
     CONDITION_VARIABLE,
+    ERLANG_LOCK,
     GIL,
     GO_CHANNEL,
     GO_MUTEX,
@@ -156,6 +157,8 @@ def test_the_words_of_a_condition_variable_are_one() -> None:
 
 
 TBB_LOCK = ("syscall", "tbb::detail::r1::wait_on_address", "tbb::detail::d1::mutex::lock", "serve")
+ERLANG_WAIT = ("syscall", "ethr_event_swait", "", "ethr_rwmutex_rwlock", "", "ets_insert_2")
+ERLANG_REST = ("syscall", "ethr_event_swait", "", "erts_schedule", "process_main")
 NET_ENTER = ("__futex_wait", "CPalSynchronizationManager::BlockThread", "AwareLock::EnterEpilogHelper")
 NET_WAIT = ("__futex_wait", "CPalSynchronizationManager::BlockThread", "SyncBlock::Wait")
 NET_POOL = ("__futex_wait", "CPalSynchronizationManager::BlockThread", "CLRLifoSemaphore::Wait")
@@ -194,6 +197,8 @@ PY_MUTEX_WAIT = ("_PySemaphore_Wait", "_PyParkingLot_Park", "_PyMutex_LockTimed"
         (parked(("syscall", "tbb::detail::r1::wait_bounded_queue_monitor"), (2, 3, 4)), None),
         (parked(("syscall", "tbb::detail::r1::rml::private_worker::run"), (2, 3, 4)), None),
         (parked(TBB_LOCK, (9,)), None),
+        (parked(ERLANG_WAIT, (2, 3, 4)), ERLANG_LOCK),
+        (parked(ERLANG_REST, (2, 3, 4)), None),
         (parked(NET_ENTER, (2, 3, 4)), NET_MONITOR),
         (parked(NET_ENTER, (9,)), NET_MONITOR),
         # A semaphore that is used as a lock; one that others release; a run time without names, and its idle workers.

@@ -3,7 +3,7 @@
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -244,6 +244,7 @@ def test_a_lock_of_the_c_library(quiet: Report) -> None:
         ("QWaitCondition::wait", "QReadWriteLock::tryLockForWrite"),
         ("g_mutex_lock_slowpath", "g_mutex_lock"),
         ("boost::mutex::lock",),
+        ("ethr_event_swait", "ethr_rwmutex_rwlock"),
     ],
 )
 def test_the_programs_function_and_not_the_librarys_that_waits_for_it(quiet: Report, library: tuple[str, ...]) -> None:
@@ -364,3 +365,13 @@ def test_the_answer_says_what_would_show_them(quiet: Report) -> None:
     told = words(HiddenWaits("python condition", "python3", 7, 4.9))
     assert "4.9 threads of python3 (7) wait for others in threading" in told
     assert "`py-spy dump --pid 7`" in told
+    for kind, shows in (("Haskell threads", "+RTS -l"), ("Erlang processes", "etop"), ("tokio tasks", "tokio-console")):
+        assert f"`{shows}" in words(HiddenWaits(cast(Any, kind), "server", 7))
+
+
+def test_threads_that_spin_in_a_scheduler_and_its_tasks_are_both_told(quiet: Report) -> None:
+    hidden = (HiddenWaits("spin", "h", 7, 1.4, "gc"), HiddenWaits("Haskell threads", "h", 7))
+    report = replace(quiet, futexes=Futexes((), (), hidden=hidden))
+    told = answer_words(report, make_answer(report), Style())
+    assert "1.4 threads of h (7) spin on average in gc()" in told
+    assert "What Haskell threads of h (7) wait for" in told

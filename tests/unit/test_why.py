@@ -330,7 +330,9 @@ def test_goroutines_that_nobody_follows_are_told() -> None:
     assert "unseen-goroutines" not in {one.cause for one in hypotheses(locked)}
 
 
-@pytest.mark.parametrize(("kind", "machine"), [("virtual threads", True), ("python condition", False)])
+@pytest.mark.parametrize(
+    ("kind", "machine"), [("virtual threads", True), ("python condition", False), ("Erlang processes", False)]
+)
 def test_waits_that_only_the_run_time_explains(kind: Any, machine: bool) -> None:
     """Nothing was seen of them, so no verdict says that nothing waits; idle threads of Python are everywhere."""
     hidden = (HiddenWaits(kind, "app", 7, 0.0 if machine else 5.0),)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Programs whose waits their futexes do not explain, and what would.
 
-Virtual threads of Java, conditions of Python, threads that spin.
+Virtual threads of Java and their like, conditions of Python, threads that spin.
 """
 
 from collections import Counter
@@ -21,7 +21,15 @@ from lockline.analysis.user_evidence import (
 )
 from lockline.base.values import dataclass
 
-Kind: TypeAlias = Literal["virtual threads", "virtual monitors", "python condition", "spin"]
+Kind: TypeAlias = Literal[
+    "virtual threads",
+    "virtual monitors",
+    "python condition",
+    "spin",
+    "Haskell threads",
+    "Erlang processes",
+    "tokio tasks",
+]
 
 # The kernel keeps 15 characters of VirtualThread-unparker and VirtualThread-unblocker.  A JVM starts the first when a
 # virtual thread waits with a timeout, since JDK 24 the second with the first virtual thread.
@@ -32,6 +40,13 @@ _CARRIER = "ForkJoinPool-"
 _UNBLOCKS = ("JVM_TakeVirtualThreadListToUnblock",)
 # Where threading.Lock sleeps.  Each thread that waits for a Condition, Semaphore, Event or Queue has one of its own.
 _PYTHON_LOCKS = ("PyThread_acquire_lock", "PyMutex_LockTimed")
+# Run times that switch between tasks of their own: where a thread of theirs sleeps that has no task to run.  What the
+# tasks wait for (an MVar, a message, an asynchronous mutex), no thread waits for.
+SCHEDULERS: Mapping[Kind, tuple[str, ...]] = {
+    "Haskell threads": ("yieldCapability", "waitForCapability"),
+    "Erlang processes": ("erts_schedule",),
+    "tokio tasks": ("tokio::runtime::scheduler",),
+}
 # Of a pool's threads, which wait for work alone.
 _PYTHON_IDLE = ("SimpleQueue",)
 _COMMANDS: Mapping[Kind, str] = {
@@ -39,6 +54,9 @@ _COMMANDS: Mapping[Kind, str] = {
     "virtual monitors": "jcmd {} JFR.start",
     "python condition": "py-spy dump --pid {}",
     "spin": "lockline why -p {}",
+    "Haskell threads": "+RTS -l",
+    "Erlang processes": "etop -sort msg_q",
+    "tokio tasks": "tokio-console",
 }
 # Waits in a second from which on a program is not idle.
 _BUSY = 20
@@ -84,6 +102,15 @@ def _virtual(words: Iterable[Seen], comms: Mapping[int, str], window_ns: int) ->
     return "virtual monitors" if _slept(unblocks) * 1e9 >= _BUSY * window_ns else "virtual threads"
 
 
+def _scheduled(words: Iterable[Seen], window_ns: int) -> Kind | None:
+    """Whose threads switch between tasks that wait without the kernel, and are busy; None: nobody's."""
+    entries = list(words)
+    for kind, functions in SCHEDULERS.items():
+        if _slept(one for one in entries if share_from(one.waits, functions) >= HALF) * 1e9 >= _BUSY * window_ns:
+            return kind
+    return None
+
+
 def _python_condition(words: Iterable[Seen], window_ns: int) -> float:
     """Threads that wait for conditions on average; 0.0: none, or nobody wakes them."""
     found = [
@@ -123,7 +150,7 @@ def hidden_waits(
         if shared or not window_ns:
             continue
         comm = next(iter(words.values())).futex.comm
-        kind = _virtual(words.values(), comms, window_ns)
+        kind = _virtual(words.values(), comms, window_ns) or _scheduled(words.values(), window_ns)
         if kind is not None:
             found.append(HiddenWaits(kind, comm, tgid))
         spins = _spinning((one for one in words.values() if one.futex.id not in known), window_ns)

@@ -29,6 +29,7 @@ PARKING_LOT = "parking_lot lock"
 ABSL_MUTEX = "absl::Mutex"
 FOLLY_MUTEX = "folly mutex"
 TBB_MUTEX = "TBB mutex"
+ERLANG_LOCK = "Erlang lock"
 NET_MONITOR = ".NET monitor"
 NET_LOCK = ".NET lock"
 ATOMICS = "JavaScript Atomics lock"
@@ -162,6 +163,7 @@ _CALLED = {
     PARKING_LOT: "a lock of parking_lot",
     ABSL_MUTEX: "an absl::Mutex",
     TBB_MUTEX: "a mutex of TBB",
+    ERLANG_LOCK: "a lock of Erlang's run time",
     PY_MUTEX: "a PyMutex",
     ROW_LOCK: "locked rows of the database",
     RUBY_MUTEX: "a Mutex of Ruby",

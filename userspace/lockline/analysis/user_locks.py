@@ -17,6 +17,7 @@ from lockline.analysis.user_evidence import (
     ATOMICS,
     BEHAVIOUR,
     CONDITION_VARIABLE,
+    ERLANG_LOCK,
     FOLLY_MUTEX,
     GIL,
     GO_CHANNEL,
@@ -221,6 +222,15 @@ _MAKES = (
     _Make(
         TBB_MUTEX,
         ("tbb::detail::r1::wait_on_address", "tbb::detail::d1::mutex::lock", "tbb::detail::d1::rw_mutex::lock"),
+        peers=True,
+        words=True,
+    ),
+    # Each scheduler sleeps at an event of its own, at rest in erts_schedule() itself.  Locks of tables (ETS), of an
+    # Erlang process, of the run time.
+    _Make(
+        ERLANG_LOCK,
+        ("ethr_mutex_lock", "ethr_rwmutex_rlock", "ethr_rwmutex_rwlock", "erts_proc_lock_failed"),
+        ("ethr_cond_wait",),
         peers=True,
         words=True,
     ),

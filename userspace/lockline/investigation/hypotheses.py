@@ -27,7 +27,7 @@ from lockline.analysis.findings import (
     part,
     remedy,
 )
-from lockline.analysis.hidden_waits import HiddenWaits
+from lockline.analysis.hidden_waits import SCHEDULERS, HiddenWaits
 from lockline.analysis.user_evidence import Goroutines
 from lockline.investigation import probes
 from lockline.investigation.chain import of_chain
@@ -257,7 +257,7 @@ def _programs(known: Investigation) -> list[Hypothesis]:
     hidden = [
         other
         for other in one.hidden
-        if other.kind != "spin" and (other.kind != "python condition" or known.target.tgids)
+        if other.kind in ("virtual threads", "virtual monitors") or (other.kind != "spin" and known.target.tgids)
     ]
     if hidden:
         return [_hidden(number, hidden[0], user)]
@@ -305,11 +305,15 @@ def _unseen_goroutines(known: Investigation, number: int, program: Goroutines, u
 def _hidden(number: int, program: HiddenWaits, user: float) -> Hypothesis:
     """Waits that only the program's own run time explains."""
     process = Process(program.comm, program.tgid)
-    told = {
-        "virtual threads": fact("why-virtual-threads"),
-        "virtual monitors": fact("why-virtual-monitors"),
-        "python condition": fact("why-python-condition", threads=Measure(program.threads, "threads")),
-    }[program.kind]
+    told = (
+        fact("why-scheduled-tasks", tasks=Text(program.kind))
+        if program.kind in SCHEDULERS
+        else {
+            "virtual threads": fact("why-virtual-threads"),
+            "virtual monitors": fact("why-virtual-monitors"),
+            "python condition": fact("why-python-condition", threads=Measure(program.threads, "threads")),
+        }[program.kind]
+    )
     command = Text(program.command)
     return Hypothesis(
         cause="hidden-waits",

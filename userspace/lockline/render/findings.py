@@ -63,6 +63,7 @@ SENTENCES: Mapping[str, str] = {
     "hot-net-lock": "Threads of {process} wait for each other in .NET: they seem to have a lock",
     "hot-net-monitor": "Threads of {process} wait for a .NET monitor (lock)[, in {where}]",
     "hot-ruby-mutex": "Threads of {process} wait for a Mutex or Monitor of Ruby[, in {where}]",
+    "hot-erlang-lock": "Schedulers of {process} wait for a lock of Erlang's run time[, in {where}]",
     "hot-rust-channel": "Threads of {process} wait to send to a channel[ in {where}]: its receivers are too slow",
     "writers-behind-readers": (
         "Writers of {process} wait for readers of {lock:short}, a read-write lock of their own program[, in {where}]"
@@ -265,6 +266,13 @@ REMEDIES: Mapping[str, str] = {
     "go-block-profile": (
         "`go tool pprof http://HOST/debug/pprof/block` (runtime.SetBlockProfileRate) has the lines that send and those"
         " that receive"
+    ),
+    "erlang-table": (
+        "if it is an ETS table that many write: give it write_concurrency, or split it; if many send to one"
+        " process: divide its work among several"
+    ),
+    "erlang-lock-counter": (
+        "`lcnt:rt_collect()` and `lcnt:inspect()` in an emulator of type lcnt (`erl -emu_type lcnt`) name the lock"
     ),
     "go-more-receivers": (
         "more goroutines that receive, or less to do for each value; a larger buffer helps only where values come in"

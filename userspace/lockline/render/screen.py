@@ -32,6 +32,7 @@ from lockline.analysis.answer import (
 )
 from lockline.analysis.findings import Finding, Function, Lock
 from lockline.analysis.futex_waits import BARRIER
+from lockline.analysis.hidden_waits import SCHEDULERS, HiddenWaits
 from lockline.analysis.model import LockWaits, Report
 from lockline.analysis.series import Slice
 from lockline.atlas import KnownLock, atlas
@@ -231,7 +232,14 @@ def _unseen_words(report: Report, style: Style) -> str:
 
 
 _HIDDEN = {
-    "virtual threads": ("What virtual threads of {program} wait for is not seen here: `{command}` shows it."),
+    "virtual threads": "What virtual threads of {program} wait for is not seen here: `{command}` shows it.",
+    "Haskell threads": (
+        "What Haskell threads of {program} wait for (MVar, STM) is not seen here: its event log (`{command}`) shows it."
+    ),
+    "Erlang processes": (
+        "What processes of Erlang in {program} wait for is not seen here: `{command}` shows whose messages queue up."
+    ),
+    "tokio tasks": "What tasks of tokio in {program} wait for is not seen here: `{command}` shows it.",
     "virtual monitors": (
         "Virtual threads of {program} wait for Java monitors, which is not seen here: JFR's jdk.JavaMonitorEnter shows"
         " it (`{command}`)."
@@ -252,7 +260,13 @@ def _hidden_words(report: Report, style: Style) -> str:
     hidden = report.futexes.hidden if report.futexes is not None else ()
     if not hidden:
         return ""
-    first = hidden[0]
+    # Threads that spin in a scheduler do not tell what its tasks wait for.
+    other = next((one for one in hidden if one.kind in SCHEDULERS and one.tgid == hidden[0].tgid), None)
+    shown = (hidden[0],) if other in (None, hidden[0]) else (hidden[0], other)
+    return "".join(_hidden_sentence(one, style) for one in shown)
+
+
+def _hidden_sentence(first: HiddenWaits, style: Style) -> str:
     program = f"{clean(first.comm, style)} ({first.tgid})"
     place = f" in {clean(first.function, style)}()" if first.function else ""
     return " " + _HIDDEN[first.kind].format(

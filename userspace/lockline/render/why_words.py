@@ -113,6 +113,7 @@ SENTENCES: Mapping[str, str] = {
     "why-unclear": "{threads:.2f} threads wait for it on average; {why}",
     "why-virtual-threads": "it runs virtual threads, which wait without the kernel",
     "why-virtual-monitors": "virtual threads wait for Java monitors without the kernel (JFR: jdk.JavaMonitorEnter)",
+    "why-scheduled-tasks": "its threads switch between {tasks}, which wait without the kernel",
     "why-python-condition": (
         "{threads:.1f} threads wait for others in threading: for a Semaphore or a full Queue, or for work"
     ),

@@ -264,6 +264,7 @@ _NO_RELEASES = (
     *("QBasicMutex::", "QMutex::", "QRecursiveMutex::", "QReadWriteLock::", "QSemaphore::", "QWaitCondition::"),
     *("g_mutex_", "g_rec_mutex_", "g_rw_lock_", "g_cond_", "g_async_queue_"),
     *("GOMP_", "gomp_", "__kmp", "omp_", "semlock"),
+    *("ethr_", "erts_proc_lock", "call_into_lisp"),
     *("rb_", "ruby_", "gvl_", "thread_sched_", "do_mutex_", "vm_exec", "vm_call_", "vm_sendish", "invoke_block_"),
 )
 

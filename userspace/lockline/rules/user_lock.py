@@ -38,6 +38,7 @@ from lockline.analysis.pthreads import PHASE_WORD
 from lockline.analysis.user_evidence import (
     ATOMICS,
     BEHAVIOUR,
+    ERLANG_LOCK,
     GIL,
     GO_CHANNEL,
     GO_MUTEX,
@@ -97,6 +98,7 @@ _CLAIMS = {
     ATOMICS: "hot-atomics",
     NET_MONITOR: "hot-net-monitor",
     NET_LOCK: "hot-net-lock",
+    ERLANG_LOCK: "hot-erlang-lock",
     ROW_LOCK: "hot-row-lock",
 }
 
@@ -198,6 +200,8 @@ def _remedies(make: str, process: Process, released: str, stacks: bool) -> tuple
         return remedy("row-lock-less"), remedy("row-lock-which")
     if make == RUST_CHANNEL:
         return (remedy("more-receivers"),)
+    if make == ERLANG_LOCK:
+        return remedy("erlang-table"), remedy("erlang-lock-counter")
     if make == GO_CHANNEL:
         return remedy("go-more-receivers"), remedy("go-block-profile")
     if make in (RWLOCK, RUST_RWLOCK):
